@@ -1,0 +1,56 @@
+# Options, warnings and sanitizers; nothing about single targets.
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_C_STANDARD 99)
+set(CMAKE_C_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_CXX_VISIBILITY_PRESET hidden)
+set(CMAKE_C_VISIBILITY_PRESET hidden)
+set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release)
+endif()
+find_program(ANYCCL_CCACHE ccache)
+if(ANYCCL_CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${ANYCCL_CCACHE})
+  set(CMAKE_C_COMPILER_LAUNCHER ${ANYCCL_CCACHE})
+endif()
+
+option(ANYCCL_CLI "Build the command line tool" ON)
+option(ANYCCL_EXAMPLES "Build the examples" ON)
+option(ANYCCL_TESTS "Build the tests" ON)
+option(ANYCCL_BENCHMARKS "Build the benchmarks" ON)
+set(ANYCCL_SANITIZE "" CACHE STRING "Sanitizers for everything, for example address,undefined or thread")
+
+# Optional parts: ON fails if what it needs is missing, AUTO takes it where it is. None exists yet, so
+# ON is refused: nobody should believe that a part was built that is not there.
+set(ANYCCL_PARTS CUDA UCX SIMGRID TORCH PYTHON)
+foreach(part IN LISTS ANYCCL_PARTS)
+  set(ANYCCL_WITH_${part} AUTO CACHE STRING "AUTO, ON or OFF")
+  set_property(CACHE ANYCCL_WITH_${part} PROPERTY STRINGS AUTO ON OFF)
+  if(ANYCCL_WITH_${part} STREQUAL "ON")
+    message(FATAL_ERROR "ANYCCL_WITH_${part}=ON, but this version has no ${part} part yet; use OFF or AUTO")
+  endif()
+endforeach()
+
+add_compile_options(-Wall -Wextra -Wpedantic -Wshadow
+                    $<$<COMPILE_LANGUAGE:CXX>:-Wconversion> $<$<COMPILE_LANGUAGE:CXX>:-Wold-style-cast>)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fno-gnu-unique>)
+endif()
+option(ANYCCL_WERROR "Warnings are errors" OFF)
+if(ANYCCL_WERROR)
+  add_compile_options(-Werror)
+endif()
+if(ANYCCL_SANITIZE)
+  add_compile_options(-fsanitize=${ANYCCL_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  add_link_options(-fsanitize=${ANYCCL_SANITIZE})
+endif()
+
+function(anyccl_summary)
+  message(STATUS "anyccl ${PROJECT_VERSION}: ${CMAKE_BUILD_TYPE}, ${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}, "
+                 "cli ${ANYCCL_CLI}, tests ${ANYCCL_TESTS}, examples ${ANYCCL_EXAMPLES}, benchmarks ${ANYCCL_BENCHMARKS}, "
+                 "sanitize '${ANYCCL_SANITIZE}', optional parts built: none")
+endfunction()

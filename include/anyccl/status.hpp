@@ -1,0 +1,63 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+
+namespace anyccl {
+
+/// Why something failed. The values are those of anycclResult_t: append only.
+enum class Code : int {
+  ok = 0,
+  device_error = 1,      ///< A device driver call failed; the message names it.
+  system_error = 2,      ///< A system or library call failed; the message names it.
+  internal = 3,          ///< An anyccl invariant broke: please report it.
+  invalid_argument = 4,  ///< An argument broke a documented precondition. Nothing was started.
+  invalid_usage = 5,     ///< The calls do not fit together: other ranks called something else, or
+                         ///< the handle was used after a fork, an abort or its end.
+  remote_error = 6,      ///< A peer failed or disconnected; the message names its rank.
+  in_progress = 7,       ///< Not finished yet. Not an error.
+  unsupported = 8,       ///< Valid, but no algorithm, transport or device here can do it.
+  timeout = 9,           ///< The deadline passed with work outstanding.
+  aborted = 10,          ///< The communicator was aborted, here or by a peer.
+};
+
+/// A code and, unless ok, one sentence for a person. Copies share the sentence, so copying never
+/// throws and an ok Status allocates nothing.
+class [[nodiscard]] Status {
+ public:
+  Status() = default;
+  Status(Code code, std::string message)
+      : code_(code), message_(std::make_shared<const std::string>(std::move(message))) {}
+  bool ok() const noexcept { return code_ == Code::ok; }
+  Code code() const noexcept { return code_; }
+  std::string_view message() const noexcept {
+    return message_ ? std::string_view(*message_) : std::string_view();
+  }
+
+ private:
+  Code code_ = Code::ok;
+  std::shared_ptr<const std::string> message_;
+};
+
+/// A value, or the Status that says why there is none.
+template <typename T>
+class [[nodiscard]] Result {
+ public:
+  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}
+  Result(Status error) : state_(std::in_place_index<1>, std::move(error)) {}
+  bool ok() const noexcept { return state_.index() == 0; }
+  T& operator*() & { return std::get<0>(state_); }
+  const T& operator*() const& { return std::get<0>(state_); }
+  T&& operator*() && { return std::get<0>(std::move(state_)); }
+  T* operator->() { return &std::get<0>(state_); }
+  const T* operator->() const { return &std::get<0>(state_); }
+  Status status() const { return ok() ? Status{} : std::get<1>(state_); }
+
+ private:
+  std::variant<T, Status> state_;
+};
+
+}  // namespace anyccl

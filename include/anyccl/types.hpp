@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstdint>
+
+namespace anyccl {
+
+/// Position of a process in a communicator, in [0, size). Not a node, a GPU or a local index.
+enum class Rank : std::int32_t {};
+constexpr int index(Rank r) {
+  return static_cast<int>(r);
+}
+constexpr std::uint32_t uindex(Rank r) {
+  return static_cast<std::uint32_t>(r);
+}
+
+/// Element types; the values are those of anycclDataType_t.
+enum class DType : std::uint8_t {
+  i8 = 0, u8 = 1, i32 = 2, u32 = 3, i64 = 4, u64 = 5, f16 = 6, f32 = 7, f64 = 8, bf16 = 9,
+  f8e4m3 = 10, f8e5m2 = 11,
+};
+
+/// Reductions; the values are those of anycclRedOp_t.
+enum class ReduceOp : std::uint8_t { sum = 0, prod = 1, max = 2, min = 3, avg = 4 };
+
+/// What is communicated. The values are those of anycclCollective_t: append only.
+enum class Collective : std::uint8_t {
+  all_reduce = 0, broadcast = 1, all_to_all_v = 2, barrier = 3, send = 4, recv = 5,
+};
+
+}  // namespace anyccl

@@ -1,0 +1,98 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "algorithm/schedule/schedule.hpp"
+
+namespace anyccl {
+
+// A plan is a schedule lowered to what runs: wide steps over publications.
+//
+// A *publication* is a run of chunks that one rank makes readable to one or more peers. The rules
+// that every transport, the executor and the symbolic engine share:
+//
+//  1. Publication p of tile t is number t * P + p of its publisher's operation, where P is how many
+//     publications that rank makes per tile (Plan::publications). Nothing carries over from one
+//     operation to the next, so a rank needs no memory of what its peers ran before.
+//  2. A publisher has kBanks banks of `slots` slots. Number i of operation e lies in slot i % slots of
+//     bank e % kBanks.
+//  3. A slot may be overwritten only when its last publication is *released*: each of its readers has
+//     posted progress past the step that read it, or everyone is known to have finished that
+//     operation. Each slot remembers its readers, so any plans may follow each other in one ring.
+//  4. Tiles run in lanes: tile t in lane t % lanes, each lane its steps in order, lanes in any order
+//     against each other. A rank posts its progress per lane: operation, then
+//     (t / lanes) * steps + step + 1; and, at the end of each operation, that it is finished.
+//     It posts after every step that reads a peer if Plan::posts_each, else only at the end.
+//  5. If every rank's result depends on every rank (Plan::everyone), then a rank that finishes
+//     operation e knows that everyone finished e - 1. That makes rule 3 one comparison for the plans
+//     that matter most.
+//  6. A publisher may lend its own memory instead of a slot if the publication is `lendable` (its
+//     source is not overwritten later in the operation). Its operation then ends only when all
+//     readers of what it lent have posted progress past it.
+
+inline constexpr std::uint32_t kBanks = 8;
+
+/// One wide operation: operands (own pieces and peers' publications) -> own memory and/or a
+/// publication. copy, n-ary reduce, send, recv, recv_reduce, recv_copy_send, recv_reduce_send and
+/// recv_reduce_copy_send are combinations of the flags, so the interpreter has one loop.
+struct PlanStep {
+  enum Flag : std::uint8_t {
+    combine = 1,     ///< Reduce the operands (one rounding); else operand k goes to piece k.
+    accumulate = 2,  ///< dst is the first operand.
+    store = 4,       ///< Write dst.
+    publish = 8,     ///< Put the result where peers can read it, and signal.
+    lendable = 16,   ///< With publish: nothing writes the published memory later in this operation.
+  };
+  std::uint8_t flags = 0;
+  std::uint8_t src_space : 4 = 0, dst_space : 4 = 0;
+  std::uint16_t operands = 0;
+  std::uint16_t publication = 0;  ///< With publish: which one, within the tile.
+  std::uint32_t first_ref = 0;    ///< Plan::refs: the operands.
+  std::uint32_t src = 0, src_stride = 0, dst = 0, dst_stride = 0, count = 0;
+};
+static_assert(sizeof(PlanStep) == 32);
+
+/// An operand: own piece k if `rank` is this rank, else `count` chunks from chunk `offset` of a
+/// peer's publication.
+struct Ref {
+  std::uint16_t rank = 0;
+  std::uint16_t publication = 0;
+  std::uint32_t offset = 0;
+};
+
+/// One reader of a publication: the part it reads (chunks) and when it has read it for the last time.
+struct Reader {
+  std::uint16_t rank = 0;
+  std::uint16_t step = 0;   ///< Of the reader's plan: its last step that reads this publication.
+  std::uint16_t steps = 0;  ///< How many steps the reader's plan has.
+  std::uint32_t offset = 0, count = 0;  ///< The chunks it reads, within the publication.
+};
+
+struct Plan {
+  Schedule schedule;  ///< What it was lowered from: memory layout and contract.
+  std::vector<PlanStep> steps = {};
+  std::vector<Ref> refs = {};
+  std::vector<std::uint32_t> step_of = {};       ///< Schedule step of each plan step, for messages.
+  std::vector<std::uint32_t> publications = {};  ///< Of every rank, per tile.
+  /// Of publication p: published_chunks[p] are the origins in it, readers[p] who reads it.
+  std::vector<std::vector<Origin>> published = {};
+  std::vector<std::vector<Reader>> readers = {};
+  /// For each ref to a peer: the origins of the whole publication it reads from (parallel to refs).
+  std::vector<std::vector<Origin>> read_from = {};
+  bool everyone = false;    ///< Every rank's result depends on every rank.
+  bool posts_each = false;  ///< Post progress after each step that reads a peer.
+};
+
+/// Whether every rank's result depends on every rank's input, for this collective.
+bool depends_on_everyone(const Contract& contract);
+
+/// Lowers rank `me`'s part of the schedules of all ranks (ranks[r].rank == r), fused.
+///
+/// `slots`: per bank, the same on all ranks. Personalised sends (Slice::stride > 0) of v-forms become
+/// one publication per reader, so that each carries exactly the bytes of its pair; all other sends are
+/// one publication. Errors: internal, naming rank, step and chunk of a send and receive that do not
+/// match; unsupported when a count does not fit.
+Result<Plan> lower(const std::vector<Schedule>& ranks, Rank me, std::uint32_t slots);
+
+}  // namespace anyccl

@@ -1,0 +1,120 @@
+#include "base/config.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <mutex>
+#include <vector>
+
+#include "base/error.hpp"
+#include "base/log.hpp"
+
+extern char** environ;
+
+namespace anyccl {
+namespace {
+
+constexpr Variable kVariables[] = {
+    {"ANYCCL_ALGO", "", "name of the one algorithm to use (see `anyccl info`)", true},
+    {"ANYCCL_PROTO", "", "LL or Simple: the one protocol to use", true},
+    {"ANYCCL_TRANSPORT", "", "loopback, shm or tcp: the one transport to use", true},
+    {"ANYCCL_HOSTID", "", "ranks with different ids count as on different hosts"},
+    {"ANYCCL_SOCKET_IFNAME", "", "network interfaces: prefixes, comma separated; ^ excludes, = is exact"},
+    {"ANYCCL_TCP_CONGESTION", "", "TCP congestion control; default cubic where the system allows it"},
+    {"ANYCCL_SECRET", "", "32 hex digits that every rank of a job must know; `anyccl run` sets it"},
+    {"ANYCCL_PORT", "MASTER_PORT + 1", "port on MASTER_ADDR where rank 0 meets the others"},
+    {"ANYCCL_TIMEOUT", "60", "seconds that creating a communicator may take"},
+    {"ANYCCL_DEBUG", "WARN", "NONE, WARN, INFO or TRACE: what is logged on stderr"},
+    {"RANK", "", "this process's rank (from the launcher)"},
+    {"WORLD_SIZE", "", "number of ranks (from the launcher)"},
+    {"LOCAL_RANK", "", "this process's rank on its host (from the launcher)"},
+    {"LOCAL_WORLD_SIZE", "", "ranks on this host (from the launcher)"},
+    {"MASTER_ADDR", "", "address of rank 0's host (from the launcher)"},
+    {"MASTER_PORT", "", "the launcher's own port there (from the launcher)"},
+};
+
+std::string text_of(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? std::string() : std::string(value);
+}
+
+Status read_choice(const char* name, std::string& into, std::initializer_list<std::string_view> allowed) {
+  into = text_of(name);
+  if (into.empty() || std::find(allowed.begin(), allowed.end(), into) != allowed.end()) return {};
+  return error(Code::invalid_argument, "{}={} is not one of {}", name, into, fmt::join(allowed, ", "));
+}
+
+template <typename Number>
+Status read_number(const char* name, Number low, Number high, std::optional<Number>& into) {
+  const std::string text = text_of(name);
+  into.reset();
+  if (text.empty()) return {};
+  Number value{};
+  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (problem != std::errc{} || end != text.data() + text.size() || !(value >= low && value <= high))
+    return error(Code::invalid_argument, "{}={} is not a number from {} to {}", name, text, low, high);
+  into = value;
+  return {};
+}
+
+Status read_debug() {
+  std::string level;
+  ANYCCL_CHECK(read_choice("ANYCCL_DEBUG", level, {"NONE", "WARN", "INFO", "TRACE"}));
+  if (!level.empty())
+    set_log_level(level == "NONE" ? LogLevel::none : level == "WARN" ? LogLevel::warn
+                  : level == "INFO" ? LogLevel::info : LogLevel::trace);
+  return {};
+}
+
+Status read_secret(std::string& into) {
+  into = text_of("ANYCCL_SECRET");
+  const bool hex = std::all_of(into.begin(), into.end(), [](unsigned char c) { return std::isxdigit(c); });
+  if (into.empty() || (into.size() == 32 && hex)) return {};
+  return error(Code::invalid_argument, "ANYCCL_SECRET has {} characters; it must be 32 hex digits", into.size());
+}
+
+void warn_about_unknown_names() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    for (char** entry = environ; *entry != nullptr; ++entry) {
+      const std::string_view name = std::string_view(*entry).substr(0, std::string_view(*entry).find('='));
+      const bool known = std::any_of(std::begin(kVariables), std::end(kVariables), [&](const Variable& v) { return v.name == name; });
+      if (name.starts_with("ANYCCL_") && !known)
+        log(LogLevel::warn, "{} is set but anyccl does not know it; `anyccl info` lists what it reads", name);
+    }
+  });
+}
+
+}  // namespace
+
+std::span<const Variable> variables() {
+  return kVariables;
+}
+
+Result<Config> read_config() {
+  Config c;
+  ANYCCL_CHECK(read_debug());
+  warn_about_unknown_names();
+  c.algo = text_of("ANYCCL_ALGO");
+  ANYCCL_CHECK(read_choice("ANYCCL_PROTO", c.proto, {"LL", "Simple"}));
+  ANYCCL_CHECK(read_choice("ANYCCL_TRANSPORT", c.transport, {"loopback", "shm", "tcp"}));
+  c.host_id = text_of("ANYCCL_HOSTID");
+  c.interface = text_of("ANYCCL_SOCKET_IFNAME");
+  c.congestion = text_of("ANYCCL_TCP_CONGESTION");
+  ANYCCL_CHECK(read_secret(c.secret));
+  std::optional<int> port;
+  ANYCCL_CHECK(read_number("ANYCCL_PORT", 1, 65535, port));
+  c.port = port.value_or(0);
+  std::optional<double> timeout;
+  ANYCCL_CHECK(read_number("ANYCCL_TIMEOUT", 0.001, 86400.0, timeout));
+  c.timeout_s = timeout.value_or(c.timeout_s);
+  ANYCCL_CHECK(read_number("RANK", 0, 65535, c.rank));
+  ANYCCL_CHECK(read_number("WORLD_SIZE", 1, 65536, c.world_size));
+  ANYCCL_CHECK(read_number("LOCAL_RANK", 0, 65535, c.local_rank));
+  ANYCCL_CHECK(read_number("LOCAL_WORLD_SIZE", 1, 65536, c.local_world_size));
+  ANYCCL_CHECK(read_number("MASTER_PORT", 1, 65535, c.master_port));
+  c.master_addr = text_of("MASTER_ADDR");
+  return c;
+}
+
+}  // namespace anyccl

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "anyccl/status.hpp"
+
+namespace anyccl {
+
+/// One environment variable that anyccl reads. Help texts, docs and the check for unknown names all
+/// come from this table.
+struct Variable {
+  std::string_view name, fallback, meaning;
+  bool same_everywhere = false;  ///< Ranks that differ in it fail when a communicator is created.
+};
+std::span<const Variable> variables();
+
+/// What the environment says, read and checked once per communicator. Nothing else calls getenv.
+struct Config {
+  std::string algo;        ///< Name of the only algorithm to use; empty: the tuner chooses.
+  std::string proto;       ///< LL or Simple; empty: by size.
+  std::string transport;   ///< loopback, shm or tcp: use nothing else; empty: the best per peer.
+  std::string host_id;     ///< Ranks with different ids are on different hosts; empty: found out.
+  std::string interface;   ///< ANYCCL_SOCKET_IFNAME as written; empty: any.
+  std::string congestion;  ///< TCP congestion control; empty: cubic where allowed.
+  std::string secret;      ///< ANYCCL_SECRET as written; empty: none.
+  int port = 0;            ///< ANYCCL_PORT; 0: MASTER_PORT + 1.
+  double timeout_s = 60;   ///< For creating a communicator.
+  // The launcher's variables (torchrun's names); absent: not set.
+  std::optional<int> rank, world_size, local_rank, local_world_size, master_port;
+  std::string master_addr;
+};
+
+/// Errors: invalid_argument naming the variable, its value and what is allowed. Warns once per
+/// process about each ANYCCL_* name it does not know.
+Result<Config> read_config();
+
+}  // namespace anyccl

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <chrono>
+
+namespace anyccl {
+
+/// A point on CLOCK_MONOTONIC until which something may take, passed through connect, waits and
+/// sockets. Default: never.
+class Deadline {
+ public:
+  using Clock = std::chrono::steady_clock;
+  Deadline() = default;
+  static Deadline in(std::chrono::nanoseconds time) { return Deadline(Clock::now() + time); }
+  static Deadline never() { return {}; }
+
+  bool is_never() const { return at_ == Clock::time_point::max(); }
+  bool passed() const { return !is_never() && Clock::now() >= at_; }
+  /// Milliseconds for poll(2): 0 when passed, else rounded up, at most `most`.
+  int poll_ms(int most = 1000) const {
+    if (is_never()) return most;
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(at_ - Clock::now()).count();
+    return left <= 0 ? 0 : left < most ? static_cast<int>(left) : most;
+  }
+
+ private:
+  explicit Deadline(Clock::time_point at) : at_(at) {}
+  Clock::time_point at_ = Clock::time_point::max();
+};
+
+}  // namespace anyccl

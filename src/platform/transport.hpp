@@ -1,0 +1,135 @@
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "anyccl/status.hpp"
+#include "anyccl/types.hpp"
+
+namespace anyccl {
+
+// A transport moves publications between this rank and some of its peers, in one communicator. It
+// knows nothing of collectives: the executor tells it which bytes to publish for whom and which to
+// wait for. All calls come from one thread at a time (the holder of the communicator's owner token);
+// abort() alone may come from any thread.
+
+/// What one rank called: compared between ranks before data is believed. 32 bytes, sent as it is.
+struct CallRecord {
+  std::uint64_t sequence = 0;  ///< Number of the operation in its communicator, from 1.
+  std::uint8_t collective = 0, dtype = 0, op = 0, unused = 0;
+  std::int32_t root = 0;
+  std::uint64_t count = 0;  ///< Elements; 0 for v-forms, whose pairs are compared at the receiver.
+  std::uint64_t plan = 0;   ///< Identity of the plan: algorithm, protocol, tile.
+  bool operator==(const CallRecord&) const = default;
+};
+static_assert(sizeof(CallRecord) == 32);
+
+/// How many calls back a peer's record can still be asked for.
+inline constexpr std::uint32_t kCallHistory = 8;
+
+/// Operations of a communicator and point-to-point messages of one pair are numbered on their own.
+enum class Context : std::uint8_t { collective, point_to_point };
+
+/// Who reads a publication, and by which progress of theirs it is surely read.
+struct ReaderOf {
+  std::uint16_t rank = 0;
+  std::uint32_t tick = 0;          ///< Progress within the operation and lane.
+  std::size_t offset = 0, bytes = 0;  ///< The part of the publication that this reader reads.
+};
+
+/// A publication of this rank.
+struct Outgoing {
+  Context context = Context::collective;
+  std::uint64_t operation = 0;  ///< Collective: the operation. Point-to-point: the message, per pair.
+  std::uint32_t number = 0;     ///< Collective: within the operation. Point-to-point: the piece.
+  std::uint32_t lane = 0;
+  std::uint32_t digest = 0;     ///< Of the call: readers with another digest refuse the data.
+  std::size_t bytes = 0;
+  std::uint64_t total = 0;      ///< If `sized`: bytes of the whole message of this pair.
+  bool sized = false;           ///< The reader cannot know `bytes`: it is sent along and compared.
+  std::span<const ReaderOf> readers;  ///< Of this transport only; alive until the call returns.
+};
+
+/// A publication of a peer that this rank wants to read.
+struct Incoming {
+  Context context = Context::collective;
+  std::uint64_t operation = 0;
+  std::uint32_t number = 0;
+  std::uint32_t digest = 0;
+  std::uint16_t rank = 0;
+  std::size_t offset = 0, bytes = 0;  ///< The part wanted.
+  std::size_t whole = 0;              ///< Bytes of the whole publication (not sized).
+  std::uint64_t total = 0;            ///< If `sized`: what this rank expects of the whole message.
+  bool sized = false;
+  std::byte* into = nullptr;  ///< If not null: the bytes may be put here directly (then poll returns it).
+};
+
+enum class PeerState : std::uint8_t {
+  present,
+  left,  ///< Said goodbye: what it published before can still be read, nothing more will come.
+  dead,  ///< Went without a word: what it published before can still be read.
+};
+
+class Transport {
+ public:
+  virtual ~Transport() = default;
+  virtual std::string_view name() const = 0;
+  /// The peers it reaches, ascending.
+  virtual std::span<const Rank> peers() const = 0;
+
+  // --- publishing -------------------------------------------------------------------------------
+  /// Announces the call that the following publications belong to.
+  virtual void begin(const CallRecord& call) = 0;
+  /// Tries to hand over `out` straight from the caller's memory at `source` (source[0, out.bytes)).
+  enum class Offered : std::uint8_t {
+    refused,  ///< Not possible for this memory: use reserve() and publish().
+    busy,     ///< No room now: call again.
+    copied,   ///< Published, and the caller may change its memory.
+    lent,     ///< Published, and readers read the caller's memory until settled().
+  };
+  virtual Offered offer(const Outgoing& out, const std::byte* source, bool lendable) = 0;
+  /// Room for out.bytes bytes, aligned to 64, or null if there is none yet. Then the caller writes
+  /// the bytes and calls publish() with the same `out`, with no other call in between.
+  virtual std::byte* reserve(const Outgoing& out) = 0;
+  virtual void publish(const Outgoing& out) = 0;
+  /// The most bytes that reserve() can ever give at once.
+  virtual std::size_t capacity() const = 0;
+
+  // --- reading ----------------------------------------------------------------------------------
+  /// The wanted part, or null while it is not there. It may be read until consumed() is called for
+  /// it or progress is posted past it. Problems (another digest, another size, a malformed frame)
+  /// keep it null and are reported by check().
+  virtual const std::byte* poll(const Incoming& in) = 0;
+  /// Done with what poll() returned for `in`.
+  virtual void consumed(const Incoming& in) = 0;
+
+  // --- progress ---------------------------------------------------------------------------------
+  /// This rank has read everything up to `tick` in `lane` of `operation`.
+  virtual void post(std::uint64_t operation, std::uint32_t lane, std::uint32_t tick) = 0;
+  /// This rank has finished `operation`. `everyone`: so its peers have finished operation - 1.
+  virtual void finished(std::uint64_t operation, bool everyone) = 0;
+  /// Whether no peer needs this rank's private memory or its help any more for what it published.
+  virtual bool settled() = 0;
+
+  // --- slow path: called when a wait takes long, never on the way of a fast operation ------------
+  /// Reads control messages, flushes what is queued. Not ok: the communicator must fail with it.
+  virtual Status check() = 0;
+  virtual PeerState state(Rank peer) = 0;
+  /// The peer's record of call `sequence`, if it is known here. Sends ours to who may be waiting.
+  virtual bool call_of(Rank peer, std::uint64_t sequence, CallRecord& record) = 0;
+  /// Blocks until something may have arrived, at most `most`.
+  virtual void sleep(std::chrono::nanoseconds most) = 0;
+
+  // --- the end ----------------------------------------------------------------------------------
+  /// Tells every peer that this communicator has failed with `why`; never blocks. Any thread.
+  virtual void abort(const Status& why) = 0;
+  /// Says goodbye to every peer and flushes what is queued, within a bounded time.
+  virtual void leave() = 0;
+};
+
+}  // namespace anyccl
