@@ -118,7 +118,8 @@ class SegmentTransport final : public Transport {
     reveal(out, staged);
   }
 
-  std::size_t capacity() const override { return layout_.ring_bytes / 2; }
+  std::size_t capacity() const override { return layout_.ring_bytes; }
+  std::size_t piece_bytes() const override { return kPairPiece; }
 
   const std::byte* poll(const Incoming& in) override {
     if (in.context == Context::point_to_point) return poll_piece(in);
