@@ -3,6 +3,7 @@
 
 #include <benchmark/benchmark.h>
 
+#include <cstddef>
 #include <span>
 #include <string>
 #include <vector>
@@ -17,8 +18,12 @@ void reduce(benchmark::State& state, const Kernel& kernel) {
   const auto sources = static_cast<std::size_t>(state.range(0));
   const auto bytes = static_cast<std::size_t>(state.range(1));
   const std::size_t element = kernel.dtype == DType::i64 ? 8 : kernel.dtype == DType::f32 ? 4 : 2;
-  std::vector<std::vector<double>> buffers(sources + 1,
-                                           std::vector<double>(bytes / sizeof(double), 1));
+  constexpr std::size_t kLine = 64;
+  struct alignas(kLine) Line {
+    std::byte bytes[kLine];
+  };
+  std::vector<std::vector<Line>> buffers(sources + 1,
+                                         std::vector<Line>((bytes + kLine - 1) / kLine));
   std::vector<const void*> src;
   for (std::size_t k = 0; k < sources; ++k) src.push_back(buffers[k].data());
   for (auto _ : state) {

@@ -71,9 +71,7 @@ class SumF32 {
   /// The payload and sign of a NaN depend on the order of operands in the instruction: unify them.
   [[gnu::always_inline]] auto result() const {
     using I = Vector<std::int32_t, kBytes>;
-    const I bits = reinterpret_cast<I>(sum_);
-    const I is_nan = (bits & 0x7fffffff) > 0x7f800000;
-    return is_nan ? I{} + 0x7fc00000 : bits;
+    return sum_ != sum_ ? I{} + 0x7fc00000 : reinterpret_cast<I>(sum_);
   }
 
  private:
@@ -112,10 +110,8 @@ class SumBf16 {
   /// To nearest even, in the upper half of each word.
   [[gnu::always_inline]] static Words rounded(Floats sum) {
     const Words bits = reinterpret_cast<Words>(sum);
-    using I = Vector<std::int32_t, kBytes>;
-    const I is_nan = reinterpret_cast<I>(bits & 0x7fffffffU) > 0x7f800000;
     const Words nearest = bits + 0x7fffU + ((bits >> 16) & 1U);
-    return is_nan ? Words{} + 0x7fc00000U : nearest;
+    return sum != sum ? Words{} + 0x7fc00000U : nearest;
   }
 
   Floats low_, high_;
@@ -261,28 +257,38 @@ template <template <size_t> class Op, size_t kBytes, typename S>
   }
 }
 
-/// At least kVector bytes. The last block, which may overlap the one before, is computed first and
-/// stored last, because the output may be a source.
-template <template <size_t> class Op, typename S>
-[[gnu::always_inline]] inline void reduce_many(const Output& out, const S& src, size_t bytes) {
+/// At least 2 * kVector bytes. The blocks between the ends are at aligned addresses of dst (as
+/// far as its elements are), because stores across cache lines are slow. The ends may overlap them,
+/// and the output may be a source: so the ends are computed first and stored last.
+template <template <size_t> class Op, size_t kCount>
+[[gnu::noinline]] void reduce_many(void* dst, void* also, const void* const* src, size_t sources,
+                                   size_t bytes) {
+  const Output out{static_cast<unsigned char*>(dst), static_cast<unsigned char*>(also)};
+  const Sources<kCount> from(src, sources);
   const size_t last = bytes - kVector;
-  const auto end = src.template reduce<Op<kVector>>(last);
-  for (size_t offset = 0; offset < last; offset += kVector)
-    out.put<kVector>(offset, src.template reduce<Op<kVector>>(offset));
-  out.put<kVector>(last, end);
+  const auto front = from.template reduce<Op<kVector>>(0);
+  const auto back = from.template reduce<Op<kVector>>(last);
+  size_t offset = kVector - reinterpret_cast<std::uintptr_t>(dst) % kVector;
+  offset -= offset % Op<kVector>::kElement;
+  for (; offset < last; offset += kVector)
+    out.put<kVector>(offset, from.template reduce<Op<kVector>>(offset));
+  out.put<kVector>(0, front);
+  out.put<kVector>(last, back);
 }
 
+// The steps are functions of their own, so that a short reduction does not pay for the registers
+// that a long one saves.
 template <template <size_t> class Op, size_t kCount>
-void reduce(void* dst, void* also, const void* const* src, size_t sources, size_t count) {
-  const Output out{static_cast<unsigned char*>(dst), static_cast<unsigned char*>(also)};
+[[gnu::noinline]] void reduce(void* dst, void* also, const void* const* src, size_t sources,
+                              size_t count) {
   const size_t bytes = count * Op<kVector>::kElement;
-  const Sources<kCount> from(src, sources);
-  if (bytes < 2 * kVector) return reduce_few<Op, kVector>(out, from, bytes);
-  reduce_many<Op>(out, from, bytes);
+  if (bytes >= 2 * kVector) return reduce_many<Op, kCount>(dst, also, src, sources, bytes);
+  const Output out{static_cast<unsigned char*>(dst), static_cast<unsigned char*>(also)};
+  if (bytes != 0) reduce_few<Op, kVector>(out, Sources<kCount>(src, sources), bytes);
 }
 
 template <template <size_t> class Op>
-void copy(void* dst, void* also, const void* const* src, size_t, size_t count) {
+[[gnu::noinline]] void copy(void* dst, void* also, const void* const* src, size_t, size_t count) {
   const size_t bytes = count * Op<kVector>::kElement;
   if (bytes == 0) return;
   if (dst != src[0]) __builtin_memcpy(dst, src[0], bytes);

@@ -4,7 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
+#include <ostream>
 #include <string>
 
 #include "platform/reduce/copy.hpp"
@@ -68,13 +70,16 @@ std::vector<Case> all_cases() {
   return cases;
 }
 
-std::string case_name(const testing::TestParamInfo<Case>& info) {
-  std::string name(info.param.isa.name);
-  for (char& c : name)
-    if (c == '-') c = '_';
-  const DType dtype = info.param.kernel.dtype;
+std::string name(const Case& c) {
+  std::string name(c.isa.name);
+  std::ranges::replace(name, '-', '_');
+  const DType dtype = c.kernel.dtype;
   name += dtype == DType::f32 ? "_f32" : dtype == DType::bf16 ? "_bf16" : "_i64";
-  return name + (info.param.kernel.op == ReduceOp::sum ? "_sum" : "_max");
+  return name + (c.kernel.op == ReduceOp::sum ? "_sum" : "_max");
+}
+
+void PrintTo(const Case& c, std::ostream* out) {
+  *out << name(c);
 }
 
 class Kernels : public testing::TestWithParam<Case> {
@@ -174,7 +179,8 @@ TEST_P(Kernels, take_null_pointers_when_there_is_nothing_to_do) {
     GetParam().kernel.run(nullptr, nullptr, none, sources, 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(Reduce, Kernels, testing::ValuesIn(all_cases()), case_name);
+INSTANTIATE_TEST_SUITE_P(Reduce, Kernels, testing::ValuesIn(all_cases()),
+                         [](const auto& info) { return name(info.param); });
 
 TEST(ReduceKernel, is_that_of_the_best_instruction_set) {
   const Isa best = supported_isas().at(0);
