@@ -69,7 +69,6 @@ std::string to_string(const Address& address) {
 
 bool is_loopback(const Address& address) {
   if (address.family == 4) return address.bytes[0] == 127;
-  constexpr std::array<std::uint8_t, 16> kLoopback6{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1};
   return address.family == 6 && address.bytes == kLoopback6;
 }
 
@@ -164,6 +163,12 @@ Result<bool> is_local(const Address& address) {
   for (const ifaddrs* i = list.get(); i != nullptr; i = i->ifa_next)
     if (i->ifa_addr != nullptr && same_host_part(to_address(*i->ifa_addr), address)) return true;
   return false;
+}
+
+bool is_numeric(const std::string& host) {
+  in6_addr ignored{};
+  return ::inet_pton(AF_INET, host.c_str(), &ignored) == 1 ||
+         ::inet_pton(AF_INET6, host.c_str(), &ignored) == 1;
 }
 
 Result<std::vector<Address>> resolve(const std::string& host, std::uint16_t port) {

@@ -25,6 +25,8 @@ struct Address {
 
 /// "192.0.2.1:4000", "[::1]:4000".
 std::string to_string(const Address& address);
+inline constexpr std::array<std::uint8_t, 16> kLoopback6{0, 0, 0, 0, 0, 0, 0, 0,
+                                                         0, 0, 0, 0, 0, 0, 0, 1};
 bool is_loopback(const Address& address);
 bool is_valid(const Address& address);
 /// The same address with another port.
@@ -51,6 +53,9 @@ Result<std::vector<Address>> interface_addresses(std::string_view spec);
 
 /// Whether some interface of this host (in any state) has it, or it is a loopback address.
 Result<bool> is_local(const Address& address);
+
+/// Whether `host` is an address and no name.
+bool is_numeric(const std::string& host);
 
 /// What `host` (a name or a numeric address) stands for, with `port`. How long a name takes is up
 /// to the system's resolver. Errors: invalid_argument naming the host; system_error for a passing

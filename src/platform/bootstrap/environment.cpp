@@ -85,39 +85,62 @@ Result<Meeting> meeting_of(const Config& config, Deadline deadline) {
   return meeting;
 }
 
-Status port_in_use(const Status& why) {
+Status cannot_listen(const Status& why) {
+  const bool in_use = why.code() == Code::invalid_usage;
   return error(
-      why.code(),
-      "rank 0 cannot listen for the other ranks: {}; is another job with the same MASTER_PORT or "
-      "ANYCCL_PORT running? Choose another port",
-      why.message());
+      why.code(), "rank 0 cannot listen for the other ranks: {}{}", why.message(),
+      in_use ? "; is another job with the same MASTER_PORT or ANYCCL_PORT running? Choose another "
+               "port"
+             : "");
 }
 
-/// Listens where the others come. If MASTER_ADDR is no address of this host (a service or NAT leads
-/// here), listens on all of them.
-Result<std::vector<UniqueFd>> open_doors(Meeting& meeting) {
+std::vector<Endpoint> at_port(std::uint16_t port, const Address& v4, const Address& v6) {
+  return {{"", with_port(v4, port)}, {"", with_port(v6, port)}};
+}
+
+/// Where rank 0 listens: at MASTER_ADDR's addresses, or at all of this host's if none of them leads
+/// here from elsewhere: a service or NAT may stand before it, or this host's name means its
+/// loopback here.
+Result<std::vector<Endpoint>> places_to_listen(const Config& config, Meeting& meeting) {
+  std::vector<Endpoint> local;
+  bool only_loopback = true;
+  for (const Endpoint& endpoint : meeting.endpoints) {
+    ANYCCL_TRY(const bool here, is_local(endpoint.address));
+    if (!here) continue;
+    local.push_back(endpoint);
+    only_loopback = only_loopback && is_loopback(endpoint.address);
+  }
+  const bool wants_loopback = config.master_addr == "localhost" || is_numeric(config.master_addr);
+  const std::uint16_t port = meeting.endpoints.front().address.port;
+  if (!local.empty() && (!only_loopback || wants_loopback)) {
+    meeting.endpoints = local;
+    return local;
+  }
+  meeting.endpoints = at_port(port, {4, 0, 0, {127, 0, 0, 1}}, {6, 0, 0, kLoopback6});
+  return at_port(port, {4, 0, 0, {}}, {6, 0, 0, {}});
+}
+
+/// Opens rank 0's listening sockets and leaves in `meeting` how rank 0 itself reaches them.
+Result<std::vector<UniqueFd>> open_doors(const Config& config, Meeting& meeting) {
   std::vector<UniqueFd> doors;
   if (meeting.trust == Trust::same_user) {
     Result<UniqueFd> door = listen_unix(meeting.endpoints.front().unix_name);
-    if (!door.ok()) return port_in_use(door.status());
+    if (!door.ok()) return cannot_listen(door.status());
     doors.push_back(*std::move(door));
     return doors;
   }
-  std::vector<Endpoint> reachable;
-  for (const Endpoint& endpoint : meeting.endpoints) {
-    ANYCCL_TRY(const bool local, is_local(endpoint.address));
-    if (local) reachable.push_back(endpoint);
+  ANYCCL_TRY(const std::vector<Endpoint> places, places_to_listen(config, meeting));
+  Status problem;
+  for (const Endpoint& place : places) {
+    Result<TcpListener> door = listen_tcp(place.address);
+    if (door.ok()) {
+      doors.push_back(std::move(door->socket));
+      continue;
+    }
+    problem = door.status();
+    if (problem.code() == Code::invalid_usage) return cannot_listen(problem);
   }
-  const std::uint16_t port = meeting.endpoints.front().address.port;
-  const Address any{4, port, 0, {}}, loopback{4, port, 0, {127, 0, 0, 1}};
-  const bool everywhere = reachable.empty();
-  if (everywhere) reachable = {{"", loopback}};
-  for (const Endpoint& endpoint : reachable) {
-    Result<TcpListener> door = listen_tcp(everywhere ? any : endpoint.address);
-    if (!door.ok()) return port_in_use(door.status());
-    doors.push_back(std::move(door->socket));
-  }
-  meeting.endpoints = std::move(reachable);
+  if (doors.empty()) return cannot_listen(problem);
   return doors;
 }
 
@@ -142,7 +165,7 @@ Result<Group> join_environment(const Config& config, const Hello& mine, Deadline
   if (mine.size == 1) return group_of_one(mine);
   ANYCCL_TRY(Meeting meeting, meeting_of(config, deadline));
   if (mine.rank != 0) return join_at(meeting, mine, deadline);
-  ANYCCL_TRY(std::vector<UniqueFd> doors, open_doors(meeting));
+  ANYCCL_TRY(std::vector<UniqueFd> doors, open_doors(config, meeting));
   // Its end waits until the others have their answer too.
   ANYCCL_TRY(const auto server, RootServer::start(std::move(doors), meeting.secret, meeting.trust));
   return join_at(meeting, mine, deadline);

@@ -43,6 +43,8 @@ void Gathering::run() {
   if (!verdict.ok()) log(LogLevel::info, "root server: {}", verdict.message());
   // Closed before anyone hears the verdict: who then meets again at this port meets the next
   // server.
+  // Shut down first, because a forked child may hold copies of them.
+  for (const UniqueFd& listener : listeners_) ::shutdown(listener.get(), SHUT_RDWR);
   listeners_.clear();
   deliver(verdict);
 }

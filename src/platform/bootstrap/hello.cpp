@@ -100,8 +100,12 @@ Result<Hello> make_hello(Rank rank, int size, const HostIdentity& host, std::str
   return made;
 }
 
+std::string whereabouts(const Hello& hello) {
+  return fmt::format("host {}, pid {}", view_of(hello.host_name), hello.pid);
+}
+
 std::string describe(const Hello& hello) {
-  return fmt::format("rank {} (host {}, pid {})", hello.rank, view_of(hello.host_name), hello.pid);
+  return fmt::format("rank {} ({})", hello.rank, whereabouts(hello));
 }
 
 std::string unix_name_of(const Hello& hello) {

@@ -51,6 +51,8 @@ Result<Hello> make_hello(Rank rank, int size, const HostIdentity& host, std::str
 
 /// "rank 3 (host nodeA, pid 12)"
 std::string describe(const Hello& hello);
+/// "host nodeA, pid 12"
+std::string whereabouts(const Hello& hello);
 std::string unix_name_of(const Hello& hello);
 
 /// Whether what came over the wire can be used: texts end, addresses are addresses, rank < size.

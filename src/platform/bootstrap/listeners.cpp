@@ -17,10 +17,15 @@ Result<std::vector<TcpListener>> listen_on_interfaces(std::string_view interface
     addresses.resize(most);
   }
   std::vector<TcpListener> listeners;
+  Status problem;
   for (const Address& address : addresses) {
-    ANYCCL_TRY(TcpListener listener, listen_tcp(address));
-    listeners.push_back(std::move(listener));
+    Result<TcpListener> listener = listen_tcp(address);
+    if (listener.ok())
+      listeners.push_back(*std::move(listener));
+    else  // An IPv6 address may not be usable yet; the others are enough.
+      problem = listener.status();
   }
+  if (listeners.empty() && !problem.ok()) return problem;
   return listeners;
 }
 

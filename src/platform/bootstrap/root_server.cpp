@@ -49,6 +49,10 @@ Result<std::unique_ptr<RootServer>> RootServer::start(std::vector<UniqueFd> list
 
 void RootServer::stop() {
   if (!thread_.joinable()) return;
+  if (::getpid() != owner_) {
+    thread_.detach();  // It does not exist in this process.
+    return;
+  }
   const std::uint64_t one = 1;
   // Cannot fail: the counter is far from its limit.
   [[maybe_unused]] const ssize_t written = ::write(stop_event_.get(), &one, sizeof one);

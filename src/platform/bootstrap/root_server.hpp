@@ -30,13 +30,14 @@ class RootServer {
 
   /// Ends the server: at once while ranks are missing (members are told that it was stopped), else
   /// within two seconds, in which members still get their answer. May be called twice, by one
-  /// thread.
+  /// thread. In a forked child it does nothing: the server stays the parent's.
   void stop();
 
  private:
   RootServer(UniqueFd stop_event, std::thread thread)
-      : stop_event_(std::move(stop_event)), thread_(std::move(thread)) {}
+      : owner_(::getpid()), stop_event_(std::move(stop_event)), thread_(std::move(thread)) {}
 
+  pid_t owner_;
   UniqueFd stop_event_;
   std::thread thread_;
 };

@@ -33,8 +33,8 @@ Status Roster::add(const Hello& hello) {
   ANYCCL_CHECK(compare(*first_, hello));
   std::optional<Hello>& seat = members_[hello.rank];
   if (seat)
-    return error(Code::invalid_usage, "rank {} joined twice: as {} and as {}", hello.rank,
-                 describe(*seat), describe(hello));
+    return error(Code::invalid_usage, "rank {} joined twice: from {} and from {}", hello.rank,
+                 whereabouts(*seat), whereabouts(hello));
   seat = hello;
   ++joined_;
   return {};

@@ -93,7 +93,11 @@ Result<TcpListener> listen_tcp(const Address& address) {
 
 Result<UniqueFd> start_connect(const Endpoint& endpoint) {
   ANYCCL_TRY(UniqueFd socket, open_socket(native_family(endpoint)));
-  if (!endpoint.local()) ANYCCL_CHECK(switch_on(socket.get(), IPPROTO_TCP, TCP_NODELAY));
+  if (!endpoint.local()) {
+    ANYCCL_CHECK(switch_on(socket.get(), IPPROTO_TCP, TCP_NODELAY));
+    // See finish_connect(): a socket that got the wanted port must not keep the listener from it.
+    ANYCCL_CHECK(switch_on(socket.get(), SOL_SOCKET, SO_REUSEADDR));
+  }
   const SocketAddress address = address_of(endpoint);
   if (::connect(socket.get(), address.get(), address.length) == 0) return socket;
   if (errno == EINPROGRESS || errno == EINTR) return socket;
