@@ -79,7 +79,10 @@ class Anyccl:
             call([self.program, "perf", "all_reduce", "-g", ranks, "-b", batch.first, "-e", batch.last,
                   "-f", batch.factor, "-n", batch.calls, "-w", max(5, batch.calls // 10), "--touch",
                   *self.transports[transport], "--json", results.name])
-            rows = json.load(results)
+            try:
+                rows = json.load(results)
+            except json.JSONDecodeError as why:
+                raise Failed(f"{self.program} wrote no JSON: {why}") from None
         return [Row(row["bytes"], row["median_us"], row["wrong"] != 0, row["algorithm"])
                 for row in rows if not row["inplace"]]
 
