@@ -1,0 +1,69 @@
+#pragma once
+
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "platform/transport/tcp/buffer_pool.hpp"
+#include "platform/transport/tcp/frame.hpp"
+
+namespace anyccl::tcp {
+
+/// Which publication of a peer.
+struct Key {
+  std::uint64_t operation = 0;
+  std::uint32_t number = 0;
+  Context context = Context::collective;
+  bool operator==(const Key&) const = default;
+};
+
+inline Key key_of(const FrameHeader& h) {
+  const bool direct = (h.flags & kPointToPoint) != 0;
+  return {h.operation, h.number, direct ? Context::point_to_point : Context::collective};
+}
+inline Key key_of(const Incoming& in) {
+  return {in.operation, in.number, in.context};
+}
+
+/// A data frame that has arrived whole.
+struct Arrival {
+  FrameHeader header;
+  Buffer buffer;  ///< Empty if the payload went to where it was wanted.
+  const std::byte* data = nullptr;
+};
+
+/// What has arrived from one peer and is not consumed yet, in any order.
+class Arrivals {
+ public:
+  /// `total`: where the memory held is counted, together with other peers'.
+  explicit Arrivals(std::size_t& total) : total_(total) {}
+  Arrival* find(const Key& key);
+  /// False, and nothing happens, if there is one with this key already.
+  bool add(Arrival arrival);
+  /// Takes it out: the caller frees its buffer. Empty if there is none.
+  Arrival remove(const Key& key);
+  /// Takes out collective ones of operations before `operation`.
+  std::vector<Arrival> remove_before(std::uint64_t operation);
+  bool empty() const { return map_.empty(); }
+  /// Memory held.
+  std::size_t bytes() const { return bytes_; }
+
+ private:
+  struct Hash {
+    std::size_t operator()(const Key& k) const {
+      const std::uint64_t low =
+          (std::uint64_t{k.number} << 1) | static_cast<std::uint64_t>(k.context);
+      return static_cast<std::size_t>((k.operation * 0x9E3779B97F4A7C15U) ^
+                                      (low * 0xC2B2AE3D27D4EB4FU));
+    }
+  };
+  using Map = std::unordered_map<Key, Arrival, Hash>;
+  Arrival take(Map::const_iterator at);
+
+  Map map_;
+  std::vector<Map::node_type> spare_;  // Nodes for reuse, so that an arrival need not allocate.
+  std::size_t bytes_ = 0;
+  std::size_t& total_;
+};
+
+}  // namespace anyccl::tcp

@@ -1,0 +1,80 @@
+#include "platform/transport/tcp/socket_setup.hpp"
+
+#include <fcntl.h>
+#include <linux/sockios.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
+#include "base/error.hpp"
+
+namespace anyccl::tcp {
+namespace {
+
+Status set_option(int fd, int level, int option, int value, const char* name) {
+  if (::setsockopt(fd, level, option, &value, sizeof value) == 0) return {};
+  return system_error(errno, "set {} on a connection to a peer", name);
+}
+
+Status set_congestion(int fd, const std::string& wanted) {
+  // Cubic moves 2-6 times as much as bbr, a common default, between hosts of one cluster.
+  const std::string& name = wanted.empty() ? std::string("cubic") : wanted;
+  const bool set = ::setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name.data(),
+                                static_cast<socklen_t>(name.size())) == 0;
+  if (set || wanted.empty()) return {};
+  const Status why = system_error(errno, "set it");
+  return error(Code::invalid_argument,
+               "ANYCCL_TCP_CONGESTION={} cannot be used ({}); /proc/sys/net/ipv4/"
+               "tcp_allowed_congestion_control lists what can",
+               wanted, why.message());
+}
+
+Status set_up_tcp(int fd, const std::string& congestion) {
+  ANYCCL_CHECK(set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1, "TCP_NODELAY"));
+  // A host that vanishes is noticed after 35 s even if nothing is sent to it. No TCP_USER_TIMEOUT:
+  // it would also end connections to a peer that computes and does not read for that long.
+  ANYCCL_CHECK(set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1, "SO_KEEPALIVE"));
+  ANYCCL_CHECK(set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, 15, "TCP_KEEPIDLE"));
+  ANYCCL_CHECK(set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, 5, "TCP_KEEPINTVL"));
+  ANYCCL_CHECK(set_option(fd, IPPROTO_TCP, TCP_KEEPCNT, 4, "TCP_KEEPCNT"));
+  // Buffer sizes are left to the kernel: it grows them as needed, up to more than we could set.
+  return set_congestion(fd, congestion);
+}
+
+std::string congestion_of(int fd) {
+  char name[32] = {};
+  socklen_t length = sizeof name - 1;
+  if (::getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, &length) != 0) return "unknown";
+  return name;
+}
+
+}  // namespace
+
+Result<SocketKind> set_up_socket(int fd, const std::string& congestion) {
+  const int flags = ::fcntl(fd, F_GETFL);
+  if (flags < 0 || ::fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0)
+    return system_error(errno, "make the connection to a peer nonblocking");
+  int domain = 0;
+  socklen_t length = sizeof domain;
+  if (::getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &length) != 0)
+    return system_error(errno, "ask what kind of socket connects a peer");
+  SocketKind kind;
+  kind.tcp = domain != AF_UNIX;
+  if (kind.tcp) {
+    ANYCCL_CHECK(set_up_tcp(fd, congestion));
+    kind.congestion = congestion_of(fd);
+  } else {
+    // Unix sockets do not grow: as much as the system allows, so that a tile goes out in one call.
+    ANYCCL_CHECK(set_option(fd, SOL_SOCKET, SO_SNDBUF, 4 << 20, "SO_SNDBUF"));
+  }
+  return kind;
+}
+
+bool all_delivered(int fd, const SocketKind& kind) {
+  if (!kind.tcp) return true;  // A unix socket writes into the peer's receive queue.
+  int unacknowledged = 0;
+  return ::ioctl(fd, SIOCOUTQ, &unacknowledged) != 0 || unacknowledged == 0;
+}
+
+}  // namespace anyccl::tcp

@@ -1,0 +1,347 @@
+#include "platform/transport/tcp/tcp_transport.hpp"
+
+#include <poll.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "base/deadline.hpp"
+#include "base/error.hpp"
+#include "platform/transport/tcp/inbox.hpp"
+#include "platform/transport/tcp/outbox.hpp"
+#include "platform/transport/tcp/socket_setup.hpp"
+
+// Why this cannot deadlock. A sender waits only while a peer's socket is full, that is, while that
+// peer does not read. A peer that waits for something calls check() again and again, and a sender
+// that waits (busy, or not settled) pumps here, so whoever waits reads from everyone, whatever it
+// waits for: frames that are not asked for yet go into the early store. It stops reading from a
+// peer only when the store is full, with more than 16 MiB of that peer's frames ahead of what it
+// asked for. Within a lane a pair's frames are asked for in the order they were sent, so those are
+// frames of lanes that are further on at the sender. What this rank waits for lies behind them only
+// if it belongs to such a lane, and a lane never waits for another lane: the lane that is behind
+// goes on with what other peers send, asks for its frames, and makes room.
+
+namespace anyccl {
+namespace {
+
+using tcp::FrameHeader;
+using tcp::Inbox;
+using tcp::Outbox;
+
+constexpr auto kLeaveTime = std::chrono::seconds(1);
+
+struct Peer {
+  Peer(Rank r, UniqueFd f, tcp::SocketKind k, tcp::Shared& shared,
+       const std::vector<std::byte>& last_words)
+      : rank(r),
+        fd(std::move(f)),
+        kind(std::move(k)),
+        in(fd.get(), r, shared),
+        out(fd.get(), last_words) {}
+
+  const Rank rank;
+  const UniqueFd fd;
+  const tcp::SocketKind kind;
+  Inbox in;
+  Outbox out;
+  bool queued = false;                                     // Counted in queues_.
+  std::array<std::uint64_t, kCallHistory> records_sent{};  // Sequence numbers, by sequence % size.
+};
+
+class TcpTransport final : public Transport {
+ public:
+  TcpTransport(Rank me, std::size_t early_bytes) {
+    shared_.me = me;
+    shared_.early_limit = early_bytes;
+  }
+  ~TcpTransport() override;
+  void add(TcpPeer peer, tcp::SocketKind kind);
+
+  std::string_view name() const override { return name_; }
+  std::span<const Rank> peers() const override { return ranks_; }
+
+  void begin(const CallRecord& call) override {
+    current_ = call.sequence;
+    calls_[call.sequence % kCallHistory] = call;
+  }
+  Offered offer(const Outgoing& out, const std::byte* source, bool lendable) override;
+  std::byte* reserve(const Outgoing& out) override;
+  void publish(const Outgoing& out) override { send_parts(out, result_.data()); }
+  std::size_t capacity() const override { return tcp::kMaxFrame; }
+
+  const std::byte* poll(const Incoming& in) override;
+  void consumed(const Incoming& in) override { peer(in.rank).in.consumed(in); }
+
+  void post(std::uint64_t, std::uint32_t, std::uint32_t) override {}
+  void finished(std::uint64_t operation, bool everyone) override;
+  bool settled() override;
+
+  Status check() override;
+  PeerState state(Rank rank) override { return peer(uindex(rank)).in.state(); }
+  bool call_of(Rank rank, std::uint64_t sequence, CallRecord& record) override;
+  void sleep(std::chrono::nanoseconds most) override;
+
+  void abort(const Status& why) override;
+  void leave() override;
+
+ private:
+  Peer& peer(std::uint32_t rank) { return *peer_of_[rank]; }
+  bool over() const { return left_ || aborted_.load(std::memory_order_relaxed); }
+
+  bool has_room(const Outgoing& out);
+  void send_parts(const Outgoing& out, const std::byte* source);
+  void send(Peer& to, const FrameHeader& header, const std::byte* payload);
+  void flush(Peer& to);
+  bool flush_all();
+  void pump_all();
+  void stalled();
+  void send_record(Peer& to, std::uint64_t sequence);
+  void send_records(Peer& to);
+  void wait_for_events(std::chrono::nanoseconds most);
+
+  std::string name_ = "tcp";
+  std::vector<Rank> ranks_;
+  tcp::Shared shared_;
+  std::vector<std::byte> last_words_;         // The abort frame: see Outbox.
+  std::vector<std::unique_ptr<Peer>> peers_;  // As ranks_.
+  std::vector<Peer*> peer_of_;                // By rank; null where it is not reached.
+  std::vector<pollfd> events_;
+  std::size_t queues_ = 0;  // How many peers have something queued.
+  unsigned stalls_ = 0;
+  tcp::Buffer result_;                            // For reserve().
+  std::array<CallRecord, kCallHistory> calls_{};  // Ours, by sequence % size.
+  std::uint64_t current_ = 0;
+  bool left_ = false;
+
+  std::mutex abort_mutex_;  // Between calls of abort().
+  Status why_;              // Set before aborted_.
+  std::atomic<bool> aborted_{false};
+};
+
+void TcpTransport::add(TcpPeer peer, tcp::SocketKind kind) {
+  if (ranks_.empty()) name_ = "tcp/" + (kind.tcp ? kind.congestion : std::string("unix"));
+  ranks_.push_back(peer.rank);
+  peers_.push_back(
+      std::make_unique<Peer>(peer.rank, std::move(peer.fd), std::move(kind), shared_, last_words_));
+  peer_of_.resize(uindex(peer.rank) + 1, nullptr);
+  peer_of_.back() = peers_.back().get();
+  events_.push_back({});
+}
+
+TcpTransport::~TcpTransport() {
+  // Closing a socket over unread bytes resets the connection, which may cost the peer what we sent.
+  for (auto& p : peers_) p->in.drain();
+}
+
+// --- publishing ----------------------------------------------------------------------------------
+
+Transport::Offered TcpTransport::offer(const Outgoing& out, const std::byte* source, bool) {
+  for (const ReaderOf& reader : out.readers)
+    if (reader.bytes > tcp::kMaxFrame) return Offered::refused;
+  if (!has_room(out)) return Offered::busy;
+  send_parts(out, source);
+  return Offered::copied;
+}
+
+std::byte* TcpTransport::reserve(const Outgoing& out) {
+  if (!has_room(out)) return nullptr;
+  if (result_.capacity() < out.bytes || !result_) {
+    shared_.pool.give(std::move(result_));
+    result_ = shared_.pool.take(out.bytes);
+  }
+  return result_.data();
+}
+
+bool TcpTransport::has_room(const Outgoing& out) {
+  if (queues_ == 0) return true;
+  flush_all();
+  for (const ReaderOf& reader : out.readers) {
+    if (peer(reader.rank).out.room(reader.bytes)) continue;
+    stalled();
+    return false;
+  }
+  return true;
+}
+
+void TcpTransport::send_parts(const Outgoing& out, const std::byte* source) {
+  for (const ReaderOf& reader : out.readers)
+    send(peer(reader.rank), tcp::data_header(out, reader), source + reader.offset);
+}
+
+void TcpTransport::send(Peer& to, const FrameHeader& header, const std::byte* payload) {
+  to.out.send(header, payload);
+  if (to.queued || to.out.idle()) return;
+  to.queued = true;
+  ++queues_;
+}
+
+void TcpTransport::flush(Peer& to) {
+  if (!to.queued || !to.out.flush()) return;
+  to.queued = false;
+  --queues_;
+}
+
+bool TcpTransport::flush_all() {
+  for (std::size_t i = 0; i < peers_.size() && queues_ > 0; ++i) flush(*peers_[i]);
+  return queues_ == 0;
+}
+
+/// Called each time this rank waits for a peer to read: see the top of this file.
+void TcpTransport::stalled() {
+  constexpr unsigned kPatience = 64;  // Reading unasked costs a copy later, so not at once.
+  if (++stalls_ % kPatience == 0) pump_all();
+}
+
+// --- reading -------------------------------------------------------------------------------------
+
+const std::byte* TcpTransport::poll(const Incoming& in) {
+  if (queues_ > 0) flush_all();
+  return peer(in.rank).in.poll(in);
+}
+
+void TcpTransport::pump_all() {
+  if (over()) return;
+  for (auto& p : peers_) p->in.pump();
+}
+
+void TcpTransport::finished(std::uint64_t operation, bool) {
+  // Nobody asks for an operation that was finished long ago; what is left of it (after calls that
+  // did not fit together) must not pile up.
+  if (operation <= kCallHistory) return;
+  shared_.oldest = std::max(shared_.oldest, operation - kCallHistory);
+  if (shared_.early_bytes > 0)
+    for (auto& p : peers_) p->in.forget_old();
+}
+
+bool TcpTransport::settled() {
+  if (queues_ == 0 || flush_all()) return true;
+  stalled();
+  return false;
+}
+
+// --- slow path -----------------------------------------------------------------------------------
+
+Status TcpTransport::check() {
+  // Pairs with the release in abort(): why_ is visible.
+  if (aborted_.load(std::memory_order_acquire)) return why_;
+  if (left_) return shared_.problem;
+  pump_all();
+  for (auto& p : peers_) send_records(*p);
+  flush_all();
+  return shared_.problem;
+}
+
+/// Our record of the current call, and of those a peer has told us of: it is waiting in them.
+void TcpTransport::send_records(Peer& to) {
+  send_record(to, current_);
+  for (const CallRecord& theirs : to.in.calls()) send_record(to, theirs.sequence);
+}
+
+/// Once for each call and peer, if we still have it.
+void TcpTransport::send_record(Peer& to, std::uint64_t sequence) {
+  const std::size_t at = sequence % kCallHistory;
+  const CallRecord& ours = calls_[at];
+  if (sequence == 0 || ours.sequence != sequence || to.records_sent[at] == sequence) return;
+  to.records_sent[at] = sequence;
+  FrameHeader header;
+  header.type = tcp::kCall;
+  header.bytes = sizeof ours;
+  std::array<std::byte, sizeof ours> payload;
+  std::memcpy(payload.data(), &ours, sizeof ours);
+  send(to, header, payload.data());
+}
+
+bool TcpTransport::call_of(Rank rank, std::uint64_t sequence, CallRecord& record) {
+  Peer& p = peer(uindex(rank));
+  if (!over()) {
+    p.in.pump();
+    send_record(p, sequence);
+    send_records(p);
+    flush(p);
+  }
+  const CallRecord* theirs = p.in.call(sequence);
+  if (theirs != nullptr) record = *theirs;
+  return theirs != nullptr;
+}
+
+void TcpTransport::sleep(std::chrono::nanoseconds most) {
+  for (auto& p : peers_) {
+    if (!p->in.holds_unread()) continue;
+    p->in.pump();  // What lies in our own buffer wakes nobody up.
+    return;
+  }
+  wait_for_events(most);
+}
+
+void TcpTransport::wait_for_events(std::chrono::nanoseconds most) {
+  for (std::size_t i = 0; i < peers_.size(); ++i) {
+    const Peer& p = *peers_[i];
+    const int wanted = (p.in.wants_bytes() ? POLLIN : 0) | (p.out.idle() ? 0 : POLLOUT);
+    // ppoll also reports the end of a stream that was not asked for, so such sockets are left out.
+    events_[i] = {wanted == 0 ? -1 : p.fd.get(), static_cast<short>(wanted), 0};
+  }
+  const auto nanoseconds = std::max<std::int64_t>(most.count(), 0);
+  const timespec time{static_cast<time_t>(nanoseconds / 1'000'000'000),
+                      static_cast<long>(nanoseconds % 1'000'000'000)};
+  ::ppoll(events_.data(), events_.size(), &time, nullptr);  // Woken for nothing is harmless.
+}
+
+// --- the end -------------------------------------------------------------------------------------
+
+void TcpTransport::abort(const Status& why) {
+  const std::lock_guard lock(abort_mutex_);
+  if (aborted_.load(std::memory_order_relaxed)) return;
+  last_words_ = tcp::abort_frame(why);
+  why_ = why;
+  for (auto& p : peers_) p->out.abort();
+  aborted_.store(true, std::memory_order_release);
+}
+
+void TcpTransport::leave() {
+  if (std::exchange(left_, true)) return;
+  const Deadline deadline = Deadline::in(kLeaveTime);
+  FrameHeader goodbye;
+  goodbye.type = tcp::kGoodbye;
+  for (auto& p : peers_) send(*p, goodbye, nullptr);
+  // What peers still send is read and dropped: they may be stuck in sending and then not read.
+  while (!flush_all() && !deadline.passed()) {
+    for (auto& p : peers_) p->in.drain();
+    wait_for_events(std::chrono::milliseconds(1));
+  }
+  for (auto& p : peers_) p->out.close();
+  for (;;) {
+    bool waiting = false;
+    for (auto& p : peers_) waiting |= !p->in.drain() && !tcp::all_delivered(p->fd.get(), p->kind);
+    if (!waiting || deadline.passed()) return;
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+  }
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Transport>> make_tcp_transport(Rank me, std::vector<TcpPeer> peers,
+                                                      TcpOptions options) {
+  std::sort(peers.begin(), peers.end(),
+            [](const TcpPeer& a, const TcpPeer& b) { return a.rank < b.rank; });
+  auto transport = std::make_unique<TcpTransport>(me, options.early_bytes);
+  Rank previous{-1};
+  for (TcpPeer& peer : peers) {
+    if (peer.rank == me || peer.rank == previous || index(peer.rank) < 0 || !peer.fd)
+      return error(Code::invalid_argument,
+                   "rank {} cannot reach rank {} over TCP: it is given twice, is this rank, or has "
+                   "no connection",
+                   index(me), index(peer.rank));
+    previous = peer.rank;
+    ANYCCL_TRY(tcp::SocketKind kind, tcp::set_up_socket(peer.fd.get(), options.congestion));
+    transport->add(std::move(peer), std::move(kind));
+  }
+  return std::unique_ptr<Transport>(std::move(transport));
+}
+
+}  // namespace anyccl
