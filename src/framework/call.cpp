@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "algorithm/schedule/contract.hpp"
+
 namespace anyccl {
 namespace {
 
@@ -13,8 +15,6 @@ constexpr TypeInfo kTypes[] = {  // by DType
     {"i8", 1}, {"u8", 1}, {"i32", 4}, {"u32", 4}, {"i64", 8}, {"u64", 8}, {"f16", 2}, {"f32", 4},
     {"f64", 8}, {"bf16", 2}, {"f8e4m3", 1}, {"f8e5m2", 1}};
 constexpr std::string_view kOps[] = {"sum", "prod", "max", "min", "avg"};  // by ReduceOp
-constexpr std::string_view kCollectives[] = {  // by Collective
-    "all_reduce", "broadcast", "all_to_all_v", "barrier", "send", "recv"};
 
 template <typename T, std::size_t N, typename E>
 const T* find(const T (&table)[N], E entry) {
@@ -40,19 +40,16 @@ std::string_view name_of(DType type) {
 std::string_view name_of(ReduceOp op) {
   return text(kOps, op);
 }
-std::string_view name_of(Collective collective) {
-  return text(kCollectives, collective);
-}
 
 std::string describe(const CallRecord& call) {
   const auto what = static_cast<Collective>(call.collective);
-  const std::string_view name = name_of(what), type = name_of(static_cast<DType>(call.dtype));
+  const std::string_view verb = name(what), type = name_of(static_cast<DType>(call.dtype));
   switch (what) {
     case Collective::all_reduce:
-      return fmt::format("{} of {} {}, {}", name, call.count, type, name_of(static_cast<ReduceOp>(call.op)));
-    case Collective::broadcast: return fmt::format("{} of {} {} from rank {}", name, call.count, type, call.root);
-    case Collective::all_to_all_v: return fmt::format("{} of {}", name, type);
-    default: return std::string(name);
+      return fmt::format("{} of {} {}, {}", verb, call.count, type, name_of(static_cast<ReduceOp>(call.op)));
+    case Collective::broadcast: return fmt::format("{} of {} {} from rank {}", verb, call.count, type, call.root);
+    case Collective::all_to_all_v: return fmt::format("{} of {}", verb, type);
+    default: return std::string(verb);
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <string>
+#include <string_view>
 
 #include "anyccl/types.hpp"
 #include "platform/transport.hpp"
@@ -22,13 +23,12 @@ struct Call {
   const std::size_t *recv_counts = nullptr, *recv_displs = nullptr;
 
   bool in_place() const { return input == output; }
-  bool is_rooted() const { return collective == Collective::broadcast; }
+  bool is_point_to_point() const { return collective == Collective::send || collective == Collective::recv; }
 };
 
 std::size_t bytes_of(DType type);
 std::string_view name_of(DType type);
 std::string_view name_of(ReduceOp op);
-std::string_view name_of(Collective collective);
 
 /// "all_reduce of 1024 f32, sum" or "broadcast of 3 i64 from rank 2".
 std::string describe(const CallRecord& call);

@@ -26,9 +26,8 @@ void Execution::start(const Prepared& prepared, const Call& call, std::uint64_t 
   scratch_ = scratch;
   posted_ = false;
   restart();
-  CallRecord record = prepared.record;
-  record.sequence = sequence;
-  for (Transport* t : transports_) t->begin(record);
+  const CallRecord mine = record();
+  for (Transport* t : transports_) t->begin(mine);
   if (lanes_.size() < prepared.lanes) lanes_.resize(prepared.lanes);
   running_ = std::min(prepared.lanes, prepared.geometry.tiles());
   for (std::uint32_t i = 0; i < running_; ++i) {
@@ -78,14 +77,21 @@ bool Execution::settle() {
   return true;
 }
 
+/// Goes to the lane's next tile, unless that would put more tiles in flight than there are lanes: then
+/// publications could come to a slot out of order.
+bool Execution::next_tile(Lane& lane) {
+  const std::uint32_t next = lane.tile + prepared_->lanes;
+  lane.finished = next >= prepared_->geometry.tiles();
+  if (lane.finished) return true;
+  for (std::uint32_t i = 0; i < running_; ++i)
+    if (!lanes_[i].finished && lanes_[i].tile < lane.tile) return false;
+  ++lane.round;
+  enter(lane, next);
+  return true;
+}
+
 bool Execution::step(Lane& lane) {
-  if (lane.pc == plan_->steps.size()) {
-    const std::uint32_t next = lane.tile + prepared_->lanes;
-    lane.finished = next >= prepared_->geometry.tiles();
-    ++lane.round;
-    if (!lane.finished) enter(lane, next);
-    return true;
-  }
+  if (lane.pc == plan_->steps.size()) return next_tile(lane);
   const PlanStep& s = plan_->steps[lane.pc];
   const BoundStep& b = lane.bound->steps[lane.pc];
   const bool through = is_send(s) ? send(lane, s, b) : receive(lane, s, b) && compute_and_publish(lane, s, b);
@@ -152,7 +158,7 @@ Outgoing Execution::outgoing(Lane& lane, const PlanStep& s, const BoundStep& b, 
   out.readers = {lane.bound->readers.data() + b.first_reader + first, route.readers.size()};
   if (lane.round > 0) {
     lane.readers.assign(out.readers.begin(), out.readers.end());
-    for (std::size_t i = 0; i < lane.readers.size(); ++i) lane.readers[i].tick += lane.round * route.readers[i].steps;
+    for (std::size_t i = 0; i < lane.readers.size(); ++i) lane.readers[i].tick += lane.round * route.readers[i].ticks;
     out.readers = lane.readers;
   }
   return out;
@@ -255,7 +261,7 @@ void Execution::leave_step(Lane& lane, const PlanStep& s, const BoundStep& b) {
   }
   ++lane.pc;
   if (read && plan_->posts_each) {
-    const auto tick = static_cast<std::uint32_t>(lane.round * plan_->steps.size() + lane.pc);
+    const auto tick = lane.round * plan_->ticks + s.tick;
     for (Transport* t : transports_) t->post(sequence_, lane.index, tick);
   }
   lane.arrived = lane.routed = 0;

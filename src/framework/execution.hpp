@@ -36,7 +36,12 @@ class Execution final : public Task {
   bool advance() override;
   void awaited(std::vector<Rank>& ranks) const override;
   std::uint64_t sequence() const { return sequence_; }
-  const Prepared& prepared() const { return *prepared_; }
+  /// What this rank called.
+  CallRecord record() const {
+    CallRecord record = prepared_->record;
+    record.sequence = sequence_;
+    return record;
+  }
 
  private:
   struct Lane {
@@ -57,6 +62,7 @@ class Execution final : public Task {
     std::byte* out[3] = {};
   };
   void enter(Lane& lane, std::uint32_t tile);
+  bool next_tile(Lane& lane);
   bool step(Lane& lane);
   bool receive(Lane& lane, const PlanStep& step, const BoundStep& bound);
   bool send(Lane& lane, const PlanStep& step, const BoundStep& bound);

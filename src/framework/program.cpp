@@ -16,7 +16,7 @@ constexpr std::size_t round_up(std::size_t n, std::size_t to) {
 Geometry Geometry::of_vector(const Contract& contract, std::size_t bytes, std::size_t tile_bytes) {
   Geometry g;
   g.parts_ = contract.parts();
-  g.bytes_ = contract.shape().collective == Collective::barrier ? 0 : bytes;
+  g.bytes_ = contract.has_bytes() ? bytes : 0;
   g.tile_bytes_ = tile_bytes;
   g.tiles_ = static_cast<std::uint32_t>(std::max<std::size_t>(1, (g.bytes_ + tile_bytes - 1) / tile_bytes));
   g.scratch_chunk_ = round_up((std::min(g.bytes_, tile_bytes) + g.parts_ - 1) / g.parts_, 64);
@@ -126,7 +126,7 @@ class Binder {
     bound.first_reader = static_cast<std::uint32_t>(into_.readers.size());
     for (const Program::Route& route : program_.routes[step.publication])
       for (const Reader& r : route.readers)
-        into_.readers.push_back({r.rank, r.step + 1U, sum(origins, 0, r.offset), sum(origins, r.offset, r.offset + r.count)});
+        into_.readers.push_back({r.rank, r.tick, sum(origins, 0, r.offset), sum(origins, r.offset, r.offset + r.count)});
     find_direct(step, bound);
   }
 

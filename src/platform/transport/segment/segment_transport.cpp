@@ -60,10 +60,10 @@ std::uint64_t word_of(std::uint64_t operation, std::uint32_t digest, std::uint32
 
 class SegmentTransport final : public Transport {
  public:
-  SegmentTransport(Rank me, const Layout& layout, std::shared_ptr<Segment> mine, std::vector<Peer> peers)
+  SegmentTransport(Rank me, const Layout& layout, std::shared_ptr<Segment> mine, std::vector<Peer> peers, bool lines)
       : me_(me), layout_(layout), segment_(std::move(mine)), out_(segment_->out.mapping.data()),
         in_(segment_->in.mapping.data()), peers_(std::move(peers)), of_rank_(layout.ranks, 0),
-        seen_(layout.ranks), ledger_(layout_, seen_) {
+        seen_(layout.ranks), ledger_(layout_, seen_), in_line_(lines ? kInline : 0) {
     for (std::size_t i = 0; i < peers_.size(); ++i) {
       of_rank_[uindex(peers_[i].rank)] = i;
       ranks_.push_back(peers_[i].rank);
@@ -199,7 +199,7 @@ class SegmentTransport final : public Transport {
   }
 
  private:
-  static bool fits_line(std::size_t bytes, bool sized) { return bytes <= kInline && !sized; }
+  bool fits_line(std::size_t bytes, bool sized) const { return bytes <= in_line_ && !sized; }
   Peer& peer_of(std::uint32_t rank) { return peers_[of_rank_[rank]]; }
   Line& line(std::uint32_t slot) { return at<Line>(out_, layout_.line(slot)); }
   static void describe(Line& line, const Descriptor& d) { std::memcpy(line.data, &d, sizeof d); }
@@ -348,6 +348,7 @@ class SegmentTransport final : public Transport {
   std::vector<Rank> ranks_;
   PeerProgress seen_;
   Ledger ledger_;
+  std::size_t in_line_;      // the most bytes that travel beside their word
   std::size_t stretch_ = 0;  // found by reserve(), described by publish()
   bool ring_populated_ = false;
   std::vector<std::uint32_t> lent_;       // slots whose readers read our own memory
@@ -434,7 +435,7 @@ Result<SegmentGroup> make_segment_transport(Rank me, std::vector<LocalPeer> loca
     else
       group.others.push_back({peer.rank, peer.socket.release(), peer.same_process});
   }
-  if (!reached.empty()) group.transport = std::make_unique<SegmentTransport>(me, layout, mine, std::move(reached));
+  if (!reached.empty()) group.transport = std::make_unique<SegmentTransport>(me, layout, mine, std::move(reached), options.lines);
   return group;
 }
 

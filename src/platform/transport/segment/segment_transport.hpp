@@ -20,6 +20,7 @@ struct SegmentOptions {
   std::uint32_t ranks = 0;  ///< Of the communicator.
   std::uint32_t banks = 0, slots = 0;
   std::size_t ring_bytes = std::size_t{4} << 20;  ///< Staging ring per rank; used from the first large call.
+  bool lines = true;  ///< Small publications travel beside their sequence word (LL); equal on all ranks.
 };
 
 struct SegmentGroup {

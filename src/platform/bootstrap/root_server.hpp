@@ -1,0 +1,45 @@
+#pragma once
+
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "anyccl/status.hpp"
+#include "base/unique_fd.hpp"
+#include "platform/bootstrap/dial.hpp"
+#include "platform/bootstrap/secret.hpp"
+
+namespace anyccl {
+
+/// Where the ranks of one group meet: collects a hello from each of them and, when all are there,
+/// sends everyone the table of all. Serves one group, from a thread of its own, then stops
+/// listening.
+///
+/// The group fails, and every member that is there is told why, when a rank joins twice, when
+/// sizes, settings or versions differ, when a member leaves, or when a member's patience is nearly
+/// over (then the missing ranks are named). Before the first member has joined the server waits
+/// without limit.
+class RootServer {
+ public:
+  /// Listens on `listeners`; with Trust::same_user all are unix sockets.
+  static Result<std::unique_ptr<RootServer>> start(std::vector<UniqueFd> listeners,
+                                                   const Secret& secret, Trust trust);
+  RootServer(const RootServer&) = delete;
+  RootServer& operator=(const RootServer&) = delete;
+  ~RootServer() { stop(); }
+
+  /// Ends the server: at once while ranks are missing (members are told that it was stopped), else
+  /// within two seconds, in which members still get their answer. May be called twice, by one
+  /// thread. In a forked child it does nothing: the server stays the parent's.
+  void stop();
+
+ private:
+  RootServer(UniqueFd stop_event, std::thread thread)
+      : owner_(::getpid()), stop_event_(std::move(stop_event)), thread_(std::move(thread)) {}
+
+  pid_t owner_;
+  UniqueFd stop_event_;
+  std::thread thread_;
+};
+
+}  // namespace anyccl
