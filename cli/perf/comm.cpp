@@ -2,8 +2,6 @@
 
 #include "base/error.hpp"
 
-extern "C" ANYCCL_API anycclResult_t anycclCommLastPlan(anycclComm_t comm, const char** text);
-
 namespace anyccl::cli {
 namespace {
 
