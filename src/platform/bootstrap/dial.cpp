@@ -103,10 +103,14 @@ Connection Dial::take() {
 }
 
 std::string Dial::problems() const {
-  std::string text;
-  for (const Outcome& outcome : outcomes_)
-    if (!outcome.problem.empty()) text += (text.empty() ? "" : "; ") + outcome.problem;
-  return text.empty() ? "nothing answered yet" : text;
+  std::vector<std::string> texts;
+  for (std::size_t i = 0; i < outcomes_.size(); ++i) {
+    if (!outcomes_[i].problem.empty())
+      texts.push_back(outcomes_[i].problem);
+    else if (i == current_)
+      texts.push_back(to_string(target_.endpoints[i]) + ": no answer yet");
+  }
+  return fmt::format("{}", fmt::join(texts, "; "));
 }
 
 }  // namespace anyccl

@@ -12,7 +12,7 @@ using std::chrono::milliseconds;
 
 constexpr std::chrono::seconds kHelloTime{20};
 constexpr std::chrono::seconds kDeliveryTime{10};
-constexpr std::chrono::seconds kDeliveryTimeWhenStopped{2};
+constexpr std::chrono::seconds kTimeToStop{2};
 
 std::vector<Lobby::Door> doors_of(const std::vector<UniqueFd>& listeners) {
   std::vector<Lobby::Door> doors;
@@ -25,11 +25,6 @@ milliseconds without_margin(milliseconds patience) {
   return patience - std::min(patience / 8, milliseconds(500));
 }
 
-bool is_set(int event) {
-  pollfd entry{event, POLLIN, 0};
-  return ::poll(&entry, 1, 0) == 1;
-}
-
 }  // namespace
 
 Gathering::Gathering(std::vector<UniqueFd> listeners, const Secret& secret, Trust trust,
@@ -39,35 +34,48 @@ Gathering::Gathering(std::vector<UniqueFd> listeners, const Secret& secret, Trus
       stop_event_(stop_event) {}
 
 void Gathering::run() {
-  const Status verdict = gather();
-  if (!verdict.ok()) log(LogLevel::info, "root server: {}", verdict.message());
-  // Closed before anyone hears the verdict: who then meets again at this port meets the next
-  // server.
-  // Shut down first, because a forked child may hold copies of them.
-  for (const UniqueFd& listener : listeners_) ::shutdown(listener.get(), SHUT_RDWR);
-  listeners_.clear();
-  deliver(verdict);
+  while (!finished()) {
+    if (const Status problem = step(); !problem.ok()) {
+      if (answer_.payload) break;
+      log(LogLevel::info, "root server: {}", problem.message());
+      settle(problem);
+    }
+    flush_members();
+  }
+  close_doors();
 }
 
-Status Gathering::gather() {
+bool Gathering::finished() const {
+  const bool ending = stopped_ || answer_.kind == Frame::table;
+  return answer_.payload && ending && (members_.empty() || end_.passed());
+}
+
+Status Gathering::step() {
   std::vector<pollfd> entries;
-  while (!roster_.complete()) {
-    ANYCCL_CHECK(poll_once(entries));
-    if (entries[0].revents != 0)
-      return error(Code::aborted, "the root server was stopped before all ranks had joined");
-    const std::span<const pollfd> rest = std::span(entries).subspan(1);
-    const std::size_t members = members_.size();
-    ANYCCL_CHECK(lobby_.progress(rest.subspan(members)));
-    ANYCCL_CHECK(read_from_members(rest.first(members)));
-    admit_guests();
-    ANYCCL_CHECK(check_patience());
+  ANYCCL_CHECK(poll_once(entries));
+  const std::span<const pollfd> rest = std::span(entries).subspan(1);
+  const std::size_t members = members_.size();
+  ANYCCL_CHECK(lobby_.progress(rest.subspan(members)));
+  ANYCCL_CHECK(read_from_members(rest.first(members)));
+  admit_guests();
+  if (entries[0].revents != 0) {
+    stopped_ = true;
+    end_ = Deadline::in(kTimeToStop);
   }
-  return {};
+  if (answer_.payload) return {};
+  if (roster_.complete()) {
+    settle({});
+    return {};
+  }
+  if (stopped_)
+    return error(Code::aborted, "the root server was stopped before all ranks had joined");
+  return check_patience();
 }
 
 Status Gathering::poll_once(std::vector<pollfd>& entries) {
-  entries.assign(1, {stop_event_, POLLIN, 0});
-  for (const Member& m : members_) entries.push_back({m.socket.get(), POLLIN, 0});
+  entries.push_back({stopped_ ? -1 : stop_event_, POLLIN, 0});
+  for (const Member& m : members_)
+    entries.push_back({m.socket.get(), m.out.empty() ? short{POLLIN} : short{POLLOUT}, 0});
   lobby_.append_wanted(entries);
   if (::poll(entries.data(), entries.size(), poll_ms()) >= 0) return {};
   if (errno != EINTR) return system_error(errno, "root server: poll");
@@ -76,7 +84,7 @@ Status Gathering::poll_once(std::vector<pollfd>& entries) {
 }
 
 int Gathering::poll_ms() const {
-  int wait = lobby_.poll_ms(1000);
+  int wait = lobby_.poll_ms(end_.poll_ms());
   for (const Member& m : members_) wait = (m.joined ? m.patience : m.hello_due).poll_ms(wait);
   return wait;
 }
@@ -96,9 +104,10 @@ void Gathering::admit_guests() {
 Status Gathering::read_from_members(std::span<const pollfd> entries) {
   for (std::size_t i = 0; i < entries.size(); ++i) {
     Member& m = members_[i];
-    if (entries[i].revents != 0 && m.joined)
+    const bool ready = entries[i].revents != 0;
+    if (ready && m.joined && !answer_.payload)
       return error(Code::remote_error, "rank {} left before all ranks had joined", m.rank);
-    if (entries[i].revents != 0) ANYCCL_CHECK(read_hello(m));
+    if (ready && !m.joined) ANYCCL_CHECK(read_hello(m));
     if (!m.joined && m.hello_due.passed()) m.socket.reset();
   }
   std::erase_if(members_, [](const Member& m) { return !m.socket; });
@@ -121,7 +130,12 @@ Status Gathering::read_hello(Member& m) {
     m.socket.reset();
     return {};
   }
+  return join(m, frame);
+}
+
+Status Gathering::join(Member& m, const HelloFrame& frame) {
   m.joined = true;
+  if (answer_.payload) return prepare(m);
   if (frame.patience_ms != kForever) {
     const milliseconds patience(frame.patience_ms);
     m.patience = Deadline::in(without_margin(patience));
@@ -131,10 +145,26 @@ Status Gathering::read_hello(Member& m) {
 }
 
 Status Gathering::check_patience() const {
-  if (roster_.complete()) return {};
   for (const Member& m : members_)
     if (m.joined && m.patience.passed()) return roster_.incomplete(m.patience_s);
   return {};
+}
+
+void Gathering::settle(const Status& verdict) {
+  Result<std::vector<std::byte>> group = verdict.ok() ? group_payload() : verdict;
+  answer_.kind = group.ok() ? Frame::table : Frame::failure;
+  answer_.payload = std::make_shared<const std::vector<std::byte>>(
+      group.ok() ? *std::move(group) : failure_payload(group.status()));
+  if (answer_.kind == Frame::table) {
+    // Before anyone hears it: who then meets again at this port must not meet this server.
+    close_doors();
+    std::erase_if(members_, [](const Member& m) { return !m.joined; });
+    if (!stopped_) end_ = Deadline::in(kDeliveryTime);
+  }
+  for (Member& m : members_) {
+    m.patience = Deadline::never();
+    if (m.joined && !prepare(m).ok()) m.socket.reset();
+  }
 }
 
 Result<std::vector<std::byte>> Gathering::group_payload() const {
@@ -147,42 +177,26 @@ Result<std::vector<std::byte>> Gathering::group_payload() const {
   return payload;
 }
 
-void Gathering::deliver(const Status& verdict) {
-  Result<std::vector<std::byte>> group = verdict.ok() ? group_payload() : verdict;
-  const Frame kind = group.ok() ? Frame::table : Frame::failure;
-  const auto payload = std::make_shared<const std::vector<std::byte>>(
-      group.ok() ? *std::move(group) : failure_payload(group.status()));
-  for (Member& m : members_)
-    if (!prepare(m, kind, payload).ok()) m.socket.reset();
-  flush_members();
-}
-
-Status Gathering::prepare(Member& m, Frame kind,
-                          const std::shared_ptr<const std::vector<std::byte>>& payload) {
-  ANYCCL_TRY(const FrameHeader header, seal(m.session, kind, *payload));
+Status Gathering::prepare(Member& m) {
+  ANYCCL_TRY(const FrameHeader header, seal(m.session, answer_.kind, *answer_.payload));
   m.out.put(bytes_of(header));
-  m.out.put_shared(payload);
+  m.out.put_shared(answer_.payload);
   return {};
 }
 
 void Gathering::flush_members() {
-  Deadline deadline = Deadline::in(kDeliveryTime);
-  bool stopped = false;
-  std::vector<pollfd> entries;
-  for (;;) {
-    std::erase_if(members_, [](Member& m) {
-      return !m.socket || !m.out.flush(m.socket.get()).ok() || m.out.empty();
-    });
-    if (members_.empty() || deadline.passed()) return;
-    if (!stopped && is_set(stop_event_)) {
-      stopped = true;
-      deadline = Deadline::in(kDeliveryTimeWhenStopped);
-    }
-    entries.clear();
-    if (!stopped) entries.push_back({stop_event_, POLLIN, 0});
-    for (const Member& m : members_) entries.push_back({m.socket.get(), POLLOUT, 0});
-    ::poll(entries.data(), entries.size(), deadline.poll_ms());
-  }
+  if (!answer_.payload) return;
+  std::erase_if(members_, [](Member& m) {
+    const bool lost = !m.socket || !m.out.flush(m.socket.get()).ok();
+    return lost || (m.joined && m.out.empty());
+  });
+}
+
+void Gathering::close_doors() {
+  lobby_.close();
+  // A forked child may hold copies of them, so closing is not enough.
+  for (const UniqueFd& listener : listeners_) ::shutdown(listener.get(), SHUT_RDWR);
+  listeners_.clear();
 }
 
 }  // namespace anyccl

@@ -36,6 +36,12 @@ class Lobby {
   /// Who has proved to belong here since the last call.
   std::vector<Connection> take_guests() { return std::exchange(guests_, {}); }
 
+  /// Lets nobody in any more and drops whoever has not proved anything.
+  void close() {
+    doors_.clear();
+    strangers_.clear();
+  }
+
  private:
   struct Stranger {
     UniqueFd socket;

@@ -12,13 +12,12 @@
 namespace anyccl {
 
 /// Where the ranks of one group meet: collects a hello from each of them and, when all are there,
-/// sends everyone the table of all. Serves one group, from a thread of its own, then stops
-/// listening.
+/// sends everyone the table of all. Serves one group, from a thread of its own.
 ///
-/// The group fails, and every member that is there is told why, when a rank joins twice, when
-/// sizes, settings or versions differ, when a member leaves, or when a member's patience is nearly
-/// over (then the missing ranks are named). Before the first member has joined the server waits
-/// without limit.
+/// The group fails, and every member is told why, when a rank joins twice, when sizes, settings or
+/// versions differ, when a member leaves, or when a member's patience is nearly over (then the
+/// missing ranks are named). Members that come later are told the same, until the server is
+/// stopped. Before the first member has joined it waits without limit.
 class RootServer {
  public:
   /// Listens on `listeners`; with Trust::same_user all are unix sockets.
@@ -28,8 +27,8 @@ class RootServer {
   RootServer& operator=(const RootServer&) = delete;
   ~RootServer() { stop(); }
 
-  /// Ends the server: at once while ranks are missing (members are told that it was stopped), else
-  /// within two seconds, in which members still get their answer. May be called twice, by one
+  /// Ends the server. Members that wait get an answer first (that it was stopped, if ranks are
+  /// missing), which takes two seconds at most if a member is slow. May be called twice, by one
   /// thread. In a forked child it does nothing: the server stays the parent's.
   void stop();
 

@@ -1,6 +1,7 @@
 #include "platform/bootstrap/roster.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/error.hpp"
 
@@ -45,7 +46,7 @@ Status Roster::incomplete(double seconds) const {
   for (std::size_t r = 0; r < members_.size(); ++r)
     if (!members_[r]) missing.push_back(r);
   return error(Code::timeout, "{} of {} ranks joined within {:.3g} s; missing: {}", joined_,
-               members_.size(), seconds, list_ranks(missing));
+               members_.size(), std::round(10 * seconds) / 10, list_ranks(missing));
 }
 
 std::vector<Hello> Roster::table() const {

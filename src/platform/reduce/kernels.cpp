@@ -118,9 +118,8 @@ class SumBf16 {
 };
 
 /// Maximum of floating-point numbers by their bits: exact, and whatever the floating-point mode is.
-/// With the bits below a set sign flipped, bits order like numbers: negative NaNs, -inf, ..., -0,
-/// +0,
-/// ..., +inf, positive NaNs. Subtracting the gap below -inf wraps the negative NaNs to the top.
+/// With the bits below a set sign flipped, bits order like numbers: negative NaNs, -inf to -0, +0
+/// to +inf, positive NaNs. Subtracting the gap below -inf wraps the negative NaNs to the top.
 template <typename Signed, typename Unsigned, Unsigned kInfinity, size_t kBytes>
 class MaxFloat {
   using U = Vector<Unsigned, kBytes>;
@@ -186,7 +185,7 @@ class MaxI64 {
 
 // --- loops --------------------------------------------------------------------------------------
 
-/// `kCount` sources; 0: as many as `count` says.
+/// `kCount` sources, whose addresses are in registers; 0: as many as the argument says.
 template <size_t kCount>
 class Sources {
  public:
@@ -288,7 +287,7 @@ template <template <size_t> class Op, size_t kCount>
 }
 
 template <template <size_t> class Op>
-[[gnu::noinline]] void copy(void* dst, void* also, const void* const* src, size_t, size_t count) {
+[[gnu::noinline]] void copy(void* dst, void* also, const void* const* src, size_t count) {
   const size_t bytes = count * Op<kVector>::kElement;
   if (bytes == 0) return;
   if (dst != src[0]) __builtin_memcpy(dst, src[0], bytes);
@@ -300,7 +299,7 @@ template <template <size_t> class Op>
                                   size_t count) {
   switch (sources) {
     case 1:
-      return copy<Op>(dst, also, src, sources, count);
+      return copy<Op>(dst, also, src, count);
     case 2:
       return reduce<Op, 2>(dst, also, src, sources, count);
     case 3:

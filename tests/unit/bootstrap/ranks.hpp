@@ -2,6 +2,7 @@
 // What the bootstrap's tests share: ranks as threads that join and connect.
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -20,11 +21,25 @@
     ASSERT_TRUE(assert_status.ok()) << assert_status.message(); \
   } while (false)
 
+#define EXPECT_OK(...)                                          \
+  do {                                                          \
+    const ::anyccl::Status expect_status = (__VA_ARGS__);       \
+    EXPECT_TRUE(expect_status.ok()) << expect_status.message(); \
+  } while (false)
+
 namespace anyccl::test {
 
 inline Deadline soon() {
   return Deadline::in(std::chrono::seconds(20));
 }
+
+/// Many ranks in one process need many descriptors; the usual limit is 1024.
+inline const bool kDescriptorsRaised = [] {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return false;
+  limit.rlim_cur = limit.rlim_max;
+  return ::setrlimit(RLIMIT_NOFILE, &limit) == 0;
+}();
 
 inline HostIdentity this_host() {
   return {"one boot", 7, ""};

@@ -142,7 +142,7 @@ TEST_P(Kernels, give_the_bits_of_the_definition) {
     for (const std::size_t count : kCounts) {
       prepare(sources, count);
       for (const Also also : {Also::no, Also::yes})
-        for (const std::size_t misaligned : {0, 1, 2, 8, 13})
+        for (const std::size_t misaligned : {0U, 1U, 2U, 8U, 13U})
           expect_right(kNoAlias, misaligned, also);
       if (HasFailure()) return;
     }
@@ -163,7 +163,7 @@ TEST_P(Kernels, may_write_over_any_source) {
 }
 
 TEST_P(Kernels, are_right_for_every_short_count) {
-  for (const std::size_t sources : {2, 3, 4, 5, 8}) {
+  for (const std::size_t sources : {2U, 3U, 4U, 5U, 8U}) {
     for (std::size_t count = 0; count <= 160; ++count) {
       prepare(sources, count);
       expect_right(kNoAlias, 3, Also::no);
@@ -180,7 +180,7 @@ TEST_P(Kernels, take_null_pointers_when_there_is_nothing_to_do) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Reduce, Kernels, testing::ValuesIn(all_cases()),
-                         [](const auto& info) { return name(info.param); });
+                         [](const auto& test) { return name(test.param); });
 
 TEST(ReduceKernel, is_that_of_the_best_instruction_set) {
   const Isa best = supported_isas().at(0);

@@ -28,6 +28,7 @@
 // goes on with what other peers send, asks for its frames, and makes room.
 
 namespace anyccl {
+using namespace tcp;
 namespace {
 
 using tcp::FrameHeader;
@@ -74,6 +75,8 @@ class TcpTransport final : public Transport {
   std::byte* reserve(const Outgoing& out) override;
   void publish(const Outgoing& out) override { send_parts(out, result_.data()); }
   std::size_t capacity() const override { return tcp::kMaxFrame; }
+  std::size_t piece_bytes() const override { return std::size_t{256} << 10; }
+  bool takes_any_memory() const override { return true; }
 
   const std::byte* poll(const Incoming& in) override;
   void consumed(const Incoming& in) override { peer(in.rank).in.consumed(in); }
@@ -113,7 +116,7 @@ class TcpTransport final : public Transport {
   std::vector<Peer*> peer_of_;                // By rank; null where it is not reached.
   std::vector<pollfd> events_;
   std::size_t queues_ = 0;  // How many peers have something queued.
-  unsigned stalls_ = 0;
+  unsigned stalls_ = 0;     // How often in a row a peer's socket was full and nothing came.
   tcp::Buffer result_;                            // For reserve().
   std::array<CallRecord, kCallHistory> calls_{};  // Ours, by sequence % size.
   std::uint64_t current_ = 0;
@@ -166,6 +169,7 @@ bool TcpTransport::has_room(const Outgoing& out) {
     stalled();
     return false;
   }
+  stalls_ = 0;
   return true;
 }
 
@@ -202,7 +206,9 @@ void TcpTransport::stalled() {
 
 const std::byte* TcpTransport::poll(const Incoming& in) {
   if (queues_ > 0) flush_all();
-  return peer(in.rank).in.poll(in);
+  const std::byte* data = peer(in.rank).in.poll(in);
+  if (data != nullptr) stalls_ = 0;
+  return data;
 }
 
 void TcpTransport::pump_all() {
