@@ -113,6 +113,7 @@ Status Comm::usable() const {
 Status Comm::check_call(const Call& call) const {
   const std::size_t element = bytes_of(call.dtype);
   if (element == 0) return error(Code::invalid_argument, "datatype {} does not exist", static_cast<int>(call.dtype));
+  if (call.op > ReduceOp::avg) return error(Code::invalid_argument, "op {} does not exist", static_cast<int>(call.op));
   if (call.count > (std::size_t{1} << 62) / element)
     return error(Code::invalid_argument, "count {} of {} is negative or overflows", call.count, name_of(call.dtype));
   if (index(call.root) < 0 || index(call.root) >= me_.size)
@@ -335,8 +336,11 @@ Status Comm::trouble(Task& task, const Execution* collective) {
     const std::lock_guard lock(failure_mutex_);
     return failure_;
   }
-  for (Transport* t : transports_) ANYCCL_CHECK(t->check());
+  Status problem;
+  for (Transport* t : transports_)
+    if (Status found = t->check(); problem.ok()) problem = std::move(found);
   if (collective != nullptr) ANYCCL_CHECK(compare_calls(collective->record()));
+  if (!problem.ok() && !may_still_be_explained(problem)) return problem;
   std::vector<Rank> ranks;
   task.awaited(ranks);
   const auto gone = std::find_if(ranks.begin(), ranks.end(), [&](Rank r) {
@@ -350,6 +354,14 @@ Status Comm::trouble(Task& task, const Execution* collective) {
   const std::string what = collective == nullptr ? "in a send or receive" : fmt::format("in operation {}, {}", collective->sequence(), describe(collective->record()));
   return error(Code::remote_error, "{} {} while {} waits for it {}", me_.names[uindex(*gone)],
                state == PeerState::left ? "has left the communicator" : "died", me_.names[uindex(me_.rank)], what);
+}
+
+/// A transport sees that a peer is in another call before it knows which one. The peer's record is on its
+/// way and says more, so it gets a moment.
+bool Comm::may_still_be_explained(const Status& problem) {
+  if (problem.code() != Code::invalid_usage) return false;
+  if (puzzled_until_.is_never()) puzzled_until_ = Deadline::in(std::chrono::milliseconds(500));
+  return !puzzled_until_.passed();
 }
 
 Status Comm::compare_calls(const CallRecord& mine) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/deadline.hpp"
 #include "framework/execution.hpp"
 #include "framework/transfer.hpp"
 #include "framework/tuner.hpp"
@@ -98,6 +99,7 @@ class Comm {
   void examine_locked();
   Status trouble(Task& task, const Execution* collective);
   Status compare_calls(const CallRecord& mine);
+  bool may_still_be_explained(const Status& problem);
   void fail_locked(const Status& why);
   bool idle() const { return collectives_.empty() && open_transfers_ == 0; }
   std::byte* scratch(std::size_t bytes);
@@ -130,6 +132,7 @@ class Comm {
   std::atomic<bool> failed_{false}, abort_asked_{false};
   mutable std::mutex failure_mutex_;
   Status failure_;
+  Deadline puzzled_until_;
   std::uint64_t fork_generation_;
 };
 

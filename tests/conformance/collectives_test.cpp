@@ -139,7 +139,7 @@ TEST_P(Collectives, are_right_for_all_counts_types_and_places) {
 
 /// Operations of all sizes follow each other in the same slots.
 TEST_P(Collectives, may_follow_each_other_in_any_order) {
-  const Environment env({{"ANYCCL_TRANSPORT", std::get<1>(GetParam())}});
+  const Environment env(Environment::Variables{{"ANYCCL_TRANSPORT", std::get<1>(GetParam())}});
   run_ranks(4, [&](Communicator& comm) {
     std::mt19937 random(2026);  // the same on all ranks
     for (int i = 0; i < 60 && !testing::Test::HasFailure(); ++i) {

@@ -25,7 +25,8 @@ namespace anyccl::test {
 /// Sets environment variables until it goes out of scope. Only while no other thread runs.
 class Environment {
  public:
-  explicit Environment(const std::vector<std::pair<std::string, std::string>>& variables);
+  using Variables = std::vector<std::pair<std::string, std::string>>;
+  explicit Environment(const Variables& variables);
   ~Environment();
   Environment(const Environment&) = delete;
   Environment& operator=(const Environment&) = delete;
