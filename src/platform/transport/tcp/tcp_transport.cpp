@@ -42,13 +42,8 @@ constexpr auto kLeaveTime = std::chrono::seconds(1);
 struct Peer {
   Peer(Rank r, UniqueFd f, tcp::SocketKind k, tcp::Shared& shared,
        const std::vector<std::byte>& last_words)
-      : rank(r),
-        fd(std::move(f)),
-        kind(std::move(k)),
-        in(fd.get(), r, shared),
-        out(fd.get(), last_words) {}
+      : fd(std::move(f)), kind(std::move(k)), in(fd.get(), r, shared), out(fd.get(), last_words) {}
 
-  const Rank rank;
   const UniqueFd fd;
   const tcp::SocketKind kind;
   Inbox in;
