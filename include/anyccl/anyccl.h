@@ -129,6 +129,9 @@ ANYCCL_API anycclResult_t anycclCommAbort(anycclComm_t comm);
 ANYCCL_API anycclResult_t anycclCommGetAsyncError(anycclComm_t comm, anycclResult_t* error);
 ANYCCL_API anycclResult_t anycclCommCount(anycclComm_t comm, int* count);
 ANYCCL_API anycclResult_t anycclCommUserRank(anycclComm_t comm, int* rank);
+/* How the last collective ran, for people: "all_reduce/two_shot Simple shm" (algorithm, protocol,
+ * transports). "" before the first. Valid until the next call with the same communicator. */
+ANYCCL_API anycclResult_t anycclCommLastPlan(anycclComm_t comm, const char** text);
 
 /* ---- Memory ------------------------------------------------------------------------------------- */
 

@@ -33,12 +33,15 @@ constexpr Variable kVariables[] = {
     {"MASTER_PORT", "", "the launcher's own port there (from the launcher)"},
 };
 
+constexpr std::string_view kProtocols[] = {"LL", "Simple"};
+constexpr std::string_view kLevels[] = {"NONE", "WARN", "INFO", "TRACE"};
+
 std::string text_of(const char* name) {
   const char* value = std::getenv(name);
   return value == nullptr ? std::string() : std::string(value);
 }
 
-Status read_choice(const char* name, std::string& into, std::initializer_list<std::string_view> allowed) {
+Status read_choice(const char* name, std::string& into, std::span<const std::string_view> allowed) {
   into = text_of(name);
   if (into.empty() || std::find(allowed.begin(), allowed.end(), into) != allowed.end()) return {};
   return error(Code::invalid_argument, "{}={} is not one of {}", name, into, fmt::join(allowed, ", "));
@@ -59,7 +62,7 @@ Status read_number(const char* name, Number low, Number high, std::optional<Numb
 
 Status read_debug() {
   std::string level;
-  ANYCCL_CHECK(read_choice("ANYCCL_DEBUG", level, {"NONE", "WARN", "INFO", "TRACE"}));
+  ANYCCL_CHECK(read_choice("ANYCCL_DEBUG", level, kLevels));
   if (!level.empty())
     set_log_level(level == "NONE" ? LogLevel::none : level == "WARN" ? LogLevel::warn
                   : level == "INFO" ? LogLevel::info : LogLevel::trace);
@@ -91,13 +94,19 @@ std::span<const Variable> variables() {
   return kVariables;
 }
 
+std::optional<std::string> value_now(const Variable& variable) {
+  const char* value = std::getenv(variable.name.data());  // Names are literals, so they end in 0.
+  if (value == nullptr) return std::nullopt;
+  return std::string(value);
+}
+
 Result<Config> read_config() {
   Config c;
   ANYCCL_CHECK(read_debug());
   warn_about_unknown_names();
   c.algo = text_of("ANYCCL_ALGO");
-  ANYCCL_CHECK(read_choice("ANYCCL_PROTO", c.proto, {"LL", "Simple"}));
-  ANYCCL_CHECK(read_choice("ANYCCL_TRANSPORT", c.transport, {"loopback", "shm", "tcp"}));
+  ANYCCL_CHECK(read_choice("ANYCCL_PROTO", c.proto, kProtocols));
+  ANYCCL_CHECK(read_choice("ANYCCL_TRANSPORT", c.transport, kTransportNames));
   c.host_id = text_of("ANYCCL_HOSTID");
   c.interface = text_of("ANYCCL_SOCKET_IFNAME");
   c.congestion = text_of("ANYCCL_TCP_CONGESTION");

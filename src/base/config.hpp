@@ -16,6 +16,11 @@ struct Variable {
   bool same_everywhere = false;  ///< Ranks that differ in it fail when a communicator is created.
 };
 std::span<const Variable> variables();
+/// What the environment says for it now; absent: not set.
+std::optional<std::string> value_now(const Variable& variable);
+
+/// What ANYCCL_TRANSPORT may name.
+inline constexpr std::string_view kTransportNames[] = {"loopback", "shm", "tcp"};
 
 /// What the environment says, read and checked once per communicator. Nothing else calls getenv.
 struct Config {

@@ -85,6 +85,8 @@ class Transport {
   // --- publishing -------------------------------------------------------------------------------
   /// Announces the call that the following publications belong to.
   virtual void begin(const CallRecord& call) = 0;
+  /// Whether offer() takes any memory: then computed results are offered too, not only what is sent.
+  virtual bool takes_any_memory() const { return false; }
   /// Tries to hand over `out` straight from the caller's memory at `source` (source[0, out.bytes)).
   enum class Offered : std::uint8_t {
     refused,  ///< Not possible for this memory: use reserve() and publish().
@@ -97,8 +99,10 @@ class Transport {
   /// the bytes and calls publish() with the same `out`, with no other call in between.
   virtual std::byte* reserve(const Outgoing& out) = 0;
   virtual void publish(const Outgoing& out) = 0;
-  /// The most bytes that reserve() can ever give at once.
+  /// Bytes that all publications of one operation's tiles in flight may take together, and the most
+  /// bytes of one point-to-point piece.
   virtual std::size_t capacity() const = 0;
+  virtual std::size_t piece_bytes() const = 0;
 
   // --- reading ----------------------------------------------------------------------------------
   /// The wanted part, or null while it is not there. It may be read until consumed() is called for

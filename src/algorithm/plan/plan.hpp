@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "algorithm/schedule/schedule.hpp"
+#include "anyccl/status.hpp"
 
 namespace anyccl {
 
@@ -15,18 +16,20 @@ namespace anyccl {
 //  1. Publication p of tile t is number t * P + p of its publisher's operation, where P is how many
 //     publications that rank makes per tile (Plan::publications). Nothing carries over from one
 //     operation to the next, so a rank needs no memory of what its peers ran before.
-//  2. A publisher has kBanks banks of `slots` slots. Number i of operation e lies in slot i % slots of
-//     bank e % kBanks.
-//  3. A slot may be overwritten only when its last publication is *released*: each of its readers has
-//     posted progress past the step that read it, or everyone is known to have finished that
+//  2. A publisher has kBanks banks of `slots` slots. Number i of operation e lies in slot
+//     i % slots of bank e % kBanks. A slot takes its publications in the order of their numbers.
+//  3. A slot may be overwritten only when its last publication is *released*: each of its readers
+//     has posted progress past the step that read it, or everyone is known to have finished that
 //     operation. Each slot remembers its readers, so any plans may follow each other in one ring.
-//  4. Tiles run in lanes: tile t in lane t % lanes, each lane its steps in order, lanes in any order
-//     against each other. A rank posts its progress per lane: operation, then
-//     (t / lanes) * steps + step + 1; and, at the end of each operation, that it is finished.
-//     It posts after every step that reads a peer if Plan::posts_each, else only at the end.
+//  4. Tiles run in lanes: tile t in lane t % lanes, each lane its steps in order, lanes in any
+//     order against each other. A rank posts its progress per lane: operation, then
+//     (t / lanes) * Plan::ticks + PlanStep::tick; and, at the end of each operation, that it is
+//     finished. It posts after every step that reads a peer if Plan::posts_each, else only at the
+//     end. Ticks count the steps that read a peer and no others, so they do not depend on how a
+//     rank's own memory is laid out, which its peers do not know (Shape::in_place).
 //  5. If every rank's result depends on every rank (Plan::everyone), then a rank that finishes
-//     operation e knows that everyone finished e - 1. That makes rule 3 one comparison for the plans
-//     that matter most.
+//     operation e knows that everyone finished e - 1. That makes rule 3 one comparison for the
+//     plans that matter most. It needs every publication to be made, those of zero bytes too.
 //  6. A publisher may lend its own memory instead of a slot if the publication is `lendable` (its
 //     source is not overwritten later in the operation). Its operation then ends only when all
 //     readers of what it lent have posted progress past it.
@@ -35,7 +38,8 @@ inline constexpr std::uint32_t kBanks = 8;
 
 /// One wide operation: operands (own pieces and peers' publications) -> own memory and/or a
 /// publication. copy, n-ary reduce, send, recv, recv_reduce, recv_copy_send, recv_reduce_send and
-/// recv_reduce_copy_send are combinations of the flags, so the interpreter has one loop.
+/// recv_reduce_copy_send are combinations of the flags, so the interpreter has one loop. Piece k is
+/// `count` chunks from src (or dst) + k * stride, circular in input and output as a Slice is.
 struct PlanStep {
   enum Flag : std::uint8_t {
     combine = 1,     ///< Reduce the operands (one rounding); else operand k goes to piece k.
@@ -48,7 +52,8 @@ struct PlanStep {
   std::uint8_t src_space : 4 = 0, dst_space : 4 = 0;
   std::uint16_t operands = 0;
   std::uint16_t publication = 0;  ///< With publish: which one, within the tile.
-  std::uint32_t first_ref = 0;    ///< Plan::refs: the operands.
+  std::uint16_t tick = 0;       ///< Of the steps that read a peer, the how-manieth, from 1; else 0.
+  std::uint32_t first_ref = 0;  ///< Plan::refs: the operands.
   std::uint32_t src = 0, src_stride = 0, dst = 0, dst_stride = 0, count = 0;
 };
 static_assert(sizeof(PlanStep) == 32);
@@ -61,11 +66,11 @@ struct Ref {
   std::uint32_t offset = 0;
 };
 
-/// One reader of a publication: the part it reads (chunks) and when it has read it for the last time.
+/// One reader of a publication: the part it reads (chunks) and when it has surely read it.
 struct Reader {
   std::uint16_t rank = 0;
-  std::uint16_t step = 0;   ///< Of the reader's plan: its last step that reads this publication.
-  std::uint16_t steps = 0;  ///< How many steps the reader's plan has.
+  std::uint16_t tick = 0;               ///< Of the reader's last step that reads this publication.
+  std::uint16_t ticks = 0;              ///< How many ticks the reader's plan has.
   std::uint32_t offset = 0, count = 0;  ///< The chunks it reads, within the publication.
 };
 
@@ -75,24 +80,25 @@ struct Plan {
   std::vector<Ref> refs = {};
   std::vector<std::uint32_t> step_of = {};       ///< Schedule step of each plan step, for messages.
   std::vector<std::uint32_t> publications = {};  ///< Of every rank, per tile.
-  /// Of publication p: published_chunks[p] are the origins in it, readers[p] who reads it.
+  /// Of publication p: published[p] are the origins in it, readers[p] who reads it.
   std::vector<std::vector<Origin>> published = {};
   std::vector<std::vector<Reader>> readers = {};
   /// For each ref to a peer: the origins of the whole publication it reads from (parallel to refs).
   std::vector<std::vector<Origin>> read_from = {};
+  std::uint16_t ticks = 0;  ///< How many steps read a peer.
   bool everyone = false;    ///< Every rank's result depends on every rank.
   bool posts_each = false;  ///< Post progress after each step that reads a peer.
 };
 
-/// Whether every rank's result depends on every rank's input, for this collective.
-bool depends_on_everyone(const Contract& contract);
-
 /// Lowers rank `me`'s part of the schedules of all ranks (ranks[r].rank == r), fused.
 ///
-/// `slots`: per bank, the same on all ranks. Personalised sends (Slice::stride > 0) of v-forms become
-/// one publication per reader, so that each carries exactly the bytes of its pair; all other sends are
-/// one publication. Errors: internal, naming rank, step and chunk of a send and receive that do not
-/// match; unsupported when a count does not fit.
+/// `slots`: per bank, the same on all ranks. Personalised sends (Slice::stride > 0) of v-forms
+/// become one publication per reader, so that each carries exactly the bytes of its pair; all other
+/// sends are one publication. Shape::in_place matters only for `me`: what is said here about peers,
+/// and what peers say about this rank, does not depend on it. Errors: internal, naming rank, step
+/// and chunk of a send and receive that do not match; unsupported when a count does not fit.
 Result<Plan> lower(const std::vector<Schedule>& ranks, Rank me, std::uint32_t slots);
+/// The same for every rank.
+Result<std::vector<Plan>> lower_all(const std::vector<Schedule>& ranks, std::uint32_t slots);
 
 }  // namespace anyccl

@@ -31,6 +31,7 @@
 // not.
 
 namespace anyccl {
+using namespace tcp;
 namespace {
 
 using tcp::FrameHeader;
@@ -71,6 +72,8 @@ class TcpTransport final : public Transport {
   std::byte* reserve(const Outgoing& out) override;
   void publish(const Outgoing& out) override { send_parts(out, result_.data()); }
   std::size_t capacity() const override { return tcp::kMaxFrame; }
+  std::size_t piece_bytes() const override { return std::size_t{256} << 10; }
+  bool takes_any_memory() const override { return true; }
 
   const std::byte* poll(const Incoming& in) override;
   void consumed(const Incoming& in) override { peer(in.rank).in.consumed(in); }

@@ -1,0 +1,71 @@
+# The front door: installs what is missing, configures, builds, tests. CMake does the work, and
+# `cmake --preset release` does it without this file.
+#
+#   OPTIONS   passed to every configure, for example: make test OPTIONS="-DANYCCL_WERROR=ON"
+.DEFAULT_GOAL := help
+.PHONY: help run test build fast asan tsan format tidy bench clean
+OPTIONS ?=
+JOBS    := $(shell nproc)
+DATA    := build/data
+SOURCES  = git ls-files -z '*.cpp' '*.hpp' '*.h' '*.c'
+
+# $(call build,PRESET): packages, configure, compile
+define build
+@scripts/install-packages build
+cmake --preset $(1) $(OPTIONS)
+cmake --build --preset $(1)
+endef
+# $(call test,PRESET,CTEST ARGUMENTS): results also go to build/PRESET/tests.xml
+define test
+ctest --preset $(1) -j $(JOBS) --no-tests=error --output-junit tests.xml $(2)
+endef
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: ## Train a small network on 4 processes, then measure AllReduce (installs and builds first)
+	@scripts/install-packages build
+	@scripts/get-digits $(DATA)
+	$(call build,release)
+	build/release/bin/anyccl run -n 4 -- build/release/bin/digits $(DATA)/digits.csv.gz
+	build/release/bin/anyccl perf all_reduce -g 4 -b 8 -e 4M -f 8
+
+test: ## Build and run all tests (installs what is missing)
+	@scripts/install-packages build test
+	@scripts/get-digits $(DATA)
+	$(call build,release)
+	$(call test,release)
+
+build: ## Build build/release/bin/anyccl and build/release/lib/libanyccl.so
+	$(call build,release)
+
+fast: ## Build and run the unit tests (under 15 s once built)
+	$(call build,release)
+	$(call test,release,-L unit)
+
+asan: ## Build and test under AddressSanitizer and UndefinedBehaviorSanitizer
+	@scripts/install-packages build
+	@scripts/get-digits $(DATA)
+	$(call build,asan)
+	$(call test,asan,-LE slow)
+
+tsan: ## Build and test under ThreadSanitizer, with ranks as threads
+	$(call build,tsan)
+	$(call test,tsan,-LE 'slow|process')
+
+format: ## Format all sources with clang-format
+	@scripts/install-packages test
+	$(SOURCES) | xargs -0 clang-format-14 -i
+
+tidy: ## Check src and cli with clang-tidy
+	@scripts/install-packages build lint
+	cmake --preset dev -B build/tidy -DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=clang++ $(OPTIONS)
+	git ls-files -z 'src/*.cpp' 'cli/*.cpp' | xargs -0 -n 1 -P $(JOBS) clang-tidy-14 -p build/tidy --quiet
+
+bench: ## Compare with Open MPI, MPICH and Gloo on this machine (under 5 minutes)
+	@scripts/install-packages build bench
+	$(call build,release)
+	bench/peers/run --json build/bench.json
+
+clean: ## Remove everything that was built
+	rm -rf build

@@ -1,0 +1,57 @@
+// Time of one reduction, per instruction set, kernel, number of sources and bytes per source.
+// reduce_bench --benchmark_filter='x86-64-v3/f32 sum'
+
+#include <benchmark/benchmark.h>
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "platform/reduce/isa.hpp"
+
+namespace {
+
+using namespace anyccl;
+
+void reduce(benchmark::State& state, const Kernel& kernel) {
+  const auto sources = static_cast<std::size_t>(state.range(0));
+  const auto bytes = static_cast<std::size_t>(state.range(1));
+  const std::size_t element = kernel.dtype == DType::i64 ? 8 : kernel.dtype == DType::f32 ? 4 : 2;
+  constexpr std::size_t kLine = 64;
+  struct alignas(kLine) Line {
+    std::byte bytes[kLine];
+  };
+  std::vector<std::vector<Line>> buffers(sources + 1,
+                                         std::vector<Line>((bytes + kLine - 1) / kLine));
+  std::vector<const void*> src;
+  for (std::size_t k = 0; k < sources; ++k) src.push_back(buffers[k].data());
+  for (auto _ : state) {
+    kernel.run(buffers[sources].data(), nullptr, src.data(), sources, bytes / element);
+    benchmark::ClobberMemory();
+  }
+  state.SetBytesProcessed(state.iterations() * state.range(0) * state.range(1));
+}
+
+std::string name(const Kernel& kernel) {
+  const std::string type = kernel.dtype == DType::i64   ? "i64"
+                           : kernel.dtype == DType::f32 ? "f32"
+                                                        : "bf16";
+  return type + (kernel.op == ReduceOp::sum ? " sum" : " max");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  for (const Isa& isa : instruction_sets()) {
+    if (!isa.supported) continue;
+    for (const Kernel& kernel : std::span(isa.kernels->first, isa.kernels->count))
+      benchmark::RegisterBenchmark((std::string(isa.name) + "/" + name(kernel)).c_str(), reduce,
+                                   kernel)
+          ->ArgNames({"sources", "bytes"})
+          ->ArgsProduct({{2, 4, 8}, {8, 64, 512, 4096, 32768, 262144, 1048576}});
+  }
+  benchmark::Initialize(&argc, argv);
+  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;
+  benchmark::RunSpecifiedBenchmarks();
+}

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "launch/child.hpp"
+
+namespace anyccl::cli {
+
+/// A program that runs as several local processes, one per rank.
+struct Job {
+  std::string name = {};  ///< Starts every message, such as "anyccl run".
+  int ranks = 1;
+  std::vector<std::string> command = {};
+  Settings settings = {};         ///< For all ranks, besides RANK, WORLD_SIZE and the like.
+  std::optional<int> port = {};   ///< MASTER_PORT; absent: a free one.
+  bool prefix_output = true;      ///< Put "[rank] " before each line.
+  bool keep_going = false;        ///< Leave the others alone when a rank fails.
+  std::chrono::seconds grace{5};  ///< From SIGTERM to SIGKILL, when the others are stopped.
+};
+
+/// Starts the ranks, passes their output and this process's SIGINT, SIGTERM and SIGHUP on, and
+/// waits for all. A rank's process group ends with the rank. Says on stderr who failed first.
+///
+/// Returns the exit code: 0, or that of the rank that failed first (128 + signal); 127 if there is
+/// no such program, 126 if it cannot be started. Call it from a process's only thread.
+int run_job(const Job& job);
+
+}  // namespace anyccl::cli

@@ -1,0 +1,106 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <iterator>
+
+#include "verb.hpp"
+
+namespace anyccl::cli {
+namespace {
+
+#define ANYCCL_ENTRY(name) &verb_##name,
+constexpr const Verb* kVerbs[] = {
+#include "anyccl/verb.inc"
+};
+#undef ANYCCL_ENTRY
+
+const Verb* find_verb(std::string_view name) {
+  const auto* const found = std::find_if(std::begin(kVerbs), std::end(kVerbs),
+                                         [&](const Verb* v) { return v->name == name; });
+  return found == std::end(kVerbs) ? nullptr : *found;
+}
+
+int usage_error(std::string_view message) {
+  fmt::print(stderr, "anyccl: {}\n", message);
+  return kUsageError;
+}
+
+int unknown_verb(std::string_view name) {
+  std::vector<std::string_view> names;
+  for (const Verb* verb : kVerbs) names.push_back(verb->name);
+  return usage_error(fmt::format("there is no verb '{}'; the verbs are {} (see anyccl --help)",
+                                 name, fmt::join(names, ", ")));
+}
+
+void describe(CLI::App& app) {
+  app.name("anyccl");
+  app.set_version_flag("--version", "anyccl " ANYCCL_VERSION, "Print the version and exit");
+  app.footer("anyccl VERB --help explains a verb.");
+}
+
+int parse_and_run(const Verb& verb, std::vector<std::string> arguments) {
+  Command after_dashes;
+  const auto dashes = std::find(arguments.begin(), arguments.end(), "--");
+  const bool has_dashes = dashes != arguments.end();
+  if (has_dashes) after_dashes.assign(dashes + 1, arguments.end());
+  arguments.erase(dashes, arguments.end());
+
+  CLI::App app{std::string(verb.summary), "anyccl " + std::string(verb.name)};
+  app.prefix_command(verb.takes_command);
+  Command command;
+  const Body body = verb.declare(app, command);
+  try {
+    std::reverse(arguments.begin(), arguments.end());  // CLI11 takes them from the back
+    app.parse(std::move(arguments));
+  } catch (const CLI::ParseError& problem) {
+    if (problem.get_exit_code() == 0) return app.exit(problem);
+    return usage_error(
+        fmt::format("{}: {} (see anyccl {} --help)", verb.name, problem.what(), verb.name));
+  }
+
+  command = app.remaining();
+  if (!command.empty() && command.front().starts_with('-'))
+    return usage_error(fmt::format("{}: unknown flag '{}' (see anyccl {} --help)", verb.name,
+                                   command.front(), verb.name));
+  // A "--" after the program's name is the program's own.
+  if (has_dashes && !command.empty()) command.emplace_back("--");
+  command.insert(command.end(), after_dashes.begin(), after_dashes.end());
+  if (!verb.takes_command && has_dashes)
+    return usage_error(fmt::format("{}: takes no command after --", verb.name));
+  return body();
+}
+
+int print_help(CLI::App& app, int code) {
+  for (const Verb* verb : kVerbs)
+    app.add_subcommand(std::string(verb->name), std::string(verb->summary));
+  fmt::print(code == 0 ? stdout : stderr, "{}", app.help());
+  return code;
+}
+
+int run_tool(std::vector<std::string> arguments) {
+  CLI::App app{"anyccl: collective communication on any device, over any network"};
+  describe(app);
+  if (arguments.empty()) return print_help(app, kUsageError);
+  if (const Verb* verb = find_verb(arguments.front())) {
+    arguments.erase(arguments.begin());
+    return parse_and_run(*verb, std::move(arguments));
+  }
+  if (!arguments.front().starts_with('-')) return unknown_verb(arguments.front());
+  try {
+    app.parse(std::vector<std::string>{arguments.front()});
+  } catch (const CLI::CallForHelp&) {
+    return print_help(app, 0);
+  } catch (const CLI::ParseError& problem) {
+    if (problem.get_exit_code() == 0) return app.exit(problem);
+  }
+  return usage_error(fmt::format("unknown flag '{}' (see anyccl --help)", arguments.front()));
+}
+
+}  // namespace
+}  // namespace anyccl::cli
+
+int main(int argc, char** argv) {
+  return anyccl::cli::run_tool(std::vector<std::string>(argv + std::min(1, argc), argv + argc));
+}

@@ -1,0 +1,123 @@
+#include "perf/measure.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+
+#include "base/error.hpp"
+
+namespace anyccl::cli {
+namespace {
+
+using Clock = std::chrono::steady_clock;  // CLOCK_MONOTONIC
+
+std::int64_t ns_since(Clock::time_point start) {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start).count();
+}
+
+/// One case on one rank while it is measured.
+class Run {
+ public:
+  Run(const Operation& operation, Exercise& exercise, const Protocol& protocol, const Comm& comm)
+      : operation_(operation), exercise_(exercise), protocol_(protocol), comm_(comm) {}
+
+  std::int64_t wrong() const { return wrong_; }
+
+  /// A call on fresh input whose result is looked at; returns its time.
+  Result<std::int64_t> fresh_call() {
+    exercise_.prepare(++turn_);
+    ANYCCL_TRY(const std::int64_t ns, plain_call());
+    check_result();
+    return ns;
+  }
+  Result<std::int64_t> plain_call() {
+    const Clock::time_point start = Clock::now();
+    const anycclResult_t result = exercise_.call();
+    const std::int64_t ns = ns_since(start);
+    ANYCCL_CHECK(comm_.check(result, operation_.call.data()));
+    return ns;
+  }
+  void check_result() {
+    if (!protocol_.check && !protocol_.touch) return;
+    const std::size_t wrong = exercise_.wrong(turn_);  // Also reads the whole result: the touch.
+    if (protocol_.check) wrong_ += static_cast<std::int64_t>(wrong);
+  }
+
+  /// Calls until the caches and connections are warm, then decides how many to measure.
+  Result<int> warm_up(double budget_s);
+  Result<std::vector<std::int64_t>> timed_calls(int calls);
+  /// Total time of `calls` calls.
+  Result<std::int64_t> loop(int calls, bool in_place);
+
+ private:
+  const Operation& operation_;
+  Exercise& exercise_;
+  const Protocol& protocol_;
+  const Comm& comm_;
+  std::uint32_t turn_ = 0;
+  std::int64_t wrong_ = 0;
+};
+
+Result<int> Run::warm_up(double budget_s) {
+  constexpr double kFewest = 20, kMost = 100'000;
+  std::int64_t fastest = std::numeric_limits<std::int64_t>::max();
+  const int calls = protocol_.iterations ? protocol_.warmups : std::max(1, protocol_.warmups);
+  for (int i = 0; i < calls; ++i) {
+    const Clock::time_point start = Clock::now();
+    ANYCCL_CHECK(fresh_call().status());
+    fastest = std::min(fastest, ns_since(start));
+  }
+  if (protocol_.iterations) return *protocol_.iterations;
+  ANYCCL_CHECK(comm_.max({&fastest, 1}));
+  return static_cast<int>(
+      std::clamp(budget_s * 1e9 / static_cast<double>(fastest), kFewest, kMost));
+}
+
+Result<std::vector<std::int64_t>> Run::timed_calls(int calls) {
+  std::vector<std::int64_t> times(static_cast<std::size_t>(calls));
+  ANYCCL_CHECK(comm_.barrier());
+  for (std::int64_t& time : times) {
+    ANYCCL_TRY(time, protocol_.touch ? fresh_call() : plain_call());
+  }
+  // Without touching, results were overwritten unseen and in place became the next input: check
+  // one.
+  if (!protocol_.touch) ANYCCL_CHECK(fresh_call().status());
+  return times;
+}
+
+Result<std::int64_t> Run::loop(int calls, bool in_place) {
+  exercise_.prepare(++turn_);
+  ANYCCL_CHECK(comm_.barrier());
+  const Clock::time_point start = Clock::now();
+  for (int i = 0; i < calls; ++i)
+    if (const anycclResult_t result = exercise_.call(); result != anycclSuccess)
+      return comm_.check(result, operation_.call.data());
+  const std::int64_t ns = ns_since(start);
+  if (!in_place) check_result();
+  return ns;
+}
+
+}  // namespace
+
+Result<Measurement> measure(const Operation& operation, Exercise& exercise,
+                            const Protocol& protocol, bool in_place, int columns,
+                            const Comm& comm) {
+  constexpr double kRowBudget_s = 0.25;
+  Run run(operation, exercise, protocol, comm);
+  ANYCCL_TRY(const int calls, run.warm_up(kRowBudget_s / columns));
+  ANYCCL_TRY(std::vector<std::int64_t> times, run.timed_calls(calls));
+  ANYCCL_TRY(std::int64_t loop_ns, run.loop(calls, in_place));
+  Measurement result;
+  ANYCCL_TRY(result.plan, comm.last_plan());
+
+  // From here on the library is used, not measured.
+  result.wrong = run.wrong();
+  ANYCCL_CHECK(comm.max(times));
+  ANYCCL_CHECK(comm.max({&loop_ns, 1}));
+  ANYCCL_CHECK(comm.sum({&result.wrong, 1}));
+  result.call = summarize(std::move(times));
+  result.loop_us = static_cast<double>(loop_ns) / 1e3 / calls;
+  return result;
+}
+
+}  // namespace anyccl::cli

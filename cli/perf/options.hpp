@@ -1,0 +1,33 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "perf/operations.hpp"
+#include "perf/sizes.hpp"
+#include "perf/types.hpp"
+
+namespace anyccl::cli {
+
+/// How each case is measured.
+struct Protocol {
+  int warmups = 5;
+  std::optional<int> iterations = {};  ///< Absent: as many as fit a time budget.
+  bool touch = true;                   ///< Rewrite inputs and read results between calls.
+  bool check = true;                   ///< Compare every element of every result.
+};
+
+/// Everything that `anyccl perf` was asked for, the same on all ranks.
+struct PerfOptions {
+  const Operation* operation = nullptr;
+  std::vector<std::size_t> sizes = {};
+  std::vector<TypeName> types = {};
+  std::vector<RedopName> redops = {};
+  int root = 0;
+  Protocol protocol = {};
+  bool out_of_place = true, in_place = true;
+  std::string json = {};  ///< File to write; empty: none.
+};
+
+}  // namespace anyccl::cli

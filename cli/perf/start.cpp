@@ -1,0 +1,112 @@
+#include "perf/start.hpp"
+
+#include <fmt/format.h>
+
+#include <fstream>
+#include <thread>
+
+#include "base/config.hpp"
+#include "base/error.hpp"
+#include "launch/job.hpp"
+#include "perf/sweep.hpp"
+
+namespace anyccl::cli {
+namespace {
+
+constexpr const char* kName = "anyccl perf";
+
+int fail(const Status& status) {
+  fmt::print(stderr, "{}: {}\n", kName, status.message());
+  return status.code() == Code::invalid_argument ? 2 : 1;
+}
+
+/// The command line of this process, with the program's real path.
+Result<std::vector<std::string>> own_command() {
+  char path[4096];
+  const ssize_t length = ::readlink("/proc/self/exe", path, sizeof path);
+  if (length < 0) return system_error(errno, "read /proc/self/exe");
+  std::vector<std::string> command;
+  std::ifstream arguments("/proc/self/cmdline", std::ios::binary);
+  for (std::string argument; std::getline(arguments, argument, '\0');) command.push_back(argument);
+  if (command.empty()) return error(Code::system_error, "read /proc/self/cmdline: it is empty");
+  command.front().assign(path, static_cast<std::size_t>(length));
+  return command;
+}
+
+/// What this environment does not say yet of `settings`.
+Settings missing_settings(const Config& config, const Settings& settings) {
+  Settings missing;
+  for (const auto& [name, value] : settings) {
+    const std::string& now = name == "ANYCCL_TRANSPORT" ? config.transport
+                             : name == "ANYCCL_PROTO"   ? config.proto
+                                                        : config.algo;
+    if (now != value) missing.emplace_back(name, value);
+  }
+  return missing;
+}
+
+/// Runs one rank; on an error the other ranks' calls fail too.
+Result<std::int64_t> run_rank(const PerfOptions& options, Comm& comm, std::string_view where) {
+  Result<std::int64_t> wrong = sweep(options, comm, where);
+  if (!wrong.ok()) comm.abort();
+  return wrong;
+}
+
+int exit_code(const Result<std::int64_t>& wrong) {
+  if (!wrong.ok()) return fail(wrong.status());
+  return *wrong == 0 ? 0 : 1;
+}
+
+int run_as_process(const PerfOptions& options) {
+  Result<Comm> comm = Comm::join();
+  if (!comm.ok()) return fail(comm.status());
+  return exit_code(run_rank(options, *comm, fmt::format("{} ranks (processes)", comm->ranks())));
+}
+
+int run_as_threads(const PerfOptions& options, int count) {
+  Result<std::vector<Comm>> comms = Comm::make_all(count);
+  if (!comms.ok()) return fail(comms.status());
+  std::vector<int> codes(comms->size());
+  std::vector<std::jthread> threads;
+  for (std::size_t rank = 0; rank < comms->size(); ++rank)
+    threads.emplace_back([&, rank] {
+      codes[rank] =
+          exit_code(run_rank(options, (*comms)[rank], fmt::format("{} ranks (threads)", count)));
+    });
+  threads.clear();  // Joins them.
+  return *std::max_element(codes.begin(), codes.end());
+}
+
+int start_processes(const Ranks& ranks, int count, std::vector<std::string> command) {
+  Job job;
+  job.name = kName;
+  job.ranks = count;
+  job.command = std::move(command);
+  job.settings = ranks.settings;
+  job.prefix_output = false;
+  return run_job(job);
+}
+
+}  // namespace
+
+int run_perf(const PerfOptions& options, const Ranks& ranks) {
+  constexpr int kUsual = 2;
+  Result<Config> config = read_config();
+  if (!config.ok()) return fail(config.status());
+  Result<std::vector<std::string>> command = own_command();
+  if (!command.ok()) return fail(command.status());
+  if (!ranks.threads && !config->rank)
+    return start_processes(ranks, ranks.count.value_or(kUsual), *command);
+
+  // The library reads the environment of this process, so it must be there from the start.
+  if (const Settings missing = missing_settings(*config, ranks.settings); !missing.empty())
+    return fail(replace_process(*command, missing));
+  if (ranks.threads) return run_as_threads(options, ranks.count.value_or(kUsual));
+  if (ranks.count && ranks.count != config->world_size)
+    return fail(error(Code::invalid_argument,
+                      "this is rank {} of a job of {} ranks already: --ranks {} does not fit",
+                      *config->rank, config->world_size.value_or(0), *ranks.count));
+  return run_as_process(options);
+}
+
+}  // namespace anyccl::cli

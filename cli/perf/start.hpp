@@ -1,0 +1,21 @@
+#pragma once
+
+#include "launch/child.hpp"
+#include "perf/options.hpp"
+
+namespace anyccl::cli {
+
+/// Which ranks measure.
+struct Ranks {
+  std::optional<int> count =
+      {};                  ///< Absent: two, or those of the job that this process is part of.
+  bool threads = false;    ///< As threads of this process, instead of processes.
+  Settings settings = {};  ///< Environment variables that they must have.
+};
+
+/// Runs the sweep: as one rank of the job that the environment names, as threads, or by starting
+/// this very command once per rank. Returns the exit code: 0, 1 if it failed or a value was wrong,
+/// 2 if the request makes no sense.
+int run_perf(const PerfOptions& options, const Ranks& ranks);
+
+}  // namespace anyccl::cli

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace anyccl::cli {
+
+/// What a set of times comes down to, in microseconds.
+struct Summary {
+  double median_us = 0, min_us = 0, p99_us = 0;
+};
+
+/// `times_ns` is not empty. Median: of an even number, the mean of the middle two. p99: the
+/// smallest time that at least 99 % do not exceed.
+Summary summarize(std::vector<std::int64_t> times_ns);
+
+}  // namespace anyccl::cli

@@ -1,0 +1,128 @@
+#include "perf/sweep.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.hpp"
+#include "perf/memory.hpp"
+#include "perf/report.hpp"
+
+namespace anyccl::cli {
+namespace {
+
+class Sweep {
+ public:
+  Sweep(const PerfOptions& options, const Comm& comm, Memory input, Memory output)
+      : options_(options), comm_(comm), input_(std::move(input)), output_(std::move(output)) {}
+
+  Status all_rows();
+  const std::vector<Row>& rows() const { return rows_; }
+
+ private:
+  Status rows_of(const TypeName& type, const RedopName& redop);
+  Status line(const TypeName& type, const RedopName& redop, std::size_t count);
+  Result<Row> row(const TypeName& type, const RedopName& redop, std::size_t count, bool in_place,
+                  int columns);
+
+  const PerfOptions& options_;
+  const Comm& comm_;
+  Memory input_, output_;
+  std::vector<Row> rows_;
+};
+
+Status Sweep::all_rows() {
+  const Operation& operation = *options_.operation;
+  for (const TypeName& type : options_.types) {
+    for (const RedopName& redop : options_.redops) {
+      ANYCCL_CHECK(rows_of(type, redop));
+      if (!operation.has_redop) break;
+    }
+    if (!operation.has_data) break;
+  }
+  return {};
+}
+
+Status Sweep::rows_of(const TypeName& type, const RedopName& redop) {
+  if (!options_.operation->has_data) return line(type, redop, 0);
+  std::size_t last = 0;
+  for (const std::size_t size : options_.sizes) {
+    const std::size_t elements = std::max<std::size_t>(1, size / type.bytes);
+    const std::size_t count = options_.operation->count(elements, comm_.ranks());
+    // Sizes below the smallest that the operation can have come to the same.
+    if (count != std::exchange(last, count)) ANYCCL_CHECK(line(type, redop, count));
+  }
+  return {};
+}
+
+Status Sweep::line(const TypeName& type, const RedopName& redop, std::size_t count) {
+  const bool in_place = options_.in_place && options_.operation->in_place;
+  const int columns = options_.out_of_place && in_place ? 2 : 1;
+  std::optional<Row> halves[2];
+  for (const bool inside : {false, true}) {
+    if (!(inside ? in_place : options_.out_of_place)) continue;
+    ANYCCL_TRY(halves[inside], row(type, redop, count, inside, columns));
+    rows_.push_back(*halves[inside]);
+  }
+  if (comm_.rank() == 0) {
+    fmt::print("{}", table_line(halves[0], halves[1]));
+    std::fflush(stdout);
+  }
+  return {};
+}
+
+Result<Row> Sweep::row(const TypeName& type, const RedopName& redop, std::size_t count,
+                       bool in_place, int columns) {
+  const Operation& operation = *options_.operation;
+  const int ranks = comm_.ranks();
+  const Case c{type, redop.redop, options_.root, count, in_place, comm_.rank(), ranks};
+  void* const output = in_place ? input_.get() : output_.get();
+  const auto exercise = operation.make(c, input_.get(), output, comm_.get());
+  Row row;
+  ANYCCL_TRY(row.measured,
+             measure(operation, *exercise, options_.protocol, in_place, columns, comm_));
+  row.operation = operation.name;
+  row.type = operation.has_data ? type.name : "none";
+  row.redop = operation.has_redop ? redop.name : "none";
+  row.ranks = ranks;
+  row.root = operation.has_root ? options_.root : -1;
+  row.bytes = count * type.bytes * static_cast<std::size_t>(operation.blocks(ranks));
+  row.count = count;
+  row.in_place = in_place;
+  row.bus_factor = operation.bus_factor(ranks);
+  return row;
+}
+
+/// Enough for the largest row, which has at least one element for every rank.
+std::size_t buffer_bytes(const PerfOptions& options, int ranks) {
+  constexpr std::size_t kLargestElement = 8;
+  const std::size_t largest = options.sizes.empty() ? 0 : options.sizes.back();
+  return std::max(largest, static_cast<std::size_t>(ranks) * kLargestElement);
+}
+
+}  // namespace
+
+Result<std::int64_t> sweep(const PerfOptions& options, const Comm& comm, std::string_view where) {
+  const bool leader = comm.rank() == 0;
+  if (options.root >= comm.ranks())
+    return error(Code::invalid_argument, "root {} does not exist among {} ranks", options.root,
+                 comm.ranks());
+  // Written now already: a wrong path should not show after a long run.
+  if (leader && !options.json.empty()) ANYCCL_CHECK(write_json(options.json, {}));
+  const std::size_t bytes = buffer_bytes(options, comm.ranks());
+  ANYCCL_TRY(Memory input, Memory::allocate(bytes));
+  ANYCCL_TRY(Memory output, Memory::allocate(bytes));
+  if (leader) fmt::print("{}", table_head(options, where));
+
+  Sweep sweep(options, comm, std::move(input), std::move(output));
+  ANYCCL_CHECK(sweep.all_rows());
+  if (leader) {
+    fmt::print("{}", table_foot(sweep.rows()));
+    if (!options.json.empty()) ANYCCL_CHECK(write_json(options.json, sweep.rows()));
+  }
+  std::int64_t wrong = 0;
+  for (const Row& row : sweep.rows()) wrong += row.measured.wrong;
+  return wrong;
+}
+
+}  // namespace anyccl::cli

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "anyccl/anyccl.h"
+
+namespace anyccl::cli {
+
+/// An element type as flags, tables and files name it.
+struct TypeName {
+  anycclDataType_t type;
+  std::size_t bytes;
+  std::string_view name, short_name;
+};
+
+struct RedopName {
+  anycclRedOp_t redop;
+  std::string_view name;
+};
+
+inline constexpr TypeName kTypes[] = {
+    {anycclFloat32, 4, "float", "f32"},
+    {anycclBfloat16, 2, "bfloat16", "bf16"},
+    {anycclInt64, 8, "int64", "i64"},
+};
+inline constexpr RedopName kRedops[] = {{anycclSum, "sum"}, {anycclMax, "max"}};
+
+}  // namespace anyccl::cli

@@ -1,0 +1,108 @@
+#include "perf/values.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+namespace anyccl::cli {
+namespace {
+
+constexpr std::size_t kPeriod = 4099;    // Prime, so no chunk or block is a multiple of it.
+constexpr std::size_t kTurnStep = 1009;  // How far each turn starts from the last.
+
+/// Whole numbers up to this are exact in the type.
+int exact_limit(anycclDataType_t type) {
+  return type == anycclBfloat16 ? 1 << 8 : 1 << 24;
+}
+
+/// A whole number in [-most, most]; neighbours, near and far, differ.
+int pattern(std::uint32_t position, std::uint32_t most) {
+  const std::uint32_t mixed = position * 2654435761U;  // Knuth's multiplicative hash
+  return static_cast<int>((mixed >> 16) * (2 * most + 1) >> 16) - static_cast<int>(most);
+}
+
+template <typename Stored>
+void put(std::byte* at, Stored stored) {
+  std::memcpy(at, &stored, sizeof stored);
+}
+
+void store(anycclDataType_t type, int value, std::byte* at) {
+  const auto as_float = static_cast<float>(value);
+  constexpr std::int64_t kBothHalves = (std::int64_t{1} << 33) + 1;
+  if (type == anycclFloat32) return put(at, as_float);
+  if (type == anycclInt64) return put(at, value * kBothHalves);
+  put(at, static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(as_float) >> 16));
+}
+
+/// Calls visit(offset in the buffer, offset in twice_, elements) for each piece of at most a
+/// period.
+template <typename Visit>
+void for_each_piece(std::size_t first, std::size_t count, std::uint32_t turn, Visit visit) {
+  const std::size_t start = (first + turn * kTurnStep) % kPeriod;
+  for (std::size_t done = 0; done < count; done += kPeriod)
+    visit(done, start, std::min(kPeriod, count - done));
+}
+
+}  // namespace
+
+Elements::Elements(std::vector<std::byte> period, std::size_t element_bytes)
+    : twice_(std::move(period)), element_bytes_(element_bytes) {
+  twice_.reserve(2 * twice_.size());
+  twice_.insert(twice_.end(), twice_.begin(), twice_.end());
+}
+
+void Elements::write(void* data, std::size_t first, std::size_t count, std::uint32_t turn) const {
+  auto* const out = static_cast<std::byte*>(data);
+  for_each_piece(first, count, turn, [&](std::size_t to, std::size_t from, std::size_t elements) {
+    std::memcpy(out + to * element_bytes_, &twice_[from * element_bytes_],
+                elements * element_bytes_);
+  });
+}
+
+std::size_t Elements::wrong(const void* data, std::size_t first, std::size_t count,
+                            std::uint32_t turn) const {
+  const auto* const got = static_cast<const std::byte*>(data);
+  std::size_t differ = 0;
+  for_each_piece(first, count, turn, [&](std::size_t to, std::size_t from, std::size_t elements) {
+    const std::byte* const piece = got + to * element_bytes_;
+    const std::byte* const right = &twice_[from * element_bytes_];
+    if (std::memcmp(piece, right, elements * element_bytes_) == 0) return;
+    for (std::size_t i = 0; i < elements * element_bytes_; i += element_bytes_)
+      differ += std::memcmp(piece + i, right + i, element_bytes_) != 0;
+  });
+  return differ;
+}
+
+Values::Values(const TypeName& type, int summands)
+    : type_(type), contributors_(std::min(summands, exact_limit(type.type))) {
+  constexpr int kMostShift = 63, kMostPattern = 1000;
+  const int most = exact_limit(type.type) / contributors_;
+  most_shift_ = std::min(most / 2, kMostShift);
+  most_pattern_ = std::min(most - most_shift_, kMostPattern);
+}
+
+Elements Values::of(int rank) const {
+  return elements(scale(rank), shift(rank));
+}
+
+Elements Values::sum() const {
+  int offset = 0;
+  for (int rank = 0; rank < contributors_; ++rank) offset += shift(rank);
+  return elements(contributors_, offset);
+}
+
+Elements Values::max(int ranks) const {
+  return elements(1, std::min(ranks - 1, most_shift_));
+}
+
+Elements Values::elements(int scale, int offset) const {
+  std::vector<std::byte> period(kPeriod * type_.bytes);
+  for (std::size_t i = 0; i < kPeriod; ++i) {
+    const int value =
+        scale * pattern(static_cast<std::uint32_t>(i), static_cast<std::uint32_t>(most_pattern_));
+    store(type_.type, value + offset, &period[i * type_.bytes]);
+  }
+  return {std::move(period), type_.bytes};
+}
+
+}  // namespace anyccl::cli

@@ -1,0 +1,114 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <cmath>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "algorithm/catalog/algorithm.hpp"
+#include "base/config.hpp"
+#include "platform/probe/host_facts.hpp"
+#include "platform/reduce/isa.hpp"
+#include "verb.hpp"
+
+namespace anyccl::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// A secret's value is nobody's business.
+std::string shown_value(const Variable& variable, const std::string& value) {
+  return variable.name == "ANYCCL_SECRET" ? "(set, not shown)" : value;
+}
+
+Json host_json() {
+  const HostFacts facts = host_facts();
+  Json isas = Json::array();
+  for (const Isa& isa : instruction_sets())
+    if (isa.supported) isas.push_back(isa.name);
+  return {{"name", facts.hostname},
+          {"cores", facts.cores},
+          {"quota", std::isfinite(facts.quota) ? Json(facts.quota) : Json(nullptr)},
+          {"instruction_sets", isas}};
+}
+
+Json algorithms_json() {
+  Json by_collective = Json::object();
+  for (const Algorithm* algorithm : all_algorithms())
+    by_collective[std::string(name(algorithm->collective))].push_back(algorithm->name);
+  return by_collective;
+}
+
+Json environment_json() {
+  Json list = Json::array();
+  for (const Variable& variable : variables()) {
+    const auto now = value_now(variable);
+    list.push_back({{"name", variable.name},
+                    {"default", variable.fallback},
+                    {"meaning", variable.meaning},
+                    {"same_everywhere", variable.same_everywhere},
+                    {"value", now ? Json(shown_value(variable, *now)) : Json(nullptr)}});
+  }
+  return list;
+}
+
+Json everything() {
+  return {{"version", ANYCCL_VERSION},
+          {"build", {{"compiler", ANYCCL_COMPILER}, {"type", ANYCCL_BUILD_TYPE}}},
+          {"host", host_json()},
+          {"transports", Json(kTransportNames)},
+          {"algorithms", algorithms_json()},
+          {"environment", environment_json()}};
+}
+
+std::string words(const Json& list) {
+  return fmt::format("{}", fmt::join(list.get<std::vector<std::string>>(), ", "));
+}
+
+void print_environment(const Json& environment) {
+  fmt::print("environment (* must be the same on all ranks)\n");
+  for (const Json& variable : environment) {
+    const auto text = [&](const char* key) { return variable[key].get<std::string>(); };
+    const std::string fallback = text("default");
+    fmt::print("  {:<22}{} {}{}\n", text("name"),
+               variable["same_everywhere"].get<bool>() ? '*' : ' ', text("meaning"),
+               fallback.empty() ? "" : fmt::format(" [default: {}]", fallback));
+    if (!variable["value"].is_null()) fmt::print("  {:<22}  = {}\n", "", text("value"));
+  }
+}
+
+void print_text(const Json& all) {
+  const Json& host = all["host"];
+  const std::string quota = host["quota"].is_null()
+                                ? "no quota"
+                                : fmt::format("quota of {:g} cores", host["quota"].get<double>());
+  fmt::print("anyccl {}, built with {} ({})\n", ANYCCL_VERSION, ANYCCL_COMPILER, ANYCCL_BUILD_TYPE);
+  fmt::print("host {}: {} usable cores, {}; reductions in {}\n", host["name"].get<std::string>(),
+             host["cores"].get<int>(), quota, words(host["instruction_sets"]));
+  fmt::print("transports: {}\n", words(all["transports"]));
+  fmt::print("algorithms\n");
+  for (const auto& [collective, names] : all["algorithms"].items())
+    fmt::print("  {:<14}{}\n", collective, words(names));
+  print_environment(all["environment"]);
+}
+
+Body declare(CLI::App& app, const Command&) {
+  const auto as_json = std::make_shared<bool>(false);
+  app.add_flag("--json", *as_json, "Print JSON");
+  return [as_json] {
+    const Json all = everything();
+    if (*as_json)
+      fmt::print("{}\n", all.dump(1));
+    else
+      print_text(all);
+    return 0;
+  };
+}
+
+}  // namespace
+
+const Verb verb_info{"info", "Show the version, this host, transports, algorithms and settings",
+                     declare};
+
+}  // namespace anyccl::cli

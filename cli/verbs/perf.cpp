@@ -1,0 +1,147 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "perf/start.hpp"
+#include "verb.hpp"
+
+namespace anyccl::cli {
+namespace {
+
+/// The flags as written.
+struct Flags {
+  std::string operation, type = "float", redop = "sum", in_place = "both";
+  std::string first = "8", last = "64M", step = "0";
+  std::size_t factor = 2;
+  std::string transport, algorithm, protocol;
+  PerfOptions options;
+  Ranks ranks;
+};
+
+std::vector<std::string> operation_names() {
+  std::vector<std::string> names;
+  for (const Operation& operation : operations()) names.emplace_back(operation.name);
+  return names;
+}
+
+std::vector<std::string> type_names() {
+  std::vector<std::string> names;
+  for (const TypeName& type : kTypes) names.emplace_back(type.name);
+  for (const TypeName& type : kTypes) names.emplace_back(type.short_name);
+  names.emplace_back("all");
+  return names;
+}
+
+std::vector<std::string> redop_names() {
+  std::vector<std::string> names;
+  for (const RedopName& redop : kRedops) names.emplace_back(redop.name);
+  names.emplace_back("all");
+  return names;
+}
+
+void declare_what(CLI::App& app, Flags& f) {
+  app.add_option("operation", f.operation, "What to measure")
+      ->required()
+      ->check(CLI::IsMember(operation_names()));
+  app.add_option("-b,--minbytes", f.first, "Smallest size; suffixes K, M and G")
+      ->capture_default_str();
+  app.add_option("-e,--maxbytes", f.last, "Largest size")->capture_default_str();
+  app.add_option("-i,--stepbytes", f.step, "Step between sizes; 0: --stepfactor")
+      ->capture_default_str();
+  app.add_option("-f,--stepfactor", f.factor, "Factor between sizes")->capture_default_str();
+  app.add_option("-o,--op", f.redop, "Reduction")
+      ->capture_default_str()
+      ->check(CLI::IsMember(redop_names()));
+  app.add_option("-d,--datatype", f.type, "Element type")
+      ->capture_default_str()
+      ->check(CLI::IsMember(type_names()));
+  app.add_option("-r,--root", f.options.root, "Root of broadcast")
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--inplace", f.in_place, "0: out of place, 1: in place, both")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"0", "1", "both"}));
+}
+
+void declare_how(CLI::App& app, Flags& f) {
+  Protocol& protocol = f.options.protocol;
+  app.add_option("-n,--iters", protocol.iterations,
+                 "Timed calls; default: for 0.25 s a row, at least 20")
+      ->check(CLI::Range(1, 10'000'000));
+  app.add_option("-w,--warmup_iters", protocol.warmups, "Calls before the timed ones")
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("-c,--check", protocol.check, "Compare every element of every result")
+      ->capture_default_str();
+  app.add_option("--touch", protocol.touch, "Rewrite inputs and read results between timed calls")
+      ->capture_default_str();
+  app.add_option("--json", f.options.json, "Write the rows to this file");
+}
+
+void declare_where(CLI::App& app, Flags& f) {
+  app.add_option("-g,--ranks", f.ranks.count, "How many ranks; default: 2")
+      ->check(CLI::Range(1, 65536));
+  app.add_flag("--threads", f.ranks.threads, "Ranks are threads of one process, not processes");
+  app.add_option("--transport", f.transport, "Sets ANYCCL_TRANSPORT for the ranks");
+  app.add_option("--algo", f.algorithm, "Sets ANYCCL_ALGO for the ranks");
+  app.add_option("--proto", f.protocol, "Sets ANYCCL_PROTO for the ranks");
+}
+
+/// Fills the options from what the flags say.
+Status understand(Flags& f) {
+  PerfOptions& options = f.options;
+  options.operation = find_operation(f.operation);
+  SizeRange range{.factor = f.factor};
+  for (const auto& [text, number] :
+       {std::pair{&f.first, &range.first}, {&f.last, &range.last}, {&f.step, &range.step}}) {
+    Result<std::size_t> size = parse_size(*text);
+    if (!size.ok()) return size.status();
+    *number = *size;
+  }
+  Result<std::vector<std::size_t>> sizes = sizes_in(range);
+  if (!sizes.ok()) return sizes.status();
+  options.sizes = *std::move(sizes);
+  for (const TypeName& type : kTypes)
+    if (f.type == "all" || f.type == type.name || f.type == type.short_name)
+      options.types.push_back(type);
+  for (const RedopName& redop : kRedops)
+    if (f.redop == "all" || f.redop == redop.name) options.redops.push_back(redop);
+  options.out_of_place = f.in_place != "1";
+  options.in_place = f.in_place != "0";
+  if (!options.out_of_place && !options.operation->in_place)
+    return Status(Code::invalid_argument, f.operation + " cannot be in place");
+  for (const auto& [name, value] : {std::pair{"ANYCCL_TRANSPORT", &f.transport},
+                                    {"ANYCCL_ALGO", &f.algorithm},
+                                    {"ANYCCL_PROTO", &f.protocol}})
+    if (!value->empty()) f.ranks.settings.emplace_back(name, *value);
+  return {};
+}
+
+Body declare(CLI::App& app, const Command&) {
+  const auto flags = std::make_shared<Flags>();
+  declare_what(app, *flags);
+  declare_how(app, *flags);
+  declare_where(app, *flags);
+  app.footer(
+      "Starts its ranks itself, or is one of the ranks if RANK and WORLD_SIZE are set (anyccl "
+      "run,\n"
+      "torchrun). Columns and bandwidths are those of nccl-tests. A call's time is that of its "
+      "slowest\n"
+      "rank, the time of a row the median over its calls. The exit code is 1 if a value was "
+      "wrong.\n\n"
+      "Example: anyccl perf all_reduce -g 4 -b 8 -e 16M --transport shm");
+  return [flags] {
+    if (const Status status = understand(*flags); !status.ok()) {
+      fmt::print(stderr, "anyccl: perf: {}\n", status.message());
+      return kUsageError;
+    }
+    return run_perf(flags->options, flags->ranks);
+  };
+}
+
+}  // namespace
+
+const Verb verb_perf{"perf", "Measure operations, with nccl-tests' flags and columns", declare};
+
+}  // namespace anyccl::cli

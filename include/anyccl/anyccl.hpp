@@ -1,0 +1,264 @@
+#pragma once
+// The C++ interface: values instead of exceptions, handles that free themselves. Header-only over the C
+// interface (anyccl.h), whose rules on threads, order and errors hold here too.
+
+#include <array>
+#include <span>
+#include <vector>
+
+#include "anyccl/anyccl.h"
+#include "anyccl/status.hpp"
+#include "anyccl/types.hpp"
+
+namespace anyccl {
+
+/// Elements in memory that the caller owns: `count` of `dtype` at `data`.
+struct View {
+  void* data = nullptr;
+  std::size_t count = 0;
+  DType dtype = DType::f32;
+};
+
+/// A bf16 number, as its bits.
+struct BFloat16 {
+  std::uint16_t bits = 0;
+};
+
+/// The DType of a C++ type; other types do not compile.
+template <typename T>
+constexpr DType dtype_of();
+template <> constexpr DType dtype_of<float>() { return DType::f32; }
+template <> constexpr DType dtype_of<double>() { return DType::f64; }
+template <> constexpr DType dtype_of<BFloat16>() { return DType::bf16; }
+template <> constexpr DType dtype_of<std::int8_t>() { return DType::i8; }
+template <> constexpr DType dtype_of<std::uint8_t>() { return DType::u8; }
+template <> constexpr DType dtype_of<std::int32_t>() { return DType::i32; }
+template <> constexpr DType dtype_of<std::uint32_t>() { return DType::u32; }
+template <> constexpr DType dtype_of<std::int64_t>() { return DType::i64; }
+template <> constexpr DType dtype_of<std::uint64_t>() { return DType::u64; }
+
+template <typename T>
+View view(std::span<T> elements) {
+  return {const_cast<std::remove_const_t<T>*>(elements.data()), elements.size(), dtype_of<std::remove_const_t<T>>()};
+}
+template <typename T>
+View view(std::vector<T>& elements) {
+  return view(std::span<T>(elements));
+}
+template <typename T>
+View view(const std::vector<T>& elements) {
+  return view(std::span<const T>(elements));
+}
+
+namespace detail {
+inline Status status_of(anycclResult_t code, anycclComm_t comm = nullptr) {
+  if (code == anycclSuccess) return {};
+  const char* text = anycclGetLastError(comm);
+  return Status(static_cast<Code>(code), *text != '\0' ? text : anycclGetErrorString(code));
+}
+}  // namespace detail
+
+/// An operation that was issued. Dropping it does not stop it; its buffers belong to it until it is
+/// complete. Any thread.
+class [[nodiscard]] Work {
+ public:
+  Work() = default;
+  explicit Work(anycclWork_t handle) : handle_(handle) {}
+  Work(Work&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
+  Work& operator=(Work&& other) noexcept {
+    std::swap(handle_, other.handle_);
+    return *this;
+  }
+  Work(const Work&) = delete;
+  Work& operator=(const Work&) = delete;
+  ~Work() { static_cast<void>(anycclWorkFree(handle_)); }
+
+  /// Whether it is complete; makes progress, never blocks. Errors: those of the operation.
+  Result<bool> test() {
+    int done = 0;
+    const Status status = detail::status_of(anycclWorkTest(handle_, &done));
+    if (!status.ok()) return status;
+    return done != 0;
+  }
+  /// Returns when it is complete, with what became of it.
+  Status wait() { return detail::status_of(anycclWorkWait(handle_)); }
+
+ private:
+  anycclWork_t handle_ = nullptr;
+};
+
+/// Waits for what an operation returned: `Status s = wait(comm.all_reduce(...))`.
+inline Status wait(Result<Work> work) {
+  return work.ok() ? work->wait() : work.status();
+}
+
+/// Names the communicator that ranks join; pass it to them in any safe way. See anycclGetUniqueId.
+class UniqueIdentifier {
+ public:
+  static Result<UniqueIdentifier> create() {
+    UniqueIdentifier id;
+    const Status status = detail::status_of(anycclGetUniqueId(&id.value_));
+    if (!status.ok()) return status;
+    return id;
+  }
+  UniqueIdentifier() = default;
+  explicit UniqueIdentifier(const anycclUniqueId& value) : value_(value) {}
+  const anycclUniqueId& value() const { return value_; }
+
+ private:
+  anycclUniqueId value_{};
+};
+
+/// Sends counts[j] elements from offset displs[j] to (or receives them from) rank j; in elements.
+struct Pieces {
+  std::span<const std::size_t> counts, displs;
+};
+
+/// One rank's handle of a communicator.
+///
+/// Threads: operations come from one thread at a time, in the same order on every rank; abort() may
+/// come from any. Operations return at once with a Work; collectives run in the order of the calls.
+class Communicator {
+ public:
+  /// Joins as `rank` of `size`. Errors: timeout naming the missing ranks, invalid_argument, system_error.
+  static Result<Communicator> from_unique_id(const UniqueIdentifier& id, Rank rank, int size) {
+    return made([&](anycclComm_t* comm) { return anycclCommInitRank(comm, size, id.value(), index(rank)); });
+  }
+  /// Joins what the launcher's environment describes (`anyccl run`, torchrun).
+  static Result<Communicator> from_env() {
+    return made([](anycclComm_t* comm) { return anycclCommInitEnv(comm); });
+  }
+  /// All `size` ranks of one communicator in this process; element r is rank r.
+  static Result<std::vector<Communicator>> init_all(int size) {
+    std::vector<anycclComm_t> handles(static_cast<std::size_t>(size > 0 ? size : 0));
+    const Status status = detail::status_of(anycclCommInitAll(handles.data(), size, nullptr));
+    if (!status.ok()) return status;
+    std::vector<Communicator> comms;
+    for (anycclComm_t handle : handles) comms.push_back(Communicator(handle));
+    return comms;
+  }
+
+  Communicator() = default;
+  Communicator(Communicator&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
+  Communicator& operator=(Communicator&& other) noexcept {
+    std::swap(handle_, other.handle_);
+    return *this;
+  }
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
+  /// Ends the communicator without waiting for a peer; prefer destroy(), which completes what was issued.
+  ~Communicator() { static_cast<void>(anycclCommDestroy(handle_)); }
+
+  Rank rank() const {
+    int rank = 0;
+    static_cast<void>(anycclCommUserRank(handle_, &rank));
+    return Rank{rank};
+  }
+  int size() const {
+    int size = 0;
+    static_cast<void>(anycclCommCount(handle_, &size));
+    return size;
+  }
+  anycclComm_t handle() const { return handle_; }
+
+  /// Collective: ranks with the same color (>= 0) form a new communicator, ordered by (key, rank). With
+  /// ANYCCL_SPLIT_NOCOLOR the result has a null handle().
+  Result<Communicator> split(int color, int key) {
+    Communicator part;
+    const Status status = detail::status_of(anycclCommSplit(handle_, color, key, &part.handle_, nullptr), handle_);
+    if (!status.ok()) return status;
+    return part;
+  }
+
+  /// Reduces `in` over all ranks; every rank gets the result in `out`, bitwise the same.
+  ///
+  /// Shapes: in.count == out.count (elements), equal on all ranks, as are dtype and op. `out` may be
+  ///         `in`; any other overlap is an error.
+  /// Errors: invalid_argument, unsupported (dtype or op). What fails later is in the Work.
+  Result<Work> all_reduce(View in, View out, ReduceOp op) {
+    anycclCall_t call = make(anycclCollAllReduce, in, out);
+    call.op = static_cast<anycclRedOp_t>(op);
+    return issue(call, in, out);
+  }
+  /// `out` on every rank becomes `in` of `root`; `in` is read only there and may be `out`.
+  Result<Work> broadcast(View in, View out, Rank root) {
+    anycclCall_t call = make(anycclCollBroadcast, in, out);
+    call.root = index(root);
+    return issue(call, in, out);
+  }
+  /// Sends sent.counts[j] elements at in[sent.displs[j]] to rank j and receives received.counts[j] from it
+  /// at out[received.displs[j]]. All four spans have size() entries; what i sends to j is what j receives
+  /// from i. Not in place.
+  Result<Work> all_to_all_v(View in, Pieces sent, View out, Pieces received) {
+    for (const auto& entries : {sent.counts, sent.displs, received.counts, received.displs})
+      if (entries.size() != static_cast<std::size_t>(size()))
+        return Status(Code::invalid_argument, "all_to_all_v: counts and displs need one entry per rank");
+    anycclCall_t call = make(anycclCollAllToAllv, in, out);
+    call.count = 0;
+    call.sendcounts = sent.counts.data(), call.sdispls = sent.displs.data();
+    call.recvcounts = received.counts.data(), call.rdispls = received.displs.data();
+    return issue(call);
+  }
+  /// Complete when all ranks have called it.
+  Result<Work> barrier() { return issue(make(anycclCollBarrier, {}, {})); }
+
+  /// Messages between two ranks match in order; count and dtype are equal on both sides. Neither waits for
+  /// collectives.
+  Result<Work> send(View data, Rank to) {
+    anycclCall_t call = make(anycclCollSend, data, {});
+    call.root = index(to);
+    return issue(call);
+  }
+  Result<Work> recv(View data, Rank from) {
+    anycclCall_t call = make(anycclCollRecv, data, data);
+    call.sendbuff = nullptr;
+    call.root = index(from);
+    return issue(call);
+  }
+
+  /// Ok, or why the communicator has failed. Any thread.
+  Status failure() const {
+    anycclResult_t error = anycclSuccess;
+    static_cast<void>(anycclCommGetAsyncError(handle_, &error));
+    return detail::status_of(error, handle_);
+  }
+  /// Completes what was issued, then frees the handle.
+  Status destroy() { return detail::status_of(anycclCommDestroy(std::exchange(handle_, nullptr))); }
+  /// Makes all ranks' operations fail, then frees the handle. Never waits for a peer.
+  Status abort() { return detail::status_of(anycclCommAbort(std::exchange(handle_, nullptr))); }
+
+ private:
+  explicit Communicator(anycclComm_t handle) : handle_(handle) {}
+  template <typename Init>
+  static Result<Communicator> made(const Init& init) {
+    Communicator comm;
+    const Status status = detail::status_of(init(&comm.handle_));
+    if (!status.ok()) return status;
+    return comm;
+  }
+  static anycclCall_t make(anycclCollective_t what, const View& in, const View& out) {
+    anycclCall_t call{};
+    call.size = sizeof call;
+    call.collective = what;
+    call.sendbuff = in.data;
+    call.recvbuff = out.data;
+    call.count = in.count;
+    call.datatype = static_cast<anycclDataType_t>(in.dtype);
+    return call;
+  }
+  Result<Work> issue(const anycclCall_t& call, const View& in, const View& out) {
+    if (in.count != out.count || in.dtype != out.dtype)
+      return Status(Code::invalid_argument, "the views have " + std::to_string(in.count) + " and " + std::to_string(out.count) + " elements, or other types");
+    return issue(call);
+  }
+  Result<Work> issue(const anycclCall_t& call) {
+    anycclWork_t work = nullptr;
+    const Status status = detail::status_of(anycclIssue(&call, handle_, &work), handle_);
+    if (!status.ok()) return status;
+    return Work(work);
+  }
+
+  anycclComm_t handle_ = nullptr;
+};
+
+}  // namespace anyccl

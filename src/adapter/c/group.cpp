@@ -1,0 +1,83 @@
+// The C interface: groups of calls.
+
+#include <thread>
+#include <vector>
+
+#include "adapter/c/handle.hpp"
+#include "base/error.hpp"
+#include "framework/group.hpp"
+
+namespace anyccl {
+namespace {
+
+struct OpenGroup {
+  int depth = 0;
+  CallGroup calls;
+  struct Init {
+    anycclComm_t* handle;
+    int size;
+    anycclUniqueId id;
+    int rank;
+  };
+  std::vector<Init> inits;
+  Status first_error;
+};
+
+// Groups belong to the thread that opened them.
+thread_local OpenGroup group;
+
+/// Creates the ranks of this thread side by side: each waits for the others.
+Status run_inits(const std::vector<OpenGroup::Init>& inits) {
+  std::vector<Status> problems(inits.size());
+  std::vector<std::thread> threads;
+  for (std::size_t i = 0; i < inits.size(); ++i)
+    threads.emplace_back([&, i] {
+      const OpenGroup::Init& init = inits[i];
+      auto made = join_by_id(init.id, init.size, init.rank);
+      if (!made.ok()) {
+        problems[i] = made.status();
+        return;
+      }
+      *init.handle = new anycclComm;
+      (*init.handle)->comm = *std::move(made);
+    });
+  for (std::thread& t : threads) t.join();
+  for (const Status& problem : problems) ANYCCL_CHECK(problem);
+  return {};
+}
+
+}  // namespace
+
+bool in_group() {
+  return group.depth > 0;
+}
+void add_to_group(anycclComm_t handle, const Call& call) {
+  group.calls.add(handle->comm, call);
+}
+void add_to_group(anycclComm_t* handle, int size, const anycclUniqueId& id, int rank) {
+  group.inits.push_back({handle, size, id, rank});
+}
+void note_in_group(const Status& status) {
+  if (group.depth > 0 && group.first_error.ok()) group.first_error = status;
+}
+
+}  // namespace anyccl
+
+using namespace anyccl;
+
+anycclResult_t anycclGroupStart() {
+  ++group.depth;
+  return anycclSuccess;
+}
+
+anycclResult_t anycclGroupEnd() {
+  return guarded(nullptr, [&]() -> Status {
+    if (group.depth == 0) return error(Code::invalid_usage, "anycclGroupEnd without anycclGroupStart");
+    if (--group.depth > 0) return {};
+    OpenGroup mine = std::move(group);
+    group = OpenGroup{};
+    ANYCCL_CHECK(mine.first_error);
+    ANYCCL_CHECK(run_inits(mine.inits));
+    return mine.calls.run();
+  });
+}

@@ -1,0 +1,54 @@
+#include "adapter/c/handle.hpp"
+
+#include "base/error.hpp"
+
+namespace anyccl {
+namespace {
+
+thread_local std::string last_error_here;
+
+}  // namespace
+
+anycclResult_t report(const Status& status, anycclComm_t handle) {
+  last_error_here = status.message();
+  if (handle != nullptr) {
+    const std::lock_guard lock(handle->mutex);
+    handle->last_error = status.message();
+  }
+  note_in_group(status);
+  return static_cast<anycclResult_t>(status.code());
+}
+
+Status need(const void* pointer, const char* what) {
+  if (pointer != nullptr) return {};
+  return error(Code::invalid_argument, "{} is NULL", what);
+}
+Status need_comm(anycclComm_t comm) {
+  return need(comm, "comm");
+}
+
+}  // namespace anyccl
+
+const char* anycclGetLastError(anycclComm_t comm) {
+  if (comm == nullptr) return anyccl::last_error_here.c_str();
+  const std::lock_guard lock(comm->mutex);
+  return comm->last_error.c_str();
+}
+
+const char* anycclGetErrorString(anycclResult_t result) {
+  switch (result) {
+    case anycclSuccess: return "no error";
+    case anycclUnhandledDeviceError: return "a device call failed";
+    case anycclSystemError: return "a system call failed";
+    case anycclInternalError: return "an internal check failed: please report it";
+    case anycclInvalidArgument: return "an argument is invalid";
+    case anycclInvalidUsage: return "the calls do not fit together";
+    case anycclRemoteError: return "a peer failed or went away";
+    case anycclInProgress: return "not finished yet";
+    case anycclUnsupported: return "not supported";
+    case anycclTimeout: return "the time is up";
+    case anycclAborted: return "the communicator was aborted";
+    case anycclNumResults: break;
+  }
+  return "an unknown result code";
+}

@@ -1,0 +1,51 @@
+#pragma once
+// What the opaque handles of the C interface are, and how errors become codes.
+
+#include <mutex>
+#include <string>
+
+#include "adapter/runtime.hpp"
+#include "anyccl/anyccl.h"
+
+/// One rank's handle.
+struct anycclComm {
+  anyccl::CommPtr comm;
+  std::mutex mutex;  // of the texts: errors may come from any thread
+  std::string last_error, last_plan;
+};
+
+struct anycclWork {
+  anyccl::CommPtr comm;
+  std::shared_ptr<anyccl::Task> task;
+};
+
+namespace anyccl {
+
+/// Remembers the message for anycclGetLastError, in `handle` if there is one, and gives the code.
+anycclResult_t report(const Status& status, anycclComm_t handle);
+/// Runs `body` and turns what must not cross the C interface (out of memory) into a code.
+template <typename Body>
+anycclResult_t guarded(anycclComm_t handle, const Body& body) noexcept {
+  try {
+    const Status status = body();
+    return status.ok() ? anycclSuccess : report(status, handle);
+  } catch (const std::exception& e) {
+    try {
+      return report(Status(Code::system_error, e.what()), handle);
+    } catch (...) {
+      return anycclSystemError;
+    }
+  }
+}
+
+Status need(const void* pointer, const char* what);
+Status need_comm(anycclComm_t comm);
+
+/// The calls of this thread between anycclGroupStart and anycclGroupEnd.
+bool in_group();
+void add_to_group(anycclComm_t handle, const Call& call);
+void add_to_group(anycclComm_t* handle, int size, const anycclUniqueId& id, int rank);
+/// An error of a call inside a group: anycclGroupEnd returns the first one.
+void note_in_group(const Status& status);
+
+}  // namespace anyccl

@@ -1,0 +1,298 @@
+#include "adapter/runtime.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <thread>
+
+#include "adapter/copy_check.hpp"
+#include "base/config.hpp"
+#include "base/error.hpp"
+#include "base/log.hpp"
+#include "platform/bootstrap/connect.hpp"
+#include "platform/bootstrap/environment.hpp"
+#include "platform/bootstrap/join.hpp"
+#include "platform/probe/host_facts.hpp"
+#include "platform/transport/segment/segment_transport.hpp"
+#include "platform/transport/tcp/tcp_transport.hpp"
+
+namespace anyccl {
+namespace {
+
+/// What belongs to the process and to no communicator.
+class Process {
+ public:
+  static Process& get() {
+    static Process* const process = new Process;  // never destroyed: communicators may outlive main()
+    return *process;
+  }
+
+  void add(const CommPtr& comm) {
+    const std::lock_guard lock(mutex_);
+    if (!at_exit_) at_exit_ = std::atexit([] { get().leave_all(); }) == 0;
+    std::erase_if(comms_, [](const std::weak_ptr<Comm>& c) { return c.expired(); });
+    comms_.push_back(comm);
+  }
+  void keep(Rendezvous rendezvous) {
+    const std::lock_guard lock(mutex_);
+    rendezvous_.push_back(std::move(rendezvous));
+  }
+  /// The group of this id is formed, or has failed: its server, if it is ours, is not needed any more.
+  void drop(const UniqueId& id) {
+    std::vector<Rendezvous> done;  // stopped outside the lock
+    const std::lock_guard lock(mutex_);
+    for (auto it = rendezvous_.begin(); it != rendezvous_.end();) {
+      const bool same = it->id.secret == id.secret;
+      if (same) done.push_back(std::move(*it));
+      it = same ? rendezvous_.erase(it) : it + 1;
+    }
+  }
+
+ private:
+  /// So that peers know that we left and did not die, and get what is still on its way to them.
+  void leave_all() {
+    const std::lock_guard lock(mutex_);
+    for (const std::weak_ptr<Comm>& weak : comms_)
+      if (const CommPtr comm = weak.lock()) comm->leave();
+  }
+
+  std::mutex mutex_;
+  bool at_exit_ = false;
+  std::vector<std::weak_ptr<Comm>> comms_;
+  std::vector<Rendezvous> rendezvous_;
+};
+
+HostIdentity identity_of(const Config& config) {
+  const HostFacts facts = host_facts();
+  return {facts.boot_id, facts.network_namespace, config.host_id};
+}
+
+/// The variables that must be the same everywhere, as the hello carries them.
+std::string settings_of(const Config& config) {
+  std::string text;
+  const auto add = [&](const char* name, const std::string& value) {
+    if (!value.empty()) text += (text.empty() ? "" : " ") + std::string(name) + "=" + value;
+  };
+  add("ANYCCL_ALGO", config.algo);
+  add("ANYCCL_PROTO", config.proto);
+  add("ANYCCL_TRANSPORT", config.transport);
+  return text;
+}
+
+struct Start {
+  Config config;
+  Deadline deadline;
+  Listeners listeners;
+  Hello hello;
+};
+
+Result<Start> prepare_start(int rank, int size) {
+  ANYCCL_CHECK(refuse_second_copy());
+  Start start;
+  ANYCCL_TRY(start.config, read_config());
+  ANYCCL_CHECK(check_algorithm_name(start.config.algo));
+  start.deadline = Deadline::in(std::chrono::nanoseconds(static_cast<std::int64_t>(start.config.timeout_s * 1e9)));
+  ANYCCL_TRY(start.listeners, Listeners::open(start.config.interface));
+  ANYCCL_TRY(start.hello, make_hello(Rank{rank}, size, identity_of(start.config), settings_of(start.config), start.listeners));
+  return start;
+}
+
+/// Numbers the hosts in the order in which their first rank comes.
+std::vector<int> number_hosts(const std::vector<Hello>& members) {
+  std::vector<int> host_of;
+  std::vector<std::size_t> first;
+  for (std::size_t r = 0; r < members.size(); ++r) {
+    std::size_t h = 0;
+    while (h < first.size() && !same_host(members[first[h]], members[r])) ++h;
+    if (h == first.size()) first.push_back(r);
+    host_of.push_back(static_cast<int>(h));
+  }
+  return host_of;
+}
+
+Status add_transports(Membership& membership, std::vector<PeerSocket> sockets, const Config& config, Deadline deadline) {
+  std::vector<LocalPeer> local;
+  std::vector<TcpPeer> remote;
+  const bool forced_tcp = config.transport == "tcp";
+  for (PeerSocket& s : sockets) {
+    if (s.local && !forced_tcp)
+      local.push_back({s.rank, std::move(s.fd), s.same_process});
+    else
+      remote.push_back({s.rank, std::move(s.fd)});
+  }
+  const bool all_threads = std::all_of(local.begin(), local.end(), [](const LocalPeer& p) { return p.same_process; });
+  if (!local.empty()) {
+    const SegmentOptions options{static_cast<std::uint32_t>(membership.size), kBanks, slots_for(membership.size), kRingBytes, !membership.simple};
+    ANYCCL_TRY(SegmentGroup group, make_segment_transport(membership.rank, std::move(local), options, deadline));
+    for (LocalPeer& p : group.others) remote.push_back({p.rank, std::move(p.socket)});
+    if (group.transport) membership.transports.push_back(std::move(group.transport));
+  }
+  if (!remote.empty() && !config.transport.empty() && !forced_tcp)
+    return error(Code::unsupported, "ANYCCL_TRANSPORT={}, but {} cannot be reached from {} by it", config.transport, membership.names[uindex(remote[0].rank)], membership.names[uindex(membership.rank)]);
+  if (config.transport == "loopback" && !all_threads)
+    return error(Code::unsupported, "ANYCCL_TRANSPORT=loopback, but not all ranks are threads of one process");
+  if (remote.empty()) return {};
+  std::sort(remote.begin(), remote.end(), [](const TcpPeer& a, const TcpPeer& b) { return a.rank < b.rank; });
+  ANYCCL_TRY(std::unique_ptr<Transport> tcp, make_tcp_transport(membership.rank, std::move(remote), {.congestion = config.congestion}));
+  membership.transports.push_back(std::move(tcp));
+  return {};
+}
+
+Result<CommPtr> create(Start& start, const Group& group, Rank me) {
+  Membership m;
+  m.rank = me;
+  m.size = static_cast<int>(group.members.size());
+  m.host_of = number_hosts(group.members);
+  for (const Hello& hello : group.members) m.names.push_back(describe(hello));
+  m.algorithm = start.config.algo;
+  m.low_latency = start.config.proto == "LL";
+  m.simple = start.config.proto == "Simple";
+  m.network = start.config.transport == "tcp" || std::any_of(m.host_of.begin(), m.host_of.end(), [](int h) { return h > 0; });
+  const auto here = std::count(m.host_of.begin(), m.host_of.end(), m.host_of[uindex(me)]);
+  m.crowded_here = here > host_facts().cores;
+  std::vector<PeerSocket> sockets;
+  if (m.size > 1) {
+    ANYCCL_TRY(sockets, connect_all(start.listeners, group.members, me, group.secret, start.config.transport == "tcp", start.deadline));
+  }
+  ANYCCL_CHECK(add_transports(m, std::move(sockets), start.config, start.deadline));
+  m.secret = group.secret;
+  const auto comm = std::make_shared<Comm>(std::move(m));
+  Process::get().add(comm);
+  return comm;
+}
+
+Status check_place(int size, int rank) {
+  if (size < 1 || size > kMostRanks) return error(Code::invalid_argument, "nranks {} is not in 1..{}", size, kMostRanks);
+  if (rank < 0 || rank >= size) return error(Code::invalid_argument, "rank {} is not in 0..{}", rank, size - 1);
+  return {};
+}
+
+}  // namespace
+
+Result<anycclUniqueId> make_unique_id() {
+  ANYCCL_CHECK(refuse_second_copy());
+  ANYCCL_TRY(const Config config, read_config());
+  ANYCCL_TRY(Rendezvous rendezvous, make_rendezvous(config.interface));
+  anycclUniqueId id{};
+  rendezvous.id.to_bytes(id.internal);
+  Process::get().keep(std::move(rendezvous));
+  return id;
+}
+
+Result<CommPtr> join_by_id(const anycclUniqueId& bytes, int size, int rank) {
+  ANYCCL_CHECK(check_place(size, rank));
+  ANYCCL_TRY(const UniqueId id, UniqueId::from_bytes(bytes.internal));
+  ANYCCL_TRY(Start start, prepare_start(rank, size));
+  const Result<Group> group = join(id, start.hello, start.deadline);
+  if (!group.ok()) return group.status();
+  auto comm = create(start, *group, Rank{rank});
+  Process::get().drop(id);
+  return comm;
+}
+
+Result<CommPtr> join_by_environment() {
+  ANYCCL_TRY(const Config config, read_config());
+  ANYCCL_TRY(const Place place, place_in(config));
+  ANYCCL_TRY(Start start, prepare_start(index(place.rank), place.size));
+  ANYCCL_TRY(const Group group, join_environment(start.config, start.hello, start.deadline));
+  return create(start, group, place.rank);
+}
+
+Result<std::vector<CommPtr>> join_all_here(int size) {
+  ANYCCL_CHECK(check_place(size, 0));
+  std::vector<Start> starts;
+  Group group;
+  ANYCCL_TRY(group.secret, Secret::random());
+  for (int r = 0; r < size; ++r) {
+    ANYCCL_TRY(Start start, prepare_start(r, size));
+    group.members.push_back(start.hello);
+    starts.push_back(std::move(start));
+  }
+  std::vector<CommPtr> comms(static_cast<std::size_t>(size));
+  std::vector<Status> problems(static_cast<std::size_t>(size));
+  std::vector<std::thread> threads;
+  for (std::size_t r = 0; r < comms.size(); ++r)
+    threads.emplace_back([&, r] {
+      auto made = create(starts[r], group, Rank{static_cast<std::int32_t>(r)});
+      if (made.ok())
+        comms[r] = *std::move(made);
+      else
+        problems[r] = made.status();
+    });
+  for (std::thread& t : threads) t.join();
+  for (const Status& problem : problems) ANYCCL_CHECK(problem);
+  return comms;
+}
+
+namespace {
+
+/// What every rank tells all others in a split.
+struct SplitCard {
+  Hello hello;
+  std::int32_t color = 0, key = 0;
+  std::int32_t problem = 0;
+  char text[256] = {};
+};
+
+Result<std::vector<SplitCard>> exchange_cards(Comm& parent, const SplitCard& mine) {
+  std::vector<SplitCard> cards(static_cast<std::size_t>(parent.size()));
+  cards[uindex(parent.rank())] = mine;
+  for (int r = 0; r < parent.size(); ++r) {
+    Call call;
+    call.collective = Collective::broadcast;
+    call.dtype = DType::u8;
+    call.root = Rank{r};
+    call.count = sizeof(SplitCard);
+    call.output = reinterpret_cast<std::byte*>(&cards[static_cast<std::size_t>(r)]);
+    call.input = call.output;
+    ANYCCL_CHECK(parent.run(call));
+  }
+  return cards;
+}
+
+}  // namespace
+
+Result<CommPtr> split(Comm& parent, int color, int key) {
+  SplitCard mine;
+  mine.color = color;
+  mine.key = key;
+  Status problem;
+  if (color < 0 && color != ANYCCL_SPLIT_NOCOLOR) problem = error(Code::invalid_argument, "color {} is negative and not ANYCCL_SPLIT_NOCOLOR", color);
+  auto start = prepare_start(index(parent.rank()), parent.size());
+  if (problem.ok() && !start.ok()) problem = start.status();
+  if (problem.ok())
+    mine.hello = start->hello;
+  else
+    mine.problem = static_cast<int>(problem.code());
+  std::memcpy(mine.text, problem.message().data(), std::min(problem.message().size(), sizeof mine.text - 1));
+
+  ANYCCL_TRY(const std::vector<SplitCard> cards, exchange_cards(parent, mine));
+  ANYCCL_CHECK(problem);
+  for (std::size_t r = 0; r < cards.size(); ++r)  // nobody waits for who cannot come
+    if (cards[r].problem != 0) return error(Code::remote_error, "split: rank {} cannot take part: {}", r, std::string_view(cards[r].text, ::strnlen(cards[r].text, sizeof cards[r].text)));
+  if (color == ANYCCL_SPLIT_NOCOLOR) return CommPtr();
+
+  std::vector<std::size_t> order;
+  for (std::size_t r = 0; r < cards.size(); ++r)
+    if (cards[r].color == color) order.push_back(r);
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return cards[a].key < cards[b].key; });
+  Group group;
+  const std::uint64_t context[2] = {parent.sequence(), static_cast<std::uint64_t>(color)};
+  ANYCCL_TRY(group.secret, parent.membership().secret.derive("split", std::as_bytes(std::span(context))));
+  Rank me{0};
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    Hello hello = cards[order[i]].hello;
+    ANYCCL_CHECK(check_hello(hello));
+    if (order[i] == uindex(parent.rank())) me = Rank{static_cast<std::int32_t>(i)};
+    hello.rank = static_cast<std::uint32_t>(i);
+    hello.size = static_cast<std::uint32_t>(order.size());
+    group.members.push_back(hello);
+  }
+  return create(*start, group, me);
+}
+
+}  // namespace anyccl

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "anyccl/anyccl.h"
+#include "framework/communicator.hpp"
+
+namespace anyccl {
+
+// How communicators come to be: the one place that knows every concrete transport and bootstrap.
+
+using CommPtr = std::shared_ptr<Comm>;
+
+/// Makes an id and keeps the server behind it until its group is formed.
+Result<anycclUniqueId> make_unique_id();
+Result<CommPtr> join_by_id(const anycclUniqueId& id, int size, int rank);
+Result<CommPtr> join_by_environment();
+/// All ranks of one communicator, in this process.
+Result<std::vector<CommPtr>> join_all_here(int size);
+/// Collective over `parent`. Null for color ANYCCL_SPLIT_NOCOLOR.
+Result<CommPtr> split(Comm& parent, int color, int key);
+
+}  // namespace anyccl

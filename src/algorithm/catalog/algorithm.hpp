@@ -1,0 +1,54 @@
+#pragma once
+
+#include <bit>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "algorithm/schedule/schedule.hpp"
+
+namespace anyccl {
+
+/// What an algorithm promises to spend. The conformance suite holds it to that.
+struct Cost {
+  std::uint32_t rounds = 0;     ///< Publications on the longest dependent path.
+  std::uint32_t sent = 0;       ///< Chunks that peers read from the busiest rank ...
+  std::uint32_t of = 1;         ///< ... when its vector, or its row of blocks, has this many.
+  std::uint32_t roundings = 0;  ///< Of the worst result.
+  bool operator==(const Cost&) const = default;
+};
+
+/// An algorithm is a pure function from a shape and a rank to what that rank does.
+struct Algorithm {
+  std::string_view name;  ///< Within its collective: "ring".
+  Collective collective;
+  bool (*supports)(const Shape&);
+  Cost (*cost)(const Shape&);  ///< Null: no closed form; count the schedule.
+  Schedule (*build)(const Shape&, Rank me);
+  bool canonical = false;  ///< Each result is one sum in rank order.
+};
+
+/// "all_reduce/ring"
+std::string id(const Algorithm& algorithm);
+
+/// Every algorithm compiled in, in the order of catalog/CMakeLists.txt.
+std::span<const Algorithm* const> all_algorithms();
+/// Null if there is none of that name for that collective.
+const Algorithm* find_algorithm(Collective collective, std::string_view name);
+
+/// What every rank does, in rank order.
+std::vector<Schedule> build_all(const Algorithm& algorithm, const Shape& shape);
+
+// Words of the algorithms themselves.
+inline bool any_shape(const Shape&) {
+  return true;
+}
+inline std::uint32_t ceil_log2(int n) {
+  return static_cast<std::uint32_t>(std::bit_width(static_cast<unsigned>(n - 1)));
+}
+/// The rank at position r of a circle of n.
+inline Rank wrap(int r, int n) {
+  return Rank{(r % n + n) % n};
+}
+
+}  // namespace anyccl

@@ -1,0 +1,43 @@
+#include <algorithm>
+
+#include "algorithm/catalog/algorithm.hpp"
+
+namespace anyccl {
+
+#define ANYCCL_ENTRY(name) extern const Algorithm name;
+#include "anyccl/algorithms.inc"
+#undef ANYCCL_ENTRY
+
+namespace {
+
+constexpr const Algorithm* kCatalog[] = {
+#define ANYCCL_ENTRY(name) &name,
+#include "anyccl/algorithms.inc"
+#undef ANYCCL_ENTRY
+};
+
+}  // namespace
+
+std::string id(const Algorithm& algorithm) {
+  return std::string(name(algorithm.collective)) + "/" + std::string(algorithm.name);
+}
+
+std::span<const Algorithm* const> all_algorithms() {
+  return kCatalog;
+}
+
+const Algorithm* find_algorithm(Collective collective, std::string_view name) {
+  const auto all = all_algorithms();
+  const auto found = std::find_if(all.begin(), all.end(), [&](const Algorithm* a) {
+    return a->collective == collective && a->name == name;
+  });
+  return found == all.end() ? nullptr : *found;
+}
+
+std::vector<Schedule> build_all(const Algorithm& algorithm, const Shape& shape) {
+  std::vector<Schedule> ranks;
+  for (int r = 0; r < shape.size; ++r) ranks.push_back(algorithm.build(shape, Rank{r}));
+  return ranks;
+}
+
+}  // namespace anyccl

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "anyccl/types.hpp"
+
+namespace anyccl {
+
+/// What is asked for, as an algorithm sees it: no buffers, no bytes.
+struct Shape {
+  Collective collective = Collective::all_reduce;
+  int size = 1;
+  Rank root{0};
+  /// Input and output of *this* rank are one memory. Ranks may differ in it, so nothing that a peer
+  /// sees (messages, their order, their chunks) may depend on it.
+  bool in_place = false;
+  std::vector<int> host_of = {};  ///< Host of each rank; empty: all on one.
+};
+
+enum class Space : std::uint8_t { input, output, scratch };
+
+/// Number of a chunk in the collective's own vector (all_to_all_v: (from * n + to) * parts + part).
+/// Bytes are bound to origins at launch, by one table per side.
+using Origin = std::uint32_t;
+
+/// How the contributions of several ranks become one chunk.
+enum class Combine : std::uint8_t {
+  none,     ///< A chunk comes from one rank.
+  sum,      ///< Every rank is in it, exactly once.
+  gathers,  ///< Every rank is in it, once or more: the order and the number do not matter.
+};
+
+/// What the collective means: which origin each chunk of a rank is and who must be in it. The one
+/// definition that builder, checker, lowering and byte binding read.
+class Contract {
+ public:
+  /// `shape.collective` is one that is scheduled (see is_scheduled), `parts` > 0 the chunks per
+  /// block, or of the whole vector where the collective has no blocks.
+  Contract(const Shape& shape, std::uint32_t parts);
+  const Shape& shape() const { return shape_; }
+  std::uint32_t parts() const { return parts_; }
+
+  std::uint32_t chunks(Rank r, Space side) const;                ///< Input or output.
+  Origin origin(Rank r, Space side, std::uint32_t chunk) const;  ///< chunk < chunks(r, side).
+  std::uint32_t origins() const;                                 ///< They are 0..origins()-1.
+  Combine combine() const;
+  Rank contributor(Origin origin) const;  ///< Where an origin comes from, if combine() is none.
+  bool has_bytes() const;                 ///< False: chunks are tokens of zero bytes.
+  /// Chunks of all pairs of ranks may differ in size, and only the two ranks of a pair know it.
+  bool pair_sizes() const;
+  bool knows_size(Rank r, Origin origin) const;
+  /// Origins of equal class have equally many bytes whatever is bound. The classes of a vector's
+  /// chunks differ, because its last chunks may be shorter.
+  std::uint32_t size_class(Origin origin) const;
+  /// Every rank's result depends on every rank's input.
+  bool everyone() const;
+
+ private:
+  Shape shape_;
+  std::uint32_t parts_, n_;
+};
+
+/// Whether there are algorithms for it: all but send and recv.
+bool is_scheduled(Collective collective);
+/// Whether Shape::root means something.
+bool is_rooted(Collective collective);
+std::string_view name(Collective collective);
+
+}  // namespace anyccl

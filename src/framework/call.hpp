@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include "anyccl/types.hpp"
+#include "platform/transport.hpp"
+
+namespace anyccl {
+
+/// The arguments of one operation, as the caller gave them. Counts are in elements.
+struct Call {
+  Collective collective = Collective::all_reduce;
+  DType dtype = DType::f32;
+  ReduceOp op = ReduceOp::sum;
+  Rank root{0};  ///< Send and recv: the peer.
+  std::size_t count = 0;
+  const std::byte* input = nullptr;
+  std::byte* output = nullptr;
+  /// all_to_all_v: one entry per rank.
+  const std::size_t *send_counts = nullptr, *send_displs = nullptr;
+  const std::size_t *recv_counts = nullptr, *recv_displs = nullptr;
+
+  bool in_place() const { return input == output; }
+  bool is_point_to_point() const { return collective == Collective::send || collective == Collective::recv; }
+};
+
+std::size_t bytes_of(DType type);
+std::string_view name_of(DType type);
+std::string_view name_of(ReduceOp op);
+
+/// "all_reduce of 1024 f32, sum" or "broadcast of 3 i64 from rank 2".
+std::string describe(const CallRecord& call);
+
+}  // namespace anyccl

@@ -1,0 +1,136 @@
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "framework/execution.hpp"
+#include "framework/transfer.hpp"
+#include "framework/tuner.hpp"
+#include "framework/waiter.hpp"
+#include "platform/bootstrap/secret.hpp"
+
+namespace anyccl {
+
+/// Slots per bank, and bytes of the staging ring, of every communicator of `size` ranks.
+std::uint32_t slots_for(int size);
+inline constexpr std::size_t kRingBytes = std::size_t{4} << 20;
+
+/// Everything a communicator is made of.
+struct Membership {
+  Rank rank{0};
+  int size = 1;
+  std::vector<int> host_of;         ///< Host of each rank, numbered from 0 in order of appearance.
+  std::vector<std::string> names;   ///< "rank 2 (host n7, pid 4711)", for messages.
+  std::vector<std::unique_ptr<Transport>> transports;
+  Secret secret;                    ///< Known to the members only.
+  std::string algorithm;            ///< ANYCCL_ALGO.
+  bool low_latency = false;         ///< ANYCCL_PROTO=LL: everything in pieces that fit a line.
+  bool simple = false;              ///< ANYCCL_PROTO=Simple.
+  bool network = false;             ///< Some pair of ranks, not only this one's, talks over a network.
+  bool crowded_here = false;        ///< More ranks on this host than it has cores.
+};
+
+/// One rank's end of a communicator.
+///
+/// Threads: operations come from one thread at a time; wait(), test() and abort() from any. Whoever
+/// holds the owner token makes progress for all; tasks tell when they are done.
+class Comm {
+ public:
+  explicit Comm(Membership membership);
+
+  Rank rank() const { return me_.rank; }
+  int size() const { return me_.size; }
+  const Membership& membership() const { return me_; }
+  /// How many collectives were called; equal on all ranks between calls.
+  std::uint64_t sequence() const { return sequence_; }
+
+  /// Runs the call to its end. Errors are those of check_call() and what fails on the way.
+  Status run(const Call& call);
+  /// Issues it; the arrays of a v-form are copied.
+  Result<std::shared_ptr<Task>> issue(const Call& call);
+  /// Returns when the task is done, with its status.
+  Status wait(Task& task);
+  /// Makes progress once; true if the task is done.
+  bool test(Task& task);
+  /// For groups of communicators: makes progress if nobody else does; true if anything moved.
+  bool progress();
+  /// Looks for trouble: a task that waits may have to fail.
+  void examine();
+
+  /// Ends all operations, here and at all peers, with `why`. Any thread; never waits for a peer.
+  void abort(const Status& why);
+  /// Ok, or why the communicator has failed.
+  Status failure() const;
+  /// Waits until everything issued is complete, then says goodbye to the peers.
+  void finish();
+  /// Says goodbye without waiting for anything: at exit, or after a failure.
+  void leave();
+
+  /// "all_reduce/two_shot Simple shm": how the last collective was done.
+  std::string last_plan();
+  void sleep_shortly();
+
+ private:
+  struct Queued;
+  struct Cached {
+    Collective collective{};
+    DType dtype{};
+    ReduceOp op{};
+    Rank root{};
+    bool in_place = false;
+    std::size_t count = ~std::size_t{0};
+    std::shared_ptr<const Prepared> prepared;
+  };
+  class Token;
+
+  Status usable() const;
+  Status check_call(const Call& call) const;
+  Result<std::shared_ptr<const Prepared>> prepare(const Call& call);
+  Result<std::shared_ptr<const Prepared>> prepare_fresh(const Call& call);
+  Result<const Program*> program(const Algorithm& algorithm, const Call& call);
+  Result<std::shared_ptr<Task>> enqueue(const Call& call);
+  Result<std::shared_ptr<Task>> enqueue_transfer(const Call& call);
+  Status match_self();
+  bool progress_locked();
+  void examine_locked();
+  Status trouble(Task& task, const Execution* collective);
+  Status compare_calls(const CallRecord& mine);
+  void fail_locked(const Status& why);
+  bool idle() const { return collectives_.empty() && open_transfers_ == 0; }
+  std::byte* scratch(std::size_t bytes);
+
+  Membership me_;
+  std::vector<Transport*> transports_, route_;
+  std::uint32_t slots_;
+  std::uint64_t sequence_ = 0;
+  std::vector<Cached> cache_;
+  std::vector<std::unique_ptr<Program>> programs_;
+  std::vector<Shape> program_shapes_;  // parallel to programs_
+  Execution alone_;                    // the blocking call, when nothing else is open
+  std::vector<std::byte> scratch_;
+  std::shared_ptr<const Prepared> last_;
+
+  std::deque<std::shared_ptr<Queued>> collectives_;
+  struct Pair {
+    std::uint64_t sent = 0, received = 0;
+    std::deque<std::shared_ptr<Transfer>> sends, receives;
+  };
+  std::vector<Pair> pairs_;
+  struct SelfMessage {
+    Call call;
+    std::shared_ptr<SelfTransfer> task;
+  };
+  std::deque<SelfMessage> self_sends_, self_receives_;
+  std::size_t open_transfers_ = 0;
+
+  std::atomic<bool> token_{false};
+  std::atomic<bool> failed_{false}, abort_asked_{false};
+  mutable std::mutex failure_mutex_;
+  Status failure_;
+  std::uint64_t fork_generation_;
+};
+
+}  // namespace anyccl

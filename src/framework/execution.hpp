@@ -1,0 +1,93 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "framework/program.hpp"
+#include "framework/task.hpp"
+#include "platform/reduce/reduce.hpp"
+
+namespace anyccl {
+
+/// Everything about a call that the next call with the same arguments can use again.
+struct Prepared {
+  const Program* program = nullptr;
+  Geometry geometry;
+  std::uint32_t lanes = 1;
+  ReduceFn kernel = nullptr;  ///< Null where nothing is reduced.
+  std::size_t element = 1;    ///< Bytes.
+  CallRecord record;          ///< Without its sequence.
+  std::uint32_t digest = 0;
+  Bound full, last;           ///< Of all tiles but the last, and of the last one. Pairs: not used.
+};
+
+/// One collective call on its way: a resumable interpreter of its program, a program counter per lane.
+/// It may be used again for the next call.
+class Execution final : public Task {
+ public:
+  /// `route[r]` reaches rank r; `transports` are all of the communicator's.
+  Execution(Rank me, const std::vector<Transport*>& route, const std::vector<Transport*>& transports)
+      : me_(uindex(me)), route_(route), transports_(transports) {}
+
+  /// `prepared` stays alive and unchanged until done(). `scratch`: room for this execution alone.
+  void start(const Prepared& prepared, const Call& call, std::uint64_t sequence, std::byte* scratch);
+  static std::size_t scratch_bytes(const Prepared& prepared);
+
+  bool advance() override;
+  void awaited(std::vector<Rank>& ranks) const override;
+  std::uint64_t sequence() const { return sequence_; }
+  /// What this rank called.
+  CallRecord record() const {
+    CallRecord record = prepared_->record;
+    record.sequence = sequence_;
+    return record;
+  }
+
+ private:
+  struct Lane {
+    std::uint32_t tile = 0, pc = 0, arrived = 0, index = 0, round = 0;
+    std::uint32_t routed = 0;  ///< Routes of the current publication that are through.
+    bool computed = false, finished = false;
+    const Bound* bound = nullptr;
+    std::byte* base[3] = {};  ///< By Space, at this tile.
+    Bound own;                ///< Pairs: bound anew for each tile.
+    std::vector<const std::byte*> parts;   ///< What arrived, by operand.
+    std::vector<const void*> sources;
+    std::vector<ReaderOf> readers;
+  };
+  /// Where a result goes: own memory, and room in each transport that publishes it.
+  struct Targets {
+    std::byte* own = nullptr;
+    std::uint32_t outs = 0;
+    std::byte* out[3] = {};
+  };
+  void enter(Lane& lane, std::uint32_t tile);
+  bool next_tile(Lane& lane);
+  bool step(Lane& lane);
+  bool receive(Lane& lane, const PlanStep& step, const BoundStep& bound);
+  bool send(Lane& lane, const PlanStep& step, const BoundStep& bound);
+  bool compute_and_publish(Lane& lane, const PlanStep& step, const BoundStep& bound);
+  void combine(Lane& lane, const PlanStep& step, const BoundStep& bound, const Targets& targets);
+  void move(Lane& lane, const PlanStep& step, const BoundStep& bound, std::uint32_t operand, const Targets& targets);
+  std::byte* landing(const Lane& lane, const PlanStep& step, const BoundStep& bound, std::uint32_t operand) const;
+  static const std::byte* direct(const Lane& lane, const BoundStep& bound) { return lane.base[static_cast<int>(bound.direct_space)] + bound.direct; }
+  void leave_step(Lane& lane, const PlanStep& step, const BoundStep& bound);
+  Incoming incoming(const Lane& lane, const PlanStep& step, const BoundStep& bound, std::uint32_t operand) const;
+  Outgoing outgoing(Lane& lane, const PlanStep& step, const BoundStep& bound, const Program::Route& route, std::size_t first);
+  bool absent(const Lane& lane, std::size_t bytes) const { return prepared_->geometry.pairs() && lane.tile > 0 && bytes == 0; }
+  bool settle();
+
+  std::uint32_t me_;
+  const std::vector<Transport*>& route_;
+  const std::vector<Transport*>& transports_;
+  const Prepared* prepared_ = nullptr;
+  const Plan* plan_ = nullptr;
+  Call call_;
+  std::uint64_t sequence_ = 0;
+  std::byte* scratch_ = nullptr;
+  std::vector<Lane> lanes_;
+  std::uint32_t running_ = 0;
+  bool posted_ = false;
+};
+
+}  // namespace anyccl

@@ -1,0 +1,259 @@
+#include "framework/program.hpp"
+
+#include <algorithm>
+
+#include "base/error.hpp"
+
+namespace anyccl {
+namespace {
+
+constexpr std::size_t round_up(std::size_t n, std::size_t to) {
+  return (n + to - 1) / to * to;
+}
+
+}  // namespace
+
+Geometry Geometry::of_vector(const Contract& contract, std::size_t bytes, std::size_t tile_bytes) {
+  Geometry g;
+  g.parts_ = contract.parts();
+  g.bytes_ = contract.has_bytes() ? bytes : 0;
+  g.tile_bytes_ = tile_bytes;
+  g.tiles_ = static_cast<std::uint32_t>(std::max<std::size_t>(1, (g.bytes_ + tile_bytes - 1) / tile_bytes));
+  g.scratch_chunk_ = round_up((std::min(g.bytes_, tile_bytes) + g.parts_ - 1) / g.parts_, 64);
+  return g;
+}
+
+Geometry Geometry::of_pairs(const Contract& contract, const Call& call, Rank me, std::size_t tile_bytes) {
+  Geometry g;
+  g.pairs_ = true;
+  g.size_ = static_cast<std::uint32_t>(contract.shape().size);
+  g.me_ = uindex(me);
+  g.element_ = bytes_of(call.dtype);
+  g.call_ = &call;
+  g.tile_bytes_ = tile_bytes;
+  std::size_t most = 0;
+  for (std::uint32_t r = 0; r < g.size_; ++r)
+    most = std::max({most, call.send_counts[r] * g.element_, call.recv_counts[r] * g.element_});
+  g.tiles_ = static_cast<std::uint32_t>(std::max<std::size_t>(1, (most + tile_bytes - 1) / tile_bytes));
+  g.scratch_chunk_ = round_up(std::min(most, tile_bytes), 64);
+  return g;
+}
+
+std::size_t Geometry::tile_bytes(std::uint32_t tile) const {
+  return std::min(tile_bytes_, bytes_ - std::min(bytes_, std::size_t{tile} * tile_bytes_));
+}
+
+std::uint64_t Geometry::total(Origin origin) const {  // origin = from * size + to
+  const std::uint32_t from = origin / size_, to = origin % size_;
+  if (from == me_) return call_->send_counts[to] * element_;
+  return to == me_ ? call_->recv_counts[from] * element_ : 0;
+}
+
+std::size_t Geometry::bytes(std::uint32_t tile, Origin origin) const {
+  if (pairs_) {
+    const std::size_t whole = total(origin), begin = std::size_t{tile} * tile_bytes_;
+    return whole <= begin ? 0 : std::min(tile_bytes_, whole - begin);
+  }
+  const std::size_t here = tile_bytes(tile), chunk = round_up((here + parts_ - 1) / parts_, 64);
+  const std::size_t begin = std::min(here, (origin % parts_) * chunk);
+  return std::min(here, begin + chunk) - begin;
+}
+
+std::size_t Geometry::offset(std::uint32_t tile, const Schedule& schedule, Space space, std::uint32_t chunk) const {
+  if (space == Space::scratch) return chunk * scratch_chunk_;
+  const Origin origin = schedule.origin(space, chunk);
+  if (pairs_) {
+    const std::size_t* displs = space == Space::input ? call_->send_displs : call_->recv_displs;
+    const std::uint32_t peer = space == Space::input ? origin % size_ : origin / size_;
+    return displs[peer] * element_ + std::size_t{tile} * tile_bytes_;
+  }
+  const std::size_t here = tile_bytes(tile), size = round_up((here + parts_ - 1) / parts_, 64);
+  return std::min(here, (origin % parts_) * size);
+}
+
+namespace {
+
+/// Binds the steps of one tile, one after the other.
+class Binder {
+ public:
+  Binder(const Program& program, const Geometry& geometry, std::uint32_t tile, Bound& into)
+      : program_(program), plan_(program.plan), geometry_(geometry), tile_(tile), into_(into) {}
+
+  void run() {
+    into_ = Bound{};
+    for (const PlanStep& step : plan_.steps) into_.steps.push_back(bind(step));
+  }
+
+ private:
+  BoundStep bind(const PlanStep& step) {
+    BoundStep bound;
+    bound.first_segment = static_cast<std::uint32_t>(into_.segments.size());
+    first_segment_ = into_.segments.size();
+    bound.first_wanted = static_cast<std::uint32_t>(into_.wanted.size());
+    for (std::uint32_t k = 0; k < step.operands; ++k) into_.wanted.push_back(wanted(step.first_ref + k, step.count));
+    if (step.flags & PlanStep::publish) publish(step, bound);
+    out_ = 0;
+    if (step.flags & PlanStep::combine)
+      combine(step);
+    else
+      for (std::uint32_t k = 0; k < step.operands; ++k) move(step, k);
+    bound.segments = static_cast<std::uint32_t>(into_.segments.size()) - bound.first_segment;
+    return bound;
+  }
+
+  bool own(const PlanStep& step, std::uint32_t k) const { return plan_.refs[step.first_ref + k].rank == uindex(plan_.schedule.rank); }
+  std::size_t offset(Space space, std::uint32_t chunk) const { return geometry_.offset(tile_, plan_.schedule, space, chunk); }
+  std::size_t bytes_at(Space space, std::uint32_t chunk) const { return geometry_.bytes(tile_, plan_.schedule.origin(space, chunk)); }
+  std::size_t sum(const std::vector<Origin>& origins, std::size_t from, std::size_t to) const {
+    std::size_t bytes = 0;
+    for (std::size_t i = from; i < std::min(to, origins.size()); ++i) bytes += geometry_.bytes(tile_, origins[i]);
+    return bytes;
+  }
+
+  Wanted wanted(std::uint32_t ref, std::uint32_t count) const {
+    const std::vector<Origin>& origins = plan_.read_from[ref];
+    if (plan_.refs[ref].rank == uindex(plan_.schedule.rank)) return {};
+    const std::uint32_t first = plan_.refs[ref].offset;
+    Wanted w{sum(origins, 0, first), sum(origins, first, first + count), sum(origins, 0, origins.size()), 0};
+    if (geometry_.pairs()) w.total = geometry_.total(origins[0]);
+    return w;
+  }
+
+  void publish(const PlanStep& step, BoundStep& bound) {
+    const std::vector<Origin>& origins = plan_.published[step.publication];
+    bound.out_bytes = sum(origins, 0, origins.size());
+    if (geometry_.pairs()) bound.out_total = geometry_.total(origins[0]);
+    bound.first_reader = static_cast<std::uint32_t>(into_.readers.size());
+    for (const Program::Route& route : program_.routes[step.publication])
+      for (const Reader& r : route.readers)
+        into_.readers.push_back({r.rank, r.tick, sum(origins, 0, r.offset), sum(origins, r.offset, r.offset + r.count)});
+    find_direct(step, bound);
+  }
+
+  /// Whether what is published lies, in its order, in one stretch of own memory.
+  void find_direct(const PlanStep& step, BoundStep& bound) const {
+    const bool stored = step.flags & PlanStep::store, combined = step.flags & PlanStep::combine;
+    if (combined && !stored) return;
+    bound.direct_space = static_cast<Space>(stored ? step.dst_space : step.src_space);
+    const std::uint32_t first = stored ? step.dst : step.src, stride = stored ? step.dst_stride : step.src_stride;
+    std::size_t end = 0;
+    bool any = false;
+    for (std::uint32_t k = 0; k < (combined ? 1U : step.operands); ++k)
+      for (std::uint32_t i = 0; i < step.count; ++i) {
+        const std::uint32_t chunk = first + k * stride + i;
+        const std::size_t bytes = bytes_at(bound.direct_space, chunk), at = offset(bound.direct_space, chunk);
+        if (bytes == 0) continue;
+        if (any && at != end) return;
+        if (!any) bound.direct = at;
+        any = true;
+        end = at + bytes;
+      }
+    bound.contiguous = true;
+  }
+
+  void combine(const PlanStep& step) {
+    const auto dst = static_cast<Space>(step.dst_space), src = static_cast<Space>(step.src_space);
+    std::size_t read = 0;  // bytes of the peers' parts so far
+    for (std::uint32_t i = 0; i < step.count; ++i) {
+      const std::size_t bytes = bytes_at(dst, step.dst + i);
+      if (bytes == 0) continue;
+      std::vector<std::size_t>& sources = scratch_;
+      sources.clear();
+      if (step.flags & PlanStep::accumulate) sources.push_back(offset(dst, step.dst + i));
+      for (std::uint32_t k = 0; k < step.operands; ++k)
+        sources.push_back(own(step, k) ? offset(src, step.src + k * step.src_stride + i) : read);
+      add(0, bytes, offset(dst, step.dst + i), sources);
+      read += bytes;
+    }
+  }
+
+  void move(const PlanStep& step, std::uint32_t k) {
+    const bool store = step.flags & PlanStep::store;
+    const auto dst = static_cast<Space>(step.dst_space), src = static_cast<Space>(step.src_space);
+    std::size_t read = 0;
+    for (std::uint32_t i = 0; i < step.count; ++i) {
+      const std::uint32_t to = step.dst + k * step.dst_stride + i, from = step.src + k * step.src_stride + i;
+      const std::size_t bytes = store ? bytes_at(dst, to) : bytes_at(src, from);
+      if (bytes == 0) continue;
+      if (!store && !is_read(step, k * step.count + i)) {  // nobody wants this piece: leave a hole
+        out_ += bytes;
+        continue;
+      }
+      scratch_.assign(1, own(step, k) ? offset(src, from) : read);
+      add(k, bytes, store ? offset(dst, to) : 0, scratch_);
+      read += bytes;
+    }
+  }
+
+  bool is_read(const PlanStep& step, std::uint32_t chunk) const {
+    const std::vector<Reader>& readers = plan_.readers[step.publication];
+    return std::any_of(readers.begin(), readers.end(), [&](const Reader& r) { return chunk >= r.offset && chunk < r.offset + r.count; });
+  }
+
+  /// Appends a segment, or lengthens the last one if everything goes on where it ends.
+  void add(std::uint32_t operand, std::size_t bytes, std::size_t dst, const std::vector<std::size_t>& sources) {
+    const std::size_t out = out_;
+    out_ += bytes;
+    if (into_.segments.size() > first_segment_) {
+      Segment& last = into_.segments.back();
+      bool follows = last.operand == operand && last.dst + last.bytes == dst && last.out + last.bytes == out;
+      for (std::size_t k = 0; follows && k < sources.size(); ++k)
+        follows = into_.sources[last.first_source + k] + last.bytes == sources[k];
+      if (follows) {
+        last.bytes += bytes;
+        return;
+      }
+    }
+    into_.segments.push_back({operand, static_cast<std::uint32_t>(into_.sources.size()), bytes, dst, out});
+    into_.sources.insert(into_.sources.end(), sources.begin(), sources.end());
+  }
+
+  const Program& program_;
+  const Plan& plan_;
+  const Geometry& geometry_;
+  std::uint32_t tile_;
+  Bound& into_;
+  std::size_t out_ = 0, first_segment_ = 0;
+  std::vector<std::size_t> scratch_;
+};
+
+}  // namespace
+
+void bind(const Program& program, const Geometry& geometry, std::uint32_t tile, Bound& into) {
+  Binder(program, geometry, tile, into).run();
+}
+
+namespace {
+
+/// Chunks that one rank publishes in a tile.
+std::uint32_t published_by(const Schedule& schedule) {
+  std::uint32_t chunks = 0;
+  for (const Step& step : schedule.steps)
+    if (step.op == Op::send) chunks += step.src.count * (step.src.stride == 0 ? 1U : static_cast<std::uint32_t>(step.peers.size()));
+  return chunks;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Program>> make_program(const Algorithm& algorithm, const Shape& shape, Rank me,
+                                              const std::vector<Transport*>& route, std::uint32_t slots) {
+  std::vector<Schedule> ranks;
+  for (int r = 0; r < shape.size; ++r) ranks.push_back(algorithm.build(shape, Rank{r}));
+  ANYCCL_TRY(Plan plan, lower(ranks, me, slots));
+  auto program = std::make_unique<Program>(Program{.algorithm = &algorithm, .plan = std::move(plan)});
+  for (const Schedule& s : ranks) program->most_published = std::max(program->most_published, published_by(s));
+  for (const std::vector<Reader>& readers : program->plan.readers) {
+    std::vector<Program::Route>& routes = program->routes.emplace_back();
+    for (const Reader& reader : readers) {
+      Transport* transport = route[reader.rank];
+      const auto known = std::find_if(routes.begin(), routes.end(), [&](const Program::Route& r) { return r.transport == transport; });
+      if (known == routes.end())
+        routes.push_back({transport, {reader}});
+      else
+        known->readers.push_back(reader);
+    }
+  }
+  return program;
+}
+
+}  // namespace anyccl

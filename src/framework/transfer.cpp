@@ -1,0 +1,69 @@
+#include "framework/transfer.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace anyccl {
+
+Transfer::Transfer(const Call& call, Transport& transport, std::uint64_t message)
+    : call_(call), transport_(transport), message_(message), total_(call.count * bytes_of(call.dtype)) {}
+
+bool Transfer::advance() {
+  bool moved = false;
+  while (!done()) {
+    const bool sends = call_.collective == Collective::send;
+    const bool over = pieces_ > 0 && done_ == total_;  // an empty message is one empty piece
+    if (over && (!sends || transport_.settled())) {
+      complete({});
+      return true;
+    }
+    if (over || !(sends ? send_piece() : receive_piece())) return moved;
+    ++pieces_;
+    moved = true;
+  }
+  return moved;
+}
+
+bool Transfer::send_piece() {
+  const ReaderOf reader{static_cast<std::uint16_t>(call_.root), 0, 0, std::min(total_ - done_, transport_.piece_bytes())};
+  Outgoing out;
+  out.context = Context::point_to_point;
+  out.operation = message_;
+  out.number = pieces_;
+  out.digest = static_cast<std::uint32_t>(call_.dtype);
+  out.bytes = reader.bytes;
+  out.total = total_;
+  out.sized = true;
+  out.readers = {&reader, 1};
+  auto offered = transport_.offer(out, call_.input + done_, false);
+  if (offered == Transport::Offered::busy) return false;
+  if (offered == Transport::Offered::refused) {
+    std::byte* const room = transport_.reserve(out);
+    if (room == nullptr) return false;
+    if (reader.bytes > 0) std::memcpy(room, call_.input + done_, reader.bytes);
+    transport_.publish(out);
+  }
+  done_ += reader.bytes;
+  return true;
+}
+
+bool Transfer::receive_piece() {
+  Incoming in;
+  in.context = Context::point_to_point;
+  in.operation = message_;
+  in.number = pieces_;
+  in.digest = static_cast<std::uint32_t>(call_.dtype);
+  in.rank = static_cast<std::uint16_t>(call_.root);
+  in.bytes = in.whole = std::min(total_ - done_, transport_.piece_bytes());
+  in.total = total_;
+  in.sized = true;
+  in.into = call_.output + done_;
+  const std::byte* part = transport_.poll(in);
+  if (part == nullptr) return false;
+  if (in.bytes > 0 && part != in.into) std::memcpy(in.into, part, in.bytes);
+  transport_.consumed(in);
+  done_ += in.bytes;
+  return true;
+}
+
+}  // namespace anyccl

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+
+namespace anyccl {
+
+/// How a thread waits: spins while nobody else needs the core, then yields, then sleeps. One per wait.
+class Waiter {
+ public:
+  /// `crowded`: the host runs more of the job's ranks than it has cores, so it yields at once.
+  explicit Waiter(bool crowded) : crowded_(crowded) {}
+
+  enum class Next {
+    poll,   ///< Just look again.
+    check,  ///< Look for trouble first: peers that failed or called something else.
+    sleep,  ///< Look for trouble, then sleep at most sleep_time().
+  };
+  /// Called after each look that found nothing; spins or yields itself.
+  Next next();
+  /// Something moved: start over.
+  void reset() {
+    polls_ = 0;
+    phase_ = Phase::spin;
+  }
+  static constexpr std::chrono::nanoseconds sleep_time() { return std::chrono::milliseconds(1); }
+
+ private:
+  enum class Phase { spin, yield, sleep };
+  using Clock = std::chrono::steady_clock;
+
+  bool crowded_;
+  Phase phase_ = Phase::spin;
+  std::uint64_t polls_ = 0;
+  Clock::time_point since_, checked_;
+};
+
+}  // namespace anyccl

@@ -1,0 +1,161 @@
+#include "platform/bootstrap/connect.hpp"
+
+#include <poll.h>
+
+#include "base/error.hpp"
+#include "base/log.hpp"
+#include "platform/bootstrap/dial.hpp"
+#include "platform/bootstrap/lobby.hpp"
+#include "platform/bootstrap/roster.hpp"
+
+namespace anyccl {
+namespace {
+
+std::vector<Lobby::Door> doors_of(const Listeners& listeners) {
+  std::vector<Lobby::Door> doors{{listeners.unix_socket.get(), true}};
+  for (const TcpListener& tcp : listeners.tcp) doors.push_back({tcp.socket.get(), false});
+  return doors;
+}
+
+std::vector<Endpoint> endpoints_of(const Hello& mine, const Hello& peer, bool force_tcp) {
+  std::vector<Endpoint> endpoints;
+  if (same_host(mine, peer) && !force_tcp) endpoints.push_back({unix_name_of(peer), {}});
+  for (const Address& address : peer.addresses)
+    if (address.family != 0 && (!is_loopback(address) || same_network(mine, peer)))
+      endpoints.push_back({"", address});
+  return endpoints;
+}
+
+/// One rank's part in connecting everyone: calls the lower ranks, is called by the higher ones.
+class Mesh {
+ public:
+  Mesh(const Listeners& listeners, std::span<const Hello> members, Rank me, const Secret& secret)
+      : members_(members),
+        me_(uindex(me)),
+        lobby_(doors_of(listeners), secret, me_, Trust::secret),
+        sockets_(members.size()) {}
+
+  Status call_lower_ranks(const Secret& secret, bool force_tcp);
+  Result<std::vector<PeerSocket>> finish(Deadline deadline);
+
+ private:
+  Status poll_once(Deadline deadline);
+  Status advance_dials();
+  Status take(Connection connection, std::uint32_t peer);
+  Status accept_guests();
+  Status timed_out() const;
+
+  std::span<const Hello> members_;
+  std::uint32_t me_;
+  Lobby lobby_;
+  std::vector<Dial> dials_;  // by peer, all below me_
+  std::vector<PeerSocket> sockets_;
+  std::size_t connected_ = 0;
+  std::vector<pollfd> entries_;
+};
+
+Status Mesh::call_lower_ranks(const Secret& secret, bool force_tcp) {
+  for (std::uint32_t peer = 0; peer < me_; ++peer) {
+    std::vector<Endpoint> endpoints = endpoints_of(members_[me_], members_[peer], force_tcp);
+    if (endpoints.empty())
+      return error(Code::system_error, "{} has no network address that {} could reach",
+                   describe(members_[peer]), describe(members_[me_]));
+    dials_.emplace_back(secret, Dial::Target{std::move(endpoints), me_, peer, Trust::secret});
+  }
+  return {};
+}
+
+Result<std::vector<PeerSocket>> Mesh::finish(Deadline deadline) {
+  for (;;) {
+    ANYCCL_CHECK(advance_dials());
+    if (connected_ + 1 == members_.size()) break;
+    if (deadline.passed()) return timed_out();
+    ANYCCL_CHECK(poll_once(deadline));
+    ANYCCL_CHECK(lobby_.progress(std::span(entries_).subspan(dials_.size())));
+    ANYCCL_CHECK(accept_guests());
+  }
+  sockets_.erase(sockets_.begin() + me_);
+  return std::move(sockets_);
+}
+
+Status Mesh::poll_once(Deadline deadline) {
+  int wait = lobby_.poll_ms(deadline.poll_ms());
+  entries_.clear();
+  for (std::uint32_t peer = 0; peer < me_; ++peer) {
+    const bool connected = static_cast<bool>(sockets_[peer].fd);
+    entries_.push_back(connected ? pollfd{-1, 0, 0} : dials_[peer].wanted());
+    if (!connected) wait = dials_[peer].poll_ms(wait);
+  }
+  lobby_.append_wanted(entries_);
+  if (::poll(entries_.data(), entries_.size(), wait) >= 0) return {};
+  if (errno != EINTR) return system_error(errno, "poll while connecting to the other ranks");
+  for (pollfd& entry : entries_) entry.revents = 0;
+  return {};
+}
+
+Status Mesh::advance_dials() {
+  for (std::uint32_t peer = 0; peer < me_; ++peer) {
+    if (sockets_[peer].fd) continue;
+    if (Status s = dials_[peer].advance(); !s.ok())
+      return error(s.code(), "cannot connect to {}: {}", describe(members_[peer]), s.message());
+    if (dials_[peer].done()) ANYCCL_CHECK(take(dials_[peer].take(), peer));
+  }
+  return {};
+}
+
+Status Mesh::take(Connection connection, std::uint32_t peer) {
+  PeerSocket& into = sockets_[peer];
+  into.rank = Rank{static_cast<std::int32_t>(peer)};
+  into.local = connection.local;
+  into.same_process = same_process(members_[me_], members_[peer]);
+  if (connection.local) {
+    ANYCCL_TRY(const ucred other, peer_of(connection.socket.get()));
+    into.pid = other.pid;
+  }
+  into.fd = std::move(connection.socket);
+  ++connected_;
+  return {};
+}
+
+Status Mesh::accept_guests() {
+  for (Connection& guest : lobby_.take_guests()) {
+    const std::uint32_t peer = guest.from;
+    if (peer <= me_ || peer >= members_.size() || sockets_[peer].fd) {
+      log(LogLevel::info, "dropped a connection that says it is rank {}, which is not expected",
+          peer);
+      continue;
+    }
+    ANYCCL_CHECK(take(std::move(guest), peer));
+  }
+  return {};
+}
+
+Status Mesh::timed_out() const {
+  std::vector<std::size_t> missing;
+  std::string details;
+  for (std::uint32_t peer = 0; peer < members_.size(); ++peer) {
+    if (peer == me_ || sockets_[peer].fd) continue;
+    missing.push_back(peer);
+    if (missing.size() > 3) continue;
+    const std::string why = peer < me_ ? dials_[peer].problems() : "it did not call";
+    details += fmt::format("; {}: {}", describe(members_[peer]), why);
+  }
+  return error(Code::timeout, "rank {} connected to {} of {} other ranks in time; missing: {}{}",
+               me_, connected_, members_.size() - 1, list_ranks(missing), details);
+}
+
+}  // namespace
+
+Result<std::vector<PeerSocket>> connect_all(const Listeners& listeners,
+                                            std::span<const Hello> members, Rank me,
+                                            const Secret& secret, bool force_tcp,
+                                            Deadline deadline) {
+  if (uindex(me) >= members.size())
+    return error(Code::invalid_argument, "rank {} is not in a group of {} ranks", index(me),
+                 members.size());
+  Mesh mesh(listeners, members, me, secret);
+  ANYCCL_CHECK(mesh.call_lower_ranks(secret, force_tcp));
+  return mesh.finish(deadline);
+}
+
+}  // namespace anyccl

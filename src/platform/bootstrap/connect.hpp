@@ -1,0 +1,41 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <span>
+#include <vector>
+
+#include "anyccl/types.hpp"
+#include "base/deadline.hpp"
+#include "base/unique_fd.hpp"
+#include "platform/bootstrap/hello.hpp"
+#include "platform/bootstrap/listeners.hpp"
+#include "platform/bootstrap/secret.hpp"
+
+namespace anyccl {
+
+/// The authenticated stream socket to one peer: nonblocking, closed on exec, NODELAY if TCP.
+struct PeerSocket {
+  Rank rank{};
+  UniqueFd fd;
+  bool local = false;         ///< A unix socket: the peer is on this host.
+  bool same_process = false;  ///< The peer is a thread of this process.
+  pid_t pid = 0;  ///< If local: the peer's, as the kernel says (0: in a foreign namespace).
+};
+
+/// Connects this rank with every other one: one socket per pair, made by the higher rank; a unix
+/// socket between ranks of one host unless `force_tcp` (equal on all ranks), and TCP where that
+/// fails. Connections by strangers are dropped and disturb nobody.
+///
+/// Shapes: members[r] is rank r's hello, `listeners` is what members[me] was made from.
+/// Result: size - 1 sockets in the order of ranks; the other end of each knows the group's secret
+/// and is
+///         the rank that it says.
+/// Threads: any; all ranks call this at the same time and may be threads of one process.
+/// Errors: timeout naming the missing ranks; invalid_argument; system_error.
+Result<std::vector<PeerSocket>> connect_all(const Listeners& listeners,
+                                            std::span<const Hello> members, Rank me,
+                                            const Secret& secret, bool force_tcp,
+                                            Deadline deadline);
+
+}  // namespace anyccl

@@ -1,0 +1,174 @@
+#include "platform/bootstrap/environment.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "base/error.hpp"
+#include "platform/bootstrap/listeners.hpp"
+#include "platform/bootstrap/root_server.hpp"
+
+namespace anyccl {
+namespace {
+
+constexpr std::string_view kAdvice =
+    "is rank 0 running on MASTER_ADDR, with the same MASTER_PORT or ANYCCL_PORT, and the port "
+    "open?";
+
+Status missing(std::string_view name) {
+  return error(
+      Code::invalid_usage,
+      "{} is not set: start the program with `anyccl run` or torchrun, which set it, or set it "
+      "yourself",
+      name);
+}
+
+Result<std::uint16_t> port_of(const Config& config) {
+  if (config.port != 0) return static_cast<std::uint16_t>(config.port);
+  if (!config.master_port) return missing("MASTER_PORT (or ANYCCL_PORT)");
+  if (*config.master_port == 65535)
+    return error(Code::invalid_argument,
+                 "MASTER_PORT=65535 leaves no port above it: set ANYCCL_PORT");
+  return static_cast<std::uint16_t>(*config.master_port + 1);
+}
+
+/// A passing failure of the name service is tried again: pods and their names start together.
+Result<std::vector<Address>> resolve_master(const Config& config, std::uint16_t port,
+                                            Deadline deadline) {
+  for (;;) {
+    Result<std::vector<Address>> addresses = resolve(config.master_addr, port);
+    if (addresses.ok()) return addresses;
+    if (addresses.status().code() != Code::system_error || deadline.passed())
+      return error(addresses.status().code(), "MASTER_ADDR: {}", addresses.status().message());
+    ::poll(nullptr, 0, deadline.poll_ms(250));
+  }
+}
+
+Result<bool> any_local(const std::vector<Address>& addresses) {
+  for (const Address& address : addresses) {
+    ANYCCL_TRY(const bool local, is_local(address));
+    if (local) return true;
+  }
+  return false;
+}
+
+/// Same-user meeting on this host. The name can be guessed, so each side asks the kernel who the
+/// other is.
+Result<Meeting> local_meeting(const Config& config, const std::vector<Address>& addresses,
+                              std::uint16_t port) {
+  ANYCCL_TRY(const bool local, any_local(addresses));
+  if (!local)
+    return error(Code::invalid_usage,
+                 "MASTER_ADDR={} is another host and ANYCCL_SECRET is not set: ranks on different "
+                 "hosts need "
+                 "the same 32 hex digits in it, which `anyccl run` sets; with another launcher set "
+                 "it yourself",
+                 config.master_addr);
+  Meeting meeting;
+  const std::string place = fmt::format("{}:{}", config.master_addr, port);
+  ANYCCL_TRY(const Secret name, Secret().derive("place", std::as_bytes(std::span(place))));
+  meeting.endpoints = {{fmt::format("anyccl.{}.{}.{}", ::geteuid(), port, name.hex()), {}}};
+  meeting.trust = Trust::same_user;
+  meeting.advice = kAdvice;
+  return meeting;
+}
+
+Result<Meeting> meeting_of(const Config& config, Deadline deadline) {
+  if (config.master_addr.empty()) return missing("MASTER_ADDR");
+  ANYCCL_TRY(const std::uint16_t port, port_of(config));
+  ANYCCL_TRY(const std::vector<Address> addresses, resolve_master(config, port, deadline));
+  if (config.secret.empty()) return local_meeting(config, addresses, port);
+  Meeting meeting;
+  for (const Address& address : addresses) meeting.endpoints.push_back({"", address});
+  ANYCCL_TRY(meeting.secret, Secret::parse(config.secret));
+  meeting.advice = kAdvice;
+  return meeting;
+}
+
+Status cannot_listen(const Status& why) {
+  const bool in_use = why.code() == Code::invalid_usage;
+  return error(
+      why.code(), "rank 0 cannot listen for the other ranks: {}{}", why.message(),
+      in_use ? "; is another job with the same MASTER_PORT or ANYCCL_PORT running? Choose another "
+               "port"
+             : "");
+}
+
+std::vector<Endpoint> at_port(std::uint16_t port, const Address& v4, const Address& v6) {
+  return {{"", with_port(v4, port)}, {"", with_port(v6, port)}};
+}
+
+/// Where rank 0 listens: at MASTER_ADDR's addresses, or at all of this host's if none of them leads
+/// here from elsewhere: a service or NAT may stand before it, or this host's name means its
+/// loopback here.
+Result<std::vector<Endpoint>> places_to_listen(const Config& config, Meeting& meeting) {
+  std::vector<Endpoint> local;
+  bool only_loopback = true;
+  for (const Endpoint& endpoint : meeting.endpoints) {
+    ANYCCL_TRY(const bool here, is_local(endpoint.address));
+    if (!here) continue;
+    local.push_back(endpoint);
+    only_loopback = only_loopback && is_loopback(endpoint.address);
+  }
+  const bool wants_loopback = config.master_addr == "localhost" || is_numeric(config.master_addr);
+  const std::uint16_t port = meeting.endpoints.front().address.port;
+  if (!local.empty() && (!only_loopback || wants_loopback)) {
+    meeting.endpoints = local;
+    return local;
+  }
+  meeting.endpoints = at_port(port, {4, 0, 0, {127, 0, 0, 1}}, {6, 0, 0, kLoopback6});
+  return at_port(port, {4, 0, 0, {}}, {6, 0, 0, {}});
+}
+
+/// Opens rank 0's listening sockets and leaves in `meeting` how rank 0 itself reaches them.
+Result<std::vector<UniqueFd>> open_doors(const Config& config, Meeting& meeting) {
+  std::vector<UniqueFd> doors;
+  if (meeting.trust == Trust::same_user) {
+    Result<UniqueFd> door = listen_unix(meeting.endpoints.front().unix_name);
+    if (!door.ok()) return cannot_listen(door.status());
+    doors.push_back(*std::move(door));
+    return doors;
+  }
+  ANYCCL_TRY(const std::vector<Endpoint> places, places_to_listen(config, meeting));
+  Status problem;
+  for (const Endpoint& place : places) {
+    Result<TcpListener> door = listen_tcp(place.address);
+    if (door.ok()) {
+      doors.push_back(std::move(door->socket));
+      continue;
+    }
+    problem = door.status();
+    if (problem.code() == Code::invalid_usage) return cannot_listen(problem);
+  }
+  if (doors.empty()) return cannot_listen(problem);
+  return doors;
+}
+
+Result<Group> group_of_one(const Hello& mine) {
+  ANYCCL_TRY(const Secret secret, Secret::random());
+  return Group{{mine}, secret};
+}
+
+}  // namespace
+
+Result<Place> place_in(const Config& config) {
+  if (!config.rank) return missing("RANK");
+  if (!config.world_size) return missing("WORLD_SIZE");
+  if (*config.rank >= *config.world_size)
+    return error(Code::invalid_argument,
+                 "RANK={} is not in a group of WORLD_SIZE={} ranks: they are 0 to {}", *config.rank,
+                 *config.world_size, *config.world_size - 1);
+  return Place{Rank{*config.rank}, *config.world_size};
+}
+
+Result<Group> join_environment(const Config& config, const Hello& mine, Deadline deadline) {
+  if (mine.size == 1) return group_of_one(mine);
+  ANYCCL_TRY(Meeting meeting, meeting_of(config, deadline));
+  if (mine.rank != 0) return join_at(meeting, mine, deadline);
+  ANYCCL_TRY(std::vector<UniqueFd> doors, open_doors(config, meeting));
+  // Its end waits until the others have their answer too.
+  ANYCCL_TRY(const auto server, RootServer::start(std::move(doors), meeting.secret, meeting.trust));
+  return join_at(meeting, mine, deadline);
+}
+
+}  // namespace anyccl

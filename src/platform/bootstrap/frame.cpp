@@ -1,0 +1,55 @@
+#include "platform/bootstrap/frame.hpp"
+
+#include <algorithm>
+
+#include "base/error.hpp"
+
+namespace anyccl {
+namespace {
+
+Result<Mac> mac_of(const Mac& session, std::uint32_t kind, std::uint32_t size, Bytes payload) {
+  return hmac(session, "frame", {bytes_of(kind), bytes_of(size), payload});
+}
+
+bool is_failure(std::uint32_t code) {
+  return code > static_cast<std::uint32_t>(Code::ok) &&
+         code <= static_cast<std::uint32_t>(Code::aborted);
+}
+
+}  // namespace
+
+Result<FrameHeader> seal(const Mac& session, Frame kind, Bytes payload) {
+  FrameHeader header;
+  header.kind = static_cast<std::uint32_t>(kind);
+  header.bytes = static_cast<std::uint32_t>(payload.size());
+  ANYCCL_TRY(header.mac, mac_of(session, header.kind, header.bytes, payload));
+  return header;
+}
+
+Result<bool> is_sealed(const Mac& session, const FrameHeader& header, Bytes payload) {
+  ANYCCL_TRY(const Mac expected, mac_of(session, header.kind, header.bytes, payload));
+  return same_mac(expected, header.mac);
+}
+
+std::vector<std::byte> failure_payload(const Status& why) {
+  const FailureHead head{static_cast<std::uint32_t>(why.code())};
+  const std::string_view text = why.message().substr(0, kFailureText);
+  std::vector<std::byte> payload;
+  for (const Bytes part : {Bytes(bytes_of(head)), Bytes(std::as_bytes(std::span(text)))})
+    payload.insert(payload.end(), part.begin(), part.end());
+  return payload;
+}
+
+Status read_failure(Bytes payload) {
+  const Status unreadable(Code::remote_error,
+                          "the root server failed without a reason that can be read");
+  if (payload.size() < sizeof(FailureHead) || payload.size() > sizeof(FailureHead) + kFailureText)
+    return unreadable;
+  const auto head = read_as<FailureHead>(payload);
+  if (!is_failure(head.code)) return unreadable;
+  const Bytes text = payload.subspan(sizeof head);
+  return Status(static_cast<Code>(head.code),
+                std::string(reinterpret_cast<const char*>(text.data()), text.size()));
+}
+
+}  // namespace anyccl

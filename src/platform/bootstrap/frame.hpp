@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "anyccl/status.hpp"
+#include "platform/bootstrap/hello.hpp"
+#include "platform/bootstrap/secret.hpp"
+#include "platform/bootstrap/wire.hpp"
+
+namespace anyccl {
+
+// What a member and the root server say to each other after the handshake: the member one hello,
+// the server one verdict. Each is a header and its payload, under the session's key.
+
+enum class Frame : std::uint32_t {
+  hello = 1,    ///< HelloFrame
+  table = 2,    ///< GroupHead, then the Hello of every rank in order
+  failure = 3,  ///< FailureHead, then text
+};
+
+struct FrameHeader {
+  std::uint32_t kind = 0;
+  std::uint32_t bytes = 0;  ///< Of the payload.
+  Mac mac{};
+};
+
+struct HelloFrame {
+  Hello hello;
+  std::uint32_t patience_ms = 0;  ///< How long the member is going to wait.
+  std::uint32_t unused = 0;
+};
+
+struct GroupHead {
+  std::array<std::byte, 16>
+      salt{};  ///< Makes the group's secret different from every other group's.
+};
+
+struct FailureHead {
+  std::uint32_t code = 0;
+};
+
+inline constexpr std::uint32_t kForever = 0xffffffff;
+inline constexpr std::size_t kFailureText = 4096;
+
+Result<FrameHeader> seal(const Mac& session, Frame kind, Bytes payload);
+/// Whether header and payload come from the other end of the session.
+Result<bool> is_sealed(const Mac& session, const FrameHeader& header, Bytes payload);
+
+std::vector<std::byte> failure_payload(const Status& why);
+/// The error that a failure frame carries.
+Status read_failure(Bytes payload);
+
+}  // namespace anyccl

@@ -1,0 +1,202 @@
+#include "platform/bootstrap/gathering.hpp"
+
+#include <algorithm>
+
+#include "base/error.hpp"
+#include "base/log.hpp"
+
+namespace anyccl {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr std::chrono::seconds kHelloTime{20};
+constexpr std::chrono::seconds kDeliveryTime{10};
+constexpr std::chrono::seconds kTimeToStop{2};
+
+std::vector<Lobby::Door> doors_of(const std::vector<UniqueFd>& listeners) {
+  std::vector<Lobby::Door> doors;
+  for (const UniqueFd& listener : listeners) doors.push_back({listener.get(), false});
+  return doors;
+}
+
+// The members must hear which ranks are missing before they give up by themselves.
+milliseconds without_margin(milliseconds patience) {
+  return patience - std::min(patience / 8, milliseconds(500));
+}
+
+}  // namespace
+
+Gathering::Gathering(std::vector<UniqueFd> listeners, const Secret& secret, Trust trust,
+                     int stop_event)
+    : listeners_(std::move(listeners)),
+      lobby_(doors_of(listeners_), secret, kToRoot, trust),
+      stop_event_(stop_event) {}
+
+void Gathering::run() {
+  while (!finished()) {
+    if (const Status problem = step(); !problem.ok()) {
+      if (answer_.payload) break;
+      log(LogLevel::info, "root server: {}", problem.message());
+      settle(problem);
+    }
+    flush_members();
+  }
+  close_doors();
+}
+
+bool Gathering::finished() const {
+  const bool ending = stopped_ || answer_.kind == Frame::table;
+  return answer_.payload && ending && (members_.empty() || end_.passed());
+}
+
+Status Gathering::step() {
+  std::vector<pollfd> entries;
+  ANYCCL_CHECK(poll_once(entries));
+  const std::span<const pollfd> rest = std::span(entries).subspan(1);
+  const std::size_t members = members_.size();
+  ANYCCL_CHECK(lobby_.progress(rest.subspan(members)));
+  ANYCCL_CHECK(read_from_members(rest.first(members)));
+  admit_guests();
+  if (entries[0].revents != 0) {
+    stopped_ = true;
+    end_ = Deadline::in(kTimeToStop);
+  }
+  if (answer_.payload) return {};
+  if (roster_.complete()) {
+    settle({});
+    return {};
+  }
+  if (stopped_)
+    return error(Code::aborted, "the root server was stopped before all ranks had joined");
+  return check_patience();
+}
+
+Status Gathering::poll_once(std::vector<pollfd>& entries) {
+  entries.push_back({stopped_ ? -1 : stop_event_, POLLIN, 0});
+  for (const Member& m : members_)
+    entries.push_back({m.socket.get(), m.out.empty() ? short{POLLIN} : short{POLLOUT}, 0});
+  lobby_.append_wanted(entries);
+  if (::poll(entries.data(), entries.size(), poll_ms()) >= 0) return {};
+  if (errno != EINTR) return system_error(errno, "root server: poll");
+  for (pollfd& entry : entries) entry.revents = 0;
+  return {};
+}
+
+int Gathering::poll_ms() const {
+  int wait = lobby_.poll_ms(end_.poll_ms());
+  for (const Member& m : members_) wait = (m.joined ? m.patience : m.hello_due).poll_ms(wait);
+  return wait;
+}
+
+void Gathering::admit_guests() {
+  for (Connection& guest : lobby_.take_guests()) {
+    Member member;
+    member.socket = std::move(guest.socket);
+    member.session = guest.session;
+    member.rank = guest.from;
+    member.in.expect(sizeof(FrameHeader) + sizeof(HelloFrame));
+    member.hello_due = Deadline::in(kHelloTime);
+    members_.push_back(std::move(member));
+  }
+}
+
+Status Gathering::read_from_members(std::span<const pollfd> entries) {
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    Member& m = members_[i];
+    const bool ready = entries[i].revents != 0;
+    if (ready && m.joined && !answer_.payload)
+      return error(Code::remote_error, "rank {} left before all ranks had joined", m.rank);
+    if (ready && !m.joined) ANYCCL_CHECK(read_hello(m));
+    if (!m.joined && m.hello_due.passed()) m.socket.reset();
+  }
+  std::erase_if(members_, [](const Member& m) { return !m.socket; });
+  return {};
+}
+
+/// A connection that breaks before the hello is there is forgotten: the rank tries again.
+Status Gathering::read_hello(Member& m) {
+  if (!m.in.fill(m.socket.get()).ok()) {
+    m.socket.reset();
+    return {};
+  }
+  if (!m.in.full()) return {};
+  const auto header = read_as<FrameHeader>(m.in.bytes());
+  const Bytes payload = m.in.bytes().subspan(sizeof(FrameHeader));
+  ANYCCL_TRY(const bool sealed, is_sealed(m.session, header, payload));
+  const auto frame = read_as<HelloFrame>(payload);
+  if (!sealed || header.kind != static_cast<std::uint32_t>(Frame::hello) ||
+      frame.hello.rank != m.rank) {
+    m.socket.reset();
+    return {};
+  }
+  return join(m, frame);
+}
+
+Status Gathering::join(Member& m, const HelloFrame& frame) {
+  m.joined = true;
+  if (answer_.payload) return prepare(m);
+  if (frame.patience_ms != kForever) {
+    const milliseconds patience(frame.patience_ms);
+    m.patience = Deadline::in(without_margin(patience));
+    m.patience_s = std::chrono::duration<double>(patience).count();
+  }
+  return roster_.add(frame.hello);
+}
+
+Status Gathering::check_patience() const {
+  for (const Member& m : members_)
+    if (m.joined && m.patience.passed()) return roster_.incomplete(m.patience_s);
+  return {};
+}
+
+void Gathering::settle(const Status& verdict) {
+  Result<std::vector<std::byte>> group = verdict.ok() ? group_payload() : verdict;
+  answer_.kind = group.ok() ? Frame::table : Frame::failure;
+  answer_.payload = std::make_shared<const std::vector<std::byte>>(
+      group.ok() ? *std::move(group) : failure_payload(group.status()));
+  if (answer_.kind == Frame::table) {
+    // Before anyone hears it: who then meets again at this port must not meet this server.
+    close_doors();
+    std::erase_if(members_, [](const Member& m) { return !m.joined; });
+    if (!stopped_) end_ = Deadline::in(kDeliveryTime);
+  }
+  for (Member& m : members_) {
+    m.patience = Deadline::never();
+    if (m.joined && !prepare(m).ok()) m.socket.reset();
+  }
+}
+
+Result<std::vector<std::byte>> Gathering::group_payload() const {
+  GroupHead head;
+  ANYCCL_CHECK(random_bytes(head.salt));
+  const std::vector<Hello> table = roster_.table();
+  std::vector<std::byte> payload;
+  for (const Bytes part : {Bytes(bytes_of(head)), Bytes(std::as_bytes(std::span(table)))})
+    payload.insert(payload.end(), part.begin(), part.end());
+  return payload;
+}
+
+Status Gathering::prepare(Member& m) {
+  ANYCCL_TRY(const FrameHeader header, seal(m.session, answer_.kind, *answer_.payload));
+  m.out.put(bytes_of(header));
+  m.out.put_shared(answer_.payload);
+  return {};
+}
+
+void Gathering::flush_members() {
+  if (!answer_.payload) return;
+  std::erase_if(members_, [](Member& m) {
+    const bool lost = !m.socket || !m.out.flush(m.socket.get()).ok();
+    return lost || (m.joined && m.out.empty());
+  });
+}
+
+void Gathering::close_doors() {
+  lobby_.close();
+  // A forked child may hold copies of them, so closing is not enough.
+  for (const UniqueFd& listener : listeners_) ::shutdown(listener.get(), SHUT_RDWR);
+  listeners_.clear();
+}
+
+}  // namespace anyccl

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <poll.h>
+
+#include <chrono>
+#include <memory>
+#include <vector>
+
+#include "base/deadline.hpp"
+#include "platform/bootstrap/frame.hpp"
+#include "platform/bootstrap/lobby.hpp"
+#include "platform/bootstrap/roster.hpp"
+
+namespace anyccl {
+
+/// What a root server does, without its thread: lets ranks in, reads their hellos until all are
+/// there or something is wrong, and gives everyone the same answer. One poll(2) loop.
+class Gathering {
+ public:
+  /// `stop_event`: an eventfd.
+  Gathering(std::vector<UniqueFd> listeners, const Secret& secret, Trust trust, int stop_event);
+  /// Returns when every member has the table. After a failure it goes on telling it to whoever
+  /// comes late, until the stop event.
+  void run();
+
+ private:
+  struct Member {
+    UniqueFd socket;
+    Mac session{};
+    std::uint32_t rank = 0;
+    bool joined = false;  ///< Its hello is there.
+    Inbox in;
+    Outbox out;
+    Deadline hello_due, patience;
+    double patience_s = 0;
+  };
+  /// What all members are told.
+  struct Answer {
+    Frame kind = Frame::failure;
+    std::shared_ptr<const std::vector<std::byte>> payload;
+  };
+
+  bool finished() const;
+  /// Errors: why the group cannot be formed; once there is an answer, why nothing works any more.
+  Status step();
+  Status poll_once(std::vector<pollfd>& entries);
+  int poll_ms() const;
+  void admit_guests();
+  Status read_from_members(std::span<const pollfd> entries);
+  Status read_hello(Member& member);
+  Status join(Member& member, const HelloFrame& frame);
+  Status check_patience() const;
+
+  void settle(const Status& verdict);
+  Result<std::vector<std::byte>> group_payload() const;
+  Status prepare(Member& member);
+  void flush_members();
+  void close_doors();
+
+  std::vector<UniqueFd> listeners_;
+  Lobby lobby_;
+  int stop_event_;
+  Roster roster_;
+  std::vector<Member> members_;
+  Answer answer_;  // without payload while ranks are missing
+  bool stopped_ = false;
+  Deadline end_;
+};
+
+}  // namespace anyccl

@@ -1,0 +1,136 @@
+#include "platform/bootstrap/handshake.hpp"
+
+#include <poll.h>
+
+#include "base/error.hpp"
+
+namespace anyccl {
+namespace {
+
+constexpr std::array<char, 8> kGreets{'a', 'n', 'y', 'c', 'c', 'l', '?', '\n'};
+constexpr std::array<char, 8> kAnswers{'a', 'n', 'y', 'c', 'c', 'l', '!', '\n'};
+
+}  // namespace
+
+Result<Handshake> Handshake::connector(const Secret& secret, std::uint32_t from, std::uint32_t to) {
+  Handshake made(secret, true);
+  made.greeting_.magic = kGreets;
+  made.greeting_.protocol = kProtocol;
+  made.greeting_.from = from;
+  made.greeting_.to = to;
+  ANYCCL_CHECK(random_bytes(made.greeting_.nonce));
+  made.out_.put(bytes_of(made.greeting_));
+  made.in_.expect(sizeof(Answer));
+  made.phase_ = Phase::answer;
+  return made;
+}
+
+Result<Handshake> Handshake::acceptor(const Secret& secret, std::uint32_t to) {
+  Handshake made(secret, false);
+  made.greeting_.to = to;
+  made.answer_.magic = kAnswers;
+  made.answer_.protocol = kProtocol;
+  ANYCCL_CHECK(random_bytes(made.answer_.nonce));
+  made.in_.expect(sizeof(Greeting));
+  return made;
+}
+
+short Handshake::events() const {
+  return out_.empty() ? POLLIN : POLLOUT;
+}
+
+Status Handshake::advance(int fd) {
+  while (!done()) {
+    ANYCCL_CHECK(out_.flush(fd));
+    if (!out_.empty()) return {};
+    if (phase_ == Phase::finish) {
+      phase_ = Phase::done;
+      return {};
+    }
+    if (phase_ == Phase::refuse)
+      return error(Code::invalid_argument, "it speaks protocol {}, and this version of anyccl {}",
+                   greeting_.protocol, kProtocol);
+    ANYCCL_CHECK(in_.fill(fd));
+    if (!in_.full()) return {};
+    ANYCCL_CHECK(on_message());
+  }
+  return {};
+}
+
+Status Handshake::on_message() {
+  switch (phase_) {
+    case Phase::greeting:
+      return on_greeting();
+    case Phase::answer:
+      return on_answer();
+    case Phase::proof:
+      return on_proof();
+    case Phase::accepted:
+      return on_accepted();
+    default:
+      return error(Code::internal, "a handshake got a message it did not wait for");
+  }
+}
+
+Status Handshake::on_greeting() {
+  const std::uint32_t me = greeting_.to;
+  greeting_ = read_as<Greeting>(in_.bytes());
+  if (greeting_.magic != kGreets) return error(Code::invalid_argument, "it is no anyccl process");
+  if (greeting_.protocol != kProtocol) {
+    out_.put(bytes_of(answer_));
+    phase_ = Phase::refuse;
+    return {};
+  }
+  if (greeting_.to != me) return error(Code::invalid_argument, "it looks for another rank");
+  ANYCCL_TRY(answer_.proof, prove("acceptor"));
+  out_.put(bytes_of(answer_));
+  in_.expect(sizeof(Mac));
+  phase_ = Phase::proof;
+  return {};
+}
+
+Status Handshake::on_answer() {
+  answer_ = read_as<Answer>(in_.bytes());
+  if (answer_.magic != kAnswers)
+    return error(Code::invalid_argument, "something that is not anyccl listens there");
+  if (answer_.protocol != kProtocol)
+    return error(Code::invalid_argument,
+                 "another version of anyccl listens there: it speaks protocol {}, this one {}",
+                 answer_.protocol, kProtocol);
+  ANYCCL_CHECK(check_proof("acceptor", answer_.proof));
+  ANYCCL_TRY(const Mac proof, prove("connector"));
+  out_.put(bytes_of(proof));
+  in_.expect(sizeof(Mac));
+  phase_ = Phase::accepted;
+  return {};
+}
+
+Status Handshake::on_proof() {
+  ANYCCL_CHECK(check_proof("connector", read_as<Mac>(in_.bytes())));
+  ANYCCL_TRY(const Mac accepted, prove("accepted"));
+  ANYCCL_TRY(session_, prove("session"));
+  out_.put(bytes_of(accepted));
+  phase_ = Phase::finish;
+  return {};
+}
+
+Status Handshake::on_accepted() {
+  ANYCCL_CHECK(check_proof("accepted", read_as<Mac>(in_.bytes())));
+  ANYCCL_TRY(session_, prove("session"));
+  phase_ = Phase::finish;
+  return {};
+}
+
+Result<Mac> Handshake::prove(std::string_view label) const {
+  return hmac(secret_.bytes(), label, {bytes_of(greeting_), answer_.nonce});
+}
+
+Status Handshake::check_proof(std::string_view label, const Mac& claimed) const {
+  ANYCCL_TRY(const Mac expected, prove(label));
+  if (same_mac(expected, claimed)) return {};
+  return error(Code::invalid_argument,
+               "it knows another secret: it belongs to another job, or the id or "
+               "ANYCCL_SECRET differs");
+}
+
+}  // namespace anyccl

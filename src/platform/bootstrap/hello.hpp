@@ -1,0 +1,71 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "anyccl/status.hpp"
+#include "anyccl/types.hpp"
+#include "platform/bootstrap/address.hpp"
+#include "platform/bootstrap/listeners.hpp"
+
+namespace anyccl {
+
+/// The largest group.
+inline constexpr int kMostRanks = 65536;
+
+/// What makes a host one host: two ranks share it only if all of this is equal.
+struct HostIdentity {
+  std::string boot_id;                  ///< /proc/sys/kernel/random/boot_id
+  std::uint64_t network_namespace = 0;  ///< Inode of /proc/self/ns/net.
+  std::string host_id;                  ///< ANYCCL_HOSTID, or empty.
+};
+
+/// What a rank tells all others about itself when it joins. Sent as it lies in memory.
+struct Hello {
+  static constexpr std::size_t kAddresses = 3;
+  static constexpr std::size_t kSettings = 160;
+
+  std::array<char, 8> magic{};
+  std::uint32_t protocol = 0;
+  std::uint32_t library = 0;  ///< ANYCCL_VERSION_CODE
+  std::uint32_t rank = 0, size = 0;
+  std::array<std::byte, 16> process{};  ///< Random, one per process.
+  std::uint32_t pid = 0, uid = 0;
+  std::array<std::byte, 16> boot_id{}, host_id{};  ///< Digests of HostIdentity's texts.
+  std::uint64_t network_namespace = 0;
+  std::array<char, 64> host_name{};
+  std::array<char, 48> unix_name{};
+  std::array<Address, kAddresses> addresses{};  ///< Family 0: none.
+  std::array<char, kSettings> settings{};       ///< "ANYCCL_ALGO=ring ANYCCL_PROTO=LL"
+};
+static_assert(sizeof(Hello) <= 512);
+
+/// `settings`: the variables that must be the same on every rank, as NAME=value words; a variable
+/// that is not mentioned counts as not set. Errors: invalid_argument when they are too long or
+/// `rank` is not in [0, size); system_error.
+Result<Hello> make_hello(Rank rank, int size, const HostIdentity& host, std::string_view settings,
+                         const Listeners& listeners);
+
+/// "rank 3 (host nodeA, pid 12)"
+std::string describe(const Hello& hello);
+/// "host nodeA, pid 12"
+std::string whereabouts(const Hello& hello);
+std::string unix_name_of(const Hello& hello);
+
+/// Whether what came over the wire can be used: texts end, addresses are addresses, rank < size.
+/// Errors: invalid_argument; invalid_usage for another version of anyccl.
+Status check_hello(const Hello& hello);
+
+/// Ranks a and b may use shared memory; connecting and mapping must still succeed.
+bool same_host(const Hello& a, const Hello& b);
+/// Each other's loopback addresses lead to each other, whatever ANYCCL_HOSTID says.
+bool same_network(const Hello& a, const Hello& b);
+bool same_process(const Hello& a, const Hello& b);
+
+/// Errors: invalid_usage naming the variable, both values and both ranks.
+Status compare_settings(const Hello& a, const Hello& b);
+
+}  // namespace anyccl

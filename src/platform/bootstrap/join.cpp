@@ -1,0 +1,103 @@
+#include "platform/bootstrap/join.hpp"
+
+#include <limits>
+
+#include "base/error.hpp"
+#include "platform/bootstrap/frame.hpp"
+
+namespace anyccl {
+namespace {
+
+constexpr std::string_view kRoot = "the root server";
+
+Result<Connection> reach_root(const Meeting& meeting, const Hello& mine, Deadline deadline) {
+  Dial dial(meeting.secret, {meeting.endpoints, mine.rank, kToRoot, meeting.trust});
+  for (;;) {
+    if (Status s = dial.advance(); !s.ok())
+      return error(s.code(), "{} cannot join: {}", describe(mine), s.message());
+    if (dial.done()) return dial.take();
+    if (deadline.passed())
+      return error(Code::timeout, "{} could not reach the root server in time: {}; {}",
+                   describe(mine), dial.problems(), meeting.advice);
+    pollfd entry = dial.wanted();
+    ::poll(&entry, 1, deadline.poll_ms(dial.poll_ms(1000)));
+  }
+}
+
+Status send_hello(const Connection& root, const Hello& mine, Deadline deadline) {
+  HelloFrame frame;
+  frame.hello = mine;
+  frame.patience_ms =
+      deadline.is_never()
+          ? kForever
+          : static_cast<std::uint32_t>(deadline.poll_ms(std::numeric_limits<int>::max()));
+  ANYCCL_TRY(const FrameHeader header, seal(root.session, Frame::hello, bytes_of(frame)));
+  ANYCCL_CHECK(send_all(root.socket.get(), bytes_of(header), deadline, kRoot));
+  return send_all(root.socket.get(), bytes_of(frame), deadline, kRoot);
+}
+
+std::size_t largest_payload(Frame kind, const Hello& mine) {
+  return kind == Frame::table ? sizeof(GroupHead) + mine.size * sizeof(Hello)
+                              : sizeof(FailureHead) + kFailureText;
+}
+
+struct Verdict {
+  Frame kind = Frame::failure;
+  std::vector<std::byte> payload;
+};
+
+Result<Verdict> receive_verdict(const Connection& root, const Hello& mine, Deadline deadline) {
+  const Status malformed(Code::remote_error,
+                         "the root server answered in a form that cannot be understood");
+  FrameHeader header;
+  ANYCCL_CHECK(
+      recv_all(root.socket.get(), std::as_writable_bytes(std::span(&header, 1)), deadline, kRoot));
+  Verdict verdict{static_cast<Frame>(header.kind), {}};
+  if (verdict.kind != Frame::table && verdict.kind != Frame::failure) return malformed;
+  if (header.bytes > largest_payload(verdict.kind, mine)) return malformed;
+  verdict.payload.resize(header.bytes);
+  ANYCCL_CHECK(recv_all(root.socket.get(), verdict.payload, deadline, kRoot));
+  ANYCCL_TRY(const bool sealed, is_sealed(root.session, header, verdict.payload));
+  if (!sealed) return malformed;
+  return verdict;
+}
+
+Result<Group> read_group(Bytes payload, const Secret& secret, const Hello& mine) {
+  if (payload.size() != largest_payload(Frame::table, mine))
+    return error(Code::remote_error, "the root server sent {} bytes for a table of {} ranks",
+                 payload.size(), mine.size);
+  Group group;
+  ANYCCL_TRY(group.secret, secret.derive("group", payload.first(sizeof(GroupHead))));
+  for (std::uint32_t r = 0; r < mine.size; ++r) {
+    const auto hello = read_as<Hello>(payload.subspan(sizeof(GroupHead) + r * sizeof(Hello)));
+    ANYCCL_CHECK(check_hello(hello));
+    if (hello.rank != r || hello.size != mine.size)
+      return error(Code::remote_error, "the root server sent {} in the place of rank {}",
+                   describe(hello), r);
+    group.members.push_back(hello);
+  }
+  return group;
+}
+
+}  // namespace
+
+Result<Group> join(const UniqueId& id, const Hello& mine, Deadline deadline) {
+  Meeting meeting;
+  for (const Address& address : id.used()) meeting.endpoints.push_back({"", address});
+  meeting.secret = Secret(id.secret);
+  meeting.advice =
+      "the process that made the unique id must still run and be reachable from here "
+      "(ANYCCL_SOCKET_IFNAME there chooses its addresses), and an id serves one group only";
+  return join_at(meeting, mine, deadline);
+}
+
+Result<Group> join_at(const Meeting& meeting, const Hello& mine, Deadline deadline) {
+  ANYCCL_CHECK(check_hello(mine));
+  ANYCCL_TRY(const Connection root, reach_root(meeting, mine, deadline));
+  ANYCCL_CHECK(send_hello(root, mine, deadline));
+  ANYCCL_TRY(const Verdict verdict, receive_verdict(root, mine, deadline));
+  if (verdict.kind == Frame::failure) return read_failure(verdict.payload);
+  return read_group(verdict.payload, meeting.secret, mine);
+}
+
+}  // namespace anyccl

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "base/deadline.hpp"
+#include "platform/bootstrap/dial.hpp"
+#include "platform/bootstrap/hello.hpp"
+#include "platform/bootstrap/unique_id.hpp"
+
+namespace anyccl {
+
+/// Everyone in a group, and a secret that only they know.
+struct Group {
+  std::vector<Hello> members;  ///< By rank.
+  Secret secret;  ///< Another one for every group, even from one unique id or environment.
+};
+
+/// Joins the group that `id` leads to, as the rank in `mine`, and waits until all ranks have
+/// joined.
+///
+/// Threads: any; all ranks may be threads of one process.
+/// Errors: timeout, saying which ranks are missing or why the root server could not be reached;
+///         invalid_usage when the ranks do not fit together (a rank twice, other sizes, settings or
+///         versions); invalid_argument for another secret or something else at the address;
+///         remote_error when a rank or the root server goes; aborted when it was stopped;
+///         system_error.
+Result<Group> join(const UniqueId& id, const Hello& mine, Deadline deadline);
+
+/// The same, at given endpoints. `advice` ends the message when nobody answers at any of them.
+struct Meeting {
+  std::vector<Endpoint> endpoints;
+  Secret secret;
+  Trust trust = Trust::secret;
+  std::string_view advice;
+};
+Result<Group> join_at(const Meeting& meeting, const Hello& mine, Deadline deadline);
+
+}  // namespace anyccl

@@ -1,0 +1,62 @@
+#include "platform/bootstrap/root_server.hpp"
+
+#include <pthread.h>
+#include <sys/eventfd.h>
+
+#include <csignal>
+#include <system_error>
+
+#include "base/error.hpp"
+#include "platform/bootstrap/gathering.hpp"
+
+namespace anyccl {
+namespace {
+
+/// Signals are for the program's own threads: a thread inherits the mask of the one that starts it.
+class SignalsBlocked {
+ public:
+  SignalsBlocked() {
+    sigset_t all;
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  SignalsBlocked(const SignalsBlocked&) = delete;
+  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+  ~SignalsBlocked() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+ private:
+  sigset_t before_{};
+};
+
+}  // namespace
+
+Result<std::unique_ptr<RootServer>> RootServer::start(std::vector<UniqueFd> listeners,
+                                                      const Secret& secret, Trust trust) {
+  UniqueFd stop_event(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!stop_event) return system_error(errno, "eventfd");
+  const SignalsBlocked blocked;
+  try {
+    std::thread thread(
+        [gathering = Gathering(std::move(listeners), secret, trust, stop_event.get())]() mutable {
+          ::pthread_setname_np(::pthread_self(), "anyccl-root");
+          gathering.run();
+        });
+    return std::unique_ptr<RootServer>(new RootServer(std::move(stop_event), std::move(thread)));
+  } catch (const std::system_error& problem) {
+    return system_error(problem.code().value(), "starting the root server's thread");
+  }
+}
+
+void RootServer::stop() {
+  if (!thread_.joinable()) return;
+  if (::getpid() != owner_) {
+    thread_.detach();  // It does not exist in this process.
+    return;
+  }
+  const std::uint64_t one = 1;
+  // Cannot fail: the counter is far from its limit.
+  [[maybe_unused]] const ssize_t written = ::write(stop_event_.get(), &one, sizeof one);
+  thread_.join();
+}
+
+}  // namespace anyccl

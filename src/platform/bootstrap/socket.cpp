@@ -1,0 +1,167 @@
+#include "platform/bootstrap/socket.hpp"
+
+#include <netinet/tcp.h>
+#include <sys/un.h>
+
+#include <cstddef>
+#include <cstring>
+
+#include "base/error.hpp"
+
+namespace anyccl {
+namespace {
+
+// All ranks of a large job arrive at once; the kernel lowers this to net.core.somaxconn.
+constexpr int kBacklog = 4096;
+
+Result<UniqueFd> open_socket(int family) {
+  UniqueFd socket(::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!socket) return system_error(errno, "opening a socket");
+  return socket;
+}
+
+SocketAddress abstract_name(const std::string& name) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  const std::size_t size = std::min(name.size(), kUnixName);
+  std::memcpy(address.sun_path + 1, name.data(), size);
+  SocketAddress made;
+  std::memcpy(&made.storage, &address, sizeof address);
+  made.length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + size);
+  return made;
+}
+
+SocketAddress address_of(const Endpoint& endpoint) {
+  return endpoint.local() ? abstract_name(endpoint.unix_name) : to_socket_address(endpoint.address);
+}
+
+int native_family(const Endpoint& endpoint) {
+  return endpoint.local() ? AF_UNIX : endpoint.address.family == 4 ? AF_INET : AF_INET6;
+}
+
+Status switch_on(int fd, int level, int option) {
+  const int on = 1;
+  if (::setsockopt(fd, level, option, &on, sizeof on) == 0) return {};
+  return system_error(errno, "setting option {} of a socket", option);
+}
+
+Result<Address> own_address(int fd) {
+  SocketAddress own;
+  own.length = sizeof own.storage;
+  if (::getsockname(fd, reinterpret_cast<sockaddr*>(&own.storage), &own.length) != 0)
+    return system_error(errno, "getsockname");
+  return to_address(*own.get());
+}
+
+Status bind_and_listen(int fd, const Endpoint& endpoint) {
+  const SocketAddress address = address_of(endpoint);
+  if (::bind(fd, address.get(), address.length) != 0) {
+    if (errno == EADDRINUSE)
+      return error(Code::invalid_usage, "{} is in use by another process", to_string(endpoint));
+    return system_error(errno, "binding to {}", to_string(endpoint));
+  }
+  if (::listen(fd, kBacklog) != 0) {
+    if (errno == EADDRINUSE)
+      return error(Code::invalid_usage, "{} is in use by another process", to_string(endpoint));
+    return system_error(errno, "listening at {}", to_string(endpoint));
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string to_string(const Endpoint& endpoint) {
+  return endpoint.local() ? fmt::format("unix socket @{}", endpoint.unix_name)
+                          : to_string(endpoint.address);
+}
+
+Result<UniqueFd> listen_unix(const std::string& name) {
+  ANYCCL_TRY(UniqueFd socket, open_socket(AF_UNIX));
+  ANYCCL_CHECK(bind_and_listen(socket.get(), {name, {}}));
+  return socket;
+}
+
+Result<TcpListener> listen_tcp(const Address& address) {
+  const Endpoint endpoint{"", address};
+  ANYCCL_TRY(UniqueFd socket, open_socket(native_family(endpoint)));
+  ANYCCL_CHECK(switch_on(socket.get(), SOL_SOCKET, SO_REUSEADDR));
+  if (address.family == 6) ANYCCL_CHECK(switch_on(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY));
+  ANYCCL_CHECK(bind_and_listen(socket.get(), endpoint));
+  ANYCCL_TRY(const Address bound, own_address(socket.get()));
+  return TcpListener{std::move(socket), bound};
+}
+
+Result<UniqueFd> start_connect(const Endpoint& endpoint) {
+  ANYCCL_TRY(UniqueFd socket, open_socket(native_family(endpoint)));
+  if (!endpoint.local()) {
+    ANYCCL_CHECK(switch_on(socket.get(), IPPROTO_TCP, TCP_NODELAY));
+    // See finish_connect(): a socket that got the wanted port must not keep the listener from it.
+    ANYCCL_CHECK(switch_on(socket.get(), SOL_SOCKET, SO_REUSEADDR));
+  }
+  const SocketAddress address = address_of(endpoint);
+  if (::connect(socket.get(), address.get(), address.length) == 0) return socket;
+  if (errno == EINPROGRESS || errno == EINTR) return socket;
+  if (errno == EAGAIN && endpoint.local())
+    return error(Code::timeout, "{} has too many connections waiting", to_string(endpoint));
+  return system_error(errno, "{}", to_string(endpoint));
+}
+
+Status finish_connect(int fd, const Endpoint& endpoint) {
+  int problem = 0;
+  socklen_t size = sizeof problem;
+  if (::getsockopt(fd, SOL_SOCKET, SO_ERROR, &problem, &size) != 0) problem = errno;
+  if (problem != 0) return system_error(problem, "{}", to_string(endpoint));
+  if (endpoint.local()) return {};
+  // Where nobody listens at a port that the kernel hands out, a socket can get that very port and
+  // connect to itself.
+  ANYCCL_TRY(const Address own, own_address(fd));
+  if (own == endpoint.address) return system_error(ECONNREFUSED, "{}", to_string(endpoint));
+  return {};
+}
+
+Result<UniqueFd> accept_from(int listener) {
+  for (;;) {
+    UniqueFd socket(::accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (socket) {
+      // Fails on a unix socket, which has nothing to delay.
+      const int on = 1;
+      ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+      return socket;
+    }
+    switch (errno) {
+      case EINTR:
+      case ECONNABORTED:
+        continue;
+      case EMFILE:
+      case ENFILE:
+      case ENOBUFS:
+      case ENOMEM:
+        return system_error(errno, "accepting a connection (`ulimit -n` limits their number)");
+      case EBADF:
+      case EINVAL:
+      case ENOTSOCK:
+        return system_error(errno, "accepting a connection");
+      default:
+        return UniqueFd();  // Nobody waits, or this one connection is broken already.
+    }
+  }
+}
+
+Result<ucred> peer_of(int fd) {
+  ucred peer{};
+  socklen_t size = sizeof peer;
+  if (::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0)
+    return system_error(errno, "asking who is at the other end of a unix socket");
+  return peer;
+}
+
+std::string describe_peer(int fd) {
+  SocketAddress peer;
+  peer.length = sizeof peer.storage;
+  if (::getpeername(fd, reinterpret_cast<sockaddr*>(&peer.storage), &peer.length) != 0)
+    return "a lost peer";
+  const Address address = to_address(*peer.get());
+  return address.family == 0 ? "a process of this host" : to_string(address);
+}
+
+}  // namespace anyccl

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+#include "base/unique_fd.hpp"
+#include "platform/bootstrap/address.hpp"
+
+namespace anyccl {
+
+// Stream sockets, all nonblocking and closed on exec.
+
+/// Where to connect to: an abstract unix socket if `unix_name` is not empty, else `address`.
+struct Endpoint {
+  std::string unix_name;
+  Address address;
+  bool local() const { return !unix_name.empty(); }
+};
+std::string to_string(const Endpoint& endpoint);
+
+/// The longest name of an abstract unix socket.
+inline constexpr std::size_t kUnixName = 107;
+
+struct TcpListener {
+  UniqueFd socket;
+  Address address;  ///< With the port that was really taken.
+};
+
+/// Errors: invalid_usage when the name or the port is in use already; system_error.
+Result<UniqueFd> listen_unix(const std::string& name);
+/// Port 0: any free one.
+Result<TcpListener> listen_tcp(const Address& address);
+
+/// Begins to connect; POLLOUT says when to call finish_connect().
+/// Errors: timeout when a unix listener's queue is full at the moment; system_error.
+Result<UniqueFd> start_connect(const Endpoint& endpoint);
+Status finish_connect(int fd, const Endpoint& endpoint);
+
+/// The next connection, or no socket (an invalid UniqueFd) when none is waiting.
+/// Errors: system_error, when this process or host has no room for another socket.
+Result<UniqueFd> accept_from(int listener);
+
+/// Who is at the other end of a unix socket.
+Result<ucred> peer_of(int fd);
+/// "192.0.2.1:4000" or "a process of this host", for messages.
+std::string describe_peer(int fd);
+
+}  // namespace anyccl

@@ -1,0 +1,81 @@
+#include "platform/bootstrap/unique_id.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/error.hpp"
+#include "platform/bootstrap/listeners.hpp"
+#include "platform/bootstrap/wire.hpp"
+
+namespace anyccl {
+namespace {
+
+constexpr std::array<char, 8> kMagic{'a', 'n', 'y', 'c', 'c', 'l', 'I', 'D'};
+constexpr std::uint32_t kVersion = 1;
+
+Result<std::array<std::byte, 8>> check_of(const UniqueId& id) {
+  const Bytes covered = bytes_of(id).first(offsetof(UniqueId, check));
+  ANYCCL_TRY(const Mac mac, hmac(id.secret, "unique id", {covered}));
+  std::array<std::byte, 8> check{};
+  std::copy_n(mac.begin(), check.size(), check.begin());
+  return check;
+}
+
+}  // namespace
+
+Result<UniqueId> UniqueId::make(const Secret& secret, std::span<const Address> addresses) {
+  UniqueId id;
+  id.magic = kMagic;
+  id.version = kVersion;
+  std::copy_n(secret.bytes().begin(), Secret::kBytes, id.secret.begin());
+  id.addresses_used = static_cast<std::uint32_t>(std::min(addresses.size(), kAddresses));
+  std::copy_n(addresses.begin(), id.addresses_used, id.addresses.begin());
+  ANYCCL_TRY(id.check, check_of(id));
+  return id;
+}
+
+Result<UniqueId> UniqueId::from_bytes(std::span<const char, kUniqueIdBytes> bytes) {
+  const auto id = read_as<UniqueId>(std::as_bytes(bytes));
+  if (id.magic != kMagic)
+    return error(Code::invalid_argument,
+                 "this is not an anyccl unique id (it does not begin like one)");
+  if (id.version != kVersion)
+    return error(
+        Code::invalid_argument,
+        "this unique id has version {}, made by another version of anyccl; this one reads {}",
+        id.version, kVersion);
+  ANYCCL_TRY(const auto check, check_of(id));
+  const std::span<const Address> used =
+      std::span(id.addresses).first(std::min<std::size_t>(id.addresses_used, kAddresses));
+  const bool addresses_fine = !used.empty() && id.addresses_used <= kAddresses &&
+                              std::all_of(used.begin(), used.end(), is_valid);
+  if (check != id.check || !addresses_fine)
+    return error(Code::invalid_argument,
+                 "this unique id is damaged: copy all {} bytes of it (they may contain zeros)",
+                 kUniqueIdBytes);
+  return id;
+}
+
+void UniqueId::to_bytes(std::span<char, kUniqueIdBytes> bytes) const {
+  std::memcpy(bytes.data(), this, kUniqueIdBytes);
+}
+
+Result<Rendezvous> make_rendezvous(std::string_view interfaces) {
+  ANYCCL_TRY(std::vector<TcpListener> listeners,
+             listen_on_interfaces(interfaces, UniqueId::kAddresses));
+  if (listeners.empty())
+    return error(Code::system_error,
+                 "no network interface is up and has an address, not even loopback");
+  std::vector<Address> addresses;
+  std::vector<UniqueFd> sockets;
+  for (TcpListener& listener : listeners) {
+    addresses.push_back(listener.address);
+    sockets.push_back(std::move(listener.socket));
+  }
+  ANYCCL_TRY(const Secret secret, Secret::random());
+  ANYCCL_TRY(UniqueId id, UniqueId::make(secret, addresses));
+  ANYCCL_TRY(auto server, RootServer::start(std::move(sockets), secret, Trust::secret));
+  return Rendezvous{id, std::move(server)};
+}
+
+}  // namespace anyccl

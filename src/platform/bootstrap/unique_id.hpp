@@ -1,0 +1,53 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "anyccl/status.hpp"
+#include "platform/bootstrap/address.hpp"
+#include "platform/bootstrap/root_server.hpp"
+#include "platform/bootstrap/secret.hpp"
+
+namespace anyccl {
+
+inline constexpr std::size_t kUniqueIdBytes = 128;
+
+/// What lets ranks find and trust each other, as the user passes it around: where the root server
+/// is and the secret that it asks for. Whoever has it can join.
+struct UniqueId {
+  static constexpr std::size_t kAddresses = 3;
+
+  std::array<char, 8> magic{};
+  std::uint32_t version = 0;
+  std::uint32_t addresses_used = 0;
+  std::array<std::byte, Secret::kBytes> secret{};
+  std::array<Address, kAddresses> addresses{};
+  std::array<std::byte, 16> unused{};
+  std::array<std::byte, 8>
+      check{};  ///< Over all of the above: finds ids that were cut or mixed up.
+
+  /// With at most kAddresses of `addresses`.
+  static Result<UniqueId> make(const Secret& secret, std::span<const Address> addresses);
+  /// Errors: invalid_argument saying what is wrong with it.
+  static Result<UniqueId> from_bytes(std::span<const char, kUniqueIdBytes> bytes);
+  void to_bytes(std::span<char, kUniqueIdBytes> bytes) const;
+
+  std::span<const Address> used() const { return std::span(addresses).first(addresses_used); }
+};
+static_assert(sizeof(UniqueId) == kUniqueIdBytes);
+
+/// A unique id and the server behind it, which whoever made the id keeps until the group is formed.
+struct Rendezvous {
+  UniqueId id;
+  std::unique_ptr<RootServer> server;
+};
+
+/// Starts a root server on this host's interfaces (`interfaces` as in ANYCCL_SOCKET_IFNAME) and
+/// makes the id that leads to it. Errors: invalid_argument, system_error.
+Result<Rendezvous> make_rendezvous(std::string_view interfaces);
+
+}  // namespace anyccl

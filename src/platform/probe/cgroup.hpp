@@ -1,0 +1,14 @@
+#pragma once
+
+#include <string_view>
+
+namespace anyccl {
+
+/// Cores that the cgroups of a process allow it on average: the least of cpu.max (version 2) and
+/// cpu.cfs_quota_us / cpu.cfs_period_us (version 1) in its own cgroup and those above it, as far up
+/// as they are mounted. Infinity: no limit, or none that can be read.
+///
+/// `membership` is the text of /proc/<pid>/cgroup, `mounts` that of /proc/<pid>/mountinfo.
+double cgroup_quota(std::string_view membership, std::string_view mounts);
+
+}  // namespace anyccl

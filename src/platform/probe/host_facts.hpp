@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace anyccl {
+
+/// Where this process runs.
+struct HostFacts {
+  std::string hostname;
+  std::string boot_id;                  ///< Differs between machines and boots; empty: unknown.
+  std::uint64_t network_namespace = 0;  ///< Differs between those of one boot; 0: unknown.
+  int cores = 1;     ///< Threads that can run at once: by affinity and quota, at least 1.
+  double quota = 0;  ///< Cores that the cgroups allow on average; infinity: no limit.
+};
+
+/// Reads /proc and /sys anew. What cannot be read has the value that says so. Any thread; affinity
+/// is that of the calling one.
+HostFacts host_facts();
+
+/// `affinity` cores limited by `quota`, rounded down (a second spinning thread under a quota of 1.5
+/// would stop both for part of each period), at least 1.
+int usable_cores(int affinity, double quota);
+
+}  // namespace anyccl

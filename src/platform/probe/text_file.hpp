@@ -1,0 +1,15 @@
+#pragma once
+
+#include <fstream>
+#include <iterator>
+#include <string>
+
+namespace anyccl {
+
+/// The whole text of a small file of /proc or /sys; empty if it cannot be read.
+inline std::string read_text(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+}  // namespace anyccl

@@ -1,0 +1,59 @@
+#include "platform/transport/segment/ledger.hpp"
+
+namespace anyccl {
+
+bool PeerProgress::has_read(std::uint32_t rank, std::uint64_t operation, std::uint32_t lane, std::uint32_t tick) {
+  Seen& seen = peers_[rank];
+  const std::uint64_t wanted = operation << 24 | tick;
+  if (seen.finished >= operation || seen.lane[lane] >= wanted) return true;
+  // Pairs with the releases in post() and finished(): its reads came before.
+  seen.finished = seen.theirs->finished.load(std::memory_order_acquire);
+  seen.lane[lane] = seen.theirs->lane[lane].load(std::memory_order_acquire);
+  return seen.finished >= operation || seen.lane[lane] >= wanted;
+}
+
+Ledger::Ledger(const Layout& layout, PeerProgress& progress)
+    : banks_(layout.banks), slots_(layout.slots), ring_bytes_(layout.ring_bytes), progress_(progress),
+      records_(std::size_t{banks_} * slots_), stretches_(2 * std::size_t{banks_} * slots_) {
+  for (Record& r : records_) r.readers.reserve(layout.ranks);
+}
+
+bool Ledger::is_free(std::uint32_t slot) {
+  const Record& record = records_[slot];
+  if (record.operation <= progress_.everyone_finished()) return true;
+  for (const ReaderOf& reader : record.readers)
+    if (!progress_.has_read(reader.rank, record.operation, record.lane, reader.tick)) return false;
+  return true;
+}
+
+bool Ledger::is_released(const Stretch& stretch) {
+  const Record& record = records_[stretch.slot];
+  // A slot that holds something later was free when it was reused.
+  return record.operation != stretch.operation || record.number != stretch.number || is_free(stretch.slot);
+}
+
+std::size_t Ledger::find_stretch(std::size_t bytes) {
+  const std::uint64_t room = ring_bytes_ - head_ % ring_bytes_;
+  found_ = bytes > room ? head_ + room : head_;  // never across the end
+  found_end_ = found_ + (bytes + 63) / 64 * 64;
+  const auto oldest = [&]() -> const Stretch& { return stretches_[oldest_ % stretches_.size()]; };
+  while (oldest_ != newest_ && (oldest().begin + ring_bytes_ < found_end_ || newest_ - oldest_ == stretches_.size())) {
+    if (!is_released(oldest())) return kNone;
+    ++oldest_;
+  }
+  return found_ % ring_bytes_;
+}
+
+void Ledger::record(const Outgoing& out, bool staged) {
+  const std::uint32_t slot = slot_of(out.operation, out.number);
+  Record& record = records_[slot];
+  record.operation = out.operation;
+  record.number = out.number;
+  record.lane = out.lane;
+  record.readers.assign(out.readers.begin(), out.readers.end());
+  if (!staged) return;
+  stretches_[newest_++ % stretches_.size()] = {found_, out.operation, slot, out.number};
+  head_ = found_end_;
+}
+
+}  // namespace anyccl

@@ -1,0 +1,442 @@
+#include "platform/transport/segment/segment_transport.hpp"
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+
+#include <algorithm>
+#include <cstring>
+#include <mutex>
+
+#include "base/error.hpp"
+#include "base/log.hpp"
+#include "platform/transport/segment/arena.hpp"
+#include "platform/transport/segment/control.hpp"
+#include "platform/transport/segment/ledger.hpp"
+
+namespace anyccl {
+namespace {
+
+constexpr std::size_t kLendFrom = 16384;  // below, copying costs less than waiting for the readers
+
+/// What one rank shows the others (out) and lets them write (in).
+struct Segment {
+  SharedMemory out, in;
+  bool shared = false;
+};
+
+/// Memory of a peer that anycclMemAlloc gave it.
+struct Window {
+  const std::byte* base = nullptr;
+  std::size_t bytes = 0;
+  Mapping mapping;  // empty for a thread of this process
+};
+
+struct Peer {
+  Rank rank{};
+  bool same_process = false;
+  ControlSocket socket;
+  std::shared_ptr<Segment> same;  // keeps the memory of a thread of this process
+  Mapping out_mapping, in_mapping;
+  const std::byte* out = nullptr;
+  std::byte* in = nullptr;
+  PeerState state = PeerState::present;
+  std::uint64_t pieces_sent = 0, pieces_read = 0;
+  bool pieces_populated = false;
+  std::vector<Window> windows = {};  // by the number that the peer gave them
+};
+
+template <typename T>
+T& at(std::byte* base, std::size_t offset) {
+  return *reinterpret_cast<T*>(base + offset);
+}
+template <typename T>
+const T& at(const std::byte* base, std::size_t offset) {
+  return *reinterpret_cast<const T*>(base + offset);
+}
+
+std::uint64_t word_of(std::uint64_t operation, std::uint32_t digest, std::uint32_t round) {
+  return operation << 32 | static_cast<std::uint32_t>(digest + round * 0x9E3779B1U);
+}
+
+class SegmentTransport final : public Transport {
+ public:
+  SegmentTransport(Rank me, const Layout& layout, std::shared_ptr<Segment> mine, std::vector<Peer> peers, bool lines)
+      : me_(me), layout_(layout), segment_(std::move(mine)), out_(segment_->out.mapping.data()),
+        in_(segment_->in.mapping.data()), peers_(std::move(peers)), of_rank_(layout.ranks, 0),
+        seen_(layout.ranks), ledger_(layout_, seen_), in_line_(lines ? kInline : 0) {
+    for (std::size_t i = 0; i < peers_.size(); ++i) {
+      of_rank_[uindex(peers_[i].rank)] = i;
+      ranks_.push_back(peers_[i].rank);
+      seen_.add(uindex(peers_[i].rank), at<Progress>(peers_[i].out, layout_.progress()));
+    }
+    lent_.reserve(std::size_t{layout.banks} * layout.slots);
+  }
+
+  std::string_view name() const override { return segment_->shared ? "shm" : "loopback"; }
+  std::span<const Rank> peers() const override { return ranks_; }
+
+  void begin(const CallRecord& call) override {
+    CallLine& line = at<CallLine>(out_, layout_.call_line(call.sequence));
+    std::uint64_t what = 0;
+    std::memcpy(&what, &call.collective, sizeof what);  // collective to root
+    line.sequence.store(0, std::memory_order_release);
+    line.what.store(what, std::memory_order_release);
+    line.count.store(call.count, std::memory_order_release);
+    line.plan.store(call.plan, std::memory_order_release);
+    line.sequence.store(call.sequence, std::memory_order_release);  // pairs with call_of()
+  }
+
+  Offered offer(const Outgoing& out, const std::byte* source, bool lendable) override {
+    if (!lendable || out.bytes < kLendFrom || out.context != Context::collective) return Offered::refused;
+    const auto window = Arena::of_process().find(source, out.bytes);
+    if (!window) return Offered::refused;
+    const std::uint32_t slot = ledger_.slot_of(out.operation, out.number);
+    if (!ledger_.is_free(slot)) return Offered::busy;
+    const int number = announce(*window);
+    if (number < 0) return Offered::refused;
+    const auto position = static_cast<std::uint64_t>(source - window->base);
+    describe(line(slot), {Descriptor::window, static_cast<std::uint32_t>(number), position, out.bytes, out.total});
+    reveal(out, false);
+    lent_.push_back(slot);
+    return Offered::lent;
+  }
+
+  std::byte* reserve(const Outgoing& out) override {
+    if (out.context == Context::point_to_point) return reserve_piece(out);
+    const std::uint32_t slot = ledger_.slot_of(out.operation, out.number);
+    if (!ledger_.is_free(slot)) return nullptr;
+    if (fits_line(out.bytes, out.sized)) return line(slot).data;
+    if (!ring_populated_ && !populate_ring()) return nullptr;
+    stretch_ = ledger_.find_stretch(out.bytes);
+    return stretch_ == Ledger::kNone ? nullptr : out_ + layout_.ring() + stretch_;
+  }
+
+  void publish(const Outgoing& out) override {
+    if (out.context == Context::point_to_point) return publish_piece(out);
+    const bool staged = !fits_line(out.bytes, out.sized);
+    if (staged) describe(line(ledger_.slot_of(out.operation, out.number)), {Descriptor::staged, 0, stretch_, out.bytes, out.total});
+    reveal(out, staged);
+  }
+
+  std::size_t capacity() const override { return layout_.ring_bytes; }
+  std::size_t piece_bytes() const override { return kPairPiece; }
+
+  const std::byte* poll(const Incoming& in) override {
+    if (in.context == Context::point_to_point) return poll_piece(in);
+    Peer& peer = peer_of(in.rank);
+    const Line& line = at<Line>(peer.out, layout_.line(ledger_.slot_of(in.operation, in.number)));
+    // Pairs with the release in reveal(): who sees the word also sees the line and what it points to.
+    const std::uint64_t word = line.word.load(std::memory_order_acquire);
+    if (word != word_of(in.operation, in.digest, in.number / layout_.slots)) return nullptr;
+    if (fits_line(in.whole, in.sized)) return line.data + in.offset;
+    return follow(peer, line, in, layout_.ring(), layout_.ring_bytes);
+  }
+
+  void consumed(const Incoming& in) override {
+    if (in.context != Context::point_to_point) return;
+    Peer& peer = peer_of(in.rank);
+    // Pairs with the acquire in reserve_piece(): the publisher may overwrite the piece.
+    at<PairProgress>(out_, layout_.pair_progress(in.rank)).consumed.store(++peer.pieces_read, std::memory_order_release);
+    ring_bell(peer);
+  }
+
+  void post(std::uint64_t operation, std::uint32_t lane, std::uint32_t tick) override {
+    at<Progress>(out_, layout_.progress()).lane[lane].store(operation << 24 | tick, std::memory_order_release);
+  }
+
+  void finished(std::uint64_t operation, bool everyone) override {
+    at<Progress>(out_, layout_.progress()).finished.store(operation, std::memory_order_release);
+    if (everyone) seen_.everyone_finished(operation - 1);
+    __builtin_prefetch(&line(ledger_.slot_of(operation + 1, 0)), 1);
+  }
+
+  bool settled() override {
+    while (!lent_.empty() && ledger_.is_free(lent_.back())) lent_.pop_back();
+    return lent_.empty();
+  }
+
+  Status check() override {
+    for (Peer& peer : peers_) pump(peer);
+    return problem_;
+  }
+  PeerState state(Rank peer) override { return peer_of(uindex(peer)).state; }
+
+  bool call_of(Rank peer, std::uint64_t sequence, CallRecord& record) override {
+    const CallLine& line = at<CallLine>(peer_of(uindex(peer)).out, layout_.call_line(sequence));
+    if (line.sequence.load(std::memory_order_acquire) != sequence) return false;
+    const std::uint64_t what = line.what.load(std::memory_order_acquire);
+    std::memcpy(&record.collective, &what, sizeof what);
+    record.sequence = sequence;
+    record.count = line.count.load(std::memory_order_acquire);
+    record.plan = line.plan.load(std::memory_order_acquire);
+    return line.sequence.load(std::memory_order_acquire) == sequence;
+  }
+
+  void sleep(std::chrono::nanoseconds most) override {
+    auto& bell = at<Inbox>(in_, 0).doorbell;
+    auto& sleeping = at<Presence>(out_, layout_.presence()).sleeping;
+    const std::uint32_t before = bell.load(std::memory_order_acquire);
+    // A peer that published just before it could see this does not ring: callers keep `most` short.
+    sleeping.store(1, std::memory_order_seq_cst);
+    const timespec limit{0, static_cast<long>(std::min<std::chrono::nanoseconds>(most, std::chrono::milliseconds(100)).count())};
+    ::syscall(SYS_futex, &bell, FUTEX_WAIT, before, &limit, nullptr, 0);
+    sleeping.store(0, std::memory_order_relaxed);
+  }
+
+  void abort(const Status& why) override {
+    ControlMessage message;
+    message.kind = ControlMessage::abort;
+    message.code = static_cast<int>(why.code());
+    std::memcpy(message.text, why.message().data(), std::min(why.message().size(), sizeof message.text - 1));
+    tell_all(message);
+  }
+
+  void leave() override {
+    at<Presence>(out_, layout_.presence()).left.store(1, std::memory_order_release);
+    ControlMessage message;
+    message.kind = ControlMessage::goodbye;
+    tell_all(message);
+  }
+
+ private:
+  bool fits_line(std::size_t bytes, bool sized) const { return bytes <= in_line_ && !sized; }
+  Peer& peer_of(std::uint32_t rank) { return peers_[of_rank_[rank]]; }
+  Line& line(std::uint32_t slot) { return at<Line>(out_, layout_.line(slot)); }
+  static void describe(Line& line, const Descriptor& d) { std::memcpy(line.data, &d, sizeof d); }
+
+  void reveal(const Outgoing& out, bool staged) {
+    line(ledger_.slot_of(out.operation, out.number)).word.store(word_of(out.operation, out.digest, out.number / layout_.slots), std::memory_order_release);
+    ledger_.record(out, staged);
+    for (const ReaderOf& reader : out.readers) ring_bell(peer_of(reader.rank));
+  }
+
+  void ring_bell(Peer& peer) {
+    if (at<Presence>(peer.out, layout_.presence()).sleeping.load(std::memory_order_relaxed) == 0) return;
+    auto& bell = at<Inbox>(peer.in, 0).doorbell;
+    bell.fetch_add(1, std::memory_order_release);
+    ::syscall(SYS_futex, &bell, FUTEX_WAKE, 1, nullptr, nullptr, 0);
+  }
+
+  /// The wanted part of a publication that lies where the descriptor says. Nothing in it is trusted.
+  const std::byte* follow(Peer& peer, const Line& line, const Incoming& in, std::size_t room, std::size_t room_bytes) {
+    Descriptor d;
+    std::memcpy(&d, line.data, sizeof d);
+    if (in.sized && d.total != in.total)
+      return problem(error(Code::invalid_usage, "rank {} sends {} bytes to rank {}, which expects {} bytes from it", in.rank, d.total, index(me_), in.total));
+    if (d.bytes != (in.sized ? in.bytes : in.whole))
+      return problem(error(Code::invalid_usage, "rank {} publishes {} bytes where rank {} expects {}", in.rank, d.bytes, index(me_), in.sized ? in.bytes : in.whole));
+    const std::byte* base = peer.out + room;
+    std::size_t size = room_bytes;
+    if (d.kind == Descriptor::window) {
+      if (d.number >= peer.windows.size()) pump(peer);  // its announcement was sent first
+      if (d.number >= peer.windows.size()) return nullptr;
+      base = peer.windows[d.number].base;
+      size = peer.windows[d.number].bytes;
+    }
+    if (d.position > size || d.bytes > size - d.position)
+      return problem(error(Code::remote_error, "rank {} published {} bytes at {} of {}", in.rank, d.bytes, d.position, size));
+    return base + d.position + in.offset;
+  }
+
+  std::nullptr_t problem(Status status) {
+    if (problem_.ok()) problem_ = std::move(status);
+    return nullptr;
+  }
+
+  bool populate_ring() {
+    if (segment_->shared)
+      if (Status status = populate(segment_->out, layout_.ring(), layout_.ring_bytes); !status.ok()) return problem(std::move(status)), false;
+    return ring_populated_ = true;
+  }
+
+  // --- point to point: a ring of pieces per pair -----------------------------------------------
+  std::byte* reserve_piece(const Outgoing& out) {
+    Peer& peer = peer_of(out.readers[0].rank);
+    const auto& theirs = at<PairProgress>(peer.out, layout_.pair_progress(uindex(me_))).consumed;
+    if (peer.pieces_sent - theirs.load(std::memory_order_acquire) >= kPairSlots) return nullptr;
+    const std::size_t pieces = layout_.pieces(uindex(peer.rank));
+    if (segment_->shared && !peer.pieces_populated)
+      if (Status status = populate(segment_->out, pieces, layout_.pair_bytes()); !status.ok()) return problem(std::move(status));
+    peer.pieces_populated = true;
+    return out_ + pieces + peer.pieces_sent % kPairSlots * kPairPiece;
+  }
+
+  void publish_piece(const Outgoing& out) {
+    Peer& peer = peer_of(out.readers[0].rank);
+    Line& line = at<Line>(out_, layout_.pair_line(uindex(peer.rank), peer.pieces_sent));
+    describe(line, {Descriptor::staged, 0, peer.pieces_sent % kPairSlots * kPairPiece, out.bytes, out.total});
+    ++peer.pieces_sent;
+    line.word.store(word_of(peer.pieces_sent, out.digest, 0), std::memory_order_release);
+    ring_bell(peer);
+  }
+
+  const std::byte* poll_piece(const Incoming& in) {
+    Peer& peer = peer_of(in.rank);
+    const Line& line = at<Line>(peer.out, layout_.pair_line(uindex(me_), peer.pieces_read));
+    const std::uint64_t word = line.word.load(std::memory_order_acquire);
+    if (word >> 32 != static_cast<std::uint32_t>(peer.pieces_read + 1)) return nullptr;
+    if (word != word_of(peer.pieces_read + 1, in.digest, 0))
+      return problem(error(Code::invalid_usage, "rank {} sends another data type than rank {} receives", in.rank, index(me_)));
+    return follow(peer, line, in, layout_.pieces(uindex(me_)), layout_.pair_bytes());
+  }
+
+  // --- control socket --------------------------------------------------------------------------
+  /// The window's number in this communicator, telling the peers of it the first time; -1 if that fails.
+  int announce(const Arena::Window& window) {
+    const auto known = std::find(announced_.begin(), announced_.end(), window.id);
+    if (known != announced_.end()) return static_cast<int>(known - announced_.begin());
+    ControlMessage message;
+    message.kind = ControlMessage::window;
+    message.number = announced_.size();
+    message.bytes = window.bytes;
+    const std::lock_guard lock(socket_mutex_);
+    for (Peer& peer : peers_) {
+      message.address = peer.same_process ? reinterpret_cast<std::uint64_t>(window.base) : 0;
+      const Status sent = peer.socket.send(message, {peer.same_process ? -1 : window.fd, -1}, Deadline::in(std::chrono::seconds(1)));
+      if (!sent.ok() && peer.state == PeerState::present) return -1;
+    }
+    announced_.push_back(window.id);
+    return static_cast<int>(announced_.size() - 1);
+  }
+
+  void tell_all(const ControlMessage& message) {
+    const std::lock_guard lock(socket_mutex_);
+    for (Peer& peer : peers_)  // best effort: who is gone needs no message
+      if (Status sent = peer.socket.send(message, {-1, -1}, Deadline::in(std::chrono::nanoseconds(0))); !sent.ok())
+        log(LogLevel::trace, "rank {} to rank {}: {}", index(me_), index(peer.rank), sent.message());
+  }
+
+  void pump(Peer& peer) {
+    ControlMessage message;
+    std::array<UniqueFd, 2> fds;
+    for (;;) {
+      const auto got = peer.state == PeerState::dead ? ControlSocket::Got::nothing : peer.socket.receive(message, fds);
+      if (got == ControlSocket::Got::nothing) return;
+      if (got == ControlSocket::Got::end) {
+        if (peer.state == PeerState::present)
+          peer.state = at<Presence>(peer.out, layout_.presence()).left.load(std::memory_order_acquire) != 0 ? PeerState::left : PeerState::dead;
+        return;
+      }
+      if (message.kind == ControlMessage::goodbye) peer.state = PeerState::left;
+      if (message.kind == ControlMessage::abort)
+        problem(Status(static_cast<Code>(std::clamp(message.code, 1, 10)), message.text));
+      if (message.kind == ControlMessage::window) add_window(peer, message, fds[0]);
+    }
+  }
+
+  void add_window(Peer& peer, const ControlMessage& message, const UniqueFd& fd) {
+    Window window;
+    window.bytes = message.bytes;
+    if (peer.same_process) {
+      window.base = reinterpret_cast<const std::byte*>(message.address);
+    } else {
+      auto mapped = map_peer(fd.get(), message.bytes, Access::read, "a peer's registered memory");
+      if (!mapped.ok()) return void(problem(mapped.status()));
+      window.mapping = *std::move(mapped);
+      window.base = window.mapping.data();
+    }
+    peer.windows.push_back(std::move(window));
+  }
+
+  Rank me_;
+  Layout layout_;
+  std::shared_ptr<Segment> segment_;
+  std::byte* out_;
+  std::byte* in_;
+  std::vector<Peer> peers_;
+  std::vector<std::size_t> of_rank_;  // index in peers_
+  std::vector<Rank> ranks_;
+  PeerProgress seen_;
+  Ledger ledger_;
+  std::size_t in_line_;      // the most bytes that travel beside their word
+  std::size_t stretch_ = 0;  // found by reserve(), described by publish()
+  bool ring_populated_ = false;
+  std::vector<std::uint32_t> lent_;       // slots whose readers read our own memory
+  std::vector<std::uint64_t> announced_;  // windows that the peers know, by number
+  std::mutex socket_mutex_;               // sending: abort() may come from another thread
+  Status problem_;
+};
+
+Result<std::shared_ptr<Segment>> make_segment(const Layout& layout, bool shared) {
+  auto segment = std::make_shared<Segment>();
+  segment->shared = shared;
+  if (!shared) {
+    ANYCCL_TRY(segment->out.mapping, create_private(layout.bytes(), "the communicator's memory"));
+    ANYCCL_TRY(segment->in.mapping, create_private(4096, "the communicator's inbox"));
+    return segment;
+  }
+  ANYCCL_TRY(segment->out, create_shared(layout.bytes(), false, "the communicator's memory"));
+  ANYCCL_TRY(segment->in, create_shared(4096, true, "the communicator's inbox"));
+  ANYCCL_CHECK(populate(segment->out, 0, layout.fixed_bytes()));
+  ANYCCL_CHECK(populate(segment->in, 0, 4096));
+  return segment;
+}
+
+Status show(Peer& peer, const std::shared_ptr<Segment>& mine, const Layout& layout, Deadline deadline) {
+  ControlMessage message;
+  message.kind = ControlMessage::segment;
+  message.bytes = layout.bytes();
+  if (peer.same_process) message.address = reinterpret_cast<std::uint64_t>(&mine);  // alive until its answer
+  return peer.socket.send(message, {peer.same_process ? -1 : mine->out.fd.get(), mine->in.fd.get()}, deadline);
+}
+
+/// Maps what the peer shows; not ok: it cannot be mapped, which is no error but another way to go.
+Status take(Peer& peer, const ControlMessage& message, const std::array<UniqueFd, 2>& fds, const Layout& layout) {
+  if (message.kind != ControlMessage::segment || message.bytes != layout.bytes())
+    return error(Code::remote_error, "rank {} shows {} bytes instead of {}", index(peer.rank), message.bytes, layout.bytes());
+  if (peer.same_process) {
+    peer.same = *reinterpret_cast<const std::shared_ptr<Segment>*>(message.address);
+    peer.out = peer.same->out.mapping.data();
+    peer.in = peer.same->in.mapping.data();
+    return {};
+  }
+  ANYCCL_TRY(peer.out_mapping, map_peer(fds[0].get(), layout.bytes(), Access::read, "a peer's memory"));
+  ANYCCL_TRY(peer.in_mapping, map_peer(fds[1].get(), 4096, Access::write, "a peer's inbox"));
+  peer.out = peer.out_mapping.data();
+  peer.in = peer.in_mapping.data();
+  return {};
+}
+
+}  // namespace
+
+Result<SegmentGroup> make_segment_transport(Rank me, std::vector<LocalPeer> local, const SegmentOptions& options, Deadline deadline) {
+  Layout layout;
+  layout.ranks = options.ranks;
+  layout.banks = options.banks;
+  layout.slots = options.slots;
+  layout.ring_bytes = options.ring_bytes;
+  const bool shared = std::any_of(local.begin(), local.end(), [](const LocalPeer& p) { return !p.same_process; });
+  ANYCCL_TRY(const std::shared_ptr<Segment> mine, make_segment(layout, shared));
+
+  std::vector<Peer> peers(local.size());
+  for (std::size_t i = 0; i < local.size(); ++i) {
+    peers[i].rank = local[i].rank;
+    peers[i].same_process = local[i].same_process;
+    peers[i].socket = ControlSocket(std::move(local[i].socket));
+    ANYCCL_CHECK(show(peers[i], mine, layout, deadline));
+  }
+  ControlMessage message;
+  std::array<UniqueFd, 2> fds;
+  for (Peer& peer : peers) {
+    ANYCCL_CHECK(peer.socket.await(message, fds, deadline));
+    const Status taken = take(peer, message, fds, layout);
+    if (!taken.ok()) log(LogLevel::info, "rank {}: no shared memory with rank {}: {}", index(me), index(peer.rank), taken.message());
+    ControlMessage answer;
+    answer.kind = ControlMessage::mapped;
+    answer.code = taken.ok() ? 1 : 0;
+    ANYCCL_CHECK(peer.socket.send(answer, {-1, -1}, deadline));
+  }
+  SegmentGroup group;
+  std::vector<Peer> reached;
+  for (Peer& peer : peers) {
+    ANYCCL_CHECK(peer.socket.await(message, fds, deadline));
+    if (message.kind == ControlMessage::mapped && message.code == 1 && peer.out != nullptr)
+      reached.push_back(std::move(peer));
+    else
+      group.others.push_back({peer.rank, peer.socket.release(), peer.same_process});
+  }
+  if (!reached.empty()) group.transport = std::make_unique<SegmentTransport>(me, layout, mine, std::move(reached), options.lines);
+  return group;
+}
+
+}  // namespace anyccl

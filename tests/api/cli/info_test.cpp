@@ -1,0 +1,68 @@
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <nlohmann/json.hpp>
+
+#include "algorithm/catalog/algorithm.hpp"
+#include "base/config.hpp"
+#include "tool.hpp"
+
+namespace anyccl::cli {
+namespace {
+
+bool contains(const std::string& text, std::string_view part) {
+  return text.find(part) != std::string::npos;
+}
+
+/// `anyccl info --json` with a variable set.
+nlohmann::json info_with(const char* name, const char* value) {
+  ::setenv(name, value, 1);
+  Tool tool({"info", "--json"});
+  ::unsetenv(name);
+  EXPECT_EQ(tool.finish(), 0);
+  return nlohmann::json::parse(tool.out());
+}
+
+nlohmann::json value_of(const nlohmann::json& info, std::string_view name) {
+  for (const auto& variable : info["environment"])
+    if (variable["name"] == name) return variable["value"];
+  return "no such variable";
+}
+
+TEST(Info, lists_every_environment_variable) {
+  Tool tool({"info"});
+  EXPECT_EQ(tool.finish(), 0);
+  for (const Variable& variable : variables()) {
+    EXPECT_TRUE(contains(tool.out(), variable.name)) << variable.name;
+    EXPECT_TRUE(contains(tool.out(), variable.meaning)) << variable.name;
+  }
+}
+
+TEST(Info, lists_every_algorithm) {
+  const nlohmann::json info = info_with("ANYCCL_TIMEOUT", "5");
+  for (const Algorithm* algorithm : all_algorithms()) {
+    const auto& names = info["algorithms"][std::string(name(algorithm->collective))];
+    EXPECT_NE(std::find(names.begin(), names.end(), algorithm->name), names.end())
+        << id(*algorithm);
+  }
+}
+
+TEST(Info, shows_the_values_that_are_set) {
+  EXPECT_EQ(value_of(info_with("ANYCCL_TIMEOUT", "7"), "ANYCCL_TIMEOUT"), "7");
+  EXPECT_TRUE(value_of(info_with("ANYCCL_TIMEOUT", "7"), "ANYCCL_TCP_CONGESTION").is_null());
+}
+
+TEST(Info, does_not_show_the_secret) {
+  const char* const secret = "0123456789abcdef0123456789abcdef";
+  EXPECT_FALSE(contains(info_with("ANYCCL_SECRET", secret).dump(), secret));
+}
+
+TEST(Info, tells_version_host_and_transports) {
+  const nlohmann::json info = info_with("ANYCCL_TIMEOUT", "5");
+  EXPECT_EQ(info["version"], ANYCCL_VERSION);
+  EXPECT_GE(info["host"]["cores"], 1);
+  EXPECT_EQ(info["transports"], nlohmann::json({"loopback", "shm", "tcp"}));
+}
+
+}  // namespace
+}  // namespace anyccl::cli

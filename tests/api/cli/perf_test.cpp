@@ -1,0 +1,121 @@
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "tool.hpp"
+
+namespace anyccl::cli {
+namespace {
+
+bool contains(const std::string& text, std::string_view part) {
+  return text.find(part) != std::string::npos;
+}
+
+/// A file that is gone after the test.
+class TemporaryFile {
+ public:
+  TemporaryFile() { EXPECT_EQ(::close(::mkstemp(path_.data())), 0); }
+  TemporaryFile(TemporaryFile&&) = delete;
+  ~TemporaryFile() { ::unlink(path_.c_str()); }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_ = "/tmp/anyccl_perf_test_XXXXXX";
+};
+
+/// The rows that `anyccl before... perf arguments...` writes for a few small sizes.
+nlohmann::json rows_of(std::vector<std::string> before, std::vector<std::string> arguments) {
+  const TemporaryFile file;
+  std::vector<std::string> command = std::move(before);
+  command.emplace_back("perf");
+  command.insert(command.end(), arguments.begin(), arguments.end());
+  command.insert(command.end(),
+                 {"-b", "64", "-e", "4K", "-f", "8", "-n", "5", "--json", file.path()});
+  Tool tool(command);
+  EXPECT_EQ(tool.finish(), 0) << tool.err();
+  EXPECT_TRUE(contains(tool.out(), "# wrong values: 0 (all right)")) << tool.out();
+  std::ifstream in(file.path());
+  return nlohmann::json::parse(in);
+}
+
+class PerfOperation : public ::testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(Operations, PerfOperation,
+                         ::testing::Values("all_reduce", "broadcast", "all_to_all", "send_recv",
+                                           "barrier"));
+
+TEST_P(PerfOperation, is_right_between_processes) {
+  for (const auto& row : rows_of({}, {GetParam(), "-g", "3", "-d", "all", "-o", "all"})) {
+    EXPECT_EQ(row["op"], GetParam());
+    EXPECT_EQ(row["ranks"], 3);
+    EXPECT_EQ(row["wrong"], 0);
+    EXPECT_GT(row["median_us"], 0.0);
+    EXPECT_LE(row["min_us"], row["median_us"]);
+    EXPECT_LE(row["median_us"], row["p99_us"]);
+  }
+}
+
+TEST_P(PerfOperation, is_right_between_threads) {
+  EXPECT_FALSE(rows_of({}, {GetParam(), "-g", "2", "--threads"}).empty());
+}
+
+TEST(Perf, has_a_row_for_each_size_and_for_in_place) {
+  const nlohmann::json rows = rows_of({}, {"all_reduce", "-g", "2"});
+  ASSERT_EQ(rows.size(), 6U);
+  EXPECT_EQ(rows[0]["bytes"], 64);
+  EXPECT_EQ(rows[0]["inplace"], false);
+  EXPECT_EQ(rows[1]["inplace"], true);
+  EXPECT_EQ(rows[5]["bytes"], 4096);
+}
+
+TEST(Perf, says_how_it_ran) {
+  const nlohmann::json rows = rows_of({}, {"all_reduce", "-g", "2", "--transport", "tcp"});
+  EXPECT_TRUE(contains(rows[0]["algorithm"].get<std::string>(), "all_reduce/")) << rows[0];
+  EXPECT_EQ(rows[0]["transport"], "tcp");
+}
+
+TEST(Perf, hands_the_transport_to_threads_too) {
+  const nlohmann::json rows =
+      rows_of({}, {"all_reduce", "-g", "2", "--threads", "--transport", "tcp"});
+  EXPECT_EQ(rows[0]["transport"], "tcp");
+}
+
+TEST(Perf, joins_the_job_that_it_is_part_of) {
+  const nlohmann::json rows =
+      rows_of({"run", "-n", "3", "--no-prefix", "--", ANYCCL_TOOL}, {"all_reduce"});
+  EXPECT_EQ(rows[0]["ranks"], 3);
+}
+
+TEST(Perf, refuses_another_number_of_ranks_than_its_job_has) {
+  Tool tool({"run", "-n", "1", "--", ANYCCL_TOOL, "perf", "barrier", "-g", "2"});
+  EXPECT_EQ(tool.finish(), 2);
+  EXPECT_TRUE(contains(tool.err(), "rank 0 of a job of 1 ranks already: --ranks 2 does not fit"))
+      << tool.err();
+}
+
+TEST(Perf, is_right_without_touching) {
+  EXPECT_EQ(rows_of({}, {"all_reduce", "-g", "2", "--touch", "0"})[1]["wrong"], 0);
+}
+
+TEST(Perf, refuses_an_unknown_operation) {
+  Tool tool({"perf", "all_produce"});
+  EXPECT_EQ(tool.finish(), 2);
+  EXPECT_TRUE(contains(tool.err(), "all_produce not in {all_reduce,")) << tool.err();
+}
+
+TEST(Perf, refuses_a_size_that_is_none) {
+  Tool tool({"perf", "all_reduce", "-b", "4X"});
+  EXPECT_EQ(tool.finish(), 2);
+  EXPECT_TRUE(contains(tool.err(), "'4X' is not a size")) << tool.err();
+}
+
+TEST(Perf, refuses_a_root_that_does_not_exist) {
+  Tool tool({"perf", "broadcast", "-g", "2", "-r", "2"});
+  EXPECT_EQ(tool.finish(), 2);
+  EXPECT_TRUE(contains(tool.err(), "root 2 does not exist among 2 ranks")) << tool.err();
+}
+
+}  // namespace
+}  // namespace anyccl::cli

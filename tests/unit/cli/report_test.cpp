@@ -1,0 +1,62 @@
+#include "perf/report.hpp"
+
+#include <gtest/gtest.h>
+
+namespace anyccl::cli {
+namespace {
+
+Row megabyte_in_100_us() {
+  Row row;
+  row.operation = "all_reduce";
+  row.type = "float";
+  row.redop = "sum";
+  row.bytes = 1'000'000;
+  row.count = 250'000;
+  row.measured.call = {.median_us = 100, .min_us = 90, .p99_us = 150};
+  row.measured.loop_us = 80;
+  row.measured.plan = "all_reduce/two_shot Simple shm";
+  row.bus_factor = 1.5;
+  return row;
+}
+
+TEST(Row, bandwidth_is_bytes_by_the_median) {
+  EXPECT_DOUBLE_EQ(megabyte_in_100_us().algorithm_GBps(), 10.0);
+}
+
+TEST(Row, bus_bandwidth_has_the_bus_factor) {
+  EXPECT_DOUBLE_EQ(megabyte_in_100_us().bus_GBps(), 15.0);
+}
+
+TEST(PlanText, has_three_parts) {
+  const PlanText plan = split_plan("all_reduce/two_shot Simple shm");
+  EXPECT_EQ(plan.algorithm, "all_reduce/two_shot");
+  EXPECT_EQ(plan.protocol, "Simple");
+  EXPECT_EQ(plan.transport, "shm");
+}
+
+TEST(PlanText, shows_a_dash_for_what_is_missing) {
+  EXPECT_EQ(split_plan("").algorithm, "-");
+  EXPECT_EQ(split_plan("point_to_point").protocol, "-");
+}
+
+TEST(Table, line_shows_both_halves_and_the_plan) {
+  const std::string line = table_line(megabyte_in_100_us(), megabyte_in_100_us());
+  EXPECT_EQ(line,
+            "     1000000        250000     float     sum      -1     100.00   10.00   15.00      "
+            "0     100.00   "
+            "10.00   15.00      0      80.00  all_reduce/two_shot Simple shm\n");
+}
+
+TEST(Table, line_without_a_half_says_so) {
+  EXPECT_NE(table_line(megabyte_in_100_us(), std::nullopt).find("N/A"), std::string::npos);
+}
+
+TEST(Table, foot_tells_wrong_values) {
+  Row row = megabyte_in_100_us();
+  EXPECT_NE(table_foot({row}).find("# wrong values: 0 (all right)"), std::string::npos);
+  row.measured.wrong = 3;
+  EXPECT_NE(table_foot({row, row}).find("# wrong values: 6 (FAILED)"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace anyccl::cli

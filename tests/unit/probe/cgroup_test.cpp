@@ -1,0 +1,116 @@
+#include "platform/probe/cgroup.hpp"
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <string>
+
+namespace anyccl::test {
+namespace {
+
+constexpr double kNoLimit = std::numeric_limits<double>::infinity();
+
+/// A temporary folder with cgroup files in it.
+class CgroupQuota : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = testing::TempDir() + "cgroup_XXXXXX";
+    ASSERT_NE(::mkdtemp(name.data()), nullptr);
+    folder_ = name;
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  void write(const std::string& path, const std::string& text) {
+    std::filesystem::create_directories((folder_ / path).parent_path());
+    std::ofstream(folder_ / path) << text << '\n';
+  }
+  std::string v2_mount(const std::string& root = "/", const std::string& point = "") const {
+    return "30 23 0:26 " + root + " " + folder_.string() + point +
+           " rw,nosuid shared:4 master:1 - cgroup2 cgroup2 rw,nsdelegate\n";
+  }
+  std::string v1_mount(const std::string& root = "/") const {
+    return "33 31 0:30 " + root + " " + folder_.string() + " rw - cgroup cgroup rw,cpu,cpuacct\n";
+  }
+
+  std::filesystem::path folder_;
+};
+
+TEST_F(CgroupQuota, is_absent_without_cgroups) {
+  EXPECT_EQ(cgroup_quota("", ""), kNoLimit);
+  EXPECT_EQ(cgroup_quota("garbage\n::\n", "garbage\n - - \n"), kNoLimit);
+}
+
+TEST_F(CgroupQuota, of_version_2_is_quota_over_period) {
+  write("job/cpu.max", "150000 100000");
+  EXPECT_DOUBLE_EQ(cgroup_quota("0::/job\n", v2_mount()), 1.5);
+}
+
+TEST_F(CgroupQuota, of_version_2_max_is_no_limit) {
+  write("job/cpu.max", "max 100000");
+  EXPECT_EQ(cgroup_quota("0::/job\n", v2_mount()), kNoLimit);
+}
+
+TEST_F(CgroupQuota, of_version_1_is_quota_over_period) {
+  write("job/cpu.cfs_quota_us", "250000");
+  write("job/cpu.cfs_period_us", "50000");
+  EXPECT_DOUBLE_EQ(cgroup_quota("4:cpu,cpuacct:/job\n0::/\n", v1_mount()), 5.0);
+}
+
+TEST_F(CgroupQuota, of_version_1_minus_one_is_no_limit) {
+  write("job/cpu.cfs_quota_us", "-1");
+  write("job/cpu.cfs_period_us", "100000");
+  EXPECT_EQ(cgroup_quota("4:cpu:/job\n", v1_mount()), kNoLimit);
+}
+
+TEST_F(CgroupQuota, is_the_least_on_the_way_up) {
+  write("cpu.max", "max 100000");
+  write("pod/cpu.max", "200000 100000");
+  write("pod/box/cpu.max", "800000 100000");
+  write("pod/box/leaf/cpu.max", "max 100000");
+  write("other/cpu.max", "1000 100000");
+  EXPECT_DOUBLE_EQ(cgroup_quota("0::/pod/box/leaf\n", v2_mount()), 2.0);
+}
+
+TEST_F(CgroupQuota, counts_at_the_root_of_a_container) {
+  write("cpu.max", "300000 100000");
+  EXPECT_DOUBLE_EQ(cgroup_quota("0::/\n", v2_mount()), 3.0);
+}
+
+TEST_F(CgroupQuota, is_found_where_only_the_own_part_is_mounted) {
+  write("cpu.cfs_quota_us", "100000");
+  write("cpu.cfs_period_us", "100000");
+  write("leaf/cpu.cfs_quota_us", "50000");
+  write("leaf/cpu.cfs_period_us", "100000");
+  EXPECT_DOUBLE_EQ(cgroup_quota("4:cpu:/docker/abc\n", v1_mount("/docker/abc")), 1.0);
+  EXPECT_DOUBLE_EQ(cgroup_quota("4:cpu:/docker/abc/leaf\n", v1_mount("/docker/abc")), 0.5);
+}
+
+TEST_F(CgroupQuota, of_a_name_that_only_begins_alike_is_not_taken) {
+  write("d/cpu.max", "100000 100000");
+  EXPECT_EQ(cgroup_quota("0::/job/abcd\n", v2_mount("/job/abc")), kNoLimit);
+}
+
+TEST_F(CgroupQuota, is_found_in_paths_with_spaces_and_colons) {
+  write("with space/a:b/cpu.max", "400000 100000");
+  EXPECT_DOUBLE_EQ(cgroup_quota("0::/a:b\n", v2_mount("/", "/with\\040space")), 4.0);
+}
+
+TEST_F(CgroupQuota, is_the_lesser_of_both_versions) {
+  write("cpu.cfs_quota_us", "300000");
+  write("cpu.cfs_period_us", "100000");
+  write("unified/cpu.max", "200000 100000");
+  EXPECT_DOUBLE_EQ(cgroup_quota("4:cpu:/\n0::/\n", v1_mount() + v2_mount("/", "/unified")), 2.0);
+}
+
+TEST_F(CgroupQuota, of_another_controller_is_not_taken) {
+  write("cpu.cfs_quota_us", "100000");
+  write("cpu.cfs_period_us", "100000");
+  const std::string cpuset = "33 31 0:30 / " + folder_.string() + " rw - cgroup cgroup rw,cpuset\n";
+  EXPECT_EQ(cgroup_quota("4:cpu:/\n3:cpuset:/\n", cpuset), kNoLimit);
+}
+
+}  // namespace
+}  // namespace anyccl::test
