@@ -31,7 +31,6 @@
 // not.
 
 namespace anyccl {
-using namespace tcp;
 namespace {
 
 using tcp::FrameHeader;
