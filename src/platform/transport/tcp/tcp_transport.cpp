@@ -17,18 +17,20 @@
 #include "platform/transport/tcp/outbox.hpp"
 #include "platform/transport/tcp/socket_setup.hpp"
 
-// Why this cannot deadlock. A sender waits only while a peer's socket is full, that is, while that
-// peer does not read. A peer that waits for something calls check() again and again, and a sender
-// that waits (busy, or not settled) pumps here, so whoever waits reads from everyone, whatever it
-// waits for: frames that are not asked for yet go into the early store. It stops reading from a
-// peer only when the store is full, with more than 16 MiB of that peer's frames ahead of what it
-// asked for. Within a lane a pair's frames are asked for in the order they were sent, so those are
-// frames of lanes that are further on at the sender. What this rank waits for lies behind them only
-// if it belongs to such a lane, and a lane never waits for another lane: the lane that is behind
-// goes on with what other peers send, asks for its frames, and makes room.
+// Why this cannot deadlock. A sender waits only while a peer's socket is full, so while that peer
+// does not read. But whoever waits reads: check(), which every wait calls, and stalled(), which is
+// called while this rank waits to send, take in what all peers have sent, asked for or not. What is
+// not asked for yet goes into the early store. So bytes flow as if sockets had room for all of it,
+// and plans are free of deadlock even if nothing is buffered.
+//
+// The store has a bound. Reading from a peer stops when it is full and more than 16 MiB of that
+// peer's frames are in it. Within a lane a pair's frames are asked for in the order in which they
+// were sent, so all of these belong to lanes that are behind here but ahead at the sender, or to
+// later operations and messages. It would take lanes of one sender that are further apart than the
+// bound (256 MiB), while tiles are a few MiB, to keep a frame that is needed behind frames that are
+// not.
 
 namespace anyccl {
-using namespace tcp;
 namespace {
 
 using tcp::FrameHeader;
@@ -40,13 +42,8 @@ constexpr auto kLeaveTime = std::chrono::seconds(1);
 struct Peer {
   Peer(Rank r, UniqueFd f, tcp::SocketKind k, tcp::Shared& shared,
        const std::vector<std::byte>& last_words)
-      : rank(r),
-        fd(std::move(f)),
-        kind(std::move(k)),
-        in(fd.get(), r, shared),
-        out(fd.get(), last_words) {}
+      : fd(std::move(f)), kind(std::move(k)), in(fd.get(), r, shared), out(fd.get(), last_words) {}
 
-  const Rank rank;
   const UniqueFd fd;
   const tcp::SocketKind kind;
   Inbox in;
@@ -61,7 +58,6 @@ class TcpTransport final : public Transport {
     shared_.me = me;
     shared_.early_limit = early_bytes;
   }
-  ~TcpTransport() override;
   void add(TcpPeer peer, tcp::SocketKind kind);
 
   std::string_view name() const override { return name_; }
@@ -117,7 +113,7 @@ class TcpTransport final : public Transport {
   std::vector<pollfd> events_;
   std::size_t queues_ = 0;  // How many peers have something queued.
   unsigned stalls_ = 0;     // How often in a row a peer's socket was full and nothing came.
-  tcp::Buffer result_;                            // For reserve().
+  tcp::Buffer result_;      // For reserve().
   std::array<CallRecord, kCallHistory> calls_{};  // Ours, by sequence % size.
   std::uint64_t current_ = 0;
   bool left_ = false;
@@ -135,11 +131,6 @@ void TcpTransport::add(TcpPeer peer, tcp::SocketKind kind) {
   peer_of_.resize(uindex(peer.rank) + 1, nullptr);
   peer_of_.back() = peers_.back().get();
   events_.push_back({});
-}
-
-TcpTransport::~TcpTransport() {
-  // Closing a socket over unread bytes resets the connection, which may cost the peer what we sent.
-  for (auto& p : peers_) p->in.drain();
 }
 
 // --- publishing ----------------------------------------------------------------------------------
