@@ -94,6 +94,14 @@ TEST_P(TcpLeave, lets_peers_publish_for_who_is_gone) {
   EXPECT_EQ(ranks[1]->state(Rank{0}), PeerState::left);
 }
 
+TEST_P(TcpLeave, lets_peers_publish_for_who_is_about_to_be_gone) {
+  const auto ranks = group(2, GetParam());
+  ranks[0]->leave();
+  for (std::uint32_t i = 0; i < 20; ++i)
+    publish_to(*ranks[1], 0, number_of(1, i), pattern(kMiB, i));
+  wait_until(*ranks[1], [&] { return ranks[1]->settled(); });
+}
+
 TEST_P(TcpLeave, twice_is_once) {
   const auto ranks = group(2, GetParam());
   ranks[0]->leave();

@@ -45,6 +45,14 @@ void Outbox::end_with_last_words() {
   if (write(parts) < bytes) close();
 }
 
+void Outbox::discard() {
+  if (!hold()) return;
+  broken_ = true;
+  queue_.clear();
+  sent_ = 0;
+  release();
+}
+
 void Outbox::close() {
   ::shutdown(fd_, SHUT_WR);  // Fails only if the connection is gone, which is as good.
 }

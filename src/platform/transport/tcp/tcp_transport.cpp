@@ -186,7 +186,10 @@ void TcpTransport::send(Peer& to, const FrameHeader& header, const std::byte* pa
 }
 
 void TcpTransport::flush(Peer& to) {
-  if (!to.queued || !to.out.flush()) return;
+  if (!to.queued) return;
+  // Who has left may keep the connection open, but reads it no more.
+  if (to.in.state() != PeerState::present) to.out.discard();
+  if (!to.out.flush()) return;
   to.queued = false;
   --queues_;
 }
@@ -317,7 +320,8 @@ void TcpTransport::leave() {
   for (auto& p : peers_) send(*p, goodbye, nullptr);
   // What peers still send is read and dropped: they may be stuck in sending and then not read.
   while (!flush_all() && !deadline.passed()) {
-    for (auto& p : peers_) p->in.drain();
+    for (auto& p : peers_)
+      if (p->in.drain()) p->out.discard();
     wait_for_events(std::chrono::milliseconds(1));
   }
   for (auto& p : peers_) p->out.close();

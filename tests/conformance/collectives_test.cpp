@@ -1,0 +1,167 @@
+// Every algorithm moves real bytes right, with ranks as threads, over loopback and over TCP.
+
+#include <bit>
+#include <random>
+
+#include "algorithm/catalog/algorithm.hpp"
+#include "support/ranks.hpp"
+
+namespace anyccl::test {
+namespace {
+
+using Case = std::tuple<const Algorithm*, std::string>;  // algorithm, transport
+
+class Collectives : public testing::TestWithParam<Case> {
+ protected:
+  const Algorithm& algorithm() const { return *std::get<0>(GetParam()); }
+  Environment environment() const {
+    return Environment({{"ANYCCL_ALGO", std::string(algorithm().name)}, {"ANYCCL_TRANSPORT", std::get<1>(GetParam())}});
+  }
+  bool supports(int ranks) const { return algorithm().supports({algorithm().collective, ranks, Rank{0}, false, {}}); }
+};
+
+std::uint16_t to_bf16(float x) {  // exact for the values used here
+  return static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(x) >> 16);
+}
+template <typename T>
+T element(long value) {
+  if constexpr (std::is_same_v<T, BFloat16>)
+    return {to_bf16(static_cast<float>(value))};
+  else
+    return static_cast<T>(value);
+}
+template <typename T>
+bool equal(T a, T b) {
+  if constexpr (std::is_same_v<T, BFloat16>)
+    return a.bits == b.bits;
+  else
+    return a == b;
+}
+template <typename T>
+void expect_all(const std::vector<T>& got, const std::function<long(std::size_t)>& want, const std::string& what) {
+  for (std::size_t i = 0; i < got.size(); ++i)
+    if (!equal(got[i], element<T>(want(i)))) {
+      ADD_FAILURE() << what << " is wrong at element " << i << " of " << got.size();
+      return;
+    }
+}
+
+// 0 and 1 elements, around a line (56 bytes), around pages, and more than a tile.
+constexpr std::size_t kCounts[] = {0, 1, 3, 13, 14, 15, 257, 4099, 20000, 300001};
+
+long input(int rank, std::size_t i) {
+  return static_cast<long>((i * 7 + static_cast<std::size_t>(rank) * 3) % 11);
+}
+
+template <typename T>
+void all_reduce(Communicator& comm, std::size_t count, ReduceOp op, bool in_place) {
+  const int n = comm.size(), me = index(comm.rank());
+  std::vector<T> x(count), y(count);
+  for (std::size_t i = 0; i < count; ++i) x[i] = element<T>(input(me, i));
+  const View out = in_place ? view(x) : view(y);
+  ASSERT_OK(wait(comm.all_reduce(view(x), out, op)));
+  const auto want = [&](std::size_t i) {
+    long result = 0;
+    for (int r = 0; r < n; ++r) result = op == ReduceOp::sum ? result + input(r, i) : std::max(result, input(r, i));
+    return result;
+  };
+  expect_all(in_place ? x : y, want, "the result");
+  if (!in_place) expect_all(x, [&](std::size_t i) { return input(me, i); }, "the input afterwards");
+}
+
+void broadcast(Communicator& comm, std::size_t count, int root, bool in_place) {
+  const int me = index(comm.rank());
+  std::vector<float> x(count), y(count, -1.0F);
+  for (std::size_t i = 0; i < count; ++i) x[i] = static_cast<float>(input(me, i));
+  const View out = in_place ? view(x) : view(y);
+  ASSERT_OK(wait(comm.broadcast(view(x), out, Rank{root})));
+  expect_all(in_place ? x : y, [&](std::size_t i) { return input(root, i); }, "the result");
+}
+
+std::size_t pair_count(int from, int to, std::size_t scale) {
+  return static_cast<std::size_t>((from * 3 + to * 5) % 7) * scale / 3;
+}
+
+void all_to_all_v(Communicator& comm, std::size_t scale) {
+  const int n = comm.size(), me = index(comm.rank());
+  std::vector<std::size_t> sent, sent_at, received, received_at;
+  std::size_t sent_all = 0, received_all = 0;
+  for (int r = 0; r < n; ++r) {
+    sent.push_back(pair_count(me, r, scale));
+    sent_at.push_back(sent_all);
+    sent_all += sent.back() + 1;  // with gaps
+    received.push_back(pair_count(r, me, scale));
+    received_at.push_back(received_all);
+    received_all += received.back() + 2;
+  }
+  std::vector<std::int64_t> x(sent_all, -1), y(received_all, -2);
+  for (int r = 0; r < n; ++r)
+    for (std::size_t i = 0; i < sent[static_cast<std::size_t>(r)]; ++i)
+      x[sent_at[static_cast<std::size_t>(r)] + i] = me * 1000000 + r * 10000 + static_cast<long>(i % 9999);
+  ASSERT_OK(wait(comm.all_to_all_v(view(x), {sent, sent_at}, view(y), {received, received_at})));
+  std::vector<std::int64_t> want(received_all, -2);  // gaps stay as they were
+  for (int r = 0; r < n; ++r)
+    for (std::size_t i = 0; i < received[static_cast<std::size_t>(r)]; ++i)
+      want[received_at[static_cast<std::size_t>(r)] + i] = r * 1000000 + me * 10000 + static_cast<long>(i % 9999);
+  EXPECT_TRUE(y == want) << "all_to_all_v";
+}
+
+void run_once(Communicator& comm, Collective collective, std::size_t count) {
+  SCOPED_TRACE(testing::Message() << "rank " << index(comm.rank()) << " of " << comm.size() << ", count " << count);
+  const int n = comm.size();
+  switch (collective) {
+    case Collective::all_reduce:
+      for (const bool in_place : {false, true}) {
+        all_reduce<float>(comm, count, ReduceOp::sum, in_place);
+        all_reduce<std::int64_t>(comm, count, ReduceOp::max, in_place);
+      }
+      if (count <= 4099) all_reduce<BFloat16>(comm, count, ReduceOp::sum, index(comm.rank()) % 2 == 0);
+      break;
+    case Collective::broadcast:
+      for (const int root : {0, n / 2, n - 1}) broadcast(comm, count, root, index(comm.rank()) % 2 == 0);
+      break;
+    case Collective::all_to_all_v: all_to_all_v(comm, count); break;
+    case Collective::barrier: ASSERT_OK(wait(comm.barrier())); break;
+    default: FAIL() << "no test for this collective";
+  }
+}
+
+TEST_P(Collectives, are_right_for_all_counts_types_and_places) {
+  const Environment env = environment();
+  for (const int ranks : {1, 2, 3, 4, 5, 8}) {
+    if (!supports(ranks)) continue;
+    run_ranks(ranks, [&](Communicator& comm) {
+      for (const std::size_t count : kCounts)
+        if (!testing::Test::HasFailure()) run_once(comm, algorithm().collective, count);
+    });
+  }
+}
+
+/// Operations of all sizes follow each other in the same slots.
+TEST_P(Collectives, may_follow_each_other_in_any_order) {
+  const Environment env({{"ANYCCL_TRANSPORT", std::get<1>(GetParam())}});
+  run_ranks(4, [&](Communicator& comm) {
+    std::mt19937 random(2026);  // the same on all ranks
+    for (int i = 0; i < 60 && !testing::Test::HasFailure(); ++i) {
+      run_once(comm, algorithm().collective, kCounts[random() % 8]);
+      if (random() % 2 == 0) broadcast(comm, kCounts[random() % 8], static_cast<int>(random() % 4), true);
+      if (random() % 3 == 0) all_reduce<float>(comm, kCounts[random() % 8], ReduceOp::sum, false);
+    }
+  });
+}
+
+std::vector<Case> cases() {
+  std::vector<Case> all;
+  for (const Algorithm* a : all_algorithms())
+    for (const char* transport : {"loopback", "tcp"}) all.emplace_back(a, transport);
+  return all;
+}
+std::string case_name(const testing::TestParamInfo<Case>& info) {
+  std::string text = id(*std::get<0>(info.param)) + "_over_" + std::get<1>(info.param);
+  std::replace(text.begin(), text.end(), '/', '_');
+  return text;
+}
+INSTANTIATE_TEST_SUITE_P(Catalog, Collectives, testing::ValuesIn(cases()), case_name);
+
+}  // namespace
+}  // namespace anyccl::test
