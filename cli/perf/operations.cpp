@@ -160,12 +160,12 @@ int block_each(int n) {
 
 // clang-format off
 constexpr Operation kOperations[] = {
-    // name         call               data   redop  root   in place  bus factor    count  blocks      make
-    {"all_reduce", "anycclAllReduce",  true,  true,  false, true,     twice_others, whole, one_block,  make<AllReduce>},
-    {"broadcast",  "anycclBroadcast",  true,  false, true,  true,     one,          whole, one_block,  make<Broadcast>},
-    {"all_to_all", "anycclAllToAllv",  true,  false, false, false,    others,       share, block_each, make<AllToAll>},
-    {"send_recv",  "anycclGroupEnd",   true,  false, false, false,    one,          whole, one_block,  make<SendRecv>},
-    {"barrier",    "anycclBarrier",    false, false, false, false,    none,         whole, one_block,  make<Barrier>},
+    // name         call               data   redop  root   in place  collective  bus factor    count  blocks      make
+    {"all_reduce", "anycclAllReduce",  true,  true,  false, true,     true,       twice_others, whole, one_block,  make<AllReduce>},
+    {"broadcast",  "anycclBroadcast",  true,  false, true,  true,     true,       one,          whole, one_block,  make<Broadcast>},
+    {"all_to_all", "anycclAllToAllv",  true,  false, false, false,    true,       others,       share, block_each, make<AllToAll>},
+    {"send_recv",  "anycclGroupEnd",   true,  false, false, false,    false,      one,          whole, one_block,  make<SendRecv>},
+    {"barrier",    "anycclBarrier",    false, false, false, false,    true,       none,         whole, one_block,  make<Barrier>},
 };
 // clang-format on
 

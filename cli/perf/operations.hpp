@@ -37,6 +37,7 @@ struct Operation {
   std::string_view name;
   std::string_view call;  ///< The measured function, for messages.
   bool has_data, has_redop, has_root, in_place;
+  bool is_collective;  ///< Otherwise no algorithm is chosen.
   /// Bytes that cross the bus per byte of the size column, over the slowest link.
   double (*bus_factor)(int ranks);
   /// How many elements each of `ranks` blocks has, for about `elements` in the buffer.

@@ -81,6 +81,8 @@ Result<Row> Sweep::row(const TypeName& type, const RedopName& redop, std::size_t
   Row row;
   ANYCCL_TRY(row.measured,
              measure(operation, *exercise, options_.protocol, in_place, columns, comm_));
+  if (!operation.is_collective)  // The text is that of the last barrier; only its transport holds.
+    row.measured.plan = "- - " + split_plan(row.measured.plan).transport;
   row.operation = operation.name;
   row.type = operation.has_data ? type.name : "none";
   row.redop = operation.has_redop ? redop.name : "none";

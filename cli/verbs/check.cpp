@@ -1,0 +1,163 @@
+#include "algorithm/schedule/check.hpp"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <charconv>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+#include "verb.hpp"
+
+namespace anyccl::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Flags {
+  std::string what, ranks = "2..65";
+  bool json = false;
+};
+
+struct RankRange {
+  int first = 0, last = 0;
+};
+
+/// "2..65", or "8" for one number.
+Result<RankRange> parse_ranks(std::string_view text) {
+  RankRange range;
+  const char* const end = text.data() + text.size();
+  const auto first = std::from_chars(text.data(), end, range.first);
+  std::from_chars_result last{first.ptr, first.ec};
+  range.last = range.first;
+  const std::string_view rest(first.ptr, static_cast<std::size_t>(end - first.ptr));
+  if (first.ec == std::errc{} && rest.starts_with(".."))
+    last = std::from_chars(first.ptr + 2, end, range.last);
+  if (last.ec != std::errc{} || last.ptr != end || range.first < 1 || range.last < range.first)
+    return error(Code::invalid_argument, "'{}' is not a range of rank numbers such as 2..65 or 8",
+                 text);
+  return range;
+}
+
+/// "all", a collective ("all_reduce"), an algorithm of each ("ring") or of one ("all_reduce/ring").
+std::vector<const Algorithm*> algorithms_named(std::string_view what) {
+  std::vector<const Algorithm*> found;
+  for (const Algorithm* algorithm : all_algorithms())
+    if (what == "all" || what == id(*algorithm) || what == algorithm->name ||
+        what == name(algorithm->collective))
+      found.push_back(algorithm);
+  return found;
+}
+
+/// What one algorithm came to.
+struct Verdict {
+  const Algorithm* algorithm;
+  Result<CheckReport> report;
+};
+
+/// Of all sizes that were checked.
+std::uint32_t most_slots(const CheckReport& report) {
+  std::uint32_t most = 0;
+  for (const CheckReport::Size& size : report.sizes) most = std::max(most, size.slots);
+  return most;
+}
+
+void print_head() {
+  fmt::print(
+      "# rounds, sent (in vectors, by the busiest rank) and roundings: with the most ranks\n");
+  fmt::print("{:<32}{:>9}{:>8}{:>8}{:>8}{:>11}{:>7}{:>9}  {}\n", "algorithm", "ranks", "shapes",
+             "rounds", "sent", "roundings", "slots", "seconds", "verdict");
+}
+
+void print_line(const Verdict& verdict, const RankRange& range) {
+  const std::string ranks = fmt::format("{}..{}", range.first, range.last);
+  fmt::print("{:<32}{:>9}", id(*verdict.algorithm), ranks);
+  if (!verdict.report.ok()) {
+    fmt::print("  FAULT: {}\n", verdict.report.status().message());
+  } else if (verdict.report->sizes.empty()) {
+    fmt::print("  supports none of these\n");
+  } else {
+    const CheckReport& report = *verdict.report;
+    const Cost& cost = report.sizes.back().cost;
+    fmt::print("{:>8}{:>8}{:>8.2f}{:>11}{:>7}{:>9.1f}  {}\n", report.shapes, cost.rounds,
+               static_cast<double>(cost.sent) / cost.of, cost.roundings, most_slots(report),
+               report.seconds, "right");
+  }
+  std::fflush(stdout);
+}
+
+Json to_json(const Verdict& verdict, const RankRange& range) {
+  Json json = {{"algorithm", id(*verdict.algorithm)},
+               {"first_ranks", range.first},
+               {"last_ranks", range.last},
+               {"right", verdict.report.ok()}};
+  if (!verdict.report.ok()) {
+    json["fault"] = verdict.report.status().message();
+    return json;
+  }
+  const CheckReport& report = *verdict.report;
+  json["shapes"] = report.shapes;
+  json["seconds"] = report.seconds;
+  json["sizes"] = Json::array();
+  for (const CheckReport::Size& size : report.sizes)
+    json["sizes"].push_back({{"ranks", size.size},
+                             {"rounds", size.cost.rounds},
+                             {"sent_chunks", size.cost.sent},
+                             {"vector_chunks", size.cost.of},
+                             {"roundings", size.cost.roundings},
+                             {"slots", size.slots}});
+  return json;
+}
+
+int usage_error(std::string_view message) {
+  fmt::print(stderr, "anyccl: check: {}\n", message);
+  return kUsageError;
+}
+
+int run_checks(const Flags& flags) {
+  const Result<RankRange> range = parse_ranks(flags.ranks);
+  if (!range.ok()) return usage_error(range.status().message());
+  const std::vector<const Algorithm*> algorithms = algorithms_named(flags.what);
+  if (algorithms.empty())
+    return usage_error(fmt::format("there is no algorithm '{}' (see anyccl info)", flags.what));
+
+  bool all_right = true;
+  Json rows = Json::array();
+  if (!flags.json) print_head();
+  for (const Algorithm* algorithm : algorithms) {
+    const Verdict verdict{algorithm, check_algorithm(*algorithm, range->first, range->last)};
+    if (verdict.report.status().code() == Code::invalid_argument)
+      return usage_error(verdict.report.status().message());
+    all_right &= verdict.report.ok();
+    if (flags.json)
+      rows.push_back(to_json(verdict, *range));
+    else
+      print_line(verdict, *range);
+  }
+  if (flags.json) fmt::print("{}\n", rows.dump(1));
+  return all_right ? 0 : 1;
+}
+
+Body declare(CLI::App& app, const Command&) {
+  const auto flags = std::make_shared<Flags>();
+  app.add_option("algorithm", flags->what, "all_reduce/ring, or ring, or all_reduce, or all")
+      ->required();
+  app.add_option("--ranks", flags->ranks, "For which numbers of ranks")->capture_default_str();
+  app.add_flag("--json", flags->json, "Print JSON");
+  app.footer(
+      "Builds the algorithm for every number of ranks and shape, and runs it and the plans it is "
+      "lowered\n"
+      "to on symbols: right result, no deadlock, no race, few slots, promised cost. Exits with 1 "
+      "and the\n"
+      "place of the fault if one is found.\n\n"
+      "Example: anyccl check all_reduce/ring --ranks 2..65");
+  return [flags] { return run_checks(*flags); };
+}
+
+}  // namespace
+
+const Verb verb_check{"check", "Prove algorithms right for given numbers of ranks", declare};
+
+}  // namespace anyccl::cli
