@@ -273,9 +273,9 @@ void Execution::awaited(std::vector<Rank>& ranks) const {
     const Lane& lane = lanes_[i];
     if (lane.finished || lane.pc == plan_->steps.size()) continue;
     const PlanStep& s = plan_->steps[lane.pc];
-    for (std::uint32_t k = lane.arrived; k < s.operands; ++k)
+    for (std::uint32_t k = lane.arrived; k < s.operands && !is_send(s); ++k)
       if (const Ref& ref = plan_->refs[s.first_ref + k]; ref.rank != me_) ranks.push_back(Rank{ref.rank});
-    if (s.flags & PlanStep::publish && lane.arrived == s.operands)
+    if (s.flags & PlanStep::publish && (is_send(s) || lane.arrived == s.operands))
       for (const Reader& r : plan_->readers[s.publication]) ranks.push_back(Rank{r.rank});
   }
   if (posted_)  // all that is left: peers that read what was lent, or that a full socket leads to

@@ -25,6 +25,7 @@ bool Transfer::advance() {
 }
 
 bool Transfer::send_piece() {
+  if (transport_.state(call_.root) != PeerState::present) return false;  // it would go nowhere
   const ReaderOf reader{static_cast<std::uint16_t>(call_.root), 0, 0, std::min(total_ - done_, transport_.piece_bytes())};
   Outgoing out;
   out.context = Context::point_to_point;
