@@ -13,6 +13,7 @@ bool Transfer::advance() {
   while (!done()) {
     const bool sends = call_.collective == Collective::send;
     const bool over = pieces_ > 0 && done_ == total_;  // an empty message is one empty piece
+    if (over && sends && transport_.state(call_.root) == PeerState::dead) return moved;  // it may not have come
     if (over && (!sends || transport_.settled())) {
       complete({});
       return true;

@@ -37,6 +37,8 @@ class Outbox {
   bool idle() const {
     return queued() == 0 || (state_.load(std::memory_order_relaxed) & kAborted) != 0;
   }
+  /// Whether the socket takes nothing more, or discard() was called.
+  bool broken() const { return broken_; }
   /// The peer will read nothing more: drops what is queued and all that comes.
   void discard();
   /// Ends the stream after what was sent: the peer reads an end of file.

@@ -82,7 +82,7 @@ class TcpTransport final : public Transport {
   bool settled() override;
 
   Status check() override;
-  PeerState state(Rank rank) override { return peer(uindex(rank)).in.state(); }
+  PeerState state(Rank rank) override;
   bool call_of(Rank rank, std::uint64_t sequence, CallRecord& record) override;
   void sleep(std::chrono::nanoseconds most) override;
 
@@ -226,6 +226,16 @@ bool TcpTransport::settled() {
 }
 
 // --- slow path -----------------------------------------------------------------------------------
+
+/// A socket that takes nothing more is the first sign that a peer is gone; what it said last is read first.
+PeerState TcpTransport::state(Rank rank) {
+  Peer& p = peer(uindex(rank));
+  if (p.in.state() == PeerState::present && p.out.broken()) {
+    pump_all();
+    if (p.in.state() == PeerState::present) return PeerState::dead;
+  }
+  return p.in.state();
+}
 
 Status TcpTransport::check() {
   // Pairs with the release in abort(): why_ is visible.
