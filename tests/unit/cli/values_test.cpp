@@ -94,7 +94,7 @@ TEST_P(EachType, counts_single_wrong_elements) {
 
 TEST_P(EachType, notices_elements_of_another_place) {
   const Elements elements = Values(GetParam(), 2).of(1);
-  for (const std::size_t shift : {1, 4, 16, 64, 1024, 4096, 65536}) {
+  for (const unsigned shift : {1U, 4U, 16U, 64U, 1024U, 4096U, 65536U}) {
     const auto stored = buffer(GetParam(), elements, shift);
     EXPECT_GT(elements.wrong(stored.data(), 0, kCount, 1), kCount * 9 / 10)
         << "shifted by " << shift;
