@@ -13,7 +13,7 @@ constexpr std::array<char, 8> kAnswers{'a', 'n', 'y', 'c', 'c', 'l', '!', '\n'};
 }  // namespace
 
 Result<Handshake> Handshake::connector(const Secret& secret, std::uint32_t from, std::uint32_t to) {
-  Handshake made(secret, true);
+  Handshake made(secret);
   made.greeting_.magic = kGreets;
   made.greeting_.protocol = kProtocol;
   made.greeting_.from = from;
@@ -26,7 +26,7 @@ Result<Handshake> Handshake::connector(const Secret& secret, std::uint32_t from,
 }
 
 Result<Handshake> Handshake::acceptor(const Secret& secret, std::uint32_t to) {
-  Handshake made(secret, false);
+  Handshake made(secret);
   made.greeting_.to = to;
   made.answer_.magic = kAnswers;
   made.answer_.protocol = kProtocol;

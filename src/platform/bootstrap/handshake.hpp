@@ -66,7 +66,7 @@ class Handshake {
  private:
   enum class Phase { greeting, answer, proof, accepted, refuse, finish, done };
 
-  Handshake(const Secret& secret, bool connects) : secret_(secret), connects_(connects) {}
+  explicit Handshake(const Secret& secret) : secret_(secret) {}
   Status on_message();
   Status on_greeting();
   Status on_answer();
@@ -76,7 +76,6 @@ class Handshake {
   Status check_proof(std::string_view label, const Mac& claimed) const;
 
   Secret secret_;
-  bool connects_;
   Phase phase_ = Phase::greeting;
   Greeting greeting_;
   Answer answer_;

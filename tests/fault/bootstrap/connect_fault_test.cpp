@@ -48,7 +48,7 @@ TEST_F(ConnectFault, silent_and_garbage_connections_do_not_disturb_the_ranks) {
     make_group(4);
     std::vector<UniqueFd> open;
     for (const Member& member : ranks_)
-      for (UniqueFd& socket : molest(endpoints_of(member.listeners), random))
+      for (UniqueFd& socket : pester(endpoints_of(member.listeners), random))
         open.push_back(std::move(socket));
     expect_everyone_connects(force_tcp);
   }

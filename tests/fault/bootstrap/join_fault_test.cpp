@@ -137,7 +137,7 @@ TEST_F(JoinFault, a_member_that_leaves_is_named_to_the_others) {
 
 TEST_F(JoinFault, silent_and_garbage_connections_do_not_keep_a_group_from_forming) {
   std::mt19937 random = seeded();
-  std::vector<UniqueFd> before = molest(endpoints_of(meeting_.id), random);
+  std::vector<UniqueFd> before = pester(endpoints_of(meeting_.id), random);
   in_threads(5, [&](int i) {
     std::mt19937 own(static_cast<unsigned>(i));
     if (i == 4) {

@@ -33,25 +33,34 @@ inline std::mt19937 seeded() {
   return std::mt19937(seed);
 }
 
+/// Around the lengths of messages.
+inline constexpr std::size_t kLengths[] = {0, 1, 7, 8, 16, 39, 40, 41, 64, 72, 104, 500, 4096};
+
+/// A proper greeting with random ranks and nonce.
+inline Greeting random_greeting(std::mt19937& random) {
+  Greeting greeting = read_as<Greeting>(random_text(random, sizeof(Greeting)));
+  greeting.magic = {'a', 'n', 'y', 'c', 'c', 'l', '?', '\n'};
+  greeting.protocol = kProtocol;
+  greeting.to = random() % 2 == 0 ? kToRoot : static_cast<std::uint32_t>(random() % 4);
+  greeting.from = static_cast<std::uint32_t>(random() % 4);
+  return greeting;
+}
+
 /// Connects to each endpoint many times: some connections stay silent, some send random bytes of
 /// many lengths, some begin like anyccl and go on randomly, some close at once. Returns those to
 /// keep open.
-inline std::vector<UniqueFd> molest(const std::vector<Endpoint>& endpoints, std::mt19937& random) {
+inline std::vector<UniqueFd> pester(const std::vector<Endpoint>& endpoints, std::mt19937& random) {
   std::vector<UniqueFd> open;
+  // What is sent may meet a connection that was dropped already.
+  const auto say = [](const UniqueFd& socket, Bytes bytes) {
+    static_cast<void>(send_all(socket.get(), bytes, soon(), "listener").ok());
+  };
   for (const Endpoint& endpoint : endpoints) {
-    for (const std::size_t size : {0, 1, 7, 8, 16, 39, 40, 41, 64, 72, 104, 500, 4096}) {
+    for (const std::size_t size : kLengths) {
       for (const bool greets : {false, true}) {
         UniqueFd socket = connect_to(endpoint);
-        const std::vector<std::byte> bytes = random_text(random, size);
-        // It may be dropped while it is still sending.
-        Greeting greeting = read_as<Greeting>(random_text(random, sizeof(Greeting)));
-        greeting.magic = {'a', 'n', 'y', 'c', 'c', 'l', '?', '\n'};
-        greeting.protocol = kProtocol;
-        greeting.to = random() % 2 == 0 ? kToRoot : static_cast<std::uint32_t>(random() % 4);
-        greeting.from = static_cast<std::uint32_t>(random() % 4);
-        if (greets)
-          static_cast<void>(send_all(socket.get(), bytes_of(greeting), soon(), "it").ok());
-        static_cast<void>(send_all(socket.get(), bytes, soon(), "it").ok());
+        if (greets) say(socket, bytes_of(random_greeting(random)));
+        say(socket, random_text(random, size));
         if (random() % 4 != 0) open.push_back(std::move(socket));
       }
     }
