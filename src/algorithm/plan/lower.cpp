@@ -2,7 +2,7 @@
 #include <limits>
 #include <utility>
 
-#include "algorithm/plan/plan.hpp"
+#include "algorithm/plan/simulate.hpp"
 #include "algorithm/schedule/print.hpp"
 #include "base/error.hpp"
 
@@ -110,8 +110,12 @@ class Uses {
 
 class Lowering {
  public:
-  Lowering(const std::vector<Schedule>& ranks, Rank me)
-      : ranks_(ranks), mine_(ranks[uindex(me)]), uses_(mine_), plan_{.schedule = mine_} {}
+  Lowering(const std::vector<Schedule>& ranks, Rank me, bool fuse)
+      : ranks_(ranks),
+        mine_(ranks[uindex(me)]),
+        fuse_(fuse),
+        uses_(mine_),
+        plan_{.schedule = mine_} {}
 
   Result<Plan> run(std::uint32_t slots) {
     std::uint32_t ticks = 0;
@@ -266,7 +270,7 @@ class Lowering {
     out.count = step.dst.count;
     out.flags = flags_of(step.op);
     add_operands(step, first);
-    const Step* next = i < mine_.steps.size() ? &mine_.steps[i] : nullptr;
+    const Step* next = fuse_ && i < mine_.steps.size() ? &mine_.steps[i] : nullptr;
     if (next != nullptr && is_sum_of(*next, step, i)) {
       out.flags = flags_of(Op::reduce);
       set_destination(out, next->dst);
@@ -380,6 +384,7 @@ class Lowering {
   };
   const std::vector<Schedule>& ranks_;
   const Schedule& mine_;
+  bool fuse_;
   Uses uses_;
   Plan plan_;
   std::vector<std::vector<Operand>> operand_;  // [step][entry], of receives
@@ -391,13 +396,22 @@ class Lowering {
 }  // namespace
 
 Result<Plan> lower(const std::vector<Schedule>& ranks, Rank me, std::uint32_t slots) {
-  return Lowering(ranks, me).run(slots);
+  return Lowering(ranks, me, true).run(slots);
 }
 
 Result<std::vector<Plan>> lower_all(const std::vector<Schedule>& ranks, std::uint32_t slots) {
   std::vector<Plan> plans;
   for (const Schedule& s : ranks) {
     ANYCCL_TRY(Plan plan, lower(ranks, s.rank, slots));
+    plans.push_back(std::move(plan));
+  }
+  return plans;
+}
+
+Result<std::vector<Plan>> lower_plainly(const std::vector<Schedule>& ranks) {
+  std::vector<Plan> plans;
+  for (const Schedule& s : ranks) {
+    ANYCCL_TRY(Plan plan, Lowering(ranks, s.rank, false).run(0));  // no slots: post at each step
     plans.push_back(std::move(plan));
   }
   return plans;
