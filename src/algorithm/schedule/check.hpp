@@ -17,15 +17,15 @@ Status check_structure(const Schedule& schedule);
 Status check_same_messages(const Schedule& a, const Schedule& b);
 
 /// Everything about the schedules of all ranks, as their author wrote them: structure; then on the
-/// symbolic machine over rendezvous, with the fewest slots that do not deadlock, and, with `tiles`,
+/// symbolic machine over rendezvous, with the fewest slots that do not deadlock, and, if `thorough`,
 /// with three tiles in flight; and that all ranks get the same bits.
 /// Errors: internal, naming rank, step and chunk; unsupported for more than kMaxRanks ranks.
-Result<Outcome> check(const std::vector<Schedule>& ranks, Terms& terms, bool tiles = true);
+Result<Outcome> check(const std::vector<Schedule>& ranks, Terms& terms, bool thorough = true);
 
 /// Everything about what they are lowered to: the terms are those of the schedules (`expected`),
 /// and operations follow each other safely in few slots whoever lends. Returns the fewest slots.
 Result<std::uint32_t> check_plans(const std::vector<Schedule>& ranks, const Outcome& expected,
-                                  Terms& terms, bool tiles = true);
+                                  Terms& terms, bool thorough = true);
 
 /// What check_algorithm() found.
 struct CheckReport {
