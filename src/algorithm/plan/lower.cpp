@@ -2,7 +2,7 @@
 #include <limits>
 #include <utility>
 
-#include "algorithm/plan/plan.hpp"
+#include "algorithm/plan/simulate.hpp"
 #include "algorithm/schedule/print.hpp"
 #include "base/error.hpp"
 
@@ -24,15 +24,18 @@ bool splits(const Schedule& s, const Step& send) {
   return s.contract.pair_sizes() && send.src.stride > 0;
 }
 
-// What one rank sends to one other rank and receives from it, in step order, and its own totals.
+// What one rank sends to one other rank and receives from it, in step order.
 struct Link {
   std::vector<Message> sent;
   std::vector<Receipt> received;
+};
+struct Wires {
+  std::vector<Link> to;  // by rank
   std::uint32_t publications = 0, ticks = 0;
 };
 
-Link scan(const Schedule& s, Rank other) {
-  Link link;
+Wires wires_of(const Schedule& s, std::size_t ranks) {
+  Wires wires{.to = std::vector<Link>(ranks)};
   for (std::uint32_t i = 0; i < s.steps.size(); ++i) {
     const Step& step = s.steps[i];
     const bool send = step.op == Op::send;
@@ -40,21 +43,25 @@ Link scan(const Schedule& s, Rank other) {
     const bool split = send && splits(s, step);
     std::uint32_t remote = 0;
     for (std::uint32_t k = 0; k < step.peers.size(); ++k) {
-      const Rank peer = step.peers[k];
-      if (peer == s.rank) continue;
-      const std::uint32_t publication = link.publications + (split ? remote : 0);
+      if (step.peers[k] == s.rank) continue;
+      const std::uint32_t publication = wires.publications + (split ? remote : 0);
       const std::uint32_t offset = split || step.src.stride == 0 ? 0 : k * step.src.count;
-      if (peer == other && send) link.sent.push_back({i, k, publication, offset});
-      if (peer == other && !send) link.received.push_back({i, k, link.ticks + 1});
+      Link& link = wires.to[uindex(step.peers[k])];
+      if (send) link.sent.push_back({i, k, publication, offset});
+      else link.received.push_back({i, k, wires.ticks + 1});
       ++remote;
     }
     if (remote == 0) continue;
-    if (send)
-      link.publications += split ? remote : 1;
-    else
-      ++link.ticks;
+    if (send) wires.publications += split ? remote : 1;
+    else ++wires.ticks;
   }
-  return link;
+  return wires;
+}
+
+std::vector<Wires> wires_of(const std::vector<Schedule>& ranks) {
+  std::vector<Wires> wires;
+  for (const Schedule& s : ranks) wires.push_back(wires_of(s, ranks.size()));
+  return wires;
 }
 
 std::vector<Origin> origins(const Schedule& s, const Slice& slice, std::size_t first,
@@ -110,23 +117,25 @@ class Uses {
 
 class Lowering {
  public:
-  Lowering(const std::vector<Schedule>& ranks, Rank me)
-      : ranks_(ranks), mine_(ranks[uindex(me)]), uses_(mine_), plan_{.schedule = mine_} {}
+  Lowering(const std::vector<Schedule>& ranks, const std::vector<Wires>& wires, Rank me, bool fuse)
+      : ranks_(ranks),
+        wires_(wires),
+        mine_(ranks[uindex(me)]),
+        fuse_(fuse),
+        uses_(mine_),
+        plan_{.schedule = mine_} {}
 
   Result<Plan> run(std::uint32_t slots) {
-    std::uint32_t ticks = 0;
-    std::vector<Link> theirs, ours;
-    for (const Schedule& s : ranks_) {
-      theirs.push_back(scan(s, mine_.rank));
-      ours.push_back(scan(mine_, s.rank));
-      plan_.publications.push_back(theirs.back().publications);
-      ticks = std::max(ticks, theirs.back().ticks);
+    std::uint32_t most = 0, ticks = 0;
+    for (const Wires& w : wires_) {
+      plan_.publications.push_back(w.publications);
+      most = std::max(most, w.publications);
+      ticks = std::max(ticks, w.ticks);
     }
-    const auto most = *std::max_element(plan_.publications.begin(), plan_.publications.end());
     ANYCCL_CHECK(check_limits(most, ticks));
-    plan_.ticks = static_cast<std::uint16_t>(theirs[uindex(mine_.rank)].ticks);
-    ANYCCL_CHECK(match_receives(theirs, ours));
-    ANYCCL_CHECK(match_sends(theirs, ours));
+    plan_.ticks = static_cast<std::uint16_t>(wires().ticks);
+    ANYCCL_CHECK(match_receives());
+    ANYCCL_CHECK(match_sends());
     emit();
     const Contract& contract = mine_.contract;
     plan_.everyone = contract.everyone();
@@ -150,12 +159,12 @@ class Lowering {
   }
 
   // Pairs each entry of my receives with what the peer sends: messages match in step order.
-  Status match_receives(const std::vector<Link>& theirs, const std::vector<Link>& ours) {
+  Status match_receives() {
     operand_.resize(mine_.steps.size());
     for (std::size_t q = 0; q < ranks_.size(); ++q) {
       const Schedule& peer = ranks_[q];
-      const auto& sent = theirs[q].sent;
-      const auto& received = ours[q].received;
+      const auto& sent = wires_[q].to[uindex(mine_.rank)].sent;
+      const auto& received = wires().to[q].received;
       for (std::size_t m = 0; m < received.size(); ++m) {
         const Receipt& r = received[m];
         const Slice& dst = mine_.steps[r.step].dst;
@@ -199,22 +208,25 @@ class Lowering {
   }
 
   // Finds out who reads my publications, and by which of its ticks.
-  Status match_sends(const std::vector<Link>& theirs, const std::vector<Link>& ours) {
+  Status match_sends() {
     plan_.published.resize(plan_.publications[uindex(mine_.rank)]);
     plan_.readers.resize(plan_.published.size());
-    for (std::size_t q = 0; q < ranks_.size(); ++q)
-      for (std::size_t m = 0; m < ours[q].sent.size(); ++m) {
-        const Message& sent = ours[q].sent[m];
-        const Step& step = mine_.steps[sent.step];
-        if (m == theirs[q].received.size())
+    for (std::size_t q = 0; q < ranks_.size(); ++q) {
+      const auto& sent = wires().to[q].sent;
+      const auto& received = wires_[q].to[uindex(mine_.rank)].received;
+      for (std::size_t m = 0; m < sent.size(); ++m) {
+        const auto& [at, piece, publication, offset] = sent[m];
+        const Step& step = mine_.steps[at];
+        if (m == received.size())
           return error(Code::internal, "{} sends {} to rank {}, which never receives it",
-                       step_text(mine_, sent.step), chunk_text(mine_, step.src, sent.piece), q);
-        if (plan_.published[sent.publication].empty())
-          plan_.published[sent.publication] = publication_of(mine_, step, sent.piece);
-        plan_.readers[sent.publication].push_back(
-            {static_cast<std::uint16_t>(q), static_cast<std::uint16_t>(theirs[q].received[m].tick),
-             static_cast<std::uint16_t>(theirs[q].ticks), sent.offset, step.src.count});
+                       step_text(mine_, at), chunk_text(mine_, step.src, piece), q);
+        if (plan_.published[publication].empty())
+          plan_.published[publication] = publication_of(mine_, step, piece);
+        plan_.readers[publication].push_back(
+            {static_cast<std::uint16_t>(q), static_cast<std::uint16_t>(received[m].tick),
+             static_cast<std::uint16_t>(wires_[q].ticks), offset, step.src.count});
       }
+    }
     return {};
   }
 
@@ -266,7 +278,7 @@ class Lowering {
     out.count = step.dst.count;
     out.flags = flags_of(step.op);
     add_operands(step, first);
-    const Step* next = i < mine_.steps.size() ? &mine_.steps[i] : nullptr;
+    const Step* next = fuse_ && i < mine_.steps.size() ? &mine_.steps[i] : nullptr;
     if (next != nullptr && is_sum_of(*next, step, i)) {
       out.flags = flags_of(Op::reduce);
       set_destination(out, next->dst);
@@ -374,12 +386,16 @@ class Lowering {
     return static_cast<std::uint32_t>(step.peers.size());
   }
 
+  const Wires& wires() const { return wires_[uindex(mine_.rank)]; }
+
   struct Operand {
     Ref ref;
     std::vector<Origin> publication;
   };
   const std::vector<Schedule>& ranks_;
+  const std::vector<Wires>& wires_;
   const Schedule& mine_;
+  bool fuse_;
   Uses uses_;
   Plan plan_;
   std::vector<std::vector<Operand>> operand_;  // [step][entry], of receives
@@ -388,19 +404,30 @@ class Lowering {
   std::uint32_t published_ = 0;
 };
 
-}  // namespace
-
-Result<Plan> lower(const std::vector<Schedule>& ranks, Rank me, std::uint32_t slots) {
-  return Lowering(ranks, me).run(slots);
-}
-
-Result<std::vector<Plan>> lower_all(const std::vector<Schedule>& ranks, std::uint32_t slots) {
+// One plan step per step, or fused; for every rank.
+Result<std::vector<Plan>> lower_each(const std::vector<Schedule>& ranks, bool fuse,
+                                     std::uint32_t slots) {
+  const std::vector<Wires> wires = wires_of(ranks);
   std::vector<Plan> plans;
   for (const Schedule& s : ranks) {
-    ANYCCL_TRY(Plan plan, lower(ranks, s.rank, slots));
+    ANYCCL_TRY(Plan plan, Lowering(ranks, wires, s.rank, fuse).run(slots));
     plans.push_back(std::move(plan));
   }
   return plans;
+}
+
+}  // namespace
+
+Result<Plan> lower(const std::vector<Schedule>& ranks, Rank me, std::uint32_t slots) {
+  return Lowering(ranks, wires_of(ranks), me, true).run(slots);
+}
+
+Result<std::vector<Plan>> lower_all(const std::vector<Schedule>& ranks, std::uint32_t slots) {
+  return lower_each(ranks, true, slots);
+}
+
+Result<std::vector<Plan>> lower_plainly(const std::vector<Schedule>& ranks) {
+  return lower_each(ranks, false, 0);  // no slots: post at each step
 }
 
 }  // namespace anyccl

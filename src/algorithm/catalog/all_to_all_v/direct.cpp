@@ -22,10 +22,11 @@ Schedule build(const Shape& s, Rank me) {
   const int n = s.size, r = index(me);
   const auto blocks = static_cast<std::uint32_t>(n);
   Builder b(s, me, 1);
-  Space row = Space::input;
+  Slice row{Space::input, uindex(wrap(r + 1, n)), 1, 1};  // from the neighbour's block on
   if (s.in_place) {
-    row = Space::scratch;
-    b.copy({Space::input, 0, blocks}, b.scratch(uindex(me) * blocks, blocks));
+    for (int k = 1; k < n; ++k) b.scratch(uindex(me) * blocks + uindex(wrap(r + k, n)));
+    b.copy({Space::input, row.first, blocks - 1}, {Space::scratch, 0, blocks - 1});
+    row = {Space::scratch, 0, 1, 1};
   }
   for (int i = 1; i < n; i += kWindow) {
     PeerList to, from;
@@ -33,7 +34,7 @@ Schedule build(const Shape& s, Rank me) {
       to.push_back(wrap(r + k, n));
       from.push_back(wrap(r - k, n));
     }
-    b.send(to, {row, uindex(to[0]), 1, 1});
+    b.send(to, {row.space, row.first + static_cast<std::uint32_t>(i - 1), 1, 1});
     b.recv(from, {Space::output, uindex(from[0]), 1, blocks - 1});  // circular: downwards
   }
   b.copy({Space::input, uindex(me)}, {Space::output, uindex(me)});

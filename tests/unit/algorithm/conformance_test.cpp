@@ -1,0 +1,38 @@
+// Every algorithm in the catalog is right and costs what it says, on every communicator size.
+
+#include <gtest/gtest.h>
+
+#include "algorithm/schedule/check.hpp"
+
+namespace anyccl {
+namespace {
+
+// The machine is slow without optimisation and under sanitizers; sizes beyond 17 add no new case.
+#if defined(NDEBUG) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+constexpr int kLastSize = 65;
+#else
+constexpr int kLastSize = 17;
+#endif
+
+std::string test_name(const testing::TestParamInfo<const Algorithm*>& info) {
+  std::string name = id(*info.param);
+  name[name.find('/')] = '_';
+  return name;
+}
+
+class Catalog : public testing::TestWithParam<const Algorithm*> {};
+
+TEST_P(Catalog, is_right_at_the_promised_cost_for_every_size) {
+  const auto report = check_algorithm(*GetParam(), 1, kLastSize);
+  ASSERT_TRUE(report.ok()) << report.status().message();
+  EXPECT_EQ(report->sizes.size(), static_cast<std::size_t>(kLastSize));
+  std::printf("  %u shapes, %.2f s, slots at 65: %u\n", report->shapes, report->seconds,
+              report->sizes.back().slots);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Catalog,
+                         testing::ValuesIn(all_algorithms().begin(), all_algorithms().end()),
+                         test_name);
+
+}  // namespace
+}  // namespace anyccl
