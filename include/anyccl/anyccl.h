@@ -6,14 +6,14 @@
  * - Threads: calls on one communicator come from one thread at a time, in the same order on every
  *   rank. Different communicators are independent and may be used in any order by any threads.
  *   anycclCommAbort, anycclCommGetAsyncError and the calls on works may come from any thread.
- * - Errors: a call returns a code; anycclGetLastError(comm) says in words what, where and which rank.
- *   An error that a communicator meets while it runs makes it fail for good on all ranks: later calls
- *   return the same error, and anycclCommAbort or anycclCommDestroy frees it.
- * - Streams: `stream` must be NULL (host memory). The call returns when the operation is complete at
- *   this rank: the result is there and the buffers may be reused. Inside a group nothing starts until
- *   anycclGroupEnd.
- * - Counts are in elements; buffers may have any alignment. A NULL buffer is allowed where its count
- *   is 0. Except in place, input and output must not overlap.
+ * - Errors: a call returns a code; anycclGetLastError(comm) says in words what, where and which
+ * rank. An error that a communicator meets while it runs makes it fail for good on all ranks: later
+ * calls return the same error, and anycclCommAbort or anycclCommDestroy frees it.
+ * - Streams: `stream` must be NULL (host memory). The call returns when the operation is complete
+ * at this rank: the result is there and the buffers may be reused. Inside a group nothing starts
+ * until anycclGroupEnd.
+ * - Counts are in elements; buffers may have any alignment. A NULL buffer is allowed where its
+ * count is 0. Except in place, input and output must not overlap.
  */
 #ifndef ANYCCL_H
 #define ANYCCL_H
@@ -38,7 +38,7 @@ extern "C" {
 
 typedef struct anycclComm* anycclComm_t;     /* One rank's handle of a communicator. */
 typedef struct anycclStream* anycclStream_t; /* A queue of operations; NULL on host memory. */
-typedef struct anycclWork* anycclWork_t;     /* An operation that was issued and may not be complete. */
+typedef struct anycclWork* anycclWork_t; /* An operation that was issued and may not be complete. */
 
 typedef enum {
   anycclSuccess = 0,
@@ -57,15 +57,20 @@ typedef enum {
 
 /* Element types. This version computes on Float32, Bfloat16 and Int64 and refuses the others. */
 typedef enum {
-  anycclInt8 = 0, anycclChar = 0,
+  anycclInt8 = 0,
+  anycclChar = 0,
   anycclUint8 = 1,
-  anycclInt32 = 2, anycclInt = 2,
+  anycclInt32 = 2,
+  anycclInt = 2,
   anycclUint32 = 3,
   anycclInt64 = 4,
   anycclUint64 = 5,
-  anycclFloat16 = 6, anycclHalf = 6,
-  anycclFloat32 = 7, anycclFloat = 7,
-  anycclFloat64 = 8, anycclDouble = 8,
+  anycclFloat16 = 6,
+  anycclHalf = 6,
+  anycclFloat32 = 7,
+  anycclFloat = 7,
+  anycclFloat64 = 8,
+  anycclDouble = 8,
   anycclBfloat16 = 9,
   anycclFloat8e4m3 = 10,
   anycclFloat8e5m2 = 11,
@@ -93,33 +98,38 @@ typedef struct {
 ANYCCL_API anycclResult_t anycclGetVersion(int* version);
 /* A constant English sentence for `result`; never NULL. */
 ANYCCL_API const char* anycclGetErrorString(anycclResult_t result);
-/* The last error of `comm`, or, with NULL, of this thread's last failing call; "" if there was none.
- * Valid until the next failing call on the same communicator (with NULL: in the same thread). */
+/* The last error of `comm`, or, with NULL, of this thread's last failing call; "" if there was
+ * none. Valid until the next failing call on the same communicator (with NULL: in the same thread).
+ */
 ANYCCL_API const char* anycclGetLastError(anycclComm_t comm);
 
-/* ---- Communicators ------------------------------------------------------------------------------ */
+/* ---- Communicators ------------------------------------------------------------------------------
+ */
 
-/* Makes an id for one new communicator and starts to listen for its ranks in this process, which must
- * live until all have joined. Errors: SystemError, InvalidArgument (environment). */
+/* Makes an id for one new communicator and starts to listen for its ranks in this process, which
+ * must live until all have joined. Errors: SystemError, InvalidArgument (environment). */
 ANYCCL_API anycclResult_t anycclGetUniqueId(anycclUniqueId* id);
-/* Joins the communicator of `id` as `rank` of `nranks`; returns when all ranks have joined, or fails
- * after ANYCCL_TIMEOUT seconds naming the missing ranks. Between anycclGroupStart and anycclGroupEnd,
- * one thread may create several ranks; the handles are there after anycclGroupEnd. */
-ANYCCL_API anycclResult_t anycclCommInitRank(anycclComm_t* comm, int nranks, anycclUniqueId id, int rank);
-/* Creates all `ndev` ranks of one communicator in this process: comms[i] is rank i. `devlist` must be
- * NULL (host memory). Use each rank from a thread of its own, or group the calls. */
+/* Joins the communicator of `id` as `rank` of `nranks`; returns when all ranks have joined, or
+ * fails after ANYCCL_TIMEOUT seconds naming the missing ranks. Between anycclGroupStart and
+ * anycclGroupEnd, one thread may create several ranks; the handles are there after anycclGroupEnd.
+ */
+ANYCCL_API anycclResult_t anycclCommInitRank(anycclComm_t* comm, int nranks, anycclUniqueId id,
+                                             int rank);
+/* Creates all `ndev` ranks of one communicator in this process: comms[i] is rank i. `devlist` must
+ * be NULL (host memory). Use each rank from a thread of its own, or group the calls. */
 ANYCCL_API anycclResult_t anycclCommInitAll(anycclComm_t* comms, int ndev, const int* devlist);
 /* Joins the communicator that the launcher's environment describes: RANK, WORLD_SIZE, MASTER_ADDR,
  * MASTER_PORT (torchrun, `anyccl run`), with ANYCCL_SECRET where ranks run on several hosts. */
 ANYCCL_API anycclResult_t anycclCommInitEnv(anycclComm_t* comm);
 
-/* Color for ranks that take part in a split but join no new communicator (*newcomm becomes NULL). */
+/* Color for ranks that take part in a split but join no new communicator (*newcomm becomes NULL).
+ */
 #define ANYCCL_SPLIT_NOCOLOR (-1)
 typedef struct anycclConfig anycclConfig_t;
 /* Collective over `comm`: ranks with the same `color` (>= 0) form a new communicator, ordered by
  * (key, old rank). `config` must be NULL. */
-ANYCCL_API anycclResult_t anycclCommSplit(anycclComm_t comm, int color, int key, anycclComm_t* newcomm,
-                                          anycclConfig_t* config);
+ANYCCL_API anycclResult_t anycclCommSplit(anycclComm_t comm, int color, int key,
+                                          anycclComm_t* newcomm, anycclConfig_t* config);
 /* Frees the communicator after its issued operations are complete. NULL is allowed. */
 ANYCCL_API anycclResult_t anycclCommDestroy(anycclComm_t comm);
 /* Makes all ranks' operations on the communicator fail, then frees this rank's handle. Never waits
@@ -133,31 +143,34 @@ ANYCCL_API anycclResult_t anycclCommUserRank(anycclComm_t comm, int* rank);
  * transports). "" before the first. Valid until the next call with the same communicator. */
 ANYCCL_API anycclResult_t anycclCommLastPlan(anycclComm_t comm, const char** text);
 
-/* ---- Memory ------------------------------------------------------------------------------------- */
+/* ---- Memory -------------------------------------------------------------------------------------
+ */
 
 /* Memory (4 KiB aligned, zeroed) that local peers can read directly: operations on it copy less. */
 ANYCCL_API anycclResult_t anycclMemAlloc(void** ptr, size_t size);
 /* Frees it; no operation may be using it. NULL is allowed. */
 ANYCCL_API anycclResult_t anycclMemFree(void* ptr);
 
-/* ---- Collectives -------------------------------------------------------------------------------- */
+/* ---- Collectives --------------------------------------------------------------------------------
+ */
 
 /* recvbuff[i] = op over all ranks of sendbuff[i], i < count, on every rank, bitwise equal on all.
  * In place: sendbuff == recvbuff. `count`, `datatype` and `op` are equal on all ranks. */
 ANYCCL_API anycclResult_t anycclAllReduce(const void* sendbuff, void* recvbuff, size_t count,
                                           anycclDataType_t datatype, anycclRedOp_t op,
                                           anycclComm_t comm, anycclStream_t stream);
-/* recvbuff on every rank = sendbuff of rank `root` (sendbuff is read only there). In place at the root:
- * sendbuff == recvbuff. */
+/* recvbuff on every rank = sendbuff of rank `root` (sendbuff is read only there). In place at the
+ * root: sendbuff == recvbuff. */
 ANYCCL_API anycclResult_t anycclBroadcast(const void* sendbuff, void* recvbuff, size_t count,
                                           anycclDataType_t datatype, int root, anycclComm_t comm,
                                           anycclStream_t stream);
 /* anycclBroadcast in place on every rank. */
 ANYCCL_API anycclResult_t anycclBcast(void* buff, size_t count, anycclDataType_t datatype, int root,
                                       anycclComm_t comm, anycclStream_t stream);
-/* Sends sendcounts[j] elements from sendbuff + sdispls[j] to rank j, and receives recvcounts[j] from
- * it at recvbuff + rdispls[j], for all j. All four arrays have one entry per rank, in elements;
- * sendcounts[j] here equals recvcounts[i] at rank j. Received pieces must not overlap. Not in place. */
+/* Sends sendcounts[j] elements from sendbuff + sdispls[j] to rank j, and receives recvcounts[j]
+ * from it at recvbuff + rdispls[j], for all j. All four arrays have one entry per rank, in
+ * elements; sendcounts[j] here equals recvcounts[i] at rank j. Received pieces must not overlap.
+ * Not in place. */
 ANYCCL_API anycclResult_t anycclAllToAllv(const void* sendbuff, const size_t sendcounts[],
                                           const size_t sdispls[], void* recvbuff,
                                           const size_t recvcounts[], const size_t rdispls[],
@@ -166,23 +179,25 @@ ANYCCL_API anycclResult_t anycclAllToAllv(const void* sendbuff, const size_t sen
 /* Returns when all ranks have called it. */
 ANYCCL_API anycclResult_t anycclBarrier(anycclComm_t comm, anycclStream_t stream);
 
-/* ---- Point to point ----------------------------------------------------------------------------- */
+/* ---- Point to point -----------------------------------------------------------------------------
+ */
 
 /* Messages between two ranks match in order; `count` and `datatype` are equal on both sides. A call
  * may return before the receiver has posted its receive. To exchange, group the calls. */
 ANYCCL_API anycclResult_t anycclSend(const void* sendbuff, size_t count, anycclDataType_t datatype,
                                      int peer, anycclComm_t comm, anycclStream_t stream);
-ANYCCL_API anycclResult_t anycclRecv(void* recvbuff, size_t count, anycclDataType_t datatype, int peer,
-                                     anycclComm_t comm, anycclStream_t stream);
+ANYCCL_API anycclResult_t anycclRecv(void* recvbuff, size_t count, anycclDataType_t datatype,
+                                     int peer, anycclComm_t comm, anycclStream_t stream);
 
-/* Calls of this thread between Start and End are issued together at the outermost End, which returns
- * when all are complete: sends and receives between them, also of several communicators or of several
- * ranks in this thread, cannot wait for each other. The first error of a call inside the group is
- * what anycclGroupEnd returns; then nothing was started. */
+/* Calls of this thread between Start and End are issued together at the outermost End, which
+ * returns when all are complete: sends and receives between them, also of several communicators or
+ * of several ranks in this thread, cannot wait for each other. The first error of a call inside the
+ * group is what anycclGroupEnd returns; then nothing was started. */
 ANYCCL_API anycclResult_t anycclGroupStart(void);
 ANYCCL_API anycclResult_t anycclGroupEnd(void);
 
-/* ---- Asynchronous operations -------------------------------------------------------------------- */
+/* ---- Asynchronous operations --------------------------------------------------------------------
+ */
 
 typedef enum {
   anycclCollAllReduce = 0,
@@ -193,8 +208,8 @@ typedef enum {
   anycclCollRecv = 5
 } anycclCollective_t;
 
-/* One call as data. Zero it, set `size` to sizeof(anycclCall_t) and the fields that the operation has
- * under the same names above. The four arrays are copied. */
+/* One call as data. Zero it, set `size` to sizeof(anycclCall_t) and the fields that the operation
+ * has under the same names above. The four arrays are copied. */
 typedef struct {
   size_t size;
   anycclCollective_t collective;
@@ -207,11 +222,12 @@ typedef struct {
   const size_t *sendcounts, *sdispls, *recvcounts, *rdispls;
 } anycclCall_t;
 
-/* Issues `call` and returns at once; buffers belong to the operation until it is complete. Every issued
- * operation is completed by whoever waits or calls next on the communicator, also if its work was
- * freed. Collectives of a communicator run in the order they were issued; sends and receives do not
- * wait for collectives. */
-ANYCCL_API anycclResult_t anycclIssue(const anycclCall_t* call, anycclComm_t comm, anycclWork_t* work);
+/* Issues `call` and returns at once; buffers belong to the operation until it is complete. Every
+ * issued operation is completed by whoever waits or calls next on the communicator, also if its
+ * work was freed. Collectives of a communicator run in the order they were issued; sends and
+ * receives do not wait for collectives. */
+ANYCCL_API anycclResult_t anycclIssue(const anycclCall_t* call, anycclComm_t comm,
+                                      anycclWork_t* work);
 /* *done = 1 if the operation is complete or has failed; makes progress, never blocks. Any thread.
  * Returns the operation's error, if it has failed. */
 ANYCCL_API anycclResult_t anycclWorkTest(anycclWork_t work, int* done);

@@ -1,6 +1,6 @@
 #pragma once
-// The C++ interface: values instead of exceptions, handles that free themselves. Header-only over the C
-// interface (anyccl.h), whose rules on threads, order and errors hold here too.
+// The C++ interface: values instead of exceptions, handles that free themselves. Header-only over
+// the C interface (anyccl.h), whose rules on threads, order and errors hold here too.
 
 #include <array>
 #include <span>
@@ -27,19 +27,47 @@ struct BFloat16 {
 /// The DType of a C++ type; other types do not compile.
 template <typename T>
 constexpr DType dtype_of();
-template <> constexpr DType dtype_of<float>() { return DType::f32; }
-template <> constexpr DType dtype_of<double>() { return DType::f64; }
-template <> constexpr DType dtype_of<BFloat16>() { return DType::bf16; }
-template <> constexpr DType dtype_of<std::int8_t>() { return DType::i8; }
-template <> constexpr DType dtype_of<std::uint8_t>() { return DType::u8; }
-template <> constexpr DType dtype_of<std::int32_t>() { return DType::i32; }
-template <> constexpr DType dtype_of<std::uint32_t>() { return DType::u32; }
-template <> constexpr DType dtype_of<std::int64_t>() { return DType::i64; }
-template <> constexpr DType dtype_of<std::uint64_t>() { return DType::u64; }
+template <>
+constexpr DType dtype_of<float>() {
+  return DType::f32;
+}
+template <>
+constexpr DType dtype_of<double>() {
+  return DType::f64;
+}
+template <>
+constexpr DType dtype_of<BFloat16>() {
+  return DType::bf16;
+}
+template <>
+constexpr DType dtype_of<std::int8_t>() {
+  return DType::i8;
+}
+template <>
+constexpr DType dtype_of<std::uint8_t>() {
+  return DType::u8;
+}
+template <>
+constexpr DType dtype_of<std::int32_t>() {
+  return DType::i32;
+}
+template <>
+constexpr DType dtype_of<std::uint32_t>() {
+  return DType::u32;
+}
+template <>
+constexpr DType dtype_of<std::int64_t>() {
+  return DType::i64;
+}
+template <>
+constexpr DType dtype_of<std::uint64_t>() {
+  return DType::u64;
+}
 
 template <typename T>
 View view(std::span<T> elements) {
-  return {const_cast<std::remove_const_t<T>*>(elements.data()), elements.size(), dtype_of<std::remove_const_t<T>>()};
+  return {const_cast<std::remove_const_t<T>*>(elements.data()), elements.size(),
+          dtype_of<std::remove_const_t<T>>()};
 }
 template <typename T>
 View view(std::vector<T>& elements) {
@@ -120,9 +148,12 @@ struct Pieces {
 /// come from any. Operations return at once with a Work; collectives run in the order of the calls.
 class Communicator {
  public:
-  /// Joins as `rank` of `size`. Errors: timeout naming the missing ranks, invalid_argument, system_error.
+  /// Joins as `rank` of `size`. Errors: timeout naming the missing ranks, invalid_argument,
+  /// system_error.
   static Result<Communicator> from_unique_id(const UniqueIdentifier& id, Rank rank, int size) {
-    return made([&](anycclComm_t* comm) { return anycclCommInitRank(comm, size, id.value(), index(rank)); });
+    return made([&](anycclComm_t* comm) {
+      return anycclCommInitRank(comm, size, id.value(), index(rank));
+    });
   }
   /// Joins what the launcher's environment describes (`anyccl run`, torchrun).
   static Result<Communicator> from_env() {
@@ -146,7 +177,8 @@ class Communicator {
   }
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
-  /// Ends the communicator without waiting for a peer; prefer destroy(), which completes what was issued.
+  /// Ends the communicator without waiting for a peer; prefer destroy(), which completes what was
+  /// issued.
   ~Communicator() { static_cast<void>(anycclCommDestroy(handle_)); }
 
   Rank rank() const {
@@ -161,18 +193,20 @@ class Communicator {
   }
   anycclComm_t handle() const { return handle_; }
 
-  /// Collective: ranks with the same color (>= 0) form a new communicator, ordered by (key, rank). With
-  /// ANYCCL_SPLIT_NOCOLOR the result has a null handle().
+  /// Collective: ranks with the same color (>= 0) form a new communicator, ordered by (key, rank).
+  /// With ANYCCL_SPLIT_NOCOLOR the result has a null handle().
   Result<Communicator> split(int color, int key) {
     Communicator part;
-    const Status status = detail::status_of(anycclCommSplit(handle_, color, key, &part.handle_, nullptr), handle_);
+    const Status status =
+        detail::status_of(anycclCommSplit(handle_, color, key, &part.handle_, nullptr), handle_);
     if (!status.ok()) return status;
     return part;
   }
 
   /// Reduces `in` over all ranks; every rank gets the result in `out`, bitwise the same.
   ///
-  /// Shapes: in.count == out.count (elements), equal on all ranks, as are dtype and op. `out` may be
+  /// Shapes: in.count == out.count (elements), equal on all ranks, as are dtype and op. `out` may
+  /// be
   ///         `in`; any other overlap is an error.
   /// Errors: invalid_argument, unsupported (dtype or op). What fails later is in the Work.
   Result<Work> all_reduce(View in, View out, ReduceOp op) {
@@ -186,13 +220,14 @@ class Communicator {
     call.root = index(root);
     return issue(call, in, out);
   }
-  /// Sends sent.counts[j] elements at in[sent.displs[j]] to rank j and receives received.counts[j] from it
-  /// at out[received.displs[j]]. All four spans have size() entries; what i sends to j is what j receives
-  /// from i. Not in place.
+  /// Sends sent.counts[j] elements at in[sent.displs[j]] to rank j and receives received.counts[j]
+  /// from it at out[received.displs[j]]. All four spans have size() entries; what i sends to j is
+  /// what j receives from i. Not in place.
   Result<Work> all_to_all_v(View in, Pieces sent, View out, Pieces received) {
     for (const auto& entries : {sent.counts, sent.displs, received.counts, received.displs})
       if (entries.size() != static_cast<std::size_t>(size()))
-        return Status(Code::invalid_argument, "all_to_all_v: counts and displs need one entry per rank");
+        return Status(Code::invalid_argument,
+                      "all_to_all_v: counts and displs need one entry per rank");
     anycclCall_t call = make(anycclCollAllToAllv, in, out);
     call.count = 0;
     call.sendcounts = sent.counts.data(), call.sdispls = sent.displs.data();
@@ -202,8 +237,8 @@ class Communicator {
   /// Complete when all ranks have called it.
   Result<Work> barrier() { return issue(make(anycclCollBarrier, {}, {})); }
 
-  /// Messages between two ranks match in order; count and dtype are equal on both sides. Neither waits for
-  /// collectives.
+  /// Messages between two ranks match in order; count and dtype are equal on both sides. Neither
+  /// waits for collectives.
   Result<Work> send(View data, Rank to) {
     anycclCall_t call = make(anycclCollSend, data, {});
     call.root = index(to);
@@ -248,7 +283,9 @@ class Communicator {
   }
   Result<Work> issue(const anycclCall_t& call, const View& in, const View& out) {
     if (in.count != out.count || in.dtype != out.dtype)
-      return Status(Code::invalid_argument, "the views have " + std::to_string(in.count) + " and " + std::to_string(out.count) + " elements, or other types");
+      return Status(Code::invalid_argument, "the views have " + std::to_string(in.count) + " and " +
+                                                std::to_string(out.count) +
+                                                " elements, or other types");
     return issue(call);
   }
   Result<Work> issue(const anycclCall_t& call) {

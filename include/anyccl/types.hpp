@@ -15,8 +15,18 @@ constexpr std::uint32_t uindex(Rank r) {
 
 /// Element types; the values are those of anycclDataType_t.
 enum class DType : std::uint8_t {
-  i8 = 0, u8 = 1, i32 = 2, u32 = 3, i64 = 4, u64 = 5, f16 = 6, f32 = 7, f64 = 8, bf16 = 9,
-  f8e4m3 = 10, f8e5m2 = 11,
+  i8 = 0,
+  u8 = 1,
+  i32 = 2,
+  u32 = 3,
+  i64 = 4,
+  u64 = 5,
+  f16 = 6,
+  f32 = 7,
+  f64 = 8,
+  bf16 = 9,
+  f8e4m3 = 10,
+  f8e5m2 = 11,
 };
 
 /// Reductions; the values are those of anycclRedOp_t.
@@ -24,7 +34,12 @@ enum class ReduceOp : std::uint8_t { sum = 0, prod = 1, max = 2, min = 3, avg = 
 
 /// What is communicated. The values are those of anycclCollective_t: append only.
 enum class Collective : std::uint8_t {
-  all_reduce = 0, broadcast = 1, all_to_all_v = 2, barrier = 3, send = 4, recv = 5,
+  all_reduce = 0,
+  broadcast = 1,
+  all_to_all_v = 2,
+  barrier = 3,
+  send = 4,
+  recv = 5,
 };
 
 }  // namespace anyccl

@@ -15,7 +15,8 @@ std::atomic<int> in_use{0};
 
 }  // namespace
 
-/// Whether the copy that this function belongs to is in use. Exported so that copies find each other.
+/// Whether the copy that this function belongs to is in use. Exported so that copies find each
+/// other.
 extern "C" ANYCCL_API int anycclThisCopyInUse(void);
 extern "C" int anycclThisCopyInUse(void) {
   return in_use.load();
@@ -55,7 +56,10 @@ Status refuse_second_copy() {
   if (in_use.load() != 0) return {};
   const std::string other = other_copy();
   if (!other.empty())
-    return error(Code::invalid_usage, "this process already uses another copy of anyccl: {} is in use, {} is refused; load only one", other, file_of(&in_use));
+    return error(Code::invalid_usage,
+                 "this process already uses another copy of anyccl: {} is in use, {} is refused; "
+                 "load only one",
+                 other, file_of(&in_use));
   in_use.store(1);
   return {};
 }

@@ -27,7 +27,8 @@ namespace {
 class Process {
  public:
   static Process& get() {
-    static Process* const process = new Process;  // never destroyed: communicators may outlive main()
+    static Process* const process =
+        new Process;  // never destroyed: communicators may outlive main()
     return *process;
   }
 
@@ -41,7 +42,8 @@ class Process {
     const std::lock_guard lock(mutex_);
     rendezvous_.push_back(std::move(rendezvous));
   }
-  /// The group of this id is formed, or has failed: its server, if it is ours, is not needed any more.
+  /// The group of this id is formed, or has failed: its server, if it is ours, is not needed any
+  /// more.
   void drop(const UniqueId& id) {
     std::vector<Rendezvous> done;  // stopped outside the lock
     const std::lock_guard lock(mutex_);
@@ -95,9 +97,11 @@ Result<Start> prepare_start(int rank, int size) {
   Start start;
   ANYCCL_TRY(start.config, read_config());
   ANYCCL_CHECK(check_algorithm_name(start.config.algo));
-  start.deadline = Deadline::in(std::chrono::nanoseconds(static_cast<std::int64_t>(start.config.timeout_s * 1e9)));
+  start.deadline = Deadline::in(
+      std::chrono::nanoseconds(static_cast<std::int64_t>(start.config.timeout_s * 1e9)));
   ANYCCL_TRY(start.listeners, Listeners::open(start.config.interface));
-  ANYCCL_TRY(start.hello, make_hello(Rank{rank}, size, identity_of(start.config), settings_of(start.config), start.listeners));
+  ANYCCL_TRY(start.hello, make_hello(Rank{rank}, size, identity_of(start.config),
+                                     settings_of(start.config), start.listeners));
   return start;
 }
 
@@ -114,7 +118,8 @@ std::vector<int> number_hosts(const std::vector<Hello>& members) {
   return host_of;
 }
 
-Status add_transports(Membership& membership, std::vector<PeerSocket> sockets, const Config& config, Deadline deadline) {
+Status add_transports(Membership& membership, std::vector<PeerSocket> sockets, const Config& config,
+                      Deadline deadline) {
   std::vector<LocalPeer> local;
   std::vector<TcpPeer> remote;
   const bool forced_tcp = config.transport == "tcp";
@@ -124,20 +129,28 @@ Status add_transports(Membership& membership, std::vector<PeerSocket> sockets, c
     else
       remote.push_back({s.rank, std::move(s.fd)});
   }
-  const bool all_threads = std::all_of(local.begin(), local.end(), [](const LocalPeer& p) { return p.same_process; });
+  const bool all_threads =
+      std::all_of(local.begin(), local.end(), [](const LocalPeer& p) { return p.same_process; });
   if (!local.empty()) {
-    const SegmentOptions options{static_cast<std::uint32_t>(membership.size), kBanks, slots_for(membership.size), kRingBytes, !membership.simple};
-    ANYCCL_TRY(SegmentGroup group, make_segment_transport(membership.rank, std::move(local), options, deadline));
+    const SegmentOptions options{static_cast<std::uint32_t>(membership.size), kBanks,
+                                 slots_for(membership.size), kRingBytes, !membership.simple};
+    ANYCCL_TRY(SegmentGroup group,
+               make_segment_transport(membership.rank, std::move(local), options, deadline));
     for (LocalPeer& p : group.others) remote.push_back({p.rank, std::move(p.socket)});
     if (group.transport) membership.transports.push_back(std::move(group.transport));
   }
   if (!remote.empty() && !config.transport.empty() && !forced_tcp)
-    return error(Code::unsupported, "ANYCCL_TRANSPORT={}, but {} cannot be reached from {} by it", config.transport, membership.names[uindex(remote[0].rank)], membership.names[uindex(membership.rank)]);
+    return error(Code::unsupported, "ANYCCL_TRANSPORT={}, but {} cannot be reached from {} by it",
+                 config.transport, membership.names[uindex(remote[0].rank)],
+                 membership.names[uindex(membership.rank)]);
   if (config.transport == "loopback" && !all_threads)
-    return error(Code::unsupported, "ANYCCL_TRANSPORT=loopback, but not all ranks are threads of one process");
+    return error(Code::unsupported,
+                 "ANYCCL_TRANSPORT=loopback, but not all ranks are threads of one process");
   if (remote.empty()) return {};
-  std::sort(remote.begin(), remote.end(), [](const TcpPeer& a, const TcpPeer& b) { return a.rank < b.rank; });
-  ANYCCL_TRY(std::unique_ptr<Transport> tcp, make_tcp_transport(membership.rank, std::move(remote), {.congestion = config.congestion}));
+  std::sort(remote.begin(), remote.end(),
+            [](const TcpPeer& a, const TcpPeer& b) { return a.rank < b.rank; });
+  ANYCCL_TRY(std::unique_ptr<Transport> tcp, make_tcp_transport(membership.rank, std::move(remote),
+                                                                {.congestion = config.congestion}));
   membership.transports.push_back(std::move(tcp));
   return {};
 }
@@ -151,12 +164,14 @@ Result<CommPtr> create(Start& start, const Group& group, Rank me) {
   m.algorithm = start.config.algo;
   m.low_latency = start.config.proto == "LL";
   m.simple = start.config.proto == "Simple";
-  m.network = start.config.transport == "tcp" || std::any_of(m.host_of.begin(), m.host_of.end(), [](int h) { return h > 0; });
+  m.network = start.config.transport == "tcp" ||
+              std::any_of(m.host_of.begin(), m.host_of.end(), [](int h) { return h > 0; });
   const auto here = std::count(m.host_of.begin(), m.host_of.end(), m.host_of[uindex(me)]);
   m.crowded_here = here > host_facts().cores;
   std::vector<PeerSocket> sockets;
   if (m.size > 1) {
-    ANYCCL_TRY(sockets, connect_all(start.listeners, group.members, me, group.secret, start.config.transport == "tcp", start.deadline));
+    ANYCCL_TRY(sockets, connect_all(start.listeners, group.members, me, group.secret,
+                                    start.config.transport == "tcp", start.deadline));
   }
   ANYCCL_CHECK(add_transports(m, std::move(sockets), start.config, start.deadline));
   m.secret = group.secret;
@@ -166,8 +181,10 @@ Result<CommPtr> create(Start& start, const Group& group, Rank me) {
 }
 
 Status check_place(int size, int rank) {
-  if (size < 1 || size > kMostRanks) return error(Code::invalid_argument, "nranks {} is not in 1..{}", size, kMostRanks);
-  if (rank < 0 || rank >= size) return error(Code::invalid_argument, "rank {} is not in 0..{}", rank, size - 1);
+  if (size < 1 || size > kMostRanks)
+    return error(Code::invalid_argument, "nranks {} is not in 1..{}", size, kMostRanks);
+  if (rank < 0 || rank >= size)
+    return error(Code::invalid_argument, "rank {} is not in 0..{}", rank, size - 1);
   return {};
 }
 
@@ -261,28 +278,35 @@ Result<CommPtr> split(Comm& parent, int color, int key) {
   mine.color = color;
   mine.key = key;
   Status problem;
-  if (color < 0 && color != ANYCCL_SPLIT_NOCOLOR) problem = error(Code::invalid_argument, "color {} is negative and not ANYCCL_SPLIT_NOCOLOR", color);
+  if (color < 0 && color != ANYCCL_SPLIT_NOCOLOR)
+    problem =
+        error(Code::invalid_argument, "color {} is negative and not ANYCCL_SPLIT_NOCOLOR", color);
   auto start = prepare_start(index(parent.rank()), parent.size());
   if (problem.ok() && !start.ok()) problem = start.status();
   if (problem.ok())
     mine.hello = start->hello;
   else
     mine.problem = static_cast<int>(problem.code());
-  std::memcpy(mine.text, problem.message().data(), std::min(problem.message().size(), sizeof mine.text - 1));
+  std::memcpy(mine.text, problem.message().data(),
+              std::min(problem.message().size(), sizeof mine.text - 1));
 
   ANYCCL_TRY(const std::vector<SplitCard> cards, exchange_cards(parent, mine));
   ANYCCL_CHECK(problem);
   for (std::size_t r = 0; r < cards.size(); ++r)  // nobody waits for who cannot come
-    if (cards[r].problem != 0) return error(Code::remote_error, "split: rank {} cannot take part: {}", r, std::string_view(cards[r].text, ::strnlen(cards[r].text, sizeof cards[r].text)));
+    if (cards[r].problem != 0)
+      return error(Code::remote_error, "split: rank {} cannot take part: {}", r,
+                   std::string_view(cards[r].text, ::strnlen(cards[r].text, sizeof cards[r].text)));
   if (color == ANYCCL_SPLIT_NOCOLOR) return CommPtr();
 
   std::vector<std::size_t> order;
   for (std::size_t r = 0; r < cards.size(); ++r)
     if (cards[r].color == color) order.push_back(r);
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return cards[a].key < cards[b].key; });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return cards[a].key < cards[b].key; });
   Group group;
   const std::uint64_t context[2] = {parent.sequence(), static_cast<std::uint64_t>(color)};
-  ANYCCL_TRY(group.secret, parent.membership().secret.derive("split", std::as_bytes(std::span(context))));
+  ANYCCL_TRY(group.secret,
+             parent.membership().secret.derive("split", std::as_bytes(std::span(context))));
   Rank me{0};
   for (std::size_t i = 0; i < order.size(); ++i) {
     Hello hello = cards[order[i]].hello;

@@ -19,8 +19,10 @@ constexpr Variable kVariables[] = {
     {"ANYCCL_PROTO", "", "LL or Simple: the one protocol to use", true},
     {"ANYCCL_TRANSPORT", "", "loopback, shm or tcp: the one transport to use", true},
     {"ANYCCL_HOSTID", "", "ranks with different ids count as on different hosts"},
-    {"ANYCCL_SOCKET_IFNAME", "", "network interfaces: prefixes, comma separated; ^ excludes, = is exact"},
-    {"ANYCCL_TCP_CONGESTION", "", "TCP congestion control; default cubic where the system allows it"},
+    {"ANYCCL_SOCKET_IFNAME", "",
+     "network interfaces: prefixes, comma separated; ^ excludes, = is exact"},
+    {"ANYCCL_TCP_CONGESTION", "",
+     "TCP congestion control; default cubic where the system allows it"},
     {"ANYCCL_SECRET", "", "32 hex digits that every rank of a job must know; `anyccl run` sets it"},
     {"ANYCCL_PORT", "MASTER_PORT + 1", "port on MASTER_ADDR where rank 0 meets the others"},
     {"ANYCCL_TIMEOUT", "60", "seconds that creating a communicator may take"},
@@ -44,7 +46,8 @@ std::string text_of(const char* name) {
 Status read_choice(const char* name, std::string& into, std::span<const std::string_view> allowed) {
   into = text_of(name);
   if (into.empty() || std::find(allowed.begin(), allowed.end(), into) != allowed.end()) return {};
-  return error(Code::invalid_argument, "{}={} is not one of {}", name, into, fmt::join(allowed, ", "));
+  return error(Code::invalid_argument, "{}={} is not one of {}", name, into,
+               fmt::join(allowed, ", "));
 }
 
 template <typename Number>
@@ -54,8 +57,10 @@ Status read_number(const char* name, Number low, Number high, std::optional<Numb
   if (text.empty()) return {};
   Number value{};
   const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (problem != std::errc{} || end != text.data() + text.size() || !(value >= low && value <= high))
-    return error(Code::invalid_argument, "{}={} is not a number from {} to {}", name, text, low, high);
+  if (problem != std::errc{} || end != text.data() + text.size() ||
+      !(value >= low && value <= high))
+    return error(Code::invalid_argument, "{}={} is not a number from {} to {}", name, text, low,
+                 high);
   into = value;
   return {};
 }
@@ -64,26 +69,33 @@ Status read_debug() {
   std::string level;
   ANYCCL_CHECK(read_choice("ANYCCL_DEBUG", level, kLevels));
   if (!level.empty())
-    set_log_level(level == "NONE" ? LogLevel::none : level == "WARN" ? LogLevel::warn
-                  : level == "INFO" ? LogLevel::info : LogLevel::trace);
+    set_log_level(level == "NONE"   ? LogLevel::none
+                  : level == "WARN" ? LogLevel::warn
+                  : level == "INFO" ? LogLevel::info
+                                    : LogLevel::trace);
   return {};
 }
 
 Status read_secret(std::string& into) {
   into = text_of("ANYCCL_SECRET");
-  const bool hex = std::all_of(into.begin(), into.end(), [](unsigned char c) { return std::isxdigit(c); });
+  const bool hex =
+      std::all_of(into.begin(), into.end(), [](unsigned char c) { return std::isxdigit(c); });
   if (into.empty() || (into.size() == 32 && hex)) return {};
-  return error(Code::invalid_argument, "ANYCCL_SECRET has {} characters; it must be 32 hex digits", into.size());
+  return error(Code::invalid_argument, "ANYCCL_SECRET has {} characters; it must be 32 hex digits",
+               into.size());
 }
 
 void warn_about_unknown_names() {
   static std::once_flag once;
   std::call_once(once, [] {
     for (char** entry = environ; *entry != nullptr; ++entry) {
-      const std::string_view name = std::string_view(*entry).substr(0, std::string_view(*entry).find('='));
-      const bool known = std::any_of(std::begin(kVariables), std::end(kVariables), [&](const Variable& v) { return v.name == name; });
+      const std::string_view name =
+          std::string_view(*entry).substr(0, std::string_view(*entry).find('='));
+      const bool known = std::any_of(std::begin(kVariables), std::end(kVariables),
+                                     [&](const Variable& v) { return v.name == name; });
       if (name.starts_with("ANYCCL_") && !known)
-        log(LogLevel::warn, "{} is set but anyccl does not know it; `anyccl info` lists what it reads", name);
+        log(LogLevel::warn,
+            "{} is set but anyccl does not know it; `anyccl info` lists what it reads", name);
     }
   });
 }

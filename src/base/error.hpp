@@ -1,5 +1,6 @@
 #pragma once
-// How errors are made and passed up. Messages are written with fmt, once, where they are understood.
+// How errors are made and passed up. Messages are written with fmt, once, where they are
+// understood.
 
 #include <fmt/format.h>
 
@@ -30,14 +31,14 @@ Status system_error(int number, fmt::format_string<Args...> text, Args&&... args
 #define ANYCCL_CONCAT(a, b) ANYCCL_CONCAT_(a, b)
 
 /// ANYCCL_TRY(UniqueFd file, open(...)): declares `file`, or returns the error from this function.
-#define ANYCCL_TRY(declaration, ...)                                                 \
-  auto ANYCCL_CONCAT(result_, __LINE__) = (__VA_ARGS__);                             \
+#define ANYCCL_TRY(declaration, ...)                                                            \
+  auto ANYCCL_CONCAT(result_, __LINE__) = (__VA_ARGS__);                                        \
   if (!ANYCCL_CONCAT(result_, __LINE__).ok()) return ANYCCL_CONCAT(result_, __LINE__).status(); \
   declaration = *std::move(ANYCCL_CONCAT(result_, __LINE__))
 
 /// ANYCCL_CHECK(status): returns the error from this function, if it is one.
-#define ANYCCL_CHECK(...)                                              \
-  do {                                                                 \
+#define ANYCCL_CHECK(...)                                                        \
+  do {                                                                           \
     if (::anyccl::Status status_ = (__VA_ARGS__); !status_.ok()) return status_; \
   } while (false)
 

@@ -9,10 +9,14 @@ namespace {
 
 spdlog::level::level_enum native(LogLevel level) {
   switch (level) {
-    case LogLevel::none: return spdlog::level::off;
-    case LogLevel::warn: return spdlog::level::warn;
-    case LogLevel::info: return spdlog::level::info;
-    case LogLevel::trace: return spdlog::level::trace;
+    case LogLevel::none:
+      return spdlog::level::off;
+    case LogLevel::warn:
+      return spdlog::level::warn;
+    case LogLevel::info:
+      return spdlog::level::info;
+    case LogLevel::trace:
+      return spdlog::level::trace;
   }
   return spdlog::level::warn;
 }

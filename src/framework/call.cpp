@@ -12,8 +12,8 @@ struct TypeInfo {
   std::size_t bytes;
 };
 constexpr TypeInfo kTypes[] = {  // by DType
-    {"i8", 1}, {"u8", 1}, {"i32", 4}, {"u32", 4}, {"i64", 8}, {"u64", 8}, {"f16", 2}, {"f32", 4},
-    {"f64", 8}, {"bf16", 2}, {"f8e4m3", 1}, {"f8e5m2", 1}};
+    {"i8", 1},  {"u8", 1},  {"i32", 4}, {"u32", 4},  {"i64", 8},    {"u64", 8},
+    {"f16", 2}, {"f32", 4}, {"f64", 8}, {"bf16", 2}, {"f8e4m3", 1}, {"f8e5m2", 1}};
 constexpr std::string_view kOps[] = {"sum", "prod", "max", "min", "avg"};  // by ReduceOp
 
 template <typename T, std::size_t N, typename E>
@@ -46,10 +46,14 @@ std::string describe(const CallRecord& call) {
   const std::string_view verb = name(what), type = name_of(static_cast<DType>(call.dtype));
   switch (what) {
     case Collective::all_reduce:
-      return fmt::format("{} of {} {}, {}", verb, call.count, type, name_of(static_cast<ReduceOp>(call.op)));
-    case Collective::broadcast: return fmt::format("{} of {} {} from rank {}", verb, call.count, type, call.root);
-    case Collective::all_to_all_v: return fmt::format("{} of {}", verb, type);
-    default: return std::string(verb);
+      return fmt::format("{} of {} {}, {}", verb, call.count, type,
+                         name_of(static_cast<ReduceOp>(call.op)));
+    case Collective::broadcast:
+      return fmt::format("{} of {} {} from rank {}", verb, call.count, type, call.root);
+    case Collective::all_to_all_v:
+      return fmt::format("{} of {}", verb, type);
+    default:
+      return std::string(verb);
   }
 }
 

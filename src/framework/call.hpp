@@ -23,7 +23,9 @@ struct Call {
   const std::size_t *recv_counts = nullptr, *recv_displs = nullptr;
 
   bool in_place() const { return input == output; }
-  bool is_point_to_point() const { return collective == Collective::send || collective == Collective::recv; }
+  bool is_point_to_point() const {
+    return collective == Collective::send || collective == Collective::recv;
+  }
 };
 
 std::size_t bytes_of(DType type);

@@ -30,14 +30,18 @@ std::uint32_t digest_of(const CallRecord& record) {
   return static_cast<std::uint32_t>(h ^ h >> 32);
 }
 
-std::uint64_t plan_identity(const Algorithm& algorithm, std::size_t tile_bytes, std::uint32_t lanes) {
+std::uint64_t plan_identity(const Algorithm& algorithm, std::size_t tile_bytes,
+                            std::uint32_t lanes) {
   std::uint64_t h = mix(tile_bytes, lanes);
   for (const char c : id(algorithm)) h = mix(h, static_cast<unsigned char>(c));
   return h;
 }
 
 std::size_t cache_slot(const Call& call) {
-  std::uint64_t h = mix(call.count, static_cast<std::uint64_t>(call.collective) << 24 | static_cast<std::uint64_t>(call.dtype) << 16 | static_cast<std::uint64_t>(call.op) << 8 | (call.in_place() ? 1U : 0U));
+  std::uint64_t h =
+      mix(call.count, static_cast<std::uint64_t>(call.collective) << 24 |
+                          static_cast<std::uint64_t>(call.dtype) << 16 |
+                          static_cast<std::uint64_t>(call.op) << 8 | (call.in_place() ? 1U : 0U));
   h = mix(h, uindex(call.root));
   return h % kCacheEntries;
 }
@@ -52,7 +56,8 @@ std::uint32_t slots_for(int size) {
   return std::max(16U, std::bit_ceil(2 * static_cast<std::uint32_t>(size)));
 }
 
-/// Holds the right to make progress. One read-modify-write on a line that stays in this core's cache.
+/// Holds the right to make progress. One read-modify-write on a line that stays in this core's
+/// cache.
 class Comm::Token {
  public:
   explicit Token(std::atomic<bool>& token) : token_(token) {}
@@ -75,7 +80,8 @@ class Comm::Token {
 
 /// A collective that was issued without waiting: everything it needs is its own.
 struct Comm::Queued final : public Task {
-  Queued(Rank me, const std::vector<Transport*>& route, const std::vector<Transport*>& transports) : execution(me, route, transports) {}
+  Queued(Rank me, const std::vector<Transport*>& route, const std::vector<Transport*>& transports)
+      : execution(me, route, transports) {}
   bool advance() override { return execution.advance(); }
   void awaited(std::vector<Rank>& ranks) const override { execution.awaited(ranks); }
 
@@ -89,8 +95,12 @@ struct Comm::Queued final : public Task {
 };
 
 Comm::Comm(Membership membership)
-    : me_(std::move(membership)), route_(static_cast<std::size_t>(me_.size)), slots_(slots_for(me_.size)),
-      cache_(kCacheEntries), alone_(me_.rank, route_, transports_), pairs_(static_cast<std::size_t>(me_.size)),
+    : me_(std::move(membership)),
+      route_(static_cast<std::size_t>(me_.size)),
+      slots_(slots_for(me_.size)),
+      cache_(kCacheEntries),
+      alone_(me_.rank, route_, transports_),
+      pairs_(static_cast<std::size_t>(me_.size)),
       fork_generation_(anyccl::fork_generation()) {
   for (const auto& t : me_.transports) {
     transports_.push_back(t.get());
@@ -106,32 +116,48 @@ Status Comm::failure() const {
 
 Status Comm::usable() const {
   if (anyccl::fork_generation() != fork_generation_)
-    return error(Code::invalid_usage, "this communicator was created before fork; create it in the process that uses it");
+    return error(
+        Code::invalid_usage,
+        "this communicator was created before fork; create it in the process that uses it");
   return failure();
 }
 
 Status Comm::check_call(const Call& call) const {
   const std::size_t element = bytes_of(call.dtype);
-  if (element == 0) return error(Code::invalid_argument, "datatype {} does not exist", static_cast<int>(call.dtype));
-  if (call.op > ReduceOp::avg) return error(Code::invalid_argument, "op {} does not exist", static_cast<int>(call.op));
+  if (element == 0)
+    return error(Code::invalid_argument, "datatype {} does not exist",
+                 static_cast<int>(call.dtype));
+  if (call.op > ReduceOp::avg)
+    return error(Code::invalid_argument, "op {} does not exist", static_cast<int>(call.op));
   if (call.count > (std::size_t{1} << 62) / element)
-    return error(Code::invalid_argument, "count {} of {} is negative or overflows", call.count, name_of(call.dtype));
+    return error(Code::invalid_argument, "count {} of {} is negative or overflows", call.count,
+                 name_of(call.dtype));
   if (index(call.root) < 0 || index(call.root) >= me_.size)
-    return error(Code::invalid_argument, "{} {} is not a rank of this communicator of {}", call.is_point_to_point() ? "peer" : "root", index(call.root), me_.size);
+    return error(Code::invalid_argument, "{} {} is not a rank of this communicator of {}",
+                 call.is_point_to_point() ? "peer" : "root", index(call.root), me_.size);
   if (call.count == 0) return {};
-  const bool reads = call.collective != Collective::recv && (call.collective != Collective::broadcast || call.root == me_.rank);
-  if (reads && call.input == nullptr) return error(Code::invalid_argument, "sendbuff is NULL and count is {}", call.count);
-  if (call.collective != Collective::send && call.output == nullptr) return error(Code::invalid_argument, "recvbuff is NULL and count is {}", call.count);
+  const bool reads = call.collective != Collective::recv &&
+                     (call.collective != Collective::broadcast || call.root == me_.rank);
+  if (reads && call.input == nullptr)
+    return error(Code::invalid_argument, "sendbuff is NULL and count is {}", call.count);
+  if (call.collective != Collective::send && call.output == nullptr)
+    return error(Code::invalid_argument, "recvbuff is NULL and count is {}", call.count);
   if (reads && call.output != nullptr && overlap(call.input, call.output, call.count * element))
-    return error(Code::invalid_argument, "sendbuff {} and recvbuff {} overlap but are not equal ({} bytes)", fmt::ptr(call.input), fmt::ptr(call.output), call.count * element);
+    return error(Code::invalid_argument,
+                 "sendbuff {} and recvbuff {} overlap but are not equal ({} bytes)",
+                 fmt::ptr(call.input), fmt::ptr(call.output), call.count * element);
   return {};
 }
 
 Result<const Program*> Comm::program(const Algorithm& algorithm, const Call& call) {
-  Shape shape{call.collective, me_.size, is_rooted(call.collective) ? call.root : Rank{0}, call.in_place(), me_.host_of};
+  Shape shape{call.collective, me_.size, is_rooted(call.collective) ? call.root : Rank{0},
+              call.in_place(), me_.host_of};
   for (std::size_t i = 0; i < programs_.size(); ++i)
-    if (programs_[i]->algorithm == &algorithm && program_shapes_[i].root == shape.root && program_shapes_[i].in_place == shape.in_place) return programs_[i].get();
-  ANYCCL_TRY(std::unique_ptr<Program> made, make_program(algorithm, shape, me_.rank, route_, slots_));
+    if (programs_[i]->algorithm == &algorithm && program_shapes_[i].root == shape.root &&
+        program_shapes_[i].in_place == shape.in_place)
+      return programs_[i].get();
+  ANYCCL_TRY(std::unique_ptr<Program> made,
+             make_program(algorithm, shape, me_.rank, route_, slots_));
   programs_.push_back(std::move(made));
   program_shapes_.push_back(std::move(shape));
   return programs_.back().get();
@@ -140,11 +166,13 @@ Result<const Program*> Comm::program(const Algorithm& algorithm, const Call& cal
 Result<std::shared_ptr<const Prepared>> Comm::prepare(const Call& call) {
   if (call.collective == Collective::all_to_all_v) return prepare_fresh(call);
   Cached& entry = cache_[cache_slot(call)];
-  const bool hit = entry.count == call.count && entry.collective == call.collective && entry.dtype == call.dtype &&
-                   entry.op == call.op && entry.root == call.root && entry.in_place == call.in_place();
+  const bool hit = entry.count == call.count && entry.collective == call.collective &&
+                   entry.dtype == call.dtype && entry.op == call.op && entry.root == call.root &&
+                   entry.in_place == call.in_place();
   if (!hit) {
     ANYCCL_TRY(auto fresh, prepare_fresh(call));
-    entry = {call.collective, call.dtype, call.op, call.root, call.in_place(), call.count, std::move(fresh)};
+    entry = {call.collective, call.dtype, call.op,         call.root,
+             call.in_place(), call.count, std::move(fresh)};
   }
   return entry.prepared;
 }
@@ -157,13 +185,15 @@ Result<std::shared_ptr<const Prepared>> Comm::prepare_fresh(const Call& call) {
     ANYCCL_TRY(prepared->kernel, reduce_kernel(call.dtype, call.op));
   }
   const std::size_t bytes = call.count * prepared->element;
-  Question question{{call.collective, me_.size, call.root, false, me_.host_of}, pairs ? 0 : bytes, false};
+  Question question{
+      {call.collective, me_.size, call.root, false, me_.host_of}, pairs ? 0 : bytes, false};
   question.network = me_.network;
   ANYCCL_TRY(const Choice choice, choose(question, me_.algorithm));
   ANYCCL_TRY(prepared->program, program(*choice.algorithm, call));
 
   const Plan& plan = prepared->program->plan;
-  const std::uint32_t publications = std::max(1U, *std::max_element(plan.publications.begin(), plan.publications.end()));
+  const std::uint32_t publications =
+      std::max(1U, *std::max_element(plan.publications.begin(), plan.publications.end()));
   prepared->lanes = std::clamp(slots_ / publications, 1U, kTilesInFlight);
   // Everything in flight, and the tile before it, must fit the ring.
   const std::uint32_t parts = pairs ? 1 : plan.schedule.contract.parts();
@@ -171,15 +201,23 @@ Result<std::shared_ptr<const Prepared>> Comm::prepare_fresh(const Call& call) {
   const std::size_t most = kRingBytes * parts / (published * (prepared->lanes + 1));
   std::size_t tile = std::max(kMinTile, std::min(choice.tile_bytes, most) / kMinTile * kMinTile);
   if (me_.low_latency) tile = 56;
-  prepared->geometry = pairs ? Geometry::of_pairs(plan.schedule.contract, call, me_.rank, tile) : Geometry::of_vector(plan.schedule.contract, bytes, tile);
+  prepared->geometry = pairs ? Geometry::of_pairs(plan.schedule.contract, call, me_.rank, tile)
+                             : Geometry::of_vector(plan.schedule.contract, bytes, tile);
   if (!pairs && prepared->geometry.tiles() == 1) prepared->lanes = 1;
 
-  prepared->record = {0, static_cast<std::uint8_t>(call.collective), static_cast<std::uint8_t>(call.dtype), static_cast<std::uint8_t>(call.op), 0,
-                      index(call.root), call.count, plan_identity(*choice.algorithm, tile, prepared->lanes)};
+  prepared->record = {0,
+                      static_cast<std::uint8_t>(call.collective),
+                      static_cast<std::uint8_t>(call.dtype),
+                      static_cast<std::uint8_t>(call.op),
+                      0,
+                      index(call.root),
+                      call.count,
+                      plan_identity(*choice.algorithm, tile, prepared->lanes)};
   prepared->digest = digest_of(prepared->record);
   if (!pairs) {
     bind(*prepared->program, prepared->geometry, prepared->geometry.tiles() - 1, prepared->last);
-    if (prepared->geometry.tiles() > 1) bind(*prepared->program, prepared->geometry, 0, prepared->full);
+    if (prepared->geometry.tiles() > 1)
+      bind(*prepared->program, prepared->geometry, 0, prepared->full);
   }
   return std::shared_ptr<const Prepared>(std::move(prepared));
 }
@@ -238,7 +276,8 @@ Result<std::shared_ptr<Task>> Comm::enqueue(const Call& call) {
   queued->call = call;
   if (call.collective == Collective::all_to_all_v) {
     const auto n = static_cast<std::size_t>(me_.size);
-    for (const std::size_t* array : {call.send_counts, call.send_displs, call.recv_counts, call.recv_displs})
+    for (const std::size_t* array :
+         {call.send_counts, call.send_displs, call.recv_counts, call.recv_displs})
       queued->table.insert(queued->table.end(), array, array + n);
     const std::size_t* table = queued->table.data();
     queued->call.send_counts = table, queued->call.send_displs = table + n;
@@ -261,7 +300,8 @@ Result<std::shared_ptr<Task>> Comm::enqueue_transfer(const Call& call) {
     return std::shared_ptr<Task>(task);
   }
   Pair& pair = pairs_[uindex(call.root)];
-  auto task = std::make_shared<Transfer>(call, *route_[uindex(call.root)], sends ? ++pair.sent : ++pair.received);
+  auto task = std::make_shared<Transfer>(call, *route_[uindex(call.root)],
+                                         sends ? ++pair.sent : ++pair.received);
   (sends ? pair.sends : pair.receives).push_back(task);
   ++open_transfers_;
   return std::shared_ptr<Task>(task);
@@ -274,7 +314,9 @@ Status Comm::match_self() {
     self_receives_.pop_front();
     Status status;
     if (from.call.count != to.call.count || from.call.dtype != to.call.dtype)
-      status = error(Code::invalid_usage, "rank {} sends {} {} to itself but receives {} {}", index(me_.rank), from.call.count, name_of(from.call.dtype), to.call.count, name_of(to.call.dtype));
+      status = error(Code::invalid_usage, "rank {} sends {} {} to itself but receives {} {}",
+                     index(me_.rank), from.call.count, name_of(from.call.dtype), to.call.count,
+                     name_of(to.call.dtype));
     else if (from.call.count > 0)
       std::memmove(to.call.output, from.call.input, from.call.count * bytes_of(from.call.dtype));
     from.task->complete(status);
@@ -287,7 +329,8 @@ bool Comm::progress_locked() {
   bool moved = false;
   while (!collectives_.empty()) {
     const std::shared_ptr<Queued> head = collectives_.front();
-    if (!head->started) head->execution.start(*head->prepared, head->call, head->sequence, head->scratch.data());
+    if (!head->started)
+      head->execution.start(*head->prepared, head->call, head->sequence, head->scratch.data());
     head->started = true;
     moved = head->execution.advance() || moved;
     if (!head->execution.done()) break;
@@ -329,8 +372,8 @@ void Comm::examine_locked() {
   if (!bad.ok()) fail_locked(bad);
 }
 
-/// Why a task that does not move never will, as far as can be seen now. `collective`: the same task, if
-/// it is one.
+/// Why a task that does not move never will, as far as can be seen now. `collective`: the same
+/// task, if it is one.
 Status Comm::trouble(Task& task, const Execution* collective) {
   if (abort_asked_.load(std::memory_order_acquire)) {
     const std::lock_guard lock(failure_mutex_);
@@ -351,13 +394,17 @@ Status Comm::trouble(Task& task, const Execution* collective) {
   const PeerState state = route_[uindex(*gone)]->state(*gone);
   // What it did before it went can be seen by now: if that is not enough, nothing will be.
   if (task.advance() || task.done()) return {};
-  const std::string what = collective == nullptr ? "in a send or receive" : fmt::format("in operation {}, {}", collective->sequence(), describe(collective->record()));
+  const std::string what = collective == nullptr
+                               ? "in a send or receive"
+                               : fmt::format("in operation {}, {}", collective->sequence(),
+                                             describe(collective->record()));
   return error(Code::remote_error, "{} {} while {} waits for it {}", me_.names[uindex(*gone)],
-               state == PeerState::left ? "has left the communicator" : "died", me_.names[uindex(me_.rank)], what);
+               state == PeerState::left ? "has left the communicator" : "died",
+               me_.names[uindex(me_.rank)], what);
 }
 
-/// A transport sees that a peer is in another call before it knows which one. The peer's record is on its
-/// way and says more, so it gets a moment.
+/// A transport sees that a peer is in another call before it knows which one. The peer's record is
+/// on its way and says more, so it gets a moment.
 bool Comm::may_still_be_explained(const Status& problem) {
   if (problem.code() != Code::invalid_usage) return false;
   if (puzzled_until_.is_never()) puzzled_until_ = Deadline::in(std::chrono::milliseconds(500));
@@ -369,8 +416,12 @@ Status Comm::compare_calls(const CallRecord& mine) {
     Transport* t = route_[static_cast<std::size_t>(r)];
     CallRecord theirs;
     if (t == nullptr || !t->call_of(Rank{r}, mine.sequence, theirs) || theirs == mine) continue;
-    const bool plans_only = theirs.collective == mine.collective && theirs.dtype == mine.dtype && theirs.op == mine.op && theirs.root == mine.root && theirs.count == mine.count;
-    return error(Code::invalid_usage, "operation {} differs between ranks: rank {} called {}, rank {} called {}{}", mine.sequence, index(me_.rank), describe(mine), r, describe(theirs),
+    const bool plans_only = theirs.collective == mine.collective && theirs.dtype == mine.dtype &&
+                            theirs.op == mine.op && theirs.root == mine.root &&
+                            theirs.count == mine.count;
+    return error(Code::invalid_usage,
+                 "operation {} differs between ranks: rank {} called {}, rank {} called {}{}",
+                 mine.sequence, index(me_.rank), describe(mine), r, describe(theirs),
                  plans_only ? " (with another algorithm or protocol)" : "");
   }
   return {};
@@ -473,8 +524,10 @@ std::string Comm::last_plan() {
   std::size_t largest = 0;
   for (const BoundStep& step : bound.steps) largest = std::max(largest, step.out_bytes);
   const bool pairs = last_->geometry.pairs();
-  std::string text = id(*last_->program->algorithm) + (!pairs && !me_.simple && largest <= 56 ? " LL " : " Simple ");
-  for (std::size_t i = 0; i < transports_.size(); ++i) text += (i > 0 ? "+" : "") + std::string(transports_[i]->name());
+  std::string text = id(*last_->program->algorithm) +
+                     (!pairs && !me_.simple && largest <= 56 ? " LL " : " Simple ");
+  for (std::size_t i = 0; i < transports_.size(); ++i)
+    text += (i > 0 ? "+" : "") + std::string(transports_[i]->name());
   return transports_.empty() ? text + "loopback" : text;
 }
 

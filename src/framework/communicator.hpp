@@ -23,15 +23,15 @@ inline constexpr std::size_t kRingBytes = std::size_t{4} << 20;
 struct Membership {
   Rank rank{0};
   int size = 1;
-  std::vector<int> host_of;         ///< Host of each rank, numbered from 0 in order of appearance.
-  std::vector<std::string> names;   ///< "rank 2 (host n7, pid 4711)", for messages.
+  std::vector<int> host_of;        ///< Host of each rank, numbered from 0 in order of appearance.
+  std::vector<std::string> names;  ///< "rank 2 (host n7, pid 4711)", for messages.
   std::vector<std::unique_ptr<Transport>> transports;
-  Secret secret;                    ///< Known to the members only.
-  std::string algorithm;            ///< ANYCCL_ALGO.
-  bool low_latency = false;         ///< ANYCCL_PROTO=LL: everything in pieces that fit a line.
-  bool simple = false;              ///< ANYCCL_PROTO=Simple.
-  bool network = false;             ///< Some pair of ranks, not only this one's, talks over a network.
-  bool crowded_here = false;        ///< More ranks on this host than it has cores.
+  Secret secret;              ///< Known to the members only.
+  std::string algorithm;      ///< ANYCCL_ALGO.
+  bool low_latency = false;   ///< ANYCCL_PROTO=LL: everything in pieces that fit a line.
+  bool simple = false;        ///< ANYCCL_PROTO=Simple.
+  bool network = false;       ///< Some pair of ranks, not only this one's, talks over a network.
+  bool crowded_here = false;  ///< More ranks on this host than it has cores.
 };
 
 /// One rank's end of a communicator.

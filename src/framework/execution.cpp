@@ -6,7 +6,8 @@ namespace anyccl {
 namespace {
 
 bool is_send(const PlanStep& step) {  // publishes own memory as it is
-  return (step.flags & (PlanStep::combine | PlanStep::store | PlanStep::publish)) == PlanStep::publish;
+  return (step.flags & (PlanStep::combine | PlanStep::store | PlanStep::publish)) ==
+         PlanStep::publish;
 }
 bool streams(const PlanStep& step) {  // each operand can be put into place as it arrives
   return (step.flags & (PlanStep::combine | PlanStep::publish)) == 0;
@@ -15,10 +16,12 @@ bool streams(const PlanStep& step) {  // each operand can be put into place as i
 }  // namespace
 
 std::size_t Execution::scratch_bytes(const Prepared& prepared) {
-  return prepared.lanes * prepared.program->plan.schedule.scratch.size() * prepared.geometry.scratch_chunk();
+  return prepared.lanes * prepared.program->plan.schedule.scratch.size() *
+         prepared.geometry.scratch_chunk();
 }
 
-void Execution::start(const Prepared& prepared, const Call& call, std::uint64_t sequence, std::byte* scratch) {
+void Execution::start(const Prepared& prepared, const Call& call, std::uint64_t sequence,
+                      std::byte* scratch) {
   prepared_ = &prepared;
   plan_ = &prepared.program->plan;
   call_ = call;
@@ -49,7 +52,8 @@ void Execution::enter(Lane& lane, std::uint32_t tile) {
     lane.bound = tile + 1 == geometry.tiles() ? &prepared_->last : &prepared_->full;
   }
   const std::size_t begin = geometry.tile_begin(tile);
-  lane.base[0] = const_cast<std::byte*>(call_.input) + begin;  // read only: no plan writes its input
+  lane.base[0] =
+      const_cast<std::byte*>(call_.input) + begin;  // read only: no plan writes its input
   lane.base[1] = call_.output + begin;
   lane.base[2] = scratch_ + lane.index * plan_->schedule.scratch.size() * geometry.scratch_chunk();
 }
@@ -77,8 +81,8 @@ bool Execution::settle() {
   return true;
 }
 
-/// Goes to the lane's next tile, unless that would put more tiles in flight than there are lanes: then
-/// publications could come to a slot out of order.
+/// Goes to the lane's next tile, unless that would put more tiles in flight than there are lanes:
+/// then publications could come to a slot out of order.
 bool Execution::next_tile(Lane& lane) {
   const std::uint32_t next = lane.tile + prepared_->lanes;
   lane.finished = next >= prepared_->geometry.tiles();
@@ -94,12 +98,14 @@ bool Execution::step(Lane& lane) {
   if (lane.pc == plan_->steps.size()) return next_tile(lane);
   const PlanStep& s = plan_->steps[lane.pc];
   const BoundStep& b = lane.bound->steps[lane.pc];
-  const bool through = is_send(s) ? send(lane, s, b) : receive(lane, s, b) && compute_and_publish(lane, s, b);
+  const bool through =
+      is_send(s) ? send(lane, s, b) : receive(lane, s, b) && compute_and_publish(lane, s, b);
   if (through) leave_step(lane, s, b);
   return through;
 }
 
-Incoming Execution::incoming(const Lane& lane, const PlanStep& s, const BoundStep& b, std::uint32_t operand) const {
+Incoming Execution::incoming(const Lane& lane, const PlanStep& s, const BoundStep& b,
+                             std::uint32_t operand) const {
   const Ref& ref = plan_->refs[s.first_ref + operand];
   const Wanted& wanted = lane.bound->wanted[b.first_wanted + operand];
   Incoming in;
@@ -135,7 +141,8 @@ bool Execution::receive(Lane& lane, const PlanStep& s, const BoundStep& b) {
 }
 
 /// Where an operand can arrive directly: its place, if that is one piece.
-std::byte* Execution::landing(const Lane& lane, const PlanStep& s, const BoundStep& b, std::uint32_t operand) const {
+std::byte* Execution::landing(const Lane& lane, const PlanStep& s, const BoundStep& b,
+                              std::uint32_t operand) const {
   const Segment* found = nullptr;
   for (std::uint32_t i = 0; i < b.segments; ++i) {
     const Segment& segment = lane.bound->segments[b.first_segment + i];
@@ -146,7 +153,8 @@ std::byte* Execution::landing(const Lane& lane, const PlanStep& s, const BoundSt
   return found == nullptr ? nullptr : lane.base[s.dst_space] + found->dst;
 }
 
-Outgoing Execution::outgoing(Lane& lane, const PlanStep& s, const BoundStep& b, const Program::Route& route, std::size_t first) {
+Outgoing Execution::outgoing(Lane& lane, const PlanStep& s, const BoundStep& b,
+                             const Program::Route& route, std::size_t first) {
   Outgoing out;
   out.operation = sequence_;
   out.number = lane.tile * plan_->publications[me_] + s.publication;
@@ -158,7 +166,8 @@ Outgoing Execution::outgoing(Lane& lane, const PlanStep& s, const BoundStep& b, 
   out.readers = {lane.bound->readers.data() + b.first_reader + first, route.readers.size()};
   if (lane.round > 0) {
     lane.readers.assign(out.readers.begin(), out.readers.end());
-    for (std::size_t i = 0; i < lane.readers.size(); ++i) lane.readers[i].tick += lane.round * route.readers[i].ticks;
+    for (std::size_t i = 0; i < lane.readers.size(); ++i)
+      lane.readers[i].tick += lane.round * route.readers[i].ticks;
     out.readers = lane.readers;
   }
   return out;
@@ -179,7 +188,8 @@ bool Execution::send(Lane& lane, const PlanStep& s, const BoundStep& b) {
     if (offered == Transport::Offered::refused) {
       std::byte* const room = transport.reserve(out);
       if (room == nullptr) return false;
-      for (std::uint32_t k = 0; k < s.operands; ++k) move(lane, s, b, k, {.outs = 1, .out = {room}});
+      for (std::uint32_t k = 0; k < s.operands; ++k)
+        move(lane, s, b, k, {.outs = 1, .out = {room}});
       transport.publish(out);
     }
     lane.routed = i + 1;
@@ -192,9 +202,13 @@ bool Execution::compute_and_publish(Lane& lane, const PlanStep& s, const BoundSt
   const bool stores = s.flags & PlanStep::store;
   const bool publishes = (s.flags & PlanStep::publish) && !absent(lane, b.out_bytes);
   static const std::vector<Program::Route> kNone;
-  const std::vector<Program::Route>& routes = publishes ? prepared_->program->routes[s.publication] : kNone;
-  // A transport that takes any memory is given the stored result; the others get it as it is computed.
-  const auto offers = [&](const Program::Route& r) { return stores && b.contiguous && r.transport->takes_any_memory(); };
+  const std::vector<Program::Route>& routes =
+      publishes ? prepared_->program->routes[s.publication] : kNone;
+  // A transport that takes any memory is given the stored result; the others get it as it is
+  // computed.
+  const auto offers = [&](const Program::Route& r) {
+    return stores && b.contiguous && r.transport->takes_any_memory();
+  };
   if (!lane.computed) {
     Targets targets{.own = stores ? lane.base[s.dst_space] : nullptr};
     for (std::size_t i = 0, first = 0; i < routes.size(); first += routes[i++].readers.size()) {
@@ -213,7 +227,9 @@ bool Execution::compute_and_publish(Lane& lane, const PlanStep& s, const BoundSt
   }
   for (std::size_t i = 0, first = 0; i < routes.size(); first += routes[i++].readers.size()) {
     if (i < lane.routed || !offers(routes[i])) continue;
-    if (routes[i].transport->offer(outgoing(lane, s, b, routes[i], first), direct(lane, b), false) == Transport::Offered::busy) return false;
+    if (routes[i].transport->offer(outgoing(lane, s, b, routes[i], first), direct(lane, b),
+                                   false) == Transport::Offered::busy)
+      return false;
     lane.routed = static_cast<std::uint32_t>(i + 1);
   }
   return true;
@@ -233,19 +249,25 @@ void Execution::combine(Lane& lane, const PlanStep& s, const BoundStep& b, const
     std::byte* const own = targets.own == nullptr ? nullptr : targets.own + segment.dst;
     std::byte* const out = targets.outs == 0 ? nullptr : targets.out[0] + segment.out;
     std::byte* const primary = own == nullptr ? out : own;
-    prepared_->kernel(primary, own == nullptr ? nullptr : out, lane.sources.data(), s.operands + extra, segment.bytes / prepared_->element);
-    for (std::uint32_t t = 1; t < targets.outs; ++t) std::memcpy(targets.out[t] + segment.out, primary, segment.bytes);
+    prepared_->kernel(primary, own == nullptr ? nullptr : out, lane.sources.data(),
+                      s.operands + extra, segment.bytes / prepared_->element);
+    for (std::uint32_t t = 1; t < targets.outs; ++t)
+      std::memcpy(targets.out[t] + segment.out, primary, segment.bytes);
   }
 }
 
-void Execution::move(Lane& lane, const PlanStep& s, const BoundStep& b, std::uint32_t operand, const Targets& targets) {
+void Execution::move(Lane& lane, const PlanStep& s, const BoundStep& b, std::uint32_t operand,
+                     const Targets& targets) {
   const bool own = plan_->refs[s.first_ref + operand].rank == me_;
   for (std::uint32_t i = 0; i < b.segments; ++i) {
     const Segment& segment = lane.bound->segments[b.first_segment + i];
     if (segment.operand != operand) continue;
-    const std::byte* from = (own ? lane.base[s.src_space] : lane.parts[operand]) + lane.bound->sources[segment.first_source];
-    if (targets.own != nullptr && targets.own + segment.dst != from) std::memcpy(targets.own + segment.dst, from, segment.bytes);
-    for (std::uint32_t t = 0; t < targets.outs; ++t) std::memcpy(targets.out[t] + segment.out, from, segment.bytes);
+    const std::byte* from = (own ? lane.base[s.src_space] : lane.parts[operand]) +
+                            lane.bound->sources[segment.first_source];
+    if (targets.own != nullptr && targets.own + segment.dst != from)
+      std::memcpy(targets.own + segment.dst, from, segment.bytes);
+    for (std::uint32_t t = 0; t < targets.outs; ++t)
+      std::memcpy(targets.out[t] + segment.out, from, segment.bytes);
   }
 }
 
@@ -274,7 +296,8 @@ void Execution::awaited(std::vector<Rank>& ranks) const {
     if (lane.finished || lane.pc == plan_->steps.size()) continue;
     const PlanStep& s = plan_->steps[lane.pc];
     for (std::uint32_t k = lane.arrived; k < s.operands && !is_send(s); ++k)
-      if (const Ref& ref = plan_->refs[s.first_ref + k]; ref.rank != me_) ranks.push_back(Rank{ref.rank});
+      if (const Ref& ref = plan_->refs[s.first_ref + k]; ref.rank != me_)
+        ranks.push_back(Rank{ref.rank});
     if (s.flags & PlanStep::publish && (is_send(s) || lane.arrived == s.operands))
       for (const Reader& r : plan_->readers[s.publication]) ranks.push_back(Rank{r.rank});
   }

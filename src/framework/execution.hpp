@@ -18,19 +18,21 @@ struct Prepared {
   std::size_t element = 1;    ///< Bytes.
   CallRecord record;          ///< Without its sequence.
   std::uint32_t digest = 0;
-  Bound full, last;           ///< Of all tiles but the last, and of the last one. Pairs: not used.
+  Bound full, last;  ///< Of all tiles but the last, and of the last one. Pairs: not used.
 };
 
-/// One collective call on its way: a resumable interpreter of its program, a program counter per lane.
-/// It may be used again for the next call.
+/// One collective call on its way: a resumable interpreter of its program, a program counter per
+/// lane. It may be used again for the next call.
 class Execution final : public Task {
  public:
   /// `route[r]` reaches rank r; `transports` are all of the communicator's.
-  Execution(Rank me, const std::vector<Transport*>& route, const std::vector<Transport*>& transports)
+  Execution(Rank me, const std::vector<Transport*>& route,
+            const std::vector<Transport*>& transports)
       : me_(uindex(me)), route_(route), transports_(transports) {}
 
   /// `prepared` stays alive and unchanged until done(). `scratch`: room for this execution alone.
-  void start(const Prepared& prepared, const Call& call, std::uint64_t sequence, std::byte* scratch);
+  void start(const Prepared& prepared, const Call& call, std::uint64_t sequence,
+             std::byte* scratch);
   static std::size_t scratch_bytes(const Prepared& prepared);
 
   bool advance() override;
@@ -49,9 +51,9 @@ class Execution final : public Task {
     std::uint32_t routed = 0;  ///< Routes of the current publication that are through.
     bool computed = false, finished = false;
     const Bound* bound = nullptr;
-    std::byte* base[3] = {};  ///< By Space, at this tile.
-    Bound own;                ///< Pairs: bound anew for each tile.
-    std::vector<const std::byte*> parts;   ///< What arrived, by operand.
+    std::byte* base[3] = {};              ///< By Space, at this tile.
+    Bound own;                            ///< Pairs: bound anew for each tile.
+    std::vector<const std::byte*> parts;  ///< What arrived, by operand.
     std::vector<const void*> sources;
     std::vector<ReaderOf> readers;
   };
@@ -68,13 +70,21 @@ class Execution final : public Task {
   bool send(Lane& lane, const PlanStep& step, const BoundStep& bound);
   bool compute_and_publish(Lane& lane, const PlanStep& step, const BoundStep& bound);
   void combine(Lane& lane, const PlanStep& step, const BoundStep& bound, const Targets& targets);
-  void move(Lane& lane, const PlanStep& step, const BoundStep& bound, std::uint32_t operand, const Targets& targets);
-  std::byte* landing(const Lane& lane, const PlanStep& step, const BoundStep& bound, std::uint32_t operand) const;
-  static const std::byte* direct(const Lane& lane, const BoundStep& bound) { return lane.base[static_cast<int>(bound.direct_space)] + bound.direct; }
+  void move(Lane& lane, const PlanStep& step, const BoundStep& bound, std::uint32_t operand,
+            const Targets& targets);
+  std::byte* landing(const Lane& lane, const PlanStep& step, const BoundStep& bound,
+                     std::uint32_t operand) const;
+  static const std::byte* direct(const Lane& lane, const BoundStep& bound) {
+    return lane.base[static_cast<int>(bound.direct_space)] + bound.direct;
+  }
   void leave_step(Lane& lane, const PlanStep& step, const BoundStep& bound);
-  Incoming incoming(const Lane& lane, const PlanStep& step, const BoundStep& bound, std::uint32_t operand) const;
-  Outgoing outgoing(Lane& lane, const PlanStep& step, const BoundStep& bound, const Program::Route& route, std::size_t first);
-  bool absent(const Lane& lane, std::size_t bytes) const { return prepared_->geometry.pairs() && lane.tile > 0 && bytes == 0; }
+  Incoming incoming(const Lane& lane, const PlanStep& step, const BoundStep& bound,
+                    std::uint32_t operand) const;
+  Outgoing outgoing(Lane& lane, const PlanStep& step, const BoundStep& bound,
+                    const Program::Route& route, std::size_t first);
+  bool absent(const Lane& lane, std::size_t bytes) const {
+    return prepared_->geometry.pairs() && lane.tile > 0 && bytes == 0;
+  }
   bool settle();
 
   std::uint32_t me_;

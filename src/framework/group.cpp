@@ -8,7 +8,8 @@ void CallGroup::add(std::shared_ptr<Comm> comm, const Call& call) {
   Entry entry{std::move(comm), call, {}, nullptr};
   if (call.collective == Collective::all_to_all_v) {
     const auto n = static_cast<std::size_t>(entry.comm->size());
-    for (const std::size_t* array : {call.send_counts, call.send_displs, call.recv_counts, call.recv_displs})
+    for (const std::size_t* array :
+         {call.send_counts, call.send_displs, call.recv_counts, call.recv_displs})
       entry.table.insert(entry.table.end(), array, array + n);
   }
   entries_.push_back(std::move(entry));
@@ -29,11 +30,16 @@ Status CallGroup::run() {
       entry.task = *std::move(task);
     else if (first.ok())
       first = task.status();
-    if (std::find(comms.begin(), comms.end(), entry.comm.get()) == comms.end()) comms.push_back(entry.comm.get());
+    if (std::find(comms.begin(), comms.end(), entry.comm.get()) == comms.end())
+      comms.push_back(entry.comm.get());
   }
-  const bool crowded = std::any_of(comms.begin(), comms.end(), [](const Comm* c) { return c->membership().crowded_here; });
+  const bool crowded = std::any_of(comms.begin(), comms.end(),
+                                   [](const Comm* c) { return c->membership().crowded_here; });
   Waiter waiter(crowded);
-  const auto open = [&] { return std::any_of(entries_.begin(), entries_.end(), [](const Entry& e) { return e.task != nullptr && !e.task->done(); }); };
+  const auto open = [&] {
+    return std::any_of(entries_.begin(), entries_.end(),
+                       [](const Entry& e) { return e.task != nullptr && !e.task->done(); });
+  };
   while (open()) {
     bool moved = false;
     for (Comm* comm : comms) moved = comm->progress() || moved;

@@ -18,12 +18,14 @@ Geometry Geometry::of_vector(const Contract& contract, std::size_t bytes, std::s
   g.parts_ = contract.parts();
   g.bytes_ = contract.has_bytes() ? bytes : 0;
   g.tile_bytes_ = tile_bytes;
-  g.tiles_ = static_cast<std::uint32_t>(std::max<std::size_t>(1, (g.bytes_ + tile_bytes - 1) / tile_bytes));
+  g.tiles_ = static_cast<std::uint32_t>(
+      std::max<std::size_t>(1, (g.bytes_ + tile_bytes - 1) / tile_bytes));
   g.scratch_chunk_ = round_up((std::min(g.bytes_, tile_bytes) + g.parts_ - 1) / g.parts_, 64);
   return g;
 }
 
-Geometry Geometry::of_pairs(const Contract& contract, const Call& call, Rank me, std::size_t tile_bytes) {
+Geometry Geometry::of_pairs(const Contract& contract, const Call& call, Rank me,
+                            std::size_t tile_bytes) {
   Geometry g;
   g.pairs_ = true;
   g.size_ = static_cast<std::uint32_t>(contract.shape().size);
@@ -34,7 +36,8 @@ Geometry Geometry::of_pairs(const Contract& contract, const Call& call, Rank me,
   std::size_t most = 0;
   for (std::uint32_t r = 0; r < g.size_; ++r)
     most = std::max({most, call.send_counts[r] * g.element_, call.recv_counts[r] * g.element_});
-  g.tiles_ = static_cast<std::uint32_t>(std::max<std::size_t>(1, (most + tile_bytes - 1) / tile_bytes));
+  g.tiles_ =
+      static_cast<std::uint32_t>(std::max<std::size_t>(1, (most + tile_bytes - 1) / tile_bytes));
   g.scratch_chunk_ = round_up(std::min(most, tile_bytes), 64);
   return g;
 }
@@ -59,7 +62,8 @@ std::size_t Geometry::bytes(std::uint32_t tile, Origin origin) const {
   return std::min(here, begin + chunk) - begin;
 }
 
-std::size_t Geometry::offset(std::uint32_t tile, const Schedule& schedule, Space space, std::uint32_t chunk) const {
+std::size_t Geometry::offset(std::uint32_t tile, const Schedule& schedule, Space space,
+                             std::uint32_t chunk) const {
   if (space == Space::scratch) return chunk * scratch_chunk_;
   const Origin origin = schedule.origin(space, chunk);
   if (pairs_) {
@@ -90,7 +94,8 @@ class Binder {
     bound.first_segment = static_cast<std::uint32_t>(into_.segments.size());
     first_segment_ = into_.segments.size();
     bound.first_wanted = static_cast<std::uint32_t>(into_.wanted.size());
-    for (std::uint32_t k = 0; k < step.operands; ++k) into_.wanted.push_back(wanted(step.first_ref + k, step.count));
+    for (std::uint32_t k = 0; k < step.operands; ++k)
+      into_.wanted.push_back(wanted(step.first_ref + k, step.count));
     if (step.flags & PlanStep::publish) publish(step, bound);
     out_ = 0;
     if (step.flags & PlanStep::combine)
@@ -101,12 +106,19 @@ class Binder {
     return bound;
   }
 
-  bool own(const PlanStep& step, std::uint32_t k) const { return plan_.refs[step.first_ref + k].rank == uindex(plan_.schedule.rank); }
-  std::size_t offset(Space space, std::uint32_t chunk) const { return geometry_.offset(tile_, plan_.schedule, space, chunk); }
-  std::size_t bytes_at(Space space, std::uint32_t chunk) const { return geometry_.bytes(tile_, plan_.schedule.origin(space, chunk)); }
+  bool own(const PlanStep& step, std::uint32_t k) const {
+    return plan_.refs[step.first_ref + k].rank == uindex(plan_.schedule.rank);
+  }
+  std::size_t offset(Space space, std::uint32_t chunk) const {
+    return geometry_.offset(tile_, plan_.schedule, space, chunk);
+  }
+  std::size_t bytes_at(Space space, std::uint32_t chunk) const {
+    return geometry_.bytes(tile_, plan_.schedule.origin(space, chunk));
+  }
   std::size_t sum(const std::vector<Origin>& origins, std::size_t from, std::size_t to) const {
     std::size_t bytes = 0;
-    for (std::size_t i = from; i < std::min(to, origins.size()); ++i) bytes += geometry_.bytes(tile_, origins[i]);
+    for (std::size_t i = from; i < std::min(to, origins.size()); ++i)
+      bytes += geometry_.bytes(tile_, origins[i]);
     return bytes;
   }
 
@@ -114,7 +126,8 @@ class Binder {
     const std::vector<Origin>& origins = plan_.read_from[ref];
     if (plan_.refs[ref].rank == uindex(plan_.schedule.rank)) return {};
     const std::uint32_t first = plan_.refs[ref].offset;
-    Wanted w{sum(origins, 0, first), sum(origins, first, first + count), sum(origins, 0, origins.size()), 0};
+    Wanted w{sum(origins, 0, first), sum(origins, first, first + count),
+             sum(origins, 0, origins.size()), 0};
     if (geometry_.pairs()) w.total = geometry_.total(origins[0]);
     return w;
   }
@@ -126,7 +139,8 @@ class Binder {
     bound.first_reader = static_cast<std::uint32_t>(into_.readers.size());
     for (const Program::Route& route : program_.routes[step.publication])
       for (const Reader& r : route.readers)
-        into_.readers.push_back({r.rank, r.tick, sum(origins, 0, r.offset), sum(origins, r.offset, r.offset + r.count)});
+        into_.readers.push_back({r.rank, r.tick, sum(origins, 0, r.offset),
+                                 sum(origins, r.offset, r.offset + r.count)});
     find_direct(step, bound);
   }
 
@@ -135,13 +149,15 @@ class Binder {
     const bool stored = step.flags & PlanStep::store, combined = step.flags & PlanStep::combine;
     if (combined && !stored) return;
     bound.direct_space = static_cast<Space>(stored ? step.dst_space : step.src_space);
-    const std::uint32_t first = stored ? step.dst : step.src, stride = stored ? step.dst_stride : step.src_stride;
+    const std::uint32_t first = stored ? step.dst : step.src,
+                        stride = stored ? step.dst_stride : step.src_stride;
     std::size_t end = 0;
     bool any = false;
     for (std::uint32_t k = 0; k < (combined ? 1U : step.operands); ++k)
       for (std::uint32_t i = 0; i < step.count; ++i) {
         const std::uint32_t chunk = first + k * stride + i;
-        const std::size_t bytes = bytes_at(bound.direct_space, chunk), at = offset(bound.direct_space, chunk);
+        const std::size_t bytes = bytes_at(bound.direct_space, chunk),
+                          at = offset(bound.direct_space, chunk);
         if (bytes == 0) continue;
         if (any && at != end) return;
         if (!any) bound.direct = at;
@@ -172,7 +188,8 @@ class Binder {
     const auto dst = static_cast<Space>(step.dst_space), src = static_cast<Space>(step.src_space);
     std::size_t read = 0;
     for (std::uint32_t i = 0; i < step.count; ++i) {
-      const std::uint32_t to = step.dst + k * step.dst_stride + i, from = step.src + k * step.src_stride + i;
+      const std::uint32_t to = step.dst + k * step.dst_stride + i,
+                          from = step.src + k * step.src_stride + i;
       const std::size_t bytes = store ? bytes_at(dst, to) : bytes_at(src, from);
       if (bytes == 0) continue;
       if (!store && !is_read(step, k * step.count + i)) {  // nobody wants this piece: leave a hole
@@ -187,16 +204,20 @@ class Binder {
 
   bool is_read(const PlanStep& step, std::uint32_t chunk) const {
     const std::vector<Reader>& readers = plan_.readers[step.publication];
-    return std::any_of(readers.begin(), readers.end(), [&](const Reader& r) { return chunk >= r.offset && chunk < r.offset + r.count; });
+    return std::any_of(readers.begin(), readers.end(), [&](const Reader& r) {
+      return chunk >= r.offset && chunk < r.offset + r.count;
+    });
   }
 
   /// Appends a segment, or lengthens the last one if everything goes on where it ends.
-  void add(std::uint32_t operand, std::size_t bytes, std::size_t dst, const std::vector<std::size_t>& sources) {
+  void add(std::uint32_t operand, std::size_t bytes, std::size_t dst,
+           const std::vector<std::size_t>& sources) {
     const std::size_t out = out_;
     out_ += bytes;
     if (into_.segments.size() > first_segment_) {
       Segment& last = into_.segments.back();
-      bool follows = last.operand == operand && last.dst + last.bytes == dst && last.out + last.bytes == out;
+      bool follows =
+          last.operand == operand && last.dst + last.bytes == dst && last.out + last.bytes == out;
       for (std::size_t k = 0; follows && k < sources.size(); ++k)
         follows = into_.sources[last.first_source + k] + last.bytes == sources[k];
       if (follows) {
@@ -204,7 +225,8 @@ class Binder {
         return;
       }
     }
-    into_.segments.push_back({operand, static_cast<std::uint32_t>(into_.sources.size()), bytes, dst, out});
+    into_.segments.push_back(
+        {operand, static_cast<std::uint32_t>(into_.sources.size()), bytes, dst, out});
     into_.sources.insert(into_.sources.end(), sources.begin(), sources.end());
   }
 
@@ -229,24 +251,31 @@ namespace {
 std::uint32_t published_by(const Schedule& schedule) {
   std::uint32_t chunks = 0;
   for (const Step& step : schedule.steps)
-    if (step.op == Op::send) chunks += step.src.count * (step.src.stride == 0 ? 1U : static_cast<std::uint32_t>(step.peers.size()));
+    if (step.op == Op::send)
+      chunks += step.src.count *
+                (step.src.stride == 0 ? 1U : static_cast<std::uint32_t>(step.peers.size()));
   return chunks;
 }
 
 }  // namespace
 
-Result<std::unique_ptr<Program>> make_program(const Algorithm& algorithm, const Shape& shape, Rank me,
-                                              const std::vector<Transport*>& route, std::uint32_t slots) {
+Result<std::unique_ptr<Program>> make_program(const Algorithm& algorithm, const Shape& shape,
+                                              Rank me, const std::vector<Transport*>& route,
+                                              std::uint32_t slots) {
   std::vector<Schedule> ranks;
   for (int r = 0; r < shape.size; ++r) ranks.push_back(algorithm.build(shape, Rank{r}));
   ANYCCL_TRY(Plan plan, lower(ranks, me, slots));
-  auto program = std::make_unique<Program>(Program{.algorithm = &algorithm, .plan = std::move(plan)});
-  for (const Schedule& s : ranks) program->most_published = std::max(program->most_published, published_by(s));
+  auto program =
+      std::make_unique<Program>(Program{.algorithm = &algorithm, .plan = std::move(plan)});
+  for (const Schedule& s : ranks)
+    program->most_published = std::max(program->most_published, published_by(s));
   for (const std::vector<Reader>& readers : program->plan.readers) {
     std::vector<Program::Route>& routes = program->routes.emplace_back();
     for (const Reader& reader : readers) {
       Transport* transport = route[reader.rank];
-      const auto known = std::find_if(routes.begin(), routes.end(), [&](const Program::Route& r) { return r.transport == transport; });
+      const auto known = std::find_if(routes.begin(), routes.end(), [&](const Program::Route& r) {
+        return r.transport == transport;
+      });
       if (known == routes.end())
         routes.push_back({transport, {reader}});
       else

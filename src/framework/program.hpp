@@ -19,7 +19,7 @@ struct Program {
   const Algorithm* algorithm = nullptr;
   Plan plan;
   std::vector<std::vector<Route>> routes;  ///< By publication.
-  std::uint32_t most_published = 0;  ///< Chunks that the busiest rank publishes per tile.
+  std::uint32_t most_published = 0;        ///< Chunks that the busiest rank publishes per tile.
 };
 
 /// One contiguous piece of work of a step: offsets in bytes, own ones relative to the tile.
@@ -39,13 +39,14 @@ struct Wanted {
 
 struct BoundStep {
   std::uint32_t first_segment = 0, segments = 0;
-  std::uint32_t first_wanted = 0;      ///< Bound::wanted, parallel to the step's operands.
-  std::size_t out_bytes = 0;           ///< Of the publication.
+  std::uint32_t first_wanted = 0;  ///< Bound::wanted, parallel to the step's operands.
+  std::size_t out_bytes = 0;       ///< Of the publication.
   std::uint64_t out_total = 0;
-  std::uint32_t first_reader = 0;      ///< Bound::readers: those of each route, one route after the other.
-  bool contiguous = false;             ///< The publication lies in one piece in own memory,
-  Space direct_space = Space::input;   ///< here,
-  std::size_t direct = 0;              ///< at this offset.
+  std::uint32_t first_reader =
+      0;                    ///< Bound::readers: those of each route, one route after the other.
+  bool contiguous = false;  ///< The publication lies in one piece in own memory,
+  Space direct_space = Space::input;  ///< here,
+  std::size_t direct = 0;             ///< at this offset.
 };
 
 /// A program with sizes: everything about one tile that does not change from call to call.
@@ -60,19 +61,23 @@ struct Bound {
 /// Where the chunks of one tile lie. The same formula on all ranks.
 class Geometry {
  public:
-  /// A vector of `bytes` in tiles of `tile_bytes`, each in equal chunks that are multiples of 64 bytes
-  /// except at the end.
+  /// A vector of `bytes` in tiles of `tile_bytes`, each in equal chunks that are multiples of 64
+  /// bytes except at the end.
   static Geometry of_vector(const Contract& contract, std::size_t bytes, std::size_t tile_bytes);
   /// all_to_all_v: pieces of each pair, `tile_bytes` of each pair at a time.
-  static Geometry of_pairs(const Contract& contract, const Call& call, Rank me, std::size_t tile_bytes);
+  static Geometry of_pairs(const Contract& contract, const Call& call, Rank me,
+                           std::size_t tile_bytes);
 
   std::uint32_t tiles() const { return tiles_; }
   /// Bytes of the whole tile: two tiles with equal bytes bind alike (vectors only).
   std::size_t tile_bytes(std::uint32_t tile) const;
-  std::size_t tile_begin(std::uint32_t tile) const { return pairs_ ? 0 : std::size_t{tile} * tile_bytes_; }
+  std::size_t tile_begin(std::uint32_t tile) const {
+    return pairs_ ? 0 : std::size_t{tile} * tile_bytes_;
+  }
   std::size_t bytes(std::uint32_t tile, Origin origin) const;
   /// Offset of a chunk of `space`, relative to tile_begin().
-  std::size_t offset(std::uint32_t tile, const Schedule& schedule, Space space, std::uint32_t chunk) const;
+  std::size_t offset(std::uint32_t tile, const Schedule& schedule, Space space,
+                     std::uint32_t chunk) const;
   /// Bytes that every scratch chunk gets.
   std::size_t scratch_chunk() const { return scratch_chunk_; }
   bool pairs() const { return pairs_; }
@@ -92,7 +97,8 @@ class Geometry {
 void bind(const Program& program, const Geometry& geometry, std::uint32_t tile, Bound& into);
 
 /// `route[r]`: the transport that reaches rank r; null for this rank.
-Result<std::unique_ptr<Program>> make_program(const Algorithm& algorithm, const Shape& shape, Rank me,
-                                              const std::vector<Transport*>& route, std::uint32_t slots);
+Result<std::unique_ptr<Program>> make_program(const Algorithm& algorithm, const Shape& shape,
+                                              Rank me, const std::vector<Transport*>& route,
+                                              std::uint32_t slots);
 
 }  // namespace anyccl

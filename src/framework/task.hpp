@@ -9,8 +9,8 @@
 
 namespace anyccl {
 
-/// One issued operation. advance() is called by the holder of the communicator's owner token; anybody
-/// may ask done().
+/// One issued operation. advance() is called by the holder of the communicator's owner token;
+/// anybody may ask done().
 class Task {
  public:
   virtual ~Task() = default;
@@ -24,7 +24,9 @@ class Task {
   const Status& status() const { return status_; }
   void complete(Status status) {
     status_ = std::move(status);
-    done_.store(true, std::memory_order_release);  // pairs with done(): then the result and status are there
+    done_.store(
+        true,
+        std::memory_order_release);  // pairs with done(): then the result and status are there
   }
 
  protected:

@@ -6,14 +6,18 @@
 namespace anyccl {
 
 Transfer::Transfer(const Call& call, Transport& transport, std::uint64_t message)
-    : call_(call), transport_(transport), message_(message), total_(call.count * bytes_of(call.dtype)) {}
+    : call_(call),
+      transport_(transport),
+      message_(message),
+      total_(call.count * bytes_of(call.dtype)) {}
 
 bool Transfer::advance() {
   bool moved = false;
   while (!done()) {
     const bool sends = call_.collective == Collective::send;
     const bool over = pieces_ > 0 && done_ == total_;  // an empty message is one empty piece
-    if (over && sends && transport_.state(call_.root) == PeerState::dead) return moved;  // it may not have come
+    if (over && sends && transport_.state(call_.root) == PeerState::dead)
+      return moved;  // it may not have come
     if (over && (!sends || transport_.settled())) {
       complete({});
       return true;
@@ -27,7 +31,8 @@ bool Transfer::advance() {
 
 bool Transfer::send_piece() {
   if (transport_.state(call_.root) != PeerState::present) return false;  // it would go nowhere
-  const ReaderOf reader{static_cast<std::uint16_t>(call_.root), 0, 0, std::min(total_ - done_, transport_.piece_bytes())};
+  const ReaderOf reader{static_cast<std::uint16_t>(call_.root), 0, 0,
+                        std::min(total_ - done_, transport_.piece_bytes())};
   Outgoing out;
   out.context = Context::point_to_point;
   out.operation = message_;

@@ -9,7 +9,7 @@ namespace anyccl {
 
 /// What the choice of an algorithm depends on; equal on all ranks of a communicator.
 struct Question {
-  Shape shape;  ///< in_place is ignored: ranks may differ in it.
+  Shape shape;            ///< in_place is ignored: ranks may differ in it.
   std::size_t bytes = 0;  ///< Of the vector; 0 for v-forms, whose sizes no rank knows.
   bool network = false;   ///< Some pair of ranks talks over a network.
 };
@@ -19,8 +19,8 @@ struct Choice {
   std::size_t tile_bytes = 0;  ///< At most this much of the vector, or of each pair, at a time.
 };
 
-/// `forced`: the user's choice of an algorithm by name, or empty. It holds for the collectives that have
-/// an algorithm of this name. Errors: unsupported when the forced one cannot do this shape.
+/// `forced`: the user's choice of an algorithm by name, or empty. It holds for the collectives that
+/// have an algorithm of this name. Errors: unsupported when the forced one cannot do this shape.
 Result<Choice> choose(const Question& question, const std::string& forced);
 
 /// Errors: invalid_argument when no collective has an algorithm of this name.

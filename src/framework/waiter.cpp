@@ -27,7 +27,8 @@ Waiter::Next Waiter::next() {
     ::sched_yield();
   else
     relax();
-  if (++polls_ % (yields ? kYieldsPerLook : kPollsPerLook) != 0 && phase_ != Phase::sleep) return Next::poll;
+  if (++polls_ % (yields ? kYieldsPerLook : kPollsPerLook) != 0 && phase_ != Phase::sleep)
+    return Next::poll;
   const auto now = Clock::now();
   if (polls_ <= kPollsPerLook) {
     since_ = checked_ = now;

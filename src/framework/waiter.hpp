@@ -5,7 +5,8 @@
 
 namespace anyccl {
 
-/// How a thread waits: spins while nobody else needs the core, then yields, then sleeps. One per wait.
+/// How a thread waits: spins while nobody else needs the core, then yields, then sleeps. One per
+/// wait.
 class Waiter {
  public:
   /// `crowded`: the host runs more of the job's ranks than it has cores, so it yields at once.

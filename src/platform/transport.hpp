@@ -15,8 +15,8 @@ namespace anyccl {
 
 // A transport moves publications between this rank and some of its peers, in one communicator. It
 // knows nothing of collectives: the executor tells it which bytes to publish for whom and which to
-// wait for. All calls come from one thread at a time (the holder of the communicator's owner token);
-// abort() alone may come from any thread.
+// wait for. All calls come from one thread at a time (the holder of the communicator's owner
+// token); abort() alone may come from any thread.
 
 /// What one rank called: compared between ranks before data is believed. 32 bytes, sent as it is.
 struct CallRecord {
@@ -38,20 +38,21 @@ enum class Context : std::uint8_t { collective, point_to_point };
 /// Who reads a publication, and by which progress of theirs it is surely read.
 struct ReaderOf {
   std::uint16_t rank = 0;
-  std::uint32_t tick = 0;          ///< Progress within the operation and lane.
+  std::uint32_t tick = 0;             ///< Progress within the operation and lane.
   std::size_t offset = 0, bytes = 0;  ///< The part of the publication that this reader reads.
 };
 
 /// A publication of this rank.
 struct Outgoing {
   Context context = Context::collective;
-  std::uint64_t operation = 0;  ///< Collective: the operation. Point-to-point: the message, per pair.
-  std::uint32_t number = 0;     ///< Collective: within the operation. Point-to-point: the piece.
+  std::uint64_t operation =
+      0;                     ///< Collective: the operation. Point-to-point: the message, per pair.
+  std::uint32_t number = 0;  ///< Collective: within the operation. Point-to-point: the piece.
   std::uint32_t lane = 0;
-  std::uint32_t digest = 0;     ///< Of the call: readers with another digest refuse the data.
+  std::uint32_t digest = 0;  ///< Of the call: readers with another digest refuse the data.
   std::size_t bytes = 0;
-  std::uint64_t total = 0;      ///< If `sized`: bytes of the whole message of this pair.
-  bool sized = false;           ///< The reader cannot know `bytes`: it is sent along and compared.
+  std::uint64_t total = 0;  ///< If `sized`: bytes of the whole message of this pair.
+  bool sized = false;       ///< The reader cannot know `bytes`: it is sent along and compared.
   std::span<const ReaderOf> readers;  ///< Of this transport only; alive until the call returns.
 };
 
@@ -66,7 +67,8 @@ struct Incoming {
   std::size_t whole = 0;              ///< Bytes of the whole publication (not sized).
   std::uint64_t total = 0;            ///< If `sized`: what this rank expects of the whole message.
   bool sized = false;
-  std::byte* into = nullptr;  ///< If not null: the bytes may be put here directly (then poll returns it).
+  std::byte* into =
+      nullptr;  ///< If not null: the bytes may be put here directly (then poll returns it).
 };
 
 enum class PeerState : std::uint8_t {
@@ -85,7 +87,8 @@ class Transport {
   // --- publishing -------------------------------------------------------------------------------
   /// Announces the call that the following publications belong to.
   virtual void begin(const CallRecord& call) = 0;
-  /// Whether offer() takes any memory: then computed results are offered too, not only what is sent.
+  /// Whether offer() takes any memory: then computed results are offered too, not only what is
+  /// sent.
   virtual bool takes_any_memory() const { return false; }
   /// Tries to hand over `out` straight from the caller's memory at `source` (source[0, out.bytes)).
   enum class Offered : std::uint8_t {

@@ -12,7 +12,8 @@ namespace {
 void expect_words(anycclResult_t got, anycclResult_t want, const std::vector<std::string>& words) {
   EXPECT_EQ(got, want) << anycclGetLastError(nullptr);
   const std::string text = anycclGetLastError(nullptr);
-  for (const std::string& w : words) EXPECT_NE(text.find(w), std::string::npos) << "'" << w << "' is not in: " << text;
+  for (const std::string& w : words)
+    EXPECT_NE(text.find(w), std::string::npos) << "'" << w << "' is not in: " << text;
 }
 
 class BadInput : public testing::Test {
@@ -29,12 +30,16 @@ class BadInput : public testing::Test {
 };
 
 TEST_F(BadInput, null_buffers) {
-  expect_words(anycclAllReduce(nullptr, x_.data(), 3, anycclFloat32, anycclSum, comm_, nullptr), anycclInvalidArgument, {"sendbuff", "NULL", "3"});
-  expect_words(anycclAllReduce(x_.data(), nullptr, 3, anycclFloat32, anycclSum, comm_, nullptr), anycclInvalidArgument, {"recvbuff", "NULL"});
-  EXPECT_EQ(anycclAllReduce(nullptr, nullptr, 0, anycclFloat32, anycclSum, comm_, nullptr), anycclSuccess);
+  expect_words(anycclAllReduce(nullptr, x_.data(), 3, anycclFloat32, anycclSum, comm_, nullptr),
+               anycclInvalidArgument, {"sendbuff", "NULL", "3"});
+  expect_words(anycclAllReduce(x_.data(), nullptr, 3, anycclFloat32, anycclSum, comm_, nullptr),
+               anycclInvalidArgument, {"recvbuff", "NULL"});
+  EXPECT_EQ(anycclAllReduce(nullptr, nullptr, 0, anycclFloat32, anycclSum, comm_, nullptr),
+            anycclSuccess);
 }
 TEST_F(BadInput, null_handles) {
-  expect_words(anycclAllReduce(x_.data(), x_.data(), 3, anycclFloat32, anycclSum, nullptr, nullptr), anycclInvalidArgument, {"comm"});
+  expect_words(anycclAllReduce(x_.data(), x_.data(), 3, anycclFloat32, anycclSum, nullptr, nullptr),
+               anycclInvalidArgument, {"comm"});
   expect_words(anycclCommCount(comm_, nullptr), anycclInvalidArgument, {"count", "NULL"});
   expect_words(anycclGetUniqueId(nullptr), anycclInvalidArgument, {"id", "NULL"});
   expect_words(anycclWorkWait(nullptr), anycclInvalidArgument, {"work", "NULL"});
@@ -43,45 +48,70 @@ TEST_F(BadInput, null_handles) {
 }
 TEST_F(BadInput, negative_and_overflowing_counts) {
   const auto negative = static_cast<std::size_t>(-1);
-  expect_words(anycclAllReduce(x_.data(), x_.data(), negative, anycclFloat32, anycclSum, comm_, nullptr), anycclInvalidArgument, {"count", "18446744073709551615"});
-  expect_words(anycclBroadcast(x_.data(), x_.data(), std::numeric_limits<std::size_t>::max() / 4, anycclInt64, 0, comm_, nullptr), anycclInvalidArgument, {"count", "overflows"});
+  expect_words(
+      anycclAllReduce(x_.data(), x_.data(), negative, anycclFloat32, anycclSum, comm_, nullptr),
+      anycclInvalidArgument, {"count", "18446744073709551615"});
+  expect_words(anycclBroadcast(x_.data(), x_.data(), std::numeric_limits<std::size_t>::max() / 4,
+                               anycclInt64, 0, comm_, nullptr),
+               anycclInvalidArgument, {"count", "overflows"});
 }
 TEST_F(BadInput, types_and_operators) {
-  expect_words(anycclAllReduce(x_.data(), x_.data(), 3, static_cast<anycclDataType_t>(99), anycclSum, comm_, nullptr), anycclInvalidArgument, {"datatype", "99"});
-  expect_words(anycclAllReduce(x_.data(), x_.data(), 3, anycclFloat16, anycclSum, comm_, nullptr), anycclUnsupported, {"f16"});
-  expect_words(anycclAllReduce(x_.data(), x_.data(), 3, anycclFloat32, anycclProd, comm_, nullptr), anycclUnsupported, {"prod"});
-  expect_words(anycclAllReduce(x_.data(), x_.data(), 3, anycclFloat32, static_cast<anycclRedOp_t>(77), comm_, nullptr), anycclInvalidArgument, {"op", "77"});
+  expect_words(anycclAllReduce(x_.data(), x_.data(), 3, static_cast<anycclDataType_t>(99),
+                               anycclSum, comm_, nullptr),
+               anycclInvalidArgument, {"datatype", "99"});
+  expect_words(anycclAllReduce(x_.data(), x_.data(), 3, anycclFloat16, anycclSum, comm_, nullptr),
+               anycclUnsupported, {"f16"});
+  expect_words(anycclAllReduce(x_.data(), x_.data(), 3, anycclFloat32, anycclProd, comm_, nullptr),
+               anycclUnsupported, {"prod"});
+  expect_words(anycclAllReduce(x_.data(), x_.data(), 3, anycclFloat32,
+                               static_cast<anycclRedOp_t>(77), comm_, nullptr),
+               anycclInvalidArgument, {"op", "77"});
 }
 TEST_F(BadInput, roots_and_peers) {
-  expect_words(anycclBroadcast(x_.data(), x_.data(), 3, anycclFloat32, 1, comm_, nullptr), anycclInvalidArgument, {"root", "1"});
-  expect_words(anycclBroadcast(x_.data(), x_.data(), 3, anycclFloat32, -2, comm_, nullptr), anycclInvalidArgument, {"root", "-2"});
-  expect_words(anycclSend(x_.data(), 3, anycclFloat32, 7, comm_, nullptr), anycclInvalidArgument, {"peer", "7"});
+  expect_words(anycclBroadcast(x_.data(), x_.data(), 3, anycclFloat32, 1, comm_, nullptr),
+               anycclInvalidArgument, {"root", "1"});
+  expect_words(anycclBroadcast(x_.data(), x_.data(), 3, anycclFloat32, -2, comm_, nullptr),
+               anycclInvalidArgument, {"root", "-2"});
+  expect_words(anycclSend(x_.data(), 3, anycclFloat32, 7, comm_, nullptr), anycclInvalidArgument,
+               {"peer", "7"});
 }
 TEST_F(BadInput, overlapping_buffers) {
-  expect_words(anycclAllReduce(x_.data(), x_.data() + 1, 8, anycclFloat32, anycclSum, comm_, nullptr), anycclInvalidArgument, {"overlap", "32 bytes"});
+  expect_words(
+      anycclAllReduce(x_.data(), x_.data() + 1, 8, anycclFloat32, anycclSum, comm_, nullptr),
+      anycclInvalidArgument, {"overlap", "32 bytes"});
 }
 TEST_F(BadInput, tables_of_all_to_all) {
   const std::size_t one[] = {1}, huge[] = {static_cast<std::size_t>(-3)};
-  expect_words(anycclAllToAllv(x_.data(), nullptr, one, x_.data() + 8, one, one, anycclFloat32, comm_, nullptr), anycclInvalidArgument, {"sendcounts", "NULL"});
-  expect_words(anycclAllToAllv(x_.data(), huge, one, x_.data() + 8, one, one, anycclFloat32, comm_, nullptr), anycclInvalidArgument, {"sendcounts[0]"});
-  expect_words(anycclAllToAllv(x_.data(), one, one, x_.data(), one, one, anycclFloat32, comm_, nullptr), anycclInvalidArgument, {"in place"});
+  expect_words(anycclAllToAllv(x_.data(), nullptr, one, x_.data() + 8, one, one, anycclFloat32,
+                               comm_, nullptr),
+               anycclInvalidArgument, {"sendcounts", "NULL"});
+  expect_words(
+      anycclAllToAllv(x_.data(), huge, one, x_.data() + 8, one, one, anycclFloat32, comm_, nullptr),
+      anycclInvalidArgument, {"sendcounts[0]"});
+  expect_words(
+      anycclAllToAllv(x_.data(), one, one, x_.data(), one, one, anycclFloat32, comm_, nullptr),
+      anycclInvalidArgument, {"in place"});
 }
 TEST_F(BadInput, streams_and_configs) {
   int dummy = 0;
-  expect_words(anycclBarrier(comm_, reinterpret_cast<anycclStream_t>(&dummy)), anycclInvalidArgument, {"stream"});
+  expect_words(anycclBarrier(comm_, reinterpret_cast<anycclStream_t>(&dummy)),
+               anycclInvalidArgument, {"stream"});
   anycclComm_t part = nullptr;
-  expect_words(anycclCommSplit(comm_, 0, 0, &part, reinterpret_cast<anycclConfig_t*>(&dummy)), anycclUnsupported, {"config"});
+  expect_words(anycclCommSplit(comm_, 0, 0, &part, reinterpret_cast<anycclConfig_t*>(&dummy)),
+               anycclUnsupported, {"config"});
 }
 TEST_F(BadInput, calls_as_data) {
   anycclWork_t work = nullptr;
   anycclCall_t call{};
-  expect_words(anycclIssue(&call, comm_, &work), anycclInvalidArgument, {"call.size", "sizeof(anycclCall_t)"});
+  expect_words(anycclIssue(&call, comm_, &work), anycclInvalidArgument,
+               {"call.size", "sizeof(anycclCall_t)"});
   call.size = sizeof call;
   call.collective = static_cast<anycclCollective_t>(40);
   expect_words(anycclIssue(&call, comm_, &work), anycclInvalidArgument, {"call.collective", "40"});
 }
 TEST_F(BadInput, memory_that_is_not_ours) {
-  expect_words(anycclMemFree(x_.data()), anycclInvalidArgument, {"anycclMemFree", "anycclMemAlloc did not return"});
+  expect_words(anycclMemFree(x_.data()), anycclInvalidArgument,
+               {"anycclMemFree", "anycclMemAlloc did not return"});
   EXPECT_EQ(anycclMemFree(nullptr), anycclSuccess);
 }
 TEST_F(BadInput, group_end_without_start) {
@@ -110,9 +140,12 @@ TEST_P(BadEnvironment, is_named_with_its_value) {
   expect_words(anycclCommInitAll(&comm, 1, nullptr), anycclInvalidArgument, {name, word});
 }
 INSTANTIATE_TEST_SUITE_P(Variables, BadEnvironment,
-                         testing::Values(BadVariable{"ANYCCL_ALGO", "rnig", "rnig"}, BadVariable{"ANYCCL_PROTO", "fast", "fast"},
-                                         BadVariable{"ANYCCL_TRANSPORT", "rdma", "rdma"}, BadVariable{"ANYCCL_PORT", "99999", "99999"},
-                                         BadVariable{"ANYCCL_SECRET", "abc", "32 hex digits"}, BadVariable{"ANYCCL_TIMEOUT", "soon", "soon"},
+                         testing::Values(BadVariable{"ANYCCL_ALGO", "rnig", "rnig"},
+                                         BadVariable{"ANYCCL_PROTO", "fast", "fast"},
+                                         BadVariable{"ANYCCL_TRANSPORT", "rdma", "rdma"},
+                                         BadVariable{"ANYCCL_PORT", "99999", "99999"},
+                                         BadVariable{"ANYCCL_SECRET", "abc", "32 hex digits"},
+                                         BadVariable{"ANYCCL_TIMEOUT", "soon", "soon"},
                                          BadVariable{"ANYCCL_DEBUG", "loud", "loud"}),
                          [](const auto& info) { return std::string(info.param.name); });
 
@@ -134,8 +167,12 @@ TEST(BadUse, after_fork_is_refused) {
     EXPECT_EXIT(
         {
           float x = 0;
-          const auto code = anycclAllReduce(&x, &x, 1, anycclFloat32, anycclSum, comm.handle(), nullptr);
-          std::_Exit(code == anycclInvalidUsage && std::strstr(anycclGetLastError(nullptr), "fork") != nullptr ? 0 : 1);
+          const auto code =
+              anycclAllReduce(&x, &x, 1, anycclFloat32, anycclSum, comm.handle(), nullptr);
+          std::_Exit(code == anycclInvalidUsage &&
+                             std::strstr(anycclGetLastError(nullptr), "fork") != nullptr
+                         ? 0
+                         : 1);
         },
         testing::ExitedWithCode(0), "");
   });

@@ -19,11 +19,32 @@ Result<Work> reduce(Communicator& c, std::vector<float>& x, std::size_t count) {
 }
 
 const Mismatch kMismatches[] = {
-    {"sizes", [](auto& c, auto& x) { return reduce(c, x, 2); }, [](auto& c, auto& x) { return reduce(c, x, 262144); }, {"2 f32", "262144 f32"}},
-    {"roots", [](auto& c, auto& x) { return c.broadcast(view(x), view(x), Rank{0}); }, [](auto& c, auto& x) { return c.broadcast(view(x), view(x), Rank{2}); }, {"root", "broadcast", "from rank 0", "from rank 2"}},
-    {"collectives", [](auto& c, auto& x) { return reduce(c, x, 4); }, [](auto& c, auto&) { return c.barrier(); }, {"all_reduce", "barrier"}},
-    {"types", [](auto& c, auto& x) { return reduce(c, x, 4); }, [](auto& c, auto& x) { const View v{x.data(), 4, DType::i64}; return c.all_reduce(v, v, ReduceOp::sum); }, {"f32", "i64"}},
-    {"operators", [](auto& c, auto& x) { return reduce(c, x, 4); }, [](auto& c, auto& x) { const View v{x.data(), 4, DType::f32}; return c.all_reduce(v, v, ReduceOp::max); }, {"sum", "max"}},
+    {"sizes",
+     [](auto& c, auto& x) { return reduce(c, x, 2); },
+     [](auto& c, auto& x) { return reduce(c, x, 262144); },
+     {"2 f32", "262144 f32"}},
+    {"roots",
+     [](auto& c, auto& x) { return c.broadcast(view(x), view(x), Rank{0}); },
+     [](auto& c, auto& x) { return c.broadcast(view(x), view(x), Rank{2}); },
+     {"root", "broadcast", "from rank 0", "from rank 2"}},
+    {"collectives",
+     [](auto& c, auto& x) { return reduce(c, x, 4); },
+     [](auto& c, auto&) { return c.barrier(); },
+     {"all_reduce", "barrier"}},
+    {"types",
+     [](auto& c, auto& x) { return reduce(c, x, 4); },
+     [](auto& c, auto& x) {
+       const View v{x.data(), 4, DType::i64};
+       return c.all_reduce(v, v, ReduceOp::sum);
+     },
+     {"f32", "i64"}},
+    {"operators",
+     [](auto& c, auto& x) { return reduce(c, x, 4); },
+     [](auto& c, auto& x) {
+       const View v{x.data(), 4, DType::f32};
+       return c.all_reduce(v, v, ReduceOp::max);
+     },
+     {"sum", "max"}},
 };
 
 class Mismatches : public testing::TestWithParam<std::tuple<int, std::string>> {};
@@ -38,15 +59,21 @@ TEST_P(Mismatches, give_every_rank_both_calls) {
     Status status = wait(comm.rank() == Rank{1} ? m.by_rank_1(comm, x) : m.by_rank_0(comm, x));
     if (status.ok()) status = wait(comm.barrier());  // a root may be through before anybody looks
     EXPECT_EQ(status.code(), Code::invalid_usage) << status.message();
-    EXPECT_NE(status.message().find("differs between ranks"), std::string::npos) << status.message();
+    EXPECT_NE(status.message().find("differs between ranks"), std::string::npos)
+        << status.message();
     for (const std::string& word : m.words)
-      if (word != "root") EXPECT_NE(status.message().find(word), std::string::npos) << word << " not in: " << status.message();
+      if (word != "root")
+        EXPECT_NE(status.message().find(word), std::string::npos)
+            << word << " not in: " << status.message();
     EXPECT_LT(std::chrono::steady_clock::now() - before, std::chrono::seconds(10));
   });
 }
-INSTANTIATE_TEST_SUITE_P(All, Mismatches, testing::Combine(testing::Range(0, 5), testing::Values("loopback", "tcp")), [](const auto& info) {
-  return std::string(kMismatches[std::get<0>(info.param)].name) + "_over_" + std::get<1>(info.param);
-});
+INSTANTIATE_TEST_SUITE_P(All, Mismatches,
+                         testing::Combine(testing::Range(0, 5), testing::Values("loopback", "tcp")),
+                         [](const auto& info) {
+                           return std::string(kMismatches[std::get<0>(info.param)].name) +
+                                  "_over_" + std::get<1>(info.param);
+                         });
 
 TEST(Mismatch, of_pair_counts_names_both) {
   for (const char* transport : {"loopback", "tcp"}) {
@@ -54,7 +81,8 @@ TEST(Mismatch, of_pair_counts_names_both) {
     run_ranks(2, [](Communicator& comm) {
       std::vector<float> x(1000), y(1000);
       const bool liar = comm.rank() == Rank{0};
-      const std::vector<std::size_t> sent = {3, liar ? 100UL : 3UL}, received = {3, 3}, at = {0, 500};
+      const std::vector<std::size_t> sent = {3, liar ? 100UL : 3UL}, received = {3, 3},
+                                     at = {0, 500};
       Status status = wait(comm.all_to_all_v(view(x), {sent, at}, view(y), {received, at}));
       if (status.ok()) status = wait(comm.barrier());
       EXPECT_EQ(status.code(), Code::invalid_usage) << status.message();
@@ -69,7 +97,9 @@ TEST(Mismatch, of_message_sizes_names_both) {
     const Environment env(Environment::Variables{{"ANYCCL_TRANSPORT", transport}});
     run_ranks(2, [](Communicator& comm) {
       std::vector<float> x(100);
-      Status status = comm.rank() == Rank{0} ? wait(comm.send(View{x.data(), 10, DType::f32}, Rank{1})) : wait(comm.recv(View{x.data(), 20, DType::f32}, Rank{0}));
+      Status status = comm.rank() == Rank{0}
+                          ? wait(comm.send(View{x.data(), 10, DType::f32}, Rank{1}))
+                          : wait(comm.recv(View{x.data(), 20, DType::f32}, Rank{0}));
       if (status.ok()) status = wait(comm.barrier());
       EXPECT_EQ(status.code(), Code::invalid_usage) << status.message();
       EXPECT_NE(status.message().find("40"), std::string::npos) << status.message();
@@ -79,8 +109,12 @@ TEST(Mismatch, of_message_sizes_names_both) {
 }
 
 TEST(Mismatch, of_algorithms_is_an_error_of_both) {
-  const auto outcomes = run_processes(3, [](Communicator& comm) { ASSERT_OK(wait(comm.barrier())); },
-                                      [](int r) { return std::vector<std::pair<std::string, std::string>>{{"ANYCCL_ALGO", r == 1 ? "pipelined_tree" : "flat"}}; });
+  const auto outcomes = run_processes(
+      3, [](Communicator& comm) { ASSERT_OK(wait(comm.barrier())); },
+      [](int r) {
+        return std::vector<std::pair<std::string, std::string>>{
+            {"ANYCCL_ALGO", r == 1 ? "pipelined_tree" : "flat"}};
+      });
   for (const Outcome& o : outcomes) {
     EXPECT_EQ(o.exit_code, 3) << o.output;
     EXPECT_NE(o.output.find("pipelined_tree"), std::string::npos) << o.output;

@@ -15,9 +15,12 @@ class Collectives : public testing::TestWithParam<Case> {
  protected:
   const Algorithm& algorithm() const { return *std::get<0>(GetParam()); }
   Environment environment() const {
-    return Environment({{"ANYCCL_ALGO", std::string(algorithm().name)}, {"ANYCCL_TRANSPORT", std::get<1>(GetParam())}});
+    return Environment({{"ANYCCL_ALGO", std::string(algorithm().name)},
+                        {"ANYCCL_TRANSPORT", std::get<1>(GetParam())}});
   }
-  bool supports(int ranks) const { return algorithm().supports({algorithm().collective, ranks, Rank{0}, false, {}}); }
+  bool supports(int ranks) const {
+    return algorithm().supports({algorithm().collective, ranks, Rank{0}, false, {}});
+  }
 };
 
 std::uint16_t to_bf16(float x) {  // exact for the values used here
@@ -38,7 +41,8 @@ bool equal(T a, T b) {
     return a == b;
 }
 template <typename T>
-void expect_all(const std::vector<T>& got, const std::function<long(std::size_t)>& want, const std::string& what) {
+void expect_all(const std::vector<T>& got, const std::function<long(std::size_t)>& want,
+                const std::string& what) {
   for (std::size_t i = 0; i < got.size(); ++i)
     if (!equal(got[i], element<T>(want(i)))) {
       ADD_FAILURE() << what << " is wrong at element " << i << " of " << got.size();
@@ -62,11 +66,14 @@ void all_reduce(Communicator& comm, std::size_t count, ReduceOp op, bool in_plac
   ASSERT_OK(wait(comm.all_reduce(view(x), out, op)));
   const auto want = [&](std::size_t i) {
     long result = 0;
-    for (int r = 0; r < n; ++r) result = op == ReduceOp::sum ? result + input(r, i) : std::max(result, input(r, i));
+    for (int r = 0; r < n; ++r)
+      result = op == ReduceOp::sum ? result + input(r, i) : std::max(result, input(r, i));
     return result;
   };
   expect_all(in_place ? x : y, want, "the result");
-  if (!in_place) expect_all(x, [&](std::size_t i) { return input(me, i); }, "the input afterwards");
+  if (!in_place)
+    expect_all(
+        x, [&](std::size_t i) { return input(me, i); }, "the input afterwards");
 }
 
 void broadcast(Communicator& comm, std::size_t count, int root, bool in_place) {
@@ -75,7 +82,8 @@ void broadcast(Communicator& comm, std::size_t count, int root, bool in_place) {
   for (std::size_t i = 0; i < count; ++i) x[i] = static_cast<float>(input(me, i));
   const View out = in_place ? view(x) : view(y);
   ASSERT_OK(wait(comm.broadcast(view(x), out, Rank{root})));
-  expect_all(in_place ? x : y, [&](std::size_t i) { return input(root, i); }, "the result");
+  expect_all(
+      in_place ? x : y, [&](std::size_t i) { return input(root, i); }, "the result");
 }
 
 std::size_t pair_count(int from, int to, std::size_t scale) {
@@ -97,17 +105,20 @@ void all_to_all_v(Communicator& comm, std::size_t scale) {
   std::vector<std::int64_t> x(sent_all, -1), y(received_all, -2);
   for (int r = 0; r < n; ++r)
     for (std::size_t i = 0; i < sent[static_cast<std::size_t>(r)]; ++i)
-      x[sent_at[static_cast<std::size_t>(r)] + i] = me * 1000000 + r * 10000 + static_cast<long>(i % 9999);
+      x[sent_at[static_cast<std::size_t>(r)] + i] =
+          me * 1000000 + r * 10000 + static_cast<long>(i % 9999);
   ASSERT_OK(wait(comm.all_to_all_v(view(x), {sent, sent_at}, view(y), {received, received_at})));
   std::vector<std::int64_t> want(received_all, -2);  // gaps stay as they were
   for (int r = 0; r < n; ++r)
     for (std::size_t i = 0; i < received[static_cast<std::size_t>(r)]; ++i)
-      want[received_at[static_cast<std::size_t>(r)] + i] = r * 1000000 + me * 10000 + static_cast<long>(i % 9999);
+      want[received_at[static_cast<std::size_t>(r)] + i] =
+          r * 1000000 + me * 10000 + static_cast<long>(i % 9999);
   EXPECT_TRUE(y == want) << "all_to_all_v";
 }
 
 void run_once(Communicator& comm, Collective collective, std::size_t count) {
-  SCOPED_TRACE(testing::Message() << "rank " << index(comm.rank()) << " of " << comm.size() << ", count " << count);
+  SCOPED_TRACE(testing::Message() << "rank " << index(comm.rank()) << " of " << comm.size()
+                                  << ", count " << count);
   const int n = comm.size();
   switch (collective) {
     case Collective::all_reduce:
@@ -115,14 +126,21 @@ void run_once(Communicator& comm, Collective collective, std::size_t count) {
         all_reduce<float>(comm, count, ReduceOp::sum, in_place);
         all_reduce<std::int64_t>(comm, count, ReduceOp::max, in_place);
       }
-      if (count <= 4099) all_reduce<BFloat16>(comm, count, ReduceOp::sum, index(comm.rank()) % 2 == 0);
+      if (count <= 4099)
+        all_reduce<BFloat16>(comm, count, ReduceOp::sum, index(comm.rank()) % 2 == 0);
       break;
     case Collective::broadcast:
-      for (const int root : {0, n / 2, n - 1}) broadcast(comm, count, root, index(comm.rank()) % 2 == 0);
+      for (const int root : {0, n / 2, n - 1})
+        broadcast(comm, count, root, index(comm.rank()) % 2 == 0);
       break;
-    case Collective::all_to_all_v: all_to_all_v(comm, count); break;
-    case Collective::barrier: ASSERT_OK(wait(comm.barrier())); break;
-    default: FAIL() << "no test for this collective";
+    case Collective::all_to_all_v:
+      all_to_all_v(comm, count);
+      break;
+    case Collective::barrier:
+      ASSERT_OK(wait(comm.barrier()));
+      break;
+    default:
+      FAIL() << "no test for this collective";
   }
 }
 
@@ -144,7 +162,8 @@ TEST_P(Collectives, may_follow_each_other_in_any_order) {
     std::mt19937 random(2026);  // the same on all ranks
     for (int i = 0; i < 60 && !testing::Test::HasFailure(); ++i) {
       run_once(comm, algorithm().collective, kCounts[random() % 8]);
-      if (random() % 2 == 0) broadcast(comm, kCounts[random() % 8], static_cast<int>(random() % 4), true);
+      if (random() % 2 == 0)
+        broadcast(comm, kCounts[random() % 8], static_cast<int>(random() % 4), true);
       if (random() % 3 == 0) all_reduce<float>(comm, kCounts[random() % 8], ReduceOp::sum, false);
     }
   });

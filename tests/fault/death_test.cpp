@@ -24,62 +24,77 @@ void expect_rank_2_is_named(const Status& status) {
 
 void expect_only_rank_2_was_killed(const std::vector<Outcome>& outcomes) {
   for (std::size_t r = 0; r < outcomes.size(); ++r)
-    EXPECT_EQ(outcomes[r].exit_code, r == 2 ? -SIGKILL : 0) << "rank " << r << ": " << outcomes[r].output;
+    EXPECT_EQ(outcomes[r].exit_code, r == 2 ? -SIGKILL : 0)
+        << "rank " << r << ": " << outcomes[r].output;
 }
 
 TEST_P(Death, before_an_operation) {
-  expect_only_rank_2_was_killed(run_processes(4, [](Communicator& comm) {
-    ASSERT_OK(wait(comm.barrier()));
-    if (comm.rank() == Rank{2}) ::raise(SIGKILL);
-    std::vector<float> x(100000, 1.0F);
-    expect_rank_2_is_named(wait(comm.all_reduce(view(x), view(x), ReduceOp::sum)));
-    expect_rank_2_is_named(wait(comm.barrier()));  // it stays failed
-    EXPECT_OK(comm.abort());
-  }, variables(), 20));
+  expect_only_rank_2_was_killed(run_processes(
+      4,
+      [](Communicator& comm) {
+        ASSERT_OK(wait(comm.barrier()));
+        if (comm.rank() == Rank{2}) ::raise(SIGKILL);
+        std::vector<float> x(100000, 1.0F);
+        expect_rank_2_is_named(wait(comm.all_reduce(view(x), view(x), ReduceOp::sum)));
+        expect_rank_2_is_named(wait(comm.barrier()));  // it stays failed
+        EXPECT_OK(comm.abort());
+      },
+      variables(), 20));
 }
 
 TEST_P(Death, in_the_middle_of_operations) {
   for (int round = 0; round < 5; ++round)
-    expect_only_rank_2_was_killed(run_processes(3, [&](Communicator& comm) {
-      std::vector<float> x(300000, 1.0F);
-      Status status;
-      for (int i = 0; status.ok(); ++i) {
-        if (comm.rank() == Rank{2} && i == 20 + round) ::raise(SIGKILL);
-        const View v{x.data(), i % 3 == 0 ? x.size() : 3, DType::f32};
-        status = i % 5 == 4 ? wait(comm.broadcast(v, v, Rank{i % 3})) : wait(comm.all_reduce(v, v, ReduceOp::max));
-      }
-      expect_rank_2_is_named(status);
-    }, variables(), 20));
+    expect_only_rank_2_was_killed(run_processes(
+        3,
+        [&](Communicator& comm) {
+          std::vector<float> x(300000, 1.0F);
+          Status status;
+          for (int i = 0; status.ok(); ++i) {
+            if (comm.rank() == Rank{2} && i == 20 + round) ::raise(SIGKILL);
+            const View v{x.data(), i % 3 == 0 ? x.size() : 3, DType::f32};
+            status = i % 5 == 4 ? wait(comm.broadcast(v, v, Rank{i % 3}))
+                                : wait(comm.all_reduce(v, v, ReduceOp::max));
+          }
+          expect_rank_2_is_named(status);
+        },
+        variables(), 20));
 }
 
 TEST_P(Death, of_the_peer_of_a_message) {
-  expect_only_rank_2_was_killed(run_processes(3, [](Communicator& comm) {
-    ASSERT_OK(wait(comm.barrier()));
-    if (comm.rank() == Rank{2}) ::raise(SIGKILL);
-    std::vector<float> x(10, 1.0F);
-    if (comm.rank() == Rank{0}) expect_rank_2_is_named(wait(comm.recv(view(x), Rank{2})));
-    if (comm.rank() == Rank{1}) {
-      std::vector<float> large(4000000, 1.0F);
-      expect_rank_2_is_named(wait(comm.send(view(large), Rank{2})));
-    }
-  }, variables(), 20));
+  expect_only_rank_2_was_killed(run_processes(
+      3,
+      [](Communicator& comm) {
+        ASSERT_OK(wait(comm.barrier()));
+        if (comm.rank() == Rank{2}) ::raise(SIGKILL);
+        std::vector<float> x(10, 1.0F);
+        if (comm.rank() == Rank{0}) expect_rank_2_is_named(wait(comm.recv(view(x), Rank{2})));
+        if (comm.rank() == Rank{1}) {
+          std::vector<float> large(4000000, 1.0F);
+          expect_rank_2_is_named(wait(comm.send(view(large), Rank{2})));
+        }
+      },
+      variables(), 20));
 }
 
 /// Who stops in the middle of a job without a word is named too.
 TEST_P(Death, by_leaving_while_others_need_it) {
-  const auto outcomes = run_processes(3, [](Communicator& comm) {
-    ASSERT_OK(wait(comm.barrier()));
-    if (comm.rank() == Rank{1}) return;  // destroys the communicator
-    std::vector<float> x(10, 1.0F);
-    const Status status = wait(comm.all_reduce(view(x), view(x), ReduceOp::sum));
-    EXPECT_EQ(status.code(), Code::remote_error) << status.message();
-    EXPECT_NE(status.message().find("rank 1"), std::string::npos) << status.message();
-    EXPECT_NE(status.message().find("has left"), std::string::npos) << status.message();
-  }, variables(), 20);
+  const auto outcomes = run_processes(
+      3,
+      [](Communicator& comm) {
+        ASSERT_OK(wait(comm.barrier()));
+        if (comm.rank() == Rank{1}) return;  // destroys the communicator
+        std::vector<float> x(10, 1.0F);
+        const Status status = wait(comm.all_reduce(view(x), view(x), ReduceOp::sum));
+        EXPECT_EQ(status.code(), Code::remote_error) << status.message();
+        EXPECT_NE(status.message().find("rank 1"), std::string::npos) << status.message();
+        EXPECT_NE(status.message().find("has left"), std::string::npos) << status.message();
+      },
+      variables(), 20);
   expect_all_passed(outcomes);
 }
 
-INSTANTIATE_TEST_SUITE_P(Transports, Death, testing::Values("shm", "tcp"), [](const auto& info) { return info.param; });
+INSTANTIATE_TEST_SUITE_P(Transports, Death, testing::Values("shm", "tcp"),
+                         [](const auto& info) { return info.param; });
 
 }  // namespace
 }  // namespace anyccl::test

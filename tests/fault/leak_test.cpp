@@ -13,11 +13,13 @@ struct Usage {
 };
 
 std::ptrdiff_t entries(const char* folder) {
-  return std::distance(std::filesystem::directory_iterator(folder), std::filesystem::directory_iterator());
+  return std::distance(std::filesystem::directory_iterator(folder),
+                       std::filesystem::directory_iterator());
 }
 Usage usage() {
   std::ifstream maps("/proc/self/maps");
-  return {entries("/proc/self/fd"), entries("/proc/self/task"), std::count(std::istreambuf_iterator<char>(maps), {}, '\n')};
+  return {entries("/proc/self/fd"), entries("/proc/self/task"),
+          std::count(std::istreambuf_iterator<char>(maps), {}, '\n')};
 }
 
 void expect_no_growth(const Usage& before, const Usage& after) {

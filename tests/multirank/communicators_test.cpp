@@ -34,7 +34,8 @@ TEST(Split, fails_everywhere_if_one_rank_asks_for_nonsense) {
   run_ranks(3, [](Communicator& comm) {
     const auto part = comm.split(comm.rank() == Rank{2} ? -5 : 0, 0);
     ASSERT_FALSE(part.ok());
-    EXPECT_NE(part.status().message().find("color -5"), std::string::npos) << part.status().message();
+    EXPECT_NE(part.status().message().find("color -5"), std::string::npos)
+        << part.status().message();
     ASSERT_OK(wait(comm.barrier()));  // the communicator itself is fine
   });
 }
@@ -47,7 +48,8 @@ TEST(Communicators, do_not_wait_for_each_other) {
     Communicator& b = *made;
     const auto use = [](Communicator& comm, int salt) {
       for (int i = 0; i < 200; ++i) {
-        std::vector<float> x(static_cast<std::size_t>(1 + (i * 37) % 3000), static_cast<float>(salt + i));
+        std::vector<float> x(static_cast<std::size_t>(1 + (i * 37) % 3000),
+                             static_cast<float>(salt + i));
         ASSERT_OK(wait(comm.all_reduce(view(x), view(x), ReduceOp::sum)));
         ASSERT_EQ(x[0], 2.0F * static_cast<float>(salt + i));
       }
@@ -66,15 +68,18 @@ TEST(Group, exchanges_without_waiting_for_each_other) {
   run_ranks(4, [](Communicator& comm) {
     const int n = comm.size(), me = index(comm.rank());
     for (const std::size_t count : {1UL, 100000UL, 1000000UL}) {
-      std::vector<std::vector<std::int64_t>> out(static_cast<std::size_t>(n)), in(static_cast<std::size_t>(n));
+      std::vector<std::vector<std::int64_t>> out(static_cast<std::size_t>(n)),
+          in(static_cast<std::size_t>(n));
       ASSERT_EQ(anycclGroupStart(), anycclSuccess);
       for (int r = 0; r < n; ++r) {
         auto& to = out[static_cast<std::size_t>(r)];
         auto& from = in[static_cast<std::size_t>(r)];
         to.assign(count, me * 10 + r);
         from.assign(count, -1);
-        EXPECT_EQ(anycclSend(to.data(), count, anycclInt64, r, comm.handle(), nullptr), anycclSuccess);
-        EXPECT_EQ(anycclRecv(from.data(), count, anycclInt64, r, comm.handle(), nullptr), anycclSuccess);
+        EXPECT_EQ(anycclSend(to.data(), count, anycclInt64, r, comm.handle(), nullptr),
+                  anycclSuccess);
+        EXPECT_EQ(anycclRecv(from.data(), count, anycclInt64, r, comm.handle(), nullptr),
+                  anycclSuccess);
       }
       ASSERT_EQ(anycclGroupEnd(), anycclSuccess) << anycclGetLastError(nullptr);
       for (int r = 0; r < n; ++r) {
@@ -92,7 +97,9 @@ TEST(Group, runs_all_ranks_of_a_communicator_from_one_thread) {
   std::vector<std::vector<float>> x(4, std::vector<float>(50000, 2.0F));
   ASSERT_EQ(anycclGroupStart(), anycclSuccess);
   for (std::size_t r = 0; r < 4; ++r)
-    ASSERT_EQ(anycclAllReduce(x[r].data(), x[r].data(), x[r].size(), anycclFloat32, anycclSum, (*comms)[r].handle(), nullptr), anycclSuccess);
+    ASSERT_EQ(anycclAllReduce(x[r].data(), x[r].data(), x[r].size(), anycclFloat32, anycclSum,
+                              (*comms)[r].handle(), nullptr),
+              anycclSuccess);
   ASSERT_EQ(anycclGroupEnd(), anycclSuccess) << anycclGetLastError(nullptr);
   for (const auto& result : x) EXPECT_EQ(result.back(), 8.0F);
 }
@@ -114,7 +121,8 @@ TEST(Group, returns_the_first_error_and_starts_nothing) {
   run_ranks(2, [](Communicator& comm) {
     float x = 1;
     ASSERT_EQ(anycclGroupStart(), anycclSuccess);
-    EXPECT_EQ(anycclSend(&x, 1, anycclFloat32, 1 - index(comm.rank()), comm.handle(), nullptr), anycclSuccess);
+    EXPECT_EQ(anycclSend(&x, 1, anycclFloat32, 1 - index(comm.rank()), comm.handle(), nullptr),
+              anycclSuccess);
     EXPECT_EQ(anycclRecv(&x, 1, anycclFloat32, 1, nullptr, nullptr), anycclInvalidArgument);
     EXPECT_EQ(anycclGroupEnd(), anycclInvalidArgument);
     ASSERT_OK(wait(comm.barrier()));
@@ -152,10 +160,14 @@ TEST(Work, that_is_dropped_still_completes) {
 TEST(PointToPoint, messages_match_in_order_and_do_not_wait_for_collectives) {
   run_ranks(2, [](Communicator& comm) {
     const Rank other{1 - index(comm.rank())};
-    std::vector<float> big(400000, static_cast<float>(index(comm.rank()))), got(400000), a(1, 1.0F), b(1, 2.0F), first(1), second(1);
-    auto collective = comm.rank() == Rank{0} ? comm.barrier() : Result<Work>(Work());  // rank 1 calls it last
-    auto r0 = comm.recv(view(got), other), r1 = comm.recv(view(first), other), r2 = comm.recv(view(second), other);
-    auto s0 = comm.send(view(big), other), s1 = comm.send(view(a), other), s2 = comm.send(view(b), other);
+    std::vector<float> big(400000, static_cast<float>(index(comm.rank()))), got(400000), a(1, 1.0F),
+        b(1, 2.0F), first(1), second(1);
+    auto collective =
+        comm.rank() == Rank{0} ? comm.barrier() : Result<Work>(Work());  // rank 1 calls it last
+    auto r0 = comm.recv(view(got), other), r1 = comm.recv(view(first), other),
+         r2 = comm.recv(view(second), other);
+    auto s0 = comm.send(view(big), other), s1 = comm.send(view(a), other),
+         s2 = comm.send(view(b), other);
     for (auto* work : {&r0, &r1, &r2, &s0, &s1, &s2}) ASSERT_OK(wait(std::move(*work)));
     EXPECT_EQ(got[399999], static_cast<float>(index(other)));
     EXPECT_EQ(first[0], 1.0F);

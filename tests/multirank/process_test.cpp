@@ -18,7 +18,8 @@ float sum(int ranks, std::size_t i) {
 void expect_sums(const float* got, std::size_t count, int ranks, const char* what) {
   for (std::size_t i = 0; i < count; ++i)
     if (got[i] != sum(ranks, i)) {
-      ADD_FAILURE() << what << ": element " << i << " of " << count << " is " << got[i] << " instead of " << sum(ranks, i);
+      ADD_FAILURE() << what << ": element " << i << " of " << count << " is " << got[i]
+                    << " instead of " << sum(ranks, i);
       return;
     }
 }
@@ -48,42 +49,59 @@ TEST(Processes, reduce_over_shared_memory) {
 }
 
 TEST(Processes, reduce_over_tcp_when_told_to) {
-  expect_all_passed(run_processes(3, [](Communicator& comm) {
-    all_reduce_sizes(comm);
-    EXPECT_NE(last_plan(comm).find("tcp"), std::string::npos) << last_plan(comm);
-  }, [](int) { return std::vector<std::pair<std::string, std::string>>{{"ANYCCL_TRANSPORT", "tcp"}}; }));
+  expect_all_passed(run_processes(
+      3,
+      [](Communicator& comm) {
+        all_reduce_sizes(comm);
+        EXPECT_NE(last_plan(comm).find("tcp"), std::string::npos) << last_plan(comm);
+      },
+      [](int) {
+        return std::vector<std::pair<std::string, std::string>>{{"ANYCCL_TRANSPORT", "tcp"}};
+      }));
 }
 
 TEST(Processes, use_one_protocol_when_told_to) {
   for (const std::string proto : {"LL", "Simple"})
-    expect_all_passed(run_processes(2, [&](Communicator& comm) {
-      for (const std::size_t count : {2UL, 500UL, 20000UL}) {
-        std::vector<float> x(count);
-        for (std::size_t i = 0; i < count; ++i) x[i] = input(index(comm.rank()), i);
-        ASSERT_OK(wait(comm.all_reduce(view(x), view(x), ReduceOp::sum)));
-        expect_sums(x.data(), count, comm.size(), proto.c_str());
-        EXPECT_NE(last_plan(comm).find(" " + proto + " "), std::string::npos) << last_plan(comm);
-      }
-    }, [&](int) { return std::vector<std::pair<std::string, std::string>>{{"ANYCCL_PROTO", proto}}; }));
+    expect_all_passed(run_processes(
+        2,
+        [&](Communicator& comm) {
+          for (const std::size_t count : {2UL, 500UL, 20000UL}) {
+            std::vector<float> x(count);
+            for (std::size_t i = 0; i < count; ++i) x[i] = input(index(comm.rank()), i);
+            ASSERT_OK(wait(comm.all_reduce(view(x), view(x), ReduceOp::sum)));
+            expect_sums(x.data(), count, comm.size(), proto.c_str());
+            EXPECT_NE(last_plan(comm).find(" " + proto + " "), std::string::npos)
+                << last_plan(comm);
+          }
+        },
+        [&](int) {
+          return std::vector<std::pair<std::string, std::string>>{{"ANYCCL_PROTO", proto}};
+        }));
 }
 
 /// Three hosts with 3, 1 and 2 ranks: shared memory inside, TCP between them, one communicator.
 TEST(Processes, reduce_over_two_levels_on_uneven_hosts) {
   const auto host = [](int r) { return std::string(r < 3 ? "a" : r < 4 ? "b" : "c"); };
-  expect_all_passed(run_processes(6, [&](Communicator& comm) {
-    all_reduce_sizes(comm);
-    const std::string plan = last_plan(comm);
-    EXPECT_NE(plan.find("two_level"), std::string::npos) << plan;
-    EXPECT_NE(plan.find("tcp"), std::string::npos) << plan;
-    EXPECT_EQ(plan.find("shm") != std::string::npos, host(index(comm.rank())) != "b") << plan;
-    std::vector<float> z(70001, comm.rank() == Rank{4} ? 3.0F : 0.0F);
-    ASSERT_OK(wait(comm.broadcast(view(z), view(z), Rank{4})));
-    EXPECT_EQ(z[70000], 3.0F);
-    ASSERT_OK(wait(comm.barrier()));
-  }, [&](int r) { return std::vector<std::pair<std::string, std::string>>{{"ANYCCL_HOSTID", host(r)}}; }));
+  expect_all_passed(run_processes(
+      6,
+      [&](Communicator& comm) {
+        all_reduce_sizes(comm);
+        const std::string plan = last_plan(comm);
+        EXPECT_NE(plan.find("two_level"), std::string::npos) << plan;
+        EXPECT_NE(plan.find("tcp"), std::string::npos) << plan;
+        EXPECT_EQ(plan.find("shm") != std::string::npos, host(index(comm.rank())) != "b") << plan;
+        std::vector<float> z(70001, comm.rank() == Rank{4} ? 3.0F : 0.0F);
+        ASSERT_OK(wait(comm.broadcast(view(z), view(z), Rank{4})));
+        EXPECT_EQ(z[70000], 3.0F);
+        ASSERT_OK(wait(comm.barrier()));
+      },
+      [&](int r) {
+        return std::vector<std::pair<std::string, std::string>>{{"ANYCCL_HOSTID", host(r)}};
+      }));
 }
 
-/// One rank lends memory from anycclMemAlloc, one works in place, one has ordinary buffers: one plan.
+/// One rank lends memory from anycclMemAlloc, one works in place, one has ordinary buffers: one
+/// plan.
 TEST(Processes, mix_window_in_place_and_private_memory_in_one_call) {
   expect_all_passed(run_processes(3, [](Communicator& comm) {
     const int me = index(comm.rank());
@@ -95,9 +113,14 @@ TEST(Processes, mix_window_in_place_and_private_memory_in_one_call) {
     float* const out = me == 0 ? in + count : me == 1 ? in : own_out.data();
     std::string plan;
     for (int round = 0; round < 20; ++round) {
-      for (std::size_t i = 0; i < count; ++i) in[i] = input(me, i + static_cast<std::size_t>(round));
-      ASSERT_EQ(anycclAllReduce(in, out, count, anycclFloat32, anycclSum, comm.handle(), nullptr), anycclSuccess) << anycclGetLastError(comm.handle());
-      for (std::size_t i = 0; i < count; ++i) ASSERT_EQ(out[i], sum(3, i + static_cast<std::size_t>(round))) << "round " << round << " element " << i;
+      for (std::size_t i = 0; i < count; ++i)
+        in[i] = input(me, i + static_cast<std::size_t>(round));
+      ASSERT_EQ(anycclAllReduce(in, out, count, anycclFloat32, anycclSum, comm.handle(), nullptr),
+                anycclSuccess)
+          << anycclGetLastError(comm.handle());
+      for (std::size_t i = 0; i < count; ++i)
+        ASSERT_EQ(out[i], sum(3, i + static_cast<std::size_t>(round)))
+            << "round " << round << " element " << i;
       plan = last_plan(comm);
       EXPECT_EQ(plan, "all_reduce/two_shot Simple shm");
       // The lender may change its memory as soon as the call returns.
@@ -108,14 +131,20 @@ TEST(Processes, mix_window_in_place_and_private_memory_in_one_call) {
 }
 
 TEST(Processes, join_without_a_secret_on_one_host) {
-  expect_all_passed(run_processes(2, [](Communicator& comm) { ASSERT_OK(wait(comm.barrier())); },
-                                  [](int) { return std::vector<std::pair<std::string, std::string>>{{"ANYCCL_SECRET", ""}}; }));
+  expect_all_passed(run_processes(
+      2, [](Communicator& comm) { ASSERT_OK(wait(comm.barrier())); },
+      [](int) {
+        return std::vector<std::pair<std::string, std::string>>{{"ANYCCL_SECRET", ""}};
+      }));
 }
 
 TEST(Processes, that_differ_in_settings_fail_by_name) {
-  const auto outcomes = run_processes(2, [](Communicator&) {}, [](int r) {
-    return std::vector<std::pair<std::string, std::string>>{{"ANYCCL_ALGO", r == 0 ? "ring" : "two_shot"}};
-  });
+  const auto outcomes = run_processes(
+      2, [](Communicator&) {},
+      [](int r) {
+        return std::vector<std::pair<std::string, std::string>>{
+            {"ANYCCL_ALGO", r == 0 ? "ring" : "two_shot"}};
+      });
   for (const Outcome& o : outcomes) {
     EXPECT_EQ(o.exit_code, 3);
     EXPECT_NE(o.output.find("ANYCCL_ALGO"), std::string::npos) << o.output;

@@ -67,7 +67,8 @@ int deal_with(Handover& handover, int ranks, std::uint32_t seed, bool may_fail) 
 }
 
 /// Issues `count` operations, the same ones on all ranks with this seed; stops at the first error.
-int issue_many(Communicator& comm, Handover& handover, int count, std::uint32_t seed, std::deque<Buffer>& buffers, bool may_fail) {
+int issue_many(Communicator& comm, Handover& handover, int count, std::uint32_t seed,
+               std::deque<Buffer>& buffers, bool may_fail) {
   std::mt19937 random(seed);
   int actions = 0;
   for (; actions < count; ++actions) {
@@ -85,14 +86,19 @@ int issue_many(Communicator& comm, Handover& handover, int count, std::uint32_t 
 
 TEST(Stress, a_million_random_actions_from_two_threads_per_rank) {
   std::atomic<int> actions{0};
-  run_ranks(2, [&](Communicator& comm) {
-    std::deque<Buffer> buffers;  // also those of dropped works live until everything is complete
-    Handover handover;
-    std::thread other([&] { actions += deal_with(handover, comm.size(), 7U + uindex(comm.rank()), false); });
-    actions += issue_many(comm, handover, 250000, 2026, buffers, false);
-    other.join();
-    ASSERT_OK(wait(comm.barrier()));
-  }, 900);
+  run_ranks(
+      2,
+      [&](Communicator& comm) {
+        std::deque<Buffer>
+            buffers;  // also those of dropped works live until everything is complete
+        Handover handover;
+        std::thread other(
+            [&] { actions += deal_with(handover, comm.size(), 7U + uindex(comm.rank()), false); });
+        actions += issue_many(comm, handover, 250000, 2026, buffers, false);
+        other.join();
+        ASSERT_OK(wait(comm.barrier()));
+      },
+      900);
   EXPECT_EQ(actions, 1000000);
 }
 
@@ -112,7 +118,8 @@ TEST(Stress, aborts_at_any_moment_end_everything_on_all_ranks) {
       if (!aborts) {
         const Status failure = comm.failure();
         EXPECT_EQ(failure.code(), Code::aborted) << failure.message();
-        EXPECT_NE(failure.message().find("rank " + std::to_string(culprit)), std::string::npos) << failure.message();
+        EXPECT_NE(failure.message().find("rank " + std::to_string(culprit)), std::string::npos)
+            << failure.message();
       }
     });
   }

@@ -35,7 +35,8 @@ void run_ranks(int ranks, const Body& body, int seconds) {
   auto comms = Communicator::init_all(ranks);
   ASSERT_TRUE(comms.ok()) << comms.status().message();
   std::vector<std::future<void>> running;
-  for (Communicator& comm : *comms) running.push_back(std::async(std::launch::async, [&body, &comm] { body(comm); }));
+  for (Communicator& comm : *comms)
+    running.push_back(std::async(std::launch::async, [&body, &comm] { body(comm); }));
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(seconds);
   for (std::size_t r = 0; r < running.size(); ++r)
     if (running[r].wait_until(deadline) != std::future_status::ready) {
@@ -51,13 +52,15 @@ int report_fd = -1;
 /// A port P such that P and P + 1 are free now.
 int free_port() {
   for (;;) {
-    const int probe = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), next = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const int probe = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0),
+              next = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     socklen_t length = sizeof address;
     auto* generic = reinterpret_cast<sockaddr*>(&address);
-    const bool got = ::bind(probe, generic, sizeof address) == 0 && ::getsockname(probe, generic, &length) == 0;
+    const bool got =
+        ::bind(probe, generic, sizeof address) == 0 && ::getsockname(probe, generic, &length) == 0;
     const int port = ntohs(address.sin_port);
     address.sin_port = htons(static_cast<std::uint16_t>(port + 1));
     const bool both = got && port < 65535 && ::bind(next, generic, sizeof address) == 0;
@@ -70,7 +73,9 @@ int free_port() {
 /// Sends gtest's failures to the parent.
 class Reporter : public testing::EmptyTestEventListener {
   void OnTestPartResult(const testing::TestPartResult& result) override {
-    if (result.failed()) say(std::string("FAILED ") + result.file_name() + ":" + std::to_string(result.line_number()) + " " + result.message() + "\n");
+    if (result.failed())
+      say(std::string("FAILED ") + result.file_name() + ":" + std::to_string(result.line_number()) +
+          " " + result.message() + "\n");
   }
 };
 
@@ -95,7 +100,10 @@ void say(const std::string& text) {
   if (::write(report_fd, text.data(), text.size()) < 0) std::_Exit(4);
 }
 
-std::vector<Outcome> run_processes(int ranks, const Body& body, const std::function<std::vector<std::pair<std::string, std::string>>(int)>& variables, int seconds) {
+std::vector<Outcome> run_processes(
+    int ranks, const Body& body,
+    const std::function<std::vector<std::pair<std::string, std::string>>(int)>& variables,
+    int seconds) {
   struct Child {
     pid_t pid;
     int fd;
@@ -126,7 +134,9 @@ std::vector<Outcome> run_processes(int ranks, const Body& body, const std::funct
   for (std::size_t r = 0; r < children.size(); ++r) {
     char buffer[4096];
     for (;;) {
-      const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now()).count();
+      const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+                            deadline - std::chrono::steady_clock::now())
+                            .count();
       pollfd wait{children[r].fd, POLLIN, 0};
       if (left <= 0 || ::poll(&wait, 1, static_cast<int>(left)) == 0) {
         outcomes[r].output += "FAILED: still busy after " + std::to_string(seconds) + " s\n";

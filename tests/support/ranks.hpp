@@ -11,15 +11,15 @@
 
 namespace anyccl::test {
 
-#define ASSERT_OK(...)                                                  \
-  do {                                                                  \
-    const ::anyccl::Status status_ = (__VA_ARGS__);                     \
-    ASSERT_TRUE(status_.ok()) << status_.message();                     \
+#define ASSERT_OK(...)                              \
+  do {                                              \
+    const ::anyccl::Status status_ = (__VA_ARGS__); \
+    ASSERT_TRUE(status_.ok()) << status_.message(); \
   } while (false)
-#define EXPECT_OK(...)                                                  \
-  do {                                                                  \
-    const ::anyccl::Status status_ = (__VA_ARGS__);                     \
-    EXPECT_TRUE(status_.ok()) << status_.message();                     \
+#define EXPECT_OK(...)                              \
+  do {                                              \
+    const ::anyccl::Status status_ = (__VA_ARGS__); \
+    EXPECT_TRUE(status_.ok()) << status_.message(); \
   } while (false)
 
 /// Sets environment variables until it goes out of scope. Only while no other thread runs.
@@ -47,11 +47,12 @@ struct Outcome {
   std::string output;  ///< What it passed to say().
 };
 
-/// Every rank in a forked process that joins through the environment; `variables` are added for rank r by
-/// variables(r). The body's gtest failures make the exit code 1 and are in the output.
-std::vector<Outcome> run_processes(int ranks, const Body& body,
-                                   const std::function<std::vector<std::pair<std::string, std::string>>(int)>& variables = {},
-                                   int seconds = 60);
+/// Every rank in a forked process that joins through the environment; `variables` are added for
+/// rank r by variables(r). The body's gtest failures make the exit code 1 and are in the output.
+std::vector<Outcome> run_processes(
+    int ranks, const Body& body,
+    const std::function<std::vector<std::pair<std::string, std::string>>(int)>& variables = {},
+    int seconds = 60);
 /// Ends up in Outcome::output of this process.
 void say(const std::string& text);
 

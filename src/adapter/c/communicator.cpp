@@ -48,7 +48,8 @@ anycclResult_t anycclCommInitRank(anycclComm_t* comm, int nranks, anycclUniqueId
 anycclResult_t anycclCommInitAll(anycclComm_t* comms, int ndev, const int* devlist) {
   return guarded(nullptr, [&]() -> Status {
     ANYCCL_CHECK(need(comms, "comms"));
-    if (devlist != nullptr) return error(Code::invalid_argument, "devlist must be NULL: ranks are on host memory");
+    if (devlist != nullptr)
+      return error(Code::invalid_argument, "devlist must be NULL: ranks are on host memory");
     ANYCCL_TRY(std::vector<CommPtr> made, join_all_here(ndev));
     for (std::size_t r = 0; r < made.size(); ++r) comms[r] = make_handle(std::move(made[r]));
     return {};
@@ -65,7 +66,8 @@ anycclResult_t anycclCommInitEnv(anycclComm_t* comm) {
   });
 }
 
-anycclResult_t anycclCommSplit(anycclComm_t comm, int color, int key, anycclComm_t* newcomm, anycclConfig_t* config) {
+anycclResult_t anycclCommSplit(anycclComm_t comm, int color, int key, anycclComm_t* newcomm,
+                               anycclConfig_t* config) {
   return guarded(comm, [&]() -> Status {
     ANYCCL_CHECK(need_comm(comm));
     ANYCCL_CHECK(need(newcomm, "newcomm"));
@@ -90,7 +92,8 @@ anycclResult_t anycclCommAbort(anycclComm_t comm) {
   return guarded(nullptr, [&]() -> Status {
     if (comm == nullptr) return {};
     const Membership& me = comm->comm->membership();
-    comm->comm->abort(error(Code::aborted, "{} aborted the communicator", me.names[uindex(me.rank)]));
+    comm->comm->abort(
+        error(Code::aborted, "{} aborted the communicator", me.names[uindex(me.rank)]));
     delete comm;
     return {};
   });

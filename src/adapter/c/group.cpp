@@ -1,11 +1,12 @@
 // The C interface: groups of calls.
 
+#include "framework/group.hpp"
+
 #include <thread>
 #include <vector>
 
 #include "adapter/c/handle.hpp"
 #include "base/error.hpp"
-#include "framework/group.hpp"
 
 namespace anyccl {
 namespace {
@@ -72,7 +73,8 @@ anycclResult_t anycclGroupStart() {
 
 anycclResult_t anycclGroupEnd() {
   return guarded(nullptr, [&]() -> Status {
-    if (group.depth == 0) return error(Code::invalid_usage, "anycclGroupEnd without anycclGroupStart");
+    if (group.depth == 0)
+      return error(Code::invalid_usage, "anycclGroupEnd without anycclGroupStart");
     if (--group.depth > 0) return {};
     OpenGroup mine = std::move(group);
     group = OpenGroup{};

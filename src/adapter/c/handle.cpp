@@ -37,18 +37,30 @@ const char* anycclGetLastError(anycclComm_t comm) {
 
 const char* anycclGetErrorString(anycclResult_t result) {
   switch (result) {
-    case anycclSuccess: return "no error";
-    case anycclUnhandledDeviceError: return "a device call failed";
-    case anycclSystemError: return "a system call failed";
-    case anycclInternalError: return "an internal check failed: please report it";
-    case anycclInvalidArgument: return "an argument is invalid";
-    case anycclInvalidUsage: return "the calls do not fit together";
-    case anycclRemoteError: return "a peer failed or went away";
-    case anycclInProgress: return "not finished yet";
-    case anycclUnsupported: return "not supported";
-    case anycclTimeout: return "the time is up";
-    case anycclAborted: return "the communicator was aborted";
-    case anycclNumResults: break;
+    case anycclSuccess:
+      return "no error";
+    case anycclUnhandledDeviceError:
+      return "a device call failed";
+    case anycclSystemError:
+      return "a system call failed";
+    case anycclInternalError:
+      return "an internal check failed: please report it";
+    case anycclInvalidArgument:
+      return "an argument is invalid";
+    case anycclInvalidUsage:
+      return "the calls do not fit together";
+    case anycclRemoteError:
+      return "a peer failed or went away";
+    case anycclInProgress:
+      return "not finished yet";
+    case anycclUnsupported:
+      return "not supported";
+    case anycclTimeout:
+      return "the time is up";
+    case anycclAborted:
+      return "the communicator was aborted";
+    case anycclNumResults:
+      break;
   }
   return "an unknown result code";
 }

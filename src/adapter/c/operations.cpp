@@ -8,7 +8,8 @@
 namespace anyccl {
 namespace {
 
-Call make_call(Collective what, const void* send, void* recv, std::size_t count, anycclDataType_t type) {
+Call make_call(Collective what, const void* send, void* recv, std::size_t count,
+               anycclDataType_t type) {
   Call call;
   call.collective = what;
   call.dtype = static_cast<DType>(type);
@@ -25,12 +26,24 @@ Status check_tables(const Call& call, int size) {
   ANYCCL_CHECK(need(call.recv_displs, "rdispls"));
   const std::size_t most = (std::size_t{1} << 62) / bytes_of(call.dtype);
   for (std::size_t r = 0; r < static_cast<std::size_t>(size); ++r) {
-    if (call.send_counts[r] > most || call.send_displs[r] > most) return error(Code::invalid_argument, "sendcounts[{0}] = {1} or sdispls[{0}] = {2} is negative or overflows", r, call.send_counts[r], call.send_displs[r]);
-    if (call.recv_counts[r] > most || call.recv_displs[r] > most) return error(Code::invalid_argument, "recvcounts[{0}] = {1} or rdispls[{0}] = {2} is negative or overflows", r, call.recv_counts[r], call.recv_displs[r]);
-    if (call.send_counts[r] > 0 && call.input == nullptr) return error(Code::invalid_argument, "sendbuff is NULL and sendcounts[{}] is {}", r, call.send_counts[r]);
-    if (call.recv_counts[r] > 0 && call.output == nullptr) return error(Code::invalid_argument, "recvbuff is NULL and recvcounts[{}] is {}", r, call.recv_counts[r]);
+    if (call.send_counts[r] > most || call.send_displs[r] > most)
+      return error(Code::invalid_argument,
+                   "sendcounts[{0}] = {1} or sdispls[{0}] = {2} is negative or overflows", r,
+                   call.send_counts[r], call.send_displs[r]);
+    if (call.recv_counts[r] > most || call.recv_displs[r] > most)
+      return error(Code::invalid_argument,
+                   "recvcounts[{0}] = {1} or rdispls[{0}] = {2} is negative or overflows", r,
+                   call.recv_counts[r], call.recv_displs[r]);
+    if (call.send_counts[r] > 0 && call.input == nullptr)
+      return error(Code::invalid_argument, "sendbuff is NULL and sendcounts[{}] is {}", r,
+                   call.send_counts[r]);
+    if (call.recv_counts[r] > 0 && call.output == nullptr)
+      return error(Code::invalid_argument, "recvbuff is NULL and recvcounts[{}] is {}", r,
+                   call.recv_counts[r]);
   }
-  if (call.in_place() && call.input != nullptr) return error(Code::invalid_argument, "anycclAllToAllv does not work in place: sendbuff equals recvbuff");
+  if (call.in_place() && call.input != nullptr)
+    return error(Code::invalid_argument,
+                 "anycclAllToAllv does not work in place: sendbuff equals recvbuff");
   return {};
 }
 
@@ -38,8 +51,11 @@ Status check_tables(const Call& call, int size) {
 anycclResult_t launch(Call call, anycclComm_t comm, anycclStream_t stream) noexcept {
   return guarded(comm, [&]() -> Status {
     ANYCCL_CHECK(need_comm(comm));
-    if (stream != nullptr) return error(Code::invalid_argument, "stream must be NULL: this communicator is on host memory");
-    if (call.collective == Collective::all_to_all_v) ANYCCL_CHECK(check_tables(call, comm->comm->size()));
+    if (stream != nullptr)
+      return error(Code::invalid_argument,
+                   "stream must be NULL: this communicator is on host memory");
+    if (call.collective == Collective::all_to_all_v)
+      ANYCCL_CHECK(check_tables(call, comm->comm->size()));
     if (!in_group()) return comm->comm->run(call);
     add_to_group(comm, call);
     return {};
@@ -51,23 +67,31 @@ anycclResult_t launch(Call call, anycclComm_t comm, anycclStream_t stream) noexc
 
 using namespace anyccl;
 
-anycclResult_t anycclAllReduce(const void* sendbuff, void* recvbuff, size_t count, anycclDataType_t datatype, anycclRedOp_t op, anycclComm_t comm, anycclStream_t stream) {
+anycclResult_t anycclAllReduce(const void* sendbuff, void* recvbuff, size_t count,
+                               anycclDataType_t datatype, anycclRedOp_t op, anycclComm_t comm,
+                               anycclStream_t stream) {
   Call call = make_call(Collective::all_reduce, sendbuff, recvbuff, count, datatype);
   call.op = static_cast<ReduceOp>(op);
   return launch(call, comm, stream);
 }
 
-anycclResult_t anycclBroadcast(const void* sendbuff, void* recvbuff, size_t count, anycclDataType_t datatype, int root, anycclComm_t comm, anycclStream_t stream) {
+anycclResult_t anycclBroadcast(const void* sendbuff, void* recvbuff, size_t count,
+                               anycclDataType_t datatype, int root, anycclComm_t comm,
+                               anycclStream_t stream) {
   Call call = make_call(Collective::broadcast, sendbuff, recvbuff, count, datatype);
   call.root = Rank{root};
   return launch(call, comm, stream);
 }
 
-anycclResult_t anycclBcast(void* buff, size_t count, anycclDataType_t datatype, int root, anycclComm_t comm, anycclStream_t stream) {
+anycclResult_t anycclBcast(void* buff, size_t count, anycclDataType_t datatype, int root,
+                           anycclComm_t comm, anycclStream_t stream) {
   return anycclBroadcast(buff, buff, count, datatype, root, comm, stream);
 }
 
-anycclResult_t anycclAllToAllv(const void* sendbuff, const size_t sendcounts[], const size_t sdispls[], void* recvbuff, const size_t recvcounts[], const size_t rdispls[], anycclDataType_t datatype, anycclComm_t comm, anycclStream_t stream) {
+anycclResult_t anycclAllToAllv(const void* sendbuff, const size_t sendcounts[],
+                               const size_t sdispls[], void* recvbuff, const size_t recvcounts[],
+                               const size_t rdispls[], anycclDataType_t datatype, anycclComm_t comm,
+                               anycclStream_t stream) {
   Call call = make_call(Collective::all_to_all_v, sendbuff, recvbuff, 0, datatype);
   call.send_counts = sendcounts, call.send_displs = sdispls;
   call.recv_counts = recvcounts, call.recv_displs = rdispls;
@@ -78,13 +102,15 @@ anycclResult_t anycclBarrier(anycclComm_t comm, anycclStream_t stream) {
   return launch(make_call(Collective::barrier, nullptr, nullptr, 0, anycclFloat32), comm, stream);
 }
 
-anycclResult_t anycclSend(const void* sendbuff, size_t count, anycclDataType_t datatype, int peer, anycclComm_t comm, anycclStream_t stream) {
+anycclResult_t anycclSend(const void* sendbuff, size_t count, anycclDataType_t datatype, int peer,
+                          anycclComm_t comm, anycclStream_t stream) {
   Call call = make_call(Collective::send, sendbuff, nullptr, count, datatype);
   call.root = Rank{peer};
   return launch(call, comm, stream);
 }
 
-anycclResult_t anycclRecv(void* recvbuff, size_t count, anycclDataType_t datatype, int peer, anycclComm_t comm, anycclStream_t stream) {
+anycclResult_t anycclRecv(void* recvbuff, size_t count, anycclDataType_t datatype, int peer,
+                          anycclComm_t comm, anycclStream_t stream) {
   Call call = make_call(Collective::recv, nullptr, recvbuff, count, datatype);
   call.root = Rank{peer};
   return launch(call, comm, stream);
@@ -96,14 +122,21 @@ anycclResult_t anycclIssue(const anycclCall_t* asked, anycclComm_t comm, anycclW
     ANYCCL_CHECK(need(asked, "call"));
     ANYCCL_CHECK(need(work, "work"));
     *work = nullptr;
-    if (asked->size != sizeof(anycclCall_t)) return error(Code::invalid_argument, "call.size is {} instead of {}: set it to sizeof(anycclCall_t)", asked->size, sizeof(anycclCall_t));
-    if (asked->collective < anycclCollAllReduce || asked->collective > anycclCollRecv) return error(Code::invalid_argument, "call.collective is {}", static_cast<int>(asked->collective));
-    Call call = make_call(static_cast<Collective>(asked->collective), asked->sendbuff, asked->recvbuff, asked->count, asked->datatype);
+    if (asked->size != sizeof(anycclCall_t))
+      return error(Code::invalid_argument,
+                   "call.size is {} instead of {}: set it to sizeof(anycclCall_t)", asked->size,
+                   sizeof(anycclCall_t));
+    if (asked->collective < anycclCollAllReduce || asked->collective > anycclCollRecv)
+      return error(Code::invalid_argument, "call.collective is {}",
+                   static_cast<int>(asked->collective));
+    Call call = make_call(static_cast<Collective>(asked->collective), asked->sendbuff,
+                          asked->recvbuff, asked->count, asked->datatype);
     call.op = static_cast<ReduceOp>(asked->op);
     call.root = Rank{asked->root};
     call.send_counts = asked->sendcounts, call.send_displs = asked->sdispls;
     call.recv_counts = asked->recvcounts, call.recv_displs = asked->rdispls;
-    if (call.collective == Collective::all_to_all_v) ANYCCL_CHECK(check_tables(call, comm->comm->size()));
+    if (call.collective == Collective::all_to_all_v)
+      ANYCCL_CHECK(check_tables(call, comm->comm->size()));
     ANYCCL_TRY(std::shared_ptr<Task> task, comm->comm->issue(call));
     *work = new anycclWork{comm->comm, std::move(task)};
     return {};

@@ -10,7 +10,8 @@ Arena& Arena::of_process() {
 }
 
 Result<void*> Arena::allocate(std::size_t bytes) {
-  if (bytes > (std::size_t{1} << 46)) return error(Code::invalid_argument, "anycclMemAlloc of {} bytes", bytes);
+  if (bytes > (std::size_t{1} << 46))
+    return error(Code::invalid_argument, "anycclMemAlloc of {} bytes", bytes);
   const std::size_t whole = (std::max<std::size_t>(bytes, 1) + 4095) / 4096 * 4096;
   ANYCCL_TRY(SharedMemory memory, create_shared(whole, false, "anycclMemAlloc"));
   ANYCCL_CHECK(populate(memory, 0, whole));
@@ -25,7 +26,8 @@ Status Arena::free(void* memory) {
   if (memory == nullptr) return {};
   const std::lock_guard lock(mutex_);
   if (blocks_.erase(static_cast<const std::byte*>(memory)) == 0)
-    return error(Code::invalid_argument, "anycclMemFree of {}, which anycclMemAlloc did not return", fmt::ptr(memory));
+    return error(Code::invalid_argument, "anycclMemFree of {}, which anycclMemAlloc did not return",
+                 fmt::ptr(memory));
   count_.store(blocks_.size(), std::memory_order_relaxed);
   return {};
 }

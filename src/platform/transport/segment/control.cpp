@@ -10,7 +10,8 @@
 
 namespace anyccl {
 
-Status ControlSocket::send(const ControlMessage& message, std::array<int, 2> fds, Deadline deadline) {
+Status ControlSocket::send(const ControlMessage& message, std::array<int, 2> fds,
+                           Deadline deadline) {
   const auto* bytes = reinterpret_cast<const char*>(&message);
   std::size_t done = 0;
   while (done < sizeof message) {
@@ -36,7 +37,8 @@ Status ControlSocket::send(const ControlMessage& message, std::array<int, 2> fds
     }
     if (errno == EINTR) continue;
     if (errno != EAGAIN) return system_error(errno, "send to a local peer");
-    if (deadline.passed()) return error(Code::timeout, "a local peer does not read its control socket");
+    if (deadline.passed())
+      return error(Code::timeout, "a local peer does not read its control socket");
     pollfd wait{fd_.get(), POLLOUT, 0};
     ::poll(&wait, 1, deadline.poll_ms());
   }
@@ -57,7 +59,8 @@ ControlSocket::Got ControlSocket::receive(ControlMessage& message, std::array<Un
     if (n < 0 && errno == EINTR) continue;
     if (n < 0 && errno == EAGAIN) return Got::nothing;
     if (n <= 0) return Got::end;
-    for (cmsghdr* item = CMSG_FIRSTHDR(&header); item != nullptr; item = CMSG_NXTHDR(&header, item)) {
+    for (cmsghdr* item = CMSG_FIRSTHDR(&header); item != nullptr;
+         item = CMSG_NXTHDR(&header, item)) {
       if (item->cmsg_level != SOL_SOCKET || item->cmsg_type != SCM_RIGHTS) continue;
       const std::size_t count = (item->cmsg_len - CMSG_LEN(0)) / sizeof(int);
       for (std::size_t i = 0; i < count && i < 2; ++i) {
@@ -76,12 +79,15 @@ ControlSocket::Got ControlSocket::receive(ControlMessage& message, std::array<Un
   return Got::message;
 }
 
-Status ControlSocket::await(ControlMessage& message, std::array<UniqueFd, 2>& fds, Deadline deadline) {
+Status ControlSocket::await(ControlMessage& message, std::array<UniqueFd, 2>& fds,
+                            Deadline deadline) {
   for (;;) {
     const Got got = receive(message, fds);
     if (got == Got::message) return {};
-    if (got == Got::end) return error(Code::remote_error, "a local peer went away while the communicator was created");
-    if (deadline.passed()) return error(Code::timeout, "a local peer does not answer while the communicator is created");
+    if (got == Got::end)
+      return error(Code::remote_error, "a local peer went away while the communicator was created");
+    if (deadline.passed())
+      return error(Code::timeout, "a local peer does not answer while the communicator is created");
     pollfd wait{fd_.get(), POLLIN, 0};
     ::poll(&wait, 1, deadline.poll_ms());
   }

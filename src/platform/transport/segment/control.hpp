@@ -3,9 +3,9 @@
 #include <array>
 #include <string_view>
 
+#include "anyccl/status.hpp"
 #include "base/deadline.hpp"
 #include "base/unique_fd.hpp"
-#include "anyccl/status.hpp"
 
 namespace anyccl {
 
@@ -13,16 +13,17 @@ namespace anyccl {
 struct ControlMessage {
   enum Kind : std::uint32_t { segment = 0x616e7931, mapped, window, abort, goodbye };
   Kind kind = goodbye;
-  std::int32_t code = 0;       ///< mapped: 1 if it worked. abort: the Code.
-  std::uint64_t number = 0;    ///< window: its number between owner and communicator.
-  std::uint64_t address = 0;   ///< To a thread of the same process: where the memory is.
+  std::int32_t code = 0;      ///< mapped: 1 if it worked. abort: the Code.
+  std::uint64_t number = 0;   ///< window: its number between owner and communicator.
+  std::uint64_t address = 0;  ///< To a thread of the same process: where the memory is.
   std::uint64_t bytes = 0;
   std::uint64_t address2 = 0;  ///< segment: the inbox.
   char text[472] = {};         ///< abort: the reason; ends with a zero.
 };
 static_assert(sizeof(ControlMessage) == 512);
 
-/// One end of the socket. Sending may happen in any thread (the caller serialises), receiving in one.
+/// One end of the socket. Sending may happen in any thread (the caller serialises), receiving in
+/// one.
 class ControlSocket {
  public:
   ControlSocket() = default;

@@ -15,9 +15,9 @@ inline constexpr std::uint32_t kPairSlots = 8;    ///< Point-to-point pieces on 
 inline constexpr std::size_t kPairPiece = 32768;  ///< Bytes of a point-to-point piece.
 inline constexpr std::size_t kInline = 56;        ///< Bytes that travel beside the sequence word.
 
-/// A publication's header: the bytes themselves if there are at most kInline, else a Descriptor; and
-/// the word that says whose they are. Pairs: word.store(release) by the publisher, load(acquire) by
-/// readers, so who sees the word also sees the bytes.
+/// A publication's header: the bytes themselves if there are at most kInline, else a Descriptor;
+/// and the word that says whose they are. Pairs: word.store(release) by the publisher,
+/// load(acquire) by readers, so who sees the word also sees the bytes.
 struct alignas(64) Line {
   std::byte data[kInline];
   std::atomic<std::uint64_t> word;
@@ -37,12 +37,12 @@ static_assert(sizeof(Descriptor) <= kInline);
 
 /// Progress of the owner, polled by who wants to reuse a slot the owner reads.
 struct alignas(128) Progress {
-  std::atomic<std::uint64_t> finished;       ///< Last finished operation.
-  std::atomic<std::uint64_t> lane[kLanes];   ///< operation << 24 | tick.
+  std::atomic<std::uint64_t> finished;      ///< Last finished operation.
+  std::atomic<std::uint64_t> lane[kLanes];  ///< operation << 24 | tick.
 };
 
-/// One call record, as words that may be read while they are written: `sequence` is zeroed first and
-/// set last, all with release, and read first and last, all with acquire.
+/// One call record, as words that may be read while they are written: `sequence` is zeroed first
+/// and set last, all with release, and read first and last, all with acquire.
 struct alignas(64) CallLine {
   std::atomic<std::uint64_t> sequence;
   std::atomic<std::uint64_t> what, count, plan;
@@ -71,17 +71,26 @@ struct Layout {
 
   std::size_t presence() const { return 0; }
   std::size_t progress() const { return sizeof(Presence); }
-  std::size_t call_line(std::uint64_t sequence) const { return progress() + sizeof(Progress) + sequence % calls * sizeof(CallLine); }
-  std::size_t line(std::size_t slot) const { return call_line(0) + calls * sizeof(CallLine) + slot * sizeof(Line); }
-  std::size_t pair_line(std::uint32_t reader, std::uint64_t piece) const {
-    return line(std::size_t{banks} * slots) + (reader * kPairSlots + piece % kPairSlots) * sizeof(Line);
+  std::size_t call_line(std::uint64_t sequence) const {
+    return progress() + sizeof(Progress) + sequence % calls * sizeof(CallLine);
   }
-  std::size_t pair_progress(std::uint32_t source) const { return pair_line(ranks, 0) + source * sizeof(PairProgress); }
+  std::size_t line(std::size_t slot) const {
+    return call_line(0) + calls * sizeof(CallLine) + slot * sizeof(Line);
+  }
+  std::size_t pair_line(std::uint32_t reader, std::uint64_t piece) const {
+    return line(std::size_t{banks} * slots) +
+           (reader * kPairSlots + piece % kPairSlots) * sizeof(Line);
+  }
+  std::size_t pair_progress(std::uint32_t source) const {
+    return pair_line(ranks, 0) + source * sizeof(PairProgress);
+  }
   /// Up to here memory is populated at creation; the rest when it is first used.
   std::size_t fixed_bytes() const { return (pair_progress(ranks) + 4095) / 4096 * 4096; }
   std::size_t ring() const { return fixed_bytes(); }
   std::size_t pair_bytes() const { return kPairSlots * kPairPiece; }
-  std::size_t pieces(std::uint32_t reader) const { return ring() + ring_bytes + reader * pair_bytes(); }
+  std::size_t pieces(std::uint32_t reader) const {
+    return ring() + ring_bytes + reader * pair_bytes();
+  }
   std::size_t bytes() const { return pieces(ranks); }
 };
 

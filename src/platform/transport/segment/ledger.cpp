@@ -2,7 +2,8 @@
 
 namespace anyccl {
 
-bool PeerProgress::has_read(std::uint32_t rank, std::uint64_t operation, std::uint32_t lane, std::uint32_t tick) {
+bool PeerProgress::has_read(std::uint32_t rank, std::uint64_t operation, std::uint32_t lane,
+                            std::uint32_t tick) {
   Seen& seen = peers_[rank];
   const std::uint64_t wanted = operation << 24 | tick;
   if (seen.finished >= operation || seen.lane[lane] >= wanted) return true;
@@ -13,8 +14,12 @@ bool PeerProgress::has_read(std::uint32_t rank, std::uint64_t operation, std::ui
 }
 
 Ledger::Ledger(const Layout& layout, PeerProgress& progress)
-    : banks_(layout.banks), slots_(layout.slots), ring_bytes_(layout.ring_bytes), progress_(progress),
-      records_(std::size_t{banks_} * slots_), stretches_(2 * std::size_t{banks_} * slots_) {
+    : banks_(layout.banks),
+      slots_(layout.slots),
+      ring_bytes_(layout.ring_bytes),
+      progress_(progress),
+      records_(std::size_t{banks_} * slots_),
+      stretches_(2 * std::size_t{banks_} * slots_) {
   for (Record& r : records_) r.readers.reserve(layout.ranks);
 }
 
@@ -29,7 +34,8 @@ bool Ledger::is_free(std::uint32_t slot) {
 bool Ledger::is_released(const Stretch& stretch) {
   const Record& record = records_[stretch.slot];
   // A slot that holds something later was free when it was reused.
-  return record.operation != stretch.operation || record.number != stretch.number || is_free(stretch.slot);
+  return record.operation != stretch.operation || record.number != stretch.number ||
+         is_free(stretch.slot);
 }
 
 std::size_t Ledger::find_stretch(std::size_t bytes) {
@@ -37,7 +43,8 @@ std::size_t Ledger::find_stretch(std::size_t bytes) {
   found_ = bytes > room ? head_ + room : head_;  // never across the end
   found_end_ = found_ + (bytes + 63) / 64 * 64;
   const auto oldest = [&]() -> const Stretch& { return stretches_[oldest_ % stretches_.size()]; };
-  while (oldest_ != newest_ && (oldest().begin + ring_bytes_ < found_end_ || newest_ - oldest_ == stretches_.size())) {
+  while (oldest_ != newest_ &&
+         (oldest().begin + ring_bytes_ < found_end_ || newest_ - oldest_ == stretches_.size())) {
     if (!is_released(oldest())) return kNone;
     ++oldest_;
   }

@@ -14,7 +14,8 @@ class PeerProgress {
   PeerProgress(std::uint32_t ranks) : peers_(ranks) {}
   void add(std::uint32_t rank, const Progress& theirs) { peers_[rank].theirs = &theirs; }
 
-  bool has_read(std::uint32_t rank, std::uint64_t operation, std::uint32_t lane, std::uint32_t tick);
+  bool has_read(std::uint32_t rank, std::uint64_t operation, std::uint32_t lane,
+                std::uint32_t tick);
   /// Everyone is known to have finished `operation`.
   void everyone_finished(std::uint64_t operation) { everyone_ = operation; }
   std::uint64_t everyone_finished() const { return everyone_; }
@@ -39,8 +40,8 @@ class Ledger {
     return static_cast<std::uint32_t>(operation % banks_ * slots_ + number % slots_);
   }
   bool is_free(std::uint32_t slot);
-  /// Offset in the ring of a stretch of `bytes` that nobody reads any more, or kNone. Not taken until
-  /// record() is called for it.
+  /// Offset in the ring of a stretch of `bytes` that nobody reads any more, or kNone. Not taken
+  /// until record() is called for it.
   std::size_t find_stretch(std::size_t bytes);
   static constexpr std::size_t kNone = ~std::size_t{0};
 
@@ -63,9 +64,10 @@ class Ledger {
   std::size_t ring_bytes_;
   PeerProgress& progress_;
   std::vector<Record> records_;
-  std::vector<Stretch> stretches_;            // circular, in the order of their positions
-  std::uint64_t oldest_ = 0, newest_ = 0;     // of stretches_
-  std::uint64_t head_ = 0, found_ = 0, found_end_ = 0;  // positions; the ring is them modulo its size
+  std::vector<Stretch> stretches_;         // circular, in the order of their positions
+  std::uint64_t oldest_ = 0, newest_ = 0;  // of stretches_
+  std::uint64_t head_ = 0, found_ = 0,
+                found_end_ = 0;  // positions; the ring is them modulo its size
 };
 
 }  // namespace anyccl

@@ -56,9 +56,11 @@ Result<SharedMemory> create_shared(std::size_t bytes, bool writable_by_peers, co
 Status populate(const SharedMemory& memory, std::size_t offset, std::size_t bytes) {
   if (::madvise(memory.mapping.data() + offset, bytes, MADV_POPULATE_WRITE) == 0) return {};
   if (errno != EINVAL)  // EINVAL: a kernel before 5.14
-    return system_error(errno, "{} bytes of shared memory (is /dev/shm or the memory limit full?)", bytes);
+    return system_error(errno, "{} bytes of shared memory (is /dev/shm or the memory limit full?)",
+                        bytes);
   // The seal forbids fallocate and write, so touch the pages: here a shortage is a SIGBUS.
-  for (std::size_t i = 0; i < bytes; i += 4096) const_cast<volatile std::byte&>(memory.mapping.data()[offset + i]) = std::byte{0};
+  for (std::size_t i = 0; i < bytes; i += 4096)
+    const_cast<volatile std::byte&>(memory.mapping.data()[offset + i]) = std::byte{0};
   return {};
 }
 

@@ -35,11 +35,12 @@ struct SharedMemory {
   Mapping mapping;
 };
 
-/// `writable_by_peers`: else peers can map it for reading only, whatever they try. Its size can never
-/// change, so no peer can make an access fault. Pages exist once populate() has returned ok.
+/// `writable_by_peers`: else peers can map it for reading only, whatever they try. Its size can
+/// never change, so no peer can make an access fault. Pages exist once populate() has returned ok.
 Result<SharedMemory> create_shared(std::size_t bytes, bool writable_by_peers, const char* what);
 
-/// Backs [offset, offset + bytes) with memory, or says that there is none (rather than a SIGBUS later).
+/// Backs [offset, offset + bytes) with memory, or says that there is none (rather than a SIGBUS
+/// later).
 Status populate(const SharedMemory& memory, std::size_t offset, std::size_t bytes);
 
 /// Maps what a peer created. Refuses what the peer could still shrink or is smaller than `bytes`.

@@ -60,10 +60,18 @@ std::uint64_t word_of(std::uint64_t operation, std::uint32_t digest, std::uint32
 
 class SegmentTransport final : public Transport {
  public:
-  SegmentTransport(Rank me, const Layout& layout, std::shared_ptr<Segment> mine, std::vector<Peer> peers, bool lines)
-      : me_(me), layout_(layout), segment_(std::move(mine)), out_(segment_->out.mapping.data()),
-        in_(segment_->in.mapping.data()), peers_(std::move(peers)), of_rank_(layout.ranks, 0),
-        seen_(layout.ranks), ledger_(layout_, seen_), in_line_(lines ? kInline : 0) {
+  SegmentTransport(Rank me, const Layout& layout, std::shared_ptr<Segment> mine,
+                   std::vector<Peer> peers, bool lines)
+      : me_(me),
+        layout_(layout),
+        segment_(std::move(mine)),
+        out_(segment_->out.mapping.data()),
+        in_(segment_->in.mapping.data()),
+        peers_(std::move(peers)),
+        of_rank_(layout.ranks, 0),
+        seen_(layout.ranks),
+        ledger_(layout_, seen_),
+        in_line_(lines ? kInline : 0) {
     for (std::size_t i = 0; i < peers_.size(); ++i) {
       of_rank_[uindex(peers_[i].rank)] = i;
       ranks_.push_back(peers_[i].rank);
@@ -87,7 +95,8 @@ class SegmentTransport final : public Transport {
   }
 
   Offered offer(const Outgoing& out, const std::byte* source, bool lendable) override {
-    if (!lendable || out.bytes < kLendFrom || out.context != Context::collective) return Offered::refused;
+    if (!lendable || out.bytes < kLendFrom || out.context != Context::collective)
+      return Offered::refused;
     const auto window = Arena::of_process().find(source, out.bytes);
     if (!window) return Offered::refused;
     const std::uint32_t slot = ledger_.slot_of(out.operation, out.number);
@@ -95,7 +104,8 @@ class SegmentTransport final : public Transport {
     const int number = announce(*window);
     if (number < 0) return Offered::refused;
     const auto position = static_cast<std::uint64_t>(source - window->base);
-    describe(line(slot), {Descriptor::window, static_cast<std::uint32_t>(number), position, out.bytes, out.total});
+    describe(line(slot), {Descriptor::window, static_cast<std::uint32_t>(number), position,
+                          out.bytes, out.total});
     reveal(out, false);
     lent_.push_back(slot);
     return Offered::lent;
@@ -114,7 +124,9 @@ class SegmentTransport final : public Transport {
   void publish(const Outgoing& out) override {
     if (out.context == Context::point_to_point) return publish_piece(out);
     const bool staged = !fits_line(out.bytes, out.sized);
-    if (staged) describe(line(ledger_.slot_of(out.operation, out.number)), {Descriptor::staged, 0, stretch_, out.bytes, out.total});
+    if (staged)
+      describe(line(ledger_.slot_of(out.operation, out.number)),
+               {Descriptor::staged, 0, stretch_, out.bytes, out.total});
     reveal(out, staged);
   }
 
@@ -125,7 +137,8 @@ class SegmentTransport final : public Transport {
     if (in.context == Context::point_to_point) return poll_piece(in);
     Peer& peer = peer_of(in.rank);
     const Line& line = at<Line>(peer.out, layout_.line(ledger_.slot_of(in.operation, in.number)));
-    // Pairs with the release in reveal(): who sees the word also sees the line and what it points to.
+    // Pairs with the release in reveal(): who sees the word also sees the line and what it points
+    // to.
     const std::uint64_t word = line.word.load(std::memory_order_acquire);
     if (word != word_of(in.operation, in.digest, in.number / layout_.slots)) return nullptr;
     if (fits_line(in.whole, in.sized)) return line.data + in.offset;
@@ -136,12 +149,15 @@ class SegmentTransport final : public Transport {
     if (in.context != Context::point_to_point) return;
     Peer& peer = peer_of(in.rank);
     // Pairs with the acquire in reserve_piece(): the publisher may overwrite the piece.
-    at<PairProgress>(out_, layout_.pair_progress(in.rank)).consumed.store(++peer.pieces_read, std::memory_order_release);
+    at<PairProgress>(out_, layout_.pair_progress(in.rank))
+        .consumed.store(++peer.pieces_read, std::memory_order_release);
     ring_bell(peer);
   }
 
   void post(std::uint64_t operation, std::uint32_t lane, std::uint32_t tick) override {
-    at<Progress>(out_, layout_.progress()).lane[lane].store(operation << 24 | tick, std::memory_order_release);
+    at<Progress>(out_, layout_.progress())
+        .lane[lane]
+        .store(operation << 24 | tick, std::memory_order_release);
   }
 
   void finished(std::uint64_t operation, bool everyone) override {
@@ -178,7 +194,9 @@ class SegmentTransport final : public Transport {
     const std::uint32_t before = bell.load(std::memory_order_acquire);
     // A peer that published just before it could see this does not ring: callers keep `most` short.
     sleeping.store(1, std::memory_order_seq_cst);
-    const timespec limit{0, static_cast<long>(std::min<std::chrono::nanoseconds>(most, std::chrono::milliseconds(100)).count())};
+    const timespec limit{
+        0, static_cast<long>(
+               std::min<std::chrono::nanoseconds>(most, std::chrono::milliseconds(100)).count())};
     ::syscall(SYS_futex, &bell, FUTEX_WAIT, before, &limit, nullptr, 0);
     sleeping.store(0, std::memory_order_relaxed);
   }
@@ -187,7 +205,8 @@ class SegmentTransport final : public Transport {
     ControlMessage message;
     message.kind = ControlMessage::abort;
     message.code = static_cast<int>(why.code());
-    std::memcpy(message.text, why.message().data(), std::min(why.message().size(), sizeof message.text - 1));
+    std::memcpy(message.text, why.message().data(),
+                std::min(why.message().size(), sizeof message.text - 1));
     tell_all(message);
   }
 
@@ -205,26 +224,35 @@ class SegmentTransport final : public Transport {
   static void describe(Line& line, const Descriptor& d) { std::memcpy(line.data, &d, sizeof d); }
 
   void reveal(const Outgoing& out, bool staged) {
-    line(ledger_.slot_of(out.operation, out.number)).word.store(word_of(out.operation, out.digest, out.number / layout_.slots), std::memory_order_release);
+    line(ledger_.slot_of(out.operation, out.number))
+        .word.store(word_of(out.operation, out.digest, out.number / layout_.slots),
+                    std::memory_order_release);
     ledger_.record(out, staged);
     for (const ReaderOf& reader : out.readers) ring_bell(peer_of(reader.rank));
   }
 
   void ring_bell(Peer& peer) {
-    if (at<Presence>(peer.out, layout_.presence()).sleeping.load(std::memory_order_relaxed) == 0) return;
+    if (at<Presence>(peer.out, layout_.presence()).sleeping.load(std::memory_order_relaxed) == 0)
+      return;
     auto& bell = at<Inbox>(peer.in, 0).doorbell;
     bell.fetch_add(1, std::memory_order_release);
     ::syscall(SYS_futex, &bell, FUTEX_WAKE, 1, nullptr, nullptr, 0);
   }
 
-  /// The wanted part of a publication that lies where the descriptor says. Nothing in it is trusted.
-  const std::byte* follow(Peer& peer, const Line& line, const Incoming& in, std::size_t room, std::size_t room_bytes) {
+  /// The wanted part of a publication that lies where the descriptor says. Nothing in it is
+  /// trusted.
+  const std::byte* follow(Peer& peer, const Line& line, const Incoming& in, std::size_t room,
+                          std::size_t room_bytes) {
     Descriptor d;
     std::memcpy(&d, line.data, sizeof d);
     if (in.sized && d.total != in.total)
-      return problem(error(Code::invalid_usage, "rank {} sends {} bytes to rank {}, which expects {} bytes from it", in.rank, d.total, index(me_), in.total));
+      return problem(error(Code::invalid_usage,
+                           "rank {} sends {} bytes to rank {}, which expects {} bytes from it",
+                           in.rank, d.total, index(me_), in.total));
     if (d.bytes != (in.sized ? in.bytes : in.whole))
-      return problem(error(Code::invalid_usage, "rank {} publishes {} bytes where rank {} expects {}", in.rank, d.bytes, index(me_), in.sized ? in.bytes : in.whole));
+      return problem(error(Code::invalid_usage,
+                           "rank {} publishes {} bytes where rank {} expects {}", in.rank, d.bytes,
+                           index(me_), in.sized ? in.bytes : in.whole));
     const std::byte* base = peer.out + room;
     std::size_t size = room_bytes;
     if (d.kind == Descriptor::window) {
@@ -234,7 +262,8 @@ class SegmentTransport final : public Transport {
       size = peer.windows[d.number].bytes;
     }
     if (d.position > size || d.bytes > size - d.position)
-      return problem(error(Code::remote_error, "rank {} published {} bytes at {} of {}", in.rank, d.bytes, d.position, size));
+      return problem(error(Code::remote_error, "rank {} published {} bytes at {} of {}", in.rank,
+                           d.bytes, d.position, size));
     return base + d.position + in.offset;
   }
 
@@ -245,7 +274,8 @@ class SegmentTransport final : public Transport {
 
   bool populate_ring() {
     if (segment_->shared)
-      if (Status status = populate(segment_->out, layout_.ring(), layout_.ring_bytes); !status.ok()) return problem(std::move(status)), false;
+      if (Status status = populate(segment_->out, layout_.ring(), layout_.ring_bytes); !status.ok())
+        return problem(std::move(status)), false;
     return ring_populated_ = true;
   }
 
@@ -256,7 +286,8 @@ class SegmentTransport final : public Transport {
     if (peer.pieces_sent - theirs.load(std::memory_order_acquire) >= kPairSlots) return nullptr;
     const std::size_t pieces = layout_.pieces(uindex(peer.rank));
     if (segment_->shared && !peer.pieces_populated)
-      if (Status status = populate(segment_->out, pieces, layout_.pair_bytes()); !status.ok()) return problem(std::move(status));
+      if (Status status = populate(segment_->out, pieces, layout_.pair_bytes()); !status.ok())
+        return problem(std::move(status));
     peer.pieces_populated = true;
     return out_ + pieces + peer.pieces_sent % kPairSlots * kPairPiece;
   }
@@ -264,7 +295,8 @@ class SegmentTransport final : public Transport {
   void publish_piece(const Outgoing& out) {
     Peer& peer = peer_of(out.readers[0].rank);
     Line& line = at<Line>(out_, layout_.pair_line(uindex(peer.rank), peer.pieces_sent));
-    describe(line, {Descriptor::staged, 0, peer.pieces_sent % kPairSlots * kPairPiece, out.bytes, out.total});
+    describe(line, {Descriptor::staged, 0, peer.pieces_sent % kPairSlots * kPairPiece, out.bytes,
+                    out.total});
     ++peer.pieces_sent;
     line.word.store(word_of(peer.pieces_sent, out.digest, 0), std::memory_order_release);
     ring_bell(peer);
@@ -276,12 +308,15 @@ class SegmentTransport final : public Transport {
     const std::uint64_t word = line.word.load(std::memory_order_acquire);
     if (word >> 32 != static_cast<std::uint32_t>(peer.pieces_read + 1)) return nullptr;
     if (word != word_of(peer.pieces_read + 1, in.digest, 0))
-      return problem(error(Code::invalid_usage, "rank {} sends another data type than rank {} receives", in.rank, index(me_)));
+      return problem(error(Code::invalid_usage,
+                           "rank {} sends another data type than rank {} receives", in.rank,
+                           index(me_)));
     return follow(peer, line, in, layout_.pieces(uindex(me_)), layout_.pair_bytes());
   }
 
   // --- control socket --------------------------------------------------------------------------
-  /// The window's number in this communicator, telling the peers of it the first time; -1 if that fails.
+  /// The window's number in this communicator, telling the peers of it the first time; -1 if that
+  /// fails.
   int announce(const Arena::Window& window) {
     const auto known = std::find(announced_.begin(), announced_.end(), window.id);
     if (known != announced_.end()) return static_cast<int>(known - announced_.begin());
@@ -292,7 +327,8 @@ class SegmentTransport final : public Transport {
     const std::lock_guard lock(socket_mutex_);
     for (Peer& peer : peers_) {
       message.address = peer.same_process ? reinterpret_cast<std::uint64_t>(window.base) : 0;
-      const Status sent = peer.socket.send(message, {peer.same_process ? -1 : window.fd, -1}, Deadline::in(std::chrono::seconds(1)));
+      const Status sent = peer.socket.send(message, {peer.same_process ? -1 : window.fd, -1},
+                                           Deadline::in(std::chrono::seconds(1)));
       if (!sent.ok() && peer.state == PeerState::present) return -1;
     }
     announced_.push_back(window.id);
@@ -302,19 +338,26 @@ class SegmentTransport final : public Transport {
   void tell_all(const ControlMessage& message) {
     const std::lock_guard lock(socket_mutex_);
     for (Peer& peer : peers_)  // best effort: who is gone needs no message
-      if (Status sent = peer.socket.send(message, {-1, -1}, Deadline::in(std::chrono::nanoseconds(0))); !sent.ok())
-        log(LogLevel::trace, "rank {} to rank {}: {}", index(me_), index(peer.rank), sent.message());
+      if (Status sent =
+              peer.socket.send(message, {-1, -1}, Deadline::in(std::chrono::nanoseconds(0)));
+          !sent.ok())
+        log(LogLevel::trace, "rank {} to rank {}: {}", index(me_), index(peer.rank),
+            sent.message());
   }
 
   void pump(Peer& peer) {
     ControlMessage message;
     std::array<UniqueFd, 2> fds;
     for (;;) {
-      const auto got = peer.state == PeerState::dead ? ControlSocket::Got::nothing : peer.socket.receive(message, fds);
+      const auto got = peer.state == PeerState::dead ? ControlSocket::Got::nothing
+                                                     : peer.socket.receive(message, fds);
       if (got == ControlSocket::Got::nothing) return;
       if (got == ControlSocket::Got::end) {
         if (peer.state == PeerState::present)
-          peer.state = at<Presence>(peer.out, layout_.presence()).left.load(std::memory_order_acquire) != 0 ? PeerState::left : PeerState::dead;
+          peer.state =
+              at<Presence>(peer.out, layout_.presence()).left.load(std::memory_order_acquire) != 0
+                  ? PeerState::left
+                  : PeerState::dead;
         return;
       }
       if (message.kind == ControlMessage::goodbye) peer.state = PeerState::left;
@@ -372,25 +415,31 @@ Result<std::shared_ptr<Segment>> make_segment(const Layout& layout, bool shared)
   return segment;
 }
 
-Status show(Peer& peer, const std::shared_ptr<Segment>& mine, const Layout& layout, Deadline deadline) {
+Status show(Peer& peer, const std::shared_ptr<Segment>& mine, const Layout& layout,
+            Deadline deadline) {
   ControlMessage message;
   message.kind = ControlMessage::segment;
   message.bytes = layout.bytes();
-  if (peer.same_process) message.address = reinterpret_cast<std::uint64_t>(&mine);  // alive until its answer
-  return peer.socket.send(message, {peer.same_process ? -1 : mine->out.fd.get(), mine->in.fd.get()}, deadline);
+  if (peer.same_process)
+    message.address = reinterpret_cast<std::uint64_t>(&mine);  // alive until its answer
+  return peer.socket.send(message, {peer.same_process ? -1 : mine->out.fd.get(), mine->in.fd.get()},
+                          deadline);
 }
 
 /// Maps what the peer shows; not ok: it cannot be mapped, which is no error but another way to go.
-Status take(Peer& peer, const ControlMessage& message, const std::array<UniqueFd, 2>& fds, const Layout& layout) {
+Status take(Peer& peer, const ControlMessage& message, const std::array<UniqueFd, 2>& fds,
+            const Layout& layout) {
   if (message.kind != ControlMessage::segment || message.bytes != layout.bytes())
-    return error(Code::remote_error, "rank {} shows {} bytes instead of {}", index(peer.rank), message.bytes, layout.bytes());
+    return error(Code::remote_error, "rank {} shows {} bytes instead of {}", index(peer.rank),
+                 message.bytes, layout.bytes());
   if (peer.same_process) {
     peer.same = *reinterpret_cast<const std::shared_ptr<Segment>*>(message.address);
     peer.out = peer.same->out.mapping.data();
     peer.in = peer.same->in.mapping.data();
     return {};
   }
-  ANYCCL_TRY(peer.out_mapping, map_peer(fds[0].get(), layout.bytes(), Access::read, "a peer's memory"));
+  ANYCCL_TRY(peer.out_mapping,
+             map_peer(fds[0].get(), layout.bytes(), Access::read, "a peer's memory"));
   ANYCCL_TRY(peer.in_mapping, map_peer(fds[1].get(), 4096, Access::write, "a peer's inbox"));
   peer.out = peer.out_mapping.data();
   peer.in = peer.in_mapping.data();
@@ -399,13 +448,15 @@ Status take(Peer& peer, const ControlMessage& message, const std::array<UniqueFd
 
 }  // namespace
 
-Result<SegmentGroup> make_segment_transport(Rank me, std::vector<LocalPeer> local, const SegmentOptions& options, Deadline deadline) {
+Result<SegmentGroup> make_segment_transport(Rank me, std::vector<LocalPeer> local,
+                                            const SegmentOptions& options, Deadline deadline) {
   Layout layout;
   layout.ranks = options.ranks;
   layout.banks = options.banks;
   layout.slots = options.slots;
   layout.ring_bytes = options.ring_bytes;
-  const bool shared = std::any_of(local.begin(), local.end(), [](const LocalPeer& p) { return !p.same_process; });
+  const bool shared =
+      std::any_of(local.begin(), local.end(), [](const LocalPeer& p) { return !p.same_process; });
   ANYCCL_TRY(const std::shared_ptr<Segment> mine, make_segment(layout, shared));
 
   std::vector<Peer> peers(local.size());
@@ -420,7 +471,9 @@ Result<SegmentGroup> make_segment_transport(Rank me, std::vector<LocalPeer> loca
   for (Peer& peer : peers) {
     ANYCCL_CHECK(peer.socket.await(message, fds, deadline));
     const Status taken = take(peer, message, fds, layout);
-    if (!taken.ok()) log(LogLevel::info, "rank {}: no shared memory with rank {}: {}", index(me), index(peer.rank), taken.message());
+    if (!taken.ok())
+      log(LogLevel::info, "rank {}: no shared memory with rank {}: {}", index(me), index(peer.rank),
+          taken.message());
     ControlMessage answer;
     answer.kind = ControlMessage::mapped;
     answer.code = taken.ok() ? 1 : 0;
@@ -435,7 +488,9 @@ Result<SegmentGroup> make_segment_transport(Rank me, std::vector<LocalPeer> loca
     else
       group.others.push_back({peer.rank, peer.socket.release(), peer.same_process});
   }
-  if (!reached.empty()) group.transport = std::make_unique<SegmentTransport>(me, layout, mine, std::move(reached), options.lines);
+  if (!reached.empty())
+    group.transport =
+        std::make_unique<SegmentTransport>(me, layout, mine, std::move(reached), options.lines);
   return group;
 }
 

@@ -19,19 +19,21 @@ struct LocalPeer {
 struct SegmentOptions {
   std::uint32_t ranks = 0;  ///< Of the communicator.
   std::uint32_t banks = 0, slots = 0;
-  std::size_t ring_bytes = std::size_t{4} << 20;  ///< Staging ring per rank; used from the first large call.
-  bool lines = true;  ///< Small publications travel beside their sequence word (LL); equal on all ranks.
+  std::size_t ring_bytes = std::size_t{4}
+                           << 20;  ///< Staging ring per rank; used from the first large call.
+  bool lines =
+      true;  ///< Small publications travel beside their sequence word (LL); equal on all ranks.
 };
 
 struct SegmentGroup {
   std::unique_ptr<Transport> transport;  ///< Null if no peer could be reached this way.
-  std::vector<LocalPeer> others;         ///< Peers whose memory could not be shared, with their sockets.
+  std::vector<LocalPeer> others;  ///< Peers whose memory could not be shared, with their sockets.
 };
 
 /// Shares memory with local peers: each pair exchanges its segments over its socket and checks that
-/// both could map them. Called `shm`, or `loopback` if all peers are threads of this process (then the
-/// memory is private to the process and mapped once).
-/// Errors: system_error (no memory), timeout, remote_error (a peer went away).
+/// both could map them. Called `shm`, or `loopback` if all peers are threads of this process (then
+/// the memory is private to the process and mapped once). Errors: system_error (no memory),
+/// timeout, remote_error (a peer went away).
 Result<SegmentGroup> make_segment_transport(Rank me, std::vector<LocalPeer> peers,
                                             const SegmentOptions& options, Deadline deadline);
 

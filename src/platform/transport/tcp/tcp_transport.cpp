@@ -227,7 +227,8 @@ bool TcpTransport::settled() {
 
 // --- slow path -----------------------------------------------------------------------------------
 
-/// A socket that takes nothing more is the first sign that a peer is gone; what it said last is read first.
+/// A socket that takes nothing more is the first sign that a peer is gone; what it said last is
+/// read first.
 PeerState TcpTransport::state(Rank rank) {
   Peer& p = peer(uindex(rank));
   if (p.in.state() == PeerState::present && p.out.broken()) {
