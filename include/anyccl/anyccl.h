@@ -205,7 +205,8 @@ typedef enum {
   anycclCollAllToAllv = 2,
   anycclCollBarrier = 3,
   anycclCollSend = 4,
-  anycclCollRecv = 5
+  anycclCollRecv = 5,
+  anycclNumCollectives = 6
 } anycclCollective_t;
 
 /* One call as data. Zero it, set `size` to sizeof(anycclCall_t) and the fields that the operation

@@ -527,7 +527,7 @@ std::string Comm::last_plan() {
   std::string text = id(*last_->program->algorithm) +
                      (!pairs && !me_.simple && largest <= 56 ? " LL " : " Simple ");
   for (std::size_t i = 0; i < transports_.size(); ++i)
-    text += (i > 0 ? "+" : "") + std::string(transports_[i]->name());
+    text += fmt::format("{}{}", i > 0 ? "+" : "", transports_[i]->name());
   return transports_.empty() ? text + "loopback" : text;
 }
 

@@ -16,7 +16,9 @@ struct Program {
     Transport* transport;
     std::vector<Reader> readers;
   };
-  const Algorithm* algorithm = nullptr;
+  Program(const Algorithm* a, Plan p) : algorithm(a), plan(std::move(p)) {}
+
+  const Algorithm* algorithm;
   Plan plan;
   std::vector<std::vector<Route>> routes;  ///< By publication.
   std::uint32_t most_published = 0;        ///< Chunks that the busiest rank publishes per tile.

@@ -56,16 +56,15 @@ TEST_F(BadInput, negative_and_overflowing_counts) {
                anycclInvalidArgument, {"count", "overflows"});
 }
 TEST_F(BadInput, types_and_operators) {
-  expect_words(anycclAllReduce(x_.data(), x_.data(), 3, static_cast<anycclDataType_t>(99),
-                               anycclSum, comm_, nullptr),
-               anycclInvalidArgument, {"datatype", "99"});
+  expect_words(anycclAllReduce(x_.data(), x_.data(), 3, anycclNumTypes, anycclSum, comm_, nullptr),
+               anycclInvalidArgument, {"datatype", "12"});
   expect_words(anycclAllReduce(x_.data(), x_.data(), 3, anycclFloat16, anycclSum, comm_, nullptr),
                anycclUnsupported, {"f16"});
   expect_words(anycclAllReduce(x_.data(), x_.data(), 3, anycclFloat32, anycclProd, comm_, nullptr),
                anycclUnsupported, {"prod"});
-  expect_words(anycclAllReduce(x_.data(), x_.data(), 3, anycclFloat32,
-                               static_cast<anycclRedOp_t>(77), comm_, nullptr),
-               anycclInvalidArgument, {"op", "77"});
+  expect_words(
+      anycclAllReduce(x_.data(), x_.data(), 3, anycclFloat32, anycclNumOps, comm_, nullptr),
+      anycclInvalidArgument, {"op", "5"});
 }
 TEST_F(BadInput, roots_and_peers) {
   expect_words(anycclBroadcast(x_.data(), x_.data(), 3, anycclFloat32, 1, comm_, nullptr),
@@ -106,8 +105,8 @@ TEST_F(BadInput, calls_as_data) {
   expect_words(anycclIssue(&call, comm_, &work), anycclInvalidArgument,
                {"call.size", "sizeof(anycclCall_t)"});
   call.size = sizeof call;
-  call.collective = static_cast<anycclCollective_t>(40);
-  expect_words(anycclIssue(&call, comm_, &work), anycclInvalidArgument, {"call.collective", "40"});
+  call.collective = anycclNumCollectives;
+  expect_words(anycclIssue(&call, comm_, &work), anycclInvalidArgument, {"call.collective", "6"});
 }
 TEST_F(BadInput, memory_that_is_not_ours) {
   expect_words(anycclMemFree(x_.data()), anycclInvalidArgument,
@@ -147,7 +146,7 @@ INSTANTIATE_TEST_SUITE_P(Variables, BadEnvironment,
                                          BadVariable{"ANYCCL_SECRET", "abc", "32 hex digits"},
                                          BadVariable{"ANYCCL_TIMEOUT", "soon", "soon"},
                                          BadVariable{"ANYCCL_DEBUG", "loud", "loud"}),
-                         [](const auto& info) { return std::string(info.param.name); });
+                         [](const auto& test) { return std::string(test.param.name); });
 
 TEST(BadEnvironmentStart, missing_variable_is_named_with_the_remedy) {
   anycclComm_t comm = nullptr;

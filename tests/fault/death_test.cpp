@@ -94,7 +94,7 @@ TEST_P(Death, by_leaving_while_others_need_it) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Transports, Death, testing::Values("shm", "tcp"),
-                         [](const auto& info) { return info.param; });
+                         [](const auto& test) { return test.param; });
 
 }  // namespace
 }  // namespace anyccl::test

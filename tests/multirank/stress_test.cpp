@@ -59,7 +59,9 @@ int deal_with(Handover& handover, int ranks, std::uint32_t seed, bool may_fail) 
     if (what < 3) {
       const Status status = issued.work.wait();
       EXPECT_TRUE(status.ok() || may_fail) << status.message();
-      if (status.ok()) EXPECT_EQ(issued.buffer->back(), static_cast<float>(ranks));
+      if (status.ok()) {
+        EXPECT_EQ(issued.buffer->back(), static_cast<float>(ranks));
+      }
     }
     issued = {};
   }
