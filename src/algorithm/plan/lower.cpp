@@ -47,13 +47,17 @@ Wires wires_of(const Schedule& s, std::size_t ranks) {
       const std::uint32_t publication = wires.publications + (split ? remote : 0);
       const std::uint32_t offset = split || step.src.stride == 0 ? 0 : k * step.src.count;
       Link& link = wires.to[uindex(step.peers[k])];
-      if (send) link.sent.push_back({i, k, publication, offset});
-      else link.received.push_back({i, k, wires.ticks + 1});
+      if (send)
+        link.sent.push_back({i, k, publication, offset});
+      else
+        link.received.push_back({i, k, wires.ticks + 1});
       ++remote;
     }
     if (remote == 0) continue;
-    if (send) wires.publications += split ? remote : 1;
-    else ++wires.ticks;
+    if (send)
+      wires.publications += split ? remote : 1;
+    else
+      ++wires.ticks;
   }
   return wires;
 }
