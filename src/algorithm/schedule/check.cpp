@@ -40,6 +40,27 @@ Status check_slice(const Schedule& s, std::uint32_t step, const Slice& slice, st
   return {};
 }
 
+// A piece is written chunk by chunk while own pieces are read: one may be the other, but not
+// overlap.
+Status check_overlap(const Schedule& s, std::uint32_t i) {
+  const Step& step = s.steps[i];
+  const bool sum = step.op == Op::reduce || step.op == Op::recv_reduce;
+  if (step.op == Op::send) return {};
+  for (std::size_t k = 0; k < step.peers.size(); ++k) {
+    if (step.peers[k] != s.rank) continue;
+    const auto read = s.piece(step.src, k);
+    for (std::size_t j = 0; j < (sum ? 1 : step.peers.size()); ++j) {
+      const auto written = s.piece(step.dst, j);
+      if ((sum || j == k) && read == written) continue;
+      if (std::find_first_of(read.begin(), read.end(), written.begin(), written.end()) !=
+          read.end())
+        return error(Code::internal, "{} reads {} while it writes {}", step_text(s, i),
+                     chunk_text(s, step.src, k), chunk_text(s, step.dst, j));
+    }
+  }
+  return {};
+}
+
 Status check_step(const Schedule& s, std::uint32_t i) {
   const Step& step = s.steps[i];
   const int n = s.contract.shape().size;
@@ -54,6 +75,7 @@ Status check_step(const Schedule& s, std::uint32_t i) {
     if (peer == s.rank || step.op == Op::send) ANYCCL_CHECK(check_slice(s, i, step.src, k));
     if (step.op != Op::send) ANYCCL_CHECK(check_slice(s, i, step.dst, k));
   }
+  ANYCCL_CHECK(check_overlap(s, i));
   for (std::uint32_t a : step.after)
     if (a >= i)
       return error(Code::internal, "{} waits for step {}, which does not precede it",
