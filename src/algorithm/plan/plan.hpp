@@ -35,6 +35,8 @@ namespace anyccl {
 //     readers of what it lent have posted progress past it.
 
 inline constexpr std::uint32_t kBanks = 8;
+/// With so many slots per bank every plan of the catalog runs (the conformance test holds it).
+inline constexpr std::uint32_t kLeastSlots = 4;
 
 /// One wide operation: operands (own pieces and peers' publications) -> own memory and/or a
 /// publication. copy, n-ary reduce, send, recv, recv_reduce, recv_copy_send, recv_reduce_send and

@@ -166,6 +166,17 @@ TEST(ScheduleFault, chunks_that_do_not_exist) {
   expect_words(beyond({Space::input, 0, 3}, {Space::output, 0, 3}), {"input chunks 0..2 of 2"});
 }
 
+TEST(ScheduleFault, reads_what_it_is_about_to_overwrite) {
+  const auto ranks = written(
+      {Collective::all_reduce, 1},
+      [](Builder& b, Rank) {
+        b.copy({Space::output, 0, 2}, {Space::output, 1, 2});
+      },
+      3);
+  expect_words(checked(ranks),
+               {"rank 0 step 0 (copy)", "reads output chunks 0..1", "writes output chunks 1..2"});
+}
+
 TEST(ScheduleFault, uses_the_input_of_a_rank_that_has_none) {
   const auto ranks =
       written({Collective::broadcast, 2}, [](Builder& b, Rank) { b.copy(kIn, kOut); });

@@ -8,11 +8,8 @@
 namespace anyccl {
 namespace {
 
-// Every plan of the catalog runs with so many slots per bank.
-constexpr std::uint32_t kSlots = 4;
-
 std::vector<Plan> lowered(Collective collective, std::string_view name, int n) {
-  auto plans = lower_all(built(collective, name, n), kSlots);
+  auto plans = lower_all(built(collective, name, n), kLeastSlots);
   EXPECT_TRUE(plans.ok()) << plans.status().message();
   return *plans;
 }
@@ -40,7 +37,7 @@ std::vector<Named> catalog_plans(int n) {
     for (int root :
          is_rooted(a->collective) ? std::vector<int>{0, 1, n - 1} : std::vector<int>{0}) {
       const Shape shape{a->collective, n, Rank{root}};
-      auto plans = lower_all(build_all(*a, shape), kSlots);
+      auto plans = lower_all(build_all(*a, shape), kLeastSlots);
       EXPECT_TRUE(plans.ok()) << plans.status().message();
       all.push_back({id(*a) + " root " + std::to_string(root), *std::move(plans)});
     }
@@ -61,10 +58,10 @@ TEST_P(Pairs, of_plans_may_follow_each_other_in_one_ring) {
   for (const Named& a : all)
     for (const Named& b : all) {
       const Status s = run({&a.plans, &b.plans, &a.plans},
-                           {.slots = kSlots, .banks = 1, .lends = even_ranks(n)});
+                           {.slots = kLeastSlots, .banks = 1, .lends = even_ranks(n)});
       ASSERT_TRUE(s.ok()) << a.name << ", " << b.name << ": " << s.message();
-      const Status t =
-          run({&a.plans, &b.plans, &a.plans, &a.plans, &b.plans}, {.slots = kSlots, .banks = 2});
+      const Status t = run({&a.plans, &b.plans, &a.plans, &a.plans, &b.plans},
+                           {.slots = kLeastSlots, .banks = 2});
       ASSERT_TRUE(t.ok()) << a.name << ", " << b.name << ": " << t.message();
     }
 }
@@ -81,7 +78,7 @@ TEST(Plan, operations_reuse_the_banks_when_there_are_more_than_banks) {
   for (std::uint32_t lanes : {1U, 2U, 3U}) {
     Terms terms;
     const auto result =
-        simulate(operations, {.slots = kSlots, .lanes = lanes, .lends = even_ranks(5)}, terms);
+        simulate(operations, {.slots = kLeastSlots, .lanes = lanes, .lends = even_ranks(5)}, terms);
     EXPECT_TRUE(result.ok()) << lanes << " lanes: " << result.status().message();
   }
 }
@@ -92,12 +89,12 @@ TEST(Plan, ranks_with_other_lending_and_memory_fit_together) {
     std::vector<Plan> plans;  // each rank takes all others for being like itself
     for (int r = 0; r < n; ++r) {
       const Shape shape{a->collective, n, Rank{0}, r % 2 == 1};
-      auto plan = lower(build_all(*a, shape), Rank{r}, kSlots);
+      auto plan = lower(build_all(*a, shape), Rank{r}, kLeastSlots);
       ASSERT_TRUE(plan.ok()) << plan.status().message();
       plans.push_back(*std::move(plan));
       EXPECT_EQ(plans.back().posts_each, plans[0].posts_each);
     }
-    const Status s = thrice(plans, {.slots = kSlots, .banks = 1, .lends = even_ranks(n)});
+    const Status s = thrice(plans, {.slots = kLeastSlots, .banks = 1, .lends = even_ranks(n)});
     EXPECT_TRUE(s.ok()) << id(*a) << ": " << s.message();
   }
 }
@@ -139,7 +136,7 @@ TEST(PlanFault, wrong_slot) {
   plans[2].publications[1] = 3;
   Terms terms;
   const Operation tiled{&plans, 2};
-  expect_words(simulate({&tiled, 1}, {.slots = kSlots}, terms).status(),
+  expect_words(simulate({&tiled, 1}, {.slots = kLeastSlots}, terms).status(),
                {"rank 2 step 1 (recv_reduce) of tile 1", "rank 1's publication 0", "output chunk 2",
                 "in slot 3, but it is number 2 in slot 2"});
 }
