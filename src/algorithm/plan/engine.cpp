@@ -80,6 +80,7 @@ Result<Outcome> Engine::run() {
   std::uint32_t tiles = 0;
   for (const Operation& operation : operations_) tiles += operation.tiles;
   outcome_.sent = *std::max_element(sent_.begin(), sent_.end()) / tiles;
+  outcome_.slots = setting_.slots;
   return std::move(outcome_);
 }
 
@@ -210,10 +211,10 @@ bool Engine::ready(Lane& lane, const PlanStep& step) {
   const Ref* refs = plan(lane).refs.data() + step.first_ref;
   for (std::uint32_t k = 0; k < step.operands; ++k)
     if (refs[k].rank != lane.rank && find(lane, refs[k]) == nullptr) return false;
-  Clock known = lane.now;
-  if (has(step, PlanStep::publish) && !slot_free(lane, step, &known)) return false;
-  if (setting_.rendezvous && !loans_returned(lane, &step, &known)) return false;
-  lane.now = std::move(known);
+  learned_ = lane.now;
+  if (has(step, PlanStep::publish) && !slot_free(lane, step, &learned_)) return false;
+  if (setting_.rendezvous && !loans_returned(lane, &step, &learned_)) return false;
+  std::swap(lane.now, learned_);
   return true;
 }
 
@@ -263,11 +264,11 @@ std::vector<TermId> Engine::receive(Lane& lane, const Ref& ref, std::size_t at,
 }
 
 bool Engine::combine(Lane& lane, const PlanStep& step, std::vector<std::vector<TermId>>& values) {
-  std::vector<TermId> result;
+  std::vector<TermId> result, parts;
   for (std::uint32_t c = 0; c < step.count; ++c) {
-    std::vector<TermId> parts;
+    parts.clear();
     for (const auto& v : values) parts.push_back(v[c]);
-    auto term = terms_.combine(plan(lane).schedule.contract.combine(), std::move(parts));
+    auto term = terms_.combine(plan(lane).schedule.contract.combine(), parts);
     if (!term.ok()) {
       const Slice chunk{Space(step.dst_space), step.dst + c};
       return fail(error(Code::internal, "{} on {} {}", where(lane),
@@ -472,14 +473,13 @@ Result<Outcome> simulate(std::span<const Operation> operations, const Setting& s
   return Engine(operations, setting, terms).run();
 }
 
-Result<std::uint32_t> fewest_slots(const std::vector<Plan>& plans, Terms& terms) {
+Result<Outcome> fewest_slots(const std::vector<Plan>& plans, Terms& terms) {
   std::uint32_t most = 1;  // with as many, nobody waits for a slot
   for (std::uint32_t p : plans[0].publications) most = std::max(most, p);
   for (std::uint32_t slots = 1;; ++slots) {
     const Operation once{&plans};
     auto outcome = simulate({&once, 1}, {.slots = slots}, terms);
-    if (outcome.ok()) return slots;
-    if (slots >= most) return outcome.status();
+    if (outcome.ok() || slots >= most) return outcome;
   }
 }
 

@@ -123,6 +123,7 @@ class Engine {
   std::vector<Readers> readers_;  // by operation
   std::vector<Member> members_;
   std::vector<std::uint32_t> sent_;
+  Clock learned_;  // of the step that is looked at
   Outcome outcome_;
   Status error_;
 };

@@ -3,144 +3,53 @@
 #include <utility>
 
 #include "algorithm/plan/simulate.hpp"
+#include "algorithm/plan/uses.hpp"
+#include "algorithm/plan/wires.hpp"
 #include "algorithm/schedule/print.hpp"
 #include "base/error.hpp"
 
 namespace anyccl {
 namespace {
 
-// One entry of a send: what a peer may read.
-struct Message {
-  std::uint32_t step, piece, publication, offset;
-};
-// One entry of a receive.
-struct Receipt {
-  std::uint32_t step, piece, tick;
-};
+constexpr std::uint32_t kMost = std::numeric_limits<std::uint16_t>::max();
 
-// A personalised send of a v-form makes one publication per reader, so that none carries bytes
-// whose number its reader does not know.
-bool splits(const Schedule& s, const Step& send) {
-  return s.contract.pair_sizes() && send.src.stride > 0;
+Status check_limits(const std::vector<Schedule>& ranks, const std::vector<Wires>& wires) {
+  std::uint32_t most = static_cast<std::uint32_t>(ranks.size());
+  for (const Wires& w : wires) most = std::max({most, w.publications, w.ticks, w.widest});
+  if (most <= kMost) return {};
+  return error(
+      Code::unsupported,
+      "{} over {} ranks: a plan has at most {} ranks, publications, operands of a step and "
+      "steps that read a peer, and this one has {}; use another algorithm",
+      name(ranks[0].contract.shape().collective), ranks.size(), kMost, most);
 }
-
-// What one rank sends to one other rank and receives from it, in step order.
-struct Link {
-  std::vector<Message> sent;
-  std::vector<Receipt> received;
-};
-struct Wires {
-  std::vector<Link> to;  // by rank
-  std::uint32_t publications = 0, ticks = 0;
-};
-
-Wires wires_of(const Schedule& s, std::size_t ranks) {
-  Wires wires{.to = std::vector<Link>(ranks)};
-  for (std::uint32_t i = 0; i < s.steps.size(); ++i) {
-    const Step& step = s.steps[i];
-    const bool send = step.op == Op::send;
-    if (!send && step.op != Op::recv && step.op != Op::recv_reduce) continue;
-    const bool split = send && splits(s, step);
-    std::uint32_t remote = 0;
-    for (std::uint32_t k = 0; k < step.peers.size(); ++k) {
-      if (step.peers[k] == s.rank) continue;
-      const std::uint32_t publication = wires.publications + (split ? remote : 0);
-      const std::uint32_t offset = split || step.src.stride == 0 ? 0 : k * step.src.count;
-      Link& link = wires.to[uindex(step.peers[k])];
-      if (send)
-        link.sent.push_back({i, k, publication, offset});
-      else
-        link.received.push_back({i, k, wires.ticks + 1});
-      ++remote;
-    }
-    if (remote == 0) continue;
-    if (send)
-      wires.publications += split ? remote : 1;
-    else
-      ++wires.ticks;
-  }
-  return wires;
-}
-
-std::vector<Wires> wires_of(const std::vector<Schedule>& ranks) {
-  std::vector<Wires> wires;
-  for (const Schedule& s : ranks) wires.push_back(wires_of(s, ranks.size()));
-  return wires;
-}
-
-std::vector<Origin> origins(const Schedule& s, const Slice& slice, std::size_t first,
-                            std::size_t pieces) {
-  std::vector<Origin> result;
-  for (std::size_t k = first; k < first + pieces; ++k)
-    for (std::uint32_t c = 0; c < slice.count; ++c)
-      result.push_back(
-          s.origin(slice.space, slice.first + static_cast<std::uint32_t>(k) * slice.stride + c));
-  return result;
-}
-
-// The origins of the whole publication that piece k of a send is in.
-std::vector<Origin> publication_of(const Schedule& s, const Step& send, std::size_t k) {
-  if (send.src.stride == 0) return origins(s, send.src, 0, 1);
-  return splits(s, send) ? origins(s, send.src, k, 1) : origins(s, send.src, 0, send.peers.size());
-}
-
-// When the cells of one schedule are used, for questions about a cell's future.
-class Uses {
- public:
-  explicit Uses(const Schedule& s) : uses_(s.cells()) {
-    for (std::uint32_t i = 0; i < s.steps.size(); ++i) {
-      const Schedule::Access access = s.access(s.steps[i]);
-      for (std::uint32_t c : access.reads) uses_[c].push_back({i, false});
-      for (std::uint32_t c : access.writes) uses_[c].push_back({i, true});
-    }
-  }
-  // Nobody reads the cells after `step`: they are overwritten first, or are scratch.
-  bool dead_after(std::uint32_t step, const std::vector<std::uint32_t>& cells, bool scratch) const {
-    return std::all_of(cells.begin(), cells.end(), [&](std::uint32_t c) {
-      const auto next = after(step, c);
-      return next == uses_[c].end() ? scratch : next->write;
-    });
-  }
-  bool written_after(std::uint32_t step, const std::vector<std::uint32_t>& cells) const {
-    return std::any_of(cells.begin(), cells.end(), [&](std::uint32_t c) {
-      return std::any_of(after(step, c), uses_[c].end(), [](const Use& u) { return u.write; });
-    });
-  }
-
- private:
-  struct Use {
-    std::uint32_t step;
-    bool write;  // a step that reads and writes a cell has its read first
-  };
-  std::vector<Use>::const_iterator after(std::uint32_t step, std::uint32_t cell) const {
-    return std::partition_point(uses_[cell].begin(), uses_[cell].end(),
-                                [step](const Use& u) { return u.step <= step; });
-  }
-  std::vector<std::vector<Use>> uses_;
-};
 
 class Lowering {
  public:
+  // Fused, all sends are taken to be staged; not fused, they may be lent as the author was told.
   Lowering(const std::vector<Schedule>& ranks, const std::vector<Wires>& wires, Rank me, bool fuse)
       : ranks_(ranks),
         wires_(wires),
-        mine_(ranks[uindex(me)]),
         fuse_(fuse),
+        mine_(fuse ? without_guard_copies(ranks[uindex(me)], number_) : ranks[uindex(me)]),
+        my_wires_(wires_of(mine_)),
         uses_(mine_),
-        plan_{.schedule = mine_} {}
+        plan_{.schedule = ranks[uindex(me)]} {}
 
   Result<Plan> run(std::uint32_t slots) {
-    std::uint32_t most = 0, ticks = 0;
+    std::uint32_t most = 0;
     for (const Wires& w : wires_) {
       plan_.publications.push_back(w.publications);
       most = std::max(most, w.publications);
-      ticks = std::max(ticks, w.ticks);
     }
-    ANYCCL_CHECK(check_limits(most, ticks));
-    plan_.ticks = static_cast<std::uint16_t>(wires().ticks);
-    ANYCCL_CHECK(match_receives());
-    ANYCCL_CHECK(match_sends());
+    plan_.ticks = static_cast<std::uint16_t>(my_wires_.ticks);
+    operand_.resize(mine_.steps.size());
+    plan_.published.resize(my_wires_.publications);
+    plan_.readers.resize(my_wires_.publications);
+    for (const Schedule& peer : ranks_) ANYCCL_CHECK(match_receives(peer));
+    for (const Schedule& peer : ranks_) ANYCCL_CHECK(match_sends(peer));
     emit();
+    if (fuse_) drop_unused_scratch();
     const Contract& contract = mine_.contract;
     plan_.everyone = contract.everyone();
     // Whether a peer may lend depends on its memory, which is not known here. So anyone who
@@ -150,86 +59,65 @@ class Lowering {
   }
 
  private:
-  Status check_limits(std::uint32_t publications, std::uint32_t ticks) const {
-    constexpr std::size_t most = std::numeric_limits<std::uint16_t>::max();
-    std::size_t widest = 0;
-    for (const Step& s : mine_.steps) widest = std::max(widest, s.peers.size());
-    if (ranks_.size() <= most && publications <= most && ticks <= most && widest <= most) return {};
-    return error(
-        Code::unsupported,
-        "{} over {} ranks: a plan has at most {} ranks, publications, operands and reading "
-        "steps per rank, this one has {}, {} and {}; use another algorithm",
-        name(mine_.contract.shape().collective), ranks_.size(), most, publications, widest, ticks);
-  }
-
   // Pairs each entry of my receives with what the peer sends: messages match in step order.
-  Status match_receives() {
-    operand_.resize(mine_.steps.size());
-    for (std::size_t q = 0; q < ranks_.size(); ++q) {
-      const Schedule& peer = ranks_[q];
-      const auto& sent = wires_[q].to[uindex(mine_.rank)].sent;
-      const auto& received = wires().to[q].received;
-      for (std::size_t m = 0; m < received.size(); ++m) {
-        const Receipt& r = received[m];
-        const Slice& dst = mine_.steps[r.step].dst;
-        const std::size_t piece = mine_.steps[r.step].op == Op::recv ? r.piece : 0;
-        if (m == sent.size())
-          return error(Code::internal, "{} receives {} from rank {}, which sends it nothing more",
-                       step_text(mine_, r.step), chunk_text(mine_, dst, piece), q);
-        ANYCCL_CHECK(compare(r, dst, piece, peer, sent[m]));
-        auto& operands = operand_[r.step];
-        operands.resize(mine_.steps[r.step].peers.size());
-        operands[r.piece] = {{static_cast<std::uint16_t>(q),
-                              static_cast<std::uint16_t>(sent[m].publication), sent[m].offset},
-                             publication_of(peer, peer.steps[sent[m].step], sent[m].piece)};
-      }
-      if (sent.size() > received.size()) {
-        const Message& lost = sent[received.size()];
-        return error(Code::internal, "{} sends {} to rank {}, which never receives it",
-                     step_text(peer, lost.step),
-                     chunk_text(peer, peer.steps[lost.step].src, lost.piece), index(mine_.rank));
-      }
+  Status match_receives(const Schedule& peer) {
+    const auto sent = wires_[uindex(peer.rank)].sent_to(mine_.rank);
+    const auto received = my_wires_.received_from(peer.rank);
+    for (std::size_t m = 0; m < received.size(); ++m) {
+      const Receipt& r = received[m];
+      const Step& step = mine_.steps[r.step];
+      const std::size_t piece = step.op == Op::recv ? r.piece : 0;
+      if (m == sent.size())
+        return error(Code::internal, "{} receives {} from rank {}, which sends it nothing more",
+                     at(r.step), chunk_text(mine_, step.dst, piece), index(peer.rank));
+      ANYCCL_CHECK(compare(r.step, piece, peer, sent[m]));
+      operand_[r.step].resize(step.peers.size());
+      operand_[r.step][r.piece] = {
+          {static_cast<std::uint16_t>(peer.rank), static_cast<std::uint16_t>(sent[m].publication),
+           sent[m].offset},
+          publication_of(peer, peer.steps[sent[m].step], sent[m].piece)};
     }
-    return {};
+    if (sent.size() == received.size()) return {};
+    const Message& lost = sent[received.size()];
+    return error(Code::internal, "{} sends {} to rank {}, which never receives it",
+                 step_text(peer, lost.step),
+                 chunk_text(peer, peer.steps[lost.step].src, lost.piece), index(mine_.rank));
   }
 
-  Status compare(const Receipt& r, const Slice& dst, std::size_t piece, const Schedule& peer,
+  Status compare(std::uint32_t step, std::size_t piece, const Schedule& peer,
                  const Message& m) const {
-    const Slice& src = peer.steps[m.step].src;
+    const Slice &dst = mine_.steps[step].dst, &src = peer.steps[m.step].src;
     if (src.count != dst.count)
-      return error(Code::internal, "{} receives {} but {} sends {}", step_text(mine_, r.step),
+      return error(Code::internal, "{} receives {} but {} sends {}", at(step),
                    chunk_text(mine_, dst, piece), step_text(peer, m.step),
                    chunk_text(peer, src, m.piece));
-    const auto sent = origins(peer, src, m.piece, 1), wanted = origins(mine_, dst, piece, 1);
+    const auto sent = origins_of(peer, src, m.piece), wanted = origins_of(mine_, dst, piece);
     for (std::size_t c = 0; c < sent.size(); ++c)
       if (mine_.contract.size_class(sent[c]) != mine_.contract.size_class(wanted[c]))
         return error(Code::internal,
                      "{} has room for the bytes of chunk {} of the vector in {} but {} sends those "
                      "of chunk {}",
-                     step_text(mine_, r.step), wanted[c], chunk_text(mine_, dst, piece),
-                     step_text(peer, m.step), sent[c]);
+                     at(step), wanted[c], chunk_text(mine_, dst, piece), step_text(peer, m.step),
+                     sent[c]);
     return {};
   }
 
   // Finds out who reads my publications, and by which of its ticks.
-  Status match_sends() {
-    plan_.published.resize(plan_.publications[uindex(mine_.rank)]);
-    plan_.readers.resize(plan_.published.size());
-    for (std::size_t q = 0; q < ranks_.size(); ++q) {
-      const auto& sent = wires().to[q].sent;
-      const auto& received = wires_[q].to[uindex(mine_.rank)].received;
-      for (std::size_t m = 0; m < sent.size(); ++m) {
-        const auto& [at, piece, publication, offset] = sent[m];
-        const Step& step = mine_.steps[at];
-        if (m == received.size())
-          return error(Code::internal, "{} sends {} to rank {}, which never receives it",
-                       step_text(mine_, at), chunk_text(mine_, step.src, piece), q);
-        if (plan_.published[publication].empty())
-          plan_.published[publication] = publication_of(mine_, step, piece);
-        plan_.readers[publication].push_back(
-            {static_cast<std::uint16_t>(q), static_cast<std::uint16_t>(received[m].tick),
-             static_cast<std::uint16_t>(wires_[q].ticks), offset, step.src.count});
-      }
+  Status match_sends(const Schedule& peer) {
+    const Wires& theirs = wires_[uindex(peer.rank)];
+    const auto sent = my_wires_.sent_to(peer.rank);
+    const auto received = theirs.received_from(mine_.rank);
+    for (std::size_t m = 0; m < sent.size(); ++m) {
+      const Step& step = mine_.steps[sent[m].step];
+      if (m == received.size())
+        return error(Code::internal, "{} sends {} to rank {}, which never receives it",
+                     at(sent[m].step), chunk_text(mine_, step.src, sent[m].piece),
+                     index(peer.rank));
+      auto& published = plan_.published[sent[m].publication];
+      if (published.empty()) published = publication_of(mine_, step, sent[m].piece);
+      plan_.readers[sent[m].publication].push_back(
+          {static_cast<std::uint16_t>(peer.rank), static_cast<std::uint16_t>(received[m].tick),
+           static_cast<std::uint16_t>(theirs.ticks), sent[m].offset, step.src.count});
     }
     return {};
   }
@@ -363,7 +251,7 @@ class Lowering {
   }
 
   void own_operand() {
-    plan_.refs.push_back({static_cast<std::uint16_t>(mine_.rank), 0, 0});
+    plan_.refs.push_back({me(), 0, 0});
     plan_.read_from.emplace_back();
     ++operands_;
   }
@@ -383,14 +271,34 @@ class Lowering {
     out.operands = operands_;
     if (reads_peer_) out.tick = ++ticks_;
     plan_.steps.push_back(out);
-    plan_.step_of.push_back(from);
+    plan_.step_of.push_back(number(from));
   }
 
   static std::uint32_t peers_of(const Step& step) {
     return static_cast<std::uint32_t>(step.peers.size());
   }
 
-  const Wires& wires() const { return wires_[uindex(mine_.rank)]; }
+  void drop_unused_scratch() {
+    std::uint32_t used = 0;
+    const auto use = [&](std::uint8_t space, std::uint32_t first, std::uint32_t stride,
+                         const PlanStep& s) {
+      if (Space(space) != Space::scratch) return;
+      used = std::max(used, first + stride * (s.operands - 1U) + s.count);
+    };
+    for (const PlanStep& s : plan_.steps) {
+      const auto refs = plan_.refs.begin() + s.first_ref;
+      if (std::any_of(refs, refs + s.operands, [&](const Ref& r) { return r.rank == me(); }))
+        use(s.src_space, s.src, s.src_stride, s);
+      if ((s.flags & (PlanStep::store | PlanStep::accumulate)) != 0)
+        use(s.dst_space, s.dst, s.dst_stride, s);
+    }
+    plan_.schedule.scratch.resize(std::min<std::size_t>(used, plan_.schedule.scratch.size()));
+  }
+
+  std::uint16_t me() const { return static_cast<std::uint16_t>(mine_.rank); }
+  // The number of a step of mine_ in what the author wrote.
+  std::uint32_t number(std::uint32_t step) const { return number_.empty() ? step : number_[step]; }
+  std::string at(std::uint32_t step) const { return step_text(plan_.schedule, number(step)); }
 
   struct Operand {
     Ref ref;
@@ -398,8 +306,10 @@ class Lowering {
   };
   const std::vector<Schedule>& ranks_;
   const std::vector<Wires>& wires_;
-  const Schedule& mine_;
   bool fuse_;
+  std::vector<std::uint32_t> number_;  // before mine_, which fills it
+  Schedule mine_;
+  Wires my_wires_;
   Uses uses_;
   Plan plan_;
   std::vector<std::vector<Operand>> operand_;  // [step][entry], of receives
@@ -408,10 +318,16 @@ class Lowering {
   std::uint32_t published_ = 0;
 };
 
-// One plan step per step, or fused; for every rank.
+Result<std::vector<Wires>> wires_of(const std::vector<Schedule>& ranks) {
+  std::vector<Wires> wires;
+  for (const Schedule& s : ranks) wires.push_back(wires_of(s));
+  ANYCCL_CHECK(check_limits(ranks, wires));
+  return wires;
+}
+
 Result<std::vector<Plan>> lower_each(const std::vector<Schedule>& ranks, bool fuse,
                                      std::uint32_t slots) {
-  const std::vector<Wires> wires = wires_of(ranks);
+  ANYCCL_TRY(const std::vector<Wires> wires, wires_of(ranks));
   std::vector<Plan> plans;
   for (const Schedule& s : ranks) {
     ANYCCL_TRY(Plan plan, Lowering(ranks, wires, s.rank, fuse).run(slots));
@@ -423,7 +339,8 @@ Result<std::vector<Plan>> lower_each(const std::vector<Schedule>& ranks, bool fu
 }  // namespace
 
 Result<Plan> lower(const std::vector<Schedule>& ranks, Rank me, std::uint32_t slots) {
-  return Lowering(ranks, wires_of(ranks), me, true).run(slots);
+  ANYCCL_TRY(const std::vector<Wires> wires, wires_of(ranks));
+  return Lowering(ranks, wires, me, true).run(slots);
 }
 
 Result<std::vector<Plan>> lower_all(const std::vector<Schedule>& ranks, std::uint32_t slots) {

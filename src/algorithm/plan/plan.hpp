@@ -35,6 +35,8 @@ namespace anyccl {
 //     readers of what it lent have posted progress past it.
 
 inline constexpr std::uint32_t kBanks = 8;
+/// With so many slots per bank every plan of the catalog runs (the conformance test holds it).
+inline constexpr std::uint32_t kLeastSlots = 4;
 
 /// One wide operation: operands (own pieces and peers' publications) -> own memory and/or a
 /// publication. copy, n-ary reduce, send, recv, recv_reduce, recv_copy_send, recv_reduce_send and
@@ -75,7 +77,8 @@ struct Reader {
 };
 
 struct Plan {
-  Schedule schedule;  ///< What it was lowered from: memory layout and contract.
+  /// What it was lowered from: memory layout and contract. Scratch only as far as the plan uses it.
+  Schedule schedule;
   std::vector<PlanStep> steps = {};
   std::vector<Ref> refs = {};
   std::vector<std::uint32_t> step_of = {};       ///< Schedule step of each plan step, for messages.
@@ -90,7 +93,8 @@ struct Plan {
   bool posts_each = false;  ///< Post progress after each step that reads a peer.
 };
 
-/// Lowers rank `me`'s part of the schedules of all ranks (ranks[r].rank == r), fused.
+/// Lowers rank `me`'s part of the schedules of all ranks (ranks[r].rank == r), fused. The schedules
+/// have a sound structure (check_structure()).
 ///
 /// `slots`: per bank, the same on all ranks. Personalised sends (Slice::stride > 0) of v-forms
 /// become one publication per reader, so that each carries exactly the bytes of its pair; all other

@@ -30,6 +30,7 @@ struct Outcome {
   std::uint32_t rounds = 0;     ///< Wide publications on the longest path, one at a time per rank.
   std::uint32_t sent = 0;       ///< Chunks that peers read from the busiest rank, per tile.
   std::uint32_t roundings = 0;  ///< Of the worst result.
+  std::uint32_t slots = 0;      ///< With how many it ran.
   std::vector<std::vector<TermId>> output = {};  ///< Of the last tile: [rank][chunk].
 };
 
@@ -41,9 +42,9 @@ struct Outcome {
 Result<Outcome> simulate(std::span<const Operation> operations, const Setting& setting,
                          Terms& terms);
 
-/// The fewest slots with which one operation of one tile ends, everyone staging.
+/// One operation of one tile, everyone staging, with the fewest slots with which it ends.
 /// Errors: what simulate() says with one slot per publication.
-Result<std::uint32_t> fewest_slots(const std::vector<Plan>& plans, Terms& terms);
+Result<Outcome> fewest_slots(const std::vector<Plan>& plans, Terms& terms);
 
 /// One plan step per schedule step, nothing fused: what the author wrote, for the checker to run.
 Result<std::vector<Plan>> lower_plainly(const std::vector<Schedule>& ranks);

@@ -10,29 +10,58 @@
 namespace anyccl {
 namespace {
 
-enum Kind : std::uint32_t { kInput, kSum, kUnion };
+std::size_t hash(const Term& term, std::span<const TermId> parts) {
+  std::uint64_t h = 1469598103934665603U;
+  const auto mix = [&h](std::uint64_t word) {
+    h = (h ^ word) * 0x9E3779B97F4A7C15U;
+    h ^= h >> 29U;
+  };
+  mix(std::uint64_t{term.run} << 32U | term.origin);
+  if (parts.empty()) mix(std::hash<std::bitset<kMaxRanks>>{}(term.ranks));
+  for (TermId p : parts) mix(p);
+  return static_cast<std::size_t>(h);
+}
 
 }  // namespace
 
-std::size_t Terms::Hash::operator()(const std::vector<std::uint32_t>& key) const {
-  std::uint64_t hash = 1469598103934665603U;
-  for (std::uint32_t word : key) hash = (hash ^ word) * 1099511628211U;
-  return static_cast<std::size_t>(hash ^ hash >> 32U);
+// The place in the table of this term, or a free one for it.
+std::size_t Terms::find(const Term& term, std::span<const TermId> parts) const {
+  std::size_t at = hash(term, parts) & (table_.size() - 1);
+  for (; table_[at] != kGarbage; at = (at + 1) & (table_.size() - 1)) {
+    const Term& t = terms_[table_[at]];
+    const auto known = this->parts(table_[at]);
+    if (t.origin == term.origin && t.run == term.run && t.ranks == term.ranks &&
+        std::equal(known.begin(), known.end(), parts.begin(), parts.end()))
+      break;
+  }
+  return at;
 }
 
-TermId Terms::intern(std::vector<std::uint32_t> key, Term term) {
-  const auto [it, fresh] = known_.try_emplace(std::move(key), static_cast<TermId>(terms_.size()));
-  if (fresh) terms_.push_back(std::move(term));
-  return it->second;
+void Terms::grow() {
+  table_.assign(table_.size() * 2, kGarbage);
+  for (TermId id = 1; id < terms_.size(); ++id) table_[find(terms_[id], parts(id))] = id;
+}
+
+TermId Terms::intern(const Term& term, std::span<const TermId> parts) {
+  const std::size_t at = find(term, parts);
+  if (table_[at] != kGarbage) return table_[at];
+  const auto id = static_cast<TermId>(terms_.size());
+  terms_.push_back(term);
+  terms_.back().first_part = static_cast<std::uint32_t>(parts_.size());
+  terms_.back().parts = static_cast<std::uint32_t>(parts.size());
+  parts_.insert(parts_.end(), parts.begin(), parts.end());
+  table_[at] = id;
+  if (terms_.size() * 2 > table_.size()) grow();
+  return id;
 }
 
 TermId Terms::input(Rank r, Origin origin, std::uint32_t run) {
   Term term{.origin = origin, .run = run};
   term.ranks.set(uindex(r));
-  return intern({kInput, uindex(r), origin, run}, std::move(term));
+  return intern(term, {});
 }
 
-Result<TermId> Terms::combine(Combine how, std::vector<TermId> parts) {
+Result<TermId> Terms::combine(Combine how, std::span<TermId> parts) {
   if (parts.size() == 1) return parts[0];
   const Term& first = terms_[parts[0]];
   Term all{.origin = first.origin, .run = first.run};
@@ -46,29 +75,21 @@ Result<TermId> Terms::combine(Combine how, std::vector<TermId> parts) {
     all.ranks |= t.ranks;
     all.roundings = std::max(all.roundings, t.roundings + 1);
   }
-  std::vector<std::uint32_t> key;
   if (how == Combine::sum) {
     if (parts[0] > parts[1]) std::swap(parts[0], parts[1]);
-    key = parts;
-    key.push_back(kSum);
-    all.parts = std::move(parts);
-  } else {
-    key = {kUnion, all.origin, all.run};
-    for (std::size_t r = 0; r < kMaxRanks; ++r)
-      if (all.ranks.test(r)) key.push_back(static_cast<std::uint32_t>(r));
-    all.roundings = 0;
+    return intern(all, parts);
   }
-  return intern(std::move(key), std::move(all));
+  all.roundings = 0;
+  return intern(all, {});
 }
 
 std::string Terms::expression(TermId id) const {
-  const Term& t = terms_[id];
-  std::vector<std::string> parts;
-  for (TermId p : t.parts)
-    parts.push_back(terms_[p].parts.empty() ? expression(p) : fmt::format("({})", expression(p)));
-  for (std::size_t r = 0; r < kMaxRanks && t.parts.empty(); ++r)
-    if (t.ranks.test(r)) parts.push_back(std::to_string(r));
-  return fmt::format("{}", fmt::join(parts, "+"));
+  std::vector<std::string> words;
+  for (TermId p : parts(id))
+    words.push_back(terms_[p].parts == 0 ? expression(p) : fmt::format("({})", expression(p)));
+  for (std::size_t r = 0; r < kMaxRanks && terms_[id].parts == 0; ++r)
+    if (terms_[id].ranks.test(r)) words.push_back(std::to_string(r));
+  return fmt::format("{}", fmt::join(words, "+"));
 }
 
 std::string Terms::text(TermId id) const {

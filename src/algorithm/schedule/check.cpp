@@ -40,6 +40,27 @@ Status check_slice(const Schedule& s, std::uint32_t step, const Slice& slice, st
   return {};
 }
 
+// A piece is written chunk by chunk while own pieces are read: one may be the other, but not
+// overlap.
+Status check_overlap(const Schedule& s, std::uint32_t i) {
+  const Step& step = s.steps[i];
+  const bool sum = step.op == Op::reduce || step.op == Op::recv_reduce;
+  if (step.op == Op::send) return {};
+  for (std::size_t k = 0; k < step.peers.size(); ++k) {
+    if (step.peers[k] != s.rank) continue;
+    const auto read = s.piece(step.src, k);
+    for (std::size_t j = 0; j < (sum ? 1 : step.peers.size()); ++j) {
+      const auto written = s.piece(step.dst, j);
+      if ((sum || j == k) && read == written) continue;
+      if (std::find_first_of(read.begin(), read.end(), written.begin(), written.end()) !=
+          read.end())
+        return error(Code::internal, "{} reads {} while it writes {}", step_text(s, i),
+                     chunk_text(s, step.src, k), chunk_text(s, step.dst, j));
+    }
+  }
+  return {};
+}
+
 Status check_step(const Schedule& s, std::uint32_t i) {
   const Step& step = s.steps[i];
   const int n = s.contract.shape().size;
@@ -54,6 +75,7 @@ Status check_step(const Schedule& s, std::uint32_t i) {
     if (peer == s.rank || step.op == Op::send) ANYCCL_CHECK(check_slice(s, i, step.src, k));
     if (step.op != Op::send) ANYCCL_CHECK(check_slice(s, i, step.dst, k));
   }
+  ANYCCL_CHECK(check_overlap(s, i));
   for (std::uint32_t a : step.after)
     if (a >= i)
       return error(Code::internal, "{} waits for step {}, which does not precede it",
@@ -156,10 +178,10 @@ Result<Outcome> check(const std::vector<Schedule>& ranks, Terms& terms, bool tho
   auto outcome =
       simulate({&once, 1}, {.slots = most_publications(plans), .rendezvous = true}, terms);
   if (!outcome.ok()) return with("over rendezvous", outcome.status());
-  auto slots = fewest_slots(plans, terms);
-  if (!slots.ok()) return with("over slots", slots.status());
+  const auto staged = fewest_slots(plans, terms);
+  if (!staged.ok()) return with("over slots", staged.status());
   if (thorough && ranks[0].contract.has_bytes()) {
-    auto overlapped = simulate({&tiled, 1}, {.slots = *slots, .lanes = 3}, terms);
+    auto overlapped = simulate({&tiled, 1}, {.slots = staged->slots, .lanes = 3}, terms);
     if (!overlapped.ok()) return with("with three tiles in flight", overlapped.status());
   }
   ANYCCL_CHECK(check_same_bits(ranks, *outcome, terms));
@@ -169,15 +191,14 @@ Result<Outcome> check(const std::vector<Schedule>& ranks, Terms& terms, bool tho
 Result<std::uint32_t> check_plans(const std::vector<Schedule>& ranks, const Outcome& expected,
                                   Terms& terms, bool thorough) {
   ANYCCL_TRY(const std::vector<Plan> plans, lower_all(ranks, 1));
-  auto slots = fewest_slots(plans, terms);
-  if (!slots.ok()) return with("lowered", slots.status());
-  const Operation once{&plans};
-  ANYCCL_TRY(const Outcome outcome, simulate({&once, 1}, {.slots = *slots}, terms));
+  const auto outcome = fewest_slots(plans, terms);
+  if (!outcome.ok()) return with("lowered", outcome.status());
   for (std::size_t r = 0; r < ranks.size(); ++r)
-    for (std::size_t c = 0; c < outcome.output[r].size(); ++c)
-      if (outcome.output[r][c] != expected.output[r][c])
+    for (std::size_t c = 0; c < outcome->output[r].size(); ++c)
+      if (outcome->output[r][c] != expected.output[r][c])
         return error(Code::internal, "lowered, rank {} output chunk {} is {} instead of {}", r, c,
-                     terms.text(outcome.output[r][c]), terms.text(expected.output[r][c]));
+                     terms.text(outcome->output[r][c]), terms.text(expected.output[r][c]));
+  const std::uint32_t slots = outcome->slots;
   // Fewer banks than there are: slots are reused by the next operation, or by the one after it.
   const std::vector<bool> all(ranks.size(), true);
   std::vector<bool> some(ranks.size());
@@ -187,12 +208,12 @@ Result<std::uint32_t> check_plans(const std::vector<Schedule>& ranks, const Outc
     const std::array<Operation, 3> operations = {{{&p, tile_count}, {&p, 1}, {&p, tile_count}}};
     return with("lowered, three times", simulate(operations, setting, terms).status());
   };
-  ANYCCL_CHECK(thrice(plans, 1, {.slots = *slots, .banks = 1, .lends = some}));
+  ANYCCL_CHECK(thrice(plans, 1, {.slots = slots, .banks = 1, .lends = some}));
   if (!thorough) return slots;
-  ANYCCL_CHECK(thrice(plans, 1, {.slots = *slots, .banks = 1}));
-  ANYCCL_CHECK(thrice(plans, 1, {.slots = *slots, .banks = 2, .lends = all}));
+  ANYCCL_CHECK(thrice(plans, 1, {.slots = slots, .banks = 1}));
+  ANYCCL_CHECK(thrice(plans, 1, {.slots = slots, .banks = 2, .lends = all}));
   if (ranks[0].contract.has_bytes())
-    ANYCCL_CHECK(thrice(plans, 4, {.slots = *slots, .banks = 1, .lanes = 3, .lends = some}));
+    ANYCCL_CHECK(thrice(plans, 4, {.slots = slots, .banks = 1, .lanes = 3, .lends = some}));
   const std::uint32_t most = most_publications(plans);
   ANYCCL_TRY(const std::vector<Plan> roomy, lower_all(ranks, most));
   if (!roomy[0].posts_each) ANYCCL_CHECK(thrice(roomy, 1, {.slots = most, .banks = 1}));

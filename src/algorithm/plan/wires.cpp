@@ -1,0 +1,74 @@
+#include "algorithm/plan/wires.hpp"
+
+#include <algorithm>
+#include <functional>
+
+namespace anyccl {
+namespace {
+
+template <typename Entry>
+std::span<const Entry> with(const std::vector<Entry>& entries, Rank peer) {
+  const auto found = std::ranges::equal_range(entries, peer, std::less{}, &Entry::peer);
+  return {found.begin(), found.end()};
+}
+
+}  // namespace
+
+std::span<const Message> Wires::sent_to(Rank peer) const {
+  return with(sent, peer);
+}
+std::span<const Receipt> Wires::received_from(Rank peer) const {
+  return with(received, peer);
+}
+
+Wires wires_of(const Schedule& s) {
+  Wires wires;
+  for (std::uint32_t i = 0; i < s.steps.size(); ++i) {
+    const Step& step = s.steps[i];
+    wires.widest = std::max(wires.widest, static_cast<std::uint32_t>(step.peers.size()));
+    const bool send = step.op == Op::send;
+    if (!send && step.op != Op::recv && step.op != Op::recv_reduce) continue;
+    const bool split = send && splits(s, step);
+    std::uint32_t remote = 0;
+    for (std::uint32_t k = 0; k < step.peers.size(); ++k) {
+      if (step.peers[k] == s.rank) continue;
+      const std::uint32_t publication = wires.publications + (split ? remote : 0);
+      const std::uint32_t offset = split || step.src.stride == 0 ? 0 : k * step.src.count;
+      if (send)
+        wires.sent.push_back({step.peers[k], i, k, publication, offset});
+      else
+        wires.received.push_back({step.peers[k], i, k, wires.ticks + 1});
+      ++remote;
+    }
+    if (remote == 0) continue;
+    if (send)
+      wires.publications += split ? remote : 1;
+    else
+      ++wires.ticks;
+  }
+  std::ranges::stable_sort(wires.sent, std::less{}, &Message::peer);
+  std::ranges::stable_sort(wires.received, std::less{}, &Receipt::peer);
+  return wires;
+}
+
+bool splits(const Schedule& s, const Step& send) {
+  return s.contract.pair_sizes() && send.src.stride > 0;
+}
+
+std::vector<Origin> origins_of(const Schedule& s, const Slice& slice, std::size_t first,
+                               std::size_t pieces) {
+  std::vector<Origin> result;
+  for (std::size_t k = first; k < first + pieces; ++k)
+    for (std::uint32_t c = 0; c < slice.count; ++c)
+      result.push_back(
+          s.origin(slice.space, slice.first + static_cast<std::uint32_t>(k) * slice.stride + c));
+  return result;
+}
+
+std::vector<Origin> publication_of(const Schedule& s, const Step& send, std::size_t k) {
+  if (send.src.stride == 0) return origins_of(s, send.src, 0);
+  return splits(s, send) ? origins_of(s, send.src, k)
+                         : origins_of(s, send.src, 0, send.peers.size());
+}
+
+}  // namespace anyccl

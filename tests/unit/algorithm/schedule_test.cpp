@@ -1,0 +1,158 @@
+// Contracts, builders and printing.
+
+#include <nlohmann/json.hpp>
+
+#include "algorithm/schedule/print.hpp"
+#include "support.hpp"
+
+namespace anyccl {
+namespace {
+
+using Steps = std::vector<std::uint32_t>;
+
+TEST(Contract, broadcast_has_an_input_only_at_the_root) {
+  const Contract c({Collective::broadcast, 3, Rank{1}}, 2);
+  EXPECT_EQ(c.chunks(Rank{1}, Space::input), 2U);
+  EXPECT_EQ(c.chunks(Rank{0}, Space::input), 0U);
+  EXPECT_EQ(c.chunks(Rank{0}, Space::output), 2U);
+  EXPECT_EQ(c.contributor(1), Rank{1});
+}
+
+TEST(Contract, all_to_all_v_turns_rows_into_columns) {
+  const Contract c({Collective::all_to_all_v, 3}, 2);
+  EXPECT_EQ(c.origins(), 18U);
+  const Origin from_1_to_2 = (1 * 3 + 2) * 2 + 1;  // its second part
+  EXPECT_EQ(c.origin(Rank{1}, Space::input, 2 * 2 + 1), from_1_to_2);
+  EXPECT_EQ(c.origin(Rank{2}, Space::output, 1 * 2 + 1), from_1_to_2);
+  EXPECT_EQ(c.contributor(from_1_to_2), Rank{1});
+  EXPECT_TRUE(c.knows_size(Rank{1}, from_1_to_2) && c.knows_size(Rank{2}, from_1_to_2));
+  EXPECT_FALSE(c.knows_size(Rank{0}, from_1_to_2));
+}
+
+TEST(Contract, point_to_point_is_not_scheduled) {
+  EXPECT_TRUE(is_scheduled(Collective::barrier));
+  EXPECT_FALSE(is_scheduled(Collective::send));
+  EXPECT_FALSE(is_scheduled(Collective::recv));
+  EXPECT_EQ(name(Collective::recv), "recv");
+}
+
+TEST(Builder, steps_wait_for_those_that_touch_the_same_chunks) {
+  Builder b({Collective::all_reduce, 2}, Rank{0}, 2);
+  const Slice first{Space::output, 0}, second{Space::output, 1}, both{Space::output, 0, 2};
+  b.recv(Rank{1}, first).recv(Rank{1}, second).send(Rank{1}, both).recv(Rank{1}, first);
+  const Schedule s = std::move(b).finish();
+  EXPECT_EQ(s.steps[1].after, Steps{});
+  EXPECT_EQ(s.steps[2].after, (Steps{0, 1}));
+  EXPECT_EQ(s.steps[3].after, (Steps{0, 2}));
+}
+
+TEST(Builder, leaves_out_what_moves_nothing) {
+  Builder b({Collective::all_reduce, 2, Rank{0}, true}, Rank{0}, 1);
+  b.copy({Space::input}, {Space::output});  // in place: the same memory
+  b.send(Rank{0}, {Space::input});
+  EXPECT_TRUE(std::move(b).finish().steps.empty());
+}
+
+TEST(Builder, slices_of_input_and_output_are_circular) {
+  Builder b({Collective::all_reduce, 2}, Rank{0}, 3);
+  b.copy({Space::input, 2, 2}, {Space::output, 2, 2});
+  const Schedule s = std::move(b).finish();
+  EXPECT_EQ(s.access(s.steps[0]).reads, (Steps{0, 2}));
+  EXPECT_TRUE(check_structure(s).ok());
+}
+
+TEST(Print, a_line_says_what_a_step_does) {
+  const auto ring = built(Collective::all_reduce, "ring", 3);
+  EXPECT_EQ(to_text(ring[1]),
+            "all_reduce, rank 1 of 3: 3 chunks in, 3 out, 0 scratch\n"
+            "  0 send         input[1] to 2\n"
+            "  1 recv_reduce  output[0] = input[0] + from 0\n"
+            "  2 send         output[0] to 2  (after 1)\n"
+            "  3 recv_reduce  output[2] = input[2] + from 0\n"
+            "  4 send         output[2] to 2  (after 3)\n"
+            "  5 recv         output[1] = from 0\n"
+            "  6 send         output[1] to 2  (after 5)\n"
+            "  7 recv         output[0] = from 0  (after 1 2)\n");
+}
+
+TEST(Print, pieces_are_shown_one_by_one) {
+  const std::string text = to_text(built(Collective::all_to_all_v, "direct", 3)[2]);
+  EXPECT_NE(text.find("input[0] to 0, input[1] to 1"), std::string::npos) << text;
+  EXPECT_NE(text.find("output[1] = from 1, output[0] = from 0"), std::string::npos) << text;
+}
+
+TEST(Print, rooted_collectives_name_their_root) {
+  const std::string text = to_text(built(Collective::broadcast, "flat", 3)[2]);
+  EXPECT_EQ(text.substr(0, text.find(':')), "broadcast, rank 2 of 3, root 0");
+}
+
+TEST(Print, json_has_every_step) {
+  const auto json = nlohmann::json::parse(to_json(built(Collective::all_reduce, "ring", 3)[1]));
+  EXPECT_EQ(json["collective"], "all_reduce");
+  EXPECT_EQ(json["rank"], 1);
+  ASSERT_EQ(json["steps"].size(), 8U);
+  const auto& step = json["steps"][3];
+  EXPECT_EQ(step["op"], "recv_reduce");
+  EXPECT_EQ(step["peers"], (std::vector<int>{1, 0}));
+  EXPECT_EQ(step["dst"]["space"], "output");
+  EXPECT_EQ(step["dst"]["first"], 2);
+  EXPECT_EQ(json["steps"][7]["after"], (std::vector<int>{1, 2}));
+}
+
+TEST(Catalog, finds_algorithms_by_collective_and_name) {
+  const Algorithm* ring = find_algorithm(Collective::all_reduce, "ring");
+  ASSERT_NE(ring, nullptr);
+  EXPECT_EQ(id(*ring), "all_reduce/ring");
+  EXPECT_EQ(find_algorithm(Collective::broadcast, "ring"), nullptr);
+}
+
+TEST(Catalog, has_an_algorithm_for_every_collective_and_shape) {
+  for (Collective c : {Collective::all_reduce, Collective::broadcast, Collective::all_to_all_v,
+                       Collective::barrier}) {
+    const auto all = all_algorithms();
+    EXPECT_TRUE(std::any_of(all.begin(), all.end(), [c](const Algorithm* a) {
+      return a->collective == c && a->supports({c, 7, Rank{0}, false, {0, 0, 0, 1, 2, 2, 1}});
+    })) << name(c);
+  }
+}
+
+TEST(CheckAlgorithm, reports_what_it_counted) {
+  const auto report = check_algorithm(*find_algorithm(Collective::all_reduce, "ring"), 3, 4);
+  ASSERT_TRUE(report.ok()) << report.status().message();
+  ASSERT_EQ(report->sizes.size(), 2U);
+  EXPECT_EQ(report->sizes[1].size, 4);
+  EXPECT_EQ(report->sizes[1].cost, (Cost{6, 6, 4, 3}));
+  EXPECT_EQ(report->sizes[1].slots, 2U);
+  EXPECT_EQ(report->shapes, 6U);
+}
+
+TEST(CheckAlgorithm, refuses_sizes_that_make_no_sense) {
+  const Algorithm& ring = *find_algorithm(Collective::all_reduce, "ring");
+  EXPECT_EQ(check_algorithm(ring, 0, 4).status().code(), Code::invalid_argument);
+  expect_words(check_algorithm(ring, 5, 4).status(), {"all_reduce/ring", "5 to 4"});
+  expect_words(check_algorithm(ring, 1, 129).status(), {"128"});
+}
+
+TEST(CheckAlgorithm, covers_hosts_that_are_uneven_and_scattered) {
+  const Algorithm& a = *find_algorithm(Collective::all_reduce, "two_level");
+  const std::vector<std::vector<int>> maps = {{0, 0, 0, 1, 2, 2},
+                                              {2, 0, 1, 0, 2, 0},
+                                              {0, 1, 2, 3},
+                                              {0, 1, 1, 1, 1, 0, 1},
+                                              {4, 4, 9, 9, 1, 9, 9, 9, 4, 4, 1, 1, 1}};
+  for (const auto& hosts : maps)
+    for (bool in_place : {false, true}) {
+      const Shape shape{Collective::all_reduce, static_cast<int>(hosts.size()), Rank{0}, in_place,
+                        hosts};
+      const auto ranks = build_all(a, shape);
+      Terms terms;
+      const auto outcome = check(ranks, terms);
+      ASSERT_TRUE(outcome.ok()) << outcome.status().message();
+      const auto slots = check_plans(ranks, *outcome, terms);
+      ASSERT_TRUE(slots.ok()) << slots.status().message();
+      EXPECT_LE(*slots, kLeastSlots);
+    }
+}
+
+}  // namespace
+}  // namespace anyccl
