@@ -22,7 +22,7 @@ std::vector<Lobby::Door> doors_of(const std::vector<UniqueFd>& listeners) {
 
 // The members must hear which ranks are missing before they give up by themselves.
 milliseconds without_margin(milliseconds patience) {
-  return patience - std::min(patience / 8, milliseconds(500));
+  return patience - std::min(patience / 4, milliseconds(500));
 }
 
 }  // namespace

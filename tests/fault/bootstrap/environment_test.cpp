@@ -155,7 +155,7 @@ TEST(Environment, settings_that_differ_are_named) {
 
 TEST(Environment, a_missing_rank_is_named) {
   const Config config = config_of(0, 2, free_port(), some_secret());
-  const std::string problem = start(config, "", Deadline::in(milliseconds(200)));
+  const std::string problem = start(config, "", Deadline::in(milliseconds(2000)));
   EXPECT_TRUE(contains(problem, "1 of 2 ranks joined")) << problem;
   EXPECT_TRUE(contains(problem, "missing: 1")) << problem;
 }
@@ -173,7 +173,7 @@ TEST(Environment, a_rank_without_rank_0_is_told_where_it_looked) {
 TEST(Environment, another_secret_is_told) {
   const int port = free_port();
   const auto results = in_processes(2, [&](int rank) {
-    return start(config_of(rank, 2, port, some_secret()), "", Deadline::in(milliseconds(700)));
+    return start(config_of(rank, 2, port, some_secret()), "", Deadline::in(milliseconds(2000)));
   });
   EXPECT_TRUE(contains(results[1], "another secret")) << results[1];
 }
@@ -188,7 +188,7 @@ TEST(Environment, a_port_in_use_is_named) {
 TEST(Environment, two_ranks_0_without_a_secret_are_noticed) {
   const int port = free_port();
   const auto results = in_processes(2, [&](int) {
-    return start(config_of(0, 2, port, ""), "", Deadline::in(milliseconds(500)));
+    return start(config_of(0, 2, port, ""), "", Deadline::in(milliseconds(2000)));
   });
   EXPECT_NE(contains(results[0], "in use"), contains(results[1], "in use"))
       << results[0] << results[1];
