@@ -5,52 +5,12 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
-#include <numeric>
 
 #include "base/error.hpp"
 #include "base/fork.hpp"
 #include "base/log.hpp"
 
 namespace anyccl {
-namespace {
-
-constexpr std::size_t kCacheEntries = 64;
-constexpr std::size_t kMinTile = 4096;
-constexpr std::uint32_t kTilesInFlight = 2;
-
-std::uint64_t mix(std::uint64_t h, std::uint64_t value) {
-  h = (h ^ value) * 0x9E3779B97F4A7C15ULL;
-  return h ^ h >> 29;
-}
-
-std::uint32_t digest_of(const CallRecord& record) {
-  std::uint64_t head = 0;
-  std::memcpy(&head, &record.collective, sizeof head);
-  const std::uint64_t h = mix(mix(mix(1, head), record.count), record.plan);
-  return static_cast<std::uint32_t>(h ^ h >> 32);
-}
-
-std::uint64_t plan_identity(const Algorithm& algorithm, std::size_t tile_bytes,
-                            std::uint32_t lanes) {
-  std::uint64_t h = mix(tile_bytes, lanes);
-  for (const char c : id(algorithm)) h = mix(h, static_cast<unsigned char>(c));
-  return h;
-}
-
-std::size_t cache_slot(const Call& call) {
-  std::uint64_t h =
-      mix(call.count, static_cast<std::uint64_t>(call.collective) << 24 |
-                          static_cast<std::uint64_t>(call.dtype) << 16 |
-                          static_cast<std::uint64_t>(call.op) << 8 | (call.in_place() ? 1U : 0U));
-  h = mix(h, uindex(call.root));
-  return h % kCacheEntries;
-}
-
-bool overlap(const std::byte* a, const std::byte* b, std::size_t bytes) {
-  return a != b && bytes > 0 && a < b + bytes && b < a + bytes;
-}
-
-}  // namespace
 
 std::uint32_t slots_for(int size) {
   return std::max(16U, std::bit_ceil(2 * static_cast<std::uint32_t>(size)));
@@ -120,106 +80,6 @@ Status Comm::usable() const {
         Code::invalid_usage,
         "this communicator was created before fork; create it in the process that uses it");
   return failure();
-}
-
-Status Comm::check_call(const Call& call) const {
-  const std::size_t element = bytes_of(call.dtype);
-  if (element == 0)
-    return error(Code::invalid_argument, "datatype {} does not exist",
-                 static_cast<int>(call.dtype));
-  if (call.op > ReduceOp::avg)
-    return error(Code::invalid_argument, "op {} does not exist", static_cast<int>(call.op));
-  if (call.count > (std::size_t{1} << 62) / element)
-    return error(Code::invalid_argument, "count {} of {} is negative or overflows", call.count,
-                 name_of(call.dtype));
-  if (index(call.root) < 0 || index(call.root) >= me_.size)
-    return error(Code::invalid_argument, "{} {} is not a rank of this communicator of {}",
-                 call.is_point_to_point() ? "peer" : "root", index(call.root), me_.size);
-  if (call.count == 0) return {};
-  const bool reads = call.collective != Collective::recv &&
-                     (call.collective != Collective::broadcast || call.root == me_.rank);
-  if (reads && call.input == nullptr)
-    return error(Code::invalid_argument, "sendbuff is NULL and count is {}", call.count);
-  if (call.collective != Collective::send && call.output == nullptr)
-    return error(Code::invalid_argument, "recvbuff is NULL and count is {}", call.count);
-  if (reads && call.output != nullptr && overlap(call.input, call.output, call.count * element))
-    return error(Code::invalid_argument,
-                 "sendbuff {} and recvbuff {} overlap but are not equal ({} bytes)",
-                 fmt::ptr(call.input), fmt::ptr(call.output), call.count * element);
-  return {};
-}
-
-Result<const Program*> Comm::program(const Algorithm& algorithm, const Call& call) {
-  Shape shape{call.collective, me_.size, is_rooted(call.collective) ? call.root : Rank{0},
-              call.in_place(), me_.host_of};
-  for (std::size_t i = 0; i < programs_.size(); ++i)
-    if (programs_[i]->algorithm == &algorithm && program_shapes_[i].root == shape.root &&
-        program_shapes_[i].in_place == shape.in_place)
-      return programs_[i].get();
-  ANYCCL_TRY(std::unique_ptr<Program> made,
-             make_program(algorithm, shape, me_.rank, route_, slots_));
-  programs_.push_back(std::move(made));
-  program_shapes_.push_back(std::move(shape));
-  return programs_.back().get();
-}
-
-Result<std::shared_ptr<const Prepared>> Comm::prepare(const Call& call) {
-  if (call.collective == Collective::all_to_all_v) return prepare_fresh(call);
-  Cached& entry = cache_[cache_slot(call)];
-  const bool hit = entry.count == call.count && entry.collective == call.collective &&
-                   entry.dtype == call.dtype && entry.op == call.op && entry.root == call.root &&
-                   entry.in_place == call.in_place();
-  if (!hit) {
-    ANYCCL_TRY(auto fresh, prepare_fresh(call));
-    entry = {call.collective, call.dtype, call.op,         call.root,
-             call.in_place(), call.count, std::move(fresh)};
-  }
-  return entry.prepared;
-}
-
-Result<std::shared_ptr<const Prepared>> Comm::prepare_fresh(const Call& call) {
-  const bool pairs = call.collective == Collective::all_to_all_v;
-  auto prepared = std::make_shared<Prepared>();
-  prepared->element = bytes_of(call.dtype);
-  if (call.collective == Collective::all_reduce || call.collective == Collective::barrier) {
-    ANYCCL_TRY(prepared->kernel, reduce_kernel(call.dtype, call.op));
-  }
-  const std::size_t bytes = call.count * prepared->element;
-  Question question{
-      {call.collective, me_.size, call.root, false, me_.host_of}, pairs ? 0 : bytes, false};
-  question.network = me_.network;
-  ANYCCL_TRY(const Choice choice, choose(question, me_.algorithm));
-  ANYCCL_TRY(prepared->program, program(*choice.algorithm, call));
-
-  const Plan& plan = prepared->program->plan;
-  const std::uint32_t publications =
-      std::max(1U, *std::max_element(plan.publications.begin(), plan.publications.end()));
-  prepared->lanes = std::clamp(slots_ / publications, 1U, kTilesInFlight);
-  // Everything in flight, and the tile before it, must fit the ring.
-  const std::uint32_t parts = pairs ? 1 : plan.schedule.contract.parts();
-  const std::size_t published = std::max<std::size_t>(1, prepared->program->most_published);
-  const std::size_t most = kRingBytes * parts / (published * (prepared->lanes + 1));
-  std::size_t tile = std::max(kMinTile, std::min(choice.tile_bytes, most) / kMinTile * kMinTile);
-  if (me_.low_latency) tile = 56;
-  prepared->geometry = pairs ? Geometry::of_pairs(plan.schedule.contract, call, me_.rank, tile)
-                             : Geometry::of_vector(plan.schedule.contract, bytes, tile);
-  if (!pairs && prepared->geometry.tiles() == 1) prepared->lanes = 1;
-
-  prepared->record = {0,
-                      static_cast<std::uint8_t>(call.collective),
-                      static_cast<std::uint8_t>(call.dtype),
-                      static_cast<std::uint8_t>(call.op),
-                      0,
-                      index(call.root),
-                      call.count,
-                      plan_identity(*choice.algorithm, tile, prepared->lanes)};
-  prepared->digest = digest_of(prepared->record);
-  if (!pairs) {
-    bind(*prepared->program, prepared->geometry, prepared->geometry.tiles() - 1, prepared->last);
-    if (prepared->geometry.tiles() > 1)
-      bind(*prepared->program, prepared->geometry, 0, prepared->full);
-  }
-  return std::shared_ptr<const Prepared>(std::move(prepared));
 }
 
 std::byte* Comm::scratch(std::size_t bytes) {
@@ -370,61 +230,6 @@ void Comm::examine_locked() {
       for (const auto* queue : {&pair.receives, &pair.sends})
         if (bad.ok() && !queue->empty()) bad = trouble(*queue->front(), nullptr);
   if (!bad.ok()) fail_locked(bad);
-}
-
-/// Why a task that does not move never will, as far as can be seen now. `collective`: the same
-/// task, if it is one.
-Status Comm::trouble(Task& task, const Execution* collective) {
-  if (abort_asked_.load(std::memory_order_acquire)) {
-    const std::lock_guard lock(failure_mutex_);
-    return failure_;
-  }
-  Status problem;
-  for (Transport* t : transports_)
-    if (Status found = t->check(); problem.ok()) problem = std::move(found);
-  if (collective != nullptr) ANYCCL_CHECK(compare_calls(collective->record()));
-  if (!problem.ok() && !may_still_be_explained(problem)) return problem;
-  std::vector<Rank> ranks;
-  task.awaited(ranks);
-  const auto gone = std::find_if(ranks.begin(), ranks.end(), [&](Rank r) {
-    Transport* t = route_[uindex(r)];
-    return t != nullptr && t->state(r) != PeerState::present;
-  });
-  if (gone == ranks.end()) return {};
-  const PeerState state = route_[uindex(*gone)]->state(*gone);
-  // What it did before it went can be seen by now: if that is not enough, nothing will be.
-  if (task.advance() || task.done()) return {};
-  const std::string what = collective == nullptr
-                               ? "in a send or receive"
-                               : fmt::format("in operation {}, {}", collective->sequence(),
-                                             describe(collective->record()));
-  return error(Code::remote_error, "{} {} while {} waits for it {}", me_.names[uindex(*gone)],
-               state == PeerState::left ? "has left the communicator" : "died",
-               me_.names[uindex(me_.rank)], what);
-}
-
-/// A transport sees that a peer is in another call before it knows which one. The peer's record is
-/// on its way and says more, so it gets a moment.
-bool Comm::may_still_be_explained(const Status& problem) {
-  if (problem.code() != Code::invalid_usage) return false;
-  if (puzzled_until_.is_never()) puzzled_until_ = Deadline::in(std::chrono::milliseconds(500));
-  return !puzzled_until_.passed();
-}
-
-Status Comm::compare_calls(const CallRecord& mine) {
-  for (int r = 0; r < me_.size; ++r) {
-    Transport* t = route_[static_cast<std::size_t>(r)];
-    CallRecord theirs;
-    if (t == nullptr || !t->call_of(Rank{r}, mine.sequence, theirs) || theirs == mine) continue;
-    const bool plans_only = theirs.collective == mine.collective && theirs.dtype == mine.dtype &&
-                            theirs.op == mine.op && theirs.root == mine.root &&
-                            theirs.count == mine.count;
-    return error(Code::invalid_usage,
-                 "operation {} differs between ranks: rank {} called {}, rank {} called {}{}",
-                 mine.sequence, index(me_.rank), describe(mine), r, describe(theirs),
-                 plans_only ? " (with another algorithm or protocol)" : "");
-  }
-  return {};
 }
 
 void Comm::fail_locked(const Status& why) {

@@ -75,6 +75,7 @@ class Comm {
   void sleep_shortly();
 
  private:
+  static constexpr std::size_t kCacheEntries = 64;
   struct Queued;
   struct Cached {
     Collective collective{};

@@ -265,9 +265,7 @@ Result<std::unique_ptr<Program>> make_program(const Algorithm& algorithm, const 
   std::vector<Schedule> ranks;
   for (int r = 0; r < shape.size; ++r) ranks.push_back(algorithm.build(shape, Rank{r}));
   ANYCCL_TRY(Plan plan, lower(ranks, me, slots));
-  auto program = std::make_unique<Program>();
-  program->algorithm = &algorithm;
-  program->plan = std::move(plan);
+  auto program = std::make_unique<Program>(&algorithm, std::move(plan));
   for (const Schedule& s : ranks)
     program->most_published = std::max(program->most_published, published_by(s));
   for (const std::vector<Reader>& readers : program->plan.readers) {

@@ -1,0 +1,65 @@
+// Comm: why a task that waits may have to fail.
+
+#include <algorithm>
+
+#include "base/error.hpp"
+#include "framework/communicator.hpp"
+
+namespace anyccl {
+
+/// Why a task that does not move never will, as far as can be seen now. `collective`: the same
+/// task, if it is one.
+Status Comm::trouble(Task& task, const Execution* collective) {
+  if (abort_asked_.load(std::memory_order_acquire)) {
+    const std::lock_guard lock(failure_mutex_);
+    return failure_;
+  }
+  Status problem;
+  for (Transport* t : transports_)
+    if (Status found = t->check(); problem.ok()) problem = std::move(found);
+  if (collective != nullptr) ANYCCL_CHECK(compare_calls(collective->record()));
+  if (!problem.ok() && !may_still_be_explained(problem)) return problem;
+  std::vector<Rank> ranks;
+  task.awaited(ranks);
+  const auto gone = std::find_if(ranks.begin(), ranks.end(), [&](Rank r) {
+    Transport* t = route_[uindex(r)];
+    return t != nullptr && t->state(r) != PeerState::present;
+  });
+  if (gone == ranks.end()) return {};
+  const PeerState state = route_[uindex(*gone)]->state(*gone);
+  // What it did before it went can be seen by now: if that is not enough, nothing will be.
+  if (task.advance() || task.done()) return {};
+  const std::string what = collective == nullptr
+                               ? "in a send or receive"
+                               : fmt::format("in operation {}, {}", collective->sequence(),
+                                             describe(collective->record()));
+  return error(Code::remote_error, "{} {} while {} waits for it {}", me_.names[uindex(*gone)],
+               state == PeerState::left ? "has left the communicator" : "died",
+               me_.names[uindex(me_.rank)], what);
+}
+
+/// A transport sees that a peer is in another call before it knows which one. The peer's record is
+/// on its way and says more, so it gets a moment.
+bool Comm::may_still_be_explained(const Status& problem) {
+  if (problem.code() != Code::invalid_usage) return false;
+  if (puzzled_until_.is_never()) puzzled_until_ = Deadline::in(std::chrono::milliseconds(500));
+  return !puzzled_until_.passed();
+}
+
+Status Comm::compare_calls(const CallRecord& mine) {
+  for (int r = 0; r < me_.size; ++r) {
+    Transport* t = route_[static_cast<std::size_t>(r)];
+    CallRecord theirs;
+    if (t == nullptr || !t->call_of(Rank{r}, mine.sequence, theirs) || theirs == mine) continue;
+    const bool plans_only = theirs.collective == mine.collective && theirs.dtype == mine.dtype &&
+                            theirs.op == mine.op && theirs.root == mine.root &&
+                            theirs.count == mine.count;
+    return error(Code::invalid_usage,
+                 "operation {} differs between ranks: rank {} called {}, rank {} called {}{}",
+                 mine.sequence, index(me_.rank), describe(mine), r, describe(theirs),
+                 plans_only ? " (with another algorithm or protocol)" : "");
+  }
+  return {};
+}
+
+}  // namespace anyccl
