@@ -49,19 +49,25 @@ Contract::Contract(const Shape& shape, std::uint32_t parts)
 
 std::uint32_t Contract::chunks(Rank r, Space side) const {
   switch (holds(shape_, r, side)) {
-    case Holds::nothing: return 0;
-    case Holds::vector: return parts_;
+    case Holds::nothing:
+      return 0;
+    case Holds::vector:
+      return parts_;
     case Holds::row:
-    case Holds::column: return n_ * parts_;
+    case Holds::column:
+      return n_ * parts_;
   }
   return 0;
 }
 
 Origin Contract::origin(Rank r, Space side, std::uint32_t chunk) const {
   switch (holds(shape_, r, side)) {
-    case Holds::row: return uindex(r) * n_ * parts_ + chunk;
-    case Holds::column: return (chunk / parts_ * n_ + uindex(r)) * parts_ + chunk % parts_;
-    default: return chunk;
+    case Holds::row:
+      return uindex(r) * n_ * parts_ + chunk;
+    case Holds::column:
+      return (chunk / parts_ * n_ + uindex(r)) * parts_ + chunk % parts_;
+    default:
+      return chunk;
   }
 }
 
