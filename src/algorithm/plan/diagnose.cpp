@@ -128,7 +128,7 @@ Engine::Blocker Engine::missing_release(const Member& m, std::size_t operation,
     if (silent)
       return {error(Code::internal,
                     "deadlock: {} until rank {} posts that it has read {}, which it never does "
-                    "(missing post): it is {}",
+                    "(missing post), {}",
                     what, r.rank, source, position(r.rank)),
               true};
     return {error(Code::internal, "deadlock: {} until rank {} has read {}, {}", what, r.rank,

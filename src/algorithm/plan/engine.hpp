@@ -12,6 +12,19 @@ namespace anyccl {
 
 /// Vector clock: for each lane of each rank, how many of its events are known to have happened.
 using Clock = std::vector<std::uint32_t>;
+inline void join(Clock& into, const Clock& other) {
+  for (std::size_t i = 0; i < into.size(); ++i) into[i] = into[i] < other[i] ? other[i] : into[i];
+}
+
+inline Slice source(const PlanStep& s) {
+  return {Space(s.src_space), s.src, s.count, s.src_stride};
+}
+inline Slice destination(const PlanStep& s) {
+  return {Space(s.dst_space), s.dst, s.count, s.dst_stride};
+}
+inline bool has(const PlanStep& s, PlanStep::Flag flag) {
+  return (s.flags & flag) != 0;
+}
 
 class Engine {
  public:
@@ -79,7 +92,7 @@ class Engine {
   bool publish(Lane& lane, const PlanStep& step, const std::vector<std::vector<TermId>>& values);
   void post(Lane& lane, const PlanStep& step);
 
-  // engine.cpp: who knows what
+  // knowledge.cpp: who knows what
   Publication* find(const Lane& lane, const Ref& ref);
   std::uint32_t number(const Lane& lane, const Ref& ref) const;
   std::size_t slot(std::size_t operation, std::uint32_t number) const;

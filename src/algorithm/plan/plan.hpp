@@ -90,7 +90,9 @@ struct Plan {
   std::vector<std::vector<Origin>> read_from = {};
   std::uint16_t ticks = 0;  ///< How many steps read a peer.
   bool everyone = false;    ///< Every rank's result depends on every rank.
-  bool posts_each = false;  ///< Post progress after each step that reads a peer.
+  /// Post progress after each step that reads a peer: someone has more publications per tile than
+  /// slots, or may lend. Who lends is not known to others, so this is whoever publishes bytes.
+  bool posts_each = false;
 };
 
 /// Lowers rank `me`'s part of the schedules of all ranks (ranks[r].rank == r), fused. The schedules

@@ -1,15 +1,20 @@
 #include "algorithm/plan/wires.hpp"
 
 #include <algorithm>
-#include <functional>
 
 namespace anyccl {
 namespace {
 
 template <typename Entry>
+bool by_peer(const Entry& a, const Entry& b) {
+  return a.peer < b.peer;
+}
+
+template <typename Entry>
 std::span<const Entry> with(const std::vector<Entry>& entries, Rank peer) {
-  const auto found = std::ranges::equal_range(entries, peer, std::less{}, &Entry::peer);
-  return {found.begin(), found.end()};
+  const Entry key{.peer = peer};
+  const auto [first, last] = std::equal_range(entries.begin(), entries.end(), key, by_peer<Entry>);
+  return {first, last};
 }
 
 }  // namespace
@@ -46,8 +51,8 @@ Wires wires_of(const Schedule& s) {
     else
       ++wires.ticks;
   }
-  std::ranges::stable_sort(wires.sent, std::less{}, &Message::peer);
-  std::ranges::stable_sort(wires.received, std::less{}, &Receipt::peer);
+  std::stable_sort(wires.sent.begin(), wires.sent.end(), by_peer<Message>);
+  std::stable_sort(wires.received.begin(), wires.received.end(), by_peer<Receipt>);
   return wires;
 }
 
