@@ -98,11 +98,9 @@ Status Comm::run(const Call& call) {
     token.release();
     return wait(*task);
   }
-  auto prepared = prepare(call);
-  if (!prepared.ok()) return prepared.status();
-  last_ = *std::move(prepared);
+  ANYCCL_CHECK(prepare(call));
   const Prepared& p = *last_;
-  alone_.start(p, call, ++sequence_, scratch(Execution::scratch_bytes(p)));
+  alone_.start(p, call, ++sequence_, scratch(p.scratch_bytes));
   alone_.advance();
   if (alone_.done()) return alone_.status();
   Waiter waiter(me_.crowded_here);
@@ -143,10 +141,10 @@ Result<std::shared_ptr<Task>> Comm::enqueue(const Call& call) {
     queued->call.send_counts = table, queued->call.send_displs = table + n;
     queued->call.recv_counts = table + 2 * n, queued->call.recv_displs = table + 3 * n;
   }
-  ANYCCL_TRY(queued->prepared, prepare(queued->call));
-  queued->scratch.resize(Execution::scratch_bytes(*queued->prepared));
+  ANYCCL_CHECK(prepare(queued->call));
+  queued->prepared = last_;
+  queued->scratch.resize(queued->prepared->scratch_bytes);
   queued->sequence = ++sequence_;
-  last_ = queued->prepared;
   collectives_.push_back(queued);
   return std::shared_ptr<Task>(queued, &queued->execution);
 }

@@ -90,7 +90,7 @@ class Comm {
 
   Status usable() const;
   Status check_call(const Call& call) const;
-  Result<std::shared_ptr<const Prepared>> prepare(const Call& call);
+  Status prepare(const Call& call);
   Result<std::shared_ptr<const Prepared>> prepare_fresh(const Call& call);
   Result<const Program*> program(const Algorithm& algorithm, const Call& call);
   Result<std::shared_ptr<Task>> enqueue(const Call& call);

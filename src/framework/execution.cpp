@@ -1,5 +1,6 @@
 #include "framework/execution.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 namespace anyccl {
@@ -15,11 +16,6 @@ bool streams(const PlanStep& step) {  // each operand can be put into place as i
 
 }  // namespace
 
-std::size_t Execution::scratch_bytes(const Prepared& prepared) {
-  return prepared.lanes * prepared.program->plan.schedule.scratch.size() *
-         prepared.geometry.scratch_chunk();
-}
-
 void Execution::start(const Prepared& prepared, const Call& call, std::uint64_t sequence,
                       std::byte* scratch) {
   prepared_ = &prepared;
@@ -29,6 +25,8 @@ void Execution::start(const Prepared& prepared, const Call& call, std::uint64_t 
   scratch_ = scratch;
   posted_ = false;
   restart();
+  consumes_ = std::any_of(transports_.begin(), transports_.end(),
+                          [](const Transport* t) { return t->takes_any_memory(); });
   const CallRecord mine = record();
   for (Transport* t : transports_) t->begin(mine);
   if (lanes_.size() < prepared.lanes) lanes_.resize(prepared.lanes);
@@ -272,18 +270,15 @@ void Execution::move(Lane& lane, const PlanStep& s, const BoundStep& b, std::uin
 }
 
 void Execution::leave_step(Lane& lane, const PlanStep& s, const BoundStep& b) {
-  bool read = false;
-  for (std::uint32_t k = 0; k < s.operands; ++k) {
+  for (std::uint32_t k = 0; consumes_ && k < s.operands; ++k) {
     const Ref& ref = plan_->refs[s.first_ref + k];
     if (ref.rank == me_) continue;
     const Incoming in = incoming(lane, s, b, k);
-    if (absent(lane, in.bytes)) continue;
-    route_[ref.rank]->consumed(in);
-    read = true;
+    if (!absent(lane, in.bytes)) route_[ref.rank]->consumed(in);
   }
   ++lane.pc;
-  if (read && plan_->posts_each) {
-    const auto tick = lane.round * plan_->ticks + s.tick;
+  if (s.tick != 0 && prepared_->posts_each) {
+    const std::uint32_t tick = lane.round * plan_->ticks + s.tick;
     for (Transport* t : transports_) t->post(sequence_, lane.index, tick);
   }
   lane.arrived = lane.routed = 0;

@@ -18,6 +18,9 @@ struct Prepared {
   std::size_t element = 1;    ///< Bytes.
   CallRecord record;          ///< Without its sequence.
   std::uint32_t digest = 0;
+  bool posts_each =
+      false;  ///< Progress after each step: slots come round again, or peers may lend.
+  std::size_t scratch_bytes = 0;
   Bound full, last;  ///< Of all tiles but the last, and of the last one. Pairs: not used.
 };
 
@@ -33,7 +36,6 @@ class Execution final : public Task {
   /// `prepared` stays alive and unchanged until done(). `scratch`: room for this execution alone.
   void start(const Prepared& prepared, const Call& call, std::uint64_t sequence,
              std::byte* scratch);
-  static std::size_t scratch_bytes(const Prepared& prepared);
 
   bool advance() override;
   void awaited(std::vector<Rank>& ranks) const override;
@@ -98,6 +100,7 @@ class Execution final : public Task {
   std::vector<Lane> lanes_;
   std::uint32_t running_ = 0;
   bool posted_ = false;
+  bool consumes_ = false;  ///< Some transport wants to know what was consumed.
 };
 
 }  // namespace anyccl

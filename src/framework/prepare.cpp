@@ -87,8 +87,12 @@ Result<const Program*> Comm::program(const Algorithm& algorithm, const Call& cal
   return programs_.back().get();
 }
 
-Result<std::shared_ptr<const Prepared>> Comm::prepare(const Call& call) {
-  if (call.collective == Collective::all_to_all_v) return prepare_fresh(call);
+/// Makes last_ what `call` needs. On a hit nothing is counted, allocated or locked.
+Status Comm::prepare(const Call& call) {
+  if (call.collective == Collective::all_to_all_v) {
+    ANYCCL_TRY(last_, prepare_fresh(call));
+    return {};
+  }
   Cached& entry = cache_[hash_of(call) % kCacheEntries];
   const bool hit = entry.count == call.count && entry.collective == call.collective &&
                    entry.dtype == call.dtype && entry.op == call.op && entry.root == call.root &&
@@ -98,7 +102,8 @@ Result<std::shared_ptr<const Prepared>> Comm::prepare(const Call& call) {
     entry = {call.collective, call.dtype, call.op,         call.root,
              call.in_place(), call.count, std::move(fresh)};
   }
-  return entry.prepared;
+  if (last_ != entry.prepared) last_ = entry.prepared;
+  return {};
 }
 
 Result<std::shared_ptr<const Prepared>> Comm::prepare_fresh(const Call& call) {
@@ -138,6 +143,12 @@ Result<std::shared_ptr<const Prepared>> Comm::prepare_fresh(const Call& call) {
                       call.count,
                       plan_identity(*choice.algorithm, tile, prepared->lanes)};
   prepared->digest = digest_of(prepared->record);
+  // Who lends waits for its readers' progress, and so does who needs a slot again in this
+  // operation.
+  prepared->posts_each = plan.posts_each && (pairs || bytes >= kLendFrom ||
+                                             publications * prepared->geometry.tiles() > slots_);
+  prepared->scratch_bytes =
+      prepared->lanes * plan.schedule.scratch.size() * prepared->geometry.scratch_chunk();
   if (!pairs) {
     bind(*prepared->program, prepared->geometry, prepared->geometry.tiles() - 1, prepared->last);
     if (prepared->geometry.tiles() > 1)

@@ -32,6 +32,9 @@ static_assert(sizeof(CallRecord) == 32);
 /// How many calls back a peer's record can still be asked for.
 inline constexpr std::uint32_t kCallHistory = 8;
 
+/// Smaller publications are never lent: copying costs less than waiting for the readers.
+inline constexpr std::size_t kLendFrom = 16384;
+
 /// Operations of a communicator and point-to-point messages of one pair are numbered on their own.
 enum class Context : std::uint8_t { collective, point_to_point };
 

@@ -23,9 +23,7 @@ Ledger::Ledger(const Layout& layout, PeerProgress& progress)
   for (Record& r : records_) r.readers.reserve(layout.ranks);
 }
 
-bool Ledger::is_free(std::uint32_t slot) {
-  const Record& record = records_[slot];
-  if (record.operation <= progress_.everyone_finished()) return true;
+bool Ledger::all_have_read(const Record& record) {
   for (const ReaderOf& reader : record.readers)
     if (!progress_.has_read(reader.rank, record.operation, record.lane, reader.tick)) return false;
   return true;

@@ -39,7 +39,10 @@ class Ledger {
   std::uint32_t slot_of(std::uint64_t operation, std::uint32_t number) const {
     return static_cast<std::uint32_t>(operation % banks_ * slots_ + number % slots_);
   }
-  bool is_free(std::uint32_t slot);
+  bool is_free(std::uint32_t slot) {
+    return records_[slot].operation <= progress_.everyone_finished() ||
+           all_have_read(records_[slot]);
+  }
   /// Offset in the ring of a stretch of `bytes` that nobody reads any more, or kNone. Not taken
   /// until record() is called for it.
   std::size_t find_stretch(std::size_t bytes);
@@ -58,6 +61,7 @@ class Ledger {
     std::uint64_t begin = 0, operation = 0;
     std::uint32_t slot = 0, number = 0;
   };
+  bool all_have_read(const Record& record);
   bool is_released(const Stretch& stretch);
 
   std::uint32_t banks_, slots_;

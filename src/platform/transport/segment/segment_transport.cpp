@@ -16,8 +16,6 @@
 namespace anyccl {
 namespace {
 
-constexpr std::size_t kLendFrom = 16384;  // below, copying costs less than waiting for the readers
-
 /// What one rank shows the others (out) and lets them write (in).
 struct Segment {
   SharedMemory out, in;
