@@ -2,8 +2,12 @@
 // The C++ interface: values instead of exceptions, handles that free themselves. Header-only over
 // the C interface (anyccl.h), whose rules on threads, order and errors hold here too.
 
-#include <array>
+#include <cstddef>
+#include <cstdint>
 #include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "anyccl/anyccl.h"

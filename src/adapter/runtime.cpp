@@ -77,7 +77,7 @@ HostIdentity identity_of(const Config& config) {
 std::string settings_of(const Config& config) {
   std::string text;
   const auto add = [&](const char* name, const std::string& value) {
-    if (!value.empty()) text += (text.empty() ? "" : " ") + std::string(name) + "=" + value;
+    if (!value.empty()) text += fmt::format("{}{}={}", text.empty() ? "" : " ", name, value);
   };
   add("ANYCCL_ALGO", config.algo);
   add("ANYCCL_PROTO", config.proto);

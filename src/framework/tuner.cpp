@@ -70,7 +70,7 @@ Status check_algorithm_name(const std::string& name) {
   std::string known;
   for (const Algorithm* a : all_algorithms()) {
     if (a->name == name) return {};
-    known += (known.empty() ? "" : ", ") + std::string(a->name);
+    known += fmt::format("{}{}", known.empty() ? "" : ", ", a->name);
   }
   return error(Code::invalid_argument, "ANYCCL_ALGO={} is not an algorithm; there are {}", name,
                known);
