@@ -287,8 +287,7 @@ Result<CommPtr> split(Comm& parent, int color, int key) {
     mine.hello = start->hello;
   else
     mine.problem = static_cast<int>(problem.code());
-  std::memcpy(mine.text, problem.message().data(),
-              std::min(problem.message().size(), sizeof mine.text - 1));
+  problem.message().copy(mine.text, sizeof mine.text - 1);
 
   ANYCCL_TRY(const std::vector<SplitCard> cards, exchange_cards(parent, mine));
   ANYCCL_CHECK(problem);

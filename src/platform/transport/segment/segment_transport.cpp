@@ -203,8 +203,7 @@ class SegmentTransport final : public Transport {
     ControlMessage message;
     message.kind = ControlMessage::abort;
     message.code = static_cast<int>(why.code());
-    std::memcpy(message.text, why.message().data(),
-                std::min(why.message().size(), sizeof message.text - 1));
+    why.message().copy(message.text, sizeof message.text - 1);
     tell_all(message);
   }
 
