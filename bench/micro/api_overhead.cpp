@@ -1,5 +1,6 @@
 // What the whole library adds to the bare kernel: an 8-byte AllReduce of two processes through
-// anycclAllReduce, and the same exchange as a hand-written loop over two cache lines each, in turns.
+// anycclAllReduce, and the same exchange as a hand-written loop over two cache lines each, in
+// turns.
 //
 //   api_overhead [BATCHES]     prints medians and the difference in ns; 1000 calls per batch
 
@@ -80,15 +81,18 @@ int measure(int me, const anycclUniqueId& id, Shared& shared, int batches) {
     meet(shared, me, 2 * batch + 2);
     since = std::chrono::steady_clock::now();
     for (int i = 0; i < kCalls; ++i)
-      if (anycclAllReduce(in, out, 2, anycclFloat32, anycclSum, comm, nullptr) != anycclSuccess) return 1;
+      if (anycclAllReduce(in, out, 2, anycclFloat32, anycclSum, comm, nullptr) != anycclSuccess)
+        return 1;
     library.push_back(ns_per_call(since));
   }
   if (me == 0) {
     const double a = median(bare), b = median(library);
-    std::printf("8 B AllReduce, 2 ranks, loop, median of %d batches (fastest tenth): by hand %.0f ns (%.0f), "
-                "anycclAllReduce %.0f ns (%.0f), difference %.0f ns (%.0f)\n",
-                batches, a, bare[bare.size() / 10], b, library[library.size() / 10], b - a,
-                library[library.size() / 10] - bare[bare.size() / 10]);
+    std::printf(
+        "8 B AllReduce, 2 ranks, loop, median of %d batches (fastest tenth): by hand %.0f ns "
+        "(%.0f), "
+        "anycclAllReduce %.0f ns (%.0f), difference %.0f ns (%.0f)\n",
+        batches, a, bare[bare.size() / 10], b, library[library.size() / 10], b - a,
+        library[library.size() / 10] - bare[bare.size() / 10]);
   }
   return anycclCommDestroy(comm) == anycclSuccess ? 0 : 1;
 }
@@ -97,7 +101,8 @@ int measure(int me, const anycclUniqueId& id, Shared& shared, int batches) {
 
 int main(int argc, char** argv) {
   const int batches = argc > 1 ? std::atoi(argv[1]) : 301;
-  void* memory = ::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  void* memory =
+      ::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED || batches < 1) return 2;
   auto& shared = *new (memory) Shared;
   anycclUniqueId id;
