@@ -20,15 +20,12 @@ void Execution::start(const Prepared& prepared, const Call& call, std::uint64_t 
                       std::byte* scratch) {
   prepared_ = &prepared;
   plan_ = &prepared.program->plan;
-  call_ = call;
+  input_ = call.input;
+  output_ = call.output;
   sequence_ = sequence;
   scratch_ = scratch;
-  posted_ = false;
+  announced_ = posted_ = false;
   restart();
-  consumes_ = std::any_of(transports_.begin(), transports_.end(),
-                          [](const Transport* t) { return t->takes_any_memory(); });
-  const CallRecord mine = record();
-  for (Transport* t : transports_) t->begin(mine);
   if (lanes_.size() < prepared.lanes) lanes_.resize(prepared.lanes);
   running_ = std::min(prepared.lanes, prepared.geometry.tiles());
   for (std::uint32_t i = 0; i < running_; ++i) {
@@ -44,15 +41,14 @@ void Execution::enter(Lane& lane, std::uint32_t tile) {
   lane.pc = lane.arrived = lane.routed = 0;
   lane.computed = lane.finished = false;
   if (geometry.pairs()) {
-    bind(*prepared_->program, geometry, tile, lane.own);
+    bind(*prepared_->program, geometry, prepared_->digest, tile, lane.own);
     lane.bound = &lane.own;
   } else {
     lane.bound = tile + 1 == geometry.tiles() ? &prepared_->last : &prepared_->full;
   }
   const std::size_t begin = geometry.tile_begin(tile);
-  lane.base[0] =
-      const_cast<std::byte*>(call_.input) + begin;  // read only: no plan writes its input
-  lane.base[1] = call_.output + begin;
+  lane.base[0] = const_cast<std::byte*>(input_) + begin;  // read only: no plan writes its input
+  lane.base[1] = output_ + begin;
   lane.base[2] = scratch_ + lane.index * plan_->schedule.scratch.size() * geometry.scratch_chunk();
 }
 
@@ -64,19 +60,25 @@ bool Execution::advance() {
     while (!lane.finished && step(lane)) moved = true;
     finished += lane.finished ? 1U : 0U;
   }
+  if (!announced_) announce();
   if (finished < running_) return moved;
   return settle() || moved;
 }
 
+/// After the first publications, whose way to the peers takes longer than this.
+void Execution::announce() {
+  announced_ = true;
+  const CallRecord mine = record();
+  for (Transport* t : transports_) t->begin(mine);
+}
+
 bool Execution::settle() {
-  if (!posted_) {
-    for (Transport* t : transports_) t->finished(sequence_, plan_->everyone);
-    posted_ = true;
-  }
+  bool settled = true;
   for (Transport* t : transports_)
-    if (!t->settled()) return false;
-  complete({});
-  return true;
+    settled = (posted_ ? t->settled() : t->finished(sequence_, plan_->everyone)) && settled;
+  posted_ = true;
+  if (settled) complete({});
+  return settled;
 }
 
 /// Goes to the lane's next tile, unless that would put more tiles in flight than there are lanes:
@@ -102,38 +104,29 @@ bool Execution::step(Lane& lane) {
   return through;
 }
 
-Incoming Execution::incoming(const Lane& lane, const PlanStep& s, const BoundStep& b,
-                             std::uint32_t operand) const {
-  const Ref& ref = plan_->refs[s.first_ref + operand];
-  const Wanted& wanted = lane.bound->wanted[b.first_wanted + operand];
-  Incoming in;
+Incoming Execution::incoming(const Lane& lane, const BoundStep& b, std::uint32_t operand) const {
+  Incoming in = lane.bound->wanted[b.first_wanted + operand];
   in.operation = sequence_;
-  in.number = lane.tile * plan_->publications[ref.rank] + ref.publication;
-  in.digest = prepared_->digest;
-  in.rank = ref.rank;
-  in.offset = wanted.offset;
-  in.bytes = wanted.bytes;
-  in.whole = wanted.whole;
-  in.total = wanted.total;
-  in.sized = prepared_->geometry.pairs();
+  if (lane.tile > 0) in.number += lane.tile * plan_->publications[in.rank];
   return in;
 }
 
 /// Waits for the operands; where nothing combines them, puts each into place as it comes.
 bool Execution::receive(Lane& lane, const PlanStep& s, const BoundStep& b) {
   if (lane.parts.size() < s.operands) lane.parts.resize(s.operands);
+  const bool streaming = streams(s);
   for (; lane.arrived < s.operands; ++lane.arrived) {
     const std::uint32_t k = lane.arrived;
-    const Ref& ref = plan_->refs[s.first_ref + k];
-    if (ref.rank != me_) {
-      Incoming in = incoming(lane, s, b, k);
+    Incoming in = incoming(lane, b, k);
+    if (in.rank == me_) {
+      lane.parts[k] = lane.base[s.src_space];
+    } else {
       if (absent(lane, in.bytes)) continue;
-      if (streams(s)) in.into = landing(lane, s, b, k);
-      const std::byte* part = route_[ref.rank]->poll(in);
-      if (part == nullptr) return false;
-      lane.parts[k] = part;
+      if (streaming) in.into = landing(lane, s, b, k);
+      lane.parts[k] = route_[in.rank]->poll(in);
+      if (lane.parts[k] == nullptr) return false;
     }
-    if (streams(s)) move(lane, s, b, k, {.own = lane.base[s.dst_space]});
+    if (streaming) move(lane, b, k, {.own = lane.base[s.dst_space]});
   }
   return true;
 }
@@ -152,20 +145,16 @@ std::byte* Execution::landing(const Lane& lane, const PlanStep& s, const BoundSt
 }
 
 Outgoing Execution::outgoing(Lane& lane, const PlanStep& s, const BoundStep& b,
-                             const Program::Route& route, std::size_t first) {
-  Outgoing out;
+                             std::size_t route) {
+  Outgoing out = lane.bound->outs[b.first_out + route];
   out.operation = sequence_;
-  out.number = lane.tile * plan_->publications[me_] + s.publication;
   out.lane = lane.index;
-  out.digest = prepared_->digest;
-  out.bytes = b.out_bytes;
-  out.total = b.out_total;
-  out.sized = prepared_->geometry.pairs();
-  out.readers = {lane.bound->readers.data() + b.first_reader + first, route.readers.size()};
+  if (lane.tile > 0) out.number += lane.tile * plan_->publications[me_];
   if (lane.round > 0) {
+    const std::vector<Reader>& readers = prepared_->program->routes[s.publication][route].readers;
     lane.readers.assign(out.readers.begin(), out.readers.end());
-    for (std::size_t i = 0; i < lane.readers.size(); ++i)
-      lane.readers[i].tick += lane.round * route.readers[i].ticks;
+    for (std::size_t i = 0; i < readers.size(); ++i)
+      lane.readers[i].tick += lane.round * readers[i].ticks;
     out.readers = lane.readers;
   }
   return out;
@@ -175,10 +164,8 @@ Outgoing Execution::outgoing(Lane& lane, const PlanStep& s, const BoundStep& b,
 bool Execution::send(Lane& lane, const PlanStep& s, const BoundStep& b) {
   if (absent(lane, b.out_bytes)) return true;
   const std::vector<Program::Route>& routes = prepared_->program->routes[s.publication];
-  std::size_t first = 0;
-  for (std::uint32_t i = 0; i < routes.size(); first += routes[i++].readers.size()) {
-    if (i < lane.routed) continue;
-    const Outgoing out = outgoing(lane, s, b, routes[i], first);
+  for (std::uint32_t i = lane.routed; i < routes.size(); ++i) {
+    const Outgoing out = outgoing(lane, s, b, i);
     Transport& transport = *routes[i].transport;
     auto offered = Transport::Offered::refused;
     if (b.contiguous) offered = transport.offer(out, direct(lane, b), s.flags & PlanStep::lendable);
@@ -186,8 +173,11 @@ bool Execution::send(Lane& lane, const PlanStep& s, const BoundStep& b) {
     if (offered == Transport::Offered::refused) {
       std::byte* const room = transport.reserve(out);
       if (room == nullptr) return false;
-      for (std::uint32_t k = 0; k < s.operands; ++k)
-        move(lane, s, b, k, {.outs = 1, .out = {room}});
+      if (lane.parts.size() < s.operands) lane.parts.resize(s.operands);
+      for (std::uint32_t k = 0; k < s.operands; ++k) {
+        lane.parts[k] = lane.base[s.src_space];
+        move(lane, b, k, {.outs = 1, .out = {room}});
+      }
       transport.publish(out);
     }
     lane.routed = i + 1;
@@ -199,69 +189,74 @@ bool Execution::compute_and_publish(Lane& lane, const PlanStep& s, const BoundSt
   if (streams(s)) return true;  // receive() did it
   const bool stores = s.flags & PlanStep::store;
   const bool publishes = (s.flags & PlanStep::publish) && !absent(lane, b.out_bytes);
-  static const std::vector<Program::Route> kNone;
-  const std::vector<Program::Route>& routes =
-      publishes ? prepared_->program->routes[s.publication] : kNone;
-  // A transport that takes any memory is given the stored result; the others get it as it is
-  // computed.
+  Targets targets;
+  if (stores) targets.own = lane.base[s.dst_space];
+  if (publishes) return compute_for_peers(lane, s, b, targets);
+  compute(lane, s, b, targets);
+  return true;
+}
+
+void Execution::compute(Lane& lane, const PlanStep& s, const BoundStep& b, const Targets& targets) {
+  if (s.flags & PlanStep::combine) return combine(lane, s, b, targets);
+  for (std::uint32_t k = 0; k < s.operands; ++k) move(lane, b, k, targets);
+}
+
+/// A transport that takes any memory is given the stored result; the others get it as it is
+/// computed.
+bool Execution::compute_for_peers(Lane& lane, const PlanStep& s, const BoundStep& b,
+                                  Targets targets) {
+  const std::vector<Program::Route>& routes = prepared_->program->routes[s.publication];
   const auto offers = [&](const Program::Route& r) {
-    return stores && b.contiguous && r.transport->takes_any_memory();
+    return targets.own != nullptr && b.contiguous && r.transport->takes_any_memory();
   };
   if (!lane.computed) {
-    Targets targets{.own = stores ? lane.base[s.dst_space] : nullptr};
-    for (std::size_t i = 0, first = 0; i < routes.size(); first += routes[i++].readers.size()) {
+    for (std::size_t i = 0; i < routes.size(); ++i) {
       if (offers(routes[i])) continue;
-      std::byte* const room = routes[i].transport->reserve(outgoing(lane, s, b, routes[i], first));
+      std::byte* const room = routes[i].transport->reserve(outgoing(lane, s, b, i));
       if (room == nullptr) return false;
       targets.out[targets.outs++] = room;
     }
-    if (s.flags & PlanStep::combine)
-      combine(lane, s, b, targets);
-    else
-      for (std::uint32_t k = 0; k < s.operands; ++k) move(lane, s, b, k, targets);
-    for (std::size_t i = 0, first = 0; i < routes.size(); first += routes[i++].readers.size())
-      if (!offers(routes[i])) routes[i].transport->publish(outgoing(lane, s, b, routes[i], first));
+    compute(lane, s, b, targets);
+    for (std::size_t i = 0; i < routes.size(); ++i)
+      if (!offers(routes[i])) routes[i].transport->publish(outgoing(lane, s, b, i));
     lane.computed = true;
   }
-  for (std::size_t i = 0, first = 0; i < routes.size(); first += routes[i++].readers.size()) {
-    if (i < lane.routed || !offers(routes[i])) continue;
-    if (routes[i].transport->offer(outgoing(lane, s, b, routes[i], first), direct(lane, b),
-                                   false) == Transport::Offered::busy)
+  for (std::uint32_t i = lane.routed; i < routes.size(); ++i) {
+    if (offers(routes[i]) &&
+        routes[i].transport->offer(outgoing(lane, s, b, i), direct(lane, b), false) ==
+            Transport::Offered::busy)
       return false;
-    lane.routed = static_cast<std::uint32_t>(i + 1);
+    lane.routed = i + 1;
   }
   return true;
 }
 
 void Execution::combine(Lane& lane, const PlanStep& s, const BoundStep& b, const Targets& targets) {
   const std::uint32_t extra = s.flags & PlanStep::accumulate ? 1 : 0;
-  if (lane.sources.size() < s.operands + extra) lane.sources.resize(s.operands + extra);
+  const std::uint32_t sources = s.operands + extra;
+  if (lane.sources.size() < sources) lane.sources.resize(sources);
   for (std::uint32_t i = 0; i < b.segments; ++i) {
     const Segment& segment = lane.bound->segments[b.first_segment + i];
     const std::size_t* offsets = lane.bound->sources.data() + segment.first_source;
     if (extra != 0) lane.sources[0] = lane.base[s.dst_space] + offsets[0];
-    for (std::uint32_t k = 0; k < s.operands; ++k) {
-      const bool own = plan_->refs[s.first_ref + k].rank == me_;
-      lane.sources[k + extra] = (own ? lane.base[s.src_space] : lane.parts[k]) + offsets[k + extra];
-    }
+    for (std::uint32_t k = extra; k < sources; ++k)
+      lane.sources[k] = lane.parts[k - extra] + offsets[k];
     std::byte* const own = targets.own == nullptr ? nullptr : targets.own + segment.dst;
     std::byte* const out = targets.outs == 0 ? nullptr : targets.out[0] + segment.out;
     std::byte* const primary = own == nullptr ? out : own;
-    prepared_->kernel(primary, own == nullptr ? nullptr : out, lane.sources.data(),
-                      s.operands + extra, segment.bytes / prepared_->element);
+    prepared_->kernel(primary, own == nullptr ? nullptr : out, lane.sources.data(), sources,
+                      segment.bytes / prepared_->element);
     for (std::uint32_t t = 1; t < targets.outs; ++t)
       std::memcpy(targets.out[t] + segment.out, primary, segment.bytes);
   }
 }
 
-void Execution::move(Lane& lane, const PlanStep& s, const BoundStep& b, std::uint32_t operand,
+void Execution::move(Lane& lane, const BoundStep& b, std::uint32_t operand,
                      const Targets& targets) {
-  const bool own = plan_->refs[s.first_ref + operand].rank == me_;
   for (std::uint32_t i = 0; i < b.segments; ++i) {
     const Segment& segment = lane.bound->segments[b.first_segment + i];
     if (segment.operand != operand) continue;
-    const std::byte* from = (own ? lane.base[s.src_space] : lane.parts[operand]) +
-                            lane.bound->sources[segment.first_source];
+    const std::byte* from = lane.parts[operand] + lane.bound->sources[segment.first_source];
     if (targets.own != nullptr && targets.own + segment.dst != from)
       std::memcpy(targets.own + segment.dst, from, segment.bytes);
     for (std::uint32_t t = 0; t < targets.outs; ++t)
@@ -270,11 +265,9 @@ void Execution::move(Lane& lane, const PlanStep& s, const BoundStep& b, std::uin
 }
 
 void Execution::leave_step(Lane& lane, const PlanStep& s, const BoundStep& b) {
-  for (std::uint32_t k = 0; consumes_ && k < s.operands; ++k) {
-    const Ref& ref = plan_->refs[s.first_ref + k];
-    if (ref.rank == me_) continue;
-    const Incoming in = incoming(lane, s, b, k);
-    if (!absent(lane, in.bytes)) route_[ref.rank]->consumed(in);
+  for (std::uint32_t k = 0; prepared_->consumes && k < s.operands; ++k) {
+    const Incoming in = incoming(lane, b, k);
+    if (in.rank != me_ && !absent(lane, in.bytes)) route_[in.rank]->consumed(in);
   }
   ++lane.pc;
   if (s.tick != 0 && prepared_->posts_each) {

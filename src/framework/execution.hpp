@@ -20,6 +20,7 @@ struct Prepared {
   std::uint32_t digest = 0;
   bool posts_each =
       false;  ///< Progress after each step: slots come round again, or peers may lend.
+  bool consumes = false;  ///< Some transport wants to know what was consumed.
   std::size_t scratch_bytes = 0;
   Bound full, last;  ///< Of all tiles but the last, and of the last one. Pairs: not used.
 };
@@ -55,7 +56,7 @@ class Execution final : public Task {
     const Bound* bound = nullptr;
     std::byte* base[3] = {};              ///< By Space, at this tile.
     Bound own;                            ///< Pairs: bound anew for each tile.
-    std::vector<const std::byte*> parts;  ///< What arrived, by operand.
+    std::vector<const std::byte*> parts;  ///< By operand: what arrived, or own memory.
     std::vector<const void*> sources;
     std::vector<ReaderOf> readers;
   };
@@ -71,22 +72,24 @@ class Execution final : public Task {
   bool receive(Lane& lane, const PlanStep& step, const BoundStep& bound);
   bool send(Lane& lane, const PlanStep& step, const BoundStep& bound);
   bool compute_and_publish(Lane& lane, const PlanStep& step, const BoundStep& bound);
+  bool compute_for_peers(Lane& lane, const PlanStep& step, const BoundStep& bound,
+                         Targets targets);
+  void compute(Lane& lane, const PlanStep& step, const BoundStep& bound, const Targets& targets);
   void combine(Lane& lane, const PlanStep& step, const BoundStep& bound, const Targets& targets);
-  void move(Lane& lane, const PlanStep& step, const BoundStep& bound, std::uint32_t operand,
-            const Targets& targets);
+  static void move(Lane& lane, const BoundStep& bound, std::uint32_t operand,
+                   const Targets& targets);
   std::byte* landing(const Lane& lane, const PlanStep& step, const BoundStep& bound,
                      std::uint32_t operand) const;
   static const std::byte* direct(const Lane& lane, const BoundStep& bound) {
     return lane.base[static_cast<int>(bound.direct_space)] + bound.direct;
   }
   void leave_step(Lane& lane, const PlanStep& step, const BoundStep& bound);
-  Incoming incoming(const Lane& lane, const PlanStep& step, const BoundStep& bound,
-                    std::uint32_t operand) const;
-  Outgoing outgoing(Lane& lane, const PlanStep& step, const BoundStep& bound,
-                    const Program::Route& route, std::size_t first);
+  Incoming incoming(const Lane& lane, const BoundStep& bound, std::uint32_t operand) const;
+  Outgoing outgoing(Lane& lane, const PlanStep& step, const BoundStep& bound, std::size_t route);
   bool absent(const Lane& lane, std::size_t bytes) const {
     return prepared_->geometry.pairs() && lane.tile > 0 && bytes == 0;
   }
+  void announce();
   bool settle();
 
   std::uint32_t me_;
@@ -94,13 +97,13 @@ class Execution final : public Task {
   const std::vector<Transport*>& transports_;
   const Prepared* prepared_ = nullptr;
   const Plan* plan_ = nullptr;
-  Call call_;
+  const std::byte* input_ = nullptr;
+  std::byte* output_ = nullptr;
   std::uint64_t sequence_ = 0;
   std::byte* scratch_ = nullptr;
   std::vector<Lane> lanes_;
   std::uint32_t running_ = 0;
-  bool posted_ = false;
-  bool consumes_ = false;  ///< Some transport wants to know what was consumed.
+  bool announced_ = false, posted_ = false;
 };
 
 }  // namespace anyccl

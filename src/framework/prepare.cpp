@@ -147,12 +147,15 @@ Result<std::shared_ptr<const Prepared>> Comm::prepare_fresh(const Call& call) {
   // operation.
   prepared->posts_each = plan.posts_each && (pairs || bytes >= kLendFrom ||
                                              publications * prepared->geometry.tiles() > slots_);
+  prepared->consumes = std::any_of(transports_.begin(), transports_.end(),
+                                   [](const Transport* t) { return t->takes_any_memory(); });
   prepared->scratch_bytes =
       prepared->lanes * plan.schedule.scratch.size() * prepared->geometry.scratch_chunk();
   if (!pairs) {
-    bind(*prepared->program, prepared->geometry, prepared->geometry.tiles() - 1, prepared->last);
+    bind(*prepared->program, prepared->geometry, prepared->digest, prepared->geometry.tiles() - 1,
+         prepared->last);
     if (prepared->geometry.tiles() > 1)
-      bind(*prepared->program, prepared->geometry, 0, prepared->full);
+      bind(*prepared->program, prepared->geometry, prepared->digest, 0, prepared->full);
   }
   return std::shared_ptr<const Prepared>(std::move(prepared));
 }

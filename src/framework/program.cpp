@@ -80,12 +80,23 @@ namespace {
 /// Binds the steps of one tile, one after the other.
 class Binder {
  public:
-  Binder(const Program& program, const Geometry& geometry, std::uint32_t tile, Bound& into)
-      : program_(program), plan_(program.plan), geometry_(geometry), tile_(tile), into_(into) {}
+  Binder(const Program& program, const Geometry& geometry, std::uint32_t digest,
+         std::uint32_t tile, Bound& into)
+      : program_(program),
+        plan_(program.plan),
+        geometry_(geometry),
+        digest_(digest),
+        tile_(tile),
+        into_(into) {}
 
   void run() {
     into_ = Bound{};
     for (const PlanStep& step : plan_.steps) into_.steps.push_back(bind(step));
+    const ReaderOf* next = into_.readers.data();  // which moves no more
+    for (Outgoing& out : into_.outs) {
+      out.readers = {next, out.readers.size()};
+      next += out.readers.size();
+    }
   }
 
  private:
@@ -122,25 +133,38 @@ class Binder {
     return bytes;
   }
 
-  Wanted wanted(std::uint32_t ref, std::uint32_t count) const {
+  Incoming wanted(std::uint32_t ref, std::uint32_t count) const {
     const std::vector<Origin>& origins = plan_.read_from[ref];
-    if (plan_.refs[ref].rank == uindex(plan_.schedule.rank)) return {};
+    Incoming in;
+    in.rank = plan_.refs[ref].rank;
+    if (in.rank == uindex(plan_.schedule.rank)) return in;
     const std::uint32_t first = plan_.refs[ref].offset;
-    Wanted w{sum(origins, 0, first), sum(origins, first, first + count),
-             sum(origins, 0, origins.size()), 0};
-    if (geometry_.pairs()) w.total = geometry_.total(origins[0]);
-    return w;
+    in.number = plan_.refs[ref].publication;
+    in.digest = digest_;
+    in.offset = sum(origins, 0, first);
+    in.bytes = sum(origins, first, first + count);
+    in.whole = sum(origins, 0, origins.size());
+    in.sized = geometry_.pairs();
+    if (in.sized) in.total = geometry_.total(origins[0]);
+    return in;
   }
 
   void publish(const PlanStep& step, BoundStep& bound) {
     const std::vector<Origin>& origins = plan_.published[step.publication];
-    bound.out_bytes = sum(origins, 0, origins.size());
-    if (geometry_.pairs()) bound.out_total = geometry_.total(origins[0]);
-    bound.first_reader = static_cast<std::uint32_t>(into_.readers.size());
-    for (const Program::Route& route : program_.routes[step.publication])
+    Outgoing out;
+    out.number = step.publication;
+    out.digest = digest_;
+    out.bytes = bound.out_bytes = sum(origins, 0, origins.size());
+    out.sized = geometry_.pairs();
+    if (out.sized) out.total = geometry_.total(origins[0]);
+    bound.first_out = static_cast<std::uint32_t>(into_.outs.size());
+    for (const Program::Route& route : program_.routes[step.publication]) {
       for (const Reader& r : route.readers)
         into_.readers.push_back({r.rank, r.tick, sum(origins, 0, r.offset),
                                  sum(origins, r.offset, r.offset + r.count)});
+      out.readers = {into_.readers.data(), route.readers.size()};  // run() says where
+      into_.outs.push_back(out);
+    }
     find_direct(step, bound);
   }
 
@@ -233,7 +257,7 @@ class Binder {
   const Program& program_;
   const Plan& plan_;
   const Geometry& geometry_;
-  std::uint32_t tile_;
+  std::uint32_t digest_, tile_;
   Bound& into_;
   std::size_t out_ = 0, first_segment_ = 0;
   std::vector<std::size_t> scratch_;
@@ -241,8 +265,9 @@ class Binder {
 
 }  // namespace
 
-void bind(const Program& program, const Geometry& geometry, std::uint32_t tile, Bound& into) {
-  Binder(program, geometry, tile, into).run();
+void bind(const Program& program, const Geometry& geometry, std::uint32_t digest,
+          std::uint32_t tile, Bound& into) {
+  Binder(program, geometry, digest, tile, into).run();
 }
 
 namespace {

@@ -33,19 +33,11 @@ struct Segment {
   std::size_t out = 0;  ///< In the publication.
 };
 
-/// A peer's publication as one operand sees it.
-struct Wanted {
-  std::size_t offset = 0, bytes = 0, whole = 0;
-  std::uint64_t total = 0;
-};
-
 struct BoundStep {
   std::uint32_t first_segment = 0, segments = 0;
   std::uint32_t first_wanted = 0;  ///< Bound::wanted, parallel to the step's operands.
+  std::uint32_t first_out = 0;     ///< Bound::outs, parallel to the publication's routes.
   std::size_t out_bytes = 0;       ///< Of the publication.
-  std::uint64_t out_total = 0;
-  std::uint32_t first_reader =
-      0;                    ///< Bound::readers: those of each route, one route after the other.
   bool contiguous = false;  ///< The publication lies in one piece in own memory,
   Space direct_space = Space::input;  ///< here,
   std::size_t direct = 0;             ///< at this offset.
@@ -56,8 +48,9 @@ struct Bound {
   std::vector<BoundStep> steps;
   std::vector<Segment> segments;
   std::vector<std::size_t> sources;
-  std::vector<Wanted> wanted;
-  std::vector<ReaderOf> readers;  ///< Their ticks are those of the first tile of a lane.
+  std::vector<Incoming> wanted;   ///< As in operation 0 and tile 0.
+  std::vector<Outgoing> outs;     ///< The same.
+  std::vector<ReaderOf> readers;  ///< Of `outs`. Their ticks are those of the first tile of a lane.
 };
 
 /// Where the chunks of one tile lie. The same formula on all ranks.
@@ -95,8 +88,9 @@ class Geometry {
   const Call* call_ = nullptr;
 };
 
-/// Binds one tile; `into` is cleared first.
-void bind(const Program& program, const Geometry& geometry, std::uint32_t tile, Bound& into);
+/// Binds one tile of a call with this digest; `into` is cleared first.
+void bind(const Program& program, const Geometry& geometry, std::uint32_t digest,
+          std::uint32_t tile, Bound& into);
 
 /// `route[r]`: the transport that reaches rank r; null for this rank.
 Result<std::unique_ptr<Program>> make_program(const Algorithm& algorithm, const Shape& shape,

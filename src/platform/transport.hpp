@@ -88,7 +88,8 @@ class Transport {
   virtual std::span<const Rank> peers() const = 0;
 
   // --- publishing -------------------------------------------------------------------------------
-  /// Announces the call that the following publications belong to.
+  /// Announces the call that the publications since the last one finished belong to: for peers that
+  /// want to know why nothing fits, so at the latest before this rank waits for one.
   virtual void begin(const CallRecord& call) = 0;
   /// Whether offer() takes any memory: then computed results are offered too, not only what is
   /// sent.
@@ -122,7 +123,8 @@ class Transport {
   /// This rank has read everything up to `tick` in `lane` of `operation`.
   virtual void post(std::uint64_t operation, std::uint32_t lane, std::uint32_t tick) = 0;
   /// This rank has finished `operation`. `everyone`: so its peers have finished operation - 1.
-  virtual void finished(std::uint64_t operation, bool everyone) = 0;
+  /// Returns settled().
+  virtual bool finished(std::uint64_t operation, bool everyone) = 0;
   /// Whether no peer needs this rank's private memory or its help any more for what it published.
   virtual bool settled() = 0;
 

@@ -3,6 +3,7 @@
 // owner; every sequence only grows; publishing is plain stores and then one release store.
 
 #include <atomic>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 
@@ -65,17 +66,23 @@ struct alignas(128) Inbox {
 
 /// Offsets in the memory of one rank; equal on all ranks of a communicator.
 struct Layout {
-  std::uint32_t ranks = 0, banks = 0, slots = 0;
-  std::uint32_t calls = kCallHistory;
+  std::uint32_t ranks = 0;
+  std::uint32_t banks = 0, slots = 0;  ///< Powers of two.
   std::size_t ring_bytes = 0;
+
+  /// Where publication `number` of an operation lies, and how often its slot came round before it.
+  std::uint32_t slot_of(std::uint64_t operation, std::uint32_t number) const {
+    return (static_cast<std::uint32_t>(operation) & (banks - 1)) * slots + (number & (slots - 1));
+  }
+  std::uint32_t round_of(std::uint32_t number) const { return number >> std::countr_zero(slots); }
 
   std::size_t presence() const { return 0; }
   std::size_t progress() const { return sizeof(Presence); }
   std::size_t call_line(std::uint64_t sequence) const {
-    return progress() + sizeof(Progress) + sequence % calls * sizeof(CallLine);
+    return progress() + sizeof(Progress) + sequence % kCallHistory * sizeof(CallLine);
   }
   std::size_t line(std::size_t slot) const {
-    return call_line(0) + calls * sizeof(CallLine) + slot * sizeof(Line);
+    return call_line(0) + kCallHistory * sizeof(CallLine) + slot * sizeof(Line);
   }
   std::size_t pair_line(std::uint32_t reader, std::uint64_t piece) const {
     return line(std::size_t{banks} * slots) +

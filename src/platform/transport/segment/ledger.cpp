@@ -14,12 +14,10 @@ bool PeerProgress::has_read(std::uint32_t rank, std::uint64_t operation, std::ui
 }
 
 Ledger::Ledger(const Layout& layout, PeerProgress& progress)
-    : banks_(layout.banks),
-      slots_(layout.slots),
-      ring_bytes_(layout.ring_bytes),
+    : layout_(layout),
       progress_(progress),
-      records_(std::size_t{banks_} * slots_),
-      stretches_(2 * std::size_t{banks_} * slots_) {
+      records_(std::size_t{layout.banks} * layout.slots),
+      stretches_(2 * records_.size()) {
   for (Record& r : records_) r.readers.reserve(layout.ranks);
 }
 
@@ -37,16 +35,16 @@ bool Ledger::is_released(const Stretch& stretch) {
 }
 
 std::size_t Ledger::find_stretch(std::size_t bytes) {
-  const std::uint64_t room = ring_bytes_ - head_ % ring_bytes_;
+  const std::uint64_t room = layout_.ring_bytes - head_ % layout_.ring_bytes;
   found_ = bytes > room ? head_ + room : head_;  // never across the end
   found_end_ = found_ + (bytes + 63) / 64 * 64;
   const auto oldest = [&]() -> const Stretch& { return stretches_[oldest_ % stretches_.size()]; };
   while (oldest_ != newest_ &&
-         (oldest().begin + ring_bytes_ < found_end_ || newest_ - oldest_ == stretches_.size())) {
+         (oldest().begin + layout_.ring_bytes < found_end_ || newest_ - oldest_ == stretches_.size())) {
     if (!is_released(oldest())) return kNone;
     ++oldest_;
   }
-  return found_ % ring_bytes_;
+  return found_ % layout_.ring_bytes;
 }
 
 void Ledger::record(const Outgoing& out, bool staged) {

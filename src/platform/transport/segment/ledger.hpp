@@ -37,7 +37,7 @@ class Ledger {
   Ledger(const Layout& layout, PeerProgress& progress);
 
   std::uint32_t slot_of(std::uint64_t operation, std::uint32_t number) const {
-    return static_cast<std::uint32_t>(operation % banks_ * slots_ + number % slots_);
+    return layout_.slot_of(operation, number);
   }
   bool is_free(std::uint32_t slot) {
     return records_[slot].operation <= progress_.everyone_finished() ||
@@ -64,8 +64,7 @@ class Ledger {
   bool all_have_read(const Record& record);
   bool is_released(const Stretch& stretch);
 
-  std::uint32_t banks_, slots_;
-  std::size_t ring_bytes_;
+  const Layout layout_;
   PeerProgress& progress_;
   std::vector<Record> records_;
   std::vector<Stretch> stretches_;         // circular, in the order of their positions

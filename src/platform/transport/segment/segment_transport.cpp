@@ -52,6 +52,21 @@ const T& at(const std::byte* base, std::size_t offset) {
   return *reinterpret_cast<const T*>(base + offset);
 }
 
+/// A few bytes, without a call.
+void copy_few(std::byte* to, const std::byte* from, std::size_t bytes) {
+  const auto ends = [&]<typename T>(T front) {  // both loaded before either is stored
+    T back;
+    std::memcpy(&front, from, sizeof front);
+    std::memcpy(&back, from + bytes - sizeof back, sizeof back);
+    std::memcpy(to, &front, sizeof front);
+    std::memcpy(to + bytes - sizeof back, &back, sizeof back);
+  };
+  if (bytes > 16) std::memcpy(to, from, bytes);
+  else if (bytes >= 8) ends(std::uint64_t{});
+  else if (bytes >= 4) ends(std::uint32_t{});
+  else for (std::size_t i = 0; i < bytes; ++i) to[i] = from[i];
+}
+
 std::uint64_t word_of(std::uint64_t operation, std::uint32_t digest, std::uint32_t round) {
   return operation << 32 | static_cast<std::uint32_t>(digest + round * 0x9E3779B1U);
 }
@@ -67,11 +82,13 @@ class SegmentTransport final : public Transport {
         in_(segment_->in.mapping.data()),
         peers_(std::move(peers)),
         of_rank_(layout.ranks, 0),
+        shown_(layout.ranks, nullptr),
         seen_(layout.ranks),
         ledger_(layout_, seen_),
         in_line_(lines ? kInline : 0) {
     for (std::size_t i = 0; i < peers_.size(); ++i) {
       of_rank_[uindex(peers_[i].rank)] = i;
+      shown_[uindex(peers_[i].rank)] = peers_[i].out;
       ranks_.push_back(peers_[i].rank);
       seen_.add(uindex(peers_[i].rank), at<Progress>(peers_[i].out, layout_.progress()));
     }
@@ -93,8 +110,9 @@ class SegmentTransport final : public Transport {
   }
 
   Offered offer(const Outgoing& out, const std::byte* source, bool lendable) override {
-    if (!lendable || out.bytes < kLendFrom || out.context != Context::collective)
-      return Offered::refused;
+    if (out.context != Context::collective) return Offered::refused;
+    if (fits_line(out.bytes, out.sized)) return put_in_line(out, source);
+    if (!lendable || out.bytes < kLendFrom) return Offered::refused;
     const auto window = Arena::of_process().find(source, out.bytes);
     if (!window) return Offered::refused;
     const std::uint32_t slot = ledger_.slot_of(out.operation, out.number);
@@ -133,14 +151,14 @@ class SegmentTransport final : public Transport {
 
   const std::byte* poll(const Incoming& in) override {
     if (in.context == Context::point_to_point) return poll_piece(in);
-    Peer& peer = peer_of(in.rank);
-    const Line& line = at<Line>(peer.out, layout_.line(ledger_.slot_of(in.operation, in.number)));
+    const Line& line =
+        at<Line>(shown_[in.rank], layout_.line(ledger_.slot_of(in.operation, in.number)));
     // Pairs with the release in reveal(): who sees the word also sees the line and what it points
     // to.
     const std::uint64_t word = line.word.load(std::memory_order_acquire);
-    if (word != word_of(in.operation, in.digest, in.number / layout_.slots)) return nullptr;
+    if (word != word_of(in.operation, in.digest, layout_.round_of(in.number))) return nullptr;
     if (fits_line(in.whole, in.sized)) return line.data + in.offset;
-    return follow(peer, line, in, layout_.ring(), layout_.ring_bytes);
+    return follow(peer_of(in.rank), line, in, layout_.ring(), layout_.ring_bytes);
   }
 
   void consumed(const Incoming& in) override {
@@ -158,10 +176,11 @@ class SegmentTransport final : public Transport {
         .store(operation << 24 | tick, std::memory_order_release);
   }
 
-  void finished(std::uint64_t operation, bool everyone) override {
+  bool finished(std::uint64_t operation, bool everyone) override {
     at<Progress>(out_, layout_.progress()).finished.store(operation, std::memory_order_release);
     if (everyone) seen_.everyone_finished(operation - 1);
     __builtin_prefetch(&line(ledger_.slot_of(operation + 1, 0)), 1);
+    return settled();
   }
 
   bool settled() override {
@@ -220,12 +239,23 @@ class SegmentTransport final : public Transport {
   Line& line(std::uint32_t slot) { return at<Line>(out_, layout_.line(slot)); }
   static void describe(Line& line, const Descriptor& d) { std::memcpy(line.data, &d, sizeof d); }
 
+  Offered put_in_line(const Outgoing& out, const std::byte* source) {
+    const std::uint32_t slot = ledger_.slot_of(out.operation, out.number);
+    if (!ledger_.is_free(slot)) return Offered::busy;
+    copy_few(line(slot).data, source, out.bytes);
+    reveal(out, false);
+    return Offered::copied;
+  }
+
   void reveal(const Outgoing& out, bool staged) {
     line(ledger_.slot_of(out.operation, out.number))
-        .word.store(word_of(out.operation, out.digest, out.number / layout_.slots),
+        .word.store(word_of(out.operation, out.digest, layout_.round_of(out.number)),
                     std::memory_order_release);
     ledger_.record(out, staged);
-    for (const ReaderOf& reader : out.readers) ring_bell(peer_of(reader.rank));
+    for (const ReaderOf& reader : out.readers)
+      if (at<Presence>(shown_[reader.rank], layout_.presence())
+              .sleeping.load(std::memory_order_relaxed) != 0)
+        ring_bell(peer_of(reader.rank));
   }
 
   void ring_bell(Peer& peer) {
@@ -384,7 +414,8 @@ class SegmentTransport final : public Transport {
   std::byte* out_;
   std::byte* in_;
   std::vector<Peer> peers_;
-  std::vector<std::size_t> of_rank_;  // index in peers_
+  std::vector<std::size_t> of_rank_;     // index in peers_
+  std::vector<const std::byte*> shown_;  // what each rank shows, by rank
   std::vector<Rank> ranks_;
   PeerProgress seen_;
   Ledger ledger_;

@@ -78,7 +78,7 @@ class TcpTransport final : public Transport {
   void consumed(const Incoming& in) override { peer(in.rank).in.consumed(in); }
 
   void post(std::uint64_t, std::uint32_t, std::uint32_t) override {}
-  void finished(std::uint64_t operation, bool everyone) override;
+  bool finished(std::uint64_t operation, bool everyone) override;
   bool settled() override;
 
   Status check() override;
@@ -210,13 +210,15 @@ void TcpTransport::pump_all() {
   for (auto& p : peers_) p->in.pump();
 }
 
-void TcpTransport::finished(std::uint64_t operation, bool) {
+bool TcpTransport::finished(std::uint64_t operation, bool) {
   // Nobody asks for an operation that was finished long ago; what is left of it (after calls that
   // did not fit together) must not pile up.
-  if (operation <= kCallHistory) return;
-  shared_.oldest = std::max(shared_.oldest, operation - kCallHistory);
-  if (shared_.early_bytes > 0)
-    for (auto& p : peers_) p->in.forget_old();
+  if (operation > kCallHistory) {
+    shared_.oldest = std::max(shared_.oldest, operation - kCallHistory);
+    if (shared_.early_bytes > 0)
+      for (auto& p : peers_) p->in.forget_old();
+  }
+  return settled();
 }
 
 bool TcpTransport::settled() {
