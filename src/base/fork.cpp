@@ -2,20 +2,14 @@
 
 #include <pthread.h>
 
-#include <atomic>
-
 namespace anyccl {
-namespace {
 
-std::atomic<std::uint64_t> generation{0};  // constant-initialised; changed only by fork
+constinit std::atomic<std::uint64_t> detail::forks{0};
 
-}  // namespace
-
-std::uint64_t fork_generation() {
+void watch_forks() {
   static const int watching = ::pthread_atfork(
-      nullptr, nullptr, [] { generation.fetch_add(1, std::memory_order_relaxed); });
+      nullptr, nullptr, [] { detail::forks.fetch_add(1, std::memory_order_relaxed); });
   static_cast<void>(watching);
-  return generation.load(std::memory_order_relaxed);
 }
 
 }  // namespace anyccl

@@ -1,11 +1,21 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 namespace anyccl {
 
+namespace detail {
+extern std::atomic<std::uint64_t> forks;
+}
+
+/// From now on forks are counted. Called before fork_generation() is kept.
+void watch_forks();
+
 /// How often this process has become another one by fork: what was made under another number
 /// belongs to the parent.
-std::uint64_t fork_generation();
+inline std::uint64_t fork_generation() {
+  return detail::forks.load(std::memory_order_relaxed);
+}
 
 }  // namespace anyccl

@@ -28,6 +28,22 @@ struct Call {
   }
 };
 
+/// Everything about a call that its plan depends on, except the arrays of a v-form.
+struct CallKey {
+  CallKey() = default;
+  explicit CallKey(const Call& call)
+      : what(static_cast<std::uint64_t>(call.collective) |
+             static_cast<std::uint64_t>(call.dtype) << 8 |
+             static_cast<std::uint64_t>(call.op) << 16 |
+             static_cast<std::uint64_t>(call.in_place()) << 24 |
+             static_cast<std::uint64_t>(uindex(call.root)) << 32),
+        count(call.count) {}
+  bool operator==(const CallKey&) const = default;
+
+  std::uint64_t what = ~std::uint64_t{0};  // no call's
+  std::size_t count = 0;
+};
+
 std::size_t bytes_of(DType type);
 std::string_view name_of(DType type);
 std::string_view name_of(ReduceOp op);

@@ -61,7 +61,7 @@ Comm::Comm(Membership membership)
       cache_(kCacheEntries),
       alone_(me_.rank, route_, transports_),
       pairs_(static_cast<std::size_t>(me_.size)),
-      fork_generation_(anyccl::fork_generation()) {
+      fork_generation_((watch_forks(), anyccl::fork_generation())) {
   for (const auto& t : me_.transports) {
     transports_.push_back(t.get());
     for (const Rank r : t->peers()) route_[uindex(r)] = t.get();
@@ -100,12 +100,12 @@ Status Comm::run(const Call& call) {
   }
   ANYCCL_CHECK(prepare(call));
   const Prepared& p = *last_;
-  alone_.start(p, call, ++sequence_, scratch(p.scratch_bytes));
+  alone_.start(p, call, ++sequence_, p.scratch_bytes == 0 ? nullptr : scratch(p.scratch_bytes));
   alone_.advance();
   if (alone_.done()) return alone_.status();
   Waiter waiter(me_.crowded_here);
   while (!alone_.done()) {
-    if (alone_.advance()) {
+    if (me_.crowded_here ? alone_.advance() : alone_.advance_patiently()) {
       waiter.reset();
       continue;
     }

@@ -78,18 +78,14 @@ class Comm {
   static constexpr std::size_t kCacheEntries = 64;
   struct Queued;
   struct Cached {
-    Collective collective{};
-    DType dtype{};
-    ReduceOp op{};
-    Rank root{};
-    bool in_place = false;
-    std::size_t count = ~std::size_t{0};
+    CallKey key;
     std::shared_ptr<const Prepared> prepared;
   };
   class Token;
 
   Status usable() const;
   Status check_call(const Call& call) const;
+  Status check_arguments(const Call& call) const;
   Status prepare(const Call& call);
   Result<std::shared_ptr<const Prepared>> prepare_fresh(const Call& call);
   Result<const Program*> program(const Algorithm& algorithm, const Call& call);
@@ -114,6 +110,7 @@ class Comm {
   std::vector<Shape> program_shapes_;  // parallel to programs_
   Execution alone_;                    // the blocking call, when nothing else is open
   std::vector<std::byte> scratch_;
+  CallKey last_key_;  // of last_, if it can be used again
   std::shared_ptr<const Prepared> last_;
 
   std::deque<std::shared_ptr<Queued>> collectives_;

@@ -65,6 +65,14 @@ bool Execution::advance() {
   return settle() || moved;
 }
 
+bool Execution::advance_patiently() {
+  constexpr std::uint32_t kLooks = 32;
+  if (running_ == 1) looks_ = kLooks;  // else another lane may go on
+  const bool moved = advance();
+  looks_ = 1;
+  return moved;
+}
+
 /// After the first publications, whose way to the peers takes longer than this.
 void Execution::announce() {
   announced_ = true;
@@ -123,6 +131,7 @@ bool Execution::receive(Lane& lane, const PlanStep& s, const BoundStep& b) {
     } else {
       if (absent(lane, in.bytes)) continue;
       if (streaming) in.into = landing(lane, s, b, k);
+      in.looks = looks_;
       lane.parts[k] = route_[in.rank]->poll(in);
       if (lane.parts[k] == nullptr) return false;
     }

@@ -39,6 +39,8 @@ class Execution final : public Task {
              std::byte* scratch);
 
   bool advance() override;
+  /// The same, but may spin for a fraction of a microsecond for what is missing.
+  bool advance_patiently();
   void awaited(std::vector<Rank>& ranks) const override;
   std::uint64_t sequence() const { return sequence_; }
   /// What this rank called.
@@ -102,7 +104,7 @@ class Execution final : public Task {
   std::uint64_t sequence_ = 0;
   std::byte* scratch_ = nullptr;
   std::vector<Lane> lanes_;
-  std::uint32_t running_ = 0;
+  std::uint32_t running_ = 0, looks_ = 1;
   bool announced_ = false, posted_ = false;
 };
 

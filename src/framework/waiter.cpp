@@ -2,6 +2,8 @@
 
 #include <sched.h>
 
+#include "base/relax.hpp"
+
 namespace anyccl {
 namespace {
 
@@ -10,14 +12,6 @@ constexpr auto kSpin = 200us;      // then others may have the core
 constexpr auto kAwake = 2ms;       // then sleep: a wake-up costs tens of microseconds
 constexpr auto kCheckEvery = 1ms;  // looking for trouble costs system calls
 constexpr std::uint64_t kPollsPerLook = 256, kYieldsPerLook = 16;  // at the clock
-
-void relax() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
-}
 
 }  // namespace
 

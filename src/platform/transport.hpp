@@ -72,6 +72,7 @@ struct Incoming {
   bool sized = false;
   std::byte* into =
       nullptr;  ///< If not null: the bytes may be put here directly (then poll returns it).
+  std::uint32_t looks = 1;  ///< How often poll may look, where looking costs nanoseconds.
 };
 
 enum class PeerState : std::uint8_t {

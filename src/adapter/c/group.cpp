@@ -25,7 +25,8 @@ struct OpenGroup {
 
 // Groups belong to the thread that opened them.
 thread_local OpenGroup group;
-thread_local constinit int depth = 0;  // of its own, so that asking costs one load
+// Of its own and in the space that is set aside at start, so that asking costs one load.
+[[gnu::tls_model("initial-exec")]] thread_local constinit int depth = 0;
 
 /// Creates the ranks of this thread side by side: each waits for the others.
 Status run_inits(const std::vector<OpenGroup::Init>& inits) {

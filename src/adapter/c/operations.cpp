@@ -8,11 +8,16 @@
 namespace anyccl {
 namespace {
 
+/// What does not fit becomes a value that does not exist either.
+std::uint8_t narrow(int value) {
+  return value < 0 || value > 255 ? 255 : static_cast<std::uint8_t>(value);
+}
+
 Call make_call(Collective what, const void* send, void* recv, std::size_t count,
                anycclDataType_t type) {
   Call call;
   call.collective = what;
-  call.dtype = static_cast<DType>(type);
+  call.dtype = static_cast<DType>(narrow(type));
   call.count = count;
   call.input = static_cast<const std::byte*>(send);
   call.output = static_cast<std::byte*>(recv);
@@ -48,7 +53,7 @@ Status check_tables(const Call& call, int size) {
 }
 
 /// Checks what only the C interface can get wrong, then runs the call or adds it to the group.
-anycclResult_t launch(Call call, anycclComm_t comm, anycclStream_t stream) noexcept {
+anycclResult_t launch(const Call& call, anycclComm_t comm, anycclStream_t stream) noexcept {
   return guarded(comm, [&]() -> Status {
     ANYCCL_CHECK(need_comm(comm));
     if (stream != nullptr)
@@ -71,7 +76,7 @@ anycclResult_t anycclAllReduce(const void* sendbuff, void* recvbuff, size_t coun
                                anycclDataType_t datatype, anycclRedOp_t op, anycclComm_t comm,
                                anycclStream_t stream) {
   Call call = make_call(Collective::all_reduce, sendbuff, recvbuff, count, datatype);
-  call.op = static_cast<ReduceOp>(op);
+  call.op = static_cast<ReduceOp>(narrow(op));
   return launch(call, comm, stream);
 }
 
@@ -131,7 +136,7 @@ anycclResult_t anycclIssue(const anycclCall_t* asked, anycclComm_t comm, anycclW
                    static_cast<int>(asked->collective));
     Call call = make_call(static_cast<Collective>(asked->collective), asked->sendbuff,
                           asked->recvbuff, asked->count, asked->datatype);
-    call.op = static_cast<ReduceOp>(asked->op);
+    call.op = static_cast<ReduceOp>(narrow(asked->op));
     call.root = Rank{asked->root};
     call.send_counts = asked->sendcounts, call.send_displs = asked->sdispls;
     call.recv_counts = asked->recvcounts, call.recv_displs = asked->rdispls;

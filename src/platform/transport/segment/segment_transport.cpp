@@ -9,6 +9,7 @@
 
 #include "base/error.hpp"
 #include "base/log.hpp"
+#include "base/relax.hpp"
 #include "platform/transport/segment/arena.hpp"
 #include "platform/transport/segment/control.hpp"
 #include "platform/transport/segment/ledger.hpp"
@@ -155,8 +156,11 @@ class SegmentTransport final : public Transport {
         at<Line>(shown_[in.rank], layout_.line(ledger_.slot_of(in.operation, in.number)));
     // Pairs with the release in reveal(): who sees the word also sees the line and what it points
     // to.
-    const std::uint64_t word = line.word.load(std::memory_order_acquire);
-    if (word != word_of(in.operation, in.digest, layout_.round_of(in.number))) return nullptr;
+    const std::uint64_t word = word_of(in.operation, in.digest, layout_.round_of(in.number));
+    for (std::uint32_t look = 1; line.word.load(std::memory_order_acquire) != word; ++look) {
+      if (look >= in.looks) return nullptr;
+      relax();
+    }
     if (fits_line(in.whole, in.sized)) return line.data + in.offset;
     return follow(peer_of(in.rank), line, in, layout_.ring(), layout_.ring_bytes);
   }
