@@ -44,6 +44,11 @@ struct CallKey {
   std::size_t count = 0;
 };
 
+/// Whether [a, a + bytes) and [b, b + bytes) overlap without being the same.
+inline bool overlap(const std::byte* a, const std::byte* b, std::size_t bytes) {
+  return a != b && bytes > 0 && a < b + bytes && b < a + bytes;
+}
+
 std::size_t bytes_of(DType type);
 std::string_view name_of(DType type);
 std::string_view name_of(ReduceOp op);

@@ -91,14 +91,15 @@ std::byte* Comm::scratch(std::size_t bytes) {
 Status Comm::run(const Call& call) {
   Token token(token_);
   token.take();
-  ANYCCL_CHECK(usable());
-  ANYCCL_CHECK(check_call(call));
+  if (!is_usable()) return usable();
+  const CallKey key(call);
+  if (key != last_key_ || !has_buffers(call)) ANYCCL_CHECK(check_call(call));
   if (call.is_point_to_point() || !idle()) {
-    ANYCCL_TRY(const std::shared_ptr<Task> task, enqueue(call));
+    ANYCCL_TRY(const std::shared_ptr<Task> task, enqueue(call, key));
     token.release();
     return wait(*task);
   }
-  ANYCCL_CHECK(prepare(call));
+  if (key != last_key_) ANYCCL_CHECK(prepare(call, key));
   const Prepared& p = *last_;
   alone_.start(p, call, ++sequence_, p.scratch_bytes == 0 ? nullptr : scratch(p.scratch_bytes));
   alone_.advance();
@@ -122,13 +123,14 @@ Result<std::shared_ptr<Task>> Comm::issue(const Call& call) {
   Token token(token_);
   token.take();
   ANYCCL_CHECK(usable());
+  const CallKey key(call);
   ANYCCL_CHECK(check_call(call));
-  ANYCCL_TRY(std::shared_ptr<Task> task, enqueue(call));
+  ANYCCL_TRY(std::shared_ptr<Task> task, enqueue(call, key));
   progress_locked();
   return task;
 }
 
-Result<std::shared_ptr<Task>> Comm::enqueue(const Call& call) {
+Result<std::shared_ptr<Task>> Comm::enqueue(const Call& call, const CallKey& key) {
   if (call.is_point_to_point()) return enqueue_transfer(call);
   auto queued = std::make_shared<Queued>(me_.rank, route_, transports_);
   queued->call = call;
@@ -141,7 +143,7 @@ Result<std::shared_ptr<Task>> Comm::enqueue(const Call& call) {
     queued->call.send_counts = table, queued->call.send_displs = table + n;
     queued->call.recv_counts = table + 2 * n, queued->call.recv_displs = table + 3 * n;
   }
-  ANYCCL_CHECK(prepare(queued->call));
+  ANYCCL_CHECK(prepare(queued->call, key));
   queued->prepared = last_;
   queued->scratch.resize(queued->prepared->scratch_bytes);
   queued->sequence = ++sequence_;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/deadline.hpp"
+#include "base/fork.hpp"
 #include "framework/execution.hpp"
 #include "framework/transfer.hpp"
 #include "framework/tuner.hpp"
@@ -84,12 +85,26 @@ class Comm {
   class Token;
 
   Status usable() const;
+  bool is_usable() const {
+    return anyccl::fork_generation() == fork_generation_ &&
+           !failed_.load(std::memory_order_acquire);
+  }
+  bool reads_input(const Call& call) const {
+    return call.collective != Collective::recv &&
+           (call.collective != Collective::broadcast || call.root == me_.rank);
+  }
+  /// False: check_call() says whether and what is wrong.
+  bool has_buffers(const Call& call) const {
+    return call.input != nullptr && call.output != nullptr &&
+           (call.in_place() || !reads_input(call) ||
+            !overlap(call.input, call.output, call.count * last_->element));
+  }
   Status check_call(const Call& call) const;
   Status check_arguments(const Call& call) const;
-  Status prepare(const Call& call);
+  Status prepare(const Call& call, const CallKey& key);
   Result<std::shared_ptr<const Prepared>> prepare_fresh(const Call& call);
   Result<const Program*> program(const Algorithm& algorithm, const Call& call);
-  Result<std::shared_ptr<Task>> enqueue(const Call& call);
+  Result<std::shared_ptr<Task>> enqueue(const Call& call, const CallKey& key);
   Result<std::shared_ptr<Task>> enqueue_transfer(const Call& call);
   Status match_self();
   bool progress_locked();

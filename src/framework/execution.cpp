@@ -27,12 +27,19 @@ void Execution::start(const Prepared& prepared, const Call& call, std::uint64_t 
   announced_ = posted_ = false;
   restart();
   if (lanes_.size() < prepared.lanes) lanes_.resize(prepared.lanes);
+  for (Lane& lane : lanes_)
+    if (lane.parts.size() < prepared.program->most_operands) make_room(lane);
   running_ = std::min(prepared.lanes, prepared.geometry.tiles());
   for (std::uint32_t i = 0; i < running_; ++i) {
     lanes_[i].index = i;
     lanes_[i].round = 0;
     enter(lanes_[i], i);
   }
+}
+
+void Execution::make_room(Lane& lane) const {
+  lane.parts.resize(prepared_->program->most_operands);
+  lane.sources.resize(prepared_->program->most_operands + 1);
 }
 
 void Execution::enter(Lane& lane, std::uint32_t tile) {
@@ -92,13 +99,11 @@ bool Execution::settle() {
 /// Goes to the lane's next tile, unless that would put more tiles in flight than there are lanes:
 /// then publications could come to a slot out of order.
 bool Execution::next_tile(Lane& lane) {
-  const std::uint32_t next = lane.tile + prepared_->lanes;
-  lane.finished = next >= prepared_->geometry.tiles();
-  if (lane.finished) return true;
+  if (!has_next(lane)) return lane.finished = true;  // of a program without steps
   for (std::uint32_t i = 0; i < running_; ++i)
     if (!lanes_[i].finished && lanes_[i].tile < lane.tile) return false;
   ++lane.round;
-  enter(lane, next);
+  enter(lane, lane.tile + prepared_->lanes);
   return true;
 }
 
@@ -121,7 +126,6 @@ Incoming Execution::incoming(const Lane& lane, const BoundStep& b, std::uint32_t
 
 /// Waits for the operands; where nothing combines them, puts each into place as it comes.
 bool Execution::receive(Lane& lane, const PlanStep& s, const BoundStep& b) {
-  if (lane.parts.size() < s.operands) lane.parts.resize(s.operands);
   const bool streaming = streams(s);
   for (; lane.arrived < s.operands; ++lane.arrived) {
     const std::uint32_t k = lane.arrived;
@@ -153,8 +157,7 @@ std::byte* Execution::landing(const Lane& lane, const PlanStep& s, const BoundSt
   return found == nullptr ? nullptr : lane.base[s.dst_space] + found->dst;
 }
 
-Outgoing Execution::outgoing(Lane& lane, const PlanStep& s, const BoundStep& b,
-                             std::size_t route) {
+Outgoing Execution::outgoing(Lane& lane, const PlanStep& s, const BoundStep& b, std::size_t route) {
   Outgoing out = lane.bound->outs[b.first_out + route];
   out.operation = sequence_;
   out.lane = lane.index;
@@ -182,7 +185,6 @@ bool Execution::send(Lane& lane, const PlanStep& s, const BoundStep& b) {
     if (offered == Transport::Offered::refused) {
       std::byte* const room = transport.reserve(out);
       if (room == nullptr) return false;
-      if (lane.parts.size() < s.operands) lane.parts.resize(s.operands);
       for (std::uint32_t k = 0; k < s.operands; ++k) {
         lane.parts[k] = lane.base[s.src_space];
         move(lane, b, k, {.outs = 1, .out = {room}});
@@ -231,9 +233,8 @@ bool Execution::compute_for_peers(Lane& lane, const PlanStep& s, const BoundStep
     lane.computed = true;
   }
   for (std::uint32_t i = lane.routed; i < routes.size(); ++i) {
-    if (offers(routes[i]) &&
-        routes[i].transport->offer(outgoing(lane, s, b, i), direct(lane, b), false) ==
-            Transport::Offered::busy)
+    if (offers(routes[i]) && routes[i].transport->offer(outgoing(lane, s, b, i), direct(lane, b),
+                                                        false) == Transport::Offered::busy)
       return false;
     lane.routed = i + 1;
   }
@@ -243,13 +244,12 @@ bool Execution::compute_for_peers(Lane& lane, const PlanStep& s, const BoundStep
 void Execution::combine(Lane& lane, const PlanStep& s, const BoundStep& b, const Targets& targets) {
   const std::uint32_t extra = s.flags & PlanStep::accumulate ? 1 : 0;
   const std::uint32_t sources = s.operands + extra;
-  if (lane.sources.size() < sources) lane.sources.resize(sources);
   for (std::uint32_t i = 0; i < b.segments; ++i) {
     const Segment& segment = lane.bound->segments[b.first_segment + i];
     const std::size_t* offsets = lane.bound->sources.data() + segment.first_source;
-    if (extra != 0) lane.sources[0] = lane.base[s.dst_space] + offsets[0];
-    for (std::uint32_t k = extra; k < sources; ++k)
-      lane.sources[k] = lane.parts[k - extra] + offsets[k];
+    const void** source = lane.sources.data();
+    if (extra != 0) *source++ = lane.base[s.dst_space] + *offsets++;
+    for (std::uint32_t k = 0; k < s.operands; ++k) source[k] = lane.parts[k] + offsets[k];
     std::byte* const own = targets.own == nullptr ? nullptr : targets.own + segment.dst;
     std::byte* const out = targets.outs == 0 ? nullptr : targets.out[0] + segment.out;
     std::byte* const primary = own == nullptr ? out : own;
@@ -273,16 +273,23 @@ void Execution::move(Lane& lane, const BoundStep& b, std::uint32_t operand,
   }
 }
 
-void Execution::leave_step(Lane& lane, const PlanStep& s, const BoundStep& b) {
-  for (std::uint32_t k = 0; prepared_->consumes && k < s.operands; ++k) {
+void Execution::consume(const Lane& lane, const PlanStep& s, const BoundStep& b) {
+  for (std::uint32_t k = 0; k < s.operands; ++k) {
     const Incoming in = incoming(lane, b, k);
     if (in.rank != me_ && !absent(lane, in.bytes)) route_[in.rank]->consumed(in);
   }
+}
+
+void Execution::post(const Lane& lane, const PlanStep& s) {
+  const std::uint32_t tick = lane.round * plan_->ticks + s.tick;
+  for (Transport* t : transports_) t->post(sequence_, lane.index, tick);
+}
+
+void Execution::leave_step(Lane& lane, const PlanStep& s, const BoundStep& b) {
+  if (prepared_->consumes) consume(lane, s, b);
   ++lane.pc;
-  if (s.tick != 0 && prepared_->posts_each) {
-    const std::uint32_t tick = lane.round * plan_->ticks + s.tick;
-    for (Transport* t : transports_) t->post(sequence_, lane.index, tick);
-  }
+  lane.finished = lane.pc == plan_->steps.size() && !has_next(lane);
+  if (prepared_->posts_each && s.tick != 0) post(lane, s);
   lane.arrived = lane.routed = 0;
   lane.computed = false;
 }

@@ -19,7 +19,7 @@ struct Prepared {
   CallRecord record;          ///< Without its sequence.
   std::uint32_t digest = 0;
   bool posts_each =
-      false;  ///< Progress after each step: slots come round again, or peers may lend.
+      false;              ///< Progress after each step: slots come round again, or peers may lend.
   bool consumes = false;  ///< Some transport wants to know what was consumed.
   std::size_t scratch_bytes = 0;
   Bound full, last;  ///< Of all tiles but the last, and of the last one. Pairs: not used.
@@ -68,14 +68,17 @@ class Execution final : public Task {
     std::uint32_t outs = 0;
     std::byte* out[3] = {};
   };
+  void make_room(Lane& lane) const;
   void enter(Lane& lane, std::uint32_t tile);
+  bool has_next(const Lane& lane) const {
+    return lane.tile + prepared_->lanes < prepared_->geometry.tiles();
+  }
   bool next_tile(Lane& lane);
   bool step(Lane& lane);
   bool receive(Lane& lane, const PlanStep& step, const BoundStep& bound);
   bool send(Lane& lane, const PlanStep& step, const BoundStep& bound);
   bool compute_and_publish(Lane& lane, const PlanStep& step, const BoundStep& bound);
-  bool compute_for_peers(Lane& lane, const PlanStep& step, const BoundStep& bound,
-                         Targets targets);
+  bool compute_for_peers(Lane& lane, const PlanStep& step, const BoundStep& bound, Targets targets);
   void compute(Lane& lane, const PlanStep& step, const BoundStep& bound, const Targets& targets);
   void combine(Lane& lane, const PlanStep& step, const BoundStep& bound, const Targets& targets);
   static void move(Lane& lane, const BoundStep& bound, std::uint32_t operand,
@@ -85,6 +88,8 @@ class Execution final : public Task {
   static const std::byte* direct(const Lane& lane, const BoundStep& bound) {
     return lane.base[static_cast<int>(bound.direct_space)] + bound.direct;
   }
+  void consume(const Lane& lane, const PlanStep& step, const BoundStep& bound);
+  void post(const Lane& lane, const PlanStep& step);
   void leave_step(Lane& lane, const PlanStep& step, const BoundStep& bound);
   Incoming incoming(const Lane& lane, const BoundStep& bound, std::uint32_t operand) const;
   Outgoing outgoing(Lane& lane, const PlanStep& step, const BoundStep& bound, std::size_t route);

@@ -80,8 +80,8 @@ namespace {
 /// Binds the steps of one tile, one after the other.
 class Binder {
  public:
-  Binder(const Program& program, const Geometry& geometry, std::uint32_t digest,
-         std::uint32_t tile, Bound& into)
+  Binder(const Program& program, const Geometry& geometry, std::uint32_t digest, std::uint32_t tile,
+         Bound& into)
       : program_(program),
         plan_(program.plan),
         geometry_(geometry),
@@ -293,6 +293,8 @@ Result<std::unique_ptr<Program>> make_program(const Algorithm& algorithm, const 
   auto program = std::make_unique<Program>(&algorithm, std::move(plan));
   for (const Schedule& s : ranks)
     program->most_published = std::max(program->most_published, published_by(s));
+  for (const PlanStep& step : program->plan.steps)
+    program->most_operands = std::max<std::uint32_t>(program->most_operands, step.operands);
   for (const std::vector<Reader>& readers : program->plan.readers) {
     std::vector<Program::Route>& routes = program->routes.emplace_back();
     for (const Reader& reader : readers) {

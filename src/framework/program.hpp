@@ -22,6 +22,7 @@ struct Program {
   Plan plan;
   std::vector<std::vector<Route>> routes;  ///< By publication.
   std::uint32_t most_published = 0;        ///< Chunks that the busiest rank publishes per tile.
+  std::uint32_t most_operands = 0;         ///< Of one step.
 };
 
 /// One contiguous piece of work of a step: offsets in bytes, own ones relative to the tile.
@@ -35,10 +36,10 @@ struct Segment {
 
 struct BoundStep {
   std::uint32_t first_segment = 0, segments = 0;
-  std::uint32_t first_wanted = 0;  ///< Bound::wanted, parallel to the step's operands.
-  std::uint32_t first_out = 0;     ///< Bound::outs, parallel to the publication's routes.
-  std::size_t out_bytes = 0;       ///< Of the publication.
-  bool contiguous = false;  ///< The publication lies in one piece in own memory,
+  std::uint32_t first_wanted = 0;     ///< Bound::wanted, parallel to the step's operands.
+  std::uint32_t first_out = 0;        ///< Bound::outs, parallel to the publication's routes.
+  std::size_t out_bytes = 0;          ///< Of the publication.
+  bool contiguous = false;            ///< The publication lies in one piece in own memory,
   Space direct_space = Space::input;  ///< here,
   std::size_t direct = 0;             ///< at this offset.
 };

@@ -2,7 +2,7 @@
 
 #include <sched.h>
 
-#include "base/relax.hpp"
+#include "base/cpu.hpp"
 
 namespace anyccl {
 namespace {

@@ -55,7 +55,7 @@ Status check_tables(const Call& call, int size) {
 /// Checks what only the C interface can get wrong, then runs the call or adds it to the group.
 anycclResult_t launch(const Call& call, anycclComm_t comm, anycclStream_t stream) noexcept {
   return guarded(comm, [&]() -> Status {
-    ANYCCL_CHECK(need_comm(comm));
+    if (comm == nullptr) return need_comm(comm);
     if (stream != nullptr)
       return error(Code::invalid_argument,
                    "stream must be NULL: this communicator is on host memory");

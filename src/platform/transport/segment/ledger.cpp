@@ -39,8 +39,8 @@ std::size_t Ledger::find_stretch(std::size_t bytes) {
   found_ = bytes > room ? head_ + room : head_;  // never across the end
   found_end_ = found_ + (bytes + 63) / 64 * 64;
   const auto oldest = [&]() -> const Stretch& { return stretches_[oldest_ % stretches_.size()]; };
-  while (oldest_ != newest_ &&
-         (oldest().begin + layout_.ring_bytes < found_end_ || newest_ - oldest_ == stretches_.size())) {
+  while (oldest_ != newest_ && (oldest().begin + layout_.ring_bytes < found_end_ ||
+                                newest_ - oldest_ == stretches_.size())) {
     if (!is_released(oldest())) return kNone;
     ++oldest_;
   }
@@ -53,7 +53,8 @@ void Ledger::record(const Outgoing& out, bool staged) {
   record.operation = out.operation;
   record.number = out.number;
   record.lane = out.lane;
-  record.readers.assign(out.readers.begin(), out.readers.end());
+  if (record.readers.size() != out.readers.size()) record.readers.resize(out.readers.size());
+  for (std::size_t i = 0; i < out.readers.size(); ++i) record.readers[i] = out.readers[i];
   if (!staged) return;
   stretches_[newest_++ % stretches_.size()] = {found_, out.operation, slot, out.number};
   head_ = found_end_;

@@ -7,9 +7,9 @@
 #include <cstring>
 #include <mutex>
 
+#include "base/cpu.hpp"
 #include "base/error.hpp"
 #include "base/log.hpp"
-#include "base/relax.hpp"
 #include "platform/transport/segment/arena.hpp"
 #include "platform/transport/segment/control.hpp"
 #include "platform/transport/segment/ledger.hpp"
@@ -62,10 +62,14 @@ void copy_few(std::byte* to, const std::byte* from, std::size_t bytes) {
     std::memcpy(to, &front, sizeof front);
     std::memcpy(to + bytes - sizeof back, &back, sizeof back);
   };
-  if (bytes > 16) std::memcpy(to, from, bytes);
-  else if (bytes >= 8) ends(std::uint64_t{});
-  else if (bytes >= 4) ends(std::uint32_t{});
-  else for (std::size_t i = 0; i < bytes; ++i) to[i] = from[i];
+  if (bytes > 16)
+    std::memcpy(to, from, bytes);
+  else if (bytes >= 8)
+    ends(std::uint64_t{});
+  else if (bytes >= 4)
+    ends(std::uint32_t{});
+  else
+    for (std::size_t i = 0; i < bytes; ++i) to[i] = from[i];
 }
 
 std::uint64_t word_of(std::uint64_t operation, std::uint32_t digest, std::uint32_t round) {
@@ -108,6 +112,8 @@ class SegmentTransport final : public Transport {
     line.count.store(call.count, std::memory_order_release);
     line.plan.store(call.plan, std::memory_order_release);
     line.sequence.store(call.sequence, std::memory_order_release);  // pairs with call_of()
+    // Readers of eight calls ago have this line: getting it back takes as long as a call.
+    prefetch_for_writing(&this->line(ledger_.slot_of(call.sequence + 1, 0)));
   }
 
   Offered offer(const Outgoing& out, const std::byte* source, bool lendable) override {
@@ -183,7 +189,6 @@ class SegmentTransport final : public Transport {
   bool finished(std::uint64_t operation, bool everyone) override {
     at<Progress>(out_, layout_.progress()).finished.store(operation, std::memory_order_release);
     if (everyone) seen_.everyone_finished(operation - 1);
-    __builtin_prefetch(&line(ledger_.slot_of(operation + 1, 0)), 1);
     return settled();
   }
 
