@@ -6,6 +6,8 @@
 #include <sys/socket.h>
 
 #include <array>
+#include <fstream>
+#include <random>
 
 #include "base/error.hpp"
 #include "base/unique_fd.hpp"
@@ -13,7 +15,7 @@
 namespace anyccl::cli {
 namespace {
 
-/// A socket bound to `port` on all addresses; 0 lets the system choose.
+/// A socket bound to `port` on all addresses.
 Result<UniqueFd> bind_port(int port) {
   UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!socket) return system_error(errno, "create a TCP socket");
@@ -26,23 +28,22 @@ Result<UniqueFd> bind_port(int port) {
   return socket;
 }
 
-Result<int> port_of(const UniqueFd& socket) {
-  sockaddr_in address{};
-  socklen_t length = sizeof address;
-  if (::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &length) != 0)
-    return system_error(errno, "ask for the port of a socket");
-  return static_cast<int>(ntohs(address.sin_port));
+/// The first port that the system gives to connections of its own choosing.
+int first_ephemeral() {
+  int first = 32768;
+  std::ifstream("/proc/sys/net/ipv4/ip_local_port_range") >> first;
+  return first;
 }
 
 }  // namespace
 
 Result<int> free_port_pair() {
-  constexpr int kTries = 100, kLastPort = 65535;
-  for (int i = 0; i < kTries; ++i) {
-    ANYCCL_TRY(const UniqueFd first, bind_port(0));
-    ANYCCL_TRY(const int port, port_of(first));
-    if (port < kLastPort && bind_port(port + 1).ok()) return port;
-  }
+  constexpr int kTries = 1000, kFirst = 10000, kLast = 65534;
+  const int end = first_ephemeral() > 2 * kFirst ? first_ephemeral() - 1 : kLast;
+  std::random_device random;
+  std::uniform_int_distribution<int> any(kFirst, end - 1);
+  for (int i = 0; i < kTries; ++i)
+    if (const int port = any(random); bind_port(port).ok() && bind_port(port + 1).ok()) return port;
   return error(Code::system_error,
                "found no two neighbouring free TCP ports in {} tries; use --port", kTries);
 }

@@ -42,16 +42,20 @@ class Process {
     const std::lock_guard lock(mutex_);
     rendezvous_.push_back(std::move(rendezvous));
   }
-  /// The group of this id is formed, or has failed: its server, if it is ours, is not needed any
-  /// more.
-  void drop(const UniqueId& id) {
-    std::vector<Rendezvous> done;  // stopped outside the lock
-    const std::lock_guard lock(mutex_);
-    for (auto it = rendezvous_.begin(); it != rendezvous_.end();) {
-      const bool same = it->id.secret == id.secret;
-      if (same) done.push_back(std::move(*it));
-      it = same ? rendezvous_.erase(it) : it + 1;
+  /// The group of this id is formed, or has failed with `outcome`: its server, if it is ours, is
+  /// not needed any more.
+  void drop(const UniqueId& id, const Status& outcome) {
+    std::vector<Rendezvous> done;
+    {
+      const std::lock_guard lock(mutex_);
+      for (auto it = rendezvous_.begin(); it != rendezvous_.end();) {
+        const bool same = it->id.secret == id.secret;
+        if (same) done.push_back(std::move(*it));
+        it = same ? rendezvous_.erase(it) : it + 1;
+      }
     }
+    for (const Rendezvous& r : done)
+      if (!outcome.ok() && outcome.code() != Code::timeout) r.server->stop_when_told();
   }
 
  private:
@@ -205,10 +209,9 @@ Result<CommPtr> join_by_id(const anycclUniqueId& bytes, int size, int rank) {
   ANYCCL_TRY(const UniqueId id, UniqueId::from_bytes(bytes.internal));
   ANYCCL_TRY(Start start, prepare_start(rank, size));
   const Result<Group> group = join(id, start.hello, start.deadline);
+  Process::get().drop(id, group.status());
   if (!group.ok()) return group.status();
-  auto comm = create(start, *group, Rank{rank});
-  Process::get().drop(id);
-  return comm;
+  return create(start, *group, Rank{rank});
 }
 
 Result<CommPtr> join_by_environment() {

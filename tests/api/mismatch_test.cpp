@@ -107,5 +107,20 @@ TEST(Mismatch, of_message_sizes_names_both) {
   }
 }
 
+TEST(Mismatch, of_algorithms_is_an_error_of_all) {
+  const auto outcomes = run_processes(
+      3, [](Communicator& comm) { ASSERT_OK(wait(comm.barrier())); },
+      [](int r) {
+        if (r == 2) std::this_thread::sleep_for(std::chrono::milliseconds(300));  // it comes late
+        return std::vector<std::pair<std::string, std::string>>{
+            {"ANYCCL_ALGO", r == 1 ? "pipelined_tree" : "flat"}};
+      });
+  for (const Outcome& o : outcomes) {
+    EXPECT_EQ(o.exit_code, 3) << o.output;
+    EXPECT_NE(o.output.find("pipelined_tree"), std::string::npos) << o.output;
+    EXPECT_NE(o.output.find("flat"), std::string::npos) << o.output;
+  }
+}
+
 }  // namespace
 }  // namespace anyccl::test

@@ -1,11 +1,9 @@
 #include "support/ranks.hpp"
 
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,6 +11,8 @@
 #include <cstdlib>
 #include <future>
 #include <thread>
+
+#include "launch/rendezvous.hpp"
 
 namespace anyccl::test {
 
@@ -48,27 +48,6 @@ void run_ranks(int ranks, const Body& body, int seconds) {
 namespace {
 
 int report_fd = -1;
-
-/// A port P such that P and P + 1 are free now.
-int free_port() {
-  for (;;) {
-    const int probe = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0),
-              next = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t length = sizeof address;
-    auto* generic = reinterpret_cast<sockaddr*>(&address);
-    const bool got =
-        ::bind(probe, generic, sizeof address) == 0 && ::getsockname(probe, generic, &length) == 0;
-    const int port = ntohs(address.sin_port);
-    address.sin_port = htons(static_cast<std::uint16_t>(port + 1));
-    const bool both = got && port < 65535 && ::bind(next, generic, sizeof address) == 0;
-    ::close(probe);
-    ::close(next);
-    if (both) return port;
-  }
-}
 
 /// Sends gtest's failures to the parent.
 class Reporter : public testing::EmptyTestEventListener {
@@ -109,7 +88,7 @@ std::vector<Outcome> run_processes(
     int fd;
   };
   std::vector<Child> children;
-  const std::string port = std::to_string(free_port());
+  const std::string port = std::to_string(*cli::free_port_pair());
   for (int r = 0; r < ranks; ++r) {
     int ends[2];
     if (::pipe2(ends, O_CLOEXEC) != 0) std::abort();

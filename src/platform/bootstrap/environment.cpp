@@ -168,7 +168,9 @@ Result<Group> join_environment(const Config& config, const Hello& mine, Deadline
   ANYCCL_TRY(std::vector<UniqueFd> doors, open_doors(config, meeting));
   // Its end waits until the others have their answer too.
   ANYCCL_TRY(const auto server, RootServer::start(std::move(doors), meeting.secret, meeting.trust));
-  return join_at(meeting, mine, deadline);
+  Result<Group> group = join_at(meeting, mine, deadline);
+  if (!group.ok() && group.status().code() != Code::timeout) server->stop_when_told();
+  return group;
 }
 
 }  // namespace anyccl

@@ -1,5 +1,7 @@
 #include "platform/bootstrap/gathering.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 
 #include "base/error.hpp"
@@ -47,7 +49,16 @@ void Gathering::run() {
 
 bool Gathering::finished() const {
   const bool ending = stopped_ || answer_.kind == Frame::table;
-  return answer_.payload && ending && (members_.empty() || end_.passed());
+  if (!answer_.payload || !ending) return false;
+  const bool all_told = members_.empty() && (!waits_for_late_ || told_.size() >= roster_.size());
+  return all_told || end_.passed();
+}
+
+void Gathering::stop() {
+  std::uint64_t how = kStopNow;  // the event is ready, so it can be read
+  waits_for_late_ = ::read(stop_event_, &how, sizeof how) == sizeof how && how == kStopWhenTold;
+  stopped_ = true;
+  end_ = Deadline::in(kTimeToStop);
 }
 
 Status Gathering::step() {
@@ -58,10 +69,7 @@ Status Gathering::step() {
   ANYCCL_CHECK(lobby_.progress(rest.subspan(members)));
   ANYCCL_CHECK(read_from_members(rest.first(members)));
   admit_guests();
-  if (entries[0].revents != 0) {
-    stopped_ = true;
-    end_ = Deadline::in(kTimeToStop);
-  }
+  if (entries[0].revents != 0) stop();
   if (answer_.payload) return {};
   if (roster_.complete()) {
     settle({});
@@ -186,9 +194,11 @@ Status Gathering::prepare(Member& m) {
 
 void Gathering::flush_members() {
   if (!answer_.payload) return;
-  std::erase_if(members_, [](Member& m) {
+  std::erase_if(members_, [this](Member& m) {
     const bool lost = !m.socket || !m.out.flush(m.socket.get()).ok();
-    return lost || (m.joined && m.out.empty());
+    const bool told = !lost && m.joined && m.out.empty();
+    if (told) told_.insert(m.rank);
+    return lost || told;
   });
 }
 

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <memory>
+#include <set>
 #include <vector>
 
 #include "base/deadline.hpp"
@@ -20,8 +21,10 @@ class Gathering {
   /// `stop_event`: an eventfd.
   Gathering(std::vector<UniqueFd> listeners, const Secret& secret, Trust trust, int stop_event);
   /// Returns when every member has the table. After a failure it goes on telling it to whoever
-  /// comes late, until the stop event.
+  /// comes late, until the stop event: it is the number kStopNow, or kStopWhenTold to give late
+  /// ranks a moment.
   void run();
+  static constexpr std::uint64_t kStopNow = 1, kStopWhenTold = 2;
 
  private:
   struct Member {
@@ -43,6 +46,7 @@ class Gathering {
   bool finished() const;
   /// Errors: why the group cannot be formed; once there is an answer, why nothing works any more.
   Status step();
+  void stop();
   Status poll_once(std::vector<pollfd>& entries);
   int poll_ms() const;
   void admit_guests();
@@ -62,8 +66,9 @@ class Gathering {
   int stop_event_;
   Roster roster_;
   std::vector<Member> members_;
-  Answer answer_;  // without payload while ranks are missing
-  bool stopped_ = false;
+  Answer answer_;                 // without payload while ranks are missing
+  std::set<std::uint32_t> told_;  // ranks that have the answer
+  bool stopped_ = false, waits_for_late_ = false;
   Deadline end_;
 };
 

@@ -47,15 +47,15 @@ Result<std::unique_ptr<RootServer>> RootServer::start(std::vector<UniqueFd> list
   }
 }
 
-void RootServer::stop() {
+void RootServer::end(bool when_told) {
   if (!thread_.joinable()) return;
   if (::getpid() != owner_) {
     thread_.detach();  // It does not exist in this process.
     return;
   }
-  const std::uint64_t one = 1;
+  const std::uint64_t how = when_told ? Gathering::kStopWhenTold : Gathering::kStopNow;
   // Cannot fail: the counter is far from its limit.
-  [[maybe_unused]] const ssize_t written = ::write(stop_event_.get(), &one, sizeof one);
+  [[maybe_unused]] const ssize_t written = ::write(stop_event_.get(), &how, sizeof how);
   thread_.join();
 }
 

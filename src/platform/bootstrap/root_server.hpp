@@ -30,9 +30,13 @@ class RootServer {
   /// Ends the server. Members that wait get an answer first (that it was stopped, if ranks are
   /// missing), which takes two seconds at most if a member is slow. May be called twice, by one
   /// thread. In a forked child it does nothing: the server stays the parent's.
-  void stop();
+  void stop() { end(false); }
+  /// The same after a failure, but ranks that are still on their way get two seconds to come and
+  /// hear of it; returns at once when all have.
+  void stop_when_told() { end(true); }
 
  private:
+  void end(bool when_told);
   RootServer(UniqueFd stop_event, std::thread thread)
       : owner_(::getpid()), stop_event_(std::move(stop_event)), thread_(std::move(thread)) {}
 

@@ -13,6 +13,8 @@ class Roster {
   /// Errors, each of which is the end of the group and goes to all members: another size, settings
   /// or version than the first one has, a rank that is there already, what check_hello() finds.
   Status add(const Hello& hello);
+  /// How many ranks there are to be; 0 before the first has joined.
+  std::size_t size() const { return members_.size(); }
   bool complete() const { return joined_ > 0 && joined_ == members_.size(); }
   /// "2 of 4 ranks joined within 60 s; missing: 1, 3"
   Status incomplete(double seconds) const;

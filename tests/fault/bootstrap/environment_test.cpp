@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
+#include "launch/rendezvous.hpp"
 #include "strangers.hpp"
 
 namespace anyccl {
@@ -50,7 +51,7 @@ std::vector<std::string> in_processes(int n, const std::function<std::string(int
 }
 
 int free_port() {
-  return listen_tcp({4, 0, 0, {127, 0, 0, 1}})->address.port;
+  return *cli::free_port_pair();
 }
 
 Config config_of(int rank, int size, int port, std::string_view secret) {
