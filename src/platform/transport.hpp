@@ -47,32 +47,32 @@ struct ReaderOf {
 
 /// A publication of this rank.
 struct Outgoing {
-  Context context = Context::collective;
-  std::uint64_t operation =
-      0;                     ///< Collective: the operation. Point-to-point: the message, per pair.
+  /// Collective: the operation. Point-to-point: the message, per pair.
+  std::uint64_t operation = 0;
   std::uint32_t number = 0;  ///< Collective: within the operation. Point-to-point: the piece.
   std::uint32_t lane = 0;
   std::uint32_t digest = 0;  ///< Of the call: readers with another digest refuse the data.
+  Context context = Context::collective;
+  bool sized = false;  ///< The reader cannot know `bytes`: it is sent along and compared.
   std::size_t bytes = 0;
-  std::uint64_t total = 0;  ///< If `sized`: bytes of the whole message of this pair.
-  bool sized = false;       ///< The reader cannot know `bytes`: it is sent along and compared.
+  std::uint64_t total = 0;            ///< If `sized`: bytes of the whole message of this pair.
   std::span<const ReaderOf> readers;  ///< Of this transport only; alive until the call returns.
 };
 
 /// A publication of a peer that this rank wants to read.
 struct Incoming {
-  Context context = Context::collective;
   std::uint64_t operation = 0;
   std::uint32_t number = 0;
   std::uint32_t digest = 0;
+  std::uint32_t looks = 1;  ///< How often poll may look, where looking costs nanoseconds.
   std::uint16_t rank = 0;
+  Context context = Context::collective;
+  bool sized = false;
   std::size_t offset = 0, bytes = 0;  ///< The part wanted.
   std::size_t whole = 0;              ///< Bytes of the whole publication (not sized).
   std::uint64_t total = 0;            ///< If `sized`: what this rank expects of the whole message.
-  bool sized = false;
-  std::byte* into =
-      nullptr;  ///< If not null: the bytes may be put here directly (then poll returns it).
-  std::uint32_t looks = 1;  ///< How often poll may look, where looking costs nanoseconds.
+  /// If not null: the bytes may be put here directly (then poll returns it).
+  std::byte* into = nullptr;
 };
 
 enum class PeerState : std::uint8_t {

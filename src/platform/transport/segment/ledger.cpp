@@ -22,7 +22,7 @@ Ledger::Ledger(const Layout& layout, PeerProgress& progress)
 }
 
 bool Ledger::all_have_read(const Record& record) {
-  for (const ReaderOf& reader : record.readers)
+  for (const Reader& reader : record.readers)
     if (!progress_.has_read(reader.rank, record.operation, record.lane, reader.tick)) return false;
   return true;
 }
@@ -54,7 +54,7 @@ void Ledger::record(const Outgoing& out, bool staged) {
   record.number = out.number;
   record.lane = out.lane;
   if (record.readers.size() != out.readers.size()) record.readers.resize(out.readers.size());
-  for (std::size_t i = 0; i < out.readers.size(); ++i) record.readers[i] = out.readers[i];
+  for (std::size_t i = 0; i < out.readers.size(); ++i) record.readers[i] = {out.readers[i].rank, out.readers[i].tick};
   if (!staged) return;
   stretches_[newest_++ % stretches_.size()] = {found_, out.operation, slot, out.number};
   head_ = found_end_;

@@ -52,10 +52,13 @@ class Ledger {
   void record(const Outgoing& out, bool staged);
 
  private:
+  struct Reader {
+    std::uint32_t rank, tick;
+  };
   struct Record {
     std::uint64_t operation = 0;  // 0: never used
     std::uint32_t number = 0, lane = 0;
-    std::vector<ReaderOf> readers;
+    std::vector<Reader> readers;
   };
   struct Stretch {
     std::uint64_t begin = 0, operation = 0;
