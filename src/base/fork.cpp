@@ -1,15 +1,57 @@
 #include "base/fork.hpp"
 
 #include <pthread.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <mutex>
+#include <vector>
 
 namespace anyccl {
+namespace {
+
+/// Never destroyed: forks may come after main().
+struct Closing {
+  std::mutex mutex;
+  std::vector<int> fds;
+};
+Closing& closing() {
+  static Closing* const all = new Closing;
+  return *all;
+}
+
+// The lock is held across fork, so that the child finds the list whole.
+void before_fork() {
+  closing().mutex.lock();
+}
+void after_fork_in_parent() {
+  closing().mutex.unlock();
+}
+void after_fork_in_child() {
+  detail::forks.fetch_add(1, std::memory_order_relaxed);
+  for (const int fd : closing().fds) ::close(fd);
+  closing().fds.clear();
+  closing().mutex.unlock();
+}
+
+}  // namespace
 
 constinit std::atomic<std::uint64_t> detail::forks{0};
 
 void watch_forks() {
-  static const int watching = ::pthread_atfork(
-      nullptr, nullptr, [] { detail::forks.fetch_add(1, std::memory_order_relaxed); });
+  static const int watching =
+      ::pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
   static_cast<void>(watching);
+}
+
+void close_in_children(int fd) {
+  const std::lock_guard lock(closing().mutex);
+  closing().fds.push_back(fd);
+}
+
+void keep_in_children(int fd) {
+  const std::lock_guard lock(closing().mutex);
+  std::erase(closing().fds, fd);
 }
 
 }  // namespace anyccl

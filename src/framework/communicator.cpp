@@ -288,6 +288,7 @@ void Comm::sleep_shortly() {
 }
 
 void Comm::abort(const Status& why) {
+  if (anyccl::fork_generation() != fork_generation_) return;  // the parent's peers are not ours
   {
     const std::lock_guard lock(failure_mutex_);
     if (failure_.ok()) failure_ = why;

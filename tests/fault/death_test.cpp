@@ -1,5 +1,7 @@
 // A rank that dies is named by all others, at once, whatever they were doing.
 
+#include <unistd.h>
+
 #include <csignal>
 
 #include "support/ranks.hpp"
@@ -74,6 +76,34 @@ TEST_P(Death, of_the_peer_of_a_message) {
         }
       },
       variables(), 20));
+}
+
+/// Helpers that a rank has forked (data loaders do that) do not keep its connections open.
+TEST_P(Death, of_a_rank_with_children) {
+  expect_only_rank_2_was_killed(run_processes(
+      3,
+      [](Communicator& comm) {
+        ASSERT_OK(wait(comm.barrier()));
+        if (comm.rank() == Rank{2}) {
+          int ready[2];
+          ASSERT_EQ(::pipe(ready), 0);
+          if (::fork() == 0) {  // it outlives its parent
+            ::close(ready[0]);
+            ::close(ready[1]);
+            for (int fd : {0, 1, 2}) ::close(fd);
+            close_report();
+            ::sleep(10);
+            std::_Exit(0);
+          }
+          ::close(ready[1]);
+          char none = 0;
+          EXPECT_EQ(::read(ready[0], &none, 1), 0);  // the child runs
+          ::raise(SIGKILL);
+        }
+        std::vector<float> x(100, 1.0F);
+        expect_rank_2_is_named(wait(comm.all_reduce(view(x), view(x), ReduceOp::sum)));
+      },
+      variables(), 5));
 }
 
 /// Who stops in the middle of a job without a word is named too.

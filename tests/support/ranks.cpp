@@ -79,6 +79,10 @@ void say(const std::string& text) {
   if (::write(report_fd, text.data(), text.size()) < 0) std::_Exit(4);
 }
 
+void close_report() {
+  ::close(report_fd);
+}
+
 std::vector<Outcome> run_processes(
     int ranks, const Body& body,
     const std::function<std::vector<std::pair<std::string, std::string>>(int)>& variables,

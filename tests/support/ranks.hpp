@@ -55,6 +55,8 @@ std::vector<Outcome> run_processes(
     int seconds = 60);
 /// Ends up in Outcome::output of this process.
 void say(const std::string& text);
+/// Called in a child of such a process, which would keep run_processes() waiting.
+void close_report();
 
 /// All exited with 0 and without failures.
 void expect_all_passed(const std::vector<Outcome>& outcomes);

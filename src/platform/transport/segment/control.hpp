@@ -5,7 +5,7 @@
 
 #include "anyccl/status.hpp"
 #include "base/deadline.hpp"
-#include "base/unique_fd.hpp"
+#include "base/private_fd.hpp"
 
 namespace anyccl {
 
@@ -38,10 +38,10 @@ class ControlSocket {
   Status await(ControlMessage& message, std::array<UniqueFd, 2>& fds, Deadline deadline);
 
   int fd() const { return fd_.get(); }
-  UniqueFd release() { return std::move(fd_); }
+  UniqueFd release() { return fd_.release(); }
 
  private:
-  UniqueFd fd_;
+  PrivateFd fd_;
   std::size_t filled_ = 0;
   ControlMessage partial_;
   std::array<UniqueFd, 2> partial_fds_;

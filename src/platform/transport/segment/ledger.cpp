@@ -54,7 +54,8 @@ void Ledger::record(const Outgoing& out, bool staged) {
   record.number = out.number;
   record.lane = out.lane;
   if (record.readers.size() != out.readers.size()) record.readers.resize(out.readers.size());
-  for (std::size_t i = 0; i < out.readers.size(); ++i) record.readers[i] = {out.readers[i].rank, out.readers[i].tick};
+  for (std::size_t i = 0; i < out.readers.size(); ++i)
+    record.readers[i] = {out.readers[i].rank, out.readers[i].tick};
   if (!staged) return;
   stretches_[newest_++ % stretches_.size()] = {found_, out.operation, slot, out.number};
   head_ = found_end_;

@@ -13,6 +13,7 @@
 
 #include "base/deadline.hpp"
 #include "base/error.hpp"
+#include "base/private_fd.hpp"
 #include "platform/transport/tcp/inbox.hpp"
 #include "platform/transport/tcp/outbox.hpp"
 #include "platform/transport/tcp/socket_setup.hpp"
@@ -44,7 +45,7 @@ struct Peer {
        const std::vector<std::byte>& last_words)
       : fd(std::move(f)), kind(std::move(k)), in(fd.get(), r, shared), out(fd.get(), last_words) {}
 
-  const UniqueFd fd;
+  const PrivateFd fd;
   const tcp::SocketKind kind;
   Inbox in;
   Outbox out;
