@@ -62,9 +62,10 @@ tidy: ## Check src and cli with clang-tidy
 	cmake --preset dev -B build/tidy -DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=clang++ $(OPTIONS)
 	git ls-files -z 'src/*.cpp' 'cli/*.cpp' | xargs -0 -n 1 -P $(JOBS) clang-tidy-14 -p build/tidy --quiet
 
-bench: ## Compare with Open MPI, MPICH and Gloo on this machine (under 5 minutes)
+bench: ## Compare with bare loops, Open MPI, MPICH and Gloo on this machine (under 5 minutes)
 	@scripts/install-packages build bench
 	$(call build,release)
+	for setting in "2 shm" "4 shm 51" "8 shm 51" "2 tcp 51"; do build/release/bin/api_overhead $$setting; done
 	bench/peers/run --json build/bench.json
 
 clean: ## Remove everything that was built
