@@ -79,40 +79,151 @@ class SendRecv final : public Vector {
   static int before(const Case& c) { return (c.rank + c.ranks - 1) % c.ranks; }
 };
 
+/// An operation whose input or output is several blocks of `count` elements.
+class Blocks : public Exercise {
+ public:
+  void prepare(std::uint32_t turn) override {
+    given_.write(input_, 0, case_.count * given_blocks_, turn);
+  }
+  std::size_t wrong(std::uint32_t turn) const override {
+    std::size_t differ = 0;
+    for (const Part& part : expected_)
+      differ += part.from.wrong(output_ + part.block * block_bytes(),
+                                part.source_block * case_.count, case_.count, turn);
+    return differ;
+  }
+
+ protected:
+  /// Block `block` of the output is block `source_block` of `from`.
+  struct Part {
+    Elements from;
+    std::size_t block, source_block;
+  };
+  Blocks(const Case& c, void* input, void* output, anycclComm_t comm, std::size_t given_blocks)
+      : case_(c),
+        input_(static_cast<std::byte*>(input)),
+        output_(static_cast<std::byte*>(output)),
+        comm_(comm),
+        given_(Values(c.type, summands(c)).of(c.rank)),
+        given_blocks_(given_blocks) {}
+
+  static int summands(const Case& c) { return c.redop == anycclSum ? c.ranks : 1; }
+  Elements result() const {
+    const Values values(case_.type, summands(case_));
+    return case_.redop == anycclSum ? values.sum() : values.max(case_.ranks);
+  }
+  Elements of(int rank) const { return Values(case_.type, summands(case_)).of(rank); }
+  std::size_t block_bytes() const { return case_.count * case_.type.bytes; }
+  std::size_t mine() const { return static_cast<std::size_t>(case_.rank); }
+  bool at_root() const { return case_.rank == case_.root; }
+  void expect(Elements from, std::size_t block, std::size_t source_block) {
+    expected_.push_back({std::move(from), block, source_block});
+  }
+  void expect_all(std::size_t source_block) {
+    for (int r = 0; r < case_.ranks; ++r) expect(of(r), static_cast<std::size_t>(r), source_block);
+  }
+
+  const Case case_;
+  std::byte* input_;
+  std::byte* output_;
+  const anycclComm_t comm_;
+
+ private:
+  const Elements given_;
+  const std::size_t given_blocks_;
+  std::vector<Part> expected_;
+};
+
+std::size_t all_blocks(const Case& c) {
+  return static_cast<std::size_t>(c.ranks);
+}
+
+class Reduce final : public Blocks {
+ public:
+  Reduce(const Case& c, void* input, void* output, anycclComm_t comm)
+      : Blocks(c, input, output, comm, 1) {
+    if (at_root()) expect(result(), 0, 0);
+  }
+  anycclResult_t call() override {
+    return anycclReduce(input_, output_, case_.count, case_.type.type, case_.redop, case_.root,
+                        comm_, nullptr);
+  }
+};
+
+class ReduceScatter final : public Blocks {
+ public:
+  ReduceScatter(const Case& c, void* input, void* output, anycclComm_t comm)
+      : Blocks(c, input, output, comm, all_blocks(c)) {
+    if (c.in_place) output_ = input_ + mine() * block_bytes();
+    expect(result(), 0, mine());
+  }
+  anycclResult_t call() override {
+    return anycclReduceScatter(input_, output_, case_.count, case_.type.type, case_.redop, comm_,
+                               nullptr);
+  }
+};
+
+class AllGather final : public Blocks {
+ public:
+  AllGather(const Case& c, void* input, void* output, anycclComm_t comm)
+      : Blocks(c, input, output, comm, 1) {
+    if (c.in_place) input_ = output_ + mine() * block_bytes();
+    expect_all(0);
+  }
+  anycclResult_t call() override {
+    return anycclAllGather(input_, output_, case_.count, case_.type.type, comm_, nullptr);
+  }
+};
+
+class Gather final : public Blocks {
+ public:
+  Gather(const Case& c, void* input, void* output, anycclComm_t comm)
+      : Blocks(c, input, output, comm, 1) {
+    if (c.in_place) input_ = output_ + mine() * block_bytes();
+    if (at_root()) expect_all(0);
+  }
+  anycclResult_t call() override {
+    return anycclGather(input_, output_, case_.count, case_.type.type, case_.root, comm_, nullptr);
+  }
+};
+
+class Scatter final : public Blocks {
+ public:
+  Scatter(const Case& c, void* input, void* output, anycclComm_t comm)
+      : Blocks(c, input, output, comm, all_blocks(c)) {
+    if (c.in_place) output_ = input_ + mine() * block_bytes();
+    expect(of(c.root), 0, mine());
+  }
+  anycclResult_t call() override {
+    return anycclScatter(input_, output_, case_.count, case_.type.type, case_.root, comm_, nullptr);
+  }
+};
+
 /// Block j of the input goes to rank j; block i of the output comes from rank i.
-class AllToAll final : public Exercise {
+class AllToAll : public Blocks {
  public:
   AllToAll(const Case& c, void* input, void* output, anycclComm_t comm)
-      : case_(c), input_(input), output_(static_cast<std::byte*>(output)), comm_(comm) {
-    const Values values(c.type, 1);
-    for (int rank = 0; rank < c.ranks; ++rank) {
-      from_.push_back(values.of(rank));
-      counts_.push_back(c.count);
-      starts_.push_back(c.count * static_cast<std::size_t>(rank));
-    }
+      : Blocks(c, input, output, comm, all_blocks(c)) {
+    expect_all(mine());
   }
-  void prepare(std::uint32_t turn) override {
-    from_[static_cast<std::size_t>(case_.rank)].write(input_, 0, case_.count * from_.size(), turn);
+  anycclResult_t call() override {
+    return anycclAllToAll(input_, output_, case_.count, case_.type.type, comm_, nullptr);
+  }
+};
+
+/// The same by the call that takes counts.
+class AllToAllV final : public AllToAll {
+ public:
+  AllToAllV(const Case& c, void* input, void* output, anycclComm_t comm)
+      : AllToAll(c, input, output, comm), counts_(all_blocks(c), c.count) {
+    for (std::size_t r = 0; r < counts_.size(); ++r) starts_.push_back(r * c.count);
   }
   anycclResult_t call() override {
     return anycclAllToAllv(input_, counts_.data(), starts_.data(), output_, counts_.data(),
                            starts_.data(), case_.type.type, comm_, nullptr);
   }
-  std::size_t wrong(std::uint32_t turn) const override {
-    const std::size_t my_block = starts_[static_cast<std::size_t>(case_.rank)];
-    std::size_t differ = 0;
-    for (std::size_t i = 0; i < from_.size(); ++i)
-      differ +=
-          from_[i].wrong(output_ + starts_[i] * case_.type.bytes, my_block, case_.count, turn);
-    return differ;
-  }
 
  private:
-  const Case case_;
-  void* const input_;
-  std::byte* const output_;
-  const anycclComm_t comm_;
-  std::vector<Elements> from_;  ///< The whole input of each rank.
   std::vector<std::size_t> counts_, starts_;
 };
 
@@ -160,12 +271,18 @@ int block_each(int n) {
 
 // clang-format off
 constexpr Operation kOperations[] = {
-    // name         call               data   redop  root   in place  collective  bus factor    count  blocks      make
-    {"all_reduce", "anycclAllReduce",  true,  true,  false, true,     true,       twice_others, whole, one_block,  make<AllReduce>},
-    {"broadcast",  "anycclBroadcast",  true,  false, true,  true,     true,       one,          whole, one_block,  make<Broadcast>},
-    {"all_to_all", "anycclAllToAllv",  true,  false, false, false,    true,       others,       share, block_each, make<AllToAll>},
-    {"send_recv",  "anycclGroupEnd",   true,  false, false, false,    false,      one,          whole, one_block,  make<SendRecv>},
-    {"barrier",    "anycclBarrier",    false, false, false, false,    true,       none,         whole, one_block,  make<Barrier>},
+    // name             call                   data   redop  root   in place  collective  bus factor    count  blocks      make
+    {"all_reduce",     "anycclAllReduce",     true,  true,  false, true,     true,       twice_others, whole, one_block,  make<AllReduce>},
+    {"reduce",         "anycclReduce",        true,  true,  true,  true,     true,       one,          whole, one_block,  make<Reduce>},
+    {"reduce_scatter", "anycclReduceScatter", true,  true,  false, true,     true,       others,       share, block_each, make<ReduceScatter>},
+    {"all_gather",     "anycclAllGather",     true,  false, false, true,     true,       others,       share, block_each, make<AllGather>},
+    {"broadcast",      "anycclBroadcast",     true,  false, true,  true,     true,       one,          whole, one_block,  make<Broadcast>},
+    {"gather",         "anycclGather",        true,  false, true,  true,     true,       others,       share, block_each, make<Gather>},
+    {"scatter",        "anycclScatter",       true,  false, true,  true,     true,       others,       share, block_each, make<Scatter>},
+    {"all_to_all",     "anycclAllToAll",      true,  false, false, true,     true,       others,       share, block_each, make<AllToAll>},
+    {"all_to_all_v",   "anycclAllToAllv",     true,  false, false, false,    true,       others,       share, block_each, make<AllToAllV>},
+    {"send_recv",      "anycclGroupEnd",      true,  false, false, false,    false,      one,          whole, one_block,  make<SendRecv>},
+    {"barrier",        "anycclBarrier",       false, false, false, false,    true,       none,         whole, one_block,  make<Barrier>},
 };
 // clang-format on
 

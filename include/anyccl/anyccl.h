@@ -167,6 +167,39 @@ ANYCCL_API anycclResult_t anycclBroadcast(const void* sendbuff, void* recvbuff, 
 /* anycclBroadcast in place on every rank. */
 ANYCCL_API anycclResult_t anycclBcast(void* buff, size_t count, anycclDataType_t datatype, int root,
                                       anycclComm_t comm, anycclStream_t stream);
+/* recvbuff of rank `root` = op over all ranks of sendbuff (recvbuff is used only there). In place
+ * at the root: sendbuff == recvbuff. */
+ANYCCL_API anycclResult_t anycclReduce(const void* sendbuff, void* recvbuff, size_t count,
+                                       anycclDataType_t datatype, anycclRedOp_t op, int root,
+                                       anycclComm_t comm, anycclStream_t stream);
+/* sendbuff has one block of `recvcount` elements for each rank; recvbuff, one block, becomes op
+ * over all ranks of their block for this rank. In place: recvbuff == sendbuff + rank * recvcount.
+ */
+ANYCCL_API anycclResult_t anycclReduceScatter(const void* sendbuff, void* recvbuff,
+                                              size_t recvcount, anycclDataType_t datatype,
+                                              anycclRedOp_t op, anycclComm_t comm,
+                                              anycclStream_t stream);
+/* recvbuff gets every rank's sendbuff of `sendcount` elements, in rank order, on every rank. In
+ * place: sendbuff == recvbuff + rank * sendcount. */
+ANYCCL_API anycclResult_t anycclAllGather(const void* sendbuff, void* recvbuff, size_t sendcount,
+                                          anycclDataType_t datatype, anycclComm_t comm,
+                                          anycclStream_t stream);
+/* recvbuff of rank `root` gets every rank's sendbuff of `count` elements, in rank order (recvbuff
+ * is used only there). In place at the root: sendbuff == recvbuff + root * count. */
+ANYCCL_API anycclResult_t anycclGather(const void* sendbuff, void* recvbuff, size_t count,
+                                       anycclDataType_t datatype, int root, anycclComm_t comm,
+                                       anycclStream_t stream);
+/* recvbuff of rank j, `count` elements, = block j of sendbuff of rank `root` (sendbuff is used only
+ * there). In place at the root: recvbuff == sendbuff + root * count. */
+ANYCCL_API anycclResult_t anycclScatter(const void* sendbuff, void* recvbuff, size_t count,
+                                        anycclDataType_t datatype, int root, anycclComm_t comm,
+                                        anycclStream_t stream);
+/* Block j of sendbuff goes to rank j; block i of recvbuff comes from rank i; `count` elements each.
+ * In place: sendbuff == recvbuff. */
+ANYCCL_API anycclResult_t anycclAllToAll(const void* sendbuff, void* recvbuff, size_t count,
+                                         anycclDataType_t datatype, anycclComm_t comm,
+                                         anycclStream_t stream);
+#define anycclAlltoAll anycclAllToAll /* NCCL's spelling */
 /* Sends sendcounts[j] elements from sendbuff + sdispls[j] to rank j, and receives recvcounts[j]
  * from it at recvbuff + rdispls[j], for all j. All four arrays have one entry per rank, in
  * elements; sendcounts[j] here equals recvcounts[i] at rank j. Received pieces must not overlap.
@@ -206,7 +239,13 @@ typedef enum {
   anycclCollBarrier = 3,
   anycclCollSend = 4,
   anycclCollRecv = 5,
-  anycclNumCollectives = 6
+  anycclCollReduce = 6,
+  anycclCollReduceScatter = 7,
+  anycclCollAllGather = 8,
+  anycclCollGather = 9,
+  anycclCollScatter = 10,
+  anycclCollAllToAll = 11,
+  anycclNumCollectives = 12
 } anycclCollective_t;
 
 /* One call as data. Zero it, set `size` to sizeof(anycclCall_t) and the fields that the operation
@@ -219,7 +258,7 @@ typedef struct {
   size_t count;
   anycclDataType_t datatype;
   anycclRedOp_t op;
-  int root; /* Broadcast: the root. Send and Recv: the peer. */
+  int root; /* Of the rooted collectives. Send and Recv: the peer. */
   const size_t *sendcounts, *sdispls, *recvcounts, *rdispls;
 } anycclCall_t;
 

@@ -224,6 +224,58 @@ class Communicator {
     call.root = index(root);
     return issue(call, in, out);
   }
+  /// `out` of `root` becomes the reduction of all ranks' `in`; `out` is used only there.
+  ///
+  /// Shapes: as all_reduce; elsewhere than at the root `out` may be empty.
+  Result<Work> reduce(View in, View out, ReduceOp op, Rank root) {
+    anycclCall_t call = make(anycclCollReduce, in, out);
+    call.op = static_cast<anycclRedOp_t>(op);
+    call.root = index(root);
+    return rank() == root ? issue(call, in, out) : issue(call);
+  }
+  /// `out` becomes the reduction of all ranks' block of `in` for this rank.
+  ///
+  /// Shapes: in.count == size() * out.count. `out` may be block rank() of `in`.
+  Result<Work> reduce_scatter(View in, View out, ReduceOp op) {
+    anycclCall_t call = make(anycclCollReduceScatter, in, out);
+    call.op = static_cast<anycclRedOp_t>(op);
+    return issue_blocks(call, in, out);
+  }
+  /// `out` becomes every rank's `in`, in rank order.
+  ///
+  /// Shapes: out.count == size() * in.count. `in` may be block rank() of `out`.
+  Result<Work> all_gather(View in, View out) {
+    return issue_blocks(make(anycclCollAllGather, in, out), out, in);
+  }
+  /// The same at `root` only; elsewhere `out` is not used and may be empty.
+  Result<Work> gather(View in, View out, Rank root) {
+    anycclCall_t call = make(anycclCollGather, in, out);
+    call.root = index(root);
+    return rank() == root ? issue_blocks(call, out, in) : issue(call);
+  }
+  /// `out` becomes block rank() of `in` of `root`; elsewhere `in` is not used and may be empty.
+  ///
+  /// Shapes: at the root, in.count == size() * out.count, and `out` may be block `root` of `in`.
+  Result<Work> scatter(View in, View out, Rank root) {
+    anycclCall_t call = make(anycclCollScatter, in, out);
+    call.root = index(root);
+    call.count = out.count;
+    call.datatype = static_cast<anycclDataType_t>(out.dtype);
+    return rank() == root ? issue_blocks(call, in, out) : issue(call);
+  }
+  /// Block j of `in` goes to rank j; block i of `out` comes from rank i.
+  ///
+  /// Shapes: in.count == out.count, a multiple of size(). `out` may be `in`.
+  Result<Work> all_to_all(View in, View out) {
+    const auto n = static_cast<std::size_t>(size());
+    if (in.count % n != 0)
+      return Status(Code::invalid_argument, "all_to_all: " + std::to_string(in.count) +
+                                                " elements are not equal blocks for " +
+                                                std::to_string(n) + " ranks");
+    anycclCall_t call = make(anycclCollAllToAll, in, out);
+    call.count = in.count / n;
+    return issue(call, in, out);
+  }
   /// Sends sent.counts[j] elements at in[sent.displs[j]] to rank j and receives received.counts[j]
   /// from it at out[received.displs[j]]. All four spans have size() entries; what i sends to j is
   /// what j receives from i. Not in place.
@@ -290,6 +342,17 @@ class Communicator {
       return Status(Code::invalid_argument, "the views have " + std::to_string(in.count) + " and " +
                                                 std::to_string(out.count) +
                                                 " elements, or other types");
+    return issue(call);
+  }
+  /// `blocks` has size() blocks as large as `block`.
+  Result<Work> issue_blocks(anycclCall_t call, const View& blocks, const View& block) {
+    if (blocks.count != block.count * static_cast<std::size_t>(size()) ||
+        blocks.dtype != block.dtype)
+      return Status(Code::invalid_argument, "the views have " + std::to_string(blocks.count) +
+                                                " and " + std::to_string(block.count) +
+                                                " elements on " + std::to_string(size()) +
+                                                " ranks, or other types");
+    call.count = block.count;
     return issue(call);
   }
   Result<Work> issue(const anycclCall_t& call) {

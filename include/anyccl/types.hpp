@@ -40,6 +40,12 @@ enum class Collective : std::uint8_t {
   barrier = 3,
   send = 4,
   recv = 5,
+  reduce = 6,
+  reduce_scatter = 7,
+  all_gather = 8,
+  gather = 9,
+  scatter = 10,
+  all_to_all = 11,
 };
 
 }  // namespace anyccl

@@ -9,7 +9,10 @@
 
 namespace anyccl {
 
-/// The arguments of one operation, as the caller gave them. Counts are in elements.
+std::size_t bytes_of(DType type);
+
+/// The arguments of one operation, as the caller gave them. Counts are in elements: of the vector,
+/// or of one block.
 struct Call {
   Collective collective = Collective::all_reduce;
   DType dtype = DType::f32;
@@ -22,20 +25,35 @@ struct Call {
   const std::size_t *send_counts = nullptr, *send_displs = nullptr;
   const std::size_t *recv_counts = nullptr, *recv_displs = nullptr;
 
-  bool in_place() const { return input == output; }
+  /// At rank `me`; where one side is a block of the other, it lies there as that block.
+  bool in_place(Rank me) const {
+    switch (collective) {
+      case Collective::all_gather:
+      case Collective::gather:
+        return input == output + block_offset(me);
+      case Collective::reduce_scatter:
+      case Collective::scatter:
+        return output == input + block_offset(me);
+      default:
+        return input == output;
+    }
+  }
   bool is_point_to_point() const {
     return collective == Collective::send || collective == Collective::recv;
   }
+
+ private:
+  std::size_t block_offset(Rank me) const { return uindex(me) * count * bytes_of(dtype); }
 };
 
-/// Everything about a call that its plan depends on, except the arrays of a v-form.
+/// Everything about a call of rank `me` that its plan depends on, except the arrays of a v-form.
 struct CallKey {
   CallKey() = default;
-  explicit CallKey(const Call& call)
+  CallKey(const Call& call, Rank me)
       : what(static_cast<std::uint64_t>(call.collective) |
              static_cast<std::uint64_t>(call.dtype) << 8 |
              static_cast<std::uint64_t>(call.op) << 16 |
-             static_cast<std::uint64_t>(call.in_place()) << 24 |
+             static_cast<std::uint64_t>(call.in_place(me)) << 24 |
              static_cast<std::uint64_t>(uindex(call.root)) << 32),
         count(call.count) {}
   bool operator==(const CallKey&) const = default;
@@ -44,12 +62,12 @@ struct CallKey {
   std::size_t count = 0;
 };
 
-/// Whether [a, a + bytes) and [b, b + bytes) overlap without being the same.
-inline bool overlap(const std::byte* a, const std::byte* b, std::size_t bytes) {
-  return a != b && bytes > 0 && a < b + bytes && b < a + bytes;
+/// Whether [a, a + a_bytes) and [b, b + b_bytes) have bytes in common.
+inline bool overlap(const std::byte* a, std::size_t a_bytes, const std::byte* b,
+                    std::size_t b_bytes) {
+  return a_bytes > 0 && b_bytes > 0 && a < b + b_bytes && b < a + a_bytes;
 }
 
-std::size_t bytes_of(DType type);
 std::string_view name_of(DType type);
 std::string_view name_of(ReduceOp op);
 

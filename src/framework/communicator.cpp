@@ -92,7 +92,7 @@ Status Comm::run(const Call& call) {
   Token token(token_);
   token.take();
   if (!is_usable()) return usable();
-  const CallKey key(call);
+  const CallKey key(call, me_.rank);
   if (key != last_key_ || !has_buffers(call)) ANYCCL_CHECK(check_call(call));
   if (call.is_point_to_point() || !idle()) {
     ANYCCL_TRY(const std::shared_ptr<Task> task, enqueue(call, key));
@@ -123,7 +123,7 @@ Result<std::shared_ptr<Task>> Comm::issue(const Call& call) {
   Token token(token_);
   token.take();
   ANYCCL_CHECK(usable());
-  const CallKey key(call);
+  const CallKey key(call, me_.rank);
   ANYCCL_CHECK(check_call(call));
   ANYCCL_TRY(std::shared_ptr<Task> task, enqueue(call, key));
   progress_locked();

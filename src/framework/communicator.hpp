@@ -89,16 +89,17 @@ class Comm {
     return anyccl::fork_generation() == fork_generation_ &&
            !failed_.load(std::memory_order_acquire);
   }
-  bool reads_input(const Call& call) const {
-    return call.collective != Collective::recv &&
-           (call.collective != Collective::broadcast || call.root == me_.rank);
-  }
-  /// False: check_call() says whether and what is wrong.
+  /// `last_` is of a call with the same key. False: check_call() says whether and what is wrong.
   bool has_buffers(const Call& call) const {
-    return call.input != nullptr && call.output != nullptr &&
-           (call.in_place() || !reads_input(call) ||
-            !overlap(call.input, call.output, call.count * last_->element));
+    return (call.input != nullptr || last_->input_bytes == 0) &&
+           (call.output != nullptr || last_->output_bytes == 0) &&
+           (call.in_place(me_.rank) ||
+            !overlap(call.input, last_->input_bytes, call.output, last_->output_bytes));
   }
+  struct Extent {
+    std::size_t input, output;  // bytes; 0 if not used
+  };
+  Extent extent(const Call& call) const;
   Status check_call(const Call& call) const;
   Status check_arguments(const Call& call) const;
   Status prepare(const Call& call, const CallKey& key);

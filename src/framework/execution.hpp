@@ -14,9 +14,10 @@ struct Prepared {
   const Program* program = nullptr;
   Geometry geometry;
   std::uint32_t lanes = 1;
-  ReduceFn kernel = nullptr;  ///< Null where nothing is reduced.
-  std::size_t element = 1;    ///< Bytes.
-  CallRecord record;          ///< Without its sequence.
+  ReduceFn kernel = nullptr;                      ///< Null where nothing is reduced.
+  std::size_t element = 1;                        ///< Bytes.
+  std::size_t input_bytes = 0, output_bytes = 0;  ///< Of the call's buffers at this rank.
+  CallRecord record;                              ///< Without its sequence.
   std::uint32_t digest = 0;
   bool posts_each =
       false;              ///< Progress after each step: slots come round again, or peers may lend.

@@ -36,19 +36,26 @@ std::uint64_t plan_identity(const Algorithm& algorithm, std::size_t tile_bytes,
 
 Status Comm::check_call(const Call& call) const {
   ANYCCL_CHECK(check_arguments(call));
-  if (call.count == 0) return {};
-  const bool reads = reads_input(call);
-  if (reads && call.input == nullptr)
+  const Extent bytes = extent(call);
+  if (bytes.input > 0 && call.input == nullptr)
     return error(Code::invalid_argument, "sendbuff is NULL and count is {}", call.count);
-  if (call.collective != Collective::send && call.output == nullptr)
+  if (bytes.output > 0 && call.output == nullptr)
     return error(Code::invalid_argument, "recvbuff is NULL and count is {}", call.count);
-  if (!reads || call.output == nullptr) return {};
-  const std::size_t bytes = call.count * bytes_of(call.dtype);
-  if (overlap(call.input, call.output, bytes))
+  if (!call.in_place(me_.rank) && overlap(call.input, bytes.input, call.output, bytes.output))
     return error(Code::invalid_argument,
-                 "sendbuff {} and recvbuff {} overlap but are not equal ({} bytes)",
-                 fmt::ptr(call.input), fmt::ptr(call.output), bytes);
+                 "sendbuff {} ({} bytes) and recvbuff {} ({} bytes) overlap, but not as in place",
+                 fmt::ptr(call.input), bytes.input, fmt::ptr(call.output), bytes.output);
   return {};
+}
+
+Comm::Extent Comm::extent(const Call& call) const {
+  const std::size_t bytes = call.count * bytes_of(call.dtype);
+  if (call.is_point_to_point())
+    return {call.collective == Collective::send ? bytes : 0,
+            call.collective == Collective::recv ? bytes : 0};
+  const bool at_root = call.root == me_.rank;
+  return {bytes * blocks_held(call.collective, me_.size, at_root, Space::input),
+          bytes * blocks_held(call.collective, me_.size, at_root, Space::output)};
 }
 
 Status Comm::check_arguments(const Call& call) const {
@@ -58,7 +65,7 @@ Status Comm::check_arguments(const Call& call) const {
                  static_cast<int>(call.dtype));
   if (call.op > ReduceOp::avg)
     return error(Code::invalid_argument, "op {} does not exist", static_cast<int>(call.op));
-  if (call.count > (std::size_t{1} << 62) / element)
+  if (call.count > (std::size_t{1} << 62) / element / static_cast<std::size_t>(me_.size))
     return error(Code::invalid_argument, "count {} of {} is negative or overflows", call.count,
                  name_of(call.dtype));
   if (index(call.root) < 0 || index(call.root) >= me_.size)
@@ -69,7 +76,7 @@ Status Comm::check_arguments(const Call& call) const {
 
 Result<const Program*> Comm::program(const Algorithm& algorithm, const Call& call) {
   Shape shape{call.collective, me_.size, is_rooted(call.collective) ? call.root : Rank{0},
-              call.in_place(), me_.host_of};
+              call.in_place(me_.rank), me_.host_of};
   for (std::size_t i = 0; i < programs_.size(); ++i)
     if (programs_[i]->algorithm == &algorithm && program_shapes_[i].root == shape.root &&
         program_shapes_[i].in_place == shape.in_place)
@@ -103,10 +110,13 @@ Result<std::shared_ptr<const Prepared>> Comm::prepare_fresh(const Call& call) {
   const bool pairs = call.collective == Collective::all_to_all_v;
   auto prepared = std::make_shared<Prepared>();
   prepared->element = bytes_of(call.dtype);
-  if (call.collective == Collective::all_reduce || call.collective == Collective::barrier) {
+  if (reduces(call.collective) || call.collective == Collective::barrier) {
     ANYCCL_TRY(prepared->kernel, reduce_kernel(call.dtype, call.op));
   }
   const std::size_t bytes = call.count * prepared->element;
+  const auto [input_bytes, output_bytes] = extent(call);
+  prepared->input_bytes = input_bytes;
+  prepared->output_bytes = output_bytes;
   Question question{
       {call.collective, me_.size, call.root, false, me_.host_of}, pairs ? 0 : bytes, false};
   question.network = me_.network;

@@ -72,7 +72,8 @@ std::size_t Geometry::offset(std::uint32_t tile, const Schedule& schedule, Space
     return displs[peer] * element_ + std::size_t{tile} * tile_bytes_;
   }
   const std::size_t here = tile_bytes(tile), size = round_up((here + parts_ - 1) / parts_, 64);
-  return std::min(here, (origin % parts_) * size);
+  const std::size_t block = chunk % schedule.chunks(space) / parts_;  // 0 where there are no blocks
+  return block * bytes_ + std::min(here, (origin % parts_) * size);
 }
 
 namespace {

@@ -58,7 +58,7 @@ struct Bound {
 class Geometry {
  public:
   /// A vector of `bytes` in tiles of `tile_bytes`, each in equal chunks that are multiples of 64
-  /// bytes except at the end.
+  /// bytes except at the end. Of blocks, each is such a vector, one after the other.
   static Geometry of_vector(const Contract& contract, std::size_t bytes, std::size_t tile_bytes);
   /// all_to_all_v: pieces of each pair, `tile_bytes` of each pair at a time.
   static Geometry of_pairs(const Contract& contract, const Call& call, Rank me,

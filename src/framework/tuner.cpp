@@ -33,6 +33,18 @@ std::string_view best(const Question& q) {
       return best_all_reduce(q);
     case Collective::broadcast:
       return q.shape.size <= 4 || (!q.network && q.bytes <= 8 * kKiB) ? "flat" : "pipelined_tree";
+    case Collective::reduce_scatter:
+      return q.network && q.bytes > 64 * kKiB ? "ring" : "direct";
+    case Collective::all_gather:
+      if (q.network) return q.bytes > 64 * kKiB ? "ring" : "bruck";
+      return "direct";
+    case Collective::reduce:
+      return q.network && q.shape.size > 4 ? "binomial" : "flat";
+    case Collective::gather:
+    case Collective::scatter:
+      return "flat";
+    case Collective::all_to_all:
+      return q.network && q.bytes > 64 * kKiB ? "pairwise" : "direct";
     case Collective::all_to_all_v:
       return "direct";
     case Collective::barrier:
@@ -43,8 +55,18 @@ std::string_view best(const Question& q) {
 }
 
 std::size_t tile_bytes(const Question& q) {
-  if (q.shape.collective == Collective::all_to_all_v) return 64 * kKiB;
-  if (q.shape.collective == Collective::broadcast) return 64 * kKiB;
+  switch (q.shape.collective) {
+    case Collective::broadcast:
+    case Collective::gather:
+    case Collective::scatter:
+    case Collective::all_gather:
+    case Collective::reduce_scatter:
+    case Collective::all_to_all:
+    case Collective::all_to_all_v:
+      return 64 * kKiB;  // of each block
+    default:
+      break;
+  }
   return q.network ? 256 * kKiB
                    : std::size_t{128} * kKiB *
                          static_cast<std::size_t>(std::max(2, std::min(q.shape.size, 8)));

@@ -116,6 +116,86 @@ void all_to_all_v(Communicator& comm, std::size_t scale) {
   EXPECT_TRUE(y == want) << "all_to_all_v";
 }
 
+template <typename T>
+View part_of(std::vector<T>& x, std::size_t first, std::size_t count) {
+  return view(std::span<T>(x).subspan(first, count));
+}
+
+void reduce(Communicator& comm, std::size_t count, int root, bool in_place) {
+  std::vector<float> x(count), y(count, -1.0F);
+  for (std::size_t i = 0; i < count; ++i) x[i] = static_cast<float>(input(index(comm.rank()), i));
+  const View out = in_place ? view(x) : view(y);
+  ASSERT_OK(wait(comm.reduce(view(x), out, ReduceOp::sum, Rank{root})));
+  if (comm.rank() != Rank{root})
+    return expect_all(
+        y, [](std::size_t) { return -1; }, "elsewhere");
+  const auto want = [&](std::size_t i) {
+    long sum = 0;
+    for (int r = 0; r < comm.size(); ++r) sum += input(r, i);
+    return sum;
+  };
+  expect_all(in_place ? x : y, want, "the result");
+}
+
+void reduce_scatter(Communicator& comm, std::size_t count, bool in_place) {
+  const auto n = static_cast<std::size_t>(comm.size()), me = static_cast<std::size_t>(comm.rank());
+  std::vector<std::int64_t> x(n * count), y(count, -1);
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = input(index(comm.rank()), i);
+  ASSERT_OK(wait(comm.reduce_scatter(view(x), in_place ? part_of(x, me * count, count) : view(y),
+                                     ReduceOp::sum)));
+  if (in_place) std::copy_n(x.begin() + static_cast<std::ptrdiff_t>(me * count), count, y.begin());
+  const auto want = [&](std::size_t i) {
+    long sum = 0;
+    for (int r = 0; r < comm.size(); ++r) sum += input(r, me * count + i);
+    return sum;
+  };
+  expect_all(y, want, "the result");
+}
+
+/// Everywhere, or at `root` only.
+void all_gather(Communicator& comm, std::size_t count, bool in_place, int root = -1) {
+  const auto n = static_cast<std::size_t>(comm.size()), me = static_cast<std::size_t>(comm.rank());
+  std::vector<float> x(count), y(n * count, -1.0F);
+  for (std::size_t i = 0; i < count; ++i) x[i] = static_cast<float>(input(index(comm.rank()), i));
+  if (in_place) std::copy(x.begin(), x.end(), y.begin() + static_cast<std::ptrdiff_t>(me * count));
+  const View in = in_place ? part_of(y, me * count, count) : view(x);
+  const std::vector<float> before = y;
+  ASSERT_OK(wait(root < 0 ? comm.all_gather(in, view(y)) : comm.gather(in, view(y), Rank{root})));
+  if (root >= 0 && comm.rank() != Rank{root}) {
+    EXPECT_EQ(y, before) << "elsewhere";
+    return;
+  }
+  const auto want = [&](std::size_t i) {
+    return count == 0 ? 0 : input(static_cast<int>(i / count), i % count);
+  };
+  expect_all(y, want, "the result");
+}
+
+void scatter(Communicator& comm, std::size_t count, int root, bool in_place) {
+  const auto n = static_cast<std::size_t>(comm.size()), me = static_cast<std::size_t>(comm.rank());
+  const bool at_root = comm.rank() == Rank{root};
+  std::vector<float> x(at_root ? n * count : 0), y(count, -1.0F);
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(input(root, i));
+  const bool inside = in_place && at_root;
+  ASSERT_OK(
+      wait(comm.scatter(view(x), inside ? part_of(x, me * count, count) : view(y), Rank{root})));
+  if (inside) std::copy_n(x.begin() + static_cast<std::ptrdiff_t>(me * count), count, y.begin());
+  expect_all(
+      y, [&](std::size_t i) { return input(root, me * count + i); }, "the result");
+}
+
+void all_to_all(Communicator& comm, std::size_t count, bool in_place) {
+  const auto n = static_cast<std::size_t>(comm.size()), me = static_cast<std::size_t>(comm.rank());
+  std::vector<float> x(n * count), y(n * count, -1.0F);
+  for (std::size_t i = 0; i < x.size(); ++i)
+    x[i] = static_cast<float>(input(index(comm.rank()), i));
+  ASSERT_OK(wait(comm.all_to_all(view(x), in_place ? view(x) : view(y))));
+  const auto want = [&](std::size_t i) {
+    return count == 0 ? 0 : input(static_cast<int>(i / count), me * count + i % count);
+  };
+  expect_all(in_place ? x : y, want, "the result");
+}
+
 void run_once(Communicator& comm, Collective collective, std::size_t count) {
   SCOPED_TRACE(testing::Message() << "rank " << index(comm.rank()) << " of " << comm.size()
                                   << ", count " << count);
@@ -132,6 +212,27 @@ void run_once(Communicator& comm, Collective collective, std::size_t count) {
     case Collective::broadcast:
       for (const int root : {0, n / 2, n - 1})
         broadcast(comm, count, root, index(comm.rank()) % 2 == 0);
+      break;
+    case Collective::reduce:
+      for (const int root : {0, n / 2, n - 1}) reduce(comm, count, root, root % 2 == 0);
+      break;
+    case Collective::reduce_scatter:
+      for (const bool in_place : {false, true, index(comm.rank()) % 2 == 0})
+        reduce_scatter(comm, count, in_place);
+      break;
+    case Collective::all_gather:
+      for (const bool in_place : {false, true, index(comm.rank()) % 2 == 0})
+        all_gather(comm, count, in_place);
+      break;
+    case Collective::gather:
+      for (const int root : {0, n / 2, n - 1}) all_gather(comm, count, root % 2 == 0, root);
+      break;
+    case Collective::scatter:
+      for (const int root : {0, n / 2, n - 1}) scatter(comm, count, root, root % 2 == 0);
+      break;
+    case Collective::all_to_all:
+      for (const bool in_place : {false, true, index(comm.rank()) % 2 == 0})
+        all_to_all(comm, count, in_place);
       break;
     case Collective::all_to_all_v:
       all_to_all_v(comm, count);

@@ -46,7 +46,7 @@ Status check_tables(const Call& call, int size) {
       return error(Code::invalid_argument, "recvbuff is NULL and recvcounts[{}] is {}", r,
                    call.recv_counts[r]);
   }
-  if (call.in_place() && call.input != nullptr)
+  if (call.input == call.output && call.input != nullptr)
     return error(Code::invalid_argument,
                  "anycclAllToAllv does not work in place: sendbuff equals recvbuff");
   return {};
@@ -93,6 +93,52 @@ anycclResult_t anycclBcast(void* buff, size_t count, anycclDataType_t datatype, 
   return anycclBroadcast(buff, buff, count, datatype, root, comm, stream);
 }
 
+anycclResult_t anycclReduce(const void* sendbuff, void* recvbuff, size_t count,
+                            anycclDataType_t datatype, anycclRedOp_t op, int root,
+                            anycclComm_t comm, anycclStream_t stream) {
+  Call call = make_call(Collective::reduce, sendbuff, recvbuff, count, datatype);
+  call.op = static_cast<ReduceOp>(narrow(op));
+  call.root = Rank{root};
+  return launch(call, comm, stream);
+}
+
+anycclResult_t anycclReduceScatter(const void* sendbuff, void* recvbuff, size_t recvcount,
+                                   anycclDataType_t datatype, anycclRedOp_t op, anycclComm_t comm,
+                                   anycclStream_t stream) {
+  Call call = make_call(Collective::reduce_scatter, sendbuff, recvbuff, recvcount, datatype);
+  call.op = static_cast<ReduceOp>(narrow(op));
+  return launch(call, comm, stream);
+}
+
+anycclResult_t anycclAllGather(const void* sendbuff, void* recvbuff, size_t sendcount,
+                               anycclDataType_t datatype, anycclComm_t comm,
+                               anycclStream_t stream) {
+  return launch(make_call(Collective::all_gather, sendbuff, recvbuff, sendcount, datatype), comm,
+                stream);
+}
+
+anycclResult_t anycclGather(const void* sendbuff, void* recvbuff, size_t count,
+                            anycclDataType_t datatype, int root, anycclComm_t comm,
+                            anycclStream_t stream) {
+  Call call = make_call(Collective::gather, sendbuff, recvbuff, count, datatype);
+  call.root = Rank{root};
+  return launch(call, comm, stream);
+}
+
+anycclResult_t anycclScatter(const void* sendbuff, void* recvbuff, size_t count,
+                             anycclDataType_t datatype, int root, anycclComm_t comm,
+                             anycclStream_t stream) {
+  Call call = make_call(Collective::scatter, sendbuff, recvbuff, count, datatype);
+  call.root = Rank{root};
+  return launch(call, comm, stream);
+}
+
+anycclResult_t anycclAllToAll(const void* sendbuff, void* recvbuff, size_t count,
+                              anycclDataType_t datatype, anycclComm_t comm, anycclStream_t stream) {
+  return launch(make_call(Collective::all_to_all, sendbuff, recvbuff, count, datatype), comm,
+                stream);
+}
+
 anycclResult_t anycclAllToAllv(const void* sendbuff, const size_t sendcounts[],
                                const size_t sdispls[], void* recvbuff, const size_t recvcounts[],
                                const size_t rdispls[], anycclDataType_t datatype, anycclComm_t comm,
@@ -131,7 +177,7 @@ anycclResult_t anycclIssue(const anycclCall_t* asked, anycclComm_t comm, anycclW
       return error(Code::invalid_argument,
                    "call.size is {} instead of {}: set it to sizeof(anycclCall_t)", asked->size,
                    sizeof(anycclCall_t));
-    if (asked->collective < anycclCollAllReduce || asked->collective > anycclCollRecv)
+    if (asked->collective < anycclCollAllReduce || asked->collective >= anycclNumCollectives)
       return error(Code::invalid_argument, "call.collective is {}",
                    static_cast<int>(asked->collective));
     Call call = make_call(static_cast<Collective>(asked->collective), asked->sendbuff,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 
 #include "algorithm/schedule/print.hpp"
 #include "base/error.hpp"
@@ -87,12 +88,17 @@ Status check_step(const Schedule& s, std::uint32_t i) {
 Status check_same_bits(const std::vector<Schedule>& ranks, const Outcome& outcome,
                        const Terms& terms) {
   if (ranks[0].contract.combine() == Combine::none) return {};
-  for (std::size_t r = 1; r < ranks.size(); ++r)
-    for (std::size_t c = 0; c < outcome.output[r].size(); ++c)
-      if (outcome.output[r][c] != outcome.output[0][c])
+  std::map<Origin, std::pair<std::size_t, TermId>> first;  // who ends with it first
+  for (std::size_t r = 0; r < ranks.size(); ++r)
+    for (std::uint32_t c = 0; c < outcome.output[r].size(); ++c) {
+      const TermId term = outcome.output[r][c];
+      const auto [known, fresh] =
+          first.try_emplace(ranks[r].origin(Space::output, c), std::pair(r, term));
+      if (!fresh && known->second.second != term)
         return error(Code::internal,
-                     "rank {} output chunk {} is {} but at rank 0 it is {}: other bits", r, c,
-                     terms.text(outcome.output[r][c]), terms.text(outcome.output[0][c]));
+                     "rank {} output chunk {} is {} but at rank {} it is {}: other bits", r, c,
+                     terms.text(term), known->second.first, terms.text(known->second.second));
+    }
   return {};
 }
 

@@ -9,6 +9,8 @@ namespace {
 enum class Holds : std::uint8_t {
   nothing,
   vector,  ///< All chunks of the one vector.
+  block,   ///< This rank's block.
+  blocks,  ///< Every rank's block.
   row,     ///< This rank's blocks, one for each rank.
   column,  ///< Every rank's block for this rank.
 };
@@ -20,26 +22,36 @@ struct Definition {
   bool rooted, everyone, pair_sizes, has_bytes;
 };
 
-// A new collective is one row. By Collective.
+// A new collective is one row. By Collective; send and recv have no schedules.
 // clang-format off
 constexpr Definition kDefinitions[] = {
-    //                root_input      root_output     input           output          combine          rooted everyone pair_sizes has_bytes
-    {"all_reduce",   Holds::vector,  Holds::vector,  Holds::vector,  Holds::vector,  Combine::sum,     false, true,  false, true},
-    {"broadcast",    Holds::vector,  Holds::vector,  Holds::nothing, Holds::vector,  Combine::none,    true,  false, false, true},
-    {"all_to_all_v", Holds::row,     Holds::column,  Holds::row,     Holds::column,  Combine::none,    false, true,  true,  true},
-    {"barrier",      Holds::vector,  Holds::vector,  Holds::vector,  Holds::vector,  Combine::gathers, false, true,  false, false},
+    //                  root_input      root_output     input           output          combine          rooted everyone pair_sizes has_bytes
+    {"all_reduce",     Holds::vector,  Holds::vector,  Holds::vector,  Holds::vector,  Combine::sum,     false, true,  false, true},
+    {"broadcast",      Holds::vector,  Holds::vector,  Holds::nothing, Holds::vector,  Combine::none,    true,  false, false, true},
+    {"all_to_all_v",   Holds::row,     Holds::column,  Holds::row,     Holds::column,  Combine::none,    false, true,  true,  true},
+    {"barrier",        Holds::vector,  Holds::vector,  Holds::vector,  Holds::vector,  Combine::gathers, false, true,  false, false},
+    {"send",           Holds::nothing, Holds::nothing, Holds::nothing, Holds::nothing, Combine::none,    true,  false, false, true},
+    {"recv",           Holds::nothing, Holds::nothing, Holds::nothing, Holds::nothing, Combine::none,    true,  false, false, true},
+    {"reduce",         Holds::vector,  Holds::vector,  Holds::vector,  Holds::nothing, Combine::sum,     true,  false, false, true},
+    {"reduce_scatter", Holds::blocks,  Holds::block,   Holds::blocks,  Holds::block,   Combine::sum,     false, true,  false, true},
+    {"all_gather",     Holds::block,   Holds::blocks,  Holds::block,   Holds::blocks,  Combine::none,    false, true,  false, true},
+    {"gather",         Holds::block,   Holds::blocks,  Holds::block,   Holds::nothing, Combine::none,    true,  false, false, true},
+    {"scatter",        Holds::blocks,  Holds::block,   Holds::nothing, Holds::block,   Combine::none,    true,  false, false, true},
+    {"all_to_all",     Holds::row,     Holds::column,  Holds::row,     Holds::column,  Combine::none,    false, true,  false, true},
 };
 // clang-format on
 
 const Definition& definition(Collective collective) {
-  assert(is_scheduled(collective));
+  assert(static_cast<std::size_t>(collective) < std::size(kDefinitions));
   return kDefinitions[static_cast<std::size_t>(collective)];
 }
 
-Holds holds(const Shape& shape, Rank r, Space side) {
-  const Definition& d = definition(shape.collective);
-  if (r == shape.root) return side == Space::input ? d.root_input : d.root_output;
+Holds holds(const Definition& d, bool at_root, Space side) {
+  if (at_root) return side == Space::input ? d.root_input : d.root_output;
   return side == Space::input ? d.input : d.output;
+}
+Holds holds(const Shape& shape, Rank r, Space side) {
+  return holds(definition(shape.collective), r == shape.root, side);
 }
 
 }  // namespace
@@ -48,20 +60,13 @@ Contract::Contract(const Shape& shape, std::uint32_t parts)
     : shape_(shape), parts_(parts), n_(static_cast<std::uint32_t>(shape.size)) {}
 
 std::uint32_t Contract::chunks(Rank r, Space side) const {
-  switch (holds(shape_, r, side)) {
-    case Holds::nothing:
-      return 0;
-    case Holds::vector:
-      return parts_;
-    case Holds::row:
-    case Holds::column:
-      return n_ * parts_;
-  }
-  return 0;
+  return blocks_held(shape_.collective, shape_.size, r == shape_.root, side) * parts_;
 }
 
 Origin Contract::origin(Rank r, Space side, std::uint32_t chunk) const {
   switch (holds(shape_, r, side)) {
+    case Holds::block:
+      return uindex(r) * parts_ + chunk;
     case Holds::row:
       return uindex(r) * n_ * parts_ + chunk;
     case Holds::column:
@@ -71,8 +76,22 @@ Origin Contract::origin(Rank r, Space side, std::uint32_t chunk) const {
   }
 }
 
+std::uint32_t Contract::place(Rank r, Space side, std::uint32_t chunk) const {
+  const bool block = holds(shape_, r, side) == Holds::block;
+  const Space other = side == Space::input ? Space::output : Space::input;
+  return block && holds(shape_, r, other) == Holds::blocks ? uindex(r) * parts_ + chunk : chunk;
+}
+
 std::uint32_t Contract::origins() const {
-  return holds(shape_, shape_.root, Space::input) == Holds::row ? n_ * n_ * parts_ : parts_;
+  switch (definition(shape_.collective).root_input) {
+    case Holds::row:
+      return n_ * n_ * parts_;
+    case Holds::block:
+    case Holds::blocks:
+      return n_ * parts_;
+    default:
+      return parts_;
+  }
 }
 
 Combine Contract::combine() const {
@@ -80,8 +99,14 @@ Combine Contract::combine() const {
 }
 
 Rank Contract::contributor(Origin origin) const {
-  const bool row = holds(shape_, shape_.root, Space::input) == Holds::row;
-  return row ? Rank(origin / parts_ / n_) : shape_.root;
+  switch (definition(shape_.collective).input) {
+    case Holds::row:
+      return Rank(origin / parts_ / n_);
+    case Holds::block:
+      return Rank(origin / parts_);
+    default:
+      return shape_.root;
+  }
 }
 
 bool Contract::has_bytes() const {
@@ -98,7 +123,8 @@ bool Contract::knows_size(Rank r, Origin origin) const {
 }
 
 std::uint32_t Contract::size_class(Origin origin) const {
-  return has_bytes() ? origin : 0;
+  if (!has_bytes()) return 0;
+  return pair_sizes() ? origin : origin % parts_;  // blocks are equal, their parts may not be
 }
 
 bool Contract::everyone() const {
@@ -106,16 +132,32 @@ bool Contract::everyone() const {
 }
 
 bool is_scheduled(Collective collective) {
-  return static_cast<std::size_t>(collective) < std::size(kDefinitions);
+  return static_cast<std::size_t>(collective) < std::size(kDefinitions) &&
+         collective != Collective::send && collective != Collective::recv;
 }
 
 bool is_rooted(Collective collective) {
-  return is_scheduled(collective) && definition(collective).rooted;
+  return definition(collective).rooted;
+}
+
+bool reduces(Collective collective) {
+  return definition(collective).combine == Combine::sum;
+}
+
+std::uint32_t blocks_held(Collective collective, int size, bool at_root, Space side) {
+  switch (holds(definition(collective), at_root, side)) {
+    case Holds::nothing:
+      return 0;
+    case Holds::vector:
+    case Holds::block:
+      return 1;
+    default:
+      return static_cast<std::uint32_t>(size);
+  }
 }
 
 std::string_view name(Collective collective) {
-  if (is_scheduled(collective)) return definition(collective).name;
-  return collective == Collective::send ? "send" : "recv";
+  return definition(collective).name;
 }
 
 }  // namespace anyccl

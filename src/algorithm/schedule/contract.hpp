@@ -21,7 +21,8 @@ struct Shape {
 
 enum class Space : std::uint8_t { input, output, scratch };
 
-/// Number of a chunk in the collective's own vector (all_to_all_v: (from * n + to) * parts + part).
+/// Number of a chunk in the collective's own vector: of blocks, block * parts + part; of all_to_all
+/// and all_to_all_v, (from * n + to) * parts + part.
 /// Bytes are bound to origins at launch, by one table per side.
 using Origin = std::uint32_t;
 
@@ -44,7 +45,9 @@ class Contract {
 
   std::uint32_t chunks(Rank r, Space side) const;                ///< Input or output.
   Origin origin(Rank r, Space side, std::uint32_t chunk) const;  ///< chunk < chunks(r, side).
-  std::uint32_t origins() const;                                 ///< They are 0..origins()-1.
+  /// Where a chunk lies when input and output are one memory: equal places are one chunk.
+  std::uint32_t place(Rank r, Space side, std::uint32_t chunk) const;
+  std::uint32_t origins() const;  ///< They are 0..origins()-1.
   Combine combine() const;
   Rank contributor(Origin origin) const;  ///< Where an origin comes from, if combine() is none.
   bool has_bytes() const;                 ///< False: chunks are tokens of zero bytes.
@@ -66,6 +69,10 @@ class Contract {
 bool is_scheduled(Collective collective);
 /// Whether Shape::root means something.
 bool is_rooted(Collective collective);
+/// Whether elements of several ranks are combined by an operator.
+bool reduces(Collective collective);
+/// How many blocks of the call's count of elements a rank's input or output has; 0 if none is used.
+std::uint32_t blocks_held(Collective collective, int size, bool at_root, Space side);
 std::string_view name(Collective collective);
 
 }  // namespace anyccl

@@ -33,8 +33,11 @@ std::uint32_t Schedule::cell(Space space, std::uint32_t chunk) const {
   const std::uint32_t in = chunks(Space::input), out = chunks(Space::output);
   if (space == Space::scratch) return chunk < scratch.size() ? in + out + chunk : kNoCell;
   if (chunks(space) == 0) return kNoCell;
-  if (space == Space::input && !(contract.shape().in_place && out > 0)) return chunk % in;
-  return in + chunk % out;  // in place, input chunk i is output chunk i
+  const bool input = space == Space::input;
+  if (!contract.shape().in_place || in == 0 || out == 0)
+    return input ? chunk % in : in + chunk % out;
+  const std::uint32_t place = contract.place(rank, space, chunk % (input ? in : out));
+  return in > out ? place : in + place;  // all are cells of the larger side
 }
 
 std::uint32_t Schedule::cells() const {

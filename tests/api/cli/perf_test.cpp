@@ -43,8 +43,9 @@ nlohmann::json rows_of(std::vector<std::string> before, std::vector<std::string>
 
 class PerfOperation : public ::testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(Operations, PerfOperation,
-                         ::testing::Values("all_reduce", "broadcast", "all_to_all", "send_recv",
-                                           "barrier"));
+                         ::testing::Values("all_reduce", "reduce", "reduce_scatter", "all_gather",
+                                           "broadcast", "gather", "scatter", "all_to_all",
+                                           "all_to_all_v", "send_recv", "barrier"));
 
 TEST_P(PerfOperation, is_right_between_processes) {
   for (const auto& row : rows_of({}, {GetParam(), "-g", "3", "-d", "all", "-o", "all"})) {
