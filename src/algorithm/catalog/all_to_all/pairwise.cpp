@@ -8,27 +8,32 @@
 namespace anyccl {
 namespace {
 
+Cost cost(const Shape& s) {
+  const auto n = static_cast<std::uint32_t>(s.size);
+  return {n - 1, n - 1, n, 0};
+}
+
 Schedule build(const Shape& s, Rank me) {
   const int n = s.size, r = index(me);
+  const auto blocks = static_cast<std::uint32_t>(n);
   Builder b(s, me, 1);
-  const auto block = [](Space space, Rank rank) { return Slice{space, uindex(rank)}; };
-  b.copy(block(Space::input, me), block(Space::output, me));
+  Slice row{Space::input, 0, blocks};
+  if (s.in_place && n > 1) {
+    row = b.scratch(uindex(me) * blocks, blocks);
+    b.copy({Space::input, 0, blocks}, row);
+  }
+  b.copy({Space::input, uindex(me)}, {Space::output, uindex(me)});
   for (int k = 1; k < n; ++k) {
     const Rank to = wrap(r + k, n), from = wrap(r - k, n);
-    Slice sent = block(Space::input, to);
-    if (s.in_place) {
-      sent = b.scratch(uindex(me) * static_cast<std::uint32_t>(n) + uindex(to));
-      b.copy(block(Space::input, to), sent);
-    }
-    b.send(to, sent);
-    b.recv(from, block(Space::output, from));
+    b.send(to, {row.space, row.first + uindex(to)});
+    b.recv(from, {Space::output, uindex(from)});
   }
   return std::move(b).finish();
 }
 
 }  // namespace
 
-extern const Algorithm all_to_all_pairwise = {"pairwise", Collective::all_to_all, any_shape,
-                                              nullptr, build};
+extern const Algorithm all_to_all_pairwise = {"pairwise", Collective::all_to_all, any_shape, cost,
+                                              build};
 
 }  // namespace anyccl

@@ -3,13 +3,18 @@
 // Rabenseifner and Gropp, "Optimization of collective communication operations in MPICH", IJHPCA
 // 19(1), 2005. log2 n rounds; suits small and medium messages over a network.
 
+#include <algorithm>
+
 #include "algorithm/catalog/algorithm.hpp"
 
 namespace anyccl {
 namespace {
 
 Cost cost(const Shape& s) {
-  return {ceil_log2(s.size), s.size > 1 ? 1U : 0U, 1, ceil_log2(s.size)};
+  const auto last = static_cast<unsigned>(s.size - 1);  // a rank's way has a hop per set bit
+  const int longest = std::max(std::popcount(last), static_cast<int>(std::bit_width(last)) - 1);
+  return {static_cast<std::uint32_t>(std::max(longest, 0)), s.size > 1 ? 1U : 0U, 1,
+          ceil_log2(s.size)};
 }
 
 Schedule build(const Shape& s, Rank me) {
