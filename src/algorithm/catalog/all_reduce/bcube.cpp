@@ -2,7 +2,7 @@
 // scatter their sums over each other, then they gather in the opposite order. Guo et al., "BCube: a
 // high performance, server-centric network architecture for modular data centers", SIGCOMM 2009, as
 // in Gloo. Least traffic; between halving-doubling (all digits 2) and two-shot (one digit) in
-// rounds, in peers at a time and in roundings.
+// rounds, in peers at a time and in roundings. For all n that are products.
 
 #include <vector>
 

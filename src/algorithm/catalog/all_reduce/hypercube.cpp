@@ -2,7 +2,7 @@
 // dimension, so all links of a rank are busy in every round. Johnsson and Ho, "Optimum broadcasting
 // and personalized communication in hypercubes", IEEE Trans. Computers 38(9), 1989. Fewest rounds,
 // and only between neighbours in the cube; sends the whole vector in each, so it suits small
-// messages on networks with many links per rank.
+// messages on networks with many links per rank. For powers of two only.
 
 #include <algorithm>
 

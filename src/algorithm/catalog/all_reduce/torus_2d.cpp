@@ -2,6 +2,7 @@
 // column, an all-gather ring along each row. Mikami et al., "Massively distributed SGD:
 // ImageNet/ResNet-50 training in a flash", arXiv 1811.05233, 2018. The ring's traffic, only between
 // neighbours of a torus as square as n allows, in 2 (rows + columns - 2) rounds instead of 2 (n-1).
+// For all n that are products.
 
 #include "algorithm/catalog/algorithm.hpp"
 
