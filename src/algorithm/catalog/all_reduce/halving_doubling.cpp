@@ -1,8 +1,8 @@
 // Halving-doubling: partners swap the halves of what they still have and add, half as much in each
 // round; then they swap back twice as much. When n is no power of two, the first ranks fold in
 // pairs before and unfold after. Rabenseifner, "Optimization of collective reduction operations",
-// ICCS 2004. Least traffic in 2 log2 n rounds if n is a power of two, a vector more if not
-// (circulant needs none); the order of the sum is a tree over neighbouring ranks.
+// ICCS 2004. Least traffic in 2 log2 n rounds if n is a power of two; if not, a vector and two
+// rounds more, where circulant needs neither.
 
 #include "algorithm/catalog/core.hpp"
 

@@ -1,8 +1,8 @@
 // Scatter and all-gather: blocks of the message go down a binomial tree, then everyone gathers the
 // blocks of the others in ceil(log2 n) rounds. Barnett, Gupta, Payne, Shuler, van de Geijn and
 // Watts, "Interprocessor collective communication library (InterCom)", SHPCC 1994; the all-gather
-// is that of Bruck et al., IEEE TPDS 8(11), 1997. No rank sends the message more than twice,
-// in few rounds and without tiles, so it suits medium messages on many ranks.
+// is that of Bruck et al., IEEE TPDS 8(11), 1997. No rank sends the message more than twice, in
+// few rounds, so it suits medium messages on many ranks.
 
 #include <algorithm>
 
