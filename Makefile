@@ -3,7 +3,7 @@
 #
 #   OPTIONS   passed to every configure, for example: make test OPTIONS="-DANYCCL_WERROR=ON"
 .DEFAULT_GOAL := help
-.PHONY: help run test build fast asan tsan format tidy bench clean
+.PHONY: help run test build fast asan tsan format docs tidy bench clean
 OPTIONS ?=
 JOBS    := $(shell nproc)
 DATA    := build/data
@@ -56,6 +56,10 @@ tsan: ## Build and test under ThreadSanitizer, with ranks as threads
 format: ## Format all sources with clang-format
 	@scripts/install-packages test
 	$(SOURCES) | xargs -0 clang-format-14 -i
+
+docs: ## Write docs/algorithms.md from the catalog
+	$(call build,release)
+	tests/docs/algorithms . build/release/bin/anyccl --write
 
 tidy: ## Check src and cli with clang-tidy
 	@scripts/install-packages build lint

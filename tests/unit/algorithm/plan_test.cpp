@@ -33,7 +33,7 @@ struct Named {
 
 std::vector<Named> catalog_plans(int n) {
   std::vector<Named> all;
-  for (const Algorithm* a : all_algorithms())
+  for (const Algorithm* a : algorithms_for(n))
     for (int root :
          is_rooted(a->collective) ? std::vector<int>{0, 1, n - 1} : std::vector<int>{0}) {
       const Shape shape{a->collective, n, Rank{root}};
@@ -85,7 +85,7 @@ TEST(Plan, operations_reuse_the_banks_when_there_are_more_than_banks) {
 
 TEST(Plan, ranks_with_other_lending_and_memory_fit_together) {
   const int n = 6;
-  for (const Algorithm* a : all_algorithms()) {
+  for (const Algorithm* a : algorithms_for(n)) {
     std::vector<Plan> plans;  // each rank takes all others for being like itself
     for (int r = 0; r < n; ++r) {
       const Shape shape{a->collective, n, Rank{0}, r % 2 == 1};

@@ -133,8 +133,11 @@ TEST(CheckAlgorithm, refuses_sizes_that_make_no_sense) {
   expect_words(check_algorithm(ring, 1, 129).status(), {"128"});
 }
 
-TEST(CheckAlgorithm, covers_hosts_that_are_uneven_and_scattered) {
-  const Algorithm& a = *find_algorithm(Collective::all_reduce, "two_level");
+class Levels : public testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(Of, Levels, testing::Values("two_level", "three_level"));
+
+TEST_P(Levels, are_right_for_hosts_that_are_uneven_and_scattered) {
+  const Algorithm& a = *find_algorithm(Collective::all_reduce, GetParam());
   const std::vector<std::vector<int>> maps = {{0, 0, 0, 1, 2, 2},
                                               {2, 0, 1, 0, 2, 0},
                                               {0, 1, 2, 3},

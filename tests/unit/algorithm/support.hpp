@@ -14,6 +14,14 @@ inline std::vector<Schedule> built(Collective collective, std::string_view name,
   return build_all(*find_algorithm(collective, name), {collective, n});
 }
 
+/// What the catalog has for so many ranks on one host.
+inline std::vector<const Algorithm*> algorithms_for(int n) {
+  std::vector<const Algorithm*> all;
+  for (const Algorithm* a : all_algorithms())
+    if (a->supports({a->collective, n})) all.push_back(a);
+  return all;
+}
+
 /// Schedules of all ranks, written on the spot.
 inline std::vector<Schedule> written(const Shape& shape,
                                      const std::function<void(Builder&, Rank)>& write,

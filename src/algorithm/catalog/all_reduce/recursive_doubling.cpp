@@ -3,18 +3,10 @@
 // Gropp, "Optimization of collective communication operations in MPICH", IJHPCA 19(1), 2005. Fewest
 // rounds; sends the whole payload in each, so it suits small messages between hosts.
 
-#include "algorithm/catalog/algorithm.hpp"
+#include "algorithm/catalog/core.hpp"
 
 namespace anyccl {
 namespace {
-
-// The core is a power of two; `folded` pairs 2i, 2i+1 take part as one.
-struct Core {
-  explicit Core(int n)
-      : size(static_cast<int>(std::bit_floor(static_cast<unsigned>(n)))), folded(n - size) {}
-  Rank rank(int i) const { return Rank{i < folded ? 2 * i + 1 : i + folded}; }
-  int size, folded;
-};
 
 Cost cost(const Shape& s) {
   const Core core(s.size);

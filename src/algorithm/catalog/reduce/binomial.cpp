@@ -1,37 +1,30 @@
-// Binomial tree: the mirror of a binomial broadcast. In round k the ranks whose distance from the
-// root has bit k as its lowest send their sum to the rank that lies 2^k before them. Thakur,
-// Rabenseifner and Gropp, "Optimization of collective communication operations in MPICH", IJHPCA
-// 19(1), 2005. log2 n rounds; suits small and medium messages over a network.
+// Binomial tree: everyone adds up what its children have and passes it on. The mirror of a binomial
+// broadcast: Thakur, Rabenseifner and Gropp, "Optimization of collective communication operations
+// in MPICH", IJHPCA 19(1), 2005. log2 n rounds, and nobody serves all; suits networks.
 
-#include <algorithm>
-
-#include "algorithm/catalog/algorithm.hpp"
+#include "algorithm/catalog/tree.hpp"
 
 namespace anyccl {
 namespace {
 
 Cost cost(const Shape& s) {
-  const auto last = static_cast<unsigned>(s.size - 1);  // a rank's way has a hop per set bit
-  const int longest = std::max(std::popcount(last), static_cast<int>(std::bit_width(last)) - 1);
-  return {static_cast<std::uint32_t>(std::max(longest, 0)), s.size > 1 ? 1U : 0U, 1,
-          ceil_log2(s.size)};
+  const auto height = static_cast<std::uint32_t>(std::bit_width(uindex(Rank{s.size}))) - 1;
+  return {height, s.size > 1 ? 1U : 0U, 1, height};
 }
 
 Schedule build(const Shape& s, Rank me) {
-  const int n = s.size, v = index(wrap(index(me) - index(s.root), n));
+  const int n = s.size, root = index(s.root);
+  const Node node = binomial_tree(index(wrap(index(me) - root, n)), n);
+  const PeerList children = ranks_at(node.children, root, n);
   Builder b(s, me, 1);
+  PeerList family{me};
+  family.insert(family.end(), children.begin(), children.end());
   Slice sum{Space::input};
-  for (int distance = 1; distance < n; distance *= 2) {
-    if ((v & distance) != 0) {
-      b.send(wrap(index(me) - distance, n), sum);
-      return std::move(b).finish();
-    }
-    if (v + distance >= n) continue;
-    const Slice next = me == s.root ? Slice{Space::output} : b.scratch(0);
-    b.recv_reduce(wrap(index(me) + distance, n), sum, next);
-    sum = next;
+  if (me == s.root || !children.empty()) {
+    sum = me == s.root ? Slice{Space::output} : b.scratch(0);
+    b.recv_reduce(family, {Space::input}, sum);
   }
-  if (n == 1) b.copy(sum, {Space::output});
+  b.send(ranks_at(node.parent, root, n), sum);
   return std::move(b).finish();
 }
 
