@@ -78,6 +78,21 @@ TEST_F(BadInput, overlapping_buffers) {
   expect_words(
       anycclAllReduce(x_.data(), x_.data() + 1, 8, anycclFloat32, anycclSum, comm_, nullptr),
       anycclInvalidArgument, {"overlap", "32 bytes"});
+  expect_words(
+      anycclReduceScatter(x_.data(), x_.data() + 1, 8, anycclFloat32, anycclSum, comm_, nullptr),
+      anycclInvalidArgument, {"overlap", "in place"});
+  expect_words(anycclAllGather(x_.data(), x_.data() + 7, 8, anycclFloat32, comm_, nullptr),
+               anycclInvalidArgument, {"overlap", "in place"});
+}
+TEST_F(BadInput, blocks_that_do_not_fit) {
+  auto two = Communicator::init_all(2);
+  ASSERT_TRUE(two.ok());
+  const auto status = (*two)[0].all_gather(view(x_), view(x_)).status();
+  EXPECT_EQ(status.code(), Code::invalid_argument);
+  EXPECT_NE(status.message().find("64 and 64 elements on 2 ranks"), std::string::npos)
+      << status.message();
+  std::vector<float> odd(3);
+  EXPECT_EQ((*two)[0].all_to_all(view(odd), view(odd)).status().code(), Code::invalid_argument);
 }
 TEST_F(BadInput, tables_of_all_to_all) {
   const std::size_t one[] = {1}, huge[] = {static_cast<std::size_t>(-3)};
@@ -106,7 +121,8 @@ TEST_F(BadInput, calls_as_data) {
                {"call.size", "sizeof(anycclCall_t)"});
   call.size = sizeof call;
   call.collective = anycclNumCollectives;
-  expect_words(anycclIssue(&call, comm_, &work), anycclInvalidArgument, {"call.collective", "6"});
+  expect_words(anycclIssue(&call, comm_, &work), anycclInvalidArgument,
+               {"call.collective", std::to_string(anycclNumCollectives)});
 }
 TEST_F(BadInput, memory_that_is_not_ours) {
   expect_words(anycclMemFree(x_.data()), anycclInvalidArgument,
