@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/types.hpp"
 #include "platform/reduce/isa.hpp"
 
 namespace {
@@ -17,7 +18,7 @@ using namespace anyccl;
 void reduce(benchmark::State& state, const Kernel& kernel) {
   const auto sources = static_cast<std::size_t>(state.range(0));
   const auto bytes = static_cast<std::size_t>(state.range(1));
-  const std::size_t element = kernel.dtype == DType::i64 ? 8 : kernel.dtype == DType::f32 ? 4 : 2;
+  const std::size_t element = bytes_of(kernel.dtype);
   constexpr std::size_t kLine = 64;
   struct alignas(kLine) Line {
     std::byte bytes[kLine];
@@ -34,10 +35,7 @@ void reduce(benchmark::State& state, const Kernel& kernel) {
 }
 
 std::string name(const Kernel& kernel) {
-  const std::string type = kernel.dtype == DType::i64   ? "i64"
-                           : kernel.dtype == DType::f32 ? "f32"
-                                                        : "bf16";
-  return type + (kernel.op == ReduceOp::sum ? " sum" : " max");
+  return std::string(name_of(kernel.dtype)).append(" ").append(name_of(kernel.op));
 }
 
 }  // namespace

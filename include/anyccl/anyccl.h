@@ -74,7 +74,14 @@ typedef enum {
   anycclBfloat16 = 9,
   anycclFloat8e4m3 = 10,
   anycclFloat8e5m2 = 11,
-  anycclNumTypes = 12
+  anycclInt16 = 12,
+  anycclUint16 = 13,
+  anycclBool = 14,         /* One byte, 0 or 1; any other value is true, too. */
+  anycclComplexFloat = 15, /* Real part, imaginary part. */
+  anycclComplex64 = 15,
+  anycclComplexDouble = 16,
+  anycclComplex128 = 16,
+  anycclNumTypes = 17
 } anycclDataType_t;
 
 /* Reductions. This version computes Sum and Max and refuses the others. Bfloat16 is accumulated in
@@ -85,7 +92,13 @@ typedef enum {
   anycclMax = 2,
   anycclMin = 3,
   anycclAvg = 4,
-  anycclNumOps = 5
+  anycclLand = 5, /* Logical and, or, exclusive or: of whether elements are not 0. */
+  anycclLor = 6,
+  anycclLxor = 7,
+  anycclBand = 8, /* The same of each bit. */
+  anycclBor = 9,
+  anycclBxor = 10,
+  anycclNumOps = 11
 } anycclRedOp_t;
 
 #define ANYCCL_UNIQUE_ID_BYTES 128

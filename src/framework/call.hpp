@@ -2,9 +2,8 @@
 
 #include <cstddef>
 #include <string>
-#include <string_view>
 
-#include "anyccl/types.hpp"
+#include "base/types.hpp"
 #include "platform/transport.hpp"
 
 namespace anyccl {
@@ -48,10 +47,6 @@ struct CallKey {
 inline bool overlap(const std::byte* a, const std::byte* b, std::size_t bytes) {
   return a != b && bytes > 0 && a < b + bytes && b < a + bytes;
 }
-
-std::size_t bytes_of(DType type);
-std::string_view name_of(DType type);
-std::string_view name_of(ReduceOp op);
 
 /// "all_reduce of 1024 f32, sum" or "broadcast of 3 i64 from rank 2".
 std::string describe(const CallRecord& call);

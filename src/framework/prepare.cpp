@@ -56,7 +56,7 @@ Status Comm::check_arguments(const Call& call) const {
   if (element == 0)
     return error(Code::invalid_argument, "datatype {} does not exist",
                  static_cast<int>(call.dtype));
-  if (call.op > ReduceOp::avg)
+  if (!exists(call.op))
     return error(Code::invalid_argument, "op {} does not exist", static_cast<int>(call.op));
   if (call.count > (std::size_t{1} << 62) / element)
     return error(Code::invalid_argument, "count {} of {} is negative or overflows", call.count,

@@ -73,9 +73,7 @@ std::vector<Case> all_cases() {
 std::string name(const Case& c) {
   std::string name(c.isa.name);
   std::ranges::replace(name, '-', '_');
-  const DType dtype = c.kernel.dtype;
-  name += dtype == DType::f32 ? "_f32" : dtype == DType::bf16 ? "_bf16" : "_i64";
-  return name + (c.kernel.op == ReduceOp::sum ? "_sum" : "_max");
+  return name.append("_").append(name_of(c.kernel.dtype)).append("_").append(name_of(c.kernel.op));
 }
 
 void PrintTo(const Case& c, std::ostream* out) {

@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "anyccl/types.hpp"
+#include "base/types.hpp"
 #include "platform/reduce/isa.hpp"
 
 namespace anyccl::test {
@@ -67,10 +67,6 @@ inline std::uint64_t reference(DType dtype, ReduceOp op, std::span<const std::ui
     result = sum ? result + value(x) : larger(result, value(x));
   if (!wide) return nearest_bf16(result);
   return std::isnan(result) ? kNanF32 : std::bit_cast<std::uint32_t>(result);
-}
-
-inline std::size_t bytes_of(DType dtype) {
-  return dtype == DType::f32 ? 4 : dtype == DType::bf16 ? 2 : 8;
 }
 
 /// A random element: often of moderate size, so that sums round; sometimes any bits at all (NaNs,
