@@ -1,7 +1,6 @@
 #include "platform/reduce/reduce.hpp"
 
 #include <algorithm>
-#include <span>
 #include <string>
 
 #include "base/error.hpp"
@@ -9,22 +8,43 @@
 #include "platform/reduce/isa.hpp"
 
 namespace anyccl {
-Result<ReduceFn> reduce_kernel(DType dtype, ReduceOp op) {
+namespace {
+
+Result<const KernelTable*> kernels() {
   const auto all = instruction_sets();
   const auto best = std::ranges::find_if(all, &Isa::supported);
   if (best == all.end())
     return error(Code::unsupported, "reductions need a CPU that has at least {}", all.back().name);
-  const std::span kernels(best->kernels->first, best->kernels->count);
-  const auto found = std::ranges::find_if(
-      kernels, [&](const Kernel& kernel) { return kernel.dtype == dtype && kernel.op == op; });
-  if (found != kernels.end()) return found->run;
+  return best->kernels;
+}
 
-  std::string available;
-  for (const Kernel& kernel : kernels)
-    available += fmt::format("{}{} {}", available.empty() ? "" : ", ", name_of(kernel.dtype),
-                             name_of(kernel.op));
-  return error(Code::unsupported, "no reduction for {} {}; there are: {}", name_of(dtype),
-               name_of(op), available);
+std::string operators_of(const TypeKernels& type) {
+  std::string names;
+  for (std::size_t op = 0; op < kReduceOps; ++op)
+    if (type.reduce[op] != nullptr)
+      names.append(names.empty() ? "" : ", ").append(name_of(static_cast<ReduceOp>(op)));
+  return names;
+}
+
+}  // namespace
+
+Result<ReduceFn> reduce_kernel(DType dtype, ReduceOp op) {
+  ANYCCL_TRY(const KernelTable* const all, kernels());
+  const auto type = static_cast<std::size_t>(dtype), which = static_cast<std::size_t>(op);
+  if (type >= kDTypes || which >= kReduceOps)
+    return error(Code::unsupported, "there is no type {} or operator {}", type, which);
+  const TypeKernels& of_type = all->of[type];
+  if (of_type.reduce[which] != nullptr) return of_type.reduce[which];
+  return error(Code::unsupported, "{} of {} is not supported; of {} there are {}", name_of(op),
+               name_of(dtype), name_of(dtype), operators_of(of_type));
+}
+
+Result<DivideFn> divide_kernel(DType dtype) {
+  ANYCCL_TRY(const KernelTable* const all, kernels());
+  const auto type = static_cast<std::size_t>(dtype);
+  if (type < kDTypes && all->of[type].divide != nullptr) return all->of[type].divide;
+  return error(Code::unsupported, "avg of {} is not supported: it cannot be divided",
+               name_of(dtype));
 }
 
 }  // namespace anyccl
