@@ -55,7 +55,7 @@ typedef enum {
   anycclNumResults = 11
 } anycclResult_t;
 
-/* Element types. This version computes on Float32, Bfloat16 and Int64 and refuses the others. */
+/* Element types; all can be sent, and reduced by the operators below. */
 typedef enum {
   anycclInt8 = 0,
   anycclChar = 0,
@@ -84,8 +84,17 @@ typedef enum {
   anycclNumTypes = 17
 } anycclDataType_t;
 
-/* Reductions. This version computes Sum and Max and refuses the others. Bfloat16 is accumulated in
- * float32 and rounded to nearest even. Max propagates NaN, and -0 < +0. Int64 wraps modulo 2^64. */
+/* Reductions, bit for bit the same on every CPU. What makes no sense is refused as unsupported:
+ * complex numbers have Sum and Prod, other floating-point types also Max and Min, integers and Bool
+ * all. This version refuses Avg.
+ * - Integers wrap modulo 2^n. All operators on Bool are logical: Sum and Max are or, Prod and Min
+ *   are and.
+ * - 16- and 8-bit floating-point types are computed in float32 and rounded to nearest even, once
+ *   for all sources that one step of the algorithm combines. What is too large becomes infinite or,
+ *   as Float8e4m3 has no infinity, NaN.
+ * - Max and Min are NaN if any element is, and -0 < +0. A NaN that was computed is always the same
+ *   one: positive, quiet and without payload; 0x7f in 8 bits.
+ * - A product of complex numbers is (ac - bd) + (ad + bc)i, also where infinities make that NaN. */
 typedef enum {
   anycclSum = 0,
   anycclProd = 1,
