@@ -55,7 +55,7 @@ typedef enum {
   anycclNumResults = 11
 } anycclResult_t;
 
-/* Element types. This version computes on Float32, Bfloat16 and Int64 and refuses the others. */
+/* Element types; all can be sent, and reduced by the operators below. */
 typedef enum {
   anycclInt8 = 0,
   anycclChar = 0,
@@ -74,18 +74,41 @@ typedef enum {
   anycclBfloat16 = 9,
   anycclFloat8e4m3 = 10,
   anycclFloat8e5m2 = 11,
-  anycclNumTypes = 12
+  anycclInt16 = 12,
+  anycclUint16 = 13,
+  anycclBool = 14,         /* One byte, 0 or 1; any other value is true, too. */
+  anycclComplexFloat = 15, /* Real part, imaginary part. */
+  anycclComplex64 = 15,
+  anycclComplexDouble = 16,
+  anycclComplex128 = 16,
+  anycclNumTypes = 17
 } anycclDataType_t;
 
-/* Reductions. This version computes Sum and Max and refuses the others. Bfloat16 is accumulated in
- * float32 and rounded to nearest even. Max propagates NaN, and -0 < +0. Int64 wraps modulo 2^64. */
+/* Reductions, bit for bit the same on every CPU. What makes no sense is refused as unsupported:
+ * complex numbers have Sum, Prod and Avg, other floating-point types also Max and Min, integers
+ * all, Bool all but Avg.
+ * - Avg is Sum, then one division by the number of ranks; of integers it is truncated.
+ * - Integers wrap modulo 2^n. All operators on Bool are logical: Sum and Max are or, Prod and Min
+ *   are and.
+ * - 16- and 8-bit floating-point types are computed in float32 and rounded to nearest even, once
+ *   for all sources that one step of the algorithm combines. What is too large becomes infinite or,
+ *   as Float8e4m3 has no infinity, NaN.
+ * - Max and Min are NaN if any element is, and -0 < +0. A NaN that was computed is always the same
+ *   one: positive, quiet and without payload; 0x7f in 8 bits.
+ * - A product of complex numbers is (ac - bd) + (ad + bc)i, also where infinities make that NaN. */
 typedef enum {
   anycclSum = 0,
   anycclProd = 1,
   anycclMax = 2,
   anycclMin = 3,
   anycclAvg = 4,
-  anycclNumOps = 5
+  anycclLand = 5, /* Logical and, or, exclusive or: of whether elements are not 0. */
+  anycclLor = 6,
+  anycclLxor = 7,
+  anycclBand = 8, /* The same of each bit. */
+  anycclBor = 9,
+  anycclBxor = 10,
+  anycclNumOps = 11
 } anycclRedOp_t;
 
 #define ANYCCL_UNIQUE_ID_BYTES 128

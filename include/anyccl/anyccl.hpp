@@ -2,6 +2,7 @@
 // The C++ interface: values instead of exceptions, handles that free themselves. Header-only over
 // the C interface (anyccl.h), whose rules on threads, order and errors hold here too.
 
+#include <complex>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -23,9 +24,18 @@ struct View {
   DType dtype = DType::f32;
 };
 
-/// A bf16 number, as its bits.
+/// Numbers of types that C++ does not have, as their bits.
 struct BFloat16 {
   std::uint16_t bits = 0;
+};
+struct Float16 {
+  std::uint16_t bits = 0;
+};
+struct Float8E4M3 {
+  std::uint8_t bits = 0;
+};
+struct Float8E5M2 {
+  std::uint8_t bits = 0;
 };
 
 /// The DType of a C++ type; other types do not compile.
@@ -66,6 +76,38 @@ constexpr DType dtype_of<std::int64_t>() {
 template <>
 constexpr DType dtype_of<std::uint64_t>() {
   return DType::u64;
+}
+template <>
+constexpr DType dtype_of<std::int16_t>() {
+  return DType::i16;
+}
+template <>
+constexpr DType dtype_of<std::uint16_t>() {
+  return DType::u16;
+}
+template <>
+constexpr DType dtype_of<bool>() {
+  return DType::boolean;
+}
+template <>
+constexpr DType dtype_of<Float16>() {
+  return DType::f16;
+}
+template <>
+constexpr DType dtype_of<Float8E4M3>() {
+  return DType::f8e4m3;
+}
+template <>
+constexpr DType dtype_of<Float8E5M2>() {
+  return DType::f8e5m2;
+}
+template <>
+constexpr DType dtype_of<std::complex<float>>() {
+  return DType::complex64;
+}
+template <>
+constexpr DType dtype_of<std::complex<double>>() {
+  return DType::complex128;
 }
 
 template <typename T>

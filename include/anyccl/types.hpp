@@ -27,10 +27,27 @@ enum class DType : std::uint8_t {
   bf16 = 9,
   f8e4m3 = 10,
   f8e5m2 = 11,
+  i16 = 12,
+  u16 = 13,
+  boolean = 14,  ///< One byte.
+  complex64 = 15,
+  complex128 = 16,
 };
 
 /// Reductions; the values are those of anycclRedOp_t.
-enum class ReduceOp : std::uint8_t { sum = 0, prod = 1, max = 2, min = 3, avg = 4 };
+enum class ReduceOp : std::uint8_t {
+  sum = 0,
+  prod = 1,
+  max = 2,
+  min = 3,
+  avg = 4,
+  land = 5,
+  lor = 6,
+  lxor = 7,
+  band = 8,
+  bor = 9,
+  bxor = 10,
+};
 
 /// What is communicated. The values are those of anycclCollective_t: append only.
 enum class Collective : std::uint8_t {

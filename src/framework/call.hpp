@@ -2,14 +2,11 @@
 
 #include <cstddef>
 #include <string>
-#include <string_view>
 
-#include "anyccl/types.hpp"
+#include "base/types.hpp"
 #include "platform/transport.hpp"
 
 namespace anyccl {
-
-std::size_t bytes_of(DType type);
 
 /// The arguments of one operation, as the caller gave them. Counts are in elements: of the vector,
 /// or of one block.
@@ -67,9 +64,6 @@ inline bool overlap(const std::byte* a, std::size_t a_bytes, const std::byte* b,
                     std::size_t b_bytes) {
   return a_bytes > 0 && b_bytes > 0 && a < b + b_bytes && b < a + a_bytes;
 }
-
-std::string_view name_of(DType type);
-std::string_view name_of(ReduceOp op);
 
 /// "all_reduce of 1024 f32, sum" or "broadcast of 3 i64 from rank 2".
 std::string describe(const CallRecord& call);

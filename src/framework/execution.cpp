@@ -92,8 +92,16 @@ bool Execution::settle() {
   for (Transport* t : transports_)
     settled = (posted_ ? t->settled() : t->finished(sequence_, plan_->everyone)) && settled;
   posted_ = true;
-  if (settled) complete({});
-  return settled;
+  if (!settled) return false;
+  if (prepared_->divide != nullptr) divide();
+  complete({});
+  return true;
+}
+
+/// The sum becomes an average: once, when no peer reads it any more.
+void Execution::divide() {
+  const auto ranks = static_cast<std::uint32_t>(plan_->schedule.contract.shape().size);
+  prepared_->divide(output_, output_, prepared_->output_bytes / prepared_->element, ranks);
 }
 
 /// Goes to the lane's next tile, unless that would put more tiles in flight than there are lanes:

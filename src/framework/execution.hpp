@@ -14,8 +14,9 @@ struct Prepared {
   const Program* program = nullptr;
   Geometry geometry;
   std::uint32_t lanes = 1;
-  ReduceFn kernel = nullptr;                      ///< Null where nothing is reduced.
-  std::size_t element = 1;                        ///< Bytes.
+  ReduceFn kernel = nullptr;  ///< Null where nothing is reduced.
+  DivideFn divide = nullptr;  ///< Averages: what is left to do when the sum is there.
+  std::size_t element = 1;    ///< Bytes.
   std::size_t input_bytes = 0, output_bytes = 0;  ///< Of the call's buffers at this rank.
   CallRecord record;                              ///< Without its sequence.
   std::uint32_t digest = 0;
@@ -99,6 +100,7 @@ class Execution final : public Task {
   }
   void announce();
   bool settle();
+  void divide();
 
   std::uint32_t me_;
   const std::vector<Transport*>& route_;

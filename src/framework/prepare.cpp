@@ -63,7 +63,7 @@ Status Comm::check_arguments(const Call& call) const {
   if (element == 0)
     return error(Code::invalid_argument, "datatype {} does not exist",
                  static_cast<int>(call.dtype));
-  if (call.op > ReduceOp::avg)
+  if (!exists(call.op))
     return error(Code::invalid_argument, "op {} does not exist", static_cast<int>(call.op));
   if (call.count > (std::size_t{1} << 62) / element / static_cast<std::size_t>(me_.size))
     return error(Code::invalid_argument, "count {} of {} is negative or overflows", call.count,
@@ -111,7 +111,11 @@ Result<std::shared_ptr<const Prepared>> Comm::prepare_fresh(const Call& call) {
   auto prepared = std::make_shared<Prepared>();
   prepared->element = bytes_of(call.dtype);
   if (reduces(call.collective) || call.collective == Collective::barrier) {
-    ANYCCL_TRY(prepared->kernel, reduce_kernel(call.dtype, call.op));
+    const bool average = call.op == ReduceOp::avg;
+    ANYCCL_TRY(prepared->kernel, reduce_kernel(call.dtype, average ? ReduceOp::sum : call.op));
+    if (average) {
+      ANYCCL_TRY(prepared->divide, divide_kernel(call.dtype));
+    }
   }
   const std::size_t bytes = call.count * prepared->element;
   const auto [input_bytes, output_bytes] = extent(call);

@@ -57,14 +57,15 @@ TEST_F(BadInput, negative_and_overflowing_counts) {
 }
 TEST_F(BadInput, types_and_operators) {
   expect_words(anycclAllReduce(x_.data(), x_.data(), 3, anycclNumTypes, anycclSum, comm_, nullptr),
-               anycclInvalidArgument, {"datatype", "12"});
-  expect_words(anycclAllReduce(x_.data(), x_.data(), 3, anycclFloat16, anycclSum, comm_, nullptr),
-               anycclUnsupported, {"f16"});
-  expect_words(anycclAllReduce(x_.data(), x_.data(), 3, anycclFloat32, anycclProd, comm_, nullptr),
-               anycclUnsupported, {"prod"});
+               anycclInvalidArgument, {"datatype", "17"});
+  expect_words(
+      anycclAllReduce(x_.data(), x_.data(), 1, anycclComplexFloat, anycclMax, comm_, nullptr),
+      anycclUnsupported, {"max", "complex64", "sum, prod"});
+  expect_words(anycclAllReduce(x_.data(), x_.data(), 3, anycclFloat32, anycclBand, comm_, nullptr),
+               anycclUnsupported, {"band", "f32"});
   expect_words(
       anycclAllReduce(x_.data(), x_.data(), 3, anycclFloat32, anycclNumOps, comm_, nullptr),
-      anycclInvalidArgument, {"op", "5"});
+      anycclInvalidArgument, {"op", "11"});
 }
 TEST_F(BadInput, roots_and_peers) {
   expect_words(anycclBroadcast(x_.data(), x_.data(), 3, anycclFloat32, 1, comm_, nullptr),

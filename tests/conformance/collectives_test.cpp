@@ -270,6 +270,41 @@ TEST_P(Collectives, may_follow_each_other_in_any_order) {
   });
 }
 
+template <typename T>
+void average(Communicator& comm, std::size_t count) {
+  const int n = comm.size();
+  const auto me = static_cast<std::size_t>(comm.rank());
+  const auto blocks = static_cast<std::size_t>(n) * count;
+  std::vector<T> x(blocks), everywhere(blocks), mine(count), at_last(blocks);
+  for (std::size_t i = 0; i < blocks; ++i) x[i] = static_cast<T>(input(static_cast<int>(me), i));
+  ASSERT_OK(wait(comm.all_reduce(view(x), view(everywhere), ReduceOp::avg)));
+  ASSERT_OK(wait(comm.reduce_scatter(view(x), view(mine), ReduceOp::avg)));
+  ASSERT_OK(wait(comm.reduce(view(x), view(at_last), ReduceOp::avg, Rank{n - 1})));
+  for (std::size_t i = 0; i < blocks; ++i) {
+    long sum = 0;
+    for (int r = 0; r < n; ++r) sum += input(r, i);
+    const T want = static_cast<T>(sum) / static_cast<T>(n);
+    ASSERT_EQ(everywhere[i], want) << i;
+    if (i / count == me) {
+      ASSERT_EQ(mine[i % count], want) << i;
+    }
+    ASSERT_EQ(at_last[i], comm.rank() == Rank{n - 1} ? want : T{}) << i;
+  }
+}
+
+TEST(Average, is_the_sum_divided_once) {
+  for (const char* transport : {"loopback", "tcp"}) {
+    const Environment env(Environment::Variables{{"ANYCCL_TRANSPORT", transport}});
+    for (const int ranks : {1, 2, 3, 5})
+      run_ranks(ranks, [](Communicator& comm) {
+        for (const std::size_t count : {1U, 5U, 1000U, 100003U}) {
+          average<float>(comm, count);
+          average<std::int64_t>(comm, count);
+        }
+      });
+  }
+}
+
 std::vector<Case> cases() {
   std::vector<Case> all;
   for (const Algorithm* a : all_algorithms())

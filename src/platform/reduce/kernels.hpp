@@ -3,34 +3,52 @@
 // so it must not bring in anything with inline functions: the linker might keep that copy for all.
 
 #include <cstddef>
+#include <cstdint>
 
 #include "anyccl/types.hpp"
 
 namespace anyccl {
 
-/// dst[i] = src[0][i] op src[1][i] op ..., in that order; elements of bf16 are added in fp32 and
-/// rounded once, to nearest even. One source: a copy. If `also` is not null, the result goes there
-/// too.
+/// dst[i] = src[0][i] op src[1][i] op ..., in that order. Types of 16 and 8 bits are computed in
+/// f32 and rounded once, to nearest even. One source: a copy. If `also` is not null, the result
+/// goes there too.
 ///
 /// Shapes: `count` elements in each; sources >= 1. Any alignment. `dst` may be any of the sources;
 ///         there is no other overlap.
-/// Result: the same bits on every CPU, whatever floating-point mode the caller has set. Sums of
-///         integers wrap. max orders -0 < +0 and is NaN if any source is. A NaN that was computed
-///         is the positive quiet one without payload.
+/// Result: the same bits on every CPU, whatever floating-point mode the caller has set.
+///         Integers wrap.
+///         max and min order -0 < +0 and are NaN if any source is. A NaN that was computed is the
+///         positive quiet one without payload; of f8e4m3 and f8e5m2 it is 0x7f.
+///         Too large for f16 or f8e5m2 is infinite; for f8e4m3, which has no infinity, NaN.
+///         The product of complex numbers is the plain formula, without a special case for
+///         infinities.
+///         Logical operators ask which elements are not 0 and give 0 or 1. All of bool are logical:
+///         sum and max are or, prod and min are and.
 /// Threads: any.
 using ReduceFn = void (*)(void* dst, void* also, const void* const* src, std::size_t sources,
                           std::size_t count);
 
-struct Kernel {
-  DType dtype;
-  ReduceOp op;
-  ReduceFn run;
+/// dst[i] = src[i] / divisor: what makes an average of a sum. Integers are truncated; types of 16
+/// and 8 bits are divided in f32 and rounded once, and of complex numbers both parts are divided.
+///
+/// Shapes: `count` elements in each. Any alignment. `dst` may be `src`; there is no other overlap.
+///         0 < divisor <= 2^24, so that f32 has it.
+/// Result, threads: as for ReduceFn.
+using DivideFn = void (*)(void* dst, const void* src, std::size_t count, std::uint32_t divisor);
+
+constexpr std::size_t kDTypes = static_cast<std::size_t>(DType::complex128) + 1;
+constexpr std::size_t kReduceOps = static_cast<std::size_t>(ReduceOp::bxor) + 1;
+
+/// The kernels for one type; null where the operator makes no sense. There is none for avg, which
+/// is a sum and then one division.
+struct TypeKernels {
+  ReduceFn reduce[kReduceOps];
+  DivideFn divide;
 };
 
-/// The kernels for one instruction set.
+/// The kernels for one instruction set, by DType.
 struct KernelTable {
-  const Kernel* first;
-  std::size_t count;
+  TypeKernels of[kDTypes];
 };
 
 }  // namespace anyccl

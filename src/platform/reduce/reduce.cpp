@@ -1,46 +1,50 @@
 #include "platform/reduce/reduce.hpp"
 
 #include <algorithm>
-#include <span>
-#include <string_view>
+#include <string>
 
 #include "base/error.hpp"
+#include "base/types.hpp"
 #include "platform/reduce/isa.hpp"
 
 namespace anyccl {
 namespace {
 
-std::string_view name(DType dtype) {
-  constexpr std::string_view kNames[] = {"i8",  "u8",  "i32", "u32",  "i64",    "u64",
-                                         "f16", "f32", "f64", "bf16", "f8e4m3", "f8e5m2"};
-  const auto i = static_cast<std::size_t>(dtype);
-  return i < std::size(kNames) ? kNames[i] : "unknown type";
+Result<const KernelTable*> kernels() {
+  const auto all = instruction_sets();
+  const auto best = std::ranges::find_if(all, &Isa::supported);
+  if (best == all.end())
+    return error(Code::unsupported, "reductions need a CPU that has at least {}", all.back().name);
+  return best->kernels;
 }
 
-std::string_view name(ReduceOp op) {
-  constexpr std::string_view kNames[] = {"sum", "prod", "max", "min", "avg"};
-  const auto i = static_cast<std::size_t>(op);
-  return i < std::size(kNames) ? kNames[i] : "unknown operation";
+std::string operators_of(const TypeKernels& type) {
+  std::string names;
+  for (std::size_t op = 0; op < kReduceOps; ++op)
+    if (type.reduce[op] != nullptr)
+      names.append(names.empty() ? "" : ", ").append(name_of(static_cast<ReduceOp>(op)));
+  return names;
 }
 
 }  // namespace
 
 Result<ReduceFn> reduce_kernel(DType dtype, ReduceOp op) {
-  const auto all = instruction_sets();
-  const auto best = std::ranges::find_if(all, &Isa::supported);
-  if (best == all.end())
-    return error(Code::unsupported, "reductions need a CPU that has at least {}", all.back().name);
-  const std::span kernels(best->kernels->first, best->kernels->count);
-  const auto found = std::ranges::find_if(
-      kernels, [&](const Kernel& kernel) { return kernel.dtype == dtype && kernel.op == op; });
-  if (found != kernels.end()) return found->run;
+  ANYCCL_TRY(const KernelTable* const all, kernels());
+  const auto type = static_cast<std::size_t>(dtype), which = static_cast<std::size_t>(op);
+  if (type >= kDTypes || which >= kReduceOps)
+    return error(Code::unsupported, "there is no type {} or operator {}", type, which);
+  const TypeKernels& of_type = all->of[type];
+  if (of_type.reduce[which] != nullptr) return of_type.reduce[which];
+  return error(Code::unsupported, "{} of {} is not supported; of {} there are {}", name_of(op),
+               name_of(dtype), name_of(dtype), operators_of(of_type));
+}
 
-  std::string available;
-  for (const Kernel& kernel : kernels)
-    available +=
-        fmt::format("{}{} {}", available.empty() ? "" : ", ", name(kernel.dtype), name(kernel.op));
-  return error(Code::unsupported, "no reduction for {} {}; there are: {}", name(dtype), name(op),
-               available);
+Result<DivideFn> divide_kernel(DType dtype) {
+  ANYCCL_TRY(const KernelTable* const all, kernels());
+  const auto type = static_cast<std::size_t>(dtype);
+  if (type < kDTypes && all->of[type].divide != nullptr) return all->of[type].divide;
+  return error(Code::unsupported, "avg of {} is not supported: it cannot be divided",
+               name_of(dtype));
 }
 
 }  // namespace anyccl

@@ -9,7 +9,13 @@ namespace anyccl {
 /// The kernel for these elements, the best for this CPU: choose it once, call it often. What it
 /// does is said at ReduceFn.
 ///
-/// Errors: unsupported (dtype, op, or a CPU older than x86-64-v2).
+/// Errors: unsupported (an op that makes no sense for dtype, avg, or a CPU older than x86-64-v2).
 Result<ReduceFn> reduce_kernel(DType dtype, ReduceOp op);
+
+/// What an average needs besides the kernel of sum: once all sources are added up, in however many
+/// steps, it divides each element of the result by their number.
+///
+/// Errors: unsupported (bool, or a CPU older than x86-64-v2).
+Result<DivideFn> divide_kernel(DType dtype);
 
 }  // namespace anyccl

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "reference.hpp"
 
 #if defined(__x86_64__)
@@ -17,42 +19,56 @@ constexpr unsigned kModes[] = {kDefaultMode | kFlushToZero, kDefaultMode | kDeno
                                kDefaultMode | kTowardsZero,
                                (kDefaultMode | kFlushToZero | kDenormalsAreZero) & ~kUnmasked};
 
-/// Runs `kernel` over inputs rich in denormals in `mode`; `after` is the mode it left.
-std::vector<std::uint32_t> run_in(unsigned mode, const Kernel& kernel, unsigned& after) {
+/// Floating-point elements of which many are denormal.
+Memory inputs(DType type, std::mt19937_64& random) {
+  Memory elements = random_elements(type, 500, random);
+  const std::size_t part = is_complex(type) ? bytes_of(type) / 2 : bytes_of(type);
+  const Format f = format_of(type);
+  for (std::size_t at = 0; at < elements.size(); at += 2 * part) {
+    const Bits denormal = random() & (f.sign() | ((Bits{1} << f.mantissa) - 1));
+    std::memcpy(elements.data() + at, &denormal, part);
+  }
+  return elements;
+}
+
+/// Results of all kernels for `type` in `mode`, which they must leave as it is.
+std::vector<Memory> run_in(unsigned mode, const Isa& isa, DType type) {
   std::mt19937_64 random(1);
-  std::vector<std::uint32_t> a(1001), b(a.size()), c(a.size()), result(a.size());
-  for (auto* input : {&a, &b, &c})
-    for (std::uint32_t& x : *input) {
-      const auto bits = static_cast<std::uint32_t>(random());
-      x = bits & (bits % 4 == 0 ? 0xbfffffff : 0x80ffffff);
-    }
+  const Memory a = inputs(type, random), b = inputs(type, random), c = inputs(type, random);
   const void* const sources[] = {a.data(), b.data(), c.data()};
-  const std::size_t count = a.size() * 4 / bytes_of(kernel.dtype);
-  const unsigned before = _mm_getcsr();
-  _mm_setcsr(mode);
-  kernel.run(result.data(), nullptr, sources, 3, count);
-  after = _mm_getcsr();
-  _mm_setcsr(before);
-  return result;
+  const std::size_t count = a.size() / bytes_of(type);
+  std::vector<Memory> results;
+  const auto record = [&](const auto& run) {
+    Memory result(a.size());
+    const unsigned before = _mm_getcsr();
+    _mm_setcsr(mode);
+    run(result.data());
+    const unsigned after = _mm_getcsr();
+    _mm_setcsr(before);
+    EXPECT_EQ(after & ~kFlags, mode) << isa.name;
+    results.push_back(result);
+  };
+  for (const ReduceOp op : operators(isa, type))
+    record([&](void* dst) { kernel(isa, type, op)(dst, nullptr, sources, 3, count); });
+  record([&](void* dst) { kernels(isa, type).divide(dst, a.data(), count, 3); });
+  return results;
 }
 
 TEST(FloatMode, of_the_caller_changes_no_bit_and_is_kept) {
   for (const Isa& isa : supported_isas()) {
-    for (const Kernel& kernel : std::span(isa.kernels->first, isa.kernels->count)) {
-      if (kernel.dtype == DType::i64) continue;
-      unsigned after = 0;
-      const auto expected = run_in(kDefaultMode, kernel, after);
-      for (const unsigned mode : kModes) {
-        EXPECT_EQ(run_in(mode, kernel, after), expected) << isa.name << std::hex << " " << mode;
-        EXPECT_EQ(after & ~kFlags, mode) << isa.name;
-      }
+    for (const DType type : all_types()) {
+      if (!is_float(type) && !is_complex(type)) continue;
+      const auto expected = run_in(kDefaultMode, isa, type);
+      for (const unsigned mode : kModes)
+        EXPECT_EQ(run_in(mode, isa, type), expected)
+            << isa.name << " " << name_of(type) << std::hex << " " << mode;
     }
   }
 }
 
 // Guards the test above: were the mode not replaced, it would show.
 TEST(FloatMode, would_change_these_sums) {
-  volatile float denormal = f32(0x00400000);
+  volatile float denormal = std::numeric_limits<float>::denorm_min();
   const unsigned before = _mm_getcsr();
   _mm_setcsr(before | kFlushToZero | kDenormalsAreZero);
   volatile float sum = denormal + denormal;

@@ -15,67 +15,55 @@
 namespace anyccl::test {
 namespace {
 
-using Elements = std::vector<std::uint64_t>;
-constexpr std::size_t kCounts[] = {0, 1, 2, 3, 7, 8, 15, 16, 17, 31, 64, 1000, 4099};
+constexpr std::size_t kCounts[] = {0, 1, 2, 3, 7, 8, 15, 16, 17, 31, 64, 333, 1031};
 constexpr std::size_t kMostSources = 9;
 constexpr unsigned char kUntouched = 0xa5;
 constexpr std::uint64_t kSeed = 20240229;
 
-/// Elements at an address that is `misaligned` bytes past a multiple of 64, with untouched bytes
-/// around them.
+/// Memory at an address that is `misaligned` bytes past a multiple of 64, with untouched bytes
+/// around it.
 class Buffer {
  public:
-  Buffer(DType dtype, std::size_t count, std::size_t misaligned)
-      : element_(bytes_of(dtype)),
-        bytes_(count * element_),
-        memory_(bytes_ + 4 * kMargin, kUntouched) {
+  Buffer(std::size_t bytes, std::size_t misaligned)
+      : bytes_(bytes), memory_(bytes_ + 4 * kMargin, kUntouched) {
     const auto at = reinterpret_cast<std::uintptr_t>(memory_.data()) + kMargin;
-    begin_ = memory_.data() + kMargin + (64 - at % 64) % 64 + misaligned;
+    before_ = kMargin + (64 - at % 64) % 64 + misaligned;
   }
-  void fill(const Elements& values) {
-    for (std::size_t i = 0; i < values.size(); ++i)
-      std::memcpy(begin_ + i * element_, &values[i], element_);  // Little-endian, or 8 bytes.
+  Buffer(const Memory& content, std::size_t misaligned) : Buffer(content.size(), misaligned) {
+    std::copy(content.begin(), content.end(), begin());
   }
-  Elements values() const {
-    Elements all(bytes_ / element_);
-    for (std::size_t i = 0; i < all.size(); ++i)
-      std::memcpy(&all[i], begin_ + i * element_, element_);
-    return all;
-  }
-  void* data() { return begin_; }
-  bool margins_untouched() const {
-    const unsigned char* const first = memory_.data();
-    for (const unsigned char* p = first; p != first + memory_.size(); ++p)
-      if ((p < begin_ || p >= begin_ + bytes_) && *p != kUntouched) return false;
-    return true;
+  bool has(const Memory& content) { return std::equal(content.begin(), content.end(), begin()); }
+  void* data() { return memory_.data() + before_; }
+  bool margins_untouched() {
+    const auto untouched = [](unsigned char byte) { return byte == kUntouched; };
+    return std::all_of(memory_.begin(), begin(), untouched) &&
+           std::all_of(begin() + static_cast<std::ptrdiff_t>(bytes_), memory_.end(), untouched);
   }
 
  private:
   static constexpr std::size_t kMargin = 64;
-  std::size_t element_, bytes_;
-  std::vector<unsigned char> memory_;
-  unsigned char* begin_;
+  Memory::iterator begin() { return memory_.begin() + static_cast<std::ptrdiff_t>(before_); }
+
+  std::size_t bytes_, before_ = 0;
+  Memory memory_;
 };
 
 struct Case {
   Isa isa;
-  Kernel kernel;
+  DType type;
 };
 
 std::vector<Case> all_cases() {
   std::vector<Case> cases;
   for (const Isa& isa : supported_isas())
-    for (const Kernel& kernel : std::span(isa.kernels->first, isa.kernels->count))
-      cases.push_back({isa, kernel});
+    for (const DType type : all_types()) cases.push_back({isa, type});
   return cases;
 }
 
 std::string name(const Case& c) {
   std::string name(c.isa.name);
   std::ranges::replace(name, '-', '_');
-  const DType dtype = c.kernel.dtype;
-  name += dtype == DType::f32 ? "_f32" : dtype == DType::bf16 ? "_bf16" : "_i64";
-  return name + (c.kernel.op == ReduceOp::sum ? "_sum" : "_max");
+  return name.append("_").append(name_of(c.type));
 }
 
 void PrintTo(const Case& c, std::ostream* out) {
@@ -84,66 +72,65 @@ void PrintTo(const Case& c, std::ostream* out) {
 
 class Kernels : public testing::TestWithParam<Case> {
  protected:
-  DType dtype() const { return GetParam().kernel.dtype; }
-
-  /// Inputs of `sources` sources and what the definition makes of them.
-  void prepare(std::size_t sources, std::size_t count) {
-    std::mt19937_64 random(kSeed + sources * 10000 + count);
-    inputs_.assign(sources, Elements(count));
-    for (Elements& input : inputs_)
-      for (std::uint64_t& x : input) x = random_element(dtype(), random);
-    expected_.resize(count);
-    Elements column(sources);
-    for (std::size_t i = 0; i < count; ++i) {
-      for (std::size_t k = 0; k < sources; ++k) column[k] = inputs_[k][i];
-      expected_[i] = reference(dtype(), GetParam().kernel.op, column);
-    }
-  }
-
+  const Isa& isa() const { return GetParam().isa; }
+  DType type() const { return GetParam().type; }
   enum class Also { no, yes };
   static constexpr std::size_t kNoAlias = kMostSources;
 
-  /// Runs the kernel with dst == src[alias], source k misaligned by k * misaligned.
-  void expect_right(std::size_t alias, std::size_t misaligned, Also also) {
-    const std::size_t count = expected_.size();
-    SCOPED_TRACE(testing::Message()
-                 << inputs_.size() << " sources of " << count << ", dst is source " << alias
-                 << ", misaligned by " << misaligned << ", also " << (also == Also::yes)
-                 << ", seed " << kSeed);
-    std::vector<Buffer> sources;
-    std::vector<const void*> pointers;
-    for (std::size_t k = 0; k < inputs_.size(); ++k) {
-      sources.emplace_back(dtype(), count, (k + 1) * misaligned % 64).fill(inputs_[k]);
-    }
-    for (Buffer& source : sources) pointers.push_back(source.data());
-    Buffer separate(dtype(), count, misaligned), second(dtype(), count, 5 * misaligned % 64);
-    Buffer& dst = alias == kNoAlias ? separate : sources[alias];
-
-    GetParam().kernel.run(dst.data(), also == Also::yes ? second.data() : nullptr, pointers.data(),
-                          pointers.size(), count);
-
-    EXPECT_EQ(dst.values(), expected_);
-    EXPECT_TRUE(dst.margins_untouched() && second.margins_untouched());
-    if (also == Also::yes) {
-      EXPECT_EQ(second.values(), expected_);
-    }
-    for (std::size_t k = 0; k < sources.size(); ++k) {
-      if (k == alias) continue;
-      EXPECT_EQ(sources[k].values(), inputs_[k]) << "source " << k << " changed";
+  /// Calls check() for each operator, with inputs of `sources` sources and what the definition
+  /// makes of them.
+  template <typename Check>
+  void for_each_operator(std::size_t sources, std::size_t count, Check check) {
+    std::mt19937_64 random(kSeed + sources * 10000 + count);
+    inputs_.clear();
+    for (std::size_t k = 0; k < sources; ++k)
+      inputs_.push_back(random_elements(type(), count, random));
+    for (const ReduceOp op : operators(isa(), type())) {
+      op_ = op;
+      expected_ = reduced(type(), op, inputs_);
+      check();
     }
   }
 
-  std::vector<Elements> inputs_;
-  Elements expected_;
+  /// Runs the kernel with dst == src[alias], source k misaligned by k * misaligned.
+  void expect_right(std::size_t alias, std::size_t misaligned, Also also) {
+    const std::size_t bytes = expected_.size(), count = bytes / bytes_of(type());
+    SCOPED_TRACE(testing::Message()
+                 << name_of(op_) << " of " << inputs_.size() << " sources of " << count
+                 << ", dst is source " << alias << ", misaligned by " << misaligned << ", also "
+                 << (also == Also::yes) << ", seed " << kSeed);
+    std::vector<Buffer> sources;
+    std::vector<const void*> pointers;
+    for (std::size_t k = 0; k < inputs_.size(); ++k)
+      sources.emplace_back(inputs_[k], (k + 1) * misaligned % 64);
+    for (Buffer& source : sources) pointers.push_back(source.data());
+    Buffer separate(bytes, misaligned), second(bytes, 5 * misaligned % 64);
+    Buffer& dst = alias == kNoAlias ? separate : sources[alias];
+
+    kernel(isa(), type(), op_)(dst.data(), also == Also::yes ? second.data() : nullptr,
+                               pointers.data(), pointers.size(), count);
+
+    EXPECT_TRUE(dst.has(expected_));
+    EXPECT_TRUE(dst.margins_untouched() && second.margins_untouched());
+    EXPECT_TRUE(also == Also::no || second.has(expected_));
+    for (std::size_t k = 0; k < sources.size(); ++k) {
+      if (k == alias) continue;
+      EXPECT_TRUE(sources[k].has(inputs_[k])) << "source " << k << " changed";
+    }
+  }
+
+  std::vector<Memory> inputs_;
+  ReduceOp op_ = ReduceOp::sum;
+  Memory expected_;
 };
 
 TEST_P(Kernels, give_the_bits_of_the_definition) {
   for (std::size_t sources = 1; sources <= kMostSources; ++sources) {
     for (const std::size_t count : kCounts) {
-      prepare(sources, count);
-      for (const Also also : {Also::no, Also::yes})
+      for_each_operator(sources, count, [&] {
         for (const std::size_t misaligned : {0U, 1U, 2U, 8U, 13U})
-          expect_right(kNoAlias, misaligned, also);
+          expect_right(kNoAlias, misaligned, misaligned % 2 == 0 ? Also::no : Also::yes);
+      });
       if (HasFailure()) return;
     }
   }
@@ -152,11 +139,12 @@ TEST_P(Kernels, give_the_bits_of_the_definition) {
 TEST_P(Kernels, may_write_over_any_source) {
   for (std::size_t sources = 1; sources <= kMostSources; ++sources) {
     for (const std::size_t count : kCounts) {
-      prepare(sources, count);
-      for (std::size_t alias = 0; alias < sources; ++alias) {
-        expect_right(alias, 0, Also::no);
-        expect_right(alias, 1, Also::yes);
-      }
+      for_each_operator(sources, count, [&] {
+        for (std::size_t alias = 0; alias < sources; ++alias) {
+          expect_right(alias, 0, Also::no);
+          expect_right(alias, 1, Also::yes);
+        }
+      });
       if (HasFailure()) return;
     }
   }
@@ -164,40 +152,62 @@ TEST_P(Kernels, may_write_over_any_source) {
 
 TEST_P(Kernels, are_right_for_every_short_count) {
   for (const std::size_t sources : {2U, 3U, 4U, 5U, 8U}) {
-    for (std::size_t count = 0; count <= 160; ++count) {
-      prepare(sources, count);
-      expect_right(kNoAlias, 3, Also::no);
-      expect_right(sources - 1, 0, Also::yes);
+    for (std::size_t count = 0; count * bytes_of(type()) <= 136; ++count) {
+      for_each_operator(sources, count, [&] {
+        expect_right(kNoAlias, 3, Also::no);
+        expect_right(sources - 1, 0, Also::yes);
+      });
       if (HasFailure()) return;
     }
   }
 }
 
-TEST_P(Kernels, take_null_pointers_when_there_is_nothing_to_do) {
-  const void* const none[] = {nullptr, nullptr, nullptr};
-  for (std::size_t sources = 1; sources <= 3; ++sources)
-    GetParam().kernel.run(nullptr, nullptr, none, sources, 0);
-}
-
 INSTANTIATE_TEST_SUITE_P(Reduce, Kernels, testing::ValuesIn(all_cases()),
                          [](const auto& test) { return name(test.param); });
 
-TEST(ReduceKernel, is_that_of_the_best_instruction_set) {
+TEST(AllKernels, take_null_pointers_when_there_is_nothing_to_do) {
+  const void* const none[] = {nullptr, nullptr, nullptr};
+  for (const auto& [isa, type] : all_cases())
+    for (const ReduceOp op : operators(isa, type))
+      for (std::size_t sources = 1; sources <= 3; ++sources)
+        kernel(isa, type, op)(nullptr, nullptr, none, sources, 0);
+}
+
+TEST(AllKernels, exist_for_what_makes_sense) {
+  for (const auto& [isa, type] : all_cases()) {
+    for (std::size_t i = 0; i < kReduceOps; ++i) {
+      const auto op = static_cast<ReduceOp>(i);
+      EXPECT_EQ(kernel(isa, type, op) != nullptr, makes_sense(type, op))
+          << isa.name << " " << name_of(type) << " " << name_of(op);
+    }
+    EXPECT_EQ(kernels(isa, type).divide != nullptr, type != DType::boolean) << isa.name;
+  }
+}
+
+TEST(ReduceKernel, is_that_of_the_best_instruction_set_or_refused) {
   const Isa best = supported_isas().at(0);
-  for (const DType dtype : {DType::f32, DType::bf16, DType::i64}) {
-    for (const ReduceOp op : {ReduceOp::sum, ReduceOp::max}) {
-      const Result<ReduceFn> found = reduce_kernel(dtype, op);
-      ASSERT_TRUE(found.ok()) << found.status().message();
-      EXPECT_EQ(*found, kernel(best, dtype, op));
+  for (const DType type : all_types()) {
+    for (std::size_t i = 0; i < kReduceOps; ++i) {
+      const auto op = static_cast<ReduceOp>(i);
+      const Result<ReduceFn> found = reduce_kernel(type, op);
+      if (makes_sense(type, op)) {
+        ASSERT_TRUE(found.ok()) << found.status().message();
+        EXPECT_EQ(*found, kernel(best, type, op));
+      } else {
+        EXPECT_EQ(found.status().code(), Code::unsupported);
+      }
     }
   }
 }
 
 TEST(ReduceKernel, names_what_it_has_not_and_what_it_has) {
-  const Status status = reduce_kernel(DType::u8, ReduceOp::avg).status();
-  EXPECT_EQ(status.code(), Code::unsupported);
-  EXPECT_NE(status.message().find("u8 avg"), std::string_view::npos) << status.message();
-  EXPECT_NE(status.message().find("bf16 sum"), std::string_view::npos) << status.message();
+  EXPECT_EQ(reduce_kernel(DType::complex64, ReduceOp::max).status().message(),
+            "max of complex64 is not supported; of complex64 there are sum, prod");
+}
+
+TEST(DivideKernel, is_refused_for_bool) {
+  EXPECT_TRUE(divide_kernel(DType::f32).ok());
+  EXPECT_EQ(divide_kernel(DType::boolean).status().code(), Code::unsupported);
 }
 
 TEST(Copy, takes_null_pointers_when_there_is_nothing_to_do) {

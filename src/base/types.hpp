@@ -1,0 +1,19 @@
+#pragma once
+// What anyccl/types.hpp names: the names in messages, and the sizes.
+
+#include <cstddef>
+#include <string_view>
+
+#include "anyccl/types.hpp"
+
+namespace anyccl {
+
+/// Bytes of an element; 0 if there is no such type.
+std::size_t bytes_of(DType type);
+/// "f32"; "?" if there is no such type.
+std::string_view name_of(DType type);
+/// "sum"; "?" if there is no such operator.
+std::string_view name_of(ReduceOp op);
+bool exists(ReduceOp op);
+
+}  // namespace anyccl
