@@ -45,8 +45,11 @@ class AllReduce final : public Vector {
 
  private:
   AllReduce(const Case& c, void* input, void* output, anycclComm_t comm, const Values& values)
-      : Vector(c, input, output, comm, values.of(c.rank),
-               c.redop == anycclSum ? values.sum() : values.max(c.ranks)) {}
+      : Vector(c, input, output, comm, values.of(c.rank), result(c, values)) {}
+  static Elements result(const Case& c, const Values& values) {
+    if (c.redop == anycclSum) return values.sum();
+    return c.redop == anycclMax ? values.max(c.ranks) : values.min();
+  }
 };
 
 class Broadcast final : public Vector {

@@ -21,10 +21,10 @@ struct RedopName {
 };
 
 inline constexpr TypeName kTypes[] = {
-    {anycclFloat32, 4, "float", "f32"},
-    {anycclBfloat16, 2, "bfloat16", "bf16"},
-    {anycclInt64, 8, "int64", "i64"},
+    {anycclFloat32, 4, "float", "f32"},  {anycclBfloat16, 2, "bfloat16", "bf16"},
+    {anycclInt64, 8, "int64", "i64"},    {anycclFloat16, 2, "half", "f16"},
+    {anycclFloat64, 8, "double", "f64"}, {anycclInt32, 4, "int32", "i32"},
 };
-inline constexpr RedopName kRedops[] = {{anycclSum, "sum"}, {anycclMax, "max"}};
+inline constexpr RedopName kRedops[] = {{anycclSum, "sum"}, {anycclMax, "max"}, {anycclMin, "min"}};
 
 }  // namespace anyccl::cli

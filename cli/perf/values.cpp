@@ -12,7 +12,7 @@ constexpr std::size_t kTurnStep = 1009;  // How far each turn starts from the la
 
 /// Whole numbers up to this are exact in the type.
 int exact_limit(anycclDataType_t type) {
-  return type == anycclBfloat16 ? 1 << 8 : 1 << 24;
+  return type == anycclBfloat16 ? 1 << 8 : type == anycclFloat16 ? 1 << 11 : 1 << 24;
 }
 
 /// A whole number in [-most, most]; neighbours, near and far, differ.
@@ -26,11 +26,23 @@ void put(std::byte* at, Stored stored) {
   std::memcpy(at, &stored, sizeof stored);
 }
 
+/// The bits of a whole number that f16 has: f32's sign, exponent less the difference of the biases,
+/// and upper mantissa.
+std::uint16_t half(float value) {
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  const std::uint32_t sign = bits >> 31, magnitude = bits & 0x7fffffff;
+  const std::uint32_t rebased = magnitude == 0 ? 0 : magnitude - ((127U - 15U) << 23);
+  return static_cast<std::uint16_t>(sign << 15 | rebased >> 13);
+}
+
 void store(anycclDataType_t type, int value, std::byte* at) {
   const auto as_float = static_cast<float>(value);
   constexpr std::int64_t kBothHalves = (std::int64_t{1} << 33) + 1;
   if (type == anycclFloat32) return put(at, as_float);
+  if (type == anycclFloat64) return put(at, static_cast<double>(value));
+  if (type == anycclInt32) return put(at, std::int32_t{value});
   if (type == anycclInt64) return put(at, value * kBothHalves);
+  if (type == anycclFloat16) return put(at, half(as_float));
   put(at, static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(as_float) >> 16));
 }
 
@@ -93,6 +105,10 @@ Elements Values::sum() const {
 
 Elements Values::max(int ranks) const {
   return elements(1, std::min(ranks - 1, most_shift_));
+}
+
+Elements Values::min() const {
+  return elements(1, 0);
 }
 
 Elements Values::elements(int scale, int offset) const {

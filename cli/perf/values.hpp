@@ -37,6 +37,7 @@ class Values {
   Elements of(int rank) const;  ///< One rank's input.
   Elements sum() const;         ///< The sum over all summands.
   Elements max(int ranks) const;
+  Elements min() const;
 
  private:
   int scale(int rank) const { return rank < contributors_ || contributors_ == 1 ? 1 : 0; }

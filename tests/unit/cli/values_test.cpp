@@ -16,14 +16,22 @@ std::vector<double> numbers(const TypeName& type, const std::vector<std::byte>& 
   std::vector<double> read(kCount);
   for (std::size_t i = 0; i < kCount; ++i) {
     const std::byte* const at = &stored[i * type.bytes];
-    std::int64_t whole = 0;
-    std::uint32_t bits = 0;
-    std::memcpy(&whole, at, type.bytes);
-    std::memcpy(&bits, at, std::min<std::size_t>(4, type.bytes));
-    if (type.type == anycclInt64) read[i] = static_cast<double>(whole);
-    if (type.type == anycclFloat32) read[i] = static_cast<double>(std::bit_cast<float>(bits));
+    const auto as = [at](auto number) {
+      std::memcpy(&number, at, sizeof number);
+      return number;
+    };
+    if (type.type == anycclInt64) read[i] = static_cast<double>(as(std::int64_t{}));
+    if (type.type == anycclInt32) read[i] = as(std::int32_t{});
+    if (type.type == anycclFloat64) read[i] = as(double{});
+    if (type.type == anycclFloat32) read[i] = static_cast<double>(as(float{}));
     if (type.type == anycclBfloat16)
-      read[i] = static_cast<double>(std::bit_cast<float>(bits << 16));
+      read[i] = static_cast<double>(std::bit_cast<float>(std::uint32_t{as(std::uint16_t{})} << 16));
+    if (type.type == anycclFloat16) {
+      const int bits = as(std::uint16_t{});
+      const int whole = bits % 1024 + 1024, exponent = bits >> 10 & 31;
+      const double magnitude = bits % 32768 == 0 ? 0 : std::ldexp(whole, exponent - 25);
+      read[i] = bits < 32768 ? magnitude : -magnitude;
+    }
   }
   return read;
 }
@@ -62,20 +70,25 @@ TEST_P(EachType, sums_are_exact_in_the_type_in_any_order) {
       most += largest;
     }
     EXPECT_LE(most, GetParam().type == anycclBfloat16  ? 0x1p8
-                    : GetParam().type == anycclFloat32 ? 0x1p24
-                                                       : 0x1p63);
+                    : GetParam().type == anycclFloat16 ? 0x1p11
+                    : GetParam().type == anycclInt64   ? 0x1p63
+                                                       : 0x1p24);
   }
 }
 
-TEST_P(EachType, finds_the_maximum_over_the_ranks) {
+TEST_P(EachType, finds_the_maximum_and_the_minimum_over_the_ranks) {
   const int ranks = 5;
   const Values values(GetParam(), 1);
-  std::vector<double> most(kCount, -1e300);
+  std::vector<double> most(kCount, -1e300), least(kCount, 1e300);
   for (int rank = 0; rank < ranks; ++rank) {
     const std::vector<double> given = numbers(GetParam(), buffer(GetParam(), values.of(rank)));
-    for (std::size_t i = 0; i < kCount; ++i) most[i] = std::max(most[i], given[i]);
+    for (std::size_t i = 0; i < kCount; ++i) {
+      most[i] = std::max(most[i], given[i]);
+      least[i] = std::min(least[i], given[i]);
+    }
   }
   EXPECT_EQ(numbers(GetParam(), buffer(GetParam(), values.max(ranks))), most);
+  EXPECT_EQ(numbers(GetParam(), buffer(GetParam(), values.min())), least);
 }
 
 TEST_P(EachType, accepts_what_it_wrote) {
