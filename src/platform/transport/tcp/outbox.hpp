@@ -55,6 +55,7 @@ class Outbox {
   bool hold();
   void release();
   void end_with_last_words();
+  std::size_t write_small(const FrameHeader& header, const std::byte* payload);
   std::size_t write(std::span<iovec> parts);
   void queue(std::span<const iovec> parts, std::size_t skip);
   std::size_t queued() const { return queue_.size() - sent_; }
