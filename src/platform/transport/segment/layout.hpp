@@ -6,6 +6,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include "platform/transport.hpp"
 
@@ -48,6 +49,26 @@ struct alignas(64) CallLine {
   std::atomic<std::uint64_t> sequence;
   std::atomic<std::uint64_t> what, count, plan;
 };
+
+inline void write_record(CallLine& line, const CallRecord& call) {
+  std::uint64_t what = 0;
+  std::memcpy(&what, &call.collective, sizeof what);  // collective to root
+  line.sequence.store(0, std::memory_order_release);
+  line.what.store(what, std::memory_order_release);
+  line.count.store(call.count, std::memory_order_release);
+  line.plan.store(call.plan, std::memory_order_release);
+  line.sequence.store(call.sequence, std::memory_order_release);  // pairs with read_record()
+}
+/// False if the line holds another call, or changes while it is read.
+inline bool read_record(const CallLine& line, std::uint64_t sequence, CallRecord& record) {
+  if (line.sequence.load(std::memory_order_acquire) != sequence) return false;
+  const std::uint64_t what = line.what.load(std::memory_order_acquire);
+  std::memcpy(&record.collective, &what, sizeof what);
+  record.sequence = sequence;
+  record.count = line.count.load(std::memory_order_acquire);
+  record.plan = line.plan.load(std::memory_order_acquire);
+  return line.sequence.load(std::memory_order_acquire) == sequence;
+}
 
 struct alignas(128) Presence {
   std::atomic<std::uint32_t> sleeping;  ///< The owner waits on its doorbell.
@@ -100,5 +121,33 @@ struct Layout {
   }
   std::size_t bytes() const { return pieces(ranks); }
 };
+
+template <typename T>
+T& at(std::byte* base, std::size_t offset) {
+  return *reinterpret_cast<T*>(base + offset);
+}
+template <typename T>
+const T& at(const std::byte* base, std::size_t offset) {
+  return *reinterpret_cast<const T*>(base + offset);
+}
+
+/// A few bytes, without a call.
+inline void copy_few(std::byte* to, const std::byte* from, std::size_t bytes) {
+  const auto ends = [&]<typename T>(T front) {  // both loaded before either is stored
+    T back;
+    std::memcpy(&front, from, sizeof front);
+    std::memcpy(&back, from + bytes - sizeof back, sizeof back);
+    std::memcpy(to, &front, sizeof front);
+    std::memcpy(to + bytes - sizeof back, &back, sizeof back);
+  };
+  if (bytes > 16)
+    std::memcpy(to, from, bytes);
+  else if (bytes >= 8)
+    ends(std::uint64_t{});
+  else if (bytes >= 4)
+    ends(std::uint32_t{});
+  else
+    for (std::size_t i = 0; i < bytes; ++i) to[i] = from[i];
+}
 
 }  // namespace anyccl

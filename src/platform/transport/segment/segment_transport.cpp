@@ -11,66 +11,15 @@
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "platform/transport/segment/arena.hpp"
-#include "platform/transport/segment/control.hpp"
 #include "platform/transport/segment/ledger.hpp"
+#include "platform/transport/segment/peers.hpp"
 
 namespace anyccl {
 namespace {
 
-/// What one rank shows the others (out) and lets them write (in).
-struct Segment {
-  SharedMemory out, in;
-  bool shared = false;
-};
-
-/// Memory of a peer that anycclMemAlloc gave it.
-struct Window {
-  const std::byte* base = nullptr;
-  std::size_t bytes = 0;
-  Mapping mapping;  // empty for a thread of this process
-};
-
-struct Peer {
-  Rank rank{};
-  bool same_process = false;
-  ControlSocket socket;
-  std::shared_ptr<Segment> same;  // keeps the memory of a thread of this process
-  Mapping out_mapping, in_mapping;
-  const std::byte* out = nullptr;
-  std::byte* in = nullptr;
-  PeerState state = PeerState::present;
-  std::uint64_t pieces_sent = 0, pieces_read = 0;
-  bool pieces_populated = false;
-  std::vector<Window> windows = {};  // by the number that the peer gave them
-};
-
-template <typename T>
-T& at(std::byte* base, std::size_t offset) {
-  return *reinterpret_cast<T*>(base + offset);
-}
-template <typename T>
-const T& at(const std::byte* base, std::size_t offset) {
-  return *reinterpret_cast<const T*>(base + offset);
-}
-
-/// A few bytes, without a call.
-void copy_few(std::byte* to, const std::byte* from, std::size_t bytes) {
-  const auto ends = [&]<typename T>(T front) {  // both loaded before either is stored
-    T back;
-    std::memcpy(&front, from, sizeof front);
-    std::memcpy(&back, from + bytes - sizeof back, sizeof back);
-    std::memcpy(to, &front, sizeof front);
-    std::memcpy(to + bytes - sizeof back, &back, sizeof back);
-  };
-  if (bytes > 16)
-    std::memcpy(to, from, bytes);
-  else if (bytes >= 8)
-    ends(std::uint64_t{});
-  else if (bytes >= 4)
-    ends(std::uint32_t{});
-  else
-    for (std::size_t i = 0; i < bytes; ++i) to[i] = from[i];
-}
+using shm::Peer;
+using shm::Segment;
+using shm::Window;
 
 std::uint64_t word_of(std::uint64_t operation, std::uint32_t digest, std::uint32_t round) {
   return operation << 32 | static_cast<std::uint32_t>(digest + round * 0x9E3779B1U);
@@ -104,16 +53,9 @@ class SegmentTransport final : public Transport {
   std::span<const Rank> peers() const override { return ranks_; }
 
   void begin(const CallRecord& call) override {
-    CallLine& line = at<CallLine>(out_, layout_.call_line(call.sequence));
-    std::uint64_t what = 0;
-    std::memcpy(&what, &call.collective, sizeof what);  // collective to root
-    line.sequence.store(0, std::memory_order_release);
-    line.what.store(what, std::memory_order_release);
-    line.count.store(call.count, std::memory_order_release);
-    line.plan.store(call.plan, std::memory_order_release);
-    line.sequence.store(call.sequence, std::memory_order_release);  // pairs with call_of()
+    write_record(at<CallLine>(out_, layout_.call_line(call.sequence)), call);
     // Readers of eight calls ago have this line: getting it back takes as long as a call.
-    prefetch_for_writing(&this->line(ledger_.slot_of(call.sequence + 1, 0)));
+    prefetch_for_writing(&line(ledger_.slot_of(call.sequence + 1, 0)));
   }
 
   Offered offer(const Outgoing& out, const std::byte* source, bool lendable) override {
@@ -204,14 +146,8 @@ class SegmentTransport final : public Transport {
   PeerState state(Rank peer) override { return peer_of(uindex(peer)).state; }
 
   bool call_of(Rank peer, std::uint64_t sequence, CallRecord& record) override {
-    const CallLine& line = at<CallLine>(peer_of(uindex(peer)).out, layout_.call_line(sequence));
-    if (line.sequence.load(std::memory_order_acquire) != sequence) return false;
-    const std::uint64_t what = line.what.load(std::memory_order_acquire);
-    std::memcpy(&record.collective, &what, sizeof what);
-    record.sequence = sequence;
-    record.count = line.count.load(std::memory_order_acquire);
-    record.plan = line.plan.load(std::memory_order_acquire);
-    return line.sequence.load(std::memory_order_acquire) == sequence;
+    return read_record(at<CallLine>(peer_of(uindex(peer)).out, layout_.call_line(sequence)),
+                       sequence, record);
   }
 
   void sleep(std::chrono::nanoseconds most) override {
@@ -437,52 +373,6 @@ class SegmentTransport final : public Transport {
   Status problem_;
 };
 
-Result<std::shared_ptr<Segment>> make_segment(const Layout& layout, bool shared) {
-  auto segment = std::make_shared<Segment>();
-  segment->shared = shared;
-  if (!shared) {
-    ANYCCL_TRY(segment->out.mapping, create_private(layout.bytes(), "the communicator's memory"));
-    ANYCCL_TRY(segment->in.mapping, create_private(4096, "the communicator's inbox"));
-    return segment;
-  }
-  ANYCCL_TRY(segment->out, create_shared(layout.bytes(), false, "the communicator's memory"));
-  ANYCCL_TRY(segment->in, create_shared(4096, true, "the communicator's inbox"));
-  ANYCCL_CHECK(populate(segment->out, 0, layout.fixed_bytes()));
-  ANYCCL_CHECK(populate(segment->in, 0, 4096));
-  return segment;
-}
-
-Status show(Peer& peer, const std::shared_ptr<Segment>& mine, const Layout& layout,
-            Deadline deadline) {
-  ControlMessage message;
-  message.kind = ControlMessage::segment;
-  message.bytes = layout.bytes();
-  if (peer.same_process)
-    message.address = reinterpret_cast<std::uint64_t>(&mine);  // alive until its answer
-  return peer.socket.send(message, {peer.same_process ? -1 : mine->out.fd.get(), mine->in.fd.get()},
-                          deadline);
-}
-
-/// Maps what the peer shows; not ok: it cannot be mapped, which is no error but another way to go.
-Status take(Peer& peer, const ControlMessage& message, const std::array<UniqueFd, 2>& fds,
-            const Layout& layout) {
-  if (message.kind != ControlMessage::segment || message.bytes != layout.bytes())
-    return error(Code::remote_error, "rank {} shows {} bytes instead of {}", index(peer.rank),
-                 message.bytes, layout.bytes());
-  if (peer.same_process) {
-    peer.same = *reinterpret_cast<const std::shared_ptr<Segment>*>(message.address);
-    peer.out = peer.same->out.mapping.data();
-    peer.in = peer.same->in.mapping.data();
-    return {};
-  }
-  ANYCCL_TRY(peer.out_mapping,
-             map_peer(fds[0].get(), layout.bytes(), Access::read, "a peer's memory"));
-  ANYCCL_TRY(peer.in_mapping, map_peer(fds[1].get(), 4096, Access::write, "a peer's inbox"));
-  peer.out = peer.out_mapping.data();
-  peer.in = peer.in_mapping.data();
-  return {};
-}
-
 }  // namespace
 
 Result<SegmentGroup> make_segment_transport(Rank me, std::vector<LocalPeer> local,
@@ -494,40 +384,13 @@ Result<SegmentGroup> make_segment_transport(Rank me, std::vector<LocalPeer> loca
   layout.ring_bytes = options.ring_bytes;
   const bool shared =
       std::any_of(local.begin(), local.end(), [](const LocalPeer& p) { return !p.same_process; });
-  ANYCCL_TRY(const std::shared_ptr<Segment> mine, make_segment(layout, shared));
-
-  std::vector<Peer> peers(local.size());
-  for (std::size_t i = 0; i < local.size(); ++i) {
-    peers[i].rank = local[i].rank;
-    peers[i].same_process = local[i].same_process;
-    peers[i].socket = ControlSocket(std::move(local[i].socket));
-    ANYCCL_CHECK(show(peers[i], mine, layout, deadline));
-  }
-  ControlMessage message;
-  std::array<UniqueFd, 2> fds;
-  for (Peer& peer : peers) {
-    ANYCCL_CHECK(peer.socket.await(message, fds, deadline));
-    const Status taken = take(peer, message, fds, layout);
-    if (!taken.ok())
-      log(LogLevel::info, "rank {}: no shared memory with rank {}: {}", index(me), index(peer.rank),
-          taken.message());
-    ControlMessage answer;
-    answer.kind = ControlMessage::mapped;
-    answer.code = taken.ok() ? 1 : 0;
-    ANYCCL_CHECK(peer.socket.send(answer, {-1, -1}, deadline));
-  }
+  ANYCCL_TRY(const std::shared_ptr<Segment> mine, shm::make_segment(layout, shared));
+  ANYCCL_TRY(shm::Met met, shm::meet(me, std::move(local), mine, layout, deadline));
   SegmentGroup group;
-  std::vector<Peer> reached;
-  for (Peer& peer : peers) {
-    ANYCCL_CHECK(peer.socket.await(message, fds, deadline));
-    if (message.kind == ControlMessage::mapped && message.code == 1 && peer.out != nullptr)
-      reached.push_back(std::move(peer));
-    else
-      group.others.push_back({peer.rank, peer.socket.release(), peer.same_process});
-  }
-  if (!reached.empty())
+  group.others = std::move(met.others);
+  if (!met.reached.empty())
     group.transport =
-        std::make_unique<SegmentTransport>(me, layout, mine, std::move(reached), options.lines);
+        std::make_unique<SegmentTransport>(me, layout, mine, std::move(met.reached), options.lines);
   return group;
 }
 

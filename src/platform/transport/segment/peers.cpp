@@ -1,0 +1,90 @@
+#include "platform/transport/segment/peers.hpp"
+
+#include "base/error.hpp"
+#include "base/log.hpp"
+
+namespace anyccl::shm {
+namespace {
+
+Status show(Peer& peer, const std::shared_ptr<Segment>& mine, const Layout& layout,
+            Deadline deadline) {
+  ControlMessage message;
+  message.kind = ControlMessage::segment;
+  message.bytes = layout.bytes();
+  if (peer.same_process)
+    message.address = reinterpret_cast<std::uint64_t>(&mine);  // alive until its answer
+  return peer.socket.send(message, {peer.same_process ? -1 : mine->out.fd.get(), mine->in.fd.get()},
+                          deadline);
+}
+
+/// Maps what the peer shows; not ok: it cannot be mapped, which is no error but another way to go.
+Status take(Peer& peer, const ControlMessage& message, const std::array<UniqueFd, 2>& fds,
+            const Layout& layout) {
+  if (message.kind != ControlMessage::segment || message.bytes != layout.bytes())
+    return error(Code::remote_error, "rank {} shows {} bytes instead of {}", index(peer.rank),
+                 message.bytes, layout.bytes());
+  if (peer.same_process) {
+    peer.same = *reinterpret_cast<const std::shared_ptr<Segment>*>(message.address);
+    peer.out = peer.same->out.mapping.data();
+    peer.in = peer.same->in.mapping.data();
+    return {};
+  }
+  ANYCCL_TRY(peer.out_mapping,
+             map_peer(fds[0].get(), layout.bytes(), Access::read, "a peer's memory"));
+  ANYCCL_TRY(peer.in_mapping, map_peer(fds[1].get(), 4096, Access::write, "a peer's inbox"));
+  peer.out = peer.out_mapping.data();
+  peer.in = peer.in_mapping.data();
+  return {};
+}
+
+}  // namespace
+
+Result<std::shared_ptr<Segment>> make_segment(const Layout& layout, bool shared) {
+  auto segment = std::make_shared<Segment>();
+  segment->shared = shared;
+  if (!shared) {
+    ANYCCL_TRY(segment->out.mapping, create_private(layout.bytes(), "the communicator's memory"));
+    ANYCCL_TRY(segment->in.mapping, create_private(4096, "the communicator's inbox"));
+    return segment;
+  }
+  ANYCCL_TRY(segment->out, create_shared(layout.bytes(), false, "the communicator's memory"));
+  ANYCCL_TRY(segment->in, create_shared(4096, true, "the communicator's inbox"));
+  ANYCCL_CHECK(populate(segment->out, 0, layout.fixed_bytes()));
+  ANYCCL_CHECK(populate(segment->in, 0, 4096));
+  return segment;
+}
+
+Result<Met> meet(Rank me, std::vector<LocalPeer> local, const std::shared_ptr<Segment>& mine,
+                 const Layout& layout, Deadline deadline) {
+  std::vector<Peer> peers(local.size());
+  for (std::size_t i = 0; i < local.size(); ++i) {
+    peers[i].rank = local[i].rank;
+    peers[i].same_process = local[i].same_process;
+    peers[i].socket = ControlSocket(std::move(local[i].socket));
+    ANYCCL_CHECK(show(peers[i], mine, layout, deadline));
+  }
+  ControlMessage message;
+  std::array<UniqueFd, 2> fds;
+  for (Peer& peer : peers) {
+    ANYCCL_CHECK(peer.socket.await(message, fds, deadline));
+    const Status taken = take(peer, message, fds, layout);
+    if (!taken.ok())
+      log(LogLevel::info, "rank {}: no shared memory with rank {}: {}", index(me), index(peer.rank),
+          taken.message());
+    ControlMessage answer;
+    answer.kind = ControlMessage::mapped;
+    answer.code = taken.ok() ? 1 : 0;
+    ANYCCL_CHECK(peer.socket.send(answer, {-1, -1}, deadline));
+  }
+  Met met;
+  for (Peer& peer : peers) {
+    ANYCCL_CHECK(peer.socket.await(message, fds, deadline));
+    if (message.kind == ControlMessage::mapped && message.code == 1 && peer.out != nullptr)
+      met.reached.push_back(std::move(peer));
+    else
+      met.others.push_back({peer.rank, peer.socket.release(), peer.same_process});
+  }
+  return met;
+}
+
+}  // namespace anyccl::shm

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "platform/transport/segment/control.hpp"
+#include "platform/transport/segment/layout.hpp"
+#include "platform/transport/segment/memory.hpp"
+#include "platform/transport/segment/segment_transport.hpp"
+
+namespace anyccl::shm {
+
+/// What one rank shows the others (out) and lets them write (in).
+struct Segment {
+  SharedMemory out, in;
+  bool shared = false;
+};
+
+/// Memory of a peer that anycclMemAlloc gave it.
+struct Window {
+  const std::byte* base = nullptr;
+  std::size_t bytes = 0;
+  Mapping mapping;  // empty for a thread of this process
+};
+
+struct Peer {
+  Rank rank{};
+  bool same_process = false;
+  ControlSocket socket;
+  std::shared_ptr<Segment> same;  // keeps the memory of a thread of this process
+  Mapping out_mapping, in_mapping;
+  const std::byte* out = nullptr;
+  std::byte* in = nullptr;
+  PeerState state = PeerState::present;
+  std::uint64_t pieces_sent = 0, pieces_read = 0;
+  bool pieces_populated = false;
+  std::vector<Window> windows = {};  // by the number that the peer gave them
+};
+
+/// Memory to show to peers: shared, or private if all of them are threads of this process.
+Result<std::shared_ptr<Segment>> make_segment(const Layout& layout, bool shared);
+
+struct Met {
+  std::vector<Peer> reached;
+  std::vector<LocalPeer> others;  ///< Who could not be mapped here, or could not map us.
+};
+/// Shows `mine` to all peers and maps what they show. Errors: timeout, remote_error.
+Result<Met> meet(Rank me, std::vector<LocalPeer> local, const std::shared_ptr<Segment>& mine,
+                 const Layout& layout, Deadline deadline);
+
+}  // namespace anyccl::shm
