@@ -34,6 +34,12 @@ class Vector : public Exercise {
   const Elements given_, expected_;
 };
 
+/// What all ranks' values come to.
+Elements result_of(const Case& c, const Values& values) {
+  if (c.redop == anycclSum) return values.sum();
+  return c.redop == anycclMax ? values.max(c.ranks) : values.min();
+}
+
 class AllReduce final : public Vector {
  public:
   AllReduce(const Case& c, void* input, void* output, anycclComm_t comm)
@@ -45,11 +51,7 @@ class AllReduce final : public Vector {
 
  private:
   AllReduce(const Case& c, void* input, void* output, anycclComm_t comm, const Values& values)
-      : Vector(c, input, output, comm, values.of(c.rank), result(c, values)) {}
-  static Elements result(const Case& c, const Values& values) {
-    if (c.redop == anycclSum) return values.sum();
-    return c.redop == anycclMax ? values.max(c.ranks) : values.min();
-  }
+      : Vector(c, input, output, comm, values.of(c.rank), result_of(c, values)) {}
 };
 
 class Broadcast final : public Vector {
@@ -111,10 +113,7 @@ class Blocks : public Exercise {
         given_blocks_(given_blocks) {}
 
   static int summands(const Case& c) { return c.redop == anycclSum ? c.ranks : 1; }
-  Elements result() const {
-    const Values values(case_.type, summands(case_));
-    return case_.redop == anycclSum ? values.sum() : values.max(case_.ranks);
-  }
+  Elements result() const { return result_of(case_, Values(case_.type, summands(case_))); }
   Elements of(int rank) const { return Values(case_.type, summands(case_)).of(rank); }
   std::size_t block_bytes() const { return case_.count * case_.type.bytes; }
   std::size_t mine() const { return static_cast<std::size_t>(case_.rank); }
