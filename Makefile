@@ -3,8 +3,9 @@
 #
 #   OPTIONS   passed to every configure, for example: make test OPTIONS="-DANYCCL_WERROR=ON"
 .DEFAULT_GOAL := help
-.PHONY: help run test build fast asan tsan format docs tidy bench clean
+.PHONY: help run test build install deb fast asan tsan format docs tidy bench clean
 OPTIONS ?=
+PREFIX  ?= /usr/local
 JOBS    := $(shell nproc)
 DATA    := build/data
 SOURCES  = git ls-files -z '*.cpp' '*.hpp' '*.h' '*.c'
@@ -31,13 +32,22 @@ run: ## Train a small network on 4 processes, then measure AllReduce (installs a
 	build/release/bin/anyccl perf all_reduce -g 4 -b 8 -e 4M -f 8
 
 test: ## Build and run all tests (installs what is missing)
-	@scripts/install-packages build test
+	@scripts/install-packages build test package
 	@scripts/get-digits $(DATA)
 	$(call build,release)
 	$(call test,release)
 
 build: ## Build build/release/bin/anyccl and build/release/lib/libanyccl.so
 	$(call build,release)
+
+install: ## Install under PREFIX (default /usr/local): library, headers, tool, CMake and pkg-config files
+	$(call build,release)
+	cmake --install build/release --prefix $(PREFIX)
+
+deb: ## Build a Debian package in build/release
+	@scripts/install-packages build package
+	$(call build,release)
+	cd build/release && cpack
 
 fast: ## Build and run the unit tests (under 15 s once built)
 	$(call build,release)

@@ -1,0 +1,36 @@
+# What users get: the library with its headers, the tool, a CMake package, a pkg-config file, a .deb.
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+install(TARGETS anyccl EXPORT anyccl
+  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library NAMELINK_COMPONENT library
+  INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/anyccl DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT library)
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/CHANGELOG.md
+  DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT library)
+if(ANYCCL_CLI)
+  install(TARGETS anyccl_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT library)
+endif()
+
+set(package ${CMAKE_INSTALL_LIBDIR}/cmake/anyccl)
+set(generated ${PROJECT_BINARY_DIR}/generated/install)
+install(EXPORT anyccl NAMESPACE anyccl:: FILE anyccl-config.cmake DESTINATION ${package} COMPONENT library)
+# Before 1.0 a minor version may break what it must.
+write_basic_package_version_file(${generated}/anyccl-config-version.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${generated}/anyccl-config-version.cmake DESTINATION ${package} COMPONENT library)
+file(RELATIVE_PATH ANYCCL_UP_FROM_PKGCONFIG /at/${CMAKE_INSTALL_LIBDIR}/pkgconfig /at)  # so it can be moved
+configure_file(${PROJECT_SOURCE_DIR}/cmake/anyccl.pc.in ${generated}/anyccl.pc @ONLY)
+install(FILES ${generated}/anyccl.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT library)
+
+if(NOT PROJECT_IS_TOP_LEVEL)
+  return()  # how the whole is packaged is not our decision
+endif()
+set(CPACK_GENERATOR DEB)
+set(CPACK_PACKAGE_CONTACT "the anyccl authors")
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "collective communication on any device, over any network, under any framework")
+set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_SECTION libdevel)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_STRIP_FILES ON)
+include(CPack)
