@@ -18,6 +18,7 @@ constexpr std::chrono::seconds kTimeToStop{2};
 
 std::vector<Lobby::Door> doors_of(const std::vector<UniqueFd>& listeners) {
   std::vector<Lobby::Door> doors;
+  doors.reserve(listeners.size());
   for (const UniqueFd& listener : listeners) doors.push_back({listener.get(), false});
   return doors;
 }

@@ -9,7 +9,7 @@
 namespace anyccl::tcp {
 namespace {
 
-constexpr std::size_t kSmall = 512;
+constexpr std::size_t kOnePiece = 512;
 
 iovec part(const void* data, std::size_t bytes) {
   return {const_cast<void*>(data), bytes};
@@ -64,9 +64,9 @@ void Outbox::close() {
 void Outbox::send(const FrameHeader& header, const std::byte* payload) {
   if (!hold()) return;
   iovec parts[] = {part(&header, sizeof header), part(payload, header.bytes)};
-  const std::size_t sent = queued() > 0             ? 0
-                           : header.bytes <= kSmall ? write_small(header, payload)
-                                                    : write(parts);
+  const std::size_t sent = queued() > 0                ? 0
+                           : header.bytes <= kOnePiece ? write_small(header, payload)
+                                                       : write(parts);
   if (!broken_ && sent < sizeof header + header.bytes) queue(parts, sent);
   release();
 }
@@ -87,7 +87,7 @@ bool Outbox::flush() {
 
 /// A frame in one piece: copying it costs less than describing two to the kernel.
 std::size_t Outbox::write_small(const FrameHeader& header, const std::byte* payload) {
-  std::array<std::byte, sizeof header + kSmall> frame;
+  std::array<std::byte, sizeof header + kOnePiece> frame;
   std::memcpy(frame.data(), &header, sizeof header);
   if (header.bytes > 0) std::memcpy(frame.data() + sizeof header, payload, header.bytes);
   iovec whole[] = {part(frame.data(), sizeof header + header.bytes)};
