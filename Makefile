@@ -10,11 +10,11 @@ JOBS    := $(shell nproc)
 DATA    := build/data
 SOURCES  = git ls-files -z '*.cpp' '*.hpp' '*.h' '*.c'
 
-# $(call build,PRESET): packages, configure, compile
+# $(call build,PRESET,ARGUMENTS): packages, configure, compile
 define build
 @scripts/install-packages build
 cmake --preset $(1) $(OPTIONS)
-cmake --build --preset $(1)
+cmake --build --preset $(1) $(2)
 endef
 # $(call test,PRESET,CTEST ARGUMENTS): results also go to build/PRESET/tests.xml
 define test
@@ -27,7 +27,7 @@ help: ## Show this list
 run: ## Train a small network on 4 processes, then measure AllReduce (installs and builds first)
 	@scripts/install-packages build
 	@scripts/get-digits $(DATA)
-	$(call build,release)
+	$(call build,release,--target digits anyccl_cli anyccl)
 	build/release/bin/anyccl run -n 4 -- build/release/bin/digits $(DATA)/digits.csv.gz
 	build/release/bin/anyccl perf all_reduce -g 4 -b 8 -e 4M -f 8
 
