@@ -200,6 +200,8 @@ void run_once(Communicator& comm, Collective collective, std::size_t count) {
   SCOPED_TRACE(testing::Message() << "rank " << index(comm.rank()) << " of " << comm.size()
                                   << ", count " << count);
   const int n = comm.size();
+  // Of a block; the large ones still are several tiles.
+  const std::size_t block = count > 4099 ? count / static_cast<std::size_t>(n) : count;
   switch (collective) {
     case Collective::all_reduce:
       for (const bool in_place : {false, true}) {
@@ -218,21 +220,21 @@ void run_once(Communicator& comm, Collective collective, std::size_t count) {
       break;
     case Collective::reduce_scatter:
       for (const bool in_place : {false, true, index(comm.rank()) % 2 == 0})
-        reduce_scatter(comm, count, in_place);
+        reduce_scatter(comm, block, in_place);
       break;
     case Collective::all_gather:
       for (const bool in_place : {false, true, index(comm.rank()) % 2 == 0})
-        all_gather(comm, count, in_place);
+        all_gather(comm, block, in_place);
       break;
     case Collective::gather:
-      for (const int root : {0, n / 2, n - 1}) all_gather(comm, count, root % 2 == 0, root);
+      for (const int root : {0, n / 2, n - 1}) all_gather(comm, block, root % 2 == 0, root);
       break;
     case Collective::scatter:
-      for (const int root : {0, n / 2, n - 1}) scatter(comm, count, root, root % 2 == 0);
+      for (const int root : {0, n / 2, n - 1}) scatter(comm, block, root, root % 2 == 0);
       break;
     case Collective::all_to_all:
       for (const bool in_place : {false, true, index(comm.rank()) % 2 == 0})
-        all_to_all(comm, count, in_place);
+        all_to_all(comm, block, in_place);
       break;
     case Collective::all_to_all_v:
       all_to_all_v(comm, count);
