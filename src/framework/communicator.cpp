@@ -69,17 +69,13 @@ Comm::Comm(Membership membership)
 }
 
 Status Comm::failure() const {
-  if (!failed_.load(std::memory_order_acquire)) return {};
-  const std::lock_guard lock(failure_mutex_);
-  return failure_;
-}
-
-Status Comm::usable() const {
-  if (anyccl::fork_generation() != fork_generation_)
+  if (forked())
     return error(
         Code::invalid_usage,
         "this communicator was created before fork; create it in the process that uses it");
-  return failure();
+  if (!failed_.load(std::memory_order_acquire)) return {};
+  const std::lock_guard lock(failure_mutex_);
+  return failure_;
 }
 
 std::byte* Comm::scratch(std::size_t bytes) {
@@ -89,9 +85,10 @@ std::byte* Comm::scratch(std::size_t bytes) {
 }
 
 Status Comm::run(const Call& call) {
+  if (forked()) return failure();  // before the token, which a thread of the parent may have held
   Token token(token_);
   token.take();
-  if (!is_usable()) return usable();
+  if (failed_.load(std::memory_order_acquire)) return failure();
   const CallKey key(call, me_.rank);
   if (key != last_key_ || !has_buffers(call)) ANYCCL_CHECK(check_call(call));
   if (call.is_point_to_point() || !idle()) {
@@ -120,9 +117,10 @@ Status Comm::run(const Call& call) {
 }
 
 Result<std::shared_ptr<Task>> Comm::issue(const Call& call) {
+  if (forked()) return failure();
   Token token(token_);
   token.take();
-  ANYCCL_CHECK(usable());
+  ANYCCL_CHECK(failure());
   const CallKey key(call, me_.rank);
   ANYCCL_CHECK(check_call(call));
   ANYCCL_TRY(std::shared_ptr<Task> task, enqueue(call, key));
@@ -143,7 +141,7 @@ Result<std::shared_ptr<Task>> Comm::enqueue(const Call& call, const CallKey& key
     queued->call.send_counts = table, queued->call.send_displs = table + n;
     queued->call.recv_counts = table + 2 * n, queued->call.recv_displs = table + 3 * n;
   }
-  ANYCCL_CHECK(prepare(queued->call, key));
+  if (key != last_key_) ANYCCL_CHECK(prepare(queued->call, key));
   queued->prepared = last_;
   queued->scratch.resize(queued->prepared->scratch_bytes);
   queued->sequence = ++sequence_;
@@ -209,11 +207,13 @@ bool Comm::progress_locked() {
 }
 
 bool Comm::progress() {
+  if (forked()) return false;
   Token token(token_);
   return token.try_take() && !failed_.load(std::memory_order_relaxed) && progress_locked();
 }
 
 void Comm::examine() {
+  if (forked()) return;
   Token token(token_);
   if (token.try_take()) examine_locked();
 }
@@ -258,6 +258,7 @@ void Comm::fail_locked(const Status& why) {
 }
 
 Status Comm::wait(Task& task) {
+  if (forked()) return task.done() ? task.status() : failure();
   Waiter waiter(me_.crowded_here);
   while (!task.done()) {
     Waiter::Next next = Waiter::Next::poll;
@@ -288,7 +289,7 @@ void Comm::sleep_shortly() {
 }
 
 void Comm::abort(const Status& why) {
-  if (anyccl::fork_generation() != fork_generation_) return;  // the parent's peers are not ours
+  if (forked()) return;  // the parent's peers are not ours
   {
     const std::lock_guard lock(failure_mutex_);
     if (failure_.ok()) failure_ = why;
@@ -301,6 +302,7 @@ void Comm::abort(const Status& why) {
 }
 
 void Comm::finish() {
+  if (forked()) return;
   Waiter waiter(me_.crowded_here);
   for (;;) {
     Token token(token_);
@@ -318,11 +320,12 @@ void Comm::finish() {
 }
 
 void Comm::leave() {
-  if (anyccl::fork_generation() != fork_generation_) return;  // the parent's peers are not ours
+  if (forked()) return;  // the parent's peers are not ours
   for (Transport* t : transports_) t->leave();
 }
 
 std::string Comm::last_plan() {
+  if (forked()) return "";
   Token token(token_);
   token.take();
   if (last_ == nullptr) return "";

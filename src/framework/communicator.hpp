@@ -64,7 +64,8 @@ class Comm {
 
   /// Ends all operations, here and at all peers, with `why`. Any thread; never waits for a peer.
   void abort(const Status& why);
-  /// Ok, or why the communicator has failed.
+  /// Ok, or why the communicator cannot be used: it has failed, or belongs to the parent of this
+  /// process. In a forked child nothing waits and no peer is talked to.
   Status failure() const;
   /// Waits until everything issued is complete, then says goodbye to the peers.
   void finish();
@@ -84,11 +85,7 @@ class Comm {
   };
   class Token;
 
-  Status usable() const;
-  bool is_usable() const {
-    return anyccl::fork_generation() == fork_generation_ &&
-           !failed_.load(std::memory_order_acquire);
-  }
+  bool forked() const { return anyccl::fork_generation() != fork_generation_; }
   /// `last_` is of a call with the same key. False: check_call() says whether and what is wrong.
   bool has_buffers(const Call& call) const {
     return (call.input != nullptr || last_->input_bytes == 0) &&

@@ -88,9 +88,8 @@ Result<const Program*> Comm::program(const Algorithm& algorithm, const Call& cal
   return programs_.back().get();
 }
 
-/// Makes last_ what `call` needs. On a hit nothing is allocated or locked.
+/// Makes last_ what `call` needs, which is of another key. On a hit nothing is allocated or locked.
 Status Comm::prepare(const Call& call, const CallKey& key) {
-  if (key == last_key_) return {};
   last_key_ = {};
   if (call.collective == Collective::all_to_all_v) {
     ANYCCL_TRY(last_, prepare_fresh(call));

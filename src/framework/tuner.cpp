@@ -55,18 +55,8 @@ std::string_view best(const Question& q) {
 }
 
 std::size_t tile_bytes(const Question& q) {
-  switch (q.shape.collective) {
-    case Collective::broadcast:
-    case Collective::gather:
-    case Collective::scatter:
-    case Collective::all_gather:
-    case Collective::reduce_scatter:
-    case Collective::all_to_all:
-    case Collective::all_to_all_v:
-      return 64 * kKiB;  // of each block
-    default:
-      break;
-  }
+  if (q.shape.collective != Collective::all_reduce && q.shape.collective != Collective::reduce)
+    return 64 * kKiB;  // of each block
   return q.network ? 256 * kKiB
                    : std::size_t{128} * kKiB *
                          static_cast<std::size_t>(std::max(2, std::min(q.shape.size, 8)));

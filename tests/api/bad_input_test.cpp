@@ -1,5 +1,8 @@
 // Mistakes get an immediate error that names the argument and its value.
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <cstring>
 #include <limits>
 
@@ -192,6 +195,49 @@ TEST(BadUse, after_fork_is_refused) {
         },
         testing::ExitedWithCode(0), "");
   });
+}
+
+/// In the child of a rank that has an operation open: every call says why, none waits or talks to
+/// the parent's peers.
+int child_of_a_busy_rank(anycclComm_t comm, anycclWork_t work) {
+  ::alarm(10);
+  float x = 0;
+  int done = 0;
+  expect_words(anycclWorkTest(work, &done), anycclInvalidUsage, {"fork"});
+  expect_words(anycclWorkWait(work), anycclInvalidUsage, {"fork"});
+  expect_words(anycclSend(&x, 1, anycclFloat32, 1, comm, nullptr), anycclInvalidUsage, {"fork"});
+  EXPECT_EQ(anycclCommDestroy(comm), anycclSuccess);
+  return testing::Test::HasFailure() ? 1 : 0;
+}
+
+TEST(BadUse, after_fork_with_an_operation_open_waits_for_nobody) {
+  expect_all_passed(run_processes(2, [](Communicator& comm) {
+    float x = 1, y = 0;
+    const View token{&y, 1, DType::f32};
+    if (comm.rank() == Rank{1}) {
+      ASSERT_OK(wait(comm.recv(token, Rank{0})));  // the child has ended
+      ASSERT_OK(wait(comm.all_reduce({&x, 1, DType::f32}, {&x, 1, DType::f32}, ReduceOp::sum)));
+      EXPECT_EQ(x, 2.0F);
+      return;
+    }
+    anycclCall_t call{};
+    call.size = sizeof call;
+    call.collective = anycclCollAllReduce;
+    call.sendbuff = call.recvbuff = &x;
+    call.count = 1;
+    call.datatype = anycclFloat32;
+    anycclWork_t work = nullptr;
+    ASSERT_EQ(anycclIssue(&call, comm.handle(), &work), anycclSuccess);
+    const pid_t child = ::fork();
+    if (child == 0) std::_Exit(child_of_a_busy_rank(comm.handle(), work));
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+    ASSERT_OK(wait(comm.send(token, Rank{1})));
+    EXPECT_EQ(anycclWorkWait(work), anycclSuccess);
+    EXPECT_EQ(x, 2.0F);
+    EXPECT_EQ(anycclWorkFree(work), anycclSuccess);
+  }));
 }
 
 }  // namespace

@@ -1,6 +1,13 @@
 // Ranks that call different things both get an error that names both calls, at once.
 
+#include <poll.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
 #include <chrono>
+#include <thread>
 
 #include "support/ranks.hpp"
 
@@ -107,11 +114,26 @@ TEST(Mismatch, of_message_sizes_names_both) {
   }
 }
 
+/// Waits until the process whose number comes to be in `pid` has ended.
+void await_end(const std::atomic<pid_t>& pid) {
+  while (pid == 0) std::this_thread::yield();
+  const int process = static_cast<int>(::syscall(SYS_pidfd_open, pid.load(), 0));
+  pollfd end{process, POLLIN, 0};
+  EXPECT_EQ(::poll(&end, 1, 20000), 1);
+  ::close(process);
+}
+
+/// Also of the rank that comes when the group has failed already.
 TEST(Mismatch, of_algorithms_is_an_error_of_all) {
+  void* shared = ::mmap(nullptr, sizeof(std::atomic<pid_t>), PROT_READ | PROT_WRITE,
+                        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(shared, MAP_FAILED);
+  auto& of_rank_1 = *new (shared) std::atomic<pid_t>(0);
   const auto outcomes = run_processes(
       3, [](Communicator& comm) { ASSERT_OK(wait(comm.barrier())); },
-      [](int r) {
-        if (r == 2) std::this_thread::sleep_for(std::chrono::milliseconds(300));  // it comes late
+      [&](int r) {
+        if (r == 1) of_rank_1 = ::getpid();
+        if (r == 2) await_end(of_rank_1);
         return std::vector<std::pair<std::string, std::string>>{
             {"ANYCCL_ALGO", r == 1 ? "pipelined_tree" : "flat"}};
       });

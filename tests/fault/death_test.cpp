@@ -87,12 +87,12 @@ TEST_P(Death, of_a_rank_with_children) {
         if (comm.rank() == Rank{2}) {
           int ready[2];
           ASSERT_EQ(::pipe(ready), 0);
-          if (::fork() == 0) {  // it outlives its parent
+          if (::fork() == 0) {
             ::close(ready[0]);
             ::close(ready[1]);
             for (int fd : {0, 1, 2}) ::close(fd);
             close_report();
-            ::sleep(10);
+            ::sleep(10);  // holds on to what it inherited for longer than the others may take
             std::_Exit(0);
           }
           ::close(ready[1]);

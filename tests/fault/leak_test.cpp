@@ -1,11 +1,10 @@
 // Nothing is left of a communicator: no descriptor, thread or mapping.
 
-#include <chrono>
-#include <filesystem>
+#include <cstdint>
 #include <fstream>
-#include <thread>
 
 #include "support/ranks.hpp"
+#include "support/usage.hpp"
 
 namespace anyccl::test {
 namespace {
@@ -14,26 +13,14 @@ struct Usage {
   std::ptrdiff_t descriptors, threads, mappings;
 };
 
-std::ptrdiff_t entries(const char* folder) {
-  return std::distance(std::filesystem::directory_iterator(folder),
-                       std::filesystem::directory_iterator());
-}
-Usage usage() {
+Usage usage(std::ptrdiff_t threads_wanted = PTRDIFF_MAX) {
   std::ifstream maps("/proc/self/maps");
-  return {entries("/proc/self/fd"), entries("/proc/self/task"),
+  return {descriptors(), threads(threads_wanted),
           std::count(std::istreambuf_iterator<char>(maps), {}, '\n')};
 }
 
-/// A thread that was joined may stay in the list of threads for a moment.
-Usage settled_usage(const Usage& before) {
-  Usage now = usage();
-  for (int i = 0; i < 200 && now.threads > before.threads; ++i, now = usage())
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  return now;
-}
-
 void expect_no_growth(const Usage& before) {
-  const Usage after = settled_usage(before);
+  const Usage after = usage(before.threads);
   EXPECT_EQ(after.descriptors, before.descriptors);
   EXPECT_EQ(after.threads, before.threads);
   // Allocators may keep an arena per thread; a leak would be one mapping per cycle or more.

@@ -14,10 +14,12 @@ std::uint8_t narrow(int value) {
 }
 
 Call make_call(Collective what, const void* send, void* recv, std::size_t count,
-               anycclDataType_t type) {
+               anycclDataType_t type, int root = 0, anycclRedOp_t op = anycclSum) {
   Call call;
   call.collective = what;
   call.dtype = static_cast<DType>(narrow(type));
+  call.op = static_cast<ReduceOp>(narrow(op));
+  call.root = Rank{root};
   call.count = count;
   call.input = static_cast<const std::byte*>(send);
   call.output = static_cast<std::byte*>(recv);
@@ -75,17 +77,15 @@ using namespace anyccl;
 anycclResult_t anycclAllReduce(const void* sendbuff, void* recvbuff, size_t count,
                                anycclDataType_t datatype, anycclRedOp_t op, anycclComm_t comm,
                                anycclStream_t stream) {
-  Call call = make_call(Collective::all_reduce, sendbuff, recvbuff, count, datatype);
-  call.op = static_cast<ReduceOp>(narrow(op));
-  return launch(call, comm, stream);
+  return launch(make_call(Collective::all_reduce, sendbuff, recvbuff, count, datatype, 0, op), comm,
+                stream);
 }
 
 anycclResult_t anycclBroadcast(const void* sendbuff, void* recvbuff, size_t count,
                                anycclDataType_t datatype, int root, anycclComm_t comm,
                                anycclStream_t stream) {
-  Call call = make_call(Collective::broadcast, sendbuff, recvbuff, count, datatype);
-  call.root = Rank{root};
-  return launch(call, comm, stream);
+  return launch(make_call(Collective::broadcast, sendbuff, recvbuff, count, datatype, root), comm,
+                stream);
 }
 
 anycclResult_t anycclBcast(void* buff, size_t count, anycclDataType_t datatype, int root,
@@ -96,18 +96,16 @@ anycclResult_t anycclBcast(void* buff, size_t count, anycclDataType_t datatype, 
 anycclResult_t anycclReduce(const void* sendbuff, void* recvbuff, size_t count,
                             anycclDataType_t datatype, anycclRedOp_t op, int root,
                             anycclComm_t comm, anycclStream_t stream) {
-  Call call = make_call(Collective::reduce, sendbuff, recvbuff, count, datatype);
-  call.op = static_cast<ReduceOp>(narrow(op));
-  call.root = Rank{root};
-  return launch(call, comm, stream);
+  return launch(make_call(Collective::reduce, sendbuff, recvbuff, count, datatype, root, op), comm,
+                stream);
 }
 
 anycclResult_t anycclReduceScatter(const void* sendbuff, void* recvbuff, size_t recvcount,
                                    anycclDataType_t datatype, anycclRedOp_t op, anycclComm_t comm,
                                    anycclStream_t stream) {
-  Call call = make_call(Collective::reduce_scatter, sendbuff, recvbuff, recvcount, datatype);
-  call.op = static_cast<ReduceOp>(narrow(op));
-  return launch(call, comm, stream);
+  return launch(
+      make_call(Collective::reduce_scatter, sendbuff, recvbuff, recvcount, datatype, 0, op), comm,
+      stream);
 }
 
 anycclResult_t anycclAllGather(const void* sendbuff, void* recvbuff, size_t sendcount,
@@ -120,17 +118,15 @@ anycclResult_t anycclAllGather(const void* sendbuff, void* recvbuff, size_t send
 anycclResult_t anycclGather(const void* sendbuff, void* recvbuff, size_t count,
                             anycclDataType_t datatype, int root, anycclComm_t comm,
                             anycclStream_t stream) {
-  Call call = make_call(Collective::gather, sendbuff, recvbuff, count, datatype);
-  call.root = Rank{root};
-  return launch(call, comm, stream);
+  return launch(make_call(Collective::gather, sendbuff, recvbuff, count, datatype, root), comm,
+                stream);
 }
 
 anycclResult_t anycclScatter(const void* sendbuff, void* recvbuff, size_t count,
                              anycclDataType_t datatype, int root, anycclComm_t comm,
                              anycclStream_t stream) {
-  Call call = make_call(Collective::scatter, sendbuff, recvbuff, count, datatype);
-  call.root = Rank{root};
-  return launch(call, comm, stream);
+  return launch(make_call(Collective::scatter, sendbuff, recvbuff, count, datatype, root), comm,
+                stream);
 }
 
 anycclResult_t anycclAllToAll(const void* sendbuff, void* recvbuff, size_t count,
@@ -155,16 +151,14 @@ anycclResult_t anycclBarrier(anycclComm_t comm, anycclStream_t stream) {
 
 anycclResult_t anycclSend(const void* sendbuff, size_t count, anycclDataType_t datatype, int peer,
                           anycclComm_t comm, anycclStream_t stream) {
-  Call call = make_call(Collective::send, sendbuff, nullptr, count, datatype);
-  call.root = Rank{peer};
-  return launch(call, comm, stream);
+  return launch(make_call(Collective::send, sendbuff, nullptr, count, datatype, peer), comm,
+                stream);
 }
 
 anycclResult_t anycclRecv(void* recvbuff, size_t count, anycclDataType_t datatype, int peer,
                           anycclComm_t comm, anycclStream_t stream) {
-  Call call = make_call(Collective::recv, nullptr, recvbuff, count, datatype);
-  call.root = Rank{peer};
-  return launch(call, comm, stream);
+  return launch(make_call(Collective::recv, nullptr, recvbuff, count, datatype, peer), comm,
+                stream);
 }
 
 anycclResult_t anycclIssue(const anycclCall_t* asked, anycclComm_t comm, anycclWork_t* work) {
@@ -181,9 +175,7 @@ anycclResult_t anycclIssue(const anycclCall_t* asked, anycclComm_t comm, anycclW
       return error(Code::invalid_argument, "call.collective is {}",
                    static_cast<int>(asked->collective));
     Call call = make_call(static_cast<Collective>(asked->collective), asked->sendbuff,
-                          asked->recvbuff, asked->count, asked->datatype);
-    call.op = static_cast<ReduceOp>(narrow(asked->op));
-    call.root = Rank{asked->root};
+                          asked->recvbuff, asked->count, asked->datatype, asked->root, asked->op);
     call.send_counts = asked->sendcounts, call.send_displs = asked->sdispls;
     call.recv_counts = asked->recvcounts, call.recv_displs = asked->rdispls;
     if (call.collective == Collective::all_to_all_v)
@@ -198,8 +190,11 @@ anycclResult_t anycclWorkTest(anycclWork_t work, int* done) {
   return guarded(nullptr, [&]() -> Status {
     ANYCCL_CHECK(need(work, "work"));
     ANYCCL_CHECK(need(done, "done"));
-    *done = work->comm->test(*work->task) ? 1 : 0;
-    return *done != 0 ? work->task->status() : Status{};
+    *done = 1;
+    if (work->comm->test(*work->task)) return work->task->status();
+    const Status failure = work->comm->failure();
+    if (failure.ok()) *done = 0;
+    return failure;
   });
 }
 

@@ -43,6 +43,9 @@ std::vector<Schedule> build_all(const Algorithm& algorithm, const Shape& shape);
 inline bool any_shape(const Shape&) {
   return true;
 }
+inline bool power_of_two(const Shape& s) {
+  return std::has_single_bit(static_cast<unsigned>(s.size));
+}
 inline std::uint32_t ceil_log2(int n) {
   return static_cast<std::uint32_t>(std::bit_width(static_cast<unsigned>(n - 1)));
 }

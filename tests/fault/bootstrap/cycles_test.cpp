@@ -2,21 +2,13 @@
 
 #include <gtest/gtest.h>
 
-#include <chrono>
-#include <filesystem>
-#include <thread>
-
 #include "strangers.hpp"
+#include "support/usage.hpp"
 
 namespace anyccl {
 namespace {
 
 using namespace test;
-
-std::ptrdiff_t entries_of(const char* folder) {
-  const std::filesystem::directory_iterator entries(folder);
-  return std::distance(begin(entries), end(entries));
-}
 
 /// Forms a group, or, every third time, stops waiting for one whose ranks do not all come.
 void run_cycle(int cycle) {
@@ -33,14 +25,11 @@ void run_cycle(int cycle) {
 
 TEST(Cycles, leave_no_descriptor_and_no_thread) {
   run_cycle(0);
-  const std::ptrdiff_t descriptors = entries_of("/proc/self/fd");
-  const std::ptrdiff_t threads = entries_of("/proc/self/task");
+  const std::ptrdiff_t descriptors_before = descriptors();
+  const std::ptrdiff_t threads_before = entries_of("/proc/self/task");
   for (int cycle = 1; cycle <= 200; ++cycle) run_cycle(cycle);
-  EXPECT_EQ(entries_of("/proc/self/fd"), descriptors);
-  // A thread that was joined may stay in the list for a moment.
-  for (int i = 0; i < 200 && entries_of("/proc/self/task") > threads; ++i)
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  EXPECT_EQ(entries_of("/proc/self/task"), threads);
+  EXPECT_EQ(descriptors(), descriptors_before);
+  EXPECT_EQ(threads(threads_before), threads_before);
 }
 
 }  // namespace

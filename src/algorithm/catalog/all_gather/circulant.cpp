@@ -1,6 +1,6 @@
 // Circulant: ceil(log2 n) rounds, whatever n is; the mirror of the circulant reduce-scatter.
 // Traeff, "Optimal, Non-pipelined Reduce-scatter and Allreduce Algorithms", arXiv 2410.14234, 2024.
-// As few rounds as Bruck, and the blocks of a round always lie in one piece.
+// As few rounds as Bruck with other distances; ours reads whole runs of blocks, as Bruck's does.
 
 #include <vector>
 

@@ -11,10 +11,6 @@
 namespace anyccl {
 namespace {
 
-bool supports(const Shape& s) {
-  return std::has_single_bit(static_cast<unsigned>(s.size));
-}
-
 Cost cost(const Shape& s) {
   const std::uint32_t d = ceil_log2(s.size);
   return {d, d * d, std::max(d, 1U), d};
@@ -39,7 +35,7 @@ Schedule build(const Shape& s, Rank me) {
 
 }  // namespace
 
-extern const Algorithm all_reduce_hypercube = {"hypercube", Collective::all_reduce, supports, cost,
+extern const Algorithm all_reduce_hypercube = {"hypercube", Collective::all_reduce, power_of_two, cost,
                                                build};
 
 }  // namespace anyccl

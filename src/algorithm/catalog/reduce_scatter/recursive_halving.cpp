@@ -8,10 +8,6 @@
 namespace anyccl {
 namespace {
 
-bool power_of_two(const Shape& s) {
-  return std::has_single_bit(static_cast<unsigned>(s.size));
-}
-
 Cost cost(const Shape& s) {
   const auto n = static_cast<std::uint32_t>(s.size);
   return {ceil_log2(s.size), n - 1, n, ceil_log2(s.size)};
