@@ -232,6 +232,40 @@ ANYCCL_API anycclResult_t anycclAllToAllv(const void* sendbuff, const size_t sen
                                           const size_t recvcounts[], const size_t rdispls[],
                                           anycclDataType_t datatype, anycclComm_t comm,
                                           anycclStream_t stream);
+
+/* Blocks of different sizes. Arrays have one entry per rank, counts and offsets into the buffer, in
+ * elements; pieces may lie apart and in any order, but received ones must not overlap. Where only
+ * the root uses an array, the others may pass NULL. */
+
+/* recvbuff + rdispls[r] gets the sendbuff of rank r, of recvcounts[r] elements, on every rank.
+ * recvcounts are equal on all ranks; sendcount == recvcounts[rank]. In place: sendbuff == recvbuff
+ * + rdispls[rank]. */
+ANYCCL_API anycclResult_t anycclAllGatherv(const void* sendbuff, size_t sendcount, void* recvbuff,
+                                           const size_t recvcounts[], const size_t rdispls[],
+                                           anycclDataType_t datatype, anycclComm_t comm,
+                                           anycclStream_t stream);
+/* recvbuff = op over all ranks of their piece for this rank, sendcounts[rank] elements at sendbuff
+ * + sdispls[rank]. sendcounts are equal on all ranks; recvcount == sendcounts[rank]. In place:
+ * recvbuff == sendbuff + sdispls[rank]. */
+ANYCCL_API anycclResult_t anycclReduceScatterv(const void* sendbuff, const size_t sendcounts[],
+                                               const size_t sdispls[], void* recvbuff,
+                                               size_t recvcount, anycclDataType_t datatype,
+                                               anycclRedOp_t op, anycclComm_t comm,
+                                               anycclStream_t stream);
+/* recvbuff + rdispls[r] of rank `root` gets the sendbuff of rank r, whose sendcount is
+ * recvcounts[r]; recvbuff and the arrays are used only at the root. In place there: sendbuff ==
+ * recvbuff + rdispls[root]. */
+ANYCCL_API anycclResult_t anycclGatherv(const void* sendbuff, size_t sendcount, void* recvbuff,
+                                        const size_t recvcounts[], const size_t rdispls[],
+                                        anycclDataType_t datatype, int root, anycclComm_t comm,
+                                        anycclStream_t stream);
+/* recvbuff of rank r, recvcount elements, = the sendcounts[r] elements at sendbuff + sdispls[r] of
+ * rank `root`; sendbuff and the arrays are used only at the root. In place there: recvbuff ==
+ * sendbuff + sdispls[root]. */
+ANYCCL_API anycclResult_t anycclScatterv(const void* sendbuff, const size_t sendcounts[],
+                                         const size_t sdispls[], void* recvbuff, size_t recvcount,
+                                         anycclDataType_t datatype, int root, anycclComm_t comm,
+                                         anycclStream_t stream);
 /* Returns when all ranks have called it. */
 ANYCCL_API anycclResult_t anycclBarrier(anycclComm_t comm, anycclStream_t stream);
 
@@ -268,7 +302,11 @@ typedef enum {
   anycclCollGather = 9,
   anycclCollScatter = 10,
   anycclCollAllToAll = 11,
-  anycclNumCollectives = 12
+  anycclCollAllGatherv = 12,
+  anycclCollReduceScatterv = 13,
+  anycclCollGatherv = 14,
+  anycclCollScatterv = 15,
+  anycclNumCollectives = 16
 } anycclCollective_t;
 
 /* One call as data. Zero it, set `size` to sizeof(anycclCall_t) and the fields that the operation

@@ -322,15 +322,44 @@ class Communicator {
   /// from it at out[received.displs[j]]. All four spans have size() entries; what i sends to j is
   /// what j receives from i. Not in place.
   Result<Work> all_to_all_v(View in, Pieces sent, View out, Pieces received) {
-    for (const auto& entries : {sent.counts, sent.displs, received.counts, received.displs})
-      if (entries.size() != static_cast<std::size_t>(size()))
-        return Status(Code::invalid_argument,
-                      "all_to_all_v: counts and displs need one entry per rank");
     anycclCall_t call = make(anycclCollAllToAllv, in, out);
     call.count = 0;
-    call.sendcounts = sent.counts.data(), call.sdispls = sent.displs.data();
-    call.recvcounts = received.counts.data(), call.rdispls = received.displs.data();
-    return issue(call);
+    return issue_pieces(call, sent, received);
+  }
+  /// all_gather of blocks of different sizes: out[received.displs[r]] becomes the `in` of rank r.
+  ///
+  /// Shapes: received.counts[r] is the in.count of rank r, equal on all ranks, as is dtype. `in`
+  /// may
+  ///         be its piece of `out`.
+  Result<Work> all_gather_v(View in, View out, Pieces received) {
+    return issue_pieces(make(anycclCollAllGatherv, in, out), {}, received);
+  }
+  /// reduce_scatter of blocks of different sizes: `out` becomes the reduction of all ranks' piece
+  /// for this rank.
+  ///
+  /// Shapes: sent.counts[rank()] == out.count; sent.counts are equal on all ranks, as are dtype and
+  ///         op. `out` may be its piece of `in`.
+  Result<Work> reduce_scatter_v(View in, Pieces sent, View out, ReduceOp op) {
+    anycclCall_t call = make(anycclCollReduceScatterv, in, out);
+    call.count = out.count;
+    call.op = static_cast<anycclRedOp_t>(op);
+    return issue_pieces(call, sent, {});
+  }
+  /// gather of blocks of different sizes. `out` and `received` are used only at `root`, where
+  /// received.counts[r] is the in.count of rank r; elsewhere they may be empty.
+  Result<Work> gather_v(View in, View out, Pieces received, Rank root) {
+    anycclCall_t call = make(anycclCollGatherv, in, out);
+    call.root = index(root);
+    return rank() == root ? issue_pieces(call, {}, received) : issue(call);
+  }
+  /// scatter of blocks of different sizes. `in` and `sent` are used only at `root`, where
+  /// sent.counts[r] is the out.count of rank r; elsewhere they may be empty.
+  Result<Work> scatter_v(View in, Pieces sent, View out, Rank root) {
+    anycclCall_t call = make(anycclCollScatterv, in, out);
+    call.root = index(root);
+    call.count = out.count;
+    call.datatype = static_cast<anycclDataType_t>(out.dtype);
+    return rank() == root ? issue_pieces(call, sent, {}) : issue(call);
   }
   /// Complete when all ranks have called it.
   Result<Work> barrier() { return issue(make(anycclCollBarrier, {}, {})); }
@@ -395,6 +424,19 @@ class Communicator {
                                                 " elements on " + std::to_string(size()) +
                                                 " ranks, or other types");
     call.count = block.count;
+    return issue(call);
+  }
+  /// Of the sides that have pieces here.
+  Result<Work> issue_pieces(anycclCall_t call, const Pieces& sent, const Pieces& received) {
+    for (const Pieces* side : {&sent, &received})
+      for (const auto& entries : {side->counts, side->displs})
+        if (entries.data() != nullptr && entries.size() != static_cast<std::size_t>(size()))
+          return Status(Code::invalid_argument, "counts and displs have " +
+                                                    std::to_string(entries.size()) +
+                                                    " entries instead of one for each of " +
+                                                    std::to_string(size()) + " ranks");
+    call.sendcounts = sent.counts.data(), call.sdispls = sent.displs.data();
+    call.recvcounts = received.counts.data(), call.rdispls = received.displs.data();
     return issue(call);
   }
   Result<Work> issue(const anycclCall_t& call) {

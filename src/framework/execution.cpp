@@ -47,7 +47,7 @@ void Execution::enter(Lane& lane, std::uint32_t tile) {
   lane.tile = tile;
   lane.pc = lane.arrived = lane.routed = 0;
   lane.computed = lane.finished = false;
-  if (geometry.pairs()) {
+  if (geometry.varies()) {
     bind(*prepared_->program, geometry, prepared_->digest, tile, lane.own);
     lane.bound = &lane.own;
   } else {

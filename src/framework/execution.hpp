@@ -24,7 +24,8 @@ struct Prepared {
       false;              ///< Progress after each step: slots come round again, or peers may lend.
   bool consumes = false;  ///< Some transport wants to know what was consumed.
   std::size_t scratch_bytes = 0;
-  Bound full, last;  ///< Of all tiles but the last, and of the last one. Pairs: not used.
+  std::size_t largest = 0;  ///< Bytes of the largest publication of this rank.
+  Bound full, last;  ///< Of all tiles but the last, and of the last one. Of pieces: not used.
 };
 
 /// One collective call on its way: a resumable interpreter of its program, a program counter per
@@ -59,7 +60,7 @@ class Execution final : public Task {
     bool computed = false, finished = false;
     const Bound* bound = nullptr;
     std::byte* base[3] = {};              ///< By Space, at this tile.
-    Bound own;                            ///< Pairs: bound anew for each tile.
+    Bound own;                            ///< Pieces: bound anew for each tile.
     std::vector<const std::byte*> parts;  ///< By operand: what arrived, or own memory.
     std::vector<const void*> sources;
     std::vector<ReaderOf> readers;
@@ -96,7 +97,7 @@ class Execution final : public Task {
   Incoming incoming(const Lane& lane, const BoundStep& bound, std::uint32_t operand) const;
   Outgoing outgoing(Lane& lane, const PlanStep& step, const BoundStep& bound, std::size_t route);
   bool absent(const Lane& lane, std::size_t bytes) const {
-    return prepared_->geometry.pairs() && lane.tile > 0 && bytes == 0;
+    return prepared_->geometry.varies() && lane.tile > 0 && bytes == 0;
   }
   void announce();
   bool settle();

@@ -5,27 +5,15 @@
 namespace anyccl {
 
 void CallGroup::add(std::shared_ptr<Comm> comm, const Call& call) {
-  Entry entry{std::move(comm), call, {}, nullptr};
-  if (call.collective == Collective::all_to_all_v) {
-    const auto n = static_cast<std::size_t>(entry.comm->size());
-    for (const std::size_t* array :
-         {call.send_counts, call.send_displs, call.recv_counts, call.recv_displs})
-      entry.table.insert(entry.table.end(), array, array + n);
-  }
-  entries_.push_back(std::move(entry));
-  Entry& kept = entries_.back();
-  if (kept.table.empty()) return;
-  const auto n = static_cast<std::size_t>(kept.comm->size());
-  const std::size_t* table = kept.table.data();
-  kept.call.send_counts = table, kept.call.send_displs = table + n;
-  kept.call.recv_counts = table + 2 * n, kept.call.recv_displs = table + 3 * n;
+  KeptCall kept(call, comm->rank(), comm->size());
+  entries_.push_back({std::move(comm), std::move(kept), nullptr});
 }
 
 Status CallGroup::run() {
   Status first;
   std::vector<Comm*> comms;
   for (Entry& entry : entries_) {
-    auto task = entry.comm->issue(entry.call);
+    auto task = entry.comm->issue(entry.kept.call());
     if (task.ok())
       entry.task = *std::move(task);
     else if (first.ok())

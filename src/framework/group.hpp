@@ -19,8 +19,7 @@ class CallGroup {
  private:
   struct Entry {
     std::shared_ptr<Comm> comm;
-    Call call;
-    std::vector<std::size_t> table;
+    KeptCall kept;
     std::shared_ptr<Task> task;
   };
   std::vector<Entry> entries_;

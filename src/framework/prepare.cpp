@@ -32,10 +32,49 @@ std::uint64_t plan_identity(const Algorithm& algorithm, std::size_t tile_bytes,
   return h;
 }
 
+/// What every rank knows of the sizes in a v-form.
+struct KnownSizes {
+  std::size_t average = 0;  ///< Elements per block; 0: no rank knows all.
+  std::uint64_t hash = 0;
+};
+KnownSizes known_sizes(const Call& call, int size) {
+  KnownSizes known;
+  if (!has_known_sizes(call.collective)) return known;
+  const bool sends = has_pieces(call.collective, false, Space::input);
+  const std::size_t* const counts = sends ? call.send_counts : call.recv_counts;
+  for (int r = 0; r < size; ++r) {
+    known.average += counts[r];
+    known.hash = mix(known.hash, counts[r]);
+  }
+  known.average /= static_cast<std::size_t>(size);
+  return known;
+}
+
+Status choose_kernels(const Call& call, Prepared& prepared) {
+  if (!reduces(call.collective) && call.collective != Collective::barrier) return {};
+  const bool average = call.op == ReduceOp::avg;
+  ANYCCL_TRY(prepared.kernel, reduce_kernel(call.dtype, average ? ReduceOp::sum : call.op));
+  if (average) {
+    ANYCCL_TRY(prepared.divide, divide_kernel(call.dtype));
+  }
+  return {};
+}
+
+std::size_t largest_publication(const Plan& plan, const Geometry& geometry) {
+  std::size_t largest = 0;
+  for (const std::vector<Origin>& publication : plan.published) {
+    std::size_t bytes = 0;
+    for (const Origin origin : publication) bytes += geometry.bytes(0, origin);
+    largest = std::max(largest, bytes);
+  }
+  return largest;
+}
+
 }  // namespace
 
 Status Comm::check_call(const Call& call) const {
   ANYCCL_CHECK(check_arguments(call));
+  if (!has_equal_blocks(call.collective)) return check_pieces(call, me_.rank, me_.size);
   const Extent bytes = extent(call);
   if (bytes.input > 0 && call.input == nullptr)
     return error(Code::invalid_argument, "sendbuff is NULL and count is {}", call.count);
@@ -91,7 +130,7 @@ Result<const Program*> Comm::program(const Algorithm& algorithm, const Call& cal
 /// Makes last_ what `call` needs, which is of another key. On a hit nothing is allocated or locked.
 Status Comm::prepare(const Call& call, const CallKey& key) {
   last_key_ = {};
-  if (call.collective == Collective::all_to_all_v) {
+  if (!has_equal_blocks(call.collective)) {
     ANYCCL_TRY(last_, prepare_fresh(call));
     return {};
   }
@@ -106,22 +145,18 @@ Status Comm::prepare(const Call& call, const CallKey& key) {
 }
 
 Result<std::shared_ptr<const Prepared>> Comm::prepare_fresh(const Call& call) {
-  const bool pairs = call.collective == Collective::all_to_all_v;
+  const bool varies = !has_equal_blocks(call.collective);
   auto prepared = std::make_shared<Prepared>();
   prepared->element = bytes_of(call.dtype);
-  if (reduces(call.collective) || call.collective == Collective::barrier) {
-    const bool average = call.op == ReduceOp::avg;
-    ANYCCL_TRY(prepared->kernel, reduce_kernel(call.dtype, average ? ReduceOp::sum : call.op));
-    if (average) {
-      ANYCCL_TRY(prepared->divide, divide_kernel(call.dtype));
-    }
-  }
+  ANYCCL_CHECK(choose_kernels(call, *prepared));
   const std::size_t bytes = call.count * prepared->element;
   const auto [input_bytes, output_bytes] = extent(call);
   prepared->input_bytes = input_bytes;
   prepared->output_bytes = output_bytes;
-  Question question{
-      {call.collective, me_.size, call.root, false, me_.host_of}, pairs ? 0 : bytes, false};
+  const KnownSizes sizes = known_sizes(call, me_.size);
+  Question question{{call.collective, me_.size, call.root, false, me_.host_of},
+                    varies ? sizes.average * prepared->element : bytes,
+                    false};
   question.network = me_.network;
   ANYCCL_TRY(const Choice choice, choose(question, me_.algorithm));
   ANYCCL_TRY(prepared->program, program(*choice.algorithm, call));
@@ -131,14 +166,14 @@ Result<std::shared_ptr<const Prepared>> Comm::prepare_fresh(const Call& call) {
       std::max(1U, *std::max_element(plan.publications.begin(), plan.publications.end()));
   prepared->lanes = std::clamp(slots_ / publications, 1U, kTilesInFlight);
   // Everything in flight, and the tile before it, must fit the ring.
-  const std::uint32_t parts = pairs ? 1 : plan.schedule.contract.parts();
+  const std::uint32_t parts = varies ? 1 : plan.schedule.contract.parts();
   const std::size_t published = std::max<std::size_t>(1, prepared->program->most_published);
   const std::size_t most = kRingBytes * parts / (published * (prepared->lanes + 1));
   std::size_t tile = std::max(kMinTile, std::min(choice.tile_bytes, most) / kMinTile * kMinTile);
   if (me_.low_latency) tile = 56;
-  prepared->geometry = pairs ? Geometry::of_pairs(plan.schedule.contract, call, me_.rank, tile)
-                             : Geometry::of_vector(plan.schedule.contract, bytes, tile);
-  if (!pairs && prepared->geometry.tiles() == 1) prepared->lanes = 1;
+  prepared->geometry = varies ? Geometry::of_pieces(plan.schedule.contract, call, me_.rank, tile)
+                              : Geometry::of_vector(plan.schedule.contract, bytes, tile);
+  if (!varies && prepared->geometry.tiles() == 1) prepared->lanes = 1;
 
   prepared->record = {0,
                       static_cast<std::uint8_t>(call.collective),
@@ -146,18 +181,19 @@ Result<std::shared_ptr<const Prepared>> Comm::prepare_fresh(const Call& call) {
                       static_cast<std::uint8_t>(call.op),
                       0,
                       index(call.root),
-                      call.count,
-                      plan_identity(*choice.algorithm, tile, prepared->lanes)};
+                      varies ? 0 : call.count,
+                      mix(plan_identity(*choice.algorithm, tile, prepared->lanes), sizes.hash)};
   prepared->digest = digest_of(prepared->record);
   // Who lends waits for its readers' progress, and so does who needs a slot again in this
   // operation.
-  prepared->posts_each = plan.posts_each && (pairs || bytes >= kLendFrom ||
+  prepared->posts_each = plan.posts_each && (varies || bytes >= kLendFrom ||
                                              publications * prepared->geometry.tiles() > slots_);
   prepared->consumes = std::any_of(transports_.begin(), transports_.end(),
                                    [](const Transport* t) { return t->takes_any_memory(); });
   prepared->scratch_bytes =
       prepared->lanes * plan.schedule.scratch.size() * prepared->geometry.scratch_chunk();
-  if (!pairs) {
+  prepared->largest = largest_publication(plan, prepared->geometry);
+  if (!varies) {
     bind(*prepared->program, prepared->geometry, prepared->digest, prepared->geometry.tiles() - 1,
          prepared->last);
     if (prepared->geometry.tiles() > 1)

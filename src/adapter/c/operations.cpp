@@ -26,34 +26,6 @@ Call make_call(Collective what, const void* send, void* recv, std::size_t count,
   return call;
 }
 
-Status check_tables(const Call& call, int size) {
-  ANYCCL_CHECK(need(call.send_counts, "sendcounts"));
-  ANYCCL_CHECK(need(call.send_displs, "sdispls"));
-  ANYCCL_CHECK(need(call.recv_counts, "recvcounts"));
-  ANYCCL_CHECK(need(call.recv_displs, "rdispls"));
-  const std::size_t most = (std::size_t{1} << 62) / bytes_of(call.dtype);
-  for (std::size_t r = 0; r < static_cast<std::size_t>(size); ++r) {
-    if (call.send_counts[r] > most || call.send_displs[r] > most)
-      return error(Code::invalid_argument,
-                   "sendcounts[{0}] = {1} or sdispls[{0}] = {2} is negative or overflows", r,
-                   call.send_counts[r], call.send_displs[r]);
-    if (call.recv_counts[r] > most || call.recv_displs[r] > most)
-      return error(Code::invalid_argument,
-                   "recvcounts[{0}] = {1} or rdispls[{0}] = {2} is negative or overflows", r,
-                   call.recv_counts[r], call.recv_displs[r]);
-    if (call.send_counts[r] > 0 && call.input == nullptr)
-      return error(Code::invalid_argument, "sendbuff is NULL and sendcounts[{}] is {}", r,
-                   call.send_counts[r]);
-    if (call.recv_counts[r] > 0 && call.output == nullptr)
-      return error(Code::invalid_argument, "recvbuff is NULL and recvcounts[{}] is {}", r,
-                   call.recv_counts[r]);
-  }
-  if (call.input == call.output && call.input != nullptr)
-    return error(Code::invalid_argument,
-                 "anycclAllToAllv does not work in place: sendbuff equals recvbuff");
-  return {};
-}
-
 /// Checks what only the C interface can get wrong, then runs the call or adds it to the group.
 anycclResult_t launch(const Call& call, anycclComm_t comm, anycclStream_t stream) noexcept {
   return guarded(comm, [&]() -> Status {
@@ -61,8 +33,6 @@ anycclResult_t launch(const Call& call, anycclComm_t comm, anycclStream_t stream
     if (stream != nullptr)
       return error(Code::invalid_argument,
                    "stream must be NULL: this communicator is on host memory");
-    if (call.collective == Collective::all_to_all_v)
-      ANYCCL_CHECK(check_tables(call, comm->comm->size()));
     if (!in_group()) return comm->comm->run(call);
     add_to_group(comm, call);
     return {};
@@ -145,6 +115,43 @@ anycclResult_t anycclAllToAllv(const void* sendbuff, const size_t sendcounts[],
   return launch(call, comm, stream);
 }
 
+anycclResult_t anycclAllGatherv(const void* sendbuff, size_t sendcount, void* recvbuff,
+                                const size_t recvcounts[], const size_t rdispls[],
+                                anycclDataType_t datatype, anycclComm_t comm,
+                                anycclStream_t stream) {
+  Call call = make_call(Collective::all_gather_v, sendbuff, recvbuff, sendcount, datatype);
+  call.recv_counts = recvcounts, call.recv_displs = rdispls;
+  return launch(call, comm, stream);
+}
+
+anycclResult_t anycclReduceScatterv(const void* sendbuff, const size_t sendcounts[],
+                                    const size_t sdispls[], void* recvbuff, size_t recvcount,
+                                    anycclDataType_t datatype, anycclRedOp_t op, anycclComm_t comm,
+                                    anycclStream_t stream) {
+  Call call =
+      make_call(Collective::reduce_scatter_v, sendbuff, recvbuff, recvcount, datatype, 0, op);
+  call.send_counts = sendcounts, call.send_displs = sdispls;
+  return launch(call, comm, stream);
+}
+
+anycclResult_t anycclGatherv(const void* sendbuff, size_t sendcount, void* recvbuff,
+                             const size_t recvcounts[], const size_t rdispls[],
+                             anycclDataType_t datatype, int root, anycclComm_t comm,
+                             anycclStream_t stream) {
+  Call call = make_call(Collective::gather_v, sendbuff, recvbuff, sendcount, datatype, root);
+  call.recv_counts = recvcounts, call.recv_displs = rdispls;
+  return launch(call, comm, stream);
+}
+
+anycclResult_t anycclScatterv(const void* sendbuff, const size_t sendcounts[],
+                              const size_t sdispls[], void* recvbuff, size_t recvcount,
+                              anycclDataType_t datatype, int root, anycclComm_t comm,
+                              anycclStream_t stream) {
+  Call call = make_call(Collective::scatter_v, sendbuff, recvbuff, recvcount, datatype, root);
+  call.send_counts = sendcounts, call.send_displs = sdispls;
+  return launch(call, comm, stream);
+}
+
 anycclResult_t anycclBarrier(anycclComm_t comm, anycclStream_t stream) {
   return launch(make_call(Collective::barrier, nullptr, nullptr, 0, anycclFloat32), comm, stream);
 }
@@ -178,8 +185,6 @@ anycclResult_t anycclIssue(const anycclCall_t* asked, anycclComm_t comm, anycclW
                           asked->recvbuff, asked->count, asked->datatype, asked->root, asked->op);
     call.send_counts = asked->sendcounts, call.send_displs = asked->sdispls;
     call.recv_counts = asked->recvcounts, call.recv_displs = asked->rdispls;
-    if (call.collective == Collective::all_to_all_v)
-      ANYCCL_CHECK(check_tables(call, comm->comm->size()));
     ANYCCL_TRY(std::shared_ptr<Task> task, comm->comm->issue(call));
     *work = new anycclWork{comm->comm, std::move(task)};
     return {};
