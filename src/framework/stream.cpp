@@ -20,6 +20,8 @@ class Function final : public StreamItem {
       return {};
     } catch (const std::exception& e) {
       return error(Code::invalid_usage, "a function in a stream has thrown: {}", e.what());
+    } catch (...) {
+      return error(Code::invalid_usage, "a function in a stream has thrown no std::exception");
     }
   }
   bool is_foreign() const override { return true; }
