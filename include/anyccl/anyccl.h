@@ -5,13 +5,17 @@
  * Rules for all calls
  * - Threads: calls on one communicator come from one thread at a time, in the same order on every
  *   rank. Different communicators are independent and may be used in any order by any threads.
- *   anycclCommAbort, anycclCommGetAsyncError and the calls on works may come from any thread.
+ *   anycclCommAbort, anycclCommGetAsyncError and the calls on works, streams and events may come
+ *   from any thread.
  * - Errors: a call returns a code; anycclGetLastError(comm) says in words what, where and which
  * rank. An error that a communicator meets while it runs makes it fail for good on all ranks: later
  * calls return the same error, and anycclCommAbort or anycclCommDestroy frees it.
- * - Streams: `stream` must be NULL (host memory). The call returns when the operation is complete
- * at this rank: the result is there and the buffers may be reused. Inside a group nothing starts
- * until anycclGroupEnd.
+ * - Streams: with `stream` NULL the call returns when the operation is complete at this rank: the
+ *   result is there and the buffers may be reused. With a stream it returns at once; see
+ *   anycclStreamCreate. The order on a communicator is that of the calls, whatever their streams:
+ *   an operation, also a blocking one, waits until those called before it are complete (sends and
+ *   receives: those of the same peer and direction), so until their streams have come to them.
+ *   Inside a group nothing starts until anycclGroupEnd.
  * - Counts are in elements; buffers may have any alignment. A NULL buffer is allowed where its
  * count is 0. Except in place, input and output must not overlap.
  */
@@ -37,7 +41,8 @@ extern "C" {
 #endif
 
 typedef struct anycclComm* anycclComm_t;     /* One rank's handle of a communicator. */
-typedef struct anycclStream* anycclStream_t; /* A queue of operations; NULL on host memory. */
+typedef struct anycclStream* anycclStream_t; /* A queue of work. NULL: the call itself waits. */
+typedef struct anycclEvent* anycclEvent_t;   /* A place in a stream's work, once it is recorded. */
 typedef struct anycclWork* anycclWork_t; /* An operation that was issued and may not be complete. */
 
 typedef enum {
@@ -280,8 +285,10 @@ ANYCCL_API anycclResult_t anycclRecv(void* recvbuff, size_t count, anycclDataTyp
                                      int peer, anycclComm_t comm, anycclStream_t stream);
 
 /* Calls of this thread between Start and End are issued together at the outermost End, which
- * returns when all are complete: sends and receives between them, also of several communicators or
- * of several ranks in this thread, cannot wait for each other. The first error of a call inside the
+ * returns when all without a stream are complete: sends and receives between them, also of several
+ * communicators or of several ranks in this thread, cannot wait for each other. Those with streams
+ * go to the end of their streams, and all of one stream start together when it comes to them. Calls
+ * on streams and events themselves are no part of a group. The first error of a call inside the
  * group is what anycclGroupEnd returns; then nothing was started. */
 ANYCCL_API anycclResult_t anycclGroupStart(void);
 ANYCCL_API anycclResult_t anycclGroupEnd(void);
@@ -321,6 +328,7 @@ typedef struct {
   anycclRedOp_t op;
   int root; /* Of the rooted collectives. Send and Recv: the peer. */
   const size_t *sendcounts, *sdispls, *recvcounts, *rdispls;
+  anycclStream_t stream; /* It starts after earlier work in the stream; NULL: at once. */
 } anycclCall_t;
 
 /* Issues `call` and returns at once; buffers belong to the operation until it is complete. Every
@@ -336,6 +344,56 @@ ANYCCL_API anycclResult_t anycclWorkTest(anycclWork_t work, int* done);
 ANYCCL_API anycclResult_t anycclWorkWait(anycclWork_t work);
 /* Frees the handle; the operation goes on. NULL is allowed. */
 ANYCCL_API anycclResult_t anycclWorkFree(anycclWork_t work);
+
+/* ---- Streams and events -------------------------------------------------------------------------
+ */
+
+/* A stream does what is put into it one after the other, in the order of the calls, beside the
+ * program: operations, functions of the program, and waits for other streams. A thread of its own,
+ * started with the first work, does it.
+ *
+ * An operation with a stream returns after its arguments were checked and it has its place in the
+ * order of its communicator. It starts when earlier work in the stream is done; later work in the
+ * stream sees its result. Its buffers belong to it until then.
+ * Errors: what is wrong with a call is returned by it, and nothing was put into the stream. What
+ * fails later is what anycclStreamSynchronize and anycclStreamQuery return from then on (and
+ * anycclCommGetAsyncError for the communicator); it does not end the stream: functions still run,
+ * operations on a failed communicator fail at once, others run.
+ * A stream that was created before fork is refused in the child as InvalidUsage. exit() leaves
+ * undone what streams have not done, after at most a second for functions that are running. */
+ANYCCL_API anycclResult_t anycclStreamCreate(anycclStream_t* stream);
+/* Frees the handle and returns at once; what was put into the stream is still done. NULL is
+ * allowed. */
+ANYCCL_API anycclResult_t anycclStreamDestroy(anycclStream_t stream);
+/* Returns when all work that is in the stream now is done, with the first error of the stream. Not
+ * from one of its own functions: InvalidUsage. */
+ANYCCL_API anycclResult_t anycclStreamSynchronize(anycclStream_t stream);
+/* Success if all work is done, InProgress if not, or the first error of the stream. */
+ANYCCL_API anycclResult_t anycclStreamQuery(anycclStream_t stream);
+/* Work put into `stream` from now on starts when what `event` was last recorded at is done; an
+ * error of that is an error of `stream`, too. At once if it was never recorded. Recording it again
+ * later changes nothing here. */
+ANYCCL_API anycclResult_t anycclStreamWaitEvent(anycclStream_t stream, anycclEvent_t event);
+/* fn(userdata) runs when earlier work in the stream is done, also if that has failed, in the thread
+ * of the stream; later work starts when it has returned. It must not wait for its own stream, nor
+ * for operations that come after it. An exception from it is an error of the stream. */
+ANYCCL_API anycclResult_t anycclLaunchHostFunc(anycclStream_t stream, void (*fn)(void*),
+                                               void* userdata);
+
+/* An event that was never recorded counts as complete. */
+ANYCCL_API anycclResult_t anycclEventCreate(anycclEvent_t* event);
+/* Also while streams are on their way to it. NULL is allowed. */
+ANYCCL_API anycclResult_t anycclEventDestroy(anycclEvent_t event);
+/* The event is complete when all work that is in the stream now is done. What it was recorded at
+ * before is forgotten. */
+ANYCCL_API anycclResult_t anycclEventRecord(anycclEvent_t event, anycclStream_t stream);
+/* Success if it is complete, InProgress if not, or the first error of the work before it. */
+ANYCCL_API anycclResult_t anycclEventQuery(anycclEvent_t event);
+/* Returns when it is complete, with the first error of the work before it. */
+ANYCCL_API anycclResult_t anycclEventSynchronize(anycclEvent_t event);
+/* *ms = time from when the stream of `start` came to it until that of `end` did. InvalidUsage if
+ * one was never recorded, InProgress if one is not complete. */
+ANYCCL_API anycclResult_t anycclEventElapsedTime(float* ms, anycclEvent_t start, anycclEvent_t end);
 
 #ifdef __cplusplus
 }

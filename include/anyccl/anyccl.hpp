@@ -13,6 +13,7 @@
 
 #include "anyccl/anyccl.h"
 #include "anyccl/status.hpp"
+#include "anyccl/stream.hpp"
 #include "anyccl/types.hpp"
 
 namespace anyccl {
@@ -124,14 +125,6 @@ View view(const std::vector<T>& elements) {
   return view(std::span<const T>(elements));
 }
 
-namespace detail {
-inline Status status_of(anycclResult_t code, anycclComm_t comm = nullptr) {
-  if (code == anycclSuccess) return {};
-  const char* text = anycclGetLastError(comm);
-  return Status(static_cast<Code>(code), *text != '\0' ? text : anycclGetErrorString(code));
-}
-}  // namespace detail
-
 /// An operation that was issued. Dropping it does not stop it; its buffers belong to it until it is
 /// complete. Any thread.
 class [[nodiscard]] Work {
@@ -191,7 +184,11 @@ struct Pieces {
 /// One rank's handle of a communicator.
 ///
 /// Threads: operations come from one thread at a time, in the same order on every rank; abort() may
-/// come from any. Operations return at once with a Work; collectives run in the order of the calls.
+///          come from any.
+/// Order:   operations return at once with a Work. With a stream they start after earlier work in
+///          it, and later work in it sees the result; nobody needs to wait for the Work then. But
+///          collectives of a communicator run in the order of the calls, whatever their streams,
+///          and so do messages of one peer and direction.
 class Communicator {
  public:
   /// Joins as `rank` of `size`. Errors: timeout naming the missing ranks, invalid_argument,
@@ -255,22 +252,22 @@ class Communicator {
   /// be
   ///         `in`; any other overlap is an error.
   /// Errors: invalid_argument, unsupported (dtype or op). What fails later is in the Work.
-  Result<Work> all_reduce(View in, View out, ReduceOp op) {
-    anycclCall_t call = make(anycclCollAllReduce, in, out);
+  Result<Work> all_reduce(View in, View out, ReduceOp op, const Stream& stream = {}) {
+    anycclCall_t call = make(anycclCollAllReduce, in, out, stream);
     call.op = static_cast<anycclRedOp_t>(op);
     return issue(call, in, out);
   }
   /// `out` on every rank becomes `in` of `root`; `in` is read only there and may be `out`.
-  Result<Work> broadcast(View in, View out, Rank root) {
-    anycclCall_t call = make(anycclCollBroadcast, in, out);
+  Result<Work> broadcast(View in, View out, Rank root, const Stream& stream = {}) {
+    anycclCall_t call = make(anycclCollBroadcast, in, out, stream);
     call.root = index(root);
     return issue(call, in, out);
   }
   /// `out` of `root` becomes the reduction of all ranks' `in`; `out` is used only there.
   ///
   /// Shapes: as all_reduce; elsewhere than at the root `out` may be empty.
-  Result<Work> reduce(View in, View out, ReduceOp op, Rank root) {
-    anycclCall_t call = make(anycclCollReduce, in, out);
+  Result<Work> reduce(View in, View out, ReduceOp op, Rank root, const Stream& stream = {}) {
+    anycclCall_t call = make(anycclCollReduce, in, out, stream);
     call.op = static_cast<anycclRedOp_t>(op);
     call.root = index(root);
     return rank() == root ? issue(call, in, out) : issue(call);
@@ -278,28 +275,28 @@ class Communicator {
   /// `out` becomes the reduction of all ranks' block of `in` for this rank.
   ///
   /// Shapes: in.count == size() * out.count. `out` may be block rank() of `in`.
-  Result<Work> reduce_scatter(View in, View out, ReduceOp op) {
-    anycclCall_t call = make(anycclCollReduceScatter, in, out);
+  Result<Work> reduce_scatter(View in, View out, ReduceOp op, const Stream& stream = {}) {
+    anycclCall_t call = make(anycclCollReduceScatter, in, out, stream);
     call.op = static_cast<anycclRedOp_t>(op);
     return issue_blocks(call, in, out);
   }
   /// `out` becomes every rank's `in`, in rank order.
   ///
   /// Shapes: out.count == size() * in.count. `in` may be block rank() of `out`.
-  Result<Work> all_gather(View in, View out) {
-    return issue_blocks(make(anycclCollAllGather, in, out), out, in);
+  Result<Work> all_gather(View in, View out, const Stream& stream = {}) {
+    return issue_blocks(make(anycclCollAllGather, in, out, stream), out, in);
   }
   /// The same at `root` only; elsewhere `out` is not used and may be empty.
-  Result<Work> gather(View in, View out, Rank root) {
-    anycclCall_t call = make(anycclCollGather, in, out);
+  Result<Work> gather(View in, View out, Rank root, const Stream& stream = {}) {
+    anycclCall_t call = make(anycclCollGather, in, out, stream);
     call.root = index(root);
     return rank() == root ? issue_blocks(call, out, in) : issue(call);
   }
   /// `out` becomes block rank() of `in` of `root`; elsewhere `in` is not used and may be empty.
   ///
   /// Shapes: at the root, in.count == size() * out.count, and `out` may be block `root` of `in`.
-  Result<Work> scatter(View in, View out, Rank root) {
-    anycclCall_t call = make(anycclCollScatter, in, out);
+  Result<Work> scatter(View in, View out, Rank root, const Stream& stream = {}) {
+    anycclCall_t call = make(anycclCollScatter, in, out, stream);
     call.root = index(root);
     call.count = out.count;
     call.datatype = static_cast<anycclDataType_t>(out.dtype);
@@ -308,21 +305,22 @@ class Communicator {
   /// Block j of `in` goes to rank j; block i of `out` comes from rank i.
   ///
   /// Shapes: in.count == out.count, a multiple of size(). `out` may be `in`.
-  Result<Work> all_to_all(View in, View out) {
+  Result<Work> all_to_all(View in, View out, const Stream& stream = {}) {
     const auto n = static_cast<std::size_t>(size());
     if (in.count % n != 0)
       return Status(Code::invalid_argument, "all_to_all: " + std::to_string(in.count) +
                                                 " elements are not equal blocks for " +
                                                 std::to_string(n) + " ranks");
-    anycclCall_t call = make(anycclCollAllToAll, in, out);
+    anycclCall_t call = make(anycclCollAllToAll, in, out, stream);
     call.count = in.count / n;
     return issue(call, in, out);
   }
   /// Sends sent.counts[j] elements at in[sent.displs[j]] to rank j and receives received.counts[j]
   /// from it at out[received.displs[j]]. All four spans have size() entries; what i sends to j is
   /// what j receives from i. Not in place.
-  Result<Work> all_to_all_v(View in, Pieces sent, View out, Pieces received) {
-    anycclCall_t call = make(anycclCollAllToAllv, in, out);
+  Result<Work> all_to_all_v(View in, Pieces sent, View out, Pieces received,
+                            const Stream& stream = {}) {
+    anycclCall_t call = make(anycclCollAllToAllv, in, out, stream);
     call.count = 0;
     return issue_pieces(call, sent, received);
   }
@@ -331,48 +329,51 @@ class Communicator {
   /// Shapes: received.counts[r] is the in.count of rank r, equal on all ranks, as is dtype. `in`
   /// may
   ///         be its piece of `out`.
-  Result<Work> all_gather_v(View in, View out, Pieces received) {
-    return issue_pieces(make(anycclCollAllGatherv, in, out), {}, received);
+  Result<Work> all_gather_v(View in, View out, Pieces received, const Stream& stream = {}) {
+    return issue_pieces(make(anycclCollAllGatherv, in, out, stream), {}, received);
   }
   /// reduce_scatter of blocks of different sizes: `out` becomes the reduction of all ranks' piece
   /// for this rank.
   ///
   /// Shapes: sent.counts[rank()] == out.count; sent.counts are equal on all ranks, as are dtype and
   ///         op. `out` may be its piece of `in`.
-  Result<Work> reduce_scatter_v(View in, Pieces sent, View out, ReduceOp op) {
-    anycclCall_t call = make(anycclCollReduceScatterv, in, out);
+  Result<Work> reduce_scatter_v(View in, Pieces sent, View out, ReduceOp op,
+                                const Stream& stream = {}) {
+    anycclCall_t call = make(anycclCollReduceScatterv, in, out, stream);
     call.count = out.count;
     call.op = static_cast<anycclRedOp_t>(op);
     return issue_pieces(call, sent, {});
   }
   /// gather of blocks of different sizes. `out` and `received` are used only at `root`, where
   /// received.counts[r] is the in.count of rank r; elsewhere they may be empty.
-  Result<Work> gather_v(View in, View out, Pieces received, Rank root) {
-    anycclCall_t call = make(anycclCollGatherv, in, out);
+  Result<Work> gather_v(View in, View out, Pieces received, Rank root, const Stream& stream = {}) {
+    anycclCall_t call = make(anycclCollGatherv, in, out, stream);
     call.root = index(root);
     return rank() == root ? issue_pieces(call, {}, received) : issue(call);
   }
   /// scatter of blocks of different sizes. `in` and `sent` are used only at `root`, where
   /// sent.counts[r] is the out.count of rank r; elsewhere they may be empty.
-  Result<Work> scatter_v(View in, Pieces sent, View out, Rank root) {
-    anycclCall_t call = make(anycclCollScatterv, in, out);
+  Result<Work> scatter_v(View in, Pieces sent, View out, Rank root, const Stream& stream = {}) {
+    anycclCall_t call = make(anycclCollScatterv, in, out, stream);
     call.root = index(root);
     call.count = out.count;
     call.datatype = static_cast<anycclDataType_t>(out.dtype);
     return rank() == root ? issue_pieces(call, sent, {}) : issue(call);
   }
   /// Complete when all ranks have called it.
-  Result<Work> barrier() { return issue(make(anycclCollBarrier, {}, {})); }
+  Result<Work> barrier(const Stream& stream = {}) {
+    return issue(make(anycclCollBarrier, {}, {}, stream));
+  }
 
   /// Messages between two ranks match in order; count and dtype are equal on both sides. Neither
   /// waits for collectives.
-  Result<Work> send(View data, Rank to) {
-    anycclCall_t call = make(anycclCollSend, data, {});
+  Result<Work> send(View data, Rank to, const Stream& stream = {}) {
+    anycclCall_t call = make(anycclCollSend, data, {}, stream);
     call.root = index(to);
     return issue(call);
   }
-  Result<Work> recv(View data, Rank from) {
-    anycclCall_t call = make(anycclCollRecv, data, data);
+  Result<Work> recv(View data, Rank from, const Stream& stream = {}) {
+    anycclCall_t call = make(anycclCollRecv, data, data, stream);
     call.sendbuff = nullptr;
     call.root = index(from);
     return issue(call);
@@ -398,7 +399,8 @@ class Communicator {
     if (!status.ok()) return status;
     return comm;
   }
-  static anycclCall_t make(anycclCollective_t what, const View& in, const View& out) {
+  static anycclCall_t make(anycclCollective_t what, const View& in, const View& out,
+                           const Stream& stream) {
     anycclCall_t call{};
     call.size = sizeof call;
     call.collective = what;
@@ -406,6 +408,7 @@ class Communicator {
     call.recvbuff = out.data;
     call.count = in.count;
     call.datatype = static_cast<anycclDataType_t>(in.dtype);
+    call.stream = stream.handle();
     return call;
   }
   Result<Work> issue(const anycclCall_t& call, const View& in, const View& out) {

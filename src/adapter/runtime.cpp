@@ -23,6 +23,9 @@
 namespace anyccl {
 namespace {
 
+/// How long exit() waits at most for what the threads of streams are doing.
+constexpr auto kExitTime = std::chrono::seconds(1);
+
 /// What belongs to the process and to no communicator.
 class Process {
  public:
@@ -32,12 +35,8 @@ class Process {
     return *process;
   }
 
-  void add(const CommPtr& comm) {
-    const std::lock_guard lock(mutex_);
-    if (!at_exit_) at_exit_ = std::atexit([] { get().leave_all(); }) == 0;
-    std::erase_if(comms_, [](const std::weak_ptr<Comm>& c) { return c.expired(); });
-    comms_.push_back(comm);
-  }
+  void add(const CommPtr& comm) { add(comms_, comm); }
+  void add(const std::shared_ptr<HostStream>& stream) { add(streams_, stream); }
   void keep(Rendezvous rendezvous) {
     const std::lock_guard lock(mutex_);
     rendezvous_.push_back(std::move(rendezvous));
@@ -59,16 +58,28 @@ class Process {
   }
 
  private:
+  template <typename T>
+  void add(std::vector<std::weak_ptr<T>>& all, const std::shared_ptr<T>& one) {
+    const std::lock_guard lock(mutex_);
+    if (!at_exit_) at_exit_ = std::atexit([] { get().leave_all(); }) == 0;
+    std::erase_if(all, [](const std::weak_ptr<T>& other) { return other.expired(); });
+    all.push_back(one);
+  }
   /// So that peers know that we left and did not die, and get what is still on its way to them.
+  /// What streams have not done by then stays undone.
   void leave_all() {
     const std::lock_guard lock(mutex_);
+    const Deadline deadline = Deadline::in(kExitTime);
+    for (const std::weak_ptr<HostStream>& weak : streams_)
+      if (const auto stream = weak.lock(); stream && stream->check().ok()) stream->stop(deadline);
     for (const std::weak_ptr<Comm>& weak : comms_)
-      if (const CommPtr comm = weak.lock()) comm->leave();
+      if (const CommPtr comm = weak.lock()) comm->leave_for_exit(deadline);
   }
 
   std::mutex mutex_;
   bool at_exit_ = false;
   std::vector<std::weak_ptr<Comm>> comms_;
+  std::vector<std::weak_ptr<HostStream>> streams_;
   std::vector<Rendezvous> rendezvous_;
 };
 
@@ -193,6 +204,12 @@ Status check_place(int size, int rank) {
 }
 
 }  // namespace
+
+std::shared_ptr<HostStream> make_stream() {
+  auto stream = std::make_shared<HostStream>();
+  Process::get().add(stream);
+  return stream;
+}
 
 Result<anycclUniqueId> make_unique_id() {
   ANYCCL_CHECK(refuse_second_copy());

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "anyccl/anyccl.h"
-#include "framework/communicator.hpp"
+#include "framework/stream.hpp"
 
 namespace anyccl {
 
@@ -21,5 +21,7 @@ Result<CommPtr> join_by_environment();
 Result<std::vector<CommPtr>> join_all_here(int size);
 /// Collective over `parent`. Null for color ANYCCL_SPLIT_NOCOLOR.
 Result<CommPtr> split(Comm& parent, int color, int key);
+/// Stopped at exit.
+std::shared_ptr<HostStream> make_stream();
 
 }  // namespace anyccl

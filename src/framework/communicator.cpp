@@ -1,7 +1,5 @@
 #include "framework/communicator.hpp"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -15,28 +13,6 @@ namespace anyccl {
 std::uint32_t slots_for(int size) {
   return std::max(16U, std::bit_ceil(2 * static_cast<std::uint32_t>(size)));
 }
-
-/// Holds the right to make progress. One read-modify-write on a line that stays in this core's
-/// cache.
-class Comm::Token {
- public:
-  explicit Token(std::atomic<bool>& token) : token_(token) {}
-  ~Token() { release(); }
-  Token(const Token&) = delete;
-  Token& operator=(const Token&) = delete;
-  bool try_take() { return held_ = !token_.exchange(true, std::memory_order_acquire); }
-  void take() {
-    while (!try_take()) ::sched_yield();
-  }
-  void release() {
-    if (held_) token_.store(false, std::memory_order_release);
-    held_ = false;
-  }
-
- private:
-  std::atomic<bool>& token_;
-  bool held_ = false;
-};
 
 /// A collective that was issued without waiting: everything it needs is its own.
 struct Comm::Queued final : public Task {
@@ -87,12 +63,12 @@ std::byte* Comm::scratch(std::size_t bytes) {
 Status Comm::run(const Call& call) {
   if (forked()) return failure();  // before the token, which a thread of the parent may have held
   Token token(token_);
-  token.take();
+  take(token);
   if (failed_.load(std::memory_order_acquire)) return failure();
   const CallKey key(call, me_.rank);
   if (key != last_key_ || !has_buffers(call)) ANYCCL_CHECK(check_call(call));
   if (call.is_point_to_point() || !idle()) {
-    ANYCCL_TRY(const std::shared_ptr<Task> task, enqueue(call, key));
+    ANYCCL_TRY(const std::shared_ptr<Task> task, enqueue(call, key, Gate::open));
     token.release();
     return wait(*task);
   }
@@ -111,27 +87,31 @@ Status Comm::run(const Call& call) {
     if (next == Waiter::Next::poll) continue;
     if (const Status bad = trouble(alone_, &alone_); !bad.ok()) fail_locked(bad);
     if (failed_.load(std::memory_order_relaxed)) return failure();
-    if (next == Waiter::Next::sleep) sleep_shortly();
+    if (next == Waiter::Next::sleep) sleep_shortly(token);
   }
   return alone_.status();
 }
 
-Result<std::shared_ptr<Task>> Comm::issue(const Call& call) {
+Result<std::shared_ptr<Task>> Comm::issue(const Call& call, Gate gate) {
   if (forked()) return failure();
   Token token(token_);
-  token.take();
+  take(token);
   ANYCCL_CHECK(failure());
   const CallKey key(call, me_.rank);
   ANYCCL_CHECK(check_call(call));
-  ANYCCL_TRY(std::shared_ptr<Task> task, enqueue(call, key));
-  progress_locked();
+  ANYCCL_TRY(std::shared_ptr<Task> task, enqueue(call, key, gate));
+  if (gate == Gate::open)
+    progress_locked();
+  else
+    gated_.store(true, std::memory_order_relaxed);
   return task;
 }
 
-Result<std::shared_ptr<Task>> Comm::enqueue(const Call& call, const CallKey& key) {
-  if (call.is_point_to_point()) return enqueue_transfer(call);
+Result<std::shared_ptr<Task>> Comm::enqueue(const Call& call, const CallKey& key, Gate gate) {
+  if (call.is_point_to_point()) return enqueue_transfer(call, gate);
   auto queued =
       std::make_shared<Queued>(KeptCall(call, me_.rank, me_.size), me_.rank, route_, transports_);
+  queued->execution.set(gate);
   if (key != last_key_) ANYCCL_CHECK(prepare(queued->kept.call(), key));
   queued->prepared = last_;
   queued->scratch.resize(queued->prepared->scratch_bytes);
@@ -140,24 +120,28 @@ Result<std::shared_ptr<Task>> Comm::enqueue(const Call& call, const CallKey& key
   return std::shared_ptr<Task>(queued, &queued->execution);
 }
 
-Result<std::shared_ptr<Task>> Comm::enqueue_transfer(const Call& call) {
+Result<std::shared_ptr<Task>> Comm::enqueue_transfer(const Call& call, Gate gate) {
   const bool sends = call.collective == Collective::send;
   if (call.root == me_.rank) {
     auto task = std::make_shared<SelfTransfer>();
+    task->set(gate);
     (sends ? self_sends_ : self_receives_).push_back({call, task});
-    ANYCCL_CHECK(match_self());
+    match_self();
     return std::shared_ptr<Task>(task);
   }
   Pair& pair = pairs_[uindex(call.root)];
   auto task = std::make_shared<Transfer>(call, *route_[uindex(call.root)],
                                          sends ? ++pair.sent : ++pair.received);
+  task->set(gate);
   (sends ? pair.sends : pair.receives).push_back(task);
   ++open_transfers_;
   return std::shared_ptr<Task>(task);
 }
 
-Status Comm::match_self() {
-  while (!self_sends_.empty() && !self_receives_.empty()) {
+bool Comm::match_self() {
+  bool moved = false;
+  while (self_will_meet() && self_sends_.front().task->is_open() &&
+         self_receives_.front().task->is_open()) {
     const SelfMessage from = std::move(self_sends_.front()), to = std::move(self_receives_.front());
     self_sends_.pop_front();
     self_receives_.pop_front();
@@ -170,14 +154,16 @@ Status Comm::match_self() {
       std::memmove(to.call.output, from.call.input, from.call.count * bytes_of(from.call.dtype));
     from.task->complete(status);
     to.task->complete(status);
+    moved = true;
   }
-  return {};
+  return moved;
 }
 
 bool Comm::progress_locked() {
-  bool moved = false;
+  bool moved = match_self();
   while (!collectives_.empty()) {
     const std::shared_ptr<Queued> head = collectives_.front();
+    if (!head->execution.is_open()) break;
     if (!head->started)
       head->execution.start(*head->prepared, head->kept.call(), head->sequence,
                             head->scratch.data());
@@ -189,7 +175,7 @@ bool Comm::progress_locked() {
   if (open_transfers_ == 0) return moved;
   for (Pair& pair : pairs_)
     for (auto* queue : {&pair.receives, &pair.sends})
-      while (!queue->empty()) {
+      while (!queue->empty() && queue->front()->is_open()) {
         moved = queue->front()->advance() || moved;
         if (!queue->front()->done()) break;
         queue->pop_front();
@@ -198,29 +184,18 @@ bool Comm::progress_locked() {
   return moved;
 }
 
-bool Comm::progress() {
-  if (forked()) return false;
-  Token token(token_);
-  return token.try_take() && !failed_.load(std::memory_order_relaxed) && progress_locked();
-}
-
-void Comm::examine() {
-  if (forked()) return;
-  Token token(token_);
-  if (token.try_take()) examine_locked();
-}
-
 void Comm::examine_locked() {
   if (failed_.load(std::memory_order_relaxed)) return;
   Status bad;
-  if (!collectives_.empty() && collectives_.front()->started) {
+  if (!collectives_.empty()) {
     Execution& head = collectives_.front()->execution;
-    bad = trouble(head, &head);
+    bad = collectives_.front()->started ? trouble(head, &head) : news();
   }
   if (bad.ok() && open_transfers_ > 0)
     for (const Pair& pair : pairs_)
       for (const auto* queue : {&pair.receives, &pair.sends})
-        if (bad.ok() && !queue->empty()) bad = trouble(*queue->front(), nullptr);
+        if (bad.ok() && !queue->empty() && queue->front()->is_open())
+          bad = trouble(*queue->front(), nullptr);
   if (!bad.ok()) fail_locked(bad);
 }
 
@@ -242,84 +217,21 @@ void Comm::fail_locked(const Status& why) {
       for (const auto& transfer : *queue) transfer->complete(status);
       queue->clear();
     }
-  for (auto* messages : {&self_sends_, &self_receives_}) {
-    for (const SelfMessage& m : *messages) m.task->complete(status);
-    messages->clear();
-  }
+  end_self_messages(status);
   open_transfers_ = 0;
 }
 
-Status Comm::wait(Task& task) {
-  if (forked()) return task.done() ? task.status() : failure();
-  Waiter waiter(me_.crowded_here);
-  while (!task.done()) {
-    Waiter::Next next = Waiter::Next::poll;
-    Token token(token_);
-    if (token.try_take()) {
-      if (failed_.load(std::memory_order_relaxed)) break;
-      if (progress_locked()) {
-        waiter.reset();
-        continue;
-      }
-      next = waiter.next();
-      if (next != Waiter::Next::poll) examine_locked();
-      if (next == Waiter::Next::sleep && !task.done()) sleep_shortly();
-    } else {
-      ::sched_yield();
-    }
+void Comm::end_self_messages(const Status& why) {
+  for (auto* messages : {&self_sends_, &self_receives_}) {
+    for (const SelfMessage& m : *messages) m.task->complete(why);
+    messages->clear();
   }
-  return task.done() ? task.status() : failure();
-}
-
-bool Comm::test(Task& task) {
-  if (!task.done()) progress();
-  return task.done();
-}
-
-void Comm::sleep_shortly() {
-  if (!transports_.empty()) transports_.back()->sleep(Waiter::sleep_time());
-}
-
-void Comm::abort(const Status& why) {
-  if (forked()) return;  // the parent's peers are not ours
-  {
-    const std::lock_guard lock(failure_mutex_);
-    if (failure_.ok()) failure_ = why;
-  }
-  abort_asked_.store(true, std::memory_order_release);
-  for (Transport* t : transports_) t->abort(why);
-  Token token(token_);
-  token.take();  // who holds it looks at abort_asked_ within milliseconds
-  if (!failed_.load(std::memory_order_relaxed)) fail_locked(failure_);
-}
-
-void Comm::finish() {
-  if (forked()) return;
-  Waiter waiter(me_.crowded_here);
-  for (;;) {
-    Token token(token_);
-    token.take();
-    if (failed_.load(std::memory_order_relaxed) || idle()) break;
-    if (progress_locked()) {
-      waiter.reset();
-      continue;
-    }
-    const Waiter::Next next = waiter.next();
-    if (next != Waiter::Next::poll) examine_locked();
-    if (next == Waiter::Next::sleep) sleep_shortly();
-  }
-  leave();
-}
-
-void Comm::leave() {
-  if (forked()) return;  // the parent's peers are not ours
-  for (Transport* t : transports_) t->leave();
 }
 
 std::string Comm::last_plan() {
   if (forked()) return "";
   Token token(token_);
-  token.take();
+  take(token);
   if (last_ == nullptr) return "";
   const bool sized = last_->geometry.sized();
   std::string text = id(*last_->program->algorithm) +

@@ -6,9 +6,11 @@
 #include <string>
 #include <vector>
 
+#include "base/bell.hpp"
 #include "base/deadline.hpp"
 #include "base/fork.hpp"
 #include "framework/execution.hpp"
+#include "framework/token.hpp"
 #include "framework/transfer.hpp"
 #include "framework/tuner.hpp"
 #include "framework/waiter.hpp"
@@ -51,8 +53,10 @@ class Comm {
 
   /// Runs the call to its end. Errors are those of check_call() and what fails on the way.
   Status run(const Call& call);
-  /// Issues it; the arrays of a v-form are copied.
-  Result<std::shared_ptr<Task>> issue(const Call& call);
+  /// Issues it; the arrays of a v-form are copied. With a closed gate it only takes its place.
+  Result<std::shared_ptr<Task>> issue(const Call& call, Gate gate = Gate::open);
+  /// Opens the gate of a task that was issued here. Any thread.
+  void open(Task& task);
   /// Returns when the task is done, with its status.
   Status wait(Task& task);
   /// Makes progress once; true if the task is done.
@@ -61,6 +65,8 @@ class Comm {
   bool progress();
   /// Looks for trouble: a task that waits may have to fail.
   void examine();
+  /// Sleeps shortly, after progress() found nothing for long.
+  void rest();
 
   /// Ends all operations, here and at all peers, with `why`. Any thread; never waits for a peer.
   void abort(const Status& why);
@@ -71,10 +77,12 @@ class Comm {
   void finish();
   /// Says goodbye without waiting for anything: at exit, or after a failure.
   void leave();
+  /// At exit: the same, after stream workers have been kept from going on here. `deadline`: for
+  /// what a worker is doing at the moment.
+  void leave_for_exit(Deadline deadline);
 
   /// "all_reduce/two_shot Simple shm": how the last collective was done.
   std::string last_plan();
-  void sleep_shortly();
 
  private:
   static constexpr std::size_t kCacheEntries = 64;
@@ -83,7 +91,6 @@ class Comm {
     CallKey key;
     std::shared_ptr<const Prepared> prepared;
   };
-  class Token;
 
   bool forked() const { return anyccl::fork_generation() != fork_generation_; }
   /// `last_` is of a call with the same key. False: check_call() says whether and what is wrong.
@@ -102,16 +109,26 @@ class Comm {
   Status prepare(const Call& call, const CallKey& key);
   Result<std::shared_ptr<const Prepared>> prepare_fresh(const Call& call);
   Result<const Program*> program(const Algorithm& algorithm, const Call& call);
-  Result<std::shared_ptr<Task>> enqueue(const Call& call, const CallKey& key);
-  Result<std::shared_ptr<Task>> enqueue_transfer(const Call& call);
-  Status match_self();
+  Result<std::shared_ptr<Task>> enqueue(const Call& call, const CallKey& key, Gate gate);
+  Result<std::shared_ptr<Task>> enqueue_transfer(const Call& call, Gate gate);
+  bool match_self();
   bool progress_locked();
+  void take(Token& token) {
+    if (!token.try_take()) queue_for(token);
+  }
+  void queue_for(Token& token);
+  void sleep_shortly(Token& token);
+  void rouse();
   void examine_locked();
+  Status news();
   Status trouble(Task& task, const Execution* collective);
   Status compare_calls(const CallRecord& mine);
   bool may_still_be_explained(const Status& problem);
   void fail_locked(const Status& why);
+  void end_self_messages(const Status& why);
   bool idle() const { return collectives_.empty() && open_transfers_ == 0; }
+  /// Messages to itself will meet when a gate opens.
+  bool self_will_meet() const { return !self_sends_.empty() && !self_receives_.empty(); }
   std::byte* scratch(std::size_t bytes);
 
   Membership me_;
@@ -140,6 +157,10 @@ class Comm {
   std::size_t open_transfers_ = 0;
 
   std::atomic<bool> token_{false};
+  std::atomic<int> wanted_{0};       // threads in queue_for()
+  std::atomic<bool> asleep_{false};  // who holds the token sleeps in the last transport
+  std::atomic<bool> gated_{false};   // streams have used this communicator
+  Bell bell_;                        // who waits without the token looks again
   std::atomic<bool> failed_{false}, abort_asked_{false};
   mutable std::mutex failure_mutex_;
   Status failure_;

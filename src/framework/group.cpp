@@ -2,47 +2,44 @@
 
 #include <algorithm>
 
+#include "base/error.hpp"
+
 namespace anyccl {
 
-void CallGroup::add(std::shared_ptr<Comm> comm, const Call& call) {
+void CallGroup::add(std::shared_ptr<Comm> comm, const Call& call,
+                    std::shared_ptr<HostStream> stream) {
   KeptCall kept(call, comm->rank(), comm->size());
-  entries_.push_back({std::move(comm), std::move(kept), nullptr});
+  entries_.push_back({std::move(comm), std::move(kept), std::move(stream)});
+}
+
+/// One for each stream.
+Result<std::vector<Batch>> CallGroup::make_batches() const {
+  std::vector<Batch> batches;
+  for (const Entry& entry : entries_) {
+    const auto same = [&](const Batch& batch) { return batch.stream() == entry.stream.get(); };
+    if (entry.stream == nullptr || std::any_of(batches.begin(), batches.end(), same)) continue;
+    ANYCCL_TRY(Batch batch, Batch::make(entry.stream, entries_.size()));
+    batches.push_back(std::move(batch));
+  }
+  return batches;
 }
 
 Status CallGroup::run() {
+  ANYCCL_TRY(std::vector<Batch> batches, make_batches());
   Status first;
-  std::vector<Comm*> comms;
-  for (Entry& entry : entries_) {
-    auto task = entry.comm->issue(entry.kept.call());
-    if (task.ok())
-      entry.task = *std::move(task);
-    else if (first.ok())
-      first = task.status();
-    if (std::find(comms.begin(), comms.end(), entry.comm.get()) == comms.end())
-      comms.push_back(entry.comm.get());
+  std::vector<Issued> mine;
+  for (const Entry& entry : entries_) {
+    const auto batch = std::find_if(batches.begin(), batches.end(), [&](const Batch& b) {
+      return b.stream() == entry.stream.get();
+    });
+    auto task = batch == batches.end() ? entry.comm->issue(entry.kept.call())
+                                       : batch->issue(entry.comm, entry.kept.call());
+    if (!task.ok() && first.ok()) first = task.status();
+    if (task.ok() && batch == batches.end()) mine.push_back({entry.comm, *std::move(task)});
   }
-  const bool crowded = std::any_of(comms.begin(), comms.end(),
-                                   [](const Comm* c) { return c->membership().crowded_here; });
-  Waiter waiter(crowded);
-  const auto open = [&] {
-    return std::any_of(entries_.begin(), entries_.end(),
-                       [](const Entry& e) { return e.task != nullptr && !e.task->done(); });
-  };
-  while (open()) {
-    bool moved = false;
-    for (Comm* comm : comms) moved = comm->progress() || moved;
-    if (moved) {
-      waiter.reset();
-      continue;
-    }
-    const Waiter::Next next = waiter.next();
-    if (next == Waiter::Next::poll) continue;
-    for (Comm* comm : comms) comm->examine();
-    if (next == Waiter::Next::sleep && comms.size() == 1) comms[0]->sleep_shortly();
-  }
-  for (const Entry& entry : entries_)
-    if (first.ok() && entry.task != nullptr) first = entry.task->status();
-  return first;
+  batches.clear();  // into their streams: ours may wait for them
+  Status status = wait_all(mine);
+  return first.ok() ? status : first;
 }
 
 }  // namespace anyccl

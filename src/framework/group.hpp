@@ -4,24 +4,27 @@
 #include <memory>
 #include <vector>
 
-#include "framework/communicator.hpp"
+#include "framework/stream.hpp"
 
 namespace anyccl {
 
 /// Calls that one thread issues together; see anycclGroupStart.
 class CallGroup {
  public:
-  void add(std::shared_ptr<Comm> comm, const Call& call);
+  /// `stream`: null if run() is to wait for it.
+  void add(std::shared_ptr<Comm> comm, const Call& call, std::shared_ptr<HostStream> stream);
   bool empty() const { return entries_.empty(); }
-  /// Issues everything and returns when all is complete, with the first error.
+  /// Issues everything and returns when all that belongs to no stream is complete, with the first
+  /// error.
   Status run();
 
  private:
   struct Entry {
     std::shared_ptr<Comm> comm;
     KeptCall kept;
-    std::shared_ptr<Task> task;
+    std::shared_ptr<HostStream> stream;
   };
+  Result<std::vector<Batch>> make_batches() const;
   std::vector<Entry> entries_;
 };
 

@@ -9,6 +9,9 @@
 
 namespace anyccl {
 
+/// Whether an operation may start at its turn, or only after Task::open().
+enum class Gate : bool { open, closed };
+
 /// One issued operation. advance() is called by the holder of the communicator's owner token;
 /// anybody may ask done().
 class Task {
@@ -18,6 +21,13 @@ class Task {
   virtual bool advance() = 0;
   /// The ranks it waits for now.
   virtual void awaited(std::vector<Rank>& ranks) const = 0;
+
+  /// Before it is queued. A closed one keeps its place in the queue, and those behind it wait.
+  void set(Gate gate) { open_.store(gate == Gate::open, std::memory_order_relaxed); }
+  /// What must come before it is done. Any thread.
+  void open() { open_.store(true, std::memory_order_release); }
+  /// Pairs with open(): who sees it also sees what came before.
+  bool is_open() const { return open_.load(std::memory_order_acquire); }
 
   bool done() const { return done_.load(std::memory_order_acquire); }
   /// Only after done().
@@ -33,7 +43,7 @@ class Task {
   void restart() { done_.store(false, std::memory_order_relaxed); }
 
  private:
-  std::atomic<bool> done_{false};
+  std::atomic<bool> done_{false}, open_{true};
   Status status_;
 };
 

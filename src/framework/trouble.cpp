@@ -7,6 +7,14 @@
 
 namespace anyccl {
 
+/// What the peers say: the first problem.
+Status Comm::news() {
+  Status problem;
+  for (Transport* t : transports_)
+    if (Status found = t->check(); problem.ok()) problem = std::move(found);
+  return problem;
+}
+
 /// Why a task that does not move never will, as far as can be seen now. `collective`: the same
 /// task, if it is one.
 Status Comm::trouble(Task& task, const Execution* collective) {
@@ -14,9 +22,7 @@ Status Comm::trouble(Task& task, const Execution* collective) {
     const std::lock_guard lock(failure_mutex_);
     return failure_;
   }
-  Status problem;
-  for (Transport* t : transports_)
-    if (Status found = t->check(); problem.ok()) problem = std::move(found);
+  const Status problem = news();
   if (collective != nullptr) ANYCCL_CHECK(compare_calls(collective->record()));
   if (!problem.ok() && !may_still_be_explained(problem)) return problem;
   std::vector<Rank> ranks;

@@ -16,7 +16,7 @@ namespace anyccl {
 // A transport moves publications between this rank and some of its peers, in one communicator. It
 // knows nothing of collectives: the executor tells it which bytes to publish for whom and which to
 // wait for. All calls come from one thread at a time (the holder of the communicator's owner
-// token); abort() alone may come from any thread.
+// token); abort() and wake() alone may come from any thread.
 
 /// What one rank called: compared between ranks before data is believed. 32 bytes, sent as it is.
 struct CallRecord {
@@ -137,6 +137,8 @@ class Transport {
   virtual bool call_of(Rank peer, std::uint64_t sequence, CallRecord& record) = 0;
   /// Blocks until something may have arrived, at most `most`.
   virtual void sleep(std::chrono::nanoseconds most) = 0;
+  /// Ends a sleep() that another thread is in. Any thread.
+  virtual void wake() = 0;
 
   // --- the end ----------------------------------------------------------------------------------
   /// Tells every peer that this communicator has failed with `why`; never blocks. Any thread.

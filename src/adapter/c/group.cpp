@@ -53,8 +53,8 @@ Status run_inits(const std::vector<OpenGroup::Init>& inits) {
 bool in_group() {
   return depth > 0;
 }
-void add_to_group(anycclComm_t handle, const Call& call) {
-  group.calls.add(handle->comm, call);
+void add_to_group(anycclComm_t handle, const Call& call, anycclStream_t stream) {
+  group.calls.add(handle->comm, call, stream == nullptr ? nullptr : stream->stream);
 }
 void add_to_group(anycclComm_t* handle, int size, const anycclUniqueId& id, int rank) {
   group.inits.push_back({handle, size, id, rank});

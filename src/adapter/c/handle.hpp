@@ -19,6 +19,14 @@ struct anycclWork {
   std::shared_ptr<anyccl::Task> task;
 };
 
+struct anycclStream {
+  std::shared_ptr<anyccl::HostStream> stream;
+};
+
+struct anycclEvent {
+  anyccl::HostEvent event;
+};
+
 namespace anyccl {
 
 /// Remembers the message for anycclGetLastError, in `handle` if there is one, and gives the code.
@@ -40,10 +48,13 @@ anycclResult_t guarded(anycclComm_t handle, const Body& body) noexcept {
 
 Status need(const void* pointer, const char* what);
 Status need_comm(anycclComm_t comm);
+/// Not NULL, and of this process.
+Status need_stream(anycclStream_t stream);
 
 /// The calls of this thread between anycclGroupStart and anycclGroupEnd.
 bool in_group();
-void add_to_group(anycclComm_t handle, const Call& call);
+/// `stream` may be NULL.
+void add_to_group(anycclComm_t handle, const Call& call, anycclStream_t stream);
 void add_to_group(anycclComm_t* handle, int size, const anycclUniqueId& id, int rank);
 /// An error of a call inside a group: anycclGroupEnd returns the first one.
 void note_in_group(const Status& status);

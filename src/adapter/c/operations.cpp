@@ -26,15 +26,26 @@ Call make_call(Collective what, const void* send, void* recv, std::size_t count,
   return call;
 }
 
+/// Puts it in order at once; it starts when the stream comes to it.
+Result<std::shared_ptr<Task>> issue_in_stream(const Call& call, anycclComm_t comm,
+                                              anycclStream_t stream) {
+  ANYCCL_TRY(Batch batch, Batch::make(stream->stream, 1));
+  return batch.issue(comm->comm, call);
+}
+
+Status launch_in_stream(const Call& call, anycclComm_t comm, anycclStream_t stream) {
+  ANYCCL_CHECK(need_stream(stream));
+  if (in_group()) return add_to_group(comm, call, stream), Status{};
+  return issue_in_stream(call, comm, stream).status();
+}
+
 /// Checks what only the C interface can get wrong, then runs the call or adds it to the group.
 anycclResult_t launch(const Call& call, anycclComm_t comm, anycclStream_t stream) noexcept {
   return guarded(comm, [&]() -> Status {
     if (comm == nullptr) return need_comm(comm);
-    if (stream != nullptr)
-      return error(Code::invalid_argument,
-                   "stream must be NULL: this communicator is on host memory");
+    if (stream != nullptr) return launch_in_stream(call, comm, stream);
     if (!in_group()) return comm->comm->run(call);
-    add_to_group(comm, call);
+    add_to_group(comm, call, nullptr);
     return {};
   });
 }
@@ -185,7 +196,10 @@ anycclResult_t anycclIssue(const anycclCall_t* asked, anycclComm_t comm, anycclW
                           asked->recvbuff, asked->count, asked->datatype, asked->root, asked->op);
     call.send_counts = asked->sendcounts, call.send_displs = asked->sdispls;
     call.recv_counts = asked->recvcounts, call.recv_displs = asked->rdispls;
-    ANYCCL_TRY(std::shared_ptr<Task> task, comm->comm->issue(call));
+    if (asked->stream != nullptr) ANYCCL_CHECK(need_stream(asked->stream));
+    ANYCCL_TRY(std::shared_ptr<Task> task, asked->stream == nullptr
+                                               ? comm->comm->issue(call)
+                                               : issue_in_stream(call, comm, asked->stream));
     *work = new anycclWork{comm->comm, std::move(task)};
     return {};
   });

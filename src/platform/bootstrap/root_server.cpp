@@ -3,32 +3,13 @@
 #include <pthread.h>
 #include <sys/eventfd.h>
 
-#include <csignal>
 #include <system_error>
 
 #include "base/error.hpp"
+#include "base/signals.hpp"
 #include "platform/bootstrap/gathering.hpp"
 
 namespace anyccl {
-namespace {
-
-/// Signals are for the program's own threads: a thread inherits the mask of the one that starts it.
-class SignalsBlocked {
- public:
-  SignalsBlocked() {
-    sigset_t all;
-    ::sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  SignalsBlocked(const SignalsBlocked&) = delete;
-  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
-  ~SignalsBlocked() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-
- private:
-  sigset_t before_{};
-};
-
-}  // namespace
 
 Result<std::unique_ptr<RootServer>> RootServer::start(std::vector<UniqueFd> listeners,
                                                       const Secret& secret, Trust trust) {

@@ -162,6 +162,7 @@ class SegmentTransport final : public Transport {
     ::syscall(SYS_futex, &bell, FUTEX_WAIT, before, &limit, nullptr, 0);
     sleeping.store(0, std::memory_order_relaxed);
   }
+  void wake() override { ring(at<Inbox>(in_, 0).doorbell); }
 
   void abort(const Status& why) override {
     ControlMessage message;
@@ -206,7 +207,10 @@ class SegmentTransport final : public Transport {
   void ring_bell(Peer& peer) {
     if (at<Presence>(peer.out, layout_.presence()).sleeping.load(std::memory_order_relaxed) == 0)
       return;
-    auto& bell = at<Inbox>(peer.in, 0).doorbell;
+    ring(at<Inbox>(peer.in, 0).doorbell);
+  }
+  static void ring(std::atomic<std::uint32_t>& bell) {
+    // Pairs with the acquire in sleep().
     bell.fetch_add(1, std::memory_order_release);
     ::syscall(SYS_futex, &bell, FUTEX_WAKE, 1, nullptr, nullptr, 0);
   }

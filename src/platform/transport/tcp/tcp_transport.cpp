@@ -1,6 +1,7 @@
 #include "platform/transport/tcp/tcp_transport.hpp"
 
 #include <poll.h>
+#include <sys/eventfd.h>
 
 #include <algorithm>
 #include <array>
@@ -55,9 +56,10 @@ struct Peer {
 
 class TcpTransport final : public Transport {
  public:
-  TcpTransport(Rank me, std::size_t early_bytes) {
+  TcpTransport(Rank me, std::size_t early_bytes, UniqueFd bell) : bell_(std::move(bell)) {
     shared_.me = me;
     shared_.early_limit = early_bytes;
+    events_.push_back({bell_.get(), POLLIN, 0});
   }
   void add(TcpPeer peer, tcp::SocketKind kind);
 
@@ -86,6 +88,7 @@ class TcpTransport final : public Transport {
   PeerState state(Rank rank) override;
   bool call_of(Rank rank, std::uint64_t sequence, CallRecord& record) override;
   void sleep(std::chrono::nanoseconds most) override;
+  void wake() override;
 
   void abort(const Status& why) override;
   void leave() override;
@@ -111,10 +114,11 @@ class TcpTransport final : public Transport {
   std::vector<std::byte> last_words_;         // The abort frame: see Outbox.
   std::vector<std::unique_ptr<Peer>> peers_;  // As ranks_.
   std::vector<Peer*> peer_of_;                // By rank; null where it is not reached.
-  std::vector<pollfd> events_;
-  std::size_t queues_ = 0;  // How many peers have something queued.
-  unsigned stalls_ = 0;     // How often in a row a peer's socket was full and nothing came.
-  tcp::Buffer result_;      // For reserve().
+  UniqueFd bell_;                             // An eventfd: who sleeps wakes up.
+  std::vector<pollfd> events_;                // The bell, then as peers_.
+  std::size_t queues_ = 0;                    // How many peers have something queued.
+  unsigned stalls_ = 0;  // How often in a row a peer's socket was full and nothing came.
+  tcp::Buffer result_;   // For reserve().
   std::array<CallRecord, kCallHistory> calls_{};  // Ours, by sequence % size.
   std::uint64_t current_ = 0;
   bool left_ = false;
@@ -298,12 +302,21 @@ void TcpTransport::wait_for_events(std::chrono::nanoseconds most) {
     const Peer& p = *peers_[i];
     const int wanted = (p.in.wants_bytes() ? POLLIN : 0) | (p.out.idle() ? 0 : POLLOUT);
     // ppoll also reports the end of a stream that was not asked for, so such sockets are left out.
-    events_[i] = {wanted == 0 ? -1 : p.fd.get(), static_cast<short>(wanted), 0};
+    events_[i + 1] = {wanted == 0 ? -1 : p.fd.get(), static_cast<short>(wanted), 0};
   }
   const auto nanoseconds = std::max<std::int64_t>(most.count(), 0);
   const timespec time{static_cast<time_t>(nanoseconds / 1'000'000'000),
                       static_cast<long>(nanoseconds % 1'000'000'000)};
   ::ppoll(events_.data(), events_.size(), &time, nullptr);  // Woken for nothing is harmless.
+  if (events_[0].revents == 0) return;
+  std::uint64_t rings = 0;
+  [[maybe_unused]] const ssize_t taken = ::read(bell_.get(), &rings, sizeof rings);
+}
+
+void TcpTransport::wake() {
+  const std::uint64_t one = 1;
+  // Cannot fail: the counter is far from its limit.
+  [[maybe_unused]] const ssize_t written = ::write(bell_.get(), &one, sizeof one);
 }
 
 // --- the end -------------------------------------------------------------------------------------
@@ -344,7 +357,9 @@ Result<std::unique_ptr<Transport>> make_tcp_transport(Rank me, std::vector<TcpPe
                                                       TcpOptions options) {
   std::sort(peers.begin(), peers.end(),
             [](const TcpPeer& a, const TcpPeer& b) { return a.rank < b.rank; });
-  auto transport = std::make_unique<TcpTransport>(me, options.early_bytes);
+  UniqueFd bell(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!bell) return system_error(errno, "eventfd");
+  auto transport = std::make_unique<TcpTransport>(me, options.early_bytes, std::move(bell));
   Rank previous{-1};
   for (TcpPeer& peer : peers) {
     if (peer.rank == me || peer.rank == previous || index(peer.rank) < 0 || !peer.fd)

@@ -1,0 +1,157 @@
+// Comm: how threads wait for tasks, and share the token that lets one of them make progress.
+
+#include <sched.h>
+
+#include "base/error.hpp"
+#include "framework/communicator.hpp"
+
+namespace anyccl {
+
+bool Comm::progress() {
+  if (forked()) return false;
+  Token token(token_);
+  if (!token.try_take() || failed_.load(std::memory_order_relaxed)) return false;
+  const bool moved = progress_locked();
+  if (moved) bell_.ring();
+  return moved;
+}
+
+void Comm::examine() {
+  if (forked()) return;
+  Token token(token_);
+  if (token.try_take()) examine_locked();
+}
+
+Status Comm::wait(Task& task) {
+  if (forked()) return task.done() ? task.status() : failure();
+  Waiter waiter(me_.crowded_here);
+  while (!task.done()) {
+    Token token(token_);
+    if (wanted_.load(std::memory_order_relaxed) > 0 || !token.try_take()) {
+      ::sched_yield();
+      if (waiter.next() == Waiter::Next::sleep && !task.done()) bell_.sleep(Waiter::sleep_time());
+      continue;
+    }
+    if (failed_.load(std::memory_order_relaxed)) break;
+    if (progress_locked()) {
+      bell_.ring();
+      waiter.reset();
+      continue;
+    }
+    const Waiter::Next next = waiter.next();
+    if (next != Waiter::Next::poll) examine_locked();
+    if (next == Waiter::Next::sleep && !task.done()) sleep_shortly(token);
+  }
+  bell_.ring();
+  return task.done() ? task.status() : failure();
+}
+
+bool Comm::test(Task& task) {
+  if (!task.done()) progress();
+  return task.done();
+}
+
+void Comm::open(Task& task) {
+  task.open();
+  rouse();
+  bell_.ring();
+}
+
+/// Waits for the token. Who only waits for a task leaves it to those who come here: they are about
+/// to add to what can be done.
+void Comm::queue_for(Token& token) {
+  wanted_.fetch_add(1, std::memory_order_relaxed);
+  do {
+    rouse();
+    ::sched_yield();
+  } while (!token.try_take());
+  wanted_.fetch_sub(1, std::memory_order_relaxed);
+}
+
+/// By the holder of the token.
+void Comm::sleep_shortly(Token& token) {
+  if (wanted_.load(std::memory_order_relaxed) > 0) return;
+  if (transports_.empty()) {
+    token.release();
+    return bell_.sleep(Waiter::sleep_time());
+  }
+  asleep_.store(true, std::memory_order_release);
+  transports_.back()->sleep(Waiter::sleep_time());
+  asleep_.store(false, std::memory_order_relaxed);
+}
+
+/// The holder of the token, should it sleep, looks again. A sleep that begins just now is not
+/// ended, but short.
+void Comm::rouse() {
+  if (asleep_.load(std::memory_order_acquire)) transports_.back()->wake();
+}
+
+void Comm::rest() {
+  if (forked()) return;
+  Token token(token_);
+  if (token.try_take())
+    sleep_shortly(token);
+  else
+    bell_.sleep(Waiter::sleep_time());
+}
+
+void Comm::abort(const Status& why) {
+  if (forked()) return;  // the parent's peers are not ours
+  {
+    const std::lock_guard lock(failure_mutex_);
+    if (failure_.ok()) failure_ = why;
+  }
+  abort_asked_.store(true, std::memory_order_release);
+  for (Transport* t : transports_) t->abort(why);
+  Token token(token_);
+  take(token);  // who holds it looks at abort_asked_ within milliseconds
+  if (!failed_.load(std::memory_order_relaxed)) fail_locked(failure_);
+}
+
+void Comm::finish() {
+  if (forked()) return;
+  Waiter waiter(me_.crowded_here);
+  for (;;) {
+    Token token(token_);
+    take(token);
+    if (failed_.load(std::memory_order_relaxed)) break;
+    if (idle() && !self_will_meet()) {
+      end_self_messages(error(Code::invalid_usage,
+                              "a message of rank {} to itself has only one side, and the "
+                              "communicator was destroyed",
+                              index(me_.rank)));
+      break;
+    }
+    if (progress_locked()) {
+      bell_.ring();
+      waiter.reset();
+      continue;
+    }
+    const Waiter::Next next = waiter.next();
+    if (next != Waiter::Next::poll) examine_locked();
+    if (next == Waiter::Next::sleep) sleep_shortly(token);
+  }
+  bell_.ring();
+  leave();
+}
+
+void Comm::leave() {
+  if (forked()) return;  // the parent's peers are not ours
+  for (Transport* t : transports_) t->leave();
+}
+
+void Comm::leave_for_exit(Deadline deadline) {
+  if (forked()) return;
+  Token token(token_);
+  if (gated_.load(std::memory_order_relaxed)) {
+    wanted_.fetch_add(1, std::memory_order_relaxed);  // for good: workers only nap from now on
+    while (!token.try_take() && !deadline.passed()) {
+      rouse();
+      ::sched_yield();
+    }
+    token.keep();
+  }
+  leave();
+}
+
+}  // namespace anyccl
