@@ -113,7 +113,8 @@ typedef enum {
   anycclBand = 8, /* The same of each bit. */
   anycclBor = 9,
   anycclBxor = 10,
-  anycclNumOps = 11
+  anycclNumOps = 11,
+  anycclMaxRedOp = 0x7fffffff /* Operators that programs create lie between. */
 } anycclRedOp_t;
 
 #define ANYCCL_UNIQUE_ID_BYTES 128
@@ -170,6 +171,31 @@ ANYCCL_API anycclResult_t anycclCommUserRank(anycclComm_t comm, int* rank);
 /* How the last collective ran, for people: "all_reduce/two_shot Simple shm" (algorithm, protocol,
  * transports). "" before the first. Valid until the next call with the same communicator. */
 ANYCCL_API anycclResult_t anycclCommLastPlan(anycclComm_t comm, const char** text);
+
+/* ---- Operators of your own ----------------------------------------------------------------------
+ */
+
+typedef enum {
+  anycclScalarDevice = 0,        /* Read when an operation starts; must live as long as the op. */
+  anycclScalarHostImmediate = 1, /* Read now. */
+} anycclScalarResidence_t;
+/* Makes an operator for `comm`: each rank's input times its `*scalar`, of `datatype`, is summed.
+ * What is multiplied is rounded to `datatype` before the sum. Calls must be of the same datatype,
+ * and all ranks must use such an operator; their scalars may differ. Not of Bool. */
+ANYCCL_API anycclResult_t anycclRedOpCreatePreMulSum(anycclRedOp_t* op, void* scalar,
+                                                     anycclDataType_t datatype,
+                                                     anycclScalarResidence_t residence,
+                                                     anycclComm_t comm);
+/* inout[i] = inout[i] op in[i] for i < count. Must be associative and commutative, also in its last
+ * bit where all ranks are to get the same. Comes from whichever thread makes progress; must not
+ * call anyccl. The two do not overlap; neither is aligned to more than its elements. */
+typedef void (*anycclReduceFunction_t)(const void* in, void* inout, size_t count,
+                                       anycclDataType_t datatype, void* userdata);
+/* Makes an operator for `comm` that calls `function` with `userdata`, whatever the datatype. */
+ANYCCL_API anycclResult_t anycclRedOpCreate(anycclRedOp_t* op, anycclReduceFunction_t function,
+                                            void* userdata, anycclComm_t comm);
+/* Operations that use it and were issued before still complete. */
+ANYCCL_API anycclResult_t anycclRedOpDestroy(anycclRedOp_t op, anycclComm_t comm);
 
 /* ---- Memory -------------------------------------------------------------------------------------
  */

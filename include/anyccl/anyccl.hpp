@@ -379,6 +379,30 @@ class Communicator {
     return issue(call);
   }
 
+  /// An operator that sums each rank's input times its `factor`, for calls of that type. See
+  /// anycclRedOpCreatePreMulSum.
+  template <typename T>
+  Result<ReduceOp> create_pre_mul_sum(T factor) {
+    anycclRedOp_t op{};
+    const Status status = detail::status_of(
+        anycclRedOpCreatePreMulSum(&op, &factor, static_cast<anycclDataType_t>(dtype_of<T>()),
+                                   anycclScalarHostImmediate, handle_),
+        handle_);
+    if (!status.ok()) return status;
+    return static_cast<ReduceOp>(op);
+  }
+  /// An operator that calls `function` with `data`. See anycclRedOpCreate.
+  Result<ReduceOp> create_operator(anycclReduceFunction_t function, void* data = nullptr) {
+    anycclRedOp_t op{};
+    const Status status =
+        detail::status_of(anycclRedOpCreate(&op, function, data, handle_), handle_);
+    if (!status.ok()) return status;
+    return static_cast<ReduceOp>(op);
+  }
+  Status destroy_operator(ReduceOp op) {
+    return detail::status_of(anycclRedOpDestroy(static_cast<anycclRedOp_t>(op), handle_), handle_);
+  }
+
   /// Ok, or why the communicator has failed. Any thread.
   Status failure() const {
     anycclResult_t error = anycclSuccess;

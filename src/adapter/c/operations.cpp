@@ -179,6 +179,55 @@ anycclResult_t anycclRecv(void* recvbuff, size_t count, anycclDataType_t datatyp
                 stream);
 }
 
+anycclResult_t anycclRedOpCreatePreMulSum(anycclRedOp_t* op, void* scalar,
+                                          anycclDataType_t datatype,
+                                          anycclScalarResidence_t residence, anycclComm_t comm) {
+  return guarded(comm, [&]() -> Status {
+    ANYCCL_CHECK(need_comm(comm));
+    ANYCCL_CHECK(need(op, "op"));
+    ANYCCL_CHECK(need(scalar, "scalar"));
+    Operator product;
+    product.dtype = static_cast<DType>(narrow(datatype));
+    if (bytes_of(product.dtype) == 0)
+      return error(Code::invalid_argument, "datatype {} does not exist",
+                   static_cast<int>(datatype));
+    if (product.dtype == DType::boolean)
+      return error(Code::unsupported, "a pre-multiplied sum of bool is not supported");
+    if (residence == anycclScalarDevice)
+      product.scalar = scalar;
+    else if (residence == anycclScalarHostImmediate)
+      std::memcpy(product.value.data(), scalar, bytes_of(product.dtype));
+    else
+      return error(Code::invalid_argument, "residence {} does not exist",
+                   static_cast<int>(residence));
+    ANYCCL_TRY(const ReduceOp made, comm->comm->add_operator(product));
+    *op = static_cast<anycclRedOp_t>(made);
+    return {};
+  });
+}
+
+anycclResult_t anycclRedOpCreate(anycclRedOp_t* op, anycclReduceFunction_t function, void* userdata,
+                                 anycclComm_t comm) {
+  return guarded(comm, [&]() -> Status {
+    ANYCCL_CHECK(need_comm(comm));
+    ANYCCL_CHECK(need(op, "op"));
+    if (function == nullptr) return error(Code::invalid_argument, "function is NULL");
+    Operator made;
+    made.function = function;
+    made.data = userdata;
+    ANYCCL_TRY(const ReduceOp name, comm->comm->add_operator(made));
+    *op = static_cast<anycclRedOp_t>(name);
+    return {};
+  });
+}
+
+anycclResult_t anycclRedOpDestroy(anycclRedOp_t op, anycclComm_t comm) {
+  return guarded(comm, [&]() -> Status {
+    ANYCCL_CHECK(need_comm(comm));
+    return comm->comm->remove_operator(static_cast<ReduceOp>(narrow(op)));
+  });
+}
+
 anycclResult_t anycclIssue(const anycclCall_t* asked, anycclComm_t comm, anycclWork_t* work) {
   return guarded(comm, [&]() -> Status {
     ANYCCL_CHECK(need_comm(comm));
