@@ -154,17 +154,37 @@ ANYCCL_API anycclResult_t anycclCommInitEnv(anycclComm_t* comm);
 /* Color for ranks that take part in a split but join no new communicator (*newcomm becomes NULL).
  */
 #define ANYCCL_SPLIT_NOCOLOR (-1)
-typedef struct anycclConfig anycclConfig_t;
+/* How a communicator is created. Start from ANYCCL_CONFIG_INITIALIZER, and set what matters. */
+typedef struct {
+  size_t size;
+  unsigned int magic;
+  int blocking; /* 0: creating, splitting and finalizing return InProgress at once. Default 1. */
+} anycclConfig_t;
+#define ANYCCL_CONFIG_UNDEF_INT (-2147483647 - 1)
+#define ANYCCL_CONFIG_INITIALIZER \
+  { sizeof(anycclConfig_t), 0xa11cc1u, ANYCCL_CONFIG_UNDEF_INT }
+/* anycclCommInitRank with a configuration; NULL: the default. With blocking = 0 it returns
+ * InProgress at once, also inside a group; anycclCommGetAsyncError says InProgress until `*comm`
+ * can be used, or why it cannot. Until then nothing else but destroying and aborting is allowed. */
+ANYCCL_API anycclResult_t anycclCommInitRankConfig(anycclComm_t* comm, int nranks,
+                                                   anycclUniqueId id, int rank,
+                                                   anycclConfig_t* config);
 /* Collective over `comm`: ranks with the same `color` (>= 0) form a new communicator, ordered by
- * (key, old rank). `config` must be NULL. */
+ * (key, old rank). `config`: as for anycclCommInitRankConfig; with blocking = 0, `comm` must not be
+ * used until the new one is ready, and with ANYCCL_SPLIT_NOCOLOR that one is finalized. */
 ANYCCL_API anycclResult_t anycclCommSplit(anycclComm_t comm, int color, int key,
                                           anycclComm_t* newcomm, anycclConfig_t* config);
+/* Completes what was issued and takes leave of the other ranks; then the communicator can only be
+ * destroyed. If it is not blocking: returns InProgress, as does anycclCommGetAsyncError until it is
+ * done. */
+ANYCCL_API anycclResult_t anycclCommFinalize(anycclComm_t comm);
 /* Frees the communicator after its issued operations are complete. NULL is allowed. */
 ANYCCL_API anycclResult_t anycclCommDestroy(anycclComm_t comm);
 /* Makes all ranks' operations on the communicator fail, then frees this rank's handle. Never waits
  * for a peer. Another thread that is inside a call on `comm` returns Aborted first. */
 ANYCCL_API anycclResult_t anycclCommAbort(anycclComm_t comm);
-/* Success, or why the communicator has failed. */
+/* *error = Success, InProgress (see anycclCommInitRankConfig), or why the communicator has failed.
+ */
 ANYCCL_API anycclResult_t anycclCommGetAsyncError(anycclComm_t comm, anycclResult_t* error);
 ANYCCL_API anycclResult_t anycclCommCount(anycclComm_t comm, int* count);
 ANYCCL_API anycclResult_t anycclCommUserRank(anycclComm_t comm, int* rank);
@@ -204,6 +224,12 @@ ANYCCL_API anycclResult_t anycclRedOpDestroy(anycclRedOp_t op, anycclComm_t comm
 ANYCCL_API anycclResult_t anycclMemAlloc(void** ptr, size_t size);
 /* Frees it; no operation may be using it. NULL is allowed. */
 ANYCCL_API anycclResult_t anycclMemFree(void* ptr);
+/* Tells that operations of `comm` will use the `size` bytes at `buff` again and again, until the
+ * handle is given back. Memory of anycclMemAlloc needs no such hint and other memory gains nothing
+ * from it yet: it is here so that programs port. */
+ANYCCL_API anycclResult_t anycclCommRegister(anycclComm_t comm, void* buff, size_t size,
+                                             void** handle);
+ANYCCL_API anycclResult_t anycclCommDeregister(anycclComm_t comm, void* handle);
 
 /* ---- Collectives --------------------------------------------------------------------------------
  */

@@ -198,6 +198,17 @@ class Communicator {
       return anycclCommInitRank(comm, size, id.value(), index(rank));
     });
   }
+  /// The same without waiting for the others: it can be used when ready() says so.
+  static Result<Communicator> begin_from_unique_id(const UniqueIdentifier& id, Rank rank,
+                                                   int size) {
+    return made([&](anycclComm_t* comm) {
+      anycclConfig_t config = ANYCCL_CONFIG_INITIALIZER;
+      config.blocking = 0;
+      const anycclResult_t result =
+          anycclCommInitRankConfig(comm, size, id.value(), index(rank), &config);
+      return result == anycclInProgress ? anycclSuccess : result;
+    });
+  }
   /// Joins what the launcher's environment describes (`anyccl run`, torchrun).
   static Result<Communicator> from_env() {
     return made([](anycclComm_t* comm) { return anycclCommInitEnv(comm); });
@@ -408,6 +419,19 @@ class Communicator {
     anycclResult_t error = anycclSuccess;
     static_cast<void>(anycclCommGetAsyncError(handle_, &error));
     return detail::status_of(error, handle_);
+  }
+  /// False while it is being created or finalized in the background. Errors: why that failed.
+  Result<bool> ready() const {
+    const Status now = failure();
+    if (now.code() == Code::in_progress) return false;
+    if (!now.ok()) return now;
+    return true;
+  }
+  /// Completes what was issued and takes leave; after that it can only be destroyed. One that was
+  /// begun without waiting does not wait here either: ready() says when it is done.
+  Status finalize() {
+    const Status status = detail::status_of(anycclCommFinalize(handle_), handle_);
+    return status.code() == Code::in_progress ? Status{} : status;
   }
   /// Completes what was issued, then frees the handle.
   Status destroy() { return detail::status_of(anycclCommDestroy(std::exchange(handle_, nullptr))); }

@@ -141,12 +141,6 @@ TEST_F(BadInput, received_pieces_that_overlap) {
   EXPECT_NE(status.message().find("pieces 1 and 0 of recvbuff overlap"), std::string::npos)
       << status.message();
 }
-TEST_F(BadInput, configs) {
-  int dummy = 0;
-  anycclComm_t part = nullptr;
-  expect_words(anycclCommSplit(comm_, 0, 0, &part, reinterpret_cast<anycclConfig_t*>(&dummy)),
-               anycclUnsupported, {"config"});
-}
 TEST_F(BadInput, calls_as_data) {
   anycclWork_t work = nullptr;
   anycclCall_t call{};

@@ -42,7 +42,7 @@ Status launch_in_stream(const Call& call, anycclComm_t comm, anycclStream_t stre
 /// Checks what only the C interface can get wrong, then runs the call or adds it to the group.
 anycclResult_t launch(const Call& call, anycclComm_t comm, anycclStream_t stream) noexcept {
   return guarded(comm, [&]() -> Status {
-    if (comm == nullptr) return need_comm(comm);
+    if (comm == nullptr || comm->comm == nullptr) return need_comm(comm);
     if (stream != nullptr) return launch_in_stream(call, comm, stream);
     if (!in_group()) return comm->comm->run(call);
     add_to_group(comm, call, nullptr);
