@@ -1,0 +1,15 @@
+#pragma once
+
+#include <string>
+
+#include "draw/movement.hpp"
+
+namespace anyccl::cli {
+
+/// Two tables: what each rank has before and after, and one line for each message.
+std::string to_text(const Movement& movement);
+
+/// A picture that needs no other file: ranks are columns, time goes down.
+std::string to_svg(const Movement& movement);
+
+}  // namespace anyccl::cli
