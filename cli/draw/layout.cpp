@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
+#include <cstdlib>
 
 namespace anyccl::cli {
 namespace {
@@ -91,24 +91,35 @@ class Layouter {
     for (const auto& chunks : m_.after) look_at(chunks);
     for (const Message& message : m_.messages) look_at(message.chunks);
     const int digits = static_cast<int>(fmt::formatted_size("{}", last));
-    to_.box_width = std::max({22, 8 + 7 * digits, m_.shape.size});
+    const bool stripes = m_.combine != Combine::none;
+    to_.box_width = std::max({stripes ? 28 : 22, 8 + 7 * digits, stripes ? m_.shape.size : 0});
+    to_.box_height = kNumberHeight + (stripes ? kStripesHeight : 0);
     to_.column_width = std::max(88, rack_size(most).width + kBetweenRacks);
+    for (const auto& round : sent_)
+      for (const Parcels& parcels : round)
+        to_.column_width = std::max(to_.column_width, std::min(width_of(parcels), widest_line()));
     for (int r = 0; r < m_.shape.size; ++r)
       to_.columns.push_back(kLeft + to_.column_width / 2 +
                             r * (to_.column_width + kBetweenColumns));
   }
 
+  int widest_line() const { return kBoxesPerLine * (to_.box_width + kBetweenRacks); }
+
+  int width_of(const Parcels& parcels) const {
+    return line_size(parcels, 0, parcels.size()).width + kBetweenRacks;
+  }
+
   Size rack_size(std::size_t chunks) const {
     const int count = static_cast<int>(chunks);
     return {std::min(count, kBoxesPerLine) * to_.box_width,
-            (count + kBoxesPerLine - 1) / kBoxesPerLine * kBoxHeight};
+            (count + kBoxesPerLine - 1) / kBoxesPerLine * to_.box_height};
   }
 
   void place_rack(const std::vector<Chunk>& chunks, Point corner) {
     for (std::size_t i = 0; i < chunks.size(); ++i) {
       const int n = static_cast<int>(i);
       to_.boxes.push_back({{corner.x + n % kBoxesPerLine * to_.box_width,
-                            corner.y + n / kBoxesPerLine * kBoxHeight},
+                            corner.y + n / kBoxesPerLine * to_.box_height},
                            chunks[i]});
     }
   }
@@ -116,7 +127,7 @@ class Layouter {
   // --- down
 
   Band place_memory(const std::vector<std::vector<Chunk>>& memory, int top) {
-    int height = kBoxHeight;
+    int height = to_.box_height;
     for (std::size_t r = 0; r < ranks_; ++r) {
       const Size size = rack_size(memory[r].size());
       place_rack(memory[r], {to_.columns[r] - size.width / 2, top + kPadding});
@@ -126,7 +137,7 @@ class Layouter {
   }
 
   int place_round(std::size_t round, int top) {
-    int parcels = kBoxHeight;
+    int parcels = to_.box_height;
     std::size_t actions = 0;
     for (std::size_t r = 0; r < ranks_; ++r) {
       parcels = std::max(parcels, height_of(sent_[round][r]));
@@ -147,15 +158,16 @@ class Layouter {
 
   /// Room for the longest arrow not to lie flat, and for many at one rank to be told apart.
   int arrows_height(std::size_t round) const {
-    int span = 1;
+    int span = 0;
     std::size_t most = 1;
     for (const Parcels& parcels : sent_[round])
       for (const Parcel& parcel : parcels)
         for (std::size_t i : parcel.messages)
-          span = std::max(span, std::abs(index(m_.messages[i].to) - index(m_.messages[i].from)));
+          span = std::max(span, std::abs(to_.columns[uindex(m_.messages[i].to)] -
+                                         to_.columns[uindex(m_.messages[i].from)]));
     for (const auto& actions : done_[round])
       for (std::size_t a : actions) most = std::max(most, arriving_[a].size());
-    return 26 + 12 * std::min(span, 6) + 6 * static_cast<int>(std::min<std::size_t>(most, 20));
+    return 22 + std::min(span / 10, 200) + 6 * static_cast<int>(most);
   }
 
   /// Parcels side by side, in as many lines as it takes: the first parcel of each line.

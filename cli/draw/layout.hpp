@@ -40,7 +40,7 @@ struct Band {
 
 struct Layout {
   int width = 0, height = 0;
-  int box_width = 0;
+  int box_width = 0, box_height = 0;
   std::vector<int> columns = {};  ///< The middle of each rank's column.
   int column_width = 0;
   int heads = 0;                 ///< Top of the ranks' names.
@@ -52,9 +52,9 @@ struct Layout {
   int legend = 0;  ///< Its top.
 };
 
-inline constexpr int kBoxHeight = 18;
+inline constexpr int kNumberHeight = 18;   ///< Of a box, its number's part ...
+inline constexpr int kStripesHeight = 12;  ///< ... and, of what is added up, that below it.
 inline constexpr int kHeadHeight = 22;
-inline constexpr int kLegendLine = 24;
 inline constexpr int kMarkHeight = 16;  ///< Where chunks are added up ...
 inline constexpr int kDotHeight = 8;    ///< ... and where they are only received.
 

@@ -12,16 +12,20 @@
 namespace anyccl::cli {
 namespace {
 
+std::string counted(std::int64_t number, std::string_view word) {
+  return fmt::format("{} {}{}", number, word, number == 1 ? "" : "s");
+}
+
 Status check_shape(const Algorithm& algorithm, const Shape& shape) {
   if (shape.size < 1 || shape.size > kMostDrawnRanks)
-    return error(Code::invalid_argument, "{} ranks cannot be drawn, only 1 to {}", shape.size,
-                 kMostDrawnRanks);
+    return error(Code::invalid_argument, "{} cannot be drawn, only 1 to {}",
+                 counted(shape.size, "rank"), kMostDrawnRanks);
   if (index(shape.root) < 0 || index(shape.root) >= shape.size)
-    return error(Code::invalid_argument, "there is no root {} among {} ranks, only 0 to {}",
-                 index(shape.root), shape.size, shape.size - 1);
+    return error(Code::invalid_argument, "rank {} cannot be the root of {}", index(shape.root),
+                 counted(shape.size, "rank"));
   if (!algorithm.supports(shape))
-    return error(Code::invalid_argument, "{} does not support {} ranks{}", id(algorithm),
-                 shape.size, shape.host_of.empty() ? "" : " on these hosts");
+    return error(Code::invalid_argument, "{} does not support {}{}", id(algorithm),
+                 counted(shape.size, "rank"), shape.host_of.empty() ? "" : " on these hosts");
   return {};
 }
 
@@ -104,10 +108,6 @@ class Tracing {
   std::vector<std::vector<std::size_t>> action_of_;  // [rank][plan step]
 };
 
-std::string counted(std::uint32_t number, std::string_view word) {
-  return fmt::format("{} {}{}", number, word, number == 1 ? "" : "s");
-}
-
 }  // namespace
 
 Result<Movement> movement_of(const Algorithm& algorithm, const Shape& shape) {
@@ -120,8 +120,7 @@ Result<Movement> movement_of(const Algorithm& algorithm, const Shape& shape) {
 }
 
 std::string title(const Movement& m) {
-  std::string text =
-      fmt::format("{}, {}", m.algorithm, counted(static_cast<std::uint32_t>(m.shape.size), "rank"));
+  std::string text = fmt::format("{}, {}", m.algorithm, counted(m.shape.size, "rank"));
   if (is_rooted(m.shape.collective)) text += fmt::format(", root {}", index(m.shape.root));
   return text;
 }

@@ -6,7 +6,8 @@
 
 namespace anyccl::cli {
 
-/// Two tables: what each rank has before and after, and one line for each message.
+/// Two tables: what each rank has before and after, and one line for each message and
+/// for each sum that is not part of receiving one.
 std::string to_text(const Movement& movement);
 
 /// A picture that needs no other file: ranks are columns, time goes down.

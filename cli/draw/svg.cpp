@@ -70,7 +70,7 @@ class Writer {
 
   std::string run() && {
     for (const Box& box : at_.boxes) fills_.try_emplace(key(box.chunk), fills_.size());
-    const int height = at_.legend + kLegendLine * legend_lines() + 4;
+    const int height = at_.legend + at_.box_height + kLegendLine * legend_lines() + 10;
     put("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1}\" width=\"{0}\" "
         "height=\"{1}\" role=\"img\">\n",
         at_.width, height);
@@ -113,22 +113,26 @@ class Writer {
     for (const auto& [fill, chunk] : by_fill) {
       put("<g id=\"c{}\">", fill);
       write_fill(*chunk);
-      put("<rect class=\"frame\" width=\"{}\" height=\"{}\"/></g>\n", at_.box_width, kBoxHeight);
+      put("<rect class=\"frame\" width=\"{}\" height=\"{}\"/></g>\n", at_.box_width,
+          at_.box_height);
     }
     out_ += "</defs>\n";
   }
 
-  /// Of one rank: all of the box. Of a sum: each rank has its place, which is empty if it is
-  /// missing.
+  /// Of one rank: all of the box. Of a sum: below the number each rank has its place, which is
+  /// empty if the rank is missing.
   void write_fill(const Chunk& chunk) {
     const bool stripes = m_.combine != Combine::none;
-    const double step = stripes ? static_cast<double>(at_.box_width) / m_.shape.size : 0;
-    const double width = stripes ? step : at_.box_width;
-    put("<rect width=\"{}\" height=\"{}\" fill=\"#FFF\"/>", at_.box_width, kBoxHeight);
+    const int ranks = stripes ? m_.shape.size : 1;
+    const int top = stripes ? kNumberHeight : 0;
+    put("<rect width=\"{}\" height=\"{}\" fill=\"#EEE\"/>", at_.box_width, at_.box_height);
+    put("<rect width=\"{}\" height=\"{}\" fill=\"#FFF\"/>", at_.box_width, top);
     for (std::size_t r = 0; r < chunk.ranks.size(); ++r)
       if (chunk.ranks.test(r))
-        put("<rect x=\"{:.2f}\" width=\"{:.2f}\" height=\"{}\" fill=\"{}\"/>",
-            static_cast<double>(r) * step, width, kBoxHeight, colour(r));
+        put("<rect x=\"{:.2f}\" y=\"{}\" width=\"{:.2f}\" height=\"{}\" fill=\"{}\"/>",
+            stripes ? static_cast<double>(r) * at_.box_width / ranks : 0.0, top,
+            static_cast<double>(at_.box_width) / ranks, at_.box_height - top, colour(r));
+    if (stripes) put("<path class=\"frame\" d=\"M0 {}H{}\"/>", top, at_.box_width);
   }
 
   void write_box(const Box& box) {
@@ -176,7 +180,7 @@ class Writer {
 
   void write_nothing(Point top) {
     put("<rect x=\"{}\" y=\"{}\" width=\"56\" height=\"{}\" fill=\"#FFF\"/>", top.x - 28,
-        top.y + 12, kBoxHeight);
+        top.y + 12, at_.box_height);
     text({top.x, top.y + 25}, "small middle", "nothing");
   }
 
@@ -217,8 +221,9 @@ class Writer {
       if (action.sums.empty()) return true;
     return false;
   }
+  /// Below the box.
   int legend_lines() const {
-    return 1 + (m_.messages.empty() ? 0 : 1) + (adds() ? 1 : 0) + (receives() ? 1 : 0);
+    return (m_.messages.empty() ? 0 : 1) + (adds() ? 1 : 0) + (receives() ? 1 : 0);
   }
 
   std::string_view box_words() const {
@@ -232,15 +237,24 @@ class Writer {
     }
   }
 
+  /// A chunk that is on its way to be a sum, if there is one.
+  const Chunk& example() const {
+    for (const Box& box : at_.boxes)
+      if (box.chunk.ranks.count() > 1) return box.chunk;
+    return at_.boxes[0].chunk;
+  }
+
   void write_legend() {
     int y = at_.legend;
+    write_box({{kSigns - at_.box_width / 2, y}, example()});
+    const bool repeats = at_.columns.size() > std::size(kColours);
+    text({kWords, y + at_.box_height / 2 + 4}, "",
+         fmt::format("{}{}", box_words(), repeats ? " (8 colours, in turn)" : ""));
+    y += at_.box_height + 6;
     const auto line = [&](std::string_view words) {
       text({kWords, y + 13}, "", words);
       y += kLegendLine;
     };
-    put("<use href=\"#c0\" x=\"{}\" y=\"{}\"/>", kSigns - at_.box_width / 2, y);
-    line(std::string(box_words()) +
-         (at_.columns.size() > std::size(kColours) ? " (8 colours, in turn)" : ""));
     if (!m_.messages.empty()) {
       put("<g class=\"key message\"><line x1=\"{}\" y1=\"{}\" x2=\"{}\" y2=\"{}\" "
           "marker-end=\"url(#head)\"/></g>",
@@ -258,7 +272,8 @@ class Writer {
     }
   }
 
-  static constexpr int kSigns = 40, kWords = 72;  // across, in the legend
+  // The legend.
+  static constexpr int kSigns = 40, kWords = 72, kLegendLine = 24;
   const Movement& m_;
   Layout at_;
   std::map<std::string, std::size_t> fills_;  // by key

@@ -51,16 +51,44 @@ std::string memory(const std::vector<Chunk>& chunks) {
   return chunks.empty() ? "-" : fmt::format("{} of {}", numbers(chunks), ranks_in(chunks));
 }
 
-Line line_of(const Movement& m, const Message& message) {
+/// A row of the table of moves, and what it is sorted by.
+struct Move {
+  std::uint32_t round = 0;
+  Line line;
+};
+
+Move move_of(const Movement& m, const Message& message) {
   const Action& action = m.actions[message.action];
   const std::string read =
       action.round == message.round ? "" : fmt::format(" in round {}", action.round);
-  return {fmt::format("{}", message.round),
-          fmt::format("{}", index(message.from)),
-          fmt::format("{}", index(message.to)),
-          numbers(message.chunks),
-          ranks_in(message.chunks),
-          action.name + read};
+  return {message.round,
+          {fmt::format("{}", message.round), fmt::format("{}", index(message.from)),
+           fmt::format("{}", index(message.to)), numbers(message.chunks), ranks_in(message.chunks),
+           action.name + read}};
+}
+
+/// Of an action that reads no message.
+Move move_of(const Action& action) {
+  return {action.round,
+          {fmt::format("{}", action.round), "-", fmt::format("{}", index(action.rank)),
+           numbers(action.sums), ranks_in(action.sums), action.name}};
+}
+
+/// Of each round the messages, then what is only added up.
+std::vector<Line> moves_of(const Movement& m) {
+  std::vector<bool> reads(m.actions.size());
+  std::vector<Move> moves;
+  for (const Message& message : m.messages) {
+    moves.push_back(move_of(m, message));
+    reads[message.action] = true;
+  }
+  for (std::size_t i = 0; i < m.actions.size(); ++i)
+    if (!reads[i]) moves.push_back(move_of(m.actions[i]));
+  std::stable_sort(moves.begin(), moves.end(),
+                   [](const Move& a, const Move& b) { return a.round < b.round; });
+  std::vector<Line> lines = {{"round", "from", "to", "chunks", "of ranks", "the receiver's step"}};
+  for (Move& move : moves) lines.push_back(std::move(move.line));
+  return lines;
 }
 
 }  // namespace
@@ -69,11 +97,9 @@ std::string to_text(const Movement& m) {
   std::vector<Line> memories = {{"rank", "before: chunks of ranks", "after: chunks of ranks"}};
   for (std::size_t r = 0; r < m.before.size(); ++r)
     memories.push_back({fmt::format("{}", r), memory(m.before[r]), memory(m.after[r])});
-  std::vector<Line> messages = {
-      {"round", "from", "to", "chunks", "of ranks", "the receiver's step"}};
-  for (const Message& message : m.messages) messages.push_back(line_of(m, message));
+  const std::vector<Line> moves = moves_of(m);
   return fmt::format("{}: {}\n\n{}\n{}", title(m), summary(m), table(memories),
-                     m.messages.empty() ? "nothing is sent\n" : table(messages));
+                     moves.size() == 1 ? "nothing is sent\n" : table(moves));
 }
 
 }  // namespace anyccl::cli
