@@ -94,7 +94,7 @@ class Layouter {
     const bool stripes = m_.combine != Combine::none;
     to_.box_width = std::max({stripes ? 28 : 22, 8 + 7 * digits, stripes ? m_.shape.size : 0});
     to_.box_height = kNumberHeight + (stripes ? kStripesHeight : 0);
-    to_.column_width = std::max(88, rack_size(most).width + kBetweenRacks);
+    to_.column_width = std::max(104, rack_size(most).width + kBetweenRacks);
     for (const auto& round : sent_)
       for (const Parcels& parcels : round)
         to_.column_width = std::max(to_.column_width, std::min(width_of(parcels), widest_line()));

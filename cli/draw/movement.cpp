@@ -126,9 +126,10 @@ std::string title(const Movement& m) {
 }
 
 std::string summary(const Movement& m) {
+  const bool signals = m.combine == Combine::gathers;
   std::string text = fmt::format("{}; the busiest rank sends {}", counted(m.cost.rounds, "round"),
-                                 counted(m.cost.sent, "chunk"));
-  if (m.combine != Combine::gathers)
+                                 counted(m.cost.sent, signals ? "signal" : "chunk"));
+  if (!signals)
     text += fmt::format(", {:.2f} times its input", static_cast<double>(m.cost.sent) / m.cost.of);
   if (m.combine == Combine::sum) text += "; " + counted(m.cost.roundings, "rounding");
   return text;

@@ -181,7 +181,7 @@ class Writer {
   void write_nothing(Point top) {
     put("<rect x=\"{}\" y=\"{}\" width=\"56\" height=\"{}\" fill=\"#FFF\"/>", top.x - 28,
         top.y + 12, at_.box_height);
-    text({top.x, top.y + 25}, "small middle", "nothing");
+    text({top.x, top.y + 16 + at_.box_height / 2}, "small middle", "nothing");
   }
 
   void write_arrow(const Arrow& arrow) {
