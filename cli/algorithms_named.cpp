@@ -21,6 +21,7 @@ Result<const Algorithm*> algorithm_named(std::string_view what) {
   ANYCCL_TRY(const std::vector<const Algorithm*> found, algorithms_named(what));
   if (found.size() == 1) return found[0];
   std::vector<std::string> names;
+  names.reserve(found.size());
   for (const Algorithm* algorithm : found) names.push_back(id(*algorithm));
   return error(Code::invalid_argument, "'{}' is {} algorithms, name one of them: {}", what,
                found.size(), fmt::join(names, ", "));

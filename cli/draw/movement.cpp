@@ -65,6 +65,7 @@ class Tracing {
  private:
   std::vector<Chunk> chunks(const std::vector<TermId>& values) const {
     std::vector<Chunk> all;
+    all.reserve(values.size());
     for (TermId id : values) all.push_back({terms_[id].origin, terms_[id].ranks});
     return all;
   }

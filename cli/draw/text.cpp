@@ -41,6 +41,7 @@ std::string numbers(const std::vector<Chunk>& chunks) {
 /// "0+1" if all chunks have these contributions, else those of each: "0 1".
 std::string ranks_in(const std::vector<Chunk>& chunks) {
   std::vector<std::string> of_each;
+  of_each.reserve(chunks.size());
   for (const Chunk& chunk : chunks) of_each.push_back(contributors(chunk));
   if (std::adjacent_find(of_each.begin(), of_each.end(), std::not_equal_to<>()) == of_each.end())
     of_each.resize(std::min<std::size_t>(of_each.size(), 1));
