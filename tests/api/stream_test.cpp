@@ -8,8 +8,7 @@
 #include <stdexcept>
 #include <thread>
 
-#include "support/door.hpp"
-#include "support/ranks.hpp"
+#include "support/streams.hpp"
 #include "support/usage.hpp"
 
 namespace anyccl::test {
@@ -17,16 +16,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-Stream new_stream() {
-  auto made = Stream::create();
-  EXPECT_TRUE(made.ok()) << made.status().message();
-  return *std::move(made);
-}
-Event new_event() {
-  auto made = Event::create();
-  EXPECT_TRUE(made.ok()) << made.status().message();
-  return *std::move(made);
-}
 void expect_done(const Result<bool>& query, bool done) {
   ASSERT_TRUE(query.ok()) << query.status().message();
   EXPECT_EQ(*query, done);
@@ -362,6 +351,24 @@ TEST(StreamMessages, to_oneself_wait_for_both_sides) {
     ASSERT_OK(receiver.synchronize());
     EXPECT_EQ(to, std::vector<float>(5, 3.0F));
     ASSERT_OK(sender.synchronize());
+  });
+}
+
+TEST(StreamMessages, to_oneself_are_complete_before_the_communicator_is_destroyed) {
+  run_ranks(1, [](Communicator& comm) {
+    Stream sender = new_stream(), receiver = new_stream();
+    std::vector<float> from(5, 0.0F), to(5, 0.0F);
+    for (Stream* stream : {&sender, &receiver})
+      ASSERT_OK(stream->run([since = Clock::now()] {
+        while (Clock::now() - since < std::chrono::milliseconds(10)) std::this_thread::yield();
+      }));
+    ASSERT_OK(sender.run([&] { from.assign(5, 3.0F); }));
+    ASSERT_OK(comm.send(view(from), Rank{0}, sender).status());
+    ASSERT_OK(comm.recv(view(to), Rank{0}, receiver).status());
+    ASSERT_OK(comm.destroy());
+    EXPECT_EQ(to, std::vector<float>(5, 3.0F));
+    ASSERT_OK(sender.synchronize());
+    ASSERT_OK(receiver.synchronize());
   });
 }
 

@@ -1,12 +1,26 @@
 #pragma once
-// Holds a thread up until the test lets it go on.
+// What tests of streams need.
 
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
 
+#include "support/ranks.hpp"
+
 namespace anyccl::test {
 
+inline Stream new_stream() {
+  auto made = Stream::create();
+  EXPECT_TRUE(made.ok()) << made.status().message();
+  return *std::move(made);
+}
+inline Event new_event() {
+  auto made = Event::create();
+  EXPECT_TRUE(made.ok()) << made.status().message();
+  return *std::move(made);
+}
+
+/// Holds a thread up until the test lets it go on.
 class Door {
  public:
   void open() {
