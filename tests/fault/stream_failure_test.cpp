@@ -81,6 +81,31 @@ TEST(StreamFailure, an_abort_by_a_peer_is_seen_behind_a_closed_gate) {
   });
 }
 
+TEST(StreamFailure, what_a_peer_sent_before_it_left_waits_for_the_stream) {
+  Door left;
+  run_ranks(2, [&](Communicator& comm) {
+    float x = 1.0F, y = 0.0F, early = -1.0F;
+    if (comm.rank() == Rank{1}) {
+      ASSERT_OK(wait(comm.send({&x, 1, DType::f32}, Rank{0})));
+      ASSERT_OK(comm.destroy());
+      return left.open();
+    }
+    Stream stream = new_stream();
+    Door door;
+    ASSERT_OK(stream.run([&] {
+      EXPECT_TRUE(door.pass());
+      early = y;
+    }));
+    ASSERT_OK(comm.recv({&y, 1, DType::f32}, Rank{1}, stream).status());
+    ASSERT_TRUE(left.pass());
+    for (int i = 0; i < 10; ++i) ASSERT_OK(comm.failure());  // looks for trouble
+    door.open();
+    ASSERT_OK(stream.synchronize());
+    EXPECT_EQ(early, 0.0F);
+    EXPECT_EQ(y, 1.0F);
+  });
+}
+
 TEST(StreamEnd, a_communicator_is_destroyed_after_what_streams_still_have) {
   run_ranks(2, [](Communicator& comm) {
     Stream stream = new_stream();

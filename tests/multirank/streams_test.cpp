@@ -62,9 +62,21 @@ TEST(StreamOrder, later_calls_without_a_stream_wait_for_their_turn) {
       ASSERT_FALSE(*done);
     }
     door.open();
-    ASSERT_OK(wait(comm.barrier()));  // a blocking one, behind both
+    ASSERT_OK(later->wait());
     EXPECT_EQ(first[9], 2.0F);
     EXPECT_EQ(second[9], 2.0F);
+    ASSERT_OK(stream.synchronize());
+  });
+}
+
+TEST(StreamOrder, blocking_calls_wait_for_their_turn) {
+  run_ranks(2, [](Communicator& comm) {
+    Stream stream = new_stream();
+    std::vector<float> x(10, 1.0F);
+    ASSERT_OK(stream.run(busy_for(std::chrono::milliseconds(30))));
+    ASSERT_OK(comm.all_reduce(view(x), view(x), kSum, stream).status());
+    ASSERT_EQ(anycclBarrier(comm.handle(), nullptr), anycclSuccess);
+    EXPECT_EQ(x[9], 2.0F);
     ASSERT_OK(stream.synchronize());
   });
 }

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
+#include <thread>
 
 #include "support/ranks.hpp"
 
@@ -18,6 +19,14 @@ inline Event new_event() {
   auto made = Event::create();
   EXPECT_TRUE(made.ok()) << made.status().message();
   return *std::move(made);
+}
+
+/// Work that takes at least `time`.
+inline auto busy_for(std::chrono::milliseconds time) {
+  return [time] {
+    const auto since = std::chrono::steady_clock::now();
+    while (std::chrono::steady_clock::now() - since < time) std::this_thread::yield();
+  };
 }
 
 /// Holds a thread up until the test lets it go on.
