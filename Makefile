@@ -67,9 +67,10 @@ format: ## Format all sources with clang-format
 	@scripts/install-packages test
 	$(SOURCES) | xargs -0 clang-format-14 -i
 
-docs: ## Write docs/algorithms.md from the catalog
+docs: ## Write docs/algorithms.md, docs/primitives.md and its pictures from the catalog
 	$(call build,release)
 	tests/docs/algorithms . build/release/bin/anyccl --write
+	tests/docs/primitives . build/release/bin/anyccl --write
 
 tidy: ## Check src and cli with clang-tidy
 	@scripts/install-packages build lint

@@ -37,8 +37,8 @@ int first_ephemeral() {
 
 }  // namespace
 
-// Below the ports that the system hands out by itself, so that no connection of another program takes
-// one of the two before they are used. Where that range leaves hardly any below it, from all.
+// Below the ports that the system hands out by itself, so that no connection of another program
+// takes one of the two before they are used. Where that range leaves hardly any below it, from all.
 Result<int> free_port_pair() {
   constexpr int kTries = 1000, kFirst = 10000, kLast = 65534;
   const int end = first_ephemeral() > 2 * kFirst ? first_ephemeral() - 1 : kLast;

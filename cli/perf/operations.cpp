@@ -152,7 +152,7 @@ class Reduce final : public Blocks {
   }
 };
 
-class ReduceScatter final : public Blocks {
+class ReduceScatter : public Blocks {
  public:
   ReduceScatter(const Case& c, void* input, void* output, anycclComm_t comm)
       : Blocks(c, input, output, comm, all_blocks(c)) {
@@ -165,7 +165,7 @@ class ReduceScatter final : public Blocks {
   }
 };
 
-class AllGather final : public Blocks {
+class AllGather : public Blocks {
  public:
   AllGather(const Case& c, void* input, void* output, anycclComm_t comm)
       : Blocks(c, input, output, comm, 1) {
@@ -177,7 +177,7 @@ class AllGather final : public Blocks {
   }
 };
 
-class Gather final : public Blocks {
+class Gather : public Blocks {
  public:
   Gather(const Case& c, void* input, void* output, anycclComm_t comm)
       : Blocks(c, input, output, comm, 1) {
@@ -189,7 +189,7 @@ class Gather final : public Blocks {
   }
 };
 
-class Scatter final : public Blocks {
+class Scatter : public Blocks {
  public:
   Scatter(const Case& c, void* input, void* output, anycclComm_t comm)
       : Blocks(c, input, output, comm, all_blocks(c)) {
@@ -213,20 +213,62 @@ class AllToAll : public Blocks {
   }
 };
 
-/// The same by the call that takes counts.
-class AllToAllV final : public AllToAll {
+/// The v-forms, with blocks of one size.
+template <typename Base>
+class WithPieces : public Base {
  public:
-  AllToAllV(const Case& c, void* input, void* output, anycclComm_t comm)
-      : AllToAll(c, input, output, comm), counts_(all_blocks(c), c.count) {
+  WithPieces(const Case& c, void* input, void* output, anycclComm_t comm)
+      : Base(c, input, output, comm), counts_(all_blocks(c), c.count) {
     for (std::size_t r = 0; r < counts_.size(); ++r) starts_.push_back(r * c.count);
   }
+
+ protected:
+  std::vector<std::size_t> counts_, starts_;
+};
+
+class AllGatherV final : public WithPieces<AllGather> {
+ public:
+  using WithPieces::WithPieces;
+  anycclResult_t call() override {
+    return anycclAllGatherv(input_, case_.count, output_, counts_.data(), starts_.data(),
+                            case_.type.type, comm_, nullptr);
+  }
+};
+
+class ReduceScatterV final : public WithPieces<ReduceScatter> {
+ public:
+  using WithPieces::WithPieces;
+  anycclResult_t call() override {
+    return anycclReduceScatterv(input_, counts_.data(), starts_.data(), output_, case_.count,
+                                case_.type.type, case_.redop, comm_, nullptr);
+  }
+};
+
+class GatherV final : public WithPieces<Gather> {
+ public:
+  using WithPieces::WithPieces;
+  anycclResult_t call() override {
+    return anycclGatherv(input_, case_.count, output_, counts_.data(), starts_.data(),
+                         case_.type.type, case_.root, comm_, nullptr);
+  }
+};
+
+class ScatterV final : public WithPieces<Scatter> {
+ public:
+  using WithPieces::WithPieces;
+  anycclResult_t call() override {
+    return anycclScatterv(input_, counts_.data(), starts_.data(), output_, case_.count,
+                          case_.type.type, case_.root, comm_, nullptr);
+  }
+};
+
+class AllToAllV final : public WithPieces<AllToAll> {
+ public:
+  using WithPieces::WithPieces;
   anycclResult_t call() override {
     return anycclAllToAllv(input_, counts_.data(), starts_.data(), output_, counts_.data(),
                            starts_.data(), case_.type.type, comm_, nullptr);
   }
-
- private:
-  std::vector<std::size_t> counts_, starts_;
 };
 
 class Barrier final : public Exercise {
@@ -273,18 +315,22 @@ int block_each(int n) {
 
 // clang-format off
 constexpr Operation kOperations[] = {
-    // name             call                   data   redop  root   in place  collective  bus factor    count  blocks      make
-    {"all_reduce",     "anycclAllReduce",     true,  true,  false, true,     true,       twice_others, whole, one_block,  make<AllReduce>},
-    {"reduce",         "anycclReduce",        true,  true,  true,  true,     true,       one,          whole, one_block,  make<Reduce>},
-    {"reduce_scatter", "anycclReduceScatter", true,  true,  false, true,     true,       others,       share, block_each, make<ReduceScatter>},
-    {"all_gather",     "anycclAllGather",     true,  false, false, true,     true,       others,       share, block_each, make<AllGather>},
-    {"broadcast",      "anycclBroadcast",     true,  false, true,  true,     true,       one,          whole, one_block,  make<Broadcast>},
-    {"gather",         "anycclGather",        true,  false, true,  true,     true,       others,       share, block_each, make<Gather>},
-    {"scatter",        "anycclScatter",       true,  false, true,  true,     true,       others,       share, block_each, make<Scatter>},
-    {"all_to_all",     "anycclAllToAll",      true,  false, false, true,     true,       others,       share, block_each, make<AllToAll>},
-    {"all_to_all_v",   "anycclAllToAllv",     true,  false, false, false,    true,       others,       share, block_each, make<AllToAllV>},
-    {"send_recv",      "anycclGroupEnd",      true,  false, false, false,    false,      one,          whole, one_block,  make<SendRecv>},
-    {"barrier",        "anycclBarrier",       false, false, false, false,    true,       none,         whole, one_block,  make<Barrier>},
+    // name               call                    data   redop  root   in place collective bus factor    count  blocks      make
+    {"all_reduce",       "anycclAllReduce",      true,  true,  false, true,    true,      twice_others, whole, one_block,  make<AllReduce>},
+    {"reduce",           "anycclReduce",         true,  true,  true,  true,    true,      one,          whole, one_block,  make<Reduce>},
+    {"reduce_scatter",   "anycclReduceScatter",  true,  true,  false, true,    true,      others,       share, block_each, make<ReduceScatter>},
+    {"reduce_scatter_v", "anycclReduceScatterv", true,  true,  false, true,    true,      others,       share, block_each, make<ReduceScatterV>},
+    {"all_gather",       "anycclAllGather",      true,  false, false, true,    true,      others,       share, block_each, make<AllGather>},
+    {"all_gather_v",     "anycclAllGatherv",     true,  false, false, true,    true,      others,       share, block_each, make<AllGatherV>},
+    {"broadcast",        "anycclBroadcast",      true,  false, true,  true,    true,      one,          whole, one_block,  make<Broadcast>},
+    {"gather",           "anycclGather",         true,  false, true,  true,    true,      others,       share, block_each, make<Gather>},
+    {"gather_v",         "anycclGatherv",        true,  false, true,  true,    true,      others,       share, block_each, make<GatherV>},
+    {"scatter",          "anycclScatter",        true,  false, true,  true,    true,      others,       share, block_each, make<Scatter>},
+    {"scatter_v",        "anycclScatterv",       true,  false, true,  true,    true,      others,       share, block_each, make<ScatterV>},
+    {"all_to_all",       "anycclAllToAll",       true,  false, false, true,    true,      others,       share, block_each, make<AllToAll>},
+    {"all_to_all_v",     "anycclAllToAllv",      true,  false, false, false,   true,      others,       share, block_each, make<AllToAllV>},
+    {"send_recv",        "anycclGroupEnd",       true,  false, false, false,   false,     one,          whole, one_block,  make<SendRecv>},
+    {"barrier",          "anycclBarrier",        false, false, false, false,   true,      none,         whole, one_block,  make<Barrier>},
 };
 // clang-format on
 

@@ -8,6 +8,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "algorithms_named.hpp"
 #include "base/error.hpp"
 #include "verb.hpp"
 
@@ -39,16 +40,6 @@ Result<RankRange> parse_ranks(std::string_view text) {
     return error(Code::invalid_argument, "'{}' is not a range of rank numbers such as 2..65 or 8",
                  text);
   return range;
-}
-
-/// "all", a collective ("all_reduce"), an algorithm of each ("ring") or of one ("all_reduce/ring").
-std::vector<const Algorithm*> algorithms_named(std::string_view what) {
-  std::vector<const Algorithm*> found;
-  for (const Algorithm* algorithm : all_algorithms())
-    if (what == "all" || what == id(*algorithm) || what == algorithm->name ||
-        what == name(algorithm->collective))
-      found.push_back(algorithm);
-  return found;
 }
 
 /// What one algorithm came to.
@@ -119,14 +110,13 @@ int usage_error(std::string_view message) {
 int run_checks(const Flags& flags) {
   const Result<RankRange> range = parse_ranks(flags.ranks);
   if (!range.ok()) return usage_error(range.status().message());
-  const std::vector<const Algorithm*> algorithms = algorithms_named(flags.what);
-  if (algorithms.empty())
-    return usage_error(fmt::format("there is no algorithm '{}' (see anyccl info)", flags.what));
+  const Result<std::vector<const Algorithm*>> algorithms = algorithms_named(flags.what);
+  if (!algorithms.ok()) return usage_error(algorithms.status().message());
 
   bool all_right = true;
   Json rows = Json::array();
   if (!flags.json) print_head();
-  for (const Algorithm* algorithm : algorithms) {
+  for (const Algorithm* algorithm : *algorithms) {
     const Verdict verdict{algorithm, check_algorithm(*algorithm, range->first, range->last)};
     if (verdict.report.status().code() == Code::invalid_argument)
       return usage_error(verdict.report.status().message());

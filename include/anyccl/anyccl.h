@@ -113,7 +113,8 @@ typedef enum {
   anycclBand = 8, /* The same of each bit. */
   anycclBor = 9,
   anycclBxor = 10,
-  anycclNumOps = 11
+  anycclNumOps = 11,
+  anycclMaxRedOp = 0x7fffffff /* Operators that programs create lie between. */
 } anycclRedOp_t;
 
 #define ANYCCL_UNIQUE_ID_BYTES 128
@@ -153,24 +154,69 @@ ANYCCL_API anycclResult_t anycclCommInitEnv(anycclComm_t* comm);
 /* Color for ranks that take part in a split but join no new communicator (*newcomm becomes NULL).
  */
 #define ANYCCL_SPLIT_NOCOLOR (-1)
-typedef struct anycclConfig anycclConfig_t;
+/* How a communicator is created. Start from ANYCCL_CONFIG_INITIALIZER, and set what matters. */
+typedef struct {
+  size_t size;
+  unsigned int magic;
+  int blocking; /* 0: creating, splitting and finalizing return InProgress at once. Default 1. */
+} anycclConfig_t;
+#define ANYCCL_CONFIG_UNDEF_INT (-2147483647 - 1)
+#define ANYCCL_CONFIG_INITIALIZER \
+  { sizeof(anycclConfig_t), 0xa11cc1u, ANYCCL_CONFIG_UNDEF_INT }
+/* anycclCommInitRank with a configuration; NULL: the default. With blocking = 0 it returns
+ * InProgress at once, also inside a group; anycclCommGetAsyncError says InProgress until `*comm`
+ * can be used, or why it cannot. Until then nothing else but destroying and aborting is allowed. */
+ANYCCL_API anycclResult_t anycclCommInitRankConfig(anycclComm_t* comm, int nranks,
+                                                   anycclUniqueId id, int rank,
+                                                   anycclConfig_t* config);
 /* Collective over `comm`: ranks with the same `color` (>= 0) form a new communicator, ordered by
- * (key, old rank). `config` must be NULL. */
+ * (key, old rank). `config`: as for anycclCommInitRankConfig; with blocking = 0, `comm` must not be
+ * used until the new one is ready, and with ANYCCL_SPLIT_NOCOLOR that one is finalized. */
 ANYCCL_API anycclResult_t anycclCommSplit(anycclComm_t comm, int color, int key,
                                           anycclComm_t* newcomm, anycclConfig_t* config);
+/* Completes what was issued and takes leave of the other ranks; then the communicator can only be
+ * destroyed. If it is not blocking: returns InProgress, as does anycclCommGetAsyncError until it is
+ * done. */
+ANYCCL_API anycclResult_t anycclCommFinalize(anycclComm_t comm);
 /* Frees the communicator after its issued operations, also those in streams, are complete. NULL is
  * allowed. */
 ANYCCL_API anycclResult_t anycclCommDestroy(anycclComm_t comm);
 /* Makes all ranks' operations on the communicator fail, then frees this rank's handle. Never waits
  * for a peer. Another thread that is inside a call on `comm` returns Aborted first. */
 ANYCCL_API anycclResult_t anycclCommAbort(anycclComm_t comm);
-/* Success, or why the communicator has failed. */
+/* *error = Success, InProgress (see anycclCommInitRankConfig), or why the communicator has failed.
+ */
 ANYCCL_API anycclResult_t anycclCommGetAsyncError(anycclComm_t comm, anycclResult_t* error);
 ANYCCL_API anycclResult_t anycclCommCount(anycclComm_t comm, int* count);
 ANYCCL_API anycclResult_t anycclCommUserRank(anycclComm_t comm, int* rank);
 /* How the last collective ran, for people: "all_reduce/two_shot Simple shm" (algorithm, protocol,
  * transports). "" before the first. Valid until the next call with the same communicator. */
 ANYCCL_API anycclResult_t anycclCommLastPlan(anycclComm_t comm, const char** text);
+
+/* ---- Operators of your own ----------------------------------------------------------------------
+ */
+
+typedef enum {
+  anycclScalarDevice = 0,        /* Read when an operation starts; must live as long as the op. */
+  anycclScalarHostImmediate = 1, /* Read now. */
+} anycclScalarResidence_t;
+/* Makes an operator for `comm`: each rank's input times its `*scalar`, of `datatype`, is summed.
+ * What is multiplied is rounded to `datatype` before the sum. Calls must be of the same datatype,
+ * and all ranks must use such an operator; their scalars may differ. Not of Bool. */
+ANYCCL_API anycclResult_t anycclRedOpCreatePreMulSum(anycclRedOp_t* op, void* scalar,
+                                                     anycclDataType_t datatype,
+                                                     anycclScalarResidence_t residence,
+                                                     anycclComm_t comm);
+/* inout[i] = inout[i] op in[i] for i < count. Must be associative and commutative, also in its last
+ * bit where all ranks are to get the same. Comes from whichever thread makes progress; must not
+ * call anyccl. The two do not overlap; neither is aligned to more than its elements. */
+typedef void (*anycclReduceFunction_t)(const void* in, void* inout, size_t count,
+                                       anycclDataType_t datatype, void* userdata);
+/* Makes an operator for `comm` that calls `function` with `userdata`, whatever the datatype. */
+ANYCCL_API anycclResult_t anycclRedOpCreate(anycclRedOp_t* op, anycclReduceFunction_t function,
+                                            void* userdata, anycclComm_t comm);
+/* Operations that use it and were issued before still complete. */
+ANYCCL_API anycclResult_t anycclRedOpDestroy(anycclRedOp_t op, anycclComm_t comm);
 
 /* ---- Memory -------------------------------------------------------------------------------------
  */
@@ -179,6 +225,12 @@ ANYCCL_API anycclResult_t anycclCommLastPlan(anycclComm_t comm, const char** tex
 ANYCCL_API anycclResult_t anycclMemAlloc(void** ptr, size_t size);
 /* Frees it; no operation may be using it. NULL is allowed. */
 ANYCCL_API anycclResult_t anycclMemFree(void* ptr);
+/* Tells that operations of `comm` will use the `size` bytes at `buff` again and again, until the
+ * handle is given back. Memory of anycclMemAlloc needs no such hint and other memory gains nothing
+ * from it yet: it is here so that programs port. */
+ANYCCL_API anycclResult_t anycclCommRegister(anycclComm_t comm, void* buff, size_t size,
+                                             void** handle);
+ANYCCL_API anycclResult_t anycclCommDeregister(anycclComm_t comm, void* handle);
 
 /* ---- Collectives --------------------------------------------------------------------------------
  */
@@ -238,6 +290,40 @@ ANYCCL_API anycclResult_t anycclAllToAllv(const void* sendbuff, const size_t sen
                                           const size_t recvcounts[], const size_t rdispls[],
                                           anycclDataType_t datatype, anycclComm_t comm,
                                           anycclStream_t stream);
+
+/* Blocks of different sizes. Arrays have one entry per rank, counts and offsets into the buffer, in
+ * elements; pieces may lie apart and in any order, but received ones must not overlap. Where only
+ * the root uses an array, the others may pass NULL. */
+
+/* recvbuff + rdispls[r] gets the sendbuff of rank r, of recvcounts[r] elements, on every rank.
+ * recvcounts are equal on all ranks; sendcount == recvcounts[rank]. In place: sendbuff == recvbuff
+ * + rdispls[rank]. */
+ANYCCL_API anycclResult_t anycclAllGatherv(const void* sendbuff, size_t sendcount, void* recvbuff,
+                                           const size_t recvcounts[], const size_t rdispls[],
+                                           anycclDataType_t datatype, anycclComm_t comm,
+                                           anycclStream_t stream);
+/* recvbuff = op over all ranks of their piece for this rank, sendcounts[rank] elements at sendbuff
+ * + sdispls[rank]. sendcounts are equal on all ranks; recvcount == sendcounts[rank]. In place:
+ * recvbuff == sendbuff + sdispls[rank]. */
+ANYCCL_API anycclResult_t anycclReduceScatterv(const void* sendbuff, const size_t sendcounts[],
+                                               const size_t sdispls[], void* recvbuff,
+                                               size_t recvcount, anycclDataType_t datatype,
+                                               anycclRedOp_t op, anycclComm_t comm,
+                                               anycclStream_t stream);
+/* recvbuff + rdispls[r] of rank `root` gets the sendbuff of rank r, whose sendcount is
+ * recvcounts[r]; recvbuff and the arrays are used only at the root. In place there: sendbuff ==
+ * recvbuff + rdispls[root]. */
+ANYCCL_API anycclResult_t anycclGatherv(const void* sendbuff, size_t sendcount, void* recvbuff,
+                                        const size_t recvcounts[], const size_t rdispls[],
+                                        anycclDataType_t datatype, int root, anycclComm_t comm,
+                                        anycclStream_t stream);
+/* recvbuff of rank r, recvcount elements, = the sendcounts[r] elements at sendbuff + sdispls[r] of
+ * rank `root`; sendbuff and the arrays are used only at the root. In place there: recvbuff ==
+ * sendbuff + sdispls[root]. */
+ANYCCL_API anycclResult_t anycclScatterv(const void* sendbuff, const size_t sendcounts[],
+                                         const size_t sdispls[], void* recvbuff, size_t recvcount,
+                                         anycclDataType_t datatype, int root, anycclComm_t comm,
+                                         anycclStream_t stream);
 /* Returns when all ranks have called it. */
 ANYCCL_API anycclResult_t anycclBarrier(anycclComm_t comm, anycclStream_t stream);
 
@@ -277,7 +363,11 @@ typedef enum {
   anycclCollGather = 9,
   anycclCollScatter = 10,
   anycclCollAllToAll = 11,
-  anycclNumCollectives = 12
+  anycclCollAllGatherv = 12,
+  anycclCollReduceScatterv = 13,
+  anycclCollGatherv = 14,
+  anycclCollScatterv = 15,
+  anycclNumCollectives = 16
 } anycclCollective_t;
 
 /* One call as data. Zero it, set `size` to sizeof(anycclCall_t) and the fields that the operation

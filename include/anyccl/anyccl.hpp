@@ -198,6 +198,17 @@ class Communicator {
       return anycclCommInitRank(comm, size, id.value(), index(rank));
     });
   }
+  /// The same without waiting for the others: it can be used when ready() says so.
+  static Result<Communicator> begin_from_unique_id(const UniqueIdentifier& id, Rank rank,
+                                                   int size) {
+    return made([&](anycclComm_t* comm) {
+      anycclConfig_t config = ANYCCL_CONFIG_INITIALIZER;
+      config.blocking = 0;
+      const anycclResult_t result =
+          anycclCommInitRankConfig(comm, size, id.value(), index(rank), &config);
+      return result == anycclInProgress ? anycclSuccess : result;
+    });
+  }
   /// Joins what the launcher's environment describes (`anyccl run`, torchrun).
   static Result<Communicator> from_env() {
     return made([](anycclComm_t* comm) { return anycclCommInitEnv(comm); });
@@ -320,15 +331,45 @@ class Communicator {
   /// what j receives from i. Not in place.
   Result<Work> all_to_all_v(View in, Pieces sent, View out, Pieces received,
                             const Stream& stream = {}) {
-    for (const auto& entries : {sent.counts, sent.displs, received.counts, received.displs})
-      if (entries.size() != static_cast<std::size_t>(size()))
-        return Status(Code::invalid_argument,
-                      "all_to_all_v: counts and displs need one entry per rank");
     anycclCall_t call = make(anycclCollAllToAllv, in, out, stream);
     call.count = 0;
-    call.sendcounts = sent.counts.data(), call.sdispls = sent.displs.data();
-    call.recvcounts = received.counts.data(), call.rdispls = received.displs.data();
-    return issue(call);
+    return issue_pieces(call, sent, received);
+  }
+  /// all_gather of blocks of different sizes: out[received.displs[r]] becomes the `in` of rank r.
+  ///
+  /// Shapes: received.counts[r] is the in.count of rank r, equal on all ranks, as is dtype. `in`
+  /// may
+  ///         be its piece of `out`.
+  Result<Work> all_gather_v(View in, View out, Pieces received, const Stream& stream = {}) {
+    return issue_pieces(make(anycclCollAllGatherv, in, out, stream), {}, received);
+  }
+  /// reduce_scatter of blocks of different sizes: `out` becomes the reduction of all ranks' piece
+  /// for this rank.
+  ///
+  /// Shapes: sent.counts[rank()] == out.count; sent.counts are equal on all ranks, as are dtype and
+  ///         op. `out` may be its piece of `in`.
+  Result<Work> reduce_scatter_v(View in, Pieces sent, View out, ReduceOp op,
+                                const Stream& stream = {}) {
+    anycclCall_t call = make(anycclCollReduceScatterv, in, out, stream);
+    call.count = out.count;
+    call.op = static_cast<anycclRedOp_t>(op);
+    return issue_pieces(call, sent, {});
+  }
+  /// gather of blocks of different sizes. `out` and `received` are used only at `root`, where
+  /// received.counts[r] is the in.count of rank r; elsewhere they may be empty.
+  Result<Work> gather_v(View in, View out, Pieces received, Rank root, const Stream& stream = {}) {
+    anycclCall_t call = make(anycclCollGatherv, in, out, stream);
+    call.root = index(root);
+    return rank() == root ? issue_pieces(call, {}, received) : issue(call);
+  }
+  /// scatter of blocks of different sizes. `in` and `sent` are used only at `root`, where
+  /// sent.counts[r] is the out.count of rank r; elsewhere they may be empty.
+  Result<Work> scatter_v(View in, Pieces sent, View out, Rank root, const Stream& stream = {}) {
+    anycclCall_t call = make(anycclCollScatterv, in, out, stream);
+    call.root = index(root);
+    call.count = out.count;
+    call.datatype = static_cast<anycclDataType_t>(out.dtype);
+    return rank() == root ? issue_pieces(call, sent, {}) : issue(call);
   }
   /// Complete when all ranks have called it.
   Result<Work> barrier(const Stream& stream = {}) {
@@ -349,11 +390,48 @@ class Communicator {
     return issue(call);
   }
 
+  /// An operator that sums each rank's input times its `factor`, for calls of that type. See
+  /// anycclRedOpCreatePreMulSum.
+  template <typename T>
+  Result<ReduceOp> create_pre_mul_sum(T factor) {
+    anycclRedOp_t op{};
+    const Status status = detail::status_of(
+        anycclRedOpCreatePreMulSum(&op, &factor, static_cast<anycclDataType_t>(dtype_of<T>()),
+                                   anycclScalarHostImmediate, handle_),
+        handle_);
+    if (!status.ok()) return status;
+    return static_cast<ReduceOp>(op);
+  }
+  /// An operator that calls `function` with `data`. See anycclRedOpCreate.
+  Result<ReduceOp> create_operator(anycclReduceFunction_t function, void* data = nullptr) {
+    anycclRedOp_t op{};
+    const Status status =
+        detail::status_of(anycclRedOpCreate(&op, function, data, handle_), handle_);
+    if (!status.ok()) return status;
+    return static_cast<ReduceOp>(op);
+  }
+  Status destroy_operator(ReduceOp op) {
+    return detail::status_of(anycclRedOpDestroy(static_cast<anycclRedOp_t>(op), handle_), handle_);
+  }
+
   /// Ok, or why the communicator has failed. Any thread.
   Status failure() const {
     anycclResult_t error = anycclSuccess;
     static_cast<void>(anycclCommGetAsyncError(handle_, &error));
     return detail::status_of(error, handle_);
+  }
+  /// False while it is being created or finalized in the background. Errors: why that failed.
+  Result<bool> ready() const {
+    const Status now = failure();
+    if (now.code() == Code::in_progress) return false;
+    if (!now.ok()) return now;
+    return true;
+  }
+  /// Completes what was issued and takes leave; after that it can only be destroyed. One that was
+  /// begun without waiting does not wait here either: ready() says when it is done.
+  Status finalize() {
+    const Status status = detail::status_of(anycclCommFinalize(handle_), handle_);
+    return status.code() == Code::in_progress ? Status{} : status;
   }
   /// Completes what was issued, then frees the handle.
   Status destroy() { return detail::status_of(anycclCommDestroy(std::exchange(handle_, nullptr))); }
@@ -397,6 +475,19 @@ class Communicator {
                                                 " elements on " + std::to_string(size()) +
                                                 " ranks, or other types");
     call.count = block.count;
+    return issue(call);
+  }
+  /// Of the sides that have pieces here.
+  Result<Work> issue_pieces(anycclCall_t call, const Pieces& sent, const Pieces& received) {
+    for (const Pieces* side : {&sent, &received})
+      for (const auto& entries : {side->counts, side->displs})
+        if (entries.data() != nullptr && entries.size() != static_cast<std::size_t>(size()))
+          return Status(Code::invalid_argument, "counts and displs have " +
+                                                    std::to_string(entries.size()) +
+                                                    " entries instead of one for each of " +
+                                                    std::to_string(size()) + " ranks");
+    call.sendcounts = sent.counts.data(), call.sdispls = sent.displs.data();
+    call.recvcounts = received.counts.data(), call.rdispls = received.displs.data();
     return issue(call);
   }
   Result<Work> issue(const anycclCall_t& call) {

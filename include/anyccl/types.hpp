@@ -63,6 +63,10 @@ enum class Collective : std::uint8_t {
   gather = 9,
   scatter = 10,
   all_to_all = 11,
+  all_gather_v = 12,
+  reduce_scatter_v = 13,
+  gather_v = 14,
+  scatter_v = 15,
 };
 
 }  // namespace anyccl

@@ -19,6 +19,7 @@ constexpr std::string_view kOps[] = {"sum", "prod", "max",  "min", "avg", "land"
                                      "lor", "lxor", "band", "bor", "bxor"};  // by ReduceOp
 
 static_assert(std::size(kTypes) == anycclNumTypes && std::size(kOps) == anycclNumOps);
+static_assert(static_cast<std::size_t>(kPreMulSum) >= std::size(kOps));
 static_assert(static_cast<int>(DType::complex128) == anycclComplexDouble &&
               static_cast<int>(ReduceOp::bxor) == anycclBxor);
 
@@ -35,6 +36,8 @@ std::string_view name_of(DType type) {
 }
 
 std::string_view name_of(ReduceOp op) {
+  if (op == kPreMulSum) return "premul_sum";
+  if (op == kUserOp) return "user";
   return exists(op) ? kOps[static_cast<std::size_t>(op)] : "?";
 }
 

@@ -8,6 +8,9 @@
 
 namespace anyccl {
 
+/// How call records name the operators that programs create: values that exist() denies.
+inline constexpr ReduceOp kPreMulSum{11}, kUserOp{12};
+
 /// Bytes of an element; 0 if there is no such type.
 std::size_t bytes_of(DType type);
 /// "f32"; "?" if there is no such type.

@@ -6,6 +6,23 @@
 
 namespace anyccl {
 
+KeptCall::KeptCall(const Call& call, Rank me, int size) : call_(call) {
+  const bool at_root = call.root == me, sends = has_pieces(call.collective, at_root, Space::input),
+             receives = has_pieces(call.collective, at_root, Space::output);
+  const auto n = static_cast<std::size_t>(size);
+  table_.reserve(4 * n);
+  const auto keep = [&](const std::size_t*& array, bool used) {
+    if (!used) return;
+    const std::size_t* const own = table_.data() + table_.size();
+    table_.insert(table_.end(), array, array + n);
+    array = own;
+  };
+  keep(call_.send_counts, sends);
+  keep(call_.send_displs, sends);
+  keep(call_.recv_counts, receives);
+  keep(call_.recv_displs, receives);
+}
+
 std::string describe(const CallRecord& call) {
   const auto what = static_cast<Collective>(call.collective);
   const std::string_view verb = name(what), type = name_of(static_cast<DType>(call.dtype));
@@ -25,6 +42,13 @@ std::string describe(const CallRecord& call) {
     case Collective::all_gather:
     case Collective::all_to_all:
       return fmt::format("{} of {} {}", verb, call.count, type);
+    case Collective::reduce_scatter_v:
+      return fmt::format("{} of {}, {}", verb, type, name_of(static_cast<ReduceOp>(call.op)));
+    case Collective::gather_v:
+      return fmt::format("{} of {} to rank {}", verb, type, call.root);
+    case Collective::scatter_v:
+      return fmt::format("{} of {} from rank {}", verb, type, call.root);
+    case Collective::all_gather_v:
     case Collective::all_to_all_v:
       return fmt::format("{} of {}", verb, type);
     default:

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <string>
+#include <vector>
 
 #include "base/types.hpp"
 #include "platform/transport.hpp"
@@ -18,7 +19,8 @@ struct Call {
   std::size_t count = 0;
   const std::byte* input = nullptr;
   std::byte* output = nullptr;
-  /// all_to_all_v: one entry per rank.
+  /// v-forms: one entry per rank, of each side that is several pieces at this rank; see
+  /// has_pieces().
   const std::size_t *send_counts = nullptr, *send_displs = nullptr;
   const std::size_t *recv_counts = nullptr, *recv_displs = nullptr;
 
@@ -31,6 +33,16 @@ struct Call {
       case Collective::reduce_scatter:
       case Collective::scatter:
         return output == input + block_offset(me);
+      case Collective::gather_v:
+        if (root != me) return false;
+        [[fallthrough]];
+      case Collective::all_gather_v:
+        return recv_displs != nullptr && input == output + piece_offset(recv_displs, me);
+      case Collective::scatter_v:
+        if (root != me) return false;
+        [[fallthrough]];
+      case Collective::reduce_scatter_v:
+        return send_displs != nullptr && output == input + piece_offset(send_displs, me);
       default:
         return input == output;
     }
@@ -41,7 +53,25 @@ struct Call {
 
  private:
   std::size_t block_offset(Rank me) const { return uindex(me) * count * bytes_of(dtype); }
+  std::size_t piece_offset(const std::size_t* displs, Rank me) const {
+    return displs[uindex(me)] * bytes_of(dtype);
+  }
 };
+
+/// A call whose arrays are its own.
+class KeptCall {
+ public:
+  /// Of rank `me` of `size`.
+  KeptCall(const Call& call, Rank me, int size);
+  const Call& call() const { return call_; }
+
+ private:
+  Call call_;
+  std::vector<std::size_t> table_;  // moved, its elements stay where they are
+};
+
+/// Checks what a v-form adds to a call: arrays, sizes, overlapping. `call.root` is a rank.
+Status check_pieces(const Call& call, Rank me, int size);
 
 /// Everything about a call of rank `me` that its plan depends on, except the arrays of a v-form.
 struct CallKey {

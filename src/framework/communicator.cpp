@@ -16,13 +16,13 @@ std::uint32_t slots_for(int size) {
 
 /// A collective that was issued without waiting: everything it needs is its own.
 struct Comm::Queued final : public Task {
-  Queued(Rank me, const std::vector<Transport*>& route, const std::vector<Transport*>& transports)
-      : execution(me, route, transports) {}
+  Queued(KeptCall call, Rank me, const std::vector<Transport*>& route,
+         const std::vector<Transport*>& transports)
+      : kept(std::move(call)), execution(me, route, transports) {}
   bool advance() override { return execution.advance(); }
   void awaited(std::vector<Rank>& ranks) const override { execution.awaited(ranks); }
 
-  Call call;
-  std::vector<std::size_t> table;  // the four arrays of a v-form
+  KeptCall kept;
   std::shared_ptr<const Prepared> prepared;
   std::vector<std::byte> scratch;
   std::uint64_t sequence = 0;
@@ -109,19 +109,10 @@ Result<std::shared_ptr<Task>> Comm::issue(const Call& call, Gate gate) {
 
 Result<std::shared_ptr<Task>> Comm::enqueue(const Call& call, const CallKey& key, Gate gate) {
   if (call.is_point_to_point()) return enqueue_transfer(call, gate);
-  auto queued = std::make_shared<Queued>(me_.rank, route_, transports_);
+  auto queued =
+      std::make_shared<Queued>(KeptCall(call, me_.rank, me_.size), me_.rank, route_, transports_);
   queued->execution.set(gate);
-  queued->call = call;
-  if (call.collective == Collective::all_to_all_v) {
-    const auto n = static_cast<std::size_t>(me_.size);
-    for (const std::size_t* array :
-         {call.send_counts, call.send_displs, call.recv_counts, call.recv_displs})
-      queued->table.insert(queued->table.end(), array, array + n);
-    const std::size_t* table = queued->table.data();
-    queued->call.send_counts = table, queued->call.send_displs = table + n;
-    queued->call.recv_counts = table + 2 * n, queued->call.recv_displs = table + 3 * n;
-  }
-  if (key != last_key_) ANYCCL_CHECK(prepare(queued->call, key));
+  if (key != last_key_) ANYCCL_CHECK(prepare(queued->kept.call(), key));
   queued->prepared = last_;
   queued->scratch.resize(queued->prepared->scratch_bytes);
   queued->sequence = ++sequence_;
@@ -174,7 +165,8 @@ bool Comm::progress_locked() {
     const std::shared_ptr<Queued> head = collectives_.front();
     if (!head->execution.is_open()) break;
     if (!head->started)
-      head->execution.start(*head->prepared, head->call, head->sequence, head->scratch.data());
+      head->execution.start(*head->prepared, head->kept.call(), head->sequence,
+                            head->scratch.data());
     head->started = true;
     moved = head->execution.advance() || moved;
     if (!head->execution.done()) break;
@@ -241,12 +233,9 @@ std::string Comm::last_plan() {
   Token token(token_);
   take(token);
   if (last_ == nullptr) return "";
-  const Bound& bound = last_->last;
-  std::size_t largest = 0;
-  for (const BoundStep& step : bound.steps) largest = std::max(largest, step.out_bytes);
-  const bool pairs = last_->geometry.pairs();
+  const bool sized = last_->geometry.sized();
   std::string text = id(*last_->program->algorithm) +
-                     (!pairs && !me_.simple && largest <= 56 ? " LL " : " Simple ");
+                     (!sized && !me_.simple && last_->largest <= 56 ? " LL " : " Simple ");
   for (std::size_t i = 0; i < transports_.size(); ++i)
     text += fmt::format("{}{}", i > 0 ? "+" : "", transports_[i]->name());
   return transports_.empty() ? text + "loopback" : text;

@@ -81,6 +81,10 @@ class Comm {
   /// what a worker is doing at the moment.
   void leave_for_exit(Deadline deadline);
 
+  /// Operators of this communicator; see anycclRedOpCreate. Any thread.
+  Result<ReduceOp> add_operator(const Operator& op);
+  Status remove_operator(ReduceOp op);
+
   /// "all_reduce/two_shot Simple shm": how the last collective was done.
   std::string last_plan();
 
@@ -106,9 +110,11 @@ class Comm {
   Extent extent(const Call& call) const;
   Status check_call(const Call& call) const;
   Status check_arguments(const Call& call) const;
+  Status choose_kernels(const Call& call, Prepared& prepared) const;
+  std::size_t input_reach(const Call& call) const;
   Status prepare(const Call& call, const CallKey& key);
   Result<std::shared_ptr<const Prepared>> prepare_fresh(const Call& call);
-  Result<const Program*> program(const Algorithm& algorithm, const Call& call);
+  Result<const Program*> program(const Algorithm& algorithm, const Call& call, bool in_place);
   Result<std::shared_ptr<Task>> enqueue(const Call& call, const CallKey& key, Gate gate);
   Result<std::shared_ptr<Task>> enqueue_transfer(const Call& call, Gate gate);
   bool match_self();
@@ -140,6 +146,7 @@ class Comm {
   std::vector<Shape> program_shapes_;  // parallel to programs_
   Execution alone_;                    // the blocking call, when nothing else is open
   std::vector<std::byte> scratch_;
+  Operators operators_;
   CallKey last_key_;  // of last_, if it can be used again
   std::shared_ptr<const Prepared> last_;
 

@@ -24,6 +24,7 @@ void Execution::start(const Prepared& prepared, const Call& call, std::uint64_t 
   output_ = call.output;
   sequence_ = sequence;
   scratch_ = scratch;
+  if (prepared.times != nullptr) input_ = multiplied(call);
   announced_ = posted_ = false;
   restart();
   if (lanes_.size() < prepared.lanes) lanes_.resize(prepared.lanes);
@@ -47,7 +48,7 @@ void Execution::enter(Lane& lane, std::uint32_t tile) {
   lane.tile = tile;
   lane.pc = lane.arrived = lane.routed = 0;
   lane.computed = lane.finished = false;
-  if (geometry.pairs()) {
+  if (geometry.varies()) {
     bind(*prepared_->program, geometry, prepared_->digest, tile, lane.own);
     lane.bound = &lane.own;
   } else {
@@ -261,11 +262,35 @@ void Execution::combine(Lane& lane, const PlanStep& s, const BoundStep& b, const
     std::byte* const own = targets.own == nullptr ? nullptr : targets.own + segment.dst;
     std::byte* const out = targets.outs == 0 ? nullptr : targets.out[0] + segment.out;
     std::byte* const primary = own == nullptr ? out : own;
-    prepared_->kernel(primary, own == nullptr ? nullptr : out, lane.sources.data(), sources,
-                      segment.bytes / prepared_->element);
+    combine_parts(lane.sources.data(), sources, segment.bytes, primary,
+                  own == nullptr ? nullptr : out);
     for (std::uint32_t t = 1; t < targets.outs; ++t)
       std::memcpy(targets.out[t] + segment.out, primary, segment.bytes);
   }
+}
+
+void Execution::combine_parts(const void* const* sources, std::uint32_t count, std::size_t bytes,
+                              std::byte* dst, std::byte* second) const {
+  const std::size_t elements = bytes / prepared_->element;
+  if (prepared_->kernel != nullptr) return prepared_->kernel(dst, second, sources, count, elements);
+  anyccl::combine(*prepared_->op, static_cast<DType>(prepared_->record.dtype), prepared_->element,
+                  dst, second, sources, count, elements);
+}
+
+/// The input times this rank's factor, laid out alike.
+const std::byte* Execution::multiplied(const Call& call) const {
+  std::byte* const copy = scratch_ + prepared_->multiplied_at;
+  const auto part = [&](std::size_t first, std::size_t count) {
+    const std::size_t at = first * prepared_->element;
+    multiply(copy + at, call.input + at, count, prepared_->element, prepared_->op->factor(),
+             prepared_->times);
+  };
+  if (!has_pieces(call.collective, call.root == Rank{static_cast<int>(me_)}, Space::input))
+    part(0, prepared_->input_bytes / prepared_->element);
+  else
+    for (int r = 0; r < plan_->schedule.contract.shape().size; ++r)
+      part(call.send_displs[r], call.send_counts[r]);
+  return copy;
 }
 
 void Execution::move(Lane& lane, const BoundStep& b, std::uint32_t operand,

@@ -3,6 +3,7 @@
 #include <memory>
 #include <vector>
 
+#include "framework/operators.hpp"
 #include "framework/program.hpp"
 #include "framework/task.hpp"
 #include "platform/reduce/reduce.hpp"
@@ -14,9 +15,12 @@ struct Prepared {
   const Program* program = nullptr;
   Geometry geometry;
   std::uint32_t lanes = 1;
-  ReduceFn kernel = nullptr;  ///< Null where nothing is reduced.
-  DivideFn divide = nullptr;  ///< Averages: what is left to do when the sum is there.
-  std::size_t element = 1;    ///< Bytes.
+  ReduceFn kernel = nullptr;  ///< Null where nothing is reduced, or by a program's own function.
+  std::shared_ptr<const Operator> op;  ///< One that the program created, if it is one.
+  ReduceFn times = nullptr;            ///< What multiplies the input before anything else,
+  std::size_t multiplied_at = 0;       ///< into this place of the scratch memory.
+  DivideFn divide = nullptr;           ///< Averages: what is left to do when the sum is there.
+  std::size_t element = 1;             ///< Bytes.
   std::size_t input_bytes = 0, output_bytes = 0;  ///< Of the call's buffers at this rank.
   CallRecord record;                              ///< Without its sequence.
   std::uint32_t digest = 0;
@@ -24,7 +28,8 @@ struct Prepared {
       false;              ///< Progress after each step: slots come round again, or peers may lend.
   bool consumes = false;  ///< Some transport wants to know what was consumed.
   std::size_t scratch_bytes = 0;
-  Bound full, last;  ///< Of all tiles but the last, and of the last one. Pairs: not used.
+  std::size_t largest = 0;  ///< Bytes of the largest publication of this rank.
+  Bound full, last;  ///< Of all tiles but the last, and of the last one. Of pieces: not used.
 };
 
 /// One collective call on its way: a resumable interpreter of its program, a program counter per
@@ -59,7 +64,7 @@ class Execution final : public Task {
     bool computed = false, finished = false;
     const Bound* bound = nullptr;
     std::byte* base[3] = {};              ///< By Space, at this tile.
-    Bound own;                            ///< Pairs: bound anew for each tile.
+    Bound own;                            ///< Pieces: bound anew for each tile.
     std::vector<const std::byte*> parts;  ///< By operand: what arrived, or own memory.
     std::vector<const void*> sources;
     std::vector<ReaderOf> readers;
@@ -96,8 +101,11 @@ class Execution final : public Task {
   Incoming incoming(const Lane& lane, const BoundStep& bound, std::uint32_t operand) const;
   Outgoing outgoing(Lane& lane, const PlanStep& step, const BoundStep& bound, std::size_t route);
   bool absent(const Lane& lane, std::size_t bytes) const {
-    return prepared_->geometry.pairs() && lane.tile > 0 && bytes == 0;
+    return prepared_->geometry.varies() && lane.tile > 0 && bytes == 0;
   }
+  void combine_parts(const void* const* sources, std::uint32_t count, std::size_t bytes,
+                     std::byte* dst, std::byte* second) const;
+  const std::byte* multiplied(const Call& call) const;
   void announce();
   bool settle();
   void divide();

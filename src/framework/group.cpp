@@ -8,20 +8,8 @@ namespace anyccl {
 
 void CallGroup::add(std::shared_ptr<Comm> comm, const Call& call,
                     std::shared_ptr<HostStream> stream) {
-  Entry entry{std::move(comm), call, {}, std::move(stream)};
-  if (call.collective == Collective::all_to_all_v) {
-    const auto n = static_cast<std::size_t>(entry.comm->size());
-    for (const std::size_t* array :
-         {call.send_counts, call.send_displs, call.recv_counts, call.recv_displs})
-      entry.table.insert(entry.table.end(), array, array + n);
-  }
-  entries_.push_back(std::move(entry));
-  Entry& kept = entries_.back();
-  if (kept.table.empty()) return;
-  const auto n = static_cast<std::size_t>(kept.comm->size());
-  const std::size_t* table = kept.table.data();
-  kept.call.send_counts = table, kept.call.send_displs = table + n;
-  kept.call.recv_counts = table + 2 * n, kept.call.recv_displs = table + 3 * n;
+  KeptCall kept(call, comm->rank(), comm->size());
+  entries_.push_back({std::move(comm), std::move(kept), std::move(stream)});
 }
 
 /// One for each stream.
@@ -44,8 +32,8 @@ Status CallGroup::run() {
     const auto batch = std::find_if(batches.begin(), batches.end(), [&](const Batch& b) {
       return b.stream() == entry.stream.get();
     });
-    auto task = batch == batches.end() ? entry.comm->issue(entry.call)
-                                       : batch->issue(entry.comm, entry.call);
+    auto task = batch == batches.end() ? entry.comm->issue(entry.kept.call())
+                                       : batch->issue(entry.comm, entry.kept.call());
     if (!task.ok() && first.ok()) first = task.status();
     if (task.ok() && batch == batches.end()) mine.push_back({entry.comm, *std::move(task)});
   }

@@ -21,8 +21,7 @@ class CallGroup {
  private:
   struct Entry {
     std::shared_ptr<Comm> comm;
-    Call call;
-    std::vector<std::size_t> table;
+    KeptCall kept;
     std::shared_ptr<HostStream> stream;
   };
   Result<std::vector<Batch>> make_batches() const;

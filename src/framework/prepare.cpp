@@ -32,10 +32,95 @@ std::uint64_t plan_identity(const Algorithm& algorithm, std::size_t tile_bytes,
   return h;
 }
 
+/// What every rank knows of the sizes in a v-form.
+struct KnownSizes {
+  std::size_t average = 0;  ///< Elements per block; 0: no rank knows all.
+  std::uint64_t hash = 0;
+};
+KnownSizes known_sizes(const Call& call, int size) {
+  KnownSizes known;
+  if (!has_known_sizes(call.collective)) return known;
+  const bool sends = has_pieces(call.collective, false, Space::input);
+  const std::size_t* const counts = sends ? call.send_counts : call.recv_counts;
+  for (int r = 0; r < size; ++r) {
+    known.average += counts[r];
+    known.hash = mix(known.hash, counts[r]);
+  }
+  known.average /= static_cast<std::size_t>(size);
+  return known;
+}
+
+std::size_t largest_publication(const Plan& plan, const Geometry& geometry) {
+  std::size_t largest = 0;
+  for (const std::vector<Origin>& publication : plan.published) {
+    std::size_t bytes = 0;
+    for (const Origin origin : publication) bytes += geometry.bytes(0, origin);
+    largest = std::max(largest, bytes);
+  }
+  return largest;
+}
+
+/// As ranks compare it.
+ReduceOp name_of_operator(ReduceOp op, const Operator* created) {
+  if (created == nullptr) return op;
+  return created->function == nullptr ? kPreMulSum : kUserOp;
+}
+
+constexpr std::size_t round_up(std::size_t n, std::size_t to) {
+  return (n + to - 1) / to * to;
+}
+
 }  // namespace
+
+Result<ReduceOp> Comm::add_operator(const Operator& op) {
+  if (forked()) return failure();
+  Token token(token_);
+  take(token);
+  return operators_.add(op);
+}
+
+Status Comm::remove_operator(ReduceOp op) {
+  if (forked()) return failure();
+  Token token(token_);
+  take(token);
+  const std::shared_ptr<const Operator> gone = operators_.find(op);
+  ANYCCL_CHECK(operators_.remove(op));
+  last_key_ = {};
+  for (Cached& entry : cache_)
+    if (entry.prepared != nullptr && entry.prepared->op == gone) entry = {};
+  return {};
+}
+
+Status Comm::choose_kernels(const Call& call, Prepared& prepared) const {
+  if (!reduces(call.collective) && call.collective != Collective::barrier) return {};
+  prepared.op = operators_.find(call.op);
+  if (prepared.op != nullptr && prepared.op->function != nullptr) return {};
+  if (prepared.op != nullptr) {
+    if (prepared.op->dtype != call.dtype)
+      return error(Code::invalid_usage, "op {} multiplies {}, but the call is of {}",
+                   static_cast<int>(call.op), name_of(prepared.op->dtype), name_of(call.dtype));
+    ANYCCL_TRY(prepared.times, reduce_kernel(call.dtype, ReduceOp::prod));
+  }
+  if (call.op == ReduceOp::avg) {
+    ANYCCL_TRY(prepared.divide, divide_kernel(call.dtype));
+  }
+  const bool sums = prepared.op != nullptr || call.op == ReduceOp::avg;
+  ANYCCL_TRY(prepared.kernel, reduce_kernel(call.dtype, sums ? ReduceOp::sum : call.op));
+  return {};
+}
+
+/// Bytes from the start of the input to the end of its last element.
+std::size_t Comm::input_reach(const Call& call) const {
+  if (!has_pieces(call.collective, call.root == me_.rank, Space::input)) return extent(call).input;
+  std::size_t reach = 0;
+  for (int r = 0; r < me_.size; ++r)
+    reach = std::max(reach, call.send_displs[r] + call.send_counts[r]);
+  return reach * bytes_of(call.dtype);
+}
 
 Status Comm::check_call(const Call& call) const {
   ANYCCL_CHECK(check_arguments(call));
+  if (!has_equal_blocks(call.collective)) return check_pieces(call, me_.rank, me_.size);
   const Extent bytes = extent(call);
   if (bytes.input > 0 && call.input == nullptr)
     return error(Code::invalid_argument, "sendbuff is NULL and count is {}", call.count);
@@ -63,7 +148,7 @@ Status Comm::check_arguments(const Call& call) const {
   if (element == 0)
     return error(Code::invalid_argument, "datatype {} does not exist",
                  static_cast<int>(call.dtype));
-  if (!exists(call.op))
+  if (!exists(call.op) && operators_.find(call.op) == nullptr)
     return error(Code::invalid_argument, "op {} does not exist", static_cast<int>(call.op));
   if (call.count > (std::size_t{1} << 62) / element / static_cast<std::size_t>(me_.size))
     return error(Code::invalid_argument, "count {} of {} is negative or overflows", call.count,
@@ -74,9 +159,9 @@ Status Comm::check_arguments(const Call& call) const {
   return {};
 }
 
-Result<const Program*> Comm::program(const Algorithm& algorithm, const Call& call) {
-  Shape shape{call.collective, me_.size, is_rooted(call.collective) ? call.root : Rank{0},
-              call.in_place(me_.rank), me_.host_of};
+Result<const Program*> Comm::program(const Algorithm& algorithm, const Call& call, bool in_place) {
+  Shape shape{call.collective, me_.size, is_rooted(call.collective) ? call.root : Rank{0}, in_place,
+              me_.host_of};
   for (std::size_t i = 0; i < programs_.size(); ++i)
     if (programs_[i]->algorithm == &algorithm && program_shapes_[i].root == shape.root &&
         program_shapes_[i].in_place == shape.in_place)
@@ -91,7 +176,7 @@ Result<const Program*> Comm::program(const Algorithm& algorithm, const Call& cal
 /// Makes last_ what `call` needs, which is of another key. On a hit nothing is allocated or locked.
 Status Comm::prepare(const Call& call, const CallKey& key) {
   last_key_ = {};
-  if (call.collective == Collective::all_to_all_v) {
+  if (!has_equal_blocks(call.collective)) {
     ANYCCL_TRY(last_, prepare_fresh(call));
     return {};
   }
@@ -106,58 +191,58 @@ Status Comm::prepare(const Call& call, const CallKey& key) {
 }
 
 Result<std::shared_ptr<const Prepared>> Comm::prepare_fresh(const Call& call) {
-  const bool pairs = call.collective == Collective::all_to_all_v;
+  const bool varies = !has_equal_blocks(call.collective);
   auto prepared = std::make_shared<Prepared>();
   prepared->element = bytes_of(call.dtype);
-  if (reduces(call.collective) || call.collective == Collective::barrier) {
-    const bool average = call.op == ReduceOp::avg;
-    ANYCCL_TRY(prepared->kernel, reduce_kernel(call.dtype, average ? ReduceOp::sum : call.op));
-    if (average) {
-      ANYCCL_TRY(prepared->divide, divide_kernel(call.dtype));
-    }
-  }
+  ANYCCL_CHECK(choose_kernels(call, *prepared));
   const std::size_t bytes = call.count * prepared->element;
   const auto [input_bytes, output_bytes] = extent(call);
   prepared->input_bytes = input_bytes;
   prepared->output_bytes = output_bytes;
-  Question question{
-      {call.collective, me_.size, call.root, false, me_.host_of}, pairs ? 0 : bytes, false};
+  const KnownSizes sizes = known_sizes(call, me_.size);
+  Question question{{call.collective, me_.size, call.root, false, me_.host_of},
+                    varies ? sizes.average * prepared->element : bytes,
+                    false};
   question.network = me_.network;
   ANYCCL_TRY(const Choice choice, choose(question, me_.algorithm));
-  ANYCCL_TRY(prepared->program, program(*choice.algorithm, call));
+  // What is multiplied first is read where it was multiplied.
+  ANYCCL_TRY(prepared->program, program(*choice.algorithm, call,
+                                        call.in_place(me_.rank) && prepared->times == nullptr));
 
   const Plan& plan = prepared->program->plan;
   const std::uint32_t publications =
       std::max(1U, *std::max_element(plan.publications.begin(), plan.publications.end()));
   prepared->lanes = std::clamp(slots_ / publications, 1U, kTilesInFlight);
   // Everything in flight, and the tile before it, must fit the ring.
-  const std::uint32_t parts = pairs ? 1 : plan.schedule.contract.parts();
+  const std::uint32_t parts = varies ? 1 : plan.schedule.contract.parts();
   const std::size_t published = std::max<std::size_t>(1, prepared->program->most_published);
   const std::size_t most = kRingBytes * parts / (published * (prepared->lanes + 1));
   std::size_t tile = std::max(kMinTile, std::min(choice.tile_bytes, most) / kMinTile * kMinTile);
   if (me_.low_latency) tile = 56;
-  prepared->geometry = pairs ? Geometry::of_pairs(plan.schedule.contract, call, me_.rank, tile)
-                             : Geometry::of_vector(plan.schedule.contract, bytes, tile);
-  if (!pairs && prepared->geometry.tiles() == 1) prepared->lanes = 1;
+  prepared->geometry = varies ? Geometry::of_pieces(plan.schedule.contract, call, me_.rank, tile)
+                              : Geometry::of_vector(plan.schedule.contract, bytes, tile);
+  if (!varies && prepared->geometry.tiles() == 1) prepared->lanes = 1;
 
   prepared->record = {0,
                       static_cast<std::uint8_t>(call.collective),
                       static_cast<std::uint8_t>(call.dtype),
-                      static_cast<std::uint8_t>(call.op),
+                      static_cast<std::uint8_t>(name_of_operator(call.op, prepared->op.get())),
                       0,
                       index(call.root),
-                      call.count,
-                      plan_identity(*choice.algorithm, tile, prepared->lanes)};
+                      varies ? 0 : call.count,
+                      mix(plan_identity(*choice.algorithm, tile, prepared->lanes), sizes.hash)};
   prepared->digest = digest_of(prepared->record);
   // Who lends waits for its readers' progress, and so does who needs a slot again in this
   // operation.
-  prepared->posts_each = plan.posts_each && (pairs || bytes >= kLendFrom ||
+  prepared->posts_each = plan.posts_each && (varies || bytes >= kLendFrom ||
                                              publications * prepared->geometry.tiles() > slots_);
   prepared->consumes = std::any_of(transports_.begin(), transports_.end(),
                                    [](const Transport* t) { return t->takes_any_memory(); });
-  prepared->scratch_bytes =
-      prepared->lanes * plan.schedule.scratch.size() * prepared->geometry.scratch_chunk();
-  if (!pairs) {
+  prepared->scratch_bytes = prepared->multiplied_at = round_up(
+      prepared->lanes * plan.schedule.scratch.size() * prepared->geometry.scratch_chunk(), 64);
+  if (prepared->times != nullptr) prepared->scratch_bytes += input_reach(call);
+  prepared->largest = largest_publication(plan, prepared->geometry);
+  if (!varies) {
     bind(*prepared->program, prepared->geometry, prepared->digest, prepared->geometry.tiles() - 1,
          prepared->last);
     if (prepared->geometry.tiles() > 1)

@@ -24,18 +24,26 @@ Geometry Geometry::of_vector(const Contract& contract, std::size_t bytes, std::s
   return g;
 }
 
-Geometry Geometry::of_pairs(const Contract& contract, const Call& call, Rank me,
-                            std::size_t tile_bytes) {
+Geometry Geometry::of_pieces(const Contract& contract, const Call& call, Rank me,
+                             std::size_t tile_bytes) {
   Geometry g;
-  g.pairs_ = true;
+  g.varies_ = true;
+  g.sized_ = contract.private_sizes();
+  g.pairs_ = contract.pairs();
   g.size_ = static_cast<std::uint32_t>(contract.shape().size);
   g.me_ = uindex(me);
   g.element_ = bytes_of(call.dtype);
-  g.call_ = &call;
+  g.own_count_ = call.count;
+  const bool at_root = call.root == me;
+  if (has_pieces(call.collective, at_root, Space::input))
+    g.send_counts_ = call.send_counts, g.send_displs_ = call.send_displs;
+  if (has_pieces(call.collective, at_root, Space::output))
+    g.recv_counts_ = call.recv_counts, g.recv_displs_ = call.recv_displs;
   g.tile_bytes_ = tile_bytes;
-  std::size_t most = 0;
-  for (std::uint32_t r = 0; r < g.size_; ++r)
-    most = std::max({most, call.send_counts[r] * g.element_, call.recv_counts[r] * g.element_});
+  std::size_t most = call.count;
+  for (const std::size_t* counts : {g.send_counts_, g.recv_counts_})
+    if (counts != nullptr) most = std::max(most, *std::max_element(counts, counts + g.size_));
+  most *= g.element_;
   g.tiles_ =
       static_cast<std::uint32_t>(std::max<std::size_t>(1, (most + tile_bytes - 1) / tile_bytes));
   g.scratch_chunk_ = round_up(std::min(most, tile_bytes), 64);
@@ -46,14 +54,19 @@ std::size_t Geometry::tile_bytes(std::uint32_t tile) const {
   return std::min(tile_bytes_, bytes_ - std::min(bytes_, std::size_t{tile} * tile_bytes_));
 }
 
-std::uint64_t Geometry::total(Origin origin) const {  // origin = from * size + to
-  const std::uint32_t from = origin / size_, to = origin % size_;
-  if (from == me_) return call_->send_counts[to] * element_;
-  return to == me_ ? call_->recv_counts[from] * element_ : 0;
+std::uint64_t Geometry::total(Origin origin) const {
+  if (pairs_) {  // origin = from * size + to
+    const std::uint32_t from = origin / size_, to = origin % size_;
+    if (from == me_) return send_counts_[to] * element_;
+    return to == me_ ? recv_counts_[from] * element_ : 0;
+  }
+  const std::size_t* const counts = recv_counts_ != nullptr ? recv_counts_ : send_counts_;
+  if (counts != nullptr) return counts[origin] * element_;
+  return origin == me_ ? own_count_ * element_ : 0;
 }
 
 std::size_t Geometry::bytes(std::uint32_t tile, Origin origin) const {
-  if (pairs_) {
+  if (varies_) {
     const std::size_t whole = total(origin), begin = std::size_t{tile} * tile_bytes_;
     return whole <= begin ? 0 : std::min(tile_bytes_, whole - begin);
   }
@@ -66,10 +79,12 @@ std::size_t Geometry::offset(std::uint32_t tile, const Schedule& schedule, Space
                              std::uint32_t chunk) const {
   if (space == Space::scratch) return chunk * scratch_chunk_;
   const Origin origin = schedule.origin(space, chunk);
-  if (pairs_) {
-    const std::size_t* displs = space == Space::input ? call_->send_displs : call_->recv_displs;
+  if (varies_) {
+    const std::size_t begin = std::size_t{tile} * tile_bytes_;
+    const std::size_t* const displs = space == Space::input ? send_displs_ : recv_displs_;
+    if (displs == nullptr) return begin;  // one block
     const std::uint32_t peer = space == Space::input ? origin % size_ : origin / size_;
-    return displs[peer] * element_ + std::size_t{tile} * tile_bytes_;
+    return displs[pairs_ ? peer : origin] * element_ + begin;
   }
   const std::size_t here = tile_bytes(tile), size = round_up((here + parts_ - 1) / parts_, 64);
   const std::size_t block = chunk % schedule.chunks(space) / parts_;  // 0 where there are no blocks
@@ -145,7 +160,7 @@ class Binder {
     in.offset = sum(origins, 0, first);
     in.bytes = sum(origins, first, first + count);
     in.whole = sum(origins, 0, origins.size());
-    in.sized = geometry_.pairs();
+    in.sized = geometry_.sized();
     if (in.sized) in.total = geometry_.total(origins[0]);
     return in;
   }
@@ -156,7 +171,7 @@ class Binder {
     out.number = step.publication;
     out.digest = digest_;
     out.bytes = bound.out_bytes = sum(origins, 0, origins.size());
-    out.sized = geometry_.pairs();
+    out.sized = geometry_.sized();
     if (out.sized) out.total = geometry_.total(origins[0]);
     bound.first_out = static_cast<std::uint32_t>(into_.outs.size());
     for (const Program::Route& route : program_.routes[step.publication]) {

@@ -60,15 +60,15 @@ class Geometry {
   /// A vector of `bytes` in tiles of `tile_bytes`, each in equal chunks that are multiples of 64
   /// bytes except at the end. Of blocks, each is such a vector, one after the other.
   static Geometry of_vector(const Contract& contract, std::size_t bytes, std::size_t tile_bytes);
-  /// all_to_all_v: pieces of each pair, `tile_bytes` of each pair at a time.
-  static Geometry of_pairs(const Contract& contract, const Call& call, Rank me,
-                           std::size_t tile_bytes);
+  /// v-forms: `tile_bytes` of each piece at a time.
+  static Geometry of_pieces(const Contract& contract, const Call& call, Rank me,
+                            std::size_t tile_bytes);
 
   std::uint32_t tiles() const { return tiles_; }
   /// Bytes of the whole tile: two tiles with equal bytes bind alike (vectors only).
   std::size_t tile_bytes(std::uint32_t tile) const;
   std::size_t tile_begin(std::uint32_t tile) const {
-    return pairs_ ? 0 : std::size_t{tile} * tile_bytes_;
+    return varies_ ? 0 : std::size_t{tile} * tile_bytes_;
   }
   std::size_t bytes(std::uint32_t tile, Origin origin) const;
   /// Offset of a chunk of `space`, relative to tile_begin().
@@ -76,17 +76,21 @@ class Geometry {
                      std::uint32_t chunk) const;
   /// Bytes that every scratch chunk gets.
   std::size_t scratch_chunk() const { return scratch_chunk_; }
-  bool pairs() const { return pairs_; }
-  /// Pairs: bytes of the whole message that belongs to this origin.
+  /// Of pieces.
+  bool varies() const { return varies_; }
+  /// Of pieces whose sizes some ranks do not know.
+  bool sized() const { return sized_; }
+  /// Of pieces: bytes of the whole one that belongs to this origin.
   std::uint64_t total(Origin origin) const;
 
  private:
-  bool pairs_ = false;
+  bool varies_ = false, sized_ = false, pairs_ = false;
   std::uint32_t parts_ = 1, tiles_ = 1;
   std::size_t bytes_ = 0, tile_bytes_ = 0, scratch_chunk_ = 0;
   std::uint32_t size_ = 0, me_ = 0;
-  std::size_t element_ = 1;
-  const Call* call_ = nullptr;
+  std::size_t element_ = 1, own_count_ = 0;
+  const std::size_t *send_counts_ = nullptr, *send_displs_ = nullptr;  // of sides that have pieces
+  const std::size_t *recv_counts_ = nullptr, *recv_displs_ = nullptr;
 };
 
 /// Binds one tile of a call with this digest; `into` is cleared first.

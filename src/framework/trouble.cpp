@@ -63,7 +63,10 @@ Status Comm::compare_calls(const CallRecord& mine) {
     return error(Code::invalid_usage,
                  "operation {} differs between ranks: rank {} called {}, rank {} called {}{}",
                  mine.sequence, index(me_.rank), describe(mine), r, describe(theirs),
-                 plans_only ? " (with another algorithm or protocol)" : "");
+                 !plans_only ? ""
+                 : has_known_sizes(static_cast<Collective>(mine.collective))
+                     ? " (with other counts, or another algorithm or protocol)"
+                     : " (with another algorithm or protocol)");
   }
   return {};
 }

@@ -34,14 +34,18 @@ std::string_view best(const Question& q) {
     case Collective::broadcast:
       return q.shape.size <= 4 || (!q.network && q.bytes <= 8 * kKiB) ? "flat" : "pipelined_tree";
     case Collective::reduce_scatter:
+    case Collective::reduce_scatter_v:
       return q.network && q.bytes > 64 * kKiB ? "ring" : "direct";
     case Collective::all_gather:
+    case Collective::all_gather_v:
       if (q.network) return q.bytes > 64 * kKiB ? "ring" : "bruck";
       return "direct";
     case Collective::reduce:
       return q.network && q.shape.size > 4 ? "binomial" : "flat";
     case Collective::gather:
+    case Collective::gather_v:
     case Collective::scatter:
+    case Collective::scatter_v:
       return "flat";
     case Collective::all_to_all:
       return q.network && q.bytes > 64 * kKiB ? "pairwise" : "direct";

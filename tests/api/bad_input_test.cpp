@@ -110,11 +110,36 @@ TEST_F(BadInput, tables_of_all_to_all) {
       anycclAllToAllv(x_.data(), one, one, x_.data(), one, one, anycclFloat32, comm_, nullptr),
       anycclInvalidArgument, {"in place"});
 }
-TEST_F(BadInput, configs) {
-  int dummy = 0;
-  anycclComm_t part = nullptr;
-  expect_words(anycclCommSplit(comm_, 0, 0, &part, reinterpret_cast<anycclConfig_t*>(&dummy)),
-               anycclUnsupported, {"config"});
+TEST_F(BadInput, tables_of_the_other_v_forms) {
+  const std::size_t one[] = {1}, two[] = {2}, zero[] = {0};
+  float* const x = x_.data();
+  expect_words(anycclAllGatherv(x, 1, x + 8, nullptr, one, anycclFloat32, comm_, nullptr),
+               anycclInvalidArgument, {"recvcounts", "NULL"});
+  expect_words(anycclGatherv(x, 1, x + 8, one, nullptr, anycclFloat32, 0, comm_, nullptr),
+               anycclInvalidArgument, {"rdispls", "NULL"});
+  expect_words(anycclAllGatherv(x, 1, x + 8, two, one, anycclFloat32, comm_, nullptr),
+               anycclInvalidArgument, {"sendcount is 1", "recvcounts[0] is 2"});
+  expect_words(anycclScatterv(x, two, zero, x + 1, 2, anycclFloat32, 0, comm_, nullptr),
+               anycclInvalidArgument, {"recvbuff overlaps piece 0 of sendbuff"});
+  expect_words(anycclScatterv(nullptr, two, zero, x + 1, 2, anycclFloat32, 0, comm_, nullptr),
+               anycclInvalidArgument, {"sendbuff is NULL", "sendcounts[0] is 2"});
+  expect_words(
+      anycclReduceScatterv(x, one, zero, nullptr, 1, anycclFloat32, anycclSum, comm_, nullptr),
+      anycclInvalidArgument, {"recvbuff is NULL"});
+  EXPECT_EQ(anycclAllGatherv(x + 1, 1, x, one, one, anycclFloat32, comm_, nullptr), anycclSuccess)
+      << "in place";
+}
+TEST_F(BadInput, received_pieces_that_overlap) {
+  auto two = Communicator::init_all(2);
+  ASSERT_TRUE(two.ok());
+  const std::vector<std::size_t> counts = {4, 4}, displs = {3, 0};
+  const auto status = (*two)[0]
+                          .all_gather_v(View{x_.data(), 4, DType::f32},
+                                        View{x_.data() + 8, 8, DType::f32}, {counts, displs})
+                          .status();
+  EXPECT_EQ(status.code(), Code::invalid_argument);
+  EXPECT_NE(status.message().find("pieces 1 and 0 of recvbuff overlap"), std::string::npos)
+      << status.message();
 }
 TEST_F(BadInput, calls_as_data) {
   anycclWork_t work = nullptr;

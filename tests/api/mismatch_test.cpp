@@ -98,6 +98,37 @@ TEST(Mismatch, of_pair_counts_names_both) {
   }
 }
 
+/// The root expects 100 elements of rank 1, which sends 3.
+TEST(Mismatch, of_gathered_counts_names_both) {
+  for (const char* transport : {"loopback", "tcp"}) {
+    const Environment env(Environment::Variables{{"ANYCCL_TRANSPORT", transport}});
+    run_ranks(2, [](Communicator& comm) {
+      std::vector<float> x(3), y(200);
+      const std::vector<std::size_t> counts = {3, 100}, at = {0, 100};
+      Status status = wait(comm.gather_v(view(x), view(y), {counts, at}, Rank{0}));
+      if (status.ok()) status = wait(comm.barrier());
+      EXPECT_EQ(status.code(), Code::invalid_usage) << status.message();
+      EXPECT_NE(status.message().find("400"), std::string::npos) << status.message();
+      EXPECT_NE(status.message().find("12"), std::string::npos) << status.message();
+    });
+  }
+}
+
+/// The same sum of counts, otherwise distributed.
+TEST(Mismatch, of_counts_that_all_should_know_is_an_error_of_all) {
+  for (const char* transport : {"loopback", "tcp"}) {
+    const Environment env(Environment::Variables{{"ANYCCL_TRANSPORT", transport}});
+    run_ranks(3, [](Communicator& comm) {
+      const std::size_t more = comm.rank() == Rank{2} ? 1 : 0;
+      const std::vector<std::size_t> counts = {4 + more, 4 - more, 3}, at = {0, 10, 20};
+      std::vector<float> x(counts[static_cast<std::size_t>(comm.rank())]), y(30);
+      const Status status = wait(comm.all_gather_v(view(x), view(y), {counts, at}));
+      EXPECT_EQ(status.code(), Code::invalid_usage) << status.message();
+      EXPECT_NE(status.message().find("other counts"), std::string::npos) << status.message();
+    });
+  }
+}
+
 TEST(Mismatch, of_message_sizes_names_both) {
   for (const char* transport : {"loopback", "tcp"}) {
     const Environment env(Environment::Variables{{"ANYCCL_TRANSPORT", transport}});

@@ -196,6 +196,75 @@ void all_to_all(Communicator& comm, std::size_t count, bool in_place) {
   expect_all(in_place ? x : y, want, "the result");
 }
 
+/// Blocks of different sizes, some empty, apart and backwards in their buffer.
+struct Apart {
+  Apart(int ranks, std::size_t scale) {
+    for (int r = 0; r < ranks; ++r)
+      counts.push_back(static_cast<std::size_t>((r * 5 + 2) % 4) * scale / 2);
+    displs.resize(counts.size());
+    for (std::size_t r = counts.size(); r-- > 0;) {
+      displs[r] = all + r;
+      all = displs[r] + counts[r];
+    }
+  }
+  Pieces pieces() const { return {counts, displs}; }
+  std::size_t count(int rank) const { return counts[static_cast<std::size_t>(rank)]; }
+  template <typename T>
+  std::span<T> piece(std::vector<T>& x, int rank) const {
+    return std::span<T>(x).subspan(displs[static_cast<std::size_t>(rank)], count(rank));
+  }
+  std::vector<std::size_t> counts, displs;
+  std::size_t all = 0;
+};
+
+void fill(std::span<float> x, int rank) {
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(input(rank, i));
+}
+
+/// Everywhere, or at `root` only, where alone the arrays are there.
+void all_gather_v(Communicator& comm, std::size_t scale, bool in_place, int root = -1) {
+  const Apart apart(comm.size(), scale);
+  const int me = index(comm.rank());
+  const bool receives = root < 0 || me == root;
+  std::vector<float> x(apart.count(me)), y(receives ? apart.all : 0, -1.0F), want = y;
+  const std::span<float> in = in_place && receives ? apart.piece(y, me) : std::span<float>(x);
+  fill(in, me);
+  for (int r = 0; r < comm.size() && receives; ++r) fill(apart.piece(want, r), r);
+  if (root < 0)
+    ASSERT_OK(wait(comm.all_gather_v(view(in), view(y), apart.pieces())));
+  else
+    ASSERT_OK(
+        wait(comm.gather_v(view(in), view(y), receives ? apart.pieces() : Pieces{}, Rank{root})));
+  EXPECT_TRUE(y == want) << "of size " << scale << (in_place ? ", in place" : "");
+}
+
+void reduce_scatter_v(Communicator& comm, std::size_t scale, bool in_place, ReduceOp op) {
+  const Apart apart(comm.size(), scale);
+  const int me = index(comm.rank()), n = comm.size();
+  std::vector<float> x(apart.all), y(apart.count(me), -1.0F);
+  for (int r = 0; r < n; ++r) fill(apart.piece(x, r), me + r);
+  const std::span<float> out = in_place ? apart.piece(x, me) : std::span<float>(y);
+  ASSERT_OK(wait(comm.reduce_scatter_v(view(x), apart.pieces(), view(out), op)));
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    float sum = 0;
+    for (int r = 0; r < n; ++r) sum += static_cast<float>(input(r + me, i));
+    ASSERT_EQ(out[i], op == ReduceOp::avg ? sum / static_cast<float>(n) : sum) << i;
+  }
+}
+
+void scatter_v(Communicator& comm, std::size_t scale, int root, bool in_place) {
+  const Apart apart(comm.size(), scale);
+  const int me = index(comm.rank());
+  const bool sends = me == root;
+  std::vector<float> x(sends ? apart.all : 0), y(apart.count(me), -1.0F), want(y.size());
+  for (int r = 0; r < comm.size() && sends; ++r) fill(apart.piece(x, r), r);
+  const std::span<float> out = in_place && sends ? apart.piece(x, me) : std::span<float>(y);
+  ASSERT_OK(
+      wait(comm.scatter_v(view(x), sends ? apart.pieces() : Pieces{}, view(out), Rank{root})));
+  fill(want, me);
+  EXPECT_TRUE(std::equal(out.begin(), out.end(), want.begin(), want.end())) << "of size " << scale;
+}
+
 void run_once(Communicator& comm, Collective collective, std::size_t count) {
   SCOPED_TRACE(testing::Message() << "rank " << index(comm.rank()) << " of " << comm.size()
                                   << ", count " << count);
@@ -238,6 +307,20 @@ void run_once(Communicator& comm, Collective collective, std::size_t count) {
       break;
     case Collective::all_to_all_v:
       all_to_all_v(comm, count);
+      break;
+    case Collective::all_gather_v:
+      for (const bool in_place : {false, true, index(comm.rank()) % 2 == 0})
+        all_gather_v(comm, block, in_place);
+      break;
+    case Collective::reduce_scatter_v:
+      for (const bool in_place : {false, true, index(comm.rank()) % 2 == 0})
+        reduce_scatter_v(comm, block, in_place, count % 2 == 0 ? ReduceOp::avg : ReduceOp::sum);
+      break;
+    case Collective::gather_v:
+      for (const int root : {0, n / 2, n - 1}) all_gather_v(comm, block, root % 2 == 0, root);
+      break;
+    case Collective::scatter_v:
+      for (const int root : {0, n / 2, n - 1}) scatter_v(comm, block, root, root % 2 == 0);
       break;
     case Collective::barrier:
       ASSERT_OK(wait(comm.barrier()));

@@ -13,6 +13,61 @@ anycclComm_t make_handle(CommPtr comm) {
   return handle;
 }
 
+/// Whether calls are to wait; NULL and what is not set mean the default.
+Result<bool> is_blocking(const anycclConfig_t* config) {
+  constexpr anycclConfig_t kInitial = ANYCCL_CONFIG_INITIALIZER;
+  if (config == nullptr) return true;
+  if (config->size != kInitial.size || config->magic != kInitial.magic)
+    return error(Code::invalid_argument,
+                 "config was not set to ANYCCL_CONFIG_INITIALIZER, or for another version");
+  if (config->blocking == ANYCCL_CONFIG_UNDEF_INT) return true;
+  if (config->blocking != 0 && config->blocking != 1)
+    return error(Code::invalid_argument, "config->blocking is {} instead of 0 or 1",
+                 config->blocking);
+  return config->blocking == 1;
+}
+
+/// Runs `job` in the background of a new handle, which has its result later.
+Status begin(anycclComm_t* comm, std::function<Result<CommPtr>()> job) {
+  auto handle = std::make_unique<anycclComm>();
+  handle->blocking = false;
+  handle->background = Background::start(std::move(job));
+  *comm = handle.release();
+  return Status(Code::in_progress, "the communicator is being created");
+}
+
+/// Takes over what the background has come to; what is still under way stays so.
+void adopt(anycclComm& handle) {
+  const std::lock_guard lock(handle.mutex);
+  if (handle.background == nullptr || !handle.background->done()) return;
+  Result<CommPtr> made = handle.background->take();
+  handle.background = nullptr;
+  handle.failure = made.status();
+  if (!made.ok()) return;
+  handle.comm = *std::move(made);
+  handle.finalized = handle.comm == nullptr;
+}
+
+Status state_of(anycclComm& handle) {
+  adopt(handle);
+  if (handle.comm != nullptr) {
+    handle.comm->examine();
+    return handle.comm->failure();
+  }
+  const std::lock_guard lock(handle.mutex);
+  if (handle.background != nullptr)
+    return Status(Code::in_progress, "the communicator is being created or finalized");
+  return handle.failure;
+}
+
+/// Ends what a handle has under way. Without a background, nothing.
+void end_background(anycclComm& handle, bool wait) {
+  if (handle.background == nullptr) return;
+  if (!wait) return handle.background->abandon();
+  Result<CommPtr> made = handle.background->take();
+  if (made.ok()) handle.comm = *std::move(made);
+}
+
 }  // namespace
 }  // namespace anyccl
 
@@ -35,9 +90,16 @@ anycclResult_t anycclGetUniqueId(anycclUniqueId* id) {
 }
 
 anycclResult_t anycclCommInitRank(anycclComm_t* comm, int nranks, anycclUniqueId id, int rank) {
+  return anycclCommInitRankConfig(comm, nranks, id, rank, nullptr);
+}
+
+anycclResult_t anycclCommInitRankConfig(anycclComm_t* comm, int nranks, anycclUniqueId id, int rank,
+                                        anycclConfig_t* config) {
   return guarded(nullptr, [&]() -> Status {
     ANYCCL_CHECK(need(comm, "comm"));
     *comm = nullptr;
+    ANYCCL_TRY(const bool blocking, is_blocking(config));
+    if (!blocking) return begin(comm, [=] { return join_by_id(id, nranks, rank); });
     if (in_group()) return add_to_group(comm, nranks, id, rank), Status{};
     ANYCCL_TRY(CommPtr made, join_by_id(id, nranks, rank));
     *comm = make_handle(std::move(made));
@@ -72,9 +134,31 @@ anycclResult_t anycclCommSplit(anycclComm_t comm, int color, int key, anycclComm
     ANYCCL_CHECK(need_comm(comm));
     ANYCCL_CHECK(need(newcomm, "newcomm"));
     *newcomm = nullptr;
-    if (config != nullptr) return error(Code::unsupported, "config must be NULL in this version");
+    ANYCCL_TRY(const bool blocking, is_blocking(config));
+    if (!blocking)
+      return begin(newcomm,
+                   [parent = comm->comm, color, key] { return split(*parent, color, key); });
     ANYCCL_TRY(CommPtr made, split(*comm->comm, color, key));
     if (made != nullptr) *newcomm = make_handle(std::move(made));
+    return {};
+  });
+}
+
+anycclResult_t anycclCommFinalize(anycclComm_t comm) {
+  return guarded(comm, [&]() -> Status {
+    ANYCCL_CHECK(need_comm(comm));
+    const CommPtr finished = std::move(comm->comm);
+    {
+      const std::lock_guard lock(comm->mutex);
+      comm->finalized = true;
+      if (!comm->blocking)
+        comm->background = Background::start([finished]() -> Result<CommPtr> {
+          finished->finish();
+          return CommPtr();
+        });
+    }
+    if (!comm->blocking) return Status(Code::in_progress, "the communicator is being finalized");
+    finished->finish();
     return {};
   });
 }
@@ -82,7 +166,8 @@ anycclResult_t anycclCommSplit(anycclComm_t comm, int color, int key, anycclComm
 anycclResult_t anycclCommDestroy(anycclComm_t comm) {
   return guarded(nullptr, [&]() -> Status {
     if (comm == nullptr) return {};
-    comm->comm->finish();
+    end_background(*comm, true);
+    if (comm->comm != nullptr) comm->comm->finish();
     delete comm;
     return {};
   });
@@ -91,9 +176,8 @@ anycclResult_t anycclCommDestroy(anycclComm_t comm) {
 anycclResult_t anycclCommAbort(anycclComm_t comm) {
   return guarded(nullptr, [&]() -> Status {
     if (comm == nullptr) return {};
-    const Membership& me = comm->comm->membership();
-    comm->comm->abort(
-        error(Code::aborted, "{} aborted the communicator", me.names[uindex(me.rank)]));
+    end_background(*comm, false);
+    if (comm->comm != nullptr) abort(*comm->comm);
     delete comm;
     return {};
   });
@@ -101,11 +185,10 @@ anycclResult_t anycclCommAbort(anycclComm_t comm) {
 
 anycclResult_t anycclCommGetAsyncError(anycclComm_t comm, anycclResult_t* error) {
   return guarded(comm, [&]() -> Status {
-    ANYCCL_CHECK(need_comm(comm));
+    ANYCCL_CHECK(need(comm, "comm"));
     ANYCCL_CHECK(need(error, "error"));
-    comm->comm->examine();
-    const Status failure = comm->comm->failure();
-    *error = failure.ok() ? anycclSuccess : report(failure, comm);
+    const Status state = state_of(*comm);
+    *error = state.ok() ? anycclSuccess : report(state, comm);
     return {};
   });
 }
@@ -148,4 +231,30 @@ anycclResult_t anycclMemAlloc(void** ptr, size_t size) {
 
 anycclResult_t anycclMemFree(void* ptr) {
   return guarded(nullptr, [&]() -> Status { return Arena::of_process().free(ptr); });
+}
+
+anycclResult_t anycclCommRegister(anycclComm_t comm, void* buff, size_t size, void** handle) {
+  return guarded(comm, [&]() -> Status {
+    ANYCCL_CHECK(need_comm(comm));
+    ANYCCL_CHECK(need(buff, "buff"));
+    ANYCCL_CHECK(need(handle, "handle"));
+    if (size == 0) return error(Code::invalid_argument, "size is 0");
+    const std::lock_guard lock(comm->mutex);
+    ++comm->registered[buff];
+    *handle = buff;
+    return {};
+  });
+}
+
+anycclResult_t anycclCommDeregister(anycclComm_t comm, void* handle) {
+  return guarded(comm, [&]() -> Status {
+    ANYCCL_CHECK(need_comm(comm));
+    const std::unique_lock lock(comm->mutex);
+    const auto found = comm->registered.find(handle);
+    if (found == comm->registered.end())
+      return error(Code::invalid_argument, "handle {} is not registered with this communicator",
+                   handle);
+    if (--found->second == 0) comm->registered.erase(found);
+    return {};
+  });
 }

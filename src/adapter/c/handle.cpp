@@ -15,7 +15,7 @@ anycclResult_t report(const Status& status, anycclComm_t handle) {
     const std::lock_guard lock(handle->mutex);
     handle->last_error = status.message();
   }
-  note_in_group(status);
+  if (status.code() != Code::in_progress) note_in_group(status);
   return static_cast<anycclResult_t>(status.code());
 }
 
@@ -24,7 +24,16 @@ Status need(const void* pointer, const char* what) {
   return error(Code::invalid_argument, "{} is NULL", what);
 }
 Status need_comm(anycclComm_t comm) {
-  return need(comm, "comm");
+  ANYCCL_CHECK(need(comm, "comm"));
+  if (comm->comm != nullptr) return {};
+  const std::lock_guard lock(comm->mutex);
+  if (comm->finalized)
+    return error(Code::invalid_usage,
+                 "the communicator is finalized: all it allows is to destroy it");
+  if (!comm->failure.ok()) return comm->failure;
+  return error(Code::invalid_usage,
+               "the communicator is still being created: wait until anycclCommGetAsyncError says "
+               "anycclSuccess");
 }
 
 }  // namespace anyccl

@@ -1,17 +1,23 @@
 #pragma once
 // What the opaque handles of the C interface are, and how errors become codes.
 
+#include <map>
 #include <mutex>
 #include <string>
 
+#include "adapter/c/background.hpp"
 #include "adapter/runtime.hpp"
 #include "anyccl/anyccl.h"
 
 /// One rank's handle.
 struct anycclComm {
-  anyccl::CommPtr comm;
-  std::mutex mutex;  // of the texts: errors may come from any thread
+  anyccl::CommPtr comm;  // null until it is created, and once it is finalized
+  std::mutex mutex;      // of the rest: errors may come from any thread
   std::string last_error, last_plan;
+  bool blocking = true, finalized = false;
+  std::shared_ptr<anyccl::Background> background;  // what is under way, if it is not blocking
+  anyccl::Status failure;                          // of what was under way
+  std::map<const void*, std::size_t> registered;   // buffers, and how often
 };
 
 struct anycclWork {
@@ -47,6 +53,7 @@ anycclResult_t guarded(anycclComm_t handle, const Body& body) noexcept {
 }
 
 Status need(const void* pointer, const char* what);
+/// Not NULL, and ready for use.
 Status need_comm(anycclComm_t comm);
 /// Not NULL, and of this process.
 Status need_stream(anycclStream_t stream);

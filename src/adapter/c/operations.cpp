@@ -26,34 +26,6 @@ Call make_call(Collective what, const void* send, void* recv, std::size_t count,
   return call;
 }
 
-Status check_tables(const Call& call, int size) {
-  ANYCCL_CHECK(need(call.send_counts, "sendcounts"));
-  ANYCCL_CHECK(need(call.send_displs, "sdispls"));
-  ANYCCL_CHECK(need(call.recv_counts, "recvcounts"));
-  ANYCCL_CHECK(need(call.recv_displs, "rdispls"));
-  const std::size_t most = (std::size_t{1} << 62) / bytes_of(call.dtype);
-  for (std::size_t r = 0; r < static_cast<std::size_t>(size); ++r) {
-    if (call.send_counts[r] > most || call.send_displs[r] > most)
-      return error(Code::invalid_argument,
-                   "sendcounts[{0}] = {1} or sdispls[{0}] = {2} is negative or overflows", r,
-                   call.send_counts[r], call.send_displs[r]);
-    if (call.recv_counts[r] > most || call.recv_displs[r] > most)
-      return error(Code::invalid_argument,
-                   "recvcounts[{0}] = {1} or rdispls[{0}] = {2} is negative or overflows", r,
-                   call.recv_counts[r], call.recv_displs[r]);
-    if (call.send_counts[r] > 0 && call.input == nullptr)
-      return error(Code::invalid_argument, "sendbuff is NULL and sendcounts[{}] is {}", r,
-                   call.send_counts[r]);
-    if (call.recv_counts[r] > 0 && call.output == nullptr)
-      return error(Code::invalid_argument, "recvbuff is NULL and recvcounts[{}] is {}", r,
-                   call.recv_counts[r]);
-  }
-  if (call.input == call.output && call.input != nullptr)
-    return error(Code::invalid_argument,
-                 "anycclAllToAllv does not work in place: sendbuff equals recvbuff");
-  return {};
-}
-
 /// Puts it in order at once; it starts when the stream comes to it.
 Result<std::shared_ptr<Task>> issue_in_stream(const Call& call, anycclComm_t comm,
                                               anycclStream_t stream) {
@@ -63,8 +35,6 @@ Result<std::shared_ptr<Task>> issue_in_stream(const Call& call, anycclComm_t com
 
 Status launch_in_stream(const Call& call, anycclComm_t comm, anycclStream_t stream) {
   ANYCCL_CHECK(need_stream(stream));
-  if (call.collective == Collective::all_to_all_v)
-    ANYCCL_CHECK(check_tables(call, comm->comm->size()));
   if (in_group()) return add_to_group(comm, call, stream), Status{};
   return issue_in_stream(call, comm, stream).status();
 }
@@ -72,10 +42,8 @@ Status launch_in_stream(const Call& call, anycclComm_t comm, anycclStream_t stre
 /// Checks what only the C interface can get wrong, then runs the call or adds it to the group.
 anycclResult_t launch(const Call& call, anycclComm_t comm, anycclStream_t stream) noexcept {
   return guarded(comm, [&]() -> Status {
-    if (comm == nullptr) return need_comm(comm);
+    if (comm == nullptr || comm->comm == nullptr) return need_comm(comm);
     if (stream != nullptr) return launch_in_stream(call, comm, stream);
-    if (call.collective == Collective::all_to_all_v)
-      ANYCCL_CHECK(check_tables(call, comm->comm->size()));
     if (!in_group()) return comm->comm->run(call);
     add_to_group(comm, call, nullptr);
     return {};
@@ -158,6 +126,43 @@ anycclResult_t anycclAllToAllv(const void* sendbuff, const size_t sendcounts[],
   return launch(call, comm, stream);
 }
 
+anycclResult_t anycclAllGatherv(const void* sendbuff, size_t sendcount, void* recvbuff,
+                                const size_t recvcounts[], const size_t rdispls[],
+                                anycclDataType_t datatype, anycclComm_t comm,
+                                anycclStream_t stream) {
+  Call call = make_call(Collective::all_gather_v, sendbuff, recvbuff, sendcount, datatype);
+  call.recv_counts = recvcounts, call.recv_displs = rdispls;
+  return launch(call, comm, stream);
+}
+
+anycclResult_t anycclReduceScatterv(const void* sendbuff, const size_t sendcounts[],
+                                    const size_t sdispls[], void* recvbuff, size_t recvcount,
+                                    anycclDataType_t datatype, anycclRedOp_t op, anycclComm_t comm,
+                                    anycclStream_t stream) {
+  Call call =
+      make_call(Collective::reduce_scatter_v, sendbuff, recvbuff, recvcount, datatype, 0, op);
+  call.send_counts = sendcounts, call.send_displs = sdispls;
+  return launch(call, comm, stream);
+}
+
+anycclResult_t anycclGatherv(const void* sendbuff, size_t sendcount, void* recvbuff,
+                             const size_t recvcounts[], const size_t rdispls[],
+                             anycclDataType_t datatype, int root, anycclComm_t comm,
+                             anycclStream_t stream) {
+  Call call = make_call(Collective::gather_v, sendbuff, recvbuff, sendcount, datatype, root);
+  call.recv_counts = recvcounts, call.recv_displs = rdispls;
+  return launch(call, comm, stream);
+}
+
+anycclResult_t anycclScatterv(const void* sendbuff, const size_t sendcounts[],
+                              const size_t sdispls[], void* recvbuff, size_t recvcount,
+                              anycclDataType_t datatype, int root, anycclComm_t comm,
+                              anycclStream_t stream) {
+  Call call = make_call(Collective::scatter_v, sendbuff, recvbuff, recvcount, datatype, root);
+  call.send_counts = sendcounts, call.send_displs = sdispls;
+  return launch(call, comm, stream);
+}
+
 anycclResult_t anycclBarrier(anycclComm_t comm, anycclStream_t stream) {
   return launch(make_call(Collective::barrier, nullptr, nullptr, 0, anycclFloat32), comm, stream);
 }
@@ -172,6 +177,55 @@ anycclResult_t anycclRecv(void* recvbuff, size_t count, anycclDataType_t datatyp
                           anycclComm_t comm, anycclStream_t stream) {
   return launch(make_call(Collective::recv, nullptr, recvbuff, count, datatype, peer), comm,
                 stream);
+}
+
+anycclResult_t anycclRedOpCreatePreMulSum(anycclRedOp_t* op, void* scalar,
+                                          anycclDataType_t datatype,
+                                          anycclScalarResidence_t residence, anycclComm_t comm) {
+  return guarded(comm, [&]() -> Status {
+    ANYCCL_CHECK(need_comm(comm));
+    ANYCCL_CHECK(need(op, "op"));
+    ANYCCL_CHECK(need(scalar, "scalar"));
+    Operator product;
+    product.dtype = static_cast<DType>(narrow(datatype));
+    if (bytes_of(product.dtype) == 0)
+      return error(Code::invalid_argument, "datatype {} does not exist",
+                   static_cast<int>(datatype));
+    if (product.dtype == DType::boolean)
+      return error(Code::unsupported, "a pre-multiplied sum of bool is not supported");
+    if (residence == anycclScalarDevice)
+      product.scalar = scalar;
+    else if (residence == anycclScalarHostImmediate)
+      std::memcpy(product.value.data(), scalar, bytes_of(product.dtype));
+    else
+      return error(Code::invalid_argument, "residence {} does not exist",
+                   static_cast<int>(residence));
+    ANYCCL_TRY(const ReduceOp made, comm->comm->add_operator(product));
+    *op = static_cast<anycclRedOp_t>(made);
+    return {};
+  });
+}
+
+anycclResult_t anycclRedOpCreate(anycclRedOp_t* op, anycclReduceFunction_t function, void* userdata,
+                                 anycclComm_t comm) {
+  return guarded(comm, [&]() -> Status {
+    ANYCCL_CHECK(need_comm(comm));
+    ANYCCL_CHECK(need(op, "op"));
+    if (function == nullptr) return error(Code::invalid_argument, "function is NULL");
+    Operator made;
+    made.function = function;
+    made.data = userdata;
+    ANYCCL_TRY(const ReduceOp name, comm->comm->add_operator(made));
+    *op = static_cast<anycclRedOp_t>(name);
+    return {};
+  });
+}
+
+anycclResult_t anycclRedOpDestroy(anycclRedOp_t op, anycclComm_t comm) {
+  return guarded(comm, [&]() -> Status {
+    ANYCCL_CHECK(need_comm(comm));
+    return comm->comm->remove_operator(static_cast<ReduceOp>(narrow(op)));
+  });
 }
 
 anycclResult_t anycclIssue(const anycclCall_t* asked, anycclComm_t comm, anycclWork_t* work) {
@@ -191,8 +245,6 @@ anycclResult_t anycclIssue(const anycclCall_t* asked, anycclComm_t comm, anycclW
                           asked->recvbuff, asked->count, asked->datatype, asked->root, asked->op);
     call.send_counts = asked->sendcounts, call.send_displs = asked->sdispls;
     call.recv_counts = asked->recvcounts, call.recv_displs = asked->rdispls;
-    if (call.collective == Collective::all_to_all_v)
-      ANYCCL_CHECK(check_tables(call, comm->comm->size()));
     if (asked->stream != nullptr) ANYCCL_CHECK(need_stream(asked->stream));
     ANYCCL_TRY(std::shared_ptr<Task> task, asked->stream == nullptr
                                                ? comm->comm->issue(call)

@@ -18,6 +18,12 @@ struct Cost {
   bool operator==(const Cost&) const = default;
 };
 
+/// What else is true of an algorithm.
+enum Trait : unsigned {
+  kCanonical = 1,  ///< Each result is one sum in rank order.
+  kVForm = 2,      ///< It also is one for the v-form, whose blocks differ in size.
+};
+
 /// An algorithm is a pure function from a shape and a rank to what that rank does.
 struct Algorithm {
   std::string_view name;  ///< Within its collective: "ring".
@@ -25,13 +31,14 @@ struct Algorithm {
   bool (*supports)(const Shape&);
   Cost (*cost)(const Shape&);  ///< Null: no closed form; count the schedule.
   Schedule (*build)(const Shape&, Rank me);
-  bool canonical = false;  ///< Each result is one sum in rank order.
+  unsigned traits = 0;  ///< Trait.
 };
 
 /// "all_reduce/ring"
 std::string id(const Algorithm& algorithm);
 
-/// Every algorithm compiled in, in the order of catalog/CMakeLists.txt.
+/// Every algorithm compiled in, in the order of catalog/CMakeLists.txt, each followed by its
+/// v-form.
 std::span<const Algorithm* const> all_algorithms();
 /// Null if there is none of that name for that collective.
 const Algorithm* find_algorithm(Collective collective, std::string_view name);

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <deque>
 
 #include "algorithm/catalog/algorithm.hpp"
 
@@ -10,10 +11,25 @@ namespace anyccl {
 
 namespace {
 
-constexpr const Algorithm* kCatalog[] = {
+constexpr const Algorithm* kListed[] = {
 #define ANYCCL_ENTRY(name) &name,
 #include "anyccl/algorithms.inc"
 #undef ANYCCL_ENTRY
+};
+
+/// The listed ones and their v-forms.
+struct Catalog {
+  Catalog() {
+    for (const Algorithm* a : kListed) {
+      all.push_back(a);
+      if ((a->traits & kVForm) == 0) continue;
+      v_forms.push_back(*a);
+      v_forms.back().collective = v_form(a->collective);
+      all.push_back(&v_forms.back());
+    }
+  }
+  std::deque<Algorithm> v_forms;  // whose elements stay where they are
+  std::vector<const Algorithm*> all;
 };
 
 }  // namespace
@@ -23,7 +39,8 @@ std::string id(const Algorithm& algorithm) {
 }
 
 std::span<const Algorithm* const> all_algorithms() {
-  return kCatalog;
+  static const Catalog catalog;
+  return catalog.all;
 }
 
 const Algorithm* find_algorithm(Collective collective, std::string_view name) {

@@ -180,6 +180,7 @@ bool Engine::advance(Lane& lane) {
   std::vector<std::vector<TermId>> values = operands(lane, step);
   if (!error_.ok()) return false;
   if (has(step, PlanStep::combine) && !combine(lane, step, values)) return false;
+  if (setting_.trace) trace(lane, step, values);
   if (has(step, PlanStep::store) && !store(lane, step, values)) return false;
   if (has(step, PlanStep::publish) && !publish(lane, step, values)) return false;
   post(lane, step);
@@ -240,7 +241,10 @@ std::vector<TermId> Engine::receive(Lane& lane, const Ref& ref, std::size_t at,
   --read->left;
   read->when = lane.now[self(lane.rank, lane.lane)];
   const auto first = p.values.begin() + ref.offset;
-  return {first, first + count};
+  std::vector<TermId> values(first, first + count);
+  if (setting_.trace)
+    outcome_.trace.messages.push_back({ref.rank, lane.rank, p.depth, lane.pc, values});
+  return values;
 }
 
 bool Engine::combine(Lane& lane, const PlanStep& step, std::vector<std::vector<TermId>>& values) {
@@ -332,6 +336,17 @@ void Engine::post(Lane& lane, const PlanStep& step) {
   if (step.tick == 0 || !plan(lane).posts_each) return;
   lane.posts[member(lane).operation].push_back(
       {lane.tile / setting_.lanes * plan(lane).ticks + step.tick, lane.now});
+}
+
+// Before it publishes anything, which is of the next round.
+void Engine::trace(const Lane& lane, const PlanStep& step,
+                   const std::vector<std::vector<TermId>>& values) {
+  auto& steps = outcome_.trace.steps;
+  steps.resize(members_.size());
+  steps[lane.rank].resize(plan(lane).steps.size());
+  Trace::Step& now = steps[lane.rank][lane.pc];
+  now.round = lane.depth;
+  if (has(step, PlanStep::combine)) now.sums = values[0];
 }
 
 }  // namespace anyccl

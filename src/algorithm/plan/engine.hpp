@@ -91,6 +91,8 @@ class Engine {
   bool store(Lane& lane, const PlanStep& step, const std::vector<std::vector<TermId>>& values);
   bool publish(Lane& lane, const PlanStep& step, const std::vector<std::vector<TermId>>& values);
   void post(Lane& lane, const PlanStep& step);
+  void trace(const Lane& lane, const PlanStep& step,
+             const std::vector<std::vector<TermId>>& values);
 
   // knowledge.cpp: who knows what
   Publication* find(const Lane& lane, const Ref& ref);

@@ -24,6 +24,24 @@ struct Setting {
   /// Everyone lends everything, and a step that overwrites what is lent waits until it has been
   /// read: what the author of a schedule must reckon with.
   bool rendezvous = false;
+  bool trace = false;  ///< Fill Outcome::trace. For one operation of one tile.
+};
+
+/// What moved: for those who want to see it.
+struct Trace {
+  /// What one rank read of a publication.
+  struct Message {
+    std::size_t from = 0, to = 0;
+    std::uint32_t sent_in = 0;  ///< The round of the publication, from 1.
+    std::uint32_t read_by = 0;  ///< The reader's plan step.
+    std::vector<TermId> values = {};
+  };
+  struct Step {
+    std::uint32_t round = 0;        ///< Of the last publication that it waited for.
+    std::vector<TermId> sums = {};  ///< What it made, if it combines.
+  };
+  std::vector<Message> messages = {};
+  std::vector<std::vector<Step>> steps = {};  ///< [rank][plan step]
 };
 
 struct Outcome {
@@ -32,6 +50,7 @@ struct Outcome {
   std::uint32_t roundings = 0;  ///< Of the worst result.
   std::uint32_t slots = 0;      ///< With how many it ran.
   std::vector<std::vector<TermId>> output = {};  ///< Of the last tile: [rank][chunk].
+  Trace trace = {};
 };
 
 /// Runs operations back to back on symbols, by the rules of plan.hpp. The rules leave no choice of

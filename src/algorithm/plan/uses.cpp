@@ -74,8 +74,9 @@ bool may_read(const Schedule& s, const Step& reader, const Cells& source) {
 std::optional<std::vector<std::uint32_t>> readers_of_guard(const Schedule& s, const Uses& uses,
                                                            std::uint32_t at) {
   const Step& copy = s.steps[at];
-  // With sizes per pair, a rank's input and output may overlap in ways the cells do not show.
-  if (copy.op != Op::copy || copy.dst.space != Space::scratch || s.contract.pair_sizes()) return {};
+  // In place, pieces of two sizes may overlap in ways the cells do not show.
+  if (copy.op != Op::copy || copy.dst.space != Space::scratch || s.contract.private_sizes())
+    return {};
   const Cells source = s.piece(copy.src, 0), cells = sorted(s.piece(copy.dst, 0));
   if (copy.peers.size() != 1 || uses.written_after(at, cells)) return {};
   std::vector<std::uint32_t> readers;

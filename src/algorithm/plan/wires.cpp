@@ -57,7 +57,7 @@ Wires wires_of(const Schedule& s) {
 }
 
 bool splits(const Schedule& s, const Step& send) {
-  return s.contract.pair_sizes() && send.src.stride > 0;
+  return s.contract.private_sizes() && send.src.stride > 0;
 }
 
 std::vector<Origin> origins_of(const Schedule& s, const Slice& slice, std::size_t first,

@@ -1,7 +1,9 @@
 #include "algorithm/schedule/contract.hpp"
 
+#include <algorithm>
 #include <cassert>
 #include <iterator>
+#include <string>
 
 namespace anyccl {
 namespace {
@@ -15,29 +17,42 @@ enum class Holds : std::uint8_t {
   column,  ///< Every rank's block for this rank.
 };
 
+enum class Sizes : std::uint8_t {
+  equal,  ///< All blocks have as many bytes.
+  known,  ///< They differ, and every rank knows all of them.
+  owner,  ///< Only the root and the rank that a block belongs to know how large it is.
+  pair,   ///< Only the two ranks of a pair.
+};
+
 struct Definition {
   std::string_view name;
   Holds root_input, root_output, input, output;  ///< At the root, and at the others.
   Combine combine;
-  bool rooted, everyone, pair_sizes, has_bytes;
+  bool rooted, everyone;
+  Sizes sizes;
+  bool has_bytes;
 };
 
 // A new collective is one row. By Collective; send and recv have no schedules.
 // clang-format off
 constexpr Definition kDefinitions[] = {
-    //                  root_input      root_output     input           output          combine          rooted everyone pair_sizes has_bytes
-    {"all_reduce",     Holds::vector,  Holds::vector,  Holds::vector,  Holds::vector,  Combine::sum,     false, true,  false, true},
-    {"broadcast",      Holds::vector,  Holds::vector,  Holds::nothing, Holds::vector,  Combine::none,    true,  false, false, true},
-    {"all_to_all_v",   Holds::row,     Holds::column,  Holds::row,     Holds::column,  Combine::none,    false, true,  true,  true},
-    {"barrier",        Holds::vector,  Holds::vector,  Holds::vector,  Holds::vector,  Combine::gathers, false, true,  false, false},
-    {"send",           Holds::nothing, Holds::nothing, Holds::nothing, Holds::nothing, Combine::none,    true,  false, false, true},
-    {"recv",           Holds::nothing, Holds::nothing, Holds::nothing, Holds::nothing, Combine::none,    true,  false, false, true},
-    {"reduce",         Holds::vector,  Holds::vector,  Holds::vector,  Holds::nothing, Combine::sum,     true,  false, false, true},
-    {"reduce_scatter", Holds::blocks,  Holds::block,   Holds::blocks,  Holds::block,   Combine::sum,     false, true,  false, true},
-    {"all_gather",     Holds::block,   Holds::blocks,  Holds::block,   Holds::blocks,  Combine::none,    false, true,  false, true},
-    {"gather",         Holds::block,   Holds::blocks,  Holds::block,   Holds::nothing, Combine::none,    true,  false, false, true},
-    {"scatter",        Holds::blocks,  Holds::block,   Holds::nothing, Holds::block,   Combine::none,    true,  false, false, true},
-    {"all_to_all",     Holds::row,     Holds::column,  Holds::row,     Holds::column,  Combine::none,    false, true,  false, true},
+    //                   root_input       root_output      input            output           combine           rooted everyone  sizes         has_bytes
+    {"all_reduce",       Holds::vector,   Holds::vector,   Holds::vector,   Holds::vector,   Combine::sum,     false, true,     Sizes::equal, true},
+    {"broadcast",        Holds::vector,   Holds::vector,   Holds::nothing,  Holds::vector,   Combine::none,    true,  false,    Sizes::equal, true},
+    {"all_to_all_v",     Holds::row,      Holds::column,   Holds::row,      Holds::column,   Combine::none,    false, true,     Sizes::pair,  true},
+    {"barrier",          Holds::vector,   Holds::vector,   Holds::vector,   Holds::vector,   Combine::gathers, false, true,     Sizes::equal, false},
+    {"send",             Holds::nothing,  Holds::nothing,  Holds::nothing,  Holds::nothing,  Combine::none,    true,  false,    Sizes::equal, true},
+    {"recv",             Holds::nothing,  Holds::nothing,  Holds::nothing,  Holds::nothing,  Combine::none,    true,  false,    Sizes::equal, true},
+    {"reduce",           Holds::vector,   Holds::vector,   Holds::vector,   Holds::nothing,  Combine::sum,     true,  false,    Sizes::equal, true},
+    {"reduce_scatter",   Holds::blocks,   Holds::block,    Holds::blocks,   Holds::block,    Combine::sum,     false, true,     Sizes::equal, true},
+    {"all_gather",       Holds::block,    Holds::blocks,   Holds::block,    Holds::blocks,   Combine::none,    false, true,     Sizes::equal, true},
+    {"gather",           Holds::block,    Holds::blocks,   Holds::block,    Holds::nothing,  Combine::none,    true,  false,    Sizes::equal, true},
+    {"scatter",          Holds::blocks,   Holds::block,    Holds::nothing,  Holds::block,    Combine::none,    true,  false,    Sizes::equal, true},
+    {"all_to_all",       Holds::row,      Holds::column,   Holds::row,      Holds::column,   Combine::none,    false, true,     Sizes::equal, true},
+    {"all_gather_v",     Holds::block,    Holds::blocks,   Holds::block,    Holds::blocks,   Combine::none,    false, true,     Sizes::known, true},
+    {"reduce_scatter_v", Holds::blocks,   Holds::block,    Holds::blocks,   Holds::block,    Combine::sum,     false, true,     Sizes::known, true},
+    {"gather_v",         Holds::block,    Holds::blocks,   Holds::block,    Holds::nothing,  Combine::none,    true,  false,    Sizes::owner, true},
+    {"scatter_v",        Holds::blocks,   Holds::block,    Holds::nothing,  Holds::block,    Combine::none,    true,  false,    Sizes::owner, true},
 };
 // clang-format on
 
@@ -113,18 +128,33 @@ bool Contract::has_bytes() const {
   return definition(shape_.collective).has_bytes;
 }
 
-bool Contract::pair_sizes() const {
-  return definition(shape_.collective).pair_sizes;
+bool Contract::equal_blocks() const {
+  return has_equal_blocks(shape_.collective);
+}
+
+bool Contract::private_sizes() const {
+  return !equal_blocks() && !has_known_sizes(shape_.collective);
+}
+
+bool Contract::pairs() const {
+  return definition(shape_.collective).root_input == Holds::row;
 }
 
 bool Contract::knows_size(Rank r, Origin origin) const {
   const std::uint32_t block = origin / parts_;
-  return !pair_sizes() || block / n_ == uindex(r) || block % n_ == uindex(r);
+  switch (definition(shape_.collective).sizes) {
+    case Sizes::owner:
+      return r == shape_.root || block == uindex(r);
+    case Sizes::pair:
+      return block / n_ == uindex(r) || block % n_ == uindex(r);
+    default:
+      return true;
+  }
 }
 
 std::uint32_t Contract::size_class(Origin origin) const {
   if (!has_bytes()) return 0;
-  return pair_sizes() ? origin : origin % parts_;  // blocks are equal, their parts may not be
+  return equal_blocks() ? origin % parts_ : origin;  // parts of equal blocks may differ
 }
 
 bool Contract::everyone() const {
@@ -156,8 +186,29 @@ std::uint32_t blocks_held(Collective collective, int size, bool at_root, Space s
   }
 }
 
+bool has_equal_blocks(Collective collective) {
+  return definition(collective).sizes == Sizes::equal;
+}
+
+bool has_known_sizes(Collective collective) {
+  return definition(collective).sizes == Sizes::known;
+}
+
+bool has_pieces(Collective collective, bool at_root, Space side) {
+  const Holds held = holds(definition(collective), at_root, side);
+  return !has_equal_blocks(collective) && held != Holds::nothing && held != Holds::block;
+}
+
 std::string_view name(Collective collective) {
   return definition(collective).name;
+}
+
+Collective v_form(Collective collective) {
+  const std::string wanted = std::string(name(collective)) + "_v";
+  const auto* const found = std::find_if(std::begin(kDefinitions), std::end(kDefinitions),
+                                         [&](const Definition& d) { return d.name == wanted; });
+  assert(found != std::end(kDefinitions));
+  return static_cast<Collective>(found - std::begin(kDefinitions));
 }
 
 }  // namespace anyccl

@@ -51,9 +51,13 @@ class Contract {
   Combine combine() const;
   Rank contributor(Origin origin) const;  ///< Where an origin comes from, if combine() is none.
   bool has_bytes() const;                 ///< False: chunks are tokens of zero bytes.
-  /// Chunks of all pairs of ranks may differ in size, and only the two ranks of a pair know it.
-  bool pair_sizes() const;
+  /// False: a v-form, whose blocks differ in size. It has one part per block.
+  bool equal_blocks() const;
+  /// Some ranks do not know the size of some blocks.
+  bool private_sizes() const;
   bool knows_size(Rank r, Origin origin) const;
+  /// A block for each pair of ranks, instead of one for each rank.
+  bool pairs() const;
   /// Origins of equal class have equally many bytes whatever is bound. The classes of a vector's
   /// chunks differ, because its last chunks may be shorter.
   std::uint32_t size_class(Origin origin) const;
@@ -73,6 +77,13 @@ bool is_rooted(Collective collective);
 bool reduces(Collective collective);
 /// How many blocks of the call's count of elements a rank's input or output has; 0 if none is used.
 std::uint32_t blocks_held(Collective collective, int size, bool at_root, Space side);
+/// Whether a rank's input or output is several blocks that differ in size.
+bool has_pieces(Collective collective, bool at_root, Space side);
+bool has_equal_blocks(Collective collective);
+/// A v-form of which every rank knows all sizes.
+bool has_known_sizes(Collective collective);
 std::string_view name(Collective collective);
+/// The same with blocks of different sizes, of a collective that has blocks.
+Collective v_form(Collective collective);
 
 }  // namespace anyccl

@@ -45,7 +45,8 @@ class PerfOperation : public ::testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(Operations, PerfOperation,
                          ::testing::Values("all_reduce", "reduce", "reduce_scatter", "all_gather",
                                            "broadcast", "gather", "scatter", "all_to_all",
-                                           "all_to_all_v", "send_recv", "barrier"));
+                                           "all_to_all_v", "all_gather_v", "reduce_scatter_v",
+                                           "gather_v", "scatter_v", "send_recv", "barrier"));
 
 TEST_P(PerfOperation, is_right_between_processes) {
   for (const auto& row : rows_of({}, {GetParam(), "-g", "3", "-d", "all", "-o", "all"})) {

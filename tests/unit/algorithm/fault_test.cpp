@@ -201,7 +201,7 @@ TEST(ScheduleFault, promises_too_little) {
 
 TEST(ScheduleFault, claims_the_canonical_order) {
   Algorithm a = *find_algorithm(Collective::all_reduce, "ring");
-  a.canonical = true;
+  a.traits = kCanonical;
   expect_words(check_algorithm(a, 3, 3).status(), {"rank 0 output chunk 0", "not in rank order"});
 }
 

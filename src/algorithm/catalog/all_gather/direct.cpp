@@ -20,7 +20,7 @@ Schedule build(const Shape& s, Rank me) {
 
 }  // namespace
 
-extern const Algorithm all_gather_direct = {"direct", Collective::all_gather, any_shape, cost,
-                                            build};
+extern const Algorithm all_gather_direct = {
+    "direct", Collective::all_gather, any_shape, cost, build, kVForm};
 
 }  // namespace anyccl

@@ -21,6 +21,6 @@ Schedule build(const Shape& s, Rank me) {
 
 }  // namespace
 
-extern const Algorithm gather_flat = {"flat", Collective::gather, any_shape, cost, build};
+extern const Algorithm gather_flat = {"flat", Collective::gather, any_shape, cost, build, kVForm};
 
 }  // namespace anyccl

@@ -32,6 +32,6 @@ Schedule build(const Shape& s, Rank me) {
 }  // namespace
 
 extern const Algorithm reduce_scatter_recursive_halving = {
-    "recursive_halving", Collective::reduce_scatter, power_of_two, cost, build};
+    "recursive_halving", Collective::reduce_scatter, power_of_two, cost, build, kVForm};
 
 }  // namespace anyccl

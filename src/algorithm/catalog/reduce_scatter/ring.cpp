@@ -31,7 +31,7 @@ Schedule build(const Shape& s, Rank me) {
 
 }  // namespace
 
-extern const Algorithm reduce_scatter_ring = {"ring", Collective::reduce_scatter, any_shape, cost,
-                                              build};
+extern const Algorithm reduce_scatter_ring = {
+    "ring", Collective::reduce_scatter, any_shape, cost, build, kVForm};
 
 }  // namespace anyccl

@@ -21,6 +21,6 @@ Schedule build(const Shape& s, Rank me) {
 
 }  // namespace
 
-extern const Algorithm scatter_flat = {"flat", Collective::scatter, any_shape, cost, build};
+extern const Algorithm scatter_flat = {"flat", Collective::scatter, any_shape, cost, build, kVForm};
 
 }  // namespace anyccl

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "algorithm/catalog/algorithm.hpp"
+#include "anyccl/status.hpp"
+
+namespace anyccl::cli {
+
+/// "all", a collective ("all_reduce"), an algorithm of each ("ring") or of one ("all_reduce/ring").
+/// Errors: invalid_argument if that is none.
+Result<std::vector<const Algorithm*>> algorithms_named(std::string_view what);
+
+/// The same for what must be one algorithm. Errors: also invalid_argument if it is several.
+Result<const Algorithm*> algorithm_named(std::string_view what);
+
+}  // namespace anyccl::cli

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <string>
+
+#include "draw/movement.hpp"
+
+namespace anyccl::cli {
+
+/// Two tables: what each rank has before and after, and one line for each message and
+/// for each sum that is not part of receiving one.
+std::string to_text(const Movement& movement);
+
+/// A picture that needs no other file: ranks are columns, time goes down.
+std::string to_svg(const Movement& movement);
+
+}  // namespace anyccl::cli

@@ -1,0 +1,97 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+#include <optional>
+
+#include "algorithms_named.hpp"
+#include "base/error.hpp"
+#include "draw/picture.hpp"
+#include "verb.hpp"
+
+namespace anyccl::cli {
+namespace {
+
+struct Flags {
+  std::string what, file;
+  int ranks = 4;
+  std::optional<int> root;
+  std::vector<int> hosts;  ///< Ranks on each.
+  bool svg = false;
+};
+
+/// The host of each rank; none if --hosts is not there.
+Result<std::vector<int>> host_of(const Flags& flags) {
+  std::vector<int> of;
+  for (std::size_t h = 0; h < flags.hosts.size(); ++h) {
+    if (flags.hosts[h] < 1 || flags.hosts[h] > flags.ranks)
+      return error(Code::invalid_argument, "--hosts: a host cannot have {} of {} ranks",
+                   flags.hosts[h], flags.ranks);
+    of.insert(of.end(), static_cast<std::size_t>(flags.hosts[h]), static_cast<int>(h));
+  }
+  if (!of.empty() && of.size() != static_cast<std::size_t>(flags.ranks))
+    return error(Code::invalid_argument, "--hosts: these hosts have {} ranks, not {}", of.size(),
+                 flags.ranks);
+  return of;
+}
+
+Result<Movement> movement_asked_for(const Flags& flags) {
+  ANYCCL_TRY(const Algorithm* algorithm, algorithm_named(flags.what));
+  if (flags.root && !is_rooted(algorithm->collective))
+    return error(Code::invalid_argument, "--root: {} has no root", name(algorithm->collective));
+  ANYCCL_TRY(std::vector<int> hosts, host_of(flags));
+  return movement_of(*algorithm, {algorithm->collective, flags.ranks, Rank{flags.root.value_or(0)},
+                                  false, std::move(hosts)});
+}
+
+Status write(const std::string& picture, const std::string& file) {
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> out(std::fopen(file.c_str(), "w"),
+                                                            std::fclose);
+  const bool written =
+      out && std::fwrite(picture.data(), 1, picture.size(), out.get()) == picture.size() &&
+      std::fflush(out.get()) == 0;
+  if (!written) return system_error(errno, "write {}", file);
+  return {};
+}
+
+int failed(const Status& status) {
+  fmt::print(stderr, "anyccl: draw: {}\n", status.message());
+  return status.code() == Code::invalid_argument ? kUsageError : 1;
+}
+
+int draw(const Flags& flags) {
+  const Result<Movement> movement = movement_asked_for(flags);
+  if (!movement.ok()) return failed(movement.status());
+  const std::string picture = flags.svg ? to_svg(*movement) : to_text(*movement);
+  if (flags.file.empty()) {
+    fmt::print("{}", picture);
+    return 0;
+  }
+  const Status written = write(picture, flags.file);
+  return written.ok() ? 0 : failed(written);
+}
+
+Body declare(CLI::App& app, const Command&) {
+  const auto flags = std::make_shared<Flags>();
+  app.add_option("algorithm", flags->what, "all_reduce/ring, or a name that only one has")
+      ->required();
+  app.add_option("-n,--ranks", flags->ranks, "How many ranks")->capture_default_str();
+  app.add_option("--root", flags->root, "Root, of a collective that has one; default: 0");
+  app.add_option("--hosts", flags->hosts, "How many ranks each host has, as 2,2; default: one host")
+      ->delimiter(',');
+  app.add_flag("--svg", flags->svg, "Draw a picture (SVG) instead of tables");
+  app.add_option("-o,--output", flags->file, "Write to this file; default: standard output");
+  app.footer(
+      "Shows who sends which chunks to whom in which round, what is added up where, and what "
+      "everyone\n"
+      "has before and after. It follows from the schedule that would run; nothing is measured.\n\n"
+      "Example: anyccl draw all_reduce/ring -n 4 --svg -o ring.svg");
+  return [flags] { return draw(*flags); };
+}
+
+}  // namespace
+
+const Verb verb_draw{"draw", "Show what an algorithm moves, as tables or as a picture", declare};
+
+}  // namespace anyccl::cli

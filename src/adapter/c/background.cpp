@@ -1,0 +1,58 @@
+#include "adapter/c/background.hpp"
+
+#include <thread>
+
+#include "base/error.hpp"
+#include "base/fork.hpp"
+#include "base/signals.hpp"
+
+namespace anyccl {
+
+Background::Background() : result_(CommPtr()) {
+  watch_forks();
+  fork_generation_ = fork_generation();
+}
+
+std::shared_ptr<Background> Background::start(std::function<Result<CommPtr>()> job) {
+  const std::shared_ptr<Background> made(new Background);
+  const SignalsBlocked blocked;
+  std::thread([made, job = std::move(job)] { made->run(job); }).detach();
+  return made;
+}
+
+void Background::run(const std::function<Result<CommPtr>()>& job) {
+  Result<CommPtr> result = job();
+  const std::lock_guard lock(mutex_);
+  if (abandoned_ && result.ok() && *result != nullptr) abort(**result);
+  result_ = abandoned_ ? CommPtr() : std::move(result);
+  done_ = true;
+  ended_.notify_all();
+}
+
+bool Background::done() {
+  if (fork_generation() != fork_generation_) return true;
+  const std::lock_guard lock(mutex_);
+  return done_;
+}
+
+Result<CommPtr> Background::take() {
+  if (fork_generation() != fork_generation_) return CommPtr();  // its thread is the parent's
+  std::unique_lock lock(mutex_);
+  ended_.wait(lock, [this] { return done_; });
+  return std::exchange(result_, CommPtr());
+}
+
+void Background::abandon() {
+  if (fork_generation() != fork_generation_) return;
+  const std::lock_guard lock(mutex_);
+  abandoned_ = true;
+  if (done_ && result_.ok() && *result_ != nullptr) abort(**result_);
+  result_ = CommPtr();
+}
+
+void abort(Comm& comm) {
+  const Membership& me = comm.membership();
+  comm.abort(error(Code::aborted, "{} aborted the communicator", me.names[uindex(me.rank)]));
+}
+
+}  // namespace anyccl

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+
+#include "adapter/runtime.hpp"
+
+namespace anyccl {
+
+/// What a thread of its own does for a handle whose caller does not want to wait: create a
+/// communicator, or finish one.
+class Background : public std::enable_shared_from_this<Background> {
+ public:
+  static std::shared_ptr<Background> start(std::function<Result<CommPtr>()> job);
+
+  bool done();
+  /// Waits until it is done. A communicator comes out once; who asks again gets null, as does a
+  /// forked child.
+  Result<CommPtr> take();
+  /// Nobody wants the result: a communicator that still comes of it is aborted.
+  void abandon();
+
+ private:
+  Background();
+  void run(const std::function<Result<CommPtr>()>& job);
+
+  std::mutex mutex_;
+  std::condition_variable ended_;
+  bool done_ = false, abandoned_ = false;
+  Result<CommPtr> result_;
+  std::uint64_t fork_generation_;
+};
+
+/// Makes all operations of `comm` fail with who aborted it.
+void abort(Comm& comm);
+
+}  // namespace anyccl

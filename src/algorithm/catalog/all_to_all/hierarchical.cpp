@@ -1,0 +1,125 @@
+// Hierarchical: what a host has for another one is collected by one of its ranks, crosses the
+// network as one message, and is handed out there; each rank serves other hosts. Jackson and Booth,
+// "Planned AlltoAllv: a cluster approach", EPCC, 2004. One message between two hosts instead of one
+// for each pair of ranks, for two more copies inside the hosts; suits small blocks and many ranks
+// per host. Hosts may be uneven and their ranks scattered.
+
+#include "algorithm/catalog/levels.hpp"
+
+namespace anyccl {
+namespace {
+
+/// One rank's part in the exchange with all hosts.
+class Exchange {
+ public:
+  Exchange(const Shape& s, Rank me)
+      : n_(static_cast<std::uint32_t>(s.size)), me_(me), hosts_(ranks_by_host(s)), b_(s, me, 1) {
+    while (hosts_[here_] != list_with(hosts_, me)) ++here_;
+    if (!s.in_place || n_ == 1) return;
+    row_ = b_.scratch(uindex(me) * n_, n_);
+    b_.copy({Space::input, 0, n_}, row_);
+  }
+
+  Schedule build() && {
+    for (std::size_t there = 0; there < hosts_.size(); ++there)
+      if (there != here_) b_.send(leader_for(here_, there), packed(hosts_[there]));
+    const Slice near = packed(local());
+    b_.send(local(), {near.space, near.first, 1, 1});
+    for (std::size_t there = 0; there < hosts_.size(); ++there)
+      if (there != here_ && leader_for(here_, there) == me_) send_for_all(there);
+    for (const Rank r : local())
+      if (r != me_) b_.recv(r, {Space::output, uindex(r)});
+    b_.copy(block_for(me_), {Space::output, uindex(me_)});
+    for (std::size_t there = 0; there < hosts_.size(); ++there)
+      if (there != here_ && leader_for(here_, there) == me_) hand_out(there);
+    for (std::size_t there = 0; there < hosts_.size(); ++there)
+      if (there != here_) unpack(there);
+    return std::move(b_).finish();
+  }
+
+ private:
+  const PeerList& local() const { return hosts_[here_]; }
+  static std::uint32_t width(const PeerList& ranks) {
+    return static_cast<std::uint32_t>(ranks.size());
+  }
+  /// Who, of host `of`, deals with host `with`.
+  Rank leader_for(std::size_t of, std::size_t with) const {
+    return leader(hosts_[of], static_cast<std::uint32_t>(with));
+  }
+  Slice block_for(Rank r) const { return {row_.space, row_.first + uindex(r)}; }
+  /// Room for the blocks of some ranks for some others, those of one sender together or, else,
+  /// those of one receiver.
+  Slice room(const PeerList& senders, const PeerList& receivers, bool by_sender = true) {
+    Slice all{.count = 0};
+    for (const Rank a : by_sender ? senders : receivers)
+      for (const Rank b : by_sender ? receivers : senders) {
+        const Slice one = b_.scratch(uindex(by_sender ? a : b) * n_ + uindex(by_sender ? b : a));
+        all = {one.space, all.count == 0 ? one.first : all.first, all.count + 1};
+      }
+    return all;
+  }
+  static bool adjacent(const PeerList& ranks) {
+    return uindex(ranks.back()) - uindex(ranks.front()) + 1 == ranks.size();
+  }
+
+  /// My blocks for these ranks, one after the other.
+  Slice packed(const PeerList& ranks) {
+    if (adjacent(ranks)) return {row_.space, row_.first + uindex(ranks[0]), width(ranks)};
+    const Slice pack = room({me_}, ranks);
+    for (std::uint32_t i = 0; i < pack.count; ++i)
+      b_.copy(block_for(ranks[i]), {pack.space, pack.first + i});
+    return pack;
+  }
+
+  void send_for_all(std::size_t there) {
+    const std::uint32_t each = width(hosts_[there]);
+    const Slice all = room(local(), hosts_[there]);
+    b_.recv(local(), {all.space, all.first, each, each}, packed(hosts_[there]));
+    b_.send(leader_for(there, here_), all);
+  }
+
+  /// From blocks in the order of their senders to the blocks of each receiver.
+  void hand_out(std::size_t there) {
+    const std::uint32_t senders = width(hosts_[there]), receivers = width(local());
+    const Slice come = room(hosts_[there], local());
+    const Slice sorted = room(hosts_[there], local(), false);
+    b_.recv(leader_for(there, here_), come);
+    for (std::uint32_t r = 0; r < receivers; ++r)
+      b_.recv(PeerList(senders, me_), {sorted.space, sorted.first + r * senders, 1, 1},
+              {come.space, come.first + r, 1, receivers});
+    b_.send(local(), {sorted.space, sorted.first, senders, senders});
+    mine_.resize(hosts_.size());
+    const auto me = std::find(local().begin(), local().end(), me_) - local().begin();
+    mine_[there] = {sorted.space, sorted.first + static_cast<std::uint32_t>(me) * senders, senders};
+  }
+
+  void unpack(std::size_t there) {
+    const PeerList& senders = hosts_[there];
+    const Rank from = leader_for(here_, there);
+    Slice got =
+        from == me_ ? mine_[there] : Slice{Space::output, uindex(senders[0]), width(senders)};
+    if (from != me_ && !adjacent(senders)) got = room(senders, {me_});
+    if (from != me_) b_.recv(from, got);
+    for (std::uint32_t i = 0; i < got.count; ++i)
+      b_.copy({got.space, got.first + i}, {Space::output, uindex(senders[i])});
+  }
+
+  std::uint32_t n_;
+  Rank me_;
+  std::vector<PeerList> hosts_;
+  std::size_t here_ = 0;
+  Builder b_;
+  Slice row_{Space::input};
+  std::vector<Slice> mine_;  // by host: my blocks, where I handed them out
+};
+
+Schedule build(const Shape& s, Rank me) {
+  return Exchange(s, me).build();
+}
+
+}  // namespace
+
+extern const Algorithm all_to_all_hierarchical = {"hierarchical", Collective::all_to_all, any_shape,
+                                                  nullptr, build};
+
+}  // namespace anyccl

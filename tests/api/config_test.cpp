@@ -1,0 +1,153 @@
+// Communicators that come and go in the background, finalizing, registering.
+
+#include <thread>
+
+#include "support/ranks.hpp"
+
+namespace anyccl::test {
+namespace {
+
+/// Waits until the communicator is ready or has failed, and says so.
+Status settled(const Communicator& comm) {
+  for (;;) {
+    const Result<bool> ready = comm.ready();
+    if (!ready.ok()) return ready.status();
+    if (*ready) return {};
+    std::this_thread::yield();
+  }
+}
+
+std::vector<Communicator> begun(int ranks, int of) {
+  const auto id = UniqueIdentifier::create();
+  EXPECT_TRUE(id.ok());
+  std::vector<Communicator> comms;
+  for (int r = 0; r < ranks; ++r) {
+    auto comm = Communicator::begin_from_unique_id(*id, Rank{r}, of);
+    EXPECT_TRUE(comm.ok()) << comm.status().message();
+    comms.push_back(*std::move(comm));
+  }
+  return comms;
+}
+
+TEST(NonBlocking, one_thread_may_begin_all_ranks_and_use_them_when_they_are_ready) {
+  std::vector<Communicator> comms = begun(3, 3);
+  for (const Communicator& comm : comms) ASSERT_OK(settled(comm));
+  std::vector<float> x(3, 1);
+  ASSERT_EQ(anycclGroupStart(), anycclSuccess);
+  for (std::size_t r = 0; r < 3; ++r)
+    ASSERT_EQ(
+        anycclAllReduce(&x[r], &x[r], 1, anycclFloat32, anycclSum, comms[r].handle(), nullptr),
+        anycclSuccess);
+  ASSERT_EQ(anycclGroupEnd(), anycclSuccess);
+  EXPECT_EQ(x, std::vector<float>(3, 3));
+  for (Communicator& comm : comms) ASSERT_OK(comm.finalize());
+  for (Communicator& comm : comms) ASSERT_OK(settled(comm));
+}
+
+TEST(NonBlocking, one_that_is_not_ready_says_so_and_can_be_aborted) {
+  std::vector<Communicator> comms = begun(1, 2);  // nobody else comes
+  float x = 0;
+  EXPECT_EQ(*comms[0].ready(), false);
+  EXPECT_EQ(anycclAllReduce(&x, &x, 1, anycclFloat32, anycclSum, comms[0].handle(), nullptr),
+            anycclInvalidUsage);
+  EXPECT_NE(std::string(anycclGetLastError(comms[0].handle())).find("still being created"),
+            std::string::npos);
+  EXPECT_OK(comms[0].abort());
+}
+
+TEST(NonBlocking, tells_why_it_could_not_be_created) {
+  const Environment env(Environment::Variables{{"ANYCCL_TIMEOUT", "0.3"}});
+  std::vector<Communicator> comms = begun(1, 2);
+  const Status status = settled(comms[0]);
+  EXPECT_EQ(status.code(), Code::timeout) << status.message();
+  EXPECT_NE(status.message().find("missing: 1"), std::string::npos) << status.message();
+  float x = 0;
+  EXPECT_EQ(anycclAllReduce(&x, &x, 1, anycclFloat32, anycclSum, comms[0].handle(), nullptr),
+            anycclTimeout);
+}
+
+TEST(NonBlocking, begins_at_once_inside_a_group) {
+  const auto id = UniqueIdentifier::create();
+  ASSERT_TRUE(id.ok());
+  anycclConfig_t config = ANYCCL_CONFIG_INITIALIZER;
+  config.blocking = 0;
+  std::vector<anycclComm_t> comms(2);
+  ASSERT_EQ(anycclGroupStart(), anycclSuccess);
+  for (int r = 0; r < 2; ++r)
+    EXPECT_EQ(
+        anycclCommInitRankConfig(&comms[static_cast<std::size_t>(r)], 2, id->value(), r, &config),
+        anycclInProgress);
+  EXPECT_EQ(anycclGroupEnd(), anycclSuccess);
+  for (const anycclComm_t comm : comms) {
+    anycclResult_t state = anycclInProgress;
+    while (state == anycclInProgress)
+      ASSERT_EQ(anycclCommGetAsyncError(comm, &state), anycclSuccess);
+    EXPECT_EQ(state, anycclSuccess);
+  }
+  for (const anycclComm_t comm : comms) EXPECT_EQ(anycclCommDestroy(comm), anycclSuccess);
+}
+
+TEST(NonBlocking, splits_in_the_background) {
+  run_ranks(4, [](Communicator& comm) {
+    anycclConfig_t config = ANYCCL_CONFIG_INITIALIZER;
+    config.blocking = 0;
+    const int me = index(comm.rank());
+    anycclComm_t part = nullptr;
+    EXPECT_EQ(anycclCommSplit(comm.handle(), me == 3 ? ANYCCL_SPLIT_NOCOLOR : 0, 0, &part, &config),
+              anycclInProgress);
+    anycclResult_t state = anycclInProgress;
+    while (state == anycclInProgress)
+      ASSERT_EQ(anycclCommGetAsyncError(part, &state), anycclSuccess);
+    EXPECT_EQ(state, anycclSuccess) << anycclGetLastError(part);
+    int size = 0;
+    EXPECT_EQ(anycclCommCount(part, &size), me == 3 ? anycclInvalidUsage : anycclSuccess);
+    EXPECT_EQ(size, me == 3 ? 0 : 3);
+    EXPECT_EQ(anycclCommDestroy(part), anycclSuccess);
+  });
+}
+
+TEST(Finalize, completes_what_was_issued_and_refuses_what_comes_then) {
+  run_ranks(3, [](Communicator& comm) {
+    float x = 1;
+    auto work = comm.all_reduce({&x, 1, DType::f32}, {&x, 1, DType::f32}, ReduceOp::sum);
+    ASSERT_TRUE(work.ok());
+    ASSERT_OK(comm.finalize());
+    EXPECT_EQ(x, 3);
+    const Status refused = wait(comm.barrier());
+    EXPECT_EQ(refused.code(), Code::invalid_usage);
+    EXPECT_NE(refused.message().find("finalized"), std::string::npos) << refused.message();
+    EXPECT_EQ(comm.finalize().code(), Code::invalid_usage);
+  });
+}
+
+TEST(Config, that_was_not_initialized_is_refused) {
+  const auto id = UniqueIdentifier::create();
+  ASSERT_TRUE(id.ok());
+  anycclComm_t comm = nullptr;
+  anycclConfig_t config{};
+  EXPECT_EQ(anycclCommInitRankConfig(&comm, 1, id->value(), 0, &config), anycclInvalidArgument);
+  EXPECT_NE(std::string(anycclGetLastError(nullptr)).find("ANYCCL_CONFIG_INITIALIZER"),
+            std::string::npos);
+  config = ANYCCL_CONFIG_INITIALIZER;
+  config.blocking = 7;
+  EXPECT_EQ(anycclCommInitRankConfig(&comm, 1, id->value(), 0, &config), anycclInvalidArgument);
+  config.blocking = 1;
+  EXPECT_EQ(anycclCommInitRankConfig(&comm, 1, id->value(), 0, &config), anycclSuccess);
+  EXPECT_EQ(anycclCommDestroy(comm), anycclSuccess);
+}
+
+TEST(Register, gives_a_handle_that_can_be_given_back_once) {
+  auto comms = Communicator::init_all(1);
+  ASSERT_TRUE(comms.ok());
+  const anycclComm_t comm = (*comms)[0].handle();
+  std::vector<float> x(64);
+  void* handle = nullptr;
+  EXPECT_EQ(anycclCommRegister(comm, x.data(), 0, &handle), anycclInvalidArgument);
+  EXPECT_EQ(anycclCommRegister(comm, nullptr, 4, &handle), anycclInvalidArgument);
+  ASSERT_EQ(anycclCommRegister(comm, x.data(), 256, &handle), anycclSuccess);
+  EXPECT_EQ(anycclCommDeregister(comm, handle), anycclSuccess);
+  EXPECT_EQ(anycclCommDeregister(comm, handle), anycclInvalidArgument);
+}
+
+}  // namespace
+}  // namespace anyccl::test
