@@ -71,7 +71,7 @@ static int run(int my_rank, ncclUniqueId id) {
 int main(void) {
   int ends[RANKS][2];
   ncclUniqueId id;
-  int r, result;
+  int r, outcome;
 
   /* The others are started first: a process that has used the library must not fork. */
   for (r = 1; r < RANKS; ++r) {
@@ -88,11 +88,11 @@ int main(void) {
   NCCLCHECK(ncclGetUniqueId(&id));
   for (r = 1; r < RANKS; ++r)
     if (write(ends[r][1], &id, sizeof id) != (ssize_t)sizeof id) return EXIT_FAILURE;
-  result = run(0, id);
+  outcome = run(0, id);
 
   for (r = 1; r < RANKS; ++r) {
     int status = 0;
-    if (wait(&status) < 0 || status != 0) result = EXIT_FAILURE;
+    if (wait(&status) < 0 || status != 0) outcome = EXIT_FAILURE;
   }
-  return result;
+  return outcome;
 }
