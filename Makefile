@@ -3,7 +3,7 @@
 #
 #   OPTIONS   passed to every configure, for example: make test OPTIONS="-DANYCCL_WERROR=ON"
 .DEFAULT_GOAL := help
-.PHONY: help run test build install deb fast asan tsan format docs tidy bench clean
+.PHONY: help run test build install deb fast asan tsan format docs doxygen tidy bench clean
 OPTIONS ?=
 PREFIX  ?= /usr/local
 JOBS    := $(shell nproc)
@@ -72,6 +72,10 @@ docs: ## Write the pages of docs/ that are generated, and their pictures
 	tests/docs/algorithms . build/release/bin/anyccl --write
 	tests/docs/primitives . build/release/bin/anyccl --write
 	tests/docs/support . build/release/bin/matrix_test --write
+
+doxygen: ## Write the reference of the public headers to build/doxygen/html
+	@scripts/install-packages test
+	tests/docs/doxygen . build/doxygen
 
 tidy: ## Check src and cli with clang-tidy
 	@scripts/install-packages build lint
