@@ -41,7 +41,7 @@ struct CheckReport {
 
 /// Checks schedules and plans of an algorithm for first_n..last_n ranks: roots, in place on no, all
 /// and some ranks, even, uneven and scattered hosts (where they matter), its promised cost and
-/// order. Tiles in flight up to 17 ranks, all roots up to 9. Errors: as check(), with the shape in
+/// order. Tiles in flight and all roots up to 17 ranks. Errors: as check(), with the shape in
 /// front; invalid_argument for sizes that make no sense.
 Result<CheckReport> check_algorithm(const Algorithm& algorithm, int first_n, int last_n);
 

@@ -16,7 +16,7 @@ enum class InPlace { none, all, some };
 std::vector<int> roots(Collective collective, int n) {
   if (!is_rooted(collective)) return {0};
   std::set<int> roots{0, std::min(1, n - 1), n / 2, n - 1};
-  for (int r = 0; n <= 9 && r < n; ++r) roots.insert(r);
+  for (int r = 0; n <= kThorough && r < n; ++r) roots.insert(r);
   return {roots.begin(), roots.end()};
 }
 
