@@ -67,10 +67,11 @@ format: ## Format all sources with clang-format
 	@scripts/install-packages test
 	$(SOURCES) | xargs -0 clang-format-14 -i
 
-docs: ## Write docs/algorithms.md, docs/primitives.md and its pictures from the catalog
+docs: ## Write the pages of docs/ that are generated, and their pictures
 	$(call build,release)
 	tests/docs/algorithms . build/release/bin/anyccl --write
 	tests/docs/primitives . build/release/bin/anyccl --write
+	tests/docs/support . build/release/bin/matrix_test --write
 
 doxygen: ## Write the reference of the public headers to build/doxygen/html
 	@scripts/install-packages test

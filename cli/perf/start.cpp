@@ -2,12 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <fstream>
 #include <thread>
 
 #include "base/config.hpp"
 #include "base/error.hpp"
 #include "launch/job.hpp"
+#include "perf/own_command.hpp"
 #include "perf/sweep.hpp"
 
 namespace anyccl::cli {
@@ -18,19 +18,6 @@ constexpr const char* kName = "anyccl perf";
 int fail(const Status& status) {
   fmt::print(stderr, "{}: {}\n", kName, status.message());
   return status.code() == Code::invalid_argument ? 2 : 1;
-}
-
-/// The command line of this process, with the program's real path.
-Result<std::vector<std::string>> own_command() {
-  char path[4096];
-  const ssize_t length = ::readlink("/proc/self/exe", path, sizeof path);
-  if (length < 0) return system_error(errno, "read /proc/self/exe");
-  std::vector<std::string> command;
-  std::ifstream arguments("/proc/self/cmdline", std::ios::binary);
-  for (std::string argument; std::getline(arguments, argument, '\0');) command.push_back(argument);
-  if (command.empty()) return error(Code::system_error, "read /proc/self/cmdline: it is empty");
-  command.front().assign(path, static_cast<std::size_t>(length));
-  return command;
 }
 
 /// What this environment does not say yet of `settings`.
@@ -90,18 +77,17 @@ int start_processes(const Ranks& ranks, int count, std::vector<std::string> comm
 }  // namespace
 
 int run_perf(const PerfOptions& options, const Ranks& ranks) {
-  constexpr int kUsual = 2;
   Result<Config> config = read_config();
   if (!config.ok()) return fail(config.status());
   Result<std::vector<std::string>> command = own_command();
   if (!command.ok()) return fail(command.status());
   if (!ranks.threads && !config->rank)
-    return start_processes(ranks, ranks.count.value_or(kUsual), *command);
+    return start_processes(ranks, ranks.count.value_or(kUsualRanks), *command);
 
   // The library reads the environment of this process, so it must be there from the start.
   if (const Settings missing = missing_settings(*config, ranks.settings); !missing.empty())
     return fail(replace_process(*command, missing));
-  if (ranks.threads) return run_as_threads(options, ranks.count.value_or(kUsual));
+  if (ranks.threads) return run_as_threads(options, ranks.count.value_or(kUsualRanks));
   if (ranks.count && ranks.count != config->world_size)
     return fail(error(Code::invalid_argument,
                       "this is rank {} of a job of {} ranks already: --ranks {} does not fit",

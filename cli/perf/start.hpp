@@ -5,13 +5,19 @@
 
 namespace anyccl::cli {
 
+inline constexpr int kUsualRanks = 2;
+
 /// Which ranks measure.
 struct Ranks {
   std::optional<int> count =
-      {};                  ///< Absent: two, or those of the job that this process is part of.
-  bool threads = false;    ///< As threads of this process, instead of processes.
+      {};                ///< Absent: kUsualRanks, or those of the job that this process is part of.
+  bool threads = false;  ///< As threads of this process, instead of processes.
   Settings settings = {};  ///< Environment variables that they must have.
 };
+
+/// Runs this very command once for each of its algorithms and protocols that can do it, one after
+/// the other.
+int run_all_combinations(const PerfOptions& options, const Ranks& ranks);
 
 /// Runs the sweep: as one rank of the job that the environment names, as threads, or by starting
 /// this very command once per rank. Returns the exit code: 0, 1 if it failed or a value was wrong,

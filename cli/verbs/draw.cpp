@@ -8,6 +8,7 @@
 #include "algorithms_named.hpp"
 #include "base/error.hpp"
 #include "draw/picture.hpp"
+#include "hosts_flag.hpp"
 #include "verb.hpp"
 
 namespace anyccl::cli {
@@ -21,26 +22,11 @@ struct Flags {
   bool svg = false;
 };
 
-/// The host of each rank; none if --hosts is not there.
-Result<std::vector<int>> host_of(const Flags& flags) {
-  std::vector<int> of;
-  for (std::size_t h = 0; h < flags.hosts.size(); ++h) {
-    if (flags.hosts[h] < 1 || flags.hosts[h] > flags.ranks)
-      return error(Code::invalid_argument, "--hosts: a host cannot have {} of {} ranks",
-                   flags.hosts[h], flags.ranks);
-    of.insert(of.end(), static_cast<std::size_t>(flags.hosts[h]), static_cast<int>(h));
-  }
-  if (!of.empty() && of.size() != static_cast<std::size_t>(flags.ranks))
-    return error(Code::invalid_argument, "--hosts: these hosts have {} ranks, not {}", of.size(),
-                 flags.ranks);
-  return of;
-}
-
 Result<Movement> movement_asked_for(const Flags& flags) {
   ANYCCL_TRY(const Algorithm* algorithm, algorithm_named(flags.what));
   if (flags.root && !is_rooted(algorithm->collective))
     return error(Code::invalid_argument, "--root: {} has no root", name(algorithm->collective));
-  ANYCCL_TRY(std::vector<int> hosts, host_of(flags));
+  ANYCCL_TRY(std::vector<int> hosts, host_of(flags.hosts, flags.ranks));
   return movement_of(*algorithm, {algorithm->collective, flags.ranks, Rank{flags.root.value_or(0)},
                                   false, std::move(hosts)});
 }

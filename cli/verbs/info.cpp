@@ -8,6 +8,7 @@
 
 #include "algorithm/catalog/algorithm.hpp"
 #include "base/config.hpp"
+#include "combinations.hpp"
 #include "platform/probe/host_facts.hpp"
 #include "platform/reduce/isa.hpp"
 #include "verb.hpp"
@@ -93,10 +94,23 @@ void print_text(const Json& all) {
   print_environment(all["environment"]);
 }
 
+int print_combinations(bool as_json) {
+  Json list = Json::array();
+  for (const Combination& c : all_combinations()) {
+    list.push_back({{"algorithm", id(*c.algorithm)}, {"protocol", c.protocol}});
+    if (!as_json) fmt::print("{:<36}{}\n", id(*c.algorithm), c.protocol);
+  }
+  if (as_json) fmt::print("{}\n", list.dump(1));
+  return 0;
+}
+
 Body declare(CLI::App& app, const Command&) {
-  const auto as_json = std::make_shared<bool>(false);
+  const auto as_json = std::make_shared<bool>(false), combinations = std::make_shared<bool>(false);
   app.add_flag("--json", *as_json, "Print JSON");
-  return [as_json] {
+  app.add_flag("--combinations", *combinations,
+               "List each algorithm with each protocol that it can be made to use");
+  return [as_json, combinations] {
+    if (*combinations) return print_combinations(*as_json);
     const Json all = everything();
     if (*as_json)
       fmt::print("{}\n", all.dump(1));

@@ -15,6 +15,7 @@ struct Flags {
   std::string first = "8", last = "64M", step = "0";
   std::size_t factor = 2;
   std::string transport, algorithm, protocol;
+  bool all_combinations = false;
   PerfOptions options;
   Ranks ranks;
 };
@@ -84,8 +85,12 @@ void declare_where(CLI::App& app, Flags& f) {
       ->check(CLI::Range(1, 65536));
   app.add_flag("--threads", f.ranks.threads, "Ranks are threads of one process, not processes");
   app.add_option("--transport", f.transport, "Sets ANYCCL_TRANSPORT for the ranks");
-  app.add_option("--algo", f.algorithm, "Sets ANYCCL_ALGO for the ranks");
-  app.add_option("--proto", f.protocol, "Sets ANYCCL_PROTO for the ranks");
+  auto* const algorithm = app.add_option("--algo", f.algorithm, "Sets ANYCCL_ALGO for the ranks");
+  auto* const protocol = app.add_option("--proto", f.protocol, "Sets ANYCCL_PROTO for the ranks");
+  app.add_flag("--all-combinations", f.all_combinations,
+               "Measure every algorithm with every protocol, one after the other")
+      ->excludes(algorithm)
+      ->excludes(protocol);
 }
 
 /// Fills the options from what the flags say.
@@ -136,7 +141,8 @@ Body declare(CLI::App& app, const Command&) {
       fmt::print(stderr, "anyccl: perf: {}\n", status.message());
       return kUsageError;
     }
-    return run_perf(flags->options, flags->ranks);
+    return flags->all_combinations ? run_all_combinations(flags->options, flags->ranks)
+                                   : run_perf(flags->options, flags->ranks);
   };
 }
 

@@ -178,7 +178,8 @@ ANYCCL_API anycclResult_t anycclCommSplit(anycclComm_t comm, int color, int key,
  * destroyed. If it is not blocking: returns InProgress, as does anycclCommGetAsyncError until it is
  * done. */
 ANYCCL_API anycclResult_t anycclCommFinalize(anycclComm_t comm);
-/* Frees the communicator after its issued operations are complete. NULL is allowed. */
+/* Frees the communicator after its issued operations, also those in streams, are complete. NULL is
+ * allowed. */
 ANYCCL_API anycclResult_t anycclCommDestroy(anycclComm_t comm);
 /* Makes all ranks' operations on the communicator fail, then frees this rank's handle. Never waits
  * for a peer. Another thread that is inside a call on `comm` returns Aborted first. */
@@ -339,9 +340,10 @@ ANYCCL_API anycclResult_t anycclRecv(void* recvbuff, size_t count, anycclDataTyp
 /* Calls of this thread between Start and End are issued together at the outermost End, which
  * returns when all without a stream are complete: sends and receives between them, also of several
  * communicators or of several ranks in this thread, cannot wait for each other. Those with streams
- * go to the end of their streams, and all of one stream start together when it comes to them. Calls
- * on streams and events themselves are no part of a group. The first error of a call inside the
- * group is what anycclGroupEnd returns; then nothing was started. */
+ * go to the end of their streams, which no other thread may use meanwhile, and all of one stream
+ * start together when it comes to them. Calls on streams and events themselves are no part of a
+ * group. The first error of a call inside the group is what anycclGroupEnd returns; then nothing
+ * was started. */
 ANYCCL_API anycclResult_t anycclGroupStart(void);
 ANYCCL_API anycclResult_t anycclGroupEnd(void);
 

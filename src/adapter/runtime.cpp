@@ -89,12 +89,13 @@ HostIdentity identity_of(const Config& config) {
 }
 
 /// The variables that must be the same everywhere, as the hello carries them.
-std::string settings_of(const Config& config) {
+std::string settings_of(const Config& config, const TunerTable* table) {
   std::string text;
   const auto add = [&](const char* name, const std::string& value) {
     if (!value.empty()) text += fmt::format("{}{}={}", text.empty() ? "" : " ", name, value);
   };
   add("ANYCCL_ALGO", config.algo);
+  if (table != nullptr) add("ANYCCL_TUNER_TABLE", fmt::format("content:{:x}", table->hash()));
   add("ANYCCL_PROTO", config.proto);
   add("ANYCCL_TRANSPORT", config.transport);
   return text;
@@ -102,6 +103,7 @@ std::string settings_of(const Config& config) {
 
 struct Start {
   Config config;
+  std::shared_ptr<const TunerTable> table;
   Deadline deadline;
   Listeners listeners;
   Hello hello;
@@ -112,11 +114,16 @@ Result<Start> prepare_start(int rank, int size) {
   Start start;
   ANYCCL_TRY(start.config, read_config());
   ANYCCL_CHECK(check_algorithm_name(start.config.algo));
+  if (!start.config.tuner_table.empty()) {
+    ANYCCL_TRY(TunerTable table, TunerTable::read(start.config.tuner_table));
+    start.table = std::make_shared<const TunerTable>(std::move(table));
+  }
   start.deadline = Deadline::in(
       std::chrono::nanoseconds(static_cast<std::int64_t>(start.config.timeout_s * 1e9)));
   ANYCCL_TRY(start.listeners, Listeners::open(start.config.interface));
-  ANYCCL_TRY(start.hello, make_hello(Rank{rank}, size, identity_of(start.config),
-                                     settings_of(start.config), start.listeners));
+  ANYCCL_TRY(start.hello,
+             make_hello(Rank{rank}, size, identity_of(start.config),
+                        settings_of(start.config, start.table.get()), start.listeners));
   return start;
 }
 
@@ -176,7 +183,7 @@ Result<CommPtr> create(Start& start, const Group& group, Rank me) {
   m.size = static_cast<int>(group.members.size());
   m.host_of = number_hosts(group.members);
   for (const Hello& hello : group.members) m.names.push_back(describe(hello));
-  m.algorithm = start.config.algo;
+  m.preferences = {start.config.algo, start.table};
   m.low_latency = start.config.proto == "LL";
   m.simple = start.config.proto == "Simple";
   m.network = start.config.transport == "tcp" ||

@@ -16,6 +16,8 @@ namespace {
 
 constexpr Variable kVariables[] = {
     {"ANYCCL_ALGO", "", "name of the one algorithm to use (see `anyccl info`)", true},
+    {"ANYCCL_TUNER_TABLE", "",
+     "file of `anyccl perf --all-combinations --json` to choose algorithms by", true},
     {"ANYCCL_PROTO", "", "LL or Simple: the one protocol to use", true},
     {"ANYCCL_TRANSPORT", "", "loopback, shm or tcp: the one transport to use", true},
     {"ANYCCL_HOSTID", "", "ranks with different ids count as on different hosts"},
@@ -35,7 +37,6 @@ constexpr Variable kVariables[] = {
     {"MASTER_PORT", "", "the launcher's own port there (from the launcher)"},
 };
 
-constexpr std::string_view kProtocols[] = {"LL", "Simple"};
 constexpr std::string_view kLevels[] = {"NONE", "WARN", "INFO", "TRACE"};
 
 std::string text_of(const char* name) {
@@ -117,7 +118,8 @@ Result<Config> read_config() {
   ANYCCL_CHECK(read_debug());
   warn_about_unknown_names();
   c.algo = text_of("ANYCCL_ALGO");
-  ANYCCL_CHECK(read_choice("ANYCCL_PROTO", c.proto, kProtocols));
+  c.tuner_table = text_of("ANYCCL_TUNER_TABLE");
+  ANYCCL_CHECK(read_choice("ANYCCL_PROTO", c.proto, kProtocolNames));
   ANYCCL_CHECK(read_choice("ANYCCL_TRANSPORT", c.transport, kTransportNames));
   c.host_id = text_of("ANYCCL_HOSTID");
   c.interface = text_of("ANYCCL_SOCKET_IFNAME");

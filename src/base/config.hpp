@@ -22,17 +22,21 @@ std::optional<std::string> value_now(const Variable& variable);
 /// What ANYCCL_TRANSPORT may name.
 inline constexpr std::string_view kTransportNames[] = {"loopback", "shm", "tcp"};
 
+/// What ANYCCL_PROTO may name.
+inline constexpr std::string_view kProtocolNames[] = {"LL", "Simple"};
+
 /// What the environment says, read and checked once per communicator. Nothing else calls getenv.
 struct Config {
-  std::string algo;        ///< Name of the only algorithm to use; empty: the tuner chooses.
-  std::string proto;       ///< LL or Simple; empty: by size.
-  std::string transport;   ///< loopback, shm or tcp: use nothing else; empty: the best per peer.
-  std::string host_id;     ///< Ranks with different ids are on different hosts; empty: found out.
-  std::string interface;   ///< ANYCCL_SOCKET_IFNAME as written; empty: any.
-  std::string congestion;  ///< TCP congestion control; empty: cubic where allowed.
-  std::string secret;      ///< ANYCCL_SECRET as written; empty: none.
-  int port = 0;            ///< ANYCCL_PORT; 0: MASTER_PORT + 1.
-  double timeout_s = 60;   ///< For creating a communicator.
+  std::string algo;         ///< Name of the only algorithm to use; empty: the tuner chooses.
+  std::string tuner_table;  ///< File of measurements to choose algorithms by; empty: none.
+  std::string proto;        ///< LL or Simple; empty: by size.
+  std::string transport;    ///< loopback, shm or tcp: use nothing else; empty: the best per peer.
+  std::string host_id;      ///< Ranks with different ids are on different hosts; empty: found out.
+  std::string interface;    ///< ANYCCL_SOCKET_IFNAME as written; empty: any.
+  std::string congestion;   ///< TCP congestion control; empty: cubic where allowed.
+  std::string secret;       ///< ANYCCL_SECRET as written; empty: none.
+  int port = 0;             ///< ANYCCL_PORT; 0: MASTER_PORT + 1.
+  double timeout_s = 60;    ///< For creating a communicator.
   // The launcher's variables (torchrun's names); absent: not set.
   std::optional<int> rank, world_size, local_rank, local_world_size, master_port;
   std::string master_addr;

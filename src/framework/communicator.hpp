@@ -30,7 +30,7 @@ struct Membership {
   std::vector<std::string> names;  ///< "rank 2 (host n7, pid 4711)", for messages.
   std::vector<std::unique_ptr<Transport>> transports;
   Secret secret;              ///< Known to the members only.
-  std::string algorithm;      ///< ANYCCL_ALGO.
+  Preferences preferences;    ///< Of algorithms.
   bool low_latency = false;   ///< ANYCCL_PROTO=LL: everything in pieces that fit a line.
   bool simple = false;        ///< ANYCCL_PROTO=Simple.
   bool network = false;       ///< Some pair of ranks, not only this one's, talks over a network.

@@ -204,7 +204,7 @@ Result<std::shared_ptr<const Prepared>> Comm::prepare_fresh(const Call& call) {
                     varies ? sizes.average * prepared->element : bytes,
                     false};
   question.network = me_.network;
-  ANYCCL_TRY(const Choice choice, choose(question, me_.algorithm));
+  ANYCCL_TRY(const Choice choice, choose(question, me_.preferences));
   // What is multiplied first is read where it was multiplied.
   ANYCCL_TRY(prepared->program, program(*choice.algorithm, call,
                                         call.in_place(me_.rank) && prepared->times == nullptr));

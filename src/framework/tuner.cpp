@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "algorithm/schedule/check.hpp"
 #include "base/error.hpp"
 
 namespace anyccl {
@@ -16,45 +17,52 @@ int hosts(const Shape& shape) {
              : static_cast<int>(std::set<int>(shape.host_of.begin(), shape.host_of.end()).size());
 }
 
-/// The measured crossings; where a network is in between, fewer rounds matter longer.
-std::string_view best_all_reduce(const Question& q) {
+struct Rule {
+  std::string_view name, reason;
+};
+constexpr std::string_view kMeasured = "built in: measured crossings",
+                           kRuleOfThumb = "built in: a rule of thumb";
+
+/// Where a network is in between, fewer rounds matter longer.
+Rule best_all_reduce(const Question& q) {
   const int n = q.shape.size;
-  if (hosts(q.shape) > 1 && hosts(q.shape) < n) return "two_level";
+  if (hosts(q.shape) > 1 && hosts(q.shape) < n) return {"two_level", kRuleOfThumb};
   const std::size_t one_shot_to = q.network ? 4 * kKiB
                                   : n == 2  ? 16 * kKiB
                                   : n <= 4  ? 4 * kKiB
                                             : 2 * kKiB;
-  return q.bytes <= one_shot_to ? "one_shot" : "two_shot";
+  return {q.bytes <= one_shot_to ? "one_shot" : "two_shot", kMeasured};
 }
 
-std::string_view best(const Question& q) {
+Rule best(const Question& q) {
+  const bool large = q.bytes > 64 * kKiB;
   switch (q.shape.collective) {
     case Collective::all_reduce:
       return best_all_reduce(q);
     case Collective::broadcast:
-      return q.shape.size <= 4 || (!q.network && q.bytes <= 8 * kKiB) ? "flat" : "pipelined_tree";
+      return {q.shape.size <= 4 || (!q.network && q.bytes <= 8 * kKiB) ? "flat" : "pipelined_tree",
+              kMeasured};
     case Collective::reduce_scatter:
     case Collective::reduce_scatter_v:
-      return q.network && q.bytes > 64 * kKiB ? "ring" : "direct";
+      return {q.network && large ? "ring" : "direct", kRuleOfThumb};
     case Collective::all_gather:
     case Collective::all_gather_v:
-      if (q.network) return q.bytes > 64 * kKiB ? "ring" : "bruck";
-      return "direct";
+      return {!q.network ? "direct" : large ? "ring" : "bruck", kRuleOfThumb};
     case Collective::reduce:
-      return q.network && q.shape.size > 4 ? "binomial" : "flat";
+      return {q.network && q.shape.size > 4 ? "binomial" : "flat", kRuleOfThumb};
     case Collective::gather:
     case Collective::gather_v:
     case Collective::scatter:
     case Collective::scatter_v:
-      return "flat";
+      return {"flat", kRuleOfThumb};
     case Collective::all_to_all:
-      return q.network && q.bytes > 64 * kKiB ? "pairwise" : "direct";
+      return {q.network && large ? "pairwise" : "direct", kRuleOfThumb};
     case Collective::all_to_all_v:
-      return "direct";
+      return {"direct", "the only one"};
     case Collective::barrier:
-      return "dissemination";
+      return {"dissemination", kMeasured};
     default:
-      return "";
+      return {};
   }
 }
 
@@ -66,19 +74,78 @@ std::size_t tile_bytes(const Question& q) {
                          static_cast<std::size_t>(std::max(2, std::min(q.shape.size, 8)));
 }
 
+/// The fastest by the table, if it has at least two to compare.
+const Algorithm* best_measured(const Question& q, const TunerTable& table) {
+  const Algorithm* best = nullptr;
+  double least = 0;
+  int measured = 0;
+  for (const Algorithm* a : all_algorithms()) {
+    if (a->collective != q.shape.collective || !a->supports(q.shape)) continue;
+    const auto time = table.time(*a, q);
+    if (!time) continue;
+    ++measured;
+    if (best == nullptr || *time < least) best = a, least = *time;
+  }
+  return measured > 1 ? best : nullptr;
+}
+
+Cost cost_of(const Algorithm& algorithm, const Shape& shape) {
+  if (algorithm.cost != nullptr) return algorithm.cost(shape);
+  Terms terms;
+  const std::vector<Schedule> ranks = build_all(algorithm, shape);
+  const Result<Outcome> counted = check(ranks, terms, false);
+  if (!counted.ok()) return {};
+  return {counted->rounds, counted->sent, ranks[0].contract.chunks(shape.root, Space::input),
+          counted->roundings};
+}
+
+/// Measured with 8 B and 1 MiB AllReduces of two ranks on a virtual machine (see
+/// docs/performance.md): us per round, us per byte.
+struct Speed {
+  double alpha, beta;
+};
+constexpr Speed kInsideHost{0.17, 5.0e-5}, kNetwork{6.5, 2.4e-4};
+
 }  // namespace
 
-Result<Choice> choose(const Question& q, const std::string& forced) {
-  Choice choice{nullptr, tile_bytes(q)};
-  if (!forced.empty()) choice.algorithm = find_algorithm(q.shape.collective, forced);
+Result<Choice> choose(const Question& q, const Preferences& preferences) {
+  Choice choice{nullptr, tile_bytes(q), "ANYCCL_ALGO"};
+  if (!preferences.algorithm.empty())
+    choice.algorithm = find_algorithm(q.shape.collective, preferences.algorithm);
   const bool by_user = choice.algorithm != nullptr;
-  if (!by_user) choice.algorithm = find_algorithm(q.shape.collective, best(q));
+  if (!by_user && preferences.table != nullptr) {
+    choice.algorithm = best_measured(q, *preferences.table);
+    choice.reason = "fastest in ANYCCL_TUNER_TABLE";
+  }
+  if (choice.algorithm == nullptr) {
+    const auto [name, reason] = best(q);
+    choice.algorithm = find_algorithm(q.shape.collective, name);
+    choice.reason = reason;
+  }
   if (choice.algorithm == nullptr)
     return error(Code::internal, "no algorithm for {}", name(q.shape.collective));
   if (!choice.algorithm->supports(q.shape))
     return error(Code::unsupported, "{} does not support {} ranks{}", id(*choice.algorithm),
                  q.shape.size, by_user ? " (ANYCCL_ALGO)" : "");
   return choice;
+}
+
+std::vector<Candidate> candidates(const Question& q, const TunerTable* table) {
+  std::vector<Candidate> all;
+  const Speed speed = q.network ? kNetwork : kInsideHost;
+  for (const Algorithm* a : all_algorithms()) {
+    if (a->collective != q.shape.collective) continue;
+    Candidate& c = all.emplace_back(Candidate{a, a->supports(q.shape)});
+    if (!c.possible) continue;
+    c.cost = cost_of(*a, q.shape);
+    const std::uint32_t blocks = std::max(
+        1U, blocks_held(a->collective, q.shape.size, true, Space::input));  // that `of` counts
+    const double sent =
+        static_cast<double>(q.bytes) * blocks * c.cost.sent / std::max(1U, c.cost.of);
+    c.predicted_us = speed.alpha * c.cost.rounds + speed.beta * sent;
+    if (table != nullptr) c.measured_us = table->time(*a, q);
+  }
+  return all;
 }
 
 Status check_algorithm_name(const std::string& name) {

@@ -1,29 +1,46 @@
 #pragma once
 
+#include <memory>
 #include <string>
 
-#include "algorithm/catalog/algorithm.hpp"
-#include "anyccl/status.hpp"
+#include "framework/tuner_table.hpp"
 
 namespace anyccl {
 
-/// What the choice of an algorithm depends on; equal on all ranks of a communicator.
-struct Question {
-  Shape shape;            ///< in_place is ignored: ranks may differ in it.
-  std::size_t bytes = 0;  ///< Of the vector or block, on average; 0 where no rank knows it.
-  bool network = false;   ///< Some pair of ranks talks over a network.
+/// What may decide, in this order.
+struct Preferences {
+  std::string algorithm;  ///< The user's, by name, or empty. It holds for the collectives that have
+                          ///< an algorithm of this name.
+  std::shared_ptr<const TunerTable> table;  ///< The user's measurements, or null.
 };
 
 struct Choice {
   const Algorithm* algorithm = nullptr;
-  std::size_t tile_bytes = 0;  ///< At most this much of the vector, or of each pair, at a time.
+  std::size_t tile_bytes = 0;  ///< At most this much of the vector, or of each block, at a time.
+  std::string_view reason;     ///< For people.
 };
 
-/// `forced`: the user's choice of an algorithm by name, or empty. It holds for the collectives that
-/// have an algorithm of this name. Errors: unsupported when the forced one cannot do this shape.
-Result<Choice> choose(const Question& question, const std::string& forced);
+/// Errors: unsupported when the algorithm that the user named cannot do this shape.
+Result<Choice> choose(const Question& question, const Preferences& preferences);
 
 /// Errors: invalid_argument when no collective has an algorithm of this name.
 Status check_algorithm_name(const std::string& name);
+
+/// One of the algorithms that could be taken.
+struct Candidate {
+  const Algorithm* algorithm = nullptr;
+  bool possible = true;     ///< It can do this shape.
+  Cost cost = {};           ///< If possible.
+  double predicted_us = 0;  ///< By the model below.
+  std::optional<double> measured_us = {};
+};
+
+/// All algorithms of the collective, in the order of the catalog.
+///
+/// The prediction is alpha * rounds + beta * bytes sent by the busiest rank, with constants
+/// measured on one machine: it orders algorithms by what they must do and knows nothing of
+/// contention. Costs that an algorithm does not promise are counted by the checker, which takes a
+/// while from 32 ranks on.
+std::vector<Candidate> candidates(const Question& question, const TunerTable* table);
 
 }  // namespace anyccl

@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <fstream>
 #include <thread>
 
 #include "support/ranks.hpp"
@@ -127,6 +128,31 @@ TEST(Mismatch, of_counts_that_all_should_know_is_an_error_of_all) {
       EXPECT_NE(status.message().find("other counts"), std::string::npos) << status.message();
     });
   }
+}
+
+TEST(Mismatch, of_tuner_tables_is_an_error_of_all) {
+  std::string files[2];
+  for (int r = 0; r < 2; ++r) {
+    files[r] =
+        testing::TempDir() + "anyccl_table_" + std::to_string(::getpid()) + std::to_string(r);
+    std::ofstream(files[r]) << R"([{"algorithm":"all_reduce/ring","protocol":"Simple","ranks":2,)"
+                            << R"("transport":"shm","inplace":false,"bytes":8,"median_us":)"
+                            << r + 1 << "}]";
+  }
+  const auto run_with = [&](int second) {
+    return run_processes(
+        2, [](Communicator& comm) { ASSERT_OK(wait(comm.barrier())); },
+        [&](int r) {
+          return std::vector<std::pair<std::string, std::string>>{
+              {"ANYCCL_TUNER_TABLE", files[r == 0 ? 0 : second]}};
+        });
+  };
+  expect_all_passed(run_with(0));
+  for (const Outcome& outcome : run_with(1)) {
+    EXPECT_EQ(outcome.exit_code, 3);
+    EXPECT_NE(outcome.output.find("ANYCCL_TUNER_TABLE"), std::string::npos) << outcome.output;
+  }
+  for (const std::string& file : files) ::unlink(file.c_str());
 }
 
 TEST(Mismatch, of_message_sizes_names_both) {

@@ -3,8 +3,7 @@
 #include <cstdlib>
 #include <thread>
 
-#include "support/door.hpp"
-#include "support/ranks.hpp"
+#include "support/streams.hpp"
 
 namespace anyccl::test {
 namespace {
@@ -26,16 +25,16 @@ template <typename T>
 T& kept() {
   return *new T;
 }
-Stream& new_stream() {
+Stream& kept_stream() {
   auto& stream = kept<Stream>();
-  stream = *Stream::create();
+  stream = new_stream();
   return stream;
 }
 
 TEST_P(StreamExit, in_the_middle_of_operations) {
   for (int round = 0; round < 50 && !HasFailure(); ++round)
     expect_all_passed(run(2, [&](Communicator& comm) {
-      Stream& stream = new_stream();
+      Stream& stream = kept_stream();
       auto& x = kept<std::vector<float>>();
       x.assign(50000, 1.0F);
       for (int i = 0; i < 4 * (round % 10); ++i)
@@ -47,7 +46,7 @@ TEST_P(StreamExit, in_the_middle_of_operations) {
 TEST_P(StreamExit, while_operations_wait_for_a_peer_and_for_their_stream) {
   expect_all_passed(run(2, [](Communicator& comm) {
     auto& door = kept<Door>();
-    Stream &busy = new_stream(), &other = new_stream();
+    Stream &busy = kept_stream(), &other = kept_stream();
     auto& x = kept<std::vector<float>>();
     x.assign(3, 1.0F);
     if (comm.rank() == Rank{0}) {
@@ -62,7 +61,7 @@ TEST_P(StreamExit, while_operations_wait_for_a_peer_and_for_their_stream) {
 TEST_P(StreamExit, waits_for_a_function_that_is_running) {
   const auto outcomes = run(1, [](Communicator&) {
     auto &started = kept<Door>(), &leaving = kept<Door>();
-    Stream& stream = new_stream();
+    Stream& stream = kept_stream();
     EXPECT_OK(stream.run([&] {
       started.open();
       EXPECT_TRUE(leaving.pass());
@@ -82,7 +81,7 @@ TEST_P(StreamExit, waits_for_a_function_that_is_running) {
 
 TEST_P(StreamExit, from_a_function_of_the_stream) {
   expect_all_passed(run(1, [](Communicator& comm) {
-    Stream& stream = new_stream();
+    Stream& stream = kept_stream();
     EXPECT_OK(comm.barrier(stream).status());
     EXPECT_OK(stream.run([] { std::exit(0); }));
     static_cast<void>(stream.synchronize());

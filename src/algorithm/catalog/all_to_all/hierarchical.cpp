@@ -21,19 +21,20 @@ class Exchange {
   }
 
   Schedule build() && {
-    for (std::size_t there = 0; there < hosts_.size(); ++there)
-      if (there != here_) b_.send(leader_for(here_, there), packed(hosts_[there]));
     const Slice near = packed(local());
     b_.send(local(), {near.space, near.first, 1, 1});
-    for (std::size_t there = 0; there < hosts_.size(); ++there)
-      if (there != here_ && leader_for(here_, there) == me_) send_for_all(there);
     for (const Rank r : local())
       if (r != me_) b_.recv(r, {Space::output, uindex(r)});
     b_.copy(block_for(me_), {Space::output, uindex(me_)});
-    for (std::size_t there = 0; there < hosts_.size(); ++there)
-      if (there != here_ && leader_for(here_, there) == me_) hand_out(there);
-    for (std::size_t there = 0; there < hosts_.size(); ++there)
-      if (there != here_) unpack(there);
+    // In round d each host sends to the d-th one after it, so nobody has much outstanding.
+    for (std::size_t d = 1; d < hosts_.size(); ++d) {
+      const std::size_t to = (here_ + d) % hosts_.size(),
+                        from = (here_ + hosts_.size() - d) % hosts_.size();
+      b_.send(leader_for(here_, to), packed(hosts_[to]));
+      if (leader_for(here_, to) == me_) send_for_all(to);
+      if (leader_for(here_, from) == me_) hand_out(from);
+      unpack(from);
+    }
     return std::move(b_).finish();
   }
 

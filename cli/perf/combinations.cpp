@@ -1,0 +1,129 @@
+#include "combinations.hpp"
+
+#include <fmt/format.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "base/config.hpp"
+#include "base/error.hpp"
+#include "launch/job.hpp"
+#include "perf/own_command.hpp"
+#include "perf/start.hpp"
+
+namespace anyccl::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+int fail(const Status& status) {
+  fmt::print(stderr, "anyccl perf: {}\n", status.message());
+  return status.code() == Code::invalid_argument ? 2 : 1;
+}
+
+/// A folder that goes away again.
+class TemporaryFolder {
+ public:
+  static Result<TemporaryFolder> create() {
+    std::string path = (std::filesystem::temp_directory_path() / "anyccl-XXXXXX").string();
+    if (::mkdtemp(path.data()) == nullptr) return system_error(errno, "create {}", path);
+    return TemporaryFolder(std::move(path));
+  }
+  TemporaryFolder(TemporaryFolder&& other) noexcept : path_(std::exchange(other.path_, {})) {}
+  TemporaryFolder& operator=(TemporaryFolder&&) = delete;
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
+  }
+  const std::string& path() const { return path_; }
+
+ private:
+  explicit TemporaryFolder(std::string path) : path_(std::move(path)) {}
+  std::string path_;
+};
+
+/// This command without what is about all combinations.
+std::vector<std::string> of_one(const std::vector<std::string>& command) {
+  std::vector<std::string> kept;
+  for (std::size_t i = 0; i < command.size(); ++i) {
+    if (command[i] == "--all-combinations" || command[i].starts_with("--json=")) continue;
+    if (command[i] == "--json")
+      ++i;
+    else
+      kept.push_back(command[i]);
+  }
+  return kept;
+}
+
+/// Runs a command to its end; its exit code.
+Result<int> run(std::vector<std::string> command) {
+  Child child;
+  const StartFailure failure = start_child(
+      {.command = std::move(command), .inherit_stdin = true, .own_group = false}, child);
+  if (!failure.status.ok()) return failure.status;
+  int status = 0;
+  if (::waitpid(child.pid, &status, 0) < 0) return system_error(errno, "wait for a measurement");
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+Status append_rows(const std::string& file, Json& rows) {
+  std::ifstream in(file);
+  const Json more = Json::parse(in, nullptr, false);
+  if (!more.is_array()) return error(Code::system_error, "{} holds no rows", file);
+  rows.insert(rows.end(), more.begin(), more.end());
+  return {};
+}
+
+Status write_rows(const std::string& file, const Json& rows) {
+  std::ofstream out(file);
+  out << rows.dump(1) << '\n';
+  out.close();
+  if (!out) return system_error(errno, "write {}", file);
+  return {};
+}
+
+Result<int> run_each(const PerfOptions& options, int ranks) {
+  ANYCCL_TRY(const Config config, read_config());
+  if (config.rank)
+    return error(Code::invalid_argument,
+                 "--all-combinations starts its ranks itself: this is rank {} of a job already",
+                 *config.rank);
+  ANYCCL_TRY(const std::vector<std::string> command, own_command());
+  ANYCCL_TRY(const TemporaryFolder folder, TemporaryFolder::create());
+  Json rows = Json::array();
+  int worst = 0, done = 0;
+  for (const Combination& c : all_combinations()) {
+    const Shape shape{c.algorithm->collective, ranks, Rank{options.root}, false, {}};
+    if (name(c.algorithm->collective) != options.operation->name || !c.algorithm->supports(shape))
+      continue;
+    const std::string file = fmt::format("{}/{}.json", folder.path(), done++);
+    std::vector<std::string> one = of_one(command);
+    for (const std::string_view word :
+         {std::string_view("--algo"), c.algorithm->name, std::string_view("--proto"), c.protocol,
+          std::string_view("--json"), std::string_view(file)})
+      one.emplace_back(word);
+    ANYCCL_TRY(const int code, run(std::move(one)));
+    worst = std::max(worst, code);
+    if (code == 0 || code == 1) ANYCCL_CHECK(append_rows(file, rows));
+    if (code > 128) break;  // interrupted
+  }
+  if (done == 0)
+    return error(Code::invalid_argument, "{} has no algorithms to choose from",
+                 options.operation->name);
+  if (!options.json.empty()) ANYCCL_CHECK(write_rows(options.json, rows));
+  fmt::print("# {} combinations of algorithm and protocol, {}\n", done,
+             worst == 0 ? "all right" : "FAILED");
+  return worst;
+}
+
+}  // namespace
+
+int run_all_combinations(const PerfOptions& options, const Ranks& ranks) {
+  const Result<int> code = run_each(options, ranks.count.value_or(kUsualRanks));
+  return code.ok() ? *code : fail(code.status());
+}
+
+}  // namespace anyccl::cli

@@ -1,0 +1,184 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "base/config.hpp"
+#include "base/error.hpp"
+#include "framework/tuner.hpp"
+#include "hosts_flag.hpp"
+#include "perf/sizes.hpp"
+#include "verb.hpp"
+
+namespace anyccl::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Flags {
+  std::string collective, bytes = "1M", transport = "shm", table, algorithm;
+  int ranks = 4, root = 0;
+  std::vector<int> hosts;
+  bool json = false;
+};
+
+/// The question with its answer.
+struct Explanation {
+  Question question;
+  Choice choice;
+  std::vector<Candidate> candidates;
+};
+
+std::vector<std::string> collective_names() {
+  std::vector<std::string> names;
+  for (const Algorithm* a : all_algorithms())
+    if (names.empty() || names.back() != name(a->collective))
+      names.emplace_back(name(a->collective));
+  return names;
+}
+
+Result<Collective> collective_named(std::string_view wanted) {
+  for (const Algorithm* a : all_algorithms())
+    if (name(a->collective) == wanted) return a->collective;
+  return error(Code::invalid_argument, "there is no collective '{}'", wanted);
+}
+
+Result<Explanation> explain(const Flags& flags) {
+  Explanation e;
+  ANYCCL_TRY(const Collective collective, collective_named(flags.collective));
+  if (flags.root < 0 || flags.root >= flags.ranks)
+    return error(Code::invalid_argument, "--root {} is not one of {} ranks", flags.root,
+                 flags.ranks);
+  ANYCCL_TRY(std::vector<int> hosts, host_of(flags.hosts, flags.ranks));
+  ANYCCL_TRY(e.question.bytes, parse_size(flags.bytes));
+  e.question.network = flags.transport == "tcp" || flags.hosts.size() > 1;
+  e.question.shape = {collective, flags.ranks, Rank{flags.root}, false, std::move(hosts)};
+  ANYCCL_CHECK(check_algorithm_name(flags.algorithm));
+  Preferences preferences{flags.algorithm, nullptr};
+  if (!flags.table.empty()) {
+    ANYCCL_TRY(TunerTable table, TunerTable::read(flags.table));
+    preferences.table = std::make_shared<const TunerTable>(std::move(table));
+  }
+  ANYCCL_TRY(e.choice, choose(e.question, preferences));
+  e.candidates = candidates(e.question, preferences.table.get());
+  return e;
+}
+
+const Candidate& chosen(const Explanation& e) {
+  return *std::find_if(e.candidates.begin(), e.candidates.end(),
+                       [&](const Candidate& c) { return c.algorithm == e.choice.algorithm; });
+}
+
+/// What speaks for or against it.
+std::string why(const Explanation& e, const Candidate& c) {
+  if (c.algorithm == e.choice.algorithm) return fmt::format("chosen: {}", e.choice.reason);
+  if (!c.possible) return fmt::format("not for {} ranks", e.question.shape.size);
+  const Candidate& best = chosen(e);
+  if (c.measured_us && best.measured_us)
+    return fmt::format("measured x{:.2f} of the chosen one", *c.measured_us / *best.measured_us);
+  if (best.predicted_us > 0 && c.predicted_us >= best.predicted_us)
+    return fmt::format("predicted x{:.2f} of the chosen one", c.predicted_us / best.predicted_us);
+  return "predicted to be faster: measure both (anyccl perf --algo)";
+}
+
+double sent_vectors(const Candidate& c) {
+  return static_cast<double>(c.cost.sent) / std::max(1U, c.cost.of);
+}
+
+Json to_json(const Explanation& e) {
+  Json rows = Json::array();
+  for (const Candidate& c : e.candidates) {
+    Json row{{"algorithm", id(*c.algorithm)}, {"possible", c.possible}};
+    if (c.possible)
+      row.update({{"rounds", c.cost.rounds},
+                  {"sent", sent_vectors(c)},
+                  {"roundings", c.cost.roundings},
+                  {"predicted_us", c.predicted_us}});
+    row["measured_us"] = c.measured_us ? Json(*c.measured_us) : Json(nullptr);
+    row["chosen"] = c.algorithm == e.choice.algorithm;
+    row["why"] = why(e, c);
+    rows.push_back(std::move(row));
+  }
+  const Question& q = e.question;
+  return {{"collective", name(q.shape.collective)},
+          {"bytes", q.bytes},
+          {"ranks", q.shape.size},
+          {"network", q.network},
+          {"chosen", id(*e.choice.algorithm)},
+          {"reason", e.choice.reason},
+          {"tile_bytes", e.choice.tile_bytes},
+          {"candidates", std::move(rows)}};
+}
+
+std::string to_text(const Explanation& e) {
+  const Question& q = e.question;
+  std::string text = fmt::format(
+      "{} of {} bytes on {} ranks, {}: {}\n{}, {} bytes at a time\n\n"
+      "  {:<24}{:>7}{:>8}{:>11}{:>14}{:>13}  why\n",
+      name(q.shape.collective), q.bytes, q.shape.size,
+      q.network ? "over a network" : "inside a host", e.choice.algorithm->name, e.choice.reason,
+      e.choice.tile_bytes, "algorithm", "rounds", "sent", "roundings", "predicted us",
+      "measured us");
+  for (const Candidate& c : e.candidates) {
+    const char mark = c.algorithm == e.choice.algorithm ? '*' : ' ';
+    const std::string measured = c.measured_us ? fmt::format("{:.2f}", *c.measured_us) : "-";
+    text += c.possible ? fmt::format("{} {:<24}{:>7}{:>8.2f}{:>11}{:>14.2f}{:>13}  {}\n", mark,
+                                     c.algorithm->name, c.cost.rounds, sent_vectors(c),
+                                     c.cost.roundings, c.predicted_us, measured, why(e, c))
+                       : fmt::format("{} {:<24}{:>7}{:>8}{:>11}{:>14}{:>13}  {}\n", mark,
+                                     c.algorithm->name, "-", "-", "-", "-", measured, why(e, c));
+  }
+  return text;
+}
+
+int run(const Flags& flags) {
+  const Result<Explanation> explanation = explain(flags);
+  if (!explanation.ok()) {
+    fmt::print(stderr, "anyccl: explain: {}\n", explanation.status().message());
+    return explanation.status().code() == Code::invalid_argument ? kUsageError : 1;
+  }
+  if (flags.json)
+    fmt::print("{}\n", to_json(*explanation).dump(1));
+  else
+    fmt::print("{}", to_text(*explanation));
+  return 0;
+}
+
+Body declare(CLI::App& app, const Command&) {
+  const auto flags = std::make_shared<Flags>();
+  app.add_option("collective", flags->collective, "Such as all_reduce")
+      ->required()
+      ->check(CLI::IsMember(collective_names()));
+  app.add_option("-b,--bytes", flags->bytes, "Of the vector, or of one block; suffixes K, M and G")
+      ->capture_default_str();
+  app.add_option("-n,--ranks", flags->ranks, "How many ranks")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 128));
+  app.add_option("--root", flags->root, "Root, of a collective that has one")
+      ->capture_default_str();
+  app.add_option("--hosts", flags->hosts, "How many ranks each host has, as 2,2; default: one host")
+      ->delimiter(',');
+  app.add_option("--transport", flags->transport, "shm or tcp")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"shm", "tcp"}));
+  app.add_option("--table", flags->table, "Measurements to use, as ANYCCL_TUNER_TABLE");
+  app.add_option("--algo", flags->algorithm, "The user's choice, as ANYCCL_ALGO");
+  app.add_flag("--json", flags->json, "Print JSON");
+  app.footer(
+      "Shows which algorithm a call would use and why not another. What you name decides first, "
+      "then "
+      "the\n"
+      "table, then what is built in. Predictions are alpha * rounds + beta * bytes sent by the "
+      "busiest rank;\n"
+      "they know nothing of contention and decide nothing.\n\n"
+      "Example: anyccl perf all_reduce -g 4 --all-combinations --json mine.json\n"
+      "         anyccl explain all_reduce -n 4 --bytes 64K --table mine.json");
+  return [flags] { return run(*flags); };
+}
+
+}  // namespace
+
+const Verb verb_explain{"explain", "Show which algorithm would be used, and why", declare};
+
+}  // namespace anyccl::cli

@@ -1,0 +1,138 @@
+// Which algorithm is taken, and by what.
+
+#include "framework/tuner.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <sstream>
+
+namespace anyccl {
+namespace {
+
+constexpr std::size_t kKiB = 1024;
+
+Question question(Collective collective, int ranks, std::size_t bytes, bool network = false) {
+  return {{.collective = collective, .size = ranks}, bytes, network};
+}
+
+std::string row(const std::string& algorithm, int bytes, double us) {
+  std::ostringstream text;
+  text << R"({"algorithm":")" << algorithm << R"(","bytes":)" << bytes << R"(,"median_us":)" << us
+       << R"(,"ranks":4,"protocol":"Simple","transport":"shm","inplace":false})";
+  return text.str();
+}
+
+std::string array(const std::vector<std::string>& rows) {
+  std::ostringstream text;
+  for (const std::string& r : rows) text << (text.tellp() > 0 ? ',' : '[') << r;
+  text << ']';
+  return text.str();
+}
+
+TunerTable table_of(const std::vector<std::string>& rows) {
+  const Result<TunerTable> table = TunerTable::parse(array(rows), "mine.json");
+  EXPECT_TRUE(table.ok()) << table.status().message();
+  return table.ok() ? *table : TunerTable();
+}
+
+Result<Choice> with_table(const Question& q, const TunerTable& table) {
+  return choose(q, {"", std::make_shared<const TunerTable>(table)});
+}
+
+TEST(Tuner, takes_something_possible_for_every_collective_size_and_network) {
+  for (const Algorithm* a : all_algorithms())
+    for (const int ranks : {1, 2, 3, 4, 7, 8, 33})
+      for (const std::size_t bytes : {0UL, 8UL, 64 * kKiB, 64UL << 20})
+        for (const bool network : {false, true}) {
+          const Result<Choice> choice = choose(question(a->collective, ranks, bytes, network), {});
+          ASSERT_TRUE(choice.ok()) << choice.status().message();
+          EXPECT_EQ(choice->algorithm->collective, a->collective);
+          EXPECT_GT(choice->tile_bytes, 0U);
+          EXPECT_FALSE(choice->reason.empty());
+        }
+}
+
+TEST(Tuner, takes_what_the_user_names_where_there_is_such_an_algorithm) {
+  const Preferences ring{"ring", nullptr};
+  EXPECT_EQ(choose(question(Collective::all_reduce, 4, 8), ring)->algorithm->name, "ring");
+  EXPECT_EQ(choose(question(Collective::all_reduce, 4, 8), ring)->reason, "ANYCCL_ALGO");
+  EXPECT_EQ(choose(question(Collective::barrier, 4, 0), ring)->algorithm->name, "dissemination");
+  const Status refused =
+      choose(question(Collective::all_reduce, 6, 8), {"hypercube", nullptr}).status();
+  EXPECT_EQ(refused.code(), Code::unsupported);
+  EXPECT_NE(refused.message().find("hypercube does not support 6 ranks"), std::string::npos);
+}
+
+TEST(Tuner, takes_the_fastest_that_was_measured_between_the_sizes) {
+  const TunerTable table =
+      table_of({row("all_reduce/ring", 1024, 10), row("all_reduce/ring", 1048576, 100),
+                row("all_reduce/one_shot", 1024, 1), row("all_reduce/one_shot", 1048576, 1000)});
+  const auto at = [&](std::size_t bytes) {
+    return with_table(question(Collective::all_reduce, 4, bytes), table)->algorithm->name;
+  };
+  EXPECT_EQ(at(8), "one_shot") << "as at the smallest size";
+  EXPECT_EQ(at(8 * kKiB), "one_shot");
+  EXPECT_EQ(at(64 * kKiB), "ring");
+  EXPECT_EQ(at(64 << 20), "ring");
+  // Both lines cross at 32 KiB, the middle of the two sizes.
+  const Question middle = question(Collective::all_reduce, 4, 32 * kKiB);
+  EXPECT_NEAR(*table.time(*find_algorithm(Collective::all_reduce, "ring"), middle),
+              std::sqrt(10.0 * 100.0), 1e-6);
+}
+
+TEST(Tuner, goes_by_what_is_built_in_where_nothing_was_measured) {
+  const TunerTable table =
+      table_of({row("all_reduce/ring", 1024, 1), row("all_reduce/one_shot", 1024, 2)});
+  const auto chosen = [&](const Question& q) { return std::string(with_table(q, table)->reason); };
+  EXPECT_EQ(chosen(question(Collective::all_reduce, 4, 1024)), "fastest in ANYCCL_TUNER_TABLE");
+  EXPECT_NE(chosen(question(Collective::all_reduce, 5, 1024)), "fastest in ANYCCL_TUNER_TABLE");
+  EXPECT_NE(chosen(question(Collective::all_reduce, 4, 1024, true)),
+            "fastest in ANYCCL_TUNER_TABLE");
+  EXPECT_NE(chosen(question(Collective::broadcast, 4, 1024)), "fastest in ANYCCL_TUNER_TABLE");
+}
+
+TEST(Tuner, compares_blocks_with_blocks) {
+  const TunerTable table = table_of({row("all_gather/ring", 4096, 3)});  // four of 1 KiB
+  const auto& ring = *find_algorithm(Collective::all_gather, "ring");
+  EXPECT_EQ(table.time(ring, question(Collective::all_gather, 4, 1024)), 3.0);
+  EXPECT_EQ(table.time(ring, question(Collective::all_gather, 4, 2048)), 6.0);
+}
+
+TEST(TunerTable, refuses_what_is_not_measurements) {
+  const auto text_of = [](const std::string& text) {
+    const Status status = TunerTable::parse(text, "mine.json").status();
+    EXPECT_EQ(status.code(), Code::invalid_argument) << text;
+    EXPECT_NE(status.message().find("mine.json"), std::string::npos) << status.message();
+    return std::string(status.message());
+  };
+  text_of("");
+  text_of("{}");
+  text_of("[");
+  EXPECT_NE(text_of(array({row("all_reduce/ring", 8, 1), "{}"})).find("row 1"), std::string::npos);
+  text_of(array({row("all_reduce/ring", 8, -1)}));
+  EXPECT_EQ(TunerTable::read("/does/not/exist").status().code(), Code::system_error);
+}
+
+TEST(TunerTable, differs_in_its_hash_where_the_text_differs) {
+  EXPECT_NE(table_of({row("all_reduce/ring", 8, 1)}).hash(),
+            table_of({row("all_reduce/ring", 8, 2)}).hash());
+}
+
+TEST(Candidates, predict_more_for_more_bytes_and_rounds) {
+  const auto of = [](std::size_t bytes, std::string_view name) {
+    for (const Candidate& c : candidates(question(Collective::all_reduce, 8, bytes), nullptr))
+      if (c.algorithm->name == name) return c;
+    return Candidate{};
+  };
+  EXPECT_LT(of(8, "one_shot").predicted_us, of(8, "ring").predicted_us);
+  EXPECT_GT(of(1 << 20, "one_shot").predicted_us, of(1 << 20, "ring").predicted_us);
+  EXPECT_GT(of(1 << 20, "ring").predicted_us, of(8, "ring").predicted_us);
+  EXPECT_EQ(of(8, "ring").cost.rounds, 14U);
+  EXPECT_GT(of(8, "two_level").cost.rounds, 0U) << "counted";
+  for (const Candidate& c : candidates(question(Collective::all_reduce, 6, 8), nullptr))
+    EXPECT_EQ(c.possible, c.algorithm->supports({.size = 6})) << c.algorithm->name;
+}
+
+}  // namespace
+}  // namespace anyccl
