@@ -50,7 +50,7 @@ TEST(Comm, does_not_touch_a_result_again_that_came_while_it_looked_for_trouble) 
   members.host_of = {0, 0};
   members.names = {"rank 0", "rank 1"};
   members.transports.push_back(std::make_unique<LeavingPeer>(3.0F));
-  members.algorithm = "one_shot";
+  members.preferences.algorithm = "one_shot";
   Comm comm(std::move(members));
 
   const float mine = 1;
