@@ -137,7 +137,8 @@ void the_rest(Communicator& comm, Table& table) {
 
 std::string text(const Numbers& numbers) {
   std::string text;
-  for (const int number : numbers) text += (text.empty() ? "" : " ") + std::to_string(number);
+  for (const int number : numbers)
+    text.append(text.empty() ? "" : " ").append(std::to_string(number));
   return text.empty() ? "-" : text;
 }
 

@@ -55,7 +55,7 @@ Numbers expected_members(const Grid& grid, Place place, int Place::*along, int s
 
 std::string text(const Numbers& numbers) {
   std::string text;
-  for (const int number : numbers) text += " " + std::to_string(number);
+  for (const int number : numbers) text.append(" ").append(std::to_string(number));
   return text;
 }
 

@@ -48,7 +48,7 @@ int main() {
       for (int& value : now) value = work(value, stage);
       if (last) expect(now == std::vector<int>(kElements, expected(mine, stages)), "a result");
     }
-    done += exists(mine) ? " " + std::to_string(mine) : " .";
+    done.append(" ").append(exists(mine) ? std::to_string(mine) : ".");
 
     // The two interfaces mix: groups are calls of the C interface, on the C handle.
     must(anycclGroupStart(), nullptr);

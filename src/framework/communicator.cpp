@@ -168,7 +168,8 @@ bool Comm::progress_locked() {
       head->execution.start(*head->prepared, head->kept.call(), head->sequence,
                             head->scratch.data());
     head->started = true;
-    moved = head->execution.advance() || moved;
+    // trouble() may have finished it, and then its buffers belong to the caller again.
+    if (!head->execution.done()) moved = head->execution.advance() || moved;
     if (!head->execution.done()) break;
     collectives_.pop_front();
   }
