@@ -71,7 +71,8 @@ docs: ## Write the pages of docs/ that are generated, and their pictures
 	$(call build,release)
 	tests/docs/algorithms . build/release/bin/anyccl --write
 	tests/docs/primitives . build/release/bin/anyccl --write
-	tests/docs/support . build/release/bin/matrix_test --write
+	tests/docs/support . build/release/bin/matrix_test build/release/bin/anyccl --write
+	tests/docs/exports . build/release/lib/libanyccl.so --write
 
 doxygen: ## Write the reference of the public headers to build/doxygen/html
 	@scripts/install-packages test

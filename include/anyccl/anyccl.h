@@ -144,8 +144,9 @@ ANYCCL_API anycclResult_t anycclGetUniqueId(anycclUniqueId* id);
  */
 ANYCCL_API anycclResult_t anycclCommInitRank(anycclComm_t* comm, int nranks, anycclUniqueId id,
                                              int rank);
-/* Creates all `ndev` ranks of one communicator in this process: comms[i] is rank i. `devlist` must
- * be NULL (host memory). Use each rank from a thread of its own, or group the calls. */
+/* Creates all `ndev` ranks of one communicator in this process: comms[i] is rank i. `devlist` is
+ * NULL or says 0..ndev-1 (host memory). Use each rank from a thread of its own, or group the calls.
+ */
 ANYCCL_API anycclResult_t anycclCommInitAll(anycclComm_t* comms, int ndev, const int* devlist);
 /* Joins the communicator that the launcher's environment describes: RANK, WORLD_SIZE, MASTER_ADDR,
  * MASTER_PORT (torchrun, `anyccl run`), with ANYCCL_SECRET where ranks run on several hosts. */

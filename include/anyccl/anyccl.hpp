@@ -18,13 +18,6 @@
 
 namespace anyccl {
 
-/// Elements in memory that the caller owns: `count` of `dtype` at `data`.
-struct View {
-  void* data = nullptr;
-  std::size_t count = 0;
-  DType dtype = DType::f32;
-};
-
 /// Numbers of types that C++ does not have, as their bits.
 struct BFloat16 {
   std::uint16_t bits = 0;
@@ -111,18 +104,37 @@ constexpr DType dtype_of<std::complex<double>>() {
   return DType::complex128;
 }
 
+/// Elements in memory that the caller owns: `count` of `dtype` at `data`. Spans and vectors become
+/// one by themselves: `comm.all_reduce(x, y, ReduceOp::sum)`. What is only read may be const.
+struct View {
+  View() = default;
+  View(void* first, std::size_t elements, DType type) : data(first), count(elements), dtype(type) {}
+  template <typename T>
+  View(std::span<T> elements)
+      : View(const_cast<std::remove_const_t<T>*>(elements.data()), elements.size(),
+             dtype_of<std::remove_const_t<T>>()) {}
+  template <typename T>
+  View(std::vector<T>& elements) : View(std::span<T>(elements)) {}
+  template <typename T>
+  View(const std::vector<T>& elements) : View(std::span<const T>(elements)) {}
+
+  void* data = nullptr;
+  std::size_t count = 0;
+  DType dtype = DType::f32;
+};
+
+/// The same by name.
 template <typename T>
 View view(std::span<T> elements) {
-  return {const_cast<std::remove_const_t<T>*>(elements.data()), elements.size(),
-          dtype_of<std::remove_const_t<T>>()};
+  return elements;
 }
 template <typename T>
 View view(std::vector<T>& elements) {
-  return view(std::span<T>(elements));
+  return elements;
 }
 template <typename T>
 View view(const std::vector<T>& elements) {
-  return view(std::span<const T>(elements));
+  return elements;
 }
 
 /// An operation that was issued. Dropping it does not stop it; its buffers belong to it until it is

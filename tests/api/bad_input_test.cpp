@@ -167,8 +167,8 @@ TEST(BadPlace, ranks_and_sizes) {
   expect_words(anycclCommInitRank(&comm, 2, id, 2), anycclInvalidArgument, {"rank", "2"});
   expect_words(anycclCommInitRank(&comm, 2, id, -1), anycclInvalidArgument, {"rank", "-1"});
   expect_words(anycclCommInitRank(&comm, 2, id, 0), anycclInvalidArgument, {"unique id"});
-  const int devices[] = {0};
-  expect_words(anycclCommInitAll(&comm, 1, devices), anycclInvalidArgument, {"devlist"});
+  const int devices[] = {1};
+  expect_words(anycclCommInitAll(&comm, 1, devices), anycclInvalidArgument, {"devlist[0] is 1"});
 }
 
 struct BadVariable {

@@ -110,8 +110,11 @@ anycclResult_t anycclCommInitRankConfig(anycclComm_t* comm, int nranks, anycclUn
 anycclResult_t anycclCommInitAll(anycclComm_t* comms, int ndev, const int* devlist) {
   return guarded(nullptr, [&]() -> Status {
     ANYCCL_CHECK(need(comms, "comms"));
-    if (devlist != nullptr)
-      return error(Code::invalid_argument, "devlist must be NULL: ranks are on host memory");
+    for (int i = 0; devlist != nullptr && i < ndev; ++i)
+      if (devlist[i] != i)
+        return error(Code::invalid_argument,
+                     "devlist[{}] is {}: on host memory it must be {}, or devlist NULL", i,
+                     devlist[i], i);
     ANYCCL_TRY(std::vector<CommPtr> made, join_all_here(ndev));
     for (std::size_t r = 0; r < made.size(); ++r) comms[r] = make_handle(std::move(made[r]));
     return {};

@@ -28,6 +28,7 @@
 
 int main(void) {
   const size_t size = 32 * 1024 * 1024;
+  const int devices[DEVICES] = {0, 1, 2, 3};
   ncclComm_t comms[DEVICES];
   float *sendbuff[DEVICES], *recvbuff[DEVICES];
   cudaStream_t streams[DEVICES];
@@ -45,7 +46,7 @@ int main(void) {
     CUDACHECK(cudaMemset(recvbuff[d], 0, size * sizeof(float)));
     CUDACHECK(cudaStreamCreate(&streams[d]));
   }
-  NCCLCHECK(ncclCommInitAll(comms, DEVICES, NULL));
+  NCCLCHECK(ncclCommInitAll(comms, DEVICES, devices));
 
   /* One thread calls for all devices, so the calls are a group. */
   NCCLCHECK(ncclGroupStart());
