@@ -178,5 +178,16 @@ TEST(PointToPoint, messages_match_in_order_and_do_not_wait_for_collectives) {
   });
 }
 
+TEST(TypedCalls, take_vectors_and_spans_as_they_are) {
+  run_ranks(2, [](Communicator& comm) {
+    const std::vector<double> x = {1, 2, 3};
+    std::vector<double> y(3), halves(6);
+    ASSERT_OK(wait(comm.all_reduce(x, y, ReduceOp::sum)));
+    EXPECT_EQ(y, (std::vector<double>{2, 4, 6}));
+    ASSERT_OK(wait(comm.all_gather(x, std::span<double>(halves))));
+    EXPECT_EQ(halves, (std::vector<double>{1, 2, 3, 1, 2, 3}));
+  });
+}
+
 }  // namespace
 }  // namespace anyccl::test

@@ -199,6 +199,13 @@ TEST(ScheduleFault, promises_too_little) {
       {"all_reduce/two_shot with 4 ranks", "takes 2 rounds", "sends 6 of 4 chunks", "promises 1"});
 }
 
+TEST(ScheduleFault, passes_on_a_block_whose_size_only_others_know) {
+  Algorithm a = *find_algorithm(Collective::gather, "binomial");
+  a.collective = Collective::gather_v;
+  expect_words(check_algorithm(a, 4, 4).status(),
+               {"gather_v/binomial", "whose size only other ranks know"});
+}
+
 TEST(ScheduleFault, claims_the_canonical_order) {
   Algorithm a = *find_algorithm(Collective::all_reduce, "ring");
   a.traits = kCanonical;

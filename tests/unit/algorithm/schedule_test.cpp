@@ -29,6 +29,20 @@ TEST(Contract, all_to_all_v_turns_rows_into_columns) {
   EXPECT_FALSE(c.knows_size(Rank{0}, from_1_to_2));
 }
 
+TEST(Contract, says_who_knows_the_sizes_of_a_v_form) {
+  const Contract known({Collective::all_gather_v, 3}, 1);
+  const Contract owner({Collective::scatter_v, 3, Rank{2}}, 1);
+  EXPECT_FALSE(known.private_sizes());
+  EXPECT_TRUE(owner.private_sizes());
+  for (int r = 0; r < 3; ++r)
+    for (Origin block = 0; block < 3; ++block) {
+      EXPECT_TRUE(known.knows_size(Rank{r}, block));
+      EXPECT_EQ(owner.knows_size(Rank{r}, block), r == 2 || block == uindex(Rank{r}));
+      EXPECT_EQ(known.size_class(block), block) << "no two blocks are alike";
+    }
+  EXPECT_EQ(v_form(Collective::reduce_scatter), Collective::reduce_scatter_v);
+}
+
 TEST(Contract, point_to_point_is_not_scheduled) {
   EXPECT_TRUE(is_scheduled(Collective::barrier));
   EXPECT_FALSE(is_scheduled(Collective::send));
