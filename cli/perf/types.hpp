@@ -21,9 +21,13 @@ struct RedopName {
 };
 
 inline constexpr TypeName kTypes[] = {
-    {anycclFloat32, 4, "float", "f32"},  {anycclBfloat16, 2, "bfloat16", "bf16"},
-    {anycclInt64, 8, "int64", "i64"},    {anycclFloat16, 2, "half", "f16"},
-    {anycclFloat64, 8, "double", "f64"}, {anycclInt32, 4, "int32", "i32"},
+    {anycclFloat32, 4, "float", "f32"},      {anycclBfloat16, 2, "bfloat16", "bf16"},
+    {anycclInt64, 8, "int64", "i64"},        {anycclFloat16, 2, "half", "f16"},
+    {anycclFloat64, 8, "double", "f64"},     {anycclInt32, 4, "int32", "i32"},
+    {anycclInt8, 1, "int8", "i8"},           {anycclUint8, 1, "uint8", "u8"},
+    {anycclInt16, 2, "int16", "i16"},        {anycclUint16, 2, "uint16", "u16"},
+    {anycclUint32, 4, "uint32", "u32"},      {anycclUint64, 8, "uint64", "u64"},
+    {anycclFloat8e4m3, 1, "f8e4m3", "e4m3"}, {anycclFloat8e5m2, 1, "f8e5m2", "e5m2"},
 };
 inline constexpr RedopName kRedops[] = {{anycclSum, "sum"}, {anycclMax, "max"}, {anycclMin, "min"}};
 

@@ -12,7 +12,31 @@ constexpr std::size_t kTurnStep = 1009;  // How far each turn starts from the la
 
 /// Whole numbers up to this are exact in the type.
 int exact_limit(anycclDataType_t type) {
-  return type == anycclBfloat16 ? 1 << 8 : type == anycclFloat16 ? 1 << 11 : 1 << 24;
+  switch (type) {
+    case anycclInt8:
+      return 127;
+    case anycclUint8:
+      return 255;
+    case anycclInt16:
+      return 32767;
+    case anycclUint16:
+      return 65535;
+    case anycclBfloat16:
+      return 1 << 8;
+    case anycclFloat16:
+      return 1 << 11;
+    case anycclFloat8e4m3:
+      return 1 << 4;
+    case anycclFloat8e5m2:
+      return 1 << 3;
+    default:
+      return 1 << 24;
+  }
+}
+
+bool is_unsigned(anycclDataType_t type) {
+  return type == anycclUint8 || type == anycclUint16 || type == anycclUint32 ||
+         type == anycclUint64;
 }
 
 /// A whole number in [-most, most]; neighbours, near and far, differ.
@@ -26,24 +50,44 @@ void put(std::byte* at, Stored stored) {
   std::memcpy(at, &stored, sizeof stored);
 }
 
-/// The bits of a whole number that f16 has: f32's sign, exponent less the difference of the biases,
-/// and upper mantissa.
-std::uint16_t half(float value) {
+/// The bits of a whole number in a float of this layout: f32's sign, exponent less the difference
+/// of the biases, and upper mantissa.
+std::uint32_t narrow(float value, int exponent_bits, int mantissa_bits) {
+  const std::uint32_t bias = (1U << (exponent_bits - 1)) - 1;
   const auto bits = std::bit_cast<std::uint32_t>(value);
   const std::uint32_t sign = bits >> 31, magnitude = bits & 0x7fffffff;
-  const std::uint32_t rebased = magnitude == 0 ? 0 : magnitude - ((127U - 15U) << 23);
-  return static_cast<std::uint16_t>(sign << 15 | rebased >> 13);
+  const std::uint32_t rebased = magnitude == 0 ? 0 : magnitude - ((127U - bias) << 23);
+  return sign << (exponent_bits + mantissa_bits) | rebased >> (23 - mantissa_bits);
 }
 
 void store(anycclDataType_t type, int value, std::byte* at) {
   const auto as_float = static_cast<float>(value);
   constexpr std::int64_t kBothHalves = (std::int64_t{1} << 33) + 1;
-  if (type == anycclFloat32) return put(at, as_float);
-  if (type == anycclFloat64) return put(at, static_cast<double>(value));
-  if (type == anycclInt32) return put(at, std::int32_t{value});
-  if (type == anycclInt64) return put(at, value * kBothHalves);
-  if (type == anycclFloat16) return put(at, half(as_float));
-  put(at, static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(as_float) >> 16));
+  switch (type) {
+    case anycclFloat32:
+      return put(at, as_float);
+    case anycclFloat64:
+      return put(at, static_cast<double>(value));
+    case anycclInt64:
+    case anycclUint64:
+      return put(at, value * kBothHalves);
+    case anycclInt16:
+    case anycclUint16:
+      return put(at, static_cast<std::uint16_t>(value));
+    case anycclInt8:
+    case anycclUint8:
+      return put(at, static_cast<std::uint8_t>(value));
+    case anycclFloat16:
+      return put(at, static_cast<std::uint16_t>(narrow(as_float, 5, 10)));
+    case anycclBfloat16:
+      return put(at, static_cast<std::uint16_t>(narrow(as_float, 8, 7)));
+    case anycclFloat8e4m3:
+      return put(at, static_cast<std::uint8_t>(narrow(as_float, 4, 3)));
+    case anycclFloat8e5m2:
+      return put(at, static_cast<std::uint8_t>(narrow(as_float, 5, 2)));
+    default:
+      return put(at, std::int32_t{value});
+  }
 }
 
 /// Calls visit(offset in the buffer, offset in twice_, elements) for each piece of at most a
@@ -86,11 +130,12 @@ std::size_t Elements::wrong(const void* data, std::size_t first, std::size_t cou
 }
 
 Values::Values(const TypeName& type, int summands)
-    : type_(type), contributors_(std::min(summands, exact_limit(type.type))) {
+    : type_(type), contributors_(std::min(summands, exact_limit(type.type) / 4)) {
   constexpr int kMostShift = 63, kMostPattern = 1000;
   const int most = exact_limit(type.type) / contributors_;
   most_shift_ = std::min(most / 2, kMostShift);
   most_pattern_ = std::min(most - most_shift_, kMostPattern);
+  if (is_unsigned(type.type)) most_pattern_ /= 2;  // they go from 0 on
 }
 
 Elements Values::of(int rank) const {
@@ -115,8 +160,9 @@ Elements Values::elements(int scale, int offset) const {
   std::vector<std::byte> period(kPeriod * type_.bytes);
   for (std::size_t i = 0; i < kPeriod; ++i) {
     const int value =
-        scale * pattern(static_cast<std::uint32_t>(i), static_cast<std::uint32_t>(most_pattern_));
-    store(type_.type, value + offset, &period[i * type_.bytes]);
+        pattern(static_cast<std::uint32_t>(i), static_cast<std::uint32_t>(most_pattern_)) +
+        (is_unsigned(type_.type) ? most_pattern_ : 0);
+    store(type_.type, scale * value + offset, &period[i * type_.bytes]);
   }
   return {std::move(period), type_.bytes};
 }

@@ -273,8 +273,8 @@ void Execution::combine_parts(const void* const* sources, std::uint32_t count, s
                               std::byte* dst, std::byte* second) const {
   const std::size_t elements = bytes / prepared_->element;
   if (prepared_->kernel != nullptr) return prepared_->kernel(dst, second, sources, count, elements);
-  anyccl::combine(*prepared_->op, static_cast<DType>(prepared_->record.dtype), prepared_->element,
-                  dst, second, sources, count, elements);
+  apply(*prepared_->op, static_cast<DType>(prepared_->record.dtype), prepared_->element, dst,
+        second, sources, count, elements);
 }
 
 /// The input times this rank's factor, laid out alike.

@@ -50,8 +50,8 @@ void multiply(std::byte* to, const std::byte* from, std::size_t count, std::size
   }
 }
 
-void combine(const Operator& op, DType dtype, std::size_t element, void* dst, void* second,
-             const void* const* sources, std::size_t sources_count, std::size_t count) {
+void apply(const Operator& op, DType dtype, std::size_t element, void* dst, void* second,
+           const void* const* sources, std::size_t sources_count, std::size_t count) {
   alignas(64) std::byte result[kPortion];  // dst may still be needed as a source
   const std::size_t at_a_time = kPortion / element;
   for (std::size_t i = 0; i < count; i += at_a_time) {
