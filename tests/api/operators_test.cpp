@@ -195,8 +195,7 @@ TEST(CreatedOperator, needs_sensible_arguments) {
                                       static_cast<anycclScalarResidence_t>(residence), comm);
   };
   EXPECT_EQ(pre_mul(nullptr, anycclFloat32, 1), anycclInvalidArgument);
-  EXPECT_EQ(pre_mul(&x, 99, 1), anycclInvalidArgument);
-  EXPECT_EQ(pre_mul(&x, anycclFloat32, 1000), anycclInvalidArgument);
+  EXPECT_EQ(pre_mul(&x, 30, 1), anycclInvalidArgument);
   EXPECT_EQ(pre_mul(&x, anycclBool, 1), anycclUnsupported);
   EXPECT_EQ(anycclRedOpCreate(&op, nullptr, nullptr, comm), anycclInvalidArgument);
   EXPECT_EQ(anycclRedOpCreate(nullptr, larger, nullptr, comm), anycclInvalidArgument);

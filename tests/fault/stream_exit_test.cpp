@@ -1,6 +1,7 @@
 // A rank may exit whatever its streams are doing.
 
 #include <cstdlib>
+#include <deque>
 #include <thread>
 
 #include "support/streams.hpp"
@@ -23,7 +24,8 @@ class StreamExit : public testing::TestWithParam<std::string> {
 /// Never freed: threads may still use them when main() has ended.
 template <typename T>
 T& kept() {
-  return *new T;
+  static auto* const all = new std::deque<T>;  // where leak checkers find them
+  return all->emplace_back();
 }
 Stream& kept_stream() {
   auto& stream = kept<Stream>();
