@@ -66,6 +66,19 @@ TEST(NonBlocking, tells_why_it_could_not_be_created) {
             anycclTimeout);
 }
 
+TEST(NonBlocking, one_that_is_being_finalized_can_be_aborted_and_its_peers_hear_of_it) {
+  std::vector<Communicator> comms = begun(2, 2);
+  for (const Communicator& comm : comms) ASSERT_OK(settled(comm));
+  std::vector<float> x(1), y(1);
+  ASSERT_OK(comms[0].recv(x, Rank{1}).status());  // never comes
+  ASSERT_OK(comms[0].finalize());
+  EXPECT_EQ(*comms[0].ready(), false);
+  ASSERT_OK(comms[0].abort());
+  const Status heard = wait(comms[1].recv(y, Rank{0}));
+  EXPECT_NE(heard.message().find("rank 0"), std::string::npos) << heard.message();
+  EXPECT_NE(heard.message().find("aborted"), std::string::npos) << heard.message();
+}
+
 TEST(NonBlocking, begins_at_once_inside_a_group) {
   const auto id = UniqueIdentifier::create();
   ASSERT_TRUE(id.ok());

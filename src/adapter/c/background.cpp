@@ -21,7 +21,12 @@ std::shared_ptr<Background> Background::start(std::function<Result<CommPtr>()> j
 }
 
 void Background::run(const std::function<Result<CommPtr>()>& job) {
-  Result<CommPtr> result = job();
+  Result<CommPtr> result = CommPtr();
+  try {
+    result = job();
+  } catch (const std::exception& e) {
+    result = Status(Code::system_error, e.what());
+  }
   const std::lock_guard lock(mutex_);
   if (abandoned_ && result.ok() && *result != nullptr) abort(**result);
   result_ = abandoned_ ? CommPtr() : std::move(result);

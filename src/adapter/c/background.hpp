@@ -11,7 +11,7 @@ namespace anyccl {
 
 /// What a thread of its own does for a handle whose caller does not want to wait: create a
 /// communicator, or finish one.
-class Background : public std::enable_shared_from_this<Background> {
+class Background {
  public:
   static std::shared_ptr<Background> start(std::function<Result<CommPtr>()> job);
 

@@ -154,6 +154,7 @@ anycclResult_t anycclCommFinalize(anycclComm_t comm) {
     {
       const std::lock_guard lock(comm->mutex);
       comm->finalized = true;
+      comm->finishing = finished;
       if (!comm->blocking)
         comm->background = Background::start([finished]() -> Result<CommPtr> {
           finished->finish();
@@ -180,7 +181,8 @@ anycclResult_t anycclCommAbort(anycclComm_t comm) {
   return guarded(nullptr, [&]() -> Status {
     if (comm == nullptr) return {};
     end_background(*comm, false);
-    if (comm->comm != nullptr) abort(*comm->comm);
+    for (const CommPtr& one : {comm->comm, comm->finishing})
+      if (one != nullptr) abort(*one);
     delete comm;
     return {};
   });

@@ -11,8 +11,9 @@
 
 /// One rank's handle.
 struct anycclComm {
-  anyccl::CommPtr comm;  // null until it is created, and once it is finalized
-  std::mutex mutex;      // of the rest: errors may come from any thread
+  anyccl::CommPtr comm;       // null until it is created, and once it is finalized
+  anyccl::CommPtr finishing;  // what it was before that
+  std::mutex mutex;           // of the rest: errors may come from any thread
   std::string last_error, last_plan;
   bool blocking = true, finalized = false;
   std::shared_ptr<anyccl::Background> background;  // what is under way, if it is not blocking

@@ -1,0 +1,134 @@
+#pragma once
+// Elements in memory, as the C++ interface takes them (anyccl.hpp includes this).
+
+#include <complex>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <type_traits>
+#include <vector>
+
+#include "anyccl/types.hpp"
+
+namespace anyccl {
+
+/// Numbers of types that C++ does not have, as their bits.
+struct BFloat16 {
+  std::uint16_t bits = 0;
+};
+struct Float16 {
+  std::uint16_t bits = 0;
+};
+struct Float8E4M3 {
+  std::uint8_t bits = 0;
+};
+struct Float8E5M2 {
+  std::uint8_t bits = 0;
+};
+
+/// The DType of a C++ type; other types do not compile.
+template <typename T>
+constexpr DType dtype_of();
+template <>
+constexpr DType dtype_of<float>() {
+  return DType::f32;
+}
+template <>
+constexpr DType dtype_of<double>() {
+  return DType::f64;
+}
+template <>
+constexpr DType dtype_of<BFloat16>() {
+  return DType::bf16;
+}
+template <>
+constexpr DType dtype_of<std::int8_t>() {
+  return DType::i8;
+}
+template <>
+constexpr DType dtype_of<std::uint8_t>() {
+  return DType::u8;
+}
+template <>
+constexpr DType dtype_of<std::int32_t>() {
+  return DType::i32;
+}
+template <>
+constexpr DType dtype_of<std::uint32_t>() {
+  return DType::u32;
+}
+template <>
+constexpr DType dtype_of<std::int64_t>() {
+  return DType::i64;
+}
+template <>
+constexpr DType dtype_of<std::uint64_t>() {
+  return DType::u64;
+}
+template <>
+constexpr DType dtype_of<std::int16_t>() {
+  return DType::i16;
+}
+template <>
+constexpr DType dtype_of<std::uint16_t>() {
+  return DType::u16;
+}
+template <>
+constexpr DType dtype_of<bool>() {
+  return DType::boolean;
+}
+template <>
+constexpr DType dtype_of<Float16>() {
+  return DType::f16;
+}
+template <>
+constexpr DType dtype_of<Float8E4M3>() {
+  return DType::f8e4m3;
+}
+template <>
+constexpr DType dtype_of<Float8E5M2>() {
+  return DType::f8e5m2;
+}
+template <>
+constexpr DType dtype_of<std::complex<float>>() {
+  return DType::complex64;
+}
+template <>
+constexpr DType dtype_of<std::complex<double>>() {
+  return DType::complex128;
+}
+
+/// Elements in memory that the caller owns: `count` of `dtype` at `data`. Spans and vectors become
+/// one by themselves: `comm.all_reduce(x, y, ReduceOp::sum)`. What is only read may be const.
+struct View {
+  View() = default;
+  View(void* first, std::size_t elements, DType type) : data(first), count(elements), dtype(type) {}
+  template <typename T>
+  View(std::span<T> elements)
+      : View(const_cast<std::remove_const_t<T>*>(elements.data()), elements.size(),
+             dtype_of<std::remove_const_t<T>>()) {}
+  template <typename T>
+  View(std::vector<T>& elements) : View(std::span<T>(elements)) {}
+  template <typename T>
+  View(const std::vector<T>& elements) : View(std::span<const T>(elements)) {}
+
+  void* data = nullptr;
+  std::size_t count = 0;
+  DType dtype = DType::f32;
+};
+
+/// The same by name.
+template <typename T>
+View view(std::span<T> elements) {
+  return elements;
+}
+template <typename T>
+View view(std::vector<T>& elements) {
+  return elements;
+}
+template <typename T>
+View view(const std::vector<T>& elements) {
+  return elements;
+}
+
+}  // namespace anyccl
