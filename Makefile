@@ -49,7 +49,7 @@ deb: ## Build a Debian package in build/release
 	$(call build,release)
 	cd build/release && cpack
 
-fast: ## Build and run the unit tests (under 15 s once built)
+fast: ## Build and run the unit tests
 	$(call build,release)
 	$(call test,release,-L unit)
 
