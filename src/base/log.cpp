@@ -22,17 +22,18 @@ spdlog::level::level_enum native(LogLevel level) {
 }
 
 // A logger of our own, never in spdlog's registry: the process may hold another copy of it.
+// Never destroyed: a stream's thread may write during exit.
 spdlog::logger& logger() {
-  static spdlog::logger instance = [] {
+  static spdlog::logger* const instance = [] {
     char host[256] = "?";
     ::gethostname(host, sizeof host - 1);
-    spdlog::logger made("anyccl", std::make_shared<spdlog::sinks::stderr_sink_mt>());
-    made.set_pattern(fmt::format("anyccl {}:%P %l %v", host));
-    made.set_level(spdlog::level::warn);
-    made.flush_on(spdlog::level::trace);
+    auto* made = new spdlog::logger("anyccl", std::make_shared<spdlog::sinks::stderr_sink_mt>());
+    made->set_pattern(fmt::format("anyccl {}:%P %l %v", host));
+    made->set_level(spdlog::level::warn);
+    made->flush_on(spdlog::level::trace);
     return made;
   }();
-  return instance;
+  return *instance;
 }
 
 }  // namespace

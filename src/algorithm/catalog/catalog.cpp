@@ -39,8 +39,9 @@ std::string id(const Algorithm& algorithm) {
 }
 
 std::span<const Algorithm* const> all_algorithms() {
-  static const Catalog catalog;
-  return catalog.all;
+  static const Catalog* const catalog =
+      new Catalog;  // never destroyed: streams may run during exit
+  return catalog->all;
 }
 
 const Algorithm* find_algorithm(Collective collective, std::string_view name) {
