@@ -174,8 +174,7 @@ Backend::Works Backend::start(Job& job, Channel& channel, at::TensorList inputs,
     return work;
   }
 
-  std::shared_ptr<Operation> operation =
-      coalesces ? coalescing_->operation : std::make_shared<Operation>(executor_, job.name());
+  const auto operation = std::make_shared<Operation>(executor_, job.name());
   auto work = c10::make_intrusive<PendingWork>(rank_, job.type, title, recorded(title, inputs),
                                                sequence, timed, operation, !coalesces,
                                                outputs.vec());
@@ -183,6 +182,10 @@ Backend::Works Backend::start(Job& job, Channel& channel, at::TensorList inputs,
   for (const at::Tensor& tensor : outputs) operation->keep(tensor);
   for (const at::Tensor& tensor : job.memory.temporaries()) operation->keep(tensor);
   for (CopyBack& copy : job.memory.copies()) operation->add(std::move(copy));
+  if (coalesces) {
+    coalescing_->operation->add(operation);
+    coalescing_->outputs.insert(coalescing_->outputs.end(), outputs.begin(), outputs.end());
+  }
   channel.with(job.name(), [&](anycclComm_t comm) {
     const Factor factor(job, comm);
     for (const anycclCall_t& call : job.calls) {
@@ -191,18 +194,13 @@ Backend::Works Backend::start(Job& job, Channel& channel, at::TensorList inputs,
       operation->add(issued);
     }
   });
-  if (coalesces) {
-    coalescing_->calls += job.calls.size();
-    coalescing_->outputs.insert(coalescing_->outputs.end(), outputs.begin(), outputs.end());
-  } else if (work->observed()) {
-    operation->watch();
-  }
+  if (work->observed()) operation->watch();
   return work;
 }
 
 void Backend::startCoalescing() {
   if (coalescing_) coalescing_->operation->abandon();  // an exception kept the program from its end
-  coalescing_ = Coalescing{std::make_shared<Operation>(executor_, "coalesced"), {}, 0};
+  coalescing_ = Coalescing{std::make_shared<Operation>(executor_, "coalesced"), {}};
   coalescing_thread_.store(std::this_thread::get_id(), std::memory_order_relaxed);
 }
 
@@ -211,12 +209,9 @@ Backend::Works Backend::endCoalescing() {
   coalescing_thread_.store({}, std::memory_order_relaxed);
   Coalescing done = *std::move(coalescing_);
   coalescing_.reset();
-  const bool timed = timed_.load(std::memory_order_relaxed);
-  auto work = c10::make_intrusive<PendingWork>(
-      rank_, c10d::OpType::COALESCED, nullptr, std::nullopt, sequence_.load(), timed,
-      done.operation, true, std::move(done.outputs));
-  if (timed || at::hasCallbacks()) done.operation->watch();
-  return work;
+  return c10::make_intrusive<PendingWork>(rank_, c10d::OpType::COALESCED, nullptr, std::nullopt,
+                                          sequence_.load(std::memory_order_relaxed), timed_.load(),
+                                          done.operation, true, std::move(done.outputs));
 }
 
 }  // namespace anyccl::torch

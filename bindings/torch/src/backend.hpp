@@ -147,7 +147,6 @@ class Backend final : public c10d::Backend {
   struct Coalescing {
     std::shared_ptr<Operation> operation;
     Tensors outputs;
-    std::size_t calls = 0;
   };
   std::optional<Coalescing> coalescing_;         // used by one thread,
   std::atomic<std::thread::id> coalescing_thread_;  // this one

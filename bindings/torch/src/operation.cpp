@@ -23,24 +23,29 @@ bool Operation::poll() {
     int done = 0;
     if (anycclWorkTest(work, &done) == anycclSuccess && done == 0) return false;
   }
+  for (const auto& part : parts_)
+    if (!part->poll()) return false;
   finish();
   return true;
 }
 
 bool Operation::wait(std::chrono::milliseconds timeout) {
   if (finished_.load(std::memory_order_acquire)) return true;
+  const bool limited = timeout.count() > 0;
   const auto deadline = std::chrono::steady_clock::now() + timeout;
-  for (const anycclWork_t work : works_) {
-    if (timeout.count() <= 0) {
-      anycclWorkWait(work);  // its error is taken by finish()
-      continue;
-    }
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+  const auto left = [&] {
+    const auto rest = std::chrono::duration_cast<std::chrono::milliseconds>(
         deadline - std::chrono::steady_clock::now());
-    const auto left_ms = static_cast<unsigned int>(
-        std::clamp<std::int64_t>(left.count(), 0, std::numeric_limits<unsigned int>::max()));
-    if (anycclWorkWaitFor(work, left_ms) == anycclInProgress) return false;
+    return std::clamp<std::int64_t>(rest.count(), 1, std::numeric_limits<unsigned int>::max());
+  };
+  for (const anycclWork_t work : works_) {
+    // Errors are taken by finish().
+    const anycclResult_t code =
+        limited ? anycclWorkWaitFor(work, static_cast<unsigned int>(left())) : anycclWorkWait(work);
+    if (limited && code == anycclInProgress) return false;
   }
+  for (const auto& part : parts_)
+    if (!part->wait(std::chrono::milliseconds{limited ? left() : 0})) return false;
   finish();
   return true;
 }
@@ -53,6 +58,8 @@ void Operation::finish() {
     const anycclResult_t code = anycclWorkTest(work, &done);
     if (code != anycclSuccess && error_ == nullptr) error_ = backend_error(words_of(code, name_));
   }
+  for (const auto& part : parts_)
+    if (error_ == nullptr) error_ = part->error();
   try {
     if (error_ == nullptr) copy_back(copies_);
   } catch (...) {
@@ -98,6 +105,10 @@ void Operation::watch(c10::intrusive_ptr<c10::ivalue::Future> future,
     return;
   }
   executor_->expect();
+  if (!parts_.empty()) {  // a thread waits for all
+    executor_->submit_expected([self = shared_from_this()] { self->settle(); });
+    return;
+  }
   // One more than there are works: none of them settles it before all are watched.
   unnotified_.store(works_.size() + 1, std::memory_order_relaxed);
   struct Notice {

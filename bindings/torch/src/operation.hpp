@@ -32,6 +32,8 @@ class Operation : public std::enable_shared_from_this<Operation> {
 
   // While it is put together, by one thread.
   void add(anycclWork_t work) { works_.push_back(work); }
+  /// It is complete when `part` is, too. One with parts has nothing else.
+  void add(std::shared_ptr<Operation> part) { parts_.push_back(std::move(part)); }
   void add(CopyBack copy) { copies_.push_back(std::move(copy)); }
   void keep(const at::Tensor& tensor) { kept_.push_back(tensor); }
   /// Called once, when it is complete: soon after if it is watched, else when somebody asks.
@@ -61,6 +63,7 @@ class Operation : public std::enable_shared_from_this<Operation> {
   const std::shared_ptr<Executor> executor_;
   const char* const name_;
   std::vector<anycclWork_t> works_;
+  std::vector<std::shared_ptr<Operation>> parts_;
   std::vector<CopyBack> copies_;
   std::vector<at::Tensor> kept_;
   std::vector<std::function<void()>> ends_;
