@@ -52,7 +52,14 @@ void define(py::module_& module) {
            py::arg("store"), py::arg("rank"), py::arg("size"), py::arg("options"),
            py::call_guard<py::gil_scoped_release>(),
            "Joins as `rank` of `size`; returns when all ranks have. Raises DistBackendError after\n"
-           "the timeout of the options, naming the ranks that are missing.");
+           "the timeout of the options, naming the ranks that are missing.")
+      .def_property_readonly("options",
+                             [](Backend& self) { return self.getBackendOptions(); })
+      .def("_set_default_timeout", &Backend::setTimeout, py::arg("timeout"),
+           py::call_guard<py::gil_scoped_release>(), "For operations that are given no timeout.")
+      .def("get_error", [](Backend& self) { return static_cast<int>(self.getError()); },
+           py::call_guard<py::gil_scoped_release>(),
+           "0 while the group works; then 1: timeout, 2: communication failed, 3: another rank failed.");
 
   module.def(
       "close_all",

@@ -61,7 +61,7 @@ std::vector<std::uint8_t> invite(c10d::Store& store, int size, std::chrono::mill
 std::vector<std::uint8_t> be_invited(c10d::Store& store, int rank,
                                      std::chrono::milliseconds timeout) {
   // Rank 0 may have waited for as long as we: it gets a moment to say who is missing.
-  const auto deadline = Clock::now() + timeout + std::chrono::seconds{2};
+  const auto deadline = Clock::now() + timeout + std::chrono::seconds{1};
   store.set(key_of(rank), std::vector<std::uint8_t>{kReady});
   if (!wait_for(store, kIds, deadline))
     throw_backend_error("anyccl: init_process_group: Timed out after " +
