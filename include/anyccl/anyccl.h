@@ -332,7 +332,8 @@ ANYCCL_API anycclResult_t anycclBarrier(anycclComm_t comm, anycclStream_t stream
  */
 
 /* Messages between two ranks match in order; `count` and `datatype` are equal on both sides. A call
- * may return before the receiver has posted its receive. To exchange, group the calls. */
+ * may return before the receiver has posted its receive. To exchange, group the calls. These have
+ * tag 0; see anycclCall_t for others. A `peer` of anycclRecv may be ANYCCL_ANY_SOURCE. */
 ANYCCL_API anycclResult_t anycclSend(const void* sendbuff, size_t count, anycclDataType_t datatype,
                                      int peer, anycclComm_t comm, anycclStream_t stream);
 ANYCCL_API anycclResult_t anycclRecv(void* recvbuff, size_t count, anycclDataType_t datatype,
@@ -371,6 +372,8 @@ typedef enum {
   anycclNumCollectives = 16
 } anycclCollective_t;
 
+#define ANYCCL_ANY_SOURCE (-1) /* The `root` of a Recv: the next fitting message of any rank. */
+#define ANYCCL_MAX_TAG 0xffffff
 /* One call as data. Zero it, set `size` to sizeof(anycclCall_t) and the fields that the operation
  * has under the same names above. The four arrays are copied. */
 typedef struct {
@@ -384,12 +387,17 @@ typedef struct {
   int root; /* Of the rooted collectives. Send and Recv: the peer. */
   const size_t *sendcounts, *sdispls, *recvcounts, *rdispls;
   anycclStream_t stream; /* It starts after earlier work in the stream; NULL: at once. */
+  int tag; /* Send, Recv: 0..ANYCCL_MAX_TAG. Messages match in order where it is the same. */
+  unsigned int timeout_ms; /* From the call. Then it fails, and the communicator; 0: never. */
 } anycclCall_t;
 
-/* Issues `call` and returns at once; buffers belong to the operation until it is complete. Every
- * issued operation is completed by whoever waits or calls next on the communicator, also if its
- * work was freed. Collectives of a communicator run in the order they were issued; sends and
- * receives do not wait for collectives. */
+/* Runs `call`, as the function of its name would; also inside a group. */
+ANYCCL_API anycclResult_t anycclRun(const anycclCall_t* call, anycclComm_t comm);
+/* Issues `call` and returns at once; buffers belong to the operation until it is complete. It goes
+ * on in the background, in a thread of the library that sleeps while there is nothing to do, and
+ * whoever waits on the communicator helps; also if its work was freed. Collectives of a
+ * communicator run in the order they were issued; sends and receives do not wait for collectives.
+ */
 ANYCCL_API anycclResult_t anycclIssue(const anycclCall_t* call, anycclComm_t comm,
                                       anycclWork_t* work);
 /* *done = 1 if the operation is complete or has failed; makes progress, never blocks. Any thread.
@@ -397,6 +405,15 @@ ANYCCL_API anycclResult_t anycclIssue(const anycclCall_t* call, anycclComm_t com
 ANYCCL_API anycclResult_t anycclWorkTest(anycclWork_t work, int* done);
 /* Returns when the operation is complete. Any thread. */
 ANYCCL_API anycclResult_t anycclWorkWait(anycclWork_t work);
+/* The same, but InProgress if it is not complete after `timeout_ms`: it goes on then. */
+ANYCCL_API anycclResult_t anycclWorkWaitFor(anycclWork_t work, unsigned int timeout_ms);
+/* fn(userdata) is called once, when the operation is complete or has failed: now, by this thread,
+ * if it is; otherwise soon after by the library's background thread, which must not be kept long,
+ * as nothing else moves in the background meanwhile. fn may call anyccl. Any thread. Errors: of a
+ * communicator that has failed; then fn is not called. */
+ANYCCL_API anycclResult_t anycclWorkNotify(anycclWork_t work, void (*fn)(void*), void* userdata);
+/* *rank = the rank that a complete Recv came from. InvalidUsage of other or incomplete ones. */
+ANYCCL_API anycclResult_t anycclWorkSource(anycclWork_t work, int* rank);
 /* Frees the handle; the operation goes on. NULL is allowed. */
 ANYCCL_API anycclResult_t anycclWorkFree(anycclWork_t work);
 

@@ -41,6 +41,18 @@ class [[nodiscard]] Work {
   }
   /// Returns when it is complete, with what became of it.
   Status wait() { return detail::status_of(anycclWorkWait(handle_)); }
+  /// The same, but in_progress if it is not complete after `milliseconds`: it goes on then.
+  Status wait_for(unsigned milliseconds) {
+    return detail::status_of(anycclWorkWaitFor(handle_, milliseconds));
+  }
+  /// Of a complete recv: whom the message came from.
+  Result<Rank> source() const {
+    int rank = 0;
+    const Status status = detail::status_of(anycclWorkSource(handle_, &rank));
+    if (!status.ok()) return status;
+    return Rank{rank};
+  }
+  anycclWork_t handle() const { return handle_; }
 
  private:
   anycclWork_t handle_ = nullptr;
@@ -268,18 +280,28 @@ class Communicator {
     return issue(make(anycclCollBarrier, {}, {}, stream));
   }
 
-  /// Messages between two ranks match in order; count and dtype are equal on both sides. Neither
-  /// waits for collectives.
-  Result<Work> send(View data, Rank to, const Stream& stream = {}) {
+  /// Messages between two ranks with the same tag match in order; count and dtype are equal on both
+  /// sides. Neither waits for collectives. `from` may be kAnySource: see Work::source().
+  Result<Work> send(View data, Rank to, const Stream& stream = {}, int tag = 0) {
     anycclCall_t call = make(anycclCollSend, data, {}, stream);
     call.root = index(to);
+    call.tag = tag;
     return issue(call);
   }
-  Result<Work> recv(View data, Rank from, const Stream& stream = {}) {
+  Result<Work> recv(View data, Rank from, const Stream& stream = {}, int tag = 0) {
     anycclCall_t call = make(anycclCollRecv, data, data, stream);
     call.sendbuff = nullptr;
     call.root = index(from);
+    call.tag = tag;
     return issue(call);
+  }
+  /// Issues what the call says, whose `size` is set; for what the functions above do not have, such
+  /// as a time limit.
+  Result<Work> issue(const anycclCall_t& call) {
+    anycclWork_t work = nullptr;
+    const Status status = detail::status_of(anycclIssue(&call, handle_, &work), handle_);
+    if (!status.ok()) return status;
+    return Work(work);
   }
 
   /// An operator that sums each rank's input times its `factor`, for calls of that type. See
@@ -382,13 +404,6 @@ class Communicator {
     call.recvcounts = received.counts.data(), call.rdispls = received.displs.data();
     return issue(call);
   }
-  Result<Work> issue(const anycclCall_t& call) {
-    anycclWork_t work = nullptr;
-    const Status status = detail::status_of(anycclIssue(&call, handle_, &work), handle_);
-    if (!status.ok()) return status;
-    return Work(work);
-  }
-
   anycclComm_t handle_ = nullptr;
 };
 

@@ -2,10 +2,13 @@
 
 #include <cstdint>
 
+#include "anyccl/anyccl.h"
+
 namespace anyccl {
 
 /// Position of a process in a communicator, in [0, size). Not a node, a GPU or a local index.
 enum class Rank : std::int32_t {};
+inline constexpr Rank kAnySource{ANYCCL_ANY_SOURCE};
 constexpr int index(Rank r) {
   return static_cast<int>(r);
 }

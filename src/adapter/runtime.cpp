@@ -12,6 +12,7 @@
 #include "adapter/copy_check.hpp"
 #include "base/config.hpp"
 #include "base/error.hpp"
+#include "base/fork.hpp"
 #include "base/log.hpp"
 #include "platform/bootstrap/connect.hpp"
 #include "platform/bootstrap/environment.hpp"
@@ -37,6 +38,14 @@ class Process {
 
   void add(const CommPtr& comm) { add(comms_, comm); }
   void add(const std::shared_ptr<HostStream>& stream) { add(streams_, stream); }
+  /// A forked child has one of its own.
+  Progress& progress() {
+    const std::lock_guard lock(mutex_);
+    if (progress_ != nullptr && progress_generation_ == fork_generation()) return *progress_;
+    watch_forks();
+    progress_generation_ = fork_generation();
+    return *(progress_ = new Progress);  // never destroyed: its thread may outlive main()
+  }
   void keep(Rendezvous rendezvous) {
     const std::lock_guard lock(mutex_);
     rendezvous_.push_back(std::move(rendezvous));
@@ -70,6 +79,8 @@ class Process {
   void leave_all() {
     const std::lock_guard lock(mutex_);
     const Deadline deadline = Deadline::in(kExitTime);
+    if (progress_ != nullptr && progress_generation_ == fork_generation())
+      progress_->stop(deadline);
     for (const std::weak_ptr<HostStream>& weak : streams_)
       if (const auto stream = weak.lock(); stream && stream->check().ok()) stream->stop(deadline);
     for (const std::weak_ptr<Comm>& weak : comms_)
@@ -81,6 +92,8 @@ class Process {
   std::vector<std::weak_ptr<Comm>> comms_;
   std::vector<std::weak_ptr<HostStream>> streams_;
   std::vector<Rendezvous> rendezvous_;
+  Progress* progress_ = nullptr;
+  std::uint64_t progress_generation_ = 0;
 };
 
 HostIdentity identity_of(const Config& config) {
@@ -211,6 +224,10 @@ Status check_place(int size, int rank) {
 }
 
 }  // namespace
+
+Progress& background_progress() {
+  return Process::get().progress();
+}
 
 std::shared_ptr<HostStream> make_stream() {
   auto stream = std::make_shared<HostStream>();

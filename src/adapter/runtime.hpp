@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "anyccl/anyccl.h"
+#include "framework/progress.hpp"
 #include "framework/stream.hpp"
 
 namespace anyccl {
@@ -21,6 +22,8 @@ Result<CommPtr> join_by_environment();
 Result<std::vector<CommPtr>> join_all_here(int size);
 /// Collective over `parent`. Null for color ANYCCL_SPLIT_NOCOLOR.
 Result<CommPtr> split(Comm& parent, int color, int key);
+/// The background thread of this process. Stopped at exit.
+Progress& background_progress();
 /// Stopped at exit.
 std::shared_ptr<HostStream> make_stream();
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <string>
 #include <vector>
@@ -15,7 +16,9 @@ struct Call {
   Collective collective = Collective::all_reduce;
   DType dtype = DType::f32;
   ReduceOp op = ReduceOp::sum;
-  Rank root{0};  ///< Send and recv: the peer.
+  Rank root{0};                          ///< Send and recv: the peer, or kAnySource.
+  std::uint32_t tag = 0;                 ///< Send and recv.
+  std::chrono::milliseconds timeout{0};  ///< 0: none.
   std::size_t count = 0;
   const std::byte* input = nullptr;
   std::byte* output = nullptr;

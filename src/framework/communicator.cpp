@@ -36,7 +36,7 @@ Comm::Comm(Membership membership)
       slots_(slots_for(me_.size)),
       cache_(kCacheEntries),
       alone_(me_.rank, route_, transports_),
-      pairs_(static_cast<std::size_t>(me_.size)),
+      messages_(me_.rank, route_),
       fork_generation_((watch_forks(), anyccl::fork_generation())) {
   for (const auto& t : me_.transports) {
     transports_.push_back(t.get());
@@ -74,6 +74,7 @@ Status Comm::run(const Call& call) {
   }
   if (key != last_key_) ANYCCL_CHECK(prepare(call, key));
   const Prepared& p = *last_;
+  alone_.limit(call.timeout);
   alone_.start(p, call, ++sequence_, p.scratch_bytes == 0 ? nullptr : scratch(p.scratch_bytes));
   alone_.advance();
   if (alone_.done()) return alone_.status();
@@ -108,10 +109,15 @@ Result<std::shared_ptr<Task>> Comm::issue(const Call& call, Gate gate) {
 }
 
 Result<std::shared_ptr<Task>> Comm::enqueue(const Call& call, const CallKey& key, Gate gate) {
-  if (call.is_point_to_point()) return enqueue_transfer(call, gate);
+  if (call.is_point_to_point()) {
+    auto transfer = messages_.add(call, gate);
+    transfer->limit(call.timeout);
+    return std::shared_ptr<Task>(std::move(transfer));
+  }
   auto queued =
       std::make_shared<Queued>(KeptCall(call, me_.rank, me_.size), me_.rank, route_, transports_);
   queued->execution.set(gate);
+  queued->execution.limit(call.timeout);
   if (key != last_key_) ANYCCL_CHECK(prepare(queued->kept.call(), key));
   queued->prepared = last_;
   queued->scratch.resize(queued->prepared->scratch_bytes);
@@ -120,47 +126,8 @@ Result<std::shared_ptr<Task>> Comm::enqueue(const Call& call, const CallKey& key
   return std::shared_ptr<Task>(queued, &queued->execution);
 }
 
-Result<std::shared_ptr<Task>> Comm::enqueue_transfer(const Call& call, Gate gate) {
-  const bool sends = call.collective == Collective::send;
-  if (call.root == me_.rank) {
-    auto task = std::make_shared<SelfTransfer>();
-    task->set(gate);
-    (sends ? self_sends_ : self_receives_).push_back({call, task});
-    match_self();
-    return std::shared_ptr<Task>(task);
-  }
-  Pair& pair = pairs_[uindex(call.root)];
-  auto task = std::make_shared<Transfer>(call, *route_[uindex(call.root)],
-                                         sends ? ++pair.sent : ++pair.received);
-  task->set(gate);
-  (sends ? pair.sends : pair.receives).push_back(task);
-  ++open_transfers_;
-  return std::shared_ptr<Task>(task);
-}
-
-bool Comm::match_self() {
-  bool moved = false;
-  while (self_will_meet() && self_sends_.front().task->is_open() &&
-         self_receives_.front().task->is_open()) {
-    const SelfMessage from = std::move(self_sends_.front()), to = std::move(self_receives_.front());
-    self_sends_.pop_front();
-    self_receives_.pop_front();
-    Status status;
-    if (from.call.count != to.call.count || from.call.dtype != to.call.dtype)
-      status = error(Code::invalid_usage, "rank {} sends {} {} to itself but receives {} {}",
-                     index(me_.rank), from.call.count, name_of(from.call.dtype), to.call.count,
-                     name_of(to.call.dtype));
-    else if (from.call.count > 0)
-      std::memmove(to.call.output, from.call.input, from.call.count * bytes_of(from.call.dtype));
-    from.task->complete(status);
-    to.task->complete(status);
-    moved = true;
-  }
-  return moved;
-}
-
 bool Comm::progress_locked() {
-  bool moved = match_self();
+  bool moved = false;
   while (!collectives_.empty()) {
     const std::shared_ptr<Queued> head = collectives_.front();
     if (!head->execution.is_open()) break;
@@ -173,16 +140,7 @@ bool Comm::progress_locked() {
     if (!head->execution.done()) break;
     collectives_.pop_front();
   }
-  if (open_transfers_ == 0) return moved;
-  for (Pair& pair : pairs_)
-    for (auto* queue : {&pair.receives, &pair.sends})
-      while (!queue->empty() && queue->front()->is_open()) {
-        moved = queue->front()->advance() || moved;
-        if (!queue->front()->done()) break;
-        queue->pop_front();
-        --open_transfers_;
-      }
-  return moved;
+  return messages_.advance() || moved;
 }
 
 void Comm::examine_locked() {
@@ -192,11 +150,14 @@ void Comm::examine_locked() {
     Execution& head = collectives_.front()->execution;
     bad = collectives_.front()->started ? trouble(head, &head) : news();
   }
-  if (bad.ok() && open_transfers_ > 0)
-    for (const Pair& pair : pairs_)
-      for (const auto* queue : {&pair.receives, &pair.sends})
-        if (bad.ok() && !queue->empty() && queue->front()->is_open())
-          bad = trouble(*queue->front(), nullptr);
+  for (const auto& queued : collectives_)
+    if (bad.ok()) bad = lateness(queued->execution, &queued->execution);
+  for (const std::shared_ptr<Task>& task : messages_.first_waiting())
+    if (bad.ok() && !task->done()) bad = trouble(*task, nullptr);
+  if (const auto late = messages_.late(); bad.ok() && late != nullptr)
+    bad = lateness(*late, nullptr);
+  if (bad.ok() && messages_.waits_for_anyone()) bad = no_sender();
+  if (bad.ok()) bad = messages_.problem();
   if (!bad.ok()) fail_locked(bad);
 }
 
@@ -213,20 +174,7 @@ void Comm::fail_locked(const Status& why) {
   for (const auto& queued : collectives_)
     if (!queued->execution.done()) queued->execution.complete(status);
   collectives_.clear();
-  for (Pair& pair : pairs_)
-    for (auto* queue : {&pair.receives, &pair.sends}) {
-      for (const auto& transfer : *queue) transfer->complete(status);
-      queue->clear();
-    }
-  end_self_messages(status);
-  open_transfers_ = 0;
-}
-
-void Comm::end_self_messages(const Status& why) {
-  for (auto* messages : {&self_sends_, &self_receives_}) {
-    for (const SelfMessage& m : *messages) m.task->complete(why);
-    messages->clear();
-  }
+  messages_.end(status);
 }
 
 std::string Comm::last_plan() {

@@ -10,8 +10,8 @@
 #include "base/deadline.hpp"
 #include "base/fork.hpp"
 #include "framework/execution.hpp"
+#include "framework/messages.hpp"
 #include "framework/token.hpp"
-#include "framework/transfer.hpp"
 #include "framework/tuner.hpp"
 #include "framework/waiter.hpp"
 #include "platform/bootstrap/secret.hpp"
@@ -57,8 +57,8 @@ class Comm {
   Result<std::shared_ptr<Task>> issue(const Call& call, Gate gate = Gate::open);
   /// Opens the gate of a task that was issued here. Any thread.
   void open(Task& task);
-  /// Returns when the task is done, with its status.
-  Status wait(Task& task);
+  /// Returns when the task is done, with its status; in_progress if it is not at `deadline`.
+  Status wait(Task& task, Deadline deadline = {});
   /// Makes progress once; true if the task is done.
   bool test(Task& task);
   /// For groups of communicators: makes progress if nobody else does; true if anything moved.
@@ -67,6 +67,15 @@ class Comm {
   void examine();
   /// Sleeps shortly, after progress() found nothing for long.
   void rest();
+  /// Of the background thread: the same where nobody waits; else they do nothing and sleep.
+  bool progress_in_background();
+  void rest_in_background();
+  /// Whether the last progress_in_background() left nothing to do, and expect_progress() was not
+  /// called since.
+  bool is_quiet() const {
+    return quiet_.load(std::memory_order_acquire) || failed_.load(std::memory_order_acquire);
+  }
+  void expect_progress() { quiet_.store(false, std::memory_order_release); }
 
   /// Ends all operations, here and at all peers, with `why`. Any thread; never waits for a peer.
   void abort(const Status& why);
@@ -116,8 +125,6 @@ class Comm {
   Result<std::shared_ptr<const Prepared>> prepare_fresh(const Call& call);
   Result<const Program*> program(const Algorithm& algorithm, const Call& call, bool in_place);
   Result<std::shared_ptr<Task>> enqueue(const Call& call, const CallKey& key, Gate gate);
-  Result<std::shared_ptr<Task>> enqueue_transfer(const Call& call, Gate gate);
-  bool match_self();
   bool progress_locked();
   void take(Token& token) {
     if (!token.try_take()) queue_for(token);
@@ -129,12 +136,11 @@ class Comm {
   Status news();
   Status trouble(Task& task, const Execution* collective);
   Status compare_calls(const CallRecord& mine);
+  Status lateness(const Task& task, const Execution* collective) const;
+  Status no_sender();
   bool may_still_be_explained(const Status& problem);
   void fail_locked(const Status& why);
-  void end_self_messages(const Status& why);
-  bool idle() const { return collectives_.empty() && open_transfers_ == 0; }
-  /// Messages to itself will meet when a gate opens.
-  bool self_will_meet() const { return !self_sends_.empty() && !self_receives_.empty(); }
+  bool idle() const { return collectives_.empty() && !messages_.waits_for_peers(); }
   std::byte* scratch(std::size_t bytes);
 
   Membership me_;
@@ -151,20 +157,12 @@ class Comm {
   std::shared_ptr<const Prepared> last_;
 
   std::deque<std::shared_ptr<Queued>> collectives_;
-  struct Pair {
-    std::uint64_t sent = 0, received = 0;
-    std::deque<std::shared_ptr<Transfer>> sends, receives;
-  };
-  std::vector<Pair> pairs_;
-  struct SelfMessage {
-    Call call;
-    std::shared_ptr<SelfTransfer> task;
-  };
-  std::deque<SelfMessage> self_sends_, self_receives_;
-  std::size_t open_transfers_ = 0;
+  Messages messages_;
 
   std::atomic<bool> token_{false};
   std::atomic<int> wanted_{0};       // threads in queue_for()
+  std::atomic<int> waiting_{0};      // threads in wait()
+  std::atomic<bool> quiet_{false};   // see is_quiet()
   std::atomic<bool> asleep_{false};  // who holds the token sleeps in the last transport
   std::atomic<bool> gated_{false};   // streams have used this communicator
   Bell bell_;                        // who waits without the token looks again

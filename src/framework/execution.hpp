@@ -49,6 +49,7 @@ class Execution final : public Task {
   /// The same, but may spin for a fraction of a microsecond for what is missing.
   bool advance_patiently();
   void awaited(std::vector<Rank>& ranks) const override;
+  bool has_started() const { return prepared_ != nullptr; }
   std::uint64_t sequence() const { return sequence_; }
   /// What this rank called.
   CallRecord record() const {

@@ -1,11 +1,13 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <vector>
 
 #include "anyccl/status.hpp"
 #include "anyccl/types.hpp"
+#include "base/deadline.hpp"
 
 namespace anyccl {
 
@@ -29,6 +31,14 @@ class Task {
   /// Pairs with open(): who sees it also sees what came before.
   bool is_open() const { return open_.load(std::memory_order_acquire); }
 
+  /// It fails when `time` has passed from now on; 0: never does for that.
+  void limit(std::chrono::milliseconds time) {
+    limit_ = time;
+    deadline_ = time.count() == 0 ? Deadline::never() : Deadline::in(time);
+  }
+  bool is_late() const { return !done() && deadline_.passed(); }
+  std::chrono::milliseconds time_limit() const { return limit_; }
+
   bool done() const { return done_.load(std::memory_order_acquire); }
   /// Only after done().
   const Status& status() const { return status_; }
@@ -44,6 +54,8 @@ class Task {
 
  private:
   std::atomic<bool> done_{false}, open_{true};
+  std::chrono::milliseconds limit_{0};
+  Deadline deadline_ = Deadline::never();
   Status status_;
 };
 

@@ -5,20 +5,24 @@
 
 namespace anyccl {
 
-Transfer::Transfer(const Call& call, Transport& transport, std::uint64_t message)
-    : call_(call),
-      transport_(transport),
-      message_(message),
-      total_(call.count * bytes_of(call.dtype)) {}
+Transfer::Transfer(const Call& call, std::uint64_t order)
+    : call_(call), order_(order), total_(call.count * bytes_of(call.dtype)) {}
+
+void Transfer::bind(Transport& transport, Rank peer, std::uint64_t number) {
+  transport_ = &transport;
+  call_.root = peer;
+  message_ = number;
+}
 
 bool Transfer::advance() {
+  if (transport_ == nullptr) return false;
   bool moved = false;
   while (!done()) {
     const bool sends = call_.collective == Collective::send;
     const bool over = pieces_ > 0 && done_ == total_;  // an empty message is one empty piece
-    if (over && sends && transport_.state(call_.root) == PeerState::dead)
+    if (over && sends && transport_->state(call_.root) == PeerState::dead)
       return moved;  // it may not have come
-    if (over && (!sends || transport_.settled())) {
+    if (over && (!sends || transport_->settled())) {
       complete({});
       return true;
     }
@@ -30,25 +34,25 @@ bool Transfer::advance() {
 }
 
 bool Transfer::send_piece() {
-  if (transport_.state(call_.root) != PeerState::present) return false;  // it would go nowhere
+  if (transport_->state(call_.root) != PeerState::present) return false;  // it would go nowhere
   const ReaderOf reader{static_cast<std::uint16_t>(call_.root), 0, 0,
-                        std::min(total_ - done_, transport_.piece_bytes())};
+                        std::min(total_ - done_, transport_->piece_bytes())};
   Outgoing out;
   out.context = Context::point_to_point;
   out.operation = message_;
   out.number = pieces_;
-  out.digest = static_cast<std::uint32_t>(call_.dtype);
+  out.digest = digest();
   out.bytes = reader.bytes;
   out.total = total_;
   out.sized = true;
   out.readers = {&reader, 1};
-  auto offered = transport_.offer(out, call_.input + done_, false);
+  auto offered = transport_->offer(out, call_.input + done_, false);
   if (offered == Transport::Offered::busy) return false;
   if (offered == Transport::Offered::refused) {
-    std::byte* const room = transport_.reserve(out);
+    std::byte* const room = transport_->reserve(out);
     if (room == nullptr) return false;
     if (reader.bytes > 0) std::memcpy(room, call_.input + done_, reader.bytes);
-    transport_.publish(out);
+    transport_->publish(out);
   }
   done_ += reader.bytes;
   return true;
@@ -59,16 +63,16 @@ bool Transfer::receive_piece() {
   in.context = Context::point_to_point;
   in.operation = message_;
   in.number = pieces_;
-  in.digest = static_cast<std::uint32_t>(call_.dtype);
+  in.digest = digest();
   in.rank = static_cast<std::uint16_t>(call_.root);
-  in.bytes = in.whole = std::min(total_ - done_, transport_.piece_bytes());
+  in.bytes = in.whole = std::min(total_ - done_, transport_->piece_bytes());
   in.total = total_;
   in.sized = true;
   in.into = call_.output + done_;
-  const std::byte* part = transport_.poll(in);
+  const std::byte* part = transport_->poll(in);
   if (part == nullptr) return false;
   if (in.bytes > 0 && part != in.into) std::memcpy(in.into, part, in.bytes);
-  transport_.consumed(in);
+  transport_->consumed(in);
   done_ += in.bytes;
   return true;
 }

@@ -5,30 +5,43 @@
 
 namespace anyccl {
 
-/// One send or receive on its way: a message of a pair, piece by piece.
+/// One send or receive: a message of a pair, piece by piece. It moves once it is bound.
 class Transfer final : public Task {
  public:
-  /// `message`: number of this message between the two ranks, in this direction, from 1.
-  Transfer(const Call& call, Transport& transport, std::uint64_t message);
+  /// `order`: among the transfers of this rank, by the order of their calls.
+  Transfer(const Call& call, std::uint64_t order);
+  /// It is message `number` between this rank and `peer` in its direction, from 1.
+  void bind(Transport& transport, Rank peer, std::uint64_t number);
   bool advance() override;
-  void awaited(std::vector<Rank>& ranks) const override { ranks.push_back(call_.root); }
+  void awaited(std::vector<Rank>& ranks) const override {
+    if (call_.root != kAnySource) ranks.push_back(call_.root);
+  }
+
+  const Call& call() const { return call_; }
+  std::uint64_t order() const { return order_; }
+  std::size_t bytes() const { return total_; }
+  /// What announces it to the receiver: its tag and type.
+  std::uint32_t digest() const { return digest_of(call_.tag, call_.dtype); }
+  /// Of a receive whose message was found otherwise: where it came from.
+  void set_source(Rank source) { call_.root = source; }
+  /// Once it is done.
+  Rank peer() const { return call_.root; }
+
+  static std::uint32_t digest_of(std::uint32_t tag, DType dtype) {
+    return tag << 8 | static_cast<std::uint32_t>(dtype);
+  }
+  static std::uint32_t tag_of(std::uint32_t digest) { return digest >> 8; }
+  static DType dtype_of(std::uint32_t digest) { return static_cast<DType>(digest & 0xff); }
 
  private:
   bool send_piece();
   bool receive_piece();
 
   Call call_;
-  Transport& transport_;
-  std::uint64_t message_;
+  Transport* transport_ = nullptr;
+  std::uint64_t message_ = 0, order_;
   std::size_t total_, done_ = 0;
   std::uint32_t pieces_ = 0;
-};
-
-/// A message of a rank to itself: complete when both sides are there.
-class SelfTransfer final : public Task {
- public:
-  bool advance() override { return false; }
-  void awaited(std::vector<Rank>&) const override {}
 };
 
 }  // namespace anyccl

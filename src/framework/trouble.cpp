@@ -6,6 +6,16 @@
 #include "framework/communicator.hpp"
 
 namespace anyccl {
+namespace {
+
+/// "in operation 7, all_reduce of 3 f32, sum".
+std::string place_of(const Execution* collective) {
+  if (collective == nullptr) return "in a send or receive";
+  if (!collective->has_started()) return "in an operation that has not started";
+  return fmt::format("in operation {}, {}", collective->sequence(), describe(collective->record()));
+}
+
+}  // namespace
 
 /// What the peers say: the first problem.
 Status Comm::news() {
@@ -13,6 +23,33 @@ Status Comm::news() {
   for (Transport* t : transports_)
     if (Status found = t->check(); problem.ok()) problem = std::move(found);
   return problem;
+}
+
+/// Late tasks are an error that names who they wait for.
+Status Comm::lateness(const Task& task, const Execution* collective) const {
+  if (!task.is_late()) return {};
+  std::vector<Rank> ranks;
+  if (collective == nullptr || collective->has_started()) task.awaited(ranks);
+  std::string names;
+  for (std::size_t i = 0; i < ranks.size(); ++i)
+    names += (i > 0 ? ", " : "") + me_.names[uindex(ranks[i])];
+  if (names.empty())
+    names = collective == nullptr ? "a message from any rank" : "what was called before it";
+  return error(Code::timeout, "timeout after {} ms: {} waits for {} {}", task.time_limit().count(),
+               me_.names[uindex(me_.rank)], names, place_of(collective));
+}
+
+/// While somebody waits for a message of any rank.
+Status Comm::no_sender() {
+  if (me_.size == 1) return {};
+  ANYCCL_CHECK(news());
+  for (Transport* t : transports_)
+    for (const Rank peer : t->peers())
+      if (t->state(peer) == PeerState::present) return {};
+  // What they did before they went can be seen by now.
+  if (messages_.advance() || !messages_.waits_for_anyone()) return {};
+  return error(Code::remote_error, "{} waits for a message of any rank, but all others are gone",
+               me_.names[uindex(me_.rank)]);
 }
 
 /// Why a task that does not move never will, as far as can be seen now. `collective`: the same
@@ -25,6 +62,7 @@ Status Comm::trouble(Task& task, const Execution* collective) {
   const Status problem = news();
   if (collective != nullptr) ANYCCL_CHECK(compare_calls(collective->record()));
   if (!problem.ok() && !may_still_be_explained(problem)) return problem;
+  ANYCCL_CHECK(lateness(task, collective));
   std::vector<Rank> ranks;
   task.awaited(ranks);
   const auto gone = std::find_if(ranks.begin(), ranks.end(), [&](Rank r) {
@@ -34,11 +72,9 @@ Status Comm::trouble(Task& task, const Execution* collective) {
   if (gone == ranks.end()) return {};
   const PeerState state = route_[uindex(*gone)]->state(*gone);
   // What it did before it went can be seen by now: if that is not enough, nothing will be.
-  if (task.advance() || task.done()) return {};
-  const std::string what = collective == nullptr
-                               ? "in a send or receive"
-                               : fmt::format("in operation {}, {}", collective->sequence(),
-                                             describe(collective->record()));
+  const bool moved = collective != nullptr ? task.advance() : messages_.advance();
+  if (moved || task.done()) return {};
+  const std::string what = place_of(collective);
   return error(Code::remote_error, "{} {} while {} waits for it {}", me_.names[uindex(*gone)],
                state == PeerState::left ? "has left the communicator" : "died",
                me_.names[uindex(me_.rank)], what);

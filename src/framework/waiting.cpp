@@ -2,10 +2,28 @@
 
 #include <sched.h>
 
+#include <utility>
+
 #include "base/error.hpp"
 #include "framework/communicator.hpp"
 
 namespace anyccl {
+namespace {
+
+class Counted {
+ public:
+  explicit Counted(std::atomic<int>& count) : count_(count) {
+    count_.fetch_add(1, std::memory_order_relaxed);
+  }
+  ~Counted() { count_.fetch_sub(1, std::memory_order_relaxed); }
+  Counted(const Counted&) = delete;
+  Counted& operator=(const Counted&) = delete;
+
+ private:
+  std::atomic<int>& count_;
+};
+
+}  // namespace
 
 bool Comm::progress() {
   if (forked()) return false;
@@ -22,14 +40,18 @@ void Comm::examine() {
   if (token.try_take()) examine_locked();
 }
 
-Status Comm::wait(Task& task) {
+Status Comm::wait(Task& task, Deadline deadline) {
   if (forked()) return task.done() ? task.status() : failure();
+  const Counted waiting(waiting_);
   Waiter waiter(me_.crowded_here);
-  while (!task.done()) {
+  for (bool roused = false; !task.done();) {
     Token token(token_);
     if (wanted_.load(std::memory_order_relaxed) > 0 || !token.try_take()) {
+      if (!std::exchange(roused, true)) rouse();  // the background thread may sleep with it
       ::sched_yield();
-      if (waiter.next() == Waiter::Next::sleep && !task.done()) bell_.sleep(Waiter::sleep_time());
+      const Waiter::Next next = waiter.next();
+      if (next != Waiter::Next::poll && deadline.passed()) break;
+      if (next == Waiter::Next::sleep && !task.done()) bell_.sleep(Waiter::sleep_time());
       continue;
     }
     if (failed_.load(std::memory_order_relaxed)) break;
@@ -40,10 +62,33 @@ Status Comm::wait(Task& task) {
     }
     const Waiter::Next next = waiter.next();
     if (next != Waiter::Next::poll) examine_locked();
+    if (next != Waiter::Next::poll && deadline.passed()) break;
     if (next == Waiter::Next::sleep && !task.done()) sleep_shortly(token);
   }
   bell_.ring();
-  return task.done() ? task.status() : failure();
+  if (task.done()) return task.status();
+  const Status status = failure();
+  return status.ok() ? Status(Code::in_progress, "the operation is not complete yet") : status;
+}
+
+bool Comm::progress_in_background() {
+  if (forked() || waiting_.load(std::memory_order_relaxed) > 0) return false;
+  Token token(token_);
+  if (!token.try_take() || failed_.load(std::memory_order_relaxed)) return false;
+  const bool moved = progress_locked();
+  quiet_.store(idle() && !messages_.will_meet_itself(), std::memory_order_release);
+  if (moved) bell_.ring();
+  return moved;
+}
+
+void Comm::rest_in_background() {
+  if (forked()) return;
+  Token token(token_);
+  if (waiting_.load(std::memory_order_relaxed) > 0 || !token.try_take())
+    return bell_.sleep(Waiter::sleep_time());
+  if (failed_.load(std::memory_order_relaxed)) return;
+  examine_locked();
+  if (!idle()) sleep_shortly(token);
 }
 
 bool Comm::test(Task& task) {
@@ -115,8 +160,8 @@ void Comm::finish() {
     Token token(token_);
     take(token);
     if (failed_.load(std::memory_order_relaxed)) break;
-    if (idle() && !self_will_meet()) {
-      end_self_messages(error(Code::invalid_usage,
+    if (idle() && !messages_.will_meet_itself()) {
+      messages_.end_own(error(Code::invalid_usage,
                               "a message of rank {} to itself has only one side, and the "
                               "communicator was destroyed",
                               index(me_.rank)));

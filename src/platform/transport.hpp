@@ -75,6 +75,12 @@ struct Incoming {
   std::byte* into = nullptr;
 };
 
+/// What is known of a point-to-point message before it is read.
+struct Envelope {
+  std::uint32_t digest = 0;
+  std::uint64_t total = 0;  ///< Bytes.
+};
+
 enum class PeerState : std::uint8_t {
   present,
   left,  ///< Said goodbye: what it published before can still be read, nothing more will come.
@@ -113,6 +119,9 @@ class Transport {
   virtual std::size_t piece_bytes() const = 0;
 
   // --- reading ----------------------------------------------------------------------------------
+  /// Whether the first piece of point-to-point message `message` of `from` is there, and what is
+  /// known of it then. Asked before the first poll() of each message.
+  virtual bool peek(Rank from, std::uint64_t message, Envelope& envelope) = 0;
   /// The wanted part, or null while it is not there. It may be read until consumed() is called for
   /// it or progress is posted past it. Problems (another digest, another size, a malformed frame)
   /// keep it null and are reported by check().

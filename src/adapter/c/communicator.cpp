@@ -171,7 +171,10 @@ anycclResult_t anycclCommDestroy(anycclComm_t comm) {
   return guarded(nullptr, [&]() -> Status {
     if (comm == nullptr) return {};
     end_background(*comm, true);
-    if (comm->comm != nullptr) comm->comm->finish();
+    if (comm->comm != nullptr) {
+      comm->comm->finish();
+      if (comm->background_progress) background_progress().forget(*comm->comm);
+    }
     delete comm;
     return {};
   });

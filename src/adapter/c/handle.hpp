@@ -16,6 +16,7 @@ struct anycclComm {
   std::mutex mutex;           // of the rest: errors may come from any thread
   std::string last_error, last_plan;
   bool blocking = true, finalized = false;
+  bool background_progress = false;                // has been asked for
   std::shared_ptr<anyccl::Background> background;  // what is under way, if it is not blocking
   anyccl::Status failure;                          // of what was under way
   std::map<const void*, std::size_t> registered;   // buffers, and how often
@@ -24,6 +25,7 @@ struct anycclComm {
 struct anycclWork {
   anyccl::CommPtr comm;
   std::shared_ptr<anyccl::Task> task;
+  anyccl::Collective collective;
 };
 
 struct anycclStream {

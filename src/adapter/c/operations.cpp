@@ -26,6 +26,24 @@ Call make_call(Collective what, const void* send, void* recv, std::size_t count,
   return call;
 }
 
+Result<Call> read_call(const anycclCall_t* asked) {
+  ANYCCL_CHECK(need(asked, "call"));
+  if (asked->size != sizeof(anycclCall_t))
+    return error(Code::invalid_argument,
+                 "call.size is {} instead of {}: set it to sizeof(anycclCall_t)", asked->size,
+                 sizeof(anycclCall_t));
+  if (asked->collective < anycclCollAllReduce || asked->collective >= anycclNumCollectives)
+    return error(Code::invalid_argument, "call.collective is {}",
+                 static_cast<int>(asked->collective));
+  Call call = make_call(static_cast<Collective>(asked->collective), asked->sendbuff,
+                        asked->recvbuff, asked->count, asked->datatype, asked->root, asked->op);
+  call.send_counts = asked->sendcounts, call.send_displs = asked->sdispls;
+  call.recv_counts = asked->recvcounts, call.recv_displs = asked->rdispls;
+  call.tag = static_cast<std::uint32_t>(asked->tag);
+  call.timeout = std::chrono::milliseconds(asked->timeout_ms);
+  return call;
+}
+
 /// Puts it in order at once; it starts when the stream comes to it.
 Result<std::shared_ptr<Task>> issue_in_stream(const Call& call, anycclComm_t comm,
                                               anycclStream_t stream) {
@@ -228,28 +246,31 @@ anycclResult_t anycclRedOpDestroy(anycclRedOp_t op, anycclComm_t comm) {
   });
 }
 
+anycclResult_t anycclRun(const anycclCall_t* asked, anycclComm_t comm) {
+  Call call;
+  const anycclResult_t result = guarded(comm, [&]() -> Status {
+    ANYCCL_CHECK(need_comm(comm));
+    ANYCCL_TRY(call, read_call(asked));
+    return {};
+  });
+  return result != anycclSuccess ? result : launch(call, comm, asked->stream);
+}
+
 anycclResult_t anycclIssue(const anycclCall_t* asked, anycclComm_t comm, anycclWork_t* work) {
   return guarded(comm, [&]() -> Status {
     ANYCCL_CHECK(need_comm(comm));
-    ANYCCL_CHECK(need(asked, "call"));
     ANYCCL_CHECK(need(work, "work"));
     *work = nullptr;
-    if (asked->size != sizeof(anycclCall_t))
-      return error(Code::invalid_argument,
-                   "call.size is {} instead of {}: set it to sizeof(anycclCall_t)", asked->size,
-                   sizeof(anycclCall_t));
-    if (asked->collective < anycclCollAllReduce || asked->collective >= anycclNumCollectives)
-      return error(Code::invalid_argument, "call.collective is {}",
-                   static_cast<int>(asked->collective));
-    Call call = make_call(static_cast<Collective>(asked->collective), asked->sendbuff,
-                          asked->recvbuff, asked->count, asked->datatype, asked->root, asked->op);
-    call.send_counts = asked->sendcounts, call.send_displs = asked->sdispls;
-    call.recv_counts = asked->recvcounts, call.recv_displs = asked->rdispls;
+    ANYCCL_TRY(const Call call, read_call(asked));
     if (asked->stream != nullptr) ANYCCL_CHECK(need_stream(asked->stream));
     ANYCCL_TRY(std::shared_ptr<Task> task, asked->stream == nullptr
                                                ? comm->comm->issue(call)
                                                : issue_in_stream(call, comm, asked->stream));
-    *work = new anycclWork{comm->comm, std::move(task)};
+    if (asked->stream == nullptr && !task->done()) {
+      comm->background_progress = true;
+      ANYCCL_CHECK(background_progress().add(comm->comm));
+    }
+    *work = new anycclWork{comm->comm, std::move(task), call.collective};
     return {};
   });
 }
@@ -270,6 +291,33 @@ anycclResult_t anycclWorkWait(anycclWork_t work) {
   return guarded(nullptr, [&]() -> Status {
     ANYCCL_CHECK(need(work, "work"));
     return work->comm->wait(*work->task);
+  });
+}
+
+anycclResult_t anycclWorkWaitFor(anycclWork_t work, unsigned int timeout_ms) {
+  return guarded(nullptr, [&]() -> Status {
+    ANYCCL_CHECK(need(work, "work"));
+    return work->comm->wait(*work->task, Deadline::in(std::chrono::milliseconds(timeout_ms)));
+  });
+}
+
+anycclResult_t anycclWorkNotify(anycclWork_t work, void (*fn)(void*), void* userdata) {
+  return guarded(nullptr, [&]() -> Status {
+    ANYCCL_CHECK(need(work, "work"));
+    if (fn == nullptr) return error(Code::invalid_argument, "fn is NULL");
+    ANYCCL_CHECK(work->comm->failure());
+    return background_progress().notify(work->comm, work->task, fn, userdata);
+  });
+}
+
+anycclResult_t anycclWorkSource(anycclWork_t work, int* rank) {
+  return guarded(nullptr, [&]() -> Status {
+    ANYCCL_CHECK(need(work, "work"));
+    ANYCCL_CHECK(need(rank, "rank"));
+    if (work->collective != Collective::recv || !work->task->done())
+      return error(Code::invalid_usage, "the work is not a receive, or not complete");
+    *rank = index(static_cast<const Transfer&>(*work->task).peer());
+    return {};
   });
 }
 

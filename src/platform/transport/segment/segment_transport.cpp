@@ -278,6 +278,17 @@ class SegmentTransport final : public Transport {
     ring_bell(peer);
   }
 
+  bool peek(Rank from, std::uint64_t, Envelope& envelope) override {
+    Peer& peer = peer_of(uindex(from));
+    const Line& line = at<Line>(peer.out, layout_.pair_line(uindex(me_), peer.pieces_read));
+    const std::uint64_t word = line.word.load(std::memory_order_acquire);
+    if (word >> 32 != static_cast<std::uint32_t>(peer.pieces_read + 1)) return false;
+    Descriptor d;
+    std::memcpy(&d, line.data, sizeof d);
+    envelope = {static_cast<std::uint32_t>(word), d.total};
+    return true;
+  }
+
   const std::byte* poll_piece(const Incoming& in) {
     Peer& peer = peer_of(in.rank);
     const Line& line = at<Line>(peer.out, layout_.pair_line(uindex(me_), peer.pieces_read));

@@ -34,6 +34,25 @@ bool same_size(const FrameHeader& header, const Incoming& in) {
 Inbox::Inbox(int fd, Rank peer, Shared& shared)
     : fd_(fd), peer_(peer), shared_(shared), arrivals_(shared.early_bytes) {}
 
+bool Inbox::peek(std::uint64_t message, Envelope& envelope) {
+  const Key key{message, 0, Context::point_to_point};
+  const auto tell = [&](const FrameHeader& header) {
+    envelope = {header.digest, header.total};
+    return true;
+  };
+  if (const Arrival* arrival = arrivals_.empty() ? nullptr : arrivals_.find(key))
+    return tell(arrival->header);
+  for (;;) {
+    unread_ = false;
+    if (!in_frame_ && !next_header(nullptr)) return false;
+    // Its payload stays where it is: whoever polls for it says where it goes.
+    if (key_of(frame_) == key) return unread_ = true, tell(frame_);
+    if (target_ == nullptr && !choose_target(nullptr)) return false;
+    if (!receive_payload()) return false;
+    finish_frame();
+  }
+}
+
 const std::byte* Inbox::poll(const Incoming& in) {
   const Key key = key_of(in);
   const Arrival* arrival = arrivals_.empty() ? nullptr : arrivals_.find(key);

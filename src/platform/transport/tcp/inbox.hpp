@@ -31,6 +31,8 @@ class Inbox {
  public:
   Inbox(int fd, Rank peer, Shared& shared);
 
+  /// See Transport::peek().
+  bool peek(std::uint64_t message, Envelope& envelope);
   /// See Transport::poll().
   const std::byte* poll(const Incoming& in);
   void consumed(const Incoming& in);

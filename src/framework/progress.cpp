@@ -1,0 +1,122 @@
+#include "framework/progress.hpp"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <system_error>
+#include <thread>
+
+#include "base/cpu.hpp"
+#include "base/error.hpp"
+#include "base/signals.hpp"
+
+namespace anyccl {
+namespace {
+
+/// How often it looks without success before it sleeps: some tens of microseconds. It shares the
+/// cores with whoever computes, and a peer that publishes wakes it.
+constexpr int kLooks = 200;
+
+}  // namespace
+
+Status Progress::add(const CommPtr& comm) {
+  const std::lock_guard lock(mutex_);
+  comm->expect_progress();
+  if (std::find(open_.begin(), open_.end(), comm) != open_.end()) return {};
+  ANYCCL_CHECK(start_locked());
+  open_.push_back(comm);
+  changed_.notify_one();
+  return {};
+}
+
+Status Progress::notify(const CommPtr& comm, std::shared_ptr<Task> task, void (*function)(void*),
+                        void* argument) {
+  {
+    const std::lock_guard lock(mutex_);
+    Note note{comm, std::move(task), function, argument};
+    if (!note.due()) {
+      ANYCCL_CHECK(start_locked());
+      notes_.push_back(std::move(note));
+      changed_.notify_one();
+      return {};
+    }
+  }
+  function(argument);
+  return {};
+}
+
+void Progress::forget(const Comm& comm) {
+  std::unique_lock lock(mutex_);
+  std::erase_if(open_, [&](const CommPtr& one) { return one.get() == &comm; });
+  if (std::this_thread::get_id() != worker_) turned_.wait(lock, [&] { return !in_turn_; });
+}
+
+void Progress::stop(Deadline deadline) {
+  std::unique_lock lock(mutex_);
+  stopping_ = true;
+  changed_.notify_one();
+  if (std::this_thread::get_id() == worker_) return;  // a notified function ends the program
+  turned_.wait_for(lock, std::chrono::milliseconds(deadline.poll_ms()),
+                   [&] { return !running_ || !in_turn_; });
+}
+
+Status Progress::start_locked() {
+  if (running_) return {};
+  const SignalsBlocked blocked;
+  try {
+    std::thread worker([this] { work(); });
+    worker_ = worker.get_id();
+    worker.detach();
+    running_ = true;
+    return {};
+  } catch (const std::system_error& problem) {
+    return system_error(problem.code().value(), "starting the background thread");
+  }
+}
+
+void Progress::work() {
+  ::pthread_setname_np(::pthread_self(), "anyccl-progress");
+  std::unique_lock lock(mutex_);
+  for (int looks = 0;;) {
+    changed_.wait(lock, [&] { return stopping_ || !open_.empty() || !notes_.empty(); });
+    if (stopping_) return;
+    in_turn_ = true;
+    std::vector<CommPtr> comms = open_;
+    lock.unlock();
+    bool moved = false;
+    for (const CommPtr& comm : comms) moved = comm->progress_in_background() || moved;
+    ++looks;
+    if (moved)
+      looks = 0;
+    else if (looks < kLooks)
+      relax();
+    else if (!comms.empty())
+      comms[static_cast<std::size_t>(looks) % comms.size()]->rest_in_background();
+    else
+      std::this_thread::sleep_for(Waiter::sleep_time());
+    comms.clear();
+    lock.lock();
+    std::erase_if(open_, [](const CommPtr& comm) { return comm->is_quiet(); });
+    if (tell(lock)) looks = 0;
+    in_turn_ = false;
+    turned_.notify_all();
+  }
+}
+
+/// Calls the functions that are due, without the lock.
+bool Progress::tell(std::unique_lock<std::mutex>& lock) {
+  bool told = false;
+  for (;;) {
+    const auto due =
+        std::find_if(notes_.begin(), notes_.end(), [](const Note& note) { return note.due(); });
+    if (due == notes_.end() || stopping_) return told;
+    const Note note = std::move(*due);
+    notes_.erase(due);
+    lock.unlock();
+    note.function(note.argument);
+    lock.lock();
+    told = true;
+  }
+}
+
+}  // namespace anyccl
