@@ -173,6 +173,8 @@ Found from_dlpack(nb::handle x, const char* name) {
     raise(anycclUnsupported, std::string(name) + " is on " +
                                  device_name(device.first, device.second) +
                                  "; this version of anyccl takes arrays in host memory");
+  const auto module = nb::cast<std::string>(nb::handle(x.type()).attr("__module__"));
+  const bool is_jax = module.starts_with("jax");  // whose arrays nobody may write
   const nb::object capsule = exported(x);
   if (PyCapsule_IsValid(capsule.ptr(), "dltensor_versioned")) {
     auto [managed, hold] =
@@ -181,12 +183,12 @@ Found from_dlpack(nb::handle x, const char* name) {
       raise(anycclUnsupported, std::string(name) + " exports DLPack " +
                                    std::to_string(managed->major) + "; anyccl reads DLPack 1");
     Found found = from_tensor(managed->tensor, std::move(hold), name);
-    found.writable = (managed->flags & dlpack::kReadOnly) == 0;
+    found.writable = !is_jax && (managed->flags & dlpack::kReadOnly) == 0;
     return found;
   }
   auto [managed, hold] = take<dlpack::Managed>(capsule, "dltensor", "used_dltensor");
   Found found = from_tensor(managed->tensor, std::move(hold), name);
-  found.writable = true;  // it cannot say otherwise
+  found.writable = !is_jax;  // an older export cannot say that it is read-only
   return found;
 }
 
@@ -202,9 +204,6 @@ Found find(nb::handle x, const char* name) {
     raise_invalid(std::string(name) + " is of type " + name_of_type(x) +
                   ", which is no array: it has neither DLPack nor the buffer protocol");
   found.array.source = nb::borrow(x);
-  // JAX exports what nobody may write, and says so only in newer versions.
-  const auto module = nb::cast<std::string>(nb::str(nb::handle(x.type()).attr("__module__")));
-  if (module.starts_with("jax")) found.writable = false;
   return found;
 }
 

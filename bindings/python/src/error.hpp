@@ -2,6 +2,9 @@
 // How results of the library become exceptions of anyccl.errors.
 
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/pair.h>  // casts without them compile, and fail when they run
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
 
 #include <optional>
 #include <string>

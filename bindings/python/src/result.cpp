@@ -53,7 +53,7 @@ nb::object from_dlpack_of(nb::handle x) {
   if (is_numpy(x) || !nb::hasattr(x, "__dlpack__")) return nb::none();
   if (nb::hasattr(x, "__array_namespace__"))
     return nb::getattr(x.attr("__array_namespace__")(), "from_dlpack", nb::none());
-  const auto module = nb::cast<std::string>(nb::str(nb::handle(x.type()).attr("__module__")));
+  const auto module = nb::cast<std::string>(nb::handle(x.type()).attr("__module__"));
   const nb::object loaded = nb::module_::import_("sys").attr("modules").attr("get")(
       module.substr(0, module.find('.')));  // torch
   return nb::getattr(loaded, "from_dlpack", nb::none());
