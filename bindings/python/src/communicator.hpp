@@ -53,7 +53,10 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   void abort();
 
   /// Keeps what nobody waits for any more until it is complete.
-  void adopt(std::unique_ptr<Operation> operation) { dropped_.push_back(std::move(operation)); }
+  void adopt(std::unique_ptr<Operation> operation) {
+    if (handle_ != nullptr) dropped_.push_back(std::move(operation));
+  }
+  /// Frees the operator at the next call.
   void retire(anycclRedOp_t op) { retired_.push_back(op); }
 
  private:

@@ -52,7 +52,8 @@ class Tensor:
         self.device = device
         self._shape = (ctypes.c_int64 * bits.ndim)(*bits.shape)
         self._strides = (ctypes.c_int64 * bits.ndim)(*(s // bits.itemsize for s in bits.strides))
-        tensor = _Tensor(bits.ctypes.data, *device, bits.ndim, code, bits.itemsize * 8, lanes, self._shape, self._strides)
+        kind = (code, bits.itemsize * 8, lanes)
+        tensor = _Tensor(bits.ctypes.data, *device, bits.ndim, *kind, self._shape, self._strides)
         self._old = flags is None
         self._managed = _Managed(tensor) if self._old else _Versioned(major, 0, None, None, flags, tensor)
 

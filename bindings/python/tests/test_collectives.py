@@ -17,6 +17,8 @@ DTYPES = [np.dtype(d) for d in SIGNED + UNSIGNED + FLOATS + COMPLEX + ["bool"]]
 LOGICAL = {"land": np.logical_and, "lor": np.logical_or, "lxor": np.logical_xor}
 BITWISE = {"band": np.bitwise_and, "bor": np.bitwise_or, "bxor": np.bitwise_xor}
 ARITHMETIC = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum}
+# What arithmetic and bits mean to bool.
+TRUTH = {"sum": "lor", "max": "lor", "bor": "lor", "prod": "land", "min": "land", "band": "land", "bxor": "lxor"}
 
 
 def values(dtype, ranks):
@@ -30,8 +32,7 @@ def numpys(op, xs):
     """What NumPy makes of it; None where the library says unsupported."""
     dtype = xs[0].dtype
     if dtype.kind == "b":
-        logical = {"sum": "lor", "max": "lor", "prod": "land", "min": "land", "band": "land", "bor": "lor", "bxor": "lxor"}
-        op = logical.get(op, op)
+        op = TRUTH.get(op, op)
         return functools.reduce(LOGICAL[op], xs) if op in LOGICAL else None
     if op == "avg":
         total = functools.reduce(np.add, xs)

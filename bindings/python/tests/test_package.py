@@ -17,13 +17,12 @@ def public(thing):
 
 
 def stub():
-    """Names of the stub, and of the classes in it."""
-    tree = ast.parse((FOLDER / "_core.pyi").read_text())
+    """What the stub has, by class."""
     names = {}
-    for node in tree.body:
+    for node in ast.parse((FOLDER / "_core.pyi").read_text()).body:
         if isinstance(node, ast.ClassDef):
-            members = [n for m in node.body for n in ([m.name] if hasattr(m, "name") else [t.id for t in getattr(m, "targets", [])])]
-            names[node.name] = set(members)
+            functions = {m.name for m in node.body if isinstance(m, ast.FunctionDef)}
+            names[node.name] = functions | {t.id for m in node.body if isinstance(m, ast.Assign) for t in m.targets}
     return names
 
 

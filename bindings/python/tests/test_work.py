@@ -112,6 +112,15 @@ def test_a_work_outlives_its_communicator(two):
     assert [work.wait().tolist() for work in works] == [[2, 2], [2, 2]]
 
 
+def test_a_work_that_is_dropped_after_destroy_frees_its_arrays(two):
+    xs = [np.ones(2), np.ones(2)]
+    alive = weakref.ref(xs[0])
+    works = two.each(lambda c: c.all_reduce(xs[c.rank], out=xs[c.rank], async_op=True))
+    two.each(lambda c: c.destroy())
+    del xs, works
+    assert alive() is None
+
+
 def test_an_error_comes_with_every_wait(two):
     def run(c):
         work = c.all_reduce(np.ones(2 + c.rank), async_op=True)
