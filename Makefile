@@ -8,11 +8,14 @@ OPTIONS ?=
 PREFIX  ?= /usr/local
 JOBS    := $(shell nproc)
 DATA    := build/data
+# $(call venv,PURPOSES): Python packages into .venv, unless OPTIONS leaves the Python package out
+venv     = $(if $(findstring ANYCCL_WITH_PYTHON=OFF,$(OPTIONS)),,@scripts/make-venv $(1))
 SOURCES  = git ls-files -z '*.cpp' '*.hpp' '*.h' '*.c'
 
-# $(call build,PRESET,ARGUMENTS): packages, configure, compile
+# $(call build,PRESET,ARGUMENTS): packages, configure, compile. Only release has a Python package.
 define build
 @scripts/install-packages build
+$(if $(filter release,$(1)),$(call venv,build))
 cmake --preset $(1) $(OPTIONS)
 cmake --build --preset $(1) $(2)
 endef
@@ -33,6 +36,7 @@ run: ## Train a small network on 4 processes, then measure AllReduce (installs a
 
 test: ## Build and run all tests (installs what is missing)
 	@scripts/install-packages build test package
+	$(call venv,build test)
 	@scripts/get-digits $(DATA)
 	$(call build,release)
 	$(call test,release)
@@ -89,5 +93,5 @@ bench: ## Compare with bare loops, Open MPI, MPICH and Gloo on this machine (und
 	for setting in "2 shm" "4 shm 51" "8 shm 51" "2 tcp 51"; do build/release/bin/api_overhead $$setting; done
 	bench/peers/run --json build/bench.json
 
-clean: ## Remove everything that was built
+clean: ## Remove everything that was built (.venv stays)
 	rm -rf build

@@ -2,12 +2,17 @@
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
+set(namelink NAMELINK_COMPONENT library)
+if(SKBUILD)  # Wheels have no links: the library is one file, whose name is its soname.
+  set_target_properties(anyccl PROPERTIES VERSION ${PROJECT_VERSION_MAJOR})
+  set(namelink NAMELINK_SKIP)
+  set(CMAKE_INSTALL_LIBDIR lib)
+  set(CMAKE_INSTALL_BINDIR ${SKBUILD_SCRIPTS_DIR})
+endif()
 install(TARGETS anyccl EXPORT anyccl
-  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library NAMELINK_COMPONENT library
+  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library ${namelink}
   INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/anyccl DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT library)
-install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/CHANGELOG.md
-  DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT library)
 if(ANYCCL_CLI)
   install(TARGETS anyccl_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT library)
 endif()
@@ -18,6 +23,12 @@ install(EXPORT anyccl NAMESPACE anyccl:: FILE anyccl-config.cmake DESTINATION ${
 # Before 1.0 a minor version may break what it must.
 write_basic_package_version_file(${generated}/anyccl-config-version.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${generated}/anyccl-config-version.cmake DESTINATION ${package} COMPONENT library)
+if(SKBUILD)
+  return()  # what follows is about systems
+endif()
+
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/CHANGELOG.md
+  DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT library)
 file(RELATIVE_PATH ANYCCL_UP_FROM_PKGCONFIG /at/${CMAKE_INSTALL_LIBDIR}/pkgconfig /at)  # so it can be moved
 configure_file(${PROJECT_SOURCE_DIR}/cmake/anyccl.pc.in ${generated}/anyccl.pc @ONLY)
 install(FILES ${generated}/anyccl.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT library)

@@ -24,14 +24,32 @@ option(ANYCCL_TESTS "Build the tests" ON)
 option(ANYCCL_BENCHMARKS "Build the benchmarks" ON)
 set(ANYCCL_SANITIZE "" CACHE STRING "Sanitizers for everything, for example address,undefined or thread")
 
-# Optional parts: ON fails if what it needs is missing, AUTO takes it where it is. None exists yet, so
-# ON is refused: nobody should believe that a part was built that is not there.
-set(ANYCCL_PARTS CUDA UCX SIMGRID TORCH PYTHON)
+# Optional parts: ON fails if what it needs is missing, AUTO takes it where it is. A part that exists has a file
+# parts/<PART>.cmake, which looks for what it needs: it sets `folder` to where the part is and, unless it can be
+# built, `missing` to why. The others are refused: nobody should believe that a part was built that is not there.
+set(ANYCCL_PARTS CUDA UCX SIMGRID PYTHON TORCH)
+set(ANYCCL_PARTS_BUILT "")
+set(ANYCCL_PART_FOLDERS "")
 foreach(part IN LISTS ANYCCL_PARTS)
   set(ANYCCL_WITH_${part} AUTO CACHE STRING "AUTO, ON or OFF")
   set_property(CACHE ANYCCL_WITH_${part} PROPERTY STRINGS AUTO ON OFF)
-  if(ANYCCL_WITH_${part} STREQUAL "ON")
-    message(FATAL_ERROR "ANYCCL_WITH_${part}=ON, but this version has no ${part} part yet; use OFF or AUTO")
+  if(NOT ANYCCL_WITH_${part} MATCHES "^(AUTO|ON|OFF)$")
+    message(FATAL_ERROR "ANYCCL_WITH_${part} is ${ANYCCL_WITH_${part}}, but must be AUTO, ON or OFF")
+  elseif(ANYCCL_WITH_${part} STREQUAL "OFF")
+    continue()
+  endif()
+  set(missing "")
+  include(parts/${part} OPTIONAL RESULT_VARIABLE exists)
+  if(NOT exists)
+    set(missing "this version has no ${part} part yet")
+  endif()
+  if(NOT missing)
+    list(APPEND ANYCCL_PARTS_BUILT ${part})
+    list(APPEND ANYCCL_PART_FOLDERS ${folder})
+  elseif(ANYCCL_WITH_${part} STREQUAL "ON")
+    message(FATAL_ERROR "ANYCCL_WITH_${part}=ON, but ${missing}; use OFF or AUTO")
+  elseif(exists)
+    message(STATUS "without ${part}: ${missing}")
   endif()
 endforeach()
 
@@ -53,7 +71,11 @@ if(ANYCCL_SANITIZE)
 endif()
 
 function(anyccl_summary)
+  list(JOIN ANYCCL_PARTS_BUILT ", " built)
+  if(NOT built)
+    set(built none)
+  endif()
   message(STATUS "anyccl ${PROJECT_VERSION}: ${CMAKE_BUILD_TYPE}, ${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}, "
                  "cli ${ANYCCL_CLI}, tests ${ANYCCL_TESTS}, examples ${ANYCCL_EXAMPLES}, benchmarks ${ANYCCL_BENCHMARKS}, "
-                 "sanitize '${ANYCCL_SANITIZE}', optional parts built: none")
+                 "sanitize '${ANYCCL_SANITIZE}', optional parts built: ${built}")
 endfunction()

@@ -1,0 +1,78 @@
+"""What can go wrong. The messages are the library's: what, where, which rank, and the system's reason."""
+
+
+class Error(RuntimeError):
+    """What all errors of anyccl are."""
+
+    code: int = 0
+    """The value of anycclResult_t."""
+
+
+class DeviceError(Error):
+    """A device driver call failed."""
+
+    code = 1
+
+
+class SystemFailure(Error):
+    """A system call failed."""
+
+    code = 2
+
+
+class InternalError(Error):
+    """Something is wrong in anyccl: please report it."""
+
+    code = 3
+
+
+class InvalidArgument(Error, ValueError):
+    """An argument is not what the function asks for. Nothing was started."""
+
+    code = 4
+
+
+class InvalidUsage(Error):
+    """The calls do not fit together: other ranks called something else, or it is too late for this one."""
+
+    code = 5
+
+
+class RemoteError(Error):
+    """A peer failed or went away; the message names its rank."""
+
+    code = 6
+
+
+class Unsupported(Error):
+    """Makes sense, but nothing here can do it."""
+
+    code = 8
+
+
+class Timeout(Error, TimeoutError):
+    """The time is up (ANYCCL_TIMEOUT)."""
+
+    code = 9
+
+
+class Aborted(Error):
+    """The communicator was aborted, here or by a peer."""
+
+    code = 10
+
+
+by_code: dict[int, type[Error]] = {
+    kind.code: kind
+    for kind in (
+        DeviceError,
+        SystemFailure,
+        InternalError,
+        InvalidArgument,
+        InvalidUsage,
+        RemoteError,
+        Unsupported,
+        Timeout,
+        Aborted,
+    )
+}

@@ -1,0 +1,258 @@
+#include "array.hpp"
+
+#include <array>
+#include <cstring>
+#include <string_view>
+#include <utility>
+
+namespace anyccl::python {
+namespace {
+
+/// What was asked of an array, before any copy.
+struct Found {
+  Array array;
+  Shape strides;  // in bytes
+  bool writable = false;
+};
+
+struct BufferHold : Hold {
+  ~BufferHold() override { PyBuffer_Release(&buffer); }
+  Py_buffer buffer{};
+};
+
+template <typename Managed>
+struct TensorHold : Hold {
+  explicit TensorHold(Managed* m) : managed(m) {}
+  ~TensorHold() override {
+    if (managed->deleter != nullptr) managed->deleter(managed);
+  }
+  Managed* managed;
+};
+
+struct CopyHold : Hold {
+  explicit CopyHold(std::size_t bytes) : memory(new std::byte[bytes]) {}
+  std::unique_ptr<std::byte[]> memory;
+};
+
+std::string name_of_type(nb::handle x) {
+  return nb::cast<std::string>(nb::handle(x.type()).attr("__name__"));
+}
+
+[[noreturn]] void raise_dtype(const char* name, const std::string& what) {
+  raise(anycclUnsupported, std::string(name) + ": anyccl has no element type for " + what);
+}
+
+Shape strides_in_c_order(const Shape& shape, std::int64_t item_bytes) {
+  Shape strides(shape.size());
+  for (std::size_t i = shape.size(); i-- > 0; item_bytes *= shape[i]) strides[i] = item_bytes;
+  return strides;
+}
+
+bool is_in_c_order(const Found& found) {
+  if (found.array.count() == 0) return true;
+  std::int64_t expected = static_cast<std::int64_t>(info(found.array.dtype).bytes);
+  for (std::size_t i = found.array.shape.size(); i-- > 0;) {
+    if (found.array.shape[i] != 1 && found.strides[i] != expected) return false;
+    expected *= found.array.shape[i];
+  }
+  return true;
+}
+
+/// Copies the elements from dimension `d` on, and says where the copy ends.
+std::byte* copy_strided(const Found& from, std::size_t d, const std::byte* first, std::byte* to) {
+  const std::size_t item = info(from.array.dtype).bytes;
+  if (d == from.array.shape.size()) {
+    std::memcpy(to, first, item);
+    return to + item;
+  }
+  for (std::int64_t i = 0; i < from.array.shape[d]; ++i)
+    to = copy_strided(from, d + 1, first + i * from.strides[d], to);
+  return to;
+}
+
+Array copied(const Found& found) {
+  Array copy = found.array;
+  auto hold = std::make_shared<CopyHold>(copy.bytes());
+  copy.data = hold->memory.get();
+  copy_strided(found, 0, found.array.data, copy.data);
+  copy.hold = std::move(hold);
+  return copy;
+}
+
+/// `dtype` is that of the elements if the buffer's format does not tell it.
+Found from_buffer(nb::handle x, const char* name, const DType* dtype = nullptr) {
+  auto hold = std::make_shared<BufferHold>();
+  if (PyObject_GetBuffer(x.ptr(), &hold->buffer, PyBUF_RECORDS_RO) != 0) throw nb::python_error();
+  const Py_buffer& b = hold->buffer;
+  Found found;
+  found.array.data = static_cast<std::byte*>(b.buf);
+  found.array.shape.assign(b.shape, b.shape + b.ndim);
+  found.strides.assign(b.strides, b.strides + b.ndim);
+  found.writable = b.readonly == 0;
+  const char* format = b.format == nullptr ? "B" : b.format;
+  const std::optional<DType> known =
+      dtype != nullptr ? *dtype : dtype_of_format(format, static_cast<std::size_t>(b.itemsize));
+  if (!known) raise_dtype(name, "the buffer format '" + std::string(format) + "'");
+  found.array.dtype = *known;
+  found.array.hold = std::move(hold);
+  return found;
+}
+
+Found from_numpy(nb::handle x, const char* name) {
+  try {
+    return from_buffer(x, name);
+  } catch (const nb::python_error& e) {
+    if (!e.matches(PyExc_ValueError)) throw;  // NumPy exports only its own types as buffers
+  }
+  const nb::object dtype = x.attr("dtype");
+  const std::optional<DType> known = dtype_named(nb::cast<std::string>(dtype.attr("name")));
+  if (!known) raise_dtype(name, "NumPy's " + std::string(nb::repr(dtype).c_str()));
+  return from_buffer(x.attr("view")(info(*known).bytes == 2 ? "u2" : "u1"), name, &*known);
+}
+
+std::string device_name(std::int32_t type, std::int32_t id) {
+  constexpr std::array<std::pair<std::int32_t, std::string_view>, 9> kNames = {
+      {{2, "cuda"},
+       {4, "opencl"},
+       {7, "vulkan"},
+       {8, "metal"},
+       {9, "vpi"},
+       {10, "rocm"},
+       {13, "cuda managed memory"},
+       {14, "oneapi"},
+       {15, "webgpu"}}};
+  for (const auto& [known, text] : kNames)
+    if (known == type) return std::string(text) + ":" + std::to_string(id);
+  return "DLPack device " + std::to_string(type) + ":" + std::to_string(id);
+}
+
+Found from_tensor(const dlpack::Tensor& t, std::shared_ptr<Hold> hold, const char* name) {
+  const std::optional<DType> dtype = dtype_of(t.dtype);
+  if (!dtype)
+    raise_dtype(name, "DLPack type code " + std::to_string(t.dtype.code) + " with " +
+                          std::to_string(t.dtype.bits) + " bits and " +
+                          std::to_string(t.dtype.lanes) + " lanes");
+  Found found;
+  found.array.dtype = *dtype;
+  found.array.data = static_cast<std::byte*>(t.data) + t.byte_offset;
+  found.array.shape.assign(t.shape, t.shape + t.ndim);
+  const auto item = static_cast<std::int64_t>(info(*dtype).bytes);
+  found.strides = strides_in_c_order(found.array.shape, item);
+  for (std::int32_t i = 0; t.strides != nullptr && i < t.ndim; ++i)
+    found.strides[static_cast<std::size_t>(i)] = t.strides[i] * item;
+  found.array.hold = std::move(hold);
+  return found;
+}
+
+/// Takes over what the capsule owns.
+template <typename Managed>
+std::pair<Managed*, std::shared_ptr<Hold>> take(nb::handle capsule, const char* kind,
+                                                const char* used) {
+  auto* managed = static_cast<Managed*>(PyCapsule_GetPointer(capsule.ptr(), kind));
+  if (managed == nullptr) throw nb::python_error();
+  auto hold = std::make_shared<TensorHold<Managed>>(managed);
+  PyCapsule_SetName(capsule.ptr(), used);
+  return {managed, std::move(hold)};
+}
+
+nb::object exported(nb::handle x) {
+  const nb::object dlpack = x.attr("__dlpack__");
+  try {
+    return dlpack(nb::arg("max_version") = nb::make_tuple(1, 0));
+  } catch (const nb::python_error& e) {
+    if (!e.matches(PyExc_TypeError)) throw;  // from before DLPack 1.0
+  }
+  return dlpack();
+}
+
+Found from_dlpack(nb::handle x, const char* name) {
+  const auto device =
+      nb::cast<std::pair<std::int32_t, std::int32_t>>(x.attr("__dlpack_device__")());
+  if (device.first != dlpack::kCpu && device.first != dlpack::kCudaHost &&
+      device.first != dlpack::kRocmHost)
+    raise(anycclUnsupported, std::string(name) + " is on " +
+                                 device_name(device.first, device.second) +
+                                 "; this version of anyccl takes arrays in host memory");
+  const auto module = nb::cast<std::string>(nb::handle(x.type()).attr("__module__"));
+  const bool is_jax = module.starts_with("jax");  // whose arrays nobody may write
+  const nb::object capsule = exported(x);
+  if (PyCapsule_IsValid(capsule.ptr(), "dltensor_versioned")) {
+    auto [managed, hold] =
+        take<dlpack::ManagedVersioned>(capsule, "dltensor_versioned", "used_dltensor_versioned");
+    if (managed->major != 1)
+      raise(anycclUnsupported, std::string(name) + " exports DLPack " +
+                                   std::to_string(managed->major) + "; anyccl reads DLPack 1");
+    Found found = from_tensor(managed->tensor, std::move(hold), name);
+    found.writable = !is_jax && (managed->flags & dlpack::kReadOnly) == 0;
+    return found;
+  }
+  auto [managed, hold] = take<dlpack::Managed>(capsule, "dltensor", "used_dltensor");
+  Found found = from_tensor(managed->tensor, std::move(hold), name);
+  found.writable = !is_jax;  // an older export cannot say that it is read-only
+  return found;
+}
+
+Found find(nb::handle x, const char* name) {
+  Found found;
+  if (is_numpy(x))
+    found = from_numpy(x, name);
+  else if (nb::hasattr(x, "__dlpack__") && nb::hasattr(x, "__dlpack_device__"))
+    found = from_dlpack(x, name);
+  else if (PyObject_CheckBuffer(x.ptr()))
+    found = from_buffer(x, name);
+  else
+    raise_invalid(std::string(name) + " is of type " + name_of_type(x) +
+                  ", which is no array: it has neither DLPack nor the buffer protocol");
+  found.array.source = nb::borrow(x);
+  return found;
+}
+
+}  // namespace
+
+std::size_t count_of(const Shape& shape) {
+  std::size_t count = 1;
+  for (const std::int64_t extent : shape) count *= static_cast<std::size_t>(extent);
+  return count;
+}
+
+std::string to_string(const Shape& shape) {
+  std::string text = "(";
+  for (std::size_t i = 0; i < shape.size(); ++i)
+    text += (i > 0 ? ", " : "") + std::to_string(shape[i]);
+  return text + (shape.size() == 1 ? ",)" : ")");
+}
+
+Shape with_first(std::int64_t first, const Shape& shape, std::size_t skip) {
+  Shape made = {first};
+  made.insert(made.end(), shape.begin() + static_cast<std::ptrdiff_t>(skip), shape.end());
+  return made;
+}
+
+bool is_numpy(nb::handle x) {
+  // Not initialized where it is declared: C++ would hold a lock of its own for that, while the
+  // import may let another thread have the interpreter's, and that thread come here.
+  static PyObject* ndarray = nullptr;
+  if (ndarray == nullptr)
+    ndarray = nb::object(nb::module_::import_("numpy").attr("ndarray")).release().ptr();
+  return PyObject_TypeCheck(x.ptr(), reinterpret_cast<PyTypeObject*>(ndarray)) != 0;
+}
+
+Array Array::input(nb::handle x, const char* name) {
+  Found found = find(x, name);
+  return is_in_c_order(found) ? std::move(found.array) : copied(found);
+}
+
+Array Array::output(nb::handle x, const char* name) {
+  Found found = find(x, name);
+  if (!found.writable) raise_invalid(std::string(name) + " is read-only");
+  if (!is_in_c_order(found))
+    raise_invalid(std::string(name) + " of shape " + to_string(found.array.shape) +
+                  " is not contiguous in C order, so results cannot be written into it");
+  return std::move(found.array);
+}
+
+Array Array::like(nb::handle x, const char* name) {
+  return find(x, name).array;
+}
+
+}  // namespace anyccl::python

@@ -1,0 +1,216 @@
+#include "communicator.hpp"
+
+#include <utility>
+
+namespace anyccl::python {
+namespace {
+
+/// What the blocking functions of the library take, from the form that anycclIssue takes.
+anycclResult_t call_now(const anycclCall_t& c, anycclComm_t comm) {
+  switch (c.collective) {
+    case anycclCollAllReduce:
+      return anycclAllReduce(c.sendbuff, c.recvbuff, c.count, c.datatype, c.op, comm, nullptr);
+    case anycclCollBroadcast:
+      return anycclBroadcast(c.sendbuff, c.recvbuff, c.count, c.datatype, c.root, comm, nullptr);
+    case anycclCollAllToAllv:
+      return anycclAllToAllv(c.sendbuff, c.sendcounts, c.sdispls, c.recvbuff, c.recvcounts,
+                             c.rdispls, c.datatype, comm, nullptr);
+    case anycclCollBarrier:
+      return anycclBarrier(comm, nullptr);
+    case anycclCollSend:
+      return anycclSend(c.sendbuff, c.count, c.datatype, c.root, comm, nullptr);
+    case anycclCollRecv:
+      return anycclRecv(c.recvbuff, c.count, c.datatype, c.root, comm, nullptr);
+    case anycclCollReduce:
+      return anycclReduce(c.sendbuff, c.recvbuff, c.count, c.datatype, c.op, c.root, comm, nullptr);
+    case anycclCollReduceScatter:
+      return anycclReduceScatter(c.sendbuff, c.recvbuff, c.count, c.datatype, c.op, comm, nullptr);
+    case anycclCollAllGather:
+      return anycclAllGather(c.sendbuff, c.recvbuff, c.count, c.datatype, comm, nullptr);
+    case anycclCollGather:
+      return anycclGather(c.sendbuff, c.recvbuff, c.count, c.datatype, c.root, comm, nullptr);
+    case anycclCollScatter:
+      return anycclScatter(c.sendbuff, c.recvbuff, c.count, c.datatype, c.root, comm, nullptr);
+    case anycclCollAllToAll:
+      return anycclAllToAll(c.sendbuff, c.recvbuff, c.count, c.datatype, comm, nullptr);
+    case anycclCollAllGatherv:
+      return anycclAllGatherv(c.sendbuff, c.count, c.recvbuff, c.recvcounts, c.rdispls, c.datatype,
+                              comm, nullptr);
+    case anycclCollReduceScatterv:
+      return anycclReduceScatterv(c.sendbuff, c.sendcounts, c.sdispls, c.recvbuff, c.count,
+                                  c.datatype, c.op, comm, nullptr);
+    case anycclCollGatherv:
+      return anycclGatherv(c.sendbuff, c.count, c.recvbuff, c.recvcounts, c.rdispls, c.datatype,
+                           c.root, comm, nullptr);
+    case anycclCollScatterv:
+      return anycclScatterv(c.sendbuff, c.sendcounts, c.sdispls, c.recvbuff, c.count, c.datatype,
+                            c.root, comm, nullptr);
+    case anycclNumCollectives:
+      break;
+  }
+  return anycclInvalidArgument;
+}
+
+}  // namespace
+
+/// One thread's turn: the library wants calls on a communicator one at a time, and Python's threads
+/// could come together because calls release the interpreter lock.
+class Communicator::Call {
+ public:
+  explicit Call(Communicator& comm) : comm_(comm) {
+    if (comm.handle_ == nullptr)
+      raise(anycclInvalidUsage, std::string("the communicator was ") + comm.ended_);
+    if (comm.busy_)
+      raise(anycclInvalidUsage,
+            "another thread is inside a call on this communicator: calls on one communicator come "
+            "one after the other");
+    comm.busy_ = true;
+    comm.sweep();
+  }
+  Call(const Call&) = delete;
+  Call& operator=(const Call&) = delete;
+  ~Call() { comm_.busy_ = false; }
+
+ private:
+  Communicator& comm_;
+};
+
+Communicator::Communicator(anycclComm_t handle) : handle_(handle) {
+  static_cast<void>(anycclCommUserRank(handle, &rank_));
+  static_cast<void>(anycclCommCount(handle, &size_));
+}
+
+Communicator::~Communicator() {
+  if (is_exiting()) {
+    for (auto& operation : dropped_) static_cast<void>(operation.release());
+    return;
+  }
+  if (handle_ == nullptr) return;
+  const Unlocked released;
+  static_cast<void>(anycclCommDestroy(handle_));
+}
+
+nb::object Communicator::run(anycclCall_t call, Array input, Result result, bool async) {
+  const Call turn(*this);
+  const anycclComm_t handle = handle_;  // abort() may come meanwhile
+  call.size = sizeof call;
+  if (!async) {
+    raise_unless_ok(unlocked([&] { return call_now(call, handle); }));
+    return result.take();
+  }
+  auto operation = std::make_unique<Operation>(std::move(input), std::move(result));
+  raise_unless_ok(unlocked([&] { return anycclIssue(&call, handle, &operation->work); }));
+  return nb::cast(Work(shared_from_this(), std::move(operation)));
+}
+
+CommunicatorPtr Communicator::split(int color, int key) {
+  const Call turn(*this);
+  const anycclComm_t handle = handle_;
+  return made(
+      [&](anycclComm_t* part) { return anycclCommSplit(handle, color, key, part, nullptr); });
+}
+
+nb::object Communicator::failure() const {
+  if (handle_ == nullptr) raise(anycclInvalidUsage, std::string("the communicator was ") + ended_);
+  const anycclComm_t handle = handle_;
+  const Outcome outcome = unlocked([&] {
+    anycclResult_t failed = anycclSuccess;
+    const anycclResult_t asked = anycclCommGetAsyncError(handle, &failed);
+    return asked == anycclSuccess ? failed : asked;
+  });
+  return outcome.ok() ? nb::none() : exception_of(outcome);
+}
+
+std::string Communicator::last_plan() {
+  const Call turn(*this);
+  const anycclComm_t handle = handle_;
+  const char* text = "";
+  raise_unless_ok(unlocked([&] { return anycclCommLastPlan(handle, &text); }));
+  return text;
+}
+
+anycclRedOp_t Communicator::create_pre_mul_sum(DType dtype, const void* factor) {
+  const Call turn(*this);
+  anycclRedOp_t op{};
+  const anycclComm_t handle = handle_;
+  raise_unless_ok(unlocked([&] {
+    return anycclRedOpCreatePreMulSum(&op, const_cast<void*>(factor),
+                                      static_cast<anycclDataType_t>(dtype),
+                                      anycclScalarHostImmediate, handle);
+  }));
+  return op;
+}
+
+void Communicator::destroy() {
+  if (handle_ == nullptr) return;
+  anycclComm_t handle = nullptr;
+  {
+    const Call turn(*this);
+    std::swap(handle, handle_);
+    ended_ = "destroyed";
+  }
+  const Outcome outcome = unlocked([&] { return anycclCommDestroy(handle); });
+  dropped_.clear();
+  raise_unless_ok(outcome);
+}
+
+void Communicator::abort() {
+  if (handle_ == nullptr) return;
+  const anycclComm_t handle = std::exchange(handle_, nullptr);
+  ended_ = "aborted";
+  const Outcome outcome = unlocked([&] { return anycclCommAbort(handle); });
+  dropped_.clear();
+  raise_unless_ok(outcome);
+}
+
+void Communicator::sweep() {
+  if (dropped_.empty() && retired_.empty()) return;
+  const anycclComm_t handle = handle_;
+  const std::vector<anycclRedOp_t> retired = std::exchange(retired_, {});
+  std::vector<std::unique_ptr<Operation>> open, complete, all = std::exchange(dropped_, {});
+  {
+    const Unlocked released;
+    for (const anycclRedOp_t op : retired) static_cast<void>(anycclRedOpDestroy(op, handle));
+    for (auto& operation : all) {
+      int done = 0;
+      static_cast<void>(anycclWorkTest(operation->work, &done));
+      (done != 0 ? complete : open).push_back(std::move(operation));
+    }
+  }
+  for (auto& operation : open) dropped_.push_back(std::move(operation));
+}
+
+Work::~Work() {
+  if (operation_ == nullptr || complete_) return;
+  if (is_exiting())
+    static_cast<void>(operation_.release());
+  else
+    comm_->adopt(std::move(operation_));
+}
+
+nb::object Work::wait() {
+  const Outcome outcome = unlocked([&] { return anycclWorkWait(operation_->work); });
+  complete_ = true;
+  raise_unless_ok(outcome);
+  operation_->input = {};
+  return operation_->result.take();
+}
+
+Outcome Work::look() {
+  int done = 0;
+  const Outcome outcome = unlocked([&] { return anycclWorkTest(operation_->work, &done); });
+  complete_ = complete_ || done != 0;
+  return outcome;
+}
+
+bool Work::test() {
+  raise_unless_ok(look());
+  return complete_;
+}
+
+bool Work::done() {
+  static_cast<void>(look());
+  return complete_;
+}
+
+}  // namespace anyccl::python

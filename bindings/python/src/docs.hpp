@@ -1,0 +1,384 @@
+#pragma once
+// Docstrings of anyccl._core, in NumPy's style. What holds for all operations stands once, at
+// Communicator.
+
+namespace anyccl::python::docs {
+
+constexpr const char kUniqueId[] =
+    R"(Names one new communicator, so that its ranks find and trust each other.
+
+Whoever holds it can join: pass it on safely, as ``bytes(id)`` or pickled. The process that created it
+must live until all ranks have joined.)";
+constexpr const char kUniqueIdCreate[] =
+    R"(Make an id and start to listen for the ranks in this process.
+
+Raises
+------
+SystemFailure, InvalidArgument
+    If it cannot listen, or the environment says something impossible.)";
+
+constexpr const char kReduceOp[] =
+    R"(How elements are combined; every function takes the name as well.
+
+``avg`` is the sum divided by the number of ranks (truncated for integers); ``land``, ``lor`` and
+``lxor`` are logical, ``band``, ``bor`` and ``bxor`` bitwise. Complex numbers have sum, prod and avg,
+other floating-point types also max and min, integers all, bool all but avg.)";
+constexpr const char kPreMulSum[] = R"(An operator of `Communicator.pre_mul_sum`.)";
+
+constexpr const char kWork[] = R"(An operation that was issued with ``async_op=True``.
+
+It keeps its arrays alive until it is complete; dropped before that, it leaves them to its
+communicator. As a context manager it waits at the end of the block. Any thread may use it.)";
+constexpr const char kWorkWait[] =
+    R"(Return the result when the operation is complete; again and again, if asked.
+
+Raises
+------
+Error
+    What became of the operation; see `Communicator`.)";
+constexpr const char kWorkTest[] =
+    R"(Whether the operation is complete. Makes progress, never blocks.
+
+Raises
+------
+Error
+    If it has failed.)";
+constexpr const char kWorkDone[] =
+    R"(Whether the operation is complete or has failed. Makes progress, never blocks.)";
+
+constexpr const char kCommunicator[] = R"(One rank of a group of ranks that communicate.
+
+Made by `from_env`, `from_unique_id`, `init_all` or `split`. As a context manager it is destroyed at
+the end of the block, and aborted if the block raises.
+
+Arrays
+    Whatever has DLPack or the buffer protocol and is in host memory: NumPy, JAX and PyTorch arrays,
+    ``array.array``, ``bytearray``. An input may be read-only, and is copied if it is not contiguous
+    in C order; its elements must not change until the operation is complete. ``out`` must be writable,
+    contiguous in C order, and of the result's type and shape (or have as many elements in one
+    dimension); it is what is returned. Without ``out`` the result is a new array of the same library
+    as the input, of NumPy where that library cannot take arrays over.
+Order
+    All ranks call the same operations in the same order; sends and receives are matched for each pair
+    and direction on their own. Types, shapes and operators are equal on all ranks, unless it says
+    otherwise.
+Threads
+    One thread at a time calls a communicator; a second one gets `InvalidUsage`. `abort`, `failure` and
+    `Work` may be used from any thread. The interpreter lock is released while a call waits.
+Waiting
+    A call returns when the operation is complete at this rank. With ``async_op=True`` it returns a
+    `Work` at once. Operations are completed by whoever waits or calls next on the communicator, also
+    those whose `Work` was dropped: their arrays live until they are complete, or the communicator is
+    destroyed.
+Errors
+    `InvalidArgument` and `Unsupported` for a call that cannot be: nothing was started. What goes wrong
+    later makes the communicator fail for good on all ranks, with the same error from then on:
+    `InvalidUsage` if the ranks' calls differ, `RemoteError` naming the rank that died, `Timeout`,
+    `Aborted`. All are subclasses of `anyccl.Error`.)";
+constexpr const char kFromEnv[] =
+    R"(Join the communicator that the launcher's environment describes.
+
+`anyccl run` and torchrun set RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT; several hosts also need
+the same ANYCCL_SECRET. Returns when all ranks have joined.
+
+Raises
+------
+Timeout
+    Naming the ranks that did not come within ANYCCL_TIMEOUT seconds.)";
+constexpr const char kFromUniqueId[] =
+    R"(Join the communicator of `id` as `rank` of `size`; returns when all have joined.
+
+Raises
+------
+Timeout
+    Naming the ranks that did not come within ANYCCL_TIMEOUT seconds.)";
+constexpr const char kInitAll[] = R"(Create all `size` ranks of one communicator in this process.
+
+Returns
+-------
+list of Communicator
+    Rank r at index r. Use each from a thread of its own.)";
+constexpr const char kSplit[] =
+    R"(Form new communicators of the ranks with the same color. Collective.
+
+Parameters
+----------
+color : int or None
+    0 or more; None takes part in the call, and joins none.
+key : int
+    Ranks are ordered by (key, old rank).
+
+Returns
+-------
+Communicator or None)";
+constexpr const char kRank[] = R"(This rank, from 0 to size - 1.)";
+constexpr const char kSize[] = R"(The number of ranks.)";
+constexpr const char kFailure[] =
+    R"(The error that has made the communicator fail, or None. Any thread.)";
+constexpr const char kLastPlan[] =
+    R"(How the last collective ran, for people: "all_reduce/two_shot Simple shm".)";
+constexpr const char kDestroy[] = R"(Complete what was issued and take leave of the other ranks.
+
+Twice is once. Dropping the last reference does the same; at the end of the interpreter, what is still
+there ends with the process, without waiting.)";
+constexpr const char kAbort[] =
+    R"(Make all ranks' operations fail, and free the communicator. Any thread; never waits for a peer.)";
+constexpr const char kPreMulSumCreate[] =
+    R"(Make an operator that sums each rank's input times its `factor`.
+
+Parameters
+----------
+factor : number
+    May differ between ranks.
+dtype : str or dtype
+    The type of the arrays, as "float32", ``numpy.float32`` or ``x.dtype``. Not bool. What is
+    multiplied is rounded to it before the sum.
+
+Returns
+-------
+PreMulSum
+    An `op` for this communicator; all ranks must use such an operator in the same call.)";
+
+constexpr const char kAllReduce[] =
+    R"(Combine the arrays of all ranks; every rank gets the result, bitwise the same.
+
+Parameters
+----------
+x : array of any shape
+    Of the same shape on all ranks.
+op : ReduceOp, str or PreMulSum
+out : array, optional
+    ``out=x`` is in place.
+async_op : bool
+    Return a `Work` at once.
+
+Returns
+-------
+array
+    Of the shape of `x`.)";
+constexpr const char kBroadcast[] = R"(Give every rank the array of the root.
+
+Parameters
+----------
+x : array of any shape
+    What is sent. Elsewhere than at the root only its type and shape matter, and it may be None if
+    there is `out`.
+root : int
+out : array, optional
+    ``out=x`` is in place.
+async_op : bool
+    Return a `Work` at once.
+
+Returns
+-------
+array
+    Of the shape of `x`.)";
+constexpr const char kReduce[] = R"(Combine the arrays of all ranks at the root.
+
+Parameters
+----------
+x : array of any shape
+    Of the same shape on all ranks.
+op : ReduceOp, str or PreMulSum
+root : int
+out : array, optional
+    Used only at the root, where ``out=x`` is in place.
+async_op : bool
+    Return a `Work` at once.
+
+Returns
+-------
+array or None
+    Of the shape of `x` at the root; None elsewhere.)";
+constexpr const char kReduceScatter[] =
+    R"(Combine the arrays of all ranks; rank r gets block r of the result.
+
+Parameters
+----------
+x : array of shape (size, ...)
+    One block for each rank.
+op : ReduceOp, str or PreMulSum
+out : array, optional
+    ``out=x[rank]`` is in place.
+async_op : bool
+    Return a `Work` at once.
+
+Returns
+-------
+array
+    Of the shape of a block, ``x.shape[1:]``.)";
+constexpr const char kAllGather[] = R"(Give every rank the arrays of all.
+
+Parameters
+----------
+x : array of any shape
+    Of the same shape on all ranks.
+out : array, optional
+    ``x=out[rank]`` is in place.
+async_op : bool
+    Return a `Work` at once.
+
+Returns
+-------
+array
+    Of shape ``(size, *x.shape)``; [r] is the array of rank r.)";
+constexpr const char kGather[] = R"(Give the root the arrays of all ranks.
+
+Parameters
+----------
+x : array of any shape
+    Of the same shape on all ranks.
+root : int
+out : array, optional
+    Used only at the root, where ``x=out[root]`` is in place.
+async_op : bool
+    Return a `Work` at once.
+
+Returns
+-------
+array or None
+    Of shape ``(size, *x.shape)`` at the root; None elsewhere.)";
+constexpr const char kScatter[] = R"(Give each rank its block of the array of the root.
+
+Parameters
+----------
+x : array of shape (size, ...)
+    One block for each rank. Elsewhere than at the root only its type and shape matter, and it may be
+    None if there is `out`.
+root : int
+out : array, optional
+    ``out=x[root]`` is in place at the root.
+async_op : bool
+    Return a `Work` at once.
+
+Returns
+-------
+array
+    Of the shape of a block, ``x.shape[1:]``.)";
+constexpr const char kAllToAll[] = R"(Exchange blocks: block j goes to rank j.
+
+Parameters
+----------
+x : array of shape (size, ...)
+    One block for each rank.
+out : array, optional
+    ``out=x`` is in place.
+async_op : bool
+    Return a `Work` at once.
+
+Returns
+-------
+array
+    Of the shape of `x`; [r] is the block that came from rank r.)";
+constexpr const char kBarrier[] =
+    R"(Return when all ranks have called it; with ``async_op=True``, a `Work` that is complete then.)";
+constexpr const char kSend[] =
+    R"(Send an array to rank `dst`, which receives as many elements of the same type.
+
+May return before the receiver has called `recv`, but need not: to exchange, use ``async_op=True`` on
+both sides and wait for both. The `Work` gives None.)";
+constexpr const char kRecv[] = R"(Receive from rank `src` into the array `out`, and return it.)";
+
+constexpr const char kAllToAllV[] =
+    R"(Exchange blocks of different sizes, of rows along the first dimension.
+
+Parameters
+----------
+x : array of shape (rows, ...)
+send_counts, recv_counts : sequence of int
+    Rows for, and from, each rank: send_counts[j] here is recv_counts[i] at rank j.
+send_displs, recv_displs : sequence of int, optional
+    The first row of each block in `x` and in the result. Without it they follow each other.
+out : array, optional
+    Not `x`. With `recv_displs` it may have more rows than are written.
+async_op : bool
+    Return a `Work` at once.
+
+Returns
+-------
+array
+    Of shape ``(sum(recv_counts), *x.shape[1:])``, or as far as `recv_displs` reach; rows that nobody
+    writes are 0 in a new array.)";
+constexpr const char kAllGatherV[] =
+    R"(Give every rank the arrays of all, of different numbers of rows.
+
+Parameters
+----------
+x : array of shape (counts[rank], ...)
+counts : sequence of int
+    Rows from each rank; equal on all ranks.
+displs : sequence of int, optional
+    The first row of each rank's block in the result. Without it they follow each other.
+out : array, optional
+    With `displs` it may have more rows than are written.
+async_op : bool
+    Return a `Work` at once.
+
+Returns
+-------
+array
+    Of shape ``(sum(counts), *x.shape[1:])``, or as far as `displs` reach; rows that nobody writes are
+    0 in a new array.)";
+constexpr const char kReduceScatterV[] =
+    R"(Combine the arrays of all ranks; rank r gets its counts[r] rows of the result.
+
+Parameters
+----------
+x : array of shape (sum(counts), ...)
+counts : sequence of int
+    Rows for each rank; equal on all ranks.
+op : ReduceOp, str or PreMulSum
+displs : sequence of int, optional
+    The first row of each rank's block in `x`. Without it they follow each other.
+out : array, optional
+    May be its rows of `x`, which is in place.
+async_op : bool
+    Return a `Work` at once.
+
+Returns
+-------
+array
+    Of shape ``(counts[rank], *x.shape[1:])``.)";
+constexpr const char kGatherV[] =
+    R"(Give the root the arrays of all ranks, of different numbers of rows.
+
+Parameters
+----------
+x : array of shape (rows, ...)
+counts : sequence of int
+    Rows from each rank. Used only at the root, as are `displs` and `out`.
+root : int
+displs : sequence of int, optional
+    The first row of each rank's block in the result. Without it they follow each other.
+out : array, optional
+    With `displs` it may have more rows than are written.
+async_op : bool
+    Return a `Work` at once.
+
+Returns
+-------
+array or None
+    Of shape ``(sum(counts), *x.shape[1:])`` at the root, or as far as `displs` reach, with 0 in rows
+    of a new array that nobody writes; None elsewhere.)";
+constexpr const char kScatterV[] = R"(Give each rank its counts[r] rows of the array of the root.
+
+Parameters
+----------
+x : array of shape (sum(counts), ...)
+    Used only at the root, as are `counts` and `displs`; elsewhere None.
+counts : sequence of int
+    Rows for each rank.
+root : int
+displs : sequence of int, optional
+    The first row of each rank's block in `x`. Without it they follow each other.
+out : array
+    Where the rows go. Only the root can do without it: the others do not know how many come.
+async_op : bool
+    Return a `Work` at once.
+
+Returns
+-------
+array
+    Of shape ``(counts[rank], *x.shape[1:])``.)";
+
+}  // namespace anyccl::python::docs

@@ -1,0 +1,44 @@
+#pragma once
+// What a collective writes into: the caller's array, or a new one of the kind of the input.
+
+#include "array.hpp"
+
+namespace anyccl::python {
+
+/// New memory that other libraries take over by DLPack.
+class Memory {
+ public:
+  Memory(DType dtype, Shape shape);
+  std::byte* data() const { return block_.get(); }
+  /// The capsule that __dlpack__ returns; versioned if the caller knows DLPack 1.
+  nb::object exported(bool versioned) const;
+
+ private:
+  DType dtype_;
+  Shape shape_;
+  std::shared_ptr<std::byte> block_;
+};
+void bind_memory(nb::module_& m);
+
+class Result {
+ public:
+  /// `out`, which must have `shape` (or as many elements in one dimension) and the type of `like`;
+  /// or, if it is None, a new array of the kind of `like`. `zeroed`: not everything will be
+  /// written.
+  static Result make(nb::handle out, const Array& like, const Shape& shape, bool zeroed = false);
+  /// The caller's array, whatever its shape.
+  explicit Result(Array out) : array_(std::move(out)), object_(array_.source) {}
+  /// Nothing: of ranks that get no result.
+  Result() : object_(nb::none()) {}
+
+  const Array& array() const { return array_; }
+  /// For the caller, once the operation is complete.
+  nb::object take();
+
+ private:
+  Array array_;
+  nb::object object_;
+  nb::object from_dlpack_;  // of the library whose array `object_`, a Memory, is to become
+};
+
+}  // namespace anyccl::python

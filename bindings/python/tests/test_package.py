@@ -1,0 +1,65 @@
+"""What the package says about itself."""
+
+import ast
+import inspect
+from pathlib import Path
+
+import pytest
+
+import anyccl
+from anyccl import _core
+
+FOLDER = Path(anyccl.__file__).parent
+
+
+def public(thing):
+    return {name for name in vars(thing) if not name.startswith("_")}
+
+
+def stub():
+    """What the stub has, by class."""
+    names = {}
+    for node in ast.parse((FOLDER / "_core.pyi").read_text()).body:
+        if isinstance(node, ast.ClassDef):
+            functions = {m.name for m in node.body if isinstance(m, ast.FunctionDef)}
+            names[node.name] = functions | {t.id for m in node.body if isinstance(m, ast.Assign) for t in m.targets}
+    return names
+
+
+def test_the_version_is_that_of_the_header():
+    header = {}
+    root = FOLDER if (FOLDER / "include").exists() else Path(__file__).parents[3]
+    for line in (root / "include/anyccl/anyccl.h").read_text().splitlines():
+        match line.split():
+            case ["#define", name, value]:
+                header[name] = value
+    assert anyccl.__version__ == ".".join(header[f"ANYCCL_{part}"] for part in ("MAJOR", "MINOR", "PATCH"))
+
+
+@pytest.mark.parametrize("kind", [anyccl.Communicator, anyccl.UniqueId, anyccl.Work, anyccl.ReduceOp, anyccl.PreMulSum])
+def test_the_stub_has_all_that_the_extension_has(kind):
+    assert public(kind) <= stub()[kind.__name__]
+
+
+def test_the_stub_names_no_type_that_is_not_there():
+    text = (FOLDER / "_core.pyi").read_text()
+    assert "anyccl::" not in text and "nanobind" not in text
+
+
+def test_the_package_says_that_it_is_typed():
+    assert (FOLDER / "py.typed").exists()
+
+
+def test_everything_public_is_documented():
+    undocumented = [
+        f"{kind.__name__}.{name}"
+        for kind in (anyccl.Communicator, anyccl.UniqueId, anyccl.Work)
+        for name in public(kind)
+        if not inspect.getdoc(getattr(kind, name))
+    ]
+    assert undocumented == []
+    assert all(inspect.getdoc(getattr(anyccl, name)) for name in anyccl.__all__ if name != "__version__")
+
+
+def test_all_lists_what_the_extension_has():
+    assert public(_core) <= set(anyccl.__all__)

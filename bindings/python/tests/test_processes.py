@@ -1,0 +1,153 @@
+"""Ranks as processes, started by `anyccl run`: how they join, end, fork and die."""
+
+import os
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+TOOL = os.environ["TEST_TOOL"]
+
+
+def run(ranks, program, *options):
+    program = "import anyccl, numpy as np, os, sys\n" + textwrap.dedent(program)
+    command = [TOOL, "run", "-n", str(ranks), *options, "--", sys.executable, "-B", "-c", program]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60)
+
+
+def lines(done):
+    """What the ranks printed, in the order of ranks; fails unless all ended well and said nothing else."""
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stderr == ""
+    return sorted(done.stdout.splitlines())
+
+
+def test_ranks_join_by_the_environment():
+    done = run(
+        3,
+        """
+        with anyccl.Communicator.from_env() as comm:
+            print(comm.all_reduce(np.array([comm.rank])).tolist(), comm.size)
+        """,
+    )
+    assert lines(done) == ["[0] [3] 3", "[1] [3] 3", "[2] [3] 3"]
+
+
+def test_large_arrays_arrive_in_other_processes():
+    done = run(
+        2,
+        """
+        with anyccl.Communicator.from_env() as comm:
+            x = np.random.default_rng(comm.rank).random(1 << 20)
+            total = np.random.default_rng(0).random(1 << 20) + np.random.default_rng(1).random(1 << 20)
+            print(np.array_equal(comm.all_reduce(x), total))
+        """,
+    )
+    assert lines(done) == ["[0] True", "[1] True"]
+
+
+@pytest.mark.parametrize("end", ["pass", "sys.exit()", "del comm"])
+def test_a_program_may_end_without_destroying(end):
+    done = run(
+        2,
+        f"""
+        comm = anyccl.Communicator.from_env()
+        print(comm.all_reduce(np.ones(1)))
+        {end}
+        """,
+    )
+    assert lines(done) == ["[0] [2.]", "[1] [2.]"]
+
+
+def test_a_program_may_end_with_works_that_never_complete():
+    done = run(
+        2,
+        """
+        comm = anyccl.Communicator.from_env()
+        kept = comm.recv(np.zeros(9), 1 - comm.rank, async_op=True)
+        comm.recv(np.zeros(9), 1 - comm.rank, async_op=True)  # dropped
+        op = comm.pre_mul_sum(2, "float64")
+        print("end")
+        """,
+    )
+    assert lines(done) == ["[0] end", "[1] end"]
+
+
+def test_a_program_may_end_while_a_daemon_thread_waits():
+    done = run(
+        2,
+        """
+        import threading
+        comm = anyccl.Communicator.from_env()
+        comm.barrier()
+        threading.Thread(target=lambda: comm.recv(np.zeros(1), 1 - comm.rank), daemon=True).start()
+        while True:  # until it is inside
+            try:
+                comm.last_plan
+            except anyccl.InvalidUsage:
+                break
+        print("end")
+        """,
+    )
+    assert lines(done) == ["[0] end", "[1] end"]
+
+
+def test_a_communicator_from_before_fork_is_refused_in_the_child():
+    done = run(
+        2,
+        """
+        comm = anyccl.Communicator.from_env()
+        work = comm.all_reduce(np.ones(1), async_op=True)
+        child = os.fork()
+        if child == 0:
+            try:
+                comm.barrier()
+            except anyccl.InvalidUsage as e:
+                print("before fork" in str(e))
+            sys.exit()
+        assert os.waitpid(child, 0)[1] == 0
+        assert work.wait() == 2
+        comm.barrier()
+        """,
+    )
+    assert lines(done) == ["[0] True", "[1] True"]
+
+
+def test_a_peer_that_dies_is_an_error_that_names_its_rank():
+    done = run(
+        3,
+        """
+        comm = anyccl.Communicator.from_env()
+        comm.barrier()
+        if comm.rank == 1:
+            os._exit(7)
+        try:
+            comm.all_reduce(np.ones(1000))
+        except anyccl.RemoteError as e:
+            print("rank 1" in str(e), isinstance(comm.failure, anyccl.RemoteError))
+        """,
+        "--keep-going",
+    )
+    assert done.returncode == 7
+    assert sorted(done.stdout.splitlines()) == ["[0] True True", "[2] True True"]
+
+
+def test_a_rank_that_does_not_come_is_named_when_the_time_is_up():
+    done = run(
+        2,
+        """
+        os.environ["ANYCCL_TIMEOUT"] = "1"
+        if os.environ["RANK"] == "0":
+            try:
+                anyccl.Communicator.from_env()
+            except anyccl.Timeout as e:
+                print("1" in str(e))
+        """,
+    )
+    assert lines(done) == ["[0] True"]
+
+
+def test_importing_anyccl_imports_no_framework():
+    done = run(1, """print({"torch", "jax", "ml_dtypes"} & set(sys.modules))""")
+    assert lines(done) == ["[0] set()"]

@@ -1,0 +1,152 @@
+"""Operations that were issued and may not be complete."""
+
+import gc
+import threading
+import weakref
+
+import numpy as np
+import pytest
+
+import anyccl
+
+
+def test_wait_returns_the_result_every_time(two):
+    def run(c):
+        work = c.all_reduce(np.ones(3), async_op=True)
+        result = work.wait()
+        assert work.wait() is result
+        return result.tolist()
+
+    assert two.each(run) == [[2, 2, 2]] * 2
+
+
+def test_wait_returns_the_output_that_was_given(two):
+    def run(c):
+        x = np.ones(3)
+        return c.all_reduce(x, out=x, async_op=True).wait() is x
+
+    assert two.each(run) == [True, True]
+
+
+def test_a_work_is_not_done_before_the_peer_has_called(two):
+    out = np.zeros(1)
+    work = two.comms[0].recv(out, 1, async_op=True)
+    assert not work.test() and not work.done
+    two.each(lambda c: work.wait() if c.rank == 0 else c.send(np.ones(1), 0))
+    assert work.test() and work.done
+    assert out[0] == 1
+
+
+def test_a_block_waits_at_its_end(two):
+    def run(c):
+        x = np.ones(3)
+        with c.all_reduce(x, out=x, async_op=True):
+            pass
+        return x.tolist()
+
+    assert two.each(run) == [[2, 2, 2]] * 2
+
+
+def test_a_work_keeps_its_input_alive(two):
+    x = np.full(100000, 7.0)
+    alive = weakref.ref(x)
+    work = two.comms[0].send(x, 1, async_op=True)
+    del x
+    gc.collect()
+    assert alive() is not None
+    out = np.zeros(100000)
+    two.each(lambda c: work.wait() if c.rank == 0 else c.recv(out, 0))
+    assert out.min() == 7
+    assert alive() is None
+
+
+def test_a_dropped_work_keeps_its_arrays_alive_until_it_is_complete(two):
+    x = np.full(100000, 7.0)
+    alive = weakref.ref(x)
+    two.comms[0].send(x, 1, async_op=True)
+    del x
+    gc.collect()
+    assert alive() is not None
+    out = np.zeros(100000)
+
+    def run(c):
+        if c.rank == 1:
+            c.recv(out, 0)
+        c.barrier()
+        c.barrier()
+
+    two.each(run)
+    assert out.min() == 7
+    assert alive() is None
+
+
+def test_a_dropped_work_is_completed_by_the_next_call(two):
+    def run(c):
+        x = np.full(4, float(c.rank))
+        alive = weakref.ref(x)
+        c.all_reduce(x, out=x, async_op=True)
+        del x
+        c.barrier()
+        c.barrier()
+        return alive() is None
+
+    assert two.each(run) == [True, True]
+
+
+def test_a_dropped_work_is_completed_by_destroy(two):
+    x = np.ones(4)
+
+    def run(c):
+        y = x if c.rank == 0 else np.ones(4)
+        c.all_reduce(y, out=y, async_op=True)
+        del y
+        c.destroy()
+
+    two.each(run)
+    assert x.tolist() == [2] * 4
+
+
+def test_a_work_outlives_its_communicator(two):
+    works = two.each(lambda c: c.all_reduce(np.ones(2), async_op=True))
+    two.each(lambda c: c.destroy())
+    assert [work.wait().tolist() for work in works] == [[2, 2], [2, 2]]
+
+
+def test_a_work_that_is_dropped_after_destroy_frees_its_arrays(two):
+    xs = [np.ones(2), np.ones(2)]
+    alive = weakref.ref(xs[0])
+    works = two.each(lambda c: c.all_reduce(xs[c.rank], out=xs[c.rank], async_op=True))
+    two.each(lambda c: c.destroy())
+    del xs, works
+    assert alive() is None
+
+
+def test_an_error_comes_with_every_wait(two):
+    def run(c):
+        work = c.all_reduce(np.ones(2 + c.rank), async_op=True)
+        for _ in range(2):
+            with pytest.raises(anyccl.InvalidUsage, match="rank"):
+                work.wait()
+        assert work.done
+        with pytest.raises(anyccl.InvalidUsage):
+            work.test()
+
+    two.each(run)
+
+
+def test_any_thread_may_wait(two):
+    results = []
+    works = two.each(lambda c: c.all_reduce(np.ones(2), async_op=True))
+    threads = [threading.Thread(target=lambda w=w: results.append(w.wait().tolist())) for w in works * 3]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert results == [[2, 2]] * 6
+
+
+def test_a_work_says_what_state_it_is_in(two):
+    work = two.comms[0].barrier(async_op=True)
+    assert repr(work) == "<anyccl.Work, under way>"
+    two.each(lambda c: work.wait() if c.rank == 0 else c.barrier())
+    assert repr(work) == "<anyccl.Work, done>"

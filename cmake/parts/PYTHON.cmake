@@ -1,0 +1,20 @@
+# Where the Python package is, and what it needs. Afterwards the targets of FindPython and nanobind are there.
+set(folder bindings/python)
+if(ANYCCL_SANITIZE)
+  set(missing "an interpreter does not load sanitized modules")
+  return()
+endif()
+if(NOT SKBUILD AND NOT DEFINED Python_EXECUTABLE AND EXISTS ${PROJECT_SOURCE_DIR}/.venv/bin/python)
+  set(Python_EXECUTABLE ${PROJECT_SOURCE_DIR}/.venv/bin/python)  # of scripts/make-venv
+endif()
+find_package(Python 3.9 QUIET COMPONENTS Interpreter Development.Module)
+if(NOT Python_FOUND)
+  set(missing "there is no Python 3.9 with its headers (Debian: python3-dev)")
+  return()
+endif()
+execute_process(COMMAND ${Python_EXECUTABLE} -m nanobind --cmake_dir
+  OUTPUT_VARIABLE nanobind_ROOT OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+find_package(nanobind 3 QUIET CONFIG)
+if(NOT nanobind_FOUND)
+  set(missing "${Python_EXECUTABLE} has no nanobind (scripts/make-venv build)")
+endif()
