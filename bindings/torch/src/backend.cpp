@@ -1,0 +1,226 @@
+#include "backend.hpp"
+
+#include <unistd.h>
+
+#include <mutex>
+#include <set>
+
+#include "errors.hpp"
+#include "gil.hpp"
+#include "rendezvous.hpp"
+
+namespace anyccl::torch {
+namespace {
+
+/// All that are open: what must end before the interpreter does.
+struct Registry {
+  std::mutex mutex;
+  std::set<Backend*> open;
+};
+Registry& registry() {
+  static auto* const all = new Registry;  // outlives whoever is destroyed late
+  return *all;
+}
+
+std::optional<std::vector<at::Tensor>> recorded(const char* title, at::TensorList tensors) {
+  return title == nullptr ? std::nullopt : std::make_optional(tensors.vec());
+}
+
+/// The operator of a call with PREMUL_SUM, while it is called.
+class Factor {
+ public:
+  Factor(Job& job, anycclComm_t comm) : comm_(comm) {
+    if (!job.factor.defined()) return;
+    const Element element = element_of(job.factor.scalar_type());
+    check(anycclRedOpCreatePreMulSum(&op_, job.factor.mutable_data_ptr(), element.type,
+                                     anycclScalarHostImmediate, comm),
+          job.name());
+    created_ = true;
+    for (anycclCall_t& call : job.calls) call.op = op_;
+  }
+  ~Factor() {
+    if (created_) anycclRedOpDestroy(op_, comm_);
+  }
+  Factor(const Factor&) = delete;
+  Factor& operator=(const Factor&) = delete;
+
+ private:
+  anycclComm_t comm_;
+  anycclRedOp_t op_ = anycclSum;
+  bool created_ = false;
+};
+
+}  // namespace
+
+anycclCall_t& Job::call(anycclCollective_t collective, c10::ScalarType scalar_type) {
+  anycclCall_t& added = calls.emplace_back();
+  added = {};
+  added.size = sizeof added;
+  added.collective = collective;
+  added.datatype = element_of(scalar_type).type;
+  added.timeout_ms = static_cast<unsigned int>(
+      std::clamp<std::int64_t>(timeout.count(), 1, std::numeric_limits<unsigned int>::max()));
+  return added;
+}
+
+Backend::Backend(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
+                 c10::intrusive_ptr<Options> options)
+    : c10d::Backend(rank, size), process_(::getpid()), options_(std::move(options)), store_(store) {
+  Channels channels = meet(*store, rank, size, options_->timeout);
+  collectives_ = std::move(channels.collectives);
+  messages_ = std::move(channels.messages);
+  init();
+  const std::lock_guard lock(registry().mutex);
+  registry().open.insert(this);
+}
+
+Backend::~Backend() {
+  if (::getpid() == process_) {
+    const std::lock_guard lock(registry().mutex);
+    registry().open.erase(this);
+  }
+  const GilReleased released;  // what completes meanwhile may need the interpreter
+  try {
+    close(std::chrono::milliseconds{1000});
+  } catch (...) {
+    // The channels abort what is left.
+  }
+}
+
+void Backend::close(std::chrono::milliseconds timeout) {
+  if (::getpid() != process_) return;
+  const auto deadline = std::chrono::steady_clock::now() + timeout;
+  const auto left = [&] {
+    return std::max(std::chrono::duration_cast<std::chrono::milliseconds>(
+                        deadline - std::chrono::steady_clock::now()),
+                    std::chrono::milliseconds{0});
+  };
+  executor_->wait_idle(left());
+  collectives_->close(left());
+  messages_->close(left());
+  executor_->wait_idle(std::chrono::milliseconds{500});  // what failed by an abort
+}
+
+void Backend::close_all(std::chrono::milliseconds timeout) {
+  // References, so that none is destroyed meanwhile; those that are being destroyed close
+  // themselves.
+  std::vector<c10::intrusive_ptr<Backend>> open;
+  {
+    const std::unique_lock lock(registry().mutex, std::try_to_lock);
+    if (!lock.owns_lock()) return;  // forked while another thread had it
+    for (Backend* const backend : registry().open) {
+      auto reference = c10::weak_intrusive_ptr<Backend>::reclaim_copy(backend).lock();
+      if (reference) open.push_back(std::move(reference));
+    }
+  }
+  for (const auto& backend : open) backend->close(timeout);
+}
+
+void Backend::abort() {
+  collectives_->abort();
+  messages_->abort();
+}
+
+c10d::ErrorType Backend::getError() {
+  for (Channel* const channel : {collectives_.get(), messages_.get()}) {
+    switch (channel->error()) {
+      case anycclSuccess:
+      case anycclInProgress:
+        continue;
+      case anycclTimeout:
+        return c10d::ErrorType::TIMEOUT;
+      case anycclRemoteError:
+        return c10d::ErrorType::REMOTE_ERROR;
+      default:
+        return c10d::ErrorType::COMM_ERROR;
+    }
+  }
+  return c10d::ErrorType::SUCCESS;
+}
+
+c10::intrusive_ptr<c10d::Backend> Backend::split(
+    const c10::intrusive_ptr<c10d::Store>& store, const std::vector<int>& ranks,
+    const c10::intrusive_ptr<c10d::Backend::Options>& opts) {
+  const auto place = std::find(ranks.begin(), ranks.end(), rank_);
+  if (place == ranks.end()) return nullptr;
+  auto options = c10::make_intrusive<Options>(opts ? opts->timeout : options_->timeout);
+  for (const int rank : ranks) {
+    const auto index = static_cast<std::size_t>(rank);
+    const auto& global = options_->global_ranks_in_group;
+    options->global_ranks_in_group.push_back(index < global.size() ? global[index] : index);
+  }
+  if (opts) options->group_name = opts->group_name;
+  return c10::make_intrusive<Backend>(store->clone(), static_cast<int>(place - ranks.begin()),
+                                      static_cast<int>(ranks.size()), std::move(options));
+}
+
+c10::intrusive_ptr<c10d::Backend> Backend::merge(
+    const c10::intrusive_ptr<c10d::Store>& store,
+    const c10::intrusive_ptr<c10d::Backend::Options>& opts, const int& rank, const int& size) {
+  auto options = c10::make_intrusive<Options>(opts ? opts->timeout : options_->timeout);
+  if (opts) options->group_name = opts->group_name;
+  return c10::make_intrusive<Backend>(store->clone(), rank, size, std::move(options));
+}
+
+Backend::Works Backend::start(Job& job, Channel& channel, at::TensorList inputs,
+                              at::TensorList outputs) {
+  const std::uint64_t sequence = c10d::isP2POp(job.type)
+                                     ? sequence_.load(std::memory_order_relaxed)
+                                     : sequence_.fetch_add(1, std::memory_order_relaxed) + 1;
+  const char* const title = at::hasCallbacks() ? job.title : nullptr;
+  const bool timed = timed_.load(std::memory_order_relaxed);
+  const bool coalesces =
+      coalescing_thread_.load(std::memory_order_relaxed) == std::this_thread::get_id();
+  if (!job.async && !coalesces) {
+    auto work = c10::make_intrusive<DoneWork>(rank_, job.type, title, recorded(title, inputs),
+                                              sequence, timed);
+    channel.with(job.name(), [&](anycclComm_t comm) {
+      const Factor factor(job, comm);
+      for (const anycclCall_t& call : job.calls) check(anycclRun(&call, comm), job.name());
+    });
+    copy_back(job.memory.copies());
+    work->end();
+    return work;
+  }
+
+  const auto operation = std::make_shared<Operation>(executor_, job.name());
+  auto work =
+      c10::make_intrusive<PendingWork>(rank_, job.type, title, recorded(title, inputs), sequence,
+                                       timed, operation, !coalesces, outputs.vec());
+  for (const at::Tensor& tensor : inputs) operation->keep(tensor);
+  for (const at::Tensor& tensor : outputs) operation->keep(tensor);
+  for (const at::Tensor& tensor : job.memory.temporaries()) operation->keep(tensor);
+  for (CopyBack& copy : job.memory.copies()) operation->add(std::move(copy));
+  if (coalesces) {
+    coalescing_->operation->add(operation);
+    coalescing_->outputs.insert(coalescing_->outputs.end(), outputs.begin(), outputs.end());
+  }
+  channel.with(job.name(), [&](anycclComm_t comm) {
+    const Factor factor(job, comm);
+    for (const anycclCall_t& call : job.calls) {
+      anycclWork_t issued = nullptr;
+      check(anycclIssue(&call, comm, &issued), job.name());
+      operation->add(issued);
+    }
+  });
+  if (work->observed()) operation->watch();
+  return work;
+}
+
+void Backend::startCoalescing() {
+  if (coalescing_) coalescing_->operation->abandon();  // an exception kept the program from its end
+  coalescing_ = Coalescing{std::make_shared<Operation>(executor_, "coalesced"), {}};
+  coalescing_thread_.store(std::this_thread::get_id(), std::memory_order_relaxed);
+}
+
+Backend::Works Backend::endCoalescing() {
+  if (!coalescing_) refuse("end_coalescing", "there was no start_coalescing");
+  coalescing_thread_.store({}, std::memory_order_relaxed);
+  Coalescing done = *std::move(coalescing_);
+  coalescing_.reset();
+  return c10::make_intrusive<PendingWork>(rank_, c10d::OpType::COALESCED, nullptr, std::nullopt,
+                                          sequence_.load(std::memory_order_relaxed), timed_.load(),
+                                          done.operation, true, std::move(done.outputs));
+}
+
+}  // namespace anyccl::torch

@@ -1,0 +1,163 @@
+#pragma once
+// The c10d::Backend: torch's operations, each as calls of the library.
+
+#include <sys/types.h>
+
+#include <memory>
+#include <optional>
+#include <thread>
+
+#include "channel.hpp"
+#include "executor.hpp"
+#include "tensors.hpp"
+#include "torch.hpp"
+#include "work.hpp"
+
+namespace anyccl::torch {
+
+/// One operation of torch on its way: it is filled in, then started.
+struct Job {
+  Job(const char* title_, c10d::OpType type_, std::chrono::milliseconds timeout_, bool async_)
+      : title(title_), type(type_), timeout(timeout_), async(async_), memory(name()) {}
+  /// Without "anyccl:".
+  const char* name() const { return title + 7; }
+  /// One more call, of elements of `type`.
+  anycclCall_t& call(anycclCollective_t collective, c10::ScalarType type);
+
+  const char* const title;  // as profilers show it
+  const c10d::OpType type;
+  const std::chrono::milliseconds timeout;
+  const bool async;
+  Memory memory;
+  c10::SmallVector<anycclCall_t, 1> calls;
+  at::Tensor factor;  // of PREMUL_SUM
+};
+
+class Backend final : public c10d::Backend {
+ public:
+  struct Options final : c10d::Backend::Options {
+    explicit Options(std::chrono::milliseconds timeout_ = kBackendDefaultTimeout)
+        : c10d::Backend::Options("anyccl", timeout_) {}
+  };
+
+  /// Joins the group; returns when all ranks have, or throws after the timeout, naming those that
+  /// are missing.
+  Backend(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
+          c10::intrusive_ptr<Options> options);
+  ~Backend() override;
+
+  const std::string getBackendName() const override { return "anyccl"; }
+  c10::intrusive_ptr<c10d::Backend::Options> getBackendOptions() override { return options_; }
+  bool supportsCoalescing() const override { return true; }
+  bool supportsSplitting() const override { return true; }
+  void setTimeout(std::chrono::milliseconds timeout) override { options_->timeout = timeout; }
+
+  using Works = c10::intrusive_ptr<c10d::Work>;
+  using Tensors = std::vector<at::Tensor>;
+
+  Works broadcast(Tensors& tensors, const c10d::BroadcastOptions& opts) override;
+  Works allreduce(Tensors& tensors, const c10d::AllreduceOptions& opts) override;
+  Works allreduce_sparse(Tensors& tensors, const c10d::AllreduceOptions& opts) override;
+  Works allreduce_coalesced(Tensors& tensors, const c10d::AllreduceCoalescedOptions& opts) override;
+  Works reduce(Tensors& tensors, const c10d::ReduceOptions& opts) override;
+  Works allgather(std::vector<Tensors>& outputs, Tensors& inputs,
+                  const c10d::AllgatherOptions& opts) override;
+  Works _allgather_base(at::Tensor& output, at::Tensor& input,
+                        const c10d::AllgatherOptions& opts) override;
+  Works allgather_coalesced(std::vector<Tensors>& outputs, Tensors& inputs,
+                            const c10d::AllgatherOptions& opts) override;
+  Works allgather_into_tensor_coalesced(Tensors& outputs, Tensors& inputs,
+                                        const c10d::AllgatherOptions& opts) override;
+  Works gather(std::vector<Tensors>& outputs, Tensors& inputs,
+               const c10d::GatherOptions& opts) override;
+  Works scatter(Tensors& outputs, std::vector<Tensors>& inputs,
+                const c10d::ScatterOptions& opts) override;
+  Works reduce_scatter(Tensors& outputs, std::vector<Tensors>& inputs,
+                       const c10d::ReduceScatterOptions& opts) override;
+  Works _reduce_scatter_base(at::Tensor& output, at::Tensor& input,
+                             const c10d::ReduceScatterOptions& opts) override;
+  Works reduce_scatter_tensor_coalesced(Tensors& outputs, Tensors& inputs,
+                                        const c10d::ReduceScatterOptions& opts) override;
+  Works alltoall_base(at::Tensor& output, at::Tensor& input,
+                      std::vector<std::int64_t>& output_split,
+                      std::vector<std::int64_t>& input_split,
+                      const c10d::AllToAllOptions& opts) override;
+  Works alltoall(Tensors& outputs, Tensors& inputs, const c10d::AllToAllOptions& opts) override;
+  Works barrier(const c10d::BarrierOptions& opts) override;
+  void monitoredBarrier(const c10d::BarrierOptions& opts, bool wait_all_ranks) override;
+
+  Works send(Tensors& tensors, int to, int tag) override;
+  Works recv(Tensors& tensors, int from, int tag) override;
+  Works recvAnysource(Tensors& tensors, int tag) override;
+
+  void startCoalescing() override;
+  Works endCoalescing() override;
+
+  void setSequenceNumberForGroup() override {}  // all ranks begin with 0
+  std::uint64_t getSequenceNumberForGroup() override { return sequence_.load(); }
+  void enableCollectivesTiming() override { timed_ = true; }
+
+  c10::intrusive_ptr<c10d::Backend> split(
+      const c10::intrusive_ptr<c10d::Store>& store, const std::vector<int>& ranks,
+      const c10::intrusive_ptr<c10d::Backend::Options>& opts) override;
+  c10::intrusive_ptr<c10d::Backend> merge(const c10::intrusive_ptr<c10d::Store>& store,
+                                          const c10::intrusive_ptr<c10d::Backend::Options>& opts,
+                                          const int& rank, const int& size) override;
+
+  void abort() override;
+  /// Completes what was issued and leaves the group; aborts what peers have not joined in after
+  /// half a minute, or the timeout of the group if that is shorter.
+  void shutdown() override {
+    close(std::min<std::chrono::milliseconds>(options_->timeout, std::chrono::seconds{30}));
+  }
+  void close(std::chrono::milliseconds timeout);
+  c10d::ErrorType getError() override;
+
+  /// close() for all that are left, before the interpreter ends.
+  static void close_all(std::chrono::milliseconds timeout);
+
+ private:
+  std::size_t ranks() const { return static_cast<std::size_t>(size_); }
+  /// For the options of an operation.
+  std::chrono::milliseconds timeout_of(std::chrono::milliseconds given) const {
+    return given == c10d::kUnsetTimeout ? options_->timeout : given;
+  }
+  template <typename Opts>
+  Job job(const char* title, c10d::OpType type, const Opts& opts) const {
+    return Job(title, type, timeout_of(opts.timeout), opts.asyncOp);
+  }
+  void check_root(const Job& job, std::int64_t root) const;
+  /// Sets the operator of the last call.
+  void reduce_by(Job& job, const c10d::ReduceOp& op, c10::ScalarType type);
+
+  // The calls of one pair of tensors.
+  void add_all_gather(Job& job, const at::Tensor& output, const at::Tensor& input);
+  void add_reduce_scatter(Job& job, const at::Tensor& output, const at::Tensor& input,
+                          const c10d::ReduceOp& op);
+
+  void separate(Job& job, const at::Tensor& output, anycclCall_t& call,
+                const Memory::Pieces& pieces);
+
+  /// The arrays in the calls of `job` are read before it returns, its tensors maybe later.
+  Works start(Job& job, Channel& channel, at::TensorList inputs, at::TensorList outputs);
+  Works message(Job& job, const at::Tensor& tensor, bool sends, int peer, int tag);
+
+  const pid_t process_;  // a child that was forked has nothing to close
+  const c10::intrusive_ptr<Options> options_;
+  const c10::intrusive_ptr<c10d::Store> store_;
+  const std::shared_ptr<Executor> executor_ = std::make_shared<Executor>();
+  std::shared_ptr<Channel> collectives_, messages_;  // apart, so that neither waits for the other
+  std::atomic<std::uint64_t> sequence_ = 0;          // of collectives
+  std::atomic<bool> timed_ = false;
+
+  struct Coalescing {
+    std::shared_ptr<Operation> operation;
+    Tensors outputs;
+  };
+  std::optional<Coalescing> coalescing_;            // used by one thread,
+  std::atomic<std::thread::id> coalescing_thread_;  // this one
+  std::uint32_t sparse_sequence_ = 0;
+  std::uint64_t barrier_sequence_ = 0;
+};
+
+}  // namespace anyccl::torch

@@ -1,0 +1,37 @@
+#pragma once
+// Threads for what follows on operations that nobody waits for: copies into tensors, futures and
+// the callbacks of programs, the release of tensors (which may take the GIL).
+
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+
+namespace anyccl::torch {
+
+/// Runs tasks, each at once: where all threads are busy another one is started, as a callback may
+/// wait for a second operation. Idle threads end after a while. The threads own what they use, so
+/// nobody has to join them.
+class Executor : public std::enable_shared_from_this<Executor> {
+ public:
+  void submit(std::function<void()> task);
+  /// A task will be submitted later: wait_idle() waits for it, too.
+  void expect();
+  /// As submit(), for a task that was expected.
+  void submit_expected(std::function<void()> task);
+  /// True when nothing is expected, waits or runs; false if that takes longer.
+  bool wait_idle(std::chrono::milliseconds timeout);
+
+ private:
+  void work();
+
+  std::mutex mutex_;  // of everything below
+  std::condition_variable more_, idle_;
+  std::deque<std::function<void()>> tasks_;
+  std::size_t outstanding_ = 0, sleepers_ = 0;
+};
+
+}  // namespace anyccl::torch

@@ -1,0 +1,111 @@
+// Point to point, and the barrier that says who is missing.
+
+#include "backend.hpp"
+#include "errors.hpp"
+
+namespace anyccl::torch {
+namespace {
+
+using c10d::OpType;
+
+// The highest tags are for sparse tensors.
+constexpr int kMaxTag = 0xefffff;
+
+}  // namespace
+
+Backend::Works Backend::message(Job& job, const at::Tensor& tensor, bool sends, int peer, int tag) {
+  if (peer != ANYCCL_ANY_SOURCE && (peer < 0 || peer >= size_))
+    refuse(job.name(),
+           "rank " + std::to_string(peer) + " is not in this group of " + std::to_string(size_));
+  if (tag < 0 || tag > kMaxTag)
+    refuse(job.name(), "tag " + std::to_string(tag) + " is not in 0.." + std::to_string(kMaxTag));
+  anycclCall_t& call = job.call(sends ? anycclCollSend : anycclCollRecv, tensor.scalar_type());
+  call.count = static_cast<std::size_t>(tensor.numel()) * element_of(tensor.scalar_type()).units;
+  call.root = peer;
+  call.tag = tag;
+  if (sends)
+    call.sendbuff = job.memory.input(tensor);
+  else
+    call.recvbuff = job.memory.output(tensor);
+  return start(job, *messages_, tensor, tensor);
+}
+
+Backend::Works Backend::send(Tensors& tensors, int to, int tag) {
+  Job job("anyccl:send", OpType::SEND, options_->timeout, true);
+  return message(job, check_single(job.name(), tensors), true, to, tag);
+}
+
+Backend::Works Backend::recv(Tensors& tensors, int from, int tag) {
+  Job job("anyccl:recv", OpType::RECV, options_->timeout, true);
+  const at::Tensor& tensor = check_single(job.name(), tensors);
+  if (from < 0) refuse(job.name(), "invalid source rank: " + std::to_string(from));
+  return message(job, tensor, false, from, tag);
+}
+
+Backend::Works Backend::recvAnysource(Tensors& tensors, int tag) {
+  Job job("anyccl:recvAnySource", OpType::RECVANYSOURCE, options_->timeout, true);
+  return message(job, check_single(job.name(), tensors), false, ANYCCL_ANY_SOURCE, tag);
+}
+
+// Through the store and not the communicator: it must work when that has failed, and tell apart who
+// comes late from who is gone.
+void Backend::monitoredBarrier(const c10d::BarrierOptions& opts, bool wait_all_ranks) {
+  using Clock = std::chrono::steady_clock;
+  using std::chrono::milliseconds;
+  const milliseconds timeout = timeout_of(opts.timeout);
+  const std::string prefix = "anyccl/monitored/" + std::to_string(barrier_sequence_) + "/";
+  const std::string answer = prefix + "answer", mine = prefix + std::to_string(rank_);
+  const std::vector<std::uint8_t> yes{1}, no{0};
+  const std::string me = "Rank " + std::to_string(rank_);
+  ++barrier_sequence_;
+  if (rank_ != 0) {
+    store_->set(mine, yes);
+    bool passed = false;
+    std::string reason;
+    try {
+      store_->wait({answer}, std::max(timeout, options_->timeout));
+      passed = store_->get(answer) == yes;
+    } catch (const std::exception& error) {
+      reason = std::string("\n Original exception: \n") + error.what();
+    }
+    if (!passed)
+      refuse("monitoredBarrier",
+             me +
+                 " successfully reached monitoredBarrier, but received errors while waiting for "
+                 "send/recv from rank 0. Please check rank 0 logs for faulty rank." +
+                 reason);
+    return;
+  }
+
+  const auto fail = [&](const std::string& text) {
+    store_->set(answer, no);
+    refuse("monitoredBarrier", text);
+  };
+  const auto begin = Clock::now();
+  const auto deadline = begin + timeout;
+  std::vector<int> missing;
+  for (int rank = 1; rank < size_; ++rank) {
+    const auto left = std::chrono::duration_cast<milliseconds>(deadline - Clock::now());
+    if (!wait_all_ranks && left.count() <= 0)
+      fail(me + " timed out in monitoredBarrier after " + std::to_string(timeout.count()) +
+           " ms.\nThe next rank to wait for was " + std::to_string(rank) + ".");
+    const std::string key = prefix + std::to_string(rank);
+    try {
+      store_->wait({key}, std::max(left, milliseconds{1}));
+    } catch (const std::exception&) {
+      missing.push_back(rank);
+      if (!wait_all_ranks)
+        fail("[Rank 0]: Rank " + std::to_string(rank) + " failed to pass monitoredBarrier in " +
+             std::to_string(timeout.count()) + " ms");
+    }
+  }
+  if (!missing.empty()) {
+    std::string names;
+    for (const int rank : missing) names += (names.empty() ? "" : ", ") + std::to_string(rank);
+    fail("[Rank 0]: Ranks " + names + " failed to pass monitoredBarrier in " +
+         std::to_string(timeout.count()) + " ms");
+  }
+  store_->set(answer, yes);
+}
+
+}  // namespace anyccl::torch

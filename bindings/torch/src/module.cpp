@@ -1,0 +1,72 @@
+// The Python module anyccl.torch._C.
+
+#include <pybind11/chrono.h>
+#include <torch/csrc/utils/pybind.h>
+
+#include "backend.hpp"
+#include "gil.hpp"
+
+namespace anyccl::torch {
+
+GilReleased::GilReleased() {
+  if (Py_IsInitialized() != 0 && PyGILState_Check() != 0) state_ = PyEval_SaveThread();
+}
+
+GilReleased::~GilReleased() {
+  if (state_ != nullptr) PyEval_RestoreThread(static_cast<PyThreadState*>(state_));
+}
+
+namespace {
+
+using std::chrono::milliseconds;
+
+void define(py::module_& module) {
+  module.doc() = "The anyccl backend of torch.distributed.";
+  module.attr("torch_version") =
+      std::to_string(TORCH_VERSION_MAJOR) + "." + std::to_string(TORCH_VERSION_MINOR);
+
+  py::class_<Backend::Options, c10d::Backend::Options, c10::intrusive_ptr<Backend::Options>>(
+      module, "Options",
+      "What init_process_group and new_group take as pg_options.\n\n"
+      "timeout (timedelta): overridden by their own timeout.")
+      .def(py::init(
+               [](milliseconds timeout) { return c10::make_intrusive<Backend::Options>(timeout); }),
+           py::arg("timeout") = kBackendDefaultTimeout)
+      .def("__copy__",
+           [](const Backend::Options& self) { return c10::make_intrusive<Backend::Options>(self); })
+      .def("__deepcopy__", [](const Backend::Options& self, const py::dict&) {
+        return c10::make_intrusive<Backend::Options>(self);
+      });
+
+  py::class_<Backend, c10d::Backend, c10::intrusive_ptr<Backend>>(
+      module, "ProcessGroupAnyccl",
+      "One rank of a process group. torch.distributed makes it: init_process_group(\"anyccl\").")
+      .def(py::init([](const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
+                       c10::intrusive_ptr<Backend::Options> options) {
+             return c10::make_intrusive<Backend>(store, rank, size, std::move(options));
+           }),
+           py::arg("store"), py::arg("rank"), py::arg("size"), py::arg("options"),
+           py::call_guard<py::gil_scoped_release>(),
+           "Joins as `rank` of `size`; returns when all ranks have. Raises DistBackendError after\n"
+           "the timeout of the options, naming the ranks that are missing.")
+      .def_property_readonly("options", [](Backend& self) { return self.getBackendOptions(); })
+      .def("_set_default_timeout", &Backend::setTimeout, py::arg("timeout"),
+           py::call_guard<py::gil_scoped_release>(), "For operations that are given no timeout.")
+      .def(
+          "get_error", [](Backend& self) { return static_cast<int>(self.getError()); },
+          py::call_guard<py::gil_scoped_release>(),
+          "0 while the group works; then 1: timeout, 2: communication failed, 3: another rank "
+          "failed.");
+
+  module.def(
+      "close_all", [](milliseconds timeout) { Backend::close_all(timeout); }, py::arg("timeout"),
+      py::call_guard<py::gil_scoped_release>(),
+      "Shuts down all process groups of this process; aborts those that take longer.");
+}
+
+}  // namespace
+}  // namespace anyccl::torch
+
+PYBIND11_MODULE(_C, module) {
+  anyccl::torch::define(module);
+}

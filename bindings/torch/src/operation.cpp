@@ -1,0 +1,159 @@
+#include "operation.hpp"
+
+#include <ATen/core/grad_mode.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+
+#include "errors.hpp"
+
+namespace anyccl::torch {
+
+void copy_back(const std::vector<CopyBack>& copies) {
+  if (copies.empty()) return;
+  const at::AutoDispatchBelowADInplaceOrView below_autograd;
+  for (const CopyBack& copy : copies) copy.to.copy_(copy.from);
+}
+
+Operation::~Operation() {
+  for (const anycclWork_t work : works_) anycclWorkFree(work);
+}
+
+bool Operation::poll() {
+  if (finished_.load(std::memory_order_acquire)) return true;
+  for (const anycclWork_t work : works_) {
+    int done = 0;
+    if (anycclWorkTest(work, &done) == anycclSuccess && done == 0) return false;
+  }
+  for (const auto& part : parts_)
+    if (!part->poll()) return false;
+  finish();
+  return true;
+}
+
+bool Operation::wait(std::chrono::milliseconds timeout) {
+  if (finished_.load(std::memory_order_acquire)) return true;
+  const bool limited = timeout.count() > 0;
+  const auto deadline = std::chrono::steady_clock::now() + timeout;
+  const auto left = [&] {
+    const auto rest = std::chrono::duration_cast<std::chrono::milliseconds>(
+        deadline - std::chrono::steady_clock::now());
+    return std::clamp<std::int64_t>(rest.count(), 1, std::numeric_limits<unsigned int>::max());
+  };
+  for (const anycclWork_t work : works_) {
+    // Errors are taken by finish().
+    const anycclResult_t code =
+        limited ? anycclWorkWaitFor(work, static_cast<unsigned int>(left())) : anycclWorkWait(work);
+    if (limited && code == anycclInProgress) return false;
+  }
+  for (const auto& part : parts_)
+    if (!part->wait(std::chrono::milliseconds{limited ? left() : 0})) return false;
+  finish();
+  return true;
+}
+
+void Operation::finish() {
+  const std::lock_guard lock(mutex_);
+  if (finished_.load(std::memory_order_relaxed)) return;
+  for (const anycclWork_t work : works_) {
+    int done = 0;
+    const anycclResult_t code = anycclWorkTest(work, &done);
+    if (code != anycclSuccess && error_ == nullptr) error_ = backend_error(words_of(code, name_));
+  }
+  for (const auto& part : parts_)
+    if (error_ == nullptr) error_ = part->error();
+  try {
+    if (error_ == nullptr) copy_back(copies_);
+  } catch (...) {
+    error_ = std::current_exception();
+  }
+  ended_ = std::chrono::steady_clock::now();
+  for (const auto& end : ends_) end();
+  // Pairs with the acquires: who sees it sees the results.
+  finished_.store(true, std::memory_order_release);
+}
+
+std::exception_ptr Operation::error() const {
+  return finished_.load(std::memory_order_acquire) ? error_ : nullptr;
+}
+
+int Operation::source() const {
+  int rank = -1;
+  if (works_.size() != 1) throw_backend_error("anyccl: only one receive has a source rank");
+  check(anycclWorkSource(works_[0], &rank), name_);
+  return rank;
+}
+
+float Operation::seconds() const {
+  return std::chrono::duration<float>(ended_ - begun_).count();
+}
+
+void Operation::watch(c10::intrusive_ptr<c10::ivalue::Future> future,
+                      std::vector<at::Tensor> value) {
+  bool already_finished = false;
+  {
+    const std::lock_guard lock(mutex_);
+    already_finished = finished_.load(std::memory_order_relaxed);
+    if (future && !already_finished) futures_.emplace_back(future, std::move(value));
+    if (!already_finished && watched_) return;
+    watched_ = true;
+  }
+  if (already_finished) {
+    if (!future) return;
+    if (error_ != nullptr)
+      future->setError(error_);
+    else
+      future->markCompleted(c10::IValue(std::move(value)));
+    return;
+  }
+  executor_->expect();
+  if (!parts_.empty()) {  // a thread waits for all
+    executor_->submit_expected([self = shared_from_this()] { self->settle(); });
+    return;
+  }
+  // One more than there are works: none of them settles it before all are watched.
+  unnotified_.store(works_.size() + 1, std::memory_order_relaxed);
+  struct Notice {
+    std::shared_ptr<Operation> operation;
+    static void arrive(void* self) {
+      const std::unique_ptr<Notice> notice(static_cast<Notice*>(self));
+      Operation& operation = *notice->operation;
+      // Ordered as the library's own completion is: settle() asks it again.
+      if (operation.unnotified_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+      operation.executor_->submit_expected(
+          [kept = std::move(notice->operation)] { kept->settle(); });
+    }
+  };
+  for (const anycclWork_t work : works_) {
+    auto* const notice = new Notice{shared_from_this()};
+    if (anycclWorkNotify(work, &Notice::arrive, notice) != anycclSuccess) Notice::arrive(notice);
+  }
+  Notice::arrive(new Notice{shared_from_this()});
+}
+
+void Operation::settle() {
+  wait(std::chrono::milliseconds{0});  // complete, unless it could not be watched
+  decltype(futures_) futures;
+  {
+    const std::lock_guard lock(mutex_);
+    futures.swap(futures_);
+  }
+  for (auto& [future, value] : futures) {
+    try {
+      if (error_ != nullptr)
+        future->setError(error_);
+      else
+        future->markCompleted(c10::IValue(std::move(value)));
+    } catch (...) {
+      // A callback threw: torch has put it into the callback's own future.
+    }
+  }
+}
+
+void Operation::abandon() noexcept {
+  try {
+    if (!poll()) watch();
+  } catch (...) {
+    // Out of memory: the library still completes it, but nobody copies results that nobody reads.
+  }
+}
+
+}  // namespace anyccl::torch

@@ -1,0 +1,81 @@
+#pragma once
+// What was issued and may not be complete: the library's works, and the tensors that they use.
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "anyccl/anyccl.h"
+#include "executor.hpp"
+#include "torch.hpp"
+
+namespace anyccl::torch {
+
+struct CopyBack {
+  at::Tensor to, from;
+};
+/// Copies all, whatever the thread's gradient mode.
+void copy_back(const std::vector<CopyBack>& copies);
+
+/// Shared by the c10d::Work that a program holds and, once watched, by the library's callback.
+/// Any thread may call anything. No tensor is released while a lock is held.
+class Operation : public std::enable_shared_from_this<Operation> {
+ public:
+  Operation(std::shared_ptr<Executor> executor, const char* name)
+      : executor_(std::move(executor)), name_(name) {}
+  ~Operation();
+  Operation(const Operation&) = delete;
+  Operation& operator=(const Operation&) = delete;
+
+  // While it is put together, by one thread.
+  void add(anycclWork_t work) { works_.push_back(work); }
+  /// It is complete when `part` is, too. One with parts has nothing else.
+  void add(std::shared_ptr<Operation> part) { parts_.push_back(std::move(part)); }
+  void add(CopyBack copy) { copies_.push_back(std::move(copy)); }
+  void keep(const at::Tensor& tensor) { kept_.push_back(tensor); }
+  /// Called once, when it is complete: soon after if it is watched, else when somebody asks.
+  void at_end(std::function<void()> fn) { ends_.push_back(std::move(fn)); }
+
+  /// True when it is complete or has failed, and copies are in place.
+  bool poll();
+  /// Returns when poll() is true; false if that takes longer. 0: no limit but the operation's own.
+  bool wait(std::chrono::milliseconds timeout);
+  /// Of a complete one; null if it has not failed.
+  std::exception_ptr error() const;
+  /// Of a complete receive.
+  int source() const;
+  /// Seconds from begin to completion, of a complete one.
+  float seconds() const;
+
+  /// Completes by itself, in a thread of the executor; then `future` gets `value`.
+  void watch(c10::intrusive_ptr<c10::ivalue::Future> future = {},
+             std::vector<at::Tensor> value = {});
+  /// Nobody will ask any more: it completes by itself.
+  void abandon() noexcept;
+
+ private:
+  void finish();
+  void settle();
+
+  const std::shared_ptr<Executor> executor_;
+  const char* const name_;
+  std::vector<anycclWork_t> works_;
+  std::vector<std::shared_ptr<Operation>> parts_;
+  std::vector<CopyBack> copies_;
+  std::vector<at::Tensor> kept_;
+  std::vector<std::function<void()>> ends_;
+  const std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
+  std::chrono::steady_clock::time_point ended_;
+
+  mutable std::mutex mutex_;  // of finish(), and of what follows
+  bool watched_ = false;
+  std::exception_ptr error_;
+  std::vector<std::pair<c10::intrusive_ptr<c10::ivalue::Future>, std::vector<at::Tensor>>> futures_;
+  std::atomic<bool> finished_ =
+      false;  // the release in finish() publishes error_, ended_ and copies
+  std::atomic<std::size_t> unnotified_ = 0;
+};
+
+}  // namespace anyccl::torch

@@ -1,0 +1,69 @@
+#pragma once
+// Tensors as the library sees them: memory, a count and an element type.
+
+#include "anyccl/anyccl.h"
+#include "operation.hpp"
+#include "torch.hpp"
+
+namespace anyccl::torch {
+
+/// How the elements of a tensor are sent. Types the library has no name for go as bytes.
+struct Element {
+  anycclDataType_t type;
+  std::size_t units;  // of `type` in one element of torch
+  std::size_t bytes;  // of one unit
+  bool reducible;
+};
+Element element_of(c10::ScalarType type);
+
+/// Throws RuntimeError with "anyccl: NAME: TEXT".
+[[noreturn]] void refuse(const char* name, const std::string& text);
+/// A dense tensor in host memory.
+void check_tensor(const char* name, const at::Tensor& tensor);
+/// The same for all, and one type.
+void check_tensors(const char* name, at::TensorList tensors, const c10::TensorOptions& like);
+const at::Tensor& check_single(const char* name, at::TensorList tensors);
+/// Fails for what makes no sense, in the words of torch where it has some. Not for PREMUL_SUM.
+anycclRedOp_t operator_of(const char* name, const c10d::ReduceOp& op, c10::ScalarType type);
+/// The factor of a PREMUL_SUM, as one element of `type`.
+at::Tensor factor_of(const char* name, const c10d::ReduceOp& op, c10::ScalarType type);
+
+inline bool is_plain(const at::Tensor& tensor) {
+  return tensor.is_contiguous() && !tensor.is_conj() && !tensor.is_neg() &&
+         !tensor._is_zerotensor();
+}
+
+/// Memory of tensors for one call. What does not lie as the library wants it is copied: before the
+/// call (inputs), and after it (outputs, by copies()).
+class Memory {
+ public:
+  explicit Memory(const char* name) : name_(name) {}
+
+  const void* input(const at::Tensor& tensor);
+  void* output(const at::Tensor& tensor);
+  void* both(const at::Tensor& tensor);  // read, and then written
+  /// The same by way of a copy, also where it is not needed.
+  const void* copied_input(const at::Tensor& tensor);
+  void* copied_output(const at::Tensor& tensor);
+
+  /// Tensors as pieces of one buffer, wherever they lie.
+  struct Pieces {
+    std::byte* base = nullptr;
+    std::vector<std::size_t> counts, displs;  // in units
+  };
+  Pieces inputs(at::TensorList tensors);
+  Pieces outputs(at::TensorList tensors);
+
+  std::vector<at::Tensor>& temporaries() { return temporaries_; }
+  std::vector<CopyBack>& copies() { return copies_; }
+
+ private:
+  const char* const name_;
+  std::vector<at::Tensor> temporaries_;
+  std::vector<CopyBack> copies_;
+};
+
+/// Of plain tensors' memory; false if one is empty.
+bool overlap(const void* a, std::size_t a_bytes, const void* b, std::size_t b_bytes);
+
+}  // namespace anyccl::torch

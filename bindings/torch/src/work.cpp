@@ -1,0 +1,89 @@
+#include "work.hpp"
+
+#include "errors.hpp"
+
+namespace anyccl::torch {
+
+constexpr const char* kNotTimed = "anyccl: getDuration only works if timing was enabled";
+
+c10::intrusive_ptr<c10::ivalue::Future> future_of_tensors() {
+  return c10::make_intrusive<c10::ivalue::Future>(c10::ListType::create(c10::TensorType::get()));
+}
+
+void DoneWork::end() {
+  if (timed_) ended_ = std::chrono::steady_clock::now();
+  if (recordFunctionEndCallback_) {
+    recordFunctionEndCallback_();
+    recordFunctionEndCallback_ = nullptr;
+  }
+}
+
+c10::intrusive_ptr<c10::ivalue::Future> DoneWork::getFuture() {
+  auto future = future_of_tensors();
+  future->markCompleted(c10::IValue(std::vector<at::Tensor>()));
+  return future;
+}
+
+float DoneWork::getDuration() const {
+  TORCH_CHECK(timed_, kNotTimed);
+  return std::chrono::duration<float, std::milli>(ended_ - begun_).count();
+}
+
+PendingWork::PendingWork(int rank, c10d::OpType type, const char* title,
+                         const std::optional<std::vector<at::Tensor>>& inputs,
+                         std::uint64_t sequence, bool timed, std::shared_ptr<Operation> operation,
+                         bool owner, std::vector<at::Tensor> outputs)
+    : Work(rank, type, title, inputs),
+      sequence_(sequence),
+      timed_(timed),
+      operation_(std::move(operation)),
+      owner_(owner),
+      outputs_(std::move(outputs)) {
+  if (!recordFunctionEndCallback_) return;
+  profiled_ = true;
+  operation_->at_end(std::move(recordFunctionEndCallback_));
+  recordFunctionEndCallback_ = nullptr;
+}
+
+PendingWork::~PendingWork() {
+  if (owner_) operation_->abandon();
+}
+
+bool PendingWork::isSuccess() const {
+  return operation_->poll() && operation_->error() == nullptr;
+}
+
+std::vector<at::Tensor> PendingWork::result() {
+  TORCH_CHECK(operation_->poll(), "anyccl: the result is there once the work is completed");
+  return outputs_;
+}
+
+bool PendingWork::wait(std::chrono::milliseconds timeout) {
+  if (!operation_->wait(timeout))
+    throw_backend_error("anyccl: Timed out waiting " + std::to_string(timeout.count()) +
+                        " ms for " + c10d::opTypeToString(opType_) + "; it goes on");
+  if (const std::exception_ptr error = operation_->error()) std::rethrow_exception(error);
+  return true;
+}
+
+void PendingWork::abort() {
+  throw_backend_error("anyccl: one operation cannot be aborted, only its process group");
+}
+
+c10::intrusive_ptr<c10::ivalue::Future> PendingWork::getFuture() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (future_) return future_;
+    future_ = future_of_tensors();
+  }
+  operation_->watch(future_, outputs_);
+  return future_;
+}
+
+float PendingWork::getDuration() const {
+  TORCH_CHECK(timed_, kNotTimed);
+  TORCH_CHECK(operation_->poll(), "anyccl: the duration is known once the work is completed");
+  return operation_->seconds() * 1000;
+}
+
+}  // namespace anyccl::torch

@@ -1,0 +1,69 @@
+#pragma once
+// What torch gives to programs: c10d::Work.
+
+#include "operation.hpp"
+
+namespace anyccl::torch {
+
+/// Of a call that has returned when it was done. It holds no tensors: result() is empty.
+class DoneWork final : public c10d::Work {
+ public:
+  DoneWork(int rank, c10d::OpType type, const char* title,
+           const std::optional<std::vector<at::Tensor>>& inputs, std::uint64_t sequence, bool timed)
+      : Work(rank, type, title, inputs), sequence_(sequence), timed_(timed) {
+    if (timed) begun_ = std::chrono::steady_clock::now();
+  }
+
+  void end();
+  bool isCompleted() override { return true; }
+  bool isSuccess() const override { return true; }
+  bool wait(std::chrono::milliseconds) override { return true; }
+  void synchronize() override {}
+  std::vector<at::Tensor> result() override { return {}; }
+  c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
+  float getDuration() const override;
+  std::uint64_t getSequencenumber() const override { return sequence_; }
+
+ private:
+  const std::uint64_t sequence_;
+  const bool timed_;
+  std::chrono::steady_clock::time_point begun_, ended_;
+};
+
+/// Of a call that returned at once. `owner`: the last one to be interested in `operation`.
+class PendingWork final : public c10d::Work {
+ public:
+  PendingWork(int rank, c10d::OpType type, const char* title,
+              const std::optional<std::vector<at::Tensor>>& inputs, std::uint64_t sequence,
+              bool timed, std::shared_ptr<Operation> operation, bool owner,
+              std::vector<at::Tensor> outputs);
+  ~PendingWork() override;
+
+  bool isCompleted() override { return operation_->poll(); }
+  bool isSuccess() const override;
+  std::exception_ptr exception() const override { return operation_->error(); }
+  int sourceRank() const override { return operation_->source(); }
+  std::vector<at::Tensor> result() override;
+  void synchronize() override {}
+  bool wait(std::chrono::milliseconds timeout) override;
+  void abort() override;
+  c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
+  float getDuration() const override;
+  std::uint64_t getSequencenumber() const override { return sequence_; }
+
+  /// The moment of its completion matters.
+  bool observed() const { return profiled_ || timed_; }
+
+ private:
+  const std::uint64_t sequence_;
+  const bool timed_;
+  const std::shared_ptr<Operation> operation_;
+  const bool owner_;
+  bool profiled_ = false;
+  const std::vector<at::Tensor> outputs_;
+  c10::intrusive_ptr<c10::ivalue::Future> future_;  // mutex_ of the base
+};
+
+c10::intrusive_ptr<c10::ivalue::Future> future_of_tensors();
+
+}  // namespace anyccl::torch

@@ -1,0 +1,110 @@
+"""Starts ranks as children of this process, which has imported torch already: a start takes milliseconds."""
+
+import datetime
+import os
+import pickle
+import select
+import signal
+import sys
+import tempfile
+import time
+import traceback
+
+import torch
+import torch.distributed as dist
+
+import anyccl.torch  # noqa: F401
+
+torch.set_num_threads(1)  # OpenMP's threads do not survive a fork
+
+
+class RankError(AssertionError):
+    pass
+
+
+def fork_ranks(size, function, *arguments, deadline_s=60):
+    """Calls function(rank, *arguments) in `size` new processes; returns what they return, in order.
+
+    Raises RankError with all their tracebacks if one fails, or when the deadline has passed. A rank that
+    ends by itself (os._exit) returns its exit code, one that is killed the negative signal.
+    """
+    pipes, children = [], []
+    sys.stdout.flush()
+    sys.stderr.flush()
+    for rank in range(size):
+        reader, writer = os.pipe()
+        child = os.fork()
+        if child == 0:
+            os.close(reader)
+            _be_rank(writer, function, rank, arguments)
+        os.close(writer)
+        pipes.append(reader)
+        children.append(child)
+    answers = [b""] * size
+    open_pipes = dict(zip(pipes, range(size)))
+    end = time.monotonic() + deadline_s
+    late = []
+    while open_pipes:
+        ready, _, _ = select.select(list(open_pipes), [], [], max(0, end - time.monotonic()))
+        if not ready:
+            late = sorted(open_pipes.values())
+            for rank in late:
+                os.kill(children[rank], signal.SIGABRT if "ABRT" in os.environ else signal.SIGKILL)
+            break
+        for pipe in ready:
+            piece = os.read(pipe, 1 << 16)
+            if piece:
+                answers[open_pipes[pipe]] += piece
+            else:
+                del open_pipes[pipe]
+    results, troubles = [], [f"rank {rank} was not done after {deadline_s} s" for rank in late]
+    for rank, (child, pipe) in enumerate(zip(children, pipes)):
+        os.close(pipe)
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        if not answers[rank]:
+            results.append(code)
+            continue
+        ok, value = pickle.loads(answers[rank])
+        results.append(value)
+        if not ok:
+            troubles.append(f"rank {rank}: {value}")
+        elif code != 0:
+            troubles.append(f"rank {rank} ended with {code}")
+    if troubles:
+        raise RankError("\n".join(troubles))
+    return results
+
+
+def _be_rank(pipe, function, rank, arguments):
+    code = 1
+    try:
+        answer = (True, function(rank, *arguments))
+        code = 0
+    except BaseException:  # noqa: B902  the parent reports it
+        answer = (False, traceback.format_exc())
+    try:
+        with os.fdopen(pipe, "wb") as file:
+            file.write(pickle.dumps(answer))
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def run_ranks(size, function, *arguments, timeout_s=30, deadline_s=60, backend="anyccl"):
+    """As fork_ranks, in a process group of that backend, which is destroyed afterwards."""
+    with tempfile.TemporaryDirectory() as folder:
+        return fork_ranks(size, _in_group, size, folder, backend, timeout_s, function, arguments,
+                          deadline_s=deadline_s)
+
+
+def join(rank, size, folder, backend="anyccl", timeout_s=30, **options):
+    dist.init_process_group(backend, store=dist.FileStore(os.path.join(folder, "store"), size), rank=rank,
+                            world_size=size, timeout=datetime.timedelta(seconds=timeout_s), **options)
+
+
+def _in_group(rank, size, folder, backend, timeout_s, function, arguments):
+    join(rank, size, folder, backend, timeout_s)
+    result = function(rank, *arguments)
+    dist.destroy_process_group()
+    return result

@@ -1,0 +1,213 @@
+"""What goes wrong is said: which operation, which rank, in words that programs look for."""
+
+import datetime
+import os
+import signal
+import tempfile
+import threading
+import time
+
+import pytest
+import torch
+import torch.distributed as dist
+from ranks import fork_ranks, join, run_ranks
+
+import anyccl.torch
+
+TIMED_OUT = " (Timed out|closed|timeout) "  # what torch's own tests look for
+
+
+def backend():
+    return dist.group.WORLD._get_backend(torch.device("cpu"))
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_a_late_rank_is_named_by_the_timeout(is_async):
+    def body(rank):
+        if rank == 2:
+            time.sleep(1.5)  # the others time out meanwhile
+            return
+        begin = time.monotonic()
+        with pytest.raises(dist.DistBackendError, match=TIMED_OUT) as caught:
+            work = dist.all_reduce(torch.ones(3), async_op=is_async)
+            if is_async:
+                work.wait()
+        assert 0.9 < time.monotonic() - begin < 5
+        assert "rank 2" in str(caught.value)
+        assert backend().get_error() != 0
+    run_ranks(3, body, timeout_s=1)
+
+
+def test_a_barrier_times_out():
+    def body(rank):
+        if rank == 0:
+            with pytest.raises(dist.DistBackendError, match=TIMED_OUT):
+                dist.barrier()
+        else:
+            time.sleep(1.2)
+    run_ranks(2, body, timeout_s=1)
+
+
+def test_the_timeout_of_a_group_and_of_a_call():
+    def body(rank):
+        group = dist.new_group([0, 1], timeout=datetime.timedelta(seconds=20))
+        if rank == 0:
+            begin = time.monotonic()
+            options = dist.AllreduceOptions()
+            options.timeout = datetime.timedelta(milliseconds=300)
+            with pytest.raises(dist.DistBackendError, match=TIMED_OUT):
+                group.allreduce([torch.ones(1)], options).wait()
+            assert time.monotonic() - begin < 5
+            backend()._set_default_timeout(datetime.timedelta(milliseconds=300))
+            begin = time.monotonic()
+            with pytest.raises(dist.DistBackendError, match=TIMED_OUT):
+                dist.recv(torch.ones(1), 1)
+            assert time.monotonic() - begin < 5
+        else:
+            time.sleep(1)
+    run_ranks(2, body)
+
+
+@pytest.mark.parametrize("what", ["all_reduce", "recv", "pending"])
+def test_a_rank_that_dies_is_named(what):
+    def body(rank):
+        work = dist.all_reduce(torch.ones(3), async_op=True) if what == "pending" and rank == 0 else None
+        if rank == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+        with pytest.raises(dist.DistBackendError, match="anyccl: .*rank 1"):
+            if work is not None:
+                work.wait()
+            elif what == "recv":
+                dist.recv(torch.ones(3), 1)
+            else:
+                dist.all_reduce(torch.ones(3))
+        return "seen"
+    assert run_ranks(2, body) == ["seen", -signal.SIGKILL]
+
+
+def test_different_calls_are_named():
+    def body(rank):
+        with pytest.raises(dist.DistBackendError, match="anyccl: ") as caught:
+            if rank == 0:
+                dist.all_reduce(torch.ones(3))
+            else:
+                dist.broadcast(torch.ones(3), 0)
+        text = str(caught.value)
+        assert "rank" in text
+    run_ranks(2, body)
+
+
+def test_a_missing_rank_is_named_when_joining():
+    def body(rank, folder):
+        with pytest.raises(dist.DistBackendError, match="Timed out after .* waiting for rank 2 of 3"):
+            join(rank, 3, folder, timeout_s=1)
+    with tempfile.TemporaryDirectory() as folder:
+        fork_ranks(2, body, folder)
+
+
+def test_a_missing_rank_0_is_named_when_joining():
+    def body(rank, folder):
+        with pytest.raises(dist.DistBackendError, match="waiting for rank 0 to join"):
+            join(rank + 1, 2, folder, timeout_s=1)
+    with tempfile.TemporaryDirectory() as folder:
+        fork_ranks(1, body, folder)
+
+
+def test_wrong_arguments_leave_the_group_usable():
+    def body(rank):
+        group, ones = dist.group.WORLD, torch.ones(4)
+        for call, kind, text in [
+                (lambda: dist.all_gather([ones], ones), RuntimeError, "expected length 2, got 1"),
+                (lambda: dist.all_gather_single(torch.ones(5), ones), ValueError, "world_size times"),
+                (lambda: dist.all_gather_single(torch.ones(8).int(), ones), TypeError, "same type"),
+                (lambda: dist.reduce_scatter_single(ones, torch.ones(5)), ValueError, "world size"),
+                (lambda: dist.broadcast(ones, group_src=7), RuntimeError, "invalid root rank: 7"),
+                (lambda: group.scatter(ones, [ones, ones], 1 - rank), RuntimeError, "requires empty input on non-root"),
+                (lambda: group.gather([ones, ones], ones, 1 - rank), RuntimeError,
+                 "requires empty output on non-root"),
+                (lambda: dist.all_to_all_single(ones, torch.ones(3)), RuntimeError, "does not divide equally"),
+                (lambda: dist.all_to_all_single(ones, ones, [1, 1], [2, 2]), RuntimeError, "Split sizes"),
+                (lambda: dist.all_reduce(ones, op=dist.ReduceOp.BAND), RuntimeError, "non-integral"),
+                (lambda: dist.all_reduce(torch.ones(2, 2).to_sparse_csr()), (RuntimeError, NotImplementedError),
+                 ".*"),
+                (lambda: dist.all_reduce(torch.ones(1).expand(4)), RuntimeError, "overlap|single memory"),
+        ]:
+            with pytest.raises(kind, match=text):
+                call()
+        dist.all_reduce(ones)
+        assert ones.eq(2).all()
+    run_ranks(2, body)
+
+
+def test_abort_ends_what_is_blocked():
+    def body(rank):
+        if rank == 1:
+            time.sleep(0.4)
+            with pytest.raises(dist.DistBackendError, match="rank 0"):
+                for _ in range(2):  # what the first one needs was there before the abort
+                    dist.all_reduce(torch.ones(3))
+            return
+        pending = dist.irecv(torch.ones(3), 1)
+        threading.Timer(0.2, backend().abort).start()
+        begin = time.monotonic()
+        with pytest.raises(dist.DistBackendError, match="anyccl: "):
+            dist.all_reduce(torch.ones(3))
+        with pytest.raises(dist.DistBackendError, match="anyccl: "):
+            pending.wait()
+        assert time.monotonic() - begin < 5
+        with pytest.raises(dist.DistBackendError, match="shut down or aborted"):
+            dist.all_reduce(torch.ones(3))
+    run_ranks(2, body)
+
+
+def test_options():
+    def body(rank, folder):
+        join(rank, 2, folder, pg_options=anyccl.torch.Options())
+        assert dist.get_backend() == "anyccl" and type(backend()) is anyccl.torch.ProcessGroupAnyccl
+        assert backend().options._timeout == datetime.timedelta(seconds=30)
+        with pytest.raises(TypeError, match="must be anyccl.torch.Options, not builtins.int"):
+            dist.new_group([0, 1], pg_options=3)
+        dist.destroy_process_group()
+    with tempfile.TemporaryDirectory() as folder:
+        fork_ranks(2, body, folder)
+
+
+class TestMonitoredBarrier:
+    @staticmethod
+    def wait(seconds, wait_all_ranks=False):
+        dist.group.WORLD.monitored_barrier(datetime.timedelta(seconds=seconds), wait_all_ranks)
+
+    def test_it_is_a_barrier(self):
+        def body(rank):
+            for number in range(5):
+                time.sleep(0.02 * rank)
+                self.wait(20, bool(number % 2))
+        run_ranks(3, body)
+
+    def test_the_first_missing_rank_is_named(self):
+        def body(rank):
+            if rank == 0:
+                with pytest.raises(RuntimeError, match="Rank 1 failed to pass monitoredBarrier in 300 ms"):
+                    self.wait(0.3)
+            elif rank == 3:
+                with pytest.raises(RuntimeError, match="Rank 3 successfully reached monitoredBarrier, but received "
+                                                       "errors while waiting for send/recv from rank 0"):
+                    self.wait(0.3)
+            dist.barrier()
+        run_ranks(4, body)
+
+    def test_all_missing_ranks_are_named(self):
+        def body(rank):
+            if rank == 0:
+                with pytest.raises(RuntimeError, match="Ranks 1, 2 failed to pass monitoredBarrier"):
+                    self.wait(0.2, True)
+            dist.barrier()
+        run_ranks(3, body)
+
+    def test_rank_0_has_no_time(self):
+        def body(rank):
+            if rank == 0:
+                with pytest.raises(RuntimeError, match="Rank 0 timed out in monitoredBarrier after 0 ms"):
+                    self.wait(0)
+            dist.barrier()
+        run_ranks(2, body)

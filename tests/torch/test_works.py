@@ -1,0 +1,187 @@
+"""What asynchronous calls give: works, futures, coalesced works; and what happens to those nobody waits for."""
+
+import gc
+import datetime
+import threading
+import time
+
+import pytest
+import torch
+import torch.distributed as dist
+from ranks import run_ranks
+
+
+def until(condition, what, deadline_s=20):
+    end = time.monotonic() + deadline_s
+    while not condition():
+        assert time.monotonic() < end, what
+        time.sleep(0.001)
+
+
+def test_a_work_completes_without_being_waited_for():
+    def body(rank):
+        x = torch.ones(1000)
+        work = dist.all_reduce(x, async_op=True)
+        until(work.is_completed, "the work is never complete")
+        assert work.is_success() and x.eq(2).all() and work.result()[0] is x
+        work.wait()
+        work.wait()
+        dist.barrier()
+    run_ranks(2, body)
+
+
+def test_dropped_works_keep_their_tensors():
+    def body(rank):
+        whole = torch.zeros(50, 2, 1000)
+        for i in range(50):
+            x = whole[i].t()  # a copy goes back when it is complete
+            x.fill_(rank + 1)
+            dist.all_reduce(x, async_op=True)
+            dist.all_reduce(torch.ones(1 << 16), async_op=True)
+            del x
+        gc.collect()
+        until(lambda: whole.eq(3).all(), "a dropped work is never complete")
+        dist.barrier()
+    run_ranks(2, body)
+
+
+def test_waiting_in_another_thread():
+    def body(rank):
+        x = torch.ones(10)
+        work = dist.all_reduce(x, async_op=True)
+        threads = [threading.Thread(target=work.wait) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        work.wait()
+        for thread in threads:
+            thread.join()
+        assert x.eq(2).all()
+    run_ranks(2, body)
+
+
+def test_futures():
+    def body(rank):
+        x = torch.ones(10)
+        future = dist.all_reduce(x, async_op=True).get_future()  # the work is dropped
+        assert future.wait()[0] is x and x.eq(2).all()
+        y = torch.ones(10)
+        work = dist.all_reduce(y, async_op=True)
+        work.wait()
+        assert work.get_future().value()[0] is y
+        doubled = dist.all_reduce(torch.ones(3), async_op=True).get_future().then(lambda f: f.value()[0] * 2)
+        assert doubled.wait().eq(4).all()
+        outs = [torch.zeros(2) for _ in range(2)]
+        gathered = dist.all_gather(outs, torch.full((2,), float(rank)), async_op=True).get_future().wait()
+        assert [int(t[0]) for t in gathered] == [0, 1]
+    run_ranks(2, body)
+
+
+def test_a_callback_may_wait_for_an_operation():
+    """As PowerSGD's hook does."""
+    def body(rank):
+        def again(future):
+            x = future.value()[0]
+            return dist.all_reduce(x, async_op=True).get_future().wait()[0]
+        for _ in range(20):
+            future = dist.all_reduce(torch.ones(3), async_op=True).get_future().then(again)
+            assert future.wait().eq(4).all()
+    run_ranks(2, body)
+
+
+def test_a_failed_operation_fails_its_future():
+    def body(rank):
+        if rank == 0:
+            future = dist.all_reduce(torch.ones(3), async_op=True).get_future()
+            with pytest.raises(RuntimeError, match="anyccl: .*rank 1"):
+                future.wait()
+        else:
+            with pytest.raises(dist.DistBackendError):
+                dist.all_reduce(torch.ones(3), op=dist.ReduceOp.MAX)
+    run_ranks(2, body)
+
+
+def test_a_wait_that_is_too_short():
+    def body(rank):
+        x = torch.ones(3)
+        if rank == 1:
+            time.sleep(0.5)
+        work = dist.all_reduce(x, async_op=True)
+        if rank == 0:
+            with pytest.raises(dist.DistBackendError, match="Timed out waiting 50 ms"):
+                work.wait(datetime.timedelta(milliseconds=50))
+        work.wait()  # it went on
+        assert x.eq(2).all()
+    run_ranks(2, body)
+
+
+@pytest.mark.parametrize("async_ops", [False, True])
+def test_the_coalescing_manager(async_ops):
+    def body(rank):
+        for device in (None, torch.device("cpu")):
+            xs = [torch.full((n,), 1.0) for n in (1, 100, 10000)]
+            with dist._coalescing_manager(device=device, async_ops=async_ops) as manager:
+                for x in xs:
+                    dist.all_reduce(x)
+            outs = [torch.zeros(2 * n) for n in (1, 100)]
+            with dist._coalescing_manager(device=device, async_ops=async_ops) as second:
+                for out in outs:
+                    dist.all_gather_single(out, torch.full((out.numel() // 2,), float(rank)))
+            parts = [torch.zeros(n) for n in (1, 100)]
+            with dist._coalescing_manager(device=device, async_ops=async_ops) as third:
+                for part in parts:
+                    dist.reduce_scatter_single(part, torch.ones(2 * part.numel()))
+            if async_ops:
+                for one in (third, second, manager):
+                    one.wait()
+            assert all(x.eq(2).all() for x in xs + parts)
+            assert all(out[0] == 0 and out[-1] == 1 for out in outs)
+        with dist._coalescing_manager(device=torch.device("cpu"), async_ops=True) as mixed:
+            x, y = torch.full((3,), float(rank)), torch.zeros(2, 3)
+            dist.broadcast(x, 1)
+            dist.barrier()
+        mixed.wait()
+        assert x.eq(1).all()
+    run_ranks(2, body)
+
+
+def test_an_exception_while_coalescing():
+    def body(rank):
+        with pytest.raises(ZeroDivisionError):
+            with dist._coalescing_manager(device=torch.device("cpu"), async_ops=True):
+                dist.broadcast(torch.ones(1), 0)
+                raise ZeroDivisionError
+        dist.distributed_c10d._world.pg_coalesce_state.clear()
+        x = torch.ones(3)
+        dist.all_reduce(x)
+        assert x.eq(2).all()
+        with dist._coalescing_manager(device=torch.device("cpu"), async_ops=True) as manager:
+            dist.broadcast(x, 0)
+        manager.wait()
+    run_ranks(2, body)
+
+
+def test_many_works_at_once():
+    def body(rank):
+        xs = [torch.full((i % 7 + 1,), float(i)) for i in range(500)]
+        works = [dist.all_reduce(x, async_op=True) for x in xs]
+        for work in reversed(works):
+            work.wait()
+        assert all(x.eq(2 * i).all() for i, x in enumerate(xs))
+    run_ranks(2, body)
+
+
+def test_sequence_numbers_and_durations():
+    def body(rank):
+        backend = dist.group.WORLD._get_backend(torch.device("cpu"))
+        before = backend._get_sequence_number_for_group()
+        work = dist.all_reduce(torch.ones(3), async_op=True)
+        work.wait()
+        with pytest.raises(RuntimeError, match="timing was enabled"):
+            work._get_duration()
+        dist.group.WORLD._enable_collectives_timing()
+        work = dist.all_reduce(torch.ones(3), async_op=True)
+        work.wait()
+        assert 0 < work._get_duration() < 10000
+        dist.barrier()
+        assert backend._get_sequence_number_for_group() == before + 3
+    run_ranks(2, body)
