@@ -7,8 +7,6 @@ with bfloat16 for weights and messages; and as HSDP on a 2 x 2 mesh, where weigh
 equal in columns.
 """
 
-import warnings
-
 import torch
 import torch.distributed as dist
 from torch.distributed.device_mesh import init_device_mesh
@@ -17,9 +15,6 @@ from torch.distributed.tensor import DTensor
 
 from example import assert_close, assert_used, say, start
 from transformer import Transformer, loss_of, sequences
-
-# The logits are a view, as a linear layer returns it, and nobody changes them in place.
-warnings.filterwarnings("ignore", message=".*returned a view tensor")
 
 STEPS, BATCH = 8, 16  # BATCH: of all ranks together
 

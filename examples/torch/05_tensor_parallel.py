@@ -3,7 +3,7 @@
 
 First plain: one all_reduce at the end of attention and of the feed-forward network. Then with sequence
 parallel: what lies between them is divided along the sequence, so all_gather and reduce_scatter take the
-all_reduce's place. Logits and gradients are those of the undivided transformer.
+all_reduce's place. Outputs and gradients are those of the undivided transformer.
 """
 
 import torch
@@ -62,11 +62,11 @@ def sequence_parallel(model, mesh):
 
 
 def run(model, batch):
-    """Returns logits and all gradients, whole."""
-    logits = model(batch[:, :-1])
+    """Returns the outputs and all gradients, whole."""
+    out = model(batch[:, :-1])
     loss_of(model, batch).backward()
     whole = lambda t: t.full_tensor() if isinstance(t, DTensor) else t
-    return logits.detach(), {name: whole(p.grad) for name, p in model.named_parameters()}
+    return out.detach(), {name: whole(p.grad) for name, p in model.named_parameters()}
 
 
 def main():
@@ -77,16 +77,16 @@ def main():
     assert_used(backend, mesh.get_group())
 
     batch = sequences(8)
-    expected_logits, expected = run(Transformer(), batch)
+    expected_out, expected = run(Transformer(), batch)
     for parallel in tensor_parallel, sequence_parallel:
         model = parallel(Transformer(), mesh)
         up = model.blocks[0].feed_forward.up.weight
         assert up.to_local().shape[0] * ranks == up.shape[0]
-        logits, gradients = run(model, batch)
-        assert_close(logits, expected_logits, f"{parallel.__name__}: logits")
+        out, gradients = run(model, batch)
+        assert_close(out, expected_out, f"{parallel.__name__}: outputs")
         for name, gradient in gradients.items():
             assert_close(gradient, expected[name], f"{parallel.__name__}: gradient of {name}")
-        say(f"{backend}, {parallel.__name__}: {ranks} ranks, logits and {len(gradients)} gradients "
+        say(f"{backend}, {parallel.__name__}: {ranks} ranks, outputs and {len(gradients)} gradients "
             "as of the undivided transformer")
     dist.destroy_process_group()
 

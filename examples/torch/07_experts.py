@@ -11,7 +11,7 @@ gradients are those of a dense computation in one process.
 import torch
 import torch.distributed as dist
 from torch import nn
-from torch.distributed.nn.functional import all_to_all_single
+from torch.distributed._functional_collectives import all_to_all_single  # has a gradient
 
 from example import assert_close, say, start
 
@@ -34,6 +34,11 @@ class Mixture(nn.Module):
         return chosen, gates / gates.sum(-1, keepdim=True)
 
 
+def exchange(rows, receive=None, send=None):
+    """The first send[0] rows go to rank 0, the next send[1] to rank 1; without numbers, all get the same."""
+    return all_to_all_single(rows, receive, send, dist.group.WORLD)
+
+
 def dropless(mixture, tokens):
     ranks, rank = dist.get_world_size(), dist.get_rank()
     chosen, gates = mixture.route(tokens)
@@ -45,14 +50,14 @@ def dropless(mixture, tokens):
     receive = counts_here.view(ranks, -1).sum(1).tolist()
 
     mine = tokens[order // TOP_K]
-    here = all_to_all_single(tokens.new_empty(sum(receive), WIDTH), mine, receive, send)
+    here = exchange(mine, receive, send)
     first = rank * EXPERTS // ranks
     expert_of = torch.arange(EXPERTS // ranks).repeat(ranks).repeat_interleave(counts_here)
     done = torch.zeros_like(here)
     for e in range(EXPERTS // ranks):
         places = (expert_of == e).nonzero().squeeze(1)
         done = done.index_copy(0, places, mixture.experts[first + e](here[places]))
-    back = all_to_all_single(tokens.new_empty(len(mine), WIDTH), done, send, receive)
+    back = exchange(done, send, receive)
 
     return torch.zeros_like(tokens).index_add(0, order // TOP_K, back * gates.flatten()[order, None])
 
@@ -61,17 +66,17 @@ def with_capacity(mixture, tokens, capacity):
     """`capacity`: how many tokens of one rank an expert takes."""
     ranks, rank = dist.get_world_size(), dist.get_rank()
     chosen, gates = mixture.route(tokens)
-    gates = gates * kept(chosen, capacity)
-    places = (place_in_queue(chosen) + chosen * capacity)[kept(chosen, capacity)]
-    token_of = torch.arange(len(tokens))[:, None].expand_as(chosen)[kept(chosen, capacity)]
+    keep = kept(chosen, capacity)
+    places = (place_in_queue(chosen) + chosen * capacity)[keep]
+    token_of = torch.arange(len(tokens))[:, None].expand_as(chosen)[keep]
 
     padded = tokens.new_zeros(EXPERTS * capacity, WIDTH).index_copy(0, places, tokens[token_of])
-    here = all_to_all_single(torch.empty_like(padded), padded).view(ranks, -1, capacity, WIDTH)
+    here = exchange(padded).view(ranks, -1, capacity, WIDTH)
     first = rank * EXPERTS // ranks
     done = torch.stack([mixture.experts[first + e](here[:, e]) for e in range(EXPERTS // ranks)], 1)
-    back = all_to_all_single(torch.empty_like(padded), done.reshape(-1, WIDTH))
+    back = exchange(done.reshape(-1, WIDTH))
 
-    return torch.zeros_like(tokens).index_add(0, token_of, back[places] * gates[kept(chosen, capacity), None])
+    return torch.zeros_like(tokens).index_add(0, token_of, back[places] * gates[keep, None])
 
 
 def place_in_queue(chosen):

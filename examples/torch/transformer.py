@@ -2,7 +2,7 @@
 
 import torch
 from torch import nn
-from torch.nn.functional import cross_entropy, scaled_dot_product_attention
+from torch.nn.functional import nll_loss, scaled_dot_product_attention
 
 VOCABULARY, WIDTH, HEADS, LAYERS, LENGTH = 64, 64, 4, 2, 16
 
@@ -45,7 +45,7 @@ class Block(nn.Module):
 
 
 class Transformer(nn.Module):
-    """Tokens, batch x length, to logits, batch x length x vocabulary. The same weights in every call."""
+    """Tokens, batch x length, to log-probabilities, batch x length x vocabulary. The same weights in every call."""
 
     def __init__(self):
         super().__init__()
@@ -60,7 +60,7 @@ class Transformer(nn.Module):
         x = self.tokens(tokens) + self.positions
         for block in self.blocks:
             x = block(x)
-        return self.head(self.norm(x))
+        return self.head(self.norm(x)).log_softmax(-1, dtype=torch.float32)
 
 
 def sequences(count, seed=0):
@@ -72,4 +72,4 @@ def sequences(count, seed=0):
 
 
 def loss_of(model, sequence):
-    return cross_entropy(model(sequence[:, :-1]).float().flatten(0, 1), sequence[:, 1:].flatten())
+    return nll_loss(model(sequence[:, :-1]).flatten(0, 1), sequence[:, 1:].flatten())
