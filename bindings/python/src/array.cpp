@@ -229,9 +229,11 @@ Shape with_first(std::int64_t first, const Shape& shape, std::size_t skip) {
 }
 
 bool is_numpy(nb::handle x) {
-  static PyObject* const ndarray = nb::object(nb::module_::import_("numpy").attr("ndarray"))
-                                       .release()
-                                       .ptr();  // until the process ends
+  // Not initialized where it is declared: C++ would hold a lock of its own for that, while the
+  // import may let another thread have the interpreter's, and that thread come here.
+  static PyObject* ndarray = nullptr;
+  if (ndarray == nullptr)
+    ndarray = nb::object(nb::module_::import_("numpy").attr("ndarray")).release().ptr();
   return PyObject_TypeCheck(x.ptr(), reinterpret_cast<PyTypeObject*>(ndarray)) != 0;
 }
 

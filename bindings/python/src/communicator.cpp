@@ -5,8 +5,6 @@
 namespace anyccl::python {
 namespace {
 
-bool exiting = false;  // guarded by the interpreter lock
-
 /// What the blocking functions of the library take, from the form that anycclIssue takes.
 anycclResult_t call_now(const anycclCall_t& c, anycclComm_t comm) {
   switch (c.collective) {
@@ -55,10 +53,6 @@ anycclResult_t call_now(const anycclCall_t& c, anycclComm_t comm) {
 
 }  // namespace
 
-void begin_exit() {
-  exiting = true;
-}
-
 /// One thread's turn: the library wants calls on a communicator one at a time, and Python's threads
 /// could come together because calls release the interpreter lock.
 class Communicator::Call {
@@ -87,12 +81,12 @@ Communicator::Communicator(anycclComm_t handle) : handle_(handle) {
 }
 
 Communicator::~Communicator() {
-  if (exiting) {
+  if (is_exiting()) {
     for (auto& operation : dropped_) static_cast<void>(operation.release());
     return;
   }
   if (handle_ == nullptr) return;
-  nb::gil_scoped_release released;
+  const Unlocked released;
   static_cast<void>(anycclCommDestroy(handle_));
 }
 
@@ -175,7 +169,7 @@ void Communicator::sweep() {
   const std::vector<anycclRedOp_t> retired = std::exchange(retired_, {});
   std::vector<std::unique_ptr<Operation>> open, complete, all = std::exchange(dropped_, {});
   {
-    nb::gil_scoped_release released;
+    const Unlocked released;
     for (const anycclRedOp_t op : retired) static_cast<void>(anycclRedOpDestroy(op, handle));
     for (auto& operation : all) {
       int done = 0;
@@ -188,7 +182,7 @@ void Communicator::sweep() {
 
 Work::~Work() {
   if (operation_ == nullptr || complete_) return;
-  if (exiting)
+  if (is_exiting())
     static_cast<void>(operation_.release());
   else
     comm_->adopt(std::move(operation_));

@@ -105,8 +105,4 @@ struct PreMulSum {
   anycclRedOp_t op;
 };
 
-/// The interpreter is about to end: from now on objects that die leave communicators, and the
-/// arrays of operations, to the end of the process, which the library is prepared for.
-void begin_exit();
-
 }  // namespace anyccl::python

@@ -1,6 +1,40 @@
 #include "error.hpp"
 
+#include <chrono>
+#include <thread>
+
 namespace anyccl::python {
+namespace {
+
+// Set with the interpreter lock held, before the interpreter ends; what is read without it is read
+// after that.
+bool exiting = false;
+std::thread::id ending_thread;
+
+bool is_over() {
+#if PY_VERSION_HEX >= 0x030d0000
+  const bool finalizing = Py_IsFinalizing() != 0;
+#else
+  const bool finalizing = _Py_IsFinalizing() != 0;
+#endif
+  return (finalizing || Py_IsInitialized() == 0) && std::this_thread::get_id() != ending_thread;
+}
+
+}  // namespace
+
+void begin_exit() {
+  exiting = true;
+  ending_thread = std::this_thread::get_id();
+}
+
+bool is_exiting() {
+  return exiting;
+}
+
+Unlocked::~Unlocked() {
+  while (is_over()) std::this_thread::sleep_for(std::chrono::hours(1));
+  PyEval_RestoreThread(state_);
+}
 
 Outcome outcome_of(anycclResult_t code) {
   if (code == anycclSuccess) return {};

@@ -36,10 +36,29 @@ inline void raise_unless_ok(const Outcome& outcome) {
 /// The exception itself, not raised.
 nb::object exception_of(const Outcome& outcome);
 
+/// The interpreter is about to end, in this thread: from now on objects that die leave
+/// communicators, and the arrays of operations, to the end of the process, which the library is
+/// prepared for.
+void begin_exit();
+bool is_exiting();
+
+/// Without the interpreter lock while it lives. A thread that comes back to an interpreter that has
+/// ended stays here: Python would end the thread by unwinding it, and C++ the process for that.
+class Unlocked {
+ public:
+  Unlocked() : state_(PyEval_SaveThread()) {}
+  Unlocked(const Unlocked&) = delete;
+  Unlocked& operator=(const Unlocked&) = delete;
+  ~Unlocked();
+
+ private:
+  PyThreadState* state_;
+};
+
 /// Calls the library without the interpreter lock.
 template <typename Call>
 Outcome unlocked(const Call& call) {
-  nb::gil_scoped_release released;
+  const Unlocked released;
   return outcome_of(call());
 }
 

@@ -60,9 +60,9 @@ nb::object from_dlpack_of(nb::handle x) {
 }
 
 nb::object new_numpy(const Array& like, const Shape& shape) {
-  static PyObject* const empty = nb::object(nb::module_::import_("numpy").attr("empty"))
-                                     .release()
-                                     .ptr();  // until the process ends
+  static PyObject* empty = nullptr;  // as in is_numpy()
+  if (empty == nullptr)
+    empty = nb::object(nb::module_::import_("numpy").attr("empty")).release().ptr();
   const nb::object dtype =
       is_numpy(like.source) ? nb::object(like.source.attr("dtype")) : numpy_dtype(like.dtype);
   nb::list extents;

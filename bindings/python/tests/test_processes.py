@@ -74,6 +74,25 @@ def test_a_program_may_end_with_works_that_never_complete():
     assert lines(done) == ["[0] end", "[1] end"]
 
 
+def test_a_program_may_end_while_a_daemon_thread_waits():
+    done = run(
+        2,
+        """
+        import threading
+        comm = anyccl.Communicator.from_env()
+        comm.barrier()
+        threading.Thread(target=lambda: comm.recv(np.zeros(1), 1 - comm.rank), daemon=True).start()
+        while True:  # until it is inside
+            try:
+                comm.last_plan
+            except anyccl.InvalidUsage:
+                break
+        print("end")
+        """,
+    )
+    assert lines(done) == ["[0] end", "[1] end"]
+
+
 def test_a_communicator_from_before_fork_is_refused_in_the_child():
     done = run(
         2,

@@ -1,5 +1,7 @@
 #include "backend.hpp"
 
+#include <unistd.h>
+
 #include <mutex>
 #include <set>
 
@@ -56,14 +58,14 @@ anycclCall_t& Job::call(anycclCollective_t collective, c10::ScalarType scalar_ty
   added.size = sizeof added;
   added.collective = collective;
   added.datatype = element_of(scalar_type).type;
-  added.timeout_ms = static_cast<unsigned int>(std::clamp<std::int64_t>(
-      timeout.count(), 1, std::numeric_limits<unsigned int>::max()));
+  added.timeout_ms = static_cast<unsigned int>(
+      std::clamp<std::int64_t>(timeout.count(), 1, std::numeric_limits<unsigned int>::max()));
   return added;
 }
 
 Backend::Backend(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
                  c10::intrusive_ptr<Options> options)
-    : c10d::Backend(rank, size), options_(std::move(options)), store_(store) {
+    : c10d::Backend(rank, size), process_(::getpid()), options_(std::move(options)), store_(store) {
   Channels channels = meet(*store, rank, size, options_->timeout);
   collectives_ = std::move(channels.collectives);
   messages_ = std::move(channels.messages);
@@ -73,7 +75,7 @@ Backend::Backend(const c10::intrusive_ptr<c10d::Store>& store, int rank, int siz
 }
 
 Backend::~Backend() {
-  {
+  if (::getpid() == process_) {
     const std::lock_guard lock(registry().mutex);
     registry().open.erase(this);
   }
@@ -86,6 +88,7 @@ Backend::~Backend() {
 }
 
 void Backend::close(std::chrono::milliseconds timeout) {
+  if (::getpid() != process_) return;
   const auto deadline = std::chrono::steady_clock::now() + timeout;
   const auto left = [&] {
     return std::max(std::chrono::duration_cast<std::chrono::milliseconds>(
@@ -99,10 +102,12 @@ void Backend::close(std::chrono::milliseconds timeout) {
 }
 
 void Backend::close_all(std::chrono::milliseconds timeout) {
-  // References, so that none is destroyed meanwhile; those that are being destroyed close themselves.
+  // References, so that none is destroyed meanwhile; those that are being destroyed close
+  // themselves.
   std::vector<c10::intrusive_ptr<Backend>> open;
   {
-    const std::lock_guard lock(registry().mutex);
+    const std::unique_lock lock(registry().mutex, std::try_to_lock);
+    if (!lock.owns_lock()) return;  // forked while another thread had it
     for (Backend* const backend : registry().open) {
       auto reference = c10::weak_intrusive_ptr<Backend>::reclaim_copy(backend).lock();
       if (reference) open.push_back(std::move(reference));
@@ -120,10 +125,14 @@ c10d::ErrorType Backend::getError() {
   for (Channel* const channel : {collectives_.get(), messages_.get()}) {
     switch (channel->error()) {
       case anycclSuccess:
-      case anycclInProgress: continue;
-      case anycclTimeout: return c10d::ErrorType::TIMEOUT;
-      case anycclRemoteError: return c10d::ErrorType::REMOTE_ERROR;
-      default: return c10d::ErrorType::COMM_ERROR;
+      case anycclInProgress:
+        continue;
+      case anycclTimeout:
+        return c10d::ErrorType::TIMEOUT;
+      case anycclRemoteError:
+        return c10d::ErrorType::REMOTE_ERROR;
+      default:
+        return c10d::ErrorType::COMM_ERROR;
     }
   }
   return c10d::ErrorType::SUCCESS;
@@ -175,9 +184,9 @@ Backend::Works Backend::start(Job& job, Channel& channel, at::TensorList inputs,
   }
 
   const auto operation = std::make_shared<Operation>(executor_, job.name());
-  auto work = c10::make_intrusive<PendingWork>(rank_, job.type, title, recorded(title, inputs),
-                                               sequence, timed, operation, !coalesces,
-                                               outputs.vec());
+  auto work =
+      c10::make_intrusive<PendingWork>(rank_, job.type, title, recorded(title, inputs), sequence,
+                                       timed, operation, !coalesces, outputs.vec());
   for (const at::Tensor& tensor : inputs) operation->keep(tensor);
   for (const at::Tensor& tensor : outputs) operation->keep(tensor);
   for (const at::Tensor& tensor : job.memory.temporaries()) operation->keep(tensor);

@@ -1,6 +1,8 @@
 #pragma once
 // The c10d::Backend: torch's operations, each as calls of the library.
 
+#include <sys/types.h>
+
 #include <memory>
 #include <optional>
 #include <thread>
@@ -56,8 +58,7 @@ class Backend final : public c10d::Backend {
   Works broadcast(Tensors& tensors, const c10d::BroadcastOptions& opts) override;
   Works allreduce(Tensors& tensors, const c10d::AllreduceOptions& opts) override;
   Works allreduce_sparse(Tensors& tensors, const c10d::AllreduceOptions& opts) override;
-  Works allreduce_coalesced(Tensors& tensors,
-                            const c10d::AllreduceCoalescedOptions& opts) override;
+  Works allreduce_coalesced(Tensors& tensors, const c10d::AllreduceCoalescedOptions& opts) override;
   Works reduce(Tensors& tensors, const c10d::ReduceOptions& opts) override;
   Works allgather(std::vector<Tensors>& outputs, Tensors& inputs,
                   const c10d::AllgatherOptions& opts) override;
@@ -77,7 +78,8 @@ class Backend final : public c10d::Backend {
                              const c10d::ReduceScatterOptions& opts) override;
   Works reduce_scatter_tensor_coalesced(Tensors& outputs, Tensors& inputs,
                                         const c10d::ReduceScatterOptions& opts) override;
-  Works alltoall_base(at::Tensor& output, at::Tensor& input, std::vector<std::int64_t>& output_split,
+  Works alltoall_base(at::Tensor& output, at::Tensor& input,
+                      std::vector<std::int64_t>& output_split,
                       std::vector<std::int64_t>& input_split,
                       const c10d::AllToAllOptions& opts) override;
   Works alltoall(Tensors& outputs, Tensors& inputs, const c10d::AllToAllOptions& opts) override;
@@ -103,8 +105,11 @@ class Backend final : public c10d::Backend {
                                           const int& rank, const int& size) override;
 
   void abort() override;
-  /// Completes what was issued and leaves the group; aborts after the timeout.
-  void shutdown() override { close(options_->timeout); }
+  /// Completes what was issued and leaves the group; aborts what peers have not joined in after
+  /// half a minute, or the timeout of the group if that is shorter.
+  void shutdown() override {
+    close(std::min<std::chrono::milliseconds>(options_->timeout, std::chrono::seconds{30}));
+  }
   void close(std::chrono::milliseconds timeout);
   c10d::ErrorType getError() override;
 
@@ -137,6 +142,7 @@ class Backend final : public c10d::Backend {
   Works start(Job& job, Channel& channel, at::TensorList inputs, at::TensorList outputs);
   Works message(Job& job, const at::Tensor& tensor, bool sends, int peer, int tag);
 
+  const pid_t process_;  // a child that was forked has nothing to close
   const c10::intrusive_ptr<Options> options_;
   const c10::intrusive_ptr<c10d::Store> store_;
   const std::shared_ptr<Executor> executor_ = std::make_shared<Executor>();
@@ -148,7 +154,7 @@ class Backend final : public c10d::Backend {
     std::shared_ptr<Operation> operation;
     Tensors outputs;
   };
-  std::optional<Coalescing> coalescing_;         // used by one thread,
+  std::optional<Coalescing> coalescing_;            // used by one thread,
   std::atomic<std::thread::id> coalescing_thread_;  // this one
   std::uint32_t sparse_sequence_ = 0;
   std::uint64_t barrier_sequence_ = 0;

@@ -35,7 +35,9 @@ Channel::Channel(const anycclUniqueId& id, int rank, int size) {
   comm_.store(comm, std::memory_order_relaxed);
 }
 
-Channel::~Channel() { abort(); }
+Channel::~Channel() {
+  abort();
+}
 
 void Channel::ready(Clock::time_point deadline) {
   const anycclComm_t comm = comm_.load(std::memory_order_relaxed);

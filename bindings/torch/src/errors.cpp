@@ -17,6 +17,8 @@ std::exception_ptr backend_error(const std::string& text) {
       c10::DistBackendError({__func__, __FILE__, static_cast<uint32_t>(__LINE__)}, text));
 }
 
-void throw_backend_error(const std::string& text) { C10_THROW_ERROR(DistBackendError, text); }
+void throw_backend_error(const std::string& text) {
+  C10_THROW_ERROR(DistBackendError, text);
+}
 
 }  // namespace anyccl::torch

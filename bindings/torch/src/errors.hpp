@@ -9,8 +9,8 @@
 
 namespace anyccl::torch {
 
-/// What to say about `code`, with which a call of this thread failed just now. `name` is torch's name
-/// of the operation.
+/// What to say about `code`, with which a call of this thread failed just now. `name` is torch's
+/// name of the operation.
 std::string words_of(anycclResult_t code, std::string_view name);
 /// torch.distributed.DistBackendError, for later.
 std::exception_ptr backend_error(const std::string& text);

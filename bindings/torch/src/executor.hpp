@@ -1,6 +1,6 @@
 #pragma once
-// Threads for what follows on operations that nobody waits for: copies into tensors, futures and the
-// callbacks of programs, the release of tensors (which may take the GIL).
+// Threads for what follows on operations that nobody waits for: copies into tensors, futures and
+// the callbacks of programs, the release of tensors (which may take the GIL).
 
 #include <chrono>
 #include <condition_variable>

@@ -15,8 +15,8 @@ constexpr int kMaxTag = 0xefffff;
 
 Backend::Works Backend::message(Job& job, const at::Tensor& tensor, bool sends, int peer, int tag) {
   if (peer != ANYCCL_ANY_SOURCE && (peer < 0 || peer >= size_))
-    refuse(job.name(), "rank " + std::to_string(peer) + " is not in this group of " +
-                           std::to_string(size_));
+    refuse(job.name(),
+           "rank " + std::to_string(peer) + " is not in this group of " + std::to_string(size_));
   if (tag < 0 || tag > kMaxTag)
     refuse(job.name(), "tag " + std::to_string(tag) + " is not in 0.." + std::to_string(kMaxTag));
   anycclCall_t& call = job.call(sends ? anycclCollSend : anycclCollRecv, tensor.scalar_type());
@@ -53,8 +53,7 @@ void Backend::monitoredBarrier(const c10d::BarrierOptions& opts, bool wait_all_r
   using Clock = std::chrono::steady_clock;
   using std::chrono::milliseconds;
   const milliseconds timeout = timeout_of(opts.timeout);
-  const std::string prefix =
-      "anyccl/monitored/" + std::to_string(barrier_sequence_) + "/";
+  const std::string prefix = "anyccl/monitored/" + std::to_string(barrier_sequence_) + "/";
   const std::string answer = prefix + "answer", mine = prefix + std::to_string(rank_);
   const std::vector<std::uint8_t> yes{1}, no{0};
   const std::string me = "Rank " + std::to_string(rank_);
@@ -71,8 +70,10 @@ void Backend::monitoredBarrier(const c10d::BarrierOptions& opts, bool wait_all_r
     }
     if (!passed)
       refuse("monitoredBarrier",
-             me + " successfully reached monitoredBarrier, but received errors while waiting for "
-                  "send/recv from rank 0. Please check rank 0 logs for faulty rank." + reason);
+             me +
+                 " successfully reached monitoredBarrier, but received errors while waiting for "
+                 "send/recv from rank 0. Please check rank 0 logs for faulty rank." +
+                 reason);
     return;
   }
 

@@ -1,8 +1,7 @@
 // The Python module anyccl.torch._C.
 
-#include <torch/csrc/utils/pybind.h>
-
 #include <pybind11/chrono.h>
+#include <torch/csrc/utils/pybind.h>
 
 #include "backend.hpp"
 #include "gil.hpp"
@@ -30,14 +29,11 @@ void define(py::module_& module) {
       module, "Options",
       "What init_process_group and new_group take as pg_options.\n\n"
       "timeout (timedelta): overridden by their own timeout.")
-      .def(py::init([](milliseconds timeout) {
-             return c10::make_intrusive<Backend::Options>(timeout);
-           }),
+      .def(py::init(
+               [](milliseconds timeout) { return c10::make_intrusive<Backend::Options>(timeout); }),
            py::arg("timeout") = kBackendDefaultTimeout)
       .def("__copy__",
-           [](const Backend::Options& self) {
-             return c10::make_intrusive<Backend::Options>(self);
-           })
+           [](const Backend::Options& self) { return c10::make_intrusive<Backend::Options>(self); })
       .def("__deepcopy__", [](const Backend::Options& self, const py::dict&) {
         return c10::make_intrusive<Backend::Options>(self);
       });
@@ -53,17 +49,17 @@ void define(py::module_& module) {
            py::call_guard<py::gil_scoped_release>(),
            "Joins as `rank` of `size`; returns when all ranks have. Raises DistBackendError after\n"
            "the timeout of the options, naming the ranks that are missing.")
-      .def_property_readonly("options",
-                             [](Backend& self) { return self.getBackendOptions(); })
+      .def_property_readonly("options", [](Backend& self) { return self.getBackendOptions(); })
       .def("_set_default_timeout", &Backend::setTimeout, py::arg("timeout"),
            py::call_guard<py::gil_scoped_release>(), "For operations that are given no timeout.")
-      .def("get_error", [](Backend& self) { return static_cast<int>(self.getError()); },
-           py::call_guard<py::gil_scoped_release>(),
-           "0 while the group works; then 1: timeout, 2: communication failed, 3: another rank failed.");
+      .def(
+          "get_error", [](Backend& self) { return static_cast<int>(self.getError()); },
+          py::call_guard<py::gil_scoped_release>(),
+          "0 while the group works; then 1: timeout, 2: communication failed, 3: another rank "
+          "failed.");
 
   module.def(
-      "close_all",
-      [](milliseconds timeout) { Backend::close_all(timeout); }, py::arg("timeout"),
+      "close_all", [](milliseconds timeout) { Backend::close_all(timeout); }, py::arg("timeout"),
       py::call_guard<py::gil_scoped_release>(),
       "Shuts down all process groups of this process; aborts those that take longer.");
 }
@@ -71,4 +67,6 @@ void define(py::module_& module) {
 }  // namespace
 }  // namespace anyccl::torch
 
-PYBIND11_MODULE(_C, module) { anyccl::torch::define(module); }
+PYBIND11_MODULE(_C, module) {
+  anyccl::torch::define(module);
+}

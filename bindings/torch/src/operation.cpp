@@ -1,9 +1,9 @@
 #include "operation.hpp"
 
-#include "errors.hpp"
-
 #include <ATen/core/grad_mode.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
+
+#include "errors.hpp"
 
 namespace anyccl::torch {
 

@@ -7,10 +7,9 @@
 #include <optional>
 #include <vector>
 
+#include "anyccl/anyccl.h"
 #include "executor.hpp"
 #include "torch.hpp"
-
-#include "anyccl/anyccl.h"
 
 namespace anyccl::torch {
 
@@ -74,7 +73,8 @@ class Operation : public std::enable_shared_from_this<Operation> {
   bool watched_ = false;
   std::exception_ptr error_;
   std::vector<std::pair<c10::intrusive_ptr<c10::ivalue::Future>, std::vector<at::Tensor>>> futures_;
-  std::atomic<bool> finished_ = false;  // the release in finish() publishes error_, ended_ and copies
+  std::atomic<bool> finished_ =
+      false;  // the release in finish() publishes error_, ended_ and copies
   std::atomic<std::size_t> unnotified_ = 0;
 };
 

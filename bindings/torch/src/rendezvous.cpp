@@ -11,11 +11,12 @@ constexpr const char* kIds = "anyccl/ids";
 // What follows is why there are no ids.
 constexpr std::uint8_t kFailed = 0, kReady = 1;
 
-std::string key_of(int rank) { return "anyccl/here/" + std::to_string(rank); }
+std::string key_of(int rank) {
+  return "anyccl/here/" + std::to_string(rank);
+}
 
 std::chrono::milliseconds left(Clock::time_point deadline) {
-  const auto rest =
-      std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
+  const auto rest = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
   return std::max(rest, std::chrono::milliseconds{1});
 }
 

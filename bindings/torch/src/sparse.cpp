@@ -1,6 +1,6 @@
-// all_reduce of sparse COO tensors: every rank gets every rank's elements and adds them up in the order
-// of ranks, so that all have the same bits. By messages, as ranks have different numbers of elements;
-// in a thread of its own, as the second message depends on the first.
+// all_reduce of sparse COO tensors: every rank gets every rank's elements and adds them up in the
+// order of ranks, so that all have the same bits. By messages, as ranks have different numbers of
+// elements; in a thread of its own, as the second message depends on the first.
 
 #include "backend.hpp"
 #include "errors.hpp"
@@ -42,7 +42,11 @@ class SparseWork final : public c10d::Work {
 class Exchange {
  public:
   Exchange(std::shared_ptr<Channel> channel, int rank, int size, int tag, unsigned int timeout_ms)
-      : channel_(std::move(channel)), rank_(rank), size_(size), tag_(tag), timeout_ms_(timeout_ms) {}
+      : channel_(std::move(channel)),
+        rank_(rank),
+        size_(size),
+        tag_(tag),
+        timeout_ms_(timeout_ms) {}
 
   /// theirs[r] gets what rank r sends, mine goes to all. All are contiguous.
   void run(const at::Tensor& mine, const std::vector<at::Tensor>& theirs) const {
@@ -116,8 +120,8 @@ at::Tensor sum_over_ranks(const Exchange& exchange, const at::Tensor& input, int
   all_values[static_cast<std::size_t>(rank)] = values;
   at::Tensor sum;
   for (std::size_t r = 0; r < ranks; ++r) {
-    const at::Tensor one = at::_sparse_coo_tensor_unsafe(all_indices[r], all_values[r],
-                                                         mine.sizes(), mine.options());
+    const at::Tensor one =
+        at::_sparse_coo_tensor_unsafe(all_indices[r], all_values[r], mine.sizes(), mine.options());
     sum = sum.defined() ? sum + one : one.clone();
   }
   return sum.coalesce();
@@ -135,15 +139,15 @@ Backend::Works Backend::allreduce_sparse(Tensors& tensors, const c10d::Allreduce
   if (tensor.dim() > 16) refuse(kName, "the tensor has more than 16 dimensions");
   operator_of(kName, opts.reduceOp, tensor.scalar_type());
   const auto timeout = timeout_of(opts.timeout);
-  const auto timeout_ms = static_cast<unsigned int>(std::clamp<std::int64_t>(
-      timeout.count(), 1, std::numeric_limits<unsigned int>::max()));
+  const auto timeout_ms = static_cast<unsigned int>(
+      std::clamp<std::int64_t>(timeout.count(), 1, std::numeric_limits<unsigned int>::max()));
   const int tag = kFirstTag + static_cast<int>(sparse_sequence_++ % kTags);
   const Exchange exchange(messages_, rank_, size_, tag, timeout_ms);
   const std::uint64_t sequence = sequence_.fetch_add(1, std::memory_order_relaxed) + 1;
   const bool profiled = at::hasCallbacks();
-  auto work = c10::make_intrusive<SparseWork>(
-      rank_, profiled ? kTitle : nullptr,
-      profiled ? std::make_optional(tensors) : std::nullopt, sequence, tensors);
+  auto work = c10::make_intrusive<SparseWork>(rank_, profiled ? kTitle : nullptr,
+                                              profiled ? std::make_optional(tensors) : std::nullopt,
+                                              sequence, tensors);
   const auto body = [work, exchange, tensor, rank = rank_, size = size_]() noexcept {
     std::exception_ptr error;
     try {

@@ -55,8 +55,7 @@ std::vector<at::Tensor> one_buffer(at::TensorList tensors, Memory::Pieces& piece
   const at::AutoDispatchBelowADInplaceOrView below_autograd;
   std::int64_t total = 0;
   for (const at::Tensor& tensor : tensors) total += tensor.numel();
-  const at::Tensor flat =
-      at::empty({total}, tensors[0].options().memory_format(std::nullopt));
+  const at::Tensor flat = at::empty({total}, tensors[0].options().memory_format(std::nullopt));
   pieces.base = static_cast<std::byte*>(flat.mutable_data_ptr());
   pieces.counts = counts_of(tensors);
   pieces.displs.clear();
@@ -76,24 +75,42 @@ std::vector<at::Tensor> one_buffer(at::TensorList tensors, Memory::Pieces& piece
 
 Element element_of(c10::ScalarType type) {
   switch (type) {
-    case c10::ScalarType::Float: return {anycclFloat32, 1, 4, true};
-    case c10::ScalarType::Double: return {anycclFloat64, 1, 8, true};
-    case c10::ScalarType::Half: return {anycclFloat16, 1, 2, true};
-    case c10::ScalarType::BFloat16: return {anycclBfloat16, 1, 2, true};
-    case c10::ScalarType::Long: return {anycclInt64, 1, 8, true};
-    case c10::ScalarType::Int: return {anycclInt32, 1, 4, true};
-    case c10::ScalarType::Short: return {anycclInt16, 1, 2, true};
-    case c10::ScalarType::Char: return {anycclInt8, 1, 1, true};
-    case c10::ScalarType::Byte: return {anycclUint8, 1, 1, true};
-    case c10::ScalarType::UInt16: return {anycclUint16, 1, 2, true};
-    case c10::ScalarType::UInt32: return {anycclUint32, 1, 4, true};
-    case c10::ScalarType::UInt64: return {anycclUint64, 1, 8, true};
-    case c10::ScalarType::Bool: return {anycclBool, 1, 1, true};
-    case c10::ScalarType::ComplexFloat: return {anycclComplexFloat, 1, 8, true};
-    case c10::ScalarType::ComplexDouble: return {anycclComplexDouble, 1, 16, true};
-    case c10::ScalarType::Float8_e4m3fn: return {anycclFloat8e4m3, 1, 1, true};
-    case c10::ScalarType::Float8_e5m2: return {anycclFloat8e5m2, 1, 1, true};
-    default: return {anycclUint8, c10::elementSize(type), 1, false};
+    case c10::ScalarType::Float:
+      return {anycclFloat32, 1, 4, true};
+    case c10::ScalarType::Double:
+      return {anycclFloat64, 1, 8, true};
+    case c10::ScalarType::Half:
+      return {anycclFloat16, 1, 2, true};
+    case c10::ScalarType::BFloat16:
+      return {anycclBfloat16, 1, 2, true};
+    case c10::ScalarType::Long:
+      return {anycclInt64, 1, 8, true};
+    case c10::ScalarType::Int:
+      return {anycclInt32, 1, 4, true};
+    case c10::ScalarType::Short:
+      return {anycclInt16, 1, 2, true};
+    case c10::ScalarType::Char:
+      return {anycclInt8, 1, 1, true};
+    case c10::ScalarType::Byte:
+      return {anycclUint8, 1, 1, true};
+    case c10::ScalarType::UInt16:
+      return {anycclUint16, 1, 2, true};
+    case c10::ScalarType::UInt32:
+      return {anycclUint32, 1, 4, true};
+    case c10::ScalarType::UInt64:
+      return {anycclUint64, 1, 8, true};
+    case c10::ScalarType::Bool:
+      return {anycclBool, 1, 1, true};
+    case c10::ScalarType::ComplexFloat:
+      return {anycclComplexFloat, 1, 8, true};
+    case c10::ScalarType::ComplexDouble:
+      return {anycclComplexDouble, 1, 16, true};
+    case c10::ScalarType::Float8_e4m3fn:
+      return {anycclFloat8e4m3, 1, 1, true};
+    case c10::ScalarType::Float8_e5m2:
+      return {anycclFloat8e5m2, 1, 1, true};
+    default:
+      return {anycclUint8, c10::elementSize(type), 1, false};
   }
 }
 
@@ -135,8 +152,10 @@ anycclRedOp_t operator_of(const char* name, const c10d::ReduceOp& op, c10::Scala
   };
   const bool complex = c10::isComplexType(type), integral = c10::isIntegralType(type, true);
   switch (op.op_) {
-    case c10d::ReduceOp::SUM: return anycclSum;
-    case c10d::ReduceOp::PRODUCT: return anycclProd;
+    case c10d::ReduceOp::SUM:
+      return anycclSum;
+    case c10d::ReduceOp::PRODUCT:
+      return anycclProd;
     case c10d::ReduceOp::AVG:
       if (type == c10::ScalarType::Bool) refuse_operator("AVG makes no sense");
       return anycclAvg;
@@ -155,7 +174,8 @@ anycclRedOp_t operator_of(const char* name, const c10d::ReduceOp& op, c10::Scala
     case c10d::ReduceOp::BXOR:
       if (!integral) refuse(name, "Cannot use ReduceOp.BXOR with non-integral dtype");
       return anycclBxor;
-    default: refuse(name, "Unhandled ReduceOp");
+    default:
+      refuse(name, "Unhandled ReduceOp");
   }
 }
 

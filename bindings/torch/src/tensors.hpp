@@ -1,10 +1,9 @@
 #pragma once
 // Tensors as the library sees them: memory, a count and an element type.
 
+#include "anyccl/anyccl.h"
 #include "operation.hpp"
 #include "torch.hpp"
-
-#include "anyccl/anyccl.h"
 
 namespace anyccl::torch {
 

@@ -7,11 +7,13 @@
 #if TORCH_VERSION_MAJOR != 2 || TORCH_VERSION_MINOR != 13
 #pragma message("found torch " ANYCCL_TORCH_TEXT(TORCH_VERSION_MAJOR) "." ANYCCL_TORCH_TEXT( \
     TORCH_VERSION_MINOR))
-#error "this version of anyccl-torch is for torch 2.13: c10d::Backend changes with every minor version"
+#error \
+    "this version of anyccl-torch is for torch 2.13: c10d::Backend changes with every minor version"
 #endif
 
 #include <ATen/ATen.h>
 #include <ATen/record_function.h>
+
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/Store.hpp>

@@ -31,9 +31,8 @@ float DoneWork::getDuration() const {
 
 PendingWork::PendingWork(int rank, c10d::OpType type, const char* title,
                          const std::optional<std::vector<at::Tensor>>& inputs,
-                         std::uint64_t sequence, bool timed,
-                         std::shared_ptr<Operation> operation, bool owner,
-                         std::vector<at::Tensor> outputs)
+                         std::uint64_t sequence, bool timed, std::shared_ptr<Operation> operation,
+                         bool owner, std::vector<at::Tensor> outputs)
     : Work(rank, type, title, inputs),
       sequence_(sequence),
       timed_(timed),

@@ -9,8 +9,7 @@ namespace anyccl::torch {
 class DoneWork final : public c10d::Work {
  public:
   DoneWork(int rank, c10d::OpType type, const char* title,
-           const std::optional<std::vector<at::Tensor>>& inputs, std::uint64_t sequence,
-           bool timed)
+           const std::optional<std::vector<at::Tensor>>& inputs, std::uint64_t sequence, bool timed)
       : Work(rank, type, title, inputs), sequence_(sequence), timed_(timed) {
     if (timed) begun_ = std::chrono::steady_clock::now();
   }

@@ -36,6 +36,9 @@ finally:
         _os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = _autoload
 import torch.distributed as _dist
 
+if not _torch.__version__.startswith("2.13."):  # what a Backend is changes with every minor version
+    raise ImportError(f"this anyccl-torch is for torch 2.13, and this is torch {_torch.__version__}")
+
 from . import _C
 from ._C import Options, ProcessGroupAnyccl
 

@@ -1,0 +1,26 @@
+#pragma once
+// Checks of an operation's tensors, in Gloo's words where programs know them, and where they may
+// overlap.
+
+#include "backend.hpp"
+
+namespace anyccl::torch {
+
+/// Elements, as the library counts them.
+std::size_t units(const at::Tensor& tensor);
+/// For operations with one tensor per rank on this side.
+const at::Tensor& single_input(const Job& job, at::TensorList tensors);
+const at::Tensor& single_output(const Job& job, at::TensorList tensors);
+/// What this rank gets or gives is as large in the list as `tensor`.
+void check_size(const Job& job, at::TensorList list, const at::Tensor& tensor, int rank);
+/// Dense, on the CPU, of one type.
+void check_pair(const Job& job, const at::Tensor& output, const at::Tensor& input);
+
+/// Memory of `input`, not overlapping `written` (unless it is exactly `in_place`).
+const void* apart(Memory& memory, const at::Tensor& input, const void* written,
+                  std::size_t written_bytes, const void* in_place);
+/// The same where what is written lies in pieces, of which number `mine` may be the input.
+const void* apart(Memory& memory, const at::Tensor& input, const Memory::Pieces& pieces,
+                  std::size_t unit, std::size_t mine);
+
+}  // namespace anyccl::torch
