@@ -14,20 +14,6 @@ from torch.nn.parallel import DistributedDataParallel as DDP
 import digits
 from example import assert_close, assert_same_everywhere, assert_used, say, start
 
-BATCH = 16  # images per rank and step
-
-
-def batches(group, learn, epochs):
-    """This rank's share of the images, batch by batch; all ranks get the same number of full batches."""
-    images, labels = learn
-    rank, ranks = group.rank(), group.size()
-    for epoch in range(epochs):
-        order = torch.randperm(len(images), generator=torch.Generator().manual_seed(epoch))
-        for first in range(0, len(order) - BATCH * ranks + 1, BATCH * ranks):
-            mine = order[first + BATCH * rank:first + BATCH * (rank + 1)]
-            yield images[mine], labels[mine]
-
-
 def train(group, learn, hook=None, epochs=1, bucket_cap_mb=25):
     """Returns the network and the loss of every step, as the mean over all ranks."""
     model = DDP(digits.network(), process_group=group, bucket_cap_mb=bucket_cap_mb)
@@ -35,7 +21,7 @@ def train(group, learn, hook=None, epochs=1, bucket_cap_mb=25):
         hook(model, group)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
     losses = []
-    for images, labels in batches(group, learn, epochs):
+    for images, labels in digits.batches(group, learn, epochs):
         optimizer.zero_grad()
         loss = cross_entropy(model(images), labels)
         loss.backward()
@@ -65,7 +51,7 @@ HOOKS = {
 def no_sync(group, learn):
     """The gradients of two small batches, added up without communication, then sent once."""
     model = DDP(digits.network(), process_group=group)
-    (first, second) = list(batches(group, learn, 1))[:2]
+    (first, second) = list(digits.batches(group, learn, 1))[:2]
     with model.no_sync():
         cross_entropy(model(first[0]), first[1]).backward()
     alone = model.module[0].weight.grad.clone()
@@ -81,7 +67,7 @@ def join(group, learn):
     model = DDP(digits.network(), process_group=group)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
     last = group.rank() == group.size() - 1
-    mine = list(batches(group, learn, 1))[:6 if last else 3]
+    mine = list(digits.batches(group, learn, 1))[:6 if last else 3]
     with model.join():
         for images, labels in mine:
             optimizer.zero_grad()
@@ -104,7 +90,7 @@ class Branches(nn.Module):
 
 def unused_parameters(group, learn):
     model = DDP(Branches(), process_group=group, find_unused_parameters=True)
-    images, labels = next(batches(group, learn, 1))
+    images, labels = next(digits.batches(group, learn, 1))
     cross_entropy(model(images, group.rank() % 2), labels).backward()
     nobody = model.module.branches[2].weight.grad
     assert nobody is None or nobody.count_nonzero() == 0

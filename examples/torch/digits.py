@@ -9,6 +9,7 @@ from torch import nn
 
 FILE = Path(os.environ.get("ANYCCL_DIGITS", Path(__file__).parents[2] / "build/data/digits.csv.gz"))
 LEARNED = 1437  # images to learn from; the other 360 are for the test
+BATCH = 16  # images per rank and step
 
 
 def load():
@@ -19,6 +20,17 @@ def load():
     table = table[torch.randperm(len(table), generator=torch.Generator().manual_seed(0))]
     images, labels = table[:, :64].reshape(-1, 1, 8, 8) / 16, table[:, 64].long()
     return (images[:LEARNED], labels[:LEARNED]), (images[LEARNED:], labels[LEARNED:])
+
+
+def batches(group, learn, epochs):
+    """This rank's share of the images, batch by batch; all ranks get the same number of full batches."""
+    images, labels = learn
+    rank, ranks = group.rank(), group.size()
+    for epoch in range(epochs):
+        order = torch.randperm(len(images), generator=torch.Generator().manual_seed(epoch))
+        for first in range(0, len(order) - BATCH * ranks + 1, BATCH * ranks):
+            mine = order[first + BATCH * rank:first + BATCH * (rank + 1)]
+            yield images[mine], labels[mine]
 
 
 def network() -> nn.Module:

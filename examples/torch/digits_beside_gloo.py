@@ -1,0 +1,140 @@
+# torchrun --standalone --nproc-per-node 2 examples/torch/digits_beside_gloo.py
+"""The same DDP training with the backend and with Gloo: same losses, the time of a step, and a picture.
+
+The two take turns, an epoch each, so that whatever else the machine does meets both. The picture shows
+one step of each, from the profiler: what rank 0 computes, and when gradients are being added up.
+"""
+
+import statistics
+import time
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+from torch.nn.functional import cross_entropy
+from torch.nn.parallel import DistributedDataParallel as DDP
+from torch.profiler import ProfilerActivity, profile, record_function
+
+import digits
+from example import assert_close, assert_used, parser, say, start
+
+
+class Training:
+    """A network, its optimizer, and what it took to train it."""
+
+    def __init__(self, group):
+        self.group = group
+        self.model = DDP(digits.network(), process_group=group, bucket_cap_mb=0.3)
+        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.05, momentum=0.9)
+        self.losses, self.seconds = [], []
+
+    def step(self, images, labels):
+        began = time.perf_counter()
+        with record_function("forward"):
+            self.optimizer.zero_grad()
+            loss = cross_entropy(self.model(images), labels)
+        with record_function("backward"):
+            loss.backward()
+        with record_function("optimizer"):
+            self.optimizer.step()
+        self.seconds.append(time.perf_counter() - began)
+        self.losses.append(loss.detach())
+
+    def trace(self, batches):
+        """Returns a step of median length, as a list of events."""
+        with profile(activities=[ProfilerActivity.CPU]) as profiler:
+            for batch in batches:
+                with record_function("step"):
+                    self.step(*batch)
+        events = profiler.events()
+        steps = sorted((e.time_range for e in events if e.name == "step"), key=lambda span: span.elapsed_us())
+        typical = steps[len(steps) // 2]
+        return typical, [
+            e for e in events if typical.start <= e.time_range.start and e.time_range.end <= typical.end]
+
+
+def quartiles_ms(seconds):
+    return [1000 * q for q in statistics.quantiles(seconds, n=4)]
+
+
+def draw(file, traces, times_ms, ranks):
+    """One panel per backend, on one time axis."""
+    import matplotlib
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+    from matplotlib.patches import Patch
+
+    phases = {"forward": "#9ecae1", "backward": "#fdd0a2", "optimizer": "#c7c7c7"}
+    layer, message = "#e6550d", "#31a354"
+    figure, panels = pyplot.subplots(len(traces), sharex=True, figsize=(11, 1.2 + 1.7 * len(traces)), squeeze=False)
+    for panel, (backend, (step, events)) in zip(panels[:, 0], traces.items()):
+        span = lambda event: ((event.time_range.start - step.start) / 1000, event.time_range.elapsed_us() / 1000)
+        bars = lambda chosen, y, height, **look: panel.broken_barh(
+            [span(e) for e in events if chosen(e.name)], (y - height / 2, height), **look)
+        for phase, color in phases.items():
+            bars(lambda name: name == phase, 1, 0.8, color=color)
+        bars(lambda name: name.startswith("autograd::engine::evaluate_function"), 1, 0.5, color=layer,
+             edgecolor="white", linewidth=0.5)
+        bars(lambda name: name == f"{backend}:all_reduce", 0, 0.5, color=message, edgecolor="white", linewidth=1)
+        panel.set_yticks([1, 0], ["compute", "all_reduce"])
+        panel.set_ylim(-0.5, 1.6)
+        panel.set_title(f"{backend}: {times_ms[backend]:.2f} ms a step", loc="left", fontweight="bold")
+        panel.spines[["top", "right", "left"]].set_visible(False)
+        panel.tick_params(left=False)
+        panel.grid(axis="x", color="#dddddd")
+        panel.set_axisbelow(True)
+    panels[-1, 0].set_xlabel("milliseconds since the step began (a traced step takes a little longer)")
+    panels[-1, 0].set_xlim(0)
+    key = [Patch(color=color, label=phase) for phase, color in phases.items()]
+    key.insert(2, Patch(color=layer, label="one layer's backward"))
+    key.append(Patch(color=message, label="a bucket of gradients is added up"))
+    figure.suptitle(f"One training step of DDP on handwritten digits, rank 0 of {ranks}", x=0.01, ha="left")
+    figure.legend(handles=key, loc="lower center", ncols=len(key), frameon=False)
+    figure.tight_layout(rect=(0, 0.07, 1, 1))
+    figure.savefig(file, dpi=120)
+
+
+def main():
+    options = parser()
+    options.add_argument("--epochs", type=int, default=5, help="(%(default)s)")
+    options.add_argument("--picture", type=Path, default=Path("build/digits_beside_gloo.png"), help="(%(default)s)")
+    given = start(options)
+    torch.set_num_threads(1)
+    learn, test = digits.load()
+    groups = {given.backend: dist.new_group()}
+    assert_used(given.backend, groups[given.backend])
+    if given.backend != "gloo":
+        groups["gloo"] = dist.new_group(backend="gloo")
+    trainings = {name: Training(group) for name, group in groups.items()}
+
+    for epoch in range(given.epochs):
+        for training in trainings.values():
+            dist.barrier()
+            if epoch == 1:  # the first one warmed up
+                training.seconds.clear()
+            for batch in digits.batches(training.group, learn, 1):
+                training.step(*batch)
+    ours = trainings[given.backend]
+    for other in trainings.values():
+        assert_close(torch.stack(ours.losses), torch.stack(other.losses), "losses", rtol=1e-2, atol=1e-3)
+    right = digits.accuracy(ours.model.module, test)
+    assert right > 0.9
+
+    say(f"{len(ours.losses)} steps on {dist.get_world_size()} ranks, {right:.1%} of the unseen digits recognised")
+    say(f"{'':8}  first loss   last loss    a step (median)   middle half")
+    times_ms = {}
+    for name, training in trainings.items():
+        low, times_ms[name], high = quartiles_ms(training.seconds)
+        say(f"{name:8} {training.losses[0]:11.4f} {training.losses[-1]:11.4f} {times_ms[name]:15.2f} ms   "
+            f"{low:.2f} to {high:.2f} ms")
+
+    traces = {name: t.trace(list(digits.batches(t.group, learn, 1))[:20]) for name, t in trainings.items()}
+    if dist.get_rank() == 0:
+        given.picture.parent.mkdir(parents=True, exist_ok=True)
+        draw(given.picture, traces, times_ms, dist.get_world_size())
+        say(f"One step of each as a picture: {given.picture}")
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()
