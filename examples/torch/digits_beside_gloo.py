@@ -1,7 +1,7 @@
 # torchrun --standalone --nproc-per-node 2 examples/torch/digits_beside_gloo.py
 """The same DDP training with the backend and with Gloo: same losses, the time of a step, and a picture.
 
-The two take turns, an epoch each, so that whatever else the machine does meets both. The picture shows
+The two take turns, step by step, so that whatever else the machine does meets both. The picture shows
 one step of each, from the profiler: what rank 0 computes, and when gradients are being added up.
 """
 
@@ -19,11 +19,13 @@ import digits
 from example import assert_close, assert_used, parser, say, start
 
 
+WARM_UP = 10  # steps that are not timed
+
+
 class Training:
     """A network, its optimizer, and what it took to train it."""
 
     def __init__(self, group):
-        self.group = group
         self.model = DDP(digits.network(), process_group=group, bucket_cap_mb=0.3)
         self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.05, momentum=0.9)
         self.losses, self.seconds = [], []
@@ -40,17 +42,16 @@ class Training:
         self.seconds.append(time.perf_counter() - began)
         self.losses.append(loss.detach())
 
-    def trace(self, batches):
-        """Returns a step of median length, as a list of events."""
+    def trace(self, batches, usual_ms):
+        """Returns the span of a step that took about as long as it usually does, and what happened in it."""
         with profile(activities=[ProfilerActivity.CPU]) as profiler:
             for batch in batches:
                 with record_function("step"):
                     self.step(*batch)
         events = profiler.events()
-        steps = sorted((e.time_range for e in events if e.name == "step"), key=lambda span: span.elapsed_us())
-        typical = steps[len(steps) // 2]
-        return typical, [
-            e for e in events if typical.start <= e.time_range.start and e.time_range.end <= typical.end]
+        step = min((e.time_range for e in events if e.name == "step"),
+                   key=lambda span: abs(span.elapsed_us() / 1000 - usual_ms))
+        return step, [e for e in events if step.start <= e.time_range.start and e.time_range.end <= step.end]
 
 
 def quartiles_ms(seconds):
@@ -58,39 +59,44 @@ def quartiles_ms(seconds):
 
 
 def draw(file, traces, times_ms, ranks):
-    """One panel per backend, on one time axis."""
+    """One panel per backend, on one time axis: what is computed, and below it each bucket's all_reduce."""
     import matplotlib
     matplotlib.use("Agg")
     from matplotlib import pyplot
     from matplotlib.patches import Patch
 
-    phases = {"forward": "#9ecae1", "backward": "#fdd0a2", "optimizer": "#c7c7c7"}
-    layer, message = "#e6550d", "#31a354"
-    figure, panels = pyplot.subplots(len(traces), sharex=True, figsize=(11, 1.2 + 1.7 * len(traces)), squeeze=False)
+    colors = {"forward": "#9ecae1", "backward": "#fdae6b", "wait for the sums": "#eeeeee", "optimizer": "#bcbddc",
+              "all_reduce of a bucket": "#31a354"}
+    figure, panels = pyplot.subplots(len(traces), sharex=True, figsize=(11, 1.4 + 1.9 * len(traces)), squeeze=False)
     for panel, (backend, (step, events)) in zip(panels[:, 0], traces.items()):
-        span = lambda event: ((event.time_range.start - step.start) / 1000, event.time_range.elapsed_us() / 1000)
-        bars = lambda chosen, y, height, **look: panel.broken_barh(
-            [span(e) for e in events if chosen(e.name)], (y - height / 2, height), **look)
-        for phase, color in phases.items():
-            bars(lambda name: name == phase, 1, 0.8, color=color)
-        bars(lambda name: name.startswith("autograd::engine::evaluate_function"), 1, 0.5, color=layer,
-             edgecolor="white", linewidth=0.5)
-        bars(lambda name: name == f"{backend}:all_reduce", 0, 0.5, color=message, edgecolor="white", linewidth=1)
-        panel.set_yticks([1, 0], ["compute", "all_reduce"])
-        panel.set_ylim(-0.5, 1.6)
+        def spans(chosen):
+            found = [e.time_range for e in events if chosen(e.name)]
+            return sorted(((t.start - step.start) / 1000, t.elapsed_us() / 1000) for t in found)
+
+        # What backward computes, operation by operation; in what is left of it, it waits.
+        panel.broken_barh(spans(lambda name: name == "backward"), (-0.4, 0.8), color=colors["wait for the sums"])
+        for phase in "forward", "optimizer":
+            panel.broken_barh(spans(lambda name: name == phase), (-0.4, 0.8), color=colors[phase])
+        layers = spans(lambda name: name.startswith("autograd::engine::evaluate_function"))
+        panel.broken_barh(layers, (-0.4, 0.8), color=colors["backward"], edgecolor="white", linewidth=0.4)
+
+        sums = spans(lambda name: name == f"{backend}:all_reduce")
+        for i, (begin, length) in enumerate(sums):
+            panel.barh(1 + 0.5 * i, length, left=begin, height=0.4, color=colors["all_reduce of a bucket"])
+            panel.text(begin + length, 1 + 0.5 * i, f"  {length:.2f} ms", va="center", fontsize=8)
+        panel.set_yticks([0, 0.75 + 0.25 * len(sums)], ["compute", "all_reduce"])
+        panel.set_ylim(0.8 + 0.5 * len(sums), -0.6)  # compute above
         panel.set_title(f"{backend}: {times_ms[backend]:.2f} ms a step", loc="left", fontweight="bold")
         panel.spines[["top", "right", "left"]].set_visible(False)
         panel.tick_params(left=False)
         panel.grid(axis="x", color="#dddddd")
         panel.set_axisbelow(True)
-    panels[-1, 0].set_xlabel("milliseconds since the step began (a traced step takes a little longer)")
-    panels[-1, 0].set_xlim(0)
-    key = [Patch(color=color, label=phase) for phase, color in phases.items()]
-    key.insert(2, Patch(color=layer, label="one layer's backward"))
-    key.append(Patch(color=message, label="a bucket of gradients is added up"))
-    figure.suptitle(f"One training step of DDP on handwritten digits, rank 0 of {ranks}", x=0.01, ha="left")
-    figure.legend(handles=key, loc="lower center", ncols=len(key), frameon=False)
-    figure.tight_layout(rect=(0, 0.07, 1, 1))
+    panels[-1, 0].set_xlabel("milliseconds since the step began")
+    panels[-1, 0].set_xlim(0, 1.05 * max(step.elapsed_us() for step, _ in traces.values()) / 1000)
+    figure.suptitle(f"A training step of DDP on handwritten digits, rank 0 of {ranks}", x=0.01, ha="left")
+    figure.legend(handles=[Patch(color=color, label=label) for label, color in colors.items()],
+                  loc="lower center", ncols=len(colors), frameon=False)
+    figure.tight_layout(rect=(0, 0.3 / figure.get_figheight(), 1, 1))
     figure.savefig(file, dpi=120)
 
 
@@ -108,11 +114,8 @@ def main():
     trainings = {name: Training(group) for name, group in groups.items()}
 
     for epoch in range(given.epochs):
-        for training in trainings.values():
-            dist.barrier()
-            if epoch == 1:  # the first one warmed up
-                training.seconds.clear()
-            for batch in digits.batches(training.group, learn, 1):
+        for batch in digits.batches(dist.group.WORLD, learn, 1):
+            for training in trainings.values():
                 training.step(*batch)
     ours = trainings[given.backend]
     for other in trainings.values():
@@ -122,13 +125,14 @@ def main():
 
     say(f"{len(ours.losses)} steps on {dist.get_world_size()} ranks, {right:.1%} of the unseen digits recognised")
     say(f"{'':8}  first loss   last loss    a step (median)   middle half")
-    times_ms = {}
+    times_ms = {}  # medians
     for name, training in trainings.items():
-        low, times_ms[name], high = quartiles_ms(training.seconds)
+        low, times_ms[name], high = quartiles_ms(training.seconds[WARM_UP:])
         say(f"{name:8} {training.losses[0]:11.4f} {training.losses[-1]:11.4f} {times_ms[name]:15.2f} ms   "
             f"{low:.2f} to {high:.2f} ms")
 
-    traces = {name: t.trace(list(digits.batches(t.group, learn, 1))[:20]) for name, t in trainings.items()}
+    traces = {
+        name: t.trace(digits.batches(dist.group.WORLD, learn, 1), times_ms[name]) for name, t in trainings.items()}
     if dist.get_rank() == 0:
         given.picture.parent.mkdir(parents=True, exist_ok=True)
         draw(given.picture, traces, times_ms, dist.get_world_size())
