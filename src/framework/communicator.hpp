@@ -160,12 +160,13 @@ class Comm {
   Messages messages_;
 
   std::atomic<bool> token_{false};
-  std::atomic<int> wanted_{0};       // threads in queue_for()
-  std::atomic<int> waiting_{0};      // threads in wait()
-  std::atomic<bool> quiet_{false};   // see is_quiet()
-  std::atomic<bool> asleep_{false};  // who holds the token sleeps in the last transport
-  std::atomic<bool> gated_{false};   // streams have used this communicator
-  Bell bell_;                        // who waits without the token looks again
+  std::atomic<int> wanted_{0};        // threads in queue_for()
+  std::atomic<int> waiting_{0};       // threads in wait()
+  std::atomic<bool> quiet_{false};    // see is_quiet()
+  std::atomic<bool> resting_{false};  // the background thread sleeps and holds the token
+  std::atomic<bool> asleep_{false};   // who holds the token sleeps in the last transport
+  std::atomic<bool> gated_{false};    // streams have used this communicator
+  Bell bell_;                         // who waits without the token looks again
   std::atomic<bool> failed_{false}, abort_asked_{false};
   mutable std::mutex failure_mutex_;
   Status failure_;

@@ -115,10 +115,11 @@ void Messages::keep(Rank from, const Envelope& envelope) {
     early.bytes.reset(new (std::nothrow) std::byte[envelope.total]);
   if (early.bytes == nullptr) {
     if (problem_.ok())
-      problem_ = error(Code::system_error,
-                       "rank {} cannot keep a message of {} bytes from rank {} with tag {}, which no "
-                       "receive wants yet",
-                       index(me_), envelope.total, index(from), call.tag);
+      problem_ =
+          error(Code::system_error,
+                "rank {} cannot keep a message of {} bytes from rank {} with tag {}, which no "
+                "receive wants yet",
+                index(me_), envelope.total, index(from), call.tag);
     return;
   }
   call.count = envelope.total / element;
@@ -133,9 +134,9 @@ void Messages::deliver(const Transfer& sent, Transfer& receive) {
   const Call &from = sent.call(), &to = receive.call();
   if (from.count != to.count || from.dtype != to.dtype) {
     const int source = index(to.root);
-    Status status = error(Code::invalid_usage, "rank {} sends {} {} to rank {}, which receives {} {}",
-                          source, from.count, name_of(from.dtype), index(me_), to.count,
-                          name_of(to.dtype));
+    Status status =
+        error(Code::invalid_usage, "rank {} sends {} {} to rank {}, which receives {} {}", source,
+              from.count, name_of(from.dtype), index(me_), to.count, name_of(to.dtype));
     if (problem_.ok() && source != index(me_)) problem_ = status;
     return receive.complete(std::move(status));
   }

@@ -2,8 +2,6 @@
 
 #include <sched.h>
 
-#include <utility>
-
 #include "base/error.hpp"
 #include "framework/communicator.hpp"
 
@@ -44,10 +42,10 @@ Status Comm::wait(Task& task, Deadline deadline) {
   if (forked()) return task.done() ? task.status() : failure();
   const Counted waiting(waiting_);
   Waiter waiter(me_.crowded_here);
-  for (bool roused = false; !task.done();) {
+  while (!task.done()) {
     Token token(token_);
     if (wanted_.load(std::memory_order_relaxed) > 0 || !token.try_take()) {
-      if (!std::exchange(roused, true)) rouse();  // the background thread may sleep with it
+      if (resting_.load(std::memory_order_acquire)) transports_.back()->wake();
       ::sched_yield();
       const Waiter::Next next = waiter.next();
       if (next != Waiter::Next::poll && deadline.passed()) break;
@@ -88,7 +86,10 @@ void Comm::rest_in_background() {
     return bell_.sleep(Waiter::sleep_time());
   if (failed_.load(std::memory_order_relaxed)) return;
   examine_locked();
-  if (!idle()) sleep_shortly(token);
+  if (idle() || transports_.empty()) return;
+  resting_.store(true, std::memory_order_release);
+  sleep_shortly(token);
+  resting_.store(false, std::memory_order_relaxed);
 }
 
 bool Comm::test(Task& task) {

@@ -1,5 +1,5 @@
-// Point to point: tags, any source, messages that come before they are wanted, time limits, and what
-// goes on while nobody waits. Ranks as threads.
+// Point to point: tags, any source, messages that come before they are wanted, time limits, and
+// what goes on while nobody waits. Ranks as threads.
 
 #include <algorithm>
 #include <atomic>
@@ -21,7 +21,8 @@ constexpr std::size_t kSizes[] = {0, 1, 1000, 3 << 20};
 
 std::vector<float> numbers(std::size_t count, int salt) {
   std::vector<float> x(count);
-  for (std::size_t i = 0; i < count; ++i) x[i] = static_cast<float>(salt) + static_cast<float>(i % 97);
+  for (std::size_t i = 0; i < count; ++i)
+    x[i] = static_cast<float>(salt) + static_cast<float>(i % 97);
   return x;
 }
 
@@ -36,8 +37,9 @@ TEST_P(Messages, match_by_tag_and_then_in_order) {
         data.push_back(comm.rank() == Rank{0} ? numbers(count, m) : std::vector<float>(count));
       for (std::size_t m = 0; m < 4; ++m) {
         const std::size_t which = comm.rank() == Rank{0} ? m : kWanted[m];
-        auto work = comm.rank() == Rank{0} ? comm.send(view(data[m]), Rank{1}, {}, kTags[m])
-                                           : comm.recv(view(data[which]), Rank{0}, {}, kTags[which]);
+        auto work = comm.rank() == Rank{0}
+                        ? comm.send(view(data[m]), Rank{1}, {}, kTags[m])
+                        : comm.recv(view(data[which]), Rank{0}, {}, kTags[which]);
         ASSERT_OK(work.status());
         works.push_back(*std::move(work));
         if (comm.rank() == Rank{1}) ASSERT_OK(works.back().wait());  // one after the other
@@ -152,7 +154,8 @@ TEST_P(Messages, must_have_a_tag_that_exists) {
       EXPECT_EQ(status.code(), Code::invalid_argument);
       EXPECT_NE(status.message().find("tag " + std::to_string(tag)), std::string::npos);
     }
-    EXPECT_EQ(comm.send(view(std::span(&x, 1)), kAnySource).status().code(), Code::invalid_argument);
+    EXPECT_EQ(comm.send(view(std::span(&x, 1)), kAnySource).status().code(),
+              Code::invalid_argument);
   });
 }
 
@@ -162,8 +165,8 @@ TEST_P(Messages, arrive_while_nobody_waits_for_them) {
     auto other = comm.split(0, index(comm.rank()));
     ASSERT_OK(other.status());
     for (int round = 0; round < 10; ++round) {
-      std::vector<float> x = comm.rank() == Rank{0} ? numbers(2 << 20, round)
-                                                    : std::vector<float>(2 << 20);
+      std::vector<float> x =
+          comm.rank() == Rank{0} ? numbers(2 << 20, round) : std::vector<float>(2 << 20);
       if (comm.rank() == Rank{0}) {
         ASSERT_OK(comm.send(view(x), Rank{1}).status());  // dropped
       } else {
@@ -183,10 +186,10 @@ TEST_P(Messages, of_collectives_go_on_and_are_told_of_while_nobody_waits) {
     for (auto& buffer : x) {
       auto work = comm.all_reduce(view(buffer), view(buffer), ReduceOp::sum);
       ASSERT_OK(work.status());
-      ASSERT_EQ(anycclWorkNotify(work->handle(),
-                                 [](void* count) { ++*static_cast<std::atomic<int>*>(count); },
-                                 &done),
-                anycclSuccess);
+      ASSERT_EQ(
+          anycclWorkNotify(
+              work->handle(), [](void* count) { ++*static_cast<std::atomic<int>*>(count); }, &done),
+          anycclSuccess);
     }
     while (done < kCalls) std::this_thread::yield();  // the test's own time limit is the deadline
     for (const auto& buffer : x) ASSERT_EQ(buffer.back(), 3.0F);
@@ -219,9 +222,8 @@ TEST_P(Messages, and_collectives_name_who_is_late) {
     const anycclCall_t call = barrier_within(100);
     Status status;
     if (comm.rank() == Rank{0})  // one runs it, the other issues it
-      status = static_cast<Code>(anycclRun(&call, comm.handle())) == Code::ok
-                   ? Status()
-                   : comm.failure();
+      status = static_cast<Code>(anycclRun(&call, comm.handle())) == Code::ok ? Status()
+                                                                              : comm.failure();
     else
       status = wait(comm.issue(call));
     // Who fails second may hear of it from the first.

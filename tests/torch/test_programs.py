@@ -4,7 +4,9 @@ import tempfile
 
 import pytest
 import torch
+import torch._dynamo  # noqa: F401  DDP and functional collectives import it: once, and not in every rank
 import torch.distributed as dist
+import torch.distributed._functional_collectives as functional
 from ranks import fork_ranks, join, run_ranks
 from torch.distributed.algorithms.ddp_comm_hooks import default_hooks, powerSGD_hook
 from torch.nn.parallel import DistributedDataParallel
@@ -82,7 +84,8 @@ HOOKS = {
     "none": None,
     "fp16": lambda ddp: ddp.register_comm_hook(None, default_hooks.fp16_compress_hook),
     # Not by its own name, which DDP takes for NCCL only.
-    "bf16": lambda ddp: ddp.register_comm_hook(None, lambda s, b: default_hooks.bf16_compress_hook(s, b)),
+    "bf16": lambda ddp: ddp.register_comm_hook(
+        None, lambda state, bucket: default_hooks.bf16_compress_hook(state, bucket)),
     "powersgd": lambda ddp: ddp.register_comm_hook(
         powerSGD_hook.PowerSGDState(None, matrix_approximation_rank=2, start_powerSGD_iter=2),
         powerSGD_hook.powerSGD_hook),
@@ -178,8 +181,6 @@ def test_as_the_default_for_cpus():
 
 
 def test_functional_collectives():
-    import torch.distributed._functional_collectives as functional
-
     def body(rank):
         x = torch.full((4,), float(rank + 1))
         assert functional.all_reduce(x, "sum", [0, 1]).eq(3).all()

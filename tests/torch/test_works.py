@@ -185,14 +185,3 @@ def test_sequence_numbers_and_durations():
         dist.barrier()
         assert backend._get_sequence_number_for_group() == before + 3
     run_ranks(2, body)
-
-
-def test_more_than_2_gib():
-    def body(rank):
-        x = torch.zeros((1 << 31) + 5, dtype=torch.uint8) if rank == 0 else torch.empty((1 << 31) + 5,
-                                                                                         dtype=torch.uint8)
-        if rank == 0:
-            x[-3:] = 7
-        dist.broadcast(x, 0)
-        assert x[-3:].eq(7).all() and x[-4] == 0 and x[1 << 30] == 0
-    run_ranks(2, body)

@@ -8,8 +8,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr const char* kIds = "anyccl/ids";
-// What follows is why there are no ids.
-constexpr std::uint8_t kFailed = 0, kReady = 1;
+// What rank 0 says begins with one of these; why there are no ids, or the ids, follow.
+constexpr char kFailed = '-', kReady = '+';
 
 std::string key_of(int rank) {
   return "anyccl/here/" + std::to_string(rank);
@@ -37,46 +37,43 @@ std::string missing(c10d::Store& store, int size) {
 }
 
 /// Rank 0: waits for all, then tells them the ids, or why there are none.
-std::vector<std::uint8_t> invite(c10d::Store& store, int size, std::chrono::milliseconds timeout) {
+std::string invite(c10d::Store& store, int size, std::chrono::milliseconds timeout) {
   const auto deadline = Clock::now() + timeout;
   for (int rank = 1; rank < size; ++rank) {
     if (wait_for(store, key_of(rank), deadline)) continue;
     const std::string text = "anyccl: init_process_group: Timed out after " +
                              std::to_string(timeout.count()) + " ms waiting for rank " +
                              missing(store, size) + " of " + std::to_string(size) + " to join";
-    std::vector<std::uint8_t> answer{kFailed};
-    answer.insert(answer.end(), text.begin(), text.end());
-    store.set(kIds, answer);
+    store.set(kIds, kFailed + text);
     throw_backend_error(text);
   }
-  std::vector<std::uint8_t> answer{kReady};
+  std::string answer(1, kReady);
   for (int i = 0; i < 2; ++i) {
     anycclUniqueId id;
     check(anycclGetUniqueId(&id), "init_process_group");
-    answer.insert(answer.end(), std::begin(id.internal), std::end(id.internal));
+    answer.append(std::begin(id.internal), std::end(id.internal));
   }
   store.set(kIds, answer);
   return answer;
 }
 
-std::vector<std::uint8_t> be_invited(c10d::Store& store, int rank,
-                                     std::chrono::milliseconds timeout) {
+std::string be_invited(c10d::Store& store, int rank, std::chrono::milliseconds timeout) {
   // Rank 0 may have waited for as long as we: it gets a moment to say who is missing.
   const auto deadline = Clock::now() + timeout + std::chrono::seconds{1};
-  store.set(key_of(rank), std::vector<std::uint8_t>{kReady});
+  store.set(key_of(rank), std::string(1, kReady));
   if (!wait_for(store, kIds, deadline))
     throw_backend_error("anyccl: init_process_group: Timed out after " +
                         std::to_string(timeout.count()) + " ms waiting for rank 0 to join");
-  std::vector<std::uint8_t> answer = store.get(kIds);
+  const std::string answer = store.get_to_str(kIds);
   if (answer.empty() || answer[0] != kReady)
-    throw_backend_error(answer.empty() ? "" : std::string(answer.begin() + 1, answer.end()));
+    throw_backend_error(answer.empty() ? answer : answer.substr(1));
   return answer;
 }
 
 }  // namespace
 
 Channels meet(c10d::Store& store, int rank, int size, std::chrono::milliseconds timeout) {
-  const std::vector<std::uint8_t> answer =
+  const std::string answer =
       rank == 0 ? invite(store, size, timeout) : be_invited(store, rank, timeout);
   TORCH_CHECK(answer.size() == 1 + 2 * sizeof(anycclUniqueId),
               "anyccl: init_process_group: rank 0 has another version");
