@@ -10,6 +10,9 @@ JOBS    := $(shell nproc)
 DATA    := build/data
 # $(call venv,PURPOSES): Python packages into .venv, unless OPTIONS leaves the Python package out
 venv     = $(if $(findstring ANYCCL_WITH_PYTHON=OFF,$(OPTIONS)),,@scripts/make-venv $(1))
+TORCH    = $(if $(findstring ANYCCL_WITH_PYTHON=OFF,$(OPTIONS))$(findstring ANYCCL_WITH_TORCH=OFF,$(OPTIONS)),,torch)
+TORCHRUN = OMP_NUM_THREADS=1 KINETO_LOG_LEVEL=6 PYTHONPATH=build/release/python \
+           .venv/bin/python -m torch.distributed.run --standalone
 SOURCES  = git ls-files -z '*.cpp' '*.hpp' '*.h' '*.c'
 
 # $(call build,PRESET,ARGUMENTS): packages, configure, compile. Only release has a Python package.
@@ -27,16 +30,19 @@ endef
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-run: ## Train a small network on 4 processes, then measure AllReduce (installs and builds first)
+run: ## Train a small network on 4 processes, measure AllReduce, train beside Gloo (installs and builds first)
 	@scripts/install-packages build
+	$(call venv,build $(TORCH))
 	@scripts/get-digits $(DATA)
-	$(call build,release,--target digits anyccl_cli anyccl)
+	$(call build,release,--target digits anyccl_cli anyccl \
+	  $(if $(TORCH),anyccl_python anyccl_python_sources anyccl_torch anyccl_torch_sources))
 	build/release/bin/anyccl run -n 4 -- build/release/bin/digits $(DATA)/digits.csv.gz
 	build/release/bin/anyccl perf all_reduce -g 4 -b 8 -e 4M -f 8
+	$(if $(TORCH),$(TORCHRUN) --nproc-per-node 2 examples/torch/digits_beside_gloo.py)
 
 test: ## Build and run all tests (installs what is missing)
 	@scripts/install-packages build test package
-	$(call venv,build test)
+	$(call venv,build test $(TORCH))
 	@scripts/get-digits $(DATA)
 	$(call build,release)
 	$(call test,release)
