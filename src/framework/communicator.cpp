@@ -68,6 +68,7 @@ Status Comm::run(const Call& call) {
   const CallKey key(call, me_.rank);
   if (key != last_key_ || !has_buffers(call)) ANYCCL_CHECK(check_call(call));
   if (call.is_point_to_point() || !idle()) {
+    const auto alive = weak_from_this().lock();  // if another thread aborts it while this one waits
     ANYCCL_TRY(const std::shared_ptr<Task> task, enqueue(call, key, Gate::open));
     token.release();
     return wait(*task);

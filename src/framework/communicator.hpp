@@ -41,7 +41,7 @@ struct Membership {
 ///
 /// Threads: operations come from one thread at a time; wait(), test() and abort() from any. Whoever
 /// holds the owner token makes progress for all; tasks tell when they are done.
-class Comm {
+class Comm : public std::enable_shared_from_this<Comm> {
  public:
   explicit Comm(Membership membership);
 

@@ -1,5 +1,7 @@
 // The C interface: ids, communicators and memory.
 
+#include <deque>
+
 #include "adapter/c/handle.hpp"
 #include "base/error.hpp"
 #include "platform/transport/segment/arena.hpp"
@@ -58,6 +60,18 @@ Status state_of(anycclComm& handle) {
   if (handle.background != nullptr)
     return Status(Code::in_progress, "the communicator is being created or finalized");
   return handle.failure;
+}
+
+/// Frees what it holds at once, and itself later: a call of another thread that the abort ended may
+/// still leave its error there.
+void bury(std::unique_ptr<anycclComm> handle) {
+  constexpr std::size_t kMostKept = 16;
+  static auto* const kept = new std::deque<std::unique_ptr<anycclComm>>;  // never destroyed
+  static std::mutex mutex;
+  handle->comm = handle->finishing = nullptr;
+  const std::lock_guard lock(mutex);
+  kept->push_back(std::move(handle));
+  if (kept->size() > kMostKept) kept->pop_front();
 }
 
 /// Ends what a handle has under way. Without a background, nothing.
@@ -186,7 +200,7 @@ anycclResult_t anycclCommAbort(anycclComm_t comm) {
     end_background(*comm, false);
     for (const CommPtr& one : {comm->comm, comm->finishing})
       if (one != nullptr) abort(*one);
-    delete comm;
+    bury(std::unique_ptr<anycclComm>(comm));
     return {};
   });
 }

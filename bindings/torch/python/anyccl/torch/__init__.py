@@ -71,8 +71,7 @@ def _register() -> None:
     if not _dist.is_available() or "ANYCCL" in _dist.Backend._plugins:
         return
     _dist.Backend.register_backend("anyccl", _create, extended_api=True, devices=["cpu"])
-    # Operations that are under way must not complete when there is no interpreter any more. Torch's own
-    # thread pools and this handler end in the reverse order of their registration.
+    # What completes later than this might release tensors when there is no interpreter any more.
     _atexit.register(_C.close_all, _datetime.timedelta(seconds=2))
 
 
