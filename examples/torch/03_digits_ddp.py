@@ -110,7 +110,8 @@ def main():
     assert_same_everywhere(digits.weights(model), "weights")
     right = digits.accuracy(model, test)
     assert right > 0.9
-    say(f"{backend}: loss {losses[0]:.3f} -> {losses[-1]:.3f} as with gloo; {right:.1%} of the unseen digits recognised")
+    say(f"{backend}: loss {losses[0]:.3f} -> {losses[-1]:.3f} as with gloo; "
+        f"{right:.1%} of the unseen digits recognised")
 
     for name, hook in HOOKS.items():
         _, losses = train(ours, learn, hook)
