@@ -3,19 +3,22 @@
 #
 #   OPTIONS   passed to every configure, for example: make test OPTIONS="-DANYCCL_WERROR=ON"
 .DEFAULT_GOAL := help
-.PHONY: help run test build install deb fast asan tsan format docs doxygen tidy bench clean
+.PHONY: help run test build install deb fast asan tsan format docs docs-torch doxygen tidy bench bench-torch clean
 OPTIONS ?=
 PREFIX  ?= /usr/local
 JOBS    := $(shell nproc)
 DATA    := build/data
 # $(call venv,PURPOSES): Python packages into .venv, unless OPTIONS leaves the Python package out
 venv     = $(if $(findstring ANYCCL_WITH_PYTHON=OFF,$(OPTIONS)),,@scripts/make-venv $(1))
+TORCH    = $(if $(findstring ANYCCL_WITH_PYTHON=OFF,$(OPTIONS))$(findstring ANYCCL_WITH_TORCH=OFF,$(OPTIONS)),,torch)
+TORCHRUN = OMP_NUM_THREADS=1 KINETO_LOG_LEVEL=6 PYTHONPATH=build/release/python \
+           .venv/bin/python -m torch.distributed.run --standalone
 SOURCES  = git ls-files -z '*.cpp' '*.hpp' '*.h' '*.c'
 
 # $(call build,PRESET,ARGUMENTS): packages, configure, compile. Only release has a Python package.
 define build
 @scripts/install-packages build
-$(if $(filter release,$(1)),$(call venv,build))
+$(if $(filter release,$(1)),$(call venv,build $(TORCH)))
 cmake --preset $(1) $(OPTIONS)
 cmake --build --preset $(1) $(2)
 endef
@@ -25,18 +28,20 @@ ctest --preset $(1) -j $(JOBS) --no-tests=error --output-junit tests.xml $(2)
 endef
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-run: ## Train a small network on 4 processes, then measure AllReduce (installs and builds first)
+run: ## Train a small network on 4 processes, measure AllReduce, train beside Gloo (installs and builds first)
 	@scripts/install-packages build
 	@scripts/get-digits $(DATA)
-	$(call build,release,--target digits anyccl_cli anyccl)
+	$(call build,release,--target digits anyccl_cli anyccl \
+	  $(if $(TORCH),anyccl_python anyccl_python_sources anyccl_torch anyccl_torch_sources))
 	build/release/bin/anyccl run -n 4 -- build/release/bin/digits $(DATA)/digits.csv.gz
 	build/release/bin/anyccl perf all_reduce -g 4 -b 8 -e 4M -f 8
+	$(if $(TORCH),$(TORCHRUN) --nproc-per-node 2 examples/torch/digits_beside_gloo.py)
 
 test: ## Build and run all tests (installs what is missing)
 	@scripts/install-packages build test package
-	$(call venv,build test)
+	$(call venv,build test $(TORCH))
 	@scripts/get-digits $(DATA)
 	$(call build,release)
 	$(call test,release)
@@ -78,6 +83,10 @@ docs: ## Write the pages of docs/ that are generated, and their pictures
 	tests/docs/support . build/release/bin/matrix_test build/release/bin/anyccl --write
 	tests/docs/exports . build/release/lib/libanyccl.so --write
 
+docs-torch: ## Run torch's own suite over anyccl and write docs/torch-conformance.md (some minutes)
+	$(call build,release)
+	PYTHONPATH=build/release/python tests/torch/upstream/run .venv/bin/python build/release/upstream --write
+
 doxygen: ## Write the reference of the public headers to build/doxygen/html
 	@scripts/install-packages test
 	tests/docs/doxygen . build/doxygen
@@ -92,6 +101,11 @@ bench: ## Compare with bare loops, Open MPI, MPICH and Gloo on this machine (und
 	$(call build,release)
 	for setting in "2 shm" "4 shm 51" "8 shm 51" "2 tcp 51"; do build/release/bin/api_overhead $$setting; done
 	bench/peers/run --json build/bench.json
+
+bench-torch: ## Compare with Gloo under torch, with 2 and 4 processes (some minutes)
+	@scripts/install-packages build
+	$(call build,release)
+	PYTHONPATH=build/release/python .venv/bin/python -W ignore bench/torch/bench.py --json build/bench-torch.json --plot build/bench-torch.svg
 
 clean: ## Remove everything that was built (.venv stays)
 	rm -rf build

@@ -1,0 +1,45 @@
+"""What these examples share: the choice of the backend, the proof that it was used, and one line about the result."""
+
+import argparse
+
+import torch
+import torch.distributed as dist
+
+
+def parser() -> argparse.ArgumentParser:
+    options = argparse.ArgumentParser()
+    options.add_argument("--backend", default="anyccl", help="of torch.distributed; gloo to compare with (%(default)s)")
+    return options
+
+
+def start(options=None) -> argparse.Namespace:
+    """Joins the other ranks; returns the options of the command line."""
+    given = (options or parser()).parse_args()
+    torch.manual_seed(0)
+    dist.init_process_group(given.backend)
+    assert_used(given.backend)
+    return given
+
+
+def assert_used(backend: str, group=None) -> None:
+    """CPU tensors of that group (default: of all ranks) travel by that backend and by no other."""
+    group = group or dist.group.WORLD
+    used = type(group._get_backend(torch.device("cpu"))).__name__
+    assert used == f"ProcessGroup{backend.capitalize()}", f"{backend} was asked for, and {used} is used"
+
+
+def assert_close(got, expected, what: str, rtol=1e-4, atol=1e-5) -> None:
+    torch.testing.assert_close(
+        torch.as_tensor(got), torch.as_tensor(expected), rtol=rtol, atol=atol, msg=lambda why: f"{what}: {why}")
+
+
+def assert_same_everywhere(tensor: torch.Tensor, what: str) -> None:
+    """Bit for bit on all ranks."""
+    first = tensor.detach().clone()
+    dist.broadcast(first, src=0)
+    assert torch.equal(first, tensor), f"{what}: rank {dist.get_rank()} differs from rank 0"
+
+
+def say(text: str) -> None:
+    if dist.get_rank() == 0:
+        print(text, flush=True)
