@@ -11,6 +11,8 @@ import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel as DDP
 
+from example import assert_used
+
 
 class Model(torch.nn.Module):
     def __init__(self):
@@ -24,7 +26,9 @@ class Model(torch.nn.Module):
 def main():
     options = argparse.ArgumentParser()
     options.add_argument("--backend", default="anyccl")
-    dist.init_process_group(options.parse_args().backend)
+    backend = options.parse_args().backend
+    dist.init_process_group(backend)
+    assert_used(backend)
     rank, ranks = dist.get_rank(), dist.get_world_size()
 
     model = DDP(Model())

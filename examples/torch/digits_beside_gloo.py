@@ -64,7 +64,7 @@ def draw(file, traces, times_ms, ranks):
     from matplotlib import pyplot
     from matplotlib.patches import Patch
 
-    colors = {"forward": "#9ecae1", "backward": "#fdae6b", "wait for the sums": "#eeeeee", "optimizer": "#bcbddc",
+    colors = {"forward": "#9ecae1", "backward": "#fdae6b", "wait for the sums": "#e0e0e0", "optimizer": "#bcbddc",
               "all_reduce of a bucket": "#31a354"}
     figure, panels = pyplot.subplots(len(traces), sharex=True, figsize=(11, 1.4 + 1.9 * len(traces)), squeeze=False)
     for panel, (backend, (step, events)) in zip(panels[:, 0], traces.items()):
@@ -72,12 +72,16 @@ def draw(file, traces, times_ms, ranks):
             found = [e.time_range for e in events if chosen(e.name)]
             return sorted(((t.start - step.start) / 1000, t.elapsed_us() / 1000) for t in found)
 
-        # What backward computes, operation by operation; in what is left of it, it waits.
-        panel.broken_barh(spans(lambda name: name == "backward"), (-0.4, 0.8), color=colors["wait for the sums"])
+        def compute(what, where):
+            panel.broken_barh(where, (-0.4, 0.8), color=colors[what], edgecolor="white", linewidth=0.4)
+
         for phase in "forward", "optimizer":
-            panel.broken_barh(spans(lambda name: name == phase), (-0.4, 0.8), color=colors[phase])
+            compute(phase, spans(lambda name: name == phase))
         layers = spans(lambda name: name.startswith("autograd::engine::evaluate_function"))
-        panel.broken_barh(layers, (-0.4, 0.8), color=colors["backward"], edgecolor="white", linewidth=0.4)
+        compute("backward", layers)
+        computed = sum(layers[-1])
+        backward_ends = sum(spans(lambda name: name == "backward")[0])
+        compute("wait for the sums", [(computed, backward_ends - computed)])
 
         sums = spans(lambda name: name == f"{backend}:all_reduce")
         for i, (begin, length) in enumerate(sums):

@@ -24,7 +24,8 @@ def start(options=None) -> argparse.Namespace:
 def assert_used(backend: str, group=None) -> None:
     """CPU tensors of that group (default: of all ranks) travel by that backend and by no other."""
     group = group or dist.group.WORLD
-    used = type(group._get_backend(torch.device("cpu"))).__name__
+    used = group._get_backend(torch.device("cpu"))
+    used = type(getattr(used, "wrapped_pg", used)).__name__  # TORCH_DISTRIBUTED_DEBUG=DETAIL wraps it
     assert used == f"ProcessGroup{backend.capitalize()}", f"{backend} was asked for, and {used} is used"
 
 
