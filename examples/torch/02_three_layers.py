@@ -19,7 +19,7 @@ from torch.profiler import ProfilerActivity, profile
 def parse_options():
     options = argparse.ArgumentParser()
     options.add_argument("--backend", default="anyccl")
-    options.add_argument("--width", type=int, default=4000, help="of each layer (%(default)s)")
+    options.add_argument("--width", type=int, default=4000, help="of each layer (%(default)s); under 2600 all are one bucket")
     options.add_argument("--trace", default="build/three_layers.json", help="where it goes (%(default)s)")
     return options.parse_args()
 
