@@ -222,6 +222,7 @@ def plot(rows, path):
     import matplotlib
 
     matplotlib.use("Agg")
+    matplotlib.rcParams["svg.fonttype"] = "none"
     from matplotlib import pyplot
 
     names = [c.__name__ for c in COLLECTIVES]
@@ -233,6 +234,8 @@ def plot(rows, path):
             for backend, color in (("gloo", "tab:red"), ("anyccl", "tab:blue")):
                 points = [(r["bytes"], r[backend] * 1e6) for r in rows if r["what"] == name and r["ranks"] == n and backend in r]
                 axis.loglog(*zip(*points), marker="o", markersize=3, color=color, label=backend)
+            for floor in (r["floor"] * 1e6 for r in rows if r["what"] == name and r["ranks"] == n and "floor" in r):
+                axis.axhline(floor, color="gray", linestyle=":", label="torch alone")
             axis.set_title(f"{name}, {n} ranks", fontsize=10)
             axis.grid(True, which="major", alpha=0.3)
             if j == 0:

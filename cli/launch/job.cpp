@@ -14,14 +14,15 @@ int fail(const Job& job, std::string_view message, int exit_code = 1) {
   return exit_code;
 }
 
-/// What all ranks get; rank and local rank come on top.
-Result<Settings> common_settings(const Job& job) {
+/// What all ranks get; rank and local rank come on top. `ports` is kept while the job runs.
+Result<Settings> common_settings(const Job& job, PortPair& ports) {
   Settings settings = job.settings;
   int port = job.port.value_or(0);
   if (port == 0) {
-    Result<int> found = free_port_pair();
+    Result<PortPair> found = free_port_pair();
     if (!found.ok()) return found.status();
-    port = *found;
+    ports = *std::move(found);
+    port = ports.first;
   }
   Result<std::string> secret = random_secret();
   if (!secret.ok()) return secret.status();
@@ -48,7 +49,8 @@ ChildSetup setup_of(const Job& job, const Settings& common, int rank, const sigs
 }  // namespace
 
 int run_job(const Job& job) {
-  Result<Settings> common = common_settings(job);
+  PortPair ports;
+  Result<Settings> common = common_settings(job, ports);
   if (!common.ok()) return fail(job, common.status().message());
   Result<SignalQueue> signals = SignalQueue::open();
   if (!signals.ok()) return fail(job, signals.status().message());

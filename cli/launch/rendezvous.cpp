@@ -4,13 +4,14 @@
 #include <netinet/in.h>
 #include <sys/random.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 
 #include <array>
+#include <cstddef>
 #include <fstream>
 #include <random>
 
 #include "base/error.hpp"
-#include "base/unique_fd.hpp"
 
 namespace anyccl::cli {
 namespace {
@@ -28,6 +29,21 @@ Result<UniqueFd> bind_port(int port) {
   return socket;
 }
 
+/// Says to others who choose ports that this one is taken, for as long as it is open. Empty if it
+/// is taken.
+UniqueFd claim(int port) {
+  UniqueFd socket(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  // In the abstract name space, which leaves nothing behind.
+  const auto name = fmt::format("anyccl-port-{}", port);
+  name.copy(address.sun_path + 1, sizeof address.sun_path - 1);
+  const auto bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  if (!socket || ::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), bytes) != 0)
+    return {};
+  return socket;
+}
+
 /// The first port that the system gives to connections of its own choosing.
 int first_ephemeral() {
   int first = 32768;
@@ -39,13 +55,20 @@ int first_ephemeral() {
 
 // Below the ports that the system hands out by itself, so that no connection of another program
 // takes one of the two before they are used. Where that range leaves hardly any below it, from all.
-Result<int> free_port_pair() {
+Result<PortPair> free_port_pair() {
   constexpr int kTries = 1000, kFirst = 10000, kLast = 65534;
   const int end = first_ephemeral() > 2 * kFirst ? first_ephemeral() - 1 : kLast;
   std::random_device random;
   std::uniform_int_distribution<int> any(kFirst, end - 1);
-  for (int i = 0; i < kTries; ++i)
-    if (const int port = any(random); bind_port(port).ok() && bind_port(port + 1).ok()) return port;
+  for (int i = 0; i < kTries; ++i) {
+    PortPair pair{any(random), {}};
+    bool free = true;
+    for (int k = 0; k < 2 && free; ++k) {
+      pair.claims[k] = claim(pair.first + k);
+      free = pair.claims[k] && bind_port(pair.first + k).ok();
+    }
+    if (free) return pair;
+  }
   return error(Code::system_error,
                "found no two neighbouring free TCP ports in {} tries; use --port", kTries);
 }

@@ -3,12 +3,18 @@
 #include <string>
 
 #include "anyccl/status.hpp"
+#include "base/unique_fd.hpp"
 
 namespace anyccl::cli {
 
-/// A TCP port P such that P and P + 1 were free a moment ago: the job's own port and anyccl's. Not
-/// one that the system gives to connections, so it is likely to stay free.
-Result<int> free_port_pair();
+/// TCP ports P and P + 1 that were free a moment ago: the job's own port and anyccl's. Not ones
+/// that the system gives to connections, so they are likely to stay free; and no other PortPair of
+/// this host has one of them.
+struct PortPair {
+  int first = 0;
+  UniqueFd claims[2];
+};
+Result<PortPair> free_port_pair();
 
 /// 32 random hex digits.
 Result<std::string> random_secret();

@@ -92,7 +92,8 @@ std::vector<Outcome> run_processes(
     int fd;
   };
   std::vector<Child> children;
-  const std::string port = std::to_string(*cli::free_port_pair());
+  const Result<cli::PortPair> ports = cli::free_port_pair();
+  const std::string port = std::to_string(ports->first);
   for (int r = 0; r < ranks; ++r) {
     int ends[2];
     if (::pipe2(ends, O_CLOEXEC) != 0) std::abort();

@@ -1,7 +1,7 @@
 """Ranks as threads of one process."""
 
 import threading
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 
 import pytest
 
@@ -17,10 +17,18 @@ class Ranks:
 
     def each(self, function):
         futures = [self._pool.submit(function, comm) for comm in self.comms]
+        wait(futures, return_when=FIRST_EXCEPTION)
+        _, stuck = wait(futures, timeout=10)  # after an error of one rank the others may wait for it
+        if stuck:
+            self.abort()
         return [future.result() for future in futures]
 
+    def abort(self):
+        for comm in self.comms:
+            comm.abort()
+
     def close(self):
-        self.each(lambda comm: comm.destroy())
+        self.abort()
         self._pool.shutdown()
 
 

@@ -50,8 +50,11 @@ std::vector<std::string> in_processes(int n, const std::function<std::string(int
   return results;
 }
 
+/// Kept to the end of the process.
 int free_port() {
-  return *cli::free_port_pair();
+  static std::vector<cli::PortPair> kept;
+  kept.push_back(*cli::free_port_pair());
+  return kept.back().first;
 }
 
 Config config_of(int rank, int size, int port, std::string_view secret) {

@@ -2,14 +2,29 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+#include <vector>
+
 namespace anyccl::cli {
 namespace {
 
 TEST(FreePortPair, leaves_room_for_the_neighbour) {
-  const Result<int> port = free_port_pair();
-  ASSERT_TRUE(port.ok()) << port.status().message();
-  EXPECT_GT(*port, 1023);
-  EXPECT_LT(*port, 65535);
+  const Result<PortPair> ports = free_port_pair();
+  ASSERT_TRUE(ports.ok()) << ports.status().message();
+  EXPECT_GT(ports->first, 1023);
+  EXPECT_LT(ports->first, 65535);
+}
+
+TEST(FreePortPair, is_nobody_elses_while_it_is_kept) {
+  std::set<int> taken;
+  std::vector<PortPair> kept;
+  for (int i = 0; i < 250; ++i) {  // of some ten thousand: a few would come twice
+    Result<PortPair> ports = free_port_pair();
+    ASSERT_TRUE(ports.ok()) << ports.status().message();
+    EXPECT_TRUE(taken.insert(ports->first).second);
+    EXPECT_TRUE(taken.insert(ports->first + 1).second);
+    kept.push_back(*std::move(ports));
+  }
 }
 
 TEST(RandomSecret, is_32_hex_digits) {
