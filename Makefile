@@ -103,10 +103,10 @@ bench: ## Compare with bare loops, Open MPI, MPICH and Gloo on this machine (und
 	for setting in "2 shm" "4 shm 51" "8 shm 51" "2 tcp 51"; do build/release/bin/api_overhead $$setting; done
 	bench/peers/run --json build/bench.json
 
-bench-torch: ## Compare with Gloo under torch, with 2 and 4 processes (some minutes)
+bench-torch: ## Compare with Gloo under torch, with 2 and 4 processes (10 minutes)
 	@scripts/install-packages build
 	$(call build,release)
-	PYTHONPATH=build/release/python .venv/bin/python -W ignore bench/torch/bench.py --json build/bench-torch.json --plot build/bench-torch.svg
+	PYTHONPATH=build/release/python .venv/bin/python -W ignore bench/torch/bench.py --runs 3 --json build/bench-torch.json --plot build/bench-torch.svg
 
 clean: ## Remove everything that was built (.venv stays)
 	rm -rf build

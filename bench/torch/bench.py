@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Times torch.distributed on CPU tensors over anyccl and over Gloo, in turns, in one run.
 
-    bench.py [--ranks 2,4] [--quick] [--json FILE] [--plot FILE.svg]
+    bench.py [--ranks 2,4] [--runs 3] [--quick] [--json FILE] [--plot FILE.svg]
 
 Collectives: per call of one rank, from the call until it returns; per iteration the slowest rank counts, and the
 median over all iterations is shown. Each backend runs a few iterations, then the other, several times over. Inputs are
 rewritten before each call and outputs read after it. `floor` is torch's own `fake` group, which does nothing: what the
-call costs in Python and in torch before a backend is asked.
+call costs in Python and in torch before a backend is asked. All of it is done several times, each time with new
+processes: times are the medians of these runs, and ratios come with those of the worst and the best run.
 
 Programs: one step of DDP (a small network, 25 MB buckets), and tensor-parallel decoding (per token 64 all_reduces of
 16 and 64 KiB between small matrix products).
@@ -204,17 +205,31 @@ def human(size):
     return f"{size} B"
 
 
+def over_runs(runs):
+    """The rows of several runs as one list: median seconds, and each run's ratio."""
+    merged = []
+    for same in zip(*runs):
+        row = {key: same[0][key] for key in ("what", "ranks", "bytes")}
+        row |= {key: statistics.median(r[key] for r in same) for key in (*BACKENDS, "floor") if key in same[0]}
+        if "gloo" in row:
+            row["ratios"] = sorted(r["gloo"] / r["anyccl"] for r in same)
+        merged.append(row)
+    return merged
+
+
 def show(rows):
     floors = {(r["what"], r["ranks"], r["bytes"]): r["floor"] for r in rows if "floor" in r}
-    print("| ranks | what | bytes | Gloo us | anyccl us | Gloo / anyccl | floor us |")
-    print("|---|---|---|---|---|---|---|")
+    print("| ranks | what | bytes | Gloo us | anyccl us | Gloo / anyccl | lowest | highest | floor us |")
+    print("|---|---|---|---|---|---|---|---|---|")
     for r in rows:
         if "floor" in r:
             continue
         floor = floors.get((r["what"], r["ranks"], r["bytes"]))
+        ratios = r["ratios"]
         print(
             f"| {r['ranks']} | {r['what']} | {human(r['bytes'])} | {r['gloo'] * 1e6:.1f} | {r['anyccl'] * 1e6:.1f} "
-            f"| {r['gloo'] / r['anyccl']:.2f} | {f'{floor * 1e6:.1f}' if floor else ''} |"
+            f"| {statistics.median(ratios):.2f} | {ratios[0]:.2f} | {ratios[-1]:.2f} "
+            f"| {f'{floor * 1e6:.1f}' if floor else ''} |"
         )
 
 
@@ -250,14 +265,17 @@ def plot(rows, path):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--ranks", default="2,4", help="numbers of processes (default: 2,4)")
+    parser.add_argument("--runs", type=int, default=1, help="how often everything is measured (default: 1)")
     parser.add_argument("--quick", action="store_true", help="fewer sizes and turns")
     parser.add_argument("--json", help="also write the rows here, in seconds")
     parser.add_argument("--plot", help="also draw time against size, as .svg or .png")
     arguments = parser.parse_args()
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    rows = []
-    for ranks in [int(n) for n in arguments.ranks.split(",")]:
-        rows += measure(ranks, SIZES[::4] if arguments.quick else SIZES, 2 if arguments.quick else 7)
+    sizes, turns = (SIZES[::4], 2) if arguments.quick else (SIZES, 7)
+    rows = over_runs(
+        [row for ranks in arguments.ranks.split(",") for row in measure(int(ranks), sizes, turns)]
+        for _ in range(arguments.runs)
+    )
     show(rows)
     if arguments.json:
         with open(arguments.json, "w") as file:
