@@ -168,7 +168,7 @@ Status add_transports(Membership& membership, std::vector<PeerSocket> sockets, c
       std::all_of(local.begin(), local.end(), [](const LocalPeer& p) { return p.same_process; });
   if (!local.empty()) {
     const SegmentOptions options{static_cast<std::uint32_t>(membership.size), kBanks,
-                                 slots_for(membership.size), kRingBytes, !membership.simple};
+                                 slots_for(membership.size), kRingBytes, membership.line_bytes};
     ANYCCL_TRY(SegmentGroup group,
                make_segment_transport(membership.rank, std::move(local), options, deadline));
     for (LocalPeer& p : group.others) remote.push_back({p.rank, std::move(p.socket)});
@@ -197,8 +197,10 @@ Result<CommPtr> create(Start& start, const Group& group, Rank me) {
   m.host_of = number_hosts(group.members);
   for (const Hello& hello : group.members) m.names.push_back(describe(hello));
   m.preferences = {start.config.algo, start.table};
-  m.low_latency = start.config.proto == "LL";
-  m.simple = start.config.proto == "Simple";
+  m.line_bytes = start.config.proto == "LL"       ? kLineBytes
+                 : start.config.proto == "Simple" ? 0
+                                                  : line_bytes_for(m.size);
+  m.only_lines = start.config.proto.starts_with("LL");
   m.network = start.config.transport == "tcp" ||
               std::any_of(m.host_of.begin(), m.host_of.end(), [](int h) { return h > 0; });
   const auto here = std::count(m.host_of.begin(), m.host_of.end(), m.host_of[uindex(me)]);

@@ -18,7 +18,7 @@ constexpr Variable kVariables[] = {
     {"ANYCCL_ALGO", "", "name of the one algorithm to use (see `anyccl info`)", true},
     {"ANYCCL_TUNER_TABLE", "",
      "file of `anyccl perf --all-combinations --json` to choose algorithms by", true},
-    {"ANYCCL_PROTO", "", "LL or Simple: the one protocol to use", true},
+    {"ANYCCL_PROTO", "", "LL, LL128 or Simple: the one protocol to use", true},
     {"ANYCCL_TRANSPORT", "", "loopback, shm or tcp: the one transport to use", true},
     {"ANYCCL_HOSTID", "", "ranks with different ids count as on different hosts"},
     {"ANYCCL_SOCKET_IFNAME", "",

@@ -23,13 +23,13 @@ std::optional<std::string> value_now(const Variable& variable);
 inline constexpr std::string_view kTransportNames[] = {"loopback", "shm", "tcp"};
 
 /// What ANYCCL_PROTO may name.
-inline constexpr std::string_view kProtocolNames[] = {"LL", "Simple"};
+inline constexpr std::string_view kProtocolNames[] = {"LL", "LL128", "Simple"};
 
 /// What the environment says, read and checked once per communicator. Nothing else calls getenv.
 struct Config {
   std::string algo;         ///< Name of the only algorithm to use; empty: the tuner chooses.
   std::string tuner_table;  ///< File of measurements to choose algorithms by; empty: none.
-  std::string proto;        ///< LL or Simple; empty: by size.
+  std::string proto;        ///< LL, LL128 or Simple; empty: by size.
   std::string transport;    ///< loopback, shm or tcp: use nothing else; empty: the best per peer.
   std::string host_id;      ///< Ranks with different ids are on different hosts; empty: found out.
   std::string interface;    ///< ANYCCL_SOCKET_IFNAME as written; empty: any.

@@ -20,6 +20,9 @@ namespace anyccl {
 
 /// Slots per bank, and bytes of the staging ring, of every communicator of `size` ranks.
 std::uint32_t slots_for(int size);
+/// Bytes that a slot holds itself: 2 KiB in small communicators, less in large ones.
+std::size_t line_bytes_for(int size);
+inline constexpr std::size_t kLineBytes = 56;  ///< In one cache line.
 inline constexpr std::size_t kRingBytes = std::size_t{4} << 20;
 
 /// Everything a communicator is made of.
@@ -31,8 +34,8 @@ struct Membership {
   std::vector<std::unique_ptr<Transport>> transports;
   Secret secret;              ///< Known to the members only.
   Preferences preferences;    ///< Of algorithms.
-  bool low_latency = false;   ///< ANYCCL_PROTO=LL: everything in pieces that fit a line.
-  bool simple = false;        ///< ANYCCL_PROTO=Simple.
+  std::size_t line_bytes = kLineBytes;  ///< Publications of at most so many bytes lie in a slot.
+  bool only_lines = false;  ///< ANYCCL_PROTO=LL, LL128: in pieces that fit a slot where they can.
   bool network = false;       ///< Some pair of ranks, not only this one's, talks over a network.
   bool crowded_here = false;  ///< More ranks on this host than it has cores.
 };

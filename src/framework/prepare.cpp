@@ -60,6 +60,15 @@ std::size_t largest_publication(const Plan& plan, const Geometry& geometry) {
   return largest;
 }
 
+/// The largest tile whose publications fit slots of `line_bytes`, where that is possible.
+std::size_t tile_for_lines(const Plan& plan, std::size_t line_bytes) {
+  std::size_t most = 1;  // chunks of a publication
+  for (const std::vector<Origin>& publication : plan.published)
+    most = std::max(most, publication.size());
+  const std::size_t chunk = line_bytes / most / 64 * 64;
+  return chunk == 0 ? kLineBytes : chunk * plan.schedule.contract.parts();
+}
+
 /// As ranks compare it.
 ReduceOp name_of_operator(ReduceOp op, const Operator* created) {
   if (created == nullptr) return op;
@@ -222,7 +231,7 @@ Result<std::shared_ptr<const Prepared>> Comm::prepare_fresh(const Call& call) {
   const std::size_t published = std::max<std::size_t>(1, prepared->program->most_published);
   const std::size_t most = kRingBytes * parts / (published * (prepared->lanes + 1));
   std::size_t tile = std::max(kMinTile, std::min(choice.tile_bytes, most) / kMinTile * kMinTile);
-  if (me_.low_latency) tile = 56;
+  if (me_.only_lines) tile = tile_for_lines(plan, me_.line_bytes);
   prepared->geometry = varies ? Geometry::of_pieces(plan.schedule.contract, call, me_.rank, tile)
                               : Geometry::of_vector(plan.schedule.contract, bytes, tile);
   if (!varies && prepared->geometry.tiles() == 1) prepared->lanes = 1;

@@ -109,7 +109,7 @@ class Transport {
     lent,     ///< Published, and readers read the caller's memory until settled().
   };
   virtual Offered offer(const Outgoing& out, const std::byte* source, bool lendable) = 0;
-  /// Room for out.bytes bytes, aligned to 64, or null if there is none yet. Then the caller writes
+  /// Room for out.bytes bytes, aligned to 8, or null if there is none yet. Then the caller writes
   /// the bytes and calls publish() with the same `out`, with no other call in between.
   virtual std::byte* reserve(const Outgoing& out) = 0;
   virtual void publish(const Outgoing& out) = 0;

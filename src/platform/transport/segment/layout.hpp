@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <utility>
 
 #include "platform/transport.hpp"
 
@@ -15,14 +16,23 @@ namespace anyccl {
 inline constexpr std::uint32_t kLanes = 4;        ///< Lanes whose progress a rank can post.
 inline constexpr std::uint32_t kPairSlots = 8;    ///< Point-to-point pieces on the way, per pair.
 inline constexpr std::size_t kPairPiece = 32768;  ///< Bytes of a point-to-point piece.
-inline constexpr std::size_t kInline = 56;        ///< Bytes that travel beside the sequence word.
+inline constexpr std::size_t kInline = 56;        ///< Bytes in a line, beside the sequence word.
 
-/// A publication's header: the bytes themselves if there are at most kInline, else a Descriptor;
-/// and the word that says whose they are. Pairs: word.store(release) by the publisher,
-/// load(acquire) by readers, so who sees the word also sees the bytes.
+/// The last line of a slot: ends with the word that says whose publication the slot holds. Before
+/// the word lie the bytes themselves, right up to it and over as many lines as they need, if they
+/// fit the slot; else a Descriptor. Pairs: word.store(release) by the publisher, load(acquire) by
+/// readers, so who sees the word also sees the bytes.
 struct alignas(64) Line {
   std::byte data[kInline];
   std::atomic<std::uint64_t> word;
+
+  /// Where `bytes` bytes begin that end at the word, aligned to 8. They may begin in earlier lines.
+  const std::byte* before_word(std::size_t bytes) const {
+    return reinterpret_cast<const std::byte*>(this) + kInline - (bytes + 7) / 8 * 8;
+  }
+  std::byte* before_word(std::size_t bytes) {
+    return const_cast<std::byte*>(std::as_const(*this).before_word(bytes));
+  }
 };
 static_assert(sizeof(Line) == 64);
 
@@ -89,6 +99,7 @@ struct alignas(128) Inbox {
 struct Layout {
   std::uint32_t ranks = 0;
   std::uint32_t banks = 0, slots = 0;  ///< Powers of two.
+  std::uint32_t slot_lines = 1;        ///< Lines of a slot.
   std::size_t ring_bytes = 0;
 
   /// Where publication `number` of an operation lies, and how often its slot came round before it.
@@ -102,11 +113,12 @@ struct Layout {
   std::size_t call_line(std::uint64_t sequence) const {
     return progress() + sizeof(Progress) + sequence % kCallHistory * sizeof(CallLine);
   }
-  std::size_t line(std::size_t slot) const {
-    return call_line(0) + kCallHistory * sizeof(CallLine) + slot * sizeof(Line);
+  std::size_t slot(std::size_t slot) const {
+    return call_line(0) + kCallHistory * sizeof(CallLine) + slot * slot_lines * sizeof(Line);
   }
+  std::size_t line(std::size_t slot) const { return this->slot(slot + 1) - sizeof(Line); }
   std::size_t pair_line(std::uint32_t reader, std::uint64_t piece) const {
-    return line(std::size_t{banks} * slots) +
+    return slot(std::size_t{banks} * slots) +
            (reader * kPairSlots + piece % kPairSlots) * sizeof(Line);
   }
   std::size_t pair_progress(std::uint32_t source) const {

@@ -28,7 +28,7 @@ std::uint64_t word_of(std::uint64_t operation, std::uint32_t digest, std::uint32
 class SegmentTransport final : public Transport {
  public:
   SegmentTransport(Rank me, const Layout& layout, std::shared_ptr<Segment> mine,
-                   std::vector<Peer> peers, bool lines)
+                   std::vector<Peer> peers, std::size_t line_bytes)
       : me_(me),
         layout_(layout),
         segment_(std::move(mine)),
@@ -39,7 +39,7 @@ class SegmentTransport final : public Transport {
         shown_(layout.ranks, nullptr),
         seen_(layout.ranks),
         ledger_(layout_, seen_),
-        in_line_(lines ? kInline : 0) {
+        in_line_(line_bytes) {
     for (std::size_t i = 0; i < peers_.size(); ++i) {
       of_rank_[uindex(peers_[i].rank)] = i;
       shown_[uindex(peers_[i].rank)] = peers_[i].out;
@@ -80,7 +80,7 @@ class SegmentTransport final : public Transport {
     if (out.context == Context::point_to_point) return reserve_piece(out);
     const std::uint32_t slot = ledger_.slot_of(out.operation, out.number);
     if (!ledger_.is_free(slot)) return nullptr;
-    if (fits_line(out.bytes, out.sized)) return line(slot).data;
+    if (fits_line(out.bytes, out.sized)) return line(slot).before_word(out.bytes);
     if (!ring_populated_ && !populate_ring()) return nullptr;
     stretch_ = ledger_.find_stretch(out.bytes);
     return stretch_ == Ledger::kNone ? nullptr : out_ + layout_.ring() + stretch_;
@@ -109,7 +109,7 @@ class SegmentTransport final : public Transport {
       if (look >= in.looks) return nullptr;
       relax();
     }
-    if (fits_line(in.whole, in.sized)) return line.data + in.offset;
+    if (fits_line(in.whole, in.sized)) return line.before_word(in.whole) + in.offset;
     return follow(peer_of(in.rank), line, in, layout_.ring(), layout_.ring_bytes);
   }
 
@@ -188,7 +188,7 @@ class SegmentTransport final : public Transport {
   Offered put_in_line(const Outgoing& out, const std::byte* source) {
     const std::uint32_t slot = ledger_.slot_of(out.operation, out.number);
     if (!ledger_.is_free(slot)) return Offered::busy;
-    copy_few(line(slot).data, source, out.bytes);
+    copy_few(line(slot).before_word(out.bytes), source, out.bytes);
     reveal(out, false);
     return Offered::copied;
   }
@@ -379,7 +379,7 @@ class SegmentTransport final : public Transport {
   std::vector<Rank> ranks_;
   PeerProgress seen_;
   Ledger ledger_;
-  std::size_t in_line_;      // the most bytes that travel beside their word
+  std::size_t in_line_;      // the most bytes that lie before their word
   std::size_t stretch_ = 0;  // found by reserve(), described by publish()
   bool ring_populated_ = false;
   std::vector<std::uint32_t> lent_;       // slots whose readers read our own memory
@@ -396,6 +396,8 @@ Result<SegmentGroup> make_segment_transport(Rank me, std::vector<LocalPeer> loca
   layout.ranks = options.ranks;
   layout.banks = options.banks;
   layout.slots = options.slots;
+  layout.slot_lines = static_cast<std::uint32_t>(
+      options.line_bytes / sizeof(Line) + 1);  // the word needs the rest of the last one
   layout.ring_bytes = options.ring_bytes;
   const bool shared =
       std::any_of(local.begin(), local.end(), [](const LocalPeer& p) { return !p.same_process; });
@@ -405,7 +407,7 @@ Result<SegmentGroup> make_segment_transport(Rank me, std::vector<LocalPeer> loca
   group.others = std::move(met.others);
   if (!met.reached.empty())
     group.transport =
-        std::make_unique<SegmentTransport>(me, layout, mine, std::move(met.reached), options.lines);
+        std::make_unique<SegmentTransport>(me, layout, mine, std::move(met.reached), options.line_bytes);
   return group;
 }
 

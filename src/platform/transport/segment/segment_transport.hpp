@@ -21,8 +21,9 @@ struct SegmentOptions {
   std::uint32_t banks = 0, slots = 0;
   std::size_t ring_bytes = std::size_t{4}
                            << 20;  ///< Staging ring per rank; used from the first large call.
-  bool lines =
-      true;  ///< Small publications travel beside their sequence word (LL); equal on all ranks.
+  /// Publications of at most so many bytes lie in their slot, before its sequence word (LL and
+  /// LL128); equal on all ranks.
+  std::size_t line_bytes = 56;
 };
 
 struct SegmentGroup {
