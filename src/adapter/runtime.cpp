@@ -110,6 +110,7 @@ std::string settings_of(const Config& config, const TunerTable* table) {
   add("ANYCCL_ALGO", config.algo);
   if (table != nullptr) add("ANYCCL_TUNER_TABLE", fmt::format("content:{:x}", table->hash()));
   add("ANYCCL_PROTO", config.proto);
+  add("ANYCCL_SHM_COPY", config.shm_copy);
   add("ANYCCL_TRANSPORT", config.transport);
   return text;
 }
@@ -140,6 +141,13 @@ Result<Start> prepare_start(int rank, int size) {
   return start;
 }
 
+CopyFrom copy_from(const std::string& name) {
+  return name == "staged"   ? CopyFrom::staged
+         : name == "cma"    ? CopyFrom::cma
+         : name == "window" ? CopyFrom::window
+                            : CopyFrom::automatic;
+}
+
 /// Numbers the hosts in the order in which their first rank comes.
 std::vector<int> number_hosts(const std::vector<Hello>& members) {
   std::vector<int> host_of;
@@ -167,8 +175,12 @@ Status add_transports(Membership& membership, std::vector<PeerSocket> sockets, c
   const bool all_threads =
       std::all_of(local.begin(), local.end(), [](const LocalPeer& p) { return p.same_process; });
   if (!local.empty()) {
-    const SegmentOptions options{static_cast<std::uint32_t>(membership.size), kBanks,
-                                 slots_for(membership.size), kRingBytes, membership.line_bytes};
+    const SegmentOptions options{static_cast<std::uint32_t>(membership.size),
+                                 kBanks,
+                                 slots_for(membership.size),
+                                 kRingBytes,
+                                 membership.line_bytes,
+                                 copy_from(config.shm_copy)};
     ANYCCL_TRY(SegmentGroup group,
                make_segment_transport(membership.rank, std::move(local), options, deadline));
     for (LocalPeer& p : group.others) remote.push_back({p.rank, std::move(p.socket)});

@@ -20,6 +20,8 @@ constexpr Variable kVariables[] = {
      "file of `anyccl perf --all-combinations --json` to choose algorithms by", true},
     {"ANYCCL_PROTO", "", "LL, LL128 or Simple: the one protocol to use", true},
     {"ANYCCL_TRANSPORT", "", "loopback, shm or tcp: the one transport to use", true},
+    {"ANYCCL_SHM_COPY", "", "staged, cma or window: where shared memory's large publications lie",
+     true},
     {"ANYCCL_HOSTID", "", "ranks with different ids count as on different hosts"},
     {"ANYCCL_SOCKET_IFNAME", "",
      "network interfaces: prefixes, comma separated; ^ excludes, = is exact"},
@@ -120,6 +122,7 @@ Result<Config> read_config() {
   c.algo = text_of("ANYCCL_ALGO");
   c.tuner_table = text_of("ANYCCL_TUNER_TABLE");
   ANYCCL_CHECK(read_choice("ANYCCL_PROTO", c.proto, kProtocolNames));
+  ANYCCL_CHECK(read_choice("ANYCCL_SHM_COPY", c.shm_copy, kCopyNames));
   ANYCCL_CHECK(read_choice("ANYCCL_TRANSPORT", c.transport, kTransportNames));
   c.host_id = text_of("ANYCCL_HOSTID");
   c.interface = text_of("ANYCCL_SOCKET_IFNAME");

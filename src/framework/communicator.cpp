@@ -192,10 +192,12 @@ std::string Comm::last_plan() {
   take(token);
   if (last_ == nullptr) return "";
   const bool simple = last_->geometry.sized() || last_->largest > me_.line_bytes;
+  const bool one_line =
+      me_.only_lines ? me_.line_bytes == kLineBytes : last_->largest <= kLineBytes;
   std::string text = fmt::format("{} {} ", id(*last_->program->algorithm),
-                                 simple                           ? "Simple"
-                                 : last_->largest <= kLineBytes ? "LL"
-                                                                : "LL128");
+                                 simple     ? "Simple"
+                                 : one_line ? "LL"
+                                            : "LL128");
   for (std::size_t i = 0; i < transports_.size(); ++i)
     text += fmt::format("{}{}", i > 0 ? "+" : "", transports_[i]->name());
   return transports_.empty() ? text + "loopback" : text;

@@ -32,10 +32,10 @@ struct Membership {
   std::vector<int> host_of;        ///< Host of each rank, numbered from 0 in order of appearance.
   std::vector<std::string> names;  ///< "rank 2 (host n7, pid 4711)", for messages.
   std::vector<std::unique_ptr<Transport>> transports;
-  Secret secret;              ///< Known to the members only.
-  Preferences preferences;    ///< Of algorithms.
+  Secret secret;                        ///< Known to the members only.
+  Preferences preferences;              ///< Of algorithms.
   std::size_t line_bytes = kLineBytes;  ///< Publications of at most so many bytes lie in a slot.
-  bool only_lines = false;  ///< ANYCCL_PROTO=LL, LL128: in pieces that fit a slot where they can.
+  bool only_lines = false;    ///< ANYCCL_PROTO=LL, LL128: in pieces that fit a slot where they can.
   bool network = false;       ///< Some pair of ranks, not only this one's, talks over a network.
   bool crowded_here = false;  ///< More ranks on this host than it has cores.
 };

@@ -143,7 +143,7 @@ bool Execution::receive(Lane& lane, const PlanStep& s, const BoundStep& b) {
       lane.parts[k] = lane.base[s.src_space];
     } else {
       if (absent(lane, in.bytes)) continue;
-      if (streaming) in.into = landing(lane, s, b, k);
+      in.into = place_for(lane, s, b, k);
       in.looks = looks_;
       lane.parts[k] = route_[in.rank]->poll(in);
       if (lane.parts[k] == nullptr) return false;
@@ -164,6 +164,15 @@ std::byte* Execution::landing(const Lane& lane, const PlanStep& s, const BoundSt
     found = &segment;
   }
   return found == nullptr ? nullptr : lane.base[s.dst_space] + found->dst;
+}
+
+/// Where an operand may be put by the transport: at its place, or where it waits to be used.
+std::byte* Execution::place_for(const Lane& lane, const PlanStep& s, const BoundStep& b,
+                                std::uint32_t operand) const {
+  if (std::byte* const place = streams(s) ? landing(lane, s, b, operand) : nullptr) return place;
+  if (prepared_->landing_bytes == 0) return nullptr;
+  const std::size_t place = lane.index * prepared_->program->most_operands + operand;
+  return scratch_ + prepared_->landing_at + place * prepared_->landing_bytes;
 }
 
 Outgoing Execution::outgoing(Lane& lane, const PlanStep& s, const BoundStep& b, std::size_t route) {
@@ -327,20 +336,30 @@ void Execution::leave_step(Lane& lane, const PlanStep& s, const BoundStep& b) {
   lane.computed = false;
 }
 
+/// What comes after the operand that is waited for now may be there already.
+bool Execution::is_missing(const Lane& lane, const PlanStep& s, std::uint32_t k) const {
+  const BoundStep& b = lane.bound->steps[lane.pc];
+  Incoming in = incoming(lane, b, k);
+  if (in.rank == me_ || absent(lane, in.bytes)) return false;
+  in.into = place_for(lane, s, b, k);
+  return route_[in.rank]->poll(in) == nullptr;
+}
+
 void Execution::awaited(std::vector<Rank>& ranks) const {
   for (std::uint32_t i = 0; i < running_; ++i) {
     const Lane& lane = lanes_[i];
     if (lane.finished || lane.pc == plan_->steps.size()) continue;
     const PlanStep& s = plan_->steps[lane.pc];
     for (std::uint32_t k = lane.arrived; k < s.operands && !is_send(s); ++k)
-      if (const Ref& ref = plan_->refs[s.first_ref + k]; ref.rank != me_)
+      if (const Ref& ref = plan_->refs[s.first_ref + k]; is_missing(lane, s, k))
         ranks.push_back(Rank{ref.rank});
     if (s.flags & PlanStep::publish && (is_send(s) || lane.arrived == s.operands))
       for (const Reader& r : plan_->readers[s.publication]) ranks.push_back(Rank{r.rank});
   }
   if (posted_)  // all that is left: peers that read what was lent, or that a full socket leads to
     for (const std::vector<Reader>& readers : plan_->readers)
-      for (const Reader& r : readers) ranks.push_back(Rank{r.rank});
+      for (const Reader& r : readers)
+        if (route_[r.rank]->is_behind(Rank{r.rank})) ranks.push_back(Rank{r.rank});
 }
 
 }  // namespace anyccl

@@ -28,6 +28,7 @@ struct Prepared {
       false;              ///< Progress after each step: slots come round again, or peers may lend.
   bool consumes = false;  ///< Some transport wants to know what was consumed.
   std::size_t scratch_bytes = 0;
+  std::size_t landing_at = 0, landing_bytes = 0;  ///< Of the scratch memory: see place_for().
   std::size_t largest = 0;  ///< Bytes of the largest publication of this rank.
   Bound full, last;  ///< Of all tiles but the last, and of the last one. Of pieces: not used.
 };
@@ -96,6 +97,9 @@ class Execution final : public Task {
   static const std::byte* direct(const Lane& lane, const BoundStep& bound) {
     return lane.base[static_cast<int>(bound.direct_space)] + bound.direct;
   }
+  std::byte* place_for(const Lane& lane, const PlanStep& step, const BoundStep& bound,
+                       std::uint32_t operand) const;
+  bool is_missing(const Lane& lane, const PlanStep& step, std::uint32_t operand) const;
   void consume(const Lane& lane, const PlanStep& step, const BoundStep& bound);
   void post(const Lane& lane, const PlanStep& step);
   void leave_step(Lane& lane, const PlanStep& step, const BoundStep& bound);

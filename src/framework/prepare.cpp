@@ -60,13 +60,24 @@ std::size_t largest_publication(const Plan& plan, const Geometry& geometry) {
   return largest;
 }
 
-/// The largest tile whose publications fit slots of `line_bytes`, where that is possible.
-std::size_t tile_for_lines(const Plan& plan, std::size_t line_bytes) {
-  std::size_t most = 1;  // chunks of a publication
-  for (const std::vector<Origin>& publication : plan.published)
-    most = std::max(most, publication.size());
-  const std::size_t chunk = line_bytes / most / 64 * 64;
-  return chunk == 0 ? kLineBytes : chunk * plan.schedule.contract.parts();
+/// The largest tile whose publications fit slots of `line_bytes`, where that is possible. The same
+/// on all ranks.
+std::size_t tile_for_lines(const Program& program, std::size_t line_bytes) {
+  const std::size_t chunk = line_bytes / std::max(1U, program.most_together) / 64 * 64;
+  return chunk == 0 ? kLineBytes : chunk * program.plan.schedule.contract.parts();
+}
+
+/// Room for what transports must copy before it can be combined or passed on.
+void add_landing(const std::vector<Transport*>& transports, Prepared& prepared) {
+  if (std::none_of(transports.begin(), transports.end(),
+                   [](const Transport* t) { return t->needs_landing(); }))
+    return;
+  std::uint32_t chunks = 0;
+  for (const PlanStep& step : prepared.program->plan.steps) chunks = std::max(chunks, step.count);
+  prepared.landing_at = prepared.scratch_bytes;
+  prepared.landing_bytes = chunks * prepared.geometry.scratch_chunk();
+  prepared.scratch_bytes +=
+      prepared.lanes * prepared.program->most_operands * prepared.landing_bytes;
 }
 
 /// As ranks compare it.
@@ -231,7 +242,7 @@ Result<std::shared_ptr<const Prepared>> Comm::prepare_fresh(const Call& call) {
   const std::size_t published = std::max<std::size_t>(1, prepared->program->most_published);
   const std::size_t most = kRingBytes * parts / (published * (prepared->lanes + 1));
   std::size_t tile = std::max(kMinTile, std::min(choice.tile_bytes, most) / kMinTile * kMinTile);
-  if (me_.only_lines) tile = tile_for_lines(plan, me_.line_bytes);
+  if (me_.only_lines) tile = tile_for_lines(*prepared->program, me_.line_bytes);
   prepared->geometry = varies ? Geometry::of_pieces(plan.schedule.contract, call, me_.rank, tile)
                               : Geometry::of_vector(plan.schedule.contract, bytes, tile);
   if (!varies && prepared->geometry.tiles() == 1) prepared->lanes = 1;
@@ -254,6 +265,8 @@ Result<std::shared_ptr<const Prepared>> Comm::prepare_fresh(const Call& call) {
   prepared->scratch_bytes = prepared->multiplied_at = round_up(
       prepared->lanes * plan.schedule.scratch.size() * prepared->geometry.scratch_chunk(), 64);
   if (prepared->times != nullptr) prepared->scratch_bytes += input_reach(call);
+  if (varies || bytes * static_cast<std::size_t>(me_.size) >= kLendFrom)
+    add_landing(transports_, *prepared);
   prepared->largest = largest_publication(plan, prepared->geometry);
   if (!varies) {
     bind(*prepared->program, prepared->geometry, prepared->digest, prepared->geometry.tiles() - 1,

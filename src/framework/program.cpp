@@ -288,14 +288,11 @@ void bind(const Program& program, const Geometry& geometry, std::uint32_t digest
 
 namespace {
 
-/// Chunks that one rank publishes in a tile.
-std::uint32_t published_by(const Schedule& schedule) {
-  std::uint32_t chunks = 0;
-  for (const Step& step : schedule.steps)
-    if (step.op == Op::send)
-      chunks += step.src.count *
-                (step.src.stride == 0 ? 1U : static_cast<std::uint32_t>(step.peers.size()));
-  return chunks;
+/// Chunks that a step publishes.
+std::uint32_t published_by(const Step& step) {
+  if (step.op != Op::send) return 0;
+  return step.src.count *
+         (step.src.stride == 0 ? 1U : static_cast<std::uint32_t>(step.peers.size()));
 }
 
 }  // namespace
@@ -307,8 +304,14 @@ Result<std::unique_ptr<Program>> make_program(const Algorithm& algorithm, const 
   for (int r = 0; r < shape.size; ++r) ranks.push_back(algorithm.build(shape, Rank{r}));
   ANYCCL_TRY(Plan plan, lower(ranks, me, slots));
   auto program = std::make_unique<Program>(&algorithm, std::move(plan));
-  for (const Schedule& s : ranks)
-    program->most_published = std::max(program->most_published, published_by(s));
+  for (const Schedule& s : ranks) {
+    std::uint32_t all = 0;
+    for (const Step& step : s.steps) {
+      all += published_by(step);
+      program->most_together = std::max(program->most_together, published_by(step));
+    }
+    program->most_published = std::max(program->most_published, all);
+  }
   for (const PlanStep& step : program->plan.steps)
     program->most_operands = std::max<std::uint32_t>(program->most_operands, step.operands);
   for (const std::vector<Reader>& readers : program->plan.readers) {

@@ -22,6 +22,7 @@ struct Program {
   Plan plan;
   std::vector<std::vector<Route>> routes;  ///< By publication.
   std::uint32_t most_published = 0;        ///< Chunks that the busiest rank publishes per tile.
+  std::uint32_t most_together = 0;         ///< Chunks of the largest publication of any rank.
   std::uint32_t most_operands = 0;         ///< Of one step.
 };
 

@@ -71,7 +71,7 @@ struct Incoming {
   std::size_t offset = 0, bytes = 0;  ///< The part wanted.
   std::size_t whole = 0;              ///< Bytes of the whole publication (not sized).
   std::uint64_t total = 0;            ///< If `sized`: what this rank expects of the whole message.
-  /// If not null: the bytes may be put here directly (then poll returns it).
+  /// If not null: the bytes may be put here directly (then poll returns it). See needs_landing().
   std::byte* into = nullptr;
 };
 
@@ -101,6 +101,9 @@ class Transport {
   /// Whether offer() takes any memory: then computed results are offered too, not only what is
   /// sent.
   virtual bool takes_any_memory() const { return false; }
+  /// Whether poll() may have to copy what a peer lent: then what it is asked for must have an `into`
+  /// if the whole publication has at least kLendFrom bytes.
+  virtual bool needs_landing() const { return false; }
   /// Tries to hand over `out` straight from the caller's memory at `source` (source[0, out.bytes)).
   enum class Offered : std::uint8_t {
     refused,  ///< Not possible for this memory: use reserve() and publish().
@@ -137,6 +140,8 @@ class Transport {
   virtual bool finished(std::uint64_t operation, bool everyone) = 0;
   /// Whether no peer needs this rank's private memory or its help any more for what it published.
   virtual bool settled() = 0;
+  /// Whether it may be this peer that settled() waits for.
+  virtual bool is_behind(Rank peer) = 0;
 
   // --- slow path: called when a wait takes long, never on the way of a fast operation ------------
   /// Reads control messages, flushes what is queued. Not ok: the communicator must fail with it.

@@ -61,7 +61,7 @@ TEST(Processes, reduce_over_tcp_when_told_to) {
 }
 
 TEST(Processes, use_one_protocol_when_told_to) {
-  for (const std::string proto : {"LL", "Simple"})
+  for (const std::string proto : {"LL", "LL128", "Simple"})
     expect_all_passed(run_processes(
         2,
         [&](Communicator& comm) {

@@ -8,7 +8,7 @@ namespace anyccl::test {
 namespace {
 
 /// Rank 1, which publishes its one number and leaves while rank 0 finds out why it has to wait.
-class LeavingPeer final : public Transport {
+class LeavingPeer : public Transport {
  public:
   explicit LeavingPeer(float number) : number_(number) {}
   std::string_view name() const override { return "leaving"; }
@@ -27,6 +27,7 @@ class LeavingPeer final : public Transport {
   void post(std::uint64_t, std::uint32_t, std::uint32_t) override {}
   bool finished(std::uint64_t, bool) override { return true; }
   bool settled() override { return true; }
+  bool is_behind(Rank) override { return false; }
   Status check() override { return {}; }
   PeerState state(Rank) override {
     left_ = true;
@@ -38,12 +39,54 @@ class LeavingPeer final : public Transport {
   void abort(const Status&) override {}
   void leave() override {}
 
+ protected:
+  float number_;
+
  private:
   const std::vector<Rank> peers_ = {Rank{1}};
-  float number_;
   bool left_ = false;
   alignas(64) std::byte room_[4096] = {};
 };
+
+/// Rank 2 left long ago, after it published; rank 1 publishes late, before rank 0 looks at 2.
+class LatePeer final : public LeavingPeer {
+ public:
+  using LeavingPeer::LeavingPeer;
+  std::span<const Rank> peers() const override { return both_; }
+  const std::byte* poll(const Incoming& in) override {
+    return in.rank == 2 || checks_ > 3 ? reinterpret_cast<const std::byte*>(&number_) : nullptr;
+  }
+  Status check() override {
+    ++checks_;
+    return {};
+  }
+  PeerState state(Rank peer) override {
+    return peer == Rank{2} ? PeerState::left : PeerState::present;
+  }
+
+ private:
+  const std::vector<Rank> both_ = {Rank{1}, Rank{2}};
+  int checks_ = 0;
+};
+
+TEST(Comm, does_not_blame_who_left_while_it_waits_for_another) {
+  Membership members;
+  members.size = 3;
+  members.host_of = {0, 0, 0};
+  members.names = {"rank 0", "rank 1", "rank 2"};
+  members.transports.push_back(std::make_unique<LatePeer>(3.0F));
+  members.preferences.algorithm = "one_shot";
+  Comm comm(std::move(members));
+
+  const float mine = 1;
+  float sum = 0;
+  Call call;
+  call.count = 1;
+  call.input = reinterpret_cast<const std::byte*>(&mine);
+  call.output = reinterpret_cast<std::byte*>(&sum);
+  ASSERT_OK(comm.run(call));
+  EXPECT_EQ(sum, 7.0F);
+}
 
 TEST(Comm, does_not_touch_a_result_again_that_came_while_it_looked_for_trouble) {
   Membership members;

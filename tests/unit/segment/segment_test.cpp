@@ -2,10 +2,16 @@
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <array>
+#include <csignal>
 
 #include "platform/transport/segment/arena.hpp"
+#include "platform/transport/segment/foreign.hpp"
 #include "platform/transport/segment/ledger.hpp"
 #include "platform/transport/segment/memory.hpp"
 
@@ -64,6 +70,78 @@ TEST(Arena, finds_only_what_lies_inside) {
   EXPECT_TRUE(arena.free(at).ok());
   EXPECT_FALSE(arena.find(at, 1).has_value());
   EXPECT_FALSE(arena.free(at).ok());
+}
+
+/// A process that only waits, at the other end of a socket.
+class Other {
+ public:
+  Other() {
+    const UniqueFd listener(::socket(AF_UNIX, SOCK_STREAM, 0));
+    sockaddr_un address{AF_UNIX, {}};
+    socklen_t size = sizeof(sa_family_t);  // the kernel picks a name
+    EXPECT_EQ(::bind(listener.get(), reinterpret_cast<sockaddr*>(&address), size), 0);
+    EXPECT_EQ(::listen(listener.get(), 1), 0);
+    size = sizeof address;
+    EXPECT_EQ(::getsockname(listener.get(), reinterpret_cast<sockaddr*>(&address), &size), 0);
+    pid_ = ::fork();
+    if (pid_ == 0) {
+      const int fd = ::socket(AF_UNIX, SOCK_STREAM, 0);
+      ::connect(fd, reinterpret_cast<sockaddr*>(&address), size);
+      for (;;) ::pause();
+    }
+    socket_.reset(::accept(listener.get(), nullptr, nullptr));
+  }
+  ~Other() { end(); }
+  Other(const Other&) = delete;
+  Other& operator=(const Other&) = delete;
+  int socket() const { return socket_.get(); }
+  void end() {
+    if (pid_ > 0) {
+      ::kill(pid_, SIGKILL);
+      ::waitpid(pid_, nullptr, 0);
+    }
+    pid_ = -1;
+  }
+
+ private:
+  pid_t pid_ = -1;
+  UniqueFd socket_;
+};
+
+std::uint64_t here = 42;
+
+TEST(ForeignMemory, is_read_where_it_is) {
+  const Other other;
+  here = 43;  // here, not there
+  const auto memory = ForeignMemory::of_peer(other.socket());
+  ASSERT_TRUE(memory.ok()) << memory.status().message();
+  std::uint64_t read = 0;
+  const Status status = memory->read(reinterpret_cast<std::byte*>(&read),
+                                     reinterpret_cast<std::uint64_t>(&here), sizeof read);
+  EXPECT_TRUE(status.ok()) << status.message();
+  EXPECT_EQ(read, 42U);
+  here = 42;
+}
+
+TEST(ForeignMemory, that_is_not_mapped_is_an_error) {
+  const Other other;
+  const auto memory = ForeignMemory::of_peer(other.socket());
+  ASSERT_TRUE(memory.ok()) << memory.status().message();
+  std::byte read[8];
+  const Status status = memory->read(read, 4096, sizeof read);
+  EXPECT_EQ(status.code(), Code::system_error);
+  EXPECT_NE(status.message().find("Bad address"), std::string::npos) << status.message();
+}
+
+TEST(ForeignMemory, of_who_has_ended_is_not_read) {
+  Other other;
+  const auto memory = ForeignMemory::of_peer(other.socket());
+  ASSERT_TRUE(memory.ok()) << memory.status().message();
+  other.end();
+  std::uint64_t read = 0;
+  const Status status = memory->read(reinterpret_cast<std::byte*>(&read),
+                                     reinterpret_cast<std::uint64_t>(&here), sizeof read);
+  EXPECT_EQ(status.code(), Code::remote_error) << status.message();
 }
 
 /// One publisher, two readers.

@@ -14,7 +14,8 @@ struct ControlMessage {
   enum Kind : std::uint32_t { segment = 0x616e7931, mapped, window, abort, goodbye };
   Kind kind = goodbye;
   std::int32_t code = 0;      ///< mapped: 1 if it worked. abort: the Code.
-  std::uint64_t number = 0;   ///< window: its number between owner and communicator.
+  std::uint64_t number = 0;   ///< window: its number between owner and communicator. segment: what
+                              ///< lies at `address`. mapped: 1 if that could be read there.
   std::uint64_t address = 0;  ///< To a thread of the same process: where the memory is.
   std::uint64_t bytes = 0;
   std::uint64_t address2 = 0;  ///< segment: the inbox.

@@ -38,10 +38,11 @@ static_assert(sizeof(Line) == 64);
 
 /// Where the bytes of a larger publication lie.
 struct Descriptor {
-  enum Kind : std::uint32_t { staged, window };
+  enum Kind : std::uint32_t { staged, window, memory };
   std::uint32_t kind;
   std::uint32_t number;    ///< Of the window, as its owner announced it.
-  std::uint64_t position;  ///< In the staging ring, in the pair's pieces, or in the window.
+  std::uint64_t position;  ///< In the staging ring, in the pair's pieces, in the window, or
+                           ///< (memory) its address in the process of its owner.
   std::uint64_t bytes;
   std::uint64_t total;  ///< Of the whole message, if the publication is sized.
 };

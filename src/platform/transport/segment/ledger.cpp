@@ -1,5 +1,7 @@
 #include "platform/transport/segment/ledger.hpp"
 
+#include <algorithm>
+
 namespace anyccl {
 
 bool PeerProgress::has_read(std::uint32_t rank, std::uint64_t operation, std::uint32_t lane,
@@ -25,6 +27,14 @@ bool Ledger::all_have_read(const Record& record) {
   for (const Reader& reader : record.readers)
     if (!progress_.has_read(reader.rank, record.operation, record.lane, reader.tick)) return false;
   return true;
+}
+
+bool Ledger::is_read_by(std::uint32_t slot, std::uint32_t rank) {
+  const Record& record = records_[slot];
+  return std::any_of(record.readers.begin(), record.readers.end(), [&](const Reader& reader) {
+    return reader.rank == rank &&
+           !progress_.has_read(rank, record.operation, record.lane, reader.tick);
+  });
 }
 
 bool Ledger::is_released(const Stretch& stretch) {

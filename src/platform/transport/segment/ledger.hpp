@@ -46,6 +46,8 @@ class Ledger {
   /// Offset in the ring of a stretch of `bytes` that nobody reads any more, or kNone. Not taken
   /// until record() is called for it.
   std::size_t find_stretch(std::size_t bytes);
+  /// Whether `rank` still reads what the slot holds.
+  bool is_read_by(std::uint32_t slot, std::uint32_t rank);
   static constexpr std::size_t kNone = ~std::size_t{0};
 
   /// `out` has been put into its slot; `staged`: and into the stretch found last.

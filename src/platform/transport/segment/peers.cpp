@@ -1,5 +1,7 @@
 #include "platform/transport/segment/peers.hpp"
 
+#include <sys/random.h>
+
 #include "base/error.hpp"
 #include "base/log.hpp"
 
@@ -13,6 +15,8 @@ Status show(Peer& peer, const std::shared_ptr<Segment>& mine, const Layout& layo
   message.bytes = layout.bytes();
   if (peer.same_process)
     message.address = reinterpret_cast<std::uint64_t>(&mine);  // alive until its answer
+  else
+    message.address = reinterpret_cast<std::uint64_t>(&mine->nonce), message.number = mine->nonce;
   return peer.socket.send(message, {peer.same_process ? -1 : mine->out.fd.get(), mine->in.fd.get()},
                           deadline);
 }
@@ -37,11 +41,25 @@ Status take(Peer& peer, const ControlMessage& message, const std::array<UniqueFd
   return {};
 }
 
+/// Not ok: its private memory cannot be read here, which is no error either.
+Status try_to_read(Peer& peer, const ControlMessage& message) {
+  if (peer.same_process) return {};
+  ANYCCL_TRY(ForeignMemory memory, ForeignMemory::of_peer(peer.socket.fd()));
+  std::uint64_t read = 0;
+  ANYCCL_CHECK(memory.read(reinterpret_cast<std::byte*>(&read), message.address, sizeof read));
+  if (read != message.number)
+    return error(Code::remote_error, "process ids mean something else there");
+  peer.memory = std::move(memory);
+  return {};
+}
+
 }  // namespace
 
 Result<std::shared_ptr<Segment>> make_segment(const Layout& layout, bool shared) {
   auto segment = std::make_shared<Segment>();
   segment->shared = shared;
+  if (::getrandom(&segment->nonce, sizeof segment->nonce, 0) != sizeof segment->nonce)
+    return system_error(errno, "random bytes");
   if (!shared) {
     ANYCCL_TRY(segment->out.mapping, create_private(layout.bytes(), "the communicator's memory"));
     ANYCCL_TRY(segment->in.mapping, create_private(4096, "the communicator's inbox"));
@@ -74,11 +92,19 @@ Result<Met> meet(Rank me, std::vector<LocalPeer> local, const std::shared_ptr<Se
     ControlMessage answer;
     answer.kind = ControlMessage::mapped;
     answer.code = taken.ok() ? 1 : 0;
+    if (taken.ok()) {
+      const Status readable = try_to_read(peer, message);
+      if (!readable.ok())
+        log(LogLevel::info, "rank {}: no direct reads from rank {}: {}", index(me),
+            index(peer.rank), readable.message());
+      answer.number = readable.ok() ? 1 : 0;
+    }
     ANYCCL_CHECK(peer.socket.send(answer, {-1, -1}, deadline));
   }
   Met met;
   for (Peer& peer : peers) {
     ANYCCL_CHECK(peer.socket.await(message, fds, deadline));
+    peer.reads_us = message.number == 1;
     if (message.kind == ControlMessage::mapped && message.code == 1 && peer.out != nullptr)
       met.reached.push_back(std::move(peer));
     else

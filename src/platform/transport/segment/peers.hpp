@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "platform/transport/segment/control.hpp"
+#include "platform/transport/segment/foreign.hpp"
 #include "platform/transport/segment/layout.hpp"
 #include "platform/transport/segment/memory.hpp"
 #include "platform/transport/segment/segment_transport.hpp"
@@ -14,6 +15,7 @@ namespace anyccl::shm {
 struct Segment {
   SharedMemory out, in;
   bool shared = false;
+  std::uint64_t nonce = 0;  ///< Random: who can name it has read our private memory.
 };
 
 /// Memory of a peer that anycclMemAlloc gave it.
@@ -31,6 +33,8 @@ struct Peer {
   Mapping out_mapping, in_mapping;
   const std::byte* out = nullptr;
   std::byte* in = nullptr;
+  ForeignMemory memory;   // its private one, if it can be read here
+  bool reads_us = false;  // it can read ours
   PeerState state = PeerState::present;
   std::uint64_t pieces_sent = 0, pieces_read = 0;
   bool pieces_populated = false;

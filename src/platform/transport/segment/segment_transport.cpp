@@ -21,6 +21,9 @@ using shm::Peer;
 using shm::Segment;
 using shm::Window;
 
+/// From here on threads of one process read each other's buffers where they are: measured.
+constexpr std::size_t kDirectFrom = 131072;
+
 std::uint64_t word_of(std::uint64_t operation, std::uint32_t digest, std::uint32_t round) {
   return operation << 32 | static_cast<std::uint32_t>(digest + round * 0x9E3779B1U);
 }
@@ -28,7 +31,7 @@ std::uint64_t word_of(std::uint64_t operation, std::uint32_t digest, std::uint32
 class SegmentTransport final : public Transport {
  public:
   SegmentTransport(Rank me, const Layout& layout, std::shared_ptr<Segment> mine,
-                   std::vector<Peer> peers, std::size_t line_bytes)
+                   std::vector<Peer> peers, const SegmentOptions& options)
       : me_(me),
         layout_(layout),
         segment_(std::move(mine)),
@@ -39,7 +42,8 @@ class SegmentTransport final : public Transport {
         shown_(layout.ranks, nullptr),
         seen_(layout.ranks),
         ledger_(layout_, seen_),
-        in_line_(line_bytes) {
+        in_line_(options.line_bytes),
+        copy_(options.copy) {
     for (std::size_t i = 0; i < peers_.size(); ++i) {
       of_rank_[uindex(peers_[i].rank)] = i;
       shown_[uindex(peers_[i].rank)] = peers_[i].out;
@@ -61,19 +65,19 @@ class SegmentTransport final : public Transport {
   Offered offer(const Outgoing& out, const std::byte* source, bool lendable) override {
     if (out.context != Context::collective) return Offered::refused;
     if (fits_line(out.bytes, out.sized)) return put_in_line(out, source);
-    if (!lendable || out.bytes < kLendFrom) return Offered::refused;
-    const auto window = Arena::of_process().find(source, out.bytes);
-    if (!window) return Offered::refused;
+    if (!lendable || out.bytes < kLendFrom || copy_ == CopyFrom::staged) return Offered::refused;
     const std::uint32_t slot = ledger_.slot_of(out.operation, out.number);
     if (!ledger_.is_free(slot)) return Offered::busy;
-    const int number = announce(*window);
-    if (number < 0) return Offered::refused;
-    const auto position = static_cast<std::uint64_t>(source - window->base);
-    describe(line(slot), {Descriptor::window, static_cast<std::uint32_t>(number), position,
-                          out.bytes, out.total});
+    const auto lent = lend(out, source);
+    if (!lent) return Offered::refused;
+    describe(line(slot), *lent);
     reveal(out, false);
     lent_.push_back(slot);
     return Offered::lent;
+  }
+  bool needs_landing() const override {
+    return std::any_of(peers_.begin(), peers_.end(),
+                       [](const Peer& p) { return static_cast<bool>(p.memory); });
   }
 
   std::byte* reserve(const Outgoing& out) override {
@@ -139,6 +143,12 @@ class SegmentTransport final : public Transport {
     return lent_.empty();
   }
 
+  bool is_behind(Rank peer) override {
+    return std::any_of(lent_.begin(), lent_.end(), [&](std::uint32_t slot) {
+      return ledger_.is_read_by(slot, uindex(peer));
+    });
+  }
+
   Status check() override {
     for (Peer& peer : peers_) pump(peer);
     return problem_;
@@ -185,6 +195,23 @@ class SegmentTransport final : public Transport {
   Line& line(std::uint32_t slot) { return at<Line>(out_, layout_.line(slot)); }
   static void describe(Line& line, const Descriptor& d) { std::memcpy(line.data, &d, sizeof d); }
 
+  /// How readers find `source`, if all of them can read it where it is.
+  std::optional<Descriptor> lend(const Outgoing& out, const std::byte* source) {
+    if (copy_ != CopyFrom::cma)
+      if (const auto window = Arena::of_process().find(source, out.bytes))
+        if (const int number = announce(*window); number >= 0)
+          return Descriptor{Descriptor::window, static_cast<std::uint32_t>(number),
+                            static_cast<std::uint64_t>(source - window->base), out.bytes,
+                            out.total};
+    if (copy_ == CopyFrom::window || (copy_ != CopyFrom::cma && out.bytes < kDirectFrom)) return {};
+    for (const ReaderOf& reader : out.readers) {
+      const Peer& peer = peer_of(reader.rank);
+      if (!peer.same_process && (copy_ != CopyFrom::cma || !peer.reads_us)) return {};
+    }
+    return Descriptor{Descriptor::memory, 0, reinterpret_cast<std::uint64_t>(source), out.bytes,
+                      out.total};
+  }
+
   Offered put_in_line(const Outgoing& out, const std::byte* source) {
     const std::uint32_t slot = ledger_.slot_of(out.operation, out.number);
     if (!ledger_.is_free(slot)) return Offered::busy;
@@ -229,6 +256,7 @@ class SegmentTransport final : public Transport {
       return problem(error(Code::invalid_usage,
                            "rank {} publishes {} bytes where rank {} expects {}", in.rank, d.bytes,
                            index(me_), in.sized ? in.bytes : in.whole));
+    if (d.kind == Descriptor::memory) return fetch(peer, d.position + in.offset, in);
     const std::byte* base = peer.out + room;
     std::size_t size = room_bytes;
     if (d.kind == Descriptor::window) {
@@ -241,6 +269,18 @@ class SegmentTransport final : public Transport {
       return problem(error(Code::remote_error, "rank {} published {} bytes at {} of {}", in.rank,
                            d.bytes, d.position, size));
     return base + d.position + in.offset;
+  }
+
+  /// The wanted part of the private memory of a peer.
+  const std::byte* fetch(const Peer& peer, std::uint64_t address, const Incoming& in) {
+    if (peer.same_process) return reinterpret_cast<const std::byte*>(address);
+    if (!peer.memory || in.into == nullptr)
+      return problem(
+          error(Code::remote_error, "rank {} publishes memory that cannot be read here", in.rank));
+    const Status read = peer.memory.read(in.into, address, in.bytes);
+    if (read.ok()) return in.into;
+    if (read.code() == Code::remote_error) return nullptr;  // its socket tells that it has ended
+    return problem(error(read.code(), "rank {}: {}", in.rank, read.message()));
   }
 
   std::nullptr_t problem(Status status) {
@@ -379,7 +419,8 @@ class SegmentTransport final : public Transport {
   std::vector<Rank> ranks_;
   PeerProgress seen_;
   Ledger ledger_;
-  std::size_t in_line_;      // the most bytes that lie before their word
+  std::size_t in_line_;  // the most bytes that lie before their word
+  CopyFrom copy_;
   std::size_t stretch_ = 0;  // found by reserve(), described by publish()
   bool ring_populated_ = false;
   std::vector<std::uint32_t> lent_;       // slots whose readers read our own memory
@@ -396,8 +437,8 @@ Result<SegmentGroup> make_segment_transport(Rank me, std::vector<LocalPeer> loca
   layout.ranks = options.ranks;
   layout.banks = options.banks;
   layout.slots = options.slots;
-  layout.slot_lines = static_cast<std::uint32_t>(
-      options.line_bytes / sizeof(Line) + 1);  // the word needs the rest of the last one
+  layout.slot_lines = static_cast<std::uint32_t>(options.line_bytes / sizeof(Line) +
+                                                 1);  // the word needs the rest of the last one
   layout.ring_bytes = options.ring_bytes;
   const bool shared =
       std::any_of(local.begin(), local.end(), [](const LocalPeer& p) { return !p.same_process; });
@@ -407,7 +448,7 @@ Result<SegmentGroup> make_segment_transport(Rank me, std::vector<LocalPeer> loca
   group.others = std::move(met.others);
   if (!met.reached.empty())
     group.transport =
-        std::make_unique<SegmentTransport>(me, layout, mine, std::move(met.reached), options.line_bytes);
+        std::make_unique<SegmentTransport>(me, layout, mine, std::move(met.reached), options);
   return group;
 }
 

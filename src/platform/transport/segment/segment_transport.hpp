@@ -16,6 +16,14 @@ struct LocalPeer {
   bool same_process = false;
 };
 
+/// Where publications that do not fit their slot may lie.
+enum class CopyFrom : std::uint8_t {
+  automatic,  ///< In memory of anycclMemAlloc, else wherever it is fastest.
+  staged,     ///< In the staging ring: two copies.
+  cma,        ///< In private memory, which readers read with process_vm_readv; else staged.
+  window,     ///< In memory of anycclMemAlloc; else staged.
+};
+
 struct SegmentOptions {
   std::uint32_t ranks = 0;  ///< Of the communicator.
   std::uint32_t banks = 0, slots = 0;
@@ -24,6 +32,7 @@ struct SegmentOptions {
   /// Publications of at most so many bytes lie in their slot, before its sequence word (LL and
   /// LL128); equal on all ranks.
   std::size_t line_bytes = 56;
+  CopyFrom copy = CopyFrom::automatic;  ///< Equal on all ranks.
 };
 
 struct SegmentGroup {

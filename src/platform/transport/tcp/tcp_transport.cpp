@@ -84,6 +84,7 @@ class TcpTransport final : public Transport {
   void post(std::uint64_t, std::uint32_t, std::uint32_t) override {}
   bool finished(std::uint64_t operation, bool everyone) override;
   bool settled() override;
+  bool is_behind(Rank rank) override { return !peer(uindex(rank)).out.idle(); }
 
   Status check() override;
   PeerState state(Rank rank) override;

@@ -1,0 +1,310 @@
+#include "conformance/run_collective.hpp"
+
+#include <bit>
+
+namespace anyccl::test {
+namespace {
+
+std::uint16_t to_bf16(float x) {  // exact for the values used here
+  return static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(x) >> 16);
+}
+template <typename T>
+T element(long value) {
+  if constexpr (std::is_same_v<T, BFloat16>)
+    return {to_bf16(static_cast<float>(value))};
+  else
+    return static_cast<T>(value);
+}
+template <typename T>
+bool equal(T a, T b) {
+  if constexpr (std::is_same_v<T, BFloat16>)
+    return a.bits == b.bits;
+  else
+    return a == b;
+}
+template <typename T>
+void expect_all(const std::vector<T>& got, const std::function<long(std::size_t)>& want,
+                const std::string& what) {
+  for (std::size_t i = 0; i < got.size(); ++i)
+    if (!equal(got[i], element<T>(want(i)))) {
+      ADD_FAILURE() << what << " is wrong at element " << i << " of " << got.size();
+      return;
+    }
+}
+
+template <typename T>
+void all_reduce(Communicator& comm, std::size_t count, ReduceOp op, bool in_place) {
+  const int n = comm.size(), me = index(comm.rank());
+  std::vector<T> x(count), y(count);
+  for (std::size_t i = 0; i < count; ++i) x[i] = element<T>(input(me, i));
+  const View out = in_place ? view(x) : view(y);
+  ASSERT_OK(wait(comm.all_reduce(view(x), out, op)));
+  const auto want = [&](std::size_t i) {
+    long result = 0;
+    for (int r = 0; r < n; ++r)
+      result = op == ReduceOp::sum ? result + input(r, i) : std::max(result, input(r, i));
+    return result;
+  };
+  expect_all(in_place ? x : y, want, "the result");
+  if (!in_place)
+    expect_all(
+        x, [&](std::size_t i) { return input(me, i); }, "the input afterwards");
+}
+
+void broadcast(Communicator& comm, std::size_t count, int root, bool in_place) {
+  const int me = index(comm.rank());
+  std::vector<float> x(count), y(count, -1.0F);
+  for (std::size_t i = 0; i < count; ++i) x[i] = static_cast<float>(input(me, i));
+  const View out = in_place ? view(x) : view(y);
+  ASSERT_OK(wait(comm.broadcast(view(x), out, Rank{root})));
+  expect_all(
+      in_place ? x : y, [&](std::size_t i) { return input(root, i); }, "the result");
+}
+
+std::size_t pair_count(int from, int to, std::size_t scale) {
+  return static_cast<std::size_t>((from * 3 + to * 5) % 7) * scale / 3;
+}
+
+void all_to_all_v(Communicator& comm, std::size_t scale) {
+  const int n = comm.size(), me = index(comm.rank());
+  std::vector<std::size_t> sent, sent_at, received, received_at;
+  std::size_t sent_all = 0, received_all = 0;
+  for (int r = 0; r < n; ++r) {
+    sent.push_back(pair_count(me, r, scale));
+    sent_at.push_back(sent_all);
+    sent_all += sent.back() + 1;  // with gaps
+    received.push_back(pair_count(r, me, scale));
+    received_at.push_back(received_all);
+    received_all += received.back() + 2;
+  }
+  std::vector<std::int64_t> x(sent_all, -1), y(received_all, -2);
+  for (int r = 0; r < n; ++r)
+    for (std::size_t i = 0; i < sent[static_cast<std::size_t>(r)]; ++i)
+      x[sent_at[static_cast<std::size_t>(r)] + i] =
+          me * 1000000 + r * 10000 + static_cast<long>(i % 9999);
+  ASSERT_OK(wait(comm.all_to_all_v(view(x), {sent, sent_at}, view(y), {received, received_at})));
+  std::vector<std::int64_t> want(received_all, -2);  // gaps stay as they were
+  for (int r = 0; r < n; ++r)
+    for (std::size_t i = 0; i < received[static_cast<std::size_t>(r)]; ++i)
+      want[received_at[static_cast<std::size_t>(r)] + i] =
+          r * 1000000 + me * 10000 + static_cast<long>(i % 9999);
+  EXPECT_TRUE(y == want) << "all_to_all_v";
+}
+
+template <typename T>
+View part_of(std::vector<T>& x, std::size_t first, std::size_t count) {
+  return view(std::span<T>(x).subspan(first, count));
+}
+
+void reduce(Communicator& comm, std::size_t count, int root, bool in_place) {
+  std::vector<float> x(count), y(count, -1.0F);
+  for (std::size_t i = 0; i < count; ++i) x[i] = static_cast<float>(input(index(comm.rank()), i));
+  const View out = in_place ? view(x) : view(y);
+  ASSERT_OK(wait(comm.reduce(view(x), out, ReduceOp::sum, Rank{root})));
+  if (comm.rank() != Rank{root})
+    return expect_all(
+        y, [](std::size_t) { return -1; }, "elsewhere");
+  const auto want = [&](std::size_t i) {
+    long sum = 0;
+    for (int r = 0; r < comm.size(); ++r) sum += input(r, i);
+    return sum;
+  };
+  expect_all(in_place ? x : y, want, "the result");
+}
+
+void reduce_scatter(Communicator& comm, std::size_t count, bool in_place) {
+  const auto n = static_cast<std::size_t>(comm.size()), me = static_cast<std::size_t>(comm.rank());
+  std::vector<std::int64_t> x(n * count), y(count, -1);
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = input(index(comm.rank()), i);
+  ASSERT_OK(wait(comm.reduce_scatter(view(x), in_place ? part_of(x, me * count, count) : view(y),
+                                     ReduceOp::sum)));
+  if (in_place) std::copy_n(x.begin() + static_cast<std::ptrdiff_t>(me * count), count, y.begin());
+  const auto want = [&](std::size_t i) {
+    long sum = 0;
+    for (int r = 0; r < comm.size(); ++r) sum += input(r, me * count + i);
+    return sum;
+  };
+  expect_all(y, want, "the result");
+}
+
+/// Everywhere, or at `root` only.
+void all_gather(Communicator& comm, std::size_t count, bool in_place, int root = -1) {
+  const auto n = static_cast<std::size_t>(comm.size()), me = static_cast<std::size_t>(comm.rank());
+  std::vector<float> x(count), y(n * count, -1.0F);
+  for (std::size_t i = 0; i < count; ++i) x[i] = static_cast<float>(input(index(comm.rank()), i));
+  if (in_place) std::copy(x.begin(), x.end(), y.begin() + static_cast<std::ptrdiff_t>(me * count));
+  const View in = in_place ? part_of(y, me * count, count) : view(x);
+  const std::vector<float> before = y;
+  ASSERT_OK(wait(root < 0 ? comm.all_gather(in, view(y)) : comm.gather(in, view(y), Rank{root})));
+  if (root >= 0 && comm.rank() != Rank{root}) {
+    EXPECT_EQ(y, before) << "elsewhere";
+    return;
+  }
+  const auto want = [&](std::size_t i) {
+    return count == 0 ? 0 : input(static_cast<int>(i / count), i % count);
+  };
+  expect_all(y, want, "the result");
+}
+
+void scatter(Communicator& comm, std::size_t count, int root, bool in_place) {
+  const auto n = static_cast<std::size_t>(comm.size()), me = static_cast<std::size_t>(comm.rank());
+  const bool at_root = comm.rank() == Rank{root};
+  std::vector<float> x(at_root ? n * count : 0), y(count, -1.0F);
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(input(root, i));
+  const bool inside = in_place && at_root;
+  ASSERT_OK(
+      wait(comm.scatter(view(x), inside ? part_of(x, me * count, count) : view(y), Rank{root})));
+  if (inside) std::copy_n(x.begin() + static_cast<std::ptrdiff_t>(me * count), count, y.begin());
+  expect_all(
+      y, [&](std::size_t i) { return input(root, me * count + i); }, "the result");
+}
+
+void all_to_all(Communicator& comm, std::size_t count, bool in_place) {
+  const auto n = static_cast<std::size_t>(comm.size()), me = static_cast<std::size_t>(comm.rank());
+  std::vector<float> x(n * count), y(n * count, -1.0F);
+  for (std::size_t i = 0; i < x.size(); ++i)
+    x[i] = static_cast<float>(input(index(comm.rank()), i));
+  ASSERT_OK(wait(comm.all_to_all(view(x), in_place ? view(x) : view(y))));
+  const auto want = [&](std::size_t i) {
+    return count == 0 ? 0 : input(static_cast<int>(i / count), me * count + i % count);
+  };
+  expect_all(in_place ? x : y, want, "the result");
+}
+
+/// Blocks of different sizes, some empty, apart and backwards in their buffer.
+struct Apart {
+  Apart(int ranks, std::size_t scale) {
+    for (int r = 0; r < ranks; ++r)
+      counts.push_back(static_cast<std::size_t>((r * 5 + 2) % 4) * scale / 2);
+    displs.resize(counts.size());
+    for (std::size_t r = counts.size(); r-- > 0;) {
+      displs[r] = all + r;
+      all = displs[r] + counts[r];
+    }
+  }
+  Pieces pieces() const { return {counts, displs}; }
+  std::size_t count(int rank) const { return counts[static_cast<std::size_t>(rank)]; }
+  template <typename T>
+  std::span<T> piece(std::vector<T>& x, int rank) const {
+    return std::span<T>(x).subspan(displs[static_cast<std::size_t>(rank)], count(rank));
+  }
+  std::vector<std::size_t> counts, displs;
+  std::size_t all = 0;
+};
+
+void fill(std::span<float> x, int rank) {
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(input(rank, i));
+}
+
+/// Everywhere, or at `root` only, where alone the arrays are there.
+void all_gather_v(Communicator& comm, std::size_t scale, bool in_place, int root = -1) {
+  const Apart apart(comm.size(), scale);
+  const int me = index(comm.rank());
+  const bool receives = root < 0 || me == root;
+  std::vector<float> x(apart.count(me)), y(receives ? apart.all : 0, -1.0F), want = y;
+  const std::span<float> in = in_place && receives ? apart.piece(y, me) : std::span<float>(x);
+  fill(in, me);
+  for (int r = 0; r < comm.size() && receives; ++r) fill(apart.piece(want, r), r);
+  if (root < 0)
+    ASSERT_OK(wait(comm.all_gather_v(view(in), view(y), apart.pieces())));
+  else
+    ASSERT_OK(
+        wait(comm.gather_v(view(in), view(y), receives ? apart.pieces() : Pieces{}, Rank{root})));
+  EXPECT_TRUE(y == want) << "of size " << scale << (in_place ? ", in place" : "");
+}
+
+void reduce_scatter_v(Communicator& comm, std::size_t scale, bool in_place, ReduceOp op) {
+  const Apart apart(comm.size(), scale);
+  const int me = index(comm.rank()), n = comm.size();
+  std::vector<float> x(apart.all), y(apart.count(me), -1.0F);
+  for (int r = 0; r < n; ++r) fill(apart.piece(x, r), me + r);
+  const std::span<float> out = in_place ? apart.piece(x, me) : std::span<float>(y);
+  ASSERT_OK(wait(comm.reduce_scatter_v(view(x), apart.pieces(), view(out), op)));
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    float sum = 0;
+    for (int r = 0; r < n; ++r) sum += static_cast<float>(input(r + me, i));
+    ASSERT_EQ(out[i], op == ReduceOp::avg ? sum / static_cast<float>(n) : sum) << i;
+  }
+}
+
+void scatter_v(Communicator& comm, std::size_t scale, int root, bool in_place) {
+  const Apart apart(comm.size(), scale);
+  const int me = index(comm.rank());
+  const bool sends = me == root;
+  std::vector<float> x(sends ? apart.all : 0), y(apart.count(me), -1.0F), want(y.size());
+  for (int r = 0; r < comm.size() && sends; ++r) fill(apart.piece(x, r), r);
+  const std::span<float> out = in_place && sends ? apart.piece(x, me) : std::span<float>(y);
+  ASSERT_OK(
+      wait(comm.scatter_v(view(x), sends ? apart.pieces() : Pieces{}, view(out), Rank{root})));
+  fill(want, me);
+  EXPECT_TRUE(std::equal(out.begin(), out.end(), want.begin(), want.end())) << "of size " << scale;
+}
+
+}  // namespace
+
+void run_once(Communicator& comm, Collective collective, std::size_t count) {
+  SCOPED_TRACE(testing::Message() << "rank " << index(comm.rank()) << " of " << comm.size()
+                                  << ", count " << count);
+  const int n = comm.size();
+  // Of a block; the large ones still are several tiles.
+  const std::size_t block = count > 4099 ? count / static_cast<std::size_t>(n) : count;
+  switch (collective) {
+    case Collective::all_reduce:
+      for (const bool in_place : {false, true}) {
+        all_reduce<float>(comm, count, ReduceOp::sum, in_place);
+        all_reduce<std::int64_t>(comm, count, ReduceOp::max, in_place);
+      }
+      if (count <= 4099)
+        all_reduce<BFloat16>(comm, count, ReduceOp::sum, index(comm.rank()) % 2 == 0);
+      break;
+    case Collective::broadcast:
+      for (const int root : {0, n / 2, n - 1})
+        broadcast(comm, count, root, index(comm.rank()) % 2 == 0);
+      break;
+    case Collective::reduce:
+      for (const int root : {0, n / 2, n - 1}) reduce(comm, count, root, root % 2 == 0);
+      break;
+    case Collective::reduce_scatter:
+      for (const bool in_place : {false, true, index(comm.rank()) % 2 == 0})
+        reduce_scatter(comm, block, in_place);
+      break;
+    case Collective::all_gather:
+      for (const bool in_place : {false, true, index(comm.rank()) % 2 == 0})
+        all_gather(comm, block, in_place);
+      break;
+    case Collective::gather:
+      for (const int root : {0, n / 2, n - 1}) all_gather(comm, block, root % 2 == 0, root);
+      break;
+    case Collective::scatter:
+      for (const int root : {0, n / 2, n - 1}) scatter(comm, block, root, root % 2 == 0);
+      break;
+    case Collective::all_to_all:
+      for (const bool in_place : {false, true, index(comm.rank()) % 2 == 0})
+        all_to_all(comm, block, in_place);
+      break;
+    case Collective::all_to_all_v:
+      all_to_all_v(comm, count);
+      break;
+    case Collective::all_gather_v:
+      for (const bool in_place : {false, true, index(comm.rank()) % 2 == 0})
+        all_gather_v(comm, block, in_place);
+      break;
+    case Collective::reduce_scatter_v:
+      for (const bool in_place : {false, true, index(comm.rank()) % 2 == 0})
+        reduce_scatter_v(comm, block, in_place, count % 2 == 0 ? ReduceOp::avg : ReduceOp::sum);
+      break;
+    case Collective::gather_v:
+      for (const int root : {0, n / 2, n - 1}) all_gather_v(comm, block, root % 2 == 0, root);
+      break;
+    case Collective::scatter_v:
+      for (const int root : {0, n / 2, n - 1}) scatter_v(comm, block, root, root % 2 == 0);
+      break;
+    case Collective::barrier:
+      ASSERT_OK(wait(comm.barrier()));
+      break;
+    default:
+      FAIL() << "no test for this collective";
+  }
+}
+
+}  // namespace anyccl::test

@@ -1,0 +1,20 @@
+#pragma once
+// One collective of one size with real bytes, in all its variants, and what must come out of it.
+
+#include "algorithm/catalog/algorithm.hpp"
+#include "support/ranks.hpp"
+
+namespace anyccl::test {
+
+// 0 and 1 elements, around a line (56 bytes), around pages, and more than a tile.
+inline constexpr std::size_t kCounts[] = {0, 1, 3, 13, 14, 15, 257, 4099, 20000, 300001};
+
+/// Element i of what `rank` contributes.
+inline long input(int rank, std::size_t i) {
+  return static_cast<long>((i * 7 + static_cast<std::size_t>(rank) * 3) % 11);
+}
+
+/// All variants (roots, in place, types) of `collective` with `count` elements. By every rank.
+void run_once(Communicator& comm, Collective collective, std::size_t count);
+
+}  // namespace anyccl::test
