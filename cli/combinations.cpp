@@ -6,14 +6,16 @@ namespace anyccl::cli {
 
 namespace {
 
-/// Whether all it publishes is parts of one vector, or of one block at a time: so much fits a line,
-/// if it is small.
-bool fits_lines(const Algorithm& algorithm) {
+/// What fits one line are parts of one vector, or of one block at a time; a slot takes several
+/// blocks. Neither has room for a size.
+bool fits(const Algorithm& algorithm, std::string_view protocol) {
+  if (protocol == "Simple") return true;
   Shape shape{.collective = algorithm.collective, .size = 4};
   while (!algorithm.supports(shape)) ++shape.size;
   for (const Schedule& schedule : build_all(algorithm, shape)) {
     const Contract& contract = schedule.contract;
-    if (contract.private_sizes()) return false;  // a line has no room for the size
+    if (contract.private_sizes()) return false;
+    if (protocol == "LL128") continue;
     for (const Step& step : schedule.steps) {
       if (step.op != Op::send) continue;
       const std::size_t pieces = step.src.stride == 0 ? 1 : step.peers.size();
@@ -30,7 +32,7 @@ std::vector<Combination> all_combinations() {
   std::vector<Combination> all;
   for (const Algorithm* algorithm : all_algorithms())
     for (const std::string_view protocol : kProtocolNames)
-      if (protocol == "Simple" || fits_lines(*algorithm)) all.push_back({algorithm, protocol});
+      if (fits(*algorithm, protocol)) all.push_back({algorithm, protocol});
   return all;
 }
 

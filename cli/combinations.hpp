@@ -13,8 +13,8 @@ struct Combination {
   std::string_view protocol;
 };
 
-/// All of them, in the order of the catalog. Several blocks in one publication do not fit the lines
-/// of LL, nor do messages whose size the receiver must be told.
+/// All of them, in the order of the catalog. Several blocks in one publication do not fit the line
+/// of LL; messages whose size the receiver must be told fit neither that nor the slot of LL128.
 std::vector<Combination> all_combinations();
 
 }  // namespace anyccl::cli

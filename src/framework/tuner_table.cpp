@@ -15,8 +15,6 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr double kLine = 56;  // bytes that a line of LL carries: the tuner takes LL up to here
-
 bool is_row(const Json& row) {
   const auto has = [&](const char* key, bool (Json::*is)() const noexcept) {
     return row.contains(key) && (row[key].*is)();
@@ -66,12 +64,23 @@ Result<TunerTable> TunerTable::parse(const std::string& text, const std::string&
       return error(Code::invalid_argument, "row {} of {} has {} ranks and takes {} us", i, file,
                    row.ranks, row.us);
     if (counts_blocks(row.algorithm, row.ranks)) row.bytes /= row.ranks;
-    const bool usual = json["protocol"] == (row.bytes <= kLine ? "LL" : "Simple");
-    if (usual && !json["inplace"].get<bool>()) table.rows_.push_back(std::move(row));
+    if (!json["inplace"].get<bool>()) table.add(std::move(row));
   }
   std::stable_sort(table.rows_.begin(), table.rows_.end(),
                    [](const Row& a, const Row& b) { return a.bytes < b.bytes; });
   return table;
+}
+
+/// Of several protocols, the fastest counts: a call takes its protocol by its size.
+void TunerTable::add(Row row) {
+  const auto same = std::find_if(rows_.begin(), rows_.end(), [&](const Row& other) {
+    return other.algorithm == row.algorithm && other.ranks == row.ranks &&
+           other.network == row.network && other.bytes == row.bytes;
+  });
+  if (same == rows_.end())
+    rows_.push_back(std::move(row));
+  else
+    same->us = std::min(same->us, row.us);
 }
 
 std::optional<double> TunerTable::time(const Algorithm& algorithm, const Question& question) const {

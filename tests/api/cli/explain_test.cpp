@@ -78,6 +78,8 @@ TEST(Combinations, list_every_algorithm_with_each_protocol_that_it_can_have) {
   };
   for (const Algorithm* a : all_algorithms()) EXPECT_TRUE(has(id(*a), "Simple")) << id(*a);
   EXPECT_TRUE(has("all_reduce/ring", "LL"));
+  EXPECT_TRUE(has("all_gather/bruck", "LL128"));
+  EXPECT_FALSE(has("all_gather/bruck", "LL")) << "it sends several blocks at once";
   EXPECT_FALSE(has("all_to_all_v/direct", "LL")) << "its messages say how long they are";
 }
 
@@ -96,11 +98,16 @@ TEST(Combinations, are_all_measured_and_can_be_chosen_by) {
   }
   const std::set<std::pair<std::string, std::string>> possible = {
       {"all_gather/direct", "LL"},
+      {"all_gather/direct", "LL128"},
       {"all_gather/direct", "Simple"},
       {"all_gather/ring", "LL"},
+      {"all_gather/ring", "LL128"},
       {"all_gather/ring", "Simple"},
+      {"all_gather/bruck", "LL128"},
       {"all_gather/bruck", "Simple"},
+      {"all_gather/circulant", "LL128"},
       {"all_gather/circulant", "Simple"},
+      {"all_gather/recursive_doubling", "LL128"},
       {"all_gather/recursive_doubling", "Simple"}};
   EXPECT_EQ(measured, possible);
 

@@ -40,6 +40,15 @@ Result<Choice> with_table(const Question& q, const TunerTable& table) {
   return choose(q, {"", std::make_shared<const TunerTable>(table)});
 }
 
+TEST(Tuner, counts_the_fastest_protocol_of_a_size) {
+  std::string lines = row("all_reduce/ring", 1024, 2);
+  lines.replace(lines.find("Simple"), 6, "LL128");
+  const TunerTable table = table_of({row("all_reduce/ring", 1024, 10), lines});
+  EXPECT_EQ(*table.time(*find_algorithm(Collective::all_reduce, "ring"),
+                        question(Collective::all_reduce, 4, 1024)),
+            2.0);
+}
+
 TEST(Tuner, takes_something_possible_for_every_collective_size_and_network) {
   for (const Algorithm* a : all_algorithms())
     for (const int ranks : {1, 2, 3, 4, 7, 8, 33})
