@@ -73,9 +73,12 @@ using MakeCall = std::function<Call(const Case& what, float* in, float* out)>;
 
 struct Limits {
   int calls;         // so many timed calls ...
-  double budget_us;  // ... unless they would take longer than this, but at least kFewestCalls
+  double budget_us;  // ... unless they would take longer than this, but at least kFewestCalls ...
 };
 constexpr int kFewestCalls = 5;
+constexpr double kLongest_us = 2e6;    // ... and of calls that are so slow, at least one
+constexpr double kHopeless_us = 5e4;   // a way that needs more than this is left out if it is ...
+constexpr double kHopelessFactor = 5;  // ... so many times as slow as the best
 
 inline double now_us() {
   timespec t{};
@@ -101,7 +104,8 @@ inline int calls_for(Group& group, const Case& c, const Call& call, const Limits
     }
     const double each_us = std::max(0.01, (now_us() - start) / warm_up);
     const bool enough = each_us * warm_up >= limits.budget_us / 10 || warm_up >= limits.calls;
-    const double calls = std::clamp<double>(limits.budget_us / each_us, kFewestCalls, limits.calls);
+    const double fewest = std::clamp<double>(kLongest_us / each_us, 1, kFewestCalls);
+    const double calls = std::clamp<double>(limits.budget_us / each_us, fewest, limits.calls);
     const int decided = group.agree(enough ? static_cast<int>(calls) : 0);
     if (decided > 0) return decided;
   }
@@ -124,18 +128,23 @@ inline std::vector<double> timed_calls(Group& group, const Case& c, const Call& 
 }
 
 /// Measures one case and prints, on rank 0: bytes, median in us, timed calls, whether a rank had a
-/// wrong result, name.
+/// wrong result, name. `best_us`: what the fastest way took, on rank 0; 0: this is the first.
 inline void measure(Group& group, const std::string& name, const Case& c, const Limits& limits,
-                    const MakeCall& make) {
+                    const MakeCall& make, double& best_us) {
   Buffer in(c.input_count(), 0), out(c.output_count(), -1);
   for (std::size_t i = 0; i < in.size(); ++i) in.data()[i] = input_at(c.rank, i);
   const Call call = make(c, in.data(), out.data());
   if (!call.run) return;
+  group.barrier();
+  const double start = now_us();
   call.run();
+  const double first_us = now_us() - start;
   const Buffer& result = call.result_in_input ? in : out;
   const bool right = is_right(c, result.data());
   in.fill(0);  // what works in place would grow without bound
 
+  const bool hopeless = first_us > std::max(kHopeless_us, kHopelessFactor * best_us);
+  if (group.agree(best_us > 0 && hopeless ? 1 : 0) != 0) return;
   const int calls = calls_for(group, c, call, limits);
   std::vector<double> us = timed_calls(group, c, call, in, result, calls);
   us.push_back(right ? 0 : 1);
@@ -144,9 +153,15 @@ inline void measure(Group& group, const std::string& name, const Case& c, const 
   us.pop_back();
   std::sort(us.begin(), us.end());
   if (c.rank != 0) return;
-  std::printf("%zu\t%.4f\t%d\t%d\t%s\n", c.bytes(), us[us.size() / 2], calls, wrong ? 1 : 0,
-              name.c_str());
+  const double median = us[us.size() / 2];
+  best_us = best_us > 0 ? std::min(best_us, median) : median;
+  std::printf("%zu\t%.4f\t%d\t%d\t%s\n", c.bytes(), median, calls, wrong ? 1 : 0, name.c_str());
   std::fflush(stdout);
+}
+/// As above, where there is but one way.
+inline void measure(Group& group, const Case& c, const Limits& limits, const MakeCall& make) {
+  double best_us = 0;
+  measure(group, "default", c, limits, make, best_us);
 }
 
 /// OPERATION CALLS BUDGET_MS BYTES... from the command line, from argv[first] on.

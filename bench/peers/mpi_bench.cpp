@@ -34,6 +34,6 @@ int main(int argc, char** argv) {
   const peers::Arguments wanted = peers::arguments(argc, argv, 1);
   peers::MpiGroup world;
   for (const Case& c : wanted.cases(world.rank(), world.size()))
-    peers::measure(world, "default", c, wanted.limits, make);
+    peers::measure(world, c, wanted.limits, make);
   MPI_Finalize();
 }

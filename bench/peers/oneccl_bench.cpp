@@ -65,7 +65,7 @@ int main(int argc, char** argv) {
       return make(comm, c, in, out);
     };
     for (const Case& c : wanted.cases(world.rank(), world.size()))
-      peers::measure(world, "default", c, wanted.limits, with_comm);
+      peers::measure(world, c, wanted.limits, with_comm);
   }
   MPI_Finalize();
 }
