@@ -9,6 +9,7 @@ COLORS = {"anyccl": "#0b61a4", "openmpi": "#d1495b", "mpich": "#e08e2b", "impi":
           "anyccl arena": "#3fa7d6", "anyccl bf16": "#6fb1d8", "anyccl f16": "#a3cfe8"}
 MARKERS = {"anyccl": "o", "openmpi": "s", "mpich": "^", "impi": "D", "oneccl": "v", "gloo": "x"}
 LIMIT = "#444444"
+TICKS = (8, 64, 512, 4 << 10, 32 << 10, 256 << 10, 2 << 20, 16 << 20)
 
 
 def available():
@@ -61,9 +62,10 @@ def draw_limits(results, setting, time_axis, rate_axis):
 
 def label_sizes(axis, sizes):
     axis.set_xscale("log", base=2)
-    ticks = [size for size in sizes if size in (8, 64, 1 << 10, 16 << 10, 256 << 10, 4 << 20, 64 << 20)] or sizes
-    axis.set_xticks(ticks, [size_name(size).replace("iB", "") for size in ticks])
+    ticks = [size for size in TICKS if sizes[0] <= size <= sizes[-1]]
+    axis.set_xticks(ticks, [size_name(size).replace("iB", "").replace(" B", "") for size in ticks])
     axis.minorticks_off()
+    axis.set_xlim(sizes[0] / 1.5, sizes[-1] * 1.5)
 
 
 def draw_setting(results, setting, time_axis, rate_axis):
@@ -84,7 +86,8 @@ def legend(figure, axes):
     for axis in axes:
         found.update(zip(*reversed(axis.get_legend_handles_labels())))
     names = sorted(found, key=lambda name: (name.startswith("limit"), not name.startswith(OURS), name))
-    figure.legend([found[name] for name in names], names, loc="lower center", ncols=len(names), frameon=False, fontsize=8.5)
+    figure.legend([found[name] for name in names], names, loc="lower center", frameon=False, fontsize=8.5,
+                  ncols=min(len(names), int(figure.get_figwidth() / 1.65)))
 
 
 def figure_of(results, op):
@@ -93,20 +96,20 @@ def figure_of(results, op):
     settings = sorted((s for s in results.settings() if s[1] == op), key=lambda s: (s[0], s[2]))
     if op == "barrier":
         return barrier_figure(results, settings)
-    figure, axes = pyplot.subplots(2, len(settings), figsize=(3.7 * len(settings), 6.4), squeeze=False)
+    figure, axes = pyplot.subplots(2, len(settings), figsize=(max(7.8, 3.7 * len(settings)), 6.6), squeeze=False)
     for column, setting in enumerate(settings):
         draw_setting(results, setting, axes[0][column], axes[1][column])
         axes[1][column].set_xlabel("bytes")
     axes[0][0].set_ylabel("µs per call")
     axes[1][0].set_ylabel("bus bandwidth, GB/s")
-    figure.tight_layout(rect=(0, 0.05, 1, 1))
+    figure.tight_layout(rect=(0, 0.07, 1, 1))
     legend(figure, axes[0])
     return figure
 
 
 def barrier_figure(results, settings):
     from matplotlib import pyplot
-    figure, axis = pyplot.subplots(figsize=(6.5, 4))
+    figure, axis = pyplot.subplots(figsize=(7.8, 4.2))
     places = [place for setting in settings for place in results.places(*setting)]
     for library in reversed(results.libraries()):
         points = [(p.ranks, results.median_us(p, library)) for p in places if results.median_us(p, library)]
@@ -115,7 +118,7 @@ def barrier_figure(results, settings):
     if results.about["limits"]["line_us"]:
         axis.axhline(results.about["limits"]["line_us"], linestyle=":", color=LIMIT, label="limit: one cache line")
     axis.set(title="barrier", xlabel="ranks", ylabel="µs per call", yscale="log", xticks=sorted({p.ranks for p in places}))
-    figure.tight_layout(rect=(0, 0.08, 1, 1))
+    figure.tight_layout(rect=(0, 0.11, 1, 1))
     legend(figure, [axis])
     return figure
 
