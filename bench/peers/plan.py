@@ -15,9 +15,10 @@ class Range(NamedTuple):
 
     def sizes(self):
         size = self.first
-        while size <= self.last:
+        while size < self.last:
             yield size
             size *= self.factor
+        yield self.last
 
     def at_least(self, smallest):
         """What is left of it without smaller sizes, or None."""
