@@ -52,7 +52,9 @@ class Anyccl:
                 raise Failed(f"this anyccl perf has no {option}")
 
     def has(self, turn):
-        return self.only in (None, turn.op) and (turn.transport == "shm" or not self.options)
+        if self.options and (turn.transport != "shm" or turn.op == "barrier"):
+            return False
+        return self.only in (None, turn.op)
 
     def measure(self, turn):
         parts = [part.at_least(self.smallest) for part in turn.batch.ranges]
@@ -73,8 +75,9 @@ class Anyccl:
 
 def variants(program):
     """What else is measured of ours: memory of anycclMemAlloc, and small floats, which are summed in float32."""
-    return [Anyccl(program, "anyccl arena", ("--arena",)),
-            *(Anyccl(program, f"anyccl {name}", ("--datatype", name), "all_reduce", 256 * KIB) for name in ("bf16", "f16"))]
+    arena = Anyccl(program, "anyccl arena", ("--local_register", "1"))
+    return [arena] + [Anyccl(program, f"anyccl {name}", ("--datatype", name), "all_reduce", 256 * KIB)
+                      for name in ("bf16", "f16")]
 
 
 class Mpi:

@@ -96,13 +96,13 @@ def figure_of(results, op):
     settings = sorted((s for s in results.settings() if s[1] == op), key=lambda s: (s[0], s[2]))
     if op == "barrier":
         return barrier_figure(results, settings)
-    figure, axes = pyplot.subplots(2, len(settings), figsize=(max(7.8, 3.7 * len(settings)), 6.6), squeeze=False)
+    figure, axes = pyplot.subplots(2, len(settings), figsize=(max(7.8, 3.7 * len(settings)), 6.8), squeeze=False)
     for column, setting in enumerate(settings):
         draw_setting(results, setting, axes[0][column], axes[1][column])
         axes[1][column].set_xlabel("bytes")
     axes[0][0].set_ylabel("µs per call")
     axes[1][0].set_ylabel("bus bandwidth, GB/s")
-    figure.tight_layout(rect=(0, 0.07, 1, 1))
+    figure.tight_layout(rect=(0, 0.1, 1, 1))
     legend(figure, axes[0])
     return figure
 
