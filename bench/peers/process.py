@@ -35,18 +35,14 @@ def end(process):
 
 def finish(processes, what, timeout_s=TIMEOUT_S):
     """What the first of them prints, once all have ended well."""
-    timed_out = False
-    outputs = []
-    for process in processes:
-        try:
-            outputs.append(process.communicate(timeout=timeout_s))
-        except subprocess.TimeoutExpired:
-            timed_out = True
-            break
-    if timed_out:
+    try:
+        outputs = [process.communicate(timeout=timeout_s) for process in processes]
+    except BaseException as why:  # whatever it is, an interrupt for example: nothing may go on running
         for process in processes:
             end(process)
-        raise Failed(f"{what} took longer than {timeout_s} s", processes[0].communicate()[0])
+        if isinstance(why, subprocess.TimeoutExpired):
+            raise Failed(f"{what} took longer than {timeout_s} s", processes[0].communicate()[0]) from None
+        raise
     for process, (out, err) in zip(processes, outputs):
         if process.returncode != 0:
             lines = (err.strip() or out.strip()).splitlines()[-3:]
