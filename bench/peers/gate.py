@@ -7,6 +7,7 @@ from results import Place
 
 CELL_BOUND = 0.95  # of the lower bound of the ratio, in every cell and against every peer
 MEANS = {op: 2.0 if op == "all_reduce" else 1.3 for op in OPS}
+JUDGED_FROM = 16 * KIB  # bytes, where there is a root and ranks share cores
 MPIS = ("openmpi", "mpich", "impi")
 
 
@@ -46,6 +47,13 @@ def times(ratio):
     return f"x{ratio:.2f}" if ratio < 10 else f"x{ratio:.0f}"
 
 
+def is_judged(results, place):
+    """Not where a barrier decides: it precedes the calls that have a root, and who gets a core last finds the data there,
+    so that the call takes no time, or a time slice."""
+    crowded = place.ranks > results.about["limits"]["cores"]
+    return not (place.op in ("broadcast", "reduce") and crowded and place.bytes < JUDGED_FROM)
+
+
 class Failure(NamedTuple):
     place: Place
     peer: str
@@ -56,7 +64,7 @@ class Failure(NamedTuple):
 def failures(results, places):
     """Cells in which a peer may be faster."""
     found = []
-    for place in places:
+    for place in (place for place in places if is_judged(results, place)):
         for peer in results.peers():
             ratio = results.ratio(place, peer)
             if ratio and ratio.bound < CELL_BOUND:
@@ -70,7 +78,7 @@ def geometric_mean(ratios):
 
 def means(results, op, transport="shm"):
     """{peer: geometric mean of its ratios over all ranks and sizes}, and that of the best peer of each cell."""
-    places = [p for p in results.times if (p.op, p.transport) == (op, transport)]
+    places = [p for p in results.times if (p.op, p.transport) == (op, transport) and is_judged(results, p)]
     found = {}
     for peer in results.peers():
         ratios = [ratio.median for ratio in (results.ratio(place, peer) for place in places) if ratio]

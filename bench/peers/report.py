@@ -1,5 +1,5 @@
 """From results to tables, in Markdown that is aligned for terminals, too."""
-from gate import CELL_BOUND, MEANS, failures, means, size_name, times, verdicts
+from gate import CELL_BOUND, MEANS, failures, is_judged, means, size_name, times, verdicts
 from limits import floor_us
 from plan import OPS
 from results import OURS
@@ -41,7 +41,8 @@ def table(results, transport, op, ranks):
         failed = ", ".join(f"{failure.peer} {failure.bound:.2f}" for failure in failures(results, [place]))
         rows.append([size_name(place.bytes) if place.bytes else "-", microseconds(results.median_us(place)),
                      f"{results.spread(place) * 100:.0f} %", microseconds(floor) if floor else "",
-                     *(ratio_cell(results.ratio(place, peer)) for peer in peers), failed or "ok"])
+                     *(ratio_cell(results.ratio(place, peer)) for peer in peers),
+                     failed or ("ok" if is_judged(results, place) else "-")])
     return ["", f"**{op}, {ranks} ranks, {TITLES[transport]}**", "", *aligned(rows)]
 
 
@@ -72,7 +73,7 @@ def means_table(results):
 
 def failures_list(results):
     found = sorted(failures(results, results.times), key=lambda failure: failure.bound)
-    cells = len(results.times)
+    cells = sum(is_judged(results, place) for place in results.times)
     if not found:
         return ["", f"**Gate**: no peer is ahead in any of {cells} cells."]
     rows = [["op", "ranks", "transport", "bytes", "peer", "ratio", "lower bound", "ours must take"]]
@@ -99,7 +100,7 @@ def heading(results):
              "Limit: a cache line on its way between two cores, or the memory traffic that the operation needs at the speed "
              "at which all cores together copy as much at best. What takes 20 times as long as ours in a whole batch of sizes is "
              "measured once. Before each call of an operation with a root there is a barrier, which is not timed: with more "
-             "ranks than cores, who leaves it last may find the data there, so that small sizes say little.",
+             "ranks than cores, who leaves it last may find the data there, so small sizes say nothing and are not judged (-).",
              f"A cache line takes {(about['limits']['line_us'] or 0) * 1e3:.0f} ns."]
     return lines + [f"Left out: {name}: {why}" for name, why in about.get("left_out", {}).items()]
 
