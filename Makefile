@@ -28,7 +28,7 @@ ctest --preset $(1) -j $(JOBS) --no-tests=error --output-junit tests.xml $(2)
 endef
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: ## Train a small network on 4 processes, measure AllReduce, train beside Gloo (installs and builds first)
 	@scripts/install-packages build

@@ -129,7 +129,8 @@ class IntelMpi(Mpi):
 class OneCcl(IntelMpi):
     """oneCCL's library for CPUs from PyPI, over Intel MPI."""
     source = "oneccl_bench.cpp"
-    libraries = ("{root}/lib/ccl/cpu/lib/libccl.a", "-L{root}/lib", "-l:libintlc.so.5", "-lhwloc", "-ldl", "-lrt", "-pthread")
+    libraries = ("{root}/lib/ccl/cpu/lib/libccl.a", "-L{root}/lib", "-l:libintlc.so.5", "-lhwloc", "-ldl", "-lrt",
+                 "-pthread")
 
     def __init__(self):
         super().__init__("oneccl", {"CCL_ATL_TRANSPORT": "mpi", "CCL_LOG_LEVEL": "error"})

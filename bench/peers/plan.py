@@ -54,7 +54,8 @@ FULL = (Batch("small", (Range(8, 64, 8, 10000), Range(256, 4 * KIB, 4, 10000))),
         Batch("large", (Range(4 * MIB, 16 * MIB, 4, 20), Range(64 * MIB, 64 * MIB, 2, 8))))
 QUICK = (Batch("small", (Range(8, 4 * KIB, 8, 5000),)),
          Batch("large", (Range(64 * KIB, MIB, 16, 300), Range(16 * MIB, 16 * MIB, 2, 10))))
-SAMPLE = (Batch("sample", (Range(8, 4 * KIB, 512, 2000), Range(64 * KIB, MIB, 16, 200), Range(16 * MIB, 16 * MIB, 2, 8))),)
+SAMPLE = (Batch("sample", (Range(8, 4 * KIB, 512, 2000), Range(64 * KIB, MIB, 16, 200),
+                           Range(16 * MIB, 16 * MIB, 2, 8))),)
 NO_DATA = (Batch("none", (Range(0, 0, 2, 5000),)),)
 
 

@@ -5,8 +5,8 @@ from plan import OPS
 from report import TITLES, name_of
 from results import OURS
 
-COLORS = {"anyccl": "#0b61a4", "openmpi": "#d1495b", "mpich": "#e08e2b", "impi": "#6a4c93", "oneccl": "#8c6d46", "gloo": "#5f9e6e",
-          "anyccl arena": "#3fa7d6", "anyccl bf16": "#6fb1d8", "anyccl f16": "#a3cfe8"}
+COLORS = {"anyccl": "#0b61a4", "openmpi": "#d1495b", "mpich": "#e08e2b", "impi": "#6a4c93", "oneccl": "#8c6d46",
+          "gloo": "#5f9e6e", "anyccl arena": "#3fa7d6", "anyccl bf16": "#6fb1d8", "anyccl f16": "#a3cfe8"}
 MARKERS = {"anyccl": "o", "openmpi": "s", "mpich": "^", "impi": "D", "oneccl": "v", "gloo": "x"}
 LIMIT = "#444444"
 TICKS = (8, 64, 512, 4 << 10, 32 << 10, 256 << 10, 2 << 20, 16 << 20)
@@ -25,8 +25,8 @@ def available():
 
 def style(library):
     ours = library == OURS
-    return {"color": COLORS.get(library, "black"), "marker": MARKERS.get(library, "."), "markersize": 4.5 if ours else 3.5,
-            "linewidth": 2.2 if ours else 1.1, "zorder": 3 if ours else 2, "label": name_of(library),
+    return {"color": COLORS.get(library, "black"), "marker": MARKERS.get(library, "."),
+            "markersize": 4.5 if ours else 3.5, "linewidth": 2.2 if ours else 1.1, "zorder": 3 if ours else 2, "label": name_of(library),
             "linestyle": "-" if ours or not library.startswith(OURS) else "--"}
 
 
@@ -34,10 +34,16 @@ def gigabytes(op, ranks, size, us):
     return size / us / 1e3 * bus_factor(op, ranks)
 
 
+def measured(results, setting, library=OURS):
+    """[(bytes, us)]"""
+    times = [(place.bytes, results.median_us(place, library)) for place in results.places(*setting)]
+    return [(size, us) for size, us in times if us]
+
+
 def draw_libraries(results, setting, time_axis, rate_axis):
     transport, op, ranks = setting
     for library in reversed(results.libraries()):
-        points = [(p.bytes, results.median_us(p, library)) for p in results.places(*setting) if results.median_us(p, library)]
+        points = measured(results, setting, library)
         if not points:
             continue
         sizes, us = zip(*points)
@@ -75,8 +81,8 @@ def draw_setting(results, setting, time_axis, rate_axis):
     for axis in (time_axis, rate_axis):
         label_sizes(axis, sizes)
         axis.set_yscale("log")
-    fastest = [gigabytes(p.op, p.ranks, p.bytes, results.median_us(p)) for p in results.places(*setting) if results.median_us(p)]
-    rate_axis.set_ylim(min(fastest, default=1) / 10)  # nobody looks at what is slower
+    ours = [gigabytes(setting[1], setting[2], *point) for point in measured(results, setting)]
+    rate_axis.set_ylim(min(ours, default=1) / 10)  # nobody looks at what is slower
     time_axis.set_title(f"{setting[1]}, {setting[2]} ranks" + (f", {TITLES['tcp']}" if setting[0] == "tcp" else ""))
 
 
@@ -117,7 +123,8 @@ def barrier_figure(results, settings):
             axis.plot(*zip(*points), **style(library))
     if results.about["limits"]["line_us"]:
         axis.axhline(results.about["limits"]["line_us"], linestyle=":", color=LIMIT, label="limit: one cache line")
-    axis.set(title="barrier", xlabel="ranks", ylabel="µs per call", yscale="log", xticks=sorted({p.ranks for p in places}))
+    axis.set(title="barrier", xlabel="ranks", ylabel="µs per call", yscale="log",
+             xticks=sorted({place.ranks for place in places}))
     figure.tight_layout(rect=(0, 0.11, 1, 1))
     legend(figure, [axis])
     return figure

@@ -44,8 +44,8 @@ class Results:
         self.wrong = set()     # (Place, library)
 
     def add(self, number, turn, library, row):
-        self._take({"round": number, "transport": turn.transport, "op": turn.op, "ranks": turn.ranks, "bytes": row.bytes,
-                    "library": library, "algorithm": row.algorithm, "median_us": row.median_us, "wrong": row.wrong})
+        self._take({"round": number, "transport": turn.transport, "op": turn.op, "ranks": turn.ranks,
+                    "library": library, **row._asdict()})
 
     def _take(self, row):
         place = Place(row["transport"], row["op"], row["ranks"], row["bytes"])
