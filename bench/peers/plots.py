@@ -26,7 +26,8 @@ def available():
 def style(library):
     ours = library == OURS
     return {"color": COLORS.get(library, "black"), "marker": MARKERS.get(library, "."),
-            "markersize": 4.5 if ours else 3.5, "linewidth": 2.2 if ours else 1.1, "zorder": 3 if ours else 2, "label": name_of(library),
+            "markersize": 4.5 if ours else 3.5, "linewidth": 2.2 if ours else 1.1, "zorder": 3 if ours else 2,
+            "label": name_of(library),
             "linestyle": "-" if ours or not library.startswith(OURS) else "--"}
 
 
