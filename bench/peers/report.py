@@ -98,11 +98,11 @@ def heading(results):
              f"{where['peers']}.",
              f"Median us per call (maximum over ranks), median of up to {results.rounds()} rounds in which the "
              "libraries take turns. xR: the library takes R times as long as anyccl, in the median round (in the "
-             "lowest - the highest). Limit: a cache line on its way between two cores, or the memory traffic that the operation "
-             "needs at the speed at which all cores together copy as much at best. What takes 20 times as long as ours "
-             "in a whole batch of sizes is measured once. Before each call of an operation with a root there is a barrier, "
-             "which is not timed: with more ranks than cores, who leaves it last may find the data there, so small "
-             "sizes say nothing and are not judged (-).",
+             "lowest - the highest). Limit: a cache line on its way between two cores, or the memory traffic that "
+             "the operation needs at the speed at which all cores together copy as much at best. What takes 20 "
+             "times as long as ours in a whole batch of sizes is measured once. Before each call of an operation "
+             "with a root there is a barrier, which is not timed: with more ranks than cores, who leaves it last "
+             "may find the data there, so small sizes say nothing and are not judged (-).",
              f"A cache line takes {(about['limits']['line_us'] or 0) * 1e3:.0f} ns."]
     return lines + [f"Left out: {name}: {why}" for name, why in about.get("left_out", {}).items()]
 
