@@ -3,7 +3,7 @@
 #
 #   OPTIONS   passed to every configure, for example: make test OPTIONS="-DANYCCL_WERROR=ON"
 .DEFAULT_GOAL := help
-.PHONY: help run test build install deb fast asan tsan format docs docs-torch doxygen tidy bench bench-torch clean
+.PHONY: help run test build install deb fast asan tsan format docs docs-torch doxygen tidy bench bench-full bench-torch clean
 OPTIONS ?=
 PREFIX  ?= /usr/local
 JOBS    := $(shell nproc)
@@ -28,7 +28,7 @@ ctest --preset $(1) -j $(JOBS) --no-tests=error --output-junit tests.xml $(2)
 endef
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: ## Train a small network on 4 processes, measure AllReduce, train beside Gloo (installs and builds first)
 	@scripts/install-packages build
@@ -97,11 +97,18 @@ tidy: ## Check src and cli with clang-tidy
 	cmake --preset dev -B build/tidy -DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=clang++ $(OPTIONS)
 	git ls-files -z 'src/*.cpp' 'cli/*.cpp' | xargs -0 -n 1 -P $(JOBS) clang-tidy-14 -p build/tidy --quiet
 
-bench: ## Compare with bare loops, Open MPI, MPICH and Gloo on this machine (under 5 minutes)
+bench: ## Compare with bare loops and other libraries on this machine, all_reduce and a sample of the rest (5 minutes)
 	@scripts/install-packages build bench
+	@scripts/make-venv bench
 	$(call build,release)
 	for setting in "2 shm" "4 shm 51" "8 shm 51" "2 tcp 51"; do build/release/bin/api_overhead $$setting; done
-	bench/peers/run --json build/bench.json
+	.venv/bin/python bench/peers/run --seconds 210 --json build/bench.json --plots build/bench
+
+bench-full: ## Compare all operations and sizes, and fail if a peer is ahead (an hour; goes on where it was interrupted)
+	@scripts/install-packages build bench
+	@scripts/make-venv bench
+	$(call build,release)
+	.venv/bin/python bench/peers/run --full --rounds 5 --resume --gate --json build/bench-full.json --plots build/bench-full
 
 bench-torch: ## Compare with Gloo under torch, with 2 and 4 processes (10 minutes)
 	@scripts/install-packages build

@@ -1,29 +1,14 @@
 """The libraries that are compared: how to build what measures each, and how to start it."""
 import json
 import os
-import shutil
-import subprocess
 import tempfile
-from pathlib import Path
 from typing import NamedTuple
 
-HERE = Path(__file__).resolve().parent
-TIMEOUT_S = 60  # for one library, number of ranks and batch of sizes
-BUDGET_MS = 60  # for the timed calls of one cell of a peer
+import intel
+from plan import KIB
+from process import Failed, call, compile_with, finish, start
 
-
-class Batch(NamedTuple):
-    """Sizes that one start of a program measures: first, first * factor, ... last."""
-    first: int
-    last: int
-    factor: int
-    calls: int
-
-    def sizes(self):
-        size = self.first
-        while size <= self.last:
-            yield size
-            size *= self.factor
+BUDGET_MS = 60  # for the timed calls of one size of a peer
 
 
 class Row(NamedTuple):
@@ -31,23 +16,6 @@ class Row(NamedTuple):
     median_us: float
     wrong: bool
     algorithm: str
-
-
-class Failed(Exception):
-    """A program could not be built or run; the message says which and why."""
-
-
-def call(command, timeout_s=TIMEOUT_S, **options):
-    """Runs `command` and returns what it prints."""
-    try:
-        done = subprocess.run([str(word) for word in command], stdin=subprocess.DEVNULL, capture_output=True,
-                              text=True, timeout=timeout_s, **options)
-    except subprocess.TimeoutExpired:
-        raise Failed(f"{command[0]} took longer than {timeout_s} s") from None
-    if done.returncode != 0:
-        lines = (done.stderr.strip() or done.stdout.strip()).splitlines()[-3:]
-        raise Failed(f"{command[0]} exited with {done.returncode}: " + " | ".join(lines))
-    return done.stdout
 
 
 def peer_rows(output):
@@ -63,93 +31,131 @@ def peer_rows(output):
     return list(best.values())
 
 
+def peer_arguments(turn):
+    return [turn.op, turn.batch.calls(), BUDGET_MS, *turn.batch.sizes()]
+
+
 class Anyccl:
-    name = "anyccl"
+    """`anyccl perf`; variants of it, which are no peers, add `options` to the plain one."""
     transports = {"shm": (), "tcp": ("--transport", "tcp")}
 
-    def __init__(self, program):
-        self.program = program
+    def __init__(self, program, name="anyccl", options=(), only=None, smallest=0):
+        self.program, self.name, self.options = program, name, options
+        self.only, self.smallest = only, smallest
 
     def build(self, folder):
         if not self.program.exists():
             raise Failed(f"{self.program} does not exist: make build")
+        usage = call([self.program, "perf", "--help"])
+        for option in self.options:
+            if option.startswith("-") and option not in usage:
+                raise Failed(f"this anyccl perf has no {option}")
 
-    def measure(self, transport, ranks, batch):
+    def has(self, turn):
+        if self.options and (turn.transport != "shm" or turn.op == "barrier"):
+            return False
+        return self.only in (None, turn.op)
+
+    def measure(self, turn):
+        parts = [part.at_least(self.smallest) for part in turn.batch.ranges]
+        return [row for part in parts if part for row in self.measure_range(turn, part)]
+
+    def measure_range(self, turn, part):
+        in_place = int(turn.op == "broadcast")  # as MPI has it
         with tempfile.NamedTemporaryFile(suffix=".json") as results:
-            call([self.program, "perf", "all_reduce", "-g", ranks, "-b", batch.first, "-e", batch.last,
-                  "-f", batch.factor, "-n", batch.calls, "-w", max(5, batch.calls // 10), "--inplace", 0,
-                  *self.transports[transport], "--json", results.name])
+            call([self.program, "perf", turn.op, "-g", turn.ranks, "-b", max(part.first, 1), "-e", max(part.last, 1),
+                  "-f", part.factor, "-n", part.calls, "-w", max(5, part.calls // 10), "--inplace", in_place,
+                  *self.options, *self.transports[turn.transport], "--json", results.name])
             try:
                 rows = json.load(results)
             except json.JSONDecodeError as why:
                 raise Failed(f"{self.program} wrote no JSON: {why}") from None
-        return [Row(row["bytes"], row["median_us"], row["wrong"] != 0, row["algorithm"])
-                for row in rows]
+        return [Row(row["bytes"], row["median_us"], row["wrong"] != 0, row["algorithm"]) for row in rows]
+
+
+def variants(program):
+    """What else is measured of ours: memory of anycclMemAlloc, and small floats, which are summed in float32."""
+    arena = Anyccl(program, "anyccl arena", ("--local_register", "1"))
+    return [arena] + [Anyccl(program, f"anyccl {name}", ("--datatype", name), "all_reduce", 256 * KIB)
+                      for name in ("bf16", "f16")]
 
 
 class Mpi:
-    """Open MPI or MPICH; `transports` maps what is compared to (arguments, environment)."""
-    def __init__(self, name, flavour, transports):
-        self.name, self.flavour, self.transports = name, flavour, transports
+    """An MPI library; `transports` maps what is compared to (arguments, environment)."""
+    def __init__(self, name, compiler, launcher, transports):
+        self.name, self.compiler, self.launcher, self.transports = name, compiler, launcher, transports
 
     def build(self, folder):
-        self.program = folder / f"mpi_allreduce.{self.flavour}"
-        compile_with([f"mpicxx.{self.flavour}"], "mpi_allreduce.cpp", self.program)
+        self.program = folder / f"mpi_bench.{self.name}"
+        compile_with([self.compiler], "mpi_bench.cpp", self.program)
 
-    def measure(self, transport, ranks, batch):
-        arguments, environment = self.transports[transport]
-        if self.flavour == "openmpi" and ranks > (os.cpu_count() or 1):
+    def has(self, turn):
+        return turn.transport in self.transports
+
+    def measure(self, turn):
+        arguments, environment = self.transports[turn.transport]
+        if self.name == "openmpi" and turn.ranks > (os.cpu_count() or 1):
             arguments = (*arguments, "--oversubscribe")
-        output = call([f"mpirun.{self.flavour}", "-np", ranks, *arguments, self.program, batch.calls, BUDGET_MS,
-                       *batch.sizes()], env={**os.environ, **environment})
-        return peer_rows(output)
+        command = [self.launcher, "-np", turn.ranks, *arguments, self.program, *peer_arguments(turn)]
+        return peer_rows(call(command, env={**os.environ, **environment}))
 
 
 AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-OPEN_MPI = Mpi("openmpi", "openmpi", {
+OPEN_MPI = Mpi("openmpi", "mpicxx.openmpi", "mpirun.openmpi", {
     "shm": ((), AS_ROOT),
     "tcp": (("--mca", "pml", "ob1", "--mca", "btl", "self,tcp", "--mca", "btl_tcp_if_include", "lo"), AS_ROOT)})
-MPICH = Mpi("mpich", "mpich", {
+MPICH = Mpi("mpich", "mpicxx.mpich", "mpirun.mpich", {
     "shm": ((), {}),
     "tcp": ((), {"MPIR_CVAR_NOLOCAL": "1", "UCX_TLS": "tcp,self", "UCX_NET_DEVICES": "lo"})})
+
+
+class IntelMpi(Mpi):
+    """Intel MPI from PyPI, inside a host: what it needs for networks, libfabric, is not part of it."""
+    source, libraries = "mpi_bench.cpp", ()
+
+    def __init__(self, name="impi", environment=()):
+        super().__init__(name, None, None, {"shm": ((), {"I_MPI_FABRICS": "shm", **dict(environment)})})
+
+    def build(self, folder):
+        root = intel.install(folder)
+        self.launcher = root / "bin/mpiexec.hydra"
+        self.transports["shm"][1]["I_MPI_ROOT"] = str(root)
+        self.program = folder / f"{self.source.removesuffix('.cpp')}.{self.name}"
+        libraries = [str(word).format(root=root) for word in self.libraries]
+        compile_with([os.environ.get("CXX", "g++")], self.source, self.program, f"-I{root}/include", *libraries,
+                     f"-L{root}/lib", "-lmpi", f"-Wl,-rpath,{root}/lib")
+
+
+class OneCcl(IntelMpi):
+    """oneCCL's library for CPUs from PyPI, over Intel MPI."""
+    source = "oneccl_bench.cpp"
+    libraries = ("{root}/lib/ccl/cpu/lib/libccl.a", "-L{root}/lib", "-l:libintlc.so.5", "-lhwloc", "-ldl", "-lrt",
+                 "-pthread")
+
+    def __init__(self):
+        super().__init__("oneccl", {"CCL_ATL_TRANSPORT": "mpi", "CCL_LOG_LEVEL": "error"})
+
+    def has(self, turn):
+        return super().has(turn) and turn.op != "send_recv"
 
 
 class Gloo:
     """Debian's build has only TCP, so that is what it does inside a host, too."""
     name = "gloo"
-    transports = ("shm", "tcp")
 
     def build(self, folder):
-        self.program = folder / "gloo_allreduce"
-        compile_with([os.environ.get("CXX", "g++")], "gloo_allreduce.cpp", self.program, "-lgloo", "-pthread")
+        self.program = folder / "gloo_bench"
+        compile_with([os.environ.get("CXX", "g++")], "gloo_bench.cpp", self.program, "-lgloo", "-pthread")
 
-    def measure(self, transport, ranks, batch):
+    def has(self, turn):
+        return True
+
+    def measure(self, turn):
         with tempfile.TemporaryDirectory() as meeting_point:
-            command = [str(word) for word in (self.program, "{rank}", ranks, meeting_point, batch.calls, BUDGET_MS,
-                                              *batch.sizes())]
-            started = [subprocess.Popen([word.format(rank=rank) for word in command], text=True,
-                                        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-                       for rank in range(ranks)]
-            try:
-                results = [process.communicate(timeout=TIMEOUT_S) for process in started]
-            except subprocess.TimeoutExpired:
-                raise Failed(f"{self.program.name} took longer than {TIMEOUT_S} s") from None
-            finally:
-                for process in started:
-                    process.kill()
-                    process.wait()
-        for rank, process in enumerate(started):
-            if process.returncode != 0:
-                raise Failed(f"{self.program.name}, rank {rank}, exited with {process.returncode}: "
-                             + results[rank][1].strip()[-200:])
-        return peer_rows(results[0][0])
+            started = [start([self.program, rank, turn.ranks, meeting_point, *peer_arguments(turn)])
+                       for rank in range(turn.ranks)]
+            return peer_rows(finish(started, self.program.name))
 
 
-def compile_with(compiler, source, program, *libraries):
-    if shutil.which(compiler[0]) is None:
-        raise Failed(f"{compiler[0]} is not installed (scripts/install-packages bench)")
-    sources = [HERE / source, HERE / "measure.hpp"]
-    if program.exists() and program.stat().st_mtime > max(file.stat().st_mtime for file in sources):
-        return
-    program.parent.mkdir(parents=True, exist_ok=True)
-    call([*compiler, "-std=c++17", "-O2", HERE / source, "-o", program, *libraries], timeout_s=300)
+def peers():
+    return [OPEN_MPI, MPICH, IntelMpi(), OneCcl(), Gloo()]

@@ -1,20 +1,19 @@
 // What the measuring programs of the peers share: one timing rule, the one of `anyccl perf`.
 //
-// Every rank times each call with CLOCK_MONOTONIC, back to back, without a barrier between calls.
-// The time of a call is the maximum over the ranks, and a row gives the median over the calls.
-// Between the timed calls every rank rewrites its input and reads its output, as a program that
-// uses them does: otherwise the inputs would stay clean and shared in all caches, which flatters a
-// library that reads its peer's buffer.
+// Every rank times each call with CLOCK_MONOTONIC, back to back, without a barrier between calls,
+// except for operations with a root, which would run ahead. The time of a call is the maximum over
+// the ranks, and a row gives the median over the calls. Between the timed calls every rank rewrites
+// its input and reads its output, as a program that uses them does: otherwise the inputs would stay
+// clean and shared in all caches, which flatters a library that reads its peer's buffer.
 #pragma once
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdio>
-#include <cstdlib>
+#include <sys/mman.h>
+
 #include <ctime>
 #include <functional>
-#include <string>
 #include <vector>
+
+#include "operations.hpp"
 
 namespace peers {
 
@@ -31,18 +30,55 @@ class Group {
   virtual void maximum(std::vector<double>& values) = 0;
 };
 
-/// One way to add up a vector over all ranks, ready to be called many times on the same buffers.
-struct AllReduce {
-  std::function<void()> call;
-  bool in_place;  // the result is in the input buffer
+/// Floats in private 4 KiB pages, all of them present.
+class Buffer {
+ public:
+  Buffer(std::size_t count, float value) : count_(count), bytes_((count + 1) * sizeof(float)) {
+    void* const start =
+        ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (start == MAP_FAILED) std::perror("mmap"), std::exit(1);
+    ::madvise(start, bytes_, MADV_NOHUGEPAGE);
+    data_ = static_cast<float*>(start);
+    fill(value);
+  }
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
+  ~Buffer() { ::munmap(data_, bytes_); }
+
+  float* data() const { return data_; }
+  std::size_t size() const { return count_; }
+  void fill(float value) { std::fill(data_, data_ + count_, value); }
+  /// Writes every cache line.
+  void rewrite() {
+    volatile float* const p = data_;
+    for (std::size_t i = 0; i < count_; i += 16) p[i] = 0;
+  }
+  /// Reads every cache line.
+  void read() const {
+    const volatile float* const p = data_;
+    for (std::size_t i = 0; i < count_; i += 16) (void)p[i];
+  }
+
+ private:
+  std::size_t count_, bytes_;
+  float* data_;
 };
-using MakeAllReduce = std::function<AllReduce(float* in, float* out, std::size_t count)>;
+
+/// One way to do an operation, ready to be called many times on the same buffers.
+struct Call {
+  std::function<void()> run;     // null: the library does not have the operation
+  bool result_in_input = false;  // else in the output
+};
+using MakeCall = std::function<Call(const Case& what, float* in, float* out)>;
 
 struct Limits {
   int calls;         // so many timed calls ...
-  double budget_us;  // ... unless they would take longer than this, but at least kFewestCalls
+  double budget_us;  // ... unless they would take longer than this, but at least kFewestCalls ...
 };
 constexpr int kFewestCalls = 5;
+constexpr double kLongest_us = 2e6;    // ... and of calls that are so slow, at least one
+constexpr double kHopeless_us = 5e4;   // a way that needs more than this is left out if it is ...
+constexpr double kHopelessFactor = 5;  // ... so many times as slow as the best
 
 inline double now_us() {
   timespec t{};
@@ -50,88 +86,107 @@ inline double now_us() {
   return static_cast<double>(t.tv_sec) * 1e6 + static_cast<double>(t.tv_nsec) * 1e-3;
 }
 
-/// Small whole numbers, so that their sums are exact in any order.
-inline float input_at(int rank, std::size_t i) {
-  return static_cast<float>(rank + 1) + static_cast<float>(i % 13);
-}
-
-inline bool is_sum(const float* result, std::size_t count, int ranks) {
-  for (std::size_t i = 0; i < count; ++i) {
-    float sum = 0;
-    for (int r = 0; r < ranks; ++r) sum += input_at(r, i);
-    if (result[i] != sum) return false;
-  }
+inline bool is_right(const Case& c, const float* result) {
+  for (std::size_t i = 0; i < c.output_count(); ++i)
+    if (result[i] != c.output_at(i)) return false;
   return true;
-}
-
-/// Writes every cache line of the input and reads every one of the output.
-inline void touch(std::vector<float>& in, const std::vector<float>& out) {
-  volatile float* written = in.data();
-  const volatile float* read = out.data();
-  for (std::size_t i = 0; i < in.size(); i += 16) {
-    (void)read[i];
-    written[i] = 0;
-  }
 }
 
 /// How many calls to time: doubles the number of untimed calls until they take a tenth of the
 /// budget.
-inline int calls_for(Group& group, const AllReduce& op, const Limits& limits) {
+inline int calls_for(Group& group, const Case& c, const Call& call, const Limits& limits) {
   for (int warm_up = 1;; warm_up *= 2) {
     group.barrier();
     const double start = now_us();
-    for (int i = 0; i < warm_up; ++i) op.call();
+    for (int i = 0; i < warm_up; ++i) {
+      if (c.has_root()) group.barrier();
+      call.run();
+    }
     const double each_us = std::max(0.01, (now_us() - start) / warm_up);
     const bool enough = each_us * warm_up >= limits.budget_us / 10 || warm_up >= limits.calls;
-    const double calls = std::clamp<double>(limits.budget_us / each_us, kFewestCalls, limits.calls);
+    const double fewest = std::clamp<double>(kLongest_us / each_us, 1, kFewestCalls);
+    const double calls = std::clamp<double>(limits.budget_us / each_us, fewest, limits.calls);
     const int decided = group.agree(enough ? static_cast<int>(calls) : 0);
     if (decided > 0) return decided;
   }
 }
 
-/// Measures one size and prints, on rank 0: bytes, median in us, timed calls, ranks with a wrong
-/// result, name.
-inline void measure(Group& group, const std::string& name, std::size_t bytes, const Limits& limits,
-                    const MakeAllReduce& make) {
-  const std::size_t count = bytes / sizeof(float);
-  std::vector<float> in(count), out(count, -1.0F);
-  for (std::size_t i = 0; i < count; ++i) in[i] = input_at(group.rank(), i);
-  const AllReduce op = make(in.data(), out.data(), count);
-  op.call();
-  const bool right = is_sum(op.in_place ? in.data() : out.data(), count, group.size());
-  std::fill(in.begin(), in.end(), 0.0F);  // what works in place would grow without bound
-
-  std::vector<double> us(static_cast<std::size_t>(calls_for(group, op, limits)));
+/// Microseconds of each timed call on this rank.
+inline std::vector<double> timed_calls(Group& group, const Case& c, const Call& call, Buffer& in,
+                                       const Buffer& result, int calls) {
+  std::vector<double> us(static_cast<std::size_t>(calls));
   group.barrier();
   for (double& time : us) {
-    touch(in, op.in_place ? in : out);
+    result.read();
+    in.rewrite();
+    if (c.has_root()) group.barrier();
     const double start = now_us();
-    op.call();
+    call.run();
     time = now_us() - start;
   }
+  return us;
+}
+
+/// Measures one case and prints, on rank 0: bytes, median in us, timed calls, whether a rank had a
+/// wrong result, name. `best_us`: what the fastest way took, on rank 0; 0: this is the first.
+inline void measure(Group& group, const std::string& name, const Case& c, const Limits& limits,
+                    const MakeCall& make, double& best_us) {
+  Buffer in(c.input_count(), 0), out(c.output_count(), -1);
+  for (std::size_t i = 0; i < in.size(); ++i) in.data()[i] = input_at(c.rank, i);
+  const Call call = make(c, in.data(), out.data());
+  if (!call.run) return;
+  group.barrier();
+  const double start = now_us();
+  call.run();
+  const double first_us = now_us() - start;
+  const Buffer& result = call.result_in_input ? in : out;
+  const bool right = is_right(c, result.data());
+  in.fill(0);  // what works in place would grow without bound
+
+  const bool hopeless = first_us > std::max(kHopeless_us, kHopelessFactor * best_us);
+  if (group.agree(best_us > 0 && hopeless ? 1 : 0) != 0) return;
+  const int calls = calls_for(group, c, call, limits);
+  std::vector<double> us = timed_calls(group, c, call, in, result, calls);
   us.push_back(right ? 0 : 1);
   group.maximum(us);
   const bool wrong = us.back() != 0;
   us.pop_back();
   std::sort(us.begin(), us.end());
-  if (group.rank() != 0) return;
-  std::printf("%zu\t%.4f\t%zu\t%d\t%s\n", bytes, us[us.size() / 2], us.size(), wrong ? 1 : 0,
-              name.c_str());
+  if (c.rank != 0) return;
+  const double median = us[us.size() / 2];
+  best_us = best_us > 0 ? std::min(best_us, median) : median;
+  std::printf("%zu\t%.4f\t%d\t%d\t%s\n", c.bytes(), median, calls, wrong ? 1 : 0, name.c_str());
   std::fflush(stdout);
 }
+/// As above, where there is but one way.
+inline void measure(Group& group, const Case& c, const Limits& limits, const MakeCall& make) {
+  double best_us = 0;
+  measure(group, "default", c, limits, make, best_us);
+}
 
-/// CALLS BUDGET_MS BYTES... from the command line, from argv[first] on.
+/// OPERATION CALLS BUDGET_MS BYTES... from the command line, from argv[first] on.
 struct Arguments {
+  std::string op;
   Limits limits;
   std::vector<std::size_t> sizes;
+
+  std::vector<Case> cases(int rank, int ranks) const {
+    std::vector<Case> result;
+    for (const std::size_t bytes : sizes) {
+      Case c = make_case(op, rank, ranks, bytes);
+      // Sizes below the smallest that the operation can have come to the same.
+      if (result.empty() || result.back().count != c.count) result.push_back(std::move(c));
+    }
+    return result;
+  }
 };
 inline Arguments arguments(int argc, char** argv, int first) {
-  if (argc < first + 3) {
-    std::fprintf(stderr, "usage: %s ... CALLS BUDGET_MS BYTES...\n", argv[0]);
+  if (argc < first + 4) {
+    std::fprintf(stderr, "usage: %s ... OPERATION CALLS BUDGET_MS BYTES...\n", argv[0]);
     std::exit(2);
   }
-  Arguments result{{std::atoi(argv[first]), std::atof(argv[first + 1]) * 1e3}, {}};
-  for (int i = first + 2; i < argc; ++i)
+  Arguments result{argv[first], {std::atoi(argv[first + 1]), std::atof(argv[first + 2]) * 1e3}, {}};
+  for (int i = first + 3; i < argc; ++i)
     result.sizes.push_back(std::strtoull(argv[i], nullptr, 10));
   return result;
 }

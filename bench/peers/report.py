@@ -1,116 +1,118 @@
-"""From measured rounds to tables: medians, spread, ratios, verdicts."""
-import math
-from statistics import median
-from typing import NamedTuple
+"""From results to tables, in Markdown that is aligned for terminals, too."""
+from gate import CELL_BOUND, MEANS, failures, is_judged, means, size_name, times, verdicts
+from limits import floor_us
+from plan import OPS
+from results import OURS
 
-
-class Place(NamedTuple):
-    transport: str
-    ranks: int
-    bytes: int
-
-
-# What anyccl wants to reach on two cores, in us, whatever the others do.
-TARGETS_US = {
-    Place("shm", 2, 8): 0.30,
-    Place("shm", 2, 4 << 10): 1.8,
-    Place("shm", 2, 64 << 10): 9,
-    Place("shm", 2, 1 << 20): 150,
-    Place("shm", 4, 8): 3,
-    Place("shm", 8, 8): 7,
-    Place("tcp", 2, 8): 5,
-    Place("tcp", 2, 1 << 20): 300,
-}
 TITLES = {"shm": "inside a host", "tcp": "TCP over loopback"}
+NAMES = {"openmpi": "Open MPI", "mpich": "MPICH", "impi": "Intel MPI", "oneccl": "oneCCL", "gloo": "Gloo"}
 
 
-class Results:
-    """median_us per place, library and round."""
-    def __init__(self, libraries):
-        self.libraries = libraries  # names; the first is ours
-        self.rounds = {}            # Place -> {library: [median_us per round]}
-        self.algorithms = {}        # (Place, library) -> name, in the last round
-        self.wrong = []
-
-    def add(self, place, library, row):
-        self.rounds.setdefault(place, {}).setdefault(library, []).append(row.median_us)
-        self.algorithms[place, library] = row.algorithm
-        if row.wrong:
-            self.wrong.append((place, library))
-
-    def median_us(self, place, library):
-        times = self.rounds[place].get(library)
-        return median(times) if times else None
-
-    def spread(self, place, library):
-        """Between the rounds: (highest - lowest) / median."""
-        times = self.rounds[place][library]
-        return (max(times) - min(times)) / median(times)
-
-    def ratio(self, place, library):
-        """How many times as long as ours the library takes; None if one was not measured."""
-        theirs, ours = self.median_us(place, library), self.median_us(place, self.libraries[0])
-        return theirs / ours if theirs and ours else None
+def name_of(library):
+    return NAMES.get(library, library)
 
 
-def size_name(size):
-    for unit, name in ((1 << 20, "MiB"), (1 << 10, "KiB")):
-        if size >= unit:
-            return f"{size // unit} {name}"
-    return f"{size} B"
+def aligned(rows):
+    """A table of Markdown; the first row is the head."""
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    lines = ["| " + " | ".join(cell.rjust(width) for cell, width in zip(row, widths)) + " |" for row in rows]
+    return [lines[0], "|" + "|".join("-" * (width + 1) + ":" for width in widths) + "|", *lines[1:]]
 
 
-def factor(ratio):
-    return f"x{ratio:.2f}" if ratio < 10 else f"x{ratio:.0f}"
+def microseconds(us):
+    return f"{us:.2f}" if us < 100 else f"{us:.0f}"
 
 
-def cell(results, place, library):
-    us = results.median_us(place, library)
-    if us is None:
-        return f"{'-':>26}"
-    ratio = results.ratio(place, library) if library != results.libraries[0] else None
-    return f"{us:>10.2f} {results.spread(place, library) * 100:>4.0f} % {factor(ratio) if ratio else '':>8}"
+def ratio_cell(ratio):
+    if ratio is None:
+        return ""
+    if ratio.lowest == ratio.highest:
+        return times(ratio.median)
+    return f"{times(ratio.median)} ({times(ratio.lowest)[1:]}-{times(ratio.highest)[1:]})"
 
 
-def comparison(results, places, peer):
-    """Geometric mean and lowest of the peer's ratios; None if it was not measured there."""
-    ratios = {place: results.ratio(place, peer) for place in places if results.ratio(place, peer)}
-    if not ratios:
-        return None
-    mean = math.exp(sum(map(math.log, ratios.values())) / len(ratios))
-    worst = min(ratios, key=ratios.get)
-    return f"{peer} {factor(mean)}, lowest {factor(ratios[worst])} at {size_name(worst.bytes)}"
+def table(results, transport, op, ranks):
+    """Ours in us with its spread, the limit, how many times as long each peer takes, and what fails."""
+    places = [place for place in results.places(transport, op, ranks) if results.median_us(place)]
+    peers = [peer for peer in results.peers() if any(results.ratio(place, peer) for place in places)]
+    rows = [["bytes", "anyccl us", "spread", "limit us", *map(name_of, peers), "gate"]]
+    for place in places:
+        floor = floor_us(results.about["limits"], op, ranks, place.bytes) if transport == "shm" else None
+        failed = ", ".join(f"{failure.peer} {failure.bound:.2f}" for failure in failures(results, [place]))
+        rows.append([size_name(place.bytes) if place.bytes else "-", microseconds(results.median_us(place)),
+                     f"{results.spread(place) * 100:.0f} %", microseconds(floor) if floor else "",
+                     *(ratio_cell(results.ratio(place, peer)) for peer in peers),
+                     failed or ("ok" if is_judged(results, place) else "-")])
+    return ["", f"**{op}, {ranks} ranks, {TITLES[transport]}**", "", *aligned(rows)]
+
+
+def variants_table(results):
+    """What else was measured of ours, as time per byte beside the plain call's."""
+    variants = [name for name in results.libraries() if name.startswith(OURS) and name != OURS]
+    rows = [["ranks", "op", "bytes", *variants]]
+    for place in sorted(results.times, key=lambda place: (place.op, place.ranks, place.bytes)):
+        ratios = [results.ratio(place, name) for name in variants]
+        if any(ratios):
+            rows.append([str(place.ranks), place.op, size_name(place.bytes), *map(ratio_cell, ratios)])
+    return ["", "**Ours, otherwise**: times as long as anyccl with float32 in plain memory, for as many bytes", "",
+            *aligned(rows)] if len(rows) > 1 else []
+
+
+def means_table(results):
+    measured = {op: means(results, op) for op in OPS}
+    columns = list(dict.fromkeys(name for found in measured.values() for name in found))
+    rows = [["operation", *map(name_of, columns), "wanted", "verdict"]]
+    for op, found in measured.items():
+        if not found:
+            continue
+        met = all(mean >= MEANS[op] for peer, mean in found.items() if peer in results.peers())
+        rows.append([op, *(times(found[name]) if name in found else "" for name in columns), f"x{MEANS[op]:g}",
+                     "met" if met else "MISSED"])
+    return ["", "**Geometric means** of the ratios inside a host, over all ranks and sizes", "", *aligned(rows)]
+
+
+def failures_list(results):
+    found = sorted(failures(results, results.times), key=lambda failure: failure.bound)
+    cells = sum(is_judged(results, place) for place in results.times)
+    if not found:
+        return ["", f"**Gate**: no peer is ahead in any of {cells} cells."]
+    rows = [["op", "ranks", "transport", "bytes", "peer", "ratio", "lower bound", "ours must take"]]
+    for place, peer, bound, ratio in found:
+        rows.append([place.op, str(place.ranks), place.transport, size_name(place.bytes), name_of(peer), f"{ratio:.2f}",
+                     f"{bound:.2f}", f"{(1 - bound / CELL_BOUND) * 100:.0f} % less"])
+    failed = len({failure.place for failure in found})
+    return ["", f"**Gate**: {failed} of {cells} cells fail: the lower bound of a peer's ratio is below {CELL_BOUND}.",
+            "", *aligned(rows)]
+
+
+def targets_table(results):
+    rows = [["target", "wanted", "measured", "verdict"]]
+    rows += [[verdict.what, verdict.wanted, verdict.measured, {None: "-", True: "met", False: "MISSED"}[verdict.met]]
+             for verdict in verdicts(results)]
+    return ["", "**Targets** of all_reduce", "", *aligned(rows)] if len(rows) > 1 else []
+
+
+def heading(results):
+    about, where = results.about, results.about["machine"]
+    lines = [f"float32, sum; {where['cpu']}, {where['cores']} cores, Linux {where['kernel']}, {where['date']}. "
+             f"{where['peers']}.",
+             f"Median us per call (maximum over ranks), median of up to {results.rounds()} rounds in which the "
+             "libraries take turns. xR: the library takes R times as long as anyccl, in the median round (in the "
+             "lowest - the highest). Limit: a cache line on its way between two cores, or the memory traffic that "
+             "the operation needs at the speed at which all cores together copy as much at best. What takes 20 "
+             "times as long as ours in a whole batch of sizes is measured once. Before each call of an operation "
+             "with a root there is a barrier, which is not timed: with more ranks than cores, who leaves it last "
+             "may find the data there, so small sizes say nothing and are not judged (-).",
+             f"A cache line takes {(about['limits']['line_us'] or 0) * 1e3:.0f} ns."]
+    return lines + [f"Left out: {name}: {why}" for name, why in about.get("left_out", {}).items()]
+
+
+def summary(results):
+    return means_table(results) + targets_table(results) + failures_list(results)
 
 
 def tables(results):
-    """One table per transport and number of ranks: median us, spread between rounds, ratio to ours."""
     lines = []
-    for transport, ranks in dict.fromkeys((p.transport, p.ranks) for p in results.rounds):
-        places = sorted(p for p in results.rounds if (p.transport, p.ranks) == (transport, ranks))
-        lines += ["", f"{ranks} ranks, {TITLES[transport]}",
-                  f"{'':>9}" + "".join(f"{name:>26}" for name in results.libraries)]
-        lines += [f"{size_name(place.bytes):>9}" + "".join(cell(results, place, name) for name in results.libraries)
-                  for place in places]
-        means = filter(None, (comparison(results, places, peer) for peer in results.libraries[1:]))
-        lines.append("Geometric mean: " + "; ".join(means))
-    return lines
-
-
-def verdicts(results):
-    """Our own targets, which are for two cores that nobody else uses."""
-    lines = ["", "Targets"]
-    for place, target in TARGETS_US.items():
-        us = results.median_us(place, results.libraries[0]) if place in results.rounds else None
-        verdict = "not measured" if us is None else f"{us:8.2f} us  {'met' if us <= target else 'MISSED'}"
-        lines.append(f"  {place.ranks} ranks, {place.transport}, {size_name(place.bytes):>6}: "
-                     f"at most {target:6.2f} us  {verdict}")
-    return lines
-
-
-def as_rows(results):
-    """For --json: one row per place and library."""
-    return [{"op": "all_reduce", "dtype": "float32", "redop": "sum", **place._asdict(), "library": library,
-             "algorithm": results.algorithms[place, library], "median_us": results.median_us(place, library),
-             "rounds_us": times, "spread": results.spread(place, library), "ratio": results.ratio(place, library),
-             "target_us": TARGETS_US.get(place) if library == results.libraries[0] else None}
-            for place, by_library in results.rounds.items() for library, times in by_library.items()]
+    for setting in sorted(results.settings(), key=lambda s: (s[0], OPS.index(s[1]), s[2])):
+        lines += table(results, *setting)
+    return lines + variants_table(results)
