@@ -28,6 +28,15 @@ void in_default_mode(Args... args) {
     kernel(args...);
     return __builtin_ia32_ldmxcsr(mode);
   }
+#elif defined(__aarch64__)
+  std::uint64_t mode = 0;
+  asm volatile("mrs %0, fpcr" : "=r"(mode));
+  if (mode != 0) [[unlikely]] {
+    asm volatile("msr fpcr, xzr" : : : "memory");
+    kernel(args...);
+    asm volatile("msr fpcr, %0" : : "r"(mode) : "memory");
+    return;
+  }
 #endif
   kernel(args...);
 }

@@ -6,6 +6,8 @@
 
 #if defined(__F16C__)
 #include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
 #endif
 
 namespace anyccl {
@@ -166,42 +168,50 @@ struct Small : Encoding<(1 + kExponent + kMantissa) / 8,
 using F8E4M3 = Small<4, 3, false, 0x7f>;
 using F8E5M2 = Small<5, 2, true, 0x7f>;
 
-#if defined(__F16C__)
+#if defined(__F16C__) || defined(__aarch64__)
 
 /// f16 where the CPU converts it: as many as fit a vector of floats.
 template <size_t kBytes>
 struct Halves {
-  static constexpr unsigned short kAll = 0xffff;  // GCC 12 warns of the intrinsics without a mask.
-  static constexpr size_t kFloats = sizeof(Vector<float, 2 * kBytes>);
-  [[gnu::always_inline]] explicit Halves(Bytes from) {
-    const auto halves = load<long long, kBytes>(from);
-    if constexpr (kFloats == 16) v = _mm_cvtph_ps(halves);
-    if constexpr (kFloats == 32) v = _mm256_cvtph_ps(halves);
-#if defined(__AVX512F__)
-    if constexpr (kFloats == 64) v = _mm512_maskz_cvtph_ps(kAll, halves);
-#endif
-  }
-  [[gnu::always_inline]] void operator+=(const Halves& other) {
-    v += other.v;
-  }
-  [[gnu::always_inline]] void operator*=(const Halves& other) {
-    v *= other.v;
-  }
-  [[gnu::always_inline]] void operator/=(float by) {
-    v /= by;
-  }
+  using Floats = Vector<float, 2 * kBytes>;
+  [[gnu::always_inline]] explicit Halves(Bytes from) : v(widen(from)) {}
+  [[gnu::always_inline]] void operator+=(const Halves& other) { v += other.v; }
+  [[gnu::always_inline]] void operator*=(const Halves& other) { v *= other.v; }
+  [[gnu::always_inline]] void operator/=(float by) { v /= by; }
   [[gnu::always_inline]] auto bits() const {
-    constexpr int kNearest = 0;
-    const auto number = v == v ? v
-                               : reinterpret_cast<Vector<float, 2 * kBytes>>(
-                                     Vector<std::int32_t, 2 * kBytes>{} + 0x7fc00000);
-    if constexpr (kFloats == 16) return _mm_cvtps_ph(number, kNearest);
-    if constexpr (kFloats == 32) return _mm256_cvtps_ph(number, kNearest);
+    return narrow(v == v ? v
+                         : reinterpret_cast<Floats>(Vector<std::int32_t, 2 * kBytes>{} +
+                                                    std::int32_t{F32::kNan}));
+  }
+  Floats v;
+
+ private:
+#if defined(__aarch64__)
+  [[gnu::always_inline]] static Floats widen(Bytes from) {
+    return vcvt_f32_f16(vget_low_f16(vreinterpretq_f16_u16(load<std::uint16_t, kBytes>(from))));
+  }
+  [[gnu::always_inline]] static auto narrow(Floats number) {
+    return vcombine_f16(vcvt_f16_f32(number), vcreate_f16(0));
+  }
+#else
+  static constexpr unsigned short kAll = 0xffff;  // GCC 12 warns of the intrinsics without a mask.
+  static constexpr int kNearest = 0;
+  [[gnu::always_inline]] static Floats widen(Bytes from) {
+    const auto halves = load<long long, kBytes>(from);
+    if constexpr (sizeof(Floats) == 16) return _mm_cvtph_ps(halves);
+    if constexpr (sizeof(Floats) == 32) return _mm256_cvtph_ps(halves);
 #if defined(__AVX512F__)
-    if constexpr (kFloats == 64) return _mm512_maskz_cvtps_ph(kAll, number, kNearest);
+    if constexpr (sizeof(Floats) == 64) return _mm512_maskz_cvtph_ps(kAll, halves);
 #endif
   }
-  Vector<float, 2 * kBytes> v;
+  [[gnu::always_inline]] static auto narrow(Floats number) {
+    if constexpr (sizeof(Floats) == 16) return _mm_cvtps_ph(number, kNearest);
+    if constexpr (sizeof(Floats) == 32) return _mm256_cvtps_ph(number, kNearest);
+#if defined(__AVX512F__)
+    if constexpr (sizeof(Floats) == 64) return _mm512_maskz_cvtps_ph(kAll, number, kNearest);
+#endif
+  }
+#endif
 };
 template <>
 struct Halves<kVector> {
