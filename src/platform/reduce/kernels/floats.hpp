@@ -82,10 +82,10 @@ struct Packed<Small, kBytes, 32> {
 };
 
 /// The upper half of an f32.
-struct Bf16 : Encoding<2, 0x7f80, 0x7fc0> {
+struct UpperHalf : Encoding<2, 0x7f80, 0x7fc0> {
   using Wide = float;
   template <size_t kBytes>
-  using Block = Packed<Bf16, kBytes>;
+  using Block = Packed<UpperHalf, kBytes>;
 
   template <size_t kBytes, int kShift>
   [[gnu::always_inline]] static Vector<float, kBytes> widen(Vector<std::uint32_t, kBytes> words) {
@@ -100,6 +100,42 @@ struct Bf16 : Encoding<2, 0x7f80, 0x7fc0> {
     return kShift == 0 ? rounded >> 16 : rounded & 0xffff0000U;
   }
 };
+
+#if defined(__AVX512BF16__)
+
+/// Rounded by the CPU's instruction, but that takes denormal numbers for zero and keeps what is in
+/// a NaN: a block with one of these is rounded as elsewhere.
+template <size_t kBytes>
+struct Converted : Packed<UpperHalf, kBytes> {
+  using Words = Vector<std::uint32_t, kBytes>;
+  using Packed<UpperHalf, kBytes>::Packed;
+  [[gnu::always_inline]] Words bits() const {
+    if constexpr (kBytes == 64) {
+      constexpr int kNanOrDenormal = 0x01 | 0x80 | 0x20;
+      const auto even = this->here, odd = this->above.here;
+      if ((_mm512_fpclass_ps_mask(even, kNanOrDenormal) |
+           _mm512_fpclass_ps_mask(odd, kNanOrDenormal)) == 0) [[likely]]
+        return in_turn(reinterpret_cast<Vector<std::uint16_t, 64>>(_mm512_cvtne2ps_pbh(odd, even)));
+    }
+    return Packed<UpperHalf, kBytes>::bits();
+  }
+
+ private:
+  [[gnu::always_inline]] static Words in_turn(Vector<std::uint16_t, 64> v) {
+    return reinterpret_cast<Words>(
+        __builtin_shufflevector(v, v, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23, 8, 24,
+                                9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31));
+  }
+};
+
+struct Bf16 : UpperHalf {
+  template <size_t kBytes>
+  using Block = Converted<kBytes>;
+};
+
+#else
+using Bf16 = UpperHalf;
+#endif
 
 /// A sign, then kExponent bits, then kMantissa bits, as in IEEE 754. Without infinities as in OCP's
 /// e4m3: the largest exponent is one of numbers, too, but with all ones in the mantissa it is the
