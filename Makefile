@@ -13,7 +13,7 @@ venv     = $(if $(findstring ANYCCL_WITH_PYTHON=OFF,$(OPTIONS)),,@scripts/make-v
 TORCH    = $(if $(findstring ANYCCL_WITH_PYTHON=OFF,$(OPTIONS))$(findstring ANYCCL_WITH_TORCH=OFF,$(OPTIONS)),,torch)
 TORCHRUN = OMP_NUM_THREADS=1 KINETO_LOG_LEVEL=6 PYTHONPATH=build/release/python \
            .venv/bin/python -m torch.distributed.run --standalone
-ARM_TESTS = reduce_test segment_test bootstrap_test communicator_unit_test
+ARM_TESTS = reduce_test segment_test
 SOURCES  = git ls-files -z '*.cpp' '*.hpp' '*.h' '*.c'
 
 # $(call build,PRESET,ARGUMENTS): packages, configure, compile. Only release has a Python package.
@@ -74,7 +74,7 @@ tsan: ## Build and test under ThreadSanitizer, with ranks as threads
 	$(call build,tsan)
 	$(call test,tsan,-LE 'slow|process' -E '^(algorithm|reduce)_test')
 
-arm: ## Cross-build the library for 64-bit Arm and run its kernels' and platform's tests in an emulator
+arm: ## Cross-build the library for 64-bit Arm, test its kernels and segments in an emulator
 	@scripts/install-packages arm
 	$(call build,arm,--target anyccl $(ARM_TESTS))
 	$(call test,arm,-L unit -LE docs)
