@@ -3,7 +3,7 @@
 #
 #   OPTIONS   passed to every configure, for example: make test OPTIONS="-DANYCCL_WERROR=ON"
 .DEFAULT_GOAL := help
-.PHONY: help run test build install deb fast asan tsan format docs docs-torch doxygen tidy bench bench-full bench-torch clean
+.PHONY: help run test build install deb fast asan tsan arm format docs docs-torch doxygen tidy bench bench-full bench-torch clean
 OPTIONS ?=
 PREFIX  ?= /usr/local
 JOBS    := $(shell nproc)
@@ -13,6 +13,7 @@ venv     = $(if $(findstring ANYCCL_WITH_PYTHON=OFF,$(OPTIONS)),,@scripts/make-v
 TORCH    = $(if $(findstring ANYCCL_WITH_PYTHON=OFF,$(OPTIONS))$(findstring ANYCCL_WITH_TORCH=OFF,$(OPTIONS)),,torch)
 TORCHRUN = OMP_NUM_THREADS=1 KINETO_LOG_LEVEL=6 PYTHONPATH=build/release/python \
            .venv/bin/python -m torch.distributed.run --standalone
+ARM_TESTS = reduce_test segment_test
 SOURCES  = git ls-files -z '*.cpp' '*.hpp' '*.h' '*.c'
 
 # $(call build,PRESET,ARGUMENTS): packages, configure, compile. Only release has a Python package.
@@ -72,6 +73,11 @@ asan: ## Build and test under AddressSanitizer and UndefinedBehaviorSanitizer
 tsan: ## Build and test under ThreadSanitizer, with ranks as threads
 	$(call build,tsan)
 	$(call test,tsan,-LE 'slow|process' -E '^(algorithm|reduce)_test')
+
+arm: ## Cross-build the library for 64-bit Arm, test its kernels and segments in an emulator
+	@scripts/install-packages arm
+	$(call build,arm,--target anyccl $(ARM_TESTS))
+	$(call test,arm,-L unit -LE docs)
 
 format: ## Format all sources with clang-format
 	@scripts/install-packages test

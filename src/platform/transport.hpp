@@ -101,8 +101,8 @@ class Transport {
   /// Whether offer() takes any memory: then computed results are offered too, not only what is
   /// sent.
   virtual bool takes_any_memory() const { return false; }
-  /// Whether poll() may have to copy what a peer lent: then what it is asked for must have an `into`
-  /// if the whole publication has at least kLendFrom bytes.
+  /// Whether poll() may have to copy what a peer lent: then what it is asked for must have an
+  /// `into` if the whole publication has at least kLendFrom bytes.
   virtual bool needs_landing() const { return false; }
   /// Tries to hand over `out` straight from the caller's memory at `source` (source[0, out.bytes)).
   enum class Offered : std::uint8_t {

@@ -28,6 +28,15 @@ void in_default_mode(Args... args) {
     kernel(args...);
     return __builtin_ia32_ldmxcsr(mode);
   }
+#elif defined(__aarch64__)
+  std::uint64_t mode = 0;
+  asm volatile("mrs %0, fpcr" : "=r"(mode));
+  if (mode != 0) [[unlikely]] {
+    asm volatile("msr fpcr, xzr" : : : "memory");
+    kernel(args...);
+    asm volatile("msr fpcr, %0" : : "r"(mode) : "memory");
+    return;
+  }
 #endif
   kernel(args...);
 }
@@ -60,7 +69,7 @@ constexpr TypeKernels integer() {
 }
 
 /// All operators are logical ones.
-constexpr TypeKernels boolean() {
+[[maybe_unused]] constexpr TypeKernels boolean() {
   using Bool = Truth<std::uint8_t>;
   constexpr ReduceFn kAnd = kernel<Use::seldom, Bool, And>(), kOr = kernel<Use::seldom, Bool, Or>(),
                      kXor = kernel<Use::seldom, Bool, Xor>();
@@ -83,6 +92,15 @@ constexpr TypeKernels complex() {
           in_default_mode<divide_floats<Part, 2>>};
 }
 
+#if defined(ANYCCL_BF16_ALONE)
+// isa.cpp takes the other types from x86-64-v4: the code would be the same.
+constexpr KernelTable bf16_alone() {
+  KernelTable table{};
+  table.of[static_cast<size_t>(DType::bf16)] = floating<Bf16, Use::often>();
+  return table;
+}
+constexpr KernelTable kTable = bf16_alone();
+#else
 constexpr KernelTable kTable = {{
     integer<std::int8_t, std::int64_t, Use::seldom>(),
     integer<std::uint8_t, std::int64_t, Use::seldom>(),
@@ -102,6 +120,7 @@ constexpr KernelTable kTable = {{
     complex<F32>(),
     complex<F64>(),
 }};
+#endif
 
 }  // namespace
 }  // namespace anyccl

@@ -1,4 +1,4 @@
-// The floating-point mode of the caller (MXCSR) must not reach the results.
+// The floating-point mode of the caller (MXCSR, FPCR) must not reach the results.
 
 #include <gtest/gtest.h>
 
@@ -8,16 +8,41 @@
 
 #if defined(__x86_64__)
 #include <immintrin.h>
+#endif
 
+#if defined(__x86_64__) || defined(__aarch64__)
 namespace anyccl::test {
 namespace {
 
+#if defined(__x86_64__)
+using Mode = unsigned;
 constexpr unsigned kDefaultMode = 0x1f80, kFlags = 0x3f;
 constexpr unsigned kFlushToZero = 0x8000, kDenormalsAreZero = 0x40, kTowardsZero = 0x6000;
 constexpr unsigned kUnmasked = 0x1f80;  // To be cleared: every exception traps.
 constexpr unsigned kModes[] = {kDefaultMode | kFlushToZero, kDefaultMode | kDenormalsAreZero,
                                kDefaultMode | kTowardsZero,
                                (kDefaultMode | kFlushToZero | kDenormalsAreZero) & ~kUnmasked};
+constexpr Mode kFlushing = kModes[0] | kModes[1];
+Mode mode_now() {
+  return _mm_getcsr();
+}
+void set_mode(Mode mode) {
+  _mm_setcsr(mode);
+}
+#else
+using Mode = std::uint64_t;
+constexpr Mode kDefaultMode = 0, kFlags = 0;
+constexpr Mode kFlushing = 1 << 24, kTowardsZero = 3 << 22, kOtherHalves = 1 << 26;
+constexpr Mode kModes[] = {kFlushing, kTowardsZero, kOtherHalves};
+Mode mode_now() {
+  Mode mode = 0;
+  asm volatile("mrs %0, fpcr" : "=r"(mode) : : "memory");
+  return mode;
+}
+void set_mode(Mode mode) {
+  asm volatile("msr fpcr, %0" : : "r"(mode) : "memory");
+}
+#endif
 
 /// Floating-point elements of which many are denormal.
 Memory inputs(DType type, std::mt19937_64& random) {
@@ -32,7 +57,7 @@ Memory inputs(DType type, std::mt19937_64& random) {
 }
 
 /// Results of all kernels for `type` in `mode`, which they must leave as it is.
-std::vector<Memory> run_in(unsigned mode, const Isa& isa, DType type) {
+std::vector<Memory> run_in(Mode mode, const Isa& isa, DType type) {
   std::mt19937_64 random(1);
   const Memory a = inputs(type, random), b = inputs(type, random), c = inputs(type, random);
   const void* const sources[] = {a.data(), b.data(), c.data()};
@@ -40,11 +65,11 @@ std::vector<Memory> run_in(unsigned mode, const Isa& isa, DType type) {
   std::vector<Memory> results;
   const auto record = [&](const auto& run) {
     Memory result(a.size());
-    const unsigned before = _mm_getcsr();
-    _mm_setcsr(mode);
+    const Mode before = mode_now();
+    set_mode(mode);
     run(result.data());
-    const unsigned after = _mm_getcsr();
-    _mm_setcsr(before);
+    const Mode after = mode_now();
+    set_mode(before);
     EXPECT_EQ(after & ~kFlags, mode) << isa.name;
     results.push_back(result);
   };
@@ -59,7 +84,7 @@ TEST(FloatMode, of_the_caller_changes_no_bit_and_is_kept) {
     for (const DType type : all_types()) {
       if (!is_float(type) && !is_complex(type)) continue;
       const auto expected = run_in(kDefaultMode, isa, type);
-      for (const unsigned mode : kModes)
+      for (const Mode mode : kModes)
         EXPECT_EQ(run_in(mode, isa, type), expected)
             << isa.name << " " << name_of(type) << std::hex << " " << mode;
     }
@@ -69,10 +94,10 @@ TEST(FloatMode, of_the_caller_changes_no_bit_and_is_kept) {
 // Guards the test above: were the mode not replaced, it would show.
 TEST(FloatMode, would_change_these_sums) {
   volatile float denormal = std::numeric_limits<float>::denorm_min();
-  const unsigned before = _mm_getcsr();
-  _mm_setcsr(before | kFlushToZero | kDenormalsAreZero);
+  const Mode before = mode_now();
+  set_mode(before | kFlushing);
   volatile float sum = denormal + denormal;
-  _mm_setcsr(before);
+  set_mode(before);
   EXPECT_EQ(sum, 0.0F);
 }
 

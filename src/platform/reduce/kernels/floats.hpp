@@ -6,6 +6,8 @@
 
 #if defined(__F16C__)
 #include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
 #endif
 
 namespace anyccl {
@@ -80,10 +82,10 @@ struct Packed<Small, kBytes, 32> {
 };
 
 /// The upper half of an f32.
-struct Bf16 : Encoding<2, 0x7f80, 0x7fc0> {
+struct UpperHalf : Encoding<2, 0x7f80, 0x7fc0> {
   using Wide = float;
   template <size_t kBytes>
-  using Block = Packed<Bf16, kBytes>;
+  using Block = Packed<UpperHalf, kBytes>;
 
   template <size_t kBytes, int kShift>
   [[gnu::always_inline]] static Vector<float, kBytes> widen(Vector<std::uint32_t, kBytes> words) {
@@ -98,6 +100,42 @@ struct Bf16 : Encoding<2, 0x7f80, 0x7fc0> {
     return kShift == 0 ? rounded >> 16 : rounded & 0xffff0000U;
   }
 };
+
+#if defined(__AVX512BF16__)
+
+/// Rounded by the CPU's instruction, but that takes denormal numbers for zero and keeps what is in
+/// a NaN: a block with one of these is rounded as elsewhere.
+template <size_t kBytes>
+struct Converted : Packed<UpperHalf, kBytes> {
+  using Words = Vector<std::uint32_t, kBytes>;
+  using Packed<UpperHalf, kBytes>::Packed;
+  [[gnu::always_inline]] Words bits() const {
+    if constexpr (kBytes == 64) {
+      constexpr int kNanOrDenormal = 0x01 | 0x80 | 0x20;
+      const auto even = this->here, odd = this->above.here;
+      if ((_mm512_fpclass_ps_mask(even, kNanOrDenormal) |
+           _mm512_fpclass_ps_mask(odd, kNanOrDenormal)) == 0) [[likely]]
+        return in_turn(reinterpret_cast<Vector<std::uint16_t, 64>>(_mm512_cvtne2ps_pbh(odd, even)));
+    }
+    return Packed<UpperHalf, kBytes>::bits();
+  }
+
+ private:
+  [[gnu::always_inline]] static Words in_turn(Vector<std::uint16_t, 64> v) {
+    return reinterpret_cast<Words>(
+        __builtin_shufflevector(v, v, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23, 8, 24,
+                                9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31));
+  }
+};
+
+struct Bf16 : UpperHalf {
+  template <size_t kBytes>
+  using Block = Converted<kBytes>;
+};
+
+#else
+using Bf16 = UpperHalf;
+#endif
 
 /// A sign, then kExponent bits, then kMantissa bits, as in IEEE 754. Without infinities as in OCP's
 /// e4m3: the largest exponent is one of numbers, too, but with all ones in the mantissa it is the
@@ -166,42 +204,50 @@ struct Small : Encoding<(1 + kExponent + kMantissa) / 8,
 using F8E4M3 = Small<4, 3, false, 0x7f>;
 using F8E5M2 = Small<5, 2, true, 0x7f>;
 
-#if defined(__F16C__)
+#if defined(__F16C__) || defined(__aarch64__)
 
 /// f16 where the CPU converts it: as many as fit a vector of floats.
 template <size_t kBytes>
 struct Halves {
-  static constexpr unsigned short kAll = 0xffff;  // GCC 12 warns of the intrinsics without a mask.
-  static constexpr size_t kFloats = sizeof(Vector<float, 2 * kBytes>);
-  [[gnu::always_inline]] explicit Halves(Bytes from) {
-    const auto halves = load<long long, kBytes>(from);
-    if constexpr (kFloats == 16) v = _mm_cvtph_ps(halves);
-    if constexpr (kFloats == 32) v = _mm256_cvtph_ps(halves);
-#if defined(__AVX512F__)
-    if constexpr (kFloats == 64) v = _mm512_maskz_cvtph_ps(kAll, halves);
-#endif
-  }
-  [[gnu::always_inline]] void operator+=(const Halves& other) {
-    v += other.v;
-  }
-  [[gnu::always_inline]] void operator*=(const Halves& other) {
-    v *= other.v;
-  }
-  [[gnu::always_inline]] void operator/=(float by) {
-    v /= by;
-  }
+  using Floats = Vector<float, 2 * kBytes>;
+  [[gnu::always_inline]] explicit Halves(Bytes from) : v(widen(from)) {}
+  [[gnu::always_inline]] void operator+=(const Halves& other) { v += other.v; }
+  [[gnu::always_inline]] void operator*=(const Halves& other) { v *= other.v; }
+  [[gnu::always_inline]] void operator/=(float by) { v /= by; }
   [[gnu::always_inline]] auto bits() const {
-    constexpr int kNearest = 0;
-    const auto number = v == v ? v
-                               : reinterpret_cast<Vector<float, 2 * kBytes>>(
-                                     Vector<std::int32_t, 2 * kBytes>{} + 0x7fc00000);
-    if constexpr (kFloats == 16) return _mm_cvtps_ph(number, kNearest);
-    if constexpr (kFloats == 32) return _mm256_cvtps_ph(number, kNearest);
+    return narrow(v == v ? v
+                         : reinterpret_cast<Floats>(Vector<std::int32_t, 2 * kBytes>{} +
+                                                    std::int32_t{F32::kNan}));
+  }
+  Floats v;
+
+ private:
+#if defined(__aarch64__)
+  [[gnu::always_inline]] static Floats widen(Bytes from) {
+    return vcvt_f32_f16(vget_low_f16(vreinterpretq_f16_u16(load<std::uint16_t, kBytes>(from))));
+  }
+  [[gnu::always_inline]] static auto narrow(Floats number) {
+    return vcombine_f16(vcvt_f16_f32(number), vcreate_f16(0));
+  }
+#else
+  static constexpr unsigned short kAll = 0xffff;  // GCC 12 warns of the intrinsics without a mask.
+  static constexpr int kNearest = 0;
+  [[gnu::always_inline]] static Floats widen(Bytes from) {
+    const auto halves = load<long long, kBytes>(from);
+    if constexpr (sizeof(Floats) == 16) return _mm_cvtph_ps(halves);
+    if constexpr (sizeof(Floats) == 32) return _mm256_cvtph_ps(halves);
 #if defined(__AVX512F__)
-    if constexpr (kFloats == 64) return _mm512_maskz_cvtps_ph(kAll, number, kNearest);
+    if constexpr (sizeof(Floats) == 64) return _mm512_maskz_cvtph_ps(kAll, halves);
 #endif
   }
-  Vector<float, 2 * kBytes> v;
+  [[gnu::always_inline]] static auto narrow(Floats number) {
+    if constexpr (sizeof(Floats) == 16) return _mm_cvtps_ph(number, kNearest);
+    if constexpr (sizeof(Floats) == 32) return _mm256_cvtps_ph(number, kNearest);
+#if defined(__AVX512F__)
+    if constexpr (sizeof(Floats) == 64) return _mm512_maskz_cvtps_ph(kAll, number, kNearest);
+#endif
+  }
+#endif
 };
 template <>
 struct Halves<kVector> {

@@ -144,9 +144,8 @@ class SegmentTransport final : public Transport {
   }
 
   bool is_behind(Rank peer) override {
-    return std::any_of(lent_.begin(), lent_.end(), [&](std::uint32_t slot) {
-      return ledger_.is_read_by(slot, uindex(peer));
-    });
+    return std::any_of(lent_.begin(), lent_.end(),
+                       [&](std::uint32_t slot) { return ledger_.is_read_by(slot, uindex(peer)); });
   }
 
   Status check() override {
