@@ -58,6 +58,10 @@ class SegmentTransport final : public Transport {
     prefetch_for_writing(&line(ledger_.slot_of(call.sequence + 1, 0)));
   }
 
+  bool would_take(std::size_t bytes, const std::byte* memory, bool lendable) const override {
+    return lendable && bytes >= kLendFrom && Arena::of_process().find(memory, bytes).has_value();
+  }
+
   Offered offer(const Outgoing& out, const std::byte* source, bool lendable) override {
     if (out.context != Context::collective) return Offered::refused;
     if (fits_line(out.bytes, out.sized)) return put_in_line(out, source);
