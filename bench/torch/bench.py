@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Times torch.distributed on CPU tensors over anyccl and over Gloo, in turns, in one run.
 
-    bench.py [--ranks 2,4] [--runs 3] [--quick] [--json FILE] [--plot FILE.svg]
+    bench.py [--ranks 2,4] [--runs 3] [--quick] [--arena] [--json FILE] [--plot FILE.svg]
 
 Collectives: per call of one rank, from the call until it returns; per iteration the slowest rank counts, and the
 median over all iterations is shown. Each backend runs a few iterations, then the other, several times over. Inputs are
@@ -165,8 +165,10 @@ def time_decoding(groups, ranks, turns):
     return rows
 
 
-def work(rank, ranks, directory, sizes, turns, report):
+def work(rank, ranks, directory, sizes, turns, arena, report):
     torch.set_num_threads(1)
+    if arena:
+        anyccl.torch.enable_arena()
     dist.init_process_group("gloo", init_method=f"file://{directory}/store", rank=rank, world_size=ranks)
     groups = {name: dist.new_group(backend=name) for name in BACKENDS}
     rows = time_collectives(groups, ranks, sizes, turns)
@@ -179,12 +181,13 @@ def work(rank, ranks, directory, sizes, turns, report):
     dist.destroy_process_group()
 
 
-def measure(ranks, sizes, turns):
+def measure(ranks, sizes, turns, arena):
     context = multiprocessing.get_context("fork")
     receiver, sender = context.Pipe(duplex=False)
     with tempfile.TemporaryDirectory() as directory:
         processes = [
-            context.Process(target=work, args=(rank, ranks, directory, sizes, turns, sender)) for rank in range(ranks)
+            context.Process(target=work, args=(rank, ranks, directory, sizes, turns, arena, sender))
+            for rank in range(ranks)
         ]
         for process in processes:
             process.start()
@@ -267,13 +270,14 @@ def main():
     parser.add_argument("--ranks", default="2,4", help="numbers of processes (default: 2,4)")
     parser.add_argument("--runs", type=int, default=1, help="how often everything is measured (default: 1)")
     parser.add_argument("--quick", action="store_true", help="fewer sizes and turns")
+    parser.add_argument("--arena", action="store_true", help="tensors in memory that peers read (both backends)")
     parser.add_argument("--json", help="also write the rows here, in seconds")
     parser.add_argument("--plot", help="also draw time against size, as .svg or .png")
     arguments = parser.parse_args()
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     sizes, turns = (SIZES[::4], 2) if arguments.quick else (SIZES, 7)
     rows = over_runs(
-        [row for ranks in arguments.ranks.split(",") for row in measure(int(ranks), sizes, turns)]
+        [row for ranks in arguments.ranks.split(",") for row in measure(int(ranks), sizes, turns, arguments.arena)]
         for _ in range(arguments.runs)
     )
     show(rows)

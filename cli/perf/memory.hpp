@@ -5,39 +5,51 @@
 #include <cstddef>
 #include <utility>
 
+#include "anyccl/anyccl.h"
 #include "base/error.hpp"
 
 namespace anyccl::cli {
 
-/// Zeroed private memory in 4 KiB pages, all of them present.
+/// Memory in 4 KiB pages, all of them present: private, or `arena`: of anycclMemAlloc.
 class Memory {
  public:
-  static Result<Memory> allocate(std::size_t bytes) {
+  static Result<Memory> allocate(std::size_t bytes, bool arena) {
+    if (arena) {
+      void* start = nullptr;
+      if (anycclMemAlloc(&start, bytes) != anycclSuccess)
+        return error(Code::system_error, "{}", anycclGetLastError(nullptr));
+      return Memory(start, bytes, true);
+    }
     void* const start =
         ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (start == MAP_FAILED) return system_error(errno, "allocate {} bytes", bytes);
-    Memory memory(start, bytes);
+    Memory memory(start, bytes, false);
     ::madvise(start, bytes, MADV_NOHUGEPAGE);  // Kernels without huge pages refuse: also right.
     memory.touch();
     return memory;
   }
   Memory(Memory&& other) noexcept
-      : start_(std::exchange(other.start_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+      : start_(std::exchange(other.start_, nullptr)), bytes_(other.bytes_), arena_(other.arena_) {}
   Memory& operator=(Memory&&) = delete;
   ~Memory() {
-    if (start_ != nullptr) ::munmap(start_, bytes_);
+    if (arena_)
+      anycclMemFree(start_);
+    else if (start_ != nullptr)
+      ::munmap(start_, bytes_);
   }
 
   void* get() const { return start_; }
 
  private:
-  Memory(void* start, std::size_t bytes) : start_(start), bytes_(bytes) {}
+  Memory(void* start, std::size_t bytes, bool arena)
+      : start_(start), bytes_(bytes), arena_(arena) {}
   void touch() const {
     for (std::size_t i = 0; i < bytes_; i += 4096) static_cast<volatile char*>(start_)[i] = 0;
   }
 
   void* start_;
   std::size_t bytes_;
+  bool arena_;
 };
 
 }  // namespace anyccl::cli

@@ -112,8 +112,8 @@ Result<std::int64_t> sweep(const PerfOptions& options, const Comm& comm, std::st
   // Written now already: a wrong path should not show after a long run.
   if (leader && !options.json.empty()) ANYCCL_CHECK(write_json(options.json, {}));
   const std::size_t bytes = buffer_bytes(options, comm.ranks());
-  ANYCCL_TRY(Memory input, Memory::allocate(bytes));
-  ANYCCL_TRY(Memory output, Memory::allocate(bytes));
+  ANYCCL_TRY(Memory input, Memory::allocate(bytes, options.arena));
+  ANYCCL_TRY(Memory output, Memory::allocate(bytes, options.arena));
   if (leader) fmt::print("{}", table_head(options, where));
 
   Sweep sweep(options, comm, std::move(input), std::move(output));

@@ -77,6 +77,9 @@ void declare_how(CLI::App& app, Flags& f) {
       ->capture_default_str();
   app.add_option("--touch", protocol.touch, "Rewrite inputs and read results between timed calls")
       ->capture_default_str();
+  app.add_option("-R,--local_register", f.options.arena,
+                 "1: buffers of anycclMemAlloc, which peers read directly")
+      ->capture_default_str();
   app.add_option("--json", f.options.json, "Write the rows to this file");
 }
 

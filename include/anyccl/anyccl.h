@@ -222,7 +222,9 @@ ANYCCL_API anycclResult_t anycclRedOpDestroy(anycclRedOp_t op, anycclComm_t comm
 /* ---- Memory -------------------------------------------------------------------------------------
  */
 
-/* Memory (4 KiB aligned, zeroed) that local peers can read directly: operations on it copy less. */
+/* Memory (64 byte aligned, of undefined contents) that local peers can read where it lies:
+ * operations on it copy less. Serves many small and large blocks; what is freed goes back to the
+ * system in regions of some MiB. A forked child gets a private copy of what its parent had. */
 ANYCCL_API anycclResult_t anycclMemAlloc(void** ptr, size_t size);
 /* Frees it; no operation may be using it. NULL is allowed. */
 ANYCCL_API anycclResult_t anycclMemFree(void* ptr);

@@ -230,32 +230,48 @@ void Execution::compute(Lane& lane, const PlanStep& s, const BoundStep& b, const
   for (std::uint32_t k = 0; k < s.operands; ++k) move(lane, b, k, targets);
 }
 
-/// A transport that takes any memory is given the stored result; the others get it as it is
+/// A transport that takes this memory is given the stored result; the others get it as it is
 /// computed.
 bool Execution::compute_for_peers(Lane& lane, const PlanStep& s, const BoundStep& b,
                                   Targets targets) {
   const std::vector<Program::Route>& routes = prepared_->program->routes[s.publication];
-  const auto offers = [&](const Program::Route& r) {
-    return targets.own != nullptr && b.contiguous && r.transport->takes_any_memory();
-  };
+  const bool lendable = s.flags & PlanStep::lendable;
+  const auto handed = [&](std::size_t i) { return (lane.handed >> i & 1U) != 0; };
   if (!lane.computed) {
+    lane.handed = 0;
     for (std::size_t i = 0; i < routes.size(); ++i) {
-      if (offers(routes[i])) continue;
+      if (targets.own != nullptr && b.contiguous &&
+          routes[i].transport->would_take(b.out_bytes, direct(lane, b), lendable)) {
+        lane.handed |= 1U << i;
+        continue;
+      }
       std::byte* const room = routes[i].transport->reserve(outgoing(lane, s, b, i));
       if (room == nullptr) return false;
       targets.out[targets.outs++] = room;
     }
     compute(lane, s, b, targets);
     for (std::size_t i = 0; i < routes.size(); ++i)
-      if (!offers(routes[i])) routes[i].transport->publish(outgoing(lane, s, b, i));
+      if (!handed(i)) routes[i].transport->publish(outgoing(lane, s, b, i));
     lane.computed = true;
   }
   for (std::uint32_t i = lane.routed; i < routes.size(); ++i) {
-    if (offers(routes[i]) && routes[i].transport->offer(outgoing(lane, s, b, i), direct(lane, b),
-                                                        false) == Transport::Offered::busy)
+    if (handed(i) &&
+        !hand_over(*routes[i].transport, outgoing(lane, s, b, i), direct(lane, b), lendable))
       return false;
     lane.routed = i + 1;
   }
+  return true;
+}
+
+/// Publishes what lies at `from`; false while there is no room.
+bool Execution::hand_over(Transport& transport, const Outgoing& out, const std::byte* from,
+                          bool lendable) {
+  const Transport::Offered offered = transport.offer(out, from, lendable);
+  if (offered != Transport::Offered::refused) return offered != Transport::Offered::busy;
+  std::byte* const room = transport.reserve(out);
+  if (room == nullptr) return false;
+  std::memcpy(room, from, out.bytes);
+  transport.publish(out);
   return true;
 }
 

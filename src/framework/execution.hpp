@@ -63,6 +63,7 @@ class Execution final : public Task {
   struct Lane {
     std::uint32_t tile = 0, pc = 0, arrived = 0, index = 0, round = 0;
     std::uint32_t routed = 0;  ///< Routes of the current publication that are through.
+    std::uint32_t handed = 0;  ///< Bits: which routes are given the stored result as it lies.
     bool computed = false, finished = false;
     const Bound* bound = nullptr;
     std::byte* base[3] = {};              ///< By Space, at this tile.
@@ -88,6 +89,8 @@ class Execution final : public Task {
   bool send(Lane& lane, const PlanStep& step, const BoundStep& bound);
   bool compute_and_publish(Lane& lane, const PlanStep& step, const BoundStep& bound);
   bool compute_for_peers(Lane& lane, const PlanStep& step, const BoundStep& bound, Targets targets);
+  static bool hand_over(Transport& transport, const Outgoing& out, const std::byte* from,
+                        bool lendable);
   void compute(Lane& lane, const PlanStep& step, const BoundStep& bound, const Targets& targets);
   void combine(Lane& lane, const PlanStep& step, const BoundStep& bound, const Targets& targets);
   static void move(Lane& lane, const BoundStep& bound, std::uint32_t operand,

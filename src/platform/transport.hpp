@@ -104,6 +104,11 @@ class Transport {
   /// Whether poll() may have to copy what a peer lent: then what it is asked for must have an
   /// `into` if the whole publication has at least kLendFrom bytes.
   virtual bool needs_landing() const { return false; }
+  /// Whether offer() would take `bytes` bytes at `memory`: then a result that is stored there needs
+  /// no room of the transport's own.
+  virtual bool would_take(std::size_t, const std::byte* /*memory*/, bool /*lendable*/) const {
+    return takes_any_memory();
+  }
   /// Tries to hand over `out` straight from the caller's memory at `source` (source[0, out.bytes)).
   enum class Offered : std::uint8_t {
     refused,  ///< Not possible for this memory: use reserve() and publish().

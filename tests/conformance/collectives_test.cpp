@@ -38,6 +38,22 @@ TEST_P(Collectives, are_right_for_all_counts_types_and_places) {
   }
 }
 
+/// Peers read inputs and results where they lie, or not, as each rank has it.
+TEST_P(Collectives, are_right_in_memory_that_peers_read) {
+  if (std::get<1>(GetParam()) == "tcp") return;  // which copies everything
+  const Environment env = environment();
+  for (const int ranks : {2, 3, 4}) {
+    if (!supports(ranks)) continue;
+    for (const int private_rank : {-1, 1})
+      run_ranks(ranks, [&](Communicator& comm) {
+        in_arena = index(comm.rank()) != private_rank;
+        for (const std::size_t count : {257UL, 20000UL, 300001UL})
+          if (!testing::Test::HasFailure()) run_once(comm, algorithm().collective, count);
+        in_arena = false;
+      });
+  }
+}
+
 /// Operations of all sizes follow each other in the same slots.
 TEST_P(Collectives, may_follow_each_other_in_any_order) {
   const Environment env(Environment::Variables{{"ANYCCL_TRANSPORT", std::get<1>(GetParam())}});

@@ -10,6 +10,7 @@ class Copies : public testing::TestWithParam<const char*> {};
 TEST_P(Copies, between_processes_are_right) {
   const std::string copy = GetParam();
   expect_all_passed(run_processes(4, [&](Communicator& all) {
+    in_arena = copy == "window";
     for (const Algorithm* algorithm : all_algorithms()) {
       if (!algorithm->supports({algorithm->collective, 4, Rank{0}, false, {}})) continue;
       SCOPED_TRACE(id(*algorithm));

@@ -1,9 +1,52 @@
 #include "conformance/run_collective.hpp"
 
 #include <bit>
+#include <cstring>
 
 namespace anyccl::test {
+
+thread_local bool in_arena = false;
+
 namespace {
+
+constexpr std::uint64_t kFromArena = 0x616e79636c2d6172;
+
+/// Of anycclMemAlloc, or of the heap: as it was when it was allocated.
+template <typename T>
+struct Allocator {
+  using value_type = T;
+  Allocator() = default;
+  template <typename U>
+  Allocator(const Allocator<U>&) {}
+  T* allocate(std::size_t count) {
+    void* at = nullptr;
+    const std::size_t bytes = count * sizeof(T) + kHead;
+    if (in_arena)
+      EXPECT_EQ(anycclMemAlloc(&at, bytes), anycclSuccess) << anycclGetLastError(nullptr);
+    else
+      at = ::operator new(bytes);
+    const std::uint64_t from = in_arena ? kFromArena : 0;
+    std::memcpy(at, &from, sizeof from);
+    return reinterpret_cast<T*>(static_cast<std::byte*>(at) + kHead);
+  }
+  void deallocate(T* first, std::size_t) {
+    void* const at = reinterpret_cast<std::byte*>(first) - kHead;
+    std::uint64_t from = 0;
+    std::memcpy(&from, at, sizeof from);
+    if (from == kFromArena)
+      EXPECT_EQ(anycclMemFree(at), anycclSuccess);
+    else
+      ::operator delete(at);
+  }
+  bool operator==(const Allocator&) const { return true; }
+  static constexpr std::size_t kHead = 64;
+};
+template <typename T>
+using Buffer = std::vector<T, Allocator<T>>;
+template <typename T>
+View view_of(Buffer<T>& x) {
+  return view(std::span<T>(x));
+}
 
 std::uint16_t to_bf16(float x) {  // exact for the values used here
   return static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(x) >> 16);
@@ -23,7 +66,7 @@ bool equal(T a, T b) {
     return a == b;
 }
 template <typename T>
-void expect_all(const std::vector<T>& got, const std::function<long(std::size_t)>& want,
+void expect_all(const Buffer<T>& got, const std::function<long(std::size_t)>& want,
                 const std::string& what) {
   for (std::size_t i = 0; i < got.size(); ++i)
     if (!equal(got[i], element<T>(want(i)))) {
@@ -35,10 +78,10 @@ void expect_all(const std::vector<T>& got, const std::function<long(std::size_t)
 template <typename T>
 void all_reduce(Communicator& comm, std::size_t count, ReduceOp op, bool in_place) {
   const int n = comm.size(), me = index(comm.rank());
-  std::vector<T> x(count), y(count);
+  Buffer<T> x(count), y(count);
   for (std::size_t i = 0; i < count; ++i) x[i] = element<T>(input(me, i));
-  const View out = in_place ? view(x) : view(y);
-  ASSERT_OK(wait(comm.all_reduce(view(x), out, op)));
+  const View out = in_place ? view_of(x) : view_of(y);
+  ASSERT_OK(wait(comm.all_reduce(view_of(x), out, op)));
   const auto want = [&](std::size_t i) {
     long result = 0;
     for (int r = 0; r < n; ++r)
@@ -53,10 +96,10 @@ void all_reduce(Communicator& comm, std::size_t count, ReduceOp op, bool in_plac
 
 void broadcast(Communicator& comm, std::size_t count, int root, bool in_place) {
   const int me = index(comm.rank());
-  std::vector<float> x(count), y(count, -1.0F);
+  Buffer<float> x(count), y(count, -1.0F);
   for (std::size_t i = 0; i < count; ++i) x[i] = static_cast<float>(input(me, i));
-  const View out = in_place ? view(x) : view(y);
-  ASSERT_OK(wait(comm.broadcast(view(x), out, Rank{root})));
+  const View out = in_place ? view_of(x) : view_of(y);
+  ASSERT_OK(wait(comm.broadcast(view_of(x), out, Rank{root})));
   expect_all(
       in_place ? x : y, [&](std::size_t i) { return input(root, i); }, "the result");
 }
@@ -77,13 +120,14 @@ void all_to_all_v(Communicator& comm, std::size_t scale) {
     received_at.push_back(received_all);
     received_all += received.back() + 2;
   }
-  std::vector<std::int64_t> x(sent_all, -1), y(received_all, -2);
+  Buffer<std::int64_t> x(sent_all, -1), y(received_all, -2);
   for (int r = 0; r < n; ++r)
     for (std::size_t i = 0; i < sent[static_cast<std::size_t>(r)]; ++i)
       x[sent_at[static_cast<std::size_t>(r)] + i] =
           me * 1000000 + r * 10000 + static_cast<long>(i % 9999);
-  ASSERT_OK(wait(comm.all_to_all_v(view(x), {sent, sent_at}, view(y), {received, received_at})));
-  std::vector<std::int64_t> want(received_all, -2);  // gaps stay as they were
+  ASSERT_OK(
+      wait(comm.all_to_all_v(view_of(x), {sent, sent_at}, view_of(y), {received, received_at})));
+  Buffer<std::int64_t> want(received_all, -2);  // gaps stay as they were
   for (int r = 0; r < n; ++r)
     for (std::size_t i = 0; i < received[static_cast<std::size_t>(r)]; ++i)
       want[received_at[static_cast<std::size_t>(r)] + i] =
@@ -92,15 +136,15 @@ void all_to_all_v(Communicator& comm, std::size_t scale) {
 }
 
 template <typename T>
-View part_of(std::vector<T>& x, std::size_t first, std::size_t count) {
+View part_of(Buffer<T>& x, std::size_t first, std::size_t count) {
   return view(std::span<T>(x).subspan(first, count));
 }
 
 void reduce(Communicator& comm, std::size_t count, int root, bool in_place) {
-  std::vector<float> x(count), y(count, -1.0F);
+  Buffer<float> x(count), y(count, -1.0F);
   for (std::size_t i = 0; i < count; ++i) x[i] = static_cast<float>(input(index(comm.rank()), i));
-  const View out = in_place ? view(x) : view(y);
-  ASSERT_OK(wait(comm.reduce(view(x), out, ReduceOp::sum, Rank{root})));
+  const View out = in_place ? view_of(x) : view_of(y);
+  ASSERT_OK(wait(comm.reduce(view_of(x), out, ReduceOp::sum, Rank{root})));
   if (comm.rank() != Rank{root})
     return expect_all(
         y, [](std::size_t) { return -1; }, "elsewhere");
@@ -114,10 +158,10 @@ void reduce(Communicator& comm, std::size_t count, int root, bool in_place) {
 
 void reduce_scatter(Communicator& comm, std::size_t count, bool in_place) {
   const auto n = static_cast<std::size_t>(comm.size()), me = static_cast<std::size_t>(comm.rank());
-  std::vector<std::int64_t> x(n * count), y(count, -1);
+  Buffer<std::int64_t> x(n * count), y(count, -1);
   for (std::size_t i = 0; i < x.size(); ++i) x[i] = input(index(comm.rank()), i);
-  ASSERT_OK(wait(comm.reduce_scatter(view(x), in_place ? part_of(x, me * count, count) : view(y),
-                                     ReduceOp::sum)));
+  ASSERT_OK(wait(comm.reduce_scatter(
+      view_of(x), in_place ? part_of(x, me * count, count) : view_of(y), ReduceOp::sum)));
   if (in_place) std::copy_n(x.begin() + static_cast<std::ptrdiff_t>(me * count), count, y.begin());
   const auto want = [&](std::size_t i) {
     long sum = 0;
@@ -130,12 +174,13 @@ void reduce_scatter(Communicator& comm, std::size_t count, bool in_place) {
 /// Everywhere, or at `root` only.
 void all_gather(Communicator& comm, std::size_t count, bool in_place, int root = -1) {
   const auto n = static_cast<std::size_t>(comm.size()), me = static_cast<std::size_t>(comm.rank());
-  std::vector<float> x(count), y(n * count, -1.0F);
+  Buffer<float> x(count), y(n * count, -1.0F);
   for (std::size_t i = 0; i < count; ++i) x[i] = static_cast<float>(input(index(comm.rank()), i));
   if (in_place) std::copy(x.begin(), x.end(), y.begin() + static_cast<std::ptrdiff_t>(me * count));
-  const View in = in_place ? part_of(y, me * count, count) : view(x);
-  const std::vector<float> before = y;
-  ASSERT_OK(wait(root < 0 ? comm.all_gather(in, view(y)) : comm.gather(in, view(y), Rank{root})));
+  const View in = in_place ? part_of(y, me * count, count) : view_of(x);
+  const Buffer<float> before = y;
+  ASSERT_OK(
+      wait(root < 0 ? comm.all_gather(in, view_of(y)) : comm.gather(in, view_of(y), Rank{root})));
   if (root >= 0 && comm.rank() != Rank{root}) {
     EXPECT_EQ(y, before) << "elsewhere";
     return;
@@ -149,11 +194,11 @@ void all_gather(Communicator& comm, std::size_t count, bool in_place, int root =
 void scatter(Communicator& comm, std::size_t count, int root, bool in_place) {
   const auto n = static_cast<std::size_t>(comm.size()), me = static_cast<std::size_t>(comm.rank());
   const bool at_root = comm.rank() == Rank{root};
-  std::vector<float> x(at_root ? n * count : 0), y(count, -1.0F);
+  Buffer<float> x(at_root ? n * count : 0), y(count, -1.0F);
   for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(input(root, i));
   const bool inside = in_place && at_root;
-  ASSERT_OK(
-      wait(comm.scatter(view(x), inside ? part_of(x, me * count, count) : view(y), Rank{root})));
+  ASSERT_OK(wait(
+      comm.scatter(view_of(x), inside ? part_of(x, me * count, count) : view_of(y), Rank{root})));
   if (inside) std::copy_n(x.begin() + static_cast<std::ptrdiff_t>(me * count), count, y.begin());
   expect_all(
       y, [&](std::size_t i) { return input(root, me * count + i); }, "the result");
@@ -161,10 +206,10 @@ void scatter(Communicator& comm, std::size_t count, int root, bool in_place) {
 
 void all_to_all(Communicator& comm, std::size_t count, bool in_place) {
   const auto n = static_cast<std::size_t>(comm.size()), me = static_cast<std::size_t>(comm.rank());
-  std::vector<float> x(n * count), y(n * count, -1.0F);
+  Buffer<float> x(n * count), y(n * count, -1.0F);
   for (std::size_t i = 0; i < x.size(); ++i)
     x[i] = static_cast<float>(input(index(comm.rank()), i));
-  ASSERT_OK(wait(comm.all_to_all(view(x), in_place ? view(x) : view(y))));
+  ASSERT_OK(wait(comm.all_to_all(view_of(x), in_place ? view_of(x) : view_of(y))));
   const auto want = [&](std::size_t i) {
     return count == 0 ? 0 : input(static_cast<int>(i / count), me * count + i % count);
   };
@@ -185,7 +230,7 @@ struct Apart {
   Pieces pieces() const { return {counts, displs}; }
   std::size_t count(int rank) const { return counts[static_cast<std::size_t>(rank)]; }
   template <typename T>
-  std::span<T> piece(std::vector<T>& x, int rank) const {
+  std::span<T> piece(Buffer<T>& x, int rank) const {
     return std::span<T>(x).subspan(displs[static_cast<std::size_t>(rank)], count(rank));
   }
   std::vector<std::size_t> counts, displs;
@@ -201,25 +246,25 @@ void all_gather_v(Communicator& comm, std::size_t scale, bool in_place, int root
   const Apart apart(comm.size(), scale);
   const int me = index(comm.rank());
   const bool receives = root < 0 || me == root;
-  std::vector<float> x(apart.count(me)), y(receives ? apart.all : 0, -1.0F), want = y;
+  Buffer<float> x(apart.count(me)), y(receives ? apart.all : 0, -1.0F), want = y;
   const std::span<float> in = in_place && receives ? apart.piece(y, me) : std::span<float>(x);
   fill(in, me);
   for (int r = 0; r < comm.size() && receives; ++r) fill(apart.piece(want, r), r);
   if (root < 0)
-    ASSERT_OK(wait(comm.all_gather_v(view(in), view(y), apart.pieces())));
+    ASSERT_OK(wait(comm.all_gather_v(view(in), view_of(y), apart.pieces())));
   else
-    ASSERT_OK(
-        wait(comm.gather_v(view(in), view(y), receives ? apart.pieces() : Pieces{}, Rank{root})));
+    ASSERT_OK(wait(
+        comm.gather_v(view(in), view_of(y), receives ? apart.pieces() : Pieces{}, Rank{root})));
   EXPECT_TRUE(y == want) << "of size " << scale << (in_place ? ", in place" : "");
 }
 
 void reduce_scatter_v(Communicator& comm, std::size_t scale, bool in_place, ReduceOp op) {
   const Apart apart(comm.size(), scale);
   const int me = index(comm.rank()), n = comm.size();
-  std::vector<float> x(apart.all), y(apart.count(me), -1.0F);
+  Buffer<float> x(apart.all), y(apart.count(me), -1.0F);
   for (int r = 0; r < n; ++r) fill(apart.piece(x, r), me + r);
   const std::span<float> out = in_place ? apart.piece(x, me) : std::span<float>(y);
-  ASSERT_OK(wait(comm.reduce_scatter_v(view(x), apart.pieces(), view(out), op)));
+  ASSERT_OK(wait(comm.reduce_scatter_v(view_of(x), apart.pieces(), view(out), op)));
   for (std::size_t i = 0; i < out.size(); ++i) {
     float sum = 0;
     for (int r = 0; r < n; ++r) sum += static_cast<float>(input(r + me, i));
@@ -231,11 +276,11 @@ void scatter_v(Communicator& comm, std::size_t scale, int root, bool in_place) {
   const Apart apart(comm.size(), scale);
   const int me = index(comm.rank());
   const bool sends = me == root;
-  std::vector<float> x(sends ? apart.all : 0), y(apart.count(me), -1.0F), want(y.size());
+  Buffer<float> x(sends ? apart.all : 0), y(apart.count(me), -1.0F), want(y.size());
   for (int r = 0; r < comm.size() && sends; ++r) fill(apart.piece(x, r), r);
   const std::span<float> out = in_place && sends ? apart.piece(x, me) : std::span<float>(y);
   ASSERT_OK(
-      wait(comm.scatter_v(view(x), sends ? apart.pieces() : Pieces{}, view(out), Rank{root})));
+      wait(comm.scatter_v(view_of(x), sends ? apart.pieces() : Pieces{}, view(out), Rank{root})));
   fill(want, me);
   EXPECT_TRUE(std::equal(out.begin(), out.end(), want.begin(), want.end())) << "of size " << scale;
 }

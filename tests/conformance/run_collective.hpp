@@ -14,6 +14,9 @@ inline long input(int rank, std::size_t i) {
   return static_cast<long>((i * 7 + static_cast<std::size_t>(rank) * 3) % 11);
 }
 
+/// Whether the buffers of this thread's rank lie in memory of anycclMemAlloc.
+extern thread_local bool in_arena;
+
 /// All variants (roots, in place, types) of `collective` with `count` elements. By every rank.
 void run_once(Communicator& comm, Collective collective, std::size_t count);
 

@@ -1,7 +1,10 @@
 // Nothing is left of a communicator: no descriptor, thread or mapping.
 
+#include <algorithm>
+#include <csignal>
 #include <cstdint>
 #include <fstream>
+#include <string>
 
 #include "support/ranks.hpp"
 #include "support/usage.hpp"
@@ -77,6 +80,90 @@ TEST(Leak, nothing_after_splits_and_failures) {
   const Usage before = usage();
   for (int i = 0; i < 50; ++i) cycle(i);
   expect_no_growth(before);
+}
+
+/// Large enough that its region goes back to the system at once.
+constexpr std::size_t kRegionOfItsOwn = std::size_t{10} << 20;  // floats
+
+std::size_t windows_mapped() {
+  std::ifstream maps("/proc/self/maps");
+  std::size_t mapped = 0;
+  for (std::string line; std::getline(maps, line);)
+    mapped += line.find("memfd:anyccl") != std::string::npos ? 1U : 0U;
+  return mapped;
+}
+
+void lend_once(Communicator& comm) {
+  void* memory = nullptr;
+  ASSERT_EQ(anycclMemAlloc(&memory, kRegionOfItsOwn * sizeof(float)), anycclSuccess);
+  auto* const x = static_cast<float*>(memory);
+  x[0] = x[kRegionOfItsOwn - 1] = 1;
+  const View v{x, kRegionOfItsOwn, DType::f32};
+  ASSERT_OK(wait(comm.all_reduce(v, v, ReduceOp::sum)));
+  ASSERT_EQ(x[0], comm.size());
+  ASSERT_EQ(x[kRegionOfItsOwn - 1], comm.size());
+  ASSERT_EQ(anycclMemFree(memory), anycclSuccess);
+}
+
+/// Peers unmap a window within some calls after its memory was freed, and nobody keeps descriptors.
+TEST(Leak, nothing_of_memory_that_was_lent_to_other_processes) {
+  expect_all_passed(run_processes(2, [](Communicator& comm) {
+    const auto calm_down = [&] {
+      for (int i = 0; i < 64; ++i) ASSERT_OK(wait(comm.barrier()));
+    };
+    lend_once(comm);
+    calm_down();
+    const Usage before = usage();
+    const std::size_t mapped = windows_mapped();
+    for (int i = 0; i < 20; ++i) lend_once(comm);
+    calm_down();
+    EXPECT_EQ(windows_mapped(), mapped);
+    EXPECT_EQ(usage(before.threads).descriptors, before.descriptors);
+  }));
+}
+
+TEST(Leak, nothing_of_memory_that_was_lent_to_threads) {
+  const std::size_t mapped = windows_mapped();
+  for (int i = 0; i < 5; ++i)
+    run_ranks(3, [&](Communicator& comm) {
+      lend_once(comm);
+      lend_once(comm);
+    });
+  EXPECT_EQ(windows_mapped(), mapped);
+}
+
+/// Takes maxima; `countdown`, if any, counts the calls and ends the process with the last.
+void maximum(const void* in, void* inout, std::size_t count, anycclDataType_t, void* countdown) {
+  if (countdown != nullptr && --*static_cast<int*>(countdown) == 0) ::raise(SIGKILL);
+  const auto* const from = static_cast<const float*>(in);
+  auto* const to = static_cast<float*>(inout);
+  for (std::size_t i = 0; i < count; ++i) to[i] = std::max(to[i], from[i]);
+}
+
+/// A peer that is killed while it lends leaves no mapping behind once the communicator is gone.
+TEST(Leak, nothing_of_memory_that_a_dead_peer_lent) {
+  const auto outcomes = run_processes(3, [](Communicator& comm) {
+    void* memory = nullptr;
+    ASSERT_EQ(anycclMemAlloc(&memory, kRegionOfItsOwn * sizeof(float)), anycclSuccess);
+    int countdown = 50;  // in the middle of a call, when the input is lent
+    anycclRedOp_t op{};
+    ASSERT_EQ(anycclRedOpCreate(&op, maximum, comm.rank() == Rank{2} ? &countdown : nullptr,
+                                comm.handle()),
+              anycclSuccess);
+    anycclResult_t result = anycclSuccess;
+    for (int i = 0; i < 1000 && result == anycclSuccess; ++i)
+      result = anycclAllReduce(memory, memory, kRegionOfItsOwn, anycclFloat32, op, comm.handle(),
+                               nullptr);
+    EXPECT_EQ(result, anycclRemoteError);
+    const std::string reason = anycclGetLastError(comm.handle());
+    EXPECT_NE(reason.find("rank 2"), std::string::npos) << reason;
+    EXPECT_OK(comm.abort());
+    ASSERT_EQ(anycclMemFree(memory), anycclSuccess);
+    EXPECT_EQ(windows_mapped(), 0U);
+  });
+  for (std::size_t r = 0; r < outcomes.size(); ++r)
+    EXPECT_EQ(outcomes[r].exit_code, r == 2 ? -SIGKILL : 0)
+        << "rank " << r << ": " << outcomes[r].output;
 }
 
 }  // namespace

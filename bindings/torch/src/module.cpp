@@ -3,6 +3,7 @@
 #include <pybind11/chrono.h>
 #include <torch/csrc/utils/pybind.h>
 
+#include "arena.hpp"
 #include "backend.hpp"
 #include "gil.hpp"
 
@@ -62,6 +63,8 @@ void define(py::module_& module) {
       "close_all", [](milliseconds timeout) { Backend::close_all(timeout); }, py::arg("timeout"),
       py::call_guard<py::gil_scoped_release>(),
       "Shuts down all process groups of this process; aborts those that take longer.");
+  module.def("enable_arena", &enable_arena, py::arg("least_bytes"));
+  module.def("disable_arena", &disable_arena);
 }
 
 }  // namespace

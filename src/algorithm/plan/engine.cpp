@@ -177,6 +177,7 @@ bool Engine::advance(Lane& lane) {
   const PlanStep& step = plan(lane).steps[lane.pc];
   if (!ready(lane, step)) return false;
   ++lane.now[self(lane.rank, lane.lane)];
+  before_ = lane.now;
   std::vector<std::vector<TermId>> values = operands(lane, step);
   if (!error_.ok()) return false;
   if (has(step, PlanStep::combine) && !combine(lane, step, values)) return false;
@@ -273,11 +274,14 @@ bool Engine::store(Lane& lane, const PlanStep& step,
     const auto cells = s.piece(destination(step), k);
     if (!has(step, PlanStep::combine) && ref.rank == lane.rank && s.piece(source(step), k) == cells)
       continue;  // already where it belongs
+    // What is neither combined nor published is put into place as it comes.
+    const bool streams = !has(step, PlanStep::combine) && !has(step, PlanStep::publish);
+    Clock& known = streams ? before_ : lane.now;
+    if (streams && !lane.loans.empty() && ref.rank != lane.rank) join(known, find(lane, ref)->when);
     for (std::size_t i = 0; i < cells.size(); ++i) {
       for (std::uint32_t number : lane.loans) {
         const Publication& p = publications[number];
-        const Read* late = unread(lane.now, p);
-        if (late != nullptr && std::find(p.cells.begin(), p.cells.end(), cells[i]) != p.cells.end())
+        if (const Read* late = unread(lane, known, p, cells[i]); late != nullptr)
           return fail(error(Code::internal,
                             "{} overwrites {} while rank {} may still read it: lent by {}{}",
                             where(lane), cell_text(s, cells[i]), late->rank, step_text(s, p.step),

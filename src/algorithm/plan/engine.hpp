@@ -106,6 +106,8 @@ class Engine {
   std::vector<std::uint32_t> written(const Lane& lane, const PlanStep& step) const;
   std::vector<std::uint32_t> published_cells(const Lane& lane, const PlanStep& step) const;
   const Read* unread(const Clock& known, const Publication& p) const;
+  const Read* unread(const Lane& lane, const Clock& known, const Publication& p,
+                     std::uint32_t cell) const;
 
   // diagnose.cpp: words
   Blocker blocker(Member& m);
@@ -139,6 +141,7 @@ class Engine {
   std::vector<Member> members_;
   std::vector<std::uint32_t> sent_;
   Clock learned_;  // of the step that is looked at
+  Clock before_;   // what the lane of the current step knew before it received anything
   Outcome outcome_;
   Status error_;
 };

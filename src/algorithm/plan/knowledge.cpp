@@ -111,6 +111,20 @@ std::vector<std::uint32_t> Engine::published_cells(const Lane& lane, const PlanS
   return cells;
 }
 
+// A reader that may still read the lent cell, as far as is known; else null.
+const Engine::Read* Engine::unread(const Lane& lane, const Clock& known, const Publication& p,
+                                   std::uint32_t cell) const {
+  for (const Reader& reader : plan(lane).readers[p.index]) {
+    const auto first = p.cells.begin() + reader.offset, last = first + reader.count;
+    if (std::find(first, last, cell) == last) continue;
+    for (const Read& r : p.reads)
+      if (r.rank == reader.rank &&
+          (r.left > 0 || r.when > known[self(r.rank, p.tile % setting_.lanes)]))
+        return &r;
+  }
+  return nullptr;
+}
+
 // A reader that may still read the publication, as far as is known; else null.
 const Engine::Read* Engine::unread(const Clock& known, const Publication& p) const {
   for (const Read& r : p.reads)

@@ -2,6 +2,7 @@
 #include <limits>
 #include <utility>
 
+#include "algorithm/plan/loans.hpp"
 #include "algorithm/plan/simulate.hpp"
 #include "algorithm/plan/uses.hpp"
 #include "algorithm/plan/wires.hpp"
@@ -34,6 +35,7 @@ class Lowering {
         mine_(fuse ? without_guard_copies(ranks[uindex(me)], number_) : ranks[uindex(me)]),
         my_wires_(wires_of(mine_)),
         uses_(mine_),
+        loans_(mine_, my_wires_, wires, uses_),
         plan_{.schedule = ranks[uindex(me)]} {}
 
   Result<Plan> run(std::uint32_t slots) {
@@ -143,22 +145,10 @@ class Lowering {
       if (split) out.src += k * step.src.stride, out.src_stride = 0;
       const std::uint32_t pieces = split || step.src.stride == 0 ? 1 : peers_of(step);
       for (std::uint32_t p = 0; p < pieces; ++p) own_operand();
-      publish(out, i, lent_by(step, split ? k : 0, split ? 1 : pieces));
+      publish(out, loans_.may_lend(i, split ? k : 0, split ? 1 : pieces));
       finish(out, i);
       if (!split) return;
     }
-  }
-
-  // The cells that peers would read if the pieces were lent; nobody reads the rank's own piece.
-  std::vector<std::uint32_t> lent_by(const Step& send, std::uint32_t first,
-                                     std::uint32_t pieces) const {
-    std::vector<std::uint32_t> cells;
-    for (std::uint32_t k = first; k < first + pieces; ++k) {
-      if (send.src.stride > 0 && send.peers[k] == mine_.rank) continue;
-      const auto piece = mine_.piece(send.src, k);
-      cells.insert(cells.end(), piece.begin(), piece.end());
-    }
-    return cells;
   }
 
   // A step that stores, together with the steps after it that it can take in. Returns the next
@@ -178,10 +168,10 @@ class Lowering {
     }
     if (next != nullptr && is_send_of(*next, out)) {
       out.flags |= PlanStep::publish;
-      const auto cells = mine_.piece(next->src, 0);
-      if (uses_.dead_after(i, cells, next->src.space == Space::scratch))
+      if (uses_.dead_after(i, mine_.piece(next->src, 0), next->src.space == Space::scratch))
         out.flags &= static_cast<std::uint8_t>(~PlanStep::store);
-      publish(out, i++, cells);
+      publish(out, loans_.may_lend(i, 0, 1));
+      ++i;
     }
     finish(out, first);
     return i;
@@ -256,14 +246,13 @@ class Lowering {
     ++operands_;
   }
 
-  // `lent`: the memory that holds what is published, if nothing is staged.
-  void publish(PlanStep& out, std::uint32_t at, const std::vector<std::uint32_t>& lent) {
+  // `stays`: what is published is not overwritten before it has been read.
+  void publish(PlanStep& out, bool stays) {
     out.publication = static_cast<std::uint16_t>(published_++);
     const bool stored = (out.flags & PlanStep::store) != 0,
                pure = (out.flags & ~PlanStep::publish) == 0;
     const auto space = Space(pure ? out.src_space : out.dst_space);
-    if ((stored || pure) && space != Space::scratch && mine_.contract.has_bytes() &&
-        !uses_.written_after(at, lent))
+    if ((stored || pure) && space != Space::scratch && mine_.contract.has_bytes() && stays)
       out.flags |= PlanStep::lendable;
   }
 
@@ -311,6 +300,7 @@ class Lowering {
   Schedule mine_;
   Wires my_wires_;
   Uses uses_;
+  Loans loans_;
   Plan plan_;
   std::vector<std::vector<Operand>> operand_;  // [step][entry], of receives
   std::uint16_t operands_ = 0, ticks_ = 0;

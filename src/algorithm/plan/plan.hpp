@@ -30,9 +30,10 @@ namespace anyccl {
 //  5. If every rank's result depends on every rank (Plan::everyone), then a rank that finishes
 //     operation e knows that everyone finished e - 1. That makes rule 3 one comparison for the
 //     plans that matter most. It needs every publication to be made, those of zero bytes too.
-//  6. A publisher may lend its own memory instead of a slot if the publication is `lendable` (its
-//     source is not overwritten later in the operation). Its operation then ends only when all
-//     readers of what it lent have posted progress past it.
+//  6. A publisher may lend its own memory instead of a slot if the publication is `lendable`:
+//     nothing in the operation overwrites a part of it, except with what the reader of that part
+//     published after it had read it. Its operation then ends only when all readers of what it lent
+//     have posted progress past it.
 
 inline constexpr std::uint32_t kBanks = 8;
 /// With so many slots per bank every plan of the catalog runs (the conformance test holds it).
@@ -48,7 +49,7 @@ struct PlanStep {
     accumulate = 2,  ///< dst is the first operand.
     store = 4,       ///< Write dst.
     publish = 8,     ///< Put the result where peers can read it, and signal.
-    lendable = 16,   ///< With publish: nothing writes the published memory later in this operation.
+    lendable = 16,   ///< With publish: the published memory stays until it has been read (rule 6).
   };
   std::uint8_t flags = 0;
   std::uint8_t src_space : 4 = 0, dst_space : 4 = 0;

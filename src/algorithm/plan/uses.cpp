@@ -30,6 +30,13 @@ bool Uses::written_after(std::uint32_t step, const std::vector<std::uint32_t>& c
   return written_between(step, ~0U, cells);
 }
 
+std::vector<std::uint32_t> Uses::writes_after(std::uint32_t step, std::uint32_t cell) const {
+  std::vector<std::uint32_t> steps;
+  for (auto use = after(step, cell); use != uses_[cell].end(); ++use)
+    if (use->write) steps.push_back(use->step);
+  return steps;
+}
+
 bool Uses::written_between(std::uint32_t from, std::uint32_t to,
                            const std::vector<std::uint32_t>& cells) const {
   return std::any_of(cells.begin(), cells.end(), [&](std::uint32_t c) {

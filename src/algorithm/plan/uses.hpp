@@ -16,6 +16,8 @@ class Uses {
   /// again.
   bool dead_after(std::uint32_t step, const std::vector<std::uint32_t>& cells, bool scratch) const;
   bool written_after(std::uint32_t step, const std::vector<std::uint32_t>& cells) const;
+  /// The steps after `step` that write the cell.
+  std::vector<std::uint32_t> writes_after(std::uint32_t step, std::uint32_t cell) const;
   bool written_between(std::uint32_t after, std::uint32_t before,
                        const std::vector<std::uint32_t>& cells) const;
 

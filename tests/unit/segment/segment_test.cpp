@@ -7,8 +7,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <csignal>
+#include <cstring>
+#include <map>
+#include <random>
+#include <thread>
 
 #include "platform/transport/segment/arena.hpp"
 #include "platform/transport/segment/foreign.hpp"
@@ -58,17 +63,21 @@ TEST(Memory, smaller_than_promised_is_refused) {
       << mapped.status().message();
 }
 
+void* block(Arena& arena, std::size_t bytes) {
+  auto memory = arena.allocate(bytes);
+  EXPECT_TRUE(memory.ok()) << memory.status().message();
+  return memory.ok() ? *memory : nullptr;
+}
+constexpr std::size_t kMiB = std::size_t{1} << 20;
+
 TEST(Arena, finds_only_what_lies_inside) {
   Arena arena;
-  auto memory = arena.allocate(10000);
-  ASSERT_TRUE(memory.ok());
-  auto* const at = static_cast<std::byte*>(*memory);
-  EXPECT_TRUE(arena.find(at, 10000).has_value());
+  auto* const at = static_cast<std::byte*>(block(arena, 20 * kMiB));  // has a region of its own
+  EXPECT_TRUE(arena.find(at, 20 * kMiB).has_value());
   EXPECT_TRUE(arena.find(at + 9000, 1000).has_value());
-  EXPECT_FALSE(arena.find(at + 9000, 100000).has_value());
+  EXPECT_FALSE(arena.find(at + 9000, 20 * kMiB).has_value());
   EXPECT_FALSE(arena.find(at - 1, 1).has_value());
   EXPECT_TRUE(arena.free(at).ok());
-  EXPECT_FALSE(arena.find(at, 1).has_value());
   EXPECT_FALSE(arena.free(at).ok());
 }
 
@@ -142,6 +151,98 @@ TEST(ForeignMemory, of_who_has_ended_is_not_read) {
   const Status status = memory->read(reinterpret_cast<std::byte*>(&read),
                                      reinterpret_cast<std::uint64_t>(&here), sizeof read);
   EXPECT_EQ(status.code(), Code::remote_error) << status.message();
+}
+
+TEST(Arena, gives_aligned_blocks_that_do_not_overlap) {
+  Arena arena;
+  std::mt19937 random(2026);
+  std::map<std::byte*, std::size_t> live;
+  for (int i = 0; i < 20000; ++i) {
+    if (random() % 2 == 0 && !live.empty()) {
+      const auto gone = std::next(live.begin(), static_cast<long>(random() % live.size()));
+      ASSERT_TRUE(arena.free(gone->first).ok());
+      live.erase(gone);
+      continue;
+    }
+    const std::size_t bytes = random() % 100 == 0 ? random() % (2 * kMiB) : random() % 5000;
+    auto* const at = static_cast<std::byte*>(block(arena, bytes));
+    ASSERT_EQ(reinterpret_cast<std::uintptr_t>(at) % 64, 0U);
+    const auto next = live.lower_bound(at);
+    ASSERT_TRUE(next == live.end() || at + bytes <= next->first);
+    ASSERT_TRUE(next == live.begin() || std::prev(next)->first + std::prev(next)->second <= at);
+    live.emplace(at, std::max<std::size_t>(1, bytes));
+  }
+  for (const auto& [at, bytes] : live) ASSERT_TRUE(arena.free(at).ok());
+  EXPECT_LE(arena.bytes(), 32 * kMiB);
+}
+
+TEST(Arena, puts_small_blocks_into_one_region) {
+  Arena arena;
+  auto* const a = static_cast<std::byte*>(block(arena, 100));
+  auto* const b = static_cast<std::byte*>(block(arena, 70000));
+  EXPECT_EQ(arena.find(a, 100)->id, arena.find(b, 70000)->id);
+  EXPECT_EQ(arena.bytes(), kMiB);
+}
+
+TEST(Arena, joins_what_was_freed) {
+  Arena arena;
+  std::vector<void*> blocks;
+  for (int i = 0; i < 16; ++i) blocks.push_back(block(arena, kMiB / 16));
+  for (const int i : {3, 1, 2, 0, 15, 14, 5, 7, 9, 11, 13, 4, 6, 8, 10, 12})
+    ASSERT_TRUE(arena.free(blocks[static_cast<std::size_t>(i)]).ok());
+  EXPECT_EQ(block(arena, kMiB), *std::min_element(blocks.begin(), blocks.end()));
+  EXPECT_EQ(arena.bytes(), kMiB);
+}
+
+TEST(Arena, returns_memory_to_the_system_and_never_reuses_a_window) {
+  Arena arena;
+  void* const large = block(arena, 40 * kMiB);
+  const std::uint64_t id = arena.find(large, 1)->id;
+  EXPECT_NE(arena.hold(id), nullptr);
+  ASSERT_TRUE(arena.free(large).ok());
+  EXPECT_EQ(arena.hold(id), nullptr);
+  EXPECT_EQ(arena.bytes(), 0U);
+  EXPECT_EQ(arena.returned(), 1U);
+  EXPECT_NE(arena.find(block(arena, 40 * kMiB), 1)->id, id);
+}
+
+TEST(Arena, serves_threads_at_once) {
+  Arena arena;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&arena, t] {
+      for (std::size_t i = 0; i < 300; ++i) {
+        const std::size_t bytes = 1 + (i * 7919 + static_cast<std::size_t>(t)) % 200000;
+        void* const at = block(arena, bytes);
+        std::memset(at, t, bytes);
+        ASSERT_EQ(static_cast<unsigned char*>(at)[bytes - 1], t);
+        ASSERT_TRUE(arena.free(at).ok());
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+}
+
+/// The child sees what its parent wrote, and neither sees what the other writes then.
+TEST(Arena, is_private_in_a_forked_child) {
+  Arena& arena = Arena::of_process();
+  auto* const x = static_cast<int*>(block(arena, 2 * kMiB));
+  x[0] = 1, x[300000] = 2;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const bool right = x[0] == 1 && x[300000] == 2 && !arena.find(x, 4);
+    x[0] = x[300000] = 7;
+    auto own = arena.allocate(100);
+    const bool anew =
+        own.ok() && arena.find(*own, 100) && arena.free(x).ok() && arena.free(*own).ok();
+    ::_exit(right && anew ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(x[0], 1);
+  EXPECT_EQ(x[300000], 2);
+  EXPECT_TRUE(arena.find(x, 4).has_value());
+  ASSERT_TRUE(arena.free(x).ok());
 }
 
 /// One publisher, two readers.

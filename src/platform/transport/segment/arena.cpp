@@ -1,47 +1,216 @@
 #include "platform/transport/segment/arena.hpp"
 
+#include <pthread.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <bit>
+
 #include "base/error.hpp"
 
 namespace anyccl {
+namespace {
+
+constexpr std::size_t kAlignment = 64;
+constexpr std::size_t kSmallestRegion = std::size_t{1} << 20;
+/// Small blocks share regions of at most this size, and an empty region of at most this size is
+/// kept: a larger block has its own, and comes and goes as with malloc().
+constexpr std::size_t kLargestShared = std::size_t{32} << 20;
+constexpr std::size_t kPopulated = std::size_t{64} << 10;  ///< Bytes that are populated together.
+constexpr std::size_t kHugePage = std::size_t{2} << 20;
+
+constexpr std::size_t round_up(std::size_t n, std::size_t to) {
+  return (n + to - 1) / to * to;
+}
+
+}  // namespace
 
 Arena& Arena::of_process() {
-  static Arena* const arena = new Arena;  // never destroyed: memory may be freed during exit
+  static Arena* const arena = [] {  // never destroyed: memory may be freed during exit
+    auto* const made = new Arena;
+    ::pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+    return made;
+  }();
   return *arena;
 }
 
 Result<void*> Arena::allocate(std::size_t bytes) {
   if (bytes > (std::size_t{1} << 46))
     return error(Code::invalid_argument, "anycclMemAlloc of {} bytes", bytes);
-  const std::size_t whole = (std::max<std::size_t>(bytes, 1) + 4095) / 4096 * 4096;
-  ANYCCL_TRY(SharedMemory memory, create_shared(whole, false, "anycclMemAlloc"));
-  ANYCCL_CHECK(populate(memory, 0, whole));
-  std::byte* const at = memory.mapping.data();
-  const std::lock_guard lock(mutex_);
-  blocks_.emplace(at, Block{next_id_++, std::move(memory)});
-  count_.store(blocks_.size(), std::memory_order_relaxed);
+  const std::size_t whole = round_up(std::max<std::size_t>(bytes, 1), kAlignment);
+  std::unique_lock lock(mutex_);
+  std::byte* at = take(whole);
+  if (at == nullptr) {
+    ANYCCL_CHECK(grow(whole));
+    at = take(whole);
+  }
+  lock.unlock();
+  if (Status status = populate_block(at, whole); !status.ok()) {
+    static_cast<void>(free(at));
+    return status;
+  }
   return static_cast<void*>(at);
+}
+
+/// The smallest hole that fits; null if there is none.
+std::byte* Arena::take(std::size_t bytes) {
+  const auto found = holes_by_size_.lower_bound({bytes, nullptr});
+  if (found == holes_by_size_.end()) return nullptr;
+  const auto [room, at] = *found;
+  remove_hole(holes_.find(at));
+  if (room > bytes) add_hole(at + bytes, room - bytes);
+  Region& region = region_of(at);
+  if (region.used == 0) --empty_;
+  region.used += bytes;
+  blocks_.emplace(at, bytes);
+  return at;
+}
+
+/// Regions grow with what is there already, so that they stay few.
+Status Arena::grow(std::size_t bytes) {
+  const std::size_t shared = std::clamp(std::bit_ceil(bytes_), kSmallestRegion, kLargestShared);
+  const std::size_t whole =
+      bytes > kLargestShared / 2 ? round_up(bytes, 4096) : std::max(shared, std::bit_ceil(bytes));
+  ANYCCL_TRY(SharedMemory memory, create_shared(whole, false, "anycclMemAlloc"));
+  std::byte* const at = memory.mapping.data();
+  ::madvise(at, whole, MADV_DOFORK);  // a child may read what its parent allocated
+  if (whole >= kHugePage) ::madvise(at, whole, MADV_HUGEPAGE);  // where shared memory may have them
+  Region region;
+  region.id = next_id_++;
+  region.memory = std::make_shared<SharedMemory>(std::move(memory));
+  region.populated.resize((whole + kPopulated - 1) / kPopulated);
+  regions_.emplace(at, std::move(region));
+  add_hole(at, whole);
+  bytes_ += whole;
+  ++empty_;
+  count_.store(regions_.size(), std::memory_order_relaxed);
+  return {};
+}
+
+/// By the thread that allocates, which decides on what node the memory is; without the lock,
+/// because it takes long. Two threads may populate one stretch: that does no harm.
+Status Arena::populate_block(std::byte* at, std::size_t bytes) {
+  std::unique_lock lock(mutex_);
+  Region& region = region_of(at);  // stays: it holds this block
+  const std::shared_ptr<SharedMemory> memory = region.memory;
+  const auto offset = static_cast<std::size_t>(at - region.begin());
+  const std::size_t first = offset / kPopulated, last = (offset + bytes - 1) / kPopulated;
+  std::size_t from = first, to = last + 1;
+  while (from < to && region.populated[from]) ++from;
+  while (from < to && region.populated[to - 1]) --to;
+  if (from == to) return {};
+  lock.unlock();
+  const std::size_t end = std::min(to * kPopulated, memory->mapping.size());
+  ANYCCL_CHECK(populate(*memory, from * kPopulated, end - from * kPopulated));
+  lock.lock();
+  for (std::size_t i = from; i < to; ++i) region.populated[i] = true;
+  return {};
 }
 
 Status Arena::free(void* memory) {
   if (memory == nullptr) return {};
+  Dropped dropped;  // unmapped after the lock is gone
   const std::lock_guard lock(mutex_);
-  if (blocks_.erase(static_cast<const std::byte*>(memory)) == 0)
+  const auto block = blocks_.find(memory);
+  if (block == blocks_.end())
     return error(Code::invalid_argument, "anycclMemFree of {}, which anycclMemAlloc did not return",
                  fmt::ptr(memory));
-  count_.store(blocks_.size(), std::memory_order_relaxed);
+  const std::size_t bytes = block->second;
+  blocks_.erase(block);
+  dropped = give_back(static_cast<std::byte*>(memory), bytes);
   return {};
+}
+
+Arena::Dropped Arena::give_back(std::byte* at, std::size_t bytes) {
+  Region& region = region_of(at);
+  region.used -= bytes;
+  if (!region.inherited) add_hole(at, bytes);
+  if (region.used > 0) return nullptr;
+  const std::size_t whole = region.memory->mapping.size();
+  if (!region.inherited) {
+    if (empty_ == 0 && whole <= kLargestShared) return ++empty_, nullptr;
+    remove_hole(holes_.find(region.begin()));
+    bytes_ -= whole;
+  }
+  Dropped dropped = std::move(region.memory);
+  regions_.erase(dropped->mapping.data());
+  count_.store(regions_.size(), std::memory_order_relaxed);
+  returned_.fetch_add(1, std::memory_order_relaxed);
+  return dropped;
+}
+
+/// Joined with the holes beside it in its region.
+void Arena::add_hole(std::byte* at, std::size_t bytes) {
+  const Region& region = region_of(at);
+  auto next = holes_.upper_bound(at);
+  if (next != holes_.begin())
+    if (const auto before = std::prev(next);
+        before->first + before->second == at && at != region.begin()) {
+      at = before->first;
+      bytes += before->second;
+      remove_hole(before);
+    }
+  if (next != holes_.end() && at + bytes == next->first && next->first != region.end()) {
+    bytes += next->second;
+    remove_hole(next);
+  }
+  holes_.emplace(at, bytes);
+  holes_by_size_.emplace(bytes, at);
+}
+
+void Arena::remove_hole(std::map<std::byte*, std::size_t>::iterator hole) {
+  holes_by_size_.erase({hole->second, hole->first});
+  holes_.erase(hole);
 }
 
 std::optional<Arena::Window> Arena::find(const void* at, std::size_t bytes) const {
   if (count_.load(std::memory_order_relaxed) == 0) return {};
   const auto* first = static_cast<const std::byte*>(at);
   const std::lock_guard lock(mutex_);
-  auto block = blocks_.upper_bound(first);
-  if (block == blocks_.begin()) return {};
-  --block;
-  const Mapping& mapping = block->second.memory.mapping;
-  if (first + bytes > mapping.data() + mapping.size()) return {};
-  return Window{block->second.id, mapping.data(), mapping.size(), block->second.memory.fd.get()};
+  const auto next = regions_.upper_bound(first);
+  if (next == regions_.begin()) return {};
+  const Region& region = std::prev(next)->second;
+  if (region.inherited || first + bytes > region.end()) return {};
+  return Window{region.id, region.begin(), region.memory->mapping.size(), region.memory->fd.get()};
+}
+
+std::shared_ptr<const SharedMemory> Arena::hold(std::uint64_t id) const {
+  const std::lock_guard lock(mutex_);
+  for (const auto& [at, region] : regions_)
+    if (region.id == id) return region.memory;
+  return nullptr;
+}
+
+std::size_t Arena::bytes() const {
+  const std::lock_guard lock(mutex_);
+  return bytes_;
+}
+
+// The lock is held across fork, so that the child finds everything whole.
+void Arena::before_fork() {
+  of_process().mutex_.lock();
+}
+void Arena::after_fork_in_parent() {
+  of_process().mutex_.unlock();
+}
+void Arena::after_fork_in_child() {
+  of_process().become_private();
+  of_process().mutex_.unlock();
+}
+
+/// What is mapped shared would show each of parent and child what the other writes.
+void Arena::become_private() {
+  for (auto& [at, region] : regions_) {
+    region.inherited = true;
+    ::mmap(region.begin(), region.memory->mapping.size(), PROT_READ | PROT_WRITE,
+           MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, region.memory->fd.get(), 0);
+    region.memory->fd.reset();
+  }
+  for (auto region = regions_.begin(); region != regions_.end();)
+    region = region->second.used == 0 ? regions_.erase(region) : std::next(region);
+  holes_.clear();
+  holes_by_size_.clear();
+  bytes_ = empty_ = 0;
 }
 
 }  // namespace anyccl

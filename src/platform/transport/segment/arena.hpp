@@ -3,39 +3,84 @@
 #include <atomic>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
+#include <unordered_map>
+#include <vector>
 
 #include "platform/transport/segment/memory.hpp"
 
 namespace anyccl {
 
 /// Memory that local peers can map: what anycclMemAlloc hands out. One per process, because an
-/// allocation belongs to no communicator. Any thread.
+/// allocation belongs to no communicator. Blocks lie in regions, each a sealed memfd: peers map a
+/// region once. Any thread.
+///
+/// A region whose blocks are all free goes back to the system, but for one small one that is kept.
+/// In a forked child the regions of its parent become private copies: what either writes later, the
+/// other does not see in pages that it has written itself, and peers see nothing of the child's.
 class Arena {
  public:
   struct Window {
-    std::uint64_t id;  ///< Never reused in this process.
+    std::uint64_t id;  ///< Of the region; never reused in this process.
     std::byte* base;
     std::size_t bytes;
     int fd;  ///< Valid while the memory is not freed.
   };
+  Arena() = default;
+  Arena(const Arena&) = delete;
+  Arena& operator=(const Arena&) = delete;
   static Arena& of_process();
 
+  /// Aligned to 64 bytes; backed with memory, near the calling thread. What it holds is undefined.
   Result<void*> allocate(std::size_t bytes);
   Status free(void* memory);
   /// The window that holds all of [at, at + bytes), if any.
   std::optional<Window> find(const void* at, std::size_t bytes) const;
 
+  /// Keeps a region mapped, for a reader in this process; null if it is gone.
+  std::shared_ptr<const SharedMemory> hold(std::uint64_t id) const;
+  /// How many regions went back so far.
+  std::uint64_t returned() const { return returned_.load(std::memory_order_relaxed); }
+  /// Bytes of all regions.
+  std::size_t bytes() const;
+
  private:
-  struct Block {
-    std::uint64_t id;
-    SharedMemory memory;
+  struct Region {
+    std::uint64_t id = 0;
+    std::shared_ptr<SharedMemory> memory;
+    std::size_t used = 0;  ///< Bytes.
+    std::vector<bool> populated;
+    bool inherited = false;  ///< From before a fork.
+    std::byte* begin() const { return memory->mapping.data(); }
+    std::byte* end() const { return begin() + memory->mapping.size(); }
   };
+  using Regions = std::map<const std::byte*, Region>;  // by address
+  using Dropped = std::shared_ptr<SharedMemory>;
+
+  Region& region_of(const std::byte* at) { return std::prev(regions_.upper_bound(at))->second; }
+  std::byte* take(std::size_t bytes);
+  Status grow(std::size_t bytes);
+  Status populate_block(std::byte* at, std::size_t bytes);
+  Dropped give_back(std::byte* at, std::size_t bytes);
+  void add_hole(std::byte* at, std::size_t bytes);
+  void remove_hole(std::map<std::byte*, std::size_t>::iterator hole);
+  void become_private();
+  static void before_fork();
+  static void after_fork_in_parent();
+  static void after_fork_in_child();
+
   mutable std::mutex mutex_;
-  std::map<const std::byte*, Block> blocks_;  // by address
-  std::atomic<std::size_t> count_{0};         // so that find() is one load where nobody allocates
+  Regions regions_;
+  std::unordered_map<const void*, std::size_t> blocks_;  // in use: their bytes
+  std::map<std::byte*, std::size_t> holes_;              // by address, never side by side
+  std::set<std::pair<std::size_t, std::byte*>> holes_by_size_;
+  std::size_t bytes_ = 0, empty_ = 0;  // of regions; how many regions are empty
   std::uint64_t next_id_ = 1;
+  std::atomic<std::size_t> count_{0};  // of regions: find() is one load where nobody allocates
+  std::atomic<std::uint64_t> returned_{0};
 };
 
 }  // namespace anyccl

@@ -11,12 +11,12 @@ namespace anyccl {
 
 /// What local peers tell each other beside the shared memory, over their unix socket.
 struct ControlMessage {
-  enum Kind : std::uint32_t { segment = 0x616e7931, mapped, window, abort, goodbye };
+  enum Kind : std::uint32_t { segment = 0x616e7931, mapped, window, abort, goodbye, no_window };
   Kind kind = goodbye;
   std::int32_t code = 0;      ///< mapped: 1 if it worked. abort: the Code.
-  std::uint64_t number = 0;   ///< window: its number between owner and communicator. segment: what
-                              ///< lies at `address`. mapped: 1 if that could be read there.
-  std::uint64_t address = 0;  ///< To a thread of the same process: where the memory is.
+  std::uint64_t number = 0;   ///< Of the window, between owner and communicator; never reused.
+                              ///< segment: what lies at `address`. mapped: 1 if that could be read.
+  std::uint64_t address = 0;  ///< To a thread of the same process: where the memory is, or whose.
   std::uint64_t bytes = 0;
   std::uint64_t address2 = 0;  ///< segment: the inbox.
   char text[472] = {};         ///< abort: the reason; ends with a zero.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <unordered_map>
 #include <vector>
 
 #include "platform/transport/segment/control.hpp"
@@ -22,7 +23,8 @@ struct Segment {
 struct Window {
   const std::byte* base = nullptr;
   std::size_t bytes = 0;
-  Mapping mapping;  // empty for a thread of this process
+  Mapping mapping;                           // of another process
+  std::shared_ptr<const SharedMemory> same;  // of a thread of this process
 };
 
 struct Peer {
@@ -38,7 +40,8 @@ struct Peer {
   PeerState state = PeerState::present;
   std::uint64_t pieces_sent = 0, pieces_read = 0;
   bool pieces_populated = false;
-  std::vector<Window> windows = {};  // by the number that the peer gave them
+  std::unordered_map<std::uint64_t, Window> windows = {};  // by the number that the peer gave them
+  std::uint32_t notices = 0;                               // about windows, read so far
 };
 
 /// Memory to show to peers: shared, or private if all of them are threads of this process.

@@ -6,20 +6,22 @@
 #include <algorithm>
 #include <cstring>
 #include <mutex>
+#include <optional>
 
 #include "base/cpu.hpp"
 #include "base/error.hpp"
 #include "base/log.hpp"
-#include "platform/transport/segment/arena.hpp"
 #include "platform/transport/segment/ledger.hpp"
 #include "platform/transport/segment/peers.hpp"
+#include "platform/transport/segment/windows.hpp"
 
 namespace anyccl {
 namespace {
 
 using shm::Peer;
 using shm::Segment;
-using shm::Window;
+
+constexpr std::uint64_t kLookForNotices = 16;  // calls
 
 /// From here on threads of one process read each other's buffers where they are: measured.
 constexpr std::size_t kDirectFrom = 131072;
@@ -43,7 +45,8 @@ class SegmentTransport final : public Transport {
         seen_(layout.ranks),
         ledger_(layout_, seen_),
         in_line_(options.line_bytes),
-        copy_(options.copy) {
+        copy_(options.copy),
+        windows_(peers_, socket_mutex_, at<Presence>(out_, layout_.presence()).notices) {
     for (std::size_t i = 0; i < peers_.size(); ++i) {
       of_rank_[uindex(peers_[i].rank)] = i;
       shown_[uindex(peers_[i].rank)] = peers_[i].out;
@@ -58,8 +61,15 @@ class SegmentTransport final : public Transport {
 
   void begin(const CallRecord& call) override {
     write_record(at<CallLine>(out_, layout_.call_line(call.sequence)), call);
+    windows_.close_returned();
+    if (call.sequence % kLookForNotices == 0) read_notices();
     // Readers of eight calls ago have this line: getting it back takes as long as a call.
     prefetch_for_writing(&line(ledger_.slot_of(call.sequence + 1, 0)));
+  }
+
+  bool would_take(std::size_t bytes, const std::byte* memory, bool lendable) const override {
+    return lendable && bytes >= kLendFrom && copy_ != CopyFrom::staged && copy_ != CopyFrom::cma &&
+           Arena::of_process().find(memory, bytes).has_value();
   }
 
   Offered offer(const Outgoing& out, const std::byte* source, bool lendable) override {
@@ -198,8 +208,8 @@ class SegmentTransport final : public Transport {
   std::optional<Descriptor> lend(const Outgoing& out, const std::byte* source) {
     if (copy_ != CopyFrom::cma)
       if (const auto window = Arena::of_process().find(source, out.bytes))
-        if (const int number = announce(*window); number >= 0)
-          return Descriptor{Descriptor::window, static_cast<std::uint32_t>(number),
+        if (const auto number = windows_.number_of(*window))
+          return Descriptor{Descriptor::window, *number,
                             static_cast<std::uint64_t>(source - window->base), out.bytes,
                             out.total};
     if (copy_ == CopyFrom::window || (copy_ != CopyFrom::cma && out.bytes < kDirectFrom)) return {};
@@ -259,10 +269,14 @@ class SegmentTransport final : public Transport {
     const std::byte* base = peer.out + room;
     std::size_t size = room_bytes;
     if (d.kind == Descriptor::window) {
-      if (d.number >= peer.windows.size()) pump(peer);  // its announcement was sent first
-      if (d.number >= peer.windows.size()) return nullptr;
-      base = peer.windows[d.number].base;
-      size = peer.windows[d.number].bytes;
+      auto window = peer.windows.find(d.number);
+      if (window == peer.windows.end()) {  // its announcement was sent first
+        pump(peer);
+        window = peer.windows.find(d.number);
+        if (window == peer.windows.end()) return nullptr;
+      }
+      base = window->second.base;
+      size = window->second.bytes;
     }
     if (d.position > size || d.bytes > size - d.position)
       return problem(error(Code::remote_error, "rank {} published {} bytes at {} of {}", in.rank,
@@ -341,24 +355,13 @@ class SegmentTransport final : public Transport {
   }
 
   // --- control socket --------------------------------------------------------------------------
-  /// The window's number in this communicator, telling the peers of it the first time; -1 if that
-  /// fails.
-  int announce(const Arena::Window& window) {
-    const auto known = std::find(announced_.begin(), announced_.end(), window.id);
-    if (known != announced_.end()) return static_cast<int>(known - announced_.begin());
-    ControlMessage message;
-    message.kind = ControlMessage::window;
-    message.number = announced_.size();
-    message.bytes = window.bytes;
-    const std::lock_guard lock(socket_mutex_);
+  /// Once in a while, so that windows that nobody reads any more are unmapped.
+  void read_notices() {
     for (Peer& peer : peers_) {
-      message.address = peer.same_process ? reinterpret_cast<std::uint64_t>(window.base) : 0;
-      const Status sent = peer.socket.send(message, {peer.same_process ? -1 : window.fd, -1},
-                                           Deadline::in(std::chrono::seconds(1)));
-      if (!sent.ok() && peer.state == PeerState::present) return -1;
+      const std::uint32_t now =
+          at<Presence>(peer.out, layout_.presence()).notices.load(std::memory_order_acquire);
+      if (now != std::exchange(peer.notices, now)) pump(peer);
     }
-    announced_.push_back(window.id);
-    return static_cast<int>(announced_.size() - 1);
   }
 
   void tell_all(const ControlMessage& message) {
@@ -389,22 +392,10 @@ class SegmentTransport final : public Transport {
       if (message.kind == ControlMessage::goodbye) peer.state = PeerState::left;
       if (message.kind == ControlMessage::abort)
         problem(Status(static_cast<Code>(std::clamp(message.code, 1, 10)), message.text));
-      if (message.kind == ControlMessage::window) add_window(peer, message, fds[0]);
+      if (message.kind == ControlMessage::window || message.kind == ControlMessage::no_window)
+        if (Status taken = shm::take_notice(peer, message, fds[0]); !taken.ok())
+          problem(std::move(taken));
     }
-  }
-
-  void add_window(Peer& peer, const ControlMessage& message, const UniqueFd& fd) {
-    Window window;
-    window.bytes = message.bytes;
-    if (peer.same_process) {
-      window.base = reinterpret_cast<const std::byte*>(message.address);
-    } else {
-      auto mapped = map_peer(fd.get(), message.bytes, Access::read, "a peer's registered memory");
-      if (!mapped.ok()) return void(problem(mapped.status()));
-      window.mapping = *std::move(mapped);
-      window.base = window.mapping.data();
-    }
-    peer.windows.push_back(std::move(window));
   }
 
   Rank me_;
@@ -422,9 +413,9 @@ class SegmentTransport final : public Transport {
   CopyFrom copy_;
   std::size_t stretch_ = 0;  // found by reserve(), described by publish()
   bool ring_populated_ = false;
-  std::vector<std::uint32_t> lent_;       // slots whose readers read our own memory
-  std::vector<std::uint64_t> announced_;  // windows that the peers know, by number
-  std::mutex socket_mutex_;               // sending: abort() may come from another thread
+  std::vector<std::uint32_t> lent_;  // slots whose readers read our own memory
+  std::mutex socket_mutex_;          // sending: abort() may come from another thread
+  shm::Windows windows_;
   Status problem_;
 };
 

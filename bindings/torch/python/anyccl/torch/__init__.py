@@ -42,7 +42,7 @@ if not _torch.__version__.startswith("2.13."):  # what a Backend is changes with
 from . import _C
 from ._C import Options, ProcessGroupAnyccl
 
-__all__ = ["Options", "ProcessGroupAnyccl", "use_as_cpu_default"]
+__all__ = ["Options", "ProcessGroupAnyccl", "disable_arena", "enable_arena", "use_as_cpu_default"]
 
 
 def _create(given, pg_options):
@@ -65,6 +65,27 @@ def use_as_cpu_default() -> None:
     """Makes anyccl what init_process_group(), init_device_mesh() and new_group() take for CPU tensors
     when they are given no backend. Call it before them, on every rank."""
     _dist.Backend.default_device_backend_map["cpu"] = "anyccl"
+
+
+def enable_arena(least_bytes: int = 65536) -> None:
+    """From now on CPU tensors of at least `least_bytes` bytes lie in memory that the ranks of this host
+    can read directly: collectives on them copy less. Every rank decides for itself.
+
+    Memory: shared (memfd), so it counts as such; where there is none, tensors get ordinary memory. A region
+            whose tensors are all gone goes back to the system.
+    Fork:   a child reads the tensors of its parent as they were, and writes to copies of its own; what the
+            parent writes later may show in what the child has not written. New tensors of the child lie in
+            memory of its own.
+    Threads: any.
+    """
+    if least_bytes < 0:
+        raise ValueError(f"anyccl: least_bytes is {least_bytes}")
+    _C.enable_arena(least_bytes)
+
+
+def disable_arena() -> None:
+    """New tensors get ordinary memory again; those that there are stay where they are."""
+    _C.disable_arena()
 
 
 def _register() -> None:
