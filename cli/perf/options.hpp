@@ -27,7 +27,7 @@ struct PerfOptions {
   int root = 0;
   Protocol protocol = {};
   bool out_of_place = true, in_place = true;
-  bool arena = false;       ///< Buffers of anycclMemAlloc, which peers can read directly.
+  bool arena = false;     ///< Buffers of anycclMemAlloc, which peers can read directly.
   std::string json = {};  ///< File to write; empty: none.
 };
 
