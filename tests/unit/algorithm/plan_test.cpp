@@ -170,7 +170,7 @@ TEST(PlanFault, overwrites_what_it_lent_with_what_peers_had_before_they_read_it)
   ASSERT_TRUE(plans.ok()) << plans.status().message();
   (*plans)[1].steps[0].flags |= PlanStep::lendable;
   expect_words(run({&*plans}, {.lends = std::vector<bool>(3, true)}),
-               {"rank 1", "overwrites", "may still read it", "lent by rank 1 step 0"});
+               {"rank 1", "overwrites", "may still read it", "lent by rank 1 step 1 (send)"});
 }
 
 TEST(PlanFault, returns_while_a_peer_may_still_read) {
