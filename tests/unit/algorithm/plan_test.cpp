@@ -163,6 +163,16 @@ TEST(PlanFault, overwrites_what_it_lent) {
                 "lent by rank 1 step 0"});
 }
 
+TEST(PlanFault, overwrites_what_it_lent_with_what_peers_had_before_they_read_it) {
+  const Algorithm& one_shot = *find_algorithm(Collective::all_reduce, "one_shot");
+  const Shape in_place{Collective::all_reduce, 3, Rank{0}, true};
+  auto plans = lower_all(build_all(one_shot, in_place), kLeastSlots);
+  ASSERT_TRUE(plans.ok()) << plans.status().message();
+  (*plans)[1].steps[0].flags |= PlanStep::lendable;
+  expect_words(run({&*plans}, {.lends = std::vector<bool>(3, true)}),
+               {"rank 1", "overwrites", "may still read it", "lent by rank 1 step 1 (send)"});
+}
+
 TEST(PlanFault, returns_while_a_peer_may_still_read) {
   auto plans = lowered(Collective::all_reduce, "two_shot", 3);
   for (Reader& r : plans[0].readers[1]) r.tick = 1;  // they read it in their second

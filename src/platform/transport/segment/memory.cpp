@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include <atomic>
 #include <cerrno>
 
 #include "base/error.hpp"
@@ -58,9 +59,11 @@ Status populate(const SharedMemory& memory, std::size_t offset, std::size_t byte
   if (errno != EINVAL)  // EINVAL: a kernel before 5.14
     return system_error(errno, "{} bytes of shared memory (is /dev/shm or the memory limit full?)",
                         bytes);
-  // The seal forbids fallocate and write, so touch the pages: here a shortage is a SIGBUS.
+  // The seal forbids fallocate and write, so touch the pages, and change nothing that another
+  // thread may have there: here a shortage is a SIGBUS.
   for (std::size_t i = 0; i < bytes; i += 4096)
-    const_cast<volatile std::byte&>(memory.mapping.data()[offset + i]) = std::byte{0};
+    std::atomic_ref(reinterpret_cast<unsigned char&>(memory.mapping.data()[offset + i]))
+        .fetch_or(0, std::memory_order_relaxed);
   return {};
 }
 
