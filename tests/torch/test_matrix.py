@@ -2,11 +2,12 @@
 each cell gives what was computed locally, or raises and says what it is about."""
 
 import itertools
+import resource
 
 import pytest
 import torch
 import torch.distributed as dist
-from cells import OPAQUE, OPERATORS, REDUCIBLE, is_refused, make, operator, reduced, same, strided
+from cells import FACTOR, OPAQUE, OPERATORS, REDUCIBLE, is_refused, make, operator, reduced, same, strided
 from ranks import run_ranks
 
 SIZES = [0, 1, 7]
@@ -262,3 +263,20 @@ def test_overlapping_groups_in_opposite_orders():
             for g, x in results.items():
                 assert x.eq(3 if g == 0 else 6).all()
     run_ranks(RANKS, body)
+
+
+def test_reduce_scatter_of_tensors_that_lie_far_apart():
+    """What a factor is multiplied into takes no room for what is between them."""
+    def body(rank):
+        far = torch.empty(1 << 31, dtype=torch.uint8).view(torch.float32)
+        with open("/proc/self/statm") as file:
+            now = int(file.read().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (now + (1 << 30),) * 2)
+        ins, out = [far[:3], far[1000:1000], far[-2:]], torch.empty([3, 0, 2][rank])
+        for x in ins:
+            x.fill_(rank + 1)
+        dist.reduce_scatter(out, ins, op=operator("PREMUL_SUM"))
+        assert out.eq(6 * FACTOR).all()
+        dist.reduce_scatter(out, ins, op=operator("AVG"))
+        assert out.eq(2).all()
+    run_ranks(3, body)
