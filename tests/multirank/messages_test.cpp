@@ -146,6 +146,16 @@ TEST_P(Messages, from_anyone_fail_when_everyone_is_gone) {
   });
 }
 
+TEST(MessagesOfOne, end_with_their_communicator) {
+  run_ranks(1, [](Communicator& comm) {
+    float x = 0;
+    auto work = comm.recv(view(std::span(&x, 1)), kAnySource);
+    ASSERT_OK(work.status());
+    ASSERT_OK(comm.destroy());
+    EXPECT_EQ(work->wait().code(), Code::invalid_usage);
+  });
+}
+
 TEST_P(Messages, must_have_a_tag_that_exists) {
   run_ranks(1, [](Communicator& comm) {
     float x = 0;
