@@ -407,6 +407,9 @@ ANYCCL_API anycclResult_t anycclWorkTest(anycclWork_t work, int* done);
 ANYCCL_API anycclResult_t anycclWorkWait(anycclWork_t work);
 /* The same, but InProgress if it is not complete after `timeout_ms`: it goes on then. */
 ANYCCL_API anycclResult_t anycclWorkWaitFor(anycclWork_t work, unsigned int timeout_ms);
+/* In place of the time limit of its call: the operation fails, and the communicator, when
+ * `timeout_ms` have passed from now on; 0: never. Any thread. */
+ANYCCL_API anycclResult_t anycclWorkLimit(anycclWork_t work, unsigned int timeout_ms);
 /* fn(userdata) is called once, when the operation is complete or has failed: now, by this thread,
  * if it is; otherwise soon after by the library's background thread, which must not be kept long,
  * as nothing else moves in the background meanwhile. fn may call anyccl. Any thread. Errors: of a

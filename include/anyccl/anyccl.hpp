@@ -45,6 +45,10 @@ class [[nodiscard]] Work {
   Status wait_for(unsigned milliseconds) {
     return detail::status_of(anycclWorkWaitFor(handle_, milliseconds));
   }
+  /// In place of the time limit of its call, from now on; 0: none.
+  Status limit(unsigned milliseconds) {
+    return detail::status_of(anycclWorkLimit(handle_, milliseconds));
+  }
   /// Of a complete recv: whom the message came from.
   Result<Rank> source() const {
     int rank = 0;

@@ -55,6 +55,8 @@ class Comm : public std::enable_shared_from_this<Comm> {
   Status run(const Call& call);
   /// Issues it; the arrays of a v-form are copied. With a closed gate it only takes its place.
   Result<std::shared_ptr<Task>> issue(const Call& call, Gate gate = Gate::open);
+  /// From now on the task has this time limit; 0: none.
+  Status limit(Task& task, std::chrono::milliseconds time);
   /// Opens the gate of a task that was issued here. Any thread.
   void open(Task& task);
   /// Returns when the task is done, with its status; in_progress if it is not at `deadline`.
