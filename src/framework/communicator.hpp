@@ -39,8 +39,8 @@ struct Membership {
 
 /// One rank's end of a communicator.
 ///
-/// Threads: operations come from one thread at a time; wait(), test() and abort() from any. Whoever
-/// holds the owner token makes progress for all; tasks tell when they are done.
+/// Threads: any. Whoever holds the owner token makes progress for all, and gives it to those who
+/// have another call to make; tasks tell when they are done.
 class Comm : public std::enable_shared_from_this<Comm> {
  public:
   explicit Comm(Membership membership);
@@ -122,10 +122,11 @@ class Comm : public std::enable_shared_from_this<Comm> {
   Status check_call(const Call& call) const;
   Status check_arguments(const Call& call) const;
   Status choose_kernels(const Call& call, Prepared& prepared) const;
-  std::size_t input_reach(const Call& call) const;
   Status prepare(const Call& call, const CallKey& key);
   Result<std::shared_ptr<const Prepared>> prepare_fresh(const Call& call);
   Result<const Program*> program(const Algorithm& algorithm, const Call& call, bool in_place);
+  std::shared_ptr<Queued> make_queued(const Call& call) const;
+  Status wait_with_others(Token& token);
   Result<std::shared_ptr<Task>> enqueue(const Call& call, const CallKey& key, Gate gate);
   bool progress_locked();
   void take(Token& token) {
@@ -152,7 +153,7 @@ class Comm : public std::enable_shared_from_this<Comm> {
   std::vector<Cached> cache_;
   std::vector<std::unique_ptr<Program>> programs_;
   std::vector<Shape> program_shapes_;  // parallel to programs_
-  Execution alone_;                    // the blocking call, when nothing else is open
+  std::shared_ptr<Queued> alone_;      // of the blocking call, when nothing else is open
   std::vector<std::byte> scratch_;
   Operators operators_;
   CallKey last_key_;  // of last_, if it can be used again
