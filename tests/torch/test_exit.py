@@ -80,6 +80,34 @@ def test_an_exception_ends_all_ranks():
     assert time.monotonic() - begin < 25
 
 
+def test_while_a_callback_is_running():
+    output = run_script("""
+        join(rank, size, folder)
+        def long(future):
+            for _ in range(400):
+                time.sleep(0.01)
+            print("it ended")
+        future = dist.all_reduce(torch.ones(3), async_op=True).get_future().then(long)
+        dist.barrier()
+    """)
+    quiet(output)
+    assert output.count("it ended") == 2
+
+
+def test_while_the_last_reference_goes_in_another_thread():
+    quiet(run_script("""
+        join(rank, size, folder)
+        groups = [dist.new_group([0, 1]) for _ in range(4)]
+        for group in groups:
+            dist.barrier(group)
+        backends = [group._get_backend(torch.device("cpu")) for group in groups]
+        dist.barrier()
+        dist.destroy_process_group()
+        del groups, group
+        threading.Thread(target=backends.clear).start()
+    """))
+
+
 def test_works_outlive_their_group():
     quiet(run_script("""
         join(rank, size, folder)

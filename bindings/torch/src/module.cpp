@@ -3,17 +3,37 @@
 #include <pybind11/chrono.h>
 #include <torch/csrc/utils/pybind.h>
 
+#include <thread>
+
 #include "backend.hpp"
 #include "gil.hpp"
 
 namespace anyccl::torch {
+namespace {
+
+// Set with the interpreter's lock, before it ends; read where it is ending.
+std::thread::id ending_thread;
+
+/// The interpreter lets only one thread go on.
+bool is_over() {
+#if PY_VERSION_HEX >= 0x030d0000
+  const bool finalizing = Py_IsFinalizing() != 0;
+#else
+  const bool finalizing = _Py_IsFinalizing() != 0;
+#endif
+  return (finalizing || Py_IsInitialized() == 0) && std::this_thread::get_id() != ending_thread;
+}
+
+}  // namespace
 
 GilReleased::GilReleased() {
   if (Py_IsInitialized() != 0 && PyGILState_Check() != 0) state_ = PyEval_SaveThread();
 }
 
 GilReleased::~GilReleased() {
-  if (state_ != nullptr) PyEval_RestoreThread(static_cast<PyThreadState*>(state_));
+  if (state_ == nullptr) return;
+  while (is_over()) std::this_thread::sleep_for(std::chrono::hours(1));  // for the process to end
+  PyEval_RestoreThread(static_cast<PyThreadState*>(state_));
 }
 
 namespace {
@@ -59,9 +79,14 @@ void define(py::module_& module) {
           "failed.");
 
   module.def(
-      "close_all", [](milliseconds timeout) { Backend::close_all(timeout); }, py::arg("timeout"),
-      py::call_guard<py::gil_scoped_release>(),
-      "Shuts down all process groups of this process; aborts those that take longer.");
+      "close_all",
+      [](milliseconds timeout) {
+        ending_thread = std::this_thread::get_id();
+        const GilReleased released;
+        Backend::close_all(timeout);
+      },
+      py::arg("timeout"),
+      "Shuts down all process groups of this process, which ends; aborts what takes longer.");
 }
 
 }  // namespace
