@@ -3,10 +3,10 @@
  * The C interface, in NCCL's shape: a program written for NCCL ports by replacing the prefix. C99.
  *
  * Rules for all calls
- * - Threads: calls on one communicator come from one thread at a time, in the same order on every
- *   rank. Different communicators are independent and may be used in any order by any threads.
- *   anycclCommAbort, anycclCommGetAsyncError and the calls on works, streams and events may come
- *   from any thread.
+ * - Threads: any, but anycclCommFinalize and anycclCommDestroy come when no other thread is in a
+ *   call on the communicator. The order of calls on a communicator is the same on every rank;
+ *   one that waits does not keep another thread from issuing the next. Different communicators
+ *   are independent and may be used in any order.
  * - Errors: a call returns a code; anycclGetLastError(comm) says in words what, where and which
  * rank. An error that a communicator meets while it runs makes it fail for good on all ranks: later
  * calls return the same error, and anycclCommAbort or anycclCommDestroy frees it.
@@ -409,6 +409,9 @@ ANYCCL_API anycclResult_t anycclWorkTest(anycclWork_t work, int* done);
 ANYCCL_API anycclResult_t anycclWorkWait(anycclWork_t work);
 /* The same, but InProgress if it is not complete after `timeout_ms`: it goes on then. */
 ANYCCL_API anycclResult_t anycclWorkWaitFor(anycclWork_t work, unsigned int timeout_ms);
+/* In place of the time limit of its call: the operation fails, and the communicator, when
+ * `timeout_ms` have passed from now on; 0: never. Any thread. */
+ANYCCL_API anycclResult_t anycclWorkLimit(anycclWork_t work, unsigned int timeout_ms);
 /* fn(userdata) is called once, when the operation is complete or has failed: now, by this thread,
  * if it is; otherwise soon after by the library's background thread, which must not be kept long,
  * as nothing else moves in the background meanwhile. fn may call anyccl. Any thread. Errors: of a

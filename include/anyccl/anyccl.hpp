@@ -45,6 +45,10 @@ class [[nodiscard]] Work {
   Status wait_for(unsigned milliseconds) {
     return detail::status_of(anycclWorkWaitFor(handle_, milliseconds));
   }
+  /// In place of the time limit of its call, from now on; 0: none.
+  Status limit(unsigned milliseconds) {
+    return detail::status_of(anycclWorkLimit(handle_, milliseconds));
+  }
   /// Of a complete recv: whom the message came from.
   Result<Rank> source() const {
     int rank = 0;
@@ -87,8 +91,8 @@ struct Pieces {
 
 /// One rank's handle of a communicator.
 ///
-/// Threads: operations come from one thread at a time, in the same order on every rank; abort() may
-///          come from any.
+/// Threads: any, but destroy() comes when no other thread is in a call. Operations come in the same
+///          order on every rank.
 /// Order:   operations return at once with a Work. With a stream they start after earlier work in
 ///          it, and later work in it sees the result; nobody needs to wait for the Work then. But
 ///          collectives of a communicator run in the order of the calls, whatever their streams,

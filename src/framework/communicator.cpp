@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <utility>
 
 #include "base/error.hpp"
 #include "base/fork.hpp"
@@ -43,13 +44,18 @@ Comm::Comm(Membership membership)
       route_(static_cast<std::size_t>(me_.size)),
       slots_(slots_for(me_.size)),
       cache_(kCacheEntries),
-      alone_(me_.rank, route_, transports_),
       messages_(me_.rank, route_),
       fork_generation_((watch_forks(), anyccl::fork_generation())) {
   for (const auto& t : me_.transports) {
     transports_.push_back(t.get());
     for (const Rank r : t->peers()) route_[uindex(r)] = t.get();
   }
+  alone_ = make_queued({});
+}
+
+std::shared_ptr<Comm::Queued> Comm::make_queued(const Call& call) const {
+  return std::make_shared<Queued>(KeptCall(call, me_.rank, me_.size), me_.rank, route_,
+                                  transports_);
 }
 
 Status Comm::failure() const {
@@ -83,23 +89,38 @@ Status Comm::run(const Call& call) {
   }
   if (key != last_key_) ANYCCL_CHECK(prepare(call, key));
   const Prepared& p = *last_;
-  alone_.limit(call.timeout);
-  alone_.start(p, call, ++sequence_, p.scratch_bytes == 0 ? nullptr : scratch(p.scratch_bytes));
-  alone_.advance();
-  if (alone_.done()) return alone_.status();
+  Execution& alone = alone_->execution;
+  alone.limit(call.timeout);
+  alone.start(p, call, ++sequence_, p.scratch_bytes == 0 ? nullptr : scratch(p.scratch_bytes));
+  alone.advance();
+  if (alone.done()) return alone.status();
   Waiter waiter(me_.crowded_here);
-  while (!alone_.done()) {
-    if (me_.crowded_here ? alone_.advance() : alone_.advance_patiently()) {
+  while (!alone.done()) {
+    if (wanted_.load(std::memory_order_relaxed) > 0) return wait_with_others(token);
+    if (me_.crowded_here ? alone.advance() : alone.advance_patiently()) {
       waiter.reset();
       continue;
     }
     const Waiter::Next next = waiter.next();
     if (next == Waiter::Next::poll) continue;
-    if (const Status bad = trouble(alone_, &alone_); !bad.ok()) fail_locked(bad);
+    if (const Status bad = trouble(alone, &alone); !bad.ok()) fail_locked(bad);
     if (failed_.load(std::memory_order_relaxed)) return failure();
     if (next == Waiter::Next::sleep) sleep_shortly(token);
   }
-  return alone_.status();
+  return alone.status();
+}
+
+/// By a blocking call, when other threads have something to call, too: from now on it is one that
+/// was issued, so that what they call has a place behind it.
+Status Comm::wait_with_others(Token& token) {
+  const auto alive = weak_from_this().lock();  // if another thread aborts it while this one waits
+  const std::shared_ptr<Queued> mine = std::exchange(alone_, make_queued({}));
+  mine->prepared = last_;
+  mine->scratch = std::move(scratch_);  // and stays where it is
+  mine->started = true;
+  collectives_.push_back(mine);
+  token.release();
+  return wait(mine->execution);
 }
 
 Result<std::shared_ptr<Task>> Comm::issue(const Call& call, Gate gate) {
@@ -123,8 +144,7 @@ Result<std::shared_ptr<Task>> Comm::enqueue(const Call& call, const CallKey& key
     transfer->limit(call.timeout);
     return std::shared_ptr<Task>(std::move(transfer));
   }
-  auto queued =
-      std::make_shared<Queued>(KeptCall(call, me_.rank, me_.size), me_.rank, route_, transports_);
+  const auto queued = make_queued(call);
   queued->execution.set(gate);
   queued->execution.limit(call.timeout);
   if (key != last_key_) ANYCCL_CHECK(prepare(queued->kept.call(), key));

@@ -42,8 +42,8 @@ struct Membership {
 
 /// One rank's end of a communicator.
 ///
-/// Threads: operations come from one thread at a time; wait(), test() and abort() from any. Whoever
-/// holds the owner token makes progress for all; tasks tell when they are done.
+/// Threads: any. Whoever holds the owner token makes progress for all, and gives it to those who
+/// have another call to make; tasks tell when they are done.
 class Comm : public std::enable_shared_from_this<Comm> {
  public:
   explicit Comm(Membership membership);
@@ -58,6 +58,8 @@ class Comm : public std::enable_shared_from_this<Comm> {
   Status run(const Call& call);
   /// Issues it; the arrays of a v-form are copied. With a closed gate it only takes its place.
   Result<std::shared_ptr<Task>> issue(const Call& call, Gate gate = Gate::open);
+  /// From now on the task has this time limit; 0: none.
+  Status limit(Task& task, std::chrono::milliseconds time);
   /// Opens the gate of a task that was issued here. Any thread.
   void open(Task& task);
   /// Returns when the task is done, with its status; in_progress if it is not at `deadline`.
@@ -123,10 +125,11 @@ class Comm : public std::enable_shared_from_this<Comm> {
   Status check_call(const Call& call) const;
   Status check_arguments(const Call& call) const;
   Status choose_kernels(const Call& call, Prepared& prepared) const;
-  std::size_t input_reach(const Call& call) const;
   Status prepare(const Call& call, const CallKey& key);
   Result<std::shared_ptr<const Prepared>> prepare_fresh(const Call& call);
   Result<const Program*> program(const Algorithm& algorithm, const Call& call, bool in_place);
+  std::shared_ptr<Queued> make_queued(const Call& call) const;
+  Status wait_with_others(Token& token);
   Result<std::shared_ptr<Task>> enqueue(const Call& call, const CallKey& key, Gate gate);
   bool progress_locked();
   void take(Token& token) {
@@ -153,7 +156,7 @@ class Comm : public std::enable_shared_from_this<Comm> {
   std::vector<Cached> cache_;
   std::vector<std::unique_ptr<Program>> programs_;
   std::vector<Shape> program_shapes_;  // parallel to programs_
-  Execution alone_;                    // the blocking call, when nothing else is open
+  std::shared_ptr<Queued> alone_;      // of the blocking call, when nothing else is open
   std::vector<std::byte> scratch_;
   Operators operators_;
   CallKey last_key_;  // of last_, if it can be used again

@@ -24,7 +24,7 @@ void Execution::start(const Prepared& prepared, const Call& call, std::uint64_t 
   output_ = call.output;
   sequence_ = sequence;
   scratch_ = scratch;
-  if (prepared.times != nullptr) input_ = multiplied(call);
+  if (prepared.times != nullptr) input_ = multiply_input(call);
   announced_ = posted_ = false;
   restart();
   if (lanes_.size() < prepared.lanes) lanes_.resize(prepared.lanes);
@@ -302,19 +302,17 @@ void Execution::combine_parts(const void* const* sources, std::uint32_t count, s
         second, sources, count, elements);
 }
 
-/// The input times this rank's factor, laid out alike.
-const std::byte* Execution::multiplied(const Call& call) const {
+/// The input times this rank's factor.
+const std::byte* Execution::multiply_input(const Call& call) const {
   std::byte* const copy = scratch_ + prepared_->multiplied_at;
-  const auto part = [&](std::size_t first, std::size_t count) {
-    const std::size_t at = first * prepared_->element;
-    multiply(copy + at, call.input + at, count, prepared_->element, prepared_->op->factor(),
-             prepared_->times);
+  const auto part = [&](std::size_t to, std::size_t from, std::size_t count) {
+    multiply(copy + to * prepared_->element, call.input + from * prepared_->element, count,
+             prepared_->element, prepared_->op->factor(), prepared_->times);
   };
-  if (!has_pieces(call.collective, call.root == Rank{static_cast<int>(me_)}, Space::input))
-    part(0, prepared_->input_bytes / prepared_->element);
-  else
-    for (int r = 0; r < plan_->schedule.contract.shape().size; ++r)
-      part(call.send_displs[r], call.send_counts[r]);
+  const std::vector<std::size_t>& begins = prepared_->multiplied_displs;
+  if (begins.empty()) part(0, 0, prepared_->input_bytes / prepared_->element);
+  for (std::size_t r = 0; r + 1 < begins.size(); ++r)
+    part(begins[r], call.send_displs[r], call.send_counts[r]);
   return copy;
 }
 

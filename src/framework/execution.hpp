@@ -16,11 +16,12 @@ struct Prepared {
   Geometry geometry;
   std::uint32_t lanes = 1;
   ReduceFn kernel = nullptr;  ///< Null where nothing is reduced, or by a program's own function.
-  std::shared_ptr<const Operator> op;  ///< One that the program created, if it is one.
-  ReduceFn times = nullptr;            ///< What multiplies the input before anything else,
-  std::size_t multiplied_at = 0;       ///< into this place of the scratch memory.
-  DivideFn divide = nullptr;           ///< Averages: what is left to do when the sum is there.
-  std::size_t element = 1;             ///< Bytes.
+  std::shared_ptr<const Operator> op;          ///< One that the program created, if it is one.
+  ReduceFn times = nullptr;                    ///< What multiplies the input before anything else,
+  std::size_t multiplied_at = 0;               ///< into this place of the scratch memory,
+  std::vector<std::size_t> multiplied_displs;  ///< pieces one after the other, wherever they lay.
+  DivideFn divide = nullptr;  ///< Averages: what is left to do when the sum is there.
+  std::size_t element = 1;    ///< Bytes.
   std::size_t input_bytes = 0, output_bytes = 0;  ///< Of the call's buffers at this rank.
   CallRecord record;                              ///< Without its sequence.
   std::uint32_t digest = 0;
@@ -113,7 +114,7 @@ class Execution final : public Task {
   }
   void combine_parts(const void* const* sources, std::uint32_t count, std::size_t bytes,
                      std::byte* dst, std::byte* second) const;
-  const std::byte* multiplied(const Call& call) const;
+  const std::byte* multiply_input(const Call& call) const;
   void announce();
   bool settle();
   void divide();

@@ -169,9 +169,9 @@ bool Messages::meet_itself() {
 bool Messages::will_meet_itself() const {
   const Pair& own = pairs_[uindex(me_)];
   return std::any_of(own.sends.begin(), own.sends.end(), [&](const auto& send) {
-    return std::any_of(own.receives.begin(), own.receives.end(), [&](const auto& receive) {
-      return receive->call().tag == send->call().tag;
-    });
+    const auto fits = [&](const auto& receive) { return receive->call().tag == send->call().tag; };
+    return std::any_of(own.receives.begin(), own.receives.end(), fits) ||
+           std::any_of(from_anyone_.begin(), from_anyone_.end(), fits);
   });
 }
 
@@ -239,7 +239,8 @@ void Messages::end(const Status& why) {
 
 void Messages::end_own(const Status& why) {
   Pair& own = pairs_[uindex(me_)];
-  for (Queue* queue : {&own.receives, &own.sends}) {
+  for (Queue* queue : {&own.receives, &own.sends, &from_anyone_}) {
+    if (queue == &from_anyone_ && pairs_.size() > 1) continue;
     for (const auto& transfer : *queue) transfer->complete(why);
     queue->clear();
   }

@@ -86,6 +86,13 @@ ReduceOp name_of_operator(ReduceOp op, const Operator* created) {
   return created->function == nullptr ? kPreMulSum : kUserOp;
 }
 
+/// Where each of `size` pieces begins, and the last one ends.
+std::vector<std::size_t> one_after_the_other(const std::size_t* counts, int size) {
+  std::vector<std::size_t> begins{0};
+  for (int r = 0; r < size; ++r) begins.push_back(begins.back() + counts[r]);
+  return begins;
+}
+
 constexpr std::size_t round_up(std::size_t n, std::size_t to) {
   return (n + to - 1) / to * to;
 }
@@ -127,15 +134,6 @@ Status Comm::choose_kernels(const Call& call, Prepared& prepared) const {
   const bool sums = prepared.op != nullptr || call.op == ReduceOp::avg;
   ANYCCL_TRY(prepared.kernel, reduce_kernel(call.dtype, sums ? ReduceOp::sum : call.op));
   return {};
-}
-
-/// Bytes from the start of the input to the end of its last element.
-std::size_t Comm::input_reach(const Call& call) const {
-  if (!has_pieces(call.collective, call.root == me_.rank, Space::input)) return extent(call).input;
-  std::size_t reach = 0;
-  for (int r = 0; r < me_.size; ++r)
-    reach = std::max(reach, call.send_displs[r] + call.send_counts[r]);
-  return reach * bytes_of(call.dtype);
 }
 
 Status Comm::check_call(const Call& call) const {
@@ -243,7 +241,12 @@ Result<std::shared_ptr<const Prepared>> Comm::prepare_fresh(const Call& call) {
   const std::size_t most = kRingBytes * parts / (published * (prepared->lanes + 1));
   std::size_t tile = std::max(kMinTile, std::min(choice.tile_bytes, most) / kMinTile * kMinTile);
   if (me_.only_lines) tile = tile_for_lines(*prepared->program, me_.line_bytes);
-  prepared->geometry = varies ? Geometry::of_pieces(plan.schedule.contract, call, me_.rank, tile)
+  Call read = call;  // as the plan finds its input: multiplied pieces lie side by side
+  if (prepared->times != nullptr && call.collective == Collective::reduce_scatter_v) {
+    prepared->multiplied_displs = one_after_the_other(call.send_counts, me_.size);
+    read.send_displs = prepared->multiplied_displs.data();
+  }
+  prepared->geometry = varies ? Geometry::of_pieces(plan.schedule.contract, read, me_.rank, tile)
                               : Geometry::of_vector(plan.schedule.contract, bytes, tile);
   if (!varies && prepared->geometry.tiles() == 1) prepared->lanes = 1;
 
@@ -264,7 +267,10 @@ Result<std::shared_ptr<const Prepared>> Comm::prepare_fresh(const Call& call) {
                                    [](const Transport* t) { return t->takes_any_memory(); });
   prepared->scratch_bytes = prepared->multiplied_at = round_up(
       prepared->lanes * plan.schedule.scratch.size() * prepared->geometry.scratch_chunk(), 64);
-  if (prepared->times != nullptr) prepared->scratch_bytes += input_reach(call);
+  if (!prepared->multiplied_displs.empty())
+    prepared->scratch_bytes += prepared->multiplied_displs.back() * prepared->element;
+  else if (prepared->times != nullptr)
+    prepared->scratch_bytes += input_bytes;
   if (varies || bytes * static_cast<std::size_t>(me_.size) >= kLendFrom)
     add_landing(transports_, *prepared);
   prepared->largest = largest_publication(plan, prepared->geometry);

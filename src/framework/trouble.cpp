@@ -15,6 +15,15 @@ std::string place_of(const Execution* collective) {
   return fmt::format("in operation {}, {}", collective->sequence(), describe(collective->record()));
 }
 
+/// One has sizes of each block, and the other not.
+bool forms_only(const CallRecord& a, const CallRecord& b) {
+  const auto is = [](const CallRecord& call, Collective what) {
+    return static_cast<Collective>(call.collective) == what;
+  };
+  return (is(a, Collective::all_to_all) && is(b, Collective::all_to_all_v)) ||
+         (is(b, Collective::all_to_all) && is(a, Collective::all_to_all_v));
+}
+
 }  // namespace
 
 /// What the peers say: the first problem.
@@ -99,7 +108,10 @@ Status Comm::compare_calls(const CallRecord& mine) {
     return error(Code::invalid_usage,
                  "operation {} differs between ranks: rank {} called {}, rank {} called {}{}",
                  mine.sequence, index(me_.rank), describe(mine), r, describe(theirs),
-                 !plans_only ? ""
+                 forms_only(mine, theirs)
+                     ? ": blocks of different sizes (splits of all_to_all_single) are given on all "
+                       "ranks or on none"
+                 : !plans_only ? ""
                  : has_known_sizes(static_cast<Collective>(mine.collective))
                      ? " (with other counts, or another algorithm or protocol)"
                      : " (with another algorithm or protocol)");

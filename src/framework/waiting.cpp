@@ -97,6 +97,14 @@ bool Comm::test(Task& task) {
   return task.done();
 }
 
+Status Comm::limit(Task& task, std::chrono::milliseconds time) {
+  if (forked()) return failure();
+  Token token(token_);
+  take(token);
+  task.limit(time);
+  return {};
+}
+
 void Comm::open(Task& task) {
   task.open();
   rouse();

@@ -1,5 +1,7 @@
 // Several communicators, splits, groups and works, with ranks as threads.
 
+#include <algorithm>
+#include <atomic>
 #include <thread>
 
 #include "support/ranks.hpp"
@@ -146,6 +148,47 @@ TEST(Work, overlaps_and_completes_in_call_order) {
       EXPECT_TRUE(*done);
     }
     for (const auto& buffer : x) EXPECT_EQ(buffer[4999], 3.0F);
+  });
+}
+
+TEST(Work, is_issued_while_another_thread_is_in_a_blocking_call) {
+  std::atomic<bool> issued = false;
+  run_ranks(2, [&](Communicator& comm) {
+    if (comm.rank() == Rank{1}) {  // comes to neither before both are called
+      while (!issued) std::this_thread::yield();
+      ASSERT_OK(wait(comm.barrier()));
+      ASSERT_OK(wait(comm.barrier()));
+      return;
+    }
+    std::atomic<bool> begun = false;
+    std::thread blocked([&] {
+      begun = true;
+      EXPECT_EQ(anycclBarrier(comm.handle(), nullptr), anycclSuccess);
+    });
+    while (!begun) std::this_thread::yield();
+    auto work = comm.barrier();
+    EXPECT_OK(work.status());
+    issued = true;
+    if (work.ok()) EXPECT_OK(work->wait());
+    blocked.join();
+  });
+}
+
+TEST(Communicator, is_used_by_several_threads_that_block) {
+  run_ranks(2, [](Communicator& comm) {
+    const auto sums = [&] {
+      std::vector<float> x(5000);
+      for (int i = 0; i < 200; ++i) {
+        std::fill(x.begin(), x.end(), 1.0F);
+        ASSERT_EQ(anycclAllReduce(x.data(), x.data(), x.size(), anycclFloat32, anycclSum,
+                                  comm.handle(), nullptr),
+                  anycclSuccess);
+        ASSERT_EQ(x, std::vector<float>(x.size(), 2.0F));
+      }
+    };
+    std::thread other(sums);
+    sums();
+    other.join();
   });
 }
 

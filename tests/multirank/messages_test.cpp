@@ -146,6 +146,33 @@ TEST_P(Messages, from_anyone_fail_when_everyone_is_gone) {
   });
 }
 
+TEST_P(Messages, may_be_given_a_time_limit_later) {
+  run_ranks(2, [](Communicator& comm) {
+    std::vector<float> x(3);
+    if (comm.rank() == Rank{1}) {  // sends nothing
+      EXPECT_FALSE(wait(comm.recv(view(x), Rank{0})).ok());
+      return;
+    }
+    auto work = comm.recv(view(x), Rank{1});
+    ASSERT_OK(work->limit(0));
+    EXPECT_EQ(work->wait_for(30).code(), Code::in_progress);
+    ASSERT_OK(work->limit(30));
+    const Status status = work->wait();
+    EXPECT_EQ(status.code(), Code::timeout) << status.message();
+    EXPECT_NE(status.message().find("after 30 ms"), std::string::npos) << status.message();
+  });
+}
+
+TEST(MessagesOfOne, end_with_their_communicator) {
+  run_ranks(1, [](Communicator& comm) {
+    float x = 0;
+    auto work = comm.recv(view(std::span(&x, 1)), kAnySource);
+    ASSERT_OK(work.status());
+    ASSERT_OK(comm.destroy());
+    EXPECT_EQ(work->wait().code(), Code::invalid_usage);
+  });
+}
+
 TEST_P(Messages, must_have_a_tag_that_exists) {
   run_ranks(1, [](Communicator& comm) {
     float x = 0;

@@ -160,6 +160,69 @@ def test_abort_ends_what_is_blocked():
     run_ranks(2, body)
 
 
+def test_a_receive_that_never_ends_does_not_abort_the_collectives():
+    def body(rank):
+        x = torch.ones(3)
+        dist.all_reduce(x)
+        if rank == 0:
+            dist.irecv(torch.ones(3), 1, tag=9)
+            dist.barrier()
+            works = [dist.all_reduce(x, async_op=True) for _ in range(3)]
+            backend().shutdown()
+            for work in works:
+                work.wait()
+        else:
+            dist.barrier()
+            for _ in range(3):
+                dist.all_reduce(x)
+            time.sleep(1.5)
+            with pytest.raises(dist.DistBackendError, match="has left the communicator") as caught:
+                dist.all_reduce(x)
+            assert "aborted" not in str(caught.value)
+    run_ranks(2, body, timeout_s=1)
+
+
+def test_a_group_that_was_shut_down_has_no_error():
+    def body(rank):
+        dist.all_reduce(torch.ones(3))
+        one = backend()
+        dist.destroy_process_group()
+        assert one.get_error() == 0
+        with pytest.raises(dist.DistBackendError, match="was shut down or aborted"):
+            one.barrier(dist.BarrierOptions())
+        join(rank, 2, folder)
+        one = backend()
+        dist.barrier()
+        one.abort()
+        assert one.get_error() != 0
+    with tempfile.TemporaryDirectory() as folder:
+        run_ranks(2, body)
+
+
+def test_a_forked_child_says_that_the_group_is_its_parents():
+    def body(rank):
+        dist.all_reduce(torch.ones(3))
+
+        def child(_):
+            for call in (dist.barrier, lambda: dist.isend(torch.ones(3), 1 - rank)):
+                with pytest.raises(dist.DistBackendError, match="created before fork"):
+                    call()
+        fork_ranks(1, child)
+        x = torch.ones(3)
+        dist.all_reduce(x)
+        assert x.eq(2).all()
+    run_ranks(2, body)
+
+
+def test_splits_on_one_rank_only():
+    """Where all are equal it makes no difference to the result, but ranks cannot know that of each other."""
+    def body(rank):
+        splits = ([2, 2], [2, 2]) if rank == 0 else ()
+        with pytest.raises(dist.DistBackendError, match="splits .* all ranks or on none"):
+            dist.all_to_all_single(torch.ones(4), torch.ones(4), *splits)
+    run_ranks(2, body)
+
+
 def test_options():
     def body(rank, folder):
         join(rank, 2, folder, pg_options=anyccl.torch.Options())

@@ -80,6 +80,34 @@ def test_an_exception_ends_all_ranks():
     assert time.monotonic() - begin < 25
 
 
+def test_while_a_callback_is_running():
+    output = run_script("""
+        join(rank, size, folder)
+        def long(future):
+            for _ in range(400):
+                time.sleep(0.01)
+            print("it ended")
+        future = dist.all_reduce(torch.ones(3), async_op=True).get_future().then(long)
+        dist.barrier()
+    """)
+    quiet(output)
+    assert output.count("it ended") == 2
+
+
+def test_while_the_last_reference_goes_in_another_thread():
+    quiet(run_script("""
+        join(rank, size, folder)
+        groups = [dist.new_group([0, 1]) for _ in range(4)]
+        for group in groups:
+            dist.barrier(group)
+        backends = [group._get_backend(torch.device("cpu")) for group in groups]
+        dist.barrier()
+        dist.destroy_process_group()
+        del groups, group
+        threading.Thread(target=backends.clear).start()
+    """))
+
+
 def test_works_outlive_their_group():
     quiet(run_script("""
         join(rank, size, folder)
@@ -136,18 +164,9 @@ def python(code, **environment):
 
 
 class TestAutoload:
-    """As installed: with an entry point for torch."""
+    """As installed: the build, too, has an entry point for torch."""
 
     SHOW = "; import torch.distributed as d; print('anyccl' in d.Backend.backend_list)"
-
-    @pytest.fixture(autouse=True)
-    def entry_point(self, tmp_path, monkeypatch):
-        (tmp_path / "anyccl_torch-0.1.dist-info").mkdir()
-        (tmp_path / "anyccl_torch-0.1.dist-info" / "METADATA").write_text(
-            "Metadata-Version: 2.1\nName: anyccl-torch\nVersion: 0.1\n")
-        (tmp_path / "anyccl_torch-0.1.dist-info" / "entry_points.txt").write_text(
-            "[torch.backends]\nanyccl = anyccl_torch_autoload:load\n")
-        monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), os.environ["PYTHONPATH"]]))
 
     def test_torch_first(self):
         assert python("import torch" + self.SHOW) == "True"

@@ -2,11 +2,12 @@
 each cell gives what was computed locally, or raises and says what it is about."""
 
 import itertools
+import resource
 
 import pytest
 import torch
 import torch.distributed as dist
-from cells import OPAQUE, OPERATORS, REDUCIBLE, is_refused, make, operator, reduced, same, strided
+from cells import FACTOR, OPAQUE, OPERATORS, REDUCIBLE, is_refused, make, operator, reduced, same, strided
 from ranks import run_ranks
 
 SIZES = [0, 1, 7]
@@ -60,7 +61,7 @@ def all_reduce_coalesced(c, op):
 def reduce(c, op):
     x, root = c.mine(), c.ranks - 1
     options = dist.ReduceOptions()
-    options.reduceOp, options.rootRank = operator(op), root
+    options.reduceOp, options.rootRank, options.asyncOp = operator(op), root, c.is_async
     c.group.reduce([x], options).wait()
     expected = reduced([c.make(r) for r in range(c.ranks)], op) if c.me == root else c.make(c.me)
     return [(x, expected)]
@@ -124,7 +125,9 @@ def all_gather_in_place(c):
 
 def all_gather_coalesced(c):
     outs = [[c.empty(), c.empty(5)] for _ in range(c.ranks)]
-    c.group.allgather_coalesced(outs, [c.mine(), c.mine(1, 5)]).wait()
+    options = dist.distributed_c10d.AllgatherOptions()
+    options.asyncOp = c.is_async
+    c.group.allgather_coalesced(outs, [c.mine(), c.mine(1, 5)], options).wait()
     return [pair for r, (a, b) in enumerate(outs) for pair in ((a, c.make(r)), (b, c.make(r, 1, 5)))]
 
 
@@ -223,6 +226,92 @@ def check(trouble):
     assert not trouble, "\n".join([f"{len(trouble)} cells:"] + trouble[:20])
 
 
+def test_large_ones():
+    """Lent from where they lie, in several tiles, and pieces of different sizes."""
+    def body(rank):
+        def cells():
+            group = dist.group.WORLD
+            for numel, is_async in itertools.product((5000, 700001), (False, True)):
+                for function in REDUCTIONS:
+                    yield try_cell(function, Cell(group, numel, torch.float32, is_async, True), "SUM")
+                for function in MOVES:
+                    yield try_cell(function, Cell(group, numel, torch.float32, is_async, True))
+            for function in REDUCTIONS:
+                yield try_cell(function, Cell(group, 300001, torch.bfloat16, True, False), "PREMUL_SUM")
+        check(cells())
+    run_ranks(RANKS, body)
+
+
+@pytest.mark.parametrize("numel", [3, 30000])
+def test_inputs_and_outputs_that_overlap(numel):
+    """Not as in place: the result is as if they lay apart."""
+    def body(rank):
+        def mine(count=numel, salt=0):
+            return make(rank, count, torch.float32, salt)
+
+        room = torch.zeros(RANKS * numel + 1)
+        room[1:1 + numel] = mine()
+        dist.all_gather_single(room[:-1], room[1:1 + numel])
+        everyone = torch.cat([make(r, numel, torch.float32) for r in range(RANKS)])
+        assert room[:-1].equal(everyone)
+
+        room[1:1 + numel] = mine()
+        dist.all_gather(list(room[:-1].chunk(RANKS)), room[1:1 + numel])
+        assert room[:-1].equal(everyone)
+
+        whole = reduced([make(r, RANKS * numel, torch.float32) for r in range(RANKS)], "SUM")
+        part = whole[rank * numel:(rank + 1) * numel]
+        for scattered in (lambda out, x: dist.reduce_scatter_single(out, x),
+                          lambda out, x: dist.reduce_scatter(out, list(x.chunk(RANKS)))):
+            room[:-1] = mine(RANKS * numel)
+            out = room[1:1 + numel]
+            scattered(out, room[:-1])
+            assert out.equal(part)
+
+        swapped = torch.cat([make(r, RANKS * numel, torch.float32)[rank * numel:(rank + 1) * numel]
+                             for r in range(RANKS)])
+        for exchange in (lambda out, x: dist.all_to_all_single(out, x),
+                         lambda out, x: dist.all_to_all_single(out, x, [numel] * RANKS, [numel] * RANKS),
+                         lambda out, x: dist.all_to_all(list(out.chunk(RANKS)), list(x.chunk(RANKS)))):
+            for begin in (0, 1):
+                room[:-1] = mine(RANKS * numel)
+                out = room[begin:begin + RANKS * numel]
+                exchange(out, room[:-1])
+                assert out.equal(swapped), begin
+
+        room[:-1] = mine(RANKS * numel)
+        pieces, out = list(room[:-1].chunk(RANKS)), room[1:1 + numel]
+        dist.scatter(out, pieces if rank == 0 else None)
+        assert out.equal(make(0, RANKS * numel, torch.float32)[rank * numel:(rank + 1) * numel])
+        room[1:1 + numel] = mine()
+        dist.gather(room[1:1 + numel], list(room[:-1].chunk(RANKS)) if rank == 0 else None)
+        assert rank != 0 or room[:-1].equal(everyone)
+    run_ranks(RANKS, body)
+
+
+def test_conjugated_and_negated_views():
+    def body(rank):
+        group, x = dist.group.WORLD, make(rank, 50, torch.complex64)
+        everyone = [make(r, 50, torch.complex64) for r in range(RANKS)]
+        assert x.conj().is_conj() and x.conj().imag.is_neg()
+        outs = [torch.zeros(50, dtype=torch.complex64).conj() for _ in range(RANKS)]
+        group.allgather([outs], [x.conj()]).wait()  # dist.all_gather makes real numbers of them
+        assert all(out.equal(one.conj()) for out, one in zip(outs, everyone))
+        outs = [torch.zeros(50) for _ in range(RANKS)]
+        dist.all_gather(outs, x.conj().imag)
+        assert all(out.equal(-one.imag) for out, one in zip(outs, everyone))
+        backend = group._get_backend(torch.device("cpu"))  # the dispatcher hands copies of these on
+        y = x.clone()
+        options = dist.BroadcastOptions()
+        options.rootRank = 1
+        backend.broadcast([y.conj()], options).wait()
+        assert y.equal(everyone[1])
+        z = x.clone().conj().imag
+        backend.allreduce([z]).wait()
+        assert z.equal(-sum(one.imag for one in everyone))
+    run_ranks(RANKS, body)
+
+
 @pytest.mark.parametrize("part", range(3))
 def test_reductions_in_the_world(part):
     def body(rank):
@@ -262,3 +351,39 @@ def test_overlapping_groups_in_opposite_orders():
             for g, x in results.items():
                 assert x.eq(3 if g == 0 else 6).all()
     run_ranks(RANKS, body)
+
+
+def test_reduce_scatter_of_tensors_that_lie_far_apart():
+    """What a factor is multiplied into takes no room for what is between them."""
+    def body(rank):
+        far = torch.empty(1 << 31, dtype=torch.uint8).view(torch.float32)
+        with open("/proc/self/statm") as file:
+            now = int(file.read().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (now + (1 << 30),) * 2)
+        ins, out = [far[:3], far[1000:1000], far[-2:]], torch.empty([3, 0, 2][rank])
+        for x in ins:
+            x.fill_(rank + 1)
+        dist.reduce_scatter(out, ins, op=operator("PREMUL_SUM"))
+        assert out.eq(6 * FACTOR).all()
+        dist.reduce_scatter(out, ins, op=operator("AVG"))
+        assert out.eq(2).all()
+    run_ranks(3, body)
+
+
+def test_an_empty_part_of_the_output_as_input():
+    def body(rank):
+        buffer = torch.full((4,), -1.0)
+        sizes = [4, 0]  # rank 0 sends nothing and gets all
+        if rank == 0:
+            dist.all_to_all_single(buffer, buffer[:0], [0, 4], [0, 0])
+            assert buffer.eq(7).all()
+        else:
+            dist.all_to_all_single(buffer[:0], torch.full((4,), 7.0), [0, 0], sizes)
+        x = torch.full((4,), 5.0)
+        if rank == 0:
+            dist.all_to_all_single(x[:0], x, [0, 0], [0, 4])
+        else:
+            y = torch.zeros(4)
+            dist.all_to_all_single(y, x[:0], sizes, [0, 0])
+            assert y.eq(5).all()
+    run_ranks(2, body)

@@ -1,5 +1,8 @@
 """Point to point: tags, any source, batches, both directions at once."""
 
+import datetime
+import time
+
 import pytest
 import torch
 import torch.distributed as dist
@@ -133,6 +136,61 @@ def test_messages_do_not_wait_for_collectives():
             dist.all_reduce(x)
         assert x.eq(2).all()
     run_ranks(2, body)
+
+
+def test_a_receive_may_wait_longer_than_the_time_limit():
+    """Nobody waits for it: the limit counts while somebody does."""
+    def body(rank):
+        x = torch.zeros(3)
+        if rank == 0:
+            early = dist.irecv(x, 1, tag=5)
+            for _ in range(8):  # 1.6 s: more than the limit
+                dist.recv(torch.zeros(3), 1)
+            assert not early.is_completed()
+            dist.send(value(0, 1), 1)
+            early.wait()
+            assert x.equal(value(1, 7))
+        else:
+            for number in range(8):
+                time.sleep(0.2)
+                dist.send(value(1, number), 0)
+            dist.recv(x, 0)
+            dist.send(value(1, 7), 0, tag=5)
+    run_ranks(2, body, timeout_s=1)
+
+
+@pytest.mark.parametrize("batch", [False, True])
+def test_the_time_limit_of_a_receive_names_the_sender(batch):
+    def body(rank):
+        if rank == 1:
+            time.sleep(1.2)
+            return
+        x = torch.zeros(3)
+        work = dist.batch_isend_irecv([dist.P2POp(dist.irecv, x, 1)])[0] if batch else dist.irecv(x, 1)
+        with pytest.raises(dist.DistBackendError, match="Timed out waiting 50 ms"):
+            work.wait(datetime.timedelta(milliseconds=50))
+        begin = time.monotonic()
+        with pytest.raises(dist.DistBackendError, match="Timed out in .*500 ms.*rank 1"):
+            work.wait()
+        assert time.monotonic() - begin > 0.45
+        with pytest.raises(dist.DistBackendError, match="anyccl: "):
+            dist.send(x, 1)
+    run_ranks(2, body, timeout_s=0.5)
+
+
+def test_a_receive_that_nobody_waits_for_ends_with_a_group_of_one():
+    def body(rank):
+        group = dist.new_group([rank], timeout=datetime.timedelta(seconds=1))
+        x = torch.zeros(3)
+        work = group.recv_anysource([x], 4)
+        dropped = group.recv_anysource([torch.zeros(3)], 5)
+        del dropped
+        dist.destroy_process_group(group)
+        with pytest.raises(dist.DistBackendError, match="has only one side"):
+            work.wait()
+    begin = time.monotonic()
+    run_ranks(2, body)
+    assert time.monotonic() - begin < 10
 
 
 def test_pipelines_of_many_messages():

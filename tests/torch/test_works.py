@@ -1,9 +1,11 @@
 """What asynchronous calls give: works, futures, coalesced works; and what happens to those nobody waits for."""
 
-import gc
 import datetime
+import gc
+import resource
 import threading
 import time
+import weakref
 
 import pytest
 import torch
@@ -88,6 +90,37 @@ def test_a_callback_may_wait_for_an_operation():
     run_ranks(2, body)
 
 
+def test_another_thread_may_issue_while_one_waits():
+    def body(rank):
+        store = dist.distributed_c10d._get_default_store()
+        if rank == 0:
+            thread = threading.Thread(target=dist.barrier)
+            thread.start()
+            backend = dist.group.WORLD._get_backend(torch.device("cpu"))
+            until(lambda: backend._get_sequence_number_for_group() > 0, "the thread does not come to its barrier")
+            work = dist.barrier(async_op=True)  # rank 1 comes to neither before this has returned
+            assert backend.get_error() == 0
+            store.set("issued", "")
+            work.wait()
+            thread.join()
+        else:
+            store.wait(["issued"], datetime.timedelta(seconds=10))
+            dist.barrier()
+            dist.barrier()
+        # Large, with several threads in their own synchronous calls.
+        def sums(group, xs):
+            for x in xs:
+                dist.all_reduce(x, group=group)
+        xs = [torch.ones(100000) for _ in range(20)]
+        threads = [threading.Thread(target=sums, args=(None, xs[i::2])) for i in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert all(x.eq(2).all() for x in xs)
+    run_ranks(2, body)
+
+
 def test_a_failed_operation_fails_its_future():
     def body(rank):
         if rank == 0:
@@ -157,6 +190,26 @@ def test_an_exception_while_coalescing():
         with dist._coalescing_manager(device=torch.device("cpu"), async_ops=True) as manager:
             dist.broadcast(x, 0)
         manager.wait()
+    run_ranks(2, body)
+
+
+def test_synchronous_calls_after_an_exception_while_coalescing():
+    """Torch says nothing to the backend: what is called later is not part of what was coalesced."""
+    def body(rank):
+        with pytest.raises(ZeroDivisionError):
+            with dist._coalescing_manager(device=torch.device("cpu"), async_ops=True):
+                raise ZeroDivisionError
+        dist.distributed_c10d._world.pg_coalesce_state.clear()
+        x = torch.ones(3)
+        gone = weakref.ref(x)
+        dist.broadcast(x, 0)
+        del x
+        assert gone() is None
+        begin = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        for _ in range(3000):
+            dist.broadcast(torch.ones(1 << 15), 0, async_op=True).wait()
+        grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - begin
+        assert grown < 200 << 10, f"{grown} KiB"
     run_ranks(2, body)
 
 

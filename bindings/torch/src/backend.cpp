@@ -7,7 +7,6 @@
 
 #include "errors.hpp"
 #include "gil.hpp"
-#include "rendezvous.hpp"
 
 namespace anyccl::torch {
 namespace {
@@ -15,7 +14,7 @@ namespace {
 /// All that are open: what must end before the interpreter does.
 struct Registry {
   std::mutex mutex;
-  std::set<Backend*> open;
+  std::set<std::shared_ptr<Core>> open;
 };
 Registry& registry() {
   static auto* const all = new Registry;  // outlives whoever is destroyed late
@@ -58,71 +57,66 @@ anycclCall_t& Job::call(anycclCollective_t collective, c10::ScalarType scalar_ty
   added.size = sizeof added;
   added.collective = collective;
   added.datatype = element_of(scalar_type).type;
-  added.timeout_ms = static_cast<unsigned int>(
-      std::clamp<std::int64_t>(timeout.count(), 1, std::numeric_limits<unsigned int>::max()));
+  added.timeout_ms = limit_of(timeout);
   return added;
 }
 
 Backend::Backend(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
                  c10::intrusive_ptr<Options> options)
-    : c10d::Backend(rank, size), process_(::getpid()), options_(std::move(options)), store_(store) {
-  Channels channels = meet(*store, rank, size, options_->timeout);
-  collectives_ = std::move(channels.collectives);
-  messages_ = std::move(channels.messages);
+    : c10d::Backend(rank, size),
+      options_(std::move(options)),
+      store_(store),
+      core_(new Core{::getpid(), meet(*store, rank, size, options_->timeout)}) {
   init();
   const std::lock_guard lock(registry().mutex);
-  registry().open.insert(this);
+  registry().open.insert(core_);
 }
 
 Backend::~Backend() {
-  if (::getpid() == process_) {
+  if (::getpid() == core_->process) {
     const std::lock_guard lock(registry().mutex);
-    registry().open.erase(this);
+    registry().open.erase(core_);
   }
   const GilReleased released;  // what completes meanwhile may need the interpreter
   try {
-    close(std::chrono::milliseconds{1000});
+    core_->close(std::chrono::milliseconds{1000});
   } catch (...) {
     // The channels abort what is left.
   }
 }
 
-void Backend::close(std::chrono::milliseconds timeout) {
-  if (::getpid() != process_) return;
-  const auto deadline = std::chrono::steady_clock::now() + timeout;
-  const auto left = [&] {
-    return std::max(std::chrono::duration_cast<std::chrono::milliseconds>(
-                        deadline - std::chrono::steady_clock::now()),
-                    std::chrono::milliseconds{0});
-  };
-  executor_->wait_idle(left());
-  collectives_->close(left());
-  messages_->close(left());
-  executor_->wait_idle(std::chrono::milliseconds{500});  // what failed by an abort
+void Core::close(std::chrono::milliseconds timeout) {
+  if (::getpid() != process) return;
+  // What never ends must not use up the time in which the rest can end as it should.
+  constexpr std::chrono::milliseconds kLeast{100};
+  const auto deadline = Clock::now() + timeout;
+  executor->wait_idle(timeout / 2);  // first, as callbacks may call operations
+  channels.collectives->close(std::max(deadline, Clock::now() + kLeast));
+  channels.messages->close(std::max(deadline, Clock::now() + kLeast));
+  executor->wait_idle(std::chrono::milliseconds{500});  // what failed by an abort
 }
 
 void Backend::close_all(std::chrono::milliseconds timeout) {
-  // References, so that none is destroyed meanwhile; those that are being destroyed close
-  // themselves.
-  std::vector<c10::intrusive_ptr<Backend>> open;
+  const auto deadline = Clock::now() + timeout;
+  std::set<std::shared_ptr<Core>> open;
   {
     const std::unique_lock lock(registry().mutex, std::try_to_lock);
     if (!lock.owns_lock()) return;  // forked while another thread had it
-    for (Backend* const backend : registry().open) {
-      auto reference = c10::weak_intrusive_ptr<Backend>::reclaim_copy(backend).lock();
-      if (reference) open.push_back(std::move(reference));
-    }
+    open = registry().open;
   }
-  for (const auto& backend : open) backend->close(timeout);
+  for (const auto& core : open) core->close(left(deadline, std::chrono::milliseconds{0}));
+  // A thread that is in the interpreter when that ends takes the process with it.
+  for (const auto& core : open)
+    if (core->process == ::getpid()) core->executor->stop();
 }
 
 void Backend::abort() {
-  collectives_->abort();
-  messages_->abort();
+  collectives().abort();
+  messages().abort();
 }
 
 c10d::ErrorType Backend::getError() {
-  for (Channel* const channel : {collectives_.get(), messages_.get()}) {
+  for (Channel* const channel : {&collectives(), &messages()}) {
     switch (channel->error()) {
       case anycclSuccess:
       case anycclInProgress:
@@ -169,9 +163,7 @@ Backend::Works Backend::start(Job& job, Channel& channel, at::TensorList inputs,
                                      : sequence_.fetch_add(1, std::memory_order_relaxed) + 1;
   const char* const title = at::hasCallbacks() ? job.title : nullptr;
   const bool timed = timed_.load(std::memory_order_relaxed);
-  const bool coalesces =
-      coalescing_thread_.load(std::memory_order_relaxed) == std::this_thread::get_id();
-  if (!job.async && !coalesces) {
+  if (!job.async) {
     auto work = c10::make_intrusive<DoneWork>(rank_, job.type, title, recorded(title, inputs),
                                               sequence, timed);
     channel.with(job.name(), [&](anycclComm_t comm) {
@@ -183,7 +175,10 @@ Backend::Works Backend::start(Job& job, Channel& channel, at::TensorList inputs,
     return work;
   }
 
-  const auto operation = std::make_shared<Operation>(executor_, job.name());
+  const bool coalesces =
+      coalescing_thread_.load(std::memory_order_relaxed) == std::this_thread::get_id();
+  const auto operation = std::make_shared<Operation>(core_->executor, job.name());
+  if (c10d::isP2POp(job.type)) operation->limit(job.timeout);
   auto work =
       c10::make_intrusive<PendingWork>(rank_, job.type, title, recorded(title, inputs), sequence,
                                        timed, operation, !coalesces, outputs.vec());
@@ -191,10 +186,7 @@ Backend::Works Backend::start(Job& job, Channel& channel, at::TensorList inputs,
   for (const at::Tensor& tensor : outputs) operation->keep(tensor);
   for (const at::Tensor& tensor : job.memory.temporaries()) operation->keep(tensor);
   for (CopyBack& copy : job.memory.copies()) operation->add(std::move(copy));
-  if (coalesces) {
-    coalescing_->operation->add(operation);
-    coalescing_->outputs.insert(coalescing_->outputs.end(), outputs.begin(), outputs.end());
-  }
+  if (coalesces) coalesce(operation, outputs);
   channel.with(job.name(), [&](anycclComm_t comm) {
     const Factor factor(job, comm);
     for (const anycclCall_t& call : job.calls) {
@@ -207,20 +199,37 @@ Backend::Works Backend::start(Job& job, Channel& channel, at::TensorList inputs,
   return work;
 }
 
+void Backend::coalesce(const std::shared_ptr<Operation>& operation, at::TensorList outputs) {
+  // So many are there only if an exception kept the program from the end, of which torch tells us
+  // nothing: what is complete must not be kept for ever.
+  constexpr std::size_t kMany = 1024;
+  if (coalescing_->size() % kMany == 0)
+    std::erase_if(*coalescing_, [](const Part& part) {
+      return part.operation->poll() && part.operation->error() == nullptr;
+    });
+  coalescing_->push_back({operation, outputs.vec()});
+}
+
 void Backend::startCoalescing() {
-  if (coalescing_) coalescing_->operation->abandon();  // an exception kept the program from its end
-  coalescing_ = Coalescing{std::make_shared<Operation>(executor_, "coalesced"), {}};
+  if (coalescing_)  // an exception kept the program from its end
+    for (const Part& part : *coalescing_) part.operation->abandon();
+  coalescing_.emplace();
   coalescing_thread_.store(std::this_thread::get_id(), std::memory_order_relaxed);
 }
 
 Backend::Works Backend::endCoalescing() {
   if (!coalescing_) refuse("end_coalescing", "there was no start_coalescing");
   coalescing_thread_.store({}, std::memory_order_relaxed);
-  Coalescing done = *std::move(coalescing_);
+  const auto operation = std::make_shared<Operation>(core_->executor, "coalesced");
+  Tensors outputs;
+  for (const Part& part : *coalescing_) {
+    operation->add(part.operation);
+    outputs.insert(outputs.end(), part.outputs.begin(), part.outputs.end());
+  }
   coalescing_.reset();
   return c10::make_intrusive<PendingWork>(rank_, c10d::OpType::COALESCED, nullptr, std::nullopt,
                                           sequence_.load(std::memory_order_relaxed), timed_.load(),
-                                          done.operation, true, std::move(done.outputs));
+                                          operation, true, std::move(outputs));
 }
 
 }  // namespace anyccl::torch

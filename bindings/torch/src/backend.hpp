@@ -9,6 +9,7 @@
 
 #include "channel.hpp"
 #include "executor.hpp"
+#include "rendezvous.hpp"
 #include "tensors.hpp"
 #include "torch.hpp"
 #include "work.hpp"
@@ -31,6 +32,16 @@ struct Job {
   Memory memory;
   c10::SmallVector<anycclCall_t, 1> calls;
   at::Tensor factor;  // of PREMUL_SUM
+};
+
+/// What is under way in a group, and must end before the interpreter does.
+struct Core {
+  /// Completes what is under way and leaves the group; aborts what takes longer than `timeout`.
+  void close(std::chrono::milliseconds timeout);
+
+  const pid_t process;  // a child that was forked has nothing to close
+  const Channels channels;
+  const std::shared_ptr<Executor> executor = std::make_shared<Executor>();
 };
 
 class Backend final : public c10d::Backend {
@@ -108,15 +119,16 @@ class Backend final : public c10d::Backend {
   /// Completes what was issued and leaves the group; aborts what peers have not joined in after
   /// half a minute, or the timeout of the group if that is shorter.
   void shutdown() override {
-    close(std::min<std::chrono::milliseconds>(options_->timeout, std::chrono::seconds{30}));
+    core_->close(std::min<std::chrono::milliseconds>(options_->timeout, std::chrono::seconds{30}));
   }
-  void close(std::chrono::milliseconds timeout);
   c10d::ErrorType getError() override;
 
-  /// close() for all that are left, before the interpreter ends.
+  /// Shuts down all that are left, before the interpreter ends.
   static void close_all(std::chrono::milliseconds timeout);
 
  private:
+  Channel& collectives() const { return *core_->channels.collectives; }
+  Channel& messages() const { return *core_->channels.messages; }
   std::size_t ranks() const { return static_cast<std::size_t>(size_); }
   /// For the options of an operation.
   std::chrono::milliseconds timeout_of(std::chrono::milliseconds given) const {
@@ -142,22 +154,21 @@ class Backend final : public c10d::Backend {
   Works start(Job& job, Channel& channel, at::TensorList inputs, at::TensorList outputs);
   Works message(Job& job, const at::Tensor& tensor, bool sends, int peer, int tag);
 
-  const pid_t process_;  // a child that was forked has nothing to close
   const c10::intrusive_ptr<Options> options_;
   const c10::intrusive_ptr<c10d::Store> store_;
-  const std::shared_ptr<Executor> executor_ = std::make_shared<Executor>();
-  std::shared_ptr<Channel> collectives_, messages_;  // apart, so that neither waits for the other
-  std::atomic<std::uint64_t> sequence_ = 0;          // of collectives
+  const std::shared_ptr<Core> core_;
+  std::atomic<std::uint64_t> sequence_ = 0;  // of collectives
   std::atomic<bool> timed_ = false;
 
-  struct Coalescing {
+  struct Part {
     std::shared_ptr<Operation> operation;
     Tensors outputs;
   };
-  std::optional<Coalescing> coalescing_;            // used by one thread,
+  void coalesce(const std::shared_ptr<Operation>& operation, at::TensorList outputs);
+  std::optional<std::vector<Part>> coalescing_;     // used by one thread,
   std::atomic<std::thread::id> coalescing_thread_;  // this one
   std::uint32_t sparse_sequence_ = 0;
-  std::uint64_t barrier_sequence_ = 0;
+  std::uint64_t barrier_sequence_ = 0, barriers_forgotten_ = 0;  // monitored ones
 };
 
 }  // namespace anyccl::torch

@@ -1,6 +1,5 @@
 #include "channel.hpp"
 
-#include <algorithm>
 #include <string>
 #include <thread>
 
@@ -9,19 +8,27 @@
 namespace anyccl::torch {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-/// Polls what is under way on `comm` until it is done or `deadline` has passed: then InProgress.
-anycclResult_t poll(anycclComm_t comm, Clock::time_point deadline) {
+/// Asks `done` until it says so, at first often; false if it has not at `deadline`.
+template <typename Done>
+bool poll(Clock::time_point deadline, const Done& done) {
   std::chrono::microseconds pause{20};
-  for (;;) {
-    anycclResult_t state = anycclSuccess;
-    const anycclResult_t asked = anycclCommGetAsyncError(comm, &state);
-    if (asked != anycclSuccess) return asked;
-    if (state != anycclInProgress || Clock::now() >= deadline) return state;
+  while (!done()) {
+    if (Clock::now() >= deadline) return false;
     std::this_thread::sleep_for(pause);
     pause = std::min(pause * 2, std::chrono::microseconds{2000});
   }
+  return true;
+}
+
+/// What has become of what is under way on `comm`; InProgress at `deadline`.
+anycclResult_t outcome(anycclComm_t comm, Clock::time_point deadline) {
+  anycclResult_t state = anycclInProgress;
+  poll(deadline, [&] {
+    if (const anycclResult_t asked = anycclCommGetAsyncError(comm, &state); asked != anycclSuccess)
+      state = asked;
+    return state != anycclInProgress;
+  });
+  return state;
 }
 
 }  // namespace
@@ -32,7 +39,7 @@ Channel::Channel(const anycclUniqueId& id, int rank, int size) {
   anycclComm_t comm = nullptr;
   const anycclResult_t code = anycclCommInitRankConfig(&comm, size, id, rank, &config);
   if (code != anycclInProgress) check(code, "init_process_group");
-  comm_.store(comm, std::memory_order_relaxed);
+  comm_ = comm;
 }
 
 Channel::~Channel() {
@@ -40,8 +47,8 @@ Channel::~Channel() {
 }
 
 void Channel::ready(Clock::time_point deadline) {
-  const anycclComm_t comm = comm_.load(std::memory_order_relaxed);
-  const anycclResult_t code = poll(comm, deadline);
+  const anycclComm_t comm = comm_.load();
+  const anycclResult_t code = outcome(comm, deadline);
   if (code == anycclSuccess) return;
   const std::string text = anycclGetLastError(comm);
   throw_backend_error("anyccl: init_process_group: " +
@@ -49,37 +56,44 @@ void Channel::ready(Clock::time_point deadline) {
 }
 
 anycclResult_t Channel::error() {
-  const std::unique_lock lock(mutex_, std::try_to_lock);
-  if (!lock.owns_lock()) return anycclSuccess;  // a call is under way, and will tell
-  const anycclComm_t comm = comm_.load(std::memory_order_relaxed);
-  anycclResult_t state = anycclAborted;
-  if (comm != nullptr) anycclCommGetAsyncError(comm, &state);
+  const User user(*this);
+  if (!open_.load()) return ended_with_.load();
+  anycclResult_t state = anycclSuccess;
+  anycclCommGetAsyncError(comm_.load(), &state);
   return state;
 }
 
-bool Channel::close(std::chrono::milliseconds timeout) {
-  const auto deadline = Clock::now() + timeout;
-  const std::unique_lock lock(mutex_, deadline);
-  const anycclComm_t comm = comm_.load(std::memory_order_relaxed);
-  if (comm == nullptr) return true;
+bool Channel::wait_unused(Clock::time_point deadline) {
+  return poll(deadline, [&] { return users_.load() == 0; });
+}
+
+void Channel::close(Clock::time_point deadline) {
+  open_ = false;
+  const std::unique_lock lock(closing_, deadline);
+  const anycclComm_t comm = comm_.load();
+  if (!lock.owns_lock() || comm == nullptr) return;
   anycclResult_t code = anycclInProgress;
-  if (lock.owns_lock()) {
+  if (wait_unused(deadline)) {
+    anycclResult_t failure = anycclSuccess;
+    anycclCommGetAsyncError(comm, &failure);
+    ended_with_ = failure;
     code = anycclCommFinalize(comm);
-    if (code == anycclInProgress) code = poll(comm, deadline);
+    if (code == anycclInProgress) code = outcome(comm, deadline);
   }
-  if (comm_.exchange(nullptr, std::memory_order_relaxed) == nullptr) return false;  // aborted
-  if (code == anycclInProgress) {
-    anycclCommAbort(comm);
-    return false;
-  }
-  anycclCommDestroy(comm);
-  return true;
+  if (code == anycclInProgress)
+    abort();
+  else if (comm_.exchange(nullptr) != nullptr)  // else it was aborted
+    anycclCommDestroy(comm);
 }
 
 void Channel::abort() {
-  // Who holds the mutex for longer than this is inside the library, and is told by the abort.
-  const std::unique_lock lock(mutex_, std::chrono::milliseconds{50});
-  anycclCommAbort(comm_.exchange(nullptr, std::memory_order_relaxed));
+  open_ = false;
+  // Who takes longer than this is waiting inside the library, and is told by the abort.
+  wait_unused(Clock::now() + std::chrono::milliseconds{50});
+  const anycclComm_t comm = comm_.exchange(nullptr);
+  if (comm == nullptr) return;
+  ended_with_ = anycclAborted;
+  anycclCommAbort(comm);
 }
 
 void Channel::throw_closed(std::string_view name) const {

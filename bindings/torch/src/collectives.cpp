@@ -33,7 +33,7 @@ Backend::Works Backend::broadcast(Tensors& tensors, const c10d::BroadcastOptions
     call.recvbuff = job.memory.output(tensor);
     call.sendbuff = call.recvbuff;
   }
-  return start(job, *collectives_, tensors, tensors);
+  return start(job, collectives(), tensors, tensors);
 }
 
 Backend::Works Backend::allreduce(Tensors& tensors, const c10d::AllreduceOptions& opts) {
@@ -46,7 +46,7 @@ Backend::Works Backend::allreduce(Tensors& tensors, const c10d::AllreduceOptions
   call.count = units(tensor);
   call.recvbuff = job.memory.both(tensor);
   call.sendbuff = call.recvbuff;
-  return start(job, *collectives_, tensors, tensors);
+  return start(job, collectives(), tensors, tensors);
 }
 
 Backend::Works Backend::allreduce_coalesced(Tensors& tensors,
@@ -62,7 +62,7 @@ Backend::Works Backend::allreduce_coalesced(Tensors& tensors,
     call.recvbuff = job.memory.both(tensor);
     call.sendbuff = call.recvbuff;
   }
-  return start(job, *collectives_, tensors, tensors);
+  return start(job, collectives(), tensors, tensors);
 }
 
 Backend::Works Backend::reduce(Tensors& tensors, const c10d::ReduceOptions& opts) {
@@ -81,7 +81,7 @@ Backend::Works Backend::reduce(Tensors& tensors, const c10d::ReduceOptions& opts
   } else {
     call.sendbuff = job.memory.input(tensor);  // and stays as it is
   }
-  return start(job, *collectives_, tensors, tensors);
+  return start(job, collectives(), tensors, tensors);
 }
 
 void Backend::add_all_gather(Job& job, const at::Tensor& output, const at::Tensor& input) {
@@ -102,7 +102,7 @@ Backend::Works Backend::_allgather_base(at::Tensor& output, at::Tensor& input,
                                         const c10d::AllgatherOptions& opts) {
   Job job = this->job("anyccl:all_gather", OpType::_ALLGATHER_BASE, opts);
   add_all_gather(job, output, input);
-  return start(job, *collectives_, input, output);
+  return start(job, collectives(), input, output);
 }
 
 Backend::Works Backend::allgather_into_tensor_coalesced(Tensors& outputs, Tensors& inputs,
@@ -111,7 +111,7 @@ Backend::Works Backend::allgather_into_tensor_coalesced(Tensors& outputs, Tensor
   if (outputs.size() != inputs.size())
     refuse(job.name(), "requires input/output tensor lists to have the same length");
   for (std::size_t i = 0; i < inputs.size(); ++i) add_all_gather(job, outputs[i], inputs[i]);
-  return start(job, *collectives_, inputs, outputs);
+  return start(job, collectives(), inputs, outputs);
 }
 
 void Backend::add_reduce_scatter(Job& job, const at::Tensor& output, const at::Tensor& input,
@@ -136,7 +136,7 @@ Backend::Works Backend::_reduce_scatter_base(at::Tensor& output, at::Tensor& inp
                                              const c10d::ReduceScatterOptions& opts) {
   Job job = this->job("anyccl:reduce_scatter", OpType::_REDUCE_SCATTER_BASE, opts);
   add_reduce_scatter(job, output, input, opts.reduceOp);
-  return start(job, *collectives_, input, output);
+  return start(job, collectives(), input, output);
 }
 
 Backend::Works Backend::reduce_scatter_tensor_coalesced(Tensors& outputs, Tensors& inputs,
@@ -146,7 +146,7 @@ Backend::Works Backend::reduce_scatter_tensor_coalesced(Tensors& outputs, Tensor
     refuse(job.name(), "requires input/output tensor lists to have the same length");
   for (std::size_t i = 0; i < inputs.size(); ++i)
     add_reduce_scatter(job, outputs[i], inputs[i], opts.reduceOp);
-  return start(job, *collectives_, inputs, outputs);
+  return start(job, collectives(), inputs, outputs);
 }
 
 Backend::Works Backend::alltoall_base(at::Tensor& output, at::Tensor& input,
@@ -164,7 +164,7 @@ Backend::Works Backend::alltoall_base(at::Tensor& output, at::Tensor& input,
     call.count = units(input) / ranks();
     call.recvbuff = job.memory.output(output);
     call.sendbuff = apart(job.memory, input, call.recvbuff, output.nbytes(), call.recvbuff);
-    return start(job, *collectives_, input, output);
+    return start(job, collectives(), input, output);
   }
   const auto divide = [&](const at::Tensor& tensor, const std::vector<std::int64_t>& split) {
     Memory::Pieces pieces;
@@ -183,17 +183,23 @@ Backend::Works Backend::alltoall_base(at::Tensor& output, at::Tensor& input,
   anycclCall_t& call = job.call(anycclCollAllToAllv, input.scalar_type());
   call.recvbuff = job.memory.output(output);
   call.sendbuff = apart(job.memory, input, call.recvbuff, output.nbytes(), nullptr);
+  if (call.sendbuff == call.recvbuff) {  // one is an empty part of the other
+    if (input.numel() == 0)
+      call.sendbuff = nullptr;
+    else
+      call.recvbuff = nullptr;
+  }
   call.sendcounts = from.counts.data();
   call.sdispls = from.displs.data();
   call.recvcounts = to.counts.data();
   call.rdispls = to.displs.data();
-  return start(job, *collectives_, input, output);
+  return start(job, collectives(), input, output);
 }
 
 Backend::Works Backend::barrier(const c10d::BarrierOptions& opts) {
   Job job = this->job("anyccl:barrier", OpType::BARRIER, opts);
   job.call(anycclCollBarrier, c10::ScalarType::Byte);
-  return start(job, *collectives_, {}, {});
+  return start(job, collectives(), {}, {});
 }
 
 }  // namespace anyccl::torch

@@ -1,5 +1,6 @@
 #include "executor.hpp"
 
+#include <new>
 #include <thread>
 #include <utility>
 
@@ -15,13 +16,24 @@ void Executor::submit(std::function<void()> task) {
   submit_expected(std::move(task));
 }
 
-void Executor::submit_expected(std::function<void()> task) {
-  const std::lock_guard lock(mutex_);
-  tasks_.push_back(std::move(task));
-  if (tasks_.size() <= sleepers_)
-    more_.notify_one();
-  else
-    std::thread([self = shared_from_this()] { self->work(); }).detach();
+void Executor::submit_expected(std::function<void()> task) noexcept {
+  try {
+    const std::lock_guard lock(mutex_);
+    tasks_.push_back(std::move(task));
+    if (tasks_.size() <= sleepers_) return more_.notify_one();
+    try {
+      std::thread([self = shared_from_this()] { self->work(); }).detach();
+      ++threads_;
+      return;
+    } catch (...) {
+      if (threads_ > 0) return;  // it comes to that one's turn
+      task = std::move(tasks_.back());
+      tasks_.pop_back();
+    }
+  } catch (...) {
+    // No memory: the task is where it was.
+  }
+  finish(std::move(task));
 }
 
 bool Executor::wait_idle(std::chrono::milliseconds timeout) {
@@ -37,18 +49,46 @@ void Executor::work() {
       ++sleepers_;
       more_.wait_for(lock, kLinger, [&] { return !tasks_.empty(); });
       --sleepers_;
-      if (tasks_.empty()) return;
+      if (tasks_.empty()) {
+        --threads_;
+        return;
+      }
     }
-    {
-      std::function<void()> task = std::move(tasks_.front());
-      tasks_.pop_front();
-      lock.unlock();
-      task();  // does not throw
-      task = nullptr;
-      lock.lock();
-    }
-    if (--outstanding_ == 0) idle_.notify_all();
+    std::function<void()> task = std::move(tasks_.front());
+    tasks_.pop_front();
+    lock.unlock();
+    finish(std::move(task));
+    lock.lock();
   }
+}
+
+/// Runs it, and releases what it holds.
+void Executor::finish(std::function<void()> task) noexcept {
+  {
+    const std::lock_guard lock(mutex_);
+    if (stopped_) {
+      // What it holds cannot be released without an interpreter.
+      static_cast<void>(new (std::nothrow) std::function<void()>(std::move(task)));
+      return;
+    }
+    ++running_;
+  }
+  try {
+    task();
+    task = nullptr;
+  } catch (...) {
+    // Out of memory: whoever waits for it asks the library itself.
+  }
+  const std::lock_guard lock(mutex_);
+  --running_;
+  --outstanding_;
+  idle_.notify_all();
+}
+
+void Executor::stop() {
+  std::unique_lock lock(mutex_);
+  stopped_ = true;
+  idle_.wait(lock, [&] { return running_ == 0; });
 }
 
 }  // namespace anyccl::torch

@@ -20,18 +20,23 @@ class Executor : public std::enable_shared_from_this<Executor> {
   void submit(std::function<void()> task);
   /// A task will be submitted later: wait_idle() waits for it, too.
   void expect();
-  /// As submit(), for a task that was expected.
-  void submit_expected(std::function<void()> task);
+  /// As submit(), for a task that was expected. Where there is no memory or thread for it, it runs
+  /// here.
+  void submit_expected(std::function<void()> task) noexcept;
   /// True when nothing is expected, waits or runs; false if that takes longer.
   bool wait_idle(std::chrono::milliseconds timeout);
+  /// Waits for tasks that are running, however long that takes; none runs after it.
+  void stop();
 
  private:
   void work();
+  void finish(std::function<void()> task) noexcept;
 
   std::mutex mutex_;  // of everything below
   std::condition_variable more_, idle_;
   std::deque<std::function<void()>> tasks_;
-  std::size_t outstanding_ = 0, sleepers_ = 0;
+  std::size_t outstanding_ = 0, running_ = 0, threads_ = 0, sleepers_ = 0;
+  bool stopped_ = false;
 };
 
 }  // namespace anyccl::torch

@@ -9,6 +9,21 @@ namespace anyccl::torch {
 
 using c10d::OpType;
 
+namespace {
+
+/// `pieces` get what ranks give, of which `input` is that of `rank`, this one.
+void receive(Job& job, anycclCall_t& call, const Memory::Pieces& pieces, const at::Tensor& input,
+             int rank) {
+  call.count = units(input);
+  call.recvbuff = pieces.base;
+  call.recvcounts = pieces.counts.data();
+  call.rdispls = pieces.displs.data();
+  call.sendbuff = apart(job.memory, input, pieces, element_of(input.scalar_type()).bytes,
+                        static_cast<std::size_t>(rank));
+}
+
+}  // namespace
+
 Backend::Works Backend::allgather(std::vector<Tensors>& outputs, Tensors& inputs,
                                   const c10d::AllgatherOptions& opts) {
   Job job = this->job("anyccl:all_gather", OpType::ALLGATHER, opts);
@@ -25,13 +40,8 @@ Backend::Works Backend::allgather(std::vector<Tensors>& outputs, Tensors& inputs
   check_size(job, pieces_of, input, rank_);
   const Memory::Pieces pieces = job.memory.outputs(pieces_of);
   anycclCall_t& call = job.call(anycclCollAllGatherv, input.scalar_type());
-  call.count = units(input);
-  call.recvbuff = pieces.base;
-  call.recvcounts = pieces.counts.data();
-  call.rdispls = pieces.displs.data();
-  call.sendbuff = apart(job.memory, input, pieces, element_of(input.scalar_type()).bytes,
-                        static_cast<std::size_t>(rank_));
-  return start(job, *collectives_, inputs, pieces_of);
+  receive(job, call, pieces, input, rank_);
+  return start(job, collectives(), inputs, pieces_of);
 }
 
 Backend::Works Backend::allgather_coalesced(std::vector<Tensors>& outputs, Tensors& inputs,
@@ -57,15 +67,10 @@ Backend::Works Backend::allgather_coalesced(std::vector<Tensors>& outputs, Tenso
                              input.sizes(), pieces_of, r);
     const Memory::Pieces& pieces = all.emplace_back(job.memory.outputs(pieces_of));
     anycclCall_t& call = job.call(anycclCollAllGatherv, input.scalar_type());
-    call.count = units(input);
-    call.recvbuff = pieces.base;
-    call.recvcounts = pieces.counts.data();
-    call.rdispls = pieces.displs.data();
-    call.sendbuff = apart(job.memory, input, pieces, element_of(input.scalar_type()).bytes,
-                          static_cast<std::size_t>(rank_));
+    receive(job, call, pieces, input, rank_);
     flat.insert(flat.end(), pieces_of.begin(), pieces_of.end());
   }
-  return start(job, *collectives_, inputs, flat);
+  return start(job, collectives(), inputs, flat);
 }
 
 Backend::Works Backend::gather(std::vector<Tensors>& outputs, Tensors& inputs,
@@ -79,7 +84,7 @@ Backend::Works Backend::gather(std::vector<Tensors>& outputs, Tensors& inputs,
   if (call.root != rank_) {
     if (!outputs.empty()) refuse(job.name(), "requires empty output on non-root");
     call.sendbuff = job.memory.input(input);
-    return start(job, *collectives_, inputs, {});
+    return start(job, collectives(), inputs, {});
   }
   if (outputs.size() != 1)
     refuse(job.name(), "requires a single-element output list containing a list with " +
@@ -92,12 +97,8 @@ Backend::Works Backend::gather(std::vector<Tensors>& outputs, Tensors& inputs,
   check_tensors(job.name(), pieces_of, input.options());
   check_size(job, pieces_of, input, rank_);
   const Memory::Pieces pieces = job.memory.outputs(pieces_of);
-  call.recvbuff = pieces.base;
-  call.recvcounts = pieces.counts.data();
-  call.rdispls = pieces.displs.data();
-  call.sendbuff = apart(job.memory, input, pieces, element_of(input.scalar_type()).bytes,
-                        static_cast<std::size_t>(rank_));
-  return start(job, *collectives_, inputs, pieces_of);
+  receive(job, call, pieces, input, rank_);
+  return start(job, collectives(), inputs, pieces_of);
 }
 
 Backend::Works Backend::scatter(Tensors& outputs, std::vector<Tensors>& inputs,
@@ -111,7 +112,7 @@ Backend::Works Backend::scatter(Tensors& outputs, std::vector<Tensors>& inputs,
   call.recvbuff = job.memory.output(output);
   if (call.root != rank_) {
     if (!inputs.empty()) refuse(job.name(), "requires empty input on non-root");
-    return start(job, *collectives_, {}, outputs);
+    return start(job, collectives(), {}, outputs);
   }
   if (inputs.size() != 1)
     refuse(job.name(), "requires a single-element input list containing a list with " +
@@ -128,7 +129,7 @@ Backend::Works Backend::scatter(Tensors& outputs, std::vector<Tensors>& inputs,
   call.sendbuff = pieces.base;
   call.sendcounts = pieces.counts.data();
   call.sdispls = pieces.displs.data();
-  return start(job, *collectives_, pieces_of, outputs);
+  return start(job, collectives(), pieces_of, outputs);
 }
 
 Backend::Works Backend::reduce_scatter(Tensors& outputs, std::vector<Tensors>& inputs,
@@ -151,7 +152,7 @@ Backend::Works Backend::reduce_scatter(Tensors& outputs, std::vector<Tensors>& i
   call.sendbuff = pieces.base;
   call.sendcounts = pieces.counts.data();
   call.sdispls = pieces.displs.data();
-  return start(job, *collectives_, pieces_of, outputs);
+  return start(job, collectives(), pieces_of, outputs);
 }
 
 /// Where `output` overlaps a piece that others read, but is not the own one: it is written by way
@@ -198,7 +199,7 @@ Backend::Works Backend::alltoall(Tensors& outputs, Tensors& inputs,
   call.recvbuff = to.base;
   call.recvcounts = to.counts.data();
   call.rdispls = to.displs.data();
-  return start(job, *collectives_, inputs, outputs);
+  return start(job, collectives(), inputs, outputs);
 }
 
 }  // namespace anyccl::torch

@@ -1,7 +1,7 @@
 // Point to point, and the barrier that says who is missing.
 
+#include "arguments.hpp"
 #include "backend.hpp"
-#include "errors.hpp"
 
 namespace anyccl::torch {
 namespace {
@@ -20,14 +20,15 @@ Backend::Works Backend::message(Job& job, const at::Tensor& tensor, bool sends, 
   if (tag < 0 || tag > kMaxTag)
     refuse(job.name(), "tag " + std::to_string(tag) + " is not in 0.." + std::to_string(kMaxTag));
   anycclCall_t& call = job.call(sends ? anycclCollSend : anycclCollRecv, tensor.scalar_type());
-  call.count = static_cast<std::size_t>(tensor.numel()) * element_of(tensor.scalar_type()).units;
+  call.count = units(tensor);
+  call.timeout_ms = 0;  // the limit counts while somebody waits
   call.root = peer;
   call.tag = tag;
   if (sends)
     call.sendbuff = job.memory.input(tensor);
   else
     call.recvbuff = job.memory.output(tensor);
-  return start(job, *messages_, tensor, tensor);
+  return start(job, messages(), tensor, tensor);
 }
 
 Backend::Works Backend::send(Tensors& tensors, int to, int tag) {
@@ -50,16 +51,17 @@ Backend::Works Backend::recvAnysource(Tensors& tensors, int tag) {
 // Through the store and not the communicator: it must work when that has failed, and tell apart who
 // comes late from who is gone.
 void Backend::monitoredBarrier(const c10d::BarrierOptions& opts, bool wait_all_ranks) {
-  using Clock = std::chrono::steady_clock;
   using std::chrono::milliseconds;
   const milliseconds timeout = timeout_of(opts.timeout);
-  const std::string prefix = "anyccl/monitored/" + std::to_string(barrier_sequence_) + "/";
-  const std::string answer = prefix + "answer", mine = prefix + std::to_string(rank_);
+  const auto key = [this](std::uint64_t barrier, const std::string& what) {
+    return "anyccl/monitored/" + core_->channels.round + "/" + std::to_string(barrier) + "/" + what;
+  };
+  const std::uint64_t number = barrier_sequence_++;
+  const std::string answer = key(number, "answer");
   const std::vector<std::uint8_t> yes{1}, no{0};
   const std::string me = "Rank " + std::to_string(rank_);
-  ++barrier_sequence_;
   if (rank_ != 0) {
-    store_->set(mine, yes);
+    store_->set(key(number, std::to_string(rank_)), yes);
     bool passed = false;
     std::string reason;
     try {
@@ -85,13 +87,12 @@ void Backend::monitoredBarrier(const c10d::BarrierOptions& opts, bool wait_all_r
   const auto deadline = begin + timeout;
   std::vector<int> missing;
   for (int rank = 1; rank < size_; ++rank) {
-    const auto left = std::chrono::duration_cast<milliseconds>(deadline - Clock::now());
-    if (!wait_all_ranks && left.count() <= 0)
+    const milliseconds rest = left(deadline, milliseconds{0});
+    if (!wait_all_ranks && rest.count() == 0)
       fail(me + " timed out in monitoredBarrier after " + std::to_string(timeout.count()) +
            " ms.\nThe next rank to wait for was " + std::to_string(rank) + ".");
-    const std::string key = prefix + std::to_string(rank);
     try {
-      store_->wait({key}, std::max(left, milliseconds{1}));
+      store_->wait({key(number, std::to_string(rank))}, std::max(rest, milliseconds{1}));
     } catch (const std::exception&) {
       missing.push_back(rank);
       if (!wait_all_ranks)
@@ -106,6 +107,12 @@ void Backend::monitoredBarrier(const c10d::BarrierOptions& opts, bool wait_all_r
          std::to_string(timeout.count()) + " ms");
   }
   store_->set(answer, yes);
+  // All have come here, so they have read what was said before.
+  for (; barriers_forgotten_ < number; ++barriers_forgotten_) {
+    forget(*store_, key(barriers_forgotten_, "answer"));
+    for (int rank = 1; rank < size_; ++rank)
+      forget(*store_, key(barriers_forgotten_, std::to_string(rank)));
+  }
 }
 
 }  // namespace anyccl::torch

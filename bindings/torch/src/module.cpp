@@ -3,18 +3,38 @@
 #include <pybind11/chrono.h>
 #include <torch/csrc/utils/pybind.h>
 
+#include <thread>
+
 #include "arena.hpp"
 #include "backend.hpp"
 #include "gil.hpp"
 
 namespace anyccl::torch {
+namespace {
+
+// Set with the interpreter's lock, before it ends; read where it is ending.
+std::thread::id ending_thread;
+
+/// The interpreter lets only one thread go on.
+bool is_over() {
+#if PY_VERSION_HEX >= 0x030d0000
+  const bool finalizing = Py_IsFinalizing() != 0;
+#else
+  const bool finalizing = _Py_IsFinalizing() != 0;
+#endif
+  return (finalizing || Py_IsInitialized() == 0) && std::this_thread::get_id() != ending_thread;
+}
+
+}  // namespace
 
 GilReleased::GilReleased() {
   if (Py_IsInitialized() != 0 && PyGILState_Check() != 0) state_ = PyEval_SaveThread();
 }
 
 GilReleased::~GilReleased() {
-  if (state_ != nullptr) PyEval_RestoreThread(static_cast<PyThreadState*>(state_));
+  if (state_ == nullptr) return;
+  while (is_over()) std::this_thread::sleep_for(std::chrono::hours(1));  // for the process to end
+  PyEval_RestoreThread(static_cast<PyThreadState*>(state_));
 }
 
 namespace {
@@ -23,16 +43,13 @@ using std::chrono::milliseconds;
 
 void define(py::module_& module) {
   module.doc() = "The anyccl backend of torch.distributed.";
-  module.attr("torch_version") =
-      std::to_string(TORCH_VERSION_MAJOR) + "." + std::to_string(TORCH_VERSION_MINOR);
 
   py::class_<Backend::Options, c10d::Backend::Options, c10::intrusive_ptr<Backend::Options>>(
       module, "Options",
-      "What init_process_group and new_group take as pg_options.\n\n"
-      "timeout (timedelta): overridden by their own timeout.")
-      .def(py::init(
-               [](milliseconds timeout) { return c10::make_intrusive<Backend::Options>(timeout); }),
-           py::arg("timeout") = kBackendDefaultTimeout)
+      "What init_process_group and new_group take as pg_options. Nothing can be set: the time "
+      "limit\n"
+      "is their own argument.")
+      .def(py::init([] { return c10::make_intrusive<Backend::Options>(); }))
       .def("__copy__",
            [](const Backend::Options& self) { return c10::make_intrusive<Backend::Options>(self); })
       .def("__deepcopy__", [](const Backend::Options& self, const py::dict&) {
@@ -60,9 +77,14 @@ void define(py::module_& module) {
           "failed.");
 
   module.def(
-      "close_all", [](milliseconds timeout) { Backend::close_all(timeout); }, py::arg("timeout"),
-      py::call_guard<py::gil_scoped_release>(),
-      "Shuts down all process groups of this process; aborts those that take longer.");
+      "close_all",
+      [](milliseconds timeout) {
+        ending_thread = std::this_thread::get_id();
+        const GilReleased released;
+        Backend::close_all(timeout);
+      },
+      py::arg("timeout"),
+      "Shuts down all process groups of this process, which ends; aborts what takes longer.");
   module.def("enable_arena", &enable_arena, py::arg("least_bytes"));
   module.def("disable_arena", &disable_arena);
 }

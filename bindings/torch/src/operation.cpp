@@ -31,23 +31,27 @@ bool Operation::poll() {
 
 bool Operation::wait(std::chrono::milliseconds timeout) {
   if (finished_.load(std::memory_order_acquire)) return true;
-  const bool limited = timeout.count() > 0;
-  const auto deadline = std::chrono::steady_clock::now() + timeout;
-  const auto left = [&] {
-    const auto rest = std::chrono::duration_cast<std::chrono::milliseconds>(
-        deadline - std::chrono::steady_clock::now());
-    return std::clamp<std::int64_t>(rest.count(), 1, std::numeric_limits<unsigned int>::max());
-  };
-  for (const anycclWork_t work : works_) {
-    // Errors are taken by finish().
-    const anycclResult_t code =
-        limited ? anycclWorkWaitFor(work, static_cast<unsigned int>(left())) : anycclWorkWait(work);
-    if (limited && code == anycclInProgress) return false;
+  if (timeout.count() == 0) {
+    if (limit_.count() > 0)
+      for (const anycclWork_t work : works_) anycclWorkLimit(work, limit_of(limit_));
+    for (const auto& part : parts_) part->wait(timeout);
+    wait_to_the_end();
+    return true;
   }
+  const auto deadline = Clock::now() + timeout;
+  constexpr std::chrono::milliseconds kLeast{1};
+  for (const anycclWork_t work : works_)
+    if (anycclWorkWaitFor(work, limit_of(left(deadline, kLeast))) == anycclInProgress) return false;
   for (const auto& part : parts_)
-    if (!part->wait(std::chrono::milliseconds{limited ? left() : 0})) return false;
+    if (!part->wait(left(deadline, kLeast))) return false;
   finish();
   return true;
+}
+
+void Operation::wait_to_the_end() {
+  for (const anycclWork_t work : works_) anycclWorkWait(work);  // finish() takes the error
+  for (const auto& part : parts_) part->wait_to_the_end();
+  finish();
 }
 
 void Operation::finish() {
@@ -65,7 +69,7 @@ void Operation::finish() {
   } catch (...) {
     error_ = std::current_exception();
   }
-  ended_ = std::chrono::steady_clock::now();
+  ended_ = Clock::now();
   for (const auto& end : ends_) end();
   // Pairs with the acquires: who sees it sees the results.
   finished_.store(true, std::memory_order_release);
@@ -130,7 +134,7 @@ void Operation::watch(c10::intrusive_ptr<c10::ivalue::Future> future,
 }
 
 void Operation::settle() {
-  wait(std::chrono::milliseconds{0});  // complete, unless it could not be watched
+  wait_to_the_end();  // it is there, unless there are parts or it could not be watched
   decltype(futures_) futures;
   {
     const std::lock_guard lock(mutex_);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "anyccl/anyccl.h"
+#include "deadline.hpp"
 #include "executor.hpp"
 #include "torch.hpp"
 
@@ -34,13 +35,16 @@ class Operation : public std::enable_shared_from_this<Operation> {
   /// It is complete when `part` is, too. One with parts has nothing else.
   void add(std::shared_ptr<Operation> part) { parts_.push_back(std::move(part)); }
   void add(CopyBack copy) { copies_.push_back(std::move(copy)); }
+  /// Of wait(): the operation fails when it takes longer. 0: none but that of its call.
+  void limit(std::chrono::milliseconds time) { limit_ = time; }
   void keep(const at::Tensor& tensor) { kept_.push_back(tensor); }
   /// Called once, when it is complete: soon after if it is watched, else when somebody asks.
   void at_end(std::function<void()> fn) { ends_.push_back(std::move(fn)); }
 
   /// True when it is complete or has failed, and copies are in place.
   bool poll();
-  /// Returns when poll() is true; false if that takes longer. 0: no limit but the operation's own.
+  /// Returns when poll() is true; false if that takes longer. 0: the operation fails then, after
+  /// its own limit.
   bool wait(std::chrono::milliseconds timeout);
   /// Of a complete one; null if it has not failed.
   std::exception_ptr error() const;
@@ -56,18 +60,20 @@ class Operation : public std::enable_shared_from_this<Operation> {
   void abandon() noexcept;
 
  private:
+  void wait_to_the_end();
   void finish();
   void settle();
 
   const std::shared_ptr<Executor> executor_;
   const char* const name_;
+  std::chrono::milliseconds limit_{0};
   std::vector<anycclWork_t> works_;
   std::vector<std::shared_ptr<Operation>> parts_;
   std::vector<CopyBack> copies_;
   std::vector<at::Tensor> kept_;
   std::vector<std::function<void()>> ends_;
-  const std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
-  std::chrono::steady_clock::time_point ended_;
+  const Clock::time_point begun_ = Clock::now();
+  Clock::time_point ended_;
 
   mutable std::mutex mutex_;  // of finish(), and of what follows
   bool watched_ = false;

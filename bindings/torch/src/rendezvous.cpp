@@ -1,28 +1,45 @@
 #include "rendezvous.hpp"
 
+#include <random>
+
+#include "deadline.hpp"
 #include "errors.hpp"
 
 namespace anyccl::torch {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+// Torch names the groups of a program alike each time it begins anew, on the same store: keys of an
+// earlier round may still be there. So each rank comes with a name that it has made up, rank 0
+// answers to that name, and who has read a key deletes it.
 
-constexpr const char* kIds = "anyccl/ids";
-// What rank 0 says begins with one of these; why there are no ids, or the ids, follow.
+// What rank 0 says begins with one of these; why there is nothing, or all there is, follow.
 constexpr char kFailed = '-', kReady = '+';
+/// What rank 0 says.
+struct Invitation {
+  anycclUniqueId ids[2];
+  char round[16];
+};
 
 std::string key_of(int rank) {
   return "anyccl/here/" + std::to_string(rank);
 }
 
-std::chrono::milliseconds left(Clock::time_point deadline) {
-  const auto rest = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
-  return std::max(rest, std::chrono::milliseconds{1});
+std::string answer_to(int rank, const std::string& name) {
+  return "anyccl/ids/" + std::to_string(rank) + "/" + name;
+}
+
+/// 16 characters that nobody had before.
+std::string new_name() {
+  std::random_device random;
+  std::string name;
+  for (std::uint64_t bits = std::uint64_t{random()} << 32 | random(); name.size() < 16; bits >>= 4)
+    name += "0123456789abcdef"[bits & 15];
+  return name;
 }
 
 bool wait_for(c10d::Store& store, const std::string& key, Clock::time_point deadline) {
   try {
-    store.wait({key}, left(deadline));
+    store.wait({key}, left(deadline, std::chrono::milliseconds{1}));
     return true;
   } catch (const std::exception&) {
     return store.check({key});  // throws where the store itself is gone
@@ -36,6 +53,16 @@ std::string missing(c10d::Store& store, int size) {
   return names;
 }
 
+/// To all that are there.
+void answer(c10d::Store& store, int size, const std::string& text) {
+  for (int rank = 1; rank < size; ++rank) {
+    if (!store.check({key_of(rank)})) continue;
+    const std::string name = store.get_to_str(key_of(rank));
+    forget(store, key_of(rank));
+    store.set(answer_to(rank, name), text);
+  }
+}
+
 /// Rank 0: waits for all, then tells them the ids, or why there are none.
 std::string invite(c10d::Store& store, int size, std::chrono::milliseconds timeout) {
   const auto deadline = Clock::now() + timeout;
@@ -44,45 +71,56 @@ std::string invite(c10d::Store& store, int size, std::chrono::milliseconds timeo
     const std::string text = "anyccl: init_process_group: Timed out after " +
                              std::to_string(timeout.count()) + " ms waiting for rank " +
                              missing(store, size) + " of " + std::to_string(size) + " to join";
-    store.set(kIds, kFailed + text);
+    answer(store, size, kFailed + text);
     throw_backend_error(text);
   }
-  std::string answer(1, kReady);
-  for (int i = 0; i < 2; ++i) {
-    anycclUniqueId id;
-    check(anycclGetUniqueId(&id), "init_process_group");
-    answer.append(std::begin(id.internal), std::end(id.internal));
-  }
-  store.set(kIds, answer);
-  return answer;
+  Invitation invitation;
+  for (anycclUniqueId& id : invitation.ids) check(anycclGetUniqueId(&id), "init_process_group");
+  new_name().copy(invitation.round, sizeof invitation.round);
+  std::string text(1 + sizeof invitation, kReady);
+  std::memcpy(text.data() + 1, &invitation, sizeof invitation);
+  answer(store, size, text);
+  return text;
 }
 
 std::string be_invited(c10d::Store& store, int rank, std::chrono::milliseconds timeout) {
   // Rank 0 may have waited for as long as we: it gets a moment to say who is missing.
   const auto deadline = Clock::now() + timeout + std::chrono::seconds{1};
-  store.set(key_of(rank), std::string(1, kReady));
-  if (!wait_for(store, kIds, deadline))
+  const std::string name = new_name(), key = answer_to(rank, name);
+  store.set(key_of(rank), name);
+  if (!wait_for(store, key, deadline)) {
+    forget(store, key_of(rank));
     throw_backend_error("anyccl: init_process_group: Timed out after " +
                         std::to_string(timeout.count()) + " ms waiting for rank 0 to join");
-  const std::string answer = store.get_to_str(kIds);
-  if (answer.empty() || answer[0] != kReady)
-    throw_backend_error(answer.empty() ? answer : answer.substr(1));
-  return answer;
+  }
+  const std::string text = store.get_to_str(key);
+  forget(store, key);
+  if (text.empty() || text[0] != kReady) throw_backend_error(text.empty() ? text : text.substr(1));
+  return text;
 }
 
 }  // namespace
 
+void forget(c10d::Store& store, const std::string& key) {
+  try {
+    store.deleteKey(key);
+  } catch (const std::exception&) {
+    // A store that cannot: a group of this name can then be made only once on it.
+  }
+}
+
 Channels meet(c10d::Store& store, int rank, int size, std::chrono::milliseconds timeout) {
-  const std::string answer =
+  const std::string text =
       rank == 0 ? invite(store, size, timeout) : be_invited(store, rank, timeout);
-  TORCH_CHECK(answer.size() == 1 + 2 * sizeof(anycclUniqueId),
+  Invitation invitation;
+  TORCH_CHECK(text.size() == 1 + sizeof invitation,
               "anyccl: init_process_group: rank 0 has another version");
-  anycclUniqueId ids[2];
-  std::memcpy(ids, answer.data() + 1, sizeof ids);
+  std::memcpy(&invitation, text.data() + 1, sizeof invitation);
   // Both at once; nobody is far now.
   const auto deadline = Clock::now() + timeout;
-  Channels channels{std::make_shared<Channel>(ids[0], rank, size),
-                    std::make_shared<Channel>(ids[1], rank, size)};
+  Channels channels{std::make_shared<Channel>(invitation.ids[0], rank, size),
+                    std::make_shared<Channel>(invitation.ids[1], rank, size),
+                    std::string(invitation.round, sizeof invitation.round)};
   channels.collectives->ready(deadline);
   channels.messages->ready(deadline);
   return channels;

@@ -2,6 +2,7 @@
 // order of ranks, so that all have the same bits. By messages, as ranks have different numbers of
 // elements; in a thread of its own, as the second message depends on the first.
 
+#include "arguments.hpp"
 #include "backend.hpp"
 #include "errors.hpp"
 
@@ -56,12 +57,11 @@ class Exchange {
         for (int peer = 0; peer < size_; ++peer) {
           if (peer == rank_) continue;
           const at::Tensor& tensor = sends ? mine : theirs[static_cast<std::size_t>(peer)];
-          const Element element = element_of(tensor.scalar_type());
           anycclCall_t call = {};
           call.size = sizeof call;
           call.collective = sends ? anycclCollSend : anycclCollRecv;
-          call.datatype = element.type;
-          call.count = static_cast<std::size_t>(tensor.numel()) * element.units;
+          call.datatype = element_of(tensor.scalar_type()).type;
+          call.count = units(tensor);
           call.root = peer;
           call.tag = tag_;
           call.timeout_ms = timeout_ms_;
@@ -138,17 +138,15 @@ Backend::Works Backend::allreduce_sparse(Tensors& tensors, const c10d::Allreduce
     refuse(kName, "sparse tensors have no other ReduceOp than SUM");
   if (tensor.dim() > 16) refuse(kName, "the tensor has more than 16 dimensions");
   operator_of(kName, opts.reduceOp, tensor.scalar_type());
-  const auto timeout = timeout_of(opts.timeout);
-  const auto timeout_ms = static_cast<unsigned int>(
-      std::clamp<std::int64_t>(timeout.count(), 1, std::numeric_limits<unsigned int>::max()));
   const int tag = kFirstTag + static_cast<int>(sparse_sequence_++ % kTags);
-  const Exchange exchange(messages_, rank_, size_, tag, timeout_ms);
+  const Exchange exchange(core_->channels.messages, rank_, size_, tag,
+                          limit_of(timeout_of(opts.timeout)));
   const std::uint64_t sequence = sequence_.fetch_add(1, std::memory_order_relaxed) + 1;
   const bool profiled = at::hasCallbacks();
   auto work = c10::make_intrusive<SparseWork>(rank_, profiled ? kTitle : nullptr,
                                               profiled ? std::make_optional(tensors) : std::nullopt,
                                               sequence, tensors);
-  const auto body = [work, exchange, tensor, rank = rank_, size = size_]() noexcept {
+  const auto body = [work, exchange, tensor, rank = rank_, size = size_] {
     std::exception_ptr error;
     try {
       const at::AutoDispatchBelowADInplaceOrView below_autograd;
@@ -159,7 +157,7 @@ Backend::Works Backend::allreduce_sparse(Tensors& tensors, const c10d::Allreduce
     work->complete(error);
   };
   if (opts.asyncOp) {
-    executor_->submit(body);
+    core_->executor->submit(body);
   } else {
     body();
     work->wait();

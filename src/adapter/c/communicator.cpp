@@ -76,9 +76,14 @@ void bury(std::unique_ptr<anycclComm> handle) {
 
 /// Ends what a handle has under way. Without a background, nothing.
 void end_background(anycclComm& handle, bool wait) {
-  if (handle.background == nullptr) return;
-  if (!wait) return handle.background->abandon();
-  Result<CommPtr> made = handle.background->take();
+  std::shared_ptr<Background> background;
+  {
+    const std::lock_guard lock(handle.mutex);  // another thread may adopt its result
+    background = handle.background;
+  }
+  if (background == nullptr) return;
+  if (!wait) return background->abandon();
+  Result<CommPtr> made = background->take();
   if (made.ok()) handle.comm = *std::move(made);
 }
 
@@ -164,9 +169,10 @@ anycclResult_t anycclCommSplit(anycclComm_t comm, int color, int key, anycclComm
 anycclResult_t anycclCommFinalize(anycclComm_t comm) {
   return guarded(comm, [&]() -> Status {
     ANYCCL_CHECK(need_comm(comm));
-    const CommPtr finished = std::move(comm->comm);
+    CommPtr finished;
     {
       const std::lock_guard lock(comm->mutex);
+      finished = std::move(comm->comm);
       comm->finalized = true;
       comm->finishing = finished;
       if (!comm->blocking)
@@ -198,7 +204,10 @@ anycclResult_t anycclCommAbort(anycclComm_t comm) {
   return guarded(nullptr, [&]() -> Status {
     if (comm == nullptr) return {};
     end_background(*comm, false);
-    for (const CommPtr& one : {comm->comm, comm->finishing})
+    std::unique_lock lock(comm->mutex);
+    const CommPtr under_way[] = {comm->comm, comm->finishing};
+    lock.unlock();
+    for (const CommPtr& one : under_way)
       if (one != nullptr) abort(*one);
     bury(std::unique_ptr<anycclComm>(comm));
     return {};

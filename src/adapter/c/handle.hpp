@@ -1,6 +1,7 @@
 #pragma once
 // What the opaque handles of the C interface are, and how errors become codes.
 
+#include <atomic>
 #include <map>
 #include <mutex>
 #include <string>
@@ -13,10 +14,10 @@
 struct anycclComm {
   anyccl::CommPtr comm;       // null until it is created, and once it is finalized
   anyccl::CommPtr finishing;  // what it was before that
-  std::mutex mutex;           // of the rest: errors may come from any thread
+  std::mutex mutex;           // of the rest, which any thread may come to
   std::string last_error, last_plan;
   bool blocking = true, finalized = false;
-  bool background_progress = false;                // has been asked for
+  std::atomic<bool> background_progress = false;   // has been asked for
   std::shared_ptr<anyccl::Background> background;  // what is under way, if it is not blocking
   anyccl::Status failure;                          // of what was under way
   std::map<const void*, std::size_t> registered;   // buffers, and how often

@@ -301,6 +301,13 @@ anycclResult_t anycclWorkWaitFor(anycclWork_t work, unsigned int timeout_ms) {
   });
 }
 
+anycclResult_t anycclWorkLimit(anycclWork_t work, unsigned int timeout_ms) {
+  return guarded(nullptr, [&]() -> Status {
+    ANYCCL_CHECK(need(work, "work"));
+    return work->comm->limit(*work->task, std::chrono::milliseconds(timeout_ms));
+  });
+}
+
 anycclResult_t anycclWorkNotify(anycclWork_t work, void (*fn)(void*), void* userdata) {
   return guarded(nullptr, [&]() -> Status {
     ANYCCL_CHECK(need(work, "work"));

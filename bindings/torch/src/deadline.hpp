@@ -1,0 +1,24 @@
+#pragma once
+// How much is left of a time limit.
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <limits>
+
+namespace anyccl::torch {
+
+using Clock = std::chrono::steady_clock;
+
+/// Until `deadline`; at least `least`.
+inline std::chrono::milliseconds left(Clock::time_point deadline, std::chrono::milliseconds least) {
+  return std::max(std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()),
+                  least);
+}
+/// As the library takes it, for which 0 is no limit.
+inline unsigned int limit_of(std::chrono::milliseconds time) {
+  return static_cast<unsigned int>(
+      std::clamp<std::int64_t>(time.count(), 1, std::numeric_limits<unsigned int>::max()));
+}
+
+}  // namespace anyccl::torch

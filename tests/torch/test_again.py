@@ -1,0 +1,120 @@
+"""Groups that are made again on the same store, under the same name: what earlier ones left there does no harm."""
+
+import datetime
+import os
+import tempfile
+
+import pytest
+import torch
+import torch.distributed as dist
+from ranks import fork_ranks
+
+
+def join_over(store, rank, size, timeout_s=20):
+    dist.distributed_c10d._world.group_count = 0  # as in a new process
+    dist.init_process_group("anyccl", store=store, rank=rank, world_size=size,
+                            timeout=datetime.timedelta(seconds=timeout_s))
+
+
+def tcp_store(rank, folder):
+    """Of three ranks; rank 0 serves it and says in a file where."""
+    where = os.path.join(folder, "port")
+    if rank == 0:
+        store = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+        with open(where + ".new", "w") as file:
+            file.write(str(store.port))
+        os.rename(where + ".new", where)
+        return store
+    while not os.path.exists(where):
+        pass
+    with open(where) as file:
+        return dist.TCPStore("127.0.0.1", int(file.read()), wait_for_workers=False)
+
+
+def use(rounds=1):
+    x = torch.ones(5)
+    for _ in range(rounds):
+        dist.all_reduce(x)
+    assert x.eq(dist.get_world_size() ** rounds).all()
+    dist.group.WORLD.monitored_barrier(datetime.timedelta(seconds=20))
+    dist.group.WORLD.monitored_barrier(datetime.timedelta(seconds=20))
+
+
+def run_over_tcp_store(body):
+    def in_store(rank, folder):
+        store = tcp_store(rank, folder)
+        body(rank, store)
+        store.add("all done", 1)  # before rank 0 takes the store with it
+        while rank == 0 and store.add("all done", 0) < 3:
+            pass
+    with tempfile.TemporaryDirectory() as folder:
+        fork_ranks(3, in_store, folder)
+
+
+def test_destroyed_and_made_again():
+    def body(rank, store):
+        for rounds in (1, 2, 3):
+            join_over(store, rank, 3)
+            use(rounds)
+            group = dist.new_group([0, 2])
+            if rank != 1:
+                dist.all_reduce(torch.ones(1), group=group)
+            dist.destroy_process_group()
+    run_over_tcp_store(body)
+
+
+def test_made_again_by_fewer_ranks():
+    def body(rank, store):
+        join_over(store, rank, 3)
+        use()
+        dist.destroy_process_group()
+        if rank < 2:
+            join_over(store, rank, 2)
+            use()
+            dist.destroy_process_group()
+    run_over_tcp_store(body)
+
+
+def test_made_again_after_a_rank_did_not_come():
+    def body(rank, store):
+        if rank != 2:
+            with pytest.raises(dist.DistBackendError, match="waiting for rank 2 of 3"):
+                join_over(store, rank, 3, timeout_s=0.3)
+        store.add("failed", 1)
+        while store.add("failed", 0) < 3:
+            pass
+        join_over(store, rank, 3)
+        use()
+        dist.destroy_process_group()
+    run_over_tcp_store(body)
+
+
+def test_made_again_after_rank_0_did_not_come():
+    def body(rank, store):
+        if rank != 0:
+            with pytest.raises(dist.DistBackendError, match="waiting for rank 0"):
+                join_over(store, rank, 3, timeout_s=0.1)
+        store.add("failed", 1)
+        while store.add("failed", 0) < 3:
+            pass
+        join_over(store, rank, 3)
+        use()
+        dist.destroy_process_group()
+    run_over_tcp_store(body)
+
+
+def test_little_is_left_in_the_store():
+    def body(rank, store):
+        join_over(store, rank, 3)
+        store.add("joined", 1)
+        while store.add("joined", 0) < 3:
+            pass
+        before = store.num_keys()
+        for _ in range(20):
+            dist.group.WORLD.monitored_barrier(datetime.timedelta(seconds=20))
+        dist.barrier()
+        # The keys of the last one, which not all may have read.
+        assert store.num_keys() <= before + 4, (before, store.num_keys())
+        dist.barrier()
+        dist.destroy_process_group()
+    run_over_tcp_store(body)
