@@ -280,3 +280,22 @@ def test_reduce_scatter_of_tensors_that_lie_far_apart():
         dist.reduce_scatter(out, ins, op=operator("AVG"))
         assert out.eq(2).all()
     run_ranks(3, body)
+
+
+def test_an_empty_part_of_the_output_as_input():
+    def body(rank):
+        buffer = torch.full((4,), -1.0)
+        sizes = [4, 0]  # rank 0 sends nothing and gets all
+        if rank == 0:
+            dist.all_to_all_single(buffer, buffer[:0], [0, 4], [0, 0])
+            assert buffer.eq(7).all()
+        else:
+            dist.all_to_all_single(buffer[:0], torch.full((4,), 7.0), [0, 0], sizes)
+        x = torch.full((4,), 5.0)
+        if rank == 0:
+            dist.all_to_all_single(x[:0], x, [0, 0], [0, 4])
+        else:
+            y = torch.zeros(4)
+            dist.all_to_all_single(y, x[:0], sizes, [0, 0])
+            assert y.eq(5).all()
+    run_ranks(2, body)
