@@ -61,7 +61,7 @@ def all_reduce_coalesced(c, op):
 def reduce(c, op):
     x, root = c.mine(), c.ranks - 1
     options = dist.ReduceOptions()
-    options.reduceOp, options.rootRank = operator(op), root
+    options.reduceOp, options.rootRank, options.asyncOp = operator(op), root, c.is_async
     c.group.reduce([x], options).wait()
     expected = reduced([c.make(r) for r in range(c.ranks)], op) if c.me == root else c.make(c.me)
     return [(x, expected)]
@@ -125,7 +125,9 @@ def all_gather_in_place(c):
 
 def all_gather_coalesced(c):
     outs = [[c.empty(), c.empty(5)] for _ in range(c.ranks)]
-    c.group.allgather_coalesced(outs, [c.mine(), c.mine(1, 5)]).wait()
+    options = dist.distributed_c10d.AllgatherOptions()
+    options.asyncOp = c.is_async
+    c.group.allgather_coalesced(outs, [c.mine(), c.mine(1, 5)], options).wait()
     return [pair for r, (a, b) in enumerate(outs) for pair in ((a, c.make(r)), (b, c.make(r, 1, 5)))]
 
 
@@ -222,6 +224,92 @@ def moves(group, dtypes):
 def check(trouble):
     trouble = [text for text in trouble if text is not None]
     assert not trouble, "\n".join([f"{len(trouble)} cells:"] + trouble[:20])
+
+
+def test_large_ones():
+    """Lent from where they lie, in several tiles, and pieces of different sizes."""
+    def body(rank):
+        def cells():
+            group = dist.group.WORLD
+            for numel, is_async in itertools.product((5000, 700001), (False, True)):
+                for function in REDUCTIONS:
+                    yield try_cell(function, Cell(group, numel, torch.float32, is_async, True), "SUM")
+                for function in MOVES:
+                    yield try_cell(function, Cell(group, numel, torch.float32, is_async, True))
+            for function in REDUCTIONS:
+                yield try_cell(function, Cell(group, 300001, torch.bfloat16, True, False), "PREMUL_SUM")
+        check(cells())
+    run_ranks(RANKS, body)
+
+
+@pytest.mark.parametrize("numel", [3, 30000])
+def test_inputs_and_outputs_that_overlap(numel):
+    """Not as in place: the result is as if they lay apart."""
+    def body(rank):
+        def mine(count=numel, salt=0):
+            return make(rank, count, torch.float32, salt)
+
+        room = torch.zeros(RANKS * numel + 1)
+        room[1:1 + numel] = mine()
+        dist.all_gather_single(room[:-1], room[1:1 + numel])
+        everyone = torch.cat([make(r, numel, torch.float32) for r in range(RANKS)])
+        assert room[:-1].equal(everyone)
+
+        room[1:1 + numel] = mine()
+        dist.all_gather(list(room[:-1].chunk(RANKS)), room[1:1 + numel])
+        assert room[:-1].equal(everyone)
+
+        whole = reduced([make(r, RANKS * numel, torch.float32) for r in range(RANKS)], "SUM")
+        part = whole[rank * numel:(rank + 1) * numel]
+        for scattered in (lambda out, x: dist.reduce_scatter_single(out, x),
+                          lambda out, x: dist.reduce_scatter(out, list(x.chunk(RANKS)))):
+            room[:-1] = mine(RANKS * numel)
+            out = room[1:1 + numel]
+            scattered(out, room[:-1])
+            assert out.equal(part)
+
+        swapped = torch.cat([make(r, RANKS * numel, torch.float32)[rank * numel:(rank + 1) * numel]
+                             for r in range(RANKS)])
+        for exchange in (lambda out, x: dist.all_to_all_single(out, x),
+                         lambda out, x: dist.all_to_all_single(out, x, [numel] * RANKS, [numel] * RANKS),
+                         lambda out, x: dist.all_to_all(list(out.chunk(RANKS)), list(x.chunk(RANKS)))):
+            for begin in (0, 1):
+                room[:-1] = mine(RANKS * numel)
+                out = room[begin:begin + RANKS * numel]
+                exchange(out, room[:-1])
+                assert out.equal(swapped), begin
+
+        room[:-1] = mine(RANKS * numel)
+        pieces, out = list(room[:-1].chunk(RANKS)), room[1:1 + numel]
+        dist.scatter(out, pieces if rank == 0 else None)
+        assert out.equal(make(0, RANKS * numel, torch.float32)[rank * numel:(rank + 1) * numel])
+        room[1:1 + numel] = mine()
+        dist.gather(room[1:1 + numel], list(room[:-1].chunk(RANKS)) if rank == 0 else None)
+        assert rank != 0 or room[:-1].equal(everyone)
+    run_ranks(RANKS, body)
+
+
+def test_conjugated_and_negated_views():
+    def body(rank):
+        group, x = dist.group.WORLD, make(rank, 50, torch.complex64)
+        everyone = [make(r, 50, torch.complex64) for r in range(RANKS)]
+        assert x.conj().is_conj() and x.conj().imag.is_neg()
+        outs = [torch.zeros(50, dtype=torch.complex64).conj() for _ in range(RANKS)]
+        group.allgather([outs], [x.conj()]).wait()  # dist.all_gather makes real numbers of them
+        assert all(out.equal(one.conj()) for out, one in zip(outs, everyone))
+        outs = [torch.zeros(50) for _ in range(RANKS)]
+        dist.all_gather(outs, x.conj().imag)
+        assert all(out.equal(-one.imag) for out, one in zip(outs, everyone))
+        backend = group._get_backend(torch.device("cpu"))  # the dispatcher hands copies of these on
+        y = x.clone()
+        options = dist.BroadcastOptions()
+        options.rootRank = 1
+        backend.broadcast([y.conj()], options).wait()
+        assert y.equal(everyone[1])
+        z = x.clone().conj().imag
+        backend.allreduce([z]).wait()
+        assert z.equal(-sum(one.imag for one in everyone))
+    run_ranks(RANKS, body)
 
 
 @pytest.mark.parametrize("part", range(3))

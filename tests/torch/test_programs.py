@@ -175,6 +175,10 @@ def test_as_the_default_for_cpus():
         x = torch.ones(3)
         dist.all_reduce(x, group=mesh.get_group())
         assert x.eq(2).all()
+        group = dist.new_group([0, 1])
+        assert type(group._get_backend(torch.device("cpu"))) is anyccl.torch.ProcessGroupAnyccl
+        dist.all_reduce(x, group=group)
+        assert x.eq(4).all()
         dist.destroy_process_group()
     with tempfile.TemporaryDirectory() as folder:
         fork_ranks(2, body, folder)
