@@ -42,16 +42,13 @@ using std::chrono::milliseconds;
 
 void define(py::module_& module) {
   module.doc() = "The anyccl backend of torch.distributed.";
-  module.attr("torch_version") =
-      std::to_string(TORCH_VERSION_MAJOR) + "." + std::to_string(TORCH_VERSION_MINOR);
 
   py::class_<Backend::Options, c10d::Backend::Options, c10::intrusive_ptr<Backend::Options>>(
       module, "Options",
-      "What init_process_group and new_group take as pg_options.\n\n"
-      "timeout (timedelta): overridden by their own timeout.")
-      .def(py::init(
-               [](milliseconds timeout) { return c10::make_intrusive<Backend::Options>(timeout); }),
-           py::arg("timeout") = kBackendDefaultTimeout)
+      "What init_process_group and new_group take as pg_options. Nothing can be set: the time "
+      "limit\n"
+      "is their own argument.")
+      .def(py::init([] { return c10::make_intrusive<Backend::Options>(); }))
       .def("__copy__",
            [](const Backend::Options& self) { return c10::make_intrusive<Backend::Options>(self); })
       .def("__deepcopy__", [](const Backend::Options& self, const py::dict&) {
