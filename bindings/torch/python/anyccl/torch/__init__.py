@@ -14,8 +14,9 @@ Order:   collectives of a group run in the order in which they are called. Point
          not wait for them, and are matched in order per (sender, receiver, tag).
 Threads: any thread may call; ranks must still agree on the order of collectives. wait() and everything
          else that takes time lets other Python threads run.
-Errors:  torch.distributed.DistBackendError with the words of anyccl, which name the rank; a group that
-         has failed stays so. Wrong arguments raise RuntimeError, ValueError or TypeError, and the group
+Time:    the limit of a collective runs from the call, that of a send or receive while wait() waits for it.
+Errors:  torch.distributed.DistBackendError with the words of anyccl, which name the rank; what has failed
+         stays so, collectives and point-to-point operations apart. Wrong arguments raise RuntimeError, ValueError or TypeError, and the group
          can still be used.
 """
 
