@@ -183,12 +183,6 @@ Backend::Works Backend::alltoall_base(at::Tensor& output, at::Tensor& input,
   anycclCall_t& call = job.call(anycclCollAllToAllv, input.scalar_type());
   call.recvbuff = job.memory.output(output);
   call.sendbuff = apart(job.memory, input, call.recvbuff, output.nbytes(), nullptr);
-  if (call.sendbuff == call.recvbuff) {  // one is an empty part of the other
-    if (input.numel() == 0)
-      call.sendbuff = nullptr;
-    else
-      call.recvbuff = nullptr;
-  }
   call.sendcounts = from.counts.data();
   call.sdispls = from.displs.data();
   call.recvcounts = to.counts.data();

@@ -86,8 +86,9 @@ class SegmentTransport final : public Transport {
     return Offered::lent;
   }
   bool needs_landing() const override {
-    return std::any_of(peers_.begin(), peers_.end(),
-                       [](const Peer& p) { return static_cast<bool>(p.memory); });
+    return copy_ == CopyFrom::cma && std::any_of(peers_.begin(), peers_.end(), [](const Peer& p) {
+             return static_cast<bool>(p.memory);
+           });
   }
 
   std::byte* reserve(const Outgoing& out) override {
