@@ -69,10 +69,9 @@ asan: ## Build and test under AddressSanitizer and UndefinedBehaviorSanitizer
 	$(call build,asan)
 	$(call test,asan,-LE slow)
 
-# Schedules and kernels are pure functions: nothing of them runs in two threads.
 tsan: ## Build and test under ThreadSanitizer, with ranks as threads
 	$(call build,tsan)
-	$(call test,tsan,-LE 'slow|process' -E '^(algorithm|reduce)_test')
+	$(call test,tsan,-LE 'slow|process')
 
 arm: ## Cross-build the library for 64-bit Arm, test its kernels and segments in an emulator
 	@scripts/install-packages arm
