@@ -77,7 +77,7 @@ tsan: ## Build and test under ThreadSanitizer, with ranks as threads
 arm: ## Cross-build the library for 64-bit Arm, test its kernels and segments in an emulator
 	@scripts/install-packages arm
 	$(call build,arm,--target anyccl $(ARM_TESTS))
-	$(call test,arm,-R '^(reduce_test|segment_test/(Memory|Ledger))')
+	$(call test,arm,-R '^(reduce_test|segment_test/(Memory|Ledger))|has_no_weak_symbols')
 
 format: ## Format all sources with clang-format
 	@scripts/install-packages test
@@ -103,14 +103,14 @@ tidy: ## Check src and cli with clang-tidy
 	cmake --preset dev -B build/tidy -DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=clang++ $(OPTIONS)
 	git ls-files -z 'src/*.cpp' 'cli/*.cpp' | xargs -0 -n 1 -P $(JOBS) clang-tidy-14 -p build/tidy --quiet
 
-bench: ## Compare with bare loops and other libraries on this machine, all_reduce and a sample of the rest (5 minutes)
+bench: ## Compare with bare loops and other libraries on this machine, all_reduce and a sample of the rest (some minutes)
 	@scripts/install-packages build bench
 	@scripts/make-venv bench
 	$(call build,release)
 	for setting in "2 shm" "4 shm 51" "8 shm 51" "2 tcp 51"; do build/release/bin/api_overhead $$setting; done
 	.venv/bin/python bench/peers/run --seconds 210 --json build/bench.json --plots build/bench
 
-bench-full: ## Compare all operations and sizes, and fail if a peer is ahead (an hour; goes on where it was interrupted)
+bench-full: ## Compare all operations and sizes, and fail if a peer is ahead (long; goes on where it was interrupted)
 	@scripts/install-packages build bench
 	@scripts/make-venv bench
 	$(call build,release)

@@ -175,12 +175,12 @@ Status add_transports(Membership& membership, std::vector<PeerSocket> sockets, c
   const bool all_threads =
       std::all_of(local.begin(), local.end(), [](const LocalPeer& p) { return p.same_process; });
   if (!local.empty()) {
-    const SegmentOptions options{static_cast<std::uint32_t>(membership.size),
-                                 kBanks,
-                                 slots_for(membership.size),
-                                 kRingBytes,
-                                 membership.line_bytes,
-                                 copy_from(config.shm_copy)};
+    const SegmentOptions options{.ranks = static_cast<std::uint32_t>(membership.size),
+                                 .banks = kBanks,
+                                 .slots = slots_for(membership.size),
+                                 .ring_bytes = kRingBytes,
+                                 .line_bytes = membership.line_bytes,
+                                 .copy = copy_from(config.shm_copy)};
     ANYCCL_TRY(SegmentGroup group,
                make_segment_transport(membership.rank, std::move(local), options, deadline));
     for (LocalPeer& p : group.others) remote.push_back({p.rank, std::move(p.socket)});

@@ -24,13 +24,14 @@ inline constexpr std::string_view kTransportNames[] = {"loopback", "shm", "tcp"}
 
 /// What ANYCCL_PROTO may name.
 inline constexpr std::string_view kProtocolNames[] = {"LL", "LL128", "Simple"};
+/// What ANYCCL_SHM_COPY may name.
 inline constexpr std::string_view kCopyNames[] = {"staged", "cma", "window"};
 
 /// What the environment says, read and checked once per communicator. Nothing else calls getenv.
 struct Config {
   std::string algo;         ///< Name of the only algorithm to use; empty: the tuner chooses.
   std::string tuner_table;  ///< File of measurements to choose algorithms by; empty: none.
-  std::string shm_copy;     ///< One of kCopyNames; empty: by size.
+  std::string shm_copy;     ///< One of kCopyNames; empty: what is fastest.
   std::string proto;        ///< LL, LL128 or Simple; empty: by size.
   std::string transport;    ///< loopback, shm or tcp: use nothing else; empty: the best per peer.
   std::string host_id;      ///< Ranks with different ids are on different hosts; empty: found out.

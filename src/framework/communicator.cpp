@@ -17,10 +17,9 @@ std::uint32_t slots_for(int size) {
 
 std::size_t line_bytes_for(int size) {
   // Longer publications are faster through the ring, whose lines no peer has read lately: measured.
-  constexpr std::size_t kMostLines = 32, kLine = 64, kWord = 8;
-  constexpr std::size_t kAllSlots = 16 * kBanks * kMostLines * kLine;
-  const std::size_t lines = kAllSlots / (std::size_t{kBanks} * slots_for(size)) / kLine;
-  return (std::clamp<std::size_t>(lines, 1, kMostLines) + 1) * kLine - kWord;
+  constexpr std::size_t kMostLines = 32, kLine = 64;
+  const std::size_t lines = kMostLines * slots_for(2) / slots_for(size);  // as much in all slots
+  return std::max<std::size_t>(lines, 1) * kLine + kLineBytes;
 }
 
 /// A collective that was issued without waiting: everything it needs is its own.

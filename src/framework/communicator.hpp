@@ -22,7 +22,6 @@ namespace anyccl {
 std::uint32_t slots_for(int size);
 /// Bytes that a slot holds itself: 2 KiB in small communicators, less in large ones.
 std::size_t line_bytes_for(int size);
-inline constexpr std::size_t kLineBytes = 56;  ///< In one cache line.
 inline constexpr std::size_t kRingBytes = std::size_t{4} << 20;
 
 /// Everything a communicator is made of.

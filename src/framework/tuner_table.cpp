@@ -6,6 +6,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <tuple>
 
 #include "base/error.hpp"
 #include "base/types.hpp"
@@ -64,23 +65,19 @@ Result<TunerTable> TunerTable::parse(const std::string& text, const std::string&
       return error(Code::invalid_argument, "row {} of {} has {} ranks and takes {} us", i, file,
                    row.ranks, row.us);
     if (counts_blocks(row.algorithm, row.ranks)) row.bytes /= row.ranks;
-    if (!json["inplace"].get<bool>()) table.add(std::move(row));
+    if (!json["inplace"].get<bool>()) table.rows_.push_back(std::move(row));
   }
-  std::stable_sort(table.rows_.begin(), table.rows_.end(),
-                   [](const Row& a, const Row& b) { return a.bytes < b.bytes; });
-  return table;
-}
-
-/// Of several protocols, the fastest counts: a call takes its protocol by its size.
-void TunerTable::add(Row row) {
-  const auto same = std::find_if(rows_.begin(), rows_.end(), [&](const Row& other) {
-    return other.algorithm == row.algorithm && other.ranks == row.ranks &&
-           other.network == row.network && other.bytes == row.bytes;
+  // Of several protocols, the fastest counts: a call takes its protocol by its size.
+  const auto place = [](const Row& r) {
+    return std::tie(r.bytes, r.algorithm, r.ranks, r.network);
+  };
+  std::sort(table.rows_.begin(), table.rows_.end(), [&](const Row& a, const Row& b) {
+    return std::tuple_cat(place(a), std::tie(a.us)) < std::tuple_cat(place(b), std::tie(b.us));
   });
-  if (same == rows_.end())
-    rows_.push_back(std::move(row));
-  else
-    same->us = std::min(same->us, row.us);
+  const auto slower = std::unique(table.rows_.begin(), table.rows_.end(),
+                                  [&](const Row& a, const Row& b) { return place(a) == place(b); });
+  table.rows_.erase(slower, table.rows_.end());
+  return table;
 }
 
 std::optional<double> TunerTable::time(const Algorithm& algorithm, const Question& question) const {

@@ -29,8 +29,6 @@ class TunerTable {
     bool network = false;
     double bytes = 0, us = 0;  // bytes as in Question
   };
-  void add(Row row);
-
   std::vector<Row> rows_;  // ascending in bytes
   std::uint64_t hash_ = 0;
 };

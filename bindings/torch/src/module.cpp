@@ -46,9 +46,8 @@ void define(py::module_& module) {
 
   py::class_<Backend::Options, c10d::Backend::Options, c10::intrusive_ptr<Backend::Options>>(
       module, "Options",
-      "What init_process_group and new_group take as pg_options. Nothing can be set: the time "
-      "limit\n"
-      "is their own argument.")
+      "What init_process_group and new_group take as pg_options. Nothing can be set:\n"
+      "the time limit is their own argument.")
       .def(py::init([] { return c10::make_intrusive<Backend::Options>(); }))
       .def("__copy__",
            [](const Backend::Options& self) { return c10::make_intrusive<Backend::Options>(self); })

@@ -69,14 +69,21 @@ class LatePeer final : public LeavingPeer {
   int checks_ = 0;
 };
 
-TEST(Comm, does_not_blame_who_left_while_it_waits_for_another) {
+/// This is rank 0 of `size`.
+Membership members(int size, std::unique_ptr<Transport> transport) {
   Membership members;
-  members.size = 3;
-  members.host_of = {0, 0, 0};
-  members.names = {"rank 0", "rank 1", "rank 2"};
-  members.transports.push_back(std::make_unique<LatePeer>(3.0F));
+  members.size = size;
+  for (int r = 0; r < size; ++r) {
+    members.host_of.push_back(0);
+    members.names.push_back("rank " + std::to_string(r));
+  }
+  members.transports.push_back(std::move(transport));
   members.preferences.algorithm = "one_shot";
-  Comm comm(std::move(members));
+  return members;
+}
+
+TEST(Comm, does_not_blame_who_left_while_it_waits_for_another) {
+  Comm comm(members(3, std::make_unique<LatePeer>(3.0F)));
 
   const float mine = 1;
   float sum = 0;
@@ -89,13 +96,7 @@ TEST(Comm, does_not_blame_who_left_while_it_waits_for_another) {
 }
 
 TEST(Comm, does_not_touch_a_result_again_that_came_while_it_looked_for_trouble) {
-  Membership members;
-  members.size = 2;
-  members.host_of = {0, 0};
-  members.names = {"rank 0", "rank 1"};
-  members.transports.push_back(std::make_unique<LeavingPeer>(3.0F));
-  members.preferences.algorithm = "one_shot";
-  Comm comm(std::move(members));
+  Comm comm(members(2, std::make_unique<LeavingPeer>(3.0F)));
 
   const float mine = 1;
   float average = 0;

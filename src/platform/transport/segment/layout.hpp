@@ -16,19 +16,18 @@ namespace anyccl {
 inline constexpr std::uint32_t kLanes = 4;        ///< Lanes whose progress a rank can post.
 inline constexpr std::uint32_t kPairSlots = 8;    ///< Point-to-point pieces on the way, per pair.
 inline constexpr std::size_t kPairPiece = 32768;  ///< Bytes of a point-to-point piece.
-inline constexpr std::size_t kInline = 56;        ///< Bytes in a line, beside the sequence word.
 
 /// The last line of a slot: ends with the word that says whose publication the slot holds. Before
 /// the word lie the bytes themselves, right up to it and over as many lines as they need, if they
 /// fit the slot; else a Descriptor. Pairs: word.store(release) by the publisher, load(acquire) by
 /// readers, so who sees the word also sees the bytes.
 struct alignas(64) Line {
-  std::byte data[kInline];
+  std::byte data[kLineBytes];
   std::atomic<std::uint64_t> word;
 
   /// Where `bytes` bytes begin that end at the word, aligned to 8. They may begin in earlier lines.
   const std::byte* before_word(std::size_t bytes) const {
-    return reinterpret_cast<const std::byte*>(this) + kInline - (bytes + 7) / 8 * 8;
+    return reinterpret_cast<const std::byte*>(this) + kLineBytes - (bytes + 7) / 8 * 8;
   }
   std::byte* before_word(std::size_t bytes) {
     return const_cast<std::byte*>(std::as_const(*this).before_word(bytes));
@@ -46,7 +45,7 @@ struct Descriptor {
   std::uint64_t bytes;
   std::uint64_t total;  ///< Of the whole message, if the publication is sized.
 };
-static_assert(sizeof(Descriptor) <= kInline);
+static_assert(sizeof(Descriptor) <= kLineBytes);
 
 /// Progress of the owner, polled by who wants to reuse a slot the owner reads.
 struct alignas(128) Progress {

@@ -31,7 +31,7 @@ struct SegmentOptions {
                            << 20;  ///< Staging ring per rank; used from the first large call.
   /// Publications of at most so many bytes lie in their slot, before its sequence word (LL and
   /// LL128); equal on all ranks.
-  std::size_t line_bytes = 56;
+  std::size_t line_bytes = kLineBytes;
   CopyFrom copy = CopyFrom::automatic;  ///< Equal on all ranks.
 };
 

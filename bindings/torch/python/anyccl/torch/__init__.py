@@ -16,8 +16,8 @@ Threads: any thread may call; ranks must still agree on the order of collectives
          else that takes time lets other Python threads run.
 Time:    the limit of a collective runs from the call, that of a send or receive while wait() waits for it.
 Errors:  torch.distributed.DistBackendError with the words of anyccl, which name the rank; what has failed
-         stays so, collectives and point-to-point operations apart. Wrong arguments raise RuntimeError, ValueError or TypeError, and the group
-         can still be used.
+         stays so, collectives and point-to-point operations apart. Wrong arguments raise RuntimeError,
+         ValueError or TypeError, and the group can still be used.
 """
 
 import atexit as _atexit
