@@ -7,6 +7,7 @@
 namespace anyccl {
 
 KeptCall::KeptCall(const Call& call, Rank me, int size) : call_(call) {
+  if (has_equal_blocks(call.collective)) return;
   const bool at_root = call.root == me, sends = has_pieces(call.collective, at_root, Space::input),
              receives = has_pieces(call.collective, at_root, Space::output);
   const auto n = static_cast<std::size_t>(size);

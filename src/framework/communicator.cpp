@@ -80,11 +80,11 @@ Status Comm::run(const Call& call) {
   if (failed_.load(std::memory_order_acquire)) return failure();
   const CallKey key(call, me_.rank);
   if (key != last_key_ || !has_buffers(call)) ANYCCL_CHECK(check_call(call));
-  if (call.is_point_to_point() || !idle()) {
+  if (call.is_point_to_point()) return run_message(token, call);
+  if (!idle()) {
     const auto alive = weak_from_this().lock();  // if another thread aborts it while this one waits
     ANYCCL_TRY(const std::shared_ptr<Task> task, enqueue(call, key, Gate::open));
-    token.release();
-    return wait(*task);
+    return wait(token, *task);
   }
   if (key != last_key_) ANYCCL_CHECK(prepare(call, key));
   const Prepared& p = *last_;
@@ -118,18 +118,60 @@ Status Comm::wait_with_others(Token& token) {
   mine->scratch = std::move(scratch_);  // and stays where it is
   mine->started = true;
   collectives_.push_back(mine);
-  token.release();
-  return wait(mine->execution);
+  return wait(token, mine->execution);
+}
+
+Status Comm::run_message(Token& token, const Call& call) {
+  std::shared_ptr<Transfer> transfer = messages_.add(call, Gate::open, looks());
+  const auto alive = transfer->done() ? nullptr : weak_from_this().lock();  // as above
+  Status status = wait(token, *transfer);
+  if (token.held()) messages_.recycle(std::move(transfer));
+  return status;
+}
+
+Status Comm::run_together(std::span<const Call* const> calls) {
+  if (forked()) return failure();
+  const auto alive = weak_from_this().lock();  // if another thread aborts it while this one waits
+  Token token(token_);
+  take(token);
+  std::vector<std::shared_ptr<Transfer>> messages = std::move(together_);
+  std::vector<std::shared_ptr<Task>> others;
+  Status first;
+  const auto note = [&](Status status) {
+    if (first.ok()) first = std::move(status);
+  };
+  const auto issue_all = [&](bool receives) {
+    for (const Call* call : calls) {
+      if ((call->collective == Collective::recv) != receives) continue;
+      Status status = ready(*call);
+      if (status.ok() && call->is_point_to_point()) {
+        messages.push_back(messages_.add(*call, Gate::open, looks()));
+      } else if (status.ok()) {
+        auto task = enqueue(*call, CallKey(*call, me_.rank), Gate::open);
+        status = task.status();
+        if (task.ok()) others.push_back(*std::move(task));
+      }
+      note(std::move(status));
+    }
+  };
+  issue_all(false);
+  issue_all(true);  // who looks for a message should have sent its own before
+  for (const auto& task : others) note(wait(token, *task));
+  for (const auto& message : messages) note(wait(token, *message));
+  if (token.held()) {
+    for (auto& message : messages) messages_.recycle(std::move(message));
+    messages.clear();
+    together_ = std::move(messages);
+  }
+  return first;
 }
 
 Result<std::shared_ptr<Task>> Comm::issue(const Call& call, Gate gate) {
   if (forked()) return failure();
   Token token(token_);
   take(token);
-  ANYCCL_CHECK(failure());
-  const CallKey key(call, me_.rank);
-  ANYCCL_CHECK(check_call(call));
-  ANYCCL_TRY(std::shared_ptr<Task> task, enqueue(call, key, gate));
+  ANYCCL_CHECK(ready(call));
+  ANYCCL_TRY(std::shared_ptr<Task> task, enqueue(call, CallKey(call, me_.rank), gate));
   if (gate == Gate::open)
     progress_locked();
   else
@@ -138,11 +180,7 @@ Result<std::shared_ptr<Task>> Comm::issue(const Call& call, Gate gate) {
 }
 
 Result<std::shared_ptr<Task>> Comm::enqueue(const Call& call, const CallKey& key, Gate gate) {
-  if (call.is_point_to_point()) {
-    auto transfer = messages_.add(call, gate);
-    transfer->limit(call.timeout);
-    return std::shared_ptr<Task>(std::move(transfer));
-  }
+  if (call.is_point_to_point()) return std::shared_ptr<Task>(messages_.add(call, gate));
   const auto queued = make_queued(call);
   queued->execution.set(gate);
   queued->execution.limit(call.timeout);

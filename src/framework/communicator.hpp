@@ -3,6 +3,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -55,6 +56,8 @@ class Comm : public std::enable_shared_from_this<Comm> {
 
   /// Runs the call to its end. Errors are those of check_call() and what fails on the way.
   Status run(const Call& call);
+  /// Issues all of them, and runs them to their ends; the first error.
+  Status run_together(std::span<const Call* const> calls);
   /// Issues it; the arrays of a v-form are copied. With a closed gate it only takes its place.
   Result<std::shared_ptr<Task>> issue(const Call& call, Gate gate = Gate::open);
   /// From now on the task has this time limit; 0: none.
@@ -129,6 +132,13 @@ class Comm : public std::enable_shared_from_this<Comm> {
   Result<const Program*> program(const Algorithm& algorithm, const Call& call, bool in_place);
   std::shared_ptr<Queued> make_queued(const Call& call) const;
   Status wait_with_others(Token& token);
+  Status wait(Token& token, Task& task, Deadline deadline = {});
+  /// Of a blocking receive, before it waits like others.
+  std::uint32_t looks() const { return me_.crowded_here ? 1 : 32; }
+  Status run_message(Token& token, const Call& call);
+  Status ready(const Call& call) const {
+    return failed_.load(std::memory_order_acquire) ? failure() : check_call(call);
+  }
   Result<std::shared_ptr<Task>> enqueue(const Call& call, const CallKey& key, Gate gate);
   bool progress_locked();
   void take(Token& token) {
@@ -163,6 +173,7 @@ class Comm : public std::enable_shared_from_this<Comm> {
 
   std::deque<std::shared_ptr<Queued>> collectives_;
   Messages messages_;
+  std::vector<std::shared_ptr<Transfer>> together_;  // room for run_together()
 
   std::atomic<bool> token_{false};
   std::atomic<int> wanted_{0};        // threads in queue_for()

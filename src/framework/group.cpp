@@ -25,6 +25,22 @@ Result<std::vector<Batch>> CallGroup::make_batches() const {
 }
 
 Status CallGroup::run() {
+  if (entries_.empty()) return {};
+  const bool together = std::all_of(entries_.begin(), entries_.end(), [&](const Entry& entry) {
+    return entry.stream == nullptr && entry.comm == entries_.front().comm;
+  });
+  Status status = together ? run_in_one_communicator() : issue_and_wait();
+  entries_.clear();
+  return status;
+}
+
+Status CallGroup::run_in_one_communicator() {
+  calls_.clear();
+  for (const Entry& entry : entries_) calls_.push_back(&entry.kept.call());
+  return entries_.front().comm->run_together(calls_);
+}
+
+Status CallGroup::issue_and_wait() const {
   ANYCCL_TRY(std::vector<Batch> batches, make_batches());
   Status first;
   std::vector<Issued> mine;

@@ -15,7 +15,7 @@ class CallGroup {
   void add(std::shared_ptr<Comm> comm, const Call& call, std::shared_ptr<HostStream> stream);
   bool empty() const { return entries_.empty(); }
   /// Issues everything and returns when all that belongs to no stream is complete, with the first
-  /// error.
+  /// error. Then it is empty.
   Status run();
 
  private:
@@ -25,7 +25,11 @@ class CallGroup {
     std::shared_ptr<HostStream> stream;
   };
   Result<std::vector<Batch>> make_batches() const;
+  Status run_in_one_communicator();
+  Status issue_and_wait() const;
+
   std::vector<Entry> entries_;
+  std::vector<const Call*> calls_;  // room for run_in_one_communicator()
 };
 
 }  // namespace anyccl

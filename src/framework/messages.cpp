@@ -11,27 +11,72 @@ namespace anyccl {
 Messages::Messages(Rank me, const std::vector<Transport*>& route)
     : me_(me), route_(route), pairs_(route.size()) {}
 
-std::shared_ptr<Transfer> Messages::add(const Call& call, Gate gate) {
-  auto transfer = std::make_shared<Transfer>(call, ++order_);
+std::shared_ptr<Transfer> Messages::make(const Call& call, Gate gate) {
+  std::shared_ptr<Transfer> transfer;
+  if (!spare_.empty()) {
+    transfer = std::move(spare_.back());
+    spare_.pop_back();
+  } else {
+    transfer = std::make_shared<Transfer>();
+  }
+  transfer->begin(call, ++order_);
   transfer->set(gate);
-  const bool sends = call.collective == Collective::send;
-  if (needs_peer(call)) ++open_;
+  transfer->limit(call.timeout);
+  return transfer;
+}
+
+std::shared_ptr<Transfer> Messages::add(const Call& call, Gate gate, std::uint32_t looks) {
+  auto transfer = make(call, gate);
   if (call.root == kAnySource) {
+    if (needs_peer(call)) ++open_;
     from_anyone_.push_back(transfer);
     return transfer;
   }
   Pair& pair = pairs_[uindex(call.root)];
-  if (sends && call.root != me_) transfer->bind(*route_[uindex(call.root)], call.root, ++pair.sent);
-  (sends ? pair.sends : pair.receives).push_back(transfer);
+  if (call.root == me_) {
+    (call.collective == Collective::send ? pair.sends : pair.receives).push_back(transfer);
+    return transfer;
+  }
+  if (call.collective == Collective::send) {
+    transfer->bind(*route_[uindex(call.root)], call.root, ++pair.sent);
+    if (goes_at_once(*transfer, pair)) return transfer;
+    pair.sends.push_back(transfer);
+  } else {
+    if (comes_at_once(transfer, pair, looks)) return transfer;
+    if (transfer != pair.arriving) pair.receives.push_back(transfer);
+  }
+  ++open_;
   return transfer;
+}
+
+bool Messages::goes_at_once(Transfer& send, const Pair& pair) {
+  if (!pair.sends.empty() || !send.is_open()) return false;
+  send.advance();
+  return send.done();
+}
+
+/// Or what has come of it; then it is what is arriving.
+bool Messages::comes_at_once(const std::shared_ptr<Transfer>& receive, Pair& pair,
+                             std::uint32_t looks) {
+  const Rank from = receive->call().root;
+  Envelope envelope;
+  if (!receive->is_open() || pair.arriving != nullptr || !pair.early.empty() ||
+      !pair.receives.empty() || !from_anyone_.empty() ||
+      !route_[uindex(from)]->peek(from, pair.received + 1, looks, envelope) ||
+      Transfer::tag_of(envelope.digest) != receive->call().tag)
+    return false;
+  receive->bind(*route_[uindex(from)], from, ++pair.received, envelope.whole);
+  receive->advance();
+  if (!receive->done()) pair.arriving = receive;
+  return receive->done();
 }
 
 bool Messages::advance() {
   bool moved = meet_itself();
   if (open_ == 0) return moved;
-  turn_ = (turn_ + 1) % pairs_.size();  // no source is always the first
-  for (std::size_t i = 0; i < pairs_.size(); ++i) {
-    const std::size_t r = (turn_ + i) % pairs_.size();
+  if (++turn_ >= pairs_.size()) turn_ = 0;  // no source is always the first
+  for (std::size_t i = 0, r = turn_; i < pairs_.size(); ++i, ++r) {
+    if (r == pairs_.size()) r = 0;
     if (r == uindex(me_)) continue;
     moved = advance_sends(pairs_[r]) || moved;
     moved = advance_receives(Rank{static_cast<std::int32_t>(r)}) || moved;
@@ -91,7 +136,7 @@ bool Messages::next_message(Rank from) {
   Pair& pair = pairs_[uindex(from)];
   if (pair.receives.empty() && from_anyone_.empty()) return false;
   Envelope envelope;
-  if (!route_[uindex(from)]->peek(from, pair.received + 1, envelope)) return false;
+  if (!route_[uindex(from)]->peek(from, pair.received + 1, 1, envelope)) return false;
   const Found found = find_receive(from, Transfer::tag_of(envelope.digest));
   if (found.queue == nullptr) {
     keep(from, envelope);
@@ -99,7 +144,7 @@ bool Messages::next_message(Rank from) {
   }
   if (!(*found.at)->is_open()) return false;
   pair.arriving = take(found);
-  pair.arriving->bind(*route_[uindex(from)], from, ++pair.received);
+  pair.arriving->bind(*route_[uindex(from)], from, ++pair.received, envelope.whole);
   return true;
 }
 
@@ -124,8 +169,8 @@ void Messages::keep(Rank from, const Envelope& envelope) {
   }
   call.count = envelope.total / element;
   call.output = early.bytes.get();
-  early.transfer = std::make_shared<Transfer>(call, 0);
-  early.transfer->bind(*route_[uindex(from)], from, ++pair.received);
+  early.transfer = make(call, Gate::open);
+  early.transfer->bind(*route_[uindex(from)], from, ++pair.received, envelope.whole);
   pair.arriving = early.transfer;
   pair.early.push_back(std::move(early));
 }

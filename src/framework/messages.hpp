@@ -19,7 +19,12 @@ class Messages {
   /// `route[r]` reaches rank r; null: none does.
   Messages(Rank me, const std::vector<Transport*>& route);
 
-  std::shared_ptr<Transfer> add(const Call& call, Gate gate);
+  /// It may be done already. `looks`: how often to look for what it receives, see Incoming.
+  std::shared_ptr<Transfer> add(const Call& call, Gate gate, std::uint32_t looks = 1);
+  /// Nobody but the caller has it any more, and it is done: another call may get it.
+  void recycle(std::shared_ptr<Transfer> transfer) {
+    if (transfer.use_count() == 1) spare_.push_back(std::move(transfer));
+  }
   /// Goes on as far as possible without waiting; true if anything moved.
   bool advance();
   /// Whether a peer must act for something here. Messages to itself need none.
@@ -58,6 +63,9 @@ class Messages {
   bool needs_peer(const Call& call) const {
     return call.root == kAnySource ? pairs_.size() > 1 : call.root != me_;
   }
+  std::shared_ptr<Transfer> make(const Call& call, Gate gate);
+  bool goes_at_once(Transfer& send, const Pair& pair);
+  bool comes_at_once(const std::shared_ptr<Transfer>& receive, Pair& pair, std::uint32_t looks);
   bool meet_itself();
   bool advance_sends(Pair& pair);
   bool advance_receives(Rank from);
@@ -76,6 +84,7 @@ class Messages {
   const std::vector<Transport*>& route_;
   std::vector<Pair> pairs_;
   Queue from_anyone_;
+  std::vector<std::shared_ptr<Transfer>> spare_;
   std::uint64_t order_ = 0;
   std::size_t open_ = 0, turn_ = 0;
   Status problem_;

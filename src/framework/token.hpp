@@ -13,6 +13,7 @@ class Token {
   Token(const Token&) = delete;
   Token& operator=(const Token&) = delete;
   bool try_take() { return held_ = !token_.exchange(true, std::memory_order_acquire); }
+  bool held() const { return held_; }
   void release() {
     if (held_) token_.store(false, std::memory_order_release);
     held_ = false;

@@ -5,13 +5,21 @@
 
 namespace anyccl {
 
-Transfer::Transfer(const Call& call, std::uint64_t order)
-    : call_(call), order_(order), total_(call.count * bytes_of(call.dtype)) {}
+void Transfer::begin(const Call& call, std::uint64_t order) {
+  restart();
+  call_ = call;
+  transport_ = nullptr;
+  order_ = order;
+  total_ = call.count * bytes_of(call.dtype);
+  done_ = 0;
+  pieces_ = 0;
+}
 
-void Transfer::bind(Transport& transport, Rank peer, std::uint64_t number) {
+void Transfer::bind(Transport& transport, Rank peer, std::uint64_t number, bool whole) {
   transport_ = &transport;
   call_.root = peer;
   message_ = number;
+  most_ = whole ? total_ : transport.piece_bytes();
 }
 
 bool Transfer::advance() {
@@ -22,7 +30,7 @@ bool Transfer::advance() {
     const bool over = pieces_ > 0 && done_ == total_;  // an empty message is one empty piece
     if (over && sends && transport_->state(call_.root) == PeerState::dead)
       return moved;  // it may not have come
-    if (over && (!sends || transport_->settled())) {
+    if (over && (!sends || transport_->settled(call_.root))) {
       complete({});
       return true;
     }
@@ -35,17 +43,20 @@ bool Transfer::advance() {
 
 bool Transfer::send_piece() {
   if (transport_->state(call_.root) != PeerState::present) return false;  // it would go nowhere
-  const ReaderOf reader{static_cast<std::uint16_t>(call_.root), 0, 0,
-                        std::min(total_ - done_, transport_->piece_bytes())};
+  ReaderOf reader{static_cast<std::uint16_t>(call_.root), 0, 0, total_};
   Outgoing out;
   out.context = Context::point_to_point;
   out.operation = message_;
   out.number = pieces_;
   out.digest = digest();
-  out.bytes = reader.bytes;
-  out.total = total_;
+  out.bytes = out.total = total_;
   out.sized = true;
   out.readers = {&reader, 1};
+  if (pieces_ == 0 && transport_->lend_message(out, call_.input)) {
+    done_ = total_;
+    return true;
+  }
+  out.bytes = reader.bytes = std::min(total_ - done_, most_);
   auto offered = transport_->offer(out, call_.input + done_, false);
   if (offered == Transport::Offered::busy) return false;
   if (offered == Transport::Offered::refused) {
@@ -65,7 +76,7 @@ bool Transfer::receive_piece() {
   in.number = pieces_;
   in.digest = digest();
   in.rank = static_cast<std::uint16_t>(call_.root);
-  in.bytes = in.whole = std::min(total_ - done_, transport_->piece_bytes());
+  in.bytes = in.whole = std::min(total_ - done_, most_);
   in.total = total_;
   in.sized = true;
   in.into = call_.output + done_;

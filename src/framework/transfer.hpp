@@ -8,10 +8,12 @@ namespace anyccl {
 /// One send or receive: a message of a pair, piece by piece. It moves once it is bound.
 class Transfer final : public Task {
  public:
-  /// `order`: among the transfers of this rank, by the order of their calls.
-  Transfer(const Call& call, std::uint64_t order);
-  /// It is message `number` between this rank and `peer` in its direction, from 1.
-  void bind(Transport& transport, Rank peer, std::uint64_t number);
+  /// For another call, or the first one. `order`: among the transfers of this rank, by the order of
+  /// their calls.
+  void begin(const Call& call, std::uint64_t order);
+  /// It is message `number` between this rank and `peer` in its direction, from 1. `whole`: of a
+  /// receive, see Envelope.
+  void bind(Transport& transport, Rank peer, std::uint64_t number, bool whole = false);
   bool advance() override;
   void awaited(std::vector<Rank>& ranks) const override {
     if (call_.root != kAnySource) ranks.push_back(call_.root);
@@ -39,8 +41,8 @@ class Transfer final : public Task {
 
   Call call_;
   Transport* transport_ = nullptr;
-  std::uint64_t message_ = 0, order_;
-  std::size_t total_, done_ = 0;
+  std::uint64_t message_ = 0, order_ = 0;
+  std::size_t total_ = 0, done_ = 0, most_ = 0;  // bytes; the most of a piece
   std::uint32_t pieces_ = 0;
 };
 

@@ -40,11 +40,19 @@ void Comm::examine() {
 
 Status Comm::wait(Task& task, Deadline deadline) {
   if (forked()) return task.done() ? task.status() : failure();
+  Token token(token_);
+  return wait(token, task, deadline);
+}
+
+/// Holds the token as long as nobody else wants it.
+Status Comm::wait(Token& token, Task& task, Deadline deadline) {
+  if (task.done()) return task.status();
   const Counted waiting(waiting_);
   Waiter waiter(me_.crowded_here);
   while (!task.done()) {
-    Token token(token_);
-    if (wanted_.load(std::memory_order_relaxed) > 0 || !token.try_take()) {
+    const bool wanted = wanted_.load(std::memory_order_relaxed) > 0;
+    if (wanted) token.release();
+    if (!token.held() && (wanted || !token.try_take())) {
       if (resting_.load(std::memory_order_acquire)) transports_.back()->wake();
       ::sched_yield();
       const Waiter::Next next = waiter.next();

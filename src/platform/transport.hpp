@@ -82,6 +82,7 @@ struct Incoming {
 struct Envelope {
   std::uint32_t digest = 0;
   std::uint64_t total = 0;  ///< Bytes.
+  bool whole = false;       ///< It comes in one piece, however long it is.
 };
 
 enum class PeerState : std::uint8_t {
@@ -124,6 +125,9 @@ class Transport {
   /// the bytes and calls publish() with the same `out`, with no other call in between.
   virtual std::byte* reserve(const Outgoing& out) = 0;
   virtual void publish(const Outgoing& out) = 0;
+  /// Tries to publish a whole message straight from the caller's memory: its reader reads it there
+  /// until settled(reader). False: not possible, or not now; it goes piece by piece then.
+  virtual bool lend_message(const Outgoing& /*out*/, const std::byte* /*source*/) { return false; }
   /// Bytes that all publications of one operation's tiles in flight may take together, and the most
   /// bytes of one point-to-point piece.
   virtual std::size_t capacity() const = 0;
@@ -131,8 +135,8 @@ class Transport {
 
   // --- reading ----------------------------------------------------------------------------------
   /// Whether the first piece of point-to-point message `message` of `from` is there, and what is
-  /// known of it then. Asked before the first poll() of each message.
-  virtual bool peek(Rank from, std::uint64_t message, Envelope& envelope) = 0;
+  /// known of it then. Asked before the first poll() of each message. `looks`: as in Incoming.
+  virtual bool peek(Rank from, std::uint64_t message, std::uint32_t looks, Envelope& envelope) = 0;
   /// The wanted part, or null while it is not there. It may be read until consumed() is called for
   /// it or progress is posted past it. Problems (another digest, another size, a malformed frame)
   /// keep it null and are reported by check().
@@ -146,8 +150,11 @@ class Transport {
   /// This rank has finished `operation`. `everyone`: so its peers have finished operation - 1.
   /// Returns settled().
   virtual bool finished(std::uint64_t operation, bool everyone) = 0;
-  /// Whether no peer needs this rank's private memory or its help any more for what it published.
+  /// Whether no peer needs this rank's private memory or its help any more for what it published,
+  /// messages left aside.
   virtual bool settled() = 0;
+  /// The same for messages, to this peer.
+  virtual bool settled(Rank /*reader*/) { return settled(); }
   /// Whether it may be this peer that settled() waits for.
   virtual bool is_behind(Rank peer) = 0;
 

@@ -24,10 +24,9 @@ Environment forced(const Pattern& pattern, const Algorithm& algorithm) {
   return Environment(variables);
 }
 
-void run_all_counts(Communicator& comm, const Pattern& pattern, const Algorithm& algorithm) {
+void run_all_counts(Communicator& comm, const Pattern& pattern, Collective collective) {
   for (const std::size_t count : kCounts)
-    if (count <= pattern.most && !testing::Test::HasFailure())
-      run_once(comm, algorithm.collective, count);
+    if (count <= pattern.most && !testing::Test::HasFailure()) run_once(comm, collective, count);
 }
 
 bool supports(const Algorithm& algorithm, int ranks) {
@@ -49,8 +48,17 @@ TEST_P(Patterns, are_right_between_threads) {
   for (const int ranks : kRanks)
     if (supports(*algorithm, ranks))
       run_ranks(ranks, [&, a = algorithm, p = pattern](Communicator& comm) {
-        run_all_counts(comm, *p, *a);
+        run_all_counts(comm, *p, a->collective);
       });
+}
+
+class Messages : public testing::TestWithParam<const Pattern*> {};
+
+TEST_P(Messages, are_right_between_threads) {
+  const Environment env(GetParam()->variables);
+  for (const int ranks : kRanks)
+    run_ranks(ranks,
+              [](Communicator& comm) { run_all_counts(comm, *GetParam(), Collective::send); });
 }
 
 std::vector<Case> cases() {
@@ -64,6 +72,13 @@ std::string case_name(const testing::TestParamInfo<Case>& info) {
   std::replace(text.begin(), text.end(), '/', '_');
   return text;
 }
+std::vector<const Pattern*> patterns() {
+  std::vector<const Pattern*> all;
+  for (const Pattern& p : kPatterns) all.push_back(&p);
+  return all;
+}
+INSTANTIATE_TEST_SUITE_P(With, Messages, testing::ValuesIn(patterns()),
+                         [](const auto& of) { return std::string(of.param->name); });
 INSTANTIATE_TEST_SUITE_P(Catalog, Patterns, testing::ValuesIn(cases()), case_name);
 
 }  // namespace

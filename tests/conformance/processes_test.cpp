@@ -23,6 +23,15 @@ TEST_P(Copies, between_processes_are_right) {
     }
   }));
 }
+TEST_P(Copies, of_messages_between_processes_are_right) {
+  const std::string copy = GetParam();
+  const Environment env({{"ANYCCL_SHM_COPY", copy}});
+  expect_all_passed(run_processes(4, [&](Communicator& comm) {
+    in_arena = copy == "window";
+    for (const std::size_t count : {0UL, 1UL, 257UL, 20000UL, 300001UL, 2000003UL})
+      if (!testing::Test::HasFailure()) run_once(comm, Collective::send, count);
+  }));
+}
 INSTANTIATE_TEST_SUITE_P(Places, Copies, testing::Values("staged", "cma", "window"));
 
 }  // namespace

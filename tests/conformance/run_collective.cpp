@@ -285,6 +285,30 @@ void scatter_v(Communicator& comm, std::size_t scale, int root, bool in_place) {
   EXPECT_TRUE(std::equal(out.begin(), out.end(), want.begin(), want.end())) << "of size " << scale;
 }
 
+/// To the rank `distance` further; what was sent is overwritten at once.
+void messages(Communicator& comm, std::size_t count, int distance, bool grouped) {
+  const int n = comm.size(), me = index(comm.rank());
+  const int to = (me + distance) % n, from = (me + n - distance) % n;
+  Buffer<float> x(count), y(count, -1.0F);
+  for (std::size_t i = 0; i < count; ++i) x[i] = static_cast<float>(input(me, i));
+  if (grouped) {
+    ASSERT_EQ(anycclGroupStart(), anycclSuccess);
+    EXPECT_EQ(anycclRecv(y.data(), count, anycclFloat32, from, comm.handle(), nullptr),
+              anycclSuccess);
+    EXPECT_EQ(anycclSend(x.data(), count, anycclFloat32, to, comm.handle(), nullptr),
+              anycclSuccess);
+    ASSERT_EQ(anycclGroupEnd(), anycclSuccess) << anycclGetLastError(nullptr);
+  } else {
+    auto sent = comm.send(view_of(x), Rank{to});
+    ASSERT_OK(sent.status());
+    ASSERT_OK(wait(comm.recv(view_of(y), Rank{from})));
+    ASSERT_OK(sent->wait());
+  }
+  std::fill(x.begin(), x.end(), -2.0F);
+  expect_all<float>(
+      y, [&](std::size_t i) { return input(from, i); }, "received");
+}
+
 }  // namespace
 
 void run_once(Communicator& comm, Collective collective, std::size_t count) {
@@ -343,6 +367,10 @@ void run_once(Communicator& comm, Collective collective, std::size_t count) {
       break;
     case Collective::scatter_v:
       for (const int root : {0, n / 2, n - 1}) scatter_v(comm, block, root, root % 2 == 0);
+      break;
+    case Collective::send:
+      for (const bool grouped : {false, true})
+        for (const int distance : {1, n - 1}) messages(comm, count, distance, grouped);
       break;
     case Collective::barrier:
       ASSERT_OK(wait(comm.barrier()));

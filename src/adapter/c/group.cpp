@@ -3,6 +3,7 @@
 #include "framework/group.hpp"
 
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "adapter/c/handle.hpp"
@@ -76,10 +77,12 @@ anycclResult_t anycclGroupEnd() {
   return guarded(nullptr, [&]() -> Status {
     if (depth == 0) return error(Code::invalid_usage, "anycclGroupEnd without anycclGroupStart");
     if (--depth > 0) return {};
-    OpenGroup mine = std::move(group);
-    group = OpenGroup{};
-    ANYCCL_CHECK(mine.first_error);
-    ANYCCL_CHECK(run_inits(mine.inits));
-    return mine.calls.run();
+    CallGroup calls = std::move(group.calls);
+    const auto inits = std::exchange(group.inits, {});
+    ANYCCL_CHECK(std::exchange(group.first_error, {}));
+    if (!inits.empty()) ANYCCL_CHECK(run_inits(inits));
+    Status status = calls.run();
+    group.calls = std::move(calls);  // it is empty: the next one has its room
+    return status;
   });
 }

@@ -43,7 +43,7 @@ struct Descriptor {
   std::uint64_t position;  ///< In the staging ring, in the pair's pieces, in the window, or
                            ///< (memory) its address in the process of its owner.
   std::uint64_t bytes;
-  std::uint64_t total;  ///< Of the whole message, if the publication is sized.
+  std::uint64_t total;  ///< Of all that goes to this reader, if the publication is sized.
 };
 static_assert(sizeof(Descriptor) <= kLineBytes);
 
@@ -119,11 +119,11 @@ struct Layout {
   }
   std::size_t line(std::size_t slot) const { return this->slot(slot + 1) - sizeof(Line); }
   std::size_t pair_line(std::uint32_t reader, std::uint64_t piece) const {
-    return slot(std::size_t{banks} * slots) +
-           (reader * kPairSlots + piece % kPairSlots) * sizeof(Line);
+    return line(std::size_t{banks} * slots + std::size_t{reader} * kPairSlots + piece % kPairSlots);
   }
   std::size_t pair_progress(std::uint32_t source) const {
-    return pair_line(ranks, 0) + source * sizeof(PairProgress);
+    return slot(std::size_t{banks} * slots + std::size_t{ranks} * kPairSlots) +
+           source * sizeof(PairProgress);
   }
   /// Up to here memory is populated at creation; the rest when it is first used.
   std::size_t fixed_bytes() const { return (pair_progress(ranks) + 4095) / 4096 * 4096; }

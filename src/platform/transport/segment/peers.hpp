@@ -38,7 +38,9 @@ struct Peer {
   ForeignMemory memory;   // its private one, if it can be read here
   bool reads_us = false;  // it can read ours
   PeerState state = PeerState::present;
-  std::uint64_t pieces_sent = 0, pieces_read = 0;
+  std::uint64_t pieces_sent = 0, pieces_read = 0;  // of messages to it, and from it
+  std::uint64_t pieces_taken = 0;                  // of those sent, as far as known
+  std::uint64_t pieces_lent = 0;                   // the last one of those sent that was lent
   bool pieces_populated = false;
   std::unordered_map<std::uint64_t, Window> windows = {};  // by the number that the peer gave them
   std::uint32_t notices = 0;                               // about windows, read so far

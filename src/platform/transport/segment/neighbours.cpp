@@ -1,0 +1,148 @@
+#include "platform/transport/segment/neighbours.hpp"
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "base/error.hpp"
+#include "base/log.hpp"
+
+namespace anyccl::shm {
+
+Neighbours::Neighbours(Rank me, const Layout& layout, std::shared_ptr<Segment> mine,
+                       std::vector<Peer> peers, CopyFrom copy)
+    : me_(me),
+      layout_(layout),
+      peers_(std::move(peers)),
+      of_rank_(layout.ranks, 0),
+      copy_(copy),
+      windows_(peers_, socket_mutex_,
+               at<Presence>(mine->out.mapping.data(), layout_.presence()).notices) {
+  for (std::size_t i = 0; i < peers_.size(); ++i) {
+    of_rank_[uindex(peers_[i].rank)] = i;
+    ranks_.push_back(peers_[i].rank);
+  }
+}
+
+void Neighbours::ring_bell(std::atomic<std::uint32_t>& bell) {
+  // Pairs with the acquire in SegmentTransport::sleep().
+  bell.fetch_add(1, std::memory_order_release);
+  ::syscall(SYS_futex, &bell, FUTEX_WAKE, 1, nullptr, nullptr, 0);
+}
+
+std::optional<Descriptor> Neighbours::lend(const Outgoing& out, const std::byte* source,
+                                           std::size_t direct_from) {
+  if (copy_ != CopyFrom::cma)
+    if (const auto window = Arena::of_process().find(source, out.bytes))
+      if (const auto number = windows_.number_of(*window))
+        return Descriptor{Descriptor::window, *number,
+                          static_cast<std::uint64_t>(source - window->base), out.bytes, out.total};
+  if (copy_ == CopyFrom::window || (copy_ != CopyFrom::cma && out.bytes < direct_from)) return {};
+  for (const ReaderOf& reader : out.readers) {
+    const Peer& peer = of(reader.rank);
+    if (!peer.same_process && (copy_ != CopyFrom::cma || !peer.reads_us)) return {};
+  }
+  return Descriptor{Descriptor::memory, 0, reinterpret_cast<std::uint64_t>(source), out.bytes,
+                    out.total};
+}
+
+bool Neighbours::reads_foreign_memory() const {
+  return copy_ == CopyFrom::cma && std::any_of(peers_.begin(), peers_.end(), [](const Peer& p) {
+           return static_cast<bool>(p.memory);
+         });
+}
+
+const std::byte* Neighbours::follow(Peer& peer, const Descriptor& d, const Incoming& in,
+                                    const std::byte* staged, std::size_t room) {
+  if (in.sized && d.total != in.total)
+    return problem(error(Code::invalid_usage,
+                         "rank {} sends {} bytes to rank {}, which expects {} bytes from it",
+                         in.rank, d.total, index(me_), in.total));
+  if (d.bytes != (in.sized ? in.bytes : in.whole))
+    return problem(error(Code::invalid_usage, "rank {} publishes {} bytes where rank {} expects {}",
+                         in.rank, d.bytes, index(me_), in.sized ? in.bytes : in.whole));
+  if (d.kind == Descriptor::memory) return fetch(peer, d.position + in.offset, in);
+  const std::byte* base = staged;
+  std::size_t size = room;
+  if (d.kind == Descriptor::window) {
+    auto window = peer.windows.find(d.number);
+    if (window == peer.windows.end()) {  // its announcement was sent first
+      pump(peer);
+      window = peer.windows.find(d.number);
+      if (window == peer.windows.end()) return nullptr;
+    }
+    base = window->second.base;
+    size = window->second.bytes;
+  }
+  if (d.position > size || d.bytes > size - d.position)
+    return problem(error(Code::remote_error, "rank {} published {} bytes at {} of {}", in.rank,
+                         d.bytes, d.position, size));
+  return base + d.position + in.offset;
+}
+
+/// The wanted part of the private memory of a peer.
+const std::byte* Neighbours::fetch(const Peer& peer, std::uint64_t address, const Incoming& in) {
+  if (peer.same_process) return reinterpret_cast<const std::byte*>(address);
+  if (!peer.memory || in.into == nullptr)
+    return problem(
+        error(Code::remote_error, "rank {} publishes memory that cannot be read here", in.rank));
+  const Status read = peer.memory.read(in.into, address, in.bytes);
+  if (read.ok()) return in.into;
+  if (read.code() == Code::remote_error) return nullptr;  // its socket tells that it has ended
+  return problem(error(read.code(), "rank {}: {}", in.rank, read.message()));
+}
+
+std::nullptr_t Neighbours::problem(Status status) {
+  if (problem_.ok()) problem_ = std::move(status);
+  return nullptr;
+}
+
+Status Neighbours::check() {
+  for (Peer& peer : peers_) pump(peer);
+  return problem_;
+}
+
+/// So that windows that nobody reads any more are unmapped.
+void Neighbours::read_notices() {
+  for (Peer& peer : peers_) {
+    const std::uint32_t now =
+        at<Presence>(peer.out, layout_.presence()).notices.load(std::memory_order_acquire);
+    if (now != std::exchange(peer.notices, now)) pump(peer);
+  }
+}
+
+void Neighbours::tell_all(const ControlMessage& message) {
+  const std::lock_guard lock(socket_mutex_);
+  for (Peer& peer : peers_)  // best effort: who is gone needs no message
+    if (Status sent =
+            peer.socket.send(message, {-1, -1}, Deadline::in(std::chrono::nanoseconds(0)));
+        !sent.ok())
+      log(LogLevel::trace, "rank {} to rank {}: {}", index(me_), index(peer.rank), sent.message());
+}
+
+void Neighbours::pump(Peer& peer) {
+  ControlMessage message;
+  std::array<UniqueFd, 2> fds;
+  for (;;) {
+    const auto got = peer.state == PeerState::dead ? ControlSocket::Got::nothing
+                                                   : peer.socket.receive(message, fds);
+    if (got == ControlSocket::Got::nothing) return;
+    if (got == ControlSocket::Got::end) {
+      if (peer.state == PeerState::present)
+        peer.state =
+            at<Presence>(peer.out, layout_.presence()).left.load(std::memory_order_acquire) != 0
+                ? PeerState::left
+                : PeerState::dead;
+      return;
+    }
+    if (message.kind == ControlMessage::goodbye) peer.state = PeerState::left;
+    if (message.kind == ControlMessage::abort)
+      problem(Status(static_cast<Code>(std::clamp(message.code, 1, 10)), message.text));
+    if (message.kind == ControlMessage::window || message.kind == ControlMessage::no_window)
+      if (Status taken = take_notice(peer, message, fds[0]); !taken.ok()) problem(std::move(taken));
+  }
+}
+
+}  // namespace anyccl::shm

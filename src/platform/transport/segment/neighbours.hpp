@@ -1,0 +1,71 @@
+#pragma once
+
+#include <mutex>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "platform/transport/segment/peers.hpp"
+#include "platform/transport/segment/windows.hpp"
+
+namespace anyccl::shm {
+
+/// The peers of one communicator: their bells, their sockets, and whose memory can be read where.
+class Neighbours {
+ public:
+  Neighbours(Rank me, const Layout& layout, std::shared_ptr<Segment> mine, std::vector<Peer> peers,
+             CopyFrom copy);
+
+  std::span<Peer> all() { return peers_; }
+  std::span<const Rank> ranks() const { return ranks_; }
+  Peer& of(std::uint32_t rank) { return peers_[of_rank_[rank]]; }
+  CopyFrom copy() const { return copy_; }
+
+  /// Wakes `peer`, should it sleep.
+  void ring(Peer& peer) {
+    if (at<Presence>(peer.out, layout_.presence()).sleeping.load(std::memory_order_relaxed) != 0)
+      ring_bell(at<Inbox>(peer.in, 0).doorbell);
+  }
+  static void ring_bell(std::atomic<std::uint32_t>& bell);
+
+  /// How the readers find `out`, which lies at `source`, if all of them can read it there; private
+  /// memory of threads from `direct_from` bytes on.
+  std::optional<Descriptor> lend(const Outgoing& out, const std::byte* source,
+                                 std::size_t direct_from);
+  /// The part that `in` wants of what `d` describes; null: not yet, or there is a problem. Staged
+  /// bytes are in staged[0, room). Nothing in the descriptor is trusted.
+  const std::byte* follow(Peer& peer, const Descriptor& d, const Incoming& in,
+                          const std::byte* staged, std::size_t room);
+  /// Whether some peer's private memory is read with a system call.
+  bool reads_foreign_memory() const;
+
+  /// Once per call: has peers unmap what went back to the system, and now and then does the same.
+  void look_after_windows(std::uint64_t sequence) {
+    windows_.close_returned();
+    if (sequence % kLookForNotices == 0) read_notices();
+  }
+  /// Keeps the first one; returns null.
+  std::nullptr_t problem(Status status);
+  /// Reads what the sockets hold; the first problem.
+  Status check();
+  void tell_all(const ControlMessage& message);
+
+ private:
+  static constexpr std::uint64_t kLookForNotices = 16;  // calls
+
+  const std::byte* fetch(const Peer& peer, std::uint64_t address, const Incoming& in);
+  void read_notices();
+  void pump(Peer& peer);
+
+  Rank me_;
+  Layout layout_;
+  std::vector<Peer> peers_;
+  std::vector<std::size_t> of_rank_;  // index in peers_
+  std::vector<Rank> ranks_;
+  CopyFrom copy_;
+  std::mutex socket_mutex_;  // sending: abort() may come from another thread
+  Windows windows_;
+  Status problem_;
+};
+
+}  // namespace anyccl::shm
