@@ -104,7 +104,7 @@ Status Comm::run(const Call& call) {
     if (next == Waiter::Next::poll) continue;
     if (const Status bad = trouble(alone, &alone); !bad.ok()) fail_locked(bad);
     if (failed_.load(std::memory_order_relaxed)) return failure();
-    if (next == Waiter::Next::sleep) sleep_shortly(token);
+    if (next == Waiter::Next::sleep) sleep_shortly(token, waiter.nap(), &alone);
   }
   return alone.status();
 }

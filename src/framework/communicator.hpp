@@ -75,8 +75,11 @@ class Comm : public std::enable_shared_from_this<Comm> {
   /// Sleeps shortly, after progress() found nothing for long.
   void rest();
   /// Of the background thread: the same where nobody waits; else they do nothing and sleep.
+  /// `most`: how long, if nothing is missed meanwhile.
   bool progress_in_background();
-  void rest_in_background();
+  void rest_in_background(std::chrono::nanoseconds most);
+  /// Whoever sleeps here looks again.
+  void rouse();
   /// Whether the last progress_in_background() left nothing to do, and expect_progress() was not
   /// called since.
   bool is_quiet() const {
@@ -145,8 +148,7 @@ class Comm : public std::enable_shared_from_this<Comm> {
     if (!token.try_take()) queue_for(token);
   }
   void queue_for(Token& token);
-  void sleep_shortly(Token& token);
-  void rouse();
+  void sleep_shortly(Token& token, std::chrono::nanoseconds most, Execution* alone = nullptr);
   void examine_locked();
   Status news();
   Status trouble(Task& task, const Execution* collective);

@@ -15,7 +15,7 @@ namespace {
 
 /// How often it looks without success before it sleeps: some tens of microseconds. It shares the
 /// cores with whoever computes, and a peer that publishes wakes it.
-constexpr int kLooks = 200;
+constexpr int kLooks = 200, kTired = kLooks + 10;
 
 }  // namespace
 
@@ -25,7 +25,7 @@ Status Progress::add(const CommPtr& comm) {
   if (std::find(open_.begin(), open_.end(), comm) != open_.end()) return {};
   ANYCCL_CHECK(start_locked());
   open_.push_back(comm);
-  changed_.notify_one();
+  look_again();
   return {};
 }
 
@@ -37,7 +37,7 @@ Status Progress::notify(const CommPtr& comm, std::shared_ptr<Task> task, void (*
     if (!note.due()) {
       ANYCCL_CHECK(start_locked());
       notes_.push_back(std::move(note));
-      changed_.notify_one();
+      look_again();
       return {};
     }
   }
@@ -48,13 +48,14 @@ Status Progress::notify(const CommPtr& comm, std::shared_ptr<Task> task, void (*
 void Progress::forget(const Comm& comm) {
   std::unique_lock lock(mutex_);
   std::erase_if(open_, [&](const CommPtr& one) { return one.get() == &comm; });
+  look_again();
   if (std::this_thread::get_id() != worker_) turned_.wait(lock, [&] { return !in_turn_; });
 }
 
 void Progress::stop(Deadline deadline) {
   std::unique_lock lock(mutex_);
   stopping_ = true;
-  changed_.notify_one();
+  look_again();
   if (std::this_thread::get_id() == worker_) return;  // a notified function ends the program
   turned_.wait_for(lock, std::chrono::milliseconds(deadline.poll_ms()),
                    [&] { return !running_ || !in_turn_; });
@@ -74,6 +75,12 @@ Status Progress::start_locked() {
   }
 }
 
+/// With the lock.
+void Progress::look_again() {
+  changed_.notify_one();
+  if (only_ != nullptr) only_->rouse();
+}
+
 void Progress::work() {
   ::pthread_setname_np(::pthread_self(), "anyccl-progress");
   std::unique_lock lock(mutex_);
@@ -82,6 +89,7 @@ void Progress::work() {
     if (stopping_) return;
     in_turn_ = true;
     std::vector<CommPtr> comms = open_;
+    if (comms.size() == 1) only_ = comms.front();
     lock.unlock();
     bool moved = false;
     for (const CommPtr& comm : comms) moved = comm->progress_in_background() || moved;
@@ -91,11 +99,13 @@ void Progress::work() {
     else if (looks < kLooks)
       relax();
     else if (!comms.empty())
-      comms[static_cast<std::size_t>(looks) % comms.size()]->rest_in_background();
+      comms[static_cast<std::size_t>(looks) % comms.size()]->rest_in_background(
+          comms.size() == 1 && looks > kTired ? Waiter::kLongNap : Waiter::kNap);
     else
-      std::this_thread::sleep_for(Waiter::sleep_time());
+      std::this_thread::sleep_for(Waiter::kNap);
     comms.clear();
     lock.lock();
+    only_ = nullptr;
     std::erase_if(open_, [](const CommPtr& comm) { return comm->is_quiet(); });
     if (tell(lock)) looks = 0;
     in_turn_ = false;

@@ -38,6 +38,7 @@ class Progress {
   };
 
   Status start_locked();
+  void look_again();
   void work();
   bool tell(std::unique_lock<std::mutex>& lock);
 
@@ -45,6 +46,7 @@ class Progress {
   std::condition_variable changed_, turned_;
   std::vector<CommPtr> open_;
   std::vector<Note> notes_;
+  CommPtr only_;  // where the thread may sleep for longer
   bool running_ = false, stopping_ = false, in_turn_ = false;
   std::thread::id worker_;
 };

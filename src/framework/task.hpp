@@ -27,7 +27,7 @@ class Task {
   /// Before it is queued. A closed one keeps its place in the queue, and those behind it wait.
   void set(Gate gate) { open_.store(gate == Gate::open, std::memory_order_relaxed); }
   /// What must come before it is done. Any thread.
-  void open() { open_.store(true, std::memory_order_release); }
+  void open() { open_.store(true, std::memory_order_seq_cst); }  // then somebody may be roused
   /// Pairs with open(): who sees it also sees what came before.
   bool is_open() const { return open_.load(std::memory_order_acquire); }
 

@@ -30,7 +30,7 @@ Waiter::Next Waiter::next() {
   }
   if (now - since_ > kSpin) phase_ = Phase::yield;
   if (now - since_ > kAwake) phase_ = Phase::sleep;
-  if (phase_ == Phase::sleep) return Next::sleep;
+  if (phase_ == Phase::sleep) return ++naps_, Next::sleep;
   if (now - checked_ < kCheckEvery) return Next::poll;
   checked_ = now;
   return Next::check;

@@ -57,7 +57,7 @@ Status Comm::wait(Token& token, Task& task, Deadline deadline) {
       ::sched_yield();
       const Waiter::Next next = waiter.next();
       if (next != Waiter::Next::poll && deadline.passed()) break;
-      if (next == Waiter::Next::sleep && !task.done()) bell_.sleep(Waiter::sleep_time());
+      if (next == Waiter::Next::sleep && !task.done()) bell_.sleep(Waiter::kNap);
       continue;
     }
     if (failed_.load(std::memory_order_relaxed)) break;
@@ -69,7 +69,8 @@ Status Comm::wait(Token& token, Task& task, Deadline deadline) {
     const Waiter::Next next = waiter.next();
     if (next != Waiter::Next::poll) examine_locked();
     if (next != Waiter::Next::poll && deadline.passed()) break;
-    if (next == Waiter::Next::sleep && !task.done()) sleep_shortly(token);
+    if (next == Waiter::Next::sleep && !task.done())
+      sleep_shortly(token, deadline.is_never() ? waiter.nap() : Waiter::kNap);
   }
   bell_.ring();
   if (task.done()) return task.status();
@@ -87,16 +88,16 @@ bool Comm::progress_in_background() {
   return moved;
 }
 
-void Comm::rest_in_background() {
+void Comm::rest_in_background(std::chrono::nanoseconds most) {
   if (forked()) return;
   Token token(token_);
   if (waiting_.load(std::memory_order_relaxed) > 0 || !token.try_take())
-    return bell_.sleep(Waiter::sleep_time());
+    return bell_.sleep(Waiter::kNap);
   if (failed_.load(std::memory_order_relaxed)) return;
   examine_locked();
   if (idle() || transports_.empty()) return;
   resting_.store(true, std::memory_order_release);
-  sleep_shortly(token);
+  sleep_shortly(token, most);
   resting_.store(false, std::memory_order_relaxed);
 }
 
@@ -122,7 +123,7 @@ void Comm::open(Task& task) {
 /// Waits for the token. Who only waits for a task leaves it to those who come here: they are about
 /// to add to what can be done.
 void Comm::queue_for(Token& token) {
-  wanted_.fetch_add(1, std::memory_order_relaxed);
+  wanted_.fetch_add(1, std::memory_order_seq_cst);
   do {
     rouse();
     ::sched_yield();
@@ -130,31 +131,38 @@ void Comm::queue_for(Token& token) {
   wanted_.fetch_sub(1, std::memory_order_relaxed);
 }
 
-/// By the holder of the token.
-void Comm::sleep_shortly(Token& token) {
+/// By the holder of the token. `alone`: what it waits for, if that is not among what was issued.
+/// Who wants something of it stores that first and then looks at `asleep_`: see rouse().
+void Comm::sleep_shortly(Token& token, std::chrono::nanoseconds most, Execution* alone) {
   if (wanted_.load(std::memory_order_relaxed) > 0) return;
   if (transports_.empty()) {
     token.release();
-    return bell_.sleep(Waiter::sleep_time());
+    return bell_.sleep(Waiter::kNap);
   }
-  asleep_.store(true, std::memory_order_release);
-  transports_.back()->sleep(Waiter::sleep_time());
+  if (transports_.size() > 1 || !transports_.back()->wakes_surely())
+    most = std::min<std::chrono::nanoseconds>(most, Waiter::kNap);
+  Transport& last = *transports_.back();
+  asleep_.store(true, std::memory_order_seq_cst);
+  last.prepare_sleep();
+  const bool moved = alone != nullptr ? alone->advance() : progress_locked();
+  const bool stays = moved || wanted_.load(std::memory_order_seq_cst) > 0 ||
+                     abort_asked_.load(std::memory_order_seq_cst);
+  last.sleep(stays ? std::chrono::nanoseconds(0) : most);
   asleep_.store(false, std::memory_order_relaxed);
+  if (moved) bell_.ring();
 }
 
-/// The holder of the token, should it sleep, looks again. A sleep that begins just now is not
-/// ended, but short.
 void Comm::rouse() {
-  if (asleep_.load(std::memory_order_acquire)) transports_.back()->wake();
+  if (asleep_.load(std::memory_order_seq_cst)) transports_.back()->wake();
 }
 
 void Comm::rest() {
   if (forked()) return;
   Token token(token_);
   if (token.try_take())
-    sleep_shortly(token);
+    sleep_shortly(token, Waiter::kNap);
   else
-    bell_.sleep(Waiter::sleep_time());
+    bell_.sleep(Waiter::kNap);
 }
 
 void Comm::abort(const Status& why) {
@@ -191,7 +199,7 @@ void Comm::finish() {
     }
     const Waiter::Next next = waiter.next();
     if (next != Waiter::Next::poll) examine_locked();
-    if (next == Waiter::Next::sleep) sleep_shortly(token);
+    if (next == Waiter::Next::sleep) sleep_shortly(token, waiter.nap());
   }
   bell_.ring();
   leave();

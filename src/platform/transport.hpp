@@ -164,8 +164,13 @@ class Transport {
   virtual PeerState state(Rank peer) = 0;
   /// The peer's record of call `sequence`, if it is known here. Sends ours to who may be waiting.
   virtual bool call_of(Rank peer, std::uint64_t sequence, CallRecord& record) = 0;
-  /// Blocks until something may have arrived, at most `most`.
+  /// This rank is about to sleep(): what a peer publishes from now on will end that. What it
+  /// published before must be looked for once more, in between.
+  virtual void prepare_sleep() {}
+  /// Blocks until something may have arrived, at most `most`; 0: it need not sleep any more.
   virtual void sleep(std::chrono::nanoseconds most) = 0;
+  /// Whether that holds without fail. Else sleeps must be short.
+  virtual bool wakes_surely() const { return true; }
   /// Ends a sleep() that another thread is in. Any thread.
   virtual void wake() = 0;
 

@@ -84,6 +84,7 @@ struct alignas(128) Presence {
   std::atomic<std::uint32_t> sleeping;  ///< The owner waits on its doorbell.
   std::atomic<std::uint32_t> left;      ///< The owner said goodbye.
   std::atomic<std::uint32_t> notices;   ///< How many messages about windows it has sent.
+  std::atomic<std::uint32_t> fenced;    ///< The owner has joined the fences; set once.
 };
 
 /// How much the owner has read of one peer's point-to-point pieces.

@@ -32,6 +32,12 @@ void Neighbours::ring_bell(std::atomic<std::uint32_t>& bell) {
   ::syscall(SYS_futex, &bell, FUTEX_WAKE, 1, nullptr, nullptr, 0);
 }
 
+bool Neighbours::are_fenced() const {
+  return std::all_of(peers_.begin(), peers_.end(), [&](const Peer& peer) {
+    return at<Presence>(peer.out, layout_.presence()).fenced.load(std::memory_order_relaxed) != 0;
+  });
+}
+
 std::optional<Descriptor> Neighbours::lend(const Outgoing& out, const std::byte* source,
                                            std::size_t direct_from) {
   if (copy_ != CopyFrom::cma)

@@ -21,11 +21,15 @@ class Neighbours {
   Peer& of(std::uint32_t rank) { return peers_[of_rank_[rank]]; }
   CopyFrom copy() const { return copy_; }
 
-  /// Wakes `peer`, should it sleep.
+  /// Wakes `peer`, should it sleep, after something was published for it. The fence between the two
+  /// is the sleeper's; here only the compiler must keep the order.
   void ring(Peer& peer) {
+    std::atomic_signal_fence(std::memory_order_seq_cst);
     if (at<Presence>(peer.out, layout_.presence()).sleeping.load(std::memory_order_relaxed) != 0)
       ring_bell(at<Inbox>(peer.in, 0).doorbell);
   }
+  /// Whether all peers have joined the fences.
+  bool are_fenced() const;
   static void ring_bell(std::atomic<std::uint32_t>& bell);
 
   /// How the readers find `out`, which lies at `source`, if all of them can read it there; private

@@ -3,6 +3,7 @@
 #include <sys/random.h>
 
 #include "base/error.hpp"
+#include "base/fences.hpp"
 #include "base/log.hpp"
 
 namespace anyccl::shm {
@@ -63,12 +64,13 @@ Result<std::shared_ptr<Segment>> make_segment(const Layout& layout, bool shared)
   if (!shared) {
     ANYCCL_TRY(segment->out.mapping, create_private(layout.bytes(), "the communicator's memory"));
     ANYCCL_TRY(segment->in.mapping, create_private(4096, "the communicator's inbox"));
-    return segment;
+  } else {
+    ANYCCL_TRY(segment->out, create_shared(layout.bytes(), false, "the communicator's memory"));
+    ANYCCL_TRY(segment->in, create_shared(4096, true, "the communicator's inbox"));
+    ANYCCL_CHECK(populate(segment->out, 0, layout.fixed_bytes()));
+    ANYCCL_CHECK(populate(segment->in, 0, 4096));
   }
-  ANYCCL_TRY(segment->out, create_shared(layout.bytes(), false, "the communicator's memory"));
-  ANYCCL_TRY(segment->in, create_shared(4096, true, "the communicator's inbox"));
-  ANYCCL_CHECK(populate(segment->out, 0, layout.fixed_bytes()));
-  ANYCCL_CHECK(populate(segment->in, 0, 4096));
+  at<Presence>(segment->out.mapping.data(), layout.presence()).fenced = join_fences() ? 1 : 0;
   return segment;
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/cpu.hpp"
 #include "base/error.hpp"
+#include "base/fences.hpp"
 #include "platform/transport/segment/ledger.hpp"
 #include "platform/transport/segment/neighbours.hpp"
 #include "platform/transport/segment/pairs.hpp"
@@ -40,7 +41,8 @@ class SegmentTransport final : public Transport {
         seen_(layout.ranks),
         ledger_(layout_, seen_),
         in_line_(options.line_bytes),
-        copy_(options.copy) {
+        copy_(options.copy),
+        fenced_(join_fences() && peers_.are_fenced()) {
     for (const Peer& peer : peers_.all()) {
       shown_[uindex(peer.rank)] = peer.out;
       seen_.add(uindex(peer.rank), at<Progress>(peer.out, layout_.progress()));
@@ -132,10 +134,12 @@ class SegmentTransport final : public Transport {
     at<Progress>(out_, layout_.progress())
         .lane[lane]
         .store(operation << 24 | tick, std::memory_order_release);
+    ring_all();
   }
 
   bool finished(std::uint64_t operation, bool everyone) override {
     at<Progress>(out_, layout_.progress()).finished.store(operation, std::memory_order_release);
+    ring_all();
     if (everyone) seen_.everyone_finished(operation - 1);
     return settled();
   }
@@ -159,19 +163,22 @@ class SegmentTransport final : public Transport {
                        sequence, record);
   }
 
-  void sleep(std::chrono::nanoseconds most) override {
-    auto& bell = at<Inbox>(in_, 0).doorbell;
-    auto& sleeping = at<Presence>(out_, layout_.presence()).sleeping;
-    const std::uint32_t before = bell.load(std::memory_order_acquire);
-    // A peer that published just before it could see this does not ring: callers keep `most` short.
-    sleeping.store(1, std::memory_order_seq_cst);
-    const timespec limit{
-        0, static_cast<long>(
-               std::min<std::chrono::nanoseconds>(most, std::chrono::milliseconds(100)).count())};
-    ::syscall(SYS_futex, &bell, FUTEX_WAIT, before, &limit, nullptr, 0);
-    sleeping.store(0, std::memory_order_relaxed);
+  // A publisher stores its word and then looks at `sleeping`; the sleeper stores `sleeping` and
+  // then looks for the word. With a fence between the two on both sides at least one sees the
+  // other.
+  void prepare_sleep() override {
+    rung_ = bell().load(std::memory_order_acquire);
+    at<Presence>(out_, layout_.presence()).sleeping.store(1, std::memory_order_seq_cst);
+    if (fenced_) fence_all();
   }
-  void wake() override { shm::Neighbours::ring_bell(at<Inbox>(in_, 0).doorbell); }
+  void sleep(std::chrono::nanoseconds most) override {
+    const auto limit = std::min<std::chrono::nanoseconds>(most, std::chrono::milliseconds(999));
+    const timespec time{0, static_cast<long>(limit.count())};
+    if (most.count() > 0) ::syscall(SYS_futex, &bell(), FUTEX_WAIT, rung_, &time, nullptr, 0);
+    at<Presence>(out_, layout_.presence()).sleeping.store(0, std::memory_order_relaxed);
+  }
+  bool wakes_surely() const override { return fenced_; }
+  void wake() override { shm::Neighbours::ring_bell(bell()); }
 
   void abort(const Status& why) override {
     ControlMessage message;
@@ -191,6 +198,7 @@ class SegmentTransport final : public Transport {
  private:
   bool fits_line(std::size_t bytes, bool sized) const { return bytes <= in_line_ && !sized; }
   Line& line(std::uint32_t slot) { return at<Line>(out_, layout_.line(slot)); }
+  std::atomic<std::uint32_t>& bell() { return at<Inbox>(in_, 0).doorbell; }
   static void describe(Line& line, const Descriptor& d) { std::memcpy(line.data, &d, sizeof d); }
 
   Offered put_in_line(const Outgoing& out, const std::byte* source) {
@@ -206,10 +214,16 @@ class SegmentTransport final : public Transport {
         .word.store(word_of(out.operation, out.digest, layout_.round_of(out.number)),
                     std::memory_order_release);
     ledger_.record(out, staged);
+    std::atomic_signal_fence(std::memory_order_seq_cst);  // see prepare_sleep()
     for (const ReaderOf& reader : out.readers)
       if (at<Presence>(shown_[reader.rank], layout_.presence())
               .sleeping.load(std::memory_order_relaxed) != 0)
         peers_.ring(peers_.of(reader.rank));
+  }
+
+  /// Somebody may wait for room.
+  void ring_all() {
+    for (Peer& peer : peers_.all()) peers_.ring(peer);
   }
 
   bool populate_ring() {
@@ -230,6 +244,8 @@ class SegmentTransport final : public Transport {
   Ledger ledger_;
   std::size_t in_line_;  // the most bytes that lie before their word
   CopyFrom copy_;
+  const bool fenced_;        // all can be made to fence
+  std::uint32_t rung_ = 0;   // the bell, when prepare_sleep() looked
   std::size_t stretch_ = 0;  // found by reserve(), described by publish()
   bool ring_populated_ = false;
   std::vector<std::uint32_t> lent_;  // slots whose readers read our own memory

@@ -1,0 +1,47 @@
+#include "platform/probe/census.hpp"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <thread>
+
+#include "platform/probe/text_file.hpp"
+
+namespace anyccl {
+namespace {
+
+using namespace std::chrono_literals;
+
+TEST(Census, counts_what_the_names_say) {
+  EXPECT_EQ(count_ranks(""), 0);
+  EXPECT_EQ(count_ranks("0: 2 0 0 2 01 7 @anyccl-ranks-4-ab12\n1: 2 0 0 2 01 8 @anyccl-ranks-1-0\n"
+                        "2: 2 0 0 2 01 9 /run/other\n"),
+            5);
+}
+
+TEST(Census, refuses_nonsense) {
+  EXPECT_EQ(
+      count_ranks("@anyccl-ranks- @anyccl-ranks-x @anyccl-ranks--3-1 anyccl-ranks-99999999999"), 0);
+  EXPECT_GT(count_ranks("@anyccl-ranks-2000000000-1 @anyccl-ranks-2000000000-2"), 0);
+}
+
+TEST(Census, sees_ranks_of_others_come_and_go) {
+  const long before = count_ranks(read_text("/proc/net/unix"));
+  const auto cores = static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN));
+  Census here;
+  here.enter(1);
+  here.enter(2);
+  {
+    Census other;
+    other.enter(cores);
+    EXPECT_GE(count_ranks(read_text("/proc/net/unix")), before + cores + 2);
+    here.look();
+    EXPECT_TRUE(here.is_crowded());
+  }
+  EXPECT_GE(count_ranks(read_text("/proc/net/unix")), 2);
+  here.look();
+  EXPECT_TRUE(here.is_crowded()) << "it looked a moment ago";
+}
+
+}  // namespace
+}  // namespace anyccl
