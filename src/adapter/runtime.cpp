@@ -217,6 +217,10 @@ Result<CommPtr> create(Start& start, const Group& group, Rank me) {
               std::any_of(m.host_of.begin(), m.host_of.end(), [](int h) { return h > 0; });
   const auto here = std::count(m.host_of.begin(), m.host_of.end(), m.host_of[uindex(me)]);
   m.crowded_here = here > host_facts().cores;
+  const Hello& mine = group.members[uindex(me)];
+  Census::of_process().enter(static_cast<int>(
+      std::count_if(group.members.begin(), group.members.end(),
+                    [&](const Hello& other) { return same_process(mine, other); })));
   std::vector<PeerSocket> sockets;
   if (m.size > 1) {
     ANYCCL_TRY(sockets, connect_all(start.listeners, group.members, me, group.secret,

@@ -40,6 +40,7 @@ struct Comm::Queued final : public Task {
 
 Comm::Comm(Membership membership)
     : me_(std::move(membership)),
+      census_(Census::of_process()),
       route_(static_cast<std::size_t>(me_.size)),
       slots_(slots_for(me_.size)),
       cache_(kCacheEntries),
@@ -93,15 +94,18 @@ Status Comm::run(const Call& call) {
   alone.start(p, call, ++sequence_, p.scratch_bytes == 0 ? nullptr : scratch(p.scratch_bytes));
   alone.advance();
   if (alone.done()) return alone.status();
-  Waiter waiter(me_.crowded_here);
+  const bool crowded = is_crowded();
+  if (crowded && sequence_ % kLookAround == 0) census_.look();  // it may have become quiet
+  Waiter waiter(crowded);
   while (!alone.done()) {
     if (wanted_.load(std::memory_order_relaxed) > 0) return wait_with_others(token);
-    if (me_.crowded_here ? alone.advance() : alone.advance_patiently()) {
+    if (crowded ? alone.advance() : alone.advance_patiently()) {
       waiter.reset();
       continue;
     }
     const Waiter::Next next = waiter.next();
     if (next == Waiter::Next::poll) continue;
+    census_.look();
     if (const Status bad = trouble(alone, &alone); !bad.ok()) fail_locked(bad);
     if (failed_.load(std::memory_order_relaxed)) return failure();
     if (next == Waiter::Next::sleep) sleep_shortly(token, waiter.nap(), &alone);
@@ -210,6 +214,7 @@ bool Comm::progress_locked() {
 }
 
 void Comm::examine_locked() {
+  census_.look();
   if (failed_.load(std::memory_order_relaxed)) return;
   Status bad;
   if (!collectives_.empty()) {

@@ -16,6 +16,7 @@
 #include "framework/tuner.hpp"
 #include "framework/waiter.hpp"
 #include "platform/bootstrap/secret.hpp"
+#include "platform/probe/census.hpp"
 
 namespace anyccl {
 
@@ -37,7 +38,7 @@ struct Membership {
   std::size_t line_bytes = kLineBytes;  ///< Publications of at most so many bytes lie in a slot.
   bool only_lines = false;    ///< ANYCCL_PROTO=LL, LL128: in pieces that fit a slot where they can.
   bool network = false;       ///< Some pair of ranks, not only this one's, talks over a network.
-  bool crowded_here = false;  ///< More ranks on this host than it has cores.
+  bool crowded_here = false;  ///< It has more ranks on this host than there are cores.
 };
 
 /// One rank's end of a communicator.
@@ -51,6 +52,9 @@ class Comm : public std::enable_shared_from_this<Comm> {
   Rank rank() const { return me_.rank; }
   int size() const { return me_.size; }
   const Membership& membership() const { return me_; }
+  /// Whether more ranks than cores are on this host, of this communicator or, as far as known, of
+  /// all: then who waits gives its core away at once.
+  bool is_crowded() const { return me_.crowded_here || census_.is_crowded(); }
   /// How many collectives were called; equal on all ranks between calls.
   std::uint64_t sequence() const { return sequence_; }
 
@@ -109,6 +113,7 @@ class Comm : public std::enable_shared_from_this<Comm> {
 
  private:
   static constexpr std::size_t kCacheEntries = 64;
+  static constexpr std::uint64_t kLookAround = 1024;  // calls
   struct Queued;
   struct Cached {
     CallKey key;
@@ -137,7 +142,7 @@ class Comm : public std::enable_shared_from_this<Comm> {
   Status wait_with_others(Token& token);
   Status wait(Token& token, Task& task, Deadline deadline = {});
   /// Of a blocking receive, before it waits like others.
-  std::uint32_t looks() const { return me_.crowded_here ? 1 : 32; }
+  std::uint32_t looks() const { return is_crowded() ? 1 : 32; }
   Status run_message(Token& token, const Call& call);
   Status ready(const Call& call) const {
     return failed_.load(std::memory_order_acquire) ? failure() : check_call(call);
@@ -161,6 +166,7 @@ class Comm : public std::enable_shared_from_this<Comm> {
   std::byte* scratch(std::size_t bytes);
 
   Membership me_;
+  Census& census_;
   std::vector<Transport*> transports_, route_;
   std::uint32_t slots_;
   std::uint64_t sequence_ = 0;

@@ -48,7 +48,7 @@ Status Comm::wait(Task& task, Deadline deadline) {
 Status Comm::wait(Token& token, Task& task, Deadline deadline) {
   if (task.done()) return task.status();
   const Counted waiting(waiting_);
-  Waiter waiter(me_.crowded_here);
+  Waiter waiter(is_crowded());
   while (!task.done()) {
     const bool wanted = wanted_.load(std::memory_order_relaxed) > 0;
     if (wanted) token.release();
@@ -180,7 +180,7 @@ void Comm::abort(const Status& why) {
 
 void Comm::finish() {
   if (forked()) return;
-  Waiter waiter(me_.crowded_here);
+  Waiter waiter(is_crowded());
   for (;;) {
     Token token(token_);
     take(token);

@@ -57,6 +57,8 @@ void Census::enter(int ranks) {
   if (ranks <= ranks_ && socket_) return;
   socket_ = PrivateFd(show(ranks));
   ranks_ = ranks;
+  next_.store(0, std::memory_order_relaxed);
+  look();
 }
 
 void Census::look() {
