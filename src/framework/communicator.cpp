@@ -93,10 +93,11 @@ Status Comm::run(const Call& call) {
   alone.start(p, call, ++sequence_, p.scratch_bytes == 0 ? nullptr : scratch(p.scratch_bytes));
   alone.advance();
   if (alone.done()) return alone.status();
-  Waiter waiter(me_.crowded_here);
+  const bool crowded = me_.crowded(call.threads);
+  Waiter waiter(crowded);
   while (!alone.done()) {
     if (wanted_.load(std::memory_order_relaxed) > 0) return wait_with_others(token);
-    if (me_.crowded_here ? alone.advance() : alone.advance_patiently()) {
+    if (crowded ? alone.advance() : alone.advance_patiently()) {
       waiter.reset();
       continue;
     }

@@ -19,11 +19,11 @@
 
 namespace anyccl {
 
-/// Slots per bank, and bytes of the staging ring, of every communicator of `size` ranks.
+/// Slots per bank of every communicator of `size` ranks.
 std::uint32_t slots_for(int size);
 /// Bytes that a slot holds itself: 2 KiB in small communicators, less in large ones.
 std::size_t line_bytes_for(int size);
-inline constexpr std::size_t kRingBytes = std::size_t{4} << 20;
+inline constexpr std::size_t kRingBytes = std::size_t{4} << 20;  // staging; parts have less
 
 /// Everything a communicator is made of.
 struct Membership {
@@ -35,9 +35,13 @@ struct Membership {
   Secret secret;                        ///< Known to the members only.
   Preferences preferences;              ///< Of algorithms.
   std::size_t line_bytes = kLineBytes;  ///< Publications of at most so many bytes lie in a slot.
-  bool only_lines = false;    ///< ANYCCL_PROTO=LL, LL128: in pieces that fit a slot where they can.
-  bool network = false;       ///< Some pair of ranks, not only this one's, talks over a network.
-  bool crowded_here = false;  ///< More ranks on this host than it has cores.
+  bool only_lines = false;  ///< ANYCCL_PROTO=LL, LL128: in pieces that fit a slot where they can.
+  bool network = false;     ///< Some pair of ranks, not only this one's, talks over a network.
+  int cores_each = 1;       ///< Cores of this host for each of its ranks; 0: fewer than ranks.
+  std::size_t ring_bytes = kRingBytes;  ///< Of the staging ring.
+
+  /// Whether the host has fewer cores than threads that wait, `threads` of each rank.
+  bool crowded(int threads = 1) const { return threads > cores_each; }
 };
 
 /// One rank's end of a communicator.
@@ -104,6 +108,17 @@ class Comm : public std::enable_shared_from_this<Comm> {
   Result<ReduceOp> add_operator(const Operator& op);
   Status remove_operator(ReduceOp op);
 
+  /// Slice `thread` of `call`, an all_reduce that `threads` threads of each rank do together; see
+  /// anycclAllReducePart. Threads share nothing that any of them writes.
+  Status run_part(Call call, int thread, int threads);
+  /// How many threads may do so.
+  int most_threads() const { return static_cast<int>(parts_.size()) + 1; }
+  /// For one thread more: a communicator of the same ranks. Not while a thread is in run_part().
+  void add_part(std::shared_ptr<Comm> part);
+  /// After an error of run_part(): if it was no error of arguments, the slices of all threads, here
+  /// and at the peers, fail with it. Whether it was so.
+  bool end_parts(const Status& why);
+
   /// "all_reduce/two_shot Simple shm": how the last collective was done.
   std::string last_plan();
 
@@ -137,7 +152,7 @@ class Comm : public std::enable_shared_from_this<Comm> {
   Status wait_with_others(Token& token);
   Status wait(Token& token, Task& task, Deadline deadline = {});
   /// Of a blocking receive, before it waits like others.
-  std::uint32_t looks() const { return me_.crowded_here ? 1 : 32; }
+  std::uint32_t looks() const { return me_.crowded() ? 1 : 32; }
   Status run_message(Token& token, const Call& call);
   Status ready(const Call& call) const {
     return failed_.load(std::memory_order_acquire) ? failure() : check_call(call);
@@ -157,6 +172,9 @@ class Comm : public std::enable_shared_from_this<Comm> {
   Status no_sender();
   bool may_still_be_explained(const Status& problem);
   void fail_locked(const Status& why);
+  Status check_part(const Call& call, int thread, int threads) const;
+  std::vector<std::shared_ptr<Comm>> parts() const;
+  void abort_alone(const Status& why);
   bool idle() const { return collectives_.empty() && !messages_.waits_for_peers(); }
   std::byte* scratch(std::size_t bytes);
 
@@ -188,6 +206,7 @@ class Comm : public std::enable_shared_from_this<Comm> {
   std::atomic<bool> failed_{false}, abort_asked_{false};
   mutable std::mutex failure_mutex_;
   Status failure_;
+  std::vector<std::shared_ptr<Comm>> parts_;  // of threads 1, 2, ...; abort() reads it, too
   Deadline puzzled_until_;
   std::uint64_t fork_generation_;
 };

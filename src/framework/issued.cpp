@@ -17,7 +17,7 @@ std::vector<Comm*> communicators(std::span<const Issued> operations) {
 /// An operation of one communicator may be complete at a peer only after one of another is.
 void drive(std::span<Comm* const> comms, std::span<const Issued> operations) {
   Waiter waiter(std::any_of(comms.begin(), comms.end(),
-                            [](const Comm* c) { return c->membership().crowded_here; }));
+                            [](const Comm* c) { return c->membership().crowded(); }));
   const auto open = [&] {
     return std::any_of(operations.begin(), operations.end(),
                        [](const Issued& operation) { return !operation.task->done(); });

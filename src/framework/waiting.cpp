@@ -48,7 +48,7 @@ Status Comm::wait(Task& task, Deadline deadline) {
 Status Comm::wait(Token& token, Task& task, Deadline deadline) {
   if (task.done()) return task.status();
   const Counted waiting(waiting_);
-  Waiter waiter(me_.crowded_here);
+  Waiter waiter(me_.crowded());
   while (!task.done()) {
     const bool wanted = wanted_.load(std::memory_order_relaxed) > 0;
     if (wanted) token.release();
@@ -166,6 +166,11 @@ void Comm::rest() {
 }
 
 void Comm::abort(const Status& why) {
+  abort_alone(why);
+  for (const auto& part : parts()) part->abort_alone(why);
+}
+
+void Comm::abort_alone(const Status& why) {
   if (forked()) return;  // the parent's peers are not ours
   {
     const std::lock_guard lock(failure_mutex_);
@@ -180,7 +185,7 @@ void Comm::abort(const Status& why) {
 
 void Comm::finish() {
   if (forked()) return;
-  Waiter waiter(me_.crowded_here);
+  Waiter waiter(me_.crowded());
   for (;;) {
     Token token(token_);
     take(token);
@@ -203,6 +208,7 @@ void Comm::finish() {
   }
   bell_.ring();
   leave();
+  for (const auto& part : parts_) part->finish();
 }
 
 void Comm::leave() {
