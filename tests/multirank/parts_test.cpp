@@ -106,9 +106,9 @@ TEST_P(Parts, whose_threads_differ_between_ranks_are_an_error_of_all) {
 TEST_P(Parts, whose_arguments_differ_in_one_thread_are_an_error_of_all) {
   run_ranks(2, [](Communicator& comm) {
     ASSERT_OK(comm.make_parts(3));
-    std::vector<float> x(kSliced, 1.0F);
     std::vector<Status> results(3);
     team(3, [&](int t) {
+      std::vector<float> x(kSliced, 1.0F);  // of this thread: the wrong slice is another's
       const bool wrong = comm.rank() == Rank{1} && t == 2;
       const View all = view(x), some{x.data(), kSliced - 1000, DType::f32};
       const View mine = wrong ? some : all;
