@@ -172,7 +172,8 @@ class Comm : public std::enable_shared_from_this<Comm> {
   Status no_sender();
   bool may_still_be_explained(const Status& problem);
   void fail_locked(const Status& why);
-  Status check_part(const Call& call, int thread, int threads) const;
+  Status check_team(int thread, int threads) const;
+  Status check_whole(Call call) const;
   std::vector<std::shared_ptr<Comm>> parts() const;
   void abort_alone(const Status& why);
   bool idle() const { return collectives_.empty() && !messages_.waits_for_peers(); }
