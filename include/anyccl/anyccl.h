@@ -175,6 +175,13 @@ ANYCCL_API anycclResult_t anycclCommInitRankConfig(anycclComm_t* comm, int nrank
  * used until the new one is ready, and with ANYCCL_SPLIT_NOCOLOR that one is finalized. */
 ANYCCL_API anycclResult_t anycclCommSplit(anycclComm_t comm, int color, int key,
                                           anycclComm_t* newcomm, anycclConfig_t* config);
+/* Makes `comm` ready for anycclAllReducePart by up to `threads` (1..1024) threads of each rank.
+ * Collective over `comm`: one thread of each rank calls it, with the same number. Every thread but
+ * the first gets a communicator inside `comm`, with memory and two file descriptors per rank of its
+ * own, so call it once, before the work begins. Asking for fewer later changes nothing, for more
+ * adds what is missing; no thread may be in anycclAllReducePart meanwhile. Errors: InvalidUsage,
+ * naming two ranks, where numbers differ, and `comm` is as before; those of a split. */
+ANYCCL_API anycclResult_t anycclCommParts(anycclComm_t comm, int threads);
 /* Completes what was issued and takes leave of the other ranks; then the communicator can only be
  * destroyed. If it is not blocking: returns InProgress, as does anycclCommGetAsyncError until it is
  * done. */
@@ -243,6 +250,32 @@ ANYCCL_API anycclResult_t anycclCommDeregister(anycclComm_t comm, void* handle);
 ANYCCL_API anycclResult_t anycclAllReduce(const void* sendbuff, void* recvbuff, size_t count,
                                           anycclDataType_t datatype, anycclRedOp_t op,
                                           anycclComm_t comm, anycclStream_t stream);
+/* anycclAllReduce by a team of `threads` threads in each rank, inside the program's own parallel
+ * region: each of them calls it, with its number `thread` in 0..threads-1 and else equal arguments,
+ * and reduces one slice of the vector with the threads of the same number. It returns when that
+ * slice is complete at this rank. The result is there, and the buffers may be used again, when the
+ * whole team has returned: the caller's barrier comes behind it.
+ * - Slices are consecutive, cut at multiples of 64 bytes, and have some 8 KiB or more: of a small
+ *   vector the first threads have all, and the others return at once.
+ * - `threads` is equal on all ranks and at most what anycclCommParts was called with (1 needs no
+ *   call); it may change from call to call. Not in a group, not in a stream.
+ * - Threads write nothing in common and take no lock. One team at a time on one communicator; but
+ *   a thread need not wait for the others before its next call, if that has other buffers.
+ * - Order: on `comm` it is one collective, that of thread 0. The slices of the others do not wait
+ *   for what was issued on `comm` before.
+ * - Result: bitwise equal on all ranks, and between runs with the same number of threads. Inside a
+ *   host it is also that of anycclAllReduce, unless ANYCCL_ALGO or a table names the algorithm;
+ *   otherwise floating-point sums may be rounded differently.
+ * - Operators of `comm` may be used; a function may then be called by several threads at once.
+ * - Errors: as anycclAllReduce; anycclGetLastError(NULL) has the calling thread's. One that the
+ *   communicator does not survive (a rank that died, an abort, ranks or threads that call with
+ *   other arguments) is returned to every thread of the team that has not returned, on all ranks,
+ *   and to all that call later. But threads of one rank are not compared with each other: what they
+ *   do wrong alike on all ranks is not noticed. anycclCommAbort frees the handle, so it comes when
+ *   no thread of the team is still to call. */
+ANYCCL_API anycclResult_t anycclAllReducePart(const void* sendbuff, void* recvbuff, size_t count,
+                                              anycclDataType_t datatype, anycclRedOp_t op,
+                                              anycclComm_t comm, int thread, int threads);
 /* recvbuff on every rank = sendbuff of rank `root` (sendbuff is read only there). In place at the
  * root: sendbuff == recvbuff. */
 ANYCCL_API anycclResult_t anycclBroadcast(const void* sendbuff, void* recvbuff, size_t count,

@@ -176,6 +176,21 @@ class Communicator {
     call.op = static_cast<anycclRedOp_t>(op);
     return issue(call, in, out);
   }
+  /// Collective, once, by one thread of each rank: up to `threads` threads may be in
+  /// all_reduce_part(). See anycclCommParts.
+  Status make_parts(int threads) {
+    return detail::status_of(anycclCommParts(handle_, threads), handle_);
+  }
+  /// all_reduce() by a team of `threads` threads in each rank, inside the program's own parallel
+  /// region: each calls it with its number `thread` and else equal arguments, waits only for the
+  /// threads of its number, and returns when its slice of `out` is complete. The barrier behind the
+  /// region makes the rest visible. See anycclAllReducePart for slices, order, threads and errors.
+  Status all_reduce_part(View in, View out, ReduceOp op, int thread, int threads) {
+    if (const Status same = compare(in, out); !same.ok()) return same;
+    return detail::status_of(anycclAllReducePart(
+        in.data, out.data, in.count, static_cast<anycclDataType_t>(in.dtype),
+        static_cast<anycclRedOp_t>(op), handle_, thread, threads));  // the thread's own error
+  }
   /// `out` on every rank becomes `in` of `root`; `in` is read only there and may be `out`.
   Result<Work> broadcast(View in, View out, Rank root, const Stream& stream = {}) {
     anycclCall_t call = make(anycclCollBroadcast, in, out, stream);
@@ -377,11 +392,14 @@ class Communicator {
     call.stream = stream.handle();
     return call;
   }
+  static Status compare(const View& in, const View& out) {
+    if (in.count == out.count && in.dtype == out.dtype) return {};
+    return Status(Code::invalid_argument, "the views have " + std::to_string(in.count) + " and " +
+                                              std::to_string(out.count) +
+                                              " elements, or other types");
+  }
   Result<Work> issue(const anycclCall_t& call, const View& in, const View& out) {
-    if (in.count != out.count || in.dtype != out.dtype)
-      return Status(Code::invalid_argument, "the views have " + std::to_string(in.count) + " and " +
-                                                std::to_string(out.count) +
-                                                " elements, or other types");
+    if (const Status same = compare(in, out); !same.ok()) return same;
     return issue(call);
   }
   /// `blocks` has size() blocks as large as `block`.

@@ -178,7 +178,7 @@ Status add_transports(Membership& membership, std::vector<PeerSocket> sockets, c
     const SegmentOptions options{.ranks = static_cast<std::uint32_t>(membership.size),
                                  .banks = kBanks,
                                  .slots = slots_for(membership.size),
-                                 .ring_bytes = kRingBytes,
+                                 .ring_bytes = membership.ring_bytes,
                                  .line_bytes = membership.line_bytes,
                                  .copy = copy_from(config.shm_copy)};
     ANYCCL_TRY(SegmentGroup group,
@@ -202,7 +202,8 @@ Status add_transports(Membership& membership, std::vector<PeerSocket> sockets, c
   return {};
 }
 
-Result<CommPtr> create(Start& start, const Group& group, Rank me) {
+Result<CommPtr> create(Start& start, const Group& group, Rank me,
+                       std::size_t ring_bytes = kRingBytes) {
   Membership m;
   m.rank = me;
   m.size = static_cast<int>(group.members.size());
@@ -216,7 +217,8 @@ Result<CommPtr> create(Start& start, const Group& group, Rank me) {
   m.network = start.config.transport == "tcp" ||
               std::any_of(m.host_of.begin(), m.host_of.end(), [](int h) { return h > 0; });
   const auto here = std::count(m.host_of.begin(), m.host_of.end(), m.host_of[uindex(me)]);
-  m.crowded_here = here > host_facts().cores;
+  m.cores_each = host_facts().cores / static_cast<int>(here);
+  m.ring_bytes = ring_bytes;
   const Hello& mine = group.members[uindex(me)];
   Census::of_process().enter(static_cast<int>(
       std::count_if(group.members.begin(), group.members.end(),
@@ -335,7 +337,7 @@ Result<std::vector<SplitCard>> exchange_cards(Comm& parent, const SplitCard& min
 
 }  // namespace
 
-Result<CommPtr> split(Comm& parent, int color, int key) {
+Result<CommPtr> split(Comm& parent, int color, int key, std::size_t ring_bytes) {
   SplitCard mine;
   mine.color = color;
   mine.key = key;
@@ -377,7 +379,7 @@ Result<CommPtr> split(Comm& parent, int color, int key) {
     hello.size = static_cast<std::uint32_t>(order.size());
     group.members.push_back(hello);
   }
-  return create(*start, group, me);
+  return create(*start, group, me, ring_bytes);
 }
 
 }  // namespace anyccl

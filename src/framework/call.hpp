@@ -19,6 +19,7 @@ struct Call {
   Rank root{0};                          ///< Send and recv: the peer, or kAnySource.
   std::uint32_t tag = 0;                 ///< Send and recv.
   std::chrono::milliseconds timeout{0};  ///< 0: none.
+  int threads = 1;                       ///< Of each rank that are in such a call at once.
   std::size_t count = 0;
   const std::byte* input = nullptr;
   std::byte* output = nullptr;

@@ -94,7 +94,7 @@ Status Comm::run(const Call& call) {
   alone.start(p, call, ++sequence_, p.scratch_bytes == 0 ? nullptr : scratch(p.scratch_bytes));
   alone.advance();
   if (alone.done()) return alone.status();
-  const bool crowded = is_crowded();
+  const bool crowded = is_crowded(call.threads);
   if (crowded && sequence_ % kLookAround == 0) census_.look();  // it may have become quiet
   Waiter waiter(crowded);
   while (!alone.done()) {

@@ -20,11 +20,11 @@
 
 namespace anyccl {
 
-/// Slots per bank, and bytes of the staging ring, of every communicator of `size` ranks.
+/// Slots per bank of every communicator of `size` ranks.
 std::uint32_t slots_for(int size);
 /// Bytes that a slot holds itself: 2 KiB in small communicators, less in large ones.
 std::size_t line_bytes_for(int size);
-inline constexpr std::size_t kRingBytes = std::size_t{4} << 20;
+inline constexpr std::size_t kRingBytes = std::size_t{4} << 20;  // staging; parts have less
 
 /// Everything a communicator is made of.
 struct Membership {
@@ -36,9 +36,10 @@ struct Membership {
   Secret secret;                        ///< Known to the members only.
   Preferences preferences;              ///< Of algorithms.
   std::size_t line_bytes = kLineBytes;  ///< Publications of at most so many bytes lie in a slot.
-  bool only_lines = false;    ///< ANYCCL_PROTO=LL, LL128: in pieces that fit a slot where they can.
-  bool network = false;       ///< Some pair of ranks, not only this one's, talks over a network.
-  bool crowded_here = false;  ///< It has more ranks on this host than there are cores.
+  bool only_lines = false;  ///< ANYCCL_PROTO=LL, LL128: in pieces that fit a slot where they can.
+  bool network = false;     ///< Some pair of ranks, not only this one's, talks over a network.
+  int cores_each = 1;       ///< Cores of this host for each of its ranks; 0: fewer than ranks.
+  std::size_t ring_bytes = kRingBytes;  ///< Of the staging ring.
 };
 
 /// One rank's end of a communicator.
@@ -52,9 +53,12 @@ class Comm : public std::enable_shared_from_this<Comm> {
   Rank rank() const { return me_.rank; }
   int size() const { return me_.size; }
   const Membership& membership() const { return me_; }
-  /// Whether more ranks than cores are on this host, of this communicator or, as far as known, of
-  /// all: then who waits gives its core away at once.
-  bool is_crowded() const { return me_.crowded_here || census_.is_crowded(); }
+  /// Whether the host has fewer cores than threads that wait: `threads` in each rank of this
+  /// communicator, or, as far as known, the ranks of all jobs. Then who waits gives its core away
+  /// at once.
+  bool is_crowded(int threads = 1) const {
+    return threads > me_.cores_each || census_.is_crowded();
+  }
   /// How many collectives were called; equal on all ranks between calls.
   std::uint64_t sequence() const { return sequence_; }
 
@@ -107,6 +111,17 @@ class Comm : public std::enable_shared_from_this<Comm> {
   /// Operators of this communicator; see anycclRedOpCreate. Any thread.
   Result<ReduceOp> add_operator(const Operator& op);
   Status remove_operator(ReduceOp op);
+
+  /// Slice `thread` of `call`, an all_reduce that `threads` threads of each rank do together; see
+  /// anycclAllReducePart. Threads share nothing that any of them writes.
+  Status run_part(Call call, int thread, int threads);
+  /// How many threads may do so.
+  int most_threads() const { return static_cast<int>(parts_.size()) + 1; }
+  /// For one thread more: a communicator of the same ranks. Not while a thread is in run_part().
+  void add_part(std::shared_ptr<Comm> part);
+  /// After an error of run_part(): if it was no error of arguments, the slices of all threads, here
+  /// and at the peers, fail with it. Whether it was so.
+  bool end_parts(const Status& why);
 
   /// "all_reduce/two_shot Simple shm": how the last collective was done.
   std::string last_plan();
@@ -162,6 +177,10 @@ class Comm : public std::enable_shared_from_this<Comm> {
   Status no_sender();
   bool may_still_be_explained(const Status& problem);
   void fail_locked(const Status& why);
+  Status check_team(int thread, int threads) const;
+  Status check_whole(Call call) const;
+  std::vector<std::shared_ptr<Comm>> parts() const;
+  void abort_alone(const Status& why);
   bool idle() const { return collectives_.empty() && !messages_.waits_for_peers(); }
   std::byte* scratch(std::size_t bytes);
 
@@ -194,6 +213,7 @@ class Comm : public std::enable_shared_from_this<Comm> {
   std::atomic<bool> failed_{false}, abort_asked_{false};
   mutable std::mutex failure_mutex_;
   Status failure_;
+  std::vector<std::shared_ptr<Comm>> parts_;  // of threads 1, 2, ...; abort() reads it, too
   Deadline puzzled_until_;
   std::uint64_t fork_generation_;
 };

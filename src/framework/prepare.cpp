@@ -103,6 +103,7 @@ Result<ReduceOp> Comm::add_operator(const Operator& op) {
   if (forked()) return failure();
   Token token(token_);
   take(token);
+  for (const auto& part : parts_) ANYCCL_CHECK(part->add_operator(op).status());
   return operators_.add(op);
 }
 
@@ -112,6 +113,7 @@ Status Comm::remove_operator(ReduceOp op) {
   take(token);
   const std::shared_ptr<const Operator> gone = operators_.find(op);
   ANYCCL_CHECK(operators_.remove(op));
+  for (const auto& part : parts_) ANYCCL_CHECK(part->remove_operator(op));
   last_key_ = {};
   for (Cached& entry : cache_)
     if (entry.prepared != nullptr && entry.prepared->op == gone) entry = {};
@@ -238,7 +240,7 @@ Result<std::shared_ptr<const Prepared>> Comm::prepare_fresh(const Call& call) {
   // Everything in flight, and the tile before it, must fit the ring.
   const std::uint32_t parts = varies ? 1 : plan.schedule.contract.parts();
   const std::size_t published = std::max<std::size_t>(1, prepared->program->most_published);
-  const std::size_t most = kRingBytes * parts / (published * (prepared->lanes + 1));
+  const std::size_t most = me_.ring_bytes * parts / (published * (prepared->lanes + 1));
   std::size_t tile = std::max(kMinTile, std::min(choice.tile_bytes, most) / kMinTile * kMinTile);
   if (me_.only_lines) tile = tile_for_lines(*prepared->program, me_.line_bytes);
   Call read = call;  // as the plan finds its input: multiplied pieces lie side by side

@@ -9,7 +9,7 @@ namespace anyccl {
 /// wait.
 class Waiter {
  public:
-  /// `crowded`: the host runs more of the job's ranks than it has cores, so it yields at once.
+  /// `crowded`: more threads of the job wait on this host than it has cores, so it yields at once.
   explicit Waiter(bool crowded) : crowded_(crowded) {}
 
   enum class Next {

@@ -166,6 +166,11 @@ void Comm::rest() {
 }
 
 void Comm::abort(const Status& why) {
+  abort_alone(why);
+  for (const auto& part : parts()) part->abort_alone(why);
+}
+
+void Comm::abort_alone(const Status& why) {
   if (forked()) return;  // the parent's peers are not ours
   {
     const std::lock_guard lock(failure_mutex_);
@@ -203,6 +208,7 @@ void Comm::finish() {
   }
   bell_.ring();
   leave();
+  for (const auto& part : parts_) part->finish();
 }
 
 void Comm::leave() {

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <thread>
 
 #include "support/ranks.hpp"
 
@@ -76,6 +77,31 @@ TEST_P(Death, of_the_peer_of_a_message) {
         }
       },
       variables(), 20));
+}
+
+/// No thread is left behind, whichever of them the dead rank's threads had still served.
+TEST_P(Death, while_a_team_waits) {
+  for (int round = 0; round < 3; ++round)
+    expect_only_rank_2_was_killed(run_processes(
+        3,
+        [&](Communicator& comm) {
+          ASSERT_OK(comm.make_parts(3));
+          std::vector<float> x(100000, 1.0F);
+          const auto work = [&](int thread) {
+            Status status;
+            for (int i = 0; status.ok(); ++i) {
+              if (comm.rank() == Rank{2} && thread == round && i == 20) ::raise(SIGKILL);
+              status = comm.all_reduce_part(view(x), view(x), ReduceOp::max, thread, 3);
+            }
+            expect_rank_2_is_named(status);
+          };
+          std::thread first(work, 1), second(work, 2);
+          work(0);
+          first.join();
+          second.join();
+          expect_rank_2_is_named(wait(comm.barrier()));
+        },
+        variables(), 20));
 }
 
 /// Helpers that a rank has forked (data loaders do that) do not keep its connections open.

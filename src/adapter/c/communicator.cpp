@@ -3,6 +3,7 @@
 #include <deque>
 
 #include "adapter/c/handle.hpp"
+#include "adapter/parts.hpp"
 #include "base/error.hpp"
 #include "platform/transport/segment/arena.hpp"
 
@@ -68,7 +69,10 @@ void bury(std::unique_ptr<anycclComm> handle) {
   constexpr std::size_t kMostKept = 16;
   static auto* const kept = new std::deque<std::unique_ptr<anycclComm>>;  // never destroyed
   static std::mutex mutex;
-  handle->comm = handle->finishing = nullptr;
+  {
+    const std::lock_guard lock(handle->mutex);  // a thread whose part failed may look
+    handle->comm = handle->finishing = nullptr;
+  }
   const std::lock_guard lock(mutex);
   kept->push_back(std::move(handle));
   if (kept->size() > kMostKept) kept->pop_front();
@@ -163,6 +167,14 @@ anycclResult_t anycclCommSplit(anycclComm_t comm, int color, int key, anycclComm
     ANYCCL_TRY(CommPtr made, split(*comm->comm, color, key));
     if (made != nullptr) *newcomm = make_handle(std::move(made));
     return {};
+  });
+}
+
+anycclResult_t anycclCommParts(anycclComm_t comm, int threads) {
+  return guarded(comm, [&]() -> Status {
+    ANYCCL_CHECK(need_comm(comm));
+    const CommPtr kept = comm->comm;  // if another thread aborts it
+    return make_parts(*kept, threads);
   });
 }
 

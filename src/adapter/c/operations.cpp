@@ -68,6 +68,15 @@ anycclResult_t launch(const Call& call, anycclComm_t comm, anycclStream_t stream
   });
 }
 
+/// Nobody waits for a thread whose slice has failed: neither the rest of its team nor their peers.
+Status end_team(anycclComm& handle, const Status& why, int thread, int threads) {
+  std::unique_lock lock(handle.mutex);
+  const CommPtr comm = handle.comm;  // null if another thread aborts it
+  lock.unlock();
+  if (comm == nullptr || !comm->end_parts(why)) return why;
+  return error(why.code(), "{}; in the slice of thread {} of {}", why.message(), thread, threads);
+}
+
 }  // namespace
 }  // namespace anyccl
 
@@ -78,6 +87,19 @@ anycclResult_t anycclAllReduce(const void* sendbuff, void* recvbuff, size_t coun
                                anycclStream_t stream) {
   return launch(make_call(Collective::all_reduce, sendbuff, recvbuff, count, datatype, 0, op), comm,
                 stream);
+}
+
+anycclResult_t anycclAllReducePart(const void* sendbuff, void* recvbuff, size_t count,
+                                   anycclDataType_t datatype, anycclRedOp_t op, anycclComm_t comm,
+                                   int thread, int threads) {
+  const Call call = make_call(Collective::all_reduce, sendbuff, recvbuff, count, datatype, 0, op);
+  return guarded(comm, [&]() -> Status {
+    if (comm == nullptr || comm->comm == nullptr) return need_comm(comm);
+    if (in_group())
+      return error(Code::invalid_usage, "anycclAllReducePart waits: it cannot be in a group");
+    const Status status = comm->comm->run_part(call, thread, threads);
+    return status.ok() ? status : end_team(*comm, status, thread, threads);
+  });
 }
 
 anycclResult_t anycclBroadcast(const void* sendbuff, void* recvbuff, size_t count,
