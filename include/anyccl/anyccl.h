@@ -235,9 +235,17 @@ ANYCCL_API anycclResult_t anycclRedOpDestroy(anycclRedOp_t op, anycclComm_t comm
 ANYCCL_API anycclResult_t anycclMemAlloc(void** ptr, size_t size);
 /* Frees it; no operation may be using it. NULL is allowed. */
 ANYCCL_API anycclResult_t anycclMemFree(void* ptr);
+/* Makes memory of the program's own such memory: the `size` bytes at `ptr`, which it has mapped with
+ * MAP_SHARED from `offset` on of a memfd. Local peers get to map the memfd, so it must be sealed with
+ * F_SEAL_SHRINK and F_SEAL_FUTURE_WRITE before; its pages should exist. The descriptor may be closed
+ * afterwards. In a forked child it is not registered. Errors: anycclInvalidArgument if it is no such
+ * mapping, or overlaps one that is registered. Threads: any. */
+ANYCCL_API anycclResult_t anycclMemRegister(void* ptr, size_t size, int fd, size_t offset);
+/* Before the program unmaps it or uses it for something else; no operation may be using it. */
+ANYCCL_API anycclResult_t anycclMemDeregister(void* ptr);
 /* Tells that operations of `comm` will use the `size` bytes at `buff` again and again, until the
- * handle is given back. Memory of anycclMemAlloc needs no such hint and other memory gains nothing
- * from it yet: it is here so that programs port. */
+ * handle is given back. Nothing gains from this hint yet (see anycclMemAlloc and anycclMemRegister
+ * for what does): it is here so that programs port. */
 ANYCCL_API anycclResult_t anycclCommRegister(anycclComm_t comm, void* buff, size_t size,
                                              void** handle);
 ANYCCL_API anycclResult_t anycclCommDeregister(anycclComm_t comm, void* handle);

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "support/ranks.hpp"
+#include "support/sealed_file.hpp"
 
 namespace anyccl::test {
 namespace {
@@ -155,6 +156,27 @@ TEST_F(BadInput, memory_that_is_not_ours) {
   expect_words(anycclMemFree(x_.data()), anycclInvalidArgument,
                {"anycclMemFree", "anycclMemAlloc did not return"});
   EXPECT_EQ(anycclMemFree(nullptr), anycclSuccess);
+}
+TEST_F(BadInput, memory_that_peers_must_not_map) {
+  const auto refuses = [](const SealedFile& file, std::size_t bytes, std::size_t offset,
+                          const std::string& word) {
+    expect_words(anycclMemRegister(file.at, bytes, file.fd, offset), anycclInvalidArgument, {word});
+  };
+  refuses(SealedFile(8192, F_SEAL_FUTURE_WRITE), 8192, 0, "F_SEAL_SHRINK");
+  refuses(SealedFile(8192, F_SEAL_SHRINK), 8192, 0, "F_SEAL_FUTURE_WRITE");
+  const SealedFile file(8192), other(8192);
+  refuses(file, 8193, 0, "8192 bytes instead of 8193");
+  refuses(file, 4096, 4096, "not a MAP_SHARED mapping");
+  refuses(file, 0, 0, "make no sense");
+  expect_words(anycclMemRegister(other.at, 8192, file.fd, 0), anycclInvalidArgument,
+               {"not a MAP_SHARED mapping"});
+  expect_words(anycclMemRegister(nullptr, 8192, file.fd, 0), anycclInvalidArgument, {"ptr"});
+  expect_words(anycclMemRegister(file.at, 8192, -1, 0), anycclSystemError, {"descriptor -1"});
+  ASSERT_EQ(anycclMemRegister(file.at, 8192, file.fd, 0), anycclSuccess);
+  expect_words(anycclMemRegister(file.at + 4096, 4096, file.fd, 4096), anycclInvalidArgument,
+               {"registered already"});
+  EXPECT_EQ(anycclMemDeregister(file.at), anycclSuccess);
+  expect_words(anycclMemDeregister(file.at), anycclInvalidArgument, {"was not registered"});
 }
 TEST_F(BadInput, group_end_without_start) {
   expect_words(anycclGroupEnd(), anycclInvalidUsage, {"anycclGroupStart"});

@@ -3,6 +3,8 @@
 #include <cstring>
 
 #include "support/ranks.hpp"
+#include "support/sealed_file.hpp"
+#include "support/usage.hpp"
 
 namespace anyccl::test {
 namespace {
@@ -127,6 +129,29 @@ TEST(Processes, mix_window_in_place_and_private_memory_in_one_call) {
       std::memset(in, 0xff, count * sizeof(float));
     }
     EXPECT_EQ(anycclMemFree(window), anycclSuccess);
+  }));
+}
+
+/// Memory that the program has mapped and registered itself, and peers read where it lies.
+TEST(Processes, read_registered_memory_where_it_is) {
+  expect_all_passed(run_processes(3, [](Communicator& comm) {
+    constexpr std::size_t kCount = 300007, kOffset = 8192;
+    const SealedFile file(kOffset + kCount * sizeof(float));
+    auto* const x = reinterpret_cast<float*>(file.at + kOffset);
+    std::vector<float> y(kCount);
+    for (int round = 0; round < 2; ++round) {
+      ASSERT_EQ(anycclMemRegister(x, kCount * sizeof(float), file.fd, kOffset), anycclSuccess)
+          << anycclGetLastError(nullptr);
+      for (int call = 0; call < 20; ++call) {
+        for (std::size_t i = 0; i < kCount; ++i) x[i] = input(index(comm.rank()), i);
+        ASSERT_OK(wait(comm.all_reduce(view(std::span(x, kCount)), view(y), ReduceOp::sum)));
+        for (std::size_t i = 0; i < kCount; ++i) ASSERT_EQ(y[i], sum(3, i)) << i;
+      }
+      EXPECT_GE(mappings_of("of_the_program"), 4) << "its own, ours, and those of two peers";
+      EXPECT_EQ(anycclMemDeregister(x), anycclSuccess);
+      for (int call = 0; call < 40; ++call) ASSERT_OK(wait(comm.barrier()));
+      EXPECT_EQ(mappings_of("of_the_program"), 1);
+    }
   }));
 }
 

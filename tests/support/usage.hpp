@@ -3,6 +3,8 @@
 
 #include <chrono>
 #include <filesystem>
+#include <fstream>
+#include <string>
 #include <thread>
 
 namespace anyccl::test {
@@ -24,6 +26,15 @@ inline std::ptrdiff_t threads(std::ptrdiff_t wanted) {
     now = entries_of("/proc/self/task");
   }
   return now;
+}
+
+/// How often `text` stands in /proc/self/maps.
+inline int mappings_of(const std::string& text) {
+  std::ifstream maps("/proc/self/maps");
+  int found = 0;
+  for (std::string line; std::getline(maps, line);)
+    if (line.find(text) != std::string::npos) ++found;
+  return found;
 }
 
 }  // namespace anyccl::test

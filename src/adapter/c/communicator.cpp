@@ -276,6 +276,17 @@ anycclResult_t anycclMemFree(void* ptr) {
   return guarded(nullptr, [&]() -> Status { return Arena::of_process().free(ptr); });
 }
 
+anycclResult_t anycclMemRegister(void* ptr, size_t size, int fd, size_t offset) {
+  return guarded(nullptr, [&]() -> Status {
+    ANYCCL_CHECK(need(ptr, "ptr"));
+    return Arena::of_process().add(ptr, size, fd, offset);
+  });
+}
+
+anycclResult_t anycclMemDeregister(void* ptr) {
+  return guarded(nullptr, [&]() -> Status { return Arena::of_process().remove(ptr); });
+}
+
 anycclResult_t anycclCommRegister(anycclComm_t comm, void* buff, size_t size, void** handle) {
   return guarded(comm, [&]() -> Status {
     ANYCCL_CHECK(need_comm(comm));

@@ -1,5 +1,6 @@
 #include "platform/transport/segment/arena.hpp"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <sys/mman.h>
 
@@ -7,6 +8,7 @@
 #include <bit>
 
 #include "base/error.hpp"
+#include "platform/transport/segment/mapped_file.hpp"
 
 namespace anyccl {
 namespace {
@@ -78,6 +80,7 @@ Status Arena::grow(std::size_t bytes) {
   Region region;
   region.id = next_id_++;
   region.memory = std::make_shared<SharedMemory>(std::move(memory));
+  region.first = at;
   region.populated.resize((whole + kPopulated - 1) / kPopulated);
   regions_.emplace(at, std::move(region));
   add_hole(at, whole);
@@ -121,6 +124,40 @@ Status Arena::free(void* memory) {
   return {};
 }
 
+Status Arena::add(void* memory, std::size_t bytes, int fd, std::size_t offset) {
+  ANYCCL_CHECK(check_mapping(memory, bytes, fd, offset));
+  SharedMemory file;
+  file.fd.reset(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
+  if (!file.fd) return system_error(errno, "duplicate descriptor {}", fd);
+  ANYCCL_TRY(file.mapping, map_peer(fd, offset + bytes, Access::read, "the file"));
+  Region region;
+  region.memory = std::make_shared<SharedMemory>(std::move(file));
+  region.first = static_cast<std::byte*>(memory);
+  region.offset = offset;
+  region.used = bytes;
+  region.added = true;
+  const std::lock_guard lock(mutex_);
+  const auto next = regions_.lower_bound(region.end());
+  if (next != regions_.begin() && std::prev(next)->second.end() > region.begin())
+    return error(Code::invalid_argument, "{} ({} bytes) is registered already, or in part", memory,
+                 bytes);
+  region.id = next_id_++;
+  const std::byte* const first = region.first;
+  regions_.emplace(first, std::move(region));
+  count_.store(regions_.size(), std::memory_order_relaxed);
+  return {};
+}
+
+Status Arena::remove(void* memory) {
+  Dropped dropped;  // unmapped after the lock is gone
+  const std::lock_guard lock(mutex_);
+  const auto found = regions_.find(static_cast<const std::byte*>(memory));
+  if (found == regions_.end() || !found->second.added)
+    return error(Code::invalid_argument, "{} was not registered", memory);
+  dropped = drop(found->second);
+  return {};
+}
+
 Arena::Dropped Arena::give_back(std::byte* at, std::size_t bytes) {
   Region& region = region_of(at);
   region.used -= bytes;
@@ -132,8 +169,12 @@ Arena::Dropped Arena::give_back(std::byte* at, std::size_t bytes) {
     remove_hole(holes_.find(region.begin()));
     bytes_ -= whole;
   }
+  return drop(region);
+}
+
+Arena::Dropped Arena::drop(Region& region) {
   Dropped dropped = std::move(region.memory);
-  regions_.erase(dropped->mapping.data());
+  regions_.erase(region.first);
   count_.store(regions_.size(), std::memory_order_relaxed);
   returned_.fetch_add(1, std::memory_order_relaxed);
   return dropped;
@@ -171,7 +212,8 @@ std::optional<Arena::Window> Arena::find(const void* at, std::size_t bytes) cons
   if (next == regions_.begin()) return {};
   const Region& region = std::prev(next)->second;
   if (region.inherited || first + bytes > region.end()) return {};
-  return Window{region.id, region.begin(), region.memory->mapping.size(), region.memory->fd.get()};
+  const std::size_t position = region.offset + static_cast<std::size_t>(first - region.begin());
+  return Window{region.id, position, region.memory->mapping.size(), region.memory->fd.get()};
 }
 
 std::shared_ptr<const SharedMemory> Arena::hold(std::uint64_t id) const {
@@ -200,6 +242,7 @@ void Arena::after_fork_in_child() {
 
 /// What is mapped shared would show each of parent and child what the other writes.
 void Arena::become_private() {
+  std::erase_if(regions_, [](const auto& entry) { return entry.second.added; });
   for (auto& [at, region] : regions_) {
     region.inherited = true;
     ::mmap(region.begin(), region.memory->mapping.size(), PROT_READ | PROT_WRITE,

@@ -24,10 +24,10 @@ namespace anyccl {
 class Arena {
  public:
   struct Window {
-    std::uint64_t id;  ///< Of the region; never reused in this process.
-    std::byte* base;
-    std::size_t bytes;
-    int fd;  ///< Valid while the memory is not freed.
+    std::uint64_t id;      ///< Of the region; never reused in this process.
+    std::size_t position;  ///< In the file, of what was looked for.
+    std::size_t bytes;     ///< Of the file, as far as peers map it.
+    int fd;                ///< Valid while the memory is not freed.
   };
   Arena() = default;
   Arena(const Arena&) = delete;
@@ -37,6 +37,11 @@ class Arena {
   /// Aligned to 64 bytes; backed with memory, near the calling thread. What it holds is undefined.
   Result<void*> allocate(std::size_t bytes);
   Status free(void* memory);
+  /// Lets peers read memory[0, bytes), the program's own mapping of a file from `offset` on. The
+  /// file must be sealed so that it cannot shrink and nobody can map it for writing any more.
+  Status add(void* memory, std::size_t bytes, int fd, std::size_t offset);
+  /// What add() got; the program keeps its mapping.
+  Status remove(void* memory);
   /// The window that holds all of [at, at + bytes), if any.
   std::optional<Window> find(const void* at, std::size_t bytes) const;
 
@@ -50,12 +55,15 @@ class Arena {
  private:
   struct Region {
     std::uint64_t id = 0;
-    std::shared_ptr<SharedMemory> memory;
+    std::shared_ptr<SharedMemory> memory;  ///< Mapped from the beginning of the file.
+    std::byte* first = nullptr;            ///< Where the program has it, from `offset` on.
+    std::size_t offset = 0;
     std::size_t used = 0;  ///< Bytes.
     std::vector<bool> populated;
     bool inherited = false;  ///< From before a fork.
-    std::byte* begin() const { return memory->mapping.data(); }
-    std::byte* end() const { return begin() + memory->mapping.size(); }
+    bool added = false;      ///< The program's own mapping.
+    std::byte* begin() const { return first; }
+    std::byte* end() const { return first + (memory->mapping.size() - offset); }
   };
   using Regions = std::map<const std::byte*, Region>;  // by address
   using Dropped = std::shared_ptr<SharedMemory>;
@@ -65,6 +73,7 @@ class Arena {
   Status grow(std::size_t bytes);
   Status populate_block(std::byte* at, std::size_t bytes);
   Dropped give_back(std::byte* at, std::size_t bytes);
+  Dropped drop(Region& region);
   void add_hole(std::byte* at, std::size_t bytes);
   void remove_hole(std::map<std::byte*, std::size_t>::iterator hole);
   void become_private();

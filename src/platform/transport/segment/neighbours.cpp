@@ -43,8 +43,7 @@ std::optional<Descriptor> Neighbours::lend(const Outgoing& out, const std::byte*
   if (copy_ != CopyFrom::cma)
     if (const auto window = Arena::of_process().find(source, out.bytes))
       if (const auto number = windows_.number_of(*window))
-        return Descriptor{Descriptor::window, *number,
-                          static_cast<std::uint64_t>(source - window->base), out.bytes, out.total};
+        return Descriptor{Descriptor::window, *number, window->position, out.bytes, out.total};
   if (copy_ == CopyFrom::window || (copy_ != CopyFrom::cma && out.bytes < direct_from)) return {};
   for (const ReaderOf& reader : out.readers) {
     const Peer& peer = of(reader.rank);
