@@ -28,7 +28,7 @@ class Waiter {
   /// How long to sleep: longer after some naps, where no wake-up is missed. What wakes nobody, such
   /// as a peer's death, is seen so late.
   std::chrono::nanoseconds nap() const { return naps_ > kNaps ? kLongNap : kNap; }
-  static constexpr std::chrono::milliseconds kNap{1}, kLongNap{10};
+  static constexpr std::chrono::milliseconds kNap{1}, kLongNap{20};
 
  private:
   enum class Phase { spin, yield, sleep };

@@ -1,6 +1,10 @@
 // Ranks as processes.
 
+#include <sys/resource.h>
+
+#include <chrono>
 #include <cstring>
+#include <thread>
 
 #include "support/ranks.hpp"
 #include "support/sealed_file.hpp"
@@ -151,6 +155,38 @@ TEST(Processes, read_registered_memory_where_it_is) {
       EXPECT_EQ(anycclMemDeregister(x), anycclSuccess);
       for (int call = 0; call < 40; ++call) ASSERT_OK(wait(comm.barrier()));
       EXPECT_EQ(mappings_of("of_the_program"), 1);
+    }
+  }));
+}
+
+/// Of this process so far, user and system.
+std::chrono::microseconds cpu_time() {
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  return std::chrono::seconds(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+         std::chrono::microseconds(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+}
+
+/// Alone, and with the background thread on watch.
+TEST(Processes, use_little_time_while_they_wait) {
+  expect_all_passed(run_processes(2, [](Communicator& comm) {
+    constexpr std::chrono::milliseconds kWait{1500};
+    for (const bool blocking : {true, false}) {
+      ASSERT_OK(wait(comm.barrier()));
+      std::vector<float> x(1);
+      const auto before = cpu_time();
+      if (comm.rank() == Rank{1}) {
+        std::this_thread::sleep_for(kWait);
+        ASSERT_OK(wait(comm.send(view(x), Rank{0})));
+      } else if (blocking) {
+        ASSERT_EQ(anycclRecv(x.data(), 1, anycclFloat32, 1, comm.handle(), nullptr), anycclSuccess);
+      } else {
+        auto work = comm.recv(view(x), Rank{1});
+        ASSERT_OK(work.status());
+        std::this_thread::sleep_for(kWait);
+        ASSERT_OK(work->wait());
+      }
+      EXPECT_LT(cpu_time() - before, kWait / 25) << (blocking ? "blocking" : "in the background");
     }
   }));
 }
