@@ -4,7 +4,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "base/config.hpp"
+#include "adapter/start.hpp"
 #include "base/error.hpp"
 #include "framework/tuner.hpp"
 #include "hosts_flag.hpp"
@@ -54,14 +54,15 @@ Result<Explanation> explain(const Flags& flags) {
   ANYCCL_TRY(e.question.bytes, parse_size(flags.bytes));
   e.question.network = flags.transport == "tcp" || flags.hosts.size() > 1;
   e.question.shape = {collective, flags.ranks, Rank{flags.root}, false, std::move(hosts)};
-  ANYCCL_CHECK(check_algorithm_name(flags.algorithm));
-  Preferences preferences{flags.algorithm, nullptr};
-  if (!flags.table.empty()) {
-    ANYCCL_TRY(TunerTable table, TunerTable::read(flags.table));
-    preferences.table = std::make_shared<const TunerTable>(std::move(table));
-  }
+  ANYCCL_TRY(Config config, read_config());
+  if (!flags.algorithm.empty()) config.algo = flags.algorithm;
+  if (!flags.table.empty()) config.tuner_table = flags.table;
+  ANYCCL_CHECK(check_algorithm_name(config.algo));
+  ANYCCL_TRY(const auto table, table_of(config));
+  Preferences preferences{.algorithm = config.algo};
+  if (table != nullptr) preferences.tables.push_back(table);
   ANYCCL_TRY(e.choice, choose(e.question, preferences));
-  e.candidates = candidates(e.question, preferences.table.get());
+  e.candidates = candidates(e.question, table.get());
   return e;
 }
 

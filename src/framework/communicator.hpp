@@ -98,6 +98,9 @@ class Comm : public std::enable_shared_from_this<Comm> {
   Result<ReduceOp> add_operator(const Operator& op);
   Status remove_operator(ReduceOp op);
 
+  /// From now on algorithms are chosen by these. All ranks do this between the same operations,
+  /// with equal preferences.
+  void prefer(Preferences preferences);
   /// "all_reduce/two_shot Simple shm": how the last collective was done.
   std::string last_plan();
 

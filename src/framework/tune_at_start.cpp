@@ -1,0 +1,187 @@
+#include "framework/tune_at_start.hpp"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+
+#include "base/error.hpp"
+#include "base/log.hpp"
+
+namespace anyccl {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::nanoseconds;
+
+constexpr nanoseconds kBudget = std::chrono::milliseconds(20);
+constexpr std::size_t kSizes[] = {512, 4 << 10, 32 << 10, 256 << 10};  // bytes
+constexpr std::size_t kFewestTurns = 3;
+
+/// Calls that one turn times together: a clock says little about one small call.
+constexpr std::size_t calls_of(std::size_t bytes) {
+  return std::clamp<std::size_t>((64 << 10) / bytes, 1, 16);
+}
+
+/// One algorithm at one size.
+struct Contest {
+  const Algorithm* algorithm;
+  std::size_t size;                   // index in kSizes
+  std::vector<std::int64_t> ns = {};  // of a call, by turn
+};
+
+class StartTuner {
+ public:
+  StartTuner(Comm& comm, Deadline deadline) : comm_(comm), deadline_(deadline) {}
+  Status run();
+
+ private:
+  Question question(std::size_t bytes) const;
+  void enter_contests();
+  Status measure();
+  Result<bool> has_time(std::size_t size);
+  Status take_turn(Contest& contest);
+  Status agree();
+  TunerTable results();
+  void tell(const Preferences& preferences) const;
+  Status run_call(Collective collective, DType dtype, std::size_t count, const void* in, void* out);
+
+  Comm& comm_;
+  const Deadline deadline_;
+  const Clock::time_point start_ = Clock::now();
+  std::vector<Contest> contests_;  // ascending in size
+  std::vector<std::byte> input_ = std::vector<std::byte>(kSizes[std::size(kSizes) - 1]);
+  std::vector<std::byte> output_ = input_;
+  std::array<nanoseconds, std::size(kSizes)> longest_{};  // turn of each size, at this rank
+};
+
+Question StartTuner::question(std::size_t bytes) const {
+  const Membership& me = comm_.membership();
+  return {{Collective::all_reduce, me.size, Rank{0}, false, me.host_of}, bytes, me.network};
+}
+
+/// Those that no other measurements decide.
+void StartTuner::enter_contests() {
+  for (std::size_t size = 0; size < std::size(kSizes); ++size) {
+    const Question q = question(kSizes[size]);
+    const auto choice = choose(q, comm_.membership().preferences);
+    if (!choice.ok() || choice->table != nullptr) continue;
+    for (const Algorithm* a : all_algorithms())
+      if (a->collective == Collective::all_reduce && a->supports(q.shape))
+        contests_.push_back({a, size});
+  }
+}
+
+Status StartTuner::run_call(Collective collective, DType dtype, std::size_t count, const void* in,
+                            void* out) {
+  Call call;
+  call.collective = collective;
+  call.dtype = dtype;
+  call.op = ReduceOp::max;
+  call.count = count;
+  call.input = static_cast<const std::byte*>(in);
+  call.output = static_cast<std::byte*>(out);
+  call.timeout = std::chrono::milliseconds(
+      std::max(1, deadline_.poll_ms(std::numeric_limits<int>::max())));
+  return comm_.run(call);
+}
+
+/// Whether rank 0 thinks that a turn of this size ends in time.
+Result<bool> StartTuner::has_time(std::size_t size) {
+  nanoseconds expected = longest_[size];
+  if (expected.count() == 0 && size > 0)  // never done: as much longer as it has more bytes
+    expected = longest_[size - 1] * static_cast<std::int64_t>(kSizes[size] / kSizes[size - 1]);
+  std::uint8_t yes = Clock::now() - start_ + expected < kBudget ? 1 : 0;
+  ANYCCL_CHECK(run_call(Collective::broadcast, DType::u8, 1, &yes, &yes));
+  return yes == 1;
+}
+
+/// The first call prepares; the others count.
+Status StartTuner::take_turn(Contest& contest) {
+  const Clock::time_point begin = Clock::now();
+  comm_.prefer({.measured = contest.algorithm});
+  const std::size_t bytes = kSizes[contest.size];
+  const auto call = [&] {
+    return run_call(Collective::all_reduce, DType::f32, bytes / sizeof(float), input_.data(),
+                    output_.data());
+  };
+  ANYCCL_CHECK(call());
+  const Clock::time_point prepared = Clock::now();
+  for (std::size_t i = 0; i < calls_of(bytes); ++i) ANYCCL_CHECK(call());
+  const Clock::time_point end = Clock::now();
+  contest.ns.push_back((end - prepared).count() / static_cast<std::int64_t>(calls_of(bytes)));
+  longest_[contest.size] = std::max<nanoseconds>(longest_[contest.size], end - begin);
+  return {};
+}
+
+/// Everyone has a turn, again and again: what disturbs the machine for a while disturbs all.
+Status StartTuner::measure() {
+  for (;;)
+    for (Contest& contest : contests_) {
+      ANYCCL_TRY(const bool go_on, has_time(contest.size));
+      if (!go_on) return {};
+      ANYCCL_CHECK(take_turn(contest));
+    }
+}
+
+/// Every time becomes that of the slowest rank.
+Status StartTuner::agree() {
+  std::vector<std::int64_t> all;
+  for (const Contest& c : contests_) all.insert(all.end(), c.ns.begin(), c.ns.end());
+  ANYCCL_CHECK(run_call(Collective::all_reduce, DType::i64, all.size(), all.data(), all.data()));
+  auto next = all.begin();
+  for (Contest& c : contests_)
+    for (std::int64_t& ns : c.ns) ns = *next++;
+  return {};
+}
+
+/// Medians, of the sizes at which all algorithms had enough turns.
+TunerTable StartTuner::results() {
+  TunerTable table("what was measured at the start");
+  const Membership& me = comm_.membership();
+  std::array<std::size_t, std::size(kSizes)> turns{};
+  turns.fill(std::numeric_limits<std::size_t>::max());
+  for (const Contest& c : contests_) turns[c.size] = std::min(turns[c.size], c.ns.size());
+  for (Contest& c : contests_) {
+    if (turns[c.size] < kFewestTurns) continue;
+    const auto middle = c.ns.begin() + static_cast<std::ptrdiff_t>(c.ns.size() / 2);
+    std::nth_element(c.ns.begin(), middle, c.ns.end());
+    table.add(*c.algorithm, me.size, me.network, static_cast<double>(kSizes[c.size]),
+              static_cast<double>(*middle) / 1e3);
+  }
+  return table;
+}
+
+void StartTuner::tell(const Preferences& preferences) const {
+  const Membership& me = comm_.membership();
+  if (me.rank != Rank{0} || !log_enabled(LogLevel::info)) return;
+  std::string text;
+  for (const std::size_t bytes : kSizes)
+    if (const auto choice = choose(question(bytes), preferences); choice.ok())
+      text += fmt::format("{} {} bytes {} ({})", text.empty() ? "" : ";", bytes,
+                          choice->algorithm->name, choice->reason);
+  log(LogLevel::info, "all_reduce on {} ranks, measured in {:.1f} ms:{}", me.size,
+      std::chrono::duration<double, std::milli>(Clock::now() - start_).count(), text);
+}
+
+Status StartTuner::run() {
+  Preferences preferences = comm_.membership().preferences;
+  enter_contests();
+  if (contests_.empty()) return {};
+  ANYCCL_CHECK(measure());
+  comm_.prefer({});
+  ANYCCL_CHECK(agree());
+  preferences.tables.push_back(std::make_shared<const TunerTable>(results()));
+  tell(preferences);
+  comm_.prefer(std::move(preferences));
+  return {};
+}
+
+}  // namespace
+
+Status tune_at_start(Comm& comm, Deadline deadline) {
+  const std::string& users = comm.membership().preferences.algorithm;
+  if (comm.size() == 1 || find_algorithm(Collective::all_reduce, users) != nullptr) return {};
+  return StartTuner(comm, deadline).run();
+}
+
+}  // namespace anyccl
