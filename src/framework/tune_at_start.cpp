@@ -18,8 +18,8 @@ constexpr std::size_t kSizes[] = {512, 4 << 10, 32 << 10, 256 << 10};  // bytes
 constexpr std::size_t kFewestTurns = 3;
 
 /// Calls that one turn times together: a clock says little about one small call.
-constexpr std::size_t calls_of(std::size_t bytes) {
-  return std::clamp<std::size_t>((64 << 10) / bytes, 1, 16);
+constexpr std::int64_t calls_of(std::size_t bytes) {
+  return static_cast<std::int64_t>(std::clamp<std::size_t>((64 << 10) / bytes, 1, 16));
 }
 
 /// One algorithm at one size.
@@ -43,7 +43,7 @@ class StartTuner {
   Status agree();
   TunerTable results();
   void tell(const Preferences& preferences) const;
-  Status run_call(Collective collective, DType dtype, std::size_t count, const void* in, void* out);
+  Status run_in_time(Call call);
 
   Comm& comm_;
   const Deadline deadline_;
@@ -51,7 +51,7 @@ class StartTuner {
   std::vector<Contest> contests_;  // ascending in size
   std::vector<std::byte> input_ = std::vector<std::byte>(kSizes[std::size(kSizes) - 1]);
   std::vector<std::byte> output_ = input_;
-  std::array<nanoseconds, std::size(kSizes)> longest_{};  // turn of each size, at this rank
+  std::array<nanoseconds, std::size(kSizes)> slowest_{};  // call of each size, at this rank
 };
 
 Question StartTuner::question(std::size_t bytes) const {
@@ -71,15 +71,7 @@ void StartTuner::enter_contests() {
   }
 }
 
-Status StartTuner::run_call(Collective collective, DType dtype, std::size_t count, const void* in,
-                            void* out) {
-  Call call;
-  call.collective = collective;
-  call.dtype = dtype;
-  call.op = ReduceOp::max;
-  call.count = count;
-  call.input = static_cast<const std::byte*>(in);
-  call.output = static_cast<std::byte*>(out);
+Status StartTuner::run_in_time(Call call) {
   call.timeout = std::chrono::milliseconds(
       std::max(1, deadline_.poll_ms(std::numeric_limits<int>::max())));
   return comm_.run(call);
@@ -87,29 +79,35 @@ Status StartTuner::run_call(Collective collective, DType dtype, std::size_t coun
 
 /// Whether rank 0 thinks that a turn of this size ends in time.
 Result<bool> StartTuner::has_time(std::size_t size) {
-  nanoseconds expected = longest_[size];
-  if (expected.count() == 0 && size > 0)  // never done: as much longer as it has more bytes
-    expected = longest_[size - 1] * static_cast<std::int64_t>(kSizes[size] / kSizes[size - 1]);
-  std::uint8_t yes = Clock::now() - start_ + expected < kBudget ? 1 : 0;
-  ANYCCL_CHECK(run_call(Collective::broadcast, DType::u8, 1, &yes, &yes));
-  return yes == 1;
+  nanoseconds call = slowest_[size];
+  if (call.count() == 0 && size > 0)  // never done: as much slower as it has more bytes
+    call = slowest_[size - 1] * static_cast<std::int64_t>(kSizes[size] / kSizes[size - 1]);
+  const nanoseconds turn = call * (1 + calls_of(kSizes[size]));
+  std::byte yes{Clock::now() - start_ + turn < kBudget};
+  ANYCCL_CHECK(run_in_time({.collective = Collective::broadcast,
+                            .dtype = DType::u8,
+                            .count = 1,
+                            .input = &yes,
+                            .output = &yes}));
+  return yes == std::byte{1};
 }
 
-/// The first call prepares; the others count.
+/// The first call prepares; the others count. Programs write their data before they send it.
 Status StartTuner::take_turn(Contest& contest) {
-  const Clock::time_point begin = Clock::now();
   comm_.prefer({.measured = contest.algorithm});
   const std::size_t bytes = kSizes[contest.size];
-  const auto call = [&] {
-    return run_call(Collective::all_reduce, DType::f32, bytes / sizeof(float), input_.data(),
-                    output_.data());
-  };
-  ANYCCL_CHECK(call());
-  const Clock::time_point prepared = Clock::now();
-  for (std::size_t i = 0; i < calls_of(bytes); ++i) ANYCCL_CHECK(call());
-  const Clock::time_point end = Clock::now();
-  contest.ns.push_back((end - prepared).count() / static_cast<std::int64_t>(calls_of(bytes)));
-  longest_[contest.size] = std::max<nanoseconds>(longest_[contest.size], end - begin);
+  const Call call{.count = bytes / sizeof(float), .input = input_.data(), .output = output_.data()};
+  ANYCCL_CHECK(run_in_time(call));
+  nanoseconds all{0};
+  for (std::int64_t i = 0; i < calls_of(bytes); ++i) {
+    std::fill_n(input_.begin(), bytes, std::byte{static_cast<unsigned char>(i)});
+    const Clock::time_point begin = Clock::now();
+    ANYCCL_CHECK(run_in_time(call));
+    all += Clock::now() - begin;
+  }
+  const nanoseconds each = all / calls_of(bytes);
+  contest.ns.push_back(each.count());
+  slowest_[contest.size] = std::max(slowest_[contest.size], each);
   return {};
 }
 
@@ -127,7 +125,12 @@ Status StartTuner::measure() {
 Status StartTuner::agree() {
   std::vector<std::int64_t> all;
   for (const Contest& c : contests_) all.insert(all.end(), c.ns.begin(), c.ns.end());
-  ANYCCL_CHECK(run_call(Collective::all_reduce, DType::i64, all.size(), all.data(), all.data()));
+  auto* const bytes = reinterpret_cast<std::byte*>(all.data());
+  ANYCCL_CHECK(run_in_time({.dtype = DType::i64,
+                            .op = ReduceOp::max,
+                            .count = all.size(),
+                            .input = bytes,
+                            .output = bytes}));
   auto next = all.begin();
   for (Contest& c : contests_)
     for (std::int64_t& ns : c.ns) ns = *next++;
