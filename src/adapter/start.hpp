@@ -20,7 +20,8 @@ struct Start {
 };
 
 /// The measurements that `config` names or, if it names none, those of this machine, which are read
-/// once per process. Null: none. Errors: a named file that cannot be used; a machine's is a warning.
+/// once per process. Null: none. Errors: a named file that cannot be used; a machine's is a
+/// warning.
 Result<std::shared_ptr<const TunerTable>> table_of(const Config& config);
 
 /// Reads the environment and gets ready to be found. Errors: what is wrong with a setting; as

@@ -72,8 +72,8 @@ void StartTuner::enter_contests() {
 }
 
 Status StartTuner::run_in_time(Call call) {
-  call.timeout = std::chrono::milliseconds(
-      std::max(1, deadline_.poll_ms(std::numeric_limits<int>::max())));
+  call.timeout =
+      std::chrono::milliseconds(std::max(1, deadline_.poll_ms(std::numeric_limits<int>::max())));
   return comm_.run(call);
 }
 

@@ -100,9 +100,10 @@ Choice without_user(const Question& q, const Preferences& preferences) {
     const Algorithm* const measured = best_measured(q, *table, choice.algorithm);
     if (measured == nullptr) continue;
     choice.table = table.get();
-    choice.reason = measured == choice.algorithm
-                        ? fmt::format("{}, and {} has nothing clearly faster", reason, table->name())
-                        : "fastest in " + table->name();
+    choice.reason =
+        measured == choice.algorithm
+            ? fmt::format("{}, and {} has nothing clearly faster", reason, table->name())
+            : "fastest in " + table->name();
     choice.algorithm = measured;
     break;
   }
@@ -131,11 +132,11 @@ constexpr Speed kInsideHost{0.17, 5.0e-5}, kNetwork{6.5, 2.4e-4};
 Result<Choice> choose(const Question& q, const Preferences& preferences) {
   if (preferences.measured != nullptr && preferences.measured->collective == q.shape.collective)
     return Choice{preferences.measured, tile_bytes(q), "being measured"};
-  const Algorithm* const users =
-      preferences.algorithm.empty() ? nullptr
-                                    : find_algorithm(q.shape.collective, preferences.algorithm);
-  Choice choice = users != nullptr ? Choice{users, tile_bytes(q), "ANYCCL_ALGO"}
-                                   : without_user(q, preferences);
+  const Algorithm* const users = preferences.algorithm.empty()
+                                     ? nullptr
+                                     : find_algorithm(q.shape.collective, preferences.algorithm);
+  Choice choice =
+      users != nullptr ? Choice{users, tile_bytes(q), "ANYCCL_ALGO"} : without_user(q, preferences);
   if (choice.algorithm == nullptr)
     return error(Code::internal, "no algorithm for {}", name(q.shape.collective));
   if (!choice.algorithm->supports(q.shape))

@@ -72,8 +72,8 @@ Result<TunerTable> TunerTable::parse(const std::string& text, const std::string&
     const Algorithm* const a = algorithm_of(json["algorithm"].get<std::string>());
     if (a == nullptr || json["inplace"].get<bool>()) continue;
     const bool network = json["transport"].get<std::string>().find("tcp") != std::string::npos;
-    table.add(*a, ranks, network, json["bytes"].get<double>() / (counts_blocks(*a, ranks) ? ranks : 1),
-              us);
+    table.add(*a, ranks, network,
+              json["bytes"].get<double>() / (counts_blocks(*a, ranks) ? ranks : 1), us);
   }
   return table;
 }
