@@ -14,7 +14,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr TypeName kType = kTypes[0];
-constexpr std::size_t kFewestTurns = 3, kUsualTurns = 15, kMostTurns = 60;
+constexpr std::size_t kFewestTurns = 3, kMostTurns = 100;
+constexpr double kFirstRound = 0.4;  // of the time
 
 double median(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
@@ -32,6 +33,11 @@ struct Entrant {
   std::vector<double> us = {};  ///< By turn.
   Measurement last = {};
   bool hopeless = false;
+};
+
+struct Contest {
+  Place place;
+  std::vector<Entrant> entrants;
 };
 
 /// Nothing that is found out about them will make them the best.
@@ -63,28 +69,33 @@ class Tuning {
       : comm_(comm),
         input_(std::move(input)),
         output_(std::move(output)),
-        places_(places_of(options, comm.ranks())),
         share_(share_of(options, comm.ranks())) {
+    for (const Place& place : places_of(options, comm.ranks())) {
+      Contest& contest = contests_.emplace_back(Contest{place, {}});
+      for (const Algorithm* a : candidates_of(*place.operation, comm.ranks()))
+        contest.entrants.push_back({a});
+    }
     if (comm.rank() == 0) line_.emplace();
   }
 
   Status run();
-  std::vector<Row> rows() && { return std::move(rows_); }
+  std::vector<Row> rows();
 
  private:
+  Case case_of(const Place& place) const {
+    return {.type = kType, .count = place.count, .rank = comm_.rank(), .ranks = comm_.ranks()};
+  }
   Result<double> elapsed_s() const;
-  Result<bool> compete(const Place& place, double until_s);
-  Status take_turn(const Place& place, Exercise& exercise, Entrant& entrant, double turn_us) const;
-  void keep(const Place& place, const Case& c, std::vector<Entrant>& entrants);
+  Result<std::size_t> go_round(std::size_t contests, double until_s);
+  Result<bool> compete(Contest& contest, double until_s);
+  Status take_turn(const Place& place, Exercise& exercise, Entrant& entrant) const;
   void show(const Place& place, double elapsed_s);
 
   const Comm& comm_;
   const Memory input_, output_;
-  const std::vector<Place> places_;
   const Share share_;
   const Clock::time_point start_ = Clock::now();
-  std::size_t done_ = 0;  // places
-  std::vector<Row> rows_;
+  std::vector<Contest> contests_;
   std::optional<ProgressLine> line_;
 };
 
@@ -95,50 +106,49 @@ Result<double> Tuning::elapsed_s() const {
   return static_cast<double>(ns) / 1e9;
 }
 
+/// What there is no time for in the first round, which is the longest, would not get its turns.
 Status Tuning::run() {
-  for (const Place& place : places_) {
-    ANYCCL_TRY(const double now_s, elapsed_s());
-    const auto left = static_cast<double>(places_.size() - done_);
-    ANYCCL_TRY(const bool in_time, compete(place, now_s + (share_.own_s - now_s) / left));
-    if (!in_time) break;
-    ++done_;
+  ANYCCL_TRY(const std::size_t begun, go_round(contests_.size(), kFirstRound * share_.own_s));
+  contests_.resize(begun);
+  for (std::size_t turn = 1; turn < kMostTurns; ++turn) {
+    ANYCCL_TRY(const std::size_t done, go_round(begun, share_.own_s));
+    if (done < begun) break;
   }
   return {};
 }
 
-/// False: the job's time is over. `until_s`: when this place has had its part of it.
-Result<bool> Tuning::compete(const Place& place, double until_s) {
-  const Case c{.type = kType, .count = place.count, .rank = comm_.rank(), .ranks = comm_.ranks()};
-  const auto exercise = place.operation->make(c, input_.get(), output_.get(), comm_.get());
-  std::vector<Entrant> entrants;
-  for (const Algorithm* a : candidates_of(*place.operation, c.ranks)) entrants.push_back({a});
-  ANYCCL_TRY(double now_s, elapsed_s());
-  const double turn_us =
-      1e6 * (until_s - now_s) / static_cast<double>(kUsualTurns * entrants.size());
-  for (std::size_t turn = 0; turn < kMostTurns && (turn < kFewestTurns || now_s < until_s);
-       ++turn) {
-    for (Entrant& entrant : entrants) {
-      if (entrant.hopeless) continue;
-      ANYCCL_CHECK(take_turn(place, *exercise, entrant, turn_us));
-      ANYCCL_TRY(now_s, elapsed_s());
-      show(place, now_s);
-      if (now_s > share_.own_s) return false;
-    }
-    drop_hopeless(entrants);
+/// One turn for everyone. Returns how many of the contests were through before the time was over.
+Result<std::size_t> Tuning::go_round(std::size_t contests, double until_s) {
+  for (std::size_t i = 0; i < contests; ++i) {
+    ANYCCL_TRY(const bool in_time, compete(contests_[i], until_s));
+    if (!in_time) return i;
   }
-  keep(place, c, entrants);
+  return contests;
+}
+
+/// False: the time is over.
+Result<bool> Tuning::compete(Contest& contest, double until_s) {
+  const auto exercise = contest.place.operation->make(case_of(contest.place), input_.get(),
+                                                      output_.get(), comm_.get());
+  for (Entrant& entrant : contest.entrants) {
+    if (entrant.hopeless) continue;
+    ANYCCL_CHECK(take_turn(contest.place, *exercise, entrant));
+    ANYCCL_TRY(const double now_s, elapsed_s());
+    show(contest.place, now_s);
+    if (now_s > until_s) return false;
+  }
+  drop_hopeless(contest.entrants);
   return true;
 }
 
-/// About `turn_us` long, if one call is not longer. The first turn is one call, after one that
+/// Some milliseconds, or one call that takes longer. The first turn is one call, after one that
 /// finds everything cold.
-Status Tuning::take_turn(const Place& place, Exercise& exercise, Entrant& entrant,
-                         double turn_us) const {
+Status Tuning::take_turn(const Place& place, Exercise& exercise, Entrant& entrant) const {
   comm_.use(entrant.algorithm);
-  constexpr double kLong_us = 1000;  // so that getting ready for it does not count
+  constexpr double kTurn_us = 500;   // some times that with writing inputs and comparing results
+  constexpr double kLong_us = 1000;  // getting ready for calls that take longer does not count
   const double us = entrant.us.empty() ? 0 : least(entrant.us);
-  // Most of a turn goes into writing inputs and comparing results.
-  const double calls = us > 0 ? std::clamp(turn_us / (3 * us), 1.0, 50.0) : 1;
+  const double calls = us > 0 ? std::clamp(kTurn_us / us, 1.0, 100.0) : 1;
   const Protocol protocol{
       .warmups = us < kLong_us ? 1 : 0, .iterations = static_cast<int>(calls), .loop = false};
   ANYCCL_TRY(entrant.last, measure(*place.operation, exercise, protocol, false, 1, comm_));
@@ -149,17 +159,26 @@ Status Tuning::take_turn(const Place& place, Exercise& exercise, Entrant& entran
   return {};
 }
 
-void Tuning::keep(const Place& place, const Case& c, std::vector<Entrant>& entrants) {
-  for (Entrant& entrant : entrants) {
-    entrant.last.call.median_us = median(entrant.us);
-    rows_.push_back(row_of(*place.operation, c, kRedops[0].name, std::move(entrant.last)));
+/// Of the places where all have had enough turns.
+std::vector<Row> Tuning::rows() {
+  std::vector<Row> rows;
+  for (auto& [place, entrants] : contests_) {
+    const bool enough = std::all_of(entrants.begin(), entrants.end(), [](const Entrant& e) {
+      return e.hopeless || e.us.size() >= kFewestTurns;
+    });
+    for (Entrant& entrant : entrants) {
+      if (!enough) break;
+      entrant.last.call.median_us = median(entrant.us);
+      rows.push_back(
+          row_of(*place.operation, case_of(place), kRedops[0].name, std::move(entrant.last)));
+    }
   }
+  return rows;
 }
 
 void Tuning::show(const Place& place, double elapsed_s) {
   if (!line_) return;
-  const double part = std::max(static_cast<double>(done_) / static_cast<double>(places_.size()),
-                               std::min(1.0, elapsed_s / share_.own_s));
+  const double part = std::min(1.0, elapsed_s / share_.own_s);
   const double all_s = share_.before_s + share_.own_s + share_.after_s;
   line_->show((share_.before_s + part * share_.own_s) / all_s,
               (1 - part) * share_.own_s + share_.after_s,
@@ -199,7 +218,7 @@ Result<std::vector<Row>> tune(const TuneOptions& options, const Comm& comm) {
   ANYCCL_TRY(Memory output, Memory::allocate(bytes, false));
   Tuning tuning(options, comm, std::move(input), std::move(output));
   ANYCCL_CHECK(tuning.run());
-  return std::move(tuning).rows();
+  return tuning.rows();
 }
 
 }  // namespace anyccl::cli

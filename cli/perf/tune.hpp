@@ -31,8 +31,9 @@ std::vector<const Algorithm*> candidates_of(const Operation& operation, int rank
 /// shows how far it is. Returns a row per place and algorithm, without the places for which there
 /// was no time. Errors: those of the calls; internal when a result was wrong.
 ///
-/// At each place the algorithms take turns, at least three, and the median over the turns counts;
-/// one that is never less than twice as slow as the best gets no more turns.
+/// All algorithms of all places take turns, again and again, so that what disturbs the machine for
+/// a while disturbs them all; the median over the turns counts, of which there must be three. One
+/// that never was less than twice as slow as the best gets no more turns.
 Result<std::vector<Row>> tune(const TuneOptions& options, const Comm& comm);
 
 }  // namespace anyccl::cli

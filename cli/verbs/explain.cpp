@@ -28,6 +28,7 @@ struct Explanation {
   Question question;
   Choice choice;
   std::vector<Candidate> candidates;
+  bool may_change = false;  ///< When a communicator measures at its start.
 };
 
 std::vector<std::string> collective_names() {
@@ -62,6 +63,8 @@ Result<Explanation> explain(const Flags& flags) {
   Preferences preferences{.algorithm = config.algo};
   if (table != nullptr) preferences.tables.push_back(table);
   ANYCCL_TRY(e.choice, choose(e.question, preferences));
+  e.may_change = config.tune_at_start && collective == Collective::all_reduce &&
+                 e.choice.table == nullptr && find_algorithm(collective, config.algo) == nullptr;
   e.candidates = candidates(e.question, table.get());
   return e;
 }
@@ -73,7 +76,7 @@ const Candidate& chosen(const Explanation& e) {
 
 /// What speaks for or against it.
 std::string why(const Explanation& e, const Candidate& c) {
-  if (c.algorithm == e.choice.algorithm) return fmt::format("chosen: {}", e.choice.reason);
+  if (c.algorithm == e.choice.algorithm) return "chosen";
   if (!c.possible) return fmt::format("not for {} ranks", e.question.shape.size);
   const Candidate& best = chosen(e);
   if (c.measured_us && best.measured_us)
@@ -109,6 +112,7 @@ Json to_json(const Explanation& e) {
           {"chosen", id(*e.choice.algorithm)},
           {"reason", e.choice.reason},
           {"tile_bytes", e.choice.tile_bytes},
+          {"measured_at_start", e.may_change},
           {"candidates", std::move(rows)}};
 }
 
@@ -130,6 +134,10 @@ std::string to_text(const Explanation& e) {
                        : fmt::format("{} {:<24}{:>7}{:>8}{:>11}{:>14}{:>13}  {}\n", mark,
                                      c.algorithm->name, "-", "-", "-", "-", measured, why(e, c));
   }
+  if (e.may_change)
+    text +=
+        "\nANYCCL_TUNE_AT_START: a communicator may find another one faster when it is created; "
+        "ANYCCL_DEBUG=INFO tells.\n";
   return text;
 }
 
@@ -163,16 +171,18 @@ Body declare(CLI::App& app, const Command&) {
   app.add_option("--transport", flags->transport, "shm or tcp")
       ->capture_default_str()
       ->check(CLI::IsMember({"shm", "tcp"}));
-  app.add_option("--table", flags->table, "Measurements to use, as ANYCCL_TUNER_TABLE");
-  app.add_option("--algo", flags->algorithm, "The user's choice, as ANYCCL_ALGO");
+  app.add_option("--table", flags->table,
+                 "Measurements to use; default: ANYCCL_TUNER_TABLE, or those of this machine");
+  app.add_option("--algo", flags->algorithm, "The user's choice; default: ANYCCL_ALGO");
   app.add_flag("--json", flags->json, "Print JSON");
   app.footer(
-      "Shows which algorithm a call would use and why not another. What you name decides first, "
-      "then "
-      "the\n"
-      "table, then what is built in. Predictions are alpha * rounds + beta * bytes sent by the "
-      "busiest rank;\n"
-      "they know nothing of contention and decide nothing.\n\n"
+      "Shows which algorithm a call would use with this environment, what decides, and why not "
+      "another.\n"
+      "What you name decides first, then the table (where what is built in takes a tenth longer "
+      "than the\n"
+      "fastest), then what is built in. Predictions are alpha * rounds + beta * bytes sent by the "
+      "busiest\n"
+      "rank; they know nothing of contention and decide nothing.\n\n"
       "Example: anyccl perf all_reduce -g 4 --all-combinations --json mine.json\n"
       "         anyccl explain all_reduce -n 4 --bytes 64K --table mine.json");
   return [flags] { return run(*flags); };

@@ -93,7 +93,7 @@ int run_part(std::vector<std::string> command, int ranks, const std::string& par
 }
 
 Result<std::string> output_file(const Flags& flags, const Config& config) {
-  const std::string file = flags.output.empty() ? machine_table_file(config) : flags.output;
+  const std::string file = flags.output.empty() ? machine_table_file(config.cache_folder) : flags.output;
   if (file.empty())
     return error(Code::invalid_argument,
                  "neither XDG_CACHE_HOME nor HOME is set: name a file with --output");
@@ -166,7 +166,8 @@ Body declare(CLI::App& app, const Command&) {
       "Measures the algorithms of each collective in turns and writes a table of their times, "
       "which "
       "replaces\nthe one that was there. Programs of this user on this machine choose by it from "
-      "their next start: where\nit says that what is built in takes at least 5 % longer than the "
+      "their next start: where\nit says that what is built in takes at least a tenth longer than "
+      "the "
       "fastest algorithm, they take that one.\nThe machine should have nothing else to do "
       "meanwhile.\n\n"
       "Example: anyccl tune\n"

@@ -38,7 +38,7 @@ std::shared_ptr<const TunerTable> machine_table(const Config& config) {
   static std::mutex mutex;
   static auto* const tables =  // never destroyed: by file
       new std::map<std::string, std::shared_ptr<const TunerTable>>;
-  const std::string file = machine_table_file(config);
+  const std::string file = machine_table_file(config.cache_folder);
   if (file.empty()) return nullptr;
   const std::lock_guard lock(mutex);
   const auto [place, is_new] = tables->try_emplace(file);

@@ -38,10 +38,10 @@ Result<std::string> read_all(int fd, const std::string& file) {
 
 }  // namespace
 
-std::string machine_table_file(const Config& config) {
-  if (config.cache_folder.empty()) return "";
+std::string machine_table_file(const std::string& cache_folder) {
+  if (cache_folder.empty()) return "";
   static const std::string mine = fingerprint(this_machine());  // it stays the same machine
-  return fmt::format("{}/anyccl/tuned-{}.json", config.cache_folder, mine);
+  return fmt::format("{}/anyccl/tuned-{}.json", cache_folder, mine);
 }
 
 Result<std::shared_ptr<const TunerTable>> read_machine_table(const std::string& file) {

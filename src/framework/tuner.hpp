@@ -25,7 +25,7 @@ struct Choice {
 };
 
 /// Where a table says less gain than this, what is built in stays: times vary by as much.
-inline constexpr double kClearGain = 1.05;
+inline constexpr double kClearGain = 1.1;
 
 /// Where a table decides, its fastest algorithm is taken, if what is built in would take kClearGain
 /// times as long. Errors: unsupported when the algorithm that the user named cannot do this shape.
