@@ -17,23 +17,33 @@ constexpr TypeName kType = kTypes[0];
 constexpr std::size_t kFewestTurns = 3, kMostTurns = 100;
 constexpr double kFirstRound = 0.4;  // of the time
 
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
-
-double least(const std::vector<double>& values) {
-  return *std::min_element(values.begin(), values.end());
-}
-
 /// An algorithm at one place.
 struct Entrant {
   const Algorithm* algorithm = nullptr;
-  std::vector<double> us = {};  ///< By turn.
-  Measurement last = {};
+  std::vector<Summary> turns = {};
+  std::string plan = {};
   bool hopeless = false;
 };
+
+double median(const std::vector<Summary>& turns, double Summary::*time) {
+  std::vector<double> times;
+  for (const Summary& turn : turns) times.push_back(turn.*time);
+  const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
+  std::nth_element(times.begin(), middle, times.end());
+  return *middle;
+}
+
+/// Of one turn.
+double shortest_us(const std::vector<Summary>& turns) {
+  const auto faster = [](const Summary& a, const Summary& b) { return a.median_us < b.median_us; };
+  return std::min_element(turns.begin(), turns.end(), faster)->median_us;
+}
+
+/// Medians over the turns.
+Summary summary_of(const std::vector<Summary>& turns) {
+  return {median(turns, &Summary::median_us), median(turns, &Summary::min_us),
+          median(turns, &Summary::p99_us)};
+}
 
 struct Contest {
   Place place;
@@ -42,9 +52,10 @@ struct Contest {
 
 /// Nothing that is found out about them will make them the best.
 void drop_hopeless(std::vector<Entrant>& entrants) {
-  double best = median(entrants.front().us);
-  for (const Entrant& e : entrants) best = std::min(best, median(e.us));
-  for (Entrant& e : entrants) e.hopeless = e.us.size() > 1 && least(e.us) > 2 * best;
+  const auto median_us = [](const Entrant& e) { return median(e.turns, &Summary::median_us); };
+  double best_us = median_us(entrants.front());
+  for (const Entrant& e : entrants) best_us = std::min(best_us, median_us(e));
+  for (Entrant& e : entrants) e.hopeless = e.turns.size() > 1 && shortest_us(e.turns) > 2 * best_us;
 }
 
 /// The part of the time that belongs to one job of several.
@@ -79,7 +90,7 @@ class Tuning {
   }
 
   Status run();
-  std::vector<Row> rows();
+  std::vector<Row> rows() const;
 
  private:
   Case case_of(const Place& place) const {
@@ -145,33 +156,32 @@ Result<bool> Tuning::compete(Contest& contest, double until_s) {
 /// finds everything cold.
 Status Tuning::take_turn(const Place& place, Exercise& exercise, Entrant& entrant) const {
   comm_.use(entrant.algorithm);
-  constexpr double kTurn_us = 500;   // some times that with writing inputs and comparing results
+  constexpr double kTurn_us = 1000;  // some times that with writing inputs and comparing results
   constexpr double kLong_us = 1000;  // getting ready for calls that take longer does not count
-  const double us = entrant.us.empty() ? 0 : least(entrant.us);
-  const double calls = us > 0 ? std::clamp(kTurn_us / us, 1.0, 100.0) : 1;
+  const double us = entrant.turns.empty() ? 0 : shortest_us(entrant.turns);
+  const double calls = us > 0 ? std::clamp(kTurn_us / us, 1.0, 5000.0) : 1;
   const Protocol protocol{
       .warmups = us < kLong_us ? 1 : 0, .iterations = static_cast<int>(calls), .loop = false};
-  ANYCCL_TRY(entrant.last, measure(*place.operation, exercise, protocol, false, 1, comm_));
-  if (entrant.last.wrong > 0)
+  ANYCCL_TRY(Measurement measured, measure(*place.operation, exercise, protocol, false, 1, comm_));
+  if (measured.wrong > 0)
     return error(Code::internal, "{} gave {} wrong values: please report it",
-                 id(*entrant.algorithm), entrant.last.wrong);
-  entrant.us.push_back(entrant.last.call.median_us);
+                 id(*entrant.algorithm), measured.wrong);
+  entrant.turns.push_back(measured.call);
+  entrant.plan = std::move(measured.plan);
   return {};
 }
 
 /// Of the places where all have had enough turns.
-std::vector<Row> Tuning::rows() {
+std::vector<Row> Tuning::rows() const {
   std::vector<Row> rows;
-  for (auto& [place, entrants] : contests_) {
+  for (const auto& [place, entrants] : contests_) {
     const bool enough = std::all_of(entrants.begin(), entrants.end(), [](const Entrant& e) {
-      return e.hopeless || e.us.size() >= kFewestTurns;
+      return e.hopeless || e.turns.size() >= kFewestTurns;
     });
-    for (Entrant& entrant : entrants) {
-      if (!enough) break;
-      entrant.last.call.median_us = median(entrant.us);
-      rows.push_back(
-          row_of(*place.operation, case_of(place), kRedops[0].name, std::move(entrant.last)));
-    }
+    for (const Entrant& e : entrants)
+      if (enough)
+        rows.push_back(row_of(*place.operation, case_of(place), kRedops[0].name,
+                              {.call = summary_of(e.turns), .plan = e.plan}));
   }
   return rows;
 }

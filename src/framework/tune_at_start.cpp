@@ -13,7 +13,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::nanoseconds;
 
-constexpr nanoseconds kBudget = std::chrono::milliseconds(20);
+constexpr nanoseconds kBudget = std::chrono::milliseconds(19);  // of 20, to agree in the rest
 constexpr std::size_t kSizes[] = {512, 4 << 10, 32 << 10, 256 << 10};  // bytes
 constexpr std::size_t kFewestTurns = 4;
 
