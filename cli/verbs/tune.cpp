@@ -28,12 +28,14 @@ struct Flags {
 };
 
 /// Whatever this user has set, what is measured is what everyone gets without settings.
-const Settings kSettings = {{"ANYCCL_TUNER_TABLE", std::string(kNoTable)},
-                            {"ANYCCL_TUNE_AT_START", "0"},
-                            {"ANYCCL_ALGO", ""},
-                            {"ANYCCL_PROTO", ""},
-                            {"ANYCCL_SHM_COPY", ""},
-                            {"ANYCCL_TRANSPORT", "shm"}};
+Settings usual_settings() {
+  return {{"ANYCCL_TUNER_TABLE", std::string(kNoTable)},
+          {"ANYCCL_TUNE_AT_START", "0"},
+          {"ANYCCL_ALGO", ""},
+          {"ANYCCL_PROTO", ""},
+          {"ANYCCL_SHM_COPY", ""},
+          {"ANYCCL_TRANSPORT", "shm"}};
+}
 
 int fail(const Status& status) {
   fmt::print(stderr, "anyccl: tune: {}\n", status.message());
@@ -88,12 +90,13 @@ int run_part(std::vector<std::string> command, int ranks, const std::string& par
   return run_job({.name = "anyccl tune",
                   .ranks = ranks,
                   .command = std::move(command),
-                  .settings = kSettings,
+                  .settings = usual_settings(),
                   .prefix_output = false});
 }
 
 Result<std::string> output_file(const Flags& flags, const Config& config) {
-  const std::string file = flags.output.empty() ? machine_table_file(config.cache_folder) : flags.output;
+  const std::string file =
+      flags.output.empty() ? machine_table_file(config.cache_folder) : flags.output;
   if (file.empty())
     return error(Code::invalid_argument,
                  "neither XDG_CACHE_HOME nor HOME is set: name a file with --output");
@@ -163,13 +166,13 @@ Body declare(CLI::App& app, const Command&) {
                  "File to write; default: where every start looks for that of this machine");
   app.add_option("--part", flags->part)->group("");  // this process is a rank, which writes there
   app.footer(
-      "Measures the algorithms of each collective in turns and writes a table of their times, "
-      "which "
-      "replaces\nthe one that was there. Programs of this user on this machine choose by it from "
-      "their next start: where\nit says that what is built in takes at least a tenth longer than "
-      "the "
-      "fastest algorithm, they take that one.\nThe machine should have nothing else to do "
-      "meanwhile.\n\n"
+      "Measures the algorithms of each collective in turns and writes a table of their times in "
+      "the\n"
+      "place of the last one. Programs of this user on this machine choose by it from their next "
+      "start:\n"
+      "where what is built in takes at least a tenth longer than the fastest, they take the "
+      "fastest.\n"
+      "The machine should have nothing else to do meanwhile.\n\n"
       "Example: anyccl tune\n"
       "         anyccl tune all_reduce --ranks 8 --seconds 20 --output mine.json\n"
       "         anyccl explain all_reduce -n 4 --bytes 64K");
