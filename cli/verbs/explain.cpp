@@ -27,6 +27,7 @@ struct Flags {
 struct Explanation {
   Question question;
   Choice choice;
+  std::string reason;
   std::vector<Candidate> candidates;
   bool may_change = false;  ///< When a communicator measures at its start.
 };
@@ -63,6 +64,7 @@ Result<Explanation> explain(const Flags& flags) {
   Preferences preferences{.algorithm = config.algo};
   if (table != nullptr) preferences.tables.push_back(table);
   ANYCCL_TRY(e.choice, choose(e.question, preferences));
+  e.reason = reason(e.choice);
   e.may_change = config.tune_at_start && collective == Collective::all_reduce &&
                  e.choice.table == nullptr && find_algorithm(collective, config.algo) == nullptr;
   e.candidates = candidates(e.question, table.get());
@@ -110,7 +112,7 @@ Json to_json(const Explanation& e) {
           {"ranks", q.shape.size},
           {"network", q.network},
           {"chosen", id(*e.choice.algorithm)},
-          {"reason", e.choice.reason},
+          {"reason", e.reason},
           {"tile_bytes", e.choice.tile_bytes},
           {"measured_at_start", e.may_change},
           {"candidates", std::move(rows)}};
@@ -122,7 +124,7 @@ std::string to_text(const Explanation& e) {
       "{} of {} bytes on {} ranks, {}: {}\n{}, {} bytes at a time\n\n"
       "  {:<24}{:>7}{:>8}{:>11}{:>14}{:>13}  why\n",
       name(q.shape.collective), q.bytes, q.shape.size,
-      q.network ? "over a network" : "inside a host", e.choice.algorithm->name, e.choice.reason,
+      q.network ? "over a network" : "inside a host", e.choice.algorithm->name, e.reason,
       e.choice.tile_bytes, "algorithm", "rounds", "sent", "roundings", "predicted us",
       "measured us");
   for (const Candidate& c : e.candidates) {

@@ -184,7 +184,7 @@ void StartTuner::tell(const Preferences& preferences) const {
   for (const std::size_t bytes : kSizes)
     if (const auto choice = choose(question(bytes), preferences); choice.ok())
       text += fmt::format("{} {} bytes {} ({})", text.empty() ? "" : ";", bytes,
-                          choice->algorithm->name, choice->reason);
+                          choice->algorithm->name, reason(*choice));
   log(LogLevel::info, "all_reduce on {} ranks, measured in {:.1f} ms:{}", me.size,
       std::chrono::duration<double, std::milli>(Clock::now() - start_).count(), text);
 }

@@ -95,15 +95,12 @@ const Algorithm* best_measured(const Question& q, const TunerTable& table, const
 /// By the tables, or else what is built in.
 Choice without_user(const Question& q, const Preferences& preferences) {
   const auto [name, reason] = best(q);
-  Choice choice{find_algorithm(q.shape.collective, name), tile_bytes(q), std::string(reason)};
+  Choice choice{find_algorithm(q.shape.collective, name), tile_bytes(q), reason};
   for (const auto& table : preferences.tables) {
     const Algorithm* const measured = best_measured(q, *table, choice.algorithm);
     if (measured == nullptr) continue;
     choice.table = table.get();
-    choice.reason =
-        measured == choice.algorithm
-            ? fmt::format("{}, and {} has nothing clearly faster", reason, table->name())
-            : "fastest in " + table->name();
+    if (measured != choice.algorithm) choice.rule = {};
     choice.algorithm = measured;
     break;
   }
@@ -143,6 +140,12 @@ Result<Choice> choose(const Question& q, const Preferences& preferences) {
     return error(Code::unsupported, "{} does not support {} ranks{}", id(*choice.algorithm),
                  q.shape.size, users != nullptr ? " (ANYCCL_ALGO)" : "");
   return choice;
+}
+
+std::string reason(const Choice& choice) {
+  if (choice.table == nullptr) return std::string(choice.rule);
+  if (choice.rule.empty()) return "fastest in " + choice.table->name();
+  return fmt::format("{}, and {} has nothing clearly faster", choice.rule, choice.table->name());
 }
 
 std::vector<Candidate> candidates(const Question& q, const TunerTable* table) {

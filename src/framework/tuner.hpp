@@ -20,9 +20,11 @@ struct Preferences {
 struct Choice {
   const Algorithm* algorithm = nullptr;
   std::size_t tile_bytes = 0;  ///< At most this much of the vector, or of each block, at a time.
-  std::string reason;          ///< For people: what decided.
-  const TunerTable* table = nullptr;  ///< Of the preferences, if it has decided.
+  std::string_view rule;       ///< That took it; empty: it is the fastest of `table`.
+  const TunerTable* table = nullptr;  ///< One of the preferences', if it has decided.
 };
+/// Of a choice, for people.
+std::string reason(const Choice& choice);
 
 /// Where a table says less gain than this, what is built in stays: times vary by as much.
 inline constexpr double kClearGain = 1.1;
