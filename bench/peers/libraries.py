@@ -38,6 +38,7 @@ def peer_arguments(turn):
 class Anyccl:
     """`anyccl perf`; variants of it, which are no peers, add `options` to the plain one."""
     transports = {"shm": (), "tcp": ("--transport", "tcp")}
+    environment = {**os.environ, "ANYCCL_TUNER_TABLE": "none"}  # as it is without `anyccl tune`
 
     def __init__(self, program, name="anyccl", options=(), only=None, smallest=0):
         self.program, self.name, self.options = program, name, options
@@ -65,7 +66,7 @@ class Anyccl:
         with tempfile.NamedTemporaryFile(suffix=".json") as results:
             call([self.program, "perf", turn.op, "-g", turn.ranks, "-b", max(part.first, 1), "-e", max(part.last, 1),
                   "-f", part.factor, "-n", part.calls, "-w", max(5, part.calls // 10), "--inplace", in_place,
-                  *self.options, *self.transports[turn.transport], "--json", results.name])
+                  *self.options, *self.transports[turn.transport], "--json", results.name], env=self.environment)
             try:
                 rows = json.load(results)
             except json.JSONDecodeError as why:

@@ -1,49 +1,25 @@
 #include "combinations.hpp"
 
 #include <fmt/format.h>
-#include <stdlib.h>
 #include <sys/wait.h>
 
-#include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 
 #include "base/config.hpp"
 #include "base/error.hpp"
 #include "launch/job.hpp"
+#include "perf/files.hpp"
 #include "perf/own_command.hpp"
+#include "perf/report.hpp"
 #include "perf/start.hpp"
 
 namespace anyccl::cli {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 int fail(const Status& status) {
   fmt::print(stderr, "anyccl perf: {}\n", status.message());
   return status.code() == Code::invalid_argument ? 2 : 1;
 }
-
-/// A folder that goes away again.
-class TemporaryFolder {
- public:
-  static Result<TemporaryFolder> create() {
-    std::string path = (std::filesystem::temp_directory_path() / "anyccl-XXXXXX").string();
-    if (::mkdtemp(path.data()) == nullptr) return system_error(errno, "create {}", path);
-    return TemporaryFolder(std::move(path));
-  }
-  TemporaryFolder(TemporaryFolder&& other) noexcept : path_(std::exchange(other.path_, {})) {}
-  TemporaryFolder& operator=(TemporaryFolder&&) = delete;
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
-  }
-  const std::string& path() const { return path_; }
-
- private:
-  explicit TemporaryFolder(std::string path) : path_(std::move(path)) {}
-  std::string path_;
-};
 
 /// This command without what is about all combinations.
 std::vector<std::string> of_one(const std::vector<std::string>& command) {
@@ -69,17 +45,10 @@ Result<int> run(std::vector<std::string> command) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-Status append_rows(const std::string& file, Json& rows) {
-  std::ifstream in(file);
-  const Json more = Json::parse(in, nullptr, false);
-  if (!more.is_array()) return error(Code::system_error, "{} holds no rows", file);
-  rows.insert(rows.end(), more.begin(), more.end());
-  return {};
-}
-
-Status write_rows(const std::string& file, const Json& rows) {
+Status write_joined(const std::string& file, const std::vector<std::string>& parts) {
+  ANYCCL_TRY(const std::string text, joined_json(parts));
   std::ofstream out(file);
-  out << rows.dump(1) << '\n';
+  out << text;
   out.close();
   if (!out) return system_error(errno, "write {}", file);
   return {};
@@ -93,7 +62,7 @@ Result<int> run_each(const PerfOptions& options, int ranks) {
                  *config.rank);
   ANYCCL_TRY(const std::vector<std::string> command, own_command());
   ANYCCL_TRY(const TemporaryFolder folder, TemporaryFolder::create());
-  Json rows = Json::array();
+  std::vector<std::string> parts;
   int worst = 0, done = 0;
   for (const Combination& c : all_combinations()) {
     const Shape shape{c.algorithm->collective, ranks, Rank{options.root}, false, {}};
@@ -107,13 +76,13 @@ Result<int> run_each(const PerfOptions& options, int ranks) {
       one.emplace_back(word);
     ANYCCL_TRY(const int code, run(std::move(one)));
     worst = std::max(worst, code);
-    if (code == 0 || code == 1) ANYCCL_CHECK(append_rows(file, rows));
+    if (code == 0 || code == 1) parts.push_back(file);
     if (code > 128) break;  // interrupted
   }
   if (done == 0)
     return error(Code::invalid_argument, "{} has no algorithms to choose from",
                  options.operation->name);
-  if (!options.json.empty()) ANYCCL_CHECK(write_rows(options.json, rows));
+  if (!options.json.empty()) ANYCCL_CHECK(write_joined(options.json, parts));
   fmt::print("# {} combinations of algorithm and protocol, {}\n", done,
              worst == 0 ? "all right" : "FAILED");
   return worst;

@@ -1,5 +1,6 @@
 #include "perf/comm.hpp"
 
+#include "adapter/c/handle.hpp"
 #include "base/error.hpp"
 
 namespace anyccl::cli {
@@ -42,6 +43,10 @@ Result<std::vector<Comm>> Comm::make_all(int ranks) {
 
 Comm::~Comm() {
   if (handle_ != nullptr) anycclCommDestroy(handle_);
+}
+
+void Comm::use(const Algorithm* algorithm) const {
+  handle_->comm->prefer({.measured = algorithm});
 }
 
 void Comm::abort() {

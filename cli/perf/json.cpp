@@ -8,7 +8,9 @@
 namespace anyccl::cli {
 namespace {
 
-nlohmann::ordered_json to_json(const Row& row) {
+using Json = nlohmann::ordered_json;
+
+Json to_json(const Row& row) {
   const PlanText plan = split_plan(row.measured.plan);
   const Summary& call = row.measured.call;
   return {{"op", row.operation},
@@ -22,7 +24,7 @@ nlohmann::ordered_json to_json(const Row& row) {
           {"median_us", call.median_us},
           {"min_us", call.min_us},
           {"p99_us", call.p99_us},
-          {"loop_us", row.measured.loop_us},
+          {"loop_us", row.measured.loop_us > 0 ? Json(row.measured.loop_us) : Json(nullptr)},
           {"algbw_GBps", row.algorithm_GBps()},
           {"busbw_GBps", row.bus_GBps()},
           {"algorithm", plan.algorithm},
@@ -34,13 +36,24 @@ nlohmann::ordered_json to_json(const Row& row) {
 }  // namespace
 
 Status write_json(const std::string& file, const std::vector<Row>& rows) {
-  nlohmann::ordered_json array = nlohmann::ordered_json::array();
+  Json array = Json::array();
   for (const Row& row : rows) array.push_back(to_json(row));
   std::ofstream out(file);
   out << array.dump(1) << '\n';
   out.close();
   if (!out) return system_error(errno, "write {}", file);
   return {};
+}
+
+Result<std::string> joined_json(const std::vector<std::string>& files) {
+  Json rows = Json::array();
+  for (const std::string& file : files) {
+    std::ifstream in(file);
+    const Json more = Json::parse(in, nullptr, false);
+    if (!more.is_array()) return error(Code::system_error, "{} holds no rows", file);
+    rows.insert(rows.end(), more.begin(), more.end());
+  }
+  return rows.dump(1) + "\n";
 }
 
 }  // namespace anyccl::cli

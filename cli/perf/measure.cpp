@@ -108,7 +108,10 @@ Result<Measurement> measure(const Operation& operation, Exercise& exercise,
   Run run(operation, exercise, protocol, comm);
   ANYCCL_TRY(const int calls, run.warm_up(kRowBudget_s / columns));
   ANYCCL_TRY(std::vector<std::int64_t> times, run.timed_calls(calls));
-  ANYCCL_TRY(std::int64_t loop_ns, run.loop(calls, in_place));
+  std::int64_t loop_ns = 0;
+  if (protocol.loop) {
+    ANYCCL_TRY(loop_ns, run.loop(calls, in_place));
+  }
   Measurement result;
   ANYCCL_TRY(result.plan, comm.last_plan());
 

@@ -10,18 +10,18 @@ namespace anyccl::cli {
 
 /// What one case came to, equal on all ranks.
 struct Measurement {
-  Summary call;            ///< Of the slowest rank in each call.
-  double loop_us = 0;      ///< Mean of calls back to back, of the slowest rank.
+  Summary call = {};       ///< Of the slowest rank in each call.
+  double loop_us = 0;      ///< Mean of calls back to back, of the slowest rank; 0: not measured.
   std::int64_t wrong = 0;  ///< Elements, over all ranks and calls.
-  std::string plan;        ///< As Comm::last_plan says.
+  std::string plan = {};   ///< As Comm::last_plan says.
 };
 
 /// Measures one case; collective over `comm`.
 ///
 /// Each call is timed on every rank; a call's time is that of its slowest rank. There is no barrier
 /// between the calls, except for rooted operations. Between them, outside the timed part, inputs
-/// are rewritten and results compared (Protocol::touch). The loop's calls follow each other at
-/// once. `columns`: how many cases share a row's time budget.
+/// are rewritten and results compared (Protocol::touch). The loop's calls, if the protocol has
+/// it, follow each other at once. `columns`: how many cases share a row's time budget.
 Result<Measurement> measure(const Operation& operation, Exercise& exercise,
                             const Protocol& protocol, bool in_place, int columns, const Comm& comm);
 

@@ -16,6 +16,7 @@ struct Protocol {
   std::optional<int> iterations = {};  ///< Absent: as many as fit a time budget.
   bool touch = true;                   ///< Rewrite inputs and read results between calls.
   bool check = true;                   ///< Compare every element of every result.
+  bool loop = true;                    ///< Also time calls back to back.
 };
 
 /// Everything that `anyccl perf` was asked for, the same on all ranks.

@@ -22,6 +22,9 @@ struct Row {
   double bus_GBps() const { return algorithm_GBps() * bus_factor; }
 };
 
+/// `redop`: its name, for an operation that has one.
+Row row_of(const Operation& operation, const Case& c, std::string_view redop, Measurement measured);
+
 /// Measurement::plan in its parts; "-" for what it does not say.
 struct PlanText {
   std::string algorithm = "-", protocol = "-", transport = "-";
@@ -37,5 +40,7 @@ std::string table_foot(const std::vector<Row>& rows);
 
 /// Writes all rows as a JSON array.
 Status write_json(const std::string& file, const std::vector<Row>& rows);
+/// The rows of several such files, as the text of one.
+Result<std::string> joined_json(const std::vector<std::string>& files);
 
 }  // namespace anyccl::cli

@@ -74,35 +74,23 @@ Status Sweep::line(const TypeName& type, const RedopName& redop, std::size_t cou
 Result<Row> Sweep::row(const TypeName& type, const RedopName& redop, std::size_t count,
                        bool in_place, int columns) {
   const Operation& operation = *options_.operation;
-  const int ranks = comm_.ranks();
-  const Case c{type, redop.redop, options_.root, count, in_place, comm_.rank(), ranks};
+  const Case c{type, redop.redop, options_.root, count, in_place, comm_.rank(), comm_.ranks()};
   void* const output = in_place ? input_.get() : output_.get();
   const auto exercise = operation.make(c, input_.get(), output, comm_.get());
-  Row row;
-  ANYCCL_TRY(row.measured,
+  ANYCCL_TRY(Measurement measured,
              measure(operation, *exercise, options_.protocol, in_place, columns, comm_));
   if (!operation.is_collective)  // The text is that of the last barrier; only its transport holds.
-    row.measured.plan = "- - " + split_plan(row.measured.plan).transport;
-  row.operation = operation.name;
-  row.type = operation.has_data ? type.name : "none";
-  row.redop = operation.has_redop ? redop.name : "none";
-  row.ranks = ranks;
-  row.root = operation.has_root ? options_.root : -1;
-  row.bytes = count * type.bytes * static_cast<std::size_t>(operation.blocks(ranks));
-  row.count = count;
-  row.in_place = in_place;
-  row.bus_factor = operation.bus_factor(ranks);
-  return row;
-}
-
-/// Enough for the largest row, which has at least one element for every rank.
-std::size_t buffer_bytes(const PerfOptions& options, int ranks) {
-  constexpr std::size_t kLargestElement = 8;
-  const std::size_t largest = options.sizes.empty() ? 0 : options.sizes.back();
-  return std::max(largest, static_cast<std::size_t>(ranks) * kLargestElement);
+    measured.plan = "- - " + split_plan(measured.plan).transport;
+  return row_of(operation, c, redop.name, std::move(measured));
 }
 
 }  // namespace
+
+std::size_t buffer_bytes(const std::vector<std::size_t>& sizes, int ranks) {
+  constexpr std::size_t kLargestElement = 8;
+  return std::max(sizes.empty() ? 0 : sizes.back(),
+                  static_cast<std::size_t>(ranks) * kLargestElement);
+}
 
 Result<std::int64_t> sweep(const PerfOptions& options, const Comm& comm, std::string_view where) {
   const bool leader = comm.rank() == 0;
@@ -111,7 +99,7 @@ Result<std::int64_t> sweep(const PerfOptions& options, const Comm& comm, std::st
                  comm.ranks());
   // Written now already: a wrong path should not show after a long run.
   if (leader && !options.json.empty()) ANYCCL_CHECK(write_json(options.json, {}));
-  const std::size_t bytes = buffer_bytes(options, comm.ranks());
+  const std::size_t bytes = buffer_bytes(options.sizes, comm.ranks());
   ANYCCL_TRY(Memory input, Memory::allocate(bytes, options.arena));
   ANYCCL_TRY(Memory output, Memory::allocate(bytes, options.arena));
   if (leader) fmt::print("{}", table_head(options, where));

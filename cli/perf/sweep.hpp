@@ -10,4 +10,8 @@ namespace anyccl::cli {
 /// were wrong.
 Result<std::int64_t> sweep(const PerfOptions& options, const Comm& comm, std::string_view where);
 
+/// Of a buffer that is enough for the largest of these sizes in ascending order, which has at least
+/// one element for every rank.
+std::size_t buffer_bytes(const std::vector<std::size_t>& sizes, int ranks);
+
 }  // namespace anyccl::cli

@@ -34,6 +34,20 @@ double Row::algorithm_GBps() const {
   return static_cast<double>(bytes) / 1e3 / measured.call.median_us;
 }
 
+Row row_of(const Operation& operation, const Case& c, std::string_view redop,
+           Measurement measured) {
+  return {.operation = operation.name,
+          .type = operation.has_data ? c.type.name : "none",
+          .redop = operation.has_redop ? redop : "none",
+          .ranks = c.ranks,
+          .root = operation.has_root ? c.root : -1,
+          .bytes = c.count * c.type.bytes * static_cast<std::size_t>(operation.blocks(c.ranks)),
+          .count = c.count,
+          .in_place = c.in_place,
+          .measured = std::move(measured),
+          .bus_factor = operation.bus_factor(c.ranks)};
+}
+
 PlanText split_plan(std::string_view text) {
   PlanText plan;
   std::istringstream words{std::string(text)};

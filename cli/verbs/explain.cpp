@@ -4,7 +4,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "base/config.hpp"
+#include "adapter/start.hpp"
 #include "base/error.hpp"
 #include "framework/tuner.hpp"
 #include "hosts_flag.hpp"
@@ -27,7 +27,9 @@ struct Flags {
 struct Explanation {
   Question question;
   Choice choice;
+  std::string reason;
   std::vector<Candidate> candidates;
+  bool may_change = false;  ///< When a communicator measures at its start.
 };
 
 std::vector<std::string> collective_names() {
@@ -54,14 +56,18 @@ Result<Explanation> explain(const Flags& flags) {
   ANYCCL_TRY(e.question.bytes, parse_size(flags.bytes));
   e.question.network = flags.transport == "tcp" || flags.hosts.size() > 1;
   e.question.shape = {collective, flags.ranks, Rank{flags.root}, false, std::move(hosts)};
-  ANYCCL_CHECK(check_algorithm_name(flags.algorithm));
-  Preferences preferences{flags.algorithm, nullptr};
-  if (!flags.table.empty()) {
-    ANYCCL_TRY(TunerTable table, TunerTable::read(flags.table));
-    preferences.table = std::make_shared<const TunerTable>(std::move(table));
-  }
+  ANYCCL_TRY(Config config, read_config());
+  if (!flags.algorithm.empty()) config.algo = flags.algorithm;
+  if (!flags.table.empty()) config.tuner_table = flags.table;
+  ANYCCL_CHECK(check_algorithm_name(config.algo));
+  ANYCCL_TRY(const auto table, table_of(config));
+  Preferences preferences{.algorithm = config.algo};
+  if (table != nullptr) preferences.tables.push_back(table);
   ANYCCL_TRY(e.choice, choose(e.question, preferences));
-  e.candidates = candidates(e.question, preferences.table.get());
+  e.reason = reason(e.choice);
+  e.may_change = config.tune_at_start && collective == Collective::all_reduce &&
+                 e.choice.table == nullptr && find_algorithm(collective, config.algo) == nullptr;
+  e.candidates = candidates(e.question, table.get());
   return e;
 }
 
@@ -72,7 +78,7 @@ const Candidate& chosen(const Explanation& e) {
 
 /// What speaks for or against it.
 std::string why(const Explanation& e, const Candidate& c) {
-  if (c.algorithm == e.choice.algorithm) return fmt::format("chosen: {}", e.choice.reason);
+  if (c.algorithm == e.choice.algorithm) return "chosen";
   if (!c.possible) return fmt::format("not for {} ranks", e.question.shape.size);
   const Candidate& best = chosen(e);
   if (c.measured_us && best.measured_us)
@@ -106,8 +112,9 @@ Json to_json(const Explanation& e) {
           {"ranks", q.shape.size},
           {"network", q.network},
           {"chosen", id(*e.choice.algorithm)},
-          {"reason", e.choice.reason},
+          {"reason", e.reason},
           {"tile_bytes", e.choice.tile_bytes},
+          {"measured_at_start", e.may_change},
           {"candidates", std::move(rows)}};
 }
 
@@ -117,7 +124,7 @@ std::string to_text(const Explanation& e) {
       "{} of {} bytes on {} ranks, {}: {}\n{}, {} bytes at a time\n\n"
       "  {:<24}{:>7}{:>8}{:>11}{:>14}{:>13}  why\n",
       name(q.shape.collective), q.bytes, q.shape.size,
-      q.network ? "over a network" : "inside a host", e.choice.algorithm->name, e.choice.reason,
+      q.network ? "over a network" : "inside a host", e.choice.algorithm->name, e.reason,
       e.choice.tile_bytes, "algorithm", "rounds", "sent", "roundings", "predicted us",
       "measured us");
   for (const Candidate& c : e.candidates) {
@@ -129,6 +136,10 @@ std::string to_text(const Explanation& e) {
                        : fmt::format("{} {:<24}{:>7}{:>8}{:>11}{:>14}{:>13}  {}\n", mark,
                                      c.algorithm->name, "-", "-", "-", "-", measured, why(e, c));
   }
+  if (e.may_change)
+    text +=
+        "\nANYCCL_TUNE_AT_START: a communicator may find another one faster when it is created; "
+        "ANYCCL_DEBUG=INFO tells.\n";
   return text;
 }
 
@@ -162,16 +173,18 @@ Body declare(CLI::App& app, const Command&) {
   app.add_option("--transport", flags->transport, "shm or tcp")
       ->capture_default_str()
       ->check(CLI::IsMember({"shm", "tcp"}));
-  app.add_option("--table", flags->table, "Measurements to use, as ANYCCL_TUNER_TABLE");
-  app.add_option("--algo", flags->algorithm, "The user's choice, as ANYCCL_ALGO");
+  app.add_option("--table", flags->table,
+                 "Measurements to use; default: ANYCCL_TUNER_TABLE, or those of this machine");
+  app.add_option("--algo", flags->algorithm, "The user's choice; default: ANYCCL_ALGO");
   app.add_flag("--json", flags->json, "Print JSON");
   app.footer(
-      "Shows which algorithm a call would use and why not another. What you name decides first, "
-      "then "
-      "the\n"
-      "table, then what is built in. Predictions are alpha * rounds + beta * bytes sent by the "
-      "busiest rank;\n"
-      "they know nothing of contention and decide nothing.\n\n"
+      "Shows which algorithm a call would use with this environment, what decides, and why not "
+      "another.\n"
+      "What you name decides first, then the table (where what is built in takes a tenth longer "
+      "than the\n"
+      "fastest), then what is built in. Predictions are alpha * rounds + beta * bytes sent by the "
+      "busiest\n"
+      "rank; they know nothing of contention and decide nothing.\n\n"
       "Example: anyccl perf all_reduce -g 4 --all-combinations --json mine.json\n"
       "         anyccl explain all_reduce -n 4 --bytes 64K --table mine.json");
   return [flags] { return run(*flags); };

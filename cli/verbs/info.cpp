@@ -6,10 +6,12 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "adapter/start.hpp"
 #include "algorithm/catalog/algorithm.hpp"
 #include "base/config.hpp"
 #include "combinations.hpp"
 #include "platform/probe/host_facts.hpp"
+#include "platform/probe/machine.hpp"
 #include "platform/reduce/isa.hpp"
 #include "verb.hpp"
 
@@ -29,6 +31,7 @@ Json host_json() {
   for (const Isa& isa : instruction_sets())
     if (isa.supported) isas.push_back(isa.name);
   return {{"name", facts.hostname},
+          {"machine", describe(this_machine())},
           {"cores", facts.cores},
           {"quota", std::isfinite(facts.quota) ? Json(facts.quota) : Json(nullptr)},
           {"instruction_sets", isas}};
@@ -54,12 +57,28 @@ Json environment_json() {
   return list;
 }
 
+/// What decides about algorithms in this environment, first things first.
+Json deciders() {
+  const Result<Config> config = read_config();
+  if (!config.ok()) return {fmt::format("nothing: {}", config.status().message())};
+  const auto table = table_of(*config);
+  if (!table.ok()) return {fmt::format("nothing: {}", table.status().message())};
+  Json all = Json::array();
+  if (!config->algo.empty())
+    all.push_back("ANYCCL_ALGO=" + config->algo + " where there is such an algorithm");
+  if (*table != nullptr) all.push_back("measurements in " + (*table)->name());
+  if (config->tune_at_start) all.push_back("AllReduce measured at the start");
+  all.push_back("what is built in");
+  return all;
+}
+
 Json everything() {
   return {{"version", ANYCCL_VERSION},
           {"build", {{"compiler", ANYCCL_COMPILER}, {"type", ANYCCL_BUILD_TYPE}}},
           {"host", host_json()},
           {"transports", Json(kTransportNames)},
           {"algorithms", algorithms_json()},
+          {"chosen_by", deciders()},
           {"environment", environment_json()}};
 }
 
@@ -87,10 +106,13 @@ void print_text(const Json& all) {
   fmt::print("anyccl {}, built with {} ({})\n", ANYCCL_VERSION, ANYCCL_COMPILER, ANYCCL_BUILD_TYPE);
   fmt::print("host {}: {} usable cores, {}; reductions in {}\n", host["name"].get<std::string>(),
              host["cores"].get<int>(), quota, words(host["instruction_sets"]));
+  fmt::print("machine: {}\n", host["machine"].get<std::string>());
   fmt::print("transports: {}\n", words(all["transports"]));
   fmt::print("algorithms\n");
   for (const auto& [collective, names] : all["algorithms"].items())
     fmt::print("  {:<14}{}\n", collective, words(names));
+  fmt::print("algorithms are chosen by {}\n",
+             fmt::join(all["chosen_by"].get<std::vector<std::string>>(), ", then "));
   print_environment(all["environment"]);
 }
 

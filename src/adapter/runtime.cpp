@@ -10,10 +10,11 @@
 #include <thread>
 
 #include "adapter/copy_check.hpp"
+#include "adapter/start.hpp"
 #include "base/config.hpp"
 #include "base/error.hpp"
 #include "base/fork.hpp"
-#include "base/log.hpp"
+#include "framework/tune_at_start.hpp"
 #include "platform/bootstrap/connect.hpp"
 #include "platform/bootstrap/environment.hpp"
 #include "platform/bootstrap/join.hpp"
@@ -96,51 +97,6 @@ class Process {
   std::uint64_t progress_generation_ = 0;
 };
 
-HostIdentity identity_of(const Config& config) {
-  const HostFacts facts = host_facts();
-  return {facts.boot_id, facts.network_namespace, config.host_id};
-}
-
-/// The variables that must be the same everywhere, as the hello carries them.
-std::string settings_of(const Config& config, const TunerTable* table) {
-  std::string text;
-  const auto add = [&](const char* name, const std::string& value) {
-    if (!value.empty()) text += fmt::format("{}{}={}", text.empty() ? "" : " ", name, value);
-  };
-  add("ANYCCL_ALGO", config.algo);
-  if (table != nullptr) add("ANYCCL_TUNER_TABLE", fmt::format("content:{:x}", table->hash()));
-  add("ANYCCL_PROTO", config.proto);
-  add("ANYCCL_SHM_COPY", config.shm_copy);
-  add("ANYCCL_TRANSPORT", config.transport);
-  return text;
-}
-
-struct Start {
-  Config config;
-  std::shared_ptr<const TunerTable> table;
-  Deadline deadline;
-  Listeners listeners;
-  Hello hello;
-};
-
-Result<Start> prepare_start(int rank, int size) {
-  ANYCCL_CHECK(refuse_second_copy());
-  Start start;
-  ANYCCL_TRY(start.config, read_config());
-  ANYCCL_CHECK(check_algorithm_name(start.config.algo));
-  if (!start.config.tuner_table.empty()) {
-    ANYCCL_TRY(TunerTable table, TunerTable::read(start.config.tuner_table));
-    start.table = std::make_shared<const TunerTable>(std::move(table));
-  }
-  start.deadline = Deadline::in(
-      std::chrono::nanoseconds(static_cast<std::int64_t>(start.config.timeout_s * 1e9)));
-  ANYCCL_TRY(start.listeners, Listeners::open(start.config.interface));
-  ANYCCL_TRY(start.hello,
-             make_hello(Rank{rank}, size, identity_of(start.config),
-                        settings_of(start.config, start.table.get()), start.listeners));
-  return start;
-}
-
 CopyFrom copy_from(const std::string& name) {
   return name == "staged"   ? CopyFrom::staged
          : name == "cma"    ? CopyFrom::cma
@@ -209,7 +165,7 @@ Result<CommPtr> create(Start& start, const Group& group, Rank me,
   m.size = static_cast<int>(group.members.size());
   m.host_of = number_hosts(group.members);
   for (const Hello& hello : group.members) m.names.push_back(describe(hello));
-  m.preferences = {start.config.algo, start.table};
+  m.preferences = preferences_of(start, group.members);
   m.line_bytes = start.config.proto == "LL"       ? kLineBytes
                  : start.config.proto == "Simple" ? 0
                                                   : line_bytes_for(m.size);
@@ -232,6 +188,11 @@ Result<CommPtr> create(Start& start, const Group& group, Rank me,
   m.secret = group.secret;
   const auto comm = std::make_shared<Comm>(std::move(m));
   Process::get().add(comm);
+  if (!start.config.tune_at_start) return comm;
+  if (const Status tuned = tune_at_start(*comm, start.deadline); !tuned.ok()) {
+    comm->abort(tuned);
+    return tuned;
+  }
   return comm;
 }
 

@@ -16,8 +16,10 @@ namespace {
 
 constexpr Variable kVariables[] = {
     {"ANYCCL_ALGO", "", "name of the one algorithm to use (see `anyccl info`)", true},
-    {"ANYCCL_TUNER_TABLE", "",
-     "file of `anyccl perf --all-combinations --json` to choose algorithms by", true},
+    {"ANYCCL_TUNER_TABLE", "what `anyccl tune` has written",
+     "file of measurements to choose algorithms by; none: no file", true},
+    {"ANYCCL_TUNE_AT_START", "0",
+     "1: every new communicator measures AllReduce for up to 20 ms and chooses by that", true},
     {"ANYCCL_PROTO", "", "LL, LL128 or Simple: the one protocol to use", true},
     {"ANYCCL_TRANSPORT", "", "loopback, shm or tcp: the one transport to use", true},
     {"ANYCCL_SHM_COPY", "", "staged, cma or window: where shared memory's large publications lie",
@@ -31,6 +33,7 @@ constexpr Variable kVariables[] = {
     {"ANYCCL_PORT", "MASTER_PORT + 1", "port on MASTER_ADDR where rank 0 meets the others"},
     {"ANYCCL_TIMEOUT", "60", "seconds that creating a communicator may take"},
     {"ANYCCL_DEBUG", "WARN", "NONE, WARN, INFO or TRACE: what is logged on stderr"},
+    {"XDG_CACHE_HOME", "~/.cache", "folder where `anyccl tune` writes, in the folder anyccl"},
     {"RANK", "", "this process's rank (from the launcher)"},
     {"WORLD_SIZE", "", "number of ranks (from the launcher)"},
     {"LOCAL_RANK", "", "this process's rank on its host (from the launcher)"},
@@ -88,6 +91,13 @@ Status read_secret(std::string& into) {
                into.size());
 }
 
+/// By the XDG Base Directory Specification, in which relative paths count as not set.
+std::string cache_folder() {
+  if (const std::string folder = text_of("XDG_CACHE_HOME"); folder.starts_with('/')) return folder;
+  const std::string home = text_of("HOME");
+  return home.starts_with('/') ? home + "/.cache" : "";
+}
+
 void warn_about_unknown_names() {
   static std::once_flag once;
   std::call_once(once, [] {
@@ -128,6 +138,10 @@ Result<Config> read_config() {
   c.interface = text_of("ANYCCL_SOCKET_IFNAME");
   c.congestion = text_of("ANYCCL_TCP_CONGESTION");
   ANYCCL_CHECK(read_secret(c.secret));
+  c.cache_folder = cache_folder();
+  std::optional<int> tune_at_start;
+  ANYCCL_CHECK(read_number("ANYCCL_TUNE_AT_START", 0, 1, tune_at_start));
+  c.tune_at_start = tune_at_start == 1;
   std::optional<int> port;
   ANYCCL_CHECK(read_number("ANYCCL_PORT", 1, 65535, port));
   c.port = port.value_or(0);

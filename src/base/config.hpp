@@ -24,13 +24,15 @@ inline constexpr std::string_view kTransportNames[] = {"loopback", "shm", "tcp"}
 
 /// What ANYCCL_PROTO may name.
 inline constexpr std::string_view kProtocolNames[] = {"LL", "LL128", "Simple"};
+/// ANYCCL_TUNER_TABLE, when not even the machine's table is to be used.
+inline constexpr std::string_view kNoTable = "none";
 /// What ANYCCL_SHM_COPY may name.
 inline constexpr std::string_view kCopyNames[] = {"staged", "cma", "window"};
 
 /// What the environment says, read and checked once per communicator. Nothing else calls getenv.
 struct Config {
   std::string algo;         ///< Name of the only algorithm to use; empty: the tuner chooses.
-  std::string tuner_table;  ///< File of measurements to choose algorithms by; empty: none.
+  std::string tuner_table;  ///< File of measurements, or kNoTable; empty: that of this machine.
   std::string shm_copy;     ///< One of kCopyNames; empty: what is fastest.
   std::string proto;        ///< LL, LL128 or Simple; empty: by size.
   std::string transport;    ///< loopback, shm or tcp: use nothing else; empty: the best per peer.
@@ -40,6 +42,10 @@ struct Config {
   std::string secret;       ///< ANYCCL_SECRET as written; empty: none.
   int port = 0;             ///< ANYCCL_PORT; 0: MASTER_PORT + 1.
   double timeout_s = 60;    ///< For creating a communicator.
+  /// ANYCCL_TUNE_AT_START.
+  bool tune_at_start = false;
+  /// Where programs of this user keep what they can make again; empty: nowhere.
+  std::string cache_folder;
   // The launcher's variables (torchrun's names); absent: not set.
   std::optional<int> rank, world_size, local_rank, local_world_size, master_port;
   std::string master_addr;

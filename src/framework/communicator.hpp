@@ -123,6 +123,9 @@ class Comm : public std::enable_shared_from_this<Comm> {
   /// and at the peers, fail with it. Whether it was so.
   bool end_parts(const Status& why);
 
+  /// From now on algorithms are chosen by these. All ranks do this between the same operations,
+  /// with equal preferences.
+  void prefer(Preferences preferences);
   /// "all_reduce/two_shot Simple shm": how the last collective was done.
   std::string last_plan();
 

@@ -120,6 +120,15 @@ Status Comm::remove_operator(ReduceOp op) {
   return {};
 }
 
+void Comm::prefer(Preferences preferences) {
+  Token token(token_);
+  take(token);
+  me_.preferences = std::move(preferences);
+  last_key_ = {};
+  last_ = nullptr;
+  for (Cached& entry : cache_) entry = {};
+}
+
 Status Comm::choose_kernels(const Call& call, Prepared& prepared) const {
   if (!reduces(call.collective) && call.collective != Collective::barrier) return {};
   prepared.op = operators_.find(call.op);

@@ -74,8 +74,9 @@ std::size_t tile_bytes(const Question& q) {
                          static_cast<std::size_t>(std::max(2, std::min(q.shape.size, 8)));
 }
 
-/// The fastest by the table, if it has at least two to compare.
-const Algorithm* best_measured(const Question& q, const TunerTable& table) {
+/// What the table says: the fastest, or `usual` unless that is clearly slower. Null: it has not two
+/// to compare.
+const Algorithm* best_measured(const Question& q, const TunerTable& table, const Algorithm* usual) {
   const Algorithm* best = nullptr;
   double least = 0;
   int measured = 0;
@@ -86,7 +87,24 @@ const Algorithm* best_measured(const Question& q, const TunerTable& table) {
     ++measured;
     if (best == nullptr || *time < least) best = a, least = *time;
   }
-  return measured > 1 ? best : nullptr;
+  if (measured < 2) return nullptr;
+  const auto as_usual = usual == nullptr ? std::nullopt : table.time(*usual, q);
+  return as_usual && *as_usual < kClearGain * least ? usual : best;
+}
+
+/// By the tables, or else what is built in.
+Choice without_user(const Question& q, const Preferences& preferences) {
+  const auto [name, reason] = best(q);
+  Choice choice{find_algorithm(q.shape.collective, name), tile_bytes(q), reason};
+  for (const auto& table : preferences.tables) {
+    const Algorithm* const measured = best_measured(q, *table, choice.algorithm);
+    if (measured == nullptr) continue;
+    choice.table = table.get();
+    if (measured != choice.algorithm) choice.rule = {};
+    choice.algorithm = measured;
+    break;
+  }
+  return choice;
 }
 
 Cost cost_of(const Algorithm& algorithm, const Shape& shape) {
@@ -109,25 +127,25 @@ constexpr Speed kInsideHost{0.17, 5.0e-5}, kNetwork{6.5, 2.4e-4};
 }  // namespace
 
 Result<Choice> choose(const Question& q, const Preferences& preferences) {
-  Choice choice{nullptr, tile_bytes(q), "ANYCCL_ALGO"};
-  if (!preferences.algorithm.empty())
-    choice.algorithm = find_algorithm(q.shape.collective, preferences.algorithm);
-  const bool by_user = choice.algorithm != nullptr;
-  if (!by_user && preferences.table != nullptr) {
-    choice.algorithm = best_measured(q, *preferences.table);
-    choice.reason = "fastest in ANYCCL_TUNER_TABLE";
-  }
-  if (choice.algorithm == nullptr) {
-    const auto [name, reason] = best(q);
-    choice.algorithm = find_algorithm(q.shape.collective, name);
-    choice.reason = reason;
-  }
+  if (preferences.measured != nullptr && preferences.measured->collective == q.shape.collective)
+    return Choice{preferences.measured, tile_bytes(q), "being measured"};
+  const Algorithm* const users = preferences.algorithm.empty()
+                                     ? nullptr
+                                     : find_algorithm(q.shape.collective, preferences.algorithm);
+  Choice choice =
+      users != nullptr ? Choice{users, tile_bytes(q), "ANYCCL_ALGO"} : without_user(q, preferences);
   if (choice.algorithm == nullptr)
     return error(Code::internal, "no algorithm for {}", name(q.shape.collective));
   if (!choice.algorithm->supports(q.shape))
     return error(Code::unsupported, "{} does not support {} ranks{}", id(*choice.algorithm),
-                 q.shape.size, by_user ? " (ANYCCL_ALGO)" : "");
+                 q.shape.size, users != nullptr ? " (ANYCCL_ALGO)" : "");
   return choice;
+}
+
+std::string reason(const Choice& choice) {
+  if (choice.table == nullptr) return std::string(choice.rule);
+  if (choice.rule.empty()) return "fastest in " + choice.table->name();
+  return fmt::format("{}, and {} has nothing clearly faster", choice.rule, choice.table->name());
 }
 
 std::vector<Candidate> candidates(const Question& q, const TunerTable* table) {

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "framework/tuner_table.hpp"
 
@@ -9,18 +10,27 @@ namespace anyccl {
 
 /// What may decide, in this order.
 struct Preferences {
-  std::string algorithm;  ///< The user's, by name, or empty. It holds for the collectives that have
-                          ///< an algorithm of this name.
-  std::shared_ptr<const TunerTable> table;  ///< The user's measurements, or null.
+  const Algorithm* measured = nullptr;  ///< For its collective, while it is being measured.
+  std::string algorithm = {};  ///< The user's, by name, or empty. It holds for the collectives that
+                               ///< have an algorithm of this name.
+  /// Measurements: the first with at least two algorithms for a question decides.
+  std::vector<std::shared_ptr<const TunerTable>> tables = {};
 };
 
 struct Choice {
   const Algorithm* algorithm = nullptr;
   std::size_t tile_bytes = 0;  ///< At most this much of the vector, or of each block, at a time.
-  std::string_view reason;     ///< For people.
+  std::string_view rule;       ///< That took it; empty: it is the fastest of `table`.
+  const TunerTable* table = nullptr;  ///< One of the preferences', if it has decided.
 };
+/// Of a choice, for people.
+std::string reason(const Choice& choice);
 
-/// Errors: unsupported when the algorithm that the user named cannot do this shape.
+/// Where a table says less gain than this, what is built in stays: times vary by as much.
+inline constexpr double kClearGain = 1.1;
+
+/// Where a table decides, its fastest algorithm is taken, if what is built in would take kClearGain
+/// times as long. Errors: unsupported when the algorithm that the user named cannot do this shape.
 Result<Choice> choose(const Question& question, const Preferences& preferences);
 
 /// Errors: invalid_argument when no collective has an algorithm of this name.

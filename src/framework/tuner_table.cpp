@@ -6,9 +6,9 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
-#include <tuple>
 
 #include "base/error.hpp"
+#include "base/hash.hpp"
 #include "base/types.hpp"
 
 namespace anyccl {
@@ -26,13 +26,21 @@ bool is_row(const Json& row) {
          has("median_us", &Json::is_number) && has("inplace", &Json::is_boolean);
 }
 
+/// Of "all_reduce/ring"; null: there is none such here.
+const Algorithm* algorithm_of(std::string_view id) {
+  for (const Algorithm* a : all_algorithms()) {
+    const std::string_view collective = name(a->collective);
+    if (id.size() == collective.size() + 1 + a->name.size() && id.starts_with(collective) &&
+        id[collective.size()] == '/' && id.ends_with(a->name))
+      return a;
+  }
+  return nullptr;
+}
+
 /// Whether its bytes are those of all ranks' blocks.
-bool counts_blocks(const std::string& algorithm, int ranks) {
-  for (const Algorithm* a : all_algorithms())
-    if (id(*a) == algorithm)
-      return blocks_held(a->collective, ranks, true, Space::input) > 1 ||
-             blocks_held(a->collective, ranks, true, Space::output) > 1;
-  return false;
+bool counts_blocks(const Algorithm& algorithm, int ranks) {
+  return blocks_held(algorithm.collective, ranks, true, Space::input) > 1 ||
+         blocks_held(algorithm.collective, ranks, true, Space::output) > 1;
 }
 
 }  // namespace
@@ -49,56 +57,45 @@ Result<TunerTable> TunerTable::parse(const std::string& text, const std::string&
   if (!all.is_array())
     return error(Code::invalid_argument, "{} is not a JSON array of rows of `anyccl perf --json`",
                  file);
-  TunerTable table;
-  table.hash_ = 0xcbf29ce484222325U;  // FNV-1a: the same on every host
-  for (const char c : text)
-    table.hash_ = (table.hash_ ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
+  TunerTable table(file);
+  table.hash_ = hash_of(text);
   for (std::size_t i = 0; i < all.size(); ++i) {
     const Json& json = all[i];
     if (!is_row(json))
       return error(Code::invalid_argument, "row {} of {} is not one of `anyccl perf --json`", i,
                    file);
-    Row row{json["algorithm"], json["ranks"],
-            json["transport"].get<std::string>().find("tcp") != std::string::npos, json["bytes"],
-            json["median_us"]};
-    if (row.ranks < 1 || !(row.us > 0))
+    const int ranks = json["ranks"];
+    const double us = json["median_us"];
+    if (ranks < 1 || !(us > 0))
       return error(Code::invalid_argument, "row {} of {} has {} ranks and takes {} us", i, file,
-                   row.ranks, row.us);
-    if (counts_blocks(row.algorithm, row.ranks)) row.bytes /= row.ranks;
-    if (!json["inplace"].get<bool>()) table.rows_.push_back(std::move(row));
+                   ranks, us);
+    const Algorithm* const a = algorithm_of(json["algorithm"].get<std::string>());
+    if (a == nullptr || json["inplace"].get<bool>()) continue;
+    const bool network = json["transport"].get<std::string>().find("tcp") != std::string::npos;
+    table.add(*a, ranks, network,
+              json["bytes"].get<double>() / (counts_blocks(*a, ranks) ? ranks : 1), us);
   }
-  // Of several protocols, the fastest counts: a call takes its protocol by its size.
-  const auto place = [](const Row& r) {
-    return std::tie(r.bytes, r.algorithm, r.ranks, r.network);
-  };
-  std::sort(table.rows_.begin(), table.rows_.end(), [&](const Row& a, const Row& b) {
-    return std::tuple_cat(place(a), std::tie(a.us)) < std::tuple_cat(place(b), std::tie(b.us));
-  });
-  const auto slower = std::unique(table.rows_.begin(), table.rows_.end(),
-                                  [&](const Row& a, const Row& b) { return place(a) == place(b); });
-  table.rows_.erase(slower, table.rows_.end());
   return table;
 }
 
+void TunerTable::add(const Algorithm& algorithm, int ranks, bool network, double bytes, double us) {
+  const auto [known, is_new] = us_by_bytes_[{&algorithm, ranks, network}].emplace(bytes, us);
+  if (!is_new) known->second = std::min(known->second, us);
+}
+
 std::optional<double> TunerTable::time(const Algorithm& algorithm, const Question& question) const {
-  const std::string wanted = id(algorithm);
+  const auto found = us_by_bytes_.find({&algorithm, question.shape.size, question.network});
+  if (found == us_by_bytes_.end()) return std::nullopt;
+  const auto& points = found->second;
   const auto bytes = static_cast<double>(question.bytes);
-  const Row *below = nullptr, *above = nullptr;
-  for (const Row& row : rows_) {
-    if (row.algorithm != wanted || row.ranks != question.shape.size ||
-        row.network != question.network)
-      continue;
-    if (row.bytes <= bytes) below = &row;
-    if (row.bytes >= bytes && above == nullptr) above = &row;
-  }
-  if (below == nullptr && above == nullptr) return std::nullopt;
-  if (below == nullptr) return above->us;
-  if (above == nullptr) return below->us * bytes / std::max(below->bytes, 1.0);
-  if (above->bytes <= below->bytes) return below->us;
+  const auto above = points.lower_bound(bytes);
+  if (above == points.begin()) return above->second;
+  const auto [below_bytes, below_us] = *std::prev(above);
+  if (above == points.end()) return below_us * bytes / std::max(below_bytes, 1.0);
   // Straight lines where both axes are logarithmic.
-  const double part = std::log(std::max(bytes, 1.0) / std::max(below->bytes, 1.0)) /
-                      std::log(above->bytes / std::max(below->bytes, 1.0));
-  return below->us * std::pow(above->us / below->us, part);
+  const double part = std::log(bytes / std::max(below_bytes, 1.0)) /
+                      std::log(above->first / std::max(below_bytes, 1.0));
+  return below_us * std::pow(above->second / below_us, part);
 }
 
 }  // namespace anyccl

@@ -1,35 +1,38 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
-#include <vector>
+#include <tuple>
 
 #include "framework/question.hpp"
 
 namespace anyccl {
 
-/// Measurements to choose algorithms by: the rows that `anyccl perf --json` writes.
+/// Measurements to choose algorithms by.
 class TunerTable {
  public:
+  /// `name`: what people know it by.
+  explicit TunerTable(std::string name) : name_(std::move(name)) {}
+  /// The rows that `anyccl perf --json` and `anyccl tune` write.
   /// Errors: system_error (no such file), invalid_argument (not such rows), naming file and row.
   static Result<TunerTable> read(const std::string& file);
   static Result<TunerTable> parse(const std::string& text, const std::string& file);
 
+  /// Of several times for the same, the shortest counts.
+  void add(const Algorithm& algorithm, int ranks, bool network, double bytes, double us);
   /// What `algorithm` takes, in us: measured with as many ranks over the same kind of transport,
   /// and interpolated between the sizes next to `question.bytes`. Absent: it was not measured.
   std::optional<double> time(const Algorithm& algorithm, const Question& question) const;
-  /// Differs where the text does.
+  const std::string& name() const { return name_; }
+  /// Differs where the text that was parsed does.
   std::uint64_t hash() const { return hash_; }
 
  private:
-  struct Row {
-    std::string algorithm;  // "all_reduce/ring"
-    int ranks = 0;
-    bool network = false;
-    double bytes = 0, us = 0;  // bytes as in Question
-  };
-  std::vector<Row> rows_;  // ascending in bytes
+  using Place = std::tuple<const Algorithm*, int, bool>;   // with so many ranks, over a network
+  std::map<Place, std::map<double, double>> us_by_bytes_;  // bytes as in Question
+  std::string name_;
   std::uint64_t hash_ = 0;
 };
 

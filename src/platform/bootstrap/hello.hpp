@@ -26,7 +26,7 @@ struct HostIdentity {
 /// What a rank tells all others about itself when it joins. Sent as it lies in memory.
 struct Hello {
   static constexpr std::size_t kAddresses = 3;
-  static constexpr std::size_t kSettings = 160;
+  static constexpr std::size_t kSettings = 192;
 
   std::array<char, 8> magic{};
   std::uint32_t protocol = 0;
@@ -36,6 +36,7 @@ struct Hello {
   std::uint32_t pid = 0, uid = 0;
   std::array<std::byte, 16> boot_id{}, host_id{};  ///< Digests of HostIdentity's texts.
   std::uint64_t network_namespace = 0;
+  std::uint64_t machine_table = 0;  ///< Hash of the measurements found for this machine; 0: none.
   std::array<char, 64> host_name{};
   std::array<char, 48> unix_name{};
   std::array<Address, kAddresses> addresses{};  ///< Family 0: none.

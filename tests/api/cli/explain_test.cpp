@@ -113,7 +113,7 @@ TEST(Combinations, are_all_measured_and_can_be_chosen_by) {
 
   const json answer =
       explained({"all_gather", "-n", "4", "--bytes", "1K", "--table", file.string()});
-  EXPECT_EQ(answer["reason"], "fastest in ANYCCL_TUNER_TABLE");
+  EXPECT_NE(answer["reason"].get<std::string>().find(file.string()), std::string::npos) << answer;
   for (const json& c : answer["candidates"]) EXPECT_TRUE(c["measured_us"].is_number()) << c;
 
   // And a real call goes by it.

@@ -33,11 +33,19 @@ std::string array(const std::vector<std::string>& rows) {
 TunerTable table_of(const std::vector<std::string>& rows) {
   const Result<TunerTable> table = TunerTable::parse(array(rows), "mine.json");
   EXPECT_TRUE(table.ok()) << table.status().message();
-  return table.ok() ? *table : TunerTable();
+  return table.ok() ? *table : TunerTable("");
 }
 
-Result<Choice> with_table(const Question& q, const TunerTable& table) {
-  return choose(q, {"", std::make_shared<const TunerTable>(table)});
+struct Chosen {
+  std::string_view algorithm;
+  std::string reason;
+};
+
+Chosen with_table(const Question& q, const TunerTable& table) {
+  const Preferences preferences{.tables = {std::make_shared<const TunerTable>(table)}};
+  const Result<Choice> choice = choose(q, preferences);
+  EXPECT_TRUE(choice.ok()) << choice.status().message();
+  return {choice->algorithm->name, reason(*choice)};
 }
 
 TEST(Tuner, counts_the_fastest_protocol_of_a_size) {
@@ -58,17 +66,17 @@ TEST(Tuner, takes_something_possible_for_every_collective_size_and_network) {
           ASSERT_TRUE(choice.ok()) << choice.status().message();
           EXPECT_EQ(choice->algorithm->collective, a->collective);
           EXPECT_GT(choice->tile_bytes, 0U);
-          EXPECT_FALSE(choice->reason.empty());
+          EXPECT_FALSE(reason(*choice).empty());
         }
 }
 
 TEST(Tuner, takes_what_the_user_names_where_there_is_such_an_algorithm) {
-  const Preferences ring{"ring", nullptr};
+  const Preferences ring{.algorithm = "ring"};
   EXPECT_EQ(choose(question(Collective::all_reduce, 4, 8), ring)->algorithm->name, "ring");
-  EXPECT_EQ(choose(question(Collective::all_reduce, 4, 8), ring)->reason, "ANYCCL_ALGO");
+  EXPECT_EQ(reason(*choose(question(Collective::all_reduce, 4, 8), ring)), "ANYCCL_ALGO");
   EXPECT_EQ(choose(question(Collective::barrier, 4, 0), ring)->algorithm->name, "dissemination");
   const Status refused =
-      choose(question(Collective::all_reduce, 6, 8), {"hypercube", nullptr}).status();
+      choose(question(Collective::all_reduce, 6, 8), {.algorithm = "hypercube"}).status();
   EXPECT_EQ(refused.code(), Code::unsupported);
   EXPECT_NE(refused.message().find("hypercube does not support 6 ranks"), std::string::npos);
 }
@@ -78,7 +86,7 @@ TEST(Tuner, takes_the_fastest_that_was_measured_between_the_sizes) {
       table_of({row("all_reduce/ring", 1024, 10), row("all_reduce/ring", 1048576, 100),
                 row("all_reduce/one_shot", 1024, 1), row("all_reduce/one_shot", 1048576, 1000)});
   const auto at = [&](std::size_t bytes) {
-    return with_table(question(Collective::all_reduce, 4, bytes), table)->algorithm->name;
+    return with_table(question(Collective::all_reduce, 4, bytes), table).algorithm;
   };
   EXPECT_EQ(at(8), "one_shot") << "as at the smallest size";
   EXPECT_EQ(at(8 * kKiB), "one_shot");
@@ -93,12 +101,44 @@ TEST(Tuner, takes_the_fastest_that_was_measured_between_the_sizes) {
 TEST(Tuner, goes_by_what_is_built_in_where_nothing_was_measured) {
   const TunerTable table =
       table_of({row("all_reduce/ring", 1024, 1), row("all_reduce/one_shot", 1024, 2)});
-  const auto chosen = [&](const Question& q) { return std::string(with_table(q, table)->reason); };
-  EXPECT_EQ(chosen(question(Collective::all_reduce, 4, 1024)), "fastest in ANYCCL_TUNER_TABLE");
-  EXPECT_NE(chosen(question(Collective::all_reduce, 5, 1024)), "fastest in ANYCCL_TUNER_TABLE");
-  EXPECT_NE(chosen(question(Collective::all_reduce, 4, 1024, true)),
-            "fastest in ANYCCL_TUNER_TABLE");
-  EXPECT_NE(chosen(question(Collective::broadcast, 4, 1024)), "fastest in ANYCCL_TUNER_TABLE");
+  const auto chosen = [&](const Question& q) { return with_table(q, table).reason; };
+  EXPECT_EQ(chosen(question(Collective::all_reduce, 4, 1024)), "fastest in mine.json");
+  EXPECT_NE(chosen(question(Collective::all_reduce, 5, 1024)), "fastest in mine.json");
+  EXPECT_NE(chosen(question(Collective::all_reduce, 4, 1024, true)), "fastest in mine.json");
+  EXPECT_NE(chosen(question(Collective::broadcast, 4, 1024)), "fastest in mine.json");
+}
+
+TEST(Tuner, keeps_what_is_built_in_unless_another_is_clearly_faster) {
+  const auto chosen = [](double ring_us) {
+    const TunerTable table =
+        table_of({row("all_reduce/one_shot", 8, 10), row("all_reduce/ring", 8, ring_us)});
+    return with_table(question(Collective::all_reduce, 4, 8), table);
+  };
+  EXPECT_EQ(chosen(8).algorithm, "ring");
+  EXPECT_EQ(chosen(9.5).algorithm, "one_shot");
+  EXPECT_EQ(chosen(9.5).reason,
+            "built in: measured crossings, and mine.json has nothing clearly faster");
+}
+
+TEST(Tuner, asks_the_first_table_that_can_compare) {
+  const auto with = [](double ring_us, const char* name) {
+    auto table = std::make_shared<TunerTable>(name);
+    table->add(*find_algorithm(Collective::all_reduce, "ring"), 4, false, 8, ring_us);
+    table->add(*find_algorithm(Collective::all_reduce, "one_shot"), 4, false, 8, 2);
+    return table;
+  };
+  const auto single = std::make_shared<TunerTable>("single");
+  single->add(*find_algorithm(Collective::all_reduce, "two_shot"), 4, false, 8, 0.1);
+  const Preferences preferences{.tables = {single, with(1, "first"), with(4, "second")}};
+  EXPECT_EQ(reason(*choose(question(Collective::all_reduce, 4, 8), preferences)),
+            "fastest in first");
+}
+
+TEST(Tuner, takes_what_is_being_measured_before_anything_else) {
+  const Preferences measured{.measured = find_algorithm(Collective::all_reduce, "two_shot"),
+                             .algorithm = "ring"};
+  EXPECT_EQ(choose(question(Collective::all_reduce, 4, 8), measured)->algorithm->name, "two_shot");
+  EXPECT_EQ(choose(question(Collective::broadcast, 4, 8), measured)->algorithm->name, "flat");
 }
 
 TEST(Tuner, compares_blocks_with_blocks) {

@@ -1,0 +1,109 @@
+#include "perf/changes.hpp"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "base/error.hpp"
+#include "framework/tuner.hpp"
+
+namespace anyccl::cli {
+namespace {
+
+/// Sizes next to each other at which the same algorithm takes the place of the same other one.
+struct Change {
+  int ranks;
+  std::string_view operation, before, after;
+  std::size_t first_bytes, last_bytes;  // of the vector or block
+  double least_gain, most_gain;
+};
+
+bool is_continued_by(const Change& change, const Change& next) {
+  return change.ranks == next.ranks && change.operation == next.operation &&
+         change.before == next.before && change.after == next.after;
+}
+
+/// Absent: what is built in stays.
+Result<std::optional<Change>> change_at(const Place& place, int ranks,
+                                        const std::shared_ptr<const TunerTable>& table) {
+  const Collective collective = candidates_of(*place.operation, ranks).front()->collective;
+  const Question q{{collective, ranks}, place.count * kTypes[0].bytes, false};
+  ANYCCL_TRY(const Choice before, choose(q, {}));
+  ANYCCL_TRY(const Choice after, choose(q, {.tables = {table}}));
+  const auto before_us = table->time(*before.algorithm, q);
+  const auto after_us = table->time(*after.algorithm, q);
+  if (before.algorithm == after.algorithm || !before_us || !after_us)
+    return std::optional<Change>();
+  const double gain = *before_us / *after_us;
+  return std::optional<Change>({ranks, place.operation->name, before.algorithm->name,
+                                after.algorithm->name, q.bytes, q.bytes, gain, gain});
+}
+
+std::string size_text(std::size_t bytes) {
+  for (const auto& [unit, letter] : {std::pair{1U << 20, 'M'}, {1U << 10, 'K'}})
+    if (bytes >= unit && bytes % unit == 0) return fmt::format("{}{}", bytes / unit, letter);
+  return std::to_string(bytes);
+}
+
+std::string line_of(const Change& c) {
+  const bool one = c.first_bytes == c.last_bytes;
+  const std::string sizes =
+      one ? size_text(c.first_bytes) : size_text(c.first_bytes) + ".." + size_text(c.last_bytes);
+  const std::string gain = one ? fmt::format("x{:.2f}", c.most_gain)
+                               : fmt::format("x{:.2f}..{:.2f}", c.least_gain, c.most_gain);
+  return fmt::format("{:>5}  {:<18}{:<12}{:<24}{:<24}{}\n", c.ranks, c.operation, sizes, c.before,
+                     c.after, gain);
+}
+
+/// What was measured, as (ranks, operation, count).
+using Measured = std::set<std::tuple<int, std::string, std::size_t>>;
+
+Measured measured_in(const nlohmann::json& rows) {
+  Measured measured;
+  for (const auto& row : rows) measured.emplace(row["ranks"], row["op"], row["count"]);
+  return measured;
+}
+
+/// Where what follows is one more size of the last change, they become one.
+void add(std::vector<Change>& changes, const Change& next) {
+  if (changes.empty() || !is_continued_by(changes.back(), next)) return changes.push_back(next);
+  Change& last = changes.back();
+  last.last_bytes = next.last_bytes;
+  last.least_gain = std::min(last.least_gain, next.least_gain);
+  last.most_gain = std::max(last.most_gain, next.most_gain);
+}
+
+}  // namespace
+
+Result<std::string> changes(const TuneOptions& options, const std::string& rows,
+                            const std::string& file) {
+  ANYCCL_TRY(TunerTable parsed, TunerTable::parse(rows, file));
+  const auto table = std::make_shared<const TunerTable>(std::move(parsed));
+  const Measured measured = measured_in(nlohmann::json::parse(rows));
+  std::vector<Change> all;
+  std::size_t changed = 0, missing = 0;
+  for (const int ranks : options.ranks)
+    for (const Operation* operation : options.operations)
+      for (const Place& place : places_of({{operation}, options.sizes}, ranks)) {
+        if (!measured.contains({ranks, std::string(operation->name), place.count})) {
+          ++missing;
+          continue;
+        }
+        ANYCCL_TRY(const std::optional<Change> change, change_at(place, ranks, table));
+        if (!change) continue;
+        ++changed;
+        add(all, *change);
+      }
+  std::string text = fmt::format("{:>5}  {:<18}{:<12}{:<24}{:<24}{}\n", "ranks", "collective",
+                                 "bytes", "built in", "now", "gain");
+  for (const Change& change : all) text += line_of(change);
+  text += fmt::format(
+      "{} of {} places (ranks, collective, size) changed; elsewhere what is built in is the "
+      "fastest, or within {:.0f} % of it.\n",
+      changed, measured.size(), 100 * (kClearGain - 1));
+  if (missing > 0)
+    text += fmt::format("{} more were not measured: give it more --seconds.\n", missing);
+  return text;
+}
+
+}  // namespace anyccl::cli

@@ -1,0 +1,187 @@
+#include "perf/tune.hpp"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <memory>
+
+#include "base/config.hpp"
+#include "base/error.hpp"
+#include "framework/machine_table.hpp"
+#include "launch/job.hpp"
+#include "perf/changes.hpp"
+#include "perf/files.hpp"
+#include "perf/own_command.hpp"
+#include "platform/probe/host_facts.hpp"
+#include "platform/probe/machine.hpp"
+#include "verb.hpp"
+
+namespace anyccl::cli {
+namespace {
+
+struct Flags {
+  std::vector<std::string> collectives;
+  std::string first = "8", last = "64M", output, part;
+  std::size_t factor = 8;
+  TuneOptions options = {.seconds = 120};
+};
+
+/// Whatever this user has set, what is measured is what everyone gets without settings.
+Settings usual_settings() {
+  return {{"ANYCCL_TUNER_TABLE", std::string(kNoTable)},
+          {"ANYCCL_TUNE_AT_START", "0"},
+          {"ANYCCL_ALGO", ""},
+          {"ANYCCL_PROTO", ""},
+          {"ANYCCL_SHM_COPY", ""},
+          {"ANYCCL_TRANSPORT", "shm"}};
+}
+
+int fail(const Status& status) {
+  fmt::print(stderr, "anyccl: tune: {}\n", status.message());
+  return status.code() == Code::invalid_argument ? kUsageError : 1;
+}
+
+/// Those with something to choose.
+std::vector<const Operation*> tunable() {
+  std::vector<const Operation*> found;
+  for (const Operation& operation : operations())
+    if (candidates_of(operation, 4).size() > 1) found.push_back(&operation);
+  return found;
+}
+
+std::vector<std::string> tunable_names() {
+  std::vector<std::string> names;
+  for (const Operation* operation : tunable()) names.emplace_back(operation->name);
+  return names;
+}
+
+/// Fills the options from what the flags say.
+Status understand(Flags& f) {
+  TuneOptions& options = f.options;
+  for (const Operation* operation : tunable())
+    if (f.collectives.empty() ||
+        std::count(f.collectives.begin(), f.collectives.end(), std::string(operation->name)) > 0)
+      options.operations.push_back(operation);
+  SizeRange range{.factor = f.factor};
+  ANYCCL_TRY(range.first, parse_size(f.first));
+  ANYCCL_TRY(range.last, parse_size(f.last));
+  ANYCCL_TRY(options.sizes, sizes_in(range));
+  if (options.sizes.back() < range.last) options.sizes.push_back(range.last);
+  std::vector<int>& ranks = options.ranks;
+  if (ranks.empty()) ranks = {2, 4, std::max(2, host_facts().cores)};
+  std::sort(ranks.begin(), ranks.end());
+  ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
+  return {};
+}
+
+/// As one rank of a job; rank 0 leaves the rows in the file.
+Status measure_part(const Flags& flags) {
+  ANYCCL_TRY(Comm comm, Comm::join());
+  const Result<std::vector<Row>> rows = tune(flags.options, comm);
+  if (!rows.ok()) comm.abort();
+  ANYCCL_CHECK(rows.status());
+  return comm.rank() == 0 ? write_json(flags.part, *rows) : Status();
+}
+
+/// Starts this very command as so many ranks; returns their exit code.
+int run_part(std::vector<std::string> command, int ranks, const std::string& part) {
+  command.insert(command.end(), {"--part", part});
+  return run_job({.name = "anyccl tune",
+                  .ranks = ranks,
+                  .command = std::move(command),
+                  .settings = usual_settings(),
+                  .prefix_output = false});
+}
+
+Result<std::string> output_file(const Flags& flags, const Config& config) {
+  const std::string file =
+      flags.output.empty() ? machine_table_file(config.cache_folder) : flags.output;
+  if (file.empty())
+    return error(Code::invalid_argument,
+                 "neither XDG_CACHE_HOME nor HOME is set: name a file with --output");
+  return file;
+}
+
+Result<int> measure_all(const Flags& flags) {
+  ANYCCL_TRY(const Config config, read_config());
+  if (config.rank)
+    return error(Code::invalid_argument,
+                 "it starts its ranks itself: this is rank {} of a job already", *config.rank);
+  ANYCCL_TRY(const std::string file, output_file(flags, config));
+  ANYCCL_TRY(PendingFile pending, PendingFile::create(file));
+  ANYCCL_TRY(const std::vector<std::string> command, own_command());
+  ANYCCL_TRY(const TemporaryFolder folder, TemporaryFolder::create());
+  fmt::print("anyccl {} on {}\nabout {:g} s, {} ranks over shared memory, into {}\n",
+             ANYCCL_VERSION, describe(this_machine()), flags.options.seconds,
+             fmt::join(flags.options.ranks, ", "), file);
+  std::fflush(stdout);
+  std::vector<std::string> parts;
+  for (const int ranks : flags.options.ranks) {
+    parts.push_back(fmt::format("{}/{}.json", folder.path(), ranks));
+    if (const int code = run_part(command, ranks, parts.back()); code != 0) {
+      fmt::print(stderr, "anyccl: tune: stopped; nothing was written\n");
+      return code;
+    }
+  }
+  ANYCCL_TRY(const std::string rows, joined_json(parts));
+  ANYCCL_TRY(const std::string text, changes(flags.options, rows, file));
+  ANYCCL_CHECK(pending.commit(rows));
+  fmt::print("\n{}", text);
+  if (flags.output.empty())
+    fmt::print(
+        "From now on programs on this machine choose by it; ANYCCL_TUNER_TABLE=none: not.\n");
+  else
+    fmt::print("Programs choose by it with ANYCCL_TUNER_TABLE={}\n", file);
+  return 0;
+}
+
+int run(Flags& flags) {
+  if (const Status status = understand(flags); !status.ok()) return fail(status);
+  if (!flags.part.empty()) {
+    const Status status = measure_part(flags);
+    return status.ok() ? 0 : fail(status);
+  }
+  const Result<int> code = measure_all(flags);
+  return code.ok() ? *code : fail(code.status());
+}
+
+Body declare(CLI::App& app, const Command&) {
+  const auto flags = std::make_shared<Flags>();
+  app.add_option("collectives", flags->collectives,
+                 "Such as all_reduce; default: all that have several algorithms")
+      ->check(CLI::IsMember(tunable_names()));
+  app.add_option("-g,--ranks", flags->options.ranks,
+                 "Numbers of ranks, as 2,8; default: 2, 4 and as many as cores")
+      ->delimiter(',')
+      ->check(CLI::Range(2, 1024));
+  app.add_option("-s,--seconds", flags->options.seconds, "How long it may measure")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  app.add_option("-b,--minbytes", flags->first, "Smallest size; suffixes K, M and G")
+      ->capture_default_str();
+  app.add_option("-e,--maxbytes", flags->last, "Largest size")->capture_default_str();
+  app.add_option("-f,--stepfactor", flags->factor, "Factor between sizes")->capture_default_str();
+  app.add_option("-o,--output", flags->output,
+                 "File to write; default: where every start looks for that of this machine");
+  app.add_option("--part", flags->part)->group("");  // this process is a rank, which writes there
+  app.footer(
+      "Measures the algorithms of each collective in turns and writes a table of their times in "
+      "the\n"
+      "place of the last one. Programs of this user on this machine choose by it from their next "
+      "start:\n"
+      "where what is built in takes at least a tenth longer than the fastest, they take the "
+      "fastest.\n"
+      "The machine should have nothing else to do meanwhile.\n\n"
+      "Example: anyccl tune\n"
+      "         anyccl tune all_reduce --ranks 8 --seconds 20 --output mine.json\n"
+      "         anyccl explain all_reduce -n 4 --bytes 64K");
+  return [flags] { return run(*flags); };
+}
+
+}  // namespace
+
+const Verb verb_tune{"tune", "Measure which algorithms are fastest on this machine, and use them",
+                     declare};
+
+}  // namespace anyccl::cli
