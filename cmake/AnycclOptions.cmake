@@ -68,6 +68,9 @@ endif()
 if(ANYCCL_SANITIZE)
   add_compile_options(-fsanitize=${ANYCCL_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${ANYCCL_SANITIZE})
+  if(CMAKE_CXX_COMPILER_ID MATCHES "Clang" AND ANYCCL_SANITIZE MATCHES "address")
+    add_compile_definitions(__SANITIZE_ADDRESS__)  # as g++ does
+  endif()
 endif()
 
 function(anyccl_summary)
