@@ -176,7 +176,7 @@ Result<CommPtr> create(Start& start, const Group& group, Rank me,
   m.cores_each = host_facts().cores / static_cast<int>(here);
   m.ring_bytes = ring_bytes;
   const Hello& mine = group.members[uindex(me)];
-  Census::of_process().enter(static_cast<int>(
+  m.stay = Census::of_process().enter(static_cast<int>(
       std::count_if(group.members.begin(), group.members.end(),
                     [&](const Hello& other) { return same_process(mine, other); })));
   std::vector<PeerSocket> sockets;
@@ -335,6 +335,7 @@ Result<CommPtr> split(Comm& parent, int color, int key, std::size_t ring_bytes) 
   for (std::size_t i = 0; i < order.size(); ++i) {
     Hello hello = cards[order[i]].hello;
     ANYCCL_CHECK(check_hello(hello));
+    if (i > 0) ANYCCL_CHECK(compare_settings(group.members.front(), hello));
     if (order[i] == uindex(parent.rank())) me = Rank{static_cast<std::int32_t>(i)};
     hello.rank = static_cast<std::uint32_t>(i);
     hello.size = static_cast<std::uint32_t>(order.size());

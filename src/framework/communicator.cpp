@@ -76,29 +76,34 @@ std::byte* Comm::scratch(std::size_t bytes) {
 
 Status Comm::run(const Call& call) {
   if (forked()) return failure();  // before the token, which a thread of the parent may have held
+  std::shared_ptr<Comm> alive;     // longer than the token, if another thread aborts it meanwhile
   Token token(token_);
   take(token);
   if (failed_.load(std::memory_order_acquire)) return failure();
   const CallKey key(call, me_.rank);
   if (key != last_key_ || !has_buffers(call)) ANYCCL_CHECK(check_call(call));
-  if (call.is_point_to_point()) return run_message(token, call);
+  if (call.is_point_to_point()) return run_message(token, call, alive);
   if (!idle()) {
-    const auto alive = weak_from_this().lock();  // if another thread aborts it while this one waits
+    alive = weak_from_this().lock();
     ANYCCL_TRY(const std::shared_ptr<Task> task, enqueue(call, key, Gate::open));
     return wait(token, *task);
   }
   if (key != last_key_) ANYCCL_CHECK(prepare(call, key));
   const Prepared& p = *last_;
   Execution& alone = alone_->execution;
+  note_limit(call.timeout);
   alone.limit(call.timeout);
   alone.start(p, call, ++sequence_, p.scratch_bytes == 0 ? nullptr : scratch(p.scratch_bytes));
   alone.advance();
   if (alone.done()) return alone.status();
   const bool crowded = is_crowded(call.threads);
-  if (crowded && sequence_ % kLookAround == 0) census_.look();  // it may have become quiet
+  if (crowded) census_.look_sometimes();
   Waiter waiter(crowded);
   while (!alone.done()) {
-    if (wanted_.load(std::memory_order_relaxed) > 0) return wait_with_others(token);
+    if (wanted_.load(std::memory_order_relaxed) > 0) {
+      alive = weak_from_this().lock();
+      return wait_with_others(token);
+    }
     if (crowded ? alone.advance() : alone.advance_patiently()) {
       waiter.reset();
       continue;
@@ -116,7 +121,6 @@ Status Comm::run(const Call& call) {
 /// By a blocking call, when other threads have something to call, too: from now on it is one that
 /// was issued, so that what they call has a place behind it.
 Status Comm::wait_with_others(Token& token) {
-  const auto alive = weak_from_this().lock();  // if another thread aborts it while this one waits
   const std::shared_ptr<Queued> mine = std::exchange(alone_, make_queued({}));
   mine->prepared = last_;
   mine->scratch = std::move(scratch_);  // and stays where it is
@@ -125,9 +129,11 @@ Status Comm::wait_with_others(Token& token) {
   return wait(token, mine->execution);
 }
 
-Status Comm::run_message(Token& token, const Call& call) {
+/// `alive`: for who waits.
+Status Comm::run_message(Token& token, const Call& call, std::shared_ptr<Comm>& alive) {
+  note_limit(call.timeout);
   std::shared_ptr<Transfer> transfer = messages_.add(call, Gate::open, looks());
-  const auto alive = transfer->done() ? nullptr : weak_from_this().lock();  // as above
+  if (!transfer->done()) alive = weak_from_this().lock();
   Status status = wait(token, *transfer);
   if (token.held()) messages_.recycle(std::move(transfer));
   return status;
@@ -144,12 +150,15 @@ Status Comm::run_together(std::span<const Call* const> calls) {
   const auto note = [&](Status status) {
     if (first.ok()) first = std::move(status);
   };
+  bool looked = false;  // for the first receive only: meanwhile nothing else goes on
   const auto issue_all = [&](bool receives) {
     for (const Call* call : calls) {
       if ((call->collective == Collective::recv) != receives) continue;
       Status status = ready(*call);
       if (status.ok() && call->is_point_to_point()) {
-        messages.push_back(messages_.add(*call, Gate::open, looks()));
+        note_limit(call->timeout);
+        messages.push_back(messages_.add(*call, Gate::open, receives && !looked ? looks() : 1));
+        looked = receives;
       } else if (status.ok()) {
         auto task = enqueue(*call, CallKey(*call, me_.rank), Gate::open);
         status = task.status();
@@ -184,6 +193,7 @@ Result<std::shared_ptr<Task>> Comm::issue(const Call& call, Gate gate) {
 }
 
 Result<std::shared_ptr<Task>> Comm::enqueue(const Call& call, const CallKey& key, Gate gate) {
+  note_limit(call.timeout);
   if (call.is_point_to_point()) return std::shared_ptr<Task>(messages_.add(call, gate));
   const auto queued = make_queued(call);
   queued->execution.set(gate);

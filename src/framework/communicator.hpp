@@ -40,6 +40,7 @@ struct Membership {
   bool network = false;     ///< Some pair of ranks, not only this one's, talks over a network.
   int cores_each = 1;       ///< Cores of this host for each of its ranks; 0: fewer than ranks.
   std::size_t ring_bytes = kRingBytes;  ///< Of the staging ring.
+  Census::Stay stay;                    ///< On the list of this host's ranks.
 };
 
 /// One rank's end of a communicator.
@@ -131,7 +132,6 @@ class Comm : public std::enable_shared_from_this<Comm> {
 
  private:
   static constexpr std::size_t kCacheEntries = 64;
-  static constexpr std::uint64_t kLookAround = 1024;  // calls
   struct Queued;
   struct Cached {
     CallKey key;
@@ -161,7 +161,11 @@ class Comm : public std::enable_shared_from_this<Comm> {
   Status wait(Token& token, Task& task, Deadline deadline = {});
   /// Of a blocking receive, before it waits like others.
   std::uint32_t looks() const { return is_crowded() ? 1 : 32; }
-  Status run_message(Token& token, const Call& call);
+  Status run_message(Token& token, const Call& call, std::shared_ptr<Comm>& alive);
+  /// Sleeps must not be much longer than the time limits that are used here.
+  void note_limit(std::chrono::milliseconds limit) {
+    if (limit.count() > 0 && limit < 10 * Waiter::kLongNap) short_limits_ = true;
+  }
   Status ready(const Call& call) const {
     return failed_.load(std::memory_order_acquire) ? failure() : check_call(call);
   }
@@ -211,6 +215,8 @@ class Comm : public std::enable_shared_from_this<Comm> {
   std::atomic<bool> quiet_{false};    // see is_quiet()
   std::atomic<bool> resting_{false};  // the background thread sleeps and holds the token
   std::atomic<bool> asleep_{false};   // who holds the token sleeps in the last transport
+  std::atomic<bool> nudged_{false};   // rouse() was called since somebody slept
+  bool short_limits_ = false;         // see note_limit(); with the token
   std::atomic<bool> gated_{false};    // streams have used this communicator
   Bell bell_;                         // who waits without the token looks again
   std::atomic<bool> failed_{false}, abort_asked_{false};

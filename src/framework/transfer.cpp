@@ -20,6 +20,7 @@ void Transfer::bind(Transport& transport, Rank peer, std::uint64_t number, bool 
   call_.root = peer;
   message_ = number;
   most_ = whole ? total_ : transport.piece_bytes();
+  lent_ = whole;
 }
 
 bool Transfer::advance() {
@@ -83,6 +84,8 @@ bool Transfer::receive_piece() {
   const std::byte* part = transport_->poll(in);
   if (part == nullptr) return false;
   if (in.bytes > 0 && part != in.into) std::memcpy(in.into, part, in.bytes);
+  // A sender that gives up says so before its memory is its caller's again.
+  if (lent_ && !transport_->check().ok()) return false;
   transport_->consumed(in);
   done_ += in.bytes;
   return true;

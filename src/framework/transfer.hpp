@@ -44,6 +44,7 @@ class Transfer final : public Task {
   std::uint64_t message_ = 0, order_ = 0;
   std::size_t total_ = 0, done_ = 0, most_ = 0;  // bytes; the most of a piece
   std::uint32_t pieces_ = 0;
+  bool lent_ = false;  // a receive reads the sender's memory
 };
 
 }  // namespace anyccl

@@ -89,7 +89,8 @@ std::optional<double> TunerTable::time(const Algorithm& algorithm, const Questio
   const auto& points = found->second;
   const auto bytes = static_cast<double>(question.bytes);
   const auto above = points.lower_bound(bytes);
-  if (above == points.begin()) return above->second;
+  if (above == points.begin() || (above != points.end() && above->first == bytes))
+    return above->second;
   const auto [below_bytes, below_us] = *std::prev(above);
   if (above == points.end()) return below_us * bytes / std::max(below_bytes, 1.0);
   // Straight lines where both axes are logarithmic.

@@ -48,7 +48,9 @@ Status Comm::wait(Task& task, Deadline deadline) {
 Status Comm::wait(Token& token, Task& task, Deadline deadline) {
   if (task.done()) return task.status();
   const Counted waiting(waiting_);
-  Waiter waiter(is_crowded());
+  const bool crowded = is_crowded();
+  if (crowded) census_.look_sometimes();
+  Waiter waiter(crowded);
   while (!task.done()) {
     const bool wanted = wanted_.load(std::memory_order_relaxed) > 0;
     if (wanted) token.release();
@@ -95,7 +97,10 @@ void Comm::rest_in_background(std::chrono::nanoseconds most) {
     return bell_.sleep(Waiter::kNap);
   if (failed_.load(std::memory_order_relaxed)) return;
   examine_locked();
-  if (idle() || transports_.empty()) return;
+  if (idle() || transports_.empty()) {  // only a gate can change that, and open() rings
+    token.release();
+    return bell_.sleep(Waiter::kNap);
+  }
   resting_.store(true, std::memory_order_release);
   sleep_shortly(token, most);
   resting_.store(false, std::memory_order_relaxed);
@@ -110,6 +115,7 @@ Status Comm::limit(Task& task, std::chrono::milliseconds time) {
   if (forked()) return failure();
   Token token(token_);
   take(token);
+  note_limit(time);
   task.limit(time);
   return {};
 }
@@ -139,13 +145,14 @@ void Comm::sleep_shortly(Token& token, std::chrono::nanoseconds most, Execution*
     token.release();
     return bell_.sleep(Waiter::kNap);
   }
-  if (transports_.size() > 1 || !transports_.back()->wakes_surely())
+  if (short_limits_ || transports_.size() > 1 || !transports_.back()->wakes_surely())
     most = std::min<std::chrono::nanoseconds>(most, Waiter::kNap);
   Transport& last = *transports_.back();
   asleep_.store(true, std::memory_order_seq_cst);
   last.prepare_sleep();
   const bool moved = alone != nullptr ? alone->advance() : progress_locked();
-  const bool stays = moved || wanted_.load(std::memory_order_seq_cst) > 0 ||
+  const bool stays = moved || nudged_.exchange(false, std::memory_order_seq_cst) ||
+                     wanted_.load(std::memory_order_seq_cst) > 0 ||
                      abort_asked_.load(std::memory_order_seq_cst);
   last.sleep(stays ? std::chrono::nanoseconds(0) : most);
   asleep_.store(false, std::memory_order_relaxed);
@@ -153,6 +160,7 @@ void Comm::sleep_shortly(Token& token, std::chrono::nanoseconds most, Execution*
 }
 
 void Comm::rouse() {
+  nudged_.store(true, std::memory_order_seq_cst);
   if (asleep_.load(std::memory_order_seq_cst)) transports_.back()->wake();
 }
 

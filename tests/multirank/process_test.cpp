@@ -159,6 +159,30 @@ TEST(Processes, read_registered_memory_where_it_is) {
   }));
 }
 
+/// Programs that only send and receive give memory back, too: here, and what peers have mapped of
+/// it.
+TEST(Processes, keep_no_memory_that_was_lent_for_messages) {
+  expect_all_passed(run_processes(2, [](Communicator& comm) {
+    constexpr std::size_t kCount = 8 << 20;
+    std::vector<float> y(kCount);
+    for (int round = 0; round < 40; ++round) {
+      if (comm.rank() == Rank{1}) {
+        ASSERT_OK(wait(comm.recv(view(y), Rank{0})));
+        EXPECT_EQ(y[kCount - 1], static_cast<float>(round));
+        continue;
+      }
+      void* window = nullptr;
+      ASSERT_EQ(anycclMemAlloc(&window, kCount * sizeof(float)), anycclSuccess);
+      auto* const x = static_cast<float*>(window);
+      x[kCount - 1] = static_cast<float>(round);
+      ASSERT_OK(wait(comm.send(view(std::span(x, kCount)), Rank{1})));
+      ASSERT_EQ(anycclMemFree(window), anycclSuccess);
+    }
+    EXPECT_LT(mappings_of("memfd:anyccl"), 25);
+    ASSERT_OK(wait(comm.barrier()));
+  }));
+}
+
 /// Of this process so far, user and system.
 std::chrono::microseconds cpu_time() {
   rusage usage{};

@@ -10,6 +10,7 @@
 #include <charconv>
 #include <cstddef>
 
+#include "base/fork.hpp"
 #include "platform/probe/text_file.hpp"
 
 namespace anyccl {
@@ -52,13 +53,31 @@ Census& Census::of_process() {
   return *census;
 }
 
-void Census::enter(int ranks) {
+Census::Stay Census::enter(int ranks) {
+  watch_forks();
   const std::lock_guard lock(mutex_);
-  if (ranks <= ranks_ && socket_) return;
-  socket_ = PrivateFd(show(ranks));
-  ranks_ = ranks;
+  if (std::exchange(generation_, fork_generation()) != fork_generation()) {
+    stays_.clear();
+    shown_ = 0;
+  }
+  stays_.insert(ranks);
+  show_most();
   next_.store(0, std::memory_order_relaxed);
   look();
+  return Stay(*this, ranks, generation_);
+}
+
+void Census::leave(int ranks, std::uint64_t generation) {
+  if (generation != fork_generation()) return;
+  const std::lock_guard lock(mutex_);
+  stays_.extract(ranks);
+  show_most();
+}
+
+void Census::show_most() {
+  const int most = stays_.empty() ? 0 : *stays_.rbegin();
+  if (most == std::exchange(shown_, most)) return;
+  socket_ = PrivateFd(most == 0 ? UniqueFd() : show(most));
 }
 
 void Census::look() {

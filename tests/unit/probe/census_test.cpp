@@ -1,6 +1,7 @@
 #include "platform/probe/census.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "platform/probe/text_file.hpp"
@@ -26,15 +27,32 @@ TEST(Census, sees_ranks_of_others_come_and_go) {
   const auto ranks = [] { return count_ranks(read_text("/proc/net/unix")); };
   Census here;
   constexpr int kMany = 50000;  // more than all tests that run beside this one
+  const auto stay = here.enter(cores);
   {
     Census other;
-    other.enter(kMany);
-    other.enter(1);  // it had more
-    here.enter(cores);
+    const auto many = other.enter(kMany), few = other.enter(1);
     EXPECT_GE(ranks(), kMany + cores);
+    EXPECT_LT(ranks(), 2 * kMany) << "the larger one counts";
+    const auto again = here.enter(1);
     EXPECT_TRUE(here.is_crowded());
   }
   EXPECT_GE(ranks(), cores);
+  EXPECT_LT(ranks(), kMany);
+}
+
+TEST(Census, sees_forked_children_as_soon_as_they_have_ranks) {
+  const auto ranks = [] { return count_ranks(read_text("/proc/net/unix")); };
+  constexpr int kMany = 60000;
+  Census here;
+  const auto stay = here.enter(1);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const auto mine = here.enter(kMany);
+    ::_exit(ranks() >= kMany ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
   EXPECT_LT(ranks(), kMany);
 }
 

@@ -120,11 +120,13 @@ void Neighbours::read_notices() {
 
 void Neighbours::tell_all(const ControlMessage& message) {
   const std::lock_guard lock(socket_mutex_);
-  for (Peer& peer : peers_)  // best effort: who is gone needs no message
+  for (Peer& peer : peers_) {
     if (Status sent =
             peer.socket.send(message, {-1, -1}, Deadline::in(std::chrono::nanoseconds(0)));
-        !sent.ok())
+        !sent.ok())  // best effort: who is gone needs no message
       log(LogLevel::trace, "rank {} to rank {}: {}", index(me_), index(peer.rank), sent.message());
+    ring_bell(at<Inbox>(peer.in, 0).doorbell);
+  }
 }
 
 void Neighbours::pump(Peer& peer) {

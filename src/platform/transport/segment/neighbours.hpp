@@ -43,15 +43,17 @@ class Neighbours {
   /// Whether some peer's private memory is read with a system call.
   bool reads_foreign_memory() const;
 
-  /// Once per call: has peers unmap what went back to the system, and now and then does the same.
-  void look_after_windows(std::uint64_t sequence) {
+  /// Once per call and message: has peers unmap what went back to the system, and now and then does
+  /// the same.
+  void look_after_windows() {
     windows_.close_returned();
-    if (sequence % kLookForNotices == 0) read_notices();
+    if (++looks_ % kLookForNotices == 0) read_notices();
   }
   /// Keeps the first one; returns null.
   std::nullptr_t problem(Status status);
   /// Reads what the sockets hold; the first problem.
   Status check();
+  /// Also who sleeps.
   void tell_all(const ControlMessage& message);
 
  private:
@@ -69,6 +71,7 @@ class Neighbours {
   CopyFrom copy_;
   std::mutex socket_mutex_;  // sending: abort() may come from another thread
   Windows windows_;
+  std::uint64_t looks_ = 0;
   Status problem_;
 };
 

@@ -55,7 +55,7 @@ class SegmentTransport final : public Transport {
 
   void begin(const CallRecord& call) override {
     write_record(at<CallLine>(out_, layout_.call_line(call.sequence)), call);
-    peers_.look_after_windows(call.sequence);
+    peers_.look_after_windows();
     // Readers of eight calls ago have this line: getting it back takes as long as a call.
     prefetch_for_writing(&line(ledger_.slot_of(call.sequence + 1, 0)));
   }
@@ -91,7 +91,10 @@ class SegmentTransport final : public Transport {
   }
 
   void publish(const Outgoing& out) override {
-    if (out.context == Context::point_to_point) return pairs_.publish(out);
+    if (out.context == Context::point_to_point) {
+      peers_.look_after_windows();
+      return pairs_.publish(out);
+    }
     const bool staged = !fits_line(out.bytes, out.sized);
     if (staged)
       describe(line(ledger_.slot_of(out.operation, out.number)),
@@ -99,6 +102,7 @@ class SegmentTransport final : public Transport {
     reveal(out, staged);
   }
   bool lend_message(const Outgoing& out, const std::byte* source) override {
+    peers_.look_after_windows();
     return pairs_.lend_message(out, source);
   }
 
@@ -124,7 +128,9 @@ class SegmentTransport final : public Transport {
   }
 
   void consumed(const Incoming& in) override {
-    if (in.context == Context::point_to_point) pairs_.consumed(in);
+    if (in.context != Context::point_to_point) return;
+    pairs_.consumed(in);
+    peers_.look_after_windows();
   }
   bool peek(Rank from, std::uint64_t, std::uint32_t looks, Envelope& envelope) override {
     return pairs_.peek(from, looks, envelope);
