@@ -235,11 +235,11 @@ ANYCCL_API anycclResult_t anycclRedOpDestroy(anycclRedOp_t op, anycclComm_t comm
 ANYCCL_API anycclResult_t anycclMemAlloc(void** ptr, size_t size);
 /* Frees it; no operation may be using it. NULL is allowed. */
 ANYCCL_API anycclResult_t anycclMemFree(void* ptr);
-/* Makes memory of the program's own such memory: the `size` bytes at `ptr`, which it has mapped with
- * MAP_SHARED from `offset` on of a memfd. Local peers get to map the memfd, so it must be sealed with
- * F_SEAL_SHRINK and F_SEAL_FUTURE_WRITE before; its pages should exist. The descriptor may be closed
- * afterwards. In a forked child it is not registered. Errors: anycclInvalidArgument if it is no such
- * mapping, or overlaps one that is registered. Threads: any. */
+/* Makes memory of the program's own such memory: the `size` bytes at `ptr`, which it has mapped
+ * with MAP_SHARED from `offset` on of a memfd. Local peers get to map the memfd, so it must be
+ * sealed with F_SEAL_SHRINK and F_SEAL_FUTURE_WRITE before; its pages should exist. The descriptor
+ * may be closed afterwards. In a forked child it is not registered. Errors: anycclInvalidArgument
+ * if it is no such mapping, or overlaps one that is registered. Threads: any. */
 ANYCCL_API anycclResult_t anycclMemRegister(void* ptr, size_t size, int fd, size_t offset);
 /* Before the program unmaps it or uses it for something else; no operation may be using it. */
 ANYCCL_API anycclResult_t anycclMemDeregister(void* ptr);
