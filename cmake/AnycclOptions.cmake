@@ -68,8 +68,12 @@ endif()
 if(ANYCCL_SANITIZE)
   add_compile_options(-fsanitize=${ANYCCL_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${ANYCCL_SANITIZE})
-  if(CMAKE_CXX_COMPILER_ID MATCHES "Clang" AND ANYCCL_SANITIZE MATCHES "address")
-    add_compile_definitions(__SANITIZE_ADDRESS__)  # as g++ does
+  if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+    if(ANYCCL_SANITIZE MATCHES "address")
+      add_compile_definitions(__SANITIZE_ADDRESS__)  # as g++ does
+    endif()
+    # What the library needs of the sanitizers' C++ part lies in the program, also in a C program.
+    add_link_options("$<$<LINK_LANGUAGE:C>:-fsanitize-link-c++-runtime;-lstdc++>")
   endif()
 endif()
 
