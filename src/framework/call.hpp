@@ -33,20 +33,20 @@ struct Call {
     switch (collective) {
       case Collective::all_gather:
       case Collective::gather:
-        return input == output + block_offset(me);
+        return lies_at(input, output, block_offset(me));
       case Collective::reduce_scatter:
       case Collective::scatter:
-        return output == input + block_offset(me);
+        return lies_at(output, input, block_offset(me));
       case Collective::gather_v:
         if (root != me) return false;
         [[fallthrough]];
       case Collective::all_gather_v:
-        return recv_displs != nullptr && input == output + piece_offset(recv_displs, me);
+        return recv_displs != nullptr && lies_at(input, output, piece_offset(recv_displs, me));
       case Collective::scatter_v:
         if (root != me) return false;
         [[fallthrough]];
       case Collective::reduce_scatter_v:
-        return send_displs != nullptr && output == input + piece_offset(send_displs, me);
+        return send_displs != nullptr && lies_at(output, input, piece_offset(send_displs, me));
       default:
         return input == output;
     }
@@ -56,6 +56,9 @@ struct Call {
   }
 
  private:
+  static bool lies_at(const std::byte* block, const std::byte* whole, std::size_t offset) {
+    return whole == nullptr ? block == nullptr && offset == 0 : block == whole + offset;
+  }
   std::size_t block_offset(Rank me) const { return uindex(me) * count * bytes_of(dtype); }
   std::size_t piece_offset(const std::size_t* displs, Rank me) const {
     return displs[uindex(me)] * bytes_of(dtype);
