@@ -6,6 +6,11 @@
 namespace anyccl {
 namespace {
 
+/// A rank that has no such buffer never looks there.
+std::byte* behind(std::byte* buffer, std::size_t bytes) {
+  return buffer == nullptr ? nullptr : buffer + bytes;
+}
+
 bool is_send(const PlanStep& step) {  // publishes own memory as it is
   return (step.flags & (PlanStep::combine | PlanStep::store | PlanStep::publish)) ==
          PlanStep::publish;
@@ -55,8 +60,8 @@ void Execution::enter(Lane& lane, std::uint32_t tile) {
     lane.bound = tile + 1 == geometry.tiles() ? &prepared_->last : &prepared_->full;
   }
   const std::size_t begin = geometry.tile_begin(tile);
-  lane.base[0] = const_cast<std::byte*>(input_) + begin;  // read only: no plan writes its input
-  lane.base[1] = output_ + begin;
+  lane.base[0] = behind(const_cast<std::byte*>(input_), begin);  // no plan writes its input
+  lane.base[1] = behind(output_, begin);
   lane.base[2] = scratch_ + lane.index * plan_->schedule.scratch.size() * geometry.scratch_chunk();
 }
 
