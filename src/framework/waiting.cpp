@@ -145,8 +145,6 @@ void Comm::sleep_shortly(Token& token, std::chrono::nanoseconds most, Execution*
     token.release();
     return bell_.sleep(Waiter::kNap);
   }
-  if (short_limits_ || transports_.size() > 1 || !transports_.back()->wakes_surely())
-    most = std::min<std::chrono::nanoseconds>(most, Waiter::kNap);
   Transport& last = *transports_.back();
   asleep_.store(true, std::memory_order_seq_cst);
   last.prepare_sleep();
@@ -154,6 +152,8 @@ void Comm::sleep_shortly(Token& token, std::chrono::nanoseconds most, Execution*
   const bool stays = moved || nudged_.exchange(false, std::memory_order_seq_cst) ||
                      wanted_.load(std::memory_order_seq_cst) > 0 ||
                      abort_asked_.load(std::memory_order_seq_cst);
+  if (short_limits_ || transports_.size() > 1 || !last.wakes_surely())
+    most = std::min<std::chrono::nanoseconds>(most, Waiter::kNap);
   last.sleep(stays ? std::chrono::nanoseconds(0) : most);
   asleep_.store(false, std::memory_order_relaxed);
   if (moved) bell_.ring();

@@ -169,7 +169,8 @@ class Transport {
   virtual void prepare_sleep() {}
   /// Blocks until something may have arrived, at most `most`; 0: it need not sleep any more.
   virtual void sleep(std::chrono::nanoseconds most) = 0;
-  /// Whether that holds without fail. Else sleeps must be short.
+  /// Whether that holds without fail for what this rank waits for, as far as it has tried since
+  /// prepare_sleep(). Else sleeps must be short.
   virtual bool wakes_surely() const { return true; }
   /// Ends a sleep() that another thread is in. Any thread.
   virtual void wake() = 0;

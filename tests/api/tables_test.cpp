@@ -12,6 +12,7 @@
 #include "framework/machine_table.hpp"
 #include "framework/tune_at_start.hpp"
 #include "support/ranks.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace anyccl::test {
 namespace {
@@ -30,13 +31,9 @@ std::string plan_of(Communicator& comm, std::size_t elements) {
 /// Two cache folders, in which `algorithm` is the fastest, or nothing is.
 class Tables : public testing::Test {
  protected:
-  Tables() {
-    ::unsetenv("ANYCCL_TUNER_TABLE");
-    EXPECT_NE(::mkdtemp(folder_.data()), nullptr);
-  }
-  ~Tables() override { std::filesystem::remove_all(folder_); }
+  Tables() { ::unsetenv("ANYCCL_TUNER_TABLE"); }
 
-  std::string cache(int rank) const { return folder_ + "/" + std::to_string(rank); }
+  std::string cache(int rank) const { return folder_.path() + "/" + std::to_string(rank); }
   std::string file(int rank) const { return machine_table_file(cache(rank)); }
   void write(int rank, const std::string& text) const {
     std::filesystem::create_directories(cache(rank) + "/anyccl");
@@ -65,7 +62,7 @@ class Tables : public testing::Test {
     return outcomes[0].output;
   }
 
-  std::string folder_ = testing::TempDir() + "anyccl-tables-XXXXXX";
+  TemporaryFolder folder_;
 };
 
 TEST_F(Tables, of_the_machine_decide_if_all_ranks_have_the_same) {
@@ -93,7 +90,7 @@ TEST_F(Tables, of_the_machine_give_way_to_what_the_user_names) {
   for (const int rank : {0, 1}) write(rank, with_fastest("ring"));
   EXPECT_EQ(chosen({{"ANYCCL_TUNER_TABLE", "none"}}), "all_reduce/one_shot LL shm");
   EXPECT_EQ(chosen({{"ANYCCL_ALGO", "circulant"}}), "all_reduce/circulant LL shm");
-  const std::string mine = folder_ + "/mine.json";
+  const std::string mine = folder_.path() + "/mine.json";
   std::ofstream(mine) << with_fastest("two_shot");
   EXPECT_EQ(chosen({{"ANYCCL_TUNER_TABLE", mine}}), "all_reduce/two_shot LL shm");
 }

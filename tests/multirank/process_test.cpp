@@ -159,6 +159,31 @@ TEST(Processes, read_registered_memory_where_it_is) {
   }));
 }
 
+/// The memory of a message that was given up belongs to its program again, which may write to it.
+TEST(Processes, do_not_take_a_lent_message_that_its_sender_gave_up) {
+  expect_all_passed(run_processes(2, [](Communicator& comm) {
+    constexpr std::size_t kCount = 1 << 20;
+    auto other = comm.split(0, index(comm.rank()));
+    ASSERT_OK(other.status());
+    void* window = nullptr;
+    ASSERT_EQ(anycclMemAlloc(&window, kCount * sizeof(float)), anycclSuccess);
+    const std::span<float> x(static_cast<float*>(window), kCount);
+    std::fill(x.begin(), x.end(), 1.0F);
+    if (comm.rank() == Rank{0}) {
+      auto work = comm.send(view(x), Rank{1});
+      ASSERT_OK(work.status());
+      ASSERT_OK(work->limit(50));
+      EXPECT_EQ(work->wait().code(), Code::timeout);
+      std::fill(x.begin(), x.end(), 2.0F);
+      ASSERT_OK(wait(other->barrier()));
+    } else {
+      ASSERT_OK(wait(other->barrier()));
+      EXPECT_NE(wait(comm.recv(view(x), Rank{0})).code(), Code::ok) << "received " << x[0];
+    }
+    ASSERT_OK(wait(other->barrier()));
+  }));
+}
+
 /// Programs that only send and receive give memory back, too: here, and what peers have mapped of
 /// it.
 TEST(Processes, keep_no_memory_that_was_lent_for_messages) {
@@ -191,7 +216,8 @@ std::chrono::microseconds cpu_time() {
          std::chrono::microseconds(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
 }
 
-/// Alone, and with the background thread on watch.
+/// Alone, and with the background thread on watch. The only test here that sleeps: what is measured
+/// is processor time while nothing happens.
 TEST(Processes, use_little_time_while_they_wait) {
   expect_all_passed(run_processes(2, [](Communicator& comm) {
     constexpr std::chrono::milliseconds kWait{1500};

@@ -21,11 +21,6 @@ std::string host_name() {
   return ::gethostname(name, sizeof name - 1) == 0 ? name : std::string();
 }
 
-std::string first_line(const std::string& path) {
-  const std::string text = read_text(path);
-  return text.substr(0, text.find('\n'));
-}
-
 std::uint64_t namespace_number(const char* path) {
   struct stat info {};
   return ::stat(path, &info) == 0 ? info.st_ino : 0;
@@ -57,7 +52,7 @@ int usable_cores(int affinity, double quota) {
 HostFacts host_facts() {
   HostFacts facts;
   facts.hostname = host_name();
-  facts.boot_id = first_line("/proc/sys/kernel/random/boot_id");
+  facts.boot_id = read_line("/proc/sys/kernel/random/boot_id");
   facts.network_namespace = namespace_number("/proc/self/ns/net");
   facts.quota = cgroup_quota(read_text("/proc/self/cgroup"), read_text("/proc/self/mountinfo"));
   facts.cores = usable_cores(affinity_cores(), facts.quota);

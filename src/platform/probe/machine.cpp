@@ -11,11 +11,6 @@
 namespace anyccl {
 namespace {
 
-std::string line_of(const std::string& path) {
-  const std::string text = read_text(path);
-  return text.substr(0, text.find('\n'));
-}
-
 std::string or_unknown(std::string text) {
   return text.empty() ? "unknown" : std::move(text);
 }
@@ -34,11 +29,11 @@ std::string caches_of_first_core() {
   std::string caches;
   for (int i = 0;; ++i) {
     const std::string folder = fmt::format("/sys/devices/system/cpu/cpu0/cache/index{}/", i);
-    const std::string level = line_of(folder + "level");
+    const std::string level = read_line(folder + "level");
     if (level.empty()) return caches;
-    if (line_of(folder + "type") == "Instruction") continue;
+    if (read_line(folder + "type") == "Instruction") continue;
     caches += fmt::format("{}L{} {} {}", caches.empty() ? "" : ", ", level,
-                          line_of(folder + "size"), line_of(folder + "shared_cpu_list"));
+                          read_line(folder + "size"), read_line(folder + "shared_cpu_list"));
   }
 }
 
@@ -59,8 +54,8 @@ std::string cpu_fact(std::string_view cpuinfo, std::string_view key) {
 
 Machine this_machine() {
   return {.cpu = or_unknown(cpu_model()),
-          .cores = or_unknown(line_of("/sys/devices/system/cpu/online")),
-          .nodes = or_unknown(line_of("/sys/devices/system/node/online")),
+          .cores = or_unknown(read_line("/sys/devices/system/cpu/online")),
+          .nodes = or_unknown(read_line("/sys/devices/system/node/online")),
           .caches = or_unknown(caches_of_first_core()),
           .quota = host_facts().quota};
 }

@@ -12,4 +12,10 @@ inline std::string read_text(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
+/// Its first line, without the end.
+inline std::string read_line(const std::string& path) {
+  const std::string text = read_text(path);
+  return text.substr(0, text.find('\n'));
+}
+
 }  // namespace anyccl

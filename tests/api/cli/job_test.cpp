@@ -7,25 +7,19 @@
 #include <cstdlib>
 #include <string>
 
+#include "support/temporary_folder.hpp"
+
 namespace anyccl::cli {
 namespace {
 
 /// A FIFO in a folder of its own, for ranks to wait for each other.
 class Fifo {
  public:
-  Fifo() {
-    EXPECT_NE(::mkdtemp(folder_.data()), nullptr);
-    EXPECT_EQ(::mkfifo(path().c_str(), 0600), 0);
-  }
-  Fifo(Fifo&&) = delete;
-  ~Fifo() {
-    ::unlink(path().c_str());
-    ::rmdir(folder_.c_str());
-  }
-  std::string path() const { return folder_ + "/fifo"; }
+  Fifo() { EXPECT_EQ(::mkfifo(path().c_str(), 0600), 0); }
+  std::string path() const { return folder_.path() + "/fifo"; }
 
  private:
-  std::string folder_ = "/tmp/anyccl_job_test_XXXXXX";
+  test::TemporaryFolder folder_;
 };
 
 TEST(Job, kills_what_outlives_the_grace) {

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "support/temporary_folder.hpp"
 #include "tool.hpp"
 
 namespace anyccl::cli {
@@ -18,21 +19,19 @@ namespace fs = std::filesystem;
 class Tune : public testing::Test {
  protected:
   Tune() {
-    EXPECT_NE(::mkdtemp(folder_.data()), nullptr);
     ::unsetenv("ANYCCL_TUNER_TABLE");
-    ::setenv("XDG_CACHE_HOME", folder_.c_str(), 1);
+    ::setenv("XDG_CACHE_HOME", folder_.path().c_str(), 1);
   }
-  ~Tune() override { fs::remove_all(folder_); }
 
   std::vector<std::string> tables() const {
     std::vector<std::string> names;
-    if (fs::exists(folder_ + "/anyccl"))
-      for (const auto& entry : fs::directory_iterator(folder_ + "/anyccl"))
+    if (fs::exists(folder_.path() + "/anyccl"))
+      for (const auto& entry : fs::directory_iterator(folder_.path() + "/anyccl"))
         names.push_back(entry.path());
     return names;
   }
 
-  std::string folder_ = testing::TempDir() + "anyccl-tune-XXXXXX";
+  test::TemporaryFolder folder_;
 };
 
 bool has(const std::string& text, const std::string& part) {
@@ -60,7 +59,7 @@ TEST_F(Tune, writes_a_table_that_the_next_start_chooses_by) {
 }
 
 TEST_F(Tune, writes_where_it_is_told_to) {
-  const std::string file = folder_ + "/here.json";
+  const std::string file = folder_.path() + "/here.json";
   Tool tool({"tune", "barrier", "--ranks", "2,3", "--seconds", "1", "--output", file});
   ASSERT_EQ(tool.finish(), 0) << tool.err();
   EXPECT_TRUE(fs::exists(file));

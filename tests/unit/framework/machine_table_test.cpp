@@ -3,11 +3,12 @@
 #include "framework/machine_table.hpp"
 
 #include <gtest/gtest.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 
 #include <filesystem>
 #include <fstream>
+
+#include "support/temporary_folder.hpp"
 
 namespace anyccl {
 namespace {
@@ -18,11 +19,8 @@ constexpr const char* kRow =
 
 class MachineTable : public testing::Test {
  protected:
-  MachineTable() { EXPECT_NE(::mkdtemp(folder_.data()), nullptr); }
-  ~MachineTable() override { std::filesystem::remove_all(folder_); }
-
   std::string with(const std::string& text, mode_t mode = 0600) const {
-    std::string file = folder_ + "/table.json";
+    std::string file = folder_.path() + "/table.json";
     std::ofstream(file) << text;
     EXPECT_EQ(::chmod(file.c_str(), mode), 0);
     return file;
@@ -34,7 +32,7 @@ class MachineTable : public testing::Test {
     EXPECT_NE(status.message().find(file), std::string::npos) << status.message();
   }
 
-  std::string folder_ = testing::TempDir() + "anyccl-table-XXXXXX";
+  test::TemporaryFolder folder_;
 };
 
 TEST_F(MachineTable, is_in_the_cache_folder_and_named_by_the_machine) {
@@ -45,7 +43,7 @@ TEST_F(MachineTable, is_in_the_cache_folder_and_named_by_the_machine) {
 }
 
 TEST_F(MachineTable, may_be_missing) {
-  const auto table = read_machine_table(folder_ + "/none.json");
+  const auto table = read_machine_table(folder_.path() + "/none.json");
   ASSERT_TRUE(table.ok()) << table.status().message();
   EXPECT_EQ(*table, nullptr);
 }
@@ -56,7 +54,7 @@ TEST_F(MachineTable, is_read_if_only_its_owner_can_have_written_it) {
     ASSERT_TRUE(table.ok()) << table.status().message();
     const Algorithm& ring = *find_algorithm(Collective::all_reduce, "ring");
     EXPECT_EQ((*table)->time(ring, {{.collective = Collective::all_reduce, .size = 2}, 8}), 1.5);
-    std::filesystem::remove_all(folder_ + "/table.json");
+    std::filesystem::remove_all(folder_.path() + "/table.json");
   }
   for (const mode_t mode : {0620U, 0602U})
     expect_refusal(with(kRow, mode), Code::invalid_usage, "others may write");
@@ -75,7 +73,7 @@ TEST_F(MachineTable, must_belong_to_the_user) {
 TEST_F(MachineTable, that_is_broken_is_an_error_that_says_what_to_do) {
   expect_refusal(with("[{\"algorithm\":"), Code::invalid_argument, "`anyccl tune`");
   expect_refusal(with("[{}]"), Code::invalid_argument, "row 0");
-  expect_refusal(folder_, Code::invalid_usage, "is not a file");
+  expect_refusal(folder_.path(), Code::invalid_usage, "is not a file");
 }
 
 }  // namespace

@@ -148,6 +148,14 @@ TEST(Tuner, compares_blocks_with_blocks) {
   EXPECT_EQ(table.time(ring, question(Collective::all_gather, 4, 2048)), 6.0);
 }
 
+TEST(TunerTable, knows_what_was_measured_for_less_than_a_byte_of_each_block) {
+  TunerTable table("small");
+  const auto& ring = *find_algorithm(Collective::all_gather, "ring");
+  table.add(ring, 4, false, 0.5, 2);
+  table.add(ring, 4, false, 1, 3);
+  EXPECT_EQ(table.time(ring, question(Collective::all_gather, 4, 1)), 3.0);
+}
+
 TEST(TunerTable, refuses_what_is_not_measurements) {
   const auto text_of = [](const std::string& text) {
     const Status status = TunerTable::parse(text, "mine.json").status();

@@ -1,12 +1,13 @@
 #include "platform/probe/cgroup.hpp"
 
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
 #include <filesystem>
 #include <fstream>
 #include <limits>
 #include <string>
+
+#include "support/temporary_folder.hpp"
 
 namespace anyccl::test {
 namespace {
@@ -16,13 +17,6 @@ constexpr double kNoLimit = std::numeric_limits<double>::infinity();
 /// A temporary folder with cgroup files in it.
 class CgroupQuota : public testing::Test {
  protected:
-  void SetUp() override {
-    std::string name = testing::TempDir() + "cgroup_XXXXXX";
-    ASSERT_NE(::mkdtemp(name.data()), nullptr);
-    folder_ = name;
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
   void write(const std::string& path, const std::string& text) {
     std::filesystem::create_directories((folder_ / path).parent_path());
     std::ofstream(folder_ / path) << text << '\n';
@@ -35,7 +29,8 @@ class CgroupQuota : public testing::Test {
     return "33 31 0:30 " + root + " " + folder_.string() + " rw - cgroup cgroup rw,cpu,cpuacct\n";
   }
 
-  std::filesystem::path folder_;
+  TemporaryFolder temporary_;
+  const std::filesystem::path folder_ = temporary_.path();
 };
 
 TEST_F(CgroupQuota, is_absent_without_cgroups) {

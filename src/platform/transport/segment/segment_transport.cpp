@@ -41,7 +41,6 @@ class SegmentTransport final : public Transport {
         seen_(layout.ranks),
         ledger_(layout_, seen_),
         in_line_(options.line_bytes),
-        copy_(options.copy),
         fenced_(join_fences() && peers_.are_fenced()) {
     for (const Peer& peer : peers_.all()) {
       shown_[uindex(peer.rank)] = peer.out;
@@ -61,16 +60,17 @@ class SegmentTransport final : public Transport {
   }
 
   bool would_take(std::size_t bytes, const std::byte* memory, bool lendable) const override {
-    return lendable && bytes >= kLendFrom && copy_ != CopyFrom::staged && copy_ != CopyFrom::cma &&
-           Arena::of_process().find(memory, bytes).has_value();
+    return lendable && bytes >= kLendFrom && peers_.copy() != CopyFrom::staged &&
+           peers_.copy() != CopyFrom::cma && Arena::of_process().find(memory, bytes).has_value();
   }
 
   Offered offer(const Outgoing& out, const std::byte* source, bool lendable) override {
     if (out.context != Context::collective) return Offered::refused;
     if (fits_line(out.bytes, out.sized)) return put_in_line(out, source);
-    if (!lendable || out.bytes < kLendFrom || copy_ == CopyFrom::staged) return Offered::refused;
+    if (!lendable || out.bytes < kLendFrom || peers_.copy() == CopyFrom::staged)
+      return Offered::refused;
     const std::uint32_t slot = ledger_.slot_of(out.operation, out.number);
-    if (!ledger_.is_free(slot)) return Offered::busy;
+    if (!is_free(slot)) return Offered::busy;
     const auto lent = peers_.lend(out, source, kDirectFrom);
     if (!lent) return Offered::refused;
     describe(line(slot), *lent);
@@ -83,11 +83,13 @@ class SegmentTransport final : public Transport {
   std::byte* reserve(const Outgoing& out) override {
     if (out.context == Context::point_to_point) return pairs_.reserve(out);
     const std::uint32_t slot = ledger_.slot_of(out.operation, out.number);
-    if (!ledger_.is_free(slot)) return nullptr;
+    if (!is_free(slot)) return nullptr;
     if (fits_line(out.bytes, out.sized)) return line(slot).before_word(out.bytes);
     if (!ring_populated_ && !populate_ring()) return nullptr;
     stretch_ = ledger_.find_stretch(out.bytes);
-    return stretch_ == Ledger::kNone ? nullptr : out_ + layout_.ring() + stretch_;
+    if (stretch_ != Ledger::kNone) return out_ + layout_.ring() + stretch_;
+    waits_for_readers_ = true;
+    return nullptr;
   }
 
   void publish(const Outgoing& out) override {
@@ -140,18 +142,17 @@ class SegmentTransport final : public Transport {
     at<Progress>(out_, layout_.progress())
         .lane[lane]
         .store(operation << 24 | tick, std::memory_order_release);
-    ring_all();
   }
 
   bool finished(std::uint64_t operation, bool everyone) override {
     at<Progress>(out_, layout_.progress()).finished.store(operation, std::memory_order_release);
-    ring_all();
     if (everyone) seen_.everyone_finished(operation - 1);
     return settled();
   }
 
   bool settled() override {
     while (!lent_.empty() && ledger_.is_free(lent_.back())) lent_.pop_back();
+    if (!lent_.empty()) waits_for_readers_ = true;
     return lent_.empty();
   }
   bool settled(Rank reader) override { return pairs_.settled(reader); }
@@ -173,6 +174,7 @@ class SegmentTransport final : public Transport {
   // then looks for the word. With a fence between the two on both sides at least one sees the
   // other.
   void prepare_sleep() override {
+    waits_for_readers_ = false;
     rung_ = bell().load(std::memory_order_acquire);
     at<Presence>(out_, layout_.presence()).sleeping.store(1, std::memory_order_seq_cst);
     if (fenced_) fence_all();
@@ -183,7 +185,7 @@ class SegmentTransport final : public Transport {
     if (most.count() > 0) ::syscall(SYS_futex, &bell(), FUTEX_WAIT, rung_, &time, nullptr, 0);
     at<Presence>(out_, layout_.presence()).sleeping.store(0, std::memory_order_relaxed);
   }
-  bool wakes_surely() const override { return fenced_; }
+  bool wakes_surely() const override { return fenced_ && !waits_for_readers_; }
   void wake() override { shm::Neighbours::ring_bell(bell()); }
 
   void abort(const Status& why) override {
@@ -202,6 +204,11 @@ class SegmentTransport final : public Transport {
   }
 
  private:
+  bool is_free(std::uint32_t slot) {
+    const bool free = ledger_.is_free(slot);
+    if (!free) waits_for_readers_ = true;
+    return free;
+  }
   bool fits_line(std::size_t bytes, bool sized) const { return bytes <= in_line_ && !sized; }
   Line& line(std::uint32_t slot) { return at<Line>(out_, layout_.line(slot)); }
   std::atomic<std::uint32_t>& bell() { return at<Inbox>(in_, 0).doorbell; }
@@ -209,7 +216,7 @@ class SegmentTransport final : public Transport {
 
   Offered put_in_line(const Outgoing& out, const std::byte* source) {
     const std::uint32_t slot = ledger_.slot_of(out.operation, out.number);
-    if (!ledger_.is_free(slot)) return Offered::busy;
+    if (!is_free(slot)) return Offered::busy;
     copy_few(line(slot).before_word(out.bytes), source, out.bytes);
     reveal(out, false);
     return Offered::copied;
@@ -225,11 +232,6 @@ class SegmentTransport final : public Transport {
       if (at<Presence>(shown_[reader.rank], layout_.presence())
               .sleeping.load(std::memory_order_relaxed) != 0)
         peers_.ring(peers_.of(reader.rank));
-  }
-
-  /// Somebody may wait for room.
-  void ring_all() {
-    for (Peer& peer : peers_.all()) peers_.ring(peer);
   }
 
   bool populate_ring() {
@@ -248,11 +250,11 @@ class SegmentTransport final : public Transport {
   std::vector<const std::byte*> shown_;  // what each rank shows, by rank
   PeerProgress seen_;
   Ledger ledger_;
-  std::size_t in_line_;  // the most bytes that lie before their word
-  CopyFrom copy_;
-  const bool fenced_;        // all can be made to fence
-  std::uint32_t rung_ = 0;   // the bell, when prepare_sleep() looked
-  std::size_t stretch_ = 0;  // found by reserve(), described by publish()
+  std::size_t in_line_;             // the most bytes that lie before their word
+  const bool fenced_;               // all can be made to fence
+  bool waits_for_readers_ = false;  // since prepare_sleep(); who posts progress rings nobody
+  std::uint32_t rung_ = 0;          // the bell, when prepare_sleep() looked
+  std::size_t stretch_ = 0;         // found by reserve(), described by publish()
   bool ring_populated_ = false;
   std::vector<std::uint32_t> lent_;  // slots whose readers read our own memory
 };
