@@ -12,4 +12,10 @@ constexpr std::uint64_t hash_of(std::string_view text) {
   return hash;
 }
 
+/// Adds `value` to what `hash` stands for.
+constexpr std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
+  hash = (hash ^ value) * 0x9E3779B97F4A7C15ULL;
+  return hash ^ hash >> 29;
+}
+
 }  // namespace anyccl

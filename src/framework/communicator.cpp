@@ -43,7 +43,6 @@ Comm::Comm(Membership membership)
       census_(Census::of_process()),
       route_(static_cast<std::size_t>(me_.size)),
       slots_(slots_for(me_.size)),
-      cache_(kCacheEntries),
       messages_(me_.rank, route_),
       fork_generation_((watch_forks(), anyccl::fork_generation())) {
   for (const auto& t : me_.transports) {

@@ -12,6 +12,7 @@
 #include "base/fork.hpp"
 #include "framework/execution.hpp"
 #include "framework/messages.hpp"
+#include "framework/recent_calls.hpp"
 #include "framework/token.hpp"
 #include "framework/tuner.hpp"
 #include "framework/waiter.hpp"
@@ -131,12 +132,7 @@ class Comm : public std::enable_shared_from_this<Comm> {
   std::string last_plan();
 
  private:
-  static constexpr std::size_t kCacheEntries = 64;
   struct Queued;
-  struct Cached {
-    CallKey key;
-    std::shared_ptr<const Prepared> prepared;
-  };
 
   bool forked() const { return anyccl::fork_generation() != fork_generation_; }
   /// `last_` is of a call with the same key. False: check_call() says whether and what is wrong.
@@ -196,7 +192,7 @@ class Comm : public std::enable_shared_from_this<Comm> {
   std::vector<Transport*> transports_, route_;
   std::uint32_t slots_;
   std::uint64_t sequence_ = 0;
-  std::vector<Cached> cache_;
+  RecentCalls recent_;
   std::vector<std::unique_ptr<Program>> programs_;
   std::vector<Shape> program_shapes_;  // parallel to programs_
   std::shared_ptr<Queued> alone_;      // of the blocking call, when nothing else is open

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/error.hpp"
+#include "base/hash.hpp"
 #include "framework/communicator.hpp"
 
 namespace anyccl {
@@ -12,11 +13,6 @@ namespace {
 
 constexpr std::size_t kMinTile = 4096;
 constexpr std::uint32_t kTilesInFlight = 2;
-
-std::uint64_t mix(std::uint64_t h, std::uint64_t value) {
-  h = (h ^ value) * 0x9E3779B97F4A7C15ULL;
-  return h ^ h >> 29;
-}
 
 std::uint32_t digest_of(const CallRecord& record) {
   std::uint64_t head = 0;
@@ -115,8 +111,7 @@ Status Comm::remove_operator(ReduceOp op) {
   ANYCCL_CHECK(operators_.remove(op));
   for (const auto& part : parts_) ANYCCL_CHECK(part->remove_operator(op));
   last_key_ = {};
-  for (Cached& entry : cache_)
-    if (entry.prepared != nullptr && entry.prepared->op == gone) entry = {};
+  recent_.drop_if([&](const Prepared& prepared) { return prepared.op == gone; });
   return {};
 }
 
@@ -126,7 +121,7 @@ void Comm::prefer(Preferences preferences) {
   me_.preferences = std::move(preferences);
   last_key_ = {};
   last_ = nullptr;
-  for (Cached& entry : cache_) entry = {};
+  recent_.drop_if([](const Prepared&) { return true; });
 }
 
 Status Comm::choose_kernels(const Call& call, Prepared& prepared) const {
@@ -213,12 +208,12 @@ Status Comm::prepare(const Call& call, const CallKey& key) {
     ANYCCL_TRY(last_, prepare_fresh(call));
     return {};
   }
-  Cached& entry = cache_[mix(key.what, key.count) % kCacheEntries];
-  if (entry.key != key) {
-    ANYCCL_TRY(auto fresh, prepare_fresh(call));
-    entry = {key, std::move(fresh)};
+  if (const auto* const known = recent_.find(key)) {
+    last_ = *known;
+  } else {
+    ANYCCL_TRY(last_, prepare_fresh(call));
+    recent_.add(key, last_);
   }
-  last_ = entry.prepared;
   last_key_ = key;
   return {};
 }
