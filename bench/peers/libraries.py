@@ -65,7 +65,7 @@ class Anyccl:
         in_place = int(turn.op == "broadcast")  # as MPI has it
         with tempfile.NamedTemporaryFile(suffix=".json") as results:
             call([self.program, "perf", turn.op, "-g", turn.ranks, "-b", max(part.first, 1), "-e", max(part.last, 1),
-                  "-f", part.factor, "-n", part.calls, "-w", max(5, part.calls // 10), "--inplace", in_place,
+                  "-f", part.factor, "-n", part.calls, "-w", max(5, part.calls // 10), "--inplace", in_place, "-c", 0,
                   *self.options, *self.transports[turn.transport], "--json", results.name], env=self.environment)
             try:
                 rows = json.load(results)

@@ -15,6 +15,19 @@ std::int64_t ns_since(Clock::time_point start) {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start).count();
 }
 
+constexpr std::size_t kLine = 64;
+
+/// Writes every cache line, with what sums to itself.
+void rewrite(std::span<std::byte> memory) {
+  for (std::size_t i = 0; i < memory.size(); i += kLine)
+    *static_cast<volatile std::byte*>(&memory[i]) = std::byte{0};
+}
+/// Reads every cache line.
+void read(std::span<const std::byte> memory) {
+  for (std::size_t i = 0; i < memory.size(); i += kLine)
+    (void)*static_cast<const volatile std::byte*>(&memory[i]);
+}
+
 /// One case on one rank while it is measured.
 class Run {
  public:
@@ -23,26 +36,6 @@ class Run {
 
   std::int64_t wrong() const { return wrong_; }
 
-  /// A call on fresh input whose result is looked at; returns its time.
-  Result<std::int64_t> fresh_call() {
-    exercise_.prepare(++turn_);
-    ANYCCL_TRY(const std::int64_t ns, plain_call());
-    check_result();
-    return ns;
-  }
-  Result<std::int64_t> plain_call() {
-    const Clock::time_point start = Clock::now();
-    const anycclResult_t result = exercise_.call();
-    const std::int64_t ns = ns_since(start);
-    ANYCCL_CHECK(comm_.check(result, operation_.call.data()));
-    return ns;
-  }
-  void check_result() {
-    if (!protocol_.check && !protocol_.touch) return;
-    const std::size_t wrong = exercise_.wrong(turn_);  // Also reads the whole result: the touch.
-    if (protocol_.check) wrong_ += static_cast<std::int64_t>(wrong);
-  }
-
   /// Calls until the caches and connections are warm, then decides how many to measure.
   Result<int> warm_up(double budget_s);
   Result<std::vector<std::int64_t>> timed_calls(int calls);
@@ -50,6 +43,14 @@ class Run {
   Result<std::int64_t> loop(int calls, bool in_place);
 
  private:
+  /// A call, with what the protocol wants before and after it; returns its own time.
+  Result<std::int64_t> timed_call();
+  Result<std::int64_t> plain_call();
+  bool compares() const { return protocol_.touch && protocol_.check; }
+  void check_result();
+  /// One call on fresh input, whatever the protocol says.
+  Status look_at_one();
+
   const Operation& operation_;
   Exercise& exercise_;
   const Protocol& protocol_;
@@ -58,13 +59,46 @@ class Run {
   std::int64_t wrong_ = 0;
 };
 
+Result<std::int64_t> Run::plain_call() {
+  const Clock::time_point start = Clock::now();
+  const anycclResult_t result = exercise_.call();
+  const std::int64_t ns = ns_since(start);
+  ANYCCL_CHECK(comm_.check(result, operation_.call.data()));
+  return ns;
+}
+
+Result<std::int64_t> Run::timed_call() {
+  if (compares()) {
+    exercise_.prepare(++turn_);
+  } else if (protocol_.touch) {
+    read(exercise_.extents().output);
+    rewrite(exercise_.extents().input);
+  }
+  // A root need not wait for the others: it would run ahead, and time how calls overlap.
+  if (operation_.has_root) ANYCCL_CHECK(comm_.barrier());
+  ANYCCL_TRY(const std::int64_t ns, plain_call());
+  if (compares()) check_result();
+  return ns;
+}
+
+void Run::check_result() {
+  wrong_ += static_cast<std::int64_t>(exercise_.wrong(turn_));
+}
+
+Status Run::look_at_one() {
+  exercise_.prepare(++turn_);
+  ANYCCL_CHECK(plain_call().status());
+  check_result();
+  return {};
+}
+
 Result<int> Run::warm_up(double budget_s) {
   constexpr double kFewest = 20, kMost = 100'000;
   std::int64_t fastest = std::numeric_limits<std::int64_t>::max();
   const int calls = protocol_.iterations ? protocol_.warmups : std::max(1, protocol_.warmups);
   for (int i = 0; i < calls; ++i) {
     const Clock::time_point start = Clock::now();
-    ANYCCL_CHECK(fresh_call().status());
+    ANYCCL_CHECK(timed_call().status());
     fastest = std::min(fastest, ns_since(start));
   }
   if (protocol_.iterations) return *protocol_.iterations;
@@ -77,13 +111,9 @@ Result<std::vector<std::int64_t>> Run::timed_calls(int calls) {
   std::vector<std::int64_t> times(static_cast<std::size_t>(calls));
   ANYCCL_CHECK(comm_.barrier());
   for (std::int64_t& time : times) {
-    // A root need not wait for the others: it would run ahead, and time how calls overlap.
-    if (operation_.has_root) ANYCCL_CHECK(comm_.barrier());
-    ANYCCL_TRY(time, protocol_.touch ? fresh_call() : plain_call());
+    ANYCCL_TRY(time, timed_call());
   }
-  // Without touching, results were overwritten unseen and in place became the next input: check
-  // one.
-  if (!protocol_.touch) ANYCCL_CHECK(fresh_call().status());
+  if (!compares()) ANYCCL_CHECK(look_at_one());
   return times;
 }
 

@@ -18,10 +18,11 @@ struct Measurement {
 
 /// Measures one case; collective over `comm`.
 ///
-/// Each call is timed on every rank; a call's time is that of its slowest rank. There is no barrier
-/// between the calls, except for rooted operations. Between them, outside the timed part, inputs
-/// are rewritten and results compared (Protocol::touch). The loop's calls, if the protocol has
-/// it, follow each other at once. `columns`: how many cases share a row's time budget.
+/// Each call is timed on every rank; a call's time is that of its slowest rank. Between the calls,
+/// outside the timed part, inputs are rewritten and results read (Protocol::touch) and compared
+/// (Protocol::check). There is no barrier between them, except right before a rooted operation.
+/// The loop's calls, if the protocol has it, follow each other at once. `columns`: how many cases
+/// share a row's time budget.
 Result<Measurement> measure(const Operation& operation, Exercise& exercise,
                             const Protocol& protocol, bool in_place, int columns, const Comm& comm);
 

@@ -10,6 +10,10 @@ namespace {
 /// An operation whose input and output are one run of elements each.
 class Vector : public Exercise {
  public:
+  Extents extents() const override {
+    const std::size_t bytes = case_.count * case_.type.bytes;
+    return {{static_cast<std::byte*>(input_), bytes}, {static_cast<std::byte*>(output_), bytes}};
+  }
   void prepare(std::uint32_t turn) override { given_.write(input_, 0, case_.count, turn); }
   std::size_t wrong(std::uint32_t turn) const override {
     return expected_.wrong(output_, 0, case_.count, turn);
@@ -87,6 +91,9 @@ class SendRecv final : public Vector {
 /// An operation whose input or output is several blocks of `count` elements.
 class Blocks : public Exercise {
  public:
+  Extents extents() const override {
+    return {{input_, given_blocks_ * block_bytes()}, {output_, expected_.size() * block_bytes()}};
+  }
   void prepare(std::uint32_t turn) override {
     given_.write(input_, 0, case_.count * given_blocks_, turn);
   }
@@ -274,6 +281,7 @@ class AllToAllV final : public WithPieces<AllToAll> {
 class Barrier final : public Exercise {
  public:
   Barrier(const Case&, void*, void*, anycclComm_t comm) : comm_(comm) {}
+  Extents extents() const override { return {}; }
   void prepare(std::uint32_t) override {}
   anycclResult_t call() override { return anycclBarrier(comm_, nullptr); }
   std::size_t wrong(std::uint32_t) const override { return 0; }

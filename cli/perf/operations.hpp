@@ -20,10 +20,17 @@ struct Case {
   int rank = 0, ranks = 1;
 };
 
+/// What a call reads and writes; in place they overlap.
+struct Extents {
+  std::span<std::byte> input;
+  std::span<const std::byte> output;
+};
+
 /// A case with its buffers: `input` is what the call sends, `output` where its result comes.
 class Exercise {
  public:
   virtual ~Exercise() = default;
+  virtual Extents extents() const = 0;
   /// Writes this turn's input.
   virtual void prepare(std::uint32_t turn) = 0;
   /// The measured call.

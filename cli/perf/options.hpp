@@ -14,9 +14,9 @@ namespace anyccl::cli {
 struct Protocol {
   int warmups = 5;
   std::optional<int> iterations = {};  ///< Absent: as many as fit a time budget.
-  bool touch = true;                   ///< Rewrite inputs and read results between calls.
-  bool check = true;                   ///< Compare every element of every result.
-  bool loop = true;                    ///< Also time calls back to back.
+  bool touch = true;  ///< Between calls, write to each cache line of the input, read the result.
+  bool check = true;  ///< Then write and compare every element; else of one call only.
+  bool loop = true;   ///< Also time calls back to back.
 };
 
 /// Everything that `anyccl perf` was asked for, the same on all ranks.

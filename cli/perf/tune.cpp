@@ -156,12 +156,14 @@ Result<bool> Tuning::compete(Contest& contest, double until_s) {
 /// finds everything cold.
 Status Tuning::take_turn(const Place& place, Exercise& exercise, Entrant& entrant) const {
   comm_.use(entrant.algorithm);
-  constexpr double kTurn_us = 1000;  // some times that with writing inputs and comparing results
+  constexpr double kTurn_us = 1000;
   constexpr double kLong_us = 1000;  // getting ready for calls that take longer does not count
   const double us = entrant.turns.empty() ? 0 : shortest_us(entrant.turns);
   const double calls = us > 0 ? std::clamp(kTurn_us / us, 1.0, 5000.0) : 1;
-  const Protocol protocol{
-      .warmups = us < kLong_us ? 1 : 0, .iterations = static_cast<int>(calls), .loop = false};
+  const Protocol protocol{.warmups = us < kLong_us ? 1 : 0,
+                          .iterations = static_cast<int>(calls),
+                          .check = false,
+                          .loop = false};
   ANYCCL_TRY(Measurement measured, measure(*place.operation, exercise, protocol, false, 1, comm_));
   if (measured.wrong > 0)
     return error(Code::internal, "{} gave {} wrong values: please report it",

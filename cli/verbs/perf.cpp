@@ -73,9 +73,10 @@ void declare_how(CLI::App& app, Flags& f) {
   app.add_option("-w,--warmup_iters", protocol.warmups, "Calls before the timed ones")
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);
-  app.add_option("-c,--check", protocol.check, "Compare every element of every result")
+  app.add_option("-c,--check", protocol.check,
+                 "Write and compare every element in every call; 0: in one")
       ->capture_default_str();
-  app.add_option("--touch", protocol.touch, "Rewrite inputs and read results between timed calls")
+  app.add_option("--touch", protocol.touch, "Between timed calls, write to inputs and read results")
       ->capture_default_str();
   app.add_option("-R,--local_register", f.options.arena,
                  "1: buffers of anycclMemAlloc, which peers read directly")
