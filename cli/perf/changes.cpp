@@ -6,6 +6,7 @@
 
 #include "base/error.hpp"
 #include "framework/tuner.hpp"
+#include "platform/probe/host_facts.hpp"
 
 namespace anyccl::cli {
 namespace {
@@ -23,11 +24,16 @@ bool is_continued_by(const Change& change, const Change& next) {
          change.before == next.before && change.after == next.after;
 }
 
+Question question_at(const Place& place, int ranks) {
+  const Collective collective = candidates_of(*place.operation, ranks).front()->collective;
+  const bool crowded = ranks > host_facts().cores;
+  return {{collective, ranks}, place.count * kTypes[0].bytes, false, crowded};
+}
+
 /// Absent: what is built in stays.
 Result<std::optional<Change>> change_at(const Place& place, int ranks,
                                         const std::shared_ptr<const TunerTable>& table) {
-  const Collective collective = candidates_of(*place.operation, ranks).front()->collective;
-  const Question q{{collective, ranks}, place.count * kTypes[0].bytes, false};
+  const Question q = question_at(place, ranks);
   ANYCCL_TRY(const Choice before, choose(q, {}));
   ANYCCL_TRY(const Choice after, choose(q, {.tables = {table}}));
   const auto before_us = table->time(*before.algorithm, q);

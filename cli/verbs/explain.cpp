@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -9,6 +10,7 @@
 #include "framework/tuner.hpp"
 #include "hosts_flag.hpp"
 #include "perf/sizes.hpp"
+#include "platform/probe/host_facts.hpp"
 #include "verb.hpp"
 
 namespace anyccl::cli {
@@ -55,6 +57,9 @@ Result<Explanation> explain(const Flags& flags) {
   ANYCCL_TRY(std::vector<int> hosts, host_of(flags.hosts, flags.ranks));
   ANYCCL_TRY(e.question.bytes, parse_size(flags.bytes));
   e.question.network = flags.transport == "tcp" || flags.hosts.size() > 1;
+  const int together =
+      flags.hosts.empty() ? flags.ranks : *std::max_element(flags.hosts.begin(), flags.hosts.end());
+  e.question.crowded = together > host_facts().cores;
   e.question.shape = {collective, flags.ranks, Rank{flags.root}, false, std::move(hosts)};
   ANYCCL_TRY(Config config, read_config());
   if (!flags.algorithm.empty()) config.algo = flags.algorithm;
@@ -111,6 +116,7 @@ Json to_json(const Explanation& e) {
           {"bytes", q.bytes},
           {"ranks", q.shape.size},
           {"network", q.network},
+          {"crowded", q.crowded},
           {"chosen", id(*e.choice.algorithm)},
           {"reason", e.reason},
           {"tile_bytes", e.choice.tile_bytes},
@@ -121,9 +127,9 @@ Json to_json(const Explanation& e) {
 std::string to_text(const Explanation& e) {
   const Question& q = e.question;
   std::string text = fmt::format(
-      "{} of {} bytes on {} ranks, {}: {}\n{}, {} bytes at a time\n\n"
+      "{} of {} bytes on {} ranks{}, {}: {}\n{}, {} bytes at a time\n\n"
       "  {:<24}{:>7}{:>8}{:>11}{:>14}{:>13}  why\n",
-      name(q.shape.collective), q.bytes, q.shape.size,
+      name(q.shape.collective), q.bytes, q.shape.size, q.crowded ? ", more than cores" : "",
       q.network ? "over a network" : "inside a host", e.choice.algorithm->name, e.reason,
       e.choice.tile_bytes, "algorithm", "rounds", "sent", "roundings", "predicted us",
       "measured us");

@@ -18,7 +18,7 @@
 #include "platform/bootstrap/connect.hpp"
 #include "platform/bootstrap/environment.hpp"
 #include "platform/bootstrap/join.hpp"
-#include "platform/probe/host_facts.hpp"
+#include "platform/bootstrap/places.hpp"
 #include "platform/transport/segment/segment_transport.hpp"
 #include "platform/transport/tcp/tcp_transport.hpp"
 
@@ -104,19 +104,6 @@ CopyFrom copy_from(const std::string& name) {
                             : CopyFrom::automatic;
 }
 
-/// Numbers the hosts in the order in which their first rank comes.
-std::vector<int> number_hosts(const std::vector<Hello>& members) {
-  std::vector<int> host_of;
-  std::vector<std::size_t> first;
-  for (std::size_t r = 0; r < members.size(); ++r) {
-    std::size_t h = 0;
-    while (h < first.size() && !same_host(members[first[h]], members[r])) ++h;
-    if (h == first.size()) first.push_back(r);
-    host_of.push_back(static_cast<int>(h));
-  }
-  return host_of;
-}
-
 Status add_transports(Membership& membership, std::vector<PeerSocket> sockets, const Config& config,
                       Deadline deadline) {
   std::vector<LocalPeer> local;
@@ -163,17 +150,17 @@ Result<CommPtr> create(Start& start, const Group& group, Rank me,
   Membership m;
   m.rank = me;
   m.size = static_cast<int>(group.members.size());
-  m.host_of = number_hosts(group.members);
+  const Places places = places_of(group.members);
+  m.near_of = places.near_of;
   for (const Hello& hello : group.members) m.names.push_back(describe(hello));
   m.preferences = preferences_of(start, group.members);
   m.line_bytes = start.config.proto == "LL"       ? kLineBytes
                  : start.config.proto == "Simple" ? 0
                                                   : line_bytes_for(m.size);
   m.only_lines = start.config.proto.starts_with("LL");
-  m.network = start.config.transport == "tcp" ||
-              std::any_of(m.host_of.begin(), m.host_of.end(), [](int h) { return h > 0; });
-  const auto here = std::count(m.host_of.begin(), m.host_of.end(), m.host_of[uindex(me)]);
-  m.cores_each = host_facts().cores / static_cast<int>(here);
+  m.network = start.config.transport == "tcp" || places.has_networks();
+  m.crowded = places.are_all_crowded();
+  m.cores_each = places.cores_each[uindex(me)];
   m.ring_bytes = ring_bytes;
   const Hello& mine = group.members[uindex(me)];
   m.stay = Census::of_process().enter(static_cast<int>(

@@ -1,6 +1,7 @@
 #include "adapter/start.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <mutex>
 
@@ -13,9 +14,14 @@
 namespace anyccl {
 namespace {
 
-HostIdentity identity_of(const Config& config) {
-  const HostFacts facts = host_facts();
-  return {facts.boot_id, facts.network_namespace, config.host_id};
+/// Where this process runs, as the hello carries it.
+void put_place(const HostFacts& facts, Hello& hello) {
+  hello.cpus = cpus_of_process();
+  if (std::isfinite(facts.quota))
+    hello.quota = static_cast<std::uint32_t>(std::clamp(facts.quota, 1.0, 1e6));
+  const Nearness near = nearness_of(hello.cpus);
+  hello.near_cache = near.cache;
+  hello.near_node = near.node;
 }
 
 /// The variables that must be the same everywhere, as the hello carries them.
@@ -71,9 +77,12 @@ Result<Start> prepare_start(int rank, int size) {
       std::chrono::nanoseconds(static_cast<std::int64_t>(start.config.timeout_s * 1e9)));
   ANYCCL_TRY(start.listeners, Listeners::open(start.config.interface));
   const bool named = !start.config.tuner_table.empty();
-  ANYCCL_TRY(start.hello, make_hello(Rank{rank}, size, identity_of(start.config),
+  const HostFacts facts = host_facts();
+  const HostIdentity host{facts.boot_id, facts.network_namespace, start.config.host_id};
+  ANYCCL_TRY(start.hello, make_hello(Rank{rank}, size, host,
                                      settings_of(start.config, named ? start.table.get() : nullptr),
                                      start.listeners));
+  put_place(facts, start.hello);
   if (!named && start.table != nullptr) start.hello.machine_table = start.table->hash();
   return start;
 }

@@ -31,7 +31,7 @@ inline constexpr std::size_t kRingBytes = std::size_t{4} << 20;  // staging; par
 struct Membership {
   Rank rank{0};
   int size = 1;
-  std::vector<int> host_of;        ///< Host of each rank, numbered from 0 in order of appearance.
+  std::vector<int> near_of;        ///< As Places has it.
   std::vector<std::string> names;  ///< "rank 2 (host n7, pid 4711)", for messages.
   std::vector<std::unique_ptr<Transport>> transports;
   Secret secret;                        ///< Known to the members only.
@@ -39,7 +39,8 @@ struct Membership {
   std::size_t line_bytes = kLineBytes;  ///< Publications of at most so many bytes lie in a slot.
   bool only_lines = false;  ///< ANYCCL_PROTO=LL, LL128: in pieces that fit a slot where they can.
   bool network = false;     ///< Some pair of ranks, not only this one's, talks over a network.
-  int cores_each = 1;       ///< Cores of this host for each of its ranks; 0: fewer than ranks.
+  bool crowded = false;     ///< No rank has a core of its own.
+  int cores_each = 1;       ///< As Places has it, of this rank.
   std::size_t ring_bytes = kRingBytes;  ///< Of the staging ring.
   Census::Stay stay;                    ///< On the list of this host's ranks.
 };

@@ -189,7 +189,7 @@ Status Comm::check_arguments(const Call& call) const {
 
 Result<const Program*> Comm::program(const Algorithm& algorithm, const Call& call, bool in_place) {
   Shape shape{call.collective, me_.size, is_rooted(call.collective) ? call.root : Rank{0}, in_place,
-              me_.host_of};
+              me_.near_of};
   for (std::size_t i = 0; i < programs_.size(); ++i)
     if (programs_[i]->algorithm == &algorithm && program_shapes_[i].root == shape.root &&
         program_shapes_[i].in_place == shape.in_place)
@@ -228,10 +228,10 @@ Result<std::shared_ptr<const Prepared>> Comm::prepare_fresh(const Call& call) {
   prepared->input_bytes = input_bytes;
   prepared->output_bytes = output_bytes;
   const KnownSizes sizes = known_sizes(call, me_.size);
-  Question question{{call.collective, me_.size, call.root, false, me_.host_of},
-                    varies ? sizes.average * prepared->element : bytes,
-                    false};
-  question.network = me_.network;
+  const Question question{{call.collective, me_.size, call.root, false, me_.near_of},
+                          varies ? sizes.average * prepared->element : bytes,
+                          me_.network,
+                          me_.crowded};
   ANYCCL_TRY(const Choice choice, choose(question, me_.preferences));
   // What is multiplied first is read where it was multiplied.
   ANYCCL_TRY(prepared->program, program(*choice.algorithm, call,

@@ -10,6 +10,7 @@ struct Question {
   Shape shape;            ///< in_place is ignored: ranks may differ in it.
   std::size_t bytes = 0;  ///< Of the vector or block, on average; 0 where no rank knows it.
   bool network = false;   ///< Some pair of ranks talks over a network.
+  bool crowded = false;   ///< No rank has a core of its own.
 };
 
 }  // namespace anyccl

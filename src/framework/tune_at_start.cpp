@@ -61,7 +61,8 @@ class StartTuner {
 
 Question StartTuner::question(std::size_t bytes) const {
   const Membership& me = comm_.membership();
-  return {{Collective::all_reduce, me.size, Rank{0}, false, me.host_of}, bytes, me.network};
+  return {
+      {Collective::all_reduce, me.size, Rank{0}, false, me.near_of}, bytes, me.network, me.crowded};
 }
 
 /// Those that no other measurements decide.

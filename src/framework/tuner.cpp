@@ -11,10 +11,10 @@ namespace {
 
 constexpr std::size_t kKiB = 1024;
 
-int hosts(const Shape& shape) {
-  return shape.host_of.empty()
-             ? 1
-             : static_cast<int>(std::set<int>(shape.host_of.begin(), shape.host_of.end()).size());
+/// Whether some ranks, but not all, are near each other.
+bool has_groups(const Shape& shape) {
+  const std::set<int> groups(shape.host_of.begin(), shape.host_of.end());
+  return groups.size() > 1 && std::ssize(groups) < shape.size;
 }
 
 struct Rule {
@@ -23,10 +23,23 @@ struct Rule {
 constexpr std::string_view kMeasured = "built in: measured crossings",
                            kRuleOfThumb = "built in: a rule of thumb";
 
+/// Inside a host. In a crowd, what counts is how often ranks wait for each other and, later, how
+/// much there is to do in all.
+Rule best_all_reduce_of_many(const Question& q) {
+  if (q.crowded)
+    return {q.bytes <= 2 * kKiB                          ? "one_shot"
+            : q.bytes <= 128 * kKiB || q.shape.size > 16 ? "reduce_broadcast"
+                                                         : "two_shot",
+            kMeasured};
+  if (q.bytes <= kKiB / 2) return {"recursive_multiplying", kRuleOfThumb};
+  return {has_groups(q.shape) ? "two_level" : "two_shot", kRuleOfThumb};
+}
+
 /// Where a network is in between, fewer rounds matter longer.
 Rule best_all_reduce(const Question& q) {
-  const int n = q.shape.size;
-  if (hosts(q.shape) > 1 && hosts(q.shape) < n) return {"two_level", kRuleOfThumb};
+  const int n = q.shape.size, many = q.crowded ? 9 : 17;
+  if (!q.network && n >= many) return best_all_reduce_of_many(q);
+  if (q.network && has_groups(q.shape)) return {"two_level", kRuleOfThumb};
   const std::size_t one_shot_to = q.network ? 4 * kKiB
                                   : n == 2  ? 16 * kKiB
                                   : n <= 4  ? 4 * kKiB

@@ -16,7 +16,8 @@ struct Shape {
   /// Input and output of *this* rank are one memory. Ranks may differ in it, so nothing that a peer
   /// sees (messages, their order, their chunks) may depend on it.
   bool in_place = false;
-  std::vector<int> host_of = {};  ///< Host of each rank; empty: all on one.
+  /// Host of each rank or, on one host, what it has near it, like a cache; empty: all the same.
+  std::vector<int> host_of = {};
 };
 
 enum class Space : std::uint8_t { input, output, scratch };

@@ -10,6 +10,7 @@
 #include "anyccl/types.hpp"
 #include "platform/bootstrap/address.hpp"
 #include "platform/bootstrap/listeners.hpp"
+#include "platform/probe/cpus.hpp"
 
 namespace anyccl {
 
@@ -37,12 +38,17 @@ struct Hello {
   std::array<std::byte, 16> boot_id{}, host_id{};  ///< Digests of HostIdentity's texts.
   std::uint64_t network_namespace = 0;
   std::uint64_t machine_table = 0;  ///< Hash of the measurements found for this machine; 0: none.
+  CpuSet cpus{};                    ///< That its process may run on.
+  std::uint32_t quota = 0;          ///< Cores that its cgroups allow; 0: no limit.
+  std::uint32_t near_cache = 0, near_node = 0;  ///< Nearness of its CPUs.
+  std::uint32_t unused = 0;
   std::array<char, 64> host_name{};
   std::array<char, 48> unix_name{};
   std::array<Address, kAddresses> addresses{};  ///< Family 0: none.
   std::array<char, kSettings> settings{};       ///< "ANYCCL_ALGO=ring ANYCCL_PROTO=LL"
 };
-static_assert(sizeof(Hello) <= 512);
+static_assert(sizeof(Hello) <= 640);
+static_assert(std::has_unique_object_representations_v<Hello>);
 
 /// `settings`: the variables that must be the same on every rank, as NAME=value words; a variable
 /// that is not mentioned counts as not set. Errors: invalid_argument when they are too long or

@@ -1,16 +1,13 @@
 #include "platform/probe/host_facts.hpp"
 
-#include <sched.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
-#include <memory>
-#include <thread>
 
 #include "platform/probe/cgroup.hpp"
+#include "platform/probe/cpus.hpp"
 #include "platform/probe/text_file.hpp"
 
 namespace anyccl {
@@ -26,23 +23,6 @@ std::uint64_t namespace_number(const char* path) {
   return ::stat(path, &info) == 0 ? info.st_ino : 0;
 }
 
-/// CPUs that this thread may run on. The kernel refuses a set smaller than its own: try larger
-/// ones.
-int affinity_cores() {
-  struct Free {
-    void operator()(cpu_set_t* set) const { CPU_FREE(set); }
-  };
-  constexpr std::size_t kMost = 1 << 18;
-  for (std::size_t cpus = CPU_SETSIZE; cpus <= kMost; cpus *= 2) {
-    const std::unique_ptr<cpu_set_t, Free> set(CPU_ALLOC(cpus));
-    const std::size_t bytes = CPU_ALLOC_SIZE(cpus);
-    if (set == nullptr) break;
-    if (::sched_getaffinity(0, bytes, set.get()) == 0) return CPU_COUNT_S(bytes, set.get());
-    if (errno != EINVAL) break;
-  }
-  return static_cast<int>(std::thread::hardware_concurrency());
-}
-
 }  // namespace
 
 int usable_cores(int affinity, double quota) {
@@ -55,7 +35,8 @@ HostFacts host_facts() {
   facts.boot_id = read_line("/proc/sys/kernel/random/boot_id");
   facts.network_namespace = namespace_number("/proc/self/ns/net");
   facts.quota = cgroup_quota(read_text("/proc/self/cgroup"), read_text("/proc/self/mountinfo"));
-  facts.cores = usable_cores(affinity_cores(), facts.quota);
+  const auto cpus = static_cast<int>(cpus_of_process().count());
+  facts.cores = usable_cores(cpus, facts.quota);
   return facts;
 }
 

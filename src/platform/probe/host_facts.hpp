@@ -15,11 +15,11 @@ struct HostFacts {
 };
 
 /// Reads /proc and /sys anew. What cannot be read has the value that says so. Any thread; affinity
-/// is that of the calling one.
+/// is that of all threads of the process together.
 HostFacts host_facts();
 
-/// `affinity` cores limited by `quota`, rounded down (a second spinning thread under a quota of 1.5
-/// would stop both for part of each period), at least 1.
+/// `affinity`: CPUs that threads may run on. They are limited by `quota`, rounded down (a second
+/// spinning thread under a quota of 1.5 would stop both for part of each period), at least 1.
 int usable_cores(int affinity, double quota);
 
 }  // namespace anyccl

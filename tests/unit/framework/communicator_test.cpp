@@ -74,7 +74,7 @@ Membership members(int size, std::unique_ptr<Transport> transport) {
   Membership members;
   members.size = size;
   for (int r = 0; r < size; ++r) {
-    members.host_of.push_back(0);
+    members.near_of.push_back(0);
     members.names.push_back("rank " + std::to_string(r));
   }
   members.transports.push_back(std::move(transport));

@@ -1,0 +1,64 @@
+// Recursive multiplying with two radices: everyone in a group publishes its input and sums the
+// group's; then everyone sums one copy of each group's sum, in the order of the groups. Ruefenacht,
+// Bull and Booth, "Generalisation of recursive doubling for AllReduce: now with simulation",
+// Parallel Computing 69, 2017. Two rounds and two roundings, and with groups of about sqrt(n) each
+// rank reads 2 (sqrt(n) - 1) vectors, where one_shot reads n - 1: it suits small messages of many
+// ranks. Groups are what is near, if the shape says so, and may be uneven: who has no counterpart
+// in a group reads from another of its members.
+
+#include <cmath>
+
+#include "algorithm/catalog/levels.hpp"
+
+namespace anyccl {
+namespace {
+
+/// Runs of ranks, as many as the largest has members, or one more.
+std::vector<PeerList> square(int n) {
+  const auto size = static_cast<int>(std::ceil(std::sqrt(n)));
+  std::vector<PeerList> groups;
+  for (int r = 0; r < n; ++r) {
+    if (r % size == 0) groups.emplace_back();
+    groups.back().push_back(Rank{r});
+  }
+  return groups;
+}
+
+Schedule build(const Shape& s, Rank me) {
+  std::vector<PeerList> groups = ranks_by_host(s);
+  if (groups.size() == 1 || std::ssize(groups) == s.size) groups = square(s.size);
+  const PeerList& home = list_with(groups, me);
+  const auto place_in = [](const PeerList& group, Rank r) {
+    return static_cast<std::uint32_t>(std::find(group.begin(), group.end(), r) - group.begin());
+  };
+
+  Builder b(s, me, 1);
+  Slice mine{Space::input};
+  if (s.in_place) {  // peers read it to the end
+    mine = b.scratch(0);
+    b.copy({Space::input}, mine);
+  }
+  Slice sum = mine;
+  if (home.size() > 1) {
+    sum = b.scratch(1);
+    b.send(home, mine);
+    b.recv_reduce(home, mine, sum);
+  }
+
+  PeerList sources, readers;
+  for (const PeerList& group : groups) {
+    sources.push_back(&group == &home ? me : leader(group, place_in(home, me)));
+    for (const Rank r : group)
+      if (&group != &home && leader(home, place_in(group, r)) == me) readers.push_back(r);
+  }
+  b.send(readers, sum);
+  b.recv_reduce(sources, sum, {Space::output});
+  return std::move(b).finish();
+}
+
+}  // namespace
+
+extern const Algorithm all_reduce_recursive_multiplying = {
+    "recursive_multiplying", Collective::all_reduce, any_shape, nullptr, build};
+
+}  // namespace anyccl

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <bitset>
+#include <cstdint>
+#include <string_view>
+
+namespace anyccl {
+
+/// CPUs of one host by their numbers; those from kMostCpus on count as their remainder.
+inline constexpr std::size_t kMostCpus = 1024;
+using CpuSet = std::bitset<kMostCpus>;
+
+/// Those that at least one thread of this process may run on now: programs often bind each of their
+/// threads to one core.
+CpuSet cpus_of_process();
+/// "0-3,8"; what cannot be understood is left out.
+CpuSet cpus_in(std::string_view list);
+
+/// What all of a set have near them, by the number of its first CPU or its own, plus 1; 0: it is
+/// not known, or they have no common one.
+struct Nearness {
+  std::uint32_t cache = 0;  ///< The last level.
+  std::uint32_t node = 0;   ///< Of memory.
+};
+/// Reads /sys.
+Nearness nearness_of(const CpuSet& cpus);
+
+}  // namespace anyccl
