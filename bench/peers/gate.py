@@ -3,7 +3,7 @@ import math
 from typing import NamedTuple
 
 from plan import KIB, MIB, OPS
-from results import Place
+from results import ARENA, BOUND, OURS, Place
 
 CELL_BOUND = 0.95  # of the lower bound of the ratio, in every cell and against every peer
 MEANS = {op: 2.0 if op == "all_reduce" else 1.3 for op in OPS}
@@ -19,6 +19,7 @@ class Target(NamedTuple):
     peers: tuple
     factor: float
     at_most_us: float = math.inf
+    ours: str = OURS
 
 
 TWO = [((8,), 2.3), ((KIB, 4 * KIB), 1.5), ((16 * KIB,), 1.8), ((64 * KIB,), 2.2), ((256 * KIB, MIB), 1.35),
@@ -29,6 +30,8 @@ TARGETS = [
     Target("shm", 2, (8,), ("gloo",), 300),
     Target("shm", 2, (64 * MIB,), ("gloo",), 4),
     *(Target("shm", n, sizes, ("openmpi",), factor) for n in (4, 8) for sizes, factor in ((SMALL, 2.5), (LARGE, 1.8))),
+    *(Target("shm", 2, LARGE[1:] + (64 * MIB,), peers, factor, ours=ARENA)
+      for peers, factor in ((("openmpi",), 3), ((BOUND,), 0.8))),
     Target("shm", 4, (8,), (), 0, 3),
     Target("shm", 8, (8,), (), 0, 7),
     Target("tcp", 2, (8,), (), 0, 5),
@@ -102,22 +105,22 @@ def judge(results, target):
     found = []
     for size in target.sizes:
         place = Place(target.transport, "all_reduce", target.ranks, size)
-        ours = results.median_us(place)
+        ours = results.median_us(place, target.ours)
         if ours is None:
             continue
-        best = results.best(place, target.peers)
+        best = results.best(place, target.peers, target.ours)
         wanted, measured, met = [], [], True
         if target.factor:
             wanted.append(f"{'best MPI' if target.peers == MPIS else target.peers[0]} at least x{target.factor:g}")
-            measured.append(", ".join(f"{name} {times(results.ratio(place, name).median)}"
-                                      for name in target.peers if results.ratio(place, name)) or "-")
+            ratios = {name: results.ratio(place, name, target.ours) for name in target.peers}
+            measured.append(", ".join(f"{name} {times(ratio.median)}" for name, ratio in ratios.items() if ratio) or "-")
             met = best[1].median >= target.factor if best else None
         if target.at_most_us < math.inf:
             wanted.append(f"at most {target.at_most_us:g} us")
             measured.append(f"{ours:.2f} us")
             met = met and ours <= target.at_most_us
-        found.append(Verdict(f"{target.ranks} ranks, {target.transport}, {size_name(size)}", "; ".join(wanted),
-                             "; ".join(measured), met))
+        what = f"{target.ranks} ranks, {target.transport}, {size_name(size)}" + ", arena" * (target.ours == ARENA)
+        found.append(Verdict(what, "; ".join(wanted), "; ".join(measured), met))
     return found
 
 

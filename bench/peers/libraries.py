@@ -7,6 +7,7 @@ from typing import NamedTuple
 import intel
 from plan import KIB
 from process import Failed, call, compile_with, finish, start
+from results import ARENA, BOUND
 
 BUDGET_MS = 60  # for the timed calls of one size of a peer
 
@@ -76,9 +77,26 @@ class Anyccl:
 
 def variants(program):
     """What else is measured of ours: memory of anycclMemAlloc, and small floats, which are summed in float32."""
-    arena = Anyccl(program, "anyccl arena", ("--local_register", "1"))
+    arena = Anyccl(program, ARENA, ("--local_register", "1"))
     return [arena] + [Anyccl(program, f"anyccl {name}", ("--datatype", name), "all_reduce", 256 * KIB)
                       for name in ("bf16", "f16")]
+
+
+class ZeroCopy:
+    """A loop that reads all inputs and writes all outputs in place, with a core for each rank."""
+    name = BOUND
+
+    def build(self, folder):
+        self.program = folder / "zero_copy"
+        compile_with([os.environ.get("CXX", "g++")], "zero_copy.cpp", self.program, "-O3", "-march=native", "-pthread")
+
+    def has(self, turn):
+        return (turn.op, turn.transport) == ("all_reduce", "shm") and turn.ranks <= len(os.sched_getaffinity(0))
+
+    def measure(self, turn):
+        sizes = [size for size in turn.batch.sizes() if size >= 256 * KIB]
+        arguments = [turn.op, turn.batch.calls(), BUDGET_MS, *sizes]
+        return peer_rows(call([self.program, turn.ranks, *arguments])) if sizes else []
 
 
 class Mpi:

@@ -5,6 +5,8 @@ from statistics import mean, median, stdev
 from typing import NamedTuple
 
 OURS = "anyccl"
+ARENA = "anyccl arena"  # the same in memory of anycclMemAlloc
+BOUND = "zero copy"     # no library: what it could be at best in such memory
 ENOUGH_ROUNDS = 4  # for a confidence bound; below, the lowest ratio stands for it
 # Student's t that 95 % stay below, by degrees of freedom
 T_95 = {3: 2.353, 4: 2.132, 5: 2.015, 6: 1.943, 7: 1.895, 8: 1.860, 9: 1.833, 10: 1.812}
@@ -77,7 +79,7 @@ class Results:
         return [name for name in known if any(name in by_library for by_library in self.times.values())]
 
     def peers(self):
-        return [name for name in self.libraries() if not name.startswith(OURS)]
+        return [name for name in self.libraries() if not name.startswith(OURS) and name != BOUND]
 
     def places(self, transport, op, ranks):
         return sorted(p for p in self.times if (p.transport, p.op, p.ranks) == (transport, op, ranks))
@@ -98,17 +100,17 @@ class Results:
         times = self.times[place][library].values()
         return (max(times) - min(times)) / median(times)
 
-    def ratio(self, place, library):
-        """Of the rounds in which both were measured; None if there is none."""
+    def ratio(self, place, library, ours=OURS):
+        """To ours, of the rounds in which both were measured; None if there is none."""
         times = self.times.get(place, {})
-        ours, theirs = times.get(OURS, {}), times.get(library, {})
+        ours, theirs = times.get(ours, {}), times.get(library, {})
         ratios = [theirs[number] / ours[number] for number in theirs if ours.get(number)]
         if not ratios:
             return None
         return Ratio(median(ratios), min(ratios), max(ratios), lower_bound(ratios))
 
-    def best(self, place, libraries):
-        """(name, ratio) of the fastest of them, or None."""
-        ratios = [(name, self.ratio(place, name)) for name in libraries]
+    def best(self, place, libraries, ours=OURS):
+        """(name, ratio to ours) of the fastest of them, or None."""
+        ratios = [(name, self.ratio(place, name, ours)) for name in libraries]
         measured = [(name, ratio) for name, ratio in ratios if ratio]
         return min(measured, key=lambda pair: pair[1].median) if measured else None
