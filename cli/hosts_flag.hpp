@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string_view>
 #include <vector>
 
 #include "anyccl/status.hpp"
@@ -7,7 +8,8 @@
 namespace anyccl::cli {
 
 /// The host of each of `ranks` ranks, for hosts with so many ranks each; none for no hosts. Errors:
-/// invalid_argument naming --hosts.
-Result<std::vector<int>> host_of(const std::vector<int>& ranks_on_each, int ranks);
+/// invalid_argument naming the flag.
+Result<std::vector<int>> host_of(const std::vector<int>& ranks_on_each, int ranks,
+                                 std::string_view flag = "--hosts");
 
 }  // namespace anyccl::cli

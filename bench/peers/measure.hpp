@@ -153,7 +153,7 @@ inline void measure(Group& group, const std::string& name, const Case& c, const 
   us.pop_back();
   std::sort(us.begin(), us.end());
   if (c.rank != 0) return;
-  const double median = us[us.size() / 2];
+  const double median = (us[(us.size() - 1) / 2] + us[us.size() / 2]) / 2;
   best_us = best_us > 0 ? std::min(best_us, median) : median;
   std::printf("%zu\t%.4f\t%d\t%d\t%s\n", c.bytes(), median, calls, wrong ? 1 : 0, name.c_str());
   std::fflush(stdout);

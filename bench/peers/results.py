@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 OURS = "anyccl"
 ARENA = "anyccl arena"  # the same in memory of anycclMemAlloc
-BOUND = "zero copy"     # no library: what it could be at best in such memory
+BOUND = "zero copy"     # no library: a loop that copies nothing
 ENOUGH_ROUNDS = 4  # for a confidence bound; below, the lowest ratio stands for it
 # Student's t that 95 % stay below, by degrees of freedom
 T_95 = {3: 2.353, 4: 2.132, 5: 2.015, 6: 1.943, 7: 1.895, 8: 1.860, 9: 1.833, 10: 1.812}

@@ -26,8 +26,8 @@ bool is_continued_by(const Change& change, const Change& next) {
 
 Question question_at(const Place& place, int ranks) {
   const Collective collective = candidates_of(*place.operation, ranks).front()->collective;
-  const bool crowded = ranks > host_facts().cores;
-  return {{collective, ranks}, place.count * kTypes[0].bytes, false, crowded};
+  const int per_core = std::max(1, ranks / host_facts().cores);
+  return {{collective, ranks}, place.count * kTypes[0].bytes, false, per_core};
 }
 
 /// Absent: what is built in stays.

@@ -20,8 +20,8 @@ using Json = nlohmann::ordered_json;
 
 struct Flags {
   std::string collective, bytes = "1M", transport = "shm", table, algorithm;
-  int ranks = 4, root = 0;
-  std::vector<int> hosts;
+  int ranks = 4, root = 0, cores = 0;
+  std::vector<int> hosts, near;
   bool json = false;
 };
 
@@ -59,7 +59,11 @@ Result<Explanation> explain(const Flags& flags) {
   e.question.network = flags.transport == "tcp" || flags.hosts.size() > 1;
   const int together =
       flags.hosts.empty() ? flags.ranks : *std::max_element(flags.hosts.begin(), flags.hosts.end());
-  e.question.crowded = together > host_facts().cores;
+  const int cores = flags.cores > 0 ? flags.cores : host_facts().cores;
+  e.question.ranks_per_core = std::max(1, together / cores);
+  if (hosts.empty()) {
+    ANYCCL_TRY(hosts, host_of(flags.near, flags.ranks, "--near"));
+  }
   e.question.shape = {collective, flags.ranks, Rank{flags.root}, false, std::move(hosts)};
   ANYCCL_TRY(Config config, read_config());
   if (!flags.algorithm.empty()) config.algo = flags.algorithm;
@@ -116,7 +120,7 @@ Json to_json(const Explanation& e) {
           {"bytes", q.bytes},
           {"ranks", q.shape.size},
           {"network", q.network},
-          {"crowded", q.crowded},
+          {"ranks_per_core", q.ranks_per_core},
           {"chosen", id(*e.choice.algorithm)},
           {"reason", e.reason},
           {"tile_bytes", e.choice.tile_bytes},
@@ -129,7 +133,8 @@ std::string to_text(const Explanation& e) {
   std::string text = fmt::format(
       "{} of {} bytes on {} ranks{}, {}: {}\n{}, {} bytes at a time\n\n"
       "  {:<24}{:>7}{:>8}{:>11}{:>14}{:>13}  why\n",
-      name(q.shape.collective), q.bytes, q.shape.size, q.crowded ? ", more than cores" : "",
+      name(q.shape.collective), q.bytes, q.shape.size,
+      q.ranks_per_core > 1 ? fmt::format(", {} to a core", q.ranks_per_core) : "",
       q.network ? "over a network" : "inside a host", e.choice.algorithm->name, e.reason,
       e.choice.tile_bytes, "algorithm", "rounds", "sent", "roundings", "predicted us",
       "measured us");
@@ -176,6 +181,12 @@ Body declare(CLI::App& app, const Command&) {
       ->capture_default_str();
   app.add_option("--hosts", flags->hosts, "How many ranks each host has, as 2,2; default: one host")
       ->delimiter(',');
+  app.add_option("--near", flags->near,
+                 "How many ranks share each cache or memory node of the host, as 8,8")
+      ->delimiter(',')
+      ->excludes("--hosts");
+  app.add_option("--cores", flags->cores, "Cores of each host; default: of this one")
+      ->check(CLI::PositiveNumber);
   app.add_option("--transport", flags->transport, "shm or tcp")
       ->capture_default_str()
       ->check(CLI::IsMember({"shm", "tcp"}));

@@ -271,9 +271,9 @@ ANYCCL_API anycclResult_t anycclAllReduce(const void* sendbuff, void* recvbuff, 
  *   a thread need not wait for the others before its next call, if that has other buffers.
  * - Order: on `comm` it is one collective, that of thread 0. The slices of the others do not wait
  *   for what was issued on `comm` before.
- * - Result: bitwise equal on all ranks, and between runs with the same number of threads. Inside a
- *   host it is also that of anycclAllReduce, unless ANYCCL_ALGO or a table names the algorithm;
- *   otherwise floating-point sums may be rounded differently.
+ * - Result: bitwise equal on all ranks, and between runs with the same number of threads. Of up to
+ *   8 ranks of a host it is also that of anycclAllReduce, unless ANYCCL_ALGO or a table names the
+ *   algorithm; otherwise floating-point sums may be rounded differently.
  * - Operators of `comm` may be used; a function may then be called by several threads at once.
  * - Errors: as anycclAllReduce; anycclGetLastError(NULL) has the calling thread's. One that the
  *   communicator does not survive (a rank that died, an abort, ranks or threads that call with

@@ -151,15 +151,15 @@ Result<CommPtr> create(Start& start, const Group& group, Rank me,
   m.rank = me;
   m.size = static_cast<int>(group.members.size());
   const Places places = places_of(group.members);
-  m.near_of = places.near_of;
   for (const Hello& hello : group.members) m.names.push_back(describe(hello));
   m.preferences = preferences_of(start, group.members);
   m.line_bytes = start.config.proto == "LL"       ? kLineBytes
                  : start.config.proto == "Simple" ? 0
                                                   : line_bytes_for(m.size);
   m.only_lines = start.config.proto.starts_with("LL");
-  m.network = start.config.transport == "tcp" || places.has_networks();
-  m.crowded = places.are_all_crowded();
+  m.network = start.config.transport == "tcp" || places.several_hosts();
+  m.near_of = m.network ? places.host_of : places.near_of;
+  m.ranks_per_core = places.ranks_per_core;
   m.cores_each = places.cores_each[uindex(me)];
   m.ring_bytes = ring_bytes;
   const Hello& mine = group.members[uindex(me)];

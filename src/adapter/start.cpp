@@ -16,7 +16,7 @@ namespace {
 
 /// Where this process runs, as the hello carries it.
 void put_place(const HostFacts& facts, Hello& hello) {
-  hello.cpus = cpus_of_process();
+  hello.cpus = facts.cpus;
   if (std::isfinite(facts.quota))
     hello.quota = static_cast<std::uint32_t>(std::clamp(facts.quota, 1.0, 1e6));
   const Nearness near = nearness_of(hello.cpus);

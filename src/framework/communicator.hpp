@@ -39,8 +39,8 @@ struct Membership {
   std::size_t line_bytes = kLineBytes;  ///< Publications of at most so many bytes lie in a slot.
   bool only_lines = false;  ///< ANYCCL_PROTO=LL, LL128: in pieces that fit a slot where they can.
   bool network = false;     ///< Some pair of ranks, not only this one's, talks over a network.
-  bool crowded = false;     ///< No rank has a core of its own.
-  int cores_each = 1;       ///< As Places has it, of this rank.
+  int ranks_per_core = 1;   ///< As Places has it.
+  int cores_each = 1;       ///< The same, of this rank.
   std::size_t ring_bytes = kRingBytes;  ///< Of the staging ring.
   Census::Stay stay;                    ///< On the list of this host's ranks.
 };

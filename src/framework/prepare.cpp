@@ -231,7 +231,7 @@ Result<std::shared_ptr<const Prepared>> Comm::prepare_fresh(const Call& call) {
   const Question question{{call.collective, me_.size, call.root, false, me_.near_of},
                           varies ? sizes.average * prepared->element : bytes,
                           me_.network,
-                          me_.crowded};
+                          me_.ranks_per_core};
   ANYCCL_TRY(const Choice choice, choose(question, me_.preferences));
   // What is multiplied first is read where it was multiplied.
   ANYCCL_TRY(prepared->program, program(*choice.algorithm, call,

@@ -61,8 +61,10 @@ class StartTuner {
 
 Question StartTuner::question(std::size_t bytes) const {
   const Membership& me = comm_.membership();
-  return {
-      {Collective::all_reduce, me.size, Rank{0}, false, me.near_of}, bytes, me.network, me.crowded};
+  return {{Collective::all_reduce, me.size, Rank{0}, false, me.near_of},
+          bytes,
+          me.network,
+          me.ranks_per_core};
 }
 
 /// Those that no other measurements decide.

@@ -23,10 +23,13 @@ struct Rule {
 constexpr std::string_view kMeasured = "built in: measured crossings",
                            kRuleOfThumb = "built in: a rule of thumb";
 
+/// A crowd, as it was measured: 12 to 32 ranks on 2 cores.
+constexpr int kCrowd = 4;
+
 /// Inside a host. In a crowd, what counts is how often ranks wait for each other and, later, how
 /// much there is to do in all.
 Rule best_all_reduce_of_many(const Question& q) {
-  if (q.crowded)
+  if (q.ranks_per_core >= kCrowd)
     return {q.bytes <= 2 * kKiB                          ? "one_shot"
             : q.bytes <= 128 * kKiB || q.shape.size > 16 ? "reduce_broadcast"
                                                          : "two_shot",
@@ -37,7 +40,7 @@ Rule best_all_reduce_of_many(const Question& q) {
 
 /// Where a network is in between, fewer rounds matter longer.
 Rule best_all_reduce(const Question& q) {
-  const int n = q.shape.size, many = q.crowded ? 9 : 17;
+  const int n = q.shape.size, many = q.ranks_per_core >= kCrowd ? 9 : 17;
   if (!q.network && n >= many) return best_all_reduce_of_many(q);
   if (q.network && has_groups(q.shape)) return {"two_level", kRuleOfThumb};
   const std::size_t one_shot_to = q.network ? 4 * kKiB

@@ -1,5 +1,6 @@
 // Ranks as processes.
 
+#include <sched.h>
 #include <sys/resource.h>
 
 #include <chrono>
@@ -64,6 +65,22 @@ TEST(Processes, reduce_over_tcp_when_told_to) {
       [](int) {
         return std::vector<std::pair<std::string, std::string>>{{"ANYCCL_TRANSPORT", "tcp"}};
       }));
+}
+
+/// Ranks that share a core know it before they have done anything, and all the same.
+TEST(Processes, take_other_algorithms_when_many_share_a_core) {
+  cpu_set_t before, one;
+  ASSERT_EQ(::sched_getaffinity(0, sizeof before, &before), 0);
+  CPU_ZERO(&one);
+  CPU_SET(static_cast<std::size_t>(::sched_getcpu()), &one);
+  ASSERT_EQ(::sched_setaffinity(0, sizeof one, &one), 0);  // inherited
+  expect_all_passed(run_processes(9, [](Communicator& comm) {
+    std::vector<float> x(4096, 1.0F);
+    ASSERT_OK(wait(comm.all_reduce(view(x), view(x), ReduceOp::sum)));
+    EXPECT_EQ(x[4095], 9.0F);
+    EXPECT_NE(last_plan(comm).find("reduce_broadcast"), std::string::npos) << last_plan(comm);
+  }));
+  ASSERT_EQ(::sched_setaffinity(0, sizeof before, &before), 0);
 }
 
 TEST(Processes, use_one_protocol_when_told_to) {

@@ -1,6 +1,7 @@
 #include "platform/bootstrap/places.hpp"
 
 #include <algorithm>
+#include <limits>
 
 namespace anyccl {
 namespace {
@@ -53,44 +54,61 @@ std::vector<Crew> crews_of(const std::vector<Hello>& members, const std::vector<
   return crews;
 }
 
-std::vector<int> share_cores(const std::vector<Hello>& members, const std::vector<int>& host_of) {
-  std::vector<int> cores_each(members.size(), 0);
-  const int hosts = 1 + *std::max_element(host_of.begin(), host_of.end());
+/// CPUs and the ranks that compete for them.
+struct Market {
+  CpuSet cpus;
+  std::size_t ranks = 0;
+
+  void add(const Crew& crew) {
+    cpus |= crew.cpus;
+    ranks += crew.ranks.size();
+  }
+  int cores_each() const {
+    return static_cast<int>(cpus.count() / std::max<std::size_t>(1, ranks));
+  }
+  int ranks_each() const {
+    return static_cast<int>(ranks / std::max<std::size_t>(1, cpus.count()));
+  }
+};
+
+void share_cores(const std::vector<Hello>& members, Places& places) {
+  places.cores_each.resize(members.size());
+  places.ranks_per_core = std::numeric_limits<int>::max();
+  const int hosts = 1 + *std::max_element(places.host_of.begin(), places.host_of.end());
   for (int host = 0; host < hosts; ++host) {
-    const std::vector<Crew> crews = crews_of(members, host_of, host);
-    const auto here = static_cast<int>(std::count(host_of.begin(), host_of.end(), host));
+    const std::vector<Crew> crews = crews_of(members, places.host_of, host);
+    const auto here =
+        static_cast<int>(std::count(places.host_of.begin(), places.host_of.end(), host));
     for (const Crew& crew : crews) {
-      CpuSet cpus;
-      std::size_t rivals = 0;
+      Market all, inside;  // with whom CPUs are shared; who has no others
       for (const Crew& other : crews) {
-        if ((crew.cpus & other.cpus).none()) continue;
-        cpus |= other.cpus;
-        rivals += other.ranks.size();
+        if ((crew.cpus & other.cpus).any()) all.add(other);
+        if ((other.cpus & ~crew.cpus).none()) inside.add(other);
       }
       for (const std::size_t r : crew.ranks) {
-        cores_each[r] = static_cast<int>(cpus.count() / std::max<std::size_t>(1, rivals));
-        if (const auto quota = static_cast<int>(members[r].quota); quota > 0)
-          cores_each[r] = std::min(cores_each[r], quota / here);
+        int cores = std::min(all.cores_each(), inside.cores_each()), ranks = all.ranks_each();
+        if (const auto quota = static_cast<int>(members[r].quota); quota > 0) {
+          cores = std::min(cores, quota / here);
+          ranks = std::max(ranks, here / quota);
+        }
+        places.cores_each[r] = cores;
+        places.ranks_per_core = std::min(places.ranks_per_core, std::max(1, ranks));
       }
     }
   }
-  return cores_each;
 }
 
 }  // namespace
 
-bool Places::has_networks() const {
+bool Places::several_hosts() const {
   return divides(host_of);
-}
-bool Places::are_all_crowded() const {
-  return std::all_of(cores_each.begin(), cores_each.end(), [](int cores) { return cores == 0; });
 }
 
 Places places_of(const std::vector<Hello>& members) {
   Places places;
   places.host_of = places.near_of = number_hosts(members);
-  places.cores_each = share_cores(members, places.host_of);
-  if (places.has_networks()) return places;
+  share_cores(members, places);
+  if (places.several_hosts()) return places;
   places.near_of = divide(members, &Hello::near_cache);
   if (!divides(places.near_of)) places.near_of = divide(members, &Hello::near_node);
   return places;

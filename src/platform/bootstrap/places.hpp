@@ -16,8 +16,9 @@ struct Places {
   /// included. 0: fewer than ranks.
   std::vector<int> cores_each;
 
-  bool has_networks() const;     ///< More than one host.
-  bool are_all_crowded() const;  ///< No rank has a core of its own.
+  int ranks_per_core = 1;  ///< At least so many share each core, whichever rank is asked.
+
+  bool several_hosts() const;
 };
 Places places_of(const std::vector<Hello>& members);
 

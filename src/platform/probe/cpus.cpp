@@ -62,9 +62,10 @@ CpuSet sharing_cache_with(std::uint32_t cpu) {
 
 CpuSet cpus_of_process() {
   CpuSet cpus = affinity_of(0);
-  std::error_code ignored;
-  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task", ignored)) {
-    const std::string name = task.path().filename();
+  std::error_code problem;
+  std::filesystem::directory_iterator task("/proc/self/task", problem);
+  for (; !problem && task != end(task); task.increment(problem)) {
+    const std::string name = task->path().filename();
     pid_t thread = 0;
     std::from_chars(name.data(), name.data() + name.size(), thread);
     if (thread > 0) cpus |= affinity_of(thread);

@@ -7,7 +7,6 @@
 #include <cmath>
 
 #include "platform/probe/cgroup.hpp"
-#include "platform/probe/cpus.hpp"
 #include "platform/probe/text_file.hpp"
 
 namespace anyccl {
@@ -35,8 +34,8 @@ HostFacts host_facts() {
   facts.boot_id = read_line("/proc/sys/kernel/random/boot_id");
   facts.network_namespace = namespace_number("/proc/self/ns/net");
   facts.quota = cgroup_quota(read_text("/proc/self/cgroup"), read_text("/proc/self/mountinfo"));
-  const auto cpus = static_cast<int>(cpus_of_process().count());
-  facts.cores = usable_cores(cpus, facts.quota);
+  facts.cpus = cpus_of_process();
+  facts.cores = usable_cores(static_cast<int>(facts.cpus.count()), facts.quota);
   return facts;
 }
 

@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <string>
 
+#include "platform/probe/cpus.hpp"
+
 namespace anyccl {
 
 /// Where this process runs.
@@ -10,6 +12,7 @@ struct HostFacts {
   std::string hostname;
   std::string boot_id;                  ///< Differs between machines and boots; empty: unknown.
   std::uint64_t network_namespace = 0;  ///< Differs between those of one boot; 0: unknown.
+  CpuSet cpus;                          ///< Those of the process.
   int cores = 1;     ///< Threads that can run at once: by affinity and quota, at least 1.
   double quota = 0;  ///< Cores that the cgroups allow on average; infinity: no limit.
 };

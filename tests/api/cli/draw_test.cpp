@@ -73,8 +73,8 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{{"all_reduce/ring", "-n", "x"}, "--ranks = x"},
         Mistake{{"all_reduce/ring", "--root", "0"}, "--root: all_reduce has no root"},
         Mistake{{"gather/flat", "--root", "4"}, "rank 4 cannot be the root of 4 ranks"},
-        Mistake{{"two_level", "--hosts", "2,3"}, "--hosts: these hosts have 5 ranks, not 4"},
-        Mistake{{"two_level", "--hosts", "4,0"}, "--hosts: a host cannot have 0 of 4 ranks"},
+        Mistake{{"two_level", "--hosts", "2,3"}, "--hosts: these have 5 ranks, not 4"},
+        Mistake{{"two_level", "--hosts", "4,0"}, "--hosts: one cannot have 0 of 4 ranks"},
         Mistake{{}, "algorithm"}));
 
 TEST_P(DrawMistake, is_refused_in_words) {

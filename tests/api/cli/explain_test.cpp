@@ -46,9 +46,13 @@ TEST(Explain, prints_a_table_for_people) {
     EXPECT_NE(tool.out().find(words), std::string::npos) << tool.out();
 }
 
-TEST(Explain, takes_hosts_and_the_users_choice) {
+TEST(Explain, takes_places_and_the_users_choice) {
   EXPECT_EQ(explained({"all_reduce", "-n", "6", "--hosts", "3,1,2"})["chosen"],
             "all_reduce/two_level");
+  EXPECT_EQ(explained({"all_reduce", "-n", "32", "--near", "8,8,8,8", "--cores", "32"})["chosen"],
+            "all_reduce/two_level");
+  EXPECT_EQ(explained({"all_reduce", "-n", "32", "--cores", "4"})["chosen"],
+            "all_reduce/reduce_broadcast");
   const json forced = explained({"all_reduce", "-n", "6", "--algo", "ring"});
   EXPECT_EQ(forced["chosen"], "all_reduce/ring");
   EXPECT_EQ(forced["reason"], "ANYCCL_ALGO");
@@ -59,7 +63,8 @@ TEST(Explain, says_what_is_wrong) {
        std::vector<std::pair<std::vector<std::string>, std::string>>{
            {{"explain", "no_such"}, "no_such"},
            {{"explain", "all_reduce", "--bytes", "many"}, "many"},
-           {{"explain", "all_reduce", "--hosts", "3,3"}, "these hosts have 6 ranks, not 4"},
+           {{"explain", "all_reduce", "--hosts", "3,3"}, "--hosts: these have 6 ranks, not 4"},
+           {{"explain", "all_reduce", "--near", "3,3"}, "--near: these have 6 ranks, not 4"},
            {{"explain", "reduce", "--root", "9"}, "--root 9 is not one of 4 ranks"},
            {{"explain", "all_reduce", "--algo", "magic"}, "magic"}}) {
     Tool tool(arguments);

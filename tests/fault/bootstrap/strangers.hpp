@@ -5,7 +5,7 @@
 
 #include "platform/bootstrap/dial.hpp"
 #include "platform/bootstrap/lobby.hpp"
-#include "ranks.hpp"
+#include "unit/bootstrap/ranks.hpp"
 
 namespace anyccl::test {
 

@@ -25,21 +25,23 @@ using Ints = std::vector<int>;
 
 TEST(Places, ranks_that_are_not_bound_share_all_cores) {
   EXPECT_EQ(places_of(bound_to({"0-7", "0-7"})).cores_each, Ints({4, 4}));
-  const Places crowded = places_of(bound_to({"0-1", "0-1", "0-1"}));
-  EXPECT_EQ(crowded.cores_each, Ints({0, 0, 0}));
-  EXPECT_TRUE(crowded.are_all_crowded());
+  const Places full = places_of(bound_to({"0-1", "0-1", "0-1"}));
+  EXPECT_EQ(full.cores_each, Ints({0, 0, 0}));
+  EXPECT_EQ(full.ranks_per_core, 1) << "not 2 for each";
+  EXPECT_EQ(places_of(bound_to({"0", "0", "0", "0"})).ranks_per_core, 4);
 }
 
-/// As mpirun --bind-to core and OpenMP's places do it.
+/// As mpirun --bind-to core does it.
 TEST(Places, ranks_that_are_bound_to_a_core_each_have_one) {
   const Places places = places_of(bound_to({"0", "1", "2", "3"}));
   EXPECT_EQ(places.cores_each, Ints({1, 1, 1, 1}));
-  EXPECT_FALSE(places.are_all_crowded());
+  EXPECT_EQ(places.ranks_per_core, 1);
 }
 
 TEST(Places, ranks_that_are_bound_to_one_core_share_it) {
   EXPECT_EQ(places_of(bound_to({"0", "0", "1-4"})).cores_each, Ints({0, 0, 4}));
-  EXPECT_FALSE(places_of(bound_to({"0", "0", "1-4"})).are_all_crowded());
+  EXPECT_EQ(places_of(bound_to({"0", "0", "1-4"})).ranks_per_core, 1);
+  EXPECT_EQ(places_of(bound_to({"0", "0", "0-7"})).cores_each, Ints({0, 0, 2}));
 }
 
 TEST(Places, ranks_that_share_a_part_of_their_cores_count_all_of_them) {
@@ -50,6 +52,8 @@ TEST(Places, a_quota_is_shared_by_the_ranks_of_a_host) {
   auto members = bound_to({"0-15", "0-15", "0-15"});
   for (Hello& member : members) member.quota = 2;
   EXPECT_EQ(places_of(members).cores_each, Ints({0, 0, 0}));
+  for (Hello& member : members) member.quota = 1;
+  EXPECT_EQ(places_of(members).ranks_per_core, 3);
 }
 
 TEST(Places, hosts_share_no_cores) {
@@ -58,7 +62,7 @@ TEST(Places, hosts_share_no_cores) {
   const Places places = places_of(members);
   EXPECT_EQ(places.host_of, Ints({0, 1}));
   EXPECT_EQ(places.near_of, Ints({0, 1}));
-  EXPECT_TRUE(places.has_networks());
+  EXPECT_TRUE(places.several_hosts());
   EXPECT_EQ(places.cores_each, Ints({1, 1}));
 }
 

@@ -82,23 +82,24 @@ TEST(Tuner, takes_what_the_user_names_where_there_is_such_an_algorithm) {
 }
 
 TEST(Tuner, knows_groups_of_many_ranks_and_crowds) {
-  const auto chosen = [](int ranks, std::size_t bytes, bool crowded, int groups = 1) {
+  const auto chosen = [](int ranks, std::size_t bytes, int per_core, int groups = 1) {
     Question q = question(Collective::all_reduce, ranks, bytes);
-    q.crowded = crowded;
+    q.ranks_per_core = per_core;
     for (int r = 0; groups > 1 && r < ranks; ++r) q.shape.host_of.push_back(r * groups / ranks);
     return choose(q, {})->algorithm->name;
   };
-  EXPECT_EQ(chosen(16, 8, false), "one_shot");
-  EXPECT_EQ(chosen(16, 64 * kKiB, false, 2), "two_shot");
-  EXPECT_EQ(chosen(32, 8, false), "recursive_multiplying");
-  EXPECT_EQ(chosen(32, 64 * kKiB, false), "two_shot");
-  EXPECT_EQ(chosen(32, 64 * kKiB, false, 4), "two_level");
-  EXPECT_EQ(chosen(32, 64 * kKiB, false, 32), "two_shot") << "nobody is near anybody";
-  EXPECT_EQ(chosen(32, 8, true, 4), "one_shot");
-  EXPECT_EQ(chosen(32, 64 * kKiB, true, 4), "reduce_broadcast");
-  EXPECT_EQ(chosen(12, 64 * kKiB, true), "reduce_broadcast");
-  EXPECT_EQ(chosen(12, 1024 * kKiB, true), "two_shot");
-  EXPECT_EQ(chosen(8, 64 * kKiB, true), "two_shot");
+  EXPECT_EQ(chosen(16, 8, 1), "one_shot");
+  EXPECT_EQ(chosen(16, 64 * kKiB, 1, 2), "two_shot");
+  EXPECT_EQ(chosen(32, 8, 1), "recursive_multiplying");
+  EXPECT_EQ(chosen(32, 64 * kKiB, 1), "two_shot");
+  EXPECT_EQ(chosen(32, 64 * kKiB, 1, 4), "two_level");
+  EXPECT_EQ(chosen(32, 64 * kKiB, 1, 32), "two_shot") << "nobody is near anybody";
+  EXPECT_EQ(chosen(32, 8, 4, 4), "one_shot");
+  EXPECT_EQ(chosen(32, 64 * kKiB, 4, 4), "reduce_broadcast");
+  EXPECT_EQ(chosen(12, 64 * kKiB, 4), "reduce_broadcast");
+  EXPECT_EQ(chosen(12, 1024 * kKiB, 4), "two_shot");
+  EXPECT_EQ(chosen(8, 64 * kKiB, 4), "two_shot");
+  EXPECT_EQ(chosen(12, 64 * kKiB, 3), "two_shot") << "not measured";
 }
 
 TEST(Tuner, takes_the_fastest_that_was_measured_between_the_sizes) {

@@ -207,5 +207,34 @@ TEST(WakeUp, comes_whenever_the_peer_publishes) {
   EXPECT_EQ(missed, 0);
 }
 
+/// Who posts progress rings nobody: who waits for it must not sleep for long.
+TEST(WakeUp, is_not_sure_while_readers_are_waited_for) {
+  constexpr std::size_t kMost = std::size_t{3} << 20;  // of a ring of 4 MiB
+  const auto ranks = make_pair_of_ranks();
+  Transport& t = *ranks[0];
+  const ReaderOf reader{1, 1, 0, 0};
+  Outgoing out;
+  out.operation = 1;
+  out.readers = {&reader, 1};
+  const auto reserves = [&](std::uint32_t number, std::size_t bytes) {
+    out.number = number;
+    out.bytes = out.total = bytes;
+    t.prepare_sleep();
+    std::byte* const room = t.reserve(out);
+    t.sleep(std::chrono::nanoseconds(0));
+    if (room != nullptr) t.publish(out);
+    return room != nullptr;
+  };
+  EXPECT_TRUE(reserves(0, kMost));
+  EXPECT_TRUE(t.wakes_surely());
+  EXPECT_FALSE(reserves(16, 8)) << "the slot is taken";
+  EXPECT_FALSE(t.wakes_surely());
+  EXPECT_FALSE(reserves(1, kMost)) << "the ring is full";
+  EXPECT_FALSE(t.wakes_surely());
+  ranks[1]->post(1, 0, 1);
+  EXPECT_TRUE(reserves(1, kMost));
+  EXPECT_TRUE(t.wakes_surely());
+}
+
 }  // namespace
 }  // namespace anyccl

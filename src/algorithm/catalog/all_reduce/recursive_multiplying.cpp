@@ -13,7 +13,7 @@
 namespace anyccl {
 namespace {
 
-/// Runs of ranks, as many as the largest has members, or one more.
+/// Runs of ranks, as many as the largest has members, or one fewer.
 std::vector<PeerList> square(int n) {
   const auto size = static_cast<int>(std::ceil(std::sqrt(n)));
   std::vector<PeerList> groups;
