@@ -4,7 +4,9 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <limits>
+#include <string>
 
 namespace anyccl::test {
 namespace {
@@ -46,7 +48,8 @@ TEST(HostFacts, follow_the_affinity_of_the_process) {
     cpu_set_t one;
     CPU_ZERO(&one);
     CPU_SET(static_cast<std::size_t>(::sched_getcpu()), &one);
-    ::sched_setaffinity(0, sizeof one, &one);
+    for (const auto& task : std::filesystem::directory_iterator("/proc/self/task"))
+      ::sched_setaffinity(std::stoi(task.path().filename()), sizeof one, &one);
     ::_exit(host_facts().cores);
   };
   EXPECT_EXIT(bind_and_count(), testing::ExitedWithCode(1), "");
