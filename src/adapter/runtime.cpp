@@ -146,7 +146,7 @@ Status add_transports(Membership& membership, std::vector<PeerSocket> sockets, c
 }
 
 Result<CommPtr> create(Start& start, const Group& group, Rank me,
-                       std::size_t ring_bytes = kRingBytes) {
+                       std::size_t most_ring_bytes = kRingBytes) {
   Membership m;
   m.rank = me;
   m.size = static_cast<int>(group.members.size());
@@ -161,7 +161,7 @@ Result<CommPtr> create(Start& start, const Group& group, Rank me,
   m.near_of = m.network ? places.host_of : places.near_of;
   m.ranks_per_core = places.ranks_per_core;
   m.cores_each = places.cores_each[uindex(me)];
-  m.ring_bytes = ring_bytes;
+  m.ring_bytes = std::min(most_ring_bytes, m.network ? kRingBytes : ring_bytes_for(m.size));
   const Hello& mine = group.members[uindex(me)];
   m.stay = Census::of_process().enter(static_cast<int>(
       std::count_if(group.members.begin(), group.members.end(),
@@ -285,7 +285,7 @@ Result<std::vector<SplitCard>> exchange_cards(Comm& parent, const SplitCard& min
 
 }  // namespace
 
-Result<CommPtr> split(Comm& parent, int color, int key, std::size_t ring_bytes) {
+Result<CommPtr> split(Comm& parent, int color, int key, std::size_t most_ring_bytes) {
   SplitCard mine;
   mine.color = color;
   mine.key = key;
@@ -328,7 +328,7 @@ Result<CommPtr> split(Comm& parent, int color, int key, std::size_t ring_bytes) 
     hello.size = static_cast<std::uint32_t>(order.size());
     group.members.push_back(hello);
   }
-  return create(*start, group, me, ring_bytes);
+  return create(*start, group, me, most_ring_bytes);
 }
 
 }  // namespace anyccl

@@ -21,7 +21,7 @@ Result<CommPtr> join_by_environment();
 /// All ranks of one communicator, in this process.
 Result<std::vector<CommPtr>> join_all_here(int size);
 /// Collective over `parent`. Null for color ANYCCL_SPLIT_NOCOLOR.
-Result<CommPtr> split(Comm& parent, int color, int key, std::size_t ring_bytes = kRingBytes);
+Result<CommPtr> split(Comm& parent, int color, int key, std::size_t most_ring_bytes = kRingBytes);
 /// The background thread of this process. Stopped at exit.
 Progress& background_progress();
 /// Stopped at exit.

@@ -25,7 +25,10 @@ namespace anyccl {
 std::uint32_t slots_for(int size);
 /// Bytes that a slot holds itself: 2 KiB in small communicators, less in large ones.
 std::size_t line_bytes_for(int size);
-inline constexpr std::size_t kRingBytes = std::size_t{4} << 20;  // staging; parts have less
+inline constexpr std::size_t kRingBytes = std::size_t{4} << 20;  // staging, at most
+/// Of the staging ring of `size` ranks on one host: with more ranks less, because all rings
+/// together take room from the last-level cache.
+std::size_t ring_bytes_for(int size);
 
 /// Everything a communicator is made of.
 struct Membership {
