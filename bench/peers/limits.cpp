@@ -2,9 +2,6 @@
 // and how fast the cores copy memory.
 //   limits BYTES...      prints: "line" 0 us one way; then, for each size, "copy" bytes GB/s, of
 //   all cores together, each from one buffer of its own to another
-#include <pthread.h>
-#include <sched.h>
-
 #ifdef __SSE2__
 #include <emmintrin.h>
 #endif
@@ -14,27 +11,12 @@
 #include <numeric>
 #include <thread>
 
+#include "cores.hpp"
 #include "measure.hpp"
 
 namespace {
 
 using peers::now_us;
-
-std::vector<int> cores() {
-  cpu_set_t set;
-  sched_getaffinity(0, sizeof set, &set);
-  std::vector<int> result;
-  for (int i = 0; i < CPU_SETSIZE; ++i)
-    if (CPU_ISSET(i, &set)) result.push_back(i);
-  return result;
-}
-
-void pin(int core) {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  CPU_SET(core, &set);
-  pthread_setaffinity_np(pthread_self(), sizeof set, &set);
-}
 
 /// Runs `work(i)` on each of `on`, all at once.
 void on_cores(const std::vector<int>& on, const std::function<void(std::size_t)>& work) {
@@ -42,7 +24,7 @@ void on_cores(const std::vector<int>& on, const std::function<void(std::size_t)>
   std::vector<std::thread> threads;
   for (std::size_t i = 0; i < on.size(); ++i)
     threads.emplace_back([&, i] {
-      pin(on[i]);
+      peers::pin(on[i]);
       ++ready;
       while (ready.load() < on.size()) {
       }
@@ -116,7 +98,7 @@ double copy_rate_of_all(const std::vector<int>& on, std::size_t bytes, Copy copy
 }  // namespace
 
 int main(int argc, char** argv) {
-  const std::vector<int> all = cores();
+  const std::vector<int> all = peers::cores();
   if (all.size() > 1) std::printf("line\t0\t%.4f\n", one_way_us(all[0], all[1]));
   for (int i = 1; i < argc; ++i) {
     const std::size_t bytes = std::strtoull(argv[i], nullptr, 10);

@@ -2,9 +2,6 @@
 // the inputs where they lie, between two barriers of one counter. Each writes a part to all outputs
 // (push), or everything to its own (pull).
 //   zero_copy RANKS all_reduce CALLS BUDGET_MS BYTES...
-#include <pthread.h>
-#include <sched.h>
-
 #ifdef __SSE2__
 #include <emmintrin.h>
 #endif
@@ -13,6 +10,7 @@
 #include <mutex>
 #include <thread>
 
+#include "cores.hpp"
 #include "measure.hpp"
 
 namespace {
@@ -136,10 +134,7 @@ peers::MakeCall pull(Team& team) {
 }
 
 void run(Team& team, int rank, int core, const peers::Arguments& arguments) {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  CPU_SET(core, &set);
-  pthread_setaffinity_np(pthread_self(), sizeof set, &set);
+  peers::pin(core);
   Member member(team, rank);
   for (const Case& c : arguments.cases(rank, team.size)) {
     double best_us = 0;
@@ -155,11 +150,7 @@ void run(Team& team, int rank, int core, const peers::Arguments& arguments) {
 int main(int argc, char** argv) {
   const int ranks = argc > 1 ? std::atoi(argv[1]) : 0;
   const peers::Arguments arguments = peers::arguments(argc, argv, 2);
-  cpu_set_t set;
-  sched_getaffinity(0, sizeof set, &set);
-  std::vector<int> cores;
-  for (int i = 0; i < CPU_SETSIZE; ++i)
-    if (CPU_ISSET(i, &set)) cores.push_back(i);
+  const std::vector<int> cores = peers::cores();
   if (ranks < 2 || ranks > static_cast<int>(cores.size()) || arguments.op != "all_reduce") {
     std::fprintf(stderr, "zero_copy: all_reduce of 2 to %zu ranks, a core each\n", cores.size());
     return 2;

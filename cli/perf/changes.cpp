@@ -25,8 +25,9 @@ bool is_continued_by(const Change& change, const Change& next) {
 }
 
 Question question_at(const Place& place, int ranks) {
+  static const int cores = host_facts().cores;
   const Collective collective = candidates_of(*place.operation, ranks).front()->collective;
-  const int per_core = std::max(1, ranks / host_facts().cores);
+  const int per_core = std::max(1, ranks / cores);
   return {{collective, ranks}, place.count * kTypes[0].bytes, false, per_core};
 }
 

@@ -172,7 +172,10 @@ ANYCCL_API anycclResult_t anycclCommInitRankConfig(anycclComm_t* comm, int nrank
                                                    anycclConfig_t* config);
 /* Collective over `comm`: ranks with the same `color` (>= 0) form a new communicator, ordered by
  * (key, old rank). `config`: as for anycclCommInitRankConfig; with blocking = 0, `comm` must not be
- * used until the new one is ready, and with ANYCCL_SPLIT_NOCOLOR that one is finalized. */
+ * used until the new one is ready, and with ANYCCL_SPLIT_NOCOLOR that one is finalized. A color
+ * or settings that one rank has wrong are an error on all ranks, and `comm` goes on; a rank that
+ * fails while the new communicator is made (no descriptors left, a peer that died or aborted
+ * `comm`) aborts `comm`, so that all others hear why. */
 ANYCCL_API anycclResult_t anycclCommSplit(anycclComm_t comm, int color, int key,
                                           anycclComm_t* newcomm, anycclConfig_t* config);
 /* Makes `comm` ready for anycclAllReducePart by up to `threads` (1..1024) threads of each rank.

@@ -46,8 +46,9 @@ Status make_parts(Comm& comm, int threads) {
   if (threads < 1 || threads > kMost)
     problem = error(Code::invalid_argument, "threads {} is not in 1..{}", threads, kMost);
   ANYCCL_CHECK(agree_on(threads, problem, comm));
-  // Together they use about as much memory as one communicator.
-  const std::size_t ring = std::max(kLeastRing, kRingBytes / static_cast<std::size_t>(threads));
+  // Together they use about as much memory as one communicator, if they are few.
+  const std::size_t ring =
+      std::max(kLeastRing, comm.membership().ring_bytes / static_cast<std::size_t>(threads));
   while (comm.most_threads() < threads) {
     const Result<CommPtr> part = split(comm, 0, index(comm.rank()), ring);
     ANYCCL_CHECK(agree_on(threads, part.status(), comm));

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <new>
 #include <thread>
 
 #include "adapter/copy_check.hpp"
@@ -123,7 +124,8 @@ Status add_transports(Membership& membership, std::vector<PeerSocket> sockets, c
                                  .slots = slots_for(membership.size),
                                  .ring_bytes = membership.ring_bytes,
                                  .line_bytes = membership.line_bytes,
-                                 .copy = copy_from(config.shm_copy)};
+                                 .copy = copy_from(config.shm_copy),
+                                 .cores_are_shared = membership.ranks_per_core > 1};
     ANYCCL_TRY(SegmentGroup group,
                make_segment_transport(membership.rank, std::move(local), options, deadline));
     for (LocalPeer& p : group.others) remote.push_back({p.rank, std::move(p.socket)});
@@ -146,7 +148,7 @@ Status add_transports(Membership& membership, std::vector<PeerSocket> sockets, c
 }
 
 Result<CommPtr> create(Start& start, const Group& group, Rank me,
-                       std::size_t most_ring_bytes = kRingBytes) {
+                       std::size_t most_ring_bytes = kAnyRing, const Watch& watch = {}) {
   Membership m;
   m.rank = me;
   m.size = static_cast<int>(group.members.size());
@@ -161,7 +163,7 @@ Result<CommPtr> create(Start& start, const Group& group, Rank me,
   m.near_of = m.network ? places.host_of : places.near_of;
   m.ranks_per_core = places.ranks_per_core;
   m.cores_each = places.cores_each[uindex(me)];
-  m.ring_bytes = std::min(most_ring_bytes, m.network ? kRingBytes : ring_bytes_for(m.size));
+  m.ring_bytes = std::min(most_ring_bytes, ring_bytes_for(m.size, m.network));
   const Hello& mine = group.members[uindex(me)];
   m.stay = Census::of_process().enter(static_cast<int>(
       std::count_if(group.members.begin(), group.members.end(),
@@ -169,7 +171,7 @@ Result<CommPtr> create(Start& start, const Group& group, Rank me,
   std::vector<PeerSocket> sockets;
   if (m.size > 1) {
     ANYCCL_TRY(sockets, connect_all(start.listeners, group.members, me, group.secret,
-                                    start.config.transport == "tcp", start.deadline));
+                                    start.config.transport == "tcp", start.deadline, watch));
   }
   ANYCCL_CHECK(add_transports(m, std::move(sockets), start.config, start.deadline));
   m.secret = group.secret;
@@ -283,6 +285,38 @@ Result<std::vector<SplitCard>> exchange_cards(Comm& parent, const SplitCard& min
   return cards;
 }
 
+/// A member that went away has said why to the parent, or is seen there to be gone: soon.
+Status explain(const Status& found, Comm& parent, const std::vector<Rank>& members) {
+  const Deadline patience = Deadline::in(std::chrono::milliseconds(500));
+  while (found.code() == Code::remote_error && !patience.passed()) {
+    ANYCCL_CHECK(parent.absence(members));
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return found;
+}
+
+/// create() for some ranks of `parent`. If it fails here, it fails for all of them: the others wait
+/// for this rank, and listen to the parent only.
+Result<CommPtr> create_within(Comm& parent, const std::vector<Rank>& members, Start& start,
+                              const Group& group, Rank me, std::size_t most_ring_bytes) {
+  const Watch watch = [&](std::span<const Rank> missing) {
+    std::vector<Rank> wanted;
+    for (const Rank r : missing) wanted.push_back(members[uindex(r)]);
+    return parent.absence(wanted);
+  };
+  Status why;
+  try {
+    Result<CommPtr> made = create(start, group, me, most_ring_bytes, watch);
+    if (made.ok()) return made;
+    why = explain(made.status(), parent, members);
+  } catch (const std::bad_alloc&) {
+    why = error(Code::system_error, "there is no memory for another communicator");
+  }
+  parent.abort(error(why.code(), "the split of {} failed: {}",
+                     parent.membership().names[uindex(parent.rank())], why.message()));
+  return why;
+}
+
 }  // namespace
 
 Result<CommPtr> split(Comm& parent, int color, int key, std::size_t most_ring_bytes) {
@@ -309,26 +343,26 @@ Result<CommPtr> split(Comm& parent, int color, int key, std::size_t most_ring_by
                    std::string_view(cards[r].text, ::strnlen(cards[r].text, sizeof cards[r].text)));
   if (color == ANYCCL_SPLIT_NOCOLOR) return CommPtr();
 
-  std::vector<std::size_t> order;
-  for (std::size_t r = 0; r < cards.size(); ++r)
-    if (cards[r].color == color) order.push_back(r);
+  std::vector<Rank> order;
+  for (int r = 0; r < parent.size(); ++r)
+    if (cards[static_cast<std::size_t>(r)].color == color) order.push_back(Rank{r});
   std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t a, std::size_t b) { return cards[a].key < cards[b].key; });
+                   [&](Rank a, Rank b) { return cards[uindex(a)].key < cards[uindex(b)].key; });
   Group group;
   const std::uint64_t context[2] = {parent.sequence(), static_cast<std::uint64_t>(color)};
   ANYCCL_TRY(group.secret,
              parent.membership().secret.derive("split", std::as_bytes(std::span(context))));
   Rank me{0};
   for (std::size_t i = 0; i < order.size(); ++i) {
-    Hello hello = cards[order[i]].hello;
+    Hello hello = cards[uindex(order[i])].hello;
     ANYCCL_CHECK(check_hello(hello));
     if (i > 0) ANYCCL_CHECK(compare_settings(group.members.front(), hello));
-    if (order[i] == uindex(parent.rank())) me = Rank{static_cast<std::int32_t>(i)};
+    if (order[i] == parent.rank()) me = Rank{static_cast<std::int32_t>(i)};
     hello.rank = static_cast<std::uint32_t>(i);
     hello.size = static_cast<std::uint32_t>(order.size());
     group.members.push_back(hello);
   }
-  return create(*start, group, me, most_ring_bytes);
+  return create_within(parent, order, *start, group, me, most_ring_bytes);
 }
 
 }  // namespace anyccl

@@ -12,6 +12,8 @@ namespace anyccl {
 
 // How communicators come to be: the one place that knows every concrete transport and bootstrap.
 
+inline constexpr std::size_t kAnyRing = ~std::size_t{0};  // as ring_bytes_for() has it
+
 using CommPtr = std::shared_ptr<Comm>;
 
 /// Makes an id and keeps the server behind it until its group is formed.
@@ -21,7 +23,7 @@ Result<CommPtr> join_by_environment();
 /// All ranks of one communicator, in this process.
 Result<std::vector<CommPtr>> join_all_here(int size);
 /// Collective over `parent`. Null for color ANYCCL_SPLIT_NOCOLOR.
-Result<CommPtr> split(Comm& parent, int color, int key, std::size_t most_ring_bytes = kRingBytes);
+Result<CommPtr> split(Comm& parent, int color, int key, std::size_t most_ring_bytes = kAnyRing);
 /// The background thread of this process. Stopped at exit.
 Progress& background_progress();
 /// Stopped at exit.

@@ -11,15 +11,15 @@
 namespace anyccl {
 
 /// The arguments of one operation, as the caller gave them. Counts are in elements: of the vector,
-/// or of one block.
+/// or of one block. Made for every call: what is larger than 80 bytes, compilers clear in a loop.
 struct Call {
   Collective collective = Collective::all_reduce;
   DType dtype = DType::f32;
   ReduceOp op = ReduceOp::sum;
   Rank root{0};                          ///< Send and recv: the peer, or kAnySource.
   std::uint32_t tag = 0;                 ///< Send and recv.
-  std::chrono::milliseconds timeout{0};  ///< 0: none.
   int threads = 1;                       ///< Of each rank that are in such a call at once.
+  std::chrono::milliseconds timeout{0};  ///< 0: none.
   std::size_t count = 0;
   const std::byte* input = nullptr;
   std::byte* output = nullptr;
@@ -64,6 +64,8 @@ struct Call {
     return displs[uindex(me)] * bytes_of(dtype);
   }
 };
+
+static_assert(sizeof(void*) < 8 || sizeof(Call) <= 80);
 
 /// A call whose arrays are its own.
 class KeptCall {

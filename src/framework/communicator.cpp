@@ -22,8 +22,9 @@ std::size_t line_bytes_for(int size) {
   return std::max<std::size_t>(lines, 1) * kLine + kLineBytes;
 }
 
-std::size_t ring_bytes_for(int size) {
+std::size_t ring_bytes_for(int size, bool network) {
   constexpr std::size_t kMiB = std::size_t{1} << 20;
+  if (network) return 4 * kMiB;
   return size <= 2 ? 2 * kMiB : kMiB;  // measured: ADR 0023
 }
 
@@ -84,10 +85,11 @@ Status Comm::run(const Call& call) {
   Token token(token_);
   take(token);
   if (failed_.load(std::memory_order_acquire)) return failure();
+  if (call.is_point_to_point())
+    return messages_.does_at_once(call, looks()) ? Status() : run_message(token, call, alive);
   const CallKey key(call, me_.rank);
   if (key != last_key_ || !has_buffers(call)) ANYCCL_CHECK(check_call(call));
   note_limit(call.timeout);
-  if (call.is_point_to_point()) return run_message(token, call, alive);
   if (!idle()) {
     alive = weak_from_this().lock();
     ANYCCL_TRY(const std::shared_ptr<Task> task, enqueue(call, key, Gate::open));
@@ -135,7 +137,9 @@ Status Comm::wait_with_others(Token& token) {
 
 /// `alive`: for who waits.
 Status Comm::run_message(Token& token, const Call& call, std::shared_ptr<Comm>& alive) {
-  std::shared_ptr<Transfer> transfer = messages_.add(call, Gate::open, looks());
+  ANYCCL_CHECK(check_call(call));
+  note_limit(call.timeout);
+  std::shared_ptr<Transfer> transfer = messages_.add(call, Gate::open);
   if (!transfer->done()) alive = weak_from_this().lock();
   Status status = wait(token, *transfer);
   if (token.held()) messages_.recycle(std::move(transfer));
@@ -144,7 +148,6 @@ Status Comm::run_message(Token& token, const Call& call, std::shared_ptr<Comm>& 
 
 Status Comm::run_together(std::span<const Call* const> calls) {
   if (forked()) return failure();
-  const auto alive = weak_from_this().lock();  // if another thread aborts it while this one waits
   Token token(token_);
   take(token);
   std::vector<std::shared_ptr<Transfer>> messages = std::move(together_);
@@ -157,11 +160,14 @@ Status Comm::run_together(std::span<const Call* const> calls) {
   const auto issue_all = [&](bool receives) {
     for (const Call* call : calls) {
       if ((call->collective == Collective::recv) != receives) continue;
+      const std::uint32_t looks = receives ? std::exchange(patience, 1) : 1;
+      if (call->is_point_to_point() && !failed_.load(std::memory_order_relaxed) &&
+          messages_.does_at_once(*call, looks))
+        continue;
       note_limit(call->timeout);
       Status status = ready(*call);
       if (status.ok() && call->is_point_to_point()) {
-        const std::uint32_t looks = receives ? std::exchange(patience, 1) : 1;
-        messages.push_back(messages_.add(*call, Gate::open, looks));
+        messages.push_back(messages_.add(*call, Gate::open));
       } else if (status.ok()) {
         auto task = enqueue(*call, CallKey(*call, me_.rank), Gate::open);
         status = task.status();
@@ -251,9 +257,10 @@ void Comm::fail_locked(const Status& why) {
     if (!failure_.ok() && failed_.load(std::memory_order_relaxed)) return;
     if (failure_.ok()) failure_ = why;
   }
+  // Peers hear of it before any caller here does, whose memory they may be reading.
+  for (Transport* t : transports_) t->abort(why);
   failed_.store(true, std::memory_order_release);
   log(LogLevel::info, "{}: {}", me_.names[uindex(me_.rank)], why.message());
-  for (Transport* t : transports_) t->abort(why);
   const Status status = failure();
   for (const auto& queued : collectives_)
     if (!queued->execution.done()) queued->execution.complete(status);

@@ -25,10 +25,9 @@ namespace anyccl {
 std::uint32_t slots_for(int size);
 /// Bytes that a slot holds itself: 2 KiB in small communicators, less in large ones.
 std::size_t line_bytes_for(int size);
-inline constexpr std::size_t kRingBytes = std::size_t{4} << 20;  // staging, at most
-/// Of the staging ring of `size` ranks on one host: with more ranks less, because all rings
-/// together take room from the last-level cache.
-std::size_t ring_bytes_for(int size);
+/// Of each rank's staging ring. On one host less with more ranks, because all rings together take
+/// room from the last-level cache.
+std::size_t ring_bytes_for(int size, bool network);
 
 /// Everything a communicator is made of.
 struct Membership {
@@ -44,8 +43,8 @@ struct Membership {
   bool network = false;     ///< Some pair of ranks, not only this one's, talks over a network.
   int ranks_per_core = 1;   ///< As Places has it.
   int cores_each = 1;       ///< The same, of this rank.
-  std::size_t ring_bytes = kRingBytes;  ///< Of the staging ring.
-  Census::Stay stay;                    ///< On the list of this host's ranks.
+  std::size_t ring_bytes = 0;  ///< Of the staging ring.
+  Census::Stay stay;           ///< On the list of this host's ranks.
 };
 
 /// One rank's end of a communicator.
@@ -70,7 +69,8 @@ class Comm : public std::enable_shared_from_this<Comm> {
 
   /// Runs the call to its end. Errors are those of check_call() and what fails on the way.
   Status run(const Call& call);
-  /// Issues all of them, and runs them to their ends; the first error.
+  /// Issues all of them, and runs them to their ends; the first error. The caller keeps it alive,
+  /// should another thread abort it meanwhile.
   Status run_together(std::span<const Call* const> calls);
   /// Issues it; the arrays of a v-form are copied. With a closed gate it only takes its place.
   Result<std::shared_ptr<Task>> issue(const Call& call, Gate gate = Gate::open);
@@ -86,6 +86,9 @@ class Comm : public std::enable_shared_from_this<Comm> {
   bool progress();
   /// Looks for trouble: a task that waits may have to fail.
   void examine();
+  /// For who waits for these peers elsewhere: ok, or why one will not come, as far as is known
+  /// here.
+  Status absence(std::span<const Rank> wanted);
   /// Sleeps shortly, after progress() found nothing for long.
   void rest();
   /// Of the background thread: the same where nobody waits; else they do nothing and sleep.

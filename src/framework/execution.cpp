@@ -1,7 +1,8 @@
 #include "framework/execution.hpp"
 
 #include <algorithm>
-#include <cstring>
+
+#include "platform/reduce/copy.hpp"
 
 namespace anyccl {
 namespace {
@@ -275,7 +276,7 @@ bool Execution::hand_over(Transport& transport, const Outgoing& out, const std::
   if (offered != Transport::Offered::refused) return offered != Transport::Offered::busy;
   std::byte* const room = transport.reserve(out);
   if (room == nullptr) return false;
-  std::memcpy(room, from, out.bytes);
+  copy_bytes(room, from, out.bytes);
   transport.publish(out);
   return true;
 }
@@ -295,7 +296,7 @@ void Execution::combine(Lane& lane, const PlanStep& s, const BoundStep& b, const
     combine_parts(lane.sources.data(), sources, segment.bytes, primary,
                   own == nullptr ? nullptr : out);
     for (std::uint32_t t = 1; t < targets.outs; ++t)
-      std::memcpy(targets.out[t] + segment.out, primary, segment.bytes);
+      copy_bytes(targets.out[t] + segment.out, primary, segment.bytes);
   }
 }
 
@@ -328,9 +329,9 @@ void Execution::move(Lane& lane, const BoundStep& b, std::uint32_t operand,
     if (segment.operand != operand) continue;
     const std::byte* from = lane.parts[operand] + lane.bound->sources[segment.first_source];
     if (targets.own != nullptr && targets.own + segment.dst != from)
-      std::memcpy(targets.own + segment.dst, from, segment.bytes);
+      copy_bytes(targets.own + segment.dst, from, segment.bytes);
     for (std::uint32_t t = 0; t < targets.outs; ++t)
-      std::memcpy(targets.out[t] + segment.out, from, segment.bytes);
+      copy_bytes(targets.out[t] + segment.out, from, segment.bytes);
   }
 }
 

@@ -6,10 +6,10 @@
 
 namespace anyccl {
 
-void CallGroup::add(std::shared_ptr<Comm> comm, const Call& call,
+void CallGroup::add(const std::shared_ptr<Comm>& comm, const Call& call,
                     std::shared_ptr<HostStream> stream) {
-  KeptCall kept(call, comm->rank(), comm->size());
-  entries_.push_back({std::move(comm), std::move(kept), std::move(stream)});
+  if (comms_.empty() || comms_.back() != comm) comms_.push_back(comm);
+  entries_.emplace_back(*comm, call, std::move(stream));
 }
 
 /// One for each stream.
@@ -26,11 +26,12 @@ Result<std::vector<Batch>> CallGroup::make_batches() const {
 
 Status CallGroup::run() {
   if (entries_.empty()) return {};
-  const bool together = std::all_of(entries_.begin(), entries_.end(), [&](const Entry& entry) {
-    return entry.stream == nullptr && entry.comm == entries_.front().comm;
-  });
+  const bool together =
+      comms_.size() == 1 && std::all_of(entries_.begin(), entries_.end(),
+                                        [](const Entry& e) { return e.stream == nullptr; });
   Status status = together ? run_in_one_communicator() : issue_and_wait();
   entries_.clear();
+  comms_.clear();
   return status;
 }
 
@@ -48,10 +49,11 @@ Status CallGroup::issue_and_wait() const {
     const auto batch = std::find_if(batches.begin(), batches.end(), [&](const Batch& b) {
       return b.stream() == entry.stream.get();
     });
-    auto task = batch == batches.end() ? entry.comm->issue(entry.kept.call())
-                                       : batch->issue(entry.comm, entry.kept.call());
+    auto comm = entry.comm->shared_from_this();
+    auto task = batch == batches.end() ? comm->issue(entry.kept.call())
+                                       : batch->issue(comm, entry.kept.call());
     if (!task.ok() && first.ok()) first = task.status();
-    if (task.ok() && batch == batches.end()) mine.push_back({entry.comm, *std::move(task)});
+    if (task.ok() && batch == batches.end()) mine.push_back({std::move(comm), *std::move(task)});
   }
   batches.clear();  // into their streams: ours may wait for them
   Status status = wait_all(mine);

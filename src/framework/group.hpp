@@ -12,14 +12,16 @@ namespace anyccl {
 class CallGroup {
  public:
   /// `stream`: null if run() is to wait for it.
-  void add(std::shared_ptr<Comm> comm, const Call& call, std::shared_ptr<HostStream> stream);
+  void add(const std::shared_ptr<Comm>& comm, const Call& call, std::shared_ptr<HostStream> stream);
   /// Issues everything and returns when all that belongs to no stream is complete, with the first
   /// error. Then it is empty.
   Status run();
 
  private:
   struct Entry {
-    std::shared_ptr<Comm> comm;
+    Entry(Comm& c, const Call& call, std::shared_ptr<HostStream> s)
+        : comm(&c), kept(call, c.rank(), c.size()), stream(std::move(s)) {}
+    Comm* comm;
     KeptCall kept;
     std::shared_ptr<HostStream> stream;
   };
@@ -28,7 +30,8 @@ class CallGroup {
   Status issue_and_wait() const;
 
   std::vector<Entry> entries_;
-  std::vector<const Call*> calls_;  // room for run_in_one_communicator()
+  std::vector<std::shared_ptr<Comm>> comms_;  // keeps those of the entries alive
+  std::vector<const Call*> calls_;            // room for run_in_one_communicator()
 };
 
 }  // namespace anyccl

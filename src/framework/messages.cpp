@@ -25,7 +25,26 @@ std::shared_ptr<Transfer> Messages::make(const Call& call, Gate gate) {
   return transfer;
 }
 
-std::shared_ptr<Transfer> Messages::add(const Call& call, Gate gate, std::uint32_t looks) {
+bool Messages::does_at_once(const Call& call, std::uint32_t looks) {
+  constexpr std::size_t kMost = std::size_t{1} << 20;  // elements; what is longer is not short
+  const std::size_t element = bytes_of(call.dtype), bytes = call.count * element;
+  const bool sends = call.collective == Collective::send;
+  if (uindex(call.root) >= pairs_.size() || route_[uindex(call.root)] == nullptr || element == 0 ||
+      call.count > kMost || call.tag > ANYCCL_MAX_TAG ||
+      (bytes > 0 && (sends ? call.input == nullptr : call.output == nullptr)))
+    return false;
+  Transport& transport = *route_[uindex(call.root)];
+  Pair& pair = pairs_[uindex(call.root)];
+  const std::uint32_t digest = Transfer::digest_of(call.tag, call.dtype);
+  const bool done =
+      sends ? pair.sends.empty() && transport.send_at_once(call.root, digest, {call.input, bytes})
+            : is_next(pair) &&
+                  transport.receive_at_once(call.root, digest, looks, {call.output, bytes});
+  if (done) ++(sends ? pair.sent : pair.received);
+  return done;
+}
+
+std::shared_ptr<Transfer> Messages::add(const Call& call, Gate gate) {
   auto transfer = make(call, gate);
   if (call.root == kAnySource) {
     if (needs_peer(call)) ++open_;
@@ -42,7 +61,7 @@ std::shared_ptr<Transfer> Messages::add(const Call& call, Gate gate, std::uint32
     if (goes_at_once(*transfer, pair)) return transfer;
     pair.sends.push_back(transfer);
   } else {
-    if (comes_at_once(transfer, pair, looks)) return transfer;
+    if (comes_at_once(transfer, pair)) return transfer;
     if (transfer != pair.arriving) pair.receives.push_back(transfer);
   }
   ++open_;
@@ -56,13 +75,11 @@ bool Messages::goes_at_once(Transfer& send, const Pair& pair) {
 }
 
 /// Or what has come of it; then it is what is arriving.
-bool Messages::comes_at_once(const std::shared_ptr<Transfer>& receive, Pair& pair,
-                             std::uint32_t looks) {
+bool Messages::comes_at_once(const std::shared_ptr<Transfer>& receive, Pair& pair) {
   const Rank from = receive->call().root;
   Envelope envelope;
-  if (!receive->is_open() || pair.arriving != nullptr || !pair.early.empty() ||
-      !pair.receives.empty() || !from_anyone_.empty() ||
-      !route_[uindex(from)]->peek(from, pair.received + 1, looks, envelope) ||
+  if (!receive->is_open() || !is_next(pair) ||
+      !route_[uindex(from)]->peek(from, pair.received + 1, envelope) ||
       Transfer::tag_of(envelope.digest) != receive->call().tag)
     return false;
   receive->bind(*route_[uindex(from)], from, ++pair.received, envelope.whole);
@@ -136,7 +153,7 @@ bool Messages::next_message(Rank from) {
   Pair& pair = pairs_[uindex(from)];
   if (pair.receives.empty() && from_anyone_.empty()) return false;
   Envelope envelope;
-  if (!route_[uindex(from)]->peek(from, pair.received + 1, 1, envelope)) return false;
+  if (!route_[uindex(from)]->peek(from, pair.received + 1, envelope)) return false;
   const Found found = find_receive(from, Transfer::tag_of(envelope.digest));
   if (found.queue == nullptr) {
     keep(from, envelope);

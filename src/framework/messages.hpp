@@ -19,8 +19,12 @@ class Messages {
   /// `route[r]` reaches rank r; null: none does.
   Messages(Rank me, const std::vector<Transport*>& route);
 
-  /// It may be done already. `looks`: how often to look for what it receives, see Incoming.
-  std::shared_ptr<Transfer> add(const Call& call, Gate gate, std::uint32_t looks = 1);
+  /// Does what needs no waiting and no keeping: a short message that can go, or that has come and
+  /// is the next one wanted. False: nothing has happened; so it is for a call with wrong arguments.
+  /// `looks`: how often to look for what it receives, see Incoming.
+  bool does_at_once(const Call& call, std::uint32_t looks);
+  /// Of a call that is right. It may be done already.
+  std::shared_ptr<Transfer> add(const Call& call, Gate gate);
   /// Nobody but the caller has it any more, and it is done: another call may get it.
   void recycle(std::shared_ptr<Transfer> transfer) {
     if (transfer.use_count() == 1) spare_.push_back(std::move(transfer));
@@ -65,7 +69,11 @@ class Messages {
   }
   std::shared_ptr<Transfer> make(const Call& call, Gate gate);
   bool goes_at_once(Transfer& send, const Pair& pair);
-  bool comes_at_once(const std::shared_ptr<Transfer>& receive, Pair& pair, std::uint32_t looks);
+  bool is_next(const Pair& pair) const {
+    return pair.arriving == nullptr && pair.early.empty() && pair.receives.empty() &&
+           from_anyone_.empty();
+  }
+  bool comes_at_once(const std::shared_ptr<Transfer>& receive, Pair& pair);
   bool meet_itself();
   bool advance_sends(Pair& pair);
   bool advance_receives(Rank from);

@@ -172,7 +172,7 @@ Status Comm::check_arguments(const Call& call) const {
   if (element == 0)
     return error(Code::invalid_argument, "datatype {} does not exist",
                  static_cast<int>(call.dtype));
-  if (!exists(call.op) && operators_.find(call.op) == nullptr)
+  if (!call.is_point_to_point() && !exists(call.op) && operators_.find(call.op) == nullptr)
     return error(Code::invalid_argument, "op {} does not exist", static_cast<int>(call.op));
   if (call.count > (std::size_t{1} << 62) / element / static_cast<std::size_t>(me_.size))
     return error(Code::invalid_argument, "count {} of {} is negative or overflows", call.count,

@@ -1,9 +1,16 @@
 #include "framework/transfer.hpp"
 
 #include <algorithm>
-#include <cstring>
+
+#include "platform/reduce/copy.hpp"
 
 namespace anyccl {
+namespace {
+
+/// Of a lent message, at a time: some 10 ms, after which others get their turn.
+constexpr std::size_t kLentPart = std::size_t{64} << 20;
+
+}  // namespace
 
 void Transfer::begin(const Call& call, std::uint64_t order) {
   restart();
@@ -38,6 +45,7 @@ bool Transfer::advance() {
     if (over || !(sends ? send_piece() : receive_piece())) return moved;
     ++pieces_;
     moved = true;
+    if (lent_ && done_ < total_) return true;
   }
   return moved;
 }
@@ -63,7 +71,7 @@ bool Transfer::send_piece() {
   if (offered == Transport::Offered::refused) {
     std::byte* const room = transport_->reserve(out);
     if (room == nullptr) return false;
-    if (reader.bytes > 0) std::memcpy(room, call_.input + done_, reader.bytes);
+    copy_bytes(room, call_.input + done_, reader.bytes);
     transport_->publish(out);
   }
   done_ += reader.bytes;
@@ -74,20 +82,22 @@ bool Transfer::receive_piece() {
   Incoming in;
   in.context = Context::point_to_point;
   in.operation = message_;
-  in.number = pieces_;
+  in.number = lent_ ? 0 : pieces_;
   in.digest = digest();
   in.rank = static_cast<std::uint16_t>(call_.root);
-  in.bytes = in.whole = std::min(total_ - done_, most_);
+  in.offset = lent_ ? done_ : 0;
+  in.bytes = std::min(total_ - done_, lent_ ? kLentPart : most_);
+  in.whole = lent_ ? total_ : in.bytes;
   in.total = total_;
   in.sized = true;
   in.into = call_.output + done_;
   const std::byte* part = transport_->poll(in);
   if (part == nullptr) return false;
-  if (in.bytes > 0 && part != in.into) std::memcpy(in.into, part, in.bytes);
+  if (part != in.into) copy_bytes(in.into, part, in.bytes);
   // A sender that gives up says so before its memory is its caller's again.
   if (lent_ && !transport_->check().ok()) return false;
-  transport_->consumed(in);
   done_ += in.bytes;
+  if (!lent_ || done_ == total_) transport_->consumed(in);
   return true;
 }
 

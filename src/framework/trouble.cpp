@@ -15,6 +15,10 @@ std::string place_of(const Execution* collective) {
   return fmt::format("in operation {}, {}", collective->sequence(), describe(collective->record()));
 }
 
+const char* ending(PeerState state) {
+  return state == PeerState::left ? "has left the communicator" : "died";
+}
+
 /// One has sizes of each block, and the other not.
 bool forms_only(const CallRecord& a, const CallRecord& b) {
   const auto is = [](const CallRecord& call, Collective what) {
@@ -61,6 +65,20 @@ Status Comm::no_sender() {
                me_.names[uindex(me_.rank)]);
 }
 
+Status Comm::absence(std::span<const Rank> wanted) {
+  if (forked()) return failure();
+  Token token(token_);
+  take(token);
+  if (failed_.load(std::memory_order_relaxed)) return failure();
+  if (const Status bad = news(); !bad.ok() && !may_still_be_explained(bad)) fail_locked(bad);
+  if (failed_.load(std::memory_order_relaxed)) return failure();
+  for (const Rank peer : wanted)
+    if (Transport* const t = route_[uindex(peer)]; t != nullptr)
+      if (const PeerState state = t->state(peer); state != PeerState::present)
+        return error(Code::remote_error, "{} {}", me_.names[uindex(peer)], ending(state));
+  return {};
+}
+
 /// Why a task that does not move never will, as far as can be seen now. `collective`: the same
 /// task, if it is one.
 Status Comm::trouble(Task& task, const Execution* collective) {
@@ -85,8 +103,7 @@ Status Comm::trouble(Task& task, const Execution* collective) {
   if (moved || task.done()) return {};
   const std::string what = place_of(collective);
   return error(Code::remote_error, "{} {} while {} waits for it {}", me_.names[uindex(*gone)],
-               state == PeerState::left ? "has left the communicator" : "died",
-               me_.names[uindex(me_.rank)], what);
+               ending(state), me_.names[uindex(me_.rank)], what);
 }
 
 /// A transport sees that a peer is in another call before it knows which one. The peer's record is

@@ -52,12 +52,17 @@ Rule best_all_reduce(const Question& q) {
 
 Rule best(const Question& q) {
   const bool large = q.bytes > 64 * kKiB;
+  // Ranks of one host that are few, or that wait for a core anyway: then fewer rounds are faster.
+  const bool meet = !q.network && (q.shape.size <= 8 || q.ranks_per_core > 1);
+  const std::string_view met =
+      meet && q.shape.size > 2 && q.ranks_per_core == 1 ? kRuleOfThumb : kMeasured;
   switch (q.shape.collective) {
     case Collective::all_reduce:
       return best_all_reduce(q);
     case Collective::broadcast:
-      return {q.shape.size <= 4 || (!q.network && q.bytes <= 8 * kKiB) ? "flat" : "pipelined_tree",
-              kMeasured};
+      return {meet || q.shape.size <= 4 || (!q.network && q.bytes <= 8 * kKiB) ? "flat"
+                                                                               : "pipelined_tree",
+              met};
     case Collective::reduce_scatter:
     case Collective::reduce_scatter_v:
       return {q.network && large ? "ring" : "direct", kRuleOfThumb};
@@ -76,7 +81,7 @@ Rule best(const Question& q) {
     case Collective::all_to_all_v:
       return {"direct", "the only one"};
     case Collective::barrier:
-      return {"dissemination", kMeasured};
+      return {meet ? "one_shot" : "dissemination", met};
     default:
       return {};
   }

@@ -72,7 +72,7 @@ struct Incoming {
   Context context = Context::collective;
   bool sized = false;
   std::size_t offset = 0, bytes = 0;  ///< The part wanted.
-  std::size_t whole = 0;              ///< Bytes of the whole publication (not sized).
+  std::size_t whole = 0;              ///< Bytes of the whole publication or piece (not of v-forms).
   std::uint64_t total = 0;            ///< If `sized`: what this rank expects of the whole message.
   /// If not null: the bytes may be put here directly (then poll returns it). See needs_landing().
   std::byte* into = nullptr;
@@ -105,8 +105,8 @@ class Transport {
   /// Whether offer() takes any memory: then computed results are offered too, not only what is
   /// sent.
   virtual bool takes_any_memory() const { return false; }
-  /// Whether poll() may have to copy what a peer lent: then what it is asked for must have an
-  /// `into` if the whole publication has at least kLendFrom bytes.
+  /// Whether poll() may have to copy what a peer lent to a collective: then what it is asked for
+  /// must have an `into` if the whole publication has at least kLendFrom bytes.
   virtual bool needs_landing() const { return false; }
   /// Whether offer() would take `bytes` bytes at `memory`: then a result that is stored there needs
   /// no room of the transport's own.
@@ -128,6 +128,12 @@ class Transport {
   /// Tries to publish a whole message straight from the caller's memory: its reader reads it there
   /// until settled(reader). False: not possible, or not now; it goes piece by piece then.
   virtual bool lend_message(const Outgoing& /*out*/, const std::byte* /*source*/) { return false; }
+  /// Sends a short message, if that needs no waiting; false: nothing has happened. `digest`: as in
+  /// Outgoing. What it sends is the next message to `to`.
+  virtual bool send_at_once(Rank /*to*/, std::uint32_t /*digest*/,
+                            std::span<const std::byte> /*message*/) {
+    return false;
+  }
   /// Bytes that all publications of one operation's tiles in flight may take together, and the most
   /// bytes of one point-to-point piece.
   virtual std::size_t capacity() const = 0;
@@ -135,8 +141,14 @@ class Transport {
 
   // --- reading ----------------------------------------------------------------------------------
   /// Whether the first piece of point-to-point message `message` of `from` is there, and what is
-  /// known of it then. Asked before the first poll() of each message. `looks`: as in Incoming.
-  virtual bool peek(Rank from, std::uint64_t message, std::uint32_t looks, Envelope& envelope) = 0;
+  /// known of it then. Asked before the first poll() of each message.
+  virtual bool peek(Rank from, std::uint64_t message, Envelope& envelope) = 0;
+  /// Reads the next message of `from`, if it is short, is there, and has just this digest and size;
+  /// false: nothing has happened. `looks`: as in Incoming.
+  virtual bool receive_at_once(Rank /*from*/, std::uint32_t /*digest*/, std::uint32_t /*looks*/,
+                               std::span<std::byte> /*message*/) {
+    return false;
+  }
   /// The wanted part, or null while it is not there. It may be read until consumed() is called for
   /// it or progress is posted past it. Problems (another digest, another size, a malformed frame)
   /// keep it null and are reported by check().

@@ -3,11 +3,15 @@
 
 #include "algorithm/catalog/algorithm.hpp"
 #include "support/ranks.hpp"
+#include "support/sanitized.hpp"
 
 namespace anyccl::test {
 
+// Of floats: more than a tile of as many ranks as there are.
+inline constexpr std::size_t kSeveralTiles = kSanitized ? 170001 : 300001;
+
 // 0 and 1 elements, around a line (56 bytes), around pages, and more than a tile.
-inline constexpr std::size_t kCounts[] = {0, 1, 3, 13, 14, 15, 257, 4099, 20000, 300001};
+inline constexpr std::size_t kCounts[] = {0, 1, 3, 13, 14, 15, 257, 4099, 20000, kSeveralTiles};
 
 /// Element i of what `rank` contributes.
 inline long input(int rank, std::size_t i) {

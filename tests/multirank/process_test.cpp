@@ -1,6 +1,7 @@
 // Ranks as processes.
 
 #include <sched.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 
 #include <chrono>
@@ -176,6 +177,33 @@ TEST(Processes, read_registered_memory_where_it_is) {
   }));
 }
 
+/// Which is read in parts, so that others get their turn meanwhile.
+TEST(Processes, get_all_of_a_very_long_lent_message) {
+  for (const char* copy : {"cma", "window"}) {
+    const auto settings = [copy](int) { return Environment::Variables{{"ANYCCL_SHM_COPY", copy}}; };
+    expect_all_passed(run_processes(
+        2,
+        [](Communicator& comm) {
+          constexpr std::size_t kCount = (std::size_t{33} << 20) + 7;  // 132 MiB
+          void* window = nullptr;
+          ASSERT_EQ(anycclMemAlloc(&window, kCount * sizeof(float)), anycclSuccess);
+          const std::span<float> x(static_cast<float*>(window), kCount);
+          const auto value = [](std::size_t i) { return static_cast<float>(i % 65521); };
+          if (comm.rank() == Rank{0}) {
+            for (std::size_t i = 0; i < kCount; ++i) x[i] = value(i);
+            ASSERT_OK(wait(comm.send(view(x), Rank{1})));
+          } else {
+            ASSERT_OK(wait(comm.recv(view(x), Rank{0})));
+            std::size_t wrong = 0;
+            for (std::size_t i = 0; i < kCount; ++i) wrong += x[i] != value(i) ? 1U : 0U;
+            EXPECT_EQ(wrong, 0U);
+          }
+          EXPECT_EQ(anycclMemFree(window), anycclSuccess);
+        },
+        settings));
+  }
+}
+
 /// The memory of a message that was given up belongs to its program again, which may write to it.
 TEST(Processes, do_not_take_a_lent_message_that_its_sender_gave_up) {
   expect_all_passed(run_processes(2, [](Communicator& comm) {
@@ -196,6 +224,33 @@ TEST(Processes, do_not_take_a_lent_message_that_its_sender_gave_up) {
     } else {
       ASSERT_OK(wait(other->barrier()));
       EXPECT_NE(wait(comm.recv(view(x), Rank{0})).code(), Code::ok) << "received " << x[0];
+    }
+    ASSERT_OK(wait(other->barrier()));
+  }));
+}
+
+/// On CPUs where long messages are read in the memory of their senders, this one is gone.
+TEST(Processes, hear_why_a_message_does_not_come_whose_memory_is_gone) {
+  expect_all_passed(run_processes(2, [](Communicator& comm) {
+    constexpr std::size_t kCount = 1 << 20;
+    auto other = comm.split(0, index(comm.rank()));
+    ASSERT_OK(other.status());
+    void* const memory = ::mmap(nullptr, kCount * sizeof(float), PROT_READ | PROT_WRITE,
+                                MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ASSERT_NE(memory, MAP_FAILED);
+    const std::span<float> x(static_cast<float*>(memory), kCount);
+    if (comm.rank() == Rank{0}) {
+      auto work = comm.send(view(x), Rank{1});
+      ASSERT_OK(work.status());
+      ASSERT_OK(work->limit(50));
+      EXPECT_EQ(work->wait().code(), Code::timeout);
+      ::munmap(memory, kCount * sizeof(float));
+      ASSERT_OK(wait(other->barrier()));
+    } else {
+      ASSERT_OK(wait(other->barrier()));
+      const Status status = wait(comm.recv(view(x), Rank{0}));
+      EXPECT_EQ(status.code(), Code::timeout) << status.message();
+      ::munmap(memory, kCount * sizeof(float));
     }
     ASSERT_OK(wait(other->barrier()));
   }));

@@ -51,6 +51,15 @@ void adopt(anycclComm& handle) {
   handle.finalized = handle.comm == nullptr;
 }
 
+/// For calls that take long, during which another thread may abort it.
+Result<CommPtr> keep(anycclComm_t comm) {
+  ANYCCL_CHECK(need_comm(comm));
+  const std::lock_guard lock(comm->mutex);
+  if (comm->comm == nullptr)
+    return error(Code::aborted, "the communicator was aborted by another thread");
+  return comm->comm;
+}
+
 Status state_of(anycclComm& handle) {
   adopt(handle);
   if (handle.comm != nullptr) {
@@ -157,14 +166,13 @@ anycclResult_t anycclCommInitEnv(anycclComm_t* comm) {
 anycclResult_t anycclCommSplit(anycclComm_t comm, int color, int key, anycclComm_t* newcomm,
                                anycclConfig_t* config) {
   return guarded(comm, [&]() -> Status {
-    ANYCCL_CHECK(need_comm(comm));
+    ANYCCL_TRY(const CommPtr parent, keep(comm));
     ANYCCL_CHECK(need(newcomm, "newcomm"));
     *newcomm = nullptr;
     ANYCCL_TRY(const bool blocking, is_blocking(config));
     if (!blocking)
-      return begin(newcomm,
-                   [parent = comm->comm, color, key] { return split(*parent, color, key); });
-    ANYCCL_TRY(CommPtr made, split(*comm->comm, color, key));
+      return begin(newcomm, [parent, color, key] { return split(*parent, color, key); });
+    ANYCCL_TRY(CommPtr made, split(*parent, color, key));
     if (made != nullptr) *newcomm = make_handle(std::move(made));
     return {};
   });
@@ -172,8 +180,7 @@ anycclResult_t anycclCommSplit(anycclComm_t comm, int color, int key, anycclComm
 
 anycclResult_t anycclCommParts(anycclComm_t comm, int threads) {
   return guarded(comm, [&]() -> Status {
-    ANYCCL_CHECK(need_comm(comm));
-    const CommPtr kept = comm->comm;  // if another thread aborts it
+    ANYCCL_TRY(const CommPtr kept, keep(comm));
     return make_parts(*kept, threads);
   });
 }

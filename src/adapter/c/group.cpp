@@ -26,8 +26,10 @@ struct OpenGroup {
 
 // Groups belong to the thread that opened them.
 thread_local OpenGroup group;
-// Of its own and in the space that is set aside at start, so that asking costs one load.
+// In the space that is set aside at start, so that asking costs one load.
 [[gnu::tls_model("initial-exec")]] thread_local constinit int depth = 0;
+// The one of this thread, if depth > 0.
+[[gnu::tls_model("initial-exec")]] thread_local constinit OpenGroup* current = nullptr;
 
 /// Creates the ranks of this thread side by side: each waits for the others.
 Status run_inits(const std::vector<OpenGroup::Init>& inits) {
@@ -55,13 +57,13 @@ bool in_group() {
   return depth > 0;
 }
 void add_to_group(anycclComm_t handle, const Call& call, anycclStream_t stream) {
-  group.calls.add(handle->comm, call, stream == nullptr ? nullptr : stream->stream);
+  current->calls.add(handle->comm, call, stream == nullptr ? nullptr : stream->stream);
 }
 void add_to_group(anycclComm_t* handle, int size, const anycclUniqueId& id, int rank) {
-  group.inits.push_back({handle, size, id, rank});
+  current->inits.push_back({handle, size, id, rank});
 }
 void note_in_group(const Status& status) {
-  if (depth > 0 && group.first_error.ok()) group.first_error = status;
+  if (depth > 0 && current->first_error.ok()) current->first_error = status;
 }
 
 }  // namespace anyccl
@@ -69,7 +71,7 @@ void note_in_group(const Status& status) {
 using namespace anyccl;
 
 anycclResult_t anycclGroupStart() {
-  ++depth;
+  if (depth++ == 0) current = &group;
   return anycclSuccess;
 }
 
@@ -77,12 +79,15 @@ anycclResult_t anycclGroupEnd() {
   return guarded(nullptr, [&]() -> Status {
     if (depth == 0) return error(Code::invalid_usage, "anycclGroupEnd without anycclGroupStart");
     if (--depth > 0) return {};
-    CallGroup calls = std::move(group.calls);
-    const auto inits = std::exchange(group.inits, {});
-    ANYCCL_CHECK(std::exchange(group.first_error, {}));
-    if (!inits.empty()) ANYCCL_CHECK(run_inits(inits));
+    OpenGroup& mine = *current;
+    CallGroup calls = std::move(mine.calls);
+    if (!mine.first_error.ok() || !mine.inits.empty()) {
+      const auto inits = std::exchange(mine.inits, {});
+      ANYCCL_CHECK(std::exchange(mine.first_error, {}));
+      ANYCCL_CHECK(run_inits(inits));
+    }
     Status status = calls.run();
-    group.calls = std::move(calls);  // it is empty: the next one has its room
+    mine.calls = std::move(calls);  // it is empty: the next one has its room
     return status;
   });
 }

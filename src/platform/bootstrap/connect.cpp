@@ -11,6 +11,8 @@
 namespace anyccl {
 namespace {
 
+constexpr std::chrono::milliseconds kLookTime{50};
+
 std::vector<Lobby::Door> doors_of(const Listeners& listeners) {
   std::vector<Lobby::Door> doors{{listeners.unix_socket.get(), true}};
   for (const TcpListener& tcp : listeners.tcp) doors.push_back({tcp.socket.get(), false});
@@ -36,13 +38,14 @@ class Mesh {
         sockets_(members.size()) {}
 
   Status call_lower_ranks(const Secret& secret, bool force_tcp);
-  Result<std::vector<PeerSocket>> finish(Deadline deadline);
+  Result<std::vector<PeerSocket>> finish(Deadline deadline, const Watch& watch);
 
  private:
   Status poll_once(Deadline deadline);
   Status advance_dials();
   Status take(Connection connection, std::uint32_t peer);
   Status accept_guests();
+  Status look_for_missing(const Watch& watch);
   Status timed_out() const;
 
   std::span<const Hello> members_;
@@ -52,6 +55,8 @@ class Mesh {
   std::vector<PeerSocket> sockets_;
   std::size_t connected_ = 0;
   std::vector<pollfd> entries_;
+  Deadline next_look_;
+  bool warned_ = false;  // by the last look
 };
 
 Status Mesh::call_lower_ranks(const Secret& secret, bool force_tcp) {
@@ -65,11 +70,13 @@ Status Mesh::call_lower_ranks(const Secret& secret, bool force_tcp) {
   return {};
 }
 
-Result<std::vector<PeerSocket>> Mesh::finish(Deadline deadline) {
+Result<std::vector<PeerSocket>> Mesh::finish(Deadline deadline, const Watch& watch) {
+  if (watch) next_look_ = Deadline::in(kLookTime);
   for (;;) {
     ANYCCL_CHECK(advance_dials());
     if (connected_ + 1 == members_.size()) break;
     if (deadline.passed()) return timed_out();
+    if (next_look_.passed()) ANYCCL_CHECK(look_for_missing(watch));
     ANYCCL_CHECK(poll_once(deadline));
     ANYCCL_CHECK(lobby_.progress(std::span(entries_).subspan(dials_.size())));
     ANYCCL_CHECK(accept_guests());
@@ -79,7 +86,7 @@ Result<std::vector<PeerSocket>> Mesh::finish(Deadline deadline) {
 }
 
 Status Mesh::poll_once(Deadline deadline) {
-  int wait = lobby_.poll_ms(deadline.poll_ms());
+  int wait = next_look_.poll_ms(lobby_.poll_ms(deadline.poll_ms()));
   entries_.clear();
   for (std::uint32_t peer = 0; peer < me_; ++peer) {
     const bool connected = static_cast<bool>(sockets_[peer].fd);
@@ -130,6 +137,19 @@ Status Mesh::accept_guests() {
   return {};
 }
 
+/// Believes bad news the second time: who left may have connected before, and this process has not
+/// looked at its socket yet.
+Status Mesh::look_for_missing(const Watch& watch) {
+  next_look_ = Deadline::in(kLookTime);
+  std::vector<Rank> missing;
+  for (std::uint32_t peer = 0; peer < members_.size(); ++peer)
+    if (peer != me_ && !sockets_[peer].fd) missing.push_back(Rank{static_cast<std::int32_t>(peer)});
+  const Status news = watch(missing);
+  if (!news.ok() && warned_) return news;
+  warned_ = !news.ok();
+  return {};
+}
+
 Status Mesh::timed_out() const {
   std::vector<std::size_t> missing;
   std::string details;
@@ -148,14 +168,14 @@ Status Mesh::timed_out() const {
 
 Result<std::vector<PeerSocket>> connect_all(const Listeners& listeners,
                                             std::span<const Hello> members, Rank me,
-                                            const Secret& secret, bool force_tcp,
-                                            Deadline deadline) {
+                                            const Secret& secret, bool force_tcp, Deadline deadline,
+                                            const Watch& watch) {
   if (uindex(me) >= members.size())
     return error(Code::invalid_argument, "rank {} is not in a group of {} ranks", index(me),
                  members.size());
   Mesh mesh(listeners, members, me, secret);
   ANYCCL_CHECK(mesh.call_lower_ranks(secret, force_tcp));
-  return mesh.finish(deadline);
+  return mesh.finish(deadline, watch);
 }
 
 }  // namespace anyccl

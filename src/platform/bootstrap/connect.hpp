@@ -2,6 +2,7 @@
 
 #include <sys/types.h>
 
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -23,6 +24,9 @@ struct PeerSocket {
   pid_t pid = 0;  ///< If local: the peer's, as the kernel says (0: in a foreign namespace).
 };
 
+/// Why one of the ranks that are waited for will not come; ok as long as they may.
+using Watch = std::function<Status(std::span<const Rank> missing)>;
+
 /// Connects this rank with every other one: one socket per pair, made by the higher rank; a unix
 /// socket between ranks of one host unless `force_tcp` (equal on all ranks), and TCP where that
 /// fails. Connections by strangers are dropped and disturb nobody.
@@ -32,10 +36,11 @@ struct PeerSocket {
 /// and is
 ///         the rank that it says.
 /// Threads: any; all ranks call this at the same time and may be threads of one process.
-/// Errors: timeout naming the missing ranks; invalid_argument; system_error.
+/// Errors: timeout naming the missing ranks; invalid_argument; system_error; and what `watch` says,
+///         which is asked many times a second, and believed the second time.
 Result<std::vector<PeerSocket>> connect_all(const Listeners& listeners,
                                             std::span<const Hello> members, Rank me,
-                                            const Secret& secret, bool force_tcp,
-                                            Deadline deadline);
+                                            const Secret& secret, bool force_tcp, Deadline deadline,
+                                            const Watch& watch = {});
 
 }  // namespace anyccl

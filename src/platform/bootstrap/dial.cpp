@@ -35,6 +35,7 @@ Status Dial::advance() {
   if (done() || (!socket_ && !pause_.passed())) return {};
   const Status status = socket_ ? go_on() : begin_attempt();
   if (!status.ok()) give_up_attempt(status);
+  ANYCCL_CHECK(shortage_);
   const bool hopeless =
       std::all_of(outcomes_.begin(), outcomes_.end(), [](const Outcome& o) { return o.hopeless; });
   return hopeless ? Status(Code::invalid_argument, problems()) : Status();
@@ -44,7 +45,10 @@ Status Dial::begin_attempt() {
   ANYCCL_TRY(handshake_, Handshake::connector(secret_, target_.from, target_.to));
   connected_ = false;
   attempt_ = Deadline::in(attempt_time_);
-  ANYCCL_TRY(socket_, start_connect(target_.endpoints[current_]));
+  Result<UniqueFd> opened = open_socket(target_.endpoints[current_]);
+  if (opened.status().code() == Code::system_error) shortage_ = opened.status();
+  ANYCCL_TRY(socket_, std::move(opened));
+  ANYCCL_CHECK(start_connect(socket_.get(), target_.endpoints[current_]));
   return go_on();
 }
 

@@ -43,7 +43,8 @@ class Dial {
   pollfd wanted() const;
   /// When to call advance() even if nothing happened: milliseconds, at most `most`.
   int poll_ms(int most) const;
-  /// Goes on as far as possible. Errors: no endpoint can ever work; the message says why for each.
+  /// Goes on as far as possible. Errors: there is no descriptor for a socket; no endpoint can ever
+  /// work, and the message says why for each.
   Status advance();
   bool done() const { return handshake_.has_value() && handshake_->done(); }
   Connection take();
@@ -65,6 +66,7 @@ class Dial {
   std::vector<Outcome> outcomes_ = std::vector<Outcome>(target_.endpoints.size());
   std::size_t current_ = 0;
   UniqueFd socket_;
+  Status shortage_;  // no socket could be opened
   bool connected_ = false;
   std::optional<Handshake> handshake_;
   Deadline pause_ = Deadline::in(std::chrono::nanoseconds(0));

@@ -55,7 +55,7 @@ std::vector<Crew> crews_of(const std::vector<Hello>& members, const std::vector<
 }
 
 /// CPUs and the ranks that compete for them.
-struct Market {
+struct Sharing {
   CpuSet cpus;
   std::size_t ranks = 0;
 
@@ -80,7 +80,7 @@ void share_cores(const std::vector<Hello>& members, Places& places) {
     const auto here =
         static_cast<int>(std::count(places.host_of.begin(), places.host_of.end(), host));
     for (const Crew& crew : crews) {
-      Market all, inside;  // with whom CPUs are shared; who has no others
+      Sharing all, inside;  // with whom CPUs are shared; who has no others
       for (const Crew& other : crews) {
         if ((crew.cpus & other.cpus).any()) all.add(other);
         if ((other.cpus & ~crew.cpus).none()) inside.add(other);

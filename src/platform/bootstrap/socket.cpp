@@ -14,10 +14,16 @@ namespace {
 // All ranks of a large job arrive at once; the kernel lowers this to net.core.somaxconn.
 constexpr int kBacklog = 4096;
 
+bool is_shortage(int number) {
+  return number == EMFILE || number == ENFILE || number == ENOBUFS || number == ENOMEM;
+}
+
 Result<UniqueFd> open_socket(int family) {
   UniqueFd socket(::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  if (!socket) return system_error(errno, "opening a socket");
-  return socket;
+  if (socket) return socket;
+  const int number = errno;
+  const Status why = system_error(number, "opening a socket (`ulimit -n` limits their number)");
+  return is_shortage(number) ? why : Status(Code::unsupported, std::string(why.message()));
 }
 
 SocketAddress abstract_name(const std::string& name) {
@@ -91,16 +97,20 @@ Result<TcpListener> listen_tcp(const Address& address) {
   return TcpListener{std::move(socket), bound};
 }
 
-Result<UniqueFd> start_connect(const Endpoint& endpoint) {
+Result<UniqueFd> open_socket(const Endpoint& endpoint) {
   ANYCCL_TRY(UniqueFd socket, open_socket(native_family(endpoint)));
   if (!endpoint.local()) {
     ANYCCL_CHECK(switch_on(socket.get(), IPPROTO_TCP, TCP_NODELAY));
     // See finish_connect(): a socket that got the wanted port must not keep the listener from it.
     ANYCCL_CHECK(switch_on(socket.get(), SOL_SOCKET, SO_REUSEADDR));
   }
+  return socket;
+}
+
+Status start_connect(int fd, const Endpoint& endpoint) {
   const SocketAddress address = address_of(endpoint);
-  if (::connect(socket.get(), address.get(), address.length) == 0) return socket;
-  if (errno == EINPROGRESS || errno == EINTR) return socket;
+  if (::connect(fd, address.get(), address.length) == 0) return {};
+  if (errno == EINPROGRESS || errno == EINTR) return {};
   if (errno == EAGAIN && endpoint.local())
     return error(Code::timeout, "{} has too many connections waiting", to_string(endpoint));
   return system_error(errno, "{}", to_string(endpoint));
@@ -128,15 +138,12 @@ Result<UniqueFd> accept_from(int listener) {
       ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
       return socket;
     }
+    if (is_shortage(errno))
+      return system_error(errno, "accepting a connection (`ulimit -n` limits their number)");
     switch (errno) {
       case EINTR:
       case ECONNABORTED:
         continue;
-      case EMFILE:
-      case ENFILE:
-      case ENOBUFS:
-      case ENOMEM:
-        return system_error(errno, "accepting a connection (`ulimit -n` limits their number)");
       case EBADF:
       case EINVAL:
       case ENOTSOCK:

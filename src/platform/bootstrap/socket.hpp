@@ -33,9 +33,12 @@ Result<UniqueFd> listen_unix(const std::string& name);
 /// Port 0: any free one.
 Result<TcpListener> listen_tcp(const Address& address);
 
+/// Errors: system_error if this process or machine has no descriptors or memory left, else
+/// unsupported.
+Result<UniqueFd> open_socket(const Endpoint& endpoint);
 /// Begins to connect; POLLOUT says when to call finish_connect().
 /// Errors: timeout when a unix listener's queue is full at the moment; system_error.
-Result<UniqueFd> start_connect(const Endpoint& endpoint);
+Status start_connect(int fd, const Endpoint& endpoint);
 Status finish_connect(int fd, const Endpoint& endpoint);
 
 /// The next connection, or no socket (an invalid UniqueFd) when none is waiting.

@@ -8,6 +8,7 @@
 #include "platform/reduce/kernels.hpp"
 
 #include "platform/reduce/kernels/complex.hpp"
+#include "platform/reduce/kernels/copy_ahead.hpp"
 #include "platform/reduce/kernels/floats.hpp"
 #include "platform/reduce/kernels/integers.hpp"
 #include "platform/reduce/kernels/loops.hpp"
@@ -101,7 +102,8 @@ constexpr KernelTable bf16_alone() {
 }
 constexpr KernelTable kTable = bf16_alone();
 #else
-constexpr KernelTable kTable = {{
+// clang-format off
+constexpr KernelTable kTable = {copy_ahead, {
     integer<std::int8_t, std::int64_t, Use::seldom>(),
     integer<std::uint8_t, std::int64_t, Use::seldom>(),
     integer<std::int32_t, std::int64_t, Use::often>(),
@@ -120,6 +122,7 @@ constexpr KernelTable kTable = {{
     complex<F32>(),
     complex<F64>(),
 }};
+// clang-format on
 #endif
 
 }  // namespace

@@ -36,6 +36,10 @@ using ReduceFn = void (*)(void* dst, void* also, const void* const* src, std::si
 /// Result, threads: as for ReduceFn.
 using DivideFn = void (*)(void* dst, const void* src, std::size_t count, std::uint32_t divisor);
 
+/// Copies `bytes` bytes between memories that do not overlap, where another core has the lines of
+/// one: both sides are fetched ahead. Any alignment.
+using CopyFn = void (*)(void* dst, const void* src, std::size_t bytes);
+
 constexpr std::size_t kDTypes = static_cast<std::size_t>(DType::complex128) + 1;
 constexpr std::size_t kReduceOps = static_cast<std::size_t>(ReduceOp::bxor) + 1;
 
@@ -46,9 +50,10 @@ struct TypeKernels {
   DivideFn divide;
 };
 
-/// The kernels for one instruction set, by DType.
+/// The kernels for one instruction set.
 struct KernelTable {
-  TypeKernels of[kDTypes];
+  CopyFn copy;
+  TypeKernels of[kDTypes];  ///< By DType.
 };
 
 }  // namespace anyccl

@@ -11,9 +11,10 @@ namespace anyccl::test {
 
 /// A connection to `endpoint` that has not said anything yet.
 inline UniqueFd connect_to(const Endpoint& endpoint) {
-  Result<UniqueFd> socket = start_connect(endpoint);
+  Result<UniqueFd> socket = open_socket(endpoint);
   if (!socket.ok()) throw std::runtime_error(message_of(socket));
-  if (!wait_for(socket->get(), POLLOUT, soon(), "listener").ok() ||
+  if (!start_connect(socket->get(), endpoint).ok() ||
+      !wait_for(socket->get(), POLLOUT, soon(), "listener").ok() ||
       !finish_connect(socket->get(), endpoint).ok())
     throw std::runtime_error("cannot connect to " + to_string(endpoint));
   return *std::move(socket);

@@ -4,6 +4,7 @@
 
 #include "algorithm/schedule/print.hpp"
 #include "support.hpp"
+#include "support/sanitized.hpp"
 
 namespace anyccl {
 namespace {
@@ -66,7 +67,7 @@ TEST_P(Pairs, of_plans_may_follow_each_other_in_one_ring) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(Of, Pairs, testing::Range(2, 10));
+INSTANTIATE_TEST_SUITE_P(Of, Pairs, testing::Range(2, test::kSanitized ? 6 : 10));
 
 TEST(Plan, operations_reuse_the_banks_when_there_are_more_than_banks) {
   const auto all = catalog_plans(5);

@@ -19,7 +19,7 @@ class LeavingPeer : public Transport {
   void publish(const Outgoing&) override {}
   std::size_t capacity() const override { return sizeof room_; }
   std::size_t piece_bytes() const override { return sizeof room_; }
-  bool peek(Rank, std::uint64_t, std::uint32_t, Envelope&) override { return false; }
+  bool peek(Rank, std::uint64_t, Envelope&) override { return false; }
   const std::byte* poll(const Incoming&) override {
     return left_ ? reinterpret_cast<const std::byte*>(&number_) : nullptr;
   }

@@ -74,7 +74,7 @@ TEST(Tuner, takes_what_the_user_names_where_there_is_such_an_algorithm) {
   const Preferences ring{.algorithm = "ring"};
   EXPECT_EQ(choose(question(Collective::all_reduce, 4, 8), ring)->algorithm->name, "ring");
   EXPECT_EQ(reason(*choose(question(Collective::all_reduce, 4, 8), ring)), "ANYCCL_ALGO");
-  EXPECT_EQ(choose(question(Collective::barrier, 4, 0), ring)->algorithm->name, "dissemination");
+  EXPECT_EQ(choose(question(Collective::barrier, 4, 0), ring)->algorithm->name, "one_shot");
   const Status refused =
       choose(question(Collective::all_reduce, 6, 8), {.algorithm = "hypercube"}).status();
   EXPECT_EQ(refused.code(), Code::unsupported);
@@ -100,6 +100,22 @@ TEST(Tuner, knows_groups_of_many_ranks_and_crowds) {
   EXPECT_EQ(chosen(12, 1024 * kKiB, 4), "two_shot");
   EXPECT_EQ(chosen(8, 64 * kKiB, 4), "two_shot");
   EXPECT_EQ(chosen(12, 64 * kKiB, 3), "two_shot") << "not measured";
+}
+
+TEST(Tuner, lets_few_ranks_and_crowds_of_one_host_meet_in_one_round) {
+  const auto chosen = [](Collective collective, int ranks, int per_core, bool network) {
+    Question q = question(collective, ranks, 64 * kKiB, network);
+    q.ranks_per_core = per_core;
+    return choose(q, {})->algorithm->name;
+  };
+  EXPECT_EQ(chosen(Collective::barrier, 8, 1, false), "one_shot");
+  EXPECT_EQ(chosen(Collective::barrier, 9, 1, false), "dissemination");
+  EXPECT_EQ(chosen(Collective::barrier, 32, 2, false), "one_shot");
+  EXPECT_EQ(chosen(Collective::barrier, 4, 2, true), "dissemination");
+  EXPECT_EQ(chosen(Collective::broadcast, 8, 1, false), "flat");
+  EXPECT_EQ(chosen(Collective::broadcast, 9, 1, false), "pipelined_tree");
+  EXPECT_EQ(chosen(Collective::broadcast, 32, 2, false), "flat");
+  EXPECT_EQ(chosen(Collective::broadcast, 8, 2, true), "pipelined_tree");
 }
 
 TEST(Tuner, takes_the_fastest_that_was_measured_between_the_sizes) {

@@ -8,8 +8,10 @@
 #include <cstring>
 #include <ostream>
 #include <string>
+#include <vector>
 
 #include "platform/reduce/copy.hpp"
+#include "platform/reduce/isa.hpp"
 #include "reference.hpp"
 
 namespace anyccl::test {
@@ -211,13 +213,30 @@ TEST(DivideKernel, is_refused_for_bool) {
 }
 
 TEST(Copy, takes_null_pointers_when_there_is_nothing_to_do) {
-  copy(nullptr, nullptr, 0);
+  copy_bytes(nullptr, nullptr, 0);
+}
+
+TEST(Copy, copies_any_length_at_any_alignment_and_nothing_beyond) {
+  std::vector<CopyFn> copies = {copy_bytes};
+  for (const Isa& isa : instruction_sets())
+    if (isa.supported) copies.push_back(isa.kernels->copy);
+  std::string from(kFarCopyFrom + 100, ' ');
+  for (std::size_t i = 0; i < from.size(); ++i) from[i] = static_cast<char>(i % 251);
+  for (const CopyFn copy : copies)
+    for (const std::size_t bytes : {std::size_t{1}, std::size_t{63}, std::size_t{64},
+                                    std::size_t{65}, std::size_t{4097}, kFarCopyFrom + 1})
+      for (const std::size_t shift : {0U, 1U, 16U, 63U}) {
+        std::string to(from.size() + 64, '!'), expected = to;
+        expected.replace(shift, bytes, from, 3, bytes);
+        copy(to.data() + shift, from.data() + 3, bytes);
+        EXPECT_TRUE(to == expected) << bytes << " bytes, shifted by " << shift;
+      }
 }
 
 TEST(Copy, copies) {
   const std::string from = "any alignment";
   std::string to(from.size() - 1, ' ');
-  copy(to.data(), from.data() + 1, to.size());
+  copy_bytes(to.data(), from.data() + 1, to.size());
   EXPECT_EQ(to, from.substr(1));
 }
 

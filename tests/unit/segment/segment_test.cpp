@@ -142,6 +142,21 @@ TEST(ForeignMemory, that_is_not_mapped_is_an_error) {
   EXPECT_NE(status.message().find("Bad address"), std::string::npos) << status.message();
 }
 
+TEST(ForeignMemory, is_only_lent_where_readers_will_find_it) {
+  constexpr std::size_t kPage = 4096;
+  const std::vector<std::byte> own(3 * kPage);
+  EXPECT_TRUE(ForeignMemory::shows(own.data(), own.size()));
+  EXPECT_TRUE(ForeignMemory::shows(nullptr, 0));
+  auto* const pages = static_cast<std::byte*>(
+      ::mmap(nullptr, 2 * kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  ASSERT_NE(pages, MAP_FAILED);
+  ASSERT_EQ(::mprotect(pages + kPage, kPage, PROT_NONE), 0);  // as memory of a device is
+  EXPECT_TRUE(ForeignMemory::shows(pages, kPage));
+  EXPECT_FALSE(ForeignMemory::shows(pages, kPage + 1));
+  EXPECT_FALSE(ForeignMemory::shows(pages + kPage, kPage));
+  ::munmap(pages, 2 * kPage);
+}
+
 TEST(ForeignMemory, of_who_has_ended_is_not_read) {
   Other other;
   const auto memory = ForeignMemory::of_peer(other.socket());
@@ -323,6 +338,30 @@ TEST_F(LedgerTest, a_stretch_never_runs_over_the_end_of_the_ring) {
   publish(1, 0, 700);
   theirs_[0].finished = theirs_[1].finished = 1;
   EXPECT_EQ(ledger_->find_stretch(700), 0U);
+}
+TEST_F(LedgerTest, a_ring_that_nobody_reads_is_used_from_its_beginning_where_it_is_in_caches) {
+  layout_.ring_bytes = 1 << 20;
+  ledger_ = std::make_unique<Ledger>(layout_, *seen_);
+  publish(1, 0, 40000);
+  theirs_[0].finished = theirs_[1].finished = 1;
+  EXPECT_NE(ledger_->find_stretch(10), 0U) << "after a few KiB only";
+  publish(2, 0, 40000);
+  const std::size_t next = ledger_->find_stretch(10);
+  EXPECT_GE(next, 80000U) << "the last publication is read";
+  publish(2, 1, 10);
+  theirs_[0].lane[0] = theirs_[1].lane[0] = std::uint64_t{2} << 24 | 5;
+  EXPECT_EQ(ledger_->find_stretch(10), 0U);
+}
+TEST_F(LedgerTest, a_ring_is_not_begun_again_early_while_anything_is_read) {
+  layout_.ring_bytes = 1 << 20;
+  ledger_ = std::make_unique<Ledger>(layout_, *seen_);
+  publish(1, 0, 70000);
+  publish(2, 0, 10);
+  EXPECT_NE(ledger_->find_stretch(10), 0U);
+  theirs_[0].finished = 2;
+  EXPECT_NE(ledger_->find_stretch(10), 0U);
+  theirs_[1].finished = 2;
+  EXPECT_EQ(ledger_->find_stretch(10), 0U);
 }
 
 }  // namespace

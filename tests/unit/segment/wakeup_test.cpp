@@ -2,16 +2,14 @@
 // can happen, and with the transport itself.
 
 #include <gtest/gtest.h>
-#include <sys/socket.h>
 
-#include <array>
 #include <atomic>
 #include <optional>
 #include <random>
 #include <set>
 #include <thread>
 
-#include "platform/transport/segment/segment_transport.hpp"
+#include "unit/segment/pair_of_ranks.hpp"
 
 namespace anyccl {
 namespace {
@@ -134,26 +132,6 @@ TEST(WakeUpModel, would_miss_it_without_fences) {
   EXPECT_TRUE(Model(false).can_miss_the_word());
 }
 
-/// Two ranks that are threads of this process.
-std::array<std::unique_ptr<Transport>, 2> make_pair_of_ranks() {
-  std::array<int, 2> fds{};
-  EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, fds.data()), 0);
-  std::array<std::unique_ptr<Transport>, 2> ranks;
-  const auto make = [&](std::size_t me) {
-    std::vector<LocalPeer> peers;
-    peers.push_back({Rank{static_cast<std::int32_t>(1 - me)}, UniqueFd(fds[me]), true});
-    auto made = make_segment_transport(Rank{static_cast<std::int32_t>(me)}, std::move(peers),
-                                       {.ranks = 2, .banks = 2, .slots = 16},
-                                       Deadline::in(std::chrono::seconds(60)));
-    ASSERT_TRUE(made.ok()) << made.status().message();
-    ranks[me] = std::move(made->transport);
-  };
-  std::thread other(make, 1);
-  make(0);
-  other.join();
-  return ranks;
-}
-
 void send_empty(Transport& t, std::uint64_t message) {
   const ReaderOf reader{static_cast<std::uint16_t>(index(t.peers()[0])), 0, 0, 0};
   Outgoing out;
@@ -178,7 +156,7 @@ bool receive_empty(Transport& t, std::uint64_t message) {
 
 TEST(WakeUp, comes_whenever_the_peer_publishes) {
   constexpr std::uint64_t kMessages = 20000;
-  const auto ranks = make_pair_of_ranks();
+  const auto ranks = test::make_pair_of_ranks();
   ASSERT_TRUE(ranks[0]->wakes_surely()) << "the kernel has no membarrier";
   std::atomic<int> missed{0};
   const auto ping_pong = [&](std::size_t me) {
@@ -210,7 +188,7 @@ TEST(WakeUp, comes_whenever_the_peer_publishes) {
 /// Who posts progress rings nobody: who waits for it must not sleep for long.
 TEST(WakeUp, is_not_sure_while_readers_are_waited_for) {
   constexpr std::size_t kMost = std::size_t{3} << 20;  // of a ring of 4 MiB
-  const auto ranks = make_pair_of_ranks();
+  const auto ranks = test::make_pair_of_ranks();
   Transport& t = *ranks[0];
   const ReaderOf reader{1, 1, 0, 0};
   Outgoing out;

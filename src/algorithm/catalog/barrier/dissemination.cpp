@@ -1,6 +1,6 @@
 // Dissemination: in round k, everyone signals the rank 2^k after it and waits for the one 2^k
 // before it. Hensgen, Finkel and Manber, "Two algorithms for barrier synchronization", IJPP 17(1),
-// 1988. Fewest rounds for any n.
+// 1988. Fewest rounds for any n where a rank talks to one other in each.
 
 #include "algorithm/catalog/algorithm.hpp"
 

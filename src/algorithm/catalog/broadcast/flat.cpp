@@ -1,6 +1,6 @@
 // Flat: the root publishes once and everyone reads it there. The one-writer broadcast of MPICH's
 // release_gather ("Framework for scalable intra-node collective operations", SC 2018). One round;
-// the root serves n-1 readers, so it suits small messages inside a host.
+// the root serves n-1 readers, so it suits shared memory and few ranks.
 
 #include "algorithm/catalog/algorithm.hpp"
 

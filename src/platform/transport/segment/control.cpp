@@ -36,9 +36,9 @@ Status ControlSocket::send(const ControlMessage& message, std::array<int, 2> fds
       continue;
     }
     if (errno == EINTR) continue;
-    if (errno != EAGAIN) return system_error(errno, "send to a local peer");
-    if (deadline.passed())
-      return error(Code::timeout, "a local peer does not read its control socket");
+    if (errno == EPIPE || errno == ECONNRESET) return error(Code::remote_error, "it went away");
+    if (errno != EAGAIN) return system_error(errno, "send to it");
+    if (deadline.passed()) return error(Code::timeout, "it does not read its control socket");
     pollfd wait{fd_.get(), POLLOUT, 0};
     ::poll(&wait, 1, deadline.poll_ms());
   }
@@ -84,10 +84,8 @@ Status ControlSocket::await(ControlMessage& message, std::array<UniqueFd, 2>& fd
   for (;;) {
     const Got got = receive(message, fds);
     if (got == Got::message) return {};
-    if (got == Got::end)
-      return error(Code::remote_error, "a local peer went away while the communicator was created");
-    if (deadline.passed())
-      return error(Code::timeout, "a local peer does not answer while the communicator is created");
+    if (got == Got::end) return error(Code::remote_error, "it went away");
+    if (deadline.passed()) return error(Code::timeout, "it does not answer");
     pollfd wait{fd_.get(), POLLIN, 0};
     ::poll(&wait, 1, deadline.poll_ms());
   }

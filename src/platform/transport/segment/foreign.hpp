@@ -19,6 +19,12 @@ class ForeignMemory {
   /// Of the process at the other end of a connected unix socket. Errors: system_error.
   static Result<ForeignMemory> of_peer(int socket);
 
+  /// Whether readers find [memory, memory + bytes) of this process: the kernel refuses memory that
+  /// a device shows, and all of a process that hides. Tries the first and the last byte.
+  static bool shows(const std::byte* memory, std::size_t bytes);
+  /// Whether reading a long message so is faster than two copies through shared memory.
+  static bool is_fast();
+
   explicit operator bool() const { return pid_ > 0; }
   /// Fills into[0, bytes) from `address` over there. Errors: remote_error if the process has ended
   /// (then the bytes may be another's and must not be used), system_error if they cannot be read.

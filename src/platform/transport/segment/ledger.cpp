@@ -44,9 +44,22 @@ bool Ledger::is_released(const Stretch& stretch) {
          is_free(stretch.slot);
 }
 
+bool Ledger::is_unread() {
+  const auto at = [&](std::uint64_t i) -> const Stretch& {
+    return stretches_[i % stretches_.size()];
+  };
+  if (oldest_ != newest_ && !is_released(at(newest_ - 1))) return false;  // most likely
+  while (oldest_ != newest_ && is_released(at(oldest_))) ++oldest_;
+  return oldest_ == newest_;
+}
+
 std::size_t Ledger::find_stretch(std::size_t bytes) {
-  const std::uint64_t room = layout_.ring_bytes - head_ % layout_.ring_bytes;
-  found_ = bytes > room ? head_ + room : head_;  // never across the end
+  constexpr std::uint64_t kHot = 65536;  // measured: docs/adr/0025
+  const std::uint64_t position = head_ % layout_.ring_bytes, room = layout_.ring_bytes - position;
+  // Never across the end, and early back to the beginning, whose lines are in caches yet. Not while
+  // anything is read: then all of the ring may be needed before somebody can go on.
+  const bool from_begin = bytes > room || (position >= kHot && is_unread());
+  found_ = from_begin ? head_ + room : head_;
   found_end_ = found_ + (bytes + 63) / 64 * 64;
   const auto oldest = [&]() -> const Stretch& { return stretches_[oldest_ % stretches_.size()]; };
   while (oldest_ != newest_ && (oldest().begin + layout_.ring_bytes < found_end_ ||

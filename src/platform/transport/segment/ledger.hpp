@@ -68,6 +68,8 @@ class Ledger {
   };
   bool all_have_read(const Record& record);
   bool is_released(const Stretch& stretch);
+  /// Whether nobody reads any of the ring.
+  bool is_unread();
 
   const Layout layout_;
   PeerProgress& progress_;

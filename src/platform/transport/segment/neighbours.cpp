@@ -39,16 +39,21 @@ bool Neighbours::are_fenced() const {
 }
 
 std::optional<Descriptor> Neighbours::lend(const Outgoing& out, const std::byte* source,
-                                           std::size_t direct_from) {
+                                           ReadsFrom from) {
   if (copy_ != CopyFrom::cma)
     if (const auto window = Arena::of_process().find(source, out.bytes))
       if (const auto number = windows_.number_of(*window))
         return Descriptor{Descriptor::window, *number, window->position, out.bytes, out.total};
-  if (copy_ == CopyFrom::window || (copy_ != CopyFrom::cma && out.bytes < direct_from)) return {};
+  if (copy_ == CopyFrom::window) return {};
+  if (copy_ == CopyFrom::cma) from = {0, 0};
+  bool foreign = false;
   for (const ReaderOf& reader : out.readers) {
     const Peer& peer = of(reader.rank);
-    if (!peer.same_process && (copy_ != CopyFrom::cma || !peer.reads_us)) return {};
+    if (out.bytes < (peer.same_process ? from.thread : from.process)) return {};
+    if (!peer.same_process && !peer.reads_us) return {};
+    foreign = foreign || !peer.same_process;
   }
+  if (foreign && !ForeignMemory::shows(source, out.bytes)) return {};
   return Descriptor{Descriptor::memory, 0, reinterpret_cast<std::uint64_t>(source), out.bytes,
                     out.total};
 }
@@ -65,9 +70,10 @@ const std::byte* Neighbours::follow(Peer& peer, const Descriptor& d, const Incom
     return problem(error(Code::invalid_usage,
                          "rank {} sends {} bytes to rank {}, which expects {} bytes from it",
                          in.rank, d.total, index(me_), in.total));
-  if (d.bytes != (in.sized ? in.bytes : in.whole))
+  const std::size_t whole = in.context == Context::collective && in.sized ? in.bytes : in.whole;
+  if (d.bytes != whole)
     return problem(error(Code::invalid_usage, "rank {} publishes {} bytes where rank {} expects {}",
-                         in.rank, d.bytes, index(me_), in.sized ? in.bytes : in.whole));
+                         in.rank, d.bytes, index(me_), whole));
   if (d.kind == Descriptor::memory) return fetch(peer, d.position + in.offset, in);
   const std::byte* base = staged;
   std::size_t size = room;
@@ -88,7 +94,7 @@ const std::byte* Neighbours::follow(Peer& peer, const Descriptor& d, const Incom
 }
 
 /// The wanted part of the private memory of a peer.
-const std::byte* Neighbours::fetch(const Peer& peer, std::uint64_t address, const Incoming& in) {
+const std::byte* Neighbours::fetch(Peer& peer, std::uint64_t address, const Incoming& in) {
   if (peer.same_process) return reinterpret_cast<const std::byte*>(address);
   if (!peer.memory || in.into == nullptr)
     return problem(
@@ -96,6 +102,7 @@ const std::byte* Neighbours::fetch(const Peer& peer, std::uint64_t address, cons
   const Status read = peer.memory.read(in.into, address, in.bytes);
   if (read.ok()) return in.into;
   if (read.code() == Code::remote_error) return nullptr;  // its socket tells that it has ended
+  pump(peer);  // who gave up has said why, and then its memory may be gone
   return problem(error(read.code(), "rank {}: {}", in.rank, read.message()));
 }
 

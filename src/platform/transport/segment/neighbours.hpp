@@ -32,15 +32,18 @@ class Neighbours {
   bool are_fenced() const;
   static void ring_bell(std::atomic<std::uint32_t>& bell);
 
-  /// How the readers find `out`, which lies at `source`, if all of them can read it there; private
-  /// memory of threads from `direct_from` bytes on.
-  std::optional<Descriptor> lend(const Outgoing& out, const std::byte* source,
-                                 std::size_t direct_from);
+  /// From how many bytes on a peer reads private memory, unless the way of copying is forced.
+  struct ReadsFrom {
+    std::size_t thread, process;
+  };
+  static constexpr std::size_t kNever = ~std::size_t{0};
+  /// How the readers find `out`, which lies at `source`, if all of them can read it there.
+  std::optional<Descriptor> lend(const Outgoing& out, const std::byte* source, ReadsFrom from);
   /// The part that `in` wants of what `d` describes; null: not yet, or there is a problem. Staged
   /// bytes are in staged[0, room). Nothing in the descriptor is trusted.
   const std::byte* follow(Peer& peer, const Descriptor& d, const Incoming& in,
                           const std::byte* staged, std::size_t room);
-  /// Whether some peer's private memory is read with a system call.
+  /// Whether collectives read some peer's private memory with a system call.
   bool reads_foreign_memory() const;
 
   /// Once per call and message: has peers unmap what went back to the system, and now and then does
@@ -59,7 +62,7 @@ class Neighbours {
  private:
   static constexpr std::uint64_t kLookForNotices = 16;  // calls
 
-  const std::byte* fetch(const Peer& peer, std::uint64_t address, const Incoming& in);
+  const std::byte* fetch(Peer& peer, std::uint64_t address, const Incoming& in);
   void read_notices();
   void pump(Peer& peer);
 

@@ -11,26 +11,34 @@ namespace anyccl::shm {
 /// short, or where it is if the whole message is lent. Longer pieces lie in the room of the slot.
 class Pairs {
  public:
-  /// All but `line_bytes` is borrowed. Pieces that fit so many bytes together with the size lie in
-  /// their slot.
+  /// All but `options` is borrowed. Pieces that fit their `line_bytes` together with the size lie
+  /// in their slot.
   Pairs(Rank me, const Layout& layout, Segment& mine, Neighbours& neighbours,
-        std::size_t line_bytes)
+        const SegmentOptions& options)
       : me_(me),
         layout_(layout),
         segment_(mine),
         out_(mine.out.mapping.data()),
         neighbours_(neighbours),
-        in_line_(line_bytes < sizeof(Size) ? 0 : line_bytes - sizeof(Size)) {}
+        in_line_(options.line_bytes < sizeof(Size) ? 0 : options.line_bytes - sizeof(Size)),
+        cores_are_shared_(options.cores_are_shared) {}
 
   /// The functions of Transport, for this context.
-  std::byte* reserve(const Outgoing& out);
-  void publish(const Outgoing& out) { reveal(out, out.total); }
+  std::byte* reserve(const Outgoing& out) {
+    return reserve(neighbours_.of(out.readers[0].rank), out.bytes, out.total);
+  }
+  void publish(const Outgoing& out) {
+    reveal(neighbours_.of(out.readers[0].rank), out.digest, out.total);
+  }
+  bool send_at_once(Rank to, std::uint32_t digest, std::span<const std::byte> message);
   bool lend_message(const Outgoing& out, const std::byte* source);
   bool settled(Rank reader) {
     const Peer& peer = neighbours_.of(uindex(reader));
     return peer.pieces_lent <= peer.pieces_taken || peer.pieces_lent <= taken_by(peer);
   }
-  bool peek(Rank from, std::uint32_t looks, Envelope& envelope);
+  bool peek(Rank from, Envelope& envelope);
+  bool receive_at_once(Rank from, std::uint32_t digest, std::uint32_t looks,
+                       std::span<std::byte> message);
   const std::byte* poll(const Incoming& in);
   void consumed(const Incoming& in);
 
@@ -51,8 +59,12 @@ class Pairs {
     return at<PairProgress>(peer.out, layout_.pair_progress(uindex(me_)))
         .consumed.load(std::memory_order_acquire);
   }
-  bool has_room(Peer& peer) const;
-  void reveal(const Outgoing& out, Size size);
+  bool may_lend(std::size_t bytes) const;
+  std::uint64_t most_unread(std::size_t message) const;
+  bool has_room(Peer& peer, std::size_t message) const;
+  std::byte* reserve(Peer& peer, std::size_t bytes, std::size_t message);
+  void reveal(Peer& peer, std::uint32_t digest, Size size);
+  void consume(Peer& peer);
 
   Rank me_;
   const Layout& layout_;
@@ -60,6 +72,7 @@ class Pairs {
   std::byte* out_;
   Neighbours& neighbours_;
   std::size_t in_line_;  // the most bytes of a piece that lie in their slot
+  bool cores_are_shared_;
 };
 
 }  // namespace anyccl::shm

@@ -54,6 +54,13 @@ Status try_to_read(Peer& peer, const ControlMessage& message) {
   return {};
 }
 
+/// `status` of talking to `peer`.
+Status about(const Peer& peer, const Status& status) {
+  if (status.ok()) return {};
+  return error(status.code(), "cannot share memory with rank {}: {}", index(peer.rank),
+               status.message());
+}
+
 }  // namespace
 
 Result<std::shared_ptr<Segment>> make_segment(const Layout& layout, bool shared) {
@@ -81,12 +88,12 @@ Result<Met> meet(Rank me, std::vector<LocalPeer> local, const std::shared_ptr<Se
     peers[i].rank = local[i].rank;
     peers[i].same_process = local[i].same_process;
     peers[i].socket = ControlSocket(std::move(local[i].socket));
-    ANYCCL_CHECK(show(peers[i], mine, layout, deadline));
+    ANYCCL_CHECK(about(peers[i], show(peers[i], mine, layout, deadline)));
   }
   ControlMessage message;
   std::array<UniqueFd, 2> fds;
   for (Peer& peer : peers) {
-    ANYCCL_CHECK(peer.socket.await(message, fds, deadline));
+    ANYCCL_CHECK(about(peer, peer.socket.await(message, fds, deadline)));
     const Status taken = take(peer, message, fds, layout);
     if (!taken.ok())
       log(LogLevel::info, "rank {}: no shared memory with rank {}: {}", index(me), index(peer.rank),
@@ -101,11 +108,11 @@ Result<Met> meet(Rank me, std::vector<LocalPeer> local, const std::shared_ptr<Se
             index(peer.rank), readable.message());
       answer.number = readable.ok() ? 1 : 0;
     }
-    ANYCCL_CHECK(peer.socket.send(answer, {-1, -1}, deadline));
+    ANYCCL_CHECK(about(peer, peer.socket.send(answer, {-1, -1}, deadline)));
   }
   Met met;
   for (Peer& peer : peers) {
-    ANYCCL_CHECK(peer.socket.await(message, fds, deadline));
+    ANYCCL_CHECK(about(peer, peer.socket.await(message, fds, deadline)));
     peer.reads_us = message.number == 1;
     if (message.kind == ControlMessage::mapped && message.code == 1 && peer.out != nullptr)
       met.reached.push_back(std::move(peer));

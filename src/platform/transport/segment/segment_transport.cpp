@@ -20,7 +20,8 @@ namespace {
 using shm::Peer;
 using shm::Segment;
 
-/// From here on threads of one process read each other's buffers where they are: measured.
+/// From here on threads of one process read each other's buffers where they are, in collectives:
+/// measured.
 constexpr std::size_t kDirectFrom = 131072;
 
 std::uint64_t word_of(std::uint64_t operation, std::uint32_t digest, std::uint32_t round) {
@@ -36,7 +37,7 @@ class SegmentTransport final : public Transport {
         out_(segment_->out.mapping.data()),
         in_(segment_->in.mapping.data()),
         peers_(me, layout_, segment_, std::move(peers), options.copy),
-        pairs_(me, layout_, *segment_, peers_, options.line_bytes),
+        pairs_(me, layout_, *segment_, peers_, options),
         shown_(layout.ranks, nullptr),
         seen_(layout.ranks),
         ledger_(layout_, seen_),
@@ -71,7 +72,7 @@ class SegmentTransport final : public Transport {
       return Offered::refused;
     const std::uint32_t slot = ledger_.slot_of(out.operation, out.number);
     if (!is_free(slot)) return Offered::busy;
-    const auto lent = peers_.lend(out, source, kDirectFrom);
+    const auto lent = peers_.lend(out, source, {kDirectFrom, shm::Neighbours::kNever});
     if (!lent) return Offered::refused;
     describe(line(slot), *lent);
     reveal(out, false);
@@ -107,6 +108,10 @@ class SegmentTransport final : public Transport {
     peers_.look_after_windows();
     return pairs_.lend_message(out, source);
   }
+  bool send_at_once(Rank to, std::uint32_t digest, std::span<const std::byte> message) override {
+    peers_.look_after_windows();
+    return pairs_.send_at_once(to, digest, message);
+  }
 
   std::size_t capacity() const override { return layout_.ring_bytes; }
   std::size_t piece_bytes() const override { return kPairPiece; }
@@ -134,8 +139,13 @@ class SegmentTransport final : public Transport {
     pairs_.consumed(in);
     peers_.look_after_windows();
   }
-  bool peek(Rank from, std::uint64_t, std::uint32_t looks, Envelope& envelope) override {
-    return pairs_.peek(from, looks, envelope);
+  bool peek(Rank from, std::uint64_t, Envelope& envelope) override {
+    return pairs_.peek(from, envelope);
+  }
+  bool receive_at_once(Rank from, std::uint32_t digest, std::uint32_t looks,
+                       std::span<std::byte> message) override {
+    peers_.look_after_windows();
+    return pairs_.receive_at_once(from, digest, looks, message);
   }
 
   void post(std::uint64_t operation, std::uint32_t lane, std::uint32_t tick) override {

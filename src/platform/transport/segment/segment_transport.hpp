@@ -27,12 +27,13 @@ enum class CopyFrom : std::uint8_t {
 struct SegmentOptions {
   std::uint32_t ranks = 0;  ///< Of the communicator.
   std::uint32_t banks = 0, slots = 0;
-  std::size_t ring_bytes = std::size_t{4}
-                           << 20;  ///< Staging ring per rank; used from the first large call.
+  /// Of each rank's staging ring, which takes memory from the first large call on.
+  std::size_t ring_bytes = std::size_t{1} << 20;
   /// Publications of at most so many bytes lie in their slot, before its sequence word (LL and
   /// LL128); equal on all ranks.
   std::size_t line_bytes = kLineBytes;
   CopyFrom copy = CopyFrom::automatic;  ///< Equal on all ranks.
+  bool cores_are_shared = false;        ///< Ranks of the communicator take turns on cores.
 };
 
 struct SegmentGroup {

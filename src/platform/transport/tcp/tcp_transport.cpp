@@ -77,7 +77,7 @@ class TcpTransport final : public Transport {
   std::size_t piece_bytes() const override { return std::size_t{256} << 10; }
   bool takes_any_memory() const override { return true; }
 
-  bool peek(Rank from, std::uint64_t message, std::uint32_t looks, Envelope& envelope) override;
+  bool peek(Rank from, std::uint64_t message, Envelope& envelope) override;
   const std::byte* poll(const Incoming& in) override;
   void consumed(const Incoming& in) override { peer(in.rank).in.consumed(in); }
 
@@ -205,7 +205,7 @@ void TcpTransport::stalled() {
 
 // --- reading -------------------------------------------------------------------------------------
 
-bool TcpTransport::peek(Rank from, std::uint64_t message, std::uint32_t, Envelope& envelope) {
+bool TcpTransport::peek(Rank from, std::uint64_t message, Envelope& envelope) {
   if (queues_ > 0) flush_all();
   return peer(uindex(from)).in.peek(message, envelope);
 }
