@@ -3,7 +3,7 @@
 #
 #   OPTIONS   passed to every configure, for example: make test OPTIONS="-DANYCCL_WERROR=ON"
 .DEFAULT_GOAL := help
-.PHONY: help run test build install deb fast asan tsan arm format docs docs-torch doxygen tidy bench bench-full bench-torch clean
+.PHONY: help run fast test test-all test-loaded asan tsan clang odr arm build install deb format docs docs-torch doxygen tidy bench bench-full bench-torch clean
 OPTIONS ?=
 PREFIX  ?= /usr/local
 JOBS    := $(shell nproc)
@@ -28,8 +28,15 @@ define test
 ctest --preset $(1) -j $(JOBS) --no-tests=error --output-junit tests.xml $(2)
 endef
 
+# What tests need beside the build
+define PREPARE
+@scripts/install-packages build test package
+$(call venv,build test $(TORCH))
+@scripts/get-digits $(DATA)
+endef
+
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: ## Train a small network on 4 processes, measure AllReduce, train beside Gloo (installs and builds first)
 	@scripts/install-packages build
@@ -40,12 +47,25 @@ run: ## Train a small network on 4 processes, measure AllReduce, train beside Gl
 	build/release/bin/anyccl perf all_reduce -g 4 -b 8 -e 4M -f 8
 	$(if $(TORCH),$(TORCHRUN) --nproc-per-node 2 examples/torch/digits_beside_gloo.py)
 
-test: ## Build and run all tests (installs what is missing)
-	@scripts/install-packages build test package
-	$(call venv,build test $(TORCH))
-	@scripts/get-digits $(DATA)
+fast: ## Build and run the unit tests: the inner loop
+	$(call build,release)
+	$(call test,release,-L unit)
+
+test: ## Build and test every behaviour once (installs what is missing)
+	$(PREPARE)
+	$(call build,release)
+	$(call test,release,-LE long)
+
+test-all: ## All there is: long forms of tests, sanitizers, the second compiler, 64-bit Arm (an hour or more)
+	$(PREPARE)
 	$(call build,release)
 	$(call test,release)
+	$(MAKE) asan tsan clang odr arm
+
+test-loaded: ## Run `make test` five times beside three busy loops: no verdict may depend on an idle machine
+	$(PREPARE)
+	$(call build,release)
+	scripts/beside-load 3 5 ctest --preset release -j $(JOBS) --no-tests=error -LE long
 
 build: ## Build build/release/bin/anyccl and build/release/lib/libanyccl.so
 	$(call build,release)
@@ -59,19 +79,22 @@ deb: ## Build a Debian package in build/release
 	$(call build,release)
 	cd build/release && cpack
 
-fast: ## Build and run the unit tests
-	$(call build,release)
-	$(call test,release,-L unit)
-
-asan: ## Build and test under AddressSanitizer and UndefinedBehaviorSanitizer
-	@scripts/install-packages build
-	@scripts/get-digits $(DATA)
+asan: ## Build with clang++ and test under AddressSanitizer and UndefinedBehaviorSanitizer
+	@scripts/install-packages build asan
 	$(call build,asan)
-	$(call test,asan,-LE slow)
+	$(call test,asan)
 
 tsan: ## Build and test under ThreadSanitizer, with ranks as threads
 	$(call build,tsan)
-	$(call test,tsan,-LE 'slow|process')
+	$(call test,tsan,-LE process)
+
+clang: ## Build everything with clang++ and run the unit tests
+	@scripts/install-packages build test asan
+	$(call build,clang)
+	$(call test,clang,-L unit)
+
+odr: ## Build the library and the tool with link-time optimization, which finds types that are defined twice
+	$(call build,odr)
 
 # The emulator hangs in tests that start threads or fork.
 arm: ## Cross-build the library for 64-bit Arm, test its kernels and segments in an emulator

@@ -12,10 +12,14 @@ set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE Release)
 endif()
+# A clone in another folder finds what this one compiled: paths in objects start at the source folder, and ccache
+# looks at paths relative to it.
 find_program(ANYCCL_CCACHE ccache)
 if(ANYCCL_CCACHE)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${ANYCCL_CCACHE})
-  set(CMAKE_C_COMPILER_LAUNCHER ${ANYCCL_CCACHE})
+  set(launcher ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1
+      CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${ANYCCL_CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${launcher})
+  set(CMAKE_C_COMPILER_LAUNCHER ${launcher})
 endif()
 
 option(ANYCCL_CLI "Build the command line tool" ON)
@@ -53,6 +57,7 @@ foreach(part IN LISTS ANYCCL_PARTS)
   endif()
 endforeach()
 
+add_compile_options(-ffile-prefix-map=${PROJECT_SOURCE_DIR}=.)
 add_compile_options(-Wall -Wextra -Wpedantic -Wshadow
                     $<$<COMPILE_LANGUAGE:CXX>:-Wconversion> $<$<COMPILE_LANGUAGE:CXX>:-Wold-style-cast>)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)

@@ -21,20 +21,17 @@ class Collectives : public testing::TestWithParam<Case> {
   }
 };
 
-#if defined(__SANITIZE_THREAD__)
-constexpr int kRanks[] = {2, 3};  // more of them on few cores take minutes
-constexpr int kRanksInArena[] = {3};
-#elif defined(__SANITIZE_ADDRESS__)
-constexpr int kRanks[] = {1, 2, 3, 5};
-constexpr int kRanksInArena[] = {3};
-#else
-constexpr int kRanks[] = {1, 2, 3, 4, 5, 8};
-constexpr int kRanksInArena[] = {2, 3, 4};
-#endif
+using Sizes = std::vector<int>;
+Sizes sizes() {
+  return effort<Sizes>({2, 3}, {1, 2, 3, 4}, {1, 2, 3, 4, 5, 8});
+}
+Sizes sizes_in_arena() {
+  return effort<Sizes>({3}, {3}, {2, 3, 4});
+}
 
 TEST_P(Collectives, are_right_for_all_counts_types_and_places) {
   const Environment env = environment();
-  for (const int ranks : kRanks) {
+  for (const int ranks : sizes()) {
     if (!supports(ranks)) continue;
     run_ranks(ranks, [&](Communicator& comm) {
       for (const std::size_t count : kCounts)
@@ -47,7 +44,7 @@ TEST_P(Collectives, are_right_for_all_counts_types_and_places) {
 TEST_P(Collectives, are_right_in_memory_that_peers_read) {
   if (std::get<1>(GetParam()) == "tcp") return;  // which copies everything
   const Environment env = environment();
-  for (const int ranks : kRanksInArena) {
+  for (const int ranks : sizes_in_arena()) {
     if (!supports(ranks)) continue;
     for (const int private_rank : {-1, 1})
       run_ranks(ranks, [&](Communicator& comm) {

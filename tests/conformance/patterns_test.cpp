@@ -33,11 +33,9 @@ bool supports(const Algorithm& algorithm, int ranks) {
   return algorithm.supports({algorithm.collective, ranks, Rank{0}, false, {}});
 }
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr int kRanks[] = {3};
-#else
-constexpr int kRanks[] = {2, 3, 4};
-#endif
+std::vector<int> sizes() {
+  return effort<std::vector<int>>({3}, {3, 4}, {2, 3, 4, 5});
+}
 
 using Case = std::tuple<const Algorithm*, const Pattern*>;
 class Patterns : public testing::TestWithParam<Case> {};
@@ -45,7 +43,7 @@ class Patterns : public testing::TestWithParam<Case> {};
 TEST_P(Patterns, are_right_between_threads) {
   const auto& [algorithm, pattern] = GetParam();
   const Environment env = forced(*pattern, *algorithm);
-  for (const int ranks : kRanks)
+  for (const int ranks : sizes())
     if (supports(*algorithm, ranks))
       run_ranks(ranks, [&, a = algorithm, p = pattern](Communicator& comm) {
         run_all_counts(comm, *p, a->collective);
@@ -56,7 +54,7 @@ class Messages : public testing::TestWithParam<const Pattern*> {};
 
 TEST_P(Messages, are_right_between_threads) {
   const Environment env(GetParam()->variables);
-  for (const int ranks : kRanks)
+  for (const int ranks : sizes())
     run_ranks(ranks,
               [](Communicator& comm) { run_all_counts(comm, *GetParam(), Collective::send); });
 }

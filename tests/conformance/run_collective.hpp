@@ -3,7 +3,7 @@
 
 #include "algorithm/catalog/algorithm.hpp"
 #include "support/ranks.hpp"
-#include "support/sanitized.hpp"
+#include "support/effort.hpp"
 
 namespace anyccl::test {
 

@@ -2,18 +2,22 @@
 
 #include <cstdlib>
 
+#include "support/effort.hpp"
 #include "support/ranks.hpp"
 
 namespace anyccl::test {
 namespace {
 
-// Half of them over each transport.
-constexpr int kExits = 5000;
+/// Half of them over each transport.
+int exits() {
+  return effort(100, 250, 5000);
+}
 
 class Exit : public testing::TestWithParam<std::string> {};
 
 TEST_P(Exit, right_after_the_last_operation_is_no_error_at_any_peer) {
-  for (int round = 0; round < kExits && !HasFailure(); ++round)
+  const int last = exits();
+  for (int round = 0; round < last && !HasFailure(); ++round)
     expect_all_passed(run_processes(
         2,
         [&](Communicator& comm) {

@@ -21,6 +21,7 @@ parser.add_argument("--backend", default="anyccl")
 parser.add_argument("--as", dest="name", choices=["gloo", "mpi"], default="gloo")
 parser.add_argument("--json", help="where the outcomes go")
 parser.add_argument("--list", metavar="PART", help="only print the names of the tests that have this in them")
+parser.add_argument("--every", type=int, default=1, metavar="N", help="run only one test in N, in the order of names")
 parser.add_argument("names", nargs="*", help="tests to run (default: all)")
 arguments = parser.parse_args()
 
@@ -117,6 +118,7 @@ def main():
         return 0
     if arguments.names:
         tests = unittest.TestSuite(test for test in tests if test.id().rsplit(".", 1)[-1] in arguments.names)
+    tests = unittest.TestSuite(list(tests)[::arguments.every])
     result = unittest.TextTestRunner(resultclass=Outcomes, verbosity=2, stream=sys.stdout).run(tests)
     if arguments.json:
         with open(arguments.json, "w") as file:

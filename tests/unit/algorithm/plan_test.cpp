@@ -4,7 +4,7 @@
 
 #include "algorithm/schedule/print.hpp"
 #include "support.hpp"
-#include "support/sanitized.hpp"
+#include "support/effort.hpp"
 
 namespace anyccl {
 namespace {
