@@ -2,8 +2,8 @@
 // One collective of one size with real bytes, in all its variants, and what must come out of it.
 
 #include "algorithm/catalog/algorithm.hpp"
-#include "support/ranks.hpp"
 #include "support/effort.hpp"
+#include "support/ranks.hpp"
 
 namespace anyccl::test {
 
