@@ -39,7 +39,8 @@ Status agree_on(int threads, const Status& problem, Comm& comm) {
 
 }  // namespace
 
-Status make_parts(Comm& comm, int threads) {
+Status grow(Team& team, int threads) {
+  Comm& comm = team.first();
   constexpr int kMost = 1024;
   constexpr std::size_t kLeastRing = 512 * 1024;
   Status problem;
@@ -49,10 +50,10 @@ Status make_parts(Comm& comm, int threads) {
   // Together they use about as much memory as one communicator, if they are few.
   const std::size_t ring =
       std::max(kLeastRing, comm.membership().ring_bytes / static_cast<std::size_t>(threads));
-  while (comm.most_threads() < threads) {
+  while (team.size() < threads) {
     const Result<CommPtr> part = split(comm, 0, index(comm.rank()), ring);
     ANYCCL_CHECK(agree_on(threads, part.status(), comm));
-    comm.add_part(*part);
+    team.add(*part);
   }
   return {};
 }

@@ -1,11 +1,11 @@
 #pragma once
 
-#include "framework/communicator.hpp"
+#include "framework/team.hpp"
 
 namespace anyccl {
 
-/// Makes `comm` ready for Comm::run_part() by `threads` threads of each rank. Collective over it.
-/// Errors: invalid_usage where ranks want different numbers; those of split().
-Status make_parts(Comm& comm, int threads);
+/// Makes `team` ready for Team::run() by `threads` threads of each rank. Collective over its
+/// communicator. Errors: invalid_usage where ranks want different numbers; those of split().
+Status grow(Team& team, int threads);
 
 }  // namespace anyccl

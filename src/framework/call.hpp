@@ -79,9 +79,6 @@ class KeptCall {
   std::vector<std::size_t> table_;  // moved, its elements stay where they are
 };
 
-/// Checks what a v-form adds to a call: arrays, sizes, overlapping. `call.root` is a rank.
-Status check_pieces(const Call& call, Rank me, int size);
-
 /// Everything about a call of rank `me` that its plan depends on, except the arrays of a v-form.
 struct CallKey {
   CallKey() = default;

@@ -46,10 +46,11 @@ struct Comm::Queued final : public Task {
 
 Comm::Comm(Membership membership)
     : me_(std::move(membership)),
-      census_(Census::of_process()),
       route_(static_cast<std::size_t>(me_.size)),
-      slots_(slots_for(me_.size)),
+      plans_(me_, slots_for(me_.size), transports_, route_),
       messages_(me_.rank, route_),
+      loop_(*this, failure_, transports_, me_.cores_each),
+      diagnosis_(me_.rank, me_.names, transports_, route_, messages_),
       fork_generation_((watch_forks(), anyccl::fork_generation())) {
   for (const auto& t : me_.transports) {
     transports_.push_back(t.get());
@@ -68,9 +69,7 @@ Status Comm::failure() const {
     return error(
         Code::invalid_usage,
         "this communicator was created before fork; create it in the process that uses it");
-  if (!failed_.load(std::memory_order_acquire)) return {};
-  const std::lock_guard lock(failure_mutex_);
-  return failure_;
+  return failure_.happened() ? failure_.why() : Status();
 }
 
 std::byte* Comm::scratch(std::size_t bytes) {
@@ -82,31 +81,35 @@ std::byte* Comm::scratch(std::size_t bytes) {
 Status Comm::run(const Call& call) {
   if (forked()) return failure();  // before the token, which a thread of the parent may have held
   std::shared_ptr<Comm> alive;     // longer than the token, if another thread aborts it meanwhile
-  Token token(token_);
-  take(token);
-  if (failed_.load(std::memory_order_acquire)) return failure();
+  Token token = loop_.token();
+  loop_.take(token);
+  if (failure_.happened()) return failure();
   if (call.is_point_to_point())
     return messages_.does_at_once(call, looks()) ? Status() : run_message(token, call, alive);
   const CallKey key(call, me_.rank);
-  if (key != last_key_ || !has_buffers(call)) ANYCCL_CHECK(check_call(call));
-  note_limit(call.timeout);
-  if (!idle()) {
+  if (!plans_.is_checked(call, key)) ANYCCL_CHECK(plans_.check(call));
+  loop_.note_limit(call.timeout);
+  if (!is_idle()) {
     alive = weak_from_this().lock();
     ANYCCL_TRY(const std::shared_ptr<Task> task, enqueue(call, key, Gate::open));
-    return wait(token, *task);
+    return loop_.wait(token, *task);
   }
-  if (key != last_key_) ANYCCL_CHECK(prepare(call, key));
-  const Prepared& p = *last_;
+  const Prepared* known = plans_.find_last(key);
+  if (known == nullptr) {
+    ANYCCL_TRY(const std::shared_ptr<const Prepared> found, plans_.find(call, key));
+    known = found.get();
+  }
+  const Prepared& p = *known;
   Execution& alone = alone_->execution;
   alone.limit(call.timeout);
   alone.start(p, call, ++sequence_, p.scratch_bytes == 0 ? nullptr : scratch(p.scratch_bytes));
   alone.advance();
   if (alone.done()) return alone.status();
-  const bool crowded = is_crowded(call.threads);
-  if (crowded) census_.look_sometimes();
+  const bool crowded = loop_.is_crowded(call.threads);
+  if (crowded) loop_.census().look_sometimes();
   Waiter waiter(crowded);
   while (!alone.done()) {
-    if (wanted_.load(std::memory_order_relaxed) > 0) {
+    if (loop_.is_wanted()) {
       alive = weak_from_this().lock();
       return wait_with_others(token);
     }
@@ -116,10 +119,10 @@ Status Comm::run(const Call& call) {
     }
     const Waiter::Next next = waiter.next();
     if (next == Waiter::Next::poll) continue;
-    census_.look();
-    if (const Status bad = trouble(alone, &alone); !bad.ok()) fail_locked(bad);
-    if (failed_.load(std::memory_order_relaxed)) return failure();
-    if (next == Waiter::Next::sleep) sleep_shortly(token, waiter.nap(), &alone);
+    loop_.census().look();
+    if (const Status bad = trouble(alone, &alone); !bad.ok()) fail(bad);
+    if (failure_.happened()) return failure();
+    if (next == Waiter::Next::sleep) loop_.sleep(token, waiter.nap(), &alone);
   }
   return alone.status();
 }
@@ -128,28 +131,28 @@ Status Comm::run(const Call& call) {
 /// was issued, so that what they call has a place behind it.
 Status Comm::wait_with_others(Token& token) {
   const std::shared_ptr<Queued> mine = std::exchange(alone_, make_queued({}));
-  mine->prepared = last_;
+  mine->prepared = plans_.last();
   mine->scratch = std::move(scratch_);  // and stays where it is
   mine->started = true;
   collectives_.push_back(mine);
-  return wait(token, mine->execution);
+  return loop_.wait(token, mine->execution);
 }
 
 /// `alive`: for who waits.
 Status Comm::run_message(Token& token, const Call& call, std::shared_ptr<Comm>& alive) {
-  ANYCCL_CHECK(check_call(call));
-  note_limit(call.timeout);
+  ANYCCL_CHECK(plans_.check(call));
+  loop_.note_limit(call.timeout);
   std::shared_ptr<Transfer> transfer = messages_.add(call, Gate::open);
   if (!transfer->done()) alive = weak_from_this().lock();
-  Status status = wait(token, *transfer);
+  Status status = loop_.wait(token, *transfer);
   if (token.held()) messages_.recycle(std::move(transfer));
   return status;
 }
 
 Status Comm::run_together(std::span<const Call* const> calls) {
   if (forked()) return failure();
-  Token token(token_);
-  take(token);
+  Token token = loop_.token();
+  loop_.take(token);
   std::vector<std::shared_ptr<Transfer>> messages = std::move(together_);
   std::vector<std::shared_ptr<Task>> others;
   Status first;
@@ -161,10 +164,9 @@ Status Comm::run_together(std::span<const Call* const> calls) {
     for (const Call* call : calls) {
       if ((call->collective == Collective::recv) != receives) continue;
       const std::uint32_t looks = receives ? std::exchange(patience, 1) : 1;
-      if (call->is_point_to_point() && !failed_.load(std::memory_order_relaxed) &&
-          messages_.does_at_once(*call, looks))
+      if (call->is_point_to_point() && !failure_.happened() && messages_.does_at_once(*call, looks))
         continue;
-      note_limit(call->timeout);
+      loop_.note_limit(call->timeout);
       Status status = ready(*call);
       if (status.ok() && call->is_point_to_point()) {
         messages.push_back(messages_.add(*call, Gate::open));
@@ -177,9 +179,9 @@ Status Comm::run_together(std::span<const Call* const> calls) {
     }
   };
   issue_all(false);
-  issue_all(true);  // who looks for a message should have sent its own before
-  for (const auto& task : others) note(wait(token, *task));
-  for (const auto& message : messages) note(wait(token, *message));
+  issue_all(true);  // a rank that looks for a message should have sent its own before
+  for (const auto& task : others) note(loop_.wait(token, *task));
+  for (const auto& message : messages) note(loop_.wait(token, *message));
   if (token.held()) {
     for (auto& message : messages) messages_.recycle(std::move(message));
     messages.clear();
@@ -190,13 +192,13 @@ Status Comm::run_together(std::span<const Call* const> calls) {
 
 Result<std::shared_ptr<Task>> Comm::issue(const Call& call, Gate gate) {
   if (forked()) return failure();
-  Token token(token_);
-  take(token);
+  Token token = loop_.token();
+  loop_.take(token);
   ANYCCL_CHECK(ready(call));
-  note_limit(call.timeout);
+  loop_.note_limit(call.timeout);
   ANYCCL_TRY(std::shared_ptr<Task> task, enqueue(call, CallKey(call, me_.rank), gate));
   if (gate == Gate::open)
-    progress_locked();
+    advance();
   else
     gated_.store(true, std::memory_order_relaxed);
   return task;
@@ -207,15 +209,14 @@ Result<std::shared_ptr<Task>> Comm::enqueue(const Call& call, const CallKey& key
   const auto queued = make_queued(call);
   queued->execution.set(gate);
   queued->execution.limit(call.timeout);
-  if (key != last_key_) ANYCCL_CHECK(prepare(queued->kept.call(), key));
-  queued->prepared = last_;
+  ANYCCL_TRY(queued->prepared, plans_.find(queued->kept.call(), key));
   queued->scratch.resize(queued->prepared->scratch_bytes);
   queued->sequence = ++sequence_;
   collectives_.push_back(queued);
   return std::shared_ptr<Task>(queued, &queued->execution);
 }
 
-bool Comm::progress_locked() {
+bool Comm::advance() {
   bool moved = false;
   while (!collectives_.empty()) {
     const std::shared_ptr<Queued> head = collectives_.front();
@@ -232,34 +233,35 @@ bool Comm::progress_locked() {
   return messages_.advance() || moved;
 }
 
-void Comm::examine_locked() {
-  census_.look();
-  if (failed_.load(std::memory_order_relaxed)) return;
+Status Comm::trouble(Task& task, const Execution* collective) {
+  return failure_.is_asked() ? failure_.why() : diagnosis_.trouble(task, collective);
+}
+
+void Comm::examine() {
+  loop_.census().look();
+  if (failure_.happened()) return;
   Status bad;
   if (!collectives_.empty()) {
     Execution& head = collectives_.front()->execution;
-    bad = collectives_.front()->started ? trouble(head, &head) : news();
+    bad = collectives_.front()->started ? trouble(head, &head) : diagnosis_.news();
   }
   for (const auto& queued : collectives_)
-    if (bad.ok()) bad = lateness(queued->execution, &queued->execution);
+    if (bad.ok()) bad = diagnosis_.lateness(queued->execution, &queued->execution);
   for (const std::shared_ptr<Task>& task : messages_.first_waiting())
     if (bad.ok() && !task->done()) bad = trouble(*task, nullptr);
   if (const auto late = messages_.late(); bad.ok() && late != nullptr)
-    bad = lateness(*late, nullptr);
-  if (bad.ok() && messages_.waits_for_anyone()) bad = no_sender();
+    bad = diagnosis_.lateness(*late, nullptr);
+  if (bad.ok() && messages_.waits_for_anyone()) bad = diagnosis_.no_sender();
   if (bad.ok()) bad = messages_.problem();
-  if (!bad.ok()) fail_locked(bad);
+  if (!bad.ok()) fail(bad);
 }
 
-void Comm::fail_locked(const Status& why) {
-  {
-    const std::lock_guard lock(failure_mutex_);
-    if (!failure_.ok() && failed_.load(std::memory_order_relaxed)) return;
-    if (failure_.ok()) failure_ = why;
-  }
+/// By the holder of the token.
+void Comm::fail(const Status& why) {
+  if (!failure_.begin(why)) return;
   // Peers hear of it before any caller here does, whose memory they may be reading.
   for (Transport* t : transports_) t->abort(why);
-  failed_.store(true, std::memory_order_release);
+  failure_.end();
   log(LogLevel::info, "{}: {}", me_.names[uindex(me_.rank)], why.message());
   const Status status = failure();
   for (const auto& queued : collectives_)
@@ -268,15 +270,130 @@ void Comm::fail_locked(const Status& why) {
   messages_.end(status);
 }
 
+Status Comm::wait(Task& task, Deadline deadline) {
+  if (forked()) return task.done() ? task.status() : failure();
+  Token token = loop_.token();
+  return loop_.wait(token, task, deadline);
+}
+
+bool Comm::test(Task& task) {
+  if (!task.done()) progress();
+  return task.done();
+}
+
+Status Comm::limit(Task& task, std::chrono::milliseconds time) {
+  if (forked()) return failure();
+  Token token = loop_.token();
+  loop_.take(token);
+  loop_.note_limit(time);
+  task.limit(time);
+  return {};
+}
+
+void Comm::open(Task& task) {
+  task.open();
+  loop_.rouse();
+  loop_.ring();
+}
+
+Status Comm::absence(std::span<const Rank> wanted) {
+  if (forked()) return failure();
+  Token token = loop_.token();
+  loop_.take(token);
+  if (failure_.happened()) return failure();
+  if (const Status bad = diagnosis_.news(); !bad.ok() && !diagnosis_.may_still_be_explained(bad))
+    fail(bad);
+  return failure_.happened() ? failure() : diagnosis_.absence(wanted);
+}
+
+void Comm::abort(const Status& why) {
+  if (forked()) return;  // the parent's peers are not ours
+  failure_.ask(why);
+  for (Transport* t : transports_) t->abort(why);
+  Token token = loop_.token();
+  loop_.take(token);  // its holder looks at the failure within milliseconds
+  if (!failure_.happened()) fail(failure_.why());
+}
+
+void Comm::finish() {
+  if (forked()) return;
+  Waiter waiter(is_crowded());
+  for (;;) {
+    Token token = loop_.token();
+    loop_.take(token);
+    if (failure_.happened()) break;
+    if (is_over()) {
+      messages_.end_own(error(Code::invalid_usage,
+                              "a message of rank {} to itself has only one side, and the "
+                              "communicator was destroyed",
+                              index(me_.rank)));
+      break;
+    }
+    if (advance()) {
+      loop_.ring();
+      waiter.reset();
+      continue;
+    }
+    const Waiter::Next next = waiter.next();
+    if (next != Waiter::Next::poll) examine();
+    if (next == Waiter::Next::sleep) loop_.sleep(token, waiter.nap());
+  }
+  loop_.ring();
+  leave();
+}
+
+void Comm::leave() {
+  if (forked()) return;  // the parent's peers are not ours
+  for (Transport* t : transports_) t->leave();
+}
+
+void Comm::leave_for_exit(Deadline deadline) {
+  if (forked()) return;
+  if (gated_.load(std::memory_order_relaxed)) loop_.seize(deadline);
+  leave();
+}
+
+Result<ReduceOp> Comm::add_operator(const Operator& op) {
+  if (forked()) return failure();
+  Token token = loop_.token();
+  loop_.take(token);
+  return plans_.operators().add(op);
+}
+
+Status Comm::remove_operator(ReduceOp op) {
+  if (forked()) return failure();
+  Token token = loop_.token();
+  loop_.take(token);
+  return plans_.remove_operator(op);
+}
+
+void Comm::copy_operators(Comm& from) {
+  Token token = from.loop_.token();
+  from.loop_.take(token);
+  plans_.operators() = from.plans_.operators();
+}
+
+Status Comm::check_whole(Call call) const {
+  if (!exists(call.op)) call.op = ReduceOp::sum;  // created or wrong: run() sees, with the token
+  return plans_.check(call);
+}
+
+void Comm::prefer(Preferences preferences) {
+  Token token = loop_.token();
+  loop_.take(token);
+  me_.preferences = std::move(preferences);
+  plans_.forget();
+}
+
 std::string Comm::last_plan() {
   if (forked()) return "";
-  Token token(token_);
-  take(token);
-  if (last_ == nullptr) return "";
-  const bool simple = last_->geometry.sized() || last_->largest > me_.line_bytes;
-  const bool one_line =
-      me_.only_lines ? me_.line_bytes == kLineBytes : last_->largest <= kLineBytes;
-  std::string text = fmt::format("{} {} ", id(*last_->program->algorithm),
+  Token token = loop_.token();
+  loop_.take(token);
+  const std::shared_ptr<const Prepared>& last = plans_.last();
+  if (last == nullptr) return "";
+  const bool simple = last->geometry.sized() || last->largest > me_.line_bytes;
+  const bool one_line = me_.only_lines ? me_.line_bytes == kLineBytes : last->largest <= kLineBytes;
+  std::string text = fmt::format("{} {} ", id(*last->program->algorithm),
                                  simple     ? "Simple"
                                  : one_line ? "LL"
                                             : "LL128");

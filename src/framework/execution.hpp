@@ -14,6 +14,7 @@ namespace anyccl {
 struct Prepared {
   const Program* program = nullptr;
   Geometry geometry;
+  std::size_t tile_bytes = 0;
   std::uint32_t lanes = 1;
   ReduceFn kernel = nullptr;  ///< Null where nothing is reduced, or by a program's own function.
   std::shared_ptr<const Operator> op;          ///< One that the program created, if it is one.

@@ -31,7 +31,7 @@ void drive(std::span<Comm* const> comms, std::span<const Issued> operations) {
     }
     const Waiter::Next next = waiter.next();
     if (next == Waiter::Next::poll) continue;
-    for (Comm* comm : comms) comm->examine();
+    for (Comm* comm : comms) comm->check_peers();
     if (next == Waiter::Next::sleep && open()) comms[turn++ % comms.size()]->rest();
   }
 }

@@ -4,7 +4,7 @@
 
 #include "algorithm/schedule/contract.hpp"
 #include "base/error.hpp"
-#include "framework/call.hpp"
+#include "framework/check_call.hpp"
 
 namespace anyccl {
 namespace {

@@ -55,9 +55,19 @@ void Background::abandon() {
   result_ = CommPtr();
 }
 
+namespace {
+
+Status aborted_by(const Membership& me) {
+  return error(Code::aborted, "{} aborted the communicator", me.names[uindex(me.rank)]);
+}
+
+}  // namespace
+
 void abort(Comm& comm) {
-  const Membership& me = comm.membership();
-  comm.abort(error(Code::aborted, "{} aborted the communicator", me.names[uindex(me.rank)]));
+  comm.abort(aborted_by(comm.membership()));
+}
+void abort(Team& team) {
+  team.abort(aborted_by(team.first().membership()));
 }
 
 }  // namespace anyccl

@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "adapter/runtime.hpp"
+#include "framework/team.hpp"
 
 namespace anyccl {
 
@@ -35,5 +36,6 @@ class Background {
 
 /// Makes all operations of `comm` fail with who aborted it.
 void abort(Comm& comm);
+void abort(Team& team);
 
 }  // namespace anyccl

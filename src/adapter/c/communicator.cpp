@@ -12,7 +12,7 @@ namespace {
 
 anycclComm_t make_handle(CommPtr comm) {
   auto* handle = new anycclComm;
-  handle->comm = std::move(comm);
+  handle->set(std::move(comm));
   return handle;
 }
 
@@ -47,23 +47,23 @@ void adopt(anycclComm& handle) {
   handle.background = nullptr;
   handle.failure = made.status();
   if (!made.ok()) return;
-  handle.comm = *std::move(made);
+  handle.set(*std::move(made));
   handle.finalized = handle.comm == nullptr;
 }
 
 /// For calls that take long, during which another thread may abort it.
-Result<CommPtr> keep(anycclComm_t comm) {
+Result<std::shared_ptr<Team>> keep(anycclComm_t comm) {
   ANYCCL_CHECK(need_comm(comm));
   const std::lock_guard lock(comm->mutex);
   if (comm->comm == nullptr)
     return error(Code::aborted, "the communicator was aborted by another thread");
-  return comm->comm;
+  return comm->team;
 }
 
 Status state_of(anycclComm& handle) {
   adopt(handle);
   if (handle.comm != nullptr) {
-    handle.comm->examine();
+    handle.comm->check_peers();
     return handle.comm->failure();
   }
   const std::lock_guard lock(handle.mutex);
@@ -80,7 +80,8 @@ void bury(std::unique_ptr<anycclComm> handle) {
   static std::mutex mutex;
   {
     const std::lock_guard lock(handle->mutex);  // a thread whose part failed may look
-    handle->comm = handle->finishing = nullptr;
+    handle->set(nullptr);
+    handle->finishing = nullptr;
   }
   const std::lock_guard lock(mutex);
   kept->push_back(std::move(handle));
@@ -97,7 +98,7 @@ void end_background(anycclComm& handle, bool wait) {
   if (background == nullptr) return;
   if (!wait) return background->abandon();
   Result<CommPtr> made = background->take();
-  if (made.ok()) handle.comm = *std::move(made);
+  if (made.ok()) handle.set(*std::move(made));
 }
 
 }  // namespace
@@ -166,13 +167,13 @@ anycclResult_t anycclCommInitEnv(anycclComm_t* comm) {
 anycclResult_t anycclCommSplit(anycclComm_t comm, int color, int key, anycclComm_t* newcomm,
                                anycclConfig_t* config) {
   return guarded(comm, [&]() -> Status {
-    ANYCCL_TRY(const CommPtr parent, keep(comm));
+    ANYCCL_TRY(const std::shared_ptr<Team> parent, keep(comm));
     ANYCCL_CHECK(need(newcomm, "newcomm"));
     *newcomm = nullptr;
     ANYCCL_TRY(const bool blocking, is_blocking(config));
     if (!blocking)
-      return begin(newcomm, [parent, color, key] { return split(*parent, color, key); });
-    ANYCCL_TRY(CommPtr made, split(*parent, color, key));
+      return begin(newcomm, [parent, color, key] { return split(parent->first(), color, key); });
+    ANYCCL_TRY(CommPtr made, split(parent->first(), color, key));
     if (made != nullptr) *newcomm = make_handle(std::move(made));
     return {};
   });
@@ -180,18 +181,19 @@ anycclResult_t anycclCommSplit(anycclComm_t comm, int color, int key, anycclComm
 
 anycclResult_t anycclCommParts(anycclComm_t comm, int threads) {
   return guarded(comm, [&]() -> Status {
-    ANYCCL_TRY(const CommPtr kept, keep(comm));
-    return make_parts(*kept, threads);
+    ANYCCL_TRY(const std::shared_ptr<Team> team, keep(comm));
+    return grow(*team, threads);
   });
 }
 
 anycclResult_t anycclCommFinalize(anycclComm_t comm) {
   return guarded(comm, [&]() -> Status {
     ANYCCL_CHECK(need_comm(comm));
-    CommPtr finished;
+    std::shared_ptr<Team> finished;
     {
       const std::lock_guard lock(comm->mutex);
-      finished = std::move(comm->comm);
+      finished = std::move(comm->team);
+      comm->comm = nullptr;
       comm->finalized = true;
       comm->finishing = finished;
       if (!comm->blocking)
@@ -211,7 +213,7 @@ anycclResult_t anycclCommDestroy(anycclComm_t comm) {
     if (comm == nullptr) return {};
     end_background(*comm, true);
     if (comm->comm != nullptr) {
-      comm->comm->finish();
+      comm->team->finish();
       if (comm->background_progress) background_progress().forget(*comm->comm);
     }
     delete comm;
@@ -224,9 +226,9 @@ anycclResult_t anycclCommAbort(anycclComm_t comm) {
     if (comm == nullptr) return {};
     end_background(*comm, false);
     std::unique_lock lock(comm->mutex);
-    const CommPtr under_way[] = {comm->comm, comm->finishing};
+    const std::shared_ptr<Team> under_way[] = {comm->team, comm->finishing};
     lock.unlock();
-    for (const CommPtr& one : under_way)
+    for (const std::shared_ptr<Team>& one : under_way)
       if (one != nullptr) abort(*one);
     bury(std::unique_ptr<anycclComm>(comm));
     return {};

@@ -44,7 +44,7 @@ Status run_inits(const std::vector<OpenGroup::Init>& inits) {
         return;
       }
       *init.handle = new anycclComm;
-      (*init.handle)->comm = *std::move(made);
+      (*init.handle)->set(*std::move(made));
     });
   for (std::thread& t : threads) t.join();
   for (const Status& problem : problems) ANYCCL_CHECK(problem);

@@ -9,12 +9,19 @@
 #include "adapter/c/background.hpp"
 #include "adapter/runtime.hpp"
 #include "anyccl/anyccl.h"
+#include "framework/team.hpp"
 
 /// One rank's handle.
 struct anycclComm {
-  anyccl::CommPtr comm;       // null until it is created, and once it is finalized
-  anyccl::CommPtr finishing;  // what it was before that
-  std::mutex mutex;           // of the rest, which any thread may come to
+  void set(anyccl::CommPtr made) {
+    team = made == nullptr ? nullptr : std::make_shared<anyccl::Team>(made);
+    comm = std::move(made);
+  }
+
+  anyccl::CommPtr comm;                     // null until it is created, and once it is finalized
+  std::shared_ptr<anyccl::Team> team;       // of comm, and null with it
+  std::shared_ptr<anyccl::Team> finishing;  // what it was before that
+  std::mutex mutex;                         // of the rest, which any thread may come to
   std::string last_error, last_plan;
   bool blocking = true, finalized = false;
   std::atomic<bool> background_progress = false;   // has been asked for

@@ -71,9 +71,9 @@ anycclResult_t launch(const Call& call, anycclComm_t comm, anycclStream_t stream
 /// Nobody waits for a thread whose slice has failed: neither the rest of its team nor their peers.
 Status end_team(anycclComm& handle, const Status& why, int thread, int threads) {
   std::unique_lock lock(handle.mutex);
-  const CommPtr comm = handle.comm;  // null if another thread aborts it
+  const std::shared_ptr<Team> team = handle.team;  // null if another thread aborts it
   lock.unlock();
-  if (comm == nullptr || !comm->end_parts(why)) return why;
+  if (team == nullptr || !team->end(why)) return why;
   return error(why.code(), "{}; in the slice of thread {} of {}", why.message(), thread, threads);
 }
 
@@ -97,7 +97,7 @@ anycclResult_t anycclAllReducePart(const void* sendbuff, void* recvbuff, size_t 
     if (comm == nullptr || comm->comm == nullptr) return need_comm(comm);
     if (in_group())
       return error(Code::invalid_usage, "anycclAllReducePart waits: it cannot be in a group");
-    const Status status = comm->comm->run_part(call, thread, threads);
+    const Status status = comm->team->run(call, thread, threads);
     return status.ok() ? status : end_team(*comm, status, thread, threads);
   });
 }
@@ -240,7 +240,7 @@ anycclResult_t anycclRedOpCreatePreMulSum(anycclRedOp_t* op, void* scalar,
     else
       return error(Code::invalid_argument, "residence {} does not exist",
                    static_cast<int>(residence));
-    ANYCCL_TRY(const ReduceOp made, comm->comm->add_operator(product));
+    ANYCCL_TRY(const ReduceOp made, comm->team->add_operator(product));
     *op = static_cast<anycclRedOp_t>(made);
     return {};
   });
@@ -255,7 +255,7 @@ anycclResult_t anycclRedOpCreate(anycclRedOp_t* op, anycclReduceFunction_t funct
     Operator made;
     made.function = function;
     made.data = userdata;
-    ANYCCL_TRY(const ReduceOp name, comm->comm->add_operator(made));
+    ANYCCL_TRY(const ReduceOp name, comm->team->add_operator(made));
     *op = static_cast<anycclRedOp_t>(name);
     return {};
   });
@@ -264,7 +264,7 @@ anycclResult_t anycclRedOpCreate(anycclRedOp_t* op, anycclReduceFunction_t funct
 anycclResult_t anycclRedOpDestroy(anycclRedOp_t op, anycclComm_t comm) {
   return guarded(comm, [&]() -> Status {
     ANYCCL_CHECK(need_comm(comm));
-    return comm->comm->remove_operator(static_cast<ReduceOp>(narrow(op)));
+    return comm->team->remove_operator(static_cast<ReduceOp>(narrow(op)));
   });
 }
 

@@ -1,9 +1,8 @@
-// Comm: why a task that waits may have to fail.
+#include "framework/diagnosis.hpp"
 
 #include <algorithm>
 
 #include "base/error.hpp"
-#include "framework/communicator.hpp"
 
 namespace anyccl {
 namespace {
@@ -30,31 +29,28 @@ bool forms_only(const CallRecord& a, const CallRecord& b) {
 
 }  // namespace
 
-/// What the peers say: the first problem.
-Status Comm::news() {
+Status Diagnosis::news() {
   Status problem;
   for (Transport* t : transports_)
     if (Status found = t->check(); problem.ok()) problem = std::move(found);
   return problem;
 }
 
-/// Late tasks are an error that names who they wait for.
-Status Comm::lateness(const Task& task, const Execution* collective) const {
+Status Diagnosis::lateness(const Task& task, const Execution* collective) const {
   if (!task.is_late()) return {};
   std::vector<Rank> ranks;
   if (collective == nullptr || collective->has_started()) task.awaited(ranks);
   std::string names;
   for (std::size_t i = 0; i < ranks.size(); ++i)
-    names += (i > 0 ? ", " : "") + me_.names[uindex(ranks[i])];
+    names += (i > 0 ? ", " : "") + names_[uindex(ranks[i])];
   if (names.empty())
     names = collective == nullptr ? "a message from any rank" : "what was called before it";
   return error(Code::timeout, "timeout after {} ms: {} waits for {} {}", task.time_limit().count(),
-               me_.names[uindex(me_.rank)], names, place_of(collective));
+               names_[uindex(me_)], names, place_of(collective));
 }
 
-/// While somebody waits for a message of any rank.
-Status Comm::no_sender() {
-  if (me_.size == 1) return {};
+Status Diagnosis::no_sender() {
+  if (route_.size() == 1) return {};
   ANYCCL_CHECK(news());
   for (Transport* t : transports_)
     for (const Rank peer : t->peers())
@@ -62,30 +58,18 @@ Status Comm::no_sender() {
   // What they did before they went can be seen by now.
   if (messages_.advance() || !messages_.waits_for_anyone()) return {};
   return error(Code::remote_error, "{} waits for a message of any rank, but all others are gone",
-               me_.names[uindex(me_.rank)]);
+               names_[uindex(me_)]);
 }
 
-Status Comm::absence(std::span<const Rank> wanted) {
-  if (forked()) return failure();
-  Token token(token_);
-  take(token);
-  if (failed_.load(std::memory_order_relaxed)) return failure();
-  if (const Status bad = news(); !bad.ok() && !may_still_be_explained(bad)) fail_locked(bad);
-  if (failed_.load(std::memory_order_relaxed)) return failure();
+Status Diagnosis::absence(std::span<const Rank> wanted) const {
   for (const Rank peer : wanted)
     if (Transport* const t = route_[uindex(peer)]; t != nullptr)
       if (const PeerState state = t->state(peer); state != PeerState::present)
-        return error(Code::remote_error, "{} {}", me_.names[uindex(peer)], ending(state));
+        return error(Code::remote_error, "{} {}", names_[uindex(peer)], ending(state));
   return {};
 }
 
-/// Why a task that does not move never will, as far as can be seen now. `collective`: the same
-/// task, if it is one.
-Status Comm::trouble(Task& task, const Execution* collective) {
-  if (abort_asked_.load(std::memory_order_acquire)) {
-    const std::lock_guard lock(failure_mutex_);
-    return failure_;
-  }
+Status Diagnosis::trouble(Task& task, const Execution* collective) {
   const Status problem = news();
   if (collective != nullptr) ANYCCL_CHECK(compare_calls(collective->record()));
   if (!problem.ok() && !may_still_be_explained(problem)) return problem;
@@ -102,20 +86,18 @@ Status Comm::trouble(Task& task, const Execution* collective) {
   const bool moved = collective != nullptr ? task.advance() : messages_.advance();
   if (moved || task.done()) return {};
   const std::string what = place_of(collective);
-  return error(Code::remote_error, "{} {} while {} waits for it {}", me_.names[uindex(*gone)],
-               ending(state), me_.names[uindex(me_.rank)], what);
+  return error(Code::remote_error, "{} {} while {} waits for it {}", names_[uindex(*gone)],
+               ending(state), names_[uindex(me_)], what);
 }
 
-/// A transport sees that a peer is in another call before it knows which one. The peer's record is
-/// on its way and says more, so it gets a moment.
-bool Comm::may_still_be_explained(const Status& problem) {
+bool Diagnosis::may_still_be_explained(const Status& problem) {
   if (problem.code() != Code::invalid_usage) return false;
   if (puzzled_until_.is_never()) puzzled_until_ = Deadline::in(std::chrono::milliseconds(500));
   return !puzzled_until_.passed();
 }
 
-Status Comm::compare_calls(const CallRecord& mine) {
-  for (int r = 0; r < me_.size; ++r) {
+Status Diagnosis::compare_calls(const CallRecord& mine) const {
+  for (int r = 0; r < static_cast<int>(route_.size()); ++r) {
     Transport* t = route_[static_cast<std::size_t>(r)];
     CallRecord theirs;
     if (t == nullptr || !t->call_of(Rank{r}, mine.sequence, theirs) || theirs == mine) continue;
@@ -124,7 +106,7 @@ Status Comm::compare_calls(const CallRecord& mine) {
                             theirs.count == mine.count;
     return error(Code::invalid_usage,
                  "operation {} differs between ranks: rank {} called {}, rank {} called {}{}",
-                 mine.sequence, index(me_.rank), describe(mine), r, describe(theirs),
+                 mine.sequence, index(me_), describe(mine), r, describe(theirs),
                  forms_only(mine, theirs)
                      ? ": blocks of different sizes (splits of all_to_all_single) are given on all "
                        "ranks or on none"

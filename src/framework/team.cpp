@@ -1,10 +1,8 @@
-// Comm: an all_reduce that several threads of each rank do together, each in a communicator of its
-// own.
+#include "framework/team.hpp"
 
 #include <algorithm>
 
 #include "base/error.hpp"
-#include "framework/communicator.hpp"
 
 namespace anyccl {
 namespace {
@@ -25,11 +23,11 @@ std::size_t slice_bytes(std::size_t bytes, int threads) {
 
 }  // namespace
 
-Status Comm::run_part(Call call, int thread, int threads) {
-  ANYCCL_CHECK(failure());
+Status Team::run(Call call, int thread, int threads) {
+  ANYCCL_CHECK(first_->failure());
   ANYCCL_CHECK(check_team(thread, threads));
-  if (is_small(call)) return thread == 0 ? run(call) : Status();
-  ANYCCL_CHECK(check_whole(call));
+  if (is_small(call)) return thread == 0 ? first_->run(call) : Status();
+  ANYCCL_CHECK(first_->check_whole(call));
   const std::size_t element = bytes_of(call.dtype), bytes = call.count * element;
   const std::size_t slice = slice_bytes(bytes, threads);
   const std::size_t begin = std::min(bytes, static_cast<std::size_t>(thread) * slice);
@@ -39,46 +37,58 @@ Status Comm::run_part(Call call, int thread, int threads) {
   call.output += begin;
   call.count = (end - begin) / element;
   call.threads = threads;
-  return thread == 0 ? run(call) : parts_[static_cast<std::size_t>(thread) - 1]->run(call);
+  return thread == 0 ? first_->run(call) : others_[static_cast<std::size_t>(thread) - 1]->run(call);
 }
 
-Status Comm::check_team(int thread, int threads) const {
-  if (threads < 1 || threads > most_threads())
+Status Team::check_team(int thread, int threads) const {
+  if (threads < 1 || threads > size())
     return error(Code::invalid_usage,
                  "threads is {}, but this communicator is ready for {}: call anycclCommParts first",
-                 threads, most_threads());
+                 threads, size());
   if (thread < 0 || thread >= threads)
     return error(Code::invalid_argument, "thread {} is not in 0..{}", thread, threads - 1);
   return {};
 }
 
-/// What run() cannot see of a slice.
-Status Comm::check_whole(Call call) const {
-  if (!exists(call.op)) call.op = ReduceOp::sum;  // created or wrong: run() sees, with the token
-  return check_call(call);
+void Team::add(std::shared_ptr<Comm> comm) {
+  comm->copy_operators(*first_);  // and add_operator() keeps them equal
+  const std::lock_guard lock(mutex_);
+  others_.push_back(std::move(comm));
 }
 
-void Comm::add_part(std::shared_ptr<Comm> part) {
-  Token token(token_);
-  take(token);
-  part->operators_ = operators_;  // and add_operator() keeps them equal
-  const std::lock_guard lock(failure_mutex_);
-  parts_.push_back(std::move(part));
+std::vector<std::shared_ptr<Comm>> Team::all() const {
+  std::vector<std::shared_ptr<Comm>> all{first_};
+  const std::lock_guard lock(mutex_);
+  all.insert(all.end(), others_.begin(), others_.end());
+  return all;
 }
 
-std::vector<std::shared_ptr<Comm>> Comm::parts() const {
-  const std::lock_guard lock(failure_mutex_);
-  return parts_;
-}
-
-bool Comm::end_parts(const Status& why) {
-  std::vector<std::shared_ptr<Comm>> all = parts();
-  all.push_back(shared_from_this());
+bool Team::end(const Status& why) {
+  const std::vector<std::shared_ptr<Comm>> comms = all();
   const auto has_failed = [](const std::shared_ptr<Comm>& comm) { return !comm->failure().ok(); };
-  if (std::none_of(all.begin(), all.end(), has_failed)) return false;
-  for (const auto& comm : all)
-    if (!has_failed(comm)) comm->abort_alone(why);
+  if (std::none_of(comms.begin(), comms.end(), has_failed)) return false;
+  for (const auto& comm : comms)
+    if (!has_failed(comm)) comm->abort(why);
   return true;
+}
+
+Result<ReduceOp> Team::add_operator(const Operator& op) {
+  for (const auto& comm : others_) ANYCCL_CHECK(comm->add_operator(op).status());
+  return first_->add_operator(op);
+}
+
+Status Team::remove_operator(ReduceOp op) {
+  ANYCCL_CHECK(first_->remove_operator(op));
+  for (const auto& comm : others_) ANYCCL_CHECK(comm->remove_operator(op));
+  return {};
+}
+
+void Team::abort(const Status& why) {
+  for (const auto& comm : all()) comm->abort(why);
+}
+
+void Team::finish() {
+  for (const auto& comm : all()) comm->finish();
 }
 
 }  // namespace anyccl
