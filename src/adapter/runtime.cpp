@@ -20,6 +20,7 @@
 #include "platform/bootstrap/environment.hpp"
 #include "platform/bootstrap/join.hpp"
 #include "platform/bootstrap/places.hpp"
+#include "platform/transport/segment/arena.hpp"
 #include "platform/transport/segment/segment_transport.hpp"
 #include "platform/transport/tcp/tcp_transport.hpp"
 
@@ -38,8 +39,26 @@ class Process {
     return *process;
   }
 
-  void add(const CommPtr& comm) { add(comms_, comm); }
-  void add(const std::shared_ptr<HostStream>& stream) { add(streams_, stream); }
+  /// `secret`: known to the members of `comm` only; what is split from it derives its own.
+  void add(const CommPtr& comm, const Secret& secret) {
+    const std::lock_guard lock(mutex_);
+    leave_at_exit();
+    std::erase_if(comms_, [](const Joined& other) { return other.comm.expired(); });
+    comms_.push_back({comm, secret});
+  }
+  Secret secret_of(const Comm& comm) {
+    const std::lock_guard lock(mutex_);
+    const auto found = std::find_if(comms_.begin(), comms_.end(), [&](const Joined& one) {
+      return one.comm.lock().get() == &comm;
+    });
+    return found->secret;  // whose communicator its caller keeps alive
+  }
+  void add(const std::shared_ptr<HostStream>& stream) {
+    const std::lock_guard lock(mutex_);
+    leave_at_exit();
+    std::erase_if(streams_, [](const auto& other) { return other.expired(); });
+    streams_.push_back(stream);
+  }
   /// A forked child has one of its own.
   Progress& progress() {
     const std::lock_guard lock(mutex_);
@@ -69,12 +88,13 @@ class Process {
   }
 
  private:
-  template <typename T>
-  void add(std::vector<std::weak_ptr<T>>& all, const std::shared_ptr<T>& one) {
-    const std::lock_guard lock(mutex_);
+  struct Joined {
+    std::weak_ptr<Comm> comm;
+    Secret secret;
+  };
+  /// With the lock.
+  void leave_at_exit() {
     if (!at_exit_) at_exit_ = std::atexit([] { get().leave_all(); }) == 0;
-    std::erase_if(all, [](const std::weak_ptr<T>& other) { return other.expired(); });
-    all.push_back(one);
   }
   /// So that peers know that we left and did not die, and get what is still on its way to them.
   /// What streams have not done by then stays undone.
@@ -85,13 +105,13 @@ class Process {
       progress_->stop(deadline);
     for (const std::weak_ptr<HostStream>& weak : streams_)
       if (const auto stream = weak.lock(); stream && stream->check().ok()) stream->stop(deadline);
-    for (const std::weak_ptr<Comm>& weak : comms_)
-      if (const CommPtr comm = weak.lock()) comm->leave_for_exit(deadline);
+    for (const Joined& one : comms_)
+      if (const CommPtr comm = one.comm.lock()) comm->leave_for_exit(deadline);
   }
 
   std::mutex mutex_;
   bool at_exit_ = false;
-  std::vector<std::weak_ptr<Comm>> comms_;
+  std::vector<Joined> comms_;
   std::vector<std::weak_ptr<HostStream>> streams_;
   std::vector<Rendezvous> rendezvous_;
   Progress* progress_ = nullptr;
@@ -174,9 +194,8 @@ Result<CommPtr> create(Start& start, const Group& group, Rank me,
                                     start.config.transport == "tcp", start.deadline, watch));
   }
   ANYCCL_CHECK(add_transports(m, std::move(sockets), start.config, start.deadline));
-  m.secret = group.secret;
   const auto comm = std::make_shared<Comm>(std::move(m));
-  Process::get().add(comm);
+  Process::get().add(comm, group.secret);
   if (!start.config.tune_at_start) return comm;
   if (const Status tuned = tune_at_start(*comm, start.deadline); !tuned.ok()) {
     comm->abort(tuned);
@@ -351,7 +370,7 @@ Result<CommPtr> split(Comm& parent, int color, int key, std::size_t most_ring_by
   Group group;
   const std::uint64_t context[2] = {parent.sequence(), static_cast<std::uint64_t>(color)};
   ANYCCL_TRY(group.secret,
-             parent.membership().secret.derive("split", std::as_bytes(std::span(context))));
+             Process::get().secret_of(parent).derive("split", std::as_bytes(std::span(context))));
   Rank me{0};
   for (std::size_t i = 0; i < order.size(); ++i) {
     Hello hello = cards[uindex(order[i])].hello;
@@ -363,6 +382,19 @@ Result<CommPtr> split(Comm& parent, int color, int key, std::size_t most_ring_by
     group.members.push_back(hello);
   }
   return create_within(parent, order, *start, group, me, most_ring_bytes);
+}
+
+Result<void*> allocate_shared(std::size_t bytes) {
+  return Arena::of_process().allocate(bytes);
+}
+Status free_shared(void* memory) {
+  return Arena::of_process().free(memory);
+}
+Status register_shared(void* memory, std::size_t bytes, int fd, std::size_t offset) {
+  return Arena::of_process().add(memory, bytes, fd, offset);
+}
+Status deregister_shared(void* memory) {
+  return Arena::of_process().remove(memory);
 }
 
 }  // namespace anyccl

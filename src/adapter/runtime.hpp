@@ -29,4 +29,10 @@ Progress& background_progress();
 /// Stopped at exit.
 std::shared_ptr<HostStream> make_stream();
 
+/// Memory that peers on this host read where it lies; see anycclMemAlloc and anycclMemRegister.
+Result<void*> allocate_shared(std::size_t bytes);
+Status free_shared(void* memory);
+Status register_shared(void* memory, std::size_t bytes, int fd, std::size_t offset);
+Status deregister_shared(void* memory);
+
 }  // namespace anyccl

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "framework/tuner.hpp"
-#include "platform/bootstrap/secret.hpp"
 #include "platform/probe/census.hpp"
 #include "platform/transport.hpp"
 
@@ -26,7 +25,6 @@ struct Membership {
   std::vector<int> near_of;        ///< As Places has it.
   std::vector<std::string> names;  ///< "rank 2 (host n7, pid 4711)", for messages.
   std::vector<std::unique_ptr<Transport>> transports;
-  Secret secret;                        ///< Known to the members only.
   Preferences preferences;              ///< Of algorithms.
   std::size_t line_bytes = kLineBytes;  ///< Publications of at most so many bytes lie in a slot.
   bool only_lines = false;  ///< ANYCCL_PROTO=LL, LL128: in pieces that fit a slot where they can.

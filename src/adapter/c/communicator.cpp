@@ -5,7 +5,6 @@
 #include "adapter/c/handle.hpp"
 #include "adapter/parts.hpp"
 #include "base/error.hpp"
-#include "platform/transport/segment/arena.hpp"
 
 namespace anyccl {
 namespace {
@@ -276,24 +275,24 @@ anycclResult_t anycclCommLastPlan(anycclComm_t comm, const char** text) {
 anycclResult_t anycclMemAlloc(void** ptr, size_t size) {
   return guarded(nullptr, [&]() -> Status {
     ANYCCL_CHECK(need(ptr, "ptr"));
-    ANYCCL_TRY(*ptr, Arena::of_process().allocate(size));
+    ANYCCL_TRY(*ptr, allocate_shared(size));
     return {};
   });
 }
 
 anycclResult_t anycclMemFree(void* ptr) {
-  return guarded(nullptr, [&]() -> Status { return Arena::of_process().free(ptr); });
+  return guarded(nullptr, [&]() -> Status { return free_shared(ptr); });
 }
 
 anycclResult_t anycclMemRegister(void* ptr, size_t size, int fd, size_t offset) {
   return guarded(nullptr, [&]() -> Status {
     ANYCCL_CHECK(need(ptr, "ptr"));
-    return Arena::of_process().add(ptr, size, fd, offset);
+    return register_shared(ptr, size, fd, offset);
   });
 }
 
 anycclResult_t anycclMemDeregister(void* ptr) {
-  return guarded(nullptr, [&]() -> Status { return Arena::of_process().remove(ptr); });
+  return guarded(nullptr, [&]() -> Status { return deregister_shared(ptr); });
 }
 
 anycclResult_t anycclCommRegister(anycclComm_t comm, void* buff, size_t size, void** handle) {
