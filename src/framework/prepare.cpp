@@ -13,6 +13,8 @@ namespace {
 
 constexpr std::size_t kMinTile = 4096;
 constexpr std::uint32_t kTilesInFlight = 2;
+constexpr std::uint32_t kMostTiles = 1U << 31;  // so that adding lanes to a tile does not overflow
+static_assert(kTilesInFlight <= kMostLanes, "each tile in flight posts progress in a lane");
 
 std::uint32_t digest_of(const CallRecord& record) {
   std::uint64_t head = 0;
@@ -254,6 +256,11 @@ Result<std::shared_ptr<const Prepared>> Comm::prepare_fresh(const Call& call) {
   }
   prepared->geometry = varies ? Geometry::of_pieces(plan.schedule.contract, read, me_.rank, tile)
                               : Geometry::of_vector(plan.schedule.contract, bytes, tile);
+  if (prepared->geometry.tiles() > kMostTiles)
+    return error(Code::unsupported,
+                 "the call would need more than {} tiles of {} bytes: ANYCCL_PROTO=Simple makes "
+                 "them larger",
+                 kMostTiles, tile);
   if (!varies && prepared->geometry.tiles() == 1) prepared->lanes = 1;
 
   prepared->record = {0,

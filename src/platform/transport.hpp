@@ -32,6 +32,9 @@ static_assert(sizeof(CallRecord) == 32);
 /// How many calls back a peer's record can still be asked for.
 inline constexpr std::uint32_t kCallHistory = 8;
 
+/// Lanes whose progress a rank can post; see Transport::post().
+inline constexpr std::uint32_t kMostLanes = 4;
+
 /// What fits beside the sequence word in one cache line.
 inline constexpr std::size_t kLineBytes = 56;
 

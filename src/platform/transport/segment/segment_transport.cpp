@@ -151,7 +151,7 @@ class SegmentTransport final : public Transport {
   void post(std::uint64_t operation, std::uint32_t lane, std::uint32_t tick) override {
     at<Progress>(out_, layout_.progress())
         .lane[lane]
-        .store(operation << 24 | tick, std::memory_order_release);
+        .store(progress_word(operation, tick), std::memory_order_release);
   }
 
   bool finished(std::uint64_t operation, bool everyone) override {
