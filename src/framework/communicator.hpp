@@ -5,11 +5,13 @@
 #include <mutex>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/bell.hpp"
 #include "base/deadline.hpp"
 #include "base/fork.hpp"
+#include "base/hash.hpp"
 #include "framework/execution.hpp"
 #include "framework/messages.hpp"
 #include "framework/recent_calls.hpp"
@@ -172,6 +174,11 @@ class Comm : public std::enable_shared_from_this<Comm> {
   Status ready(const Call& call) const {
     return failed_.load(std::memory_order_acquire) ? failure() : check_call(call);
   }
+  /// Position of the next call. Its history makes its publications unreadable for a rank whose
+  /// calls before it were others.
+  Position next_position(const Prepared& prepared) {
+    return {++sequence_, std::exchange(history_, mix(history_, prepared.digest))};
+  }
   Result<std::shared_ptr<Task>> enqueue(const Call& call, const CallKey& key, Gate gate);
   bool progress_locked();
   void take(Token& token) {
@@ -183,6 +190,7 @@ class Comm : public std::enable_shared_from_this<Comm> {
   Status news();
   Status trouble(Task& task, const Execution* collective);
   Status compare_calls(const CallRecord& mine);
+  Status compare_earlier_calls(Rank peer, std::uint64_t sequence);
   Status lateness(const Task& task, const Execution* collective) const;
   Status no_sender();
   bool may_still_be_explained(const Status& problem);
@@ -198,7 +206,7 @@ class Comm : public std::enable_shared_from_this<Comm> {
   Census& census_;
   std::vector<Transport*> transports_, route_;
   std::uint32_t slots_;
-  std::uint64_t sequence_ = 0;
+  std::uint64_t sequence_ = 0, history_ = 0;  // of the last call
   RecentCalls recent_;
   std::vector<std::unique_ptr<Program>> programs_;
   std::vector<Shape> program_shapes_;  // parallel to programs_

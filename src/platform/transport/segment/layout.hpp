@@ -72,7 +72,7 @@ constexpr bool has_reached(std::uint64_t word, std::uint64_t operation, std::uin
 /// and set last, all with release, and read first and last, all with acquire.
 struct alignas(64) CallLine {
   std::atomic<std::uint64_t> sequence;
-  std::atomic<std::uint64_t> what, count, plan;
+  std::atomic<std::uint64_t> what, count, plan, history;
 };
 
 inline void write_record(CallLine& line, const CallRecord& call) {
@@ -82,6 +82,7 @@ inline void write_record(CallLine& line, const CallRecord& call) {
   line.what.store(what, std::memory_order_release);
   line.count.store(call.count, std::memory_order_release);
   line.plan.store(call.plan, std::memory_order_release);
+  line.history.store(call.history, std::memory_order_release);
   line.sequence.store(call.sequence, std::memory_order_release);  // pairs with read_record()
 }
 /// False if the line holds another call, or changes while it is read.
@@ -92,6 +93,7 @@ inline bool read_record(const CallLine& line, std::uint64_t sequence, CallRecord
   record.sequence = sequence;
   record.count = line.count.load(std::memory_order_acquire);
   record.plan = line.plan.load(std::memory_order_acquire);
+  record.history = line.history.load(std::memory_order_acquire);
   return line.sequence.load(std::memory_order_acquire) == sequence;
 }
 
