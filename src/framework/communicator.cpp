@@ -39,7 +39,7 @@ struct Comm::Queued final : public Task {
   KeptCall kept;
   std::shared_ptr<const Prepared> prepared;
   std::vector<std::byte> scratch;
-  std::uint64_t sequence = 0;
+  Position position;
   bool started = false;
   Execution execution;
 };
@@ -102,7 +102,7 @@ Status Comm::run(const Call& call) {
   const Prepared& p = *known;
   Execution& alone = alone_->execution;
   alone.limit(call.timeout);
-  alone.start(p, call, ++sequence_, p.scratch_bytes == 0 ? nullptr : scratch(p.scratch_bytes));
+  alone.start(p, call, next_position(p), p.scratch_bytes == 0 ? nullptr : scratch(p.scratch_bytes));
   alone.advance();
   if (alone.done()) return alone.status();
   const bool crowded = loop_.is_crowded(call.threads);
@@ -211,7 +211,7 @@ Result<std::shared_ptr<Task>> Comm::enqueue(const Call& call, const CallKey& key
   queued->execution.limit(call.timeout);
   ANYCCL_TRY(queued->prepared, plans_.find(queued->kept.call(), key));
   queued->scratch.resize(queued->prepared->scratch_bytes);
-  queued->sequence = ++sequence_;
+  queued->position = next_position(*queued->prepared);
   collectives_.push_back(queued);
   return std::shared_ptr<Task>(queued, &queued->execution);
 }
@@ -222,7 +222,7 @@ bool Comm::advance() {
     const std::shared_ptr<Queued> head = collectives_.front();
     if (!head->execution.is_open()) break;
     if (!head->started)
-      head->execution.start(*head->prepared, head->kept.call(), head->sequence,
+      head->execution.start(*head->prepared, head->kept.call(), head->position,
                             head->scratch.data());
     head->started = true;
     // trouble() may have finished it, and then its buffers belong to the caller again.

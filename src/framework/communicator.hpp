@@ -4,10 +4,12 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/deadline.hpp"
 #include "base/fork.hpp"
+#include "base/hash.hpp"
 #include "framework/diagnosis.hpp"
 #include "framework/failure.hpp"
 #include "framework/membership.hpp"
@@ -115,6 +117,11 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
   Status ready(const Call& call) const {
     return failure_.happened() ? failure() : plans_.check(call);
   }
+  /// Position of the next call. Its history makes its publications unreadable for a rank whose
+  /// calls before it were others.
+  Position next_position(const Prepared& prepared) {
+    return {++sequence_, std::exchange(history_, mix(history_, prepared.digest))};
+  }
   Result<std::shared_ptr<Task>> enqueue(const Call& call, const CallKey& key, Gate gate);
   Status trouble(Task& task, const Execution* collective);
   void fail(const Status& why);
@@ -128,7 +135,7 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
 
   Membership me_;
   std::vector<Transport*> transports_, route_;
-  std::uint64_t sequence_ = 0;
+  std::uint64_t sequence_ = 0, history_ = 0;  // of the last call
   PlanCache plans_;
   std::shared_ptr<Queued> alone_;  // of the blocking call, when nothing else is open
   std::vector<std::byte> scratch_;

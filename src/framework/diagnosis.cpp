@@ -27,6 +27,29 @@ bool forms_only(const CallRecord& a, const CallRecord& b) {
          (is(b, Collective::all_to_all) && is(a, Collective::all_to_all_v));
 }
 
+/// Sequence and history aside.
+bool same_call(CallRecord a, const CallRecord& b) {
+  a.sequence = b.sequence;
+  a.history = b.history;
+  return a == b;
+}
+
+Status difference(Rank me, const CallRecord& mine, Rank peer, const CallRecord& theirs) {
+  CallRecord planned = mine;
+  planned.plan = theirs.plan;
+  const bool plans_only = same_call(planned, theirs);
+  return error(Code::invalid_usage,
+               "operation {} differs between ranks: rank {} called {}, rank {} called {}{}",
+               mine.sequence, index(me), describe(mine), index(peer), describe(theirs),
+               forms_only(mine, theirs)
+                   ? ": blocks of different sizes (splits of all_to_all_single) are given on all "
+                     "ranks or on none"
+               : !plans_only ? ""
+               : has_known_sizes(static_cast<Collective>(mine.collective))
+                   ? " (with other counts, or another algorithm or protocol)"
+                   : " (with another algorithm or protocol)");
+}
+
 }  // namespace
 
 Status Diagnosis::news() {
@@ -96,26 +119,31 @@ bool Diagnosis::may_still_be_explained(const Status& problem) {
   return !puzzled_until_.passed();
 }
 
-Status Diagnosis::compare_calls(const CallRecord& mine) const {
+Status Diagnosis::compare_calls(const CallRecord& mine) {
   for (int r = 0; r < static_cast<int>(route_.size()); ++r) {
     Transport* t = route_[static_cast<std::size_t>(r)];
     CallRecord theirs;
     if (t == nullptr || !t->call_of(Rank{r}, mine.sequence, theirs) || theirs == mine) continue;
-    const bool plans_only = theirs.collective == mine.collective && theirs.dtype == mine.dtype &&
-                            theirs.op == mine.op && theirs.root == mine.root &&
-                            theirs.count == mine.count;
-    return error(Code::invalid_usage,
-                 "operation {} differs between ranks: rank {} called {}, rank {} called {}{}",
-                 mine.sequence, index(me_), describe(mine), r, describe(theirs),
-                 forms_only(mine, theirs)
-                     ? ": blocks of different sizes (splits of all_to_all_single) are given on all "
-                       "ranks or on none"
-                 : !plans_only ? ""
-                 : has_known_sizes(static_cast<Collective>(mine.collective))
-                     ? " (with other counts, or another algorithm or protocol)"
-                     : " (with another algorithm or protocol)");
+    if (!same_call(mine, theirs)) return difference(me_, mine, Rank{r}, theirs);
+    ANYCCL_CHECK(compare_earlier_calls(Rank{r}, mine.sequence));
   }
   return {};
+}
+
+/// Both ranks are in the same call, but their calls before it differ. A rank that reads nothing of
+/// its peers, as a root of a broadcast, has completed such a call.
+Status Diagnosis::compare_earlier_calls(Rank peer, std::uint64_t sequence) {
+  Transport& t = *route_[uindex(peer)];
+  for (std::uint64_t s = sequence - std::min<std::uint64_t>(sequence, kCallHistory) + 1;
+       s < sequence; ++s) {
+    CallRecord mine, theirs;
+    if (t.call_of(me_, s, mine) && t.call_of(peer, s, theirs) && !same_call(mine, theirs))
+      return difference(me_, mine, peer, theirs);
+  }
+  const Status unknown =
+      error(Code::invalid_usage, "rank {} and rank {} made different calls before operation {}",
+            index(me_), index(peer), sequence);
+  return may_still_be_explained(unknown) ? Status() : unknown;
 }
 
 }  // namespace anyccl

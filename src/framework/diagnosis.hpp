@@ -38,7 +38,8 @@ class Diagnosis {
   bool may_still_be_explained(const Status& problem);
 
  private:
-  Status compare_calls(const CallRecord& mine) const;
+  Status compare_calls(const CallRecord& mine);
+  Status compare_earlier_calls(Rank peer, std::uint64_t sequence);
 
   const Rank me_;
   const std::vector<std::string>& names_;

@@ -22,13 +22,13 @@ bool streams(const PlanStep& step) {  // each operand can be put into place as i
 
 }  // namespace
 
-void Execution::start(const Prepared& prepared, const Call& call, std::uint64_t sequence,
+void Execution::start(const Prepared& prepared, const Call& call, Position position,
                       std::byte* scratch) {
   prepared_ = &prepared;
   plan_ = &prepared.program->plan;
   input_ = call.input;
   output_ = call.output;
-  sequence_ = sequence;
+  position_ = position;
   scratch_ = scratch;
   if (prepared.times != nullptr) input_ = multiply_input(call);
   announced_ = posted_ = false;
@@ -97,7 +97,8 @@ void Execution::announce() {
 bool Execution::settle() {
   bool settled = true;
   for (Transport* t : transports_)
-    settled = (posted_ ? t->settled() : t->finished(sequence_, plan_->everyone)) && settled;
+    settled =
+        (posted_ ? t->settled() : t->finished(position_.sequence, plan_->everyone)) && settled;
   posted_ = true;
   if (!settled) return false;
   if (prepared_->divide != nullptr) divide();
@@ -134,7 +135,8 @@ bool Execution::step(Lane& lane) {
 
 Incoming Execution::incoming(const Lane& lane, const BoundStep& b, std::uint32_t operand) const {
   Incoming in = lane.bound->wanted[b.first_wanted + operand];
-  in.operation = sequence_;
+  in.operation = position_.sequence;
+  in.digest += static_cast<std::uint32_t>(position_.history);
   if (lane.tile > 0) in.number += lane.tile * plan_->publications[in.rank];
   return in;
 }
@@ -183,7 +185,8 @@ std::byte* Execution::place_for(const Lane& lane, const PlanStep& s, const Bound
 
 Outgoing Execution::outgoing(Lane& lane, const PlanStep& s, const BoundStep& b, std::size_t route) {
   Outgoing out = lane.bound->outs[b.first_out + route];
-  out.operation = sequence_;
+  out.operation = position_.sequence;
+  out.digest += static_cast<std::uint32_t>(position_.history);
   out.lane = lane.index;
   if (lane.tile > 0) out.number += lane.tile * plan_->publications[me_];
   if (lane.round > 0) {
@@ -344,7 +347,7 @@ void Execution::consume(const Lane& lane, const PlanStep& s, const BoundStep& b)
 
 void Execution::post(const Lane& lane, const PlanStep& s) {
   const std::uint32_t tick = lane.round * plan_->ticks + s.tick;
-  for (Transport* t : transports_) t->post(sequence_, lane.index, tick);
+  for (Transport* t : transports_) t->post(position_.sequence, lane.index, tick);
 }
 
 void Execution::leave_step(Lane& lane, const PlanStep& s, const BoundStep& b) {

@@ -35,6 +35,12 @@ struct Prepared {
   Bound full, last;  ///< Of all tiles but the last, and of the last one. Of pieces: not used.
 };
 
+/// Of a collective call among all of its communicator.
+struct Position {
+  std::uint64_t sequence = 0;  ///< From 1.
+  std::uint64_t history = 0;   ///< Digest of all calls before it.
+};
+
 /// One collective call on its way: a resumable interpreter of its program, a program counter per
 /// lane. It may be used again for the next call.
 class Execution final : public Task {
@@ -45,19 +51,19 @@ class Execution final : public Task {
       : me_(uindex(me)), route_(route), transports_(transports) {}
 
   /// `prepared` stays alive and unchanged until done(). `scratch`: room for this execution alone.
-  void start(const Prepared& prepared, const Call& call, std::uint64_t sequence,
-             std::byte* scratch);
+  void start(const Prepared& prepared, const Call& call, Position position, std::byte* scratch);
 
   bool advance() override;
   /// The same, but may spin for a fraction of a microsecond for what is missing.
   bool advance_patiently();
   void awaited(std::vector<Rank>& ranks) const override;
   bool has_started() const { return prepared_ != nullptr; }
-  std::uint64_t sequence() const { return sequence_; }
+  std::uint64_t sequence() const { return position_.sequence; }
   /// What this rank called.
   CallRecord record() const {
     CallRecord record = prepared_->record;
-    record.sequence = sequence_;
+    record.sequence = position_.sequence;
+    record.history = position_.history;
     return record;
   }
 
@@ -127,7 +133,7 @@ class Execution final : public Task {
   const Plan* plan_ = nullptr;
   const std::byte* input_ = nullptr;
   std::byte* output_ = nullptr;
-  std::uint64_t sequence_ = 0;
+  Position position_;
   std::byte* scratch_ = nullptr;
   std::vector<Lane> lanes_;
   std::uint32_t running_ = 0, looks_ = 1;

@@ -12,6 +12,8 @@ namespace {
 
 constexpr std::size_t kMinTile = 4096;
 constexpr std::uint32_t kTilesInFlight = 2;
+constexpr std::uint32_t kMostTiles = 1U << 31;  // so that adding lanes to a tile does not overflow
+static_assert(kTilesInFlight <= kMostLanes, "each tile in flight posts progress in a lane");
 
 std::uint32_t digest_of(const CallRecord& record) {
   std::uint64_t head = 0;
@@ -242,6 +244,11 @@ Result<std::shared_ptr<const Prepared>> PlanCache::prepare(const Call& call) {
   choose_tiling(call, choice.tile_bytes, *prepared);
   const Plan& plan = prepared->program->plan;
   const Geometry& geometry = prepared->geometry;
+  if (geometry.tiles() > kMostTiles)
+    return error(Code::unsupported,
+                 "the call would need more than {} tiles of {} bytes: ANYCCL_PROTO=Simple makes "
+                 "them larger",
+                 kMostTiles, prepared->tile_bytes);
   if (!varies && geometry.tiles() == 1) prepared->lanes = 1;
   fill_record(call, *choice.algorithm, sizes.hash, *prepared);
   // A rank that lends waits for its readers' progress, and so does one that needs a slot again in

@@ -1,6 +1,7 @@
 #include "framework/program.hpp"
 
 #include <algorithm>
+#include <limits>
 
 #include "base/error.hpp"
 
@@ -11,6 +12,13 @@ constexpr std::size_t round_up(std::size_t n, std::size_t to) {
   return (n + to - 1) / to * to;
 }
 
+/// At least one; too many to count are the largest number.
+std::uint32_t count_tiles(std::size_t bytes, std::size_t tile_bytes) {
+  const std::size_t tiles = bytes / tile_bytes + (bytes % tile_bytes != 0 ? 1 : 0);
+  return static_cast<std::uint32_t>(
+      std::clamp<std::size_t>(tiles, 1, std::numeric_limits<std::uint32_t>::max()));
+}
+
 }  // namespace
 
 Geometry Geometry::of_vector(const Contract& contract, std::size_t bytes, std::size_t tile_bytes) {
@@ -18,8 +26,7 @@ Geometry Geometry::of_vector(const Contract& contract, std::size_t bytes, std::s
   g.parts_ = contract.parts();
   g.bytes_ = contract.has_bytes() ? bytes : 0;
   g.tile_bytes_ = tile_bytes;
-  g.tiles_ = static_cast<std::uint32_t>(
-      std::max<std::size_t>(1, (g.bytes_ + tile_bytes - 1) / tile_bytes));
+  g.tiles_ = count_tiles(g.bytes_, tile_bytes);
   g.scratch_chunk_ = round_up((std::min(g.bytes_, tile_bytes) + g.parts_ - 1) / g.parts_, 64);
   return g;
 }
@@ -44,8 +51,7 @@ Geometry Geometry::of_pieces(const Contract& contract, const Call& call, Rank me
   for (const std::size_t* counts : {g.send_counts_, g.recv_counts_})
     if (counts != nullptr) most = std::max(most, *std::max_element(counts, counts + g.size_));
   most *= g.element_;
-  g.tiles_ =
-      static_cast<std::uint32_t>(std::max<std::size_t>(1, (most + tile_bytes - 1) / tile_bytes));
+  g.tiles_ = count_tiles(most, tile_bytes);
   g.scratch_chunk_ = round_up(std::min(most, tile_bytes), 64);
   return g;
 }

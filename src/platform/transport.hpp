@@ -18,19 +18,23 @@ namespace anyccl {
 // wait for. All calls come from one thread at a time (the holder of the communicator's owner
 // token); abort() and wake() alone may come from any thread.
 
-/// What one rank called: compared between ranks before data is believed. 32 bytes, sent as it is.
+/// What one rank called: compared between ranks before data is believed. 40 bytes, sent as it is.
 struct CallRecord {
   std::uint64_t sequence = 0;  ///< Number of the operation in its communicator, from 1.
   std::uint8_t collective = 0, dtype = 0, op = 0, unused = 0;
   std::int32_t root = 0;
   std::uint64_t count = 0;  ///< Elements; 0 for v-forms, whose pairs are compared at the receiver.
   std::uint64_t plan = 0;   ///< Identity of the plan: algorithm, protocol, tile.
+  std::uint64_t history = 0;  ///< Digest of all calls before this one.
   bool operator==(const CallRecord&) const = default;
 };
-static_assert(sizeof(CallRecord) == 32);
+static_assert(sizeof(CallRecord) == 40);
 
 /// How many calls back a peer's record can still be asked for.
 inline constexpr std::uint32_t kCallHistory = 8;
+
+/// Lanes whose progress a rank can post; see Transport::post().
+inline constexpr std::uint32_t kMostLanes = 4;
 
 /// What fits beside the sequence word in one cache line.
 inline constexpr std::size_t kLineBytes = 56;
@@ -174,7 +178,8 @@ class Transport {
   /// Reads control messages, flushes what is queued. Not ok: the communicator must fail with it.
   virtual Status check() = 0;
   virtual PeerState state(Rank peer) = 0;
-  /// The peer's record of call `sequence`, if it is known here. Sends ours to who may be waiting.
+  /// The record that `peer` has of call `sequence`, if it is known here. Sends ours to peers that
+  /// may be waiting for it. `peer` may be this rank.
   virtual bool call_of(Rank peer, std::uint64_t sequence, CallRecord& record) = 0;
   /// This rank is about to sleep(): what a peer publishes from now on will end that. What it
   /// published before must be looked for once more, in between.

@@ -82,6 +82,109 @@ INSTANTIATE_TEST_SUITE_P(All, Mismatches,
                                   "_over_" + std::get<1>(test.param);
                          });
 
+using Rooted = std::function<Result<Work>(Communicator&, std::vector<float>&, Rank root)>;
+struct RootedCall {
+  const char* name;
+  Rooted call;
+  bool root_reads;  ///< Else the other ranks do.
+};
+const std::vector<std::size_t> kOnes(4, 1), kPlaces = {0, 1, 2, 3};
+Pieces pieces_of(const Communicator& c) {
+  const auto n = static_cast<std::size_t>(c.size());
+  return {{kOnes.data(), n}, {kPlaces.data(), n}};
+}
+View one(std::vector<float>& x, std::size_t at = 0) {
+  return {x.data() + at, 1, DType::f32};
+}
+View block_each(const Communicator& c, std::vector<float>& x) {
+  return {x.data(), static_cast<std::size_t>(c.size()), DType::f32};
+}
+const RootedCall kRooted[] = {
+    {"broadcast", [](auto& c, auto& x, Rank r) { return c.broadcast(one(x), one(x), r); }, false},
+    {"reduce",
+     [](auto& c, auto& x, Rank r) { return c.reduce(one(x), one(x, 9), ReduceOp::sum, r); }, true},
+    {"gather", [](auto& c, auto& x, Rank r) { return c.gather(one(x, 9), block_each(c, x), r); },
+     true},
+    {"scatter", [](auto& c, auto& x, Rank r) { return c.scatter(block_each(c, x), one(x, 9), r); },
+     false},
+    {"gather_v",
+     [](auto& c, auto& x, Rank r) {
+       return c.gather_v(one(x, 9), block_each(c, x), pieces_of(c), r);
+     },
+     true},
+    {"scatter_v",
+     [](auto& c, auto& x, Rank r) {
+       return c.scatter_v(block_each(c, x), pieces_of(c), one(x, 9), r);
+     },
+     false},
+};
+
+class OneWayMismatches : public testing::TestWithParam<std::tuple<int, std::string>> {};
+
+/// Two ranks, each the root, or each not: both only send, so both calls may complete.
+TEST_P(OneWayMismatches, are_told_in_the_next_call) {
+  const RootedCall& rooted = kRooted[std::get<0>(GetParam())];
+  const Environment env(Environment::Variables{{"ANYCCL_TRANSPORT", std::get<1>(GetParam())}});
+  for (const int calls : {1, 20})  // more than there are records of
+    run_ranks(2, [&](Communicator& comm) {
+      std::vector<float> x(16, 1.0F);
+      const Rank root{rooted.root_reads ? 1 - index(comm.rank()) : index(comm.rank())};
+      Status status = wait(comm.barrier());
+      for (int i = 0; i < calls && status.ok(); ++i) status = wait(rooted.call(comm, x, root));
+      if (status.ok()) status = wait(reduce(comm, x, 1));
+      EXPECT_EQ(status.code(), Code::invalid_usage) << status.message();
+      const std::string root_is = rooted.root_reads ? "to rank " : "from rank ";
+      for (const std::string& words :
+           {std::string("differs between ranks"), "called " + std::string(rooted.name),
+            root_is + "0", root_is + "1"})
+        EXPECT_NE(status.message().find(words), std::string::npos)
+            << words << " not in: " << status.message();
+    });
+}
+
+/// Two pairs of ranks, each with a root of its own: in each, one only sends and one only reads.
+TEST_P(OneWayMismatches, of_two_groups_are_told_in_the_next_call) {
+  const RootedCall& rooted = kRooted[std::get<0>(GetParam())];
+  const Environment env(
+      Environment::Variables{{"ANYCCL_TRANSPORT", std::get<1>(GetParam())},
+                             {"ANYCCL_ALGO", std::get<0>(GetParam()) < 4 ? "flat" : ""}});
+  run_ranks(4, [&](Communicator& comm) {
+    std::vector<float> x(16, 1.0F);
+    ASSERT_OK(wait(comm.barrier()));
+    Status status = wait(rooted.call(comm, x, Rank{index(comm.rank()) / 2 * 2}));
+    if (status.ok()) status = wait(comm.barrier());
+    EXPECT_EQ(status.code(), Code::invalid_usage) << status.message();
+    EXPECT_NE(status.message().find("differs between ranks"), std::string::npos)
+        << status.message();
+    EXPECT_NE(status.message().find("rank 0"), std::string::npos) << status.message();
+    EXPECT_NE(status.message().find("rank 2"), std::string::npos) << status.message();
+  });
+}
+INSTANTIATE_TEST_SUITE_P(All, OneWayMismatches,
+                         testing::Combine(testing::Range(0, 6), testing::Values("loopback", "tcp")),
+                         [](const auto& test) {
+                           return std::string(kRooted[std::get<0>(test.param)].name) + "_over_" +
+                                  std::get<1>(test.param);
+                         });
+
+/// Rank 0 sends to all, and the others send to it: nobody reads anything.
+TEST(Mismatch, of_collectives_that_only_send_is_told_in_the_next_call) {
+  for (const char* transport : {"loopback", "tcp"}) {
+    const Environment env(Environment::Variables{{"ANYCCL_TRANSPORT", transport}});
+    run_ranks(2, [](Communicator& comm) {
+      std::vector<float> x(16, 1.0F);
+      ASSERT_OK(wait(comm.barrier()));
+      Status status =
+          wait(comm.rank() == Rank{0} ? comm.broadcast(one(x), one(x), Rank{0})
+                                      : comm.reduce(one(x), one(x, 9), ReduceOp::sum, Rank{0}));
+      if (status.ok()) status = wait(comm.barrier());
+      EXPECT_EQ(status.code(), Code::invalid_usage) << status.message();
+      EXPECT_NE(status.message().find("called broadcast"), std::string::npos) << status.message();
+      EXPECT_NE(status.message().find("called reduce"), std::string::npos) << status.message();
+    });
+  }
+}
+
 TEST(Mismatch, of_pair_counts_names_both) {
   for (const char* transport : {"loopback", "tcp"}) {
     const Environment env(Environment::Variables{{"ANYCCL_TRANSPORT", transport}});

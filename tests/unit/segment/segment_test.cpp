@@ -273,17 +273,17 @@ class LedgerTest : public testing::Test {
     seen_->add(2, theirs_[1]);
     ledger_ = std::make_unique<Ledger>(layout_, *seen_);
   }
-  /// Both readers must have posted tick 5.
-  void publish(std::uint64_t operation, std::uint32_t number, std::size_t staged = 0) {
-    static constexpr std::array<ReaderOf, 2> kReaders = {ReaderOf{1, 5, 0, 0},
-                                                         ReaderOf{2, 5, 0, 0}};
+  /// Both readers must have posted `tick`.
+  void publish(std::uint64_t operation, std::uint32_t number, std::size_t staged = 0,
+               std::uint32_t tick = 5) {
+    const std::array<ReaderOf, 2> readers = {ReaderOf{1, tick, 0, 0}, ReaderOf{2, tick, 0, 0}};
     if (staged > 0) {
       ASSERT_NE(ledger_->find_stretch(staged), Ledger::kNone);
     }
     Outgoing out;
     out.operation = operation;
     out.number = number;
-    out.readers = kReaders;
+    out.readers = readers;
     ledger_->record(out, staged > 0);
   }
   bool is_free(std::uint64_t operation, std::uint32_t number) {
@@ -303,12 +303,29 @@ TEST_F(LedgerTest, fresh_slots_are_free) {
 TEST_F(LedgerTest, a_slot_is_free_when_every_reader_has_posted_past_it) {
   publish(1, 0);
   EXPECT_FALSE(is_free(3, 0));
-  theirs_[0].lane[0] = std::uint64_t{1} << 24 | 5;
+  theirs_[0].lane[0] = progress_word(1, 5);
   EXPECT_FALSE(is_free(3, 0));
-  theirs_[1].lane[0] = std::uint64_t{1} << 24 | 4;
+  theirs_[1].lane[0] = progress_word(1, 4);
   EXPECT_FALSE(is_free(3, 0));
-  theirs_[1].lane[0] = std::uint64_t{1} << 24 | 5;
+  theirs_[1].lane[0] = progress_word(1, 5);
   EXPECT_TRUE(is_free(3, 0));
+}
+TEST_F(LedgerTest, operations_may_have_any_number_of_ticks) {
+  for (const std::uint32_t tick : {1U << 24, 3U << 24, 1U << 31, ~0U, 20U}) {  // wraps around
+    publish(1, 0, 0, tick);
+    theirs_[0].lane[0] = theirs_[1].lane[0] = progress_word(1, tick - 1);
+    EXPECT_FALSE(is_free(1, 2)) << tick;
+    theirs_[0].lane[0] = theirs_[1].lane[0] = progress_word(1, tick + 7);
+    EXPECT_TRUE(is_free(1, 2)) << tick;
+  }
+}
+TEST_F(LedgerTest, progress_in_another_operation_frees_nothing) {
+  constexpr std::uint64_t kMany = std::uint64_t{1} << 40;
+  publish(kMany, 0);
+  theirs_[0].lane[0] = theirs_[1].lane[0] = progress_word(kMany - 1, 900);
+  EXPECT_FALSE(is_free(kMany + 2, 0));
+  theirs_[0].lane[0] = theirs_[1].lane[0] = progress_word(kMany, 5);
+  EXPECT_TRUE(is_free(kMany + 2, 0));
 }
 TEST_F(LedgerTest, a_slot_is_free_when_the_readers_have_finished_the_operation) {
   publish(1, 0);
@@ -349,7 +366,7 @@ TEST_F(LedgerTest, a_ring_that_nobody_reads_is_used_from_its_beginning_where_it_
   const std::size_t next = ledger_->find_stretch(10);
   EXPECT_GE(next, 80000U) << "the last publication is read";
   publish(2, 1, 10);
-  theirs_[0].lane[0] = theirs_[1].lane[0] = std::uint64_t{2} << 24 | 5;
+  theirs_[0].lane[0] = theirs_[1].lane[0] = progress_word(2, 5);
   EXPECT_EQ(ledger_->find_stretch(10), 0U);
 }
 TEST_F(LedgerTest, a_ring_is_not_begun_again_early_while_anything_is_read) {

@@ -25,6 +25,16 @@ TEST_P(TcpCalls, tell_a_peer_that_waits_what_this_rank_called) {
   EXPECT_FALSE(ranks[1]->call_of(Rank{0}, 2, record));
 }
 
+TEST_P(TcpCalls, of_this_rank_itself_are_known_for_a_while) {
+  const auto ranks = group(2, GetParam());
+  CallRecord record;
+  EXPECT_FALSE(ranks[0]->call_of(Rank{0}, 1, record));
+  for (std::uint64_t s = 1; s <= 9; ++s) ranks[0]->begin(call(s, s));
+  EXPECT_FALSE(ranks[0]->call_of(Rank{0}, 1, record));
+  EXPECT_TRUE(ranks[0]->call_of(Rank{0}, 2, record));
+  EXPECT_EQ(record, call(2, 2));
+}
+
 TEST_P(TcpCalls, are_answered_by_a_peer_that_is_further_on) {
   const auto ranks = group(2, GetParam());
   for (std::uint64_t s = 1; s <= 9; ++s) ranks[0]->begin(call(s, s));

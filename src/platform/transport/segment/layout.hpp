@@ -13,7 +13,6 @@
 
 namespace anyccl {
 
-inline constexpr std::uint32_t kLanes = 4;        ///< Lanes whose progress a rank can post.
 inline constexpr std::uint32_t kPairSlots = 8;    ///< Point-to-point pieces on the way, per pair.
 inline constexpr std::size_t kPairPiece = 32768;  ///< Bytes of a point-to-point piece.
 
@@ -49,15 +48,31 @@ static_assert(sizeof(Descriptor) <= kLineBytes);
 
 /// Progress of the owner, polled by who wants to reuse a slot the owner reads.
 struct alignas(128) Progress {
-  std::atomic<std::uint64_t> finished;      ///< Last finished operation.
-  std::atomic<std::uint64_t> lane[kLanes];  ///< operation << 24 | tick.
+  std::atomic<std::uint64_t> finished;          ///< Last finished operation.
+  std::atomic<std::uint64_t> lane[kMostLanes];  ///< progress_word() of what was read last.
 };
+
+/// That everything up to `tick` of `operation` has been read in a lane. 32 bits of each, which wrap
+/// around: a lane has more than 2^24 ticks if a large vector is sent in publications of one line.
+constexpr std::uint64_t progress_word(std::uint64_t operation, std::uint32_t tick) {
+  return operation << 32 | tick;
+}
+static_assert(sizeof(ReaderOf::tick) == 4 && sizeof(Progress::lane[0]) == 8,
+              "half of a progress word is the operation, the other half the tick");
+
+/// Whether a rank whose lane shows `word` has read up to `tick` of `operation`. Ticks are compared
+/// by their distance. It is far below 2^31: a publisher is at most its slots ahead of a reader, and
+/// a reader at most one tile ahead of what it needs from a publisher.
+constexpr bool has_reached(std::uint64_t word, std::uint64_t operation, std::uint32_t tick) {
+  return word >> 32 == (operation & 0xFFFFFFFFU) &&
+         static_cast<std::uint32_t>(word) - tick < 1U << 31;
+}
 
 /// One call record, as words that may be read while they are written: `sequence` is zeroed first
 /// and set last, all with release, and read first and last, all with acquire.
 struct alignas(64) CallLine {
   std::atomic<std::uint64_t> sequence;
-  std::atomic<std::uint64_t> what, count, plan;
+  std::atomic<std::uint64_t> what, count, plan, history;
 };
 
 inline void write_record(CallLine& line, const CallRecord& call) {
@@ -67,6 +82,7 @@ inline void write_record(CallLine& line, const CallRecord& call) {
   line.what.store(what, std::memory_order_release);
   line.count.store(call.count, std::memory_order_release);
   line.plan.store(call.plan, std::memory_order_release);
+  line.history.store(call.history, std::memory_order_release);
   line.sequence.store(call.sequence, std::memory_order_release);  // pairs with read_record()
 }
 /// False if the line holds another call, or changes while it is read.
@@ -77,6 +93,7 @@ inline bool read_record(const CallLine& line, std::uint64_t sequence, CallRecord
   record.sequence = sequence;
   record.count = line.count.load(std::memory_order_acquire);
   record.plan = line.plan.load(std::memory_order_acquire);
+  record.history = line.history.load(std::memory_order_acquire);
   return line.sequence.load(std::memory_order_acquire) == sequence;
 }
 

@@ -7,12 +7,14 @@ namespace anyccl {
 bool PeerProgress::has_read(std::uint32_t rank, std::uint64_t operation, std::uint32_t lane,
                             std::uint32_t tick) {
   Seen& seen = peers_[rank];
-  const std::uint64_t wanted = operation << 24 | tick;
-  if (seen.finished >= operation || seen.lane[lane] >= wanted) return true;
+  const auto known = [&] {
+    return seen.finished >= operation || has_reached(seen.lane[lane], operation, tick);
+  };
+  if (known()) return true;
   // Pairs with the releases in post() and finished(): its reads came before.
   seen.finished = seen.theirs->finished.load(std::memory_order_acquire);
   seen.lane[lane] = seen.theirs->lane[lane].load(std::memory_order_acquire);
-  return seen.finished >= operation || seen.lane[lane] >= wanted;
+  return known();
 }
 
 Ledger::Ledger(const Layout& layout, PeerProgress& progress)

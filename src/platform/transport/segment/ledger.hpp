@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <span>
 #include <vector>
 
@@ -11,7 +12,7 @@ namespace anyccl {
 /// What is known of the peers' progress; looks at their memory only when that is not enough.
 class PeerProgress {
  public:
-  PeerProgress(std::uint32_t ranks) : peers_(ranks) {}
+  explicit PeerProgress(std::uint32_t ranks) : peers_(ranks) {}
   void add(std::uint32_t rank, const Progress& theirs) { peers_[rank].theirs = &theirs; }
 
   bool has_read(std::uint32_t rank, std::uint64_t operation, std::uint32_t lane,
@@ -24,7 +25,7 @@ class PeerProgress {
   struct Seen {
     const Progress* theirs = nullptr;
     std::uint64_t finished = 0;
-    std::array<std::uint64_t, kLanes> lane = {};
+    std::array<std::uint64_t, kMostLanes> lane = {};
   };
   std::vector<Seen> peers_;
   std::uint64_t everyone_ = 0;

@@ -47,6 +47,7 @@ class SegmentTransport final : public Transport {
       shown_[uindex(peer.rank)] = peer.out;
       seen_.add(uindex(peer.rank), at<Progress>(peer.out, layout_.progress()));
     }
+    shown_[uindex(me)] = out_;
     lent_.reserve(std::size_t{layout.banks} * layout.slots);
   }
 
@@ -151,7 +152,7 @@ class SegmentTransport final : public Transport {
   void post(std::uint64_t operation, std::uint32_t lane, std::uint32_t tick) override {
     at<Progress>(out_, layout_.progress())
         .lane[lane]
-        .store(operation << 24 | tick, std::memory_order_release);
+        .store(progress_word(operation, tick), std::memory_order_release);
   }
 
   bool finished(std::uint64_t operation, bool everyone) override {
@@ -176,8 +177,8 @@ class SegmentTransport final : public Transport {
   PeerState state(Rank peer) override { return peers_.of(uindex(peer)).state; }
 
   bool call_of(Rank peer, std::uint64_t sequence, CallRecord& record) override {
-    return read_record(at<CallLine>(peers_.of(uindex(peer)).out, layout_.call_line(sequence)),
-                       sequence, record);
+    return read_record(at<CallLine>(shown_[uindex(peer)], layout_.call_line(sequence)), sequence,
+                       record);
   }
 
   // A publisher stores its word and then looks at `sleeping`; the sleeper stores `sleeping` and

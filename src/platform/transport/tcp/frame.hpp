@@ -21,7 +21,7 @@ enum FrameType : std::uint8_t {
 
 enum FrameFlag : std::uint8_t { kPointToPoint = 1, kSized = 2 };
 
-inline constexpr std::uint16_t kMagic = 0xACC1;  ///< Changes with the format.
+inline constexpr std::uint16_t kMagic = 0xACC2;  ///< Changes with the format.
 
 struct FrameHeader {
   std::uint16_t magic = kMagic;
