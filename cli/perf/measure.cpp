@@ -64,7 +64,7 @@ Result<std::int64_t> Run::plain_call() {
   const Clock::time_point start = Clock::now();
   const anycclResult_t result = exercise_.call();
   const std::int64_t ns = ns_since(start);
-  ANYCCL_CHECK(comm_.check(result, operation_.call.data()));
+  ANYCCL_CHECK(comm_.check(result, operation_.call));
   return ns;
 }
 
@@ -124,7 +124,7 @@ Result<std::int64_t> Run::loop(int calls, bool in_place) {
   const Clock::time_point start = Clock::now();
   for (int i = 0; i < calls; ++i)
     if (const anycclResult_t result = exercise_.call(); result != anycclSuccess)
-      return comm_.check(result, operation_.call.data());
+      return comm_.check(result, operation_.call);
   const std::int64_t ns = ns_since(start);
   if (!in_place) check_result();
   return ns;

@@ -42,7 +42,7 @@ class Exercise {
 /// One operation that can be measured, as nccl-tests counts it.
 struct Operation {
   std::string_view name;
-  std::string_view call;  ///< The measured function, for messages.
+  const char* call;  ///< The measured function, for messages.
   bool has_data, has_redop, has_root, in_place;
   bool is_collective;  ///< Otherwise no algorithm is chosen.
   /// Bytes that cross the bus per byte of the size column, over the slowest link.

@@ -36,8 +36,8 @@ struct Explanation {
 
 std::vector<std::string> collective_names() {
   std::vector<std::string> names;
-  for (const Algorithm* a : all_algorithms())
-    if (names.empty() || names.back() != name(a->collective))
+  for (const Algorithm* a : all_algorithms())  // v-forms lie between those of their collective
+    if (std::find(names.begin(), names.end(), name(a->collective)) == names.end())
       names.emplace_back(name(a->collective));
   return names;
 }

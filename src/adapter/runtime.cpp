@@ -245,9 +245,9 @@ Result<CommPtr> join_by_id(const anycclUniqueId& bytes, int size, int rank) {
 }
 
 Result<CommPtr> join_by_environment() {
-  ANYCCL_TRY(const Config config, read_config());
+  ANYCCL_TRY(Config config, read_config());
   ANYCCL_TRY(const Place place, place_in(config));
-  ANYCCL_TRY(Start start, prepare_start(index(place.rank), place.size));
+  ANYCCL_TRY(Start start, prepare_start(index(place.rank), place.size, std::move(config)));
   ANYCCL_TRY(const Group group, join_environment(start.config, start.hello, start.deadline));
   return create(start, group, place.rank);
 }
@@ -291,16 +291,13 @@ struct SplitCard {
 Result<std::vector<SplitCard>> exchange_cards(Comm& parent, const SplitCard& mine) {
   std::vector<SplitCard> cards(static_cast<std::size_t>(parent.size()));
   cards[uindex(parent.rank())] = mine;
-  for (int r = 0; r < parent.size(); ++r) {
-    Call call;
-    call.collective = Collective::broadcast;
-    call.dtype = DType::u8;
-    call.root = Rank{r};
-    call.count = sizeof(SplitCard);
-    call.output = reinterpret_cast<std::byte*>(&cards[static_cast<std::size_t>(r)]);
-    call.input = call.output;
-    ANYCCL_CHECK(parent.run(call));
-  }
+  Call call;
+  call.collective = Collective::all_gather;
+  call.dtype = DType::u8;
+  call.count = sizeof(SplitCard);
+  call.input = reinterpret_cast<std::byte*>(&cards[uindex(parent.rank())]);
+  call.output = reinterpret_cast<std::byte*>(cards.data());
+  ANYCCL_CHECK(parent.run(call));
   return cards;
 }
 

@@ -68,9 +68,14 @@ Result<std::shared_ptr<const TunerTable>> table_of(const Config& config) {
 }
 
 Result<Start> prepare_start(int rank, int size) {
+  ANYCCL_TRY(Config config, read_config());
+  return prepare_start(rank, size, std::move(config));
+}
+
+Result<Start> prepare_start(int rank, int size, Config config) {
   ANYCCL_CHECK(refuse_second_copy());
   Start start;
-  ANYCCL_TRY(start.config, read_config());
+  start.config = std::move(config);
   ANYCCL_CHECK(check_algorithm_name(start.config.algo));
   ANYCCL_TRY(start.table, table_of(start.config));
   start.deadline = Deadline::in(

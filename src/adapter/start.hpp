@@ -27,6 +27,8 @@ Result<std::shared_ptr<const TunerTable>> table_of(const Config& config);
 /// Reads the environment and gets ready to be found. Errors: what is wrong with a setting; as
 /// table_of().
 Result<Start> prepare_start(int rank, int size);
+/// The same, of an environment that has been read.
+Result<Start> prepare_start(int rank, int size, Config config);
 
 /// What the ranks of a group choose algorithms by, the same on all of them: the machine's table
 /// counts only if all have found the same one.

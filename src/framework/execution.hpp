@@ -72,6 +72,7 @@ class Execution final : public Task {
     std::uint32_t tile = 0, pc = 0, arrived = 0, index = 0, round = 0;
     std::uint32_t routed = 0;  ///< Routes of the current publication that are through.
     std::uint32_t handed = 0;  ///< Bits: which routes are given the stored result as it lies.
+    static_assert(kMostRoutes <= 32, "a bit of `handed` for each");
     bool computed = false, finished = false;
     const Bound* bound = nullptr;
     std::byte* base[3] = {};              ///< By Space, at this tile.
@@ -84,7 +85,7 @@ class Execution final : public Task {
   struct Targets {
     std::byte* own = nullptr;
     std::uint32_t outs = 0;
-    std::byte* out[3] = {};
+    std::byte* out[kMostRoutes] = {};
   };
   void make_room(Lane& lane) const;
   void enter(Lane& lane, std::uint32_t tile);

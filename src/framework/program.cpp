@@ -332,6 +332,10 @@ Result<std::unique_ptr<Program>> make_program(const Algorithm& algorithm, const 
       else
         known->readers.push_back(reader);
     }
+    if (routes.size() > kMostRoutes)
+      return error(Code::unsupported,
+                   "rank {} reaches its peers over {} transports; {} are the most", index(me),
+                   routes.size(), kMostRoutes);
   }
   return program;
 }

@@ -10,6 +10,9 @@
 
 namespace anyccl {
 
+/// Of one publication: how many transports it can travel over.
+inline constexpr std::uint32_t kMostRoutes = 4;
+
 /// A plan with the transports that its publications travel over. Knows no sizes; immutable.
 struct Program {
   struct Route {
@@ -20,7 +23,7 @@ struct Program {
 
   const Algorithm* algorithm;
   Plan plan;
-  std::vector<std::vector<Route>> routes;  ///< By publication.
+  std::vector<std::vector<Route>> routes;  ///< By publication; kMostRoutes at most.
   std::uint32_t most_published = 0;        ///< Chunks that the busiest rank publishes per tile.
   std::uint32_t most_together = 0;         ///< Chunks of the largest publication of any rank.
   std::uint32_t most_operands = 0;         ///< Of one step.

@@ -5,8 +5,10 @@
 
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <sstream>
 
 #include "algorithm/catalog/algorithm.hpp"
 #include "tool.hpp"
@@ -37,6 +39,21 @@ TEST(Explain, names_the_chosen_one_and_says_why_not_the_others) {
   EXPECT_EQ(chosen, 1U);
   for (const Algorithm* a : all_algorithms()) listed += a->collective == Collective::all_reduce;
   EXPECT_EQ(answer["candidates"].size(), listed);
+}
+
+TEST(Explain, lists_each_collective_once_in_its_help) {
+  Tool tool({"explain", "--help"});
+  EXPECT_EQ(tool.finish(), 0);
+  std::map<std::string, int> listed;
+  const std::string& help = tool.out();
+  const std::size_t begin = help.find('{') + 1, end = help.find('}');
+  ASSERT_LT(begin, end) << help;
+  std::istringstream names(help.substr(begin, end - begin));
+  for (std::string name; std::getline(names, name, ',');) ++listed[name];
+  std::set<Collective> collectives;
+  for (const Algorithm* a : all_algorithms()) collectives.insert(a->collective);
+  EXPECT_EQ(listed.size(), collectives.size()) << help;
+  for (const auto& [name, times] : listed) EXPECT_EQ(times, 1) << name;
 }
 
 TEST(Explain, prints_a_table_for_people) {

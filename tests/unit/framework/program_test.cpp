@@ -23,5 +23,20 @@ TEST(Geometry, that_would_have_more_tiles_than_can_be_counted_has_the_largest_nu
             std::numeric_limits<std::uint32_t>::max());
 }
 
+/// A broadcast by rank 0 to peers that are reached over so many transports.
+Status made_with(int transports) {
+  const Algorithm* const flat = find_algorithm(Collective::broadcast, "flat");
+  std::vector<std::byte> places(static_cast<std::size_t>(transports));
+  std::vector<Transport*> route = {nullptr};
+  for (std::byte& place : places)  // which are compared only
+    route.push_back(reinterpret_cast<Transport*>(&place));
+  return make_program(*flat, {Collective::broadcast, transports + 1}, Rank{0}, route, 16).status();
+}
+
+TEST(Program, has_a_bound_of_transports) {
+  EXPECT_TRUE(made_with(kMostRoutes).ok());
+  EXPECT_EQ(made_with(kMostRoutes + 1).code(), Code::unsupported);
+}
+
 }  // namespace
 }  // namespace anyccl

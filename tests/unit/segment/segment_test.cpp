@@ -81,6 +81,15 @@ TEST(Arena, finds_only_what_lies_inside) {
   EXPECT_FALSE(arena.free(at).ok());
 }
 
+TEST(Arena, says_how_much_it_has_at_most) {
+  Arena arena;
+  const auto memory = arena.allocate(~std::size_t{0});
+  ASSERT_FALSE(memory.ok());
+  EXPECT_EQ(memory.status().code(), Code::invalid_argument);
+  EXPECT_NE(memory.status().message().find("70368744177664 are the most"), std::string::npos)
+      << memory.status().message();
+}
+
 /// A process that only waits, at the other end of a socket.
 class Other {
  public:

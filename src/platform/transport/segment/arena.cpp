@@ -14,6 +14,7 @@ namespace anyccl {
 namespace {
 
 constexpr std::size_t kAlignment = 64;
+constexpr std::size_t kMostBytes = std::size_t{1} << 46;  ///< Of a block; rounding up is safe then.
 constexpr std::size_t kSmallestRegion = std::size_t{1} << 20;
 /// Small blocks share regions of at most this size, and an empty region of at most this size is
 /// kept: a larger block has its own, and comes and goes as with malloc().
@@ -37,8 +38,9 @@ Arena& Arena::of_process() {
 }
 
 Result<void*> Arena::allocate(std::size_t bytes) {
-  if (bytes > (std::size_t{1} << 46))
-    return error(Code::invalid_argument, "anycclMemAlloc of {} bytes", bytes);
+  if (bytes > kMostBytes)
+    return error(Code::invalid_argument, "anycclMemAlloc of {} bytes: {} are the most", bytes,
+                 kMostBytes);
   const std::size_t whole = round_up(std::max<std::size_t>(bytes, 1), kAlignment);
   std::unique_lock lock(mutex_);
   std::byte* at = take(whole);
