@@ -51,7 +51,7 @@ def times(ratio):
 
 
 def is_judged(results, place):
-    """Not where a barrier decides: it precedes the calls that have a root, and who gets a core last finds the data
+    """Not where a barrier decides: it precedes calls with a root, and the last rank to get a core finds the data
     there, so that the call takes no time, or a time slice."""
     crowded = place.ranks > results.about["limits"]["cores"]
     return not (place.op in ("broadcast", "reduce") and crowded and place.bytes < JUDGED_FROM)

@@ -1,24 +1,28 @@
-"""Puts tables and pictures between two markers of a page."""
+"""Writes the page of tables. Its first line says which commit was measured, and when."""
 import os
 
 from process import Failed
 from report import heading, summary, tables
 
-BEGIN, END = "<!-- bench/peers: begin, written by bench/peers/run --write -->", "<!-- bench/peers: end -->"
+TITLE = "# anyccl and other libraries: measured"
+ORIGIN = "This page is written by `bench/peers/run --write`; [performance.md](../performance.md) sums it up."
 
 
-def section(results, pictures):
+def title(results):
+    return f"{TITLE} on {results.about['machine']['date']} at commit {results.about.get('commit', 'unknown')}"
+
+
+def content(results, pictures):
     """`pictures`: paths as the page must name them."""
-    lines = [line + "\n" for line in heading(results)] + summary(results) + [""]
+    lines = [title(results), "", ORIGIN, "", *(line + "\n" for line in heading(results)), *summary(results), ""]
     for picture in pictures:
         op = os.path.basename(picture).removeprefix("peers-").removesuffix(".svg")
         lines.append(f"![{op}: time and bus bandwidth against size, all libraries]({picture})")
-    return "\n".join(lines + tables(results))
+    return "\n".join(lines + tables(results)) + "\n"
 
 
 def write(page, results, pictures):
-    text = page.read_text()
-    if BEGIN not in text or END not in text:
-        raise Failed(f"{page} has no line {BEGIN!r} and {END!r}")
-    before, after = text.split(BEGIN)[0], text.split(END)[1]
-    page.write_text(f"{before}{BEGIN}\n{section(results, pictures)}\n{END}{after}")
+    """Over an earlier page of tables, and nothing else."""
+    if page.exists() and not page.read_text().startswith(TITLE):
+        raise Failed(f"{page} is no page of tables: it does not begin with {TITLE!r}")
+    page.write_text(content(results, pictures))

@@ -1,4 +1,5 @@
 """Pictures: time and bus bandwidth against size, one figure per operation, all libraries, and the limits."""
+import svg
 from gate import size_name
 from limits import bus_factor, memory_us
 from plan import OPS
@@ -84,7 +85,7 @@ def draw_setting(results, setting, time_axis, rate_axis):
         label_sizes(axis, sizes)
         axis.set_yscale("log")
     ours = [gigabytes(setting[1], setting[2], *point) for point in measured(results, setting)]
-    rate_axis.set_ylim(min(ours, default=1) / 10)  # nobody looks at what is slower
+    rate_axis.set_ylim(min(ours, default=1) / 10)  # what is slower needs no room
     time_axis.set_title(f"{setting[1]}, {setting[2]} ranks" + (f", {TITLES['tcp']}" if setting[0] == "tcp" else ""))
 
 
@@ -139,7 +140,8 @@ def draw(results, folder):
     names = []
     for op in (op for op in OPS if any(place.op == op for place in results.times)):
         figure = figure_of(results, op)
-        figure.savefig(folder / f"peers-{op}.svg", metadata={"Date": None})
+        figure.savefig(folder / f"peers-{op}.svg")
+        svg.thin_file(folder / f"peers-{op}.svg")
         figure.savefig(folder / f"peers-{op}.png", dpi=110)
         pyplot.close(figure)
         names.append(f"peers-{op}.svg")

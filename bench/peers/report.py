@@ -32,7 +32,7 @@ def ratio_cell(ratio):
 
 
 def table(results, transport, op, ranks):
-    """Ours in us with its spread, the limit, how many times as long each peer takes, and what fails."""
+    """Our us with their spread, the limit, the ratio of each peer, and the gate."""
     places = [place for place in results.places(transport, op, ranks) if results.median_us(place)]
     peers = [peer for peer in results.peers() if any(results.ratio(place, peer) for place in places)]
     rows = [["bytes", "anyccl us", "spread", "limit us", *map(name_of, peers), "gate"]]
@@ -47,15 +47,15 @@ def table(results, transport, op, ranks):
 
 
 def variants_table(results):
-    """What else was measured of ours, as time per byte beside the plain call's."""
+    """Other ways to call anyccl, as time per byte relative to the plain call."""
     variants = [name for name in results.libraries() if name == BOUND or name.startswith(OURS) and name != OURS]
     rows = [["ranks", "op", "bytes", *variants]]
     for place in sorted(results.times, key=lambda place: (place.op, place.ranks, place.bytes)):
         ratios = [results.ratio(place, name) for name in variants]
         if any(ratios):
             rows.append([str(place.ranks), place.op, size_name(place.bytes), *map(ratio_cell, ratios)])
-    return ["", "**Ours, otherwise**: times as long as anyccl with float32 in plain memory, for as many bytes; zero copy: "
-            "a loop of threads that reads all inputs and writes all outputs in place", "",
+    return ["", "**Variants of anyccl**: time relative to anyccl with float32 in plain memory, for the same number of bytes; "
+            "zero copy: a loop of threads that reads all inputs and writes all outputs in place", "",
             *aligned(rows)] if len(rows) > 1 else []
 
 
@@ -95,15 +95,17 @@ def targets_table(results):
 
 def heading(results):
     about, where = results.about, results.about["machine"]
-    lines = [f"float32, sum; {where['cpu']}, {where['cores']} cores, Linux {where['kernel']}, {where['date']}. "
+    many = results.rounds() > 1
+    rounds = f"median of up to {results.rounds()} rounds in which the libraries take turns" if many else "one round"
+    spread = ", in the median round (in the lowest - the highest)" if many else ""
+    lines = [f"float32, sum; {where['cpu']}, {where['cores']} cores, Linux {where['kernel']}. "
              f"{where['peers']}.",
-             f"Median us per call (maximum over ranks), median of up to {results.rounds()} rounds in which the "
-             "libraries take turns. xR: the library takes R times as long as anyccl, in the median round (in the "
-             "lowest - the highest). Limit: a cache line on its way between two cores, or the memory traffic that "
-             "the operation needs at the speed at which all cores together copy as much at best. What takes 20 "
-             "times as long as ours in a whole batch of sizes is measured once. Before each call of an operation "
-             "with a root there is a barrier, which is not timed: with more ranks than cores, who leaves it last "
-             "may find the data there, so small sizes say nothing and are not judged (-).",
+             f"Median us per call (maximum over ranks), {rounds}. xR: the library takes R times as long as anyccl"
+             f"{spread}. Limit: the time of a cache line between two cores, or of the operation's memory traffic at "
+             "the highest speed at which all cores together copy. A library that takes 20 times as long as anyccl in "
+             "a whole batch of sizes is measured in the first round only. A barrier, which is not timed, precedes "
+             "each call of an operation with a root. With more ranks than cores, the last rank to leave that barrier "
+             "may find the data already there, so small sizes are not judged (-).",
              f"A cache line takes {(about['limits']['line_us'] or 0) * 1e3:.0f} ns."]
     return lines + [f"Left out: {name}: {why}" for name, why in about.get("left_out", {}).items()]
 

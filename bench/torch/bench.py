@@ -20,6 +20,7 @@ import statistics
 import sys
 import tempfile
 import time
+from pathlib import Path
 
 import torch
 import torch.distributed as dist
@@ -263,6 +264,11 @@ def plot(rows, path):
     axes[0][0].legend()
     figure.tight_layout()
     figure.savefig(path)
+    if path.endswith(".svg"):
+        sys.path.append(str(Path(__file__).resolve().parent.parent / "peers"))
+        import svg
+
+        svg.thin_file(Path(path))
 
 
 def main():

@@ -16,8 +16,9 @@ HEAD = """# The distributed test suite of PyTorch
 
 <!-- written by tests/torch/upstream/run; make docs-torch writes it again -->
 The torch wheel contains the suite that PyTorch tests its own backends with. It runs here unchanged against `anyccl`,
-on four processes, as the ctest `long/torch/upstream` (and one test in five as `torch/upstream`), and beside it, as a
-control, against `gloo` (recorded in `tests/torch/upstream/gloo.json`). The suite picks much of what it runs by the backend's name; it is told `gloo`, and
+on four processes, as the ctest `long/torch/upstream` (one test in five of it also as `torch/upstream`), and, as a
+control, against `gloo` (recorded in `tests/torch/upstream/gloo.json`). The suite picks much of what it runs by the
+backend's name; it is told `gloo`, and
 for the tests of all_to_all, which it gives to MPI only, `mpi`. What it checks runs on anyccl: each process asserts so.
 Tests that it would skip with fewer than eight ranks run all the same.
 
