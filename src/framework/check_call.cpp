@@ -30,7 +30,7 @@ Status check_arguments(const Call& call, int size, const Operators& operators) {
 
 }  // namespace
 
-Extent extent_of(const Call& call, Rank me, int size) {
+BufferBytes buffer_bytes(const Call& call, Rank me, int size) {
   const std::size_t bytes = call.count * bytes_of(call.dtype);
   if (call.is_point_to_point())
     return {call.collective == Collective::send ? bytes : 0,
@@ -43,7 +43,7 @@ Extent extent_of(const Call& call, Rank me, int size) {
 Status check_call(const Call& call, Rank me, int size, const Operators& operators) {
   ANYCCL_CHECK(check_arguments(call, size, operators));
   if (!has_equal_blocks(call.collective)) return check_pieces(call, me, size);
-  const Extent bytes = extent_of(call, me, size);
+  const BufferBytes bytes = buffer_bytes(call, me, size);
   if (bytes.input > 0 && call.input == nullptr)
     return error(Code::invalid_argument, "sendbuff is NULL and count is {}", call.count);
   if (bytes.output > 0 && call.output == nullptr)

@@ -6,10 +6,10 @@
 namespace anyccl {
 
 /// Bytes of the buffers of a call at one rank; 0 if it is not used. Of v-forms: 0.
-struct Extent {
+struct BufferBytes {
   std::size_t input, output;
 };
-Extent extent_of(const Call& call, Rank me, int size);
+BufferBytes buffer_bytes(const Call& call, Rank me, int size);
 
 /// Whether the arguments of `call` at rank `me` of `size` make sense. `operators`: those that the
 /// program has created. Errors: invalid_argument, which names the argument as its caller knows it.

@@ -232,9 +232,9 @@ Result<std::shared_ptr<const Prepared>> PlanCache::prepare(const Call& call) {
   prepared->element = bytes_of(call.dtype);
   ANYCCL_CHECK(choose_kernels(call, *prepared));
   const std::size_t bytes = call.count * prepared->element;
-  const Extent extent = extent_of(call, me_.rank, me_.size);
-  prepared->input_bytes = extent.input;
-  prepared->output_bytes = extent.output;
+  const BufferBytes buffers = buffer_bytes(call, me_.rank, me_.size);
+  prepared->input_bytes = buffers.input;
+  prepared->output_bytes = buffers.output;
   const KnownSizes sizes = known_sizes(call, me_.size);
   ANYCCL_TRY(const Choice choice,
              choose_algorithm(call, varies ? sizes.average * prepared->element : bytes));
