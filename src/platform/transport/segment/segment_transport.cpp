@@ -114,7 +114,6 @@ class SegmentTransport final : public Transport {
     return pairs_.send_at_once(to, digest, message);
   }
 
-  std::size_t capacity() const override { return layout_.ring_bytes; }
   std::size_t piece_bytes() const override { return kPairPiece; }
 
   const std::byte* poll(const Incoming& in) override {
