@@ -51,7 +51,7 @@ Json environment_json() {
     list.push_back({{"name", variable.name},
                     {"default", variable.fallback},
                     {"meaning", variable.meaning},
-                    {"same_everywhere", variable.same_everywhere},
+                    {"same_everywhere", variable.same_everywhere()},
                     {"value", now ? Json(shown_value(variable, *now)) : Json(nullptr)}});
   }
   return list;

@@ -24,18 +24,16 @@ void put_place(const HostFacts& facts, Hello& hello) {
   hello.near_node = near.node;
 }
 
-/// The variables that must be the same everywhere, as the hello carries them.
-std::string settings_of(const Config& config, const TunerTable* named) {
+/// The variables that must be the same everywhere, as the hello carries them. Of a file its
+/// content counts.
+std::string settings_of(Config config, const TunerTable* named) {
+  config.tuner_table = named == nullptr ? "" : fmt::format("content:{:x}", named->hash());
   std::string text;
-  const auto add = [&](const char* name, const std::string& value) {
-    if (!value.empty()) text += fmt::format("{}{}={}", text.empty() ? "" : " ", name, value);
-  };
-  add("ANYCCL_ALGO", config.algo);
-  if (named != nullptr) add("ANYCCL_TUNER_TABLE", fmt::format("content:{:x}", named->hash()));
-  add("ANYCCL_TUNE_AT_START", config.tune_at_start ? "1" : "");
-  add("ANYCCL_PROTO", config.proto);
-  add("ANYCCL_SHM_COPY", config.shm_copy);
-  add("ANYCCL_TRANSPORT", config.transport);
+  for (const Variable& variable : variables()) {
+    const std::string value = variable.same_everywhere() ? variable.compared(config) : "";
+    if (!value.empty())
+      text += fmt::format("{}{}={}", text.empty() ? "" : " ", variable.name, value);
+  }
   return text;
 }
 

@@ -9,11 +9,16 @@
 
 namespace anyccl {
 
-/// One environment variable that anyccl reads. Help texts, docs and the check for unknown names all
-/// come from this table.
+struct Config;
+
+/// One environment variable that anyccl reads. Help texts, docs, the check for unknown names and
+/// the comparison between ranks all come from this table.
 struct Variable {
   std::string_view name, fallback, meaning;
-  bool same_everywhere = false;  ///< Ranks that differ in it fail when a communicator is created.
+  /// What ranks compare: those that differ in it fail when a communicator is created. Null: they
+  /// may differ.
+  std::string (*compared)(const Config&) = nullptr;
+  bool same_everywhere() const { return compared != nullptr; }
 };
 std::span<const Variable> variables();
 /// What the environment says for it now; absent: not set.

@@ -5,6 +5,7 @@
 
 #include "base/error.hpp"
 #include "base/hash.hpp"
+#include "base/round_up.hpp"
 #include "framework/check_call.hpp"
 
 namespace anyccl {
@@ -93,10 +94,6 @@ std::vector<std::size_t> one_after_the_other(const std::size_t* counts, int size
   std::vector<std::size_t> begins{0};
   for (int r = 0; r < size; ++r) begins.push_back(begins.back() + counts[r]);
   return begins;
-}
-
-constexpr std::size_t round_up(std::size_t n, std::size_t to) {
-  return (n + to - 1) / to * to;
 }
 
 }  // namespace

@@ -4,13 +4,10 @@
 #include <limits>
 
 #include "base/error.hpp"
+#include "base/round_up.hpp"
 
 namespace anyccl {
 namespace {
-
-constexpr std::size_t round_up(std::size_t n, std::size_t to) {
-  return (n + to - 1) / to * to;
-}
 
 /// At least one; too many to count are the largest number.
 std::uint32_t count_tiles(std::size_t bytes, std::size_t tile_bytes) {

@@ -138,9 +138,7 @@ class Transport {
                             std::span<const std::byte> /*message*/) {
     return false;
   }
-  /// Bytes that all publications of one operation's tiles in flight may take together, and the most
-  /// bytes of one point-to-point piece.
-  virtual std::size_t capacity() const = 0;
+  /// The most bytes of one point-to-point piece.
   virtual std::size_t piece_bytes() const = 0;
 
   // --- reading ----------------------------------------------------------------------------------

@@ -3,56 +3,6 @@
 #include <utility>
 
 namespace anyccl::python {
-namespace {
-
-/// What the blocking functions of the library take, from the form that anycclIssue takes.
-anycclResult_t call_now(const anycclCall_t& c, anycclComm_t comm) {
-  switch (c.collective) {
-    case anycclCollAllReduce:
-      return anycclAllReduce(c.sendbuff, c.recvbuff, c.count, c.datatype, c.op, comm, nullptr);
-    case anycclCollBroadcast:
-      return anycclBroadcast(c.sendbuff, c.recvbuff, c.count, c.datatype, c.root, comm, nullptr);
-    case anycclCollAllToAllv:
-      return anycclAllToAllv(c.sendbuff, c.sendcounts, c.sdispls, c.recvbuff, c.recvcounts,
-                             c.rdispls, c.datatype, comm, nullptr);
-    case anycclCollBarrier:
-      return anycclBarrier(comm, nullptr);
-    case anycclCollSend:
-      return anycclSend(c.sendbuff, c.count, c.datatype, c.root, comm, nullptr);
-    case anycclCollRecv:
-      return anycclRecv(c.recvbuff, c.count, c.datatype, c.root, comm, nullptr);
-    case anycclCollReduce:
-      return anycclReduce(c.sendbuff, c.recvbuff, c.count, c.datatype, c.op, c.root, comm, nullptr);
-    case anycclCollReduceScatter:
-      return anycclReduceScatter(c.sendbuff, c.recvbuff, c.count, c.datatype, c.op, comm, nullptr);
-    case anycclCollAllGather:
-      return anycclAllGather(c.sendbuff, c.recvbuff, c.count, c.datatype, comm, nullptr);
-    case anycclCollGather:
-      return anycclGather(c.sendbuff, c.recvbuff, c.count, c.datatype, c.root, comm, nullptr);
-    case anycclCollScatter:
-      return anycclScatter(c.sendbuff, c.recvbuff, c.count, c.datatype, c.root, comm, nullptr);
-    case anycclCollAllToAll:
-      return anycclAllToAll(c.sendbuff, c.recvbuff, c.count, c.datatype, comm, nullptr);
-    case anycclCollAllGatherv:
-      return anycclAllGatherv(c.sendbuff, c.count, c.recvbuff, c.recvcounts, c.rdispls, c.datatype,
-                              comm, nullptr);
-    case anycclCollReduceScatterv:
-      return anycclReduceScatterv(c.sendbuff, c.sendcounts, c.sdispls, c.recvbuff, c.count,
-                                  c.datatype, c.op, comm, nullptr);
-    case anycclCollGatherv:
-      return anycclGatherv(c.sendbuff, c.count, c.recvbuff, c.recvcounts, c.rdispls, c.datatype,
-                           c.root, comm, nullptr);
-    case anycclCollScatterv:
-      return anycclScatterv(c.sendbuff, c.sendcounts, c.sdispls, c.recvbuff, c.count, c.datatype,
-                            c.root, comm, nullptr);
-    case anycclNumCollectives:
-      break;
-  }
-  return anycclInvalidArgument;
-}
-
-}  // namespace
-
 /// One thread's turn: the library wants calls on a communicator one at a time, and Python's threads
 /// could come together because calls release the interpreter lock.
 class Communicator::Call {
@@ -95,7 +45,7 @@ nb::object Communicator::run(anycclCall_t call, Array input, Result result, bool
   const anycclComm_t handle = handle_;  // abort() may come meanwhile
   call.size = sizeof call;
   if (!async) {
-    raise_unless_ok(unlocked([&] { return call_now(call, handle); }));
+    raise_unless_ok(unlocked([&] { return anycclRun(&call, handle); }));
     return result.take();
   }
   auto operation = std::make_unique<Operation>(std::move(input), std::move(result));

@@ -2,12 +2,13 @@
 
 import ast
 import inspect
+import re
 from pathlib import Path
 
 import pytest
 
 import anyccl
-from anyccl import _core
+from anyccl import _core, errors
 
 FOLDER = Path(anyccl.__file__).parent
 
@@ -26,14 +27,29 @@ def stub():
     return names
 
 
+def header_text():
+    root = FOLDER if (FOLDER / "include").exists() else Path(__file__).parents[3]
+    return (root / "include/anyccl/anyccl.h").read_text()
+
+
 def test_the_version_is_that_of_the_header():
     header = {}
-    root = FOLDER if (FOLDER / "include").exists() else Path(__file__).parents[3]
-    for line in (root / "include/anyccl/anyccl.h").read_text().splitlines():
+    for line in header_text().splitlines():
         match line.split():
             case ["#define", name, value]:
                 header[name] = value
     assert anyccl.__version__ == ".".join(header[f"ANYCCL_{part}"] for part in ("MAJOR", "MINOR", "PATCH"))
+
+
+def test_the_exceptions_have_the_codes_of_the_header():
+    values = header_text().split("anycclResult_t;")[0].rsplit("{", 1)[1]
+    codes = {name: int(value) for name, value in re.findall(r"anyccl(\w+) = (\d+)", values)}
+    for name in ("Success", "InProgress", "NumResults"):  # no errors
+        del codes[name]
+    other_names = {"DeviceError": "UnhandledDeviceError", "SystemFailure": "SystemError"}
+    kinds = errors.by_code.values()
+    assert {other_names.get(kind.__name__, kind.__name__): kind.code for kind in kinds} == codes
+    assert all(errors.by_code[kind.code] is kind for kind in kinds)
 
 
 @pytest.mark.parametrize("kind", [anyccl.Communicator, anyccl.UniqueId, anyccl.Work, anyccl.ReduceOp, anyccl.PreMulSum])

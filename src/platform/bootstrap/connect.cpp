@@ -43,7 +43,7 @@ class Mesh {
  private:
   Status poll_once(Deadline deadline);
   Status advance_dials();
-  Status take(Connection connection, std::uint32_t peer);
+  void take(Connection connection, std::uint32_t peer);
   Status accept_guests();
   Status look_for_missing(const Watch& watch);
   Status timed_out() const;
@@ -105,23 +105,18 @@ Status Mesh::advance_dials() {
     if (sockets_[peer].fd) continue;
     if (Status s = dials_[peer].advance(); !s.ok())
       return error(s.code(), "cannot connect to {}: {}", describe(members_[peer]), s.message());
-    if (dials_[peer].done()) ANYCCL_CHECK(take(dials_[peer].take(), peer));
+    if (dials_[peer].done()) take(dials_[peer].take(), peer);
   }
   return {};
 }
 
-Status Mesh::take(Connection connection, std::uint32_t peer) {
+void Mesh::take(Connection connection, std::uint32_t peer) {
   PeerSocket& into = sockets_[peer];
   into.rank = Rank{static_cast<std::int32_t>(peer)};
   into.local = connection.local;
   into.same_process = same_process(members_[me_], members_[peer]);
-  if (connection.local) {
-    ANYCCL_TRY(const ucred other, peer_of(connection.socket.get()));
-    into.pid = other.pid;
-  }
   into.fd = std::move(connection.socket);
   ++connected_;
-  return {};
 }
 
 Status Mesh::accept_guests() {
@@ -132,7 +127,7 @@ Status Mesh::accept_guests() {
           peer);
       continue;
     }
-    ANYCCL_CHECK(take(std::move(guest), peer));
+    take(std::move(guest), peer);
   }
   return {};
 }

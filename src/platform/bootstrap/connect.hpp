@@ -1,7 +1,5 @@
 #pragma once
 
-#include <sys/types.h>
-
 #include <functional>
 #include <span>
 #include <vector>
@@ -21,7 +19,6 @@ struct PeerSocket {
   UniqueFd fd;
   bool local = false;         ///< A unix socket: the peer is on this host.
   bool same_process = false;  ///< The peer is a thread of this process.
-  pid_t pid = 0;  ///< If local: the peer's, as the kernel says (0: in a foreign namespace).
 };
 
 /// Why one of the ranks that are waited for will not come; ok as long as they may.

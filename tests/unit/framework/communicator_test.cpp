@@ -17,7 +17,6 @@ class LeavingPeer : public Transport {
   Offered offer(const Outgoing&, const std::byte*, bool) override { return Offered::refused; }
   std::byte* reserve(const Outgoing&) override { return room_; }
   void publish(const Outgoing&) override {}
-  std::size_t capacity() const override { return sizeof room_; }
   std::size_t piece_bytes() const override { return sizeof room_; }
   bool peek(Rank, std::uint64_t, Envelope&) override { return false; }
   const std::byte* poll(const Incoming&) override {

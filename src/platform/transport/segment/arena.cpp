@@ -8,6 +8,7 @@
 #include <bit>
 
 #include "base/error.hpp"
+#include "base/round_up.hpp"
 #include "platform/transport/segment/mapped_file.hpp"
 
 namespace anyccl {
@@ -21,10 +22,6 @@ constexpr std::size_t kSmallestRegion = std::size_t{1} << 20;
 constexpr std::size_t kLargestShared = std::size_t{32} << 20;
 constexpr std::size_t kPopulated = std::size_t{64} << 10;  ///< Bytes that are populated together.
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
-
-constexpr std::size_t round_up(std::size_t n, std::size_t to) {
-  return (n + to - 1) / to * to;
-}
 
 }  // namespace
 

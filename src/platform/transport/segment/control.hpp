@@ -18,8 +18,7 @@ struct ControlMessage {
                               ///< segment: what lies at `address`. mapped: 1 if that could be read.
   std::uint64_t address = 0;  ///< To a thread of the same process: where the memory is, or whose.
   std::uint64_t bytes = 0;
-  std::uint64_t address2 = 0;  ///< segment: the inbox.
-  char text[472] = {};         ///< abort: the reason; ends with a zero.
+  char text[480] = {};  ///< abort: the reason; ends with a zero.
 };
 static_assert(sizeof(ControlMessage) == 512);
 

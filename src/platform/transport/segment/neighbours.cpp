@@ -1,12 +1,9 @@
 #include "platform/transport/segment/neighbours.hpp"
 
-#include <linux/futex.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "base/futex.hpp"
 #include "base/log.hpp"
 
 namespace anyccl::shm {
@@ -29,7 +26,7 @@ Neighbours::Neighbours(Rank me, const Layout& layout, std::shared_ptr<Segment> m
 void Neighbours::ring_bell(std::atomic<std::uint32_t>& bell) {
   // Pairs with the acquire in SegmentTransport::sleep().
   bell.fetch_add(1, std::memory_order_release);
-  ::syscall(SYS_futex, &bell, FUTEX_WAKE, 1, nullptr, nullptr, 0);
+  futex_wake(bell, 1, FutexScope::shared);
 }
 
 bool Neighbours::are_fenced() const {

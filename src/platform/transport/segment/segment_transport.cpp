@@ -1,15 +1,12 @@
 #include "platform/transport/segment/segment_transport.hpp"
 
-#include <linux/futex.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstring>
 
 #include "base/cpu.hpp"
 #include "base/error.hpp"
 #include "base/fences.hpp"
+#include "base/futex.hpp"
 #include "platform/transport/segment/ledger.hpp"
 #include "platform/transport/segment/neighbours.hpp"
 #include "platform/transport/segment/pairs.hpp"
@@ -114,7 +111,6 @@ class SegmentTransport final : public Transport {
     return pairs_.send_at_once(to, digest, message);
   }
 
-  std::size_t capacity() const override { return layout_.ring_bytes; }
   std::size_t piece_bytes() const override { return kPairPiece; }
 
   const std::byte* poll(const Incoming& in) override {
@@ -192,8 +188,7 @@ class SegmentTransport final : public Transport {
   }
   void sleep(std::chrono::nanoseconds most) override {
     const auto limit = std::min<std::chrono::nanoseconds>(most, std::chrono::milliseconds(999));
-    const timespec time{0, static_cast<long>(limit.count())};
-    if (most.count() > 0) ::syscall(SYS_futex, &bell(), FUTEX_WAIT, rung_, &time, nullptr, 0);
+    if (most.count() > 0) futex_wait(bell(), rung_, limit, FutexScope::shared);
     at<Presence>(out_, layout_.presence()).sleeping.store(0, std::memory_order_relaxed);
   }
   bool wakes_surely() const override { return fenced_ && !waits_for_readers_; }

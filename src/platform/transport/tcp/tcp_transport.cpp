@@ -73,7 +73,6 @@ class TcpTransport final : public Transport {
   Offered offer(const Outgoing& out, const std::byte* source, bool lendable) override;
   std::byte* reserve(const Outgoing& out) override;
   void publish(const Outgoing& out) override { send_parts(out, result_.data()); }
-  std::size_t capacity() const override { return tcp::kMaxFrame; }
   std::size_t piece_bytes() const override { return std::size_t{256} << 10; }
   bool takes_any_memory() const override { return true; }
 

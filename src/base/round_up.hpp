@@ -1,0 +1,12 @@
+#pragma once
+
+#include <cstddef>
+
+namespace anyccl {
+
+/// To a multiple of `to`.
+constexpr std::size_t round_up(std::size_t n, std::size_t to) {
+  return (n + to - 1) / to * to;
+}
+
+}  // namespace anyccl
