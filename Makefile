@@ -13,7 +13,7 @@ venv     = $(if $(findstring ANYCCL_WITH_PYTHON=OFF,$(OPTIONS)),,@scripts/make-v
 TORCH    = $(if $(findstring ANYCCL_WITH_PYTHON=OFF,$(OPTIONS))$(findstring ANYCCL_WITH_TORCH=OFF,$(OPTIONS)),,torch)
 TORCHRUN = OMP_NUM_THREADS=1 KINETO_LOG_LEVEL=6 PYTHONPATH=build/release/python \
            .venv/bin/python -m torch.distributed.run --standalone
-ARM_TESTS = reduce_test segment_test
+ARM_TESTS = reduce_test shm_test
 SOURCES  = git ls-files -z '*.cpp' '*.hpp' '*.h' '*.c'
 
 # $(call build,PRESET,ARGUMENTS): packages, configure, compile. Only release has a Python package.
@@ -97,10 +97,10 @@ odr: ## Build the library and the tool with link-time optimization, which finds 
 	$(call build,odr)
 
 # The emulator hangs in tests that start threads or fork.
-arm: ## Cross-build the library for 64-bit Arm, test its kernels and segments in an emulator
+arm: ## Cross-build the library for 64-bit Arm, test its kernels and shared memory in an emulator
 	@scripts/install-packages arm
 	$(call build,arm,--target anyccl $(ARM_TESTS))
-	$(call test,arm,-R '^(reduce_test|segment_test/(Memory|Ledger))|has_no_weak_symbols')
+	$(call test,arm,-R '^(reduce_test|shm_test/(Memory|SlotTracker))|has_no_weak_symbols')
 
 format: ## Format all sources with clang-format
 	@scripts/install-packages test

@@ -19,8 +19,8 @@ bool fits(const Algorithm& algorithm, std::string_view protocol) {
     for (const Step& step : schedule.steps) {
       if (step.op != Op::send) continue;
       const std::size_t pieces = step.src.stride == 0 ? 1 : step.peers.size();
-      const bool blocks = contract.origins() > contract.parts();
-      if (blocks && step.src.count * pieces > contract.parts()) return false;
+      const bool blocks = contract.origins() > contract.chunks_per_block();
+      if (blocks && step.src.count * pieces > contract.chunks_per_block()) return false;
     }
   }
   return true;

@@ -8,7 +8,7 @@
 
 namespace {
 
-using anyccl::Communicator, anyccl::Pieces, anyccl::Rank, anyccl::ReduceOp;
+using anyccl::Communicator, anyccl::BlockLayout, anyccl::Rank, anyccl::ReduceOp;
 using anyccl::view, anyccl::wait;
 using example::expect, example::must;
 using Numbers = std::vector<int>;
@@ -87,24 +87,24 @@ void unequal_blocks(Communicator& comm, Table& table) {
   const int me = index(comm.rank());
   const bool root = comm.rank() == kRoot;
   const Sizes counts = {0, 1, 2, 3}, displs = {0, 0, 1, 3};  // in elements
-  const Pieces pieces{counts, displs};
+  const BlockLayout layout{counts, displs};
   const Numbers mine(counts[static_cast<std::size_t>(me)], me);  // r, r times
   const Numbers all = {1, 2, 2, 3, 3, 3};
   const Numbers nothing;
   Numbers out(all.size());
 
-  must(wait(comm.all_gather_v(view(mine), view(out), pieces)));
+  must(wait(comm.all_gather_v(view(mine), view(out), layout)));
   table.add("all_gather_v", mine, out, all);
 
   out.resize(root ? all.size() : 0);
-  must(wait(comm.gather_v(view(mine), view(out), pieces, kRoot)));
+  must(wait(comm.gather_v(view(mine), view(out), layout, kRoot)));
   table.add("gather_v to 1", mine, out, root ? all : nothing);
 
   out.resize(mine.size());
-  must(wait(comm.scatter_v(view(all), pieces, view(out), kRoot)));
+  must(wait(comm.scatter_v(view(all), layout, view(out), kRoot)));
   table.add("scatter_v from 1", root ? all : nothing, out, mine);
 
-  must(wait(comm.reduce_scatter_v(view(all), pieces, view(out), ReduceOp::max)));
+  must(wait(comm.reduce_scatter_v(view(all), layout, view(out), ReduceOp::max)));
   table.add("reduce_scatter_v, max", all, out, mine);
 
   // Everyone sends j elements to rank j, so rank r receives r elements from everyone.
@@ -114,7 +114,7 @@ void unequal_blocks(Communicator& comm, Table& table) {
   Numbers wanted;
   for (int from = 0; from < kRanks; ++from) wanted.insert(wanted.end(), r, 10 * from);
   out.resize(kRanks * r);
-  must(wait(comm.all_to_all_v(view(row), pieces, view(out), {each, places})));
+  must(wait(comm.all_to_all_v(view(row), layout, view(out), {each, places})));
   table.add("all_to_all_v", row, out, wanted);
 }
 

@@ -1,5 +1,5 @@
 // In place: one buffer is input and output, by NCCL's rules. A rank's own block lies where it
-// belongs in the whole: block r of the larger buffer, or the piece at displs[r] in the v-forms.
+// belongs in the whole: block r of the larger buffer, or the one at displs[r] in the v-forms.
 //   anyccl run -n 4 -- 03_in_place
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 namespace {
 
-using anyccl::Communicator, anyccl::Pieces, anyccl::Rank, anyccl::ReduceOp, anyccl::View;
+using anyccl::Communicator, anyccl::BlockLayout, anyccl::Rank, anyccl::ReduceOp, anyccl::View;
 using anyccl::view, anyccl::wait;
 using example::expect, example::must;
 using Numbers = std::vector<int>;
@@ -40,7 +40,7 @@ struct Blocks {
   View of(Numbers& whole, int r) const {
     return view(std::span<int>(whole).subspan(begin(r), size(r)));
   }
-  Pieces pieces() const { return {counts, displs}; }
+  BlockLayout layout() const { return {counts, displs}; }
 
   /// 0, 1, 2, ... in block r, and -1 elsewhere.
   Numbers only(int r) const {
@@ -110,20 +110,20 @@ class Example {
     const Blocks blocks(sizes);
 
     Numbers x = counting(blocks.total);
-    must(wait(comm_.reduce_scatter_v(view(x), blocks.pieces(), blocks.of(x, me_), ReduceOp::sum)));
+    must(wait(comm_.reduce_scatter_v(view(x), blocks.layout(), blocks.of(x, me_), ReduceOp::sum)));
     report("reduce_scatter_v: out == in + displs[rank]",
            blocks.equal(x, summed(blocks.total), me_));
 
     x = blocks.only(me_);
-    must(wait(comm_.all_gather_v(blocks.of(x, me_), view(x), blocks.pieces())));
+    must(wait(comm_.all_gather_v(blocks.of(x, me_), view(x), blocks.layout())));
     report("all_gather_v: in == out + displs[rank]", x == counting(blocks.total));
 
     x = blocks.only(me_);
-    must(wait(comm_.gather_v(blocks.of(x, me_), view(x), blocks.pieces(), kRoot)));
+    must(wait(comm_.gather_v(blocks.of(x, me_), view(x), blocks.layout(), kRoot)));
     report("gather_v: in == out + displs[root] at the root", x == own_or_all(blocks));
 
     x = at_root() ? counting(blocks.total) : Numbers(blocks.total, -1);
-    must(wait(comm_.scatter_v(view(x), blocks.pieces(), blocks.of(x, me_), kRoot)));
+    must(wait(comm_.scatter_v(view(x), blocks.layout(), blocks.of(x, me_), kRoot)));
     report("scatter_v: out == in + displs[root] at the root", x == own_or_all(blocks));
   }
 

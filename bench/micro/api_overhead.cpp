@@ -45,11 +45,11 @@ struct Job {
   int me = 0, socket = -1;
   Shared* shared = nullptr;
   std::uint64_t epoch = 0;
-  bool crowded = false;
+  bool oversubscribed = false;
 };
 
-void relax(bool crowded) {
-  if (crowded) {
+void relax(bool oversubscribed) {
+  if (oversubscribed) {
     ::sched_yield();
     return;
   }
@@ -66,7 +66,7 @@ void by_hand_in_memory(Job& job, const float* in, float* out) {
   float sum[2] = {};
   for (int r = 0; r < job.ranks; ++r) {
     const Line& line = bank[static_cast<std::size_t>(r)];
-    while (line.sequence.load(std::memory_order_acquire) != job.epoch) relax(job.crowded);
+    while (line.sequence.load(std::memory_order_acquire) != job.epoch) relax(job.oversubscribed);
     sum[0] += line.data[0];
     sum[1] += line.data[1];
   }
@@ -89,7 +89,7 @@ void by_hand_over_tcp(Job& job, const float* in, float* out) {
 void meet(Job& job, int round) {
   job.shared->ready[static_cast<std::size_t>(job.me)].store(round);
   for (int r = 0; r < job.ranks; ++r)
-    while (job.shared->ready[static_cast<std::size_t>(r)].load() < round) relax(job.crowded);
+    while (job.shared->ready[static_cast<std::size_t>(r)].load() < round) relax(job.oversubscribed);
 }
 
 /// ns per call of a batch that all ranks start together.
@@ -172,7 +172,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "usage: api_overhead [RANKS [shm|tcp [BATCHES]]], tcp for 2 ranks\n");
     return 2;
   }
-  job.crowded = job.ranks > static_cast<int>(std::thread::hardware_concurrency());
+  job.oversubscribed = job.ranks > static_cast<int>(std::thread::hardware_concurrency());
   void* memory =
       ::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return 2;

@@ -28,13 +28,13 @@ constexpr std::size_t kSizes[] = {8, 1 << 10, 8 << 10, 16 << 10, 64 << 10, 256 <
 
 struct Job {
   int ranks = 2, threads = 1, batches = 61;
-  bool crowded = false;
+  bool oversubscribed = false;
 };
 
 /// Of the threads of one rank; spins, as those of engines do where each has a core.
 class Barrier {
  public:
-  explicit Barrier(const Job& job) : threads_(job.threads), crowded_(job.crowded) {}
+  explicit Barrier(const Job& job) : threads_(job.threads), oversubscribed_(job.oversubscribed) {}
   void meet() {
     const int round = round_.load(std::memory_order_relaxed);
     // Pairs with itself: who comes last has seen all that the others did before.
@@ -44,12 +44,12 @@ class Barrier {
       return;
     }
     while (round_.load(std::memory_order_acquire) == round)
-      if (crowded_) ::sched_yield();
+      if (oversubscribed_) ::sched_yield();
   }
 
  private:
   const int threads_;
-  const bool crowded_;
+  const bool oversubscribed_;
   alignas(64) std::atomic<int> arrived_{0};
   alignas(64) std::atomic<int> round_{0};
 };
@@ -111,7 +111,7 @@ class Team {
   Times times_[2];
 };
 
-void measure(const Job& job, const anyccl::UniqueIdentifier& id, int rank) {
+void measure(const Job& job, const anyccl::UniqueId& id, int rank) {
   auto comm = Communicator::from_unique_id(id, Rank{rank}, job.ranks);
   must(comm.status());
   must(comm->make_parts(job.threads));
@@ -141,8 +141,9 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "usage: team [RANKS [THREADS [BATCHES]]]\n");
     return 2;
   }
-  job.crowded = job.ranks * job.threads > static_cast<int>(std::thread::hardware_concurrency());
-  const auto id = anyccl::UniqueIdentifier::create();
+  job.oversubscribed =
+      job.ranks * job.threads > static_cast<int>(std::thread::hardware_concurrency());
+  const auto id = anyccl::UniqueId::create();
   must(id.status());
   for (int rank = 1; rank < job.ranks; ++rank)
     if (::fork() == 0) return measure(job, *id, rank), 0;

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <tuple>
 
-#include "algorithm/plan/simulate.hpp"
+#include "algorithm/verify/simulate.hpp"
 #include "base/error.hpp"
 
 namespace anyccl::cli {
@@ -51,8 +51,8 @@ class Tracing {
   Status run() {
     std::uint32_t slots = 1;  // with one for each publication nobody waits
     for (std::uint32_t p : plans_[0].publications) slots = std::max(slots, p);
-    const Operation once{&plans_};
-    ANYCCL_TRY(outcome_, simulate({&once, 1}, {.slots = slots, .trace = true}, terms_));
+    const verify::Operation once{&plans_};
+    ANYCCL_TRY(outcome_, verify::simulate({&once, 1}, {.slots = slots, .trace = true}, terms_));
     to_.cost = {outcome_.rounds, outcome_.sent,
                 plans_[0].schedule.contract.chunks(to_.shape.root, Space::input),
                 outcome_.roundings};
@@ -63,10 +63,10 @@ class Tracing {
   }
 
  private:
-  std::vector<Chunk> chunks(const std::vector<TermId>& values) const {
+  std::vector<Chunk> chunks(const std::vector<verify::TermId>& values) const {
     std::vector<Chunk> all;
     all.reserve(values.size());
-    for (TermId id : values) all.push_back({terms_[id].origin, terms_[id].ranks});
+    for (verify::TermId id : values) all.push_back({terms_[id].origin, terms_[id].ranks});
     return all;
   }
 
@@ -84,7 +84,7 @@ class Tracing {
     const std::vector<PlanStep>& steps = plans_[rank].steps;
     action_of_.emplace_back(steps.size());
     for (std::size_t i = 0; i < steps.size(); ++i) {
-      const Trace::Step& traced = outcome_.trace.steps[rank][i];
+      const verify::Trace::Step& traced = outcome_.trace.steps[rank][i];
       if (!reads_a_peer(steps[i]) && traced.sums.empty()) continue;
       action_of_[rank][i] = to_.actions.size();
       to_.actions.push_back(
@@ -93,7 +93,7 @@ class Tracing {
   }
 
   void take_messages() {
-    for (const Trace::Message& m : outcome_.trace.messages)
+    for (const verify::Trace::Message& m : outcome_.trace.messages)
       to_.messages.push_back({Rank(static_cast<int>(m.from)), Rank(static_cast<int>(m.to)),
                               m.sent_in, action_of_[m.to][m.read_by], chunks(m.values)});
     std::stable_sort(to_.messages.begin(), to_.messages.end(),
@@ -104,8 +104,8 @@ class Tracing {
 
   const std::vector<Plan>& plans_;
   Movement& to_;
-  Terms terms_;
-  Outcome outcome_;
+  verify::Terms terms_;
+  verify::Outcome outcome_;
   std::vector<std::vector<std::size_t>> action_of_;  // [rank][plan step]
 };
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "algorithm/catalog/algorithm.hpp"
-#include "algorithm/plan/terms.hpp"
+#include "algorithm/verify/terms.hpp"
 
 namespace anyccl::cli {
 
@@ -16,7 +16,7 @@ inline constexpr int kMostDrawnRanks = 32;
 /// A chunk somewhere on its way: which one it is, and whose contributions are in it.
 struct Chunk {
   Origin number = 0;
-  std::bitset<kMaxRanks> ranks = {};
+  std::bitset<verify::kMaxRanks> ranks = {};
   bool operator==(const Chunk&) const = default;
 };
 

@@ -24,25 +24,25 @@ bool is_continued_by(const Change& change, const Change& next) {
          change.before == next.before && change.after == next.after;
 }
 
-Question question_at(const Place& place, int ranks) {
-  static const int cores = host_facts().cores;
-  const Collective collective = candidates_of(*place.operation, ranks).front()->collective;
+TunerQuery query_at(const TunerCell& cell, int ranks) {
+  static const int cores = probe::host_facts().cores;
+  const Collective collective = candidates_of(*cell.operation, ranks).front()->collective;
   const int per_core = std::max(1, ranks / cores);
-  return {{collective, ranks}, place.count * kTypes[0].bytes, false, per_core};
+  return {{collective, ranks}, cell.count * kTypes[0].bytes, false, per_core};
 }
 
 /// Absent: what is built in stays.
-Result<std::optional<Change>> change_at(const Place& place, int ranks,
+Result<std::optional<Change>> change_at(const TunerCell& cell, int ranks,
                                         const std::shared_ptr<const TunerTable>& table) {
-  const Question q = question_at(place, ranks);
-  ANYCCL_TRY(const Choice before, choose(q, {}));
-  ANYCCL_TRY(const Choice after, choose(q, {.tables = {table}}));
+  const TunerQuery q = query_at(cell, ranks);
+  ANYCCL_TRY(const Choice before, select_algorithm(q, {}));
+  ANYCCL_TRY(const Choice after, select_algorithm(q, {.tables = {table}}));
   const auto before_us = table->time(*before.algorithm, q);
   const auto after_us = table->time(*after.algorithm, q);
   if (before.algorithm == after.algorithm || !before_us || !after_us)
     return std::optional<Change>();
   const double gain = *before_us / *after_us;
-  return std::optional<Change>({ranks, place.operation->name, before.algorithm->name,
+  return std::optional<Change>({ranks, cell.operation->name, before.algorithm->name,
                                 after.algorithm->name, q.bytes, q.bytes, gain, gain});
 }
 
@@ -91,12 +91,12 @@ Result<std::string> changes(const TuneOptions& options, const std::string& rows,
   std::size_t changed = 0, missing = 0;
   for (const int ranks : options.ranks)
     for (const Operation* operation : options.operations)
-      for (const Place& place : places_of({{operation}, options.sizes}, ranks)) {
-        if (!measured.contains({ranks, std::string(operation->name), place.count})) {
+      for (const TunerCell& cell : cells_of({{operation}, options.sizes}, ranks)) {
+        if (!measured.contains({ranks, std::string(operation->name), cell.count})) {
           ++missing;
           continue;
         }
-        ANYCCL_TRY(const std::optional<Change> change, change_at(place, ranks, table));
+        ANYCCL_TRY(const std::optional<Change> change, change_at(cell, ranks, table));
         if (!change) continue;
         ++changed;
         add(all, *change);

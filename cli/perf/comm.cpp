@@ -46,7 +46,7 @@ Comm::~Comm() {
 }
 
 void Comm::use(const Algorithm* algorithm) const {
-  handle_->comm->prefer({.measured = algorithm});
+  handle_->comm->set_policy({.measured = algorithm});
 }
 
 void Comm::abort() {

@@ -17,7 +17,7 @@ constexpr TypeName kType = kTypes[0];
 constexpr std::size_t kFewestTurns = 3, kMostTurns = 100;
 constexpr double kFirstRound = 0.4;  // of the time
 
-/// An algorithm at one place.
+/// An algorithm at one cell.
 struct Entrant {
   const Algorithm* algorithm = nullptr;
   std::vector<Summary> turns = {};
@@ -46,7 +46,7 @@ Summary summary_of(const std::vector<Summary>& turns) {
 }
 
 struct Contest {
-  Place place;
+  TunerCell cell;
   std::vector<Entrant> entrants;
 };
 
@@ -81,9 +81,9 @@ class Tuning {
         input_(std::move(input)),
         output_(std::move(output)),
         share_(share_of(options, comm.ranks())) {
-    for (const Place& place : places_of(options, comm.ranks())) {
-      Contest& contest = contests_.emplace_back(Contest{place, {}});
-      for (const Algorithm* a : candidates_of(*place.operation, comm.ranks()))
+    for (const TunerCell& cell : cells_of(options, comm.ranks())) {
+      Contest& contest = contests_.emplace_back(Contest{cell, {}});
+      for (const Algorithm* a : candidates_of(*cell.operation, comm.ranks()))
         contest.entrants.push_back({a});
     }
     if (comm.rank() == 0) line_.emplace();
@@ -93,14 +93,14 @@ class Tuning {
   std::vector<Row> rows() const;
 
  private:
-  Case case_of(const Place& place) const {
-    return {.type = kType, .count = place.count, .rank = comm_.rank(), .ranks = comm_.ranks()};
+  Case case_of(const TunerCell& cell) const {
+    return {.type = kType, .count = cell.count, .rank = comm_.rank(), .ranks = comm_.ranks()};
   }
   Result<double> elapsed_s() const;
   Result<std::size_t> go_round(std::size_t contests, double until_s);
   Result<bool> compete(Contest& contest, double until_s);
-  Status take_turn(const Place& place, Exercise& exercise, Entrant& entrant) const;
-  void show(const Place& place, double elapsed_s);
+  Status take_turn(const TunerCell& cell, Exercise& exercise, Entrant& entrant) const;
+  void show(const TunerCell& cell, double elapsed_s);
 
   const Comm& comm_;
   const Memory input_, output_;
@@ -139,13 +139,13 @@ Result<std::size_t> Tuning::go_round(std::size_t contests, double until_s) {
 
 /// False: the time is over.
 Result<bool> Tuning::compete(Contest& contest, double until_s) {
-  const auto exercise = contest.place.operation->make(case_of(contest.place), input_.get(),
-                                                      output_.get(), comm_.get());
+  const auto exercise =
+      contest.cell.operation->make(case_of(contest.cell), input_.get(), output_.get(), comm_.get());
   for (Entrant& entrant : contest.entrants) {
     if (entrant.hopeless) continue;
-    ANYCCL_CHECK(take_turn(contest.place, *exercise, entrant));
+    ANYCCL_CHECK(take_turn(contest.cell, *exercise, entrant));
     ANYCCL_TRY(const double now_s, elapsed_s());
-    show(contest.place, now_s);
+    show(contest.cell, now_s);
     if (now_s > until_s) return false;
   }
   drop_hopeless(contest.entrants);
@@ -154,7 +154,7 @@ Result<bool> Tuning::compete(Contest& contest, double until_s) {
 
 /// Some milliseconds, or one call that takes longer. The first turn is one call, after one that
 /// finds everything cold.
-Status Tuning::take_turn(const Place& place, Exercise& exercise, Entrant& entrant) const {
+Status Tuning::take_turn(const TunerCell& cell, Exercise& exercise, Entrant& entrant) const {
   comm_.use(entrant.algorithm);
   constexpr double kTurn_us = 1000;
   constexpr double kLong_us = 1000;  // getting ready for calls that take longer does not count
@@ -164,7 +164,7 @@ Status Tuning::take_turn(const Place& place, Exercise& exercise, Entrant& entran
                           .iterations = static_cast<int>(calls),
                           .check = false,
                           .loop = false};
-  ANYCCL_TRY(Measurement measured, measure(*place.operation, exercise, protocol, false, 1, comm_));
+  ANYCCL_TRY(Measurement measured, measure(*cell.operation, exercise, protocol, false, 1, comm_));
   if (measured.wrong > 0)
     return error(Code::internal, "{} gave {} wrong values: please report it",
                  id(*entrant.algorithm), measured.wrong);
@@ -173,29 +173,29 @@ Status Tuning::take_turn(const Place& place, Exercise& exercise, Entrant& entran
   return {};
 }
 
-/// Of the places where all have had enough turns.
+/// Of the cells where all have had enough turns.
 std::vector<Row> Tuning::rows() const {
   std::vector<Row> rows;
-  for (const auto& [place, entrants] : contests_) {
+  for (const auto& [cell, entrants] : contests_) {
     const bool enough = std::all_of(entrants.begin(), entrants.end(), [](const Entrant& e) {
       return e.hopeless || e.turns.size() >= kFewestTurns;
     });
     for (const Entrant& e : entrants)
       if (enough)
-        rows.push_back(row_of(*place.operation, case_of(place), kRedops[0].name,
+        rows.push_back(row_of(*cell.operation, case_of(cell), kRedops[0].name,
                               {.call = summary_of(e.turns), .plan = e.plan}));
   }
   return rows;
 }
 
-void Tuning::show(const Place& place, double elapsed_s) {
+void Tuning::show(const TunerCell& cell, double elapsed_s) {
   if (!line_) return;
   const double part = std::min(1.0, elapsed_s / share_.own_s);
   const double all_s = share_.before_s + share_.own_s + share_.after_s;
   line_->show((share_.before_s + part * share_.own_s) / all_s,
               (1 - part) * share_.own_s + share_.after_s,
-              fmt::format("{} ranks, {} of {} bytes", comm_.ranks(), place.operation->name,
-                          place.count * kType.bytes));
+              fmt::format("{} ranks, {} of {} bytes", comm_.ranks(), cell.operation->name,
+                          cell.count * kType.bytes));
 }
 
 }  // namespace
@@ -208,8 +208,8 @@ std::vector<const Algorithm*> candidates_of(const Operation& operation, int rank
   return found;
 }
 
-std::vector<Place> places_of(const TuneOptions& options, int ranks) {
-  std::vector<Place> places;
+std::vector<TunerCell> cells_of(const TuneOptions& options, int ranks) {
+  std::vector<TunerCell> cells;
   const auto count = [&](const Operation& operation, std::size_t size) {
     return operation.has_data ? operation.count(std::max<std::size_t>(1, size / kType.bytes), ranks)
                               : 0;
@@ -218,10 +218,9 @@ std::vector<Place> places_of(const TuneOptions& options, int ranks) {
     for (const Operation* operation : options.operations) {
       const std::size_t here = count(*operation, options.sizes[i]);
       const bool again = i > 0 && count(*operation, options.sizes[i - 1]) == here;
-      if (!again && candidates_of(*operation, ranks).size() > 1)
-        places.push_back({operation, here});
+      if (!again && candidates_of(*operation, ranks).size() > 1) cells.push_back({operation, here});
     }
-  return places;
+  return cells;
 }
 
 Result<std::vector<Row>> tune(const TuneOptions& options, const Comm& comm) {

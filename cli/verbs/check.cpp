@@ -1,4 +1,4 @@
-#include "algorithm/schedule/check.hpp"
+#include "algorithm/verify/check.hpp"
 
 #include <fmt/format.h>
 
@@ -43,15 +43,15 @@ Result<RankRange> parse_ranks(std::string_view text) {
 }
 
 /// What one algorithm came to.
-struct Verdict {
+struct Checked {
   const Algorithm* algorithm;
-  Result<CheckReport> report;
+  Result<verify::CheckReport> report;
 };
 
 /// Of all sizes that were checked.
-std::uint32_t most_slots(const CheckReport& report) {
+std::uint32_t most_slots(const verify::CheckReport& report) {
   std::uint32_t most = 0;
-  for (const CheckReport::Size& size : report.sizes) most = std::max(most, size.slots);
+  for (const verify::CheckReport::Size& size : report.sizes) most = std::max(most, size.slots);
   return most;
 }
 
@@ -62,15 +62,15 @@ void print_head() {
              "rounds", "sent", "roundings", "slots", "seconds", "verdict");
 }
 
-void print_line(const Verdict& verdict, const RankRange& range) {
+void print_line(const Checked& checked, const RankRange& range) {
   const std::string ranks = fmt::format("{}..{}", range.first, range.last);
-  fmt::print("{:<32}{:>9}", id(*verdict.algorithm), ranks);
-  if (!verdict.report.ok()) {
-    fmt::print("  FAULT: {}\n", verdict.report.status().message());
-  } else if (verdict.report->sizes.empty()) {
+  fmt::print("{:<32}{:>9}", id(*checked.algorithm), ranks);
+  if (!checked.report.ok()) {
+    fmt::print("  FAULT: {}\n", checked.report.status().message());
+  } else if (checked.report->sizes.empty()) {
     fmt::print("  supports none of these\n");
   } else {
-    const CheckReport& report = *verdict.report;
+    const verify::CheckReport& report = *checked.report;
     const Cost& cost = report.sizes.back().cost;
     fmt::print("{:>8}{:>8}{:>8.2f}{:>11}{:>7}{:>9.1f}  {}\n", report.shapes, cost.rounds,
                static_cast<double>(cost.sent) / cost.of, cost.roundings, most_slots(report),
@@ -79,20 +79,20 @@ void print_line(const Verdict& verdict, const RankRange& range) {
   std::fflush(stdout);
 }
 
-Json to_json(const Verdict& verdict, const RankRange& range) {
-  Json json = {{"algorithm", id(*verdict.algorithm)},
+Json to_json(const Checked& checked, const RankRange& range) {
+  Json json = {{"algorithm", id(*checked.algorithm)},
                {"first_ranks", range.first},
                {"last_ranks", range.last},
-               {"right", verdict.report.ok()}};
-  if (!verdict.report.ok()) {
-    json["fault"] = verdict.report.status().message();
+               {"right", checked.report.ok()}};
+  if (!checked.report.ok()) {
+    json["fault"] = checked.report.status().message();
     return json;
   }
-  const CheckReport& report = *verdict.report;
+  const verify::CheckReport& report = *checked.report;
   json["shapes"] = report.shapes;
   json["seconds"] = report.seconds;
   json["sizes"] = Json::array();
-  for (const CheckReport::Size& size : report.sizes)
+  for (const verify::CheckReport::Size& size : report.sizes)
     json["sizes"].push_back({{"ranks", size.size},
                              {"rounds", size.cost.rounds},
                              {"sent_chunks", size.cost.sent},
@@ -117,14 +117,15 @@ int run_checks(const Flags& flags) {
   Json rows = Json::array();
   if (!flags.json) print_head();
   for (const Algorithm* algorithm : *algorithms) {
-    const Verdict verdict{algorithm, check_algorithm(*algorithm, range->first, range->last)};
-    if (verdict.report.status().code() == Code::invalid_argument)
-      return usage_error(verdict.report.status().message());
-    all_right &= verdict.report.ok();
+    const Checked checked{algorithm,
+                          verify::check_algorithm(*algorithm, range->first, range->last)};
+    if (checked.report.status().code() == Code::invalid_argument)
+      return usage_error(checked.report.status().message());
+    all_right &= checked.report.ok();
     if (flags.json)
-      rows.push_back(to_json(verdict, *range));
+      rows.push_back(to_json(checked, *range));
     else
-      print_line(verdict, *range);
+      print_line(checked, *range);
   }
   if (flags.json) fmt::print("{}\n", rows.dump(1));
   return all_right ? 0 : 1;

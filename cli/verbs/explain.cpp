@@ -5,7 +5,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "adapter/start.hpp"
+#include "adapter/init_context.hpp"
 #include "base/error.hpp"
 #include "framework/tuner.hpp"
 #include "hosts_flag.hpp"
@@ -25,9 +25,9 @@ struct Flags {
   bool json = false;
 };
 
-/// The question with its answer.
+/// The query with its answer.
 struct Explanation {
-  Question question;
+  TunerQuery query;
   Choice choice;
   std::string reason;
   std::vector<Candidate> candidates;
@@ -55,28 +55,28 @@ Result<Explanation> explain(const Flags& flags) {
     return error(Code::invalid_argument, "--root {} is not one of {} ranks", flags.root,
                  flags.ranks);
   ANYCCL_TRY(std::vector<int> hosts, host_of(flags.hosts, flags.ranks));
-  ANYCCL_TRY(e.question.bytes, parse_size(flags.bytes));
-  e.question.network = flags.transport == "tcp" || flags.hosts.size() > 1;
+  ANYCCL_TRY(e.query.bytes, parse_size(flags.bytes));
+  e.query.network = flags.transport == "tcp" || flags.hosts.size() > 1;
   const int together =
       flags.hosts.empty() ? flags.ranks : *std::max_element(flags.hosts.begin(), flags.hosts.end());
-  const int cores = flags.cores > 0 ? flags.cores : host_facts().cores;
-  e.question.ranks_per_core = std::max(1, together / cores);
+  const int cores = flags.cores > 0 ? flags.cores : probe::host_facts().cores;
+  e.query.ranks_per_core = std::max(1, together / cores);
   if (hosts.empty()) {
     ANYCCL_TRY(hosts, host_of(flags.near, flags.ranks, "--near"));
   }
-  e.question.shape = {collective, flags.ranks, Rank{flags.root}, false, std::move(hosts)};
+  e.query.shape = {collective, flags.ranks, Rank{flags.root}, false, std::move(hosts)};
   ANYCCL_TRY(Config config, read_config());
   if (!flags.algorithm.empty()) config.algo = flags.algorithm;
   if (!flags.table.empty()) config.tuner_table = flags.table;
   ANYCCL_CHECK(check_algorithm_name(config.algo));
   ANYCCL_TRY(const auto table, table_of(config));
-  Preferences preferences{.algorithm = config.algo};
-  if (table != nullptr) preferences.tables.push_back(table);
-  ANYCCL_TRY(e.choice, choose(e.question, preferences));
+  TunerPolicy policy{.algorithm = config.algo};
+  if (table != nullptr) policy.tables.push_back(table);
+  ANYCCL_TRY(e.choice, select_algorithm(e.query, policy));
   e.reason = reason(e.choice);
   e.may_change = config.tune_at_start && collective == Collective::all_reduce &&
                  e.choice.table == nullptr && find_algorithm(collective, config.algo) == nullptr;
-  e.candidates = candidates(e.question, table.get());
+  e.candidates = candidates(e.query, table.get());
   return e;
 }
 
@@ -88,7 +88,7 @@ const Candidate& chosen(const Explanation& e) {
 /// What speaks for or against it.
 std::string why(const Explanation& e, const Candidate& c) {
   if (c.algorithm == e.choice.algorithm) return "chosen";
-  if (!c.possible) return fmt::format("not for {} ranks", e.question.shape.size);
+  if (!c.possible) return fmt::format("not for {} ranks", e.query.shape.size);
   const Candidate& best = chosen(e);
   if (c.measured_us && best.measured_us)
     return fmt::format("measured x{:.2f} of the chosen one", *c.measured_us / *best.measured_us);
@@ -115,7 +115,7 @@ Json to_json(const Explanation& e) {
     row["why"] = why(e, c);
     rows.push_back(std::move(row));
   }
-  const Question& q = e.question;
+  const TunerQuery& q = e.query;
   return {{"collective", name(q.shape.collective)},
           {"bytes", q.bytes},
           {"ranks", q.shape.size},
@@ -129,7 +129,7 @@ Json to_json(const Explanation& e) {
 }
 
 std::string to_text(const Explanation& e) {
-  const Question& q = e.question;
+  const TunerQuery& q = e.query;
   std::string text = fmt::format(
       "{} of {} bytes on {} ranks{}, {}: {}\n{}, {} bytes at a time\n\n"
       "  {:<24}{:>7}{:>8}{:>11}{:>14}{:>13}  why\n",

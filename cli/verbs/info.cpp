@@ -6,7 +6,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "adapter/start.hpp"
+#include "adapter/init_context.hpp"
 #include "algorithm/catalog/algorithm.hpp"
 #include "base/config.hpp"
 #include "combinations.hpp"
@@ -26,12 +26,12 @@ std::string shown_value(const Variable& variable, const std::string& value) {
 }
 
 Json host_json() {
-  const HostFacts facts = host_facts();
+  const probe::HostFacts facts = probe::host_facts();
   Json isas = Json::array();
   for (const Isa& isa : instruction_sets())
     if (isa.supported) isas.push_back(isa.name);
   return {{"name", facts.hostname},
-          {"machine", describe(this_machine())},
+          {"machine", describe(probe::this_machine())},
           {"cores", facts.cores},
           {"quota", std::isfinite(facts.quota) ? Json(facts.quota) : Json(nullptr)},
           {"instruction_sets", isas}};

@@ -69,7 +69,7 @@ Status understand(Flags& f) {
   ANYCCL_TRY(options.sizes, sizes_in(range));
   if (options.sizes.back() < range.last) options.sizes.push_back(range.last);
   std::vector<int>& ranks = options.ranks;
-  if (ranks.empty()) ranks = {2, 4, std::max(2, host_facts().cores)};
+  if (ranks.empty()) ranks = {2, 4, std::max(2, probe::host_facts().cores)};
   std::sort(ranks.begin(), ranks.end());
   ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
   return {};
@@ -113,7 +113,7 @@ Result<int> measure_all(const Flags& flags) {
   ANYCCL_TRY(const std::vector<std::string> command, own_command());
   ANYCCL_TRY(const TemporaryFolder folder, TemporaryFolder::create());
   fmt::print("anyccl {} on {}\nabout {:g} s, {} ranks over shared memory, into {}\n",
-             ANYCCL_VERSION, describe(this_machine()), flags.options.seconds,
+             ANYCCL_VERSION, describe(probe::this_machine()), flags.options.seconds,
              fmt::join(flags.options.ranks, ", "), file);
   std::fflush(stdout);
   std::vector<std::string> parts;

@@ -6,8 +6,8 @@
 // in src/algorithm/catalog/all_reduce, and a line in the list in
 // src/algorithm/catalog/CMakeLists.txt would do the same.
 
-#include "algorithm/schedule/check.hpp"
 #include "algorithm/schedule/print.hpp"
+#include "algorithm/verify/check.hpp"
 #include "example.hpp"
 
 namespace {
@@ -19,7 +19,8 @@ constexpr int kRanks = 4;
 
 /// Proves it for all sizes of 2 to 17 ranks: the result, no deadlock, no race, also in place.
 void check(const Algorithm& algorithm) {
-  const anyccl::CheckReport report = must(check_algorithm(algorithm, 2, 17));
+  const anyccl::verify::CheckReport report =
+      must(anyccl::verify::check_algorithm(algorithm, 2, 17));
   const anyccl::Cost& cost = report.sizes.back().cost;
   std::printf("%s is right on 2..17 ranks (%u shapes); on 17: %u rounds, %u roundings\n",
               id(algorithm).c_str(), report.shapes, cost.rounds, cost.roundings);

@@ -330,7 +330,7 @@ ANYCCL_API anycclResult_t anycclAllToAll(const void* sendbuff, void* recvbuff, s
 #define anycclAlltoAll anycclAllToAll /* NCCL's spelling */
 /* Sends sendcounts[j] elements from sendbuff + sdispls[j] to rank j, and receives recvcounts[j]
  * from it at recvbuff + rdispls[j], for all j. All four arrays have one entry per rank, in
- * elements; sendcounts[j] here equals recvcounts[i] at rank j. Received pieces must not overlap.
+ * elements; sendcounts[j] here equals recvcounts[i] at rank j. Received blocks must not overlap.
  * Not in place. */
 ANYCCL_API anycclResult_t anycclAllToAllv(const void* sendbuff, const size_t sendcounts[],
                                           const size_t sdispls[], void* recvbuff,
@@ -339,7 +339,7 @@ ANYCCL_API anycclResult_t anycclAllToAllv(const void* sendbuff, const size_t sen
                                           anycclStream_t stream);
 
 /* Blocks of different sizes. Arrays have one entry per rank, counts and offsets into the buffer, in
- * elements; pieces may lie apart and in any order, but received ones must not overlap. Where only
+ * elements; blocks may lie apart and in any order, but received ones must not overlap. Where only
  * the root uses an array, the others may pass NULL. */
 
 /* recvbuff + rdispls[r] gets the sendbuff of rank r, of recvcounts[r] elements, on every rank.
@@ -349,7 +349,7 @@ ANYCCL_API anycclResult_t anycclAllGatherv(const void* sendbuff, size_t sendcoun
                                            const size_t recvcounts[], const size_t rdispls[],
                                            anycclDataType_t datatype, anycclComm_t comm,
                                            anycclStream_t stream);
-/* recvbuff = op over all ranks of their piece for this rank, sendcounts[rank] elements at sendbuff
+/* recvbuff = op over all ranks of their block for this rank, sendcounts[rank] elements at sendbuff
  * + sdispls[rank]. sendcounts are equal on all ranks; recvcount == sendcounts[rank]. In place:
  * recvbuff == sendbuff + sdispls[rank]. */
 ANYCCL_API anycclResult_t anycclReduceScatterv(const void* sendbuff, const size_t sendcounts[],

@@ -68,16 +68,16 @@ inline Status wait(Result<Work> work) {
 }
 
 /// Names the communicator that ranks join; pass it to them in any safe way. See anycclGetUniqueId.
-class UniqueIdentifier {
+class UniqueId {
  public:
-  static Result<UniqueIdentifier> create() {
-    UniqueIdentifier id;
+  static Result<UniqueId> create() {
+    UniqueId id;
     const Status status = detail::status_of(anycclGetUniqueId(&id.value_));
     if (!status.ok()) return status;
     return id;
   }
-  UniqueIdentifier() = default;
-  explicit UniqueIdentifier(const anycclUniqueId& value) : value_(value) {}
+  UniqueId() = default;
+  explicit UniqueId(const anycclUniqueId& value) : value_(value) {}
   const anycclUniqueId& value() const { return value_; }
 
  private:
@@ -85,7 +85,7 @@ class UniqueIdentifier {
 };
 
 /// Sends counts[j] elements from offset displs[j] to (or receives them from) rank j; in elements.
-struct Pieces {
+struct BlockLayout {
   std::span<const std::size_t> counts, displs;
 };
 
@@ -101,14 +101,13 @@ class Communicator {
  public:
   /// Joins as `rank` of `size`. Errors: timeout naming the missing ranks, invalid_argument,
   /// system_error.
-  static Result<Communicator> from_unique_id(const UniqueIdentifier& id, Rank rank, int size) {
+  static Result<Communicator> from_unique_id(const UniqueId& id, Rank rank, int size) {
     return made([&](anycclComm_t* comm) {
       return anycclCommInitRank(comm, size, id.value(), index(rank));
     });
   }
   /// The same without waiting for the others: it can be used when ready() says so.
-  static Result<Communicator> begin_from_unique_id(const UniqueIdentifier& id, Rank rank,
-                                                   int size) {
+  static Result<Communicator> begin_from_unique_id(const UniqueId& id, Rank rank, int size) {
     return made([&](anycclComm_t* comm) {
       anycclConfig_t config = ANYCCL_CONFIG_INITIALIZER;
       config.blocking = 0;
@@ -252,47 +251,49 @@ class Communicator {
   /// Sends sent.counts[j] elements at in[sent.displs[j]] to rank j and receives received.counts[j]
   /// from it at out[received.displs[j]]. All four spans have size() entries; what i sends to j is
   /// what j receives from i. Not in place.
-  Result<Work> all_to_all_v(View in, Pieces sent, View out, Pieces received,
+  Result<Work> all_to_all_v(View in, BlockLayout sent, View out, BlockLayout received,
                             const Stream& stream = {}) {
     anycclCall_t call = make(anycclCollAllToAllv, in, out, stream);
     call.count = 0;
-    return issue_pieces(call, sent, received);
+    return issue_v(call, sent, received);
   }
   /// all_gather of blocks of different sizes: out[received.displs[r]] becomes the `in` of rank r.
   ///
   /// Shapes: received.counts[r] is the in.count of rank r, equal on all ranks, as is dtype. `in`
   /// may
-  ///         be its piece of `out`.
-  Result<Work> all_gather_v(View in, View out, Pieces received, const Stream& stream = {}) {
-    return issue_pieces(make(anycclCollAllGatherv, in, out, stream), {}, received);
+  ///         be its block of `out`.
+  Result<Work> all_gather_v(View in, View out, BlockLayout received, const Stream& stream = {}) {
+    return issue_v(make(anycclCollAllGatherv, in, out, stream), {}, received);
   }
-  /// reduce_scatter of blocks of different sizes: `out` becomes the reduction of all ranks' piece
+  /// reduce_scatter of blocks of different sizes: `out` becomes the reduction of all ranks' block
   /// for this rank.
   ///
   /// Shapes: sent.counts[rank()] == out.count; sent.counts are equal on all ranks, as are dtype and
-  ///         op. `out` may be its piece of `in`.
-  Result<Work> reduce_scatter_v(View in, Pieces sent, View out, ReduceOp op,
+  ///         op. `out` may be its block of `in`.
+  Result<Work> reduce_scatter_v(View in, BlockLayout sent, View out, ReduceOp op,
                                 const Stream& stream = {}) {
     anycclCall_t call = make(anycclCollReduceScatterv, in, out, stream);
     call.count = out.count;
     call.op = static_cast<anycclRedOp_t>(op);
-    return issue_pieces(call, sent, {});
+    return issue_v(call, sent, {});
   }
   /// gather of blocks of different sizes. `out` and `received` are used only at `root`, where
   /// received.counts[r] is the in.count of rank r; elsewhere they may be empty.
-  Result<Work> gather_v(View in, View out, Pieces received, Rank root, const Stream& stream = {}) {
+  Result<Work> gather_v(View in, View out, BlockLayout received, Rank root,
+                        const Stream& stream = {}) {
     anycclCall_t call = make(anycclCollGatherv, in, out, stream);
     call.root = index(root);
-    return rank() == root ? issue_pieces(call, {}, received) : issue(call);
+    return rank() == root ? issue_v(call, {}, received) : issue(call);
   }
   /// scatter of blocks of different sizes. `in` and `sent` are used only at `root`, where
   /// sent.counts[r] is the out.count of rank r; elsewhere they may be empty.
-  Result<Work> scatter_v(View in, Pieces sent, View out, Rank root, const Stream& stream = {}) {
+  Result<Work> scatter_v(View in, BlockLayout sent, View out, Rank root,
+                         const Stream& stream = {}) {
     anycclCall_t call = make(anycclCollScatterv, in, out, stream);
     call.root = index(root);
     call.count = out.count;
     call.datatype = static_cast<anycclDataType_t>(out.dtype);
-    return rank() == root ? issue_pieces(call, sent, {}) : issue(call);
+    return rank() == root ? issue_v(call, sent, {}) : issue(call);
   }
   /// Complete when all ranks have called it.
   Result<Work> barrier(const Stream& stream = {}) {
@@ -413,9 +414,9 @@ class Communicator {
     call.count = block.count;
     return issue(call);
   }
-  /// Of the sides that have pieces here.
-  Result<Work> issue_pieces(anycclCall_t call, const Pieces& sent, const Pieces& received) {
-    for (const Pieces* side : {&sent, &received})
+  /// Of the sides that have blocks here.
+  Result<Work> issue_v(anycclCall_t call, const BlockLayout& sent, const BlockLayout& received) {
+    for (const BlockLayout* side : {&sent, &received})
       for (const auto& entries : {side->counts, side->displs})
         if (entries.data() != nullptr && entries.size() != static_cast<std::size_t>(size()))
           return Status(Code::invalid_argument, "counts and displs have " +

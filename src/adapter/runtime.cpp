@@ -10,8 +10,8 @@
 #include <new>
 #include <thread>
 
-#include "adapter/copy_check.hpp"
-#include "adapter/start.hpp"
+#include "adapter/duplicate_library.hpp"
+#include "adapter/init_context.hpp"
 #include "base/config.hpp"
 #include "base/error.hpp"
 #include "base/fork.hpp"
@@ -19,9 +19,9 @@
 #include "platform/bootstrap/connect.hpp"
 #include "platform/bootstrap/environment.hpp"
 #include "platform/bootstrap/join.hpp"
-#include "platform/bootstrap/places.hpp"
-#include "platform/transport/segment/arena.hpp"
-#include "platform/transport/segment/segment_transport.hpp"
+#include "platform/bootstrap/placement.hpp"
+#include "platform/transport/shm/arena.hpp"
+#include "platform/transport/shm/shm_transport.hpp"
 #include "platform/transport/tcp/tcp_transport.hpp"
 
 namespace anyccl {
@@ -40,13 +40,13 @@ class Process {
   }
 
   /// `secret`: known to the members of `comm` only; what is split from it derives its own.
-  void add(const CommPtr& comm, const Secret& secret) {
+  void add(const CommPtr& comm, const bootstrap::Secret& secret) {
     const std::lock_guard lock(mutex_);
     leave_at_exit();
     std::erase_if(comms_, [](const Joined& other) { return other.comm.expired(); });
     comms_.push_back({comm, secret});
   }
-  Secret secret_of(const Comm& comm) {
+  bootstrap::Secret secret_of(const Comm& comm) {
     const std::lock_guard lock(mutex_);
     const auto found = std::find_if(comms_.begin(), comms_.end(), [&](const Joined& one) {
       return one.comm.lock().get() == &comm;
@@ -60,21 +60,21 @@ class Process {
     streams_.push_back(stream);
   }
   /// A forked child has one of its own.
-  Progress& progress() {
+  BackgroundProgress& progress() {
     const std::lock_guard lock(mutex_);
     if (progress_ != nullptr && progress_generation_ == fork_generation()) return *progress_;
     watch_forks();
     progress_generation_ = fork_generation();
-    return *(progress_ = new Progress);  // never destroyed: its thread may outlive main()
+    return *(progress_ = new BackgroundProgress);  // never destroyed: its thread may outlive main()
   }
-  void keep(Rendezvous rendezvous) {
+  void keep(bootstrap::Rendezvous rendezvous) {
     const std::lock_guard lock(mutex_);
     rendezvous_.push_back(std::move(rendezvous));
   }
   /// The group of this id is formed, or has failed with `outcome`: its server, if it is ours, is
   /// not needed any more.
-  void drop(const UniqueId& id, const Status& outcome) {
-    std::vector<Rendezvous> done;
+  void drop(const bootstrap::UniqueId& id, const Status& outcome) {
+    std::vector<bootstrap::Rendezvous> done;
     {
       const std::lock_guard lock(mutex_);
       for (auto it = rendezvous_.begin(); it != rendezvous_.end();) {
@@ -83,14 +83,14 @@ class Process {
         it = same ? rendezvous_.erase(it) : it + 1;
       }
     }
-    for (const Rendezvous& r : done)
+    for (const bootstrap::Rendezvous& r : done)
       if (!outcome.ok() && outcome.code() != Code::timeout) r.server->stop_when_told();
   }
 
  private:
   struct Joined {
     std::weak_ptr<Comm> comm;
-    Secret secret;
+    bootstrap::Secret secret;
   };
   /// With the lock.
   void leave_at_exit() {
@@ -113,42 +113,42 @@ class Process {
   bool at_exit_ = false;
   std::vector<Joined> comms_;
   std::vector<std::weak_ptr<HostStream>> streams_;
-  std::vector<Rendezvous> rendezvous_;
-  Progress* progress_ = nullptr;
+  std::vector<bootstrap::Rendezvous> rendezvous_;
+  BackgroundProgress* progress_ = nullptr;
   std::uint64_t progress_generation_ = 0;
 };
 
-CopyFrom copy_from(const std::string& name) {
-  return name == "staged"   ? CopyFrom::staged
-         : name == "cma"    ? CopyFrom::cma
-         : name == "window" ? CopyFrom::window
-                            : CopyFrom::automatic;
+shm::CopyFrom copy_from(const std::string& name) {
+  return name == "staged"   ? shm::CopyFrom::staged
+         : name == "cma"    ? shm::CopyFrom::cma
+         : name == "window" ? shm::CopyFrom::window
+                            : shm::CopyFrom::automatic;
 }
 
-Status add_transports(Membership& membership, std::vector<PeerSocket> sockets, const Config& config,
-                      Deadline deadline) {
-  std::vector<LocalPeer> local;
-  std::vector<TcpPeer> remote;
+Status add_transports(Membership& membership, std::vector<bootstrap::PeerSocket> sockets,
+                      const Config& config, Deadline deadline) {
+  std::vector<shm::LocalPeer> local;
+  std::vector<tcp::TcpPeer> remote;
   const bool forced_tcp = config.transport == "tcp";
-  for (PeerSocket& s : sockets) {
+  for (bootstrap::PeerSocket& s : sockets) {
     if (s.local && !forced_tcp)
       local.push_back({s.rank, std::move(s.fd), s.same_process});
     else
       remote.push_back({s.rank, std::move(s.fd)});
   }
-  const bool all_threads =
-      std::all_of(local.begin(), local.end(), [](const LocalPeer& p) { return p.same_process; });
+  const bool all_threads = std::all_of(local.begin(), local.end(),
+                                       [](const shm::LocalPeer& p) { return p.same_process; });
   if (!local.empty()) {
-    const SegmentOptions options{.ranks = static_cast<std::uint32_t>(membership.size),
-                                 .banks = kBanks,
-                                 .slots = slots_for(membership.size),
-                                 .ring_bytes = membership.ring_bytes,
-                                 .line_bytes = membership.line_bytes,
-                                 .copy = copy_from(config.shm_copy),
-                                 .cores_are_shared = membership.ranks_per_core > 1};
-    ANYCCL_TRY(SegmentGroup group,
-               make_segment_transport(membership.rank, std::move(local), options, deadline));
-    for (LocalPeer& p : group.others) remote.push_back({p.rank, std::move(p.socket)});
+    const shm::ShmOptions options{.ranks = static_cast<std::uint32_t>(membership.size),
+                                  .banks = kBanks,
+                                  .slots = slots_for(membership.size),
+                                  .ring_bytes = membership.ring_bytes,
+                                  .line_bytes = membership.line_bytes,
+                                  .copy = copy_from(config.shm_copy),
+                                  .cores_are_shared = membership.ranks_per_core > 1};
+    ANYCCL_TRY(shm::ShmGroup group,
+               shm::make_shm_transport(membership.rank, std::move(local), options, deadline));
+    for (shm::LocalPeer& p : group.others) remote.push_back({p.rank, std::move(p.socket)});
     if (group.transport) membership.transports.push_back(std::move(group.transport));
   }
   if (!remote.empty() && !config.transport.empty() && !forced_tcp)
@@ -160,53 +160,55 @@ Status add_transports(Membership& membership, std::vector<PeerSocket> sockets, c
                  "ANYCCL_TRANSPORT=loopback, but not all ranks are threads of one process");
   if (remote.empty()) return {};
   std::sort(remote.begin(), remote.end(),
-            [](const TcpPeer& a, const TcpPeer& b) { return a.rank < b.rank; });
-  ANYCCL_TRY(std::unique_ptr<Transport> tcp, make_tcp_transport(membership.rank, std::move(remote),
-                                                                {.congestion = config.congestion}));
+            [](const tcp::TcpPeer& a, const tcp::TcpPeer& b) { return a.rank < b.rank; });
+  ANYCCL_TRY(std::unique_ptr<Transport> tcp,
+             tcp::make_tcp_transport(membership.rank, std::move(remote),
+                                     {.congestion = config.congestion}));
   membership.transports.push_back(std::move(tcp));
   return {};
 }
 
-Result<CommPtr> create(Start& start, const Group& group, Rank me,
-                       std::size_t most_ring_bytes = kAnyRing, const Watch& watch = {}) {
+Result<CommPtr> create(InitContext& init, const bootstrap::Group& group, Rank me,
+                       std::size_t most_ring_bytes = kAnyRing, const bootstrap::Watch& watch = {}) {
   Membership m;
   m.rank = me;
   m.size = static_cast<int>(group.members.size());
-  const Places places = places_of(group.members);
-  for (const Hello& hello : group.members) m.names.push_back(describe(hello));
-  m.preferences = preferences_of(start, group.members);
-  m.line_bytes = start.config.proto == "LL"       ? kLineBytes
-                 : start.config.proto == "Simple" ? 0
-                                                  : line_bytes_for(m.size);
-  m.only_lines = start.config.proto.starts_with("LL");
-  m.network = start.config.transport == "tcp" || places.several_hosts();
-  m.near_of = m.network ? places.host_of : places.near_of;
-  m.ranks_per_core = places.ranks_per_core;
-  m.cores_each = places.cores_each[uindex(me)];
+  const bootstrap::Placement placement = bootstrap::placement_of(group.members);
+  for (const bootstrap::Hello& hello : group.members) m.names.push_back(describe(hello));
+  m.policy = policy_of(init, group.members);
+  m.line_bytes = init.config.proto == "LL"       ? kLineBytes
+                 : init.config.proto == "Simple" ? 0
+                                                 : line_bytes_for(m.size);
+  m.only_lines = init.config.proto.starts_with("LL");
+  m.network = init.config.transport == "tcp" || placement.several_hosts();
+  m.near_of = m.network ? placement.host_of : placement.near_of;
+  m.ranks_per_core = placement.ranks_per_core;
+  m.cores_each = placement.cores_each[uindex(me)];
   m.ring_bytes = std::min(most_ring_bytes, ring_bytes_for(m.size, m.network));
-  const Hello& mine = group.members[uindex(me)];
-  m.stay = Census::of_process().enter(static_cast<int>(
+  const bootstrap::Hello& mine = group.members[uindex(me)];
+  m.registration = probe::OversubscriptionMonitor::of_process().add(static_cast<int>(
       std::count_if(group.members.begin(), group.members.end(),
-                    [&](const Hello& other) { return same_process(mine, other); })));
-  std::vector<PeerSocket> sockets;
+                    [&](const bootstrap::Hello& other) { return same_process(mine, other); })));
+  std::vector<bootstrap::PeerSocket> sockets;
   if (m.size > 1) {
-    ANYCCL_TRY(sockets, connect_all(start.listeners, group.members, me, group.secret,
-                                    start.config.transport == "tcp", start.deadline, watch));
+    ANYCCL_TRY(sockets,
+               bootstrap::connect_all(init.listeners, group.members, me, group.secret,
+                                      init.config.transport == "tcp", init.deadline, watch));
   }
-  ANYCCL_CHECK(add_transports(m, std::move(sockets), start.config, start.deadline));
+  ANYCCL_CHECK(add_transports(m, std::move(sockets), init.config, init.deadline));
   const auto comm = std::make_shared<Comm>(std::move(m));
   Process::get().add(comm, group.secret);
-  if (!start.config.tune_at_start) return comm;
-  if (const Status tuned = tune_at_start(*comm, start.deadline); !tuned.ok()) {
+  if (!init.config.tune_at_start) return comm;
+  if (const Status tuned = tune_at_start(*comm, init.deadline); !tuned.ok()) {
     comm->abort(tuned);
     return tuned;
   }
   return comm;
 }
 
-Status check_place(int size, int rank) {
-  if (size < 1 || size > kMostRanks)
-    return error(Code::invalid_argument, "nranks {} is not in 1..{}", size, kMostRanks);
+Status check_rank(int size, int rank) {
+  if (size < 1 || size > bootstrap::kMostRanks)
+    return error(Code::invalid_argument, "nranks {} is not in 1..{}", size, bootstrap::kMostRanks);
   if (rank < 0 || rank >= size)
     return error(Code::invalid_argument, "rank {} is not in 0..{}", rank, size - 1);
   return {};
@@ -214,7 +216,7 @@ Status check_place(int size, int rank) {
 
 }  // namespace
 
-Progress& background_progress() {
+BackgroundProgress& background_progress() {
   return Process::get().progress();
 }
 
@@ -225,9 +227,9 @@ std::shared_ptr<HostStream> make_stream() {
 }
 
 Result<anycclUniqueId> make_unique_id() {
-  ANYCCL_CHECK(refuse_second_copy());
+  ANYCCL_CHECK(refuse_duplicate_library());
   ANYCCL_TRY(const Config config, read_config());
-  ANYCCL_TRY(Rendezvous rendezvous, make_rendezvous(config.interface));
+  ANYCCL_TRY(bootstrap::Rendezvous rendezvous, bootstrap::make_rendezvous(config.interface));
   anycclUniqueId id{};
   rendezvous.id.to_bytes(id.internal);
   Process::get().keep(std::move(rendezvous));
@@ -235,39 +237,40 @@ Result<anycclUniqueId> make_unique_id() {
 }
 
 Result<CommPtr> join_by_id(const anycclUniqueId& bytes, int size, int rank) {
-  ANYCCL_CHECK(check_place(size, rank));
-  ANYCCL_TRY(const UniqueId id, UniqueId::from_bytes(bytes.internal));
-  ANYCCL_TRY(Start start, prepare_start(rank, size));
-  const Result<Group> group = join(id, start.hello, start.deadline);
+  ANYCCL_CHECK(check_rank(size, rank));
+  ANYCCL_TRY(const bootstrap::UniqueId id, bootstrap::UniqueId::from_bytes(bytes.internal));
+  ANYCCL_TRY(InitContext init, prepare_init(rank, size));
+  const Result<bootstrap::Group> group = bootstrap::join(id, init.hello, init.deadline);
   Process::get().drop(id, group.status());
   if (!group.ok()) return group.status();
-  return create(start, *group, Rank{rank});
+  return create(init, *group, Rank{rank});
 }
 
 Result<CommPtr> join_by_environment() {
   ANYCCL_TRY(Config config, read_config());
-  ANYCCL_TRY(const Place place, place_in(config));
-  ANYCCL_TRY(Start start, prepare_start(index(place.rank), place.size, std::move(config)));
-  ANYCCL_TRY(const Group group, join_environment(start.config, start.hello, start.deadline));
-  return create(start, group, place.rank);
+  ANYCCL_TRY(const bootstrap::LaunchInfo info, bootstrap::read_launch_info(config));
+  ANYCCL_TRY(InitContext init, prepare_init(index(info.rank), info.size, std::move(config)));
+  ANYCCL_TRY(const bootstrap::Group group,
+             bootstrap::join_environment(init.config, init.hello, init.deadline));
+  return create(init, group, info.rank);
 }
 
 Result<std::vector<CommPtr>> join_all_here(int size) {
-  ANYCCL_CHECK(check_place(size, 0));
-  std::vector<Start> starts;
-  Group group;
-  ANYCCL_TRY(group.secret, Secret::random());
+  ANYCCL_CHECK(check_rank(size, 0));
+  std::vector<InitContext> inits;
+  bootstrap::Group group;
+  ANYCCL_TRY(group.secret, bootstrap::Secret::random());
   for (int r = 0; r < size; ++r) {
-    ANYCCL_TRY(Start start, prepare_start(r, size));
-    group.members.push_back(start.hello);
-    starts.push_back(std::move(start));
+    ANYCCL_TRY(InitContext init, prepare_init(r, size));
+    group.members.push_back(init.hello);
+    inits.push_back(std::move(init));
   }
   std::vector<CommPtr> comms(static_cast<std::size_t>(size));
   std::vector<Status> problems(static_cast<std::size_t>(size));
   std::vector<std::thread> threads;
   for (std::size_t r = 0; r < comms.size(); ++r)
     threads.emplace_back([&, r] {
-      auto made = create(starts[r], group, Rank{static_cast<std::int32_t>(r)});
+      auto made = create(inits[r], group, Rank{static_cast<std::int32_t>(r)});
       if (made.ok())
         comms[r] = *std::move(made);
       else
@@ -282,7 +285,7 @@ namespace {
 
 /// What every rank tells all others in a split.
 struct SplitCard {
-  Hello hello;
+  bootstrap::Hello hello;
   std::int32_t color = 0, key = 0;
   std::int32_t problem = 0;
   char text[256] = {};
@@ -303,8 +306,8 @@ Result<std::vector<SplitCard>> exchange_cards(Comm& parent, const SplitCard& min
 
 /// A member that went away has said why to the parent, or is seen there to be gone: soon.
 Status explain(const Status& found, Comm& parent, const std::vector<Rank>& members) {
-  const Deadline patience = Deadline::in(std::chrono::milliseconds(500));
-  while (found.code() == Code::remote_error && !patience.passed()) {
+  const Deadline grace = Deadline::in(std::chrono::milliseconds(500));
+  while (found.code() == Code::remote_error && !grace.passed()) {
     ANYCCL_CHECK(parent.absence(members));
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
@@ -313,16 +316,16 @@ Status explain(const Status& found, Comm& parent, const std::vector<Rank>& membe
 
 /// create() for some ranks of `parent`. If it fails here, it fails for all of them: the others wait
 /// for this rank, and listen to the parent only.
-Result<CommPtr> create_within(Comm& parent, const std::vector<Rank>& members, Start& start,
-                              const Group& group, Rank me, std::size_t most_ring_bytes) {
-  const Watch watch = [&](std::span<const Rank> missing) {
+Result<CommPtr> create_within(Comm& parent, const std::vector<Rank>& members, InitContext& init,
+                              const bootstrap::Group& group, Rank me, std::size_t most_ring_bytes) {
+  const bootstrap::Watch watch = [&](std::span<const Rank> missing) {
     std::vector<Rank> wanted;
     for (const Rank r : missing) wanted.push_back(members[uindex(r)]);
     return parent.absence(wanted);
   };
   Status why;
   try {
-    Result<CommPtr> made = create(start, group, me, most_ring_bytes, watch);
+    Result<CommPtr> made = create(init, group, me, most_ring_bytes, watch);
     if (made.ok()) return made;
     why = explain(made.status(), parent, members);
   } catch (const std::bad_alloc&) {
@@ -343,10 +346,10 @@ Result<CommPtr> split(Comm& parent, int color, int key, std::size_t most_ring_by
   if (color < 0 && color != ANYCCL_SPLIT_NOCOLOR)
     problem =
         error(Code::invalid_argument, "color {} is negative and not ANYCCL_SPLIT_NOCOLOR", color);
-  auto start = prepare_start(index(parent.rank()), parent.size());
-  if (problem.ok() && !start.ok()) problem = start.status();
+  auto init = prepare_init(index(parent.rank()), parent.size());
+  if (problem.ok() && !init.ok()) problem = init.status();
   if (problem.ok())
-    mine.hello = start->hello;
+    mine.hello = init->hello;
   else
     mine.problem = static_cast<int>(problem.code());
   problem.message().copy(mine.text, sizeof mine.text - 1);
@@ -364,34 +367,34 @@ Result<CommPtr> split(Comm& parent, int color, int key, std::size_t most_ring_by
     if (cards[static_cast<std::size_t>(r)].color == color) order.push_back(Rank{r});
   std::stable_sort(order.begin(), order.end(),
                    [&](Rank a, Rank b) { return cards[uindex(a)].key < cards[uindex(b)].key; });
-  Group group;
+  bootstrap::Group group;
   const std::uint64_t context[2] = {parent.sequence(), static_cast<std::uint64_t>(color)};
   ANYCCL_TRY(group.secret,
              Process::get().secret_of(parent).derive("split", std::as_bytes(std::span(context))));
   Rank me{0};
   for (std::size_t i = 0; i < order.size(); ++i) {
-    Hello hello = cards[uindex(order[i])].hello;
-    ANYCCL_CHECK(check_hello(hello));
-    if (i > 0) ANYCCL_CHECK(compare_settings(group.members.front(), hello));
+    bootstrap::Hello hello = cards[uindex(order[i])].hello;
+    ANYCCL_CHECK(bootstrap::check_hello(hello));
+    if (i > 0) ANYCCL_CHECK(bootstrap::compare_settings(group.members.front(), hello));
     if (order[i] == parent.rank()) me = Rank{static_cast<std::int32_t>(i)};
     hello.rank = static_cast<std::uint32_t>(i);
     hello.size = static_cast<std::uint32_t>(order.size());
     group.members.push_back(hello);
   }
-  return create_within(parent, order, *start, group, me, most_ring_bytes);
+  return create_within(parent, order, *init, group, me, most_ring_bytes);
 }
 
 Result<void*> allocate_shared(std::size_t bytes) {
-  return Arena::of_process().allocate(bytes);
+  return shm::Arena::of_process().allocate(bytes);
 }
 Status free_shared(void* memory) {
-  return Arena::of_process().free(memory);
+  return shm::Arena::of_process().free(memory);
 }
 Status register_shared(void* memory, std::size_t bytes, int fd, std::size_t offset) {
-  return Arena::of_process().add(memory, bytes, fd, offset);
+  return shm::Arena::of_process().add(memory, bytes, fd, offset);
 }
 Status deregister_shared(void* memory) {
-  return Arena::of_process().remove(memory);
+  return shm::Arena::of_process().remove(memory);
 }
 
 }  // namespace anyccl

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "anyccl/anyccl.h"
-#include "framework/progress.hpp"
+#include "framework/background_progress.hpp"
 #include "framework/stream.hpp"
 
 namespace anyccl {
@@ -25,7 +25,7 @@ Result<std::vector<CommPtr>> join_all_here(int size);
 /// Collective over `parent`. Null for color ANYCCL_SPLIT_NOCOLOR.
 Result<CommPtr> split(Comm& parent, int color, int key, std::size_t most_ring_bytes = kAnyRing);
 /// The background thread of this process. Stopped at exit.
-Progress& background_progress();
+BackgroundProgress& background_progress();
 /// Stopped at exit.
 std::shared_ptr<HostStream> make_stream();
 

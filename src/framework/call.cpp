@@ -8,8 +8,9 @@ namespace anyccl {
 
 KeptCall::KeptCall(const Call& call, Rank me, int size) : call_(call) {
   if (has_equal_blocks(call.collective)) return;
-  const bool at_root = call.root == me, sends = has_pieces(call.collective, at_root, Space::input),
-             receives = has_pieces(call.collective, at_root, Space::output);
+  const bool at_root = call.root == me,
+             sends = has_blocks_apart(call.collective, at_root, Space::input),
+             receives = has_blocks_apart(call.collective, at_root, Space::output);
   const auto n = static_cast<std::size_t>(size);
   table_.reserve(4 * n);
   const auto keep = [&](const std::size_t*& array, bool used) {

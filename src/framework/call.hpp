@@ -23,8 +23,8 @@ struct Call {
   std::size_t count = 0;
   const std::byte* input = nullptr;
   std::byte* output = nullptr;
-  /// v-forms: one entry per rank, of each side that is several pieces at this rank; see
-  /// has_pieces().
+  /// v-forms: one entry per rank, of each side that is several blocks at this rank; see
+  /// has_blocks_apart().
   const std::size_t *send_counts = nullptr, *send_displs = nullptr;
   const std::size_t *recv_counts = nullptr, *recv_displs = nullptr;
 
@@ -41,12 +41,12 @@ struct Call {
         if (root != me) return false;
         [[fallthrough]];
       case Collective::all_gather_v:
-        return recv_displs != nullptr && lies_at(input, output, piece_offset(recv_displs, me));
+        return recv_displs != nullptr && lies_at(input, output, v_block_offset(recv_displs, me));
       case Collective::scatter_v:
         if (root != me) return false;
         [[fallthrough]];
       case Collective::reduce_scatter_v:
-        return send_displs != nullptr && lies_at(output, input, piece_offset(send_displs, me));
+        return send_displs != nullptr && lies_at(output, input, v_block_offset(send_displs, me));
       default:
         return input == output;
     }
@@ -60,7 +60,7 @@ struct Call {
     return whole == nullptr ? block == nullptr && offset == 0 : block == whole + offset;
   }
   std::size_t block_offset(Rank me) const { return uindex(me) * count * bytes_of(dtype); }
-  std::size_t piece_offset(const std::size_t* displs, Rank me) const {
+  std::size_t v_block_offset(const std::size_t* displs, Rank me) const {
     return displs[uindex(me)] * bytes_of(dtype);
   }
 };

@@ -42,7 +42,7 @@ BufferBytes buffer_bytes(const Call& call, Rank me, int size) {
 
 Status check_call(const Call& call, Rank me, int size, const Operators& operators) {
   ANYCCL_CHECK(check_arguments(call, size, operators));
-  if (!has_equal_blocks(call.collective)) return check_pieces(call, me, size);
+  if (!has_equal_blocks(call.collective)) return check_blocks(call, me, size);
   const BufferBytes bytes = buffer_bytes(call, me, size);
   if (bytes.input > 0 && call.input == nullptr)
     return error(Code::invalid_argument, "sendbuff is NULL and count is {}", call.count);

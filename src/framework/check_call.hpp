@@ -16,6 +16,6 @@ BufferBytes buffer_bytes(const Call& call, Rank me, int size);
 Status check_call(const Call& call, Rank me, int size, const Operators& operators);
 
 /// What a v-form adds: arrays, sizes, overlapping. `call.root` is a rank.
-Status check_pieces(const Call& call, Rank me, int size);
+Status check_blocks(const Call& call, Rank me, int size);
 
 }  // namespace anyccl

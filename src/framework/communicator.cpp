@@ -29,7 +29,7 @@ std::size_t ring_bytes_for(int size, bool network) {
 }
 
 /// A collective that was issued without waiting: everything it needs is its own.
-struct Comm::Queued final : public Task {
+struct Comm::Queued final : public Operation {
   Queued(KeptCall call, Rank me, const std::vector<Transport*>& route,
          const std::vector<Transport*>& transports)
       : kept(std::move(call)), execution(me, route, transports) {}
@@ -37,7 +37,7 @@ struct Comm::Queued final : public Task {
   void awaited(std::vector<Rank>& ranks) const override { execution.awaited(ranks); }
 
   KeptCall kept;
-  std::shared_ptr<const Prepared> prepared;
+  std::shared_ptr<const PreparedCall> prepared;
   std::vector<std::byte> scratch;
   Position position;
   bool started = false;
@@ -79,110 +79,113 @@ std::byte* Comm::scratch(std::size_t bytes) {
 }
 
 Status Comm::run(const Call& call) {
-  if (forked()) return failure();  // before the token, which a thread of the parent may have held
-  std::shared_ptr<Comm> alive;     // longer than the token, if another thread aborts it meanwhile
-  Token token = loop_.token();
-  loop_.take(token);
+  if (forked()) return failure();  // before the lock, which a thread of the parent may have held
+  std::shared_ptr<Comm> alive;     // longer than the lock, if another thread aborts it meanwhile
+  ProgressLock progress_lock = loop_.progress_lock();
+  loop_.lock(progress_lock);
   if (failure_.happened()) return failure();
   if (call.is_point_to_point())
-    return messages_.does_at_once(call, looks()) ? Status() : run_message(token, call, alive);
+    return messages_.does_at_once(call, poll_budget()) ? Status()
+                                                       : run_message(progress_lock, call, alive);
   const CallKey key(call, me_.rank);
   if (!plans_.is_checked(call, key)) ANYCCL_CHECK(plans_.check(call));
   loop_.note_limit(call.timeout);
   if (!is_idle()) {
     alive = weak_from_this().lock();
-    ANYCCL_TRY(const std::shared_ptr<Task> task, enqueue(call, key, Gate::open));
-    return loop_.wait(token, *task);
+    ANYCCL_TRY(const std::shared_ptr<Operation> operation, enqueue(call, key, Gate::open));
+    return loop_.wait(progress_lock, *operation);
   }
-  const Prepared* known = plans_.find_last(key);
+  const PreparedCall* known = plans_.find_last(key);
   if (known == nullptr) {
-    ANYCCL_TRY(const std::shared_ptr<const Prepared> found, plans_.find(call, key));
+    ANYCCL_TRY(const std::shared_ptr<const PreparedCall> found, plans_.find(call, key));
     known = found.get();
   }
-  const Prepared& p = *known;
+  const PreparedCall& p = *known;
   Execution& alone = alone_->execution;
   alone.limit(call.timeout);
   alone.start(p, call, next_position(p), p.scratch_bytes == 0 ? nullptr : scratch(p.scratch_bytes));
   alone.advance();
   if (alone.done()) return alone.status();
-  const bool crowded = loop_.is_crowded(call.threads);
-  if (crowded) loop_.census().look_sometimes();
-  Waiter waiter(crowded);
+  const bool oversubscribed = loop_.is_oversubscribed(call.threads);
+  if (oversubscribed) loop_.oversubscription().refresh_sometimes();
+  Backoff backoff(oversubscribed);
   while (!alone.done()) {
     if (loop_.is_wanted()) {
       alive = weak_from_this().lock();
-      return wait_with_others(token);
+      return wait_with_others(progress_lock);
     }
-    if (crowded ? alone.advance() : alone.advance_patiently()) {
-      waiter.reset();
+    if (oversubscribed ? alone.advance() : alone.advance_patiently()) {
+      backoff.reset();
       continue;
     }
-    const Waiter::Next next = waiter.next();
-    if (next == Waiter::Next::poll) continue;
-    loop_.census().look();
-    if (const Status bad = trouble(alone, &alone); !bad.ok()) fail(bad);
+    const Backoff::Next next = backoff.next();
+    if (next == Backoff::Next::poll) continue;
+    loop_.oversubscription().refresh();
+    if (const Status bad = check_stalled(alone, &alone); !bad.ok()) fail(bad);
     if (failure_.happened()) return failure();
-    if (next == Waiter::Next::sleep) loop_.sleep(token, waiter.nap(), &alone);
+    if (next == Backoff::Next::sleep) loop_.sleep(progress_lock, backoff.sleep_time(), &alone);
   }
   return alone.status();
 }
 
 /// By a blocking call, when other threads have something to call, too: from now on it is one that
 /// was issued, so that what they call has a place behind it.
-Status Comm::wait_with_others(Token& token) {
+Status Comm::wait_with_others(ProgressLock& progress_lock) {
   const std::shared_ptr<Queued> mine = std::exchange(alone_, make_queued({}));
   mine->prepared = plans_.last();
   mine->scratch = std::move(scratch_);  // and stays where it is
   mine->started = true;
   collectives_.push_back(mine);
-  return loop_.wait(token, mine->execution);
+  return loop_.wait(progress_lock, mine->execution);
 }
 
 /// `alive`: for who waits.
-Status Comm::run_message(Token& token, const Call& call, std::shared_ptr<Comm>& alive) {
+Status Comm::run_message(ProgressLock& progress_lock, const Call& call,
+                         std::shared_ptr<Comm>& alive) {
   ANYCCL_CHECK(plans_.check(call));
   loop_.note_limit(call.timeout);
-  std::shared_ptr<Transfer> transfer = messages_.add(call, Gate::open);
-  if (!transfer->done()) alive = weak_from_this().lock();
-  Status status = loop_.wait(token, *transfer);
-  if (token.held()) messages_.recycle(std::move(transfer));
+  std::shared_ptr<MessageRequest> request = messages_.add(call, Gate::open);
+  if (!request->done()) alive = weak_from_this().lock();
+  Status status = loop_.wait(progress_lock, *request);
+  if (progress_lock.owns_lock()) messages_.recycle(std::move(request));
   return status;
 }
 
 Status Comm::run_together(std::span<const Call* const> calls) {
   if (forked()) return failure();
-  Token token = loop_.token();
-  loop_.take(token);
-  std::vector<std::shared_ptr<Transfer>> messages = std::move(together_);
-  std::vector<std::shared_ptr<Task>> others;
+  ProgressLock progress_lock = loop_.progress_lock();
+  loop_.lock(progress_lock);
+  std::vector<std::shared_ptr<MessageRequest>> messages = std::move(together_);
+  std::vector<std::shared_ptr<Operation>> others;
   Status first;
   const auto note = [&](Status status) {
     if (first.ok()) first = std::move(status);
   };
-  std::uint32_t patience = looks();  // of the first receive only: meanwhile nothing else goes on
+  std::uint32_t first_budget = poll_budget();  // for the first receive only: it blocks the rest
   const auto issue_all = [&](bool receives) {
     for (const Call* call : calls) {
       if ((call->collective == Collective::recv) != receives) continue;
-      const std::uint32_t looks = receives ? std::exchange(patience, 1) : 1;
-      if (call->is_point_to_point() && !failure_.happened() && messages_.does_at_once(*call, looks))
+      const std::uint32_t poll_budget = receives ? std::exchange(first_budget, 1) : 1;
+      if (call->is_point_to_point() && !failure_.happened() &&
+          messages_.does_at_once(*call, poll_budget))
         continue;
       loop_.note_limit(call->timeout);
       Status status = ready(*call);
       if (status.ok() && call->is_point_to_point()) {
         messages.push_back(messages_.add(*call, Gate::open));
       } else if (status.ok()) {
-        auto task = enqueue(*call, CallKey(*call, me_.rank), Gate::open);
-        status = task.status();
-        if (task.ok()) others.push_back(*std::move(task));
+        auto operation = enqueue(*call, CallKey(*call, me_.rank), Gate::open);
+        status = operation.status();
+        if (operation.ok()) others.push_back(*std::move(operation));
       }
       note(std::move(status));
     }
   };
   issue_all(false);
   issue_all(true);  // a rank that looks for a message should have sent its own before
-  for (const auto& task : others) note(loop_.wait(token, *task));
-  for (const auto& message : messages) note(loop_.wait(token, *message));
-  if (token.held()) {
+  for (const auto& operation : others) note(loop_.wait(progress_lock, *operation));
+  for (const auto& message : messages) note(loop_.wait(progress_lock, *message));
+  if (progress_lock.owns_lock()) {
     for (auto& message : messages) messages_.recycle(std::move(message));
     messages.clear();
     together_ = std::move(messages);
@@ -190,22 +193,22 @@ Status Comm::run_together(std::span<const Call* const> calls) {
   return first;
 }
 
-Result<std::shared_ptr<Task>> Comm::issue(const Call& call, Gate gate) {
+Result<std::shared_ptr<Operation>> Comm::issue(const Call& call, Gate gate) {
   if (forked()) return failure();
-  Token token = loop_.token();
-  loop_.take(token);
+  ProgressLock progress_lock = loop_.progress_lock();
+  loop_.lock(progress_lock);
   ANYCCL_CHECK(ready(call));
   loop_.note_limit(call.timeout);
-  ANYCCL_TRY(std::shared_ptr<Task> task, enqueue(call, CallKey(call, me_.rank), gate));
+  ANYCCL_TRY(std::shared_ptr<Operation> operation, enqueue(call, CallKey(call, me_.rank), gate));
   if (gate == Gate::open)
     advance();
   else
     gated_.store(true, std::memory_order_relaxed);
-  return task;
+  return operation;
 }
 
-Result<std::shared_ptr<Task>> Comm::enqueue(const Call& call, const CallKey& key, Gate gate) {
-  if (call.is_point_to_point()) return std::shared_ptr<Task>(messages_.add(call, gate));
+Result<std::shared_ptr<Operation>> Comm::enqueue(const Call& call, const CallKey& key, Gate gate) {
+  if (call.is_point_to_point()) return std::shared_ptr<Operation>(messages_.add(call, gate));
   const auto queued = make_queued(call);
   queued->execution.set(gate);
   queued->execution.limit(call.timeout);
@@ -213,7 +216,7 @@ Result<std::shared_ptr<Task>> Comm::enqueue(const Call& call, const CallKey& key
   queued->scratch.resize(queued->prepared->scratch_bytes);
   queued->position = next_position(*queued->prepared);
   collectives_.push_back(queued);
-  return std::shared_ptr<Task>(queued, &queued->execution);
+  return std::shared_ptr<Operation>(queued, &queued->execution);
 }
 
 bool Comm::advance() {
@@ -225,7 +228,7 @@ bool Comm::advance() {
       head->execution.start(*head->prepared, head->kept.call(), head->position,
                             head->scratch.data());
     head->started = true;
-    // trouble() may have finished it, and then its buffers belong to the caller again.
+    // check_stalled() may have finished it, and then its buffers belong to the caller again.
     if (!head->execution.done()) moved = head->execution.advance() || moved;
     if (!head->execution.done()) break;
     collectives_.pop_front();
@@ -233,30 +236,30 @@ bool Comm::advance() {
   return messages_.advance() || moved;
 }
 
-Status Comm::trouble(Task& task, const Execution* collective) {
-  return failure_.is_asked() ? failure_.why() : diagnosis_.trouble(task, collective);
+Status Comm::check_stalled(Operation& operation, const Execution* collective) {
+  return failure_.is_asked() ? failure_.why() : diagnosis_.check_stalled(operation, collective);
 }
 
-void Comm::examine() {
-  loop_.census().look();
+void Comm::diagnose() {
+  loop_.oversubscription().refresh();
   if (failure_.happened()) return;
   Status bad;
   if (!collectives_.empty()) {
     Execution& head = collectives_.front()->execution;
-    bad = collectives_.front()->started ? trouble(head, &head) : diagnosis_.news();
+    bad = collectives_.front()->started ? check_stalled(head, &head) : diagnosis_.poll_control();
   }
   for (const auto& queued : collectives_)
-    if (bad.ok()) bad = diagnosis_.lateness(queued->execution, &queued->execution);
-  for (const std::shared_ptr<Task>& task : messages_.first_waiting())
-    if (bad.ok() && !task->done()) bad = trouble(*task, nullptr);
+    if (bad.ok()) bad = diagnosis_.check_timeout(queued->execution, &queued->execution);
+  for (const std::shared_ptr<Operation>& operation : messages_.first_waiting())
+    if (bad.ok() && !operation->done()) bad = check_stalled(*operation, nullptr);
   if (const auto late = messages_.late(); bad.ok() && late != nullptr)
-    bad = diagnosis_.lateness(*late, nullptr);
-  if (bad.ok() && messages_.waits_for_anyone()) bad = diagnosis_.no_sender();
+    bad = diagnosis_.check_timeout(*late, nullptr);
+  if (bad.ok() && messages_.waits_for_anyone()) bad = diagnosis_.check_any_source();
   if (bad.ok()) bad = messages_.problem();
   if (!bad.ok()) fail(bad);
 }
 
-/// By the holder of the token.
+/// By the holder of the progress lock.
 void Comm::fail(const Status& why) {
   if (!failure_.begin(why)) return;
   // Peers hear of it before any caller here does, whose memory they may be reading.
@@ -270,38 +273,39 @@ void Comm::fail(const Status& why) {
   messages_.end(status);
 }
 
-Status Comm::wait(Task& task, Deadline deadline) {
-  if (forked()) return task.done() ? task.status() : failure();
-  Token token = loop_.token();
-  return loop_.wait(token, task, deadline);
+Status Comm::wait(Operation& operation, Deadline deadline) {
+  if (forked()) return operation.done() ? operation.status() : failure();
+  ProgressLock progress_lock = loop_.progress_lock();
+  return loop_.wait(progress_lock, operation, deadline);
 }
 
-bool Comm::test(Task& task) {
-  if (!task.done()) progress();
-  return task.done();
+bool Comm::test(Operation& operation) {
+  if (!operation.done()) progress();
+  return operation.done();
 }
 
-Status Comm::limit(Task& task, std::chrono::milliseconds time) {
+Status Comm::limit(Operation& operation, std::chrono::milliseconds time) {
   if (forked()) return failure();
-  Token token = loop_.token();
-  loop_.take(token);
+  ProgressLock progress_lock = loop_.progress_lock();
+  loop_.lock(progress_lock);
   loop_.note_limit(time);
-  task.limit(time);
+  operation.limit(time);
   return {};
 }
 
-void Comm::open(Task& task) {
-  task.open();
-  loop_.rouse();
+void Comm::open(Operation& operation) {
+  operation.open();
+  loop_.wake();
   loop_.ring();
 }
 
 Status Comm::absence(std::span<const Rank> wanted) {
   if (forked()) return failure();
-  Token token = loop_.token();
-  loop_.take(token);
+  ProgressLock progress_lock = loop_.progress_lock();
+  loop_.lock(progress_lock);
   if (failure_.happened()) return failure();
-  if (const Status bad = diagnosis_.news(); !bad.ok() && !diagnosis_.may_still_be_explained(bad))
+  if (const Status bad = diagnosis_.poll_control();
+      !bad.ok() && !diagnosis_.is_in_mismatch_grace(bad))
     fail(bad);
   return failure_.happened() ? failure() : diagnosis_.absence(wanted);
 }
@@ -310,17 +314,17 @@ void Comm::abort(const Status& why) {
   if (forked()) return;  // the parent's peers are not ours
   failure_.ask(why);
   for (Transport* t : transports_) t->abort(why);
-  Token token = loop_.token();
-  loop_.take(token);  // its holder looks at the failure within milliseconds
+  ProgressLock progress_lock = loop_.progress_lock();
+  loop_.lock(progress_lock);  // its holder looks at the failure within milliseconds
   if (!failure_.happened()) fail(failure_.why());
 }
 
 void Comm::finish() {
   if (forked()) return;
-  Waiter waiter(is_crowded());
+  Backoff backoff(is_oversubscribed());
   for (;;) {
-    Token token = loop_.token();
-    loop_.take(token);
+    ProgressLock progress_lock = loop_.progress_lock();
+    loop_.lock(progress_lock);
     if (failure_.happened()) break;
     if (is_over()) {
       messages_.end_own(error(Code::invalid_usage,
@@ -331,12 +335,12 @@ void Comm::finish() {
     }
     if (advance()) {
       loop_.ring();
-      waiter.reset();
+      backoff.reset();
       continue;
     }
-    const Waiter::Next next = waiter.next();
-    if (next != Waiter::Next::poll) examine();
-    if (next == Waiter::Next::sleep) loop_.sleep(token, waiter.nap());
+    const Backoff::Next next = backoff.next();
+    if (next != Backoff::Next::poll) diagnose();
+    if (next == Backoff::Next::sleep) loop_.sleep(progress_lock, backoff.sleep_time());
   }
   loop_.ring();
   leave();
@@ -355,45 +359,45 @@ void Comm::leave_for_exit(Deadline deadline) {
 
 Result<ReduceOp> Comm::add_operator(const Operator& op) {
   if (forked()) return failure();
-  Token token = loop_.token();
-  loop_.take(token);
+  ProgressLock progress_lock = loop_.progress_lock();
+  loop_.lock(progress_lock);
   return plans_.operators().add(op);
 }
 
 Status Comm::remove_operator(ReduceOp op) {
   if (forked()) return failure();
-  Token token = loop_.token();
-  loop_.take(token);
+  ProgressLock progress_lock = loop_.progress_lock();
+  loop_.lock(progress_lock);
   return plans_.remove_operator(op);
 }
 
 void Comm::copy_operators(Comm& from) {
-  Token token = from.loop_.token();
-  from.loop_.take(token);
+  ProgressLock progress_lock = from.loop_.progress_lock();
+  from.loop_.lock(progress_lock);
   plans_.operators() = from.plans_.operators();
 }
 
 Status Comm::check_whole(Call call) const {
-  if (!exists(call.op)) call.op = ReduceOp::sum;  // created or wrong: run() sees, with the token
+  if (!exists(call.op)) call.op = ReduceOp::sum;  // created or wrong: run() sees, with the lock
   return plans_.check(call);
 }
 
-void Comm::prefer(Preferences preferences) {
-  Token token = loop_.token();
-  loop_.take(token);
-  me_.preferences = std::move(preferences);
+void Comm::set_policy(TunerPolicy policy) {
+  ProgressLock progress_lock = loop_.progress_lock();
+  loop_.lock(progress_lock);
+  me_.policy = std::move(policy);
   plans_.forget();
 }
 
 std::string Comm::last_plan() {
   if (forked()) return "";
-  Token token = loop_.token();
-  loop_.take(token);
-  const std::shared_ptr<const Prepared>& last = plans_.last();
+  ProgressLock progress_lock = loop_.progress_lock();
+  loop_.lock(progress_lock);
+  const std::shared_ptr<const PreparedCall>& last = plans_.last();
   if (last == nullptr) return "";
   const bool simple = last->geometry.sized() || last->largest > me_.line_bytes;
   const bool one_line = me_.only_lines ? me_.line_bytes == kLineBytes : last->largest <= kLineBytes;
-  std::string text = fmt::format("{} {} ", id(*last->program->algorithm),
+  std::string text = fmt::format("{} {} ", id(*last->routed->algorithm),
                                  simple     ? "Simple"
                                  : one_line ? "LL"
                                             : "LL128");

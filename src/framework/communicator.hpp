@@ -27,8 +27,9 @@ namespace anyccl {
 /// 2. A blocking collective that finds nothing else open runs in `alone_`, which allocates nothing.
 ///    Everything else is queued. When another thread has a call to make, `alone_` joins the queue.
 /// 3. All state but Failure and the counters of ProgressLoop belongs to the holder of the owner
-///    token.
-/// 4. After a failure nothing moves: open tasks complete with the reason, and so do later calls.
+///    progress lock.
+/// 4. After a failure nothing moves: open operations complete with the reason, and so do later
+///    calls.
 ///
 /// Threads: any.
 class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLoop::Work {
@@ -39,7 +40,7 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
   int size() const { return me_.size; }
   const Membership& membership() const { return me_; }
   /// See ProgressLoop.
-  bool is_crowded() const { return loop_.is_crowded(); }
+  bool is_oversubscribed() const { return loop_.is_oversubscribed(); }
   /// How many collectives were called; equal on all ranks between calls.
   std::uint64_t sequence() const { return sequence_; }
 
@@ -49,28 +50,28 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
   /// should another thread abort it meanwhile.
   Status run_together(std::span<const Call* const> calls);
   /// Issues it; the arrays of a v-form are copied. With a closed gate it only takes its place.
-  Result<std::shared_ptr<Task>> issue(const Call& call, Gate gate = Gate::open);
-  /// From now on the task has this time limit; 0: none.
-  Status limit(Task& task, std::chrono::milliseconds time);
-  /// Opens the gate of a task that was issued here. Any thread.
-  void open(Task& task);
-  /// Returns when the task is done, with its status; in_progress if it is not at `deadline`.
-  Status wait(Task& task, Deadline deadline = {});
-  /// Makes progress once; true if the task is done.
-  bool test(Task& task);
+  Result<std::shared_ptr<Operation>> issue(const Call& call, Gate gate = Gate::open);
+  /// From now on the operation has this time limit; 0: none.
+  Status limit(Operation& operation, std::chrono::milliseconds time);
+  /// Opens the gate of an operation that was issued here. Any thread.
+  void open(Operation& operation);
+  /// Returns when the operation is done, with its status; in_progress if it is not at `deadline`.
+  Status wait(Operation& operation, Deadline deadline = {});
+  /// Makes progress once; true if the operation is done.
+  bool test(Operation& operation);
   /// For groups of communicators, and for the background thread: see ProgressLoop.
   bool progress() { return !forked() && loop_.progress(); }
   void check_peers() {
-    if (!forked()) loop_.examine();
+    if (!forked()) loop_.diagnose();
   }
-  void rest() {
-    if (!forked()) loop_.rest();
+  void sleep_briefly() {
+    if (!forked()) loop_.sleep_briefly();
   }
   bool progress_in_background() { return !forked() && loop_.progress_in_background(); }
-  void rest_in_background(std::chrono::nanoseconds most) {
-    if (!forked()) loop_.rest_in_background(most);
+  void sleep_in_background(std::chrono::nanoseconds most) {
+    if (!forked()) loop_.sleep_in_background(most);
   }
-  void rouse() { loop_.rouse(); }
+  void wake() { loop_.wake(); }
   bool is_quiet() const { return loop_.is_quiet(); }
   void expect_progress() { loop_.expect(); }
   /// For a caller that waits for these peers elsewhere: ok, or why one will not come, as far as is
@@ -100,8 +101,8 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
   Status check_whole(Call call) const;
 
   /// From now on algorithms are chosen by these. All ranks do this between the same operations,
-  /// with equal preferences.
-  void prefer(Preferences preferences);
+  /// with equal policies.
+  void set_policy(TunerPolicy policy);
   /// "all_reduce/two_shot Simple shm": how the last collective was done.
   std::string last_plan();
 
@@ -110,26 +111,26 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
 
   bool forked() const { return anyccl::fork_generation() != fork_generation_; }
   std::shared_ptr<Queued> make_queued(const Call& call) const;
-  Status wait_with_others(Token& token);
+  Status wait_with_others(ProgressLock& progress_lock);
   /// How often a blocking receive looks before it waits like others.
-  std::uint32_t looks() const { return is_crowded() ? 1 : 32; }
-  Status run_message(Token& token, const Call& call, std::shared_ptr<Comm>& alive);
+  std::uint32_t poll_budget() const { return is_oversubscribed() ? 1 : 32; }
+  Status run_message(ProgressLock& progress_lock, const Call& call, std::shared_ptr<Comm>& alive);
   Status ready(const Call& call) const {
     return failure_.happened() ? failure() : plans_.check(call);
   }
   /// Position of the next call. Its history makes its publications unreadable for a rank whose
   /// calls before it were others.
-  Position next_position(const Prepared& prepared) {
+  Position next_position(const PreparedCall& prepared) {
     return {++sequence_, std::exchange(history_, mix(history_, prepared.digest))};
   }
-  Result<std::shared_ptr<Task>> enqueue(const Call& call, const CallKey& key, Gate gate);
-  Status trouble(Task& task, const Execution* collective);
+  Result<std::shared_ptr<Operation>> enqueue(const Call& call, const CallKey& key, Gate gate);
+  Status check_stalled(Operation& operation, const Execution* collective);
   void fail(const Status& why);
   std::byte* scratch(std::size_t bytes);
 
   // As ProgressLoop::Work:
   bool advance() override;
-  void examine() override;
+  void diagnose() override;
   bool is_idle() const override { return collectives_.empty() && !messages_.waits_for_peers(); }
   bool is_over() const override { return is_idle() && !messages_.will_meet_itself(); }
 
@@ -141,7 +142,7 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
   std::vector<std::byte> scratch_;
   std::deque<std::shared_ptr<Queued>> collectives_;
   Messages messages_;
-  std::vector<std::shared_ptr<Transfer>> together_;  // room for run_together()
+  std::vector<std::shared_ptr<MessageRequest>> together_;  // room for run_together()
   Failure failure_;
   ProgressLoop loop_;
   Diagnosis diagnosis_;

@@ -8,7 +8,7 @@ namespace anyccl {
 namespace {
 
 /// "in operation 7, all_reduce of 3 f32, sum".
-std::string place_of(const Execution* collective) {
+std::string where(const Execution* collective) {
   if (collective == nullptr) return "in a send or receive";
   if (!collective->has_started()) return "in an operation that has not started";
   return fmt::format("in operation {}, {}", collective->sequence(), describe(collective->record()));
@@ -52,29 +52,29 @@ Status difference(Rank me, const CallRecord& mine, Rank peer, const CallRecord& 
 
 }  // namespace
 
-Status Diagnosis::news() {
+Status Diagnosis::poll_control() {
   Status problem;
   for (Transport* t : transports_)
     if (Status found = t->check(); problem.ok()) problem = std::move(found);
   return problem;
 }
 
-Status Diagnosis::lateness(const Task& task, const Execution* collective) const {
-  if (!task.is_late()) return {};
+Status Diagnosis::check_timeout(const Operation& operation, const Execution* collective) const {
+  if (!operation.is_late()) return {};
   std::vector<Rank> ranks;
-  if (collective == nullptr || collective->has_started()) task.awaited(ranks);
+  if (collective == nullptr || collective->has_started()) operation.awaited(ranks);
   std::string names;
   for (std::size_t i = 0; i < ranks.size(); ++i)
     names += (i > 0 ? ", " : "") + names_[uindex(ranks[i])];
   if (names.empty())
     names = collective == nullptr ? "a message from any rank" : "what was called before it";
-  return error(Code::timeout, "timeout after {} ms: {} waits for {} {}", task.time_limit().count(),
-               names_[uindex(me_)], names, place_of(collective));
+  return error(Code::timeout, "timeout after {} ms: {} waits for {} {}",
+               operation.time_limit().count(), names_[uindex(me_)], names, where(collective));
 }
 
-Status Diagnosis::no_sender() {
+Status Diagnosis::check_any_source() {
   if (route_.size() == 1) return {};
-  ANYCCL_CHECK(news());
+  ANYCCL_CHECK(poll_control());
   for (Transport* t : transports_)
     for (const Rank peer : t->peers())
       if (t->state(peer) == PeerState::present) return {};
@@ -92,13 +92,13 @@ Status Diagnosis::absence(std::span<const Rank> wanted) const {
   return {};
 }
 
-Status Diagnosis::trouble(Task& task, const Execution* collective) {
-  const Status problem = news();
+Status Diagnosis::check_stalled(Operation& operation, const Execution* collective) {
+  const Status problem = poll_control();
   if (collective != nullptr) ANYCCL_CHECK(compare_calls(collective->record()));
-  if (!problem.ok() && !may_still_be_explained(problem)) return problem;
-  ANYCCL_CHECK(lateness(task, collective));
+  if (!problem.ok() && !is_in_mismatch_grace(problem)) return problem;
+  ANYCCL_CHECK(check_timeout(operation, collective));
   std::vector<Rank> ranks;
-  task.awaited(ranks);
+  operation.awaited(ranks);
   const auto gone = std::find_if(ranks.begin(), ranks.end(), [&](Rank r) {
     Transport* t = route_[uindex(r)];
     return t != nullptr && t->state(r) != PeerState::present;
@@ -106,17 +106,17 @@ Status Diagnosis::trouble(Task& task, const Execution* collective) {
   if (gone == ranks.end()) return {};
   const PeerState state = route_[uindex(*gone)]->state(*gone);
   // What it did before it went can be seen by now: if that is not enough, nothing will be.
-  const bool moved = collective != nullptr ? task.advance() : messages_.advance();
-  if (moved || task.done()) return {};
-  const std::string what = place_of(collective);
+  const bool moved = collective != nullptr ? operation.advance() : messages_.advance();
+  if (moved || operation.done()) return {};
+  const std::string what = where(collective);
   return error(Code::remote_error, "{} {} while {} waits for it {}", names_[uindex(*gone)],
                ending(state), names_[uindex(me_)], what);
 }
 
-bool Diagnosis::may_still_be_explained(const Status& problem) {
+bool Diagnosis::is_in_mismatch_grace(const Status& problem) {
   if (problem.code() != Code::invalid_usage) return false;
-  if (puzzled_until_.is_never()) puzzled_until_ = Deadline::in(std::chrono::milliseconds(500));
-  return !puzzled_until_.passed();
+  if (mismatch_grace_.is_never()) mismatch_grace_ = Deadline::in(std::chrono::milliseconds(500));
+  return !mismatch_grace_.passed();
 }
 
 Status Diagnosis::compare_calls(const CallRecord& mine) {
@@ -143,7 +143,7 @@ Status Diagnosis::compare_earlier_calls(Rank peer, std::uint64_t sequence) {
   const Status unknown =
       error(Code::invalid_usage, "rank {} and rank {} made different calls before operation {}",
             index(me_), index(peer), sequence);
-  return may_still_be_explained(unknown) ? Status() : unknown;
+  return is_in_mismatch_grace(unknown) ? Status() : unknown;
 }
 
 }  // namespace anyccl

@@ -13,7 +13,7 @@ namespace anyccl {
 /// Why an operation that does not move may never move: peers that died, left, failed, or called
 /// something else. Never on the way of a fast operation.
 ///
-/// Threads: the holder of the communicator's owner token.
+/// Threads: the holder of the communicator's progress lock.
 class Diagnosis {
  public:
   /// `names[r]`: rank r, for messages. Everything is borrowed.
@@ -23,19 +23,19 @@ class Diagnosis {
       : me_(me), names_(names), transports_(transports), route_(route), messages_(messages) {}
 
   /// What the peers say: the first problem.
-  Status news();
-  /// Why `task` never will be done, as far as can be seen now. `collective`: the same task, if it
-  /// is one that has started.
-  Status trouble(Task& task, const Execution* collective);
-  /// Not ok: the time limit of `task` is over. Names the ranks that it waits for.
-  Status lateness(const Task& task, const Execution* collective) const;
+  Status poll_control();
+  /// Why `operation` never will be done, as far as can be seen now. `collective`: the same
+  /// operation, if it is one that has started.
+  Status check_stalled(Operation& operation, const Execution* collective);
+  /// Not ok: the time limit of `operation` is over. Names the ranks that it waits for.
+  Status check_timeout(const Operation& operation, const Execution* collective) const;
   /// While a receive waits for a message of any rank: whether one can still come.
-  Status no_sender();
+  Status check_any_source();
   /// Whether these peers may still come, as far as the transports know.
   Status absence(std::span<const Rank> wanted) const;
   /// A transport sees that a peer is in another call before it knows which one. The peer's record
   /// is on its way and says more, so it gets a moment.
-  bool may_still_be_explained(const Status& problem);
+  bool is_in_mismatch_grace(const Status& problem);
 
  private:
   Status compare_calls(const CallRecord& mine);
@@ -45,7 +45,7 @@ class Diagnosis {
   const std::vector<std::string>& names_;
   const std::vector<Transport*>&transports_, &route_;
   Messages& messages_;
-  Deadline puzzled_until_;
+  Deadline mismatch_grace_;
 };
 
 }  // namespace anyccl

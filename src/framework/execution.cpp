@@ -22,10 +22,10 @@ bool streams(const PlanStep& step) {  // each operand can be put into place as i
 
 }  // namespace
 
-void Execution::start(const Prepared& prepared, const Call& call, Position position,
+void Execution::start(const PreparedCall& prepared, const Call& call, Position position,
                       std::byte* scratch) {
   prepared_ = &prepared;
-  plan_ = &prepared.program->plan;
+  plan_ = &prepared.routed->plan;
   input_ = call.input;
   output_ = call.output;
   position_ = position;
@@ -35,7 +35,7 @@ void Execution::start(const Prepared& prepared, const Call& call, Position posit
   restart();
   if (lanes_.size() < prepared.lanes) lanes_.resize(prepared.lanes);
   for (Lane& lane : lanes_)
-    if (lane.parts.size() < prepared.program->most_operands) make_room(lane);
+    if (lane.operands.size() < prepared.routed->most_operands) make_room(lane);
   running_ = std::min(prepared.lanes, prepared.geometry.tiles());
   for (std::uint32_t i = 0; i < running_; ++i) {
     lanes_[i].index = i;
@@ -45,17 +45,17 @@ void Execution::start(const Prepared& prepared, const Call& call, Position posit
 }
 
 void Execution::make_room(Lane& lane) const {
-  lane.parts.resize(prepared_->program->most_operands);
-  lane.sources.resize(prepared_->program->most_operands + 1);
+  lane.operands.resize(prepared_->routed->most_operands);
+  lane.sources.resize(prepared_->routed->most_operands + 1);
 }
 
 void Execution::enter(Lane& lane, std::uint32_t tile) {
   const Geometry& geometry = prepared_->geometry;
   lane.tile = tile;
-  lane.pc = lane.arrived = lane.routed = 0;
+  lane.pc = lane.arrived = lane.routes_done = 0;
   lane.computed = lane.finished = false;
   if (geometry.varies()) {
-    bind(*prepared_->program, geometry, prepared_->digest, tile, lane.own);
+    bind(*prepared_->routed, geometry, prepared_->digest, tile, lane.own);
     lane.bound = &lane.own;
   } else {
     lane.bound = tile + 1 == geometry.tiles() ? &prepared_->last : &prepared_->full;
@@ -80,10 +80,10 @@ bool Execution::advance() {
 }
 
 bool Execution::advance_patiently() {
-  constexpr std::uint32_t kLooks = 32;
-  if (running_ == 1) looks_ = kLooks;  // else another lane may go on
+  constexpr std::uint32_t kPollBudget = 32;
+  if (running_ == 1) poll_budget_ = kPollBudget;  // else another lane may go on
   const bool moved = advance();
-  looks_ = 1;
+  poll_budget_ = 1;
   return moved;
 }
 
@@ -115,7 +115,7 @@ void Execution::divide() {
 /// Goes to the lane's next tile, unless that would put more tiles in flight than there are lanes:
 /// then publications could come to a slot out of order.
 bool Execution::next_tile(Lane& lane) {
-  if (!has_next(lane)) return lane.finished = true;  // of a program without steps
+  if (!has_next(lane)) return lane.finished = true;  // of a plan without steps
   for (std::uint32_t i = 0; i < running_; ++i)
     if (!lanes_[i].finished && lanes_[i].tile < lane.tile) return false;
   ++lane.round;
@@ -148,38 +148,38 @@ bool Execution::receive(Lane& lane, const PlanStep& s, const BoundStep& b) {
     const std::uint32_t k = lane.arrived;
     Incoming in = incoming(lane, b, k);
     if (in.rank == me_) {
-      lane.parts[k] = lane.base[s.src_space];
+      lane.operands[k] = lane.base[s.src_space];
     } else {
       if (absent(lane, in.bytes)) continue;
-      in.into = place_for(lane, s, b, k);
-      in.looks = looks_;
-      lane.parts[k] = route_[in.rank]->poll(in);
-      if (lane.parts[k] == nullptr) return false;
+      in.into = destination_for(lane, s, b, k);
+      in.poll_budget = poll_budget_;
+      lane.operands[k] = route_[in.rank]->poll(in);
+      if (lane.operands[k] == nullptr) return false;
     }
     if (streaming) move(lane, b, k, {.own = lane.base[s.dst_space]});
   }
   return true;
 }
 
-/// Where an operand can arrive directly: its place, if that is one piece.
+/// Where an operand can arrive directly: its place, if that is contiguous.
 std::byte* Execution::landing(const Lane& lane, const PlanStep& s, const BoundStep& b,
                               std::uint32_t operand) const {
-  const Segment* found = nullptr;
-  for (std::uint32_t i = 0; i < b.segments; ++i) {
-    const Segment& segment = lane.bound->segments[b.first_segment + i];
-    if (segment.operand != operand) continue;
+  const Extent* found = nullptr;
+  for (std::uint32_t i = 0; i < b.extents; ++i) {
+    const Extent& extent = lane.bound->extents[b.first_extent + i];
+    if (extent.operand != operand) continue;
     if (found != nullptr) return nullptr;
-    found = &segment;
+    found = &extent;
   }
   return found == nullptr ? nullptr : lane.base[s.dst_space] + found->dst;
 }
 
 /// Where an operand may be put by the transport: at its place, or where it waits to be used.
-std::byte* Execution::place_for(const Lane& lane, const PlanStep& s, const BoundStep& b,
-                                std::uint32_t operand) const {
+std::byte* Execution::destination_for(const Lane& lane, const PlanStep& s, const BoundStep& b,
+                                      std::uint32_t operand) const {
   if (std::byte* const place = streams(s) ? landing(lane, s, b, operand) : nullptr) return place;
   if (prepared_->landing_bytes == 0) return nullptr;
-  const std::size_t place = lane.index * prepared_->program->most_operands + operand;
+  const std::size_t place = lane.index * prepared_->routed->most_operands + operand;
   return scratch_ + prepared_->landing_at + place * prepared_->landing_bytes;
 }
 
@@ -190,7 +190,7 @@ Outgoing Execution::outgoing(Lane& lane, const PlanStep& s, const BoundStep& b, 
   out.lane = lane.index;
   if (lane.tile > 0) out.number += lane.tile * plan_->publications[me_];
   if (lane.round > 0) {
-    const std::vector<Reader>& readers = prepared_->program->routes[s.publication][route].readers;
+    const std::vector<Reader>& readers = prepared_->routed->routes[s.publication][route].readers;
     lane.readers.assign(out.readers.begin(), out.readers.end());
     for (std::size_t i = 0; i < readers.size(); ++i)
       lane.readers[i].tick += lane.round * readers[i].ticks;
@@ -202,8 +202,8 @@ Outgoing Execution::outgoing(Lane& lane, const PlanStep& s, const BoundStep& b, 
 /// Publishes own memory: lent or sent from where it lies, else copied.
 bool Execution::send(Lane& lane, const PlanStep& s, const BoundStep& b) {
   if (absent(lane, b.out_bytes)) return true;
-  const std::vector<Program::Route>& routes = prepared_->program->routes[s.publication];
-  for (std::uint32_t i = lane.routed; i < routes.size(); ++i) {
+  const std::vector<RoutedPlan::Route>& routes = prepared_->routed->routes[s.publication];
+  for (std::uint32_t i = lane.routes_done; i < routes.size(); ++i) {
     const Outgoing out = outgoing(lane, s, b, i);
     Transport& transport = *routes[i].transport;
     auto offered = Transport::Offered::refused;
@@ -213,12 +213,12 @@ bool Execution::send(Lane& lane, const PlanStep& s, const BoundStep& b) {
       std::byte* const room = transport.reserve(out);
       if (room == nullptr) return false;
       for (std::uint32_t k = 0; k < s.operands; ++k) {
-        lane.parts[k] = lane.base[s.src_space];
+        lane.operands[k] = lane.base[s.src_space];
         move(lane, b, k, {.outs = 1, .out = {room}});
       }
       transport.publish(out);
     }
-    lane.routed = i + 1;
+    lane.routes_done = i + 1;
   }
   return true;
 }
@@ -243,7 +243,7 @@ void Execution::compute(Lane& lane, const PlanStep& s, const BoundStep& b, const
 /// computed.
 bool Execution::compute_for_peers(Lane& lane, const PlanStep& s, const BoundStep& b,
                                   Targets targets) {
-  const std::vector<Program::Route>& routes = prepared_->program->routes[s.publication];
+  const std::vector<RoutedPlan::Route>& routes = prepared_->routed->routes[s.publication];
   const bool lendable = s.flags & PlanStep::lendable;
   const auto handed = [&](std::size_t i) { return (lane.handed >> i & 1U) != 0; };
   if (!lane.computed) {
@@ -263,11 +263,11 @@ bool Execution::compute_for_peers(Lane& lane, const PlanStep& s, const BoundStep
       if (!handed(i)) routes[i].transport->publish(outgoing(lane, s, b, i));
     lane.computed = true;
   }
-  for (std::uint32_t i = lane.routed; i < routes.size(); ++i) {
+  for (std::uint32_t i = lane.routes_done; i < routes.size(); ++i) {
     if (handed(i) &&
         !hand_over(*routes[i].transport, outgoing(lane, s, b, i), direct(lane, b), lendable))
       return false;
-    lane.routed = i + 1;
+    lane.routes_done = i + 1;
   }
   return true;
 }
@@ -287,24 +287,24 @@ bool Execution::hand_over(Transport& transport, const Outgoing& out, const std::
 void Execution::combine(Lane& lane, const PlanStep& s, const BoundStep& b, const Targets& targets) {
   const std::uint32_t extra = s.flags & PlanStep::accumulate ? 1 : 0;
   const std::uint32_t sources = s.operands + extra;
-  for (std::uint32_t i = 0; i < b.segments; ++i) {
-    const Segment& segment = lane.bound->segments[b.first_segment + i];
-    const std::size_t* offsets = lane.bound->sources.data() + segment.first_source;
+  for (std::uint32_t i = 0; i < b.extents; ++i) {
+    const Extent& extent = lane.bound->extents[b.first_extent + i];
+    const std::size_t* offsets = lane.bound->sources.data() + extent.first_source;
     const void** source = lane.sources.data();
     if (extra != 0) *source++ = lane.base[s.dst_space] + *offsets++;
-    for (std::uint32_t k = 0; k < s.operands; ++k) source[k] = lane.parts[k] + offsets[k];
-    std::byte* const own = targets.own == nullptr ? nullptr : targets.own + segment.dst;
-    std::byte* const out = targets.outs == 0 ? nullptr : targets.out[0] + segment.out;
+    for (std::uint32_t k = 0; k < s.operands; ++k) source[k] = lane.operands[k] + offsets[k];
+    std::byte* const own = targets.own == nullptr ? nullptr : targets.own + extent.dst;
+    std::byte* const out = targets.outs == 0 ? nullptr : targets.out[0] + extent.out;
     std::byte* const primary = own == nullptr ? out : own;
-    combine_parts(lane.sources.data(), sources, segment.bytes, primary,
-                  own == nullptr ? nullptr : out);
+    combine_operands(lane.sources.data(), sources, extent.bytes, primary,
+                     own == nullptr ? nullptr : out);
     for (std::uint32_t t = 1; t < targets.outs; ++t)
-      copy_bytes(targets.out[t] + segment.out, primary, segment.bytes);
+      copy_bytes(targets.out[t] + extent.out, primary, extent.bytes);
   }
 }
 
-void Execution::combine_parts(const void* const* sources, std::uint32_t count, std::size_t bytes,
-                              std::byte* dst, std::byte* second) const {
+void Execution::combine_operands(const void* const* sources, std::uint32_t count, std::size_t bytes,
+                                 std::byte* dst, std::byte* second) const {
   const std::size_t elements = bytes / prepared_->element;
   if (prepared_->kernel != nullptr) return prepared_->kernel(dst, second, sources, count, elements);
   apply(*prepared_->op, static_cast<DType>(prepared_->record.dtype), prepared_->element, dst,
@@ -327,14 +327,14 @@ const std::byte* Execution::multiply_input(const Call& call) const {
 
 void Execution::move(Lane& lane, const BoundStep& b, std::uint32_t operand,
                      const Targets& targets) {
-  for (std::uint32_t i = 0; i < b.segments; ++i) {
-    const Segment& segment = lane.bound->segments[b.first_segment + i];
-    if (segment.operand != operand) continue;
-    const std::byte* from = lane.parts[operand] + lane.bound->sources[segment.first_source];
-    if (targets.own != nullptr && targets.own + segment.dst != from)
-      copy_bytes(targets.own + segment.dst, from, segment.bytes);
+  for (std::uint32_t i = 0; i < b.extents; ++i) {
+    const Extent& extent = lane.bound->extents[b.first_extent + i];
+    if (extent.operand != operand) continue;
+    const std::byte* from = lane.operands[operand] + lane.bound->sources[extent.first_source];
+    if (targets.own != nullptr && targets.own + extent.dst != from)
+      copy_bytes(targets.own + extent.dst, from, extent.bytes);
     for (std::uint32_t t = 0; t < targets.outs; ++t)
-      copy_bytes(targets.out[t] + segment.out, from, segment.bytes);
+      copy_bytes(targets.out[t] + extent.out, from, extent.bytes);
   }
 }
 
@@ -355,7 +355,7 @@ void Execution::leave_step(Lane& lane, const PlanStep& s, const BoundStep& b) {
   ++lane.pc;
   lane.finished = lane.pc == plan_->steps.size() && !has_next(lane);
   if (prepared_->posts_each && s.tick != 0) post(lane, s);
-  lane.arrived = lane.routed = 0;
+  lane.arrived = lane.routes_done = 0;
   lane.computed = false;
 }
 
@@ -364,7 +364,7 @@ bool Execution::is_missing(const Lane& lane, const PlanStep& s, std::uint32_t k)
   const BoundStep& b = lane.bound->steps[lane.pc];
   Incoming in = incoming(lane, b, k);
   if (in.rank == me_ || absent(lane, in.bytes)) return false;
-  in.into = place_for(lane, s, b, k);
+  in.into = destination_for(lane, s, b, k);
   return route_[in.rank]->poll(in) == nullptr;
 }
 

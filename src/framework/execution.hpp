@@ -3,24 +3,24 @@
 #include <memory>
 #include <vector>
 
+#include "framework/operation.hpp"
 #include "framework/operators.hpp"
-#include "framework/program.hpp"
-#include "framework/task.hpp"
+#include "framework/routed_plan.hpp"
 #include "platform/reduce/reduce.hpp"
 
 namespace anyccl {
 
 /// Everything about a call that the next call with the same arguments can use again.
-struct Prepared {
-  const Program* program = nullptr;
+struct PreparedCall {
+  const RoutedPlan* routed = nullptr;
   Geometry geometry;
   std::size_t tile_bytes = 0;
   std::uint32_t lanes = 1;
-  ReduceFn kernel = nullptr;  ///< Null where nothing is reduced, or by a program's own function.
-  std::shared_ptr<const Operator> op;          ///< One that the program created, if it is one.
+  ReduceFn kernel = nullptr;  ///< Null where nothing is reduced, or by the user's own function.
+  std::shared_ptr<const Operator> op;          ///< One that the user created, if it is one.
   ReduceFn times = nullptr;                    ///< What multiplies the input before anything else,
   std::size_t multiplied_at = 0;               ///< into this place of the scratch memory,
-  std::vector<std::size_t> multiplied_displs;  ///< pieces one after the other, wherever they lay.
+  std::vector<std::size_t> multiplied_displs;  ///< blocks one after the other, wherever they lay.
   DivideFn divide = nullptr;  ///< Averages: what is left to do when the sum is there.
   std::size_t element = 1;    ///< Bytes.
   std::size_t input_bytes = 0, output_bytes = 0;  ///< Of the call's buffers at this rank.
@@ -30,9 +30,9 @@ struct Prepared {
       false;              ///< Progress after each step: slots come round again, or peers may lend.
   bool consumes = false;  ///< Some transport wants to know what was consumed.
   std::size_t scratch_bytes = 0;
-  std::size_t landing_at = 0, landing_bytes = 0;  ///< Of the scratch memory: see place_for().
+  std::size_t landing_at = 0, landing_bytes = 0;  ///< Of the scratch memory: see destination_for().
   std::size_t largest = 0;  ///< Bytes of the largest publication of this rank.
-  Bound full, last;  ///< Of all tiles but the last, and of the last one. Of pieces: not used.
+  BoundPlan full, last;  ///< Of all tiles but the last, and of the last one. Of v-forms: not used.
 };
 
 /// Of a collective call among all of its communicator.
@@ -41,9 +41,9 @@ struct Position {
   std::uint64_t history = 0;   ///< Digest of all calls before it.
 };
 
-/// One collective call on its way: a resumable interpreter of its program, a program counter per
-/// lane. It may be used again for the next call.
-class Execution final : public Task {
+/// One collective call on its way: a resumable interpreter of its plan, with a
+/// program counter per lane. It may be used again for the next call.
+class Execution final : public Operation {
  public:
   /// `route[r]` reaches rank r; `transports` are all of the communicator's.
   Execution(Rank me, const std::vector<Transport*>& route,
@@ -51,7 +51,7 @@ class Execution final : public Task {
       : me_(uindex(me)), route_(route), transports_(transports) {}
 
   /// `prepared` stays alive and unchanged until done(). `scratch`: room for this execution alone.
-  void start(const Prepared& prepared, const Call& call, Position position, std::byte* scratch);
+  void start(const PreparedCall& prepared, const Call& call, Position position, std::byte* scratch);
 
   bool advance() override;
   /// The same, but may spin for a fraction of a microsecond for what is missing.
@@ -70,14 +70,14 @@ class Execution final : public Task {
  private:
   struct Lane {
     std::uint32_t tile = 0, pc = 0, arrived = 0, index = 0, round = 0;
-    std::uint32_t routed = 0;  ///< Routes of the current publication that are through.
-    std::uint32_t handed = 0;  ///< Bits: which routes are given the stored result as it lies.
+    std::uint32_t routes_done = 0;  ///< Routes of the current publication that are through.
+    std::uint32_t handed = 0;       ///< Bits: which routes are given the stored result as it lies.
     static_assert(kMostRoutes <= 32, "a bit of `handed` for each");
     bool computed = false, finished = false;
-    const Bound* bound = nullptr;
-    std::byte* base[3] = {};              ///< By Space, at this tile.
-    Bound own;                            ///< Pieces: bound anew for each tile.
-    std::vector<const std::byte*> parts;  ///< By operand: what arrived, or own memory.
+    const BoundPlan* bound = nullptr;
+    std::byte* base[3] = {};                 ///< By Space, at this tile.
+    BoundPlan own;                           ///< v-forms: bound anew for each tile.
+    std::vector<const std::byte*> operands;  ///< By operand: what arrived, or own memory.
     std::vector<const void*> sources;
     std::vector<ReaderOf> readers;
   };
@@ -109,8 +109,8 @@ class Execution final : public Task {
   static const std::byte* direct(const Lane& lane, const BoundStep& bound) {
     return lane.base[static_cast<int>(bound.direct_space)] + bound.direct;
   }
-  std::byte* place_for(const Lane& lane, const PlanStep& step, const BoundStep& bound,
-                       std::uint32_t operand) const;
+  std::byte* destination_for(const Lane& lane, const PlanStep& step, const BoundStep& bound,
+                             std::uint32_t operand) const;
   bool is_missing(const Lane& lane, const PlanStep& step, std::uint32_t operand) const;
   void consume(const Lane& lane, const PlanStep& step, const BoundStep& bound);
   void post(const Lane& lane, const PlanStep& step);
@@ -120,8 +120,8 @@ class Execution final : public Task {
   bool absent(const Lane& lane, std::size_t bytes) const {
     return prepared_->geometry.varies() && lane.tile > 0 && bytes == 0;
   }
-  void combine_parts(const void* const* sources, std::uint32_t count, std::size_t bytes,
-                     std::byte* dst, std::byte* second) const;
+  void combine_operands(const void* const* sources, std::uint32_t count, std::size_t bytes,
+                        std::byte* dst, std::byte* second) const;
   const std::byte* multiply_input(const Call& call) const;
   void announce();
   bool settle();
@@ -130,14 +130,14 @@ class Execution final : public Task {
   std::uint32_t me_;
   const std::vector<Transport*>& route_;
   const std::vector<Transport*>& transports_;
-  const Prepared* prepared_ = nullptr;
+  const PreparedCall* prepared_ = nullptr;
   const Plan* plan_ = nullptr;
   const std::byte* input_ = nullptr;
   std::byte* output_ = nullptr;
   Position position_;
   std::byte* scratch_ = nullptr;
   std::vector<Lane> lanes_;
-  std::uint32_t running_ = 0, looks_ = 1;
+  std::uint32_t running_ = 0, poll_budget_ = 1;
   bool announced_ = false, posted_ = false;
 };
 

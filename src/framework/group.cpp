@@ -44,16 +44,17 @@ Status CallGroup::run_in_one_communicator() {
 Status CallGroup::issue_and_wait() const {
   ANYCCL_TRY(std::vector<Batch> batches, make_batches());
   Status first;
-  std::vector<Issued> mine;
+  std::vector<PendingOperation> mine;
   for (const Entry& entry : entries_) {
     const auto batch = std::find_if(batches.begin(), batches.end(), [&](const Batch& b) {
       return b.stream() == entry.stream.get();
     });
     auto comm = entry.comm->shared_from_this();
-    auto task = batch == batches.end() ? comm->issue(entry.kept.call())
-                                       : batch->issue(comm, entry.kept.call());
-    if (!task.ok() && first.ok()) first = task.status();
-    if (task.ok() && batch == batches.end()) mine.push_back({std::move(comm), *std::move(task)});
+    auto operation = batch == batches.end() ? comm->issue(entry.kept.call())
+                                            : batch->issue(comm, entry.kept.call());
+    if (!operation.ok() && first.ok()) first = operation.status();
+    if (operation.ok() && batch == batches.end())
+      mine.push_back({std::move(comm), *std::move(operation)});
   }
   batches.clear();  // into their streams: ours may wait for them
   Status status = wait_all(mine);

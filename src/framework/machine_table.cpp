@@ -40,7 +40,7 @@ Result<std::string> read_all(int fd, const std::string& file) {
 
 std::string machine_table_file(const std::string& cache_folder) {
   if (cache_folder.empty()) return "";
-  static const std::string mine = fingerprint(this_machine());  // it stays the same machine
+  static const std::string mine = fingerprint(probe::this_machine());  // it stays the same machine
   return fmt::format("{}/anyccl/tuned-{}.json", cache_folder, mine);
 }
 

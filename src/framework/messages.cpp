@@ -11,21 +11,21 @@ namespace anyccl {
 Messages::Messages(Rank me, const std::vector<Transport*>& route)
     : me_(me), route_(route), pairs_(route.size()) {}
 
-std::shared_ptr<Transfer> Messages::make(const Call& call, Gate gate) {
-  std::shared_ptr<Transfer> transfer;
+std::shared_ptr<MessageRequest> Messages::make(const Call& call, Gate gate) {
+  std::shared_ptr<MessageRequest> request;
   if (!spare_.empty()) {
-    transfer = std::move(spare_.back());
+    request = std::move(spare_.back());
     spare_.pop_back();
   } else {
-    transfer = std::make_shared<Transfer>();
+    request = std::make_shared<MessageRequest>();
   }
-  transfer->begin(call, ++order_);
-  transfer->set(gate);
-  transfer->limit(call.timeout);
-  return transfer;
+  request->begin(call, ++order_);
+  request->set(gate);
+  request->limit(call.timeout);
+  return request;
 }
 
-bool Messages::does_at_once(const Call& call, std::uint32_t looks) {
+bool Messages::does_at_once(const Call& call, std::uint32_t poll_budget) {
   constexpr std::size_t kMost = std::size_t{1} << 20;  // elements; what is longer is not short
   const std::size_t element = bytes_of(call.dtype), bytes = call.count * element;
   const bool sends = call.collective == Collective::send;
@@ -35,52 +35,52 @@ bool Messages::does_at_once(const Call& call, std::uint32_t looks) {
     return false;
   Transport& transport = *route_[uindex(call.root)];
   Pair& pair = pairs_[uindex(call.root)];
-  const std::uint32_t digest = Transfer::digest_of(call.tag, call.dtype);
+  const std::uint32_t digest = MessageRequest::digest_of(call.tag, call.dtype);
   const bool done =
       sends ? pair.sends.empty() && transport.send_at_once(call.root, digest, {call.input, bytes})
             : is_next(pair) &&
-                  transport.receive_at_once(call.root, digest, looks, {call.output, bytes});
+                  transport.receive_at_once(call.root, digest, poll_budget, {call.output, bytes});
   if (done) ++(sends ? pair.sent : pair.received);
   return done;
 }
 
-std::shared_ptr<Transfer> Messages::add(const Call& call, Gate gate) {
-  auto transfer = make(call, gate);
+std::shared_ptr<MessageRequest> Messages::add(const Call& call, Gate gate) {
+  auto request = make(call, gate);
   if (call.root == kAnySource) {
     if (needs_peer(call)) ++open_;
-    from_anyone_.push_back(transfer);
-    return transfer;
+    from_anyone_.push_back(request);
+    return request;
   }
   Pair& pair = pairs_[uindex(call.root)];
   if (call.root == me_) {
-    (call.collective == Collective::send ? pair.sends : pair.receives).push_back(transfer);
-    return transfer;
+    (call.collective == Collective::send ? pair.sends : pair.receives).push_back(request);
+    return request;
   }
   if (call.collective == Collective::send) {
-    transfer->bind(*route_[uindex(call.root)], call.root, ++pair.sent);
-    if (goes_at_once(*transfer, pair)) return transfer;
-    pair.sends.push_back(transfer);
+    request->bind(*route_[uindex(call.root)], call.root, ++pair.sent);
+    if (goes_at_once(*request, pair)) return request;
+    pair.sends.push_back(request);
   } else {
-    if (comes_at_once(transfer, pair)) return transfer;
-    if (transfer != pair.arriving) pair.receives.push_back(transfer);
+    if (comes_at_once(request, pair)) return request;
+    if (request != pair.arriving) pair.receives.push_back(request);
   }
   ++open_;
-  return transfer;
+  return request;
 }
 
-bool Messages::goes_at_once(Transfer& send, const Pair& pair) {
+bool Messages::goes_at_once(MessageRequest& send, const Pair& pair) {
   if (!pair.sends.empty() || !send.is_open()) return false;
   send.advance();
   return send.done();
 }
 
 /// Or what has come of it; then it is what is arriving.
-bool Messages::comes_at_once(const std::shared_ptr<Transfer>& receive, Pair& pair) {
+bool Messages::comes_at_once(const std::shared_ptr<MessageRequest>& receive, Pair& pair) {
   const Rank from = receive->call().root;
   Envelope envelope;
   if (!receive->is_open() || !is_next(pair) ||
       !route_[uindex(from)]->peek(from, pair.received + 1, envelope) ||
-      Transfer::tag_of(envelope.digest) != receive->call().tag)
+      MessageRequest::tag_of(envelope.digest) != receive->call().tag)
     return false;
   receive->bind(*route_[uindex(from)], from, ++pair.received, envelope.whole);
   receive->advance();
@@ -119,7 +119,7 @@ bool Messages::advance_receives(Rank from) {
     if (pair.arriving != nullptr) {
       moved = pair.arriving->advance() || moved;
       if (!pair.arriving->done()) return moved;
-      const bool kept = !pair.early.empty() && pair.early.back().transfer == pair.arriving;
+      const bool kept = !pair.early.empty() && pair.early.back().request == pair.arriving;
       if (!kept) --open_;
       pair.arriving = nullptr;
     }
@@ -133,14 +133,14 @@ bool Messages::deliver_early(Rank from) {
   Pair& pair = pairs_[uindex(from)];
   bool moved = false;
   for (auto early = pair.early.begin(); early != pair.early.end();) {
-    const Found found = find_receive(from, early->transfer->call().tag);
-    if (found.queue == nullptr || !(*found.at)->is_open() || !early->transfer->done()) {
+    const Found found = find_receive(from, early->request->call().tag);
+    if (found.queue == nullptr || !(*found.at)->is_open() || !early->request->done()) {
       ++early;
       continue;
     }
-    const std::shared_ptr<Transfer> receive = take(found);
+    const std::shared_ptr<MessageRequest> receive = take(found);
     receive->set_source(from);
-    deliver(*early->transfer, *receive);
+    deliver(*early->request, *receive);
     --open_;
     early = pair.early.erase(early);
     moved = true;
@@ -154,7 +154,7 @@ bool Messages::next_message(Rank from) {
   if (pair.receives.empty() && from_anyone_.empty()) return false;
   Envelope envelope;
   if (!route_[uindex(from)]->peek(from, pair.received + 1, envelope)) return false;
-  const Found found = find_receive(from, Transfer::tag_of(envelope.digest));
+  const Found found = find_receive(from, MessageRequest::tag_of(envelope.digest));
   if (found.queue == nullptr) {
     keep(from, envelope);
     return pair.arriving != nullptr;
@@ -169,8 +169,8 @@ void Messages::keep(Rank from, const Envelope& envelope) {
   Pair& pair = pairs_[uindex(from)];
   Call call;
   call.collective = Collective::recv;
-  call.dtype = Transfer::dtype_of(envelope.digest);
-  call.tag = Transfer::tag_of(envelope.digest);
+  call.dtype = MessageRequest::dtype_of(envelope.digest);
+  call.tag = MessageRequest::tag_of(envelope.digest);
   const std::size_t element = bytes_of(call.dtype);
   Early early;
   if (element > 0 && envelope.total % element == 0)
@@ -186,13 +186,13 @@ void Messages::keep(Rank from, const Envelope& envelope) {
   }
   call.count = envelope.total / element;
   call.output = early.bytes.get();
-  early.transfer = make(call, Gate::open);
-  early.transfer->bind(*route_[uindex(from)], from, ++pair.received, envelope.whole);
-  pair.arriving = early.transfer;
+  early.request = make(call, Gate::open);
+  early.request->bind(*route_[uindex(from)], from, ++pair.received, envelope.whole);
+  pair.arriving = early.request;
   pair.early.push_back(std::move(early));
 }
 
-void Messages::deliver(const Transfer& sent, Transfer& receive) {
+void Messages::deliver(const MessageRequest& sent, MessageRequest& receive) {
   const Call &from = sent.call(), &to = receive.call();
   if (from.count != to.count || from.dtype != to.dtype) {
     const int source = index(to.root);
@@ -218,7 +218,7 @@ bool Messages::meet_itself() {
     }
     if (!(*send)->is_open() || !(*found.at)->is_open()) break;
     if (needs_peer((*found.at)->call())) --open_;
-    const std::shared_ptr<Transfer> receive = take(found);
+    const std::shared_ptr<MessageRequest> receive = take(found);
     receive->set_source(me_);
     deliver(**send, *receive);
     (*send)->complete(receive->status());
@@ -249,30 +249,31 @@ Messages::Found Messages::find_receive(Rank from, std::uint32_t tag) {
   return first;
 }
 
-std::shared_ptr<Transfer> Messages::take(Found found) {
-  std::shared_ptr<Transfer> receive = std::move(*found.at);
+std::shared_ptr<MessageRequest> Messages::take(Found found) {
+  std::shared_ptr<MessageRequest> receive = std::move(*found.at);
   found.queue->erase(found.at);
   return receive;
 }
 
-std::vector<std::shared_ptr<Task>> Messages::first_waiting() const {
-  std::vector<std::shared_ptr<Task>> tasks;
+std::vector<std::shared_ptr<Operation>> Messages::first_waiting() const {
+  std::vector<std::shared_ptr<Operation>> operations;
   for (std::size_t r = 0; r < pairs_.size() && open_ > 0; ++r) {
     if (r == uindex(me_)) continue;
     const Pair& pair = pairs_[r];
-    const bool early = !pair.early.empty() && pair.early.back().transfer == pair.arriving;
+    const bool early = !pair.early.empty() && pair.early.back().request == pair.arriving;
     if (pair.arriving != nullptr && (!early || !pair.receives.empty()))
-      tasks.push_back(pair.arriving);
+      operations.push_back(pair.arriving);
     else if (!pair.receives.empty() && pair.receives.front()->is_open())
-      tasks.push_back(pair.receives.front());
-    if (!pair.sends.empty() && pair.sends.front()->is_open()) tasks.push_back(pair.sends.front());
+      operations.push_back(pair.receives.front());
+    if (!pair.sends.empty() && pair.sends.front()->is_open())
+      operations.push_back(pair.sends.front());
   }
-  return tasks;
+  return operations;
 }
 
-std::shared_ptr<Transfer> Messages::late() const {
-  const auto is_late = [](const auto& transfer) { return transfer->is_late(); };
-  const auto in = [&](const Queue& queue) -> std::shared_ptr<Transfer> {
+std::shared_ptr<MessageRequest> Messages::late() const {
+  const auto is_late = [](const auto& request) { return request->is_late(); };
+  const auto in = [&](const Queue& queue) -> std::shared_ptr<MessageRequest> {
     const auto found = std::find_if(queue.begin(), queue.end(), is_late);
     return found == queue.end() ? nullptr : *found;
   };
@@ -290,11 +291,11 @@ void Messages::end(const Status& why) {
     pair.arriving = nullptr;
     pair.early.clear();
     for (Queue* queue : {&pair.receives, &pair.sends}) {
-      for (const auto& transfer : *queue) transfer->complete(why);
+      for (const auto& request : *queue) request->complete(why);
       queue->clear();
     }
   }
-  for (const auto& transfer : from_anyone_) transfer->complete(why);
+  for (const auto& request : from_anyone_) request->complete(why);
   from_anyone_.clear();
   open_ = 0;
 }
@@ -303,7 +304,7 @@ void Messages::end_own(const Status& why) {
   Pair& own = pairs_[uindex(me_)];
   for (Queue* queue : {&own.receives, &own.sends, &from_anyone_}) {
     if (queue == &from_anyone_ && pairs_.size() > 1) continue;
-    for (const auto& transfer : *queue) transfer->complete(why);
+    for (const auto& request : *queue) request->complete(why);
     queue->clear();
   }
 }

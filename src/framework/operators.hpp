@@ -11,7 +11,7 @@
 
 namespace anyccl {
 
-/// An operator that a program has created.
+/// An operator that the user has created.
 struct Operator {
   anycclReduceFunction_t function = nullptr;  ///< Null: the sum of what is multiplied first.
   void* data = nullptr;

@@ -38,7 +38,7 @@ struct KnownSizes {
 KnownSizes known_sizes(const Call& call, int size) {
   KnownSizes known;
   if (!has_known_sizes(call.collective)) return known;
-  const bool sends = has_pieces(call.collective, false, Space::input);
+  const bool sends = has_blocks_apart(call.collective, false, Space::input);
   const std::size_t* const counts = sends ? call.send_counts : call.recv_counts;
   for (int r = 0; r < size; ++r) {
     known.average += counts[r];
@@ -65,22 +65,22 @@ std::size_t largest_publication(const Plan& plan, const Geometry& geometry) {
 
 /// The largest tile whose publications fit slots of `line_bytes`, where that is possible. The same
 /// on all ranks.
-std::size_t tile_for_lines(const Program& program, std::size_t line_bytes) {
-  const std::size_t chunk = line_bytes / std::max(1U, program.most_together) / 64 * 64;
-  return chunk == 0 ? kLineBytes : chunk * program.plan.schedule.contract.parts();
+std::size_t tile_for_lines(const RoutedPlan& routed, std::size_t line_bytes) {
+  const std::size_t chunk = line_bytes / std::max(1U, routed.most_together) / 64 * 64;
+  return chunk == 0 ? kLineBytes : chunk * routed.plan.schedule.contract.chunks_per_block();
 }
 
 /// Room for what transports must copy before it can be combined or passed on.
-void add_landing(const std::vector<Transport*>& transports, Prepared& prepared) {
+void add_landing(const std::vector<Transport*>& transports, PreparedCall& prepared) {
   if (std::none_of(transports.begin(), transports.end(),
                    [](const Transport* t) { return t->needs_landing(); }))
     return;
   std::uint32_t chunks = 0;
-  for (const PlanStep& step : prepared.program->plan.steps) chunks = std::max(chunks, step.count);
+  for (const PlanStep& step : prepared.routed->plan.steps) chunks = std::max(chunks, step.count);
   prepared.landing_at = prepared.scratch_bytes;
   prepared.landing_bytes = chunks * prepared.geometry.scratch_chunk();
   prepared.scratch_bytes +=
-      prepared.lanes * prepared.program->most_operands * prepared.landing_bytes;
+      prepared.lanes * prepared.routed->most_operands * prepared.landing_bytes;
 }
 
 /// As ranks compare it.
@@ -89,7 +89,7 @@ ReduceOp name_of_operator(ReduceOp op, const Operator* created) {
   return created->function == nullptr ? kPreMulSum : kUserOp;
 }
 
-/// Where each of `size` pieces begins, and the last one ends.
+/// Where each of `size` blocks begins, and the last one ends.
 std::vector<std::size_t> one_after_the_other(const std::size_t* counts, int size) {
   std::vector<std::size_t> begins{0};
   for (int r = 0; r < size; ++r) begins.push_back(begins.back() + counts[r]);
@@ -106,17 +106,17 @@ Status PlanCache::remove_operator(ReduceOp op) {
   const std::shared_ptr<const Operator> gone = operators_.find(op);
   ANYCCL_CHECK(operators_.remove(op));
   last_key_ = {};
-  recent_.drop_if([&](const Prepared& prepared) { return prepared.op == gone; });
+  recent_.drop_if([&](const PreparedCall& prepared) { return prepared.op == gone; });
   return {};
 }
 
 void PlanCache::forget() {
   last_key_ = {};
   last_ = nullptr;
-  recent_.drop_if([](const Prepared&) { return true; });
+  recent_.drop_if([](const PreparedCall&) { return true; });
 }
 
-Result<std::shared_ptr<const Prepared>> PlanCache::find(const Call& call, const CallKey& key) {
+Result<std::shared_ptr<const PreparedCall>> PlanCache::find(const Call& call, const CallKey& key) {
   if (key == last_key_) return last_;
   last_key_ = {};
   if (!has_equal_blocks(call.collective)) {
@@ -133,7 +133,7 @@ Result<std::shared_ptr<const Prepared>> PlanCache::find(const Call& call, const 
   return last_;
 }
 
-Status PlanCache::choose_kernels(const Call& call, Prepared& prepared) const {
+Status PlanCache::choose_kernels(const Call& call, PreparedCall& prepared) const {
   if (!reduces(call.collective) && call.collective != Collective::barrier) return {};
   prepared.op = operators_.find(call.op);
   if (prepared.op != nullptr && prepared.op->function != nullptr) return {};
@@ -151,55 +151,55 @@ Status PlanCache::choose_kernels(const Call& call, Prepared& prepared) const {
   return {};
 }
 
-Result<const Program*> PlanCache::program(const Algorithm& algorithm, const Call& call,
-                                          bool in_place) {
+Result<const RoutedPlan*> PlanCache::routed_plan(const Algorithm& algorithm, const Call& call,
+                                                 bool in_place) {
   Shape shape{call.collective, me_.size, is_rooted(call.collective) ? call.root : Rank{0}, in_place,
               me_.near_of};
-  for (std::size_t i = 0; i < programs_.size(); ++i)
-    if (programs_[i]->algorithm == &algorithm && program_shapes_[i].root == shape.root &&
-        program_shapes_[i].in_place == shape.in_place)
-      return programs_[i].get();
-  ANYCCL_TRY(std::unique_ptr<Program> made,
-             make_program(algorithm, shape, me_.rank, route_, slots_));
-  programs_.push_back(std::move(made));
-  program_shapes_.push_back(std::move(shape));
-  return programs_.back().get();
+  for (std::size_t i = 0; i < routed_plans_.size(); ++i)
+    if (routed_plans_[i]->algorithm == &algorithm && routed_plan_shapes_[i].root == shape.root &&
+        routed_plan_shapes_[i].in_place == shape.in_place)
+      return routed_plans_[i].get();
+  ANYCCL_TRY(std::unique_ptr<RoutedPlan> made,
+             make_routed_plan(algorithm, shape, me_.rank, route_, slots_));
+  routed_plans_.push_back(std::move(made));
+  routed_plan_shapes_.push_back(std::move(shape));
+  return routed_plans_.back().get();
 }
 
 Result<Choice> PlanCache::choose_algorithm(const Call& call, std::size_t known_bytes) const {
-  const Question question{{call.collective, me_.size, call.root, false, me_.near_of},
-                          known_bytes,
-                          me_.network,
-                          me_.ranks_per_core};
-  return choose(question, me_.preferences);
+  const TunerQuery query{{call.collective, me_.size, call.root, false, me_.near_of},
+                         known_bytes,
+                         me_.network,
+                         me_.ranks_per_core};
+  return select_algorithm(query, me_.policy);
 }
 
 /// Tiles that fit the ring and the slots, and how many of them are in flight.
 void PlanCache::choose_tiling(const Call& call, std::size_t wanted_tile_bytes,
-                              Prepared& prepared) const {
-  const Plan& plan = prepared.program->plan;
+                              PreparedCall& prepared) const {
+  const Plan& plan = prepared.routed->plan;
   const bool varies = !has_equal_blocks(call.collective);
   prepared.lanes = std::clamp(slots_ / most_publications(plan), 1U, kTilesInFlight);
   // Everything in flight, and the tile before it, must fit the ring.
-  const std::uint32_t parts = varies ? 1 : plan.schedule.contract.parts();
-  const std::size_t published = std::max<std::size_t>(1, prepared.program->most_published);
-  const std::size_t most = me_.ring_bytes * parts / (published * (prepared.lanes + 1));
+  const std::uint32_t chunks_per_block = varies ? 1 : plan.schedule.contract.chunks_per_block();
+  const std::size_t published = std::max<std::size_t>(1, prepared.routed->most_published);
+  const std::size_t most = me_.ring_bytes * chunks_per_block / (published * (prepared.lanes + 1));
   std::size_t tile = std::max(kMinTile, std::min(wanted_tile_bytes, most) / kMinTile * kMinTile);
-  if (me_.only_lines) tile = tile_for_lines(*prepared.program, me_.line_bytes);
-  Call read = call;  // as the plan finds its input: multiplied pieces lie side by side
+  if (me_.only_lines) tile = tile_for_lines(*prepared.routed, me_.line_bytes);
+  Call read = call;  // as the plan finds its input: multiplied blocks lie side by side
   if (prepared.times != nullptr && call.collective == Collective::reduce_scatter_v) {
     prepared.multiplied_displs = one_after_the_other(call.send_counts, me_.size);
     read.send_displs = prepared.multiplied_displs.data();
   }
   const std::size_t bytes = call.count * prepared.element;
-  prepared.geometry = varies ? Geometry::of_pieces(plan.schedule.contract, read, me_.rank, tile)
+  prepared.geometry = varies ? Geometry::of_blocks(plan.schedule.contract, read, me_.rank, tile)
                              : Geometry::of_vector(plan.schedule.contract, bytes, tile);
   prepared.tile_bytes = tile;
 }
 
 /// What ranks compare. `known_sizes`: a hash of what all ranks know of a v-form's sizes.
 void PlanCache::fill_record(const Call& call, const Algorithm& algorithm, std::uint64_t known_sizes,
-                            Prepared& prepared) const {
+                            PreparedCall& prepared) const {
   const bool varies = !has_equal_blocks(call.collective);
   prepared.record = {
       0,
@@ -213,8 +213,8 @@ void PlanCache::fill_record(const Call& call, const Algorithm& algorithm, std::u
   prepared.digest = digest_of(prepared.record);
 }
 
-void PlanCache::plan_scratch(Prepared& prepared) const {
-  const Plan& plan = prepared.program->plan;
+void PlanCache::plan_scratch(PreparedCall& prepared) const {
+  const Plan& plan = prepared.routed->plan;
   prepared.scratch_bytes = prepared.multiplied_at = round_up(
       prepared.lanes * plan.schedule.scratch.size() * prepared.geometry.scratch_chunk(), 64);
   if (!prepared.multiplied_displs.empty())
@@ -223,9 +223,9 @@ void PlanCache::plan_scratch(Prepared& prepared) const {
     prepared.scratch_bytes += prepared.input_bytes;
 }
 
-Result<std::shared_ptr<const Prepared>> PlanCache::prepare(const Call& call) {
+Result<std::shared_ptr<const PreparedCall>> PlanCache::prepare(const Call& call) {
   const bool varies = !has_equal_blocks(call.collective);
-  auto prepared = std::make_shared<Prepared>();
+  auto prepared = std::make_shared<PreparedCall>();
   prepared->element = bytes_of(call.dtype);
   ANYCCL_CHECK(choose_kernels(call, *prepared));
   const std::size_t bytes = call.count * prepared->element;
@@ -236,10 +236,10 @@ Result<std::shared_ptr<const Prepared>> PlanCache::prepare(const Call& call) {
   ANYCCL_TRY(const Choice choice,
              choose_algorithm(call, varies ? sizes.average * prepared->element : bytes));
   // What is multiplied first is read where it was multiplied.
-  ANYCCL_TRY(prepared->program, program(*choice.algorithm, call,
-                                        call.in_place(me_.rank) && prepared->times == nullptr));
+  ANYCCL_TRY(prepared->routed, routed_plan(*choice.algorithm, call,
+                                           call.in_place(me_.rank) && prepared->times == nullptr));
   choose_tiling(call, choice.tile_bytes, *prepared);
-  const Plan& plan = prepared->program->plan;
+  const Plan& plan = prepared->routed->plan;
   const Geometry& geometry = prepared->geometry;
   if (geometry.tiles() > kMostTiles)
     return error(Code::unsupported,
@@ -260,10 +260,10 @@ Result<std::shared_ptr<const Prepared>> PlanCache::prepare(const Call& call) {
   prepared->largest = largest_publication(plan, geometry);
   if (!varies) {
     const std::uint32_t last = geometry.tiles() - 1;
-    bind(*prepared->program, geometry, prepared->digest, last, prepared->last);
-    if (last > 0) bind(*prepared->program, geometry, prepared->digest, 0, prepared->full);
+    bind(*prepared->routed, geometry, prepared->digest, last, prepared->last);
+    if (last > 0) bind(*prepared->routed, geometry, prepared->digest, 0, prepared->full);
   }
-  return std::shared_ptr<const Prepared>(std::move(prepared));
+  return std::shared_ptr<const PreparedCall>(std::move(prepared));
 }
 
 }  // namespace anyccl

@@ -10,10 +10,10 @@
 namespace anyccl {
 
 /// From a call to everything about it that the next call with the same arguments can use again:
-/// kernels, algorithm, program, tiles, record, scratch memory. Calls are found by their key; on a
-/// hit nothing is allocated or locked.
+/// kernels, algorithm, routed plan, tiles, record, scratch memory. Calls are found by their key; on
+/// a hit nothing is allocated or locked.
 ///
-/// Threads: the holder of the communicator's owner token.
+/// Threads: the holder of the communicator's progress lock.
 class PlanCache {
  public:
   /// `transports` are asked what they can do; `route[r]` reaches rank r. Everything is borrowed.
@@ -32,13 +32,13 @@ class PlanCache {
   }
 
   /// Of a call that is right. Errors: what chooses and builds plans says; unsupported.
-  Result<std::shared_ptr<const Prepared>> find(const Call& call, const CallKey& key);
+  Result<std::shared_ptr<const PreparedCall>> find(const Call& call, const CallKey& key);
   /// The same if it was found last, else null. Valid until find() is called.
-  const Prepared* find_last(const CallKey& key) const {
+  const PreparedCall* find_last(const CallKey& key) const {
     return key == last_key_ ? last_.get() : nullptr;
   }
   /// What find() returned last; null: nothing yet.
-  const std::shared_ptr<const Prepared>& last() const { return last_; }
+  const std::shared_ptr<const PreparedCall>& last() const { return last_; }
   /// Algorithms are chosen anew.
   void forget();
 
@@ -48,24 +48,25 @@ class PlanCache {
   Status remove_operator(ReduceOp op);
 
  private:
-  Status choose_kernels(const Call& call, Prepared& prepared) const;
+  Status choose_kernels(const Call& call, PreparedCall& prepared) const;
   Result<Choice> choose_algorithm(const Call& call, std::size_t known_bytes) const;
-  Result<const Program*> program(const Algorithm& algorithm, const Call& call, bool in_place);
-  void choose_tiling(const Call& call, std::size_t wanted_tile_bytes, Prepared& prepared) const;
+  Result<const RoutedPlan*> routed_plan(const Algorithm& algorithm, const Call& call,
+                                        bool in_place);
+  void choose_tiling(const Call& call, std::size_t wanted_tile_bytes, PreparedCall& prepared) const;
   void fill_record(const Call& call, const Algorithm& algorithm, std::uint64_t known_sizes,
-                   Prepared& prepared) const;
-  void plan_scratch(Prepared& prepared) const;
-  Result<std::shared_ptr<const Prepared>> prepare(const Call& call);
+                   PreparedCall& prepared) const;
+  void plan_scratch(PreparedCall& prepared) const;
+  Result<std::shared_ptr<const PreparedCall>> prepare(const Call& call);
 
   const Membership& me_;
   const std::uint32_t slots_;
   const std::vector<Transport*>&transports_, &route_;
   Operators operators_;
-  std::vector<std::unique_ptr<Program>> programs_;
-  std::vector<Shape> program_shapes_;  // parallel to programs_
+  std::vector<std::unique_ptr<RoutedPlan>> routed_plans_;
+  std::vector<Shape> routed_plan_shapes_;  // parallel to routed_plans_
   RecentCalls recent_;
   CallKey last_key_;  // of last_, if it can be used again
-  std::shared_ptr<const Prepared> last_;
+  std::shared_ptr<const PreparedCall> last_;
 };
 
 }  // namespace anyccl

@@ -23,129 +23,130 @@ class Counted {
 }  // namespace
 
 bool ProgressLoop::progress() {
-  Token token(token_);
-  if (!token.try_take() || failure_.happened()) return false;
+  ProgressLock progress_lock(lock_word_);
+  if (!progress_lock.try_lock() || failure_.happened()) return false;
   const bool moved = work_.advance();
-  if (moved) bell_.ring();
+  if (moved) doorbell_.ring();
   return moved;
 }
 
-void ProgressLoop::examine() {
-  Token token(token_);
-  if (token.try_take()) work_.examine();
+void ProgressLoop::diagnose() {
+  ProgressLock progress_lock(lock_word_);
+  if (progress_lock.try_lock()) work_.diagnose();
 }
 
-Status ProgressLoop::wait(Token& token, Task& task, Deadline deadline) {
-  if (task.done()) return task.status();
+Status ProgressLoop::wait(ProgressLock& progress_lock, Operation& operation, Deadline deadline) {
+  if (operation.done()) return operation.status();
   const Counted waiting(waiting_);
-  const bool crowded = is_crowded();
-  if (crowded) census_.look_sometimes();
-  Waiter waiter(crowded);
-  while (!task.done()) {
+  const bool oversubscribed = is_oversubscribed();
+  if (oversubscribed) oversubscription_.refresh_sometimes();
+  Backoff backoff(oversubscribed);
+  while (!operation.done()) {
     const bool wanted = is_wanted();
-    if (wanted) token.release();
-    if (!token.held() && (wanted || !token.try_take())) {
-      if (resting_.load(std::memory_order_acquire)) transports_.back()->wake();
+    if (wanted) progress_lock.unlock();
+    if (!progress_lock.owns_lock() && (wanted || !progress_lock.try_lock())) {
+      if (background_sleeps_.load(std::memory_order_acquire)) transports_.back()->wake();
       ::sched_yield();
-      const Waiter::Next next = waiter.next();
-      if (next != Waiter::Next::poll && deadline.passed()) break;
-      if (next == Waiter::Next::sleep && !task.done()) bell_.sleep(Waiter::kNap);
+      const Backoff::Next next = backoff.next();
+      if (next != Backoff::Next::poll && deadline.passed()) break;
+      if (next == Backoff::Next::sleep && !operation.done()) doorbell_.sleep(Backoff::kSleep);
       continue;
     }
     if (failure_.happened()) break;
     if (work_.advance()) {
-      bell_.ring();
-      waiter.reset();
+      doorbell_.ring();
+      backoff.reset();
       continue;
     }
-    const Waiter::Next next = waiter.next();
-    if (next != Waiter::Next::poll) work_.examine();
-    if (next != Waiter::Next::poll && deadline.passed()) break;
-    if (next == Waiter::Next::sleep && !task.done())
-      sleep(token, deadline.is_never() ? waiter.nap() : Waiter::kNap);
+    const Backoff::Next next = backoff.next();
+    if (next != Backoff::Next::poll) work_.diagnose();
+    if (next != Backoff::Next::poll && deadline.passed()) break;
+    if (next == Backoff::Next::sleep && !operation.done())
+      sleep(progress_lock, deadline.is_never() ? backoff.sleep_time() : Backoff::kSleep);
   }
-  bell_.ring();
-  if (task.done()) return task.status();
+  doorbell_.ring();
+  if (operation.done()) return operation.status();
   return failure_.happened() ? failure_.why()
                              : Status(Code::in_progress, "the operation is not complete yet");
 }
 
 bool ProgressLoop::progress_in_background() {
   if (waiting_.load(std::memory_order_relaxed) > 0) return false;
-  Token token(token_);
-  if (!token.try_take() || failure_.happened()) return false;
+  ProgressLock progress_lock(lock_word_);
+  if (!progress_lock.try_lock() || failure_.happened()) return false;
   const bool moved = work_.advance();
   quiet_.store(work_.is_over(), std::memory_order_release);
-  if (moved) bell_.ring();
+  if (moved) doorbell_.ring();
   return moved;
 }
 
-void ProgressLoop::rest_in_background(std::chrono::nanoseconds most) {
-  Token token(token_);
-  if (waiting_.load(std::memory_order_relaxed) > 0 || !token.try_take())
-    return bell_.sleep(Waiter::kNap);
+void ProgressLoop::sleep_in_background(std::chrono::nanoseconds most) {
+  ProgressLock progress_lock(lock_word_);
+  if (waiting_.load(std::memory_order_relaxed) > 0 || !progress_lock.try_lock())
+    return doorbell_.sleep(Backoff::kSleep);
   if (failure_.happened()) return;
-  work_.examine();
+  work_.diagnose();
   if (work_.is_idle() || transports_.empty()) {  // only a gate can change that, and it rings
-    token.release();
-    return bell_.sleep(Waiter::kNap);
+    progress_lock.unlock();
+    return doorbell_.sleep(Backoff::kSleep);
   }
-  resting_.store(true, std::memory_order_release);
-  sleep(token, most);
-  resting_.store(false, std::memory_order_relaxed);
+  background_sleeps_.store(true, std::memory_order_release);
+  sleep(progress_lock, most);
+  background_sleeps_.store(false, std::memory_order_relaxed);
 }
 
-void ProgressLoop::rest() {
-  Token token(token_);
-  if (token.try_take())
-    sleep(token, Waiter::kNap);
+void ProgressLoop::sleep_briefly() {
+  ProgressLock progress_lock(lock_word_);
+  if (progress_lock.try_lock())
+    sleep(progress_lock, Backoff::kSleep);
   else
-    bell_.sleep(Waiter::kNap);
+    doorbell_.sleep(Backoff::kSleep);
 }
 
-/// Waits for the token. A thread that only waits for a task leaves it to those that come here: they
-/// are about to add to what can be done.
-void ProgressLoop::queue_for(Token& token) {
+/// Waits for the progress lock. A thread that only waits for an operation leaves it to those that
+/// come here: they are about to add to what can be done.
+void ProgressLoop::lock_slowly(ProgressLock& progress_lock) {
   wanted_.fetch_add(1, std::memory_order_seq_cst);
   do {
-    rouse();
+    wake();
     ::sched_yield();
-  } while (!token.try_take());
+  } while (!progress_lock.try_lock());
   wanted_.fetch_sub(1, std::memory_order_relaxed);
 }
 
-void ProgressLoop::sleep(Token& token, std::chrono::nanoseconds most, Task* alone) {
+void ProgressLoop::sleep(ProgressLock& progress_lock, std::chrono::nanoseconds most,
+                         Operation* alone) {
   if (is_wanted()) return;
   if (transports_.empty()) {
-    token.release();
-    return bell_.sleep(Waiter::kNap);
+    progress_lock.unlock();
+    return doorbell_.sleep(Backoff::kSleep);
   }
   Transport& last = *transports_.back();
   asleep_.store(true, std::memory_order_seq_cst);
   last.prepare_sleep();
   const bool moved = alone != nullptr ? alone->advance() : work_.advance();
-  const bool stays = moved || nudged_.exchange(false, std::memory_order_seq_cst) ||
+  const bool stays = moved || woken_.exchange(false, std::memory_order_seq_cst) ||
                      wanted_.load(std::memory_order_seq_cst) > 0 || failure_.is_asked();
   if (short_limits_ || transports_.size() > 1 || !last.wakes_surely())
-    most = std::min<std::chrono::nanoseconds>(most, Waiter::kNap);
+    most = std::min<std::chrono::nanoseconds>(most, Backoff::kSleep);
   last.sleep(stays ? std::chrono::nanoseconds(0) : most);
   asleep_.store(false, std::memory_order_relaxed);
-  if (moved) bell_.ring();
+  if (moved) doorbell_.ring();
 }
 
-void ProgressLoop::rouse() {
-  nudged_.store(true, std::memory_order_seq_cst);
+void ProgressLoop::wake() {
+  woken_.store(true, std::memory_order_seq_cst);
   if (asleep_.load(std::memory_order_seq_cst)) transports_.back()->wake();
 }
 
 void ProgressLoop::seize(Deadline deadline) {
-  Token token(token_);
-  wanted_.fetch_add(1, std::memory_order_relaxed);  // for good: others only nap from now on
-  while (!token.try_take() && !deadline.passed()) {
-    rouse();
+  ProgressLock progress_lock(lock_word_);
+  wanted_.fetch_add(1, std::memory_order_relaxed);  // for good: others only sleep from now on
+  while (!progress_lock.try_lock() && !deadline.passed()) {
+    wake();
     ::sched_yield();
   }
-  token.keep();
+  progress_lock.keep_locked();
 }
 
 }  // namespace anyccl

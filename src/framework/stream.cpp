@@ -161,18 +161,18 @@ void HostStream::work() {
 
 class Batch::Operations final : public StreamItem {
  public:
-  explicit Operations(std::size_t most) { issued_.reserve(most); }
+  explicit Operations(std::size_t most) { pending_.reserve(most); }
   Status run(const Status&) override {
-    for (const Issued& operation : issued_) operation.comm->open(*operation.task);
-    return wait_all(issued_);
+    for (const PendingOperation& pending : pending_) pending.comm->open(*pending.operation);
+    return wait_all(pending_);
   }
-  void add(const std::shared_ptr<Comm>& comm, std::shared_ptr<Task> task) {
-    issued_.push_back({comm, std::move(task)});
+  void add(const std::shared_ptr<Comm>& comm, std::shared_ptr<Operation> operation) {
+    pending_.push_back({comm, std::move(operation)});
   }
-  bool empty() const { return issued_.empty(); }
+  bool empty() const { return pending_.empty(); }
 
  private:
-  std::vector<Issued> issued_;
+  std::vector<PendingOperation> pending_;
 };
 
 Result<Batch> Batch::make(std::shared_ptr<HostStream> stream, std::size_t most) {
@@ -190,10 +190,11 @@ Batch::~Batch() {
   if (!items_.empty() && !operations_->empty()) stream_->push(std::move(items_));
 }
 
-Result<std::shared_ptr<Task>> Batch::issue(const std::shared_ptr<Comm>& comm, const Call& call) {
-  auto task = comm->issue(call, Gate::closed);
-  if (task.ok()) operations_->add(comm, *task);
-  return task;
+Result<std::shared_ptr<Operation>> Batch::issue(const std::shared_ptr<Comm>& comm,
+                                                const Call& call) {
+  auto operation = comm->issue(call, Gate::closed);
+  if (operation.ok()) operations_->add(comm, *operation);
+  return operation;
 }
 
 }  // namespace anyccl

@@ -9,7 +9,7 @@
 
 #include "base/deadline.hpp"
 #include "framework/event.hpp"
-#include "framework/issued.hpp"
+#include "framework/pending_operation.hpp"
 
 namespace anyccl {
 
@@ -80,7 +80,7 @@ class Batch {
   Batch& operator=(Batch&&) = delete;
   ~Batch();
 
-  Result<std::shared_ptr<Task>> issue(const std::shared_ptr<Comm>& comm, const Call& call);
+  Result<std::shared_ptr<Operation>> issue(const std::shared_ptr<Comm>& comm, const Call& call);
   const HostStream* stream() const { return stream_.get(); }
 
  private:

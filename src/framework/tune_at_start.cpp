@@ -39,7 +39,7 @@ class StartTuner {
   Status run();
 
  private:
-  Question question(std::size_t bytes) const;
+  TunerQuery query(std::size_t bytes) const;
   void enter_contests();
   Status measure();
   nanoseconds expected_of(const Contest& contest) const;
@@ -47,7 +47,7 @@ class StartTuner {
   Status take_turn(Contest& contest, int calls);
   Status agree();
   TunerTable results();
-  void tell(const Preferences& preferences) const;
+  void tell(const TunerPolicy& policy) const;
   Status run_in_time(Call call);
 
   Comm& comm_;
@@ -59,7 +59,7 @@ class StartTuner {
   std::array<nanoseconds, std::size(kSizes)> slowest_{};  // call of each size, at this rank
 };
 
-Question StartTuner::question(std::size_t bytes) const {
+TunerQuery StartTuner::query(std::size_t bytes) const {
   const Membership& me = comm_.membership();
   return {{Collective::all_reduce, me.size, Rank{0}, false, me.near_of},
           bytes,
@@ -70,8 +70,8 @@ Question StartTuner::question(std::size_t bytes) const {
 /// Those that no other measurements decide.
 void StartTuner::enter_contests() {
   for (std::size_t size = 0; size < std::size(kSizes); ++size) {
-    const Question q = question(kSizes[size]);
-    const auto choice = choose(q, comm_.membership().preferences);
+    const TunerQuery q = query(kSizes[size]);
+    const auto choice = select_algorithm(q, comm_.membership().policy);
     if (!choice.ok() || choice->table != nullptr) continue;
     for (const Algorithm* a : all_algorithms())
       if (a->collective == Collective::all_reduce && a->supports(q.shape))
@@ -111,7 +111,7 @@ Result<int> StartTuner::calls_for(const Contest& contest) {
 
 /// After one call that prepares. Programs write their data before they send it.
 Status StartTuner::take_turn(Contest& contest, int calls) {
-  comm_.prefer({.measured = contest.algorithm});
+  comm_.set_policy({.measured = contest.algorithm});
   const std::size_t bytes = kSizes[contest.size];
   const Call call{.count = bytes / sizeof(float), .input = input_.data(), .output = output_.data()};
   ANYCCL_CHECK(run_in_time(call));
@@ -165,7 +165,7 @@ TunerTable StartTuner::results() {
     std::sort(c.ns.begin(), c.ns.end());
   }
   for (const Contest& usual : contests_) {
-    const auto built_in = choose(question(kSizes[usual.size]), {});
+    const auto built_in = select_algorithm(query(kSizes[usual.size]), {});
     if (turns[usual.size] < kFewestTurns || !built_in.ok() ||
         built_in->algorithm != usual.algorithm)
       continue;
@@ -180,12 +180,12 @@ TunerTable StartTuner::results() {
   return table;
 }
 
-void StartTuner::tell(const Preferences& preferences) const {
+void StartTuner::tell(const TunerPolicy& policy) const {
   const Membership& me = comm_.membership();
   if (me.rank != Rank{0} || !log_enabled(LogLevel::info)) return;
   std::string text;
   for (const std::size_t bytes : kSizes)
-    if (const auto choice = choose(question(bytes), preferences); choice.ok())
+    if (const auto choice = select_algorithm(query(bytes), policy); choice.ok())
       text += fmt::format("{} {} bytes {} ({})", text.empty() ? "" : ";", bytes,
                           choice->algorithm->name, reason(*choice));
   log(LogLevel::info, "all_reduce on {} ranks, measured in {:.1f} ms:{}", me.size,
@@ -193,22 +193,22 @@ void StartTuner::tell(const Preferences& preferences) const {
 }
 
 Status StartTuner::run() {
-  Preferences preferences = comm_.membership().preferences;
+  TunerPolicy policy = comm_.membership().policy;
   enter_contests();
   if (contests_.empty()) return {};
   ANYCCL_CHECK(measure());
-  comm_.prefer({});
+  comm_.set_policy({});
   ANYCCL_CHECK(agree());
-  preferences.tables.push_back(std::make_shared<const TunerTable>(results()));
-  tell(preferences);
-  comm_.prefer(std::move(preferences));
+  policy.tables.push_back(std::make_shared<const TunerTable>(results()));
+  tell(policy);
+  comm_.set_policy(std::move(policy));
   return {};
 }
 
 }  // namespace
 
 Status tune_at_start(Comm& comm, Deadline deadline) {
-  const std::string& users = comm.membership().preferences.algorithm;
+  const std::string& users = comm.membership().policy.algorithm;
   if (comm.size() == 1 || find_algorithm(Collective::all_reduce, users) != nullptr) return {};
   return StartTuner(comm, deadline).run();
 }

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "algorithm/schedule/check.hpp"
+#include "algorithm/verify/check.hpp"
 #include "base/error.hpp"
 
 namespace anyccl {
@@ -23,13 +23,13 @@ struct Rule {
 constexpr std::string_view kMeasured = "built in: measured crossings",
                            kRuleOfThumb = "built in: a rule of thumb";
 
-/// A crowd, as it was measured: 12 to 32 ranks on 2 cores.
-constexpr int kCrowd = 4;
+/// Ranks per core from which the rules below were measured: 12 to 32 ranks on 2 cores.
+constexpr int kOversubscribed = 4;
 
-/// Inside a host. In a crowd, what counts is how often ranks wait for each other and, later, how
-/// much there is to do in all.
-Rule best_all_reduce_of_many(const Question& q) {
-  if (q.ranks_per_core >= kCrowd)
+/// Inside a host. Where cores are oversubscribed, what counts is how often ranks wait for each
+/// other and, later, how much there is to do in all.
+Rule best_all_reduce_of_many(const TunerQuery& q) {
+  if (q.ranks_per_core >= kOversubscribed)
     return {q.bytes <= 2 * kKiB                          ? "one_shot"
             : q.bytes <= 128 * kKiB || q.shape.size > 16 ? "reduce_broadcast"
                                                          : "two_shot",
@@ -39,8 +39,8 @@ Rule best_all_reduce_of_many(const Question& q) {
 }
 
 /// Where a network is in between, fewer rounds matter longer.
-Rule best_all_reduce(const Question& q) {
-  const int n = q.shape.size, many = q.ranks_per_core >= kCrowd ? 9 : 17;
+Rule best_all_reduce(const TunerQuery& q) {
+  const int n = q.shape.size, many = q.ranks_per_core >= kOversubscribed ? 9 : 17;
   if (!q.network && n >= many) return best_all_reduce_of_many(q);
   if (q.network && has_groups(q.shape)) return {"two_level", kRuleOfThumb};
   const std::size_t one_shot_to = q.network ? 4 * kKiB
@@ -50,7 +50,7 @@ Rule best_all_reduce(const Question& q) {
   return {q.bytes <= one_shot_to ? "one_shot" : "two_shot", kMeasured};
 }
 
-Rule best(const Question& q) {
+Rule best(const TunerQuery& q) {
   const bool large = q.bytes > 64 * kKiB;
   // Ranks of one host that are few, or that wait for a core anyway: then fewer rounds are faster.
   const bool meet = !q.network && (q.shape.size <= 8 || q.ranks_per_core > 1);
@@ -87,7 +87,7 @@ Rule best(const Question& q) {
   }
 }
 
-std::size_t tile_bytes(const Question& q) {
+std::size_t tile_bytes(const TunerQuery& q) {
   if (q.shape.collective != Collective::all_reduce && q.shape.collective != Collective::reduce)
     return 64 * kKiB;  // of each block
   return q.network ? 256 * kKiB
@@ -97,7 +97,8 @@ std::size_t tile_bytes(const Question& q) {
 
 /// What the table says: the fastest, or `usual` unless that is clearly slower. Null: it has not two
 /// to compare.
-const Algorithm* best_measured(const Question& q, const TunerTable& table, const Algorithm* usual) {
+const Algorithm* best_measured(const TunerQuery& q, const TunerTable& table,
+                               const Algorithm* usual) {
   const Algorithm* best = nullptr;
   double least = 0;
   int measured = 0;
@@ -114,10 +115,10 @@ const Algorithm* best_measured(const Question& q, const TunerTable& table, const
 }
 
 /// By the tables, or else what is built in.
-Choice without_user(const Question& q, const Preferences& preferences) {
+Choice without_user(const TunerQuery& q, const TunerPolicy& policy) {
   const auto [name, reason] = best(q);
   Choice choice{find_algorithm(q.shape.collective, name), tile_bytes(q), reason};
-  for (const auto& table : preferences.tables) {
+  for (const auto& table : policy.tables) {
     const Algorithm* const measured = best_measured(q, *table, choice.algorithm);
     if (measured == nullptr) continue;
     choice.table = table.get();
@@ -130,9 +131,9 @@ Choice without_user(const Question& q, const Preferences& preferences) {
 
 Cost cost_of(const Algorithm& algorithm, const Shape& shape) {
   if (algorithm.cost != nullptr) return algorithm.cost(shape);
-  Terms terms;
+  verify::Terms terms;
   const std::vector<Schedule> ranks = build_all(algorithm, shape);
-  const Result<Outcome> counted = check(ranks, terms, false);
+  const Result<verify::Outcome> counted = verify::check(ranks, terms, false);
   if (!counted.ok()) return {};
   return {counted->rounds, counted->sent, ranks[0].contract.chunks(shape.root, Space::input),
           counted->roundings};
@@ -147,14 +148,13 @@ constexpr Speed kInsideHost{0.17, 5.0e-5}, kNetwork{6.5, 2.4e-4};
 
 }  // namespace
 
-Result<Choice> choose(const Question& q, const Preferences& preferences) {
-  if (preferences.measured != nullptr && preferences.measured->collective == q.shape.collective)
-    return Choice{preferences.measured, tile_bytes(q), "being measured"};
-  const Algorithm* const users = preferences.algorithm.empty()
-                                     ? nullptr
-                                     : find_algorithm(q.shape.collective, preferences.algorithm);
+Result<Choice> select_algorithm(const TunerQuery& q, const TunerPolicy& policy) {
+  if (policy.measured != nullptr && policy.measured->collective == q.shape.collective)
+    return Choice{policy.measured, tile_bytes(q), "being measured"};
+  const Algorithm* const users =
+      policy.algorithm.empty() ? nullptr : find_algorithm(q.shape.collective, policy.algorithm);
   Choice choice =
-      users != nullptr ? Choice{users, tile_bytes(q), "ANYCCL_ALGO"} : without_user(q, preferences);
+      users != nullptr ? Choice{users, tile_bytes(q), "ANYCCL_ALGO"} : without_user(q, policy);
   if (choice.algorithm == nullptr)
     return error(Code::internal, "no algorithm for {}", name(q.shape.collective));
   if (!choice.algorithm->supports(q.shape))
@@ -169,7 +169,7 @@ std::string reason(const Choice& choice) {
   return fmt::format("{}, and {} has nothing clearly faster", choice.rule, choice.table->name());
 }
 
-std::vector<Candidate> candidates(const Question& q, const TunerTable* table) {
+std::vector<Candidate> candidates(const TunerQuery& q, const TunerTable* table) {
   std::vector<Candidate> all;
   const Speed speed = q.network ? kNetwork : kInsideHost;
   for (const Algorithm* a : all_algorithms()) {

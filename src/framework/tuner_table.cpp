@@ -83,11 +83,11 @@ void TunerTable::add(const Algorithm& algorithm, int ranks, bool network, double
   if (!is_new) known->second = std::min(known->second, us);
 }
 
-std::optional<double> TunerTable::time(const Algorithm& algorithm, const Question& question) const {
-  const auto found = us_by_bytes_.find({&algorithm, question.shape.size, question.network});
+std::optional<double> TunerTable::time(const Algorithm& algorithm, const TunerQuery& query) const {
+  const auto found = us_by_bytes_.find({&algorithm, query.shape.size, query.network});
   if (found == us_by_bytes_.end()) return std::nullopt;
   const auto& points = found->second;
-  const auto bytes = static_cast<double>(question.bytes);
+  const auto bytes = static_cast<double>(query.bytes);
   const auto above = points.lower_bound(bytes);
   if (above == points.begin() || (above != points.end() && above->first == bytes))
     return above->second;

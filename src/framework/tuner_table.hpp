@@ -6,7 +6,7 @@
 #include <string>
 #include <tuple>
 
-#include "framework/question.hpp"
+#include "framework/tuner_query.hpp"
 
 namespace anyccl {
 
@@ -23,15 +23,15 @@ class TunerTable {
   /// Of several times for the same, the shortest counts.
   void add(const Algorithm& algorithm, int ranks, bool network, double bytes, double us);
   /// What `algorithm` takes, in us: measured with as many ranks over the same kind of transport,
-  /// and interpolated between the sizes next to `question.bytes`. Absent: it was not measured.
-  std::optional<double> time(const Algorithm& algorithm, const Question& question) const;
+  /// and interpolated between the sizes next to `query.bytes`. Absent: it was not measured.
+  std::optional<double> time(const Algorithm& algorithm, const TunerQuery& query) const;
   const std::string& name() const { return name_; }
   /// Differs where the text that was parsed does.
   std::uint64_t hash() const { return hash_; }
 
  private:
-  using Place = std::tuple<const Algorithm*, int, bool>;   // with so many ranks, over a network
-  std::map<Place, std::map<double, double>> us_by_bytes_;  // bytes as in Question
+  using TunerCell = std::tuple<const Algorithm*, int, bool>;   // with so many ranks, over a network
+  std::map<TunerCell, std::map<double, double>> us_by_bytes_;  // bytes as in TunerQuery
   std::string name_;
   std::uint64_t hash_ = 0;
 };

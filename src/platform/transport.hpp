@@ -15,8 +15,8 @@ namespace anyccl {
 
 // A transport moves publications between this rank and some of its peers, in one communicator. It
 // knows nothing of collectives: the executor tells it which bytes to publish for whom and which to
-// wait for. All calls come from one thread at a time (the holder of the communicator's owner
-// token); abort() and wake() alone may come from any thread.
+// wait for. All calls come from one thread at a time (the holder of the communicator's progress
+// lock); abort() and wake() alone may come from any thread.
 
 /// What one rank called: compared between ranks before data is believed. 40 bytes, sent as it is.
 struct CallRecord {
@@ -56,7 +56,7 @@ struct ReaderOf {
 struct Outgoing {
   /// Collective: the operation. Point-to-point: the message, per pair.
   std::uint64_t operation = 0;
-  std::uint32_t number = 0;  ///< Collective: within the operation. Point-to-point: the piece.
+  std::uint32_t number = 0;  ///< Collective: within the operation. Point-to-point: the fragment.
   std::uint32_t lane = 0;
   std::uint32_t digest = 0;  ///< Of the call: readers with another digest refuse the data.
   Context context = Context::collective;
@@ -71,13 +71,13 @@ struct Incoming {
   std::uint64_t operation = 0;
   std::uint32_t number = 0;
   std::uint32_t digest = 0;
-  std::uint32_t looks = 1;  ///< How often poll may look, where looking costs nanoseconds.
+  std::uint32_t poll_budget = 1;  ///< How often poll may look, where looking costs nanoseconds.
   std::uint16_t rank = 0;
   Context context = Context::collective;
   bool sized = false;
   std::size_t offset = 0, bytes = 0;  ///< The part wanted.
-  std::size_t whole = 0;              ///< Bytes of the whole publication or piece (not of v-forms).
-  std::uint64_t total = 0;            ///< If `sized`: what this rank expects of the whole message.
+  std::size_t whole = 0;    ///< Bytes of the whole publication or fragment (not of v-forms).
+  std::uint64_t total = 0;  ///< If `sized`: what this rank expects of the whole message.
   /// If not null: the bytes may be put here directly (then poll returns it). See needs_landing().
   std::byte* into = nullptr;
 };
@@ -86,7 +86,7 @@ struct Incoming {
 struct Envelope {
   std::uint32_t digest = 0;
   std::uint64_t total = 0;  ///< Bytes.
-  bool whole = false;       ///< It comes in one piece, however long it is.
+  bool whole = false;       ///< It comes as one fragment, however long it is.
 };
 
 enum class PeerState : std::uint8_t {
@@ -130,7 +130,7 @@ class Transport {
   virtual std::byte* reserve(const Outgoing& out) = 0;
   virtual void publish(const Outgoing& out) = 0;
   /// Tries to publish a whole message straight from the caller's memory: its reader reads it there
-  /// until settled(reader). False: not possible, or not now; it goes piece by piece then.
+  /// until settled(reader). False: not possible, or not now; it goes in fragments then.
   virtual bool lend_message(const Outgoing& /*out*/, const std::byte* /*source*/) { return false; }
   /// Sends a short message, if that needs no waiting; false: nothing has happened. `digest`: as in
   /// Outgoing. What it sends is the next message to `to`.
@@ -138,17 +138,17 @@ class Transport {
                             std::span<const std::byte> /*message*/) {
     return false;
   }
-  /// The most bytes of one point-to-point piece.
-  virtual std::size_t piece_bytes() const = 0;
+  /// The most bytes of one point-to-point fragment.
+  virtual std::size_t fragment_bytes() const = 0;
 
   // --- reading ----------------------------------------------------------------------------------
-  /// Whether the first piece of point-to-point message `message` of `from` is there, and what is
+  /// Whether the first fragment of point-to-point message `message` of `from` is there, and what is
   /// known of it then. Asked before the first poll() of each message.
   virtual bool peek(Rank from, std::uint64_t message, Envelope& envelope) = 0;
   /// Reads the next message of `from`, if it is short, is there, and has just this digest and size;
-  /// false: nothing has happened. `looks`: as in Incoming.
-  virtual bool receive_at_once(Rank /*from*/, std::uint32_t /*digest*/, std::uint32_t /*looks*/,
-                               std::span<std::byte> /*message*/) {
+  /// false: nothing has happened. `poll_budget`: as in Incoming.
+  virtual bool receive_at_once(Rank /*from*/, std::uint32_t /*digest*/,
+                               std::uint32_t /*poll_budget*/, std::span<std::byte> /*message*/) {
     return false;
   }
   /// The wanted part, or null while it is not there. It may be read until consumed() is called for

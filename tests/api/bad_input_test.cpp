@@ -121,7 +121,7 @@ TEST_F(BadInput, tables_of_the_other_v_forms) {
   expect_words(anycclAllGatherv(x, 1, x + 8, two, one, anycclFloat32, comm_, nullptr),
                anycclInvalidArgument, {"sendcount is 1", "recvcounts[0] is 2"});
   expect_words(anycclScatterv(x, two, zero, x + 1, 2, anycclFloat32, 0, comm_, nullptr),
-               anycclInvalidArgument, {"recvbuff overlaps piece 0 of sendbuff"});
+               anycclInvalidArgument, {"recvbuff overlaps block 0 of sendbuff"});
   expect_words(anycclScatterv(nullptr, two, zero, x + 1, 2, anycclFloat32, 0, comm_, nullptr),
                anycclInvalidArgument, {"sendbuff is NULL", "sendcounts[0] is 2"});
   expect_words(
@@ -139,7 +139,7 @@ TEST_F(BadInput, received_pieces_that_overlap) {
                                         View{x_.data() + 8, 8, DType::f32}, {counts, displs})
                           .status();
   EXPECT_EQ(status.code(), Code::invalid_argument);
-  EXPECT_NE(status.message().find("pieces 1 and 0 of recvbuff overlap"), std::string::npos)
+  EXPECT_NE(status.message().find("blocks 1 and 0 of recvbuff overlap"), std::string::npos)
       << status.message();
 }
 TEST_F(BadInput, calls_as_data) {

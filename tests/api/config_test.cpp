@@ -18,7 +18,7 @@ Status settled(const Communicator& comm) {
 }
 
 std::vector<Communicator> begun(int ranks, int of) {
-  const auto id = UniqueIdentifier::create();
+  const auto id = UniqueId::create();
   EXPECT_TRUE(id.ok());
   std::vector<Communicator> comms;
   for (int r = 0; r < ranks; ++r) {
@@ -80,7 +80,7 @@ TEST(NonBlocking, one_that_is_being_finalized_can_be_aborted_and_its_peers_hear_
 }
 
 TEST(NonBlocking, begins_at_once_inside_a_group) {
-  const auto id = UniqueIdentifier::create();
+  const auto id = UniqueId::create();
   ASSERT_TRUE(id.ok());
   anycclConfig_t config = ANYCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
@@ -134,7 +134,7 @@ TEST(Finalize, completes_what_was_issued_and_refuses_what_comes_then) {
 }
 
 TEST(Config, that_was_not_initialized_is_refused) {
-  const auto id = UniqueIdentifier::create();
+  const auto id = UniqueId::create();
   ASSERT_TRUE(id.ok());
   anycclComm_t comm = nullptr;
   anycclConfig_t config{};

@@ -89,7 +89,7 @@ struct RootedCall {
   bool root_reads;  ///< Else the other ranks do.
 };
 const std::vector<std::size_t> kOnes(4, 1), kPlaces = {0, 1, 2, 3};
-Pieces pieces_of(const Communicator& c) {
+BlockLayout layout_of(const Communicator& c) {
   const auto n = static_cast<std::size_t>(c.size());
   return {{kOnes.data(), n}, {kPlaces.data(), n}};
 }
@@ -109,12 +109,12 @@ const RootedCall kRooted[] = {
      false},
     {"gather_v",
      [](auto& c, auto& x, Rank r) {
-       return c.gather_v(one(x, 9), block_each(c, x), pieces_of(c), r);
+       return c.gather_v(one(x, 9), block_each(c, x), layout_of(c), r);
      },
      true},
     {"scatter_v",
      [](auto& c, auto& x, Rank r) {
-       return c.scatter_v(block_each(c, x), pieces_of(c), one(x, 9), r);
+       return c.scatter_v(block_each(c, x), layout_of(c), one(x, 9), r);
      },
      false},
 };

@@ -32,7 +32,7 @@ TEST_P(Copies, of_messages_between_processes_are_right) {
       if (!testing::Test::HasFailure()) run_once(comm, Collective::send, count);
   }));
 }
-INSTANTIATE_TEST_SUITE_P(Places, Copies, testing::Values("staged", "cma", "window"));
+INSTANTIATE_TEST_SUITE_P(CopyFrom, Copies, testing::Values("staged", "cma", "window"));
 
 }  // namespace
 }  // namespace anyccl::test

@@ -227,10 +227,10 @@ struct Apart {
       all = displs[r] + counts[r];
     }
   }
-  Pieces pieces() const { return {counts, displs}; }
+  BlockLayout layout() const { return {counts, displs}; }
   std::size_t count(int rank) const { return counts[static_cast<std::size_t>(rank)]; }
   template <typename T>
-  std::span<T> piece(Buffer<T>& x, int rank) const {
+  std::span<T> block(Buffer<T>& x, int rank) const {
     return std::span<T>(x).subspan(displs[static_cast<std::size_t>(rank)], count(rank));
   }
   std::vector<std::size_t> counts, displs;
@@ -247,14 +247,14 @@ void all_gather_v(Communicator& comm, std::size_t scale, bool in_place, int root
   const int me = index(comm.rank());
   const bool receives = root < 0 || me == root;
   Buffer<float> x(apart.count(me)), y(receives ? apart.all : 0, -1.0F), want = y;
-  const std::span<float> in = in_place && receives ? apart.piece(y, me) : std::span<float>(x);
+  const std::span<float> in = in_place && receives ? apart.block(y, me) : std::span<float>(x);
   fill(in, me);
-  for (int r = 0; r < comm.size() && receives; ++r) fill(apart.piece(want, r), r);
+  for (int r = 0; r < comm.size() && receives; ++r) fill(apart.block(want, r), r);
   if (root < 0)
-    ASSERT_OK(wait(comm.all_gather_v(view(in), view_of(y), apart.pieces())));
+    ASSERT_OK(wait(comm.all_gather_v(view(in), view_of(y), apart.layout())));
   else
-    ASSERT_OK(wait(
-        comm.gather_v(view(in), view_of(y), receives ? apart.pieces() : Pieces{}, Rank{root})));
+    ASSERT_OK(wait(comm.gather_v(view(in), view_of(y), receives ? apart.layout() : BlockLayout{},
+                                 Rank{root})));
   EXPECT_TRUE(y == want) << "of size " << scale << (in_place ? ", in place" : "");
 }
 
@@ -262,9 +262,9 @@ void reduce_scatter_v(Communicator& comm, std::size_t scale, bool in_place, Redu
   const Apart apart(comm.size(), scale);
   const int me = index(comm.rank()), n = comm.size();
   Buffer<float> x(apart.all), y(apart.count(me), -1.0F);
-  for (int r = 0; r < n; ++r) fill(apart.piece(x, r), me + r);
-  const std::span<float> out = in_place ? apart.piece(x, me) : std::span<float>(y);
-  ASSERT_OK(wait(comm.reduce_scatter_v(view_of(x), apart.pieces(), view(out), op)));
+  for (int r = 0; r < n; ++r) fill(apart.block(x, r), me + r);
+  const std::span<float> out = in_place ? apart.block(x, me) : std::span<float>(y);
+  ASSERT_OK(wait(comm.reduce_scatter_v(view_of(x), apart.layout(), view(out), op)));
   for (std::size_t i = 0; i < out.size(); ++i) {
     float sum = 0;
     for (int r = 0; r < n; ++r) sum += static_cast<float>(input(r + me, i));
@@ -277,10 +277,10 @@ void scatter_v(Communicator& comm, std::size_t scale, int root, bool in_place) {
   const int me = index(comm.rank());
   const bool sends = me == root;
   Buffer<float> x(sends ? apart.all : 0), y(apart.count(me), -1.0F), want(y.size());
-  for (int r = 0; r < comm.size() && sends; ++r) fill(apart.piece(x, r), r);
-  const std::span<float> out = in_place && sends ? apart.piece(x, me) : std::span<float>(y);
-  ASSERT_OK(
-      wait(comm.scatter_v(view_of(x), sends ? apart.pieces() : Pieces{}, view(out), Rank{root})));
+  for (int r = 0; r < comm.size() && sends; ++r) fill(apart.block(x, r), r);
+  const std::span<float> out = in_place && sends ? apart.block(x, me) : std::span<float>(y);
+  ASSERT_OK(wait(
+      comm.scatter_v(view_of(x), sends ? apart.layout() : BlockLayout{}, view(out), Rank{root})));
   fill(want, me);
   EXPECT_TRUE(std::equal(out.begin(), out.end(), want.begin(), want.end())) << "of size " << scale;
 }

@@ -55,7 +55,7 @@ TEST(Leak, nothing_after_a_thousand_communicators) {
 
 TEST(Leak, nothing_after_a_hundred_unique_ids) {
   const auto cycle = [] {
-    auto id = UniqueIdentifier::create();
+    auto id = UniqueId::create();
     ASSERT_TRUE(id.ok()) << id.status().message();
     auto comm = Communicator::from_unique_id(*id, Rank{0}, 1);
     ASSERT_TRUE(comm.ok()) << comm.status().message();

@@ -12,7 +12,7 @@ namespace anyccl::test {
 namespace {
 
 using Buffer = std::vector<float>;
-struct Issued {
+struct Started {
   Work work;
   Buffer* buffer = nullptr;
 };
@@ -20,13 +20,13 @@ struct Issued {
 /// What one thread issues and another one deals with.
 class Handover {
  public:
-  void put(Issued issued) {
+  void put(Started issued) {
     while (size_ > 1000) std::this_thread::yield();
     const std::lock_guard lock(mutex_);
     queue_.push_back(std::move(issued));
     ++size_;
   }
-  bool take(Issued& issued) {
+  bool take(Started& issued) {
     const std::lock_guard lock(mutex_);
     if (queue_.empty()) return false;
     issued = std::move(queue_.front());
@@ -39,7 +39,7 @@ class Handover {
 
  private:
   std::mutex mutex_;
-  std::deque<Issued> queue_;
+  std::deque<Started> queue_;
   std::atomic<int> size_{0};
   std::atomic<bool> closed_{false};
 };
@@ -48,7 +48,7 @@ class Handover {
 int deal_with(Handover& handover, int ranks, std::uint32_t seed, bool may_fail) {
   std::mt19937 random(seed);
   int actions = 0;
-  for (Issued issued; !handover.closed() || handover.take(issued);) {
+  for (Started issued; !handover.closed() || handover.take(issued);) {
     if (issued.buffer == nullptr && !handover.take(issued)) continue;
     ++actions;
     const auto what = random() % 4;

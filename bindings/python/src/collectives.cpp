@@ -65,29 +65,29 @@ Shape row_of(const Array& x, const char* name) {
 }
 
 /// Blocks of different sizes, in elements.
-struct Pieces {
+struct BlockLayout {
   std::vector<std::size_t> counts, displs;
   std::int64_t rows = 0;  // that the array must have at least
 };
 
 /// `displs` none: one block after the other.
-Pieces pieces_of(const Communicator& c, const Numbers& counts, const MaybeNumbers& displs,
-                 std::size_t row) {
+BlockLayout layout_of(const Communicator& c, const Numbers& counts, const MaybeNumbers& displs,
+                      std::size_t row) {
   const auto ranks = static_cast<std::size_t>(c.size());
   if (counts.size() != ranks || (displs && displs->size() != ranks))
     raise_invalid("counts and displs need one entry for each of " + std::to_string(ranks) +
                   " ranks");
-  Pieces pieces;
+  BlockLayout layout;
   std::int64_t next = 0;
   for (std::size_t r = 0; r < ranks; ++r) {
     const std::int64_t at = displs ? (*displs)[r] : next;
     if (counts[r] < 0 || at < 0) raise_invalid("counts and displs must not be negative");
     next += counts[r];
-    pieces.rows = std::max(pieces.rows, at + counts[r]);
-    pieces.counts.push_back(static_cast<std::size_t>(counts[r]) * row);
-    pieces.displs.push_back(static_cast<std::size_t>(at) * row);
+    layout.rows = std::max(layout.rows, at + counts[r]);
+    layout.counts.push_back(static_cast<std::size_t>(counts[r]) * row);
+    layout.displs.push_back(static_cast<std::size_t>(at) * row);
   }
-  return pieces;
+  return layout;
 }
 
 void need_rows(const Array& x, std::int64_t rows, bool exactly) {
@@ -98,27 +98,27 @@ void need_rows(const Array& x, std::int64_t rows, bool exactly) {
 
 /// Where blocks from all ranks are put together. With `displs` the caller's array may have more
 /// rows than are written, and a new one has zeros between the blocks.
-Result gathered(nb::handle out, const Array& like, const Shape& row, const Pieces& pieces,
+Result gathered(nb::handle out, const Array& like, const Shape& row, const BlockLayout& layout,
                 bool apart) {
   if (apart && !out.is_none()) {
     Result given = Result(Array::output(out, "out"));
     const Array& a = given.array();
     const bool fits = a.dtype == like.dtype && !a.shape.empty() && without_first(a.shape) == row &&
-                      a.shape[0] >= pieces.rows;
+                      a.shape[0] >= layout.rows;
     if (!fits)
       raise_invalid("out is of " + std::string(info(a.dtype).name) + " with the shape " +
                     to_string(a.shape) + ", but needs " + std::string(info(like.dtype).name) +
-                    " and at least " + to_string(with_first(pieces.rows, row)));
+                    " and at least " + to_string(with_first(layout.rows, row)));
     return given;
   }
-  return Result::make(out, like, with_first(pieces.rows, row), apart);
+  return Result::make(out, like, with_first(layout.rows, row), apart);
 }
 
-void set_sent(anycclCall_t& call, const Pieces& pieces) {
-  call.sendcounts = pieces.counts.data(), call.sdispls = pieces.displs.data();
+void set_sent(anycclCall_t& call, const BlockLayout& layout) {
+  call.sendcounts = layout.counts.data(), call.sdispls = layout.displs.data();
 }
-void set_received(anycclCall_t& call, const Pieces& pieces) {
-  call.recvcounts = pieces.counts.data(), call.rdispls = pieces.displs.data();
+void set_received(anycclCall_t& call, const BlockLayout& layout) {
+  call.recvcounts = layout.counts.data(), call.rdispls = layout.displs.data();
 }
 
 }  // namespace
@@ -218,8 +218,8 @@ nb::object all_to_all_v(Communicator& c, nb::handle x, const Numbers& send_count
                         const MaybeNumbers& recv_displs, nb::handle out, bool async) {
   Array in = Array::input(x, "x");
   const Shape row = row_of(in, "x");
-  const Pieces sent = pieces_of(c, send_counts, send_displs, count_of(row));
-  const Pieces received = pieces_of(c, recv_counts, recv_displs, count_of(row));
+  const BlockLayout sent = layout_of(c, send_counts, send_displs, count_of(row));
+  const BlockLayout received = layout_of(c, recv_counts, recv_displs, count_of(row));
   need_rows(in, sent.rows, !send_displs);
   Result result = gathered(out, in, row, received, recv_displs.has_value());
   anycclCall_t call = call_of(anycclCollAllToAllv, in, result, 0);
@@ -232,7 +232,7 @@ nb::object all_gather_v(Communicator& c, nb::handle x, const Numbers& counts,
                         const MaybeNumbers& displs, nb::handle out, bool async) {
   Array in = Array::input(x, "x");
   const Shape row = row_of(in, "x");
-  const Pieces received = pieces_of(c, counts, displs, count_of(row));
+  const BlockLayout received = layout_of(c, counts, displs, count_of(row));
   need_rows(in, counts[static_cast<std::size_t>(c.rank())], true);
   Result result = gathered(out, in, row, received, displs.has_value());
   anycclCall_t call = call_of(anycclCollAllGatherv, in, result, in.count());
@@ -244,7 +244,7 @@ nb::object reduce_scatter_v(Communicator& c, nb::handle x, const Numbers& counts
                             const MaybeNumbers& displs, nb::handle out, bool async) {
   Array in = Array::input(x, "x");
   const Shape row = row_of(in, "x");
-  const Pieces sent = pieces_of(c, counts, displs, count_of(row));
+  const BlockLayout sent = layout_of(c, counts, displs, count_of(row));
   need_rows(in, sent.rows, !displs);
   Result result =
       Result::make(out, in, with_first(counts[static_cast<std::size_t>(c.rank())], row));
@@ -259,10 +259,10 @@ nb::object gather_v(Communicator& c, nb::handle x, const MaybeNumbers& counts, i
   Array in = Array::input(x, "x");
   const Shape row = row_of(in, "x");
   Result result;
-  Pieces received;
+  BlockLayout received;
   if (is_root(c, root)) {
     if (!counts) raise_invalid("gather_v: the root needs counts");
-    received = pieces_of(c, *counts, displs, count_of(row));
+    received = layout_of(c, *counts, displs, count_of(row));
     need_rows(in, (*counts)[static_cast<std::size_t>(root)], true);
     result = gathered(out, in, row, received, displs.has_value());
   }
@@ -276,12 +276,12 @@ nb::object scatter_v(Communicator& c, nb::handle x, const MaybeNumbers& counts, 
                      const MaybeNumbers& displs, nb::handle out, bool async) {
   Array in;
   Result result;
-  Pieces sent;
+  BlockLayout sent;
   if (is_root(c, root)) {
     if (!counts) raise_invalid("scatter_v: the root needs counts");
     in = Array::input(x, "x");
     const Shape row = row_of(in, "x");
-    sent = pieces_of(c, *counts, displs, count_of(row));
+    sent = layout_of(c, *counts, displs, count_of(row));
     need_rows(in, sent.rows, !displs);
     result = Result::make(out, in, with_first((*counts)[static_cast<std::size_t>(root)], row));
   } else {

@@ -40,13 +40,13 @@ const void* apart(Memory& memory, const at::Tensor& input, const void* written,
   return memory.copied_input(input);
 }
 
-const void* apart(Memory& memory, const at::Tensor& input, const Memory::Pieces& pieces,
+const void* apart(Memory& memory, const at::Tensor& input, const Memory::Blocks& blocks,
                   std::size_t unit, std::size_t mine) {
   const void* const direct = memory.input(input);
-  for (std::size_t r = 0; r < pieces.counts.size(); ++r) {
-    const void* const piece = pieces.base + pieces.displs[r] * unit;
-    if (r == mine && piece == direct) continue;
-    if (overlap(direct, input.nbytes(), piece, pieces.counts[r] * unit))
+  for (std::size_t r = 0; r < blocks.counts.size(); ++r) {
+    const void* const block = blocks.base + blocks.displs[r] * unit;
+    if (r == mine && block == direct) continue;
+    if (overlap(direct, input.nbytes(), block, blocks.counts[r] * unit))
       return memory.copied_input(input);
   }
   return direct;

@@ -81,7 +81,7 @@ Backend::~Backend() {
   try {
     core_->close(std::chrono::milliseconds{1000});
   } catch (...) {
-    // The channels abort what is left.
+    // The communicators abort what is left.
   }
 }
 
@@ -91,8 +91,8 @@ void Core::close(std::chrono::milliseconds timeout) {
   constexpr std::chrono::milliseconds kLeast{100};
   const auto deadline = Clock::now() + timeout;
   executor->wait_idle(timeout / 2);  // first, as callbacks may call operations
-  channels.collectives->close(std::max(deadline, Clock::now() + kLeast));
-  channels.messages->close(std::max(deadline, Clock::now() + kLeast));
+  shared_comms.collectives->close(std::max(deadline, Clock::now() + kLeast));
+  shared_comms.messages->close(std::max(deadline, Clock::now() + kLeast));
   executor->wait_idle(std::chrono::milliseconds{500});  // what failed by an abort
 }
 
@@ -116,8 +116,8 @@ void Backend::abort() {
 }
 
 c10d::ErrorType Backend::getError() {
-  for (Channel* const channel : {&collectives(), &messages()}) {
-    switch (channel->error()) {
+  for (SharedComm* const shared_comm : {&collectives(), &messages()}) {
+    switch (shared_comm->error()) {
       case anycclSuccess:
       case anycclInProgress:
         continue;
@@ -156,8 +156,8 @@ c10::intrusive_ptr<c10d::Backend> Backend::merge(
   return c10::make_intrusive<Backend>(store->clone(), rank, size, std::move(options));
 }
 
-Backend::Works Backend::start(Job& job, Channel& channel, at::TensorList inputs,
-                              at::TensorList outputs) {
+Backend::WorkPtr Backend::start(Job& job, SharedComm& shared_comm, at::TensorList inputs,
+                                at::TensorList outputs) {
   const std::uint64_t sequence = c10d::isP2POp(job.type)
                                      ? sequence_.load(std::memory_order_relaxed)
                                      : sequence_.fetch_add(1, std::memory_order_relaxed) + 1;
@@ -166,7 +166,7 @@ Backend::Works Backend::start(Job& job, Channel& channel, at::TensorList inputs,
   if (!job.async) {
     auto work = c10::make_intrusive<DoneWork>(rank_, job.type, title, recorded(title, inputs),
                                               sequence, timed);
-    channel.with(job.name(), [&](anycclComm_t comm) {
+    shared_comm.with(job.name(), [&](anycclComm_t comm) {
       const Factor factor(job, comm);
       for (const anycclCall_t& call : job.calls) check(anycclRun(&call, comm), job.name());
     });
@@ -187,7 +187,7 @@ Backend::Works Backend::start(Job& job, Channel& channel, at::TensorList inputs,
   for (const at::Tensor& tensor : job.memory.temporaries()) operation->keep(tensor);
   for (CopyBack& copy : job.memory.copies()) operation->add(std::move(copy));
   if (coalesces) coalesce(operation, outputs);
-  channel.with(job.name(), [&](anycclComm_t comm) {
+  shared_comm.with(job.name(), [&](anycclComm_t comm) {
     const Factor factor(job, comm);
     for (const anycclCall_t& call : job.calls) {
       anycclWork_t issued = nullptr;
@@ -217,7 +217,7 @@ void Backend::startCoalescing() {
   coalescing_thread_.store(std::this_thread::get_id(), std::memory_order_relaxed);
 }
 
-Backend::Works Backend::endCoalescing() {
+Backend::WorkPtr Backend::endCoalescing() {
   if (!coalescing_) refuse("end_coalescing", "there was no start_coalescing");
   coalescing_thread_.store({}, std::memory_order_relaxed);
   const auto operation = std::make_shared<Operation>(core_->executor, "coalesced");

@@ -7,9 +7,9 @@
 #include <optional>
 #include <thread>
 
-#include "channel.hpp"
 #include "executor.hpp"
 #include "rendezvous.hpp"
+#include "shared_comm.hpp"
 #include "tensors.hpp"
 #include "torch.hpp"
 #include "work.hpp"
@@ -40,7 +40,7 @@ struct Core {
   void close(std::chrono::milliseconds timeout);
 
   const pid_t process;  // a child that was forked has nothing to close
-  const Channels channels;
+  const SharedComms shared_comms;
   const std::shared_ptr<Executor> executor = std::make_shared<Executor>();
 };
 
@@ -63,46 +63,47 @@ class Backend final : public c10d::Backend {
   bool supportsSplitting() const override { return true; }
   void setTimeout(std::chrono::milliseconds timeout) override { options_->timeout = timeout; }
 
-  using Works = c10::intrusive_ptr<c10d::Work>;
+  using WorkPtr = c10::intrusive_ptr<c10d::Work>;
   using Tensors = std::vector<at::Tensor>;
 
-  Works broadcast(Tensors& tensors, const c10d::BroadcastOptions& opts) override;
-  Works allreduce(Tensors& tensors, const c10d::AllreduceOptions& opts) override;
-  Works allreduce_sparse(Tensors& tensors, const c10d::AllreduceOptions& opts) override;
-  Works allreduce_coalesced(Tensors& tensors, const c10d::AllreduceCoalescedOptions& opts) override;
-  Works reduce(Tensors& tensors, const c10d::ReduceOptions& opts) override;
-  Works allgather(std::vector<Tensors>& outputs, Tensors& inputs,
-                  const c10d::AllgatherOptions& opts) override;
-  Works _allgather_base(at::Tensor& output, at::Tensor& input,
-                        const c10d::AllgatherOptions& opts) override;
-  Works allgather_coalesced(std::vector<Tensors>& outputs, Tensors& inputs,
-                            const c10d::AllgatherOptions& opts) override;
-  Works allgather_into_tensor_coalesced(Tensors& outputs, Tensors& inputs,
-                                        const c10d::AllgatherOptions& opts) override;
-  Works gather(std::vector<Tensors>& outputs, Tensors& inputs,
-               const c10d::GatherOptions& opts) override;
-  Works scatter(Tensors& outputs, std::vector<Tensors>& inputs,
-                const c10d::ScatterOptions& opts) override;
-  Works reduce_scatter(Tensors& outputs, std::vector<Tensors>& inputs,
-                       const c10d::ReduceScatterOptions& opts) override;
-  Works _reduce_scatter_base(at::Tensor& output, at::Tensor& input,
-                             const c10d::ReduceScatterOptions& opts) override;
-  Works reduce_scatter_tensor_coalesced(Tensors& outputs, Tensors& inputs,
-                                        const c10d::ReduceScatterOptions& opts) override;
-  Works alltoall_base(at::Tensor& output, at::Tensor& input,
-                      std::vector<std::int64_t>& output_split,
-                      std::vector<std::int64_t>& input_split,
-                      const c10d::AllToAllOptions& opts) override;
-  Works alltoall(Tensors& outputs, Tensors& inputs, const c10d::AllToAllOptions& opts) override;
-  Works barrier(const c10d::BarrierOptions& opts) override;
+  WorkPtr broadcast(Tensors& tensors, const c10d::BroadcastOptions& opts) override;
+  WorkPtr allreduce(Tensors& tensors, const c10d::AllreduceOptions& opts) override;
+  WorkPtr allreduce_sparse(Tensors& tensors, const c10d::AllreduceOptions& opts) override;
+  WorkPtr allreduce_coalesced(Tensors& tensors,
+                              const c10d::AllreduceCoalescedOptions& opts) override;
+  WorkPtr reduce(Tensors& tensors, const c10d::ReduceOptions& opts) override;
+  WorkPtr allgather(std::vector<Tensors>& outputs, Tensors& inputs,
+                    const c10d::AllgatherOptions& opts) override;
+  WorkPtr _allgather_base(at::Tensor& output, at::Tensor& input,
+                          const c10d::AllgatherOptions& opts) override;
+  WorkPtr allgather_coalesced(std::vector<Tensors>& outputs, Tensors& inputs,
+                              const c10d::AllgatherOptions& opts) override;
+  WorkPtr allgather_into_tensor_coalesced(Tensors& outputs, Tensors& inputs,
+                                          const c10d::AllgatherOptions& opts) override;
+  WorkPtr gather(std::vector<Tensors>& outputs, Tensors& inputs,
+                 const c10d::GatherOptions& opts) override;
+  WorkPtr scatter(Tensors& outputs, std::vector<Tensors>& inputs,
+                  const c10d::ScatterOptions& opts) override;
+  WorkPtr reduce_scatter(Tensors& outputs, std::vector<Tensors>& inputs,
+                         const c10d::ReduceScatterOptions& opts) override;
+  WorkPtr _reduce_scatter_base(at::Tensor& output, at::Tensor& input,
+                               const c10d::ReduceScatterOptions& opts) override;
+  WorkPtr reduce_scatter_tensor_coalesced(Tensors& outputs, Tensors& inputs,
+                                          const c10d::ReduceScatterOptions& opts) override;
+  WorkPtr alltoall_base(at::Tensor& output, at::Tensor& input,
+                        std::vector<std::int64_t>& output_split,
+                        std::vector<std::int64_t>& input_split,
+                        const c10d::AllToAllOptions& opts) override;
+  WorkPtr alltoall(Tensors& outputs, Tensors& inputs, const c10d::AllToAllOptions& opts) override;
+  WorkPtr barrier(const c10d::BarrierOptions& opts) override;
   void monitoredBarrier(const c10d::BarrierOptions& opts, bool wait_all_ranks) override;
 
-  Works send(Tensors& tensors, int to, int tag) override;
-  Works recv(Tensors& tensors, int from, int tag) override;
-  Works recvAnysource(Tensors& tensors, int tag) override;
+  WorkPtr send(Tensors& tensors, int to, int tag) override;
+  WorkPtr recv(Tensors& tensors, int from, int tag) override;
+  WorkPtr recvAnysource(Tensors& tensors, int tag) override;
 
   void startCoalescing() override;
-  Works endCoalescing() override;
+  WorkPtr endCoalescing() override;
 
   void setSequenceNumberForGroup() override {}  // all ranks begin with 0
   std::uint64_t getSequenceNumberForGroup() override { return sequence_.load(); }
@@ -127,8 +128,8 @@ class Backend final : public c10d::Backend {
   static void close_all(std::chrono::milliseconds timeout);
 
  private:
-  Channel& collectives() const { return *core_->channels.collectives; }
-  Channel& messages() const { return *core_->channels.messages; }
+  SharedComm& collectives() const { return *core_->shared_comms.collectives; }
+  SharedComm& messages() const { return *core_->shared_comms.messages; }
   std::size_t ranks() const { return static_cast<std::size_t>(size_); }
   /// For the options of an operation.
   std::chrono::milliseconds timeout_of(std::chrono::milliseconds given) const {
@@ -148,11 +149,11 @@ class Backend final : public c10d::Backend {
                           const c10d::ReduceOp& op);
 
   void separate(Job& job, const at::Tensor& output, anycclCall_t& call,
-                const Memory::Pieces& pieces);
+                const Memory::Blocks& blocks);
 
   /// The arrays in the calls of `job` are read before it returns, its tensors maybe later.
-  Works start(Job& job, Channel& channel, at::TensorList inputs, at::TensorList outputs);
-  Works message(Job& job, const at::Tensor& tensor, bool sends, int peer, int tag);
+  WorkPtr start(Job& job, SharedComm& shared_comm, at::TensorList inputs, at::TensorList outputs);
+  WorkPtr message(Job& job, const at::Tensor& tensor, bool sends, int peer, int tag);
 
   const c10::intrusive_ptr<Options> options_;
   const c10::intrusive_ptr<c10d::Store> store_;

@@ -17,7 +17,7 @@ void Backend::reduce_by(Job& job, const c10d::ReduceOp& op, c10::ScalarType type
     job.calls.back().op = operator_of(job.name(), op, type);
 }
 
-Backend::Works Backend::broadcast(Tensors& tensors, const c10d::BroadcastOptions& opts) {
+Backend::WorkPtr Backend::broadcast(Tensors& tensors, const c10d::BroadcastOptions& opts) {
   Job job = this->job("anyccl:broadcast", OpType::BROADCAST, opts);
   const at::Tensor& tensor = check_single(job.name(), tensors);
   check_root(job, opts.rootRank);
@@ -36,7 +36,7 @@ Backend::Works Backend::broadcast(Tensors& tensors, const c10d::BroadcastOptions
   return start(job, collectives(), tensors, tensors);
 }
 
-Backend::Works Backend::allreduce(Tensors& tensors, const c10d::AllreduceOptions& opts) {
+Backend::WorkPtr Backend::allreduce(Tensors& tensors, const c10d::AllreduceOptions& opts) {
   if (tensors.size() == 1 && tensors[0].defined() && tensors[0].layout() == c10::kSparse)
     return allreduce_sparse(tensors, opts);
   Job job = this->job("anyccl:all_reduce", OpType::ALLREDUCE, opts);
@@ -49,8 +49,8 @@ Backend::Works Backend::allreduce(Tensors& tensors, const c10d::AllreduceOptions
   return start(job, collectives(), tensors, tensors);
 }
 
-Backend::Works Backend::allreduce_coalesced(Tensors& tensors,
-                                            const c10d::AllreduceCoalescedOptions& opts) {
+Backend::WorkPtr Backend::allreduce_coalesced(Tensors& tensors,
+                                              const c10d::AllreduceCoalescedOptions& opts) {
   Job job = this->job("anyccl:all_reduce", OpType::ALLREDUCE_COALESCED, opts);
   if (tensors.empty()) refuse(job.name(), "requires non-empty tensor list");
   for (const at::Tensor& tensor : tensors) check_tensor(job.name(), tensor);
@@ -65,7 +65,7 @@ Backend::Works Backend::allreduce_coalesced(Tensors& tensors,
   return start(job, collectives(), tensors, tensors);
 }
 
-Backend::Works Backend::reduce(Tensors& tensors, const c10d::ReduceOptions& opts) {
+Backend::WorkPtr Backend::reduce(Tensors& tensors, const c10d::ReduceOptions& opts) {
   Job job = this->job("anyccl:reduce", OpType::REDUCE, opts);
   const at::Tensor& tensor = check_single(job.name(), tensors);
   check_root(job, opts.rootRank);
@@ -98,15 +98,15 @@ void Backend::add_all_gather(Job& job, const at::Tensor& output, const at::Tenso
       static_cast<std::byte*>(call.recvbuff) + static_cast<std::size_t>(rank_) * input.nbytes());
 }
 
-Backend::Works Backend::_allgather_base(at::Tensor& output, at::Tensor& input,
-                                        const c10d::AllgatherOptions& opts) {
+Backend::WorkPtr Backend::_allgather_base(at::Tensor& output, at::Tensor& input,
+                                          const c10d::AllgatherOptions& opts) {
   Job job = this->job("anyccl:all_gather", OpType::_ALLGATHER_BASE, opts);
   add_all_gather(job, output, input);
   return start(job, collectives(), input, output);
 }
 
-Backend::Works Backend::allgather_into_tensor_coalesced(Tensors& outputs, Tensors& inputs,
-                                                        const c10d::AllgatherOptions& opts) {
+Backend::WorkPtr Backend::allgather_into_tensor_coalesced(Tensors& outputs, Tensors& inputs,
+                                                          const c10d::AllgatherOptions& opts) {
   Job job = this->job("anyccl:all_gather", OpType::COALESCED, opts);
   if (outputs.size() != inputs.size())
     refuse(job.name(), "requires input/output tensor lists to have the same length");
@@ -132,15 +132,15 @@ void Backend::add_reduce_scatter(Job& job, const at::Tensor& output, const at::T
     call.sendbuff = job.memory.copied_input(input);
 }
 
-Backend::Works Backend::_reduce_scatter_base(at::Tensor& output, at::Tensor& input,
-                                             const c10d::ReduceScatterOptions& opts) {
+Backend::WorkPtr Backend::_reduce_scatter_base(at::Tensor& output, at::Tensor& input,
+                                               const c10d::ReduceScatterOptions& opts) {
   Job job = this->job("anyccl:reduce_scatter", OpType::_REDUCE_SCATTER_BASE, opts);
   add_reduce_scatter(job, output, input, opts.reduceOp);
   return start(job, collectives(), input, output);
 }
 
-Backend::Works Backend::reduce_scatter_tensor_coalesced(Tensors& outputs, Tensors& inputs,
-                                                        const c10d::ReduceScatterOptions& opts) {
+Backend::WorkPtr Backend::reduce_scatter_tensor_coalesced(Tensors& outputs, Tensors& inputs,
+                                                          const c10d::ReduceScatterOptions& opts) {
   Job job = this->job("anyccl:reduce_scatter", OpType::REDUCE_SCATTER_TENSOR_COALESCED, opts);
   if (outputs.size() != inputs.size())
     refuse(job.name(), "requires input/output tensor lists to have the same length");
@@ -149,10 +149,10 @@ Backend::Works Backend::reduce_scatter_tensor_coalesced(Tensors& outputs, Tensor
   return start(job, collectives(), inputs, outputs);
 }
 
-Backend::Works Backend::alltoall_base(at::Tensor& output, at::Tensor& input,
-                                      std::vector<std::int64_t>& output_split,
-                                      std::vector<std::int64_t>& input_split,
-                                      const c10d::AllToAllOptions& opts) {
+Backend::WorkPtr Backend::alltoall_base(at::Tensor& output, at::Tensor& input,
+                                        std::vector<std::int64_t>& output_split,
+                                        std::vector<std::int64_t>& input_split,
+                                        const c10d::AllToAllOptions& opts) {
   Job job = this->job("anyccl:all_to_all", OpType::ALLTOALL_BASE, opts);
   check_pair(job, output, input);
   c10d::checkSplitSizes(input_split, input, size_);
@@ -167,19 +167,19 @@ Backend::Works Backend::alltoall_base(at::Tensor& output, at::Tensor& input,
     return start(job, collectives(), input, output);
   }
   const auto divide = [&](const at::Tensor& tensor, const std::vector<std::int64_t>& split) {
-    Memory::Pieces pieces;
+    Memory::Blocks blocks;
     const std::int64_t rows = tensor.dim() == 0 ? 1 : tensor.size(0);
     const std::size_t row = rows == 0 ? 0 : units(tensor) / static_cast<std::size_t>(rows);
     std::size_t displ = 0;
     for (std::size_t r = 0; r < ranks(); ++r) {
       const std::int64_t length = split.empty() ? rows / size_ : split[r];
-      pieces.counts.push_back(row * static_cast<std::size_t>(length));
-      pieces.displs.push_back(displ);
-      displ += pieces.counts.back();
+      blocks.counts.push_back(row * static_cast<std::size_t>(length));
+      blocks.displs.push_back(displ);
+      displ += blocks.counts.back();
     }
-    return pieces;
+    return blocks;
   };
-  const Memory::Pieces from = divide(input, input_split), to = divide(output, output_split);
+  const Memory::Blocks from = divide(input, input_split), to = divide(output, output_split);
   anycclCall_t& call = job.call(anycclCollAllToAllv, input.scalar_type());
   call.recvbuff = job.memory.output(output);
   call.sendbuff = apart(job.memory, input, call.recvbuff, output.nbytes(), nullptr);
@@ -190,7 +190,7 @@ Backend::Works Backend::alltoall_base(at::Tensor& output, at::Tensor& input,
   return start(job, collectives(), input, output);
 }
 
-Backend::Works Backend::barrier(const c10d::BarrierOptions& opts) {
+Backend::WorkPtr Backend::barrier(const c10d::BarrierOptions& opts) {
   Job job = this->job("anyccl:barrier", OpType::BARRIER, opts);
   job.call(anycclCollBarrier, c10::ScalarType::Byte);
   return start(job, collectives(), {}, {});

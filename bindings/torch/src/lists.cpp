@@ -1,4 +1,4 @@
-// Operations on lists of tensors: what goes to ranks or comes from them are pieces, which stay
+// Operations on lists of tensors: what goes to ranks or comes from them are blocks, which stay
 // where they are wherever that is possible. Ranks may lay them out differently, so these are always
 // v-forms.
 
@@ -11,41 +11,41 @@ using c10d::OpType;
 
 namespace {
 
-/// `pieces` get what ranks give, of which `input` is that of `rank`, this one.
-void receive(Job& job, anycclCall_t& call, const Memory::Pieces& pieces, const at::Tensor& input,
+/// `blocks` get what ranks give, of which `input` is that of `rank`, this one.
+void receive(Job& job, anycclCall_t& call, const Memory::Blocks& blocks, const at::Tensor& input,
              int rank) {
   call.count = units(input);
-  call.recvbuff = pieces.base;
-  call.recvcounts = pieces.counts.data();
-  call.rdispls = pieces.displs.data();
-  call.sendbuff = apart(job.memory, input, pieces, element_of(input.scalar_type()).bytes,
+  call.recvbuff = blocks.base;
+  call.recvcounts = blocks.counts.data();
+  call.rdispls = blocks.displs.data();
+  call.sendbuff = apart(job.memory, input, blocks, element_of(input.scalar_type()).bytes,
                         static_cast<std::size_t>(rank));
 }
 
 }  // namespace
 
-Backend::Works Backend::allgather(std::vector<Tensors>& outputs, Tensors& inputs,
-                                  const c10d::AllgatherOptions& opts) {
+Backend::WorkPtr Backend::allgather(std::vector<Tensors>& outputs, Tensors& inputs,
+                                    const c10d::AllgatherOptions& opts) {
   Job job = this->job("anyccl:all_gather", OpType::ALLGATHER, opts);
   if (inputs.empty()) refuse(job.name(), "requires non-empty input tensor list");
   if (inputs.size() != outputs.size())
     refuse(job.name(), "requires input/output tensor lists to have the same length");
   const at::Tensor& input = single_input(job, inputs);
-  const Tensors& pieces_of = outputs[0];
-  if (pieces_of.size() != ranks())
+  const Tensors& blocks_of = outputs[0];
+  if (blocks_of.size() != ranks())
     refuse(job.name(), "invalid output tensor list at index 0 (expected length " +
-                           std::to_string(size_) + ", got " + std::to_string(pieces_of.size()) +
+                           std::to_string(size_) + ", got " + std::to_string(blocks_of.size()) +
                            ")");
-  check_tensors(job.name(), pieces_of, input.options());
-  check_size(job, pieces_of, input, rank_);
-  const Memory::Pieces pieces = job.memory.outputs(pieces_of);
+  check_tensors(job.name(), blocks_of, input.options());
+  check_size(job, blocks_of, input, rank_);
+  const Memory::Blocks blocks = job.memory.outputs(blocks_of);
   anycclCall_t& call = job.call(anycclCollAllGatherv, input.scalar_type());
-  receive(job, call, pieces, input, rank_);
-  return start(job, collectives(), inputs, pieces_of);
+  receive(job, call, blocks, input, rank_);
+  return start(job, collectives(), inputs, blocks_of);
 }
 
-Backend::Works Backend::allgather_coalesced(std::vector<Tensors>& outputs, Tensors& inputs,
-                                            const c10d::AllgatherOptions& opts) {
+Backend::WorkPtr Backend::allgather_coalesced(std::vector<Tensors>& outputs, Tensors& inputs,
+                                              const c10d::AllgatherOptions& opts) {
   Job job = this->job("anyccl:all_gather", OpType::ALLGATHER_COALESCED, opts);
   if (inputs.empty()) refuse(job.name(), "requires non-empty input tensor list");
   if (outputs.size() != ranks()) refuse(job.name(), "output lists should be equal to world size");
@@ -53,28 +53,28 @@ Backend::Works Backend::allgather_coalesced(std::vector<Tensors>& outputs, Tenso
     if (of_rank.size() != inputs.size())
       refuse(job.name(), "invalid output size: (expected length " + std::to_string(inputs.size()) +
                              ", got " + std::to_string(of_rank.size()) + ")");
-  std::vector<Memory::Pieces> all;
+  std::vector<Memory::Blocks> all;
   all.reserve(inputs.size());  // calls point into them
   Tensors flat;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const at::Tensor& input = inputs[i];
     check_tensor(job.name(), input);
-    Tensors pieces_of;
-    for (const Tensors& of_rank : outputs) pieces_of.push_back(of_rank[i]);
-    check_tensors(job.name(), pieces_of, input.options());
-    for (std::size_t r = 0; r < pieces_of.size(); ++r)
+    Tensors blocks_of;
+    for (const Tensors& of_rank : outputs) blocks_of.push_back(of_rank[i]);
+    check_tensors(job.name(), blocks_of, input.options());
+    for (std::size_t r = 0; r < blocks_of.size(); ++r)
       c10d::assertSizesMatch([&](const std::string& text) { refuse(job.name(), text); },
-                             input.sizes(), pieces_of, r);
-    const Memory::Pieces& pieces = all.emplace_back(job.memory.outputs(pieces_of));
+                             input.sizes(), blocks_of, r);
+    const Memory::Blocks& blocks = all.emplace_back(job.memory.outputs(blocks_of));
     anycclCall_t& call = job.call(anycclCollAllGatherv, input.scalar_type());
-    receive(job, call, pieces, input, rank_);
-    flat.insert(flat.end(), pieces_of.begin(), pieces_of.end());
+    receive(job, call, blocks, input, rank_);
+    flat.insert(flat.end(), blocks_of.begin(), blocks_of.end());
   }
   return start(job, collectives(), inputs, flat);
 }
 
-Backend::Works Backend::gather(std::vector<Tensors>& outputs, Tensors& inputs,
-                               const c10d::GatherOptions& opts) {
+Backend::WorkPtr Backend::gather(std::vector<Tensors>& outputs, Tensors& inputs,
+                                 const c10d::GatherOptions& opts) {
   Job job = this->job("anyccl:gather", OpType::GATHER, opts);
   check_root(job, opts.rootRank);
   const at::Tensor& input = single_input(job, inputs);
@@ -89,20 +89,20 @@ Backend::Works Backend::gather(std::vector<Tensors>& outputs, Tensors& inputs,
   if (outputs.size() != 1)
     refuse(job.name(), "requires a single-element output list containing a list with " +
                            std::to_string(size_) + " tensors.");
-  const Tensors& pieces_of = outputs[0];
-  if (pieces_of.size() != ranks())
-    refuse(job.name(), "Incorrect output list size " + std::to_string(pieces_of.size()) +
+  const Tensors& blocks_of = outputs[0];
+  if (blocks_of.size() != ranks())
+    refuse(job.name(), "Incorrect output list size " + std::to_string(blocks_of.size()) +
                            ". Output list size should be " + std::to_string(size_) +
                            ", same as size of the process group.");
-  check_tensors(job.name(), pieces_of, input.options());
-  check_size(job, pieces_of, input, rank_);
-  const Memory::Pieces pieces = job.memory.outputs(pieces_of);
-  receive(job, call, pieces, input, rank_);
-  return start(job, collectives(), inputs, pieces_of);
+  check_tensors(job.name(), blocks_of, input.options());
+  check_size(job, blocks_of, input, rank_);
+  const Memory::Blocks blocks = job.memory.outputs(blocks_of);
+  receive(job, call, blocks, input, rank_);
+  return start(job, collectives(), inputs, blocks_of);
 }
 
-Backend::Works Backend::scatter(Tensors& outputs, std::vector<Tensors>& inputs,
-                                const c10d::ScatterOptions& opts) {
+Backend::WorkPtr Backend::scatter(Tensors& outputs, std::vector<Tensors>& inputs,
+                                  const c10d::ScatterOptions& opts) {
   Job job = this->job("anyccl:scatter", OpType::SCATTER, opts);
   check_root(job, opts.rootRank);
   const at::Tensor& output = single_output(job, outputs);
@@ -117,60 +117,60 @@ Backend::Works Backend::scatter(Tensors& outputs, std::vector<Tensors>& inputs,
   if (inputs.size() != 1)
     refuse(job.name(), "requires a single-element input list containing a list with " +
                            std::to_string(size_) + " tensors");
-  const Tensors& pieces_of = inputs[0];
-  if (pieces_of.size() != ranks())
-    refuse(job.name(), "Incorrect input list size " + std::to_string(pieces_of.size()) +
+  const Tensors& blocks_of = inputs[0];
+  if (blocks_of.size() != ranks())
+    refuse(job.name(), "Incorrect input list size " + std::to_string(blocks_of.size()) +
                            ". Input list size should be " + std::to_string(size_) +
                            ", same as size of the process group.");
-  check_tensors(job.name(), pieces_of, output.options());
-  check_size(job, pieces_of, output, rank_);
-  Memory::Pieces pieces = job.memory.inputs(pieces_of);
-  separate(job, output, call, pieces);
-  call.sendbuff = pieces.base;
-  call.sendcounts = pieces.counts.data();
-  call.sdispls = pieces.displs.data();
-  return start(job, collectives(), pieces_of, outputs);
+  check_tensors(job.name(), blocks_of, output.options());
+  check_size(job, blocks_of, output, rank_);
+  Memory::Blocks blocks = job.memory.inputs(blocks_of);
+  separate(job, output, call, blocks);
+  call.sendbuff = blocks.base;
+  call.sendcounts = blocks.counts.data();
+  call.sdispls = blocks.displs.data();
+  return start(job, collectives(), blocks_of, outputs);
 }
 
-Backend::Works Backend::reduce_scatter(Tensors& outputs, std::vector<Tensors>& inputs,
-                                       const c10d::ReduceScatterOptions& opts) {
+Backend::WorkPtr Backend::reduce_scatter(Tensors& outputs, std::vector<Tensors>& inputs,
+                                         const c10d::ReduceScatterOptions& opts) {
   Job job = this->job("anyccl:reduce_scatter", OpType::REDUCE_SCATTER, opts);
   const at::Tensor& output = single_output(job, outputs);
   if (inputs.size() != 1 || inputs[0].size() != ranks())
     refuse(job.name(), "invalid input tensor list at index 0 (expected length " +
                            std::to_string(size_) + ", got " +
                            std::to_string(inputs.empty() ? 0 : inputs[0].size()) + ")");
-  const Tensors& pieces_of = inputs[0];
-  check_tensors(job.name(), pieces_of, output.options());
-  check_size(job, pieces_of, output, rank_);
+  const Tensors& blocks_of = inputs[0];
+  check_tensors(job.name(), blocks_of, output.options());
+  check_size(job, blocks_of, output, rank_);
   anycclCall_t& call = job.call(anycclCollReduceScatterv, output.scalar_type());
   reduce_by(job, opts.reduceOp, output.scalar_type());
-  Memory::Pieces pieces = job.memory.inputs(pieces_of);
+  Memory::Blocks blocks = job.memory.inputs(blocks_of);
   call.recvbuff = job.memory.output(output);
-  separate(job, output, call, pieces);
+  separate(job, output, call, blocks);
   call.count = units(output);
-  call.sendbuff = pieces.base;
-  call.sendcounts = pieces.counts.data();
-  call.sdispls = pieces.displs.data();
-  return start(job, collectives(), pieces_of, outputs);
+  call.sendbuff = blocks.base;
+  call.sendcounts = blocks.counts.data();
+  call.sdispls = blocks.displs.data();
+  return start(job, collectives(), blocks_of, outputs);
 }
 
-/// Where `output` overlaps a piece that others read, but is not the own one: it is written by way
+/// Where `output` overlaps a block that others read, but is not the own one: it is written by way
 /// of a temporary.
 void Backend::separate(Job& job, const at::Tensor& output, anycclCall_t& call,
-                       const Memory::Pieces& pieces) {
+                       const Memory::Blocks& blocks) {
   const std::size_t unit = element_of(output.scalar_type()).bytes;
   for (std::size_t r = 0; r < ranks(); ++r) {
-    const void* const piece = pieces.base + pieces.displs[r] * unit;
-    if (static_cast<int>(r) == rank_ && piece == call.recvbuff) continue;
-    if (!overlap(call.recvbuff, output.nbytes(), piece, pieces.counts[r] * unit)) continue;
+    const void* const block = blocks.base + blocks.displs[r] * unit;
+    if (static_cast<int>(r) == rank_ && block == call.recvbuff) continue;
+    if (!overlap(call.recvbuff, output.nbytes(), block, blocks.counts[r] * unit)) continue;
     call.recvbuff = job.memory.copied_output(output);
     return;
   }
 }
 
-Backend::Works Backend::alltoall(Tensors& outputs, Tensors& inputs,
-                                 const c10d::AllToAllOptions& opts) {
+Backend::WorkPtr Backend::alltoall(Tensors& outputs, Tensors& inputs,
+                                   const c10d::AllToAllOptions& opts) {
   Job job = this->job("anyccl:all_to_all", OpType::ALLTOALL, opts);
   if (inputs.size() != ranks() || outputs.size() != ranks())
     refuse(job.name(), "requires as many input and output tensors as there are ranks, " +
@@ -180,7 +180,7 @@ Backend::Works Backend::alltoall(Tensors& outputs, Tensors& inputs,
   check_tensors(job.name(), inputs, inputs[0].options());
   check_tensors(job.name(), outputs, inputs[0].options());
   const std::size_t unit = element_of(inputs[0].scalar_type()).bytes;
-  const Memory::Pieces to = job.memory.outputs(outputs);
+  const Memory::Blocks to = job.memory.outputs(outputs);
   Tensors apart_inputs;
   for (const at::Tensor& input : inputs) {
     bool overlaps = false;
@@ -191,7 +191,7 @@ Backend::Works Backend::alltoall(Tensors& outputs, Tensors& inputs,
     apart_inputs.push_back(overlaps ? input.clone() : input);
     if (overlaps) job.memory.temporaries().push_back(apart_inputs.back());
   }
-  const Memory::Pieces from = job.memory.inputs(apart_inputs);
+  const Memory::Blocks from = job.memory.inputs(apart_inputs);
   anycclCall_t& call = job.call(anycclCollAllToAllv, inputs[0].scalar_type());
   call.sendbuff = from.base;
   call.sendcounts = from.counts.data();

@@ -13,7 +13,8 @@ constexpr int kMaxTag = 0xefffff;
 
 }  // namespace
 
-Backend::Works Backend::message(Job& job, const at::Tensor& tensor, bool sends, int peer, int tag) {
+Backend::WorkPtr Backend::message(Job& job, const at::Tensor& tensor, bool sends, int peer,
+                                  int tag) {
   if (peer != ANYCCL_ANY_SOURCE && (peer < 0 || peer >= size_))
     refuse(job.name(),
            "rank " + std::to_string(peer) + " is not in this group of " + std::to_string(size_));
@@ -31,19 +32,19 @@ Backend::Works Backend::message(Job& job, const at::Tensor& tensor, bool sends, 
   return start(job, messages(), tensor, tensor);
 }
 
-Backend::Works Backend::send(Tensors& tensors, int to, int tag) {
+Backend::WorkPtr Backend::send(Tensors& tensors, int to, int tag) {
   Job job("anyccl:send", OpType::SEND, options_->timeout, true);
   return message(job, check_single(job.name(), tensors), true, to, tag);
 }
 
-Backend::Works Backend::recv(Tensors& tensors, int from, int tag) {
+Backend::WorkPtr Backend::recv(Tensors& tensors, int from, int tag) {
   Job job("anyccl:recv", OpType::RECV, options_->timeout, true);
   const at::Tensor& tensor = check_single(job.name(), tensors);
   if (from < 0) refuse(job.name(), "invalid source rank: " + std::to_string(from));
   return message(job, tensor, false, from, tag);
 }
 
-Backend::Works Backend::recvAnysource(Tensors& tensors, int tag) {
+Backend::WorkPtr Backend::recvAnysource(Tensors& tensors, int tag) {
   Job job("anyccl:recvAnySource", OpType::RECVANYSOURCE, options_->timeout, true);
   return message(job, check_single(job.name(), tensors), false, ANYCCL_ANY_SOURCE, tag);
 }
@@ -54,7 +55,8 @@ void Backend::monitoredBarrier(const c10d::BarrierOptions& opts, bool wait_all_r
   using std::chrono::milliseconds;
   const milliseconds timeout = timeout_of(opts.timeout);
   const auto key = [this](std::uint64_t barrier, const std::string& what) {
-    return "anyccl/monitored/" + core_->channels.round + "/" + std::to_string(barrier) + "/" + what;
+    return "anyccl/monitored/" + core_->shared_comms.round + "/" + std::to_string(barrier) + "/" +
+           what;
   };
   const std::uint64_t number = barrier_sequence_++;
   const std::string answer = key(number, "answer");

@@ -109,7 +109,7 @@ void forget(c10d::Store& store, const std::string& key) {
   }
 }
 
-Channels meet(c10d::Store& store, int rank, int size, std::chrono::milliseconds timeout) {
+SharedComms meet(c10d::Store& store, int rank, int size, std::chrono::milliseconds timeout) {
   const std::string text =
       rank == 0 ? invite(store, size, timeout) : be_invited(store, rank, timeout);
   Invitation invitation;
@@ -118,12 +118,12 @@ Channels meet(c10d::Store& store, int rank, int size, std::chrono::milliseconds 
   std::memcpy(&invitation, text.data() + 1, sizeof invitation);
   // Both at once; nobody is far now.
   const auto deadline = Clock::now() + timeout;
-  Channels channels{std::make_shared<Channel>(invitation.ids[0], rank, size),
-                    std::make_shared<Channel>(invitation.ids[1], rank, size),
-                    std::string(invitation.round, sizeof invitation.round)};
-  channels.collectives->ready(deadline);
-  channels.messages->ready(deadline);
-  return channels;
+  SharedComms shared_comms{std::make_shared<SharedComm>(invitation.ids[0], rank, size),
+                           std::make_shared<SharedComm>(invitation.ids[1], rank, size),
+                           std::string(invitation.round, sizeof invitation.round)};
+  shared_comms.collectives->ready(deadline);
+  shared_comms.messages->ready(deadline);
+  return shared_comms;
 }
 
 }  // namespace anyccl::torch

@@ -3,18 +3,18 @@
 
 #include <memory>
 
-#include "channel.hpp"
+#include "shared_comm.hpp"
 #include "torch.hpp"
 
 namespace anyccl::torch {
 
-struct Channels {
-  std::shared_ptr<Channel> collectives, messages;
+struct SharedComms {
+  std::shared_ptr<SharedComm> collectives, messages;
   std::string round;  // equal on all ranks, and another one for each group that was ever made
 };
 /// Returns when all ranks have come; throws after `timeout`, naming those that have not. Of it
 /// nothing is left in the store.
-Channels meet(c10d::Store& store, int rank, int size, std::chrono::milliseconds timeout);
+SharedComms meet(c10d::Store& store, int rank, int size, std::chrono::milliseconds timeout);
 
 /// Deletes the key, where the store can do that.
 void forget(c10d::Store& store, const std::string& key);

@@ -42,8 +42,9 @@ class SparseWork final : public c10d::Work {
 /// Exchanges messages of one tag with all other ranks.
 class Exchange {
  public:
-  Exchange(std::shared_ptr<Channel> channel, int rank, int size, int tag, unsigned int timeout_ms)
-      : channel_(std::move(channel)),
+  Exchange(std::shared_ptr<SharedComm> shared_comm, int rank, int size, int tag,
+           unsigned int timeout_ms)
+      : shared_comm_(std::move(shared_comm)),
         rank_(rank),
         size_(size),
         tag_(tag),
@@ -52,7 +53,7 @@ class Exchange {
   /// theirs[r] gets what rank r sends, mine goes to all. All are contiguous.
   void run(const at::Tensor& mine, const std::vector<at::Tensor>& theirs) const {
     std::vector<std::unique_ptr<anycclWork, void (*)(anycclWork_t)>> works;
-    channel_->with(kName, [&](anycclComm_t comm) {
+    shared_comm_->with(kName, [&](anycclComm_t comm) {
       for (const bool sends : {false, true}) {
         for (int peer = 0; peer < size_; ++peer) {
           if (peer == rank_) continue;
@@ -85,7 +86,7 @@ class Exchange {
   }
 
  private:
-  const std::shared_ptr<Channel> channel_;
+  const std::shared_ptr<SharedComm> shared_comm_;
   const int rank_, size_, tag_;
   const unsigned int timeout_ms_;
 };
@@ -129,7 +130,7 @@ at::Tensor sum_over_ranks(const Exchange& exchange, const at::Tensor& input, int
 
 }  // namespace
 
-Backend::Works Backend::allreduce_sparse(Tensors& tensors, const c10d::AllreduceOptions& opts) {
+Backend::WorkPtr Backend::allreduce_sparse(Tensors& tensors, const c10d::AllreduceOptions& opts) {
   if (tensors.size() != 1) refuse(kName, "requires a single-element tensor list");
   at::Tensor tensor = tensors[0];
   if (!tensor.device().is_cpu() || tensor.layout() != c10::kSparse)
@@ -139,7 +140,7 @@ Backend::Works Backend::allreduce_sparse(Tensors& tensors, const c10d::Allreduce
   if (tensor.dim() > 16) refuse(kName, "the tensor has more than 16 dimensions");
   operator_of(kName, opts.reduceOp, tensor.scalar_type());
   const int tag = kFirstTag + static_cast<int>(sparse_sequence_++ % kTags);
-  const Exchange exchange(core_->channels.messages, rank_, size_, tag,
+  const Exchange exchange(core_->shared_comms.messages, rank_, size_, tag,
                           limit_of(timeout_of(opts.timeout)));
   const std::uint64_t sequence = sequence_.fetch_add(1, std::memory_order_relaxed) + 1;
   const bool profiled = at::hasCallbacks();

@@ -20,20 +20,20 @@ at::Tensor dense_like(const at::Tensor& tensor) {
 /// Places `memory[i]` of `bytes[i]` relative to the lowest one; false if that is no whole number of
 /// units or, of what is written, two overlap.
 bool lay_out(const std::vector<std::byte*>& memory, const std::vector<std::size_t>& counts,
-             std::size_t unit, bool written, Memory::Pieces& pieces) {
+             std::size_t unit, bool written, Memory::Blocks& blocks) {
   std::byte* base = nullptr;
   for (std::size_t i = 0; i < memory.size(); ++i)
     if (counts[i] > 0 && (base == nullptr || memory[i] < base)) base = memory[i];
-  pieces.base = base;
-  pieces.counts = counts;
-  pieces.displs.assign(memory.size(), 0);
+  blocks.base = base;
+  blocks.counts = counts;
+  blocks.displs.assign(memory.size(), 0);
   std::vector<std::pair<std::size_t, std::size_t>> extents;
   for (std::size_t i = 0; i < memory.size(); ++i) {
     if (counts[i] == 0) continue;
     const auto distance = static_cast<std::size_t>(memory[i] - base);
     if (distance % unit != 0) return false;
-    pieces.displs[i] = distance / unit;
-    if (written) extents.emplace_back(pieces.displs[i], pieces.displs[i] + counts[i]);
+    blocks.displs[i] = distance / unit;
+    if (written) extents.emplace_back(blocks.displs[i], blocks.displs[i] + counts[i]);
   }
   if (!std::is_sorted(extents.begin(), extents.end())) std::sort(extents.begin(), extents.end());
   for (std::size_t i = 1; i < extents.size(); ++i)
@@ -51,22 +51,22 @@ std::vector<std::size_t> counts_of(at::TensorList tensors) {
 }
 
 /// One buffer for all `tensors`, and views of it in their shapes.
-std::vector<at::Tensor> one_buffer(at::TensorList tensors, Memory::Pieces& pieces) {
+std::vector<at::Tensor> one_buffer(at::TensorList tensors, Memory::Blocks& blocks) {
   const at::AutoDispatchBelowADInplaceOrView below_autograd;
   std::int64_t total = 0;
   for (const at::Tensor& tensor : tensors) total += tensor.numel();
   const at::Tensor flat = at::empty({total}, tensors[0].options().memory_format(std::nullopt));
-  pieces.base = static_cast<std::byte*>(flat.mutable_data_ptr());
-  pieces.counts = counts_of(tensors);
-  pieces.displs.clear();
+  blocks.base = static_cast<std::byte*>(flat.mutable_data_ptr());
+  blocks.counts = counts_of(tensors);
+  blocks.displs.clear();
   std::vector<at::Tensor> views;
   std::int64_t begin = 0;
   std::size_t displ = 0;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     views.push_back(flat.narrow(0, begin, tensors[i].numel()).view(tensors[i].sizes()));
     begin += tensors[i].numel();
-    pieces.displs.push_back(displ);
-    displ += pieces.counts[i];
+    blocks.displs.push_back(displ);
+    displ += blocks.counts[i];
   }
   return views;
 }
@@ -222,35 +222,35 @@ void* Memory::both(const at::Tensor& tensor) {
   return dense.mutable_data_ptr();
 }
 
-Memory::Pieces Memory::inputs(at::TensorList tensors) {
-  Pieces pieces;
+Memory::Blocks Memory::inputs(at::TensorList tensors) {
+  Blocks blocks;
   std::vector<std::byte*> memory;
   memory.reserve(tensors.size());
   for (const at::Tensor& tensor : tensors)
     memory.push_back(static_cast<std::byte*>(const_cast<void*>(input(tensor))));
   const std::size_t unit = element_of(tensors[0].scalar_type()).bytes;
-  if (lay_out(memory, counts_of(tensors), unit, false, pieces)) return pieces;
-  const std::vector<at::Tensor> views = one_buffer(tensors, pieces);
+  if (lay_out(memory, counts_of(tensors), unit, false, blocks)) return blocks;
+  const std::vector<at::Tensor> views = one_buffer(tensors, blocks);
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     copy_back({{views[i], tensors[i]}});
     temporaries_.push_back(views[i]);
   }
-  return pieces;
+  return blocks;
 }
 
-Memory::Pieces Memory::outputs(at::TensorList tensors) {
-  Pieces pieces;
+Memory::Blocks Memory::outputs(at::TensorList tensors) {
+  Blocks blocks;
   std::vector<std::byte*> memory;
   memory.reserve(tensors.size());
   const std::size_t copies_before = copies_.size();
   for (const at::Tensor& tensor : tensors)
     memory.push_back(static_cast<std::byte*>(output(tensor)));
   const std::size_t unit = element_of(tensors[0].scalar_type()).bytes;
-  if (lay_out(memory, counts_of(tensors), unit, true, pieces)) return pieces;
+  if (lay_out(memory, counts_of(tensors), unit, true, blocks)) return blocks;
   copies_.resize(copies_before);
-  const std::vector<at::Tensor> views = one_buffer(tensors, pieces);
+  const std::vector<at::Tensor> views = one_buffer(tensors, blocks);
   for (std::size_t i = 0; i < tensors.size(); ++i) copies_.push_back({tensors[i], views[i]});
-  return pieces;
+  return blocks;
 }
 
 bool overlap(const void* a, std::size_t a_bytes, const void* b, std::size_t b_bytes) {

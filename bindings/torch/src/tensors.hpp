@@ -46,13 +46,13 @@ class Memory {
   const void* copied_input(const at::Tensor& tensor);
   void* copied_output(const at::Tensor& tensor);
 
-  /// Tensors as pieces of one buffer, wherever they lie.
-  struct Pieces {
+  /// Tensors as blocks of one buffer, wherever they lie.
+  struct Blocks {
     std::byte* base = nullptr;
     std::vector<std::size_t> counts, displs;  // in units
   };
-  Pieces inputs(at::TensorList tensors);
-  Pieces outputs(at::TensorList tensors);
+  Blocks inputs(at::TensorList tensors);
+  Blocks outputs(at::TensorList tensors);
 
   std::vector<at::Tensor>& temporaries() { return temporaries_; }
   std::vector<CopyBack>& copies() { return copies_; }

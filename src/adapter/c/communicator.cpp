@@ -3,7 +3,7 @@
 #include <deque>
 
 #include "adapter/c/handle.hpp"
-#include "adapter/parts.hpp"
+#include "adapter/team.hpp"
 #include "base/error.hpp"
 
 namespace anyccl {

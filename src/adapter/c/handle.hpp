@@ -32,7 +32,7 @@ struct anycclComm {
 
 struct anycclWork {
   anyccl::CommPtr comm;
-  std::shared_ptr<anyccl::Task> task;
+  std::shared_ptr<anyccl::Operation> operation;
   anyccl::Collective collective;
 };
 

@@ -45,8 +45,8 @@ Result<Call> read_call(const anycclCall_t* asked) {
 }
 
 /// Puts it in order at once; it starts when the stream comes to it.
-Result<std::shared_ptr<Task>> issue_in_stream(const Call& call, anycclComm_t comm,
-                                              anycclStream_t stream) {
+Result<std::shared_ptr<Operation>> issue_in_stream(const Call& call, anycclComm_t comm,
+                                                   anycclStream_t stream) {
   ANYCCL_TRY(Batch batch, Batch::make(stream->stream, 1));
   return batch.issue(comm->comm, call);
 }
@@ -285,14 +285,14 @@ anycclResult_t anycclIssue(const anycclCall_t* asked, anycclComm_t comm, anycclW
     *work = nullptr;
     ANYCCL_TRY(const Call call, read_call(asked));
     if (asked->stream != nullptr) ANYCCL_CHECK(need_stream(asked->stream));
-    ANYCCL_TRY(std::shared_ptr<Task> task, asked->stream == nullptr
-                                               ? comm->comm->issue(call)
-                                               : issue_in_stream(call, comm, asked->stream));
-    if (asked->stream == nullptr && !task->done()) {
+    ANYCCL_TRY(std::shared_ptr<Operation> operation,
+               asked->stream == nullptr ? comm->comm->issue(call)
+                                        : issue_in_stream(call, comm, asked->stream));
+    if (asked->stream == nullptr && !operation->done()) {
       comm->background_progress = true;
       ANYCCL_CHECK(background_progress().add(comm->comm));
     }
-    *work = new anycclWork{comm->comm, std::move(task), call.collective};
+    *work = new anycclWork{comm->comm, std::move(operation), call.collective};
     return {};
   });
 }
@@ -302,7 +302,7 @@ anycclResult_t anycclWorkTest(anycclWork_t work, int* done) {
     ANYCCL_CHECK(need(work, "work"));
     ANYCCL_CHECK(need(done, "done"));
     *done = 1;
-    if (work->comm->test(*work->task)) return work->task->status();
+    if (work->comm->test(*work->operation)) return work->operation->status();
     const Status failure = work->comm->failure();
     if (failure.ok()) *done = 0;
     return failure;
@@ -312,21 +312,21 @@ anycclResult_t anycclWorkTest(anycclWork_t work, int* done) {
 anycclResult_t anycclWorkWait(anycclWork_t work) {
   return guarded(nullptr, [&]() -> Status {
     ANYCCL_CHECK(need(work, "work"));
-    return work->comm->wait(*work->task);
+    return work->comm->wait(*work->operation);
   });
 }
 
 anycclResult_t anycclWorkWaitFor(anycclWork_t work, unsigned int timeout_ms) {
   return guarded(nullptr, [&]() -> Status {
     ANYCCL_CHECK(need(work, "work"));
-    return work->comm->wait(*work->task, Deadline::in(std::chrono::milliseconds(timeout_ms)));
+    return work->comm->wait(*work->operation, Deadline::in(std::chrono::milliseconds(timeout_ms)));
   });
 }
 
 anycclResult_t anycclWorkLimit(anycclWork_t work, unsigned int timeout_ms) {
   return guarded(nullptr, [&]() -> Status {
     ANYCCL_CHECK(need(work, "work"));
-    return work->comm->limit(*work->task, std::chrono::milliseconds(timeout_ms));
+    return work->comm->limit(*work->operation, std::chrono::milliseconds(timeout_ms));
   });
 }
 
@@ -335,7 +335,7 @@ anycclResult_t anycclWorkNotify(anycclWork_t work, void (*fn)(void*), void* user
     ANYCCL_CHECK(need(work, "work"));
     if (fn == nullptr) return error(Code::invalid_argument, "fn is NULL");
     ANYCCL_CHECK(work->comm->failure());
-    return background_progress().notify(work->comm, work->task, fn, userdata);
+    return background_progress().notify(work->comm, work->operation, fn, userdata);
   });
 }
 
@@ -343,9 +343,9 @@ anycclResult_t anycclWorkSource(anycclWork_t work, int* rank) {
   return guarded(nullptr, [&]() -> Status {
     ANYCCL_CHECK(need(work, "work"));
     ANYCCL_CHECK(need(rank, "rank"));
-    if (work->collective != Collective::recv || !work->task->done())
+    if (work->collective != Collective::recv || !work->operation->done())
       return error(Code::invalid_usage, "the work is not a receive, or not complete");
-    *rank = index(static_cast<const Transfer&>(*work->task).peer());
+    *rank = index(static_cast<const MessageRequest&>(*work->operation).peer());
     return {};
   });
 }

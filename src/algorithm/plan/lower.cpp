@@ -2,10 +2,10 @@
 #include <limits>
 #include <utility>
 
-#include "algorithm/plan/loans.hpp"
-#include "algorithm/plan/simulate.hpp"
-#include "algorithm/plan/uses.hpp"
-#include "algorithm/plan/wires.hpp"
+#include "algorithm/plan/lending.hpp"
+#include "algorithm/plan/liveness.hpp"
+#include "algorithm/plan/matching.hpp"
+#include "algorithm/plan/plan.hpp"
 #include "algorithm/schedule/print.hpp"
 #include "base/error.hpp"
 
@@ -14,9 +14,9 @@ namespace {
 
 constexpr std::uint32_t kMost = std::numeric_limits<std::uint16_t>::max();
 
-Status check_limits(const std::vector<Schedule>& ranks, const std::vector<Wires>& wires) {
+Status check_limits(const std::vector<Schedule>& ranks, const std::vector<Matching>& matchings) {
   std::uint32_t most = static_cast<std::uint32_t>(ranks.size());
-  for (const Wires& w : wires) most = std::max({most, w.publications, w.ticks, w.widest});
+  for (const Matching& w : matchings) most = std::max({most, w.publications, w.ticks, w.widest});
   if (most <= kMost) return {};
   return error(
       Code::unsupported,
@@ -28,26 +28,27 @@ Status check_limits(const std::vector<Schedule>& ranks, const std::vector<Wires>
 class Lowering {
  public:
   // Fused, all sends are taken to be staged; not fused, they may be lent as the author was told.
-  Lowering(const std::vector<Schedule>& ranks, const std::vector<Wires>& wires, Rank me, bool fuse)
+  Lowering(const std::vector<Schedule>& ranks, const std::vector<Matching>& matchings, Rank me,
+           bool fuse)
       : ranks_(ranks),
-        wires_(wires),
+        matchings_(matchings),
         fuse_(fuse),
         mine_(fuse ? without_guard_copies(ranks[uindex(me)], number_) : ranks[uindex(me)]),
-        my_wires_(wires_of(mine_)),
-        uses_(mine_),
-        loans_(mine_, my_wires_, wires, uses_),
+        my_matching_(matching_of(mine_)),
+        liveness_(mine_),
+        lending_(mine_, my_matching_, matchings, liveness_),
         plan_{.schedule = ranks[uindex(me)]} {}
 
   Result<Plan> run(std::uint32_t slots) {
     std::uint32_t most = 0;
-    for (const Wires& w : wires_) {
+    for (const Matching& w : matchings_) {
       plan_.publications.push_back(w.publications);
       most = std::max(most, w.publications);
     }
-    plan_.ticks = static_cast<std::uint16_t>(my_wires_.ticks);
+    plan_.ticks = static_cast<std::uint16_t>(my_matching_.ticks);
     operand_.resize(mine_.steps.size());
-    plan_.published.resize(my_wires_.publications);
-    plan_.readers.resize(my_wires_.publications);
+    plan_.published.resize(my_matching_.publications);
+    plan_.readers.resize(my_matching_.publications);
     for (const Schedule& peer : ranks_) ANYCCL_CHECK(match_receives(peer));
     for (const Schedule& peer : ranks_) ANYCCL_CHECK(match_sends(peer));
     emit();
@@ -63,8 +64,8 @@ class Lowering {
  private:
   // Pairs each entry of my receives with what the peer sends: messages match in step order.
   Status match_receives(const Schedule& peer) {
-    const auto sent = wires_[uindex(peer.rank)].sent_to(mine_.rank);
-    const auto received = my_wires_.received_from(peer.rank);
+    const auto sent = matchings_[uindex(peer.rank)].sent_to(mine_.rank);
+    const auto received = my_matching_.received_from(peer.rank);
     for (std::size_t m = 0; m < received.size(); ++m) {
       const Receipt& r = received[m];
       const Step& step = mine_.steps[r.step];
@@ -106,8 +107,8 @@ class Lowering {
 
   // Finds out who reads my publications, and by which of its ticks.
   Status match_sends(const Schedule& peer) {
-    const Wires& theirs = wires_[uindex(peer.rank)];
-    const auto sent = my_wires_.sent_to(peer.rank);
+    const Matching& theirs = matchings_[uindex(peer.rank)];
+    const auto sent = my_matching_.sent_to(peer.rank);
     const auto received = theirs.received_from(mine_.rank);
     for (std::size_t m = 0; m < sent.size(); ++m) {
       const Step& step = mine_.steps[sent[m].step];
@@ -145,7 +146,7 @@ class Lowering {
       if (split) out.src += k * step.src.stride, out.src_stride = 0;
       const std::uint32_t pieces = split || step.src.stride == 0 ? 1 : peers_of(step);
       for (std::uint32_t p = 0; p < pieces; ++p) own_operand();
-      publish(out, loans_.may_lend(i, split ? k : 0, split ? 1 : pieces));
+      publish(out, lending_.may_lend(i, split ? k : 0, split ? 1 : pieces));
       finish(out, i);
       if (!split) return;
     }
@@ -168,9 +169,9 @@ class Lowering {
     }
     if (next != nullptr && is_send_of(*next, out)) {
       out.flags |= PlanStep::publish;
-      if (uses_.dead_after(i, mine_.piece(next->src, 0), next->src.space == Space::scratch))
+      if (liveness_.dead_after(i, mine_.piece(next->src, 0), next->src.space == Space::scratch))
         out.flags &= static_cast<std::uint8_t>(~PlanStep::store);
-      publish(out, loans_.may_lend(i, 0, 1));
+      publish(out, lending_.may_lend(i, 0, 1));
       ++i;
     }
     finish(out, first);
@@ -194,7 +195,7 @@ class Lowering {
       return false;
     if (next.src != recv.dst || next.peers.size() != recv.peers.size()) return false;
     for (std::size_t k = 0; k < recv.peers.size(); ++k)
-      if (recv.peers[k] == mine_.rank || !uses_.dead_after(at, mine_.piece(next.src, k), true))
+      if (recv.peers[k] == mine_.rank || !liveness_.dead_after(at, mine_.piece(next.src, k), true))
         return false;
     return true;
   }
@@ -294,13 +295,13 @@ class Lowering {
     std::vector<Origin> publication;
   };
   const std::vector<Schedule>& ranks_;
-  const std::vector<Wires>& wires_;
+  const std::vector<Matching>& matchings_;
   bool fuse_;
   std::vector<std::uint32_t> number_;  // before mine_, which fills it
   Schedule mine_;
-  Wires my_wires_;
-  Uses uses_;
-  Loans loans_;
+  Matching my_matching_;
+  Liveness liveness_;
+  Lending lending_;
   Plan plan_;
   std::vector<std::vector<Operand>> operand_;  // [step][entry], of receives
   std::uint16_t operands_ = 0, ticks_ = 0;
@@ -308,19 +309,19 @@ class Lowering {
   std::uint32_t published_ = 0;
 };
 
-Result<std::vector<Wires>> wires_of(const std::vector<Schedule>& ranks) {
-  std::vector<Wires> wires;
-  for (const Schedule& s : ranks) wires.push_back(wires_of(s));
-  ANYCCL_CHECK(check_limits(ranks, wires));
-  return wires;
+Result<std::vector<Matching>> matching_of(const std::vector<Schedule>& ranks) {
+  std::vector<Matching> matchings;
+  for (const Schedule& s : ranks) matchings.push_back(matching_of(s));
+  ANYCCL_CHECK(check_limits(ranks, matchings));
+  return matchings;
 }
 
 Result<std::vector<Plan>> lower_each(const std::vector<Schedule>& ranks, bool fuse,
                                      std::uint32_t slots) {
-  ANYCCL_TRY(const std::vector<Wires> wires, wires_of(ranks));
+  ANYCCL_TRY(const std::vector<Matching> matchings, matching_of(ranks));
   std::vector<Plan> plans;
   for (const Schedule& s : ranks) {
-    ANYCCL_TRY(Plan plan, Lowering(ranks, wires, s.rank, fuse).run(slots));
+    ANYCCL_TRY(Plan plan, Lowering(ranks, matchings, s.rank, fuse).run(slots));
     plans.push_back(std::move(plan));
   }
   return plans;
@@ -329,8 +330,8 @@ Result<std::vector<Plan>> lower_each(const std::vector<Schedule>& ranks, bool fu
 }  // namespace
 
 Result<Plan> lower(const std::vector<Schedule>& ranks, Rank me, std::uint32_t slots) {
-  ANYCCL_TRY(const std::vector<Wires> wires, wires_of(ranks));
-  return Lowering(ranks, wires, me, true).run(slots);
+  ANYCCL_TRY(const std::vector<Matching> matchings, matching_of(ranks));
+  return Lowering(ranks, matchings, me, true).run(slots);
 }
 
 Result<std::vector<Plan>> lower_all(const std::vector<Schedule>& ranks, std::uint32_t slots) {

@@ -107,5 +107,7 @@ struct Plan {
 Result<Plan> lower(const std::vector<Schedule>& ranks, Rank me, std::uint32_t slots);
 /// The same for every rank.
 Result<std::vector<Plan>> lower_all(const std::vector<Schedule>& ranks, std::uint32_t slots);
+/// One plan step per schedule step, nothing fused: what the author wrote, for the checker to run.
+Result<std::vector<Plan>> lower_plainly(const std::vector<Schedule>& ranks);
 
 }  // namespace anyccl

@@ -36,7 +36,8 @@ struct Definition {
 // A new collective is one row. By Collective; send and recv have no schedules.
 // clang-format off
 constexpr Definition kDefinitions[] = {
-    //                   root_input       root_output      input            output           combine           rooted everyone  sizes         has_bytes
+    //                   root_input       root_output      input            output           combine
+    //                             rooted everyone  sizes         has_bytes
     {"all_reduce",       Holds::vector,   Holds::vector,   Holds::vector,   Holds::vector,   Combine::sum,     false, true,     Sizes::equal, true},
     {"broadcast",        Holds::vector,   Holds::vector,   Holds::nothing,  Holds::vector,   Combine::none,    true,  false,    Sizes::equal, true},
     {"all_to_all_v",     Holds::row,      Holds::column,   Holds::row,      Holds::column,   Combine::none,    false, true,     Sizes::pair,  true},
@@ -71,21 +72,24 @@ Holds holds(const Shape& shape, Rank r, Space side) {
 
 }  // namespace
 
-Contract::Contract(const Shape& shape, std::uint32_t parts)
-    : shape_(shape), parts_(parts), n_(static_cast<std::uint32_t>(shape.size)) {}
+Contract::Contract(const Shape& shape, std::uint32_t chunks_per_block)
+    : shape_(shape),
+      chunks_per_block_(chunks_per_block),
+      n_(static_cast<std::uint32_t>(shape.size)) {}
 
 std::uint32_t Contract::chunks(Rank r, Space side) const {
-  return blocks_held(shape_.collective, shape_.size, r == shape_.root, side) * parts_;
+  return blocks_held(shape_.collective, shape_.size, r == shape_.root, side) * chunks_per_block_;
 }
 
 Origin Contract::origin(Rank r, Space side, std::uint32_t chunk) const {
   switch (holds(shape_, r, side)) {
     case Holds::block:
-      return uindex(r) * parts_ + chunk;
+      return uindex(r) * chunks_per_block_ + chunk;
     case Holds::row:
-      return uindex(r) * n_ * parts_ + chunk;
+      return uindex(r) * n_ * chunks_per_block_ + chunk;
     case Holds::column:
-      return (chunk / parts_ * n_ + uindex(r)) * parts_ + chunk % parts_;
+      return (chunk / chunks_per_block_ * n_ + uindex(r)) * chunks_per_block_ +
+             chunk % chunks_per_block_;
     default:
       return chunk;
   }
@@ -94,18 +98,19 @@ Origin Contract::origin(Rank r, Space side, std::uint32_t chunk) const {
 std::uint32_t Contract::place(Rank r, Space side, std::uint32_t chunk) const {
   const bool block = holds(shape_, r, side) == Holds::block;
   const Space other = side == Space::input ? Space::output : Space::input;
-  return block && holds(shape_, r, other) == Holds::blocks ? uindex(r) * parts_ + chunk : chunk;
+  return block && holds(shape_, r, other) == Holds::blocks ? uindex(r) * chunks_per_block_ + chunk
+                                                           : chunk;
 }
 
 std::uint32_t Contract::origins() const {
   switch (definition(shape_.collective).root_input) {
     case Holds::row:
-      return n_ * n_ * parts_;
+      return n_ * n_ * chunks_per_block_;
     case Holds::block:
     case Holds::blocks:
-      return n_ * parts_;
+      return n_ * chunks_per_block_;
     default:
-      return parts_;
+      return chunks_per_block_;
   }
 }
 
@@ -116,9 +121,9 @@ Combine Contract::combine() const {
 Rank Contract::contributor(Origin origin) const {
   switch (definition(shape_.collective).input) {
     case Holds::row:
-      return Rank(origin / parts_ / n_);
+      return Rank(origin / chunks_per_block_ / n_);
     case Holds::block:
-      return Rank(origin / parts_);
+      return Rank(origin / chunks_per_block_);
     default:
       return shape_.root;
   }
@@ -141,7 +146,7 @@ bool Contract::pairs() const {
 }
 
 bool Contract::knows_size(Rank r, Origin origin) const {
-  const std::uint32_t block = origin / parts_;
+  const std::uint32_t block = origin / chunks_per_block_;
   switch (definition(shape_.collective).sizes) {
     case Sizes::owner:
       return r == shape_.root || block == uindex(r);
@@ -154,7 +159,7 @@ bool Contract::knows_size(Rank r, Origin origin) const {
 
 std::uint32_t Contract::size_class(Origin origin) const {
   if (!has_bytes()) return 0;
-  return equal_blocks() ? origin % parts_ : origin;  // parts of equal blocks may differ
+  return equal_blocks() ? origin % chunks_per_block_ : origin;  // chunks of equal blocks may differ
 }
 
 bool Contract::everyone() const {
@@ -194,7 +199,7 @@ bool has_known_sizes(Collective collective) {
   return definition(collective).sizes == Sizes::known;
 }
 
-bool has_pieces(Collective collective, bool at_root, Space side) {
+bool has_blocks_apart(Collective collective, bool at_root, Space side) {
   const Holds held = holds(definition(collective), at_root, side);
   return !has_equal_blocks(collective) && held != Holds::nothing && held != Holds::block;
 }

@@ -22,8 +22,8 @@ struct Shape {
 
 enum class Space : std::uint8_t { input, output, scratch };
 
-/// Number of a chunk in the collective's own vector: of blocks, block * parts + part; of all_to_all
-/// and all_to_all_v, (from * n + to) * parts + part.
+/// Number of a chunk in the collective's own vector: of blocks, block *
+/// chunks_per_block + i; of all_to_all and all_to_all_v, (from * n + to) * chunks_per_block + i.
 /// Bytes are bound to origins at launch, by one table per side.
 using Origin = std::uint32_t;
 
@@ -38,11 +38,11 @@ enum class Combine : std::uint8_t {
 /// definition that builder, checker, lowering and byte binding read.
 class Contract {
  public:
-  /// `shape.collective` is one that is scheduled (see is_scheduled), `parts` > 0 the chunks per
-  /// block, or of the whole vector where the collective has no blocks.
-  Contract(const Shape& shape, std::uint32_t parts);
+  /// `shape.collective` is one that is scheduled (see is_scheduled), `chunks_per_block` > 0 the
+  /// chunks per block, or of the whole vector where the collective has no blocks.
+  Contract(const Shape& shape, std::uint32_t chunks_per_block);
   const Shape& shape() const { return shape_; }
-  std::uint32_t parts() const { return parts_; }
+  std::uint32_t chunks_per_block() const { return chunks_per_block_; }
 
   std::uint32_t chunks(Rank r, Space side) const;                ///< Input or output.
   Origin origin(Rank r, Space side, std::uint32_t chunk) const;  ///< chunk < chunks(r, side).
@@ -51,8 +51,8 @@ class Contract {
   std::uint32_t origins() const;  ///< They are 0..origins()-1.
   Combine combine() const;
   Rank contributor(Origin origin) const;  ///< Where an origin comes from, if combine() is none.
-  bool has_bytes() const;                 ///< False: chunks are tokens of zero bytes.
-  /// False: a v-form, whose blocks differ in size. It has one part per block.
+  bool has_bytes() const;                 ///< False: chunks have zero bytes.
+  /// False: a v-form, whose blocks differ in size. It has one chunk per block.
   bool equal_blocks() const;
   /// Some ranks do not know the size of some blocks.
   bool private_sizes() const;
@@ -67,7 +67,7 @@ class Contract {
 
  private:
   Shape shape_;
-  std::uint32_t parts_, n_;
+  std::uint32_t chunks_per_block_, n_;
 };
 
 /// Whether there are algorithms for it: all but send and recv.
@@ -79,7 +79,7 @@ bool reduces(Collective collective);
 /// How many blocks of the call's count of elements a rank's input or output has; 0 if none is used.
 std::uint32_t blocks_held(Collective collective, int size, bool at_root, Space side);
 /// Whether a rank's input or output is several blocks that differ in size.
-bool has_pieces(Collective collective, bool at_root, Space side);
+bool has_blocks_apart(Collective collective, bool at_root, Space side);
 bool has_equal_blocks(Collective collective);
 /// A v-form of which every rank knows all sizes.
 bool has_known_sizes(Collective collective);

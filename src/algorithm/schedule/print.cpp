@@ -129,10 +129,14 @@ std::string to_json(const Schedule& s) {
     if (step.op != Op::send) line["dst"] = json(step.dst);
     steps.push_back(std::move(line));
   }
-  return nlohmann::json{{"rank", index(s.rank)},       {"collective", name(shape.collective)},
-                        {"size", shape.size},          {"root", index(shape.root)},
-                        {"in_place", shape.in_place},  {"host_of", shape.host_of},
-                        {"parts", s.contract.parts()}, {"scratch", s.scratch},
+  return nlohmann::json{{"rank", index(s.rank)},
+                        {"collective", name(shape.collective)},
+                        {"size", shape.size},
+                        {"root", index(shape.root)},
+                        {"in_place", shape.in_place},
+                        {"host_of", shape.host_of},
+                        {"parts", s.contract.chunks_per_block()},
+                        {"scratch", s.scratch},
                         {"steps", std::move(steps)}}
       .dump();
 }

@@ -69,8 +69,8 @@ Schedule::Access Schedule::access(const Step& step) const {
   return a;
 }
 
-Builder::Builder(const Shape& shape, Rank me, std::uint32_t parts)
-    : schedule_{.rank = me, .contract = Contract(shape, parts)} {}
+Builder::Builder(const Shape& shape, Rank me, std::uint32_t chunks_per_block)
+    : schedule_{.rank = me, .contract = Contract(shape, chunks_per_block)} {}
 
 Slice Builder::scratch(Origin first, std::uint32_t count) {
   const std::uint32_t at = schedule_.chunks(Space::scratch);

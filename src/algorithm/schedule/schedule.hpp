@@ -68,8 +68,9 @@ struct Schedule {
 /// special case.
 class Builder {
  public:
-  /// `parts`: chunks per block, or of the whole vector where the collective has no blocks.
-  Builder(const Shape& shape, Rank me, std::uint32_t parts);
+  /// `chunks_per_block`: chunks per block, or of the whole vector where the collective has no
+  /// blocks.
+  Builder(const Shape& shape, Rank me, std::uint32_t chunks_per_block);
   /// Fresh room for `count` chunks of the collective's vector, from chunk `first`.
   Slice scratch(Origin first, std::uint32_t count = 1);
   Builder& copy(Slice src, Slice dst);

@@ -11,7 +11,7 @@
 
 #include "base/error.hpp"
 
-namespace anyccl {
+namespace anyccl::bootstrap {
 namespace {
 
 using InterfaceList = std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)>;
@@ -192,4 +192,4 @@ Result<std::vector<Address>> resolve(const std::string& host, std::uint16_t port
   return addresses;
 }
 
-}  // namespace anyccl
+}  // namespace anyccl::bootstrap

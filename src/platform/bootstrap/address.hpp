@@ -11,7 +11,7 @@
 
 #include "anyccl/status.hpp"
 
-namespace anyccl {
+namespace anyccl::bootstrap {
 
 /// An internet address and port, as it is sent.
 struct Address {
@@ -62,4 +62,4 @@ bool is_numeric(const std::string& host);
 /// problem.
 Result<std::vector<Address>> resolve(const std::string& host, std::uint16_t port);
 
-}  // namespace anyccl
+}  // namespace anyccl::bootstrap

@@ -4,19 +4,19 @@
 
 #include "base/error.hpp"
 #include "base/log.hpp"
+#include "platform/bootstrap/acceptor.hpp"
 #include "platform/bootstrap/dial.hpp"
-#include "platform/bootstrap/lobby.hpp"
-#include "platform/bootstrap/roster.hpp"
+#include "platform/bootstrap/member_table.hpp"
 
-namespace anyccl {
+namespace anyccl::bootstrap {
 namespace {
 
 constexpr std::chrono::milliseconds kLookTime{50};
 
-std::vector<Lobby::Door> doors_of(const Listeners& listeners) {
-  std::vector<Lobby::Door> doors{{listeners.unix_socket.get(), true}};
-  for (const TcpListener& tcp : listeners.tcp) doors.push_back({tcp.socket.get(), false});
-  return doors;
+std::vector<Acceptor::Listener> listeners_of(const Listeners& listeners) {
+  std::vector<Acceptor::Listener> all{{listeners.unix_socket.get(), true}};
+  for (const TcpListener& tcp : listeners.tcp) all.push_back({tcp.socket.get(), false});
+  return all;
 }
 
 std::vector<Endpoint> endpoints_of(const Hello& mine, const Hello& peer, bool force_tcp) {
@@ -34,7 +34,7 @@ class Mesh {
   Mesh(const Listeners& listeners, std::span<const Hello> members, Rank me, const Secret& secret)
       : members_(members),
         me_(uindex(me)),
-        lobby_(doors_of(listeners), secret, me_, Trust::secret),
+        acceptor_(listeners_of(listeners), secret, me_, Trust::secret),
         sockets_(members.size()) {}
 
   Status call_lower_ranks(const Secret& secret, bool force_tcp);
@@ -44,13 +44,13 @@ class Mesh {
   Status poll_once(Deadline deadline);
   Status advance_dials();
   void take(Connection connection, std::uint32_t peer);
-  Status accept_guests();
+  Status take_accepted();
   Status look_for_missing(const Watch& watch);
   Status timed_out() const;
 
   std::span<const Hello> members_;
   std::uint32_t me_;
-  Lobby lobby_;
+  Acceptor acceptor_;
   std::vector<Dial> dials_;  // by peer, all below me_
   std::vector<PeerSocket> sockets_;
   std::size_t connected_ = 0;
@@ -78,22 +78,22 @@ Result<std::vector<PeerSocket>> Mesh::finish(Deadline deadline, const Watch& wat
     if (deadline.passed()) return timed_out();
     if (next_look_.passed()) ANYCCL_CHECK(look_for_missing(watch));
     ANYCCL_CHECK(poll_once(deadline));
-    ANYCCL_CHECK(lobby_.progress(std::span(entries_).subspan(dials_.size())));
-    ANYCCL_CHECK(accept_guests());
+    ANYCCL_CHECK(acceptor_.progress(std::span(entries_).subspan(dials_.size())));
+    ANYCCL_CHECK(take_accepted());
   }
   sockets_.erase(sockets_.begin() + me_);
   return std::move(sockets_);
 }
 
 Status Mesh::poll_once(Deadline deadline) {
-  int wait = next_look_.poll_ms(lobby_.poll_ms(deadline.poll_ms()));
+  int wait = next_look_.poll_ms(acceptor_.poll_ms(deadline.poll_ms()));
   entries_.clear();
   for (std::uint32_t peer = 0; peer < me_; ++peer) {
     const bool connected = static_cast<bool>(sockets_[peer].fd);
     entries_.push_back(connected ? pollfd{-1, 0, 0} : dials_[peer].wanted());
     if (!connected) wait = dials_[peer].poll_ms(wait);
   }
-  lobby_.append_wanted(entries_);
+  acceptor_.append_wanted(entries_);
   if (::poll(entries_.data(), entries_.size(), wait) >= 0) return {};
   if (errno != EINTR) return system_error(errno, "poll while connecting to the other ranks");
   for (pollfd& entry : entries_) entry.revents = 0;
@@ -119,15 +119,15 @@ void Mesh::take(Connection connection, std::uint32_t peer) {
   ++connected_;
 }
 
-Status Mesh::accept_guests() {
-  for (Connection& guest : lobby_.take_guests()) {
-    const std::uint32_t peer = guest.from;
+Status Mesh::take_accepted() {
+  for (Connection& connection : acceptor_.take_authenticated()) {
+    const std::uint32_t peer = connection.from;
     if (peer <= me_ || peer >= members_.size() || sockets_[peer].fd) {
       log(LogLevel::info, "dropped a connection that says it is rank {}, which is not expected",
           peer);
       continue;
     }
-    take(std::move(guest), peer);
+    take(std::move(connection), peer);
   }
   return {};
 }
@@ -139,9 +139,9 @@ Status Mesh::look_for_missing(const Watch& watch) {
   std::vector<Rank> missing;
   for (std::uint32_t peer = 0; peer < members_.size(); ++peer)
     if (peer != me_ && !sockets_[peer].fd) missing.push_back(Rank{static_cast<std::int32_t>(peer)});
-  const Status news = watch(missing);
-  if (!news.ok() && warned_) return news;
-  warned_ = !news.ok();
+  const Status problem = watch(missing);
+  if (!problem.ok() && warned_) return problem;
+  warned_ = !problem.ok();
   return {};
 }
 
@@ -173,4 +173,4 @@ Result<std::vector<PeerSocket>> connect_all(const Listeners& listeners,
   return mesh.finish(deadline, watch);
 }
 
-}  // namespace anyccl
+}  // namespace anyccl::bootstrap

@@ -11,7 +11,7 @@
 #include "platform/bootstrap/listeners.hpp"
 #include "platform/bootstrap/secret.hpp"
 
-namespace anyccl {
+namespace anyccl::bootstrap {
 
 /// The authenticated stream socket to one peer: nonblocking, closed on exec, NODELAY if TCP.
 struct PeerSocket {
@@ -26,7 +26,7 @@ using Watch = std::function<Status(std::span<const Rank> missing)>;
 
 /// Connects this rank with every other one: one socket per pair, made by the higher rank; a unix
 /// socket between ranks of one host unless `force_tcp` (equal on all ranks), and TCP where that
-/// fails. Connections by strangers are dropped and disturb nobody.
+/// fails. Unauthenticated connections are dropped and disturb nobody.
 ///
 /// Shapes: members[r] is rank r's hello, `listeners` is what members[me] was made from.
 /// Result: size - 1 sockets in the order of ranks; the other end of each knows the group's secret
@@ -40,4 +40,4 @@ Result<std::vector<PeerSocket>> connect_all(const Listeners& listeners,
                                             const Secret& secret, bool force_tcp, Deadline deadline,
                                             const Watch& watch = {});
 
-}  // namespace anyccl
+}  // namespace anyccl::bootstrap

@@ -4,7 +4,7 @@
 
 #include "base/error.hpp"
 
-namespace anyccl {
+namespace anyccl::bootstrap {
 namespace {
 
 constexpr std::chrono::milliseconds kLongestPause{250};
@@ -117,4 +117,4 @@ std::string Dial::problems() const {
   return fmt::format("{}", fmt::join(texts, "; "));
 }
 
-}  // namespace anyccl
+}  // namespace anyccl::bootstrap

@@ -11,7 +11,7 @@
 #include "platform/bootstrap/handshake.hpp"
 #include "platform/bootstrap/socket.hpp"
 
-namespace anyccl {
+namespace anyccl::bootstrap {
 
 /// A connection whose other end has proved that it knows the secret.
 struct Connection {
@@ -74,4 +74,4 @@ class Dial {
   std::chrono::milliseconds pause_time_{2}, attempt_time_{3000};
 };
 
-}  // namespace anyccl
+}  // namespace anyccl::bootstrap

@@ -8,7 +8,7 @@
 #include "platform/bootstrap/listeners.hpp"
 #include "platform/bootstrap/root_server.hpp"
 
-namespace anyccl {
+namespace anyccl::bootstrap {
 namespace {
 
 constexpr std::string_view kAdvice =
@@ -52,10 +52,11 @@ Result<bool> any_local(const std::vector<Address>& addresses) {
   return false;
 }
 
-/// Same-user meeting on this host. The name can be guessed, so each side asks the kernel who the
+/// Same-user rendezvous on this host. The name can be guessed, so each side asks the kernel who the
 /// other is.
-Result<Meeting> local_meeting(const Config& config, const std::vector<Address>& addresses,
-                              std::uint16_t port) {
+Result<RendezvousAddress> local_rendezvous(const Config& config,
+                                           const std::vector<Address>& addresses,
+                                           std::uint16_t port) {
   ANYCCL_TRY(const bool local, any_local(addresses));
   if (!local)
     return error(Code::invalid_usage,
@@ -64,25 +65,25 @@ Result<Meeting> local_meeting(const Config& config, const std::vector<Address>& 
                  "the same 32 hex digits in it, which `anyccl run` sets; with another launcher set "
                  "it yourself",
                  config.master_addr);
-  Meeting meeting;
+  RendezvousAddress rendezvous;
   const std::string place = fmt::format("{}:{}", config.master_addr, port);
   ANYCCL_TRY(const Secret name, Secret().derive("place", std::as_bytes(std::span(place))));
-  meeting.endpoints = {{fmt::format("anyccl.{}.{}.{}", ::geteuid(), port, name.hex()), {}}};
-  meeting.trust = Trust::same_user;
-  meeting.advice = kAdvice;
-  return meeting;
+  rendezvous.endpoints = {{fmt::format("anyccl.{}.{}.{}", ::geteuid(), port, name.hex()), {}}};
+  rendezvous.trust = Trust::same_user;
+  rendezvous.advice = kAdvice;
+  return rendezvous;
 }
 
-Result<Meeting> meeting_of(const Config& config, Deadline deadline) {
+Result<RendezvousAddress> rendezvous_of(const Config& config, Deadline deadline) {
   if (config.master_addr.empty()) return missing("MASTER_ADDR");
   ANYCCL_TRY(const std::uint16_t port, port_of(config));
   ANYCCL_TRY(const std::vector<Address> addresses, resolve_master(config, port, deadline));
-  if (config.secret.empty()) return local_meeting(config, addresses, port);
-  Meeting meeting;
-  for (const Address& address : addresses) meeting.endpoints.push_back({"", address});
-  ANYCCL_TRY(meeting.secret, Secret::parse(config.secret));
-  meeting.advice = kAdvice;
-  return meeting;
+  if (config.secret.empty()) return local_rendezvous(config, addresses, port);
+  RendezvousAddress rendezvous;
+  for (const Address& address : addresses) rendezvous.endpoints.push_back({"", address});
+  ANYCCL_TRY(rendezvous.secret, Secret::parse(config.secret));
+  rendezvous.advice = kAdvice;
+  return rendezvous;
 }
 
 Status cannot_listen(const Status& why) {
@@ -101,47 +102,48 @@ std::vector<Endpoint> at_port(std::uint16_t port, const Address& v4, const Addre
 /// Where rank 0 listens: at MASTER_ADDR's addresses, or at all of this host's if none of them leads
 /// here from elsewhere: a service or NAT may stand before it, or this host's name means its
 /// loopback here.
-Result<std::vector<Endpoint>> places_to_listen(const Config& config, Meeting& meeting) {
+Result<std::vector<Endpoint>> endpoints_to_listen(const Config& config,
+                                                  RendezvousAddress& rendezvous) {
   std::vector<Endpoint> local;
   bool only_loopback = true;
-  for (const Endpoint& endpoint : meeting.endpoints) {
+  for (const Endpoint& endpoint : rendezvous.endpoints) {
     ANYCCL_TRY(const bool here, is_local(endpoint.address));
     if (!here) continue;
     local.push_back(endpoint);
     only_loopback = only_loopback && is_loopback(endpoint.address);
   }
   const bool wants_loopback = config.master_addr == "localhost" || is_numeric(config.master_addr);
-  const std::uint16_t port = meeting.endpoints.front().address.port;
+  const std::uint16_t port = rendezvous.endpoints.front().address.port;
   if (!local.empty() && (!only_loopback || wants_loopback)) {
-    meeting.endpoints = local;
+    rendezvous.endpoints = local;
     return local;
   }
-  meeting.endpoints = at_port(port, {4, 0, 0, {127, 0, 0, 1}}, {6, 0, 0, kLoopback6});
+  rendezvous.endpoints = at_port(port, {4, 0, 0, {127, 0, 0, 1}}, {6, 0, 0, kLoopback6});
   return at_port(port, {4, 0, 0, {}}, {6, 0, 0, {}});
 }
 
-/// Opens rank 0's listening sockets and leaves in `meeting` how rank 0 itself reaches them.
-Result<std::vector<UniqueFd>> open_doors(const Config& config, Meeting& meeting) {
-  std::vector<UniqueFd> doors;
-  if (meeting.trust == Trust::same_user) {
-    Result<UniqueFd> door = listen_unix(meeting.endpoints.front().unix_name);
-    if (!door.ok()) return cannot_listen(door.status());
-    doors.push_back(*std::move(door));
-    return doors;
+/// Opens rank 0's listening sockets and leaves in `rendezvous` how rank 0 itself reaches them.
+Result<std::vector<UniqueFd>> open_listeners(const Config& config, RendezvousAddress& rendezvous) {
+  std::vector<UniqueFd> listeners;
+  if (rendezvous.trust == Trust::same_user) {
+    Result<UniqueFd> listener = listen_unix(rendezvous.endpoints.front().unix_name);
+    if (!listener.ok()) return cannot_listen(listener.status());
+    listeners.push_back(*std::move(listener));
+    return listeners;
   }
-  ANYCCL_TRY(const std::vector<Endpoint> places, places_to_listen(config, meeting));
+  ANYCCL_TRY(const std::vector<Endpoint> endpoints, endpoints_to_listen(config, rendezvous));
   Status problem;
-  for (const Endpoint& place : places) {
-    Result<TcpListener> door = listen_tcp(place.address);
-    if (door.ok()) {
-      doors.push_back(std::move(door->socket));
+  for (const Endpoint& endpoint : endpoints) {
+    Result<TcpListener> listener = listen_tcp(endpoint.address);
+    if (listener.ok()) {
+      listeners.push_back(std::move(listener->socket));
       continue;
     }
-    problem = door.status();
+    problem = listener.status();
     if (problem.code() == Code::invalid_usage) return cannot_listen(problem);
   }
-  if (doors.empty()) return cannot_listen(problem);
-  return doors;
+  if (listeners.empty()) return cannot_listen(problem);
+  return listeners;
 }
 
 Result<Group> group_of_one(const Hello& mine) {
@@ -151,26 +153,27 @@ Result<Group> group_of_one(const Hello& mine) {
 
 }  // namespace
 
-Result<Place> place_in(const Config& config) {
+Result<LaunchInfo> read_launch_info(const Config& config) {
   if (!config.rank) return missing("RANK");
   if (!config.world_size) return missing("WORLD_SIZE");
   if (*config.rank >= *config.world_size)
     return error(Code::invalid_argument,
                  "RANK={} is not in a group of WORLD_SIZE={} ranks: they are 0 to {}", *config.rank,
                  *config.world_size, *config.world_size - 1);
-  return Place{Rank{*config.rank}, *config.world_size};
+  return LaunchInfo{Rank{*config.rank}, *config.world_size};
 }
 
 Result<Group> join_environment(const Config& config, const Hello& mine, Deadline deadline) {
   if (mine.size == 1) return group_of_one(mine);
-  ANYCCL_TRY(Meeting meeting, meeting_of(config, deadline));
-  if (mine.rank != 0) return join_at(meeting, mine, deadline);
-  ANYCCL_TRY(std::vector<UniqueFd> doors, open_doors(config, meeting));
+  ANYCCL_TRY(RendezvousAddress rendezvous, rendezvous_of(config, deadline));
+  if (mine.rank != 0) return join_at(rendezvous, mine, deadline);
+  ANYCCL_TRY(std::vector<UniqueFd> listeners, open_listeners(config, rendezvous));
   // Its end waits until the others have their answer too.
-  ANYCCL_TRY(const auto server, RootServer::start(std::move(doors), meeting.secret, meeting.trust));
-  Result<Group> group = join_at(meeting, mine, deadline);
+  ANYCCL_TRY(const auto server,
+             RootServer::start(std::move(listeners), rendezvous.secret, rendezvous.trust));
+  Result<Group> group = join_at(rendezvous, mine, deadline);
   if (!group.ok() && group.status().code() != Code::timeout) server->stop_when_told();
   return group;
 }
 
-}  // namespace anyccl
+}  // namespace anyccl::bootstrap

@@ -4,18 +4,18 @@
 #include "base/deadline.hpp"
 #include "platform/bootstrap/join.hpp"
 
-namespace anyccl {
+namespace anyccl::bootstrap {
 
 /// Who this process is, from RANK and WORLD_SIZE.
 /// Errors: invalid_usage naming the variable that is missing; invalid_argument.
-struct Place {
+struct LaunchInfo {
   Rank rank{};
   int size = 0;
 };
-Result<Place> place_in(const Config& config);
+Result<LaunchInfo> read_launch_info(const Config& config);
 
 /// Joins the group that a launcher described in the environment, as the rank in `mine` (see
-/// place_in).
+/// read_launch_info).
 ///
 /// Rank 0 serves at MASTER_ADDR, port ANYCCL_PORT or else MASTER_PORT + 1. Who knows ANYCCL_SECRET
 /// may join. Without it only processes of this user on this host may, and they meet over a unix
@@ -25,4 +25,4 @@ Result<Place> place_in(const Config& config);
 ///         MASTER_ADDR is another host and there is no secret.
 Result<Group> join_environment(const Config& config, const Hello& mine, Deadline deadline);
 
-}  // namespace anyccl
+}  // namespace anyccl::bootstrap

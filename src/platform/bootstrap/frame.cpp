@@ -4,7 +4,7 @@
 
 #include "base/error.hpp"
 
-namespace anyccl {
+namespace anyccl::bootstrap {
 namespace {
 
 Result<Mac> mac_of(const Mac& session, std::uint32_t kind, std::uint32_t size, Bytes payload) {
@@ -52,4 +52,4 @@ Status read_failure(Bytes payload) {
                 std::string(reinterpret_cast<const char*>(text.data()), text.size()));
 }
 
-}  // namespace anyccl
+}  // namespace anyccl::bootstrap

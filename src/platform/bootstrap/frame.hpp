@@ -9,10 +9,10 @@
 #include "platform/bootstrap/secret.hpp"
 #include "platform/bootstrap/wire.hpp"
 
-namespace anyccl {
+namespace anyccl::bootstrap {
 
 // What a member and the root server say to each other after the handshake: the member one hello,
-// the server one verdict. Each is a header and its payload, under the session's key.
+// the server one reply. Each is a header and its payload, under the session's key.
 
 enum class Frame : std::uint32_t {
   hello = 1,    ///< HelloFrame
@@ -28,7 +28,7 @@ struct FrameHeader {
 
 struct HelloFrame {
   Hello hello;
-  std::uint32_t patience_ms = 0;  ///< How long the member is going to wait.
+  std::uint32_t timeout_ms = 0;  ///< How long the member is going to wait.
   std::uint32_t unused = 0;
 };
 
@@ -52,4 +52,4 @@ std::vector<std::byte> failure_payload(const Status& why);
 /// The error that a failure frame carries.
 Status read_failure(Bytes payload);
 
-}  // namespace anyccl
+}  // namespace anyccl::bootstrap

@@ -4,7 +4,7 @@
 
 #include "base/error.hpp"
 
-namespace anyccl {
+namespace anyccl::bootstrap {
 namespace {
 
 constexpr std::array<char, 8> kGreets{'a', 'n', 'y', 'c', 'c', 'l', '?', '\n'};
@@ -133,4 +133,4 @@ Status Handshake::check_proof(std::string_view label, const Mac& claimed) const 
                "ANYCCL_SECRET differs");
 }
 
-}  // namespace anyccl
+}  // namespace anyccl::bootstrap

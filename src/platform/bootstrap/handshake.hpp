@@ -7,7 +7,7 @@
 #include "platform/bootstrap/secret.hpp"
 #include "platform/bootstrap/wire.hpp"
 
-namespace anyccl {
+namespace anyccl::bootstrap {
 
 /// Raised when the messages below, Hello or frames change. The layouts of Greeting and Answer never
 /// change, so that other versions can be told apart.
@@ -84,4 +84,4 @@ class Handshake {
   Outbox out_;
 };
 
-}  // namespace anyccl
+}  // namespace anyccl::bootstrap

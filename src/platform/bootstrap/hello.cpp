@@ -10,7 +10,7 @@
 #include "platform/bootstrap/handshake.hpp"
 #include "platform/bootstrap/secret.hpp"
 
-namespace anyccl {
+namespace anyccl::bootstrap {
 namespace {
 
 constexpr std::array<char, 8> kMagic{'a', 'n', 'y', 'c', 'c', 'l', 'H', 'I'};
@@ -158,4 +158,4 @@ Status compare_settings(const Hello& a, const Hello& b) {
   return {};
 }
 
-}  // namespace anyccl
+}  // namespace anyccl::bootstrap

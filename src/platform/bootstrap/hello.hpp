@@ -12,7 +12,7 @@
 #include "platform/bootstrap/listeners.hpp"
 #include "platform/probe/cpus.hpp"
 
-namespace anyccl {
+namespace anyccl::bootstrap {
 
 /// The largest group.
 inline constexpr int kMostRanks = 65536;
@@ -38,7 +38,7 @@ struct Hello {
   std::array<std::byte, 16> boot_id{}, host_id{};  ///< Digests of HostIdentity's texts.
   std::uint64_t network_namespace = 0;
   std::uint64_t machine_table = 0;  ///< Hash of the measurements found for this machine; 0: none.
-  CpuSet cpus{};                    ///< That its process may run on.
+  probe::CpuSet cpus{};             ///< That its process may run on.
   std::uint32_t quota = 0;          ///< Cores that its cgroups allow; 0: no limit.
   std::uint32_t near_cache = 0, near_node = 0;  ///< Nearness of its CPUs.
   std::uint32_t unused = 0;
@@ -75,4 +75,4 @@ bool same_process(const Hello& a, const Hello& b);
 /// Errors: invalid_usage naming the variable, both values and both ranks.
 Status compare_settings(const Hello& a, const Hello& b);
 
-}  // namespace anyccl
+}  // namespace anyccl::bootstrap

@@ -5,20 +5,21 @@
 #include "base/error.hpp"
 #include "platform/bootstrap/frame.hpp"
 
-namespace anyccl {
+namespace anyccl::bootstrap {
 namespace {
 
 constexpr std::string_view kRoot = "the root server";
 
-Result<Connection> reach_root(const Meeting& meeting, const Hello& mine, Deadline deadline) {
-  Dial dial(meeting.secret, {meeting.endpoints, mine.rank, kToRoot, meeting.trust});
+Result<Connection> reach_root(const RendezvousAddress& rendezvous, const Hello& mine,
+                              Deadline deadline) {
+  Dial dial(rendezvous.secret, {rendezvous.endpoints, mine.rank, kToRoot, rendezvous.trust});
   for (;;) {
     if (Status s = dial.advance(); !s.ok())
       return error(s.code(), "{} cannot join: {}", describe(mine), s.message());
     if (dial.done()) return dial.take();
     if (deadline.passed())
       return error(Code::timeout, "{} could not reach the root server in time: {}; {}",
-                   describe(mine), dial.problems(), meeting.advice);
+                   describe(mine), dial.problems(), rendezvous.advice);
     pollfd entry = dial.wanted();
     ::poll(&entry, 1, deadline.poll_ms(dial.poll_ms(1000)));
   }
@@ -27,7 +28,7 @@ Result<Connection> reach_root(const Meeting& meeting, const Hello& mine, Deadlin
 Status send_hello(const Connection& root, const Hello& mine, Deadline deadline) {
   HelloFrame frame;
   frame.hello = mine;
-  frame.patience_ms =
+  frame.timeout_ms =
       deadline.is_never()
           ? kForever
           : static_cast<std::uint32_t>(deadline.poll_ms(std::numeric_limits<int>::max()));
@@ -41,25 +42,25 @@ std::size_t largest_payload(Frame kind, const Hello& mine) {
                               : sizeof(FailureHead) + kFailureText;
 }
 
-struct Verdict {
+struct JoinReply {
   Frame kind = Frame::failure;
   std::vector<std::byte> payload;
 };
 
-Result<Verdict> receive_verdict(const Connection& root, const Hello& mine, Deadline deadline) {
+Result<JoinReply> receive_reply(const Connection& root, const Hello& mine, Deadline deadline) {
   const Status malformed(Code::remote_error,
                          "the root server answered in a form that cannot be understood");
   FrameHeader header;
   ANYCCL_CHECK(
       recv_all(root.socket.get(), std::as_writable_bytes(std::span(&header, 1)), deadline, kRoot));
-  Verdict verdict{static_cast<Frame>(header.kind), {}};
-  if (verdict.kind != Frame::table && verdict.kind != Frame::failure) return malformed;
-  if (header.bytes > largest_payload(verdict.kind, mine)) return malformed;
-  verdict.payload.resize(header.bytes);
-  ANYCCL_CHECK(recv_all(root.socket.get(), verdict.payload, deadline, kRoot));
-  ANYCCL_TRY(const bool sealed, is_sealed(root.session, header, verdict.payload));
+  JoinReply reply{static_cast<Frame>(header.kind), {}};
+  if (reply.kind != Frame::table && reply.kind != Frame::failure) return malformed;
+  if (header.bytes > largest_payload(reply.kind, mine)) return malformed;
+  reply.payload.resize(header.bytes);
+  ANYCCL_CHECK(recv_all(root.socket.get(), reply.payload, deadline, kRoot));
+  ANYCCL_TRY(const bool sealed, is_sealed(root.session, header, reply.payload));
   if (!sealed) return malformed;
-  return verdict;
+  return reply;
 }
 
 Result<Group> read_group(Bytes payload, const Secret& secret, const Hello& mine) {
@@ -82,22 +83,22 @@ Result<Group> read_group(Bytes payload, const Secret& secret, const Hello& mine)
 }  // namespace
 
 Result<Group> join(const UniqueId& id, const Hello& mine, Deadline deadline) {
-  Meeting meeting;
-  for (const Address& address : id.used()) meeting.endpoints.push_back({"", address});
-  meeting.secret = Secret(id.secret);
-  meeting.advice =
+  RendezvousAddress rendezvous;
+  for (const Address& address : id.used()) rendezvous.endpoints.push_back({"", address});
+  rendezvous.secret = Secret(id.secret);
+  rendezvous.advice =
       "the process that made the unique id must still run and be reachable from here "
       "(ANYCCL_SOCKET_IFNAME there chooses its addresses), and an id serves one group only";
-  return join_at(meeting, mine, deadline);
+  return join_at(rendezvous, mine, deadline);
 }
 
-Result<Group> join_at(const Meeting& meeting, const Hello& mine, Deadline deadline) {
+Result<Group> join_at(const RendezvousAddress& rendezvous, const Hello& mine, Deadline deadline) {
   ANYCCL_CHECK(check_hello(mine));
-  ANYCCL_TRY(const Connection root, reach_root(meeting, mine, deadline));
+  ANYCCL_TRY(const Connection root, reach_root(rendezvous, mine, deadline));
   ANYCCL_CHECK(send_hello(root, mine, deadline));
-  ANYCCL_TRY(const Verdict verdict, receive_verdict(root, mine, deadline));
-  if (verdict.kind == Frame::failure) return read_failure(verdict.payload);
-  return read_group(verdict.payload, meeting.secret, mine);
+  ANYCCL_TRY(const JoinReply reply, receive_reply(root, mine, deadline));
+  if (reply.kind == Frame::failure) return read_failure(reply.payload);
+  return read_group(reply.payload, rendezvous.secret, mine);
 }
 
-}  // namespace anyccl
+}  // namespace anyccl::bootstrap

@@ -8,7 +8,7 @@
 #include "platform/bootstrap/hello.hpp"
 #include "platform/bootstrap/unique_id.hpp"
 
-namespace anyccl {
+namespace anyccl::bootstrap {
 
 /// Everyone in a group, and a secret that only they know.
 struct Group {
@@ -28,12 +28,12 @@ struct Group {
 Result<Group> join(const UniqueId& id, const Hello& mine, Deadline deadline);
 
 /// The same, at given endpoints. `advice` ends the message when nobody answers at any of them.
-struct Meeting {
+struct RendezvousAddress {
   std::vector<Endpoint> endpoints;
   Secret secret;
   Trust trust = Trust::secret;
   std::string_view advice;
 };
-Result<Group> join_at(const Meeting& meeting, const Hello& mine, Deadline deadline);
+Result<Group> join_at(const RendezvousAddress& rendezvous, const Hello& mine, Deadline deadline);
 
-}  // namespace anyccl
+}  // namespace anyccl::bootstrap

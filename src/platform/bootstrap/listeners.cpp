@@ -6,7 +6,7 @@
 #include "platform/bootstrap/hello.hpp"
 #include "platform/bootstrap/secret.hpp"
 
-namespace anyccl {
+namespace anyccl::bootstrap {
 
 Result<std::vector<TcpListener>> listen_on_interfaces(std::string_view interfaces,
                                                       std::size_t most) {
@@ -38,4 +38,4 @@ Result<Listeners> Listeners::open(std::string_view interfaces) {
   return made;
 }
 
-}  // namespace anyccl
+}  // namespace anyccl::bootstrap

@@ -6,7 +6,7 @@
 
 #include "platform/bootstrap/socket.hpp"
 
-namespace anyccl {
+namespace anyccl::bootstrap {
 
 /// Listens at any free port of at most `most` addresses of this host, the likeliest first. Without
 /// an explicit choice of interfaces the last one is loopback, for the ranks of this host.
@@ -23,4 +23,4 @@ struct Listeners {
   static Result<Listeners> open(std::string_view interfaces);
 };
 
-}  // namespace anyccl
+}  // namespace anyccl::bootstrap

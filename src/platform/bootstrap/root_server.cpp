@@ -7,9 +7,9 @@
 
 #include "base/error.hpp"
 #include "base/signals.hpp"
-#include "platform/bootstrap/gathering.hpp"
+#include "platform/bootstrap/root_loop.hpp"
 
-namespace anyccl {
+namespace anyccl::bootstrap {
 
 Result<std::unique_ptr<RootServer>> RootServer::start(std::vector<UniqueFd> listeners,
                                                       const Secret& secret, Trust trust) {
@@ -18,9 +18,9 @@ Result<std::unique_ptr<RootServer>> RootServer::start(std::vector<UniqueFd> list
   const SignalsBlocked blocked;
   try {
     std::thread thread(
-        [gathering = Gathering(std::move(listeners), secret, trust, stop_event.get())]() mutable {
+        [loop = RootLoop(std::move(listeners), secret, trust, stop_event.get())]() mutable {
           ::pthread_setname_np(::pthread_self(), "anyccl-root");
-          gathering.run();
+          loop.run();
         });
     return std::unique_ptr<RootServer>(new RootServer(std::move(stop_event), std::move(thread)));
   } catch (const std::system_error& problem) {
@@ -34,10 +34,10 @@ void RootServer::end(bool when_told) {
     thread_.detach();  // It does not exist in this process.
     return;
   }
-  const std::uint64_t how = when_told ? Gathering::kStopWhenTold : Gathering::kStopNow;
+  const std::uint64_t how = when_told ? RootLoop::kStopWhenTold : RootLoop::kStopNow;
   // Cannot fail: the counter is far from its limit.
   [[maybe_unused]] const ssize_t written = ::write(stop_event_.get(), &how, sizeof how);
   thread_.join();
 }
 
-}  // namespace anyccl
+}  // namespace anyccl::bootstrap

@@ -9,13 +9,13 @@
 #include "platform/bootstrap/dial.hpp"
 #include "platform/bootstrap/secret.hpp"
 
-namespace anyccl {
+namespace anyccl::bootstrap {
 
 /// Where the ranks of one group meet: collects a hello from each of them and, when all are there,
 /// sends everyone the table of all. Serves one group, from a thread of its own.
 ///
 /// The group fails, and every member is told why, when a rank joins twice, when sizes, settings or
-/// versions differ, when a member leaves, or when a member's patience is nearly over (then the
+/// versions differ, when a member leaves, or when a member's time limit is nearly over (then the
 /// missing ranks are named). Members that come later are told the same, until the server is
 /// stopped. Before the first member has joined it waits without limit.
 class RootServer {
@@ -45,4 +45,4 @@ class RootServer {
   std::thread thread_;
 };
 
-}  // namespace anyccl
+}  // namespace anyccl::bootstrap

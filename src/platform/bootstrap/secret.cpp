@@ -13,7 +13,7 @@
 
 #include "base/error.hpp"
 
-namespace anyccl {
+namespace anyccl::bootstrap {
 namespace {
 
 struct FreeContext {
@@ -112,4 +112,4 @@ Result<Secret> Secret::derive(std::string_view label, Bytes context) const {
   return child;
 }
 
-}  // namespace anyccl
+}  // namespace anyccl::bootstrap

@@ -9,7 +9,7 @@
 
 #include "anyccl/status.hpp"
 
-namespace anyccl {
+namespace anyccl::bootstrap {
 
 using Bytes = std::span<const std::byte>;
 using Mac = std::array<std::byte, 32>;
@@ -45,4 +45,4 @@ class Secret {
   std::array<std::byte, kBytes> bytes_{};
 };
 
-}  // namespace anyccl
+}  // namespace anyccl::bootstrap

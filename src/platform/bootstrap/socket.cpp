@@ -8,7 +8,7 @@
 
 #include "base/error.hpp"
 
-namespace anyccl {
+namespace anyccl::bootstrap {
 namespace {
 
 // All ranks of a large job arrive at once; the kernel lowers this to net.core.somaxconn.
@@ -171,4 +171,4 @@ std::string describe_peer(int fd) {
   return address.family == 0 ? "a process of this host" : to_string(address);
 }
 
-}  // namespace anyccl
+}  // namespace anyccl::bootstrap

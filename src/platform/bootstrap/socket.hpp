@@ -8,7 +8,7 @@
 #include "base/unique_fd.hpp"
 #include "platform/bootstrap/address.hpp"
 
-namespace anyccl {
+namespace anyccl::bootstrap {
 
 // Stream sockets, all nonblocking and closed on exec.
 
@@ -50,4 +50,4 @@ Result<ucred> peer_of(int fd);
 /// "192.0.2.1:4000" or "a process of this host", for messages.
 std::string describe_peer(int fd);
 
-}  // namespace anyccl
+}  // namespace anyccl::bootstrap

@@ -7,7 +7,7 @@
 #include "platform/bootstrap/listeners.hpp"
 #include "platform/bootstrap/wire.hpp"
 
-namespace anyccl {
+namespace anyccl::bootstrap {
 namespace {
 
 constexpr std::array<char, 8> kMagic{'a', 'n', 'y', 'c', 'c', 'l', 'I', 'D'};
@@ -78,4 +78,4 @@ Result<Rendezvous> make_rendezvous(std::string_view interfaces) {
   return Rendezvous{id, std::move(server)};
 }
 
-}  // namespace anyccl
+}  // namespace anyccl::bootstrap

@@ -12,7 +12,7 @@
 #include "platform/bootstrap/root_server.hpp"
 #include "platform/bootstrap/secret.hpp"
 
-namespace anyccl {
+namespace anyccl::bootstrap {
 
 inline constexpr std::size_t kUniqueIdBytes = 128;
 
@@ -50,4 +50,4 @@ struct Rendezvous {
 /// makes the id that leads to it. Errors: invalid_argument, system_error.
 Result<Rendezvous> make_rendezvous(std::string_view interfaces);
 
-}  // namespace anyccl
+}  // namespace anyccl::bootstrap

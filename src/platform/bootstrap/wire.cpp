@@ -7,7 +7,7 @@
 
 #include "base/error.hpp"
 
-namespace anyccl {
+namespace anyccl::bootstrap {
 namespace {
 
 static_assert(std::endian::native == std::endian::little,
@@ -100,4 +100,4 @@ Status Inbox::fill(int fd) {
   return {};
 }
 
-}  // namespace anyccl
+}  // namespace anyccl::bootstrap

@@ -11,7 +11,7 @@
 #include "anyccl/status.hpp"
 #include "base/deadline.hpp"
 
-namespace anyccl {
+namespace anyccl::bootstrap {
 
 // Messages are structs sent as they lie in memory: no padding, little endian.
 template <typename T>
@@ -78,4 +78,4 @@ class Inbox {
   std::size_t received_ = 0;
 };
 
-}  // namespace anyccl
+}  // namespace anyccl::bootstrap

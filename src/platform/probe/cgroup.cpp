@@ -9,7 +9,7 @@
 
 #include "platform/probe/text_file.hpp"
 
-namespace anyccl {
+namespace anyccl::probe {
 namespace {
 
 constexpr double kNoLimit = std::numeric_limits<double>::infinity();
@@ -122,4 +122,4 @@ double cgroup_quota(std::string_view membership, std::string_view mounts) {
                   quota_of(membership, mounts, Version::v2));
 }
 
-}  // namespace anyccl
+}  // namespace anyccl::probe

@@ -2,7 +2,7 @@
 
 #include <string_view>
 
-namespace anyccl {
+namespace anyccl::probe {
 
 /// Cores that the cgroups of a process allow it on average: the least of cpu.max (version 2) and
 /// cpu.cfs_quota_us / cpu.cfs_period_us (version 1) in its own cgroup and those above it, as far up
@@ -11,4 +11,4 @@ namespace anyccl {
 /// `membership` is the text of /proc/<pid>/cgroup, `mounts` that of /proc/<pid>/mountinfo.
 double cgroup_quota(std::string_view membership, std::string_view mounts);
 
-}  // namespace anyccl
+}  // namespace anyccl::probe

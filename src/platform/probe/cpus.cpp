@@ -12,7 +12,7 @@
 
 #include "platform/probe/text_file.hpp"
 
-namespace anyccl {
+namespace anyccl::probe {
 namespace {
 
 /// Of one thread; 0: the calling one. None if it has ended. The kernel refuses a set smaller than
@@ -107,4 +107,4 @@ Nearness nearness_of(const CpuSet& cpus) {
   return near;
 }
 
-}  // namespace anyccl
+}  // namespace anyccl::probe

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace anyccl {
+namespace anyccl::probe {
 
 /// CPUs of one host by their numbers; those from kMostCpus on count as their remainder.
 inline constexpr std::size_t kMostCpus = 1024;
@@ -25,4 +25,4 @@ struct Nearness {
 /// Reads /sys.
 Nearness nearness_of(const CpuSet& cpus);
 
-}  // namespace anyccl
+}  // namespace anyccl::probe

@@ -9,7 +9,7 @@
 #include "platform/probe/cgroup.hpp"
 #include "platform/probe/text_file.hpp"
 
-namespace anyccl {
+namespace anyccl::probe {
 namespace {
 
 std::string host_name() {
@@ -39,4 +39,4 @@ HostFacts host_facts() {
   return facts;
 }
 
-}  // namespace anyccl
+}  // namespace anyccl::probe

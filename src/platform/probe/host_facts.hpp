@@ -5,7 +5,7 @@
 
 #include "platform/probe/cpus.hpp"
 
-namespace anyccl {
+namespace anyccl::probe {
 
 /// Where this process runs.
 struct HostFacts {
@@ -25,4 +25,4 @@ HostFacts host_facts();
 /// spinning thread under a quota of 1.5 would stop both for part of each period), at least 1.
 int usable_cores(int affinity, double quota);
 
-}  // namespace anyccl
+}  // namespace anyccl::probe

@@ -8,7 +8,7 @@
 #include "platform/probe/host_facts.hpp"
 #include "platform/probe/text_file.hpp"
 
-namespace anyccl {
+namespace anyccl::probe {
 namespace {
 
 std::string or_unknown(std::string text) {
@@ -70,4 +70,4 @@ std::string fingerprint(const Machine& machine) {
   return fmt::format("{:016x}", hash_of(describe(machine) + " anyccl " ANYCCL_VERSION));
 }
 
-}  // namespace anyccl
+}  // namespace anyccl::probe

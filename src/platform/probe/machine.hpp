@@ -2,7 +2,7 @@
 
 #include <string>
 
-namespace anyccl {
+namespace anyccl::probe {
 
 /// What decides whether times that were measured on one machine hold on another.
 struct Machine {
@@ -25,4 +25,4 @@ std::string fingerprint(const Machine& machine);
 /// The value of `key` ("model name") in /proc/cpuinfo's text, of the first core; empty: not there.
 std::string cpu_fact(std::string_view cpuinfo, std::string_view key);
 
-}  // namespace anyccl
+}  // namespace anyccl::probe

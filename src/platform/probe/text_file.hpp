@@ -4,7 +4,7 @@
 #include <iterator>
 #include <string>
 
-namespace anyccl {
+namespace anyccl::probe {
 
 /// The whole text of a small file of /proc or /sys; empty if it cannot be read.
 inline std::string read_text(const std::string& path) {
@@ -18,4 +18,4 @@ inline std::string read_line(const std::string& path) {
   return text.substr(0, text.find('\n'));
 }
 
-}  // namespace anyccl
+}  // namespace anyccl::probe

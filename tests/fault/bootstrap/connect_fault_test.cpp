@@ -2,9 +2,9 @@
 
 #include <gtest/gtest.h>
 
-#include "strangers.hpp"
+#include "unauthenticated.hpp"
 
-namespace anyccl {
+namespace anyccl::bootstrap {
 namespace {
 
 using namespace test;
@@ -132,4 +132,4 @@ TEST_F(ConnectFault, a_rank_outside_the_group_is_refused) {
 }
 
 }  // namespace
-}  // namespace anyccl
+}  // namespace anyccl::bootstrap

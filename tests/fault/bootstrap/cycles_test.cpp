@@ -2,24 +2,25 @@
 
 #include <gtest/gtest.h>
 
-#include "strangers.hpp"
 #include "support/usage.hpp"
+#include "unauthenticated.hpp"
 
-namespace anyccl {
+namespace anyccl::bootstrap {
 namespace {
 
 using namespace test;
+using namespace anyccl::test;
 
 /// Forms a group, or, every third time, stops waiting for one whose ranks do not all come.
 void run_cycle(int cycle) {
-  const Result<Rendezvous> meeting = make_rendezvous("");
-  ASSERT_OK(meeting.status());
+  const Result<Rendezvous> rendezvous = make_rendezvous("");
+  ASSERT_OK(rendezvous.status());
   const bool fails = cycle % 3 == 2;
-  const UniqueFd silent = connect_to({"", meeting->id.used()[0]});
+  const UniqueFd silent = connect_to({"", rendezvous->id.used()[0]});
   in_threads(fails ? 1 : 3, [&](int rank) {
     const Deadline deadline = fails ? Deadline::in(std::chrono::milliseconds(10)) : soon();
     const Member member = make_member(rank, 3);
-    EXPECT_EQ(join_and_connect(meeting->id, member, cycle % 2 == 0, deadline).ok(), !fails);
+    EXPECT_EQ(join_and_connect(rendezvous->id, member, cycle % 2 == 0, deadline).ok(), !fails);
   });
 }
 
@@ -33,4 +34,4 @@ TEST(Cycles, leave_no_descriptor_and_no_thread) {
 }
 
 }  // namespace
-}  // namespace anyccl
+}  // namespace anyccl::bootstrap

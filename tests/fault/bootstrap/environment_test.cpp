@@ -7,9 +7,9 @@
 #include <sys/wait.h>
 
 #include "launch/rendezvous.hpp"
-#include "strangers.hpp"
+#include "unauthenticated.hpp"
 
-namespace anyccl {
+namespace anyccl::bootstrap {
 namespace {
 
 using namespace test;
@@ -70,13 +70,13 @@ Config config_of(int rank, int size, int port, std::string_view secret) {
 /// Joins and connects as a launched process does: empty, or what went wrong.
 std::string start(const Config& config, std::string_view settings = "",
                   Deadline deadline = soon()) {
-  const Result<Place> place = place_in(config);
-  if (!place.ok()) return message_of(place);
-  const Member member = make_member(index(place->rank), place->size, settings);
+  const Result<LaunchInfo> info = read_launch_info(config);
+  if (!info.ok()) return message_of(info);
+  const Member member = make_member(index(info->rank), info->size, settings);
   const Result<Group> group = join_environment(config, member.hello, deadline);
   if (!group.ok()) return message_of(group);
   const Result<std::vector<PeerSocket>> peers =
-      connect_all(member.listeners, group->members, place->rank, group->secret, false, soon());
+      connect_all(member.listeners, group->members, info->rank, group->secret, false, soon());
   if (!peers.ok()) return message_of(peers);
   for (const PeerSocket& peer : *peers)
     if (peer.same_process || !peer.local)
@@ -240,11 +240,11 @@ TEST_F(AnotherUser, is_not_let_in_without_a_secret) {
       return s.code() == Code::remote_error ? "dropped" : std::string(s.message());
     });
   });
-  Lobby lobby({{listener->get(), true}}, Secret(), kToRoot, Trust::same_user);
+  Acceptor acceptor({{listener->get(), true}}, Secret(), kToRoot, Trust::same_user);
   ASSERT_OK(wait_for(listener->get(), POLLIN, soon(), "the other user"));
   const pollfd ready{listener->get(), POLLIN, POLLIN};
-  EXPECT_OK(lobby.progress({&ready, 1}));
-  EXPECT_EQ(lobby.wanted(), 1U);
+  EXPECT_OK(acceptor.progress({&ready, 1}));
+  EXPECT_EQ(acceptor.wanted(), 1U);
   other.join();
   EXPECT_EQ(results, std::vector<std::string>{"dropped"});
 }
@@ -274,4 +274,4 @@ TEST_F(AnotherUser, is_not_joined_without_a_secret) {
 }
 
 }  // namespace
-}  // namespace anyccl
+}  // namespace anyccl::bootstrap

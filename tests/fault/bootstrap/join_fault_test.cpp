@@ -3,9 +3,9 @@
 #include <gtest/gtest.h>
 
 #include "platform/bootstrap/frame.hpp"
-#include "strangers.hpp"
+#include "unauthenticated.hpp"
 
-namespace anyccl {
+namespace anyccl::bootstrap {
 namespace {
 
 using namespace test;
@@ -108,13 +108,13 @@ TEST_F(JoinFault, a_stopped_root_server_tells_its_members) {
 }
 
 TEST_F(JoinFault, a_root_server_that_goes_away_is_noticed_at_once) {
-  // A listener that authenticates its guest and then hangs up.
+  // A listener that authenticates its peer and then hangs up.
   Result<TcpListener> listener = listen_tcp({4, 0, 0, {127, 0, 0, 1}});
   ASSERT_OK(listener.status());
   const Secret secret = *Secret::random();
   std::thread root([&] {
-    Lobby lobby({{listener->socket.get(), false}}, secret, kToRoot, Trust::secret);
-    EXPECT_EQ(wait_for_guest(lobby).from, 0U);
+    Acceptor acceptor({{listener->socket.get(), false}}, secret, kToRoot, Trust::secret);
+    EXPECT_EQ(wait_for_authenticated(acceptor).from, 0U);
   });
   const Result<Group> group =
       join(id_at(listener->address, secret), make_member(0, 2).hello, soon());
@@ -151,12 +151,12 @@ TEST_F(JoinFault, silent_and_garbage_connections_do_not_keep_a_group_from_formin
 
 TEST_F(JoinFault, strangers_with_the_secret_but_without_a_proper_hello_are_dropped) {
   std::mt19937 random = seeded();
-  std::vector<Connection> strangers;
+  std::vector<Connection> unauthenticated;
   for (const std::size_t size :
        {1UL, sizeof(FrameHeader), sizeof(FrameHeader) + sizeof(HelloFrame), 5000UL}) {
-    strangers.push_back(arrive(1));
+    unauthenticated.push_back(arrive(1));
     const std::vector<std::byte> bytes = random_text(random, size);
-    static_cast<void>(send_all(strangers.back().socket.get(), bytes, soon(), "root").ok());
+    static_cast<void>(send_all(unauthenticated.back().socket.get(), bytes, soon(), "root").ok());
   }
   in_threads(2, [&](int rank) { EXPECT_OK(join_as(rank, 2).status()); });
 }
@@ -191,11 +191,11 @@ TEST(JoinElsewhere, an_address_that_does_not_answer_is_named) {
 }
 
 TEST(JoinElsewhere, the_next_address_is_tried_when_one_leads_nowhere) {
-  Result<Rendezvous> meeting = make_rendezvous("");
-  ASSERT_OK(meeting.status());
+  Result<Rendezvous> rendezvous = make_rendezvous("");
+  ASSERT_OK(rendezvous.status());
   const Address closed = listen_tcp({4, 0, 0, {127, 0, 0, 1}})->address;
-  const std::vector<Address> addresses = {closed, meeting->id.used()[0]};
-  const UniqueId id = *UniqueId::make(Secret(meeting->id.secret), addresses);
+  const std::vector<Address> addresses = {closed, rendezvous->id.used()[0]};
+  const UniqueId id = *UniqueId::make(Secret(rendezvous->id.secret), addresses);
   EXPECT_OK(join(id, make_member(0, 1).hello, soon()).status());
 }
 
@@ -245,4 +245,4 @@ TEST_F(JoinFault, a_greeting_of_another_version_is_answered_with_ours) {
 }
 
 }  // namespace
-}  // namespace anyccl
+}  // namespace anyccl::bootstrap

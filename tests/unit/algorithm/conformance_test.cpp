@@ -2,10 +2,10 @@
 
 #include <gtest/gtest.h>
 
-#include "algorithm/schedule/check.hpp"
+#include "algorithm/verify/check.hpp"
 #include "support/effort.hpp"
 
-namespace anyccl {
+namespace anyccl::verify {
 namespace {
 
 struct Sizes {
@@ -49,4 +49,4 @@ INSTANTIATE_TEST_SUITE_P(Catalog, Conformance,
                          test_name);
 
 }  // namespace
-}  // namespace anyccl
+}  // namespace anyccl::verify

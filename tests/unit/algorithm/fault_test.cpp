@@ -2,7 +2,7 @@
 
 #include "support.hpp"
 
-namespace anyccl {
+namespace anyccl::verify {
 namespace {
 
 const Shape kTwo{Collective::all_reduce, 2};
@@ -220,4 +220,4 @@ TEST(ScheduleFault, gets_the_wrong_ranks_block) {
 }
 
 }  // namespace
-}  // namespace anyccl
+}  // namespace anyccl::verify

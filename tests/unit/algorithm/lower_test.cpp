@@ -4,7 +4,7 @@
 
 #include "support.hpp"
 
-namespace anyccl {
+namespace anyccl::verify {
 namespace {
 
 constexpr int kCombine = PlanStep::combine, kAccumulate = PlanStep::accumulate,
@@ -166,4 +166,4 @@ TEST(Lower, refuses_more_ranks_than_a_plan_can_name) {
 }
 
 }  // namespace
-}  // namespace anyccl
+}  // namespace anyccl::verify

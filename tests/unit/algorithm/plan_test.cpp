@@ -6,7 +6,7 @@
 #include "support.hpp"
 #include "support/effort.hpp"
 
-namespace anyccl {
+namespace anyccl::verify {
 namespace {
 
 std::vector<Plan> lowered(Collective collective, std::string_view name, int n) {
@@ -196,4 +196,4 @@ TEST(PlanFault, more_ranks_than_a_symbolic_run_has) {
 }
 
 }  // namespace
-}  // namespace anyccl
+}  // namespace anyccl::verify

@@ -5,7 +5,7 @@
 #include "algorithm/schedule/print.hpp"
 #include "support.hpp"
 
-namespace anyccl {
+namespace anyccl::verify {
 namespace {
 
 using Steps = std::vector<std::uint32_t>;
@@ -172,4 +172,4 @@ TEST_P(Levels, are_right_for_hosts_that_are_uneven_and_scattered) {
 }
 
 }  // namespace
-}  // namespace anyccl
+}  // namespace anyccl::verify

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "algorithm/schedule/check.hpp"
+#include "algorithm/verify/check.hpp"
 
-namespace anyccl {
+namespace anyccl::verify {
 
 inline std::vector<Schedule> built(Collective collective, std::string_view name, int n) {
   return build_all(*find_algorithm(collective, name), {collective, n});
@@ -25,10 +25,10 @@ inline std::vector<const Algorithm*> algorithms_for(int n) {
 /// Schedules of all ranks, written on the spot.
 inline std::vector<Schedule> written(const Shape& shape,
                                      const std::function<void(Builder&, Rank)>& write,
-                                     std::uint32_t parts = 1) {
+                                     std::uint32_t chunks_per_block = 1) {
   std::vector<Schedule> ranks;
   for (int r = 0; r < shape.size; ++r) {
-    Builder b(shape, Rank{r}, parts);
+    Builder b(shape, Rank{r}, chunks_per_block);
     write(b, Rank{r});
     ranks.push_back(std::move(b).finish());
   }
@@ -43,4 +43,4 @@ inline void expect_words(const Status& status, const std::vector<std::string>& w
         << "no '" << word << "' in: " << status.message();
 }
 
-}  // namespace anyccl
+}  // namespace anyccl::verify

@@ -4,7 +4,7 @@
 
 #include "ranks.hpp"
 
-namespace anyccl {
+namespace anyccl::bootstrap {
 namespace {
 
 using namespace test;
@@ -84,4 +84,4 @@ TEST(ListenTcp, says_that_a_port_is_in_use) {
 }
 
 }  // namespace
-}  // namespace anyccl
+}  // namespace anyccl::bootstrap

@@ -8,7 +8,7 @@
 
 #include "ranks.hpp"
 
-namespace anyccl {
+namespace anyccl::bootstrap {
 namespace {
 
 using namespace test;
@@ -104,4 +104,4 @@ TEST(Join, gives_every_member_one_secret_that_is_not_the_ids) {
 }
 
 }  // namespace
-}  // namespace anyccl
+}  // namespace anyccl::bootstrap

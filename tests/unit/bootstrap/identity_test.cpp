@@ -8,7 +8,7 @@
 #include "platform/bootstrap/unique_id.hpp"
 #include "ranks.hpp"
 
-namespace anyccl {
+namespace anyccl::bootstrap {
 namespace {
 
 using namespace test;
@@ -115,4 +115,4 @@ TEST(UniqueIds, keep_only_as_many_addresses_as_they_have_room_for) {
 }
 
 }  // namespace
-}  // namespace anyccl
+}  // namespace anyccl::bootstrap

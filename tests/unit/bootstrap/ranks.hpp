@@ -27,7 +27,7 @@
     EXPECT_TRUE(expect_status.ok()) << expect_status.message(); \
   } while (false)
 
-namespace anyccl::test {
+namespace anyccl::bootstrap::test {
 
 inline Deadline soon() {
   return Deadline::in(std::chrono::seconds(20));
@@ -108,4 +108,4 @@ inline void expect_peers_answer(int rank, const std::vector<PeerSocket>& peers) 
   }
 }
 
-}  // namespace anyccl::test
+}  // namespace anyccl::bootstrap::test

@@ -8,7 +8,7 @@
 #include "base/unique_fd.hpp"
 #include "ranks.hpp"
 
-namespace anyccl {
+namespace anyccl::bootstrap {
 namespace {
 
 using namespace test;
@@ -95,4 +95,4 @@ TEST_F(Wire, outbox_sends_its_own_bytes_and_then_the_shared_ones) {
 }
 
 }  // namespace
-}  // namespace anyccl
+}  // namespace anyccl::bootstrap

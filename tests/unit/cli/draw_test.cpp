@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "algorithm/schedule/check.hpp"
+#include "algorithm/verify/check.hpp"
 #include "draw/layout.hpp"
 #include "draw/picture.hpp"
 #include "well_formed.hpp"
@@ -74,8 +74,8 @@ TEST(EveryAlgorithm, shows_each_message_of_the_schedule_once) {
 
 TEST(EveryAlgorithm, has_the_rounds_that_the_checker_counts) {
   each_of_the_catalog([](const std::vector<Schedule>& ranks, const Movement& m) {
-    Terms terms;
-    const Result<Outcome> checked = check(ranks, terms, false);
+    verify::Terms terms;
+    const Result<verify::Outcome> checked = verify::check(ranks, terms, false);
     ASSERT_TRUE(checked.ok()) << checked.status().message();
     EXPECT_EQ(m.cost.rounds, checked->rounds);
     EXPECT_EQ(m.cost.sent, checked->sent);

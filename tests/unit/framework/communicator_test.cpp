@@ -17,7 +17,7 @@ class LeavingPeer : public Transport {
   Offered offer(const Outgoing&, const std::byte*, bool) override { return Offered::refused; }
   std::byte* reserve(const Outgoing&) override { return room_; }
   void publish(const Outgoing&) override {}
-  std::size_t piece_bytes() const override { return sizeof room_; }
+  std::size_t fragment_bytes() const override { return sizeof room_; }
   bool peek(Rank, std::uint64_t, Envelope&) override { return false; }
   const std::byte* poll(const Incoming&) override {
     return left_ ? reinterpret_cast<const std::byte*>(&number_) : nullptr;
@@ -77,7 +77,7 @@ Membership members(int size, std::unique_ptr<Transport> transport) {
     members.names.push_back("rank " + std::to_string(r));
   }
   members.transports.push_back(std::move(transport));
-  members.preferences.algorithm = "one_shot";
+  members.policy.algorithm = "one_shot";
   return members;
 }
 
@@ -94,7 +94,7 @@ TEST(Comm, does_not_blame_who_left_while_it_waits_for_another) {
   EXPECT_EQ(sum, 7.0F);
 }
 
-TEST(Comm, does_not_touch_a_result_again_that_came_while_it_looked_for_trouble) {
+TEST(Comm, does_not_touch_a_result_again_that_came_while_it_looked_for_failures) {
   Comm comm(members(2, std::make_unique<LeavingPeer>(3.0F)));
 
   const float mine = 1;
@@ -104,9 +104,9 @@ TEST(Comm, does_not_touch_a_result_again_that_came_while_it_looked_for_trouble) 
   call.count = 1;
   call.input = reinterpret_cast<const std::byte*>(&mine);
   call.output = reinterpret_cast<std::byte*>(&average);
-  const auto task = comm.issue(call);
-  ASSERT_TRUE(task.ok()) << task.status().message();
-  ASSERT_OK(comm.wait(**task));
+  const auto operation = comm.issue(call);
+  ASSERT_TRUE(operation.ok()) << operation.status().message();
+  ASSERT_OK(comm.wait(**operation));
   EXPECT_EQ(average, 2.0F);
 
   comm.finish();

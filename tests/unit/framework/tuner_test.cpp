@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kKiB = 1024;
 
-Question question(Collective collective, int ranks, std::size_t bytes, bool network = false) {
+TunerQuery query(Collective collective, int ranks, std::size_t bytes, bool network = false) {
   return {{.collective = collective, .size = ranks}, bytes, network};
 }
 
@@ -41,9 +41,9 @@ struct Chosen {
   std::string reason;
 };
 
-Chosen with_table(const Question& q, const TunerTable& table) {
-  const Preferences preferences{.tables = {std::make_shared<const TunerTable>(table)}};
-  const Result<Choice> choice = choose(q, preferences);
+Chosen with_table(const TunerQuery& q, const TunerTable& table) {
+  const TunerPolicy policy{.tables = {std::make_shared<const TunerTable>(table)}};
+  const Result<Choice> choice = select_algorithm(q, policy);
   EXPECT_TRUE(choice.ok()) << choice.status().message();
   return {choice->algorithm->name, reason(*choice)};
 }
@@ -53,7 +53,7 @@ TEST(Tuner, counts_the_fastest_protocol_of_a_size) {
   lines.replace(lines.find("Simple"), 6, "LL128");
   const TunerTable table = table_of({row("all_reduce/ring", 1024, 10), lines});
   EXPECT_EQ(*table.time(*find_algorithm(Collective::all_reduce, "ring"),
-                        question(Collective::all_reduce, 4, 1024)),
+                        query(Collective::all_reduce, 4, 1024)),
             2.0);
 }
 
@@ -62,7 +62,8 @@ TEST(Tuner, takes_something_possible_for_every_collective_size_and_network) {
     for (const int ranks : {1, 2, 3, 4, 7, 8, 33})
       for (const std::size_t bytes : {0UL, 8UL, 64 * kKiB, 64UL << 20})
         for (const bool network : {false, true}) {
-          const Result<Choice> choice = choose(question(a->collective, ranks, bytes, network), {});
+          const Result<Choice> choice =
+              select_algorithm(query(a->collective, ranks, bytes, network), {});
           ASSERT_TRUE(choice.ok()) << choice.status().message();
           EXPECT_EQ(choice->algorithm->collective, a->collective);
           EXPECT_GT(choice->tile_bytes, 0U);
@@ -71,22 +72,22 @@ TEST(Tuner, takes_something_possible_for_every_collective_size_and_network) {
 }
 
 TEST(Tuner, takes_what_the_user_names_where_there_is_such_an_algorithm) {
-  const Preferences ring{.algorithm = "ring"};
-  EXPECT_EQ(choose(question(Collective::all_reduce, 4, 8), ring)->algorithm->name, "ring");
-  EXPECT_EQ(reason(*choose(question(Collective::all_reduce, 4, 8), ring)), "ANYCCL_ALGO");
-  EXPECT_EQ(choose(question(Collective::barrier, 4, 0), ring)->algorithm->name, "one_shot");
+  const TunerPolicy ring{.algorithm = "ring"};
+  EXPECT_EQ(select_algorithm(query(Collective::all_reduce, 4, 8), ring)->algorithm->name, "ring");
+  EXPECT_EQ(reason(*select_algorithm(query(Collective::all_reduce, 4, 8), ring)), "ANYCCL_ALGO");
+  EXPECT_EQ(select_algorithm(query(Collective::barrier, 4, 0), ring)->algorithm->name, "one_shot");
   const Status refused =
-      choose(question(Collective::all_reduce, 6, 8), {.algorithm = "hypercube"}).status();
+      select_algorithm(query(Collective::all_reduce, 6, 8), {.algorithm = "hypercube"}).status();
   EXPECT_EQ(refused.code(), Code::unsupported);
   EXPECT_NE(refused.message().find("hypercube does not support 6 ranks"), std::string::npos);
 }
 
-TEST(Tuner, knows_groups_of_many_ranks_and_crowds) {
+TEST(Tuner, knows_groups_of_many_ranks_and_oversubscription) {
   const auto chosen = [](int ranks, std::size_t bytes, int per_core, int groups = 1) {
-    Question q = question(Collective::all_reduce, ranks, bytes);
+    TunerQuery q = query(Collective::all_reduce, ranks, bytes);
     q.ranks_per_core = per_core;
     for (int r = 0; groups > 1 && r < ranks; ++r) q.shape.host_of.push_back(r * groups / ranks);
-    return choose(q, {})->algorithm->name;
+    return select_algorithm(q, {})->algorithm->name;
   };
   EXPECT_EQ(chosen(16, 8, 1), "one_shot");
   EXPECT_EQ(chosen(16, 64 * kKiB, 1, 2), "two_shot");
@@ -102,11 +103,11 @@ TEST(Tuner, knows_groups_of_many_ranks_and_crowds) {
   EXPECT_EQ(chosen(12, 64 * kKiB, 3), "two_shot") << "not measured";
 }
 
-TEST(Tuner, lets_few_ranks_and_crowds_of_one_host_meet_in_one_round) {
+TEST(Tuner, lets_few_or_oversubscribed_ranks_of_one_host_meet_in_one_round) {
   const auto chosen = [](Collective collective, int ranks, int per_core, bool network) {
-    Question q = question(collective, ranks, 64 * kKiB, network);
+    TunerQuery q = query(collective, ranks, 64 * kKiB, network);
     q.ranks_per_core = per_core;
-    return choose(q, {})->algorithm->name;
+    return select_algorithm(q, {})->algorithm->name;
   };
   EXPECT_EQ(chosen(Collective::barrier, 8, 1, false), "one_shot");
   EXPECT_EQ(chosen(Collective::barrier, 9, 1, false), "dissemination");
@@ -123,14 +124,14 @@ TEST(Tuner, takes_the_fastest_that_was_measured_between_the_sizes) {
       table_of({row("all_reduce/ring", 1024, 10), row("all_reduce/ring", 1048576, 100),
                 row("all_reduce/one_shot", 1024, 1), row("all_reduce/one_shot", 1048576, 1000)});
   const auto at = [&](std::size_t bytes) {
-    return with_table(question(Collective::all_reduce, 4, bytes), table).algorithm;
+    return with_table(query(Collective::all_reduce, 4, bytes), table).algorithm;
   };
   EXPECT_EQ(at(8), "one_shot") << "as at the smallest size";
   EXPECT_EQ(at(8 * kKiB), "one_shot");
   EXPECT_EQ(at(64 * kKiB), "ring");
   EXPECT_EQ(at(64 << 20), "ring");
   // Both lines cross at 32 KiB, the middle of the two sizes.
-  const Question middle = question(Collective::all_reduce, 4, 32 * kKiB);
+  const TunerQuery middle = query(Collective::all_reduce, 4, 32 * kKiB);
   EXPECT_NEAR(*table.time(*find_algorithm(Collective::all_reduce, "ring"), middle),
               std::sqrt(10.0 * 100.0), 1e-6);
 }
@@ -138,18 +139,18 @@ TEST(Tuner, takes_the_fastest_that_was_measured_between_the_sizes) {
 TEST(Tuner, goes_by_what_is_built_in_where_nothing_was_measured) {
   const TunerTable table =
       table_of({row("all_reduce/ring", 1024, 1), row("all_reduce/one_shot", 1024, 2)});
-  const auto chosen = [&](const Question& q) { return with_table(q, table).reason; };
-  EXPECT_EQ(chosen(question(Collective::all_reduce, 4, 1024)), "fastest in mine.json");
-  EXPECT_NE(chosen(question(Collective::all_reduce, 5, 1024)), "fastest in mine.json");
-  EXPECT_NE(chosen(question(Collective::all_reduce, 4, 1024, true)), "fastest in mine.json");
-  EXPECT_NE(chosen(question(Collective::broadcast, 4, 1024)), "fastest in mine.json");
+  const auto chosen = [&](const TunerQuery& q) { return with_table(q, table).reason; };
+  EXPECT_EQ(chosen(query(Collective::all_reduce, 4, 1024)), "fastest in mine.json");
+  EXPECT_NE(chosen(query(Collective::all_reduce, 5, 1024)), "fastest in mine.json");
+  EXPECT_NE(chosen(query(Collective::all_reduce, 4, 1024, true)), "fastest in mine.json");
+  EXPECT_NE(chosen(query(Collective::broadcast, 4, 1024)), "fastest in mine.json");
 }
 
 TEST(Tuner, keeps_what_is_built_in_unless_another_is_clearly_faster) {
   const auto chosen = [](double ring_us) {
     const TunerTable table =
         table_of({row("all_reduce/one_shot", 8, 10), row("all_reduce/ring", 8, ring_us)});
-    return with_table(question(Collective::all_reduce, 4, 8), table);
+    return with_table(query(Collective::all_reduce, 4, 8), table);
   };
   EXPECT_EQ(chosen(8).algorithm, "ring");
   EXPECT_EQ(chosen(9.5).algorithm, "one_shot");
@@ -166,23 +167,25 @@ TEST(Tuner, asks_the_first_table_that_can_compare) {
   };
   const auto single = std::make_shared<TunerTable>("single");
   single->add(*find_algorithm(Collective::all_reduce, "two_shot"), 4, false, 8, 0.1);
-  const Preferences preferences{.tables = {single, with(1, "first"), with(4, "second")}};
-  EXPECT_EQ(reason(*choose(question(Collective::all_reduce, 4, 8), preferences)),
+  const TunerPolicy policy{.tables = {single, with(1, "first"), with(4, "second")}};
+  EXPECT_EQ(reason(*select_algorithm(query(Collective::all_reduce, 4, 8), policy)),
             "fastest in first");
 }
 
 TEST(Tuner, takes_what_is_being_measured_before_anything_else) {
-  const Preferences measured{.measured = find_algorithm(Collective::all_reduce, "two_shot"),
+  const TunerPolicy measured{.measured = find_algorithm(Collective::all_reduce, "two_shot"),
                              .algorithm = "ring"};
-  EXPECT_EQ(choose(question(Collective::all_reduce, 4, 8), measured)->algorithm->name, "two_shot");
-  EXPECT_EQ(choose(question(Collective::broadcast, 4, 8), measured)->algorithm->name, "flat");
+  EXPECT_EQ(select_algorithm(query(Collective::all_reduce, 4, 8), measured)->algorithm->name,
+            "two_shot");
+  EXPECT_EQ(select_algorithm(query(Collective::broadcast, 4, 8), measured)->algorithm->name,
+            "flat");
 }
 
 TEST(Tuner, compares_blocks_with_blocks) {
   const TunerTable table = table_of({row("all_gather/ring", 4096, 3)});  // four of 1 KiB
   const auto& ring = *find_algorithm(Collective::all_gather, "ring");
-  EXPECT_EQ(table.time(ring, question(Collective::all_gather, 4, 1024)), 3.0);
-  EXPECT_EQ(table.time(ring, question(Collective::all_gather, 4, 2048)), 6.0);
+  EXPECT_EQ(table.time(ring, query(Collective::all_gather, 4, 1024)), 3.0);
+  EXPECT_EQ(table.time(ring, query(Collective::all_gather, 4, 2048)), 6.0);
 }
 
 TEST(TunerTable, knows_what_was_measured_for_less_than_a_byte_of_each_block) {
@@ -190,7 +193,7 @@ TEST(TunerTable, knows_what_was_measured_for_less_than_a_byte_of_each_block) {
   const auto& ring = *find_algorithm(Collective::all_gather, "ring");
   table.add(ring, 4, false, 0.5, 2);
   table.add(ring, 4, false, 1, 3);
-  EXPECT_EQ(table.time(ring, question(Collective::all_gather, 4, 1)), 3.0);
+  EXPECT_EQ(table.time(ring, query(Collective::all_gather, 4, 1)), 3.0);
 }
 
 TEST(TunerTable, refuses_what_is_not_measurements) {
@@ -215,7 +218,7 @@ TEST(TunerTable, differs_in_its_hash_where_the_text_differs) {
 
 TEST(Candidates, predict_more_for_more_bytes_and_rounds) {
   const auto of = [](std::size_t bytes, std::string_view name) {
-    for (const Candidate& c : candidates(question(Collective::all_reduce, 8, bytes), nullptr))
+    for (const Candidate& c : candidates(query(Collective::all_reduce, 8, bytes), nullptr))
       if (c.algorithm->name == name) return c;
     return Candidate{};
   };
@@ -224,7 +227,7 @@ TEST(Candidates, predict_more_for_more_bytes_and_rounds) {
   EXPECT_GT(of(1 << 20, "ring").predicted_us, of(8, "ring").predicted_us);
   EXPECT_EQ(of(8, "ring").cost.rounds, 14U);
   EXPECT_GT(of(8, "two_level").cost.rounds, 0U) << "counted";
-  for (const Candidate& c : candidates(question(Collective::all_reduce, 6, 8), nullptr))
+  for (const Candidate& c : candidates(query(Collective::all_reduce, 6, 8), nullptr))
     EXPECT_EQ(c.possible, c.algorithm->supports({.size = 6})) << c.algorithm->name;
 }
 

@@ -12,6 +12,8 @@
 namespace anyccl::test {
 namespace {
 
+using namespace probe;
+
 constexpr double kNoLimit = std::numeric_limits<double>::infinity();
 
 /// A temporary folder with cgroup files in it.

@@ -11,6 +11,8 @@
 namespace anyccl::test {
 namespace {
 
+using namespace probe;
+
 std::string text(const CpuSet& cpus) {
   std::string all;
   for (std::size_t cpu = 0; cpu < kMostCpus; ++cpu)

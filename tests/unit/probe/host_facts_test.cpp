@@ -11,6 +11,8 @@
 namespace anyccl::test {
 namespace {
 
+using namespace probe;
+
 constexpr double kNoLimit = std::numeric_limits<double>::infinity();
 
 TEST(UsableCores, are_those_of_the_affinity_without_a_quota) {

@@ -8,6 +8,8 @@
 namespace anyccl::test {
 namespace {
 
+using namespace probe;
+
 const Machine kMachine{.cpu = "Fast 9000 25 1",
                        .cores = "0-7",
                        .nodes = "0",

@@ -110,9 +110,9 @@ TEST_P(TcpLeave, twice_is_once) {
 }
 
 std::unique_ptr<Transport> connect(int me, int peer, UniqueFd socket) {
-  std::vector<TcpPeer> peers;
+  std::vector<tcp::TcpPeer> peers;
   peers.push_back({Rank{peer}, std::move(socket)});
-  return *make_tcp_transport(Rank{me}, std::move(peers), {});
+  return *tcp::make_tcp_transport(Rank{me}, std::move(peers), {});
 }
 
 TEST_P(TcpLeave, delivers_what_was_published_although_the_process_exits_at_once) {

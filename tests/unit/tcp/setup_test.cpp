@@ -5,26 +5,26 @@ namespace {
 
 using namespace test;
 
-Status problem_with(Rank me, std::initializer_list<int> ranks, TcpOptions options = {}) {
+Status problem_with(Rank me, std::initializer_list<int> ranks, tcp::TcpOptions options = {}) {
   std::vector<UniqueFd> others;
-  std::vector<TcpPeer> peers;
+  std::vector<tcp::TcpPeer> peers;
   for (const int r : ranks) {
     auto [one, other] = connected(Wire::loopback);
     peers.push_back({Rank{r}, std::move(one)});
     others.push_back(std::move(other));
   }
-  return make_tcp_transport(me, std::move(peers), std::move(options)).status();
+  return tcp::make_tcp_transport(me, std::move(peers), std::move(options)).status();
 }
 
 TEST(TcpSetup, lists_its_peers_in_ascending_order) {
-  std::vector<TcpPeer> peers;
+  std::vector<tcp::TcpPeer> peers;
   std::vector<UniqueFd> others;
   for (const int r : {5, 0, 3}) {
     auto [one, other] = connected(Wire::unix_socket);
     peers.push_back({Rank{r}, std::move(one)});
     others.push_back(std::move(other));
   }
-  const auto made = make_tcp_transport(Rank{1}, std::move(peers), {});
+  const auto made = tcp::make_tcp_transport(Rank{1}, std::move(peers), {});
   ASSERT_TRUE(made.ok());
   const auto ranks = (*made)->peers();
   EXPECT_EQ(std::vector<Rank>(ranks.begin(), ranks.end()),

@@ -34,9 +34,9 @@ std::pair<UniqueFd, UniqueFd> connected_over_loopback() {
   return {std::move(one), std::move(other)};
 }
 
-std::unique_ptr<Transport> transport(int rank, std::vector<TcpPeer> peers,
-                                     const TcpOptions& options) {
-  auto made = make_tcp_transport(Rank{rank}, std::move(peers), options);
+std::unique_ptr<Transport> transport(int rank, std::vector<tcp::TcpPeer> peers,
+                                     const tcp::TcpOptions& options) {
+  auto made = tcp::make_tcp_transport(Rank{rank}, std::move(peers), options);
   require(made.ok(), "make_tcp_transport");
   return std::move(*made);
 }
@@ -50,8 +50,8 @@ std::pair<UniqueFd, UniqueFd> connected(Wire wire) {
   return {UniqueFd(ends[0]), UniqueFd(ends[1])};
 }
 
-std::vector<std::unique_ptr<Transport>> group(int ranks, Wire wire, TcpOptions options) {
-  std::vector<std::vector<TcpPeer>> peers(static_cast<std::size_t>(ranks));
+std::vector<std::unique_ptr<Transport>> group(int ranks, Wire wire, tcp::TcpOptions options) {
+  std::vector<std::vector<tcp::TcpPeer>> peers(static_cast<std::size_t>(ranks));
   for (int a = 0; a < ranks; ++a) {
     for (int b = 0; b < a; ++b) {
       auto [one, other] = connected(wire);
@@ -80,7 +80,7 @@ void run_ranks(int ranks, Wire wire, const std::function<void(int, Transport&)>&
 
 BarePeer::BarePeer(Wire wire) {
   auto [one, other] = connected(wire);
-  std::vector<TcpPeer> peers;
+  std::vector<tcp::TcpPeer> peers;
   peers.push_back({Rank{1}, std::move(one)});
   socket = std::move(other);
   transport = test::transport(0, std::move(peers), {});

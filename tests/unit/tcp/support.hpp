@@ -18,7 +18,7 @@ enum class Wire { unix_socket, loopback };
 std::pair<UniqueFd, UniqueFd> connected(Wire wire);
 
 /// One transport per rank, everyone connected to everyone.
-std::vector<std::unique_ptr<Transport>> group(int ranks, Wire wire, TcpOptions options = {});
+std::vector<std::unique_ptr<Transport>> group(int ranks, Wire wire, tcp::TcpOptions options = {});
 /// Runs `body` for every rank of a group in its own thread, then lets them leave.
 void run_ranks(int ranks, Wire wire, const std::function<void(int rank, Transport&)>& body);
 

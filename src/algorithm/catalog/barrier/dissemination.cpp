@@ -14,7 +14,7 @@ Cost cost(const Shape& s) {
 Schedule build(const Shape& s, Rank me) {
   const int n = s.size, r = index(me);
   Builder b(s, me, 1);
-  Slice have{Space::input};  // the token of everyone heard of so far
+  Slice have{Space::input};  // the signal of everyone heard of so far
   for (int hop = 1; hop < n; hop *= 2) {
     const Slice heard = b.scratch(0);
     b.send(wrap(r + hop, n), have);

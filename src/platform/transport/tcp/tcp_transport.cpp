@@ -32,22 +32,17 @@
 // bound (256 MiB), while tiles are a few MiB, to keep a frame that is needed behind frames that are
 // not.
 
-namespace anyccl {
+namespace anyccl::tcp {
 namespace {
-
-using tcp::FrameHeader;
-using tcp::Inbox;
-using tcp::Outbox;
 
 constexpr auto kLeaveTime = std::chrono::seconds(1);
 
 struct Peer {
-  Peer(Rank r, UniqueFd f, tcp::SocketKind k, tcp::Shared& shared,
-       const std::vector<std::byte>& last_words)
+  Peer(Rank r, UniqueFd f, SocketKind k, Shared& shared, const std::vector<std::byte>& last_words)
       : fd(std::move(f)), kind(std::move(k)), in(fd.get(), r, shared), out(fd.get(), last_words) {}
 
   const PrivateFd fd;
-  const tcp::SocketKind kind;
+  const SocketKind kind;
   Inbox in;
   Outbox out;
   bool queued = false;                                     // Counted in queues_.
@@ -56,12 +51,13 @@ struct Peer {
 
 class TcpTransport final : public Transport {
  public:
-  TcpTransport(Rank me, std::size_t early_bytes, UniqueFd bell) : bell_(std::move(bell)) {
+  TcpTransport(Rank me, std::size_t early_bytes, UniqueFd doorbell)
+      : doorbell_(std::move(doorbell)) {
     shared_.me = me;
     shared_.early_limit = early_bytes;
-    events_.push_back({bell_.get(), POLLIN, 0});
+    events_.push_back({doorbell_.get(), POLLIN, 0});
   }
-  void add(TcpPeer peer, tcp::SocketKind kind);
+  void add(TcpPeer peer, SocketKind kind);
 
   std::string_view name() const override { return name_; }
   std::span<const Rank> peers() const override { return ranks_; }
@@ -73,7 +69,7 @@ class TcpTransport final : public Transport {
   Offered offer(const Outgoing& out, const std::byte* source, bool lendable) override;
   std::byte* reserve(const Outgoing& out) override;
   void publish(const Outgoing& out) override { send_parts(out, result_.data()); }
-  std::size_t piece_bytes() const override { return std::size_t{256} << 10; }
+  std::size_t fragment_bytes() const override { return std::size_t{256} << 10; }
   bool takes_any_memory() const override { return true; }
 
   bool peek(Rank from, std::uint64_t message, Envelope& envelope) override;
@@ -111,15 +107,15 @@ class TcpTransport final : public Transport {
 
   std::string name_ = "tcp";
   std::vector<Rank> ranks_;
-  tcp::Shared shared_;
+  Shared shared_;
   std::vector<std::byte> last_words_;         // The abort frame: see Outbox.
   std::vector<std::unique_ptr<Peer>> peers_;  // As ranks_.
   std::vector<Peer*> peer_of_;                // By rank; null where it is not reached.
-  UniqueFd bell_;                             // An eventfd: who sleeps wakes up.
-  std::vector<pollfd> events_;                // The bell, then as peers_.
+  UniqueFd doorbell_;                         // An eventfd: who sleeps wakes up.
+  std::vector<pollfd> events_;                // The doorbell, then as peers_.
   std::size_t queues_ = 0;                    // How many peers have something queued.
   unsigned stalls_ = 0;  // How often in a row a peer's socket was full and nothing came.
-  tcp::Buffer result_;   // For reserve().
+  Buffer result_;        // For reserve().
   std::array<CallRecord, kCallHistory> calls_{};  // Ours, by sequence % size.
   std::uint64_t current_ = 0;
   bool left_ = false;
@@ -129,7 +125,7 @@ class TcpTransport final : public Transport {
   std::atomic<bool> aborted_{false};
 };
 
-void TcpTransport::add(TcpPeer peer, tcp::SocketKind kind) {
+void TcpTransport::add(TcpPeer peer, SocketKind kind) {
   if (ranks_.empty()) name_ = "tcp/" + (kind.tcp ? kind.congestion : std::string("unix"));
   ranks_.push_back(peer.rank);
   peers_.push_back(
@@ -143,7 +139,7 @@ void TcpTransport::add(TcpPeer peer, tcp::SocketKind kind) {
 
 Transport::Offered TcpTransport::offer(const Outgoing& out, const std::byte* source, bool) {
   for (const ReaderOf& reader : out.readers)
-    if (reader.bytes > tcp::kMaxFrame) return Offered::refused;
+    if (reader.bytes > kMaxFrame) return Offered::refused;
   if (!has_room(out)) return Offered::busy;
   send_parts(out, source);
   return Offered::copied;
@@ -172,7 +168,7 @@ bool TcpTransport::has_room(const Outgoing& out) {
 
 void TcpTransport::send_parts(const Outgoing& out, const std::byte* source) {
   for (const ReaderOf& reader : out.readers)
-    send(peer(reader.rank), tcp::data_header(out, reader), source + reader.offset);
+    send(peer(reader.rank), data_header(out, reader), source + reader.offset);
 }
 
 void TcpTransport::send(Peer& to, const FrameHeader& header, const std::byte* payload) {
@@ -274,7 +270,7 @@ void TcpTransport::send_record(Peer& to, std::uint64_t sequence) {
   if (sequence == 0 || ours.sequence != sequence || to.records_sent[at] == sequence) return;
   to.records_sent[at] = sequence;
   FrameHeader header;
-  header.type = tcp::kCall;
+  header.type = kCall;
   header.bytes = sizeof ours;
   std::array<std::byte, sizeof ours> payload;
   std::memcpy(payload.data(), &ours, sizeof ours);
@@ -321,13 +317,13 @@ void TcpTransport::wait_for_events(std::chrono::nanoseconds most) {
   ::ppoll(events_.data(), events_.size(), &time, nullptr);  // Woken for nothing is harmless.
   if (events_[0].revents == 0) return;
   std::uint64_t rings = 0;
-  [[maybe_unused]] const ssize_t taken = ::read(bell_.get(), &rings, sizeof rings);
+  [[maybe_unused]] const ssize_t taken = ::read(doorbell_.get(), &rings, sizeof rings);
 }
 
 void TcpTransport::wake() {
   const std::uint64_t one = 1;
   // Cannot fail: the counter is far from its limit.
-  [[maybe_unused]] const ssize_t written = ::write(bell_.get(), &one, sizeof one);
+  [[maybe_unused]] const ssize_t written = ::write(doorbell_.get(), &one, sizeof one);
 }
 
 // --- the end -------------------------------------------------------------------------------------
@@ -335,7 +331,7 @@ void TcpTransport::wake() {
 void TcpTransport::abort(const Status& why) {
   const std::lock_guard lock(abort_mutex_);
   if (aborted_.load(std::memory_order_relaxed)) return;
-  last_words_ = tcp::abort_frame(why);
+  last_words_ = abort_frame(why);
   why_ = why;
   for (auto& p : peers_) p->out.abort();
   aborted_.store(true, std::memory_order_release);
@@ -345,7 +341,7 @@ void TcpTransport::leave() {
   if (std::exchange(left_, true)) return;
   const Deadline deadline = Deadline::in(kLeaveTime);
   FrameHeader goodbye;
-  goodbye.type = tcp::kGoodbye;
+  goodbye.type = kGoodbye;
   for (auto& p : peers_) send(*p, goodbye, nullptr);
   // What peers still send is read and dropped: they may be stuck in sending and then not read.
   while (!flush_all() && !deadline.passed()) {
@@ -356,7 +352,7 @@ void TcpTransport::leave() {
   for (auto& p : peers_) p->out.close();
   for (;;) {
     bool waiting = false;
-    for (auto& p : peers_) waiting |= !p->in.drain() && !tcp::all_delivered(p->fd.get(), p->kind);
+    for (auto& p : peers_) waiting |= !p->in.drain() && !all_delivered(p->fd.get(), p->kind);
     if (!waiting || deadline.passed()) return;
     std::this_thread::sleep_for(std::chrono::microseconds(50));
   }
@@ -368,9 +364,9 @@ Result<std::unique_ptr<Transport>> make_tcp_transport(Rank me, std::vector<TcpPe
                                                       TcpOptions options) {
   std::sort(peers.begin(), peers.end(),
             [](const TcpPeer& a, const TcpPeer& b) { return a.rank < b.rank; });
-  UniqueFd bell(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!bell) return system_error(errno, "eventfd");
-  auto transport = std::make_unique<TcpTransport>(me, options.early_bytes, std::move(bell));
+  UniqueFd doorbell(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!doorbell) return system_error(errno, "eventfd");
+  auto transport = std::make_unique<TcpTransport>(me, options.early_bytes, std::move(doorbell));
   Rank previous{-1};
   for (TcpPeer& peer : peers) {
     if (peer.rank == me || peer.rank == previous || index(peer.rank) < 0 || !peer.fd)
@@ -379,10 +375,10 @@ Result<std::unique_ptr<Transport>> make_tcp_transport(Rank me, std::vector<TcpPe
                    "no connection",
                    index(me), index(peer.rank));
     previous = peer.rank;
-    ANYCCL_TRY(tcp::SocketKind kind, tcp::set_up_socket(peer.fd.get(), options.congestion));
+    ANYCCL_TRY(SocketKind kind, set_up_socket(peer.fd.get(), options.congestion));
     transport->add(std::move(peer), std::move(kind));
   }
   return std::unique_ptr<Transport>(std::move(transport));
 }
 
-}  // namespace anyccl
+}  // namespace anyccl::tcp

@@ -9,7 +9,7 @@
 #include "base/unique_fd.hpp"
 #include "platform/transport.hpp"
 
-namespace anyccl {
+namespace anyccl::tcp {
 
 /// A connection to a peer: a stream socket (TCP or unix), connected and authenticated.
 struct TcpPeer {
@@ -34,4 +34,4 @@ struct TcpOptions {
 Result<std::unique_ptr<Transport>> make_tcp_transport(Rank me, std::vector<TcpPeer> peers,
                                                       TcpOptions options);
 
-}  // namespace anyccl
+}  // namespace anyccl::tcp

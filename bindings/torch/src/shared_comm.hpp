@@ -1,0 +1,69 @@
+#pragma once
+// One communicator, made safe for use by many threads.
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string_view>
+
+#include "anyccl/anyccl.h"
+#include "deadline.hpp"
+
+namespace anyccl::torch {
+
+/// Calls are in the order in which threads come to them; none waits for another to end. After
+/// close() or abort() they fail.
+class SharedComm {
+ public:
+  /// Starts to join; finished by ready().
+  SharedComm(const anycclUniqueId& id, int rank, int size);
+  ~SharedComm();
+  SharedComm(const SharedComm&) = delete;
+  SharedComm& operator=(const SharedComm&) = delete;
+
+  /// Returns when all ranks have joined. Throws after `deadline`.
+  void ready(Clock::time_point deadline);
+
+  /// `use` may call the communicator; it throws what fails.
+  template <typename Use>
+  void with(std::string_view name, const Use& use) {
+    const User user(*this);
+    if (!open_.load()) [[unlikely]]
+      throw_closed(name);
+    use(comm_.load());
+  }
+
+  /// What has failed, also after the end.
+  anycclResult_t error();
+  /// Completes what was issued, takes leave and frees the communicator. At `deadline` it aborts
+  /// instead.
+  void close(Clock::time_point deadline);
+  /// All operations fail, here and at the peers.
+  void abort();
+
+ private:
+  class User {
+   public:
+    explicit User(SharedComm& shared_comm) : users_(shared_comm.users_) { users_.fetch_add(1); }
+    ~User() { users_.fetch_sub(1, std::memory_order_release); }
+    User(const User&) = delete;
+    User& operator=(const User&) = delete;
+
+   private:
+    std::atomic<int>& users_;
+  };
+
+  [[noreturn]] void throw_closed(std::string_view name) const;
+  /// Returns when nobody calls the communicator; false if that takes longer.
+  bool wait_unused(Clock::time_point deadline);
+
+  // Who counts as a user and then sees `open_` finds the communicator; who clears `open_` and then
+  // sees no users has it alone. Hence all of them are sequentially consistent.
+  std::atomic<int> users_ = 0;
+  std::atomic<bool> open_ = true;
+  std::atomic<anycclComm_t> comm_ = nullptr;  // null once it is closed or aborted
+  std::atomic<anycclResult_t> ended_with_ = anycclSuccess;
+  std::timed_mutex closing_;
+};
+
+}  // namespace anyccl::torch

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "base/config.hpp"
+#include "base/deadline.hpp"
+#include "framework/tuner.hpp"
+#include "platform/bootstrap/hello.hpp"
+
+namespace anyccl {
+
+/// What a rank has when it sets out to create a communicator.
+struct InitContext {
+  Config config;
+  std::shared_ptr<const TunerTable> table;  ///< Named by the user, or found for this machine.
+  Deadline deadline;
+  bootstrap::Listeners listeners;
+  bootstrap::Hello hello;
+};
+
+/// The measurements that `config` names or, if it names none, those of this machine, which are read
+/// once per process. Null: none. Errors: a named file that cannot be used; a machine's is a
+/// warning.
+Result<std::shared_ptr<const TunerTable>> table_of(const Config& config);
+
+/// Reads the environment and gets ready to be found. Errors: what is wrong with a setting; as
+/// table_of().
+Result<InitContext> prepare_init(int rank, int size);
+/// The same, of an environment that has been read.
+Result<InitContext> prepare_init(int rank, int size, Config config);
+
+/// What the ranks of a group choose algorithms by, the same on all of them: the machine's table
+/// counts only if all have found the same one.
+TunerPolicy policy_of(const InitContext& init, const std::vector<bootstrap::Hello>& members);
+
+}  // namespace anyccl

@@ -1,0 +1,174 @@
+#include <algorithm>
+#include <chrono>
+#include <set>
+
+#include "algorithm/schedule/print.hpp"
+#include "algorithm/verify/check.hpp"
+#include "base/error.hpp"
+
+namespace anyccl::verify {
+namespace {
+
+constexpr int kThorough = 17;
+
+enum class InPlace { none, all, some };
+
+std::vector<int> roots(Collective collective, int n) {
+  if (!is_rooted(collective)) return {0};
+  std::set<int> roots{0, std::min(1, n - 1), n / 2, n - 1};
+  for (int r = 0; n <= kThorough && r < n; ++r) roots.insert(r);
+  return {roots.begin(), roots.end()};
+}
+
+// One host; a large and small ones; scattered; and, if thorough, even halves and one rank each.
+std::vector<std::vector<int>> host_maps(int n) {
+  std::vector<std::vector<int>> maps(n <= kThorough ? 5 : 3);
+  for (int r = 0; r < n; ++r) {
+    maps[1].push_back(2 * r < n ? 0 : 1 + (2 * r - n) * 2 / (n + 1));
+    maps[2].push_back(r * r % 7 % 3);
+    if (n > kThorough) continue;
+    maps[3].push_back(2 * r / n);
+    maps[4].push_back(r);
+  }
+  return maps;
+}
+
+std::vector<Schedule> build_ranks(const Algorithm& algorithm, Shape shape, InPlace in_place) {
+  std::vector<Schedule> ranks;
+  for (int r = 0; r < shape.size; ++r) {
+    shape.in_place = in_place == InPlace::all || (in_place == InPlace::some && r % 2 == 1);
+    ranks.push_back(algorithm.build(shape, Rank{r}));
+  }
+  return ranks;
+}
+
+bool same_steps(const std::vector<Schedule>& a, const std::vector<Schedule>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), [](const Schedule& x, const Schedule& y) {
+    return x.steps == y.steps && x.scratch == y.scratch;
+  });
+}
+
+// Each result is one sum over the ranks in order; the first two commute.
+Status check_canonical(const Outcome& outcome, Terms& terms) {
+  const auto n = outcome.output.size();
+  for (std::size_t r = 0; r < n && n > 1; ++r)
+    for (std::size_t c = 0; c < outcome.output[r].size(); ++c) {
+      const TermId id = outcome.output[r][c];
+      std::vector<TermId> in_order;
+      for (std::size_t q = 0; q < n; ++q)
+        in_order.push_back(terms.input(Rank(static_cast<int>(q)), terms[id].origin, terms[id].run));
+      ANYCCL_TRY(const TermId wanted, terms.combine(Combine::sum, in_order));
+      if (id != wanted)
+        return error(Code::internal, "rank {} output chunk {} is {}, which is not in rank order", r,
+                     c, terms.text(id));
+    }
+  return {};
+}
+
+std::string describe(const Algorithm& algorithm, const Shape& shape, InPlace in_place) {
+  std::string text = fmt::format("{} with {} ranks", id(algorithm), shape.size);
+  if (is_rooted(shape.collective)) text += fmt::format(", root {}", index(shape.root));
+  if (in_place != InPlace::none)
+    text += in_place == InPlace::all ? ", in place" : ", some in place";
+  if (shape.host_of.empty()) return text;
+  text += ", hosts";
+  for (int h : shape.host_of) text += fmt::format(" {}", h);
+  return text;
+}
+
+class AlgorithmCheck {
+ public:
+  explicit AlgorithmCheck(const Algorithm& algorithm) : algorithm_(algorithm) {}
+
+  Status check_size(int n) {
+    CheckReport::Size size{.size = n};
+    bool supported = false;
+    for (int root : roots(algorithm_.collective, n)) {
+      std::vector<std::vector<Schedule>> seen;  // host maps that change nothing are not repeated
+      for (const std::vector<int>& hosts : host_maps(n)) {
+        const Shape shape{algorithm_.collective, n, Rank{root}, false, hosts};
+        if (!algorithm_.supports(shape)) continue;
+        auto ranks = build_ranks(algorithm_, shape, InPlace::none);
+        if (std::any_of(seen.begin(), seen.end(),
+                        [&](const auto& before) { return same_steps(before, ranks); }))
+          continue;
+        supported = true;
+        ANYCCL_CHECK(check_shape(shape, ranks, size));
+        seen.push_back(std::move(ranks));
+      }
+    }
+    if (supported) report_.sizes.push_back(size);
+    return {};
+  }
+
+  CheckReport report() && { return std::move(report_); }
+
+ private:
+  Status check_shape(const Shape& shape, const std::vector<Schedule>& out_of_place,
+                     CheckReport::Size& size) {
+    Outcome first;
+    const auto in_place = build_ranks(algorithm_, shape, InPlace::all);
+    for (std::size_t r = 0; r < in_place.size(); ++r)
+      ANYCCL_CHECK(named(shape, InPlace::all, check_same_messages(in_place[r], out_of_place[r])));
+    for (InPlace way : {InPlace::none, InPlace::all, InPlace::some}) {
+      const bool aliases = out_of_place[0].contract.has_bytes();
+      if (way != InPlace::none && !aliases) continue;
+      if (way != InPlace::some && aliases && shape.size > kThorough) continue;
+      const auto ranks = build_ranks(algorithm_, shape, way);
+      ANYCCL_CHECK(named(shape, way, check_ranks(shape, ranks, first, size)));
+      ++report_.shapes;
+    }
+    const bool plain = shape.root == Rank{0} && shape.host_of.empty();
+    if (plain) size.cost = counted(first, out_of_place[0].contract);
+    return {};
+  }
+
+  Status check_ranks(const Shape& shape, const std::vector<Schedule>& ranks, Outcome& first,
+                     CheckReport::Size& size) {
+    const bool thorough = shape.size <= kThorough;
+    Terms terms;
+    ANYCCL_TRY(Outcome outcome, check(ranks, terms, thorough));
+    if (algorithm_.traits & kCanonical) ANYCCL_CHECK(check_canonical(outcome, terms));
+    const Cost spent = counted(outcome, ranks[0].contract);
+    if (const Cost promised = algorithm_.cost ? algorithm_.cost(shape) : spent; promised != spent)
+      return error(
+          Code::internal,
+          "takes {} rounds, sends {} of {} chunks, rounds {} times; cost() promises {}, {} "
+          "of {}, {}",
+          spent.rounds, spent.sent, spent.of, spent.roundings, promised.rounds, promised.sent,
+          promised.of, promised.roundings);
+    ANYCCL_TRY(const std::uint32_t slots, check_plans(ranks, outcome, terms, thorough));
+    size.slots = std::max(size.slots, slots);
+    if (first.output.empty()) first = std::move(outcome);
+    return {};
+  }
+
+  static Cost counted(const Outcome& outcome, const Contract& contract) {
+    const std::uint32_t of = contract.chunks(contract.shape().root, Space::input);
+    return {outcome.rounds, outcome.sent, of, outcome.roundings};
+  }
+
+  Status named(const Shape& shape, InPlace in_place, const Status& s) const {
+    if (s.ok()) return s;
+    return error(s.code(), "{}: {}", describe(algorithm_, shape, in_place), s.message());
+  }
+
+  const Algorithm& algorithm_;
+  CheckReport report_;
+};
+
+}  // namespace
+
+Result<CheckReport> check_algorithm(const Algorithm& algorithm, int first_n, int last_n) {
+  if (first_n < 1 || last_n < first_n || last_n > static_cast<int>(kMaxRanks))
+    return error(Code::invalid_argument, "check {} for {} to {} ranks: from 1 to {} is possible",
+                 id(algorithm), first_n, last_n, kMaxRanks);
+  const auto start = std::chrono::steady_clock::now();
+  AlgorithmCheck check(algorithm);
+  for (int n = first_n; n <= last_n; ++n) ANYCCL_CHECK(check.check_size(n));
+  CheckReport report = std::move(check).report();
+  report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return report;
+}
+
+}  // namespace anyccl::verify

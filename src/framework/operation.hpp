@@ -1,0 +1,62 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <vector>
+
+#include "anyccl/status.hpp"
+#include "anyccl/types.hpp"
+#include "base/deadline.hpp"
+
+namespace anyccl {
+
+/// Whether an operation may start at its turn, or only after Operation::open().
+enum class Gate : bool { open, closed };
+
+/// One issued operation. advance() is called by the holder of the communicator's progress lock;
+/// anybody may ask done().
+class Operation {
+ public:
+  virtual ~Operation() = default;
+  /// Goes on as far as it can without waiting; true if anything moved. Sets done().
+  virtual bool advance() = 0;
+  /// The ranks it waits for now.
+  virtual void awaited(std::vector<Rank>& ranks) const = 0;
+
+  /// Before it is queued. A closed one keeps its place in the queue, and those behind it wait.
+  void set(Gate gate) { open_.store(gate == Gate::open, std::memory_order_relaxed); }
+  /// What must come before it is done. Any thread.
+  void open() { open_.store(true, std::memory_order_seq_cst); }  // then somebody may be woken
+  /// Pairs with open(): who sees it also sees what came before.
+  bool is_open() const { return open_.load(std::memory_order_acquire); }
+
+  /// It fails when `time` has passed from now on; 0: never does for that.
+  void limit(std::chrono::milliseconds time) {
+    limit_ = time;
+    deadline_ = time.count() == 0 ? Deadline::never() : Deadline::in(time);
+  }
+  bool is_late() const { return !done() && deadline_.passed(); }
+  std::chrono::milliseconds time_limit() const { return limit_; }
+
+  bool done() const { return done_.load(std::memory_order_acquire); }
+  /// Only after done().
+  const Status& status() const { return status_; }
+  void complete(Status status) {
+    status_ = std::move(status);
+    done_.store(
+        true,
+        std::memory_order_release);  // pairs with done(): then the result and status are there
+  }
+
+ protected:
+  void restart() { done_.store(false, std::memory_order_relaxed); }
+
+ private:
+  std::atomic<bool> done_{false}, open_{true};
+  std::chrono::milliseconds limit_{0};
+  Deadline deadline_ = Deadline::never();
+  Status status_;
+};
+
+}  // namespace anyccl

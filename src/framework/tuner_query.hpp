@@ -1,0 +1,16 @@
+#pragma once
+
+#include "algorithm/catalog/algorithm.hpp"
+#include "anyccl/status.hpp"
+
+namespace anyccl {
+
+/// What the choice of an algorithm depends on; equal on all ranks of a communicator.
+struct TunerQuery {
+  Shape shape;             ///< in_place is ignored: ranks may differ in it.
+  std::size_t bytes = 0;   ///< Of the vector or block, on average; 0 where no rank knows it.
+  bool network = false;    ///< Some pair of ranks talks over a network.
+  int ranks_per_core = 1;  ///< At least.
+};
+
+}  // namespace anyccl

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <poll.h>
+
+#include <deque>
+#include <vector>
+
+#include "base/deadline.hpp"
+#include "platform/bootstrap/dial.hpp"
+#include "platform/bootstrap/handshake.hpp"
+
+namespace anyccl::bootstrap {
+
+/// Accepts connections and lets each of them prove that it belongs here, many at once and without
+/// waiting. Whoever says nothing, nonsense or too little in time is dropped and disturbs nobody; of
+/// too many that have not proved anything the oldest goes.
+class Acceptor {
+ public:
+  /// A listening socket, which outlives the acceptor.
+  struct Listener {
+    int fd = -1;
+    bool local = false;  ///< A unix socket.
+  };
+  /// `to`: as in Greeting, who is greeted here. With Trust::same_user all listeners are local.
+  Acceptor(std::vector<Listener> listeners, const Secret& secret, std::uint32_t to, Trust trust)
+      : listeners_(std::move(listeners)), secret_(secret), to_(to), trust_(trust) {}
+
+  /// Appends what to poll for. The same number of entries goes to progress().
+  void append_wanted(std::vector<pollfd>& entries) const;
+  std::size_t wanted() const { return listeners_.size() + pending_.size(); }
+  /// When to call progress() even if nothing happened: milliseconds, at most `most`.
+  int poll_ms(int most) const;
+  /// `entries`: this acceptor's, after poll(2). Errors: system_error when no connection can be
+  /// accepted.
+  Status progress(std::span<const pollfd> entries);
+  /// Peers that have authenticated themselves since the last call.
+  std::vector<Connection> take_authenticated() { return std::exchange(authenticated_, {}); }
+
+  /// Accepts no more connections and drops those that are not authenticated.
+  void close() {
+    listeners_.clear();
+    pending_.clear();
+  }
+
+ private:
+  struct PendingPeer {
+    UniqueFd socket;
+    Handshake handshake;
+    Deadline deadline;
+    bool local = false;
+  };
+  void advance_pending(std::span<const pollfd> entries);
+  Status accept_waiting(const Listener& listener);
+  Status begin_handshake(UniqueFd socket, const Listener& listener);
+  void drop_oldest();
+
+  std::vector<Listener> listeners_;
+  Secret secret_;
+  std::uint32_t to_;
+  Trust trust_;
+  std::deque<PendingPeer> pending_;  // oldest first
+  std::vector<Connection> authenticated_;
+};
+
+}  // namespace anyccl::bootstrap

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <poll.h>
+
+#include <chrono>
+#include <memory>
+#include <set>
+#include <vector>
+
+#include "base/deadline.hpp"
+#include "platform/bootstrap/acceptor.hpp"
+#include "platform/bootstrap/frame.hpp"
+#include "platform/bootstrap/member_table.hpp"
+
+namespace anyccl::bootstrap {
+
+/// What a root server does, without its thread: lets ranks in, reads their hellos until all are
+/// there or something is wrong, and gives everyone the same answer. One poll(2) loop.
+class RootLoop {
+ public:
+  /// `stop_event`: an eventfd.
+  RootLoop(std::vector<UniqueFd> listeners, const Secret& secret, Trust trust, int stop_event);
+  /// Returns when every member has the table. After a failure it goes on telling it to whoever
+  /// comes late, until the stop event: it is the number kStopNow, or kStopWhenTold to give late
+  /// ranks a moment.
+  void run();
+  static constexpr std::uint64_t kStopNow = 1, kStopWhenTold = 2;
+
+ private:
+  struct Member {
+    UniqueFd socket;
+    Mac session{};
+    std::uint32_t rank = 0;
+    bool joined = false;  ///< Its hello is there.
+    Inbox in;
+    Outbox out;
+    Deadline hello_due, timeout;
+    double timeout_s = 0;
+  };
+  /// What all members are told.
+  struct Answer {
+    Frame kind = Frame::failure;
+    std::shared_ptr<const std::vector<std::byte>> payload;
+  };
+
+  bool finished() const;
+  /// Errors: why the group cannot be formed; once there is an answer, why nothing works any more.
+  Status step();
+  void stop();
+  Status poll_once(std::vector<pollfd>& entries);
+  int poll_ms() const;
+  void admit_authenticated();
+  Status read_from_members(std::span<const pollfd> entries);
+  Status read_hello(Member& member);
+  Status join(Member& member, const HelloFrame& frame);
+  Status check_timeouts() const;
+
+  void settle(const Status& outcome);
+  Result<std::vector<std::byte>> group_payload() const;
+  Status prepare(Member& member);
+  void flush_members();
+  void close_listeners();
+
+  std::vector<UniqueFd> listeners_;
+  Acceptor acceptor_;
+  int stop_event_;
+  MemberTable table_;
+  std::vector<Member> members_;
+  Answer answer_;                 // without payload while ranks are missing
+  std::set<std::uint32_t> told_;  // ranks that have the answer
+  bool stopped_ = false, waits_for_late_ = false;
+  Deadline end_;
+};
+
+}  // namespace anyccl::bootstrap

@@ -1,0 +1,94 @@
+#include "platform/probe/oversubscription.hpp"
+
+#include <fmt/format.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstddef>
+
+#include "base/fork.hpp"
+#include "platform/probe/text_file.hpp"
+
+namespace anyccl::probe {
+namespace {
+
+using namespace std::chrono_literals;
+constexpr auto kEvery = 200ms;  // reading a short list takes 30 us: measured
+constexpr std::string_view kName = "anyccl-ranks-";
+
+/// A socket that nobody talks to, with a name that says `ranks`.
+UniqueFd show(int ranks) {
+  std::uint64_t random = 0;
+  if (::getrandom(&random, sizeof random, 0) != sizeof random) return {};
+  const std::string name = fmt::format("{}{}-{:x}", kName, ranks, random);
+  sockaddr_un address{AF_UNIX, {}};
+  name.copy(&address.sun_path[1], sizeof address.sun_path - 1);  // after a zero: it is abstract
+  UniqueFd fd(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  const auto bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  if (::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), bytes) != 0) return {};
+  ::shutdown(fd.get(), SHUT_RD);
+  return fd;
+}
+
+}  // namespace
+
+long count_ranks(const std::string& sockets) {
+  constexpr int kMost = 1 << 16;
+  long sum = 0;
+  for (auto at = sockets.find(kName); at != std::string::npos; at = sockets.find(kName, at + 1)) {
+    int ranks = 0;
+    const char* const first = sockets.data() + at + kName.size();
+    std::from_chars(first, sockets.data() + sockets.size(), ranks);
+    sum += std::clamp(ranks, 0, kMost);  // anybody can make such a name
+  }
+  return sum;
+}
+
+OversubscriptionMonitor& OversubscriptionMonitor::of_process() {
+  static OversubscriptionMonitor* const monitor =
+      new OversubscriptionMonitor;  // never destroyed: communicators may outlive main()
+  return *monitor;
+}
+
+OversubscriptionMonitor::Registration OversubscriptionMonitor::add(int ranks) {
+  watch_forks();
+  const std::lock_guard lock(mutex_);
+  if (std::exchange(generation_, fork_generation()) != fork_generation()) {
+    registered_.clear();
+    shown_ = 0;
+  }
+  registered_.insert(ranks);
+  show_most();
+  next_.store(0, std::memory_order_relaxed);
+  refresh();
+  return Registration(*this, ranks, generation_);
+}
+
+void OversubscriptionMonitor::leave(int ranks, std::uint64_t generation) {
+  if (generation != fork_generation()) return;
+  const std::lock_guard lock(mutex_);
+  registered_.extract(ranks);
+  show_most();
+}
+
+void OversubscriptionMonitor::show_most() {
+  const int most = registered_.empty() ? 0 : *registered_.rbegin();
+  if (most == std::exchange(shown_, most)) return;
+  socket_ = PrivateFd(most == 0 ? UniqueFd() : show(most));
+}
+
+void OversubscriptionMonitor::refresh() {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  auto next = next_.load(std::memory_order_relaxed);
+  if (now.count() < next ||
+      !next_.compare_exchange_strong(next, (now + kEvery).count(), std::memory_order_relaxed))
+    return;
+  oversubscribed_.store(count_ranks(read_text("/proc/net/unix")) > ::sysconf(_SC_NPROCESSORS_ONLN),
+                        std::memory_order_relaxed);
+}
+
+}  // namespace anyccl::probe

@@ -1,0 +1,74 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <mutex>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "base/private_fd.hpp"
+
+namespace anyccl::probe {
+
+/// How many ranks all jobs have on this host: ranks that spin take cores from each other, whatever
+/// communicators they are in. A process shows how many it has in the name of an abstract socket,
+/// which the kernel lists and drops when the process ends. So only ranks in the same network
+/// namespace are seen.
+///
+/// Any thread.
+class OversubscriptionMonitor {
+ public:
+  static OversubscriptionMonitor& of_process();
+
+  /// As long as it lives, this process has at least so many.
+  class Registration {
+   public:
+    Registration() = default;
+    Registration(OversubscriptionMonitor& monitor, int ranks, std::uint64_t generation)
+        : monitor_(&monitor), ranks_(ranks), generation_(generation) {}
+    Registration(Registration&& other) noexcept { *this = std::move(other); }
+    Registration& operator=(Registration&& other) noexcept {
+      std::swap(monitor_, other.monitor_);
+      std::swap(ranks_, other.ranks_);
+      std::swap(generation_, other.generation_);
+      return *this;
+    }
+    ~Registration() {
+      if (monitor_ != nullptr) monitor_->leave(ranks_, generation_);
+    }
+
+   private:
+    OversubscriptionMonitor* monitor_ = nullptr;
+    int ranks_ = 0;
+    std::uint64_t generation_ = 0;
+  };
+  Registration add(int ranks);
+  /// Counts them anew, unless that was done lately.
+  void refresh();
+  /// The same, for who calls it very often.
+  void refresh_sometimes() {
+    if (calls_.fetch_add(1, std::memory_order_relaxed) % 1024 == 0) refresh();
+  }
+  /// Whether there were more than cores when they were counted last.
+  bool is_oversubscribed() const { return oversubscribed_.load(std::memory_order_relaxed); }
+
+ private:
+  void leave(int ranks, std::uint64_t generation);
+  void show_most();
+
+  std::mutex mutex_;
+  PrivateFd socket_;
+  std::multiset<int> registered_;  // ranks of each
+  int shown_ = 0;
+  std::uint64_t generation_ = 0;  // a forked child has none of its parent's ranks
+  std::atomic<std::uint64_t> calls_{0};
+  std::atomic<bool> oversubscribed_{false};
+  std::atomic<std::chrono::steady_clock::rep> next_{0};
+};
+
+/// The ranks shown in a text like /proc/net/unix.
+long count_ranks(const std::string& sockets);
+
+}  // namespace anyccl::probe

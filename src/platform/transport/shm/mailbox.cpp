@@ -1,0 +1,161 @@
+#include "platform/transport/shm/mailbox.hpp"
+
+#include <algorithm>
+
+#include "base/error.hpp"
+
+namespace anyccl::shm {
+namespace {
+
+/// Messages are lent only if they would not fit the ring anyway: so a sender waits for its receiver
+/// no earlier than without.
+constexpr std::size_t kLendMessagesFrom = kMailboxSlots * kFragmentBytes + 1;
+
+std::uint64_t word_of(std::uint64_t fragment, std::uint32_t digest) {
+  return fragment << 32 | digest;
+}
+bool is_fragment(std::uint64_t word, std::uint64_t fragment) {
+  return word >> 32 == static_cast<std::uint32_t>(fragment);
+}
+
+std::uint64_t size_in(const Line& line) {
+  std::uint64_t size = 0;
+  std::memcpy(&size, line.before_word(sizeof size), sizeof size);
+  return size;
+}
+
+}  // namespace
+
+/// How many fragments, a new one of a message of so many bytes among them, may be on the way to a
+/// peer. On a shared core a sender that runs ahead gains nothing: its peer waits until it has the
+/// core, and finds all of them then.
+std::uint64_t Mailboxes::most_unread(std::size_t message) const {
+  constexpr std::uint64_t kShort = 3, kLong = 2;  // measured: docs/adr/0026
+  if (!cores_are_shared_) return kMailboxSlots;
+  if (message <= in_line_) return kShort;
+  return std::clamp<std::uint64_t>((message + kFragmentBytes - 1) / kFragmentBytes, kLong,
+                                   kMailboxSlots);
+}
+
+bool Mailboxes::has_room(Peer& peer, std::size_t message) const {
+  const std::uint64_t most = most_unread(message);
+  if (peer.fragments_sent - peer.fragments_taken < most) return true;
+  peer.fragments_taken = taken_by(peer);
+  return peer.fragments_sent - peer.fragments_taken < most;
+}
+
+bool Mailboxes::may_lend(std::size_t bytes) const {
+  const bool forced = peers_.copy() == CopyFrom::cma || peers_.copy() == CopyFrom::window;
+  return peers_.copy() != CopyFrom::staged && bytes >= (forced ? kLendFrom : kLendMessagesFrom);
+}
+
+std::byte* Mailboxes::reserve(Peer& peer, std::size_t bytes, std::size_t message) {
+  if (!has_room(peer, message)) return nullptr;
+  if (bytes <= in_line_) return line_to(peer).before_word(with_size(bytes));
+  const std::size_t fragments = layout_.fragments(uindex(peer.rank));
+  if (segment_.shared && !peer.fragments_populated)
+    if (Status status = populate(segment_.out, fragments, layout_.mailbox_bytes()); !status.ok())
+      return peers_.problem(std::move(status));
+  peer.fragments_populated = true;
+  return out_ + fragments + peer.fragments_sent % kMailboxSlots * kFragmentBytes;
+}
+
+bool Mailboxes::lend_message(const Outgoing& out, const std::byte* source) {
+  if (!may_lend(out.total)) return false;
+  Peer& peer = peers_.of(out.readers[0].rank);
+  if (!has_room(peer, out.total)) return false;
+  static const std::size_t cma_from = CmaReader::is_fast() ? 0 : PeerTable::kNever;
+  // Not to threads: a sender that gives up might return memory that its reader reads just then.
+  const auto lent = peers_.lend(out, source, {PeerTable::kNever, cma_from});
+  if (!lent) return false;
+  std::memcpy(line_to(peer).before_word(with_size(sizeof *lent)), &*lent, sizeof *lent);
+  reveal(peer, out.digest, out.total | kLent);
+  peer.fragments_lent = peer.fragments_sent;
+  return true;
+}
+
+bool Mailboxes::send_at_once(Rank to, std::uint32_t digest, std::span<const std::byte> message) {
+  Peer& peer = peers_.of(uindex(to));
+  if (message.size() > kFragmentBytes || may_lend(message.size()) ||
+      peer.state != PeerState::present)
+    return false;
+  std::byte* const room = reserve(peer, message.size(), message.size());
+  if (room == nullptr) return false;
+  copy_few(room, message.data(), message.size());
+  reveal(peer, digest, message.size());
+  return true;
+}
+
+void Mailboxes::reveal(Peer& peer, std::uint32_t digest, Size size) {
+  Line& line = line_to(peer);
+  std::memcpy(line.before_word(sizeof size), &size, sizeof size);
+  line.word.store(word_of(++peer.fragments_sent, digest), std::memory_order_release);
+  peers_.ring(peer);
+  prefetch_for_writing(&line_to(peer));  // the reader has it
+}
+
+bool Mailboxes::peek(Rank from, Envelope& envelope) {
+  const Peer& peer = peers_.of(uindex(from));
+  const Line& line = line_from(peer);
+  // Pairs with the release in reveal(): the size and what it points to are there.
+  const std::uint64_t word = line.word.load(std::memory_order_acquire);
+  if (!is_fragment(word, peer.fragments_read + 1)) return false;
+  const Size size = size_in(line);
+  envelope = {static_cast<std::uint32_t>(word), size & ~kLent, (size & kLent) != 0};
+  return true;
+}
+
+bool Mailboxes::receive_at_once(Rank from, std::uint32_t digest, std::uint32_t poll_budget,
+                                std::span<std::byte> message) {
+  Peer& peer = peers_.of(uindex(from));
+  const Line& line = line_from(peer);
+  const std::uint64_t word = word_of(peer.fragments_read + 1, digest);
+  for (;;) {
+    const std::uint64_t found = line.word.load(std::memory_order_acquire);  // as in peek()
+    if (found == word) break;
+    if (is_fragment(found, peer.fragments_read + 1) || --poll_budget == 0) return false;
+    relax();
+  }
+  if (message.size() > kFragmentBytes || size_in(line) != message.size()) return false;
+  const std::byte* const fragment = message.size() <= in_line_
+                                        ? line.before_word(with_size(message.size()))
+                                        : peer.out + layout_.fragments(uindex(me_)) +
+                                              peer.fragments_read % kMailboxSlots * kFragmentBytes;
+  copy_few(message.data(), fragment, message.size());
+  consume(peer);
+  return true;
+}
+
+const std::byte* Mailboxes::poll(const Incoming& in) {
+  Peer& peer = peers_.of(in.rank);
+  const Line& line = line_from(peer);
+  const std::uint64_t word = line.word.load(std::memory_order_acquire);  // as in peek()
+  if (!is_fragment(word, peer.fragments_read + 1)) return nullptr;
+  if (word != word_of(peer.fragments_read + 1, in.digest))
+    return peers_.problem(error(Code::invalid_usage,
+                                "rank {} sends another data type than rank {} receives", in.rank,
+                                index(me_)));
+  const Size size = size_in(line);
+  Descriptor d{Descriptor::staged, 0, peer.fragments_read % kMailboxSlots * kFragmentBytes,
+               in.bytes, size & ~kLent};
+  if ((size & kLent) != 0) {
+    std::memcpy(&d, line.before_word(with_size(sizeof d)), sizeof d);
+  } else if (in.bytes <= in_line_ && d.total == in.total) {
+    return line.before_word(with_size(in.bytes));
+  }
+  return peers_.follow(peer, d, in, peer.out + layout_.fragments(uindex(me_)),
+                       layout_.mailbox_bytes());
+}
+
+void Mailboxes::consumed(const Incoming& in) {
+  consume(peers_.of(in.rank));
+}
+
+void Mailboxes::consume(Peer& peer) {
+  // Pairs with the acquire in taken_by(): the publisher may overwrite the fragment.
+  at<MailboxProgress>(out_, layout_.mailbox_progress(uindex(peer.rank)))
+      .consumed.store(++peer.fragments_read, std::memory_order_release);
+  peers_.ring(peer);
+}
+
+}  // namespace anyccl::shm

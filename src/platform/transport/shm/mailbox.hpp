@@ -1,0 +1,79 @@
+#pragma once
+
+#include "base/cpu.hpp"
+#include "platform/transport/shm/peers.hpp"
+
+namespace anyccl::shm {
+
+/// Messages between this rank and each of its peers: per pair and direction a ring of slots, which
+/// come in the order of the fragments. A slot is lines like those of collectives: before the word
+/// that numbers the fragment lies the size of the whole message, and before that the fragment
+/// itself if it is short, or where it is if the whole message is lent. Longer fragments lie in the
+/// room of the slot.
+class Mailboxes {
+ public:
+  /// All but `options` is borrowed. Fragments that fit their `line_bytes` together with the size
+  /// lie in their slot.
+  Mailboxes(Rank me, const Layout& layout, Segment& mine, PeerTable& peers,
+            const ShmOptions& options)
+      : me_(me),
+        layout_(layout),
+        segment_(mine),
+        out_(mine.out.mapping.data()),
+        peers_(peers),
+        in_line_(options.line_bytes < sizeof(Size) ? 0 : options.line_bytes - sizeof(Size)),
+        cores_are_shared_(options.cores_are_shared) {}
+
+  /// The functions of Transport, for this context.
+  std::byte* reserve(const Outgoing& out) {
+    return reserve(peers_.of(out.readers[0].rank), out.bytes, out.total);
+  }
+  void publish(const Outgoing& out) {
+    reveal(peers_.of(out.readers[0].rank), out.digest, out.total);
+  }
+  bool send_at_once(Rank to, std::uint32_t digest, std::span<const std::byte> message);
+  bool lend_message(const Outgoing& out, const std::byte* source);
+  bool settled(Rank reader) {
+    const Peer& peer = peers_.of(uindex(reader));
+    return peer.fragments_lent <= peer.fragments_taken || peer.fragments_lent <= taken_by(peer);
+  }
+  bool peek(Rank from, Envelope& envelope);
+  bool receive_at_once(Rank from, std::uint32_t digest, std::uint32_t poll_budget,
+                       std::span<std::byte> message);
+  const std::byte* poll(const Incoming& in);
+  void consumed(const Incoming& in);
+
+ private:
+  using Size = std::uint64_t;
+  static constexpr Size kLent = Size{1} << 63;  // beside the size: the slot holds a Descriptor
+  /// What lies before the word, in front of so many bytes.
+  static std::size_t with_size(std::size_t bytes) { return (bytes + 7) / 8 * 8 + sizeof(Size); }
+
+  Line& line_to(const Peer& peer) const {
+    return at<Line>(out_, layout_.mailbox_line(uindex(peer.rank), peer.fragments_sent));
+  }
+  const Line& line_from(const Peer& peer) const {
+    return at<Line>(peer.out, layout_.mailbox_line(uindex(me_), peer.fragments_read));
+  }
+  std::uint64_t taken_by(const Peer& peer) const {
+    // Pairs with the release in consumed(): the fragment was read before.
+    return at<MailboxProgress>(peer.out, layout_.mailbox_progress(uindex(me_)))
+        .consumed.load(std::memory_order_acquire);
+  }
+  bool may_lend(std::size_t bytes) const;
+  std::uint64_t most_unread(std::size_t message) const;
+  bool has_room(Peer& peer, std::size_t message) const;
+  std::byte* reserve(Peer& peer, std::size_t bytes, std::size_t message);
+  void reveal(Peer& peer, std::uint32_t digest, Size size);
+  void consume(Peer& peer);
+
+  Rank me_;
+  const Layout& layout_;
+  Segment& segment_;
+  std::byte* out_;
+  PeerTable& peers_;
+  std::size_t in_line_;  // the most bytes of a fragment that lie in their slot
+  bool cores_are_shared_;
+};
+
+}  // namespace anyccl::shm

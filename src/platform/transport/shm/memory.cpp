@@ -1,0 +1,86 @@
+#include "platform/transport/shm/memory.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include <atomic>
+#include <cerrno>
+
+#include "base/error.hpp"
+
+#ifndef F_SEAL_FUTURE_WRITE
+#define F_SEAL_FUTURE_WRITE 0x0010
+#endif
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+
+namespace anyccl::shm {
+
+Mapping::Mapping(Mapping&& other) noexcept
+    : at_(std::exchange(other.at_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+Mapping& Mapping::operator=(Mapping&& other) noexcept {
+  std::swap(at_, other.at_);
+  std::swap(bytes_, other.bytes_);
+  return *this;
+}
+Mapping::~Mapping() {
+  if (at_ != nullptr) ::munmap(at_, bytes_);
+}
+
+namespace {
+
+Result<Mapping> map(int fd, std::size_t bytes, int protection, int flags, const char* what) {
+  void* at = ::mmap(nullptr, bytes, protection, flags, fd, 0);
+  if (at == MAP_FAILED) return system_error(errno, "map {} bytes of {}", bytes, what);
+  ::madvise(at, bytes, MADV_DONTFORK);
+  return Mapping(at, bytes);
+}
+
+}  // namespace
+
+Result<SharedMemory> create_shared(std::size_t bytes, bool writable_by_peers, const char* what) {
+  SharedMemory memory;
+  memory.fd.reset(::memfd_create("anyccl", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!memory.fd) return system_error(errno, "memfd_create for {}", what);
+  if (::ftruncate(memory.fd.get(), static_cast<off_t>(bytes)) != 0)
+    return system_error(errno, "reserve {} bytes for {}", bytes, what);
+  ANYCCL_TRY(memory.mapping, map(memory.fd.get(), bytes, PROT_READ | PROT_WRITE, MAP_SHARED, what));
+  // After our own mapping: FUTURE_WRITE leaves that one writable and forbids all later ones.
+  const int seals = F_SEAL_SHRINK | F_SEAL_GROW | (writable_by_peers ? 0 : F_SEAL_FUTURE_WRITE);
+  if (::fcntl(memory.fd.get(), F_ADD_SEALS, seals | F_SEAL_SEAL) != 0)
+    return system_error(errno, "seal {}", what);
+  return memory;
+}
+
+Status populate(const SharedMemory& memory, std::size_t offset, std::size_t bytes) {
+  if (::madvise(memory.mapping.data() + offset, bytes, MADV_POPULATE_WRITE) == 0) return {};
+  if (errno != EINVAL)  // EINVAL: a kernel before 5.14
+    return system_error(errno, "{} bytes of shared memory (is /dev/shm or the memory limit full?)",
+                        bytes);
+  // The seal forbids fallocate and write, so touch the pages, and change nothing that another
+  // thread may have there: here a shortage is a SIGBUS.
+  for (std::size_t i = 0; i < bytes; i += 4096)
+    std::atomic_ref(reinterpret_cast<unsigned char&>(memory.mapping.data()[offset + i]))
+        .fetch_or(0, std::memory_order_relaxed);
+  return {};
+}
+
+Result<Mapping> map_peer(int fd, std::size_t bytes, Access access, const char* what) {
+  struct stat info {};
+  if (::fstat(fd, &info) != 0) return system_error(errno, "look at {}", what);
+  const int seals = ::fcntl(fd, F_GET_SEALS);
+  if (seals < 0 || (seals & F_SEAL_SHRINK) == 0)
+    return error(Code::remote_error, "{} is not sealed against shrinking", what);
+  if (static_cast<std::uint64_t>(info.st_size) < bytes)
+    return error(Code::remote_error, "{} has {} bytes instead of {}", what, info.st_size, bytes);
+  const int protection = access == Access::read ? PROT_READ : PROT_READ | PROT_WRITE;
+  return map(fd, bytes, protection, MAP_SHARED, what);
+}
+
+Result<Mapping> create_private(std::size_t bytes, const char* what) {
+  return map(-1, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, what);
+}
+
+}  // namespace anyccl::shm

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+
+#include "anyccl/status.hpp"
+#include "base/unique_fd.hpp"
+
+namespace anyccl::shm {
+
+/// A mapping that unmaps itself.
+class Mapping {
+ public:
+  Mapping() = default;
+  Mapping(void* at, std::size_t bytes) : at_(static_cast<std::byte*>(at)), bytes_(bytes) {}
+  Mapping(Mapping&& other) noexcept;
+  Mapping& operator=(Mapping&& other) noexcept;
+  Mapping(const Mapping&) = delete;
+  Mapping& operator=(const Mapping&) = delete;
+  ~Mapping();
+  std::byte* data() const { return at_; }
+  std::size_t size() const { return bytes_; }
+
+ private:
+  std::byte* at_ = nullptr;
+  std::size_t bytes_ = 0;
+};
+
+enum class Access { read, write };
+
+/// Memory that other processes can map: a sealed memfd, and its mapping here.
+struct SharedMemory {
+  UniqueFd fd;
+  Mapping mapping;
+};
+
+/// `writable_by_peers`: else peers can map it for reading only, whatever they try. Its size can
+/// never change, so no peer can make an access fault. Pages exist once populate() has returned ok.
+Result<SharedMemory> create_shared(std::size_t bytes, bool writable_by_peers, const char* what);
+
+/// Backs [offset, offset + bytes) with memory, or says that there is none (rather than a SIGBUS
+/// later).
+Status populate(const SharedMemory& memory, std::size_t offset, std::size_t bytes);
+
+/// Maps what a peer created. Refuses what the peer could still shrink or is smaller than `bytes`.
+Result<Mapping> map_peer(int fd, std::size_t bytes, Access access, const char* what);
+
+/// Zeroed private memory, for ranks that are threads of one process.
+Result<Mapping> create_private(std::size_t bytes, const char* what);
+
+}  // namespace anyccl::shm

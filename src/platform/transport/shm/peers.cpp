@@ -1,0 +1,159 @@
+#include "platform/transport/shm/peers.hpp"
+
+#include <algorithm>
+
+#include "base/error.hpp"
+#include "base/futex.hpp"
+#include "base/log.hpp"
+
+namespace anyccl::shm {
+
+PeerTable::PeerTable(Rank me, const Layout& layout, std::shared_ptr<Segment> mine,
+                     std::vector<Peer> peers, CopyFrom copy)
+    : me_(me),
+      layout_(layout),
+      peers_(std::move(peers)),
+      of_rank_(layout.ranks, 0),
+      copy_(copy),
+      windows_(peers_, socket_mutex_,
+               at<RankFlags>(mine->out.mapping.data(), layout_.flags()).notices) {
+  for (std::size_t i = 0; i < peers_.size(); ++i) {
+    of_rank_[uindex(peers_[i].rank)] = i;
+    ranks_.push_back(peers_[i].rank);
+  }
+}
+
+void PeerTable::ring_doorbell(std::atomic<std::uint32_t>& doorbell) {
+  // Pairs with the acquire in ShmTransport::sleep().
+  doorbell.fetch_add(1, std::memory_order_release);
+  futex_wake(doorbell, 1, FutexScope::shared);
+}
+
+bool PeerTable::are_fenced() const {
+  return std::all_of(peers_.begin(), peers_.end(), [&](const Peer& peer) {
+    return at<RankFlags>(peer.out, layout_.flags()).fenced.load(std::memory_order_relaxed) != 0;
+  });
+}
+
+std::optional<Descriptor> PeerTable::lend(const Outgoing& out, const std::byte* source,
+                                          ReadsFrom from) {
+  if (copy_ != CopyFrom::cma)
+    if (const auto window = Arena::of_process().find(source, out.bytes))
+      if (const auto number = windows_.number_of(*window))
+        return Descriptor{Descriptor::window, *number, window->position, out.bytes, out.total};
+  if (copy_ == CopyFrom::window) return {};
+  if (copy_ == CopyFrom::cma) from = {0, 0};
+  bool foreign = false;
+  for (const ReaderOf& reader : out.readers) {
+    const Peer& peer = of(reader.rank);
+    if (out.bytes < (peer.same_process ? from.thread : from.process)) return {};
+    if (!peer.same_process && !peer.reads_us) return {};
+    foreign = foreign || !peer.same_process;
+  }
+  if (foreign && !CmaReader::shows(source, out.bytes)) return {};
+  return Descriptor{Descriptor::memory, 0, reinterpret_cast<std::uint64_t>(source), out.bytes,
+                    out.total};
+}
+
+bool PeerTable::reads_by_cma() const {
+  return copy_ == CopyFrom::cma && std::any_of(peers_.begin(), peers_.end(), [](const Peer& p) {
+           return static_cast<bool>(p.memory);
+         });
+}
+
+const std::byte* PeerTable::follow(Peer& peer, const Descriptor& d, const Incoming& in,
+                                   const std::byte* staged, std::size_t room) {
+  if (in.sized && d.total != in.total)
+    return problem(error(Code::invalid_usage,
+                         "rank {} sends {} bytes to rank {}, which expects {} bytes from it",
+                         in.rank, d.total, index(me_), in.total));
+  const std::size_t whole = in.context == Context::collective && in.sized ? in.bytes : in.whole;
+  if (d.bytes != whole)
+    return problem(error(Code::invalid_usage, "rank {} publishes {} bytes where rank {} expects {}",
+                         in.rank, d.bytes, index(me_), whole));
+  if (d.kind == Descriptor::memory) return fetch(peer, d.position + in.offset, in);
+  const std::byte* base = staged;
+  std::size_t size = room;
+  if (d.kind == Descriptor::window) {
+    auto window = peer.windows.find(d.number);
+    if (window == peer.windows.end()) {  // its announcement was sent first
+      pump(peer);
+      window = peer.windows.find(d.number);
+      if (window == peer.windows.end()) return nullptr;
+    }
+    base = window->second.base;
+    size = window->second.bytes;
+  }
+  if (d.position > size || d.bytes > size - d.position)
+    return problem(error(Code::remote_error, "rank {} published {} bytes at {} of {}", in.rank,
+                         d.bytes, d.position, size));
+  return base + d.position + in.offset;
+}
+
+/// The wanted part of the private memory of a peer.
+const std::byte* PeerTable::fetch(Peer& peer, std::uint64_t address, const Incoming& in) {
+  if (peer.same_process) return reinterpret_cast<const std::byte*>(address);
+  if (!peer.memory || in.into == nullptr)
+    return problem(
+        error(Code::remote_error, "rank {} publishes memory that cannot be read here", in.rank));
+  const Status read = peer.memory.read(in.into, address, in.bytes);
+  if (read.ok()) return in.into;
+  if (read.code() == Code::remote_error) return nullptr;  // its socket tells that it has ended
+  pump(peer);  // who gave up has said why, and then its memory may be gone
+  return problem(error(read.code(), "rank {}: {}", in.rank, read.message()));
+}
+
+std::nullptr_t PeerTable::problem(Status status) {
+  if (problem_.ok()) problem_ = std::move(status);
+  return nullptr;
+}
+
+Status PeerTable::check() {
+  for (Peer& peer : peers_) pump(peer);
+  return problem_;
+}
+
+/// So that windows that nobody reads any more are unmapped.
+void PeerTable::read_notices() {
+  for (Peer& peer : peers_) {
+    const std::uint32_t now =
+        at<RankFlags>(peer.out, layout_.flags()).notices.load(std::memory_order_acquire);
+    if (now != std::exchange(peer.notices, now)) pump(peer);
+  }
+}
+
+void PeerTable::tell_all(const ControlMessage& message) {
+  const std::lock_guard lock(socket_mutex_);
+  for (Peer& peer : peers_) {
+    if (Status sent =
+            peer.socket.send(message, {-1, -1}, Deadline::in(std::chrono::nanoseconds(0)));
+        !sent.ok())  // best effort: who is gone needs no message
+      log(LogLevel::trace, "rank {} to rank {}: {}", index(me_), index(peer.rank), sent.message());
+    ring_doorbell(at<DoorbellPage>(peer.in, 0).doorbell);
+  }
+}
+
+void PeerTable::pump(Peer& peer) {
+  ControlMessage message;
+  std::array<UniqueFd, 2> fds;
+  for (;;) {
+    const auto got = peer.state == PeerState::dead ? ControlSocket::Got::nothing
+                                                   : peer.socket.receive(message, fds);
+    if (got == ControlSocket::Got::nothing) return;
+    if (got == ControlSocket::Got::end) {
+      if (peer.state == PeerState::present)
+        peer.state =
+            at<RankFlags>(peer.out, layout_.flags()).left.load(std::memory_order_acquire) != 0
+                ? PeerState::left
+                : PeerState::dead;
+      return;
+    }
+    if (message.kind == ControlMessage::goodbye) peer.state = PeerState::left;
+    if (message.kind == ControlMessage::abort)
+      problem(Status(static_cast<Code>(std::clamp(message.code, 1, 10)), message.text));
+    if (message.kind == ControlMessage::window || message.kind == ControlMessage::no_window)
+      if (Status taken = take_notice(peer, message, fds[0]); !taken.ok()) problem(std::move(taken));
+  }
+}
+
+}  // namespace anyccl::shm

@@ -1,0 +1,82 @@
+#pragma once
+
+#include <mutex>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "platform/transport/shm/connect.hpp"
+#include "platform/transport/shm/windows.hpp"
+
+namespace anyccl::shm {
+
+/// The peers of one communicator: their doorbells, their sockets, and whose memory can be read
+/// where.
+class PeerTable {
+ public:
+  PeerTable(Rank me, const Layout& layout, std::shared_ptr<Segment> mine, std::vector<Peer> peers,
+            CopyFrom copy);
+
+  std::span<Peer> all() { return peers_; }
+  std::span<const Rank> ranks() const { return ranks_; }
+  Peer& of(std::uint32_t rank) { return peers_[of_rank_[rank]]; }
+  CopyFrom copy() const { return copy_; }
+
+  /// Wakes `peer`, should it sleep, after something was published for it. The fence between the two
+  /// is the sleeper's; here only the compiler must keep the order.
+  void ring(Peer& peer) {
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    if (at<RankFlags>(peer.out, layout_.flags()).sleeping.load(std::memory_order_relaxed) != 0)
+      ring_doorbell(at<DoorbellPage>(peer.in, 0).doorbell);
+  }
+  /// Whether all peers have joined the fences.
+  bool are_fenced() const;
+  static void ring_doorbell(std::atomic<std::uint32_t>& doorbell);
+
+  /// From how many bytes on a peer reads private memory, unless the way of copying is forced.
+  struct ReadsFrom {
+    std::size_t thread, process;
+  };
+  static constexpr std::size_t kNever = ~std::size_t{0};
+  /// How the readers find `out`, which lies at `source`, if all of them can read it there.
+  std::optional<Descriptor> lend(const Outgoing& out, const std::byte* source, ReadsFrom from);
+  /// The part that `in` wants of what `d` describes; null: not yet, or there is a problem. Staged
+  /// bytes are in staged[0, room). Nothing in the descriptor is trusted.
+  const std::byte* follow(Peer& peer, const Descriptor& d, const Incoming& in,
+                          const std::byte* staged, std::size_t room);
+  /// Whether collectives read some peer's private memory with a system call.
+  bool reads_by_cma() const;
+
+  /// Once per call and message: has peers unmap what went back to the system, and now and then does
+  /// the same.
+  void maintain_windows() {
+    windows_.close_returned();
+    if (++calls_ % kReadNoticesEvery == 0) read_notices();
+  }
+  /// Keeps the first one; returns null.
+  std::nullptr_t problem(Status status);
+  /// Reads what the sockets hold; the first problem.
+  Status check();
+  /// Also who sleeps.
+  void tell_all(const ControlMessage& message);
+
+ private:
+  static constexpr std::uint64_t kReadNoticesEvery = 16;  // calls
+
+  const std::byte* fetch(Peer& peer, std::uint64_t address, const Incoming& in);
+  void read_notices();
+  void pump(Peer& peer);
+
+  Rank me_;
+  Layout layout_;
+  std::vector<Peer> peers_;
+  std::vector<std::size_t> of_rank_;  // index in peers_
+  std::vector<Rank> ranks_;
+  CopyFrom copy_;
+  std::mutex socket_mutex_;  // sending: abort() may come from another thread
+  Windows windows_;
+  std::uint64_t calls_ = 0;
+  Status problem_;
+};
+
+}  // namespace anyccl::shm

@@ -1,0 +1,218 @@
+// Who sleeps is woken: in a model, for every order in which the steps and the stores of two cores
+// can happen, and with the transport itself.
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <optional>
+#include <random>
+#include <set>
+#include <thread>
+
+#include "unit/shm/pair_of_ranks.hpp"
+
+namespace anyccl::shm {
+namespace {
+
+/// One publisher and one sleeper on cores with store buffers: each core sees its own stores at
+/// once, the other one later, in order.
+struct World {
+  bool word = false, sleeping = false;               // in memory
+  bool word_buffered = false;                        // by the publisher
+  bool sleeping_buffered = false;                    // by the sleeper
+  int doorbell = 0, seen = 0;                        // the doorbell is only changed atomically
+  bool rings = false, asleep = false, done = false;  // what they know or do
+  int publisher = 0, sleeper = 0;                    // the next step of each
+  auto operator<=>(const World&) const = default;
+};
+
+class Model {
+ public:
+  explicit Model(bool fences) : fences_(fences) {}
+
+  /// Whether some order of steps ends with the sleeper asleep though the word is there.
+  bool can_miss_the_word() {
+    visit({});
+    return missed_;
+  }
+  std::size_t states() const { return visited_.size(); }
+
+ private:
+  void visit(const World& w) {
+    if (!visited_.insert(w).second) return;
+    bool moved = false;
+    const auto go = [&](const std::optional<World>& next) {
+      if (!next) return;
+      moved = true;
+      visit(*next);
+    };
+    go(drain_publisher(w));
+    go(drain_sleeper(w));
+    go(publish(w));
+    go(sleep(w));
+    if (!moved && !w.done) missed_ = true;
+  }
+
+  static std::optional<World> drain_publisher(World w) {
+    if (!w.word_buffered) return {};
+    w.word = true, w.word_buffered = false;
+    return w;
+  }
+  static std::optional<World> drain_sleeper(World w) {
+    if (!w.sleeping_buffered) return {};
+    w.sleeping = true, w.sleeping_buffered = false;
+    return w;
+  }
+
+  /// ShmTransport::reveal() and PeerTable::ring().
+  static std::optional<World> publish(World w) {
+    switch (w.publisher++) {
+      case 0:
+        w.word_buffered = true;
+        return w;
+      case 1:
+        w.rings = w.sleeping;
+        return w;
+      case 2:
+        if (!w.rings) return w;
+        if (w.word_buffered) return {};  // an atomic read-modify-write waits for its own stores
+        ++w.doorbell;
+        return w;
+      case 3:
+        if (w.rings && w.asleep) w.asleep = false, w.done = true;
+        return w;
+      default:
+        return {};
+    }
+  }
+
+  /// ShmTransport::prepare_sleep(), a look, and sleep().
+  std::optional<World> sleep(World w) const {
+    if (w.done || w.asleep) return {};
+    switch (w.sleeper++) {
+      case 0:
+        w.seen = w.doorbell;
+        return w;
+      case 1:
+        w.sleeping_buffered = true;
+        return w;
+      case 2:
+        if (fences_) drain_both(w);
+        return w;
+      case 3:
+        w.done = w.word;
+        return w;
+      case 4:
+        if (w.doorbell != w.seen)
+          w.done = true;  // the futex has another value
+        else
+          w.asleep = true;
+        return w;
+      default:
+        return {};
+    }
+  }
+  static void drain_both(World& w) {
+    w.word = w.word || w.word_buffered, w.word_buffered = false;
+    w.sleeping = w.sleeping || w.sleeping_buffered, w.sleeping_buffered = false;
+  }
+
+  const bool fences_;
+  bool missed_ = false;
+  std::set<World> visited_;
+};
+
+TEST(WakeUpModel, never_misses_the_word) {
+  Model model(true);
+  EXPECT_FALSE(model.can_miss_the_word());
+  EXPECT_GT(model.states(), 50U);
+}
+
+TEST(WakeUpModel, would_miss_it_without_fences) {
+  EXPECT_TRUE(Model(false).can_miss_the_word());
+}
+
+void send_empty(Transport& t, std::uint64_t message) {
+  const ReaderOf reader{static_cast<std::uint16_t>(index(t.peers()[0])), 0, 0, 0};
+  Outgoing out;
+  out.context = Context::point_to_point;
+  out.operation = message;
+  out.sized = true;
+  out.readers = {&reader, 1};
+  while (t.reserve(out) == nullptr) std::this_thread::yield();
+  t.publish(out);
+}
+
+bool receive_empty(Transport& t, std::uint64_t message) {
+  Incoming in;
+  in.context = Context::point_to_point;
+  in.operation = message;
+  in.rank = static_cast<std::uint16_t>(index(t.peers()[0]));
+  in.sized = true;
+  if (t.poll(in) == nullptr) return false;
+  t.consumed(in);
+  return true;
+}
+
+TEST(WakeUp, comes_whenever_the_peer_publishes) {
+  constexpr std::uint64_t kMessages = 20000;
+  const auto ranks = test::make_pair_of_ranks();
+  ASSERT_TRUE(ranks[0]->wakes_surely()) << "the kernel has no membarrier";
+  std::atomic<int> missed{0};
+  const auto ping_pong = [&](std::size_t me) {
+    std::minstd_rand random(static_cast<unsigned>(me));
+    Transport& t = *ranks[me];
+    for (std::uint64_t message = 1; message <= kMessages; ++message) {
+      if (me == 0) send_empty(t, message);
+      while (!receive_empty(t, message)) {
+        for (auto pause = random() % 512; pause > 0; --pause)
+          std::atomic_signal_fence(std::memory_order_seq_cst);
+        const auto start = Deadline::Clock::now();
+        t.prepare_sleep();
+        if (receive_empty(t, message)) {
+          t.sleep(std::chrono::nanoseconds(0));
+          break;
+        }
+        t.sleep(std::chrono::milliseconds(900));
+        if (Deadline::Clock::now() - start > std::chrono::milliseconds(850)) ++missed;
+      }
+      if (me == 1) send_empty(t, message);
+    }
+  };
+  std::thread other(ping_pong, 1);
+  ping_pong(0);
+  other.join();
+  EXPECT_EQ(missed, 0);
+}
+
+/// Who posts progress rings nobody: who waits for it must not sleep for long.
+TEST(WakeUp, is_not_sure_while_readers_are_waited_for) {
+  constexpr std::size_t kMost = std::size_t{3} << 20;  // of a ring of 4 MiB
+  const auto ranks = test::make_pair_of_ranks();
+  Transport& t = *ranks[0];
+  const ReaderOf reader{1, 1, 0, 0};
+  Outgoing out;
+  out.operation = 1;
+  out.readers = {&reader, 1};
+  const auto reserves = [&](std::uint32_t number, std::size_t bytes) {
+    out.number = number;
+    out.bytes = out.total = bytes;
+    t.prepare_sleep();
+    std::byte* const room = t.reserve(out);
+    t.sleep(std::chrono::nanoseconds(0));
+    if (room != nullptr) t.publish(out);
+    return room != nullptr;
+  };
+  EXPECT_TRUE(reserves(0, kMost));
+  EXPECT_TRUE(t.wakes_surely());
+  EXPECT_FALSE(reserves(16, 8)) << "the slot is taken";
+  EXPECT_FALSE(t.wakes_surely());
+  EXPECT_FALSE(reserves(1, kMost)) << "the ring is full";
+  EXPECT_FALSE(t.wakes_surely());
+  ranks[1]->post(1, 0, 1);
+  EXPECT_TRUE(reserves(1, kMost));
+  EXPECT_TRUE(t.wakes_surely());
+}
+
+}  // namespace
+}  // namespace anyccl::shm
