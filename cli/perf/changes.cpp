@@ -5,7 +5,7 @@
 #include <set>
 
 #include "base/error.hpp"
-#include "framework/tuner.hpp"
+#include "framework/tuning/tuner.hpp"
 #include "platform/probe/host_facts.hpp"
 
 namespace anyccl::cli {

@@ -7,7 +7,7 @@
 
 #include "adapter/init_context.hpp"
 #include "base/error.hpp"
-#include "framework/tuner.hpp"
+#include "framework/tuning/tuner.hpp"
 #include "hosts_flag.hpp"
 #include "perf/sizes.hpp"
 #include "platform/probe/host_facts.hpp"

@@ -8,7 +8,7 @@
 
 #include "base/config.hpp"
 #include "base/error.hpp"
-#include "framework/machine_table.hpp"
+#include "framework/tuning/machine_table.hpp"
 #include "launch/job.hpp"
 #include "perf/changes.hpp"
 #include "perf/files.hpp"

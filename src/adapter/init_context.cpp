@@ -8,7 +8,7 @@
 #include "adapter/duplicate_library.hpp"
 #include "base/error.hpp"
 #include "base/log.hpp"
-#include "framework/machine_table.hpp"
+#include "framework/tuning/machine_table.hpp"
 #include "platform/probe/host_facts.hpp"
 
 namespace anyccl {

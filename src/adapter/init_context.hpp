@@ -5,7 +5,7 @@
 
 #include "base/config.hpp"
 #include "base/deadline.hpp"
-#include "framework/tuner.hpp"
+#include "framework/tuning/tuner.hpp"
 #include "platform/bootstrap/hello.hpp"
 
 namespace anyccl {

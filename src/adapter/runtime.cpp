@@ -15,7 +15,7 @@
 #include "base/config.hpp"
 #include "base/error.hpp"
 #include "base/fork.hpp"
-#include "framework/tune_at_start.hpp"
+#include "framework/communicator/tune_at_start.hpp"
 #include "platform/bootstrap/connect.hpp"
 #include "platform/bootstrap/environment.hpp"
 #include "platform/bootstrap/join.hpp"

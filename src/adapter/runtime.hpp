@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "anyccl/anyccl.h"
-#include "framework/background_progress.hpp"
-#include "framework/stream.hpp"
+#include "framework/communicator/background_progress.hpp"
+#include "framework/stream/stream.hpp"
 
 namespace anyccl {
 

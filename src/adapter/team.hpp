@@ -1,6 +1,6 @@
 #pragma once
 
-#include "framework/team.hpp"
+#include "framework/communicator/team.hpp"
 
 namespace anyccl {
 

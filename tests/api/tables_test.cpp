@@ -9,8 +9,8 @@
 
 #include "adapter/c/handle.hpp"
 #include "base/config.hpp"
-#include "framework/machine_table.hpp"
-#include "framework/tune_at_start.hpp"
+#include "framework/communicator/tune_at_start.hpp"
+#include "framework/tuning/machine_table.hpp"
 #include "support/ranks.hpp"
 #include "support/temporary_folder.hpp"
 

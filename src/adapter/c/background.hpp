@@ -6,7 +6,7 @@
 #include <mutex>
 
 #include "adapter/runtime.hpp"
-#include "framework/team.hpp"
+#include "framework/communicator/team.hpp"
 
 namespace anyccl {
 

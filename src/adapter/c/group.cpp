@@ -1,6 +1,6 @@
 // The C interface: groups of calls.
 
-#include "framework/group.hpp"
+#include "framework/stream/group.hpp"
 
 #include <thread>
 #include <utility>

@@ -9,7 +9,7 @@
 #include "adapter/c/background.hpp"
 #include "adapter/runtime.hpp"
 #include "anyccl/anyccl.h"
-#include "framework/team.hpp"
+#include "framework/communicator/team.hpp"
 
 /// One rank's handle.
 struct anycclComm {

@@ -1,6 +1,6 @@
 // Comm, with a transport that plays the peer.
 
-#include "framework/communicator.hpp"
+#include "framework/communicator/communicator.hpp"
 
 #include "support/ranks.hpp"
 

@@ -1,6 +1,6 @@
 // Which file of measurements a start takes by itself.
 
-#include "framework/machine_table.hpp"
+#include "framework/tuning/machine_table.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>

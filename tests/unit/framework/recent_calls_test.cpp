@@ -1,4 +1,4 @@
-#include "framework/recent_calls.hpp"
+#include "framework/collective/recent_calls.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "framework/routed_plan.hpp"
+#include "framework/collective/routed_plan.hpp"
 
 #include <gtest/gtest.h>
 

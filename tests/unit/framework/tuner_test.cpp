@@ -1,6 +1,6 @@
 // Which algorithm is taken, and by what.
 
-#include "framework/tuner.hpp"
+#include "framework/tuning/tuner.hpp"
 
 #include <gtest/gtest.h>
 

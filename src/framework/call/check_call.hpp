@@ -1,0 +1,21 @@
+#pragma once
+
+#include "framework/call/call.hpp"
+#include "framework/call/operators.hpp"
+
+namespace anyccl {
+
+/// Bytes of the buffers of a call at one rank; 0 if it is not used. Of v-forms: 0.
+struct BufferBytes {
+  std::size_t input, output;
+};
+BufferBytes buffer_bytes(const Call& call, Rank me, int size);
+
+/// Whether the arguments of `call` at rank `me` of `size` make sense. `operators`: those that the
+/// program has created. Errors: invalid_argument, which names the argument as its caller knows it.
+Status check_call(const Call& call, Rank me, int size, const Operators& operators);
+
+/// What a v-form adds: arrays, sizes, overlapping. `call.root` is a rank.
+Status check_blocks(const Call& call, Rank me, int size);
+
+}  // namespace anyccl

@@ -1,0 +1,71 @@
+#include "framework/call/operators.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/error.hpp"
+
+namespace anyccl {
+namespace {
+
+constexpr std::size_t kPortion = 4096;  // bytes at a time, which stay in the cache
+
+}  // namespace
+
+Result<ReduceOp> Operators::add(const Operator& op) {
+  auto place = std::find(all_.begin(), all_.end(), nullptr);
+  if (place == all_.end()) {
+    if (all_.size() == kMost)
+      return error(Code::unsupported,
+                   "a communicator has at most {} operators at a time; destroy some", kMost);
+    place = all_.insert(place, nullptr);
+  }
+  *place = std::make_shared<const Operator>(op);
+  return static_cast<ReduceOp>(kFirst + static_cast<std::size_t>(place - all_.begin()));
+}
+
+Status Operators::remove(ReduceOp name) {
+  if (find(name) == nullptr)
+    return error(Code::invalid_argument, "op {} was not created with this communicator, or is gone",
+                 static_cast<int>(name));
+  all_[static_cast<std::size_t>(name) - kFirst] = nullptr;
+  return {};
+}
+
+const std::shared_ptr<const Operator>& Operators::find(ReduceOp name) const {
+  static const std::shared_ptr<const Operator> none;
+  const std::size_t i = static_cast<std::size_t>(name) - kFirst;
+  return i < all_.size() ? all_[i] : none;
+}
+
+void multiply(std::byte* to, const std::byte* from, std::size_t count, std::size_t element,
+              const void* factor, ReduceFn times) {
+  alignas(64) std::byte factors[kPortion];
+  const std::size_t at_a_time = kPortion / element;
+  for (std::size_t i = 0; i < std::min(count, at_a_time); ++i)
+    std::memcpy(factors + i * element, factor, element);
+  for (std::size_t i = 0; i < count; i += at_a_time) {
+    const void* sources[] = {from + i * element, factors};
+    times(to + i * element, nullptr, sources, 2, std::min(at_a_time, count - i));
+  }
+}
+
+void apply(const Operator& op, DType dtype, std::size_t element, void* dst, void* second,
+           const void* const* sources, std::size_t sources_count, std::size_t count) {
+  alignas(64) std::byte result[kPortion];  // dst may still be needed as a source
+  const std::size_t at_a_time = kPortion / element;
+  for (std::size_t i = 0; i < count; i += at_a_time) {
+    const std::size_t elements = std::min(at_a_time, count - i), at = i * element;
+    const auto source = [&](std::size_t k) {
+      return static_cast<const std::byte*>(sources[k]) + at;
+    };
+    std::memcpy(result, source(0), elements * element);
+    for (std::size_t k = 1; k < sources_count; ++k)
+      op.function(source(k), result, elements, static_cast<anycclDataType_t>(dtype), op.data);
+    for (void* target : {dst, second})
+      if (target != nullptr)
+        std::memcpy(static_cast<std::byte*>(target) + at, result, elements * element);
+  }
+}
+
+}  // namespace anyccl

@@ -1,0 +1,144 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "framework/call/operation.hpp"
+#include "framework/call/operators.hpp"
+#include "framework/collective/routed_plan.hpp"
+#include "platform/reduce/reduce.hpp"
+
+namespace anyccl {
+
+/// Everything about a call that the next call with the same arguments can use again.
+struct PreparedCall {
+  const RoutedPlan* routed = nullptr;
+  Geometry geometry;
+  std::size_t tile_bytes = 0;
+  std::uint32_t lanes = 1;
+  ReduceFn kernel = nullptr;  ///< Null where nothing is reduced, or by the user's own function.
+  std::shared_ptr<const Operator> op;          ///< One that the user created, if it is one.
+  ReduceFn times = nullptr;                    ///< What multiplies the input before anything else,
+  std::size_t multiplied_at = 0;               ///< into this place of the scratch memory,
+  std::vector<std::size_t> multiplied_displs;  ///< blocks one after the other, wherever they lay.
+  DivideFn divide = nullptr;  ///< Averages: what is left to do when the sum is there.
+  std::size_t element = 1;    ///< Bytes.
+  std::size_t input_bytes = 0, output_bytes = 0;  ///< Of the call's buffers at this rank.
+  CallRecord record;                              ///< Without its sequence.
+  std::uint32_t digest = 0;
+  bool posts_each =
+      false;              ///< Progress after each step: slots come round again, or peers may lend.
+  bool consumes = false;  ///< Some transport wants to know what was consumed.
+  std::size_t scratch_bytes = 0;
+  std::size_t landing_at = 0, landing_bytes = 0;  ///< Of the scratch memory: see destination_for().
+  std::size_t largest = 0;  ///< Bytes of the largest publication of this rank.
+  BoundPlan full, last;  ///< Of all tiles but the last, and of the last one. Of v-forms: not used.
+};
+
+/// Of a collective call among all of its communicator.
+struct Position {
+  std::uint64_t sequence = 0;  ///< From 1.
+  std::uint64_t history = 0;   ///< Digest of all calls before it.
+};
+
+/// One collective call on its way: a resumable interpreter of its plan, with a
+/// program counter per lane. It may be used again for the next call.
+class Execution final : public Operation {
+ public:
+  /// `route[r]` reaches rank r; `transports` are all of the communicator's.
+  Execution(Rank me, const std::vector<Transport*>& route,
+            const std::vector<Transport*>& transports)
+      : me_(uindex(me)), route_(route), transports_(transports) {}
+
+  /// `prepared` stays alive and unchanged until done(). `scratch`: room for this execution alone.
+  void start(const PreparedCall& prepared, const Call& call, Position position, std::byte* scratch);
+
+  bool advance() override;
+  /// The same, but may spin for a fraction of a microsecond for what is missing.
+  bool advance_patiently();
+  void awaited(std::vector<Rank>& ranks) const override;
+  bool has_started() const { return prepared_ != nullptr; }
+  std::uint64_t sequence() const { return position_.sequence; }
+  /// What this rank called.
+  CallRecord record() const {
+    CallRecord record = prepared_->record;
+    record.sequence = position_.sequence;
+    record.history = position_.history;
+    return record;
+  }
+
+ private:
+  struct Lane {
+    std::uint32_t tile = 0, pc = 0, arrived = 0, index = 0, round = 0;
+    std::uint32_t routes_done = 0;  ///< Routes of the current publication that are through.
+    std::uint32_t handed = 0;       ///< Bits: which routes are given the stored result as it lies.
+    static_assert(kMostRoutes <= 32, "a bit of `handed` for each");
+    bool computed = false, finished = false;
+    const BoundPlan* bound = nullptr;
+    std::byte* base[3] = {};                 ///< By Space, at this tile.
+    BoundPlan own;                           ///< v-forms: bound anew for each tile.
+    std::vector<const std::byte*> operands;  ///< By operand: what arrived, or own memory.
+    std::vector<const void*> sources;
+    std::vector<ReaderOf> readers;
+  };
+  /// Where a result goes: own memory, and room in each transport that publishes it.
+  struct Targets {
+    std::byte* own = nullptr;
+    std::uint32_t outs = 0;
+    std::byte* out[kMostRoutes] = {};
+  };
+  void make_room(Lane& lane) const;
+  void enter(Lane& lane, std::uint32_t tile);
+  bool has_next(const Lane& lane) const {
+    return lane.tile + prepared_->lanes < prepared_->geometry.tiles();
+  }
+  bool next_tile(Lane& lane);
+  bool step(Lane& lane);
+  bool receive(Lane& lane, const PlanStep& step, const BoundStep& bound);
+  bool send(Lane& lane, const PlanStep& step, const BoundStep& bound);
+  bool compute_and_publish(Lane& lane, const PlanStep& step, const BoundStep& bound);
+  bool compute_for_peers(Lane& lane, const PlanStep& step, const BoundStep& bound, Targets targets);
+  static bool hand_over(Transport& transport, const Outgoing& out, const std::byte* from,
+                        bool lendable);
+  void compute(Lane& lane, const PlanStep& step, const BoundStep& bound, const Targets& targets);
+  void combine(Lane& lane, const PlanStep& step, const BoundStep& bound, const Targets& targets);
+  static void move(Lane& lane, const BoundStep& bound, std::uint32_t operand,
+                   const Targets& targets);
+  std::byte* landing(const Lane& lane, const PlanStep& step, const BoundStep& bound,
+                     std::uint32_t operand) const;
+  static const std::byte* direct(const Lane& lane, const BoundStep& bound) {
+    return lane.base[static_cast<int>(bound.direct_space)] + bound.direct;
+  }
+  std::byte* destination_for(const Lane& lane, const PlanStep& step, const BoundStep& bound,
+                             std::uint32_t operand) const;
+  bool is_missing(const Lane& lane, const PlanStep& step, std::uint32_t operand) const;
+  void consume(const Lane& lane, const PlanStep& step, const BoundStep& bound);
+  void post(const Lane& lane, const PlanStep& step);
+  void leave_step(Lane& lane, const PlanStep& step, const BoundStep& bound);
+  Incoming incoming(const Lane& lane, const BoundStep& bound, std::uint32_t operand) const;
+  Outgoing outgoing(Lane& lane, const PlanStep& step, const BoundStep& bound, std::size_t route);
+  bool absent(const Lane& lane, std::size_t bytes) const {
+    return prepared_->geometry.varies() && lane.tile > 0 && bytes == 0;
+  }
+  void combine_operands(const void* const* sources, std::uint32_t count, std::size_t bytes,
+                        std::byte* dst, std::byte* second) const;
+  const std::byte* multiply_input(const Call& call) const;
+  void announce();
+  bool settle();
+  void divide();
+
+  std::uint32_t me_;
+  const std::vector<Transport*>& route_;
+  const std::vector<Transport*>& transports_;
+  const PreparedCall* prepared_ = nullptr;
+  const Plan* plan_ = nullptr;
+  const std::byte* input_ = nullptr;
+  std::byte* output_ = nullptr;
+  Position position_;
+  std::byte* scratch_ = nullptr;
+  std::vector<Lane> lanes_;
+  std::uint32_t running_ = 0, poll_budget_ = 1;
+  bool announced_ = false, posted_ = false;
+};
+
+}  // namespace anyccl

@@ -1,0 +1,269 @@
+#include "framework/collective/plan_cache.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/error.hpp"
+#include "base/hash.hpp"
+#include "base/round_up.hpp"
+#include "framework/call/check_call.hpp"
+
+namespace anyccl {
+namespace {
+
+constexpr std::size_t kMinTile = 4096;
+constexpr std::uint32_t kTilesInFlight = 2;
+constexpr std::uint32_t kMostTiles = 1U << 31;  // so that adding lanes to a tile does not overflow
+static_assert(kTilesInFlight <= kMostLanes, "each tile in flight posts progress in a lane");
+
+std::uint32_t digest_of(const CallRecord& record) {
+  std::uint64_t head = 0;
+  std::memcpy(&head, &record.collective, sizeof head);
+  const std::uint64_t h = mix(mix(mix(1, head), record.count), record.plan);
+  return static_cast<std::uint32_t>(h ^ h >> 32);
+}
+
+std::uint64_t plan_identity(const Algorithm& algorithm, std::size_t tile_bytes,
+                            std::uint32_t lanes) {
+  std::uint64_t h = mix(tile_bytes, lanes);
+  for (const char c : id(algorithm)) h = mix(h, static_cast<unsigned char>(c));
+  return h;
+}
+
+/// What every rank knows of the sizes in a v-form.
+struct KnownSizes {
+  std::size_t average = 0;  ///< Elements per block; 0: no rank knows all.
+  std::uint64_t hash = 0;
+};
+KnownSizes known_sizes(const Call& call, int size) {
+  KnownSizes known;
+  if (!has_known_sizes(call.collective)) return known;
+  const bool sends = has_blocks_apart(call.collective, false, Space::input);
+  const std::size_t* const counts = sends ? call.send_counts : call.recv_counts;
+  for (int r = 0; r < size; ++r) {
+    known.average += counts[r];
+    known.hash = mix(known.hash, counts[r]);
+  }
+  known.average /= static_cast<std::size_t>(size);
+  return known;
+}
+
+/// Of the rank that has most.
+std::uint32_t most_publications(const Plan& plan) {
+  return std::max(1U, *std::max_element(plan.publications.begin(), plan.publications.end()));
+}
+
+std::size_t largest_publication(const Plan& plan, const Geometry& geometry) {
+  std::size_t largest = 0;
+  for (const std::vector<Origin>& publication : plan.published) {
+    std::size_t bytes = 0;
+    for (const Origin origin : publication) bytes += geometry.bytes(0, origin);
+    largest = std::max(largest, bytes);
+  }
+  return largest;
+}
+
+/// The largest tile whose publications fit slots of `line_bytes`, where that is possible. The same
+/// on all ranks.
+std::size_t tile_for_lines(const RoutedPlan& routed, std::size_t line_bytes) {
+  const std::size_t chunk = line_bytes / std::max(1U, routed.most_together) / 64 * 64;
+  return chunk == 0 ? kLineBytes : chunk * routed.plan.schedule.contract.chunks_per_block();
+}
+
+/// Room for what transports must copy before it can be combined or passed on.
+void add_landing(const std::vector<Transport*>& transports, PreparedCall& prepared) {
+  if (std::none_of(transports.begin(), transports.end(),
+                   [](const Transport* t) { return t->needs_landing(); }))
+    return;
+  std::uint32_t chunks = 0;
+  for (const PlanStep& step : prepared.routed->plan.steps) chunks = std::max(chunks, step.count);
+  prepared.landing_at = prepared.scratch_bytes;
+  prepared.landing_bytes = chunks * prepared.geometry.scratch_chunk();
+  prepared.scratch_bytes +=
+      prepared.lanes * prepared.routed->most_operands * prepared.landing_bytes;
+}
+
+/// As ranks compare it.
+ReduceOp name_of_operator(ReduceOp op, const Operator* created) {
+  if (created == nullptr) return op;
+  return created->function == nullptr ? kPreMulSum : kUserOp;
+}
+
+/// Where each of `size` blocks begins, and the last one ends.
+std::vector<std::size_t> one_after_the_other(const std::size_t* counts, int size) {
+  std::vector<std::size_t> begins{0};
+  for (int r = 0; r < size; ++r) begins.push_back(begins.back() + counts[r]);
+  return begins;
+}
+
+}  // namespace
+
+Status PlanCache::check(const Call& call) const {
+  return check_call(call, me_.rank, me_.size, operators_);
+}
+
+Status PlanCache::remove_operator(ReduceOp op) {
+  const std::shared_ptr<const Operator> gone = operators_.find(op);
+  ANYCCL_CHECK(operators_.remove(op));
+  last_key_ = {};
+  recent_.drop_if([&](const PreparedCall& prepared) { return prepared.op == gone; });
+  return {};
+}
+
+void PlanCache::forget() {
+  last_key_ = {};
+  last_ = nullptr;
+  recent_.drop_if([](const PreparedCall&) { return true; });
+}
+
+Result<std::shared_ptr<const PreparedCall>> PlanCache::find(const Call& call, const CallKey& key) {
+  if (key == last_key_) return last_;
+  last_key_ = {};
+  if (!has_equal_blocks(call.collective)) {
+    ANYCCL_TRY(last_, prepare(call));
+    return last_;
+  }
+  if (const auto* const known = recent_.find(key)) {
+    last_ = *known;
+  } else {
+    ANYCCL_TRY(last_, prepare(call));
+    recent_.add(key, last_);
+  }
+  last_key_ = key;
+  return last_;
+}
+
+Status PlanCache::choose_kernels(const Call& call, PreparedCall& prepared) const {
+  if (!reduces(call.collective) && call.collective != Collective::barrier) return {};
+  prepared.op = operators_.find(call.op);
+  if (prepared.op != nullptr && prepared.op->function != nullptr) return {};
+  if (prepared.op != nullptr) {
+    if (prepared.op->dtype != call.dtype)
+      return error(Code::invalid_usage, "op {} multiplies {}, but the call is of {}",
+                   static_cast<int>(call.op), name_of(prepared.op->dtype), name_of(call.dtype));
+    ANYCCL_TRY(prepared.times, reduce_kernel(call.dtype, ReduceOp::prod));
+  }
+  if (call.op == ReduceOp::avg) {
+    ANYCCL_TRY(prepared.divide, divide_kernel(call.dtype));
+  }
+  const bool sums = prepared.op != nullptr || call.op == ReduceOp::avg;
+  ANYCCL_TRY(prepared.kernel, reduce_kernel(call.dtype, sums ? ReduceOp::sum : call.op));
+  return {};
+}
+
+Result<const RoutedPlan*> PlanCache::routed_plan(const Algorithm& algorithm, const Call& call,
+                                                 bool in_place) {
+  Shape shape{call.collective, me_.size, is_rooted(call.collective) ? call.root : Rank{0}, in_place,
+              me_.near_of};
+  for (std::size_t i = 0; i < routed_plans_.size(); ++i)
+    if (routed_plans_[i]->algorithm == &algorithm && routed_plan_shapes_[i].root == shape.root &&
+        routed_plan_shapes_[i].in_place == shape.in_place)
+      return routed_plans_[i].get();
+  ANYCCL_TRY(std::unique_ptr<RoutedPlan> made,
+             make_routed_plan(algorithm, shape, me_.rank, route_, slots_));
+  routed_plans_.push_back(std::move(made));
+  routed_plan_shapes_.push_back(std::move(shape));
+  return routed_plans_.back().get();
+}
+
+Result<Choice> PlanCache::choose_algorithm(const Call& call, std::size_t known_bytes) const {
+  const TunerQuery query{{call.collective, me_.size, call.root, false, me_.near_of},
+                         known_bytes,
+                         me_.network,
+                         me_.ranks_per_core};
+  return select_algorithm(query, me_.policy);
+}
+
+/// Tiles that fit the ring and the slots, and how many of them are in flight.
+void PlanCache::choose_tiling(const Call& call, std::size_t wanted_tile_bytes,
+                              PreparedCall& prepared) const {
+  const Plan& plan = prepared.routed->plan;
+  const bool varies = !has_equal_blocks(call.collective);
+  prepared.lanes = std::clamp(slots_ / most_publications(plan), 1U, kTilesInFlight);
+  // Everything in flight, and the tile before it, must fit the ring.
+  const std::uint32_t chunks_per_block = varies ? 1 : plan.schedule.contract.chunks_per_block();
+  const std::size_t published = std::max<std::size_t>(1, prepared.routed->most_published);
+  const std::size_t most = me_.ring_bytes * chunks_per_block / (published * (prepared.lanes + 1));
+  std::size_t tile = std::max(kMinTile, std::min(wanted_tile_bytes, most) / kMinTile * kMinTile);
+  if (me_.only_lines) tile = tile_for_lines(*prepared.routed, me_.line_bytes);
+  Call read = call;  // as the plan finds its input: multiplied blocks lie side by side
+  if (prepared.times != nullptr && call.collective == Collective::reduce_scatter_v) {
+    prepared.multiplied_displs = one_after_the_other(call.send_counts, me_.size);
+    read.send_displs = prepared.multiplied_displs.data();
+  }
+  const std::size_t bytes = call.count * prepared.element;
+  prepared.geometry = varies ? Geometry::of_blocks(plan.schedule.contract, read, me_.rank, tile)
+                             : Geometry::of_vector(plan.schedule.contract, bytes, tile);
+  prepared.tile_bytes = tile;
+}
+
+/// What ranks compare. `known_sizes`: a hash of what all ranks know of a v-form's sizes.
+void PlanCache::fill_record(const Call& call, const Algorithm& algorithm, std::uint64_t known_sizes,
+                            PreparedCall& prepared) const {
+  const bool varies = !has_equal_blocks(call.collective);
+  prepared.record = {
+      0,
+      static_cast<std::uint8_t>(call.collective),
+      static_cast<std::uint8_t>(call.dtype),
+      static_cast<std::uint8_t>(name_of_operator(call.op, prepared.op.get())),
+      0,
+      index(call.root),
+      varies ? 0 : call.count,
+      mix(plan_identity(algorithm, prepared.tile_bytes, prepared.lanes), known_sizes)};
+  prepared.digest = digest_of(prepared.record);
+}
+
+void PlanCache::plan_scratch(PreparedCall& prepared) const {
+  const Plan& plan = prepared.routed->plan;
+  prepared.scratch_bytes = prepared.multiplied_at = round_up(
+      prepared.lanes * plan.schedule.scratch.size() * prepared.geometry.scratch_chunk(), 64);
+  if (!prepared.multiplied_displs.empty())
+    prepared.scratch_bytes += prepared.multiplied_displs.back() * prepared.element;
+  else if (prepared.times != nullptr)
+    prepared.scratch_bytes += prepared.input_bytes;
+}
+
+Result<std::shared_ptr<const PreparedCall>> PlanCache::prepare(const Call& call) {
+  const bool varies = !has_equal_blocks(call.collective);
+  auto prepared = std::make_shared<PreparedCall>();
+  prepared->element = bytes_of(call.dtype);
+  ANYCCL_CHECK(choose_kernels(call, *prepared));
+  const std::size_t bytes = call.count * prepared->element;
+  const BufferBytes buffers = buffer_bytes(call, me_.rank, me_.size);
+  prepared->input_bytes = buffers.input;
+  prepared->output_bytes = buffers.output;
+  const KnownSizes sizes = known_sizes(call, me_.size);
+  ANYCCL_TRY(const Choice choice,
+             choose_algorithm(call, varies ? sizes.average * prepared->element : bytes));
+  // What is multiplied first is read where it was multiplied.
+  ANYCCL_TRY(prepared->routed, routed_plan(*choice.algorithm, call,
+                                           call.in_place(me_.rank) && prepared->times == nullptr));
+  choose_tiling(call, choice.tile_bytes, *prepared);
+  const Plan& plan = prepared->routed->plan;
+  const Geometry& geometry = prepared->geometry;
+  if (geometry.tiles() > kMostTiles)
+    return error(Code::unsupported,
+                 "the call would need more than {} tiles of {} bytes: ANYCCL_PROTO=Simple makes "
+                 "them larger",
+                 kMostTiles, prepared->tile_bytes);
+  if (!varies && geometry.tiles() == 1) prepared->lanes = 1;
+  fill_record(call, *choice.algorithm, sizes.hash, *prepared);
+  // A rank that lends waits for its readers' progress, and so does one that needs a slot again in
+  // this operation.
+  prepared->posts_each = plan.posts_each && (varies || bytes >= kLendFrom ||
+                                             most_publications(plan) * geometry.tiles() > slots_);
+  prepared->consumes = std::any_of(transports_.begin(), transports_.end(),
+                                   [](const Transport* t) { return t->takes_any_memory(); });
+  plan_scratch(*prepared);
+  if (varies || bytes * static_cast<std::size_t>(me_.size) >= kLendFrom)
+    add_landing(transports_, *prepared);
+  prepared->largest = largest_publication(plan, geometry);
+  if (!varies) {
+    const std::uint32_t last = geometry.tiles() - 1;
+    bind(*prepared->routed, geometry, prepared->digest, last, prepared->last);
+    if (last > 0) bind(*prepared->routed, geometry, prepared->digest, 0, prepared->full);
+  }
+  return std::shared_ptr<const PreparedCall>(std::move(prepared));
+}
+
+}  // namespace anyccl

@@ -1,0 +1,72 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "framework/call/operators.hpp"
+#include "framework/collective/planning_facts.hpp"
+#include "framework/collective/recent_calls.hpp"
+
+namespace anyccl {
+
+/// From a call to everything about it that the next call with the same arguments can use again:
+/// kernels, algorithm, routed plan, tiles, record, scratch memory. Calls are found by their key; on
+/// a hit nothing is allocated or locked.
+///
+/// Threads: the holder of the communicator's progress lock.
+class PlanCache {
+ public:
+  /// `transports` are asked what they can do; `route[r]` reaches rank r. Everything is borrowed.
+  PlanCache(const PlanningFacts& me, std::uint32_t slots, const std::vector<Transport*>& transports,
+            const std::vector<Transport*>& route)
+      : me_(me), slots_(slots), transports_(transports), route_(route) {}
+
+  /// Whether the arguments make sense; see check_call().
+  Status check(const Call& call) const;
+  /// Whether check() is known to say yes: the call found last had the same key and these sizes.
+  bool is_checked(const Call& call, const CallKey& key) const {
+    return key == last_key_ && (call.input != nullptr || last_->input_bytes == 0) &&
+           (call.output != nullptr || last_->output_bytes == 0) &&
+           (call.in_place(me_.rank) ||
+            !overlap(call.input, last_->input_bytes, call.output, last_->output_bytes));
+  }
+
+  /// Of a call that is right. Errors: what chooses and builds plans says; unsupported.
+  Result<std::shared_ptr<const PreparedCall>> find(const Call& call, const CallKey& key);
+  /// The same if it was found last, else null. Valid until find() is called.
+  const PreparedCall* find_last(const CallKey& key) const {
+    return key == last_key_ ? last_.get() : nullptr;
+  }
+  /// What find() returned last; null: nothing yet.
+  const std::shared_ptr<const PreparedCall>& last() const { return last_; }
+  /// Algorithms are chosen anew.
+  void forget();
+
+  /// Those that the program has created.
+  Operators& operators() { return operators_; }
+  /// Calls that use it are found no more.
+  Status remove_operator(ReduceOp op);
+
+ private:
+  Status choose_kernels(const Call& call, PreparedCall& prepared) const;
+  Result<Choice> choose_algorithm(const Call& call, std::size_t known_bytes) const;
+  Result<const RoutedPlan*> routed_plan(const Algorithm& algorithm, const Call& call,
+                                        bool in_place);
+  void choose_tiling(const Call& call, std::size_t wanted_tile_bytes, PreparedCall& prepared) const;
+  void fill_record(const Call& call, const Algorithm& algorithm, std::uint64_t known_sizes,
+                   PreparedCall& prepared) const;
+  void plan_scratch(PreparedCall& prepared) const;
+  Result<std::shared_ptr<const PreparedCall>> prepare(const Call& call);
+
+  const PlanningFacts& me_;
+  const std::uint32_t slots_;
+  const std::vector<Transport*>&transports_, &route_;
+  Operators operators_;
+  std::vector<std::unique_ptr<RoutedPlan>> routed_plans_;
+  std::vector<Shape> routed_plan_shapes_;  // parallel to routed_plans_
+  RecentCalls recent_;
+  CallKey last_key_;  // of last_, if it can be used again
+  std::shared_ptr<const PreparedCall> last_;
+};
+
+}  // namespace anyccl

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <vector>
+
+#include "framework/tuning/tuner.hpp"
+#include "platform/transport.hpp"
+
+namespace anyccl {
+
+/// What the plans of a communicator depend on, apart from the call.
+struct PlanningFacts {
+  Rank rank{0};
+  int size = 1;
+  std::vector<int> near_of;             ///< As Placement has it.
+  TunerPolicy policy;                   ///< Of algorithms.
+  std::size_t line_bytes = kLineBytes;  ///< Publications of at most so many bytes lie in a slot.
+  bool only_lines = false;     ///< ANYCCL_PROTO=LL, LL128: in tiles that fit a slot where they can.
+  bool network = false;        ///< Some pair of ranks, not only this one's, talks over a network.
+  int ranks_per_core = 1;      ///< As Placement has it.
+  std::size_t ring_bytes = 0;  ///< Of the staging ring.
+};
+
+}  // namespace anyccl

@@ -1,0 +1,132 @@
+#include "framework/communicator/background_progress.hpp"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <system_error>
+#include <thread>
+
+#include "base/cpu.hpp"
+#include "base/error.hpp"
+#include "base/signals.hpp"
+
+namespace anyccl {
+namespace {
+
+/// How often it looks without success before it sleeps: some tens of microseconds. It shares the
+/// cores with whoever computes, and a peer that publishes wakes it.
+constexpr int kIdlePolls = 200, kTired = kIdlePolls + 10;
+
+}  // namespace
+
+Status BackgroundProgress::add(const CommPtr& comm) {
+  const std::lock_guard lock(mutex_);
+  comm->expect_progress();
+  if (std::find(open_.begin(), open_.end(), comm) != open_.end()) return {};
+  ANYCCL_CHECK(start_locked());
+  open_.push_back(comm);
+  look_again();
+  return {};
+}
+
+Status BackgroundProgress::notify(const CommPtr& comm, std::shared_ptr<Operation> operation,
+                                  void (*function)(void*), void* argument) {
+  {
+    const std::lock_guard lock(mutex_);
+    Note note{comm, std::move(operation), function, argument};
+    if (!note.due()) {
+      ANYCCL_CHECK(start_locked());
+      notes_.push_back(std::move(note));
+      look_again();
+      return {};
+    }
+  }
+  function(argument);
+  return {};
+}
+
+void BackgroundProgress::forget(const Comm& comm) {
+  std::unique_lock lock(mutex_);
+  std::erase_if(open_, [&](const CommPtr& one) { return one.get() == &comm; });
+  look_again();
+  if (std::this_thread::get_id() != worker_) turned_.wait(lock, [&] { return !in_turn_; });
+}
+
+void BackgroundProgress::stop(Deadline deadline) {
+  std::unique_lock lock(mutex_);
+  stopping_ = true;
+  look_again();
+  if (std::this_thread::get_id() == worker_) return;  // a notified function ends the program
+  turned_.wait_for(lock, std::chrono::milliseconds(deadline.poll_ms()),
+                   [&] { return !running_ || !in_turn_; });
+}
+
+Status BackgroundProgress::start_locked() {
+  if (running_) return {};
+  const SignalsBlocked blocked;
+  try {
+    std::thread worker([this] { work(); });
+    worker_ = worker.get_id();
+    worker.detach();
+    running_ = true;
+    return {};
+  } catch (const std::system_error& problem) {
+    return system_error(problem.code().value(), "starting the background thread");
+  }
+}
+
+/// With the lock.
+void BackgroundProgress::look_again() {
+  changed_.notify_one();
+  if (only_ != nullptr) only_->wake();
+}
+
+void BackgroundProgress::work() {
+  ::pthread_setname_np(::pthread_self(), "anyccl-progress");
+  std::unique_lock lock(mutex_);
+  for (int idle_polls = 0;;) {
+    changed_.wait(lock, [&] { return stopping_ || !open_.empty() || !notes_.empty(); });
+    if (stopping_) return;
+    in_turn_ = true;
+    std::vector<CommPtr> comms = open_;
+    if (comms.size() == 1) only_ = comms.front();
+    lock.unlock();
+    bool moved = false;
+    for (const CommPtr& comm : comms) moved = comm->progress_in_background() || moved;
+    ++idle_polls;
+    if (moved)
+      idle_polls = 0;
+    else if (idle_polls < kIdlePolls)
+      relax();
+    else if (!comms.empty())
+      comms[static_cast<std::size_t>(idle_polls) % comms.size()]->sleep_in_background(
+          comms.size() == 1 && idle_polls > kTired ? Backoff::kLongSleep : Backoff::kSleep);
+    else
+      std::this_thread::sleep_for(Backoff::kSleep);
+    comms.clear();
+    lock.lock();
+    only_ = nullptr;
+    std::erase_if(open_, [](const CommPtr& comm) { return comm->is_quiet(); });
+    if (tell(lock)) idle_polls = 0;
+    in_turn_ = false;
+    turned_.notify_all();
+  }
+}
+
+/// Calls the functions that are due, without the lock.
+bool BackgroundProgress::tell(std::unique_lock<std::mutex>& lock) {
+  bool told = false;
+  for (;;) {
+    const auto due =
+        std::find_if(notes_.begin(), notes_.end(), [](const Note& note) { return note.due(); });
+    if (due == notes_.end() || stopping_) return told;
+    const Note note = std::move(*due);
+    notes_.erase(due);
+    lock.unlock();
+    note.function(note.argument);
+    lock.lock();
+    told = true;
+  }
+}
+
+}  // namespace anyccl

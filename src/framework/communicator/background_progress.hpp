@@ -1,0 +1,54 @@
+#pragma once
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "framework/communicator/communicator.hpp"
+
+namespace anyccl {
+
+/// The background thread of a process: makes progress on communicators with operations that were
+/// issued and that nobody waits for, and tells when they are done. It starts with the first one and
+/// sleeps while there are none. Where somebody waits, it stands back.
+///
+/// Threads: any.
+class BackgroundProgress {
+ public:
+  /// Goes on with `comm` until nothing is open there. Errors: system_error (no thread).
+  Status add(const std::shared_ptr<Comm>& comm);
+  /// Calls function(argument) when `operation` is done: here and now if it is.
+  Status notify(const std::shared_ptr<Comm>& comm, std::shared_ptr<Operation> operation,
+                void (*function)(void*), void* argument);
+  /// From now on the thread does not touch `comm`, unless it is added again.
+  void forget(const Comm& comm);
+  /// At exit: the thread ends, unless it takes longer than until `deadline`.
+  void stop(Deadline deadline);
+
+ private:
+  using CommPtr = std::shared_ptr<Comm>;
+  struct Note {
+    std::shared_ptr<Comm> comm;
+    std::shared_ptr<Operation> operation;
+    void (*function)(void*);
+    void* argument;
+    bool due() const { return operation->done() || !comm->failure().ok(); }
+  };
+
+  Status start_locked();
+  void look_again();
+  void work();
+  bool tell(std::unique_lock<std::mutex>& lock);
+
+  std::mutex mutex_;
+  std::condition_variable changed_, turned_;
+  std::vector<CommPtr> open_;
+  std::vector<Note> notes_;
+  CommPtr only_;  // where the thread may sleep for longer
+  bool running_ = false, stopping_ = false, in_turn_ = false;
+  std::thread::id worker_;
+};
+
+}  // namespace anyccl

@@ -1,0 +1,409 @@
+#include "framework/communicator/communicator.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <utility>
+
+#include "base/error.hpp"
+#include "base/fork.hpp"
+#include "base/log.hpp"
+
+namespace anyccl {
+
+std::uint32_t slots_for(int size) {
+  return std::max(16U, std::bit_ceil(2 * static_cast<std::uint32_t>(size)));
+}
+
+std::size_t line_bytes_for(int size) {
+  // Longer publications are faster through the ring, whose lines no peer has read lately: measured.
+  constexpr std::size_t kMostLines = 32, kLine = 64;
+  const std::size_t lines = kMostLines * slots_for(2) / slots_for(size);  // as much in all slots
+  return std::max<std::size_t>(lines, 1) * kLine + kLineBytes;
+}
+
+std::size_t ring_bytes_for(int size, bool network) {
+  constexpr std::size_t kMiB = std::size_t{1} << 20;
+  if (network) return 4 * kMiB;
+  return size <= 2 ? 2 * kMiB : kMiB;  // measured: ADR 0023
+}
+
+/// A collective that was issued without waiting: everything it needs is its own.
+struct Comm::Queued final : public Operation {
+  Queued(KeptCall call, Rank me, const std::vector<Transport*>& route,
+         const std::vector<Transport*>& transports)
+      : kept(std::move(call)), execution(me, route, transports) {}
+  bool advance() override { return execution.advance(); }
+  void awaited(std::vector<Rank>& ranks) const override { execution.awaited(ranks); }
+
+  KeptCall kept;
+  std::shared_ptr<const PreparedCall> prepared;
+  std::vector<std::byte> scratch;
+  Position position;
+  bool started = false;
+  Execution execution;
+};
+
+Comm::Comm(Membership membership)
+    : me_(std::move(membership)),
+      route_(static_cast<std::size_t>(me_.size)),
+      plans_(me_, slots_for(me_.size), transports_, route_),
+      messages_(me_.rank, route_),
+      loop_(*this, failure_, transports_, me_.cores_each),
+      diagnosis_(me_.rank, me_.names, transports_, route_, messages_),
+      fork_generation_((watch_forks(), anyccl::fork_generation())) {
+  for (const auto& t : me_.transports) {
+    transports_.push_back(t.get());
+    for (const Rank r : t->peers()) route_[uindex(r)] = t.get();
+  }
+  alone_ = make_queued({});
+}
+
+std::shared_ptr<Comm::Queued> Comm::make_queued(const Call& call) const {
+  return std::make_shared<Queued>(KeptCall(call, me_.rank, me_.size), me_.rank, route_,
+                                  transports_);
+}
+
+Status Comm::failure() const {
+  if (forked())
+    return error(
+        Code::invalid_usage,
+        "this communicator was created before fork; create it in the process that uses it");
+  return failure_.happened() ? failure_.why() : Status();
+}
+
+std::byte* Comm::scratch(std::size_t bytes) {
+  if (scratch_.size() < bytes + 64) scratch_.resize(bytes + 64);
+  const auto address = reinterpret_cast<std::uintptr_t>(scratch_.data());
+  return scratch_.data() + ((address + 63) / 64 * 64 - address);
+}
+
+Status Comm::run(const Call& call) {
+  if (forked()) return failure();  // before the lock, which a thread of the parent may have held
+  std::shared_ptr<Comm> alive;     // longer than the lock, if another thread aborts it meanwhile
+  ProgressLock progress_lock = loop_.progress_lock();
+  loop_.lock(progress_lock);
+  if (failure_.happened()) return failure();
+  if (call.is_point_to_point())
+    return messages_.does_at_once(call, poll_budget()) ? Status()
+                                                       : run_message(progress_lock, call, alive);
+  const CallKey key(call, me_.rank);
+  if (!plans_.is_checked(call, key)) ANYCCL_CHECK(plans_.check(call));
+  loop_.note_limit(call.timeout);
+  if (!is_idle()) {
+    alive = weak_from_this().lock();
+    ANYCCL_TRY(const std::shared_ptr<Operation> operation, enqueue(call, key, Gate::open));
+    return loop_.wait(progress_lock, *operation);
+  }
+  const PreparedCall* known = plans_.find_last(key);
+  if (known == nullptr) {
+    ANYCCL_TRY(const std::shared_ptr<const PreparedCall> found, plans_.find(call, key));
+    known = found.get();
+  }
+  const PreparedCall& p = *known;
+  Execution& alone = alone_->execution;
+  alone.limit(call.timeout);
+  alone.start(p, call, next_position(p), p.scratch_bytes == 0 ? nullptr : scratch(p.scratch_bytes));
+  alone.advance();
+  if (alone.done()) return alone.status();
+  const bool oversubscribed = loop_.is_oversubscribed(call.threads);
+  if (oversubscribed) loop_.oversubscription().refresh_sometimes();
+  Backoff backoff(oversubscribed);
+  while (!alone.done()) {
+    if (loop_.is_wanted()) {
+      alive = weak_from_this().lock();
+      return wait_with_others(progress_lock);
+    }
+    if (oversubscribed ? alone.advance() : alone.advance_patiently()) {
+      backoff.reset();
+      continue;
+    }
+    const Backoff::Next next = backoff.next();
+    if (next == Backoff::Next::poll) continue;
+    loop_.oversubscription().refresh();
+    if (const Status bad = check_stalled(alone, &alone); !bad.ok()) fail(bad);
+    if (failure_.happened()) return failure();
+    if (next == Backoff::Next::sleep) loop_.sleep(progress_lock, backoff.sleep_time(), &alone);
+  }
+  return alone.status();
+}
+
+/// By a blocking call, when other threads have something to call, too: from now on it is one that
+/// was issued, so that what they call has a place behind it.
+Status Comm::wait_with_others(ProgressLock& progress_lock) {
+  const std::shared_ptr<Queued> mine = std::exchange(alone_, make_queued({}));
+  mine->prepared = plans_.last();
+  mine->scratch = std::move(scratch_);  // and stays where it is
+  mine->started = true;
+  collectives_.push_back(mine);
+  return loop_.wait(progress_lock, mine->execution);
+}
+
+/// `alive`: for who waits.
+Status Comm::run_message(ProgressLock& progress_lock, const Call& call,
+                         std::shared_ptr<Comm>& alive) {
+  ANYCCL_CHECK(plans_.check(call));
+  loop_.note_limit(call.timeout);
+  std::shared_ptr<MessageRequest> request = messages_.add(call, Gate::open);
+  if (!request->done()) alive = weak_from_this().lock();
+  Status status = loop_.wait(progress_lock, *request);
+  if (progress_lock.owns_lock()) messages_.recycle(std::move(request));
+  return status;
+}
+
+Status Comm::run_together(std::span<const Call* const> calls) {
+  if (forked()) return failure();
+  ProgressLock progress_lock = loop_.progress_lock();
+  loop_.lock(progress_lock);
+  std::vector<std::shared_ptr<MessageRequest>> messages = std::move(together_);
+  std::vector<std::shared_ptr<Operation>> others;
+  Status first;
+  const auto note = [&](Status status) {
+    if (first.ok()) first = std::move(status);
+  };
+  std::uint32_t first_budget = poll_budget();  // for the first receive only: it blocks the rest
+  const auto issue_all = [&](bool receives) {
+    for (const Call* call : calls) {
+      if ((call->collective == Collective::recv) != receives) continue;
+      const std::uint32_t poll_budget = receives ? std::exchange(first_budget, 1) : 1;
+      if (call->is_point_to_point() && !failure_.happened() &&
+          messages_.does_at_once(*call, poll_budget))
+        continue;
+      loop_.note_limit(call->timeout);
+      Status status = ready(*call);
+      if (status.ok() && call->is_point_to_point()) {
+        messages.push_back(messages_.add(*call, Gate::open));
+      } else if (status.ok()) {
+        auto operation = enqueue(*call, CallKey(*call, me_.rank), Gate::open);
+        status = operation.status();
+        if (operation.ok()) others.push_back(*std::move(operation));
+      }
+      note(std::move(status));
+    }
+  };
+  issue_all(false);
+  issue_all(true);  // a rank that looks for a message should have sent its own before
+  for (const auto& operation : others) note(loop_.wait(progress_lock, *operation));
+  for (const auto& message : messages) note(loop_.wait(progress_lock, *message));
+  if (progress_lock.owns_lock()) {
+    for (auto& message : messages) messages_.recycle(std::move(message));
+    messages.clear();
+    together_ = std::move(messages);
+  }
+  return first;
+}
+
+Result<std::shared_ptr<Operation>> Comm::issue(const Call& call, Gate gate) {
+  if (forked()) return failure();
+  ProgressLock progress_lock = loop_.progress_lock();
+  loop_.lock(progress_lock);
+  ANYCCL_CHECK(ready(call));
+  loop_.note_limit(call.timeout);
+  ANYCCL_TRY(std::shared_ptr<Operation> operation, enqueue(call, CallKey(call, me_.rank), gate));
+  if (gate == Gate::open)
+    advance();
+  else
+    gated_.store(true, std::memory_order_relaxed);
+  return operation;
+}
+
+Result<std::shared_ptr<Operation>> Comm::enqueue(const Call& call, const CallKey& key, Gate gate) {
+  if (call.is_point_to_point()) return std::shared_ptr<Operation>(messages_.add(call, gate));
+  const auto queued = make_queued(call);
+  queued->execution.set(gate);
+  queued->execution.limit(call.timeout);
+  ANYCCL_TRY(queued->prepared, plans_.find(queued->kept.call(), key));
+  queued->scratch.resize(queued->prepared->scratch_bytes);
+  queued->position = next_position(*queued->prepared);
+  collectives_.push_back(queued);
+  return std::shared_ptr<Operation>(queued, &queued->execution);
+}
+
+bool Comm::advance() {
+  bool moved = false;
+  while (!collectives_.empty()) {
+    const std::shared_ptr<Queued> head = collectives_.front();
+    if (!head->execution.is_open()) break;
+    if (!head->started)
+      head->execution.start(*head->prepared, head->kept.call(), head->position,
+                            head->scratch.data());
+    head->started = true;
+    // check_stalled() may have finished it, and then its buffers belong to the caller again.
+    if (!head->execution.done()) moved = head->execution.advance() || moved;
+    if (!head->execution.done()) break;
+    collectives_.pop_front();
+  }
+  return messages_.advance() || moved;
+}
+
+Status Comm::check_stalled(Operation& operation, const Execution* collective) {
+  return failure_.is_asked() ? failure_.why() : diagnosis_.check_stalled(operation, collective);
+}
+
+void Comm::diagnose() {
+  loop_.oversubscription().refresh();
+  if (failure_.happened()) return;
+  Status bad;
+  if (!collectives_.empty()) {
+    Execution& head = collectives_.front()->execution;
+    bad = collectives_.front()->started ? check_stalled(head, &head) : diagnosis_.poll_control();
+  }
+  for (const auto& queued : collectives_)
+    if (bad.ok()) bad = diagnosis_.check_timeout(queued->execution, &queued->execution);
+  for (const std::shared_ptr<Operation>& operation : messages_.first_waiting())
+    if (bad.ok() && !operation->done()) bad = check_stalled(*operation, nullptr);
+  if (const auto late = messages_.late(); bad.ok() && late != nullptr)
+    bad = diagnosis_.check_timeout(*late, nullptr);
+  if (bad.ok() && messages_.waits_for_anyone()) bad = diagnosis_.check_any_source();
+  if (bad.ok()) bad = messages_.problem();
+  if (!bad.ok()) fail(bad);
+}
+
+/// By the holder of the progress lock.
+void Comm::fail(const Status& why) {
+  if (!failure_.begin(why)) return;
+  // Peers hear of it before any caller here does, whose memory they may be reading.
+  for (Transport* t : transports_) t->abort(why);
+  failure_.end();
+  log(LogLevel::info, "{}: {}", me_.names[uindex(me_.rank)], why.message());
+  const Status status = failure();
+  for (const auto& queued : collectives_)
+    if (!queued->execution.done()) queued->execution.complete(status);
+  collectives_.clear();
+  messages_.end(status);
+}
+
+Status Comm::wait(Operation& operation, Deadline deadline) {
+  if (forked()) return operation.done() ? operation.status() : failure();
+  ProgressLock progress_lock = loop_.progress_lock();
+  return loop_.wait(progress_lock, operation, deadline);
+}
+
+bool Comm::test(Operation& operation) {
+  if (!operation.done()) progress();
+  return operation.done();
+}
+
+Status Comm::limit(Operation& operation, std::chrono::milliseconds time) {
+  if (forked()) return failure();
+  ProgressLock progress_lock = loop_.progress_lock();
+  loop_.lock(progress_lock);
+  loop_.note_limit(time);
+  operation.limit(time);
+  return {};
+}
+
+void Comm::open(Operation& operation) {
+  operation.open();
+  loop_.wake();
+  loop_.ring();
+}
+
+Status Comm::absence(std::span<const Rank> wanted) {
+  if (forked()) return failure();
+  ProgressLock progress_lock = loop_.progress_lock();
+  loop_.lock(progress_lock);
+  if (failure_.happened()) return failure();
+  if (const Status bad = diagnosis_.poll_control();
+      !bad.ok() && !diagnosis_.is_in_mismatch_grace(bad))
+    fail(bad);
+  return failure_.happened() ? failure() : diagnosis_.absence(wanted);
+}
+
+void Comm::abort(const Status& why) {
+  if (forked()) return;  // the parent's peers are not ours
+  failure_.ask(why);
+  for (Transport* t : transports_) t->abort(why);
+  ProgressLock progress_lock = loop_.progress_lock();
+  loop_.lock(progress_lock);  // its holder looks at the failure within milliseconds
+  if (!failure_.happened()) fail(failure_.why());
+}
+
+void Comm::finish() {
+  if (forked()) return;
+  Backoff backoff(is_oversubscribed());
+  for (;;) {
+    ProgressLock progress_lock = loop_.progress_lock();
+    loop_.lock(progress_lock);
+    if (failure_.happened()) break;
+    if (is_over()) {
+      messages_.end_own(error(Code::invalid_usage,
+                              "a message of rank {} to itself has only one side, and the "
+                              "communicator was destroyed",
+                              index(me_.rank)));
+      break;
+    }
+    if (advance()) {
+      loop_.ring();
+      backoff.reset();
+      continue;
+    }
+    const Backoff::Next next = backoff.next();
+    if (next != Backoff::Next::poll) diagnose();
+    if (next == Backoff::Next::sleep) loop_.sleep(progress_lock, backoff.sleep_time());
+  }
+  loop_.ring();
+  leave();
+}
+
+void Comm::leave() {
+  if (forked()) return;  // the parent's peers are not ours
+  for (Transport* t : transports_) t->leave();
+}
+
+void Comm::leave_for_exit(Deadline deadline) {
+  if (forked()) return;
+  if (gated_.load(std::memory_order_relaxed)) loop_.seize(deadline);
+  leave();
+}
+
+Result<ReduceOp> Comm::add_operator(const Operator& op) {
+  if (forked()) return failure();
+  ProgressLock progress_lock = loop_.progress_lock();
+  loop_.lock(progress_lock);
+  return plans_.operators().add(op);
+}
+
+Status Comm::remove_operator(ReduceOp op) {
+  if (forked()) return failure();
+  ProgressLock progress_lock = loop_.progress_lock();
+  loop_.lock(progress_lock);
+  return plans_.remove_operator(op);
+}
+
+void Comm::copy_operators(Comm& from) {
+  ProgressLock progress_lock = from.loop_.progress_lock();
+  from.loop_.lock(progress_lock);
+  plans_.operators() = from.plans_.operators();
+}
+
+Status Comm::check_whole(Call call) const {
+  if (!exists(call.op)) call.op = ReduceOp::sum;  // created or wrong: run() sees, with the lock
+  return plans_.check(call);
+}
+
+void Comm::set_policy(TunerPolicy policy) {
+  ProgressLock progress_lock = loop_.progress_lock();
+  loop_.lock(progress_lock);
+  me_.policy = std::move(policy);
+  plans_.forget();
+}
+
+std::string Comm::last_plan() {
+  if (forked()) return "";
+  ProgressLock progress_lock = loop_.progress_lock();
+  loop_.lock(progress_lock);
+  const std::shared_ptr<const PreparedCall>& last = plans_.last();
+  if (last == nullptr) return "";
+  const bool simple = last->geometry.sized() || last->largest > me_.line_bytes;
+  const bool one_line = me_.only_lines ? me_.line_bytes == kLineBytes : last->largest <= kLineBytes;
+  std::string text = fmt::format("{} {} ", id(*last->routed->algorithm),
+                                 simple     ? "Simple"
+                                 : one_line ? "LL"
+                                            : "LL128");
+  for (std::size_t i = 0; i < transports_.size(); ++i)
+    text += fmt::format("{}{}", i > 0 ? "+" : "", transports_[i]->name());
+  return transports_.empty() ? text + "loopback" : text;
+}
+
+}  // namespace anyccl

@@ -1,0 +1,153 @@
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/deadline.hpp"
+#include "base/fork.hpp"
+#include "base/hash.hpp"
+#include "framework/collective/plan_cache.hpp"
+#include "framework/communicator/diagnosis.hpp"
+#include "framework/communicator/failure.hpp"
+#include "framework/communicator/membership.hpp"
+#include "framework/communicator/progress_loop.hpp"
+#include "framework/message/messages.hpp"
+
+namespace anyccl {
+
+/// One rank's end of a communicator: its members, the queue of its collectives, its messages, and
+/// its failure. PlanCache turns calls into what runs, ProgressLoop lets threads wait, and Diagnosis
+/// says why what waits may have to fail.
+///
+/// 1. Collectives run one after the other, in the order of the calls; messages run beside them.
+/// 2. A blocking collective that finds nothing else open runs in `alone_`, which allocates nothing.
+///    Everything else is queued. When another thread has a call to make, `alone_` joins the queue.
+/// 3. All state but Failure and the counters of ProgressLoop belongs to the holder of the owner
+///    progress lock.
+/// 4. After a failure nothing moves: open operations complete with the reason, and so do later
+///    calls.
+///
+/// Threads: any.
+class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLoop::Work {
+ public:
+  explicit Comm(Membership membership);
+
+  Rank rank() const { return me_.rank; }
+  int size() const { return me_.size; }
+  const Membership& membership() const { return me_; }
+  /// See ProgressLoop.
+  bool is_oversubscribed() const { return loop_.is_oversubscribed(); }
+  /// How many collectives were called; equal on all ranks between calls.
+  std::uint64_t sequence() const { return sequence_; }
+
+  /// Runs the call to its end. Errors are those of check_call() and what fails on the way.
+  Status run(const Call& call);
+  /// Issues all of them, and runs them to their ends; the first error. The caller keeps it alive,
+  /// should another thread abort it meanwhile.
+  Status run_together(std::span<const Call* const> calls);
+  /// Issues it; the arrays of a v-form are copied. With a closed gate it only takes its place.
+  Result<std::shared_ptr<Operation>> issue(const Call& call, Gate gate = Gate::open);
+  /// From now on the operation has this time limit; 0: none.
+  Status limit(Operation& operation, std::chrono::milliseconds time);
+  /// Opens the gate of an operation that was issued here. Any thread.
+  void open(Operation& operation);
+  /// Returns when the operation is done, with its status; in_progress if it is not at `deadline`.
+  Status wait(Operation& operation, Deadline deadline = {});
+  /// Makes progress once; true if the operation is done.
+  bool test(Operation& operation);
+  /// For groups of communicators, and for the background thread: see ProgressLoop.
+  bool progress() { return !forked() && loop_.progress(); }
+  void check_peers() {
+    if (!forked()) loop_.diagnose();
+  }
+  void sleep_briefly() {
+    if (!forked()) loop_.sleep_briefly();
+  }
+  bool progress_in_background() { return !forked() && loop_.progress_in_background(); }
+  void sleep_in_background(std::chrono::nanoseconds most) {
+    if (!forked()) loop_.sleep_in_background(most);
+  }
+  void wake() { loop_.wake(); }
+  bool is_quiet() const { return loop_.is_quiet(); }
+  void expect_progress() { loop_.expect(); }
+  /// For a caller that waits for these peers elsewhere: ok, or why one will not come, as far as is
+  /// known here.
+  Status absence(std::span<const Rank> wanted);
+
+  /// Ends all operations, here and at all peers, with `why`. Any thread; never waits for a peer.
+  void abort(const Status& why);
+  /// Ok, or why the communicator cannot be used: it has failed, or belongs to the parent of this
+  /// process. In a forked child nothing waits and no peer is talked to.
+  Status failure() const;
+  /// Waits until everything issued is complete, then says goodbye to the peers.
+  void finish();
+  /// Says goodbye without waiting for anything: at exit, or after a failure.
+  void leave();
+  /// At exit: the same, after stream workers have been kept from going on here. `deadline`: for
+  /// what a worker is doing at the moment.
+  void leave_for_exit(Deadline deadline);
+
+  /// Operators of this communicator; see anycclRedOpCreate. Any thread.
+  Result<ReduceOp> add_operator(const Operator& op);
+  Status remove_operator(ReduceOp op);
+
+  /// Those of another communicator of the same ranks.
+  void copy_operators(Comm& from);
+  /// What run() cannot see of a slice: whether the whole call makes sense.
+  Status check_whole(Call call) const;
+
+  /// From now on algorithms are chosen by these. All ranks do this between the same operations,
+  /// with equal policies.
+  void set_policy(TunerPolicy policy);
+  /// "all_reduce/two_shot Simple shm": how the last collective was done.
+  std::string last_plan();
+
+ private:
+  struct Queued;
+
+  bool forked() const { return anyccl::fork_generation() != fork_generation_; }
+  std::shared_ptr<Queued> make_queued(const Call& call) const;
+  Status wait_with_others(ProgressLock& progress_lock);
+  /// How often a blocking receive looks before it waits like others.
+  std::uint32_t poll_budget() const { return is_oversubscribed() ? 1 : 32; }
+  Status run_message(ProgressLock& progress_lock, const Call& call, std::shared_ptr<Comm>& alive);
+  Status ready(const Call& call) const {
+    return failure_.happened() ? failure() : plans_.check(call);
+  }
+  /// Position of the next call. Its history makes its publications unreadable for a rank whose
+  /// calls before it were others.
+  Position next_position(const PreparedCall& prepared) {
+    return {++sequence_, std::exchange(history_, mix(history_, prepared.digest))};
+  }
+  Result<std::shared_ptr<Operation>> enqueue(const Call& call, const CallKey& key, Gate gate);
+  Status check_stalled(Operation& operation, const Execution* collective);
+  void fail(const Status& why);
+  std::byte* scratch(std::size_t bytes);
+
+  // As ProgressLoop::Work:
+  bool advance() override;
+  void diagnose() override;
+  bool is_idle() const override { return collectives_.empty() && !messages_.waits_for_peers(); }
+  bool is_over() const override { return is_idle() && !messages_.will_meet_itself(); }
+
+  Membership me_;
+  std::vector<Transport*> transports_, route_;
+  std::uint64_t sequence_ = 0, history_ = 0;  // of the last call
+  PlanCache plans_;
+  std::shared_ptr<Queued> alone_;  // of the blocking call, when nothing else is open
+  std::vector<std::byte> scratch_;
+  std::deque<std::shared_ptr<Queued>> collectives_;
+  Messages messages_;
+  std::vector<std::shared_ptr<MessageRequest>> together_;  // room for run_together()
+  Failure failure_;
+  ProgressLoop loop_;
+  Diagnosis diagnosis_;
+  std::atomic<bool> gated_{false};  // streams have used this communicator
+  std::uint64_t fork_generation_;
+};
+
+}  // namespace anyccl

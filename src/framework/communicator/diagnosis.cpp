@@ -1,0 +1,149 @@
+#include "framework/communicator/diagnosis.hpp"
+
+#include <algorithm>
+
+#include "base/error.hpp"
+
+namespace anyccl {
+namespace {
+
+/// "in operation 7, all_reduce of 3 f32, sum".
+std::string where(const Execution* collective) {
+  if (collective == nullptr) return "in a send or receive";
+  if (!collective->has_started()) return "in an operation that has not started";
+  return fmt::format("in operation {}, {}", collective->sequence(), describe(collective->record()));
+}
+
+const char* ending(PeerState state) {
+  return state == PeerState::left ? "has left the communicator" : "died";
+}
+
+/// One has sizes of each block, and the other not.
+bool forms_only(const CallRecord& a, const CallRecord& b) {
+  const auto is = [](const CallRecord& call, Collective what) {
+    return static_cast<Collective>(call.collective) == what;
+  };
+  return (is(a, Collective::all_to_all) && is(b, Collective::all_to_all_v)) ||
+         (is(b, Collective::all_to_all) && is(a, Collective::all_to_all_v));
+}
+
+/// Sequence and history aside.
+bool same_call(CallRecord a, const CallRecord& b) {
+  a.sequence = b.sequence;
+  a.history = b.history;
+  return a == b;
+}
+
+Status difference(Rank me, const CallRecord& mine, Rank peer, const CallRecord& theirs) {
+  CallRecord planned = mine;
+  planned.plan = theirs.plan;
+  const bool plans_only = same_call(planned, theirs);
+  return error(Code::invalid_usage,
+               "operation {} differs between ranks: rank {} called {}, rank {} called {}{}",
+               mine.sequence, index(me), describe(mine), index(peer), describe(theirs),
+               forms_only(mine, theirs)
+                   ? ": blocks of different sizes (splits of all_to_all_single) are given on all "
+                     "ranks or on none"
+               : !plans_only ? ""
+               : has_known_sizes(static_cast<Collective>(mine.collective))
+                   ? " (with other counts, or another algorithm or protocol)"
+                   : " (with another algorithm or protocol)");
+}
+
+}  // namespace
+
+Status Diagnosis::poll_control() {
+  Status problem;
+  for (Transport* t : transports_)
+    if (Status found = t->check(); problem.ok()) problem = std::move(found);
+  return problem;
+}
+
+Status Diagnosis::check_timeout(const Operation& operation, const Execution* collective) const {
+  if (!operation.is_late()) return {};
+  std::vector<Rank> ranks;
+  if (collective == nullptr || collective->has_started()) operation.awaited(ranks);
+  std::string names;
+  for (std::size_t i = 0; i < ranks.size(); ++i)
+    names += (i > 0 ? ", " : "") + names_[uindex(ranks[i])];
+  if (names.empty())
+    names = collective == nullptr ? "a message from any rank" : "what was called before it";
+  return error(Code::timeout, "timeout after {} ms: {} waits for {} {}",
+               operation.time_limit().count(), names_[uindex(me_)], names, where(collective));
+}
+
+Status Diagnosis::check_any_source() {
+  if (route_.size() == 1) return {};
+  ANYCCL_CHECK(poll_control());
+  for (Transport* t : transports_)
+    for (const Rank peer : t->peers())
+      if (t->state(peer) == PeerState::present) return {};
+  // What they did before they went can be seen by now.
+  if (messages_.advance() || !messages_.waits_for_anyone()) return {};
+  return error(Code::remote_error, "{} waits for a message of any rank, but all others are gone",
+               names_[uindex(me_)]);
+}
+
+Status Diagnosis::absence(std::span<const Rank> wanted) const {
+  for (const Rank peer : wanted)
+    if (Transport* const t = route_[uindex(peer)]; t != nullptr)
+      if (const PeerState state = t->state(peer); state != PeerState::present)
+        return error(Code::remote_error, "{} {}", names_[uindex(peer)], ending(state));
+  return {};
+}
+
+Status Diagnosis::check_stalled(Operation& operation, const Execution* collective) {
+  const Status problem = poll_control();
+  if (collective != nullptr) ANYCCL_CHECK(compare_calls(collective->record()));
+  if (!problem.ok() && !is_in_mismatch_grace(problem)) return problem;
+  ANYCCL_CHECK(check_timeout(operation, collective));
+  std::vector<Rank> ranks;
+  operation.awaited(ranks);
+  const auto gone = std::find_if(ranks.begin(), ranks.end(), [&](Rank r) {
+    Transport* t = route_[uindex(r)];
+    return t != nullptr && t->state(r) != PeerState::present;
+  });
+  if (gone == ranks.end()) return {};
+  const PeerState state = route_[uindex(*gone)]->state(*gone);
+  // What it did before it went can be seen by now: if that is not enough, nothing will be.
+  const bool moved = collective != nullptr ? operation.advance() : messages_.advance();
+  if (moved || operation.done()) return {};
+  const std::string what = where(collective);
+  return error(Code::remote_error, "{} {} while {} waits for it {}", names_[uindex(*gone)],
+               ending(state), names_[uindex(me_)], what);
+}
+
+bool Diagnosis::is_in_mismatch_grace(const Status& problem) {
+  if (problem.code() != Code::invalid_usage) return false;
+  if (mismatch_grace_.is_never()) mismatch_grace_ = Deadline::in(std::chrono::milliseconds(500));
+  return !mismatch_grace_.passed();
+}
+
+Status Diagnosis::compare_calls(const CallRecord& mine) {
+  for (int r = 0; r < static_cast<int>(route_.size()); ++r) {
+    Transport* t = route_[static_cast<std::size_t>(r)];
+    CallRecord theirs;
+    if (t == nullptr || !t->call_of(Rank{r}, mine.sequence, theirs) || theirs == mine) continue;
+    if (!same_call(mine, theirs)) return difference(me_, mine, Rank{r}, theirs);
+    ANYCCL_CHECK(compare_earlier_calls(Rank{r}, mine.sequence));
+  }
+  return {};
+}
+
+/// Both ranks are in the same call, but their calls before it differ. A rank that reads nothing of
+/// its peers, as a root of a broadcast, has completed such a call.
+Status Diagnosis::compare_earlier_calls(Rank peer, std::uint64_t sequence) {
+  Transport& t = *route_[uindex(peer)];
+  for (std::uint64_t s = sequence - std::min<std::uint64_t>(sequence, kCallHistory) + 1;
+       s < sequence; ++s) {
+    CallRecord mine, theirs;
+    if (t.call_of(me_, s, mine) && t.call_of(peer, s, theirs) && !same_call(mine, theirs))
+      return difference(me_, mine, peer, theirs);
+  }
+  const Status unknown =
+      error(Code::invalid_usage, "rank {} and rank {} made different calls before operation {}",
+            index(me_), index(peer), sequence);
+  return is_in_mismatch_grace(unknown) ? Status() : unknown;
+}
+
+}  // namespace anyccl

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/deadline.hpp"
+#include "framework/collective/execution.hpp"
+#include "framework/message/messages.hpp"
+
+namespace anyccl {
+
+/// Why an operation that does not move may never move: peers that died, left, failed, or called
+/// something else. Never on the way of a fast operation.
+///
+/// Threads: the holder of the communicator's progress lock.
+class Diagnosis {
+ public:
+  /// `names[r]`: rank r, for messages. Everything is borrowed.
+  Diagnosis(Rank me, const std::vector<std::string>& names,
+            const std::vector<Transport*>& transports, const std::vector<Transport*>& route,
+            Messages& messages)
+      : me_(me), names_(names), transports_(transports), route_(route), messages_(messages) {}
+
+  /// What the peers say: the first problem.
+  Status poll_control();
+  /// Why `operation` never will be done, as far as can be seen now. `collective`: the same
+  /// operation, if it is one that has started.
+  Status check_stalled(Operation& operation, const Execution* collective);
+  /// Not ok: the time limit of `operation` is over. Names the ranks that it waits for.
+  Status check_timeout(const Operation& operation, const Execution* collective) const;
+  /// While a receive waits for a message of any rank: whether one can still come.
+  Status check_any_source();
+  /// Whether these peers may still come, as far as the transports know.
+  Status absence(std::span<const Rank> wanted) const;
+  /// A transport sees that a peer is in another call before it knows which one. The peer's record
+  /// is on its way and says more, so it gets a moment.
+  bool is_in_mismatch_grace(const Status& problem);
+
+ private:
+  Status compare_calls(const CallRecord& mine);
+  Status compare_earlier_calls(Rank peer, std::uint64_t sequence);
+
+  const Rank me_;
+  const std::vector<std::string>& names_;
+  const std::vector<Transport*>&transports_, &route_;
+  Messages& messages_;
+  Deadline mismatch_grace_;
+};
+
+}  // namespace anyccl

@@ -1,0 +1,152 @@
+#include "framework/communicator/progress_loop.hpp"
+
+#include <sched.h>
+
+#include <algorithm>
+
+namespace anyccl {
+namespace {
+
+class Counted {
+ public:
+  explicit Counted(std::atomic<int>& count) : count_(count) {
+    count_.fetch_add(1, std::memory_order_relaxed);
+  }
+  ~Counted() { count_.fetch_sub(1, std::memory_order_relaxed); }
+  Counted(const Counted&) = delete;
+  Counted& operator=(const Counted&) = delete;
+
+ private:
+  std::atomic<int>& count_;
+};
+
+}  // namespace
+
+bool ProgressLoop::progress() {
+  ProgressLock progress_lock(lock_word_);
+  if (!progress_lock.try_lock() || failure_.happened()) return false;
+  const bool moved = work_.advance();
+  if (moved) doorbell_.ring();
+  return moved;
+}
+
+void ProgressLoop::diagnose() {
+  ProgressLock progress_lock(lock_word_);
+  if (progress_lock.try_lock()) work_.diagnose();
+}
+
+Status ProgressLoop::wait(ProgressLock& progress_lock, Operation& operation, Deadline deadline) {
+  if (operation.done()) return operation.status();
+  const Counted waiting(waiting_);
+  const bool oversubscribed = is_oversubscribed();
+  if (oversubscribed) oversubscription_.refresh_sometimes();
+  Backoff backoff(oversubscribed);
+  while (!operation.done()) {
+    const bool wanted = is_wanted();
+    if (wanted) progress_lock.unlock();
+    if (!progress_lock.owns_lock() && (wanted || !progress_lock.try_lock())) {
+      if (background_sleeps_.load(std::memory_order_acquire)) transports_.back()->wake();
+      ::sched_yield();
+      const Backoff::Next next = backoff.next();
+      if (next != Backoff::Next::poll && deadline.passed()) break;
+      if (next == Backoff::Next::sleep && !operation.done()) doorbell_.sleep(Backoff::kSleep);
+      continue;
+    }
+    if (failure_.happened()) break;
+    if (work_.advance()) {
+      doorbell_.ring();
+      backoff.reset();
+      continue;
+    }
+    const Backoff::Next next = backoff.next();
+    if (next != Backoff::Next::poll) work_.diagnose();
+    if (next != Backoff::Next::poll && deadline.passed()) break;
+    if (next == Backoff::Next::sleep && !operation.done())
+      sleep(progress_lock, deadline.is_never() ? backoff.sleep_time() : Backoff::kSleep);
+  }
+  doorbell_.ring();
+  if (operation.done()) return operation.status();
+  return failure_.happened() ? failure_.why()
+                             : Status(Code::in_progress, "the operation is not complete yet");
+}
+
+bool ProgressLoop::progress_in_background() {
+  if (waiting_.load(std::memory_order_relaxed) > 0) return false;
+  ProgressLock progress_lock(lock_word_);
+  if (!progress_lock.try_lock() || failure_.happened()) return false;
+  const bool moved = work_.advance();
+  quiet_.store(work_.is_over(), std::memory_order_release);
+  if (moved) doorbell_.ring();
+  return moved;
+}
+
+void ProgressLoop::sleep_in_background(std::chrono::nanoseconds most) {
+  ProgressLock progress_lock(lock_word_);
+  if (waiting_.load(std::memory_order_relaxed) > 0 || !progress_lock.try_lock())
+    return doorbell_.sleep(Backoff::kSleep);
+  if (failure_.happened()) return;
+  work_.diagnose();
+  if (work_.is_idle() || transports_.empty()) {  // only a gate can change that, and it rings
+    progress_lock.unlock();
+    return doorbell_.sleep(Backoff::kSleep);
+  }
+  background_sleeps_.store(true, std::memory_order_release);
+  sleep(progress_lock, most);
+  background_sleeps_.store(false, std::memory_order_relaxed);
+}
+
+void ProgressLoop::sleep_briefly() {
+  ProgressLock progress_lock(lock_word_);
+  if (progress_lock.try_lock())
+    sleep(progress_lock, Backoff::kSleep);
+  else
+    doorbell_.sleep(Backoff::kSleep);
+}
+
+/// Waits for the progress lock. A thread that only waits for an operation leaves it to those that
+/// come here: they are about to add to what can be done.
+void ProgressLoop::lock_slowly(ProgressLock& progress_lock) {
+  wanted_.fetch_add(1, std::memory_order_seq_cst);
+  do {
+    wake();
+    ::sched_yield();
+  } while (!progress_lock.try_lock());
+  wanted_.fetch_sub(1, std::memory_order_relaxed);
+}
+
+void ProgressLoop::sleep(ProgressLock& progress_lock, std::chrono::nanoseconds most,
+                         Operation* alone) {
+  if (is_wanted()) return;
+  if (transports_.empty()) {
+    progress_lock.unlock();
+    return doorbell_.sleep(Backoff::kSleep);
+  }
+  Transport& last = *transports_.back();
+  asleep_.store(true, std::memory_order_seq_cst);
+  last.prepare_sleep();
+  const bool moved = alone != nullptr ? alone->advance() : work_.advance();
+  const bool stays = moved || woken_.exchange(false, std::memory_order_seq_cst) ||
+                     wanted_.load(std::memory_order_seq_cst) > 0 || failure_.is_asked();
+  if (short_limits_ || transports_.size() > 1 || !last.wakes_surely())
+    most = std::min<std::chrono::nanoseconds>(most, Backoff::kSleep);
+  last.sleep(stays ? std::chrono::nanoseconds(0) : most);
+  asleep_.store(false, std::memory_order_relaxed);
+  if (moved) doorbell_.ring();
+}
+
+void ProgressLoop::wake() {
+  woken_.store(true, std::memory_order_seq_cst);
+  if (asleep_.load(std::memory_order_seq_cst)) transports_.back()->wake();
+}
+
+void ProgressLoop::seize(Deadline deadline) {
+  ProgressLock progress_lock(lock_word_);
+  wanted_.fetch_add(1, std::memory_order_relaxed);  // for good: others only sleep from now on
+  while (!progress_lock.try_lock() && !deadline.passed()) {
+    wake();
+    ::sched_yield();
+  }
+  progress_lock.keep_locked();
+}
+
+}  // namespace anyccl

@@ -1,0 +1,122 @@
+#pragma once
+// How the threads of a process share a communicator.
+//
+// 1. One thread at a time makes progress: the holder of the progress lock. It advances everything
+//    that is open, for all threads.
+// 2. A thread that has a call to make counts itself in wanted_; a thread that only waits for an
+//    operation gives the progress lock away then, and waits on the doorbell.
+// 3. The holder may sleep in the last transport. Before it does, it stores asleep_ and looks once
+//    more at what might end its sleep; a thread that wants something stores that first and then
+//    looks at asleep_ (see wake()). All of these are seq_cst, so one of the two sees the other.
+// 4. The background thread makes progress only where nobody waits.
+
+#include <atomic>
+#include <vector>
+
+#include "base/deadline.hpp"
+#include "base/doorbell.hpp"
+#include "framework/call/operation.hpp"
+#include "framework/communicator/failure.hpp"
+#include "framework/waiting/backoff.hpp"
+#include "framework/waiting/progress_lock.hpp"
+#include "platform/probe/oversubscription.hpp"
+#include "platform/transport.hpp"
+
+namespace anyccl {
+
+class ProgressLoop {
+ public:
+  /// What the loop drives. All functions are called by the holder of the progress lock.
+  class Work {
+   public:
+    /// Goes on as far as possible without waiting; true if anything moved.
+    virtual bool advance() = 0;
+    /// Looks for failures: an operation that waits may have to fail.
+    virtual void diagnose() = 0;
+    /// Whether nothing that is open waits for a peer.
+    virtual bool is_idle() const = 0;
+    /// Whether nothing is open that will ever move: what is_idle() says, and no message of this
+    /// rank to itself waits for its stream.
+    virtual bool is_over() const = 0;
+
+   protected:
+    ~Work() = default;
+  };
+
+  /// `cores`: how many cores each rank has, see Placement. Everything is borrowed.
+  ProgressLoop(Work& work, const Failure& failure, const std::vector<Transport*>& transports,
+               int cores)
+      : work_(work),
+        failure_(failure),
+        transports_(transports),
+        oversubscription_(probe::OversubscriptionMonitor::of_process()),
+        cores_(cores) {}
+
+  ProgressLock progress_lock() { return ProgressLock(lock_word_); }
+  void lock(ProgressLock& progress_lock) {
+    if (!progress_lock.try_lock()) lock_slowly(progress_lock);
+  }
+  /// Whether another thread has a call to make.
+  bool is_wanted() const { return wanted_.load(std::memory_order_relaxed) > 0; }
+  /// Whether the host has fewer cores than threads that wait: `threads` in each rank of this
+  /// communicator, or, as far as known, the ranks of all jobs. A thread that waits gives its core
+  /// away at once then.
+  bool is_oversubscribed(int threads = 1) const {
+    return threads > cores_ || oversubscription_.is_oversubscribed();
+  }
+  probe::OversubscriptionMonitor& oversubscription() { return oversubscription_; }
+
+  /// Returns when the operation is done, with its status; else the failure, or in_progress if that
+  /// is all at `deadline`. Holds the progress lock as long as nobody else wants it.
+  Status wait(ProgressLock& progress_lock, Operation& operation, Deadline deadline = {});
+  /// Makes progress if nobody else does; true if anything moved.
+  bool progress();
+  void diagnose();
+  /// Sleeps shortly, after progress() found nothing for long.
+  void sleep_briefly();
+  /// By the holder of the progress lock. `alone`: what it waits for, if that is not among what is
+  /// open.
+  void sleep(ProgressLock& progress_lock, std::chrono::nanoseconds most,
+             Operation* alone = nullptr);
+  /// Something moved: threads that wait without the progress lock look again.
+  void ring() { doorbell_.ring(); }
+  /// A thread that sleeps here looks again.
+  void wake();
+  /// Sleeps must not be much longer than the time limits that are used here.
+  void note_limit(std::chrono::milliseconds limit) {
+    if (limit.count() > 0 && limit < 10 * Backoff::kLongSleep) short_limits_ = true;
+  }
+
+  /// Of the background thread: as progress() and sleep_briefly(), where nobody waits; else they do
+  /// nothing and sleep. `most`: how long, if nothing is missed meanwhile.
+  bool progress_in_background();
+  void sleep_in_background(std::chrono::nanoseconds most);
+  /// Whether the last progress_in_background() left nothing to do, and expect() was not called
+  /// since.
+  bool is_quiet() const { return quiet_.load(std::memory_order_acquire) || failure_.happened(); }
+  void expect() { quiet_.store(false, std::memory_order_release); }
+
+  /// At exit: nobody else makes progress here any more, unless a thread holds the progress lock
+  /// until `deadline`.
+  void seize(Deadline deadline);
+
+ private:
+  void lock_slowly(ProgressLock& progress_lock);
+
+  Work& work_;
+  const Failure& failure_;
+  const std::vector<Transport*>& transports_;
+  probe::OversubscriptionMonitor& oversubscription_;
+  const int cores_;
+  std::atomic<bool> lock_word_{false};
+  std::atomic<int> wanted_{0};                  // threads in lock_slowly()
+  std::atomic<int> waiting_{0};                 // threads in wait()
+  std::atomic<bool> quiet_{false};              // see is_quiet()
+  std::atomic<bool> background_sleeps_{false};  // the background thread sleeps with the lock
+  std::atomic<bool> asleep_{false};  // the holder of the progress lock sleeps in the last transport
+  std::atomic<bool> woken_{false};   // wake() was called since somebody slept
+  bool short_limits_ = false;        // see note_limit(); with the lock
+  Doorbell doorbell_;                // threads that wait without the progress lock look again
+};
+
+}  // namespace anyccl

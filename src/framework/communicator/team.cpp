@@ -1,0 +1,94 @@
+#include "framework/communicator/team.hpp"
+
+#include <algorithm>
+
+#include "base/error.hpp"
+
+namespace anyccl {
+namespace {
+
+constexpr std::size_t kLine = 64;          // slices are cut here: no two threads write one line
+constexpr std::size_t kLeastSlice = 8192;  // less is not worth a thread: docs/adr/0019
+
+/// One slice, by a look at the count. Elements have at most 16 bytes.
+bool is_small(const Call& call) {
+  return call.count < kLeastSlice && call.count * bytes_of(call.dtype) < 2 * kLeastSlice;
+}
+
+/// Bytes of each slice; the last one may have less.
+std::size_t slice_bytes(std::size_t bytes, int threads) {
+  const std::size_t slices = std::min(bytes / kLeastSlice, static_cast<std::size_t>(threads));
+  return ((bytes + slices - 1) / slices + kLine - 1) / kLine * kLine;
+}
+
+}  // namespace
+
+Status Team::run(Call call, int thread, int threads) {
+  ANYCCL_CHECK(first_->failure());
+  ANYCCL_CHECK(check_team(thread, threads));
+  if (is_small(call)) return thread == 0 ? first_->run(call) : Status();
+  ANYCCL_CHECK(first_->check_whole(call));
+  const std::size_t element = bytes_of(call.dtype), bytes = call.count * element;
+  const std::size_t slice = slice_bytes(bytes, threads);
+  const std::size_t begin = std::min(bytes, static_cast<std::size_t>(thread) * slice);
+  const std::size_t end = std::min(bytes, begin + slice);
+  if (begin == end) return {};
+  call.input += begin;
+  call.output += begin;
+  call.count = (end - begin) / element;
+  call.threads = threads;
+  return thread == 0 ? first_->run(call) : others_[static_cast<std::size_t>(thread) - 1]->run(call);
+}
+
+Status Team::check_team(int thread, int threads) const {
+  if (threads < 1 || threads > size())
+    return error(Code::invalid_usage,
+                 "threads is {}, but this communicator is ready for {}: call anycclCommParts first",
+                 threads, size());
+  if (thread < 0 || thread >= threads)
+    return error(Code::invalid_argument, "thread {} is not in 0..{}", thread, threads - 1);
+  return {};
+}
+
+void Team::add(std::shared_ptr<Comm> comm) {
+  comm->copy_operators(*first_);  // and add_operator() keeps them equal
+  const std::lock_guard lock(mutex_);
+  others_.push_back(std::move(comm));
+}
+
+std::vector<std::shared_ptr<Comm>> Team::all() const {
+  std::vector<std::shared_ptr<Comm>> all{first_};
+  const std::lock_guard lock(mutex_);
+  all.insert(all.end(), others_.begin(), others_.end());
+  return all;
+}
+
+bool Team::end(const Status& why) {
+  const std::vector<std::shared_ptr<Comm>> comms = all();
+  const auto has_failed = [](const std::shared_ptr<Comm>& comm) { return !comm->failure().ok(); };
+  if (std::none_of(comms.begin(), comms.end(), has_failed)) return false;
+  for (const auto& comm : comms)
+    if (!has_failed(comm)) comm->abort(why);
+  return true;
+}
+
+Result<ReduceOp> Team::add_operator(const Operator& op) {
+  for (const auto& comm : others_) ANYCCL_CHECK(comm->add_operator(op).status());
+  return first_->add_operator(op);
+}
+
+Status Team::remove_operator(ReduceOp op) {
+  ANYCCL_CHECK(first_->remove_operator(op));
+  for (const auto& comm : others_) ANYCCL_CHECK(comm->remove_operator(op));
+  return {};
+}
+
+void Team::abort(const Status& why) {
+  for (const auto& comm : all()) comm->abort(why);
+}
+
+void Team::finish() {
+  for (const auto& comm : all()) comm->finish();
+}
+
+}  // namespace anyccl

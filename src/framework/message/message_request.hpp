@@ -1,0 +1,50 @@
+#pragma once
+
+#include "framework/call/call.hpp"
+#include "framework/call/operation.hpp"
+
+namespace anyccl {
+
+/// One send or receive: a message of a pair, fragment by fragment. It moves once it is bound.
+class MessageRequest final : public Operation {
+ public:
+  /// For another call, or the first one. `order`: among the requests of this rank, by the order of
+  /// their calls.
+  void begin(const Call& call, std::uint64_t order);
+  /// It is message `number` between this rank and `peer` in its direction, from 1. `whole`: of a
+  /// receive, see Envelope.
+  void bind(Transport& transport, Rank peer, std::uint64_t number, bool whole = false);
+  bool advance() override;
+  void awaited(std::vector<Rank>& ranks) const override {
+    if (call_.root != kAnySource) ranks.push_back(call_.root);
+  }
+
+  const Call& call() const { return call_; }
+  std::uint64_t order() const { return order_; }
+  std::size_t bytes() const { return total_; }
+  /// What announces it to the receiver: its tag and type.
+  std::uint32_t digest() const { return digest_of(call_.tag, call_.dtype); }
+  /// Of a receive whose message was found otherwise: where it came from.
+  void set_source(Rank source) { call_.root = source; }
+  /// Once it is done.
+  Rank peer() const { return call_.root; }
+
+  static std::uint32_t digest_of(std::uint32_t tag, DType dtype) {
+    return tag << 8 | static_cast<std::uint32_t>(dtype);
+  }
+  static std::uint32_t tag_of(std::uint32_t digest) { return digest >> 8; }
+  static DType dtype_of(std::uint32_t digest) { return static_cast<DType>(digest & 0xff); }
+
+ private:
+  bool send_fragment();
+  bool receive_fragment();
+
+  Call call_;
+  Transport* transport_ = nullptr;
+  std::uint64_t message_ = 0, order_ = 0;
+  std::size_t total_ = 0, done_ = 0, most_ = 0;  // bytes; the most of a fragment
+  std::uint32_t fragments_ = 0;
+  bool lent_ = false;  // a receive reads the sender's memory
+};
+
+}  // namespace anyccl

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "framework/stream/stream.hpp"
+
+namespace anyccl {
+
+/// Calls that one thread issues together; see anycclGroupStart.
+class CallGroup {
+ public:
+  /// `stream`: null if run() is to wait for it.
+  void add(const std::shared_ptr<Comm>& comm, const Call& call, std::shared_ptr<HostStream> stream);
+  /// Issues everything and returns when all that belongs to no stream is complete, with the first
+  /// error. Then it is empty.
+  Status run();
+
+ private:
+  struct Entry {
+    Entry(Comm& c, const Call& call, std::shared_ptr<HostStream> s)
+        : comm(&c), kept(call, c.rank(), c.size()), stream(std::move(s)) {}
+    Comm* comm;
+    KeptCall kept;
+    std::shared_ptr<HostStream> stream;
+  };
+  Result<std::vector<Batch>> make_batches() const;
+  Status run_in_one_communicator();
+  Status issue_and_wait() const;
+
+  std::vector<Entry> entries_;
+  std::vector<std::shared_ptr<Comm>> comms_;  // keeps those of the entries alive
+  std::vector<const Call*> calls_;            // room for run_in_one_communicator()
+};
+
+}  // namespace anyccl

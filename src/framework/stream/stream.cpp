@@ -1,0 +1,200 @@
+#include "framework/stream/stream.hpp"
+
+#include <pthread.h>
+
+#include <system_error>
+
+#include "base/error.hpp"
+#include "base/fork.hpp"
+#include "base/signals.hpp"
+
+namespace anyccl {
+namespace {
+
+class Function final : public StreamItem {
+ public:
+  Function(void (*function)(void*), void* argument) : function_(function), argument_(argument) {}
+  Status run(const Status&) override {
+    try {
+      function_(argument_);
+      return {};
+    } catch (const std::exception& e) {
+      return error(Code::invalid_usage, "a function in a stream has thrown: {}", e.what());
+    } catch (...) {
+      return error(Code::invalid_usage, "a function in a stream has thrown no std::exception");
+    }
+  }
+  bool is_foreign() const override { return true; }
+
+ private:
+  void (*function_)(void*);
+  void* argument_;
+};
+
+class Reach final : public StreamItem {
+ public:
+  explicit Reach(std::shared_ptr<Moment> moment) : moment_(std::move(moment)) {}
+  Status run(const Status& so_far) override {
+    moment_->reach(so_far);
+    return {};
+  }
+
+ private:
+  std::shared_ptr<Moment> moment_;
+};
+
+class WaitFor final : public StreamItem {
+ public:
+  explicit WaitFor(std::shared_ptr<const Moment> moment) : moment_(std::move(moment)) {}
+  Status run(const Status&) override { return moment_->wait(); }
+
+ private:
+  std::shared_ptr<const Moment> moment_;
+};
+
+}  // namespace
+
+HostStream::HostStream() : fork_generation_((watch_forks(), anyccl::fork_generation())) {}
+
+Status HostStream::check() const {
+  if (anyccl::fork_generation() == fork_generation_) return {};
+  return error(Code::invalid_usage,
+               "this stream was created before fork; create it in the process that uses it");
+}
+
+Status HostStream::start() {
+  const std::lock_guard lock(mutex_);
+  if (worker_ != std::thread::id()) return {};
+  const SignalsBlocked blocked;
+  try {
+    std::thread worker([self = shared_from_this()] { self->work(); });
+    worker_ = worker.get_id();
+    worker.detach();
+    return {};
+  } catch (const std::system_error& problem) {
+    return system_error(problem.code().value(), "starting a stream's thread");
+  }
+}
+
+void HostStream::push(Items items) noexcept {
+  {
+    const std::lock_guard lock(mutex_);
+    pushed_ += items.size();
+    queue_.splice(queue_.end(), items);
+  }
+  ready_.notify_one();
+}
+
+Status HostStream::add(std::unique_ptr<StreamItem> item) {
+  Items items;
+  items.push_back(std::move(item));
+  ANYCCL_CHECK(start());
+  push(std::move(items));
+  return {};
+}
+
+Status HostStream::call(void (*function)(void*), void* argument) {
+  return add(std::make_unique<Function>(function, argument));
+}
+Status HostStream::record(std::shared_ptr<Moment> moment) {
+  return add(std::make_unique<Reach>(std::move(moment)));
+}
+Status HostStream::wait_for(std::shared_ptr<const Moment> moment) {
+  return add(std::make_unique<WaitFor>(std::move(moment)));
+}
+
+Status HostStream::synchronize() {
+  std::unique_lock lock(mutex_);
+  if (std::this_thread::get_id() == worker_)
+    return error(Code::invalid_usage, "a function in a stream cannot wait for its own stream");
+  finished_.wait(lock, [&, until = pushed_] { return done_ >= until; });
+  return first_error_;
+}
+
+Result<bool> HostStream::query() const {
+  const std::lock_guard lock(mutex_);
+  if (!first_error_.ok()) return first_error_;
+  return done_ == pushed_;
+}
+
+void HostStream::close() {
+  {
+    const std::lock_guard lock(mutex_);
+    closed_ = true;
+  }
+  ready_.notify_one();
+}
+
+void HostStream::stop(Deadline deadline) {
+  std::unique_lock lock(mutex_);
+  stopping_ = true;
+  if (std::this_thread::get_id() == worker_) return;  // a function of the stream ends the program
+  finished_.wait_for(lock, std::chrono::milliseconds(deadline.poll_ms()),
+                     [&] { return !in_foreign_code_; });
+}
+
+void HostStream::work() {
+  ::pthread_setname_np(::pthread_self(), "anyccl-stream");
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    ready_.wait(lock, [&] { return closed_ || !queue_.empty(); });
+    if (stopping_ || queue_.empty()) return;
+    Items item;
+    item.splice(item.end(), queue_, queue_.begin());
+    in_foreign_code_ = item.front()->is_foreign();
+    const Status so_far = first_error_;
+    lock.unlock();
+    Status status;
+    try {
+      status = item.front()->run(so_far);
+    } catch (const std::exception& e) {
+      status = Status(Code::system_error, e.what());
+    }
+    item.clear();  // whoever waits sees it gone
+    lock.lock();
+    if (first_error_.ok()) first_error_ = std::move(status);
+    in_foreign_code_ = false;
+    ++done_;
+    finished_.notify_all();
+  }
+}
+
+class Batch::Operations final : public StreamItem {
+ public:
+  explicit Operations(std::size_t most) { pending_.reserve(most); }
+  Status run(const Status&) override {
+    for (const PendingOperation& pending : pending_) pending.comm->open(*pending.operation);
+    return wait_all(pending_);
+  }
+  void add(const std::shared_ptr<Comm>& comm, std::shared_ptr<Operation> operation) {
+    pending_.push_back({comm, std::move(operation)});
+  }
+  bool empty() const { return pending_.empty(); }
+
+ private:
+  std::vector<PendingOperation> pending_;
+};
+
+Result<Batch> Batch::make(std::shared_ptr<HostStream> stream, std::size_t most) {
+  ANYCCL_CHECK(stream->start());
+  return Batch(std::move(stream), most);
+}
+
+Batch::Batch(std::shared_ptr<HostStream> stream, std::size_t most) : stream_(std::move(stream)) {
+  auto operations = std::make_unique<Operations>(most);
+  operations_ = operations.get();
+  items_.push_back(std::move(operations));
+}
+
+Batch::~Batch() {
+  if (!items_.empty() && !operations_->empty()) stream_->push(std::move(items_));
+}
+
+Result<std::shared_ptr<Operation>> Batch::issue(const std::shared_ptr<Comm>& comm,
+                                                const Call& call) {
+  auto operation = comm->issue(call, Gate::closed);
+  if (operation.ok()) operations_->add(comm, *operation);
+  return operation;
+}
+
+}  // namespace anyccl

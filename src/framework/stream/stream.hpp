@@ -1,0 +1,95 @@
+#pragma once
+
+#include <condition_variable>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "base/deadline.hpp"
+#include "framework/communicator/pending_operation.hpp"
+#include "framework/stream/event.hpp"
+
+namespace anyccl {
+
+/// What a stream does next.
+class StreamItem {
+ public:
+  virtual ~StreamItem() = default;
+  /// `so_far`: the first error of the stream until now. Errors do not end the stream.
+  virtual Status run(const Status& so_far) = 0;
+  /// It runs code of the program, which must not meet the end of the process.
+  virtual bool is_foreign() const { return false; }
+};
+
+/// A queue of work on host memory: a thread of its own, started with the first work, does it in
+/// order. See anycclStreamCreate. Lives until it is closed and its work is done.
+///
+/// Threads: any; the order of the calls is the order of the work.
+class HostStream : public std::enable_shared_from_this<HostStream> {
+ public:
+  using Items = std::list<std::unique_ptr<StreamItem>>;
+
+  HostStream();
+  /// Ok, or why it cannot be used: it belongs to the parent of this process.
+  Status check() const;
+
+  /// What push() needs: starts the thread, if there is none. Errors: system_error.
+  Status start();
+  /// Puts the items behind everything that is queued.
+  void push(Items items) noexcept;
+
+  Status call(void (*function)(void*), void* argument);
+  Status record(std::shared_ptr<Moment> moment);
+  /// Later work starts when the moment is reached; an error before it is this stream's, too.
+  Status wait_for(std::shared_ptr<const Moment> moment);
+
+  /// Returns when everything queued is done, with the first error of the stream.
+  Status synchronize();
+  /// Whether everything queued is done. Errors: the first one of the stream.
+  Result<bool> query() const;
+  /// The thread ends when everything queued is done.
+  void close();
+  /// At exit: nothing more starts, and no code of the program runs, unless it takes longer than
+  /// until `deadline`.
+  void stop(Deadline deadline);
+
+ private:
+  Status add(std::unique_ptr<StreamItem> item);
+  void work();
+
+  mutable std::mutex mutex_;
+  std::condition_variable ready_, finished_;
+  Items queue_;
+  std::uint64_t pushed_ = 0, done_ = 0;  // items
+  Status first_error_;
+  std::thread::id worker_;
+  bool closed_ = false, stopping_ = false, in_foreign_code_ = false;
+  std::uint64_t fork_generation_;
+};
+
+/// Operations that are issued together and belong to one stream: each takes its place in its
+/// communicator at once, and all may start when the stream comes to them. The end of the batch puts
+/// them into the stream.
+class Batch {
+ public:
+  /// Does what can fail for up to `most` operations.
+  static Result<Batch> make(std::shared_ptr<HostStream> stream, std::size_t most);
+  Batch(Batch&&) = default;
+  Batch& operator=(Batch&&) = delete;
+  ~Batch();
+
+  Result<std::shared_ptr<Operation>> issue(const std::shared_ptr<Comm>& comm, const Call& call);
+  const HostStream* stream() const { return stream_.get(); }
+
+ private:
+  class Operations;
+  Batch(std::shared_ptr<HostStream> stream, std::size_t most);
+
+  std::shared_ptr<HostStream> stream_;
+  HostStream::Items items_;  // one
+  Operations* operations_;   // the same
+};
+
+}  // namespace anyccl

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "framework/tuning/tuner_table.hpp"
+
+namespace anyccl {
+
+/// Where in a user's cache folder `anyccl tune` leaves the measurements of this machine; empty if
+/// there is no such folder.
+std::string machine_table_file(const std::string& cache_folder);
+
+/// What is there; null: no file. Errors, which say what to do: invalid_usage when somebody else may
+/// have written it; system_error; invalid_argument when it holds no measurements.
+Result<std::shared_ptr<const TunerTable>> read_machine_table(const std::string& file);
+
+}  // namespace anyccl

@@ -1,0 +1,201 @@
+#include "framework/tuning/tuner.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "algorithm/verify/check.hpp"
+#include "base/error.hpp"
+
+namespace anyccl {
+namespace {
+
+constexpr std::size_t kKiB = 1024;
+
+/// Whether some ranks, but not all, are near each other.
+bool has_groups(const Shape& shape) {
+  const std::set<int> groups(shape.host_of.begin(), shape.host_of.end());
+  return groups.size() > 1 && std::ssize(groups) < shape.size;
+}
+
+struct Rule {
+  std::string_view name, reason;
+};
+constexpr std::string_view kMeasured = "built in: measured crossings",
+                           kRuleOfThumb = "built in: a rule of thumb";
+
+/// Ranks per core from which the rules below were measured: 12 to 32 ranks on 2 cores.
+constexpr int kOversubscribed = 4;
+
+/// Inside a host. Where cores are oversubscribed, what counts is how often ranks wait for each
+/// other and, later, how much there is to do in all.
+Rule best_all_reduce_of_many(const TunerQuery& q) {
+  if (q.ranks_per_core >= kOversubscribed)
+    return {q.bytes <= 2 * kKiB                          ? "one_shot"
+            : q.bytes <= 128 * kKiB || q.shape.size > 16 ? "reduce_broadcast"
+                                                         : "two_shot",
+            kMeasured};
+  if (q.bytes <= kKiB / 2) return {"recursive_multiplying", kRuleOfThumb};
+  return {has_groups(q.shape) ? "two_level" : "two_shot", kRuleOfThumb};
+}
+
+/// Where a network is in between, fewer rounds matter longer.
+Rule best_all_reduce(const TunerQuery& q) {
+  const int n = q.shape.size, many = q.ranks_per_core >= kOversubscribed ? 9 : 17;
+  if (!q.network && n >= many) return best_all_reduce_of_many(q);
+  if (q.network && has_groups(q.shape)) return {"two_level", kRuleOfThumb};
+  const std::size_t one_shot_to = q.network ? 4 * kKiB
+                                  : n == 2  ? 16 * kKiB
+                                  : n <= 4  ? 4 * kKiB
+                                            : 2 * kKiB;
+  return {q.bytes <= one_shot_to ? "one_shot" : "two_shot", kMeasured};
+}
+
+Rule best(const TunerQuery& q) {
+  const bool large = q.bytes > 64 * kKiB;
+  // Ranks of one host that are few, or that wait for a core anyway: then fewer rounds are faster.
+  const bool meet = !q.network && (q.shape.size <= 8 || q.ranks_per_core > 1);
+  const std::string_view met =
+      meet && q.shape.size > 2 && q.ranks_per_core == 1 ? kRuleOfThumb : kMeasured;
+  switch (q.shape.collective) {
+    case Collective::all_reduce:
+      return best_all_reduce(q);
+    case Collective::broadcast:
+      return {meet || q.shape.size <= 4 || (!q.network && q.bytes <= 8 * kKiB) ? "flat"
+                                                                               : "pipelined_tree",
+              met};
+    case Collective::reduce_scatter:
+    case Collective::reduce_scatter_v:
+      return {q.network && large ? "ring" : "direct", kRuleOfThumb};
+    case Collective::all_gather:
+    case Collective::all_gather_v:
+      return {!q.network ? "direct" : large ? "ring" : "bruck", kRuleOfThumb};
+    case Collective::reduce:
+      return {q.network && q.shape.size > 4 ? "binomial" : "flat", kRuleOfThumb};
+    case Collective::gather:
+    case Collective::gather_v:
+    case Collective::scatter:
+    case Collective::scatter_v:
+      return {"flat", kRuleOfThumb};
+    case Collective::all_to_all:
+      return {q.network && large ? "pairwise" : "direct", kRuleOfThumb};
+    case Collective::all_to_all_v:
+      return {"direct", "the only one"};
+    case Collective::barrier:
+      return {meet ? "one_shot" : "dissemination", met};
+    default:
+      return {};
+  }
+}
+
+std::size_t tile_bytes(const TunerQuery& q) {
+  if (q.shape.collective != Collective::all_reduce && q.shape.collective != Collective::reduce)
+    return 64 * kKiB;  // of each block
+  return q.network ? 256 * kKiB
+                   : std::size_t{128} * kKiB *
+                         static_cast<std::size_t>(std::max(2, std::min(q.shape.size, 8)));
+}
+
+/// What the table says: the fastest, or `usual` unless that is clearly slower. Null: it has not two
+/// to compare.
+const Algorithm* best_measured(const TunerQuery& q, const TunerTable& table,
+                               const Algorithm* usual) {
+  const Algorithm* best = nullptr;
+  double least = 0;
+  int measured = 0;
+  for (const Algorithm* a : all_algorithms()) {
+    if (a->collective != q.shape.collective || !a->supports(q.shape)) continue;
+    const auto time = table.time(*a, q);
+    if (!time) continue;
+    ++measured;
+    if (best == nullptr || *time < least) best = a, least = *time;
+  }
+  if (measured < 2) return nullptr;
+  const auto as_usual = usual == nullptr ? std::nullopt : table.time(*usual, q);
+  return as_usual && *as_usual < kClearGain * least ? usual : best;
+}
+
+/// By the tables, or else what is built in.
+Choice without_user(const TunerQuery& q, const TunerPolicy& policy) {
+  const auto [name, reason] = best(q);
+  Choice choice{find_algorithm(q.shape.collective, name), tile_bytes(q), reason};
+  for (const auto& table : policy.tables) {
+    const Algorithm* const measured = best_measured(q, *table, choice.algorithm);
+    if (measured == nullptr) continue;
+    choice.table = table.get();
+    if (measured != choice.algorithm) choice.rule = {};
+    choice.algorithm = measured;
+    break;
+  }
+  return choice;
+}
+
+Cost cost_of(const Algorithm& algorithm, const Shape& shape) {
+  if (algorithm.cost != nullptr) return algorithm.cost(shape);
+  verify::Terms terms;
+  const std::vector<Schedule> ranks = build_all(algorithm, shape);
+  const Result<verify::Outcome> counted = verify::check(ranks, terms, false);
+  if (!counted.ok()) return {};
+  return {counted->rounds, counted->sent, ranks[0].contract.chunks(shape.root, Space::input),
+          counted->roundings};
+}
+
+/// Measured with 8 B and 1 MiB AllReduces of two ranks on a virtual machine (see
+/// docs/performance.md): us per round, us per byte.
+struct Speed {
+  double alpha, beta;
+};
+constexpr Speed kInsideHost{0.17, 5.0e-5}, kNetwork{6.5, 2.4e-4};
+
+}  // namespace
+
+Result<Choice> select_algorithm(const TunerQuery& q, const TunerPolicy& policy) {
+  if (policy.measured != nullptr && policy.measured->collective == q.shape.collective)
+    return Choice{policy.measured, tile_bytes(q), "being measured"};
+  const Algorithm* const users =
+      policy.algorithm.empty() ? nullptr : find_algorithm(q.shape.collective, policy.algorithm);
+  Choice choice =
+      users != nullptr ? Choice{users, tile_bytes(q), "ANYCCL_ALGO"} : without_user(q, policy);
+  if (choice.algorithm == nullptr)
+    return error(Code::internal, "no algorithm for {}", name(q.shape.collective));
+  if (!choice.algorithm->supports(q.shape))
+    return error(Code::unsupported, "{} does not support {} ranks{}", id(*choice.algorithm),
+                 q.shape.size, users != nullptr ? " (ANYCCL_ALGO)" : "");
+  return choice;
+}
+
+std::string reason(const Choice& choice) {
+  if (choice.table == nullptr) return std::string(choice.rule);
+  if (choice.rule.empty()) return "fastest in " + choice.table->name();
+  return fmt::format("{}, and {} has nothing clearly faster", choice.rule, choice.table->name());
+}
+
+std::vector<Candidate> candidates(const TunerQuery& q, const TunerTable* table) {
+  std::vector<Candidate> all;
+  const Speed speed = q.network ? kNetwork : kInsideHost;
+  for (const Algorithm* a : all_algorithms()) {
+    if (a->collective != q.shape.collective) continue;
+    Candidate& c = all.emplace_back(Candidate{a, a->supports(q.shape)});
+    if (!c.possible) continue;
+    c.cost = cost_of(*a, q.shape);
+    const std::uint32_t blocks = std::max(
+        1U, blocks_held(a->collective, q.shape.size, true, Space::input));  // that `of` counts
+    const double sent =
+        static_cast<double>(q.bytes) * blocks * c.cost.sent / std::max(1U, c.cost.of);
+    c.predicted_us = speed.alpha * c.cost.rounds + speed.beta * sent;
+    if (table != nullptr) c.measured_us = table->time(*a, q);
+  }
+  return all;
+}
+
+Status check_algorithm_name(const std::string& name) {
+  if (name.empty()) return {};
+  std::string known;
+  for (const Algorithm* a : all_algorithms()) {
+    if (a->name == name) return {};
+    known += fmt::format("{}{}", known.empty() ? "" : ", ", a->name);
+  }
+  return error(Code::invalid_argument, "ANYCCL_ALGO={} is not an algorithm; there are {}", name,
+               known);
+}
+
+}  // namespace anyccl

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "framework/tuning/tuner_table.hpp"
+
+namespace anyccl {
+
+/// What may decide, in this order.
+struct TunerPolicy {
+  const Algorithm* measured = nullptr;  ///< For its collective, while it is being measured.
+  std::string algorithm = {};  ///< The user's, by name, or empty. It holds for the collectives that
+                               ///< have an algorithm of this name.
+  /// Measurements: the first with at least two algorithms for a query decides.
+  std::vector<std::shared_ptr<const TunerTable>> tables = {};
+};
+
+struct Choice {
+  const Algorithm* algorithm = nullptr;
+  std::size_t tile_bytes = 0;  ///< At most this much of the vector, or of each block, at a time.
+  std::string_view rule;       ///< That took it; empty: it is the fastest of `table`.
+  const TunerTable* table = nullptr;  ///< One of the policy's, if it has decided.
+};
+/// Of a choice, for people.
+std::string reason(const Choice& choice);
+
+/// Where a table says less gain than this, what is built in stays: times vary by as much.
+inline constexpr double kClearGain = 1.1;
+
+/// Where a table decides, its fastest algorithm is taken, if what is built in would take kClearGain
+/// times as long. Errors: unsupported when the algorithm that the user named cannot do this shape.
+Result<Choice> select_algorithm(const TunerQuery& query, const TunerPolicy& policy);
+
+/// Errors: invalid_argument when no collective has an algorithm of this name.
+Status check_algorithm_name(const std::string& name);
+
+/// One of the algorithms that could be taken.
+struct Candidate {
+  const Algorithm* algorithm = nullptr;
+  bool possible = true;     ///< It can do this shape.
+  Cost cost = {};           ///< If possible.
+  double predicted_us = 0;  ///< By the model below.
+  std::optional<double> measured_us = {};
+};
+
+/// All algorithms of the collective, in the order of the catalog.
+///
+/// The prediction is alpha * rounds + beta * bytes sent by the busiest rank, with constants
+/// measured on one machine: it orders algorithms by what they must do and knows nothing of
+/// contention. Costs that an algorithm does not promise are counted by the checker, which takes a
+/// while from 32 ranks on.
+std::vector<Candidate> candidates(const TunerQuery& query, const TunerTable* table);
+
+}  // namespace anyccl

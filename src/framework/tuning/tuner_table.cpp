@@ -1,0 +1,102 @@
+#include "framework/tuning/tuner_table.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "base/error.hpp"
+#include "base/hash.hpp"
+#include "base/types.hpp"
+
+namespace anyccl {
+namespace {
+
+using Json = nlohmann::json;
+
+bool is_row(const Json& row) {
+  const auto has = [&](const char* key, bool (Json::*is)() const noexcept) {
+    return row.contains(key) && (row[key].*is)();
+  };
+  return row.is_object() && has("algorithm", &Json::is_string) &&
+         has("protocol", &Json::is_string) && has("transport", &Json::is_string) &&
+         has("ranks", &Json::is_number_integer) && has("bytes", &Json::is_number_integer) &&
+         has("median_us", &Json::is_number) && has("inplace", &Json::is_boolean);
+}
+
+/// Of "all_reduce/ring"; null: there is none such here.
+const Algorithm* algorithm_of(std::string_view id) {
+  for (const Algorithm* a : all_algorithms()) {
+    const std::string_view collective = name(a->collective);
+    if (id.size() == collective.size() + 1 + a->name.size() && id.starts_with(collective) &&
+        id[collective.size()] == '/' && id.ends_with(a->name))
+      return a;
+  }
+  return nullptr;
+}
+
+/// Whether its bytes are those of all ranks' blocks.
+bool counts_blocks(const Algorithm& algorithm, int ranks) {
+  return blocks_held(algorithm.collective, ranks, true, Space::input) > 1 ||
+         blocks_held(algorithm.collective, ranks, true, Space::output) > 1;
+}
+
+}  // namespace
+
+Result<TunerTable> TunerTable::read(const std::string& file) {
+  std::ifstream in(file);
+  std::stringstream text;
+  if (!in || !(text << in.rdbuf())) return system_error(errno, "read {}", file);
+  return parse(text.str(), file);
+}
+
+Result<TunerTable> TunerTable::parse(const std::string& text, const std::string& file) {
+  const Json all = Json::parse(text, nullptr, false);
+  if (!all.is_array())
+    return error(Code::invalid_argument, "{} is not a JSON array of rows of `anyccl perf --json`",
+                 file);
+  TunerTable table(file);
+  table.hash_ = hash_of(text);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const Json& json = all[i];
+    if (!is_row(json))
+      return error(Code::invalid_argument, "row {} of {} is not one of `anyccl perf --json`", i,
+                   file);
+    const int ranks = json["ranks"];
+    const double us = json["median_us"];
+    if (ranks < 1 || !(us > 0))
+      return error(Code::invalid_argument, "row {} of {} has {} ranks and takes {} us", i, file,
+                   ranks, us);
+    const Algorithm* const a = algorithm_of(json["algorithm"].get<std::string>());
+    if (a == nullptr || json["inplace"].get<bool>()) continue;
+    const bool network = json["transport"].get<std::string>().find("tcp") != std::string::npos;
+    table.add(*a, ranks, network,
+              json["bytes"].get<double>() / (counts_blocks(*a, ranks) ? ranks : 1), us);
+  }
+  return table;
+}
+
+void TunerTable::add(const Algorithm& algorithm, int ranks, bool network, double bytes, double us) {
+  const auto [known, is_new] = us_by_bytes_[{&algorithm, ranks, network}].emplace(bytes, us);
+  if (!is_new) known->second = std::min(known->second, us);
+}
+
+std::optional<double> TunerTable::time(const Algorithm& algorithm, const TunerQuery& query) const {
+  const auto found = us_by_bytes_.find({&algorithm, query.shape.size, query.network});
+  if (found == us_by_bytes_.end()) return std::nullopt;
+  const auto& points = found->second;
+  const auto bytes = static_cast<double>(query.bytes);
+  const auto above = points.lower_bound(bytes);
+  if (above == points.begin() || (above != points.end() && above->first == bytes))
+    return above->second;
+  const auto [below_bytes, below_us] = *std::prev(above);
+  if (above == points.end()) return below_us * bytes / std::max(below_bytes, 1.0);
+  // Straight lines where both axes are logarithmic.
+  const double part = std::log(bytes / std::max(below_bytes, 1.0)) /
+                      std::log(above->first / std::max(below_bytes, 1.0));
+  return below_us * std::pow(above->second / below_us, part);
+}
+
+}  // namespace anyccl

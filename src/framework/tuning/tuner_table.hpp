@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <tuple>
+
+#include "framework/tuning/tuner_query.hpp"
+
+namespace anyccl {
+
+/// Measurements to choose algorithms by.
+class TunerTable {
+ public:
+  /// `name`: what people know it by.
+  explicit TunerTable(std::string name) : name_(std::move(name)) {}
+  /// The rows that `anyccl perf --json` and `anyccl tune` write.
+  /// Errors: system_error (no such file), invalid_argument (not such rows), naming file and row.
+  static Result<TunerTable> read(const std::string& file);
+  static Result<TunerTable> parse(const std::string& text, const std::string& file);
+
+  /// Of several times for the same, the shortest counts.
+  void add(const Algorithm& algorithm, int ranks, bool network, double bytes, double us);
+  /// What `algorithm` takes, in us: measured with as many ranks over the same kind of transport,
+  /// and interpolated between the sizes next to `query.bytes`. Absent: it was not measured.
+  std::optional<double> time(const Algorithm& algorithm, const TunerQuery& query) const;
+  const std::string& name() const { return name_; }
+  /// Differs where the text that was parsed does.
+  std::uint64_t hash() const { return hash_; }
+
+ private:
+  using TunerCell = std::tuple<const Algorithm*, int, bool>;   // with so many ranks, over a network
+  std::map<TunerCell, std::map<double, double>> us_by_bytes_;  // bytes as in TunerQuery
+  std::string name_;
+  std::uint64_t hash_ = 0;
+};
+
+}  // namespace anyccl
