@@ -1,4 +1,16 @@
 #pragma once
+// The executor: runs one collective call at one rank.
+//
+// 1. A lane is a program counter over the plan's steps, for one tile at a time. Up to `lanes` tiles
+//    are in flight; a lane takes its next tile only when no other lane has an earlier one, so
+//    publications come to a slot in order.
+// 2. advance() goes on until every lane waits for a peer. It never blocks, allocates or locks, but
+//    for v-forms, which bind each tile anew.
+// 3. A step completes in order: its operands have arrived, are combined, and are published. What
+//    has been done of it is in the lane (arrived, computed, routes_done), so advance() may return
+//    anywhere.
+// 4. The caller's buffers belong to the operation until done(). Peers may read them until then:
+//    settle() waits for those that do.
 
 #include <memory>
 #include <vector>

@@ -1,4 +1,12 @@
 #pragma once
+// From a plan, which speaks of chunks and ranks, to what the executor runs, in three steps:
+//
+// 1. RoutedPlan: the plan and the transports that its publications travel over. No sizes.
+// 2. Geometry: how a vector, or the blocks of a v-form, falls into tiles and chunks. No memory.
+// 3. BoundPlan: offsets in bytes for one tile, relative to the tile, so that one BoundPlan serves
+//    all tiles of a vector but the last.
+//
+// All three are the same for every call with the same arguments; only v-forms bind each tile anew.
 
 #include <memory>
 #include <vector>

@@ -93,8 +93,9 @@ Status Diagnosis::absence(std::span<const Rank> wanted) const {
 }
 
 Status Diagnosis::check_stalled(Operation& operation, const Execution* collective) {
-  const Status problem = poll_control();
-  if (collective != nullptr) ANYCCL_CHECK(compare_calls(collective->record()));
+  Status problem = poll_control(), unexplained;
+  if (collective != nullptr) ANYCCL_CHECK(compare_calls(collective->record(), unexplained));
+  if (problem.ok()) problem = std::move(unexplained);
   if (!problem.ok() && !is_in_mismatch_grace(problem)) return problem;
   ANYCCL_CHECK(check_timeout(operation, collective));
   std::vector<Rank> ranks;
@@ -119,20 +120,22 @@ bool Diagnosis::is_in_mismatch_grace(const Status& problem) {
   return !mismatch_grace_.passed();
 }
 
-Status Diagnosis::compare_calls(const CallRecord& mine) {
+Status Diagnosis::compare_calls(const CallRecord& mine, Status& unexplained) const {
   for (int r = 0; r < static_cast<int>(route_.size()); ++r) {
     Transport* t = route_[static_cast<std::size_t>(r)];
     CallRecord theirs;
     if (t == nullptr || !t->call_of(Rank{r}, mine.sequence, theirs) || theirs == mine) continue;
     if (!same_call(mine, theirs)) return difference(me_, mine, Rank{r}, theirs);
-    ANYCCL_CHECK(compare_earlier_calls(Rank{r}, mine.sequence));
+    ANYCCL_CHECK(compare_earlier_calls(Rank{r}, mine.sequence, unexplained));
   }
   return {};
 }
 
 /// Both ranks are in the same call, but their calls before it differ. A rank that reads nothing of
-/// its peers, as a root of a broadcast, has completed such a call.
-Status Diagnosis::compare_earlier_calls(Rank peer, std::uint64_t sequence) {
+/// its peers, as a root of a broadcast, has completed such a call. `unexplained`: if no record says
+/// which.
+Status Diagnosis::compare_earlier_calls(Rank peer, std::uint64_t sequence,
+                                        Status& unexplained) const {
   Transport& t = *route_[uindex(peer)];
   for (std::uint64_t s = sequence - std::min<std::uint64_t>(sequence, kCallHistory) + 1;
        s < sequence; ++s) {
@@ -140,10 +143,10 @@ Status Diagnosis::compare_earlier_calls(Rank peer, std::uint64_t sequence) {
     if (t.call_of(me_, s, mine) && t.call_of(peer, s, theirs) && !same_call(mine, theirs))
       return difference(me_, mine, peer, theirs);
   }
-  const Status unknown =
+  unexplained =
       error(Code::invalid_usage, "rank {} and rank {} made different calls before operation {}",
             index(me_), index(peer), sequence);
-  return is_in_mismatch_grace(unknown) ? Status() : unknown;
+  return {};
 }
 
 }  // namespace anyccl

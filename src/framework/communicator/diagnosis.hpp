@@ -38,8 +38,8 @@ class Diagnosis {
   bool is_in_mismatch_grace(const Status& problem);
 
  private:
-  Status compare_calls(const CallRecord& mine);
-  Status compare_earlier_calls(Rank peer, std::uint64_t sequence);
+  Status compare_calls(const CallRecord& mine, Status& unexplained) const;
+  Status compare_earlier_calls(Rank peer, std::uint64_t sequence, Status& unexplained) const;
 
   const Rank me_;
   const std::vector<std::string>& names_;

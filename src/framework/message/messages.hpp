@@ -1,4 +1,12 @@
 #pragma once
+// Point-to-point messages: matching of sends and receives, as MPI has it.
+//
+// 1. Messages of a pair of ranks arrive in the order of their sends, and are numbered per pair.
+// 2. A message goes to the receive that was posted first, of those whose source and tag it fits.
+// 3. An unexpected message that blocks an expected one is buffered. Others stay with the transport,
+//    which holds back their sender when its room is used up.
+// 4. Short messages are eager: does_at_once() sends or receives them without a request object.
+// 5. A message of a rank to itself meets its receive here; no transport sees it.
 
 #include <deque>
 #include <memory>

@@ -1,4 +1,12 @@
 #pragma once
+// Selection: which algorithm a call uses, and how much of the vector is in flight at a time.
+//
+// 1. select_algorithm() is a pure function of a TunerQuery and a TunerPolicy, so all ranks of a
+//    communicator come to the same answer without talking: their queries are equal, and their
+//    policies are compared when they join.
+// 2. The policy decides first: an algorithm that is being measured, the user's choice, tables of
+//    measurements. Then the rules that are built in.
+// 3. Every choice says why it was made (reason()), which `anyccl explain` prints.
 
 #include <memory>
 #include <string>

@@ -231,7 +231,8 @@ bool Inbox::fits(const Incoming& in, const FrameHeader& header) {
   const char* const what = direct ? "message" : "operation";
   if (!same_call(header, in)) {
     shared_.note(error(Code::invalid_usage, "rank {} is in another call at {} {} than rank {}",
-                       index(peer_), what, in.operation, index(shared_.me)));
+                       index(peer_), what, in.operation, index(shared_.me)),
+                 true);
     return false;
   }
   if (same_size(header, in)) return true;

@@ -18,10 +18,13 @@ struct Shared {
   std::size_t early_bytes = 0;  ///< How much does.
   std::uint64_t oldest = 0;     ///< Collective operations before this one are of no interest.
   BufferPool pool;
-  Status problem;  ///< The first thing that went wrong: check() returns it.
+  Status problem;      ///< The first thing that went wrong: check() returns it.
+  bool vague = false;  ///< It only says that two calls differ: a peer that knows more may say so.
 
-  void note(Status what) {
-    if (problem.ok()) problem = std::move(what);
+  void note(Status what, bool is_vague = false) {
+    if (!problem.ok() && (!vague || is_vague)) return;
+    problem = std::move(what);
+    vague = is_vague;
   }
 };
 
