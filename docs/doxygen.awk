@@ -9,9 +9,9 @@ function flush_comment(opening,   i) {
   lines = 0
 }
 /^\/\* ---- / {
-  gsub(/^\/\* -+ | -+$/, "")
+  gsub(/^\/\* -+ | -+ \*\/$/, "")
   print (group++ ? "/** \\} */ " : "") "/** \\name " $0
-  getline
+  getline  # an empty line
   print " * \\{ */"
   next
 }

@@ -1,4 +1,4 @@
-/* anyccl: collective communication on any device, over any network, under any framework.
+/* anyccl: collective communication between the ranks of a job, in host memory.
  *
  * The C interface, in NCCL's shape: a program written for NCCL ports by replacing the prefix. C99.
  *
@@ -8,8 +8,8 @@
  *   one that waits does not keep another thread from issuing the next. Different communicators
  *   are independent and may be used in any order.
  * - Errors: a call returns a code; anycclGetLastError(comm) says in words what, where and which
- * rank. An error that a communicator meets while it runs makes it fail for good on all ranks: later
- * calls return the same error, and anycclCommAbort or anycclCommDestroy frees it.
+ *   rank. An error that a communicator meets while it runs makes it fail for good on all ranks:
+ *   later calls return the same error, and anycclCommAbort or anycclCommDestroy frees it.
  * - Streams: with `stream` NULL the call returns when the operation is complete at this rank: the
  *   result is there and the buffers may be reused. With a stream it returns at once; see
  *   anycclStreamCreate. The order on a communicator is that of the calls, whatever their streams:
@@ -17,7 +17,7 @@
  *   receives: those of the same peer and direction), so until their streams have come to them.
  *   Inside a group nothing starts until anycclGroupEnd.
  * - Counts are in elements; buffers may have any alignment. A NULL buffer is allowed where its
- * count is 0. Except in place, input and output must not overlap.
+ *   count is 0. Except in place, input and output must not overlap.
  */
 #ifndef ANYCCL_H
 #define ANYCCL_H
@@ -89,9 +89,9 @@ typedef enum {
   anycclNumTypes = 17
 } anycclDataType_t;
 
-/* Reductions, bit for bit the same on every CPU. What makes no sense is refused as unsupported:
- * complex numbers have Sum, Prod and Avg, other floating-point types also Max and Min, integers
- * all, Bool all but Avg.
+/* Reductions, bit for bit the same on every CPU. Complex numbers have Sum, Prod and Avg, other
+ * floating-point types also Max and Min, integers all, Bool all but Avg. Other combinations are
+ * refused as unsupported.
  * - Avg is Sum, then one division by the number of ranks; of integers it is truncated.
  * - Integers wrap modulo 2^n. All operators on Bool are logical: Sum and Max are or, Prod and Min
  *   are and.
@@ -118,7 +118,7 @@ typedef enum {
 } anycclRedOp_t;
 
 #define ANYCCL_UNIQUE_ID_BYTES 128
-/* What lets ranks find and trust each other: whoever holds it can join, so pass it on safely. */
+/* Lets ranks find and trust each other. Any process that has it can join: keep it secret. */
 typedef struct {
   char internal[ANYCCL_UNIQUE_ID_BYTES];
 } anycclUniqueId;
@@ -128,32 +128,31 @@ ANYCCL_API anycclResult_t anycclGetVersion(int* version);
 /* A constant English sentence for `result`; never NULL. */
 ANYCCL_API const char* anycclGetErrorString(anycclResult_t result);
 /* The last error of `comm`, or, with NULL, of this thread's last failing call; "" if there was
- * none. Valid until the next failing call on the same communicator (with NULL: in the same thread).
- */
+ * none. Valid until the next failing call on the same communicator (with NULL: in the same
+ * thread). */
 ANYCCL_API const char* anycclGetLastError(anycclComm_t comm);
 
-/* ---- Communicators ------------------------------------------------------------------------------
- */
+/* ---- Communicators -------------------------------------------------------------------------- */
 
 /* Makes an id for one new communicator and starts to listen for its ranks in this process, which
  * must live until all have joined. Errors: SystemError, InvalidArgument (environment). */
 ANYCCL_API anycclResult_t anycclGetUniqueId(anycclUniqueId* id);
 /* Joins the communicator of `id` as `rank` of `nranks`; returns when all ranks have joined, or
  * fails after ANYCCL_TIMEOUT seconds naming the missing ranks. Between anycclGroupStart and
- * anycclGroupEnd, one thread may create several ranks; the handles are there after anycclGroupEnd.
- */
+ * anycclGroupEnd, one thread may create several ranks; the handles are there after
+ * anycclGroupEnd. */
 ANYCCL_API anycclResult_t anycclCommInitRank(anycclComm_t* comm, int nranks, anycclUniqueId id,
                                              int rank);
 /* Creates all `ndev` ranks of one communicator in this process: comms[i] is rank i. `devlist` is
- * NULL or says 0..ndev-1 (host memory). Use each rank from a thread of its own, or group the calls.
- */
+ * NULL or says 0..ndev-1 (host memory). Use each rank from a thread of its own, or group the
+ * calls. */
 ANYCCL_API anycclResult_t anycclCommInitAll(anycclComm_t* comms, int ndev, const int* devlist);
 /* Joins the communicator that the launcher's environment describes: RANK, WORLD_SIZE, MASTER_ADDR,
  * MASTER_PORT (torchrun, `anyccl run`), with ANYCCL_SECRET where ranks run on several hosts. */
 ANYCCL_API anycclResult_t anycclCommInitEnv(anycclComm_t* comm);
 
-/* Color for ranks that take part in a split but join no new communicator (*newcomm becomes NULL).
- */
+/* Color for ranks that take part in a split but join no new communicator (*newcomm becomes
+ * NULL). */
 #define ANYCCL_SPLIT_NOCOLOR (-1)
 /* How a communicator is created. Start from ANYCCL_CONFIG_INITIALIZER, and set what matters. */
 typedef struct {
@@ -185,7 +184,7 @@ ANYCCL_API anycclResult_t anycclCommSplit(anycclComm_t comm, int color, int key,
  * adds what is missing; no thread may be in anycclAllReducePart meanwhile. Errors: InvalidUsage,
  * naming two ranks, where numbers differ, and `comm` is as before; those of a split. */
 ANYCCL_API anycclResult_t anycclCommParts(anycclComm_t comm, int threads);
-/* Completes what was issued and takes leave of the other ranks; then the communicator can only be
+/* Completes what was issued and says goodbye to the other ranks; then the communicator can only be
  * destroyed. If it is not blocking: returns InProgress, as does anycclCommGetAsyncError until it is
  * done. */
 ANYCCL_API anycclResult_t anycclCommFinalize(anycclComm_t comm);
@@ -195,8 +194,8 @@ ANYCCL_API anycclResult_t anycclCommDestroy(anycclComm_t comm);
 /* Makes all ranks' operations on the communicator fail, then frees this rank's handle. Never waits
  * for a peer. Another thread that is inside a call on `comm` returns Aborted first. */
 ANYCCL_API anycclResult_t anycclCommAbort(anycclComm_t comm);
-/* *error = Success, InProgress (see anycclCommInitRankConfig), or why the communicator has failed.
- */
+/* *error = Success, InProgress (see anycclCommInitRankConfig), or why the communicator has
+ * failed. */
 ANYCCL_API anycclResult_t anycclCommGetAsyncError(anycclComm_t comm, anycclResult_t* error);
 ANYCCL_API anycclResult_t anycclCommCount(anycclComm_t comm, int* count);
 ANYCCL_API anycclResult_t anycclCommUserRank(anycclComm_t comm, int* rank);
@@ -204,15 +203,14 @@ ANYCCL_API anycclResult_t anycclCommUserRank(anycclComm_t comm, int* rank);
  * transports). "" before the first. Valid until the next call with the same communicator. */
 ANYCCL_API anycclResult_t anycclCommLastPlan(anycclComm_t comm, const char** text);
 
-/* ---- Operators of your own ----------------------------------------------------------------------
- */
+/* ---- Operators of your own ------------------------------------------------------------------ */
 
 typedef enum {
   anycclScalarDevice = 0,        /* Read when an operation starts; must live as long as the op. */
   anycclScalarHostImmediate = 1, /* Read now. */
 } anycclScalarResidence_t;
 /* Makes an operator for `comm`: each rank's input times its `*scalar`, of `datatype`, is summed.
- * What is multiplied is rounded to `datatype` before the sum. Calls must be of the same datatype,
+ * The product is rounded to `datatype` before the sum. Calls must be of the same datatype,
  * and all ranks must use such an operator; their scalars may differ. Not of Bool. */
 ANYCCL_API anycclResult_t anycclRedOpCreatePreMulSum(anycclRedOp_t* op, void* scalar,
                                                      anycclDataType_t datatype,
@@ -229,8 +227,7 @@ ANYCCL_API anycclResult_t anycclRedOpCreate(anycclRedOp_t* op, anycclReduceFunct
 /* Operations that use it and were issued before still complete. */
 ANYCCL_API anycclResult_t anycclRedOpDestroy(anycclRedOp_t op, anycclComm_t comm);
 
-/* ---- Memory -------------------------------------------------------------------------------------
- */
+/* ---- Memory --------------------------------------------------------------------------------- */
 
 /* Memory (64 byte aligned, of undefined contents) that local peers can read where it lies:
  * operations on it copy less. Serves many small and large blocks; what is freed goes back to the
@@ -253,8 +250,7 @@ ANYCCL_API anycclResult_t anycclCommRegister(anycclComm_t comm, void* buff, size
                                              void** handle);
 ANYCCL_API anycclResult_t anycclCommDeregister(anycclComm_t comm, void* handle);
 
-/* ---- Collectives --------------------------------------------------------------------------------
- */
+/* ---- Collectives ---------------------------------------------------------------------------- */
 
 /* recvbuff[i] = op over all ranks of sendbuff[i], i < count, on every rank, bitwise equal on all.
  * In place: sendbuff == recvbuff. `count`, `datatype` and `op` are equal on all ranks. */
@@ -301,8 +297,8 @@ ANYCCL_API anycclResult_t anycclReduce(const void* sendbuff, void* recvbuff, siz
                                        anycclDataType_t datatype, anycclRedOp_t op, int root,
                                        anycclComm_t comm, anycclStream_t stream);
 /* sendbuff has one block of `recvcount` elements for each rank; recvbuff, one block, becomes op
- * over all ranks of their block for this rank. In place: recvbuff == sendbuff + rank * recvcount.
- */
+ * over all ranks of their block for this rank. In place: recvbuff == sendbuff + rank *
+ * recvcount. */
 ANYCCL_API anycclResult_t anycclReduceScatter(const void* sendbuff, void* recvbuff,
                                               size_t recvcount, anycclDataType_t datatype,
                                               anycclRedOp_t op, anycclComm_t comm,
@@ -374,8 +370,7 @@ ANYCCL_API anycclResult_t anycclScatterv(const void* sendbuff, const size_t send
 /* Returns when all ranks have called it. */
 ANYCCL_API anycclResult_t anycclBarrier(anycclComm_t comm, anycclStream_t stream);
 
-/* ---- Point to point -----------------------------------------------------------------------------
- */
+/* ---- Point to point ------------------------------------------------------------------------- */
 
 /* Messages between two ranks match in order; `count` and `datatype` are equal on both sides. A call
  * may return before the receiver has posted its receive. To exchange, group the calls. These have
@@ -395,8 +390,7 @@ ANYCCL_API anycclResult_t anycclRecv(void* recvbuff, size_t count, anycclDataTyp
 ANYCCL_API anycclResult_t anycclGroupStart(void);
 ANYCCL_API anycclResult_t anycclGroupEnd(void);
 
-/* ---- Asynchronous operations --------------------------------------------------------------------
- */
+/* ---- Asynchronous operations ---------------------------------------------------------------- */
 
 typedef enum {
   anycclCollAllReduce = 0,
@@ -439,11 +433,11 @@ typedef struct {
 
 /* Runs `call`, as the function of its name would; also inside a group. */
 ANYCCL_API anycclResult_t anycclRun(const anycclCall_t* call, anycclComm_t comm);
-/* Issues `call` and returns at once; buffers belong to the operation until it is complete. It goes
- * on in the background, in a thread of the library that sleeps while there is nothing to do, and
- * whoever waits on the communicator helps; also if its work was freed. Collectives of a
- * communicator run in the order they were issued; sends and receives do not wait for collectives.
- */
+/* Issues `call` and returns at once; buffers belong to the operation until it is complete. It
+ * goes on in the background, in a thread of the library that sleeps while there is nothing to
+ * do, and whoever waits on the communicator helps; also if its work was freed. Collectives of a
+ * communicator run in the order they were issued; sends and receives do not wait for
+ * collectives. */
 ANYCCL_API anycclResult_t anycclIssue(const anycclCall_t* call, anycclComm_t comm,
                                       anycclWork_t* work);
 /* *done = 1 if the operation is complete or has failed; makes progress, never blocks. Any thread.
@@ -466,8 +460,7 @@ ANYCCL_API anycclResult_t anycclWorkSource(anycclWork_t work, int* rank);
 /* Frees the handle; the operation goes on. NULL is allowed. */
 ANYCCL_API anycclResult_t anycclWorkFree(anycclWork_t work);
 
-/* ---- Streams and events -------------------------------------------------------------------------
- */
+/* ---- Streams and events --------------------------------------------------------------------- */
 
 /* A stream does what is put into it one after the other, in the order of the calls, beside the
  * program: operations, functions of the program, and waits for other streams. A thread of its own,

@@ -167,8 +167,7 @@ class Communicator {
   /// Reduces `in` over all ranks; every rank gets the result in `out`, bitwise the same.
   ///
   /// Shapes: in.count == out.count (elements), equal on all ranks, as are dtype and op. `out` may
-  /// be
-  ///         `in`; any other overlap is an error.
+  ///         be `in`; any other overlap is an error.
   /// Errors: invalid_argument, unsupported (dtype or op). What fails later is in the Work.
   Result<Work> all_reduce(View in, View out, ReduceOp op, const Stream& stream = {}) {
     anycclCall_t call = make(anycclCollAllReduce, in, out, stream);
@@ -260,8 +259,7 @@ class Communicator {
   /// all_gather of blocks of different sizes: out[received.displs[r]] becomes the `in` of rank r.
   ///
   /// Shapes: received.counts[r] is the in.count of rank r, equal on all ranks, as is dtype. `in`
-  /// may
-  ///         be its block of `out`.
+  ///         may be its block of `out`.
   Result<Work> all_gather_v(View in, View out, BlockLayout received, const Stream& stream = {}) {
     return issue_v(make(anycclCollAllGatherv, in, out, stream), {}, received);
   }

@@ -28,8 +28,7 @@ Status need_comm(anycclComm_t comm) {
   if (comm->comm != nullptr) return {};
   const std::lock_guard lock(comm->mutex);
   if (comm->finalized)
-    return error(Code::invalid_usage,
-                 "the communicator is finalized: all it allows is to destroy it");
+    return error(Code::invalid_usage, "the communicator is finalized: it can only be destroyed");
   if (!comm->failure.ok()) return comm->failure;
   return error(Code::invalid_usage,
                "the communicator is still being created: wait until anycclCommGetAsyncError says "
@@ -57,7 +56,7 @@ const char* anycclGetErrorString(anycclResult_t result) {
     case anycclInvalidArgument:
       return "an argument is invalid";
     case anycclInvalidUsage:
-      return "the calls do not fit together";
+      return "the ranks called different operations, or a call came at a wrong time";
     case anycclRemoteError:
       return "a peer failed or went away";
     case anycclInProgress:
@@ -65,7 +64,7 @@ const char* anycclGetErrorString(anycclResult_t result) {
     case anycclUnsupported:
       return "not supported";
     case anycclTimeout:
-      return "the time is up";
+      return "the time limit has passed";
     case anycclAborted:
       return "the communicator was aborted";
     case anycclNumResults:

@@ -75,8 +75,7 @@ std::uint32_t Engine::run_of(std::size_t operation, std::uint32_t tile) const {
   return run;
 }
 
-// --- one rank's operations and tiles
-// ---------------------------------------------------------------
+// --- one rank's operations and tiles -------------------------------------------------------------
 
 void Engine::begin(Member& m) {
   const Plan& p = plan(m.rank, m.operation);

@@ -19,9 +19,10 @@ class Function final : public StreamItem {
       function_(argument_);
       return {};
     } catch (const std::exception& e) {
-      return error(Code::invalid_usage, "a function in a stream has thrown: {}", e.what());
+      return error(Code::invalid_usage, "a function in a stream threw: {}", e.what());
     } catch (...) {
-      return error(Code::invalid_usage, "a function in a stream has thrown no std::exception");
+      return error(Code::invalid_usage,
+                   "a function in a stream threw something that is not a std::exception");
     }
   }
   bool is_foreign() const override { return true; }

@@ -20,7 +20,8 @@ Status check_owner(int fd, const std::string& file) {
     return error(Code::invalid_usage, "{} belongs to user {}, not to user {} of this process", file,
                  about.st_uid, ::geteuid());
   if ((about.st_mode & (S_IWGRP | S_IWOTH)) != 0)
-    return error(Code::invalid_usage, "others may write {}: chmod go-w it, if nobody has", file);
+    return error(Code::invalid_usage,
+                 "other users may write {}: if none of them has, run chmod go-w on it", file);
   return {};
 }
 

@@ -30,8 +30,7 @@ using Watch = std::function<Status(std::span<const Rank> missing)>;
 ///
 /// Shapes: members[r] is rank r's hello, `listeners` is what members[me] was made from.
 /// Result: size - 1 sockets in the order of ranks; the other end of each knows the group's secret
-/// and is
-///         the rank that it says.
+///         and is the rank that it says.
 /// Threads: any; all ranks call this at the same time and may be threads of one process.
 /// Errors: timeout naming the missing ranks; invalid_argument; system_error; and what `watch` says,
 ///         which is asked many times a second, and believed the second time.

@@ -75,7 +75,8 @@ Status Handshake::on_message() {
 Status Handshake::on_greeting() {
   const std::uint32_t me = greeting_.to;
   greeting_ = read_as<Greeting>(in_.bytes());
-  if (greeting_.magic != kGreets) return error(Code::invalid_argument, "it is no anyccl process");
+  if (greeting_.magic != kGreets)
+    return error(Code::invalid_argument, "it is not an anyccl process");
   if (greeting_.protocol != kProtocol) {
     out_.put(bytes_of(answer_));
     phase_ = Phase::refuse;

@@ -127,7 +127,7 @@ Status check_hello(const Hello& hello) {
       std::all_of(hello.addresses.begin(), hello.addresses.end(),
                   [](const Address& a) { return a.family == 0 || is_valid(a); });
   if (!addresses_fine)
-    return error(Code::invalid_argument, "{} gives an address that is none", describe(hello));
+    return error(Code::invalid_argument, "the address of {} is malformed", describe(hello));
   return {};
 }
 

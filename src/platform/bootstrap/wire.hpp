@@ -30,17 +30,16 @@ T read_as(std::span<const std::byte> bytes) {
   return message;
 }
 
-// --- with a deadline: nonblocking stream socket, the calling thread waits
-// --------------------------- `peer` names the other end in errors ("rank 3"). Errors: timeout;
-// remote_error when the peer closed or reset the connection; system_error.
+// --- with a deadline: nonblocking stream socket, the calling thread waits ------------------------
+// `peer` names the other end in errors ("rank 3"). Errors: timeout; remote_error when the peer
+// closed or reset the connection; system_error.
 
 /// Waits until `events` of poll(2), or an error, is there.
 Status wait_for(int fd, short events, Deadline deadline, std::string_view peer);
 Status send_all(int fd, std::span<const std::byte> bytes, Deadline deadline, std::string_view peer);
 Status recv_all(int fd, std::span<std::byte> into, Deadline deadline, std::string_view peer);
 
-// --- without waiting: as much as goes now
-// ------------------------------------------------------------
+// --- without waiting: as much as goes now --------------------------------------------------------
 
 /// Bytes that still have to be sent.
 class Outbox {

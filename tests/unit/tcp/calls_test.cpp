@@ -82,7 +82,7 @@ TEST_P(TcpCalls, that_differ_are_found_out_from_the_data) {
       ASSERT_EQ(ranks[1]->poll(in), nullptr);
     }
     EXPECT_EQ(problem.code(), Code::invalid_usage);
-    EXPECT_EQ(problem.message(), "rank 0 is in another call at operation 7 than rank 1");
+    EXPECT_EQ(problem.message(), "rank 0 is in a different call at operation 7 than rank 1");
     EXPECT_EQ(place, std::vector<std::byte>(8));
   }
 }

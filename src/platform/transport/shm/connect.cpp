@@ -49,8 +49,7 @@ Status try_to_read(Peer& peer, const ControlMessage& message) {
   ANYCCL_TRY(CmaReader memory, CmaReader::of_peer(peer.socket.fd()));
   std::uint64_t read = 0;
   ANYCCL_CHECK(memory.read(reinterpret_cast<std::byte*>(&read), message.address, sizeof read));
-  if (read != message.number)
-    return error(Code::remote_error, "process ids mean something else there");
+  if (read != message.number) return error(Code::remote_error, "it runs in another pid namespace");
   peer.memory = std::move(memory);
   return {};
 }

@@ -230,7 +230,7 @@ bool Inbox::fits(const Incoming& in, const FrameHeader& header) {
   const bool direct = in.context == Context::point_to_point;
   const char* const what = direct ? "message" : "operation";
   if (!same_call(header, in)) {
-    shared_.note(error(Code::invalid_usage, "rank {} is in another call at {} {} than rank {}",
+    shared_.note(error(Code::invalid_usage, "rank {} is in a different call at {} {} than rank {}",
                        index(peer_), what, in.operation, index(shared_.me)),
                  true);
     return false;
