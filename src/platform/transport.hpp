@@ -175,6 +175,9 @@ class Transport {
   // --- slow path: called when a wait takes long, never on the way of a fast operation ------------
   /// Reads control messages, flushes what is queued. Not ok: the communicator must fail with it.
   virtual Status check() = 0;
+  /// Whether what check() has reported says only that two calls differ: records, or a peer that
+  /// stops because of it, may say more.
+  virtual bool is_vague() const { return false; }
   virtual PeerState state(Rank peer) = 0;
   /// The record that `peer` has of call `sequence`, if it is known here. Sends ours to peers that
   /// may be waiting for it. `peer` may be this rank.

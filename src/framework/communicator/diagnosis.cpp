@@ -50,6 +50,10 @@ Status difference(Rank me, const CallRecord& mine, Rank peer, const CallRecord& 
                    : " (with another algorithm or protocol)");
 }
 
+/// How long a peer may take to say more. Records come as soon as a peer that waits has a core, which
+/// on a busy machine takes long.
+constexpr auto kMismatchTime = std::chrono::milliseconds(500), kRecordsTime = 20 * kMismatchTime;
+
 }  // namespace
 
 Status Diagnosis::poll_control() {
@@ -95,8 +99,8 @@ Status Diagnosis::absence(std::span<const Rank> wanted) const {
 Status Diagnosis::check_stalled(Operation& operation, const Execution* collective) {
   Status problem = poll_control(), unexplained;
   if (collective != nullptr) ANYCCL_CHECK(compare_calls(collective->record(), unexplained));
-  if (problem.ok()) problem = std::move(unexplained);
-  if (!problem.ok() && !is_in_mismatch_grace(problem)) return problem;
+  if (problem.ok()) problem = unexplained;
+  if (!problem.ok() && !is_in_mismatch_grace(problem, !unexplained.ok())) return problem;
   ANYCCL_CHECK(check_timeout(operation, collective));
   std::vector<Rank> ranks;
   operation.awaited(ranks);
@@ -114,10 +118,12 @@ Status Diagnosis::check_stalled(Operation& operation, const Execution* collectiv
                ending(state), names_[uindex(me_)], what);
 }
 
-bool Diagnosis::is_in_mismatch_grace(const Status& problem) {
+bool Diagnosis::is_in_mismatch_grace(const Status& problem, bool unexplained) {
   if (problem.code() != Code::invalid_usage) return false;
-  if (mismatch_grace_.is_never()) mismatch_grace_ = Deadline::in(std::chrono::milliseconds(500));
-  return !mismatch_grace_.passed();
+  if (mismatch_since_ == Clock::time_point()) mismatch_since_ = Clock::now();
+  const auto vague = [](const Transport* t) { return t->is_vague(); };
+  const bool is_vague = unexplained || std::any_of(transports_.begin(), transports_.end(), vague);
+  return Clock::now() - mismatch_since_ < (is_vague ? kRecordsTime : kMismatchTime);
 }
 
 Status Diagnosis::compare_calls(const CallRecord& mine, Status& unexplained) const {

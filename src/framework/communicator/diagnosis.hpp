@@ -35,7 +35,8 @@ class Diagnosis {
   Status absence(std::span<const Rank> wanted) const;
   /// A transport sees that a peer is in another call before it knows which one. The peer's record
   /// is on its way and says more, so it gets a moment.
-  bool is_in_mismatch_grace(const Status& problem);
+  /// `unexplained`: no record says yet how the calls differ.
+  bool is_in_mismatch_grace(const Status& problem, bool unexplained = false);
 
  private:
   Status compare_calls(const CallRecord& mine, Status& unexplained) const;
@@ -45,7 +46,8 @@ class Diagnosis {
   const std::vector<std::string>& names_;
   const std::vector<Transport*>&transports_, &route_;
   Messages& messages_;
-  Deadline mismatch_grace_;
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point mismatch_since_;
 };
 
 }  // namespace anyccl

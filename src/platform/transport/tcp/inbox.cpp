@@ -232,7 +232,7 @@ bool Inbox::fits(const Incoming& in, const FrameHeader& header) {
   if (!same_call(header, in)) {
     shared_.note(error(Code::invalid_usage, "rank {} is in a different call at {} {} than rank {}",
                        index(peer_), what, in.operation, index(shared_.me)),
-                 true);
+                 !direct);
     return false;
   }
   if (same_size(header, in)) return true;

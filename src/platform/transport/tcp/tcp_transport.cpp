@@ -82,6 +82,7 @@ class TcpTransport final : public Transport {
   bool is_behind(Rank rank) override { return !peer(uindex(rank)).out.idle(); }
 
   Status check() override;
+  bool is_vague() const override { return shared_.vague; }
   PeerState state(Rank rank) override;
   bool call_of(Rank rank, std::uint64_t sequence, CallRecord& record) override;
   void sleep(std::chrono::nanoseconds most) override;
