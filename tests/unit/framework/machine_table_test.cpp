@@ -57,7 +57,7 @@ TEST_F(MachineTable, is_read_if_only_its_owner_can_have_written_it) {
     std::filesystem::remove_all(folder_.path() + "/table.json");
   }
   for (const mode_t mode : {0620U, 0602U})
-    expect_refusal(with(kRow, mode), Code::invalid_usage, "others may write");
+    expect_refusal(with(kRow, mode), Code::invalid_usage, "other users may write");
 }
 
 TEST_F(MachineTable, must_belong_to_the_user) {
