@@ -21,14 +21,10 @@ int fail(const Status& status) {
 }
 
 /// What this environment does not say yet of `settings`.
-Settings missing_settings(const Config& config, const Settings& settings) {
+Settings missing_settings(const Settings& settings) {
   Settings missing;
-  for (const auto& [name, value] : settings) {
-    const std::string& now = name == "ANYCCL_TRANSPORT" ? config.transport
-                             : name == "ANYCCL_PROTO"   ? config.proto
-                                                        : config.algo;
-    if (now != value) missing.emplace_back(name, value);
-  }
+  for (const auto& [name, value] : settings)
+    if (value_now(name).value_or("") != value) missing.emplace_back(name, value);
   return missing;
 }
 
@@ -85,7 +81,7 @@ int run_perf(const PerfOptions& options, const Ranks& ranks) {
     return start_processes(ranks, ranks.count.value_or(kUsualRanks), *command);
 
   // The library reads the environment of this process, so it must be there from the start.
-  if (const Settings missing = missing_settings(*config, ranks.settings); !missing.empty())
+  if (const Settings missing = missing_settings(ranks.settings); !missing.empty())
     return fail(replace_process(*command, missing));
   if (ranks.threads) return run_as_threads(options, ranks.count.value_or(kUsualRanks));
   if (ranks.count && ranks.count != config->world_size)

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "adapter/init_context.hpp"
+#include "adapter/transports.hpp"
 #include "algorithm/catalog/algorithm.hpp"
 #include "base/config.hpp"
 #include "combinations.hpp"
@@ -47,7 +48,7 @@ Json algorithms_json() {
 Json environment_json() {
   Json list = Json::array();
   for (const Variable& variable : variables()) {
-    const auto now = value_now(variable);
+    const auto now = value_now(variable.name);
     list.push_back({{"name", variable.name},
                     {"default", variable.fallback},
                     {"meaning", variable.meaning},
@@ -76,7 +77,7 @@ Json everything() {
   return {{"version", ANYCCL_VERSION},
           {"build", {{"compiler", ANYCCL_COMPILER}, {"type", ANYCCL_BUILD_TYPE}}},
           {"host", host_json()},
-          {"transports", Json(kTransportNames)},
+          {"transports", Json(transport_names())},
           {"algorithms", algorithms_json()},
           {"chosen_by", deciders()},
           {"environment", environment_json()}};

@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "adapter/duplicate_library.hpp"
+#include "adapter/transports.hpp"
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "framework/tuning/machine_table.hpp"
@@ -75,6 +76,7 @@ Result<InitContext> prepare_init(int rank, int size, Config config) {
   InitContext init;
   init.config = std::move(config);
   ANYCCL_CHECK(check_algorithm_name(init.config.algo));
+  ANYCCL_CHECK(check_transport_name(init.config.transport));
   ANYCCL_TRY(init.table, table_of(init.config));
   init.deadline = Deadline::in(
       std::chrono::nanoseconds(static_cast<std::int64_t>(init.config.timeout_s * 1e9)));

@@ -12,6 +12,7 @@
 
 #include "adapter/duplicate_library.hpp"
 #include "adapter/init_context.hpp"
+#include "adapter/transports.hpp"
 #include "base/config.hpp"
 #include "base/error.hpp"
 #include "base/fork.hpp"
@@ -20,9 +21,6 @@
 #include "platform/bootstrap/environment.hpp"
 #include "platform/bootstrap/join.hpp"
 #include "platform/bootstrap/placement.hpp"
-#include "platform/transport/shm/arena.hpp"
-#include "platform/transport/shm/shm_transport.hpp"
-#include "platform/transport/tcp/tcp_transport.hpp"
 
 namespace anyccl {
 namespace {
@@ -118,56 +116,6 @@ class Process {
   std::uint64_t progress_generation_ = 0;
 };
 
-shm::CopyFrom copy_from(const std::string& name) {
-  return name == "staged"   ? shm::CopyFrom::staged
-         : name == "cma"    ? shm::CopyFrom::cma
-         : name == "window" ? shm::CopyFrom::window
-                            : shm::CopyFrom::automatic;
-}
-
-Status add_transports(Membership& membership, std::vector<bootstrap::PeerSocket> sockets,
-                      const Config& config, Deadline deadline) {
-  std::vector<shm::LocalPeer> local;
-  std::vector<tcp::TcpPeer> remote;
-  const bool forced_tcp = config.transport == "tcp";
-  for (bootstrap::PeerSocket& s : sockets) {
-    if (s.local && !forced_tcp)
-      local.push_back({s.rank, std::move(s.fd), s.same_process});
-    else
-      remote.push_back({s.rank, std::move(s.fd)});
-  }
-  const bool all_threads = std::all_of(local.begin(), local.end(),
-                                       [](const shm::LocalPeer& p) { return p.same_process; });
-  if (!local.empty()) {
-    const shm::ShmOptions options{.ranks = static_cast<std::uint32_t>(membership.size),
-                                  .banks = kBanks,
-                                  .slots = slots_for(membership.size),
-                                  .ring_bytes = membership.ring_bytes,
-                                  .line_bytes = membership.line_bytes,
-                                  .copy = copy_from(config.shm_copy),
-                                  .cores_are_shared = membership.ranks_per_core > 1};
-    ANYCCL_TRY(shm::ShmGroup group,
-               shm::make_shm_transport(membership.rank, std::move(local), options, deadline));
-    for (shm::LocalPeer& p : group.others) remote.push_back({p.rank, std::move(p.socket)});
-    if (group.transport) membership.transports.push_back(std::move(group.transport));
-  }
-  if (!remote.empty() && !config.transport.empty() && !forced_tcp)
-    return error(Code::unsupported, "ANYCCL_TRANSPORT={}, but {} cannot be reached from {} by it",
-                 config.transport, membership.names[uindex(remote[0].rank)],
-                 membership.names[uindex(membership.rank)]);
-  if (config.transport == "loopback" && !all_threads)
-    return error(Code::unsupported,
-                 "ANYCCL_TRANSPORT=loopback, but not all ranks are threads of one process");
-  if (remote.empty()) return {};
-  std::sort(remote.begin(), remote.end(),
-            [](const tcp::TcpPeer& a, const tcp::TcpPeer& b) { return a.rank < b.rank; });
-  ANYCCL_TRY(std::unique_ptr<Transport> tcp,
-             tcp::make_tcp_transport(membership.rank, std::move(remote),
-                                     {.congestion = config.congestion}));
-  membership.transports.push_back(std::move(tcp));
-  return {};
-}
-
 Result<CommPtr> create(InitContext& init, const bootstrap::Group& group, Rank me,
                        std::size_t most_ring_bytes = kAnyRing, const bootstrap::Watch& watch = {}) {
   Membership m;
@@ -176,11 +124,14 @@ Result<CommPtr> create(InitContext& init, const bootstrap::Group& group, Rank me
   const bootstrap::Placement placement = bootstrap::placement_of(group.members);
   for (const bootstrap::Hello& hello : group.members) m.names.push_back(describe(hello));
   m.policy = policy_of(init, group.members);
-  m.line_bytes = init.config.proto == "LL"       ? kLineBytes
-                 : init.config.proto == "Simple" ? 0
-                                                 : line_bytes_for(m.size);
-  m.only_lines = init.config.proto.starts_with("LL");
-  m.network = init.config.transport == "tcp" || placement.several_hosts();
+  const Protocol proto = init.config.proto;
+  m.line_bytes = proto == Protocol::ll       ? kLineBytes
+                 : proto == Protocol::simple ? 0
+                                             : line_bytes_for(m.size);
+  m.only_lines = proto == Protocol::ll || proto == Protocol::ll128;
+  const TransportEntry* const named = find_transport(init.config.transport);
+  const bool forced_network = named != nullptr && named->medium == Medium::network;
+  m.network = placement.several_hosts() || (named != nullptr && named->medium != Medium::memory);
   m.near_of = m.network ? placement.host_of : placement.near_of;
   m.ranks_per_core = placement.ranks_per_core;
   m.cores_each = placement.cores_each[uindex(me)];
@@ -189,11 +140,10 @@ Result<CommPtr> create(InitContext& init, const bootstrap::Group& group, Rank me
   m.registration = probe::OversubscriptionMonitor::of_process().add(static_cast<int>(
       std::count_if(group.members.begin(), group.members.end(),
                     [&](const bootstrap::Hello& other) { return same_process(mine, other); })));
-  std::vector<bootstrap::PeerSocket> sockets;
+  std::vector<PeerSocket> sockets;
   if (m.size > 1) {
-    ANYCCL_TRY(sockets,
-               bootstrap::connect_all(init.listeners, group.members, me, group.secret,
-                                      init.config.transport == "tcp", init.deadline, watch));
+    ANYCCL_TRY(sockets, bootstrap::connect_all(init.listeners, group.members, me, group.secret,
+                                               forced_network, init.deadline, watch));
   }
   ANYCCL_CHECK(add_transports(m, std::move(sockets), init.config, init.deadline));
   const auto comm = std::make_shared<Comm>(std::move(m));
@@ -382,19 +332,6 @@ Result<CommPtr> split(Comm& parent, int color, int key, std::size_t most_ring_by
     group.members.push_back(hello);
   }
   return create_within(parent, order, *init, group, me, most_ring_bytes);
-}
-
-Result<void*> allocate_shared(std::size_t bytes) {
-  return shm::Arena::of_process().allocate(bytes);
-}
-Status free_shared(void* memory) {
-  return shm::Arena::of_process().free(memory);
-}
-Status register_shared(void* memory, std::size_t bytes, int fd, std::size_t offset) {
-  return shm::Arena::of_process().add(memory, bytes, fd, offset);
-}
-Status deregister_shared(void* memory) {
-  return shm::Arena::of_process().remove(memory);
 }
 
 }  // namespace anyccl

@@ -10,7 +10,7 @@
 
 namespace anyccl {
 
-// How communicators come to be: the one place that knows every concrete transport and bootstrap.
+// How communicators come to be: the one place that knows every bootstrap.
 
 inline constexpr std::size_t kAnyRing = ~std::size_t{0};  // as ring_bytes_for() has it
 
@@ -28,11 +28,5 @@ Result<CommPtr> split(Comm& parent, int color, int key, std::size_t most_ring_by
 BackgroundProgress& background_progress();
 /// Stopped at exit.
 std::shared_ptr<HostStream> make_stream();
-
-/// Memory that peers on this host read where it lies; see anycclMemAlloc and anycclMemRegister.
-Result<void*> allocate_shared(std::size_t bytes);
-Status free_shared(void* memory);
-Status register_shared(void* memory, std::size_t bytes, int fd, std::size_t offset);
-Status deregister_shared(void* memory);
 
 }  // namespace anyccl

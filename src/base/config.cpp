@@ -14,6 +14,13 @@ extern char** environ;
 namespace anyccl {
 namespace {
 
+/// Of a choice whose value 0 means that nothing is chosen.
+template <typename Choice>
+std::string name_in(std::span<const std::string_view> names, Choice choice) {
+  const auto value = static_cast<std::size_t>(choice);
+  return value == 0 ? "" : std::string(names[value - 1]);
+}
+
 constexpr Variable kVariables[] = {
     {"ANYCCL_ALGO", "", "name of the one algorithm to use (see `anyccl info`)",
      [](const Config& c) { return c.algo; }},
@@ -24,11 +31,11 @@ constexpr Variable kVariables[] = {
      "1: every new communicator measures AllReduce for up to 20 ms and chooses by that",
      [](const Config& c) { return std::string(c.tune_at_start ? "1" : ""); }},
     {"ANYCCL_PROTO", "", "LL, LL128 or Simple: the one protocol to use",
-     [](const Config& c) { return c.proto; }},
-    {"ANYCCL_TRANSPORT", "", "loopback, shm or tcp: the one transport to use",
+     [](const Config& c) { return name_in(kProtocolNames, c.proto); }},
+    {"ANYCCL_TRANSPORT", "", "name of the one transport to use (see `anyccl info`)",
      [](const Config& c) { return c.transport; }},
     {"ANYCCL_SHM_COPY", "", "staged, cma or window: where shared memory's large publications lie",
-     [](const Config& c) { return c.shm_copy; }},
+     [](const Config& c) { return name_in(kCopyNames, c.shm_copy); }},
     {"ANYCCL_HOSTID", "", "ranks with different ids count as on different hosts"},
     {"ANYCCL_SOCKET_IFNAME", "",
      "network interfaces: prefixes, comma separated; ^ excludes, = is exact"},
@@ -59,6 +66,16 @@ Status read_choice(const char* name, std::string& into, std::span<const std::str
   if (into.empty() || std::find(allowed.begin(), allowed.end(), into) != allowed.end()) return {};
   return error(Code::invalid_argument, "{}={} is not one of {}", name, into,
                fmt::join(allowed, ", "));
+}
+
+/// As name_in().
+template <typename Choice>
+Status read_choice(const char* name, Choice& into, std::span<const std::string_view> allowed) {
+  std::string text;
+  ANYCCL_CHECK(read_choice(name, text, allowed));
+  const auto found = std::find(allowed.begin(), allowed.end(), text);
+  into = static_cast<Choice>(text.empty() ? 0 : found - allowed.begin() + 1);
+  return {};
 }
 
 template <typename Number>
@@ -124,8 +141,8 @@ std::span<const Variable> variables() {
   return kVariables;
 }
 
-std::optional<std::string> value_now(const Variable& variable) {
-  const char* value = std::getenv(variable.name.data());  // Names are literals, so they end in 0.
+std::optional<std::string> value_now(std::string_view name) {
+  const char* value = std::getenv(std::string(name).c_str());
   if (value == nullptr) return std::nullopt;
   return std::string(value);
 }
@@ -138,7 +155,7 @@ Result<Config> read_config() {
   c.tuner_table = text_of("ANYCCL_TUNER_TABLE");
   ANYCCL_CHECK(read_choice("ANYCCL_PROTO", c.proto, kProtocolNames));
   ANYCCL_CHECK(read_choice("ANYCCL_SHM_COPY", c.shm_copy, kCopyNames));
-  ANYCCL_CHECK(read_choice("ANYCCL_TRANSPORT", c.transport, kTransportNames));
+  c.transport = text_of("ANYCCL_TRANSPORT");
   c.host_id = text_of("ANYCCL_HOSTID");
   c.interface = text_of("ANYCCL_SOCKET_IFNAME");
   c.congestion = text_of("ANYCCL_TCP_CONGESTION");

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -21,32 +22,36 @@ struct Variable {
   bool same_everywhere() const { return compared != nullptr; }
 };
 std::span<const Variable> variables();
-/// What the environment says for it now; absent: not set.
-std::optional<std::string> value_now(const Variable& variable);
+/// What the environment says for the variable `name` now; absent: not set.
+std::optional<std::string> value_now(std::string_view name);
 
-/// What ANYCCL_TRANSPORT may name.
-inline constexpr std::string_view kTransportNames[] = {"loopback", "shm", "tcp"};
-
-/// What ANYCCL_PROTO may name.
+/// ANYCCL_PROTO, and what it may name, in this order.
+enum class Protocol : std::uint8_t { by_size, ll, ll128, simple };
 inline constexpr std::string_view kProtocolNames[] = {"LL", "LL128", "Simple"};
 /// ANYCCL_TUNER_TABLE, when not even the machine's table is to be used.
 inline constexpr std::string_view kNoTable = "none";
-/// What ANYCCL_SHM_COPY may name.
+/// ANYCCL_SHM_COPY: where publications of shared memory are that do not fit their slot.
+enum class ShmCopy : std::uint8_t {
+  fastest,  ///< In memory of anycclMemAlloc, else wherever it is fastest.
+  staged,   ///< In the staging ring: two copies.
+  cma,      ///< In private memory, which readers read with process_vm_readv; else staged.
+  window,   ///< In memory of anycclMemAlloc; else staged.
+};
 inline constexpr std::string_view kCopyNames[] = {"staged", "cma", "window"};
 
 /// What the environment says, read and checked once per communicator. Nothing else calls getenv.
 struct Config {
   std::string algo;         ///< Name of the only algorithm to use; empty: the tuner chooses.
   std::string tuner_table;  ///< File of measurements, or kNoTable; empty: that of this machine.
-  std::string shm_copy;     ///< One of kCopyNames; empty: what is fastest.
-  std::string proto;        ///< LL, LL128 or Simple; empty: by size.
-  std::string transport;    ///< loopback, shm or tcp: use nothing else; empty: the best per peer.
+  std::string transport;    ///< Name of the only transport to use; empty: the best per peer.
   std::string host_id;      ///< Ranks with different ids are on different hosts; empty: found out.
   std::string interface;    ///< ANYCCL_SOCKET_IFNAME as written; empty: any.
   std::string congestion;   ///< TCP congestion control; empty: cubic where allowed.
   std::string secret;       ///< ANYCCL_SECRET as written; empty: none.
-  int port = 0;             ///< ANYCCL_PORT; 0: MASTER_PORT + 1.
-  double timeout_s = 60;    ///< For creating a communicator.
+  Protocol proto = Protocol::by_size;
+  ShmCopy shm_copy = ShmCopy::fastest;
+  int port = 0;           ///< ANYCCL_PORT; 0: MASTER_PORT + 1.
+  double timeout_s = 60;  ///< For creating a communicator.
   /// ANYCCL_TUNE_AT_START.
   bool tune_at_start = false;
   /// Where programs of this user keep what they can make again; empty: nowhere.

@@ -89,6 +89,15 @@ TEST_F(BadInput, overlapping_buffers) {
   expect_words(anycclAllGather(x_.data(), x_.data() + 7, 8, anycclFloat32, comm_, nullptr),
                anycclInvalidArgument, {"overlap", "in place"});
 }
+TEST_F(BadInput, overlapping_buffers_of_a_call_that_was_right_before) {
+  const auto call = [&](std::size_t distance) {
+    return anycclAllReduce(x_.data(), x_.data() + distance, 8, anycclFloat32, anycclSum, comm_,
+                           nullptr);
+  };
+  ASSERT_EQ(call(8), anycclSuccess);
+  expect_words(call(1), anycclInvalidArgument, {"overlap", "32 bytes"});
+  EXPECT_EQ(call(8), anycclSuccess);
+}
 TEST_F(BadInput, blocks_that_do_not_fit) {
   auto two = Communicator::init_all(2);
   ASSERT_TRUE(two.ok());

@@ -149,7 +149,7 @@ TEST_P(Death, by_leaving_while_others_need_it) {
   expect_all_passed(outcomes);
 }
 
-INSTANTIATE_TEST_SUITE_P(Transports, Death, testing::Values("shm", "tcp"),
+INSTANTIATE_TEST_SUITE_P(Transports, Death, testing::Values("shm", "unix", "tcp"),
                          [](const auto& test) { return test.param; });
 
 }  // namespace

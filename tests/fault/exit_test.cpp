@@ -36,7 +36,7 @@ TEST_P(Exit, right_after_the_last_operation_is_no_error_at_any_peer) {
         }));
 }
 
-INSTANTIATE_TEST_SUITE_P(Transports, Exit, testing::Values("shm", "tcp"),
+INSTANTIATE_TEST_SUITE_P(Transports, Exit, testing::Values("shm", "unix", "tcp"),
                          [](const auto& test) { return test.param; });
 
 }  // namespace

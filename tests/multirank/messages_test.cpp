@@ -14,7 +14,7 @@ namespace {
 class Messages : public testing::TestWithParam<const char*> {
   const Environment transport_{{{"ANYCCL_TRANSPORT", GetParam()}}};
 };
-INSTANTIATE_TEST_SUITE_P(Over, Messages, testing::Values("loopback", "tcp"),
+INSTANTIATE_TEST_SUITE_P(Over, Messages, testing::Values("loopback", "unix", "tcp"),
                          [](const auto& transport) { return std::string(transport.param); });
 
 constexpr std::size_t kSizes[] = {0, 1, 1000, 3 << 20};

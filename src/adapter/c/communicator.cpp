@@ -4,6 +4,7 @@
 
 #include "adapter/c/handle.hpp"
 #include "adapter/team.hpp"
+#include "adapter/transports.hpp"
 #include "base/error.hpp"
 
 namespace anyccl {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/types.hpp"
-#include "platform/transport.hpp"
+#include "platform/transport/call_record.hpp"
 
 namespace anyccl {
 

@@ -91,14 +91,14 @@ bool Execution::advance_patiently() {
 void Execution::announce() {
   announced_ = true;
   const CallRecord mine = record();
-  for (Transport* t : transports_) t->begin(mine);
+  for (Publications* p : all_) p->announce(mine);
 }
 
 bool Execution::settle() {
   bool settled = true;
-  for (Transport* t : transports_)
+  for (Publications* p : all_)
     settled =
-        (posted_ ? t->settled() : t->finished(position_.sequence, plan_->everyone)) && settled;
+        (posted_ ? p->settled() : p->finished(position_.sequence, plan_->everyone)) && settled;
   posted_ = true;
   if (!settled) return false;
   if (prepared_->divide != nullptr) divide();
@@ -205,18 +205,19 @@ bool Execution::send(Lane& lane, const PlanStep& s, const BoundStep& b) {
   const std::vector<RoutedPlan::Route>& routes = prepared_->routed->routes[s.publication];
   for (std::uint32_t i = lane.routes_done; i < routes.size(); ++i) {
     const Outgoing out = outgoing(lane, s, b, i);
-    Transport& transport = *routes[i].transport;
-    auto offered = Transport::Offered::refused;
-    if (b.contiguous) offered = transport.offer(out, direct(lane, b), s.flags & PlanStep::lendable);
-    if (offered == Transport::Offered::busy) return false;
-    if (offered == Transport::Offered::refused) {
-      std::byte* const room = transport.reserve(out);
+    Publications& publications = *routes[i].publications;
+    auto offered = Publications::Offered::refused;
+    if (b.contiguous)
+      offered = publications.offer(out, direct(lane, b), s.flags & PlanStep::lendable);
+    if (offered == Publications::Offered::busy) return false;
+    if (offered == Publications::Offered::refused) {
+      std::byte* const room = publications.reserve(out);
       if (room == nullptr) return false;
       for (std::uint32_t k = 0; k < s.operands; ++k) {
         lane.operands[k] = lane.base[s.src_space];
         move(lane, b, k, {.outs = 1, .out = {room}});
       }
-      transport.publish(out);
+      publications.publish(out);
     }
     lane.routes_done = i + 1;
   }
@@ -250,22 +251,22 @@ bool Execution::compute_for_peers(Lane& lane, const PlanStep& s, const BoundStep
     lane.handed = 0;
     for (std::size_t i = 0; i < routes.size(); ++i) {
       if (targets.own != nullptr && b.contiguous &&
-          routes[i].transport->would_take(b.out_bytes, direct(lane, b), lendable)) {
+          routes[i].publications->would_take(b.out_bytes, direct(lane, b), lendable)) {
         lane.handed |= 1U << i;
         continue;
       }
-      std::byte* const room = routes[i].transport->reserve(outgoing(lane, s, b, i));
+      std::byte* const room = routes[i].publications->reserve(outgoing(lane, s, b, i));
       if (room == nullptr) return false;
       targets.out[targets.outs++] = room;
     }
     compute(lane, s, b, targets);
     for (std::size_t i = 0; i < routes.size(); ++i)
-      if (!handed(i)) routes[i].transport->publish(outgoing(lane, s, b, i));
+      if (!handed(i)) routes[i].publications->publish(outgoing(lane, s, b, i));
     lane.computed = true;
   }
   for (std::uint32_t i = lane.routes_done; i < routes.size(); ++i) {
     if (handed(i) &&
-        !hand_over(*routes[i].transport, outgoing(lane, s, b, i), direct(lane, b), lendable))
+        !hand_over(*routes[i].publications, outgoing(lane, s, b, i), direct(lane, b), lendable))
       return false;
     lane.routes_done = i + 1;
   }
@@ -273,14 +274,14 @@ bool Execution::compute_for_peers(Lane& lane, const PlanStep& s, const BoundStep
 }
 
 /// Publishes what lies at `from`; false while there is no room.
-bool Execution::hand_over(Transport& transport, const Outgoing& out, const std::byte* from,
+bool Execution::hand_over(Publications& publications, const Outgoing& out, const std::byte* from,
                           bool lendable) {
-  const Transport::Offered offered = transport.offer(out, from, lendable);
-  if (offered != Transport::Offered::refused) return offered != Transport::Offered::busy;
-  std::byte* const room = transport.reserve(out);
+  const Publications::Offered offered = publications.offer(out, from, lendable);
+  if (offered != Publications::Offered::refused) return offered != Publications::Offered::busy;
+  std::byte* const room = publications.reserve(out);
   if (room == nullptr) return false;
   copy_bytes(room, from, out.bytes);
-  transport.publish(out);
+  publications.publish(out);
   return true;
 }
 
@@ -347,7 +348,7 @@ void Execution::consume(const Lane& lane, const PlanStep& s, const BoundStep& b)
 
 void Execution::post(const Lane& lane, const PlanStep& s) {
   const std::uint32_t tick = lane.round * plan_->ticks + s.tick;
-  for (Transport* t : transports_) t->post(position_.sequence, lane.index, tick);
+  for (Publications* p : all_) p->post(position_.sequence, lane.index, tick);
 }
 
 void Execution::leave_step(Lane& lane, const PlanStep& s, const BoundStep& b) {

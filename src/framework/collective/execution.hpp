@@ -57,10 +57,9 @@ struct Position {
 /// program counter per lane. It may be used again for the next call.
 class Execution final : public Operation {
  public:
-  /// `route[r]` reaches rank r; `transports` are all of the communicator's.
-  Execution(Rank me, const std::vector<Transport*>& route,
-            const std::vector<Transport*>& transports)
-      : me_(uindex(me)), route_(route), transports_(transports) {}
+  /// `route[r]` reaches rank r; `all` are those of every transport of the communicator.
+  Execution(Rank me, const std::vector<Publications*>& route, const std::vector<Publications*>& all)
+      : me_(uindex(me)), route_(route), all_(all) {}
 
   /// `prepared` stays alive and unchanged until done(). `scratch`: room for this execution alone.
   void start(const PreparedCall& prepared, const Call& call, Position position, std::byte* scratch);
@@ -110,7 +109,7 @@ class Execution final : public Operation {
   bool send(Lane& lane, const PlanStep& step, const BoundStep& bound);
   bool compute_and_publish(Lane& lane, const PlanStep& step, const BoundStep& bound);
   bool compute_for_peers(Lane& lane, const PlanStep& step, const BoundStep& bound, Targets targets);
-  static bool hand_over(Transport& transport, const Outgoing& out, const std::byte* from,
+  static bool hand_over(Publications& publications, const Outgoing& out, const std::byte* from,
                         bool lendable);
   void compute(Lane& lane, const PlanStep& step, const BoundStep& bound, const Targets& targets);
   void combine(Lane& lane, const PlanStep& step, const BoundStep& bound, const Targets& targets);
@@ -140,8 +139,8 @@ class Execution final : public Operation {
   void divide();
 
   std::uint32_t me_;
-  const std::vector<Transport*>& route_;
-  const std::vector<Transport*>& transports_;
+  const std::vector<Publications*>& route_;
+  const std::vector<Publications*>& all_;
   const PreparedCall* prepared_ = nullptr;
   const Plan* plan_ = nullptr;
   const std::byte* input_ = nullptr;

@@ -71,10 +71,7 @@ std::size_t tile_for_lines(const RoutedPlan& routed, std::size_t line_bytes) {
 }
 
 /// Room for what transports must copy before it can be combined or passed on.
-void add_landing(const std::vector<Transport*>& transports, PreparedCall& prepared) {
-  if (std::none_of(transports.begin(), transports.end(),
-                   [](const Transport* t) { return t->needs_landing(); }))
-    return;
+void add_landing(PreparedCall& prepared) {
   std::uint32_t chunks = 0;
   for (const PlanStep& step : prepared.routed->plan.steps) chunks = std::max(chunks, step.count);
   prepared.landing_at = prepared.scratch_bytes;
@@ -252,11 +249,14 @@ Result<std::shared_ptr<const PreparedCall>> PlanCache::prepare(const Call& call)
   // this operation.
   prepared->posts_each = plan.posts_each && (varies || bytes >= kLendFrom ||
                                              most_publications(plan) * geometry.tiles() > slots_);
-  prepared->consumes = std::any_of(transports_.begin(), transports_.end(),
-                                   [](const Transport* t) { return t->takes_any_memory(); });
+  const auto some = [&](bool Publications::Abilities::*ability) {
+    return std::any_of(all_.begin(), all_.end(),
+                       [&](const Publications* p) { return p->abilities().*ability; });
+  };
+  prepared->consumes = some(&Publications::Abilities::takes_any_memory);
   plan_scratch(*prepared);
-  if (varies || bytes * static_cast<std::size_t>(me_.size) >= kLendFrom)
-    add_landing(transports_, *prepared);
+  const bool may_be_lent = varies || bytes * static_cast<std::size_t>(me_.size) >= kLendFrom;
+  if (may_be_lent && some(&Publications::Abilities::needs_landing)) add_landing(*prepared);
   prepared->largest = largest_publication(plan, geometry);
   if (!varies) {
     const std::uint32_t last = geometry.tiles() - 1;

@@ -16,10 +16,10 @@ namespace anyccl {
 /// Threads: the holder of the communicator's progress lock.
 class PlanCache {
  public:
-  /// `transports` are asked what they can do; `route[r]` reaches rank r. Everything is borrowed.
-  PlanCache(const PlanningFacts& me, std::uint32_t slots, const std::vector<Transport*>& transports,
-            const std::vector<Transport*>& route)
-      : me_(me), slots_(slots), transports_(transports), route_(route) {}
+  /// `all`: of every transport; `route[r]` reaches rank r. Everything is borrowed.
+  PlanCache(const PlanningFacts& me, std::uint32_t slots, const std::vector<Publications*>& all,
+            const std::vector<Publications*>& route)
+      : me_(me), slots_(slots), all_(all), route_(route) {}
 
   /// Whether the arguments make sense; see check_call().
   Status check(const Call& call) const;
@@ -60,7 +60,7 @@ class PlanCache {
 
   const PlanningFacts& me_;
   const std::uint32_t slots_;
-  const std::vector<Transport*>&transports_, &route_;
+  const std::vector<Publications*>&all_, &route_;
   Operators operators_;
   std::vector<std::unique_ptr<RoutedPlan>> routed_plans_;
   std::vector<Shape> routed_plan_shapes_;  // parallel to routed_plans_

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "framework/tuning/tuner.hpp"
-#include "platform/transport.hpp"
+#include "platform/transport/publications.hpp"
 
 namespace anyccl {
 

@@ -305,7 +305,8 @@ std::uint32_t published_by(const Step& step) {
 }  // namespace
 
 Result<std::unique_ptr<RoutedPlan>> make_routed_plan(const Algorithm& algorithm, const Shape& shape,
-                                                     Rank me, const std::vector<Transport*>& route,
+                                                     Rank me,
+                                                     const std::vector<Publications*>& route,
                                                      std::uint32_t slots) {
   std::vector<Schedule> ranks;
   for (int r = 0; r < shape.size; ++r) ranks.push_back(algorithm.build(shape, Rank{r}));
@@ -324,12 +325,12 @@ Result<std::unique_ptr<RoutedPlan>> make_routed_plan(const Algorithm& algorithm,
   for (const std::vector<Reader>& readers : routed->plan.readers) {
     std::vector<RoutedPlan::Route>& routes = routed->routes.emplace_back();
     for (const Reader& reader : readers) {
-      Transport* transport = route[reader.rank];
+      Publications* const publications = route[reader.rank];
       const auto known =
           std::find_if(routes.begin(), routes.end(),
-                       [&](const RoutedPlan::Route& r) { return r.transport == transport; });
+                       [&](const RoutedPlan::Route& r) { return r.publications == publications; });
       if (known == routes.end())
-        routes.push_back({transport, {reader}});
+        routes.push_back({publications, {reader}});
       else
         known->readers.push_back(reader);
     }

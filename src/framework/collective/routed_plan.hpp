@@ -14,7 +14,7 @@
 #include "algorithm/catalog/algorithm.hpp"
 #include "algorithm/plan/plan.hpp"
 #include "framework/call/call.hpp"
-#include "platform/transport.hpp"
+#include "platform/transport/publications.hpp"
 
 namespace anyccl {
 
@@ -24,7 +24,7 @@ inline constexpr std::uint32_t kMostRoutes = 4;
 /// A plan with the transports that its publications travel over. Knows no sizes; immutable.
 struct RoutedPlan {
   struct Route {
-    Transport* transport;
+    Publications* publications;  ///< Of the transport.
     std::vector<Reader> readers;
   };
   RoutedPlan(const Algorithm* a, Plan p) : algorithm(a), plan(std::move(p)) {}
@@ -110,9 +110,10 @@ class Geometry {
 void bind(const RoutedPlan& routed, const Geometry& geometry, std::uint32_t digest,
           std::uint32_t tile, BoundPlan& into);
 
-/// `route[r]`: the transport that reaches rank r; null for this rank.
+/// `route[r]`: of the transport that reaches rank r; null for this rank.
 Result<std::unique_ptr<RoutedPlan>> make_routed_plan(const Algorithm& algorithm, const Shape& shape,
-                                                     Rank me, const std::vector<Transport*>& route,
+                                                     Rank me,
+                                                     const std::vector<Publications*>& route,
                                                      std::uint32_t slots);
 
 }  // namespace anyccl

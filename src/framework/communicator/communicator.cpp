@@ -30,9 +30,8 @@ std::size_t ring_bytes_for(int size, bool network) {
 
 /// A collective that was issued without waiting: everything it needs is its own.
 struct Comm::Queued final : public Operation {
-  Queued(KeptCall call, Rank me, const std::vector<Transport*>& route,
-         const std::vector<Transport*>& transports)
-      : kept(std::move(call)), execution(me, route, transports) {}
+  Queued(KeptCall call, Rank me, const Routes& routes)
+      : kept(std::move(call)), execution(me, routes.publications_to, routes.publications) {}
   bool advance() override { return execution.advance(); }
   void awaited(std::vector<Rank>& ranks) const override { execution.awaited(ranks); }
 
@@ -46,22 +45,17 @@ struct Comm::Queued final : public Operation {
 
 Comm::Comm(Membership membership)
     : me_(std::move(membership)),
-      route_(static_cast<std::size_t>(me_.size)),
-      plans_(me_, slots_for(me_.size), transports_, route_),
-      messages_(me_.rank, route_),
-      loop_(*this, failure_, transports_, me_.cores_each),
-      diagnosis_(me_.rank, me_.names, transports_, route_, messages_),
+      routes_(me_.transports, me_.size),
+      plans_(me_, slots_for(me_.size), routes_.publications, routes_.publications_to),
+      messages_(me_.rank, routes_.messages_to),
+      loop_(*this, failure_, routes_.transports, me_.cores_each),
+      diagnosis_(me_.rank, me_.names, routes_, messages_),
       fork_generation_((watch_forks(), anyccl::fork_generation())) {
-  for (const auto& t : me_.transports) {
-    transports_.push_back(t.get());
-    for (const Rank r : t->peers()) route_[uindex(r)] = t.get();
-  }
   alone_ = make_queued({});
 }
 
 std::shared_ptr<Comm::Queued> Comm::make_queued(const Call& call) const {
-  return std::make_shared<Queued>(KeptCall(call, me_.rank, me_.size), me_.rank, route_,
-                                  transports_);
+  return std::make_shared<Queued>(KeptCall(call, me_.rank, me_.size), me_.rank, routes_);
 }
 
 Status Comm::failure() const {
@@ -263,7 +257,7 @@ void Comm::diagnose() {
 void Comm::fail(const Status& why) {
   if (!failure_.begin(why)) return;
   // Peers hear of it before any caller here does, whose memory they may be reading.
-  for (Transport* t : transports_) t->abort(why);
+  for (Transport* t : routes_.transports) t->abort(why);
   failure_.end();
   log(LogLevel::info, "{}: {}", me_.names[uindex(me_.rank)], why.message());
   const Status status = failure();
@@ -313,7 +307,7 @@ Status Comm::absence(std::span<const Rank> wanted) {
 void Comm::abort(const Status& why) {
   if (forked()) return;  // the parent's peers are not ours
   failure_.ask(why);
-  for (Transport* t : transports_) t->abort(why);
+  for (Transport* t : routes_.transports) t->abort(why);
   ProgressLock progress_lock = loop_.progress_lock();
   loop_.lock(progress_lock);  // its holder looks at the failure within milliseconds
   if (!failure_.happened()) fail(failure_.why());
@@ -348,7 +342,7 @@ void Comm::finish() {
 
 void Comm::leave() {
   if (forked()) return;  // the parent's peers are not ours
-  for (Transport* t : transports_) t->leave();
+  for (Transport* t : routes_.transports) t->leave();
 }
 
 void Comm::leave_for_exit(Deadline deadline) {
@@ -401,9 +395,9 @@ std::string Comm::last_plan() {
                                  simple     ? "Simple"
                                  : one_line ? "LL"
                                             : "LL128");
-  for (std::size_t i = 0; i < transports_.size(); ++i)
-    text += fmt::format("{}{}", i > 0 ? "+" : "", transports_[i]->name());
-  return transports_.empty() ? text + "loopback" : text;
+  for (std::size_t i = 0; i < routes_.transports.size(); ++i)
+    text += fmt::format("{}{}", i > 0 ? "+" : "", routes_.transports[i]->name());
+  return routes_.transports.empty() ? text + "loopback" : text;
 }
 
 }  // namespace anyccl

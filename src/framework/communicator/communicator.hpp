@@ -15,7 +15,8 @@
 #include "framework/communicator/failure.hpp"
 #include "framework/communicator/membership.hpp"
 #include "framework/communicator/progress_loop.hpp"
-#include "framework/message/messages.hpp"
+#include "framework/communicator/routes.hpp"
+#include "framework/message/message_matcher.hpp"
 
 namespace anyccl {
 
@@ -135,13 +136,13 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
   bool is_over() const override { return is_idle() && !messages_.will_meet_itself(); }
 
   Membership me_;
-  std::vector<Transport*> transports_, route_;
+  Routes routes_;
   std::uint64_t sequence_ = 0, history_ = 0;  // of the last call
   PlanCache plans_;
   std::shared_ptr<Queued> alone_;  // of the blocking call, when nothing else is open
   std::vector<std::byte> scratch_;
   std::deque<std::shared_ptr<Queued>> collectives_;
-  Messages messages_;
+  MessageMatcher messages_;
   std::vector<std::shared_ptr<MessageRequest>> together_;  // room for run_together()
   Failure failure_;
   ProgressLoop loop_;

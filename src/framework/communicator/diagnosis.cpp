@@ -58,7 +58,7 @@ constexpr auto kMismatchTime = std::chrono::milliseconds(500), kRecordsTime = 20
 
 Status Diagnosis::poll_control() {
   Status problem;
-  for (Transport* t : transports_)
+  for (Transport* t : routes_.transports)
     if (Status found = t->check(); problem.ok()) problem = std::move(found);
   return problem;
 }
@@ -77,9 +77,9 @@ Status Diagnosis::check_timeout(const Operation& operation, const Execution* col
 }
 
 Status Diagnosis::check_any_source() {
-  if (route_.size() == 1) return {};
+  if (routes_.to.size() == 1) return {};
   ANYCCL_CHECK(poll_control());
-  for (Transport* t : transports_)
+  for (Transport* t : routes_.transports)
     for (const Rank peer : t->peers())
       if (t->state(peer) == PeerState::present) return {};
   // What they did before they went can be seen by now.
@@ -90,7 +90,7 @@ Status Diagnosis::check_any_source() {
 
 Status Diagnosis::absence(std::span<const Rank> wanted) const {
   for (const Rank peer : wanted)
-    if (Transport* const t = route_[uindex(peer)]; t != nullptr)
+    if (Transport* const t = routes_.to[uindex(peer)]; t != nullptr)
       if (const PeerState state = t->state(peer); state != PeerState::present)
         return error(Code::remote_error, "{} {}", names_[uindex(peer)], ending(state));
   return {};
@@ -105,11 +105,11 @@ Status Diagnosis::check_stalled(Operation& operation, const Execution* collectiv
   std::vector<Rank> ranks;
   operation.awaited(ranks);
   const auto gone = std::find_if(ranks.begin(), ranks.end(), [&](Rank r) {
-    Transport* t = route_[uindex(r)];
+    Transport* t = routes_.to[uindex(r)];
     return t != nullptr && t->state(r) != PeerState::present;
   });
   if (gone == ranks.end()) return {};
-  const PeerState state = route_[uindex(*gone)]->state(*gone);
+  const PeerState state = routes_.to[uindex(*gone)]->state(*gone);
   // What it did before it went can be seen by now: if that is not enough, nothing will be.
   const bool moved = collective != nullptr ? operation.advance() : messages_.advance();
   if (moved || operation.done()) return {};
@@ -122,13 +122,14 @@ bool Diagnosis::is_in_mismatch_grace(const Status& problem, bool unexplained) {
   if (problem.code() != Code::invalid_usage) return false;
   if (mismatch_since_ == Clock::time_point()) mismatch_since_ = Clock::now();
   const auto vague = [](const Transport* t) { return t->is_vague(); };
-  const bool is_vague = unexplained || std::any_of(transports_.begin(), transports_.end(), vague);
+  const bool is_vague =
+      unexplained || std::any_of(routes_.transports.begin(), routes_.transports.end(), vague);
   return Clock::now() - mismatch_since_ < (is_vague ? kRecordsTime : kMismatchTime);
 }
 
 Status Diagnosis::compare_calls(const CallRecord& mine, Status& unexplained) const {
-  for (int r = 0; r < static_cast<int>(route_.size()); ++r) {
-    Transport* t = route_[static_cast<std::size_t>(r)];
+  for (int r = 0; r < static_cast<int>(routes_.to.size()); ++r) {
+    Transport* t = routes_.to[static_cast<std::size_t>(r)];
     CallRecord theirs;
     if (t == nullptr || !t->call_of(Rank{r}, mine.sequence, theirs) || theirs == mine) continue;
     if (!same_call(mine, theirs)) return difference(me_, mine, Rank{r}, theirs);
@@ -142,7 +143,7 @@ Status Diagnosis::compare_calls(const CallRecord& mine, Status& unexplained) con
 /// which.
 Status Diagnosis::compare_earlier_calls(Rank peer, std::uint64_t sequence,
                                         Status& unexplained) const {
-  Transport& t = *route_[uindex(peer)];
+  Transport& t = *routes_.to[uindex(peer)];
   for (std::uint64_t s = sequence - std::min<std::uint64_t>(sequence, kCallHistory) + 1;
        s < sequence; ++s) {
     CallRecord mine, theirs;

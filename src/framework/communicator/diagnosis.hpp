@@ -6,7 +6,8 @@
 
 #include "base/deadline.hpp"
 #include "framework/collective/execution.hpp"
-#include "framework/message/messages.hpp"
+#include "framework/communicator/routes.hpp"
+#include "framework/message/message_matcher.hpp"
 
 namespace anyccl {
 
@@ -17,10 +18,9 @@ namespace anyccl {
 class Diagnosis {
  public:
   /// `names[r]`: rank r, for messages. Everything is borrowed.
-  Diagnosis(Rank me, const std::vector<std::string>& names,
-            const std::vector<Transport*>& transports, const std::vector<Transport*>& route,
-            Messages& messages)
-      : me_(me), names_(names), transports_(transports), route_(route), messages_(messages) {}
+  Diagnosis(Rank me, const std::vector<std::string>& names, const Routes& routes,
+            MessageMatcher& messages)
+      : me_(me), names_(names), routes_(routes), messages_(messages) {}
 
   /// What the peers say: the first problem.
   Status poll_control();
@@ -44,8 +44,8 @@ class Diagnosis {
 
   const Rank me_;
   const std::vector<std::string>& names_;
-  const std::vector<Transport*>&transports_, &route_;
-  Messages& messages_;
+  const Routes& routes_;
+  MessageMatcher& messages_;
   using Clock = std::chrono::steady_clock;
   Clock::time_point mismatch_since_;
 };

@@ -6,7 +6,7 @@
 
 #include "framework/collective/planning_facts.hpp"
 #include "platform/probe/oversubscription.hpp"
-#include "platform/transport.hpp"
+#include "platform/transport/transport.hpp"
 
 namespace anyccl {
 

@@ -20,7 +20,7 @@
 #include "framework/waiting/backoff.hpp"
 #include "framework/waiting/progress_lock.hpp"
 #include "platform/probe/oversubscription.hpp"
-#include "platform/transport.hpp"
+#include "platform/transport/transport.hpp"
 
 namespace anyccl {
 

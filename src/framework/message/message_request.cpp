@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "platform/reduce/copy.hpp"
-
 namespace anyccl {
 namespace {
 
@@ -15,30 +13,28 @@ constexpr std::size_t kLentPart = std::size_t{64} << 20;
 void MessageRequest::begin(const Call& call, std::uint64_t order) {
   restart();
   call_ = call;
-  transport_ = nullptr;
+  messages_ = nullptr;
   order_ = order;
   total_ = call.count * bytes_of(call.dtype);
   done_ = 0;
   fragments_ = 0;
 }
 
-void MessageRequest::bind(Transport& transport, Rank peer, std::uint64_t number, bool whole) {
-  transport_ = &transport;
+void MessageRequest::bind(Messages& messages, Rank peer, std::uint64_t number, bool lent) {
+  messages_ = &messages;
   call_.root = peer;
   message_ = number;
-  most_ = whole ? total_ : transport.fragment_bytes();
-  lent_ = whole;
+  most_ = lent ? kLentPart : messages.fragment_bytes();
+  lent_ = lent;
 }
 
 bool MessageRequest::advance() {
-  if (transport_ == nullptr) return false;
+  if (messages_ == nullptr) return false;
   bool moved = false;
   while (!done()) {
     const bool sends = call_.collective == Collective::send;
     const bool over = fragments_ > 0 && done_ == total_;  // an empty message is one empty fragment
-    if (over && sends && transport_->state(call_.root) == PeerState::dead)
-      return moved;  // it may not have come
-    if (over && (!sends || transport_->settled(call_.root))) {
+    if (over && (!sends || messages_->settled(call_.root))) {
       complete({});
       return true;
     }
@@ -50,54 +46,27 @@ bool MessageRequest::advance() {
   return moved;
 }
 
+Fragment MessageRequest::fragment() const {
+  return {.peer = call_.root,
+          .digest = digest(),
+          .message = message_,
+          .number = lent_ ? 0 : fragments_,
+          .bytes = std::min(total_ - done_, most_),
+          .total = total_};
+}
+
 bool MessageRequest::send_fragment() {
-  if (transport_->state(call_.root) != PeerState::present) return false;  // it would go nowhere
-  ReaderOf reader{static_cast<std::uint16_t>(call_.root), 0, 0, total_};
-  Outgoing out;
-  out.context = Context::point_to_point;
-  out.operation = message_;
-  out.number = fragments_;
-  out.digest = digest();
-  out.bytes = out.total = total_;
-  out.sized = true;
-  out.readers = {&reader, 1};
-  if (fragments_ == 0 && transport_->lend_message(out, call_.input)) {
-    done_ = total_;
-    return true;
-  }
-  out.bytes = reader.bytes = std::min(total_ - done_, most_);
-  auto offered = transport_->offer(out, call_.input + done_, false);
-  if (offered == Transport::Offered::busy) return false;
-  if (offered == Transport::Offered::refused) {
-    std::byte* const room = transport_->reserve(out);
-    if (room == nullptr) return false;
-    copy_bytes(room, call_.input + done_, reader.bytes);
-    transport_->publish(out);
-  }
-  done_ += reader.bytes;
+  const Fragment out = fragment();
+  const Messages::Sent sent = messages_->send(out, call_.input + done_);
+  if (sent == Messages::Sent::busy) return false;
+  done_ += sent == Messages::Sent::lent ? total_ : out.bytes;
   return true;
 }
 
 bool MessageRequest::receive_fragment() {
-  Incoming in;
-  in.context = Context::point_to_point;
-  in.operation = message_;
-  in.number = lent_ ? 0 : fragments_;
-  in.digest = digest();
-  in.rank = static_cast<std::uint16_t>(call_.root);
-  in.offset = lent_ ? done_ : 0;
-  in.bytes = std::min(total_ - done_, lent_ ? kLentPart : most_);
-  in.whole = lent_ ? total_ : in.bytes;
-  in.total = total_;
-  in.sized = true;
-  in.into = call_.output + done_;
-  const std::byte* part = transport_->poll(in);
-  if (part == nullptr) return false;
-  if (part != in.into) copy_bytes(in.into, part, in.bytes);
-  // A sender that gives up says so before its memory is its caller's again.
-  if (lent_ && !transport_->check().ok()) return false;
+  const Fragment in = fragment();
+  if (!messages_->receive(in, done_, call_.output + done_)) return false;
   done_ += in.bytes;
-  if (!lent_ || done_ == total_) transport_->consumed(in);
   return true;
 }
 

@@ -2,6 +2,7 @@
 
 #include "framework/call/call.hpp"
 #include "framework/call/operation.hpp"
+#include "platform/transport/messages.hpp"
 
 namespace anyccl {
 
@@ -11,9 +12,9 @@ class MessageRequest final : public Operation {
   /// For another call, or the first one. `order`: among the requests of this rank, by the order of
   /// their calls.
   void begin(const Call& call, std::uint64_t order);
-  /// It is message `number` between this rank and `peer` in its direction, from 1. `whole`: of a
+  /// It is message `number` between this rank and `peer` in its direction, from 1. `lent`: of a
   /// receive, see Envelope.
-  void bind(Transport& transport, Rank peer, std::uint64_t number, bool whole = false);
+  void bind(Messages& messages, Rank peer, std::uint64_t number, bool lent = false);
   bool advance() override;
   void awaited(std::vector<Rank>& ranks) const override {
     if (call_.root != kAnySource) ranks.push_back(call_.root);
@@ -36,11 +37,12 @@ class MessageRequest final : public Operation {
   static DType dtype_of(std::uint32_t digest) { return static_cast<DType>(digest & 0xff); }
 
  private:
+  Fragment fragment() const;
   bool send_fragment();
   bool receive_fragment();
 
   Call call_;
-  Transport* transport_ = nullptr;
+  Messages* messages_ = nullptr;
   std::uint64_t message_ = 0, order_ = 0;
   std::size_t total_ = 0, done_ = 0, most_ = 0;  // bytes; the most of a fragment
   std::uint32_t fragments_ = 0;

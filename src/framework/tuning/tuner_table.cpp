@@ -71,7 +71,8 @@ Result<TunerTable> TunerTable::parse(const std::string& text, const std::string&
                    ranks, us);
     const Algorithm* const a = algorithm_of(json["algorithm"].get<std::string>());
     if (a == nullptr || json["inplace"].get<bool>()) continue;
-    const bool network = json["transport"].get<std::string>().find("tcp") != std::string::npos;
+    const std::string transport = json["transport"];
+    const bool network = transport != "shm" && transport != "loopback";
     table.add(*a, ranks, network,
               json["bytes"].get<double>() / (counts_blocks(*a, ranks) ? ranks : 1), us);
   }

@@ -6,20 +6,12 @@
 
 #include "anyccl/types.hpp"
 #include "base/deadline.hpp"
-#include "base/unique_fd.hpp"
+#include "base/peer_socket.hpp"
 #include "platform/bootstrap/hello.hpp"
 #include "platform/bootstrap/listeners.hpp"
 #include "platform/bootstrap/secret.hpp"
 
 namespace anyccl::bootstrap {
-
-/// The authenticated stream socket to one peer: nonblocking, closed on exec, NODELAY if TCP.
-struct PeerSocket {
-  Rank rank{};
-  UniqueFd fd;
-  bool local = false;         ///< A unix socket: the peer is on this host.
-  bool same_process = false;  ///< The peer is a thread of this process.
-};
 
 /// Why one of the ranks that are waited for will not come; ok as long as they may.
 using Watch = std::function<Status(std::span<const Rank> missing)>;

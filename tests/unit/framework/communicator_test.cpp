@@ -2,59 +2,30 @@
 
 #include "framework/communicator/communicator.hpp"
 
+#include "fake_peers.hpp"
 #include "support/ranks.hpp"
 
 namespace anyccl::test {
 namespace {
 
-/// Rank 1, which publishes its one number and leaves while rank 0 finds out why it has to wait.
-class LeavingPeer : public Transport {
+/// Rank 1, which publishes and leaves while rank 0 finds out why it has to wait.
+class LeavingPeer final : public FakePeers {
  public:
-  explicit LeavingPeer(float number) : number_(number) {}
-  std::string_view name() const override { return "leaving"; }
-  std::span<const Rank> peers() const override { return peers_; }
-  void begin(const CallRecord&) override {}
-  Offered offer(const Outgoing&, const std::byte*, bool) override { return Offered::refused; }
-  std::byte* reserve(const Outgoing&) override { return room_; }
-  void publish(const Outgoing&) override {}
-  std::size_t fragment_bytes() const override { return sizeof room_; }
-  bool peek(Rank, std::uint64_t, Envelope&) override { return false; }
-  const std::byte* poll(const Incoming&) override {
-    return left_ ? reinterpret_cast<const std::byte*>(&number_) : nullptr;
-  }
-  void consumed(const Incoming&) override {}
-  void post(std::uint64_t, std::uint32_t, std::uint32_t) override {}
-  bool finished(std::uint64_t, bool) override { return true; }
-  bool settled() override { return true; }
-  bool is_behind(Rank) override { return false; }
-  Status check() override { return {}; }
+  explicit LeavingPeer(float number) : FakePeers(number, {Rank{1}}) {}
   PeerState state(Rank) override {
     left_ = true;
     return PeerState::left;
   }
-  bool call_of(Rank, std::uint64_t, CallRecord&) override { return false; }
-  void sleep(std::chrono::nanoseconds) override {}
-  void wake() override {}
-  void abort(const Status&) override {}
-  void leave() override {}
-
- protected:
-  float number_;
 
  private:
-  const std::vector<Rank> peers_ = {Rank{1}};
+  bool has_published(std::uint32_t) override { return left_; }
   bool left_ = false;
-  alignas(64) std::byte room_[4096] = {};
 };
 
 /// Rank 2 left long ago, after it published; rank 1 publishes late, before rank 0 looks at 2.
-class LatePeer final : public LeavingPeer {
+class LatePeer final : public FakePeers {
  public:
-  using LeavingPeer::LeavingPeer;
-  std::span<const Rank> peers() const override { return both_; }
-  const std::byte* poll(const Incoming& in) override {
-    return in.rank == 2 || checks_ > 3 ? reinterpret_cast<const std::byte*>(&number_) : nullptr;
-  }
+  explicit LatePeer(float number) : FakePeers(number, {Rank{1}, Rank{2}}) {}
   Status check() override {
     ++checks_;
     return {};
@@ -64,7 +35,7 @@ class LatePeer final : public LeavingPeer {
   }
 
  private:
-  const std::vector<Rank> both_ = {Rank{1}, Rank{2}};
+  bool has_published(std::uint32_t rank) override { return rank == 2 || checks_ > 3; }
   int checks_ = 0;
 };
 

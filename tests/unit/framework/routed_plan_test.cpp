@@ -27,9 +27,9 @@ TEST(Geometry, that_would_have_more_tiles_than_can_be_counted_has_the_largest_nu
 Status made_with(int transports) {
   const Algorithm* const flat = find_algorithm(Collective::broadcast, "flat");
   std::vector<std::byte> places(static_cast<std::size_t>(transports));
-  std::vector<Transport*> route = {nullptr};
+  std::vector<Publications*> route = {nullptr};
   for (std::byte& place : places)  // which are compared only
-    route.push_back(reinterpret_cast<Transport*>(&place));
+    route.push_back(reinterpret_cast<Publications*>(&place));
   return make_routed_plan(*flat, {Collective::broadcast, transports + 1}, Rank{0}, route, 16)
       .status();
 }

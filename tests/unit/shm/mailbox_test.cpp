@@ -12,27 +12,23 @@ constexpr std::size_t kShort = 8, kLong = kFragmentBytes, kTooLong = 64 * kLong;
 int sent_at_once(Transport& t, std::size_t bytes) {
   const std::vector<std::byte> message(bytes);
   int sent = 0;
-  while (sent < 100 && t.send_at_once(Rank{1}, 0, message)) ++sent;
+  while (sent < 100 && t.messages().send_at_once(Rank{1}, 0, message)) ++sent;
   return sent;
 }
 
 /// Fragments of one message of `bytes` bytes.
 int fragments_sent(Transport& t, std::size_t bytes) {
-  const ReaderOf reader{1, 0, 0, bytes};
-  Outgoing out;
-  out.context = Context::point_to_point;
-  out.operation = 1;
-  out.sized = true;
-  out.bytes = t.fragment_bytes();
-  out.total = bytes;
-  out.readers = {&reader, 1};
-  for (; out.number < 100 && t.reserve(out) != nullptr; ++out.number) t.publish(out);
+  const std::vector<std::byte> memory(bytes);
+  Fragment out{
+      .peer = Rank{1}, .message = 1, .bytes = t.messages().fragment_bytes(), .total = bytes};
+  while (out.number < 100 && t.messages().send(out, memory.data()) == Messages::Sent::copied)
+    ++out.number;
   return static_cast<int>(out.number);
 }
 
 bool receive(Transport& t, std::size_t bytes) {
   std::vector<std::byte> message(bytes);
-  return t.receive_at_once(Rank{0}, 0, 1, message);
+  return t.messages().receive_at_once(Rank{0}, 0, 1, message);
 }
 
 TEST(Sender, with_a_core_of_its_own_fills_all_slots) {

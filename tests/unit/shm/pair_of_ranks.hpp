@@ -11,18 +11,24 @@
 
 namespace anyccl::shm::test {
 
+inline constexpr std::size_t kRingBytes = std::size_t{4} << 20;
+
 /// Two ranks that are threads of this process.
 inline std::array<std::unique_ptr<Transport>, 2> make_pair_of_ranks(bool cores_are_shared = false) {
   std::array<int, 2> fds{};
   EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, fds.data()), 0);
   std::array<std::unique_ptr<Transport>, 2> ranks;
   const auto make = [&](std::size_t me) {
-    std::vector<LocalPeer> peers;
-    peers.push_back({Rank{static_cast<std::int32_t>(1 - me)}, UniqueFd(fds[me]), true});
-    auto made = make_shm_transport(
-        Rank{static_cast<std::int32_t>(me)}, std::move(peers),
-        {.ranks = 2, .banks = 2, .slots = 16, .cores_are_shared = cores_are_shared},
-        Deadline::in(std::chrono::seconds(60)));
+    std::vector<PeerSocket> peers;
+    peers.push_back({Rank{static_cast<std::int32_t>(1 - me)}, UniqueFd(fds[me]), true, true});
+    auto made =
+        make_shm_transport(std::move(peers), {.me = Rank{static_cast<std::int32_t>(me)},
+                                              .ranks = 2,
+                                              .banks = 2,
+                                              .slots = 16,
+                                              .ring_bytes = kRingBytes,
+                                              .cores_are_shared = cores_are_shared,
+                                              .deadline = Deadline::in(std::chrono::seconds(60))});
     ASSERT_TRUE(made.ok()) << made.status().message();
     ranks[me] = std::move(made->transport);
   };

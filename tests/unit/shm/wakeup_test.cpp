@@ -133,25 +133,12 @@ TEST(WakeUpModel, would_miss_it_without_fences) {
 }
 
 void send_empty(Transport& t, std::uint64_t message) {
-  const ReaderOf reader{static_cast<std::uint16_t>(index(t.peers()[0])), 0, 0, 0};
-  Outgoing out;
-  out.context = Context::point_to_point;
-  out.operation = message;
-  out.sized = true;
-  out.readers = {&reader, 1};
-  while (t.reserve(out) == nullptr) std::this_thread::yield();
-  t.publish(out);
+  const Fragment out{.peer = t.peers()[0], .message = message};
+  while (t.messages().send(out, nullptr) == Messages::Sent::busy) std::this_thread::yield();
 }
 
 bool receive_empty(Transport& t, std::uint64_t message) {
-  Incoming in;
-  in.context = Context::point_to_point;
-  in.operation = message;
-  in.rank = static_cast<std::uint16_t>(index(t.peers()[0]));
-  in.sized = true;
-  if (t.poll(in) == nullptr) return false;
-  t.consumed(in);
-  return true;
+  return t.messages().receive({.peer = t.peers()[0], .message = message}, 0, nullptr);
 }
 
 TEST(WakeUp, comes_whenever_the_peer_publishes) {
@@ -187,7 +174,7 @@ TEST(WakeUp, comes_whenever_the_peer_publishes) {
 
 /// Who posts progress rings nobody: who waits for it must not sleep for long.
 TEST(WakeUp, is_not_sure_while_readers_are_waited_for) {
-  constexpr std::size_t kMost = std::size_t{3} << 20;  // of a ring of 4 MiB
+  constexpr std::size_t kMost = test::kRingBytes / 4 * 3;
   const auto ranks = test::make_pair_of_ranks();
   Transport& t = *ranks[0];
   const ReaderOf reader{1, 1, 0, 0};
@@ -198,9 +185,9 @@ TEST(WakeUp, is_not_sure_while_readers_are_waited_for) {
     out.number = number;
     out.bytes = out.total = bytes;
     t.prepare_sleep();
-    std::byte* const room = t.reserve(out);
+    std::byte* const room = t.publications().reserve(out);
     t.sleep(std::chrono::nanoseconds(0));
-    if (room != nullptr) t.publish(out);
+    if (room != nullptr) t.publications().publish(out);
     return room != nullptr;
   };
   EXPECT_TRUE(reserves(0, kMost));
@@ -209,7 +196,7 @@ TEST(WakeUp, is_not_sure_while_readers_are_waited_for) {
   EXPECT_FALSE(t.wakes_surely());
   EXPECT_FALSE(reserves(1, kMost)) << "the ring is full";
   EXPECT_FALSE(t.wakes_surely());
-  ranks[1]->post(1, 0, 1);
+  ranks[1]->publications().post(1, 0, 1);
   EXPECT_TRUE(reserves(1, kMost));
   EXPECT_TRUE(t.wakes_surely());
 }

@@ -81,14 +81,14 @@ Result<std::shared_ptr<Segment>> make_segment(const Layout& layout, bool shared)
   return segment;
 }
 
-Result<ConnectResult> connect_peers(Rank me, std::vector<LocalPeer> local,
+Result<ConnectResult> connect_peers(Rank me, std::vector<PeerSocket> local,
                                     const std::shared_ptr<Segment>& mine, const Layout& layout,
                                     Deadline deadline) {
   std::vector<Peer> peers(local.size());
   for (std::size_t i = 0; i < local.size(); ++i) {
     peers[i].rank = local[i].rank;
     peers[i].same_process = local[i].same_process;
-    peers[i].socket = ControlSocket(std::move(local[i].socket));
+    peers[i].socket = ControlSocket(std::move(local[i].fd));
     ANYCCL_CHECK(about(peers[i], show(peers[i], mine, layout, deadline)));
   }
   ControlMessage message;
@@ -118,7 +118,7 @@ Result<ConnectResult> connect_peers(Rank me, std::vector<LocalPeer> local,
     if (message.kind == ControlMessage::mapped && message.code == 1 && peer.out != nullptr)
       connected.reached.push_back(std::move(peer));
     else
-      connected.others.push_back({peer.rank, peer.socket.release(), peer.same_process});
+      connected.others.push_back({peer.rank, peer.socket.release(), true, peer.same_process});
   }
   return connected;
 }

@@ -4,11 +4,11 @@
 #include <unordered_map>
 #include <vector>
 
+#include "platform/transport/setup.hpp"
 #include "platform/transport/shm/cma.hpp"
 #include "platform/transport/shm/control.hpp"
 #include "platform/transport/shm/layout.hpp"
 #include "platform/transport/shm/memory.hpp"
-#include "platform/transport/shm/shm_transport.hpp"
 
 namespace anyccl::shm {
 
@@ -51,10 +51,10 @@ Result<std::shared_ptr<Segment>> make_segment(const Layout& layout, bool shared)
 
 struct ConnectResult {
   std::vector<Peer> reached;
-  std::vector<LocalPeer> others;  ///< Who could not be mapped here, or could not map us.
+  std::vector<PeerSocket> others;  ///< Who could not be mapped here, or could not map us.
 };
 /// Shows `mine` to all peers and maps what they show. Errors: timeout, remote_error.
-Result<ConnectResult> connect_peers(Rank me, std::vector<LocalPeer> local,
+Result<ConnectResult> connect_peers(Rank me, std::vector<PeerSocket> local,
                                     const std::shared_ptr<Segment>& mine, const Layout& layout,
                                     Deadline deadline);
 

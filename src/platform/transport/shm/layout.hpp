@@ -9,7 +9,7 @@
 #include <cstring>
 #include <utility>
 
-#include "platform/transport.hpp"
+#include "platform/transport/transport.hpp"
 
 namespace anyccl::shm {
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "platform/reduce/copy.hpp"
 
 namespace anyccl::shm {
 namespace {
@@ -45,8 +46,8 @@ bool Mailboxes::has_room(Peer& peer, std::size_t message) const {
 }
 
 bool Mailboxes::may_lend(std::size_t bytes) const {
-  const bool forced = peers_.copy() == CopyFrom::cma || peers_.copy() == CopyFrom::window;
-  return peers_.copy() != CopyFrom::staged && bytes >= (forced ? kLendFrom : kLendMessagesFrom);
+  const bool forced = peers_.copy() == ShmCopy::cma || peers_.copy() == ShmCopy::window;
+  return peers_.copy() != ShmCopy::staged && bytes >= (forced ? kLendFrom : kLendMessagesFrom);
 }
 
 std::byte* Mailboxes::reserve(Peer& peer, std::size_t bytes, std::size_t message) {
@@ -60,13 +61,27 @@ std::byte* Mailboxes::reserve(Peer& peer, std::size_t bytes, std::size_t message
   return out_ + fragments + peer.fragments_sent % kMailboxSlots * kFragmentBytes;
 }
 
-bool Mailboxes::lend_message(const Outgoing& out, const std::byte* source) {
-  if (!may_lend(out.total)) return false;
-  Peer& peer = peers_.of(out.readers[0].rank);
-  if (!has_room(peer, out.total)) return false;
+Messages::Sent Mailboxes::send(const Fragment& out, const std::byte* source) {
+  Peer& peer = peers_.of(uindex(out.peer));
+  if (peer.state != PeerState::present) return Sent::busy;  // it would go nowhere
+  if (out.number == 0) {
+    peers_.maintain_windows();
+    if (lend(peer, out, source)) return Sent::lent;
+  }
+  std::byte* const room = reserve(peer, out.bytes, out.total);
+  if (room == nullptr) return Sent::busy;
+  copy_bytes(room, source, out.bytes);
+  reveal(peer, out.digest, out.total);
+  return Sent::copied;
+}
+
+bool Mailboxes::lend(Peer& peer, const Fragment& out, const std::byte* source) {
+  if (!may_lend(out.total) || !has_room(peer, out.total)) return false;
   static const std::size_t cma_from = CmaReader::is_fast() ? 0 : PeerTable::kNever;
   // Not to threads: a sender that gives up might return memory that its reader reads just then.
-  const auto lent = peers_.lend(out, source, {PeerTable::kNever, cma_from});
+  const ReaderOf reader{.rank = static_cast<std::uint16_t>(out.peer)};
+  const auto lent =
+      peers_.lend({source, out.total}, out.total, {&reader, 1}, {PeerTable::kNever, cma_from});
   if (!lent) return false;
   std::memcpy(line_to(peer).before_word(with_size(sizeof *lent)), &*lent, sizeof *lent);
   reveal(peer, out.digest, out.total | kLent);
@@ -75,6 +90,7 @@ bool Mailboxes::lend_message(const Outgoing& out, const std::byte* source) {
 }
 
 bool Mailboxes::send_at_once(Rank to, std::uint32_t digest, std::span<const std::byte> message) {
+  peers_.maintain_windows();
   Peer& peer = peers_.of(uindex(to));
   if (message.size() > kFragmentBytes || may_lend(message.size()) ||
       peer.state != PeerState::present)
@@ -94,7 +110,13 @@ void Mailboxes::reveal(Peer& peer, std::uint32_t digest, Size size) {
   prefetch_for_writing(&line_to(peer));  // the reader has it
 }
 
-bool Mailboxes::peek(Rank from, Envelope& envelope) {
+bool Mailboxes::settled(Rank reader) {
+  const Peer& peer = peers_.of(uindex(reader));
+  return peer.state != PeerState::dead &&
+         (peer.fragments_lent <= peer.fragments_taken || peer.fragments_lent <= taken_by(peer));
+}
+
+bool Mailboxes::peek(Rank from, std::uint64_t, Envelope& envelope) {
   const Peer& peer = peers_.of(uindex(from));
   const Line& line = line_from(peer);
   // Pairs with the release in reveal(): the size and what it points to are there.
@@ -107,6 +129,7 @@ bool Mailboxes::peek(Rank from, Envelope& envelope) {
 
 bool Mailboxes::receive_at_once(Rank from, std::uint32_t digest, std::uint32_t poll_budget,
                                 std::span<std::byte> message) {
+  peers_.maintain_windows();
   Peer& peer = peers_.of(uindex(from));
   const Line& line = line_from(peer);
   const std::uint64_t word = word_of(peer.fragments_read + 1, digest);
@@ -126,29 +149,42 @@ bool Mailboxes::receive_at_once(Rank from, std::uint32_t digest, std::uint32_t p
   return true;
 }
 
-const std::byte* Mailboxes::poll(const Incoming& in) {
-  Peer& peer = peers_.of(in.rank);
+bool Mailboxes::receive(const Fragment& in, std::size_t offset, std::byte* into) {
+  Peer& peer = peers_.of(uindex(in.peer));
   const Line& line = line_from(peer);
+  const std::byte* const found = find(peer, line, in, offset, into);
+  if (found == nullptr) return false;
+  if (found != into) copy_bytes(into, found, in.bytes);
+  const bool lent = (size_in(line) & kLent) != 0;
+  // A sender that gives up says so before its memory is its caller's again.
+  if (lent && !peers_.check().ok()) return false;
+  if (lent && offset + in.bytes < in.total) return true;
+  consume(peer);
+  peers_.maintain_windows();
+  return true;
+}
+
+/// The bytes that `in` wants, or null: they are not there, or there is a problem.
+const std::byte* Mailboxes::find(Peer& peer, const Line& line, const Fragment& in,
+                                 std::size_t offset, std::byte* into) {
   const std::uint64_t word = line.word.load(std::memory_order_acquire);  // as in peek()
   if (!is_fragment(word, peer.fragments_read + 1)) return nullptr;
   if (word != word_of(peer.fragments_read + 1, in.digest))
     return peers_.problem(error(Code::invalid_usage,
-                                "rank {} sends another data type than rank {} receives", in.rank,
-                                index(me_)));
+                                "rank {} sends another data type than rank {} receives",
+                                index(in.peer), index(me_)));
   const Size size = size_in(line);
-  Descriptor d{Descriptor::staged, 0, peer.fragments_read % kMailboxSlots * kFragmentBytes,
-               in.bytes, size & ~kLent};
+  const std::span fragments{peer.out + layout_.fragments(uindex(me_)), layout_.mailbox_bytes()};
   if ((size & kLent) != 0) {
+    Descriptor d;
     std::memcpy(&d, line.before_word(with_size(sizeof d)), sizeof d);
-  } else if (in.bytes <= in_line_ && d.total == in.total) {
-    return line.before_word(with_size(in.bytes));
+    return peers_.follow(peer, d, {offset, in.bytes, in.total, true, in.total, into}, fragments);
   }
-  return peers_.follow(peer, d, in, peer.out + layout_.fragments(uindex(me_)),
-                       layout_.mailbox_bytes());
-}
-
-void Mailboxes::consumed(const Incoming& in) {
-  consume(peers_.of(in.rank));
+  if (in.bytes <= in_line_ && size == in.total) return line.before_word(with_size(in.bytes));
+  return peers_.follow(
+      peer,
+      {Descriptor::staged, 0, peer.fragments_read % kMailboxSlots * kFragmentBytes, in.bytes, size},
+      {0, in.bytes, in.bytes, true, in.total, into}, fragments);
 }
 
 void Mailboxes::consume(Peer& peer) {

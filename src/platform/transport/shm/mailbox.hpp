@@ -1,47 +1,38 @@
 #pragma once
 
 #include "base/cpu.hpp"
+#include "platform/transport/messages.hpp"
 #include "platform/transport/shm/peers.hpp"
 
 namespace anyccl::shm {
 
-/// Messages between this rank and each of its peers: per pair and direction a ring of slots, which
-/// come in the order of the fragments. A slot is lines like those of collectives: before the word
-/// that numbers the fragment lies the size of the whole message, and before that the fragment
-/// itself if it is short, or where it is if the whole message is lent. Longer fragments lie in the
-/// room of the slot.
-class Mailboxes {
+/// Messages between this rank and each of its peers: a ring of slots per pair and direction, in the
+/// order of the fragments. A slot is lines like those of collectives. The word that numbers the
+/// fragment follows the size of the whole message, which follows the fragment itself if it is
+/// short, or its address if the whole message is lent. Longer fragments are in the room of the
+/// slot.
+class Mailboxes final : public Messages {
  public:
-  /// All but `options` is borrowed. Fragments that fit their `line_bytes` together with the size
+  /// All but `setup` is borrowed. Fragments that fit their `line_bytes` together with the size
   /// lie in their slot.
   Mailboxes(Rank me, const Layout& layout, Segment& mine, PeerTable& peers,
-            const ShmOptions& options)
+            const TransportSetup& setup)
       : me_(me),
         layout_(layout),
         segment_(mine),
         out_(mine.out.mapping.data()),
         peers_(peers),
-        in_line_(options.line_bytes < sizeof(Size) ? 0 : options.line_bytes - sizeof(Size)),
-        cores_are_shared_(options.cores_are_shared) {}
+        in_line_(setup.line_bytes < sizeof(Size) ? 0 : setup.line_bytes - sizeof(Size)),
+        cores_are_shared_(setup.cores_are_shared) {}
 
-  /// The functions of Transport, for this context.
-  std::byte* reserve(const Outgoing& out) {
-    return reserve(peers_.of(out.readers[0].rank), out.bytes, out.total);
-  }
-  void publish(const Outgoing& out) {
-    reveal(peers_.of(out.readers[0].rank), out.digest, out.total);
-  }
-  bool send_at_once(Rank to, std::uint32_t digest, std::span<const std::byte> message);
-  bool lend_message(const Outgoing& out, const std::byte* source);
-  bool settled(Rank reader) {
-    const Peer& peer = peers_.of(uindex(reader));
-    return peer.fragments_lent <= peer.fragments_taken || peer.fragments_lent <= taken_by(peer);
-  }
-  bool peek(Rank from, Envelope& envelope);
+  std::size_t fragment_bytes() const override { return kFragmentBytes; }
+  Sent send(const Fragment& out, const std::byte* source) override;
+  bool send_at_once(Rank to, std::uint32_t digest, std::span<const std::byte> message) override;
+  bool settled(Rank reader) override;
+  bool peek(Rank from, std::uint64_t message, Envelope& envelope) override;
+  bool receive(const Fragment& in, std::size_t offset, std::byte* into) override;
   bool receive_at_once(Rank from, std::uint32_t digest, std::uint32_t poll_budget,
-                       std::span<std::byte> message);
-  const std::byte* poll(const Incoming& in);
-  void consumed(const Incoming& in);
+                       std::span<std::byte> message) override;
 
  private:
   using Size = std::uint64_t;
@@ -61,10 +52,13 @@ class Mailboxes {
         .consumed.load(std::memory_order_acquire);
   }
   bool may_lend(std::size_t bytes) const;
+  bool lend(Peer& peer, const Fragment& out, const std::byte* source);
   std::uint64_t most_unread(std::size_t message) const;
   bool has_room(Peer& peer, std::size_t message) const;
   std::byte* reserve(Peer& peer, std::size_t bytes, std::size_t message);
   void reveal(Peer& peer, std::uint32_t digest, Size size);
+  const std::byte* find(Peer& peer, const Line& line, const Fragment& in, std::size_t offset,
+                        std::byte* into);
   void consume(Peer& peer);
 
   Rank me_;

@@ -9,7 +9,7 @@
 namespace anyccl::shm {
 
 PeerTable::PeerTable(Rank me, const Layout& layout, std::shared_ptr<Segment> mine,
-                     std::vector<Peer> peers, CopyFrom copy)
+                     std::vector<Peer> peers, ShmCopy copy)
     : me_(me),
       layout_(layout),
       peers_(std::move(peers)),
@@ -35,45 +35,45 @@ bool PeerTable::are_fenced() const {
   });
 }
 
-std::optional<Descriptor> PeerTable::lend(const Outgoing& out, const std::byte* source,
-                                          ReadsFrom from) {
-  if (copy_ != CopyFrom::cma)
-    if (const auto window = Arena::of_process().find(source, out.bytes))
+std::optional<Descriptor> PeerTable::lend(std::span<const std::byte> memory, std::uint64_t total,
+                                          std::span<const ReaderOf> readers, ReadsFrom from) {
+  if (copy_ != ShmCopy::cma)
+    if (const auto window = Arena::of_process().find(memory.data(), memory.size()))
       if (const auto number = windows_.number_of(*window))
-        return Descriptor{Descriptor::window, *number, window->position, out.bytes, out.total};
-  if (copy_ == CopyFrom::window) return {};
-  if (copy_ == CopyFrom::cma) from = {0, 0};
+        return Descriptor{Descriptor::window, *number, window->position, memory.size(), total};
+  if (copy_ == ShmCopy::window) return {};
+  if (copy_ == ShmCopy::cma) from = {0, 0};
   bool foreign = false;
-  for (const ReaderOf& reader : out.readers) {
+  for (const ReaderOf& reader : readers) {
     const Peer& peer = of(reader.rank);
-    if (out.bytes < (peer.same_process ? from.thread : from.process)) return {};
+    if (memory.size() < (peer.same_process ? from.thread : from.process)) return {};
     if (!peer.same_process && !peer.reads_us) return {};
     foreign = foreign || !peer.same_process;
   }
-  if (foreign && !CmaReader::shows(source, out.bytes)) return {};
-  return Descriptor{Descriptor::memory, 0, reinterpret_cast<std::uint64_t>(source), out.bytes,
-                    out.total};
+  if (foreign && !CmaReader::shows(memory.data(), memory.size())) return {};
+  return Descriptor{Descriptor::memory, 0, reinterpret_cast<std::uint64_t>(memory.data()),
+                    memory.size(), total};
 }
 
 bool PeerTable::reads_by_cma() const {
-  return copy_ == CopyFrom::cma && std::any_of(peers_.begin(), peers_.end(), [](const Peer& p) {
+  return copy_ == ShmCopy::cma && std::any_of(peers_.begin(), peers_.end(), [](const Peer& p) {
            return static_cast<bool>(p.memory);
          });
 }
 
-const std::byte* PeerTable::follow(Peer& peer, const Descriptor& d, const Incoming& in,
-                                   const std::byte* staged, std::size_t room) {
-  if (in.sized && d.total != in.total)
+const std::byte* PeerTable::follow(Peer& peer, const Descriptor& d, const Wanted& want,
+                                   std::span<const std::byte> staged) {
+  const int from = index(peer.rank);
+  if (want.sized && d.total != want.total)
     return problem(error(Code::invalid_usage,
-                         "rank {} sends {} bytes to rank {}, which expects {} bytes from it",
-                         in.rank, d.total, index(me_), in.total));
-  const std::size_t whole = in.context == Context::collective && in.sized ? in.bytes : in.whole;
-  if (d.bytes != whole)
+                         "rank {} sends {} bytes to rank {}, which expects {} bytes from it", from,
+                         d.total, index(me_), want.total));
+  if (d.bytes != want.whole)
     return problem(error(Code::invalid_usage, "rank {} publishes {} bytes where rank {} expects {}",
-                         in.rank, d.bytes, index(me_), whole));
-  if (d.kind == Descriptor::memory) return fetch(peer, d.position + in.offset, in);
-  const std::byte* base = staged;
-  std::size_t size = room;
+                         from, d.bytes, index(me_), want.whole));
+  if (d.kind == Descriptor::memory) return fetch(peer, d.position + want.offset, want);
+  const std::byte* base = staged.data();
+  std::size_t size = staged.size();
   if (d.kind == Descriptor::window) {
     auto window = peer.windows.find(d.number);
     if (window == peer.windows.end()) {  // its announcement was sent first
@@ -85,22 +85,22 @@ const std::byte* PeerTable::follow(Peer& peer, const Descriptor& d, const Incomi
     size = window->second.bytes;
   }
   if (d.position > size || d.bytes > size - d.position)
-    return problem(error(Code::remote_error, "rank {} published {} bytes at {} of {}", in.rank,
+    return problem(error(Code::remote_error, "rank {} published {} bytes at {} of {}", from,
                          d.bytes, d.position, size));
-  return base + d.position + in.offset;
+  return base + d.position + want.offset;
 }
 
 /// The wanted part of the private memory of a peer.
-const std::byte* PeerTable::fetch(Peer& peer, std::uint64_t address, const Incoming& in) {
+const std::byte* PeerTable::fetch(Peer& peer, std::uint64_t address, const Wanted& want) {
   if (peer.same_process) return reinterpret_cast<const std::byte*>(address);
-  if (!peer.memory || in.into == nullptr)
-    return problem(
-        error(Code::remote_error, "rank {} publishes memory that cannot be read here", in.rank));
-  const Status read = peer.memory.read(in.into, address, in.bytes);
-  if (read.ok()) return in.into;
+  if (!peer.memory || want.into == nullptr)
+    return problem(error(Code::remote_error, "rank {} publishes memory that cannot be read here",
+                         index(peer.rank)));
+  const Status read = peer.memory.read(want.into, address, want.bytes);
+  if (read.ok()) return want.into;
   if (read.code() == Code::remote_error) return nullptr;  // its socket tells that it has ended
   pump(peer);  // who gave up has said why, and then its memory may be gone
-  return problem(error(read.code(), "rank {}: {}", in.rank, read.message()));
+  return problem(error(read.code(), "rank {}: {}", index(peer.rank), read.message()));
 }
 
 std::nullptr_t PeerTable::problem(Status status) {

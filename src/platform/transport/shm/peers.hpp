@@ -15,12 +15,12 @@ namespace anyccl::shm {
 class PeerTable {
  public:
   PeerTable(Rank me, const Layout& layout, std::shared_ptr<Segment> mine, std::vector<Peer> peers,
-            CopyFrom copy);
+            ShmCopy copy);
 
   std::span<Peer> all() { return peers_; }
   std::span<const Rank> ranks() const { return ranks_; }
   Peer& of(std::uint32_t rank) { return peers_[of_rank_[rank]]; }
-  CopyFrom copy() const { return copy_; }
+  ShmCopy copy() const { return copy_; }
 
   /// Wakes `peer`, should it sleep, after something was published for it. The fence between the two
   /// is the sleeper's; here only the compiler must keep the order.
@@ -38,12 +38,20 @@ class PeerTable {
     std::size_t thread, process;
   };
   static constexpr std::size_t kNever = ~std::size_t{0};
-  /// How the readers find `out`, which lies at `source`, if all of them can read it there.
-  std::optional<Descriptor> lend(const Outgoing& out, const std::byte* source, ReadsFrom from);
-  /// The part that `in` wants of what `d` describes; null: not yet, or there is a problem. Staged
-  /// bytes are in staged[0, room). Nothing in the descriptor is trusted.
-  const std::byte* follow(Peer& peer, const Descriptor& d, const Incoming& in,
-                          const std::byte* staged, std::size_t room);
+  /// How the readers find `memory`, if all of them can read it there. `total`: of sized ones.
+  std::optional<Descriptor> lend(std::span<const std::byte> memory, std::uint64_t total,
+                                 std::span<const ReaderOf> readers, ReadsFrom from);
+  /// What a reader wants of a publication or message of `whole` bytes.
+  struct Wanted {
+    std::size_t offset, bytes, whole;
+    bool sized;           ///< `total` is compared.
+    std::uint64_t total;  ///< Bytes.
+    std::byte* into;      ///< Null, or room for `bytes`.
+  };
+  /// The part that `want` names of what `d` describes; null: not yet, or there is a problem. Staged
+  /// bytes are in `staged`. Nothing in the descriptor is trusted.
+  const std::byte* follow(Peer& peer, const Descriptor& d, const Wanted& want,
+                          std::span<const std::byte> staged);
   /// Whether collectives read some peer's private memory with a system call.
   bool reads_by_cma() const;
 
@@ -63,7 +71,7 @@ class PeerTable {
  private:
   static constexpr std::uint64_t kReadNoticesEvery = 16;  // calls
 
-  const std::byte* fetch(Peer& peer, std::uint64_t address, const Incoming& in);
+  const std::byte* fetch(Peer& peer, std::uint64_t address, const Wanted& want);
   void read_notices();
   void pump(Peer& peer);
 
@@ -72,7 +80,7 @@ class PeerTable {
   std::vector<Peer> peers_;
   std::vector<std::size_t> of_rank_;  // index in peers_
   std::vector<Rank> ranks_;
-  CopyFrom copy_;
+  ShmCopy copy_;
   std::mutex socket_mutex_;  // sending: abort() may come from another thread
   Windows windows_;
   std::uint64_t calls_ = 0;

@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "platform/transport.hpp"
+#include "platform/transport/publications.hpp"
 #include "platform/transport/shm/layout.hpp"
 
 namespace anyccl::shm {

@@ -1,37 +1,21 @@
 #pragma once
 
-#include <cstddef>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "anyccl/status.hpp"
-#include "base/unique_fd.hpp"
-#include "platform/transport.hpp"
+#include "platform/transport/setup.hpp"
+#include "platform/transport/sockets/socket_transport.hpp"
 
 namespace anyccl::tcp {
 
-/// A connection to a peer: a stream socket (TCP or unix), connected and authenticated.
-struct TcpPeer {
-  Rank rank{};
-  UniqueFd fd;
-};
+/// A transport over TCP connections, called "tcp/" and the congestion control in use.
+/// Errors: those of make_socket_transport(); invalid_argument (a congestion control that cannot be
+/// used).
+Result<MadeTransport> make_tcp_transport(std::vector<PeerSocket> peers,
+                                         const TransportSetup& setup);
 
-struct TcpOptions {
-  std::string congestion = {};  ///< Config::congestion.
-  /// How much may arrive before it is asked for, in bytes; beyond it, peers have to wait (each peer
-  /// may always send 16 MiB).
-  std::size_t early_bytes = std::size_t{256} << 20;
-};
-
-/// A transport over one connection per peer. It has no thread: bytes move when it is called.
-///
-/// Publications are copied into the socket, so nothing is ever lent. After an operation has failed,
-/// call abort() or leave() before memory that it named goes away.
-/// Its name is "tcp/" and the congestion control, or "tcp/unix".
-/// Errors: invalid_argument (a rank twice, `me` among the peers, a congestion control that cannot
-/// be used), system_error.
-Result<std::unique_ptr<Transport>> make_tcp_transport(Rank me, std::vector<TcpPeer> peers,
-                                                      TcpOptions options);
+/// Config::congestion; empty: cubic where the system allows it, else the system's default.
+std::unique_ptr<const sockets::SocketKind> tcp_socket(std::string congestion = {});
 
 }  // namespace anyccl::tcp

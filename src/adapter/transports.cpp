@@ -1,0 +1,109 @@
+#include "adapter/transports.hpp"
+
+#include <algorithm>
+
+#include "algorithm/plan/plan.hpp"
+#include "base/error.hpp"
+#include "platform/transport/shm/arena.hpp"
+#include "platform/transport/shm/shm_transport.hpp"
+#include "platform/transport/tcp/tcp_transport.hpp"
+#include "platform/transport/unix_socket/unix_transport.hpp"
+
+namespace anyccl {
+namespace {
+
+bool if_threads(const PeerSocket&, bool threads) {
+  return threads;
+}
+bool if_local(const PeerSocket& peer, bool) {
+  return peer.local;
+}
+bool if_remote(const PeerSocket& peer, bool) {
+  return !peer.local;
+}
+
+/// A new transport is a folder and a line here.
+constexpr TransportEntry kTransports[] = {
+    {"loopback", Medium::memory, "threads of one process", if_threads, shm::make_shm_transport},
+    {"shm", Medium::memory, "ranks of one host that can share memory", if_local,
+     shm::make_shm_transport},
+    {"unix", Medium::sockets, "ranks of one host", if_local, unix_socket::make_unix_transport},
+    {"tcp", Medium::network, "every rank", if_remote, tcp::make_tcp_transport},
+};
+
+TransportSetup setup_of(const Membership& membership, const Config& config, Deadline deadline) {
+  return {.me = membership.rank,
+          .ranks = static_cast<std::uint32_t>(membership.size),
+          .banks = kBanks,
+          .slots = slots_for(membership.size),
+          .ring_bytes = membership.ring_bytes,
+          .line_bytes = membership.line_bytes,
+          .cores_are_shared = membership.ranks_per_core > 1,
+          .config = config,
+          .deadline = deadline};
+}
+
+}  // namespace
+
+std::span<const TransportEntry> transports() {
+  return kTransports;
+}
+
+std::vector<std::string_view> transport_names() {
+  std::vector<std::string_view> names;
+  for (const TransportEntry& entry : kTransports) names.push_back(entry.name);
+  return names;
+}
+
+const TransportEntry* find_transport(std::string_view name) {
+  const auto found = std::find_if(std::begin(kTransports), std::end(kTransports),
+                                  [&](const TransportEntry& entry) { return entry.name == name; });
+  return found == std::end(kTransports) ? nullptr : found;
+}
+
+Status check_transport_name(std::string_view name) {
+  if (name.empty() || find_transport(name) != nullptr) return {};
+  return error(Code::invalid_argument, "ANYCCL_TRANSPORT={} is not one of {}", name,
+               fmt::join(transport_names(), ", "));
+}
+
+Status add_transports(Membership& membership, std::vector<PeerSocket> sockets, const Config& config,
+                      Deadline deadline) {
+  const bool threads = std::all_of(sockets.begin(), sockets.end(),
+                                   [](const PeerSocket& peer) { return peer.same_process; });
+  const TransportSetup setup = setup_of(membership, config, deadline);
+  for (const TransportEntry& entry : kTransports) {
+    if (!config.transport.empty() && config.transport != entry.name) continue;
+    std::vector<PeerSocket> mine;
+    const auto rest = std::stable_partition(
+        sockets.begin(), sockets.end(),
+        [&](const PeerSocket& peer) { return !entry.reaches(peer, threads); });
+    std::move(rest, sockets.end(), std::back_inserter(mine));
+    sockets.erase(rest, sockets.end());
+    if (mine.empty()) continue;
+    ANYCCL_TRY(MadeTransport made, entry.make(std::move(mine), setup));
+    if (made.transport) membership.transports.push_back(std::move(made.transport));
+    std::move(made.others.begin(), made.others.end(), std::back_inserter(sockets));
+  }
+  if (sockets.empty()) return {};
+  const TransportEntry* const named = find_transport(config.transport);
+  return error(
+      Code::unsupported, "ANYCCL_TRANSPORT={} reaches {}, but {} cannot be reached from {} by it",
+      config.transport, named == nullptr ? "nobody" : named->reach,
+      membership.names[uindex(sockets[0].rank)], membership.names[uindex(membership.rank)]);
+}
+
+Result<void*> allocate_shared(std::size_t bytes) {
+  return shm::Arena::of_process().allocate(bytes);
+}
+Status free_shared(void* memory) {
+  return shm::Arena::of_process().free(memory);
+}
+Status register_shared(void* memory, std::size_t bytes, int fd, std::size_t offset) {
+  return shm::Arena::of_process().add(memory, bytes, fd, offset);
+}
+Status deregister_shared(void* memory) {
+  return shm::Arena::of_process().remove(memory);
+}
+
+}  // namespace anyccl

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "framework/communicator/membership.hpp"
+#include "platform/transport/setup.hpp"
+
+namespace anyccl {
+
+// The one place that knows the concrete transports.
+
+enum class Medium : std::uint8_t { memory, sockets, network };
+
+struct TransportEntry {
+  std::string_view name;   ///< What ANYCCL_TRANSPORT may say.
+  Medium medium;           ///< Of a network: ranks of one host are connected by TCP for it, too.
+  std::string_view reach;  ///< "It reaches ...", for messages.
+  /// `threads`: all peers are threads of this process.
+  bool (*reaches)(const PeerSocket& peer, bool threads);
+  Result<MadeTransport> (*make)(std::vector<PeerSocket> peers, const TransportSetup& setup);
+};
+/// All there are, in the order of preference.
+std::span<const TransportEntry> transports();
+std::vector<std::string_view> transport_names();
+/// Null if there is none of this name.
+const TransportEntry* find_transport(std::string_view name);
+/// Errors: invalid_argument if there is no such transport; empty is right.
+Status check_transport_name(std::string_view name);
+
+/// Gives `membership` the transports that reach these peers: the one that `config` names, or for
+/// each peer the first one of the table that can. Errors: unsupported (the one named does not reach
+/// them all), and those of the transports.
+Status add_transports(Membership& membership, std::vector<PeerSocket> sockets, const Config& config,
+                      Deadline deadline);
+
+/// Memory that peers on this host read where it lies; see anycclMemAlloc and anycclMemRegister.
+Result<void*> allocate_shared(std::size_t bytes);
+Status free_shared(void* memory);
+Status register_shared(void* memory, std::size_t bytes, int fd, std::size_t offset);
+Status deregister_shared(void* memory);
+
+}  // namespace anyccl

@@ -1,0 +1,16 @@
+#pragma once
+
+#include "anyccl/types.hpp"
+#include "base/unique_fd.hpp"
+
+namespace anyccl {
+
+/// The authenticated stream socket to one peer: nonblocking, closed on exec, NODELAY if TCP.
+struct PeerSocket {
+  Rank rank{};
+  UniqueFd fd;
+  bool local = false;         ///< A unix socket: the peer is on this host.
+  bool same_process = false;  ///< The peer is a thread of this process.
+};
+
+}  // namespace anyccl

@@ -1,0 +1,312 @@
+#include "framework/message/message_matcher.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+#include "base/error.hpp"
+
+namespace anyccl {
+
+MessageMatcher::MessageMatcher(Rank me, const std::vector<Messages*>& route)
+    : me_(me), route_(route), pairs_(route.size()) {}
+
+std::shared_ptr<MessageRequest> MessageMatcher::make(const Call& call, Gate gate) {
+  std::shared_ptr<MessageRequest> request;
+  if (!spare_.empty()) {
+    request = std::move(spare_.back());
+    spare_.pop_back();
+  } else {
+    request = std::make_shared<MessageRequest>();
+  }
+  request->begin(call, ++order_);
+  request->set(gate);
+  request->limit(call.timeout);
+  return request;
+}
+
+bool MessageMatcher::does_at_once(const Call& call, std::uint32_t poll_budget) {
+  constexpr std::size_t kMost = std::size_t{1} << 20;  // elements; what is longer is not short
+  const std::size_t element = bytes_of(call.dtype), bytes = call.count * element;
+  const bool sends = call.collective == Collective::send;
+  if (uindex(call.root) >= pairs_.size() || route_[uindex(call.root)] == nullptr || element == 0 ||
+      call.count > kMost || call.tag > ANYCCL_MAX_TAG ||
+      (bytes > 0 && (sends ? call.input == nullptr : call.output == nullptr)))
+    return false;
+  Messages& messages = *route_[uindex(call.root)];
+  Pair& pair = pairs_[uindex(call.root)];
+  const std::uint32_t digest = MessageRequest::digest_of(call.tag, call.dtype);
+  const bool done =
+      sends ? pair.sends.empty() && messages.send_at_once(call.root, digest, {call.input, bytes})
+            : is_next(pair) &&
+                  messages.receive_at_once(call.root, digest, poll_budget, {call.output, bytes});
+  if (done) ++(sends ? pair.sent : pair.received);
+  return done;
+}
+
+std::shared_ptr<MessageRequest> MessageMatcher::add(const Call& call, Gate gate) {
+  auto request = make(call, gate);
+  if (call.root == kAnySource) {
+    if (needs_peer(call)) ++open_;
+    from_anyone_.push_back(request);
+    return request;
+  }
+  Pair& pair = pairs_[uindex(call.root)];
+  if (call.root == me_) {
+    (call.collective == Collective::send ? pair.sends : pair.receives).push_back(request);
+    return request;
+  }
+  if (call.collective == Collective::send) {
+    request->bind(*route_[uindex(call.root)], call.root, ++pair.sent);
+    if (goes_at_once(*request, pair)) return request;
+    pair.sends.push_back(request);
+  } else {
+    if (comes_at_once(request, pair)) return request;
+    if (request != pair.arriving) pair.receives.push_back(request);
+  }
+  ++open_;
+  return request;
+}
+
+bool MessageMatcher::goes_at_once(MessageRequest& send, const Pair& pair) {
+  if (!pair.sends.empty() || !send.is_open()) return false;
+  send.advance();
+  return send.done();
+}
+
+/// Or what has come of it; then it is what is arriving.
+bool MessageMatcher::comes_at_once(const std::shared_ptr<MessageRequest>& receive, Pair& pair) {
+  const Rank from = receive->call().root;
+  Envelope envelope;
+  if (!receive->is_open() || !is_next(pair) ||
+      !route_[uindex(from)]->peek(from, pair.received + 1, envelope) ||
+      MessageRequest::tag_of(envelope.digest) != receive->call().tag)
+    return false;
+  receive->bind(*route_[uindex(from)], from, ++pair.received, envelope.lent);
+  receive->advance();
+  if (!receive->done()) pair.arriving = receive;
+  return receive->done();
+}
+
+bool MessageMatcher::advance() {
+  bool moved = meet_itself();
+  if (open_ == 0) return moved;
+  if (++turn_ >= pairs_.size()) turn_ = 0;  // no source is always the first
+  for (std::size_t i = 0, r = turn_; i < pairs_.size(); ++i, ++r) {
+    if (r == pairs_.size()) r = 0;
+    if (r == uindex(me_)) continue;
+    moved = advance_sends(pairs_[r]) || moved;
+    moved = advance_receives(Rank{static_cast<std::int32_t>(r)}) || moved;
+  }
+  return moved;
+}
+
+bool MessageMatcher::advance_sends(Pair& pair) {
+  bool moved = false;
+  while (!pair.sends.empty() && pair.sends.front()->is_open()) {
+    moved = pair.sends.front()->advance() || moved;
+    if (!pair.sends.front()->done()) break;
+    pair.sends.pop_front();
+    --open_;
+  }
+  return moved;
+}
+
+bool MessageMatcher::advance_receives(Rank from) {
+  Pair& pair = pairs_[uindex(from)];
+  bool moved = false;
+  do {
+    if (pair.arriving != nullptr) {
+      moved = pair.arriving->advance() || moved;
+      if (!pair.arriving->done()) return moved;
+      const bool kept = !pair.early.empty() && pair.early.back().request == pair.arriving;
+      if (!kept) --open_;
+      pair.arriving = nullptr;
+    }
+    moved = deliver_early(from) || moved;
+  } while (next_message(from));
+  return moved;
+}
+
+/// To receives that were called since they came.
+bool MessageMatcher::deliver_early(Rank from) {
+  Pair& pair = pairs_[uindex(from)];
+  bool moved = false;
+  for (auto early = pair.early.begin(); early != pair.early.end();) {
+    const Found found = find_receive(from, early->request->call().tag);
+    if (found.queue == nullptr || !(*found.at)->is_open() || !early->request->done()) {
+      ++early;
+      continue;
+    }
+    const std::shared_ptr<MessageRequest> receive = take(found);
+    receive->set_source(from);
+    deliver(*early->request, *receive);
+    --open_;
+    early = pair.early.erase(early);
+    moved = true;
+  }
+  return moved;
+}
+
+/// Whether there is one to go on with.
+bool MessageMatcher::next_message(Rank from) {
+  Pair& pair = pairs_[uindex(from)];
+  if (pair.receives.empty() && from_anyone_.empty()) return false;
+  Envelope envelope;
+  if (!route_[uindex(from)]->peek(from, pair.received + 1, envelope)) return false;
+  const Found found = find_receive(from, MessageRequest::tag_of(envelope.digest));
+  if (found.queue == nullptr) {
+    keep(from, envelope);
+    return pair.arriving != nullptr;
+  }
+  if (!(*found.at)->is_open()) return false;
+  pair.arriving = take(found);
+  pair.arriving->bind(*route_[uindex(from)], from, ++pair.received, envelope.lent);
+  return true;
+}
+
+void MessageMatcher::keep(Rank from, const Envelope& envelope) {
+  Pair& pair = pairs_[uindex(from)];
+  Call call;
+  call.collective = Collective::recv;
+  call.dtype = MessageRequest::dtype_of(envelope.digest);
+  call.tag = MessageRequest::tag_of(envelope.digest);
+  const std::size_t element = bytes_of(call.dtype);
+  Early early;
+  if (element > 0 && envelope.total % element == 0)
+    early.bytes.reset(new (std::nothrow) std::byte[envelope.total]);
+  if (early.bytes == nullptr) {
+    if (problem_.ok())
+      problem_ =
+          error(Code::system_error,
+                "rank {} cannot keep a message of {} bytes from rank {} with tag {}, which no "
+                "receive wants yet",
+                index(me_), envelope.total, index(from), call.tag);
+    return;
+  }
+  call.count = envelope.total / element;
+  call.output = early.bytes.get();
+  early.request = make(call, Gate::open);
+  early.request->bind(*route_[uindex(from)], from, ++pair.received, envelope.lent);
+  pair.arriving = early.request;
+  pair.early.push_back(std::move(early));
+}
+
+void MessageMatcher::deliver(const MessageRequest& sent, MessageRequest& receive) {
+  const Call &from = sent.call(), &to = receive.call();
+  if (from.count != to.count || from.dtype != to.dtype) {
+    const int source = index(to.root);
+    Status status =
+        error(Code::invalid_usage, "rank {} sends {} {} to rank {}, which receives {} {}", source,
+              from.count, name_of(from.dtype), index(me_), to.count, name_of(to.dtype));
+    if (problem_.ok() && source != index(me_)) problem_ = status;
+    return receive.complete(std::move(status));
+  }
+  const std::byte* bytes = from.collective == Collective::send ? from.input : from.output;
+  if (sent.bytes() > 0) std::memmove(to.output, bytes, sent.bytes());
+  receive.complete({});
+}
+
+bool MessageMatcher::meet_itself() {
+  Pair& own = pairs_[uindex(me_)];
+  bool moved = false;
+  for (auto send = own.sends.begin(); send != own.sends.end();) {
+    const Found found = find_receive(me_, (*send)->call().tag);
+    if (found.queue == nullptr) {
+      ++send;
+      continue;
+    }
+    if (!(*send)->is_open() || !(*found.at)->is_open()) break;
+    if (needs_peer((*found.at)->call())) --open_;
+    const std::shared_ptr<MessageRequest> receive = take(found);
+    receive->set_source(me_);
+    deliver(**send, *receive);
+    (*send)->complete(receive->status());
+    send = own.sends.erase(send);
+    moved = true;
+  }
+  return moved;
+}
+
+bool MessageMatcher::will_meet_itself() const {
+  const Pair& own = pairs_[uindex(me_)];
+  return std::any_of(own.sends.begin(), own.sends.end(), [&](const auto& send) {
+    const auto fits = [&](const auto& receive) { return receive->call().tag == send->call().tag; };
+    return std::any_of(own.receives.begin(), own.receives.end(), fits) ||
+           std::any_of(from_anyone_.begin(), from_anyone_.end(), fits);
+  });
+}
+
+/// The receive that was called first, of those that a message of `from` with `tag` fits.
+MessageMatcher::Found MessageMatcher::find_receive(Rank from, std::uint32_t tag) {
+  Found first;
+  for (Queue* queue : {&pairs_[uindex(from)].receives, &from_anyone_}) {
+    const auto fits = [&](const auto& receive) { return receive->call().tag == tag; };
+    const auto at = std::find_if(queue->begin(), queue->end(), fits);
+    if (at != queue->end() && (first.queue == nullptr || (*at)->order() < (*first.at)->order()))
+      first = {queue, at};
+  }
+  return first;
+}
+
+std::shared_ptr<MessageRequest> MessageMatcher::take(Found found) {
+  std::shared_ptr<MessageRequest> receive = std::move(*found.at);
+  found.queue->erase(found.at);
+  return receive;
+}
+
+std::vector<std::shared_ptr<Operation>> MessageMatcher::first_waiting() const {
+  std::vector<std::shared_ptr<Operation>> operations;
+  for (std::size_t r = 0; r < pairs_.size() && open_ > 0; ++r) {
+    if (r == uindex(me_)) continue;
+    const Pair& pair = pairs_[r];
+    const bool early = !pair.early.empty() && pair.early.back().request == pair.arriving;
+    if (pair.arriving != nullptr && (!early || !pair.receives.empty()))
+      operations.push_back(pair.arriving);
+    else if (!pair.receives.empty() && pair.receives.front()->is_open())
+      operations.push_back(pair.receives.front());
+    if (!pair.sends.empty() && pair.sends.front()->is_open())
+      operations.push_back(pair.sends.front());
+  }
+  return operations;
+}
+
+std::shared_ptr<MessageRequest> MessageMatcher::late() const {
+  const auto is_late = [](const auto& request) { return request->is_late(); };
+  const auto in = [&](const Queue& queue) -> std::shared_ptr<MessageRequest> {
+    const auto found = std::find_if(queue.begin(), queue.end(), is_late);
+    return found == queue.end() ? nullptr : *found;
+  };
+  for (const Pair& pair : pairs_) {
+    if (pair.arriving != nullptr && pair.arriving->is_late()) return pair.arriving;
+    for (const Queue* queue : {&pair.receives, &pair.sends})
+      if (auto found = in(*queue)) return found;
+  }
+  return in(from_anyone_);
+}
+
+void MessageMatcher::end(const Status& why) {
+  for (Pair& pair : pairs_) {
+    if (pair.arriving != nullptr) pair.arriving->complete(why);
+    pair.arriving = nullptr;
+    pair.early.clear();
+    for (Queue* queue : {&pair.receives, &pair.sends}) {
+      for (const auto& request : *queue) request->complete(why);
+      queue->clear();
+    }
+  }
+  for (const auto& request : from_anyone_) request->complete(why);
+  from_anyone_.clear();
+  open_ = 0;
+}
+
+void MessageMatcher::end_own(const Status& why) {
+  Pair& own = pairs_[uindex(me_)];
+  for (Queue* queue : {&own.receives, &own.sends, &from_anyone_}) {
+    if (queue == &from_anyone_ && pairs_.size() > 1) continue;
+    for (const auto& request : *queue) request->complete(why);
+    queue->clear();
+  }
+}
+
+}  // namespace anyccl

@@ -1,0 +1,109 @@
+#pragma once
+// Point-to-point messages: matching of sends and receives, as MPI has it.
+//
+// 1. Messages of a pair of ranks arrive in the order of their sends, and are numbered per pair.
+// 2. A message goes to the receive that was posted first, of those whose source and tag it fits.
+// 3. An unexpected message that blocks an expected one is buffered. Others stay with the transport,
+//    which holds back their sender when its room is used up.
+// 4. Short messages are eager: does_at_once() sends or receives them without a request object.
+// 5. A message of a rank to itself meets its receive here; no transport sees it.
+
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "framework/message/message_request.hpp"
+
+namespace anyccl {
+
+/// The sends and receives of one rank of a communicator, and which receive gets which message: the
+/// one that was called first of those that fit its source and tag. Messages of a pair come in the
+/// order of their sends; one that nobody wants yet, before one that somebody does, is kept in
+/// memory.
+///
+/// Threads: the holder of the communicator's progress lock.
+class MessageMatcher {
+ public:
+  /// `route[r]` reaches rank r; null: none does.
+  MessageMatcher(Rank me, const std::vector<Messages*>& route);
+
+  /// Does what needs no waiting and no keeping: a short message that can go, or that has come and
+  /// is the next one wanted. False: nothing has happened; so it is for a call with wrong arguments.
+  /// `poll_budget`: how often to look for what it receives, see Incoming.
+  bool does_at_once(const Call& call, std::uint32_t poll_budget);
+  /// Of a call that is right. It may be done already.
+  std::shared_ptr<MessageRequest> add(const Call& call, Gate gate);
+  /// Nobody but the caller has it any more, and it is done: another call may get it.
+  void recycle(std::shared_ptr<MessageRequest> request) {
+    if (request.use_count() == 1) spare_.push_back(std::move(request));
+  }
+  /// Goes on as far as possible without waiting; true if anything moved.
+  bool advance();
+  /// Whether a peer must act for something here. Messages to itself need none.
+  bool waits_for_peers() const { return open_ > 0; }
+  /// Whether messages of this rank to itself will meet when a gate opens.
+  bool will_meet_itself() const;
+
+  /// What may wait for a peer in vain: the first of each queue.
+  std::vector<std::shared_ptr<Operation>> first_waiting() const;
+  /// One whose time limit is over, or null.
+  std::shared_ptr<MessageRequest> late() const;
+  /// Whether a receive waits for whoever sends.
+  bool waits_for_anyone() const { return !from_anyone_.empty(); }
+  /// What is wrong with what came, or ok.
+  const Status& problem() const { return problem_; }
+
+  /// Completes everything with `why`.
+  void end(const Status& why);
+  /// The same, for messages to itself only.
+  void end_own(const Status& why);
+
+ private:
+  using Queue = std::deque<std::shared_ptr<MessageRequest>>;
+  /// A message that came before the receive that wants it.
+  struct Early {
+    std::shared_ptr<MessageRequest> request;  // into `bytes`
+    std::unique_ptr<std::byte[]> bytes;
+  };
+  struct Pair {
+    std::uint64_t sent = 0, received = 0;      // messages
+    Queue sends, receives;                     // these receives are not bound yet
+    std::shared_ptr<MessageRequest> arriving;  // what the message that is being read goes to
+    std::deque<Early> early;
+  };
+
+  bool needs_peer(const Call& call) const {
+    return call.root == kAnySource ? pairs_.size() > 1 : call.root != me_;
+  }
+  std::shared_ptr<MessageRequest> make(const Call& call, Gate gate);
+  bool goes_at_once(MessageRequest& send, const Pair& pair);
+  bool is_next(const Pair& pair) const {
+    return pair.arriving == nullptr && pair.early.empty() && pair.receives.empty() &&
+           from_anyone_.empty();
+  }
+  bool comes_at_once(const std::shared_ptr<MessageRequest>& receive, Pair& pair);
+  bool meet_itself();
+  bool advance_sends(Pair& pair);
+  bool advance_receives(Rank from);
+  bool deliver_early(Rank from);
+  bool next_message(Rank from);
+  void keep(Rank from, const Envelope& envelope);
+  void deliver(const MessageRequest& early, MessageRequest& receive);
+  struct Found {
+    Queue* queue = nullptr;
+    Queue::iterator at;
+  };
+  Found find_receive(Rank from, std::uint32_t tag);
+  static std::shared_ptr<MessageRequest> take(Found found);
+
+  Rank me_;
+  const std::vector<Messages*>& route_;
+  std::vector<Pair> pairs_;
+  Queue from_anyone_;
+  std::vector<std::shared_ptr<MessageRequest>> spare_;
+  std::uint64_t order_ = 0;
+  std::size_t open_ = 0, turn_ = 0;
+  Status problem_;
+};
+
+}  // namespace anyccl

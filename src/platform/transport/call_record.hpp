@@ -1,0 +1,22 @@
+#pragma once
+
+#include <cstdint>
+
+namespace anyccl {
+
+/// What one rank called: compared between ranks before data is believed. 40 bytes, sent as it is.
+struct CallRecord {
+  std::uint64_t sequence = 0;  ///< Number of the operation in its communicator, from 1.
+  std::uint8_t collective = 0, dtype = 0, op = 0, unused = 0;
+  std::int32_t root = 0;
+  std::uint64_t count = 0;  ///< Elements; 0 for v-forms, whose pairs are compared at the receiver.
+  std::uint64_t plan = 0;   ///< Identity of the plan: algorithm, protocol, tile.
+  std::uint64_t history = 0;  ///< Digest of all calls before this one.
+  bool operator==(const CallRecord&) const = default;
+};
+static_assert(sizeof(CallRecord) == 40);
+
+/// How many calls back a peer's record can still be asked for.
+inline constexpr std::uint32_t kCallHistory = 8;
+
+}  // namespace anyccl

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "base/config.hpp"
+#include "base/deadline.hpp"
+#include "base/peer_socket.hpp"
+#include "platform/transport/transport.hpp"
+
+namespace anyccl {
+
+/// What every transport of a communicator is made from.
+struct TransportSetup {
+  Rank me{};
+  // Equal on all ranks:
+  std::uint32_t ranks = 0;  ///< Of the communicator.
+  std::uint32_t banks = 0,
+                slots = 0;  ///< See Plan: number i of operation e goes to slot i % slots.
+  std::size_t ring_bytes = std::size_t{1} << 20;  ///< Of each rank's staging ring.
+  /// Publications of at most this many bytes are in their slot, before its sequence word (LL and
+  /// LL128).
+  std::size_t line_bytes = kLineBytes;
+  bool cores_are_shared = false;  ///< Ranks of the communicator take turns on cores.
+  Config config = {};
+  Deadline deadline = {};
+};
+
+struct MadeTransport {
+  std::unique_ptr<Transport> transport;  ///< Null if no peer could be reached this way.
+  std::vector<PeerSocket> others;        ///< The peers it does not reach after all.
+};
+
+}  // namespace anyccl

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "platform/transport/publications.hpp"
+#include "platform/transport/shm/peers.hpp"
+#include "platform/transport/shm/slot_tracker.hpp"
+
+namespace anyccl::shm {
+
+/// Publications in this rank's slots, its ring, its windows or its private memory; see
+/// shm_transport.hpp.
+class ShmPublications final : public Publications {
+ public:
+  /// All but `setup` is borrowed.
+  ShmPublications(Rank me, const Layout& layout, Segment& mine, PeerTable& peers,
+                  const TransportSetup& setup);
+
+  void announce(const CallRecord& call) override;
+  bool would_take(std::size_t bytes, const std::byte* memory, bool lendable) const override;
+  Offered offer(const Outgoing& out, const std::byte* source, bool lendable) override;
+  std::byte* reserve(const Outgoing& out) override;
+  void publish(const Outgoing& out) override;
+  const std::byte* poll(const Incoming& in) override;
+  void consumed(const Incoming&) override {}  // posted progress says it
+  void post(std::uint64_t operation, std::uint32_t lane, std::uint32_t tick) override;
+  bool finished(std::uint64_t operation, bool everyone) override;
+  bool settled() override;
+  bool is_behind(Rank peer) override;
+
+  bool call_of(Rank peer, std::uint64_t sequence, CallRecord& record) const;
+  /// Whether something waited for readers' progress since the last forget_waits(): posting progress
+  /// wakes nobody.
+  bool waits_for_readers() const { return waits_for_readers_; }
+  void forget_waits() { waits_for_readers_ = false; }
+
+ private:
+  bool is_free(std::uint32_t slot);
+  bool fits_line(std::size_t bytes, bool sized) const { return bytes <= in_line_ && !sized; }
+  Line& line(std::uint32_t slot) { return at<Line>(out_, layout_.line(slot)); }
+  Offered put_in_line(const Outgoing& out, const std::byte* source);
+  void reveal(const Outgoing& out, bool staged);
+  bool populate_ring();
+
+  const Layout layout_;
+  Segment& segment_;
+  std::byte* out_;
+  PeerTable& peers_;
+  std::vector<const std::byte*> shown_;  // what each rank shows, by rank
+  PeerProgress seen_;
+  SlotTracker tracker_;
+  std::size_t in_line_;  // the most bytes that lie before their word
+  bool waits_for_readers_ = false;
+  std::size_t extent_ = 0;  // found by reserve(), described by publish()
+  bool ring_populated_ = false;
+  std::vector<std::uint32_t> lent_;  // slots whose readers read our own memory
+};
+
+}  // namespace anyccl::shm

@@ -1,0 +1,90 @@
+#include "platform/transport/sockets/frame.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/error.hpp"
+
+namespace anyccl::sockets {
+namespace {
+
+using CodeOnWire = std::uint32_t;
+
+const char* problem_of_data(const FrameHeader& header) {
+  if ((header.flags & ~(kMessage | kSized)) != 0) return "unknown flags";
+  if (header.bytes > kMaxFrame) return "an absurd length";
+  const bool sized = (header.flags & kSized) != 0;
+  if (sized && header.bytes > header.total) return "more bytes than its message has";
+  return nullptr;
+}
+
+}  // namespace
+
+const char* problem_of(const FrameHeader& header) {
+  if (header.magic != kMagic) return "a wrong magic number";
+  const auto length_is = [&](bool right) { return right ? nullptr : "a wrong length"; };
+  switch (header.type) {
+    case kData:
+      return problem_of_data(header);
+    case kCall:
+      return length_is(header.bytes == sizeof(CallRecord));
+    case kGoodbye:
+      return length_is(header.bytes == 0);
+    case kAbort:
+      return length_is(header.bytes >= sizeof(CodeOnWire) && header.bytes <= kMaxControl);
+    default:
+      return "an unknown type";
+  }
+}
+
+FrameHeader header_of(const Outgoing& out, const ReaderOf& reader) {
+  FrameHeader header;
+  header.flags = out.sized ? kSized : 0;
+  header.bytes = static_cast<std::uint32_t>(reader.bytes);
+  header.operation = out.operation;
+  header.number = out.number;
+  header.digest = out.digest;
+  header.total = out.sized ? out.total : 0;
+  return header;
+}
+
+FrameHeader header_of(const Fragment& out) {
+  FrameHeader header;
+  header.flags = kMessage | kSized;
+  header.bytes = static_cast<std::uint32_t>(out.bytes);
+  header.operation = out.message;
+  header.number = out.number;
+  header.digest = out.digest;
+  header.total = out.total;
+  return header;
+}
+
+std::vector<std::byte> abort_frame(const Status& why) {
+  const std::string_view text = why.message().substr(0, kMaxControl - sizeof(CodeOnWire));
+  const auto code = static_cast<CodeOnWire>(why.code());
+  FrameHeader header;
+  header.type = kAbort;
+  header.bytes = static_cast<std::uint32_t>(sizeof code + text.size());
+  std::vector<std::byte> frame(sizeof header + header.bytes);
+  std::memcpy(frame.data(), &header, sizeof header);
+  std::memcpy(frame.data() + sizeof header, &code, sizeof code);
+  std::copy_n(std::as_bytes(std::span(text)).data(), text.size(),
+              frame.data() + sizeof header + sizeof code);
+  return frame;
+}
+
+Status received_abort(Rank from, const std::byte* payload, std::size_t bytes) {
+  CodeOnWire code = 0;
+  std::memcpy(&code, payload, sizeof code);
+  std::string text(bytes - sizeof code, '\0');
+  std::memcpy(text.data(), payload + sizeof code, text.size());
+  // What was wrong with the calls or was wanted so is the same everywhere; anything else is, seen
+  // from here, a failure of that rank.
+  if (code == static_cast<CodeOnWire>(Code::aborted))
+    return error(Code::aborted, "rank {} aborted: {}", index(from), text);
+  if (code == static_cast<CodeOnWire>(Code::invalid_usage))
+    return error(Code::invalid_usage, "rank {} stopped: {}", index(from), text);
+  return error(Code::remote_error, "rank {} failed: {}", index(from), text);
+}
+
+}  // namespace anyccl::sockets

@@ -1,0 +1,33 @@
+#pragma once
+
+#include "platform/transport/publications.hpp"
+#include "platform/transport/sockets/connections.hpp"
+
+namespace anyccl::sockets {
+
+/// Publications as frames, one for each reader. They are copied into the socket, so nothing is
+/// ever lent.
+class SocketPublications final : public Publications {
+ public:
+  explicit SocketPublications(Connections& connections)
+      : Publications({.takes_any_memory = true}), connections_(connections) {}
+
+  void announce(const CallRecord& call) override { connections_.announce(call); }
+  Offered offer(const Outgoing& out, const std::byte* source, bool lendable) override;
+  std::byte* reserve(const Outgoing& out) override;
+  void publish(const Outgoing& out) override { send(out, result_.data()); }
+  const std::byte* poll(const Incoming& in) override;
+  void consumed(const Incoming& in) override;
+  void post(std::uint64_t, std::uint32_t, std::uint32_t) override {}
+  bool finished(std::uint64_t operation, bool everyone) override;
+  bool settled() override { return connections_.settled(); }
+  bool is_behind(Rank peer) override { return !connections_.peer(uindex(peer)).out.idle(); }
+
+ private:
+  void send(const Outgoing& out, const std::byte* source);
+
+  Connections& connections_;
+  Buffer result_;  // For reserve().
+};
+
+}  // namespace anyccl::sockets

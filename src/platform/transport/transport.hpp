@@ -1,0 +1,68 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "anyccl/status.hpp"
+#include "anyccl/types.hpp"
+#include "platform/transport/call_record.hpp"
+#include "platform/transport/messages.hpp"
+#include "platform/transport/publications.hpp"
+
+namespace anyccl {
+
+enum class PeerState : std::uint8_t {
+  present,
+  left,  ///< Said goodbye: what it published before can still be read, nothing more will come.
+  dead,  ///< Went without a word: what it published before can still be read.
+};
+
+/// The way between this rank and some of its peers, in one communicator. Publications and messages
+/// are its fast paths; what is here is called when a wait takes long, never on the way of a fast
+/// operation.
+///
+/// Threads: one at a time, the holder of the communicator's progress lock; abort() and wake() alone
+/// may be called by any thread.
+class Transport {
+ public:
+  virtual ~Transport() = default;
+  virtual std::string_view name() const = 0;
+  /// The peers it reaches, ascending.
+  virtual std::span<const Rank> peers() const = 0;
+  /// Both live as long as the transport.
+  virtual Publications& publications() = 0;
+  virtual Messages& messages() = 0;
+
+  // --- peers ------------------------------------------------------------------------------------
+  /// Reads control messages, flushes what is queued. Not ok: the communicator must fail with it.
+  virtual Status check() = 0;
+  /// Whether what check() has reported says only that two calls differ: records, or a peer that
+  /// stops because of it, may say more.
+  virtual bool is_vague() const { return false; }
+  virtual PeerState state(Rank peer) = 0;
+  /// The record that `peer` has of call `sequence`, if it is known here. Sends ours to peers that
+  /// may be waiting for it. `peer` may be this rank.
+  virtual bool call_of(Rank peer, std::uint64_t sequence, CallRecord& record) = 0;
+
+  // --- sleep ------------------------------------------------------------------------------------
+  /// This rank is about to sleep(): what a peer publishes from now on will end that. What it
+  /// published before must be looked for once more, in between.
+  virtual void prepare_sleep() {}
+  /// Blocks until something may have arrived, at most `most`; 0: it need not sleep any more.
+  virtual void sleep(std::chrono::nanoseconds most) = 0;
+  /// Whether that holds without fail for what this rank waits for, as far as it has tried since
+  /// prepare_sleep(). Else sleeps must be short.
+  virtual bool wakes_surely() const { return true; }
+  /// Ends a sleep() that another thread is in. Any thread.
+  virtual void wake() = 0;
+
+  // --- the end ----------------------------------------------------------------------------------
+  /// Tells every peer that this communicator has failed with `why`; never blocks. Any thread.
+  virtual void abort(const Status& why) = 0;
+  /// Says goodbye to every peer and flushes what is queued, within a bounded time.
+  virtual void leave() = 0;
+};
+
+}  // namespace anyccl
