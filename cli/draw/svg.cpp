@@ -263,12 +263,12 @@ class Writer {
     }
     if (adds()) {
       write_pill({kSigns, y + 9}, kMarkHeight, true);
-      line(m_.combine == Combine::sum ? "what arrives is added to what the rank has"
-                                      : "what arrives is joined with what the rank knows");
+      line(m_.combine == Combine::sum ? "the message is added to the rank's chunks"
+                                      : "the message is merged with the rank's signal");
     }
     if (receives()) {
       write_pill({kSigns, y + 9}, kDotHeight, false);
-      line("what arrives is kept");
+      line("the message is kept");
     }
   }
 
