@@ -119,7 +119,7 @@ class Writer {
     out_ += "</defs>\n";
   }
 
-  /// Of one rank: all of the box. Of a sum: below the number each rank has its place, which is
+  /// A chunk of one rank fills the box. Below the number of a sum each rank has its place, which is
   /// empty if the rank is missing.
   void write_fill(const Chunk& chunk) {
     const bool stripes = m_.combine != Combine::none;
@@ -142,7 +142,7 @@ class Writer {
         box.at.x + at_.box_width / 2, box.at.y + 13, box.chunk.number);
   }
 
-  // --- what is behind them
+  // --- the background
 
   void write_bands() {
     const auto label = [&](const Band& band, std::string_view name) {
