@@ -1,4 +1,4 @@
-"""Intel MPI and oneCCL from PyPI, in an environment of their own beside what measures them."""
+"""Intel MPI and oneCCL from PyPI, in an environment of their own next to the programs that measure them."""
 import shutil
 import sys
 

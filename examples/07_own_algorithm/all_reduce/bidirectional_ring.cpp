@@ -1,6 +1,6 @@
 // Bidirectional ring: two rings at once, one in each direction, each with one half of the vector.
-// Uses both directions of every link: on links that send and receive at full speed at the same
-// time it takes half as long as a ring; elsewhere it is a ring with twice as many messages.
+// Uses both directions of every link: on full-duplex links it takes half as long as a ring;
+// elsewhere it is a ring with twice as many messages.
 
 #include "algorithm/catalog/algorithm.hpp"
 
