@@ -1,4 +1,4 @@
-// Primitives: every collective once, on four ranks, and what each rank holds before and after it.
+// Primitives: every collective once, on four ranks, and the data of each rank before and after it.
 //   02_primitives
 // The ranks are threads of one process here, so that one table can show them all.
 

@@ -78,7 +78,7 @@ int main() {
     expect(layers[static_cast<std::size_t>(i)].gradient ==
                std::vector<float>(kWeights, ranks * static_cast<float>(i + 1)),
            "the sum of a layer");
-  expect(smallest == ranks, "what the optimizer saw");
+  expect(smallest == ranks, "the sums at the optimizer");
   expect(overlapped == kLayers - 1, "sums that were ready during the next computation");
   std::printf("rank %d: %d of %d sums were ready while the next layer was computed; %.2f ms\n",
               index(comm.rank()), overlapped, kLayers,

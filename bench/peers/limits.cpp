@@ -60,7 +60,7 @@ void copy_through_caches(float* to, const float* from, std::size_t bytes) {
   std::memcpy(to, from, bytes);
 }
 
-/// Does not read what it overwrites, as memcpy does below sizes of its own choice.
+/// Does not read the memory it overwrites, as memcpy does below sizes of its own choice.
 void copy_past_caches(float* to, const float* from, std::size_t bytes) {
 #ifdef __SSE2__
   for (std::size_t i = 0; i < bytes / sizeof(float); i += 4)

@@ -53,7 +53,7 @@ class Layouter {
   }
 
  private:
-  // --- what belongs together
+  // --- grouping
 
   void sort_messages() {
     for (std::size_t i = 0; i < m_.messages.size(); ++i) {

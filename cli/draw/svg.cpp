@@ -209,7 +209,7 @@ class Writer {
     if (sums) put("<text class=\"name middle\" x=\"{}\" y=\"{}\">+</text>", at.x, at.y + 4);
   }
 
-  // --- the legend: only what is in the picture
+  // --- the legend: only the signs in the picture
 
   bool adds() const {
     for (const Action& action : m_.actions)

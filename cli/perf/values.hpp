@@ -17,7 +17,7 @@ class Elements {
 
   /// Writes elements [first, first + count) of this turn to `data`.
   void write(void* data, std::size_t first, std::size_t count, std::uint32_t turn) const;
-  /// The number of elements at `data` that differ from elements [first, first + count) of this turn.
+  /// The number of elements at `data` that are not elements [first, first + count) of this turn.
   std::size_t wrong(const void* data, std::size_t first, std::size_t count,
                     std::uint32_t turn) const;
 

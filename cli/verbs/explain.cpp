@@ -194,7 +194,7 @@ Body declare(CLI::App& app, const Command&) {
   app.add_option("--algo", flags->algorithm, "Algorithm to ask for; default: ANYCCL_ALGO");
   app.add_flag("--json", flags->json, "Print JSON");
   app.footer(
-      "Shows which algorithm a call would use in this environment, what decides, and why not\n"
+      "Shows which algorithm a call would use in this environment, the reason, and why not\n"
       "another. The algorithm that you name comes first, then the table (where the built-in\n"
       "choice takes a tenth longer than the fastest), then the built-in choice. Predictions are\n"
       "alpha * rounds + beta * bytes sent by the busiest rank; they ignore contention and decide\n"

@@ -8,11 +8,11 @@
 namespace anyccl::torch {
 namespace {
 
-// A restarted program gives its groups the same names on the same store: keys of an earlier round
+// A new init_process_group gives groups the same names on the same store: keys of an earlier round
 // may still be there. So each rank makes up a name, rank 0 answers to that name, and the reader of
 // a key deletes it.
 
-// The first character of rank 0's answer; the reason of the failure, or an Invitation, follows.
+// The first character of rank 0's answer; the reason for a failure, or an Invitation, follows.
 constexpr char kFailed = '-', kReady = '+';
 /// The answer of rank 0.
 struct Invitation {

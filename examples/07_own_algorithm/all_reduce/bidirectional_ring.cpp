@@ -9,7 +9,7 @@ namespace {
 
 Cost cost(const Shape& s) {
   const auto n = static_cast<std::uint32_t>(s.size);
-  return {4 * (n - 1), 4 * (n - 1), 2 * n, n - 1};  // what a rank sends counts one at a time
+  return {4 * (n - 1), 4 * (n - 1), 2 * n, n - 1};  // a rank's sends count one at a time
 }
 
 Schedule build(const Shape& s, Rank me) {

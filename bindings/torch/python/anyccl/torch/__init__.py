@@ -15,9 +15,9 @@ Order:   collectives of a group run in the order in which they are called. Point
 Threads: any thread may call; ranks must still agree on the order of collectives. wait() and all
          other calls that take time let other Python threads run.
 Time:    the limit of a collective runs from the call, that of a send or receive while wait() waits for it.
-Errors:  torch.distributed.DistBackendError with anyccl's message, which names the rank. A failure is permanent,
-         for collectives and point-to-point operations separately. Wrong arguments raise RuntimeError,
-         ValueError or TypeError, and the group can still be used.
+Errors:  torch.distributed.DistBackendError with anyccl's message, which names the rank; a failure is
+         permanent, for collectives and point-to-point operations separately. Wrong arguments raise
+         RuntimeError, ValueError or TypeError, and the group can still be used.
 """
 
 import atexit as _atexit
