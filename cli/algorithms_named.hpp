@@ -9,10 +9,10 @@
 namespace anyccl::cli {
 
 /// "all", a collective ("all_reduce"), an algorithm of each ("ring") or of one ("all_reduce/ring").
-/// Errors: invalid_argument if that is none.
+/// Errors: invalid_argument if there is none.
 Result<std::vector<const Algorithm*>> algorithms_named(std::string_view what);
 
-/// The same for what must be one algorithm. Errors: also invalid_argument if it is several.
+/// The same for exactly one algorithm. Errors: also invalid_argument if there are several.
 Result<const Algorithm*> algorithm_named(std::string_view what);
 
 }  // namespace anyccl::cli

@@ -6,8 +6,8 @@ namespace anyccl::cli {
 
 namespace {
 
-/// What fits one line are parts of one vector, or of one block at a time; a slot takes several
-/// blocks. Neither has room for a size.
+/// A line takes parts of one vector, or of one block at a time; a slot takes several blocks.
+/// Neither has room for a size.
 bool fits(const Algorithm& algorithm, std::string_view protocol) {
   if (protocol == "Simple") return true;
   Shape shape{.collective = algorithm.collective, .size = 4};

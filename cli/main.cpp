@@ -80,7 +80,7 @@ int print_help(CLI::App& app, int code) {
 }
 
 int run_tool(std::vector<std::string> arguments) {
-  CLI::App app{"anyccl: collective communication on any device, over any network"};
+  CLI::App app{"Collective communication for CPUs: shared memory and TCP"};
   describe(app);
   if (arguments.empty()) return print_help(app, kUsageError);
   if (const Verb* verb = find_verb(arguments.front())) {

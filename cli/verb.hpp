@@ -11,10 +11,10 @@ class App;
 
 namespace anyccl::cli {
 
-/// What a verb does once its flags are parsed; returns the exit code.
+/// Runs a verb once its flags are parsed; returns the exit code.
 using Body = std::function<int()>;
 
-/// The arguments after the first "--", or after all that the verb's flags took: a command to run.
+/// The arguments after the first "--", or after the verb's flags: a command to run.
 using Command = std::vector<std::string>;
 
 /// One verb of the tool. A verb is one file in verbs/ that defines `verb_<name>`, and one line in

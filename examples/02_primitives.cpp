@@ -1,4 +1,4 @@
-// Primitives: every collective once, on four ranks, and what each rank holds before and after it.
+// Primitives: every collective once, on four ranks, and the data of each rank before and after it.
 //   02_primitives
 // The ranks are threads of one process here, so that one table can show them all.
 
@@ -22,7 +22,7 @@ struct Line {
   Numbers before, after;
 };
 
-/// What one rank did.
+/// The calls of one rank.
 class Table {
  public:
   void add(std::string what, const Numbers& before, const Numbers& after, const Numbers& wanted) {
@@ -107,7 +107,7 @@ void unequal_blocks(Communicator& comm, Table& table) {
   must(wait(comm.reduce_scatter_v(view(all), layout, view(out), ReduceOp::max)));
   table.add("reduce_scatter_v, max", all, out, mine);
 
-  // Everyone sends j elements to rank j, so rank r receives r elements from everyone.
+  // Each rank sends j elements to rank j, so rank r receives r elements from each.
   const Numbers row(all.size(), 10 * me);
   const auto r = static_cast<std::size_t>(me);
   const Sizes each(kRanks, r), places = {0, r, 2 * r, 3 * r};
@@ -124,7 +124,7 @@ void the_rest(Communicator& comm, Table& table) {
   const Numbers mine = {10 * me};
   Numbers out(1);
 
-  // Both are issued before either is waited for: so a circle of ranks cannot block itself.
+  // Both are issued before either is waited for, so a circle of ranks cannot deadlock.
   auto sent = must(comm.send(view(mine), Rank{right}));
   auto received = must(comm.recv(view(out), Rank{left}));
   must(sent.wait());

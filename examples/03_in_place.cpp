@@ -1,5 +1,5 @@
-// In place: one buffer is input and output, by NCCL's rules. A rank's own block lies where it
-// belongs in the whole: block r of the larger buffer, or the one at displs[r] in the v-forms.
+// In place: one buffer is input and output, by NCCL's rules. A rank's own block is at its place in
+// the whole: block r of the larger buffer, or the one at displs[r] in the v-forms.
 //   anyccl run -n 4 -- 03_in_place
 
 #include <algorithm>
@@ -24,7 +24,7 @@ Numbers counting(std::size_t count) {
   return numbers;
 }
 
-/// Blocks that lie one after the other, as views of one buffer.
+/// Contiguous blocks, as views of one buffer.
 struct Blocks {
   std::vector<std::size_t> counts, displs;
   std::size_t total = 0;
@@ -139,7 +139,7 @@ class Example {
   Numbers own_or_all(const Blocks& blocks) const {
     return at_root() ? counting(blocks.total) : blocks.only(me_);
   }
-  /// Every rank checks its own buffer; rank 0 speaks for all.
+  /// Every rank checks its own buffer; rank 0 prints.
   void report(const std::string& rule, bool right) const {
     expect(right, rule + ", on rank " + std::to_string(me_));
     if (me_ == 0) std::printf("ok  %s\n", rule.c_str());

@@ -1,8 +1,8 @@
 // Split: one world of ranks becomes the groups of tensor, pipeline and data parallelism.
 //   anyccl run -n 8 -- 04_split            2 x 2 x 2
 //   anyccl run -n 16 -- 04_split 4 2 2     tensor 4, pipeline 2, data 2
-// Each rank is in one group of each kind. Neighbours in rank form a tensor group, as those talk
-// most; the replicas that add up gradients are furthest apart.
+// Each rank is in one group of each kind. Neighbours in rank form a tensor group, as these groups
+// communicate most; the replicas that add up gradients are furthest apart.
 
 #include <numeric>
 #include <string>
@@ -21,7 +21,7 @@ struct Grid {
   int ranks() const { return tensor * pipeline * data; }
 };
 
-/// Where a rank of the world is in the grid.
+/// The place of a rank of the world in the grid.
 struct Place {
   Place(const Grid& grid, int rank)
       : tensor(rank % grid.tensor),
@@ -67,7 +67,7 @@ void train(Communicator& tensor, Communicator& pipeline, Communicator& data, int
   const Numbers in_layer = members(tensor, rank);
   expect(layer[0] == std::accumulate(in_layer.begin(), in_layer.end(), 0), "the layer's sum");
 
-  // Pipeline parallel: a stage adds its layer to what the stage before it sends.
+  // Pipeline parallel: a stage adds its layer to the message of the stage before it.
   const int stage = index(pipeline.rank());
   Numbers from_before = {0};
   if (stage > 0) must(wait(pipeline.recv(view(from_before), Rank{stage - 1})));

@@ -15,12 +15,12 @@ using example::expect, example::must;
 constexpr int kMicroBatches = 6;
 constexpr std::size_t kElements = 1000;
 
-/// What a stage does to each element.
+/// The work of a stage on each element.
 int work(int value, int stage) {
   return 3 * value + stage;
 }
 
-/// What comes out behind the last stage.
+/// The result of the last stage.
 int expected(int micro_batch, int stages) {
   int value = micro_batch;
   for (int stage = 0; stage < stages; ++stage) value = work(value, stage);
@@ -41,7 +41,7 @@ int main() {
   std::vector<int> now(kElements), next(kElements);
   std::string done;
 
-  // Stage s works on micro-batch m in step s + m; in step -1 the first one only gets something.
+  // Stage s works on micro-batch m in step s + m; in step -1 the first one only gets data.
   for (int step = -1; step < stages + kMicroBatches - 1; ++step) {
     const int mine = step - stage;
     if (exists(mine)) {
@@ -56,7 +56,7 @@ int main() {
       anycclSend(now.data(), kElements, anycclInt, stage + 1, chain.handle(), none.handle());
     if (!first && exists(mine + 1))
       anycclRecv(next.data(), kElements, anycclInt, stage - 1, chain.handle(), none.handle());
-    must(anycclGroupEnd(), nullptr);  // the first error of the calls in the group, too
+    must(anycclGroupEnd(), nullptr);  // also the first error of the calls in the group
 
     if (first) next.assign(kElements, mine + 1);  // the first stage reads the data
     std::swap(now, next);

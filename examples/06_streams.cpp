@@ -1,7 +1,7 @@
 // Streams: while one layer's gradients are added up over all ranks, the next layer's are computed.
 //   anyccl run -n 2 -- 06_streams
-// A stream does what is put into it in order, beside the program. An event is a place in a stream:
-// the program can ask for it, and another stream can wait for it.
+// A stream runs its work in order, concurrently with the program. An event is a place in a stream:
+// the program can query it, and another stream can wait for it.
 
 #include <array>
 #include <future>
@@ -56,7 +56,7 @@ int main() {
     must(computing.run([&layer, before, i, &overlapped] {
       layer.gradient.assign(kWeights, static_cast<float>(i + 1));
       // To prove the overlap, this computation does not end before the sum of the layer before it
-      // is there. A real one would not look.
+      // is there. A real one would not wait.
       if (before != nullptr && before->summed.synchronize().ok()) ++overlapped;
     }));
     must(layer.computed.record(computing));
@@ -66,7 +66,7 @@ int main() {
     must(layer.summed.record(communicating));
   }
 
-  // The optimizer's step follows in the first stream, when the last sum is there.
+  // The optimizer's step follows in the first stream, when the last sum is complete.
   must(computing.wait(layers.back().summed));
   float smallest = ranks * kLayers;
   must(computing.run([&] {
@@ -78,7 +78,7 @@ int main() {
     expect(layers[static_cast<std::size_t>(i)].gradient ==
                std::vector<float>(kWeights, ranks * static_cast<float>(i + 1)),
            "the sum of a layer");
-  expect(smallest == ranks, "what the optimizer saw");
+  expect(smallest == ranks, "the sums at the optimizer");
   expect(overlapped == kLayers - 1, "sums that were ready during the next computation");
   std::printf("rank %d: %d of %d sums were ready while the next layer was computed; %.2f ms\n",
               index(comm.rank()), overlapped, kLayers,

@@ -1,5 +1,5 @@
-/* Embedding in C99: how a program that has other things to do creates communicators in the
- * background, and what it does with errors.
+/* Embedding in C99: a program with other work creates communicators in the background, and handles
+ * errors.
  *   08_embed_in_c
  * All ranks are in this one thread, so calls that need each other are grouped. */
 #define _POSIX_C_SOURCE 200809L
@@ -11,16 +11,16 @@
 #define RANKS 3
 #define COUNT 4
 
-/* Says what failed and in which words the library explains it; the caller then returns. */
+/* Prints the failed call and the library's explanation; the caller then returns. */
 static int failed(const char* what, anycclComm_t comm) {
   fprintf(stderr, "%s: %s\n", what, anycclGetLastError(comm));
   return -1;
 }
 
-/* Begins to create all ranks; none can be used before ready() says so. */
+/* Begins to create all ranks; none can be used before ready() returns 1. */
 static int begin(anycclComm_t comms[RANKS]) {
   anycclConfig_t config = ANYCCL_CONFIG_INITIALIZER;
-  anycclUniqueId id; /* Other processes would get it from this one, by any safe way. */
+  anycclUniqueId id; /* Other processes would get it from this one, in any safe way. */
   int r;
 
   config.blocking = 0;
@@ -64,7 +64,7 @@ static int add_up(anycclComm_t comms[RANKS]) {
   if (anycclGroupStart() != anycclSuccess) return failed("anycclGroupStart", NULL);
   for (r = 0; r < RANKS; ++r)
     anycclAllReduce(in[r], out[r], COUNT, anycclFloat, anycclSum, comms[r], NULL);
-  /* The first error of the calls in the group, too. */
+  /* Also the first error of the calls in the group. */
   if (anycclGroupEnd() != anycclSuccess) return failed("anycclGroupEnd", NULL);
 
   for (r = 0; r < RANKS; ++r) {
@@ -93,7 +93,7 @@ static int make_a_mistake(anycclComm_t comms[RANKS]) {
   return 0;
 }
 
-/* Those that are not blocking take leave in the background, too. */
+/* Non-blocking communicators also finalize in the background. */
 static int finish(anycclComm_t comms[RANKS]) {
   int r;
   for (r = 0; r < RANKS; ++r) {
@@ -114,7 +114,7 @@ int main(void) {
   if (result == 0) result = make_a_mistake(comms);
   if (result == 0) result = add_up(comms);
   if (result == 0) result = finish(comms);
-  for (r = 0; r < RANKS; ++r) { /* What has failed cannot be destroyed in peace: it is aborted. */
+  for (r = 0; r < RANKS; ++r) { /* A failed communicator cannot end cleanly: it is aborted. */
     if (result == 0 && anycclCommDestroy(comms[r]) != anycclSuccess)
       result = failed("anycclCommDestroy", NULL);
     else if (result != 0 && comms[r] != NULL)

@@ -8,11 +8,11 @@ import anyccl
 STEPS = 100
 
 with anyccl.Communicator.from_env() as comm:
-    # Points of y = 3x - 2, of which this rank knows those from its part of the x axis.
+    # Points of y = 3x - 2: this rank knows those in its part of the x axis.
     x = np.linspace(-1, 1, 1000).reshape(-1, 1000 // comm.size)[comm.rank]
     y = 3 * x - 2
 
-    # What rank 0 starts with, all start with.
+    # All ranks start with the line of rank 0.
     line = comm.broadcast(np.random.default_rng().normal(size=2), root=0)
 
     for _ in range(STEPS):

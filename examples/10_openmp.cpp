@@ -33,7 +33,7 @@ float product(const Vector& x, std::size_t row, std::size_t begin, std::size_t e
   return sum;
 }
 
-/// What one process alone comes to.
+/// The result of one process alone.
 Vector alone() {
   Vector x(kColumns, 1), y(kRows);
   for (std::size_t step = 0; step < kSteps; ++step) {
@@ -50,11 +50,11 @@ Vector together(Communicator& comm, int threads) {
   Vector x(kColumns, 1), y(kRows);
 #pragma omp parallel num_threads(threads)
   for (std::size_t step = 0; step < kSteps; ++step) {
-#pragma omp for  // ends with a barrier: what a thread adds up below, others have computed
+#pragma omp for  // ends with a barrier: the values that a thread adds up below are computed
     for (std::size_t i = 0; i < kRows; ++i) y[i] = product(x, i, begin, end);
     must(comm.all_reduce_part(view(y), view(y), ReduceOp::sum, omp_get_thread_num(),
                               omp_get_num_threads()));
-#pragma omp barrier  // now the whole sum is there
+#pragma omp barrier  // now the whole sum is complete
 #pragma omp for
     for (std::size_t j = begin; j < end; ++j) x[j] = feed_back(y, j);
   }

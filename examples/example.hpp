@@ -1,5 +1,5 @@
 #pragma once
-// What the examples share: they end at the first error, and run ranks as threads.
+// Shared by the examples: they end at the first error, and run ranks as threads.
 
 #include <anyccl/anyccl.hpp>
 #include <cstdio>
@@ -31,7 +31,7 @@ T must(anyccl::Result<T> result) {
 inline void must(anycclResult_t result, anycclComm_t comm) {
   if (result != anycclSuccess) fail(anycclGetLastError(comm));
 }
-/// ... and for what an example has found out.
+/// ... and for the checks of an example.
 inline void expect(bool holds, std::string_view what) {
   if (!holds) fail("WRONG: " + std::string(what));
 }

@@ -1,5 +1,5 @@
-// What the whole library adds to a bare loop: an 8-byte AllReduce through anycclAllReduce, and the
-// same exchange as a hand-written loop over shared cache lines or one TCP connection, in turns.
+// The overhead of the whole library over a bare loop: an 8-byte AllReduce by anycclAllReduce, and
+// the same exchange as a hand-written loop over shared cache lines or one TCP connection, in turns.
 // With more ranks than cores the hand-written loop yields after every look, as a good one must.
 //
 //   api_overhead [RANKS [shm|tcp [BATCHES]]]     default: 2 shm 301; tcp is for 2 ranks

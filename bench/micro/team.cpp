@@ -1,10 +1,10 @@
 // One AllReduce inside a parallel region of each rank: by one thread while its team waits
-// (anycclAllReduce), and by all of it (anycclAllReducePart), in turns. Both times hold the barrier
-// of the region, without which the result could not be used.
+// (anycclAllReduce), and by all of it (anycclAllReducePart), in turns. Both times include the
+// barrier of the region, without which the result could not be used.
 //
 //   team [RANKS [THREADS [BATCHES]]]     default: 2 ranks of 1 thread, 61 batches
 //
-// Prints microseconds per call: median of the batches, and the half of them around it.
+// Prints microseconds per call: median of the batches, and the middle half of them.
 
 #include <sched.h>
 #include <sys/wait.h>
@@ -31,13 +31,13 @@ struct Job {
   bool oversubscribed = false;
 };
 
-/// Of the threads of one rank; spins, as those of engines do where each has a core.
+/// The barrier of one rank's threads; spins, as in engines whose threads have a core each.
 class Barrier {
  public:
   explicit Barrier(const Job& job) : threads_(job.threads), oversubscribed_(job.oversubscribed) {}
   void meet() {
     const int round = round_.load(std::memory_order_relaxed);
-    // Pairs with itself: who comes last has seen all that the others did before.
+    // Pairs with itself: the last thread has seen all earlier writes of the others.
     if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == threads_) {
       arrived_.store(0, std::memory_order_relaxed);
       round_.store(round + 1, std::memory_order_release);  // pairs with the acquire below

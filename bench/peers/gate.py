@@ -1,4 +1,4 @@
-"""What must hold: no cell slower than a peer, means, and the targets of all_reduce."""
+"""The requirements: no cell slower than a peer, means, and the targets of all_reduce."""
 import math
 from typing import NamedTuple
 
@@ -7,7 +7,7 @@ from results import ARENA, BOUND, OURS, Place
 
 CELL_BOUND = 0.95  # of the lower bound of the ratio, in every cell and against every peer
 MEANS = {op: 2.0 if op == "all_reduce" else 1.3 for op in OPS}
-JUDGED_FROM = 16 * KIB  # bytes, where there is a root and ranks share cores
+JUDGED_FROM = 16 * KIB  # bytes, for operations with a root when ranks share cores
 MPIS = ("openmpi", "mpich", "impi")
 
 
@@ -51,7 +51,7 @@ def times(ratio):
 
 
 def is_judged(results, place):
-    """Not where a barrier decides: it precedes calls with a root, and the last rank to get a core finds the data
+    """Not if a barrier decides: it precedes calls with a root, and the last rank to get a core finds the data
     there, so that the call takes no time, or a time slice."""
     crowded = place.ranks > results.about["limits"]["cores"]
     return not (place.op in ("broadcast", "reduce") and crowded and place.bytes < JUDGED_FROM)

@@ -1,7 +1,7 @@
 // Measures an operation of Gloo, with each algorithm it has for it, over TCP on loopback, the only
 // transport that Debian's build has.
-//   gloo_bench RANK RANKS FOLDER OPERATION CALLS BUDGET_MS BYTES...      FOLDER: empty, where the
-//   ranks meet
+//   gloo_bench RANK RANKS FOLDER OPERATION CALLS BUDGET_MS BYTES...      FOLDER: empty, the meeting
+//   place of the ranks
 #include <gloo/allgather.h>
 #include <gloo/allreduce.h>
 #include <gloo/allreduce_halving_doubling.h>
@@ -64,7 +64,7 @@ class World final : public peers::Group {
 };
 
 Call reduce(const Context& context, const Case& c, float* in, float* out) {
-  // Others than the root need an output of the same size, too.
+  // Ranks other than the root also need an output of the same size.
   const auto scratch = std::make_shared<std::vector<float>>(c.output_count() == 0 ? c.count : 0);
   float* const result = scratch->empty() ? out : scratch->data();
   return {[=] {
@@ -84,7 +84,7 @@ Call send_recv(const Context& context, const Case& c, float* in, float* out) {
       context->createUnboundBuffer(in, bytes);
   const std::shared_ptr<gloo::transport::UnboundBuffer> to =
       context->createUnboundBuffer(out, bytes);
-  constexpr std::uint64_t kSlot = 1 << 20;  // nobody else uses it
+  constexpr std::uint64_t kSlot = 1 << 20;  // no other call uses it
   return {[=] {
     to->recv(c.before(), kSlot);
     from->send(c.next(), kSlot);

@@ -1,4 +1,4 @@
-"""Intel MPI and oneCCL from PyPI, in an environment of their own beside what measures them."""
+"""Intel MPI and oneCCL from PyPI, in an environment of their own next to the programs that measure them."""
 import shutil
 import sys
 
@@ -9,7 +9,7 @@ PACKAGES = ("impi-rt==2021.19.0", "impi-devel==2021.19.0", "oneccl-cpu-devel==20
 
 
 def install(folder):
-    """Installs what is missing; returns the folder with bin, include and lib."""
+    """Installs missing packages; returns the folder with bin, include and lib."""
     root = folder / "venv"
     mark = root / "installed"
     if mark.exists() and mark.read_text() == "\n".join(PACKAGES):

@@ -1,4 +1,4 @@
-"""The libraries that are compared: how to build what measures each, and how to start it."""
+"""The libraries that are compared: how to build and start the program that measures each."""
 import json
 import os
 import tempfile
@@ -37,9 +37,9 @@ def peer_arguments(turn):
 
 
 class Anyccl:
-    """`anyccl perf`; variants of it, which are no peers, add `options` to the plain one."""
+    """`anyccl perf`; variants of it, which are not peers, add `options` to the plain one."""
     transports = {"shm": (), "tcp": ("--transport", "tcp")}
-    environment = {**os.environ, "ANYCCL_TUNER_TABLE": "none"}  # as it is without `anyccl tune`
+    environment = {**os.environ, "ANYCCL_TUNER_TABLE": "none"}  # the state without `anyccl tune`
 
     def __init__(self, program, name="anyccl", options=(), only=None, smallest=0):
         self.program, self.name, self.options = program, name, options
@@ -76,7 +76,7 @@ class Anyccl:
 
 
 def variants(program):
-    """What else is measured of ours: memory of anycclMemAlloc, and small floats, which are summed in float32."""
+    """Other measurements of ours: memory from anycclMemAlloc, and small floats, which are summed in float32."""
     arena = Anyccl(program, ARENA, ("--local_register", "1"))
     return [arena] + [Anyccl(program, f"anyccl {name}", ("--datatype", name), "all_reduce", 256 * KIB)
                       for name in ("bf16", "f16")]
@@ -100,7 +100,7 @@ class ZeroCopy:
 
 
 class Mpi:
-    """An MPI library; `transports` maps what is compared to (arguments, environment)."""
+    """An MPI library; `transports` maps each transport to (arguments, environment)."""
     def __init__(self, name, compiler, launcher, transports):
         self.name, self.compiler, self.launcher, self.transports = name, compiler, launcher, transports
 
@@ -129,7 +129,7 @@ MPICH = Mpi("mpich", "mpicxx.mpich", "mpirun.mpich", {
 
 
 class IntelMpi(Mpi):
-    """Intel MPI from PyPI, inside a host: what it needs for networks, libfabric, is not part of it."""
+    """Intel MPI from PyPI, inside a host: libfabric, which it needs for networks, is not part of it."""
     source, libraries = "mpi_bench.cpp", ()
 
     def __init__(self, name="impi", environment=()):
@@ -159,7 +159,7 @@ class OneCcl(IntelMpi):
 
 
 class Gloo:
-    """Debian's build has only TCP, so that is what it does inside a host, too."""
+    """Debian's build has only TCP, so it uses TCP also inside a host."""
     name = "gloo"
 
     def build(self, folder):

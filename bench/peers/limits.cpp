@@ -1,5 +1,5 @@
-// What no library can beat on this machine: how long a cache line takes from one core to another,
-// and how fast the cores copy memory.
+// The limits of this machine for any library: the time of a cache line from one core to another,
+// and the rate at which the cores copy memory.
 //   limits BYTES...      prints: "line" 0 us one way; then, for each size, "copy" bytes GB/s, of
 //   all cores together, each from one buffer of its own to another
 #ifdef __SSE2__
@@ -60,7 +60,7 @@ void copy_through_caches(float* to, const float* from, std::size_t bytes) {
   std::memcpy(to, from, bytes);
 }
 
-/// Does not read what it overwrites, as memcpy does below sizes of its own choice.
+/// Does not read the memory it overwrites, as memcpy does below sizes of its own choice.
 void copy_past_caches(float* to, const float* from, std::size_t bytes) {
 #ifdef __SSE2__
   for (std::size_t i = 0; i < bytes / sizeof(float); i += 4)

@@ -21,8 +21,8 @@ def measure(folder):
 
 
 def traffic(op, ranks, size):
-    """Bytes that all ranks together must copy, half of those they must read and write. Whoever sums reads all inputs
-    once; memory that several ranks need is written once by each of them."""
+    """Bytes that all ranks together must copy, half of those they must read and write. A rank that sums reads all
+    inputs once; memory that several ranks need is written once by each of them."""
     read_and_written = {
         "all_reduce": ranks * (size + size / ranks) + 2 * (ranks - 1) * size,  # sum a part each, take the others'
         "reduce_scatter": ranks * (size + size / ranks),
@@ -33,7 +33,7 @@ def traffic(op, ranks, size):
 
 
 def memory_us(limits, op, ranks, size):
-    """How long copying that takes if nothing else is done; None for less than was measured."""
+    """The time to copy that if nothing else is done; None below the smallest measured size."""
     rates = [rate for measured, rate in limits["copy_GBps"] if measured <= size]
     return traffic(op, ranks, size) / rates[-1] / 1e3 if rates else None
 

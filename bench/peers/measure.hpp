@@ -1,4 +1,4 @@
-// What the measuring programs of the peers share: one timing rule, the one of `anyccl perf`.
+// Shared by the measuring programs of the peers: one timing rule, the one of `anyccl perf`.
 //
 // Every rank times each call with CLOCK_MONOTONIC, back to back, without a barrier between calls,
 // except for operations with a root, which would run ahead. The time of a call is the maximum over
@@ -17,7 +17,7 @@
 
 namespace peers {
 
-/// What measuring needs from the library that is measured.
+/// The services that measuring needs from the measured library.
 class Group {
  public:
   virtual ~Group() = default;
@@ -72,13 +72,13 @@ struct Call {
 using MakeCall = std::function<Call(const Case& what, float* in, float* out)>;
 
 struct Limits {
-  int calls;         // so many timed calls ...
+  int calls;         // the number of timed calls ...
   double budget_us;  // ... unless they would take longer than this, but at least kFewestCalls ...
 };
 constexpr int kFewestCalls = 5;
 constexpr double kLongest_us = 2e6;    // ... and of calls that are so slow, at least one
 constexpr double kHopeless_us = 5e4;   // a way that needs more than this is left out if it is ...
-constexpr double kHopelessFactor = 5;  // ... so many times as slow as the best
+constexpr double kHopelessFactor = 5;  // ... this many times as slow as the best
 
 inline double now_us() {
   timespec t{};
@@ -92,8 +92,8 @@ inline bool is_right(const Case& c, const float* result) {
   return true;
 }
 
-/// How many calls to time: doubles the number of untimed calls until they take a tenth of the
-/// budget.
+/// The number of calls to time: doubles the number of untimed calls until they take a tenth of
+/// the budget.
 inline int calls_for(Group& group, const Case& c, const Call& call, const Limits& limits) {
   for (int warm_up = 1;; warm_up *= 2) {
     group.barrier();
@@ -128,7 +128,7 @@ inline std::vector<double> timed_calls(Group& group, const Case& c, const Call& 
 }
 
 /// Measures one case and prints, on rank 0: bytes, median in us, timed calls, whether a rank had a
-/// wrong result, name. `best_us`: what the fastest way took, on rank 0; 0: this is the first.
+/// wrong result, name. `best_us`: the time of the fastest way, on rank 0; 0: this is the first.
 inline void measure(Group& group, const std::string& name, const Case& c, const Limits& limits,
                     const MakeCall& make, double& best_us) {
   Buffer in(c.input_count(), 0), out(c.output_count(), -1);
@@ -141,7 +141,7 @@ inline void measure(Group& group, const std::string& name, const Case& c, const 
   const double first_us = now_us() - start;
   const Buffer& result = call.result_in_input ? in : out;
   const bool right = is_right(c, result.data());
-  in.fill(0);  // what works in place would grow without bound
+  in.fill(0);  // in-place results would grow without bound
 
   const bool hopeless = first_us > std::max(kHopeless_us, kHopelessFactor * best_us);
   if (group.agree(best_us > 0 && hopeless ? 1 : 0) != 0) return;
@@ -158,7 +158,7 @@ inline void measure(Group& group, const std::string& name, const Case& c, const 
   std::printf("%zu\t%.4f\t%d\t%d\t%s\n", c.bytes(), median, calls, wrong ? 1 : 0, name.c_str());
   std::fflush(stdout);
 }
-/// As above, where there is but one way.
+/// As above, with only one way.
 inline void measure(Group& group, const Case& c, const Limits& limits, const MakeCall& make) {
   double best_us = 0;
   measure(group, "default", c, limits, make, best_us);
@@ -174,7 +174,7 @@ struct Arguments {
     std::vector<Case> result;
     for (const std::size_t bytes : sizes) {
       Case c = make_case(op, rank, ranks, bytes);
-      // Sizes below the smallest that the operation can have come to the same.
+      // Sizes below the operation's smallest all become the smallest.
       if (result.empty() || result.back().count != c.count) result.push_back(std::move(c));
     }
     return result;

@@ -1,4 +1,4 @@
-// All ranks of an MPI job, as what is measured needs them.
+// All ranks of an MPI job, in the form that measure.hpp needs.
 #pragma once
 
 #include <mpi.h>

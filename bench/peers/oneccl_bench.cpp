@@ -4,7 +4,7 @@
 
 #include "mpi_group.hpp"
 
-// The static library was built to be profiled; null: nobody does.
+// The static library was built to be profiled; null: no profiler.
 extern "C" {
 #define NOT_PROFILED(name) void* __itt_##name##_ptr__3_0
 NOT_PROFILED(domain_create);

@@ -1,4 +1,4 @@
-// The operations that are compared: what each rank puts in and must get out. Sizes are those of
+// The operations that are compared: the input and expected output of each rank. Sizes are those of
 // `anyccl perf`: bytes of the larger buffer of one rank, at least one float for every rank.
 #pragma once
 
@@ -17,8 +17,8 @@ inline float input_at(int rank, std::size_t i) {
   return static_cast<float>(rank + 1) + static_cast<float>(i % 13);
 }
 
-/// One operation and size as one rank sees it. `count` is what the calls of all libraries take:
-/// elements of the whole vector, or of one block where there is a block for every rank.
+/// One operation and size as one rank sees it. `count` is the argument in all libraries: elements
+/// of the whole vector, or of one block where there is a block for every rank.
 struct Case {
   std::string op;
   int rank, ranks;
@@ -42,7 +42,7 @@ struct Case {
     for (int r = 0; r < ranks; ++r) sum += input_at(r, i);
     return sum;
   }
-  /// What element i of the output must be.
+  /// The expected element i of the output.
   float output_at(std::size_t i) const {
     const std::size_t mine = static_cast<std::size_t>(rank) * count;
     if (is("all_reduce") || is("reduce")) return sum_at(i);

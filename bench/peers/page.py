@@ -13,7 +13,7 @@ def title(results):
 
 
 def content(results, pictures):
-    """`pictures`: paths as the page must name them."""
+    """`pictures`: paths as seen from the page."""
     lines = [title(results), "", ORIGIN, "", *(line + "\n" for line in heading(results)), *summary(results), ""]
     for picture in pictures:
         op = os.path.basename(picture).removeprefix("peers-").removesuffix(".svg")
@@ -22,7 +22,7 @@ def content(results, pictures):
 
 
 def write(page, results, pictures):
-    """Over an earlier page of tables, and nothing else."""
+    """Replaces an earlier page of tables, and nothing else."""
     if page.exists() and not page.read_text().startswith(TITLE):
-        raise Failed(f"{page} is no page of tables: it does not begin with {TITLE!r}")
+        raise Failed(f"{page} is not a page of tables: it does not begin with {TITLE!r}")
     page.write_text(content(results, pictures))

@@ -1,4 +1,4 @@
-"""What is measured: operations, settings, sizes, and in which order."""
+"""The plan of measurement: operations, settings, sizes, and their order."""
 from typing import NamedTuple
 
 KIB, MIB = 1 << 10, 1 << 20
@@ -21,13 +21,13 @@ class Range(NamedTuple):
         yield self.last
 
     def at_least(self, smallest):
-        """What is left of it without smaller sizes, or None."""
+        """The rest of it without smaller sizes, or None."""
         sizes = [size for size in self.sizes() if size >= smallest]
         return self._replace(first=sizes[0]) if sizes else None
 
 
 class Batch(NamedTuple):
-    """Sizes that the libraries measure before it is the next library's turn."""
+    """Sizes that a library measures before the next library's turn."""
     name: str
     ranges: tuple
 
@@ -72,7 +72,7 @@ def full_round(ops, ranks):
 
 
 def quick_round(ops, ranks):
-    """All_reduce, and a sample of the others, in the order of how much they say."""
+    """All_reduce, and a sample of the others, the most telling first."""
     turns = []
     if "all_reduce" in ops:
         turns += [Turn("shm", "all_reduce", n, batch) for n in ranks for batch in QUICK]

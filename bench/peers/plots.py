@@ -85,7 +85,7 @@ def draw_setting(results, setting, time_axis, rate_axis):
         label_sizes(axis, sizes)
         axis.set_yscale("log")
     ours = [gigabytes(setting[1], setting[2], *point) for point in measured(results, setting)]
-    rate_axis.set_ylim(min(ours, default=1) / 10)  # what is slower needs no room
+    rate_axis.set_ylim(min(ours, default=1) / 10)  # slower libraries need no room
     time_axis.set_title(f"{setting[1]}, {setting[2]} ranks" + (f", {TITLES['tcp']}" if setting[0] == "tcp" else ""))
 
 

@@ -10,7 +10,7 @@ TIMEOUT_S = 60  # for one library and turn
 
 
 class Failed(Exception):
-    """A program could not be built or run; the message says which and why. `output`: what it had printed."""
+    """A program could not be built or run; the message says which and why. `output`: its output so far."""
     def __init__(self, message, output=""):
         super().__init__(message)
         self.output = output
@@ -34,10 +34,10 @@ def end(process):
 
 
 def finish(processes, what, timeout_s=TIMEOUT_S):
-    """What the first of them prints, once all have ended well."""
+    """The output of the first of them, once all have ended well."""
     try:
         outputs = [process.communicate(timeout=timeout_s) for process in processes]
-    except BaseException as why:  # whatever it is, an interrupt for example: nothing may go on running
+    except BaseException as why:  # also an interrupt, for example: no process may go on running
         for process in processes:
             end(process)
         if isinstance(why, subprocess.TimeoutExpired):
@@ -51,7 +51,7 @@ def finish(processes, what, timeout_s=TIMEOUT_S):
 
 
 def call(command, timeout_s=TIMEOUT_S, **options):
-    """Runs `command` and returns what it prints."""
+    """Runs `command` and returns its output."""
     return finish([start(command, **options)], Path(command[0]).name, timeout_s)
 
 

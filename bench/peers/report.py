@@ -1,4 +1,4 @@
-"""From results to tables, in Markdown that is aligned for terminals, too."""
+"""From results to tables, in Markdown that is also aligned for terminals."""
 from gate import CELL_BOUND, MEANS, failures, is_judged, means, size_name, times, verdicts
 from limits import floor_us
 from plan import OPS

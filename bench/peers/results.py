@@ -1,12 +1,12 @@
-"""What was measured: all rounds of all libraries, kept in one JSON file, and what follows from them."""
+"""The measurements: all rounds of all libraries, kept in one JSON file, and the ratios that follow from them."""
 import json
 import math
 from statistics import mean, median, stdev
 from typing import NamedTuple
 
 OURS = "anyccl"
-ARENA = "anyccl arena"  # the same in memory of anycclMemAlloc
-BOUND = "zero copy"     # no library: a loop that copies nothing
+ARENA = "anyccl arena"  # the same in memory from anycclMemAlloc
+BOUND = "zero copy"     # not a library: a loop that copies nothing
 ENOUGH_ROUNDS = 4  # for a confidence bound; below, the lowest ratio stands for it
 # Student's t that 95 % stay below, by degrees of freedom
 T_95 = {3: 2.353, 4: 2.132, 5: 2.015, 6: 1.943, 7: 1.895, 8: 1.860, 9: 1.833, 10: 1.812}
@@ -38,7 +38,7 @@ def lower_bound(ratios):
 
 class Results:
     def __init__(self, about):
-        self.about = about     # what all rounds have in common: machine, program, limits, libraries
+        self.about = about     # common to all rounds: machine, program, limits, libraries
         self.rows = []         # as in the file
         self.done = set()      # keys of (round, turn)
         self.times = {}        # Place -> {library: {round: us}}

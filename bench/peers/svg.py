@@ -13,7 +13,7 @@ def tenths(number):
 
 
 def decimal(number, scale=10):
-    """Of tenths; without what a path does not need."""
+    """Of tenths; in the shortest form that a path allows."""
     digits = f"{number / scale:.{len(str(scale)) - 1}f}".rstrip("0").rstrip(".")
     return re.sub(r"^(-?)0\.", r"\1.", digits)
 
@@ -39,7 +39,7 @@ class Pen:
     """Writes relative commands between rounded places, so that errors do not add up."""
 
     def __init__(self, scale=10):
-        self.scale = scale  # 100: hundredths, for what is small
+        self.scale = scale  # 100: hundredths, for small shapes
         self.text, self.at, self.begin, self.last = "", (0, 0), (0, 0), ""
 
     def draw(self, path, origin=(0, 0)):
@@ -88,7 +88,7 @@ class Thinner:
         return attributes
 
     def marker(self, use):
-        """(commands, style) of what it puts somewhere."""
+        """(commands, style) of the marker that it places."""
         marker = self.markers[use.get(HREF)[1:]]
         return commands(marker.get("d")), {**declarations(use.get("style")), **declarations(marker.get("style"))}
 

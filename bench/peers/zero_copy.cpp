@@ -1,5 +1,5 @@
 // The bound of an AllReduce that copies nothing: ranks are threads, each bound to a core, that sum
-// the inputs where they lie, between two barriers of one counter. Each writes a part to all outputs
+// the inputs in place, between two barriers of one counter. Each writes a part to all outputs
 // (push), or everything to its own (pull).
 //   zero_copy RANKS all_reduce CALLS BUDGET_MS BYTES...
 #ifdef __SSE2__
@@ -17,7 +17,7 @@ namespace {
 
 using peers::Case;
 
-/// What the threads share.
+/// The state shared by the threads.
 struct Team {
   explicit Team(int n) : size(n), inputs(n), outputs(n) {}
   const int size;
@@ -33,7 +33,7 @@ struct Team {
     const int round = rounds.load(std::memory_order_relaxed);
     if (arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == size) {
       arrived.store(0, std::memory_order_relaxed);
-      // Pairs with the load below: all that anybody did before is seen by all.
+      // Pairs with the load below: all threads see all earlier writes.
       rounds.store(round + 1, std::memory_order_release);
     }
     while (rounds.load(std::memory_order_acquire) == round) {

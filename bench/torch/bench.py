@@ -5,8 +5,8 @@
 
 Collectives: per call of one rank, from the call until it returns; per iteration the slowest rank counts, and the
 median over all iterations is shown. Each backend runs a few iterations, then the other, several times over. Inputs are
-rewritten before each call and outputs read after it. `floor` is torch's own `fake` group, which does nothing: what the
-call costs in Python and in torch before a backend is asked. All of it is done several times, each time with new
+rewritten before each call and outputs read after it. `floor` is torch's own `fake` group, which does nothing: the cost
+of the call in Python and in torch before a backend is called. All of it is done several times, each time with new
 processes: times are the medians of these runs, and ratios come with those of the worst and the best run.
 
 Programs: one step of DDP (a small network, 25 MB buckets), and tensor-parallel decoding (per token 64 all_reduces of
@@ -70,7 +70,7 @@ def timed(call, data, out, iterations):
 
 
 def slowest(times, group):
-    """Of each iteration, over ranks."""
+    """The slowest rank's time of each iteration."""
     tensor = torch.tensor(times, dtype=torch.float64)
     dist.all_reduce(tensor, op=dist.ReduceOp.MAX, group=group)
     return tensor.tolist()
@@ -274,7 +274,7 @@ def plot(rows, path):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--ranks", default="2,4", help="numbers of processes (default: 2,4)")
-    parser.add_argument("--runs", type=int, default=1, help="how often everything is measured (default: 1)")
+    parser.add_argument("--runs", type=int, default=1, help="number of times that everything is measured (default: 1)")
     parser.add_argument("--quick", action="store_true", help="fewer sizes and turns")
     parser.add_argument("--arena", action="store_true", help="tensors in memory that peers read (both backends)")
     parser.add_argument("--json", help="also write the rows here, in seconds")

@@ -14,13 +14,13 @@ constexpr int kBetweenColumns = 36, kBetweenRacks = 6, kBetweenLines = 4, kBetwe
 constexpr int kPadding = 12;      // of a band
 constexpr int kBoxesPerLine = 8;  // of a rack
 
-/// What a rank sends at once: the chunks of one or more messages. It is drawn once.
+/// Chunks that a rank sends at once, in one or more messages. They are drawn once.
 struct Parcel {
   std::vector<Chunk> chunks;
   std::vector<std::size_t> messages;
 };
 
-/// What a rank sends in a round.
+/// All that a rank sends in a round.
 using Parcels = std::vector<Parcel>;
 
 struct Size {
@@ -53,7 +53,7 @@ class Layouter {
   }
 
  private:
-  // --- what belongs together
+  // --- grouping
 
   void sort_messages() {
     for (std::size_t i = 0; i < m_.messages.size(); ++i) {
@@ -156,7 +156,7 @@ class Layouter {
     return to_.rounds.back().bottom;
   }
 
-  /// Room for the longest arrow not to lie flat, and for many at one rank to be told apart.
+  /// Room to keep the longest arrow from being flat, and to tell many at one rank apart.
   int arrows_height(std::size_t round) const {
     int span = 0;
     std::size_t most = 1;
@@ -170,7 +170,7 @@ class Layouter {
     return 22 + std::min(span / 10, 200) + 6 * static_cast<int>(most);
   }
 
-  /// Parcels side by side, in as many lines as it takes: the first parcel of each line.
+  /// The first parcel of each line, with the parcels side by side in as many lines as needed.
   std::vector<std::size_t> lines_of(const Parcels& parcels) const {
     std::vector<std::size_t> first;
     int width = 0;

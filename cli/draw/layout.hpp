@@ -7,8 +7,8 @@
 
 namespace anyccl::cli {
 
-// Where everything of a picture lies. Pixels are whole numbers, so that a picture is the same bytes
-// whichever compiler built the tool.
+// The place of everything in a picture. Pixels are whole numbers, so that a picture is the same
+// bytes whichever compiler built the tool.
 
 struct Point {
   int x = 0, y = 0;
@@ -20,20 +20,20 @@ struct Box {
   Chunk chunk;
 };
 
-/// Of message `message`.
+/// The arrow of message `message`.
 struct Arrow {
   Point from, to;
   std::size_t message = 0;
 };
 
-/// Where action `action` takes its messages: `at` is the middle.
+/// The mark at which action `action` takes its messages: `at` is its middle.
 struct Mark {
   Point at;
   int width = 0;
   std::size_t action = 0;
 };
 
-/// What lies between two heights: a round, or what is there before the first and after the last.
+/// A horizontal strip: a round, the inputs above the first or the outputs below the last.
 struct Band {
   int top = 0, bottom = 0;
 };
@@ -52,8 +52,8 @@ struct Layout {
   int legend = 0;  ///< Its top.
 };
 
-inline constexpr int kNumberHeight = 18;   ///< Of a box, its number's part ...
-inline constexpr int kStripesHeight = 12;  ///< ... and, of what is added up, that below it.
+inline constexpr int kNumberHeight = 18;   ///< Of a box, the part with its number ...
+inline constexpr int kStripesHeight = 12;  ///< ... and, of a sum, the part below.
 inline constexpr int kHeadHeight = 22;
 inline constexpr int kMarkHeight = 16;  ///< Where chunks are added up ...
 inline constexpr int kDotHeight = 8;    ///< ... and where they are only received.

@@ -33,7 +33,7 @@ bool reads_a_peer(const PlanStep& step) {
   return step.tick != 0;
 }
 
-/// "recv_reduce_copy_send": what of it a step does, in the order in which it does it.
+/// "recv_reduce_copy_send": the parts of it that a step does, in their order.
 std::string name_of(const PlanStep& step) {
   const auto has = [&](PlanStep::Flag flag) { return (step.flags & flag) != 0; };
   std::vector<std::string_view> words;
@@ -49,7 +49,7 @@ class Tracing {
   Tracing(const std::vector<Plan>& plans, Movement& movement) : plans_(plans), to_(movement) {}
 
   Status run() {
-    std::uint32_t slots = 1;  // with one for each publication nobody waits
+    std::uint32_t slots = 1;  // with one for each publication no rank waits
     for (std::uint32_t p : plans_[0].publications) slots = std::max(slots, p);
     const verify::Operation once{&plans_};
     ANYCCL_TRY(outcome_, verify::simulate({&once, 1}, {.slots = slots, .trace = true}, terms_));

@@ -10,32 +10,32 @@
 
 namespace anyccl::cli {
 
-/// More columns than this are no picture any more.
+/// The most columns that are still a picture.
 inline constexpr int kMostDrawnRanks = 32;
 
-/// A chunk somewhere on its way: which one it is, and whose contributions are in it.
+/// A chunk somewhere on its way: its number, and the ranks whose contributions are in it.
 struct Chunk {
   Origin number = 0;
   std::bitset<verify::kMaxRanks> ranks = {};
   bool operator==(const Chunk&) const = default;
 };
 
-/// What a rank does that is worth a mark: it receives, or adds up, or both.
+/// An action of a rank that gets a mark: it receives, or adds up, or both.
 struct Action {
   Rank rank{0};
   std::uint32_t round = 0;       ///< From 1; 0: before anything was sent.
   std::string name = {};         ///< "recv_reduce_send"
-  std::vector<Chunk> sums = {};  ///< What it added up; none if it only receives.
+  std::vector<Chunk> sums = {};  ///< The chunks it added up; none if it only receives.
 };
 
 struct Message {
   Rank from{0}, to{0};
-  std::uint32_t round = 0;  ///< In which it is sent. It is read in that of the action, or later.
-  std::size_t action = 0;   ///< Which reads it.
+  std::uint32_t round = 0;  ///< The round of sending; it is read in the action's, or later.
+  std::size_t action = 0;   ///< The one that reads it.
   std::vector<Chunk> chunks = {};
 };
 
-/// All that a collective moves, without a picture's coordinates.
+/// All messages of a collective, without a picture's coordinates.
 struct Movement {
   Shape shape;
   std::string algorithm;  ///< "all_reduce/ring"
@@ -47,8 +47,8 @@ struct Movement {
 };
 
 /// Runs the algorithm on symbols, as it is lowered to wide steps. Errors: invalid_argument for a
-/// number of ranks that cannot be drawn, a root that is none of them, and a shape that the
-/// algorithm does not support; what simulate() says of an algorithm that is wrong.
+/// number of ranks that cannot be drawn, a root that is not one of them, and a shape that the
+/// algorithm does not support; simulate()'s errors for a wrong algorithm.
 Result<Movement> movement_of(const Algorithm& algorithm, const Shape& shape);
 
 /// "all_reduce/ring, 4 ranks"

@@ -6,7 +6,7 @@
 
 namespace anyccl::cli {
 
-/// Two tables: what each rank has before and after, and one line for each message and
+/// Two tables: each rank's chunks before and after, and one line for each message and
 /// for each sum that is not part of receiving one.
 std::string to_text(const Movement& movement);
 

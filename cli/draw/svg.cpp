@@ -119,7 +119,7 @@ class Writer {
     out_ += "</defs>\n";
   }
 
-  /// Of one rank: all of the box. Of a sum: below the number each rank has its place, which is
+  /// A chunk of one rank fills the box. Below the number of a sum each rank has its place, which is
   /// empty if the rank is missing.
   void write_fill(const Chunk& chunk) {
     const bool stripes = m_.combine != Combine::none;
@@ -142,7 +142,7 @@ class Writer {
         box.at.x + at_.box_width / 2, box.at.y + 13, box.chunk.number);
   }
 
-  // --- what is behind them
+  // --- the background
 
   void write_bands() {
     const auto label = [&](const Band& band, std::string_view name) {
@@ -209,7 +209,7 @@ class Writer {
     if (sums) put("<text class=\"name middle\" x=\"{}\" y=\"{}\">+</text>", at.x, at.y + 4);
   }
 
-  // --- the legend: only what is in the picture
+  // --- the legend: only the signs in the picture
 
   bool adds() const {
     for (const Action& action : m_.actions)
@@ -263,12 +263,12 @@ class Writer {
     }
     if (adds()) {
       write_pill({kSigns, y + 9}, kMarkHeight, true);
-      line(m_.combine == Combine::sum ? "what arrives is added to what the rank has"
-                                      : "what arrives is joined with what the rank knows");
+      line(m_.combine == Combine::sum ? "the message is added to the rank's chunks"
+                                      : "the message is merged with the rank's signal");
     }
     if (receives()) {
       write_pill({kSigns, y + 9}, kDotHeight, false);
-      line("what arrives is kept");
+      line("the message is kept");
     }
   }
 

@@ -52,7 +52,7 @@ std::string memory(const std::vector<Chunk>& chunks) {
   return chunks.empty() ? "-" : fmt::format("{} of {}", numbers(chunks), ranks_in(chunks));
 }
 
-/// A row of the table of moves, and what it is sorted by.
+/// A row of the table of moves, and its sort key.
 struct Move {
   std::uint32_t round = 0;
   Line line;
@@ -75,7 +75,7 @@ Move move_of(const Action& action) {
            numbers(action.sums), ranks_in(action.sums), action.name}};
 }
 
-/// Of each round the messages, then what is only added up.
+/// Of each round the messages, then the sums without a message.
 std::vector<Line> moves_of(const Movement& m) {
   std::vector<bool> reads(m.actions.size());
   std::vector<Move> moves;

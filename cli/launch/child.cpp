@@ -44,7 +44,7 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   return list;
 }
 
-/// What exec needs, made before the fork.
+/// The arguments of exec, made before the fork.
 struct Image {
   Image(const std::vector<std::string>& command, const Settings& settings)
       : words(command), entries(environment_with(settings)) {}

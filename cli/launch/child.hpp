@@ -15,13 +15,13 @@ namespace anyccl::cli {
 /// Environment variables to set, by name.
 using Settings = std::vector<std::pair<std::string, std::string>>;
 
-/// What a child process gets.
+/// The setup of a child process.
 struct ChildSetup {
   std::vector<std::string> command;
   Settings settings = {};      ///< On top of this process's environment.
   bool inherit_stdin = false;  ///< Otherwise /dev/null.
-  bool pipe_output = false;    ///< Otherwise it writes where this process writes.
-  bool own_group = true;       ///< It leads a process group of its own.
+  bool pipe_output = false;    ///< Otherwise the child writes where this process writes.
+  bool own_group = true;       ///< The child leads a process group of its own.
   sigset_t signal_mask = {};
 };
 

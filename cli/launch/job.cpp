@@ -14,7 +14,7 @@ int fail(const Job& job, std::string_view message, int exit_code = 1) {
   return exit_code;
 }
 
-/// What all ranks get; rank and local rank come on top. `ports` is kept while the job runs.
+/// The settings of all ranks; rank and local rank come on top. `ports` is kept while the job runs.
 Result<Settings> common_settings(const Job& job, PortPair& ports) {
   Settings settings = job.settings;
   int port = job.port.value_or(0);

@@ -11,21 +11,21 @@ namespace anyccl::cli {
 
 /// A program that runs as several local processes, one per rank.
 struct Job {
-  std::string name = {};  ///< Starts every message, such as "anyccl run".
+  std::string name = {};  ///< The start of every message, such as "anyccl run".
   int ranks = 1;
   std::vector<std::string> command = {};
   Settings settings = {};         ///< For all ranks, besides RANK, WORLD_SIZE and the like.
   std::optional<int> port = {};   ///< MASTER_PORT; absent: a free one.
   bool prefix_output = true;      ///< Put "[rank] " before each line.
-  bool keep_going = false;        ///< Leave the others alone when a rank fails.
+  bool keep_going = false;        ///< Let the others go on when a rank fails.
   std::chrono::seconds grace{5};  ///< From SIGTERM to SIGKILL, when the others are stopped.
 };
 
 /// Starts the ranks, passes their output and this process's SIGINT, SIGTERM and SIGHUP on, and
-/// waits for all. A rank's process group ends with the rank. Says on stderr who failed first.
+/// waits for all. A rank's process group ends with the rank. Names on stderr the first failed rank.
 ///
-/// Returns the exit code: 0, or that of the rank that failed first (128 + signal); 127 if there is
-/// no such program, 126 if it cannot be started. Call it from a process's only thread.
+/// Returns the exit code: 0, or that of the rank that failed first (128 + signal); 127 if the
+/// program does not exist, 126 if it cannot be started. Call it from a process's only thread.
 int run_job(const Job& job);
 
 }  // namespace anyccl::cli

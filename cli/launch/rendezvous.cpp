@@ -29,8 +29,8 @@ Result<UniqueFd> bind_port(int port) {
   return socket;
 }
 
-/// Says to others who choose ports that this one is taken, for as long as it is open. Empty if it
-/// is taken.
+/// Marks the port as taken, for others that choose ports, while the result is open. Empty if the
+/// port is taken.
 UniqueFd claim(int port) {
   UniqueFd socket(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   sockaddr_un address{};
@@ -54,7 +54,7 @@ int first_ephemeral() {
 }  // namespace
 
 // Below the ports that the system hands out by itself, so that no connection of another program
-// takes one of the two before they are used. Where that range leaves hardly any below it, from all.
+// takes one of the two before they are used. If that range leaves hardly any below it, from all.
 Result<PortPair> free_port_pair() {
   constexpr int kTries = 1000, kFirst = 10000, kLast = 65534;
   const int end = first_ephemeral() > 2 * kFirst ? first_ephemeral() - 1 : kLast;

@@ -7,8 +7,8 @@
 
 namespace anyccl::cli {
 
-/// TCP ports P and P + 1 that were free a moment ago: the job's own port and anyccl's. Not ones
-/// that the system gives to connections, so they are likely to stay free; and no other PortPair of
+/// TCP ports P and P + 1 that were free a moment ago: the job's own port and anyccl's. The system
+/// does not give them to connections, so they are likely to stay free; and no other PortPair of
 /// this host has one of them.
 struct PortPair {
   int first = 0;

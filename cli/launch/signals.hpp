@@ -23,7 +23,7 @@ class SignalQueue {
   int fd() const { return fd_.get(); }  ///< Readable when there is a signal.
   /// The next signal, if there is one.
   std::optional<signalfd_siginfo> next();
-  /// What was blocked before: what children start with.
+  /// The signals that were blocked before; children start with this mask.
   const sigset_t& former_mask() const { return former_mask_; }
 
  private:

@@ -11,8 +11,8 @@
 namespace anyccl::cli {
 namespace {
 
-/// Writes everything, also to a terminal that somebody made non-blocking. Gives up when nobody can
-/// read it any more: the ranks go on.
+/// Writes everything, also to a terminal that was made non-blocking. Gives up when there is
+/// no reader any more: the ranks go on.
 void write_all(int fd, std::string_view text) {
   while (!text.empty()) {
     const ssize_t written = ::write(fd, text.data(), text.size());
@@ -96,7 +96,7 @@ void Supervisor::pass_on(const signalfd_siginfo& signal) {
              number == SIGINT ? " (a second one kills them)" : "");
   const bool from_terminal = signal.ssi_code == SI_KERNEL;
   for (const Member& member : members_) {
-    // What shares our process group has had the terminal's signal already.
+    // A child in our process group has had the terminal's signal already.
     const bool had_it = from_terminal && !member.child.own_group;
     if (member.running && !had_it) send(number, member);
   }
@@ -120,7 +120,7 @@ std::optional<Supervisor::Ended> Supervisor::reap(int rank) {
   const auto id = static_cast<id_t>(member.child.pid);
   if (::waitid(P_PID, id, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0)
     return std::nullopt;
-  // Not reaped yet, so the group's number cannot have been given to anybody else.
+  // Not reaped yet, so no other group can have this number.
   if (member.child.own_group) send(SIGKILL, member);
   ::waitpid(member.child.pid, nullptr, 0);
   member.running = false;

@@ -11,7 +11,7 @@
 
 namespace anyccl::cli {
 
-/// Looks after the started ranks of a job: rank r is the r-th child that was added.
+/// Supervises the started ranks of a job: rank r is the r-th child that was added.
 class Supervisor {
  public:
   Supervisor(const Job& job, SignalQueue& signals) : job_(job), signals_(signals) {}
@@ -19,7 +19,7 @@ class Supervisor {
   void add(Child child);
   /// Passes output and signals on until all ranks have ended; returns the job's exit code.
   int wait_for_all();
-  /// Kills and reaps what still runs.
+  /// Kills and reaps all that still run.
   void kill_all();
 
  private:

@@ -11,7 +11,7 @@
 namespace anyccl::cli {
 namespace {
 
-/// Sizes next to each other at which the same algorithm takes the place of the same other one.
+/// Adjacent sizes at which the same algorithm replaces the same other one.
 struct Change {
   int ranks;
   std::string_view operation, before, after;
@@ -31,7 +31,7 @@ TunerQuery query_at(const TunerCell& cell, int ranks) {
   return {{collective, ranks}, cell.count * kTypes[0].bytes, false, per_core};
 }
 
-/// Absent: what is built in stays.
+/// Absent: the built-in choice stays.
 Result<std::optional<Change>> change_at(const TunerCell& cell, int ranks,
                                         const std::shared_ptr<const TunerTable>& table) {
   const TunerQuery q = query_at(cell, ranks);
@@ -62,7 +62,7 @@ std::string line_of(const Change& c) {
                      c.after, gain);
 }
 
-/// What was measured, as (ranks, operation, count).
+/// The measured cells, as (ranks, operation, count).
 using Measured = std::set<std::tuple<int, std::string, std::size_t>>;
 
 Measured measured_in(const nlohmann::json& rows) {
@@ -71,7 +71,7 @@ Measured measured_in(const nlohmann::json& rows) {
   return measured;
 }
 
-/// Where what follows is one more size of the last change, they become one.
+/// Extends the last change if `next` is one more size of it.
 void add(std::vector<Change>& changes, const Change& next) {
   if (changes.empty() || !is_continued_by(changes.back(), next)) return changes.push_back(next);
   Change& last = changes.back();
@@ -105,11 +105,10 @@ Result<std::string> changes(const TuneOptions& options, const std::string& rows,
                                  "bytes", "built in", "now", "gain");
   for (const Change& change : all) text += line_of(change);
   text += fmt::format(
-      "{} of {} places (ranks, collective, size) changed; elsewhere what is built in is the "
-      "fastest, or within {:.0f} % of it.\n",
+      "{} of {} places (ranks, collective, size) changed; elsewhere the built-in choice is "
+      "the fastest, or within {:.0f} % of it.\n",
       changed, measured.size(), 100 * (kClearGain - 1));
-  if (missing > 0)
-    text += fmt::format("{} more were not measured: give it more --seconds.\n", missing);
+  if (missing > 0) text += fmt::format("{} more were not measured: raise --seconds.\n", missing);
   return text;
 }
 

@@ -6,9 +6,9 @@
 
 namespace anyccl::cli {
 
-/// What the rows that `anyccl tune` has written change: a table of the cells where they choose
-/// another algorithm than what is built in, then how many those are, and what was not measured.
-/// Errors: invalid_argument when they are no rows.
+/// The effect of the rows that `anyccl tune` has written: a table of the cells where they choose
+/// another algorithm than the built-in one, then the number of these and of the unmeasured cells.
+/// Errors: invalid_argument when they are not rows.
 Result<std::string> changes(const TuneOptions& options, const std::string& rows,
                             const std::string& file);
 

@@ -21,7 +21,7 @@ int fail(const Status& status) {
   return status.code() == Code::invalid_argument ? 2 : 1;
 }
 
-/// This command without what is about all combinations.
+/// This command without --all-combinations and --json.
 std::vector<std::string> of_one(const std::vector<std::string>& command) {
   std::vector<std::string> kept;
   for (std::size_t i = 0; i < command.size(); ++i) {

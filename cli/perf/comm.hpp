@@ -36,7 +36,7 @@ class Comm {
   Status sum(std::span<std::int64_t> numbers) const { return reduce(numbers, anycclSum); }
   /// How the last collective ran, such as "all_reduce/two_shot Simple shm".
   Result<std::string> last_plan() const;
-  /// From now on its collective uses this algorithm; null: what is usual. On all ranks alike.
+  /// From now on its collective uses this algorithm; null: the usual one. On all ranks alike.
   void use(const Algorithm* algorithm) const;
   /// Makes the other ranks' calls fail instead of waiting for this one.
   void abort();

@@ -9,7 +9,7 @@
 
 namespace anyccl::cli {
 
-/// A folder that goes away again.
+/// A folder that the destructor removes.
 class TemporaryFolder {
  public:
   static Result<TemporaryFolder> create();
@@ -23,10 +23,10 @@ class TemporaryFolder {
   std::string path_;
 };
 
-/// A file that is there completely or, until commit(), not at all. Only its user can write it.
+/// A file that appears only at commit(), and completely. Only its user can write it.
 class PendingFile {
  public:
-  /// Creates what is missing of the folders above it. Errors: system_error.
+  /// Creates missing parent folders. Errors: system_error.
   static Result<PendingFile> create(const std::string& path);
   PendingFile(PendingFile&& other) noexcept
       : path_(std::move(other.path_)),
@@ -35,7 +35,7 @@ class PendingFile {
   PendingFile& operator=(PendingFile&&) = delete;
   ~PendingFile();
 
-  /// Takes the place of what was there before.
+  /// Replaces the file of that path.
   Status commit(std::string_view text);
 
  private:

@@ -17,7 +17,7 @@ std::int64_t ns_since(Clock::time_point start) {
 
 constexpr std::size_t kLine = 64;
 
-/// Writes to every cache line; zeros stay what they are.
+/// Writes to every cache line; zeros stay zeros.
 void rewrite(std::span<std::byte> memory) {
   for (std::size_t i = 0; i < memory.size(); i += kLine)
     *static_cast<volatile std::byte*>(&memory[i]) = std::byte{0};
@@ -35,7 +35,7 @@ class Run {
       : operation_(operation), exercise_(exercise), protocol_(protocol), comm_(comm) {}
 
   std::int64_t wrong() const { return wrong_; }
-  /// Every call gets new values. Else zeros, so that sums in place do not grow.
+  /// True: every call gets new values. False: zeros, so that sums in place do not grow.
   bool compares() const { return protocol_.touch && protocol_.check; }
 
   /// Calls until the caches and connections are warm, then decides how many to measure.
@@ -45,7 +45,7 @@ class Run {
   Result<std::int64_t> loop(int calls, bool in_place);
 
  private:
-  /// A call, with what the protocol wants before and after it; returns its own time.
+  /// A call, with the protocol's steps before and after it; returns the call's own time.
   Result<std::int64_t> timed_call();
   Result<std::int64_t> plain_call();
   void check_result();

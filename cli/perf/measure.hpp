@@ -8,7 +8,7 @@
 
 namespace anyccl::cli {
 
-/// What one case came to, equal on all ranks.
+/// The result of one case, equal on all ranks.
 struct Measurement {
   Summary call = {};       ///< Of the slowest rank in each call.
   double loop_us = 0;      ///< Mean of calls back to back, of the slowest rank; 0: not measured.
@@ -21,8 +21,8 @@ struct Measurement {
 /// Each call is timed on every rank; a call's time is that of its slowest rank. Between the calls,
 /// outside the timed part, inputs are rewritten and results read (Protocol::touch) and compared
 /// (Protocol::check). There is no barrier between them, except right before a rooted operation.
-/// The loop's calls, if the protocol has it, follow each other at once. `columns`: how many cases
-/// share a row's time budget.
+/// The loop's calls, if the protocol has one, follow each other at once. `columns`: the number of
+/// cases that share a row's time budget.
 Result<Measurement> measure(const Operation& operation, Exercise& exercise,
                             const Protocol& protocol, bool in_place, int columns, const Comm& comm);
 

@@ -10,7 +10,7 @@
 
 namespace anyccl::cli {
 
-/// Memory in 4 KiB pages, all of them present: private, or `arena`: of anycclMemAlloc.
+/// Memory in 4 KiB pages, all of them present: private, or if `arena` from anycclMemAlloc.
 class Memory {
  public:
   static Result<Memory> allocate(std::size_t bytes, bool arena) {
@@ -24,7 +24,7 @@ class Memory {
         ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (start == MAP_FAILED) return system_error(errno, "allocate {} bytes", bytes);
     Memory memory(start, bytes, false);
-    ::madvise(start, bytes, MADV_NOHUGEPAGE);  // Kernels without huge pages refuse: also right.
+    ::madvise(start, bytes, MADV_NOHUGEPAGE);  // Kernels without huge pages refuse: also fine.
     memory.touch();
     return memory;
   }

@@ -38,7 +38,7 @@ class Vector : public Exercise {
   const Elements given_, expected_;
 };
 
-/// What all ranks' values come to.
+/// The result over all ranks' values.
 Elements result_of(const Case& c, const Values& values) {
   if (c.redop == anycclSum) return values.sum();
   return c.redop == anycclMax ? values.max(c.ranks) : values.min();
@@ -77,7 +77,7 @@ class SendRecv final : public Vector {
                Values(c.type, 1).of(before(c))) {}
   anycclResult_t call() override {
     anycclGroupStart();
-    // An error of these two is what the end of the group returns.
+    // The end of the group returns an error of these two.
     anycclSend(input_, case_.count, case_.type.type, (case_.rank + 1) % case_.ranks, comm_,
                nullptr);
     anycclRecv(output_, case_.count, case_.type.type, before(case_), comm_, nullptr);

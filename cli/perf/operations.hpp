@@ -10,23 +10,23 @@
 
 namespace anyccl::cli {
 
-/// What one measurement calls.
+/// The call of one measurement.
 struct Case {
   TypeName type;
   anycclRedOp_t redop = anycclSum;
   int root = 0;
-  std::size_t count = 0;  ///< What the call gets as its count.
+  std::size_t count = 0;  ///< The call's argument.
   bool in_place = false;
   int rank = 0, ranks = 1;
 };
 
-/// What a call reads and writes; in place they overlap.
+/// The memory that a call reads and writes; in place they overlap.
 struct Extents {
   std::span<std::byte> input;
   std::span<const std::byte> output;
 };
 
-/// A case with its buffers: `input` is what the call sends, `output` where its result comes.
+/// A case with its buffers: the call sends `input` and writes its result to `output`.
 class Exercise {
  public:
   virtual ~Exercise() = default;
@@ -35,7 +35,7 @@ class Exercise {
   virtual void prepare(std::uint32_t turn) = 0;
   /// The measured call.
   virtual anycclResult_t call() = 0;
-  /// How many elements of the output are not what this turn's inputs must give.
+  /// The number of elements of the output that do not follow from this turn's inputs.
   virtual std::size_t wrong(std::uint32_t turn) const = 0;
 };
 
@@ -47,7 +47,7 @@ struct Operation {
   bool is_collective;  ///< Otherwise no algorithm is chosen.
   /// Bytes that cross the bus per byte of the size column, over the slowest link.
   double (*bus_factor)(int ranks);
-  /// How many elements each of `ranks` blocks has, for about `elements` in the buffer.
+  /// The number of elements in each of `ranks` blocks, for about `elements` in the buffer.
   std::size_t (*count)(std::size_t elements, int ranks);
   /// Blocks of `count` elements in each buffer.
   int (*blocks)(int ranks);
@@ -55,7 +55,7 @@ struct Operation {
 };
 
 std::span<const Operation> operations();
-/// Null if there is none of that name.
+/// Null if no operation has that name.
 const Operation* find_operation(std::string_view name);
 
 }  // namespace anyccl::cli

@@ -19,7 +19,7 @@ struct Protocol {
   bool loop = true;   ///< Also time calls back to back.
 };
 
-/// Everything that `anyccl perf` was asked for, the same on all ranks.
+/// The request to `anyccl perf`, the same on all ranks.
 struct PerfOptions {
   const Operation* operation = nullptr;
   std::vector<std::size_t> sizes = {};
@@ -28,7 +28,7 @@ struct PerfOptions {
   int root = 0;
   Protocol protocol = {};
   bool out_of_place = true, in_place = true;
-  bool arena = false;     ///< Buffers of anycclMemAlloc, which peers can read directly.
+  bool arena = false;     ///< Buffers from anycclMemAlloc, which peers can read directly.
   std::string json = {};  ///< File to write; empty: none.
 };
 

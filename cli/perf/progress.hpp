@@ -9,11 +9,11 @@ namespace anyccl::cli {
 /// "[#####---------------]  25 %, 1:30 left: all_reduce", for `done` from 0 to 1.
 std::string progress_text(double done, double left_s, std::string_view what);
 
-/// How far something long is, on stderr: a line that changes on a terminal, else one now and then.
+/// The progress of a long task, on stderr: one changing line on a terminal, else one now and then.
 class ProgressLine {
  public:
   ProgressLine();
-  ~ProgressLine();  ///< Takes it from the terminal.
+  ~ProgressLine();  ///< Clears the line on a terminal.
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;
 

@@ -8,7 +8,7 @@
 
 namespace anyccl::cli {
 
-/// What was measured: one row of the JSON file, half a row of the table.
+/// One measurement: one row of the JSON file, half a row of the table.
 struct Row {
   std::string_view operation, type, redop;  ///< "none" where it has none.
   int ranks = 1;
@@ -25,7 +25,7 @@ struct Row {
 /// `redop`: its name, for an operation that has one.
 Row row_of(const Operation& operation, const Case& c, std::string_view redop, Measurement measured);
 
-/// Measurement::plan in its parts; "-" for what it does not say.
+/// Measurement::plan in its parts; "-" for a missing part.
 struct PlanText {
   std::string algorithm = "-", protocol = "-", transport = "-";
 };
@@ -40,7 +40,7 @@ std::string table_foot(const std::vector<Row>& rows);
 
 /// Writes all rows as a JSON array.
 Status write_json(const std::string& file, const std::vector<Row>& rows);
-/// The rows of several such files, as the text of one.
+/// The rows of several such files, as the text of one file.
 Result<std::string> joined_json(const std::vector<std::string>& files);
 
 }  // namespace anyccl::cli

@@ -27,7 +27,7 @@ Result<std::size_t> parse_size(std::string_view text) {
   if (problem != std::errc{} || shift < 0)
     return error(Code::invalid_argument, "'{}' is not a size such as 8, 4K, 1M or 2G", text);
   if (number > kMost >> shift)
-    return error(Code::invalid_argument, "{} is more than any memory", text);
+    return error(Code::invalid_argument, "{} is larger than any memory", text);
   return number << shift;
 }
 

@@ -10,7 +10,7 @@
 namespace anyccl::cli {
 
 /// "8", "4K", "1M", "2G" (powers of 1024, either case) in bytes.
-/// Errors: invalid_argument for anything else, and for sizes that no memory has.
+/// Errors: invalid_argument for anything else, and for sizes larger than any memory.
 Result<std::size_t> parse_size(std::string_view text);
 
 /// Which sizes to run: from `first` to `last`, `step` apart, or, if `step` is 0, times `factor`.

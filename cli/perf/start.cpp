@@ -20,7 +20,7 @@ int fail(const Status& status) {
   return status.code() == Code::invalid_argument ? 2 : 1;
 }
 
-/// What this environment does not say yet of `settings`.
+/// The `settings` that this environment does not have yet.
 Settings missing_settings(const Settings& settings) {
   Settings missing;
   for (const auto& [name, value] : settings)

@@ -15,13 +15,13 @@ struct Ranks {
   Settings settings = {};  ///< Environment variables that they must have.
 };
 
-/// Runs this very command once for each of its algorithms and protocols that can do it, one after
-/// the other.
+/// Runs this very command once for each algorithm and protocol that supports it, one after the
+/// other.
 int run_all_combinations(const PerfOptions& options, const Ranks& ranks);
 
 /// Runs the sweep: as one rank of the job that the environment names, as threads, or by starting
 /// this very command once per rank. Returns the exit code: 0, 1 if it failed or a value was wrong,
-/// 2 if the request makes no sense.
+/// 2 if the request is invalid.
 int run_perf(const PerfOptions& options, const Ranks& ranks);
 
 }  // namespace anyccl::cli

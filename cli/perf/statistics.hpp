@@ -5,7 +5,7 @@
 
 namespace anyccl::cli {
 
-/// What a set of times comes down to, in microseconds.
+/// The summary of a set of times, in microseconds.
 struct Summary {
   double median_us = 0, min_us = 0, p99_us = 0;
 };

@@ -49,7 +49,7 @@ Status Sweep::rows_of(const TypeName& type, const RedopName& redop) {
   for (const std::size_t size : options_.sizes) {
     const std::size_t elements = std::max<std::size_t>(1, size / type.bytes);
     const std::size_t count = options_.operation->count(elements, comm_.ranks());
-    // Sizes below the smallest that the operation can have come to the same.
+    // Sizes below the operation's smallest all become the smallest.
     if (count != std::exchange(last, count)) ANYCCL_CHECK(line(type, redop, count));
   }
   return {};
@@ -97,7 +97,7 @@ Result<std::int64_t> sweep(const PerfOptions& options, const Comm& comm, std::st
   if (options.root >= comm.ranks())
     return error(Code::invalid_argument, "root {} does not exist among {} ranks", options.root,
                  comm.ranks());
-  // Written now already: a wrong path should not show after a long run.
+  // Written before the run, so that a wrong path fails at once.
   if (leader && !options.json.empty()) ANYCCL_CHECK(write_json(options.json, {}));
   const std::size_t bytes = buffer_bytes(options.sizes, comm.ranks());
   ANYCCL_TRY(Memory input, Memory::allocate(bytes, options.arena));

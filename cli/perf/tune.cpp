@@ -33,7 +33,7 @@ double median(const std::vector<Summary>& turns, double Summary::*time) {
   return *middle;
 }
 
-/// Of one turn.
+/// The median of the fastest turn.
 double shortest_us(const std::vector<Summary>& turns) {
   const auto faster = [](const Summary& a, const Summary& b) { return a.median_us < b.median_us; };
   return std::min_element(turns.begin(), turns.end(), faster)->median_us;
@@ -50,7 +50,7 @@ struct Contest {
   std::vector<Entrant> entrants;
 };
 
-/// Nothing that is found out about them will make them the best.
+/// More turns will not make these the best.
 void drop_hopeless(std::vector<Entrant>& entrants) {
   const auto median_us = [](const Entrant& e) { return median(e.turns, &Summary::median_us); };
   double best_us = median_us(entrants.front());
@@ -110,14 +110,14 @@ class Tuning {
   std::optional<ProgressLine> line_;
 };
 
-/// Rank 0's clock, which all decide by.
+/// By rank 0's clock, on which all ranks decide.
 Result<double> Tuning::elapsed_s() const {
   std::int64_t ns = comm_.rank() == 0 ? (Clock::now() - start_) / std::chrono::nanoseconds(1) : 0;
   ANYCCL_CHECK(comm_.max({&ns, 1}));
   return static_cast<double>(ns) / 1e9;
 }
 
-/// What there is no time for in the first round, which is the longest, would not get its turns.
+/// A cell that finds no time in the first round, the longest, would not get its turns.
 Status Tuning::run() {
   ANYCCL_TRY(const std::size_t begun, go_round(contests_.size(), kFirstRound * share_.own_s));
   contests_.resize(begun);
@@ -128,7 +128,7 @@ Status Tuning::run() {
   return {};
 }
 
-/// One turn for everyone. Returns how many of the contests were through before the time was over.
+/// One turn for every entrant. Returns how many contests finished before the time was over.
 Result<std::size_t> Tuning::go_round(std::size_t contests, double until_s) {
   for (std::size_t i = 0; i < contests; ++i) {
     ANYCCL_TRY(const bool in_time, compete(contests_[i], until_s));
@@ -152,12 +152,12 @@ Result<bool> Tuning::compete(Contest& contest, double until_s) {
   return true;
 }
 
-/// Some milliseconds, or one call that takes longer. The first turn is one call, after one that
-/// finds everything cold.
+/// Some milliseconds, or one longer call. The first turn is one call, after one with everything
+/// cold.
 Status Tuning::take_turn(const TunerCell& cell, Exercise& exercise, Entrant& entrant) const {
   comm_.use(entrant.algorithm);
   constexpr double kTurn_us = 1000;
-  constexpr double kLong_us = 1000;  // getting ready for calls that take longer does not count
+  constexpr double kLong_us = 1000;  // calls that take longer need no warm-up
   const double us = entrant.turns.empty() ? 0 : shortest_us(entrant.turns);
   const double calls = us > 0 ? std::clamp(kTurn_us / us, 1.0, 5000.0) : 1;
   const Protocol protocol{.warmups = us < kLong_us ? 1 : 0,
@@ -173,7 +173,7 @@ Status Tuning::take_turn(const TunerCell& cell, Exercise& exercise, Entrant& ent
   return {};
 }
 
-/// Of the cells where all have had enough turns.
+/// The cells in which all have had enough turns.
 std::vector<Row> Tuning::rows() const {
   std::vector<Row> rows;
   for (const auto& [cell, entrants] : contests_) {

@@ -10,7 +10,7 @@ namespace {
 constexpr std::size_t kPeriod = 4099;    // Prime, so no chunk or block is a multiple of it.
 constexpr std::size_t kTurnStep = 1009;  // How far each turn starts from the last.
 
-/// Whole numbers up to this are exact in the type.
+/// Whole numbers up to this one are exact in the type.
 int exact_limit(anycclDataType_t type) {
   switch (type) {
     case anycclInt8:
@@ -135,7 +135,7 @@ Values::Values(const TypeName& type, int summands)
   const int most = exact_limit(type.type) / contributors_;
   most_shift_ = std::min(most / 2, kMostShift);
   most_pattern_ = std::min(most - most_shift_, kMostPattern);
-  if (is_unsigned(type.type)) most_pattern_ /= 2;  // they go from 0 on
+  if (is_unsigned(type.type)) most_pattern_ /= 2;  // they start at 0
 }
 
 Elements Values::of(int rank) const {

@@ -17,7 +17,7 @@ class Elements {
 
   /// Writes elements [first, first + count) of this turn to `data`.
   void write(void* data, std::size_t first, std::size_t count, std::uint32_t turn) const;
-  /// How many of the elements at `data` are not elements [first, first + count) of this turn.
+  /// The number of elements at `data` that are not elements [first, first + count) of this turn.
   std::size_t wrong(const void* data, std::size_t first, std::size_t count,
                     std::uint32_t turn) const;
 
@@ -31,7 +31,7 @@ class Elements {
 /// pattern tells a misplaced or stale element, the shift a missing or doubled rank.
 class Values {
  public:
-  /// `summands`: how many ranks' values are summed; 1 if they are not.
+  /// `summands`: the number of ranks whose values are summed; 1 without a sum.
   Values(const TypeName& type, int summands);
 
   Elements of(int rank) const;  ///< One rank's input.
@@ -45,7 +45,7 @@ class Values {
   Elements elements(int scale, int offset) const;
 
   TypeName type_;
-  int contributors_;  ///< Ranks beyond contribute 0: a sum over them all could not be exact.
+  int contributors_;  ///< Further ranks contribute 0: a sum over all of them could not be exact.
   int most_shift_, most_pattern_;
 };
 

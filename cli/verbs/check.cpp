@@ -37,18 +37,18 @@ Result<RankRange> parse_ranks(std::string_view text) {
   if (first.ec == std::errc{} && rest.starts_with(".."))
     last = std::from_chars(first.ptr + 2, end, range.last);
   if (last.ec != std::errc{} || last.ptr != end || range.first < 1 || range.last < range.first)
-    return error(Code::invalid_argument, "'{}' is not a range of rank numbers such as 2..65 or 8",
-                 text);
+    return error(Code::invalid_argument,
+                 "'{}' is not a number or range of ranks such as 8 or 2..65", text);
   return range;
 }
 
-/// What one algorithm came to.
+/// The result for one algorithm.
 struct Checked {
   const Algorithm* algorithm;
   Result<verify::CheckReport> report;
 };
 
-/// Of all sizes that were checked.
+/// Over all checked sizes.
 std::uint32_t most_slots(const verify::CheckReport& report) {
   std::uint32_t most = 0;
   for (const verify::CheckReport::Size& size : report.sizes) most = std::max(most, size.slots);
@@ -133,16 +133,13 @@ int run_checks(const Flags& flags) {
 
 Body declare(CLI::App& app, const Command&) {
   const auto flags = std::make_shared<Flags>();
-  app.add_option("algorithm", flags->what, "all_reduce/ring, or ring, or all_reduce, or all")
-      ->required();
-  app.add_option("--ranks", flags->ranks, "For which numbers of ranks")->capture_default_str();
+  app.add_option("algorithm", flags->what, "all_reduce/ring, ring, all_reduce or all")->required();
+  app.add_option("--ranks", flags->ranks, "Numbers of ranks, as 2..65 or 8")->capture_default_str();
   app.add_flag("--json", flags->json, "Print JSON");
   app.footer(
-      "Builds the algorithm for every number of ranks and shape, and runs it and the plans it is "
-      "lowered\n"
-      "to on symbols: right result, no deadlock, no race, few slots, promised cost. Exits with 1 "
-      "and the\n"
-      "place of the fault if one is found.\n\n"
+      "Builds the algorithm for every number of ranks and shape, then runs it and its lowered\n"
+      "plans on symbols: right result, no deadlock, no race, few slots, promised cost. If it\n"
+      "finds a fault, it prints the place and exits with 1.\n\n"
       "Example: anyccl check all_reduce/ring --ranks 2..65");
   return [flags] { return run_checks(*flags); };
 }

@@ -18,7 +18,7 @@ struct Flags {
   std::string what, file;
   int ranks = 4;
   std::optional<int> root;
-  std::vector<int> hosts;  ///< Ranks on each.
+  std::vector<int> hosts;  ///< The number of ranks on each.
   bool svg = false;
 };
 
@@ -60,24 +60,23 @@ int draw(const Flags& flags) {
 
 Body declare(CLI::App& app, const Command&) {
   const auto flags = std::make_shared<Flags>();
-  app.add_option("algorithm", flags->what, "all_reduce/ring, or a name that only one has")
-      ->required();
-  app.add_option("-n,--ranks", flags->ranks, "How many ranks")->capture_default_str();
-  app.add_option("--root", flags->root, "Root, of a collective that has one; default: 0");
-  app.add_option("--hosts", flags->hosts, "How many ranks each host has, as 2,2; default: one host")
+  app.add_option("algorithm", flags->what, "all_reduce/ring, or an unambiguous name")->required();
+  app.add_option("-n,--ranks", flags->ranks, "Number of ranks")->capture_default_str();
+  app.add_option("--root", flags->root, "Root, for collectives with a root; default: 0");
+  app.add_option("--hosts", flags->hosts, "Ranks on each host, as 2,2; default: one host")
       ->delimiter(',');
   app.add_flag("--svg", flags->svg, "Draw a picture (SVG) instead of tables");
   app.add_option("-o,--output", flags->file, "Write to this file; default: standard output");
   app.footer(
-      "Shows who sends which chunks to whom in which round, what is added up where, and what "
-      "everyone\n"
-      "has before and after. It follows from the schedule that would run; nothing is measured.\n\n"
+      "Shows which rank sends which chunks to which rank in each round, where they are added\n"
+      "up, and the chunks of every rank before and after. All of it follows from the schedule\n"
+      "that would run; nothing is measured.\n\n"
       "Example: anyccl draw all_reduce/ring -n 4 --svg -o ring.svg");
   return [flags] { return draw(*flags); };
 }
 
 }  // namespace
 
-const Verb verb_draw{"draw", "Show what an algorithm moves, as tables or as a picture", declare};
+const Verb verb_draw{"draw", "Show an algorithm's messages, as tables or as a picture", declare};
 
 }  // namespace anyccl::cli

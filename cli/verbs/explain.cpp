@@ -36,7 +36,7 @@ struct Explanation {
 
 std::vector<std::string> collective_names() {
   std::vector<std::string> names;
-  for (const Algorithm* a : all_algorithms())  // v-forms lie between those of their collective
+  for (const Algorithm* a : all_algorithms())  // v-forms are among those of their collective
     if (std::find(names.begin(), names.end(), name(a->collective)) == names.end())
       names.emplace_back(name(a->collective));
   return names;
@@ -85,7 +85,7 @@ const Candidate& chosen(const Explanation& e) {
                        [&](const Candidate& c) { return c.algorithm == e.choice.algorithm; });
 }
 
-/// What speaks for or against it.
+/// The reason for or against it.
 std::string why(const Explanation& e, const Candidate& c) {
   if (c.algorithm == e.choice.algorithm) return "chosen";
   if (!c.possible) return fmt::format("not for {} ranks", e.query.shape.size);
@@ -134,7 +134,7 @@ std::string to_text(const Explanation& e) {
       "{} of {} bytes on {} ranks{}, {}: {}\n{}, {} bytes at a time\n\n"
       "  {:<24}{:>7}{:>8}{:>11}{:>14}{:>13}  why\n",
       name(q.shape.collective), q.bytes, q.shape.size,
-      q.ranks_per_core > 1 ? fmt::format(", {} to a core", q.ranks_per_core) : "",
+      q.ranks_per_core > 1 ? fmt::format(", {} per core", q.ranks_per_core) : "",
       q.network ? "over a network" : "inside a host", e.choice.algorithm->name, e.reason,
       e.choice.tile_bytes, "algorithm", "rounds", "sent", "roundings", "predicted us",
       "measured us");
@@ -150,7 +150,7 @@ std::string to_text(const Explanation& e) {
   if (e.may_change)
     text +=
         "\nANYCCL_TUNE_AT_START: a communicator may find another one faster when it is created; "
-        "ANYCCL_DEBUG=INFO tells.\n";
+        "ANYCCL_DEBUG=INFO logs it.\n";
   return text;
 }
 
@@ -169,39 +169,36 @@ int run(const Flags& flags) {
 
 Body declare(CLI::App& app, const Command&) {
   const auto flags = std::make_shared<Flags>();
-  app.add_option("collective", flags->collective, "Such as all_reduce")
+  app.add_option("collective", flags->collective, "Collective, such as all_reduce")
       ->required()
       ->check(CLI::IsMember(collective_names()));
-  app.add_option("-b,--bytes", flags->bytes, "Of the vector, or of one block; suffixes K, M and G")
+  app.add_option("-b,--bytes", flags->bytes,
+                 "Size of the vector, or of one block; suffixes K, M and G")
       ->capture_default_str();
-  app.add_option("-n,--ranks", flags->ranks, "How many ranks")
+  app.add_option("-n,--ranks", flags->ranks, "Number of ranks")
       ->capture_default_str()
       ->check(CLI::Range(1, 128));
-  app.add_option("--root", flags->root, "Root, of a collective that has one")
-      ->capture_default_str();
-  app.add_option("--hosts", flags->hosts, "How many ranks each host has, as 2,2; default: one host")
+  app.add_option("--root", flags->root, "Root, for collectives with a root")->capture_default_str();
+  app.add_option("--hosts", flags->hosts, "Ranks on each host, as 2,2; default: one host")
       ->delimiter(',');
-  app.add_option("--near", flags->near,
-                 "How many ranks share each cache or memory node of the host, as 8,8")
+  app.add_option("--near", flags->near, "Ranks at each cache or memory node of the host, as 8,8")
       ->delimiter(',')
       ->excludes("--hosts");
-  app.add_option("--cores", flags->cores, "Cores of each host; default: of this one")
+  app.add_option("--cores", flags->cores, "Cores of each host; default: those of this one")
       ->check(CLI::PositiveNumber);
   app.add_option("--transport", flags->transport, "shm or tcp")
       ->capture_default_str()
       ->check(CLI::IsMember({"shm", "tcp"}));
   app.add_option("--table", flags->table,
-                 "Measurements to use; default: ANYCCL_TUNER_TABLE, or those of this machine");
-  app.add_option("--algo", flags->algorithm, "The user's choice; default: ANYCCL_ALGO");
+                 "Table of measurements; default: ANYCCL_TUNER_TABLE, or this machine's");
+  app.add_option("--algo", flags->algorithm, "Algorithm to ask for; default: ANYCCL_ALGO");
   app.add_flag("--json", flags->json, "Print JSON");
   app.footer(
-      "Shows which algorithm a call would use with this environment, what decides, and why not "
-      "another.\n"
-      "What you name decides first, then the table (where what is built in takes a tenth longer "
-      "than the\n"
-      "fastest), then what is built in. Predictions are alpha * rounds + beta * bytes sent by the "
-      "busiest\n"
-      "rank; they know nothing of contention and decide nothing.\n\n"
+      "Shows which algorithm a call would use in this environment, the reason, and why not\n"
+      "another. The algorithm that you name comes first, then the table (where the built-in\n"
+      "choice takes a tenth longer than the fastest), then the built-in choice. Predictions are\n"
+      "alpha * rounds + beta * bytes sent by the busiest rank; they ignore contention and decide\n"
+      "nothing.\n\n"
       "Example: anyccl perf all_reduce -g 4 --all-combinations --json mine.json\n"
       "         anyccl explain all_reduce -n 4 --bytes 64K --table mine.json");
   return [flags] { return run(*flags); };

@@ -21,7 +21,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// A secret's value is nobody's business.
+/// A secret's value is never shown.
 std::string shown_value(const Variable& variable, const std::string& value) {
   return variable.name == "ANYCCL_SECRET" ? "(set, not shown)" : value;
 }
@@ -58,7 +58,7 @@ Json environment_json() {
   return list;
 }
 
-/// What decides about algorithms in this environment, first things first.
+/// The sources that choose algorithms in this environment, by precedence.
 Json deciders() {
   const Result<Config> config = read_config();
   if (!config.ok()) return {fmt::format("nothing: {}", config.status().message())};
@@ -69,7 +69,7 @@ Json deciders() {
     all.push_back("ANYCCL_ALGO=" + config->algo + " where there is such an algorithm");
   if (*table != nullptr) all.push_back("measurements in " + (*table)->name());
   if (config->tune_at_start) all.push_back("AllReduce measured at the start");
-  all.push_back("what is built in");
+  all.push_back("the built-in choice");
   return all;
 }
 
@@ -131,7 +131,7 @@ Body declare(CLI::App& app, const Command&) {
   const auto as_json = std::make_shared<bool>(false), combinations = std::make_shared<bool>(false);
   app.add_flag("--json", *as_json, "Print JSON");
   app.add_flag("--combinations", *combinations,
-               "List each algorithm with each protocol that it can be made to use");
+               "List each algorithm with each protocol it can be forced to use");
   return [as_json, combinations] {
     if (*combinations) return print_combinations(*as_json);
     const Json all = everything();

@@ -42,13 +42,13 @@ std::vector<std::string> redop_names() {
 }
 
 void declare_what(CLI::App& app, Flags& f) {
-  app.add_option("operation", f.operation, "What to measure")
+  app.add_option("operation", f.operation, "Operation to measure")
       ->required()
       ->check(CLI::IsMember(operation_names()));
   app.add_option("-b,--minbytes", f.first, "Smallest size; suffixes K, M and G")
       ->capture_default_str();
   app.add_option("-e,--maxbytes", f.last, "Largest size")->capture_default_str();
-  app.add_option("-i,--stepbytes", f.step, "Step between sizes; 0: --stepfactor")
+  app.add_option("-i,--stepbytes", f.step, "Step between sizes in bytes; 0: use --stepfactor")
       ->capture_default_str();
   app.add_option("-f,--stepfactor", f.factor, "Factor between sizes")->capture_default_str();
   app.add_option("-o,--op", f.redop, "Reduction")
@@ -57,7 +57,7 @@ void declare_what(CLI::App& app, Flags& f) {
   app.add_option("-d,--datatype", f.type, "Element type")
       ->capture_default_str()
       ->check(CLI::IsMember(type_names()));
-  app.add_option("-r,--root", f.options.root, "Root of broadcast")
+  app.add_option("-r,--root", f.options.root, "Root, for operations with a root")
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);
   app.add_option("--inplace", f.in_place, "0: out of place, 1: in place, both")
@@ -68,36 +68,36 @@ void declare_what(CLI::App& app, Flags& f) {
 void declare_how(CLI::App& app, Flags& f) {
   Protocol& protocol = f.options.protocol;
   app.add_option("-n,--iters", protocol.iterations,
-                 "Timed calls; default: for 0.25 s a row, at least 20")
+                 "Timed calls; default: 0.25 s per row, at least 20 calls")
       ->check(CLI::Range(1, 10'000'000));
-  app.add_option("-w,--warmup_iters", protocol.warmups, "Calls before the timed ones")
+  app.add_option("-w,--warmup_iters", protocol.warmups, "Untimed calls before the timed ones")
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);
   app.add_option("-c,--check", protocol.check,
-                 "Write and compare every element in every call; 0: in one")
+                 "Write and compare every element in every call; 0: in one only")
       ->capture_default_str();
   app.add_option("--touch", protocol.touch, "Between timed calls, write to inputs and read results")
       ->capture_default_str();
   app.add_option("-R,--local_register", f.options.arena,
-                 "1: buffers of anycclMemAlloc, which peers read directly")
+                 "1: buffers from anycclMemAlloc, which peers read directly")
       ->capture_default_str();
   app.add_option("--json", f.options.json, "Write the rows to this file");
 }
 
 void declare_where(CLI::App& app, Flags& f) {
-  app.add_option("-g,--ranks", f.ranks.count, "How many ranks; default: 2")
+  app.add_option("-g,--ranks", f.ranks.count, "Number of ranks; default: 2")
       ->check(CLI::Range(1, 65536));
-  app.add_flag("--threads", f.ranks.threads, "Ranks are threads of one process, not processes");
-  app.add_option("--transport", f.transport, "Sets ANYCCL_TRANSPORT for the ranks");
-  auto* const algorithm = app.add_option("--algo", f.algorithm, "Sets ANYCCL_ALGO for the ranks");
-  auto* const protocol = app.add_option("--proto", f.protocol, "Sets ANYCCL_PROTO for the ranks");
+  app.add_flag("--threads", f.ranks.threads, "Run the ranks as threads of one process");
+  app.add_option("--transport", f.transport, "Set ANYCCL_TRANSPORT for the ranks");
+  auto* const algorithm = app.add_option("--algo", f.algorithm, "Set ANYCCL_ALGO for the ranks");
+  auto* const protocol = app.add_option("--proto", f.protocol, "Set ANYCCL_PROTO for the ranks");
   app.add_flag("--all-combinations", f.all_combinations,
                "Measure every algorithm with every protocol, one after the other")
       ->excludes(algorithm)
       ->excludes(protocol);
 }
 
-/// Fills the options from what the flags say.
+/// Fills the options from the flags.
 Status understand(Flags& f) {
   PerfOptions& options = f.options;
   options.operation = find_operation(f.operation);
@@ -119,7 +119,7 @@ Status understand(Flags& f) {
   options.out_of_place = f.in_place != "1";
   options.in_place = f.in_place != "0";
   if (!options.out_of_place && !options.operation->in_place)
-    return Status(Code::invalid_argument, f.operation + " cannot be in place");
+    return Status(Code::invalid_argument, f.operation + " cannot run in place");
   for (const auto& [name, value] : {std::pair{"ANYCCL_TRANSPORT", &f.transport},
                                     {"ANYCCL_ALGO", &f.algorithm},
                                     {"ANYCCL_PROTO", &f.protocol}})
@@ -133,12 +133,10 @@ Body declare(CLI::App& app, const Command&) {
   declare_how(app, *flags);
   declare_where(app, *flags);
   app.footer(
-      "Starts its ranks itself, or is one of the ranks if RANK and WORLD_SIZE are set (anyccl "
-      "run,\n"
-      "torchrun). Columns and bandwidths are those of nccl-tests. A call's time is that of its "
-      "slowest\n"
-      "rank, the time of a row the median over its calls. The exit code is 1 if a value was "
-      "wrong.\n\n"
+      "Starts its ranks itself, or is one of them if RANK and WORLD_SIZE are set (anyccl run,\n"
+      "torchrun). Columns and bandwidths are those of nccl-tests. A call's time is that of its\n"
+      "slowest rank; a row's time is the median over its calls. The exit code is 1 if a value\n"
+      "was wrong.\n\n"
       "Example: anyccl perf all_reduce -g 4 -b 8 -e 16M --transport shm");
   return [flags] {
     if (const Status status = understand(*flags); !status.ok()) {

@@ -15,23 +15,21 @@ Body declare(CLI::App& app, const Command& command) {
   const auto job = std::make_shared<Job>();
   job->name = "anyccl run";
   const auto no_prefix = std::make_shared<bool>(false);
-  app.add_option("-n,--ranks", job->ranks, "How many ranks (processes) to start")
+  app.add_option("-n,--ranks", job->ranks, "Number of ranks (processes) to start")
       ->required()
       ->check(CLI::Range(1, 65536));
-  app.add_option("--port", job->port, "MASTER_PORT; default: a free port whose neighbour is free")
+  app.add_option("--port", job->port, "MASTER_PORT; default: a free port P where P + 1 is free")
       ->check(CLI::Range(1, kLastPort));
-  app.add_flag("--keep-going", job->keep_going, "Leave the other ranks alone when one fails");
+  app.add_flag("--keep-going", job->keep_going, "Let the other ranks go on when one fails");
   app.add_flag("--no-prefix", *no_prefix, "Do not put \"[rank] \" before each line of output");
   app.footer(
       "Example: anyccl run -n 4 -- python train.py --lr 0.1\n\n"
       "Sets RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT and "
       "ANYCCL_SECRET.\n"
-      "Rank 0 has the standard input, the others /dev/null. SIGINT, SIGTERM and SIGHUP are passed "
-      "on; a\n"
-      "second SIGINT kills. When a rank fails, the others get SIGTERM, and SIGKILL after 5 s. The "
-      "exit\n"
-      "code is that of the rank that failed first (128 + signal), 127 if there is no such "
-      "program.");
+      "Rank 0 reads the standard input, the others /dev/null. SIGINT, SIGTERM and SIGHUP are\n"
+      "passed on; a second SIGINT kills. When a rank fails, the others get SIGTERM, and SIGKILL\n"
+      "after 5 s. The exit code is that of the rank that failed first (128 + signal), 127 if the\n"
+      "program does not exist.");
   return [job, no_prefix, &command] {
     if (command.empty()) {
       fmt::print(stderr, "anyccl: run: the program to run is missing (see anyccl run --help)\n");

@@ -27,7 +27,7 @@ struct Flags {
   TuneOptions options = {.seconds = 120};
 };
 
-/// Whatever this user has set, what is measured is what everyone gets without settings.
+/// Measures the defaults, whatever this user has set.
 Settings usual_settings() {
   return {{"ANYCCL_TUNER_TABLE", std::string(kNoTable)},
           {"ANYCCL_TUNE_AT_START", "0"},
@@ -42,7 +42,7 @@ int fail(const Status& status) {
   return status.code() == Code::invalid_argument ? kUsageError : 1;
 }
 
-/// Those with something to choose.
+/// The operations with several algorithms.
 std::vector<const Operation*> tunable() {
   std::vector<const Operation*> found;
   for (const Operation& operation : operations())
@@ -56,7 +56,7 @@ std::vector<std::string> tunable_names() {
   return names;
 }
 
-/// Fills the options from what the flags say.
+/// Fills the options from the flags.
 Status understand(Flags& f) {
   TuneOptions& options = f.options;
   for (const Operation* operation : tunable())
@@ -84,7 +84,7 @@ Status measure_part(const Flags& flags) {
   return comm.rank() == 0 ? write_json(flags.part, *rows) : Status();
 }
 
-/// Starts this very command as so many ranks; returns their exit code.
+/// Starts this very command as `ranks` ranks; returns their exit code.
 int run_part(std::vector<std::string> command, int ranks, const std::string& part) {
   command.insert(command.end(), {"--part", part});
   return run_job({.name = "anyccl tune",
@@ -130,7 +130,7 @@ Result<int> measure_all(const Flags& flags) {
   fmt::print("\n{}", text);
   if (flags.output.empty())
     fmt::print(
-        "From now on programs on this machine choose by it; ANYCCL_TUNER_TABLE=none: not.\n");
+        "From now on programs on this machine choose by it, unless ANYCCL_TUNER_TABLE=none.\n");
   else
     fmt::print("Programs choose by it with ANYCCL_TUNER_TABLE={}\n", file);
   return 0;
@@ -149,13 +149,13 @@ int run(Flags& flags) {
 Body declare(CLI::App& app, const Command&) {
   const auto flags = std::make_shared<Flags>();
   app.add_option("collectives", flags->collectives,
-                 "Such as all_reduce; default: all that have several algorithms")
+                 "Collectives, such as all_reduce; default: all with several algorithms")
       ->check(CLI::IsMember(tunable_names()));
   app.add_option("-g,--ranks", flags->options.ranks,
-                 "Numbers of ranks, as 2,8; default: 2, 4 and as many as cores")
+                 "Numbers of ranks, as 2,8; default: 2, 4 and the number of cores")
       ->delimiter(',')
       ->check(CLI::Range(2, 1024));
-  app.add_option("-s,--seconds", flags->options.seconds, "How long it may measure")
+  app.add_option("-s,--seconds", flags->options.seconds, "Time limit in seconds")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
   app.add_option("-b,--minbytes", flags->first, "Smallest size; suffixes K, M and G")
@@ -163,16 +163,13 @@ Body declare(CLI::App& app, const Command&) {
   app.add_option("-e,--maxbytes", flags->last, "Largest size")->capture_default_str();
   app.add_option("-f,--stepfactor", flags->factor, "Factor between sizes")->capture_default_str();
   app.add_option("-o,--output", flags->output,
-                 "File to write; default: where every start looks for that of this machine");
+                 "File to write; default: this machine's, which every start reads");
   app.add_option("--part", flags->part)->group("");  // this process is a rank, which writes there
   app.footer(
-      "Measures the algorithms of each collective in turns and writes a table of their times in "
-      "the\n"
-      "place of the last one. Programs of this user on this machine choose by it from their next "
-      "start:\n"
-      "where what is built in takes at least a tenth longer than the fastest, they take the "
-      "fastest.\n"
-      "The machine should have nothing else to do meanwhile.\n\n"
+      "Measures the algorithms of each collective in turns and writes a table of their times,\n"
+      "which replaces the last one. Programs of this user on this machine choose by it from their\n"
+      "next start: where the built-in choice takes at least a tenth longer than the fastest, they\n"
+      "use the fastest. The machine should be idle otherwise.\n\n"
       "Example: anyccl tune\n"
       "         anyccl tune all_reduce --ranks 8 --seconds 20 --output mine.json\n"
       "         anyccl explain all_reduce -n 4 --bytes 64K");

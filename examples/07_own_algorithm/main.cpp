@@ -1,7 +1,7 @@
-// An algorithm of your own: all_reduce/bidirectional_ring.cpp says who sends what to whom. Here it
-// is checked by machine, printed, and run on real ranks.
+// An algorithm of your own: all_reduce/bidirectional_ring.cpp states which rank sends which data
+// where. Here it is checked by machine, printed, and run on real ranks.
 //   07_own_algorithm
-// This program has a catalog of its own, which is the library's and one more line (see
+// This program has a catalog of its own: the library's plus one line (see
 // anyccl_catalog_with in cmake/AnycclCatalog.cmake). In the library's own tree, the file would be
 // in src/algorithm/catalog/all_reduce, and a line in the list in
 // src/algorithm/catalog/CMakeLists.txt would do the same.

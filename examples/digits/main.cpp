@@ -100,7 +100,7 @@ struct Facts {
   float correct = 0;          // test images that were classified correctly
 };
 
-/// What all ranks find out together; each rank classifies its share of the test images.
+/// The findings of all ranks; each rank classifies its share of the test images.
 Result<Facts> examine(Communicator& comm, const DataSet& data, const Network& network) {
   std::vector<float> of_rank_0 = network.weights();
   if (Status s = share_rank_0s(comm, of_rank_0); !s.ok()) return s;
@@ -192,7 +192,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   std::setvbuf(stdout, nullptr, _IOLBF,
-               0);  // a line is seen when it is printed, also through a pipe
+               0);  // a line appears when it is printed, also through a pipe
   const Result<bool> good = run(argv[1]);
   if (!good.ok()) {
     const Status why = good.status();

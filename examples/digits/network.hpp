@@ -11,8 +11,8 @@ namespace digits {
 
 /// Two layers: 64 pixels -> kHidden ReLU units -> 10 digits, trained with softmax cross-entropy.
 ///
-/// All parameters lie in one vector (first layer's weights and biases, then the second's), and so
-/// do their gradients: that is what data-parallel training sums over the ranks, in one call.
+/// All parameters are in one vector (first layer's weights and biases, then the second's), and so
+/// are their gradients: data-parallel training sums that vector over the ranks, in one call.
 class Network {
  public:
   static constexpr std::size_t kHidden = 64;

@@ -17,7 +17,7 @@ struct Recipe {
   std::uint32_t seed = 1;  // of the order of the images, which is the same on all ranks
 };
 
-/// Which part of each batch this process computes: part `rank` of `size` nearly equal ones.
+/// The part of each batch that this process computes: `rank` of `size` nearly equal ones.
 struct Share {
   int rank = 0;
   int size = 1;
@@ -25,7 +25,7 @@ struct Share {
 
 /// Adds up the vector over all processes, in place.
 using Sum = std::function<anyccl::Status(std::vector<float>&)>;
-/// Told the number of each finished epoch, from 0, and its mean loss per image.
+/// Gets the number of each finished epoch, from 0, and its mean loss per image.
 using Report = std::function<void(int epoch, float loss)>;
 
 /// Trains `network` by stochastic gradient descent and returns the mean loss of each epoch.

@@ -1,8 +1,8 @@
 # torchrun --standalone --nproc-per-node 2 examples/torch/02_three_layers.py
-"""Three wide layers, ten SGD steps, and a trace that shows communication beside computation.
+"""Three wide layers, ten SGD steps, and a trace that shows communication during computation.
 
 Backward begins with the last layer. As soon as its gradients are there, DDP sends them (a layer of
-4000 x 4000 floats is a bucket of its own), while backward goes on with the layer before. The trace of
+4000 x 4000 floats is a bucket of its own), while backward continues with the layer before. The trace of
 rank 0 opens in https://ui.perfetto.dev or chrome://tracing.
 """
 
@@ -20,7 +20,7 @@ def parse_options():
     options = argparse.ArgumentParser()
     options.add_argument("--backend", default="anyccl")
     options.add_argument("--width", type=int, default=4000, help="of each layer (%(default)s); under 2600 all are one bucket")
-    options.add_argument("--trace", default="build/three_layers.json", help="where it goes (%(default)s)")
+    options.add_argument("--trace", default="build/three_layers.json", help="file of the trace (%(default)s)")
     return options.parse_args()
 
 
@@ -52,14 +52,14 @@ def main():
         profiler.export_chrome_trace(options.trace)
         operations, beside = overlap(options.trace, options.backend)
         print(f"{options.backend}: loss {losses[0]:.4f} -> {losses[-1]:.4f}; {operations} all_reduce, "
-              f"{beside} of them beside backward: {options.trace}", flush=True)
+              f"{beside} of them during backward: {options.trace}", flush=True)
         assert losses[-1] < losses[0]
-        assert operations >= 20 and beside >= 10  # the first layer's gradients are the last: nothing is beside them
+        assert operations >= 20 and beside >= 10  # the first layer's gradients are the last: nothing overlaps them
     dist.destroy_process_group()
 
 
 def overlap(trace, backend):
-    """How many all_reduce of that backend there are in the trace, and how many run while a layer's backward does."""
+    """The number of all_reduce of that backend in the trace, and of those that run during a layer's backward."""
     with open(trace) as file:
         events = [e for e in json.load(file)["traceEvents"] if e.get("ph") == "X"]
     span = lambda event: (event["ts"], event["ts"] + event["dur"])

@@ -1,7 +1,7 @@
 # torchrun --standalone --nproc-per-node 2 examples/torch/03_digits_ddp.py
-"""DDP on handwritten digits, with what people use of it: comm hooks, no_sync, join, unused parameters.
+"""DDP on handwritten digits, with its common features: comm hooks, no_sync, join, unused parameters.
 
-Everything is done twice, in a group of the backend and in a group of Gloo, and must come out the same.
+Everything is done twice, in a group of the backend and in a group of Gloo, with the same results.
 """
 
 import torch
@@ -33,15 +33,15 @@ def train(group, learn, hook=None, epochs=1, bucket_cap_mb=25):
 
 
 def power_sgd(model, group):
-    # Its callbacks start operations of their own. On CPUs nothing orders those of several buckets among each
-    # other, with any backend: it needs one bucket, as above.
+    # Its callbacks start operations of their own. On CPUs no backend orders those of several
+    # buckets among each other: it needs one bucket, as above.
     state = powerSGD_hook.PowerSGDState(group, matrix_approximation_rank=2, start_powerSGD_iter=10)
     model.register_comm_hook(state, powerSGD_hook.powerSGD_hook)
 
 
 HOOKS = {
     "fp16": lambda model, group: model.register_comm_hook(group, default_hooks.fp16_compress_hook),
-    # DDP knows this hook by its name, and lets only NCCL have it.
+    # DDP knows this hook by its name, and allows it only for NCCL.
     "bf16": lambda model, group: model.register_comm_hook(
         group, lambda group, bucket: default_hooks.bf16_compress_hook(group, bucket)),
     "PowerSGD": power_sgd,
@@ -77,7 +77,7 @@ def join(group, learn):
 
 
 class Branches(nn.Module):
-    """Half of the ranks use one layer, the others the other, and nobody uses the third."""
+    """Half of the ranks use one layer, the others the other, and no rank uses the third."""
 
     def __init__(self):
         super().__init__()

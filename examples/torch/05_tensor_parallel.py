@@ -2,8 +2,8 @@
 """Tensor parallel: every rank has some of the heads and some of the columns of each layer.
 
 First plain: one all_reduce at the end of attention and of the feed-forward network. Then with sequence
-parallel: what lies between them is divided along the sequence, so all_gather and reduce_scatter take the
-all_reduce's place. Outputs and gradients are those of the undivided transformer.
+parallel: the layers between them are divided along the sequence, so all_gather and reduce_scatter
+replace the all_reduce. Outputs and gradients are those of the undivided transformer.
 """
 
 import torch

@@ -2,8 +2,8 @@
 """Expert parallel: a mixture of experts, of which every rank has some.
 
 A router picks two experts for each token. An all-to-all takes the tokens to their experts' ranks, another
-brings the results back; backward goes the same ways. In two forms: dropless, where every rank sends as many
-tokens as were routed there (uneven splits, told beforehand), and with a capacity, where every expert has
+brings the results back; backward takes the same ways. In two forms: dropless, where every rank sends as many
+tokens as were routed there (uneven splits, exchanged beforehand), and with a capacity, where every expert has
 the same number of places per rank: free ones are padded, and tokens that find none are dropped. Outputs and
 gradients are those of a dense computation in one process.
 """
@@ -29,7 +29,7 @@ class Mixture(nn.Module):
             nn.Sequential(nn.Linear(WIDTH, 32), nn.GELU(), nn.Linear(32, WIDTH)) for _ in range(EXPERTS))
 
     def route(self, tokens):
-        """Returns each token's experts and how much they count, both tokens x TOP_K."""
+        """Returns each token's experts and their weights, both tokens x TOP_K."""
         gates, chosen = self.router(tokens).softmax(-1).topk(TOP_K)
         return chosen, gates / gates.sum(-1, keepdim=True)
 
@@ -63,7 +63,7 @@ def dropless(mixture, tokens):
 
 
 def with_capacity(mixture, tokens, capacity):
-    """`capacity`: how many tokens of one rank an expert takes."""
+    """`capacity`: the number of tokens that an expert takes from one rank."""
     ranks, rank = dist.get_world_size(), dist.get_rank()
     chosen, gates = mixture.route(tokens)
     keep = kept(chosen, capacity)
@@ -80,7 +80,7 @@ def with_capacity(mixture, tokens, capacity):
 
 
 def place_in_queue(chosen):
-    """For each choice: how many of this rank's tokens chose that expert before it."""
+    """For each choice: the number of this rank's tokens that chose that expert before it."""
     one_hot = nn.functional.one_hot(chosen.flatten(), EXPERTS)
     return (one_hot.cumsum(0) - one_hot).gather(1, chosen.flatten()[:, None]).view_as(chosen)
 

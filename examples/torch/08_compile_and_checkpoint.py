@@ -1,8 +1,8 @@
 # torchrun --standalone --nproc-per-node 4 examples/torch/08_compile_and_checkpoint.py
-"""torch.compile with collectives inside the graph, and checkpoints that are loaded onto another division.
+"""torch.compile with collectives inside the graph, and checkpoints that are loaded with other sharding.
 
 The compiled function has all_gather, reduce_scatter and all_reduce in one graph, without a graph break, and
-gives what the plain function gives. A transformer that FSDP2 divides among all ranks is trained and saved,
+gives the result of the plain function. A transformer that FSDP2 divides among all ranks is trained and saved,
 every rank its part; it is loaded into one that is divided on a 2-D mesh, and into one that is not divided.
 """
 

@@ -1,8 +1,8 @@
 # torchrun --standalone --nproc-per-node 2 examples/torch/digits_beside_gloo.py
 """The same DDP training with the backend and with Gloo: same losses, the time of a step, and a picture.
 
-The two take turns, step by step, so that whatever else the machine does meets both. The picture shows
-the fastest step of each, from the profiler: what rank 0 computes, and when gradients are being added up.
+The two take turns, step by step, so that any disturbance of the machine meets both. The picture shows
+the fastest step of each, from the profiler: the computation of rank 0, and the times at which gradients are added up.
 """
 
 import statistics
@@ -23,7 +23,7 @@ WARM_UP = 10  # steps that are not timed
 
 
 class Training:
-    """A network, its optimizer, and what it took to train it."""
+    """A network, its optimizer, and the losses and times of its training."""
 
     def __init__(self, group):
         self.model = DDP(digits.network(), process_group=group, bucket_cap_mb=0.3)
@@ -43,7 +43,7 @@ class Training:
         self.losses.append(loss.detach())
 
     def trace(self, batches):
-        """Returns the span of the fastest step, which other programs disturbed least, and what happened in it."""
+        """Returns the span of the fastest step, which other programs disturbed least, and its events."""
         with profile(activities=[ProfilerActivity.CPU]) as profiler:
             for batch in batches:
                 with record_function("step"):
@@ -58,7 +58,7 @@ def quartiles_ms(seconds):
 
 
 def draw(file, traces, times_ms, ranks):
-    """One panel per backend, on one time axis: what is computed, and below it each bucket's all_reduce."""
+    """One panel per backend, on one time axis: the computation, and below it each bucket's all_reduce."""
     import matplotlib
     matplotlib.use("Agg")
     from matplotlib import pyplot

@@ -1,4 +1,4 @@
-"""What these examples share: the choice of the backend, the proof that it was used, and one line about the result."""
+"""Shared by these examples: the choice of the backend, the proof that it was used, and one line about the result."""
 
 import argparse
 
@@ -8,7 +8,7 @@ import torch.distributed as dist
 
 def parser() -> argparse.ArgumentParser:
     options = argparse.ArgumentParser()
-    options.add_argument("--backend", default="anyccl", help="of torch.distributed; gloo to compare with (%(default)s)")
+    options.add_argument("--backend", default="anyccl", help="of torch.distributed; gloo to compare (%(default)s)")
     return options
 
 

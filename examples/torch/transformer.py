@@ -64,7 +64,7 @@ class Transformer(nn.Module):
 
 
 def sequences(count, seed=0):
-    """Numbers that go up in equal steps, each sequence in steps of its own: count x (length + 1)."""
+    """Numbers that rise in equal steps, each sequence in steps of its own: count x (length + 1)."""
     random = torch.Generator().manual_seed(seed)
     first = torch.randint(VOCABULARY, (count, 1), generator=random)
     step = torch.randint(1, 5, (count, 1), generator=random)

@@ -4,7 +4,7 @@
 >>> with anyccl.Communicator.from_env() as comm:
 ...     total = comm.all_reduce(numpy.arange(3.0))
 
-`Communicator` says what all operations have in common.
+`Communicator` gives the rules of all operations.
 """
 
 from ._core import Communicator, PreMulSum, ReduceOp, UniqueId, Work, __version__

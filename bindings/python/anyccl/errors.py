@@ -1,8 +1,8 @@
-"""What can go wrong. The messages are the library's: what, where, which rank, and the system's reason."""
+"""The exceptions. Their messages are the library's: what, where, which rank, and the system's reason."""
 
 
 class Error(RuntimeError):
-    """What all errors of anyccl are."""
+    """The base of all errors of anyccl."""
 
     code: int = 0
     """The value of anycclResult_t."""
@@ -21,19 +21,19 @@ class SystemFailure(Error):
 
 
 class InternalError(Error):
-    """Something is wrong in anyccl: please report it."""
+    """A bug in anyccl: please report it."""
 
     code = 3
 
 
 class InvalidArgument(Error, ValueError):
-    """An argument is not what the function asks for. Nothing was started."""
+    """An argument is invalid. Nothing was started."""
 
     code = 4
 
 
 class InvalidUsage(Error):
-    """The calls do not fit together: other ranks called something else, or it is too late for this one."""
+    """The calls do not match: other ranks called something else, or it is too late for this one."""
 
     code = 5
 
@@ -45,13 +45,13 @@ class RemoteError(Error):
 
 
 class Unsupported(Error):
-    """Makes sense, but nothing here can do it."""
+    """The call is valid, but nothing here can do it."""
 
     code = 8
 
 
 class Timeout(Error, TimeoutError):
-    """The time is up (ANYCCL_TIMEOUT)."""
+    """The time limit has passed (ANYCCL_TIMEOUT)."""
 
     code = 9
 

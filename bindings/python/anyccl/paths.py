@@ -1,4 +1,4 @@
-"""Where an installed package keeps what C, C++ and CMake projects need."""
+"""The folders of an installed package that C, C++ and CMake projects need."""
 
 from pathlib import Path
 

@@ -8,7 +8,7 @@
 namespace anyccl::python {
 namespace {
 
-/// What was asked of an array, before any copy.
+/// An array as its library exports it, before any copy.
 struct Found {
   Array array;
   Shape strides;  // in bytes
@@ -58,7 +58,7 @@ bool is_in_c_order(const Found& found) {
   return true;
 }
 
-/// Copies the elements from dimension `d` on, and says where the copy ends.
+/// Copies the elements from dimension `d` on; returns the end of the copy.
 std::byte* copy_strided(const Found& from, std::size_t d, const std::byte* first, std::byte* to) {
   const std::size_t item = info(from.array.dtype).bytes;
   if (d == from.array.shape.size()) {
@@ -144,7 +144,7 @@ Found from_tensor(const dlpack::Tensor& t, std::shared_ptr<Hold> hold, const cha
   return found;
 }
 
-/// Takes over what the capsule owns.
+/// Takes over the contents of the capsule.
 template <typename Managed>
 std::pair<Managed*, std::shared_ptr<Hold>> take(nb::handle capsule, const char* kind,
                                                 const char* used) {
@@ -174,7 +174,7 @@ Found from_dlpack(nb::handle x, const char* name) {
                                  device_name(device.first, device.second) +
                                  "; this version of anyccl takes arrays in host memory");
   const auto module = nb::cast<std::string>(nb::handle(x.type()).attr("__module__"));
-  const bool is_jax = module.starts_with("jax");  // whose arrays nobody may write
+  const bool is_jax = module.starts_with("jax");  // whose arrays are read-only
   const nb::object capsule = exported(x);
   if (PyCapsule_IsValid(capsule.ptr(), "dltensor_versioned")) {
     auto [managed, hold] =
@@ -202,7 +202,7 @@ Found find(nb::handle x, const char* name) {
     found = from_buffer(x, name);
   else
     raise_invalid(std::string(name) + " is of type " + name_of_type(x) +
-                  ", which is no array: it has neither DLPack nor the buffer protocol");
+                  ", which is not an array: it has neither DLPack nor the buffer protocol");
   found.array.source = nb::borrow(x);
   return found;
 }

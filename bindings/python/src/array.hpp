@@ -14,7 +14,7 @@ namespace anyccl::python {
 using Shape = std::vector<std::int64_t>;
 std::size_t count_of(const Shape& shape);
 std::string to_string(const Shape& shape);
-/// (first, *rest), where `rest` leaves out as many dimensions of `shape` as `skip` says.
+/// (first, *rest), where `rest` is `shape` without its first `skip` dimensions.
 Shape with_first(std::int64_t first, const Shape& shape, std::size_t skip = 0);
 
 /// Keeps the memory of an array alive. Destroyed with the interpreter lock held.
@@ -26,16 +26,16 @@ class Hold {
   virtual ~Hold() = default;
 };
 
-/// The elements of somebody's array, in C order, and what keeps them alive.
+/// The elements of the user's array, in C order, and the owner that keeps them alive.
 struct Array {
-  /// What may be read. An array in another order is copied. `name` is that of the argument.
+  /// An array to read. An array in another order is copied. `name` is that of the argument.
   ///
   /// Errors (raised): InvalidArgument, Unsupported for an element type or a device that the library
   ///                  does not have.
   static Array input(nb::handle x, const char* name);
-  /// What may be written; the same, and InvalidArgument if it is read-only or not in C order.
+  /// An array to write; the same, and InvalidArgument if it is read-only or not in C order.
   static Array output(nb::handle x, const char* name);
-  /// Shape and type only, of what is neither read nor written.
+  /// Shape and type only, of an array that is neither read nor written.
   static Array like(nb::handle x, const char* name);
 
   std::size_t count() const { return count_of(shape); }
@@ -44,7 +44,7 @@ struct Array {
   std::byte* data = nullptr;
   DType dtype = DType::f32;
   Shape shape;
-  nb::object source;           // what the user passed
+  nb::object source;           // the user's argument
   std::shared_ptr<Hold> hold;  // the memory behind `data`
 };
 

@@ -57,17 +57,17 @@ Shape without_first(const Shape& shape) {
   return {shape.begin() + 1, shape.end()};
 }
 
-/// The shape of one row of `x`, along whose first dimension blocks of different sizes lie.
+/// The shape of one row of `x`, which has blocks of different sizes along its first dimension.
 Shape row_of(const Array& x, const char* name) {
   if (x.shape.empty())
-    raise_invalid(std::string(name) + " has no dimensions, but is to have rows along the first");
+    raise_invalid(std::string(name) + " has no dimensions, but needs rows along the first");
   return without_first(x.shape);
 }
 
 /// Blocks of different sizes, in elements.
 struct BlockLayout {
   std::vector<std::size_t> counts, displs;
-  std::int64_t rows = 0;  // that the array must have at least
+  std::int64_t rows = 0;  // the least that the array must have
 };
 
 /// `displs` none: one block after the other.
@@ -96,7 +96,7 @@ void need_rows(const Array& x, std::int64_t rows, bool exactly) {
                 std::to_string(rows));
 }
 
-/// Where blocks from all ranks are put together. With `displs` the caller's array may have more
+/// The result of joining blocks from all ranks. With `displs` the caller's array may have more
 /// rows than are written, and a new one has zeros between the blocks.
 Result gathered(nb::handle out, const Array& like, const Shape& row, const BlockLayout& layout,
                 bool apart) {
@@ -139,7 +139,7 @@ nb::object broadcast(Communicator& c, nb::handle x, int root, nb::handle out, bo
   else if (!x.is_none())
     in = Array::like(x, "x");
   if (!is_root(c, root) && x.is_none()) {
-    if (out.is_none()) raise_invalid("broadcast: elsewhere than at the root, x or out is needed");
+    if (out.is_none()) raise_invalid("broadcast: ranks other than the root need x or out");
     result = Result(Array::output(out, "out"));
     in.dtype = result.array().dtype;
   } else {
@@ -190,7 +190,7 @@ nb::object scatter(Communicator& c, nb::handle x, int root, nb::handle out, bool
   Array in;
   Result result;
   if (!is_root(c, root) && x.is_none()) {
-    if (out.is_none()) raise_invalid("scatter: elsewhere than at the root, x or out is needed");
+    if (out.is_none()) raise_invalid("scatter: ranks other than the root need x or out");
     result = Result(Array::output(out, "out"));
     in.dtype = result.array().dtype;
   } else {
@@ -285,7 +285,7 @@ nb::object scatter_v(Communicator& c, nb::handle x, const MaybeNumbers& counts, 
     need_rows(in, sent.rows, !displs);
     result = Result::make(out, in, with_first((*counts)[static_cast<std::size_t>(root)], row));
   } else {
-    if (out.is_none()) raise_invalid("scatter_v: elsewhere than at the root, out is needed");
+    if (out.is_none()) raise_invalid("scatter_v: ranks other than the root need out");
     result = Result(Array::output(out, "out"));
     in.dtype = result.array().dtype;
   }

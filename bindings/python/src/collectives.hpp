@@ -1,6 +1,6 @@
 #pragma once
 // The collectives: shapes and types of arrays, and the calls of the library they become.
-// What each means to the user is in docs.hpp.
+// The user's description of each is in docs.hpp.
 
 #include <optional>
 #include <variant>

@@ -3,8 +3,8 @@
 #include <utility>
 
 namespace anyccl::python {
-/// One thread's turn: the library wants calls on a communicator one at a time, and Python's threads
-/// could come together because calls release the interpreter lock.
+/// One thread's turn: the library takes calls on a communicator one at a time, and Python's threads
+/// could meet because calls release the interpreter lock.
 class Communicator::Call {
  public:
   explicit Call(Communicator& comm) : comm_(comm) {
@@ -12,8 +12,7 @@ class Communicator::Call {
       raise(anycclInvalidUsage, std::string("the communicator was ") + comm.ended_);
     if (comm.busy_)
       raise(anycclInvalidUsage,
-            "another thread is inside a call on this communicator: calls on one communicator come "
-            "one after the other");
+            "another thread is inside a call on this communicator: threads must take turns");
     comm.busy_ = true;
     comm.sweep();
   }
@@ -42,7 +41,7 @@ Communicator::~Communicator() {
 
 nb::object Communicator::run(anycclCall_t call, Array input, Result result, bool async) {
   const Call turn(*this);
-  const anycclComm_t handle = handle_;  // abort() may come meanwhile
+  const anycclComm_t handle = handle_;  // abort() may be called meanwhile
   call.size = sizeof call;
   if (!async) {
     raise_unless_ok(unlocked([&] { return anycclRun(&call, handle); }));

@@ -1,5 +1,5 @@
 #pragma once
-// Communicators, operations under way, and what keeps their arrays alive.
+// Communicators, operations in progress, and the owners of their arrays.
 
 #include <memory>
 #include <vector>
@@ -22,7 +22,7 @@ struct Operation {
 };
 
 /// One rank's communicator. Everything here is called with the interpreter lock held, which guards
-/// the members, and releases it around what may take long.
+/// the members, and releases it around calls that may take long.
 class Communicator : public std::enable_shared_from_this<Communicator> {
  public:
   /// `make` calls the library, which writes the handle.
@@ -52,7 +52,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   void destroy();
   void abort();
 
-  /// Keeps what nobody waits for any more until it is complete.
+  /// Keeps an operation whose Work was dropped until it is complete.
   void adopt(std::unique_ptr<Operation> operation) {
     if (handle_ != nullptr) dropped_.push_back(std::move(operation));
   }

@@ -1,21 +1,21 @@
 #pragma once
-// Docstrings of anyccl._core, in NumPy's style. What holds for all operations stands once, at
+// Docstrings of anyccl._core, in NumPy's style. The rules of all operations are in one place,
 // Communicator.
 
 namespace anyccl::python::docs {
 
 constexpr const char kUniqueId[] =
-    R"(Names one new communicator, so that its ranks find and trust each other.
+    R"(The name of one new communicator, by which its ranks find and trust each other.
 
-Whoever holds it can join: pass it on safely, as ``bytes(id)`` or pickled. The process that created it
-must live until all ranks have joined.)";
+Any process with it can join: pass it on safely, as ``bytes(id)`` or pickled. The process that created
+it must live until all ranks have joined.)";
 constexpr const char kUniqueIdCreate[] =
     R"(Make an id and start to listen for the ranks in this process.
 
 Raises
 ------
 SystemFailure, InvalidArgument
-    If it cannot listen, or the environment says something impossible.)";
+    If it cannot listen, or the environment is invalid.)";
 
 constexpr const char kReduceOp[] =
     R"(How elements are combined; every function takes the name as well.
@@ -30,12 +30,12 @@ constexpr const char kWork[] = R"(An operation that was issued with ``async_op=T
 It keeps its arrays alive until it is complete; dropped before that, it leaves them to its
 communicator. As a context manager it waits at the end of the block. Any thread may use it.)";
 constexpr const char kWorkWait[] =
-    R"(Return the result when the operation is complete; again and again, if asked.
+    R"(Return the result when the operation is complete; may be called again.
 
 Raises
 ------
 Error
-    What became of the operation; see `Communicator`.)";
+    The failure of the operation; see `Communicator`.)";
 constexpr const char kWorkTest[] =
     R"(Whether the operation is complete. Makes progress, never blocks.
 
@@ -52,27 +52,27 @@ Made by `from_env`, `from_unique_id`, `init_all` or `split`. As a context manage
 the end of the block, and aborted if the block raises.
 
 Arrays
-    Whatever has DLPack or the buffer protocol and is in host memory: NumPy, JAX and PyTorch arrays,
+    Any object in host memory with DLPack or the buffer protocol: NumPy, JAX and PyTorch arrays,
     ``array.array``, ``bytearray``. An input may be read-only, and is copied if it is not contiguous
     in C order; its elements must not change until the operation is complete. ``out`` must be writable,
     contiguous in C order, and of the result's type and shape (or have as many elements in one
-    dimension); it is what is returned. Without ``out`` the result is a new array of the same library
-    as the input, of NumPy where that library cannot take arrays over.
+    dimension); it is returned. Without ``out`` the result is a new array of the same library as the
+    input, or of NumPy if that library cannot take arrays over.
 Order
     All ranks call the same operations in the same order; sends and receives are matched for each pair
-    and direction on their own. Types, shapes and operators are equal on all ranks, unless it says
-    otherwise.
+    and direction separately. Types, shapes and operators are equal on all ranks, unless an operation
+    says otherwise.
 Threads
     One thread at a time calls a communicator; a second one gets `InvalidUsage`. `abort`, `failure` and
     `Work` may be used from any thread. The interpreter lock is released while a call waits.
 Waiting
     A call returns when the operation is complete at this rank. With ``async_op=True`` it returns a
-    `Work` at once. Operations are completed by whoever waits or calls next on the communicator, also
+    `Work` at once. Each wait and call on the communicator makes progress on its operations, also on
     those whose `Work` was dropped: their arrays live until they are complete, or the communicator is
     destroyed.
 Errors
-    `InvalidArgument` and `Unsupported` for a call that cannot be: nothing was started. What goes wrong
-    later makes the communicator fail for good on all ranks, with the same error from then on:
+    `InvalidArgument` and `Unsupported` refuse a call: nothing was started. A later error makes the
+    communicator fail for good on all ranks, with the same error from then on:
     `InvalidUsage` if the ranks' calls differ, `RemoteError` naming the rank that died, `Timeout`,
     `Aborted`. All are subclasses of `anyccl.Error`.)";
 constexpr const char kFromEnv[] =
@@ -84,14 +84,14 @@ the same ANYCCL_SECRET. Returns when all ranks have joined.
 Raises
 ------
 Timeout
-    Naming the ranks that did not come within ANYCCL_TIMEOUT seconds.)";
+    Naming the ranks that did not join within ANYCCL_TIMEOUT seconds.)";
 constexpr const char kFromUniqueId[] =
     R"(Join the communicator of `id` as `rank` of `size`; returns when all have joined.
 
 Raises
 ------
 Timeout
-    Naming the ranks that did not come within ANYCCL_TIMEOUT seconds.)";
+    Naming the ranks that did not join within ANYCCL_TIMEOUT seconds.)";
 constexpr const char kInitAll[] = R"(Create all `size` ranks of one communicator in this process.
 
 Returns
@@ -104,7 +104,7 @@ constexpr const char kSplit[] =
 Parameters
 ----------
 color : int or None
-    0 or more; None takes part in the call, and joins none.
+    0 or more; a rank with None takes part in the call, and joins none.
 key : int
     Ranks are ordered by (key, old rank).
 
@@ -117,10 +117,10 @@ constexpr const char kFailure[] =
     R"(The error that has made the communicator fail, or None. Any thread.)";
 constexpr const char kLastPlan[] =
     R"(How the last collective ran, for people: "all_reduce/two_shot Simple shm".)";
-constexpr const char kDestroy[] = R"(Complete what was issued and take leave of the other ranks.
+constexpr const char kDestroy[] = R"(Complete the issued operations and leave the other ranks.
 
-Twice is once. Dropping the last reference does the same; at the end of the interpreter, what is still
-there ends with the process, without waiting.)";
+A second call does nothing. Dropping the last reference does the same as this call; communicators still
+alive at the end of the interpreter end with the process, without waiting.)";
 constexpr const char kAbort[] =
     R"(Make all ranks' operations fail, and free the communicator. Any thread; never waits for a peer.)";
 constexpr const char kPreMulSumCreate[] =
@@ -131,8 +131,8 @@ Parameters
 factor : number
     May differ between ranks.
 dtype : str or dtype
-    The type of the arrays, as "float32", ``numpy.float32`` or ``x.dtype``. Not bool. What is
-    multiplied is rounded to it before the sum.
+    The type of the arrays, as "float32", ``numpy.float32`` or ``x.dtype``. Not bool. The
+    product is rounded to it before the sum.
 
 Returns
 -------
@@ -161,8 +161,8 @@ constexpr const char kBroadcast[] = R"(Give every rank the array of the root.
 Parameters
 ----------
 x : array of any shape
-    What is sent. Elsewhere than at the root only its type and shape matter, and it may be None if
-    there is `out`.
+    The array to send. On other ranks only its type and shape matter, and it may be None if there is
+    `out`.
 root : int
 out : array, optional
     ``out=x`` is in place.
@@ -243,7 +243,7 @@ constexpr const char kScatter[] = R"(Give each rank its block of the array of th
 Parameters
 ----------
 x : array of shape (size, ...)
-    One block for each rank. Elsewhere than at the root only its type and shape matter, and it may be
+    One block for each rank. On ranks other than the root only its type and shape matter, and it may be
     None if there is `out`.
 root : int
 out : array, optional
@@ -297,8 +297,8 @@ async_op : bool
 Returns
 -------
 array
-    Of shape ``(sum(recv_counts), *x.shape[1:])``, or as far as `recv_displs` reach; rows that nobody
-    writes are 0 in a new array.)";
+    Of shape ``(sum(recv_counts), *x.shape[1:])``, or as far as `recv_displs` reach; unwritten rows of
+    a new array are 0.)";
 constexpr const char kAllGatherV[] =
     R"(Give every rank the arrays of all, of different numbers of rows.
 
@@ -317,8 +317,8 @@ async_op : bool
 Returns
 -------
 array
-    Of shape ``(sum(counts), *x.shape[1:])``, or as far as `displs` reach; rows that nobody writes are
-    0 in a new array.)";
+    Of shape ``(sum(counts), *x.shape[1:])``, or as far as `displs` reach; unwritten rows of a new array
+    are 0.)";
 constexpr const char kReduceScatterV[] =
     R"(Combine the arrays of all ranks; rank r gets its counts[r] rows of the result.
 
@@ -358,8 +358,8 @@ async_op : bool
 Returns
 -------
 array or None
-    Of shape ``(sum(counts), *x.shape[1:])`` at the root, or as far as `displs` reach, with 0 in rows
-    of a new array that nobody writes; None elsewhere.)";
+    Of shape ``(sum(counts), *x.shape[1:])`` at the root, or as far as `displs` reach, with 0 in
+    unwritten rows of a new array; None elsewhere.)";
 constexpr const char kScatterV[] = R"(Give each rank its counts[r] rows of the array of the root.
 
 Parameters
@@ -372,7 +372,7 @@ root : int
 displs : sequence of int, optional
     The first row of each rank's block in `x`. Without it they follow each other.
 out : array
-    Where the rows go. Only the root can do without it: the others do not know how many come.
+    The array for the rows. Only the root can omit it: the others do not know the number of rows.
 async_op : bool
     Return a `Work` at once.
 

@@ -78,7 +78,7 @@ DType dtype_from(nb::handle what) {
     name = nb::str(nb::getattr(what, "name", what)).c_str();  // numpy.dtype; "torch.float32"
   }
   const std::optional<DType> dtype = dtype_named(name.substr(name.rfind('.') + 1));
-  if (!dtype) raise_invalid("'" + name + "' is no element type of anyccl");
+  if (!dtype) raise_invalid("'" + name + "' is not an element type of anyccl");
   return *dtype;
 }
 

@@ -22,7 +22,7 @@ std::optional<DType> dtype_named(std::string_view name);
 std::optional<DType> dtype_of(const dlpack::Type& type);
 /// Of the format of a buffer (module struct), or of a character of numpy.dtype.char.
 std::optional<DType> dtype_of_format(std::string_view format, std::size_t item_bytes);
-/// Of what people write: a name, numpy.dtype, numpy.float32, torch.float32. Raises InvalidArgument.
+/// From the user's form: a name, numpy.dtype, numpy.float32, torch.float32. Raises InvalidArgument.
 DType dtype_from(nb::handle what);
 /// The numpy.dtype. Raises Unsupported for a type that NumPy has only with ml_dtypes, without it.
 nb::object numpy_dtype(DType dtype);

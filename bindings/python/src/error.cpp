@@ -6,7 +6,7 @@
 namespace anyccl::python {
 namespace {
 
-// Set with the interpreter lock held, before the interpreter ends; what is read without it is read
+// Set with the interpreter lock held, before the interpreter ends; reads without the lock come
 // after that.
 bool exiting = false;
 std::thread::id ending_thread;

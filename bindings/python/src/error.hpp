@@ -16,7 +16,7 @@ namespace anyccl::python {
 
 namespace nb = nanobind;
 
-/// What a call of the library said, with its words. Needs no interpreter.
+/// The result of a library call, with its message. Needs no interpreter.
 struct Outcome {
   anycclResult_t code = anycclSuccess;
   std::string message;
@@ -37,13 +37,13 @@ inline void raise_unless_ok(const Outcome& outcome) {
 nb::object exception_of(const Outcome& outcome);
 
 /// The interpreter is about to end, in this thread: from now on objects that die leave
-/// communicators, and the arrays of operations, to the end of the process, which the library is
-/// prepared for.
+/// communicators, and the arrays of operations, to the end of the process, for which the library
+/// is prepared.
 void begin_exit();
 bool is_exiting();
 
-/// Without the interpreter lock while it lives. A thread that comes back to an interpreter that has
-/// ended stays here: Python would end the thread by unwinding it, and C++ the process for that.
+/// Releases the interpreter lock while it lives. A thread that returns to an ended interpreter
+/// stays here: Python would end the thread by unwinding it, and C++ the process for that.
 class Unlocked {
  public:
   Unlocked() : state_(PyEval_SaveThread()) {}

@@ -1,4 +1,4 @@
-// The module anyccl._core: what Python sees of the library. The package re-exports it.
+// The module anyccl._core: the library as Python sees it. The package re-exports it.
 
 #include <nanobind/nanobind.h>
 #include <nanobind/operators.h>

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t kAlignment = 64;
 
-/// What an exported capsule owns: DLPack's struct, and what it points to.
+/// The contents of an exported capsule: DLPack's struct, and the data that it points to.
 template <typename Managed>
 struct Export {
   Managed managed{};

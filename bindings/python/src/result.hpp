@@ -1,5 +1,5 @@
 #pragma once
-// What a collective writes into: the caller's array, or a new one of the kind of the input.
+// The output of a collective: the caller's array, or a new one of the kind of the input.
 
 #include "array.hpp"
 
@@ -23,12 +23,12 @@ void bind_memory(nb::module_& m);
 class Result {
  public:
   /// `out`, which must have `shape` (or as many elements in one dimension) and the type of `like`;
-  /// or, if it is None, a new array of the kind of `like`. `zeroed`: not everything will be
-  /// written.
+  /// or, if it is None, a new array of the kind of `like`. `zeroed`: parts of it stay
+  /// unwritten.
   static Result make(nb::handle out, const Array& like, const Shape& shape, bool zeroed = false);
   /// The caller's array, whatever its shape.
   explicit Result(Array out) : array_(std::move(out)), object_(array_.source) {}
-  /// Nothing: of ranks that get no result.
+  /// Nothing, for ranks without a result.
   Result() : object_(nb::none()) {}
 
   const Array& array() const { return array_; }

@@ -1,11 +1,11 @@
-"""What torch calls at the end of `import torch` (entry point group torch.backends).
+"""Torch's hook at the end of `import torch` (entry point group torch.backends).
 
-A module of its own, with nothing at its top level: torch may come here while anyccl.torch is itself being
+A module of its own, with nothing at its top level: torch may call it while anyccl.torch is itself being
 imported. ANYCCL_TORCH_AUTOLOAD=0 switches it off."""
 
 
 def load() -> None:
-    """Registers the backend "anyccl". What is wrong with it is a warning: torch works without."""
+    """Registers the backend "anyccl". A failure is only a warning: torch works without it."""
     import os
     import warnings
 

@@ -17,8 +17,8 @@ void free_in_arena(void* memory) {
   static_cast<void>(anycclMemFree(memory));
 }
 
-/// In front of the allocator that was there. Every tensor keeps its own way of being freed, so it
-/// does not matter when this is enabled and disabled.
+/// In front of the previous allocator. Every tensor keeps its own way of being freed, so it may be
+/// enabled and disabled at any time.
 class ArenaAllocator final : public c10::Allocator {
  public:
   explicit ArenaAllocator(c10::Allocator* before) : before_(before) {}
@@ -42,7 +42,7 @@ class ArenaAllocator final : public c10::Allocator {
   static ArenaAllocator& installed();
 
  private:
-  /// Of raw_allocate(), which drops how its memory is freed.
+  /// The deleter of raw_allocate(), which drops that of the memory.
   static void free_either(void* memory) {
     if (memory != nullptr && anycclMemFree(memory) != anycclSuccess)
       installed().before_->raw_deallocate(memory);

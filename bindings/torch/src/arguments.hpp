@@ -1,6 +1,5 @@
 #pragma once
-// Checks of an operation's tensors, in Gloo's words where programs know them, and where they may
-// overlap.
+// Checks of an operation's tensors and of their overlaps, in Gloo's words where programs know them.
 
 #include "backend.hpp"
 
@@ -11,7 +10,7 @@ std::size_t units(const at::Tensor& tensor);
 /// For operations with one tensor per rank on this side.
 const at::Tensor& single_input(const Job& job, at::TensorList tensors);
 const at::Tensor& single_output(const Job& job, at::TensorList tensors);
-/// What this rank gets or gives is as large in the list as `tensor`.
+/// This rank's entry in the list is as large as `tensor`.
 void check_size(const Job& job, at::TensorList list, const at::Tensor& tensor, int rank);
 /// Dense, on the CPU, of one type.
 void check_pair(const Job& job, const at::Tensor& output, const at::Tensor& input);
@@ -19,7 +18,7 @@ void check_pair(const Job& job, const at::Tensor& output, const at::Tensor& inpu
 /// Memory of `input`, not overlapping `written` (unless it is exactly `in_place`).
 const void* apart(Memory& memory, const at::Tensor& input, const void* written,
                   std::size_t written_bytes, const void* in_place);
-/// The same where what is written lies in blocks, of which number `mine` may be the input.
+/// The same where the written memory is blocks, of which number `mine` may be the input.
 const void* apart(Memory& memory, const at::Tensor& input, const Memory::Blocks& blocks,
                   std::size_t unit, std::size_t mine);
 

@@ -11,13 +11,13 @@
 namespace anyccl::torch {
 namespace {
 
-/// All that are open: what must end before the interpreter does.
+/// All open groups, which must end before the interpreter does.
 struct Registry {
   std::mutex mutex;
   std::set<std::shared_ptr<Core>> open;
 };
 Registry& registry() {
-  static auto* const all = new Registry;  // outlives whoever is destroyed late
+  static auto* const all = new Registry;  // outlives backends that are destroyed late
   return *all;
 }
 
@@ -77,23 +77,23 @@ Backend::~Backend() {
     const std::lock_guard lock(registry().mutex);
     registry().open.erase(core_);
   }
-  const GilReleased released;  // what completes meanwhile may need the interpreter
+  const GilReleased released;  // operations that complete meanwhile may need it
   try {
     core_->close(std::chrono::milliseconds{1000});
   } catch (...) {
-    // The communicators abort what is left.
+    // The communicators abort the rest.
   }
 }
 
 void Core::close(std::chrono::milliseconds timeout) {
   if (::getpid() != process) return;
-  // What never ends must not use up the time in which the rest can end as it should.
+  // An operation that never ends must leave the others time to end as they should.
   constexpr std::chrono::milliseconds kLeast{100};
   const auto deadline = Clock::now() + timeout;
   executor->wait_idle(timeout / 2);  // first, as callbacks may call operations
   shared_comms.collectives->close(std::max(deadline, Clock::now() + kLeast));
   shared_comms.messages->close(std::max(deadline, Clock::now() + kLeast));
-  executor->wait_idle(std::chrono::milliseconds{500});  // what failed by an abort
+  executor->wait_idle(std::chrono::milliseconds{500});  // operations that failed by an abort
 }
 
 void Backend::close_all(std::chrono::milliseconds timeout) {
@@ -105,7 +105,7 @@ void Backend::close_all(std::chrono::milliseconds timeout) {
     open = registry().open;
   }
   for (const auto& core : open) core->close(left(deadline, std::chrono::milliseconds{0}));
-  // A thread that is in the interpreter when that ends takes the process with it.
+  // A thread that is in the interpreter at its end ends the process.
   for (const auto& core : open)
     if (core->process == ::getpid()) core->executor->stop();
 }
@@ -200,8 +200,8 @@ Backend::WorkPtr Backend::start(Job& job, SharedComm& shared_comm, at::TensorLis
 }
 
 void Backend::coalesce(const std::shared_ptr<Operation>& operation, at::TensorList outputs) {
-  // So many are there only if an exception kept the program from the end, of which torch tells us
-  // nothing: what is complete must not be kept for ever.
+  // There are kMany only if an exception kept the program from the end, of which torch tells us
+  // nothing: complete operations must not be kept for ever.
   constexpr std::size_t kMany = 1024;
   if (coalescing_->size() % kMany == 0)
     std::erase_if(*coalescing_, [](const Part& part) {

@@ -20,7 +20,7 @@ namespace anyccl::torch {
 struct Job {
   Job(const char* title_, c10d::OpType type_, std::chrono::milliseconds timeout_, bool async_)
       : title(title_), type(type_), timeout(timeout_), async(async_), memory(name()) {}
-  /// Without "anyccl:".
+  /// The title without "anyccl:".
   const char* name() const { return title + 7; }
   /// One more call, of elements of `type`.
   anycclCall_t& call(anycclCollective_t collective, c10::ScalarType type);
@@ -34,12 +34,12 @@ struct Job {
   at::Tensor factor;  // of PREMUL_SUM
 };
 
-/// What is under way in a group, and must end before the interpreter does.
+/// The operations in progress of a group, which must end before the interpreter does.
 struct Core {
-  /// Completes what is under way and leaves the group; aborts what takes longer than `timeout`.
+  /// Completes the issued operations and leaves the group; aborts those longer than `timeout`.
   void close(std::chrono::milliseconds timeout);
 
-  const pid_t process;  // a child that was forked has nothing to close
+  const pid_t process;  // a forked child has nothing to close
   const SharedComms shared_comms;
   const std::shared_ptr<Executor> executor = std::make_shared<Executor>();
 };
@@ -117,14 +117,14 @@ class Backend final : public c10d::Backend {
                                           const int& rank, const int& size) override;
 
   void abort() override;
-  /// Completes what was issued and leaves the group; aborts what peers have not joined in after
-  /// half a minute, or the timeout of the group if that is shorter.
+  /// Completes the issued operations and leaves the group; aborts those that peers have not joined
+  /// after half a minute, or the timeout of the group if that is shorter.
   void shutdown() override {
     core_->close(std::min<std::chrono::milliseconds>(options_->timeout, std::chrono::seconds{30}));
   }
   c10d::ErrorType getError() override;
 
-  /// Shuts down all that are left, before the interpreter ends.
+  /// Shuts down all remaining backends, before the interpreter ends.
   static void close_all(std::chrono::milliseconds timeout);
 
  private:

@@ -1,5 +1,5 @@
 #pragma once
-// How much is left of a time limit.
+// The rest of a time limit.
 
 #include <algorithm>
 #include <chrono>
@@ -15,7 +15,7 @@ inline std::chrono::milliseconds left(Clock::time_point deadline, std::chrono::m
   return std::max(std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()),
                   least);
 }
-/// As the library takes it, for which 0 is no limit.
+/// In the library's form, for which 0 is no limit.
 inline unsigned int limit_of(std::chrono::milliseconds time) {
   return static_cast<unsigned int>(
       std::clamp<std::int64_t>(time.count(), 1, std::numeric_limits<unsigned int>::max()));

@@ -1,5 +1,5 @@
 #pragma once
-// What fails becomes an exception of torch.
+// Failures become exceptions of torch.
 
 #include <exception>
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace anyccl::torch {
 
-/// What to say about `code`, with which a call of this thread failed just now. `name` is torch's
+/// The message for `code`, with which a call of this thread has just failed. `name` is torch's
 /// name of the operation.
 std::string words_of(anycclResult_t code, std::string_view name);
 /// torch.distributed.DistBackendError, for later.

@@ -26,12 +26,12 @@ void Executor::submit_expected(std::function<void()> task) noexcept {
       ++threads_;
       return;
     } catch (...) {
-      if (threads_ > 0) return;  // it comes to that one's turn
+      if (threads_ > 0) return;  // one of them will run it
       task = std::move(tasks_.back());
       tasks_.pop_back();
     }
   } catch (...) {
-    // No memory: the task is where it was.
+    // Out of memory: the task is still here.
   }
   finish(std::move(task));
 }
@@ -62,12 +62,12 @@ void Executor::work() {
   }
 }
 
-/// Runs it, and releases what it holds.
+/// Runs the task, and releases its objects.
 void Executor::finish(std::function<void()> task) noexcept {
   {
     const std::lock_guard lock(mutex_);
     if (stopped_) {
-      // What it holds cannot be released without an interpreter.
+      // Its objects cannot be released without an interpreter.
       static_cast<void>(new (std::nothrow) std::function<void()>(std::move(task)));
       return;
     }
@@ -77,7 +77,7 @@ void Executor::finish(std::function<void()> task) noexcept {
     task();
     task = nullptr;
   } catch (...) {
-    // Out of memory: whoever waits for it asks the library itself.
+    // Out of memory: a waiting thread asks the library itself.
   }
   const std::lock_guard lock(mutex_);
   --running_;

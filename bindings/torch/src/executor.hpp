@@ -1,5 +1,5 @@
 #pragma once
-// Threads for what follows on operations that nobody waits for: copies into tensors, futures and
+// Threads for the end of operations that no thread waits for: copies into tensors, futures and
 // the callbacks of programs, the release of tensors (which may take the GIL).
 
 #include <chrono>
@@ -12,20 +12,19 @@
 
 namespace anyccl::torch {
 
-/// Runs tasks, each at once: where all threads are busy another one is started, as a callback may
-/// wait for a second operation. Idle threads end after a while. The threads own what they use, so
-/// nobody has to join them.
+/// Runs tasks, each at once: if all threads are busy another one is started, as a callback may
+/// wait for a second operation. Idle threads end after a while. The threads own all that they use,
+/// so they need no join.
 class Executor : public std::enable_shared_from_this<Executor> {
  public:
   void submit(std::function<void()> task);
-  /// A task will be submitted later: wait_idle() waits for it, too.
+  /// A task will be submitted later: wait_idle() also waits for it.
   void expect();
-  /// As submit(), for a task that was expected. Where there is no memory or thread for it, it runs
-  /// here.
+  /// As submit(), for an expected task. If there is no memory or thread for it, it runs here.
   void submit_expected(std::function<void()> task) noexcept;
-  /// True when nothing is expected, waits or runs; false if that takes longer.
+  /// True when no task is expected, waits or runs; false if that takes longer than `timeout`.
   bool wait_idle(std::chrono::milliseconds timeout);
-  /// Waits for tasks that are running, however long that takes; none runs after it.
+  /// Waits for running tasks, however long they take; none runs after it.
   void stop();
 
  private:

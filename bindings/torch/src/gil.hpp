@@ -2,7 +2,7 @@
 
 namespace anyccl::torch {
 
-/// Lets other threads have the interpreter while this one waits, if this one has it.
+/// Releases the interpreter, if this thread has it, while this thread waits.
 class GilReleased {
  public:
   GilReleased();

@@ -1,6 +1,5 @@
-// Operations on lists of tensors: what goes to ranks or comes from them are blocks, which stay
-// where they are wherever that is possible. Ranks may lay them out differently, so these are always
-// v-forms.
+// Operations on lists of tensors: each tensor is a block, which is used in place wherever that is
+// possible. Ranks may lay them out differently, so these are always v-forms.
 
 #include "arguments.hpp"
 #include "backend.hpp"
@@ -11,7 +10,7 @@ using c10d::OpType;
 
 namespace {
 
-/// `blocks` get what ranks give, of which `input` is that of `rank`, this one.
+/// `blocks` get the inputs of all ranks; `input` is that of `rank`, this one.
 void receive(Job& job, anycclCall_t& call, const Memory::Blocks& blocks, const at::Tensor& input,
              int rank) {
   call.count = units(input);
@@ -155,8 +154,8 @@ Backend::WorkPtr Backend::reduce_scatter(Tensors& outputs, std::vector<Tensors>&
   return start(job, collectives(), blocks_of, outputs);
 }
 
-/// Where `output` overlaps a block that others read, but is not the own one: it is written by way
-/// of a temporary.
+/// If `output` overlaps a block that others read, but is not this rank's own one, it is written by
+/// way of a temporary.
 void Backend::separate(Job& job, const at::Tensor& output, anycclCall_t& call,
                        const Memory::Blocks& blocks) {
   const std::size_t unit = element_of(output.scalar_type()).bytes;

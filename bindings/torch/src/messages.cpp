@@ -1,4 +1,4 @@
-// Point to point, and the barrier that says who is missing.
+// Point to point, and the barrier that names missing ranks.
 
 #include "arguments.hpp"
 #include "backend.hpp"
@@ -22,7 +22,7 @@ Backend::WorkPtr Backend::message(Job& job, const at::Tensor& tensor, bool sends
     refuse(job.name(), "tag " + std::to_string(tag) + " is not in 0.." + std::to_string(kMaxTag));
   anycclCall_t& call = job.call(sends ? anycclCollSend : anycclCollRecv, tensor.scalar_type());
   call.count = units(tensor);
-  call.timeout_ms = 0;  // the limit counts while somebody waits
+  call.timeout_ms = 0;  // the limit counts during wait()
   call.root = peer;
   call.tag = tag;
   if (sends)
@@ -49,8 +49,8 @@ Backend::WorkPtr Backend::recvAnysource(Tensors& tensors, int tag) {
   return message(job, check_single(job.name(), tensors), false, ANYCCL_ANY_SOURCE, tag);
 }
 
-// Through the store and not the communicator: it must work when that has failed, and tell apart who
-// comes late from who is gone.
+// Through the store and not the communicator: it must work when that has failed, and tell late
+// ranks from dead ones.
 void Backend::monitoredBarrier(const c10d::BarrierOptions& opts, bool wait_all_ranks) {
   using std::chrono::milliseconds;
   const milliseconds timeout = timeout_of(opts.timeout);
@@ -109,7 +109,7 @@ void Backend::monitoredBarrier(const c10d::BarrierOptions& opts, bool wait_all_r
          std::to_string(timeout.count()) + " ms");
   }
   store_->set(answer, yes);
-  // All have come here, so they have read what was said before.
+  // All ranks are here, so they have read the earlier answers.
   for (; barriers_forgotten_ < number; ++barriers_forgotten_) {
     forget(*store_, key(barriers_forgotten_, "answer"));
     for (int rank = 1; rank < size_; ++rank)

@@ -15,7 +15,7 @@ namespace {
 // Set with the interpreter's lock, before it ends; read where it is ending.
 std::thread::id ending_thread;
 
-/// The interpreter lets only one thread go on.
+/// True if the interpreter is ending and lets only another thread go on.
 bool is_over() {
 #if PY_VERSION_HEX >= 0x030d0000
   const bool finalizing = Py_IsFinalizing() != 0;
@@ -46,7 +46,7 @@ void define(py::module_& module) {
 
   py::class_<Backend::Options, c10d::Backend::Options, c10::intrusive_ptr<Backend::Options>>(
       module, "Options",
-      "What init_process_group and new_group take as pg_options. Nothing can be set:\n"
+      "The pg_options of init_process_group and new_group. Nothing can be set:\n"
       "the time limit is their own argument.")
       .def(py::init([] { return c10::make_intrusive<Backend::Options>(); }))
       .def("__copy__",
@@ -83,7 +83,7 @@ void define(py::module_& module) {
         Backend::close_all(timeout);
       },
       py::arg("timeout"),
-      "Shuts down all process groups of this process, which ends; aborts what takes longer.");
+      "Shuts down all process groups at the end of the process; aborts those that take longer.");
   module.def("enable_arena", &enable_arena, py::arg("least_bytes"));
   module.def("disable_arena", &disable_arena);
 }

@@ -71,7 +71,7 @@ void Operation::finish() {
   }
   ended_ = Clock::now();
   for (const auto& end : ends_) end();
-  // Pairs with the acquires: who sees it sees the results.
+  // Pairs with the acquires: a thread that sees it sees the results.
   finished_.store(true, std::memory_order_release);
 }
 
@@ -81,7 +81,7 @@ std::exception_ptr Operation::error() const {
 
 int Operation::source() const {
   int rank = -1;
-  if (works_.size() != 1) throw_backend_error("anyccl: only one receive has a source rank");
+  if (works_.size() != 1) throw_backend_error("anyccl: only a single receive has a source rank");
   check(anycclWorkSource(works_[0], &rank), name_);
   return rank;
 }
@@ -109,11 +109,11 @@ void Operation::watch(c10::intrusive_ptr<c10::ivalue::Future> future,
     return;
   }
   executor_->expect();
-  if (!parts_.empty()) {  // a thread waits for all
+  if (!parts_.empty()) {  // one thread waits for all
     executor_->submit_expected([self = shared_from_this()] { self->settle(); });
     return;
   }
-  // One more than there are works: none of them settles it before all are watched.
+  // One more than works_: none of them settles it before all are watched.
   unnotified_.store(works_.size() + 1, std::memory_order_relaxed);
   struct Notice {
     std::shared_ptr<Operation> operation;
@@ -134,7 +134,7 @@ void Operation::watch(c10::intrusive_ptr<c10::ivalue::Future> future,
 }
 
 void Operation::settle() {
-  wait_to_the_end();  // it is there, unless there are parts or it could not be watched
+  wait_to_the_end();  // complete, unless it has parts or could not be watched
   decltype(futures_) futures;
   {
     const std::lock_guard lock(mutex_);
@@ -156,7 +156,7 @@ void Operation::abandon() noexcept {
   try {
     if (!poll()) watch();
   } catch (...) {
-    // Out of memory: the library still completes it, but nobody copies results that nobody reads.
+    // Out of memory: the library still completes it, but results that no one reads are not copied.
   }
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-// What was issued and may not be complete: the library's works, and the tensors that they use.
+// Issued operations that may not be complete: the library's works, and the tensors that they use.
 
 #include <functional>
 #include <memory>
@@ -32,31 +32,31 @@ class Operation : public std::enable_shared_from_this<Operation> {
 
   // While it is put together, by one thread.
   void add(anycclWork_t work) { works_.push_back(work); }
-  /// It is complete when `part` is, too. One with parts has nothing else.
+  /// It is complete only when `part` is. An operation with parts has nothing else.
   void add(std::shared_ptr<Operation> part) { parts_.push_back(std::move(part)); }
   void add(CopyBack copy) { copies_.push_back(std::move(copy)); }
-  /// Of wait(): the operation fails when it takes longer. 0: none but that of its call.
+  /// The limit of wait(): an operation that takes longer fails. 0: only the limit of its call.
   void limit(std::chrono::milliseconds time) { limit_ = time; }
   void keep(const at::Tensor& tensor) { kept_.push_back(tensor); }
-  /// Called once, when it is complete: soon after if it is watched, else when somebody asks.
+  /// Called once, when it is complete: soon after if it is watched, else at the next poll or wait.
   void at_end(std::function<void()> fn) { ends_.push_back(std::move(fn)); }
 
   /// True when it is complete or has failed, and copies are in place.
   bool poll();
-  /// Returns when poll() is true; false if that takes longer. 0: the operation fails then, after
-  /// its own limit.
+  /// Returns when poll() is true; false if that takes longer. 0: an operation that takes longer
+  /// than its own limit fails.
   bool wait(std::chrono::milliseconds timeout);
-  /// Of a complete one; null if it has not failed.
+  /// The error of a complete operation; null if it has not failed.
   std::exception_ptr error() const;
-  /// Of a complete receive.
+  /// The source of a complete receive.
   int source() const;
-  /// Seconds from begin to completion, of a complete one.
+  /// Seconds from begin to completion, of a complete operation.
   float seconds() const;
 
   /// Completes by itself, in a thread of the executor; then `future` gets `value`.
   void watch(c10::intrusive_ptr<c10::ivalue::Future> future = {},
              std::vector<at::Tensor> value = {});
-  /// Nobody will ask any more: it completes by itself.
+  /// No thread will ask any more: it completes by itself.
   void abandon() noexcept;
 
  private:
@@ -75,7 +75,7 @@ class Operation : public std::enable_shared_from_this<Operation> {
   const Clock::time_point begun_ = Clock::now();
   Clock::time_point ended_;
 
-  mutable std::mutex mutex_;  // of finish(), and of what follows
+  mutable std::mutex mutex_;  // of finish(), and of the members below
   bool watched_ = false;
   std::exception_ptr error_;
   std::vector<std::pair<c10::intrusive_ptr<c10::ivalue::Future>, std::vector<at::Tensor>>> futures_;

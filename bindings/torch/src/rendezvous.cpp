@@ -8,13 +8,13 @@
 namespace anyccl::torch {
 namespace {
 
-// Torch names the groups of a program alike each time it begins anew, on the same store: keys of an
-// earlier round may still be there. So each rank comes with a name that it has made up, rank 0
-// answers to that name, and who has read a key deletes it.
+// A new init_process_group gives groups the same names on the same store: keys of an earlier round
+// may still be there. So each rank makes up a name, rank 0 answers to that name, and the reader of
+// a key deletes it.
 
-// What rank 0 says begins with one of these; why there is nothing, or all there is, follow.
+// The first character of rank 0's answer; the reason for a failure, or an Invitation, follows.
 constexpr char kFailed = '-', kReady = '+';
-/// What rank 0 says.
+/// The answer of rank 0.
 struct Invitation {
   anycclUniqueId ids[2];
   char round[16];
@@ -28,7 +28,7 @@ std::string answer_to(int rank, const std::string& name) {
   return "anyccl/ids/" + std::to_string(rank) + "/" + name;
 }
 
-/// 16 characters that nobody had before.
+/// 16 characters that were never used before.
 std::string new_name() {
   std::random_device random;
   std::string name;
@@ -42,7 +42,7 @@ bool wait_for(c10d::Store& store, const std::string& key, Clock::time_point dead
     store.wait({key}, left(deadline, std::chrono::milliseconds{1}));
     return true;
   } catch (const std::exception&) {
-    return store.check({key});  // throws where the store itself is gone
+    return store.check({key});  // throws if the store itself is gone
   }
 }
 
@@ -53,7 +53,7 @@ std::string missing(c10d::Store& store, int size) {
   return names;
 }
 
-/// To all that are there.
+/// Answers all ranks that have come.
 void answer(c10d::Store& store, int size, const std::string& text) {
   for (int rank = 1; rank < size; ++rank) {
     if (!store.check({key_of(rank)})) continue;
@@ -84,7 +84,7 @@ std::string invite(c10d::Store& store, int size, std::chrono::milliseconds timeo
 }
 
 std::string be_invited(c10d::Store& store, int rank, std::chrono::milliseconds timeout) {
-  // Rank 0 may have waited for as long as we: it gets a moment to say who is missing.
+  // Rank 0 may have waited as long as this rank: it gets a moment to name the missing ranks.
   const auto deadline = Clock::now() + timeout + std::chrono::seconds{1};
   const std::string name = new_name(), key = answer_to(rank, name);
   store.set(key_of(rank), name);
@@ -105,7 +105,7 @@ void forget(c10d::Store& store, const std::string& key) {
   try {
     store.deleteKey(key);
   } catch (const std::exception&) {
-    // A store that cannot: a group of this name can then be made only once on it.
+    // A store that cannot delete: a group of this name can then be made only once on it.
   }
 }
 
@@ -116,7 +116,7 @@ SharedComms meet(c10d::Store& store, int rank, int size, std::chrono::millisecon
   TORCH_CHECK(text.size() == 1 + sizeof invitation,
               "anyccl: init_process_group: rank 0 has another version");
   std::memcpy(&invitation, text.data() + 1, sizeof invitation);
-  // Both at once; nobody is far now.
+  // Both at once; all ranks are here now.
   const auto deadline = Clock::now() + timeout;
   SharedComms shared_comms{std::make_shared<SharedComm>(invitation.ids[0], rank, size),
                            std::make_shared<SharedComm>(invitation.ids[1], rank, size),

@@ -1,5 +1,5 @@
 #pragma once
-// How the ranks of a group find each other: through the store that torch gives them.
+// The ranks of a group find each other through the store that torch gives them.
 
 #include <memory>
 
@@ -10,13 +10,13 @@ namespace anyccl::torch {
 
 struct SharedComms {
   std::shared_ptr<SharedComm> collectives, messages;
-  std::string round;  // equal on all ranks, and another one for each group that was ever made
+  std::string round;  // equal on all ranks, and different for every group ever made
 };
-/// Returns when all ranks have come; throws after `timeout`, naming those that have not. Of it
-/// nothing is left in the store.
+/// Returns when all ranks have come; throws after `timeout`, naming those that have not. Leaves
+/// nothing in the store.
 SharedComms meet(c10d::Store& store, int rank, int size, std::chrono::milliseconds timeout);
 
-/// Deletes the key, where the store can do that.
+/// Deletes the key, if the store can do that.
 void forget(c10d::Store& store, const std::string& key);
 
 }  // namespace anyccl::torch

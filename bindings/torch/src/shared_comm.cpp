@@ -8,7 +8,7 @@
 namespace anyccl::torch {
 namespace {
 
-/// Asks `done` until it says so, at first often; false if it has not at `deadline`.
+/// Asks `done` until it is true, at first often; false if it is not at `deadline`.
 template <typename Done>
 bool poll(Clock::time_point deadline, const Done& done) {
   std::chrono::microseconds pause{20};
@@ -20,7 +20,7 @@ bool poll(Clock::time_point deadline, const Done& done) {
   return true;
 }
 
-/// What has become of what is under way on `comm`; InProgress at `deadline`.
+/// The result of the operation in progress on `comm`; InProgress at `deadline`.
 anycclResult_t outcome(anycclComm_t comm, Clock::time_point deadline) {
   anycclResult_t state = anycclInProgress;
   poll(deadline, [&] {
@@ -88,7 +88,7 @@ void SharedComm::close(Clock::time_point deadline) {
 
 void SharedComm::abort() {
   open_ = false;
-  // Who takes longer than this is waiting inside the library, and is told by the abort.
+  // A thread that takes longer is waiting inside the library, and is told by the abort.
   wait_unused(Clock::now() + std::chrono::milliseconds{50});
   const anycclComm_t comm = comm_.exchange(nullptr);
   if (comm == nullptr) return;

@@ -11,7 +11,7 @@
 
 namespace anyccl::torch {
 
-/// Calls are in the order in which threads come to them; none waits for another to end. After
+/// Calls are in the order in which threads make them; none waits for another to end. After
 /// close() or abort() they fail.
 class SharedComm {
  public:
@@ -24,7 +24,7 @@ class SharedComm {
   /// Returns when all ranks have joined. Throws after `deadline`.
   void ready(Clock::time_point deadline);
 
-  /// `use` may call the communicator; it throws what fails.
+  /// `use` may call the communicator; it throws on failure.
   template <typename Use>
   void with(std::string_view name, const Use& use) {
     const User user(*this);
@@ -33,9 +33,9 @@ class SharedComm {
     use(comm_.load());
   }
 
-  /// What has failed, also after the end.
+  /// The failure of the communicator, also after its end.
   anycclResult_t error();
-  /// Completes what was issued, takes leave and frees the communicator. At `deadline` it aborts
+  /// Completes the issued operations, leaves and frees the communicator. At `deadline` it aborts
   /// instead.
   void close(Clock::time_point deadline);
   /// All operations fail, here and at the peers.
@@ -54,11 +54,11 @@ class SharedComm {
   };
 
   [[noreturn]] void throw_closed(std::string_view name) const;
-  /// Returns when nobody calls the communicator; false if that takes longer.
+  /// Returns when no thread calls the communicator; false if that takes longer.
   bool wait_unused(Clock::time_point deadline);
 
-  // Who counts as a user and then sees `open_` finds the communicator; who clears `open_` and then
-  // sees no users has it alone. Hence all of them are sequentially consistent.
+  // A thread that counts as a user and then sees `open_` finds the communicator; one that clears
+  // `open_` and then sees no users has it alone. Hence all of them are sequentially consistent.
   std::atomic<int> users_ = 0;
   std::atomic<bool> open_ = true;
   std::atomic<anycclComm_t> comm_ = nullptr;  // null once it is closed or aborted

@@ -13,7 +13,7 @@ constexpr const char* kTitle = "anyccl:sparse_all_reduce";
 constexpr const char* kName = "sparse_all_reduce";
 constexpr int kFirstTag = 0xf00000, kTags = 0x100000;  // above those of programs
 
-/// Completes when its thread says so.
+/// Completes when its thread calls complete().
 class SparseWork final : public c10d::Work {
  public:
   SparseWork(int rank, const char* title, const std::optional<std::vector<at::Tensor>>& inputs,
@@ -50,7 +50,7 @@ class Exchange {
         tag_(tag),
         timeout_ms_(timeout_ms) {}
 
-  /// theirs[r] gets what rank r sends, mine goes to all. All are contiguous.
+  /// theirs[r] gets the message of rank r, mine goes to all. All are contiguous.
   void run(const at::Tensor& mine, const std::vector<at::Tensor>& theirs) const {
     std::vector<std::unique_ptr<anycclWork, void (*)(anycclWork_t)>> works;
     shared_comm_->with(kName, [&](anycclComm_t comm) {
@@ -94,7 +94,7 @@ class Exchange {
 at::Tensor sum_over_ranks(const Exchange& exchange, const at::Tensor& input, int rank, int size) {
   const at::Tensor mine = input.coalesce();
   const at::Tensor indices = mine._indices().contiguous(), values = mine._values().contiguous();
-  // What all must agree on, then the number of elements.
+  // The values that all must agree on, then the number of elements.
   std::vector<std::int64_t> shape{mine.sparse_dim(), mine.dense_dim()};
   shape.insert(shape.end(), mine.sizes().begin(), mine.sizes().end());
   shape.resize(2 + 16);
@@ -136,7 +136,7 @@ Backend::WorkPtr Backend::allreduce_sparse(Tensors& tensors, const c10d::Allredu
   if (!tensor.device().is_cpu() || tensor.layout() != c10::kSparse)
     refuse(kName, "requires a sparse COO tensor on the CPU");
   if (opts.reduceOp.op_ != c10d::ReduceOp::SUM)
-    refuse(kName, "sparse tensors have no other ReduceOp than SUM");
+    refuse(kName, "sparse tensors support only ReduceOp.SUM");
   if (tensor.dim() > 16) refuse(kName, "the tensor has more than 16 dimensions");
   operator_of(kName, opts.reduceOp, tensor.scalar_type());
   const int tag = kFirstTag + static_cast<int>(sparse_sequence_++ % kTags);

@@ -17,8 +17,8 @@ at::Tensor dense_like(const at::Tensor& tensor) {
   return at::empty(tensor.sizes(), tensor.options().memory_format(std::nullopt));
 }
 
-/// Places `memory[i]` of `bytes[i]` relative to the lowest one; false if that is no whole number of
-/// units or, of what is written, two overlap.
+/// Places `memory[i]` of `counts[i]` units relative to the lowest one; false if a distance is not a
+/// whole number of units or if two overlap and are written.
 bool lay_out(const std::vector<std::byte*>& memory, const std::vector<std::size_t>& counts,
              std::size_t unit, bool written, Memory::Blocks& blocks) {
   std::byte* base = nullptr;
@@ -148,7 +148,8 @@ anycclRedOp_t operator_of(const char* name, const c10d::ReduceOp& op, c10::Scala
   if (!element_of(type).reducible)
     refuse(name, "tensors of type " + text_of_type() + " can be sent, but not reduced");
   const auto refuse_operator = [&](const char* text) {
-    refuse(name, std::string("ReduceOp.") + text + " of tensors of type " + text_of_type());
+    refuse(name, std::string("ReduceOp.") + text + " is not supported for tensors of type " +
+                     text_of_type());
   };
   const bool complex = c10::isComplexType(type), integral = c10::isIntegralType(type, true);
   switch (op.op_) {
@@ -157,7 +158,7 @@ anycclRedOp_t operator_of(const char* name, const c10d::ReduceOp& op, c10::Scala
     case c10d::ReduceOp::PRODUCT:
       return anycclProd;
     case c10d::ReduceOp::AVG:
-      if (type == c10::ScalarType::Bool) refuse_operator("AVG makes no sense");
+      if (type == c10::ScalarType::Bool) refuse_operator("AVG");
       return anycclAvg;
     case c10d::ReduceOp::MIN:
       if (complex) refuse(name, "all_reduce does not support MIN on complex tensors");
@@ -181,7 +182,8 @@ anycclRedOp_t operator_of(const char* name, const c10d::ReduceOp& op, c10::Scala
 
 at::Tensor factor_of(const char* name, const c10d::ReduceOp& op, c10::ScalarType type) {
   if (!element_of(type).reducible || type == c10::ScalarType::Bool)
-    refuse(name, std::string("ReduceOp.PREMUL_SUM of tensors of type ") + c10::toString(type));
+    refuse(name, std::string("ReduceOp.PREMUL_SUM is not supported for tensors of type ") +
+                     c10::toString(type));
   const auto* const supplement =
       dynamic_cast<const c10d::NCCLPreMulSumSupplement*>(op.supplement_.get());
   if (supplement == nullptr) refuse(name, "ReduceOp.PREMUL_SUM comes without a factor");
@@ -191,7 +193,7 @@ at::Tensor factor_of(const char* name, const c10d::ReduceOp& op, c10::ScalarType
                                : at::full({1}, supplement->double_factor, at::kDouble);
   const at::Tensor factor = given.to(type);
   if (c10::isIntegralType(type, false) && !factor.to(at::kDouble).equal(given.to(at::kDouble)))
-    refuse(name, std::string("the factor of PREMUL_SUM is no ") + c10::toString(type));
+    refuse(name, std::string("the factor of PREMUL_SUM is not a ") + c10::toString(type));
   return factor;
 }
 

@@ -7,7 +7,7 @@
 
 namespace anyccl::torch {
 
-/// How the elements of a tensor are sent. Types the library has no name for go as bytes.
+/// The form in which elements are sent. Types that the library does not have go as bytes.
 struct Element {
   anycclDataType_t type;
   std::size_t units;  // of `type` in one element of torch
@@ -23,7 +23,7 @@ void check_tensor(const char* name, const at::Tensor& tensor);
 /// The same for all, and one type.
 void check_tensors(const char* name, at::TensorList tensors, const c10::TensorOptions& like);
 const at::Tensor& check_single(const char* name, at::TensorList tensors);
-/// Fails for what makes no sense, in the words of torch where it has some. Not for PREMUL_SUM.
+/// Fails for an invalid operator, in the words of torch where it has some. Not for PREMUL_SUM.
 anycclRedOp_t operator_of(const char* name, const c10d::ReduceOp& op, c10::ScalarType type);
 /// The factor of a PREMUL_SUM, as one element of `type`.
 at::Tensor factor_of(const char* name, const c10d::ReduceOp& op, c10::ScalarType type);
@@ -33,8 +33,8 @@ inline bool is_plain(const at::Tensor& tensor) {
          !tensor._is_zerotensor();
 }
 
-/// Memory of tensors for one call. What does not lie as the library wants it is copied: before the
-/// call (inputs), and after it (outputs, by copies()).
+/// Memory of tensors for one call. Tensors that are not laid out as the library wants are copied:
+/// before the call (inputs), and after it (outputs, by copies()).
 class Memory {
  public:
   explicit Memory(const char* name) : name_(name) {}
@@ -46,7 +46,7 @@ class Memory {
   const void* copied_input(const at::Tensor& tensor);
   void* copied_output(const at::Tensor& tensor);
 
-  /// Tensors as blocks of one buffer, wherever they lie.
+  /// Tensors as blocks of one buffer, wherever they are.
   struct Blocks {
     std::byte* base = nullptr;
     std::vector<std::size_t> counts, displs;  // in units

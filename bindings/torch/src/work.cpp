@@ -54,7 +54,7 @@ bool PendingWork::isSuccess() const {
 }
 
 std::vector<at::Tensor> PendingWork::result() {
-  TORCH_CHECK(operation_->poll(), "anyccl: the result is there once the work is completed");
+  TORCH_CHECK(operation_->poll(), "anyccl: the result is available once the work has completed");
   return outputs_;
 }
 
@@ -67,7 +67,7 @@ bool PendingWork::wait(std::chrono::milliseconds timeout) {
 }
 
 void PendingWork::abort() {
-  throw_backend_error("anyccl: one operation cannot be aborted, only its process group");
+  throw_backend_error("anyccl: an operation cannot be aborted, only its process group");
 }
 
 c10::intrusive_ptr<c10::ivalue::Future> PendingWork::getFuture() {
@@ -82,7 +82,7 @@ c10::intrusive_ptr<c10::ivalue::Future> PendingWork::getFuture() {
 
 float PendingWork::getDuration() const {
   TORCH_CHECK(timed_, kNotTimed);
-  TORCH_CHECK(operation_->poll(), "anyccl: the duration is known once the work is completed");
+  TORCH_CHECK(operation_->poll(), "anyccl: the duration is known once the work has completed");
   return operation_->seconds() * 1000;
 }
 

@@ -1,11 +1,11 @@
 #pragma once
-// What torch gives to programs: c10d::Work.
+// c10d::Work, which torch gives to programs.
 
 #include "operation.hpp"
 
 namespace anyccl::torch {
 
-/// Of a call that has returned when it was done. It holds no tensors: result() is empty.
+/// The work of a blocking call, complete on return. It holds no tensors: result() is empty.
 class DoneWork final : public c10d::Work {
  public:
   DoneWork(int rank, c10d::OpType type, const char* title,
@@ -30,7 +30,7 @@ class DoneWork final : public c10d::Work {
   std::chrono::steady_clock::time_point begun_, ended_;
 };
 
-/// Of a call that returned at once. `owner`: the last one to be interested in `operation`.
+/// The work of a call that returned at once. `owner`: nothing else will ask for `operation`.
 class PendingWork final : public c10d::Work {
  public:
   PendingWork(int rank, c10d::OpType type, const char* title,

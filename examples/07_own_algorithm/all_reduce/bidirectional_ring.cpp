@@ -1,6 +1,6 @@
 // Bidirectional ring: two rings at once, one in each direction, each with one half of the vector.
-// Uses both directions of every link: on links that send and receive at full speed at the same
-// time it takes half as long as a ring; elsewhere it is a ring with twice as many messages.
+// Uses both directions of every link: on full-duplex links it takes half as long as a ring;
+// elsewhere it is a ring with twice as many messages.
 
 #include "algorithm/catalog/algorithm.hpp"
 
@@ -9,7 +9,7 @@ namespace {
 
 Cost cost(const Shape& s) {
   const auto n = static_cast<std::uint32_t>(s.size);
-  return {4 * (n - 1), 4 * (n - 1), 2 * n, n - 1};  // what a rank sends counts one at a time
+  return {4 * (n - 1), 4 * (n - 1), 2 * n, n - 1};  // a rank's sends count one at a time
 }
 
 Schedule build(const Shape& s, Rank me) {

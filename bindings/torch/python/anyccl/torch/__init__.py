@@ -4,28 +4,28 @@
     import anyccl.torch          # not needed where anyccl-torch is installed: torch loads it
     dist.init_process_group("anyccl")              # or "cpu:anyccl,cuda:nccl"
 
-All operations of torch.distributed on CPU tensors, in Gloo's place. What they promise beyond torch's
-own documentation:
+All operations of torch.distributed on CPU tensors, in Gloo's place. Beyond torch's own documentation
+they promise:
 
-Shapes:  any, also empty and not contiguous; elements are matched in row-major order. Tensors of lists
-         may differ in size where torch says nothing against it (all_gather, reduce_scatter, gather,
+Shapes:  any, also empty and not contiguous; elements are matched in row-major order. Tensors in lists
+         may differ in size where torch does not forbid it (all_gather, reduce_scatter, gather,
          scatter, all_to_all); every rank must then know all sizes.
 Order:   collectives of a group run in the order in which they are called. Point-to-point operations do
          not wait for them, and are matched in order per (sender, receiver, tag).
-Threads: any thread may call; ranks must still agree on the order of collectives. wait() and everything
-         else that takes time lets other Python threads run.
+Threads: any thread may call; ranks must still agree on the order of collectives. wait() and all
+         other calls that take time let other Python threads run.
 Time:    the limit of a collective runs from the call, that of a send or receive while wait() waits for it.
-Errors:  torch.distributed.DistBackendError with the words of anyccl, which name the rank; what has failed
-         stays so, collectives and point-to-point operations apart. Wrong arguments raise RuntimeError,
-         ValueError or TypeError, and the group can still be used.
+Errors:  torch.distributed.DistBackendError with anyccl's message, which names the rank; a failure is
+         permanent, for collectives and point-to-point operations separately. Wrong arguments raise
+         RuntimeError, ValueError or TypeError, and the group can still be used.
 """
 
 import atexit as _atexit
 import datetime as _datetime
 import os as _os
 
-# Torch loads this package while it is itself imported, if it is imported first: keep it from doing so
-# here, where we import it.
+# If torch is imported first, it loads this package during its own import: keep it from doing so here,
+# where this package imports torch.
 _autoload = _os.environ.get("TORCH_DEVICE_BACKEND_AUTOLOAD")
 _os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
 try:
@@ -37,7 +37,7 @@ finally:
         _os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = _autoload
 import torch.distributed as _dist
 
-if not _torch.__version__.startswith("2.13."):  # what a Backend is changes with every minor version
+if not _torch.__version__.startswith("2.13."):  # c10d::Backend changes with every minor version
     raise ImportError(f"this anyccl-torch is for torch 2.13, and this is torch {_torch.__version__}")
 
 from . import _C
@@ -63,19 +63,19 @@ def _create(given, pg_options):
 
 
 def use_as_cpu_default() -> None:
-    """Makes anyccl what init_process_group(), init_device_mesh() and new_group() take for CPU tensors
-    when they are given no backend. Call it before them, on every rank."""
+    """Makes anyccl the backend of init_process_group(), init_device_mesh() and new_group() for CPU tensors
+    when they are given none. Call it before them, on every rank."""
     _dist.Backend.default_device_backend_map["cpu"] = "anyccl"
 
 
 def enable_arena(least_bytes: int = 65536) -> None:
-    """From now on CPU tensors of at least `least_bytes` bytes lie in memory that the ranks of this host
+    """From now on CPU tensors of at least `least_bytes` bytes are in memory that the ranks of this host
     can read directly: collectives on them copy less. Every rank decides for itself.
 
-    Memory: shared (memfd), so it counts as such; where there is none, tensors get ordinary memory. A region
-            whose tensors are all gone goes back to the system.
-    Fork:   a child reads the tensors of its parent as they were, and writes to copies of its own; what the
-            parent writes later may show in what the child has not written. New tensors of the child lie in
+    Memory: shared (memfd), and counted as such; where there is none, tensors get ordinary memory. A region
+            whose tensors are all gone is returned to the system.
+    Fork:   a child reads the tensors of its parent as they were, and writes to copies of its own; later
+            writes of the parent may show where the child has not written. New tensors of the child are in
             memory of its own.
     Threads: any.
     """
@@ -85,7 +85,7 @@ def enable_arena(least_bytes: int = 65536) -> None:
 
 
 def disable_arena() -> None:
-    """New tensors get ordinary memory again; those that there are stay where they are."""
+    """New tensors get ordinary memory again; existing ones stay where they are."""
     _C.disable_arena()
 
 
@@ -93,7 +93,7 @@ def _register() -> None:
     if not _dist.is_available() or "ANYCCL" in _dist.Backend._plugins:
         return
     _dist.Backend.register_backend("anyccl", _create, extended_api=True, devices=["cpu"])
-    # What completes later than this might release tensors when there is no interpreter any more.
+    # Operations that complete later might release tensors after the interpreter has ended.
     _atexit.register(_C.close_all, _datetime.timedelta(seconds=2))
 
 
