@@ -213,8 +213,8 @@ def test_all_to_all_v_sends_rank_j_its_rows(four):
         (lambda c: c.all_gather_v(np.ones(2), [-1, 2, 2, 2]), "negative"),
         (lambda c: c.reduce_scatter_v(np.ones(5), [1, 1, 1, 1]), "x has 5 rows.*ask for 4"),
         (lambda c: c.gather_v(np.ones(2), root=c.rank), "the root needs counts"),
-        (lambda c: c.scatter_v(None, root=(c.rank + 1) % 4), "out is needed"),
-        (lambda c: c.scatter(None, root=(c.rank + 1) % 4), "x or out is needed"),
+        (lambda c: c.scatter_v(None, root=(c.rank + 1) % 4), "other than the root need out"),
+        (lambda c: c.scatter(None, root=(c.rank + 1) % 4), "other than the root need x or out"),
         (lambda c: c.broadcast(np.ones(2), root=4), "root 4 is not a rank"),
     ],
 )

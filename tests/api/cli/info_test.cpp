@@ -61,7 +61,7 @@ TEST(Info, tells_version_host_and_transports) {
   const nlohmann::json info = info_with("ANYCCL_TIMEOUT", "5");
   EXPECT_EQ(info["version"], ANYCCL_VERSION);
   EXPECT_GE(info["host"]["cores"], 1);
-  EXPECT_EQ(info["transports"], nlohmann::json({"loopback", "shm", "tcp"}));
+  EXPECT_EQ(info["transports"], nlohmann::json({"loopback", "shm", "unix", "tcp"}));
 }
 
 }  // namespace
