@@ -64,7 +64,8 @@ ANYCCL_ON_EACH_TRANSPORT(Publication);
 TEST_P(Publication, is_read_whatever_its_size) {
   run(2, [](int me, Transport& t) {
     std::uint64_t operation = 0;
-    for (const std::size_t bytes : {0, 1, 8, 55, 56, 57, 1000, 8192, 16384, 100'000, 400'000}) {
+    constexpr std::size_t kSizes[] = {0, 1, 8, 55, 56, 57, 1000, 8192, 16384, 100'000, 400'000};
+    for (const std::size_t bytes : kSizes) {
       ++operation;
       publish_to(t, 1 - me, operation, 0, pattern(bytes, static_cast<unsigned>(me)));
       const Incoming in = from(1 - me, operation, 0, bytes);
@@ -401,7 +402,7 @@ TEST_P(Peer, learns_who_aborted_and_why) {
   for (const Code code : {Code::aborted, Code::invalid_usage, Code::timeout}) {
     const Ranks ranks = make(3);
     ranks[1]->abort(error(code, "rank 1 had enough"));
-    for (const std::size_t peer : {0, 2}) {
+    for (const std::size_t peer : {0UL, 2UL}) {
       const Status problem = wait_for_problem(*ranks[peer]);
       EXPECT_TRUE(problem.code() == code || problem.code() == Code::remote_error);
       EXPECT_NE(problem.message().find("rank 1 had enough"), std::string_view::npos)
