@@ -59,7 +59,8 @@ class Transport {
   virtual void wake() = 0;
 
   // --- the end ----------------------------------------------------------------------------------
-  /// Tells every peer that this communicator has failed with `why`; never blocks. Any thread.
+  /// Tells every peer that this communicator has failed with `why`. Waits for no peer, or, where
+  /// its way to one is full, for at most 200 ms. Any thread.
   virtual void abort(const Status& why) = 0;
   /// Says goodbye to every peer and flushes what is queued, within a bounded time.
   virtual void leave() = 0;

@@ -70,6 +70,22 @@ TEST_P(SocketAbort, is_noticed_even_if_the_connection_is_full) {
   });
 }
 
+TEST_P(SocketAbort, reaches_a_peer_that_reads_even_if_the_connection_is_full) {
+  const auto ranks = group(2, GetParam());
+  const auto data = pattern(kMiB, 1);
+  const ReaderOf all{1, 0, 0, kMiB};
+  Outgoing out = number_of(1);
+  out.bytes = kMiB;
+  out.readers = {&all, 1};
+  while (ranks[0]->publications().offer(out, data.data(), false) == Publications::Offered::copied)
+    ++out.number;
+  Status problem;
+  std::thread peer([&] { problem = wait_for_problem(*ranks[1]); });
+  ranks[0]->abort(error(Code::aborted, "enough"));
+  peer.join();
+  EXPECT_EQ(problem.message(), "rank 0 aborted: enough");
+}
+
 TEST_P(SocketAbort, may_come_from_another_thread_at_any_time) {
   for (int round = 0; round < 50; ++round) {
     const auto ranks = group(2, GetParam());

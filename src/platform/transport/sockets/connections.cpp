@@ -194,7 +194,10 @@ void Connections::abort(const Status& why) {
   if (aborted_.load(std::memory_order_relaxed)) return;
   last_words_ = abort_frame(why);
   why_ = why;
-  for (auto& p : peers_) p->out.abort();
+  std::vector<Outbox*> unfinished;
+  for (auto& p : peers_)
+    if (!p->out.abort()) unfinished.push_back(&p->out);
+  Outbox::finish_aborts(std::move(unfinished));
   aborted_.store(true, std::memory_order_release);
 }
 
