@@ -136,12 +136,14 @@ def test_a_failed_operation_fails_its_future():
 def test_a_wait_that_is_too_short():
     def body(rank):
         x = torch.ones(3)
+        store = dist.distributed_c10d._get_default_store()
         if rank == 1:
-            time.sleep(0.5)
+            store.wait(["rank 0 has waited"])
         work = dist.all_reduce(x, async_op=True)
         if rank == 0:
             with pytest.raises(dist.DistBackendError, match="Timed out waiting 50 ms"):
                 work.wait(datetime.timedelta(milliseconds=50))
+            store.set("rank 0 has waited", "")
         work.wait()  # it went on
         assert x.eq(2).all()
     run_ranks(2, body)
@@ -237,4 +239,33 @@ def test_sequence_numbers_and_durations():
         assert 0 < work._get_duration() < 10000
         dist.barrier()
         assert backend._get_sequence_number_for_group() == before + 3
+    run_ranks(2, body)
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_coalesced_calls_read_what_was_there_before(is_async):
+    """As with Gloo: tensors of a coalesced call may overlap, and each is the result for what it was before."""
+    def finish(work):
+        if is_async:
+            work.wait()
+
+    def body(rank):
+        x = torch.full((6,), rank + 1.0)
+        finish(dist.all_reduce_coalesced([x, x], async_op=is_async))
+        assert x.equal(torch.full((6,), 3.0))
+        x = torch.arange(8.0) + rank
+        finish(dist.all_reduce_coalesced([x[:5], x[3:], x.view(2, 4)[:, 1]], async_op=is_async))
+        assert x.equal(2 * torch.arange(8.0) + 1)
+
+        x = torch.arange(8.0) + 10 * rank
+        before, gathered = x.clone(), torch.empty(8)
+        with dist._coalescing_manager(async_ops=is_async) as manager:
+            dist.all_gather_single(x, x[:4].clone())
+            dist.all_gather_single(gathered, x[4:])
+        if is_async:
+            manager.wait()
+        of_both = [torch.arange(8.0), torch.arange(8.0) + 10]
+        assert of_both[rank].equal(before)
+        assert x.equal(torch.cat([one[:4] for one in of_both]))
+        assert gathered.equal(torch.cat([one[4:] for one in of_both])), "as it was before the first one"
     run_ranks(2, body)

@@ -52,6 +52,7 @@ class Factor {
 }  // namespace
 
 anycclCall_t& Job::call(anycclCollective_t collective, c10::ScalarType scalar_type) {
+  memory.next_call();
   anycclCall_t& added = calls.emplace_back();
   added = {};
   added.size = sizeof added;

@@ -64,8 +64,8 @@ Backend::WorkPtr Backend::allgather_coalesced(std::vector<Tensors>& outputs, Ten
     for (std::size_t r = 0; r < blocks_of.size(); ++r)
       c10d::assertSizesMatch([&](const std::string& text) { refuse(job.name(), text); },
                              input.sizes(), blocks_of, r);
-    const Memory::Blocks& blocks = all.emplace_back(job.memory.outputs(blocks_of));
     anycclCall_t& call = job.call(anycclCollAllGatherv, input.scalar_type());
+    const Memory::Blocks& blocks = all.emplace_back(job.memory.outputs(blocks_of));
     receive(job, call, blocks, input, rank_);
     flat.insert(flat.end(), blocks_of.begin(), blocks_of.end());
   }

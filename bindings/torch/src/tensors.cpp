@@ -71,6 +71,16 @@ std::vector<at::Tensor> one_buffer(at::TensorList tensors, Memory::Blocks& block
   return views;
 }
 
+/// The addresses of a plain tensor; of another one, those of its whole storage.
+std::pair<std::uintptr_t, std::uintptr_t> addresses_of(const at::Tensor& tensor) {
+  if (is_plain(tensor)) {
+    const auto from = reinterpret_cast<std::uintptr_t>(tensor.const_data_ptr());
+    return {from, from + tensor.nbytes()};
+  }
+  const auto from = reinterpret_cast<std::uintptr_t>(tensor.storage().data());
+  return {from, from + tensor.storage().nbytes()};
+}
+
 }  // namespace
 
 Element element_of(c10::ScalarType type) {
@@ -197,8 +207,35 @@ at::Tensor factor_of(const char* name, const c10d::ReduceOp& op, c10::ScalarType
   return factor;
 }
 
+void Memory::next_call() {
+  for (auto [from, to] : written_now_) {
+    auto at = written_before_.upper_bound(to);  // all that touch it become one with it
+    while (at != written_before_.begin()) {
+      const auto before = std::prev(at);
+      if (before->second < from) break;
+      from = std::min(from, before->first);
+      to = std::max(to, before->second);
+      at = written_before_.erase(before);
+    }
+    written_before_[from] = to;
+  }
+  written_now_.clear();
+}
+
+bool Memory::is_direct(const at::Tensor& tensor) const {
+  if (!is_plain(tensor)) return false;
+  if (written_before_.empty()) return true;
+  const auto [from, to] = addresses_of(tensor);
+  const auto after = written_before_.lower_bound(to);
+  return after == written_before_.begin() || std::prev(after)->second <= from;
+}
+
+void Memory::note_written(const at::Tensor& tensor) {
+  if (tensor.nbytes() > 0) written_now_.push_back(addresses_of(tensor));
+}
+
 const void* Memory::input(const at::Tensor& tensor) {
-  return is_plain(tensor) ? tensor.const_data_ptr() : copied_input(tensor);
+  return is_direct(tensor) ? tensor.const_data_ptr() : copied_input(tensor);
 }
 
 const void* Memory::copied_input(const at::Tensor& tensor) {
@@ -206,7 +243,8 @@ const void* Memory::copied_input(const at::Tensor& tensor) {
 }
 
 void* Memory::output(const at::Tensor& tensor) {
-  return is_plain(tensor) ? tensor.mutable_data_ptr() : copied_output(tensor);
+  note_written(tensor);
+  return is_direct(tensor) ? tensor.mutable_data_ptr() : copied_output(tensor);
 }
 
 void* Memory::copied_output(const at::Tensor& tensor) {
@@ -217,7 +255,8 @@ void* Memory::copied_output(const at::Tensor& tensor) {
 }
 
 void* Memory::both(const at::Tensor& tensor) {
-  if (is_plain(tensor)) return tensor.mutable_data_ptr();
+  note_written(tensor);
+  if (is_direct(tensor)) return tensor.mutable_data_ptr();
   at::assert_no_internal_overlap(tensor);
   const at::Tensor dense = dense_copy(tensor);
   copies_.push_back({tensor, dense});

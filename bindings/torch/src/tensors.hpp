@@ -1,6 +1,10 @@
 #pragma once
 // Tensors as the library sees them: memory, a count and an element type.
 
+#include <c10/util/SmallVector.h>
+
+#include <map>
+
 #include "anyccl/anyccl.h"
 #include "operation.hpp"
 #include "torch.hpp"
@@ -33,11 +37,16 @@ inline bool is_plain(const at::Tensor& tensor) {
          !tensor._is_zerotensor();
 }
 
-/// Memory of tensors for one call. Tensors that are not laid out as the library wants are copied:
-/// before the call (inputs), and after it (outputs, by copies()).
+/// Memory of tensors for the calls of one job. Tensors that are not laid out as the library wants
+/// are copied: before the calls (inputs), and after them (outputs, by copies()). So are tensors that
+/// overlap what an earlier call of the job writes: every call reads the tensors as they were before
+/// the job, and of two outputs that overlap, the later one wins.
 class Memory {
  public:
   explicit Memory(const char* name) : name_(name) {}
+
+  /// The tensors that come now are those of another call.
+  void next_call();
 
   const void* input(const at::Tensor& tensor);
   void* output(const at::Tensor& tensor);
@@ -58,9 +67,16 @@ class Memory {
   std::vector<CopyBack>& copies() { return copies_; }
 
  private:
+  /// Whether it can be used where it is.
+  bool is_direct(const at::Tensor& tensor) const;
+  void note_written(const at::Tensor& tensor);
+
   const char* const name_;
   std::vector<at::Tensor> temporaries_;
   std::vector<CopyBack> copies_;
+  // Addresses that are written, from and to: by this call, and by earlier calls without overlaps.
+  c10::SmallVector<std::pair<std::uintptr_t, std::uintptr_t>, 1> written_now_;
+  std::map<std::uintptr_t, std::uintptr_t> written_before_;
 };
 
 /// Of plain tensors' memory; false if one is empty.
