@@ -103,6 +103,16 @@ def join(rank, size, folder, backend="anyccl", timeout_s=30, **options):
                             world_size=size, timeout=datetime.timedelta(seconds=timeout_s), **options)
 
 
+def tell(event):
+    """Tells the ranks of the job that something has happened; see wait_for()."""
+    dist.distributed_c10d._get_default_store().set(event, "")
+
+
+def wait_for(*events):
+    """Outside of all groups: no operation waits, and none is late for that."""
+    dist.distributed_c10d._get_default_store().wait(list(events), datetime.timedelta(seconds=50))
+
+
 def _in_group(rank, size, folder, backend, timeout_s, function, arguments):
     join(rank, size, folder, backend, timeout_s)
     result = function(rank, *arguments)

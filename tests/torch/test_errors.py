@@ -10,7 +10,7 @@ import time
 import pytest
 import torch
 import torch.distributed as dist
-from ranks import fork_ranks, join, run_ranks
+from ranks import fork_ranks, join, run_ranks, tell, wait_for
 
 import anyccl.torch
 
@@ -25,16 +25,17 @@ def backend():
 def test_a_late_rank_is_named_by_the_timeout(is_async):
     def body(rank):
         if rank == 2:
-            time.sleep(1.5)  # the others time out meanwhile
+            wait_for("0 timed out", "1 timed out")
             return
         begin = time.monotonic()
         with pytest.raises(dist.DistBackendError, match=TIMED_OUT) as caught:
             work = dist.all_reduce(torch.ones(3), async_op=is_async)
             if is_async:
                 work.wait()
-        assert 0.9 < time.monotonic() - begin < 5
+        assert 0.9 < time.monotonic() - begin < 30
         assert "rank 2" in str(caught.value)
         assert backend().get_error() != 0
+        tell(f"{rank} timed out")
     run_ranks(3, body, timeout_s=1)
 
 
@@ -43,8 +44,9 @@ def test_a_barrier_times_out():
         if rank == 0:
             with pytest.raises(dist.DistBackendError, match=TIMED_OUT):
                 dist.barrier()
+            tell("timed out")
         else:
-            time.sleep(1.2)
+            wait_for("timed out")
     run_ranks(2, body, timeout_s=1)
 
 
@@ -57,14 +59,15 @@ def test_the_timeout_of_a_group_and_of_a_call():
             options.timeout = datetime.timedelta(milliseconds=300)
             with pytest.raises(dist.DistBackendError, match=TIMED_OUT):
                 group.allreduce([torch.ones(1)], options).wait()
-            assert time.monotonic() - begin < 5
+            assert time.monotonic() - begin < 30
             backend()._set_default_timeout(datetime.timedelta(milliseconds=300))
             begin = time.monotonic()
             with pytest.raises(dist.DistBackendError, match=TIMED_OUT):
                 dist.recv(torch.ones(1), 1)
-            assert time.monotonic() - begin < 5
+            assert time.monotonic() - begin < 30
+            tell("timed out")
         else:
-            time.sleep(1)
+            wait_for("timed out")
     run_ranks(2, body)
 
 
@@ -142,7 +145,7 @@ def test_wrong_arguments_leave_the_group_usable():
 def test_abort_ends_what_is_blocked():
     def body(rank):
         if rank == 1:
-            time.sleep(0.4)
+            wait_for("aborted")
             with pytest.raises(dist.DistBackendError, match="rank 0"):
                 for _ in range(2):  # what the first one needs was there before the abort
                     dist.all_reduce(torch.ones(3))
@@ -154,7 +157,8 @@ def test_abort_ends_what_is_blocked():
             dist.all_reduce(torch.ones(3))
         with pytest.raises(dist.DistBackendError, match="anyccl: "):
             pending.wait()
-        assert time.monotonic() - begin < 5
+        assert time.monotonic() - begin < 30
+        tell("aborted")
         with pytest.raises(dist.DistBackendError, match="shut down or aborted"):
             dist.all_reduce(torch.ones(3))
     run_ranks(2, body)
@@ -169,13 +173,14 @@ def test_a_receive_that_never_ends_does_not_abort_the_collectives():
             dist.barrier()
             works = [dist.all_reduce(x, async_op=True) for _ in range(3)]
             backend().shutdown()
+            tell("left")
             for work in works:
                 work.wait()
         else:
             dist.barrier()
             for _ in range(3):
                 dist.all_reduce(x)
-            time.sleep(1.5)
+            wait_for("left")
             with pytest.raises(dist.DistBackendError, match="has left the communicator") as caught:
                 dist.all_reduce(x)
             assert "aborted" not in str(caught.value)

@@ -10,7 +10,7 @@ import weakref
 import pytest
 import torch
 import torch.distributed as dist
-from ranks import run_ranks
+from ranks import run_ranks, tell, wait_for
 
 
 def until(condition, what, deadline_s=20):
@@ -92,7 +92,6 @@ def test_a_callback_may_wait_for_an_operation():
 
 def test_another_thread_may_issue_while_one_waits():
     def body(rank):
-        store = dist.distributed_c10d._get_default_store()
         if rank == 0:
             thread = threading.Thread(target=dist.barrier)
             thread.start()
@@ -100,11 +99,11 @@ def test_another_thread_may_issue_while_one_waits():
             until(lambda: backend._get_sequence_number_for_group() > 0, "the thread does not come to its barrier")
             work = dist.barrier(async_op=True)  # rank 1 comes to neither before this has returned
             assert backend.get_error() == 0
-            store.set("issued", "")
+            tell("issued")
             work.wait()
             thread.join()
         else:
-            store.wait(["issued"], datetime.timedelta(seconds=10))
+            wait_for("issued")
             dist.barrier()
             dist.barrier()
         # Large, with several threads in their own synchronous calls.
@@ -136,14 +135,13 @@ def test_a_failed_operation_fails_its_future():
 def test_a_wait_that_is_too_short():
     def body(rank):
         x = torch.ones(3)
-        store = dist.distributed_c10d._get_default_store()
         if rank == 1:
-            store.wait(["rank 0 has waited"])
+            wait_for("rank 0 has waited")
         work = dist.all_reduce(x, async_op=True)
         if rank == 0:
             with pytest.raises(dist.DistBackendError, match="Timed out waiting 50 ms"):
                 work.wait(datetime.timedelta(milliseconds=50))
-            store.set("rank 0 has waited", "")
+            tell("rank 0 has waited")
         work.wait()  # it went on
         assert x.eq(2).all()
     run_ranks(2, body)
