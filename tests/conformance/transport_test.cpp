@@ -34,14 +34,6 @@ std::string name_of_test(const testing::TestParamInfo<TransportEntry>& info) {
   struct suite : EachTransport {};      \
   INSTANTIATE_TEST_SUITE_P(transports, suite, testing::ValuesIn(transports()), name_of_test)
 
-Incoming from(int rank, std::uint64_t operation, std::uint32_t number, std::size_t bytes) {
-  return {.operation = operation,
-          .number = number,
-          .rank = static_cast<std::uint16_t>(rank),
-          .bytes = bytes,
-          .whole = bytes};
-}
-
 /// Publication `number` of an operation, for one rank that posts progress number + 1 for it.
 void publish_to(Transport& t, int reader, std::uint64_t operation, std::uint32_t number,
                 std::span<const std::byte> bytes, std::uint32_t digest = 0) {

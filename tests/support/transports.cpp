@@ -11,16 +11,12 @@
 #include "algorithm/plan/plan.hpp"
 
 namespace anyccl::test {
-namespace {
 
-// Called where there is no test to fail yet.
 void require(bool ok, const char* what) {
   if (ok) return;
   std::perror(what);
   std::abort();
 }
-
-}  // namespace
 
 Ends connected_by_tcp() {
   const UniqueFd listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));

@@ -13,6 +13,9 @@
 
 namespace anyccl::test {
 
+/// Ends the program if not: for where there is no test to fail yet.
+void require(bool ok, const char* what);
+
 using Ends = std::array<UniqueFd, 2>;
 Ends connected_by_tcp();
 Ends connected_on_one_host();
@@ -33,6 +36,14 @@ bool equal(const std::byte* data, std::span<const std::byte> expected);
 /// Publishes `out`, whose bytes are at `source`, as an executor would; waits for room.
 void publish(Transport& t, Outgoing out, const std::vector<ReaderOf>& readers,
              const std::byte* source);
+/// All of a publication of `bytes` bytes.
+inline Incoming from(int rank, std::uint64_t operation, std::uint32_t number, std::size_t bytes) {
+  return {.operation = operation,
+          .number = number,
+          .rank = static_cast<std::uint16_t>(rank),
+          .bytes = bytes,
+          .whole = bytes};
+}
 /// What poll() returns for `in`, waiting until it is there; null if check() or time says no.
 const std::byte* await(Transport& t, const Incoming& in);
 /// Calls t.check() until `done`, which must happen in time.

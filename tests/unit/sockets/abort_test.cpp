@@ -11,6 +11,17 @@ using namespace test;
 
 constexpr std::size_t kMiB = std::size_t{1} << 20;
 
+/// Publishes for rank 1 until no more goes.
+void fill_connection(Transport& t) {
+  const auto data = pattern(kMiB, 1);
+  const ReaderOf all{1, 0, 0, kMiB};
+  Outgoing out = number_of(1);
+  out.bytes = kMiB;
+  out.readers = {&all, 1};
+  while (t.publications().offer(out, data.data(), false) == Publications::Offered::copied)
+    ++out.number;
+}
+
 struct SocketAbort : OnEachWire {};
 ANYCCL_ON_EACH_WIRE(SocketAbort);
 
@@ -56,13 +67,7 @@ TEST_P(SocketAbort, cuts_a_text_that_is_too_long) {
 
 TEST_P(SocketAbort, is_noticed_even_if_the_connection_is_full) {
   const auto ranks = group(2, GetParam());
-  const auto data = pattern(kMiB, 1);
-  const ReaderOf all{1, 0, 0, kMiB};
-  Outgoing out = number_of(1);
-  out.bytes = kMiB;
-  out.readers = {&all, 1};
-  while (ranks[0]->publications().offer(out, data.data(), false) == Publications::Offered::copied)
-    ++out.number;
+  fill_connection(*ranks[0]);
   ranks[0]->abort(error(Code::aborted, "enough"));
   EXPECT_TRUE(ranks[0]->publications().settled());
   wait_until(*ranks[1], [&] {
@@ -72,13 +77,7 @@ TEST_P(SocketAbort, is_noticed_even_if_the_connection_is_full) {
 
 TEST_P(SocketAbort, reaches_a_peer_that_reads_even_if_the_connection_is_full) {
   const auto ranks = group(2, GetParam());
-  const auto data = pattern(kMiB, 1);
-  const ReaderOf all{1, 0, 0, kMiB};
-  Outgoing out = number_of(1);
-  out.bytes = kMiB;
-  out.readers = {&all, 1};
-  while (ranks[0]->publications().offer(out, data.data(), false) == Publications::Offered::copied)
-    ++out.number;
+  fill_connection(*ranks[0]);
   Status problem;
   std::thread peer([&] { problem = wait_for_problem(*ranks[1]); });
   ranks[0]->abort(error(Code::aborted, "enough"));

@@ -9,14 +9,6 @@ using namespace test;
 
 constexpr std::size_t kMiB = std::size_t{1} << 20;
 
-Incoming from(int rank, std::uint64_t operation, std::uint32_t number, std::size_t bytes) {
-  return {.operation = operation,
-          .number = number,
-          .rank = static_cast<std::uint16_t>(rank),
-          .bytes = bytes,
-          .whole = bytes};
-}
-
 struct SocketPublish : OnEachWire {};
 ANYCCL_ON_EACH_WIRE(SocketPublish);
 

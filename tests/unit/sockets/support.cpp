@@ -8,16 +8,6 @@
 #include "platform/transport/unix_socket/unix_transport.hpp"
 
 namespace anyccl::test {
-namespace {
-
-// Called where there is no test to fail yet.
-void require(bool ok, const char* what) {
-  if (ok) return;
-  std::perror(what);
-  std::abort();
-}
-
-}  // namespace
 
 Ends connected(Wire wire) {
   return wire == Wire::loopback ? connected_by_tcp() : connected_on_one_host();
