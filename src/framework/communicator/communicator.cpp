@@ -102,7 +102,7 @@ Status Comm::run(const Call& call) {
   if (alone.done()) return alone.status();
   const bool oversubscribed = loop_.is_oversubscribed(call.threads);
   if (oversubscribed) loop_.oversubscription().refresh_sometimes();
-  Backoff backoff(oversubscribed);
+  Backoff backoff(loop_.oversubscription(), oversubscribed);
   while (!alone.done()) {
     if (loop_.is_wanted()) {
       alive = weak_from_this().lock();
@@ -114,10 +114,12 @@ Status Comm::run(const Call& call) {
     }
     const Backoff::Next next = backoff.next();
     if (next == Backoff::Next::poll) continue;
-    loop_.oversubscription().refresh();
-    if (const Status bad = check_stalled(alone, &alone); !bad.ok()) fail(bad);
-    if (failure_.happened()) return failure();
-    if (next == Backoff::Next::sleep) loop_.sleep(progress_lock, backoff.sleep_time(), &alone);
+    if (Backoff::checks(next)) {
+      loop_.oversubscription().refresh();
+      if (const Status bad = check_stalled(alone, &alone); !bad.ok()) fail(bad);
+      if (failure_.happened()) return failure();
+    }
+    if (Backoff::sleeps(next)) loop_.sleep(progress_lock, backoff.sleep_time(), &alone);
   }
   return alone.status();
 }
@@ -315,7 +317,7 @@ void Comm::abort(const Status& why) {
 
 void Comm::finish() {
   if (forked()) return;
-  Backoff backoff(is_oversubscribed());
+  Backoff backoff(loop_.oversubscription(), is_oversubscribed());
   for (;;) {
     ProgressLock progress_lock = loop_.progress_lock();
     loop_.lock(progress_lock);
@@ -333,8 +335,8 @@ void Comm::finish() {
       continue;
     }
     const Backoff::Next next = backoff.next();
-    if (next != Backoff::Next::poll) diagnose();
-    if (next == Backoff::Next::sleep) loop_.sleep(progress_lock, backoff.sleep_time());
+    if (Backoff::checks(next)) diagnose();
+    if (Backoff::sleeps(next)) loop_.sleep(progress_lock, backoff.sleep_time());
   }
   loop_.ring();
   leave();

@@ -16,7 +16,8 @@ std::vector<Comm*> communicators(std::span<const PendingOperation> operations) {
 
 /// An operation of one communicator may be complete at a peer only after one of another is.
 void drive(std::span<Comm* const> comms, std::span<const PendingOperation> operations) {
-  Backoff backoff(std::any_of(comms.begin(), comms.end(),
+  Backoff backoff(probe::OversubscriptionMonitor::of_process(),
+                  std::any_of(comms.begin(), comms.end(),
                               [](const Comm* c) { return c->is_oversubscribed(); }));
   const auto open = [&] {
     return std::any_of(operations.begin(), operations.end(),
@@ -31,8 +32,9 @@ void drive(std::span<Comm* const> comms, std::span<const PendingOperation> opera
     }
     const Backoff::Next next = backoff.next();
     if (next == Backoff::Next::poll) continue;
-    for (Comm* comm : comms) comm->check_peers();
-    if (next == Backoff::Next::sleep && open()) comms[turn++ % comms.size()]->sleep_briefly();
+    if (Backoff::checks(next))
+      for (Comm* comm : comms) comm->check_peers();
+    if (Backoff::sleeps(next) && open()) comms[turn++ % comms.size()]->sleep_briefly();
   }
 }
 

@@ -40,7 +40,7 @@ Status ProgressLoop::wait(ProgressLock& progress_lock, Operation& operation, Dea
   const Counted waiting(waiting_);
   const bool oversubscribed = is_oversubscribed();
   if (oversubscribed) oversubscription_.refresh_sometimes();
-  Backoff backoff(oversubscribed);
+  Backoff backoff(oversubscription_, oversubscribed);
   while (!operation.done()) {
     const bool wanted = is_wanted();
     if (wanted) progress_lock.unlock();
@@ -49,7 +49,7 @@ Status ProgressLoop::wait(ProgressLock& progress_lock, Operation& operation, Dea
       ::sched_yield();
       const Backoff::Next next = backoff.next();
       if (next != Backoff::Next::poll && deadline.passed()) break;
-      if (next == Backoff::Next::sleep && !operation.done()) doorbell_.sleep(Backoff::kSleep);
+      if (Backoff::sleeps(next) && !operation.done()) doorbell_.sleep(Backoff::kSleep);
       continue;
     }
     if (failure_.happened()) break;
@@ -59,9 +59,9 @@ Status ProgressLoop::wait(ProgressLock& progress_lock, Operation& operation, Dea
       continue;
     }
     const Backoff::Next next = backoff.next();
-    if (next != Backoff::Next::poll) work_.diagnose();
+    if (Backoff::checks(next)) work_.diagnose();
     if (next != Backoff::Next::poll && deadline.passed()) break;
-    if (next == Backoff::Next::sleep && !operation.done())
+    if (Backoff::sleeps(next) && !operation.done())
       sleep(progress_lock, deadline.is_never() ? backoff.sleep_time() : Backoff::kSleep);
   }
   doorbell_.ring();

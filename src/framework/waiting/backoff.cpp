@@ -25,15 +25,19 @@ Backoff::Next Backoff::next() {
     return Next::poll;
   const auto now = Clock::now();
   if (polls_ <= kPollsPerClock) {
-    since_ = checked_ = now;
+    since_ = checked_ = looked_ = now;
     return Next::poll;
   }
+  if (!yields && now - looked_ > monitor_.kPreempted) monitor_.note_preemption(now);
+  looked_ = now;
   if (now - since_ > kSpin) phase_ = Phase::yield;
   if (now - since_ > kAwake) phase_ = Phase::sleep;
   if (phase_ == Phase::sleep) return ++sleeps_, Next::sleep;
-  if (now - checked_ < kCheckEvery) return Next::poll;
+  // Ranks that share cores hand them to each other: they yield.
+  const bool contended = !oversubscribed_ && monitor_.is_contended(now);
+  if (now - checked_ < kCheckEvery) return contended ? Next::doze : Next::poll;
   checked_ = now;
-  return Next::check;
+  return contended ? Next::sleep : Next::check;
 }
 
 }  // namespace anyccl

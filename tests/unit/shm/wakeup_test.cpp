@@ -172,33 +172,66 @@ TEST(WakeUp, comes_whenever_the_peer_publishes) {
   EXPECT_EQ(missed, 0);
 }
 
-/// Who posts progress rings nobody: who waits for it must not sleep for long.
-TEST(WakeUp, is_not_sure_while_readers_are_waited_for) {
+/// Publishes `bytes` bytes of operation 1 for rank 1, if there is room.
+bool publishes(Transport& t, std::uint32_t number, std::size_t bytes) {
+  const ReaderOf reader{1, number + 1, 0, 0};
+  const Outgoing out{
+      .operation = 1, .number = number, .bytes = bytes, .total = bytes, .readers = {&reader, 1}};
+  if (t.publications().reserve(out) == nullptr) return false;
+  t.publications().publish(out);
+  return true;
+}
+/// The same by a rank that is about to sleep.
+bool publishes_before_sleep(Transport& t, std::uint32_t number, std::size_t bytes) {
+  t.prepare_sleep();
+  const bool published = publishes(t, number, bytes);
+  t.sleep(std::chrono::nanoseconds(0));
+  return published;
+}
+
+TEST(WakeUp, is_not_sure_for_a_publisher_that_has_not_asked_for_progress) {
   constexpr std::size_t kMost = test::kRingBytes / 4 * 3;
   const auto ranks = test::make_pair_of_ranks();
   Transport& t = *ranks[0];
-  const ReaderOf reader{1, 1, 0, 0};
-  Outgoing out;
-  out.operation = 1;
-  out.readers = {&reader, 1};
-  const auto reserves = [&](std::uint32_t number, std::size_t bytes) {
-    out.number = number;
-    out.bytes = out.total = bytes;
-    t.prepare_sleep();
-    std::byte* const room = t.publications().reserve(out);
-    t.sleep(std::chrono::nanoseconds(0));
-    if (room != nullptr) t.publications().publish(out);
-    return room != nullptr;
-  };
-  EXPECT_TRUE(reserves(0, kMost));
+  EXPECT_TRUE(publishes_before_sleep(t, 0, kMost));
   EXPECT_TRUE(t.wakes_surely());
-  EXPECT_FALSE(reserves(16, 8)) << "the slot is taken";
+  EXPECT_FALSE(publishes_before_sleep(t, 16, 8)) << "the slot is taken";
   EXPECT_FALSE(t.wakes_surely());
-  EXPECT_FALSE(reserves(1, kMost)) << "the ring is full";
-  EXPECT_FALSE(t.wakes_surely());
+  EXPECT_FALSE(publishes_before_sleep(t, 1, kMost)) << "the ring is full";
+  EXPECT_TRUE(t.wakes_surely()) << "it had to wait, so it has asked";
   ranks[1]->publications().post(1, 0, 1);
-  EXPECT_TRUE(reserves(1, kMost));
+  EXPECT_TRUE(publishes_before_sleep(t, 1, kMost));
   EXPECT_TRUE(t.wakes_surely());
+}
+
+TEST(WakeUp, comes_whenever_a_reader_posts_progress) {
+  constexpr std::uint32_t kNumbers = 5000;
+  const auto ranks = test::make_pair_of_ranks();
+  int missed = 0;
+  std::thread reader([&] {
+    std::minstd_rand random(1);
+    for (std::uint32_t number = 0; number < kNumbers; ++number) {
+      const Incoming in{.operation = 1, .number = number, .rank = 0, .bytes = 8, .whole = 8};
+      while (ranks[1]->publications().poll(in) == nullptr) std::this_thread::yield();
+      for (auto pause = random() % 512; pause > 0; --pause)
+        std::atomic_signal_fence(std::memory_order_seq_cst);
+      ranks[1]->publications().post(1, 0, number + 1);
+    }
+  });
+  Transport& t = *ranks[0];
+  for (std::uint32_t number = 0; number < kNumbers; ++number) {
+    const auto start = Deadline::Clock::now();
+    while (!publishes(t, number, 8)) {
+      t.prepare_sleep();
+      const bool published = publishes(t, number, 8);
+      EXPECT_TRUE(published || t.wakes_surely());
+      t.sleep(std::chrono::milliseconds(published ? 0 : 900));
+      if (published) break;
+    }
+    if (Deadline::Clock::now() - start > std::chrono::milliseconds(850)) ++missed;
+  }
+  reader.join();
+  EXPECT_EQ(missed, 0);
 }
 
 }  // namespace

@@ -109,9 +109,10 @@ struct alignas(64) MailboxProgress {
   std::atomic<std::uint64_t> consumed;
 };
 
-/// Memory that peers may write: nothing but a futex word that wakes the owner.
+/// Memory that peers may write: nothing but two words that wake.
 struct alignas(128) DoorbellPage {
-  std::atomic<std::uint32_t> doorbell;
+  std::atomic<std::uint32_t> doorbell;         ///< The futex word that wakes the owner.
+  std::atomic<std::uint32_t> progress_wanted;  ///< A peer sleeps until the owner posts progress.
 };
 
 /// Offsets in the memory of one rank; equal on all ranks of a communicator.

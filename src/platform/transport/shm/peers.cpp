@@ -16,7 +16,8 @@ PeerTable::PeerTable(Rank me, const Layout& layout, std::shared_ptr<Segment> min
       of_rank_(layout.ranks, 0),
       copy_(copy),
       windows_(peers_, socket_mutex_,
-               at<RankFlags>(mine->out.mapping.data(), layout_.flags()).notices) {
+               at<RankFlags>(mine->out.mapping.data(), layout_.flags()).notices),
+      progress_wanted_(&at<DoorbellPage>(mine->in.mapping.data(), 0).progress_wanted) {
   for (std::size_t i = 0; i < peers_.size(); ++i) {
     of_rank_[uindex(peers_[i].rank)] = i;
     ranks_.push_back(peers_[i].rank);

@@ -29,6 +29,19 @@ class PeerTable {
     if (at<RankFlags>(peer.out, layout_.flags()).sleeping.load(std::memory_order_relaxed) != 0)
       ring_doorbell(at<DoorbellPage>(peer.in, 0).doorbell);
   }
+  /// All peers ring this rank when they have posted progress.
+  void ask_for_progress() {
+    for (Peer& peer : peers_)
+      at<DoorbellPage>(peer.in, 0).progress_wanted.store(1, std::memory_order_seq_cst);
+  }
+  /// Rings the peers that asked for it, after progress was posted.
+  void tell_progress() {
+    std::atomic_signal_fence(std::memory_order_seq_cst);  // as in ring()
+    if (progress_wanted_->load(std::memory_order_relaxed) == 0) return;
+    // Pairs with the store in ask_for_progress(): a peer that is seen here is seen to sleep.
+    progress_wanted_->exchange(0, std::memory_order_seq_cst);
+    for (Peer& peer : peers_) ring(peer);
+  }
   /// Whether all peers have joined the fences.
   bool are_fenced() const;
   static void ring_doorbell(std::atomic<std::uint32_t>& doorbell);
@@ -84,6 +97,7 @@ class PeerTable {
   std::mutex socket_mutex_;  // sending: abort() may come from another thread
   Windows windows_;
   std::uint64_t calls_ = 0;
+  std::atomic<std::uint32_t>* progress_wanted_;  // peers set it
   Status problem_;
 };
 

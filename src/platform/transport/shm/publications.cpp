@@ -155,10 +155,12 @@ void ShmPublications::post(std::uint64_t operation, std::uint32_t lane, std::uin
   at<ProgressLine>(out_, layout_.progress())
       .lane[lane]
       .store(progress_word(operation, tick), std::memory_order_release);
+  peers_.tell_progress();
 }
 
 bool ShmPublications::finished(std::uint64_t operation, bool everyone) {
   at<ProgressLine>(out_, layout_.progress()).finished.store(operation, std::memory_order_release);
+  peers_.tell_progress();
   if (everyone) seen_.everyone_finished(operation - 1);
   return settled();
 }

@@ -30,8 +30,7 @@ class ShmPublications final : public Publications {
   bool is_behind(Rank peer) override;
 
   bool call_of(Rank peer, std::uint64_t sequence, CallRecord& record) const;
-  /// Whether something waited for readers' progress since the last forget_waits(): posting progress
-  /// wakes nobody.
+  /// Whether something waited for readers' progress since the last forget_waits().
   bool waits_for_readers() const { return waits_for_readers_; }
   void forget_waits() { waits_for_readers_ = false; }
 

@@ -38,10 +38,13 @@ class ShmTransport final : public Transport {
   // A publisher stores its word and then looks at `sleeping`; the sleeper stores `sleeping` and
   // then looks for the word. With a fence between the two on both sides at least one sees the
   // other.
+  // Readers that post progress look at `progress_wanted` in the same way.
   void prepare_sleep() override {
+    wants_progress_ = publications_.waits_for_readers();
     publications_.forget_waits();
     rung_ = doorbell().load(std::memory_order_acquire);
     at<RankFlags>(out_, layout_.flags()).sleeping.store(1, std::memory_order_seq_cst);
+    if (wants_progress_) peers_.ask_for_progress();
     if (fenced_) fence_all();
   }
   void sleep(std::chrono::nanoseconds most) override {
@@ -49,7 +52,9 @@ class ShmTransport final : public Transport {
     if (most.count() > 0) futex_wait(doorbell(), rung_, limit, FutexScope::shared);
     at<RankFlags>(out_, layout_.flags()).sleeping.store(0, std::memory_order_relaxed);
   }
-  bool wakes_surely() const override { return fenced_ && !publications_.waits_for_readers(); }
+  bool wakes_surely() const override {
+    return fenced_ && (wants_progress_ || !publications_.waits_for_readers());
+  }
   void wake() override { PeerTable::ring_doorbell(doorbell()); }
 
   void abort(const Status& why) override {
@@ -77,8 +82,9 @@ class ShmTransport final : public Transport {
   PeerTable peers_;
   ShmPublications publications_;
   Mailboxes mailboxes_;
-  const bool fenced_;       // all can be made to fence
-  std::uint32_t rung_ = 0;  // the doorbell, when prepare_sleep() looked
+  bool wants_progress_ = false;  // since prepare_sleep()
+  const bool fenced_;            // all can be made to fence
+  std::uint32_t rung_ = 0;       // the doorbell, when prepare_sleep() looked
 };
 
 }  // namespace
