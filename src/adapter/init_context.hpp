@@ -10,7 +10,7 @@
 
 namespace anyccl {
 
-/// What a rank has when it sets out to create a communicator.
+/// The state of a rank that begins to create a communicator.
 struct InitContext {
   Config config;
   std::shared_ptr<const TunerTable> table;  ///< Named by the user, or found for this machine.
@@ -30,8 +30,8 @@ Result<InitContext> prepare_init(int rank, int size);
 /// The same, of an environment that has been read.
 Result<InitContext> prepare_init(int rank, int size, Config config);
 
-/// What the ranks of a group choose algorithms by, the same on all of them: the machine's table
-/// counts only if all have found the same one.
+/// The policy by which the ranks of a group choose algorithms, the same on all of them: the
+/// machine's table counts only if all have found the same one.
 TunerPolicy policy_of(const InitContext& init, const std::vector<bootstrap::Hello>& members);
 
 }  // namespace anyccl

@@ -28,7 +28,7 @@ namespace {
 /// How long exit() waits at most for what the threads of streams are doing.
 constexpr auto kExitTime = std::chrono::seconds(1);
 
-/// What belongs to the process and to no communicator.
+/// The state that belongs to the process and to no communicator.
 class Process {
  public:
   static Process& get() {
@@ -95,7 +95,7 @@ class Process {
     if (!at_exit_) at_exit_ = std::atexit([] { get().leave_all(); }) == 0;
   }
   /// So that peers know that we left and did not die, and get what is still on its way to them.
-  /// What streams have not done by then stays undone.
+  /// Work that streams have not done by then stays undone.
   void leave_all() {
     const std::lock_guard lock(mutex_);
     const Deadline deadline = Deadline::in(kExitTime);
@@ -233,7 +233,7 @@ Result<std::vector<CommPtr>> join_all_here(int size) {
 
 namespace {
 
-/// What every rank tells all others in a split.
+/// The message of every rank to all others in a split.
 struct SplitCard {
   bootstrap::Hello hello;
   std::int32_t color = 0, key = 0;

@@ -16,13 +16,13 @@ struct Config;
 /// the comparison between ranks all come from this table.
 struct Variable {
   std::string_view name, fallback, meaning;
-  /// What ranks compare: those that differ in it fail when a communicator is created. Null: they
-  /// may differ.
+  /// The value that ranks compare: those that differ in it fail when a communicator is created.
+  /// Null: they may differ.
   std::string (*compared)(const Config&) = nullptr;
   bool same_everywhere() const { return compared != nullptr; }
 };
 std::span<const Variable> variables();
-/// What the environment says for the variable `name` now; absent: not set.
+/// The value of the variable `name` in the environment now; absent: not set.
 std::optional<std::string> value_now(std::string_view name);
 
 /// ANYCCL_PROTO, and what it may name, in this order.
@@ -39,7 +39,7 @@ enum class ShmCopy : std::uint8_t {
 };
 inline constexpr std::string_view kCopyNames[] = {"staged", "cma", "window"};
 
-/// What the environment says, read and checked once per communicator. Nothing else calls getenv.
+/// The environment, read and checked once per communicator. Nothing else calls getenv.
 struct Config {
   std::string algo;         ///< Name of the only algorithm to use; empty: the tuner chooses.
   std::string tuner_table;  ///< File of measurements, or kNoTable; empty: that of this machine.

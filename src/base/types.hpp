@@ -1,5 +1,5 @@
 #pragma once
-// What anyccl/types.hpp names: the names in messages, and the sizes.
+// For the types of anyccl/types.hpp: their names in messages, and their sizes.
 
 #include <cstddef>
 #include <string_view>

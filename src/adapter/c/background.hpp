@@ -10,7 +10,7 @@
 
 namespace anyccl {
 
-/// What a thread of its own does for a handle whose caller does not want to wait: create a
+/// The work of a separate thread for a handle whose caller does not want to wait: create a
 /// communicator, or finish one.
 class Background {
  public:

@@ -1,5 +1,5 @@
 #pragma once
-// What the opaque handles of the C interface are, and how errors become codes.
+// The opaque handles of the C interface, and the codes of errors.
 
 #include <atomic>
 #include <map>

@@ -8,7 +8,7 @@
 namespace anyccl {
 namespace {
 
-/// What does not fit becomes a value that does not exist either.
+/// A value that does not fit becomes another one that does not exist.
 std::uint8_t narrow(int value) {
   return value < 0 || value > 255 ? 255 : static_cast<std::uint8_t>(value);
 }

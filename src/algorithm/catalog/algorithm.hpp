@@ -9,7 +9,7 @@
 
 namespace anyccl {
 
-/// What an algorithm promises to spend. The conformance suite holds it to that.
+/// The cost that an algorithm promises. The conformance suite holds it to that.
 struct Cost {
   std::uint32_t rounds = 0;     ///< Publications on the longest dependent path.
   std::uint32_t sent = 0;       ///< Chunks that peers read from the busiest rank ...
@@ -18,7 +18,7 @@ struct Cost {
   bool operator==(const Cost&) const = default;
 };
 
-/// What else is true of an algorithm.
+/// Further properties of an algorithm.
 enum Trait : unsigned {
   kCanonical = 1,  ///< Each result is one sum in rank order.
   kVForm = 2,      ///< It also is one for the v-form, whose blocks differ in size.
@@ -43,7 +43,7 @@ std::span<const Algorithm* const> all_algorithms();
 /// Null if there is none of that name for that collective.
 const Algorithm* find_algorithm(Collective collective, std::string_view name);
 
-/// What every rank does, in rank order.
+/// The schedules of all ranks, in rank order.
 std::vector<Schedule> build_all(const Algorithm& algorithm, const Shape& shape);
 
 // Words of the algorithms themselves.

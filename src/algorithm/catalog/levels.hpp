@@ -37,7 +37,7 @@ inline std::uint32_t largest(const std::vector<PeerList>& lists) {
   return static_cast<std::uint32_t>(most);
 }
 
-/// Who leads a part among `ranks`.
+/// The leader of a part among `ranks`.
 inline Rank leader(const PeerList& ranks, std::uint32_t part) {
   return ranks[part % ranks.size()];
 }

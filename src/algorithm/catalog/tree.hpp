@@ -9,7 +9,7 @@
 
 namespace anyccl {
 
-/// Who is above and below a position.
+/// The positions above and below a position.
 struct Node {
   std::vector<int> parent = {};  ///< One, or none at the top.
   std::vector<int> children = {};

@@ -61,7 +61,7 @@ bool overlap(const Cells& ascending, const Cells& cells) {
   });
 }
 
-// What a step reads, a send on behalf of its peers.
+// The cells that a step reads; a send reads on behalf of its peers.
 Cells sources(const Schedule& s, const Step& step) {
   if (step.op != Op::send) return s.access(step).reads;
   Cells cells;

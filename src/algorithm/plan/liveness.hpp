@@ -1,5 +1,5 @@
 #pragma once
-// What happens to a rank's memory over one schedule. Private to plan/.
+// The uses of a rank's memory over one schedule. Private to plan/.
 
 #include <cstdint>
 #include <vector>

@@ -1,5 +1,5 @@
 #pragma once
-// Who sends what to whom, as one schedule says. Private to plan/.
+// The messages of one schedule: sender, receiver, cells. Private to plan/.
 
 #include <cstdint>
 #include <span>

@@ -78,7 +78,8 @@ struct Reader {
 };
 
 struct Plan {
-  /// What it was lowered from: memory layout and contract. Scratch only as far as the plan uses it.
+  /// The schedule that it was lowered from: memory layout and contract. Scratch only as far as the
+  /// plan uses it.
   Schedule schedule;
   std::vector<PlanStep> steps = {};
   std::vector<Ref> refs = {};
@@ -92,7 +93,8 @@ struct Plan {
   std::uint16_t ticks = 0;  ///< How many steps read a peer.
   bool everyone = false;    ///< Every rank's result depends on every rank.
   /// Post progress after each step that reads a peer: someone has more publications per tile than
-  /// slots, or may lend. Who lends is not known to others, so this is whoever publishes bytes.
+  /// slots, or may lend. Others do not know which ranks lend, so every rank that
+  /// publishes bytes counts.
   bool posts_each = false;
 };
 

@@ -8,7 +8,7 @@
 
 namespace anyccl {
 
-/// What is asked for, as an algorithm sees it: no buffers, no bytes.
+/// The request as an algorithm sees it: no buffers, no bytes.
 struct Shape {
   Collective collective = Collective::all_reduce;
   int size = 1;
@@ -34,8 +34,8 @@ enum class Combine : std::uint8_t {
   gathers,  ///< Every rank is in it, once or more: the order and the number do not matter.
 };
 
-/// What the collective means: which origin each chunk of a rank is and who must be in it. The one
-/// definition that builder, checker, lowering and byte binding read.
+/// The meaning of the collective: which origin each chunk of a rank is and who must be in it. The
+/// one definition that builder, checker, lowering and byte binding read.
 class Contract {
  public:
   /// `shape.collective` is one that is scheduled (see is_scheduled), `chunks_per_block` > 0 the

@@ -37,7 +37,7 @@ struct Step {
   bool operator==(const Step&) const = default;
 };
 
-/// What one rank does for one collective. Immutable once built; holds no pointers.
+/// The steps of one rank for one collective. Immutable once built; holds no pointers.
 struct Schedule {
   Rank rank{0};
   Contract contract;
@@ -54,8 +54,8 @@ struct Schedule {
   /// Cells of piece k, in order. A chunk that does not exist is a cell >= cells().
   std::vector<std::uint32_t> piece(const Slice& slice, std::size_t k) const;
 
-  /// The cells that a step touches, ascending, each once. What is already in its place is not
-  /// touched.
+  /// The cells that a step touches, ascending, each once. Cells that are in their place
+  /// already are not touched.
   struct Access {
     std::vector<std::uint32_t> reads, writes;
   };

@@ -27,7 +27,7 @@ Result<Outcome> check(const std::vector<Schedule>& ranks, Terms& terms, bool tho
 Result<std::uint32_t> check_plans(const std::vector<Schedule>& ranks, const Outcome& expected,
                                   Terms& terms, bool thorough = true);
 
-/// What check_algorithm() found.
+/// The result of check_algorithm().
 struct CheckReport {
   struct Size {
     int size = 0;

@@ -1,4 +1,4 @@
-// What the symbolic machine says when it stands still.
+// The report of the symbolic machine when it stands still.
 
 #include <algorithm>
 #include <utility>

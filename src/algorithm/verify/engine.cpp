@@ -273,7 +273,7 @@ bool Engine::store(Lane& lane, const PlanStep& step,
     const auto cells = s.piece(destination(step), k);
     if (!has(step, PlanStep::combine) && ref.rank == lane.rank && s.piece(source(step), k) == cells)
       continue;  // already where it belongs
-    // What is neither combined nor published is put into place as it comes.
+    // Operands that are neither combined nor published are put into place as they come.
     const bool streams = !has(step, PlanStep::combine) && !has(step, PlanStep::publish);
     Clock& known = streams ? before_ : lane.now;
     if (streams && !lane.lent.empty() && ref.rank != lane.rank) join(known, find(lane, ref)->when);

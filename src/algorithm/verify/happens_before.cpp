@@ -1,4 +1,4 @@
-// What the symbolic machine's ranks can see of each other, and by which event they know it.
+// The facts that ranks of the symbolic machine know of each other, and the events that tell them.
 
 #include <algorithm>
 

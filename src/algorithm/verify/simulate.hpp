@@ -27,9 +27,9 @@ struct Setting {
   bool trace = false;  ///< Fill Outcome::trace. For one operation of one tile.
 };
 
-/// What moved: for those who want to see it.
+/// The moves, for callers that show them.
 struct Trace {
-  /// What one rank read of a publication.
+  /// The part of a publication that one rank read.
   struct Message {
     std::size_t from = 0, to = 0;
     std::uint32_t sent_in = 0;  ///< The round of the publication, from 1.

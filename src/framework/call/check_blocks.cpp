@@ -1,4 +1,4 @@
-// What a v-form adds to a call: are its arrays there, do its blocks fit memory and each other?
+// The checks of a v-form's arrays: are they there, do its blocks fit memory and each other?
 
 #include <algorithm>
 
@@ -37,7 +37,7 @@ Status check_side(const Side& side, std::size_t element, std::size_t ranks) {
   return {};
 }
 
-/// What is received in one place must not be received in another.
+/// Two blocks must not be received in the same place.
 Status check_apart(const Side& side, std::size_t ranks) {
   std::vector<std::size_t> order;
   for (std::size_t r = 0; r < ranks; ++r)

@@ -15,7 +15,7 @@ BufferBytes buffer_bytes(const Call& call, Rank me, int size);
 /// program has created. Errors: invalid_argument, which names the argument as its caller knows it.
 Status check_call(const Call& call, Rank me, int size, const Operators& operators);
 
-/// What a v-form adds: arrays, sizes, overlapping. `call.root` is a rank.
+/// The additional checks of a v-form: arrays, sizes, overlapping. `call.root` is a rank.
 Status check_blocks(const Call& call, Rank me, int size);
 
 }  // namespace anyccl

@@ -26,9 +26,9 @@ class Operation {
 
   /// Before it is queued. A closed one keeps its place in the queue, and those behind it wait.
   void set(Gate gate) { open_.store(gate == Gate::open, std::memory_order_relaxed); }
-  /// What must come before it is done. Any thread.
+  /// Its turn in a stream has come. Any thread.
   void open() { open_.store(true, std::memory_order_seq_cst); }  // then somebody may be woken
-  /// Pairs with open(): who sees it also sees what came before.
+  /// Pairs with open(): a thread that sees it also sees everything before.
   bool is_open() const { return open_.load(std::memory_order_acquire); }
 
   /// It fails when `time` has passed from now on; 0: never does for that.

@@ -360,7 +360,7 @@ void Execution::leave_step(Lane& lane, const PlanStep& s, const BoundStep& b) {
   lane.computed = false;
 }
 
-/// What comes after the operand that is waited for now may be there already.
+/// Operands after the one that is waited for now may be there already.
 bool Execution::is_missing(const Lane& lane, const PlanStep& s, std::uint32_t k) const {
   const BoundStep& b = lane.bound->steps[lane.pc];
   Incoming in = incoming(lane, b, k);

@@ -70,7 +70,7 @@ class Execution final : public Operation {
   void awaited(std::vector<Rank>& ranks) const override;
   bool has_started() const { return prepared_ != nullptr; }
   std::uint64_t sequence() const { return position_.sequence; }
-  /// What this rank called.
+  /// The call of this rank.
   CallRecord record() const {
     CallRecord record = prepared_->record;
     record.sequence = position_.sequence;

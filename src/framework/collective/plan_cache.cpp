@@ -30,7 +30,7 @@ std::uint64_t plan_identity(const Algorithm& algorithm, std::size_t tile_bytes,
   return h;
 }
 
-/// What every rank knows of the sizes in a v-form.
+/// The sizes of a v-form that every rank knows.
 struct KnownSizes {
   std::size_t average = 0;  ///< Elements per block; 0: no rank knows all.
   std::uint64_t hash = 0;
@@ -194,7 +194,7 @@ void PlanCache::choose_tiling(const Call& call, std::size_t wanted_tile_bytes,
   prepared.tile_bytes = tile;
 }
 
-/// What ranks compare. `known_sizes`: a hash of what all ranks know of a v-form's sizes.
+/// The record that ranks compare. `known_sizes`: a hash of the sizes of a v-form that all know.
 void PlanCache::fill_record(const Call& call, const Algorithm& algorithm, std::uint64_t known_sizes,
                             PreparedCall& prepared) const {
   const bool varies = !has_equal_blocks(call.collective);
@@ -232,7 +232,7 @@ Result<std::shared_ptr<const PreparedCall>> PlanCache::prepare(const Call& call)
   const KnownSizes sizes = known_sizes(call, me_.size);
   ANYCCL_TRY(const Choice choice,
              choose_algorithm(call, varies ? sizes.average * prepared->element : bytes));
-  // What is multiplied first is read where it was multiplied.
+  // An input that is multiplied first is read where it was multiplied.
   ANYCCL_TRY(prepared->routed, routed_plan(*choice.algorithm, call,
                                            call.in_place(me_.rank) && prepared->times == nullptr));
   choose_tiling(call, choice.tile_bytes, *prepared);

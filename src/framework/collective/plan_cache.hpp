@@ -37,7 +37,7 @@ class PlanCache {
   const PreparedCall* find_last(const CallKey& key) const {
     return key == last_key_ ? last_.get() : nullptr;
   }
-  /// What find() returned last; null: nothing yet.
+  /// The last result of find(); null: nothing yet.
   const std::shared_ptr<const PreparedCall>& last() const { return last_; }
   /// Algorithms are chosen anew.
   void forget();

@@ -7,13 +7,13 @@
 
 namespace anyccl {
 
-/// What the plans of a communicator depend on, apart from the call.
+/// The facts on which the plans of a communicator depend, apart from the call.
 struct PlanningFacts {
   Rank rank{0};
   int size = 1;
   std::vector<int> near_of;             ///< As Placement has it.
   TunerPolicy policy;                   ///< Of algorithms.
-  std::size_t line_bytes = kLineBytes;  ///< Publications of at most so many bytes lie in a slot.
+  std::size_t line_bytes = kLineBytes;  ///< Publications of at most this many bytes are in a slot.
   bool only_lines = false;     ///< ANYCCL_PROTO=LL, LL128: in tiles that fit a slot where they can.
   bool network = false;        ///< Some pair of ranks, not only this one's, talks over a network.
   int ranks_per_core = 1;      ///< As Placement has it.

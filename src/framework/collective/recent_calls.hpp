@@ -13,7 +13,7 @@
 
 namespace anyccl {
 
-/// What was prepared for recent calls. Set associative: kWays calls share a set, and
+/// The prepared forms of recent calls. Set associative: kWays calls share a set, and
 /// the one that was not used for longest leaves it. Nothing is allocated when one is found.
 class RecentCalls {
  public:

@@ -98,7 +98,7 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
 
   /// Those of another communicator of the same ranks.
   void copy_operators(Comm& from);
-  /// What run() cannot see of a slice: whether the whole call makes sense.
+  /// A check that run() cannot do for a slice: whether the whole call makes sense.
   Status check_whole(Call call) const;
 
   /// From now on algorithms are chosen by these. All ranks do this between the same operations,

@@ -50,8 +50,8 @@ Status difference(Rank me, const CallRecord& mine, Rank peer, const CallRecord& 
                    : " (with another algorithm or protocol)");
 }
 
-/// How long a peer may take to say more. Records come as soon as a peer that waits has a core, which
-/// on a busy machine takes long.
+/// How long a peer may take to say more. Records come as soon as a peer that waits has a core,
+/// which on a busy machine takes long.
 constexpr auto kMismatchTime = std::chrono::milliseconds(500), kRecordsTime = 20 * kMismatchTime;
 
 }  // namespace
@@ -82,7 +82,7 @@ Status Diagnosis::check_any_source() {
   for (Transport* t : routes_.transports)
     for (const Rank peer : t->peers())
       if (t->state(peer) == PeerState::present) return {};
-  // What they did before they went can be seen by now.
+  // Everything they did before they went can be seen by now.
   if (messages_.advance() || !messages_.waits_for_anyone()) return {};
   return error(Code::remote_error, "{} waits for a message of any rank, but all others are gone",
                names_[uindex(me_)]);
@@ -110,7 +110,7 @@ Status Diagnosis::check_stalled(Operation& operation, const Execution* collectiv
   });
   if (gone == ranks.end()) return {};
   const PeerState state = routes_.to[uindex(*gone)]->state(*gone);
-  // What it did before it went can be seen by now: if that is not enough, nothing will be.
+  // Everything it did before it went can be seen by now: if that is not enough, nothing will be.
   const bool moved = collective != nullptr ? operation.advance() : messages_.advance();
   if (moved || operation.done()) return {};
   const std::string what = where(collective);

@@ -22,7 +22,7 @@ class Diagnosis {
             MessageMatcher& messages)
       : me_(me), names_(names), routes_(routes), messages_(messages) {}
 
-  /// What the peers say: the first problem.
+  /// The first problem that the peers report.
   Status poll_control();
   /// Why `operation` never will be done, as far as can be seen now. `collective`: the same
   /// operation, if it is one that has started.

@@ -26,7 +26,7 @@ namespace anyccl {
 
 class ProgressLoop {
  public:
-  /// What the loop drives. All functions are called by the holder of the progress lock.
+  /// The work that the loop drives. All functions are called by the holder of the progress lock.
   class Work {
    public:
     /// Goes on as far as possible without waiting; true if anything moved.

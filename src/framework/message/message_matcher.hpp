@@ -44,13 +44,13 @@ class MessageMatcher {
   /// Whether messages of this rank to itself will meet when a gate opens.
   bool will_meet_itself() const;
 
-  /// What may wait for a peer in vain: the first of each queue.
+  /// Requests that may wait for a peer in vain: the first of each queue.
   std::vector<std::shared_ptr<Operation>> first_waiting() const;
   /// One whose time limit is over, or null.
   std::shared_ptr<MessageRequest> late() const;
   /// Whether a receive waits for whoever sends.
   bool waits_for_anyone() const { return !from_anyone_.empty(); }
-  /// What is wrong with what came, or ok.
+  /// The problem of a message that came, or ok.
   const Status& problem() const { return problem_; }
 
   /// Completes everything with `why`.

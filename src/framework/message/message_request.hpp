@@ -23,7 +23,7 @@ class MessageRequest final : public Operation {
   const Call& call() const { return call_; }
   std::uint64_t order() const { return order_; }
   std::size_t bytes() const { return total_; }
-  /// What announces it to the receiver: its tag and type.
+  /// The announcement to the receiver: its tag and type.
   std::uint32_t digest() const { return digest_of(call_.tag, call_.dtype); }
   /// Of a receive whose message was found otherwise: where it came from.
   void set_source(Rank source) { call_.root = source; }

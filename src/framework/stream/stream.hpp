@@ -13,7 +13,7 @@
 
 namespace anyccl {
 
-/// What a stream does next.
+/// The next action of a stream.
 class StreamItem {
  public:
   virtual ~StreamItem() = default;
@@ -35,7 +35,7 @@ class HostStream : public std::enable_shared_from_this<HostStream> {
   /// Ok, or why it cannot be used: it belongs to the parent of this process.
   Status check() const;
 
-  /// What push() needs: starts the thread, if there is none. Errors: system_error.
+  /// Before push(): starts the thread, if there is none. Errors: system_error.
   Status start();
   /// Puts the items behind everything that is queued.
   void push(Items items) noexcept;

@@ -11,7 +11,7 @@
 namespace anyccl {
 namespace {
 
-/// Who can write it decides how this user's programs communicate.
+/// A user who can write the file decides how this user's programs communicate.
 Status check_owner(int fd, const std::string& file) {
   struct stat about {};
   if (::fstat(fd, &about) != 0) return system_error(errno, "look at {}", file);

@@ -11,8 +11,8 @@ namespace anyccl {
 /// there is no such folder.
 std::string machine_table_file(const std::string& cache_folder);
 
-/// What is there; null: no file. Errors, which say what to do: invalid_usage when somebody else may
-/// have written it; system_error; invalid_argument when it holds no measurements.
+/// The table of the file; null: no file. Errors, which say what to do: invalid_usage if another
+/// user may have written it; system_error; invalid_argument when it holds no measurements.
 Result<std::shared_ptr<const TunerTable>> read_machine_table(const std::string& file);
 
 }  // namespace anyccl

@@ -95,8 +95,8 @@ std::size_t tile_bytes(const TunerQuery& q) {
                          static_cast<std::size_t>(std::max(2, std::min(q.shape.size, 8)));
 }
 
-/// What the table says: the fastest, or `usual` unless that is clearly slower. Null: it has not two
-/// to compare.
+/// The choice of the table: the fastest, or `usual` unless that is clearly slower. Null: the table
+/// has not two to compare.
 const Algorithm* best_measured(const TunerQuery& q, const TunerTable& table,
                                const Algorithm* usual) {
   const Algorithm* best = nullptr;

@@ -16,7 +16,7 @@
 
 namespace anyccl {
 
-/// What may decide, in this order.
+/// The sources of a choice, in this order.
 struct TunerPolicy {
   const Algorithm* measured = nullptr;  ///< For its collective, while it is being measured.
   std::string algorithm = {};  ///< The user's, by name, or empty. It holds for the collectives that

@@ -5,7 +5,7 @@
 
 namespace anyccl {
 
-/// What the choice of an algorithm depends on; equal on all ranks of a communicator.
+/// The facts on which the choice of an algorithm depends; equal on all ranks of a communicator.
 struct TunerQuery {
   Shape shape;             ///< in_place is ignored: ranks may differ in it.
   std::size_t bytes = 0;   ///< Of the vector or block, on average; 0 where no rank knows it.

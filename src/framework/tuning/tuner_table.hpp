@@ -22,7 +22,7 @@ class TunerTable {
 
   /// Of several times for the same, the shortest counts.
   void add(const Algorithm& algorithm, int ranks, bool network, double bytes, double us);
-  /// What `algorithm` takes, in us: measured with as many ranks over the same kind of transport,
+  /// The time of `algorithm` in us: measured with as many ranks over the same kind of transport,
   /// and interpolated between the sizes next to `query.bytes`. Absent: it was not measured.
   std::optional<double> time(const Algorithm& algorithm, const TunerQuery& query) const;
   const std::string& name() const { return name_; }

@@ -57,7 +57,7 @@ Result<bool> is_local(const Address& address);
 /// Whether `host` is an address and no name.
 bool is_numeric(const std::string& host);
 
-/// What `host` (a name or a numeric address) stands for, with `port`. How long a name takes is up
+/// The addresses of `host` (a name or a numeric address), with `port`. How long a name takes is up
 /// to the system's resolver. Errors: invalid_argument naming the host; system_error for a passing
 /// problem.
 Result<std::vector<Address>> resolve(const std::string& host, std::uint16_t port);

@@ -10,7 +10,7 @@ namespace {
 constexpr std::chrono::milliseconds kLongestPause{250};
 constexpr std::chrono::milliseconds kLongestAttempt{30000};
 
-// What another try at the same endpoint cannot change.
+// Errors that another try at the same endpoint cannot change.
 bool is_final(const Status& why) {
   return why.code() == Code::invalid_argument || why.code() == Code::internal;
 }

@@ -22,7 +22,7 @@ struct Connection {
   bool local = false;  ///< A unix socket.
 };
 
-/// Who may take part besides knowing the secret.
+/// A condition for taking part, besides knowing the secret.
 enum class Trust {
   secret,
   same_user,  ///< Unix sockets only: the other process must run as this user.
@@ -39,7 +39,7 @@ class Dial {
   };
   Dial(const Secret& secret, Target target) : secret_(secret), target_(std::move(target)) {}
 
-  /// What to poll for; fd is -1 while it pauses between attempts.
+  /// The event to poll for; fd is -1 while it pauses between attempts.
   pollfd wanted() const;
   /// When to call advance() even if nothing happened: milliseconds, at most `most`.
   int poll_ms(int most) const;

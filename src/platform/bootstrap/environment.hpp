@@ -6,7 +6,7 @@
 
 namespace anyccl::bootstrap {
 
-/// Who this process is, from RANK and WORLD_SIZE.
+/// The rank of this process and the number of ranks, from RANK and WORLD_SIZE.
 /// Errors: invalid_usage naming the variable that is missing; invalid_argument.
 struct LaunchInfo {
   Rank rank{};
@@ -17,9 +17,9 @@ Result<LaunchInfo> read_launch_info(const Config& config);
 /// Joins the group that a launcher described in the environment, as the rank in `mine` (see
 /// read_launch_info).
 ///
-/// Rank 0 serves at MASTER_ADDR, port ANYCCL_PORT or else MASTER_PORT + 1. Who knows ANYCCL_SECRET
-/// may join. Without it only processes of this user on this host may, and they meet over a unix
-/// socket. A group of one meets nobody.
+/// Rank 0 serves at MASTER_ADDR, port ANYCCL_PORT or else MASTER_PORT + 1. Processes that
+/// know ANYCCL_SECRET may join. Without it only processes of this user on this host may, and they
+/// meet over a unix socket. A group of one meets nobody.
 ///
 /// Errors: as join(); invalid_usage when a variable is missing, when the port is in use, or when
 ///         MASTER_ADDR is another host and there is no secret.

@@ -11,8 +11,8 @@
 
 namespace anyccl::bootstrap {
 
-// What a member and the root server say to each other after the handshake: the member one hello,
-// the server one reply. Each is a header and its payload, under the session's key.
+// The messages between a member and the root server after the handshake: the member sends one
+// hello, the server one reply. Each is a header and its payload, under the session's key.
 
 enum class Frame : std::uint32_t {
   hello = 1,    ///< HelloFrame

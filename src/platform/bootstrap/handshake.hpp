@@ -54,7 +54,7 @@ class Handshake {
   /// version; system_error.
   Status advance(int fd);
   bool done() const { return phase_ == Phase::done; }
-  /// What to poll(2) for until done().
+  /// The events to poll(2) for until done().
   short events() const;
   /// Connector: the acceptor may have taken this connection, so it must not be given up.
   bool committed() const { return phase_ == Phase::accepted || done(); }

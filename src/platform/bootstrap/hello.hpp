@@ -17,14 +17,14 @@ namespace anyccl::bootstrap {
 /// The largest group.
 inline constexpr int kMostRanks = 65536;
 
-/// What makes a host one host: two ranks share it only if all of this is equal.
+/// The identity of a host: two ranks share a host only if all of this is equal.
 struct HostIdentity {
   std::string boot_id;                  ///< /proc/sys/kernel/random/boot_id
   std::uint64_t network_namespace = 0;  ///< Inode of /proc/self/ns/net.
   std::string host_id;                  ///< ANYCCL_HOSTID, or empty.
 };
 
-/// What a rank tells all others about itself when it joins. Sent as it lies in memory.
+/// The facts that a rank tells all others about itself when it joins. Sent as it is in memory.
 struct Hello {
   static constexpr std::size_t kAddresses = 3;
   static constexpr std::size_t kSettings = 192;

@@ -7,7 +7,7 @@
 
 namespace anyccl::bootstrap {
 
-/// Who has joined a group. The first to join says how many there are to be.
+/// The ranks that have joined a group. The first to join gives their number.
 class MemberTable {
  public:
   /// Errors, each of which is the end of the group and goes to all members: another size, settings

@@ -14,8 +14,8 @@
 
 namespace anyccl::bootstrap {
 
-/// What a root server does, without its thread: lets ranks in, reads their hellos until all are
-/// there or something is wrong, and gives everyone the same answer. One poll(2) loop.
+/// The work of a root server, without its thread: it lets ranks in, reads their hellos until all
+/// are there or something is wrong, and gives everyone the same answer. One poll(2) loop.
 class RootLoop {
  public:
   /// `stop_event`: an eventfd.
@@ -37,7 +37,7 @@ class RootLoop {
     Deadline hello_due, timeout;
     double timeout_s = 0;
   };
-  /// What all members are told.
+  /// The reply to all members.
   struct Answer {
     Frame kind = Frame::failure;
     std::shared_ptr<const std::vector<std::byte>> payload;

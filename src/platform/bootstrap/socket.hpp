@@ -45,7 +45,7 @@ Status finish_connect(int fd, const Endpoint& endpoint);
 /// Errors: system_error, when this process or host has no room for another socket.
 Result<UniqueFd> accept_from(int listener);
 
-/// Who is at the other end of a unix socket.
+/// The process at the other end of a unix socket.
 Result<ucred> peer_of(int fd);
 /// "192.0.2.1:4000" or "a process of this host", for messages.
 std::string describe_peer(int fd);

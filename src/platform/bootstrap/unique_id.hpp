@@ -16,8 +16,8 @@ namespace anyccl::bootstrap {
 
 inline constexpr std::size_t kUniqueIdBytes = 128;
 
-/// What lets ranks find and trust each other, as the user passes it around: where the root server
-/// is and the secret that it asks for. Whoever has it can join.
+/// The means by which ranks find and trust each other, as the user passes it around: the address of
+/// the root server and the secret that it asks for. Any process that has it can join.
 struct UniqueId {
   static constexpr std::size_t kAddresses = 3;
 

@@ -16,8 +16,8 @@ CpuSet cpus_of_process();
 /// "0-3,8"; what cannot be understood is left out.
 CpuSet cpus_in(std::string_view list);
 
-/// What all of a set have near them, by the number of its first CPU or its own, plus 1; 0: it is
-/// not known, or they have no common one.
+/// The cache and the memory node that are near all CPUs of a set: the number of the first CPU or of
+/// the node, plus 1; 0: not known, or not one for all.
 struct Nearness {
   std::uint32_t cache = 0;  ///< The last level.
   std::uint32_t node = 0;   ///< Of memory.

@@ -4,7 +4,7 @@
 
 namespace anyccl::probe {
 
-/// What decides whether times that were measured on one machine hold on another.
+/// The facts that decide whether times that were measured on one machine hold on another.
 struct Machine {
   std::string cpu;     ///< Model, as the kernel names it.
   std::string cores;   ///< Those online, as "0-7".

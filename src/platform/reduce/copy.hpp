@@ -9,7 +9,7 @@ namespace anyccl {
 /// docs/adr/0025.
 inline constexpr std::size_t kFarCopyFrom = 32768, kFarCopyTo = std::size_t{1} << 20;
 
-/// What is fastest on this CPU where another core has the lines of one of the memories.
+/// The copy that is fastest on this CPU if another core has the lines of one of the memories.
 void far_copy(void* dst, const void* src, std::size_t bytes);
 
 /// Copies `bytes` bytes that do not overlap, from or into memory that is shared with other cores;

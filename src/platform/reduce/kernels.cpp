@@ -42,7 +42,7 @@ void in_default_mode(Args... args) {
   kernel(args...);
 }
 
-/// What is used often gets fast loops, the rest little code.
+/// Common types and operators get fast loops, the others little code.
 enum class Use { often, seldom };
 
 template <Use kUse, typename Type, typename Operator>

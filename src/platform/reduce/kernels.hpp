@@ -1,6 +1,7 @@
 #pragma once
-// What one compilation of kernels.cpp exports. Included by code built for newer CPUs than the rest,
-// so it must not bring in anything with inline functions: the linker might keep that copy for all.
+// The exports of one compilation of kernels.cpp. Included by code built for newer CPUs than the
+// rest, so it must not bring in anything with inline functions: the linker might keep that copy for
+// all.
 
 #include <cstddef>
 #include <cstdint>

@@ -12,8 +12,8 @@ namespace anyccl {
 /// Errors: unsupported (an op that makes no sense for dtype, avg, or a CPU older than x86-64-v2).
 Result<ReduceFn> reduce_kernel(DType dtype, ReduceOp op);
 
-/// What an average needs besides the kernel of sum: once all sources are added up, in however many
-/// steps, it divides each element of the result by their number.
+/// The second kernel of an average, after that of sum: once all sources are added up, in any number
+/// of steps, it divides each element of the result by their number.
 ///
 /// Errors: unsupported (bool, or a CPU older than x86-64-v2).
 Result<DivideFn> divide_kernel(DType dtype);

@@ -4,7 +4,7 @@
 
 namespace anyccl {
 
-/// What one rank called: compared between ranks before data is believed. 40 bytes, sent as it is.
+/// The call of one rank: compared between ranks before data is believed. 40 bytes, sent as it is.
 struct CallRecord {
   std::uint64_t sequence = 0;  ///< Number of the operation in its communicator, from 1.
   std::uint8_t collective = 0, dtype = 0, op = 0, unused = 0;

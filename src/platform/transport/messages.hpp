@@ -19,7 +19,7 @@ struct Fragment {
   std::uint64_t total = 0;  ///< Bytes of the whole message.
 };
 
-/// What is known of a message before it is read.
+/// The facts about a message that are known before it is read.
 struct Envelope {
   std::uint32_t digest = 0;
   std::uint64_t total = 0;  ///< Bytes.
@@ -27,7 +27,7 @@ struct Envelope {
 };
 
 /// Point-to-point messages between this rank and its peers, which come in the order of their sends.
-/// What a receiver does not take yet holds back its sender, sooner or later.
+/// A message that its receiver does not take yet holds back its sender, sooner or later.
 ///
 /// Threads: one at a time, the holder of the communicator's progress lock.
 class Messages {

@@ -12,7 +12,7 @@ namespace anyccl {
 /// Lanes whose progress a rank can post; see Publications::post().
 inline constexpr std::uint32_t kMostLanes = 4;
 
-/// What fits beside the sequence word in one cache line.
+/// The bytes that fit next to the sequence word in one cache line.
 inline constexpr std::size_t kLineBytes = 56;
 
 /// Smaller publications are never lent: copying costs less than waiting for the readers.
@@ -52,9 +52,9 @@ struct Incoming {
   std::byte* into = nullptr;
 };
 
-/// What collectives exchange: each rank publishes blocks of bytes for some of its peers, and reads
-/// theirs. It knows nothing of collectives: the executor says which bytes to publish for which
-/// peers and which to wait for.
+/// The data path of collectives: each rank publishes blocks of bytes for some of its peers, and
+/// reads theirs. It knows nothing of collectives: the executor says which bytes to publish for
+/// which peers and which to wait for.
 ///
 /// Threads: one at a time, the holder of the communicator's progress lock.
 class Publications {

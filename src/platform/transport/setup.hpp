@@ -10,7 +10,7 @@
 
 namespace anyccl {
 
-/// What every transport of a communicator is made from.
+/// The parameters from which every transport of a communicator is made.
 struct TransportSetup {
   Rank me{};
   // Equal on all ranks:

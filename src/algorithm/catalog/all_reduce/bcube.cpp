@@ -11,7 +11,7 @@
 namespace anyccl {
 namespace {
 
-// What the digits count to: 4 where n allows (but 4 is 2 times 2), else the primes of n.
+// The base of each digit: 4 where n allows (but 4 is 2 times 2), else the primes of n.
 std::vector<std::uint32_t> bases(int n) {
   std::vector<std::uint32_t> bases;
   for (auto left = static_cast<std::uint32_t>(n); left > 1; left /= bases.back()) {

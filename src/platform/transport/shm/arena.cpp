@@ -239,7 +239,7 @@ void Arena::after_fork_in_child() {
   of_process().mutex_.unlock();
 }
 
-/// What is mapped shared would show each of parent and child what the other writes.
+/// In memory that is mapped shared, parent and child would see each other's writes.
 void Arena::become_private() {
   std::erase_if(regions_, [](const auto& entry) { return entry.second.added; });
   for (auto& [at, region] : regions_) {

@@ -34,13 +34,13 @@ class Arena {
   Arena& operator=(const Arena&) = delete;
   static Arena& of_process();
 
-  /// Aligned to 64 bytes; backed with memory, near the calling thread. What it holds is undefined.
+  /// Aligned to 64 bytes; backed with memory, near the calling thread. Its contents are undefined.
   Result<void*> allocate(std::size_t bytes);
   Status free(void* memory);
   /// Lets peers read memory[0, bytes), the program's own mapping of a file from `offset` on. The
   /// file must be sealed so that it cannot shrink and nobody can map it for writing any more.
   Status add(void* memory, std::size_t bytes, int fd, std::size_t offset);
-  /// What add() got; the program keeps its mapping.
+  /// Memory that add() got; the program keeps its mapping.
   Status remove(void* memory);
   /// The window that holds all of [at, at + bytes), if any.
   std::optional<Window> find(const void* at, std::size_t bytes) const;

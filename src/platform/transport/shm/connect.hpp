@@ -12,7 +12,7 @@
 
 namespace anyccl::shm {
 
-/// What one rank shows the others (out) and lets them write (in).
+/// The memory that one rank shows the others (out) and lets them write (in).
 struct Segment {
   SharedMemory out, in;
   bool shared = false;

@@ -9,7 +9,7 @@
 
 namespace anyccl::shm {
 
-/// What local peers tell each other beside the shared memory, over their unix socket.
+/// A message between local peers over their unix socket, next to the shared memory.
 struct ControlMessage {
   enum Kind : std::uint32_t { segment = 0x616e7931, mapped, window, abort, goodbye, no_window };
   Kind kind = goodbye;

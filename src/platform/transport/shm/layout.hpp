@@ -1,5 +1,5 @@
 #pragma once
-// What lies where in the memory that one rank shows its local peers. Every line has one writer, the
+// The layout of the memory that one rank shows its local peers. Every line has one writer, the
 // owner; every sequence only grows; publishing is plain stores and then one release store.
 
 #include <atomic>

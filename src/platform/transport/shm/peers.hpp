@@ -54,7 +54,7 @@ class PeerTable {
   /// How the readers find `memory`, if all of them can read it there. `total`: of sized ones.
   std::optional<Descriptor> lend(std::span<const std::byte> memory, std::uint64_t total,
                                  std::span<const ReaderOf> readers, ReadsFrom from);
-  /// What a reader wants of a publication or message of `whole` bytes.
+  /// The part that a reader wants of a publication or message of `whole` bytes.
   struct Wanted {
     std::size_t offset, bytes, whole;
     bool sized;           ///< `total` is compared.

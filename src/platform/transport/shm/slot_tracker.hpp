@@ -9,7 +9,7 @@
 
 namespace anyccl::shm {
 
-/// What is known of the peers' progress; looks at their memory only when that is not enough.
+/// The peers' progress as far as it is known; looks at their memory only when that is not enough.
 class PeerProgress {
  public:
   explicit PeerProgress(std::uint32_t ranks) : peers_(ranks) {}

@@ -10,8 +10,8 @@
 
 namespace anyccl::shm {
 
-/// What the peers of one communicator know of this process's arena: a window is announced before it
-/// is first lent, and closed when its memory has gone back to the system.
+/// The parts of this process's arena that the peers of one communicator know: a window is announced
+/// before it is first lent, and closed when its memory has gone back to the system.
 class Windows {
  public:
   /// All are borrowed; `sending` is held while a socket is written, `notices` counts for the peers.

@@ -28,7 +28,7 @@ struct Arrival {
   const std::byte* data = nullptr;
 };
 
-/// What has arrived from one peer and is not consumed yet, in any order.
+/// Frames that have arrived from one peer and are not consumed yet, in any order.
 class Arrivals {
  public:
   /// `total`: where the memory held is counted, together with other peers'.

@@ -55,7 +55,7 @@ bool Connections::has_room(std::span<const ReaderOf> readers) {
 
 void Connections::flush(Peer& to) {
   if (!to.queued) return;
-  // Who has left may keep the connection open, but reads it no more.
+  // A peer that has left may keep the connection open, but reads it no more.
   if (to.in.state() != PeerState::present) to.out.discard();
   if (!to.out.flush()) return;
   to.queued = false;
@@ -159,7 +159,7 @@ bool Connections::call_of(Rank rank, std::uint64_t sequence, CallRecord& record)
 void Connections::sleep(std::chrono::nanoseconds most) {
   for (auto& p : peers_) {
     if (!p->in.holds_unread()) continue;
-    p->in.pump();  // What lies in our own buffer wakes nobody up.
+    p->in.pump();  // Bytes in our own buffer wake nobody up.
     return;
   }
   wait_for_events(most);
@@ -207,7 +207,7 @@ void Connections::leave(const SocketKind& kind) {
   FrameHeader goodbye;
   goodbye.type = kGoodbye;
   for (auto& p : peers_) send(*p, goodbye, nullptr);
-  // What peers still send is read and dropped: they may be stuck in sending and then not read.
+  // Data that peers still send is read and dropped: a peer that is stuck in sending does not read.
   while (!flush_all() && !deadline.passed()) {
     for (auto& p : peers_)
       if (p->in.drain()) p->out.discard();

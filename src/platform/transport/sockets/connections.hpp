@@ -4,8 +4,8 @@
 // Why this cannot deadlock. A sender waits only while a peer's socket is full, so while that peer
 // does not read. But a rank that waits does read: check(), which every wait calls, and stalled(),
 // which is called while this rank waits to send, take in what all peers have sent, asked for or
-// not. What is not asked for yet goes into the early store. So bytes flow as if sockets had room
-// for all of it, and plans are free of deadlock even if nothing is buffered.
+// not. Frames that are not asked for yet go into the early store. So bytes flow as if sockets had
+// room for all of it, and plans are free of deadlock even if nothing is buffered.
 //
 // The store has a bound. Reading from a peer stops when it is full and more than 16 MiB of that
 // peer's frames are in it. Within a lane a pair's frames are asked for in the order in which they
@@ -70,7 +70,7 @@ class Connections {
   void forget_before(std::uint64_t oldest);
   void announce(const CallRecord& call);
 
-  // --- slow path: see Transport -------------------------------------------------------------------
+  // --- slow path: see Transport -----------------------------------------------------------------
   PeerState state(Rank rank);
   Status check();
   bool call_of(Rank rank, std::uint64_t sequence, CallRecord& record);

@@ -78,7 +78,7 @@ Status received_abort(Rank from, const std::byte* payload, std::size_t bytes) {
   std::memcpy(&code, payload, sizeof code);
   std::string text(bytes - sizeof code, '\0');
   std::memcpy(text.data(), payload + sizeof code, text.size());
-  // What was wrong with the calls or was wanted so is the same everywhere; anything else is, seen
+  // A mismatch of calls and an abort by the user are the same everywhere; anything else is, seen
   // from here, a failure of that rank.
   if (code == static_cast<CodeOnWire>(Code::aborted))
     return error(Code::aborted, "rank {} aborted: {}", index(from), text);

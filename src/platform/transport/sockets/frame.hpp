@@ -11,7 +11,7 @@
 
 namespace anyccl::sockets {
 
-// What goes over a stream: a header, then `bytes` bytes of payload. Sent as it lies in memory.
+// A frame of a stream: a header, then `bytes` bytes of payload. Sent as it is in memory.
 static_assert(std::endian::native == std::endian::little, "the wire format is little-endian");
 
 enum FrameType : std::uint8_t {
@@ -42,7 +42,7 @@ inline constexpr std::size_t kMaxFrame = std::size_t{1} << 30;
 /// Longest payload of any other frame.
 inline constexpr std::size_t kMaxControl = 4096;
 
-/// What is wrong with a header from the wire, or null.
+/// The problem of a header from the wire, or null.
 const char* problem_of(const FrameHeader& header);
 
 /// The header of `reader`'s part of `out`.
@@ -51,7 +51,7 @@ FrameHeader header_of(const Fragment& out);
 
 /// A whole abort frame. A text that is too long is cut.
 std::vector<std::byte> abort_frame(const Status& why);
-/// What the payload of an abort frame of `from` means for this rank.
+/// The status that an abort frame of `from` means for this rank.
 Status received_abort(Rank from, const std::byte* payload, std::size_t bytes);
 
 }  // namespace anyccl::sockets

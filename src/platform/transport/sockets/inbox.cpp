@@ -13,7 +13,7 @@
 namespace anyccl::sockets {
 namespace {
 
-// What every peer may send unasked for, however much the others have sent.
+// Every peer may send this much unasked for, however much the others have sent.
 constexpr std::size_t kEarlyPerPeer = std::size_t{16} << 20;
 
 // Payloads from this size are read straight into their place: reading the header alone first costs

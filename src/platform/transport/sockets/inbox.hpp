@@ -12,7 +12,7 @@
 
 namespace anyccl::sockets {
 
-/// What the inboxes of one transport share.
+/// State that the inboxes of one transport share.
 struct Shared {
   Rank me{};
   std::size_t early_limit = 0;  ///< How much may wait unasked for, beyond kEarlyPerPeer each.

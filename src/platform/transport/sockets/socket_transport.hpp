@@ -10,7 +10,7 @@
 
 namespace anyccl::sockets {
 
-/// What one kind of stream socket adds.
+/// The properties of one kind of stream socket.
 class SocketKind {
  public:
   virtual ~SocketKind() = default;
@@ -25,8 +25,9 @@ class SocketKind {
 /// may always send 16 MiB).
 inline constexpr std::size_t kEarlyBytes = std::size_t{256} << 20;
 
-/// A transport over one stream socket per peer, connected and authenticated. It has no thread: bytes move when it is called. After
-/// an operation has failed, call abort() or leave() before memory that it named goes away.
+/// A transport over one stream socket per peer, connected and authenticated. It has no thread:
+/// bytes move when it is called. After an operation has failed, call abort() or leave() before
+/// memory that it named goes away.
 /// Errors: invalid_argument (a rank twice, `me` among the peers, no connection), system_error, and
 /// those of `kind`.
 Result<std::unique_ptr<Transport>> make_socket_transport(Rank me, std::vector<PeerSocket> peers,
