@@ -462,7 +462,7 @@ ANYCCL_API anycclResult_t anycclWorkFree(anycclWork_t work);
 
 /* ---- Streams and events --------------------------------------------------------------------- */
 
-/* A stream does what is put into it one after the other, in the order of the calls, beside the
+/* A stream does its work one after the other, in the order of the calls, at the same time as the
  * program: operations, functions of the program, and waits for other streams. A thread of its own,
  * started with the first work, does it.
  *

@@ -69,7 +69,7 @@ inline Result<float> elapsed_ms(const Event& start, const Event& end) {
   return ms;
 }
 
-/// A queue of work that is done beside the program, in the order of the calls; see
+/// A queue of work that is done while the program goes on, in the order of the calls; see
 /// anycclStreamCreate. Dropping it does not stop it. A default one is no stream. Any thread.
 class Stream {
  public:

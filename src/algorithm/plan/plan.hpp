@@ -36,7 +36,7 @@ namespace anyccl {
 //     have posted progress past it.
 
 inline constexpr std::uint32_t kBanks = 8;
-/// With so many slots per bank every plan of the catalog runs (the conformance test holds it).
+/// With this many slots per bank every plan of the catalog runs (the conformance test holds it).
 inline constexpr std::uint32_t kLeastSlots = 4;
 
 /// One wide operation: operands (own pieces and peers' publications) -> own memory and/or a

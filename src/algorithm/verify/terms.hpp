@@ -11,7 +11,7 @@
 
 namespace anyccl::verify {
 
-/// Symbolic runs know so many ranks.
+/// The most ranks of a symbolic run.
 inline constexpr std::size_t kMaxRanks = 128;
 
 /// The symbolic value of a chunk: one rank's input, or other terms combined in order. Equal ids are

@@ -81,7 +81,7 @@ class Execution final : public Operation {
  private:
   struct Lane {
     std::uint32_t tile = 0, pc = 0, arrived = 0, index = 0, round = 0;
-    std::uint32_t routes_done = 0;  ///< Routes of the current publication that are through.
+    std::uint32_t routes_done = 0;  ///< Routes of the current publication that are done.
     std::uint32_t handed = 0;       ///< Bits: which routes are given the stored result as it lies.
     static_assert(kMostRoutes <= 32, "a bit of `handed` for each");
     bool computed = false, finished = false;

@@ -24,7 +24,7 @@ namespace anyccl {
 /// its failure. PlanCache turns calls into what runs, ProgressLoop lets threads wait, and Diagnosis
 /// says why what waits may have to fail.
 ///
-/// 1. Collectives run one after the other, in the order of the calls; messages run beside them.
+/// 1. Collectives run one after the other, in the order of the calls; messages run meanwhile.
 /// 2. A blocking collective that finds nothing else open runs in `alone_`, which allocates nothing.
 ///    Everything else is queued. When another thread has a call to make, `alone_` joins the queue.
 /// 3. All state but Failure and the counters of ProgressLoop belongs to the holder of the owner

@@ -28,7 +28,7 @@ struct Contest {
   std::vector<std::int64_t> ns = {};  // of a call, by turn
 };
 
-/// The value that so many quarters of them, in ascending order, do not exceed.
+/// The value that this many quarters of them, in ascending order, do not exceed.
 std::int64_t quarter(const std::vector<std::int64_t>& values, std::size_t quarters) {
   return values[values.size() * quarters / 4];
 }

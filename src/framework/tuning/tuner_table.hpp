@@ -30,7 +30,7 @@ class TunerTable {
   std::uint64_t hash() const { return hash_; }
 
  private:
-  using TunerCell = std::tuple<const Algorithm*, int, bool>;   // with so many ranks, over a network
+  using TunerCell = std::tuple<const Algorithm*, int, bool>;   // ranks; over a network
   std::map<TunerCell, std::map<double, double>> us_by_bytes_;  // bytes as in TunerQuery
   std::string name_;
   std::uint64_t hash_ = 0;

@@ -16,7 +16,7 @@ struct Placement {
   /// included. 0: fewer than ranks.
   std::vector<int> cores_each;
 
-  int ranks_per_core = 1;  ///< At least so many share each core, whichever rank is asked.
+  int ranks_per_core = 1;  ///< At least this many share each core; equal on all ranks.
 
   bool several_hosts() const;
 };

@@ -22,7 +22,7 @@ class OversubscriptionMonitor {
  public:
   static OversubscriptionMonitor& of_process();
 
-  /// As long as it lives, this process has at least so many.
+  /// As long as it lives, this process has at least this many.
   class Registration {
    public:
     Registration() = default;

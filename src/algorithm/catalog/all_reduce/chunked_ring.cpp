@@ -9,7 +9,7 @@
 namespace anyccl {
 namespace {
 
-constexpr std::uint32_t kPieces = 2;  // of a block: so many publications are on their way
+constexpr std::uint32_t kPieces = 2;  // of a block: this many publications are on their way
 
 Cost cost(const Shape& s) {
   const auto n = static_cast<std::uint32_t>(s.size);

@@ -179,7 +179,7 @@ Arena::Dropped Arena::drop(Region& region) {
   return dropped;
 }
 
-/// Joined with the holes beside it in its region.
+/// Joined with the holes next to it in its region.
 void Arena::add_hole(std::byte* at, std::size_t bytes) {
   const Region& region = region_of(at);
   auto next = holes_.upper_bound(at);

@@ -27,8 +27,8 @@ std::uint64_t size_in(const Line& line) {
 
 }  // namespace
 
-/// How many fragments, a new one of a message of so many bytes among them, may be on the way to a
-/// peer. On a shared core a sender that runs ahead gains nothing: its peer waits until it has the
+/// How many fragments may be on the way to a peer, a new one of a message of this many bytes among
+/// them. On a shared core a sender that runs ahead gains nothing: its peer waits until it has the
 /// core, and finds all of them then.
 std::uint64_t Mailboxes::most_unread(std::size_t message) const {
   constexpr std::uint64_t kShort = 3, kLong = 2;  // measured: docs/adr/0026

@@ -36,7 +36,7 @@ class Mailboxes final : public Messages {
 
  private:
   using Size = std::uint64_t;
-  static constexpr Size kLent = Size{1} << 63;  // beside the size: the slot holds a Descriptor
+  static constexpr Size kLent = Size{1} << 63;  // set in the size: the slot holds a Descriptor
   /// Bytes before the word: the size, after a fragment of this length.
   static std::size_t with_size(std::size_t bytes) { return (bytes + 7) / 8 * 8 + sizeof(Size); }
 
