@@ -342,13 +342,36 @@ TEST_P(Message, of_another_type_is_a_problem_of_the_receiver) {
   EXPECT_EQ(received, std::vector<std::byte>(8));
 }
 
+TEST_P(Message, may_be_in_memory_that_peers_can_map) {
+  const auto data = pattern(5'000'000, 1);
+  const auto memory = allocate_shared(data.size());
+  ASSERT_TRUE(memory.ok()) << memory.status().message();
+  auto* const shared = static_cast<std::byte*>(*memory);
+  std::ranges::copy(data, shared);
+  run(2, [&](int me, Transport& t) {
+    std::vector<std::byte> received(data.size());
+    MessageRunner runner(t);
+    if (me == 0)
+      runner.send(1, 1, 0, {shared, data.size()});
+    else
+      runner.receive(0, 1, 0, received);
+    runner.run();
+    EXPECT_EQ(received, me == 1 ? data : std::vector<std::byte>(data.size()));
+  });
+  EXPECT_TRUE(free_shared(shared).ok());
+}
+
 TEST_P(Message, to_a_dead_peer_is_never_settled) {
   Ranks ranks = make();
+  const auto message = pattern(8, 1);
+  ASSERT_EQ(ranks[0]->messages().send({.peer = Rank{1}, .message = 1, .bytes = 8, .total = 8},
+                                      message.data()),
+            Messages::Sent::copied);
   ranks[1].reset();
   wait_until(*ranks[0], [&] { return ranks[0]->state(Rank{1}) != PeerState::present; });
-  const auto message = pattern(8, 1);
+  EXPECT_FALSE(ranks[0]->messages().settled(Rank{1}));
   MessageRunner sender(*ranks[0]);
-  sender.send(1, 1, 5, message);
+  sender.send(1, 2, 5, message);
   for (int i = 0; i < 1000; ++i) sender.advance();
   EXPECT_FALSE(sender.done());
   EXPECT_FALSE(ranks[0]->messages().send_at_once(Rank{1}, 5, message));
