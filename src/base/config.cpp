@@ -128,7 +128,8 @@ void warn_about_unknown_names() {
           std::string_view(*entry).substr(0, std::string_view(*entry).find('='));
       const bool known = std::any_of(std::begin(kVariables), std::end(kVariables),
                                      [&](const Variable& v) { return v.name == name; });
-      if (name.starts_with("ANYCCL_") && !known)
+      const bool of_torch = name.starts_with("ANYCCL_TORCH_");  // docs/torch.md
+      if (name.starts_with("ANYCCL_") && !of_torch && !known)
         log(LogLevel::warn,
             "{} is set but anyccl does not know it; `anyccl info` lists what it reads", name);
     }

@@ -75,6 +75,10 @@ def test_futures():
         outs = [torch.zeros(2) for _ in range(2)]
         gathered = dist.all_gather(outs, torch.full((2,), float(rank)), async_op=True).get_future().wait()
         assert [int(t[0]) for t in gathered] == [0, 1]
+        z, options = torch.ones(10), dist.AllreduceOptions()
+        options.asyncOp = False
+        blocking = dist.group.WORLD.allreduce([z], options)
+        assert blocking.get_future().value()[0] is z and blocking.result()[0] is z and z.eq(2).all()
     run_ranks(2, body)
 
 

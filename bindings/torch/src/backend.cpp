@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <cstring>
 #include <mutex>
 #include <set>
 
@@ -65,9 +66,9 @@ anycclCall_t& Job::call(anycclCollective_t collective, c10::ScalarType scalar_ty
 Backend::Backend(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
                  c10::intrusive_ptr<Options> options)
     : c10d::Backend(rank, size),
+      core_(new Core{::getpid(), meet(*store, rank, size, options->timeout)}),
       options_(std::move(options)),
-      store_(store),
-      core_(new Core{::getpid(), meet(*store, rank, size, options_->timeout)}) {
+      store_(store) {
   init();
   const std::lock_guard lock(registry().mutex);
   registry().open.insert(core_);
@@ -139,6 +140,7 @@ c10::intrusive_ptr<c10d::Backend> Backend::split(
   const auto place = std::find(ranks.begin(), ranks.end(), rank_);
   if (place == ranks.end()) return nullptr;
   auto options = c10::make_intrusive<Options>(opts ? opts->timeout : options_->timeout);
+  options->profiled_as = options_->profiled_as;
   for (const int rank : ranks) {
     const auto index = static_cast<std::size_t>(rank);
     const auto& global = options_->global_ranks_in_group;
@@ -153,8 +155,19 @@ c10::intrusive_ptr<c10d::Backend> Backend::merge(
     const c10::intrusive_ptr<c10d::Store>& store,
     const c10::intrusive_ptr<c10d::Backend::Options>& opts, const int& rank, const int& size) {
   auto options = c10::make_intrusive<Options>(opts ? opts->timeout : options_->timeout);
+  options->profiled_as = options_->profiled_as;
   if (opts) options->group_name = opts->group_name;
   return c10::make_intrusive<Backend>(store->clone(), rank, size, std::move(options));
+}
+
+const char* Backend::profiled(const char* title) const {
+  if (!at::hasCallbacks()) return nullptr;
+  if (options_->profiled_as == "anyccl") return title;
+  // Works and profilers keep the pointer: the few texts there are stay for ever.
+  static std::mutex mutex;
+  static auto* const titles = new std::set<std::string>;
+  const std::lock_guard lock(mutex);
+  return titles->insert(options_->profiled_as + std::strchr(title, ':')).first->c_str();
 }
 
 Backend::WorkPtr Backend::start(Job& job, SharedComm& shared_comm, at::TensorList inputs,
@@ -162,11 +175,11 @@ Backend::WorkPtr Backend::start(Job& job, SharedComm& shared_comm, at::TensorLis
   const std::uint64_t sequence = c10d::isP2POp(job.type)
                                      ? sequence_.load(std::memory_order_relaxed)
                                      : sequence_.fetch_add(1, std::memory_order_relaxed) + 1;
-  const char* const title = at::hasCallbacks() ? job.title : nullptr;
+  const char* const title = profiled(job.title);
   const bool timed = timed_.load(std::memory_order_relaxed);
   if (!job.async) {
     auto work = c10::make_intrusive<DoneWork>(rank_, job.type, title, recorded(title, inputs),
-                                              sequence, timed);
+                                              sequence, timed, outputs);
     shared_comm.with(job.name(), [&](anycclComm_t comm) {
       const Factor factor(job, comm);
       for (const anycclCall_t& call : job.calls) check(anycclRun(&call, comm), job.name());

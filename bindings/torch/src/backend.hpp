@@ -20,12 +20,12 @@ namespace anyccl::torch {
 struct Job {
   Job(const char* title_, c10d::OpType type_, std::chrono::milliseconds timeout_, bool async_)
       : title(title_), type(type_), timeout(timeout_), async(async_), memory(name()) {}
-  /// The title without "anyccl:".
+  /// The title without its "anyccl:".
   const char* name() const { return title + 7; }
   /// One more call, of elements of `type`.
   anycclCall_t& call(anycclCollective_t collective, c10::ScalarType type);
 
-  const char* const title;  // as profilers show it
+  const char* const title;  // as profilers show it, but for Options::profiled_as
   const c10d::OpType type;
   const std::chrono::milliseconds timeout;
   const bool async;
@@ -49,6 +49,10 @@ class Backend final : public c10d::Backend {
   struct Options final : c10d::Backend::Options {
     explicit Options(std::chrono::milliseconds timeout_ = kBackendDefaultTimeout)
         : c10d::Backend::Options("anyccl", timeout_) {}
+    // Where torch's logger of DDP looks for ProcessGroupGloo's, if the group is called gloo.
+    std::vector<std::shared_ptr<void>> devices;
+    int threads = 2;
+    std::string profiled_as = "anyccl";  // before the colon in what torch's profiler shows
   };
 
   /// Joins the group; returns when all ranks have, or throws after the timeout, naming those that
@@ -139,6 +143,8 @@ class Backend final : public c10d::Backend {
   Job job(const char* title, c10d::OpType type, const Opts& opts) const {
     return Job(title, type, timeout_of(opts.timeout), opts.asyncOp);
   }
+  /// `title`, an "anyccl:...", as profilers show it; null while there is none.
+  const char* profiled(const char* title) const;
   void check_root(const Job& job, std::int64_t root) const;
   /// Sets the operator of the last call.
   void reduce_by(Job& job, const c10d::ReduceOp& op, c10::ScalarType type);
@@ -155,9 +161,11 @@ class Backend final : public c10d::Backend {
   WorkPtr start(Job& job, SharedComm& shared_comm, at::TensorList inputs, at::TensorList outputs);
   WorkPtr message(Job& job, const at::Tensor& tensor, bool sends, int peer, int tag);
 
+  // In this order: torch's logger of DDP casts whatever is called gloo to ProcessGroupGloo, which
+  // has a shared_ptr and then its options.
+  const std::shared_ptr<Core> core_;
   const c10::intrusive_ptr<Options> options_;
   const c10::intrusive_ptr<c10d::Store> store_;
-  const std::shared_ptr<Core> core_;
   std::atomic<std::uint64_t> sequence_ = 0;  // of collectives
   std::atomic<bool> timed_ = false;
 

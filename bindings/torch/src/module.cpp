@@ -49,6 +49,7 @@ void define(py::module_& module) {
       "The pg_options of init_process_group and new_group. Nothing can be set:\n"
       "the time limit is their own argument.")
       .def(py::init([] { return c10::make_intrusive<Backend::Options>(); }))
+      .def_readwrite("_profiled_as", &Backend::Options::profiled_as)
       .def("__copy__",
            [](const Backend::Options& self) { return c10::make_intrusive<Backend::Options>(self); })
       .def("__deepcopy__", [](const Backend::Options& self, const py::dict&) {

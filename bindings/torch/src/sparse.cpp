@@ -143,10 +143,10 @@ Backend::WorkPtr Backend::allreduce_sparse(Tensors& tensors, const c10d::Allredu
   const Exchange exchange(core_->shared_comms.messages, rank_, size_, tag,
                           limit_of(timeout_of(opts.timeout)));
   const std::uint64_t sequence = sequence_.fetch_add(1, std::memory_order_relaxed) + 1;
-  const bool profiled = at::hasCallbacks();
-  auto work = c10::make_intrusive<SparseWork>(rank_, profiled ? kTitle : nullptr,
-                                              profiled ? std::make_optional(tensors) : std::nullopt,
-                                              sequence, tensors);
+  const char* const title = profiled(kTitle);
+  auto work = c10::make_intrusive<SparseWork>(
+      rank_, title, title != nullptr ? std::make_optional(tensors) : std::nullopt, sequence,
+      tensors);
   const auto body = [work, exchange, tensor, rank = rank_, size = size_] {
     std::exception_ptr error;
     try {

@@ -20,7 +20,7 @@ void DoneWork::end() {
 
 c10::intrusive_ptr<c10::ivalue::Future> DoneWork::getFuture() {
   auto future = future_of_tensors();
-  future->markCompleted(c10::IValue(std::vector<at::Tensor>()));
+  future->markCompleted(c10::IValue(result()));
   return future;
 }
 

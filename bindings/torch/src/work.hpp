@@ -5,12 +5,16 @@
 
 namespace anyccl::torch {
 
-/// The work of a blocking call, complete on return. It holds no tensors: result() is empty.
+/// The work of a blocking call, complete on return.
 class DoneWork final : public c10d::Work {
  public:
   DoneWork(int rank, c10d::OpType type, const char* title,
-           const std::optional<std::vector<at::Tensor>>& inputs, std::uint64_t sequence, bool timed)
-      : Work(rank, type, title, inputs), sequence_(sequence), timed_(timed) {
+           const std::optional<std::vector<at::Tensor>>& inputs, std::uint64_t sequence, bool timed,
+           at::TensorList outputs)
+      : Work(rank, type, title, inputs),
+        sequence_(sequence),
+        timed_(timed),
+        outputs_(outputs.begin(), outputs.end()) {
     if (timed) begun_ = std::chrono::steady_clock::now();
   }
 
@@ -19,7 +23,7 @@ class DoneWork final : public c10d::Work {
   bool isSuccess() const override { return true; }
   bool wait(std::chrono::milliseconds) override { return true; }
   void synchronize() override {}
-  std::vector<at::Tensor> result() override { return {}; }
+  std::vector<at::Tensor> result() override { return {outputs_.begin(), outputs_.end()}; }
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
   float getDuration() const override;
   std::uint64_t getSequencenumber() const override { return sequence_; }
@@ -27,6 +31,7 @@ class DoneWork final : public c10d::Work {
  private:
   const std::uint64_t sequence_;
   const bool timed_;
+  const c10::SmallVector<at::Tensor, 1> outputs_;
   std::chrono::steady_clock::time_point begun_, ended_;
 };
 

@@ -89,7 +89,7 @@ void Tool::signal(int number) const {
 
 int Tool::finish() {
   to_in_.reset();
-  const Deadline deadline = Deadline::in(std::chrono::seconds(30));
+  const Deadline deadline = Deadline::in(std::chrono::seconds(120));
   while (read_some(deadline)) {
   }
   if (deadline.passed()) return -1;

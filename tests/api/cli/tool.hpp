@@ -26,7 +26,7 @@ class Tool {
   void signal(int number) const;
   /// Writes `text` to its standard input, which ends when finish() is called.
   void send(const std::string& text) const;
-  /// Waits for the end; returns the exit code, 128 + signal, or -1 if it does not end in 30 s.
+  /// Waits for the end; returns the exit code, 128 + signal, or -1 if it does not end in 120 s.
   int finish();
 
   pid_t pid() const { return pid_; }

@@ -42,8 +42,9 @@ if not _torch.__version__.startswith("2.13."):  # c10d::Backend changes with eve
 
 from . import _C
 from ._C import Options, ProcessGroupAnyccl
+from ._gloo_name import replace_gloo
 
-__all__ = ["Options", "ProcessGroupAnyccl", "disable_arena", "enable_arena", "use_as_cpu_default"]
+__all__ = ["Options", "ProcessGroupAnyccl", "disable_arena", "enable_arena", "replace_gloo", "use_as_cpu_default"]
 
 
 def _create(given, pg_options):
@@ -95,6 +96,8 @@ def _register() -> None:
     _dist.Backend.register_backend("anyccl", _create, extended_api=True, devices=["cpu"])
     # Operations that complete later might release tensors after the interpreter has ended.
     _atexit.register(_C.close_all, _datetime.timedelta(seconds=2))
+    if _os.environ.get("ANYCCL_TORCH_AS_GLOO", "0") != "0":
+        replace_gloo()
 
 
 _register()

@@ -1,0 +1,68 @@
+"""The name "gloo": programs that ask torch.distributed for Gloo get anyccl."""
+
+import datetime as _datetime
+import logging as _logging
+
+import torch.distributed as _dist
+from torch.distributed import distributed_c10d as _c10d
+
+from ._C import Options, ProcessGroupAnyccl
+
+_REAL_NAME = "real_gloo"
+_log = _logging.getLogger("anyccl.torch")
+
+
+def _options_of(given) -> Options:
+    """Of a time limit, or of any backend's options."""
+    options = Options()
+    options._profiled_as = "gloo"
+    if isinstance(given, _datetime.timedelta):
+        options._timeout = given
+    elif given is not None:
+        options._timeout = given._timeout
+        options.group_name = given.group_name
+        options.global_ranks_in_group = given.global_ranks_in_group
+    return options
+
+
+class _Name(type):
+    """What calls, instance checks and look-ups of the class ProcessGroupGloo do instead."""
+
+    real = None  # torch's class, once it is replaced
+    told = False
+
+    def __call__(cls, store, rank, size, timeout=None, options=None):
+        if rank == 0 and not _Name.told:
+            _Name.told = True
+            _log.warning('anyccl: this job runs on anyccl where it asks for "gloo"; Gloo itself is "%s"', _REAL_NAME)
+        return ProcessGroupAnyccl(store, rank, size, _options_of(timeout if timeout is not None else options))
+
+    def __instancecheck__(cls, instance):
+        return isinstance(instance, (ProcessGroupAnyccl, _Name.real))
+
+    def __subclasscheck__(cls, subclass):
+        return issubclass(subclass, (ProcessGroupAnyccl, _Name.real))
+
+    def __getattr__(cls, name):
+        return getattr(_Name.real, name)
+
+
+def _create_real(store, rank, size, timeout):
+    return _Name.real(store, rank, size, timeout=timeout)
+
+
+def replace_gloo() -> None:
+    """From now on groups of the backend "gloo" are anyccl's, so programs that name Gloo, or that get it by
+    default, need no change. Gloo itself is the backend "real_gloo".
+
+    Call it, or set ANYCCL_TORCH_AS_GLOO=1, on every rank, before groups are made and before modules are
+    imported that import ProcessGroupGloo by name. A second call does nothing. Tensors of devices are refused.
+    """
+    if _Name.real is not None:
+        return
+    if not _dist.is_gloo_available():
+        raise RuntimeError("anyccl: this torch has no Gloo whose name could be taken; use the backend \"anyccl\"")
+    _Name.real = _c10d.ProcessGroupGloo
+    taken = _Name("ProcessGroupGloo", (), {"__module__": _Name.real.__module__, "__doc__": replace_gloo.__doc__})
+    _c10d.ProcessGroupGloo = _dist.ProcessGroupGloo = taken
+    _dist.Backend.register_backend(_REAL_NAME, _create_real, devices=["cpu"])
