@@ -242,6 +242,7 @@ void Comm::fail(const Status& why) {
   if (!failure_.begin(why)) return;
   // Peers hear of it before any caller here does, whose memory they may be reading.
   for (Transport* t : routes_.transports) t->abort(why);
+  for (Transport* t : routes_.transports) t->deliver_abort();
   failure_.end();
   log(LogLevel::info, "{}: {}", me_.names[uindex(me_.rank)], why.message());
   const Status status = failure();
@@ -282,10 +283,11 @@ Status Comm::absence(std::span<const Rank> wanted) {
   ProgressLock progress_lock = loop_.progress_lock();
   loop_.lock(progress_lock);
   if (failure_.happened()) return failure();
-  if (const Status bad = diagnosis_.poll_control();
-      !bad.ok() && !diagnosis_.is_in_mismatch_grace(bad))
-    fail(bad);
-  return failure_.happened() ? failure() : diagnosis_.absence(wanted);
+  Status bad = diagnosis_.reported(), absent;
+  if (bad.ok()) absent = diagnosis_.absence(wanted);
+  if (!absent.ok()) bad = diagnosis_.reported();
+  if (!bad.ok()) fail(bad);
+  return bad.ok() ? absent : failure();
 }
 
 void Comm::abort(const Status& why) {

@@ -63,6 +63,11 @@ Status Diagnosis::poll_control() {
   return problem;
 }
 
+Status Diagnosis::reported() {
+  Status problem = poll_control();
+  return problem.ok() || is_in_mismatch_grace(problem) ? Status() : problem;
+}
+
 Status Diagnosis::check_timeout(const Operation& operation, const Execution* collective) const {
   if (!operation.is_late()) return {};
   std::vector<Rank> ranks;
@@ -84,6 +89,7 @@ Status Diagnosis::check_any_source() {
       if (t->state(peer) == PeerState::present) return {};
   // Everything they did before they went can be seen by now.
   if (messages_.advance() || !messages_.waits_for_anyone()) return {};
+  ANYCCL_CHECK(reported());
   return error(Code::remote_error, "{} waits for a message of any rank, but all others are gone",
                names_[uindex(me_)]);
 }
@@ -113,6 +119,7 @@ Status Diagnosis::check_stalled(Operation& operation, const Execution* collectiv
   // Everything it did before it went can be seen by now: if that is not enough, nothing will be.
   const bool moved = collective != nullptr ? operation.advance() : messages_.advance();
   if (moved || operation.done()) return {};
+  ANYCCL_CHECK(reported());
   const std::string what = where(collective);
   return error(Code::remote_error, "{} {} while {} waits for it {}", names_[uindex(*gone)],
                ending(state), names_[uindex(me_)], what);

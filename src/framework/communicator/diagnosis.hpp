@@ -24,6 +24,9 @@ class Diagnosis {
 
   /// The first problem that the peers report.
   Status poll_control();
+  /// The same, unless it is_in_mismatch_grace(). Asked once more before a peer is said to be gone:
+  /// what it said last may have come just now, and says why.
+  Status reported();
   /// Why `operation` never will be done, as far as can be seen now. `collective`: the same
   /// operation, if it is one that has started.
   Status check_stalled(Operation& operation, const Execution* collective);

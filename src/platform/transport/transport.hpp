@@ -59,9 +59,11 @@ class Transport {
   virtual void wake() = 0;
 
   // --- the end ----------------------------------------------------------------------------------
-  /// Tells every peer that this communicator has failed with `why`. Waits for no peer, or, where
-  /// its way to one is full, for at most 200 ms. Any thread.
+  /// Tells every peer that this communicator has failed with `why`; waits for none. Any thread.
   virtual void abort(const Status& why) = 0;
+  /// After abort(): waits until what it said is where the end of this process cannot lose it, at
+  /// most 200 ms. Reads and drops what peers still send.
+  virtual void deliver_abort() {}
   /// Says goodbye to every peer and flushes what is queued, within a bounded time.
   virtual void leave() = 0;
 };

@@ -2,6 +2,9 @@
 
 #include "framework/communicator/communicator.hpp"
 
+#include <array>
+
+#include "base/error.hpp"
 #include "fake_peers.hpp"
 #include "support/ranks.hpp"
 
@@ -39,6 +42,23 @@ class LatePeer final : public FakePeers {
   int checks_ = 0;
 };
 
+/// Rank 1, whose last words come while rank 0 looks whether it is still there.
+class FailingPeer final : public FakePeers {
+ public:
+  FailingPeer() : FakePeers(0, {Rank{1}}) {}
+  Status check() override {
+    return gone_ ? error(Code::remote_error, "rank 1 failed: rank 2 died") : Status();
+  }
+  PeerState state(Rank) override {
+    gone_ = true;
+    return PeerState::dead;
+  }
+
+ private:
+  bool has_published(std::uint32_t) override { return false; }
+  bool gone_ = false;
+};
+
 /// This is rank 0 of `size`.
 Membership members(int size, std::unique_ptr<Transport> transport) {
   Membership members;
@@ -63,6 +83,33 @@ TEST(Comm, does_not_blame_who_left_while_it_waits_for_another) {
   call.output = reinterpret_cast<std::byte*>(&sum);
   ASSERT_OK(comm.run(call));
   EXPECT_EQ(sum, 7.0F);
+}
+
+Status all_reduce_with_failing_peer() {
+  Comm comm(members(2, std::make_unique<FailingPeer>()));
+  float x = 1;
+  Call call;
+  call.count = 1;
+  call.input = call.output = reinterpret_cast<std::byte*>(&x);
+  return comm.run(call);
+}
+
+Status recv_from_anyone_with_failing_peer() {
+  Comm comm(members(2, std::make_unique<FailingPeer>()));
+  float x = 1;
+  Call call;
+  call.collective = Collective::recv;
+  call.root = kAnySource;
+  call.count = 1;
+  call.output = reinterpret_cast<std::byte*>(&x);
+  return comm.run(call);
+}
+
+TEST(Comm, says_why_a_peer_went_rather_than_that_it_did) {
+  EXPECT_EQ(all_reduce_with_failing_peer().message(), "rank 1 failed: rank 2 died");
+  EXPECT_EQ(recv_from_anyone_with_failing_peer().message(), "rank 1 failed: rank 2 died");
+  Comm comm(members(2, std::make_unique<FailingPeer>()));
+  EXPECT_EQ(comm.absence(std::array{Rank{1}}).message(), "rank 1 failed: rank 2 died");
 }
 
 TEST(Comm, does_not_touch_a_result_again_that_came_while_it_looked_for_failures) {

@@ -11,10 +11,10 @@ using namespace test;
 
 constexpr std::size_t kMiB = std::size_t{1} << 20;
 
-/// Publishes for rank 1 until no more goes.
-void fill_connection(Transport& t) {
+/// Publishes for `reader` until no more goes.
+void fill_connection(Transport& t, std::uint16_t reader = 1) {
   const auto data = pattern(kMiB, 1);
-  const ReaderOf all{1, 0, 0, kMiB};
+  const ReaderOf all{reader, 0, 0, kMiB};
   Outgoing out = number_of(1);
   out.bytes = kMiB;
   out.readers = {&all, 1};
@@ -69,6 +69,7 @@ TEST_P(SocketAbort, is_noticed_even_if_the_connection_is_full) {
   const auto ranks = group(2, GetParam());
   fill_connection(*ranks[0]);
   ranks[0]->abort(error(Code::aborted, "enough"));
+  ranks[0]->deliver_abort();
   EXPECT_TRUE(ranks[0]->publications().settled());
   wait_until(*ranks[1], [&] {
     return ranks[1]->state(Rank{0}) == PeerState::dead || !ranks[1]->check().ok();
@@ -81,8 +82,32 @@ TEST_P(SocketAbort, reaches_a_peer_that_reads_even_if_the_connection_is_full) {
   Status problem;
   std::thread peer([&] { problem = wait_for_problem(*ranks[1]); });
   ranks[0]->abort(error(Code::aborted, "enough"));
+  ranks[0]->deliver_abort();
   peer.join();
   EXPECT_EQ(problem.message(), "rank 0 aborted: enough");
+}
+
+TEST_P(SocketAbort, is_not_lost_when_the_process_ends_before_it_has_read_everything) {
+  auto ranks = group(2, GetParam());
+  fill_connection(*ranks[0]);
+  publish_to(*ranks[1], 0, number_of(1), pattern(1000, 1));
+  Status problem;
+  std::thread peer([&] { problem = wait_for_problem(*ranks[1]); });
+  ranks[0]->abort(error(Code::aborted, "enough"));
+  ranks[0]->deliver_abort();
+  ranks[0].reset();
+  peer.join();
+  EXPECT_EQ(problem.message(), "rank 0 aborted: enough");
+}
+
+TEST_P(SocketAbort, of_both_sides_ends_though_the_connection_is_full_both_ways) {
+  const auto ranks = group(2, GetParam());
+  fill_connection(*ranks[0], 1);
+  fill_connection(*ranks[1], 0);
+  for (const auto& rank : ranks) rank->abort(error(Code::aborted, "enough"));
+  std::thread other([&] { ranks[1]->deliver_abort(); });
+  ranks[0]->deliver_abort();
+  other.join();
 }
 
 TEST_P(SocketAbort, may_come_from_another_thread_at_any_time) {
@@ -101,6 +126,7 @@ TEST_P(SocketAbort, may_come_from_another_thread_at_any_time) {
           ++out.number;
         if (!ranks[0]->check().ok()) break;
       }
+      ranks[0]->deliver_abort();
     });
     std::thread reader([&] {
       Incoming in;

@@ -7,13 +7,14 @@
 #include <thread>
 #include <utility>
 
-#include "base/deadline.hpp"
 #include "base/error.hpp"
 
 namespace anyccl::sockets {
 namespace {
 
 constexpr auto kLeaveTime = std::chrono::seconds(1);
+/// A peer that waits reads at least every few milliseconds, if it gets a core.
+constexpr auto kAbortTime = std::chrono::milliseconds(200);
 
 }  // namespace
 
@@ -194,11 +195,17 @@ void Connections::abort(const Status& why) {
   if (aborted_.load(std::memory_order_relaxed)) return;
   last_words_ = abort_frame(why);
   why_ = why;
-  std::vector<Outbox*> unfinished;
-  for (auto& p : peers_)
-    if (!p->out.abort()) unfinished.push_back(&p->out);
-  Outbox::finish_aborts(std::move(unfinished));
+  for (auto& p : peers_) p->out.abort();
   aborted_.store(true, std::memory_order_release);
+}
+
+/// For a peer that does not read, the stream ends in the middle of a frame: it learns at least that
+/// this rank is gone.
+void Connections::deliver_abort(const SocketKind& kind) {
+  if (left_) return;
+  await_delivery(kind, Deadline::in(kAbortTime));
+  for (auto& p : peers_)
+    if (!p->out.go_on_with_last_words()) p->out.close();
 }
 
 void Connections::leave(const SocketKind& kind) {
@@ -214,9 +221,21 @@ void Connections::leave(const SocketKind& kind) {
     wait_for_events(std::chrono::milliseconds(1));
   }
   for (auto& p : peers_) p->out.close();
+  await_delivery(kind, deadline);
+}
+
+/// Until peers' hosts have all that was sent: a process that ends with unread data resets its
+/// connections and loses what is under way. Reads and drops what arrives, as a peer that fails, too,
+/// waits for that.
+void Connections::await_delivery(const SocketKind& kind, Deadline deadline) {
+  const bool aborted = aborted_.load(std::memory_order_acquire);
+  const auto all_has_arrived = [&](Peer& p) {
+    if (p.in.drain()) return true;
+    return (!aborted || p.out.go_on_with_last_words()) && kind.all_delivered(p.fd.get());
+  };
   for (;;) {
     bool waiting = false;
-    for (auto& p : peers_) waiting |= !p->in.drain() && !kind.all_delivered(p->fd.get());
+    for (auto& p : peers_) waiting |= !all_has_arrived(*p);
     if (!waiting || deadline.passed()) return;
     std::this_thread::sleep_for(std::chrono::microseconds(50));
   }

@@ -23,6 +23,7 @@
 #include <mutex>
 #include <vector>
 
+#include "base/deadline.hpp"
 #include "base/private_fd.hpp"
 #include "base/unique_fd.hpp"
 #include "platform/transport/sockets/inbox.hpp"
@@ -77,6 +78,7 @@ class Connections {
   void sleep(std::chrono::nanoseconds most);
   void wake();
   void abort(const Status& why);
+  void deliver_abort(const SocketKind& kind);
   void leave(const SocketKind& kind);
 
  private:
@@ -88,6 +90,7 @@ class Connections {
   void send_record(Peer& to, std::uint64_t sequence);
   void send_records(Peer& to);
   void wait_for_events(std::chrono::nanoseconds most);
+  void await_delivery(const SocketKind& kind, Deadline deadline);
 
   std::vector<Rank> ranks_;
   Shared shared_;

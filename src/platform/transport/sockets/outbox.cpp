@@ -1,21 +1,15 @@
 #include "platform/transport/sockets/outbox.hpp"
 
-#include <poll.h>
 #include <sys/socket.h>
 
 #include <array>
 #include <cerrno>
-#include <chrono>
 #include <cstring>
-
-#include "base/deadline.hpp"
 
 namespace anyccl::sockets {
 namespace {
 
 constexpr std::size_t kOnePiece = 512;
-/// A peer that waits reads at least every few milliseconds, if it gets a core.
-constexpr auto kLastWordsTime = std::chrono::milliseconds(200);
 
 iovec part(const void* data, std::size_t bytes) {
   return {const_cast<void*>(data), bytes};
@@ -38,39 +32,26 @@ void Outbox::release() {
   std::uint8_t held = kHeld;
   // If abort() came meanwhile it left the rest to us; acquire makes last_words_ visible.
   if (!state_.compare_exchange_strong(held, 0, std::memory_order_release,
-                                      std::memory_order_acquire) &&
-      !begin_last_words())
-    finish_aborts({this});
+                                      std::memory_order_acquire))
+    begin_last_words();
 }
 
-bool Outbox::abort() {
+void Outbox::abort() {
   // Release: a thread that finds the flag also sees last_words_. Acquire: pairs with release(), for
   // the queue.
-  return state_.fetch_or(kAborted, std::memory_order_acq_rel) != 0 || begin_last_words();
+  if (state_.fetch_or(kAborted, std::memory_order_acq_rel) == 0) begin_last_words();
 }
 
-bool Outbox::begin_last_words() {
+void Outbox::begin_last_words() {
   left_.assign(queue_.begin() + static_cast<std::ptrdiff_t>(sent_), queue_.end());
   left_.insert(left_.end(), last_words_.begin(), last_words_.end());
-  return go_on_with_last_words();
+  go_on_with_last_words();
 }
 
-/// Whether nothing more can be said.
 bool Outbox::go_on_with_last_words() {
   iovec rest[] = {part(left_.data() + said_, left_.size() - said_)};
   said_ += write(rest);
   return broken_ || said_ == left_.size();
-}
-
-void Outbox::finish_aborts(std::vector<Outbox*> unfinished) {
-  const Deadline deadline = Deadline::in(kLastWordsTime);
-  while (!unfinished.empty() && !deadline.passed()) {
-    std::vector<pollfd> events;
-    for (const Outbox* out : unfinished) events.push_back({out->fd_, POLLOUT, 0});
-    ::poll(events.data(), events.size(), 10);  // Woken for nothing is harmless.
-    std::erase_if(unfinished, [](Outbox* out) { return out->go_on_with_last_words(); });
-  }
-  for (Outbox* out : unfinished) out->close();
 }
 
 void Outbox::discard() {

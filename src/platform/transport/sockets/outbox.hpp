@@ -44,12 +44,10 @@ class Outbox {
   /// Ends the stream after what was sent: the peer reads an end of file.
   void close();
 
-  /// Ends the stream with last_words, as far as the socket takes them. False: it is full, and
-  /// finish_aborts() says the rest.
-  bool abort();
-  /// Waits a moment for the peers of `unfinished` to read. For a peer that does not read, the
-  /// stream ends in the middle of a frame: it learns at least that this rank is gone.
-  static void finish_aborts(std::vector<Outbox*> unfinished);
+  /// Ends the stream with last_words, as far as the socket takes them now. Any thread.
+  void abort();
+  /// After abort(): more of them; whether nothing more can be said.
+  bool go_on_with_last_words();
 
  private:
   enum State : std::uint8_t { kHeld = 1, kAborted = 2 };
@@ -57,8 +55,7 @@ class Outbox {
 
   bool hold();
   void release();
-  bool begin_last_words();
-  bool go_on_with_last_words();
+  void begin_last_words();
   std::size_t write_small(const FrameHeader& header, const std::byte* payload);
   std::size_t write(std::span<iovec> parts);
   void queue(std::span<const iovec> parts, std::size_t skip);
@@ -70,7 +67,7 @@ class Outbox {
   bool broken_ = false;  // The peer takes nothing more.
   std::vector<std::byte> queue_;
   std::size_t sent_ = 0;  // How much of queue_ is gone.
-  // After abort(), in the thread that says the last words: what is left of the queue and of them.
+  // After abort(): what is left of the queue and of last_words_.
   std::vector<std::byte> left_;
   std::size_t said_ = 0;
 };

@@ -49,6 +49,7 @@ class SocketTransport final : public Transport {
   void sleep(std::chrono::nanoseconds most) override { connections_.sleep(most); }
   void wake() override { connections_.wake(); }
   void abort(const Status& why) override { connections_.abort(why); }
+  void deliver_abort() override { connections_.deliver_abort(*kind_); }
   void leave() override { connections_.leave(*kind_); }
 
  private:
