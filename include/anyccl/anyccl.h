@@ -428,11 +428,18 @@ typedef struct {
   const size_t *sendcounts, *sdispls, *recvcounts, *rdispls;
   anycclStream_t stream; /* It starts after earlier work in the stream; NULL: at once. */
   int tag; /* Send, Recv: 0..ANYCCL_MAX_TAG. Messages match in order where it is the same. */
-  unsigned int timeout_ms; /* From the call. Then it fails, and the communicator; 0: never. */
+  unsigned int timeout_ms; /* When it is over the call fails, and the communicator; 0: never. Of a
+                            * message it counts from the call; of a collective from its turn: when
+                            * those issued before are complete and its stream has come to it. */
 } anycclCall_t;
 
 /* Runs `call`, as the function of its name would; also inside a group. */
 ANYCCL_API anycclResult_t anycclRun(const anycclCall_t* call, anycclComm_t comm);
+/* The same, for about `wait_ms`, so that a program can look after something else, such as signals.
+ * A call that takes longer goes on as if it were issued: InProgress, and *work, as anycclIssue()
+ * gives it, which is NULL otherwise. In a stream or a group: as anycclRun(). */
+ANYCCL_API anycclResult_t anycclRunFor(const anycclCall_t* call, anycclComm_t comm,
+                                       unsigned int wait_ms, anycclWork_t* work);
 /* Issues `call` and returns at once; buffers belong to the operation until it is complete. It
  * goes on in the background, in a thread of the library that sleeps while there is nothing to
  * do, and whoever waits on the communicator helps; also if its work was freed. Collectives of a
@@ -448,7 +455,7 @@ ANYCCL_API anycclResult_t anycclWorkWait(anycclWork_t work);
 /* The same, but InProgress if it is not complete after `timeout_ms`: it goes on then. */
 ANYCCL_API anycclResult_t anycclWorkWaitFor(anycclWork_t work, unsigned int timeout_ms);
 /* In place of the time limit of its call: the operation fails, and the communicator, when
- * `timeout_ms` have passed from now on; 0: never. Any thread. */
+ * `timeout_ms` have passed from now on, or for a collective from its turn; 0: never. Any thread. */
 ANYCCL_API anycclResult_t anycclWorkLimit(anycclWork_t work, unsigned int timeout_ms);
 /* fn(userdata) is called once, when the operation is complete or has failed: now, by this thread,
  * if it is; otherwise soon after by the library's background thread, which must not be kept long,

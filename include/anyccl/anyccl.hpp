@@ -45,7 +45,7 @@ class [[nodiscard]] Work {
   Status wait_for(unsigned milliseconds) {
     return detail::status_of(anycclWorkWaitFor(handle_, milliseconds));
   }
-  /// In place of the time limit of its call, from now on; 0: none.
+  /// In place of the time limit of its call; 0: none. Counts from now, or from its turn.
   Status limit(unsigned milliseconds) {
     return detail::status_of(anycclWorkLimit(handle_, milliseconds));
   }

@@ -261,6 +261,62 @@ TEST_P(Messages, and_collectives_name_who_is_late) {
   });
 }
 
+/// Together they take longer than the limit of each.
+TEST(Collectives, that_are_queued_are_not_late_as_long_as_the_queue_moves) {
+  run_ranks(2, [&](Communicator& comm) {
+    const anycclCall_t call = barrier_within(2000);
+    std::vector<Work> works;
+    for (int i = 0; i < 2; ++i) {
+      if (comm.rank() == Rank{1}) std::this_thread::sleep_for(std::chrono::milliseconds(1200));
+      auto work = comm.issue(call);
+      ASSERT_OK(work.status());
+      works.push_back(*std::move(work));
+    }
+    for (Work& work : works) EXPECT_OK(work.wait());
+  });
+}
+
+anycclCall_t call_of(anycclCollective_t collective, std::span<float> x, int root = 0) {
+  anycclCall_t call{};
+  call.size = sizeof call;
+  call.collective = collective;
+  call.sendbuff = call.recvbuff = x.data();
+  call.count = x.size();
+  call.datatype = anycclFloat32;
+  call.root = root;
+  return call;
+}
+
+/// Rank 1 comes only after rank 0 was told to wait for it otherwise.
+TEST_P(Messages, and_collectives_that_take_long_go_on_without_their_caller) {
+  std::atomic<int> handed_over{0};
+  run_ranks(2, [&](Communicator& comm) {
+    const bool late = comm.rank() == Rank{1};
+    std::vector<float> x(1000, late ? 2.0F : 1.0F), y(10, late ? 5.0F : 0.0F);
+    const anycclCall_t calls[] = {call_of(anycclCollAllReduce, x),
+                                  call_of(late ? anycclCollSend : anycclCollRecv, y, late ? 0 : 1)};
+    int before = 0;
+    for (const anycclCall_t& call : calls) {
+      while (late && handed_over == before)
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      ++before;
+      anycclWork_t work = nullptr;
+      const anycclResult_t result = anycclRunFor(&call, comm.handle(), late ? 20'000 : 1, &work);
+      if (late) {
+        EXPECT_EQ(result, anycclSuccess);
+        EXPECT_EQ(work, nullptr);
+        continue;
+      }
+      ++handed_over;
+      EXPECT_EQ(result, anycclInProgress);
+      EXPECT_OK(Work(work).wait());
+    }
+    EXPECT_EQ(x, std::vector<float>(1000, 3.0F));
+    EXPECT_EQ(y, std::vector<float>(10, 5.0F));
+    EXPECT_OK(wait(comm.barrier()));
+  });
+}
+
 TEST_P(Messages, are_late_too) {
   for (const Rank from : {Rank{1}, kAnySource}) {
     std::atomic<bool> failed{false};

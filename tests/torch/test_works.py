@@ -2,7 +2,9 @@
 
 import datetime
 import gc
+import os
 import resource
+import signal
 import threading
 import time
 import weakref
@@ -270,4 +272,36 @@ def test_coalesced_calls_read_what_was_there_before(is_async):
         assert of_both[rank].equal(before)
         assert x.equal(torch.cat([one[:4] for one in of_both]))
         assert gathered.equal(torch.cat([one[4:] for one in of_both])), "as it was before the first one"
+    run_ranks(2, body)
+
+
+@pytest.mark.parametrize("what", ["blocking", "work", "work within", "receive"])
+def test_a_signal_ends_a_wait_and_the_operation_goes_on(what):
+    """As Ctrl-C does."""
+    def body(rank):
+        x, tag = torch.ones(1000), torch.zeros(1)
+        if rank == 1:
+            wait_for("interrupted")
+        else:
+            threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+        try:
+            if what == "blocking":
+                dist.all_reduce(x)
+            elif what == "receive" and rank == 0:
+                dist.recv(tag, src=1)
+            elif what == "receive":
+                dist.send(torch.ones(1), dst=0)
+            else:
+                within = (datetime.timedelta(seconds=50),) if what == "work within" else ()
+                dist.all_reduce(x, async_op=True).wait(*within)
+            assert rank == 1, "nothing was raised"
+        except KeyboardInterrupt:
+            assert rank == 0
+            tell("interrupted")
+        y = torch.ones(1)
+        dist.all_reduce(y)  # in its place behind the other
+        assert y.item() == 2
+        assert what == "receive" or x.eq(2).all()
+        dist.barrier()
+        until(lambda: rank == 1 or what != "receive" or tag.item() == 1, "the message is never there")
     run_ranks(2, body)

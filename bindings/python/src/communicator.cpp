@@ -3,6 +3,14 @@
 #include <utility>
 
 namespace anyccl::python {
+namespace {
+
+/// How long a wait may keep Python from its signals, in milliseconds. Short enough for a person,
+/// long enough that a rank which waits for minutes sleeps nearly all the time.
+constexpr unsigned kSignalTime = 500;
+
+}  // namespace
+
 /// One thread's turn: the library takes calls on a communicator one at a time, and Python's threads
 /// could meet because calls release the interpreter lock.
 class Communicator::Call {
@@ -43,13 +51,20 @@ nb::object Communicator::run(anycclCall_t call, Array input, Result result, bool
   const Call turn(*this);
   const anycclComm_t handle = handle_;  // abort() may be called meanwhile
   call.size = sizeof call;
-  if (!async) {
-    raise_unless_ok(unlocked([&] { return anycclRun(&call, handle); }));
-    return result.take();
+  if (async) {
+    auto operation = std::make_unique<Operation>(std::move(input), std::move(result));
+    raise_unless_ok(unlocked([&] { return anycclIssue(&call, handle, &operation->work); }));
+    return nb::cast(Work(shared_from_this(), std::move(operation)));
   }
-  auto operation = std::make_unique<Operation>(std::move(input), std::move(result));
-  raise_unless_ok(unlocked([&] { return anycclIssue(&call, handle, &operation->work); }));
-  return nb::cast(Work(shared_from_this(), std::move(operation)));
+  anycclWork_t rest = nullptr;
+  const Outcome outcome = unlocked([&] { return anycclRunFor(&call, handle, kSignalTime, &rest); });
+  if (rest != nullptr) {
+    auto operation = std::make_unique<Operation>(std::move(input), std::move(result));
+    operation->work = rest;
+    return Work(shared_from_this(), std::move(operation)).wait();
+  }
+  raise_unless_ok(outcome);
+  return result.take();
 }
 
 CommunicatorPtr Communicator::split(int color, int key) {
@@ -138,7 +153,12 @@ Work::~Work() {
 }
 
 nb::object Work::wait() {
-  const Outcome outcome = unlocked([&] { return anycclWorkWait(operation_->work); });
+  Outcome outcome;
+  for (;;) {
+    outcome = unlocked([&] { return anycclWorkWaitFor(operation_->work, kSignalTime); });
+    if (outcome.code != anycclInProgress) break;
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();  // the operation goes on
+  }
   complete_ = true;
   raise_unless_ok(outcome);
   operation_->input = {};

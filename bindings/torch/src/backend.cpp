@@ -170,6 +170,47 @@ const char* Backend::profiled(const char* title) const {
   return titles->insert(options_->profiled_as + std::strchr(title, ':')).first->c_str();
 }
 
+std::shared_ptr<Operation> Backend::operation_of(Job& job, at::TensorList inputs,
+                                                 at::TensorList outputs) {
+  auto operation = std::make_shared<Operation>(core_->executor, job.name());
+  for (const at::Tensor& tensor : inputs) operation->keep(tensor);
+  for (const at::Tensor& tensor : outputs) operation->keep(tensor);
+  for (const at::Tensor& tensor : job.memory.temporaries()) operation->keep(tensor);
+  for (CopyBack& copy : job.memory.copies()) operation->add(std::move(copy));
+  return operation;
+}
+
+/// A blocking call. In the main thread, what takes long becomes an operation, which goes on if a
+/// signal ends the wait for it: it has its place among those of the other ranks.
+void Backend::run(Job& job, SharedComm& shared_comm, at::TensorList inputs,
+                  at::TensorList outputs) {
+  std::shared_ptr<Operation> rest;
+  const auto run_one = [&](const anycclCall_t& call, anycclComm_t comm) {
+    anycclWork_t work = nullptr;
+    const anycclResult_t result = rest != nullptr ? anycclIssue(&call, comm, &work)
+                                  : is_main_thread()
+                                      ? anycclRunFor(&call, comm, limit_of(kSignalTime), &work)
+                                      : anycclRun(&call, comm);
+    if (result != anycclInProgress) check(result, job.name());
+    if (work == nullptr) return;
+    if (rest == nullptr) rest = operation_of(job, inputs, outputs);
+    rest->add(work);
+  };
+  try {
+    shared_comm.with(job.name(), [&](anycclComm_t comm) {
+      const Factor factor(job, comm);
+      for (const anycclCall_t& call : job.calls) run_one(call, comm);
+    });
+    if (rest == nullptr) return copy_back(job.memory.copies());
+    check_signals();
+    rest->wait(std::chrono::milliseconds{0});
+  } catch (...) {
+    if (rest != nullptr) rest->abandon();
+    throw;
+  }
+  if (const std::exception_ptr error = rest->error()) std::rethrow_exception(error);
+}
+
 Backend::WorkPtr Backend::start(Job& job, SharedComm& shared_comm, at::TensorList inputs,
                                 at::TensorList outputs) {
   const std::uint64_t sequence = c10d::isP2POp(job.type)
@@ -180,26 +221,18 @@ Backend::WorkPtr Backend::start(Job& job, SharedComm& shared_comm, at::TensorLis
   if (!job.async) {
     auto work = c10::make_intrusive<DoneWork>(rank_, job.type, title, recorded(title, inputs),
                                               sequence, timed, outputs);
-    shared_comm.with(job.name(), [&](anycclComm_t comm) {
-      const Factor factor(job, comm);
-      for (const anycclCall_t& call : job.calls) check(anycclRun(&call, comm), job.name());
-    });
-    copy_back(job.memory.copies());
+    run(job, shared_comm, inputs, outputs);
     work->end();
     return work;
   }
 
   const bool coalesces =
       coalescing_thread_.load(std::memory_order_relaxed) == std::this_thread::get_id();
-  const auto operation = std::make_shared<Operation>(core_->executor, job.name());
+  const auto operation = operation_of(job, inputs, outputs);
   if (c10d::isP2POp(job.type)) operation->limit(job.timeout);
   auto work =
       c10::make_intrusive<PendingWork>(rank_, job.type, title, recorded(title, inputs), sequence,
                                        timed, operation, !coalesces, outputs.vec());
-  for (const at::Tensor& tensor : inputs) operation->keep(tensor);
-  for (const at::Tensor& tensor : outputs) operation->keep(tensor);
-  for (const at::Tensor& tensor : job.memory.temporaries()) operation->keep(tensor);
-  for (CopyBack& copy : job.memory.copies()) operation->add(std::move(copy));
   if (coalesces) coalesce(operation, outputs);
   shared_comm.with(job.name(), [&](anycclComm_t comm) {
     const Factor factor(job, comm);

@@ -7,8 +7,14 @@ namespace anyccl::torch {
 std::string words_of(anycclResult_t code, std::string_view name) {
   std::string text = anycclGetLastError(nullptr);
   if (text.empty()) text = anycclGetErrorString(code);
-  // Programs look for "Timed out".
-  if (code == anycclTimeout) text = "Timed out in " + std::string(name) + ": " + text;
+  // Programs look for the words of Gloo and NCCL.
+  const auto says = [&](const char* word) { return text.find(word) != std::string::npos; };
+  if (code == anycclTimeout)
+    text = "Timed out in " + std::string(name) + ": " + text;
+  else if (says(" died") || says(" has left the communicator"))
+    text += " (Connection closed by peer)";
+  if (const auto at = text.find("timeout after"); at != std::string::npos)
+    text.replace(at, sizeof "timeout" - 1, "timed out");
   return "anyccl: " + text;
 }
 

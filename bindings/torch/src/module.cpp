@@ -2,6 +2,7 @@
 
 #include <pybind11/chrono.h>
 #include <torch/csrc/utils/pybind.h>
+#include <unistd.h>
 
 #include <thread>
 
@@ -35,6 +36,17 @@ GilReleased::~GilReleased() {
   if (state_ == nullptr) return;
   while (is_over()) std::this_thread::sleep_for(std::chrono::hours(1));  // for the process to end
   PyEval_RestoreThread(static_cast<PyThreadState*>(state_));
+}
+
+bool is_main_thread() {
+  thread_local const bool is_main = ::gettid() == ::getpid();
+  return is_main;
+}
+
+void check_signals() {
+  if (!is_main_thread() || Py_IsInitialized() == 0) return;
+  const py::gil_scoped_acquire held;
+  if (PyErr_CheckSignals() != 0) throw py::error_already_set();
 }
 
 namespace {

@@ -4,6 +4,7 @@
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include "errors.hpp"
+#include "gil.hpp"
 
 namespace anyccl::torch {
 
@@ -31,21 +32,31 @@ bool Operation::poll() {
 
 bool Operation::wait(std::chrono::milliseconds timeout) {
   if (finished_.load(std::memory_order_acquire)) return true;
-  if (timeout.count() == 0) {
-    if (limit_.count() > 0)
-      for (const anycclWork_t work : works_) anycclWorkLimit(work, limit_of(limit_));
-    for (const auto& part : parts_) part->wait(timeout);
-    wait_to_the_end();
-    return true;
-  }
-  const auto deadline = Clock::now() + timeout;
+  const bool limited = timeout.count() > 0;
+  const auto deadline = limited ? Clock::now() + timeout : Clock::time_point::max();
+  if (!limited && limit_.count() > 0)
+    for (const anycclWork_t work : works_) anycclWorkLimit(work, limit_of(limit_));
   constexpr std::chrono::milliseconds kLeast{1};
   for (const anycclWork_t work : works_)
-    if (anycclWorkWaitFor(work, limit_of(left(deadline, kLeast))) == anycclInProgress) return false;
+    if (!await(work, deadline)) return false;
   for (const auto& part : parts_)
-    if (!part->wait(left(deadline, kLeast))) return false;
+    if (!part->wait(limited ? left(deadline, kLeast) : timeout)) return false;
   finish();
   return true;
+}
+
+/// Whether it is complete before `deadline`.
+bool Operation::await(anycclWork_t work, Clock::time_point deadline) {
+  const bool limited = deadline != Clock::time_point::max();
+  if (!limited && !is_main_thread()) return anycclWorkWait(work), true;
+  for (;;) {
+    const auto next = Clock::now() + kSignalTime;
+    const auto turn = is_main_thread() ? std::min(deadline, next) : deadline;
+    const unsigned int time = limit_of(left(turn, std::chrono::milliseconds{1}));
+    if (anycclWorkWaitFor(work, time) != anycclInProgress) return true;
+    if (Clock::now() >= deadline) return false;
+    check_signals();
+  }
 }
 
 void Operation::wait_to_the_end() {

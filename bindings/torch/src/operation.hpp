@@ -44,7 +44,7 @@ class Operation : public std::enable_shared_from_this<Operation> {
   /// True when it is complete or has failed, and copies are in place.
   bool poll();
   /// Returns when poll() is true; false if that takes longer. 0: an operation that takes longer
-  /// than its own limit fails.
+  /// than its own limit fails. Throws what signals raise; the operation goes on then.
   bool wait(std::chrono::milliseconds timeout);
   /// The error of a complete operation; null if it has not failed.
   std::exception_ptr error() const;
@@ -60,6 +60,7 @@ class Operation : public std::enable_shared_from_this<Operation> {
   void abandon() noexcept;
 
  private:
+  static bool await(anycclWork_t work, Clock::time_point deadline);
   void wait_to_the_end();
   void finish();
   void settle();

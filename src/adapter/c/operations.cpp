@@ -58,14 +58,25 @@ Status launch_in_stream(const Call& call, anycclComm_t comm, anycclStream_t stre
 }
 
 /// Checks what only the C interface can get wrong, then runs the call or adds it to the group.
-anycclResult_t launch(const Call& call, anycclComm_t comm, anycclStream_t stream) noexcept {
+anycclResult_t launch(const Call& call, anycclComm_t comm, anycclStream_t stream,
+                      Comm::Handover* handover = nullptr) noexcept {
   return guarded(comm, [&]() -> Status {
     if (comm == nullptr || comm->comm == nullptr) return need_comm(comm);
     if (stream != nullptr) return launch_in_stream(call, comm, stream);
-    if (!in_group()) return comm->comm->run(call);
+    if (!in_group()) return comm->comm->run(call, handover);
     add_to_group(comm, call, nullptr);
     return {};
   });
+}
+
+/// The handle of an issued operation, which goes on in the background.
+Result<anycclWork_t> work_of(anycclComm_t comm, std::shared_ptr<Operation> operation,
+                             const Call& call) {
+  if (!operation->done()) {
+    comm->background_progress = true;
+    ANYCCL_CHECK(background_progress().add(comm->comm));
+  }
+  return new anycclWork{comm->comm, std::move(operation), call.collective};
 }
 
 /// Nobody waits for a thread whose slice has failed: neither the rest of its team nor their peers.
@@ -278,6 +289,27 @@ anycclResult_t anycclRun(const anycclCall_t* asked, anycclComm_t comm) {
   return result != anycclSuccess ? result : launch(call, comm, asked->stream);
 }
 
+anycclResult_t anycclRunFor(const anycclCall_t* asked, anycclComm_t comm, unsigned int wait_ms,
+                            anycclWork_t* work) {
+  Call call;
+  anycclResult_t result = guarded(comm, [&]() -> Status {
+    ANYCCL_CHECK(need_comm(comm));
+    ANYCCL_CHECK(need(work, "work"));
+    *work = nullptr;
+    ANYCCL_TRY(call, read_call(asked));
+    return {};
+  });
+  if (result != anycclSuccess) return result;
+  Comm::Handover handover;
+  handover.time = std::chrono::milliseconds(wait_ms);
+  result = launch(call, comm, asked->stream, &handover);
+  if (handover.rest == nullptr) return result;
+  return guarded(comm, [&]() -> Status {
+    ANYCCL_TRY(*work, work_of(comm, std::move(handover.rest), call));
+    return Status(Code::in_progress, "the call goes on as *work");
+  });
+}
+
 anycclResult_t anycclIssue(const anycclCall_t* asked, anycclComm_t comm, anycclWork_t* work) {
   return guarded(comm, [&]() -> Status {
     ANYCCL_CHECK(need_comm(comm));
@@ -288,11 +320,11 @@ anycclResult_t anycclIssue(const anycclCall_t* asked, anycclComm_t comm, anycclW
     ANYCCL_TRY(std::shared_ptr<Operation> operation,
                asked->stream == nullptr ? comm->comm->issue(call)
                                         : issue_in_stream(call, comm, asked->stream));
-    if (asked->stream == nullptr && !operation->done()) {
-      comm->background_progress = true;
-      ANYCCL_CHECK(background_progress().add(comm->comm));
+    if (asked->stream == nullptr) {
+      ANYCCL_TRY(*work, work_of(comm, std::move(operation), call));
+    } else {
+      *work = new anycclWork{comm->comm, std::move(operation), call.collective};
     }
-    *work = new anycclWork{comm->comm, std::move(operation), call.collective};
     return {};
   });
 }

@@ -31,7 +31,8 @@ class Operation {
   /// Pairs with open(): a thread that sees it also sees everything before.
   bool is_open() const { return open_.load(std::memory_order_acquire); }
 
-  /// It fails when `time` has passed from now on; 0: never does for that.
+  /// It fails when `time` has passed from now on; 0: never does for that. What waits for its turn
+  /// among collectives fails when it has passed from then on.
   void limit(std::chrono::milliseconds time) {
     limit_ = time;
     deadline_ = time.count() == 0 ? Deadline::never() : Deadline::in(time);

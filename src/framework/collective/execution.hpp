@@ -68,7 +68,6 @@ class Execution final : public Operation {
   /// The same, but may spin for a fraction of a microsecond for what is missing.
   bool advance_patiently();
   void awaited(std::vector<Rank>& ranks) const override;
-  bool has_started() const { return prepared_ != nullptr; }
   std::uint64_t sequence() const { return position_.sequence; }
   /// The call of this rank.
   CallRecord record() const {

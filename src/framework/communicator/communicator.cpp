@@ -54,22 +54,23 @@ std::byte* Comm::scratch(std::size_t bytes) {
   return scratch_.data() + ((address + 63) / 64 * 64 - address);
 }
 
-Status Comm::run(const Call& call) {
+Status Comm::run(const Call& call, Handover* handover) {
   if (forked()) return failure();  // before the lock, which a thread of the parent may have held
   std::shared_ptr<Comm> alive;     // longer than the lock, if another thread aborts it meanwhile
   ProgressLock progress_lock = loop_.progress_lock();
   loop_.lock(progress_lock);
   if (failure_.happened()) return failure();
   if (call.is_point_to_point())
-    return messages_.does_at_once(call, poll_budget()) ? Status()
-                                                       : run_message(progress_lock, call, alive);
+    return messages_.does_at_once(call, poll_budget())
+               ? Status()
+               : run_message(progress_lock, call, alive, handover);
   const CallKey key(call, me_.rank);
   if (!plans_.is_checked(call, key)) ANYCCL_CHECK(plans_.check(call));
   loop_.note_limit(call.timeout);
   if (!is_idle()) {
     alive = weak_from_this().lock();
     ANYCCL_TRY(const std::shared_ptr<Operation> operation, enqueue(call, key, Gate::open));
-    return loop_.wait(progress_lock, *operation);
+    return wait_or_hand_over(progress_lock, operation, handover);
   }
   const PreparedCall* known = plans_.find_last(key);
   if (known == nullptr) {
@@ -88,7 +89,7 @@ Status Comm::run(const Call& call) {
   while (!alone.done()) {
     if (loop_.is_wanted()) {
       alive = weak_from_this().lock();
-      return wait_with_others(progress_lock);
+      return wait_or_hand_over(progress_lock, queue_alone(), handover);
     }
     if (oversubscribed ? alone.advance() : alone.advance_patiently()) {
       backoff.reset();
@@ -100,32 +101,45 @@ Status Comm::run(const Call& call) {
       loop_.oversubscription().refresh();
       if (const Status bad = check_stalled(alone, &alone); !bad.ok()) fail(bad);
       if (failure_.happened()) return failure();
+      if (handover != nullptr && handover->until().passed()) {
+        alive = weak_from_this().lock();
+        return wait_or_hand_over(progress_lock, queue_alone(), handover);
+      }
     }
     if (Backoff::sleeps(next)) loop_.sleep(progress_lock, backoff.sleep_time(), &alone);
   }
   return alone.status();
 }
 
-/// By a blocking call, when other threads have something to call, too: from now on it is one that
-/// was issued, so that what they call has a place behind it.
-Status Comm::wait_with_others(ProgressLock& progress_lock) {
+/// By a blocking call, when other threads have something to call, too, or when it is handed over:
+/// from now on it is one that was issued, so that what is called next has a place behind it.
+std::shared_ptr<Operation> Comm::queue_alone() {
   const std::shared_ptr<Queued> mine = std::exchange(alone_, make_queued({}));
   mine->prepared = plans_.last();
   mine->scratch = std::move(scratch_);  // and stays where it is
   mine->started = true;
   collectives_.push_back(mine);
-  return loop_.wait(progress_lock, mine->execution);
+  return {mine, &mine->execution};
+}
+
+Status Comm::wait_or_hand_over(ProgressLock& progress_lock,
+                               const std::shared_ptr<Operation>& operation, Handover* handover) {
+  Status status =
+      loop_.wait(progress_lock, *operation, handover == nullptr ? Deadline() : handover->until());
+  if (handover != nullptr && status.code() == Code::in_progress) handover->rest = operation;
+  return status;
 }
 
 /// `alive`: for who waits.
 Status Comm::run_message(ProgressLock& progress_lock, const Call& call,
-                         std::shared_ptr<Comm>& alive) {
+                         std::shared_ptr<Comm>& alive, Handover* handover) {
   ANYCCL_CHECK(plans_.check(call));
   loop_.note_limit(call.timeout);
   std::shared_ptr<MessageRequest> request = messages_.add(call, Gate::open);
   if (!request->done()) alive = weak_from_this().lock();
-  Status status = loop_.wait(progress_lock, *request);
-  if (progress_lock.owns_lock()) messages_.recycle(std::move(request));
+  Status status = wait_or_hand_over(progress_lock, request, handover);
+  if (progress_lock.owns_lock() && status.code() != Code::in_progress)
+    messages_.recycle(std::move(request));
   return status;
 }
 
@@ -202,9 +216,11 @@ bool Comm::advance() {
   while (!collectives_.empty()) {
     const std::shared_ptr<Queued> head = collectives_.front();
     if (!head->execution.is_open()) break;
-    if (!head->started)
+    if (!head->started) {
       head->execution.start(*head->prepared, head->kept.call(), head->position,
                             head->scratch.data());
+      head->execution.limit(head->execution.time_limit());  // counts from here
+    }
     head->started = true;
     // check_stalled() may have finished it, and then its buffers belong to the caller again.
     if (!head->execution.done()) moved = head->execution.advance() || moved;
@@ -226,8 +242,6 @@ void Comm::diagnose() {
     Execution& head = collectives_.front()->execution;
     bad = collectives_.front()->started ? check_stalled(head, &head) : diagnosis_.poll_control();
   }
-  for (const auto& queued : collectives_)
-    if (bad.ok()) bad = diagnosis_.check_timeout(queued->execution, &queued->execution);
   for (const std::shared_ptr<Operation>& operation : messages_.first_waiting())
     if (bad.ok() && !operation->done()) bad = check_stalled(*operation, nullptr);
   if (const auto late = messages_.late(); bad.ok() && late != nullptr)

@@ -45,8 +45,20 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
   /// How many collectives were called; equal on all ranks between calls.
   std::uint64_t sequence() const { return sequence_; }
 
+  /// A blocking call that does not block for ever: after about `time` it becomes one that was
+  /// issued, `rest`, and returns in_progress.
+  struct Handover {
+    std::chrono::milliseconds time;
+    std::shared_ptr<Operation> rest;
+    Deadline deadline;  ///< Set by a call that has to wait: others need not know the time.
+
+    const Deadline& until() {
+      if (deadline.is_never()) deadline = Deadline::in(time);
+      return deadline;
+    }
+  };
   /// Runs the call to its end. Errors are those of check_call() and what fails on the way.
-  Status run(const Call& call);
+  Status run(const Call& call, Handover* handover = nullptr);
   /// Issues all of them, and runs them to their ends; the first error. The caller keeps it alive,
   /// should another thread abort it meanwhile.
   Status run_together(std::span<const Call* const> calls);
@@ -112,10 +124,13 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
 
   bool forked() const { return anyccl::fork_generation() != fork_generation_; }
   std::shared_ptr<Queued> make_queued(const Call& call) const;
-  Status wait_with_others(ProgressLock& progress_lock);
+  std::shared_ptr<Operation> queue_alone();
+  Status wait_or_hand_over(ProgressLock& progress_lock, const std::shared_ptr<Operation>& operation,
+                           Handover* handover);
   /// How often a blocking receive looks before it waits like others.
   std::uint32_t poll_budget() const { return is_oversubscribed() ? 1 : 32; }
-  Status run_message(ProgressLock& progress_lock, const Call& call, std::shared_ptr<Comm>& alive);
+  Status run_message(ProgressLock& progress_lock, const Call& call, std::shared_ptr<Comm>& alive,
+                     Handover* handover);
   Status ready(const Call& call) const {
     return failure_.happened() ? failure() : plans_.check(call);
   }

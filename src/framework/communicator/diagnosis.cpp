@@ -10,7 +10,6 @@ namespace {
 /// "in operation 7, all_reduce of 3 f32, sum".
 std::string where(const Execution* collective) {
   if (collective == nullptr) return "in a send or receive";
-  if (!collective->has_started()) return "in an operation that has not started";
   return fmt::format("in operation {}, {}", collective->sequence(), describe(collective->record()));
 }
 
@@ -71,12 +70,11 @@ Status Diagnosis::reported() {
 Status Diagnosis::check_timeout(const Operation& operation, const Execution* collective) const {
   if (!operation.is_late()) return {};
   std::vector<Rank> ranks;
-  if (collective == nullptr || collective->has_started()) operation.awaited(ranks);
+  operation.awaited(ranks);
   std::string names;
   for (std::size_t i = 0; i < ranks.size(); ++i)
     names += (i > 0 ? ", " : "") + names_[uindex(ranks[i])];
-  if (names.empty())
-    names = collective == nullptr ? "a message from any rank" : "what was called before it";
+  if (names.empty()) names = collective == nullptr ? "a message from any rank" : "its peers";
   return error(Code::timeout, "timeout after {} ms: {} waits for {} {}",
                operation.time_limit().count(), names_[uindex(me_)], names, where(collective));
 }

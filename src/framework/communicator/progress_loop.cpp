@@ -62,7 +62,9 @@ Status ProgressLoop::wait(ProgressLock& progress_lock, Operation& operation, Dea
     if (Backoff::checks(next)) work_.diagnose();
     if (next != Backoff::Next::poll && deadline.passed()) break;
     if (Backoff::sleeps(next) && !operation.done())
-      sleep(progress_lock, deadline.is_never() ? backoff.sleep_time() : Backoff::kSleep);
+      sleep(progress_lock,
+            std::min<std::chrono::nanoseconds>(
+                backoff.sleep_time(), std::chrono::milliseconds(std::max(1, deadline.poll_ms()))));
   }
   doorbell_.ring();
   if (operation.done()) return operation.status();
