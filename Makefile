@@ -13,6 +13,7 @@ venv     = $(if $(findstring ANYCCL_WITH_PYTHON=OFF,$(OPTIONS)),,@scripts/make-v
 TORCH    = $(if $(findstring ANYCCL_WITH_PYTHON=OFF,$(OPTIONS))$(findstring ANYCCL_WITH_TORCH=OFF,$(OPTIONS)),,torch)
 TORCHRUN = OMP_NUM_THREADS=1 KINETO_LOG_LEVEL=6 PYTHONPATH=build/release/python \
            .venv/bin/python -m torch.distributed.run --standalone
+BUSY     = PYTHONPATH=build/release/python .venv/bin/python bench/torch/busy.py
 ARM_TESTS = reduce_test shm_test
 SOURCES  = git ls-files -z '*.cpp' '*.hpp' '*.h' '*.c'
 
@@ -126,12 +127,13 @@ tidy: ## Check src and cli with clang-tidy
 	cmake --preset dev -B build/tidy -DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=clang++ $(OPTIONS)
 	git ls-files -z 'src/*.cpp' 'cli/*.cpp' | xargs -0 -n 1 -P $(JOBS) clang-tidy-14 -p build/tidy --quiet
 
-bench: ## Compare with bare loops and other libraries on this machine, all_reduce and a sample of the rest (some minutes)
+bench: ## Compare with bare loops and other libraries on this machine, all_reduce and a sample of the rest (10 minutes)
 	@scripts/install-packages build bench
 	@scripts/make-venv bench
 	$(call build,release)
 	for setting in "2 shm" "4 shm 51" "8 shm 51" "2 tcp 51"; do build/release/bin/api_overhead $$setting; done
 	.venv/bin/python bench/peers/run --seconds 210 --json build/bench.json --plots build/bench
+	$(if $(TORCH),$(BUSY) --seconds 0.5 --json build/bench-busy.json)
 
 bench-full: ## Compare all operations and sizes, and fail if a peer is ahead (long; goes on where it was interrupted)
 	@scripts/install-packages build bench

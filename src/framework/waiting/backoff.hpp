@@ -17,7 +17,7 @@ class Backoff {
   /// `oversubscribed`: more threads of the job wait on this host than it has cores, so it yields at
   /// once.
   Backoff(probe::OversubscriptionMonitor& monitor, bool oversubscribed)
-      : monitor_(monitor), oversubscribed_(oversubscribed) {}
+      : contention_(monitor.contention()), oversubscribed_(oversubscribed) {}
 
   enum class Next {
     poll,   ///< Just look again.
@@ -43,9 +43,11 @@ class Backoff {
   static constexpr std::chrono::milliseconds kSleep{1}, kLongSleep{20};
 
  private:
+  Next next_on_contended_host();
+
   enum class Phase { spin, yield, sleep };
   using Clock = std::chrono::steady_clock;
-  probe::OversubscriptionMonitor& monitor_;
+  probe::Contention& contention_;
   bool oversubscribed_;
   Phase phase_ = Phase::spin;
   static constexpr int kShortSleeps = 10;

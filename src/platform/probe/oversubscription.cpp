@@ -81,24 +81,15 @@ void OversubscriptionMonitor::show_most() {
   socket_ = PrivateFd(most == 0 ? UniqueFd() : show(most));
 }
 
-void OversubscriptionMonitor::note_preemption(Clock::time_point now) {
-  // Once alone may be a thread of the kernel. A contended host is noticed again at the first waits
-  // after kLasts, so what that costs is a hundredth of the time.
-  constexpr auto kAgain = std::chrono::milliseconds(100), kLasts = std::chrono::milliseconds(500);
-  const Clock::rep last =
-      preempted_.exchange(now.time_since_epoch().count(), std::memory_order_relaxed);
-  if (now - Clock::time_point(Clock::duration(last)) < kAgain)
-    contended_until_.store((now + kLasts).time_since_epoch().count(), std::memory_order_relaxed);
-}
-
 void OversubscriptionMonitor::refresh() {
   const auto now = std::chrono::steady_clock::now().time_since_epoch();
   auto next = next_.load(std::memory_order_relaxed);
   if (now.count() < next ||
       !next_.compare_exchange_strong(next, (now + kEvery).count(), std::memory_order_relaxed))
     return;
-  oversubscribed_.store(count_ranks(read_text("/proc/net/unix")) > ::sysconf(_SC_NPROCESSORS_ONLN),
-                        std::memory_order_relaxed);
+  const long ranks = count_ranks(read_text("/proc/net/unix"));
+  ranks_.store(ranks, std::memory_order_relaxed);
+  oversubscribed_.store(ranks > ::sysconf(_SC_NPROCESSORS_ONLN), std::memory_order_relaxed);
 }
 
 }  // namespace anyccl::probe

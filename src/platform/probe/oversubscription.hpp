@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/private_fd.hpp"
+#include "platform/probe/contention.hpp"
 
 namespace anyccl::probe {
 
@@ -54,16 +55,9 @@ class OversubscriptionMonitor {
   /// Whether there were more than cores when they were counted last.
   bool is_oversubscribed() const { return oversubscribed_.load(std::memory_order_relaxed); }
 
-  using Clock = std::chrono::steady_clock;
-  /// A gap between two looks at the clock from which on another thread had the core meanwhile.
-  static constexpr std::chrono::microseconds kPreempted{300};
-  /// A waiting thread of this process was preempted just now.
-  void note_preemption(Clock::time_point now);
-  /// Whether waiting threads were preempted lately, and not just once: other programs compete for
-  /// the cores, or a quota is used up.
-  bool is_contended(Clock::time_point now) const {
-    return now.time_since_epoch().count() < contended_until_.load(std::memory_order_relaxed);
-  }
+  /// The number counted last.
+  long ranks() const { return ranks_.load(std::memory_order_relaxed); }
+  Contention& contention() { return contention_; }
 
  private:
   void leave(int ranks, std::uint64_t generation);
@@ -76,7 +70,9 @@ class OversubscriptionMonitor {
   std::uint64_t generation_ = 0;  // a forked child has none of its parent's ranks
   std::atomic<std::uint64_t> calls_{0};
   std::atomic<bool> oversubscribed_{false};
-  std::atomic<Clock::rep> next_{0}, preempted_{0}, contended_until_{0};
+  std::atomic<long> ranks_{0};
+  std::atomic<std::chrono::steady_clock::rep> next_{0};
+  Contention contention_{*this};
 };
 
 /// The ranks shown in a text like /proc/net/unix.
