@@ -16,11 +16,12 @@ struct Usage {
   std::ptrdiff_t descriptors, threads, mappings;
 };
 
-/// After the threads that are above `threads_wanted` have ended: one is this one.
+/// After the threads that are above `threads_wanted` have ended, as they have descriptors: one is
+/// this one.
 Usage usage(std::ptrdiff_t threads_wanted = 1) {
+  const std::ptrdiff_t threads_now = threads(threads_wanted);
   std::ifstream maps("/proc/self/maps");
-  return {descriptors(), threads(threads_wanted),
-          std::count(std::istreambuf_iterator<char>(maps), {}, '\n')};
+  return {descriptors(), threads_now, std::count(std::istreambuf_iterator<char>(maps), {}, '\n')};
 }
 
 #if defined(__SANITIZE_THREAD__)
