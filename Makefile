@@ -3,7 +3,7 @@
 #
 #   OPTIONS   passed to every configure, for example: make test OPTIONS="-DANYCCL_WERROR=ON"
 .DEFAULT_GOAL := help
-.PHONY: help run fast test test-all test-loaded asan tsan clang odr arm build install deb format docs docs-torch doxygen tidy bench bench-full bench-torch clean
+.PHONY: help run fast test test-all test-loaded torch-versions asan tsan clang odr arm build install deb format docs docs-torch doxygen tidy bench bench-full bench-torch clean
 OPTIONS ?=
 PREFIX  ?= /usr/local
 JOBS    := $(shell nproc)
@@ -61,7 +61,13 @@ test-all: ## All there is: long forms of tests, sanitizers, the second compiler,
 	$(PREPARE)
 	$(call build,release)
 	$(call test,release)
-	$(MAKE) asan tsan clang odr arm
+	$(MAKE) asan tsan clang odr arm $(if $(TORCH),torch-versions)
+
+torch-versions: ## Build the PyTorch backend for torch 2.9 to 2.15, and test it with the oldest and the newest (large downloads)
+	$(call build,release)
+	@scripts/make-venv test
+	scripts/try-torch compile 2.10.0 2.11.0 2.12.1 2.14.1
+	scripts/try-torch test 2.9.1 2.15.0
 
 test-loaded: ## Run `make test` five times beside three busy loops: no verdict may depend on an idle machine
 	$(PREPARE)

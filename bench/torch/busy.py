@@ -112,8 +112,17 @@ OPERATIONS = {
 }
 
 
+def tell(value):
+    print("busy:", json.dumps(value), flush=True)
+
+
+def told(lines):
+    """What the first measured process told next; libraries print other lines."""
+    return next((json.loads(line.removeprefix("busy:")) for line in lines if line.startswith("busy:")), [])
+
+
 def work(arguments, rank, ranks):
-    """One measured process. The last line of rank 0 has its rows."""
+    """One measured process. The first one tells all process ids, then its rows."""
     import torch
     import torch.distributed as dist
 
@@ -123,7 +132,7 @@ def work(arguments, rank, ranks):
     pids = [None] * ranks
     dist.all_gather_object(pids, os.getpid())
     if rank == 0:
-        print(json.dumps(pids), flush=True)
+        tell(pids)
         sys.stdin.readline()  # the neighbour has them now
     dist.barrier()
     groups = {name: dist.new_group(backend=name) for name in ("gloo", "anyccl")}
@@ -142,7 +151,7 @@ def work(arguments, rank, ranks):
             calls["openmpi"] = mpi(numpy, world)
         rows[name] = in_turns(dist, torch, calls, arguments.seconds, lambda: torch.mm(square, square))
     if rank == 0:
-        print(json.dumps(rows), flush=True)
+        tell(rows)
     dist.barrier()
     dist.destroy_process_group()
 
@@ -195,7 +204,7 @@ def measure(arguments, ranks, make_neighbour):
         processes = launch(arguments, ranks, neighbour.environment)
         first = processes[0]
         try:
-            neighbour.adopt(json.loads(first.stdout.readline() or "[]"))
+            neighbour.adopt(told(first.stdout))
             output, _ = first.communicate("\n")
             if any(process.wait() != 0 for process in processes):
                 sys.exit("busy.py: a rank failed (see above)")
@@ -203,7 +212,7 @@ def measure(arguments, ranks, make_neighbour):
             for process in processes:
                 process.kill()
                 process.wait()
-    return json.loads(output.splitlines()[-1])
+    return told(output.splitlines())
 
 
 def p99(values):

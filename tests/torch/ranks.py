@@ -15,6 +15,9 @@ import torch.distributed as dist
 
 import anyccl.torch  # noqa: F401
 
+if not hasattr(dist, "all_gather_single"):  # their names before torch 2.13
+    dist.all_gather_single, dist.reduce_scatter_single = dist.all_gather_into_tensor, dist.reduce_scatter_tensor
+
 torch.set_num_threads(1)  # OpenMP's threads do not survive a fork
 
 

@@ -178,3 +178,8 @@ class TestAutoload:
     def test_switched_off(self, variable):
         show = self.SHOW + "; import anyccl.torch; print('anyccl' in d.Backend.backend_list)"
         assert python("import torch" + show, **{variable: "0"}).split() == ["False", "True"]
+
+    def test_another_minor_version_of_torch_is_refused_by_name(self):
+        said = python("import torch; torch.__version__ = '2.99.0'\ntry:\n  import anyccl.torch\nexcept ImportError as e: print(e)",
+                      TORCH_DEVICE_BACKEND_AUTOLOAD="0")
+        assert "was built for torch 2." in said and "this is torch 2.99.0" in said

@@ -221,6 +221,32 @@ def test_synchronous_calls_after_an_exception_while_coalescing():
     run_ranks(2, body)
 
 
+def test_callbacks_that_wait_get_more_threads_but_not_without_end():
+    def body(rank):
+        count, most = 100, 64
+        if rank == 1:
+            dist.barrier()
+            for _ in range(count):
+                dist.send(torch.ones(1), 0)
+            return
+        proceed, running = threading.Event(), []
+
+        def wait(_):
+            running.append(threading.get_ident())
+            proceed.wait()
+
+        futures = [dist.irecv(torch.ones(1), 1).get_future().then(wait) for _ in range(count)]
+        dist.barrier()
+        while len(running) < most:
+            time.sleep(0.01)
+        time.sleep(0.1)
+        assert len(running) == most
+        proceed.set()
+        torch.futures.wait_all(futures)
+        assert len(running) == count and len(set(running)) == most
+    run_ranks(2, body)
+
+
 def test_many_works_at_once():
     def body(rank):
         xs = [torch.full((i % 7 + 1,), float(i)) for i in range(500)]
@@ -285,6 +311,7 @@ def test_a_signal_ends_a_wait_and_the_operation_goes_on(what):
         if rank == 1:
             wait_for("interrupted")
         else:
+            signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
             threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
         try:
             if what == "blocking":

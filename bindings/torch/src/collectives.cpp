@@ -141,7 +141,7 @@ Backend::WorkPtr Backend::_reduce_scatter_base(at::Tensor& output, at::Tensor& i
 
 Backend::WorkPtr Backend::reduce_scatter_tensor_coalesced(Tensors& outputs, Tensors& inputs,
                                                           const c10d::ReduceScatterOptions& opts) {
-  Job job = this->job("anyccl:reduce_scatter", OpType::REDUCE_SCATTER_TENSOR_COALESCED, opts);
+  Job job = this->job("anyccl:reduce_scatter", kCoalescedReduceScatter, opts);
   if (outputs.size() != inputs.size())
     refuse(job.name(), "requires input/output tensor lists to have the same length");
   for (std::size_t i = 0; i < inputs.size(); ++i)

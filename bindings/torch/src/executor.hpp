@@ -5,6 +5,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -12,9 +13,9 @@
 
 namespace anyccl::torch {
 
-/// Runs tasks, each at once: if all threads are busy another one is started, as a callback may
-/// wait for a second operation. Idle threads end after a while. The threads own all that they use,
-/// so they need no join.
+/// Runs tasks in up to kPlenty threads, and in more, up to kMost, where all of them are stuck for
+/// some milliseconds, as a callback may wait for a second operation. Idle threads end after a while.
+/// The threads own all that they use, so they need no join.
 class Executor : public std::enable_shared_from_this<Executor> {
  public:
   void submit(std::function<void()> task);
@@ -28,13 +29,19 @@ class Executor : public std::enable_shared_from_this<Executor> {
   void stop();
 
  private:
-  void work();
+  static constexpr std::size_t kPlenty = 4, kMost = 64;
+  static constexpr std::chrono::seconds kLinger{2};
+  bool start_locked() noexcept;
+  void work(bool spare);
+  bool wait_until_stuck(std::unique_lock<std::mutex>& lock);
   void finish(std::function<void()> task) noexcept;
 
-  std::mutex mutex_;  // of everything below
-  std::condition_variable more_, idle_;
+  std::mutex mutex_;                             // of everything below
+  std::condition_variable more_, stuck_, idle_;  // stuck_: for the spare thread
   std::deque<std::function<void()>> tasks_;
-  std::size_t outstanding_ = 0, running_ = 0, threads_ = 0, sleepers_ = 0;
+  std::size_t outstanding_ = 0, running_ = 0, threads_ = 0, idle_threads_ = 0;
+  std::uint64_t finished_ = 0;  // tasks
+  bool has_spare_ = false;      // a thread beyond kPlenty watches whether the others are stuck
   bool stopped_ = false;
 };
 

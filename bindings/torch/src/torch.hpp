@@ -1,14 +1,9 @@
 #pragma once
 // Torch's headers: precompiled, so that they are read once.
 
-#include <torch/headeronly/version.h>
-#define ANYCCL_TORCH_TEXT_(x) #x
-#define ANYCCL_TORCH_TEXT(x) ANYCCL_TORCH_TEXT_(x)
-#if TORCH_VERSION_MAJOR != 2 || TORCH_VERSION_MINOR != 13
-#pragma message("found torch " ANYCCL_TORCH_TEXT(TORCH_VERSION_MAJOR) "." ANYCCL_TORCH_TEXT( \
-    TORCH_VERSION_MINOR))
-#error \
-    "this version of anyccl-torch is for torch 2.13: c10d::Backend changes with every minor version"
+#include <torch/version.h>
+#if TORCH_VERSION_MAJOR != 2 || TORCH_VERSION_MINOR < 9
+#error "anyccl-torch is for torch 2.9 and later"
 #endif
 
 #include <ATen/ATen.h>
@@ -20,3 +15,14 @@
 #include <torch/csrc/distributed/c10d/Types.hpp>
 #include <torch/csrc/distributed/c10d/Utils.hpp>
 #include <torch/csrc/distributed/c10d/Work.hpp>
+
+// What differs between these versions of torch.
+namespace anyccl::torch {
+
+#if TORCH_VERSION_MINOR >= 12
+inline constexpr auto kCoalescedReduceScatter = c10d::OpType::REDUCE_SCATTER_TENSOR_COALESCED;
+#else
+inline constexpr auto kCoalescedReduceScatter = c10d::OpType::COALESCED;
+#endif
+
+}  // namespace anyccl::torch

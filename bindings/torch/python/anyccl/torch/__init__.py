@@ -37,8 +37,12 @@ finally:
         _os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = _autoload
 import torch.distributed as _dist
 
-if not _torch.__version__.startswith("2.13."):  # c10d::Backend changes with every minor version
-    raise ImportError(f"this anyccl-torch is for torch 2.13, and this is torch {_torch.__version__}")
+from ._built import FOR_TORCH as _FOR_TORCH
+
+if not _torch.__version__.startswith(_FOR_TORCH + "."):  # c10d::Backend changes with every minor version
+    raise ImportError(
+        f"this anyccl-torch was built for torch {_FOR_TORCH}, and this is torch {_torch.__version__}: build it again "
+        "(docs/torch.md, Installing)")
 
 from . import _C
 from ._C import Options, ProcessGroupAnyccl

@@ -31,7 +31,11 @@ class _Name(type):
     real = None  # torch's class, once it is replaced
     told = False
 
-    def __call__(cls, store, rank, size, timeout=None, options=None):
+    def __call__(cls, store, rank, size, timeout=None, options=None, enable_reconfigure=False):
+        if enable_reconfigure:
+            raise NotImplementedError(
+                "anyccl: the ranks of a group cannot be changed (enable_reconfigure=True); make a new group, or use "
+                f'the backend "{_REAL_NAME}"')
         if rank == 0 and not _Name.told:
             _Name.told = True
             _log.warning('anyccl: this job runs on anyccl where it asks for "gloo"; Gloo itself is "%s"', _REAL_NAME)
