@@ -32,7 +32,7 @@ endef
 # What tests need beside the build
 define PREPARE
 @scripts/install-packages build test package
-$(call venv,build test $(TORCH))
+$(call venv,build test $(TORCH) $(TORCH:torch=clients))
 @scripts/get-digits $(DATA)
 endef
 
