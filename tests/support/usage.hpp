@@ -13,19 +13,22 @@ inline std::ptrdiff_t entries_of(const char* folder) {
   const std::filesystem::directory_iterator entries(folder);
   return std::distance(begin(entries), end(entries));
 }
-inline std::ptrdiff_t descriptors() {
-  return entries_of("/proc/self/fd");
-}
-/// pthread_join returns a moment before the kernel takes the thread off this list, and nothing
-/// tells when it has: so it is looked at again, for two seconds at most, while it shows more than
-/// `wanted`.
-inline std::ptrdiff_t threads(std::ptrdiff_t wanted) {
-  std::ptrdiff_t now = entries_of("/proc/self/task");
+/// How many entries `folder` has, looked at again, for two seconds at most, while there are more
+/// than `wanted`: pthread_join returns a moment before the kernel takes the thread off its list,
+/// the progress thread may be the last to let go of a communicator, and nothing tells when.
+inline std::ptrdiff_t entries_of(const char* folder, std::ptrdiff_t wanted) {
+  std::ptrdiff_t now = entries_of(folder);
   for (int i = 0; i < 200 && now > wanted; ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    now = entries_of("/proc/self/task");
+    now = entries_of(folder);
   }
   return now;
+}
+inline std::ptrdiff_t threads(std::ptrdiff_t wanted) {
+  return entries_of("/proc/self/task", wanted);
+}
+inline std::ptrdiff_t descriptors(std::ptrdiff_t wanted) {
+  return entries_of("/proc/self/fd", wanted);
 }
 
 /// How often `text` stands in /proc/self/maps.

@@ -27,10 +27,10 @@ void run_cycle(int cycle) {
 TEST(Cycles, leave_no_descriptor_and_no_thread) {
   run_cycle(0);
   const std::ptrdiff_t threads_before = threads(1);  // first, as threads have descriptors
-  const std::ptrdiff_t descriptors_before = descriptors();
+  const std::ptrdiff_t descriptors_before = entries_of("/proc/self/fd");
   for (int cycle = 1; cycle <= 200; ++cycle) run_cycle(cycle);
   EXPECT_EQ(threads(threads_before), threads_before);
-  EXPECT_EQ(descriptors(), descriptors_before);
+  EXPECT_LE(descriptors(descriptors_before), descriptors_before);
 }
 
 }  // namespace
