@@ -1,17 +1,12 @@
 #pragma once
 
 #include <cstddef>
-#include <string>
-#include <string_view>
 #include <vector>
 
 #include "anyccl/status.hpp"
+#include "base/byte_size.hpp"
 
 namespace anyccl::cli {
-
-/// "8", "4K", "1M", "2G" (powers of 1024, either case) in bytes.
-/// Errors: invalid_argument for anything else, and for sizes larger than any memory.
-Result<std::size_t> parse_size(std::string_view text);
 
 /// Which sizes to run: from `first` to `last`, `step` apart, or, if `step` is 0, times `factor`.
 struct SizeRange {

@@ -68,14 +68,14 @@ Result<Explanation> explain(const Flags& flags) {
   ANYCCL_TRY(Config config, read_config());
   if (!flags.algorithm.empty()) config.algo = flags.algorithm;
   if (!flags.table.empty()) config.tuner_table = flags.table;
-  ANYCCL_CHECK(check_algorithm_name(config.algo));
   ANYCCL_TRY(const auto table, table_of(config));
-  TunerPolicy policy{.algorithm = config.algo};
+  TunerPolicy policy;
+  ANYCCL_TRY(policy.rules, AlgorithmRules::parse(config.algo));
   if (table != nullptr) policy.tables.push_back(table);
   ANYCCL_TRY(e.choice, select_algorithm(e.query, policy));
   e.reason = reason(e.choice);
   e.may_change = config.tune_at_start && collective == Collective::all_reduce &&
-                 e.choice.table == nullptr && find_algorithm(collective, config.algo) == nullptr;
+                 e.choice.table == nullptr && !policy.rules.names(collective);
   e.candidates = candidates(e.query, table.get());
   return e;
 }

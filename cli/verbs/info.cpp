@@ -65,8 +65,7 @@ Json deciders() {
   const auto table = table_of(*config);
   if (!table.ok()) return {fmt::format("nothing: {}", table.status().message())};
   Json all = Json::array();
-  if (!config->algo.empty())
-    all.push_back("ANYCCL_ALGO=" + config->algo + " where there is such an algorithm");
+  if (!config->algo.empty()) all.push_back("ANYCCL_ALGO=" + config->algo + " where it fits");
   if (*table != nullptr) all.push_back("measurements in " + (*table)->name());
   if (config->tune_at_start) all.push_back("AllReduce measured at the start");
   all.push_back("the built-in choice");

@@ -384,8 +384,11 @@ ANYCCL_API anycclResult_t anycclRecv(void* recvbuff, size_t count, anycclDataTyp
  * returns when all without a stream are complete: sends and receives between them, also of several
  * communicators or of several ranks in this thread, cannot wait for each other. Those with streams
  * go to the end of their streams, which no other thread may use meanwhile, and all of one stream
- * start together when it comes to them. Calls on streams and events themselves are no part of a
- * group. The first error of a call inside the group is what anycclGroupEnd returns; then nothing
+ * start together when it comes to them. Small collectives that follow each other in one
+ * communicator and stream travel as one, if collective, datatype, op, root and time limit are the
+ * same and the results have the same bits that way; so the calls of a group are the same on all
+ * ranks, messages aside, and do not depend on each other (ANYCCL_FUSION=0 lifts both). Calls on
+ * streams and events themselves are no part of a group. The first error of a call inside the group is what anycclGroupEnd returns; then nothing
  * was started. */
 ANYCCL_API anycclResult_t anycclGroupStart(void);
 ANYCCL_API anycclResult_t anycclGroupEnd(void);
@@ -447,6 +450,11 @@ ANYCCL_API anycclResult_t anycclRunFor(const anycclCall_t* call, anycclComm_t co
  * collectives. */
 ANYCCL_API anycclResult_t anycclIssue(const anycclCall_t* call, anycclComm_t comm,
                                       anycclWork_t* work);
+/* Issues all `count` calls, in their order, without streams: as a group, whose small collectives
+ * travel as one where they can. works[i] is that of calls[i], or NULL if it failed; the first error
+ * is returned. Errors of what `calls` points to: then nothing was issued. */
+ANYCCL_API anycclResult_t anycclIssueAll(const anycclCall_t* calls, size_t count, anycclComm_t comm,
+                                         anycclWork_t* works);
 /* *done = 1 if the operation is complete or has failed; makes progress, never blocks. Any thread.
  * Returns the operation's error, if it has failed. */
 ANYCCL_API anycclResult_t anycclWorkTest(anycclWork_t work, int* done);

@@ -75,7 +75,7 @@ Result<InitContext> prepare_init(int rank, int size, Config config) {
   ANYCCL_CHECK(refuse_duplicate_library());
   InitContext init;
   init.config = std::move(config);
-  ANYCCL_CHECK(check_algorithm_name(init.config.algo));
+  ANYCCL_TRY(init.rules, AlgorithmRules::parse(init.config.algo));
   ANYCCL_CHECK(check_transport_name(init.config.transport));
   ANYCCL_TRY(init.table, table_of(init.config));
   init.deadline = Deadline::in(
@@ -94,7 +94,7 @@ Result<InitContext> prepare_init(int rank, int size, Config config) {
 }
 
 TunerPolicy policy_of(const InitContext& init, const std::vector<bootstrap::Hello>& members) {
-  TunerPolicy policy{.algorithm = init.config.algo};
+  TunerPolicy policy{.rules = init.rules};
   const auto other =
       std::find_if(members.begin(), members.end(), [&](const bootstrap::Hello& member) {
         return member.machine_table != init.hello.machine_table;

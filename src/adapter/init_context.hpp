@@ -13,6 +13,7 @@ namespace anyccl {
 /// The state of a rank that begins to create a communicator.
 struct InitContext {
   Config config;
+  AlgorithmRules rules;
   std::shared_ptr<const TunerTable> table;  ///< Named by the user, or found for this machine.
   Deadline deadline;
   bootstrap::Listeners listeners;

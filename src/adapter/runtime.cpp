@@ -135,6 +135,8 @@ Result<CommPtr> create(InitContext& init, const bootstrap::Group& group, Rank me
   m.near_of = m.network ? placement.host_of : placement.near_of;
   m.ranks_per_core = placement.ranks_per_core;
   m.cores_each = placement.cores_each[uindex(me)];
+  m.waits = init.config.waits;
+  m.fuses = init.config.fuses;
   m.ring_bytes = std::min(most_ring_bytes, ring_bytes_for(m.size, m.network));
   const bootstrap::Hello& mine = group.members[uindex(me)];
   m.registration = probe::OversubscriptionMonitor::of_process().add(static_cast<int>(

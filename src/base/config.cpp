@@ -22,7 +22,8 @@ std::string name_in(std::span<const std::string_view> names, Choice choice) {
 }
 
 constexpr Variable kVariables[] = {
-    {"ANYCCL_ALGO", "", "name of the one algorithm to use (see `anyccl info`)",
+    {"ANYCCL_ALGO", "",
+     "algorithm to use, or several by collective and size: all_reduce:ring@1M-;broadcast:^flat",
      [](const Config& c) { return c.algo; }},
     {"ANYCCL_TUNER_TABLE", "what `anyccl tune` has written",
      "file of measurements to choose algorithms by; none: no file",
@@ -32,10 +33,14 @@ constexpr Variable kVariables[] = {
      [](const Config& c) { return std::string(c.tune_at_start ? "1" : ""); }},
     {"ANYCCL_PROTO", "", "LL, LL128 or Simple: the one protocol to use",
      [](const Config& c) { return name_in(kProtocolNames, c.proto); }},
+    {"ANYCCL_FUSION", "1", "0: small collectives of a group do not travel as one",
+     [](const Config& c) { return std::string(c.fuses ? "" : "0"); }},
     {"ANYCCL_TRANSPORT", "", "name of the one transport to use (see `anyccl info`)",
      [](const Config& c) { return c.transport; }},
     {"ANYCCL_SHM_COPY", "", "staged, cma or window: where shared memory's large publications lie",
      [](const Config& c) { return name_in(kCopyNames, c.shm_copy); }},
+    {"ANYCCL_WAIT", "balanced",
+     "latency: threads that wait never sleep; thrift: they sleep after 20 us"},
     {"ANYCCL_HOSTID", "", "ranks with different ids count as on different hosts"},
     {"ANYCCL_SOCKET_IFNAME", "",
      "network interfaces: prefixes, comma separated; ^ excludes, = is exact"},
@@ -156,6 +161,9 @@ Result<Config> read_config() {
   c.tuner_table = text_of("ANYCCL_TUNER_TABLE");
   ANYCCL_CHECK(read_choice("ANYCCL_PROTO", c.proto, kProtocolNames));
   ANYCCL_CHECK(read_choice("ANYCCL_SHM_COPY", c.shm_copy, kCopyNames));
+  WaitMode waits{};
+  ANYCCL_CHECK(read_choice("ANYCCL_WAIT", waits, kWaitNames));
+  if (waits != WaitMode{}) c.waits = waits;
   c.transport = text_of("ANYCCL_TRANSPORT");
   c.host_id = text_of("ANYCCL_HOSTID");
   c.interface = text_of("ANYCCL_SOCKET_IFNAME");
@@ -165,6 +173,9 @@ Result<Config> read_config() {
   std::optional<int> tune_at_start;
   ANYCCL_CHECK(read_number("ANYCCL_TUNE_AT_START", 0, 1, tune_at_start));
   c.tune_at_start = tune_at_start == 1;
+  std::optional<int> fusion;
+  ANYCCL_CHECK(read_number("ANYCCL_FUSION", 0, 1, fusion));
+  c.fuses = fusion != 0;
   std::optional<int> port;
   ANYCCL_CHECK(read_number("ANYCCL_PORT", 1, 65535, port));
   c.port = port.value_or(0);

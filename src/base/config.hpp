@@ -38,6 +38,14 @@ enum class ShmCopy : std::uint8_t {
   window,   ///< In memory of anycclMemAlloc; else staged.
 };
 inline constexpr std::string_view kCopyNames[] = {"staged", "cma", "window"};
+/// ANYCCL_WAIT: what threads do that wait for peers.
+enum class WaitMode : std::uint8_t {
+  balanced =
+      1,    ///< They spin for a while, and sleep where the wait is long or others want the core.
+  latency,  ///< They never sleep.
+  thrift,   ///< They sleep after some microseconds.
+};
+inline constexpr std::string_view kWaitNames[] = {"balanced", "latency", "thrift"};
 
 /// The environment, read and checked once per communicator. Nothing else calls getenv.
 struct Config {
@@ -50,6 +58,8 @@ struct Config {
   std::string secret;       ///< ANYCCL_SECRET as written; empty: none.
   Protocol proto = Protocol::by_size;
   ShmCopy shm_copy = ShmCopy::fastest;
+  WaitMode waits = WaitMode::balanced;
+  bool fuses = true;      ///< ANYCCL_FUSION.
   int port = 0;           ///< ANYCCL_PORT; 0: MASTER_PORT + 1.
   double timeout_s = 60;  ///< For creating a communicator.
   /// ANYCCL_TUNE_AT_START.

@@ -180,6 +180,21 @@ std::shared_ptr<Operation> Backend::operation_of(Job& job, at::TensorList inputs
   return operation;
 }
 
+/// All calls of the job; small ones may travel as one.
+void Backend::issue(const Job& job, anycclComm_t comm, Operation& operation) {
+  if (job.calls.size() == 1) {
+    anycclWork_t work = nullptr;
+    check(anycclIssue(&job.calls[0], comm, &work), job.name());
+    operation.add(work);
+    return;
+  }
+  std::vector<anycclWork_t> works(job.calls.size());
+  const anycclResult_t result = anycclIssueAll(job.calls.data(), works.size(), comm, works.data());
+  for (anycclWork_t work : works)
+    if (work != nullptr) operation.add(work);
+  check(result, job.name());
+}
+
 /// A blocking call. In the main thread, what takes long becomes an operation, which goes on if a
 /// signal ends the wait for it: it has its place among those of the other ranks.
 void Backend::run(Job& job, SharedComm& shared_comm, at::TensorList inputs,
@@ -187,19 +202,21 @@ void Backend::run(Job& job, SharedComm& shared_comm, at::TensorList inputs,
   std::shared_ptr<Operation> rest;
   const auto run_one = [&](const anycclCall_t& call, anycclComm_t comm) {
     anycclWork_t work = nullptr;
-    const anycclResult_t result = rest != nullptr ? anycclIssue(&call, comm, &work)
-                                  : is_main_thread()
+    const anycclResult_t result = is_main_thread()
                                       ? anycclRunFor(&call, comm, limit_of(kSignalTime), &work)
                                       : anycclRun(&call, comm);
     if (result != anycclInProgress) check(result, job.name());
     if (work == nullptr) return;
-    if (rest == nullptr) rest = operation_of(job, inputs, outputs);
+    rest = operation_of(job, inputs, outputs);
     rest->add(work);
   };
   try {
     shared_comm.with(job.name(), [&](anycclComm_t comm) {
       const Factor factor(job, comm);
-      for (const anycclCall_t& call : job.calls) run_one(call, comm);
+      if (job.calls.size() == 1) return run_one(job.calls[0], comm);
+      if (job.calls.empty()) return;
+      rest = operation_of(job, inputs, outputs);
+      issue(job, comm, *rest);
     });
     if (rest == nullptr) return copy_back(job.memory.copies());
     check_signals();
@@ -236,11 +253,7 @@ Backend::WorkPtr Backend::start(Job& job, SharedComm& shared_comm, at::TensorLis
   if (coalesces) coalesce(operation, outputs);
   shared_comm.with(job.name(), [&](anycclComm_t comm) {
     const Factor factor(job, comm);
-    for (const anycclCall_t& call : job.calls) {
-      anycclWork_t issued = nullptr;
-      check(anycclIssue(&call, comm, &issued), job.name());
-      operation->add(issued);
-    }
+    issue(job, comm, *operation);
   });
   if (work->observed()) operation->watch();
   return work;

@@ -160,6 +160,7 @@ class Backend final : public c10d::Backend {
   /// The arrays in the calls of `job` are read before it returns, its tensors maybe later.
   WorkPtr start(Job& job, SharedComm& shared_comm, at::TensorList inputs, at::TensorList outputs);
   void run(Job& job, SharedComm& shared_comm, at::TensorList inputs, at::TensorList outputs);
+  static void issue(const Job& job, anycclComm_t comm, Operation& operation);
   std::shared_ptr<Operation> operation_of(Job& job, at::TensorList inputs, at::TensorList outputs);
   WorkPtr message(Job& job, const at::Tensor& tensor, bool sends, int peer, int tag);
 

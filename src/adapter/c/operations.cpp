@@ -329,6 +329,38 @@ anycclResult_t anycclIssue(const anycclCall_t* asked, anycclComm_t comm, anycclW
   });
 }
 
+anycclResult_t anycclIssueAll(const anycclCall_t* asked, size_t count, anycclComm_t comm,
+                              anycclWork_t* works) {
+  return guarded(comm, [&]() -> Status {
+    ANYCCL_CHECK(need_comm(comm));
+    if (count == 0) return {};
+    ANYCCL_CHECK(need(asked, "calls"));
+    ANYCCL_CHECK(need(works, "works"));
+    std::fill_n(works, count, nullptr);
+    std::vector<Call> calls;
+    for (std::size_t i = 0; i < count; ++i) {
+      ANYCCL_TRY(calls.emplace_back(), read_call(asked + i));
+      if (asked[i].stream != nullptr)
+        return error(Code::invalid_usage, "call {} has a stream: use anycclGroupStart", i);
+    }
+    std::vector<const Call*> pointers;
+    for (const Call& call : calls) pointers.push_back(&call);
+    Comm::IssuedCalls issued = comm->comm->issue_all(pointers);
+    Status first;
+    auto next = issued.begin();
+    for (std::size_t i = 0; i < count; ++i) {
+      auto operation = calls[i].is_point_to_point() ? comm->comm->issue(calls[i]) : *next++;
+      const auto work = operation.ok() ? work_of(comm, *std::move(operation), calls[i])
+                                       : Result<anycclWork_t>(operation.status());
+      if (work.ok())
+        works[i] = *work;
+      else if (first.ok())
+        first = work.status();
+    }
+    return first;
+  });
+}
+
 anycclResult_t anycclWorkTest(anycclWork_t work, int* done) {
   return guarded(nullptr, [&]() -> Status {
     ANYCCL_CHECK(need(work, "work"));

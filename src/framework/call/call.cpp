@@ -2,9 +2,16 @@
 
 #include <fmt/format.h>
 
+#include <limits>
+
 #include "algorithm/schedule/contract.hpp"
 
 namespace anyccl {
+namespace {
+
+constexpr std::uint8_t kMostNamed = std::numeric_limits<decltype(CallRecord::parts)>::max();
+
+}  // namespace
 
 KeptCall::KeptCall(const Call& call, Rank me, int size) : call_(call) {
   if (has_equal_blocks(call.collective)) return;
@@ -26,6 +33,12 @@ KeptCall::KeptCall(const Call& call, Rank me, int size) : call_(call) {
 }
 
 std::string describe(const CallRecord& call) {
+  if (call.parts > 0) {
+    CallRecord whole = call;
+    whole.parts = 0;
+    return fmt::format("{}{} calls of a group, together {}",
+                       call.parts == kMostNamed ? "at least " : "", call.parts, describe(whole));
+  }
   const auto what = static_cast<Collective>(call.collective);
   const std::string_view verb = name(what), type = name_of(static_cast<DType>(call.dtype));
   switch (what) {

@@ -79,16 +79,24 @@ class KeptCall {
   std::vector<std::size_t> table_;  // moved, its elements stay where they are
 };
 
+/// The calls that one call stands for; see FusedCall.
+struct FusedParts {
+  std::uint32_t number = 0;  ///< 0: it is one call.
+  std::uint32_t hash = 0;    ///< Of their sizes.
+};
+
 /// Everything about a call of rank `me` that its plan depends on, except the arrays of a v-form.
 struct CallKey {
   CallKey() = default;
-  CallKey(const Call& call, Rank me)
+  /// `parts`: of a fused call.
+  CallKey(const Call& call, Rank me, FusedParts parts = {})
       : what(static_cast<std::uint64_t>(call.collective) |
              static_cast<std::uint64_t>(call.dtype) << 8 |
              static_cast<std::uint64_t>(call.op) << 16 |
              static_cast<std::uint64_t>(call.in_place(me)) << 24 |
+             static_cast<std::uint64_t>(parts.number > 0) << 25 |
              static_cast<std::uint64_t>(uindex(call.root)) << 32),
-        count(call.count) {}
+        count(call.count | std::uint64_t{parts.hash} << 32) {}
   bool operator==(const CallKey&) const = default;
 
   std::uint64_t what = ~std::uint64_t{0};  // no call's

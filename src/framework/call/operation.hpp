@@ -24,6 +24,10 @@ class Operation {
   /// The ranks it waits for now.
   virtual void awaited(std::vector<Rank>& ranks) const = 0;
 
+  /// Operations with equal kinds do the same work, as far as the caller asked for it; see
+  /// WaitPolicy. 0: none.
+  std::uint32_t kind() const { return kind_; }
+
   /// Before it is queued. A closed one keeps its place in the queue, and those behind it wait.
   void set(Gate gate) { open_.store(gate == Gate::open, std::memory_order_relaxed); }
   /// Its turn in a stream has come. Any thread.
@@ -51,10 +55,12 @@ class Operation {
   }
 
  protected:
+  void set_kind(std::uint32_t kind) { kind_ = kind; }
   void restart() { done_.store(false, std::memory_order_relaxed); }
 
  private:
   std::atomic<bool> done_{false}, open_{true};
+  std::uint32_t kind_ = 0;
   std::chrono::milliseconds limit_{0};
   Deadline deadline_ = Deadline::never();
   Status status_;

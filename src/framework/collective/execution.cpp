@@ -25,6 +25,7 @@ bool streams(const PlanStep& step) {  // each operand can be put into place as i
 void Execution::start(const PreparedCall& prepared, const Call& call, Position position,
                       std::byte* scratch) {
   prepared_ = &prepared;
+  set_kind(prepared.digest);
   plan_ = &prepared.routed->plan;
   input_ = call.input;
   output_ = call.output;
@@ -32,6 +33,7 @@ void Execution::start(const PreparedCall& prepared, const Call& call, Position p
   scratch_ = scratch;
   if (prepared.times != nullptr) input_ = multiply_input(call);
   announced_ = posted_ = false;
+  fused_ = nullptr;
   restart();
   if (lanes_.size() < prepared.lanes) lanes_.resize(prepared.lanes);
   for (Lane& lane : lanes_)
@@ -102,6 +104,7 @@ bool Execution::settle() {
   posted_ = true;
   if (!settled) return false;
   if (prepared_->divide != nullptr) divide();
+  if (fused_ != nullptr) fused_->unpack();
   complete({});
   return true;
 }

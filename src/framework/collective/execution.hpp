@@ -17,6 +17,7 @@
 
 #include "framework/call/operation.hpp"
 #include "framework/call/operators.hpp"
+#include "framework/collective/fusion.hpp"
 #include "framework/collective/routed_plan.hpp"
 #include "platform/reduce/reduce.hpp"
 
@@ -63,6 +64,9 @@ class Execution final : public Operation {
 
   /// `prepared` stays alive and unchanged until done(). `scratch`: room for this execution alone.
   void start(const PreparedCall& prepared, const Call& call, Position position, std::byte* scratch);
+
+  /// Of a fused call, after start(): its parts get their results before it is done.
+  void unpack_with(const FusedCall* fused) { fused_ = fused; }
 
   bool advance() override;
   /// The same, but may spin for a fraction of a microsecond for what is missing.
@@ -145,6 +149,7 @@ class Execution final : public Operation {
   const std::byte* input_ = nullptr;
   std::byte* output_ = nullptr;
   Position position_;
+  const FusedCall* fused_ = nullptr;
   std::byte* scratch_ = nullptr;
   std::vector<Lane> lanes_;
   std::uint32_t running_ = 0, poll_budget_ = 1;

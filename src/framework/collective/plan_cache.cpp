@@ -7,6 +7,7 @@
 #include "base/hash.hpp"
 #include "base/round_up.hpp"
 #include "framework/call/check_call.hpp"
+#include "framework/collective/fusion.hpp"
 
 namespace anyccl {
 namespace {
@@ -86,6 +87,21 @@ ReduceOp name_of_operator(ReduceOp op, const Operator* created) {
   return created->function == nullptr ? kPreMulSum : kUserOp;
 }
 
+/// Whether the result is the same in whatever order the ranks' values are combined.
+bool is_exact(DType dtype, ReduceOp op) {
+  switch (op) {
+    case ReduceOp::sum:
+    case ReduceOp::prod:
+    case ReduceOp::avg:
+    case ReduceOp::min:
+    case ReduceOp::max:
+      return dtype <= DType::u64 || dtype == DType::i16 || dtype == DType::u16 ||
+             dtype == DType::boolean;
+    default:
+      return true;  // logical and bitwise
+  }
+}
+
 /// Where each of `size` blocks begins, and the last one ends.
 std::vector<std::size_t> one_after_the_other(const std::size_t* counts, int size) {
   std::vector<std::size_t> begins{0};
@@ -113,17 +129,49 @@ void PlanCache::forget() {
   recent_.drop_if([](const PreparedCall&) { return true; });
 }
 
-Result<std::shared_ptr<const PreparedCall>> PlanCache::find(const Call& call, const CallKey& key) {
+std::size_t PlanCache::count_fusible(std::span<const Call* const> calls) {
+  if (!me_.fuses) return 1;
+  std::size_t count = count_alike(calls, me_);
+  while (count > 1 && !keeps_bits(calls.first(count))) count /= 2;
+  return count;
+}
+
+bool PlanCache::keeps_bits(std::span<const Call* const> calls) {
+  const Call& first = *calls[0];
+  if (!reduces(first.collective)) return true;
+  const std::shared_ptr<const Operator> created = operators_.find(first.op);
+  if (created != nullptr && created->function != nullptr) return false;
+  if (created == nullptr && is_exact(first.dtype, first.op)) return true;
+  const bool sums = created != nullptr || first.op == ReduceOp::sum || first.op == ReduceOp::avg;
+  if (sums && me_.size <= 2) return true;  // a + b is b + a
+  Call whole = first;
+  whole.count = 0;
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    whole.count += calls[i]->count;
+    const bool seen = i > 0 && calls[i]->count == calls[i - 1]->count;
+    if (!seen && !is_canonical(*calls[i])) return false;
+  }
+  return is_canonical(whole);
+}
+
+/// Whether a call like this adds up in rank order.
+bool PlanCache::is_canonical(const Call& call) {
+  const auto choice = choose_algorithm(call, call.count * bytes_of(call.dtype));
+  return choice.ok() && (choice->algorithm->traits & kCanonical) != 0;
+}
+
+Result<std::shared_ptr<const PreparedCall>> PlanCache::find(const Call& call, const CallKey& key,
+                                                            FusedParts parts) {
   if (key == last_key_) return last_;
   last_key_ = {};
   if (!has_equal_blocks(call.collective)) {
-    ANYCCL_TRY(last_, prepare(call));
+    ANYCCL_TRY(last_, prepare(call, parts));
     return last_;
   }
   if (const auto* const known = recent_.find(key)) {
     last_ = *known;
   } else {
-    ANYCCL_TRY(last_, prepare(call));
+    ANYCCL_TRY(last_, prepare(call, parts));
     recent_.add(key, last_);
   }
   last_key_ = key;
@@ -196,17 +244,17 @@ void PlanCache::choose_tiling(const Call& call, std::size_t wanted_tile_bytes,
 
 /// The record that ranks compare. `known_sizes`: a hash of the sizes of a v-form that all know.
 void PlanCache::fill_record(const Call& call, const Algorithm& algorithm, std::uint64_t known_sizes,
-                            PreparedCall& prepared) const {
+                            FusedParts parts, PreparedCall& prepared) const {
   const bool varies = !has_equal_blocks(call.collective);
   prepared.record = {
       0,
       static_cast<std::uint8_t>(call.collective),
       static_cast<std::uint8_t>(call.dtype),
       static_cast<std::uint8_t>(name_of_operator(call.op, prepared.op.get())),
-      0,
+      static_cast<std::uint8_t>(std::min(parts.number, 255U)),
       index(call.root),
       varies ? 0 : call.count,
-      mix(plan_identity(algorithm, prepared.tile_bytes, prepared.lanes), known_sizes)};
+      mix(plan_identity(algorithm, prepared.tile_bytes, prepared.lanes), known_sizes ^ parts.hash)};
   prepared.digest = digest_of(prepared.record);
 }
 
@@ -220,7 +268,7 @@ void PlanCache::plan_scratch(PreparedCall& prepared) const {
     prepared.scratch_bytes += prepared.input_bytes;
 }
 
-Result<std::shared_ptr<const PreparedCall>> PlanCache::prepare(const Call& call) {
+Result<std::shared_ptr<const PreparedCall>> PlanCache::prepare(const Call& call, FusedParts parts) {
   const bool varies = !has_equal_blocks(call.collective);
   auto prepared = std::make_shared<PreparedCall>();
   prepared->element = bytes_of(call.dtype);
@@ -244,7 +292,7 @@ Result<std::shared_ptr<const PreparedCall>> PlanCache::prepare(const Call& call)
                  "them larger",
                  kMostTiles, prepared->tile_bytes);
   if (!varies && geometry.tiles() == 1) prepared->lanes = 1;
-  fill_record(call, *choice.algorithm, sizes.hash, *prepared);
+  fill_record(call, *choice.algorithm, sizes.hash, parts, *prepared);
   // A rank that lends waits for its readers' progress, and so does one that needs a slot again in
   // this operation.
   prepared->posts_each = plan.posts_each && (varies || bytes >= kLendFrom ||

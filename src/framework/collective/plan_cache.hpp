@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "framework/call/operators.hpp"
@@ -32,13 +33,18 @@ class PlanCache {
   }
 
   /// Of a call that is right. Errors: what chooses and builds plans says; unsupported.
-  Result<std::shared_ptr<const PreparedCall>> find(const Call& call, const CallKey& key);
+  /// `parts`: of a fused call; they are in the key.
+  Result<std::shared_ptr<const PreparedCall>> find(const Call& call, const CallKey& key,
+                                                   FusedParts parts = {});
   /// The same if it was found last, else null. Valid until find() is called.
   const PreparedCall* find_last(const CallKey& key) const {
     return key == last_key_ ? last_.get() : nullptr;
   }
   /// The last result of find(); null: nothing yet.
   const std::shared_ptr<const PreparedCall>& last() const { return last_; }
+  /// How many of the first calls may travel as one, so that the results have the same bits: what is
+  /// reduced is exact, or adds up in the same order either way. They are right, see check().
+  std::size_t count_fusible(std::span<const Call* const> calls);
   /// Algorithms are chosen anew.
   void forget();
 
@@ -54,9 +60,11 @@ class PlanCache {
                                         bool in_place);
   void choose_tiling(const Call& call, std::size_t wanted_tile_bytes, PreparedCall& prepared) const;
   void fill_record(const Call& call, const Algorithm& algorithm, std::uint64_t known_sizes,
-                   PreparedCall& prepared) const;
+                   FusedParts parts, PreparedCall& prepared) const;
   void plan_scratch(PreparedCall& prepared) const;
-  Result<std::shared_ptr<const PreparedCall>> prepare(const Call& call);
+  Result<std::shared_ptr<const PreparedCall>> prepare(const Call& call, FusedParts parts);
+  bool is_canonical(const Call& call);
+  bool keeps_bits(std::span<const Call* const> calls);
 
   const PlanningFacts& me_;
   const std::uint32_t slots_;

@@ -19,6 +19,7 @@ struct Comm::Queued final : public Operation {
 
   KeptCall kept;
   std::shared_ptr<const PreparedCall> prepared;
+  std::unique_ptr<FusedCall> fused;  // null: it is one call
   std::vector<std::byte> scratch;
   Position position;
   bool started = false;
@@ -30,7 +31,7 @@ Comm::Comm(Membership membership)
       routes_(me_.transports, me_.size),
       plans_(me_, slots_for(me_.size), routes_.publications, routes_.publications_to),
       messages_(me_.rank, routes_.messages_to),
-      loop_(*this, failure_, routes_.transports, me_.cores_each),
+      loop_(*this, failure_, routes_.transports, me_.cores_each, me_.waits),
       diagnosis_(me_.rank, me_.names, routes_, messages_),
       fork_generation_((watch_forks(), anyccl::fork_generation())) {
   alone_ = make_queued({});
@@ -85,7 +86,7 @@ Status Comm::run(const Call& call, Handover* handover) {
   if (alone.done()) return alone.status();
   const bool oversubscribed = loop_.is_oversubscribed(call.threads);
   if (oversubscribed) loop_.oversubscription().refresh_sometimes();
-  Backoff backoff(loop_.oversubscription(), oversubscribed);
+  Backoff backoff(loop_.oversubscription(), oversubscribed, loop_.wait_policy(), alone.kind());
   while (!alone.done()) {
     if (loop_.is_wanted()) {
       alive = weak_from_this().lock();
@@ -154,27 +155,24 @@ Status Comm::run_together(std::span<const Call* const> calls) {
     if (first.ok()) first = std::move(status);
   };
   std::uint32_t first_budget = poll_budget();  // for the first receive only: it blocks the rest
-  const auto issue_all = [&](bool receives) {
+  const auto issue_messages = [&](Collective kind) {
     for (const Call* call : calls) {
-      if ((call->collective == Collective::recv) != receives) continue;
-      const std::uint32_t poll_budget = receives ? std::exchange(first_budget, 1) : 1;
-      if (call->is_point_to_point() && !failure_.happened() &&
-          messages_.does_at_once(*call, poll_budget))
-        continue;
+      if (call->collective != kind) continue;
+      const std::uint32_t poll_budget =
+          kind == Collective::recv ? std::exchange(first_budget, 1) : 1;
+      if (!failure_.happened() && messages_.does_at_once(*call, poll_budget)) continue;
       loop_.note_limit(call->timeout);
       Status status = ready(*call);
-      if (status.ok() && call->is_point_to_point()) {
-        messages.push_back(messages_.add(*call, Gate::open));
-      } else if (status.ok()) {
-        auto operation = enqueue(*call, CallKey(*call, me_.rank), Gate::open);
-        status = operation.status();
-        if (operation.ok()) others.push_back(*std::move(operation));
-      }
+      if (status.ok()) messages.push_back(messages_.add(*call, Gate::open));
       note(std::move(status));
     }
   };
-  issue_all(false);
-  issue_all(true);  // a rank that looks for a message should have sent its own before
+  issue_messages(Collective::send);
+  for (auto& operation : enqueue_collectives(calls, Gate::open)) {
+    note(operation.status());
+    if (operation.ok()) others.push_back(*std::move(operation));
+  }
+  issue_messages(Collective::recv);  // who looks for a message should have sent its own before
   for (const auto& operation : others) note(loop_.wait(progress_lock, *operation));
   for (const auto& message : messages) note(loop_.wait(progress_lock, *message));
   if (progress_lock.owns_lock()) {
@@ -199,12 +197,70 @@ Result<std::shared_ptr<Operation>> Comm::issue(const Call& call, Gate gate) {
   return operation;
 }
 
-Result<std::shared_ptr<Operation>> Comm::enqueue(const Call& call, const CallKey& key, Gate gate) {
+Comm::IssuedCalls Comm::issue_all(std::span<const Call* const> calls, Gate gate) {
+  if (forked()) return IssuedCalls(calls.size(), failure());
+  ProgressLock progress_lock = loop_.progress_lock();
+  loop_.lock(progress_lock);
+  IssuedCalls issued = enqueue_collectives(calls, gate);
+  if (gate == Gate::open)
+    advance();
+  else
+    gated_.store(true, std::memory_order_relaxed);
+  return issued;
+}
+
+/// By the holder of the progress lock: those of the calls that are collectives, in their order.
+Comm::IssuedCalls Comm::enqueue_collectives(std::span<const Call* const> calls, Gate gate) {
+  std::vector<const Call*> todo;
+  std::vector<Status> checked;
+  for (const Call* call : calls) {
+    if (call->is_point_to_point()) continue;
+    todo.push_back(call);
+    checked.push_back(ready(*call));
+    loop_.note_limit(call->timeout);
+  }
+  IssuedCalls issued;
+  while (issued.size() < todo.size()) {
+    const std::size_t first = issued.size();
+    const auto wrong = std::find_if(checked.begin() + static_cast<std::ptrdiff_t>(first),
+                                    checked.end(), [](const Status& s) { return !s.ok(); });
+    const auto right = static_cast<std::size_t>(wrong - checked.begin()) - first;
+    if (right == 0) {
+      issued.push_back(checked[first]);
+      continue;
+    }
+    const auto rest = std::span(todo).subspan(first, right);
+    const std::size_t together = plans_.count_fusible(rest);
+    const auto operation = together > 1 ? enqueue_fused(rest.first(together), gate)
+                                        : enqueue(*rest[0], CallKey(*rest[0], me_.rank), gate);
+    issued.insert(issued.end(), together, operation);
+  }
+  return issued;
+}
+
+Result<std::shared_ptr<Operation>> Comm::enqueue_fused(std::span<const Call* const> calls,
+                                                       Gate gate) {
+  auto fused = std::make_unique<FusedCall>();
+  if (!spare_fused_.empty()) {
+    fused = std::move(spare_fused_.back());
+    spare_fused_.pop_back();
+  }
+  fused->begin(calls, me_);
+  const Call& call = fused->call();  // stays where it is
+  const CallKey key(call, me_.rank, fused->parts());
+  return enqueue(call, key, gate, std::move(fused));
+}
+
+/// `fused`: what the call stands for, or null.
+Result<std::shared_ptr<Operation>> Comm::enqueue(const Call& call, const CallKey& key, Gate gate,
+                                                 std::unique_ptr<FusedCall> fused) {
   if (call.is_point_to_point()) return std::shared_ptr<Operation>(messages_.add(call, gate));
   const auto queued = make_queued(call);
   queued->execution.set(gate);
   queued->execution.limit(call.timeout);
-  ANYCCL_TRY(queued->prepared, plans_.find(queued->kept.call(), key));
+  ANYCCL_TRY(queued->prepared, plans_.find(queued->kept.call(), key,
+                                           fused == nullptr ? FusedParts{} : fused->parts()));
+  queued->fused = std::move(fused);
   queued->scratch.resize(queued->prepared->scratch_bytes);
   queued->position = next_position(*queued->prepared);
   collectives_.push_back(queued);
@@ -217,14 +273,17 @@ bool Comm::advance() {
     const std::shared_ptr<Queued> head = collectives_.front();
     if (!head->execution.is_open()) break;
     if (!head->started) {
+      if (head->fused != nullptr) head->fused->pack();
       head->execution.start(*head->prepared, head->kept.call(), head->position,
                             head->scratch.data());
+      head->execution.unpack_with(head->fused.get());
       head->execution.limit(head->execution.time_limit());  // counts from here
     }
     head->started = true;
     // check_stalled() may have finished it, and then its buffers belong to the caller again.
     if (!head->execution.done()) moved = head->execution.advance() || moved;
     if (!head->execution.done()) break;
+    if (head->fused != nullptr) spare_fused_.push_back(std::move(head->fused));
     collectives_.pop_front();
   }
   return messages_.advance() || moved;
@@ -315,7 +374,7 @@ void Comm::abort(const Status& why) {
 
 void Comm::finish() {
   if (forked()) return;
-  Backoff backoff(loop_.oversubscription(), is_oversubscribed());
+  Backoff backoff(loop_.oversubscription(), is_oversubscribed(), loop_.wait_policy(), 0);
   for (;;) {
     ProgressLock progress_lock = loop_.progress_lock();
     loop_.lock(progress_lock);
@@ -397,7 +456,9 @@ std::string Comm::last_plan() {
                                             : "LL128");
   for (std::size_t i = 0; i < routes_.transports.size(); ++i)
     text += fmt::format("{}{}", i > 0 ? "+" : "", routes_.transports[i]->name());
-  return routes_.transports.empty() ? text + "loopback" : text;
+  if (routes_.transports.empty()) text += "loopback";
+  const int parts = last->record.parts;
+  return parts == 0 ? text : fmt::format("{}, {} calls as one", text, parts);
 }
 
 }  // namespace anyccl

@@ -64,6 +64,10 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
   Status run_together(std::span<const Call* const> calls);
   /// Issues it; the arrays of a v-form are copied. With a closed gate it only takes its place.
   Result<std::shared_ptr<Operation>> issue(const Call& call, Gate gate = Gate::open);
+  using IssuedCalls = std::vector<Result<std::shared_ptr<Operation>>>;
+  /// Issues the collectives among the calls, in their order; neighbours that can travel as one do,
+  /// see FusedCall, and share an operation. The results are parallel to them.
+  IssuedCalls issue_all(std::span<const Call* const> calls, Gate gate = Gate::open);
   /// From now on the operation has this time limit; 0: none.
   Status limit(Operation& operation, std::chrono::milliseconds time);
   /// Opens the gate of an operation that was issued here. Any thread.
@@ -77,6 +81,7 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
   void check_peers() {
     if (!forked()) loop_.diagnose();
   }
+  WaitPolicy& wait_policy() { return loop_.wait_policy(); }
   void sleep_briefly() {
     if (!forked()) loop_.sleep_briefly();
   }
@@ -139,7 +144,10 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
   Position next_position(const PreparedCall& prepared) {
     return {++sequence_, std::exchange(history_, mix(history_, prepared.digest))};
   }
-  Result<std::shared_ptr<Operation>> enqueue(const Call& call, const CallKey& key, Gate gate);
+  IssuedCalls enqueue_collectives(std::span<const Call* const> calls, Gate gate);
+  Result<std::shared_ptr<Operation>> enqueue_fused(std::span<const Call* const> calls, Gate gate);
+  Result<std::shared_ptr<Operation>> enqueue(const Call& call, const CallKey& key, Gate gate,
+                                             std::unique_ptr<FusedCall> fused = nullptr);
   Status check_stalled(Operation& operation, const Execution* collective);
   void fail(const Status& why);
   std::byte* scratch(std::size_t bytes);
@@ -157,6 +165,7 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
   std::shared_ptr<Queued> alone_;  // of the blocking call, when nothing else is open
   std::vector<std::byte> scratch_;
   std::deque<std::shared_ptr<Queued>> collectives_;
+  std::vector<std::unique_ptr<FusedCall>> spare_fused_;
   MessageMatcher messages_;
   std::vector<std::shared_ptr<MessageRequest>> together_;  // room for run_together()
   Failure failure_;

@@ -43,10 +43,13 @@ Status difference(Rank me, const CallRecord& mine, Rank peer, const CallRecord& 
                forms_only(mine, theirs)
                    ? ": blocks of different sizes (splits of all_to_all_single) are given on all "
                      "ranks or on none"
+               : mine.parts != theirs.parts
+                   ? ": the calls of a group must be the same on all ranks, or set ANYCCL_FUSION=0"
                : !plans_only ? ""
                : has_known_sizes(static_cast<Collective>(mine.collective))
                    ? " (with other counts, or another algorithm or protocol)"
-                   : " (with another algorithm or protocol)");
+               : mine.parts > 0 ? " (of other sizes, or with another algorithm or protocol)"
+                                : " (with another algorithm or protocol)");
 }
 
 /// How long a peer may take to say more. Records come as soon as a peer that waits has a core,

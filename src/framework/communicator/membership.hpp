@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/config.hpp"
 #include "framework/collective/planning_facts.hpp"
 #include "platform/probe/oversubscription.hpp"
 #include "platform/transport/transport.hpp"
@@ -23,6 +24,7 @@ struct Membership : PlanningFacts {
   std::vector<std::string> names;  ///< "rank 2 (host n7, pid 4711)", for messages.
   std::vector<std::unique_ptr<Transport>> transports;
   int cores_each = 1;  ///< Of this rank, as Placement has it.
+  WaitMode waits = WaitMode::balanced;
   probe::OversubscriptionMonitor::Registration registration;  ///< Among the ranks of this host.
 };
 

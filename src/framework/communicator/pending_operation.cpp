@@ -16,9 +16,10 @@ std::vector<Comm*> communicators(std::span<const PendingOperation> operations) {
 
 /// An operation of one communicator may be complete at a peer only after one of another is.
 void drive(std::span<Comm* const> comms, std::span<const PendingOperation> operations) {
-  Backoff backoff(probe::OversubscriptionMonitor::of_process(),
-                  std::any_of(comms.begin(), comms.end(),
-                              [](const Comm* c) { return c->is_oversubscribed(); }));
+  Backoff backoff(
+      probe::OversubscriptionMonitor::of_process(),
+      std::any_of(comms.begin(), comms.end(), [](const Comm* c) { return c->is_oversubscribed(); }),
+      comms.front()->wait_policy(), 0);
   const auto open = [&] {
     return std::any_of(operations.begin(), operations.end(),
                        [](const PendingOperation& pending) { return !pending.operation->done(); });

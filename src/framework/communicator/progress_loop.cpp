@@ -40,7 +40,7 @@ Status ProgressLoop::wait(ProgressLock& progress_lock, Operation& operation, Dea
   const Counted waiting(waiting_);
   const bool oversubscribed = is_oversubscribed();
   if (oversubscribed) oversubscription_.refresh_sometimes();
-  Backoff backoff(oversubscription_, oversubscribed);
+  Backoff backoff(oversubscription_, oversubscribed, policy_, operation.kind());
   while (!operation.done()) {
     const bool wanted = is_wanted();
     if (wanted) progress_lock.unlock();

@@ -45,12 +45,13 @@ class ProgressLoop {
 
   /// `cores`: how many cores each rank has, see Placement. Everything is borrowed.
   ProgressLoop(Work& work, const Failure& failure, const std::vector<Transport*>& transports,
-               int cores)
+               int cores, WaitMode waits)
       : work_(work),
         failure_(failure),
         transports_(transports),
         oversubscription_(probe::OversubscriptionMonitor::of_process()),
-        cores_(cores) {}
+        cores_(cores),
+        policy_(waits) {}
 
   ProgressLock progress_lock() { return ProgressLock(lock_word_); }
   void lock(ProgressLock& progress_lock) {
@@ -65,6 +66,7 @@ class ProgressLoop {
     return threads > cores_ || oversubscription_.is_oversubscribed();
   }
   probe::OversubscriptionMonitor& oversubscription() { return oversubscription_; }
+  WaitPolicy& wait_policy() { return policy_; }
 
   /// Returns when the operation is done, with its status; else the failure, or in_progress if that
   /// is all at `deadline`. Holds the progress lock as long as nobody else wants it.
@@ -108,6 +110,7 @@ class ProgressLoop {
   const std::vector<Transport*>& transports_;
   probe::OversubscriptionMonitor& oversubscription_;
   const int cores_;
+  WaitPolicy policy_;
   std::atomic<bool> lock_word_{false};
   std::atomic<int> wanted_{0};                  // threads in lock_slowly()
   std::atomic<int> waiting_{0};                 // threads in wait()

@@ -208,8 +208,8 @@ Status StartTuner::run() {
 }  // namespace
 
 Status tune_at_start(Comm& comm, Deadline deadline) {
-  const std::string& users = comm.membership().policy.algorithm;
-  if (comm.size() == 1 || find_algorithm(Collective::all_reduce, users) != nullptr) return {};
+  const AlgorithmRules& users = comm.membership().policy.rules;
+  if (comm.size() == 1 || users.names(Collective::all_reduce)) return {};
   return StartTuner(comm, deadline).run();
 }
 

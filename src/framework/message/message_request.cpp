@@ -12,6 +12,8 @@ constexpr std::size_t kLentPart = std::size_t{64} << 20;
 
 void MessageRequest::begin(const Call& call, std::uint64_t order) {
   restart();
+  set_kind(digest_of(call.tag, call.dtype) ^ static_cast<std::uint32_t>(call.root) << 16 ^
+           static_cast<std::uint32_t>(call.collective) << 28);
   call_ = call;
   messages_ = nullptr;
   order_ = order;

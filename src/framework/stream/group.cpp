@@ -41,20 +41,44 @@ Status CallGroup::run_in_one_communicator() {
   return entries_.front().comm->run_together(calls_);
 }
 
+/// The calls of each communicator that follow each other in the same stream; each message is alone.
+/// Messages aside, they follow each other equally on all ranks.
+std::vector<CallGroup::Run> CallGroup::runs() const {
+  std::vector<Run> runs;
+  std::vector<std::pair<const Comm*, std::size_t>> last;  // run of each communicator's collectives
+  for (const Entry& entry : entries_) {
+    const auto known = std::find_if(last.begin(), last.end(),
+                                    [&](const auto& one) { return one.first == entry.comm; });
+    const bool message = entry.kept.call().is_point_to_point();
+    if (!message && known != last.end() && runs[known->second].stream == entry.stream.get()) {
+      runs[known->second].calls.push_back(&entry.kept.call());
+      continue;
+    }
+    if (!message && known != last.end()) known->second = runs.size();
+    if (!message && known == last.end()) last.emplace_back(entry.comm, runs.size());
+    runs.push_back({entry.comm, entry.stream.get(), {&entry.kept.call()}});
+  }
+  return runs;
+}
+
 Status CallGroup::issue_and_wait() const {
   ANYCCL_TRY(std::vector<Batch> batches, make_batches());
   Status first;
   std::vector<PendingOperation> mine;
-  for (const Entry& entry : entries_) {
-    const auto batch = std::find_if(batches.begin(), batches.end(), [&](const Batch& b) {
-      return b.stream() == entry.stream.get();
-    });
-    auto comm = entry.comm->shared_from_this();
-    auto operation = batch == batches.end() ? comm->issue(entry.kept.call())
-                                            : batch->issue(comm, entry.kept.call());
-    if (!operation.ok() && first.ok()) first = operation.status();
-    if (operation.ok() && batch == batches.end())
-      mine.push_back({std::move(comm), *std::move(operation)});
+  for (const Run& run : runs()) {
+    const auto batch = std::find_if(batches.begin(), batches.end(),
+                                    [&](const Batch& b) { return b.stream() == run.stream; });
+    const bool waits = batch == batches.end();
+    const auto comm = run.comm->shared_from_this();
+    Comm::IssuedCalls issued;
+    if (run.calls[0]->is_point_to_point())
+      issued.push_back(waits ? comm->issue(*run.calls[0]) : batch->issue(comm, *run.calls[0]));
+    else
+      issued = waits ? comm->issue_all(run.calls) : batch->issue_all(comm, run.calls);
+    for (auto& operation : issued) {
+      if (!operation.ok() && first.ok()) first = operation.status();
+      if (operation.ok() && waits) mine.push_back({comm, *std::move(operation)});
+    }
   }
   batches.clear();  // into their streams: ours may wait for them
   Status status = wait_all(mine);

@@ -25,6 +25,12 @@ class CallGroup {
     KeptCall kept;
     std::shared_ptr<HostStream> stream;
   };
+  struct Run {
+    Comm* comm;
+    const HostStream* stream;
+    std::vector<const Call*> calls;
+  };
+  std::vector<Run> runs() const;
   Result<std::vector<Batch>> make_batches() const;
   Status run_in_one_communicator();
   Status issue_and_wait() const;

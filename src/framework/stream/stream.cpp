@@ -198,4 +198,12 @@ Result<std::shared_ptr<Operation>> Batch::issue(const std::shared_ptr<Comm>& com
   return operation;
 }
 
+Comm::IssuedCalls Batch::issue_all(const std::shared_ptr<Comm>& comm,
+                                   std::span<const Call* const> calls) {
+  Comm::IssuedCalls issued = comm->issue_all(calls, Gate::closed);
+  for (const auto& operation : issued)
+    if (operation.ok()) operations_->add(comm, *operation);
+  return issued;
+}
+
 }  // namespace anyccl

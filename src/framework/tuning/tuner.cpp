@@ -98,12 +98,13 @@ std::size_t tile_bytes(const TunerQuery& q) {
 /// The choice of the table: the fastest, or `usual` unless that is clearly slower. Null: the table
 /// has not two to compare.
 const Algorithm* best_measured(const TunerQuery& q, const TunerTable& table,
-                               const Algorithm* usual) {
+                               const AlgorithmRules& rules, const Algorithm* usual) {
   const Algorithm* best = nullptr;
   double least = 0;
   int measured = 0;
   for (const Algorithm* a : all_algorithms()) {
-    if (a->collective != q.shape.collective || !a->supports(q.shape)) continue;
+    if (a->collective != q.shape.collective || !a->supports(q.shape) || rules.excludes(*a, q.bytes))
+      continue;
     const auto time = table.time(*a, q);
     if (!time) continue;
     ++measured;
@@ -114,12 +115,26 @@ const Algorithm* best_measured(const TunerQuery& q, const TunerTable& table,
   return as_usual && *as_usual < kClearGain * least ? usual : best;
 }
 
+/// Of those that are not excluded; null: there is none.
+const Algorithm* best_predicted(const TunerQuery& q, const AlgorithmRules& rules) {
+  const Algorithm* best = nullptr;
+  double least = 0;
+  for (const Candidate& c : candidates(q, nullptr)) {
+    if (!c.possible || rules.excludes(*c.algorithm, q.bytes)) continue;
+    if (best == nullptr || c.predicted_us < least) best = c.algorithm, least = c.predicted_us;
+  }
+  return best;
+}
+
 /// By the tables, or else what is built in.
 Choice without_user(const TunerQuery& q, const TunerPolicy& policy) {
   const auto [name, reason] = best(q);
   Choice choice{find_algorithm(q.shape.collective, name), tile_bytes(q), reason};
+  if (choice.algorithm != nullptr && policy.rules.excludes(*choice.algorithm, q.bytes))
+    choice = {best_predicted(q, policy.rules), tile_bytes(q),
+              "ANYCCL_ALGO excludes the built-in choice: the one that should be next"};
   for (const auto& table : policy.tables) {
-    const Algorithm* const measured = best_measured(q, *table, choice.algorithm);
+    const Algorithm* const measured = best_measured(q, *table, policy.rules, choice.algorithm);
     if (measured == nullptr) continue;
     choice.table = table.get();
     if (measured != choice.algorithm) choice.rule = {};
@@ -151,12 +166,12 @@ constexpr Speed kInsideHost{0.17, 5.0e-5}, kNetwork{6.5, 2.4e-4};
 Result<Choice> select_algorithm(const TunerQuery& q, const TunerPolicy& policy) {
   if (policy.measured != nullptr && policy.measured->collective == q.shape.collective)
     return Choice{policy.measured, tile_bytes(q), "being measured"};
-  const Algorithm* const users =
-      policy.algorithm.empty() ? nullptr : find_algorithm(q.shape.collective, policy.algorithm);
+  const Algorithm* const users = policy.rules.wanted(q.shape.collective, q.bytes);
   Choice choice =
       users != nullptr ? Choice{users, tile_bytes(q), "ANYCCL_ALGO"} : without_user(q, policy);
   if (choice.algorithm == nullptr)
-    return error(Code::internal, "no algorithm for {}", name(q.shape.collective));
+    return error(Code::unsupported, "ANYCCL_ALGO leaves no algorithm for {} of {} ranks",
+                 name(q.shape.collective), q.shape.size);
   if (!choice.algorithm->supports(q.shape))
     return error(Code::unsupported, "{} does not support {} ranks{}", id(*choice.algorithm),
                  q.shape.size, users != nullptr ? " (ANYCCL_ALGO)" : "");
@@ -185,17 +200,6 @@ std::vector<Candidate> candidates(const TunerQuery& q, const TunerTable* table) 
     if (table != nullptr) c.measured_us = table->time(*a, q);
   }
   return all;
-}
-
-Status check_algorithm_name(const std::string& name) {
-  if (name.empty()) return {};
-  std::string known;
-  for (const Algorithm* a : all_algorithms()) {
-    if (a->name == name) return {};
-    known += fmt::format("{}{}", known.empty() ? "" : ", ", a->name);
-  }
-  return error(Code::invalid_argument, "ANYCCL_ALGO={} is not an algorithm; there are {}", name,
-               known);
 }
 
 }  // namespace anyccl

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "framework/tuning/algorithm_rules.hpp"
 #include "framework/tuning/tuner_table.hpp"
 
 namespace anyccl {
@@ -19,8 +20,7 @@ namespace anyccl {
 /// The sources of a choice, in this order.
 struct TunerPolicy {
   const Algorithm* measured = nullptr;  ///< For its collective, while it is being measured.
-  std::string algorithm = {};  ///< The user's, by name, or empty. It holds for the collectives that
-                               ///< have an algorithm of this name.
+  AlgorithmRules rules = {};            ///< The user's.
   /// Measurements: the first with at least two algorithms for a query decides.
   std::vector<std::shared_ptr<const TunerTable>> tables = {};
 };
@@ -38,11 +38,10 @@ std::string reason(const Choice& choice);
 inline constexpr double kClearGain = 1.1;
 
 /// Where a table decides, its fastest algorithm is taken, if what is built in would take kClearGain
-/// times as long. Errors: unsupported when the algorithm that the user named cannot do this shape.
+/// times as long. What the user excludes is not taken: then it is the one that should be fastest of
+/// the others. Errors: unsupported when the algorithm that the user named cannot do this shape, or
+/// when all that can are excluded.
 Result<Choice> select_algorithm(const TunerQuery& query, const TunerPolicy& policy);
-
-/// Errors: invalid_argument when no collective has an algorithm of this name.
-Status check_algorithm_name(const std::string& name);
 
 /// One of the algorithms that could be taken.
 struct Candidate {

@@ -1,42 +1,60 @@
 #include "framework/waiting/backoff.hpp"
 
+#include <algorithm>
+
 #include "base/cpu.hpp"
 
 namespace anyccl {
 namespace {
 
 using namespace std::chrono_literals;
-constexpr auto kSpin = 200us;      // then others may have the core
-constexpr auto kAwake = 2ms;       // then sleep: a wake-up costs tens of microseconds
 constexpr auto kCheckEvery = 1ms;  // looking for failures costs system calls
-constexpr std::uint64_t kPollsPerClock = 256, kYieldsPerClock = 16;  // at the clock
+constexpr std::uint64_t kPollsPerClock = 64, kYieldsPerClock = 16;  // at the clock
 // Before a wait on a contended host sleeps; fewer with more ranks than cores.
 constexpr std::uint64_t kLooks = 64, kLooksOfMany = 2;
+constexpr int kShortSleeps = 10;
 
 }  // namespace
 
 Backoff::Next Backoff::next() {
-  if (contention_.is_noticed()) return next_on_contended_host();
-  const bool yields = oversubscribed_ || phase_ != Phase::spin;
+  if (contention_.is_noticed() && policy_.mode() != WaitMode::latency)
+    return next_on_contended_host();
+  const bool yields = oversubscribed_ || how_ != How::spin;
   if (yields)
     contention_.yield();
   else
     relax();
-  if (++polls_ % (yields ? kYieldsPerClock : kPollsPerClock) != 0 && phase_ != Phase::sleep)
+  if (++polls_ % (yields ? kYieldsPerClock : kPollsPerClock) != 0 && how_ != How::sleep)
     return Next::poll;
   const auto now = Clock::now();
   if (polls_ <= kPollsPerClock) {
     since_ = checked_ = looked_ = now;
+    measured_ = true;
     return Next::poll;
   }
   if (!yields && now - looked_ > contention_.kPreempted) contention_.note_preemption(now);
   looked_ = now;
-  if (now - since_ > kSpin) phase_ = Phase::yield;
-  if (now - since_ > kAwake) phase_ = Phase::sleep;
-  if (phase_ == Phase::sleep) return ++sleeps_, Next::sleep;
+  if (now >= alarm_) policy_.note_oversleep(now - alarm_);
+  alarm_ = Clock::time_point::max();
+  const WaitStep step = policy_.step(kind_, now - since_);
+  how_ = step.how;
+  if (how_ == How::sleep) return sleep_until_expected(step, now);
   if (now - checked_ < kCheckEvery) return Next::poll;
   checked_ = now;
   return Next::check;
+}
+
+Backoff::Next Backoff::sleep_until_expected(const WaitStep& step, Clock::time_point now) {
+  if (step.until_expected == 0ns) return fall_asleep();
+  sleep_time_ = std::min<std::chrono::nanoseconds>(step.until_expected, kLongSleep);
+  alarm_ = now + sleep_time_;
+  return Next::sleep;
+}
+
+/// Nothing is known about the end of the wait.
+Backoff::Next Backoff::fall_asleep() {
+  sleep_time_ = ++sleeps_ > kShortSleeps ? kLongSleep : kSleep;
+  return Next::sleep;
 }
 
 /// Neither spins for long nor yields: both cost a time slice.
@@ -47,11 +65,19 @@ Backoff::Next Backoff::next_on_contended_host() {
   }
   const auto now = Clock::now();
   since_ = looked_ = now;  // in case that it spins from now on
+  measured_ = false;
+  alarm_ = Clock::time_point::max();
   contention_.expire(now);
   if (checked_ == Clock::time_point()) checked_ = now;
   if (now - checked_ < kCheckEvery) return Next::doze;
   checked_ = now;
-  return ++sleeps_, Next::sleep;
+  return fall_asleep();
+}
+
+/// The wait is over.
+void Backoff::learn() {
+  policy_.learn(kind_, Clock::now() - since_, how_ == How::sleep);
+  measured_ = false;
 }
 
 }  // namespace anyccl

@@ -3,11 +3,12 @@
 #include <chrono>
 #include <cstdint>
 
+#include "framework/waiting/wait_policy.hpp"
 #include "platform/probe/oversubscription.hpp"
 
 namespace anyccl {
 
-/// The way a thread waits: it spins, then yields, then sleeps. One per wait.
+/// The way a thread waits: it spins, then yields or sleeps, as the WaitPolicy says. One per wait.
 ///
 /// A thread that spins or yields next to other programs uses up its share of the core, and then
 /// waits for milliseconds at each hand-over. A thread that sleeps is let in as soon as it is woken.
@@ -15,9 +16,13 @@ namespace anyccl {
 class Backoff {
  public:
   /// `oversubscribed`: more threads of the job wait on this host than it has cores, so it yields at
-  /// once.
-  Backoff(probe::OversubscriptionMonitor& monitor, bool oversubscribed)
-      : contention_(monitor.contention()), oversubscribed_(oversubscribed) {}
+  /// once. `kind`: of what it waits for, see WaitPolicy.
+  Backoff(probe::OversubscriptionMonitor& monitor, bool oversubscribed, WaitPolicy& policy,
+          std::uint32_t kind)
+      : contention_(monitor.contention()),
+        policy_(policy),
+        kind_(kind),
+        oversubscribed_(oversubscribed) {}
 
   enum class Next {
     poll,   ///< Just look again.
@@ -31,29 +36,35 @@ class Backoff {
   Next next();
   /// Something moved: start over.
   void reset() {
+    if (measured_) learn();
     polls_ = 0;
     sleeps_ = 0;
-    phase_ = Phase::spin;
+    how_ = How::spin;
   }
   /// How long to sleep: longer after some sleeps, where no wake-up is missed. Events that wake
   /// nobody, such as a peer's death, are seen with this delay.
-  std::chrono::nanoseconds sleep_time() const {
-    return sleeps_ > kShortSleeps ? kLongSleep : kSleep;
-  }
+  std::chrono::nanoseconds sleep_time() const { return sleep_time_; }
   static constexpr std::chrono::milliseconds kSleep{1}, kLongSleep{20};
 
  private:
-  Next next_on_contended_host();
-
-  enum class Phase { spin, yield, sleep };
   using Clock = std::chrono::steady_clock;
+  using How = WaitStep::How;
+  Next next_on_contended_host();
+  Next sleep_until_expected(const WaitStep& step, Clock::time_point now);
+  Next fall_asleep();
+  void learn();
+
   probe::Contention& contention_;
-  bool oversubscribed_;
-  Phase phase_ = Phase::spin;
-  static constexpr int kShortSleeps = 10;
+  WaitPolicy& policy_;
+  const std::uint32_t kind_;
+  const bool oversubscribed_;
+  bool measured_ = false;  // since_ is when this wait began
+  How how_ = How::spin;
   std::uint64_t polls_ = 0;
   int sleeps_ = 0;
+  std::chrono::nanoseconds sleep_time_ = kSleep;
   Clock::time_point since_, checked_, looked_;
+  Clock::time_point alarm_ = Clock::time_point::max();  // when the last sleep was to end
 };
 
 }  // namespace anyccl

@@ -7,10 +7,11 @@ namespace anyccl {
 /// The call of one rank: compared between ranks before data is believed. 40 bytes, sent as it is.
 struct CallRecord {
   std::uint64_t sequence = 0;  ///< Number of the operation in its communicator, from 1.
-  std::uint8_t collective = 0, dtype = 0, op = 0, unused = 0;
+  std::uint8_t collective = 0, dtype = 0, op = 0;
+  std::uint8_t parts = 0;  ///< Calls of a group that it stands for, at most 255; 0: it is one call.
   std::int32_t root = 0;
   std::uint64_t count = 0;  ///< Elements; 0 for v-forms, whose pairs are compared at the receiver.
-  std::uint64_t plan = 0;   ///< Identity of the plan: algorithm, protocol, tile.
+  std::uint64_t plan = 0;   ///< Identity of the plan: algorithm, protocol, tile, sizes of parts.
   std::uint64_t history = 0;  ///< Digest of all calls before this one.
   bool operator==(const CallRecord&) const = default;
 };

@@ -41,7 +41,7 @@ class Loop : public testing::Test {
   Nothing work_;
   Failure failure_;
   std::vector<Transport*> transports_{&bed_};
-  ProgressLoop loop_{work_, failure_, transports_, 1};
+  ProgressLoop loop_{work_, failure_, transports_, 1, WaitMode::balanced};
 };
 
 TEST_F(Loop, sleeps_as_long_as_nothing_comes) {

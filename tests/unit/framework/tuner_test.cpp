@@ -72,14 +72,37 @@ TEST(Tuner, takes_something_possible_for_every_collective_size_and_network) {
 }
 
 TEST(Tuner, takes_what_the_user_names_where_there_is_such_an_algorithm) {
-  const TunerPolicy ring{.algorithm = "ring"};
+  const TunerPolicy ring{.rules = *AlgorithmRules::parse("ring")};
   EXPECT_EQ(select_algorithm(query(Collective::all_reduce, 4, 8), ring)->algorithm->name, "ring");
   EXPECT_EQ(reason(*select_algorithm(query(Collective::all_reduce, 4, 8), ring)), "ANYCCL_ALGO");
   EXPECT_EQ(select_algorithm(query(Collective::barrier, 4, 0), ring)->algorithm->name, "one_shot");
-  const Status refused =
-      select_algorithm(query(Collective::all_reduce, 6, 8), {.algorithm = "hypercube"}).status();
+  const TunerPolicy hypercube{.rules = *AlgorithmRules::parse("hypercube")};
+  const Status refused = select_algorithm(query(Collective::all_reduce, 6, 8), hypercube).status();
   EXPECT_EQ(refused.code(), Code::unsupported);
   EXPECT_NE(refused.message().find("hypercube does not support 6 ranks"), std::string::npos);
+}
+
+TEST(Tuner, takes_nothing_that_the_user_excludes) {
+  const auto chosen = [](const char* rules, std::size_t bytes) {
+    return select_algorithm(query(Collective::all_reduce, 4, bytes),
+                            {.rules = *AlgorithmRules::parse(rules)});
+  };
+  EXPECT_EQ(chosen("", 8)->algorithm->name, "one_shot");
+  EXPECT_NE(chosen("^one_shot", 8)->algorithm->name, "one_shot");
+  EXPECT_EQ(chosen("^one_shot", 8)->algorithm->collective, Collective::all_reduce);
+  EXPECT_NE(reason(*chosen("^one_shot", 8)).find("excludes"), std::string::npos);
+  EXPECT_EQ(chosen("^one_shot@4K-", 8)->algorithm->name, "one_shot");
+  std::string all;
+  for (const Algorithm* a : all_algorithms())
+    if (a->collective == Collective::all_reduce)
+      all += (all.empty() ? "^" : ",^") + std::string(a->name);
+  EXPECT_EQ(chosen(all.c_str(), 8).status().code(), Code::unsupported);
+
+  TunerTable table = table_of({row("all_reduce/two_shot", 8, 1), row("all_reduce/ring", 8, 2)});
+  const TunerPolicy policy{.rules = *AlgorithmRules::parse("^two_shot"),
+                           .tables = {std::make_shared<const TunerTable>(std::move(table))}};
+  EXPECT_NE(select_algorithm(query(Collective::all_reduce, 4, 8), policy)->algorithm->name,
+            "two_shot");
 }
 
 TEST(Tuner, knows_groups_of_many_ranks_and_oversubscription) {
@@ -174,7 +197,7 @@ TEST(Tuner, asks_the_first_table_that_can_compare) {
 
 TEST(Tuner, takes_what_is_being_measured_before_anything_else) {
   const TunerPolicy measured{.measured = find_algorithm(Collective::all_reduce, "two_shot"),
-                             .algorithm = "ring"};
+                             .rules = *AlgorithmRules::parse("ring")};
   EXPECT_EQ(select_algorithm(query(Collective::all_reduce, 4, 8), measured)->algorithm->name,
             "two_shot");
   EXPECT_EQ(select_algorithm(query(Collective::broadcast, 4, 8), measured)->algorithm->name,

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+
+#include "anyccl/status.hpp"
+
+namespace anyccl {
+
+/// "8", "4K", "1M", "2G" (powers of 1024, either case) in bytes.
+/// Errors: invalid_argument for anything else, and for sizes larger than any memory.
+Result<std::size_t> parse_size(std::string_view text);
+
+}  // namespace anyccl

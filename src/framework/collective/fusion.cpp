@@ -1,0 +1,134 @@
+#include "framework/collective/fusion.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "algorithm/schedule/contract.hpp"
+#include "base/hash.hpp"
+#include "base/round_up.hpp"
+#include "framework/call/check_call.hpp"
+
+namespace anyccl {
+namespace {
+
+/// Where packing costs less than an operation of its own: bytes of one part, and of all.
+struct Limits {
+  std::size_t part, all;
+};
+constexpr Limits kInMemory{16 << 10, 256 << 10}, kOverNetwork{64 << 10, 1 << 20};
+constexpr std::size_t kMostParts = 256;
+
+bool is_fusible(const Call& call) {
+  return has_equal_blocks(call.collective) && !call.is_point_to_point() &&
+         call.collective != Collective::barrier;
+}
+
+/// Of the larger side, at the rank that has most.
+std::size_t blocks(const Call& call, int size) {
+  return std::max(blocks_held(call.collective, size, true, Space::input),
+                  blocks_held(call.collective, size, true, Space::output));
+}
+
+bool are_alike(const Call& a, const Call& b) {
+  return a.collective == b.collective && a.dtype == b.dtype && a.op == b.op && a.root == b.root &&
+         a.timeout == b.timeout && a.threads == b.threads;
+}
+
+/// The memory that the parts write.
+class Written {
+ public:
+  explicit Written(std::size_t most) { ranges_.reserve(most); }
+  void add(const std::byte* begin, std::size_t bytes) {
+    if (bytes == 0) return;
+    if (ranges_.empty() || begin < first_) first_ = begin;
+    if (ranges_.empty() || begin + bytes > end_) end_ = begin + bytes;
+    ranges_.push_back({begin, bytes});
+  }
+  bool has(const std::byte* begin, std::size_t bytes) const {
+    if (ranges_.empty() || begin >= end_ || begin + bytes <= first_) return false;
+    return std::any_of(ranges_.begin(), ranges_.end(), [&](const Range& range) {
+      return overlap(range.begin, range.bytes, begin, bytes);
+    });
+  }
+
+ private:
+  struct Range {
+    const std::byte* begin;
+    std::size_t bytes;
+  };
+  std::vector<Range> ranges_;
+  const std::byte *first_ = nullptr, *end_ = nullptr;
+};
+
+}  // namespace
+
+std::size_t count_alike(std::span<const Call* const> calls, const PlanningFacts& me) {
+  if (calls.size() < 2 || !is_fusible(*calls[0])) return 1;
+  const Limits limits = me.network ? kOverNetwork : kInMemory;
+  const std::size_t unit = blocks(*calls[0], me.size) * bytes_of(calls[0]->dtype);
+  Written written(std::min(calls.size(), kMostParts));
+  std::size_t alike = 0, all = 0;
+  for (const Call* call : calls.first(std::min(calls.size(), kMostParts))) {
+    if (!are_alike(*calls[0], *call) || call->count > limits.part / unit) break;
+    all += call->count * unit;
+    const BufferBytes bytes = buffer_bytes(*call, me.rank, me.size);
+    if (all > limits.all || written.has(call->input, bytes.input)) break;
+    if (call->collective != Collective::broadcast || call->input != call->output)
+      written.add(call->output, bytes.output);
+    ++alike;
+  }
+  return std::max<std::size_t>(1, alike);
+}
+
+std::byte* FusedCall::Memory::of(std::size_t wanted) {
+  constexpr std::size_t kLine = 64;
+  if (size < wanted + kLine) {
+    size = round_up(wanted + kLine, 4096);
+    bytes = std::make_unique_for_overwrite<std::byte[]>(size);
+  }
+  const auto address = reinterpret_cast<std::uintptr_t>(bytes.get());
+  return bytes.get() + (round_up(address, kLine) - address);
+}
+
+void FusedCall::begin(std::span<const Call* const> parts, const PlanningFacts& me) {
+  call_ = *parts[0];
+  const bool at_root = call_.root == me.rank;
+  blocks_in_ = blocks_held(call_.collective, me.size, at_root, Space::input);
+  blocks_out_ = blocks_held(call_.collective, me.size, at_root, Space::output);
+  const std::size_t element = bytes_of(call_.dtype);
+  parts_.clear();
+  call_.count = block_ = 0;
+  std::uint64_t hash = parts.size();
+  for (const Call* part : parts) {
+    parts_.push_back({part->input, part->output, part->count * element});
+    call_.count += part->count;
+    hash = mix(hash, part->count);
+  }
+  block_ = call_.count * element;
+  hash_ = static_cast<std::uint32_t>(hash ^ hash >> 32);
+  shares_ = call_.collective == Collective::broadcast;
+  std::byte* const in = input_.of(block_ * std::max(blocks_in_, blocks_out_));
+  call_.input = in;
+  call_.output = shares_ ? in : output_.of(block_ * blocks_out_);
+}
+
+void FusedCall::pack() const {
+  std::byte* to = const_cast<std::byte*>(call_.input);
+  for (std::size_t b = 0; b < blocks_in_; ++b)
+    for (const Part& part : parts_) {
+      if (part.bytes > 0) std::memcpy(to, part.input + b * part.bytes, part.bytes);
+      to += part.bytes;
+    }
+}
+
+void FusedCall::unpack() const {
+  const std::byte* from = call_.output;
+  for (std::size_t b = 0; b < blocks_out_; ++b)
+    for (const Part& part : parts_) {
+      const bool there = shares_ && part.input == part.output;  // may be only readable
+      if (part.bytes > 0 && !there) std::memcpy(part.output + b * part.bytes, from, part.bytes);
+      from += part.bytes;
+    }
+}
+
+}  // namespace anyccl

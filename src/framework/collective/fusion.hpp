@@ -1,0 +1,53 @@
+#pragma once
+// Fusion: neighbouring small collectives of a group travel as one. Their inputs are packed into one
+// buffer when the operation starts, and its result is unpacked before it is done. The results have
+// the same bits as without: see PlanCache::count_fusible().
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "framework/call/call.hpp"
+#include "framework/collective/planning_facts.hpp"
+
+namespace anyccl {
+
+/// How many of the first calls may be parts of one, as far as their arguments say: same collective,
+/// type, operator, root and time limit, small, and none reads what another one before it writes.
+/// The same on all ranks, if the calls are, and if those of one rank that depend on each other do
+/// so on all.
+std::size_t count_alike(std::span<const Call* const> calls, const PlanningFacts& me);
+
+/// One call in place of several. May be used again.
+class FusedCall {
+ public:
+  /// `parts`: what count_alike() allows.
+  void begin(std::span<const Call* const> parts, const PlanningFacts& me);
+
+  const Call& call() const { return call_; }
+  FusedParts parts() const { return {static_cast<std::uint32_t>(parts_.size()), hash_}; }
+  void pack() const;
+  void unpack() const;
+
+ private:
+  struct Part {
+    const std::byte* input;
+    std::byte* output;
+    std::size_t bytes;  ///< Of one block.
+  };
+  struct Memory {
+    std::unique_ptr<std::byte[]> bytes;
+    std::size_t size = 0;
+    std::byte* of(std::size_t wanted);
+  };
+
+  Call call_;
+  std::vector<Part> parts_;
+  std::uint32_t hash_ = 0;
+  std::size_t block_ = 0;  // bytes that all parts have of one rank's block
+  std::size_t blocks_in_ = 0, blocks_out_ = 0;
+  bool shares_ = false;  // input and output are the same memory
+  Memory input_, output_;
+};
+
+}  // namespace anyccl
