@@ -3,7 +3,7 @@
 #
 #   OPTIONS   passed to every configure, for example: make test OPTIONS="-DANYCCL_WERROR=ON"
 .DEFAULT_GOAL := help
-.PHONY: help run fast test test-all test-loaded torch-versions asan tsan clang odr arm build install deb format docs docs-torch doxygen tidy bench bench-full bench-torch clean
+.PHONY: help run fast test test-all test-loaded torch-versions asan tsan clang odr arm build install deb wheels format docs docs-torch doxygen tidy bench bench-full bench-torch clean
 OPTIONS ?=
 PREFIX  ?= /usr/local
 JOBS    := $(shell nproc)
@@ -85,6 +85,11 @@ deb: ## Build a Debian package in build/release
 	@scripts/install-packages build package
 	$(call build,release)
 	cd build/release && cpack
+
+wheels: ## Build wheels for Linux with glibc 2.28 or newer, for each CPython 3.10 to 3.13 here (PYTHONS: these instead)
+	@scripts/install-packages build
+	@scripts/make-venv wheels
+	scripts/build-wheels $(PYTHONS)
 
 asan: ## Build with clang++ and test under AddressSanitizer and UndefinedBehaviorSanitizer
 	@scripts/install-packages build asan

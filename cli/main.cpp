@@ -36,7 +36,7 @@ int unknown_verb(std::string_view name) {
 
 void describe(CLI::App& app) {
   app.name("anyccl");
-  app.set_version_flag("--version", "anyccl " ANYCCL_VERSION, "Print the version and exit");
+  app.set_version_flag("--version", "anyccl " ANYCCL_VERSION_TEXT, "Print the version and exit");
   app.footer("anyccl VERB --help explains a verb.");
 }
 

@@ -66,7 +66,7 @@ std::string table_head(const PerfOptions& options, std::string_view where) {
              "# time: slowest rank of each call, median over the calls; loop: untouched calls back "
              "to back\n"
              "#\n",
-             ANYCCL_VERSION, options.operation->name, where, protocol.warmups, calls,
+             ANYCCL_VERSION_TEXT, options.operation->name, where, protocol.warmups, calls,
              on_off(protocol.touch), on_off(protocol.check)) +
          std::string(kColumns);
 }

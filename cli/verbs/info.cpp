@@ -73,7 +73,7 @@ Json deciders() {
 }
 
 Json everything() {
-  return {{"version", ANYCCL_VERSION},
+  return {{"version", ANYCCL_VERSION_TEXT},
           {"build", {{"compiler", ANYCCL_COMPILER}, {"type", ANYCCL_BUILD_TYPE}}},
           {"host", host_json()},
           {"transports", Json(transport_names())},
@@ -103,7 +103,8 @@ void print_text(const Json& all) {
   const std::string quota = host["quota"].is_null()
                                 ? "no quota"
                                 : fmt::format("quota of {:g} cores", host["quota"].get<double>());
-  fmt::print("anyccl {}, built with {} ({})\n", ANYCCL_VERSION, ANYCCL_COMPILER, ANYCCL_BUILD_TYPE);
+  fmt::print("anyccl {}, built with {} ({})\n", ANYCCL_VERSION_TEXT, ANYCCL_COMPILER,
+             ANYCCL_BUILD_TYPE);
   fmt::print("host {}: {} usable cores, {}; reductions in {}\n", host["name"].get<std::string>(),
              host["cores"].get<int>(), quota, words(host["instruction_sets"]));
   fmt::print("machine: {}\n", host["machine"].get<std::string>());

@@ -113,7 +113,7 @@ Result<int> measure_all(const Flags& flags) {
   ANYCCL_TRY(const std::vector<std::string> command, own_command());
   ANYCCL_TRY(const TemporaryFolder folder, TemporaryFolder::create());
   fmt::print("anyccl {} on {}\nabout {:g} s, {} ranks over shared memory, into {}\n",
-             ANYCCL_VERSION, describe(probe::this_machine()), flags.options.seconds,
+             ANYCCL_VERSION_TEXT, describe(probe::this_machine()), flags.options.seconds,
              fmt::join(flags.options.ranks, ", "), file);
   std::fflush(stdout);
   std::vector<std::string> parts;

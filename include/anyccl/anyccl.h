@@ -28,7 +28,9 @@
 #define ANYCCL_MAJOR 0
 #define ANYCCL_MINOR 1
 #define ANYCCL_PATCH 0
-#define ANYCCL_VERSION_CODE (ANYCCL_MAJOR * 10000 + ANYCCL_MINOR * 100 + ANYCCL_PATCH)
+#define ANYCCL_SUFFIX ""
+#define ANYCCL_VERSION(x, y, z) ((x)*10000 + (y)*100 + (z)) /* To compare versions with. */
+#define ANYCCL_VERSION_CODE ANYCCL_VERSION(ANYCCL_MAJOR, ANYCCL_MINOR, ANYCCL_PATCH)
 
 #if defined(__GNUC__)
 #define ANYCCL_API __attribute__((visibility("default")))
@@ -40,7 +42,8 @@
 extern "C" {
 #endif
 
-typedef struct anycclComm* anycclComm_t;     /* One rank's handle of a communicator. */
+typedef struct anycclComm* anycclComm_t; /* One rank's handle of a communicator. */
+#define ANYCCL_COMM_NULL NULL
 typedef struct anycclStream* anycclStream_t; /* A queue of work. NULL: the call itself waits. */
 typedef struct anycclEvent* anycclEvent_t;   /* A place in a stream's work, once it is recorded. */
 typedef struct anycclWork* anycclWork_t; /* An operation that was issued and may not be complete. */
@@ -48,6 +51,7 @@ typedef struct anycclWork* anycclWork_t; /* An operation that was issued and may
 typedef enum {
   anycclSuccess = 0,
   anycclUnhandledDeviceError = 1,
+  anycclUnhandledCudaError = 1, /* NCCL's name. */
   anycclSystemError = 2,
   anycclInternalError = 3,
   anycclInvalidArgument = 4,
@@ -144,8 +148,9 @@ ANYCCL_API anycclResult_t anycclGetUniqueId(anycclUniqueId* id);
 ANYCCL_API anycclResult_t anycclCommInitRank(anycclComm_t* comm, int nranks, anycclUniqueId id,
                                              int rank);
 /* Creates all `ndev` ranks of one communicator in this process: comms[i] is rank i. `devlist` is
- * NULL or says 0..ndev-1 (host memory). Use each rank from a thread of its own, or group the
- * calls. */
+ * NULL, which means 0..ndev-1, or has a number of its own for each rank: what
+ * anycclCommCuDevice says, as programs want it; all are this host's memory. Use each rank from a
+ * thread of its own, or group the calls. */
 ANYCCL_API anycclResult_t anycclCommInitAll(anycclComm_t* comms, int ndev, const int* devlist);
 /* Joins the communicator that the launcher's environment describes: RANK, WORLD_SIZE, MASTER_ADDR,
  * MASTER_PORT (torchrun, `anyccl run`), with ANYCCL_SECRET where ranks run on several hosts. */
@@ -154,27 +159,50 @@ ANYCCL_API anycclResult_t anycclCommInitEnv(anycclComm_t* comm);
 /* Color for ranks that take part in a split but join no new communicator (*newcomm becomes
  * NULL). */
 #define ANYCCL_SPLIT_NOCOLOR (-1)
-/* How a communicator is created. Start from ANYCCL_CONFIG_INITIALIZER, and set what matters. */
+/* How a communicator is created. Start from ANYCCL_CONFIG_INITIALIZER, and set what matters. The
+ * fields have NCCL's names, those of its versions up to 2.29, but not its order. */
 typedef struct {
   size_t size;
   unsigned int magic;
+  unsigned int version;
   int blocking; /* 0: creating, splitting and finalizing return InProgress at once. Default 1. */
+  const char* commName; /* Of the communicator, in logs; copied. A split has its parent's, or its
+                         * own. */
+  /* About device kernels, networks in hardware and shared resources. Host memory has none of them:
+   * any value is accepted and changes nothing. */
+  const char* netName;
+  int cgaClusterSize, minCTAs, maxCTAs, splitShare, trafficClass, collnetEnable, CTAPolicy,
+      shrinkShare, nvlsCTAs, nChannelsPerNetPeer, nvlinkCentricSched, graphUsageMode, numRmaCtx;
 } anycclConfig_t;
 #define ANYCCL_CONFIG_UNDEF_INT (-2147483647 - 1)
-#define ANYCCL_CONFIG_INITIALIZER \
-  { sizeof(anycclConfig_t), 0xa11cc1u, ANYCCL_CONFIG_UNDEF_INT }
+#define ANYCCL_CONFIG_UNDEF_PTR NULL
+#define ANYCCL_CONFIG_INITIALIZER                                                    \
+  {                                                                                  \
+    sizeof(anycclConfig_t), 0xa11cc1u, ANYCCL_VERSION_CODE, ANYCCL_CONFIG_UNDEF_INT, \
+        ANYCCL_CONFIG_UNDEF_PTR, ANYCCL_CONFIG_UNDEF_PTR, ANYCCL_CONFIG_UNDEF_INT,   \
+        ANYCCL_CONFIG_UNDEF_INT, ANYCCL_CONFIG_UNDEF_INT, ANYCCL_CONFIG_UNDEF_INT,   \
+        ANYCCL_CONFIG_UNDEF_INT, ANYCCL_CONFIG_UNDEF_INT, ANYCCL_CONFIG_UNDEF_INT,   \
+        ANYCCL_CONFIG_UNDEF_INT, ANYCCL_CONFIG_UNDEF_INT, ANYCCL_CONFIG_UNDEF_INT,   \
+        ANYCCL_CONFIG_UNDEF_INT, ANYCCL_CONFIG_UNDEF_INT, ANYCCL_CONFIG_UNDEF_INT    \
+  }
 /* anycclCommInitRank with a configuration; NULL: the default. With blocking = 0 it returns
  * InProgress at once, also inside a group; anycclCommGetAsyncError says InProgress until `*comm`
  * can be used, or why it cannot. Until then nothing else but destroying and aborting is allowed. */
 ANYCCL_API anycclResult_t anycclCommInitRankConfig(anycclComm_t* comm, int nranks,
                                                    anycclUniqueId id, int rank,
                                                    anycclConfig_t* config);
+/* The same with several ids, as large jobs have them; `ids` has `nids` of them, the same on all
+ * ranks. All ranks meet at the first one. */
+ANYCCL_API anycclResult_t anycclCommInitRankScalable(anycclComm_t* comm, int nranks, int rank,
+                                                     int nids, anycclUniqueId* ids,
+                                                     anycclConfig_t* config);
 /* Collective over `comm`: ranks with the same `color` (>= 0) form a new communicator, ordered by
  * (key, old rank). `config`: as for anycclCommInitRankConfig; with blocking = 0, `comm` must not be
  * used until the new one is ready, and with ANYCCL_SPLIT_NOCOLOR that one is finalized. A color
  * or settings that one rank has wrong are an error on all ranks, and `comm` goes on; a rank that
  * fails while the new communicator is made (no descriptors left, a peer that died or aborted
- * `comm`) aborts `comm`, so that all others hear why. */
+ * `comm`) aborts `comm`, so that all others hear why. Inside a group the new communicators are there
+ * after anycclGroupEnd, so one thread may split several ranks. */
 ANYCCL_API anycclResult_t anycclCommSplit(anycclComm_t comm, int color, int key,
                                           anycclComm_t* newcomm, anycclConfig_t* config);
 /* Makes `comm` ready for anycclAllReducePart by up to `threads` (1..1024) threads of each rank.
@@ -185,7 +213,7 @@ ANYCCL_API anycclResult_t anycclCommSplit(anycclComm_t comm, int color, int key,
  * naming two ranks, where numbers differ, and `comm` is as before; those of a split. */
 ANYCCL_API anycclResult_t anycclCommParts(anycclComm_t comm, int threads);
 /* Completes what was issued and says goodbye to the other ranks; then the communicator can only be
- * destroyed. If it is not blocking: returns InProgress, as does anycclCommGetAsyncError until it is
+ * destroyed. Inside a group: at its end. If it is not blocking: returns InProgress, as does anycclCommGetAsyncError until it is
  * done. */
 ANYCCL_API anycclResult_t anycclCommFinalize(anycclComm_t comm);
 /* Frees the communicator after its issued operations, also those in streams, are complete. NULL is
@@ -199,6 +227,8 @@ ANYCCL_API anycclResult_t anycclCommAbort(anycclComm_t comm);
 ANYCCL_API anycclResult_t anycclCommGetAsyncError(anycclComm_t comm, anycclResult_t* error);
 ANYCCL_API anycclResult_t anycclCommCount(anycclComm_t comm, int* count);
 ANYCCL_API anycclResult_t anycclCommUserRank(anycclComm_t comm, int* rank);
+/* The number of the device, as anycclCommInitAll was given it; 0 for all other communicators. */
+ANYCCL_API anycclResult_t anycclCommCuDevice(anycclComm_t comm, int* device);
 /* How the last collective ran, for people: "all_reduce/two_shot Simple shm" (algorithm, protocol,
  * transports). "" before the first. Valid until the next call with the same communicator. */
 ANYCCL_API anycclResult_t anycclCommLastPlan(anycclComm_t comm, const char** text);
@@ -392,6 +422,20 @@ ANYCCL_API anycclResult_t anycclRecv(void* recvbuff, size_t count, anycclDataTyp
  * was started. */
 ANYCCL_API anycclResult_t anycclGroupStart(void);
 ANYCCL_API anycclResult_t anycclGroupEnd(void);
+
+/* Of anycclGroupSimulateEnd. Start from ANYCCL_SIM_INFO_INITIALIZER. */
+typedef struct {
+  size_t size;
+  unsigned int magic;
+  unsigned int version;
+  float estimatedTime; /* Microseconds. */
+} anycclSimInfo_t;
+#define ANYCCL_SIM_INFO_INITIALIZER \
+  { sizeof(anycclSimInfo_t), 0xa11cc1u, ANYCCL_VERSION_CODE, 0.0f }
+/* In place of anycclGroupEnd: runs nothing, and says how long the group's collectives should take, by
+ * the model that `anyccl explain` uses (rounds and bytes, with constants of one machine). Messages
+ * count as one round. */
+ANYCCL_API anycclResult_t anycclGroupSimulateEnd(anycclSimInfo_t* info);
 
 /* ---- Asynchronous operations ---------------------------------------------------------------- */
 

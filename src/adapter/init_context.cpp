@@ -100,7 +100,7 @@ TunerPolicy policy_of(const InitContext& init, const std::vector<bootstrap::Hell
         return member.machine_table != init.hello.machine_table;
       });
   if (other != members.end())
-    log(LogLevel::info,
+    log(LogSubsystem::tuning,
         "{} has found other measurements of its machine than {}, or none: they are not used",
         describe(*other), describe(init.hello));
   else if (init.table != nullptr)

@@ -12,6 +12,7 @@ namespace anyccl {
 
 /// The state of a rank that begins to create a communicator.
 struct InitContext {
+  std::string name;  ///< Of the communicator, in logs.
   Config config;
   AlgorithmRules rules;
   std::shared_ptr<const TunerTable> table;  ///< Named by the user, or found for this machine.

@@ -12,6 +12,7 @@
 
 #include "adapter/duplicate_library.hpp"
 #include "adapter/init_context.hpp"
+#include "adapter/init_report.hpp"
 #include "adapter/transports.hpp"
 #include "base/config.hpp"
 #include "base/error.hpp"
@@ -148,6 +149,7 @@ Result<CommPtr> create(InitContext& init, const bootstrap::Group& group, Rank me
                                                forced_network, init.deadline, watch));
   }
   ANYCCL_CHECK(add_transports(m, std::move(sockets), init.config, init.deadline));
+  report_init(init, placement, m);
   const auto comm = std::make_shared<Comm>(std::move(m));
   Process::get().add(comm, group.secret);
   if (!init.config.tune_at_start) return comm;
@@ -188,10 +190,12 @@ Result<anycclUniqueId> make_unique_id() {
   return id;
 }
 
-Result<CommPtr> join_by_id(const anycclUniqueId& bytes, int size, int rank) {
+Result<CommPtr> join_by_id(const anycclUniqueId& bytes, int size, int rank,
+                           const std::string& name) {
   ANYCCL_CHECK(check_rank(size, rank));
   ANYCCL_TRY(const bootstrap::UniqueId id, bootstrap::UniqueId::from_bytes(bytes.internal));
   ANYCCL_TRY(InitContext init, prepare_init(rank, size));
+  init.name = name;
   const Result<bootstrap::Group> group = bootstrap::join(id, init.hello, init.deadline);
   Process::get().drop(id, group.status());
   if (!group.ok()) return group.status();
@@ -290,7 +294,8 @@ Result<CommPtr> create_within(Comm& parent, const std::vector<Rank>& members, In
 
 }  // namespace
 
-Result<CommPtr> split(Comm& parent, int color, int key, std::size_t most_ring_bytes) {
+Result<CommPtr> split(Comm& parent, int color, int key, std::size_t most_ring_bytes,
+                      const std::string& name) {
   SplitCard mine;
   mine.color = color;
   mine.key = key;
@@ -300,6 +305,7 @@ Result<CommPtr> split(Comm& parent, int color, int key, std::size_t most_ring_by
         error(Code::invalid_argument, "color {} is negative and not ANYCCL_SPLIT_NOCOLOR", color);
   auto init = prepare_init(index(parent.rank()), parent.size());
   if (problem.ok() && !init.ok()) problem = init.status();
+  if (init.ok()) init->name = name;
   if (problem.ok())
     mine.hello = init->hello;
   else

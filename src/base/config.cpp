@@ -50,6 +50,9 @@ constexpr Variable kVariables[] = {
     {"ANYCCL_PORT", "MASTER_PORT + 1", "port on MASTER_ADDR where rank 0 meets the others"},
     {"ANYCCL_TIMEOUT", "60", "seconds that creating a communicator may take"},
     {"ANYCCL_DEBUG", "WARN", "NONE, WARN, INFO or TRACE: what is logged on stderr"},
+    {"ANYCCL_DEBUG_SUBSYS", "ALL",
+     "of INFO: INIT, NET, SHM, COLL, TUNING, comma separated; ^ in front: all but these"},
+    {"ANYCCL_DEBUG_FILE", "", "file for what is logged; %h is the host, %p the process"},
     {"XDG_CACHE_HOME", "~/.cache", "folder where `anyccl tune` writes, in the folder anyccl"},
     {"RANK", "", "this process's rank (from the launcher)"},
     {"WORLD_SIZE", "", "number of ranks (from the launcher)"},
@@ -98,6 +101,25 @@ Status read_number(const char* name, Number low, Number high, std::optional<Numb
   return {};
 }
 
+/// "INIT,NET": these; "^NET": all others; ALL or nothing: all.
+Status read_subsystems() {
+  const std::string text = text_of("ANYCCL_DEBUG_SUBSYS");
+  const bool others = text.starts_with('^');
+  std::uint32_t bits = 0;
+  std::string_view rest = std::string_view(text).substr(others ? 1 : 0);
+  while (!rest.empty()) {
+    const std::string_view name = rest.substr(0, rest.find(','));
+    rest.remove_prefix(std::min(rest.size(), name.size() + 1));
+    const auto found = std::find(std::begin(kSubsystemNames), std::end(kSubsystemNames), name);
+    if (name != "ALL" && found == std::end(kSubsystemNames))
+      return error(Code::invalid_argument, "ANYCCL_DEBUG_SUBSYS={}: '{}' is not one of {}, ALL",
+                   text, name, fmt::join(kSubsystemNames, ", "));
+    bits |= name == "ALL" ? ~0U : 1U << (found - std::begin(kSubsystemNames));
+  }
+  set_log_subsystems(text.empty() ? ~0U : others ? ~bits : bits);
+  return {};
+}
+
 Status read_debug() {
   std::string level;
   ANYCCL_CHECK(read_choice("ANYCCL_DEBUG", level, kLevels));
@@ -106,7 +128,9 @@ Status read_debug() {
                   : level == "WARN" ? LogLevel::warn
                   : level == "INFO" ? LogLevel::info
                                     : LogLevel::trace);
-  return {};
+  ANYCCL_CHECK(read_subsystems());
+  const std::string file = text_of("ANYCCL_DEBUG_FILE");
+  return file.empty() ? Status() : set_log_file(file);
 }
 
 Status read_secret(std::string& into) {

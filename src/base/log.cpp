@@ -1,8 +1,14 @@
 #include "base/log.hpp"
 
+#include <spdlog/sinks/basic_file_sink.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 #include <unistd.h>
+
+#include <atomic>
+#include <mutex>
+
+#include "base/error.hpp"
 
 namespace anyccl {
 namespace {
@@ -21,14 +27,24 @@ spdlog::level::level_enum native(LogLevel level) {
   return spdlog::level::warn;
 }
 
+std::atomic<std::uint32_t> subsystems{~0U};
+
+std::string host_name() {
+  char host[256] = "?";
+  ::gethostname(host, sizeof host - 1);
+  return host;
+}
+
+std::string pattern() {
+  return fmt::format("anyccl {}:%P %l %v", host_name());
+}
+
 // A logger of our own, never in spdlog's registry: the process may hold another copy of it.
 // Never destroyed: a stream's thread may write during exit.
 spdlog::logger& logger() {
   static spdlog::logger* const instance = [] {
-    char host[256] = "?";
-    ::gethostname(host, sizeof host - 1);
     auto* made = new spdlog::logger("anyccl", std::make_shared<spdlog::sinks::stderr_sink_mt>());
-    made->set_pattern(fmt::format("anyccl {}:%P %l %v", host));
+    made->set_pattern(pattern());
     made->set_level(spdlog::level::warn);
     made->flush_on(spdlog::level::trace);
     return made;
@@ -36,10 +52,44 @@ spdlog::logger& logger() {
   return *instance;
 }
 
+/// The names of files of this process: %h is the host, %p the process.
+std::string expanded(std::string path) {
+  const auto replace = [&](std::string_view what, const std::string& with) {
+    for (std::size_t at = 0; (at = path.find(what, at)) != std::string::npos; at += with.size())
+      path.replace(at, what.size(), with);
+  };
+  replace("%h", host_name());
+  replace("%p", std::to_string(::getpid()));
+  return path;
+}
+
 }  // namespace
 
+Status set_log_file(const std::string& path) {
+  static std::mutex mutex;
+  static std::string current;
+  const std::lock_guard lock(mutex);
+  const std::string wanted = expanded(path);
+  if (wanted == current) return {};
+  try {
+    auto sink = std::make_shared<spdlog::sinks::basic_file_sink_mt>(wanted);
+    sink->set_pattern(pattern());
+    logger().sinks() = {std::move(sink)};
+  } catch (const spdlog::spdlog_ex& problem) {
+    return error(Code::system_error, "ANYCCL_DEBUG_FILE={}: {}", path, problem.what());
+  }
+  current = wanted;
+  return {};
+}
 void set_log_level(LogLevel level) {
   logger().set_level(native(level));
+}
+void set_log_subsystems(std::uint32_t bits) {
+  subsystems.store(bits, std::memory_order_relaxed);
+}
+bool log_enabled(LogSubsystem subsystem) {
+  return log_enabled(LogLevel::info) &&
+         (subsystems.load(std::memory_order_relaxed) >> static_cast<int>(subsystem) & 1U) != 0;
 }
 bool log_enabled(LogLevel level) {
   return logger().should_log(native(level));

@@ -198,8 +198,8 @@ TEST(BadPlace, ranks_and_sizes) {
   expect_words(anycclCommInitRank(&comm, 2, id, 2), anycclInvalidArgument, {"rank", "2"});
   expect_words(anycclCommInitRank(&comm, 2, id, -1), anycclInvalidArgument, {"rank", "-1"});
   expect_words(anycclCommInitRank(&comm, 2, id, 0), anycclInvalidArgument, {"unique id"});
-  const int devices[] = {1};
-  expect_words(anycclCommInitAll(&comm, 1, devices), anycclInvalidArgument, {"devlist[0] is 1"});
+  const int devices[] = {-1};
+  expect_words(anycclCommInitAll(&comm, 1, devices), anycclInvalidArgument, {"devlist[0] is -1"});
 }
 
 struct BadVariable {
@@ -219,7 +219,10 @@ INSTANTIATE_TEST_SUITE_P(Variables, BadEnvironment,
                                          BadVariable{"ANYCCL_PORT", "99999", "99999"},
                                          BadVariable{"ANYCCL_SECRET", "abc", "32 hex digits"},
                                          BadVariable{"ANYCCL_TIMEOUT", "soon", "soon"},
-                                         BadVariable{"ANYCCL_DEBUG", "loud", "loud"}),
+                                         BadVariable{"ANYCCL_WAIT", "patience", "patience"},
+                                         BadVariable{"ANYCCL_FUSION", "maybe", "maybe"},
+                                         BadVariable{"ANYCCL_DEBUG", "loud", "loud"},
+                                         BadVariable{"ANYCCL_DEBUG_SUBSYS", "INIT,ALLES", "ALLES"}),
                          [](const auto& test) { return std::string(test.param.name); });
 
 TEST(BadEnvironmentStart, missing_variable_is_named_with_the_remedy) {

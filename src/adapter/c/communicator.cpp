@@ -1,5 +1,6 @@
 // The C interface: ids, communicators and memory.
 
+#include <algorithm>
 #include <deque>
 
 #include "adapter/c/handle.hpp"
@@ -10,8 +11,9 @@
 namespace anyccl {
 namespace {
 
-anycclComm_t make_handle(CommPtr comm) {
+anycclComm_t make_handle(CommPtr comm, std::string name = {}) {
   auto* handle = new anycclComm;
+  handle->name = std::move(name);
   handle->set(std::move(comm));
   return handle;
 }
@@ -30,9 +32,23 @@ Result<bool> is_blocking(const anycclConfig_t* config) {
   return config->blocking == 1;
 }
 
+std::string name_in(const anycclConfig_t* config) {
+  return config == nullptr || config->commName == nullptr ? "" : config->commName;
+}
+
+/// Numbers of devices, as anycclCommInitAll gets them.
+Status check_devices(const int* devices, int count) {
+  for (int i = 0; devices != nullptr && i < count; ++i)
+    if (devices[i] < 0 || std::find(devices, devices + i, devices[i]) != devices + i)
+      return error(Code::invalid_argument, "devlist[{}] is {}: {}", i, devices[i],
+                   devices[i] < 0 ? "devices have numbers from 0" : "another rank has it already");
+  return {};
+}
+
 /// Runs `job` in the background of a new handle, which has its result later.
-Status begin(anycclComm_t* comm, std::function<Result<CommPtr>()> job) {
+Status begin(anycclComm_t* comm, std::string name, std::function<Result<CommPtr>()> job) {
   auto handle = std::make_unique<anycclComm>();
+  handle->name = std::move(name);
   handle->blocking = false;
   handle->background = Background::start(std::move(job));
   *comm = handle.release();
@@ -101,6 +117,25 @@ void end_background(anycclComm& handle, bool wait) {
   if (made.ok()) handle.set(*std::move(made));
 }
 
+Status finalize(anycclComm& handle) {
+  std::shared_ptr<Team> finished;
+  {
+    const std::lock_guard lock(handle.mutex);
+    finished = std::move(handle.team);
+    handle.comm = nullptr;
+    handle.finalized = true;
+    handle.finishing = finished;
+    if (!handle.blocking)
+      handle.background = Background::start([finished]() -> Result<CommPtr> {
+        finished->finish();
+        return CommPtr();
+      });
+  }
+  if (!handle.blocking) return Status(Code::in_progress, "the communicator is being finalized");
+  finished->finish();
+  return {};
+}
+
 }  // namespace
 }  // namespace anyccl
 
@@ -132,24 +167,39 @@ anycclResult_t anycclCommInitRankConfig(anycclComm_t* comm, int nranks, anycclUn
     ANYCCL_CHECK(need(comm, "comm"));
     *comm = nullptr;
     ANYCCL_TRY(const bool blocking, is_blocking(config));
-    if (!blocking) return begin(comm, [=] { return join_by_id(id, nranks, rank); });
-    if (in_group()) return add_to_group(comm, nranks, id, rank), Status{};
-    ANYCCL_TRY(CommPtr made, join_by_id(id, nranks, rank));
-    *comm = make_handle(std::move(made));
+    const std::string name = name_in(config);
+    if (!blocking) return begin(comm, name, [=] { return join_by_id(id, nranks, rank, name); });
+    const auto join = [=]() -> Status {
+      ANYCCL_TRY(CommPtr made, join_by_id(id, nranks, rank, name));
+      *comm = make_handle(std::move(made), name);
+      return {};
+    };
+    if (!in_group()) return join();
+    add_to_group(comm, join);
     return {};
   });
+}
+
+anycclResult_t anycclCommInitRankScalable(anycclComm_t* comm, int nranks, int rank, int nids,
+                                          anycclUniqueId* ids, anycclConfig_t* config) {
+  const anycclResult_t checked = guarded(nullptr, [&]() -> Status {
+    ANYCCL_CHECK(need(ids, "ids"));
+    if (nids < 1) return error(Code::invalid_argument, "nids is {} instead of at least 1", nids);
+    return {};
+  });
+  return checked != anycclSuccess ? checked
+                                  : anycclCommInitRankConfig(comm, nranks, ids[0], rank, config);
 }
 
 anycclResult_t anycclCommInitAll(anycclComm_t* comms, int ndev, const int* devlist) {
   return guarded(nullptr, [&]() -> Status {
     ANYCCL_CHECK(need(comms, "comms"));
-    for (int i = 0; devlist != nullptr && i < ndev; ++i)
-      if (devlist[i] != i)
-        return error(Code::invalid_argument,
-                     "devlist[{}] is {}: on host memory it must be {}, or devlist NULL", i,
-                     devlist[i], i);
+    ANYCCL_CHECK(check_devices(devlist, ndev));
     ANYCCL_TRY(std::vector<CommPtr> made, join_all_here(ndev));
-    for (std::size_t r = 0; r < made.size(); ++r) comms[r] = make_handle(std::move(made[r]));
+    for (std::size_t r = 0; r < made.size(); ++r) {
+      comms[r] = make_handle(std::move(made[r]));
+      comms[r]->device = devlist == nullptr ? static_cast<int>(r) : devlist[r];
+    }
     return {};
   });
 }
@@ -171,10 +221,19 @@ anycclResult_t anycclCommSplit(anycclComm_t comm, int color, int key, anycclComm
     ANYCCL_CHECK(need(newcomm, "newcomm"));
     *newcomm = nullptr;
     ANYCCL_TRY(const bool blocking, is_blocking(config));
-    if (!blocking)
-      return begin(newcomm, [parent, color, key] { return split(parent->first(), color, key); });
-    ANYCCL_TRY(CommPtr made, split(parent->first(), color, key));
-    if (made != nullptr) *newcomm = make_handle(std::move(made));
+    const std::string name =
+        config == nullptr || config->commName == nullptr ? comm->name : config->commName;
+    const auto divide = [parent, color, key, name] {
+      return split(parent->first(), color, key, kAnyRing, name);
+    };
+    if (!blocking) return begin(newcomm, name, divide);
+    const auto place = [divide, newcomm, name]() -> Status {
+      ANYCCL_TRY(CommPtr made, divide());
+      if (made != nullptr) *newcomm = make_handle(std::move(made), name);
+      return {};
+    };
+    if (!in_group()) return place();
+    add_to_group(comm, place);
     return {};
   });
 }
@@ -189,21 +248,8 @@ anycclResult_t anycclCommParts(anycclComm_t comm, int threads) {
 anycclResult_t anycclCommFinalize(anycclComm_t comm) {
   return guarded(comm, [&]() -> Status {
     ANYCCL_CHECK(need_comm(comm));
-    std::shared_ptr<Team> finished;
-    {
-      const std::lock_guard lock(comm->mutex);
-      finished = std::move(comm->team);
-      comm->comm = nullptr;
-      comm->finalized = true;
-      comm->finishing = finished;
-      if (!comm->blocking)
-        comm->background = Background::start([finished]() -> Result<CommPtr> {
-          finished->finish();
-          return CommPtr();
-        });
-    }
-    if (!comm->blocking) return Status(Code::in_progress, "the communicator is being finalized");
-    finished->finish();
+    if (!in_group()) return finalize(*comm);
+    add_after_group([comm] { return finalize(*comm); });
     return {};
   });
 }
@@ -259,6 +305,15 @@ anycclResult_t anycclCommUserRank(anycclComm_t comm, int* rank) {
     ANYCCL_CHECK(need_comm(comm));
     ANYCCL_CHECK(need(rank, "rank"));
     *rank = index(comm->comm->rank());
+    return {};
+  });
+}
+
+anycclResult_t anycclCommCuDevice(anycclComm_t comm, int* device) {
+  return guarded(comm, [&]() -> Status {
+    ANYCCL_CHECK(need_comm(comm));
+    ANYCCL_CHECK(need(device, "device"));
+    *device = comm->device;
     return {};
   });
 }

@@ -2,6 +2,8 @@
 
 #include "framework/stream/group.hpp"
 
+#include <algorithm>
+#include <functional>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -14,13 +16,12 @@ namespace {
 
 struct OpenGroup {
   CallGroup calls;
-  struct Init {
-    anycclComm_t* handle;
-    int size;
-    anycclUniqueId id;
-    int rank;
+  struct Jobs {
+    const void* owner;
+    std::vector<std::function<Status()>> jobs;
   };
-  std::vector<Init> inits;
+  std::vector<Jobs> before;
+  std::vector<std::function<Status()>> after;
   Status first_error;
 };
 
@@ -31,20 +32,26 @@ thread_local OpenGroup group;
 // The one of this thread, if depth > 0.
 [[gnu::tls_model("initial-exec")]] thread_local constinit OpenGroup* current = nullptr;
 
-/// Creates the ranks of this thread side by side: each waits for the others.
-Status run_inits(const std::vector<OpenGroup::Init>& inits) {
-  std::vector<Status> problems(inits.size());
+Status run(const std::vector<std::function<Status()>>& jobs) {
+  Status first;
+  for (const auto& job : jobs) {
+    Status status = job();
+    if (first.ok()) first = std::move(status);
+  }
+  return first;
+}
+
+/// Owners side by side: each may wait for the others.
+Status run_side_by_side(const std::vector<OpenGroup::Jobs>& all) {
+  std::vector<Status> problems(all.size());
   std::vector<std::thread> threads;
-  for (std::size_t i = 0; i < inits.size(); ++i)
+  for (std::size_t i = 0; i < all.size(); ++i)
     threads.emplace_back([&, i] {
-      const OpenGroup::Init& init = inits[i];
-      auto made = join_by_id(init.id, init.size, init.rank);
-      if (!made.ok()) {
-        problems[i] = made.status();
-        return;
+      try {
+        problems[i] = run(all[i].jobs);
+      } catch (const std::exception& e) {
+        problems[i] = Status(Code::system_error, e.what());
       }
-      *init.handle = new anycclComm;
-      (*init.handle)->set(*std::move(made));
     });
   for (std::thread& t : threads) t.join();
   for (const Status& problem : problems) ANYCCL_CHECK(problem);
@@ -59,8 +66,15 @@ bool in_group() {
 void add_to_group(anycclComm_t handle, const Call& call, anycclStream_t stream) {
   current->calls.add(handle->comm, call, stream == nullptr ? nullptr : stream->stream);
 }
-void add_to_group(anycclComm_t* handle, int size, const anycclUniqueId& id, int rank) {
-  current->inits.push_back({handle, size, id, rank});
+void add_to_group(const void* owner, std::function<Status()> job) {
+  auto& all = current->before;
+  auto mine = std::find_if(all.begin(), all.end(),
+                           [&](const OpenGroup::Jobs& jobs) { return jobs.owner == owner; });
+  if (mine == all.end()) mine = all.insert(all.end(), OpenGroup::Jobs{owner, {}});
+  mine->jobs.push_back(std::move(job));
+}
+void add_after_group(std::function<Status()> job) {
+  current->after.push_back(std::move(job));
 }
 void note_in_group(const Status& status) {
   if (depth > 0 && current->first_error.ok()) current->first_error = status;
@@ -81,13 +95,34 @@ anycclResult_t anycclGroupEnd() {
     if (--depth > 0) return {};
     OpenGroup& mine = *current;
     CallGroup calls = std::move(mine.calls);
-    if (!mine.first_error.ok() || !mine.inits.empty()) {
-      const auto inits = std::exchange(mine.inits, {});
+    const auto after = std::exchange(mine.after, {});
+    if (!mine.first_error.ok() || !mine.before.empty()) {
+      const auto before = std::exchange(mine.before, {});
       ANYCCL_CHECK(std::exchange(mine.first_error, {}));
-      ANYCCL_CHECK(run_inits(inits));
+      ANYCCL_CHECK(run_side_by_side(before));
     }
     Status status = calls.run();
     mine.calls = std::move(calls);  // it is empty: the next one has its room
-    return status;
+    if (after.empty()) return status;
+    Status last = run(after);
+    return status.ok() ? last : status;
+  });
+}
+
+anycclResult_t anycclGroupSimulateEnd(anycclSimInfo_t* info) {
+  return guarded(nullptr, [&]() -> Status {
+    constexpr anycclSimInfo_t kInitial = ANYCCL_SIM_INFO_INITIALIZER;
+    if (depth == 0)
+      return error(Code::invalid_usage, "anycclGroupSimulateEnd without anycclGroupStart");
+    if (--depth > 0) return {};
+    OpenGroup mine = std::exchange(*current, {});
+    ANYCCL_CHECK(mine.first_error);
+    ANYCCL_CHECK(need(info, "info"));
+    if (info->size != kInitial.size || info->magic != kInitial.magic)
+      return error(Code::invalid_argument,
+                   "info was not set to ANYCCL_SIM_INFO_INITIALIZER, or for another version");
+    ANYCCL_TRY(const double microseconds, mine.calls.predict());
+    info->estimatedTime = static_cast<float>(microseconds);
+    return {};
   });
 }

@@ -23,6 +23,8 @@ struct anycclComm {
   std::shared_ptr<anyccl::Team> finishing;  // what it was before that
   std::mutex mutex;                         // of the rest, which any thread may come to
   std::string last_error, last_plan;
+  int device = 0;  // as the program calls it
+  std::string name;
   bool blocking = true, finalized = false;
   std::atomic<bool> background_progress = false;   // has been asked for
   std::shared_ptr<anyccl::Background> background;  // what is under way, if it is not blocking
@@ -73,7 +75,11 @@ Status need_stream(anycclStream_t stream);
 bool in_group();
 /// `stream` may be NULL.
 void add_to_group(anycclComm_t handle, const Call& call, anycclStream_t stream);
-void add_to_group(anycclComm_t* handle, int size, const anycclUniqueId& id, int rank);
+/// At the end of the group, before its calls; those with the same `owner` in their order, others
+/// side by side, as they wait for each other.
+void add_to_group(const void* owner, std::function<Status()> job);
+/// After its calls.
+void add_after_group(std::function<Status()> job);
 /// An error of a call inside a group: anycclGroupEnd returns the first one.
 void note_in_group(const Status& status);
 

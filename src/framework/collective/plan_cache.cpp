@@ -1,10 +1,12 @@
 #include "framework/collective/plan_cache.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include "base/error.hpp"
 #include "base/hash.hpp"
+#include "base/log.hpp"
 #include "base/round_up.hpp"
 #include "framework/call/check_call.hpp"
 #include "framework/collective/fusion.hpp"
@@ -93,12 +95,10 @@ bool is_exact(DType dtype, ReduceOp op) {
     case ReduceOp::sum:
     case ReduceOp::prod:
     case ReduceOp::avg:
-    case ReduceOp::min:
-    case ReduceOp::max:
       return dtype <= DType::u64 || dtype == DType::i16 || dtype == DType::u16 ||
              dtype == DType::boolean;
     default:
-      return true;  // logical and bitwise
+      return true;
   }
 }
 
@@ -134,6 +134,16 @@ std::size_t PlanCache::count_fusible(std::span<const Call* const> calls) {
   std::size_t count = count_alike(calls, me_);
   while (count > 1 && !keeps_bits(calls.first(count))) count /= 2;
   return count;
+}
+
+Result<double> PlanCache::predict(const Call& call) const {
+  const std::size_t bytes = call.count * bytes_of(call.dtype);
+  if (call.is_point_to_point()) return predict_message(bytes, me_.network);
+  const bool varies = !has_equal_blocks(call.collective);
+  const std::size_t known =
+      varies ? known_sizes(call, me_.size).average * bytes_of(call.dtype) : bytes;
+  ANYCCL_TRY(const Choice choice, choose_algorithm(call, known));
+  return predict_us(*choice.algorithm, query_of(call, known));
 }
 
 bool PlanCache::keeps_bits(std::span<const Call* const> calls) {
@@ -211,12 +221,15 @@ Result<const RoutedPlan*> PlanCache::routed_plan(const Algorithm& algorithm, con
   return routed_plans_.back().get();
 }
 
+TunerQuery PlanCache::query_of(const Call& call, std::size_t known_bytes) const {
+  return {{call.collective, me_.size, call.root, false, me_.near_of},
+          known_bytes,
+          me_.network,
+          me_.ranks_per_core};
+}
+
 Result<Choice> PlanCache::choose_algorithm(const Call& call, std::size_t known_bytes) const {
-  const TunerQuery query{{call.collective, me_.size, call.root, false, me_.near_of},
-                         known_bytes,
-                         me_.network,
-                         me_.ranks_per_core};
-  return select_algorithm(query, me_.policy);
+  return select_algorithm(query_of(call, known_bytes), me_.policy);
 }
 
 /// Tiles that fit the ring and the slots, and how many of them are in flight.
@@ -268,6 +281,18 @@ void PlanCache::plan_scratch(PreparedCall& prepared) const {
     prepared.scratch_bytes += prepared.input_bytes;
 }
 
+/// ANYCCL_DEBUG=INFO: the first choice for each collective and size class, by rank 0.
+void PlanCache::report(const Call& call, const Choice& choice) {
+  if (me_.rank != Rank{0} || !log_enabled(LogSubsystem::coll)) return;
+  const std::size_t bytes = call.count * bytes_of(call.dtype);
+  std::uint64_t& reported = reported_[static_cast<std::size_t>(call.collective)];
+  const std::uint64_t bit = std::uint64_t{1} << (std::bit_width(bytes) & 63);
+  if ((reported & bit) != 0) return;
+  reported |= bit;
+  log(LogSubsystem::coll, "{} of {} bytes on {} ranks: {} ({})", name(call.collective), bytes,
+      me_.size, choice.algorithm->name, reason(choice));
+}
+
 Result<std::shared_ptr<const PreparedCall>> PlanCache::prepare(const Call& call, FusedParts parts) {
   const bool varies = !has_equal_blocks(call.collective);
   auto prepared = std::make_shared<PreparedCall>();
@@ -280,6 +305,7 @@ Result<std::shared_ptr<const PreparedCall>> PlanCache::prepare(const Call& call,
   const KnownSizes sizes = known_sizes(call, me_.size);
   ANYCCL_TRY(const Choice choice,
              choose_algorithm(call, varies ? sizes.average * prepared->element : bytes));
+  report(call, choice);
   // An input that is multiplied first is read where it was multiplied.
   ANYCCL_TRY(prepared->routed, routed_plan(*choice.algorithm, call,
                                            call.in_place(me_.rank) && prepared->times == nullptr));

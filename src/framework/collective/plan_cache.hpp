@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <memory>
 #include <span>
 #include <vector>
@@ -45,6 +46,8 @@ class PlanCache {
   /// How many of the first calls may travel as one, so that the results have the same bits: what is
   /// reduced is exact, or adds up in the same order either way. They are right, see check().
   std::size_t count_fusible(std::span<const Call* const> calls);
+  /// Microseconds that a call that is right should take, by the tuner's model.
+  Result<double> predict(const Call& call) const;
   /// Algorithms are chosen anew.
   void forget();
 
@@ -55,6 +58,7 @@ class PlanCache {
 
  private:
   Status choose_kernels(const Call& call, PreparedCall& prepared) const;
+  TunerQuery query_of(const Call& call, std::size_t known_bytes) const;
   Result<Choice> choose_algorithm(const Call& call, std::size_t known_bytes) const;
   Result<const RoutedPlan*> routed_plan(const Algorithm& algorithm, const Call& call,
                                         bool in_place);
@@ -63,6 +67,7 @@ class PlanCache {
                    FusedParts parts, PreparedCall& prepared) const;
   void plan_scratch(PreparedCall& prepared) const;
   Result<std::shared_ptr<const PreparedCall>> prepare(const Call& call, FusedParts parts);
+  void report(const Call& call, const Choice& choice);
   bool is_canonical(const Call& call);
   bool keeps_bits(std::span<const Call* const> calls);
 
@@ -75,6 +80,7 @@ class PlanCache {
   RecentCalls recent_;
   CallKey last_key_;  // of last_, if it can be used again
   std::shared_ptr<const PreparedCall> last_;
+  std::array<std::uint64_t, 32> reported_{};  // by collective: a bit per power of two of the size
 };
 
 }  // namespace anyccl

@@ -317,7 +317,7 @@ void Comm::fail(const Status& why) {
   for (Transport* t : routes_.transports) t->abort(why);
   for (Transport* t : routes_.transports) t->deliver_abort();
   failure_.end();
-  log(LogLevel::info, "{}: {}", me_.names[uindex(me_.rank)], why.message());
+  log(LogSubsystem::init, "{}: {}", me_.names[uindex(me_.rank)], why.message());
   const Status status = failure();
   for (const auto& queued : collectives_)
     if (!queued->execution.done()) queued->execution.complete(status);
@@ -440,6 +440,14 @@ void Comm::set_policy(TunerPolicy policy) {
   loop_.lock(progress_lock);
   me_.policy = std::move(policy);
   plans_.forget();
+}
+
+Result<double> Comm::predict(const Call& call) {
+  if (forked()) return failure();
+  ProgressLock progress_lock = loop_.progress_lock();
+  loop_.lock(progress_lock);
+  ANYCCL_CHECK(ready(call));
+  return plans_.predict(call);
 }
 
 std::string Comm::last_plan() {

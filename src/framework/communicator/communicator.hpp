@@ -121,6 +121,8 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
   /// From now on algorithms are chosen by these. All ranks do this between the same operations,
   /// with equal policies.
   void set_policy(TunerPolicy policy);
+  /// Microseconds that the call should take, by the tuner's model. Errors: of its arguments.
+  Result<double> predict(const Call& call);
   /// "all_reduce/two_shot Simple shm": how the last collective was done.
   std::string last_plan();
 

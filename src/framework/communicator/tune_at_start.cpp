@@ -182,13 +182,13 @@ TunerTable StartTuner::results() {
 
 void StartTuner::tell(const TunerPolicy& policy) const {
   const Membership& me = comm_.membership();
-  if (me.rank != Rank{0} || !log_enabled(LogLevel::info)) return;
+  if (me.rank != Rank{0} || !log_enabled(LogSubsystem::tuning)) return;
   std::string text;
   for (const std::size_t bytes : kSizes)
     if (const auto choice = select_algorithm(query(bytes), policy); choice.ok())
       text += fmt::format("{} {} bytes {} ({})", text.empty() ? "" : ";", bytes,
                           choice->algorithm->name, reason(*choice));
-  log(LogLevel::info, "all_reduce on {} ranks, measured in {:.1f} ms:{}", me.size,
+  log(LogSubsystem::tuning, "all_reduce on {} ranks, measured in {:.1f} ms:{}", me.size,
       std::chrono::duration<double, std::milli>(Clock::now() - start_).count(), text);
 }
 

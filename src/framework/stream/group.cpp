@@ -35,6 +35,15 @@ Status CallGroup::run() {
   return status;
 }
 
+Result<double> CallGroup::predict() const {
+  double sum = 0;
+  for (const Entry& entry : entries_) {
+    ANYCCL_TRY(const double microseconds, entry.comm->predict(entry.kept.call()));
+    sum += microseconds;
+  }
+  return sum;
+}
+
 Status CallGroup::run_in_one_communicator() {
   calls_.clear();
   for (const Entry& entry : entries_) calls_.push_back(&entry.kept.call());

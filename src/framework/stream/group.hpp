@@ -16,6 +16,8 @@ class CallGroup {
   /// Issues everything and returns when all that belongs to no stream is complete, with the first
   /// error. Then it is empty.
   Status run();
+  /// Microseconds that it should take, by the tuner's model. Errors: those of the calls' arguments.
+  Result<double> predict() const;
 
  private:
   struct Entry {

@@ -184,19 +184,35 @@ std::string reason(const Choice& choice) {
   return fmt::format("{}, and {} has nothing clearly faster", choice.rule, choice.table->name());
 }
 
+namespace {
+
+double predict(const Algorithm& algorithm, const Cost& cost, const TunerQuery& q) {
+  const Speed speed = q.network ? kNetwork : kInsideHost;
+  const std::uint32_t blocks = std::max(
+      1U, blocks_held(algorithm.collective, q.shape.size, true, Space::input));  // that `of` counts
+  const double sent = static_cast<double>(q.bytes) * blocks * cost.sent / std::max(1U, cost.of);
+  return speed.alpha * cost.rounds + speed.beta * sent;
+}
+
+}  // namespace
+
+double predict_us(const Algorithm& algorithm, const TunerQuery& q) {
+  return predict(algorithm, cost_of(algorithm, q.shape), q);
+}
+
+double predict_message(std::size_t bytes, bool network) {
+  const Speed speed = network ? kNetwork : kInsideHost;
+  return speed.alpha + speed.beta * static_cast<double>(bytes);
+}
+
 std::vector<Candidate> candidates(const TunerQuery& q, const TunerTable* table) {
   std::vector<Candidate> all;
-  const Speed speed = q.network ? kNetwork : kInsideHost;
   for (const Algorithm* a : all_algorithms()) {
     if (a->collective != q.shape.collective) continue;
     Candidate& c = all.emplace_back(Candidate{a, a->supports(q.shape)});
     if (!c.possible) continue;
     c.cost = cost_of(*a, q.shape);
-    const std::uint32_t blocks = std::max(
-        1U, blocks_held(a->collective, q.shape.size, true, Space::input));  // that `of` counts
-    const double sent =
-        static_cast<double>(q.bytes) * blocks * c.cost.sent / std::max(1U, c.cost.of);
-    c.predicted_us = speed.alpha * c.cost.rounds + speed.beta * sent;
+    c.predicted_us = predict(*a, c.cost, q);
     if (table != nullptr) c.measured_us = table->time(*a, q);
   }
   return all;

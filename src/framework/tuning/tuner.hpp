@@ -52,6 +52,11 @@ struct Candidate {
   std::optional<double> measured_us = {};
 };
 
+/// The prediction for one algorithm, by the model below.
+double predict_us(const Algorithm& algorithm, const TunerQuery& query);
+/// Of one message.
+double predict_message(std::size_t bytes, bool network);
+
 /// All algorithms of the collective, in the order of the catalog.
 ///
 /// The prediction is alpha * rounds + beta * bytes sent by the busiest rank, with constants

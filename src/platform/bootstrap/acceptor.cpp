@@ -14,8 +14,8 @@ constexpr std::size_t kMostPending = 1024;
 constexpr int kMostAtOnce = 256;  // a flood must not keep the others waiting
 
 void log_dropped(int fd, std::string_view why) {
-  if (log_enabled(LogLevel::info))
-    log(LogLevel::info, "dropped a connection from {}: {}", describe_peer(fd), why);
+  if (log_enabled(LogSubsystem::net))
+    log(LogSubsystem::net, "dropped a connection from {}: {}", describe_peer(fd), why);
 }
 
 }  // namespace

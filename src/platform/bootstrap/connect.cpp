@@ -123,7 +123,7 @@ Status Mesh::take_accepted() {
   for (Connection& connection : acceptor_.take_authenticated()) {
     const std::uint32_t peer = connection.from;
     if (peer <= me_ || peer >= members_.size() || sockets_[peer].fd) {
-      log(LogLevel::info, "dropped a connection that says it is rank {}, which is not expected",
+      log(LogSubsystem::net, "dropped a connection that says it is rank {}, which is not expected",
           peer);
       continue;
     }

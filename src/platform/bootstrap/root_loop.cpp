@@ -40,7 +40,7 @@ void RootLoop::run() {
   while (!finished()) {
     if (const Status problem = step(); !problem.ok()) {
       if (answer_.payload) break;
-      log(LogLevel::info, "root server: {}", problem.message());
+      log(LogSubsystem::net, "root server: {}", problem.message());
       settle(problem);
     }
     flush_members();

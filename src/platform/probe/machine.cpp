@@ -67,7 +67,7 @@ std::string describe(const Machine& m) {
 }
 
 std::string fingerprint(const Machine& machine) {
-  return fmt::format("{:016x}", hash_of(describe(machine) + " anyccl " ANYCCL_VERSION));
+  return fmt::format("{:016x}", hash_of(describe(machine) + " anyccl " ANYCCL_VERSION_TEXT));
 }
 
 }  // namespace anyccl::probe

@@ -59,7 +59,7 @@ TEST(Info, does_not_show_the_secret) {
 
 TEST(Info, tells_version_host_and_transports) {
   const nlohmann::json info = info_with("ANYCCL_TIMEOUT", "5");
-  EXPECT_EQ(info["version"], ANYCCL_VERSION);
+  EXPECT_EQ(info["version"], ANYCCL_VERSION_TEXT);
   EXPECT_GE(info["host"]["cores"], 1);
   EXPECT_EQ(info["transports"], nlohmann::json({"loopback", "shm", "unix", "tcp"}));
 }

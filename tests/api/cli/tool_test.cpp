@@ -9,7 +9,7 @@ namespace {
 TEST(Tool, prints_its_version) {
   Tool tool({"--version"});
   EXPECT_EQ(tool.finish(), 0);
-  EXPECT_EQ(tool.out(), "anyccl " ANYCCL_VERSION "\n");
+  EXPECT_EQ(tool.out(), "anyccl " ANYCCL_VERSION_TEXT "\n");
 }
 
 TEST(Tool, help_lists_the_verbs) {

@@ -9,6 +9,7 @@
 #include <set>
 #include <thread>
 
+#include "base/fences.hpp"
 #include "unit/shm/pair_of_ranks.hpp"
 
 namespace anyccl::shm {
@@ -170,6 +171,15 @@ TEST(WakeUp, comes_whenever_the_peer_publishes) {
   ping_pong(0);
   other.join();
   EXPECT_EQ(missed, 0);
+}
+
+/// The test above finds a missing fence only if two cores meet at the wrong moment.
+TEST(WakeUp, is_paid_for_by_a_fence_before_the_sleep) {
+  const auto ranks = test::make_pair_of_ranks();
+  const std::uint64_t before = count_fences();
+  ranks[0]->prepare_sleep();
+  EXPECT_EQ(count_fences(), before + 1);
+  ranks[0]->sleep(std::chrono::nanoseconds(0));
 }
 
 /// Publishes `bytes` bytes of operation 1 for rank 1, if there is room.

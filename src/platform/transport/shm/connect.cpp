@@ -97,15 +97,15 @@ Result<ConnectResult> connect_peers(Rank me, std::vector<PeerSocket> local,
     ANYCCL_CHECK(about(peer, peer.socket.await(message, fds, deadline)));
     const Status taken = take(peer, message, fds, layout);
     if (!taken.ok())
-      log(LogLevel::info, "rank {}: no shared memory with rank {}: {}", index(me), index(peer.rank),
-          taken.message());
+      log(LogSubsystem::shm, "rank {}: no shared memory with rank {}: {}", index(me),
+          index(peer.rank), taken.message());
     ControlMessage answer;
     answer.kind = ControlMessage::mapped;
     answer.code = taken.ok() ? 1 : 0;
     if (taken.ok()) {
       const Status readable = try_to_read(peer, message);
       if (!readable.ok())
-        log(LogLevel::info, "rank {}: no direct reads from rank {}: {}", index(me),
+        log(LogSubsystem::shm, "rank {}: no direct reads from rank {}: {}", index(me),
             index(peer.rank), readable.message());
       answer.number = readable.ok() ? 1 : 0;
     }
