@@ -61,7 +61,7 @@ test-all: ## All there is: long forms of tests, sanitizers, the second compiler,
 	$(PREPARE)
 	$(call build,release)
 	$(call test,release)
-	$(MAKE) asan tsan clang odr arm $(if $(TORCH),torch-versions)
+	$(MAKE) asan tsan clang odr arm $(if $(TORCH),torch-versions wheels)
 
 torch-versions: ## Build the PyTorch backend for torch 2.9 to 2.15, and test it with the oldest and the newest (large downloads)
 	$(call build,release)
@@ -86,7 +86,7 @@ deb: ## Build a Debian package in build/release
 	$(call build,release)
 	cd build/release && cpack
 
-wheels: ## Build wheels for Linux with glibc 2.28 or newer, for each CPython 3.10 to 3.13 here (PYTHONS: these instead)
+wheels: ## Build wheels for Linux with glibc 2.27 or newer, for each CPython 3.10 to 3.13 here (PYTHONS: these instead)
 	@scripts/install-packages build
 	@scripts/make-venv wheels
 	scripts/build-wheels $(PYTHONS)

@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
+#include <string_view>
 
 #include "base/error.hpp"
 
@@ -132,8 +134,14 @@ StartFailure start_child(const ChildSetup& setup, Child& child) {
 }
 
 std::string signal_name(int signal) {
-  const char* name = ::sigabbrev_np(signal);
-  return name == nullptr ? fmt::format("signal {}", signal) : fmt::format("SIG{}", name);
+  // Linux's first 31, in order; sigabbrev_np() needs glibc 2.32.
+  constexpr std::string_view kNames[] = {
+      "HUP",  "INT",  "QUIT", "ILL",    "TRAP",   "ABRT",  "BUS",  "FPE",  "KILL", "USR1", "SEGV",
+      "USR2", "PIPE", "ALRM", "TERM",   "STKFLT", "CHLD",  "CONT", "STOP", "TSTP", "TTIN", "TTOU",
+      "URG",  "XCPU", "XFSZ", "VTALRM", "PROF",   "WINCH", "POLL", "PWR",  "SYS"};
+  if (signal < 1 || signal > static_cast<int>(std::size(kNames)))
+    return fmt::format("signal {}", signal);
+  return fmt::format("SIG{}", kNames[signal - 1]);
 }
 
 std::string Ending::text() const {

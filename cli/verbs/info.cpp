@@ -111,7 +111,7 @@ void print_text(const Json& all) {
   fmt::print("transports: {}\n", words(all["transports"]));
   fmt::print("algorithms\n");
   for (const auto& [collective, names] : all["algorithms"].items())
-    fmt::print("  {:<14}{}\n", collective, words(names));
+    fmt::print("  {:<17} {}\n", collective, words(names));
   fmt::print("algorithms are chosen by {}\n",
              fmt::join(all["chosen_by"].get<std::vector<std::string>>(), ", then "));
   print_environment(all["environment"]);

@@ -97,6 +97,26 @@ void declare_where(CLI::App& app, Flags& f) {
       ->excludes(protocol);
 }
 
+/// Flags of nccl-tests whose meaning is not here.
+void refuse_others(CLI::App& app) {
+  constexpr std::pair<const char*, const char*> kOthers[] = {
+      {"-t,--nthreads", "-g is the number of ranks, and --threads makes them threads"},
+      {"-m,--agg_iters", "each call is timed alone, and 'loop' is calls back to back"},
+      {"-z,--blocking", "calls without streams are blocking"},
+      {"-a,--average", "the time of a call is that of its slowest rank"},
+      {"-p,--parallel_init", "ranks are always created side by side"},
+      {"-G,--cudagraph", "there are no graphs on host memory"},
+      {"-T,--timeout", "ANYCCL_TIMEOUT limits the start, and calls that differ are errors at once"},
+      {"-C,--report_cputime", "the thread that calls is the one that works"}};
+  for (const auto& [flag, reason] : kOthers)
+    app.add_option_function<std::string>(
+           flag,
+           [flag = std::string(flag), reason = std::string(reason)](const std::string&) {
+             throw CLI::ValidationError(flag, "not here: " + reason);
+           })
+        ->group("");  // not in the help
+}
+
 /// Fills the options from the flags.
 Status understand(Flags& f) {
   PerfOptions& options = f.options;
@@ -132,6 +152,7 @@ Body declare(CLI::App& app, const Command&) {
   declare_what(app, *flags);
   declare_how(app, *flags);
   declare_where(app, *flags);
+  refuse_others(app);
   app.footer(
       "Starts its ranks itself, or is one of them if RANK and WORLD_SIZE are set (anyccl run,\n"
       "torchrun). Columns and bandwidths are those of nccl-tests. A call's time is that of its\n"

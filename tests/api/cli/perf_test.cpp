@@ -123,5 +123,13 @@ TEST(Perf, refuses_a_root_that_does_not_exist) {
   EXPECT_TRUE(contains(tool.err(), "root 2 does not exist among 2 ranks")) << tool.err();
 }
 
+TEST(Perf, says_why_other_flags_of_nccl_tests_are_not_here) {
+  for (const char* flag : {"-t", "-m", "-z", "-a", "-p", "-G", "-T", "-C"}) {
+    Tool tool({"perf", "all_reduce", flag, "1"});
+    EXPECT_EQ(tool.finish(), 2) << flag;
+    EXPECT_TRUE(contains(tool.err(), "not here: ")) << tool.err();
+  }
+}
+
 }  // namespace
 }  // namespace anyccl::cli
