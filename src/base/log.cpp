@@ -1,6 +1,7 @@
 #include "base/log.hpp"
 
 #include <spdlog/sinks/basic_file_sink.h>
+#include <spdlog/sinks/dist_sink.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 #include <unistd.h>
@@ -39,11 +40,18 @@ std::string pattern() {
   return fmt::format("anyccl {}:%P %l %v", host_name());
 }
 
+/// Where lines go, as set_log_file() may change it while other threads write.
+const std::shared_ptr<spdlog::sinks::dist_sink_mt>& destination() {
+  static auto* const instance = new auto(std::make_shared<spdlog::sinks::dist_sink_mt>(
+      std::vector<spdlog::sink_ptr>{std::make_shared<spdlog::sinks::stderr_sink_mt>()}));
+  return *instance;
+}
+
 // A logger of our own, never in spdlog's registry: the process may hold another copy of it.
 // Never destroyed: a stream's thread may write during exit.
 spdlog::logger& logger() {
   static spdlog::logger* const instance = [] {
-    auto* made = new spdlog::logger("anyccl", std::make_shared<spdlog::sinks::stderr_sink_mt>());
+    auto* made = new spdlog::logger("anyccl", destination());
     made->set_pattern(pattern());
     made->set_level(spdlog::level::warn);
     made->flush_on(spdlog::level::trace);
@@ -74,7 +82,7 @@ Status set_log_file(const std::string& path) {
   try {
     auto sink = std::make_shared<spdlog::sinks::basic_file_sink_mt>(wanted);
     sink->set_pattern(pattern());
-    logger().sinks() = {std::move(sink)};
+    destination()->set_sinks({std::move(sink)});
   } catch (const spdlog::spdlog_ex& problem) {
     return error(Code::system_error, "ANYCCL_DEBUG_FILE={}: {}", path, problem.what());
   }

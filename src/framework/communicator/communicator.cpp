@@ -10,6 +10,12 @@
 
 namespace anyccl {
 
+namespace {
+
+constexpr std::size_t kMostSpareFused = 4;  // they keep their memory
+
+}  // namespace
+
 /// A collective that was issued without waiting: everything it needs is its own.
 struct Comm::Queued final : public Operation {
   Queued(KeptCall call, Rank me, const Routes& routes)
@@ -283,7 +289,8 @@ bool Comm::advance() {
     // check_stalled() may have finished it, and then its buffers belong to the caller again.
     if (!head->execution.done()) moved = head->execution.advance() || moved;
     if (!head->execution.done()) break;
-    if (head->fused != nullptr) spare_fused_.push_back(std::move(head->fused));
+    if (head->fused != nullptr && spare_fused_.size() < kMostSpareFused)
+      spare_fused_.push_back(std::move(head->fused));
     collectives_.pop_front();
   }
   return messages_.advance() || moved;
