@@ -153,6 +153,25 @@ TEST_P(Fusion, is_one_operation) {
   });
 }
 
+/// A ring adds up each block in another order, so where an element lies decides about its last bit.
+TEST(FusionOrder, sums_that_would_change_are_not_fused) {
+  const Environment env(Environment::Variables{{"ANYCCL_ALGO", "ring"}});
+  run_ranks(3, [](Communicator& comm) {
+    auto alone = make_parts(comm, anycclCollAllReduce, anycclSum, 20), together = alone;
+    for (std::size_t i = 0; i < alone.size(); ++i) {
+      together[i].call.sendbuff = together[i].input.data();
+      together[i].call.recvbuff = together[i].output.data();
+    }
+    run_one_by_one(comm, alone);
+    run_group(comm, together);
+    expect_same_bits(outputs(alone), outputs(together), "ring");
+    auto whole = make_parts(comm, anycclCollAllReduce, anycclMax, 20);
+    run_group(comm, whole);
+    EXPECT_NE(last_plan(comm).find("20 calls as one"), std::string::npos)
+        << "a maximum is the same in any order: " << last_plan(comm);
+  });
+}
+
 TEST(FusionOrder, calls_that_depend_on_each_other_keep_their_order) {
   run_ranks(3, [](Communicator& comm) {
     std::vector<std::int32_t> a(8, 1), b(8), c(8);
