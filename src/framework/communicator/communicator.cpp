@@ -239,7 +239,7 @@ Comm::IssuedCalls Comm::enqueue_collectives(std::span<const Call* const> calls, 
     const std::size_t together = plans_.count_fusible(rest);
     const auto operation = together > 1 ? enqueue_fused(rest.first(together), gate)
                                         : enqueue(*rest[0], CallKey(*rest[0], me_.rank), gate);
-    issued.insert(issued.end(), together, operation);
+    for (std::size_t i = 0; i < together; ++i) issued.push_back(operation);
   }
   return issued;
 }
