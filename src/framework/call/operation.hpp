@@ -25,8 +25,8 @@ class Operation {
   virtual void awaited(std::vector<Rank>& ranks) const = 0;
 
   /// Operations with equal kinds do the same work, as far as the caller asked for it; see
-  /// WaitPolicy. 0: none.
-  std::uint32_t kind() const { return kind_; }
+  /// WaitPolicy. 0: none, as before its turn among collectives. Any thread.
+  std::uint32_t kind() const { return kind_.load(std::memory_order_relaxed); }
 
   /// Before it is queued. A closed one keeps its place in the queue, and those behind it wait.
   void set(Gate gate) { open_.store(gate == Gate::open, std::memory_order_relaxed); }
@@ -55,12 +55,12 @@ class Operation {
   }
 
  protected:
-  void set_kind(std::uint32_t kind) { kind_ = kind; }
+  void set_kind(std::uint32_t kind) { kind_.store(kind, std::memory_order_relaxed); }
   void restart() { done_.store(false, std::memory_order_relaxed); }
 
  private:
   std::atomic<bool> done_{false}, open_{true};
-  std::uint32_t kind_ = 0;
+  std::atomic<std::uint32_t> kind_{0};
   std::chrono::milliseconds limit_{0};
   Deadline deadline_ = Deadline::never();
   Status status_;
