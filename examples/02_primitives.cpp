@@ -2,6 +2,7 @@
 //   02_primitives
 // The ranks are threads of one process here, so that one table can show them all.
 
+#include <numeric>
 #include <string>
 
 #include "example.hpp"
@@ -78,6 +79,15 @@ void equal_blocks(Communicator& comm, Table& table) {
   must(wait(comm.reduce_scatter(view(row), view(out), ReduceOp::sum)));
   table.add("reduce_scatter, sum", row, out, {60 + 4 * me});
 
+  must(wait(comm.scan(view(one), view(out), ReduceOp::sum)));
+  table.add("scan, sum", one, out, {std::accumulate(tens.begin(), tens.begin() + me + 1, 0)});
+
+  out.resize(me == 0 ? 0 : 1);
+  must(wait(comm.exscan(view(one), view(out), ReduceOp::sum)));
+  const Numbers before{std::accumulate(tens.begin(), tens.begin() + me, 0)};
+  table.add("exscan, sum", one, out, me == 0 ? nothing : before);
+
+  out.resize(1);
   must(wait(comm.scatter(view(row), view(out), kRoot)));
   table.add("scatter from 1", root ? row : nothing, out, {10 + me});
 }

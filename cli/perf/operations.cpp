@@ -38,10 +38,10 @@ class Vector : public Exercise {
   const Elements given_, expected_;
 };
 
-/// The result over all ranks' values.
-Elements result_of(const Case& c, const Values& values) {
-  if (c.redop == anycclSum) return values.sum();
-  return c.redop == anycclMax ? values.max(c.ranks) : values.min();
+/// The result over the values of the first `ranks`.
+Elements result_of(const Case& c, const Values& values, int ranks) {
+  if (c.redop == anycclSum) return values.sum(ranks);
+  return c.redop == anycclMax ? values.max(ranks) : values.min();
 }
 
 class AllReduce final : public Vector {
@@ -55,7 +55,7 @@ class AllReduce final : public Vector {
 
  private:
   AllReduce(const Case& c, void* input, void* output, anycclComm_t comm, const Values& values)
-      : Vector(c, input, output, comm, values.of(c.rank), result_of(c, values)) {}
+      : Vector(c, input, output, comm, values.of(c.rank), result_of(c, values, c.ranks)) {}
 };
 
 class Broadcast final : public Vector {
@@ -120,7 +120,10 @@ class Blocks : public Exercise {
         given_blocks_(given_blocks) {}
 
   static int summands(const Case& c) { return c.redop == anycclSum ? c.ranks : 1; }
-  Elements result() const { return result_of(case_, Values(case_.type, summands(case_))); }
+  Elements result() const { return result_of_first(case_.ranks); }
+  Elements result_of_first(int ranks) const {
+    return result_of(case_, Values(case_.type, summands(case_)), ranks);
+  }
   Elements of(int rank) const { return Values(case_.type, summands(case_)).of(rank); }
   std::size_t block_bytes() const { return case_.count * case_.type.bytes; }
   std::size_t mine() const { return static_cast<std::size_t>(case_.rank); }
@@ -156,6 +159,28 @@ class Reduce final : public Blocks {
   anycclResult_t call() override {
     return anycclReduce(input_, output_, case_.count, case_.type.type, case_.redop, case_.root,
                         comm_, nullptr);
+  }
+};
+
+class Scan final : public Blocks {
+ public:
+  Scan(const Case& c, void* input, void* output, anycclComm_t comm)
+      : Blocks(c, input, output, comm, 1) {
+    expect(result_of_first(c.rank + 1), 0, 0);
+  }
+  anycclResult_t call() override {
+    return anycclScan(input_, output_, case_.count, case_.type.type, case_.redop, comm_, nullptr);
+  }
+};
+
+class Exscan final : public Blocks {
+ public:
+  Exscan(const Case& c, void* input, void* output, anycclComm_t comm)
+      : Blocks(c, input, output, comm, 1) {
+    if (c.rank > 0) expect(result_of_first(c.rank), 0, 0);
+  }
+  anycclResult_t call() override {
+    return anycclExscan(input_, output_, case_.count, case_.type.type, case_.redop, comm_, nullptr);
   }
 };
 
@@ -326,6 +351,8 @@ constexpr Operation kOperations[] = {
     // name               call                    data   redop  root   in place collective bus factor    count  blocks      make
     {"all_reduce",       "anycclAllReduce",      true,  true,  false, true,    true,      twice_others, whole, one_block,  make<AllReduce>},
     {"reduce",           "anycclReduce",         true,  true,  true,  true,    true,      one,          whole, one_block,  make<Reduce>},
+    {"scan",             "anycclScan",           true,  true,  false, true,    true,      one,          whole, one_block,  make<Scan>},
+    {"exscan",           "anycclExscan",         true,  true,  false, true,    true,      one,          whole, one_block,  make<Exscan>},
     {"reduce_scatter",   "anycclReduceScatter",  true,  true,  false, true,    true,      others,       share, block_each, make<ReduceScatter>},
     {"reduce_scatter_v", "anycclReduceScatterv", true,  true,  false, true,    true,      others,       share, block_each, make<ReduceScatterV>},
     {"all_gather",       "anycclAllGather",      true,  false, false, true,    true,      others,       share, block_each, make<AllGather>},

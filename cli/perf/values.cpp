@@ -142,10 +142,11 @@ Elements Values::of(int rank) const {
   return elements(scale(rank), shift(rank));
 }
 
-Elements Values::sum() const {
+Elements Values::sum(int ranks) const {
+  const int contributors = std::min(ranks, contributors_);
   int offset = 0;
-  for (int rank = 0; rank < contributors_; ++rank) offset += shift(rank);
-  return elements(contributors_, offset);
+  for (int rank = 0; rank < contributors; ++rank) offset += shift(rank);
+  return elements(contributors, offset);
 }
 
 Elements Values::max(int ranks) const {

@@ -35,7 +35,7 @@ class Values {
   Values(const TypeName& type, int summands);
 
   Elements of(int rank) const;  ///< One rank's input.
-  Elements sum() const;         ///< The sum over all summands.
+  Elements sum(int ranks) const;  ///< Over the first `ranks`, of all summands.
   Elements max(int ranks) const;
   Elements min() const;
 

@@ -46,6 +46,8 @@ typedef struct anycclComm* anycclComm_t; /* One rank's handle of a communicator.
 #define ANYCCL_COMM_NULL NULL
 typedef struct anycclStream* anycclStream_t; /* A queue of work. NULL: the call itself waits. */
 typedef struct anycclEvent* anycclEvent_t;   /* A place in a stream's work, once it is recorded. */
+typedef struct anycclTopology*
+    anycclTopology_t;                    /* Which ranks are near which, as the program sees it. */
 typedef struct anycclWork* anycclWork_t; /* An operation that was issued and may not be complete. */
 
 typedef enum {
@@ -254,6 +256,19 @@ typedef void (*anycclReduceFunction_t)(const void* in, void* inout, size_t count
 /* Makes an operator for `comm` that calls `function` with `userdata`, whatever the datatype. */
 ANYCCL_API anycclResult_t anycclRedOpCreate(anycclRedOp_t* op, anycclReduceFunction_t function,
                                             void* userdata, anycclComm_t comm);
+/* Makes MPI's MAXLOC (which = anycclMax) or MINLOC (anycclMin) for `comm`: each element of a call is
+ * a value with an index behind it, and the result is the largest or least value with the least index
+ * that has it; a NaN wins. Values of Float32 and Int32 have an int32_t index, and calls are of
+ * anycclUint64; values of Float64 and Int64 have an int64_t index, and calls are of
+ * anycclComplexDouble, which is as large. */
+ANYCCL_API anycclResult_t anycclRedOpCreateLoc(anycclRedOp_t* op, anycclRedOp_t which,
+                                               anycclDataType_t value, anycclComm_t comm);
+/* inout[i] = in[i] op inout[i], i < count, in this process alone and with the bits that collectives
+ * have. `comm` is for operators of its own, and may be NULL for the others; not Avg, and not a
+ * pre-multiplied sum. The two do not overlap. */
+ANYCCL_API anycclResult_t anycclReduceLocal(const void* in, void* inout, size_t count,
+                                            anycclDataType_t datatype, anycclRedOp_t op,
+                                            anycclComm_t comm);
 /* Operations that use it and were issued before still complete. */
 ANYCCL_API anycclResult_t anycclRedOpDestroy(anycclRedOp_t op, anycclComm_t comm);
 
@@ -348,6 +363,16 @@ ANYCCL_API anycclResult_t anycclGather(const void* sendbuff, void* recvbuff, siz
 ANYCCL_API anycclResult_t anycclScatter(const void* sendbuff, void* recvbuff, size_t count,
                                         anycclDataType_t datatype, int root, anycclComm_t comm,
                                         anycclStream_t stream);
+/* recvbuff[i] = op over the sendbuff[i] of the ranks up to and with this one, i < count: MPI's inclusive
+ * prefix reduction. In place: sendbuff == recvbuff. `count`, `datatype` and `op` are equal on all
+ * ranks; all operators but Avg. */
+ANYCCL_API anycclResult_t anycclScan(const void* sendbuff, void* recvbuff, size_t count,
+                                     anycclDataType_t datatype, anycclRedOp_t op, anycclComm_t comm,
+                                     anycclStream_t stream);
+/* The same over the ranks before this one. recvbuff of rank 0 is not used. */
+ANYCCL_API anycclResult_t anycclExscan(const void* sendbuff, void* recvbuff, size_t count,
+                                       anycclDataType_t datatype, anycclRedOp_t op,
+                                       anycclComm_t comm, anycclStream_t stream);
 /* Block j of sendbuff goes to rank j; block i of recvbuff comes from rank i; `count` elements each.
  * In place: sendbuff == recvbuff. */
 ANYCCL_API anycclResult_t anycclAllToAll(const void* sendbuff, void* recvbuff, size_t count,
@@ -362,6 +387,15 @@ ANYCCL_API anycclResult_t anycclAllToAllv(const void* sendbuff, const size_t sen
                                           const size_t sdispls[], void* recvbuff,
                                           const size_t recvcounts[], const size_t rdispls[],
                                           anycclDataType_t datatype, anycclComm_t comm,
+                                          anycclStream_t stream);
+
+/* The same with a datatype for each pair, equal at both ends, and offsets in bytes: MPI's. Runs as
+ * messages between the pairs that exchange anything; also in a group. */
+ANYCCL_API anycclResult_t anycclAllToAllw(const void* sendbuff, const size_t sendcounts[],
+                                          const size_t sdispls[],
+                                          const anycclDataType_t sendtypes[], void* recvbuff,
+                                          const size_t recvcounts[], const size_t rdispls[],
+                                          const anycclDataType_t recvtypes[], anycclComm_t comm,
                                           anycclStream_t stream);
 
 /* Blocks of different sizes. Arrays have one entry per rank, counts and offsets into the buffer, in
@@ -410,6 +444,76 @@ ANYCCL_API anycclResult_t anycclSend(const void* sendbuff, size_t count, anycclD
 ANYCCL_API anycclResult_t anycclRecv(void* recvbuff, size_t count, anycclDataType_t datatype,
                                      int peer, anycclComm_t comm, anycclStream_t stream);
 
+/* ---- Grids and neighbours ------------------------------------------------------------------- */
+
+/* A topology is this rank's view of who talks to whom, and a local object: making one sends nothing,
+ * and the communicator need not outlive it. Any thread; one that destroys it is the last. */
+#define ANYCCL_NO_RANK (-2) /* Beyond the edge of a grid. */
+/* All ranks of `comm` as the places of a grid, in row-major order: the last dimension varies
+ * fastest. A dims[i] that is 0 is chosen: the product becomes the number of ranks, with factors as
+ * near to each other as possible and the larger ones first. Where periodic[i] is not 0 dimension i
+ * is a circle; NULL: none is. Neighbours are, for each dimension, the rank before and the rank
+ * after; what goes to the one before arrives there as from the one after, also where both are the
+ * same rank. `ndims` is in 1..16. */
+ANYCCL_API anycclResult_t anycclTopologyCreateGrid(anycclTopology_t* topology, int ndims,
+                                                   const int dims[], const int periodic[],
+                                                   anycclComm_t comm);
+/* Neighbours in any order; a rank may occur several times, and then its messages match in order. Each
+ * rank says whom it sends to and whom it hears of: they fit if r is a source of q as often as q is a
+ * destination of r. */
+ANYCCL_API anycclResult_t anycclTopologyCreateGraph(anycclTopology_t* topology, int nsources,
+                                                    const int sources[], int ndestinations,
+                                                    const int destinations[], anycclComm_t comm);
+/* NULL is allowed. */
+ANYCCL_API anycclResult_t anycclTopologyDestroy(anycclTopology_t topology);
+/* *ndims = the dimensions of the grid, 0 of a graph, and dims[i] for i < *ndims, unless it is
+ * NULL. */
+ANYCCL_API anycclResult_t anycclTopologyDims(anycclTopology_t topology, int* ndims, int dims[]);
+ANYCCL_API anycclResult_t anycclTopologyCoords(anycclTopology_t topology, int rank, int coords[]);
+/* In a periodic dimension any coordinate is on the circle; elsewhere, beyond the edge, *rank =
+ * ANYCCL_NO_RANK. */
+ANYCCL_API anycclResult_t anycclTopologyRank(anycclTopology_t topology, const int coords[],
+                                             int* rank);
+/* The ranks that are `displacement` before and after this one along dimension `dim`, or
+ * ANYCCL_NO_RANK. */
+ANYCCL_API anycclResult_t anycclTopologyShift(anycclTopology_t topology, int dim, int displacement,
+                                              int* source, int* destination);
+/* The lists belong to the topology. Of a grid both are the same: 2 * ndims ranks, some of them
+ * ANYCCL_NO_RANK. */
+ANYCCL_API anycclResult_t anycclTopologyNeighbors(anycclTopology_t topology, int* nsources,
+                                                  const int** sources, int* ndestinations,
+                                                  const int** destinations);
+/* Collective over the communicator `comm` of the grid: ranks whose coordinates differ only in the
+ * dimensions with keep[i] != 0 form a new communicator, in the order of those coordinates, the last
+ * one fastest. So a grid of pipeline x data x tensor parallelism gives the group of each, and of
+ * each pair. `config`, groups, errors: as for anycclCommSplit. */
+ANYCCL_API anycclResult_t anycclTopologySplit(anycclTopology_t topology, const int keep[],
+                                              anycclComm_t comm, anycclComm_t* newcomm,
+                                              anycclConfig_t* config);
+/* Exchanges with neighbours, in the order of their lists. Every rank of `comm` that is a neighbour
+ * of another makes the call, with a topology that fits; there are messages between neighbours and no
+ * others, so it does not wait for all ranks. Blocks of neighbours that are ANYCCL_NO_RANK are neither
+ * read nor written. Buffers do not overlap. Also inside a group.
+ * Block i of recvbuff = the sendbuff of source i, `count` elements each. */
+ANYCCL_API anycclResult_t anycclNeighborAllGather(const void* sendbuff, void* recvbuff,
+                                                  size_t count, anycclDataType_t datatype,
+                                                  anycclTopology_t topology, anycclComm_t comm,
+                                                  anycclStream_t stream);
+/* Block j of sendbuff goes to destination j; block i of recvbuff comes from source i; `count`
+ * elements each. */
+ANYCCL_API anycclResult_t anycclNeighborAllToAll(const void* sendbuff, void* recvbuff, size_t count,
+                                                 anycclDataType_t datatype,
+                                                 anycclTopology_t topology, anycclComm_t comm,
+                                                 anycclStream_t stream);
+/* The same with blocks of different sizes; counts and offsets in elements, one for each destination
+ * and each source. Both ends of a message have the same count; an empty one is not sent. */
+ANYCCL_API anycclResult_t anycclNeighborAllToAllv(const void* sendbuff, const size_t sendcounts[],
+                                                  const size_t sdispls[], void* recvbuff,
+                                                  const size_t recvcounts[], const size_t rdispls[],
+                                                  anycclDataType_t datatype,
+                                                  anycclTopology_t topology, anycclComm_t comm,
+                                                  anycclStream_t stream);
+
 /* Calls of this thread between Start and End are issued together at the outermost End, which
  * returns when all without a stream are complete: sends and receives between them, also of several
  * communicators or of several ranks in this thread, cannot wait for each other. Those with streams
@@ -456,7 +560,9 @@ typedef enum {
   anycclCollReduceScatterv = 13,
   anycclCollGatherv = 14,
   anycclCollScatterv = 15,
-  anycclNumCollectives = 16
+  anycclCollScan = 16,
+  anycclCollExscan = 17,
+  anycclNumCollectives = 18
 } anycclCollective_t;
 
 #define ANYCCL_ANY_SOURCE (-1) /* The `root` of a Recv: the next fitting message of any rank. */

@@ -204,6 +204,21 @@ class Communicator {
     call.root = index(root);
     return rank() == root ? issue(call, in, out) : issue(call);
   }
+  /// `out` becomes the reduction of the `in` of the ranks up to and with this one (MPI's inclusive
+  /// prefix). All operators but avg.
+  ///
+  /// Shapes: as all_reduce.
+  Result<Work> scan(View in, View out, ReduceOp op, const Stream& stream = {}) {
+    anycclCall_t call = make(anycclCollScan, in, out, stream);
+    call.op = static_cast<anycclRedOp_t>(op);
+    return issue(call, in, out);
+  }
+  /// The same of the ranks before this one. On rank 0 `out` is not used and may be empty.
+  Result<Work> exscan(View in, View out, ReduceOp op, const Stream& stream = {}) {
+    anycclCall_t call = make(anycclCollExscan, in, out, stream);
+    call.op = static_cast<anycclRedOp_t>(op);
+    return rank() == Rank{0} ? issue(call) : issue(call, in, out);
+  }
   /// `out` becomes the reduction of all ranks' block of `in` for this rank.
   ///
   /// Shapes: in.count == size() * out.count. `out` may be block rank() of `in`.

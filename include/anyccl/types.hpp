@@ -70,6 +70,8 @@ enum class Collective : std::uint8_t {
   reduce_scatter_v = 13,
   gather_v = 14,
   scatter_v = 15,
+  scan = 16,
+  exscan = 17,
 };
 
 }  // namespace anyccl

@@ -1,7 +1,9 @@
 // Operators that programs create.
 
+#include <array>
 #include <bit>
 #include <cmath>
+#include <limits>
 
 #include "support/ranks.hpp"
 
@@ -143,6 +145,10 @@ TEST(UserOperator, combines_what_it_is_given_in_every_reducing_collective) {
         for (std::size_t i = 0; i < x.size(); ++i)
           x[i] = me == static_cast<int>(i % ranks_here) ? largest(i) : static_cast<float>(me) / 9;
         ASSERT_OK(wait(comm.reduce_scatter(view(x), view(part), *op)));
+        ASSERT_OK(wait(comm.scan(view(x), view(y), *op)));
+        if (me == n - 1) {
+          EXPECT_EQ(y[0], largest(0));
+        }
         ASSERT_OK(wait(comm.reduce(view(x), view(y), *op, Rank{0})));
         if (me == 0) {
           EXPECT_EQ(y[y.size() - 1], largest(y.size() - 1));
@@ -182,6 +188,105 @@ TEST(CreatedOperator, that_is_gone_or_of_another_type_is_refused) {
   EXPECT_EQ(again, op) << "the number is used again";
   EXPECT_EQ(x[0], 5) << "with what it means now";
   EXPECT_EQ(comm.destroy_operator(ReduceOp::sum).code(), Code::invalid_argument);
+}
+
+/// A value and where it is.
+template <typename Value, typename Index>
+struct Found {
+  Value value;
+  Index index;
+  bool operator==(const Found&) const = default;
+};
+
+template <typename Value, typename Index>
+void check_locations(Communicator& comm, anycclDataType_t value, anycclDataType_t pair) {
+  const int me = index(comm.rank()), n = comm.size();
+  using Pair = Found<Value, Index>;
+  anycclRedOp_t largest{}, least{};
+  ASSERT_EQ(anycclRedOpCreateLoc(&largest, anycclMax, value, comm.handle()), anycclSuccess);
+  ASSERT_EQ(anycclRedOpCreateLoc(&least, anycclMin, value, comm.handle()), anycclSuccess);
+  // Element 0 is largest at the last rank and least at rank 0; element 1 is the same everywhere.
+  const std::array<Pair, 2> x{Pair{static_cast<Value>(me), static_cast<Index>(10 + me)},
+                              Pair{Value{-5}, static_cast<Index>(n - me)}};
+  std::array<Pair, 2> y{};
+  ASSERT_EQ(anycclAllReduce(x.data(), y.data(), 2, pair, largest, comm.handle(), nullptr),
+            anycclSuccess);
+  EXPECT_EQ(y[0], (Pair{static_cast<Value>(n - 1), static_cast<Index>(9 + n)}));
+  EXPECT_EQ(y[1], (Pair{Value{-5}, 1})) << "the least index of equal values";
+  ASSERT_EQ(anycclAllReduce(x.data(), y.data(), 2, pair, least, comm.handle(), nullptr),
+            anycclSuccess);
+  EXPECT_EQ(y[0], (Pair{Value{0}, 10}));
+  EXPECT_EQ(y[1], (Pair{Value{-5}, 1}));
+}
+
+TEST(LocatingOperator, finds_the_largest_and_the_least_value_and_the_first_index) {
+  for (const int ranks : {1, 2, 5})
+    over_both(ranks, [](Communicator& comm) {
+      check_locations<float, std::int32_t>(comm, anycclFloat32, anycclUint64);
+      check_locations<std::int32_t, std::int32_t>(comm, anycclInt32, anycclUint64);
+      check_locations<double, std::int64_t>(comm, anycclFloat64, anycclComplexDouble);
+      check_locations<std::int64_t, std::int64_t>(comm, anycclInt64, anycclComplexDouble);
+    });
+}
+
+TEST(LocatingOperator, lets_a_nan_win_and_refuses_other_types) {
+  auto comms = Communicator::init_all(1);
+  ASSERT_TRUE(comms.ok());
+  const anycclComm_t comm = (*comms)[0].handle();
+  anycclRedOp_t op{};
+  ASSERT_EQ(anycclRedOpCreateLoc(&op, anycclMin, anycclFloat32, comm), anycclSuccess);
+  using Pair = Found<float, std::int32_t>;
+  const Pair x{std::numeric_limits<float>::quiet_NaN(), 7};
+  Pair y{1, 2};
+  ASSERT_EQ(anycclReduceLocal(&x, &y, 1, anycclUint64, op, comm), anycclSuccess);
+  EXPECT_EQ(y.index, 7);
+  EXPECT_EQ(anycclRedOpCreateLoc(&op, anycclMin, anycclFloat16, comm), anycclUnsupported);
+  EXPECT_EQ(anycclRedOpCreateLoc(&op, anycclSum, anycclFloat32, comm), anycclInvalidArgument);
+  EXPECT_NE(std::string(anycclGetLastError(comm)).find("anycclMax or anycclMin"),
+            std::string::npos);
+}
+
+TEST(ReduceLocal, combines_two_vectors_as_collectives_do) {
+  std::vector<float> x = {1, -5, 3}, y = {10, 20, -0.5F};
+  const auto reduce = [&](anycclRedOp_t op, anycclComm_t comm = nullptr) {
+    return detail::status_of(anycclReduceLocal(x.data(), y.data(), 3, anycclFloat32, op, comm));
+  };
+  EXPECT_OK(reduce(anycclSum));
+  EXPECT_EQ(y, (std::vector<float>{11, 15, 2.5F}));
+  EXPECT_OK(reduce(anycclMin));
+  EXPECT_EQ(y, (std::vector<float>{1, -5, 2.5F}));
+
+  auto comms = Communicator::init_all(1);
+  ASSERT_TRUE(comms.ok());
+  Communicator& comm = (*comms)[0];
+  int calls = 0;
+  const auto own = static_cast<anycclRedOp_t>(*comm.create_operator(larger, &calls));
+  y = {-7, 1, 1};
+  EXPECT_OK(reduce(own, comm.handle()));
+  EXPECT_EQ(y, (std::vector<float>{-7, -5, 3}));
+  EXPECT_EQ(calls, 1);
+
+  const auto twice = static_cast<anycclRedOp_t>(*comm.create_pre_mul_sum(2.0F));
+  EXPECT_NE(failure_of(reduce(twice, comm.handle()), Code::unsupported).find("pre-multiplied"),
+            std::string::npos);
+  EXPECT_NE(failure_of(reduce(anycclAvg), Code::unsupported).find("avg"), std::string::npos);
+  EXPECT_NE(failure_of(reduce(own), Code::invalid_argument).find("another communicator"),
+            std::string::npos);
+  EXPECT_NE(failure_of(reduce(anycclBand), Code::unsupported).find("f32"), std::string::npos);
+}
+
+TEST(ReduceLocal, needs_sensible_arguments) {
+  int x[4] = {}, y[4] = {};
+  const auto reduce = [&](const void* in, void* inout, int type) {
+    const auto result =
+        anycclReduceLocal(in, inout, 3, static_cast<anycclDataType_t>(type), anycclSum, nullptr);
+    return failure_of(detail::status_of(result), Code::invalid_argument);
+  };
+  EXPECT_NE(reduce(nullptr, y, anycclInt32).find("in is NULL"), std::string::npos);
+  EXPECT_NE(reduce(x, nullptr, anycclInt32).find("inout is NULL"), std::string::npos);
+  EXPECT_NE(reduce(x, x + 1, anycclInt32).find("overlap"), std::string::npos);
+  EXPECT_NE(reduce(x, y, 99).find("datatype"), std::string::npos);
+  EXPECT_EQ(anycclReduceLocal(nullptr, nullptr, 0, anycclInt32, anycclSum, nullptr), anycclSuccess);
 }
 
 TEST(CreatedOperator, needs_sensible_arguments) {

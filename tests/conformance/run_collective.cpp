@@ -156,6 +156,27 @@ void reduce(Communicator& comm, std::size_t count, int root, bool in_place) {
   expect_all(in_place ? x : y, want, "the result");
 }
 
+/// With this rank's own vector, or without it.
+void scan(Communicator& comm, std::size_t count, bool with_own, ReduceOp op, bool in_place) {
+  const int me = index(comm.rank());
+  Buffer<std::int64_t> x(count), y(count, -1);
+  for (std::size_t i = 0; i < count; ++i) x[i] = input(me, i);
+  const View out = in_place ? view_of(x) : view_of(y);
+  ASSERT_OK(wait(with_own ? comm.scan(view_of(x), out, op) : comm.exscan(view_of(x), out, op)));
+  const int end = with_own ? me + 1 : me;
+  if (end == 0)
+    return expect_all(
+        in_place ? x : y, [&](std::size_t i) { return in_place ? input(me, i) : -1; },
+        "untouched by rank 0");
+  const auto want = [&](std::size_t i) {
+    long result = input(0, i);
+    for (int r = 1; r < end; ++r)
+      result = op == ReduceOp::sum ? result + input(r, i) : std::max(result, input(r, i));
+    return result;
+  };
+  expect_all(in_place ? x : y, want, "the result");
+}
+
 void reduce_scatter(Communicator& comm, std::size_t count, bool in_place) {
   const auto n = static_cast<std::size_t>(comm.size()), me = static_cast<std::size_t>(comm.rank());
   Buffer<std::int64_t> x(n * count), y(count, -1);
@@ -332,6 +353,12 @@ void run_once(Communicator& comm, Collective collective, std::size_t count) {
       break;
     case Collective::reduce:
       for (const int root : {0, n / 2, n - 1}) reduce(comm, count, root, root % 2 == 0);
+      break;
+    case Collective::scan:
+    case Collective::exscan:
+      for (const ReduceOp op : {ReduceOp::sum, ReduceOp::max})
+        for (const bool in_place : {false, true, index(comm.rank()) % 2 == 0})
+          scan(comm, count, collective == Collective::scan, op, in_place);
       break;
     case Collective::reduce_scatter:
       for (const bool in_place : {false, true, index(comm.rank()) % 2 == 0})

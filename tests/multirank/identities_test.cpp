@@ -43,6 +43,24 @@ TEST_P(Identity, all_gather_is_gather_and_broadcast) {
   });
 }
 
+TEST_P(Identity, scan_is_exscan_and_own_and_ends_as_reduce) {
+  on_ranks([](Communicator& comm) {
+    const Data d(comm);
+    std::vector<std::int64_t> with_own(kBlock), before(kBlock), sum(kBlock);
+    ASSERT_OK(wait(comm.scan(view(d.block), view(with_own), ReduceOp::sum)));
+    ASSERT_OK(wait(comm.exscan(view(d.block), view(before), ReduceOp::sum)));
+    ASSERT_EQ(anycclReduceLocal(d.block.data(), before.data(), kBlock, anycclInt64, anycclSum,
+                                comm.handle()),
+              anycclSuccess);
+    EXPECT_EQ(before, with_own);
+    const Rank last{comm.size() - 1};
+    ASSERT_OK(wait(comm.reduce(view(d.block), view(sum), ReduceOp::sum, last)));
+    if (comm.rank() == last) {
+      EXPECT_EQ(sum, with_own);
+    }
+  });
+}
+
 TEST_P(Identity, reduce_scatter_is_reduce_and_scatter) {
   on_ranks([](Communicator& comm) {
     const Data d(comm);

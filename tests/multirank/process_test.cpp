@@ -6,6 +6,8 @@
 
 #include <chrono>
 #include <cstring>
+#include <fstream>
+#include <string>
 #include <thread>
 
 #include "support/ranks.hpp"
@@ -54,6 +56,33 @@ TEST(Processes, reduce_over_shared_memory) {
       all_reduce_sizes(comm);
       EXPECT_NE(last_plan(comm).find("shm"), std::string::npos) << last_plan(comm);
     }));
+}
+
+/// Of shared memory, in this process.
+std::size_t resident_shared_kib() {
+  std::ifstream status("/proc/self/status");
+  for (std::string word; status >> word;)
+    if (std::size_t kib = 0; word == "RssShmem:" && status >> kib) return kib;
+  ADD_FAILURE() << "no RssShmem in /proc/self/status";
+  return 0;
+}
+
+TEST(Processes, have_little_memory_for_groups_of_small_operations) {
+  expect_all_passed(run_processes(2, [](Communicator& comm) {
+    constexpr int kGroups = 32;
+    const std::size_t before = resident_shared_kib();
+    std::vector<Communicator> groups;
+    std::vector<float> x(4096);
+    for (int i = 0; i < kGroups; ++i) {
+      auto made = comm.split(0, 0);
+      ASSERT_TRUE(made.ok()) << made.status().message();
+      groups.push_back(*std::move(made));
+      for (int turn = 0; turn < 20; ++turn)
+        ASSERT_OK(wait(groups.back().all_reduce(view(x), view(x), ReduceOp::max)));
+    }
+    EXPECT_LT((resident_shared_kib() - before) / kGroups, 1536U) << "KiB per group";
+    for (Communicator& group : groups) EXPECT_OK(group.destroy());
+  }));
 }
 
 TEST(Processes, reduce_over_tcp_when_told_to) {

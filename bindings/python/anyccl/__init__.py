@@ -20,6 +20,7 @@ from .errors import (
     Timeout,
     Unsupported,
 )
+from .grid import Grid
 from .paths import cmake_prefix_path, include_dir, library_dir
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "Communicator",
     "DeviceError",
     "Error",
+    "Grid",
     "InternalError",
     "InvalidArgument",
     "InvalidUsage",

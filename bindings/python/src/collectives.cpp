@@ -161,6 +161,22 @@ nb::object reduce(Communicator& c, nb::handle x, const Op& op, int root, nb::han
   return c.run(call, std::move(in), std::move(result), async);
 }
 
+nb::object scan(Communicator& c, nb::handle x, const Op& op, nb::handle out, bool async) {
+  Array in = Array::input(x, "x");
+  Result result = Result::make(out, in, in.shape);
+  anycclCall_t call = call_of(anycclCollScan, in, result, in.count());
+  call.op = code_of(op, c);
+  return c.run(call, std::move(in), std::move(result), async);
+}
+
+nb::object exscan(Communicator& c, nb::handle x, const Op& op, nb::handle out, bool async) {
+  Array in = Array::input(x, "x");
+  Result result = is_root(c, 0) ? Result() : Result::make(out, in, in.shape);
+  anycclCall_t call = call_of(anycclCollExscan, in, result, in.count());
+  call.op = code_of(op, c);
+  return c.run(call, std::move(in), std::move(result), async);
+}
+
 nb::object reduce_scatter(Communicator& c, nb::handle x, const Op& op, nb::handle out, bool async) {
   Array in = Array::input(x, "x");
   need_blocks(c, in);

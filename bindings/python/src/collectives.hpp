@@ -19,6 +19,8 @@ nb::object all_reduce(Communicator& c, nb::handle x, const Op& op, nb::handle ou
 nb::object broadcast(Communicator& c, nb::handle x, int root, nb::handle out, bool async);
 nb::object reduce(Communicator& c, nb::handle x, const Op& op, int root, nb::handle out,
                   bool async);
+nb::object scan(Communicator& c, nb::handle x, const Op& op, nb::handle out, bool async);
+nb::object exscan(Communicator& c, nb::handle x, const Op& op, nb::handle out, bool async);
 nb::object reduce_scatter(Communicator& c, nb::handle x, const Op& op, nb::handle out, bool async);
 nb::object all_gather(Communicator& c, nb::handle x, nb::handle out, bool async);
 nb::object gather(Communicator& c, nb::handle x, int root, nb::handle out, bool async);

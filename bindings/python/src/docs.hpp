@@ -190,6 +190,42 @@ Returns
 -------
 array or None
     Of the shape of `x` at the root; None elsewhere.)";
+constexpr const char kScan[] =
+    R"(Combine the arrays of the ranks up to and with this one: MPI's inclusive prefix.
+
+Parameters
+----------
+x : array of any shape
+    Of the same shape on all ranks.
+op : ReduceOp, str or PreMulSum
+    Not avg.
+out : array, optional
+    ``out=x`` is in place.
+async_op : bool
+    Return a `Work` at once.
+
+Returns
+-------
+array
+    Of the shape of `x`.)";
+constexpr const char kExscan[] =
+    R"(Combine the arrays of the ranks before this one: MPI's exclusive prefix.
+
+Parameters
+----------
+x : array of any shape
+    Of the same shape on all ranks.
+op : ReduceOp, str or PreMulSum
+    Not avg.
+out : array, optional
+    Not used on rank 0; elsewhere ``out=x`` is in place.
+async_op : bool
+    Return a `Work` at once.
+
+Returns
+-------
+array or None
+    Of the shape of `x`; None on rank 0.)";
 constexpr const char kReduceScatter[] =
     R"(Combine the arrays of all ranks; rank r gets block r of the result.
 

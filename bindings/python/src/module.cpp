@@ -193,6 +193,10 @@ void bind_collectives(nb::class_<Communicator>& c) {
            nb::sig("def broadcast(self, x: object | None, root: int = 0" ANYCCL_END))
       .def("reduce", reduce, x, op, root, named, out, async_op, docs::kReduce,
            nb::sig("def reduce(self, x: object, " ANYCCL_OP ", root: int = 0" ANYCCL_END))
+      .def("scan", scan, x, op, named, out, async_op, docs::kScan,
+           nb::sig("def scan(self, x: object, " ANYCCL_OP ANYCCL_END))
+      .def("exscan", exscan, x, op, named, out, async_op, docs::kExscan,
+           nb::sig("def exscan(self, x: object, " ANYCCL_OP ANYCCL_END))
       .def("reduce_scatter", reduce_scatter, x, op, named, out, async_op, docs::kReduceScatter,
            nb::sig("def reduce_scatter(self, x: object, " ANYCCL_OP ANYCCL_END))
       .def("all_gather", all_gather, x, named, out, async_op, docs::kAllGather,

@@ -106,6 +106,26 @@ def test_reduce_gives_the_root_the_sum_and_others_none(four):
     assert [r for i, r in enumerate(results) if i != 1] == [None] * 3
 
 
+def test_scan_is_of_the_ranks_up_to_this_one(four):
+    results = four.each(lambda c: c.scan(np.array([c.rank + 1, 10])))
+    assert [list(r) for r in results] == [[1, 10], [3, 20], [6, 30], [10, 40]]
+
+
+def test_exscan_is_of_the_ranks_before_this_one_and_none_on_rank_0(four):
+    results = four.each(lambda c: c.exscan(np.array([c.rank + 1]), "max"))
+    assert results[0] is None
+    assert [list(r) for r in results[1:]] == [[1], [2], [3]]
+
+
+def test_scan_in_place(four):
+    def in_place(c):
+        x = np.array([c.rank + 1.0])
+        assert c.scan(x, out=x) is x
+        return x[0]
+
+    assert four.each(in_place) == [1, 3, 6, 10]
+
+
 def test_reduce_scatter_gives_rank_r_block_r(four):
     results = four.each(lambda c: c.reduce_scatter(np.arange(8).reshape(4, 2)))
     assert [r.tolist() for r in results] == [[0, 4], [8, 12], [16, 20], [24, 28]]

@@ -65,6 +65,11 @@ anycclResult_t guarded(anycclComm_t handle, const Body& body) noexcept {
   }
 }
 
+/// A value that does not fit becomes another one that does not exist.
+inline std::uint8_t as_byte(int value) {
+  return value < 0 || value > 255 ? 255 : static_cast<std::uint8_t>(value);
+}
+
 Status need(const void* pointer, const char* what);
 /// Not NULL, and ready for use.
 Status need_comm(anycclComm_t comm);

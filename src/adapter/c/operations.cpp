@@ -1,24 +1,18 @@
 // The C interface: collectives, point to point and works.
 
-#include <cstring>
-
 #include "adapter/c/handle.hpp"
+#include "algorithm/schedule/contract.hpp"
 #include "base/error.hpp"
 
 namespace anyccl {
 namespace {
 
-/// A value that does not fit becomes another one that does not exist.
-std::uint8_t narrow(int value) {
-  return value < 0 || value > 255 ? 255 : static_cast<std::uint8_t>(value);
-}
-
 Call make_call(Collective what, const void* send, void* recv, std::size_t count,
                anycclDataType_t type, int root = 0, anycclRedOp_t op = anycclSum) {
   Call call;
   call.collective = what;
-  call.dtype = static_cast<DType>(narrow(type));
-  call.op = static_cast<ReduceOp>(narrow(op));
+  call.dtype = static_cast<DType>(as_byte(type));
+  call.op = static_cast<ReduceOp>(as_byte(op));
   call.root = Rank{root};
   call.count = count;
   call.input = static_cast<const std::byte*>(send);
@@ -35,11 +29,14 @@ Result<Call> read_call(const anycclCall_t* asked) {
   if (asked->collective < anycclCollAllReduce || asked->collective >= anycclNumCollectives)
     return error(Code::invalid_argument, "call.collective is {}",
                  static_cast<int>(asked->collective));
-  Call call = make_call(static_cast<Collective>(asked->collective), asked->sendbuff,
-                        asked->recvbuff, asked->count, asked->datatype, asked->root, asked->op);
+  const auto what = static_cast<Collective>(asked->collective);
+  Call call = make_call(what, asked->sendbuff, asked->recvbuff, asked->count, asked->datatype,
+                        is_rooted(what) ? asked->root : 0, asked->op);
   call.send_counts = asked->sendcounts, call.send_displs = asked->sdispls;
   call.recv_counts = asked->recvcounts, call.recv_displs = asked->rdispls;
   call.tag = static_cast<std::uint32_t>(asked->tag);
+  if (call.is_point_to_point() && call.tag > ANYCCL_MAX_TAG)
+    return error(Code::invalid_argument, "tag {} is not in 0..{}", asked->tag, ANYCCL_MAX_TAG);
   call.timeout = std::chrono::milliseconds(asked->timeout_ms);
   return call;
 }
@@ -140,6 +137,20 @@ anycclResult_t anycclReduceScatter(const void* sendbuff, void* recvbuff, size_t 
       stream);
 }
 
+anycclResult_t anycclScan(const void* sendbuff, void* recvbuff, size_t count,
+                          anycclDataType_t datatype, anycclRedOp_t op, anycclComm_t comm,
+                          anycclStream_t stream) {
+  return launch(make_call(Collective::scan, sendbuff, recvbuff, count, datatype, 0, op), comm,
+                stream);
+}
+
+anycclResult_t anycclExscan(const void* sendbuff, void* recvbuff, size_t count,
+                            anycclDataType_t datatype, anycclRedOp_t op, anycclComm_t comm,
+                            anycclStream_t stream) {
+  return launch(make_call(Collective::exscan, sendbuff, recvbuff, count, datatype, 0, op), comm,
+                stream);
+}
+
 anycclResult_t anycclAllGather(const void* sendbuff, void* recvbuff, size_t sendcount,
                                anycclDataType_t datatype, anycclComm_t comm,
                                anycclStream_t stream) {
@@ -228,55 +239,6 @@ anycclResult_t anycclRecv(void* recvbuff, size_t count, anycclDataType_t datatyp
                           anycclComm_t comm, anycclStream_t stream) {
   return launch(make_call(Collective::recv, nullptr, recvbuff, count, datatype, peer), comm,
                 stream);
-}
-
-anycclResult_t anycclRedOpCreatePreMulSum(anycclRedOp_t* op, void* scalar,
-                                          anycclDataType_t datatype,
-                                          anycclScalarResidence_t residence, anycclComm_t comm) {
-  return guarded(comm, [&]() -> Status {
-    ANYCCL_CHECK(need_comm(comm));
-    ANYCCL_CHECK(need(op, "op"));
-    ANYCCL_CHECK(need(scalar, "scalar"));
-    Operator product;
-    product.dtype = static_cast<DType>(narrow(datatype));
-    if (bytes_of(product.dtype) == 0)
-      return error(Code::invalid_argument, "datatype {} does not exist",
-                   static_cast<int>(datatype));
-    if (product.dtype == DType::boolean)
-      return error(Code::unsupported, "a pre-multiplied sum of bool is not supported");
-    if (residence == anycclScalarDevice)
-      product.scalar = scalar;
-    else if (residence == anycclScalarHostImmediate)
-      std::memcpy(product.value.data(), scalar, bytes_of(product.dtype));
-    else
-      return error(Code::invalid_argument, "residence {} does not exist",
-                   static_cast<int>(residence));
-    ANYCCL_TRY(const ReduceOp made, comm->team->add_operator(product));
-    *op = static_cast<anycclRedOp_t>(made);
-    return {};
-  });
-}
-
-anycclResult_t anycclRedOpCreate(anycclRedOp_t* op, anycclReduceFunction_t function, void* userdata,
-                                 anycclComm_t comm) {
-  return guarded(comm, [&]() -> Status {
-    ANYCCL_CHECK(need_comm(comm));
-    ANYCCL_CHECK(need(op, "op"));
-    if (function == nullptr) return error(Code::invalid_argument, "function is NULL");
-    Operator made;
-    made.function = function;
-    made.data = userdata;
-    ANYCCL_TRY(const ReduceOp name, comm->team->add_operator(made));
-    *op = static_cast<anycclRedOp_t>(name);
-    return {};
-  });
-}
-
-anycclResult_t anycclRedOpDestroy(anycclRedOp_t op, anycclComm_t comm) {
-  return guarded(comm, [&]() -> Status {
-    ANYCCL_CHECK(need_comm(comm));
-    return comm->team->remove_operator(static_cast<ReduceOp>(narrow(op)));
-  });
 }
 
 anycclResult_t anycclRun(const anycclCall_t* asked, anycclComm_t comm) {

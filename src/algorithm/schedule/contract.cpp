@@ -31,13 +31,14 @@ struct Definition {
   bool rooted, everyone;
   Sizes sizes;
   bool has_bytes;
+  Summands summands = Summands::all;
 };
 
 // A new collective is one row. By Collective; send and recv have no schedules.
 // clang-format off
 constexpr Definition kDefinitions[] = {
     //                   root_input       root_output      input            output           combine
-    //                             rooted everyone  sizes         has_bytes
+    //                             rooted everyone  sizes         has_bytes, summands
     {"all_reduce",       Holds::vector,   Holds::vector,   Holds::vector,   Holds::vector,   Combine::sum,     false, true,     Sizes::equal, true},
     {"broadcast",        Holds::vector,   Holds::vector,   Holds::nothing,  Holds::vector,   Combine::none,    true,  false,    Sizes::equal, true},
     {"all_to_all_v",     Holds::row,      Holds::column,   Holds::row,      Holds::column,   Combine::none,    false, true,     Sizes::pair,  true},
@@ -54,6 +55,8 @@ constexpr Definition kDefinitions[] = {
     {"reduce_scatter_v", Holds::blocks,   Holds::block,    Holds::blocks,   Holds::block,    Combine::sum,     false, true,     Sizes::known, true},
     {"gather_v",         Holds::block,    Holds::blocks,   Holds::block,    Holds::nothing,  Combine::none,    true,  false,    Sizes::owner, true},
     {"scatter_v",        Holds::blocks,   Holds::block,    Holds::nothing,  Holds::block,    Combine::none,    true,  false,    Sizes::owner, true},
+    {"scan",             Holds::vector,   Holds::vector,   Holds::vector,   Holds::vector,   Combine::sum,     false, false,    Sizes::equal, true, Summands::up_to},
+    {"exscan",           Holds::vector,   Holds::nothing,  Holds::vector,   Holds::vector,   Combine::sum,     false, false,    Sizes::equal, true, Summands::before},  // "root": rank 0
 };
 // clang-format on
 
@@ -75,7 +78,9 @@ Holds holds(const Shape& shape, Rank r, Space side) {
 Contract::Contract(const Shape& shape, std::uint32_t chunks_per_block)
     : shape_(shape),
       chunks_per_block_(chunks_per_block),
-      n_(static_cast<std::uint32_t>(shape.size)) {}
+      n_(static_cast<std::uint32_t>(shape.size)) {
+  if (!is_rooted(shape.collective)) shape_.root = Rank{0};
+}
 
 std::uint32_t Contract::chunks(Rank r, Space side) const {
   return blocks_held(shape_.collective, shape_.size, r == shape_.root, side) * chunks_per_block_;
@@ -116,6 +121,21 @@ std::uint32_t Contract::origins() const {
 
 Combine Contract::combine() const {
   return definition(shape_.collective).combine;
+}
+
+bool Contract::combines(Rank r, Rank from) const {
+  switch (definition(shape_.collective).summands) {
+    case Summands::up_to:
+      return from <= r;
+    case Summands::before:
+      return from < r;
+    default:
+      return true;
+  }
+}
+
+bool Contract::same_everywhere() const {
+  return !is_prefix(shape_.collective);
 }
 
 Rank Contract::contributor(Origin origin) const {
@@ -177,6 +197,10 @@ bool is_rooted(Collective collective) {
 
 bool reduces(Collective collective) {
   return definition(collective).combine == Combine::sum;
+}
+
+bool is_prefix(Collective collective) {
+  return definition(collective).summands != Summands::all;
 }
 
 std::uint32_t blocks_held(Collective collective, int size, bool at_root, Space side) {

@@ -30,8 +30,15 @@ using Origin = std::uint32_t;
 /// How the contributions of several ranks become one chunk.
 enum class Combine : std::uint8_t {
   none,     ///< A chunk comes from one rank.
-  sum,      ///< Every rank is in it, exactly once.
-  gathers,  ///< Every rank is in it, once or more: the order and the number do not matter.
+  sum,      ///< Each rank that is in it is in it exactly once.
+  gathers,  ///< Once or more: the order and the number do not matter.
+};
+
+/// Which ranks are in a result that combines.
+enum class Summands : std::uint8_t {
+  all,
+  up_to,   ///< The rank that gets it, and the ranks before it.
+  before,  ///< The ranks before it.
 };
 
 /// The meaning of the collective: which origin each chunk of a rank is and who must be in it. The
@@ -50,6 +57,10 @@ class Contract {
   std::uint32_t place(Rank r, Space side, std::uint32_t chunk) const;
   std::uint32_t origins() const;  ///< They are 0..origins()-1.
   Combine combine() const;
+  /// Whether the contribution of `from` is in the result of rank `r`, if combine() is not none.
+  bool combines(Rank r, Rank from) const;
+  /// Whether chunks of one origin are the same result on all ranks that have them.
+  bool same_everywhere() const;
   Rank contributor(Origin origin) const;  ///< Where an origin comes from, if combine() is none.
   bool has_bytes() const;                 ///< False: chunks have zero bytes.
   /// False: a v-form, whose blocks differ in size. It has one chunk per block.
@@ -76,6 +87,8 @@ bool is_scheduled(Collective collective);
 bool is_rooted(Collective collective);
 /// Whether elements of several ranks are combined by an operator.
 bool reduces(Collective collective);
+/// Whether each rank's result is of the ranks before it, with or without itself.
+bool is_prefix(Collective collective);
 /// How many blocks of the call's count of elements a rank's input or output has; 0 if none is used.
 std::uint32_t blocks_held(Collective collective, int size, bool at_root, Space side);
 /// Whether a rank's input or output is several blocks that differ in size.

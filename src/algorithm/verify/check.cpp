@@ -87,7 +87,8 @@ Status check_step(const Schedule& s, std::uint32_t i) {
 // All ranks that end with a chunk of one origin end with the same term for it.
 Status check_same_bits(const std::vector<Schedule>& ranks, const Outcome& outcome,
                        const Terms& terms) {
-  if (ranks[0].contract.combine() == Combine::none) return {};
+  const Contract& contract = ranks[0].contract;
+  if (contract.combine() == Combine::none || !contract.same_everywhere()) return {};
   std::map<Origin, std::pair<std::size_t, TermId>> first;  // who ends with it first
   for (std::size_t r = 0; r < ranks.size(); ++r)
     for (std::uint32_t c = 0; c < outcome.output[r].size(); ++c) {

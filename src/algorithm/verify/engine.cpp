@@ -102,6 +102,24 @@ void Engine::begin_tile(Lane& lane) {
     lane.memory[s.cell(Space::input, c)] = terms_.input(s.rank, s.origin(Space::input, c), run);
 }
 
+// The ranks whose contributions a result must have.
+std::bitset<kMaxRanks> Engine::wanted_ranks(const Schedule& s, Origin want) const {
+  std::bitset<kMaxRanks> wanted;
+  const bool one = s.contract.combine() == Combine::none;
+  if (one) wanted.set(uindex(s.contract.contributor(want)));
+  for (std::size_t r = 0; r < members_.size() && !one; ++r)
+    wanted.set(r, s.contract.combines(s.rank, Rank(static_cast<int>(r))));
+  return wanted;
+}
+
+std::string Engine::wanted_text(const Schedule& s, Origin want) {
+  if (s.contract.combine() == Combine::none)
+    return fmt::format("rank {}'s", index(s.contract.contributor(want)));
+  if (s.contract.same_everywhere()) return "the sum of all ranks'";
+  const bool with_own = s.contract.combines(s.rank, s.rank);
+  return fmt::format("the sum of ranks 0 to {}'s", index(s.rank) - (with_own ? 0 : 1));
+}
+
 bool Engine::end_tile(Lane& lane) {
   if (setting_.rendezvous && !lent_is_read(lane, nullptr, &lane.now)) return false;
   const Schedule& s = plan(lane).schedule;
@@ -111,18 +129,12 @@ bool Engine::end_tile(Lane& lane) {
     const TermId id = lane.memory[s.cell(Space::output, c)];
     const Term& got = terms_[id];
     const Origin want = s.origin(Space::output, c);
-    const bool from_all = s.contract.combine() != Combine::none;
     const bool right = id != Terms::kGarbage && got.origin == want &&
-                       got.run == run_of(e, lane.tile) &&
-                       got.ranks.count() == (from_all ? members_.size() : 1) &&
-                       (from_all || got.ranks.test(uindex(s.contract.contributor(want))));
+                       got.run == run_of(e, lane.tile) && got.ranks == wanted_ranks(s, want);
     if (!right)
       return fail(error(Code::internal,
                         "rank {} output chunk {} ends as {} instead of {} chunk {}{}", lane.rank, c,
-                        terms_.text(id),
-                        from_all ? "the sum of all ranks'"
-                                 : fmt::format("rank {}'s", index(s.contract.contributor(want))),
-                        want, when(e, lane.tile)));
+                        terms_.text(id), wanted_text(s, want), want, when(e, lane.tile)));
     output.push_back(id);
     outcome_.roundings = std::max(outcome_.roundings, got.roundings);
   }

@@ -1,6 +1,7 @@
 #pragma once
 // The symbolic machine behind simulate(). Private to verify/.
 
+#include <bitset>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -83,6 +84,8 @@ class Engine {
   void begin_tile(Lane& lane);
   bool advance(Lane& lane);
   bool end_tile(Lane& lane);
+  std::bitset<kMaxRanks> wanted_ranks(const Schedule& s, Origin want) const;
+  static std::string wanted_text(const Schedule& s, Origin want);
   bool finish(Member& m);
   bool ready(Lane& lane, const PlanStep& step);
   std::vector<std::vector<TermId>> operands(Lane& lane, const PlanStep& step);

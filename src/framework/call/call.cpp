@@ -44,6 +44,8 @@ std::string describe(const CallRecord& call) {
   switch (what) {
     case Collective::all_reduce:
     case Collective::reduce_scatter:
+    case Collective::scan:
+    case Collective::exscan:
       return fmt::format("{} of {} {}, {}", verb, call.count, type,
                          name_of(static_cast<ReduceOp>(call.op)));
     case Collective::reduce:

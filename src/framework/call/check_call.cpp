@@ -18,9 +18,6 @@ Status check_arguments(const Call& call, int size, const Operators& operators) {
   if (call.count > (std::size_t{1} << 62) / element / static_cast<std::size_t>(size))
     return error(Code::invalid_argument, "count {} of {} is negative or overflows", call.count,
                  name_of(call.dtype));
-  if (call.is_point_to_point() && call.tag > ANYCCL_MAX_TAG)
-    return error(Code::invalid_argument, "tag {} is not in 0..{}",
-                 static_cast<std::int32_t>(call.tag), ANYCCL_MAX_TAG);
   if (call.collective == Collective::recv && call.root == kAnySource) return {};
   if (index(call.root) < 0 || index(call.root) >= size)
     return error(Code::invalid_argument, "{} {} is not a rank of this communicator of {}",

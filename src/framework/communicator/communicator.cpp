@@ -431,6 +431,12 @@ Status Comm::remove_operator(ReduceOp op) {
   return plans_.remove_operator(op);
 }
 
+std::shared_ptr<const Operator> Comm::find_operator(ReduceOp op) {
+  ProgressLock progress_lock = loop_.progress_lock();
+  loop_.lock(progress_lock);
+  return plans_.operators().find(op);
+}
+
 void Comm::copy_operators(Comm& from) {
   ProgressLock progress_lock = from.loop_.progress_lock();
   from.loop_.lock(progress_lock);

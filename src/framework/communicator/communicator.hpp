@@ -112,6 +112,8 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
   /// Operators of this communicator; see anycclRedOpCreate. Any thread.
   Result<ReduceOp> add_operator(const Operator& op);
   Status remove_operator(ReduceOp op);
+  /// Null if there is none of that name.
+  std::shared_ptr<const Operator> find_operator(ReduceOp op);
 
   /// Those of another communicator of the same ranks.
   void copy_operators(Comm& from);

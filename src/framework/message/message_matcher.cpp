@@ -30,7 +30,7 @@ bool MessageMatcher::does_at_once(const Call& call, std::uint32_t poll_budget) {
   const std::size_t element = bytes_of(call.dtype), bytes = call.count * element;
   const bool sends = call.collective == Collective::send;
   if (uindex(call.root) >= pairs_.size() || route_[uindex(call.root)] == nullptr || element == 0 ||
-      call.count > kMost || call.tag > ANYCCL_MAX_TAG ||
+      call.count > kMost || call.tag > kMostTag ||
       (bytes > 0 && (sends ? call.input == nullptr : call.output == nullptr)))
     return false;
   Messages& messages = *route_[uindex(call.root)];

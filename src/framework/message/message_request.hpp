@@ -31,10 +31,12 @@ class MessageRequest final : public Operation {
   Rank peer() const { return call_.root; }
 
   static std::uint32_t digest_of(std::uint32_t tag, DType dtype) {
-    return tag << 8 | static_cast<std::uint32_t>(dtype);
+    return tag << 8 | tag >> 24 << 7 | static_cast<std::uint32_t>(dtype);
   }
-  static std::uint32_t tag_of(std::uint32_t digest) { return digest >> 8; }
-  static DType dtype_of(std::uint32_t digest) { return static_cast<DType>(digest & 0xff); }
+  static std::uint32_t tag_of(std::uint32_t digest) {
+    return digest >> 8 | (digest >> 7 & 1) << 24;
+  }
+  static DType dtype_of(std::uint32_t digest) { return static_cast<DType>(digest & 0x7f); }
 
  private:
   Fragment fragment() const;

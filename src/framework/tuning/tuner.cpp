@@ -71,6 +71,9 @@ Rule best(const TunerQuery& q) {
       return {!q.network ? "direct" : large ? "ring" : "bruck", kRuleOfThumb};
     case Collective::reduce:
       return {q.network && q.shape.size > 4 ? "binomial" : "flat", kRuleOfThumb};
+    case Collective::scan:
+    case Collective::exscan:
+      return {large ? "pipelined_chain" : meet ? "one_shot" : "recursive_doubling", kRuleOfThumb};
     case Collective::gather:
     case Collective::gather_v:
     case Collective::scatter:
@@ -88,8 +91,8 @@ Rule best(const TunerQuery& q) {
 }
 
 std::size_t tile_bytes(const TunerQuery& q) {
-  if (q.shape.collective != Collective::all_reduce && q.shape.collective != Collective::reduce)
-    return 64 * kKiB;  // of each block
+  const auto is = [&](Collective c) { return q.shape.collective == c; };
+  if (!is(Collective::all_reduce) && !is(Collective::reduce)) return 64 * kKiB;  // of each block
   return q.network ? 256 * kKiB
                    : std::size_t{128} * kKiB *
                          static_cast<std::size_t>(std::max(2, std::min(q.shape.size, 8)));

@@ -99,7 +99,8 @@ TEST_P(EachType, sums_what_the_ranks_give) {
       const std::vector<double> given = numbers(GetParam(), buffer(GetParam(), values.of(rank)));
       for (std::size_t i = 0; i < kCount; ++i) total[i] += given[i];
     }
-    EXPECT_EQ(numbers(GetParam(), buffer(GetParam(), values.sum())), total) << ranks << " ranks";
+    EXPECT_EQ(numbers(GetParam(), buffer(GetParam(), values.sum(ranks))), total)
+        << ranks << " ranks";
   }
 }
 

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/cpu.hpp"
+#include "base/round_up.hpp"
 
 namespace anyccl::shm {
 namespace {
@@ -94,18 +95,27 @@ std::byte* ShmPublications::reserve(const Outgoing& out) {
   const std::uint32_t slot = tracker_.slot_of(out.operation, out.number);
   if (!is_free(slot)) return nullptr;
   if (fits_line(out.bytes, out.sized)) return line(slot).before_word(out.bytes);
-  if (!ring_populated_ && !populate_ring()) return nullptr;
   extent_ = tracker_.find_extent(out.bytes);
-  if (extent_ != SlotTracker::kNone) return out_ + layout_.ring() + extent_;
-  waits_for_readers_ = true;
-  return nullptr;
+  if (extent_ == SlotTracker::kNone) {
+    waits_for_readers_ = true;
+    return nullptr;
+  }
+  const std::size_t end = extent_ + out.bytes;
+  if (end > populated_ && !populate_ring(end)) return nullptr;
+  return out_ + layout_.ring() + extent_;
 }
 
-bool ShmPublications::populate_ring() {
+/// At least to `end`. In steps, as a communicator of small operations never needs the rest.
+bool ShmPublications::populate_ring(std::size_t end) {
+  constexpr std::size_t kFirst = std::size_t{128} << 10;
+  const std::size_t to =
+      std::min(layout_.ring_bytes, round_up(std::max({end, 2 * populated_, kFirst}), 4096));
   if (segment_.shared)
-    if (Status status = populate(segment_.out, layout_.ring(), layout_.ring_bytes); !status.ok())
+    if (Status status = populate(segment_.out, layout_.ring() + populated_, to - populated_);
+        !status.ok())
       return peers_.problem(std::move(status)), false;
-  return ring_populated_ = true;
+  populated_ = to;
+  return true;
 }
 
 void ShmPublications::publish(const Outgoing& out) {

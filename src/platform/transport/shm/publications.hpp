@@ -40,7 +40,7 @@ class ShmPublications final : public Publications {
   Line& line(std::uint32_t slot) { return at<Line>(out_, layout_.line(slot)); }
   Offered put_in_line(const Outgoing& out, const std::byte* source);
   void reveal(const Outgoing& out, bool staged);
-  bool populate_ring();
+  bool populate_ring(std::size_t end);
 
   const Layout layout_;
   Segment& segment_;
@@ -52,7 +52,7 @@ class ShmPublications final : public Publications {
   std::size_t in_line_;  // the most bytes that lie before their word
   bool waits_for_readers_ = false;
   std::size_t extent_ = 0;  // found by reserve(), described by publish()
-  bool ring_populated_ = false;
+  std::size_t populated_ = 0;  // bytes of the ring whose pages exist
   std::vector<std::uint32_t> lent_;  // slots whose readers read our own memory
 };
 

@@ -1,0 +1,30 @@
+// One-shot: everyone reads the inputs of the ranks before it where they lie and adds them up at
+// once, in rank order. One round and one rounding; the last rank reads everything, so it suits
+// small messages and few ranks.
+
+#include "algorithm/catalog/prefix.hpp"
+
+namespace anyccl {
+namespace {
+
+Cost cost(const Shape& s) {
+  const auto n = static_cast<std::uint32_t>(s.size);
+  return {n > 1, n - 1, 1, n > 2};
+}
+
+Schedule build(const Shape& s, Rank me) {
+  Builder b(s, me, 1);
+  b.send(ranks_after(index(me), s.size), {Space::input});
+  if (me == Rank{1})
+    b.recv(Rank{0}, {Space::output});
+  else if (me > Rank{1})
+    b.recv_reduce(ranks_before(index(me)), {}, {Space::output});
+  return std::move(b).finish();
+}
+
+}  // namespace
+
+extern const Algorithm exscan_one_shot = {"one_shot", Collective::exscan, any_shape, cost,
+                                          build,      kCanonical};
+
+}  // namespace anyccl
