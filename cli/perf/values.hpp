@@ -34,7 +34,7 @@ class Values {
   /// `summands`: the number of ranks whose values are summed; 1 without a sum.
   Values(const TypeName& type, int summands);
 
-  Elements of(int rank) const;  ///< One rank's input.
+  Elements of(int rank) const;    ///< One rank's input.
   Elements sum(int ranks) const;  ///< Over the first `ranks`, of all summands.
   Elements max(int ranks) const;
   Elements min() const;

@@ -51,8 +51,8 @@ class ShmPublications final : public Publications {
   SlotTracker tracker_;
   std::size_t in_line_;  // the most bytes that lie before their word
   bool waits_for_readers_ = false;
-  std::size_t extent_ = 0;  // found by reserve(), described by publish()
-  std::size_t populated_ = 0;  // bytes of the ring whose pages exist
+  std::size_t extent_ = 0;           // found by reserve(), described by publish()
+  std::size_t populated_ = 0;        // bytes of the ring whose pages exist
   std::vector<std::uint32_t> lent_;  // slots whose readers read our own memory
 };
 
