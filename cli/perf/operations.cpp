@@ -38,16 +38,10 @@ class Vector : public Exercise {
   const Elements given_, expected_;
 };
 
-/// The result over the values of the first `ranks`.
-Elements result_of(const Case& c, const Values& values, int ranks) {
-  if (c.redop == anycclSum) return values.sum(ranks);
-  return c.redop == anycclMax ? values.max(ranks) : values.min();
-}
-
 class AllReduce final : public Vector {
  public:
   AllReduce(const Case& c, void* input, void* output, anycclComm_t comm)
-      : AllReduce(c, input, output, comm, Values(c.type, c.redop == anycclSum ? c.ranks : 1)) {}
+      : AllReduce(c, input, output, comm, Values(c.type, c.redop, c.ranks)) {}
   anycclResult_t call() override {
     return anycclAllReduce(input_, output_, case_.count, case_.type.type, case_.redop, comm_,
                            nullptr);
@@ -55,14 +49,13 @@ class AllReduce final : public Vector {
 
  private:
   AllReduce(const Case& c, void* input, void* output, anycclComm_t comm, const Values& values)
-      : Vector(c, input, output, comm, values.of(c.rank), result_of(c, values, c.ranks)) {}
+      : Vector(c, input, output, comm, values.of(c.rank), values.result(c.ranks)) {}
 };
 
 class Broadcast final : public Vector {
  public:
   Broadcast(const Case& c, void* input, void* output, anycclComm_t comm)
-      : Vector(c, input, output, comm, Values(c.type, 1).of(c.rank), Values(c.type, 1).of(c.root)) {
-  }
+      : Vector(c, input, output, comm, Values(c.type).of(c.rank), Values(c.type).of(c.root)) {}
   anycclResult_t call() override {
     return anycclBroadcast(input_, output_, case_.count, case_.type.type, case_.root, comm_,
                            nullptr);
@@ -73,8 +66,7 @@ class Broadcast final : public Vector {
 class SendRecv final : public Vector {
  public:
   SendRecv(const Case& c, void* input, void* output, anycclComm_t comm)
-      : Vector(c, input, output, comm, Values(c.type, 1).of(c.rank),
-               Values(c.type, 1).of(before(c))) {}
+      : Vector(c, input, output, comm, Values(c.type).of(c.rank), Values(c.type).of(before(c))) {}
   anycclResult_t call() override {
     anycclGroupStart();
     // The end of the group returns an error of these two.
@@ -111,20 +103,19 @@ class Blocks : public Exercise {
     Elements from;
     std::size_t block, source_block;
   };
-  Blocks(const Case& c, void* input, void* output, anycclComm_t comm, std::size_t given_blocks)
+  Blocks(const Case& c, void* input, void* output, anycclComm_t comm, std::size_t given_blocks,
+         bool reduces = false)
       : case_(c),
         input_(static_cast<std::byte*>(input)),
         output_(static_cast<std::byte*>(output)),
         comm_(comm),
-        given_(Values(c.type, summands(c)).of(c.rank)),
+        values_(reduces ? Values(c.type, c.redop, c.ranks) : Values(c.type)),
+        given_(values_.of(c.rank)),
         given_blocks_(given_blocks) {}
 
-  static int summands(const Case& c) { return c.redop == anycclSum ? c.ranks : 1; }
+  Elements result_of_first(int ranks) const { return values_.result(ranks); }
   Elements result() const { return result_of_first(case_.ranks); }
-  Elements result_of_first(int ranks) const {
-    return result_of(case_, Values(case_.type, summands(case_)), ranks);
-  }
-  Elements of(int rank) const { return Values(case_.type, summands(case_)).of(rank); }
+  Elements of(int rank) const { return values_.of(rank); }
   std::size_t block_bytes() const { return case_.count * case_.type.bytes; }
   std::size_t mine() const { return static_cast<std::size_t>(case_.rank); }
   bool at_root() const { return case_.rank == case_.root; }
@@ -141,6 +132,7 @@ class Blocks : public Exercise {
   const anycclComm_t comm_;
 
  private:
+  const Values values_;
   const Elements given_;
   const std::size_t given_blocks_;
   std::vector<Part> expected_;
@@ -153,7 +145,7 @@ std::size_t all_blocks(const Case& c) {
 class Reduce final : public Blocks {
  public:
   Reduce(const Case& c, void* input, void* output, anycclComm_t comm)
-      : Blocks(c, input, output, comm, 1) {
+      : Blocks(c, input, output, comm, 1, true) {
     if (at_root()) expect(result(), 0, 0);
   }
   anycclResult_t call() override {
@@ -165,7 +157,7 @@ class Reduce final : public Blocks {
 class Scan final : public Blocks {
  public:
   Scan(const Case& c, void* input, void* output, anycclComm_t comm)
-      : Blocks(c, input, output, comm, 1) {
+      : Blocks(c, input, output, comm, 1, true) {
     expect(result_of_first(c.rank + 1), 0, 0);
   }
   anycclResult_t call() override {
@@ -176,7 +168,7 @@ class Scan final : public Blocks {
 class Exscan final : public Blocks {
  public:
   Exscan(const Case& c, void* input, void* output, anycclComm_t comm)
-      : Blocks(c, input, output, comm, 1) {
+      : Blocks(c, input, output, comm, 1, true) {
     if (c.rank > 0) expect(result_of_first(c.rank), 0, 0);
   }
   anycclResult_t call() override {
@@ -187,7 +179,7 @@ class Exscan final : public Blocks {
 class ReduceScatter : public Blocks {
  public:
   ReduceScatter(const Case& c, void* input, void* output, anycclComm_t comm)
-      : Blocks(c, input, output, comm, all_blocks(c)) {
+      : Blocks(c, input, output, comm, all_blocks(c), true) {
     if (c.in_place) output_ = input_ + mine() * block_bytes();
     expect(result(), 0, mine());
   }

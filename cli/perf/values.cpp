@@ -60,22 +60,28 @@ std::uint32_t narrow(float value, int exponent_bits, int mantissa_bits) {
   return sign << (exponent_bits + mantissa_bits) | rebased >> (23 - mantissa_bits);
 }
 
-void store(anycclDataType_t type, int value, std::byte* at) {
+void store(anycclDataType_t type, WholeNumber number, std::byte* at) {
+  const std::int64_t value = number.real;
   const auto as_float = static_cast<float>(value);
-  constexpr std::int64_t kBothHalves = (std::int64_t{1} << 33) + 1;
   switch (type) {
     case anycclFloat32:
       return put(at, as_float);
     case anycclFloat64:
       return put(at, static_cast<double>(value));
+    case anycclComplexFloat:
+      return put(at, as_float), put(at + 4, static_cast<float>(number.imaginary));
+    case anycclComplexDouble:
+      return put(at, static_cast<double>(value)),
+             put(at + 8, static_cast<double>(number.imaginary));
     case anycclInt64:
     case anycclUint64:
-      return put(at, value * kBothHalves);
+      return put(at, value);
     case anycclInt16:
     case anycclUint16:
       return put(at, static_cast<std::uint16_t>(value));
     case anycclInt8:
     case anycclUint8:
+    case anycclBool:
       return put(at, static_cast<std::uint8_t>(value));
     case anycclFloat16:
       return put(at, static_cast<std::uint16_t>(narrow(as_float, 5, 10)));
@@ -86,7 +92,7 @@ void store(anycclDataType_t type, int value, std::byte* at) {
     case anycclFloat8e5m2:
       return put(at, static_cast<std::uint8_t>(narrow(as_float, 5, 2)));
     default:
-      return put(at, std::int32_t{value});
+      return put(at, static_cast<std::int32_t>(value));
   }
 }
 
@@ -129,42 +135,143 @@ std::size_t Elements::wrong(const void* data, std::size_t first, std::size_t cou
   return differ;
 }
 
-Values::Values(const TypeName& type, int summands)
-    : type_(type), contributors_(std::min(summands, exact_limit(type.type) / 4)) {
+Values::Kind Values::kind_of(anycclDataType_t type, anycclRedOp_t redop) {
+  if (type == anycclBool || (redop >= anycclLand && redop <= anycclLxor)) return Kind::truth;
+  switch (redop) {
+    case anycclSum:
+      return Kind::sum;
+    case anycclAvg:
+      return Kind::average;
+    case anycclProd:
+      return Kind::product;
+    case anycclMax:
+    case anycclMin:
+      return Kind::ordered;
+    default:
+      return Kind::bits;
+  }
+}
+
+Values::Values(const TypeName& type, anycclRedOp_t redop, int ranks)
+    : type_(type), redop_(redop), kind_(kind_of(type.type, redop)), ranks_(ranks) {
   constexpr int kMostShift = 63, kMostPattern = 1000;
+  const bool adds = kind_ == Kind::sum || kind_ == Kind::average;
+  contributors_ = adds ? std::min(ranks, exact_limit(type.type) / 4) : 1;
   const int most = exact_limit(type.type) / contributors_;
-  most_shift_ = std::min(most / 2, kMostShift);
+  most_shift_ = kind_ == Kind::average ? 1 : std::min(most / 2, kMostShift);
   most_pattern_ = std::min(most - most_shift_, kMostPattern);
   if (is_unsigned(type.type)) most_pattern_ /= 2;  // they start at 0
 }
 
-Elements Values::of(int rank) const {
-  return elements(scale(rank), shift(rank));
+std::int64_t Values::patterned(std::size_t position) const {
+  return pattern(static_cast<std::uint32_t>(position), static_cast<std::uint32_t>(most_pattern_)) +
+         (is_unsigned(type_.type) ? most_pattern_ : 0);
 }
 
-Elements Values::sum(int ranks) const {
-  const int contributors = std::min(ranks, contributors_);
-  int offset = 0;
-  for (int rank = 0; rank < contributors; ++rank) offset += shift(rank);
-  return elements(contributors, offset);
+/// 1, -1, 1, -1 ... of ranks that add up to 0.
+int Values::balance(int rank) const {
+  if (rank >= contributors_ / 2 * 2) return 0;
+  return rank % 2 == 0 ? 1 : -1;
 }
 
-Elements Values::max(int ranks) const {
-  return elements(1, std::min(ranks - 1, most_shift_));
-}
-
-Elements Values::min() const {
-  return elements(1, 0);
-}
-
-Elements Values::elements(int scale, int offset) const {
-  std::vector<std::byte> period(kPeriod * type_.bytes);
-  for (std::size_t i = 0; i < kPeriod; ++i) {
-    const int value =
-        pattern(static_cast<std::uint32_t>(i), static_cast<std::uint32_t>(most_pattern_)) +
-        (is_unsigned(type_.type) ? most_pattern_ : 0);
-    store(type_.type, scale * value + offset, &period[i * type_.bytes]);
+WholeNumber Values::summand(int rank, std::size_t position) const {
+  // Both halves of a long integer are used.
+  const std::int64_t unit =
+      type_.type == anycclInt64 || type_.type == anycclUint64 ? (std::int64_t{1} << 33) + 1 : 1;
+  const std::int64_t p = patterned(position), q = patterned(position + 1);
+  if (kind_ == Kind::average) {
+    if (contributors_ < ranks_) return {};  // no sum of so many is exact
+    const std::int64_t b = balance(rank) + (is_unsigned(type_.type) ? 1 : 0);
+    return {unit * (p + b), unit * (q + b)};
   }
+  if (rank >= contributors_ && kind_ == Kind::sum) return {};
+  return {unit * (p + shift(rank)), unit * (q + shift(rank))};
+}
+
+/// Rank 0 has the pattern, the others turn it: by its sign or, of complex numbers, by quarters.
+WholeNumber Values::factor(int rank, std::size_t position) const {
+  if (rank == 0) {
+    const auto small = [&](std::size_t at) {  // not 0, which has two signs
+      const int p = pattern(static_cast<std::uint32_t>(at), 3);
+      return is_unsigned(type_.type) ? p + 4 : p == 0 ? 2 : p;
+    };
+    return {small(position), small(position + 1)};
+  }
+  if (is_unsigned(type_.type)) return {1, 0};
+  const std::size_t turn =
+      (position + static_cast<std::size_t>(rank)) % (is_complex(type_.type) ? 4 : 2);
+  constexpr WholeNumber kQuarters[] = {{0, 1}, {0, -1}, {-1, 0}, {1, 0}};
+  return is_complex(type_.type) ? kQuarters[turn] : WholeNumber{turn == 0 ? -1 : 1, 0};
+}
+
+WholeNumber Values::value(int rank, std::size_t position) const {
+  const std::uint32_t mixed =
+      (static_cast<std::uint32_t>(position) * 7 + static_cast<std::uint32_t>(rank)) * 2654435761U;
+  WholeNumber number;
+  switch (kind_) {
+    case Kind::product:
+      number = factor(rank, position);
+      break;
+    case Kind::bits:
+      number = {mixed >> 25, 0};
+      break;
+    case Kind::truth:
+      number = {(mixed >> 9) % 3 == 0      ? 0
+                : type_.type == anycclBool ? 1
+                                           : 1 + (mixed >> 20) % 3,
+                0};
+      break;
+    default:
+      number = summand(rank, position);
+  }
+  if (!is_complex(type_.type)) number.imaginary = 0;
+  return number;
+}
+
+WholeNumber Values::combined(WholeNumber a, WholeNumber b) const {
+  const std::int64_t x = a.real, y = b.real;
+  switch (redop_) {
+    case anycclMax:
+      if (kind_ == Kind::truth) return {x != 0 || y != 0, 0};
+      return {std::max(x, y), std::max(a.imaginary, b.imaginary)};
+    case anycclMin:
+      if (kind_ == Kind::truth) return {x != 0 && y != 0, 0};
+      return {std::min(x, y), std::min(a.imaginary, b.imaginary)};
+    case anycclProd:
+      return {x * y - a.imaginary * b.imaginary, x * b.imaginary + a.imaginary * y};
+    case anycclLand:
+    case anycclBand:
+      return kind_ == Kind::bits ? WholeNumber{x & y, 0} : WholeNumber{x != 0 && y != 0, 0};
+    case anycclLor:
+    case anycclBor:
+      return kind_ == Kind::bits ? WholeNumber{x | y, 0} : WholeNumber{x != 0 || y != 0, 0};
+    case anycclLxor:
+    case anycclBxor:
+      return kind_ == Kind::bits ? WholeNumber{x ^ y, 0} : WholeNumber{(x != 0) != (y != 0), 0};
+    default:
+      if (kind_ == Kind::truth) return {x != 0 || y != 0, 0};
+      return {x + y, a.imaginary + b.imaginary};
+  }
+}
+
+Elements Values::of(int rank) const {
+  return elements([&](std::size_t position) { return value(rank, position); });
+}
+
+Elements Values::result(int ranks) const {
+  return elements([&](std::size_t position) {
+    WholeNumber sum = value(0, position);
+    for (int rank = 1; rank < ranks; ++rank) sum = combined(sum, value(rank, position));
+    if (kind_ == Kind::average) sum = {sum.real / ranks_, sum.imaginary / ranks_};
+    return sum;
+  });
+}
+
+template <typename ValueAt>
+Elements Values::elements(ValueAt value_at) const {
+  std::vector<std::byte> period(kPeriod * type_.bytes);
+  for (std::size_t i = 0; i < kPeriod; ++i)
+    store(type_.type, value_at(i), &period[i * type_.bytes]);
   return {std::move(period), type_.bytes};
 }
 

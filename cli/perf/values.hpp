@@ -26,27 +26,44 @@ class Elements {
   std::size_t element_bytes_;
 };
 
-/// Inputs whose results are known exactly, whatever the order of summation: element i of rank r is
-/// pattern(i) + shift(r), a whole number so small that sums of it are exact in the type. The
-/// pattern tells a misplaced or stale element, the shift a missing or doubled rank.
+/// A whole number, or a complex number of two.
+struct WholeNumber {
+  std::int64_t real = 0, imaginary = 0;
+};
+
+/// Inputs whose results are known exactly, whatever the order of operations: whole numbers so small
+/// that all of them, and what comes between, are exact in the type. A pattern along the elements
+/// tells a misplaced or stale element; what differs between ranks, a missing or doubled rank.
 class Values {
  public:
-  /// `summands`: the number of ranks whose values are summed; 1 without a sum.
-  Values(const TypeName& type, int summands);
+  /// Of an operation that only moves elements.
+  explicit Values(const TypeName& type) : Values(type, anycclMax, 1) {}
+  /// `ranks`: all whose values an operation reduces.
+  Values(const TypeName& type, anycclRedOp_t redop, int ranks);
 
-  Elements of(int rank) const;    ///< One rank's input.
-  Elements sum(int ranks) const;  ///< Over the first `ranks`, of all summands.
-  Elements max(int ranks) const;
-  Elements min() const;
+  Elements of(int rank) const;  ///< One rank's input.
+  /// Over the first `ranks`; of avg, over all.
+  Elements result(int ranks) const;
 
  private:
-  int scale(int rank) const { return rank < contributors_ || contributors_ == 1 ? 1 : 0; }
-  int shift(int rank) const { return scale(rank) * (rank % (most_shift_ + 1)); }
-  Elements elements(int scale, int offset) const;
+  enum class Kind : std::uint8_t { ordered, sum, average, product, bits, truth };
+  static Kind kind_of(anycclDataType_t type, anycclRedOp_t redop);
+  WholeNumber value(int rank, std::size_t position) const;
+  WholeNumber summand(int rank, std::size_t position) const;
+  WholeNumber factor(int rank, std::size_t position) const;
+  WholeNumber combined(WholeNumber a, WholeNumber b) const;
+  std::int64_t patterned(std::size_t position) const;
+  int shift(int rank) const { return rank % (most_shift_ + 1); }
+  int balance(int rank) const;
+  template <typename ValueAt>
+  Elements elements(ValueAt value_at) const;
 
   TypeName type_;
-  int contributors_;  ///< Further ranks contribute 0: a sum over all of them could not be exact.
-  int most_shift_, most_pattern_;
+  anycclRedOp_t redop_;
+  Kind kind_;
+  int ranks_;
+  int contributors_;  ///< Further ranks add 0: a sum over all of them could not be exact.
+  int most_shift_ = 0, most_pattern_ = 0;
 };
 
 }  // namespace anyccl::cli
