@@ -10,7 +10,7 @@ of the call in Python and in torch before a backend is called. All of it is done
 processes: times are the medians of these runs, and ratios come with those of the worst and the best run.
 
 Programs: one step of DDP (a small network, 25 MB buckets), and tensor-parallel decoding (per token 64 all_reduces of
-16 and 64 KiB between small matrix products).
+16 and 64 KiB between small matrix products); and all_reduce_coalesced of 64 small tensors, whose bytes are those of one.
 """
 
 import argparse
@@ -20,6 +20,7 @@ import statistics
 import sys
 import tempfile
 import time
+import warnings
 from pathlib import Path
 
 import torch
@@ -166,6 +167,26 @@ def time_decoding(groups, ranks, turns):
     return rows
 
 
+def time_coalesced(groups, ranks, turns):
+    """64 tensors in one call."""
+    warnings.filterwarnings("ignore", "`torch.distributed.all_reduce_coalesced` will be deprecated")
+    rows = []
+    for size in (8, 1024, 16384):
+        tensors = [torch.ones(size // 4) for _ in range(64)]
+
+        def run(group, tensors=tensors):
+            dist.barrier(group)
+            times = []
+            for _ in range(10):
+                start = time.perf_counter()
+                dist.all_reduce_coalesced(tensors, op=dist.ReduceOp.MAX, group=group)
+                times.append(time.perf_counter() - start)
+            return times
+
+        rows.append({"what": "64 coalesced", "ranks": ranks, "bytes": size, **in_turns(run, groups, turns)})
+    return rows
+
+
 def work(rank, ranks, directory, sizes, turns, arena, report):
     torch.set_num_threads(1)
     if arena:
@@ -174,6 +195,7 @@ def work(rank, ranks, directory, sizes, turns, arena, report):
     groups = {name: dist.new_group(backend=name) for name in BACKENDS}
     rows = time_collectives(groups, ranks, sizes, turns)
     rows.append(time_floor(ranks, turns))
+    rows += time_coalesced(groups, ranks, turns)
     rows += time_ddp(groups, ranks, turns)
     rows += time_decoding(groups, ranks, turns)
     if rank == 0:

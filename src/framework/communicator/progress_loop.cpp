@@ -26,7 +26,7 @@ bool ProgressLoop::progress() {
   ProgressLock progress_lock(lock_word_);
   if (!progress_lock.try_lock() || failure_.happened()) return false;
   const bool moved = work_.advance();
-  if (moved) doorbell_.ring();
+  if (moved) ring();
   return moved;
 }
 
@@ -67,9 +67,19 @@ Status ProgressLoop::wait(ProgressLock& progress_lock, Operation& operation, Dea
                 backoff.sleep_time(), std::chrono::milliseconds(std::max(1, deadline.poll_ms()))));
   }
   doorbell_.ring();
+  leave_to_background(progress_lock);
   if (operation.done()) return operation.status();
   return failure_.happened() ? failure_.why()
                              : Status(Code::in_progress, "the operation is not complete yet");
+}
+
+/// What is still open when a thread has waited for its own. If that is nothing, the background
+/// thread need not look.
+void ProgressLoop::leave_to_background(const ProgressLock& progress_lock) {
+  if (progress_lock.owns_lock() && work_.is_over())
+    quiet_.store(true, std::memory_order_release);
+  else
+    background_doorbell_.ring();
 }
 
 bool ProgressLoop::progress_in_background() {
@@ -85,12 +95,12 @@ bool ProgressLoop::progress_in_background() {
 void ProgressLoop::sleep_in_background(std::chrono::nanoseconds most) {
   ProgressLock progress_lock(lock_word_);
   if (waiting_.load(std::memory_order_relaxed) > 0 || !progress_lock.try_lock())
-    return doorbell_.sleep(Backoff::kSleep);
+    return background_doorbell_.sleep(Backoff::kSleep);
   if (failure_.happened()) return;
   work_.diagnose();
   if (work_.is_idle() || transports_.empty()) {  // only a gate can change that, and it rings
     progress_lock.unlock();
-    return doorbell_.sleep(Backoff::kSleep);
+    return background_doorbell_.sleep(Backoff::kSleep);
   }
   background_sleeps_.store(true, std::memory_order_release);
   sleep(progress_lock, most);

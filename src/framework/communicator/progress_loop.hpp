@@ -8,7 +8,8 @@
 // 3. The holder may sleep in the last transport. Before it does, it stores asleep_ and looks once
 //    more at what might end its sleep; a thread that wants something stores that first and then
 //    looks at asleep_ (see wake()). All of these are seq_cst, so one of the two sees the other.
-// 4. The background thread makes progress only where nobody waits.
+// 4. The background thread makes progress only where nobody waits. It sleeps on a doorbell of its
+//    own, so that threads that wait do not wake it with each step.
 
 #include <atomic>
 #include <vector>
@@ -80,8 +81,11 @@ class ProgressLoop {
   /// open.
   void sleep(ProgressLock& progress_lock, std::chrono::nanoseconds most,
              Operation* alone = nullptr);
-  /// Something moved: threads that wait without the progress lock look again.
-  void ring() { doorbell_.ring(); }
+  /// Something moved, or may move: threads that wait without the progress lock look again.
+  void ring() {
+    doorbell_.ring();
+    background_doorbell_.ring();
+  }
   /// A thread that sleeps here looks again.
   void wake();
   /// Sleeps must not be much longer than the time limits that are used here.
@@ -93,8 +97,8 @@ class ProgressLoop {
   /// nothing and sleep. `most`: how long, if nothing is missed meanwhile.
   bool progress_in_background();
   void sleep_in_background(std::chrono::nanoseconds most);
-  /// Whether the last progress_in_background() left nothing to do, and expect() was not called
-  /// since.
+  /// Whether the last progress_in_background() or wait() left nothing to do, and expect() was not
+  /// called since.
   bool is_quiet() const { return quiet_.load(std::memory_order_acquire) || failure_.happened(); }
   void expect() { quiet_.store(false, std::memory_order_release); }
 
@@ -104,6 +108,7 @@ class ProgressLoop {
 
  private:
   void lock_slowly(ProgressLock& progress_lock);
+  void leave_to_background(const ProgressLock& progress_lock);
 
   Work& work_;
   const Failure& failure_;
@@ -120,6 +125,7 @@ class ProgressLoop {
   std::atomic<bool> woken_{false};   // wake() was called since somebody slept
   bool short_limits_ = false;        // see note_limit(); with the lock
   Doorbell doorbell_;                // threads that wait without the progress lock look again
+  Doorbell background_doorbell_;  // the background thread does, which others' progress never wakes
 };
 
 }  // namespace anyccl
