@@ -3,15 +3,12 @@
 #include <map>
 #include <string_view>
 
+#include "draw/colours.hpp"
 #include "draw/layout.hpp"
 #include "draw/picture.hpp"
 
 namespace anyccl::cli {
 namespace {
-
-// Paul Tol's "light" scheme: to the colour-blind these differ, and dark text reads well on them.
-constexpr std::string_view kColours[] = {"#77AADD", "#EE8866", "#EEDD88", "#44BB99",
-                                         "#FFAABB", "#99DDFF", "#BBCC33", "#AAAA00"};
 
 constexpr std::string_view kStyle =
     "text{font-family:sans-serif;font-size:12px;fill:#222}"
@@ -26,10 +23,6 @@ constexpr std::string_view kStyle =
     ".message:hover line{stroke:#C00;stroke-width:3}"
     ".mark{fill:#FFF;stroke:#222;stroke-width:1.5}"
     ".dot{fill:#444}";
-
-std::string_view colour(std::size_t rank) {
-  return kColours[rank % std::size(kColours)];
-}
 
 std::string escaped(std::string_view text) {
   std::string safe;

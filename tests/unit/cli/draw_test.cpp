@@ -3,6 +3,7 @@
 #include <string>
 
 #include "algorithm/verify/check.hpp"
+#include "draw/grid.hpp"
 #include "draw/layout.hpp"
 #include "draw/picture.hpp"
 #include "well_formed.hpp"
@@ -115,6 +116,33 @@ TEST(EveryAlgorithm, keeps_boxes_in_the_picture_and_arrows_going_down) {
     }
     for (const Arrow& arrow : at.arrows) EXPECT_LT(arrow.from.y + 20, arrow.to.y);
   });
+}
+
+TEST(DrawnGrid, has_the_groups_of_each_dimension) {
+  const std::vector<std::string> words{"pipeline=4", "data=2", "tensor=2"};
+  const Result<Grid> grid = read_grid(words);
+  ASSERT_TRUE(grid.ok()) << grid.status().message();
+  const auto groups = groups_of(*grid);
+  ASSERT_EQ(groups.size(), 3U);
+  EXPECT_EQ(groups[0], (std::vector<std::vector<int>>{
+                           {0, 4, 8, 12}, {1, 5, 9, 13}, {2, 6, 10, 14}, {3, 7, 11, 15}}));
+  EXPECT_EQ(groups[1][2], (std::vector<int>{4, 6}));
+  EXPECT_EQ(groups[2][7], (std::vector<int>{14, 15}));
+  const std::string text = to_text(*grid), svg = to_svg(*grid);
+  EXPECT_NE(text.find("pipeline 4 x data 2 x tensor 2: 16 ranks"), std::string::npos) << text;
+  EXPECT_NE(text.find("tensor: 8 groups of 2\n  0 1\n  2 3\n"), std::string::npos) << text;
+  EXPECT_EQ(XmlReader(svg).fault(), "");
+  EXPECT_EQ(count(svg, "class=\"place\""), 3U * 16U) << "each rank once for each dimension";
+}
+
+TEST(DrawnGrid, names_words_that_are_no_dimensions) {
+  for (const char* wrong : {"tensor", "=2", "tensor=", "tensor=0", "tensor=2x", "a<b=2"}) {
+    const std::vector<std::string> words{wrong};
+    EXPECT_NE(read_grid(words).status().message().find(wrong), std::string::npos);
+  }
+  EXPECT_FALSE(read_grid({}).ok());
+  const std::vector<std::string> many{"a=16", "b=17"};
+  EXPECT_NE(read_grid(many).status().message().find("more than 256 ranks"), std::string::npos);
 }
 
 TEST(Movement, shows_how_a_sum_grows_along_the_ring) {
