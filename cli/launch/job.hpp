@@ -14,11 +14,13 @@ struct Job {
   std::string name = {};  ///< The start of every message, such as "anyccl run".
   int ranks = 1;
   std::vector<std::string> command = {};
-  Settings settings = {};         ///< For all ranks, besides RANK, WORLD_SIZE and the like.
-  std::optional<int> port = {};   ///< MASTER_PORT; absent: a free one.
-  bool prefix_output = true;      ///< Put "[rank] " before each line.
-  bool keep_going = false;        ///< Let the others go on when a rank fails.
-  std::chrono::seconds grace{5};  ///< From SIGTERM to SIGKILL, when the others are stopped.
+  Settings settings = {};        ///< For all ranks, besides RANK, WORLD_SIZE and the like.
+  std::optional<int> port = {};  ///< MASTER_PORT; absent: a free one.
+  bool prefix_output = true;     ///< Put "[rank] " before each line.
+  bool keep_going = false;       ///< Let the others go on when a rank fails.
+  /// From SIGTERM to SIGKILL, when the others are stopped after a failure ...
+  std::chrono::seconds grace{5};
+  std::chrono::seconds user_grace{30};  ///< ... and after a SIGTERM or SIGHUP of the user.
 };
 
 /// Starts the ranks, passes their output and this process's SIGINT, SIGTERM and SIGHUP on, and

@@ -100,6 +100,7 @@ void Supervisor::pass_on(const signalfd_siginfo& signal) {
     const bool had_it = from_terminal && !member.child.own_group;
     if (member.running && !had_it) send(number, member);
   }
+  if (number != SIGINT) begin_grace(number, job_.user_grace);
 }
 
 void Supervisor::collect_ended() {
@@ -145,7 +146,14 @@ void Supervisor::report_failures(const std::vector<Ended>& ended) {
 void Supervisor::stop_others() {
   if (!any_running()) return;
   send_all(SIGTERM);
-  kill_at_ = Deadline::in(job_.grace);
+  begin_grace(SIGTERM, job_.grace);
+}
+
+/// That of the first signal goes on.
+void Supervisor::begin_grace(int signal, std::chrono::seconds grace) {
+  if (!kill_at_.is_never()) return;
+  kill_at_ = Deadline::in(grace);
+  grace_text_ = fmt::format("{} s of {}", grace.count(), signal_name(signal));
 }
 
 void Supervisor::kill_after_grace() {
@@ -153,8 +161,8 @@ void Supervisor::kill_after_grace() {
   kill_at_ = Deadline::never();
   for (std::size_t rank = 0; rank < members_.size(); ++rank)
     if (members_[rank].running)
-      fmt::print(stderr, "{}: rank {} (pid {}) did not end within {} s of SIGTERM: killing it\n",
-                 job_.name, rank, members_[rank].child.pid, job_.grace.count());
+      fmt::print(stderr, "{}: rank {} (pid {}) did not end within {}: killing it\n", job_.name,
+                 rank, members_[rank].child.pid, grace_text_);
   send_all(SIGKILL);
 }
 

@@ -47,6 +47,7 @@ class Supervisor {
   std::optional<Ended> reap(int rank);
   void report_failures(const std::vector<Ended>& ended);
   void stop_others();
+  void begin_grace(int signal, std::chrono::seconds grace);
   void kill_after_grace();
   void send(int signal, const Member& member) const;
   void send_all(int signal) const;
@@ -61,6 +62,7 @@ class Supervisor {
   bool interrupted_ = false;  ///< A SIGINT was passed on; the next one kills.
   bool user_stops_ = false;   ///< Some signal was passed on: the ranks end because of it.
   Deadline kill_at_;          ///< When the grace is over.
+  std::string grace_text_;    ///< "5 s of SIGTERM"
 };
 
 }  // namespace anyccl::cli

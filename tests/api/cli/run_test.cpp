@@ -167,6 +167,19 @@ TEST(Run, returns_128_and_the_signal_when_ranks_die_of_it) {
   EXPECT_EQ(tool.finish(), 128 + SIGTERM);
 }
 
+TEST(Run, kills_ranks_that_ignore_sigterm_when_the_grace_is_over) {
+  for (const int signal : {SIGTERM, SIGHUP}) {
+    Tool tool(run_script({"-n", "2", "--grace", "0"},
+                         "trap '' TERM HUP; echo ready; while :; do sleep 100; done"));
+    ASSERT_TRUE(tool.says("ready", 2));
+    tool.signal(signal);
+    EXPECT_EQ(tool.finish(), 128 + SIGKILL);
+    EXPECT_TRUE(contains(tool.err(), std::string("did not end within 0 s of SIG") +
+                                         ::sigabbrev_np(signal) + ": killing it"))
+        << tool.err();
+  }
+}
+
 TEST(Run, second_sigint_kills_ranks_that_ignore_the_first) {
   Tool tool(run_script({"-n", "2"}, "trap '' INT; echo ready; sleep 100 & wait"));
   ASSERT_TRUE(tool.says("ready", 2));
