@@ -318,18 +318,20 @@ nb::object barrier(Communicator& c, bool async) {
   return c.run(call, Array(), Result(), async);
 }
 
-nb::object send(Communicator& c, nb::handle x, int dst, bool async) {
+nb::object send(Communicator& c, nb::handle x, int dst, int tag, bool async) {
   Array in = Array::input(x, "x");
   anycclCall_t call = call_of(anycclCollSend, in, Result(), in.count());
   call.root = dst;
+  call.tag = tag;
   return c.run(call, std::move(in), Result(), async);
 }
 
-nb::object recv(Communicator& c, nb::handle out, int src, bool async) {
+nb::object recv(Communicator& c, nb::handle out, std::optional<int> src, int tag, bool async) {
   Result result(Array::output(out, "out"));
   anycclCall_t call = call_of(anycclCollRecv, result.array(), result, result.array().count());
   call.sendbuff = nullptr;
-  call.root = src;
+  call.root = src.value_or(ANYCCL_ANY_SOURCE);
+  call.tag = tag;
   return c.run(call, Array(), std::move(result), async);
 }
 

@@ -38,7 +38,8 @@ nb::object gather_v(Communicator& c, nb::handle x, const MaybeNumbers& counts, i
 nb::object scatter_v(Communicator& c, nb::handle x, const MaybeNumbers& counts, int root,
                      const MaybeNumbers& displs, nb::handle out, bool async);
 nb::object barrier(Communicator& c, bool async);
-nb::object send(Communicator& c, nb::handle x, int dst, bool async);
-nb::object recv(Communicator& c, nb::handle out, int src, bool async);
+nb::object send(Communicator& c, nb::handle x, int dst, int tag, bool async);
+/// `src` none: of any rank.
+nb::object recv(Communicator& c, nb::handle out, std::optional<int> src, int tag, bool async);
 
 }  // namespace anyccl::python

@@ -51,6 +51,7 @@ nb::object Communicator::run(anycclCall_t call, Array input, Result result, bool
   const Call turn(*this);
   const anycclComm_t handle = handle_;  // abort() may be called meanwhile
   call.size = sizeof call;
+  call.timeout_ms = timeout_ms_;
   if (async) {
     auto operation = std::make_unique<Operation>(std::move(input), std::move(result));
     raise_unless_ok(unlocked([&] { return anycclIssue(&call, handle, &operation->work); }));
@@ -91,6 +92,19 @@ std::string Communicator::last_plan() {
   const char* text = "";
   raise_unless_ok(unlocked([&] { return anycclCommLastPlan(handle, &text); }));
   return text;
+}
+
+std::optional<double> Communicator::timeout() const {
+  if (timeout_ms_ == 0) return std::nullopt;
+  return timeout_ms_ / 1000.0;
+}
+
+void Communicator::set_timeout(std::optional<double> seconds) {
+  constexpr double kMost = 4'000'000;  // milliseconds are 32 bits
+  if (seconds && !(*seconds > 0 && *seconds <= kMost))
+    raise_invalid("timeout is " + std::to_string(*seconds) +
+                  " s: it is more than 0 and at most 4000000, or None");
+  timeout_ms_ = seconds ? std::max(1U, static_cast<unsigned int>(*seconds * 1000)) : 0;
 }
 
 anycclRedOp_t Communicator::create_pre_mul_sum(DType dtype, const void* factor) {
@@ -175,6 +189,12 @@ Outcome Work::look() {
 bool Work::test() {
   raise_unless_ok(look());
   return complete_;
+}
+
+int Work::source() {
+  int rank = 0;
+  raise_unless_ok(unlocked([&] { return anycclWorkSource(operation_->work, &rank); }));
+  return rank;
 }
 
 bool Work::done() {

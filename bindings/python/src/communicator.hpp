@@ -2,6 +2,7 @@
 // Communicators, operations in progress, and the owners of their arrays.
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "error.hpp"
@@ -47,6 +48,9 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   /// The exception that operations raise from now on, or None. Any thread.
   nb::object failure() const;
   std::string last_plan();
+  /// Of the operations that are called from now on, in seconds; none: they wait for ever.
+  std::optional<double> timeout() const;
+  void set_timeout(std::optional<double> seconds);
   anycclRedOp_t create_pre_mul_sum(DType dtype, const void* factor);
 
   void destroy();
@@ -66,6 +70,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
 
   anycclComm_t handle_;
   int rank_ = 0, size_ = 0;
+  unsigned int timeout_ms_ = 0;
   bool busy_ = false;
   const char* ended_ = "";
   std::vector<std::unique_ptr<Operation>> dropped_;
@@ -83,6 +88,8 @@ class Work {
   nb::object wait();
   bool test();
   bool done();
+  /// The rank that a received message came from.
+  int source();
 
  private:
   Outcome look();

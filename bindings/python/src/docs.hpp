@@ -43,6 +43,8 @@ Raises
 ------
 Error
     If it has failed.)";
+constexpr const char kWorkSource[] =
+    R"(The rank that a complete `recv` came from; an error for other operations.)";
 constexpr const char kWorkDone[] =
     R"(Whether the operation is complete or has failed. Makes progress, never blocks.)";
 
@@ -115,6 +117,11 @@ constexpr const char kRank[] = R"(This rank, from 0 to size - 1.)";
 constexpr const char kSize[] = R"(The number of ranks.)";
 constexpr const char kFailure[] =
     R"(The error that has made the communicator fail, or None. Any thread.)";
+constexpr const char kTimeout[] =
+    R"(Seconds that an operation which is called from now on may take, or None: for ever, the default.
+
+An operation that takes longer raises `Timeout` naming who is missing, and the communicator has failed. Of
+collectives it counts from when those before are complete.)";
 constexpr const char kLastPlan[] =
     R"(How the last collective ran, for people: "all_reduce/two_shot Simple shm".)";
 constexpr const char kDestroy[] = R"(Complete the issued operations and leave the other ranks.
@@ -309,11 +316,13 @@ array
 constexpr const char kBarrier[] =
     R"(Return when all ranks have called it; with ``async_op=True``, a `Work` that is complete then.)";
 constexpr const char kSend[] =
-    R"(Send an array to rank `dst`, which receives as many elements of the same type.
+    R"(Send an array to rank `dst`, which receives as many elements of the same type with the same tag.
 
 May return before the receiver has called `recv`, but need not: to exchange, use ``async_op=True`` on
 both sides and wait for both. The `Work` gives None.)";
-constexpr const char kRecv[] = R"(Receive from rank `src` into the array `out`, and return it.)";
+constexpr const char kRecv[] = R"(Receive from rank `src` into the array `out`, and return it.
+
+Without `src`: the next fitting message of any rank. With ``async_op=True``, `Work.source` tells which.)";
 
 constexpr const char kAllToAllV[] =
     R"(Exchange blocks of different sizes, of rows along the first dimension.

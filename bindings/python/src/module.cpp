@@ -96,6 +96,7 @@ void bind_work(nb::module_& m) {
       .def("wait", &Work::wait, docs::kWorkWait, nb::sig("def wait(self) -> typing.Any"))
       .def("test", &Work::test, docs::kWorkTest)
       .def_prop_ro("done", &Work::done, docs::kWorkDone)
+      .def_prop_ro("source", &Work::source, docs::kWorkSource)
       .def(
           "__enter__", [](nb::object self) { return self; }, nb::sig("def __enter__(self) -> Work"))
       .def(
@@ -156,6 +157,8 @@ void bind_state(nb::class_<Communicator>& c) {
       .def_prop_ro("failure", &Communicator::failure, docs::kFailure,
                    nb::sig("def failure(self) -> anyccl.errors.Error | None"))
       .def_prop_ro("last_plan", &Communicator::last_plan, docs::kLastPlan)
+      .def_prop_rw("timeout", &Communicator::timeout, &Communicator::set_timeout, nb::arg().none(),
+                   docs::kTimeout)
       .def("destroy", &Communicator::destroy, docs::kDestroy)
       .def("abort", &Communicator::abort, docs::kAbort)
       .def(
@@ -209,11 +212,13 @@ void bind_collectives(nb::class_<Communicator>& c) {
            nb::sig("def all_to_all(self, x: object" ANYCCL_END))
       .def("barrier", barrier, named, async_op, docs::kBarrier,
            nb::sig("def barrier(self, *, async_op: bool = False) -> Work | None"))
-      .def("send", send, x, "dst"_a, named, async_op, docs::kSend,
-           nb::sig("def send(self, x: object, dst: int, *, async_op: bool = False) -> Work | None"))
-      .def("recv", recv, "out"_a, "src"_a, named, async_op, docs::kRecv,
-           nb::sig("def recv(self, out: object, src: int, *, async_op: bool = False)"
-                   " -> typing.Any"));
+      .def("send", send, x, "dst"_a, named, "tag"_a = 0, async_op, docs::kSend,
+           nb::sig("def send(self, x: object, dst: int, *, tag: int = 0, async_op: bool = False)"
+                   " -> Work | None"))
+      .def("recv", recv, "out"_a, "src"_a.none() = nb::none(), named, "tag"_a = 0, async_op,
+           docs::kRecv,
+           nb::sig("def recv(self, out: object, src: int | None = None, *, tag: int = 0,"
+                   " async_op: bool = False) -> typing.Any"));
 }
 
 #define ANYCCL_COUNTS "counts: collections.abc.Sequence[int]"

@@ -255,6 +255,33 @@ def test_ranks_exchange_with_send_and_recv(four):
     assert four.each(run) == [3, 0, 1, 2]
 
 
+def test_messages_match_by_tag(two):
+    def run(c):
+        peer = 1 - c.rank
+        first, second = np.zeros(1), np.zeros(1)
+        works = [c.send(np.full(1, tag + 10.0 * c.rank), peer, tag=tag, async_op=True) for tag in (1, 2)]
+        c.recv(second, peer, tag=2)
+        c.recv(first, peer, tag=1)
+        for work in works:
+            work.wait()
+        return first[0], second[0]
+
+    assert two.each(run) == [(11, 12), (1, 2)]
+
+
+def test_a_message_of_any_rank_has_a_source(four):
+    def run(c):
+        if c.rank > 0:
+            return c.send(np.full(1, float(c.rank)), 0, tag=7)
+        found = set()
+        for _ in range(3):
+            work = c.recv(np.zeros(1), tag=7, async_op=True)
+            found.add((work.wait()[0], work.source))
+        return found
+
+    assert four.each(run)[0] == {(1, 1), (2, 2), (3, 3)}
+
+
 @pytest.mark.parametrize("dtype", ["float32", np.float32, np.dtype("float32"), np.ones(1, np.float32).dtype])
 def test_a_pre_multiplied_sum_multiplies_first(four, dtype):
     results = four.each(lambda c: c.all_reduce(np.ones(2, np.float32), c.pre_mul_sum(c.rank, dtype)))

@@ -167,3 +167,26 @@ def test_a_signal_ends_a_wait_and_the_operation_goes_on(two, async_op):
     two.each(lambda c: c.rank == 1 and c.all_reduce(y))
     assert two.each(lambda c: c.all_reduce(np.ones(1)).tolist()) == [[2], [2]]
     assert x.tolist() == [3, 3, 3]
+
+
+def test_a_time_limit_names_who_is_missing(two):
+    first = two.comms[0]
+    assert first.timeout is None
+    first.timeout = 0.2
+    assert first.timeout == pytest.approx(0.2)
+    with pytest.raises(anyccl.Timeout, match="rank 1"):
+        first.all_reduce(np.ones(2))
+    assert isinstance(first.failure, anyccl.Timeout)
+
+
+@pytest.mark.parametrize("seconds", [0, -1, 1e9, float("nan")])
+def test_a_time_limit_is_checked(alone, seconds):
+    with pytest.raises(anyccl.InvalidArgument, match="timeout is"):
+        alone.timeout = seconds
+    alone.timeout = None
+    assert alone.timeout is None
+
+
+def test_only_a_receive_has_a_source(two):
+    with pytest.raises(anyccl.InvalidUsage):
+        print(two.each(lambda c: c.barrier(async_op=True))[0].source)
