@@ -47,7 +47,8 @@ typedef struct anycclComm* anycclComm_t; /* One rank's handle of a communicator.
 typedef struct anycclStream* anycclStream_t; /* A queue of work. NULL: the call itself waits. */
 typedef struct anycclEvent* anycclEvent_t;   /* A place in a stream's work, once it is recorded. */
 typedef struct anycclTopology*
-    anycclTopology_t;                    /* Which ranks are near which, as the program sees it. */
+    anycclTopology_t; /* Which ranks are near which, as the program sees it. */
+typedef struct anycclRouting* anycclRouting_t; /* Which tokens go to which experts. */
 typedef struct anycclWork* anycclWork_t; /* An operation that was issued and may not be complete. */
 
 typedef enum {
@@ -513,6 +514,41 @@ ANYCCL_API anycclResult_t anycclNeighborAllToAllv(const void* sendbuff, const si
                                                   anycclDataType_t datatype,
                                                   anycclTopology_t topology, anycclComm_t comm,
                                                   anycclStream_t stream);
+
+/* ---- Mixture of experts --------------------------------------------------------------------- */
+
+/* Decides where tokens go, and exchanges the counts. Collective over `comm`; returns when it is
+ * done, so not in a group. experts[token * choices + k] in 0..nexperts-1 is the k-th expert of a
+ * token, or -1: none. Rank r of n has the nexperts / n experts from r * nexperts / n on; `choices`
+ * and `nexperts` are equal on all ranks, `ntokens` is each rank's own. An expert takes the first
+ * `capacity` tokens of each rank, and the others are dropped; 0: it takes all. With `padded` not 0
+ * every expert has `capacity` rows of each rank, so sizes do not depend on the tokens. Both are equal
+ * on all ranks. A routing serves any number of Dispatch and Combine calls, one at a time, forwards
+ * and backwards. */
+ANYCCL_API anycclResult_t anycclRoutingCreate(anycclRouting_t* routing, size_t ntokens, int choices,
+                                              const int experts[], int nexperts, size_t capacity,
+                                              int padded, anycclComm_t comm);
+/* NULL is allowed. */
+ANYCCL_API anycclResult_t anycclRoutingDestroy(anycclRouting_t routing);
+/* *rows = the rows that this rank's experts have in all; counts[e] = how many of them are tokens for
+ * its expert e, unless counts is NULL; *dropped = the choices of this rank's tokens that were
+ * dropped, unless it is NULL. */
+ANYCCL_API anycclResult_t anycclRoutingRows(anycclRouting_t routing, size_t* rows, size_t counts[],
+                                            size_t* dropped);
+/* recvbuff = the tokens for this rank's experts, one expert after the other, each in the order of
+ * ranks and of their tokens; padding is zero. sendbuff has ntokens rows, recvbuff as many as
+ * anycclRoutingRows says, of `width` elements. Collective, not in place, not in a group; returns
+ * when it is complete. */
+ANYCCL_API anycclResult_t anycclDispatch(const void* sendbuff, void* recvbuff, size_t width,
+                                         anycclDataType_t datatype, anycclRouting_t routing,
+                                         anycclComm_t comm);
+/* The way back: recvbuff[token] = the sum over its choices of weights[token * choices + k] times the
+ * row that its expert has made of it; a dropped choice adds nothing. `weights` are of `datatype`,
+ * each product is rounded to it, and the sum is in the order of choices; NULL: all are 1. Shapes as
+ * for anycclDispatch, the other way round. */
+ANYCCL_API anycclResult_t anycclCombine(const void* sendbuff, const void* weights, void* recvbuff,
+                                        size_t width, anycclDataType_t datatype,
+                                        anycclRouting_t routing, anycclComm_t comm);
 
 /* Calls of this thread between Start and End are issued together at the outermost End, which
  * returns when all without a stream are complete: sends and receives between them, also of several
