@@ -285,7 +285,7 @@ TEST(ReduceLocal, needs_sensible_arguments) {
   EXPECT_NE(reduce(nullptr, y, anycclInt32).find("in is NULL"), std::string::npos);
   EXPECT_NE(reduce(x, nullptr, anycclInt32).find("inout is NULL"), std::string::npos);
   EXPECT_NE(reduce(x, x + 1, anycclInt32).find("overlap"), std::string::npos);
-  EXPECT_NE(reduce(x, y, 99).find("datatype"), std::string::npos);
+  EXPECT_NE(reduce(x, y, anycclNumTypes).find("datatype"), std::string::npos);
   EXPECT_EQ(anycclReduceLocal(nullptr, nullptr, 0, anycclInt32, anycclSum, nullptr), anycclSuccess);
 }
 
