@@ -31,7 +31,7 @@ class Sweep {
   std::vector<Row> rows_;
 };
 
-/// Asked for alone, what is not possible gets the library's own error.
+/// A combination that is asked for alone and is not possible gets the error of the library.
 bool is_offered(const Operation& operation, const TypeName& type, const RedopName& redop) {
   const bool is_prefix = operation.name == "scan" || operation.name == "exscan";
   return is_possible(type.type, redop.redop) && !(is_prefix && redop.redop == anycclAvg);

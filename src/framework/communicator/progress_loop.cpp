@@ -73,13 +73,11 @@ Status ProgressLoop::wait(ProgressLock& progress_lock, Operation& operation, Dea
                              : Status(Code::in_progress, "the operation is not complete yet");
 }
 
-/// What is still open when a thread has waited for its own. If that is nothing, the background
-/// thread need not look.
+/// What is still open when a thread has waited for its own, and to tell who wants to hear of it. If
+/// nothing is open, the background thread looks once and then no more.
 void ProgressLoop::leave_to_background(const ProgressLock& progress_lock) {
-  if (progress_lock.owns_lock() && work_.is_over())
-    quiet_.store(true, std::memory_order_release);
-  else
-    background_doorbell_.ring();
+  if (progress_lock.owns_lock() && work_.is_over()) quiet_.store(true, std::memory_order_release);
+  background_doorbell_.ring();
 }
 
 bool ProgressLoop::progress_in_background() {
