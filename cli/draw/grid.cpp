@@ -88,7 +88,7 @@ std::vector<std::vector<std::vector<int>>> groups_of(const Grid& grid) {
     keep[dim] = 1;
     auto& groups = all.emplace_back(static_cast<std::size_t>(grid.ranks / grid.dims[dim]));
     for (int rank = 0; rank < grid.ranks; ++rank) {
-      const auto topology = Topology::make_grid(grid.ranks, rank, grid.dims, {});
+      const auto topology = RankTopology::make_grid(grid.ranks, rank, grid.dims, {});
       groups[static_cast<std::size_t>(topology->color(keep))].push_back(rank);
     }
   }
