@@ -375,6 +375,37 @@ TEST(CppExperts, get_the_tokens_and_give_back_weighted_sums) {
   });
 }
 
+/// Expert parallelism within data and tensor parallelism: of each expert group, with tokens and experts
+/// of its own.
+TEST(CppExperts, are_shared_by_the_group_of_a_grid) {
+  run_ranks(8, [](Communicator& world) {
+    const auto grid = Grid::create(world, {{"data", 2}, {"expert", 2}, {"tensor", 2}});
+    ASSERT_TRUE(grid.ok());
+    auto expert = grid->split(world, {"expert"}), data = grid->split(world, {"data"});
+    ASSERT_TRUE(expert.ok() && data.ok());
+    const int me = index(world.rank());
+    const Ints experts{me / 2 % 4, 3, 0};  // of four
+    const std::vector<double> tokens{1.0 + me, 2, 3};
+    RoutingConfig config;
+    config.experts = 4;
+    auto routing = Routing::create(*expert, experts, config);
+    ASSERT_TRUE(routing.ok()) << routing.status().message();
+    std::vector<double> rows(routing->rows()), back(3);
+    ASSERT_OK(routing->dispatch(*expert, tokens, rows));
+    std::size_t row = 0;
+    const auto counts = routing->tokens_of_experts();
+    for (std::size_t e = 0; e < counts.size(); ++e)
+      for (std::size_t i = 0; i < counts[e]; ++i)  // expert e multiplies by e + 1
+        rows[row++] *= static_cast<double>(2 * static_cast<std::size_t>(expert->rank()) + e + 1);
+    ASSERT_OK(routing->combine(*expert, rows, {}, back));
+    EXPECT_EQ(back, (std::vector<double>{(1.0 + me) * (experts[0] + 1), 8, 3}));
+    std::vector<std::int64_t> seen(counts.begin(), counts.end());
+    ASSERT_OK(wait(data->all_reduce(seen, seen, ReduceOp::sum)));
+    EXPECT_EQ(seen, expert->rank() == Rank{0} ? (std::vector<std::int64_t>{5, 1})
+                                              : (std::vector<std::int64_t>{1, 5}));
+  });
+}
+
 TEST(CppExperts, drop_what_is_beyond_their_capacity_and_have_padded_rows) {
   run_ranks(2, [](Communicator& comm) {
     const Ints experts{0, 0, 0};
