@@ -26,6 +26,17 @@ struct Float8E5M2 {
   std::uint8_t bits = 0;
 };
 
+/// A value with its place, as the operators of Communicator::create_max_loc() take them: of float and
+/// std::int32_t with an index of 32 bits, of double and std::int64_t with one of 64.
+template <typename T>
+struct ValueIndex {
+  static_assert(std::is_same_v<T, float> || std::is_same_v<T, std::int32_t> ||
+                std::is_same_v<T, double> || std::is_same_v<T, std::int64_t>);
+  T value{};
+  std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t> index{};
+  bool operator==(const ValueIndex&) const = default;
+};
+
 /// The DType of a C++ type; other types do not compile.
 template <typename T>
 constexpr DType dtype_of();
@@ -90,6 +101,22 @@ constexpr DType dtype_of<Float8E5M2>() {
   return DType::f8e5m2;
 }
 template <>
+constexpr DType dtype_of<ValueIndex<float>>() {
+  return DType::u64;
+}
+template <>
+constexpr DType dtype_of<ValueIndex<std::int32_t>>() {
+  return DType::u64;
+}
+template <>
+constexpr DType dtype_of<ValueIndex<double>>() {
+  return DType::complex128;
+}
+template <>
+constexpr DType dtype_of<ValueIndex<std::int64_t>>() {
+  return DType::complex128;
+}
+template <>
 constexpr DType dtype_of<std::complex<float>>() {
   return DType::complex64;
 }
@@ -107,10 +134,10 @@ struct View {
   View(std::span<T> elements)
       : View(const_cast<std::remove_const_t<T>*>(elements.data()), elements.size(),
              dtype_of<std::remove_const_t<T>>()) {}
-  template <typename T>
-  View(std::vector<T>& elements) : View(std::span<T>(elements)) {}
-  template <typename T>
-  View(const std::vector<T>& elements) : View(std::span<const T>(elements)) {}
+  template <typename T, typename A>
+  View(std::vector<T, A>& elements) : View(std::span<T>(elements)) {}
+  template <typename T, typename A>
+  View(const std::vector<T, A>& elements) : View(std::span<const T>(elements)) {}
 
   void* data = nullptr;
   std::size_t count = 0;
@@ -122,12 +149,12 @@ template <typename T>
 View view(std::span<T> elements) {
   return elements;
 }
-template <typename T>
-View view(std::vector<T>& elements) {
+template <typename T, typename A>
+View view(std::vector<T, A>& elements) {
   return elements;
 }
-template <typename T>
-View view(const std::vector<T>& elements) {
+template <typename T, typename A>
+View view(const std::vector<T, A>& elements) {
   return elements;
 }
 

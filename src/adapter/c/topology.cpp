@@ -9,7 +9,7 @@
 #include "base/error.hpp"
 
 struct anycclTopology {
-  anyccl::Topology topology;
+  anyccl::RankTopology topology;
 };
 
 namespace anyccl {
@@ -46,7 +46,7 @@ struct Blocks {
   std::size_t count, stride;           ///< as many elements apart.
 };
 
-Status add_messages(const Blocks& blocks, const Topology::Neighbors& neighbors,
+Status add_messages(const Blocks& blocks, const RankTopology::Neighbors& neighbors,
                     anycclDataType_t datatype, std::vector<BlockMessage>& to) {
   const std::size_t element = bytes_of(static_cast<DType>(as_byte(datatype)));
   if (element == 0)
@@ -65,7 +65,7 @@ Status add_messages(const Blocks& blocks, const Topology::Neighbors& neighbors,
 Status check_fit(const anycclTopology* handle, anycclComm_t comm) {
   ANYCCL_CHECK(need_comm(comm));
   ANYCCL_CHECK(need_topology(handle));
-  const Topology& topology = handle->topology;
+  const RankTopology& topology = handle->topology;
   const int size = comm->comm->size(), rank = index(comm->comm->rank());
   if (topology.size() != size || topology.rank() != rank)
     return error(Code::invalid_argument,
@@ -80,7 +80,7 @@ anycclResult_t exchange_blocks(const Blocks& sent, const Blocks& received,
   std::vector<BlockMessage> messages;
   const anycclResult_t ready = guarded(comm, [&]() -> Status {
     ANYCCL_CHECK(check_fit(handle, comm));
-    const Topology& topology = handle->topology;
+    const RankTopology& topology = handle->topology;
     ANYCCL_CHECK(add_messages(sent, topology.destinations(), datatype, messages));
     return add_messages(received, topology.sources(), datatype, messages);
   });
@@ -101,8 +101,9 @@ anycclResult_t anycclTopologyCreateGrid(anycclTopology_t* topology, int ndims, c
       return error(Code::invalid_argument, "ndims is {}, which is not in 1..{}", ndims,
                    kMostDimensions);
     ANYCCL_CHECK(need(dims, "dims"));
-    ANYCCL_TRY(Topology made, Topology::make_grid(comm->comm->size(), index(comm->comm->rank()),
-                                                  first(dims, ndims), first(periodic, ndims)));
+    ANYCCL_TRY(RankTopology made,
+               RankTopology::make_grid(comm->comm->size(), index(comm->comm->rank()),
+                                       first(dims, ndims), first(periodic, ndims)));
     *topology = new anycclTopology{std::move(made)};
     return {};
   });
@@ -116,9 +117,10 @@ anycclResult_t anycclTopologyCreateGraph(anycclTopology_t* topology, int nsource
     ANYCCL_CHECK(need_comm(comm));
     ANYCCL_CHECK(need_ranks("sources", nsources, sources));
     ANYCCL_CHECK(need_ranks("destinations", ndestinations, destinations));
-    ANYCCL_TRY(Topology made,
-               Topology::make_graph(comm->comm->size(), index(comm->comm->rank()),
-                                    first(sources, nsources), first(destinations, ndestinations)));
+    ANYCCL_TRY(
+        RankTopology made,
+        RankTopology::make_graph(comm->comm->size(), index(comm->comm->rank()),
+                                 first(sources, nsources), first(destinations, ndestinations)));
     *topology = new anycclTopology{std::move(made)};
     return {};
   });
@@ -169,7 +171,7 @@ anycclResult_t anycclTopologyShift(anycclTopology_t topology, int dim, int displ
     ANYCCL_CHECK(need_grid(topology));
     ANYCCL_CHECK(need(source, "source"));
     ANYCCL_CHECK(need(destination, "destination"));
-    const Topology& grid = topology->topology;
+    const RankTopology& grid = topology->topology;
     if (dim < 0 || static_cast<std::size_t>(dim) >= grid.dims().size())
       return error(Code::invalid_argument, "dim {} is not in 0..{}", dim, grid.dims().size() - 1);
     *source = grid.shifted(static_cast<std::size_t>(dim), -std::int64_t{displacement});
@@ -204,7 +206,7 @@ anycclResult_t anycclTopologySplit(anycclTopology_t topology, const int keep[], 
     ANYCCL_CHECK(need_grid(topology));
     ANYCCL_CHECK(need(keep, "keep"));
     ANYCCL_CHECK(check_fit(topology, comm));
-    const Topology& grid = topology->topology;
+    const RankTopology& grid = topology->topology;
     color = grid.color({keep, grid.dims().size()});
     rank = grid.rank();
     return {};

@@ -42,20 +42,21 @@ Result<std::vector<int>> complete_dims(std::span<const int> asked, int size) {
   return dims;
 }
 
-Result<Topology::Neighbors> neighbors_of(const char* name, std::span<const int> ranks, int size) {
+Result<RankTopology::Neighbors> neighbors_of(const char* name, std::span<const int> ranks,
+                                             int size) {
   for (std::size_t i = 0; i < ranks.size(); ++i)
     if (ranks[i] != ANYCCL_NO_RANK && (ranks[i] < 0 || ranks[i] >= size))
       return error(Code::invalid_argument, "{}[{}] is {}, which is not a rank of {}", name, i,
                    ranks[i], size);
-  return Topology::Neighbors{{ranks.begin(), ranks.end()},
-                             std::vector<std::uint32_t>(ranks.size(), 0)};
+  return RankTopology::Neighbors{{ranks.begin(), ranks.end()},
+                                 std::vector<std::uint32_t>(ranks.size(), 0)};
 }
 
 }  // namespace
 
-Result<Topology> Topology::make_grid(int size, int rank, std::span<const int> dims,
-                                     std::span<const int> periodic) {
-  Topology grid(size, rank);
+Result<RankTopology> RankTopology::make_grid(int size, int rank, std::span<const int> dims,
+                                             std::span<const int> periodic) {
+  RankTopology grid(size, rank);
   ANYCCL_TRY(grid.dims_, complete_dims(dims, size));
   for (std::size_t i = 0; i < dims.size(); ++i)
     grid.periodic_.push_back(i < periodic.size() && periodic[i] != 0);
@@ -63,15 +64,15 @@ Result<Topology> Topology::make_grid(int size, int rank, std::span<const int> di
   return grid;
 }
 
-Result<Topology> Topology::make_graph(int size, int rank, std::span<const int> sources,
-                                      std::span<const int> destinations) {
-  Topology graph(size, rank);
+Result<RankTopology> RankTopology::make_graph(int size, int rank, std::span<const int> sources,
+                                              std::span<const int> destinations) {
+  RankTopology graph(size, rank);
   ANYCCL_TRY(graph.sources_, neighbors_of("sources", sources, size));
   ANYCCL_TRY(graph.destinations_, neighbors_of("destinations", destinations, size));
   return graph;
 }
 
-std::vector<int> Topology::coords_of(int rank) const {
+std::vector<int> RankTopology::coords_of(int rank) const {
   std::vector<int> coords(dims_.size());
   for (std::size_t i = coords.size(); i-- > 0;) {
     coords[i] = rank % dims_[i];
@@ -80,7 +81,7 @@ std::vector<int> Topology::coords_of(int rank) const {
   return coords;
 }
 
-int Topology::rank_at(std::span<const int> coords) const {
+int RankTopology::rank_at(std::span<const int> coords) const {
   int rank = 0;
   for (std::size_t i = 0; i < dims_.size(); ++i) {
     const int n = dims_[i];
@@ -90,7 +91,7 @@ int Topology::rank_at(std::span<const int> coords) const {
   return rank;
 }
 
-int Topology::shifted(std::size_t dim, std::int64_t displacement) const {
+int RankTopology::shifted(std::size_t dim, std::int64_t displacement) const {
   std::vector<int> coords = coords_of(rank_);
   const std::int64_t n = dims_[dim], at = coords[dim] + displacement;
   if (periodic_[dim])
@@ -100,7 +101,7 @@ int Topology::shifted(std::size_t dim, std::int64_t displacement) const {
   return rank_at(coords);
 }
 
-int Topology::color(std::span<const int> keep) const {
+int RankTopology::color(std::span<const int> keep) const {
   int color = 0;
   const std::vector<int> coords = coords_of(rank_);
   for (std::size_t i = 0; i < coords.size(); ++i)
@@ -109,7 +110,7 @@ int Topology::color(std::span<const int> keep) const {
 }
 
 /// What goes to the rank before along dimension i has tag 2i, to the one after 2i + 1.
-void Topology::add_grid_neighbors() {
+void RankTopology::add_grid_neighbors() {
   for (std::size_t i = 0; i < dims_.size(); ++i)
     for (const std::uint32_t after : {0U, 1U}) {
       const int rank = shifted(i, after == 1 ? 1 : -1);

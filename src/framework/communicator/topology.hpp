@@ -11,7 +11,7 @@ namespace anyccl {
 /// Which ranks a rank exchanges messages with, as the program sees it: a grid, or any graph. One
 /// rank's view, immutable once it is made. Ranks are numbers of the communicator, or
 /// ANYCCL_NO_RANK.
-class Topology {
+class RankTopology {
  public:
   /// Neighbour i of a list is ranks[i], and tags[i] tells its messages from those of the same rank
   /// in another place of the list.
@@ -21,10 +21,10 @@ class Topology {
   };
 
   /// Dimensions that are 0 are chosen. Errors: invalid_argument, naming the dimensions.
-  static Result<Topology> make_grid(int size, int rank, std::span<const int> dims,
-                                    std::span<const int> periodic);
-  static Result<Topology> make_graph(int size, int rank, std::span<const int> sources,
-                                     std::span<const int> destinations);
+  static Result<RankTopology> make_grid(int size, int rank, std::span<const int> dims,
+                                        std::span<const int> periodic);
+  static Result<RankTopology> make_graph(int size, int rank, std::span<const int> sources,
+                                         std::span<const int> destinations);
 
   int size() const { return size_; }
   int rank() const { return rank_; }
@@ -41,7 +41,7 @@ class Topology {
   int color(std::span<const int> keep) const;
 
  private:
-  Topology(int size, int rank) : size_(size), rank_(rank) {}
+  RankTopology(int size, int rank) : size_(size), rank_(rank) {}
   void add_grid_neighbors();
 
   int size_, rank_;

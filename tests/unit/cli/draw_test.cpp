@@ -5,6 +5,7 @@
 #include "algorithm/verify/check.hpp"
 #include "draw/grid.hpp"
 #include "draw/layout.hpp"
+#include "draw/neighbors.hpp"
 #include "draw/picture.hpp"
 #include "well_formed.hpp"
 
@@ -143,6 +144,76 @@ TEST(DrawnGrid, names_words_that_are_no_dimensions) {
   EXPECT_FALSE(read_grid({}).ok());
   const std::vector<std::string> many{"a=16", "b=17"};
   EXPECT_NE(read_grid(many).status().message().find("more than 256 ranks"), std::string::npos);
+}
+
+using Words = std::vector<std::string>;
+
+TEST(DrawnTopology, has_a_line_for_each_two_neighbours_of_a_grid) {
+  const Words words{"row=2", "column=3"}, circles{"column"};
+  const Result<NeighborGrid> grid = read_neighbor_grid(words, circles);
+  ASSERT_TRUE(grid.ok()) << grid.status().message();
+  const std::string text = to_text(*grid), svg = to_svg(*grid);
+  EXPECT_NE(text.find("row 2 x column 3 (a circle): 6 ranks"), std::string::npos) << text;
+  EXPECT_NE(text.find("\n3     1 0    0, -                5, 4\n"), std::string::npos) << text;
+  EXPECT_EQ(XmlReader(svg).fault(), "");
+  EXPECT_EQ(count(svg, "class=\"place\""), 6U);
+  EXPECT_EQ(count(svg, ", along row<"), 3U);
+  EXPECT_EQ(count(svg, ", along column<"), 6U);
+}
+
+TEST(DrawnTopology, bends_lines_around_the_ranks_between_their_ends) {
+  const Words words{"x=2", "y=3", "z=1"}, all{"x", "y", "z"};
+  const Result<NeighborGrid> grid = read_neighbor_grid(words, all);
+  ASSERT_TRUE(grid.ok());
+  const std::string svg = to_svg(*grid);
+  EXPECT_EQ(XmlReader(svg).fault(), "");
+  EXPECT_EQ(count(svg, "<g class=\"edge\">"), 18U) << "each rank has one after it along each";
+  EXPECT_EQ(count(svg, "V"), 4U) << "inside of a block, next to each other along y";
+}
+
+TEST(DrawnTopology, reads_edges_one_way_and_both_ways_in_chains_and_with_comments) {
+  const auto graph = read_edges("0>1>2, 2-0 # not 3>0\n\n1>1", "", std::nullopt);
+  ASSERT_TRUE(graph.ok()) << graph.status().message();
+  EXPECT_EQ(graph->ranks, 3);
+  EXPECT_EQ(to_text(*graph),
+            "A graph of 3 ranks and 5 edges\n\n"
+            "rank  hears of  sends to\n"
+            "0     2         1 2\n"
+            "1     0 1       2 1\n"
+            "2     1 0       0\n");
+}
+
+TEST(DrawnTopology, has_an_arrow_for_each_edge_and_one_with_two_heads_for_both_ways) {
+  const auto graph = read_edges("0>1,1>2,2-0,3>3,0>1", "", 5);
+  ASSERT_TRUE(graph.ok()) << graph.status().message();
+  const std::string svg = to_svg(*graph);
+  EXPECT_EQ(XmlReader(svg).fault(), "");
+  EXPECT_EQ(count(svg, "class=\"place\""), 5U) << "one has no edges";
+  EXPECT_EQ(count(svg, "class=\"arrow\""), 5U);
+  EXPECT_EQ(count(svg, "marker-start"), 1U);
+  EXPECT_EQ(count(svg, "<title>0 to 1</title>"), 2U);
+}
+
+TEST(DrawnTopology, names_the_place_of_what_is_no_edge) {
+  const auto refusal = [](std::string_view text, std::string_view file = "",
+                          std::optional<int> ranks = {}) {
+    return std::string(read_edges(text, file, ranks).status().message());
+  };
+  EXPECT_EQ(refusal("0>1,1>"), "edge 2, '1>' is not an edge, as 0>1, or 0-1 for both ways");
+  for (const char* wrong : {"0", "0>", ">1", "0=1", "0>x", "0>>1", "0--1", "-1>0", "0>-1", "0>1x",
+                            "99999999999>0", "0>1>"})
+    EXPECT_EQ(refusal(wrong).find(std::string("edge 1, '") + wrong), 0U) << refusal(wrong);
+  EXPECT_EQ(refusal("0>1\n# nothing\n1>2 2>", "ring.txt").find("ring.txt:3: '2>'"), 0U);
+  EXPECT_EQ(refusal("0>1,1>64"), "edge 2, '1>64': rank 64 is not in 0..63");
+  EXPECT_EQ(refusal("0>4", "", 4), "edge 1, '0>4': rank 4 is not in 0..3");
+  EXPECT_EQ(refusal(" # 0>1", "ring.txt"), "ring.txt: there are no edges, as 0>1,1>2,2>0");
+  EXPECT_NE(refusal("0>1", "", 65).find("only 1 to 64"), std::string::npos);
+}
+
+TEST(DrawnTopology, names_a_circle_that_is_no_dimension) {
+  const Words words{"x=2", "y=3"}, circles{"z"};
+  EXPECT_EQ(read_neighbor_grid(words, circles).status().message(),
+            "--periodic: there is no dimension 'z', but x, y");
 }
 
 TEST(Movement, shows_how_a_sum_grows_along_the_ring) {

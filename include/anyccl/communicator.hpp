@@ -1,0 +1,185 @@
+#pragma once
+// Communicators and their operations (anyccl.hpp includes this).
+
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "anyccl/anyccl.h"
+#include "anyccl/group.hpp"
+#include "anyccl/operations.hpp"
+#include "anyccl/status.hpp"
+#include "anyccl/types.hpp"
+
+namespace anyccl {
+
+/// Names the communicator that ranks join; pass it to them in any safe way. See anycclGetUniqueId.
+class UniqueId {
+ public:
+  static Result<UniqueId> create() {
+    UniqueId id;
+    const Status status = detail::status_of(anycclGetUniqueId(&id.value_));
+    if (!status.ok()) return status;
+    return id;
+  }
+  UniqueId() = default;
+  explicit UniqueId(const anycclUniqueId& value) : value_(value) {}
+  const anycclUniqueId& value() const { return value_; }
+
+ private:
+  anycclUniqueId value_{};
+};
+
+/// How a communicator is created.
+struct CommunicatorConfig {
+  /// In logs; empty: that of the communicator it is split from, or none.
+  std::string name{};
+  /// False: creating and finalizing do not wait; Communicator::ready() says when it is done.
+  bool blocking = true;
+  /// The same for the C interface; valid while this object is.
+  anycclConfig_t c_config() const {
+    anycclConfig_t config = ANYCCL_CONFIG_INITIALIZER;
+    config.blocking = blocking ? 1 : 0;
+    config.commName = name.empty() ? nullptr : name.c_str();
+    return config;
+  }
+};
+
+/// One rank's handle of a communicator.
+///
+/// Threads: any, but destroy() comes when no other thread is in a call. Operations come in the same
+///          order on every rank.
+/// Order:   that of its Operations.
+class Communicator : public Operations {
+ public:
+  /// Joins as `rank` of `size`. Errors: timeout naming the missing ranks, invalid_argument,
+  /// system_error.
+  static Result<Communicator> from_unique_id(const UniqueId& id, Rank rank, int size,
+                                             const CommunicatorConfig& config = {}) {
+    return value_of("from_unique_id", "join", config,
+                    [&](Communicator& comm) { return comm.join(id, rank, size, config); });
+  }
+  /// The same without waiting for the others: it can be used when ready() says so.
+  static Result<Communicator> begin_from_unique_id(const UniqueId& id, Rank rank, int size) {
+    CommunicatorConfig config;
+    config.blocking = false;
+    return from_unique_id(id, rank, size, config);
+  }
+  /// from_unique_id() of a default one. In a group() it is created at its end, so that one thread may
+  /// create several ranks; this object stays where it is until then.
+  Status join(const UniqueId& id, Rank rank, int size, const CommunicatorConfig& config = {}) {
+    return take("join", nullptr, [&](anycclComm_t* made) {
+      anycclConfig_t c = config.c_config();
+      return anycclCommInitRankConfig(made, size, id.value(), index(rank), &c);
+    });
+  }
+  /// Joins what the launcher's environment describes (`anyccl run`, torchrun).
+  static Result<Communicator> from_env() {
+    Communicator comm;
+    const Status status = detail::status_of(anycclCommInitEnv(&comm.handle_));
+    if (!status.ok()) return status;
+    return comm;
+  }
+  /// All `size` ranks of one communicator in this process; element r is rank r.
+  static Result<std::vector<Communicator>> init_all(int size) {
+    std::vector<anycclComm_t> handles(static_cast<std::size_t>(size > 0 ? size : 0));
+    const Status status = detail::status_of(anycclCommInitAll(handles.data(), size, nullptr));
+    if (!status.ok()) return status;
+    std::vector<Communicator> comms;
+    for (anycclComm_t handle : handles) comms.push_back(Communicator(handle));
+    return comms;
+  }
+
+  Communicator() = default;
+  Communicator(Communicator&& other) noexcept : Operations(other) { other.handle_ = nullptr; }
+  Communicator& operator=(Communicator&& other) noexcept {
+    std::swap(handle_, other.handle_);
+    std::swap(timeout_ms_, other.timeout_ms_);
+    return *this;
+  }
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
+  /// Ends the communicator without waiting for a peer; prefer destroy(), which completes what was
+  /// issued.
+  ~Communicator() { static_cast<void>(anycclCommDestroy(handle_)); }
+
+  /// Collective: ranks with the same color (>= 0) form a new communicator, ordered by (key, rank).
+  /// With ANYCCL_SPLIT_NOCOLOR the result has a null handle(). See anycclCommSplit.
+  Result<Communicator> split(int color, int key, const CommunicatorConfig& config = {}) {
+    return value_of("split", "split_into", config,
+                    [&](Communicator& part) { return split_into(part, color, key, config); });
+  }
+  /// The same into `part`, a default one. In a group() it is created at its end, so that one thread may
+  /// split several ranks; `part` stays where it is until then.
+  Status split_into(Communicator& part, int color, int key, const CommunicatorConfig& config = {}) {
+    return part.take("split_into", handle_, [&](anycclComm_t* made) {
+      anycclConfig_t c = config.c_config();
+      return anycclCommSplit(handle_, color, key, made, &c);
+    });
+  }
+
+  /// How the last collective ran, for people; "" before the first. See anycclCommLastPlan.
+  std::string last_plan() const {
+    const char* text = "";
+    static_cast<void>(anycclCommLastPlan(handle_, &text));
+    return text;
+  }
+  /// Ok, or why the communicator has failed. Any thread.
+  Status failure() const {
+    anycclResult_t error = anycclSuccess;
+    static_cast<void>(anycclCommGetAsyncError(handle_, &error));
+    return detail::status_of(error, handle_);
+  }
+  /// False while it is being created or finalized in the background. Errors: why that failed.
+  Result<bool> ready() const {
+    const Status now = failure();
+    if (now.code() == Code::in_progress) return false;
+    if (!now.ok()) return now;
+    return true;
+  }
+  /// Completes what was issued and takes leave; after that it can only be destroyed. One that was
+  /// begun without waiting does not wait here either: ready() says when it is done.
+  Status finalize() {
+    const Status status = detail::status_of(anycclCommFinalize(handle_), handle_);
+    return status.code() == Code::in_progress ? Status{} : status;
+  }
+  /// Completes what was issued, then frees the handle.
+  Status destroy() { return detail::status_of(anycclCommDestroy(std::exchange(handle_, nullptr))); }
+  /// Makes all ranks' operations fail, then frees the handle. Never waits for a peer.
+  Status abort() { return detail::status_of(anycclCommAbort(std::exchange(handle_, nullptr))); }
+
+ private:
+  friend class Grid;
+  explicit Communicator(anycclComm_t handle) : Operations(handle) {}
+  /// Creates it by init(handle); what was begun without waiting is no error. Errors are in `parent`.
+  template <typename Init>
+  Status take(const char* what, anycclComm_t parent, const Init& init) {
+    if (handle_ != nullptr)
+      return detail::refused(Code::invalid_usage,
+                             std::string(what) + ": the object is a communicator already");
+    const anycclResult_t result = init(&handle_);
+    return result == anycclInProgress ? Status{} : detail::status_of(result, parent);
+  }
+  /// What make(communicator) puts there.
+  template <typename Make>
+  static Result<Communicator> value_of(const char* what, const char* instead,
+                                       const CommunicatorConfig& config, const Make& make) {
+    if (config.blocking)
+      if (const Status free = check_no_group(what, instead); !free.ok()) return free;
+    Communicator comm;
+    const Status status = make(comm);
+    if (!status.ok()) return status;
+    return comm;
+  }
+};
+
+/// inout[i] = in[i] op inout[i], in this process alone and with the bits that collectives have. Not
+/// avg, nor operators of a communicator, which has a reduce_local() of its own.
+///
+/// Shapes: in.count == inout.count, of one dtype. The two do not overlap.
+inline Status reduce_local(View in, View inout, ReduceOp op) {
+  return Communicator().reduce_local(in, inout, op);
+}
+
+}  // namespace anyccl
