@@ -106,6 +106,13 @@ class Communicator {
       return anycclCommInitRank(comm, size, id.value(), index(rank));
     });
   }
+  /// The same with a configuration that is blocking; it starts from ANYCCL_CONFIG_INITIALIZER.
+  static Result<Communicator> from_unique_id(const UniqueId& id, Rank rank, int size,
+                                             anycclConfig_t config) {
+    return made([&](anycclComm_t* comm) {
+      return anycclCommInitRankConfig(comm, size, id.value(), index(rank), &config);
+    });
+  }
   /// The same without waiting for the others: it can be used when ready() says so.
   static Result<Communicator> begin_from_unique_id(const UniqueId& id, Rank rank, int size) {
     return made([&](anycclComm_t* comm) {
@@ -131,9 +138,12 @@ class Communicator {
   }
 
   Communicator() = default;
-  Communicator(Communicator&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
+  Communicator(Communicator&& other) noexcept
+      : handle_(std::exchange(other.handle_, nullptr)),
+        call_config_(std::exchange(other.call_config_, nullptr)) {}
   Communicator& operator=(Communicator&& other) noexcept {
     std::swap(handle_, other.handle_);
+    std::swap(call_config_, other.call_config_);
     return *this;
   }
   Communicator(const Communicator&) = delete;
@@ -155,14 +165,20 @@ class Communicator {
   anycclComm_t handle() const { return handle_; }
 
   /// Collective: ranks with the same color (>= 0) form a new communicator, ordered by (key, rank).
-  /// With ANYCCL_SPLIT_NOCOLOR the result has a null handle().
-  Result<Communicator> split(int color, int key) {
+  /// With ANYCCL_SPLIT_NOCOLOR the result has a null handle(). `config`: a blocking one, or null:
+  /// this communicator's.
+  Result<Communicator> split(int color, int key, anycclConfig_t* config = nullptr) {
     Communicator part;
     const Status status =
-        detail::status_of(anycclCommSplit(handle_, color, key, &part.handle_, nullptr), handle_);
+        detail::status_of(anycclCommSplit(handle_, color, key, &part.handle_, config), handle_);
     if (!status.ok()) return status;
     return part;
   }
+
+  /// From now on collectives of this object have this configuration, which starts from
+  /// ANYCCL_COLLCONFIG_INITIALIZER and is borrowed until the next call of this; null: none. Not
+  /// all_reduce_part(). Threads: none is in another call of this object.
+  void set_call_config(const anycclCollConfig_t* config) { call_config_ = config; }
 
   /// Reduces `in` over all ranks; every rank gets the result in `out`, bitwise the same.
   ///
@@ -394,8 +410,8 @@ class Communicator {
     if (!status.ok()) return status;
     return comm;
   }
-  static anycclCall_t make(anycclCollective_t what, const View& in, const View& out,
-                           const Stream& stream) {
+  anycclCall_t make(anycclCollective_t what, const View& in, const View& out,
+                    const Stream& stream) const {
     anycclCall_t call{};
     call.size = sizeof call;
     call.collective = what;
@@ -404,6 +420,7 @@ class Communicator {
     call.count = in.count;
     call.datatype = static_cast<anycclDataType_t>(in.dtype);
     call.stream = stream.handle();
+    if (what != anycclCollSend && what != anycclCollRecv) call.config = call_config_;
     return call;
   }
   static Status compare(const View& in, const View& out) {
@@ -441,6 +458,7 @@ class Communicator {
     return issue(call);
   }
   anycclComm_t handle_ = nullptr;
+  const anycclCollConfig_t* call_config_ = nullptr;
 };
 
 }  // namespace anyccl

@@ -32,6 +32,24 @@ Result<bool> is_blocking(const anycclConfig_t* config) {
   return config->blocking == 1;
 }
 
+/// A size of the configuration; 0: not set. What is wrong with it is found later, but for numbers
+/// that are none.
+Result<std::size_t> size_in(int bytes, const char* field) {
+  if (bytes == ANYCCL_CONFIG_UNDEF_INT) return std::size_t{0};
+  if (bytes > 0) return static_cast<std::size_t>(bytes);
+  return error(Code::invalid_argument, "config->{} is {} bytes", field, bytes);
+}
+
+Result<CommSettings> settings_in(const anycclConfig_t* config) {
+  CommSettings settings;
+  if (config == nullptr) return settings;
+  if (config->algo != nullptr) settings.algo = config->algo;
+  if (config->proto != nullptr) settings.proto = config->proto;
+  ANYCCL_TRY(settings.chunk_bytes, size_in(config->chunkBytes, "chunkBytes"));
+  ANYCCL_TRY(settings.buffer_bytes, size_in(config->buffSize, "buffSize"));
+  return settings;
+}
+
 std::string name_in(const anycclConfig_t* config) {
   return config == nullptr || config->commName == nullptr ? "" : config->commName;
 }
@@ -168,9 +186,11 @@ anycclResult_t anycclCommInitRankConfig(anycclComm_t* comm, int nranks, anycclUn
     *comm = nullptr;
     ANYCCL_TRY(const bool blocking, is_blocking(config));
     const std::string name = name_in(config);
-    if (!blocking) return begin(comm, name, [=] { return join_by_id(id, nranks, rank, name); });
+    ANYCCL_TRY(const CommSettings settings, settings_in(config));
+    if (!blocking)
+      return begin(comm, name, [=] { return join_by_id(id, nranks, rank, name, settings); });
     const auto join = [=]() -> Status {
-      ANYCCL_TRY(CommPtr made, join_by_id(id, nranks, rank, name));
+      ANYCCL_TRY(CommPtr made, join_by_id(id, nranks, rank, name, settings));
       *comm = make_handle(std::move(made), name);
       return {};
     };
@@ -223,8 +243,9 @@ anycclResult_t anycclCommSplit(anycclComm_t comm, int color, int key, anycclComm
     ANYCCL_TRY(const bool blocking, is_blocking(config));
     const std::string name =
         config == nullptr || config->commName == nullptr ? comm->name : config->commName;
-    const auto divide = [parent, color, key, name] {
-      return split(parent->first(), color, key, kAnyRing, name);
+    ANYCCL_TRY(const CommSettings settings, settings_in(config));
+    const auto divide = [parent, color, key, name, settings] {
+      return split(parent->first(), color, key, kAnyRing, name, settings);
     };
     if (!blocking) return begin(newcomm, name, divide);
     const auto place = [divide, newcomm, name]() -> Status {
