@@ -33,6 +33,8 @@ Settings usual_settings() {
           {"ANYCCL_TUNE_AT_START", "0"},
           {"ANYCCL_ALGO", ""},
           {"ANYCCL_PROTO", ""},
+          {"ANYCCL_CHUNK_SIZE", ""},
+          {"ANYCCL_BUFFSIZE", ""},
           {"ANYCCL_SHM_COPY", ""},
           {"ANYCCL_TRANSPORT", "shm"}};
 }

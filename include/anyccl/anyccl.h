@@ -163,7 +163,8 @@ ANYCCL_API anycclResult_t anycclCommInitEnv(anycclComm_t* comm);
  * NULL). */
 #define ANYCCL_SPLIT_NOCOLOR (-1)
 /* How a communicator is created. Start from ANYCCL_CONFIG_INITIALIZER, and set what matters. The
- * fields have NCCL's names, those of its versions up to 2.29, but not its order. */
+ * fields have NCCL's names, those of its versions up to 2.32, but not its order; the last four are
+ * this library's. */
 typedef struct {
   size_t size;
   unsigned int magic;
@@ -175,7 +176,20 @@ typedef struct {
    * any value is accepted and changes nothing. */
   const char* netName;
   int cgaClusterSize, minCTAs, maxCTAs, splitShare, trafficClass, collnetEnable, CTAPolicy,
-      shrinkShare, nvlsCTAs, nChannelsPerNetPeer, nvlinkCentricSched, graphUsageMode, numRmaCtx;
+      shrinkShare, nvlsCTAs, nChannelsPerNetPeer, nvlinkCentricSched, graphUsageMode, numRmaCtx,
+      maxP2pPeers, graphStreamOrdering, launchOrderImplicit, numRmaSig, rmaEagerInit, hostCftMode,
+      nvlsHostMode;
+  /* How collectives are done, equal on all ranks: those that differ fail here, and say in what. Texts
+   * are copied. A split has its parent's, unless its own say something. What a variable of the
+   * environment says comes first, as in NCCL, and what the configuration of a call says next.
+   * - algo, proto: rules as ANYCCL_ALGO and ANYCCL_PROTO have them, "ring" or
+   *   "all_reduce:LL128@-8K,Simple@8K-;broadcast:^LL". NULL or "": none.
+   * - chunkBytes: at most so much of a vector, or of a block, is under way at a time
+   *   (ANYCCL_CHUNK_SIZE), 4096 to 1 GiB.
+   * - buffSize: bytes of each rank's staging ring in shared memory (ANYCCL_BUFFSIZE), 65536 to 1 GiB,
+   *   and 12 KiB for each rank up to 1 MiB. */
+  const char *algo, *proto;
+  int chunkBytes, buffSize;
 } anycclConfig_t;
 #define ANYCCL_CONFIG_UNDEF_INT (-2147483647 - 1)
 #define ANYCCL_CONFIG_UNDEF_PTR NULL
@@ -186,7 +200,11 @@ typedef struct {
         ANYCCL_CONFIG_UNDEF_INT, ANYCCL_CONFIG_UNDEF_INT, ANYCCL_CONFIG_UNDEF_INT,   \
         ANYCCL_CONFIG_UNDEF_INT, ANYCCL_CONFIG_UNDEF_INT, ANYCCL_CONFIG_UNDEF_INT,   \
         ANYCCL_CONFIG_UNDEF_INT, ANYCCL_CONFIG_UNDEF_INT, ANYCCL_CONFIG_UNDEF_INT,   \
-        ANYCCL_CONFIG_UNDEF_INT, ANYCCL_CONFIG_UNDEF_INT, ANYCCL_CONFIG_UNDEF_INT    \
+        ANYCCL_CONFIG_UNDEF_INT, ANYCCL_CONFIG_UNDEF_INT, ANYCCL_CONFIG_UNDEF_INT,   \
+        ANYCCL_CONFIG_UNDEF_INT, ANYCCL_CONFIG_UNDEF_INT, ANYCCL_CONFIG_UNDEF_INT,   \
+        ANYCCL_CONFIG_UNDEF_INT, ANYCCL_CONFIG_UNDEF_INT, ANYCCL_CONFIG_UNDEF_INT,   \
+        ANYCCL_CONFIG_UNDEF_INT, ANYCCL_CONFIG_UNDEF_PTR, ANYCCL_CONFIG_UNDEF_PTR,   \
+        ANYCCL_CONFIG_UNDEF_INT, ANYCCL_CONFIG_UNDEF_INT                             \
   }
 /* anycclCommInitRank with a configuration; NULL: the default. With blocking = 0 it returns
  * InProgress at once, also inside a group; anycclCommGetAsyncError says InProgress until `*comm`
@@ -271,7 +289,10 @@ typedef enum {
 ANYCCL_API anycclResult_t anycclCommMemStats(anycclComm_t comm, anycclCommMemStat_t stat,
                                              uint64_t* value);
 /* How the last collective ran, for people: "all_reduce/two_shot Simple shm" (algorithm, protocol,
- * transports). "" before the first. Valid until the next call with the same communicator. */
+ * transports, and ", tag 7" if its configuration has one). The protocol says where the largest
+ * publication lies in shared memory: LL, in the cache line of its sequence word; LL128, in the slot
+ * of that word, up to 33 lines; Simple, in the staging ring or where the caller has it. It is "-"
+ * where no memory is shared and no protocol was asked for. "" before the first. Valid until the next call with the same communicator. */
 ANYCCL_API anycclResult_t anycclCommLastPlan(anycclComm_t comm, const char** text);
 
 /* ---- Operators of your own ------------------------------------------------------------------ */
@@ -473,6 +494,73 @@ ANYCCL_API anycclResult_t anycclScatterv(const void* sendbuff, const size_t send
 /* Returns when all ranks have called it. */
 ANYCCL_API anycclResult_t anycclBarrier(anycclComm_t comm, anycclStream_t stream);
 
+/* How one call is done, as NCCL 2.31 has it. Start from ANYCCL_COLLCONFIG_INITIALIZER, and set what
+ * matters. Equal on all ranks, but for the tag: calls that come to other plans are an error on all
+ * ranks, as other mismatched calls are. What the environment says comes before it, what the
+ * communicator's configuration says after it. It is read during the call. A communicator may see up
+ * to 63 that differ in the fields with an effect; the tag is none of them. */
+typedef struct {
+  size_t size;
+  unsigned int magic;
+  unsigned int version;
+  void* ext; /* Extensions of other libraries; not read. */
+  /* About device kernels: any value is accepted and changes nothing. */
+  int minCTAs, maxCTAs, nvlsCTAs, cgaClusterSize;
+  /* Rules as ANYCCL_ALGO has them, names of this library: "ring", "two_shot,ring" (the first that
+   * these ranks can do), "^flat". NULL or "": any. */
+  const char* algSelection;
+  int forceAlgSelection;    /* 1: what cannot be done is an error; 0: it is chosen without this. */
+  int CTAPolicy;            /* Changes nothing. */
+  uint64_t userProfilerTag; /* In the log's lines on the call (ANYCCL_DEBUG=INFO: when its plan is
+                             * made; TRACE: each call), and in anycclCommLastPlan. 0: none. */
+  const char* proto; /* Rules as ANYCCL_PROTO has them. This library's, as is the next one. */
+  int chunkBytes; /* At most so much of a vector, or block, is under way at a time: 4096 to 1 GiB. */
+} anycclCollConfig_t;
+#define ANYCCL_COLLCONFIG_INITIALIZER                                                     \
+  {                                                                                       \
+    sizeof(anycclCollConfig_t), 0xa11cc2u, ANYCCL_VERSION_CODE, ANYCCL_CONFIG_UNDEF_PTR,  \
+        ANYCCL_CONFIG_UNDEF_INT, ANYCCL_CONFIG_UNDEF_INT, ANYCCL_CONFIG_UNDEF_INT,        \
+        ANYCCL_CONFIG_UNDEF_INT, ANYCCL_CONFIG_UNDEF_PTR, 1, ANYCCL_CONFIG_UNDEF_INT, 0u, \
+        ANYCCL_CONFIG_UNDEF_PTR, ANYCCL_CONFIG_UNDEF_INT                                  \
+  }
+/* The functions of these names, with a configuration; NULL: as without. Errors: InvalidArgument,
+ * naming the field and its value; Unsupported, if the ranks cannot do what it names. For other
+ * collectives anycclCall_t has one. */
+ANYCCL_API anycclResult_t anycclAllReduceConfig(const void* sendbuff, void* recvbuff, size_t count,
+                                                anycclDataType_t datatype, anycclRedOp_t op,
+                                                anycclComm_t comm, anycclStream_t stream,
+                                                const anycclCollConfig_t* config);
+ANYCCL_API anycclResult_t anycclBroadcastConfig(const void* sendbuff, void* recvbuff, size_t count,
+                                                anycclDataType_t datatype, int root,
+                                                anycclComm_t comm, anycclStream_t stream,
+                                                const anycclCollConfig_t* config);
+ANYCCL_API anycclResult_t anycclReduceConfig(const void* sendbuff, void* recvbuff, size_t count,
+                                             anycclDataType_t datatype, anycclRedOp_t op, int root,
+                                             anycclComm_t comm, anycclStream_t stream,
+                                             const anycclCollConfig_t* config);
+ANYCCL_API anycclResult_t anycclReduceScatterConfig(const void* sendbuff, void* recvbuff,
+                                                    size_t recvcount, anycclDataType_t datatype,
+                                                    anycclRedOp_t op, anycclComm_t comm,
+                                                    anycclStream_t stream,
+                                                    const anycclCollConfig_t* config);
+ANYCCL_API anycclResult_t anycclAllGatherConfig(const void* sendbuff, void* recvbuff,
+                                                size_t sendcount, anycclDataType_t datatype,
+                                                anycclComm_t comm, anycclStream_t stream,
+                                                const anycclCollConfig_t* config);
+ANYCCL_API anycclResult_t anycclAllToAllConfig(const void* sendbuff, void* recvbuff, size_t count,
+                                               anycclDataType_t datatype, anycclComm_t comm,
+                                               anycclStream_t stream,
+                                               const anycclCollConfig_t* config);
+#define anycclAlltoAllConfig anycclAllToAllConfig /* NCCL's spelling */
+ANYCCL_API anycclResult_t anycclGatherConfig(const void* sendbuff, void* recvbuff, size_t count,
+                                             anycclDataType_t datatype, int root, anycclComm_t comm,
+                                             anycclStream_t stream,
+                                             const anycclCollConfig_t* config);
+ANYCCL_API anycclResult_t anycclScatterConfig(const void* sendbuff, void* recvbuff, size_t count,
+                                              anycclDataType_t datatype, int root,
+                                              anycclComm_t comm, anycclStream_t stream,
+                                              const anycclCollConfig_t* config);
+
 /* ---- Point to point ------------------------------------------------------------------------- */
 
 /* Messages between two ranks match in order; `count` and `datatype` are equal on both sides. A call
@@ -658,6 +746,7 @@ typedef struct {
   unsigned int timeout_ms; /* When it is over the call fails, and the communicator; 0: never. Of a
                             * message it counts from the call; of a collective from its turn: when
                             * those issued before are complete and its stream has come to it. */
+  const anycclCollConfig_t* config; /* Of a collective; NULL: none. Read during the call. */
 } anycclCall_t;
 
 /* Runs `call`, as the function of its name would; also inside a group. */

@@ -37,11 +37,21 @@ struct CommunicatorConfig {
   std::string name{};
   /// False: creating and finalizing do not wait; Communicator::ready() says when it is done.
   bool blocking = true;
+  /// How collectives are done; see anycclConfig_t. Equal on all ranks; empty or 0: not set.
+  std::string algo{}, proto{};
+  int chunk_bytes = 0, buffer_bytes = 0;
   /// The same for the C interface; valid while this object is.
   anycclConfig_t c_config() const {
     anycclConfig_t config = ANYCCL_CONFIG_INITIALIZER;
     config.blocking = blocking ? 1 : 0;
-    config.commName = name.empty() ? nullptr : name.c_str();
+    const auto text = [](const std::string& field) {
+      return field.empty() ? nullptr : field.c_str();
+    };
+    config.commName = text(name);
+    config.algo = text(algo);
+    config.proto = text(proto);
+    if (chunk_bytes != 0) config.chunkBytes = chunk_bytes;
+    if (buffer_bytes != 0) config.buffSize = buffer_bytes;
     return config;
   }
 };
@@ -96,6 +106,7 @@ class Communicator : public Operations {
   Communicator& operator=(Communicator&& other) noexcept {
     std::swap(handle_, other.handle_);
     std::swap(timeout_ms_, other.timeout_ms_);
+    std::swap(call_config_, other.call_config_);
     return *this;
   }
   Communicator(const Communicator&) = delete;

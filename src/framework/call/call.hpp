@@ -19,6 +19,7 @@ struct Call {
   Collective collective = Collective::all_reduce;
   DType dtype = DType::f32;
   ReduceOp op = ReduceOp::sum;
+  std::uint8_t settings = 0;             ///< Its configuration, as CallSettingsTable has it.
   Rank root{0};                          ///< Send and recv: the peer, or kAnySource.
   std::uint32_t tag = 0;                 ///< Send and recv.
   int threads = 1;                       ///< Of each rank that are in such a call at once.
@@ -98,6 +99,7 @@ struct CallKey {
              static_cast<std::uint64_t>(call.op) << 16 |
              static_cast<std::uint64_t>(call.in_place(me)) << 24 |
              static_cast<std::uint64_t>(parts.number > 0) << 25 |
+             static_cast<std::uint64_t>(call.settings) << 26 |  // 6 bits
              static_cast<std::uint64_t>(uindex(call.root)) << 32),
         count(call.count | std::uint64_t{parts.hash} << 32) {}
   bool operator==(const CallKey&) const = default;

@@ -53,6 +53,8 @@ class PlanCache {
 
   /// Those that the program has created.
   Operators& operators() { return operators_; }
+  /// The configurations of calls.
+  CallSettingsTable& settings() { return settings_; }
   /// Calls that use it are found no more.
   Status remove_operator(ReduceOp op);
 
@@ -62,12 +64,13 @@ class PlanCache {
   Result<Choice> choose_algorithm(const Call& call, std::size_t known_bytes) const;
   Result<const RoutedPlan*> routed_plan(const Algorithm& algorithm, const Call& call,
                                         bool in_place);
+  void choose_lines(const Protocols& allowed, PreparedCall& prepared) const;
   void choose_tiling(const Call& call, std::size_t wanted_tile_bytes, PreparedCall& prepared) const;
-  void fill_record(const Call& call, const Algorithm& algorithm, std::uint64_t known_sizes,
-                   FusedParts parts, PreparedCall& prepared) const;
+  void fill_record(const Call& call, std::uint64_t known_sizes, FusedParts parts,
+                   PreparedCall& prepared) const;
   void plan_scratch(PreparedCall& prepared) const;
   Result<std::shared_ptr<const PreparedCall>> prepare(const Call& call, FusedParts parts);
-  void report(const Call& call, const Choice& choice);
+  void report(const Call& call, const Choice& choice, const PreparedCall& prepared);
   bool is_canonical(const Call& call);
   bool keeps_bits(std::span<const Call* const> calls);
 
@@ -75,6 +78,7 @@ class PlanCache {
   const std::uint32_t slots_;
   const std::vector<Publications*>&all_, &route_;
   Operators operators_;
+  CallSettingsTable settings_;
   std::vector<std::unique_ptr<RoutedPlan>> routed_plans_;
   std::vector<Shape> routed_plan_shapes_;  // parallel to routed_plans_
   RecentCalls recent_;

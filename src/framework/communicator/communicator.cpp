@@ -480,17 +480,20 @@ std::string Comm::last_plan() {
   loop_.lock(progress_lock);
   const std::shared_ptr<const PreparedCall>& last = plans_.last();
   if (last == nullptr) return "";
-  const bool simple = last->geometry.sized() || last->largest > me_.line_bytes;
-  const bool one_line = me_.only_lines ? me_.line_bytes == kLineBytes : last->largest <= kLineBytes;
+  const bool has_meaning =
+      last->only_lines || me_.size == 1 ||
+      std::any_of(routes_.publications.begin(), routes_.publications.end(),
+                  [](const Publications* p) { return p->abilities().has_slots; });
   std::string text = fmt::format("{} {} ", id(*last->routed->algorithm),
-                                 simple     ? "Simple"
-                                 : one_line ? "LL"
-                                            : "LL128");
+                                 has_meaning ? name_of(last->protocol()) : "-");
   for (std::size_t i = 0; i < routes_.transports.size(); ++i)
     text += fmt::format("{}{}", i > 0 ? "+" : "", routes_.transports[i]->name());
   if (routes_.transports.empty()) text += "loopback";
-  const int parts = last->record.parts;
-  return parts == 0 ? text : fmt::format("{}, {} calls as one", text, parts);
+  if (const int parts = last->record.parts; parts > 0)
+    text += fmt::format(", {} calls as one", parts);
+  const CallSettings* const settings = last->settings;
+  const std::uint64_t tag = settings == nullptr ? 0 : settings->tag.load(std::memory_order_relaxed);
+  return tag == 0 ? text : fmt::format("{}, tag {}", text, tag);
 }
 
 }  // namespace anyccl

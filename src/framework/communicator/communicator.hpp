@@ -127,7 +127,12 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
   Result<double> predict(const Call& call);
   /// Bytes that this rank holds for it: what peers can map, buffers and scratch; not plans.
   std::size_t memory_bytes();
-  /// "all_reduce/two_shot Simple shm": how the last collective was done.
+  /// The number that calls with such a configuration carry; see CallSettingsTable. Any thread.
+  Result<std::uint8_t> settings_of_call(const CallSettingsTable::Text& text) {
+    return plans_.settings().number_of(text);
+  }
+  /// "all_reduce/two_shot Simple shm": how the last collective was done. Without shared memory "-"
+  /// in place of a protocol that nobody asked for.
   std::string last_plan();
 
  private:
