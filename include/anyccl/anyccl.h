@@ -444,6 +444,30 @@ ANYCCL_API anycclResult_t anycclSend(const void* sendbuff, size_t count, anycclD
                                      int peer, anycclComm_t comm, anycclStream_t stream);
 ANYCCL_API anycclResult_t anycclRecv(void* recvbuff, size_t count, anycclDataType_t datatype,
                                      int peer, anycclComm_t comm, anycclStream_t stream);
+/* anycclSend that is complete only when the message has met its receive, so that the receiver is
+ * known to have come that far: MPI's synchronous send. Costs an answer of the receiver. */
+ANYCCL_API anycclResult_t anycclSsend(const void* sendbuff, size_t count, anycclDataType_t datatype,
+                                      int peer, anycclComm_t comm, anycclStream_t stream);
+/* A message that has come and was not received yet. */
+typedef struct {
+  int source, tag;
+  anycclDataType_t datatype;
+  size_t count; /* Elements. */
+} anycclMessage_t;
+/* Returns when there is a message from `source`, which may be ANYCCL_ANY_SOURCE, with `tag` that a
+ * receive called now would get, and says which in *message. It stays where it is: the next receive
+ * of this rank from that source with that tag gets just this message. Receives that were called
+ * before come first. Messages that came before it are kept in memory. Not in a group. Errors: as a
+ * receive, such as of a peer that is gone. */
+ANYCCL_API anycclResult_t anycclProbe(int source, int tag, anycclComm_t comm,
+                                      anycclMessage_t* message);
+/* The same, but InProgress if there is none after `timeout_ms`. */
+ANYCCL_API anycclResult_t anycclProbeFor(int source, int tag, anycclComm_t comm,
+                                         unsigned int timeout_ms, anycclMessage_t* message);
+/* The same without waiting: *flag = 1 if there is one, else 0. Makes progress, so that a message is
+ * found if it is asked for again and again. */
+ANYCCL_API anycclResult_t anycclIprobe(int source, int tag, anycclComm_t comm, int* flag,
+                                       anycclMessage_t* message);
 
 /* ---- Grids and neighbours ------------------------------------------------------------------- */
 
@@ -620,6 +644,7 @@ typedef struct {
   unsigned int timeout_ms; /* When it is over the call fails, and the communicator; 0: never. Of a
                             * message it counts from the call; of a collective from its turn: when
                             * those issued before are complete and its stream has come to it. */
+  int synchronous; /* Send: not 0, as anycclSsend. */
 } anycclCall_t;
 
 /* Runs `call`, as the function of its name would; also inside a group. */
@@ -648,6 +673,20 @@ ANYCCL_API anycclResult_t anycclWorkTest(anycclWork_t work, int* done);
 ANYCCL_API anycclResult_t anycclWorkWait(anycclWork_t work);
 /* The same, but InProgress if it is not complete after `timeout_ms`: it goes on then. */
 ANYCCL_API anycclResult_t anycclWorkWaitFor(anycclWork_t work, unsigned int timeout_ms);
+/* Several works, of any communicators; those that are NULL are left out, so a program sets to NULL
+ * what it has freed. */
+/* Returns when all of them are complete, with the first error. Any thread. */
+ANYCCL_API anycclResult_t anycclWorkWaitAll(const anycclWork_t* works, size_t count);
+/* Returns when one of them is complete or has failed: works[*index], with its error. *index = count
+ * if all are NULL. A work that is complete is so again when asked again. */
+ANYCCL_API anycclResult_t anycclWorkWaitAny(const anycclWork_t* works, size_t count, size_t* index);
+/* The same, but InProgress, and *index = count, if none is after `timeout_ms`. */
+ANYCCL_API anycclResult_t anycclWorkWaitAnyFor(const anycclWork_t* works, size_t count,
+                                               unsigned int timeout_ms, size_t* index);
+/* The same without waiting: *done = 1 if one is complete or has failed, or all are NULL; else 0.
+ * Makes progress. */
+ANYCCL_API anycclResult_t anycclWorkTestAny(const anycclWork_t* works, size_t count, size_t* index,
+                                            int* done);
 /* In place of the time limit of its call: the operation fails, and the communicator, when
  * `timeout_ms` have passed from now on, or for a collective from its turn; 0: never. Any thread. */
 ANYCCL_API anycclResult_t anycclWorkLimit(anycclWork_t work, unsigned int timeout_ms);

@@ -38,6 +38,7 @@ Result<Call> read_call(const anycclCall_t* asked) {
   if (call.is_point_to_point() && call.tag > ANYCCL_MAX_TAG)
     return error(Code::invalid_argument, "tag {} is not in 0..{}", asked->tag, ANYCCL_MAX_TAG);
   call.timeout = std::chrono::milliseconds(asked->timeout_ms);
+  call.synchronous = what == Collective::send && asked->synchronous != 0;
   return call;
 }
 
@@ -235,6 +236,13 @@ anycclResult_t anycclSend(const void* sendbuff, size_t count, anycclDataType_t d
                 stream);
 }
 
+anycclResult_t anycclSsend(const void* sendbuff, size_t count, anycclDataType_t datatype, int peer,
+                           anycclComm_t comm, anycclStream_t stream) {
+  Call call = make_call(Collective::send, sendbuff, nullptr, count, datatype, peer);
+  call.synchronous = true;
+  return launch(call, comm, stream);
+}
+
 anycclResult_t anycclRecv(void* recvbuff, size_t count, anycclDataType_t datatype, int peer,
                           anycclComm_t comm, anycclStream_t stream) {
   return launch(make_call(Collective::recv, nullptr, recvbuff, count, datatype, peer), comm,
@@ -321,62 +329,4 @@ anycclResult_t anycclIssueAll(const anycclCall_t* asked, size_t count, anycclCom
     }
     return first;
   });
-}
-
-anycclResult_t anycclWorkTest(anycclWork_t work, int* done) {
-  return guarded(nullptr, [&]() -> Status {
-    ANYCCL_CHECK(need(work, "work"));
-    ANYCCL_CHECK(need(done, "done"));
-    *done = 1;
-    if (work->comm->test(*work->operation)) return work->operation->status();
-    const Status failure = work->comm->failure();
-    if (failure.ok()) *done = 0;
-    return failure;
-  });
-}
-
-anycclResult_t anycclWorkWait(anycclWork_t work) {
-  return guarded(nullptr, [&]() -> Status {
-    ANYCCL_CHECK(need(work, "work"));
-    return work->comm->wait(*work->operation);
-  });
-}
-
-anycclResult_t anycclWorkWaitFor(anycclWork_t work, unsigned int timeout_ms) {
-  return guarded(nullptr, [&]() -> Status {
-    ANYCCL_CHECK(need(work, "work"));
-    return work->comm->wait(*work->operation, Deadline::in(std::chrono::milliseconds(timeout_ms)));
-  });
-}
-
-anycclResult_t anycclWorkLimit(anycclWork_t work, unsigned int timeout_ms) {
-  return guarded(nullptr, [&]() -> Status {
-    ANYCCL_CHECK(need(work, "work"));
-    return work->comm->limit(*work->operation, std::chrono::milliseconds(timeout_ms));
-  });
-}
-
-anycclResult_t anycclWorkNotify(anycclWork_t work, void (*fn)(void*), void* userdata) {
-  return guarded(nullptr, [&]() -> Status {
-    ANYCCL_CHECK(need(work, "work"));
-    if (fn == nullptr) return error(Code::invalid_argument, "fn is NULL");
-    ANYCCL_CHECK(work->comm->failure());
-    return background_progress().notify(work->comm, work->operation, fn, userdata);
-  });
-}
-
-anycclResult_t anycclWorkSource(anycclWork_t work, int* rank) {
-  return guarded(nullptr, [&]() -> Status {
-    ANYCCL_CHECK(need(work, "work"));
-    ANYCCL_CHECK(need(rank, "rank"));
-    if (work->collective != Collective::recv || !work->operation->done())
-      return error(Code::invalid_usage, "the work is not a receive, or not complete");
-    *rank = index(static_cast<const MessageRequest&>(*work->operation).peer());
-    return {};
-  });
-}
-
-anycclResult_t anycclWorkFree(anycclWork_t work) {
-  delete work;
-  return anycclSuccess;
 }

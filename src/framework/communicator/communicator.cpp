@@ -338,6 +338,12 @@ Status Comm::wait(Operation& operation, Deadline deadline) {
   return loop_.wait(progress_lock, operation, deadline);
 }
 
+void Comm::wait_any(std::span<const std::shared_ptr<Operation>> operations, Deadline deadline) {
+  if (forked()) return;
+  ProgressLock progress_lock = loop_.progress_lock();
+  loop_.wait_any(progress_lock, operations, deadline);
+}
+
 bool Comm::test(Operation& operation) {
   if (!operation.done()) progress();
   return operation.done();

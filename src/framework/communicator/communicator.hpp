@@ -74,8 +74,16 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
   void open(Operation& operation);
   /// Returns when the operation is done, with its status; in_progress if it is not at `deadline`.
   Status wait(Operation& operation, Deadline deadline = {});
+  /// Returns when one of them is done, or the communicator has failed, or at `deadline`.
+  void wait_any(std::span<const std::shared_ptr<Operation>> operations, Deadline deadline);
   /// Makes progress once; true if the operation is done.
   bool test(Operation& operation);
+  /// Tells of the message that a receive from `source`, which may be kAnySource, with `tag` would
+  /// get if it were called now; waits for it, and in_progress at `deadline`. Errors: of arguments,
+  /// and as a receive.
+  Status probe(Rank source, std::uint32_t tag, Deadline deadline, MessageFacts& found);
+  /// The same without waiting; false: there is none yet.
+  Result<bool> probe_now(Rank source, std::uint32_t tag, MessageFacts& found);
   /// For groups of communicators, and for the background thread: see ProgressLoop.
   bool progress() { return !forked() && loop_.progress(); }
   void check_peers() {
@@ -152,6 +160,7 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
   Result<std::shared_ptr<Operation>> enqueue_fused(std::span<const Call* const> calls, Gate gate);
   Result<std::shared_ptr<Operation>> enqueue(const Call& call, const CallKey& key, Gate gate,
                                              std::unique_ptr<FusedCall> fused = nullptr);
+  Status check_probe(Rank source) const;
   Status check_stalled(Operation& operation, const Execution* collective);
   void fail(const Status& why);
   std::byte* scratch(std::size_t bytes);
@@ -175,7 +184,8 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
   Failure failure_;
   ProgressLoop loop_;
   Diagnosis diagnosis_;
-  std::atomic<bool> gated_{false};  // streams have used this communicator
+  std::chrono::steady_clock::time_point probed_;  // when probe_now() looked for failures last
+  std::atomic<bool> gated_{false};                // streams have used this communicator
   std::uint64_t fork_generation_;
 };
 
