@@ -48,7 +48,8 @@ typedef struct anycclStream* anycclStream_t; /* A queue of work. NULL: the call 
 typedef struct anycclEvent* anycclEvent_t;   /* A place in a stream's work, once it is recorded. */
 typedef struct anycclTopology*
     anycclTopology_t; /* Which ranks are near which, as the program sees it. */
-typedef struct anycclRouting* anycclRouting_t; /* Which tokens go to which experts. */
+typedef struct anycclRouting* anycclRouting_t;   /* Which tokens go to which experts. */
+typedef struct anycclPrepared* anycclPrepared_t; /* A call that can be started again and again. */
 typedef struct anycclWork* anycclWork_t; /* An operation that was issued and may not be complete. */
 
 typedef enum {
@@ -538,6 +539,12 @@ ANYCCL_API anycclResult_t anycclNeighborAllToAllv(const void* sendbuff, const si
                                                   anycclDataType_t datatype,
                                                   anycclTopology_t topology, anycclComm_t comm,
                                                   anycclStream_t stream);
+/* The same with a datatype for each block, equal at both ends, and offsets in bytes. */
+ANYCCL_API anycclResult_t anycclNeighborAllToAllw(
+    const void* sendbuff, const size_t sendcounts[], const size_t sdispls[],
+    const anycclDataType_t sendtypes[], void* recvbuff, const size_t recvcounts[],
+    const size_t rdispls[], const anycclDataType_t recvtypes[], anycclTopology_t topology,
+    anycclComm_t comm, anycclStream_t stream);
 
 /* ---- Mixture of experts --------------------------------------------------------------------- */
 
@@ -644,7 +651,7 @@ typedef struct {
   unsigned int timeout_ms; /* When it is over the call fails, and the communicator; 0: never. Of a
                             * message it counts from the call; of a collective from its turn: when
                             * those issued before are complete and its stream has come to it. */
-  int synchronous; /* Send: not 0, as anycclSsend. */
+  int synchronous;         /* Send: not 0, as anycclSsend. */
 } anycclCall_t;
 
 /* Runs `call`, as the function of its name would; also inside a group. */
@@ -666,6 +673,23 @@ ANYCCL_API anycclResult_t anycclIssue(const anycclCall_t* call, anycclComm_t com
  * is returned. Errors of what `calls` points to: then nothing was issued. */
 ANYCCL_API anycclResult_t anycclIssueAll(const anycclCall_t* calls, size_t count, anycclComm_t comm,
                                          anycclWork_t* works);
+/* Checks `call` once and plans it, with copies of its arrays, so that starting it costs less than
+ * issuing it: MPI's persistent requests. Local; errors are those of anycclIssue. It is freed with
+ * anycclPreparedFree. */
+ANYCCL_API anycclResult_t anycclPrepare(const anycclCall_t* call, anycclComm_t comm,
+                                        anycclPrepared_t* prepared);
+/* As anycclIssue of its call: the order of starts is the order of calls, and buffers are read and
+ * written as they are then. All ranks start the same collectives, prepared or not. InvalidUsage while
+ * the operation of its last start is not complete, and once its communicator is finalized or
+ * destroyed. Any thread. */
+ANYCCL_API anycclResult_t anycclStart(anycclPrepared_t prepared, anycclWork_t* work);
+/* Starts all `count`, also of several communicators, which have no streams, as anycclIssueAll: in
+ * their order, small collectives as one where they can. works[i] is that of prepared[i], or NULL if
+ * it failed; the first error is returned. A NULL among them, or a stream: then nothing was started. */
+ANYCCL_API anycclResult_t anycclStartAll(const anycclPrepared_t* prepared, size_t count,
+                                         anycclWork_t* works);
+/* Frees the handle; what was started goes on. NULL is allowed. */
+ANYCCL_API anycclResult_t anycclPreparedFree(anycclPrepared_t prepared);
 /* *done = 1 if the operation is complete or has failed; makes progress, never blocks. Any thread.
  * Returns the operation's error, if it has failed. */
 ANYCCL_API anycclResult_t anycclWorkTest(anycclWork_t work, int* done);

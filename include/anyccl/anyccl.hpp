@@ -444,3 +444,5 @@ class Communicator {
 };
 
 }  // namespace anyccl
+
+#include "anyccl/requests.hpp"

@@ -20,28 +20,6 @@ Call make_call(Collective what, const void* send, void* recv, std::size_t count,
   return call;
 }
 
-Result<Call> read_call(const anycclCall_t* asked) {
-  ANYCCL_CHECK(need(asked, "call"));
-  if (asked->size != sizeof(anycclCall_t))
-    return error(Code::invalid_argument,
-                 "call.size is {} instead of {}: set it to sizeof(anycclCall_t)", asked->size,
-                 sizeof(anycclCall_t));
-  if (asked->collective < anycclCollAllReduce || asked->collective >= anycclNumCollectives)
-    return error(Code::invalid_argument, "call.collective is {}",
-                 static_cast<int>(asked->collective));
-  const auto what = static_cast<Collective>(asked->collective);
-  Call call = make_call(what, asked->sendbuff, asked->recvbuff, asked->count, asked->datatype,
-                        is_rooted(what) ? asked->root : 0, asked->op);
-  call.send_counts = asked->sendcounts, call.send_displs = asked->sdispls;
-  call.recv_counts = asked->recvcounts, call.recv_displs = asked->rdispls;
-  call.tag = static_cast<std::uint32_t>(asked->tag);
-  if (call.is_point_to_point() && call.tag > ANYCCL_MAX_TAG)
-    return error(Code::invalid_argument, "tag {} is not in 0..{}", asked->tag, ANYCCL_MAX_TAG);
-  call.timeout = std::chrono::milliseconds(asked->timeout_ms);
-  call.synchronous = what == Collective::send && asked->synchronous != 0;
-  return call;
-}
-
 /// Puts it in order at once; it starts when the stream comes to it.
 Result<std::shared_ptr<Operation>> issue_in_stream(const Call& call, anycclComm_t comm,
                                                    anycclStream_t stream) {
@@ -67,14 +45,10 @@ anycclResult_t launch(const Call& call, anycclComm_t comm, anycclStream_t stream
   });
 }
 
-/// The handle of an issued operation, which goes on in the background.
 Result<anycclWork_t> work_of(anycclComm_t comm, std::shared_ptr<Operation> operation,
                              const Call& call) {
-  if (!operation->done()) {
-    comm->background_progress = true;
-    ANYCCL_CHECK(background_progress().add(comm->comm));
-  }
-  return new anycclWork{comm->comm, std::move(operation), call.collective};
+  if (!operation->done()) comm->background_progress = true;
+  return make_work(comm->comm, std::move(operation), call.collective);
 }
 
 /// Nobody waits for a thread whose slice has failed: neither the rest of its team nor their peers.
@@ -87,6 +61,29 @@ Status end_team(anycclComm& handle, const Status& why, int thread, int threads) 
 }
 
 }  // namespace
+
+Result<Call> read_call(const anycclCall_t* asked) {
+  ANYCCL_CHECK(need(asked, "call"));
+  if (asked->size != sizeof(anycclCall_t))
+    return error(Code::invalid_argument,
+                 "call.size is {} instead of {}: set it to sizeof(anycclCall_t)", asked->size,
+                 sizeof(anycclCall_t));
+  if (asked->collective < anycclCollAllReduce || asked->collective >= anycclNumCollectives)
+    return error(Code::invalid_argument, "call.collective is {}",
+                 static_cast<int>(asked->collective));
+  const auto what = static_cast<Collective>(asked->collective);
+  Call call = make_call(what, asked->sendbuff, asked->recvbuff, asked->count, asked->datatype,
+                        is_rooted(what) ? asked->root : 0, asked->op);
+  call.send_counts = asked->sendcounts, call.send_displs = asked->sdispls;
+  call.recv_counts = asked->recvcounts, call.recv_displs = asked->rdispls;
+  call.tag = static_cast<std::uint32_t>(asked->tag);
+  if (call.is_point_to_point() && call.tag > ANYCCL_MAX_TAG)
+    return error(Code::invalid_argument, "tag {} is not in 0..{}", asked->tag, ANYCCL_MAX_TAG);
+  call.timeout = std::chrono::milliseconds(asked->timeout_ms);
+  call.synchronous = what == Collective::send && asked->synchronous != 0;
+  return call;
+}
+
 }  // namespace anyccl
 
 using namespace anyccl;

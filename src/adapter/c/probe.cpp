@@ -23,11 +23,9 @@ anycclResult_t probe_until(int source, int tag, anycclComm_t comm, Deadline dead
                            anycclMessage_t* message) {
   return guarded(comm, [&]() -> Status {
     ANYCCL_CHECK(check_probe(comm, tag, message));
-    if (in_group())
-      return error(Code::invalid_usage, "anycclProbe waits: it cannot be in a group");
+    if (in_group()) return error(Code::invalid_usage, "anycclProbe waits: it cannot be in a group");
     MessageFacts found;
-    ANYCCL_CHECK(
-        comm->comm->probe(Rank{source}, static_cast<std::uint32_t>(tag), deadline, found));
+    ANYCCL_CHECK(comm->comm->probe(Rank{source}, static_cast<std::uint32_t>(tag), deadline, found));
     tell(found, message);
     return {};
   });

@@ -41,6 +41,13 @@ anycclResult_t wait_any_for(const anycclWork_t* works, size_t count, Deadline de
 }
 
 }  // namespace
+
+Result<anycclWork_t> make_work(const CommPtr& comm, std::shared_ptr<Operation> operation,
+                               Collective collective) {
+  if (!operation->done()) ANYCCL_CHECK(background_progress().add(comm));
+  return new anycclWork{comm, std::move(operation), collective};
+}
+
 }  // namespace anyccl
 
 using namespace anyccl;

@@ -50,9 +50,9 @@ bool MessageMatcher::take_answer(Rank from, const Envelope& envelope) {
   in.message = pair.received + 1;
   if (!route_[uindex(from)]->receive(in, 0, &nothing)) return false;
   ++pair.received;
-  const auto sent = std::find_if(
-      pair.unanswered.begin(), pair.unanswered.end(),
-      [&](const auto& request) { return request->is_answered_by(envelope.digest); });
+  const auto sent =
+      std::find_if(pair.unanswered.begin(), pair.unanswered.end(),
+                   [&](const auto& request) { return request->is_answered_by(envelope.digest); });
   if (sent != pair.unanswered.end()) {
     (*sent)->take_answer();
     pair.unanswered.erase(sent);

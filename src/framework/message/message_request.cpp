@@ -29,8 +29,7 @@ void MessageRequest::bind(Messages& messages, Rank peer, std::uint64_t number,
   messages_ = &messages;
   call_.root = peer;
   message_ = number;
-  if (call_.collective == Collective::recv)
-    call_.synchronous = is_synchronous(envelope.digest);
+  if (call_.collective == Collective::recv) call_.synchronous = is_synchronous(envelope.digest);
   lent_ = envelope.lent;
   most_ = lent_ ? kLentPart : messages.fragment_bytes();
 }
