@@ -48,7 +48,8 @@ typedef struct anycclStream* anycclStream_t; /* A queue of work. NULL: the call 
 typedef struct anycclEvent* anycclEvent_t;   /* A place in a stream's work, once it is recorded. */
 typedef struct anycclTopology*
     anycclTopology_t; /* Which ranks are near which, as the program sees it. */
-typedef struct anycclRouting* anycclRouting_t; /* Which tokens go to which experts. */
+typedef struct anycclRouting* anycclRouting_t;   /* Which tokens go to which experts. */
+typedef struct anycclPrepared* anycclPrepared_t; /* A call that can be started again and again. */
 typedef struct anycclWork* anycclWork_t; /* An operation that was issued and may not be complete. */
 
 typedef enum {
@@ -570,6 +571,30 @@ ANYCCL_API anycclResult_t anycclSend(const void* sendbuff, size_t count, anycclD
                                      int peer, anycclComm_t comm, anycclStream_t stream);
 ANYCCL_API anycclResult_t anycclRecv(void* recvbuff, size_t count, anycclDataType_t datatype,
                                      int peer, anycclComm_t comm, anycclStream_t stream);
+/* anycclSend that is complete only when the message has met its receive, so that the receiver is
+ * known to have come that far: MPI's synchronous send. Costs an answer of the receiver. */
+ANYCCL_API anycclResult_t anycclSsend(const void* sendbuff, size_t count, anycclDataType_t datatype,
+                                      int peer, anycclComm_t comm, anycclStream_t stream);
+/* A message that has come and was not received yet. */
+typedef struct {
+  int source, tag;
+  anycclDataType_t datatype;
+  size_t count; /* Elements. */
+} anycclMessage_t;
+/* Returns when there is a message from `source`, which may be ANYCCL_ANY_SOURCE, with `tag` that a
+ * receive called now would get, and says which in *message. It stays where it is: the next receive
+ * of this rank from that source with that tag gets just this message. Receives that were called
+ * before come first. Messages that came before it are kept in memory. Not in a group. Errors: as a
+ * receive, such as of a peer that is gone. */
+ANYCCL_API anycclResult_t anycclProbe(int source, int tag, anycclComm_t comm,
+                                      anycclMessage_t* message);
+/* The same, but InProgress if there is none after `timeout_ms`. */
+ANYCCL_API anycclResult_t anycclProbeFor(int source, int tag, anycclComm_t comm,
+                                         unsigned int timeout_ms, anycclMessage_t* message);
+/* The same without waiting: *flag = 1 if there is one, else 0. Makes progress, so that a message is
+ * found if it is asked for again and again. */
+ANYCCL_API anycclResult_t anycclIprobe(int source, int tag, anycclComm_t comm, int* flag,
+                                       anycclMessage_t* message);
 
 /* ---- Grids and neighbours ------------------------------------------------------------------- */
 
@@ -640,6 +665,12 @@ ANYCCL_API anycclResult_t anycclNeighborAllToAllv(const void* sendbuff, const si
                                                   anycclDataType_t datatype,
                                                   anycclTopology_t topology, anycclComm_t comm,
                                                   anycclStream_t stream);
+/* The same with a datatype for each block, equal at both ends, and offsets in bytes. */
+ANYCCL_API anycclResult_t anycclNeighborAllToAllw(
+    const void* sendbuff, const size_t sendcounts[], const size_t sdispls[],
+    const anycclDataType_t sendtypes[], void* recvbuff, const size_t recvcounts[],
+    const size_t rdispls[], const anycclDataType_t recvtypes[], anycclTopology_t topology,
+    anycclComm_t comm, anycclStream_t stream);
 
 /* ---- Mixture of experts --------------------------------------------------------------------- */
 
@@ -747,6 +778,7 @@ typedef struct {
                             * message it counts from the call; of a collective from its turn: when
                             * those issued before are complete and its stream has come to it. */
   const anycclCollConfig_t* config; /* Of a collective; NULL: none. Read during the call. */
+  int synchronous;         /* Send: not 0, as anycclSsend. */
 } anycclCall_t;
 
 /* Runs `call`, as the function of its name would; also inside a group. */
@@ -768,6 +800,23 @@ ANYCCL_API anycclResult_t anycclIssue(const anycclCall_t* call, anycclComm_t com
  * is returned. Errors of what `calls` points to: then nothing was issued. */
 ANYCCL_API anycclResult_t anycclIssueAll(const anycclCall_t* calls, size_t count, anycclComm_t comm,
                                          anycclWork_t* works);
+/* Checks `call` once and plans it, with copies of its arrays, so that starting it costs less than
+ * issuing it: MPI's persistent requests. Local; errors are those of anycclIssue. It is freed with
+ * anycclPreparedFree. */
+ANYCCL_API anycclResult_t anycclPrepare(const anycclCall_t* call, anycclComm_t comm,
+                                        anycclPrepared_t* prepared);
+/* As anycclIssue of its call: the order of starts is the order of calls, and buffers are read and
+ * written as they are then. All ranks start the same collectives, prepared or not. InvalidUsage while
+ * the operation of its last start is not complete, and once its communicator is finalized or
+ * destroyed. Any thread. */
+ANYCCL_API anycclResult_t anycclStart(anycclPrepared_t prepared, anycclWork_t* work);
+/* Starts all `count`, also of several communicators, which have no streams, as anycclIssueAll: in
+ * their order, small collectives as one where they can. works[i] is that of prepared[i], or NULL if
+ * it failed; the first error is returned. A NULL among them, or a stream: then nothing was started. */
+ANYCCL_API anycclResult_t anycclStartAll(const anycclPrepared_t* prepared, size_t count,
+                                         anycclWork_t* works);
+/* Frees the handle; what was started goes on. NULL is allowed. */
+ANYCCL_API anycclResult_t anycclPreparedFree(anycclPrepared_t prepared);
 /* *done = 1 if the operation is complete or has failed; makes progress, never blocks. Any thread.
  * Returns the operation's error, if it has failed. */
 ANYCCL_API anycclResult_t anycclWorkTest(anycclWork_t work, int* done);
@@ -775,6 +824,20 @@ ANYCCL_API anycclResult_t anycclWorkTest(anycclWork_t work, int* done);
 ANYCCL_API anycclResult_t anycclWorkWait(anycclWork_t work);
 /* The same, but InProgress if it is not complete after `timeout_ms`: it goes on then. */
 ANYCCL_API anycclResult_t anycclWorkWaitFor(anycclWork_t work, unsigned int timeout_ms);
+/* Several works, of any communicators; those that are NULL are left out, so a program sets to NULL
+ * what it has freed. */
+/* Returns when all of them are complete, with the first error. Any thread. */
+ANYCCL_API anycclResult_t anycclWorkWaitAll(const anycclWork_t* works, size_t count);
+/* Returns when one of them is complete or has failed: works[*index], with its error. *index = count
+ * if all are NULL. A work that is complete is so again when asked again. */
+ANYCCL_API anycclResult_t anycclWorkWaitAny(const anycclWork_t* works, size_t count, size_t* index);
+/* The same, but InProgress, and *index = count, if none is after `timeout_ms`. */
+ANYCCL_API anycclResult_t anycclWorkWaitAnyFor(const anycclWork_t* works, size_t count,
+                                               unsigned int timeout_ms, size_t* index);
+/* The same without waiting: *done = 1 if one is complete or has failed, or all are NULL; else 0.
+ * Makes progress. */
+ANYCCL_API anycclResult_t anycclWorkTestAny(const anycclWork_t* works, size_t count, size_t* index,
+                                            int* done);
 /* In place of the time limit of its call: the operation fails, and the communicator, when
  * `timeout_ms` have passed from now on, or for a collective from its turn; 0: never. Any thread. */
 ANYCCL_API anycclResult_t anycclWorkLimit(anycclWork_t work, unsigned int timeout_ms);

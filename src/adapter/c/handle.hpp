@@ -76,6 +76,12 @@ Status need_comm(anycclComm_t comm);
 /// Not NULL, and of this process.
 Status need_stream(anycclStream_t stream);
 
+/// The call that a program describes. Errors: of what only the C interface can get wrong.
+Result<Call> read_call(const anycclCall_t* asked, anycclComm_t comm);
+/// The handle of an operation that was issued without a stream, which goes on in the background.
+Result<anycclWork_t> make_work(const CommPtr& comm, std::shared_ptr<Operation> operation,
+                               Collective collective);
+
 /// The calls of this thread between anycclGroupStart and anycclGroupEnd.
 bool in_group();
 /// `stream` may be NULL.

@@ -7,29 +7,6 @@
 namespace anyccl {
 namespace {
 
-/// On a communicator that can be used.
-Result<Call> read_call(const anycclCall_t* asked, anycclComm_t comm) {
-  ANYCCL_CHECK(need(asked, "call"));
-  if (asked->size != sizeof(anycclCall_t))
-    return error(Code::invalid_argument,
-                 "call.size is {} instead of {}: set it to sizeof(anycclCall_t)", asked->size,
-                 sizeof(anycclCall_t));
-  if (asked->collective < anycclCollAllReduce || asked->collective >= anycclNumCollectives)
-    return error(Code::invalid_argument, "call.collective is {}",
-                 static_cast<int>(asked->collective));
-  const auto what = static_cast<Collective>(asked->collective);
-  Call call = make_call(what, asked->sendbuff, asked->recvbuff, asked->count, asked->datatype,
-                        is_rooted(what) ? asked->root : 0, asked->op);
-  call.send_counts = asked->sendcounts, call.send_displs = asked->sdispls;
-  call.recv_counts = asked->recvcounts, call.recv_displs = asked->rdispls;
-  call.tag = static_cast<std::uint32_t>(asked->tag);
-  if (call.is_point_to_point() && call.tag > ANYCCL_MAX_TAG)
-    return error(Code::invalid_argument, "tag {} is not in 0..{}", asked->tag, ANYCCL_MAX_TAG);
-  call.timeout = std::chrono::milliseconds(asked->timeout_ms);
-  ANYCCL_CHECK(configure(asked->config, comm, call));
-  return call;
-}
-
 /// Puts it in order at once; it starts when the stream comes to it.
 Result<std::shared_ptr<Operation>> issue_in_stream(const Call& call, anycclComm_t comm,
                                                    anycclStream_t stream) {
@@ -55,14 +32,10 @@ anycclResult_t run_or_add(const Call& call, anycclComm_t comm, anycclStream_t st
   });
 }
 
-/// The handle of an issued operation, which goes on in the background.
 Result<anycclWork_t> work_of(anycclComm_t comm, std::shared_ptr<Operation> operation,
                              const Call& call) {
-  if (!operation->done()) {
-    comm->background_progress = true;
-    ANYCCL_CHECK(background_progress().add(comm->comm));
-  }
-  return new anycclWork{comm->comm, std::move(operation), call.collective};
+  if (!operation->done()) comm->background_progress = true;
+  return make_work(comm->comm, std::move(operation), call.collective);
 }
 
 /// Nobody waits for a thread whose slice has failed: neither the rest of its team nor their peers.
@@ -78,6 +51,29 @@ Status end_team(anycclComm& handle, const Status& why, int thread, int threads) 
 
 anycclResult_t launch(const Call& call, anycclComm_t comm, anycclStream_t stream) noexcept {
   return run_or_add(call, comm, stream);
+}
+
+Result<Call> read_call(const anycclCall_t* asked, anycclComm_t comm) {
+  ANYCCL_CHECK(need(asked, "call"));
+  if (asked->size != sizeof(anycclCall_t))
+    return error(Code::invalid_argument,
+                 "call.size is {} instead of {}: set it to sizeof(anycclCall_t)", asked->size,
+                 sizeof(anycclCall_t));
+  if (asked->collective < anycclCollAllReduce || asked->collective >= anycclNumCollectives)
+    return error(Code::invalid_argument, "call.collective is {}",
+                 static_cast<int>(asked->collective));
+  const auto what = static_cast<Collective>(asked->collective);
+  Call call = make_call(what, asked->sendbuff, asked->recvbuff, asked->count, asked->datatype,
+                        is_rooted(what) ? asked->root : 0, asked->op);
+  call.send_counts = asked->sendcounts, call.send_displs = asked->sdispls;
+  call.recv_counts = asked->recvcounts, call.recv_displs = asked->rdispls;
+  call.tag = static_cast<std::uint32_t>(asked->tag);
+  if (call.is_point_to_point() && call.tag > ANYCCL_MAX_TAG)
+    return error(Code::invalid_argument, "tag {} is not in 0..{}", asked->tag, ANYCCL_MAX_TAG);
+  call.timeout = std::chrono::milliseconds(asked->timeout_ms);
+  ANYCCL_CHECK(configure(asked->config, comm, call));
+  call.synchronous = what == Collective::send && asked->synchronous != 0;
+  return call;
 }
 
 }  // namespace anyccl
@@ -230,6 +226,13 @@ anycclResult_t anycclSend(const void* sendbuff, size_t count, anycclDataType_t d
                     stream);
 }
 
+anycclResult_t anycclSsend(const void* sendbuff, size_t count, anycclDataType_t datatype, int peer,
+                           anycclComm_t comm, anycclStream_t stream) {
+  Call call = make_call(Collective::send, sendbuff, nullptr, count, datatype, peer);
+  call.synchronous = true;
+  return launch(call, comm, stream);
+}
+
 anycclResult_t anycclRecv(void* recvbuff, size_t count, anycclDataType_t datatype, int peer,
                           anycclComm_t comm, anycclStream_t stream) {
   return run_or_add(make_call(Collective::recv, nullptr, recvbuff, count, datatype, peer), comm,
@@ -316,62 +319,4 @@ anycclResult_t anycclIssueAll(const anycclCall_t* asked, size_t count, anycclCom
     }
     return first;
   });
-}
-
-anycclResult_t anycclWorkTest(anycclWork_t work, int* done) {
-  return guarded(nullptr, [&]() -> Status {
-    ANYCCL_CHECK(need(work, "work"));
-    ANYCCL_CHECK(need(done, "done"));
-    *done = 1;
-    if (work->comm->test(*work->operation)) return work->operation->status();
-    const Status failure = work->comm->failure();
-    if (failure.ok()) *done = 0;
-    return failure;
-  });
-}
-
-anycclResult_t anycclWorkWait(anycclWork_t work) {
-  return guarded(nullptr, [&]() -> Status {
-    ANYCCL_CHECK(need(work, "work"));
-    return work->comm->wait(*work->operation);
-  });
-}
-
-anycclResult_t anycclWorkWaitFor(anycclWork_t work, unsigned int timeout_ms) {
-  return guarded(nullptr, [&]() -> Status {
-    ANYCCL_CHECK(need(work, "work"));
-    return work->comm->wait(*work->operation, Deadline::in(std::chrono::milliseconds(timeout_ms)));
-  });
-}
-
-anycclResult_t anycclWorkLimit(anycclWork_t work, unsigned int timeout_ms) {
-  return guarded(nullptr, [&]() -> Status {
-    ANYCCL_CHECK(need(work, "work"));
-    return work->comm->limit(*work->operation, std::chrono::milliseconds(timeout_ms));
-  });
-}
-
-anycclResult_t anycclWorkNotify(anycclWork_t work, void (*fn)(void*), void* userdata) {
-  return guarded(nullptr, [&]() -> Status {
-    ANYCCL_CHECK(need(work, "work"));
-    if (fn == nullptr) return error(Code::invalid_argument, "fn is NULL");
-    ANYCCL_CHECK(work->comm->failure());
-    return background_progress().notify(work->comm, work->operation, fn, userdata);
-  });
-}
-
-anycclResult_t anycclWorkSource(anycclWork_t work, int* rank) {
-  return guarded(nullptr, [&]() -> Status {
-    ANYCCL_CHECK(need(work, "work"));
-    ANYCCL_CHECK(need(rank, "rank"));
-    if (work->collective != Collective::recv || !work->operation->done())
-      return error(Code::invalid_usage, "the work is not a receive, or not complete");
-    *rank = index(static_cast<const MessageRequest&>(*work->operation).peer());
-    return {};
-  });
-}
-
-anycclResult_t anycclWorkFree(anycclWork_t work) {
-  delete work;
-  return anycclSuccess;
 }

@@ -74,6 +74,12 @@ class Execution final : public Operation {
   /// `prepared` stays alive and unchanged until done(). `scratch`: room for this execution alone.
   void start(const PreparedCall& prepared, const Call& call, Position position, std::byte* scratch);
 
+  /// It will run again, and is not done until then.
+  void again() {
+    restart();
+    set_kind(0);
+  }
+
   /// Of a fused call, after start(): its parts get their results before it is done.
   void unpack_with(const FusedCall* fused) { fused_ = fused; }
 

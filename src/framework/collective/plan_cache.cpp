@@ -117,12 +117,14 @@ Status PlanCache::check(const Call& call) const {
 Status PlanCache::remove_operator(ReduceOp op) {
   const std::shared_ptr<const Operator> gone = operators_.find(op);
   ANYCCL_CHECK(operators_.remove(op));
+  ++generation_;
   last_key_ = {};
   recent_.drop_if([&](const PreparedCall& prepared) { return prepared.op == gone; });
   return {};
 }
 
 void PlanCache::forget() {
+  ++generation_;
   last_key_ = {};
   last_ = nullptr;
   recent_.drop_if([](const PreparedCall&) { return true; });
@@ -173,18 +175,24 @@ Result<std::shared_ptr<const PreparedCall>> PlanCache::find(const Call& call, co
                                                             FusedParts parts) {
   if (key == last_key_) return last_;
   last_key_ = {};
-  if (!has_equal_blocks(call.collective)) {
-    ANYCCL_TRY(last_, prepare(call, parts));
-    return last_;
-  }
-  if (const auto* const known = recent_.find(key)) {
-    last_ = *known;
-  } else {
-    ANYCCL_TRY(last_, prepare(call, parts));
-    recent_.add(key, last_);
-  }
-  last_key_ = key;
+  ANYCCL_TRY(last_, plan(call, key, parts));
+  if (has_equal_blocks(call.collective)) last_key_ = key;
   return last_;
+}
+
+Result<std::shared_ptr<const PreparedCall>> PlanCache::plan(const Call& call, const CallKey& key,
+                                                            FusedParts parts) {
+  if (!has_equal_blocks(call.collective)) return prepare(call, parts);
+  if (const auto* const known = recent_.find(key)) return *known;
+  ANYCCL_TRY(std::shared_ptr<const PreparedCall> made, prepare(call, parts));
+  recent_.add(key, made);
+  return made;
+}
+
+void PlanCache::use(const Call& call, const CallKey& key,
+                    const std::shared_ptr<const PreparedCall>& plan) {
+  last_ = plan;
+  last_key_ = has_equal_blocks(call.collective) ? key : CallKey();
 }
 
 Status PlanCache::choose_kernels(const Call& call, PreparedCall& prepared) const {

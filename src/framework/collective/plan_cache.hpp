@@ -37,6 +37,13 @@ class PlanCache {
   /// `parts`: of a fused call; they are in the key.
   Result<std::shared_ptr<const PreparedCall>> find(const Call& call, const CallKey& key,
                                                    FusedParts parts = {});
+  /// The same, of a call that will run later: last() stays what it is. Equal to what find() would give
+  /// as long as generation() is the same.
+  Result<std::shared_ptr<const PreparedCall>> plan(const Call& call, const CallKey& key,
+                                                   FusedParts parts = {});
+  std::uint64_t generation() const { return generation_; }
+  /// The call runs now, by what plan() gave: as find().
+  void use(const Call& call, const CallKey& key, const std::shared_ptr<const PreparedCall>& plan);
   /// The same if it was found last, else null. Valid until find() is called.
   const PreparedCall* find_last(const CallKey& key) const {
     return key == last_key_ ? last_.get() : nullptr;
@@ -82,6 +89,7 @@ class PlanCache {
   std::vector<std::unique_ptr<RoutedPlan>> routed_plans_;
   std::vector<Shape> routed_plan_shapes_;  // parallel to routed_plans_
   RecentCalls recent_;
+  std::uint64_t generation_ = 1;
   CallKey last_key_;  // of last_, if it can be used again
   std::shared_ptr<const PreparedCall> last_;
   std::array<std::uint64_t, 32> reported_{};  // by collective: a bit per power of two of the size

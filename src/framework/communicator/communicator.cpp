@@ -7,6 +7,7 @@
 #include "base/error.hpp"
 #include "base/fork.hpp"
 #include "base/log.hpp"
+#include "framework/communicator/queued_collective.hpp"
 
 namespace anyccl {
 
@@ -15,22 +16,6 @@ namespace {
 constexpr std::size_t kMostSpareFused = 4;  // they keep their memory
 
 }  // namespace
-
-/// A collective that was issued without waiting: everything it needs is its own.
-struct Comm::Queued final : public Operation {
-  Queued(KeptCall call, Rank me, const Routes& routes)
-      : kept(std::move(call)), execution(me, routes.publications_to, routes.publications) {}
-  bool advance() override { return execution.advance(); }
-  void awaited(std::vector<Rank>& ranks) const override { execution.awaited(ranks); }
-
-  KeptCall kept;
-  std::shared_ptr<const PreparedCall> prepared;
-  std::unique_ptr<FusedCall> fused;  // null: it is one call
-  std::vector<std::byte> scratch;
-  Position position;
-  bool started = false;
-  Execution execution;
-};
 
 Comm::Comm(Membership membership)
     : me_(std::move(membership)),
@@ -339,6 +324,12 @@ Status Comm::wait(Operation& operation, Deadline deadline) {
   return loop_.wait(progress_lock, operation, deadline);
 }
 
+void Comm::wait_any(std::span<const std::shared_ptr<Operation>> operations, Deadline deadline) {
+  if (forked()) return;
+  ProgressLock progress_lock = loop_.progress_lock();
+  loop_.wait_any(progress_lock, operations, deadline);
+}
+
 bool Comm::test(Operation& operation) {
   if (!operation.done()) progress();
   return operation.done();
@@ -409,6 +400,7 @@ void Comm::finish() {
 
 void Comm::leave() {
   if (forked()) return;  // the parent's peers are not ours
+  left_.store(true, std::memory_order_relaxed);
   for (Transport* t : routes_.transports) t->leave();
 }
 

@@ -68,14 +68,30 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
   /// Issues the collectives among the calls, in their order; neighbours that can travel as one do,
   /// see FusedCall, and share an operation. The results are parallel to them.
   IssuedCalls issue_all(std::span<const Call* const> calls, Gate gate = Gate::open);
+  /// A call that is checked and planned once, and started many times; its arrays are its own.
+  /// Preparing is local, errors are those of issue(). Starting it is issuing it; invalid_usage while
+  /// the last start is not complete, and after the end of the communicator.
+  struct Persistent;
+  Result<std::shared_ptr<Persistent>> prepare(const Call& call);
+  Result<std::shared_ptr<Operation>> start(Persistent& call, Gate gate = Gate::open);
+  /// All of them; neighbouring collectives may travel as one, as in issue_all().
+  IssuedCalls start_all(std::span<Persistent* const> calls);
   /// From now on the operation has this time limit; 0: none.
   Status limit(Operation& operation, std::chrono::milliseconds time);
   /// Opens the gate of an operation that was issued here. Any thread.
   void open(Operation& operation);
   /// Returns when the operation is done, with its status; in_progress if it is not at `deadline`.
   Status wait(Operation& operation, Deadline deadline = {});
+  /// Returns when one of them is done, or the communicator has failed, or at `deadline`.
+  void wait_any(std::span<const std::shared_ptr<Operation>> operations, Deadline deadline);
   /// Makes progress once; true if the operation is done.
   bool test(Operation& operation);
+  /// Tells of the message that a receive from `source`, which may be kAnySource, with `tag` would
+  /// get if it were called now; waits for it, and in_progress at `deadline`. Errors: of arguments,
+  /// and as a receive.
+  Status probe(Rank source, std::uint32_t tag, Deadline deadline, MessageFacts& found);
+  /// The same without waiting; false: there is none yet.
+  Result<bool> probe_now(Rank source, std::uint32_t tag, MessageFacts& found);
   /// For groups of communicators, and for the background thread: see ProgressLoop.
   bool progress() { return !forked() && loop_.progress(); }
   void check_peers() {
@@ -159,6 +175,9 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
   Result<std::shared_ptr<Operation>> enqueue_fused(std::span<const Call* const> calls, Gate gate);
   Result<std::shared_ptr<Operation>> enqueue(const Call& call, const CallKey& key, Gate gate,
                                              std::unique_ptr<FusedCall> fused = nullptr);
+  Status ready_to_start(Persistent& call);
+  Result<std::shared_ptr<Operation>> enqueue_again(Persistent& call, Gate gate);
+  Status check_probe(Rank source) const;
   Status check_stalled(Operation& operation, const Execution* collective);
   void fail(const Status& why);
   std::byte* scratch(std::size_t bytes);
@@ -182,7 +201,9 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
   Failure failure_;
   ProgressLoop loop_;
   Diagnosis diagnosis_;
-  std::atomic<bool> gated_{false};  // streams have used this communicator
+  std::chrono::steady_clock::time_point probed_;  // when probe_now() looked for failures last
+  std::atomic<bool> gated_{false};                // streams have used this communicator
+  std::atomic<bool> left_{false};                 // see leave()
   std::uint64_t fork_generation_;
 };
 

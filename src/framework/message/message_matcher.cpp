@@ -30,7 +30,7 @@ bool MessageMatcher::does_at_once(const Call& call, std::uint32_t poll_budget) {
   const std::size_t element = bytes_of(call.dtype), bytes = call.count * element;
   const bool sends = call.collective == Collective::send;
   if (uindex(call.root) >= pairs_.size() || route_[uindex(call.root)] == nullptr || element == 0 ||
-      call.count > kMost || call.tag > kMostTag ||
+      call.count > kMost || call.tag > kMostTag || call.synchronous ||
       (bytes > 0 && (sends ? call.input == nullptr : call.output == nullptr)))
     return false;
   Messages& messages = *route_[uindex(call.root)];
@@ -47,7 +47,7 @@ bool MessageMatcher::does_at_once(const Call& call, std::uint32_t poll_budget) {
 std::shared_ptr<MessageRequest> MessageMatcher::add(const Call& call, Gate gate) {
   auto request = make(call, gate);
   if (call.root == kAnySource) {
-    if (needs_peer(call)) ++open_;
+    if (needs_peer(call.root)) ++open_;
     from_anyone_.push_back(request);
     return request;
   }
@@ -57,9 +57,8 @@ std::shared_ptr<MessageRequest> MessageMatcher::add(const Call& call, Gate gate)
     return request;
   }
   if (call.collective == Collective::send) {
-    request->bind(*route_[uindex(call.root)], call.root, ++pair.sent);
     if (goes_at_once(*request, pair)) return request;
-    pair.sends.push_back(request);
+    (request->is_sent() ? pair.unanswered : pair.sends).push_back(request);
   } else {
     if (comes_at_once(request, pair)) return request;
     if (request != pair.arriving) pair.receives.push_back(request);
@@ -68,10 +67,20 @@ std::shared_ptr<MessageRequest> MessageMatcher::add(const Call& call, Gate gate)
   return request;
 }
 
-bool MessageMatcher::goes_at_once(MessageRequest& send, const Pair& pair) {
+bool MessageMatcher::goes_at_once(MessageRequest& send, Pair& pair) {
   if (!pair.sends.empty() || !send.is_open()) return false;
-  send.advance();
+  go_on(send, pair);
   return send.done();
+}
+
+/// With the next message of a pair. It gets its number when it starts, as answers go before it.
+bool MessageMatcher::go_on(MessageRequest& send, Pair& pair) {
+  const bool starts = !send.has_started();
+  const Rank to = send.call().root;
+  if (starts) send.bind(*route_[uindex(to)], to, pair.sent + 1);
+  const bool moved = send.advance();
+  if (starts && send.has_started()) ++pair.sent;
+  return moved;
 }
 
 /// Or what has come of it; then it is what is arriving.
@@ -80,9 +89,11 @@ bool MessageMatcher::comes_at_once(const std::shared_ptr<MessageRequest>& receiv
   Envelope envelope;
   if (!receive->is_open() || !is_next(pair) ||
       !route_[uindex(from)]->peek(from, pair.received + 1, envelope) ||
-      MessageRequest::tag_of(envelope.digest) != receive->call().tag)
+      MessageRequest::is_answer(envelope.digest) ||
+      MessageRequest::tag_of(envelope.digest) != receive->call().tag ||
+      !answer(from, envelope.digest, pair.received + 1))
     return false;
-  receive->bind(*route_[uindex(from)], from, ++pair.received, envelope.lent);
+  receive->bind(*route_[uindex(from)], from, ++pair.received, envelope);
   receive->advance();
   if (!receive->done()) pair.arriving = receive;
   return receive->done();
@@ -90,6 +101,7 @@ bool MessageMatcher::comes_at_once(const std::shared_ptr<MessageRequest>& receiv
 
 bool MessageMatcher::advance() {
   bool moved = meet_itself();
+  moved = show_own() || moved;
   if (open_ == 0) return moved;
   if (++turn_ >= pairs_.size()) turn_ = 0;  // no source is always the first
   for (std::size_t i = 0, r = turn_; i < pairs_.size(); ++i, ++r) {
@@ -104,10 +116,13 @@ bool MessageMatcher::advance() {
 bool MessageMatcher::advance_sends(Pair& pair) {
   bool moved = false;
   while (!pair.sends.empty() && pair.sends.front()->is_open()) {
-    moved = pair.sends.front()->advance() || moved;
-    if (!pair.sends.front()->done()) break;
+    moved = go_on(*pair.sends.front(), pair) || moved;
+    if (!pair.sends.front()->is_sent()) break;
+    if (pair.sends.front()->done())
+      --open_;
+    else
+      pair.unanswered.push_back(pair.sends.front());
     pair.sends.pop_front();
-    --open_;
   }
   return moved;
 }
@@ -118,12 +133,13 @@ bool MessageMatcher::advance_receives(Rank from) {
   do {
     if (pair.arriving != nullptr) {
       moved = pair.arriving->advance() || moved;
-      if (!pair.arriving->done()) return moved;
+      if (!pair.arriving->done()) return show_kept(from) || moved;
       const bool kept = !pair.early.empty() && pair.early.back().request == pair.arriving;
       if (!kept) --open_;
       pair.arriving = nullptr;
     }
     moved = deliver_early(from) || moved;
+    moved = show_kept(from) || moved;
   } while (next_message(from));
   return moved;
 }
@@ -134,7 +150,8 @@ bool MessageMatcher::deliver_early(Rank from) {
   bool moved = false;
   for (auto early = pair.early.begin(); early != pair.early.end();) {
     const Found found = find_receive(from, early->request->call().tag);
-    if (found.queue == nullptr || !(*found.at)->is_open() || !early->request->done()) {
+    if (found.queue == nullptr || !(*found.at)->is_open() || !early->request->done() ||
+        !answer(from, early->request->digest(), early->request->number())) {
       ++early;
       continue;
     }
@@ -151,17 +168,23 @@ bool MessageMatcher::deliver_early(Rank from) {
 /// Whether there is one to go on with.
 bool MessageMatcher::next_message(Rank from) {
   Pair& pair = pairs_[uindex(from)];
-  if (pair.receives.empty() && from_anyone_.empty()) return false;
+  const bool is_answer_due = !pair.unanswered.empty() || sends_synchronously(pair);
+  if (pair.receives.empty() && from_anyone_.empty() && !is_answer_due && !is_probed(from))
+    return false;
   Envelope envelope;
   if (!route_[uindex(from)]->peek(from, pair.received + 1, envelope)) return false;
+  if (MessageRequest::is_answer(envelope.digest)) return take_answer(from, envelope);
   const Found found = find_receive(from, MessageRequest::tag_of(envelope.digest));
-  if (found.queue == nullptr) {
+  if (found.queue == nullptr && show_next(from, envelope)) return true;
+  if (found.queue == nullptr || (is_answer_due && !(*found.at)->is_open())) {
     keep(from, envelope);
     return pair.arriving != nullptr;
   }
-  if (!(*found.at)->is_open()) return false;
+  if (!(*found.at)->is_open() || is_behind_kept(pair, envelope.digest) ||
+      !answer(from, envelope.digest, pair.received + 1))
+    return false;
   pair.arriving = take(found);
-  pair.arriving->bind(*route_[uindex(from)], from, ++pair.received, envelope.lent);
+  pair.arriving->bind(*route_[uindex(from)], from, ++pair.received, envelope);
   return true;
 }
 
@@ -187,7 +210,7 @@ void MessageMatcher::keep(Rank from, const Envelope& envelope) {
   call.count = envelope.total / element;
   call.output = early.bytes.get();
   early.request = make(call, Gate::open);
-  early.request->bind(*route_[uindex(from)], from, ++pair.received, envelope.lent);
+  early.request->bind(*route_[uindex(from)], from, ++pair.received, envelope);
   pair.arriving = early.request;
   pair.early.push_back(std::move(early));
 }
@@ -217,7 +240,7 @@ bool MessageMatcher::meet_itself() {
       continue;
     }
     if (!(*send)->is_open() || !(*found.at)->is_open()) break;
-    if (needs_peer((*found.at)->call())) --open_;
+    if (needs_peer((*found.at)->call().root)) --open_;
     const std::shared_ptr<MessageRequest> receive = take(found);
     receive->set_source(me_);
     deliver(**send, *receive);
@@ -267,7 +290,9 @@ std::vector<std::shared_ptr<Operation>> MessageMatcher::first_waiting() const {
       operations.push_back(pair.receives.front());
     if (!pair.sends.empty() && pair.sends.front()->is_open())
       operations.push_back(pair.sends.front());
+    if (!pair.unanswered.empty()) operations.push_back(pair.unanswered.front());
   }
+  if (open_ > 0) operations.insert(operations.end(), probes_.begin(), probes_.end());
   return operations;
 }
 
@@ -279,7 +304,7 @@ std::shared_ptr<MessageRequest> MessageMatcher::late() const {
   };
   for (const Pair& pair : pairs_) {
     if (pair.arriving != nullptr && pair.arriving->is_late()) return pair.arriving;
-    for (const Queue* queue : {&pair.receives, &pair.sends})
+    for (const Queue* queue : {&pair.receives, &pair.sends, &pair.unanswered})
       if (auto found = in(*queue)) return found;
   }
   return in(from_anyone_);
@@ -290,13 +315,15 @@ void MessageMatcher::end(const Status& why) {
     if (pair.arriving != nullptr) pair.arriving->complete(why);
     pair.arriving = nullptr;
     pair.early.clear();
-    for (Queue* queue : {&pair.receives, &pair.sends}) {
+    for (Queue* queue : {&pair.receives, &pair.sends, &pair.unanswered}) {
       for (const auto& request : *queue) request->complete(why);
       queue->clear();
     }
   }
   for (const auto& request : from_anyone_) request->complete(why);
   from_anyone_.clear();
+  for (const auto& probe : probes_) probe->complete(why);
+  probes_.clear();
   open_ = 0;
 }
 
