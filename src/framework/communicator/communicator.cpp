@@ -74,7 +74,7 @@ Status Comm::run(const Call& call, Handover* handover) {
   const CallKey key(call, me_.rank);
   if (!plans_.is_checked(call, key)) ANYCCL_CHECK(plans_.check(call));
   loop_.note_limit(call.timeout);
-  if (!is_idle()) {
+  if (!collectives_.empty() || messages_.looks_at_peers()) {
     alive = weak_from_this().lock();
     ANYCCL_TRY(const std::shared_ptr<Operation> operation, enqueue(call, key, Gate::open));
     return wait_or_hand_over(progress_lock, operation, handover);
@@ -391,6 +391,8 @@ void Comm::finish() {
                               "a message of rank {} to itself has only one side, and the "
                               "communicator was destroyed",
                               index(me_.rank)));
+      messages_.one_sided().close_all();
+      listens_ = false;
       break;
     }
     if (advance()) {

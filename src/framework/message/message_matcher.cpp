@@ -3,13 +3,17 @@
 #include <algorithm>
 #include <cstring>
 #include <new>
+#include <utility>
 
 #include "base/error.hpp"
 
 namespace anyccl {
 
 MessageMatcher::MessageMatcher(Rank me, const std::vector<Messages*>& route)
-    : me_(me), route_(route), pairs_(route.size()) {}
+    : me_(me),
+      route_(route),
+      pairs_(route.size()),
+      one_sided_(me, static_cast<int>(route.size()), open_) {}
 
 std::shared_ptr<MessageRequest> MessageMatcher::make(const Call& call, Gate gate) {
   std::shared_ptr<MessageRequest> request;
@@ -46,6 +50,7 @@ bool MessageMatcher::does_at_once(const Call& call, std::uint32_t poll_budget) {
 
 std::shared_ptr<MessageRequest> MessageMatcher::add(const Call& call, Gate gate) {
   auto request = make(call, gate);
+  if (call.tag == kPutTag) request->copy_bytes();
   if (call.root == kAnySource) {
     if (needs_peer(call)) ++open_;
     from_anyone_.push_back(request);
@@ -90,6 +95,7 @@ bool MessageMatcher::comes_at_once(const std::shared_ptr<MessageRequest>& receiv
 
 bool MessageMatcher::advance() {
   bool moved = meet_itself();
+  moved = one_sided_.advance() || moved;
   if (open_ == 0) return moved;
   if (++turn_ >= pairs_.size()) turn_ = 0;  // no source is always the first
   for (std::size_t i = 0, r = turn_; i < pairs_.size(); ++i, ++r) {
@@ -98,7 +104,7 @@ bool MessageMatcher::advance() {
     moved = advance_sends(pairs_[r]) || moved;
     moved = advance_receives(Rank{static_cast<std::int32_t>(r)}) || moved;
   }
-  return moved;
+  return one_sided_.advance() || moved;
 }
 
 bool MessageMatcher::advance_sends(Pair& pair) {
@@ -114,6 +120,7 @@ bool MessageMatcher::advance_sends(Pair& pair) {
 
 bool MessageMatcher::advance_receives(Rank from) {
   Pair& pair = pairs_[uindex(from)];
+  const std::uint64_t received = pair.received;
   bool moved = false;
   do {
     if (pair.arriving != nullptr) {
@@ -121,11 +128,12 @@ bool MessageMatcher::advance_receives(Rank from) {
       if (!pair.arriving->done()) return moved;
       const bool kept = !pair.early.empty() && pair.early.back().request == pair.arriving;
       if (!kept) --open_;
+      if (std::exchange(pair.lands, false)) one_sided_.landed(from);
       pair.arriving = nullptr;
     }
     moved = deliver_early(from) || moved;
   } while (next_message(from));
-  return moved;
+  return moved || pair.received != received;
 }
 
 /// To receives that were called since they came.
@@ -151,11 +159,15 @@ bool MessageMatcher::deliver_early(Rank from) {
 /// Whether there is one to go on with.
 bool MessageMatcher::next_message(Rank from) {
   Pair& pair = pairs_[uindex(from)];
-  if (pair.receives.empty() && from_anyone_.empty()) return false;
+  const bool wanted = !pair.receives.empty() || !from_anyone_.empty();
+  if (!wanted && !one_sided_.looks()) return false;
   Envelope envelope;
   if (!route_[uindex(from)]->peek(from, pair.received + 1, envelope)) return false;
-  const Found found = find_receive(from, MessageRequest::tag_of(envelope.digest));
+  const std::uint32_t tag = MessageRequest::tag_of(envelope.digest);
+  if (one_sided_.expects(from, tag)) return land(from, envelope);
+  const Found found = find_receive(from, tag);
   if (found.queue == nullptr) {
+    if (!wanted && !one_sided_.wants(from)) return false;  // it stays with the transport
     keep(from, envelope);
     return pair.arriving != nullptr;
   }
@@ -268,6 +280,7 @@ std::vector<std::shared_ptr<Operation>> MessageMatcher::first_waiting() const {
     if (!pair.sends.empty() && pair.sends.front()->is_open())
       operations.push_back(pair.sends.front());
   }
+  one_sided_.first_waiting(operations);
   return operations;
 }
 
@@ -289,6 +302,7 @@ void MessageMatcher::end(const Status& why) {
   for (Pair& pair : pairs_) {
     if (pair.arriving != nullptr) pair.arriving->complete(why);
     pair.arriving = nullptr;
+    pair.lands = false;
     pair.early.clear();
     for (Queue* queue : {&pair.receives, &pair.sends}) {
       for (const auto& request : *queue) request->complete(why);
@@ -297,11 +311,13 @@ void MessageMatcher::end(const Status& why) {
   }
   for (const auto& request : from_anyone_) request->complete(why);
   from_anyone_.clear();
+  one_sided_.end(why);
   open_ = 0;
 }
 
 void MessageMatcher::end_own(const Status& why) {
   Pair& own = pairs_[uindex(me_)];
+  one_sided_.end_own(why);
   for (Queue* queue : {&own.receives, &own.sends, &from_anyone_}) {
     if (queue == &from_anyone_ && pairs_.size() > 1) continue;
     for (const auto& request : *queue) request->complete(why);

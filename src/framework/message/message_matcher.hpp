@@ -7,12 +7,14 @@
 //    which holds back their sender when its room is used up.
 // 4. Short messages are eager: does_at_once() sends or receives them without a request object.
 // 5. A message of a rank to itself meets its receive here; no transport sees it.
+// 6. Puts and signals are messages that OneSided has a place for; no receive gets them.
 
 #include <deque>
 #include <memory>
 #include <vector>
 
 #include "framework/message/message_request.hpp"
+#include "framework/message/one_sided.hpp"
 
 namespace anyccl {
 
@@ -37,10 +39,16 @@ class MessageMatcher {
   void recycle(std::shared_ptr<MessageRequest> request) {
     if (request.use_count() == 1) spare_.push_back(std::move(request));
   }
+  /// Starts a put, signal or wait that is right. Null: it is done. `poll_budget`: how often a wait
+  /// looks before it is one that waits like others.
+  std::shared_ptr<Operation> start(const OneSidedCall& call, Gate gate, std::uint32_t poll_budget);
+  OneSided& one_sided() { return one_sided_; }
   /// Goes on as far as possible without waiting; true if anything moved.
   bool advance();
   /// Whether a peer must act for something here. Messages to itself need none.
-  bool waits_for_peers() const { return open_ > 0; }
+  bool waits_for_peers() const { return open_ > one_sided_.standing(); }
+  /// The same, or peers may put something here: there is no time in which nothing can come.
+  bool looks_at_peers() const { return open_ > 0; }
   /// Whether messages of this rank to itself will meet when a gate opens.
   bool will_meet_itself() const;
 
@@ -51,7 +59,7 @@ class MessageMatcher {
   /// Whether a receive waits for whoever sends.
   bool waits_for_anyone() const { return !from_anyone_.empty(); }
   /// The problem of a message that came, or ok.
-  const Status& problem() const { return problem_; }
+  const Status& problem() const { return problem_.ok() ? one_sided_.problem() : problem_; }
 
   /// Completes everything with `why`.
   void end(const Status& why);
@@ -70,6 +78,7 @@ class MessageMatcher {
     Queue sends, receives;                     // these receives are not bound yet
     std::shared_ptr<MessageRequest> arriving;  // what the message that is being read goes to
     std::deque<Early> early;
+    bool lands = false;  // `arriving` is no receive's: it goes where OneSided says
   };
 
   bool needs_peer(const Call& call) const {
@@ -88,6 +97,11 @@ class MessageMatcher {
   bool deliver_early(Rank from);
   bool next_message(Rank from);
   void keep(Rank from, const Envelope& envelope);
+  bool land(Rank from, const Envelope& envelope);
+  std::shared_ptr<Operation> put(const OneSidedCall& call, Gate gate);
+  std::shared_ptr<Operation> send(const Call& call, Gate gate);
+  std::shared_ptr<Operation> wait_for(const OneSidedCall& call, Gate gate,
+                                      std::uint32_t poll_budget);
   void deliver(const MessageRequest& early, MessageRequest& receive);
   struct Found {
     Queue* queue = nullptr;
@@ -103,6 +117,7 @@ class MessageMatcher {
   std::vector<std::shared_ptr<MessageRequest>> spare_;
   std::uint64_t order_ = 0;
   std::size_t open_ = 0, turn_ = 0;
+  OneSided one_sided_;
   Status problem_;
 };
 

@@ -81,6 +81,8 @@ class Batch {
   ~Batch();
 
   Result<std::shared_ptr<Operation>> issue(const std::shared_ptr<Comm>& comm, const Call& call);
+  Result<std::shared_ptr<Operation>> issue(const std::shared_ptr<Comm>& comm,
+                                           const OneSidedCall& call);
   /// As Comm::issue_all().
   Comm::IssuedCalls issue_all(const std::shared_ptr<Comm>& comm,
                               std::span<const Call* const> calls);
