@@ -15,9 +15,11 @@ std::shared_ptr<Operation> MessageMatcher::put(const OneSidedCall& call, Gate ga
   one_sided_.count_sent(call.peer);
   if (call.peer == me_) return one_sided_.put_to_itself(call, gate);
   const PutMessage message(call);
-  std::shared_ptr<Operation> last = send(message.first(), gate);
-  // The last message is done last: both are in the queue of the pair.
-  return message.is_followed() ? send(message.rest(), gate) : last;
+  if (!message.is_followed()) return send(message.first(), gate);
+  // The header may go before its stream comes to it: nothing passes the bytes that follow, and the
+  // last message is done last.
+  static_cast<void>(send(message.first(), Gate::open));
+  return send(message.rest(), gate);
 }
 
 /// Null: it is done.
