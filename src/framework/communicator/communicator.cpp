@@ -74,7 +74,7 @@ Status Comm::run(const Call& call, Handover* handover) {
   const CallKey key(call, me_.rank);
   if (!plans_.is_checked(call, key)) ANYCCL_CHECK(plans_.check(call));
   loop_.note_limit(call.timeout);
-  if (!collectives_.empty() || messages_.looks_at_peers()) {
+  if (!is_idle()) {
     alive = weak_from_this().lock();
     ANYCCL_TRY(const std::shared_ptr<Operation> operation, enqueue(call, key, Gate::open));
     return wait_or_hand_over(progress_lock, operation, handover);
@@ -102,16 +102,24 @@ Status Comm::run(const Call& call, Handover* handover) {
       backoff.reset();
       continue;
     }
+    const bool has_windows = messages_.looks_at_peers();
+    if (has_windows && messages_.advance()) continue;  // peers may wait for that
     const Backoff::Next next = backoff.next();
     if (next == Backoff::Next::poll) continue;
     if (Backoff::checks(next)) {
       loop_.oversubscription().refresh();
-      if (const Status bad = check_stalled(alone, &alone); !bad.ok()) fail(bad);
+      Status bad = check_stalled(alone, &alone);
+      if (bad.ok()) bad = messages_.problem();
+      if (!bad.ok()) fail(bad);
       if (failure_.happened()) return failure();
       if (handover != nullptr && handover->until().passed()) {
         alive = weak_from_this().lock();
         return wait_or_hand_over(progress_lock, queue_alone(), handover);
       }
+    }
+    if (Backoff::sleeps(next) && has_windows) {  // what comes there must end the sleep, too
+      alive = weak_from_this().lock();
+      return wait_or_hand_over(progress_lock, queue_alone(), handover);
     }
     if (Backoff::sleeps(next)) loop_.sleep(progress_lock, backoff.sleep_time(), &alone);
   }

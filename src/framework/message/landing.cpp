@@ -35,16 +35,23 @@ std::shared_ptr<Operation> MessageMatcher::wait_for(const OneSidedCall& call, Ga
                                                     std::uint32_t poll_budget) {
   std::shared_ptr<ArrivalWait> wait = one_sided_.take(call.awaited, gate);
   wait->advance();
-  if (!wait->done()) one_sided_.add(wait);
-  while (!wait->done() && gate == Gate::open && poll_budget-- > 0) {
+  one_sided_.look(true);
+  for (; !wait->done() && gate == Gate::open && poll_budget > 0; --poll_budget) {
+    bool moved = false;
     for (const ArrivalWait::Count& count : wait->left())
-      if (count.from != me_) advance_receives(count.from);
-    one_sided_.advance();
-    if (!wait->done()) relax();
+      if (count.from != me_) moved = advance_receives(count.from) || moved;
+    if (moved)
+      wait->advance();
+    else
+      relax();
   }
-  if (!wait->done()) return wait;
-  one_sided_.recycle(std::move(wait));
-  return nullptr;
+  one_sided_.look(false);
+  if (wait->done()) {
+    one_sided_.recycle(std::move(wait));
+    return nullptr;
+  }
+  one_sided_.add(wait);
+  return wait;
 }
 
 /// A message that no receive gets. Whether there is something to go on with.

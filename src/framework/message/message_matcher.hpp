@@ -46,7 +46,7 @@ class MessageMatcher {
   /// Goes on as far as possible without waiting; true if anything moved.
   bool advance();
   /// Whether a peer must act for something here. Messages to itself need none.
-  bool waits_for_peers() const { return open_ > one_sided_.standing(); }
+  bool waits_for_peers() const { return open_ > 0 && open_ > one_sided_.standing(); }
   /// The same, or peers may put something here: there is no time in which nothing can come.
   bool looks_at_peers() const { return open_ > 0; }
   /// Whether messages of this rank to itself will meet when a gate opens.

@@ -68,7 +68,9 @@ class OneSided {
 
   // --- what arrives -----------------------------------------------------------------------------
   /// Whether to look for messages of a rank that no receive wants.
-  bool looks() const { return !windows_.empty() || !waits_.empty(); }
+  bool looks() const { return looks_ || !windows_.empty() || !waits_.empty(); }
+  /// The same, for a while, for a wait that was not added.
+  void look(bool looks) { looks_ = looks; }
   /// Whether messages that block others of `from` must be moved out of the way.
   bool wants(Rank from) const;
   /// Whether a message with this tag is no receive's.
@@ -136,7 +138,8 @@ class OneSided {
   std::size_t& open_;
   std::map<std::uint32_t, Window> windows_;
   std::uint32_t last_window_ = 0;
-  int closing_ = 0;                                  // windows
+  int closing_ = 0;  // windows
+  bool looks_ = false;
   std::vector<std::unique_ptr<Signals>> signals_;    // by peer and context; made when first used
   std::vector<std::uint64_t> sent_, landed_;         // puts and signals, by peer
   std::vector<std::unique_ptr<Incoming>> incoming_;  // by peer; made when first used
