@@ -1,50 +1,19 @@
 // Windows: puts, signals and waits for them, blocking, with streams and in groups. Ranks as threads,
 // over every transport.
 
+#include "support/windows.hpp"
+
 #include <atomic>
 #include <span>
 #include <thread>
 
-#include "anyccl/window.hpp"
-#include "support/streams.hpp"
-
 namespace anyccl::test {
 namespace {
 
-class Windows : public testing::TestWithParam<const char*> {
-  const Environment transport_{{{"ANYCCL_TRANSPORT", GetParam()}}};
-};
-INSTANTIATE_TEST_SUITE_P(Over, Windows, testing::Values("loopback", "unix", "tcp"),
-                         [](const auto& transport) { return std::string(transport.param); });
+OVER_ALL_TRANSPORTS(Windows);
 
 // With the header, just beyond it, one fragment, several, and lent.
 constexpr std::size_t kSizes[] = {0, 1, 8, 1000, 1001, 40'000, 3 << 20};
-
-using Bytes = std::vector<std::uint8_t>;
-
-Bytes pattern(std::size_t count, int salt) {
-  Bytes x(count);
-  for (std::size_t i = 0; i < count; ++i)
-    x[i] = static_cast<std::uint8_t>(static_cast<std::size_t>(salt) * 31 + i % 251);
-  return x;
-}
-Rank next(const Communicator& comm) {
-  return Rank{(index(comm.rank()) + 1) % comm.size()};
-}
-Rank previous(const Communicator& comm) {
-  return Rank{(index(comm.rank()) + comm.size() - 1) % comm.size()};
-}
-Window new_window(Communicator& comm, Bytes& memory) {
-  auto made = Window::create(comm, memory);
-  EXPECT_TRUE(made.ok()) << made.status().message();
-  return *std::move(made);
-}
-void expect_error(const Status& status, Code code, std::initializer_list<const char*> parts) {
-  EXPECT_EQ(status.code(), code) << status.message();
-  for (const char* part : parts)
-    EXPECT_NE(status.message().find(part), std::string::npos)
-        << "no '" << part << "' in: " << status.message();
-}
 
 TEST_P(Windows, get_what_the_peer_puts_and_nothing_beside_it) {
   run_ranks(3, [](Communicator& comm) {
@@ -86,8 +55,8 @@ TEST_P(Windows, may_have_another_size_on_each_rank) {
                                   room - (peer > 0 ? 100 : 0)));
       expect_error(window.put_signal(view(mine), Rank{peer}, room - (peer > 0 ? 99 : 0)),
                    Code::invalid_argument,
-                   {"peerWinOffset", ("window of rank " + std::to_string(peer)).c_str(),
-                    ("has " + std::to_string(room) + " bytes").c_str()});
+                   {"peerWinOffset", "window of rank " + std::to_string(peer),
+                    "has " + std::to_string(room) + " bytes"});
     }
     ASSERT_OK(wait_signal(comm, {{Rank{0}}, {Rank{1}}, {Rank{2}}}));
     if (comm.rank() == Rank{2}) {
@@ -299,104 +268,6 @@ TEST_P(Windows, do_groups_that_wait_for_each_other) {
       std::fill(memory.begin(), memory.end(), std::uint8_t{0});
       ASSERT_OK(wait(comm.barrier()));
     }
-  });
-}
-
-TEST_P(Windows, of_several_communicators_are_apart) {
-  run_ranks(2, [](Communicator& comm) {
-    auto other = comm.split(0, -index(comm.rank()));  // the other way round
-    ASSERT_OK(other.status());
-    Bytes here(10), there(10);
-    Window first = new_window(comm, here), second = new_window(*other, there);
-    ASSERT_OK(first.put_signal(view(pattern(10, 1)), next(comm), 0));
-    ASSERT_OK(second.put_signal(view(pattern(10, 2)), next(*other), 0));
-    ASSERT_OK(wait_signal(*other, {{next(*other)}}));
-    ASSERT_OK(wait_signal(comm, {{next(comm)}}));
-    EXPECT_EQ(here, pattern(10, 1));
-    EXPECT_EQ(there, pattern(10, 2));
-  });
-}
-
-TEST_P(Windows, that_are_left_end_with_their_communicator) {
-  run_ranks(2, [](Communicator& comm) {
-    Bytes memory(100);
-    anycclWindow_t window = nullptr;
-    ASSERT_EQ(anycclCommWindowRegister(comm.handle(), memory.data(), 100, &window,
-                                       ANYCCL_WIN_COLL_SYMMETRIC),
-              anycclSuccess);
-    ASSERT_OK(signal(comm, next(comm)));
-    ASSERT_OK(wait_signal(comm, {{next(comm)}}));
-    ASSERT_OK(comm.destroy());
-  });
-}
-
-TEST_P(Windows, say_what_is_wrong_with_a_call) {
-  run_ranks(2, [](Communicator& comm) {
-    Bytes memory(100), mine(10);
-    Window window = new_window(comm, memory);
-    const auto put = [&](const void* from, std::size_t count, int type, int peer,
-                         std::size_t offset, int index, int context, unsigned flags) {
-      const anycclResult_t code =
-          anycclPutSignal(from, count, static_cast<anycclDataType_t>(type), peer, window.handle(),
-                          offset, index, context, flags, comm.handle(), nullptr);
-      return Status(static_cast<Code>(code), anycclGetLastError(comm.handle()));
-    };
-    constexpr auto kWrong = Code::invalid_argument;
-    expect_error(put(&mine[0], 10, 1, 2, 0, 0, 0, 0), kWrong, {"peer 2", "communicator of 2"});
-    expect_error(put(&mine[0], 10, 1, -1, 0, 0, 0, 0), kWrong, {"peer -1"});
-    expect_error(put(&mine[0], 10, 1, 1, 0, 256, 0, 0), kWrong, {"sigIdx 256", "0..255"});
-    expect_error(put(&mine[0], 10, 1, 1, 0, 0, -1, 0), kWrong, {"ctx -1", "0..15"});
-    expect_error(put(&mine[0], 10, 1, 1, 0, 0, 0, 4), kWrong, {"flags is 4"});
-    expect_error(put(&mine[0], 10, 77, 1, 0, 0, 0, 0), kWrong, {"datatype 77"});
-    expect_error(put(nullptr, 10, 1, 1, 0, 0, 0, 0), kWrong, {"localbuff is NULL", "count is 10"});
-    expect_error(put(&mine[0], 10, 1, 1, 91, 0, 0, 0), kWrong,
-                 {"peerWinOffset 91", "10 bytes", "rank 1", "has 100 bytes"});
-    expect_error(put(&mine[0], ~std::size_t{0}, 8, 1, 0, 0, 0, 0), kWrong, {"count", "overflows"});
-    expect_error(put(&mine[0], 10, 1, 1, ~std::size_t{0}, 0, 0, 0), kWrong, {"peerWinOffset"});
-    expect_error(signal(comm, Rank{0}, {.index = -1}), kWrong, {"sigIdx -1"});
-    expect_error(wait_signal(comm, {{Rank{0}, 0}, {Rank{7}, 1}}), kWrong,
-                 {"signalDescs[1]", "peer 7"});
-    expect_error(wait_signal(comm, {{Rank{0}, -3}}), kWrong, {"signalDescs[0]", "opCnt -3"});
-    EXPECT_EQ(anycclWaitSignal(-1, nullptr, comm.handle(), nullptr), anycclInvalidArgument);
-    EXPECT_EQ(anycclWaitSignal(1, nullptr, comm.handle(), nullptr), anycclInvalidArgument);
-    EXPECT_OK(wait_signal(comm, {}));
-    EXPECT_OK(wait(comm.barrier()));  // it goes on
-  });
-}
-
-TEST_P(Windows, that_are_deregistered_cannot_be_used) {
-  run_ranks(2, [](Communicator& comm) {
-    Bytes memory(100);
-    anycclWindow_t window = nullptr;
-    void* at = nullptr;
-    ASSERT_EQ(anycclCommWindowRegister(comm.handle(), memory.data(), 100, &window, 0),
-              anycclSuccess);
-    ASSERT_EQ(anycclWinGetUserPtr(comm.handle(), window, &at), anycclSuccess);
-    EXPECT_EQ(at, memory.data());
-    auto other = comm.split(0, 0);
-    EXPECT_EQ(anycclWinGetUserPtr(other->handle(), window, &at), anycclInvalidArgument);
-    EXPECT_EQ(anycclCommWindowDeregister(comm.handle(), nullptr), anycclInvalidArgument);
-    ASSERT_EQ(anycclCommWindowDeregister(comm.handle(), window), anycclSuccess);
-    EXPECT_EQ(anycclCommWindowDeregister(comm.handle(), window), anycclInvalidUsage);
-    EXPECT_EQ(anycclPutSignal(at, 1, anycclUint8, 0, window, 0, 0, 0, 0, comm.handle(), nullptr),
-              anycclInvalidUsage);
-    EXPECT_NE(std::string(anycclGetLastError(comm.handle())).find("peerWin is deregistered"),
-              std::string::npos);
-  });
-}
-
-TEST_P(Windows, that_one_rank_registers_wrongly_are_an_error_everywhere) {
-  run_ranks(3, [](Communicator& comm) {
-    Bytes memory(100);
-    const bool wrong = comm.rank() == Rank{1};
-    expect_error(Window::create(comm, memory.data(), 100, wrong ? 64 : 0).status(),
-                 wrong ? Code::invalid_argument : Code::remote_error,
-                 {wrong ? "winFlags 0x40" : "rank 1"});
-    expect_error(Window::create(comm, nullptr, 7).status(), Code::invalid_argument,
-                 {"buff is NULL", "size is 7"});
-    Window window = new_window(comm, memory);  // it goes on
-    ASSERT_OK(window.put_signal(view(pattern(10, 1)), next(comm), 0));
-    ASSERT_OK(wait_signal(comm, {{previous(comm)}}));
   });
 }
 
