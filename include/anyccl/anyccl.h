@@ -48,6 +48,7 @@ typedef struct anycclStream* anycclStream_t; /* A queue of work. NULL: the call 
 typedef struct anycclEvent* anycclEvent_t;   /* A place in a stream's work, once it is recorded. */
 typedef struct anycclTopology*
     anycclTopology_t; /* Which ranks are near which, as the program sees it. */
+typedef struct anycclWindow* anycclWindow_t;     /* Memory of all ranks that peers may put into. */
 typedef struct anycclRouting* anycclRouting_t;   /* Which tokens go to which experts. */
 typedef struct anycclPrepared* anycclPrepared_t; /* A call that can be started again and again. */
 typedef struct anycclWork* anycclWork_t; /* An operation that was issued and may not be complete. */
@@ -595,6 +596,68 @@ ANYCCL_API anycclResult_t anycclProbeFor(int source, int tag, anycclComm_t comm,
  * found if it is asked for again and again. */
 ANYCCL_API anycclResult_t anycclIprobe(int source, int tag, anycclComm_t comm, int* flag,
                                        anycclMessage_t* message);
+
+/* ---- One-sided operations ------------------------------------------------------------------- */
+
+/* A rank puts data into memory of another, which does not call anything for it, and signals; the
+ * other waits for signals. As NCCL has it since 2.29, for host memory. */
+
+#define ANYCCL_WIN_DEFAULT 0x00
+#define ANYCCL_WIN_COLL_SYMMETRIC 0x01
+#define ANYCCL_WIN_STRICT_ORDERING 0x02
+#define ANYCCL_WIN_REQUIRED_ALIGNMENT 4096 /* NCCL's. Nothing here needs it. */
+#define ANYCCL_NUM_SIGNALS 256             /* sigIdx is in 0..255, */
+#define ANYCCL_NUM_CONTEXTS 16             /* ctx in 0..15; all are there from the start. */
+/* Makes the `size` bytes at `buff` this rank's part of a window, into which all ranks of `comm` may
+ * put. Collective over `comm`, and returns when all ranks have called it; inside a group: at its end,
+ * before its other calls, and *win is there then. Memory of any kind and alignment; sizes may differ
+ * between ranks, and where `size` is 0 `buff` may be NULL. Windows may overlap. `winFlags` are
+ * accepted and change nothing: puts are always ordered, and memory of anycclMemAlloc is read in place
+ * by collectives without a window. The memory belongs to the caller, who reads it after
+ * anycclWaitSignal. Errors: InvalidArgument at the rank that passed it, RemoteError at all others;
+ * `comm` goes on. */
+ANYCCL_API anycclResult_t anycclCommWindowRegister(anycclComm_t comm, void* buff, size_t size,
+                                                   anycclWindow_t* win, int winFlags);
+/* Collective over `comm`; inside a group: at its end, before its other calls. Returns when what other
+ * ranks put here before they called it has landed; then nobody writes the memory any more. Using
+ * the window later is InvalidUsage. Destroying or aborting `comm` also ends its windows, but does not
+ * wait for puts. */
+ANYCCL_API anycclResult_t anycclCommWindowDeregister(anycclComm_t comm, anycclWindow_t win);
+/* *outUserPtr = the `buff` of this rank. */
+ANYCCL_API anycclResult_t anycclWinGetUserPtr(anycclComm_t comm, anycclWindow_t win,
+                                              void** outUserPtr);
+/* Writes `count` elements of `localbuff`, any memory, into the window of rank `peer`, from
+ * `peerWinOffset` bytes on, and then signals. Complete when localbuff may be reused; the data may
+ * land later. It is there for a rank that has waited for the signal. `peer` may be this rank. Puts
+ * and signals of one rank to another with the same `ctx` take effect in the order of their calls
+ * (here: whatever their ctx), so one signal also tells of the puts before it; a signal of another rank
+ * says nothing about them. `flags` is 0.
+ * The target moves the data: while it is in any call on `comm`, and otherwise within some
+ * milliseconds by the library's background thread. So a put waits neither for a call of its target nor
+ * for ever, with one exception: behind a send of the same pair that its target has not received,
+ * it lands only while the target waits for signals of this rank, or deregisters. A target that has
+ * failed or gone is an error as for a send. */
+ANYCCL_API anycclResult_t anycclPutSignal(const void* localbuff, size_t count,
+                                          anycclDataType_t datatype, int peer,
+                                          anycclWindow_t peerWin, size_t peerWinOffset, int sigIdx,
+                                          int ctx, unsigned int flags, anycclComm_t comm,
+                                          anycclStream_t stream);
+/* A put of nothing, which needs no window. Without any window of `comm` signals arrive only while
+ * their target waits for signals or messages, and some more of them than 8 may wait until then. */
+ANYCCL_API anycclResult_t anycclSignal(int peer, int sigIdx, int ctx, unsigned int flags,
+                                       anycclComm_t comm, anycclStream_t stream);
+/* Waits for `opCnt` signals of rank `peer` with that index and context. */
+typedef struct {
+  int opCnt;
+  int peer;
+  int sigIdx;
+  int ctx;
+} anycclWaitSignalDesc_t;
+/* Complete when all signals that the `nDesc` descriptors ask for have arrived, which are used up
+ * then; they may have arrived before. Calls that want the same signals get them in the order of the
+ * calls. The descriptors are copied. Inside a group: complete at its end, as are the group's puts. */
+ANYCCL_API anycclResult_t anycclWaitSignal(int nDesc, anycclWaitSignalDesc_t* signalDescs,
+                                           anycclComm_t comm, anycclStream_t stream);
 
 /* ---- Grids and neighbours ------------------------------------------------------------------- */
 

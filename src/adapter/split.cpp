@@ -130,8 +130,6 @@ Result<CommPtr> form(Comm& parent, const std::vector<Member>& members,
 
 // --- shrink --------------------------------------------------------------------------------------
 
-constexpr std::uint32_t kShrinkTag = kOwnTag | (ANYCCL_MAX_TAG - 1);
-
 /// Errors: of the list, which other ranks do not see.
 Result<std::vector<Member>> members_without(std::span<const int> excluded, const Comm& parent) {
   const int size = parent.size();

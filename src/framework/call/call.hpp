@@ -12,6 +12,11 @@ namespace anyccl {
 
 /// Tags of the library's own messages have this bit, those of programs have not.
 constexpr std::uint32_t kOwnTag = ANYCCL_MAX_TAG + 1, kMostTag = kOwnTag | ANYCCL_MAX_TAG;
+/// Of them: a put or a signal, and the bytes that follow a long put. Other messages of the library
+/// have tags far below.
+constexpr std::uint32_t kPutTag = kMostTag - 1, kPutBytesTag = kMostTag;
+/// And between the ranks that are left when a communicator is shrunk.
+constexpr std::uint32_t kShrinkTag = kMostTag - 2;
 
 /// The arguments of one operation, as the caller gave them. Counts are in elements: of the vector,
 /// or of one block. Made for every call: what is larger than 80 bytes, compilers clear in a loop.

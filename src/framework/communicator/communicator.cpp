@@ -87,16 +87,24 @@ Status Comm::run(const Call& call, Handover* handover) {
       backoff.reset();
       continue;
     }
+    const bool has_windows = messages_.looks_at_peers();
+    if (has_windows && messages_.advance()) continue;  // peers may wait for that
     const Backoff::Next next = backoff.next();
     if (next == Backoff::Next::poll) continue;
     if (Backoff::checks(next)) {
       loop_.oversubscription().refresh();
-      if (const Status bad = check_stalled(alone, &alone); !bad.ok()) fail(bad);
+      Status bad = check_stalled(alone, &alone);
+      if (bad.ok()) bad = messages_.problem();
+      if (!bad.ok()) fail(bad);
       if (failure_.happened()) return failure();
       if (handover != nullptr && handover->until().passed()) {
         alive = weak_from_this().lock();
         return wait_or_hand_over(progress_lock, queue_alone(), handover);
       }
+    }
+    if (Backoff::sleeps(next) && has_windows) {  // what comes there must end the sleep, too
+      alive = weak_from_this().lock();
+      return wait_or_hand_over(progress_lock, queue_alone(), handover);
     }
     if (Backoff::sleeps(next)) loop_.sleep(progress_lock, backoff.sleep_time(), &alone);
   }
@@ -383,6 +391,8 @@ void Comm::finish() {
                               "a message of rank {} to itself has only one side, and the "
                               "communicator was destroyed",
                               index(me_.rank)));
+      messages_.one_sided().close_all();
+      listens_ = false;
       break;
     }
     if (advance()) {

@@ -112,6 +112,20 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
   /// known here.
   Status absence(std::span<const Rank> wanted);
 
+  // --- windows; see OneSided ---
+  /// Collective: `bytes` at `at` become a window, into which peers put; the result is its number.
+  /// `problem`: of this rank's arguments, which all ranks hear of.
+  Result<std::uint32_t> register_window(std::byte* at, std::size_t bytes, const Status& problem);
+  /// Collective: returns when all puts into windows that were called before have landed here.
+  Status deregister_window(std::uint32_t window);
+  /// Runs it to its end.
+  Status run(const OneSidedCall& call);
+  Result<std::shared_ptr<Operation>> issue(const OneSidedCall& call, Gate gate = Gate::open);
+  /// Whether peers may put something here while no thread is in a call. Any thread.
+  bool is_listening() const {
+    return listens_.load(std::memory_order_relaxed) && !failure_.happened();
+  }
+
   /// Ends all operations, here and at all peers, with `why`. Any thread; never waits for a peer.
   void abort(const Status& why);
   /// Ok, or why the communicator cannot be used: it has failed, or belongs to the parent of this
@@ -180,6 +194,8 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
   Status check_probe(Rank source) const;
   Status check_stalled(Operation& operation, const Execution* collective);
   void fail(const Status& why);
+  Status agree_on_window(std::uint32_t window, std::size_t bytes, const Status& problem);
+  Status close_window(std::uint32_t window);
   std::byte* scratch(std::size_t bytes);
 
   // As ProgressLoop::Work:
@@ -204,6 +220,7 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
   std::chrono::steady_clock::time_point probed_;  // when probe_now() looked for failures last
   std::atomic<bool> gated_{false};                // streams have used this communicator
   std::atomic<bool> left_{false};                 // see leave()
+  std::atomic<bool> listens_{false};  // there are windows; written with the progress lock
   std::uint64_t fork_generation_;
 };
 

@@ -3,13 +3,17 @@
 #include <algorithm>
 #include <cstring>
 #include <new>
+#include <utility>
 
 #include "base/error.hpp"
 
 namespace anyccl {
 
 MessageMatcher::MessageMatcher(Rank me, const std::vector<Messages*>& route)
-    : me_(me), route_(route), pairs_(route.size()) {}
+    : me_(me),
+      route_(route),
+      pairs_(route.size()),
+      one_sided_(me, static_cast<int>(route.size()), open_) {}
 
 std::shared_ptr<MessageRequest> MessageMatcher::make(const Call& call, Gate gate) {
   std::shared_ptr<MessageRequest> request;
@@ -46,6 +50,7 @@ bool MessageMatcher::does_at_once(const Call& call, std::uint32_t poll_budget) {
 
 std::shared_ptr<MessageRequest> MessageMatcher::add(const Call& call, Gate gate) {
   auto request = make(call, gate);
+  if (call.tag == kPutTag) request->copy_bytes();
   if (call.root == kAnySource) {
     if (needs_peer(call.root)) ++open_;
     from_anyone_.push_back(request);
@@ -102,6 +107,7 @@ bool MessageMatcher::comes_at_once(const std::shared_ptr<MessageRequest>& receiv
 bool MessageMatcher::advance() {
   bool moved = meet_itself();
   moved = show_own() || moved;
+  moved = one_sided_.advance() || moved;
   if (open_ == 0) return moved;
   if (++turn_ >= pairs_.size()) turn_ = 0;  // no source is always the first
   for (std::size_t i = 0, r = turn_; i < pairs_.size(); ++i, ++r) {
@@ -110,7 +116,7 @@ bool MessageMatcher::advance() {
     moved = advance_sends(pairs_[r]) || moved;
     moved = advance_receives(Rank{static_cast<std::int32_t>(r)}) || moved;
   }
-  return moved;
+  return one_sided_.advance() || moved;
 }
 
 bool MessageMatcher::advance_sends(Pair& pair) {
@@ -129,6 +135,7 @@ bool MessageMatcher::advance_sends(Pair& pair) {
 
 bool MessageMatcher::advance_receives(Rank from) {
   Pair& pair = pairs_[uindex(from)];
+  const std::uint64_t received = pair.received;
   bool moved = false;
   do {
     if (pair.arriving != nullptr) {
@@ -136,12 +143,13 @@ bool MessageMatcher::advance_receives(Rank from) {
       if (!pair.arriving->done()) return show_kept(from) || moved;
       const bool kept = !pair.early.empty() && pair.early.back().request == pair.arriving;
       if (!kept) --open_;
+      if (std::exchange(pair.lands, false)) one_sided_.landed(from);
       pair.arriving = nullptr;
     }
     moved = deliver_early(from) || moved;
     moved = show_kept(from) || moved;
   } while (next_message(from));
-  return moved;
+  return moved || pair.received != received;
 }
 
 /// To receives that were called since they came.
@@ -169,14 +177,18 @@ bool MessageMatcher::deliver_early(Rank from) {
 bool MessageMatcher::next_message(Rank from) {
   Pair& pair = pairs_[uindex(from)];
   const bool is_answer_due = !pair.unanswered.empty() || sends_synchronously(pair);
-  if (pair.receives.empty() && from_anyone_.empty() && !is_answer_due && !is_probed(from))
-    return false;
+  const bool wanted =
+      !pair.receives.empty() || !from_anyone_.empty() || is_answer_due || is_probed(from);
+  if (!wanted && !one_sided_.looks()) return false;
   Envelope envelope;
   if (!route_[uindex(from)]->peek(from, pair.received + 1, envelope)) return false;
   if (MessageRequest::is_answer(envelope.digest)) return take_answer(from, envelope);
-  const Found found = find_receive(from, MessageRequest::tag_of(envelope.digest));
+  const std::uint32_t tag = MessageRequest::tag_of(envelope.digest);
+  if (one_sided_.expects(from, tag)) return land(from, envelope);
+  const Found found = find_receive(from, tag);
   if (found.queue == nullptr && show_next(from, envelope)) return true;
   if (found.queue == nullptr || (is_answer_due && !(*found.at)->is_open())) {
+    if (!wanted && !one_sided_.wants(from)) return false;  // it stays with the transport
     keep(from, envelope);
     return pair.arriving != nullptr;
   }
@@ -293,6 +305,7 @@ std::vector<std::shared_ptr<Operation>> MessageMatcher::first_waiting() const {
     if (!pair.unanswered.empty()) operations.push_back(pair.unanswered.front());
   }
   if (open_ > 0) operations.insert(operations.end(), probes_.begin(), probes_.end());
+  one_sided_.first_waiting(operations);
   return operations;
 }
 
@@ -314,6 +327,7 @@ void MessageMatcher::end(const Status& why) {
   for (Pair& pair : pairs_) {
     if (pair.arriving != nullptr) pair.arriving->complete(why);
     pair.arriving = nullptr;
+    pair.lands = false;
     pair.early.clear();
     for (Queue* queue : {&pair.receives, &pair.sends, &pair.unanswered}) {
       for (const auto& request : *queue) request->complete(why);
@@ -324,11 +338,13 @@ void MessageMatcher::end(const Status& why) {
   from_anyone_.clear();
   for (const auto& probe : probes_) probe->complete(why);
   probes_.clear();
+  one_sided_.end(why);
   open_ = 0;
 }
 
 void MessageMatcher::end_own(const Status& why) {
   Pair& own = pairs_[uindex(me_)];
+  one_sided_.end_own(why);
   for (Queue* queue : {&own.receives, &own.sends, &from_anyone_}) {
     if (queue == &from_anyone_ && pairs_.size() > 1) continue;
     for (const auto& request : *queue) request->complete(why);

@@ -10,6 +10,7 @@
 // 6. A synchronous message that meets its receive is answered first, by a message without contents,
 //    which goes before all that have not started. A rank that waits for an answer keeps whatever
 //    comes before it, so no answer can be stuck. See answers.cpp.
+// 7. Puts and signals are messages that OneSided has a place for; no receive gets them.
 
 #include <algorithm>
 #include <deque>
@@ -17,6 +18,7 @@
 #include <vector>
 
 #include "framework/message/message_request.hpp"
+#include "framework/message/one_sided.hpp"
 #include "framework/message/probe.hpp"
 
 namespace anyccl {
@@ -46,10 +48,16 @@ class MessageMatcher {
   void recycle(std::shared_ptr<MessageRequest> request) {
     if (request.use_count() == 1) spare_.push_back(std::move(request));
   }
+  /// Starts a put, signal or wait that is right. Null: it is done. `poll_budget`: how often a wait
+  /// looks before it is one that waits like others.
+  std::shared_ptr<Operation> start(const OneSidedCall& call, Gate gate, std::uint32_t poll_budget);
+  OneSided& one_sided() { return one_sided_; }
   /// Goes on as far as possible without waiting; true if anything moved.
   bool advance();
   /// Whether a peer must act for something here. Messages to itself need none.
-  bool waits_for_peers() const { return open_ > 0; }
+  bool waits_for_peers() const { return open_ > 0 && open_ > one_sided_.standing(); }
+  /// The same, or peers may put something here: there is no time in which nothing can come.
+  bool looks_at_peers() const { return open_ > 0; }
   /// Whether messages of this rank to itself will meet when a gate opens.
   bool will_meet_itself() const;
 
@@ -65,7 +73,7 @@ class MessageMatcher {
            });
   }
   /// The problem of a message that came, or ok.
-  const Status& problem() const { return problem_; }
+  const Status& problem() const { return problem_.ok() ? one_sided_.problem() : problem_; }
 
   /// Completes everything with `why`.
   void end(const Status& why);
@@ -86,6 +94,7 @@ class MessageMatcher {
     std::uint64_t answered = 0;                // the message that was answered last
     std::shared_ptr<MessageRequest> arriving;  // what the message that is being read goes to
     std::deque<Early> early;
+    bool lands = false;  // `arriving` is no receive's: it goes where OneSided says
   };
 
   /// Of a message from or to `other`.
@@ -115,6 +124,11 @@ class MessageMatcher {
   bool show_kept(Rank from);
   bool show_own();
   bool show_next(Rank from, const Envelope& envelope);
+  bool land(Rank from, const Envelope& envelope);
+  std::shared_ptr<Operation> put(const OneSidedCall& call, Gate gate);
+  std::shared_ptr<Operation> send(const Call& call, Gate gate);
+  std::shared_ptr<Operation> wait_for(const OneSidedCall& call, Gate gate,
+                                      std::uint32_t poll_budget);
   void deliver(const MessageRequest& early, MessageRequest& receive);
   struct Found {
     Queue* queue = nullptr;
@@ -131,6 +145,7 @@ class MessageMatcher {
   std::vector<std::shared_ptr<MessageRequest>> spare_;
   std::uint64_t order_ = 0;
   std::size_t open_ = 0, turn_ = 0;
+  OneSided one_sided_;
   Status problem_;
 };
 

@@ -15,6 +15,11 @@ class MessageRequest final : public Operation {
   /// It is message `number` between this rank and `peer` in its direction, from 1. `envelope`: of a
   /// receive, what came.
   void bind(Messages& messages, Rank peer, std::uint64_t number, const Envelope& envelope = {});
+  /// Of a send that has not moved: its bytes are a copy from now on.
+  void copy_bytes() {
+    own_.assign(call_.input, call_.input + total_);
+    call_.input = own_.data();
+  }
   bool advance() override;
   void awaited(std::vector<Rank>& ranks) const override {
     if (call_.root != kAnySource) ranks.push_back(call_.root);
@@ -38,7 +43,7 @@ class MessageRequest final : public Operation {
   /// Once it is done.
   Rank peer() const { return call_.root; }
 
-  static std::uint32_t digest_of(std::uint32_t tag, DType dtype) {
+  static constexpr std::uint32_t digest_of(std::uint32_t tag, DType dtype) {
     return tag << 8 | tag >> 24 << 7 | static_cast<std::uint32_t>(dtype);
   }
   static std::uint32_t tag_of(std::uint32_t digest) {
@@ -61,6 +66,7 @@ class MessageRequest final : public Operation {
   bool receive_fragment();
 
   Call call_;
+  std::vector<std::byte> own_;  // see copy_bytes()
   Messages* messages_ = nullptr;
   std::uint64_t message_ = 0, order_ = 0;
   std::size_t total_ = 0, done_ = 0, most_ = 0;  // bytes; the most of a fragment
