@@ -81,12 +81,12 @@ def test_a_program_may_end_while_a_daemon_thread_waits():
         import threading
         comm = anyccl.Communicator.from_env()
         comm.barrier()
-        threading.Thread(target=lambda: comm.recv(np.zeros(1), 1 - comm.rank), daemon=True).start()
-        while True:  # until it is inside
-            try:
-                comm.last_plan
-            except anyccl.InvalidUsage:
-                break
+        waits = threading.Event()
+        def wait():
+            waits.set()
+            comm.recv(np.zeros(1), 1 - comm.rank)
+        threading.Thread(target=wait, daemon=True).start()
+        waits.wait()
         print("end")
         """,
     )
