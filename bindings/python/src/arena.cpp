@@ -26,7 +26,8 @@ ArenaBlock::~ArenaBlock() {
 }
 
 void bind_arena(nb::module_& m) {
-  nb::class_<ArenaBlock>(m, "_ArenaBlock", nb::type_slots(slots), nb::is_weak_referenceable(), "Memory that peers can read.")
+  nb::class_<ArenaBlock>(m, "_ArenaBlock", nb::type_slots(slots), nb::is_weak_referenceable(),
+                         "Memory that peers can read.")
       .def(nb::init<std::size_t>(), "bytes"_a);
   m.def(
       "_numpy_dtype", [](nb::handle what) { return numpy_dtype(dtype_from(what)); }, "what"_a,

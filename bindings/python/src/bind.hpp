@@ -34,11 +34,15 @@ void bind_v_forms(CommunicatorClass& c);
 void bind_objects(CommunicatorClass& c);
 void bind_route(CommunicatorClass& c);
 
-/// An operation with its options as arguments of their own, behind the others.
+/// Raises TypeError if one is of another type.
+Options options_of(bool async, nb::handle stream, nb::handle timeout);
+
+/// An operation with its options as arguments of their own, behind the others. As handles, because
+/// most calls have none of them, and conversions take time.
 template <typename... A>
 auto with_options(nb::object (*operation)(Communicator&, const Options&, A...)) {
-  return [operation](Communicator& c, A... a, bool async, StreamPtr stream, Seconds timeout) {
-    return operation(c, Options{async, std::move(stream), timeout}, std::forward<A>(a)...);
+  return [operation](Communicator& c, A... a, bool async, nb::handle stream, nb::handle timeout) {
+    return operation(c, options_of(async, stream, timeout), std::forward<A>(a)...);
   };
 }
 

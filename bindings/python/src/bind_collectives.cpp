@@ -6,6 +6,16 @@
 
 namespace anyccl::python {
 
+Options options_of(bool async, nb::handle stream, nb::handle timeout) {
+  Options how;
+  how.async = async;
+  if (!stream.is_none() && !nb::try_cast(stream, how.stream))
+    throw nb::type_error("stream is not an anyccl.Stream");
+  if (!timeout.is_none() && !nb::try_cast(timeout, how.timeout))
+    throw nb::type_error("timeout is not a number of seconds");
+  return how;
+}
+
 void bind_collectives(CommunicatorClass& c) {
   const auto x = "x"_a.none();
   const auto op = "op"_a = "sum";

@@ -72,15 +72,15 @@ std::string Communicator::text() const {
   return text + (creating_ ? ", being created>" : ">");
 }
 
-nb::object Communicator::run(Request request, const Options& options) {
+nb::object Communicator::run(Request&& request, const Options& options) {
   request.call.size = sizeof request.call;
   request.call.timeout_ms = options.timeout ? milliseconds(options.timeout) : timeout_ms_;
-  if (request.start && (options.async || options.timeout))
+  if (request.is_other() && (options.async || options.timeout))
     raise(anycclUnsupported, "this operation has neither async_op nor a timeout");
   if (const auto group = Group::current())
     return group->add(shared_from_this(), std::move(request), options);
   if (options.stream != nullptr) return run_in_stream(std::move(request), options);
-  if (!options.async) return run_blocking(std::move(request));
+  if (!options.async) return run_blocking(request);
   const Call turn(*this);
   auto operation = std::make_shared<Operation>(std::move(request));
   raise_unless_ok(unlocked(
@@ -88,11 +88,11 @@ nb::object Communicator::run(Request request, const Options& options) {
   return nb::cast(Work(shared_from_this(), std::move(operation)));
 }
 
-nb::object Communicator::run_blocking(Request request) {
+nb::object Communicator::run_blocking(Request& request) {
   const Call turn(*this);
   anycclWork_t rest = nullptr;
   const Outcome outcome = unlocked([&] {
-    if (request.start) return request.start(turn.handle, nullptr);
+    if (request.is_other()) return request.launch(turn.handle, nullptr);
     return anycclRunFor(&request.call, turn.handle, kSignalTime, &rest);
   });
   if (rest != nullptr) {
@@ -105,7 +105,7 @@ nb::object Communicator::run_blocking(Request request) {
   return request.result.take();
 }
 
-nb::object Communicator::run_in_stream(Request request, const Options& options) {
+nb::object Communicator::run_in_stream(Request&& request, const Options& options) {
   const Call turn(*this);
   const anycclStream_t stream = options.stream->handle();
   nb::object later = options.async ? nb::none() : request.result.later();
@@ -113,8 +113,8 @@ nb::object Communicator::run_in_stream(Request request, const Options& options) 
   Request& issued = operation->request;
   issued.call.stream = stream;
   raise_unless_ok(unlocked([&] {
-    return issued.start ? issued.start(turn.handle, stream)
-                        : anycclIssue(&issued.call, turn.handle, &operation->work);
+    return issued.is_other() ? issued.launch(turn.handle, stream)
+                             : anycclIssue(&issued.call, turn.handle, &operation->work);
   }));
   if (operation->work == nullptr) operation->latch = options.stream->latch();
   options.stream->note_use(shared_from_this());

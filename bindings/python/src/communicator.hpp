@@ -56,7 +56,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
 
   /// Runs the request and returns the result; or a Work, if `options.async`; or, with a stream or
   /// in a group, the result that will be there later.
-  nb::object run(Request request, const Options& options);
+  nb::object run(Request&& request, const Options& options);
 
   void finalize();
   void destroy();
@@ -82,8 +82,8 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
  private:
   template <typename Make>
   static CommunicatorPtr made(const Make& make);
-  nb::object run_blocking(Request request);
-  nb::object run_in_stream(Request request, const Options& options);
+  nb::object run_blocking(Request& request);
+  nb::object run_in_stream(Request&& request, const Options& options);
   bool is_created();
   void check_usable();
   anycclComm_t end(std::string why);

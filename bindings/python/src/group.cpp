@@ -9,12 +9,13 @@
 namespace anyccl::python {
 namespace {
 
+thread_local constinit bool may_be_open = false;  // asked by every call
 thread_local std::weak_ptr<Group> outermost;
 
 }  // namespace
 
 std::shared_ptr<Group> Group::current() {
-  return outermost.lock();
+  return may_be_open ? outermost.lock() : nullptr;
 }
 
 void need_no_group(const char* what) {
@@ -27,7 +28,9 @@ void Group::enter() {
   if (open_) raise(anycclInvalidUsage, "this group is open already: make another one");
   open_ = true;
   inner_ = current() != nullptr;
-  if (!inner_) outermost = weak_from_this();
+  if (inner_) return;
+  outermost = weak_from_this();
+  may_be_open = true;
 }
 
 void Group::leave(bool raised) {
@@ -36,6 +39,7 @@ void Group::leave(bool raised) {
   if (current().get() != this)
     raise(anycclInvalidUsage, "the group was opened by another thread, which must end it, too");
   outermost.reset();
+  may_be_open = false;
   if (raised)
     abandon({anycclInvalidUsage, "the group of this operation was left by an exception"});
   else
@@ -70,7 +74,7 @@ void Group::run() {
     throw;
   }
   const bool plain = std::none_of(entries_.begin(), entries_.end(), [](const Entry& entry) {
-    return entry.operation->stream != nullptr || entry.operation->request.start;
+    return entry.operation->stream != nullptr || entry.operation->request.is_other();
   });
   for (const Entry& entry : entries_) entry.operation->in_open_group = false;
   plain ? issue_and_wait() : launch();

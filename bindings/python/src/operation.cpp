@@ -7,8 +7,13 @@
 
 namespace anyccl::python {
 
+Request::Extras& Request::more() {
+  if (extras == nullptr) extras = std::make_unique<Extras>();
+  return *extras;
+}
+
 anycclResult_t Request::launch(anycclComm_t comm, anycclStream_t stream) {
-  if (start) return start(comm, stream);
+  if (is_other()) return extras->start(comm, stream);
   call.stream = stream;
   return anycclRun(&call, comm);
 }

@@ -33,17 +33,23 @@ struct BlockLayout {
 /// A call, and the owners of what it points to.
 struct Request {
   using Start = std::function<anycclResult_t(anycclComm_t, anycclStream_t)>;
+  /// What few calls have.
+  struct Extras {
+    Start start;  // a call of the library that is none of anycclCall_t, in place of it
+    BlockLayout sent, received;
+    std::vector<Array> arrays;      // that `start` uses
+    std::shared_ptr<void> context;  // the same
+  };
+
+  bool is_other() const { return extras != nullptr && extras->start; }
+  Extras& more();
+  anycclResult_t launch(anycclComm_t comm, anycclStream_t stream);
 
   anycclCall_t call{};
-  Start start;  // a call of the library that is none of anycclCall_t, in place of it
   Array input;
   Result result;
-  BlockLayout sent, received;
   OperatorPtr op;
-  std::vector<Array> more;  // that `start` uses
-  std::shared_ptr<void> context;
-
-  anycclResult_t launch(anycclComm_t comm, anycclStream_t stream);
+  std::unique_ptr<Extras> extras;
 };
 
 /// A request that was issued, or will be at the end of a group.

@@ -79,13 +79,13 @@ Result gathered(nb::handle out, const Array& like, const Shape& row, const Block
 }
 
 void set_sent(Request& r, BlockLayout&& layout) {
-  r.sent = std::move(layout);
-  r.call.sendcounts = r.sent.counts.data(), r.call.sdispls = r.sent.displs.data();
+  const BlockLayout& kept = r.more().sent = std::move(layout);
+  r.call.sendcounts = kept.counts.data(), r.call.sdispls = kept.displs.data();
 }
 
 void set_received(Request& r, BlockLayout&& layout) {
-  r.received = std::move(layout);
-  r.call.recvcounts = r.received.counts.data(), r.call.rdispls = r.received.displs.data();
+  const BlockLayout& kept = r.more().received = std::move(layout);
+  r.call.recvcounts = kept.counts.data(), r.call.rdispls = kept.displs.data();
 }
 
 }  // namespace anyccl::python

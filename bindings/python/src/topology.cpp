@@ -54,8 +54,8 @@ nb::list Topology::listed(const std::vector<int>& ranks) {
 }
 
 nb::object Topology::run(Request request, const StreamPtr& stream, Request::Start start) {
-  request.start = std::move(start);
-  request.context = shared_from_this();
+  request.more().start = std::move(start);
+  request.more().context = shared_from_this();
   Options how;
   how.stream = stream;
   return comm_->run(std::move(request), how);
