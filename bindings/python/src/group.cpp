@@ -14,6 +14,15 @@ thread_local std::weak_ptr<Group> outermost;
 
 }  // namespace
 
+/// Forgotten at the end, whatever happens.
+struct Group::Entries {
+  explicit Entries(std::vector<Entry>& entries) : all(entries) {}
+  Entries(const Entries&) = delete;
+  Entries& operator=(const Entries&) = delete;
+  ~Entries() { all.clear(); }
+  std::vector<Entry>& all;
+};
+
 std::shared_ptr<Group> Group::current() {
   return may_be_open ? outermost.lock() : nullptr;
 }
@@ -40,11 +49,11 @@ void Group::leave(bool raised) {
     raise(anycclInvalidUsage, "the group was opened by another thread, which must end it, too");
   outermost.reset();
   may_be_open = false;
+  const Entries all(entries_);
   if (raised)
     abandon({anycclInvalidUsage, "the group of this operation was left by an exception"});
   else
     run();
-  entries_.clear();
 }
 
 nb::object Group::add(const CommunicatorPtr& comm, Request request, const Options& options) {

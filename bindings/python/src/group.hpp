@@ -27,6 +27,8 @@ class Group : public std::enable_shared_from_this<Group> {
     OperationPtr operation;
   };
 
+  struct Entries;
+
   void abandon(const Outcome& why);
   void run();
   void issue_and_wait();

@@ -1,6 +1,5 @@
 #include "interpreter.hpp"
 
-#include <cxxabi.h>
 #include <pthread.h>
 
 #include <atomic>
@@ -54,7 +53,7 @@ Unlocked::~Unlocked() {
   if (is_over()) stay_here();
   try {
     PyEval_RestoreThread(state_);
-  } catch (abi::__forced_unwind&) {  // it ended while this thread waited for the lock
+  } catch (...) {  // a forced unwind: it ended while this thread waited for the lock
     stay_here();
   }
 }
@@ -69,7 +68,7 @@ void with_interpreter(void (*body)(void*), void* argument) {
     const PyGILState_STATE state = PyGILState_Ensure();
     body(argument);
     PyGILState_Release(state);
-  } catch (abi::__forced_unwind&) {  // Python ends threads this way
+  } catch (...) {  // a forced unwind: Python ends threads this way
     stay_here();
   }
   if (--depth == 0) --running;

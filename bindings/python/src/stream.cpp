@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <string_view>
 #include <utility>
 
 #include "communicator.hpp"
@@ -44,7 +45,11 @@ void run_function(void* argument) {
   auto* const function = static_cast<Function*>(argument);
   std::string raised;
   auto body = [&] {
-    raised = function->call();
+    try {
+      raised = function->call();
+    } catch (const std::exception& e) {  // not what the function raised, but how that was kept
+      raised = e.what();
+    }
     delete function;  // which has Python objects
   };
   with_interpreter(body);
@@ -106,9 +111,12 @@ bool Stream::done() {
 }
 
 void Stream::raise_failure(const Outcome& outcome) const {
-  if (outcome.code == anycclInvalidUsage)
-    for (const auto& [text, exception] : failures_->raised)
-      if (outcome.message.find(text) != std::string::npos) raise_object(exception);
+  const auto has = [&](std::string_view text) {
+    return outcome.code == anycclInvalidUsage && outcome.message.find(text) != std::string::npos;
+  };
+  const bool unknown = has("a function in a stream threw something");  // another C++ runtime
+  for (const auto& [text, exception] : failures_->raised)
+    if (unknown || has(text)) raise_object(exception);
   raise_unless_ok(outcome);
 }
 

@@ -203,6 +203,15 @@ def test_an_open_group_is_not_opened_again():
         pass
 
 
+def test_a_group_may_be_used_again_after_an_error(alone):
+    group = anyccl.group()
+    with pytest.raises(anyccl.InvalidUsage, match="destroyed"), group:
+        alone.barrier()
+        alone.destroy()
+    with group:
+        pass
+
+
 def test_a_communicator_that_ended_in_the_block_is_an_error(alone):
     with pytest.raises(anyccl.InvalidUsage, match="destroyed"), anyccl.group():
         alone.barrier()
