@@ -24,11 +24,11 @@ struct Call {
   Collective collective = Collective::all_reduce;
   DType dtype = DType::f32;
   ReduceOp op = ReduceOp::sum;
-  bool synchronous = false;              ///< Send: complete only when it was matched.
   std::uint8_t settings = 0;             ///< Its configuration, as CallSettingsTable has it.
   Rank root{0};                          ///< Send and recv: the peer, or kAnySource.
   std::uint32_t tag = 0;                 ///< Send and recv.
-  int threads = 1;                       ///< Of each rank that are in such a call at once.
+  std::uint16_t threads = 1;             ///< Of each rank that are in such a call at once.
+  bool synchronous = false;              ///< Send: complete only when it was matched.
   std::chrono::milliseconds timeout{0};  ///< 0: none.
   std::size_t count = 0;
   const std::byte* input = nullptr;
