@@ -208,6 +208,33 @@ ANYCCL_API anycclResult_t anycclCommInitRankScalable(anycclComm_t* comm, int nra
  * after anycclGroupEnd, so one thread may split several ranks. */
 ANYCCL_API anycclResult_t anycclCommSplit(anycclComm_t comm, int color, int key,
                                           anycclComm_t* newcomm, anycclConfig_t* config);
+#define ANYCCL_SHRINK_DEFAULT 0x00
+#define ANYCCL_SHRINK_ABORT 0x01 /* Of a communicator that has failed: refused as Unsupported. */
+/* Makes a communicator of the ranks of `comm` that are not in excludeRanksList, in their order. These
+ * ranks make the call, with lists of the same ranks, and the others do not, but `comm` has not failed
+ * and the others have not left. No operation of `comm` is open. `comm` stays as it is. `config`,
+ * groups: as for anycclCommSplit. Errors: of the list, on this rank alone; InvalidUsage naming two
+ * ranks where lists differ; a rank that does not come within ANYCCL_TIMEOUT fails `comm`. */
+ANYCCL_API anycclResult_t anycclCommShrink(anycclComm_t comm, int* excludeRanksList,
+                                           int excludeRanksCount, anycclComm_t* newcomm,
+                                           anycclConfig_t* config, int shrinkFlags);
+/* An id for anycclCommGrow, made by one rank of `comm`. */
+ANYCCL_API anycclResult_t anycclCommGetUniqueId(anycclComm_t comm, anycclUniqueId* id);
+/* Makes a communicator of `nranks` ranks: those of `comm`, with the numbers they have there, and new
+ * ones behind them. Ranks of `comm` pass it and `rank` -1, and one of them the `id`, the others NULL;
+ * new ranks pass `comm` NULL, the id, which the program has brought to them, and their rank. `comm`
+ * stays as it is. Returns when all have joined. `config`, groups: as for anycclCommSplit. Errors: a
+ * number of ranks or an id that one rank of `comm` has wrong is an error on all of them. */
+ANYCCL_API anycclResult_t anycclCommGrow(anycclComm_t comm, int nranks, const anycclUniqueId* id,
+                                         int rank, anycclComm_t* newcomm, anycclConfig_t* config);
+#define ANYCCL_REVOKE_DEFAULT 0x00
+/* Makes all ranks' operations on `comm` fail with Aborted and the name of this rank. Never waits for a
+ * peer. The handle stays, to be destroyed or aborted. */
+ANYCCL_API anycclResult_t anycclCommRevoke(anycclComm_t comm, int revokeFlags);
+/* Refused as Unsupported: memory that peers have mapped cannot be given back for a while. */
+ANYCCL_API anycclResult_t anycclCommSuspend(anycclComm_t comm, int flags);
+ANYCCL_API anycclResult_t anycclCommResume(anycclComm_t comm);
+#define ANYCCL_SUSPEND_MEM 0x01
 /* Makes `comm` ready for anycclAllReducePart by up to `threads` (1..1024) threads of each rank.
  * Collective over `comm`: one thread of each rank calls it, with the same number. Every thread but
  * the first gets a communicator inside `comm`, with memory and two file descriptors per rank of its
@@ -232,6 +259,17 @@ ANYCCL_API anycclResult_t anycclCommCount(anycclComm_t comm, int* count);
 ANYCCL_API anycclResult_t anycclCommUserRank(anycclComm_t comm, int* rank);
 /* The number of the device, as anycclCommInitAll was given it; 0 for all other communicators. */
 ANYCCL_API anycclResult_t anycclCommCuDevice(anycclComm_t comm, int* device);
+typedef enum {
+  anycclStatGpuMemSuspend = 0,   /* What anycclCommSuspend could give back: 0. */
+  anycclStatGpuMemSuspended = 1, /* Whether it is given back: 0. */
+  anycclStatGpuMemPersist = 2,   /* What the communicator holds. */
+  anycclStatGpuMemTotal = 3      /* The same. */
+} anycclCommMemStat_t;
+/* *value = bytes of host memory that this rank holds for `comm`: what its peers can map, buffers and
+ * scratch. Grows as larger calls need more; plans, the library's own objects and memory of
+ * anycclMemAlloc are not counted. */
+ANYCCL_API anycclResult_t anycclCommMemStats(anycclComm_t comm, anycclCommMemStat_t stat,
+                                             uint64_t* value);
 /* How the last collective ran, for people: "all_reduce/two_shot Simple shm" (algorithm, protocol,
  * transports). "" before the first. Valid until the next call with the same communicator. */
 ANYCCL_API anycclResult_t anycclCommLastPlan(anycclComm_t comm, const char** text);

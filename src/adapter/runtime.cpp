@@ -4,23 +4,19 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <cstring>
 #include <map>
 #include <mutex>
-#include <new>
 #include <thread>
 
+#include "adapter/create.hpp"
 #include "adapter/duplicate_library.hpp"
-#include "adapter/init_context.hpp"
 #include "adapter/init_report.hpp"
 #include "adapter/transports.hpp"
 #include "base/config.hpp"
 #include "base/error.hpp"
 #include "base/fork.hpp"
 #include "framework/communicator/tune_at_start.hpp"
-#include "platform/bootstrap/connect.hpp"
 #include "platform/bootstrap/environment.hpp"
-#include "platform/bootstrap/join.hpp"
 #include "platform/bootstrap/placement.hpp"
 
 namespace anyccl {
@@ -117,8 +113,18 @@ class Process {
   std::uint64_t progress_generation_ = 0;
 };
 
+Status check_rank(int size, int rank) {
+  if (size < 1 || size > bootstrap::kMostRanks)
+    return error(Code::invalid_argument, "nranks {} is not in 1..{}", size, bootstrap::kMostRanks);
+  if (rank < 0 || rank >= size)
+    return error(Code::invalid_argument, "rank {} is not in 0..{}", rank, size - 1);
+  return {};
+}
+
+}  // namespace
+
 Result<CommPtr> create(InitContext& init, const bootstrap::Group& group, Rank me,
-                       std::size_t most_ring_bytes = kAnyRing, const bootstrap::Watch& watch = {}) {
+                       std::size_t most_ring_bytes, const bootstrap::Watch& watch) {
   Membership m;
   m.rank = me;
   m.size = static_cast<int>(group.members.size());
@@ -160,15 +166,9 @@ Result<CommPtr> create(InitContext& init, const bootstrap::Group& group, Rank me
   return comm;
 }
 
-Status check_rank(int size, int rank) {
-  if (size < 1 || size > bootstrap::kMostRanks)
-    return error(Code::invalid_argument, "nranks {} is not in 1..{}", size, bootstrap::kMostRanks);
-  if (rank < 0 || rank >= size)
-    return error(Code::invalid_argument, "rank {} is not in 0..{}", rank, size - 1);
-  return {};
+bootstrap::Secret secret_of(const Comm& comm) {
+  return Process::get().secret_of(comm);
 }
-
-}  // namespace
 
 BackgroundProgress& background_progress() {
   return Process::get().progress();
@@ -235,111 +235,6 @@ Result<std::vector<CommPtr>> join_all_here(int size) {
   for (std::thread& t : threads) t.join();
   for (const Status& problem : problems) ANYCCL_CHECK(problem);
   return comms;
-}
-
-namespace {
-
-/// The message of every rank to all others in a split.
-struct SplitCard {
-  bootstrap::Hello hello;
-  std::int32_t color = 0, key = 0;
-  std::int32_t problem = 0;
-  char text[256] = {};
-};
-
-Result<std::vector<SplitCard>> exchange_cards(Comm& parent, const SplitCard& mine) {
-  std::vector<SplitCard> cards(static_cast<std::size_t>(parent.size()));
-  cards[uindex(parent.rank())] = mine;
-  Call call;
-  call.collective = Collective::all_gather;
-  call.dtype = DType::u8;
-  call.count = sizeof(SplitCard);
-  call.input = reinterpret_cast<std::byte*>(&cards[uindex(parent.rank())]);
-  call.output = reinterpret_cast<std::byte*>(cards.data());
-  ANYCCL_CHECK(parent.run(call));
-  return cards;
-}
-
-/// A member that went away has said why to the parent, or is seen there to be gone: soon.
-Status explain(const Status& found, Comm& parent, const std::vector<Rank>& members) {
-  const Deadline grace = Deadline::in(std::chrono::milliseconds(500));
-  while (found.code() == Code::remote_error && !grace.passed()) {
-    ANYCCL_CHECK(parent.absence(members));
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  return found;
-}
-
-/// create() for some ranks of `parent`. If it fails here, it fails for all of them: the others wait
-/// for this rank, and listen to the parent only.
-Result<CommPtr> create_within(Comm& parent, const std::vector<Rank>& members, InitContext& init,
-                              const bootstrap::Group& group, Rank me, std::size_t most_ring_bytes) {
-  const bootstrap::Watch watch = [&](std::span<const Rank> missing) {
-    std::vector<Rank> wanted;
-    for (const Rank r : missing) wanted.push_back(members[uindex(r)]);
-    return parent.absence(wanted);
-  };
-  Status why;
-  try {
-    Result<CommPtr> made = create(init, group, me, most_ring_bytes, watch);
-    if (made.ok()) return made;
-    why = explain(made.status(), parent, members);
-  } catch (const std::bad_alloc&) {
-    why = error(Code::system_error, "there is no memory for another communicator");
-  }
-  parent.abort(error(why.code(), "the split of {} failed: {}",
-                     parent.membership().names[uindex(parent.rank())], why.message()));
-  return why;
-}
-
-}  // namespace
-
-Result<CommPtr> split(Comm& parent, int color, int key, std::size_t most_ring_bytes,
-                      const std::string& name) {
-  SplitCard mine;
-  mine.color = color;
-  mine.key = key;
-  Status problem;
-  if (color < 0 && color != ANYCCL_SPLIT_NOCOLOR)
-    problem =
-        error(Code::invalid_argument, "color {} is negative and not ANYCCL_SPLIT_NOCOLOR", color);
-  auto init = prepare_init(index(parent.rank()), parent.size());
-  if (problem.ok() && !init.ok()) problem = init.status();
-  if (init.ok()) init->name = name;
-  if (problem.ok())
-    mine.hello = init->hello;
-  else
-    mine.problem = static_cast<int>(problem.code());
-  problem.message().copy(mine.text, sizeof mine.text - 1);
-
-  ANYCCL_TRY(const std::vector<SplitCard> cards, exchange_cards(parent, mine));
-  ANYCCL_CHECK(problem);
-  for (std::size_t r = 0; r < cards.size(); ++r)  // nobody waits for who cannot come
-    if (cards[r].problem != 0)
-      return error(Code::remote_error, "split: rank {} cannot take part: {}", r,
-                   std::string_view(cards[r].text, ::strnlen(cards[r].text, sizeof cards[r].text)));
-  if (color == ANYCCL_SPLIT_NOCOLOR) return CommPtr();
-
-  std::vector<Rank> order;
-  for (int r = 0; r < parent.size(); ++r)
-    if (cards[static_cast<std::size_t>(r)].color == color) order.push_back(Rank{r});
-  std::stable_sort(order.begin(), order.end(),
-                   [&](Rank a, Rank b) { return cards[uindex(a)].key < cards[uindex(b)].key; });
-  bootstrap::Group group;
-  const std::uint64_t context[2] = {parent.sequence(), static_cast<std::uint64_t>(color)};
-  ANYCCL_TRY(group.secret,
-             Process::get().secret_of(parent).derive("split", std::as_bytes(std::span(context))));
-  Rank me{0};
-  for (std::size_t i = 0; i < order.size(); ++i) {
-    bootstrap::Hello hello = cards[uindex(order[i])].hello;
-    ANYCCL_CHECK(bootstrap::check_hello(hello));
-    if (i > 0) ANYCCL_CHECK(bootstrap::compare_settings(group.members.front(), hello));
-    if (order[i] == parent.rank()) me = Rank{static_cast<std::int32_t>(i)};
-    hello.rank = static_cast<std::uint32_t>(i);
-    hello.size = static_cast<std::uint32_t>(order.size());
-    group.members.push_back(hello);
-  }
-  return create_within(parent, order, *init, group, me, most_ring_bytes);
 }
 
 }  // namespace anyccl

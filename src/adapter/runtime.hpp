@@ -27,6 +27,11 @@ Result<std::vector<CommPtr>> join_all_here(int size);
 /// Collective over `parent`. Null for color ANYCCL_SPLIT_NOCOLOR.
 Result<CommPtr> split(Comm& parent, int color, int key, std::size_t most_ring_bytes = kAnyRing,
                       const std::string& name = {});
+/// Over the ranks of `parent` that are not `excluded`, which alone make the call.
+Result<CommPtr> shrink(Comm& parent, std::span<const int> excluded, const std::string& name);
+/// Collective over `parent`, while other ranks join by the same id: `size` ranks in all. `id`: on one
+/// rank, null on the others.
+Result<CommPtr> grow(Comm& parent, int size, const anycclUniqueId* id, const std::string& name);
 /// The background thread of this process. Stopped at exit.
 BackgroundProgress& background_progress();
 /// Stopped at exit.

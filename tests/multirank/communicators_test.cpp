@@ -232,5 +232,15 @@ TEST(TypedCalls, take_vectors_and_spans_as_they_are) {
   });
 }
 
+TEST(Communicators, an_idle_rank_that_asks_hears_of_an_abort) {
+  run_ranks(2, [](Communicator& comm) {
+    if (comm.rank() == Rank{1}) return static_cast<void>(comm.abort());
+    Status failure;
+    while (failure.ok()) failure = comm.failure();
+    EXPECT_EQ(failure.code(), Code::aborted);
+    EXPECT_NE(failure.message().find("rank 1"), std::string::npos) << failure.message();
+  });
+}
+
 }  // namespace
 }  // namespace anyccl::test

@@ -1,11 +1,11 @@
-// The C interface: ids, communicators and memory.
+// The C interface: ids and communicators.
 
 #include <algorithm>
 #include <deque>
+#include <optional>
 
 #include "adapter/c/handle.hpp"
 #include "adapter/team.hpp"
-#include "adapter/transports.hpp"
 #include "base/error.hpp"
 
 namespace anyccl {
@@ -117,6 +117,52 @@ void end_background(anycclComm& handle, bool wait) {
   if (made.ok()) handle.set(*std::move(made));
 }
 
+/// Makes a communicator from `comm` by make(parent, name): at once, in the background, or at the end
+/// of the group.
+template <typename Make>
+Status derive(anycclComm_t comm, anycclComm_t* newcomm, const anycclConfig_t* config,
+              const Make& make) {
+  ANYCCL_TRY(const std::shared_ptr<Team> parent, keep(comm));
+  ANYCCL_CHECK(need(newcomm, "newcomm"));
+  *newcomm = nullptr;
+  ANYCCL_TRY(const bool blocking, is_blocking(config));
+  const std::string name =
+      config == nullptr || config->commName == nullptr ? comm->name : config->commName;
+  const auto job = [=]() -> Result<CommPtr> { return make(parent->first(), name); };
+  if (!blocking) return begin(newcomm, name, job);
+  const auto place = [=]() -> Status {
+    ANYCCL_TRY(CommPtr made, job());
+    if (made != nullptr) *newcomm = make_handle(std::move(made), name);
+    return {};
+  };
+  if (!in_group()) return place();
+  add_to_group(comm, place);
+  return {};
+}
+
+Status check_shrink(const int* excluded, int count, int flags) {
+  if (count < 0) return error(Code::invalid_argument, "excludeRanksCount is {}", count);
+  if (count > 0) ANYCCL_CHECK(need(excluded, "excludeRanksList"));
+  if (flags == ANYCCL_SHRINK_ABORT)
+    return error(Code::unsupported,
+                 "ANYCCL_SHRINK_ABORT: ranks of a communicator that has failed cannot meet again "
+                 "through it; create a new one with a unique id");
+  if (flags != ANYCCL_SHRINK_DEFAULT)
+    return error(Code::invalid_argument, "shrinkFlags is {} instead of {} or {}", flags,
+                 ANYCCL_SHRINK_DEFAULT, ANYCCL_SHRINK_ABORT);
+  return {};
+}
+
+anycclResult_t refuse_suspension(anycclComm_t comm, const char* call) {
+  return guarded(comm, [&]() -> Status {
+    ANYCCL_CHECK(need_comm(comm));
+    return error(Code::unsupported,
+                 "{}: memory that peers have mapped cannot be given back; destroy the communicator "
+                 "and create it again",
+                 call);
+  });
+}
+
 Status finalize(anycclComm& handle) {
   std::shared_ptr<Team> finished;
   {
@@ -217,25 +263,68 @@ anycclResult_t anycclCommInitEnv(anycclComm_t* comm) {
 anycclResult_t anycclCommSplit(anycclComm_t comm, int color, int key, anycclComm_t* newcomm,
                                anycclConfig_t* config) {
   return guarded(comm, [&]() -> Status {
-    ANYCCL_TRY(const std::shared_ptr<Team> parent, keep(comm));
-    ANYCCL_CHECK(need(newcomm, "newcomm"));
-    *newcomm = nullptr;
-    ANYCCL_TRY(const bool blocking, is_blocking(config));
-    const std::string name =
-        config == nullptr || config->commName == nullptr ? comm->name : config->commName;
-    const auto divide = [parent, color, key, name] {
-      return split(parent->first(), color, key, kAnyRing, name);
-    };
-    if (!blocking) return begin(newcomm, name, divide);
-    const auto place = [divide, newcomm, name]() -> Status {
-      ANYCCL_TRY(CommPtr made, divide());
-      if (made != nullptr) *newcomm = make_handle(std::move(made), name);
-      return {};
-    };
-    if (!in_group()) return place();
-    add_to_group(comm, place);
+    return derive(comm, newcomm, config, [=](Comm& parent, const std::string& name) {
+      return split(parent, color, key, kAnyRing, name);
+    });
+  });
+}
+
+anycclResult_t anycclCommShrink(anycclComm_t comm, int* excludeRanksList, int excludeRanksCount,
+                                anycclComm_t* newcomm, anycclConfig_t* config, int shrinkFlags) {
+  return guarded(comm, [&]() -> Status {
+    ANYCCL_CHECK(check_shrink(excludeRanksList, excludeRanksCount, shrinkFlags));
+    const std::vector<int> excluded(excludeRanksList, excludeRanksList + excludeRanksCount);
+    return derive(comm, newcomm, config, [excluded](Comm& parent, const std::string& name) {
+      return shrink(parent, excluded, name);
+    });
+  });
+}
+
+anycclResult_t anycclCommGetUniqueId(anycclComm_t comm, anycclUniqueId* id) {
+  return guarded(comm, [&]() -> Status {
+    ANYCCL_CHECK(need_comm(comm));
+    ANYCCL_CHECK(need(id, "id"));
+    ANYCCL_TRY(*id, make_unique_id());
     return {};
   });
+}
+
+anycclResult_t anycclCommGrow(anycclComm_t comm, int nranks, const anycclUniqueId* id, int rank,
+                              anycclComm_t* newcomm, anycclConfig_t* config) {
+  if (comm == nullptr) {
+    const anycclResult_t ready = guarded(nullptr, [&] { return need(id, "id"); });
+    return ready != anycclSuccess ? ready
+                                  : anycclCommInitRankConfig(newcomm, nranks, *id, rank, config);
+  }
+  return guarded(comm, [&]() -> Status {
+    if (rank != -1)
+      return error(Code::invalid_argument, "rank is {}: ranks of comm keep theirs and pass -1",
+                   rank);
+    const std::optional<anycclUniqueId> known = id == nullptr ? std::nullopt : std::optional(*id);
+    return derive(comm, newcomm, config, [=](Comm& parent, const std::string& name) {
+      return grow(parent, nranks, known ? &*known : nullptr, name);
+    });
+  });
+}
+
+anycclResult_t anycclCommRevoke(anycclComm_t comm, int revokeFlags) {
+  return guarded(comm, [&]() -> Status {
+    ANYCCL_TRY(const std::shared_ptr<Team> team, keep(comm));
+    if (revokeFlags != ANYCCL_REVOKE_DEFAULT)
+      return error(Code::invalid_argument, "revokeFlags is {} instead of {}", revokeFlags,
+                   ANYCCL_REVOKE_DEFAULT);
+    const Membership& me = team->first().membership();
+    team->abort(error(Code::aborted, "{} revoked the communicator", me.names[uindex(me.rank)]));
+    return {};
+  });
+}
+
+anycclResult_t anycclCommSuspend(anycclComm_t comm, int) {
+  return refuse_suspension(comm, "anycclCommSuspend");
+}
+
+anycclResult_t anycclCommResume(anycclComm_t comm) {
+  return refuse_suspension(comm, "anycclCommResume");
 }
 
 anycclResult_t anycclCommParts(anycclComm_t comm, int threads) {
@@ -318,61 +407,31 @@ anycclResult_t anycclCommCuDevice(anycclComm_t comm, int* device) {
   });
 }
 
+anycclResult_t anycclCommMemStats(anycclComm_t comm, anycclCommMemStat_t stat, uint64_t* value) {
+  return guarded(comm, [&]() -> Status {
+    ANYCCL_CHECK(need_comm(comm));
+    ANYCCL_CHECK(need(value, "value"));
+    switch (stat) {
+      case anycclStatGpuMemSuspend:
+      case anycclStatGpuMemSuspended:
+        *value = 0;
+        return {};
+      case anycclStatGpuMemPersist:
+      case anycclStatGpuMemTotal:
+        *value = comm->comm->memory_bytes();
+        return {};
+    }
+    return error(Code::invalid_argument, "stat is {} instead of 0..{}", static_cast<int>(stat),
+                 static_cast<int>(anycclStatGpuMemTotal));
+  });
+}
+
 anycclResult_t anycclCommLastPlan(anycclComm_t comm, const char** text) {
   return guarded(comm, [&]() -> Status {
     ANYCCL_CHECK(need_comm(comm));
     ANYCCL_CHECK(need(text, "text"));
     comm->last_plan = comm->comm->last_plan();
     *text = comm->last_plan.c_str();
-    return {};
-  });
-}
-
-anycclResult_t anycclMemAlloc(void** ptr, size_t size) {
-  return guarded(nullptr, [&]() -> Status {
-    ANYCCL_CHECK(need(ptr, "ptr"));
-    ANYCCL_TRY(*ptr, allocate_shared(size));
-    return {};
-  });
-}
-
-anycclResult_t anycclMemFree(void* ptr) {
-  return guarded(nullptr, [&]() -> Status { return free_shared(ptr); });
-}
-
-anycclResult_t anycclMemRegister(void* ptr, size_t size, int fd, size_t offset) {
-  return guarded(nullptr, [&]() -> Status {
-    ANYCCL_CHECK(need(ptr, "ptr"));
-    return register_shared(ptr, size, fd, offset);
-  });
-}
-
-anycclResult_t anycclMemDeregister(void* ptr) {
-  return guarded(nullptr, [&]() -> Status { return deregister_shared(ptr); });
-}
-
-anycclResult_t anycclCommRegister(anycclComm_t comm, void* buff, size_t size, void** handle) {
-  return guarded(comm, [&]() -> Status {
-    ANYCCL_CHECK(need_comm(comm));
-    ANYCCL_CHECK(need(buff, "buff"));
-    ANYCCL_CHECK(need(handle, "handle"));
-    if (size == 0) return error(Code::invalid_argument, "size is 0");
-    const std::lock_guard lock(comm->mutex);
-    ++comm->registered[buff];
-    *handle = buff;
-    return {};
-  });
-}
-
-anycclResult_t anycclCommDeregister(anycclComm_t comm, void* handle) {
-  return guarded(comm, [&]() -> Status {
-    ANYCCL_CHECK(need_comm(comm));
-    const std::unique_lock lock(comm->mutex);
-    const auto found = comm->registered.find(handle);
-    if (found == comm->registered.end())
-      return error(Code::invalid_argument, "handle {} is not registered with this communicator",
-                   handle);
-    if (--found->second == 0) comm->registered.erase(found);
     return {};
   });
 }

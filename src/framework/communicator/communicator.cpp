@@ -314,6 +314,7 @@ void Comm::diagnose() {
     bad = diagnosis_.check_timeout(*late, nullptr);
   if (bad.ok() && messages_.waits_for_anyone()) bad = diagnosis_.check_any_source();
   if (bad.ok()) bad = messages_.problem();
+  if (bad.ok() && is_idle()) bad = diagnosis_.reported();
   if (!bad.ok()) fail(bad);
 }
 
@@ -461,6 +462,16 @@ Result<double> Comm::predict(const Call& call) {
   loop_.lock(progress_lock);
   ANYCCL_CHECK(ready(call));
   return plans_.predict(call);
+}
+
+std::size_t Comm::memory_bytes() {
+  if (forked()) return 0;
+  ProgressLock progress_lock = loop_.progress_lock();
+  loop_.lock(progress_lock);
+  std::size_t sum = scratch_.capacity();
+  for (Transport* t : routes_.transports) sum += t->memory_bytes();
+  for (const auto& queued : collectives_) sum += queued->scratch.capacity();
+  return sum;
 }
 
 std::string Comm::last_plan() {

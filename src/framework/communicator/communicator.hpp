@@ -125,6 +125,8 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
   void set_policy(TunerPolicy policy);
   /// Microseconds that the call should take, by the tuner's model. Errors: of its arguments.
   Result<double> predict(const Call& call);
+  /// Bytes that this rank holds for it: what peers can map, buffers and scratch; not plans.
+  std::size_t memory_bytes();
   /// "all_reduce/two_shot Simple shm": how the last collective was done.
   std::string last_plan();
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string_view>
@@ -34,6 +35,8 @@ class Transport {
   /// Both live as long as the transport.
   virtual Publications& publications() = 0;
   virtual Messages& messages() = 0;
+  /// Bytes of memory that this rank has for it: what its peers can map, and buffers.
+  virtual std::size_t memory_bytes() = 0;
 
   // --- peers ------------------------------------------------------------------------------------
   /// Reads control messages, flushes what is queued. Not ok: the communicator must fail with it.

@@ -16,6 +16,7 @@ class FakePeers : public Transport, Publications, Messages {
   std::span<const Rank> peers() const override { return peers_; }
   Publications& publications() override { return *this; }
   Messages& messages() override { return *this; }
+  std::size_t memory_bytes() override { return 0; }
   Status check() override { return {}; }
   bool call_of(Rank, std::uint64_t, CallRecord&) override { return false; }
   void sleep(std::chrono::nanoseconds) override {}

@@ -110,6 +110,12 @@ void Mailboxes::reveal(Peer& peer, std::uint32_t digest, Size size) {
   prefetch_for_writing(&line_to(peer));  // the reader has it
 }
 
+std::size_t Mailboxes::bytes() const {
+  const auto used = std::ranges::count_if(
+      peers_.all(), [](const Peer& peer) { return peer.fragments_populated; });
+  return static_cast<std::size_t>(used) * layout_.mailbox_bytes();
+}
+
 bool Mailboxes::settled(Rank reader) {
   const Peer& peer = peers_.of(uindex(reader));
   return peer.state != PeerState::dead &&

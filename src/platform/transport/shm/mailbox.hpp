@@ -33,6 +33,8 @@ class Mailboxes final : public Messages {
   bool receive(const Fragment& in, std::size_t offset, std::byte* into) override;
   bool receive_at_once(Rank from, std::uint32_t digest, std::uint32_t poll_budget,
                        std::span<std::byte> message) override;
+  /// Of the fragments whose pages exist.
+  std::size_t bytes() const;
 
  private:
   using Size = std::uint64_t;

@@ -33,6 +33,8 @@ class ShmPublications final : public Publications {
   /// Whether something waited for readers' progress since the last forget_waits().
   bool waits_for_readers() const { return waits_for_readers_; }
   void forget_waits() { waits_for_readers_ = false; }
+  /// Bytes of the ring whose pages exist.
+  std::size_t ring_bytes() const { return populated_; }
 
  private:
   bool is_free(std::uint32_t slot);
@@ -52,7 +54,7 @@ class ShmPublications final : public Publications {
   std::size_t in_line_;  // the most bytes that lie before their word
   bool waits_for_readers_ = false;
   std::size_t extent_ = 0;           // found by reserve(), described by publish()
-  std::size_t populated_ = 0;        // bytes of the ring whose pages exist
+  std::size_t populated_ = 0;        // see ring_bytes()
   std::vector<std::uint32_t> lent_;  // slots whose readers read our own memory
 };
 

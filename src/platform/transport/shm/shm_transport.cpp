@@ -28,6 +28,10 @@ class ShmTransport final : public Transport {
   std::span<const Rank> peers() const override { return peers_.ranks(); }
   Publications& publications() override { return publications_; }
   Messages& messages() override { return mailboxes_; }
+  std::size_t memory_bytes() override {
+    return layout_.fixed_bytes() + segment_->in.mapping.size() + publications_.ring_bytes() +
+           mailboxes_.bytes();
+  }
 
   Status check() override { return peers_.check(); }
   PeerState state(Rank peer) override { return peers_.of(uindex(peer)).state; }

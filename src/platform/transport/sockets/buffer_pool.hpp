@@ -35,6 +35,7 @@ class BufferPool {
   /// A buffer of at least `bytes` bytes; empty if there is no memory.
   Buffer take(std::size_t bytes);
   void give(Buffer buffer);
+  std::size_t kept_bytes() const { return kept_; }
 
  private:
   static constexpr std::size_t kSmallest = 256, kKept = std::size_t{64} << 20;

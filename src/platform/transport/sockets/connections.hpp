@@ -53,6 +53,8 @@ class Connections {
   std::span<const Rank> ranks() const { return ranks_; }
   Peer& peer(std::uint32_t rank) { return *peer_of_[rank]; }
   BufferPool& pool() { return shared_.pool; }
+  /// Of what came and was not asked for yet, and of buffers kept for what comes next.
+  std::size_t memory_bytes() const { return shared_.early_bytes + shared_.pool.kept_bytes(); }
   bool is_vague() const { return shared_.vague; }
 
   // --- fast path --------------------------------------------------------------------------------

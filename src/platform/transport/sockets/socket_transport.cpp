@@ -39,6 +39,7 @@ class SocketTransport final : public Transport {
   std::span<const Rank> peers() const override { return connections_.ranks(); }
   Publications& publications() override { return publications_; }
   Messages& messages() override { return messages_; }
+  std::size_t memory_bytes() override { return connections_.memory_bytes(); }
 
   Status check() override { return connections_.check(); }
   bool is_vague() const override { return connections_.is_vague(); }

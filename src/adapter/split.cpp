@@ -1,0 +1,340 @@
+// Communicators of members of another one: split, shrunk, and grown.
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+#include <thread>
+
+#include "adapter/create.hpp"
+#include "base/error.hpp"
+#include "base/hash.hpp"
+#include "platform/bootstrap/unique_id.hpp"
+
+namespace anyccl {
+namespace {
+
+/// Why a rank cannot take part, as it tells the others.
+struct Problem {
+  std::int32_t code = 0;
+  char text[256] = {};
+
+  void set(const Status& status) {
+    code = static_cast<std::int32_t>(status.code());
+    status.message().copy(text, sizeof text - 1);
+  }
+  Status of(std::string_view call, Rank rank) const {
+    if (code == 0) return {};
+    return error(Code::remote_error, "{}: rank {} cannot take part: {}", call, index(rank),
+                 std::string_view(text, ::strnlen(text, sizeof text)));
+  }
+};
+
+/// What a member tells the others.
+struct Card {
+  bootstrap::Hello hello;
+  std::int32_t color = 0, key = 0;
+  Problem problem;
+};
+
+/// A rank of the parent that is in the new communicator.
+struct Member {
+  Rank rank;
+  const Card* card;
+};
+
+/// Nobody waits for a member that cannot come.
+Status first_problem(std::string_view call, const std::vector<Member>& members) {
+  for (const Member& member : members) ANYCCL_CHECK(member.card->problem.of(call, member.rank));
+  return {};
+}
+
+template <typename T>
+Result<std::vector<T>> exchange_with_all(Comm& parent, const T& mine) {
+  std::vector<T> all(static_cast<std::size_t>(parent.size()));
+  all[uindex(parent.rank())] = mine;
+  Call call;
+  call.collective = Collective::all_gather;
+  call.dtype = DType::u8;
+  call.count = sizeof(T);
+  call.input = reinterpret_cast<std::byte*>(&all[uindex(parent.rank())]);
+  call.output = reinterpret_cast<std::byte*>(all.data());
+  ANYCCL_CHECK(parent.run(call));
+  return all;
+}
+
+/// A member that went away has said why to the parent, or is seen there to be gone: soon.
+Status explain(const Status& found, Comm& parent, const std::vector<Member>& members) {
+  std::vector<Rank> ranks;
+  for (const Member& member : members) ranks.push_back(member.rank);
+  const Deadline grace = Deadline::in(std::chrono::milliseconds(500));
+  while (found.code() == Code::remote_error && !grace.passed()) {
+    ANYCCL_CHECK(parent.absence(ranks));
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return found;
+}
+
+/// create() for some ranks of `parent`. If it fails here, it fails for all of them: the others wait
+/// for this rank, and listen to the parent only.
+Result<CommPtr> create_within(Comm& parent, const std::vector<Member>& members, InitContext& init,
+                              const bootstrap::Group& group, Rank me, std::size_t most_ring_bytes) {
+  const bootstrap::Watch watch = [&](std::span<const Rank> missing) {
+    std::vector<Rank> wanted;
+    for (const Rank r : missing) wanted.push_back(members[uindex(r)].rank);
+    return parent.absence(wanted);
+  };
+  Status why;
+  try {
+    Result<CommPtr> made = create(init, group, me, most_ring_bytes, watch);
+    if (made.ok()) return made;
+    why = explain(made.status(), parent, members);
+  } catch (const std::bad_alloc&) {
+    why = error(Code::system_error, "there is no memory for another communicator");
+  }
+  parent.abort(error(why.code(), "the split of {} failed: {}",
+                     parent.membership().names[uindex(parent.rank())], why.message()));
+  return why;
+}
+
+/// The communicator of `members`, in this order; this rank is one of them.
+Result<CommPtr> form(Comm& parent, const std::vector<Member>& members,
+                     const bootstrap::Secret& secret, InitContext& init,
+                     std::size_t most_ring_bytes) {
+  bootstrap::Group group;
+  group.secret = secret;
+  Rank me{0};
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    bootstrap::Hello hello = members[i].card->hello;
+    ANYCCL_CHECK(bootstrap::check_hello(hello));
+    if (i > 0) ANYCCL_CHECK(bootstrap::compare_settings(group.members.front(), hello));
+    if (members[i].rank == parent.rank()) me = Rank{static_cast<std::int32_t>(i)};
+    hello.rank = static_cast<std::uint32_t>(i);
+    hello.size = static_cast<std::uint32_t>(members.size());
+    group.members.push_back(hello);
+  }
+  return create_within(parent, members, init, group, me, most_ring_bytes);
+}
+
+// --- shrink --------------------------------------------------------------------------------------
+
+constexpr std::uint32_t kShrinkTag = kOwnTag | (ANYCCL_MAX_TAG - 1);
+
+/// Errors: of the list, which other ranks do not see.
+Result<std::vector<Member>> members_without(std::span<const int> excluded, const Comm& parent) {
+  const int size = parent.size();
+  std::vector<bool> is_out(static_cast<std::size_t>(size));
+  for (std::size_t i = 0; i < excluded.size(); ++i) {
+    const int rank = excluded[i];
+    if (rank < 0 || rank >= size)
+      return error(Code::invalid_argument, "excludeRanksList[{}] is {}, which is not in 0..{}", i,
+                   rank, size - 1);
+    if (rank == index(parent.rank()))
+      return error(Code::invalid_argument,
+                   "excludeRanksList[{}] is {}, the calling rank: ranks that are left out do not "
+                   "make the call",
+                   i, rank);
+    is_out[static_cast<std::size_t>(rank)] = true;
+  }
+  std::vector<Member> members;
+  for (int r = 0; r < size; ++r)
+    if (!is_out[static_cast<std::size_t>(r)]) members.push_back({Rank{r}, nullptr});
+  return members;
+}
+
+/// Messages between the members, as the other ranks make no call.
+class Correspondence {
+ public:
+  Correspondence(Comm& parent, const Deadline& deadline) : parent_(parent), deadline_(deadline) {}
+
+  template <typename T>
+  Status send(Rank to, std::span<T> data) {
+    return run(Collective::send, to, std::as_writable_bytes(data));
+  }
+  template <typename T>
+  Status receive(Rank from, std::span<T> data) {
+    return run(Collective::recv, from, std::as_writable_bytes(data));
+  }
+
+ private:
+  static constexpr int kLongest = 24 * 3600 * 1000;  // ms
+  Status run(Collective way, Rank peer, std::span<std::byte> bytes) {
+    Call call;
+    call.collective = way;
+    call.dtype = DType::u8;
+    call.root = peer;
+    call.tag = kShrinkTag;
+    call.count = bytes.size();
+    if (way == Collective::send)
+      call.input = bytes.data();
+    else
+      call.output = bytes.data();
+    call.timeout = std::chrono::milliseconds(std::max(1, deadline_.poll_ms(kLongest)));
+    return parent_.run(call);
+  }
+
+  Comm& parent_;
+  Deadline deadline_;
+};
+
+/// The answer of the first member to each card.
+struct Reply {
+  std::array<std::byte, bootstrap::Secret::kBytes> nonce{};  ///< That nobody else has seen.
+  Problem problem;
+};
+
+/// The first member collects the cards and compares who takes part.
+Result<std::vector<Card>> collect(Correspondence& mail, const std::vector<Member>& members,
+                                  const Card& mine, Reply& reply) {
+  std::vector<Card> cards(members.size());
+  cards[0] = mine;
+  for (std::size_t i = 1; i < members.size(); ++i) {
+    ANYCCL_CHECK(mail.receive(members[i].rank, std::span(&cards[i], 1)));
+    if (cards[i].key != mine.key)
+      reply.problem.set(error(Code::invalid_usage, "rank {} leaves out other ranks than rank {}",
+                              index(members[i].rank), index(members[0].rank)));
+  }
+  ANYCCL_CHECK(bootstrap::random_bytes(reply.nonce));
+  return cards;
+}
+
+/// The cards of all members, on each of them. `reply`: the same on all.
+Result<std::vector<Card>> share_cards(Comm& parent, const std::vector<Member>& members, Card mine,
+                                      const Deadline& deadline, Reply& reply) {
+  std::uint64_t all = 0;
+  for (const Member& member : members) all = mix(all, uindex(member.rank) + 1);
+  mine.key = static_cast<std::int32_t>(all);
+  Correspondence mail(parent, deadline);
+  const Rank first = members[0].rank;
+  std::vector<Card> cards(members.size());
+  if (parent.rank() == first) {
+    ANYCCL_TRY(cards, collect(mail, members, mine, reply));
+  } else {
+    ANYCCL_CHECK(mail.send(first, std::span(&mine, 1)));
+    ANYCCL_CHECK(mail.receive(first, std::span(&reply, 1)));
+  }
+  for (std::size_t i = 1; i < members.size() && parent.rank() == first; ++i) {
+    ANYCCL_CHECK(mail.send(members[i].rank, std::span(&reply, 1)));
+    if (reply.problem.code == 0) ANYCCL_CHECK(mail.send(members[i].rank, std::span(cards)));
+  }
+  ANYCCL_CHECK(reply.problem.of("shrink", first));
+  if (parent.rank() != first) ANYCCL_CHECK(mail.receive(first, std::span(cards)));
+  return cards;
+}
+
+// --- grow ----------------------------------------------------------------------------------------
+
+/// What a rank of the smaller communicator knows of the larger one.
+struct Invitation {
+  std::int32_t size = 0, has_id = 0;
+  bootstrap::UniqueId id;  ///< Hidden.
+  Problem problem;
+};
+
+/// Hides the secret of `id` from others who read what ranks send, and shows it again.
+void hide(bootstrap::UniqueId& id, const bootstrap::Secret& key) {
+  for (std::size_t i = 0; i < id.secret.size(); ++i) id.secret[i] ^= key.bytes()[i];
+}
+
+Status invite(const Comm& parent, int size, const anycclUniqueId* id, Invitation& mine) {
+  mine.size = size;
+  if (size <= parent.size())
+    return error(Code::invalid_argument, "nranks {} is not more than the {} ranks of comm", size,
+                 parent.size());
+  if (id == nullptr) return {};
+  ANYCCL_TRY(mine.id, bootstrap::UniqueId::from_bytes(id->internal));
+  mine.has_id = 1;
+  return {};
+}
+
+Result<bootstrap::UniqueId> agree(const std::vector<Invitation>& all) {
+  const Invitation* invited = nullptr;
+  for (std::size_t r = 0; r < all.size(); ++r) {
+    ANYCCL_CHECK(all[r].problem.of("grow", Rank{static_cast<std::int32_t>(r)}));
+    if (all[r].size != all[0].size)
+      return error(Code::invalid_usage, "rank 0 grows to {} ranks, but rank {} to {}", all[0].size,
+                   r, all[r].size);
+    if (all[r].has_id == 0) continue;
+    if (invited != nullptr)
+      return error(Code::invalid_usage,
+                   "ranks {} and {} both have a unique id: one of them, which made it, passes it",
+                   invited - all.data(), r);
+    invited = &all[r];
+  }
+  if (invited == nullptr)
+    return error(Code::invalid_usage,
+                 "no rank has a unique id: the rank that called anycclCommGetUniqueId passes it");
+  return invited->id;
+}
+
+}  // namespace
+
+Result<CommPtr> split(Comm& parent, int color, int key, std::size_t most_ring_bytes,
+                      const std::string& name) {
+  Card mine;
+  mine.color = color;
+  mine.key = key;
+  Status problem;
+  if (color < 0 && color != ANYCCL_SPLIT_NOCOLOR)
+    problem =
+        error(Code::invalid_argument, "color {} is negative and not ANYCCL_SPLIT_NOCOLOR", color);
+  auto init = prepare_init(index(parent.rank()), parent.size());
+  if (problem.ok() && !init.ok()) problem = init.status();
+  if (init.ok()) init->name = name;
+  if (problem.ok()) mine.hello = init->hello;
+  mine.problem.set(problem);
+
+  ANYCCL_TRY(const std::vector<Card> cards, exchange_with_all(parent, mine));
+  ANYCCL_CHECK(problem);
+  std::vector<Member> members;
+  for (std::size_t r = 0; r < cards.size(); ++r)
+    members.push_back({Rank{static_cast<std::int32_t>(r)}, &cards[r]});
+  ANYCCL_CHECK(first_problem("split", members));
+  if (color == ANYCCL_SPLIT_NOCOLOR) return CommPtr();
+  std::erase_if(members, [&](const Member& member) { return member.card->color != color; });
+  std::stable_sort(members.begin(), members.end(),
+                   [](const Member& a, const Member& b) { return a.card->key < b.card->key; });
+  const std::uint64_t context[2] = {parent.sequence(), static_cast<std::uint64_t>(color)};
+  ANYCCL_TRY(const bootstrap::Secret secret,
+             secret_of(parent).derive("split", std::as_bytes(std::span(context))));
+  return form(parent, members, secret, *init, most_ring_bytes);
+}
+
+Result<CommPtr> shrink(Comm& parent, std::span<const int> excluded, const std::string& name) {
+  ANYCCL_TRY(std::vector<Member> members, members_without(excluded, parent));
+  auto init = prepare_init(index(parent.rank()), parent.size());
+  Card mine;
+  if (init.ok())
+    mine.hello = init->hello;
+  else
+    mine.problem.set(init.status());
+  const Deadline deadline = init.ok() ? init->deadline : Deadline::in(std::chrono::seconds(60));
+  Reply reply;
+  ANYCCL_TRY(const std::vector<Card> cards, share_cards(parent, members, mine, deadline, reply));
+  ANYCCL_CHECK(init.status());
+  for (std::size_t i = 0; i < members.size(); ++i) members[i].card = &cards[i];
+  ANYCCL_CHECK(first_problem("shrink", members));
+  init->name = name;
+  ANYCCL_TRY(const bootstrap::Secret secret, secret_of(parent).derive("shrink", reply.nonce));
+  return form(parent, members, secret, *init, kAnyRing);
+}
+
+Result<CommPtr> grow(Comm& parent, int size, const anycclUniqueId* id, const std::string& name) {
+  const std::uint64_t context = parent.sequence();
+  ANYCCL_TRY(const bootstrap::Secret key,
+             secret_of(parent).derive("grow", std::as_bytes(std::span(&context, 1))));
+  Invitation mine;
+  const Status problem = invite(parent, size, id, mine);
+  mine.problem.set(problem);
+  hide(mine.id, key);
+  ANYCCL_TRY(const std::vector<Invitation> all, exchange_with_all(parent, mine));
+  ANYCCL_CHECK(problem);
+  ANYCCL_TRY(bootstrap::UniqueId agreed, agree(all));
+  hide(agreed, key);
+  anycclUniqueId whole{};
+  agreed.to_bytes(whole.internal);
+  return join_by_id(whole, size, index(parent.rank()), name);
+}
+
+}  // namespace anyccl
