@@ -221,7 +221,8 @@ TEST(CallConfig, of_nothing_is_that_of_the_plain_call) {
   anycclCollConfig_t config = ANYCCL_COLLCONFIG_INITIALIZER;
   config.minCTAs = config.maxCTAs = config.nvlsCTAs = config.cgaClusterSize = config.CTAPolicy = 3;
   float x = 3;
-  for (const anycclCollConfig_t* one : {static_cast<const anycclCollConfig_t*>(nullptr), &config})
+  for (const anycclCollConfig_t* one :
+       std::initializer_list<const anycclCollConfig_t*>{nullptr, &config})
     EXPECT_EQ(anycclAllReduceConfig(&x, &x, 1, anycclFloat32, anycclSum, comm, nullptr, one),
               anycclSuccess);
   EXPECT_EQ(anycclAllReduceConfig(&x, &x, 1, anycclFloat32, anycclSum, nullptr, nullptr, &config),
