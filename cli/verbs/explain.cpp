@@ -103,6 +103,9 @@ std::string why(const Explanation& e, const Candidate& c) {
   const Candidate& best = chosen(e);
   if (c.measured_us && best.measured_us)
     return fmt::format("measured x{:.2f} of the chosen one", *c.measured_us / *best.measured_us);
+  constexpr double kEqual = 1.005;
+  if (c.predicted_us >= best.predicted_us && c.predicted_us < kEqual * best.predicted_us)
+    return "equal by the model: measure both (anyccl perf --algo)";
   if (best.predicted_us > 0 && c.predicted_us >= best.predicted_us)
     return fmt::format("slower by the model: predicted x{:.2f} of the chosen one",
                        c.predicted_us / best.predicted_us);

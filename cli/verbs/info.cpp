@@ -72,6 +72,9 @@ Json deciders() {
   if (!config.ok()) return {fmt::format("nothing: {}", config.status().message())};
   const auto table = table_of(*config);
   if (!table.ok()) return {fmt::format("nothing: {}", table.status().message())};
+  for (const Status& rules :
+       {AlgorithmRules::parse(config->algo).status(), ProtocolRules::parse(config->proto).status()})
+    if (!rules.ok()) return {fmt::format("nothing: {}", rules.message())};
   Json all = Json::array();
   if (!config->algo.empty()) all.push_back("ANYCCL_ALGO=" + config->algo + " where it fits");
   if (*table != nullptr) all.push_back("measurements in " + (*table)->name());

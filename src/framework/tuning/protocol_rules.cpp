@@ -56,8 +56,9 @@ Result<ProtocolChoice> choose_protocols(Collective collective, std::size_t bytes
     if (!excluded.none()) choice.rule = one->setting(), excluding.push_back(one->setting());
   }
   if (!choice.allowed.none()) return choice;
-  return error(Code::unsupported, "{} leaves no protocol for {} of {} bytes",
-               fmt::join(excluding, " and "), name(collective), bytes);
+  return error(Code::unsupported, "{} {} no protocol for {} of {} bytes",
+               fmt::join(excluding, " and "), excluding.size() == 1 ? "leaves" : "leave",
+               name(collective), bytes);
 }
 
 }  // namespace anyccl
