@@ -1,10 +1,6 @@
-// Probes, and synchronous sends. Ranks as threads; where memory of other processes is read, as
-// processes.
-
-#include <unistd.h>
+// Probes, and synchronous sends. Ranks as threads.
 
 #include <atomic>
-#include <csignal>
 #include <span>
 #include <thread>
 
@@ -236,21 +232,6 @@ TEST_P(Probes, do_not_keep_other_threads_from_calling) {
   });
 }
 
-TEST(ProbesOfProcesses, name_the_rank_that_died) {
-  for (const bool often : {false, true}) {
-    const auto outcomes = run_processes(2, [&](Communicator& comm) {
-      static_cast<void>(wait(comm.barrier()));
-      if (comm.rank() == Rank{1}) ::raise(SIGKILL);
-      const Status status = (often ? probe_often(comm, Rank{1}, 0) : probe(comm, Rank{1})).status();
-      EXPECT_EQ(status.code(), Code::remote_error) << status.message();
-      EXPECT_NE(status.message().find("rank 1"), std::string::npos) << status.message();
-      EXPECT_OK(comm.abort());
-    });
-    EXPECT_EQ(outcomes[0].exit_code, 0) << outcomes[0].output;
-    EXPECT_EQ(outcomes[1].exit_code, -SIGKILL);
-  }
-}
-
 TEST_P(Synchronous, sends_are_complete_only_when_they_were_received) {
   for (const std::size_t count : kSizes) {
     std::atomic<bool> asked{false};
@@ -314,13 +295,6 @@ TEST_P(Synchronous, sends_are_answered_past_a_long_message_that_nobody_wants_yet
   run_ranks(2, exchange_behind_a_long_send);
 }
 
-TEST(SynchronousOfProcesses, sends_are_answered_past_a_long_message_that_nobody_wants_yet) {
-  for (const char* copy : {"staged", "cma"})
-    expect_all_passed(run_processes(2, exchange_behind_a_long_send, [&](int) {
-      return Environment::Variables{{"ANYCCL_SHM_COPY", copy}};
-    }));
-}
-
 /// So many that the way back is full before the answer.
 TEST_P(Synchronous, sends_are_answered_past_many_short_messages_that_nobody_wants_yet) {
   run_ranks(2, [](Communicator& comm) {
@@ -370,6 +344,20 @@ TEST_P(Synchronous, sends_are_answered_while_other_messages_wait_for_their_strea
     ASSERT_OK(stream.synchronize());
     if (comm.rank() == Rank{0}) {
       EXPECT_EQ(got, z);
+    }
+  });
+}
+
+TEST_P(Synchronous, sends_of_both_sides_may_be_long) {
+  run_ranks(2, [](Communicator& comm) {
+    constexpr std::size_t kLong = 3 << 20;
+    const Rank other{1 - index(comm.rank())};
+    const std::vector<float> x = numbers(kLong, index(comm.rank()));
+    for (int round = 0; round < 3; ++round) {
+      auto sent = ssend(comm, view(x), other);
+      ASSERT_OK(sent.status());
+      receive(comm, kLong, other, 0, index(other));
+      ASSERT_OK(sent->wait());
     }
   });
 }

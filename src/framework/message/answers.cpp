@@ -20,24 +20,33 @@ bool MessageMatcher::is_behind_kept(const Pair& pair, std::uint32_t digest) {
                      [&](const Early& early) { return early.request->call().tag == tag; });
 }
 
-/// Before `message` of that rank goes to its receive. False if it wants an answer that cannot go
-/// yet, or has not left: when the receive is complete nobody may be here to see to it.
-bool MessageMatcher::answer(Rank to, std::uint32_t digest, std::uint64_t message) {
-  if (!MessageRequest::is_synchronous(digest)) return true;
+/// That `message` of that rank has met its receive. False: it cannot be said yet.
+bool MessageMatcher::answer(Rank to, std::uint64_t message) {
   Pair& pair = pairs_[uindex(to)];
-  Messages& messages = *route_[uindex(to)];
-  if (pair.answered != message) {
-    if (!pair.sends.empty() && pair.sends.front()->has_started()) return false;
-    const std::byte nothing{};
-    Fragment out;
-    out.peer = to;
-    out.digest = MessageRequest::answer_digest(message);
-    out.message = pair.sent + 1;
-    if (messages.send(out, &nothing) == Messages::Sent::busy) return false;
-    ++pair.sent;
-    pair.answered = message;
-  }
-  return messages.settled(to);
+  if (!pair.sends.empty() && pair.sends.front()->has_started()) return false;
+  const std::byte nothing{};
+  Fragment out;
+  out.peer = to;
+  out.digest = MessageRequest::answer_digest(message);
+  out.message = pair.sent + 1;
+  if (route_[uindex(to)]->send(out, &nothing) == Messages::Sent::busy) return false;
+  ++pair.sent;
+  pair.answered = message;
+  return true;
+}
+
+/// Of the next message, which its receive gets: whether it has all the answer it wants. The answer
+/// must have left: when the receive is complete nobody may be here to see to it.
+bool MessageMatcher::answer_next(Rank from, const Envelope& envelope) {
+  if (!MessageRequest::is_synchronous(envelope.digest)) return true;
+  return answer(from, pairs_[uindex(from)].received + 1) && route_[uindex(from)]->settled(from);
+}
+
+/// The same of a kept message.
+bool MessageMatcher::has_answered(Rank from, Early& early) {
+  if (!MessageRequest::is_synchronous(early.request->digest())) return true;
+  if (!early.answered) early.answered = answer(from, early.request->number());
+  return early.answered && route_[uindex(from)]->settled(from);
 }
 
 /// Of a message that this rank sent. True if there may be more to read.

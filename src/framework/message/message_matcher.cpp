@@ -94,9 +94,8 @@ bool MessageMatcher::comes_at_once(const std::shared_ptr<MessageRequest>& receiv
   Envelope envelope;
   if (!receive->is_open() || !is_next(pair) ||
       !route_[uindex(from)]->peek(from, pair.received + 1, envelope) ||
-      MessageRequest::is_answer(envelope.digest) ||
-      MessageRequest::tag_of(envelope.digest) != receive->call().tag ||
-      !answer(from, envelope.digest, pair.received + 1))
+      !MessageRequest::is_plain(envelope.digest) ||
+      MessageRequest::tag_of(envelope.digest) != receive->call().tag)
     return false;
   receive->bind(*route_[uindex(from)], from, ++pair.received, envelope);
   receive->advance();
@@ -156,10 +155,16 @@ bool MessageMatcher::advance_receives(Rank from) {
 bool MessageMatcher::deliver_early(Rank from) {
   Pair& pair = pairs_[uindex(from)];
   bool moved = false;
+  std::vector<std::uint32_t> waiting;  // tags of those that have a receive and are not ready
   for (auto early = pair.early.begin(); early != pair.early.end();) {
-    const Found found = find_receive(from, early->request->call().tag);
-    if (found.queue == nullptr || !(*found.at)->is_open() || !early->request->done() ||
-        !answer(from, early->request->digest(), early->request->number())) {
+    const std::uint32_t tag = early->request->call().tag;
+    const Found found = find_receive(from, tag);
+    if (found.queue == nullptr || std::count(waiting.begin(), waiting.end(), tag) > 0) {
+      ++early;
+      continue;
+    }
+    if (!(*found.at)->is_open() || !early->request->done() || !has_answered(from, *early)) {
+      waiting.push_back(tag);
       ++early;
       continue;
     }
@@ -187,14 +192,14 @@ bool MessageMatcher::next_message(Rank from) {
   if (one_sided_.expects(from, tag)) return land(from, envelope);
   const Found found = find_receive(from, tag);
   if (found.queue == nullptr && show_next(from, envelope)) return true;
-  if (found.queue == nullptr || (is_answer_due && !(*found.at)->is_open())) {
-    if (!wanted && !one_sided_.wants(from)) return false;  // it stays with the transport
+  const bool wants_behind = is_answer_due || one_sided_.wants(from);
+  if (found.queue == nullptr && !wanted && !wants_behind) return false;  // it stays with the transport
+  const bool is_open = found.queue != nullptr && (*found.at)->is_open();
+  if (found.queue != nullptr && !is_open && !wants_behind) return false;
+  if (!is_open || is_behind_kept(pair, envelope.digest) || !answer_next(from, envelope)) {
     keep(from, envelope);
     return pair.arriving != nullptr;
   }
-  if (!(*found.at)->is_open() || is_behind_kept(pair, envelope.digest) ||
-      !answer(from, envelope.digest, pair.received + 1))
-    return false;
   pair.arriving = take(found);
   pair.arriving->bind(*route_[uindex(from)], from, ++pair.received, envelope);
   return true;
@@ -223,6 +228,7 @@ void MessageMatcher::keep(Rank from, const Envelope& envelope) {
   call.output = early.bytes.get();
   early.request = make(call, Gate::open);
   early.request->bind(*route_[uindex(from)], from, ++pair.received, envelope);
+  early.answered = pair.answered == pair.received;
   pair.arriving = early.request;
   pair.early.push_back(std::move(early));
 }

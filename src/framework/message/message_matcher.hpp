@@ -8,8 +8,9 @@
 // 4. Short messages are eager: does_at_once() sends or receives them without a request object.
 // 5. A message of a rank to itself meets its receive here; no transport sees it.
 // 6. A synchronous message that meets its receive is answered first, by a message without contents,
-//    which goes before all that have not started. A rank that waits for an answer keeps whatever
-//    comes before it, so no answer can be stuck. See answers.cpp.
+//    which goes before all that have not started; until it has gone the message is kept. A rank that
+//    waits for an answer keeps whatever comes before it. So reading never waits for an answer, and
+//    no answer is stuck. See answers.cpp.
 // 7. Puts and signals are messages that OneSided has a place for; no receive gets them.
 
 #include <algorithm>
@@ -86,6 +87,7 @@ class MessageMatcher {
   struct Early {
     std::shared_ptr<MessageRequest> request;  // into `bytes`
     std::unique_ptr<std::byte[]> bytes;
+    bool answered = false;  // it is synchronous, and its receive has come
   };
   struct Pair {
     std::uint64_t sent = 0, received = 0;      // messages
@@ -117,7 +119,9 @@ class MessageMatcher {
   void keep(Rank from, const Envelope& envelope);
   static bool sends_synchronously(const Pair& pair);
   static bool is_behind_kept(const Pair& pair, std::uint32_t digest);
-  bool answer(Rank to, std::uint32_t digest, std::uint64_t message);
+  bool answer(Rank to, std::uint64_t message);
+  bool answer_next(Rank from, const Envelope& envelope);
+  bool has_answered(Rank from, Early& early);
   bool take_answer(Rank from, const Envelope& envelope);
   bool is_probed(Rank from) const;
   bool show(const MessageFacts& message);

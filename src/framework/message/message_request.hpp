@@ -56,6 +56,9 @@ class MessageRequest final : public Operation {
     return digest_of(static_cast<std::uint32_t>(number) & kMostTag, DType{kTypes});
   }
   static bool is_answer(std::uint32_t digest) { return (digest & kTypes) == kTypes; }
+  static bool is_plain(std::uint32_t digest) {
+    return !is_synchronous(digest) && !is_answer(digest);
+  }
   bool is_answered_by(std::uint32_t digest) const { return answer_digest(message_) == digest; }
 
  private:
