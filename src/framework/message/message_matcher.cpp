@@ -166,12 +166,12 @@ bool MessageMatcher::next_message(Rank from) {
   const std::uint32_t tag = MessageRequest::tag_of(envelope.digest);
   if (one_sided_.expects(from, tag)) return land(from, envelope);
   const Found found = find_receive(from, tag);
-  if (found.queue == nullptr) {
-    if (!wanted && !one_sided_.wants(from)) return false;  // it stays with the transport
+  const bool stays = found.queue == nullptr ? !wanted : !(*found.at)->is_open();
+  if (stays && !one_sided_.wants(from)) return false;  // with the transport
+  if (stays || found.queue == nullptr) {
     keep(from, envelope);
     return pair.arriving != nullptr;
   }
-  if (!(*found.at)->is_open()) return false;
   pair.arriving = take(found);
   pair.arriving->bind(*route_[uindex(from)], from, ++pair.received, envelope.lent);
   return true;
