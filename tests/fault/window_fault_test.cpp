@@ -1,8 +1,6 @@
-// One-sided operations with peers that die, leave or abort; and over shared memory between processes.
+// One-sided operations between processes, with peers that die or leave.
 
-#include <atomic>
 #include <csignal>
-#include <thread>
 
 #include "anyccl/window.hpp"
 #include "support/ranks.hpp"
@@ -118,51 +116,6 @@ TEST_P(WindowProcesses, get_what_was_put_before_a_peer_left) {
     expect_named(wait_signal(comm, {{Rank{1}}}), Code::remote_error, {"rank 1", "has left"});
     EXPECT_OK(comm.abort());
   }));
-}
-
-TEST(WindowAborts, end_waits_for_signals) {
-  std::atomic<bool> aborted{false};
-  run_ranks(3, [&](Communicator& comm) {
-    Bytes memory(100);
-    anycclWindow_t window = nullptr;
-    ASSERT_EQ(anycclCommWindowRegister(comm.handle(), memory.data(), memory.size(), &window, 0),
-              anycclSuccess);
-    if (comm.rank() == Rank{2}) {
-      ASSERT_OK(comm.abort());
-      aborted = true;
-      return;
-    }
-    expect_named(wait_signal(comm, {{Rank{0}}, {Rank{1}}}), Code::aborted, {"rank 2"});
-    while (!aborted) std::this_thread::yield();
-    const anycclResult_t put = anycclPutSignal(memory.data(), 1, anycclUint8, 0, window, 0, 0, 0, 0,
-                                               comm.handle(), nullptr);
-    EXPECT_EQ(put, anycclAborted);
-  });
-}
-
-TEST(WindowAborts, end_waits_of_another_thread_and_of_streams) {
-  run_ranks(2, [](Communicator& comm) {
-    auto stream = Stream::create();
-    ASSERT_OK(stream.status());
-    ASSERT_OK(wait_signal(comm, {{Rank{0}}, {Rank{1}}}, *stream));
-    if (comm.rank() == Rank{1}) {
-      ASSERT_OK(comm.abort());
-    } else {
-      expect_named(wait_signal(comm, {{Rank{1}}}), Code::aborted, {"rank 1"});
-    }
-    expect_named(stream->synchronize(), Code::aborted, {"rank 1"});
-  });
-}
-
-/// No send has to meet a receive, so nothing is left to complete.
-TEST(WindowAborts, are_not_needed_by_a_rank_whose_own_signal_never_comes) {
-  run_ranks(1, [](Communicator& comm) {
-    auto stream = Stream::create();
-    ASSERT_OK(stream.status());
-    ASSERT_OK(wait_signal(comm, {{Rank{0}}}, *stream));
-    ASSERT_OK(comm.destroy());
-    expect_named(stream->synchronize(), Code::invalid_usage, {"rank 0"});
-  });
 }
 
 }  // namespace

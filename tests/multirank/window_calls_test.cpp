@@ -1,6 +1,8 @@
-// Windows: their lives, wrong calls, and one thread with all ranks.
+// Windows: their lives, wrong calls, aborts, and one thread with all ranks.
 
+#include <atomic>
 #include <span>
+#include <thread>
 
 #include "support/windows.hpp"
 
@@ -108,6 +110,51 @@ TEST_P(WindowCalls, that_one_rank_registers_wrongly_are_an_error_everywhere) {
   });
 }
 
+TEST(WindowAborts, end_waits_for_signals) {
+  std::atomic<bool> aborted{false};
+  run_ranks(3, [&](Communicator& comm) {
+    Bytes memory(100);
+    anycclWindow_t window = nullptr;
+    ASSERT_EQ(anycclCommWindowRegister(comm.handle(), memory.data(), memory.size(), &window, 0),
+              anycclSuccess);
+    if (comm.rank() == Rank{2}) {
+      ASSERT_OK(comm.abort());
+      aborted = true;
+      return;
+    }
+    expect_error(wait_signal(comm, {{Rank{0}}, {Rank{1}}}), Code::aborted, {"rank 2"});
+    while (!aborted) std::this_thread::yield();
+    const anycclResult_t put = anycclPutSignal(memory.data(), 1, anycclUint8, 0, window, 0, 0, 0, 0,
+                                               comm.handle(), nullptr);
+    EXPECT_EQ(put, anycclAborted);
+  });
+}
+
+TEST(WindowAborts, end_waits_of_another_thread_and_of_streams) {
+  run_ranks(2, [](Communicator& comm) {
+    auto stream = Stream::create();
+    ASSERT_OK(stream.status());
+    ASSERT_OK(wait_signal(comm, {{Rank{0}}, {Rank{1}}}, *stream));
+    if (comm.rank() == Rank{1}) {
+      ASSERT_OK(comm.abort());
+    } else {
+      expect_error(wait_signal(comm, {{Rank{1}}}), Code::aborted, {"rank 1"});
+    }
+    expect_error(stream->synchronize(), Code::aborted, {"rank 1"});
+  });
+}
+
+/// No send has to meet a receive, so nothing is left to complete.
+TEST(WindowAborts, are_not_needed_by_a_rank_whose_own_signal_never_comes) {
+  run_ranks(1, [](Communicator& comm) {
+    auto stream = Stream::create();
+    ASSERT_OK(stream.status());
+    ASSERT_OK(wait_signal(comm, {{Rank{0}}}, *stream));
+    ASSERT_OK(comm.destroy());
+    expect_error(stream->synchronize(), Code::invalid_usage, {"rank 0"});
+  });
+}
+
 /// All ranks of one communicator, in this thread.
 class OneThread : public testing::Test {
  protected:
@@ -115,6 +162,7 @@ class OneThread : public testing::Test {
   static constexpr std::size_t kBlock = 1 << 20;
 
   OneThread() {
+    for (Bytes& memory : memory_) memory.resize(kRanks * kBlock);
     EXPECT_EQ(anycclCommInitAll(comms_, kRanks, nullptr), anycclSuccess);
     EXPECT_EQ(anycclGroupStart(), anycclSuccess);
     for (int r = 0; r < kRanks; ++r)

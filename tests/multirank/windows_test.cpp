@@ -196,6 +196,27 @@ TEST_P(Windows, get_puts_past_messages_that_nobody_wants_yet) {
   });
 }
 
+/// The receive has its place already, and its turn comes after the wait.
+TEST_P(Windows, get_puts_past_messages_whose_receive_comes_later_in_the_stream) {
+  run_ranks(2, [](Communicator& comm) {
+    Bytes memory(10), large = pattern(3 << 20, 1), got(large.size());
+    Window window = new_window(comm, memory);
+    if (comm.rank() == Rank{0}) {
+      auto sent = comm.send(view(large), Rank{1});
+      ASSERT_OK(sent.status());
+      ASSERT_OK(window.put_signal(view(pattern(10, 7)), Rank{1}, 0));
+      ASSERT_OK(sent->wait());
+      return;
+    }
+    Stream stream = new_stream();
+    ASSERT_OK(wait_signal(comm, {{Rank{0}}}, stream));
+    ASSERT_OK(comm.recv(view(got), Rank{0}, stream).status());
+    ASSERT_OK(stream.synchronize());
+    EXPECT_TRUE(memory == pattern(10, 7));
+    EXPECT_TRUE(got == large);
+  });
+}
+
 TEST_P(Windows, have_got_everything_when_they_are_deregistered) {
   run_ranks(3, [](Communicator& comm) {
     for (int round = 0; round < 5; ++round) {

@@ -110,6 +110,7 @@ Status Comm::run(const OneSidedCall& call) {
   if (failure_.happened()) return failure();
   ANYCCL_CHECK(messages_.one_sided().check(call));
   const auto operation = messages_.start(call, Gate::open, poll_budget());
+  if (call.what == OneSidedCall::What::wait) loop_.ring();  // it has looked for others, too
   if (operation == nullptr) return {};
   alive = weak_from_this().lock();
   return loop_.wait(progress_lock, *operation);
