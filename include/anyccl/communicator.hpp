@@ -2,6 +2,7 @@
 // Communicators and their operations (anyccl.hpp includes this).
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -33,25 +34,23 @@ class UniqueId {
 
 /// How a communicator is created.
 struct CommunicatorConfig {
+  CommunicatorConfig() = default;
+  /// What the C interface calls a configuration, and borrows until the call is over.
+  CommunicatorConfig(const anycclConfig_t& config)
+      : blocking(config.blocking != 0), fields(config) {}
+
   /// In logs; empty: that of the communicator it is split from, or none.
   std::string name{};
   /// False: creating and finalizing do not wait; Communicator::ready() says when it is done.
   bool blocking = true;
-  /// How collectives are done; see anycclConfig_t. Equal on all ranks; empty or 0: not set.
-  std::string algo{}, proto{};
-  int chunk_bytes = 0, buffer_bytes = 0;
+  /// All others.
+  anycclConfig_t fields = ANYCCL_CONFIG_INITIALIZER;
+
   /// The same for the C interface; valid while this object is.
   anycclConfig_t c_config() const {
-    anycclConfig_t config = ANYCCL_CONFIG_INITIALIZER;
-    config.blocking = blocking ? 1 : 0;
-    const auto text = [](const std::string& field) {
-      return field.empty() ? nullptr : field.c_str();
-    };
-    config.commName = text(name);
-    config.algo = text(algo);
-    config.proto = text(proto);
-    if (chunk_bytes != 0) config.chunkBytes = chunk_bytes;
-    if (buffer_bytes != 0) config.buffSize = buffer_bytes;
+    anycclConfig_t config = fields;
+    if (!blocking) config.blocking = 0;
+    if (!name.empty()) config.commName = name.c_str();
     return config;
   }
 };
@@ -128,6 +127,61 @@ class Communicator : public Operations {
       anycclConfig_t c = config.c_config();
       return anycclCommSplit(handle_, color, key, made, &c);
     });
+  }
+
+  /// A communicator of the ranks that are not in `excluded`, in their order; these make the call, and
+  /// the others do not. See anycclCommShrink.
+  Result<Communicator> shrink(const std::vector<Rank>& excluded,
+                              const CommunicatorConfig& config = {}) {
+    return value_of("shrink", "shrink_into", config,
+                    [&](Communicator& part) { return shrink_into(part, excluded, config); });
+  }
+  /// The same into `part`; see split_into().
+  Status shrink_into(Communicator& part, const std::vector<Rank>& excluded,
+                     const CommunicatorConfig& config = {}) {
+    std::vector<int> list;
+    for (const Rank rank : excluded) list.push_back(index(rank));
+    return part.take("shrink_into", handle_, [&](anycclComm_t* made) {
+      anycclConfig_t c = config.c_config();
+      return anycclCommShrink(handle_, list.data(), static_cast<int>(list.size()), made, &c,
+                              ANYCCL_SHRINK_DEFAULT);
+    });
+  }
+  /// For one rank, which passes it to the new ranks and to its own grow().
+  Result<UniqueId> grow_id() {
+    anycclUniqueId id{};
+    const Status status = detail::status_of(anycclCommGetUniqueId(handle_, &id), handle_);
+    if (!status.ok()) return status;
+    return UniqueId(id);
+  }
+  /// A communicator of these ranks and of new ones behind them, `size` in all. One rank has the `id`,
+  /// the others null; a new rank calls it of a default communicator, with the id and its `rank`. See
+  /// anycclCommGrow.
+  Result<Communicator> grow(int size, const UniqueId* id, Rank rank = Rank{-1},
+                            const CommunicatorConfig& config = {}) {
+    return value_of("grow", "grow_into", config,
+                    [&](Communicator& grown) { return grow_into(grown, size, id, rank, config); });
+  }
+  /// The same into `grown`; see split_into().
+  Status grow_into(Communicator& grown, int size, const UniqueId* id, Rank rank = Rank{-1},
+                   const CommunicatorConfig& config = {}) {
+    return grown.take("grow_into", handle_, [&](anycclComm_t* made) {
+      anycclConfig_t c = config.c_config();
+      return anycclCommGrow(handle_, size, id == nullptr ? nullptr : &id->value(), index(rank),
+                            made, &c);
+    });
+  }
+  /// Makes all ranks' operations fail, naming this rank. Never waits for a peer; the handle stays.
+  Status revoke() {
+    return detail::status_of(anycclCommRevoke(handle_, ANYCCL_REVOKE_DEFAULT), handle_);
+  }
+  /// Of host memory that this rank holds for it. See anycclCommMemStats.
+  Result<std::uint64_t> memory_bytes() const {
+    std::uint64_t bytes = 0;
+    const Status status =
+        detail::status_of(anycclCommMemStats(handle_, anycclStatGpuMemTotal, &bytes), handle_);
+    if (!status.ok()) return status;
+    return bytes;
   }
 
   /// How the last collective ran, for people; "" before the first. See anycclCommLastPlan.

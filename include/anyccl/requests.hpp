@@ -50,7 +50,7 @@ inline Message message_of(const anycclMessage_t& found) {
 
 /// Waits for a message that a recv() from `from`, which may be kAnySource, with `tag` would get now.
 /// It stays where it is. See anycclProbe.
-inline Result<Message> probe(Communicator& comm, Rank from, int tag = 0) {
+inline Result<Message> probe_message(Communicator& comm, Rank from, int tag = 0) {
   anycclMessage_t found{};
   const Status status =
       detail::status_of(anycclProbe(index(from), tag, comm.handle(), &found), comm.handle());

@@ -22,7 +22,7 @@ TEST(ProbesOfProcesses, name_the_rank_that_died) {
     const auto outcomes = run_processes(2, [&](Communicator& comm) {
       static_cast<void>(wait(comm.barrier()));
       if (comm.rank() == Rank{1}) ::raise(SIGKILL);
-      const Status status = (often ? probe_often(comm) : probe(comm, Rank{1})).status();
+      const Status status = (often ? probe_often(comm) : probe_message(comm, Rank{1})).status();
       EXPECT_EQ(status.code(), Code::remote_error) << status.message();
       EXPECT_NE(status.message().find("rank 1"), std::string::npos) << status.message();
       EXPECT_OK(comm.abort());

@@ -66,7 +66,7 @@ TEST_P(Probes, tell_of_the_message_that_the_next_receive_gets) {
         continue;
       }
       for (int again = 0; again < 2; ++again)
-        expect_message(probe(comm, Rank{0}, tag), Rank{0}, tag, count);
+        expect_message(probe_message(comm, Rank{0}, tag), Rank{0}, tag, count);
       expect_message(probe_often(comm, kAnySource, tag), Rank{0}, tag, count);
       receive(comm, count, Rank{0}, tag, 1);
     }
@@ -80,7 +80,7 @@ TEST_P(Probes, tell_the_type) {
       ASSERT_OK(wait(comm.send(view(x), Rank{1}, {}, ANYCCL_MAX_TAG)));
       return;
     }
-    expect_message(probe(comm, Rank{0}, ANYCCL_MAX_TAG), Rank{0}, ANYCCL_MAX_TAG, 5,
+    expect_message(probe_message(comm, Rank{0}, ANYCCL_MAX_TAG), Rank{0}, ANYCCL_MAX_TAG, 5,
                    DType::complex128);
     ASSERT_OK(wait(comm.recv(view(x), Rank{0}, {}, ANYCCL_MAX_TAG)));
   });
@@ -104,7 +104,7 @@ TEST_P(Probes, see_a_message_behind_unexpected_ones) {
         return;
       }
       const auto look = [&](int tag) {
-        return often ? probe_often(comm, Rank{0}, tag) : probe(comm, Rank{0}, tag);
+        return often ? probe_often(comm, Rank{0}, tag) : probe_message(comm, Rank{0}, tag);
       };
       expect_message(look(2), Rank{0}, 2, 100);
       expect_message(look(0), Rank{0}, 0, 3 << 20);  // kept, and seen all the same
@@ -124,7 +124,7 @@ TEST_P(Probes, of_any_source_serve_everyone) {
     }
     std::vector<bool> seen(4);
     for (int i = 0; i < 3; ++i) {
-      const auto found = probe(comm, kAnySource, 9);
+      const auto found = probe_message(comm, kAnySource, 9);
       ASSERT_OK(found.status());
       EXPECT_FALSE(seen[uindex(found->source)]);
       seen[uindex(found->source)] = true;
@@ -142,7 +142,7 @@ TEST_P(Probes, see_messages_of_a_rank_to_itself) {
     EXPECT_FALSE(none->has_value());
     auto sent = comm.send(view(x), comm.rank(), {}, 1);
     for (const Rank from : {comm.rank(), kAnySource})
-      expect_message(probe(comm, from, 1), comm.rank(), 1, 4);
+      expect_message(probe_message(comm, from, 1), comm.rank(), 1, 4);
     receive(comm, 4, comm.rank(), 1, 1);
     ASSERT_OK(sent->wait());
   });
@@ -160,7 +160,7 @@ TEST_P(Probes, leave_messages_to_receives_that_were_called_before) {
     std::vector<float> first(3);
     auto work = comm.recv(view(first), kAnySource, {}, 5);
     ASSERT_OK(wait(comm.barrier()));
-    expect_message(probe(comm, Rank{0}, 5), Rank{0}, 5, 5);
+    expect_message(probe_message(comm, Rank{0}, 5), Rank{0}, 5, 5);
     ASSERT_OK(work->wait());
     EXPECT_EQ(first, numbers(3, 1));
     receive(comm, 5, Rank{0}, 5, 2);
@@ -194,7 +194,8 @@ TEST_P(Probes, end_when_nobody_can_send_any_more) {
           ASSERT_OK(comm.destroy());
           return;
         }
-        const Status status = (often ? probe_often(comm, from, 0) : probe(comm, from, 0)).status();
+        const Status status =
+            (often ? probe_often(comm, from, 0) : probe_message(comm, from, 0)).status();
         EXPECT_EQ(status.code(), Code::remote_error) << status.message();
         EXPECT_NE(status.message().find(from == Rank{0} ? "rank 0" : "all others are gone"),
                   std::string::npos)
@@ -211,7 +212,7 @@ TEST_P(Probes, end_when_the_communicator_is_aborted) {
       return;
     }
     probes = true;
-    EXPECT_EQ(probe(comm, Rank{0}).status().code(), Code::aborted);
+    EXPECT_EQ(probe_message(comm, Rank{0}).status().code(), Code::aborted);
     EXPECT_EQ(iprobe(comm, Rank{0}).status().code(), Code::aborted);
   });
 }
@@ -226,7 +227,7 @@ TEST_P(Probes, do_not_keep_other_threads_from_calling) {
       return;
     }
     std::thread other([&] { ASSERT_OK(wait(comm.send(view(x), Rank{0}, {}, 1))); });
-    expect_message(probe(comm, Rank{0}, 2), Rank{0}, 2, 2);
+    expect_message(probe_message(comm, Rank{0}, 2), Rank{0}, 2, 2);
     other.join();
     receive(comm, 2, Rank{0}, 2, 1);
   });
@@ -449,7 +450,7 @@ TEST_P(Synchronous, sends_are_found_by_probes_which_do_not_answer) {
       ASSERT_OK(work->wait());
       return;
     }
-    expect_message(probe(comm, Rank{0}, 1), Rank{0}, 1, 6);
+    expect_message(probe_message(comm, Rank{0}, 1), Rank{0}, 1, 6);
     ASSERT_OK(wait(comm.barrier()));
     ASSERT_OK(wait(comm.barrier()));
     receive(comm, 6, Rank{0}, 1, 1);

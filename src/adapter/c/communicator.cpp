@@ -284,10 +284,10 @@ anycclResult_t anycclCommInitEnv(anycclComm_t* comm) {
 anycclResult_t anycclCommSplit(anycclComm_t comm, int color, int key, anycclComm_t* newcomm,
                                anycclConfig_t* config) {
   return guarded(comm, [&]() -> Status {
-    return derive(comm, newcomm, config, [=](Comm& parent, const std::string& name,
-                                               const CommSettings& settings) {
-      return split(parent, color, key, kAnyRing, name, settings);
-    });
+    return derive(comm, newcomm, config,
+                  [=](Comm& parent, const std::string& name, const CommSettings& settings) {
+                    return split(parent, color, key, kAnyRing, name, settings);
+                  });
   });
 }
 
@@ -296,10 +296,10 @@ anycclResult_t anycclCommShrink(anycclComm_t comm, int* excludeRanksList, int ex
   return guarded(comm, [&]() -> Status {
     ANYCCL_CHECK(check_shrink(excludeRanksList, excludeRanksCount, shrinkFlags));
     const std::vector<int> excluded(excludeRanksList, excludeRanksList + excludeRanksCount);
-    return derive(comm, newcomm, config, [excluded](Comm& parent, const std::string& name,
-                                                      const CommSettings& settings) {
-      return shrink(parent, excluded, name, settings);
-    });
+    return derive(comm, newcomm, config,
+                  [excluded](Comm& parent, const std::string& name, const CommSettings& settings) {
+                    return shrink(parent, excluded, name, settings);
+                  });
   });
 }
 
@@ -324,10 +324,10 @@ anycclResult_t anycclCommGrow(anycclComm_t comm, int nranks, const anycclUniqueI
       return error(Code::invalid_argument, "rank is {}: ranks of comm keep theirs and pass -1",
                    rank);
     const std::optional<anycclUniqueId> known = id == nullptr ? std::nullopt : std::optional(*id);
-    return derive(comm, newcomm, config, [=](Comm& parent, const std::string& name,
-                                               const CommSettings& settings) {
-      return grow(parent, nranks, known ? &*known : nullptr, name, settings);
-    });
+    return derive(comm, newcomm, config,
+                  [=](Comm& parent, const std::string& name, const CommSettings& settings) {
+                    return grow(parent, nranks, known ? &*known : nullptr, name, settings);
+                  });
   });
 }
 

@@ -193,7 +193,8 @@ bool MessageMatcher::next_message(Rank from) {
   const Found found = find_receive(from, tag);
   if (found.queue == nullptr && show_next(from, envelope)) return true;
   const bool wants_behind = is_answer_due || one_sided_.wants(from);
-  if (found.queue == nullptr && !wanted && !wants_behind) return false;  // it stays with the transport
+  if (found.queue == nullptr && !wanted && !wants_behind)
+    return false;  // it stays with the transport
   const bool is_open = found.queue != nullptr && (*found.at)->is_open();
   if (found.queue != nullptr && !is_open && !wants_behind) return false;
   if (!is_open || is_behind_kept(pair, envelope.digest) || !answer_next(from, envelope)) {

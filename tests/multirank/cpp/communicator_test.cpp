@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <future>
+#include <memory>
 #include <thread>
 
 #include "multirank/cpp/expect.hpp"
@@ -53,6 +55,56 @@ TEST(CppCommunicator, may_be_moved_and_keeps_its_time_limit) {
     }
     ASSERT_OK(wait(comm.barrier()));  // its peer is there until then
   });
+}
+
+TEST(CppCommunicator, shrinks_and_grows) {
+  const auto id = std::make_shared<std::promise<UniqueId>>();
+  std::shared_future<UniqueId> known = id->get_future().share();
+  std::thread joins([known] {
+    Communicator none;
+    const UniqueId wanted = known.get();
+    auto grown = none.grow(3, &wanted, Rank{2});
+    ASSERT_TRUE(grown.ok()) << grown.status().message();
+    ASSERT_OK(wait(grown->barrier()));
+  });
+  run_ranks(3, [&](Communicator& world) {
+    if (world.rank() == Rank{1}) return void(wait(world.barrier()));
+    auto pair = world.shrink({Rank{1}});
+    ASSERT_TRUE(pair.ok()) << pair.status().message();
+    EXPECT_EQ(pair->size(), 2);
+    EXPECT_GT(*pair->memory_bytes(), 0U);
+    Result<UniqueId> made = Status(Code::unsupported, "only the first rank has it");
+    if (pair->rank() == Rank{0}) {
+      made = pair->grow_id();
+      ASSERT_TRUE(made.ok());
+      id->set_value(*made);
+    }
+    auto grown = pair->grow(3, made.ok() ? &*made : nullptr);
+    ASSERT_TRUE(grown.ok()) << grown.status().message();
+    EXPECT_EQ(grown->rank(), pair->rank());
+    ASSERT_OK(wait(grown->barrier()));
+    EXPECT_REFUSED(world.shrink({Rank{3}}).status(), Code::invalid_argument, "3");
+    ASSERT_OK(wait(world.barrier()));
+  });
+  joins.join();
+}
+
+TEST(CppCommunicator, is_revoked_on_all_ranks) {
+  run_ranks(2, [](Communicator& comm) {
+    if (comm.rank() == Rank{0}) {
+      ASSERT_OK(comm.revoke());
+    }
+    EXPECT_REFUSED(wait(comm.barrier()), Code::aborted, "rank 0");
+  });
+}
+
+TEST(CppCommunicator, has_any_field_of_a_configuration) {
+  anycclConfig_t all = ANYCCL_CONFIG_INITIALIZER;
+  all.magic = 7;
+  auto comms = Communicator::init_all(1);
+  ASSERT_TRUE(comms.ok());
+  EXPECT_REFUSED((*comms)[0].split(0, 0, all).status(), Code::invalid_argument,
+                 "ANYCCL_CONFIG_INITIALIZER");
 }
 
 TEST(CppMemory, is_read_by_peers_and_serves_containers) {
