@@ -26,12 +26,6 @@ std::string plan_of(Communicator& comm, std::size_t count) {
   return last_plan(comm);
 }
 
-CommunicatorConfig from_c(const anycclConfig_t& fields) {
-  CommunicatorConfig config;
-  config.fields = fields;
-  return config;
-}
-
 /// What became of the creation of each rank with a configuration of its own.
 std::vector<Status> create_ranks(
     const std::vector<anycclConfig_t>& configs, const Body& body = [](Communicator&) {}) {
@@ -43,7 +37,7 @@ std::vector<Status> create_ranks(
   for (int r = 0; r < n; ++r)
     threads.emplace_back([&, r] {
       const auto i = static_cast<std::size_t>(r);
-      auto comm = Communicator::from_unique_id(*id, Rank{r}, n, from_c(configs[i]));
+      auto comm = Communicator::from_unique_id(*id, Rank{r}, n, configs[i]);
       outcomes[i] = comm.status();
       if (comm.ok()) body(*comm);
       if (comm.ok()) EXPECT_OK(comm->destroy());
@@ -181,7 +175,7 @@ TEST(CommunicatorChoice, holds_for_it_and_its_parts_unless_they_say_something_el
     ASSERT_TRUE(part.ok()) << part.status().message();
     EXPECT_EQ(plan_of(*part, k8B), "all_reduce/two_shot Simple loopback");
     anycclConfig_t other = configured(nullptr, "LL");
-    auto own = comm.split(0, 0, from_c(other));
+    auto own = comm.split(0, 0, other);
     ASSERT_TRUE(own.ok()) << own.status().message();
     EXPECT_EQ(plan_of(*own, k8B), "all_reduce/two_shot LL loopback");
     ASSERT_OK(own->destroy());
@@ -240,13 +234,14 @@ TEST(CommunicatorChoice, that_differs_is_an_error_that_names_both) {
 TEST(CommunicatorChoice, of_a_split_that_differs_fails_there_and_the_parent_goes_on) {
   run_ranks(2, [](Communicator& comm) {
     anycclConfig_t config = configured(comm.rank() == Rank{0} ? "ring" : "two_shot");
-    const Status status = comm.split(0, 0, from_c(config)).status();
+    const Status status = comm.split(0, 0, config).status();
     EXPECT_NE(status.message().find("config->algo must be the same"), std::string::npos)
         << status.message();
     ASSERT_OK(wait(comm.barrier()));
     config = configured("rnig");
     EXPECT_FALSE(
-        comm.split(0, 0, comm.rank() == Rank{0} ? from_c(config) : CommunicatorConfig{}).ok());
+        comm.split(0, 0, comm.rank() == Rank{0} ? CommunicatorConfig(config) : CommunicatorConfig())
+            .ok());
     ASSERT_OK(wait(comm.barrier()));
   });
 }
