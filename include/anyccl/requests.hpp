@@ -35,7 +35,7 @@ inline Result<Work> ssend(Communicator& comm, View data, Rank to, const Stream& 
 }
 
 /// A message that has come and was not received yet.
-struct Message {
+struct MessageInfo {
   Rank source{};
   int tag = 0;
   DType dtype = DType::f32;
@@ -43,14 +43,14 @@ struct Message {
 };
 
 namespace detail {
-inline Message message_of(const anycclMessage_t& found) {
+inline MessageInfo message_of(const anycclMessage_t& found) {
   return {Rank{found.source}, found.tag, static_cast<DType>(found.datatype), found.count};
 }
 }  // namespace detail
 
 /// Waits for a message that a recv() from `from`, which may be kAnySource, with `tag` would get now.
 /// It stays where it is. See anycclProbe.
-inline Result<Message> probe_message(Communicator& comm, Rank from, int tag = 0) {
+inline Result<MessageInfo> probe_message(Communicator& comm, Rank from, int tag = 0) {
   anycclMessage_t found{};
   const Status status =
       detail::status_of(anycclProbe(index(from), tag, comm.handle(), &found), comm.handle());
@@ -58,8 +58,8 @@ inline Result<Message> probe_message(Communicator& comm, Rank from, int tag = 0)
   return detail::message_of(found);
 }
 /// The same, but in_progress if there is none after `milliseconds`.
-inline Result<Message> probe_for(Communicator& comm, Rank from, unsigned milliseconds,
-                                 int tag = 0) {
+inline Result<MessageInfo> probe_message_for(Communicator& comm, Rank from, unsigned milliseconds,
+                                             int tag = 0) {
   anycclMessage_t found{};
   const Status status = detail::status_of(
       anycclProbeFor(index(from), tag, comm.handle(), milliseconds, &found), comm.handle());
@@ -67,28 +67,30 @@ inline Result<Message> probe_for(Communicator& comm, Rank from, unsigned millise
   return detail::message_of(found);
 }
 /// The same without waiting; nothing if there is none yet.
-inline Result<std::optional<Message>> iprobe(Communicator& comm, Rank from, int tag = 0) {
+inline Result<std::optional<MessageInfo>> iprobe_message(Communicator& comm, Rank from,
+                                                         int tag = 0) {
   anycclMessage_t found{};
   int flag = 0;
   const Status status = detail::status_of(
       anycclIprobe(index(from), tag, comm.handle(), &flag, &found), comm.handle());
   if (!status.ok()) return status;
-  return flag != 0 ? std::optional(detail::message_of(found)) : std::optional<Message>();
+  return flag != 0 ? std::optional(detail::message_of(found)) : std::optional<MessageInfo>();
 }
 
 /// A call that was checked and planned once. Any thread.
-class Prepared {
+class PersistentCall {
  public:
-  Prepared() = default;
-  explicit Prepared(anycclPrepared_t handle) : handle_(handle) {}
-  Prepared(Prepared&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
-  Prepared& operator=(Prepared&& other) noexcept {
+  PersistentCall() = default;
+  explicit PersistentCall(anycclPrepared_t handle) : handle_(handle) {}
+  PersistentCall(PersistentCall&& other) noexcept
+      : handle_(std::exchange(other.handle_, nullptr)) {}
+  PersistentCall& operator=(PersistentCall&& other) noexcept {
     std::swap(handle_, other.handle_);
     return *this;
   }
-  Prepared(const Prepared&) = delete;
-  Prepared& operator=(const Prepared&) = delete;
-  ~Prepared() { static_cast<void>(anycclPreparedFree(handle_)); }
+  PersistentCall(const PersistentCall&) = delete;
+  PersistentCall& operator=(const PersistentCall&) = delete;
+  ~PersistentCall() { static_cast<void>(anycclPreparedFree(handle_)); }
 
   /// As Communicator::issue() of its call. See anycclStart.
   Result<Work> start() {
@@ -104,18 +106,18 @@ class Prepared {
 };
 
 /// Checks and keeps a call, whose `size` is set, with copies of its arrays. Local. See anycclPrepare.
-inline Result<Prepared> prepare(Communicator& comm, const anycclCall_t& call) {
+inline Result<PersistentCall> prepare(Communicator& comm, const anycclCall_t& call) {
   anycclPrepared_t prepared = nullptr;
   const Status status =
       detail::status_of(anycclPrepare(&call, comm.handle(), &prepared), comm.handle());
   if (!status.ok()) return status;
-  return Prepared(prepared);
+  return PersistentCall(prepared);
 }
 /// Starts all, as a group; the works are parallel to them. See anycclStartAll. After an error, what
 /// was started goes on.
-inline Result<std::vector<Work>> start_all(std::span<const Prepared> prepared) {
+inline Result<std::vector<Work>> start_all(std::span<const PersistentCall> prepared) {
   std::vector<anycclPrepared_t> handles;
-  for (const Prepared& one : prepared) handles.push_back(one.handle());
+  for (const PersistentCall& one : prepared) handles.push_back(one.handle());
   std::vector<anycclWork_t> started(handles.size());
   const Status status =
       detail::status_of(anycclStartAll(handles.data(), handles.size(), started.data()));

@@ -8,9 +8,9 @@
 namespace anyccl::test {
 namespace {
 
-Result<Message> probe_often(Communicator& comm) {
+Result<MessageInfo> probe_often(Communicator& comm) {
   for (;;) {
-    const auto found = iprobe(comm, Rank{1});
+    const auto found = iprobe_message(comm, Rank{1});
     if (!found.ok()) return found.status();
     if (found->has_value()) return **found;
     std::this_thread::yield();

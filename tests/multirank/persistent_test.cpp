@@ -38,10 +38,10 @@ anycclCall_t call_of(anycclCollective_t collective, std::span<float> in, std::sp
   return call;
 }
 
-Prepared prepared(Communicator& comm, const anycclCall_t& call) {
+PersistentCall prepared(Communicator& comm, const anycclCall_t& call) {
   auto made = prepare(comm, call);
   EXPECT_OK(made.status());
-  return made.ok() ? *std::move(made) : Prepared();
+  return made.ok() ? *std::move(made) : PersistentCall();
 }
 
 std::string last_plan(const Communicator& comm) {
@@ -56,7 +56,7 @@ TEST_P(PreparedCalls, can_be_started_again_with_other_contents) {
     for (const std::size_t count : {1U, 1000U, 300000U}) {
       std::vector<float> x(count), y(count);
       const anycclCall_t call = call_of(anycclCollAllReduce, x, y);
-      Prepared sum = prepared(comm, call);
+      PersistentCall sum = prepared(comm, call);
       for (int round = 1; round < 6; ++round) {
         std::fill(x.begin(), x.end(), static_cast<float>(round * index(comm.rank())));
         ASSERT_OK(wait(comm.rank() == Rank{0} ? comm.issue(call) : sum.start()));
@@ -76,7 +76,7 @@ TEST_P(PreparedCalls, keep_their_own_arrays) {
     anycclCall_t call = call_of(anycclCollAllToAllv, x, y);
     call.sendcounts = counts.data(), call.sdispls = sent_at.data();
     call.recvcounts = received.data(), call.rdispls = received_at.data();
-    Prepared exchange = prepared(comm, call);
+    PersistentCall exchange = prepared(comm, call);
     for (auto* array : {&counts, &sent_at, &received, &received_at}) array->assign(3, 77);
     for (int round = 0; round < 3; ++round) {
       std::fill(y.begin(), y.end(), -1.0F);
@@ -92,7 +92,7 @@ TEST_P(PreparedCalls, do_not_say_how_the_last_collective_ran) {
   run_ranks(2, [](Communicator& comm) {
     std::vector<float> x(10), y(10);
     ASSERT_OK(wait(comm.barrier()));
-    Prepared sum = prepared(comm, call_of(anycclCollAllReduce, x, y));
+    PersistentCall sum = prepared(comm, call_of(anycclCollAllReduce, x, y));
     EXPECT_EQ(last_plan(comm).find("barrier"), 0U);
     ASSERT_OK(wait(sum.start()));
     EXPECT_EQ(last_plan(comm).find("all_reduce"), 0U);
@@ -110,7 +110,7 @@ TEST_P(PreparedCalls, leave_earlier_works_alone) {
       ASSERT_OK(wait(comm.send(view(x), Rank{1})));
       return;
     }
-    Prepared receive = prepared(comm, call_of(anycclCollRecv, x, x));
+    PersistentCall receive = prepared(comm, call_of(anycclCollRecv, x, x));
     auto first = receive.start();
     ASSERT_OK(first.status());
     ASSERT_OK(first->wait());
@@ -122,7 +122,7 @@ TEST_P(PreparedCalls, leave_earlier_works_alone) {
     EXPECT_EQ(status.code(), Code::invalid_usage);
     EXPECT_NE(status.message().find("not complete"), std::string::npos) << status.message();
     asked = true;
-    receive = Prepared();  // its operation goes on
+    receive = PersistentCall();  // its operation goes on
     ASSERT_OK(second->wait());
     EXPECT_EQ(*second->source(), Rank{0});
   });
@@ -135,7 +135,7 @@ TEST_P(PreparedCalls, that_are_started_together_cannot_wait_for_each_other) {
     std::vector<float> x(kLong), y(kLong), ones(4, 1.0F), sums(4);
     anycclCall_t send = call_of(anycclCollSend, x, x, next, 5);
     send.synchronous = 1;
-    std::vector<Prepared> ring;
+    std::vector<PersistentCall> ring;
     ring.push_back(prepared(comm, send));
     ring.push_back(prepared(comm, call_of(anycclCollAllReduce, ones, sums)));
     ring.push_back(prepared(comm, call_of(anycclCollRecv, y, y, before, 5)));
@@ -154,7 +154,7 @@ TEST_P(PreparedCalls, that_are_started_together_cannot_wait_for_each_other) {
 TEST_P(PreparedCalls, that_are_small_travel_as_one) {
   run_ranks(2, [](Communicator& comm) {
     std::vector<std::vector<float>> x(5, std::vector<float>(8, 1.0F)), y(5, std::vector<float>(8));
-    std::vector<Prepared> sums;
+    std::vector<PersistentCall> sums;
     for (std::size_t i = 0; i < 5; ++i)
       sums.push_back(prepared(comm, call_of(anycclCollAllReduce, x[i], y[i])));
     for (int round = 0; round < 3; ++round) {
@@ -173,7 +173,7 @@ TEST_P(PreparedCalls, of_several_communicators_are_started_together) {
     auto other = comm.split(0, -index(comm.rank()));  // the other way round
     ASSERT_OK(other.status());
     std::vector<float> x(3, 1.0F), y(3), z(3);
-    std::vector<Prepared> sums;
+    std::vector<PersistentCall> sums;
     sums.push_back(prepared(*other, call_of(anycclCollAllReduce, x, y)));
     sums.push_back(prepared(comm, call_of(anycclCollAllReduce, x, z)));
     auto works = start_all(sums);
@@ -190,7 +190,7 @@ TEST_P(PreparedCalls, in_a_stream_wait_for_earlier_work) {
     std::vector<float> x(3), y(3);
     anycclCall_t call = call_of(anycclCollAllReduce, x, y);
     call.stream = stream.handle();
-    Prepared sum = prepared(comm, call);
+    PersistentCall sum = prepared(comm, call);
     for (int round = 0; round < 3; ++round) {
       ASSERT_OK(stream.run([&] { x.assign(3, static_cast<float>(round)); }));
       auto work = sum.start();
@@ -213,7 +213,7 @@ TEST_P(PreparedCalls, notice_that_their_operator_is_gone) {
     ASSERT_OK(op.status());
     anycclCall_t call = call_of(anycclCollAllReduce, x, y);
     call.op = static_cast<anycclRedOp_t>(*op);
-    Prepared sum = prepared(comm, call);
+    PersistentCall sum = prepared(comm, call);
     ASSERT_OK(wait(sum.start()));
     EXPECT_EQ(y, std::vector<float>(3, 6.0F));
     ASSERT_OK(comm.destroy_operator(*op));
@@ -225,7 +225,7 @@ TEST_P(PreparedCalls, notice_that_their_operator_is_gone) {
 TEST_P(PreparedCalls, cannot_be_started_when_their_communicator_is_gone) {
   run_ranks(2, [](Communicator& comm) {
     std::vector<float> x(3), y(3);
-    Prepared sum = prepared(comm, call_of(anycclCollAllReduce, x, y));
+    PersistentCall sum = prepared(comm, call_of(anycclCollAllReduce, x, y));
     ASSERT_OK(wait(sum.start()));
     ASSERT_OK(comm.destroy());
     const Status status = sum.start().status();
@@ -237,7 +237,7 @@ TEST_P(PreparedCalls, cannot_be_started_when_their_communicator_is_gone) {
 TEST_P(PreparedCalls, fail_with_their_communicator) {
   run_ranks(2, [](Communicator& comm) {
     std::vector<float> x(3), y(3);
-    Prepared sum = prepared(comm, call_of(anycclCollAllReduce, x, y));
+    PersistentCall sum = prepared(comm, call_of(anycclCollAllReduce, x, y));
     if (comm.rank() == Rank{1}) {
       ASSERT_OK(comm.abort());
       return;

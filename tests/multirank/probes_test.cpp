@@ -31,7 +31,7 @@ std::vector<float> numbers(std::size_t count, int salt) {
   return x;
 }
 
-void expect_message(const Result<Message>& found, Rank source, int tag, std::size_t count,
+void expect_message(const Result<MessageInfo>& found, Rank source, int tag, std::size_t count,
                     DType dtype = DType::f32) {
   ASSERT_OK(found.status());
   EXPECT_EQ(found->source, source);
@@ -47,9 +47,9 @@ void receive(Communicator& comm, std::size_t count, Rank from, int tag, int salt
 }
 
 /// Asks until there is one.
-Result<Message> probe_often(Communicator& comm, Rank from, int tag) {
+Result<MessageInfo> probe_often(Communicator& comm, Rank from, int tag) {
   for (;;) {
-    const auto found = iprobe(comm, from, tag);
+    const auto found = iprobe_message(comm, from, tag);
     if (!found.ok()) return found.status();
     if (found->has_value()) return **found;
     std::this_thread::yield();
@@ -137,7 +137,7 @@ TEST_P(Probes, of_any_source_serve_everyone) {
 TEST_P(Probes, see_messages_of_a_rank_to_itself) {
   run_ranks(2, [](Communicator& comm) {
     const std::vector<float> x = numbers(4, 1);
-    const auto none = iprobe(comm, comm.rank(), 1);
+    const auto none = iprobe_message(comm, comm.rank(), 1);
     ASSERT_OK(none.status());
     EXPECT_FALSE(none->has_value());
     auto sent = comm.send(view(x), comm.rank(), {}, 1);
@@ -176,12 +176,12 @@ TEST_P(Probes, without_a_message_say_so) {
       ASSERT_OK(wait(comm.send(view(x), Rank{1})));
       return;
     }
-    const auto now = iprobe(comm, Rank{0});
+    const auto now = iprobe_message(comm, Rank{0});
     ASSERT_OK(now.status());
     EXPECT_FALSE(now->has_value());
-    EXPECT_EQ(probe_for(comm, Rank{0}, 20).status().code(), Code::in_progress);
+    EXPECT_EQ(probe_message_for(comm, Rank{0}, 20).status().code(), Code::in_progress);
     asked = true;
-    expect_message(probe_for(comm, Rank{0}, 50'000), Rank{0}, 0, 1);
+    expect_message(probe_message_for(comm, Rank{0}, 50'000), Rank{0}, 0, 1);
     receive(comm, 1, Rank{0}, 0, 1);
   });
 }
@@ -213,7 +213,7 @@ TEST_P(Probes, end_when_the_communicator_is_aborted) {
     }
     probes = true;
     EXPECT_EQ(probe_message(comm, Rank{0}).status().code(), Code::aborted);
-    EXPECT_EQ(iprobe(comm, Rank{0}).status().code(), Code::aborted);
+    EXPECT_EQ(iprobe_message(comm, Rank{0}).status().code(), Code::aborted);
   });
 }
 
