@@ -841,7 +841,7 @@ typedef struct {
                             * message it counts from the call; of a collective from its turn: when
                             * those issued before are complete and its stream has come to it. */
   const anycclCollConfig_t* config; /* Of a collective; NULL: none. Read during the call. */
-  int synchronous;         /* Send: not 0, as anycclSsend. */
+  int synchronous;                  /* Send: not 0, as anycclSsend. */
 } anycclCall_t;
 
 /* Runs `call`, as the function of its name would; also inside a group. */
