@@ -8,8 +8,8 @@
 #include "base/config.hpp"
 #include "base/error.hpp"
 #include "launch/job.hpp"
+#include "launch/own_command.hpp"
 #include "perf/files.hpp"
-#include "perf/own_command.hpp"
 #include "perf/report.hpp"
 #include "perf/start.hpp"
 

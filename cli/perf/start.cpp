@@ -7,7 +7,7 @@
 #include "base/config.hpp"
 #include "base/error.hpp"
 #include "launch/job.hpp"
-#include "perf/own_command.hpp"
+#include "launch/own_command.hpp"
 #include "perf/sweep.hpp"
 
 namespace anyccl::cli {
