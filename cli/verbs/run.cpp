@@ -11,6 +11,7 @@
 #include "launch/job.hpp"
 #include "launch/order.hpp"
 #include "launch/rendezvous.hpp"
+#include "platform/bootstrap/launchers.hpp"
 #include "verb.hpp"
 
 namespace anyccl::cli {
@@ -149,7 +150,12 @@ Status check_not_a_rank() {
                    "without anyccl run; or give --nnodes, --node-rank and --master to start "
                    "several ranks on each node; or, for a separate job on this host, unset {}",
                    name, *value, name);
-  return {};
+  ANYCCL_TRY(const std::optional<bootstrap::Launch> launch, bootstrap::find_launch());
+  if (!launch || launch->size == 1) return {};
+  return error(Code::invalid_argument,
+               "{} has started this as process {} of {}: start the program itself, without anyccl "
+               "run, or one process on each node and give --nnodes, --node-rank and --master",
+               launch->by->name, launch->rank, launch->size);
 }
 
 Settings settings_for_hosts(const Options& o) {
