@@ -7,11 +7,11 @@
 
 #include "base/config.hpp"
 #include "base/error.hpp"
+#include "base/launchers.hpp"
 #include "launch/hosts.hpp"
 #include "launch/job.hpp"
 #include "launch/order.hpp"
 #include "launch/rendezvous.hpp"
-#include "platform/bootstrap/launchers.hpp"
 #include "verb.hpp"
 
 namespace anyccl::cli {
@@ -150,7 +150,7 @@ Status check_not_a_rank() {
                    "without anyccl run; or give --nnodes, --node-rank and --master to start "
                    "several ranks on each node; or, for a separate job on this host, unset {}",
                    name, *value, name);
-  ANYCCL_TRY(const std::optional<bootstrap::Launch> launch, bootstrap::find_launch());
+  ANYCCL_TRY(const std::optional<Launch> launch, find_launch());
   if (!launch || launch->size == 1) return {};
   return error(Code::invalid_argument,
                "{} has started this as process {} of {}: start the program itself, without anyccl "

@@ -134,3 +134,14 @@ test_a_frozen_host_is_named_when_the_limit_is_over() {
   cluster thaw 1
   ends 1 1
 }
+
+test_the_log_names_hosts_transports_and_addresses() {
+  cluster up 2 --ip 4
+  for rank in 0 1; do start_rank $rank 2 $rank env ANYCCL_DEBUG=INFO LOOPS=1 "$loop"; done
+  ends 0 0
+  ends 1 0
+  says 0 'communicator of 2 ranks on 2 hosts'
+  says 0 'host of rank 1 (host h1, pid '
+  says 0 'rank 0 of 2: tcp/'
+  says 0 'listens at 10.77.0.1:'
+}

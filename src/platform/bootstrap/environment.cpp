@@ -204,16 +204,6 @@ Result<Group> group_of_one(const Hello& mine) {
 
 }  // namespace
 
-Result<std::optional<LaunchInfo>> find_launch_info(const Config& config) {
-  if (config.rank || config.world_size) {
-    ANYCCL_TRY(LaunchInfo info, read_launch_info(config));
-    return std::optional(std::move(info));
-  }
-  ANYCCL_TRY(const std::optional<Launch> launch, find_launch());
-  if (!launch || launch->size == 1) return std::optional<LaunchInfo>();
-  return std::optional(LaunchInfo{Rank{launch->rank}, launch->size, launch});
-}
-
 Result<LaunchInfo> read_launch_info(const Config& config) {
   if (!config.rank || !config.world_size) {
     ANYCCL_TRY(const std::optional<Launch> launch, find_launch());

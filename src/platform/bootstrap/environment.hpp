@@ -2,8 +2,8 @@
 
 #include "base/config.hpp"
 #include "base/deadline.hpp"
+#include "base/launchers.hpp"
 #include "platform/bootstrap/join.hpp"
-#include "platform/bootstrap/launchers.hpp"
 
 namespace anyccl::bootstrap {
 
@@ -17,9 +17,6 @@ struct LaunchInfo {
   std::optional<Launch> launch = {};  ///< If it comes from another launcher.
 };
 Result<LaunchInfo> read_launch_info(const Config& config);
-/// The same for programs that can also start ranks themselves: absent where neither is set and no
-/// launcher has started several processes.
-Result<std::optional<LaunchInfo>> find_launch_info(const Config& config);
 
 /// Joins the group that a launcher described in the environment, as the rank in `mine` (see
 /// read_launch_info).

@@ -1,12 +1,12 @@
 // What other launchers say about a rank.
 
-#include "platform/bootstrap/launchers.hpp"
+#include "base/launchers.hpp"
 
 #include <gtest/gtest.h>
 
 #include <map>
 
-namespace anyccl::bootstrap {
+namespace anyccl {
 namespace {
 
 using Variables = std::map<std::string, std::string, std::less<>>;
@@ -113,4 +113,4 @@ TEST(PortOfJob, is_the_same_for_all_ranks_and_below_ephemeral_ones) {
 }
 
 }  // namespace
-}  // namespace anyccl::bootstrap
+}  // namespace anyccl

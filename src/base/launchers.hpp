@@ -8,8 +8,9 @@
 #include <vector>
 
 #include "anyccl/status.hpp"
+#include "base/config.hpp"
 
-namespace anyccl::bootstrap {
+namespace anyccl {
 
 /// A program that starts ranks and tells each of them which it is, in environment variables of its
 /// own. A launcher is one row of the table in launchers.cpp.
@@ -46,6 +47,13 @@ Result<std::optional<Launch>> find_launch(const Lookup& lookup);
 /// In this process's environment.
 Result<std::optional<Launch>> find_launch();
 
+/// Where this process is in a job of several ranks, for programs that can also start ranks
+/// themselves: RANK and WORLD_SIZE (0 if it is not set), else what the launcher says. Absent: in none.
+struct PlaceInJob {
+  int rank = 0, size = 0;
+};
+Result<std::optional<PlaceInJob>> find_place(const Config& config);
+
 /// The first of the hosts in a list like "node[03-05,9],other": "node03".
 std::string first_host_of(std::string_view list);
 
@@ -53,4 +61,4 @@ std::string first_host_of(std::string_view list);
 /// that the system hands out by itself. Jobs may have the same.
 int port_of_job(const Launch& launch);
 
-}  // namespace anyccl::bootstrap
+}  // namespace anyccl

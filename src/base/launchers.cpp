@@ -1,4 +1,4 @@
-#include "platform/bootstrap/launchers.hpp"
+#include "base/launchers.hpp"
 
 #include <unistd.h>
 
@@ -6,11 +6,10 @@
 #include <charconv>
 #include <fstream>
 
-#include "base/config.hpp"
 #include "base/error.hpp"
 #include "base/hash.hpp"
 
-namespace anyccl::bootstrap {
+namespace anyccl {
 namespace {
 
 // A launcher that another one uses to start its daemons comes after it: their variables are there,
@@ -118,6 +117,13 @@ Result<std::optional<Launch>> find_launch() {
   return find_launch(value_now);
 }
 
+Result<std::optional<PlaceInJob>> find_place(const Config& config) {
+  if (config.rank) return std::optional(PlaceInJob{*config.rank, config.world_size.value_or(0)});
+  ANYCCL_TRY(const std::optional<Launch> launch, find_launch());
+  if (!launch || launch->size == 1) return std::optional<PlaceInJob>();
+  return std::optional(PlaceInJob{launch->rank, launch->size});
+}
+
 std::string first_host_of(std::string_view list) {
   std::string host;
   while (!list.empty() && list[0] != ',') {
@@ -138,4 +144,4 @@ int port_of_job(const Launch& launch) {
   return static_cast<int>(kFirst + hash_of(launch.job) % kPorts);
 }
 
-}  // namespace anyccl::bootstrap
+}  // namespace anyccl
