@@ -118,7 +118,7 @@ test_a_killed_rank_is_named_on_all_hosts() {
 }
 
 test_a_cut_cable_ends_in_an_error_when_the_limit_is_over() {
-  start_loops 2 2 1000
+  start_loops 2 2 3000
   cluster cut 1
   for rank in 0 1; do
     ends $rank 1
@@ -127,7 +127,7 @@ test_a_cut_cable_ends_in_an_error_when_the_limit_is_over() {
 }
 
 test_a_frozen_host_is_named_when_the_limit_is_over() {
-  start_loops 2 2 1000
+  start_loops 2 2 3000
   cluster freeze 1
   ends 0 1
   says 0 'rank 1 (host h1, pid '
