@@ -163,8 +163,9 @@ Body declare(CLI::App& app, const Command&) {
   declare_where(app, *flags);
   refuse_others(app);
   app.footer(
-      "Starts its ranks itself, or is one of them if RANK and WORLD_SIZE are set (anyccl run,\n"
-      "torchrun). Columns and bandwidths are those of nccl-tests. A call's time is that of its\n"
+      "Starts its ranks itself, or is one of them under a launcher (anyccl run,\n"
+      "torchrun, mpirun). Columns and bandwidths are those of nccl-tests. A call's time is that of "
+      "its\n"
       "slowest rank; a row's time is the median over its calls. The exit code is 1 if a value\n"
       "was wrong.\n\n"
       "Protocols say where the largest publication of a call lies in shared memory: LL in the\n"

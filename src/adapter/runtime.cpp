@@ -214,7 +214,7 @@ Result<CommPtr> join_by_environment() {
   ANYCCL_TRY(const bootstrap::LaunchInfo info, bootstrap::read_launch_info(config));
   ANYCCL_TRY(InitContext init, prepare_init(index(info.rank), info.size, std::move(config)));
   ANYCCL_TRY(const bootstrap::Group group,
-             bootstrap::join_environment(init.config, init.hello, init.deadline));
+             bootstrap::join_environment(init.config, init.hello, init.deadline, info.launch));
   return create(init, group, info.rank);
 }
 

@@ -59,6 +59,9 @@ class Handshake {
   /// Connector: the acceptor may have taken this connection, so it must not be given up.
   bool committed() const { return phase_ == Phase::accepted || done(); }
 
+  /// Acceptor: the peer has been shown this side's proof and has not given its own.
+  bool awaits_proof() const { return phase_ == Phase::proof; }
+
   std::uint32_t from() const { return greeting_.from; }
   /// When done: a key that only the two ends know, if the secret is one.
   const Mac& session() const { return session_; }
