@@ -277,7 +277,7 @@ TEST(Mismatch, of_message_sizes_names_both) {
 TEST(Mismatch, of_a_receive_and_a_collective_ends_at_the_time_limit_and_names_who_is_waited_for) {
   run_ranks(2, [](Communicator& comm) {
     comm.set_timeout(std::chrono::milliseconds(200));
-    float x = 1;
+    std::vector<float> x{1};
     const Status status = comm.rank() == Rank{0}
                               ? wait(comm.all_reduce(view(x), view(x), ReduceOp::sum))
                               : wait(comm.recv(view(x), Rank{0}));

@@ -24,6 +24,7 @@ void bind_streams(nb::module_& m);
 void bind_groups(nb::module_& m);
 void bind_neighbors(nb::module_& m);
 void bind_routing(nb::module_& m);
+void bind_window(nb::module_& m);
 
 using CommunicatorClass = nb::class_<Communicator>;
 void bind_creation(CommunicatorClass& c);
@@ -33,6 +34,7 @@ void bind_messages(CommunicatorClass& c);
 void bind_v_forms(CommunicatorClass& c);
 void bind_objects(CommunicatorClass& c);
 void bind_route(CommunicatorClass& c);
+void bind_windows(CommunicatorClass& c);
 
 /// Raises TypeError if one is of another type.
 Options options_of(bool async, nb::handle stream, nb::handle timeout);

@@ -27,5 +27,7 @@ NB_MODULE(_core, m) {
   bind_objects(communicator);
   bind_routing(m);
   bind_route(communicator);
+  bind_window(m);
+  bind_windows(communicator);
   bind_neighbors(m);
 }
