@@ -42,7 +42,10 @@ std::vector<std::string> environment_with(const Settings& settings) {
                      [&](const auto& s) { return s.first == name; }))
       entries.emplace_back(text);
   }
-  for (const auto& [name, value] : settings) entries.push_back(name + "=" + value);
+  for (auto setting = settings.begin(); setting != settings.end(); ++setting)
+    if (std::none_of(setting + 1, settings.end(),  // the last one of a name counts
+                     [&](const auto& later) { return later.first == setting->first; }))
+      entries.push_back(setting->first + "=" + setting->second);
   return entries;
 }
 

@@ -170,10 +170,10 @@ void explain(const Job& job, int exit_code, const std::string& tool) {
   constexpr int kNotFound = 127, kSshFailed = 255;
   if (exit_code == kSshFailed)
     fmt::print(stderr,
-               "{}: exit code 255 is ssh's own: can the host be reached without a password?\n",
+               "{}: exit code 255 may be ssh's own: can the host be reached without a password?\n",
                job.name);
   if (exit_code == kNotFound)
-    fmt::print(stderr, "{}: exit code 127: the program, or {}, is not on that host\n", job.name,
+    fmt::print(stderr, "{}: exit code 127: the program, or {}, may not be on that host\n", job.name,
                tool);
 }
 

@@ -21,6 +21,7 @@ Result<SignalQueue> SignalQueue::open() {
     if (!is_ignored(signal)) ::sigaddset(&wanted, signal);
   UniqueFd fd(::signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK));
   if (!fd) return system_error(errno, "create a signalfd");
+  ::sigaddset(&wanted, SIGPIPE);  // of readers that are gone: write() says so
   sigset_t former;
   if (::sigprocmask(SIG_BLOCK, &wanted, &former) != 0) return system_error(errno, "block signals");
   return SignalQueue(std::move(fd), former);

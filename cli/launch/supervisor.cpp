@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 namespace anyccl::cli {
 namespace {
@@ -26,6 +27,12 @@ void write_all(int fd, std::string_view text) {
       return;
     }
   }
+}
+
+/// To stderr; without a reader, nothing.
+template <typename... T>
+void say(fmt::format_string<T...> format, T&&... arguments) {
+  write_all(STDERR_FILENO, fmt::format(format, std::forward<T>(arguments)...));
 }
 
 }  // namespace
@@ -107,11 +114,11 @@ void Supervisor::pass_on(const signalfd_siginfo& signal) {
   const int number = static_cast<int>(signal.ssi_signo);
   user_stops_ = true;
   if (number == SIGINT && std::exchange(interrupted_, true)) {
-    fmt::print(stderr, "{}: second SIGINT: killing all ranks\n", job_.name);
+    say("{}: second SIGINT: killing all ranks\n", job_.name);
     return kill_ranks();
   }
-  fmt::print(stderr, "{}: passing {} on to all ranks{}\n", job_.name, signal_name(number),
-             number == SIGINT ? " (a second one kills them)" : "");
+  say("{}: passing {} on to all ranks{}\n", job_.name, signal_name(number),
+      number == SIGINT ? " (a second one kills them)" : "");
   const bool from_terminal = signal.ssi_code == SI_KERNEL;
   for (const Member& member : members_) {
     // A child in our process group has had the terminal's signal already.
@@ -154,8 +161,8 @@ void Supervisor::report_failures(const std::vector<Ended>& ended) {
     // Another host's rank may have failed before, so there the word would be a guess.
     const bool knows_order = !job_.part && !members_[end.member].child.control;
     if (!told_ && (first || job_.keep_going))
-      fmt::print(stderr, "{}: {} failed{}: {}\n", job_.name, members_[end.member].title,
-                 first && knows_order ? " first" : "", end.ending.text());
+      say("{}: {} failed{}: {}\n", job_.name, members_[end.member].title,
+          first && knows_order ? " first" : "", end.ending.text());
     if (!first) continue;
     first_failure_ = end;
     if (!job_.keep_going && !user_stops_) stop_others();
@@ -185,8 +192,7 @@ void Supervisor::kill_after_grace() {
   kill_at_ = Deadline::never();
   for (const Member& member : members_)
     if (member.running)
-      fmt::print(stderr, "{}: {} did not end within {}: killing it\n", job_.name, member.title,
-                 grace_text_);
+      say("{}: {} did not end within {}: killing it\n", job_.name, member.title, grace_text_);
   kill_ranks();
 }
 

@@ -29,7 +29,7 @@ struct Options {
   std::optional<int> port = {};
   bool keep_going = false, no_prefix = false, ordered = false;
   int grace = static_cast<int>(Job().user_grace.count());
-  int nodes = 1;
+  std::optional<int> nodes;  ///< None: one, and this is all of the job.
   std::optional<int> node_rank = {};
   std::string master = {}, secret_file = {}, hosts = {};
   std::string ssh = "ssh -x -T -o BatchMode=yes -o ServerAliveInterval=10";
@@ -100,7 +100,7 @@ Result<std::vector<int>> parse_ranks(std::string_view text) {
 }
 
 Status check_nodes(const Options& o) {
-  if (o.nodes == 1) {
+  if (!o.nodes) {
     if (o.ranks.size() > 1)
       return error(Code::invalid_argument, "--ranks has {} numbers: give --nnodes, too",
                    o.ranks.size());
@@ -112,14 +112,14 @@ Status check_nodes(const Options& o) {
   if (!o.node_rank || o.master.empty())
     return error(Code::invalid_argument,
                  "--nnodes {}: each node also needs --node-rank (0 to {}) and --master HOST:PORT",
-                 o.nodes, o.nodes - 1);
-  if (*o.node_rank >= o.nodes)
+                 *o.nodes, *o.nodes - 1);
+  if (*o.node_rank >= *o.nodes)
     return error(Code::invalid_argument, "--node-rank {}: with --nnodes {} they are 0 to {}",
-                 *o.node_rank, o.nodes, o.nodes - 1);
-  if (o.ranks.size() != 1 && o.ranks.size() != static_cast<std::size_t>(o.nodes))
+                 *o.node_rank, *o.nodes, *o.nodes - 1);
+  if (o.ranks.size() != 1 && o.ranks.size() != static_cast<std::size_t>(*o.nodes))
     return error(Code::invalid_argument,
                  "--ranks has {} numbers; for --nnodes {} it has one for all, or one for each",
-                 o.ranks.size(), o.nodes);
+                 o.ranks.size(), *o.nodes);
   return {};
 }
 
@@ -131,7 +131,7 @@ int ranks_on(const Options& o, int node) {
 Result<Part> part_of(const Options& o) {
   ANYCCL_TRY(const HostPort master, parse_master(o.master));
   Part part;
-  for (int node = 0; node < o.nodes; ++node) {
+  for (int node = 0; node < *o.nodes; ++node) {
     if (node < *o.node_rank) part.first_rank += ranks_on(o, node);
     part.world_size += ranks_on(o, node);
   }
@@ -222,6 +222,7 @@ int run_with(Options o, const Command& command) {
   job.keep_going = o.keep_going;
   job.user_grace = std::chrono::seconds(o.grace);
   if (!o.hosts.empty()) {
+    if (const Status s = check_not_a_rank(); !s.ok()) return refuse(s);
     const Result<HostsJob> hosts_job = hosts_job_of(o, std::move(job));
     return hosts_job.ok() ? run_on_hosts(*hosts_job) : refuse(hosts_job.status());
   }
@@ -229,7 +230,7 @@ int run_with(Options o, const Command& command) {
   if (const Status s = check_nodes(o); !s.ok()) return refuse(s);
   job.ranks = ranks_on(o, o.node_rank.value_or(0));
   job.port = o.port;
-  if (o.nodes > 1) {
+  if (o.nodes) {
     Result<Part> part = part_of(o);
     if (!part.ok()) return refuse(part.status());
     job.part = *std::move(part);

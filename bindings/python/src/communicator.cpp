@@ -20,9 +20,21 @@ Communicator::Communicator(anycclComm_t handle) : handle_(handle) {
   static_cast<void>(anycclCommCount(handle, &size_));
 }
 
+/// Of arrays that nobody uses any more.
+void Communicator::let_go() {
+  kept_.clear();
+  windows_.clear();
+}
+
+/// Of arrays that the library may still use, when nobody can wait for it.
+void Communicator::leak() {
+  new std::deque<OperationPtr>(std::move(kept_));
+  new std::map<anycclWindow_t, Array>(std::move(windows_));
+}
+
 Communicator::~Communicator() {
   if (is_exiting()) {
-    for (OperationPtr& operation : kept_) new OperationPtr(std::move(operation));
+    leak();
     return;
   }
   if (handle_ == nullptr) return;
@@ -31,6 +43,7 @@ Communicator::~Communicator() {
   };
   if (is_in_callback()) {
     std::thread(destroy).detach();  // what it waits for may need this thread
+    leak();
     return;
   }
   const Unlocked released;
@@ -167,7 +180,8 @@ void Communicator::destroy() {
           "another thread is inside a call on this communicator: destroy it when it has returned");
   const anycclComm_t handle = end("destroyed");
   const Outcome outcome = unlocked([&] { return anycclCommDestroy(handle); });
-  kept_.clear();
+  let_go();
+  check_operators();  // what ran until then
   raise_unless_ok(outcome);
 }
 
@@ -175,7 +189,7 @@ void Communicator::abort() {
   if (handle_ == nullptr) return;
   const anycclComm_t handle = end("aborted");
   const Outcome outcome = unlocked([&] { return anycclCommAbort(handle); });
-  kept_.clear();
+  let_go();
   raise_unless_ok(outcome);
 }
 
@@ -210,7 +224,7 @@ void Communicator::check_operators() {
     const Unlocked released;
     static_cast<void>(anycclCommAbort(handle));
   }
-  kept_.clear();
+  let_go();
   raise_object(operator_failure_);
 }
 

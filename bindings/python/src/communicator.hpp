@@ -2,6 +2,7 @@
 // Communicators, and the owners of the arrays of operations that nobody else keeps.
 
 #include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -66,6 +67,11 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   void adopt(OperationPtr operation) {
     if (handle_ != nullptr) kept_.push_back(std::move(operation));
   }
+  /// Keeps the array of a window, into which peers put, until it is released or nobody can put.
+  void keep_window(anycclWindow_t window, Array array) {
+    windows_.insert_or_assign(window, std::move(array));
+  }
+  void release_window(anycclWindow_t window) { windows_.erase(window); }
   /// Gives up what is complete of the operations that it keeps: all, or a few of them.
   void sweep(bool all);
 
@@ -87,6 +93,8 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   bool is_created();
   void check_usable();
   anycclComm_t end(std::string why);
+  void let_go();
+  void leak();
 
   anycclComm_t handle_;
   int rank_ = -1, size_ = -1;
@@ -96,6 +104,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   std::string ended_;
   std::weak_ptr<Communicator> splitting_;  // what is being split from it
   std::deque<OperationPtr> kept_;
+  std::map<anycclWindow_t, Array> windows_;
   std::vector<anycclRedOp_t> retired_;
   nb::object operator_failure_;
   std::mutex plan_mutex_;  // of the text in the library; taken without the interpreter lock

@@ -97,25 +97,25 @@ void Group::issue_and_wait() {
   for (const Entry& entry : entries_)
     if (std::find(comms.begin(), comms.end(), entry.comm.get()) == comms.end())
       comms.push_back(entry.comm.get());
-  for (Communicator* const comm : comms) {
-    std::vector<anycclCall_t> calls;
-    std::vector<Operation*> operations;
-    for (const Entry& entry : entries_)
-      if (entry.comm.get() == comm) {
-        calls.push_back(entry.operation->request.call);
-        operations.push_back(entry.operation.get());
-      }
-    const Communicator::Call turn(*comm);
-    std::vector<anycclWork_t> works(calls.size());
-    const Outcome issued = unlocked(
-        [&] { return anycclIssueAll(calls.data(), calls.size(), turn.handle, works.data()); });
-    if (first.ok()) first = issued;
-    for (std::size_t i = 0; i < works.size(); ++i) {
-      operations[i]->work = works[i];
-      if (works[i] == nullptr) operations[i]->outcome = issued;
-    }
-  }
   try {
+    for (Communicator* const comm : comms) {
+      std::vector<anycclCall_t> calls;
+      std::vector<Operation*> operations;
+      for (const Entry& entry : entries_)
+        if (entry.comm.get() == comm) {
+          calls.push_back(entry.operation->request.call);
+          operations.push_back(entry.operation.get());
+        }
+      const Communicator::Call turn(*comm);
+      std::vector<anycclWork_t> works(calls.size());
+      const Outcome issued = unlocked(
+          [&] { return anycclIssueAll(calls.data(), calls.size(), turn.handle, works.data()); });
+      if (first.ok()) first = issued;
+      for (std::size_t i = 0; i < works.size(); ++i) {
+        operations[i]->work = works[i];
+        if (works[i] == nullptr) operations[i]->outcome = issued;
+      }
+    }
     for (const Entry& entry : entries_) {
       Operation& operation = *entry.operation;
       Outcome outcome = operation.outcome.value_or(Outcome());
@@ -127,7 +127,12 @@ void Group::issue_and_wait() {
       if (first.ok()) first = outcome;
     }
   } catch (...) {
-    for (const Entry& entry : entries_) entry.comm->adopt(entry.operation);
+    for (const Entry& entry : entries_) {
+      Operation& operation = *entry.operation;
+      if (operation.work == nullptr && !operation.outcome)
+        operation.outcome = Outcome{anycclInvalidUsage, "a communicator of its group had ended"};
+      entry.comm->adopt(entry.operation);
+    }
     throw;
   }
   raise_unless_ok(first);

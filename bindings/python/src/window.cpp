@@ -25,6 +25,7 @@ std::shared_ptr<Window> Window::make(Communicator& c, nb::handle array) {
     return anycclCommWindowRegister(turn.handle, mine.data, mine.bytes(), &window->handle_,
                                     ANYCCL_WIN_DEFAULT);
   }));
+  c.keep_window(window->handle_, mine);
   return window;
 }
 
@@ -52,6 +53,7 @@ void Window::close() {
   const Communicator::Call turn(*comm_);
   closed_ = true;
   raise_unless_ok(unlocked([&] { return anycclCommWindowDeregister(turn.handle, handle_); }));
+  comm_->release_window(handle_);
 }
 
 nb::object signal(Communicator& c, int peer, SignalPlace place, const StreamPtr& stream) {

@@ -1,5 +1,9 @@
 """One-sided operations: windows, puts and signals."""
 
+import gc
+import sys
+import weakref
+
 import numpy as np
 import pytest
 
@@ -94,3 +98,27 @@ def test_a_window_needs_an_array_to_write(alone):
     frozen.flags.writeable = False
     with pytest.raises(anyccl.InvalidArgument, match="array"):
         alone.window(frozen)
+
+
+def test_the_array_of_a_window_lives_until_nobody_can_put_into_it(two):
+    def run(c):
+        c.window(np.zeros(1 << 20))  # and the window is gone
+        gc.collect()
+        c.barrier()
+        window = c.window(np.zeros(1))
+        window.put(np.ones(1), 1 - c.rank)
+        c.wait_signal(1 - c.rank)
+        return weakref.ref(window), window.array.tolist()
+
+    for window, array in two.each(run):
+        assert window() is None and array == [1]
+
+
+def test_a_communicator_keeps_the_array_of_a_dropped_window(alone):
+    array = np.zeros(1 << 16)
+    kept = sys.getrefcount(array)
+    alone.window(array)
+    gc.collect()
+    assert sys.getrefcount(array) > kept
+    alone.destroy()
+    assert sys.getrefcount(array) == kept

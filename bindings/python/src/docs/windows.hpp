@@ -13,7 +13,8 @@ constexpr const char kWindowCreate[] =
 Parameters
 ----------
 array : writable array in C order
-    Of any shape and type, which may differ between ranks. It is alive as long as the window.
+    Of any shape and type, which may differ between ranks. The communicator keeps it alive until the window
+    is closed, or it ends itself.
 
 Returns
 -------
