@@ -44,7 +44,10 @@ class GroupScope {
   }
   ~GroupScope() {
     open_group = state_.outer;
-    if (!state_.ended) discard_group();  // an exception
+    if (state_.ended) return;
+    if (open_group != nullptr)  // which the calls of this one were a part of
+      static_cast<void>(refused(Code::invalid_usage, "a group in the group ended by an exception"));
+    discard_group();
   }
   GroupScope(const GroupScope&) = delete;
   GroupScope& operator=(const GroupScope&) = delete;

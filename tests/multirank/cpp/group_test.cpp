@@ -99,6 +99,14 @@ TEST(CppGroup, ends_with_what_its_function_returns_or_throws) {
                    throw std::runtime_error("mine");
                  })),
                  std::runtime_error);
+    const auto outer = group([&] {
+      EXPECT_THROW(static_cast<void>(group([&] {
+                     EXPECT_OK(comm.all_reduce(x, x, ReduceOp::sum).status());
+                     throw std::runtime_error("mine");
+                   })),
+                   std::runtime_error);
+    });
+    EXPECT_REFUSED(outer, Code::invalid_usage, "ended by an exception");
     EXPECT_EQ(x, Ints(4, 1)) << "nothing ran";
     ASSERT_OK(wait(comm.all_reduce(x, x, ReduceOp::sum)));
     EXPECT_EQ(x, Ints(4, 2)) << "and no group is open";
