@@ -154,18 +154,6 @@ TEST(ProtocolByRule, is_for_messages_where_it_is_for_everything) {
   }
 }
 
-TEST(ProtocolByRule, is_the_same_between_processes) {
-  expect_all_passed(run_processes(
-      2,
-      [](Communicator& comm) {
-        EXPECT_NE(plan_of(comm, k8B).find(" LL shm"), std::string::npos) << last_plan(comm);
-        EXPECT_NE(plan_of(comm, k1KiB).find(" Simple shm"), std::string::npos) << last_plan(comm);
-      },
-      [](int) {
-        return Environment::Variables{{"ANYCCL_PROTO", "all_reduce:LL@-1K,Simple@1K-"}};
-      }));
-}
-
 // --- of a communicator ---------------------------------------------------------------------------
 
 TEST(CommunicatorChoice, holds_for_it_and_its_parts_unless_they_say_something_else) {

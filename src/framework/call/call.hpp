@@ -97,9 +97,9 @@ struct CallKey {
       : what(static_cast<std::uint64_t>(call.collective) |
              static_cast<std::uint64_t>(call.dtype) << 8 |
              static_cast<std::uint64_t>(call.op) << 16 |
-             static_cast<std::uint64_t>(call.in_place(me)) << 24 |
-             static_cast<std::uint64_t>(parts.number > 0) << 25 |
-             static_cast<std::uint64_t>(call.settings) << 26 |  // 6 bits
+             static_cast<std::uint64_t>(call.settings) << 24 |  // 6 bits
+             static_cast<std::uint64_t>(call.in_place(me)) << 30 |
+             static_cast<std::uint64_t>(parts.number > 0) << 31 |
              static_cast<std::uint64_t>(uindex(call.root)) << 32),
         count(call.count | std::uint64_t{parts.hash} << 32) {}
   bool operator==(const CallKey&) const = default;

@@ -88,7 +88,7 @@ bool Execution::advance() {
 }
 
 bool Execution::advance_patiently() {
-  constexpr std::uint32_t kPollBudget = 32;
+  constexpr std::uint16_t kPollBudget = 32;
   if (running_ == 1) poll_budget_ = kPollBudget;  // else another lane may go on
   const bool moved = advance();
   poll_budget_ = 1;

@@ -161,7 +161,8 @@ class Execution final : public Operation {
   const FusedCall* fused_ = nullptr;
   std::byte* scratch_ = nullptr;
   std::vector<Lane> lanes_;
-  std::uint32_t running_ = 0, poll_budget_ = 1;
+  std::uint32_t running_ = 0;
+  std::uint16_t poll_budget_ = 1;
   bool announced_ = false, posted_ = false;
 };
 

@@ -45,7 +45,7 @@ struct Incoming {
   std::uint64_t operation = 0;
   std::uint32_t number = 0;
   std::uint32_t digest = 0;
-  std::uint32_t poll_budget = 1;  ///< How often poll may look, where looking costs nanoseconds.
+  std::uint16_t poll_budget = 1;  ///< How often poll may look, where looking costs nanoseconds.
   std::uint16_t rank = 0;
   std::uint16_t line_bytes = kLineBytes;  ///< As Outgoing has it.
   bool sized = false;
