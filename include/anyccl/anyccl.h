@@ -234,7 +234,8 @@ ANYCCL_API anycclResult_t anycclCommSplit(anycclComm_t comm, int color, int key,
  * ranks make the call, with lists of the same ranks, and the others do not, but `comm` has not failed
  * and the others have not left. No operation of `comm` is open. `comm` stays as it is. `config`,
  * groups: as for anycclCommSplit. Errors: of the list, on this rank alone; InvalidUsage naming two
- * ranks where lists differ; a rank that does not come within ANYCCL_TIMEOUT fails `comm`. */
+ * ranks where lists of ranks that are in it differ; a rank that does not come within ANYCCL_TIMEOUT
+ * fails `comm`, and so does one that is in no list but its own. */
 ANYCCL_API anycclResult_t anycclCommShrink(anycclComm_t comm, int* excludeRanksList,
                                            int excludeRanksCount, anycclComm_t* newcomm,
                                            anycclConfig_t* config, int shrinkFlags);

@@ -122,6 +122,7 @@ Result<InitContext> prepare_init(int rank, int size, const CommSettings& setting
 
 Result<InitContext> prepare_init(int rank, int size, Config config, const CommSettings& settings) {
   ANYCCL_CHECK(refuse_duplicate_library());
+  ANYCCL_CHECK(settings.problem);
   InitContext init;
   init.config = std::move(config);
   init.settings = settings;

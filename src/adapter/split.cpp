@@ -53,6 +53,7 @@ Status first_problem(std::string_view call, const std::vector<Member>& members) 
 /// What a communicator that is made of another has.
 CommSettings inherited(const CommSettings& parent, const CommSettings& own) {
   CommSettings all = parent;
+  all.problem = own.problem;
   if (!own.algo.empty()) all.algo = own.algo;
   if (!own.proto.empty()) all.proto = own.proto;
   if (own.chunk_bytes != 0) all.chunk_bytes = own.chunk_bytes;
@@ -246,8 +247,11 @@ void hide(bootstrap::UniqueId& id, const bootstrap::Secret& key) {
   for (std::size_t i = 0; i < id.secret.size(); ++i) id.secret[i] ^= key.bytes()[i];
 }
 
-Status invite(const Comm& parent, int size, const anycclUniqueId* id, Invitation& mine) {
+Status invite(const Comm& parent, int size, const anycclUniqueId* id, const CommSettings& settings,
+              Invitation& mine) {
   mine.size = size;
+  // What would keep this rank from joining later is told while the others listen.
+  ANYCCL_CHECK(prepare_init(index(parent.rank()), size, settings).status());
   if (size <= parent.size())
     return error(Code::invalid_argument, "nranks {} is not more than the {} ranks of comm", size,
                  parent.size());
@@ -338,17 +342,17 @@ Result<CommPtr> grow(Comm& parent, int size, const anycclUniqueId* id, const std
   ANYCCL_TRY(const bootstrap::Secret key,
              secret_of(parent).derive("grow", std::as_bytes(std::span(&context, 1))));
   Invitation mine;
-  const Status problem = invite(parent, size, id, mine);
+  const CommSettings all_settings = inherited(parent.membership().settings, settings);
+  const Status problem = invite(parent, size, id, all_settings, mine);
   mine.problem.set(problem);
-  hide(mine.id, key);
+  if (mine.has_id != 0) hide(mine.id, key);  // nothing would show the key
   ANYCCL_TRY(const std::vector<Invitation> all, exchange_with_all(parent, mine));
   ANYCCL_CHECK(problem);
   ANYCCL_TRY(bootstrap::UniqueId agreed, agree(all));
   hide(agreed, key);
   anycclUniqueId whole{};
   agreed.to_bytes(whole.internal);
-  return join_by_id(whole, size, index(parent.rank()), name,
-                    inherited(parent.membership().settings, settings));
+  return join_by_id(whole, size, index(parent.rank()), name, all_settings);
 }
 
 }  // namespace anyccl

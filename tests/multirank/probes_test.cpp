@@ -233,6 +233,27 @@ TEST_P(Probes, do_not_keep_other_threads_from_calling) {
   });
 }
 
+TEST_P(Probes, see_past_a_message_whose_receive_waits_in_a_stream) {
+  run_ranks(2, [](Communicator& comm) {
+    const std::vector<float> x = numbers(3, 1), y = numbers(2, 2);
+    if (comm.rank() == Rank{0}) {
+      ASSERT_OK(wait(comm.send(view(x), Rank{1}, {}, 1)));
+      ASSERT_OK(wait(comm.send(view(y), Rank{1}, {}, 2)));
+      return;
+    }
+    Door door;
+    Stream stream = new_stream();
+    std::vector<float> got(3);
+    ASSERT_OK(stream.run([&] { ASSERT_TRUE(door.pass()); }));
+    ASSERT_OK(comm.recv(view(got), Rank{0}, stream, 1).status());
+    expect_message(probe_message(comm, Rank{0}, 2), Rank{0}, 2, 2);
+    door.open();
+    ASSERT_OK(stream.synchronize());
+    EXPECT_EQ(got, x);
+    receive(comm, 2, Rank{0}, 2, 2);
+  });
+}
+
 TEST_P(Synchronous, sends_are_complete_only_when_they_were_received) {
   for (const std::size_t count : kSizes) {
     std::atomic<bool> asked{false};

@@ -216,6 +216,25 @@ TEST(Grow, what_one_rank_has_wrong_is_an_error_on_all) {
   });
 }
 
+TEST(Resize, a_setting_that_one_rank_has_wrong_is_an_error_on_all) {
+  run_ranks(2, [](Communicator& world) {
+    anycclConfig_t config = ANYCCL_CONFIG_INITIALIZER;
+    if (world.rank() == Rank{1}) config.chunkBytes = -5;
+    anycclComm_t made = nullptr;
+    const auto refused = [](anycclResult_t result) {
+      EXPECT_NE(result, anycclSuccess);
+      EXPECT_NE(last_error().find("chunkBytes is -5"), std::string::npos) << last_error();
+    };
+    anycclUniqueId id;
+    ASSERT_SUCCESS(anycclCommGetUniqueId(world.handle(), &id));
+    const bool first = world.rank() == Rank{0};
+    refused(anycclCommSplit(world.handle(), 0, 0, &made, &config));
+    refused(anycclCommShrink(world.handle(), nullptr, 0, &made, &config, 0));
+    refused(anycclCommGrow(world.handle(), 3, first ? &id : nullptr, -1, &made, &config));
+    EXPECT_EQ(sum(world.handle(), 1), 2);
+  });
+}
+
 TEST(Revoke, ends_the_operations_of_all_ranks_and_names_the_one_that_did_it) {
   run_ranks(2, [](Communicator& world) {
     if (world.rank() == Rank{1}) {

@@ -27,6 +27,22 @@ TEST_P(WindowCalls, of_several_communicators_are_apart) {
   });
 }
 
+TEST_P(WindowCalls, in_streams_send_what_the_stream_has_made) {
+  for (const std::size_t bytes : {8U, 1000U, 5000U})
+    run_ranks(2, [&](Communicator& comm) {
+      Bytes memory(bytes), mine(bytes);
+      Window window = new_window(comm, memory);
+      auto stream = Stream::create();
+      ASSERT_OK(stream.status());
+      ASSERT_OK(stream->run([&] { mine = pattern(bytes, 7); }));
+      ASSERT_OK(window.put_signal(view(std::as_const(mine)), next(comm), 0, 0, 0, *stream));
+      ASSERT_OK(wait_signal(comm, {{next(comm)}}));
+      EXPECT_EQ(memory, pattern(bytes, 7)) << bytes;
+      ASSERT_OK(stream->synchronize());
+      ASSERT_OK(window.deregister());
+    });
+}
+
 TEST_P(WindowCalls, that_are_left_end_with_their_communicator) {
   run_ranks(2, [](Communicator& comm) {
     Bytes memory(100);

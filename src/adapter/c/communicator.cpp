@@ -40,13 +40,19 @@ Result<std::size_t> size_in(int bytes, const char* field) {
   return error(Code::invalid_argument, "config->{} is {} bytes", field, bytes);
 }
 
-Result<CommSettings> settings_in(const anycclConfig_t* config) {
+/// With what is wrong with them: other ranks may have to hear of it.
+CommSettings settings_in(const anycclConfig_t* config) {
   CommSettings settings;
   if (config == nullptr) return settings;
   if (config->algo != nullptr) settings.algo = config->algo;
   if (config->proto != nullptr) settings.proto = config->proto;
-  ANYCCL_TRY(settings.chunk_bytes, size_in(config->chunkBytes, "chunkBytes"));
-  ANYCCL_TRY(settings.buffer_bytes, size_in(config->buffSize, "buffSize"));
+  const auto chunk = size_in(config->chunkBytes, "chunkBytes");
+  const auto buffer = size_in(config->buffSize, "buffSize");
+  settings.problem = chunk.ok() ? buffer.status() : chunk.status();
+  if (settings.problem.ok()) {
+    settings.chunk_bytes = *chunk;
+    settings.buffer_bytes = *buffer;
+  }
   return settings;
 }
 
@@ -146,7 +152,7 @@ Status derive(anycclComm_t comm, anycclComm_t* newcomm, const anycclConfig_t* co
   ANYCCL_TRY(const bool blocking, is_blocking(config));
   const std::string name =
       config == nullptr || config->commName == nullptr ? comm->name : config->commName;
-  ANYCCL_TRY(const CommSettings settings, settings_in(config));
+  const CommSettings settings = settings_in(config);
   const auto job = [=]() -> Result<CommPtr> { return make(parent->first(), name, settings); };
   if (!blocking) return begin(newcomm, name, job);
   const auto place = [=]() -> Status {
@@ -233,7 +239,7 @@ anycclResult_t anycclCommInitRankConfig(anycclComm_t* comm, int nranks, anycclUn
     *comm = nullptr;
     ANYCCL_TRY(const bool blocking, is_blocking(config));
     const std::string name = name_in(config);
-    ANYCCL_TRY(const CommSettings settings, settings_in(config));
+    const CommSettings settings = settings_in(config);
     if (!blocking)
       return begin(comm, name, [=] { return join_by_id(id, nranks, rank, name, settings); });
     const auto join = [=]() -> Status {

@@ -31,7 +31,11 @@ Status register_window(anycclComm_t comm, void* buff, std::size_t size, anycclWi
              kept->register_window(static_cast<std::byte*>(buff), size,
                                    check_window_arguments(buff, size, flags)));
   comm->background_progress = true;
-  if (kept->size() > 1) ANYCCL_CHECK(background_progress().listen(kept));
+  if (kept->size() > 1)
+    if (Status listens = background_progress().listen(kept); !listens.ok()) {
+      kept->abort(listens);  // peers may put already, into memory that its owner takes back
+      return listens;
+    }
   auto made = std::make_unique<anycclWindow>();
   made->comm = comm;
   made->number = number;

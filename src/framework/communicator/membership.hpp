@@ -17,6 +17,7 @@ struct CommSettings {
   std::string algo, proto;       ///< Rules as ANYCCL_ALGO and ANYCCL_PROTO have them.
   std::size_t chunk_bytes = 0;   ///< As ANYCCL_CHUNK_SIZE; 0: not set.
   std::size_t buffer_bytes = 0;  ///< As ANYCCL_BUFFSIZE; 0: not set.
+  Status problem;                ///< What is wrong with them; other ranks hear of it.
 };
 
 /// Slots per bank of every communicator of `size` ranks.

@@ -55,6 +55,7 @@ Comm::IssuedCalls Comm::start_all(std::span<Persistent* const> calls) {
       started[i] = std::move(status);
     else
       collectives.push_back(i);
+    loop_.note_limit(calls[i]->kept.call().timeout);
   }
   std::vector<const Call*> todo;
   for (const std::size_t i : collectives) todo.push_back(&calls[i]->kept.call());

@@ -27,7 +27,6 @@ Status Comm::probe(Rank source, std::uint32_t tag, Deadline deadline, MessageFac
   ANYCCL_CHECK(check_probe(source));
   const auto probe = std::make_shared<Probe>(source, tag);
   messages_.add(probe);
-  if (!deadline.is_never()) loop_.note_limit(std::chrono::milliseconds(deadline.poll_ms()));
   Status status = loop_.wait(progress_lock, *probe, deadline);
   if (!progress_lock.owns_lock()) loop_.lock(progress_lock);
   messages_.remove(probe);

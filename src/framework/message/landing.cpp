@@ -14,7 +14,7 @@ std::shared_ptr<Operation> MessageMatcher::start(const OneSidedCall& call, Gate 
 std::shared_ptr<Operation> MessageMatcher::put(const OneSidedCall& call, Gate gate) {
   one_sided_.count_sent(call.peer);
   if (call.peer == me_) return one_sided_.put_to_itself(call, gate);
-  const PutMessage message(call);
+  const PutMessage message(call, gate == Gate::closed);
   if (!message.is_followed()) return send(message.first(), gate);
   // The header may go before its stream comes to it: nothing passes the bytes that follow, and the
   // last message is done last.

@@ -192,7 +192,7 @@ bool MessageMatcher::next_message(Rank from) {
   if (one_sided_.expects(from, tag)) return land(from, envelope);
   const Found found = find_receive(from, tag);
   if (found.queue == nullptr && show_next(from, envelope)) return true;
-  const bool wants_behind = is_answer_due || one_sided_.wants(from);
+  const bool wants_behind = is_answer_due || is_probed(from) || one_sided_.wants(from);
   if (found.queue == nullptr && !wanted && !wants_behind)
     return false;  // it stays with the transport
   const bool is_open = found.queue != nullptr && (*found.at)->is_open();

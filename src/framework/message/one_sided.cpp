@@ -17,6 +17,11 @@ bool fits(std::uint64_t offset, std::uint64_t bytes, std::uint64_t size) {
   return offset <= size && bytes <= size - offset;
 }
 
+/// Whether the bytes of a put come behind its header, which came in a message of this many bytes.
+bool follows(const PutHeader& put, std::size_t message) {
+  return put.bytes > 0 && message == sizeof put;
+}
+
 }  // namespace
 
 class OneSided::OwnPut final : public Operation {
@@ -250,7 +255,7 @@ std::span<std::byte> OneSided::place(Rank from, const Envelope& envelope) {
 
 /// `message`: bytes of the message with the header.
 Status OneSided::check_arrived(Rank from, const PutHeader& put, std::size_t message) const {
-  const std::size_t with_header = put.bytes > kMostWithHeader ? 0 : put.bytes;
+  const std::size_t with_header = follows(put, message) ? 0 : put.bytes;
   const bool is_signal = put.window == 0 && put.offset == 0 && put.bytes == 0;
   if (put.signal >= kSignals || put.context >= kContexts || message != sizeof put + with_header ||
       (put.window == 0 && !is_signal))
@@ -274,7 +279,7 @@ void OneSided::landed(Rank from) {
   if (std::exchange(in.is_followed, false)) return count(from, in.put);
   std::memcpy(&in.put, in.message.data(), sizeof in.put);
   if (Status bad = check_arrived(from, in.put, in.bytes); !bad.ok()) return refuse(std::move(bad));
-  in.is_followed = in.put.bytes > kMostWithHeader;
+  in.is_followed = follows(in.put, in.bytes);
   if (in.is_followed) return;
   if (in.put.bytes > 0)
     std::memcpy(windows_.at(in.put.window).at + in.put.offset,

@@ -1,6 +1,7 @@
 #pragma once
 // What a put or a signal is on its way: one message with a header, which a short put follows in the
-// same message and a longer one as the next message of the pair.
+// same message, and a longer one, or one whose bytes a stream has still to make, as the next message of
+// the pair.
 
 #include <array>
 #include <cstring>
@@ -33,12 +34,16 @@ inline PutHeader header_of(const OneSidedCall& call) {
 /// The messages of a put or signal to another rank, as sends.
 class PutMessage {
  public:
-  explicit PutMessage(const OneSidedCall& call) : call_(call), header_(header_of(call)) {
+  /// `apart`: the bytes are not there yet, so they follow whatever their number.
+  PutMessage(const OneSidedCall& call, bool apart)
+      : call_(call),
+        header_(header_of(call)),
+        follows_(header_.bytes > kMostWithHeader || (apart && header_.bytes > 0)) {
     std::memcpy(bytes_.data(), &header_, sizeof header_);
     if (!is_followed() && header_.bytes > 0)
       std::memcpy(bytes_.data() + sizeof header_, call.input, header_.bytes);
   }
-  bool is_followed() const { return header_.bytes > kMostWithHeader; }
+  bool is_followed() const { return follows_; }
   /// Lives as long as this.
   Call first() const {
     return send(kPutTag, bytes_.data(), sizeof header_ + (is_followed() ? 0 : header_.bytes));
@@ -59,6 +64,7 @@ class PutMessage {
 
   const OneSidedCall& call_;
   const PutHeader header_;
+  const bool follows_;
   std::array<std::byte, kMostPutMessage> bytes_;  // those that are used are set
 };
 
