@@ -124,6 +124,7 @@ docs: ## Write the pages of docs/ that are generated, and their pictures
 	tests/docs/primitives . build/release/bin/anyccl --write
 	tests/docs/support . build/release/bin/matrix_test build/release/bin/anyccl --write
 	tests/docs/exports . build/release/lib/libanyccl.so --write
+	tests/docs/tested . --write
 
 docs-torch: ## Run torch's own suite over anyccl and write docs/torch-conformance.md (some minutes)
 	$(call build,release)

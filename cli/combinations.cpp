@@ -1,6 +1,6 @@
 #include "combinations.hpp"
 
-#include "base/config.hpp"
+#include "framework/tuning/protocol_rules.hpp"
 
 namespace anyccl::cli {
 

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -22,6 +23,13 @@ struct Pipe {
 Result<Pipe> make_pipe() {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return system_error(errno, "create a pipe");
+  return Pipe{UniqueFd(ends[0]), UniqueFd(ends[1])};
+}
+
+Result<Pipe> make_control() {
+  int ends[2];
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
+    return system_error(errno, "create a socket pair");
   return Pipe{UniqueFd(ends[0]), UniqueFd(ends[1])};
 }
 
@@ -55,6 +63,7 @@ struct Image {
 };
 
 struct Ends {
+  int in = -1;  ///< -1: see ChildSetup::inherit_stdin.
   int out = STDOUT_FILENO, err = STDERR_FILENO, report = -1;
 };
 
@@ -65,7 +74,9 @@ struct Ends {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(kNotStarted);  // The parent died before the line above.
   if (setup.own_group) ::setpgid(0, 0);
-  if (!setup.inherit_stdin) {
+  if (ends.in >= 0) {
+    ::dup2(ends.in, STDIN_FILENO);
+  } else if (!setup.inherit_stdin) {
     const int null = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
     ::dup2(null, STDIN_FILENO);
   }
@@ -105,8 +116,14 @@ StartFailure start_child(const ChildSetup& setup, Child& child) {
   const Image image(setup.command, setup.settings);
   Result<Pipe> report = make_pipe();
   if (!report.ok()) return refused(report.status());
-  Pipe out, err;
+  Pipe control, out, err;
   Ends ends;
+  if (setup.control) {
+    Result<Pipe> made = make_control();
+    if (!made.ok()) return refused(made.status());
+    control = *std::move(made);
+    ends.in = control.read.get();
+  }
   if (setup.pipe_output) {
     Result<Pipe> first = make_pipe(), second = make_pipe();
     if (!first.ok()) return refused(first.status());
@@ -115,7 +132,8 @@ StartFailure start_child(const ChildSetup& setup, Child& child) {
     err = *std::move(second);
     ::fcntl(out.read.get(), F_SETFL, O_NONBLOCK);
     ::fcntl(err.read.get(), F_SETFL, O_NONBLOCK);
-    ends = {out.write.get(), err.write.get()};
+    ends.out = out.write.get();
+    ends.err = err.write.get();
   }
   ends.report = report->write.get();
 
@@ -129,7 +147,8 @@ StartFailure start_child(const ChildSetup& setup, Child& child) {
     ::waitpid(pid, nullptr, 0);
     return exec_refused(setup.command.front(), reason);
   }
-  child = Child{pid, setup.own_group, std::move(out.read), std::move(err.read)};
+  child = Child{pid, setup.own_group, std::move(out.read), std::move(err.read),
+                std::move(control.write)};
   return {};
 }
 

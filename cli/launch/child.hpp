@@ -19,7 +19,8 @@ using Settings = std::vector<std::pair<std::string, std::string>>;
 struct ChildSetup {
   std::vector<std::string> command;
   Settings settings = {};      ///< On top of this process's environment.
-  bool inherit_stdin = false;  ///< Otherwise /dev/null.
+  bool inherit_stdin = false;  ///< Otherwise /dev/null,
+  bool control = false;        ///< or a socket whose other end is Child::control.
   bool pipe_output = false;    ///< Otherwise the child writes where this process writes.
   bool own_group = true;       ///< The child leads a process group of its own.
   sigset_t signal_mask = {};
@@ -29,6 +30,7 @@ struct Child {
   pid_t pid = -1;
   bool own_group = true;
   UniqueFd out = {}, err = {};  ///< Non-blocking read ends, if its output is piped.
+  UniqueFd control = {};        ///< As ChildSetup has it.
 };
 
 /// Why a command could not be started, as a shell would report it: 127 not found, 126 otherwise.

@@ -4,13 +4,17 @@
 #include <netinet/in.h>
 #include <sys/random.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 
+#include <algorithm>
 #include <array>
+#include <cctype>
 #include <cstddef>
 #include <fstream>
 #include <random>
 
+#include "base/config.hpp"
 #include "base/error.hpp"
 
 namespace anyccl::cli {
@@ -51,6 +55,23 @@ int first_ephemeral() {
   return first;
 }
 
+constexpr std::size_t kSecretDigits = 32;
+
+bool is_secret(std::string_view text) {
+  return text.size() == kSecretDigits &&
+         std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isxdigit(c); });
+}
+
+/// A secret that others can read is none.
+Status check_private(const std::string& file) {
+  struct stat facts {};
+  if (::stat(file.c_str(), &facts) != 0) return system_error(errno, "--secret-file {}", file);
+  if ((facts.st_mode & 077U) == 0) return {};
+  return error(Code::invalid_argument,
+               "--secret-file {}: other users may read it (mode {:o}): chmod 600 {}", file,
+               facts.st_mode & 0777U, file);
+}
+
 }  // namespace
 
 // Below the ports that the system hands out by itself, so that no connection of another program
@@ -78,6 +99,26 @@ Result<std::string> random_secret() {
   if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size()))
     return system_error(errno, "get {} random bytes", bytes.size());
   return fmt::format("{:02x}", fmt::join(bytes, ""));
+}
+
+Result<std::string> shared_secret(const std::string& file) {
+  if (file.empty()) {
+    const std::string secret = value_now("ANYCCL_SECRET").value_or("");
+    if (is_secret(secret)) return secret;
+    return error(Code::invalid_argument,
+                 "the nodes of a job need one secret, and ANYCCL_SECRET is {}: make one with "
+                 "`anyccl secret FILE`, copy the file to all nodes, and give each of them "
+                 "--secret-file FILE",
+                 secret.empty() ? "not set" : "not 32 hex digits");
+  }
+  ANYCCL_CHECK(check_private(file));
+  std::ifstream in(file);
+  std::string secret;
+  in >> secret;
+  if (is_secret(secret)) return secret;
+  return error(
+      Code::invalid_argument,
+      "--secret-file {}: there are no 32 hex digits in it; `anyccl secret FILE` writes them", file);
 }
 
 }  // namespace anyccl::cli

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <poll.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -29,13 +30,12 @@ void write_all(int fd, std::string_view text) {
 
 }  // namespace
 
-void Supervisor::add(Child child) {
-  const int rank = static_cast<int>(members_.size());
-  Member member{std::move(child), {}};
+void Supervisor::add(Child child, std::string title, std::optional<int> rank) {
+  Member member{std::move(child), std::move(title), {}};
   const auto stream = [&](UniqueFd from, int to) {
-    if (from)
-      member.streams.push_back(
-          {std::move(from), to, LinePrefixer(rank_prefix(rank, ::isatty(to) == 1))});
+    const bool coloured = job_.coloured || ::isatty(to) == 1;
+    std::string prefix = rank ? rank_prefix(*rank, coloured) : "";
+    if (from) member.streams.push_back({std::move(from), to, LinePrefixer(std::move(prefix))});
   };
   stream(std::move(member.child.out), STDOUT_FILENO);
   stream(std::move(member.child.err), STDERR_FILENO);
@@ -47,15 +47,18 @@ int Supervisor::wait_for_all() {
     wait_for_event();
     forward_output();
     handle_signals();
+    handle_control();
     kill_after_grace();
   }
   return first_failure_ ? first_failure_->ending.exit_code() : 0;
 }
 
 void Supervisor::kill_all() {
-  send_all(SIGKILL);
-  for (Member& member : members_)
-    if (std::exchange(member.running, false)) ::waitpid(member.child.pid, nullptr, 0);
+  for (Member& member : members_) {
+    if (!std::exchange(member.running, false)) continue;
+    signal_process(SIGKILL, member);
+    ::waitpid(member.child.pid, nullptr, 0);
+  }
 }
 
 bool Supervisor::any_running() const {
@@ -63,11 +66,12 @@ bool Supervisor::any_running() const {
 }
 
 int Supervisor::poll_ms() const {
-  return kill_at_.is_never() ? -1 : kill_at_.poll_ms();
+  if (kill_at_.is_never() && give_up_at_.is_never()) return -1;
+  return kill_at_.poll_ms(give_up_at_.poll_ms());
 }
 
 void Supervisor::wait_for_event() const {
-  std::vector<pollfd> fds{{signals_.fd(), POLLIN, 0}};
+  std::vector<pollfd> fds{{signals_.fd(), POLLIN, 0}, {control_, POLLIN, 0}};
   for (const Member& member : members_)
     for (const Stream& stream : member.streams)
       if (stream.from) fds.push_back({stream.from.get(), POLLIN, 0});
@@ -85,12 +89,26 @@ void Supervisor::handle_signals() {
   if (child_ended) collect_ended();
 }
 
+/// From the launcher on another host, which also tells the user.
+void Supervisor::handle_control() {
+  pollfd entry{control_, POLLIN, 0};
+  if (control_ < 0 || ::poll(&entry, 1, 0) != 1) return;
+  unsigned char signal = 0;
+  told_ = true;
+  if (::read(control_, &signal, 1) != 1) {
+    control_ = -1;
+    return stop_others();
+  }
+  send_all(signal);
+  if (signal == SIGTERM || signal == SIGHUP) begin_grace(signal, job_.user_grace);
+}
+
 void Supervisor::pass_on(const signalfd_siginfo& signal) {
   const int number = static_cast<int>(signal.ssi_signo);
   user_stops_ = true;
   if (number == SIGINT && std::exchange(interrupted_, true)) {
     fmt::print(stderr, "{}: second SIGINT: killing all ranks\n", job_.name);
-    return send_all(SIGKILL);
+    return kill_ranks();
   }
   fmt::print(stderr, "{}: passing {} on to all ranks{}\n", job_.name, signal_name(number),
              number == SIGINT ? " (a second one kills them)" : "");
@@ -105,8 +123,8 @@ void Supervisor::pass_on(const signalfd_siginfo& signal) {
 
 void Supervisor::collect_ended() {
   std::vector<Ended> ended;
-  for (int rank = 0; rank < job_.ranks; ++rank)
-    if (const auto end = reap(rank)) ended.push_back(*end);
+  for (std::size_t i = 0; i < members_.size(); ++i)
+    if (const auto end = reap(i)) ended.push_back(*end);
   // Of ranks that ended together, one that was killed is the cause, one with an exit code the
   // effect.
   std::stable_partition(ended.begin(), ended.end(),
@@ -114,29 +132,30 @@ void Supervisor::collect_ended() {
   report_failures(ended);
 }
 
-std::optional<Supervisor::Ended> Supervisor::reap(int rank) {
-  Member& member = members_[static_cast<std::size_t>(rank)];
+std::optional<Supervisor::Ended> Supervisor::reap(std::size_t index) {
+  Member& member = members_[index];
   if (!member.running) return std::nullopt;
   siginfo_t info{};
   const auto id = static_cast<id_t>(member.child.pid);
   if (::waitid(P_PID, id, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0)
     return std::nullopt;
   // Not reaped yet, so no other group can have this number.
-  if (member.child.own_group) send(SIGKILL, member);
+  if (member.child.own_group) signal_process(SIGKILL, member);
   ::waitpid(member.child.pid, nullptr, 0);
   member.running = false;
   close_output(member);
-  return Ended{rank, {info.si_code != CLD_EXITED, info.si_status}};
+  return Ended{index, {info.si_code != CLD_EXITED, info.si_status}};
 }
 
 void Supervisor::report_failures(const std::vector<Ended>& ended) {
   for (const Ended& end : ended) {
     if (end.ending.good()) continue;
     const bool first = !first_failure_.has_value();
-    if (!first && !job_.keep_going) continue;
-    fmt::print(stderr, "{}: rank {} (pid {}) failed{}: {}\n", job_.name, end.rank,
-               members_[static_cast<std::size_t>(end.rank)].child.pid, first ? " first" : "",
-               end.ending.text());
+    // Another host's rank may have failed before, so there the word would be a guess.
+    const bool knows_order = !job_.part && !members_[end.member].child.control;
+    if (!told_ && (first || job_.keep_going))
+      fmt::print(stderr, "{}: {} failed{}: {}\n", job_.name, members_[end.member].title,
+                 first && knows_order ? " first" : "", end.ending.text());
     if (!first) continue;
     first_failure_ = end;
     if (!job_.keep_going && !user_stops_) stop_others();
@@ -157,17 +176,34 @@ void Supervisor::begin_grace(int signal, std::chrono::seconds grace) {
 }
 
 void Supervisor::kill_after_grace() {
+  if (give_up_at_.passed()) {
+    give_up_at_ = Deadline::never();
+    for (const Member& member : members_)
+      if (member.running) signal_process(SIGKILL, member);
+  }
   if (!kill_at_.passed()) return;
   kill_at_ = Deadline::never();
-  for (std::size_t rank = 0; rank < members_.size(); ++rank)
-    if (members_[rank].running)
-      fmt::print(stderr, "{}: rank {} (pid {}) did not end within {}: killing it\n", job_.name,
-                 rank, members_[rank].child.pid, grace_text_);
+  for (const Member& member : members_)
+    if (member.running)
+      fmt::print(stderr, "{}: {} did not end within {}: killing it\n", job_.name, member.title,
+                 grace_text_);
+  kill_ranks();
+}
+
+/// On other hosts by what runs there; where that does not answer its connection is closed in the end.
+void Supervisor::kill_ranks() {
   send_all(SIGKILL);
+  give_up_at_ = Deadline::in(job_.grace);
+}
+
+void Supervisor::signal_process(int signal, const Member& member) {
+  ::kill(member.child.own_group ? -member.child.pid : member.child.pid, signal);
 }
 
 void Supervisor::send(int signal, const Member& member) const {
-  ::kill(member.child.own_group ? -member.child.pid : member.child.pid, signal);
+  if (!member.child.control) return signal_process(signal, member);
+  const auto byte = static_cast<unsigned char>(signal);
+  ::send(member.child.control.get(), &byte, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
 void Supervisor::send_all(int signal) const {

@@ -11,12 +11,16 @@
 
 namespace anyccl::cli {
 
-/// Supervises the started ranks of a job: rank r is the r-th child that was added.
+/// Supervises the started processes of a job: its ranks, or one process for each of its hosts.
 class Supervisor {
  public:
   Supervisor(const Job& job, SignalQueue& signals) : job_(job), signals_(signals) {}
 
-  void add(Child child);
+  /// `title` names the child in messages; its lines of output begin with `rank`, if there is one.
+  /// A child with a control socket gets signals through it, as single bytes.
+  void add(Child child, std::string title, std::optional<int> rank);
+  /// Takes signals for all from `control`, as Part::control has them; -1: from nowhere.
+  void obey(int control) { control_ = control; }
   /// Passes output and signals on until all ranks have ended; returns the job's exit code.
   int wait_for_all();
   /// Kills and reaps all that still run.
@@ -30,11 +34,12 @@ class Supervisor {
   };
   struct Member {
     Child child;
+    std::string title;
     std::vector<Stream> streams;
     bool running = true;
   };
   struct Ended {
-    int rank = 0;
+    std::size_t member = 0;
     Ending ending;
   };
 
@@ -42,13 +47,16 @@ class Supervisor {
   int poll_ms() const;
   void wait_for_event() const;
   void handle_signals();
+  void handle_control();
   void pass_on(const signalfd_siginfo& signal);
   void collect_ended();
-  std::optional<Ended> reap(int rank);
+  std::optional<Ended> reap(std::size_t index);
   void report_failures(const std::vector<Ended>& ended);
   void stop_others();
   void begin_grace(int signal, std::chrono::seconds grace);
   void kill_after_grace();
+  void kill_ranks();
+  static void signal_process(int signal, const Member& member);
   void send(int signal, const Member& member) const;
   void send_all(int signal) const;
   void forward_output();
@@ -61,8 +69,11 @@ class Supervisor {
   std::optional<Ended> first_failure_;
   bool interrupted_ = false;  ///< A SIGINT was passed on; the next one kills.
   bool user_stops_ = false;   ///< Some signal was passed on: the ranks end because of it.
-  Deadline kill_at_;          ///< When the grace is over.
-  std::string grace_text_;    ///< "5 s of SIGTERM"
+  bool told_ = false;         ///< So said the control socket; then its other end reports.
+  int control_ = -1;
+  Deadline kill_at_;        ///< When the grace is over.
+  Deadline give_up_at_;     ///< When children with a control socket must have ended.
+  std::string grace_text_;  ///< "5 s of SIGTERM"
 };
 
 }  // namespace anyccl::cli

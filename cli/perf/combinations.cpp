@@ -8,8 +8,8 @@
 #include "base/config.hpp"
 #include "base/error.hpp"
 #include "launch/job.hpp"
+#include "launch/own_command.hpp"
 #include "perf/files.hpp"
-#include "perf/own_command.hpp"
 #include "perf/report.hpp"
 #include "perf/start.hpp"
 
@@ -56,10 +56,7 @@ Status write_joined(const std::string& file, const std::vector<std::string>& par
 
 Result<int> run_each(const PerfOptions& options, int ranks) {
   ANYCCL_TRY(const Config config, read_config());
-  if (config.rank)
-    return error(Code::invalid_argument,
-                 "--all-combinations starts its ranks itself: this is rank {} of a job already",
-                 *config.rank);
+  ANYCCL_CHECK(check_not_a_rank(config, "--all-combinations"));
   ANYCCL_TRY(const std::vector<std::string> command, own_command());
   ANYCCL_TRY(const TemporaryFolder folder, TemporaryFolder::create());
   std::vector<std::string> parts;

@@ -6,8 +6,9 @@
 
 #include "base/config.hpp"
 #include "base/error.hpp"
+#include "base/launchers.hpp"
 #include "launch/job.hpp"
-#include "perf/own_command.hpp"
+#include "launch/own_command.hpp"
 #include "perf/sweep.hpp"
 
 namespace anyccl::cli {
@@ -72,22 +73,32 @@ int start_processes(const Ranks& ranks, int count, std::vector<std::string> comm
 
 }  // namespace
 
+Status check_not_a_rank(const Config& config, std::string_view what) {
+  ANYCCL_TRY(const std::optional<PlaceInJob> place, find_place(config));
+  if (!place) return {};
+  return error(Code::invalid_argument,
+               "{} starts its ranks itself: this is rank {} of a job already", what, place->rank);
+}
+
 int run_perf(const PerfOptions& options, const Ranks& ranks) {
   Result<Config> config = read_config();
   if (!config.ok()) return fail(config.status());
+  const Result<std::optional<PlaceInJob>> found = find_place(*config);
+  if (!found.ok()) return fail(found.status());
+  const std::optional<PlaceInJob>& place = *found;
   Result<std::vector<std::string>> command = own_command();
   if (!command.ok()) return fail(command.status());
-  if (!ranks.threads && !config->rank)
+  if (!ranks.threads && !place)
     return start_processes(ranks, ranks.count.value_or(kUsualRanks), *command);
 
   // The library reads the environment of this process, so it must be there from the start.
   if (const Settings missing = missing_settings(ranks.settings); !missing.empty())
     return fail(replace_process(*command, missing));
   if (ranks.threads) return run_as_threads(options, ranks.count.value_or(kUsualRanks));
-  if (ranks.count && ranks.count != config->world_size)
+  if (ranks.count && ranks.count != place->size)
     return fail(error(Code::invalid_argument,
                       "this is rank {} of a job of {} ranks already: --ranks {} does not fit",
-                      *config->rank, config->world_size.value_or(0), *ranks.count));
+                      place->rank, place->size, *ranks.count));
   return run_as_process(options);
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "base/config.hpp"
 #include "launch/child.hpp"
 #include "perf/options.hpp"
 
@@ -14,6 +15,10 @@ struct Ranks {
   bool threads = false;  ///< As threads of this process, instead of processes.
   Settings settings = {};  ///< Environment variables that they must have.
 };
+
+/// Errors: invalid_argument saying that `what` starts its ranks itself, where this process is a rank
+/// of a job of several already.
+Status check_not_a_rank(const Config& config, std::string_view what);
 
 /// Runs this very command once for each algorithm and protocol that supports it, one after the
 /// other.

@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -19,7 +20,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 struct Flags {
-  std::string collective, bytes = "1M", transport = "shm", table, algorithm;
+  std::string collective, bytes = "1M", transport = "shm", table, algorithm, protocol;
   int ranks = 4, root = 0, cores = 0;
   std::vector<int> hosts, near;
   bool json = false;
@@ -28,6 +29,7 @@ struct Flags {
 /// The query with its answer.
 struct Explanation {
   TunerQuery query;
+  TunerPolicy policy;
   Choice choice;
   std::string reason;
   std::vector<Candidate> candidates;
@@ -66,16 +68,21 @@ Result<Explanation> explain(const Flags& flags) {
   }
   e.query.shape = {collective, flags.ranks, Rank{flags.root}, false, std::move(hosts)};
   ANYCCL_TRY(Config config, read_config());
-  if (!flags.algorithm.empty()) config.algo = flags.algorithm;
   if (!flags.table.empty()) config.tuner_table = flags.table;
   ANYCCL_TRY(const auto table, table_of(config));
-  TunerPolicy policy;
-  ANYCCL_TRY(policy.rules, AlgorithmRules::parse(config.algo));
+  TunerPolicy& policy = e.policy;
+  ANYCCL_TRY(policy.environment.algorithms, flags.algorithm.empty()
+                                                ? AlgorithmRules::parse(config.algo)
+                                                : AlgorithmRules::parse(flags.algorithm, "--algo"));
+  ANYCCL_TRY(policy.environment.protocols, flags.protocol.empty()
+                                               ? ProtocolRules::parse(config.proto)
+                                               : ProtocolRules::parse(flags.protocol, "--proto"));
+  policy.environment.chunk_bytes = config.chunk_bytes;
   if (table != nullptr) policy.tables.push_back(table);
   ANYCCL_TRY(e.choice, select_algorithm(e.query, policy));
   e.reason = reason(e.choice);
   e.may_change = config.tune_at_start && collective == Collective::all_reduce &&
-                 e.choice.table == nullptr && !policy.rules.names(collective);
+                 e.choice.table == nullptr && !policy.environment.algorithms.names(collective);
   e.candidates = candidates(e.query, table.get());
   return e;
 }
@@ -88,13 +95,33 @@ const Candidate& chosen(const Explanation& e) {
 /// The reason for or against it.
 std::string why(const Explanation& e, const Candidate& c) {
   if (c.algorithm == e.choice.algorithm) return "chosen";
-  if (!c.possible) return fmt::format("not for {} ranks", e.query.shape.size);
+  if (!c.possible)
+    return fmt::format("cannot be done: it needs {}, not {} ranks", c.algorithm->needs,
+                       e.query.shape.size);
+  if (const auto by = excluded_by(*c.algorithm, e.query, e.policy); !by.empty())
+    return fmt::format("excluded by {}", by);
   const Candidate& best = chosen(e);
   if (c.measured_us && best.measured_us)
     return fmt::format("measured x{:.2f} of the chosen one", *c.measured_us / *best.measured_us);
+  constexpr double kEqual = 1.005;
+  if (c.predicted_us >= best.predicted_us && c.predicted_us < kEqual * best.predicted_us)
+    return "equal by the model: measure both (anyccl perf --algo)";
   if (best.predicted_us > 0 && c.predicted_us >= best.predicted_us)
-    return fmt::format("predicted x{:.2f} of the chosen one", c.predicted_us / best.predicted_us);
-  return "predicted to be faster: measure both (anyccl perf --algo)";
+    return fmt::format("slower by the model: predicted x{:.2f} of the chosen one",
+                       c.predicted_us / best.predicted_us);
+  return "faster by the model, which knows no contention: measure both (anyccl perf --algo)";
+}
+
+/// Where publications may lie, and who says so.
+std::string protocol_text(const Explanation& e) {
+  std::vector<std::string_view> allowed;
+  for (const Protocol protocol : {Protocol::ll, Protocol::ll128, Protocol::simple})
+    if (e.choice.protocols.allowed.has(protocol)) allowed.push_back(name_of(protocol));
+  const std::string_view by = e.choice.protocols.rule;
+  if (e.query.network && by.empty()) return "frames of a socket, without protocols";
+  return fmt::format("{}{} ({})", fmt::join(allowed, ", "),
+                     e.query.network ? " as the length of pieces" : "",
+                     by.empty() ? "by the size of what is published" : by);
 }
 
 double sent_vectors(const Candidate& c) {
@@ -124,6 +151,7 @@ Json to_json(const Explanation& e) {
           {"chosen", id(*e.choice.algorithm)},
           {"reason", e.reason},
           {"tile_bytes", e.choice.tile_bytes},
+          {"protocols", protocol_text(e)},
           {"measured_at_start", e.may_change},
           {"candidates", std::move(rows)}};
 }
@@ -131,13 +159,13 @@ Json to_json(const Explanation& e) {
 std::string to_text(const Explanation& e) {
   const TunerQuery& q = e.query;
   std::string text = fmt::format(
-      "{} of {} bytes on {} ranks{}, {}: {}\n{}, {} bytes at a time\n\n"
+      "{} of {} bytes on {} ranks{}, {}: {}\n{}, {} bytes at a time\nprotocol: {}\n\n"
       "  {:<24}{:>7}{:>8}{:>11}{:>14}{:>13}  why\n",
       name(q.shape.collective), q.bytes, q.shape.size,
       q.ranks_per_core > 1 ? fmt::format(", {} per core", q.ranks_per_core) : "",
       q.network ? "over a network" : "inside a host", e.choice.algorithm->name, e.reason,
-      e.choice.tile_bytes, "algorithm", "rounds", "sent", "roundings", "predicted us",
-      "measured us");
+      e.choice.tile_bytes, protocol_text(e), "algorithm", "rounds", "sent", "roundings",
+      "predicted us", "measured us");
   for (const Candidate& c : e.candidates) {
     const char mark = c.algorithm == e.choice.algorithm ? '*' : ' ';
     const std::string measured = c.measured_us ? fmt::format("{:.2f}", *c.measured_us) : "-";
@@ -191,7 +219,11 @@ Body declare(CLI::App& app, const Command&) {
       ->check(CLI::IsMember({"shm", "tcp"}));
   app.add_option("--table", flags->table,
                  "Table of measurements; default: ANYCCL_TUNER_TABLE, or this machine's");
-  app.add_option("--algo", flags->algorithm, "Algorithm to ask for; default: ANYCCL_ALGO");
+  app.add_option("--algo", flags->algorithm,
+                 "Algorithm to ask for, or rules such as ring@1M-,^flat; default: ANYCCL_ALGO");
+  app.add_option(
+      "--proto", flags->protocol,
+      "Protocol to ask for, or rules such as LL128@-8K,Simple@8K-; default: ANYCCL_PROTO");
   app.add_flag("--json", flags->json, "Print JSON");
   app.footer(
       "Shows which algorithm a call would use in this environment, the reason, and why not\n"
@@ -199,6 +231,9 @@ Body declare(CLI::App& app, const Command&) {
       "choice takes a tenth longer than the fastest), then the built-in choice. Predictions are\n"
       "alpha * rounds + beta * bytes sent by the busiest rank; they ignore contention and decide\n"
       "nothing.\n\n"
+      "Protocols say where a publication lies in shared memory: LL in the cache line of its\n"
+      "sequence word, LL128 in its slot, Simple in the staging ring or where the caller has it.\n"
+      "Sockets have no such places: there a protocol only says how long pieces are.\n\n"
       "Example: anyccl perf all_reduce -g 4 --all-combinations --json mine.json\n"
       "         anyccl explain all_reduce -n 4 --bytes 64K --table mine.json");
   return [flags] { return run(*flags); };

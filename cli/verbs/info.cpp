@@ -11,6 +11,7 @@
 #include "algorithm/catalog/algorithm.hpp"
 #include "base/config.hpp"
 #include "combinations.hpp"
+#include "framework/tuning/protocol_rules.hpp"
 #include "platform/probe/host_facts.hpp"
 #include "platform/probe/machine.hpp"
 #include "platform/reduce/isa.hpp"
@@ -58,12 +59,22 @@ Json environment_json() {
   return list;
 }
 
+/// Where bytes lie that one rank publishes for others.
+Json protocols_json() {
+  return {{kProtocolNames[0], "up to 56 bytes: in the cache line of their sequence word"},
+          {kProtocolNames[1], "up to 2104 bytes, less with many ranks: in the slot of that word"},
+          {kProtocolNames[2], "all others: in the staging ring, or where the caller has them"}};
+}
+
 /// The sources that choose algorithms in this environment, by precedence.
 Json deciders() {
   const Result<Config> config = read_config();
   if (!config.ok()) return {fmt::format("nothing: {}", config.status().message())};
   const auto table = table_of(*config);
   if (!table.ok()) return {fmt::format("nothing: {}", table.status().message())};
+  for (const Status& rules :
+       {AlgorithmRules::parse(config->algo).status(), ProtocolRules::parse(config->proto).status()})
+    if (!rules.ok()) return {fmt::format("nothing: {}", rules.message())};
   Json all = Json::array();
   if (!config->algo.empty()) all.push_back("ANYCCL_ALGO=" + config->algo + " where it fits");
   if (*table != nullptr) all.push_back("measurements in " + (*table)->name());
@@ -78,6 +89,7 @@ Json everything() {
           {"host", host_json()},
           {"transports", Json(transport_names())},
           {"algorithms", algorithms_json()},
+          {"protocols", protocols_json()},
           {"chosen_by", deciders()},
           {"environment", environment_json()}};
 }
@@ -112,6 +124,9 @@ void print_text(const Json& all) {
   fmt::print("algorithms\n");
   for (const auto& [collective, names] : all["algorithms"].items())
     fmt::print("  {:<17} {}\n", collective, words(names));
+  fmt::print("protocols, of shared memory only; elsewhere they say how long pieces are\n");
+  for (const auto& [name, meaning] : all["protocols"].items())
+    fmt::print("  {:<17} {}\n", name, meaning.get<std::string>());
   fmt::print("algorithms are chosen by {}\n",
              fmt::join(all["chosen_by"].get<std::vector<std::string>>(), ", then "));
   print_environment(all["environment"]);

@@ -3,6 +3,8 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
+#include "base/error.hpp"
+#include "framework/tuning/plan_settings.hpp"
 #include "perf/start.hpp"
 #include "verb.hpp"
 
@@ -89,8 +91,13 @@ void declare_where(CLI::App& app, Flags& f) {
       ->check(CLI::Range(1, 65536));
   app.add_flag("--threads", f.ranks.threads, "Run the ranks as threads of one process");
   app.add_option("--transport", f.transport, "Set ANYCCL_TRANSPORT for the ranks");
-  auto* const algorithm = app.add_option("--algo", f.algorithm, "Set ANYCCL_ALGO for the ranks");
-  auto* const protocol = app.add_option("--proto", f.protocol, "Set ANYCCL_PROTO for the ranks");
+  auto* const algorithm =
+      app.add_option("--algo", f.algorithm,
+                     "Set ANYCCL_ALGO for the ranks: ring, or rules such as ring@1M-,^flat");
+  auto* const protocol =
+      app.add_option("--proto", f.protocol,
+                     "Set ANYCCL_PROTO for the ranks: LL, LL128, Simple, or rules such as "
+                     "LL128@-8K,Simple@8K-");
   app.add_flag("--all-combinations", f.all_combinations,
                "Measure every algorithm with every protocol, one after the other")
       ->excludes(algorithm)
@@ -140,6 +147,8 @@ Status understand(Flags& f) {
   options.in_place = f.in_place != "0";
   if (!options.out_of_place && !options.operation->in_place)
     return Status(Code::invalid_argument, f.operation + " cannot run in place");
+  ANYCCL_CHECK(AlgorithmRules::parse(f.algorithm, "--algo").status());
+  ANYCCL_CHECK(ProtocolRules::parse(f.protocol, "--proto").status());
   for (const auto& [name, value] : {std::pair{"ANYCCL_TRANSPORT", &f.transport},
                                     {"ANYCCL_ALGO", &f.algorithm},
                                     {"ANYCCL_PROTO", &f.protocol}})
@@ -154,10 +163,15 @@ Body declare(CLI::App& app, const Command&) {
   declare_where(app, *flags);
   refuse_others(app);
   app.footer(
-      "Starts its ranks itself, or is one of them if RANK and WORLD_SIZE are set (anyccl run,\n"
-      "torchrun). Columns and bandwidths are those of nccl-tests. A call's time is that of its\n"
+      "Starts its ranks itself, or is one of them under a launcher (anyccl run,\n"
+      "torchrun, mpirun). Columns and bandwidths are those of nccl-tests. A call's time is that of "
+      "its\n"
       "slowest rank; a row's time is the median over its calls. The exit code is 1 if a value\n"
       "was wrong.\n\n"
+      "Protocols say where the largest publication of a call lies in shared memory: LL in the\n"
+      "cache line of its sequence word, LL128 in its slot, Simple in the staging ring or where\n"
+      "the caller has it. Over sockets there are none (-), but what --proto names still says how\n"
+      "long pieces are.\n\n"
       "Example: anyccl perf all_reduce -g 4 -b 8 -e 16M --transport shm");
   return [flags] {
     if (const Status status = understand(*flags); !status.ok()) {

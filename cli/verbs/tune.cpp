@@ -10,9 +10,10 @@
 #include "base/error.hpp"
 #include "framework/tuning/machine_table.hpp"
 #include "launch/job.hpp"
+#include "launch/own_command.hpp"
 #include "perf/changes.hpp"
 #include "perf/files.hpp"
-#include "perf/own_command.hpp"
+#include "perf/start.hpp"
 #include "platform/probe/host_facts.hpp"
 #include "platform/probe/machine.hpp"
 #include "verb.hpp"
@@ -33,6 +34,8 @@ Settings usual_settings() {
           {"ANYCCL_TUNE_AT_START", "0"},
           {"ANYCCL_ALGO", ""},
           {"ANYCCL_PROTO", ""},
+          {"ANYCCL_CHUNK_SIZE", ""},
+          {"ANYCCL_BUFFSIZE", ""},
           {"ANYCCL_SHM_COPY", ""},
           {"ANYCCL_TRANSPORT", "shm"}};
 }
@@ -105,9 +108,7 @@ Result<std::string> output_file(const Flags& flags, const Config& config) {
 
 Result<int> measure_all(const Flags& flags) {
   ANYCCL_TRY(const Config config, read_config());
-  if (config.rank)
-    return error(Code::invalid_argument,
-                 "it starts its ranks itself: this is rank {} of a job already", *config.rank);
+  ANYCCL_CHECK(check_not_a_rank(config, "it"));
   ANYCCL_TRY(const std::string file, output_file(flags, config));
   ANYCCL_TRY(PendingFile pending, PendingFile::create(file));
   ANYCCL_TRY(const std::vector<std::string> command, own_command());

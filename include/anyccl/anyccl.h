@@ -48,7 +48,9 @@ typedef struct anycclStream* anycclStream_t; /* A queue of work. NULL: the call 
 typedef struct anycclEvent* anycclEvent_t;   /* A place in a stream's work, once it is recorded. */
 typedef struct anycclTopology*
     anycclTopology_t; /* Which ranks are near which, as the program sees it. */
-typedef struct anycclRouting* anycclRouting_t; /* Which tokens go to which experts. */
+typedef struct anycclWindow* anycclWindow_t;     /* Memory of all ranks that peers may put into. */
+typedef struct anycclRouting* anycclRouting_t;   /* Which tokens go to which experts. */
+typedef struct anycclPrepared* anycclPrepared_t; /* A call that can be started again and again. */
 typedef struct anycclWork* anycclWork_t; /* An operation that was issued and may not be complete. */
 
 typedef enum {
@@ -163,7 +165,8 @@ ANYCCL_API anycclResult_t anycclCommInitEnv(anycclComm_t* comm);
  * NULL). */
 #define ANYCCL_SPLIT_NOCOLOR (-1)
 /* How a communicator is created. Start from ANYCCL_CONFIG_INITIALIZER, and set what matters. The
- * fields have NCCL's names, those of its versions up to 2.29, but not its order. */
+ * fields have NCCL's names, those of its versions up to 2.32, but not its order; the last four are
+ * this library's. */
 typedef struct {
   size_t size;
   unsigned int magic;
@@ -175,7 +178,20 @@ typedef struct {
    * any value is accepted and changes nothing. */
   const char* netName;
   int cgaClusterSize, minCTAs, maxCTAs, splitShare, trafficClass, collnetEnable, CTAPolicy,
-      shrinkShare, nvlsCTAs, nChannelsPerNetPeer, nvlinkCentricSched, graphUsageMode, numRmaCtx;
+      shrinkShare, nvlsCTAs, nChannelsPerNetPeer, nvlinkCentricSched, graphUsageMode, numRmaCtx,
+      maxP2pPeers, graphStreamOrdering, launchOrderImplicit, numRmaSig, rmaEagerInit, hostCftMode,
+      nvlsHostMode;
+  /* How collectives are done, equal on all ranks: those that differ fail here, and say in what. Texts
+   * are copied. A split has its parent's, unless its own say something. What a variable of the
+   * environment says comes first, as in NCCL, and what the configuration of a call says next.
+   * - algo, proto: rules as ANYCCL_ALGO and ANYCCL_PROTO have them, "ring" or
+   *   "all_reduce:LL128@-8K,Simple@8K-;broadcast:^LL". NULL or "": none.
+   * - chunkBytes: at most so much of a vector, or of a block, is under way at a time
+   *   (ANYCCL_CHUNK_SIZE), 4096 to 1 GiB.
+   * - buffSize: bytes of each rank's staging ring in shared memory (ANYCCL_BUFFSIZE), 65536 to 1 GiB,
+   *   and 12 KiB for each rank up to 1 MiB. */
+  const char *algo, *proto;
+  int chunkBytes, buffSize;
 } anycclConfig_t;
 #define ANYCCL_CONFIG_UNDEF_INT (-2147483647 - 1)
 #define ANYCCL_CONFIG_UNDEF_PTR NULL
@@ -186,7 +202,11 @@ typedef struct {
         ANYCCL_CONFIG_UNDEF_INT, ANYCCL_CONFIG_UNDEF_INT, ANYCCL_CONFIG_UNDEF_INT,   \
         ANYCCL_CONFIG_UNDEF_INT, ANYCCL_CONFIG_UNDEF_INT, ANYCCL_CONFIG_UNDEF_INT,   \
         ANYCCL_CONFIG_UNDEF_INT, ANYCCL_CONFIG_UNDEF_INT, ANYCCL_CONFIG_UNDEF_INT,   \
-        ANYCCL_CONFIG_UNDEF_INT, ANYCCL_CONFIG_UNDEF_INT, ANYCCL_CONFIG_UNDEF_INT    \
+        ANYCCL_CONFIG_UNDEF_INT, ANYCCL_CONFIG_UNDEF_INT, ANYCCL_CONFIG_UNDEF_INT,   \
+        ANYCCL_CONFIG_UNDEF_INT, ANYCCL_CONFIG_UNDEF_INT, ANYCCL_CONFIG_UNDEF_INT,   \
+        ANYCCL_CONFIG_UNDEF_INT, ANYCCL_CONFIG_UNDEF_INT, ANYCCL_CONFIG_UNDEF_INT,   \
+        ANYCCL_CONFIG_UNDEF_INT, ANYCCL_CONFIG_UNDEF_PTR, ANYCCL_CONFIG_UNDEF_PTR,   \
+        ANYCCL_CONFIG_UNDEF_INT, ANYCCL_CONFIG_UNDEF_INT                             \
   }
 /* anycclCommInitRank with a configuration; NULL: the default. With blocking = 0 it returns
  * InProgress at once, also inside a group; anycclCommGetAsyncError says InProgress until `*comm`
@@ -271,7 +291,10 @@ typedef enum {
 ANYCCL_API anycclResult_t anycclCommMemStats(anycclComm_t comm, anycclCommMemStat_t stat,
                                              uint64_t* value);
 /* How the last collective ran, for people: "all_reduce/two_shot Simple shm" (algorithm, protocol,
- * transports). "" before the first. Valid until the next call with the same communicator. */
+ * transports, and ", tag 7" if its configuration has one). The protocol says where the largest
+ * publication lies in shared memory: LL, in the cache line of its sequence word; LL128, in the slot
+ * of that word, up to 33 lines; Simple, in the staging ring or where the caller has it. It is "-"
+ * where no memory is shared and no protocol was asked for. "" before the first. Valid until the next call with the same communicator. */
 ANYCCL_API anycclResult_t anycclCommLastPlan(anycclComm_t comm, const char** text);
 
 /* ---- Operators of your own ------------------------------------------------------------------ */
@@ -473,6 +496,73 @@ ANYCCL_API anycclResult_t anycclScatterv(const void* sendbuff, const size_t send
 /* Returns when all ranks have called it. */
 ANYCCL_API anycclResult_t anycclBarrier(anycclComm_t comm, anycclStream_t stream);
 
+/* How one call is done, as NCCL 2.31 has it. Start from ANYCCL_COLLCONFIG_INITIALIZER, and set what
+ * matters. Equal on all ranks, but for the tag: calls that come to other plans are an error on all
+ * ranks, as other mismatched calls are. What the environment says comes before it, what the
+ * communicator's configuration says after it. It is read during the call. A communicator may see up
+ * to 63 that differ in the fields with an effect; the tag is none of them. */
+typedef struct {
+  size_t size;
+  unsigned int magic;
+  unsigned int version;
+  void* ext; /* Extensions of other libraries; not read. */
+  /* About device kernels: any value is accepted and changes nothing. */
+  int minCTAs, maxCTAs, nvlsCTAs, cgaClusterSize;
+  /* Rules as ANYCCL_ALGO has them, names of this library: "ring", "two_shot,ring" (the first that
+   * these ranks can do), "^flat". NULL or "": any. */
+  const char* algSelection;
+  int forceAlgSelection;    /* 1: what cannot be done is an error; 0: it is chosen without this. */
+  int CTAPolicy;            /* Changes nothing. */
+  uint64_t userProfilerTag; /* In the log's lines on the call (ANYCCL_DEBUG=INFO: when its plan is
+                             * made; TRACE: each call), and in anycclCommLastPlan. 0: none. */
+  const char* proto; /* Rules as ANYCCL_PROTO has them. This library's, as is the next one. */
+  int chunkBytes; /* At most so much of a vector, or block, is under way at a time: 4096 to 1 GiB. */
+} anycclCollConfig_t;
+#define ANYCCL_COLLCONFIG_INITIALIZER                                                     \
+  {                                                                                       \
+    sizeof(anycclCollConfig_t), 0xa11cc2u, ANYCCL_VERSION_CODE, ANYCCL_CONFIG_UNDEF_PTR,  \
+        ANYCCL_CONFIG_UNDEF_INT, ANYCCL_CONFIG_UNDEF_INT, ANYCCL_CONFIG_UNDEF_INT,        \
+        ANYCCL_CONFIG_UNDEF_INT, ANYCCL_CONFIG_UNDEF_PTR, 1, ANYCCL_CONFIG_UNDEF_INT, 0u, \
+        ANYCCL_CONFIG_UNDEF_PTR, ANYCCL_CONFIG_UNDEF_INT                                  \
+  }
+/* The functions of these names, with a configuration; NULL: as without. Errors: InvalidArgument,
+ * naming the field and its value; Unsupported, if the ranks cannot do what it names. For other
+ * collectives anycclCall_t has one. */
+ANYCCL_API anycclResult_t anycclAllReduceConfig(const void* sendbuff, void* recvbuff, size_t count,
+                                                anycclDataType_t datatype, anycclRedOp_t op,
+                                                anycclComm_t comm, anycclStream_t stream,
+                                                const anycclCollConfig_t* config);
+ANYCCL_API anycclResult_t anycclBroadcastConfig(const void* sendbuff, void* recvbuff, size_t count,
+                                                anycclDataType_t datatype, int root,
+                                                anycclComm_t comm, anycclStream_t stream,
+                                                const anycclCollConfig_t* config);
+ANYCCL_API anycclResult_t anycclReduceConfig(const void* sendbuff, void* recvbuff, size_t count,
+                                             anycclDataType_t datatype, anycclRedOp_t op, int root,
+                                             anycclComm_t comm, anycclStream_t stream,
+                                             const anycclCollConfig_t* config);
+ANYCCL_API anycclResult_t anycclReduceScatterConfig(const void* sendbuff, void* recvbuff,
+                                                    size_t recvcount, anycclDataType_t datatype,
+                                                    anycclRedOp_t op, anycclComm_t comm,
+                                                    anycclStream_t stream,
+                                                    const anycclCollConfig_t* config);
+ANYCCL_API anycclResult_t anycclAllGatherConfig(const void* sendbuff, void* recvbuff,
+                                                size_t sendcount, anycclDataType_t datatype,
+                                                anycclComm_t comm, anycclStream_t stream,
+                                                const anycclCollConfig_t* config);
+ANYCCL_API anycclResult_t anycclAllToAllConfig(const void* sendbuff, void* recvbuff, size_t count,
+                                               anycclDataType_t datatype, anycclComm_t comm,
+                                               anycclStream_t stream,
+                                               const anycclCollConfig_t* config);
+#define anycclAlltoAllConfig anycclAllToAllConfig /* NCCL's spelling */
+ANYCCL_API anycclResult_t anycclGatherConfig(const void* sendbuff, void* recvbuff, size_t count,
+                                             anycclDataType_t datatype, int root, anycclComm_t comm,
+                                             anycclStream_t stream,
+                                             const anycclCollConfig_t* config);
+ANYCCL_API anycclResult_t anycclScatterConfig(const void* sendbuff, void* recvbuff, size_t count,
+                                              anycclDataType_t datatype, int root,
+                                              anycclComm_t comm, anycclStream_t stream,
+                                              const anycclCollConfig_t* config);
+
 /* ---- Point to point ------------------------------------------------------------------------- */
 
 /* Messages between two ranks match in order; `count` and `datatype` are equal on both sides. A call
@@ -482,6 +572,92 @@ ANYCCL_API anycclResult_t anycclSend(const void* sendbuff, size_t count, anycclD
                                      int peer, anycclComm_t comm, anycclStream_t stream);
 ANYCCL_API anycclResult_t anycclRecv(void* recvbuff, size_t count, anycclDataType_t datatype,
                                      int peer, anycclComm_t comm, anycclStream_t stream);
+/* anycclSend that is complete only when the message has met its receive, so that the receiver is
+ * known to have come that far: MPI's synchronous send. Costs an answer of the receiver. */
+ANYCCL_API anycclResult_t anycclSsend(const void* sendbuff, size_t count, anycclDataType_t datatype,
+                                      int peer, anycclComm_t comm, anycclStream_t stream);
+/* A message that has come and was not received yet. */
+typedef struct {
+  int source, tag;
+  anycclDataType_t datatype;
+  size_t count; /* Elements. */
+} anycclMessage_t;
+/* Returns when there is a message from `source`, which may be ANYCCL_ANY_SOURCE, with `tag` that a
+ * receive called now would get, and says which in *message. It stays where it is: the next receive
+ * of this rank from that source with that tag gets just this message. Receives that were called
+ * before come first. Messages that came before it are kept in memory. Not in a group. Errors: as a
+ * receive, such as of a peer that is gone. */
+ANYCCL_API anycclResult_t anycclProbe(int source, int tag, anycclComm_t comm,
+                                      anycclMessage_t* message);
+/* The same, but InProgress if there is none after `timeout_ms`. */
+ANYCCL_API anycclResult_t anycclProbeFor(int source, int tag, anycclComm_t comm,
+                                         unsigned int timeout_ms, anycclMessage_t* message);
+/* The same without waiting: *flag = 1 if there is one, else 0. Makes progress, so that a message is
+ * found if it is asked for again and again. */
+ANYCCL_API anycclResult_t anycclIprobe(int source, int tag, anycclComm_t comm, int* flag,
+                                       anycclMessage_t* message);
+
+/* ---- One-sided operations ------------------------------------------------------------------- */
+
+/* A rank puts data into memory of another, which does not call anything for it, and signals; the
+ * other waits for signals. As NCCL has it since 2.29, for host memory. */
+
+#define ANYCCL_WIN_DEFAULT 0x00
+#define ANYCCL_WIN_COLL_SYMMETRIC 0x01
+#define ANYCCL_WIN_STRICT_ORDERING 0x02
+#define ANYCCL_WIN_REQUIRED_ALIGNMENT 4096 /* NCCL's. Nothing here needs it. */
+#define ANYCCL_NUM_SIGNALS 256             /* sigIdx is in 0..255, */
+#define ANYCCL_NUM_CONTEXTS 16             /* ctx in 0..15; all are there from the start. */
+/* Makes the `size` bytes at `buff` this rank's part of a window, into which all ranks of `comm` may
+ * put. Collective over `comm`, and returns when all ranks have called it; inside a group: at its end,
+ * before its other calls, and *win is there then. Memory of any kind and alignment; sizes may differ
+ * between ranks, and where `size` is 0 `buff` may be NULL. Windows may overlap. `winFlags` are
+ * accepted and change nothing: puts are always ordered, and memory of anycclMemAlloc is read in place
+ * by collectives without a window. The memory belongs to the caller, who reads it after
+ * anycclWaitSignal. Errors: InvalidArgument at the rank that passed it, RemoteError at all others;
+ * `comm` goes on. */
+ANYCCL_API anycclResult_t anycclCommWindowRegister(anycclComm_t comm, void* buff, size_t size,
+                                                   anycclWindow_t* win, int winFlags);
+/* Collective over `comm`; inside a group: at its end, before its other calls. Returns when what other
+ * ranks put here before they called it has landed; then nobody writes the memory any more. Using
+ * the window later is InvalidUsage. Destroying or aborting `comm` also ends its windows, but does not
+ * wait for puts. */
+ANYCCL_API anycclResult_t anycclCommWindowDeregister(anycclComm_t comm, anycclWindow_t win);
+/* *outUserPtr = the `buff` of this rank. */
+ANYCCL_API anycclResult_t anycclWinGetUserPtr(anycclComm_t comm, anycclWindow_t win,
+                                              void** outUserPtr);
+/* Writes `count` elements of `localbuff`, any memory, into the window of rank `peer`, from
+ * `peerWinOffset` bytes on, and then signals. Complete when localbuff may be reused; the data may
+ * land later. It is there for a rank that has waited for the signal. `peer` may be this rank. Puts
+ * and signals of one rank to another with the same `ctx` take effect in the order of their calls
+ * (here: whatever their ctx), so one signal also tells of the puts before it; a signal of another rank
+ * says nothing about them. `flags` is 0.
+ * The target moves the data: while it is in any call on `comm`, and otherwise within some
+ * milliseconds by the library's background thread. So a put waits neither for a call of its target nor
+ * for ever, with one exception: behind a send of the same pair that its target has not received,
+ * it lands only while the target waits for signals of this rank, or deregisters. A target that has
+ * failed or gone is an error as for a send. */
+ANYCCL_API anycclResult_t anycclPutSignal(const void* localbuff, size_t count,
+                                          anycclDataType_t datatype, int peer,
+                                          anycclWindow_t peerWin, size_t peerWinOffset, int sigIdx,
+                                          int ctx, unsigned int flags, anycclComm_t comm,
+                                          anycclStream_t stream);
+/* A put of nothing, which needs no window. Without any window of `comm` signals arrive only while
+ * their target waits for signals or messages, and some more of them than 8 may wait until then. */
+ANYCCL_API anycclResult_t anycclSignal(int peer, int sigIdx, int ctx, unsigned int flags,
+                                       anycclComm_t comm, anycclStream_t stream);
+/* Waits for `opCnt` signals of rank `peer` with that index and context. */
+typedef struct {
+  int opCnt;
+  int peer;
+  int sigIdx;
+  int ctx;
+} anycclWaitSignalDesc_t;
+/* Complete when all signals that the `nDesc` descriptors ask for have arrived, which are used up
+ * then; they may have arrived before. Calls that want the same signals get them in the order of the
+ * calls. The descriptors are copied. Inside a group: complete at its end, as are the group's puts. */
+ANYCCL_API anycclResult_t anycclWaitSignal(int nDesc, anycclWaitSignalDesc_t* signalDescs,
+                                           anycclComm_t comm, anycclStream_t stream);
 
 /* ---- Grids and neighbours ------------------------------------------------------------------- */
 
@@ -552,6 +728,12 @@ ANYCCL_API anycclResult_t anycclNeighborAllToAllv(const void* sendbuff, const si
                                                   anycclDataType_t datatype,
                                                   anycclTopology_t topology, anycclComm_t comm,
                                                   anycclStream_t stream);
+/* The same with a datatype for each block, equal at both ends, and offsets in bytes. */
+ANYCCL_API anycclResult_t anycclNeighborAllToAllw(
+    const void* sendbuff, const size_t sendcounts[], const size_t sdispls[],
+    const anycclDataType_t sendtypes[], void* recvbuff, const size_t recvcounts[],
+    const size_t rdispls[], const anycclDataType_t recvtypes[], anycclTopology_t topology,
+    anycclComm_t comm, anycclStream_t stream);
 
 /* ---- Mixture of experts --------------------------------------------------------------------- */
 
@@ -658,6 +840,8 @@ typedef struct {
   unsigned int timeout_ms; /* When it is over the call fails, and the communicator; 0: never. Of a
                             * message it counts from the call; of a collective from its turn: when
                             * those issued before are complete and its stream has come to it. */
+  const anycclCollConfig_t* config; /* Of a collective; NULL: none. Read during the call. */
+  int synchronous;                  /* Send: not 0, as anycclSsend. */
 } anycclCall_t;
 
 /* Runs `call`, as the function of its name would; also inside a group. */
@@ -679,6 +863,23 @@ ANYCCL_API anycclResult_t anycclIssue(const anycclCall_t* call, anycclComm_t com
  * is returned. Errors of what `calls` points to: then nothing was issued. */
 ANYCCL_API anycclResult_t anycclIssueAll(const anycclCall_t* calls, size_t count, anycclComm_t comm,
                                          anycclWork_t* works);
+/* Checks `call` once and plans it, with copies of its arrays, so that starting it costs less than
+ * issuing it: MPI's persistent requests. Local; errors are those of anycclIssue. It is freed with
+ * anycclPreparedFree. */
+ANYCCL_API anycclResult_t anycclPrepare(const anycclCall_t* call, anycclComm_t comm,
+                                        anycclPrepared_t* prepared);
+/* As anycclIssue of its call: the order of starts is the order of calls, and buffers are read and
+ * written as they are then. All ranks start the same collectives, prepared or not. InvalidUsage while
+ * the operation of its last start is not complete, and once its communicator is finalized or
+ * destroyed. Any thread. */
+ANYCCL_API anycclResult_t anycclStart(anycclPrepared_t prepared, anycclWork_t* work);
+/* Starts all `count`, also of several communicators, which have no streams, as anycclIssueAll: in
+ * their order, small collectives as one where they can. works[i] is that of prepared[i], or NULL if
+ * it failed; the first error is returned. A NULL among them, or a stream: then nothing was started. */
+ANYCCL_API anycclResult_t anycclStartAll(const anycclPrepared_t* prepared, size_t count,
+                                         anycclWork_t* works);
+/* Frees the handle; what was started goes on. NULL is allowed. */
+ANYCCL_API anycclResult_t anycclPreparedFree(anycclPrepared_t prepared);
 /* *done = 1 if the operation is complete or has failed; makes progress, never blocks. Any thread.
  * Returns the operation's error, if it has failed. */
 ANYCCL_API anycclResult_t anycclWorkTest(anycclWork_t work, int* done);
@@ -686,6 +887,20 @@ ANYCCL_API anycclResult_t anycclWorkTest(anycclWork_t work, int* done);
 ANYCCL_API anycclResult_t anycclWorkWait(anycclWork_t work);
 /* The same, but InProgress if it is not complete after `timeout_ms`: it goes on then. */
 ANYCCL_API anycclResult_t anycclWorkWaitFor(anycclWork_t work, unsigned int timeout_ms);
+/* Several works, of any communicators; those that are NULL are left out, so a program sets to NULL
+ * what it has freed. */
+/* Returns when all of them are complete, with the first error. Any thread. */
+ANYCCL_API anycclResult_t anycclWorkWaitAll(const anycclWork_t* works, size_t count);
+/* Returns when one of them is complete or has failed: works[*index], with its error. *index = count
+ * if all are NULL. A work that is complete is so again when asked again. */
+ANYCCL_API anycclResult_t anycclWorkWaitAny(const anycclWork_t* works, size_t count, size_t* index);
+/* The same, but InProgress, and *index = count, if none is after `timeout_ms`. */
+ANYCCL_API anycclResult_t anycclWorkWaitAnyFor(const anycclWork_t* works, size_t count,
+                                               unsigned int timeout_ms, size_t* index);
+/* The same without waiting: *done = 1 if one is complete or has failed, or all are NULL; else 0.
+ * Makes progress. */
+ANYCCL_API anycclResult_t anycclWorkTestAny(const anycclWork_t* works, size_t count, size_t* index,
+                                            int* done);
 /* In place of the time limit of its call: the operation fails, and the communicator, when
  * `timeout_ms` have passed from now on, or for a collective from its turn; 0: never. Any thread. */
 ANYCCL_API anycclResult_t anycclWorkLimit(anycclWork_t work, unsigned int timeout_ms);

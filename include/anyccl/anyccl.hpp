@@ -7,6 +7,7 @@
 #include "anyccl/experts.hpp"
 #include "anyccl/group.hpp"
 #include "anyccl/memory.hpp"
+#include "anyccl/requests.hpp"
 #include "anyccl/status.hpp"
 #include "anyccl/stream.hpp"
 #include "anyccl/topology.hpp"

@@ -105,6 +105,7 @@ class Communicator : public Operations {
   Communicator& operator=(Communicator&& other) noexcept {
     std::swap(handle_, other.handle_);
     std::swap(timeout_ms_, other.timeout_ms_);
+    std::swap(call_config_, other.call_config_);
     return *this;
   }
   Communicator(const Communicator&) = delete;

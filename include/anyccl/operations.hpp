@@ -52,6 +52,11 @@ class Operations {
   /// call, of a collective from its turn. Not while another thread calls.
   void set_timeout(std::chrono::milliseconds limit) { timeout_ms_ = detail::milliseconds(limit); }
 
+  /// From now on collectives that are called through this object have this configuration, which starts
+  /// from ANYCCL_COLLCONFIG_INITIALIZER and is borrowed until the next call of this; null, as at first:
+  /// none. Not all_reduce_part(). Not while another thread calls.
+  void set_call_config(const anycclCollConfig_t* config) { call_config_ = config; }
+
   /// Reduces `in` over all ranks; every rank gets the result in `out`, bitwise the same.
   ///
   /// Shapes: in.count == out.count (elements), equal on all ranks, as are dtype and op. `out` may
@@ -319,6 +324,7 @@ class Operations {
 
   anycclComm_t handle_ = nullptr;
   unsigned timeout_ms_ = 0;
+  const anycclCollConfig_t* call_config_ = nullptr;
 
  private:
   template <typename T>
@@ -342,6 +348,7 @@ class Operations {
     call.datatype = static_cast<anycclDataType_t>(in.dtype);
     call.stream = stream.handle();
     call.timeout_ms = timeout_ms_;
+    if (what != anycclCollSend && what != anycclCollRecv) call.config = call_config_;
     return call;
   }
   static Status compare(const View& in, const View& out) {

@@ -8,7 +8,9 @@
 #include "adapter/duplicate_library.hpp"
 #include "adapter/transports.hpp"
 #include "base/error.hpp"
+#include "base/hash.hpp"
 #include "base/log.hpp"
+#include "base/round_up.hpp"
 #include "framework/tuning/machine_table.hpp"
 #include "platform/probe/host_facts.hpp"
 
@@ -25,17 +27,54 @@ void put_placement(const probe::HostFacts& facts, bootstrap::Hello& hello) {
   hello.near_node = near.node;
 }
 
-/// The variables that must be the same everywhere, as the hello carries them. Of a file its
-/// content counts.
-std::string settings_of(Config config, const TunerTable* named) {
+/// A value that would take much room in the hello, which compares it: its begin, and a hash.
+std::string short_value(const std::string& value) {
+  constexpr std::size_t kMost = 64, kShown = 44;
+  if (value.size() <= kMost) return value;
+  return fmt::format("{}...#{:x}", value.substr(0, kShown), hash_of(value));
+}
+
+void add_setting(std::string& text, std::string_view name, const std::string& value) {
+  if (!value.empty())
+    text += fmt::format("{}{}={}", text.empty() ? "" : " ", name, short_value(value));
+}
+
+/// Sizes that the environment gives are the same whatever the configuration says.
+void add_settings_of(const CommSettings& settings, const Config& config, std::string& text) {
+  const auto size = [](std::size_t ours, std::size_t environment) {
+    return ours == 0 || environment != 0 ? "" : std::to_string(ours);
+  };
+  add_setting(text, "config->algo", settings.algo);
+  add_setting(text, "config->proto", settings.proto);
+  add_setting(text, "config->chunkBytes", size(settings.chunk_bytes, config.chunk_bytes));
+  add_setting(text, "config->buffSize", size(settings.buffer_bytes, config.buffer_bytes));
+}
+
+/// The variables that must be the same everywhere, as the hello carries them, and what the
+/// configuration says. Of a file its content counts.
+std::string settings_of(Config config, const CommSettings& settings, const TunerTable* named) {
   config.tuner_table = named == nullptr ? "" : fmt::format("content:{:x}", named->hash());
   std::string text;
-  for (const Variable& variable : variables()) {
-    const std::string value = variable.same_everywhere() ? variable.compared(config) : "";
-    if (!value.empty())
-      text += fmt::format("{}{}={}", text.empty() ? "" : " ", variable.name, value);
-  }
+  for (const Variable& variable : variables())
+    if (variable.same_everywhere()) add_setting(text, variable.name, variable.compared(config));
+  add_settings_of(settings, config, text);
   return text;
+}
+
+Status read_plan_settings(InitContext& init) {
+  const Config& config = init.config;
+  const CommSettings& settings = init.settings;
+  ANYCCL_TRY(init.environment.algorithms, AlgorithmRules::parse(config.algo));
+  ANYCCL_TRY(init.environment.protocols, ProtocolRules::parse(config.proto));
+  init.environment.chunk_bytes = config.chunk_bytes;
+  ANYCCL_TRY(init.communicator.algorithms, AlgorithmRules::parse(settings.algo, "config->algo"));
+  ANYCCL_TRY(init.communicator.protocols, ProtocolRules::parse(settings.proto, "config->proto"));
+  init.communicator.chunk_bytes = settings.chunk_bytes;
+  if (settings.chunk_bytes != 0)
+    ANYCCL_CHECK(check_size("config->chunkBytes", settings.chunk_bytes, kChunkLimits));
+  if (settings.buffer_bytes != 0)
+    ANYCCL_CHECK(check_size("config->buffSize", settings.buffer_bytes, kBufferLimits));
+  return {};
 }
 
 /// Read once: a program may create many communicators.
@@ -66,16 +105,27 @@ Result<std::shared_ptr<const TunerTable>> table_of(const Config& config) {
   return std::make_shared<const TunerTable>(std::move(table));
 }
 
-Result<InitContext> prepare_init(int rank, int size) {
-  ANYCCL_TRY(Config config, read_config());
-  return prepare_init(rank, size, std::move(config));
+Result<std::size_t> ring_bytes_of(const InitContext& init, int size, bool network) {
+  constexpr std::size_t kPage = 4096;
+  const bool by_environment = init.config.buffer_bytes != 0;
+  const std::size_t asked = by_environment ? init.config.buffer_bytes : init.settings.buffer_bytes;
+  if (asked == 0) return ring_bytes_for(size, network);
+  ANYCCL_CHECK(check_size(by_environment ? "ANYCCL_BUFFSIZE" : "config->buffSize", asked,
+                          {least_ring_bytes(size), kBufferLimits.most}));
+  return round_up(asked, kPage);
 }
 
-Result<InitContext> prepare_init(int rank, int size, Config config) {
+Result<InitContext> prepare_init(int rank, int size, const CommSettings& settings) {
+  ANYCCL_TRY(Config config, read_config());
+  return prepare_init(rank, size, std::move(config), settings);
+}
+
+Result<InitContext> prepare_init(int rank, int size, Config config, const CommSettings& settings) {
   ANYCCL_CHECK(refuse_duplicate_library());
   InitContext init;
   init.config = std::move(config);
-  ANYCCL_TRY(init.rules, AlgorithmRules::parse(init.config.algo));
+  init.settings = settings;
+  ANYCCL_CHECK(read_plan_settings(init));
   ANYCCL_CHECK(check_transport_name(init.config.transport));
   ANYCCL_TRY(init.table, table_of(init.config));
   init.deadline = Deadline::in(
@@ -84,17 +134,17 @@ Result<InitContext> prepare_init(int rank, int size, Config config) {
   const bool named = !init.config.tuner_table.empty();
   const probe::HostFacts facts = probe::host_facts();
   const bootstrap::HostIdentity host{facts.boot_id, facts.network_namespace, init.config.host_id};
-  ANYCCL_TRY(init.hello,
-             bootstrap::make_hello(Rank{rank}, size, host,
-                                   settings_of(init.config, named ? init.table.get() : nullptr),
-                                   init.listeners));
+  ANYCCL_TRY(init.hello, bootstrap::make_hello(
+                             Rank{rank}, size, host,
+                             settings_of(init.config, settings, named ? init.table.get() : nullptr),
+                             init.listeners));
   put_placement(facts, init.hello);
   if (!named && init.table != nullptr) init.hello.machine_table = init.table->hash();
   return init;
 }
 
 TunerPolicy policy_of(const InitContext& init, const std::vector<bootstrap::Hello>& members) {
-  TunerPolicy policy{.rules = init.rules};
+  TunerPolicy policy{.environment = init.environment, .communicator = init.communicator};
   const auto other =
       std::find_if(members.begin(), members.end(), [&](const bootstrap::Hello& member) {
         return member.machine_table != init.hello.machine_table;

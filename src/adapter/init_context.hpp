@@ -5,6 +5,7 @@
 
 #include "base/config.hpp"
 #include "base/deadline.hpp"
+#include "framework/communicator/membership.hpp"
 #include "framework/tuning/tuner.hpp"
 #include "platform/bootstrap/hello.hpp"
 
@@ -14,7 +15,9 @@ namespace anyccl {
 struct InitContext {
   std::string name;  ///< Of the communicator, in logs.
   Config config;
-  AlgorithmRules rules;
+  CommSettings settings;                    ///< Of the communicator's configuration.
+  PlanSettings environment,                 ///< What the environment says about plans,
+      communicator;                         ///< and what `settings` say.
   std::shared_ptr<const TunerTable> table;  ///< Named by the user, or found for this machine.
   Deadline deadline;
   bootstrap::Listeners listeners;
@@ -28,9 +31,13 @@ Result<std::shared_ptr<const TunerTable>> table_of(const Config& config);
 
 /// Reads the environment and gets ready to be found. Errors: what is wrong with a setting; as
 /// table_of().
-Result<InitContext> prepare_init(int rank, int size);
+Result<InitContext> prepare_init(int rank, int size, const CommSettings& settings = {});
 /// The same, of an environment that has been read.
-Result<InitContext> prepare_init(int rank, int size, Config config);
+Result<InitContext> prepare_init(int rank, int size, Config config,
+                                 const CommSettings& settings = {});
+/// Bytes of each rank's staging ring: the environment's, the configuration's, or the usual number.
+/// Errors: invalid_argument, where so many ranks need more.
+Result<std::size_t> ring_bytes_of(const InitContext& init, int size, bool network);
 
 /// The policy by which the ranks of a group choose algorithms, the same on all of them: the
 /// machine's table counts only if all have found the same one.

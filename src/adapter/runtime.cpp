@@ -113,6 +113,14 @@ class Process {
   std::uint64_t progress_generation_ = 0;
 };
 
+/// Messages have no rules by size: what is said for everything is said for them.
+std::size_t message_line_bytes(const TunerPolicy& policy, std::size_t usual) {
+  std::optional<Protocol> said = policy.environment.protocols.of_messages();
+  if (!said) said = policy.communicator.protocols.of_messages();
+  if (!said || *said == Protocol::ll128) return usual;
+  return *said == Protocol::ll ? kLineBytes : 0;
+}
+
 Status check_rank(int size, int rank) {
   if (size < 1 || size > bootstrap::kMostRanks)
     return error(Code::invalid_argument, "nranks {} is not in 1..{}", size, bootstrap::kMostRanks);
@@ -131,11 +139,9 @@ Result<CommPtr> create(InitContext& init, const bootstrap::Group& group, Rank me
   const bootstrap::Placement placement = bootstrap::placement_of(group.members);
   for (const bootstrap::Hello& hello : group.members) m.names.push_back(describe(hello));
   m.policy = policy_of(init, group.members);
-  const Protocol proto = init.config.proto;
-  m.line_bytes = proto == Protocol::ll       ? kLineBytes
-                 : proto == Protocol::simple ? 0
-                                             : line_bytes_for(m.size);
-  m.only_lines = proto == Protocol::ll || proto == Protocol::ll128;
+  m.settings = init.settings;
+  m.line_bytes = line_bytes_for(m.size);
+  m.message_line_bytes = message_line_bytes(m.policy, m.line_bytes);
   const TransportEntry* const named = find_transport(init.config.transport);
   const bool forced_network = named != nullptr && named->medium == Medium::network;
   m.network = placement.several_hosts() || (named != nullptr && named->medium != Medium::memory);
@@ -144,7 +150,8 @@ Result<CommPtr> create(InitContext& init, const bootstrap::Group& group, Rank me
   m.cores_each = placement.cores_each[uindex(me)];
   m.waits = init.config.waits;
   m.fuses = init.config.fuses;
-  m.ring_bytes = std::min(most_ring_bytes, ring_bytes_for(m.size, m.network));
+  ANYCCL_TRY(const std::size_t ring_bytes, ring_bytes_of(init, m.size, m.network));
+  m.ring_bytes = std::min(most_ring_bytes, ring_bytes);
   const bootstrap::Hello& mine = group.members[uindex(me)];
   m.registration = probe::OversubscriptionMonitor::of_process().add(static_cast<int>(
       std::count_if(group.members.begin(), group.members.end(),
@@ -190,11 +197,11 @@ Result<anycclUniqueId> make_unique_id() {
   return id;
 }
 
-Result<CommPtr> join_by_id(const anycclUniqueId& bytes, int size, int rank,
-                           const std::string& name) {
+Result<CommPtr> join_by_id(const anycclUniqueId& bytes, int size, int rank, const std::string& name,
+                           const CommSettings& settings) {
   ANYCCL_CHECK(check_rank(size, rank));
   ANYCCL_TRY(const bootstrap::UniqueId id, bootstrap::UniqueId::from_bytes(bytes.internal));
-  ANYCCL_TRY(InitContext init, prepare_init(rank, size));
+  ANYCCL_TRY(InitContext init, prepare_init(rank, size, settings));
   init.name = name;
   const Result<bootstrap::Group> group = bootstrap::join(id, init.hello, init.deadline);
   Process::get().drop(id, group.status());
@@ -207,7 +214,7 @@ Result<CommPtr> join_by_environment() {
   ANYCCL_TRY(const bootstrap::LaunchInfo info, bootstrap::read_launch_info(config));
   ANYCCL_TRY(InitContext init, prepare_init(index(info.rank), info.size, std::move(config)));
   ANYCCL_TRY(const bootstrap::Group group,
-             bootstrap::join_environment(init.config, init.hello, init.deadline));
+             bootstrap::join_environment(init.config, init.hello, init.deadline, info.launch));
   return create(init, group, info.rank);
 }
 

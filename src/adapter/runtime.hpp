@@ -18,20 +18,22 @@ using CommPtr = std::shared_ptr<Comm>;
 
 /// Makes an id and keeps the server behind it until its group is formed.
 Result<anycclUniqueId> make_unique_id();
-/// `name`: of the communicator, in logs.
+/// `name`: of the communicator, in logs. `settings`: of its configuration.
 Result<CommPtr> join_by_id(const anycclUniqueId& id, int size, int rank,
-                           const std::string& name = {});
+                           const std::string& name = {}, const CommSettings& settings = {});
 Result<CommPtr> join_by_environment();
 /// All ranks of one communicator, in this process.
 Result<std::vector<CommPtr>> join_all_here(int size);
 /// Collective over `parent`. Null for color ANYCCL_SPLIT_NOCOLOR.
 Result<CommPtr> split(Comm& parent, int color, int key, std::size_t most_ring_bytes = kAnyRing,
-                      const std::string& name = {});
+                      const std::string& name = {}, const CommSettings& settings = {});
 /// Over the ranks of `parent` that are not `excluded`, which alone make the call.
-Result<CommPtr> shrink(Comm& parent, std::span<const int> excluded, const std::string& name);
+Result<CommPtr> shrink(Comm& parent, std::span<const int> excluded, const std::string& name,
+                       const CommSettings& settings);
 /// Collective over `parent`, while other ranks join by the same id: `size` ranks in all. `id`: on one
 /// rank, null on the others.
-Result<CommPtr> grow(Comm& parent, int size, const anycclUniqueId* id, const std::string& name);
+Result<CommPtr> grow(Comm& parent, int size, const anycclUniqueId* id, const std::string& name,
+                     const CommSettings& settings);
 /// The background thread of this process. Stopped at exit.
 BackgroundProgress& background_progress();
 /// Stopped at exit.

@@ -50,6 +50,16 @@ Status first_problem(std::string_view call, const std::vector<Member>& members) 
   return {};
 }
 
+/// What a communicator that is made of another has.
+CommSettings inherited(const CommSettings& parent, const CommSettings& own) {
+  CommSettings all = parent;
+  if (!own.algo.empty()) all.algo = own.algo;
+  if (!own.proto.empty()) all.proto = own.proto;
+  if (own.chunk_bytes != 0) all.chunk_bytes = own.chunk_bytes;
+  if (own.buffer_bytes != 0) all.buffer_bytes = own.buffer_bytes;
+  return all;
+}
+
 template <typename T>
 Result<std::vector<T>> exchange_with_all(Comm& parent, const T& mine) {
   std::vector<T> all(static_cast<std::size_t>(parent.size()));
@@ -114,12 +124,11 @@ Result<CommPtr> form(Comm& parent, const std::vector<Member>& members,
     hello.size = static_cast<std::uint32_t>(members.size());
     group.members.push_back(hello);
   }
+  ANYCCL_CHECK(ring_bytes_of(init, static_cast<int>(members.size()), false).status());
   return create_within(parent, members, init, group, me, most_ring_bytes);
 }
 
 // --- shrink --------------------------------------------------------------------------------------
-
-constexpr std::uint32_t kShrinkTag = kOwnTag | (ANYCCL_MAX_TAG - 1);
 
 /// Errors: of the list, which other ranks do not see.
 Result<std::vector<Member>> members_without(std::span<const int> excluded, const Comm& parent) {
@@ -271,7 +280,7 @@ Result<bootstrap::UniqueId> agree(const std::vector<Invitation>& all) {
 }  // namespace
 
 Result<CommPtr> split(Comm& parent, int color, int key, std::size_t most_ring_bytes,
-                      const std::string& name) {
+                      const std::string& name, const CommSettings& settings) {
   Card mine;
   mine.color = color;
   mine.key = key;
@@ -279,7 +288,8 @@ Result<CommPtr> split(Comm& parent, int color, int key, std::size_t most_ring_by
   if (color < 0 && color != ANYCCL_SPLIT_NOCOLOR)
     problem =
         error(Code::invalid_argument, "color {} is negative and not ANYCCL_SPLIT_NOCOLOR", color);
-  auto init = prepare_init(index(parent.rank()), parent.size());
+  auto init = prepare_init(index(parent.rank()), parent.size(),
+                           inherited(parent.membership().settings, settings));
   if (problem.ok() && !init.ok()) problem = init.status();
   if (init.ok()) init->name = name;
   if (problem.ok()) mine.hello = init->hello;
@@ -301,9 +311,11 @@ Result<CommPtr> split(Comm& parent, int color, int key, std::size_t most_ring_by
   return form(parent, members, secret, *init, most_ring_bytes);
 }
 
-Result<CommPtr> shrink(Comm& parent, std::span<const int> excluded, const std::string& name) {
+Result<CommPtr> shrink(Comm& parent, std::span<const int> excluded, const std::string& name,
+                       const CommSettings& settings) {
   ANYCCL_TRY(std::vector<Member> members, members_without(excluded, parent));
-  auto init = prepare_init(index(parent.rank()), parent.size());
+  auto init = prepare_init(index(parent.rank()), parent.size(),
+                           inherited(parent.membership().settings, settings));
   Card mine;
   if (init.ok())
     mine.hello = init->hello;
@@ -320,7 +332,8 @@ Result<CommPtr> shrink(Comm& parent, std::span<const int> excluded, const std::s
   return form(parent, members, secret, *init, kAnyRing);
 }
 
-Result<CommPtr> grow(Comm& parent, int size, const anycclUniqueId* id, const std::string& name) {
+Result<CommPtr> grow(Comm& parent, int size, const anycclUniqueId* id, const std::string& name,
+                     const CommSettings& settings) {
   const std::uint64_t context = parent.sequence();
   ANYCCL_TRY(const bootstrap::Secret key,
              secret_of(parent).derive("grow", std::as_bytes(std::span(&context, 1))));
@@ -334,7 +347,8 @@ Result<CommPtr> grow(Comm& parent, int size, const anycclUniqueId* id, const std
   hide(agreed, key);
   anycclUniqueId whole{};
   agreed.to_bytes(whole.internal);
-  return join_by_id(whole, size, index(parent.rank()), name);
+  return join_by_id(whole, size, index(parent.rank()), name,
+                    inherited(parent.membership().settings, settings));
 }
 
 }  // namespace anyccl

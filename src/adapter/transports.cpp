@@ -38,6 +38,7 @@ TransportSetup setup_of(const Membership& membership, const Config& config, Dead
           .slots = slots_for(membership.size),
           .ring_bytes = membership.ring_bytes,
           .line_bytes = membership.line_bytes,
+          .message_line_bytes = membership.message_line_bytes,
           .cores_are_shared = membership.ranks_per_core > 1,
           .config = config,
           .deadline = deadline};

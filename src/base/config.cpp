@@ -6,6 +6,7 @@
 #include <mutex>
 #include <vector>
 
+#include "base/byte_size.hpp"
 #include "base/error.hpp"
 #include "base/log.hpp"
 
@@ -21,18 +22,31 @@ std::string name_in(std::span<const std::string_view> names, Choice choice) {
   return value == 0 ? "" : std::string(names[value - 1]);
 }
 
+std::string size_text(std::size_t bytes) {
+  return bytes == 0 ? "" : std::to_string(bytes);
+}
+
 constexpr Variable kVariables[] = {
     {"ANYCCL_ALGO", "",
      "algorithm to use, or several by collective and size: all_reduce:ring@1M-;broadcast:^flat",
      [](const Config& c) { return c.algo; }},
+    {"ANYCCL_PROTO", "",
+     "LL (beside the word, in its cache line), LL128 (beside it, in its slot) or Simple (staging "
+     "ring), or several: all_reduce:LL128@-8K,Simple@8K-;broadcast:^LL. Where there is no shared "
+     "memory they only say how long pieces are",
+     [](const Config& c) { return c.proto; }},
+    {"ANYCCL_CHUNK_SIZE", "",
+     "bytes of a vector or block that are under way at a time, at most: 4K to 1G",
+     [](const Config& c) { return size_text(c.chunk_bytes); }},
+    {"ANYCCL_BUFFSIZE", "1M to 4M",
+     "bytes of each rank's staging ring, 64K to 1G; the default depends on ranks and hosts",
+     [](const Config& c) { return size_text(c.buffer_bytes); }},
     {"ANYCCL_TUNER_TABLE", "what `anyccl tune` has written",
      "file of measurements to choose algorithms by; none: no file",
      [](const Config& c) { return c.tuner_table; }},
     {"ANYCCL_TUNE_AT_START", "0",
      "1: every new communicator measures AllReduce for up to 20 ms and chooses by that",
      [](const Config& c) { return std::string(c.tune_at_start ? "1" : ""); }},
-    {"ANYCCL_PROTO", "", "LL, LL128 or Simple: the one protocol to use",
-     [](const Config& c) { return name_in(kProtocolNames, c.proto); }},
     {"ANYCCL_FUSION", "1", "0: small collectives of a group do not travel as one",
      [](const Config& c) { return std::string(c.fuses ? "" : "0"); }},
     {"ANYCCL_TRANSPORT", "", "name of the one transport to use (see `anyccl info`)",
@@ -99,6 +113,17 @@ Status read_number(const char* name, Number low, Number high, std::optional<Numb
                  high);
   into = value;
   return {};
+}
+
+Status read_size(const char* name, SizeLimits limits, std::size_t& into) {
+  const std::string text = text_of(name);
+  into = 0;
+  if (text.empty()) return {};
+  const Result<std::size_t> bytes = parse_size(text);
+  if (!bytes.ok())
+    return error(Code::invalid_argument, "{}={}: {}", name, text, bytes.status().message());
+  into = *bytes;
+  return check_size(name, into, limits);
 }
 
 /// "INIT,NET": these; "^NET": all others; ALL or nothing: all.
@@ -171,6 +196,12 @@ std::span<const Variable> variables() {
   return kVariables;
 }
 
+Status check_size(std::string_view setting, std::size_t bytes, SizeLimits limits) {
+  if (bytes >= limits.least && bytes <= limits.most) return {};
+  return error(Code::invalid_argument, "{}={} is not in {}..{} bytes", setting, bytes, limits.least,
+               limits.most);
+}
+
 std::optional<std::string> value_now(std::string_view name) {
   const char* value = std::getenv(std::string(name).c_str());
   if (value == nullptr) return std::nullopt;
@@ -183,7 +214,9 @@ Result<Config> read_config() {
   warn_about_unknown_names();
   c.algo = text_of("ANYCCL_ALGO");
   c.tuner_table = text_of("ANYCCL_TUNER_TABLE");
-  ANYCCL_CHECK(read_choice("ANYCCL_PROTO", c.proto, kProtocolNames));
+  c.proto = text_of("ANYCCL_PROTO");
+  ANYCCL_CHECK(read_size("ANYCCL_CHUNK_SIZE", kChunkLimits, c.chunk_bytes));
+  ANYCCL_CHECK(read_size("ANYCCL_BUFFSIZE", kBufferLimits, c.buffer_bytes));
   ANYCCL_CHECK(read_choice("ANYCCL_SHM_COPY", c.shm_copy, kCopyNames));
   WaitMode waits{};
   ANYCCL_CHECK(read_choice("ANYCCL_WAIT", waits, kWaitNames));

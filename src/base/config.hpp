@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -25,11 +26,18 @@ std::span<const Variable> variables();
 /// The value of the variable `name` in the environment now; absent: not set.
 std::optional<std::string> value_now(std::string_view name);
 
-/// ANYCCL_PROTO, and what it may name, in this order.
-enum class Protocol : std::uint8_t { by_size, ll, ll128, simple };
-inline constexpr std::string_view kProtocolNames[] = {"LL", "LL128", "Simple"};
 /// ANYCCL_TUNER_TABLE, when not even the machine's table is to be used.
 inline constexpr std::string_view kNoTable = "none";
+/// A size in bytes that users may set.
+struct SizeLimits {
+  std::size_t least, most;
+};
+/// ANYCCL_CHUNK_SIZE and ANYCCL_BUFFSIZE. How small a buffer may be also depends on the ranks.
+inline constexpr SizeLimits kChunkLimits{4096, std::size_t{1} << 30},
+    kBufferLimits{65536, std::size_t{1} << 30};
+/// Errors: invalid_argument, naming the setting, its value and the limits.
+Status check_size(std::string_view setting, std::size_t bytes, SizeLimits limits);
+
 /// ANYCCL_SHM_COPY: where publications of shared memory are that do not fit their slot.
 enum class ShmCopy : std::uint8_t {
   fastest,  ///< In memory of anycclMemAlloc, else wherever it is fastest.
@@ -49,19 +57,21 @@ inline constexpr std::string_view kWaitNames[] = {"balanced", "latency", "thrift
 
 /// The environment, read and checked once per communicator. Nothing else calls getenv.
 struct Config {
-  std::string algo;         ///< Name of the only algorithm to use; empty: the tuner chooses.
+  std::string algo;         ///< ANYCCL_ALGO as written; empty: the tuner chooses.
+  std::string proto;        ///< ANYCCL_PROTO as written; empty: by size.
   std::string tuner_table;  ///< File of measurements, or kNoTable; empty: that of this machine.
   std::string transport;    ///< Name of the only transport to use; empty: the best per peer.
   std::string host_id;      ///< Ranks with different ids are on different hosts; empty: found out.
   std::string interface;    ///< ANYCCL_SOCKET_IFNAME as written; empty: any.
   std::string congestion;   ///< TCP congestion control; empty: cubic where allowed.
   std::string secret;       ///< ANYCCL_SECRET as written; empty: none.
-  Protocol proto = Protocol::by_size;
   ShmCopy shm_copy = ShmCopy::fastest;
   WaitMode waits = WaitMode::balanced;
-  bool fuses = true;      ///< ANYCCL_FUSION.
-  int port = 0;           ///< ANYCCL_PORT; 0: MASTER_PORT + 1.
-  double timeout_s = 60;  ///< For creating a communicator.
+  bool fuses = true;             ///< ANYCCL_FUSION.
+  std::size_t chunk_bytes = 0;   ///< ANYCCL_CHUNK_SIZE; 0: not set.
+  std::size_t buffer_bytes = 0;  ///< ANYCCL_BUFFSIZE; 0: not set.
+  int port = 0;                  ///< ANYCCL_PORT; 0: MASTER_PORT + 1.
+  double timeout_s = 60;         ///< For creating a communicator.
   /// ANYCCL_TUNE_AT_START.
   bool tune_at_start = false;
   /// Where programs of this user keep what they can make again; empty: nowhere.

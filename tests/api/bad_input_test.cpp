@@ -215,6 +215,8 @@ TEST_P(BadEnvironment, is_named_with_its_value) {
 INSTANTIATE_TEST_SUITE_P(Variables, BadEnvironment,
                          testing::Values(BadVariable{"ANYCCL_ALGO", "rnig", "rnig"},
                                          BadVariable{"ANYCCL_PROTO", "fast", "fast"},
+                                         BadVariable{"ANYCCL_CHUNK_SIZE", "1K", "not in 4096.."},
+                                         BadVariable{"ANYCCL_BUFFSIZE", "much", "much"},
                                          BadVariable{"ANYCCL_TRANSPORT", "rdma", "rdma"},
                                          BadVariable{"ANYCCL_PORT", "99999", "99999"},
                                          BadVariable{"ANYCCL_SECRET", "abc", "32 hex digits"},

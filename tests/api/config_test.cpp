@@ -149,6 +149,86 @@ TEST(Config, that_was_not_initialized_is_refused) {
   EXPECT_EQ(anycclCommDestroy(comm), anycclSuccess);
 }
 
+TEST(Config, has_fields_of_nccl_that_change_nothing) {
+  const auto id = UniqueId::create();
+  ASSERT_TRUE(id.ok());
+  anycclConfig_t config = ANYCCL_CONFIG_INITIALIZER;
+  config.maxP2pPeers = config.graphStreamOrdering = config.launchOrderImplicit = 1;
+  config.numRmaSig = config.rmaEagerInit = config.hostCftMode = config.nvlsHostMode = 1;
+  anycclComm_t comm = nullptr;
+  EXPECT_EQ(anycclCommInitRankConfig(&comm, 1, id->value(), 0, &config), anycclSuccess);
+  EXPECT_EQ(anycclCommDestroy(comm), anycclSuccess);
+}
+
+TEST(Config, holds_texts_that_are_copied_when_it_is_used) {
+  const auto id = UniqueId::create();
+  ASSERT_TRUE(id.ok());
+  std::string rules = "all_reduce:ring";
+  anycclConfig_t config = ANYCCL_CONFIG_INITIALIZER;
+  config.blocking = 0;
+  config.algo = rules.c_str();
+  anycclComm_t comm = nullptr;
+  EXPECT_EQ(anycclCommInitRankConfig(&comm, 1, id->value(), 0, &config), anycclInProgress);
+  std::fill(rules.begin(), rules.end(), 'x');
+  anycclResult_t state = anycclInProgress;
+  while (state == anycclInProgress) ASSERT_EQ(anycclCommGetAsyncError(comm, &state), anycclSuccess);
+  float x = 1;
+  EXPECT_EQ(anycclAllReduce(&x, &x, 1, anycclFloat32, anycclSum, comm, nullptr), anycclSuccess);
+  const char* plan = "";
+  EXPECT_EQ(anycclCommLastPlan(comm, &plan), anycclSuccess);
+  EXPECT_EQ(std::string(plan).find("all_reduce/ring"), 0U) << plan;
+  EXPECT_EQ(anycclCommDestroy(comm), anycclSuccess);
+}
+
+/// The error of a Barrier with this configuration, on one rank.
+std::string refused(const anycclCollConfig_t& config, anycclCollective_t what = anycclCollBarrier) {
+  auto comms = Communicator::init_all(1);
+  anycclCall_t call{};
+  call.size = sizeof call;
+  call.collective = what;
+  call.config = &config;
+  const anycclResult_t result = anycclRun(&call, (*comms)[0].handle());
+  EXPECT_EQ(result, anycclInvalidArgument);
+  EXPECT_EQ(wait((*comms)[0].barrier()).code(), Code::ok) << "the communicator goes on";
+  return result == anycclSuccess ? "" : anycclGetLastError((*comms)[0].handle());
+}
+
+TEST(CallConfig, that_is_wrong_is_refused_with_its_field_and_value) {
+  constexpr anycclCollConfig_t kInitial = ANYCCL_COLLCONFIG_INITIALIZER;
+  EXPECT_EQ(refused({}),
+            "config was not set to ANYCCL_COLLCONFIG_INITIALIZER, or for another version");
+  anycclCollConfig_t config = kInitial;
+  config.forceAlgSelection = 2;
+  EXPECT_EQ(refused(config), "config->forceAlgSelection is 2 instead of 0 or 1");
+  config = kInitial;
+  config.chunkBytes = -1;
+  EXPECT_EQ(refused(config), "config->chunkBytes is -1 bytes");
+  config.chunkBytes = 7;
+  EXPECT_EQ(refused(config), "config->chunkBytes=7 is not in 4096..1073741824 bytes");
+  config = kInitial;
+  config.algSelection = "rnig";
+  EXPECT_EQ(refused(config).find("config->algSelection: 'rnig' is not an algorithm"), 0U);
+  config = kInitial;
+  config.proto = "LL@";
+  EXPECT_EQ(refused(config).find("config->proto: 'LL@' has no sizes"), 0U);
+  EXPECT_EQ(refused(kInitial, anycclCollSend), "config is for collectives, and this is a send");
+}
+
+TEST(CallConfig, of_nothing_is_that_of_the_plain_call) {
+  auto comms = Communicator::init_all(1);
+  ASSERT_TRUE(comms.ok());
+  const anycclComm_t comm = (*comms)[0].handle();
+  anycclCollConfig_t config = ANYCCL_COLLCONFIG_INITIALIZER;
+  config.minCTAs = config.maxCTAs = config.nvlsCTAs = config.cgaClusterSize = config.CTAPolicy = 3;
+  float x = 3;
+  for (const anycclCollConfig_t* one :
+       std::initializer_list<const anycclCollConfig_t*>{nullptr, &config})
+    EXPECT_EQ(anycclAllReduceConfig(&x, &x, 1, anycclFloat32, anycclSum, comm, nullptr, one),
+              anycclSuccess);
+  EXPECT_EQ(anycclAllReduceConfig(&x, &x, 1, anycclFloat32, anycclSum, nullptr, nullptr, &config),
+            anycclInvalidArgument);
+}
+
 TEST(Register, gives_a_handle_that_can_be_given_back_once) {
   auto comms = Communicator::init_all(1);
   ASSERT_TRUE(comms.ok());

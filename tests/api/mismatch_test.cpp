@@ -274,6 +274,18 @@ TEST(Mismatch, of_message_sizes_names_both) {
   }
 }
 
+TEST(Mismatch, of_a_receive_and_a_collective_ends_at_the_time_limit_and_names_who_is_waited_for) {
+  run_ranks(2, [](Communicator& comm) {
+    comm.set_timeout(std::chrono::milliseconds(200));
+    std::vector<float> x{1};
+    const Status status = comm.rank() == Rank{0}
+                              ? wait(comm.all_reduce(view(x), view(x), ReduceOp::sum))
+                              : wait(comm.recv(view(x), Rank{0}));
+    EXPECT_EQ(status.code(), Code::timeout) << status.message();
+    EXPECT_NE(status.message().find("waits for rank"), std::string::npos) << status.message();
+  });
+}
+
 /// Waits until the process whose number comes to be in `pid` has ended.
 void await_end(const std::atomic<pid_t>& pid) {
   while (pid == 0) std::this_thread::yield();

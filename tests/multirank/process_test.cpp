@@ -132,6 +132,23 @@ TEST(Processes, use_one_protocol_when_told_to) {
         }));
 }
 
+TEST(Processes, use_the_protocol_of_each_size) {
+  expect_all_passed(run_processes(
+      2,
+      [](Communicator& comm) {
+        for (const auto& [count, name] : {std::pair{2UL, " LL shm"}, {500UL, " Simple shm"}}) {
+          std::vector<float> x(count, 1.0F);
+          ASSERT_OK(wait(comm.all_reduce(view(x), view(x), ReduceOp::sum)));
+          EXPECT_EQ(x, std::vector<float>(count, 2.0F));
+          EXPECT_NE(last_plan(comm).find(name), std::string::npos) << last_plan(comm);
+        }
+      },
+      [](int) {
+        return std::vector<std::pair<std::string, std::string>>{
+            {"ANYCCL_PROTO", "all_reduce:LL@-1K,Simple@1K-"}};
+      }));
+}
+
 /// Three hosts with 3, 1 and 2 ranks: shared memory inside, TCP between them, one communicator.
 TEST(Processes, reduce_over_two_levels_on_uneven_hosts) {
   const auto host = [](int r) { return std::string(r < 3 ? "a" : r < 4 ? "b" : "c"); };

@@ -227,6 +227,37 @@ TEST_P(Exchange, of_blocks_that_differ_and_of_some_that_are_empty) {
   });
 }
 
+TEST_P(Exchange, has_blocks_of_different_types) {
+  on_ranks(3, [](Communicator& comm) {
+    const Topology g = grid(comm, {3}, {1});
+    const int me = index(comm.rank()), before = (me + 2) % 3, after = (me + 1) % 3;
+    struct {
+      double to_before[2];
+      std::int32_t to_after[3];
+    } x{{me + 0.5, me + 1.5}, {me, me + 10, me + 20}};
+    struct {
+      std::int32_t from_before[3];
+      double from_after[2];
+    } y{};
+    const std::array<std::size_t, 2> sent{2, 3}, sent_at{0, sizeof x.to_before}, received{3, 2},
+        received_at{0, offsetof(decltype(y), from_after)};
+    const std::array<anycclDataType_t, 2> sent_types{anycclFloat64, anycclInt32},
+        received_types{anycclInt32, anycclFloat64};
+    ASSERT_EQ(anycclNeighborAllToAllw(&x, sent.data(), sent_at.data(), sent_types.data(), &y,
+                                      received.data(), received_at.data(), received_types.data(),
+                                      g.get(), comm.handle(), nullptr),
+              anycclSuccess)
+        << anycclGetLastError(comm.handle());
+    for (int i = 0; i < 3; ++i) EXPECT_EQ(y.from_before[i], before + 10 * i);
+    for (int i = 0; i < 2; ++i) EXPECT_EQ(y.from_after[i], after + i + 0.5);
+    EXPECT_EQ(anycclNeighborAllToAllw(&x, sent.data(), sent_at.data(), nullptr, &y, received.data(),
+                                      received_at.data(), received_types.data(), g.get(),
+                                      comm.handle(), nullptr),
+              anycclInvalidArgument);
+    EXPECT_NE(std::string(anycclGetLastError(comm.handle())).find("sendtypes"), std::string::npos);
+  });
+}
+
 TEST_P(Exchange, does_not_take_messages_of_the_program) {
   on_ranks(2, [](Communicator& comm) {
     const Topology g = grid(comm, {2}, {1});

@@ -7,11 +7,27 @@
 `Communicator` gives the rules of all operations.
 """
 
-from ._core import Communicator, PreMulSum, ReduceOp, UniqueId, Work, __version__
+from ._core import (
+    Communicator,
+    Event,
+    Operator,
+    PreMulSum,
+    ReduceOp,
+    Routing,
+    Stream,
+    UniqueId,
+    Window,
+    Work,
+    __version__,
+    group,
+    reduce_local,
+)
+from .arena import empty, empty_like, zeros
 from .errors import (
     Aborted,
     DeviceError,
     Error,
+    InProgress,
     InternalError,
     InvalidArgument,
     InvalidUsage,
@@ -20,7 +36,7 @@ from .errors import (
     Timeout,
     Unsupported,
 )
-from .grid import Grid
+from .grid import Graph, Grid
 from .paths import cmake_prefix_path, include_dir, library_dir
 
 __all__ = [
@@ -28,20 +44,32 @@ __all__ = [
     "Communicator",
     "DeviceError",
     "Error",
+    "Event",
+    "Graph",
     "Grid",
+    "InProgress",
     "InternalError",
     "InvalidArgument",
     "InvalidUsage",
+    "Operator",
     "PreMulSum",
     "ReduceOp",
     "RemoteError",
+    "Routing",
+    "Stream",
     "SystemFailure",
     "Timeout",
     "UniqueId",
     "Unsupported",
+    "Window",
     "Work",
     "__version__",
     "cmake_prefix_path",
+    "empty",
+    "empty_like",
+    "group",
     "include_dir",
     "library_dir",
+    "reduce_local",
+    "zeros",
 ]

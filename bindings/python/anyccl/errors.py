@@ -44,6 +44,12 @@ class RemoteError(Error):
     code = 6
 
 
+class InProgress(Error, TimeoutError):
+    """A wait with a time of its own has ended before what it waits for, which goes on."""
+
+    code = 7
+
+
 class Unsupported(Error):
     """The call is valid, but nothing here can do it."""
 
@@ -71,6 +77,7 @@ by_code: dict[int, type[Error]] = {
         InvalidArgument,
         InvalidUsage,
         RemoteError,
+        InProgress,
         Unsupported,
         Timeout,
         Aborted,

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
-from ._core import Communicator
+from ._core import Communicator, _Topology
 from .errors import InvalidArgument
+from .neighbors import Neighbors
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
 
 
-class Grid:
+class Grid(Neighbors):
     """All ranks of a communicator as the places of a grid whose dimensions have names.
 
     Ranks are in row-major order: the last dimension varies fastest, so name first what is farthest apart.
@@ -25,6 +30,9 @@ class Grid:
     >>> grid = anyccl.Grid(world, pipeline=4, data=-1, tensor=2)
     >>> tensor = grid.group("tensor")  # ranks that share a layer
     >>> replicas = grid.group("data", "tensor")  # all ranks of this stage of the pipeline
+
+    Neighbours are, for each dimension, the rank before and the rank after; None beyond an edge. What goes to
+    the one before arrives there as from the one after.
     """
 
     def __init__(self, comm: Communicator, *, periodic: tuple[str, ...] = (), **dims: int) -> None:
@@ -36,10 +44,11 @@ class Grid:
             raise InvalidArgument(f"dimensions are {dims}: each must be 1 or more, and at most one -1")
         if comm.size % rest or (not open_dims and comm.size != rest):
             raise InvalidArgument(f"dimensions are {dims}, but the communicator has {comm.size} ranks")
-        self.comm = comm
         self.dims = {name: comm.size // rest if size == -1 else size for name, size in dims.items()}
         self.periodic = tuple(periodic)
         self._check(self.periodic)
+        circles = [int(name in self.periodic) for name in self.dims]
+        super().__init__(comm, _Topology.grid(comm, list(self.dims.values()), circles))
 
     def coords(self, rank: int | None = None) -> dict[str, int]:
         """The place of `rank`, by default this one."""
@@ -83,7 +92,26 @@ class Grid:
     def __repr__(self) -> str:
         return f"<anyccl.Grid, {' x '.join(f'{name} {size}' for name, size in self.dims.items())}>"
 
-    def _check(self, names) -> None:
+    def _check(self, names: Iterable[str]) -> None:
         for name in names:
             if name not in self.dims:
                 raise InvalidArgument(f"the grid has no dimension {name!r}, but {', '.join(self.dims)}")
+
+
+class Graph(Neighbors):
+    """The ranks that this one hears of and sends to, in any order. Local: making one sends nothing.
+
+    A rank may occur several times, and then its messages match in order. Graphs of all ranks fit if r is a source
+    of q as often as q is a destination of r.
+
+    Parameters
+    ----------
+    comm : Communicator
+    sources, destinations : sequence of int
+    """
+
+    def __init__(self, comm: Communicator, sources: Sequence[int], destinations: Sequence[int]) -> None:
+        super().__init__(comm, _Topology.graph(comm, list(sources), list(destinations)))
+
+    def __repr__(self) -> str:
+        return f"<anyccl.Graph, from {self.sources} to {self.destinations}>"

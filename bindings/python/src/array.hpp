@@ -37,6 +37,12 @@ struct Array {
   static Array output(nb::handle x, const char* name);
   /// Shape and type only, of an array that is neither read nor written.
   static Array like(nb::handle x, const char* name);
+  /// No elements.
+  static Array none() {
+    Array empty;
+    empty.shape = {0};
+    return empty;
+  }
 
   std::size_t count() const { return count_of(shape); }
   std::size_t bytes() const { return count() * info(dtype).bytes; }

@@ -1,36 +1,19 @@
 #include "communicator.hpp"
 
+#include <algorithm>
+#include <thread>
 #include <utility>
 
+#include "group.hpp"
+#include "stream.hpp"
+
 namespace anyccl::python {
-namespace {
 
-/// How long a wait may keep Python from its signals, in milliseconds. Short enough for a person,
-/// long enough that a rank which waits for minutes sleeps nearly all the time.
-constexpr unsigned kSignalTime = 500;
-
-}  // namespace
-
-/// One thread's turn: the library takes calls on a communicator one at a time, and Python's threads
-/// could meet because calls release the interpreter lock.
-class Communicator::Call {
- public:
-  explicit Call(Communicator& comm) : comm_(comm) {
-    if (comm.handle_ == nullptr)
-      raise(anycclInvalidUsage, std::string("the communicator was ") + comm.ended_);
-    if (comm.busy_)
-      raise(anycclInvalidUsage,
-            "another thread is inside a call on this communicator: threads must take turns");
-    comm.busy_ = true;
-    comm.sweep();
-  }
-  Call(const Call&) = delete;
-  Call& operator=(const Call&) = delete;
-  ~Call() { comm_.busy_ = false; }
-
- private:
-  Communicator& comm_;
-};
+Communicator::Call::Call(Communicator& comm) : comm_(&comm), handle(comm.handle_) {
+  comm.check_usable();
+  ++comm.inside_;
+  comm.sweep(false);
+}
 
 Communicator::Communicator(anycclComm_t handle) : handle_(handle) {
   static_cast<void>(anycclCommUserRank(handle, &rank_));
@@ -39,167 +22,196 @@ Communicator::Communicator(anycclComm_t handle) : handle_(handle) {
 
 Communicator::~Communicator() {
   if (is_exiting()) {
-    for (auto& operation : dropped_) static_cast<void>(operation.release());
+    for (OperationPtr& operation : kept_) new OperationPtr(std::move(operation));
     return;
   }
   if (handle_ == nullptr) return;
+  const auto destroy = [handle = handle_, aborts = creating_] {
+    static_cast<void>(aborts ? anycclCommAbort(handle) : anycclCommDestroy(handle));
+  };
+  if (is_in_callback()) {
+    std::thread(destroy).detach();  // what it waits for may need this thread
+    return;
+  }
   const Unlocked released;
-  static_cast<void>(anycclCommDestroy(handle_));
+  destroy();
 }
 
-nb::object Communicator::run(anycclCall_t call, Array input, Result result, bool async) {
+/// Raises why no call is possible, if so.
+void Communicator::check_usable() {
+  check_operators();
+  if (handle_ == nullptr) raise(anycclInvalidUsage, "the communicator was " + ended_);
+  if (finalized_)
+    raise(anycclInvalidUsage, "the communicator is finalized: it can only be destroyed");
+  if (creating_ && !is_created())
+    raise(anycclInvalidUsage,
+          "the communicator is still being created: wait until `ready` is true");
+  if (splitting_.expired()) return;
+  const CommunicatorPtr part = splitting_.lock();
+  if (part != nullptr && part->creating_ && !part->is_created())
+    raise(anycclInvalidUsage,
+          "a part of this communicator is being created: wait until it is ready");
+  splitting_.reset();
+}
+
+int Communicator::rank() {
+  if (rank_ < 0) check_usable();
+  return rank_;
+}
+
+int Communicator::size() {
+  if (size_ < 0) check_usable();
+  return size_;
+}
+
+std::string Communicator::text() const {
+  std::string text = "<anyccl.Communicator";
+  if (rank_ >= 0) text += ", rank " + std::to_string(rank_) + " of " + std::to_string(size_);
+  if (handle_ == nullptr) return text + ", ended>";
+  if (finalized_) return text + ", finalized>";
+  return text + (creating_ ? ", being created>" : ">");
+}
+
+nb::object Communicator::run(Request&& request, const Options& options) {
+  request.call.size = sizeof request.call;
+  request.call.timeout_ms = options.timeout ? milliseconds(options.timeout) : timeout_ms_;
+  if (request.is_other() && (options.async || options.timeout))
+    raise(anycclUnsupported, "this operation has neither async_op nor a timeout");
+  if (const auto group = Group::current())
+    return group->add(shared_from_this(), std::move(request), options);
+  if (options.stream != nullptr) return run_in_stream(std::move(request), options);
+  if (!options.async) return run_blocking(request);
   const Call turn(*this);
-  const anycclComm_t handle = handle_;  // abort() may be called meanwhile
-  call.size = sizeof call;
-  call.timeout_ms = timeout_ms_;
-  if (async) {
-    auto operation = std::make_unique<Operation>(std::move(input), std::move(result));
-    raise_unless_ok(unlocked([&] { return anycclIssue(&call, handle, &operation->work); }));
-    return nb::cast(Work(shared_from_this(), std::move(operation)));
-  }
+  auto operation = std::make_shared<Operation>(std::move(request));
+  raise_unless_ok(unlocked(
+      [&] { return anycclIssue(&operation->request.call, turn.handle, &operation->work); }));
+  return nb::cast(Work(shared_from_this(), std::move(operation)));
+}
+
+nb::object Communicator::run_blocking(Request& request) {
+  const Call turn(*this);
   anycclWork_t rest = nullptr;
-  const Outcome outcome = unlocked([&] { return anycclRunFor(&call, handle, kSignalTime, &rest); });
+  const Outcome outcome = unlocked([&] {
+    if (request.is_other()) return request.launch(turn.handle, nullptr);
+    return anycclRunFor(&request.call, turn.handle, kSignalTime, &rest);
+  });
   if (rest != nullptr) {
-    auto operation = std::make_unique<Operation>(std::move(input), std::move(result));
+    auto operation = std::make_shared<Operation>(std::move(request));
     operation->work = rest;
-    return Work(shared_from_this(), std::move(operation)).wait();
+    return Work(shared_from_this(), std::move(operation)).wait(std::nullopt);
   }
+  check_operators();
   raise_unless_ok(outcome);
-  return result.take();
+  return request.result.take();
 }
 
-CommunicatorPtr Communicator::split(int color, int key) {
+nb::object Communicator::run_in_stream(Request&& request, const Options& options) {
   const Call turn(*this);
-  const anycclComm_t handle = handle_;
-  return made(
-      [&](anycclComm_t* part) { return anycclCommSplit(handle, color, key, part, nullptr); });
+  const anycclStream_t stream = options.stream->handle();
+  nb::object later = options.async ? nb::none() : request.result.later();
+  auto operation = std::make_shared<Operation>(std::move(request));
+  Request& issued = operation->request;
+  issued.call.stream = stream;
+  raise_unless_ok(unlocked([&] {
+    return issued.is_other() ? issued.launch(turn.handle, stream)
+                             : anycclIssue(&issued.call, turn.handle, &operation->work);
+  }));
+  if (operation->work == nullptr) operation->latch = options.stream->latch();
+  options.stream->note_use(shared_from_this());
+  if (options.async) return nb::cast(Work(shared_from_this(), std::move(operation)));
+  adopt(std::move(operation));
+  return later;
 }
 
 nb::object Communicator::failure() const {
-  if (handle_ == nullptr) raise(anycclInvalidUsage, std::string("the communicator was ") + ended_);
+  if (operator_failure_.is_valid()) return operator_failure_;
+  if (handle_ == nullptr) raise(anycclInvalidUsage, "the communicator was " + ended_);
   const anycclComm_t handle = handle_;
   const Outcome outcome = unlocked([&] {
     anycclResult_t failed = anycclSuccess;
     const anycclResult_t asked = anycclCommGetAsyncError(handle, &failed);
     return asked == anycclSuccess ? failed : asked;
   });
-  return outcome.ok() ? nb::none() : exception_of(outcome);
+  const bool well = outcome.ok() || outcome.code == anycclInProgress;
+  return well ? nb::none() : exception_of(outcome);
 }
 
 std::string Communicator::last_plan() {
   const Call turn(*this);
-  const anycclComm_t handle = handle_;
-  const char* text = "";
-  raise_unless_ok(unlocked([&] { return anycclCommLastPlan(handle, &text); }));
-  return text;
+  std::string copy;
+  raise_unless_ok(unlocked([&] {
+    const std::lock_guard lock(plan_mutex_);
+    const char* text = "";
+    const anycclResult_t result = anycclCommLastPlan(turn.handle, &text);
+    copy = text;
+    return result;
+  }));
+  return copy;
 }
 
-std::optional<double> Communicator::timeout() const {
+Seconds Communicator::timeout() const {
   if (timeout_ms_ == 0) return std::nullopt;
   return timeout_ms_ / 1000.0;
 }
 
-void Communicator::set_timeout(std::optional<double> seconds) {
-  constexpr double kMost = 4'000'000;  // milliseconds are 32 bits
-  if (seconds && !(*seconds > 0 && *seconds <= kMost))
-    raise_invalid("timeout is " + std::to_string(*seconds) +
-                  " s: it is more than 0 and at most 4000000, or None");
-  timeout_ms_ = seconds ? std::max(1U, static_cast<unsigned int>(*seconds * 1000)) : 0;
-}
-
-anycclRedOp_t Communicator::create_pre_mul_sum(DType dtype, const void* factor) {
-  const Call turn(*this);
-  anycclRedOp_t op{};
-  const anycclComm_t handle = handle_;
-  raise_unless_ok(unlocked([&] {
-    return anycclRedOpCreatePreMulSum(&op, const_cast<void*>(factor),
-                                      static_cast<anycclDataType_t>(dtype),
-                                      anycclScalarHostImmediate, handle);
-  }));
-  return op;
+/// Takes the handle away, so that no call comes any more.
+anycclComm_t Communicator::end(std::string why) {
+  ended_ = std::move(why);
+  return std::exchange(handle_, nullptr);
 }
 
 void Communicator::destroy() {
   if (handle_ == nullptr) return;
-  anycclComm_t handle = nullptr;
-  {
-    const Call turn(*this);
-    std::swap(handle, handle_);
-    ended_ = "destroyed";
-  }
+  if (inside_ > 0)
+    raise(anycclInvalidUsage,
+          "another thread is inside a call on this communicator: destroy it when it has returned");
+  const anycclComm_t handle = end("destroyed");
   const Outcome outcome = unlocked([&] { return anycclCommDestroy(handle); });
-  dropped_.clear();
+  kept_.clear();
   raise_unless_ok(outcome);
 }
 
 void Communicator::abort() {
   if (handle_ == nullptr) return;
-  const anycclComm_t handle = std::exchange(handle_, nullptr);
-  ended_ = "aborted";
+  const anycclComm_t handle = end("aborted");
   const Outcome outcome = unlocked([&] { return anycclCommAbort(handle); });
-  dropped_.clear();
+  kept_.clear();
   raise_unless_ok(outcome);
 }
 
-void Communicator::sweep() {
-  if (dropped_.empty() && retired_.empty()) return;
-  const anycclComm_t handle = handle_;
+void Communicator::sweep(bool all) {
+  constexpr std::size_t kAFew = 8;  // each call adds at most one
+  if (handle_ == nullptr || (kept_.empty() && retired_.empty())) return;
   const std::vector<anycclRedOp_t> retired = std::exchange(retired_, {});
-  std::vector<std::unique_ptr<Operation>> open, complete, all = std::exchange(dropped_, {});
+  std::vector<OperationPtr> looked, open;
+  const std::size_t count = all ? kept_.size() : std::min(kept_.size(), kAFew);
+  for (std::size_t i = 0; i < count; ++i) {
+    looked.push_back(std::move(kept_.front()));
+    kept_.pop_front();
+  }
+  const anycclComm_t handle = handle_;
   {
     const Unlocked released;
     for (const anycclRedOp_t op : retired) static_cast<void>(anycclRedOpDestroy(op, handle));
-    for (auto& operation : all) {
-      int done = 0;
-      static_cast<void>(anycclWorkTest(operation->work, &done));
-      (done != 0 ? complete : open).push_back(std::move(operation));
-    }
+    for (OperationPtr& operation : looked)
+      if (!operation->is_settled()) open.push_back(std::move(operation));
   }
-  for (auto& operation : open) dropped_.push_back(std::move(operation));
+  for (OperationPtr& operation : open) kept_.push_back(std::move(operation));
 }
 
-Work::~Work() {
-  if (operation_ == nullptr || complete_) return;
-  if (is_exiting())
-    static_cast<void>(operation_.release());
-  else
-    comm_->adopt(std::move(operation_));
+void Communicator::note_operator_failure(nb::object exception) {
+  if (!operator_failure_.is_valid()) operator_failure_ = std::move(exception);
 }
 
-nb::object Work::wait() {
-  Outcome outcome;
-  for (;;) {
-    outcome = unlocked([&] { return anycclWorkWaitFor(operation_->work, kSignalTime); });
-    if (outcome.code != anycclInProgress) break;
-    if (PyErr_CheckSignals() != 0) throw nb::python_error();  // the operation goes on
+void Communicator::check_operators() {
+  if (!operator_failure_.is_valid()) return;
+  if (handle_ != nullptr) {
+    const anycclComm_t handle = end("aborted, as an operator's function raised an exception");
+    const Unlocked released;
+    static_cast<void>(anycclCommAbort(handle));
   }
-  complete_ = true;
-  raise_unless_ok(outcome);
-  operation_->input = {};
-  return operation_->result.take();
-}
-
-Outcome Work::look() {
-  int done = 0;
-  const Outcome outcome = unlocked([&] { return anycclWorkTest(operation_->work, &done); });
-  complete_ = complete_ || done != 0;
-  return outcome;
-}
-
-bool Work::test() {
-  raise_unless_ok(look());
-  return complete_;
-}
-
-int Work::source() {
-  int rank = 0;
-  raise_unless_ok(unlocked([&] { return anycclWorkSource(operation_->work, &rank); }));
-  return rank;
-}
-
-bool Work::done() {
-  static_cast<void>(look());
-  return complete_;
+  kept_.clear();
+  raise_object(operator_failure_);
 }
 
 }  // namespace anyccl::python

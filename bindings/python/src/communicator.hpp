@@ -1,115 +1,129 @@
 #pragma once
-// Communicators, operations in progress, and the owners of their arrays.
+// Communicators, and the owners of the arrays of operations that nobody else keeps.
 
+#include <deque>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <string>
 #include <vector>
 
-#include "error.hpp"
-#include "result.hpp"
+#include "operation.hpp"
 
 namespace anyccl::python {
 
-/// An operation that was issued, and the arrays that belong to it until it is complete.
-struct Operation {
-  Operation(Array in, Result out) : input(std::move(in)), result(std::move(out)) {}
-  Operation(const Operation&) = delete;
-  Operation& operator=(const Operation&) = delete;
-  ~Operation() { static_cast<void>(anycclWorkFree(work)); }
-
-  anycclWork_t work = nullptr;
-  Array input;
-  Result result;
+/// How a communicator is created.
+struct Creation {
+  std::optional<std::string> name;
+  bool wait = true;
+  bool is_default() const { return !name && wait; }
 };
 
 /// One rank's communicator. Everything here is called with the interpreter lock held, which guards
-/// the members, and releases it around calls that may take long.
+/// the members, and releases it around calls that may take long. The lock must be released around
+/// all that waits for the progress of the library, too, as a thread that makes progress may want it
+/// for an operator's function.
 class Communicator : public std::enable_shared_from_this<Communicator> {
  public:
-  /// `make` calls the library, which writes the handle.
-  template <typename Make>
-  static std::shared_ptr<Communicator> made(const Make& make) {
-    anycclComm_t handle = nullptr;
-    raise_unless_ok(unlocked([&] { return make(&handle); }));
-    return handle == nullptr ? nullptr : std::make_shared<Communicator>(handle);
-  }
+  /// One thread's turn: what it calls finds the communicator alive.
+  class Call;
+
   explicit Communicator(anycclComm_t handle);
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
   ~Communicator();
 
-  int rank() const { return rank_; }
-  int size() const { return size_; }
-  bool is_destroyed() const { return handle_ == nullptr; }
+  static CommunicatorPtr from_env();
+  static CommunicatorPtr from_unique_id(const anycclUniqueId& id, int rank, int size,
+                                        const Creation& how);
+  static std::vector<CommunicatorPtr> init_all(int size);
+  /// Null: with color ANYCCL_SPLIT_NOCOLOR.
+  CommunicatorPtr split(int color, int key, const Creation& how);
 
-  /// Runs `call` and returns the result; or, if `async`, issues it and returns a Work.
-  nb::object run(anycclCall_t call, Array input, Result result, bool async);
-  std::shared_ptr<Communicator> split(int color, int key);
+  int rank();
+  int size();
+  /// For people: what it is.
+  std::string text() const;
+  /// Whether it is created, or finalized if finalize() was called. Raises why it cannot be.
+  bool is_ready();
+  void wait_until_ready(Seconds timeout);
   /// The exception that operations raise from now on, or None. Any thread.
   nb::object failure() const;
   std::string last_plan();
-  /// Of the operations that are called from now on, in seconds; none: they wait for ever.
-  std::optional<double> timeout() const;
-  void set_timeout(std::optional<double> seconds);
-  anycclRedOp_t create_pre_mul_sum(DType dtype, const void* factor);
+  /// Of the operations that are called from now on; none: they wait for ever.
+  Seconds timeout() const;
+  void set_timeout(Seconds seconds) { timeout_ms_ = milliseconds(seconds); }
 
+  /// Runs the request and returns the result; or a Work, if `options.async`; or, with a stream or
+  /// in a group, the result that will be there later.
+  nb::object run(Request&& request, const Options& options);
+
+  void finalize();
   void destroy();
   void abort();
 
-  /// Keeps an operation whose Work was dropped until it is complete.
-  void adopt(std::unique_ptr<Operation> operation) {
-    if (handle_ != nullptr) dropped_.push_back(std::move(operation));
+  /// Keeps an operation until it is complete.
+  void adopt(OperationPtr operation) {
+    if (handle_ != nullptr) kept_.push_back(std::move(operation));
   }
+  /// Gives up what is complete of the operations that it keeps: all, or a few of them.
+  void sweep(bool all);
+
+  /// Creates an operator of the library by `make`(op, handle).
+  template <typename Make>
+  anycclRedOp_t create_operator(const Make& make);
   /// Frees the operator at the next call.
   void retire(anycclRedOp_t op) { retired_.push_back(op); }
+  /// The function of an operator has raised `exception`: all that is computed with it is wrong.
+  void note_operator_failure(nb::object exception);
+  /// Raises what an operator's function has raised, and ends the communicator for it.
+  void check_operators();
 
  private:
-  class Call;  // one at a time
-
-  void sweep();
+  template <typename Make>
+  static CommunicatorPtr made(const Make& make);
+  nb::object run_blocking(Request& request);
+  nb::object run_in_stream(Request&& request, const Options& options);
+  bool is_created();
+  void check_usable();
+  anycclComm_t end(std::string why);
 
   anycclComm_t handle_;
-  int rank_ = 0, size_ = 0;
+  int rank_ = -1, size_ = -1;
   unsigned int timeout_ms_ = 0;
-  bool busy_ = false;
-  const char* ended_ = "";
-  std::vector<std::unique_ptr<Operation>> dropped_;
+  bool creating_ = false, finalized_ = false;
+  int inside_ = 0;  // threads in a call
+  std::string ended_;
+  std::weak_ptr<Communicator> splitting_;  // what is being split from it
+  std::deque<OperationPtr> kept_;
   std::vector<anycclRedOp_t> retired_;
+  nb::object operator_failure_;
+  std::mutex plan_mutex_;  // of the text in the library; taken without the interpreter lock
 };
-using CommunicatorPtr = std::shared_ptr<Communicator>;
 
-/// An operation that was issued by run(). Any thread.
-class Work {
+class Communicator::Call {
  public:
-  Work(CommunicatorPtr comm, std::unique_ptr<Operation> operation)
-      : comm_(std::move(comm)), operation_(std::move(operation)) {}
-  Work(Work&&) = default;
-  ~Work();
-  nb::object wait();
-  bool test();
-  bool done();
-  /// The rank that a received message came from.
-  int source();
+  explicit Call(Communicator& comm);
+  Call(const Call&) = delete;
+  Call& operator=(const Call&) = delete;
+  Call(Call&& other) noexcept : comm_(std::exchange(other.comm_, nullptr)), handle(other.handle) {}
+  ~Call() {
+    if (comm_ != nullptr) --comm_->inside_;
+  }
 
  private:
-  Outcome look();
+  Communicator* comm_;
 
-  CommunicatorPtr comm_;
-  std::unique_ptr<Operation> operation_;
-  bool complete_ = false;
+ public:
+  const anycclComm_t handle;  // abort() may be called meanwhile
 };
 
-/// An operator of one communicator: each rank's input times its factor is summed.
-struct PreMulSum {
-  PreMulSum(CommunicatorPtr c, DType type, const void* factor)
-      : comm(std::move(c)), dtype(type), op(comm->create_pre_mul_sum(type, factor)) {}
-  PreMulSum(const PreMulSum&) = delete;
-  PreMulSum& operator=(const PreMulSum&) = delete;
-  ~PreMulSum() { comm->retire(op); }
-
-  CommunicatorPtr comm;
-  DType dtype;
-  anycclRedOp_t op;
-};
+template <typename Make>
+anycclRedOp_t Communicator::create_operator(const Make& make) {
+  const Call turn(*this);
+  anycclRedOp_t op{};
+  raise_unless_ok(unlocked([&] { return make(&op, turn.handle); }));
+  return op;
+}
 
 }  // namespace anyccl::python

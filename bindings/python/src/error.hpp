@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "anyccl/anyccl.h"
+#include "interpreter.hpp"
 
 namespace anyccl::python {
 
@@ -33,27 +34,10 @@ Outcome outcome_of(anycclResult_t code);
 inline void raise_unless_ok(const Outcome& outcome) {
   if (!outcome.ok()) raise(outcome.code, outcome.message);
 }
+/// Raises `exception`, an exception of any kind.
+[[noreturn]] void raise_object(nb::handle exception);
 /// The exception itself, not raised.
 nb::object exception_of(const Outcome& outcome);
-
-/// The interpreter is about to end, in this thread: from now on objects that die leave
-/// communicators, and the arrays of operations, to the end of the process, for which the library
-/// is prepared.
-void begin_exit();
-bool is_exiting();
-
-/// Releases the interpreter lock while it lives. A thread that returns to an ended interpreter
-/// stays here: Python would end the thread by unwinding it, and C++ the process for that.
-class Unlocked {
- public:
-  Unlocked() : state_(PyEval_SaveThread()) {}
-  Unlocked(const Unlocked&) = delete;
-  Unlocked& operator=(const Unlocked&) = delete;
-  ~Unlocked();
-
- private:
-  PyThreadState* state_;
-};
 
 /// Calls the library without the interpreter lock.
 template <typename Call>

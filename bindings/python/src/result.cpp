@@ -126,6 +126,17 @@ nb::object Result::take() {
   return object_;
 }
 
+nb::object Result::later() {
+  if (from_dlpack_.is_valid() && !from_dlpack_.is_none()) {
+    const auto module = nb::cast<std::string>(nb::getattr(from_dlpack_, "__module__", nb::str("")));
+    if (!module.starts_with("torch"))
+      raise(anycclInvalidUsage,
+            "in a stream or a group a result for arrays of x's library needs out= or async_op=True:"
+            " a new array of that library cannot be filled later");
+  }
+  return take();
+}
+
 void bind_memory(nb::module_& m) {
   nb::class_<Memory>(m, "_Memory", "New memory on its way to an array library.")
       .def("__dlpack_device__", [](const Memory&) { return nb::make_tuple(1, 0); })

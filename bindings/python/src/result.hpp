@@ -28,12 +28,21 @@ class Result {
   static Result make(nb::handle out, const Array& like, const Shape& shape, bool zeroed = false);
   /// The caller's array, whatever its shape.
   explicit Result(Array out) : array_(std::move(out)), object_(array_.source) {}
+  /// What the user gets, whatever it is; it is not written.
+  static Result of(nb::object object) {
+    Result result;
+    result.object_ = std::move(object);
+    return result;
+  }
   /// Nothing, for ranks without a result.
   Result() : object_(nb::none()) {}
 
   const Array& array() const { return array_; }
   /// For the caller, once the operation is complete.
   nb::object take();
+  /// The same before it is complete: an array that will have the result. Raises InvalidUsage for
+  /// libraries whose arrays nobody may write.
+  nb::object later();
 
  private:
   Array array_;

@@ -81,16 +81,176 @@ def test_a_program_may_end_while_a_daemon_thread_waits():
         import threading
         comm = anyccl.Communicator.from_env()
         comm.barrier()
-        threading.Thread(target=lambda: comm.recv(np.zeros(1), 1 - comm.rank), daemon=True).start()
-        while True:  # until it is inside
-            try:
-                comm.last_plan
-            except anyccl.InvalidUsage:
-                break
+        waits = threading.Event()
+        def wait():
+            waits.set()
+            comm.recv(np.zeros(1), 1 - comm.rank)
+        threading.Thread(target=wait, daemon=True).start()
+        waits.wait()
         print("end")
         """,
     )
     assert lines(done) == ["[0] end", "[1] end"]
+
+
+# The ranks of these are in one process, so that none hears of another one's end.
+
+
+@pytest.mark.parametrize("waits", ["stream.run(threading.Event().wait)", "first.recv(np.zeros(9), 1, stream=stream)"])
+def test_a_program_may_end_with_work_in_streams(waits):
+    done = run(
+        1,
+        f"""
+        import threading
+        first, second = anyccl.Communicator.init_all(2)
+        stream = anyccl.Stream()
+        {waits}
+        x = np.ones(3)
+        first.all_reduce(x, out=x, stream=stream)
+        stream.run(lambda: print("never"))
+        event = anyccl.Event()
+        event.record(stream)
+        print("end")
+        """,
+    )
+    assert lines(done) == ["[0] end"]
+
+
+def test_a_program_may_end_while_functions_run_in_streams():
+    done = run(
+        1,
+        """
+        comms, xs = anyccl.Communicator.init_all(2), [np.zeros(1000), np.zeros(1000)]
+        streams = [anyccl.Stream(), anyccl.Stream()]
+        for _ in range(1000):
+            for c, x, stream in zip(comms, xs, streams):
+                stream.run(lambda: np.add(x, 1, out=x))
+                c.all_reduce(x, "max", out=x, stream=stream)
+        print("end")
+        """,
+    )
+    assert lines(done) == ["[0] end"]
+
+
+def test_a_program_may_end_while_an_operator_is_at_work_in_the_background():
+    done = run(
+        1,
+        """
+        comms = anyccl.Communicator.init_all(2)
+        ops = [c.create_operator(lambda a, b: np.add(a, b, out=b)) for c in comms]
+        for _ in range(100):
+            for c, op in zip(comms, ops):
+                c.all_reduce(np.ones(10000), op, async_op=True)
+        print("end")
+        """,
+    )
+    assert lines(done) == ["[0] end"]
+
+
+def test_an_exit_handler_may_wait_for_streams():
+    done = run(
+        2,
+        """
+        import atexit
+        comm = anyccl.Communicator.from_env()
+        stream, x = anyccl.Stream(), np.ones(2)
+        def finish():
+            stream.synchronize()
+            print(x.tolist())
+        atexit.register(finish)
+        stream.run(lambda: np.add(x, 1, out=x))
+        comm.all_reduce(x, out=x, stream=stream)
+        """,
+    )
+    assert lines(done) == ["[0] [4.0, 4.0]", "[1] [4.0, 4.0]"]
+
+
+def test_a_child_of_fork_may_end_and_refuses_streams_of_its_parent():
+    done = run(
+        1,
+        """
+        stream = anyccl.Stream()
+        stream.run(lambda: None)
+        stream.synchronize()
+        child = os.fork()
+        if child == 0:
+            try:
+                stream.run(print)
+            except anyccl.InvalidUsage as e:
+                print("before fork" in str(e))
+            sys.exit()
+        assert os.waitpid(child, 0)[1] == 0
+        """,
+    )
+    assert lines(done) == ["[0] True"]
+
+
+def test_a_peer_that_dies_is_an_error_of_streams_groups_and_objects():
+    done = run(
+        2,
+        """
+        comm = anyccl.Communicator.from_env()
+        comm.barrier()
+        if comm.rank == 1:
+            os._exit(7)
+        stream = anyccl.Stream()
+        comm.all_reduce(np.ones(1000), stream=stream)
+        def group():
+            with anyccl.group():
+                comm.all_reduce(np.ones(1))
+                comm.all_reduce(np.ones(1))
+        for wait in (stream.synchronize, group, lambda: comm.all_gather_object(1)):
+            try:
+                wait()
+            except anyccl.RemoteError as e:
+                print("rank 1" in str(e))
+        """,
+        "--keep-going",
+    )
+    assert done.returncode == 7
+    assert done.stdout.splitlines() == ["[0] True"] * 3
+
+
+def test_a_signal_ends_the_waits_for_streams_and_groups():
+    done = run(
+        2,
+        """
+        import signal, threading
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        comm = anyccl.Communicator.from_env()
+        peer, x = 1 - comm.rank, [np.ones(3), np.ones(3)]
+        def interrupted(wait):
+            threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+            try:
+                wait()
+            except KeyboardInterrupt:
+                print("interrupted")
+        def group():
+            with anyccl.group():
+                comm.recv(x[0], 0)
+                comm.recv(x[0], 0)
+        if comm.rank == 1:
+            stream = anyccl.Stream()
+            interrupted(group)
+            comm.recv(x[1], 0, tag=1, stream=stream)
+            interrupted(stream.synchronize)
+            comm.send(np.ones(1), 0)
+            stream.synchronize()
+        else:
+            comm.recv(np.ones(1), 1)
+            comm.send(np.zeros(3), 1, tag=1)
+            comm.send(np.zeros(3), 1)
+            comm.send(np.full(3, 2.0), 1)
+        comm.barrier()
+        print(x[0].tolist(), x[1].tolist())
+        """,
+    )
+    assert sorted(lines(done)) == [
+        "[0] [1.0, 1.0, 1.0] [1.0, 1.0, 1.0]",
+        "[1] [2.0, 2.0, 2.0] [0.0, 0.0, 0.0]",
+        "[1] interrupted",
+        "[1] interrupted",
+    ]
 
 
 def test_a_communicator_from_before_fork_is_refused_in_the_child():

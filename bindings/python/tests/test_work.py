@@ -179,12 +179,54 @@ def test_a_time_limit_names_who_is_missing(two):
     assert isinstance(first.failure, anyccl.Timeout)
 
 
+def test_a_call_has_a_time_limit_of_its_own(two):
+    first = two.comms[0]
+    first.timeout = 1000
+    with pytest.raises(anyccl.Timeout, match="rank 1"):
+        first.all_reduce(np.ones(2), timeout=0.1)
+
+
+def test_a_call_may_take_for_ever_where_others_may_not(two):
+    first = two.comms[0]
+    first.timeout = 0.1
+    work = first.all_reduce(np.ones(2), timeout=float("inf"), async_op=True)
+    with pytest.raises(anyccl.InProgress):
+        work.wait(timeout=0.3)
+    assert two.each(lambda c: work.wait() if c.rank == 0 else c.all_reduce(np.ones(2)))[0].tolist() == [2, 2]
+
+
 @pytest.mark.parametrize("seconds", [0, -1, 1e9, float("nan")])
 def test_a_time_limit_is_checked(alone, seconds):
     with pytest.raises(anyccl.InvalidArgument, match="timeout is"):
         alone.timeout = seconds
+    with pytest.raises(anyccl.InvalidArgument, match="timeout is"):
+        alone.barrier(timeout=seconds)
     alone.timeout = None
     assert alone.timeout is None
+
+
+@pytest.mark.parametrize("seconds", [0, 0.01])
+def test_a_wait_with_a_time_ends_and_the_operation_goes_on(two, seconds):
+    work = two.comms[0].all_reduce(np.ones(2), async_op=True)
+    with pytest.raises(anyccl.InProgress, match="not complete after .*; it goes on") as caught:
+        work.wait(timeout=seconds)
+    assert isinstance(caught.value, TimeoutError) and two.comms[0].failure is None
+    assert two.each(lambda c: work.wait(60) if c.rank == 0 else c.all_reduce(np.ones(2)))[0].tolist() == [2, 2]
+
+
+@pytest.mark.parametrize("seconds", [-1, float("nan")])
+def test_the_time_of_a_wait_is_checked(alone, seconds):
+    with pytest.raises(anyccl.InvalidArgument, match="timeout is"):
+        alone.barrier(async_op=True).wait(seconds)
+
+
+def test_a_limit_makes_a_started_operation_fail(two):
+    work = two.comms[0].all_reduce(np.ones(2), async_op=True)
+    work.limit(0.1)
+    with pytest.raises(anyccl.Timeout, match="rank 1"):
+        work.wait()
+    with pytest.raises(anyccl.InvalidArgument, match="timeout is"):
+        work.limit(-1)
 
 
 def test_only_a_receive_has_a_source(two):

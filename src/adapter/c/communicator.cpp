@@ -32,6 +32,24 @@ Result<bool> is_blocking(const anycclConfig_t* config) {
   return config->blocking == 1;
 }
 
+/// A size of the configuration; 0: not set. What is wrong with it is found later, but for numbers
+/// that are none.
+Result<std::size_t> size_in(int bytes, const char* field) {
+  if (bytes == ANYCCL_CONFIG_UNDEF_INT) return std::size_t{0};
+  if (bytes > 0) return static_cast<std::size_t>(bytes);
+  return error(Code::invalid_argument, "config->{} is {} bytes", field, bytes);
+}
+
+Result<CommSettings> settings_in(const anycclConfig_t* config) {
+  CommSettings settings;
+  if (config == nullptr) return settings;
+  if (config->algo != nullptr) settings.algo = config->algo;
+  if (config->proto != nullptr) settings.proto = config->proto;
+  ANYCCL_TRY(settings.chunk_bytes, size_in(config->chunkBytes, "chunkBytes"));
+  ANYCCL_TRY(settings.buffer_bytes, size_in(config->buffSize, "buffSize"));
+  return settings;
+}
+
 std::string name_in(const anycclConfig_t* config) {
   return config == nullptr || config->commName == nullptr ? "" : config->commName;
 }
@@ -117,7 +135,7 @@ void end_background(anycclComm& handle, bool wait) {
   if (made.ok()) handle.set(*std::move(made));
 }
 
-/// Makes a communicator from `comm` by make(parent, name): at once, in the background, or at the end
+/// Makes a communicator from `comm` by make(parent, name, settings): at once, in the background, or at the end
 /// of the group.
 template <typename Make>
 Status derive(anycclComm_t comm, anycclComm_t* newcomm, const anycclConfig_t* config,
@@ -128,7 +146,8 @@ Status derive(anycclComm_t comm, anycclComm_t* newcomm, const anycclConfig_t* co
   ANYCCL_TRY(const bool blocking, is_blocking(config));
   const std::string name =
       config == nullptr || config->commName == nullptr ? comm->name : config->commName;
-  const auto job = [=]() -> Result<CommPtr> { return make(parent->first(), name); };
+  ANYCCL_TRY(const CommSettings settings, settings_in(config));
+  const auto job = [=]() -> Result<CommPtr> { return make(parent->first(), name, settings); };
   if (!blocking) return begin(newcomm, name, job);
   const auto place = [=]() -> Status {
     ANYCCL_TRY(CommPtr made, job());
@@ -214,9 +233,11 @@ anycclResult_t anycclCommInitRankConfig(anycclComm_t* comm, int nranks, anycclUn
     *comm = nullptr;
     ANYCCL_TRY(const bool blocking, is_blocking(config));
     const std::string name = name_in(config);
-    if (!blocking) return begin(comm, name, [=] { return join_by_id(id, nranks, rank, name); });
+    ANYCCL_TRY(const CommSettings settings, settings_in(config));
+    if (!blocking)
+      return begin(comm, name, [=] { return join_by_id(id, nranks, rank, name, settings); });
     const auto join = [=]() -> Status {
-      ANYCCL_TRY(CommPtr made, join_by_id(id, nranks, rank, name));
+      ANYCCL_TRY(CommPtr made, join_by_id(id, nranks, rank, name, settings));
       *comm = make_handle(std::move(made), name);
       return {};
     };
@@ -263,9 +284,10 @@ anycclResult_t anycclCommInitEnv(anycclComm_t* comm) {
 anycclResult_t anycclCommSplit(anycclComm_t comm, int color, int key, anycclComm_t* newcomm,
                                anycclConfig_t* config) {
   return guarded(comm, [&]() -> Status {
-    return derive(comm, newcomm, config, [=](Comm& parent, const std::string& name) {
-      return split(parent, color, key, kAnyRing, name);
-    });
+    return derive(comm, newcomm, config,
+                  [=](Comm& parent, const std::string& name, const CommSettings& settings) {
+                    return split(parent, color, key, kAnyRing, name, settings);
+                  });
   });
 }
 
@@ -274,9 +296,10 @@ anycclResult_t anycclCommShrink(anycclComm_t comm, int* excludeRanksList, int ex
   return guarded(comm, [&]() -> Status {
     ANYCCL_CHECK(check_shrink(excludeRanksList, excludeRanksCount, shrinkFlags));
     const std::vector<int> excluded(excludeRanksList, excludeRanksList + excludeRanksCount);
-    return derive(comm, newcomm, config, [excluded](Comm& parent, const std::string& name) {
-      return shrink(parent, excluded, name);
-    });
+    return derive(comm, newcomm, config,
+                  [excluded](Comm& parent, const std::string& name, const CommSettings& settings) {
+                    return shrink(parent, excluded, name, settings);
+                  });
   });
 }
 
@@ -301,9 +324,10 @@ anycclResult_t anycclCommGrow(anycclComm_t comm, int nranks, const anycclUniqueI
       return error(Code::invalid_argument, "rank is {}: ranks of comm keep theirs and pass -1",
                    rank);
     const std::optional<anycclUniqueId> known = id == nullptr ? std::nullopt : std::optional(*id);
-    return derive(comm, newcomm, config, [=](Comm& parent, const std::string& name) {
-      return grow(parent, nranks, known ? &*known : nullptr, name);
-    });
+    return derive(comm, newcomm, config,
+                  [=](Comm& parent, const std::string& name, const CommSettings& settings) {
+                    return grow(parent, nranks, known ? &*known : nullptr, name, settings);
+                  });
   });
 }
 

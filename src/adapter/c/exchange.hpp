@@ -11,7 +11,7 @@ namespace anyccl {
 struct BlockMessage {
   Collective way;  ///< send or recv
   int peer;
-  std::uint32_t tag;  ///< 0..ANYCCL_MAX_TAG; no message of the program itself has it.
+  std::uint32_t tag;  ///< Below 65536; no message of the program itself has it.
   const void* at;     ///< Of a receive, too.
   std::size_t count;
   anycclDataType_t datatype;

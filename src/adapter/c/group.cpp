@@ -66,6 +66,9 @@ bool in_group() {
 void add_to_group(anycclComm_t handle, const Call& call, anycclStream_t stream) {
   current->calls.add(handle->comm, call, stream == nullptr ? nullptr : stream->stream);
 }
+void add_to_group(anycclComm_t handle, const OneSidedCall& call, anycclStream_t stream) {
+  current->calls.add(handle->comm, call, stream == nullptr ? nullptr : stream->stream);
+}
 void add_to_group(const void* owner, std::function<Status()> job) {
   auto& all = current->before;
   auto mine = std::find_if(all.begin(), all.end(),

@@ -2,6 +2,7 @@
 // The opaque handles of the C interface, and the codes of errors.
 
 #include <atomic>
+#include <deque>
 #include <map>
 #include <mutex>
 #include <string>
@@ -10,6 +11,14 @@
 #include "adapter/runtime.hpp"
 #include "anyccl/anyccl.h"
 #include "framework/communicator/team.hpp"
+
+/// Belongs to its communicator's handle.
+struct anycclWindow {
+  const anycclComm* comm;
+  std::uint32_t number;
+  void* at;
+  std::atomic<bool> open{true};
+};
 
 /// One rank's handle.
 struct anycclComm {
@@ -26,10 +35,11 @@ struct anycclComm {
   int device = 0;  // as the program calls it
   std::string name;
   bool blocking = true, finalized = false;
-  std::atomic<bool> background_progress = false;   // has been asked for
-  std::shared_ptr<anyccl::Background> background;  // what is under way, if it is not blocking
-  anyccl::Status failure;                          // of what was under way
-  std::map<const void*, std::size_t> registered;   // buffers, and how often
+  std::atomic<bool> background_progress = false;      // has been asked for
+  std::shared_ptr<anyccl::Background> background;     // what is under way, if it is not blocking
+  anyccl::Status failure;                             // of what was under way
+  std::map<const void*, std::size_t> registered;      // buffers, and how often
+  std::deque<std::unique_ptr<anycclWindow>> windows;  // also the last that were deregistered
 };
 
 struct anycclWork {
@@ -76,10 +86,17 @@ Status need_comm(anycclComm_t comm);
 /// Not NULL, and of this process.
 Status need_stream(anycclStream_t stream);
 
+/// The call that a program describes. Errors: of what only the C interface can get wrong.
+Result<Call> read_call(const anycclCall_t* asked, anycclComm_t comm);
+/// The handle of an operation that was issued without a stream, which goes on in the background.
+Result<anycclWork_t> make_work(const CommPtr& comm, std::shared_ptr<Operation> operation,
+                               Collective collective);
+
 /// The calls of this thread between anycclGroupStart and anycclGroupEnd.
 bool in_group();
 /// `stream` may be NULL.
 void add_to_group(anycclComm_t handle, const Call& call, anycclStream_t stream);
+void add_to_group(anycclComm_t handle, const OneSidedCall& call, anycclStream_t stream);
 /// At the end of the group, before its calls; those with the same `owner` in their order, others
 /// side by side, as they wait for each other.
 void add_to_group(const void* owner, std::function<Status()> job);

@@ -1,26 +1,59 @@
 // The C interface: collectives, point to point and works.
 
-#include "adapter/c/handle.hpp"
+#include "adapter/c/calls.hpp"
 #include "algorithm/schedule/contract.hpp"
 #include "base/error.hpp"
 
 namespace anyccl {
 namespace {
 
-Call make_call(Collective what, const void* send, void* recv, std::size_t count,
-               anycclDataType_t type, int root = 0, anycclRedOp_t op = anycclSum) {
-  Call call;
-  call.collective = what;
-  call.dtype = static_cast<DType>(as_byte(type));
-  call.op = static_cast<ReduceOp>(as_byte(op));
-  call.root = Rank{root};
-  call.count = count;
-  call.input = static_cast<const std::byte*>(send);
-  call.output = static_cast<std::byte*>(recv);
-  return call;
+/// Puts it in order at once; it starts when the stream comes to it.
+Result<std::shared_ptr<Operation>> issue_in_stream(const Call& call, anycclComm_t comm,
+                                                   anycclStream_t stream) {
+  ANYCCL_TRY(Batch batch, Batch::make(stream->stream, 1));
+  return batch.issue(comm->comm, call);
 }
 
-Result<Call> read_call(const anycclCall_t* asked) {
+Status launch_in_stream(const Call& call, anycclComm_t comm, anycclStream_t stream) {
+  ANYCCL_CHECK(need_stream(stream));
+  if (in_group()) return add_to_group(comm, call, stream), Status{};
+  return issue_in_stream(call, comm, stream).status();
+}
+
+/// Checks what only the C interface can get wrong, then runs the call or adds it to the group.
+anycclResult_t run_or_add(const Call& call, anycclComm_t comm, anycclStream_t stream,
+                          Comm::Handover* handover = nullptr) noexcept {
+  return guarded(comm, [&]() -> Status {
+    if (comm == nullptr || comm->comm == nullptr) return need_comm(comm);
+    if (stream != nullptr) return launch_in_stream(call, comm, stream);
+    if (!in_group()) return comm->comm->run(call, handover);
+    add_to_group(comm, call, nullptr);
+    return {};
+  });
+}
+
+Result<anycclWork_t> work_of(anycclComm_t comm, std::shared_ptr<Operation> operation,
+                             const Call& call) {
+  if (!operation->done()) comm->background_progress = true;
+  return make_work(comm->comm, std::move(operation), call.collective);
+}
+
+/// Nobody waits for a thread whose slice has failed: neither the rest of its team nor their peers.
+Status end_team(anycclComm& handle, const Status& why, int thread, int threads) {
+  std::unique_lock lock(handle.mutex);
+  const std::shared_ptr<Team> team = handle.team;  // null if another thread aborts it
+  lock.unlock();
+  if (team == nullptr || !team->end(why)) return why;
+  return error(why.code(), "{}; in the slice of thread {} of {}", why.message(), thread, threads);
+}
+
+}  // namespace
+
+anycclResult_t launch(const Call& call, anycclComm_t comm, anycclStream_t stream) noexcept {
+  return run_or_add(call, comm, stream);
+}
+
+Result<Call> read_call(const anycclCall_t* asked, anycclComm_t comm) {
   ANYCCL_CHECK(need(asked, "call"));
   if (asked->size != sizeof(anycclCall_t))
     return error(Code::invalid_argument,
@@ -38,54 +71,11 @@ Result<Call> read_call(const anycclCall_t* asked) {
   if (call.is_point_to_point() && call.tag > ANYCCL_MAX_TAG)
     return error(Code::invalid_argument, "tag {} is not in 0..{}", asked->tag, ANYCCL_MAX_TAG);
   call.timeout = std::chrono::milliseconds(asked->timeout_ms);
+  ANYCCL_CHECK(configure(asked->config, comm, call));
+  call.synchronous = what == Collective::send && asked->synchronous != 0;
   return call;
 }
 
-/// Puts it in order at once; it starts when the stream comes to it.
-Result<std::shared_ptr<Operation>> issue_in_stream(const Call& call, anycclComm_t comm,
-                                                   anycclStream_t stream) {
-  ANYCCL_TRY(Batch batch, Batch::make(stream->stream, 1));
-  return batch.issue(comm->comm, call);
-}
-
-Status launch_in_stream(const Call& call, anycclComm_t comm, anycclStream_t stream) {
-  ANYCCL_CHECK(need_stream(stream));
-  if (in_group()) return add_to_group(comm, call, stream), Status{};
-  return issue_in_stream(call, comm, stream).status();
-}
-
-/// Checks what only the C interface can get wrong, then runs the call or adds it to the group.
-anycclResult_t launch(const Call& call, anycclComm_t comm, anycclStream_t stream,
-                      Comm::Handover* handover = nullptr) noexcept {
-  return guarded(comm, [&]() -> Status {
-    if (comm == nullptr || comm->comm == nullptr) return need_comm(comm);
-    if (stream != nullptr) return launch_in_stream(call, comm, stream);
-    if (!in_group()) return comm->comm->run(call, handover);
-    add_to_group(comm, call, nullptr);
-    return {};
-  });
-}
-
-/// The handle of an issued operation, which goes on in the background.
-Result<anycclWork_t> work_of(anycclComm_t comm, std::shared_ptr<Operation> operation,
-                             const Call& call) {
-  if (!operation->done()) {
-    comm->background_progress = true;
-    ANYCCL_CHECK(background_progress().add(comm->comm));
-  }
-  return new anycclWork{comm->comm, std::move(operation), call.collective};
-}
-
-/// Nobody waits for a thread whose slice has failed: neither the rest of its team nor their peers.
-Status end_team(anycclComm& handle, const Status& why, int thread, int threads) {
-  std::unique_lock lock(handle.mutex);
-  const std::shared_ptr<Team> team = handle.team;  // null if another thread aborts it
-  lock.unlock();
-  if (team == nullptr || !team->end(why)) return why;
-  return error(why.code(), "{}; in the slice of thread {} of {}", why.message(), thread, threads);
-}
-
-}  // namespace
 }  // namespace anyccl
 
 using namespace anyccl;
@@ -93,8 +83,8 @@ using namespace anyccl;
 anycclResult_t anycclAllReduce(const void* sendbuff, void* recvbuff, size_t count,
                                anycclDataType_t datatype, anycclRedOp_t op, anycclComm_t comm,
                                anycclStream_t stream) {
-  return launch(make_call(Collective::all_reduce, sendbuff, recvbuff, count, datatype, 0, op), comm,
-                stream);
+  return run_or_add(make_call(Collective::all_reduce, sendbuff, recvbuff, count, datatype, 0, op),
+                    comm, stream);
 }
 
 anycclResult_t anycclAllReducePart(const void* sendbuff, void* recvbuff, size_t count,
@@ -113,8 +103,8 @@ anycclResult_t anycclAllReducePart(const void* sendbuff, void* recvbuff, size_t 
 anycclResult_t anycclBroadcast(const void* sendbuff, void* recvbuff, size_t count,
                                anycclDataType_t datatype, int root, anycclComm_t comm,
                                anycclStream_t stream) {
-  return launch(make_call(Collective::broadcast, sendbuff, recvbuff, count, datatype, root), comm,
-                stream);
+  return run_or_add(make_call(Collective::broadcast, sendbuff, recvbuff, count, datatype, root),
+                    comm, stream);
 }
 
 anycclResult_t anycclBcast(void* buff, size_t count, anycclDataType_t datatype, int root,
@@ -125,14 +115,14 @@ anycclResult_t anycclBcast(void* buff, size_t count, anycclDataType_t datatype, 
 anycclResult_t anycclReduce(const void* sendbuff, void* recvbuff, size_t count,
                             anycclDataType_t datatype, anycclRedOp_t op, int root,
                             anycclComm_t comm, anycclStream_t stream) {
-  return launch(make_call(Collective::reduce, sendbuff, recvbuff, count, datatype, root, op), comm,
-                stream);
+  return run_or_add(make_call(Collective::reduce, sendbuff, recvbuff, count, datatype, root, op),
+                    comm, stream);
 }
 
 anycclResult_t anycclReduceScatter(const void* sendbuff, void* recvbuff, size_t recvcount,
                                    anycclDataType_t datatype, anycclRedOp_t op, anycclComm_t comm,
                                    anycclStream_t stream) {
-  return launch(
+  return run_or_add(
       make_call(Collective::reduce_scatter, sendbuff, recvbuff, recvcount, datatype, 0, op), comm,
       stream);
 }
@@ -140,42 +130,42 @@ anycclResult_t anycclReduceScatter(const void* sendbuff, void* recvbuff, size_t 
 anycclResult_t anycclScan(const void* sendbuff, void* recvbuff, size_t count,
                           anycclDataType_t datatype, anycclRedOp_t op, anycclComm_t comm,
                           anycclStream_t stream) {
-  return launch(make_call(Collective::scan, sendbuff, recvbuff, count, datatype, 0, op), comm,
-                stream);
+  return run_or_add(make_call(Collective::scan, sendbuff, recvbuff, count, datatype, 0, op), comm,
+                    stream);
 }
 
 anycclResult_t anycclExscan(const void* sendbuff, void* recvbuff, size_t count,
                             anycclDataType_t datatype, anycclRedOp_t op, anycclComm_t comm,
                             anycclStream_t stream) {
-  return launch(make_call(Collective::exscan, sendbuff, recvbuff, count, datatype, 0, op), comm,
-                stream);
+  return run_or_add(make_call(Collective::exscan, sendbuff, recvbuff, count, datatype, 0, op), comm,
+                    stream);
 }
 
 anycclResult_t anycclAllGather(const void* sendbuff, void* recvbuff, size_t sendcount,
                                anycclDataType_t datatype, anycclComm_t comm,
                                anycclStream_t stream) {
-  return launch(make_call(Collective::all_gather, sendbuff, recvbuff, sendcount, datatype), comm,
-                stream);
+  return run_or_add(make_call(Collective::all_gather, sendbuff, recvbuff, sendcount, datatype),
+                    comm, stream);
 }
 
 anycclResult_t anycclGather(const void* sendbuff, void* recvbuff, size_t count,
                             anycclDataType_t datatype, int root, anycclComm_t comm,
                             anycclStream_t stream) {
-  return launch(make_call(Collective::gather, sendbuff, recvbuff, count, datatype, root), comm,
-                stream);
+  return run_or_add(make_call(Collective::gather, sendbuff, recvbuff, count, datatype, root), comm,
+                    stream);
 }
 
 anycclResult_t anycclScatter(const void* sendbuff, void* recvbuff, size_t count,
                              anycclDataType_t datatype, int root, anycclComm_t comm,
                              anycclStream_t stream) {
-  return launch(make_call(Collective::scatter, sendbuff, recvbuff, count, datatype, root), comm,
-                stream);
+  return run_or_add(make_call(Collective::scatter, sendbuff, recvbuff, count, datatype, root), comm,
+                    stream);
 }
 
 anycclResult_t anycclAllToAll(const void* sendbuff, void* recvbuff, size_t count,
                               anycclDataType_t datatype, anycclComm_t comm, anycclStream_t stream) {
-  return launch(make_call(Collective::all_to_all, sendbuff, recvbuff, count, datatype), comm,
-                stream);
+  return run_or_add(make_call(Collective::all_to_all, sendbuff, recvbuff, count, datatype), comm,
+                    stream);
 }
 
 anycclResult_t anycclAllToAllv(const void* sendbuff, const size_t sendcounts[],
@@ -185,7 +175,7 @@ anycclResult_t anycclAllToAllv(const void* sendbuff, const size_t sendcounts[],
   Call call = make_call(Collective::all_to_all_v, sendbuff, recvbuff, 0, datatype);
   call.send_counts = sendcounts, call.send_displs = sdispls;
   call.recv_counts = recvcounts, call.recv_displs = rdispls;
-  return launch(call, comm, stream);
+  return run_or_add(call, comm, stream);
 }
 
 anycclResult_t anycclAllGatherv(const void* sendbuff, size_t sendcount, void* recvbuff,
@@ -194,7 +184,7 @@ anycclResult_t anycclAllGatherv(const void* sendbuff, size_t sendcount, void* re
                                 anycclStream_t stream) {
   Call call = make_call(Collective::all_gather_v, sendbuff, recvbuff, sendcount, datatype);
   call.recv_counts = recvcounts, call.recv_displs = rdispls;
-  return launch(call, comm, stream);
+  return run_or_add(call, comm, stream);
 }
 
 anycclResult_t anycclReduceScatterv(const void* sendbuff, const size_t sendcounts[],
@@ -204,7 +194,7 @@ anycclResult_t anycclReduceScatterv(const void* sendbuff, const size_t sendcount
   Call call =
       make_call(Collective::reduce_scatter_v, sendbuff, recvbuff, recvcount, datatype, 0, op);
   call.send_counts = sendcounts, call.send_displs = sdispls;
-  return launch(call, comm, stream);
+  return run_or_add(call, comm, stream);
 }
 
 anycclResult_t anycclGatherv(const void* sendbuff, size_t sendcount, void* recvbuff,
@@ -213,7 +203,7 @@ anycclResult_t anycclGatherv(const void* sendbuff, size_t sendcount, void* recvb
                              anycclStream_t stream) {
   Call call = make_call(Collective::gather_v, sendbuff, recvbuff, sendcount, datatype, root);
   call.recv_counts = recvcounts, call.recv_displs = rdispls;
-  return launch(call, comm, stream);
+  return run_or_add(call, comm, stream);
 }
 
 anycclResult_t anycclScatterv(const void* sendbuff, const size_t sendcounts[],
@@ -222,33 +212,41 @@ anycclResult_t anycclScatterv(const void* sendbuff, const size_t sendcounts[],
                               anycclStream_t stream) {
   Call call = make_call(Collective::scatter_v, sendbuff, recvbuff, recvcount, datatype, root);
   call.send_counts = sendcounts, call.send_displs = sdispls;
-  return launch(call, comm, stream);
+  return run_or_add(call, comm, stream);
 }
 
 anycclResult_t anycclBarrier(anycclComm_t comm, anycclStream_t stream) {
-  return launch(make_call(Collective::barrier, nullptr, nullptr, 0, anycclFloat32), comm, stream);
+  return run_or_add(make_call(Collective::barrier, nullptr, nullptr, 0, anycclFloat32), comm,
+                    stream);
 }
 
 anycclResult_t anycclSend(const void* sendbuff, size_t count, anycclDataType_t datatype, int peer,
                           anycclComm_t comm, anycclStream_t stream) {
-  return launch(make_call(Collective::send, sendbuff, nullptr, count, datatype, peer), comm,
-                stream);
+  return run_or_add(make_call(Collective::send, sendbuff, nullptr, count, datatype, peer), comm,
+                    stream);
+}
+
+anycclResult_t anycclSsend(const void* sendbuff, size_t count, anycclDataType_t datatype, int peer,
+                           anycclComm_t comm, anycclStream_t stream) {
+  Call call = make_call(Collective::send, sendbuff, nullptr, count, datatype, peer);
+  call.synchronous = true;
+  return launch(call, comm, stream);
 }
 
 anycclResult_t anycclRecv(void* recvbuff, size_t count, anycclDataType_t datatype, int peer,
                           anycclComm_t comm, anycclStream_t stream) {
-  return launch(make_call(Collective::recv, nullptr, recvbuff, count, datatype, peer), comm,
-                stream);
+  return run_or_add(make_call(Collective::recv, nullptr, recvbuff, count, datatype, peer), comm,
+                    stream);
 }
 
 anycclResult_t anycclRun(const anycclCall_t* asked, anycclComm_t comm) {
   Call call;
   const anycclResult_t result = guarded(comm, [&]() -> Status {
     ANYCCL_CHECK(need_comm(comm));
-    ANYCCL_TRY(call, read_call(asked));
+    ANYCCL_TRY(call, read_call(asked, comm));
     return {};
   });
-  return result != anycclSuccess ? result : launch(call, comm, asked->stream);
+  return result != anycclSuccess ? result : run_or_add(call, comm, asked->stream);
 }
 
 anycclResult_t anycclRunFor(const anycclCall_t* asked, anycclComm_t comm, unsigned int wait_ms,
@@ -258,13 +256,13 @@ anycclResult_t anycclRunFor(const anycclCall_t* asked, anycclComm_t comm, unsign
     ANYCCL_CHECK(need_comm(comm));
     ANYCCL_CHECK(need(work, "work"));
     *work = nullptr;
-    ANYCCL_TRY(call, read_call(asked));
+    ANYCCL_TRY(call, read_call(asked, comm));
     return {};
   });
   if (result != anycclSuccess) return result;
   Comm::Handover handover;
   handover.time = std::chrono::milliseconds(wait_ms);
-  result = launch(call, comm, asked->stream, &handover);
+  result = run_or_add(call, comm, asked->stream, &handover);
   if (handover.rest == nullptr) return result;
   return guarded(comm, [&]() -> Status {
     ANYCCL_TRY(*work, work_of(comm, std::move(handover.rest), call));
@@ -277,7 +275,7 @@ anycclResult_t anycclIssue(const anycclCall_t* asked, anycclComm_t comm, anycclW
     ANYCCL_CHECK(need_comm(comm));
     ANYCCL_CHECK(need(work, "work"));
     *work = nullptr;
-    ANYCCL_TRY(const Call call, read_call(asked));
+    ANYCCL_TRY(const Call call, read_call(asked, comm));
     if (asked->stream != nullptr) ANYCCL_CHECK(need_stream(asked->stream));
     ANYCCL_TRY(std::shared_ptr<Operation> operation,
                asked->stream == nullptr ? comm->comm->issue(call)
@@ -301,7 +299,7 @@ anycclResult_t anycclIssueAll(const anycclCall_t* asked, size_t count, anycclCom
     std::fill_n(works, count, nullptr);
     std::vector<Call> calls;
     for (std::size_t i = 0; i < count; ++i) {
-      ANYCCL_TRY(calls.emplace_back(), read_call(asked + i));
+      ANYCCL_TRY(calls.emplace_back(), read_call(asked + i, comm));
       if (asked[i].stream != nullptr)
         return error(Code::invalid_usage, "call {} has a stream: use anycclGroupStart", i);
     }
@@ -321,62 +319,4 @@ anycclResult_t anycclIssueAll(const anycclCall_t* asked, size_t count, anycclCom
     }
     return first;
   });
-}
-
-anycclResult_t anycclWorkTest(anycclWork_t work, int* done) {
-  return guarded(nullptr, [&]() -> Status {
-    ANYCCL_CHECK(need(work, "work"));
-    ANYCCL_CHECK(need(done, "done"));
-    *done = 1;
-    if (work->comm->test(*work->operation)) return work->operation->status();
-    const Status failure = work->comm->failure();
-    if (failure.ok()) *done = 0;
-    return failure;
-  });
-}
-
-anycclResult_t anycclWorkWait(anycclWork_t work) {
-  return guarded(nullptr, [&]() -> Status {
-    ANYCCL_CHECK(need(work, "work"));
-    return work->comm->wait(*work->operation);
-  });
-}
-
-anycclResult_t anycclWorkWaitFor(anycclWork_t work, unsigned int timeout_ms) {
-  return guarded(nullptr, [&]() -> Status {
-    ANYCCL_CHECK(need(work, "work"));
-    return work->comm->wait(*work->operation, Deadline::in(std::chrono::milliseconds(timeout_ms)));
-  });
-}
-
-anycclResult_t anycclWorkLimit(anycclWork_t work, unsigned int timeout_ms) {
-  return guarded(nullptr, [&]() -> Status {
-    ANYCCL_CHECK(need(work, "work"));
-    return work->comm->limit(*work->operation, std::chrono::milliseconds(timeout_ms));
-  });
-}
-
-anycclResult_t anycclWorkNotify(anycclWork_t work, void (*fn)(void*), void* userdata) {
-  return guarded(nullptr, [&]() -> Status {
-    ANYCCL_CHECK(need(work, "work"));
-    if (fn == nullptr) return error(Code::invalid_argument, "fn is NULL");
-    ANYCCL_CHECK(work->comm->failure());
-    return background_progress().notify(work->comm, work->operation, fn, userdata);
-  });
-}
-
-anycclResult_t anycclWorkSource(anycclWork_t work, int* rank) {
-  return guarded(nullptr, [&]() -> Status {
-    ANYCCL_CHECK(need(work, "work"));
-    ANYCCL_CHECK(need(rank, "rank"));
-    if (work->collective != Collective::recv || !work->operation->done())
-      return error(Code::invalid_usage, "the work is not a receive, or not complete");
-    *rank = index(static_cast<const MessageRequest&>(*work->operation).peer());
-    return {};
-  });
-}
-
-anycclResult_t anycclWorkFree(anycclWork_t work) {
-  delete work;
-  return anycclSuccess;
 }

@@ -42,13 +42,15 @@ std::span<const int> first(const int* numbers, int count) {
 struct Blocks {
   Collective way;
   const void* buffer;
-  const std::size_t *counts, *displs;  ///< Null: blocks of `count` elements,
-  std::size_t count, stride;           ///< as many elements apart.
+  const std::size_t *counts, *displs;       ///< Null: blocks of `count` elements,
+  std::size_t count, stride;                ///< as many elements apart.
+  const anycclDataType_t* types = nullptr;  ///< Of each block, and then `displs` is in bytes.
 };
 
 Status add_messages(const Blocks& blocks, const RankTopology::Neighbors& neighbors,
                     anycclDataType_t datatype, std::vector<BlockMessage>& to) {
-  const std::size_t element = bytes_of(static_cast<DType>(as_byte(datatype)));
+  const std::size_t element =
+      blocks.types != nullptr ? 1 : bytes_of(static_cast<DType>(as_byte(datatype)));
   if (element == 0)
     return error(Code::invalid_argument, "datatype {} does not exist", static_cast<int>(datatype));
   const bool equal = blocks.counts == nullptr;
@@ -57,7 +59,8 @@ Status add_messages(const Blocks& blocks, const RankTopology::Neighbors& neighbo
     const std::size_t first = equal ? i * blocks.stride : blocks.displs[i];
     to.push_back({blocks.way, neighbors.ranks[i], neighbors.tags[i],
                   bytes == nullptr ? bytes : bytes + first * element,
-                  equal ? blocks.count : blocks.counts[i], datatype});
+                  equal ? blocks.count : blocks.counts[i],
+                  blocks.types != nullptr ? blocks.types[i] : datatype});
   }
   return {};
 }
@@ -85,6 +88,23 @@ anycclResult_t exchange_blocks(const Blocks& sent, const Blocks& received,
     return add_messages(received, topology.sources(), datatype, messages);
   });
   return ready != anycclSuccess ? ready : exchange(messages, comm, stream);
+}
+
+anycclResult_t exchange_different_blocks(const Blocks& sent, const Blocks& received,
+                                         anycclDataType_t datatype, anycclTopology_t topology,
+                                         anycclComm_t comm, anycclStream_t stream) {
+  const anycclResult_t ready = guarded(comm, [&]() -> Status {
+    ANYCCL_CHECK(check_fit(topology, comm));
+    if (!topology->topology.destinations().ranks.empty()) {
+      ANYCCL_CHECK(need(sent.counts, "sendcounts"));
+      ANYCCL_CHECK(need(sent.displs, "sdispls"));
+    }
+    if (topology->topology.sources().ranks.empty()) return {};
+    ANYCCL_CHECK(need(received.counts, "recvcounts"));
+    return need(received.displs, "rdispls");
+  });
+  return ready != anycclSuccess ? ready
+                                : exchange_blocks(sent, received, datatype, topology, comm, stream);
 }
 
 }  // namespace
@@ -236,18 +256,26 @@ anycclResult_t anycclNeighborAllToAllv(const void* sendbuff, const size_t sendco
                                        const size_t recvcounts[], const size_t rdispls[],
                                        anycclDataType_t datatype, anycclTopology_t topology,
                                        anycclComm_t comm, anycclStream_t stream) {
+  return exchange_different_blocks({Collective::send, sendbuff, sendcounts, sdispls, 0, 0},
+                                   {Collective::recv, recvbuff, recvcounts, rdispls, 0, 0},
+                                   datatype, topology, comm, stream);
+}
+
+anycclResult_t anycclNeighborAllToAllw(const void* sendbuff, const size_t sendcounts[],
+                                       const size_t sdispls[], const anycclDataType_t sendtypes[],
+                                       void* recvbuff, const size_t recvcounts[],
+                                       const size_t rdispls[], const anycclDataType_t recvtypes[],
+                                       anycclTopology_t topology, anycclComm_t comm,
+                                       anycclStream_t stream) {
   const anycclResult_t ready = guarded(comm, [&]() -> Status {
     ANYCCL_CHECK(check_fit(topology, comm));
-    if (!topology->topology.destinations().ranks.empty()) {
-      ANYCCL_CHECK(need(sendcounts, "sendcounts"));
-      ANYCCL_CHECK(need(sdispls, "sdispls"));
-    }
-    if (topology->topology.sources().ranks.empty()) return {};
-    ANYCCL_CHECK(need(recvcounts, "recvcounts"));
-    return need(rdispls, "rdispls");
+    if (!topology->topology.destinations().ranks.empty())
+      ANYCCL_CHECK(need(sendtypes, "sendtypes"));
+    return topology->topology.sources().ranks.empty() ? Status() : need(recvtypes, "recvtypes");
   });
   if (ready != anycclSuccess) return ready;
-  return exchange_blocks({Collective::send, sendbuff, sendcounts, sdispls, 0, 0},
-                         {Collective::recv, recvbuff, recvcounts, rdispls, 0, 0}, datatype,
-                         topology, comm, stream);
+  return exchange_different_blocks(
+      {Collective::send, sendbuff, sendcounts, sdispls, 0, 0, sendtypes},
+      {Collective::recv, recvbuff, recvcounts, rdispls, 0, 0, recvtypes}, anycclInt8, topology,
+      comm, stream);
 }

@@ -31,7 +31,8 @@ struct Algorithm {
   bool (*supports)(const Shape&);
   Cost (*cost)(const Shape&);  ///< Null: no closed form; count the schedule.
   Schedule (*build)(const Shape&, Rank me);
-  unsigned traits = 0;  ///< Trait.
+  unsigned traits = 0;          ///< Trait.
+  std::string_view needs = {};  ///< What supports() asks for, if that is not any shape, for people.
 };
 
 /// "all_reduce/ring"
@@ -53,6 +54,7 @@ inline bool any_shape(const Shape&) {
 inline bool power_of_two(const Shape& s) {
   return std::has_single_bit(static_cast<unsigned>(s.size));
 }
+inline constexpr std::string_view kPowerOfTwo = "a power of two";
 inline std::uint32_t ceil_log2(int n) {
   return static_cast<std::uint32_t>(std::bit_width(static_cast<unsigned>(n - 1)));
 }

@@ -12,6 +12,11 @@ namespace anyccl {
 
 /// Tags of the library's own messages have this bit, those of programs have not.
 constexpr std::uint32_t kOwnTag = ANYCCL_MAX_TAG + 1, kMostTag = kOwnTag | ANYCCL_MAX_TAG;
+/// Of them: a put or a signal, and the bytes that follow a long put. Other messages of the library
+/// have tags far below.
+constexpr std::uint32_t kPutTag = kMostTag - 1, kPutBytesTag = kMostTag;
+/// And between the ranks that are left when a communicator is shrunk.
+constexpr std::uint32_t kShrinkTag = kMostTag - 2;
 
 /// The arguments of one operation, as the caller gave them. Counts are in elements: of the vector,
 /// or of one block. Made for every call: what is larger than 80 bytes, compilers clear in a loop.
@@ -19,9 +24,11 @@ struct Call {
   Collective collective = Collective::all_reduce;
   DType dtype = DType::f32;
   ReduceOp op = ReduceOp::sum;
+  std::uint8_t settings = 0;             ///< Its configuration, as CallSettingsTable has it.
   Rank root{0};                          ///< Send and recv: the peer, or kAnySource.
   std::uint32_t tag = 0;                 ///< Send and recv.
-  int threads = 1;                       ///< Of each rank that are in such a call at once.
+  std::uint16_t threads = 1;             ///< Of each rank that are in such a call at once.
+  bool synchronous = false;              ///< Send: complete only when it was matched.
   std::chrono::milliseconds timeout{0};  ///< 0: none.
   std::size_t count = 0;
   const std::byte* input = nullptr;
@@ -96,8 +103,9 @@ struct CallKey {
       : what(static_cast<std::uint64_t>(call.collective) |
              static_cast<std::uint64_t>(call.dtype) << 8 |
              static_cast<std::uint64_t>(call.op) << 16 |
-             static_cast<std::uint64_t>(call.in_place(me)) << 24 |
-             static_cast<std::uint64_t>(parts.number > 0) << 25 |
+             static_cast<std::uint64_t>(call.settings) << 24 |  // 6 bits
+             static_cast<std::uint64_t>(call.in_place(me)) << 30 |
+             static_cast<std::uint64_t>(parts.number > 0) << 31 |
              static_cast<std::uint64_t>(uindex(call.root)) << 32),
         count(call.count | std::uint64_t{parts.hash} << 32) {}
   bool operator==(const CallKey&) const = default;

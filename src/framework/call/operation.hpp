@@ -3,6 +3,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "anyccl/status.hpp"
@@ -23,6 +24,8 @@ class Operation {
   virtual bool advance() = 0;
   /// The ranks it waits for now.
   virtual void awaited(std::vector<Rank>& ranks) const = 0;
+  /// For messages, of one that is no collective.
+  virtual std::string_view what() const { return "a send or receive"; }
 
   /// Operations with equal kinds do the same work, as far as the caller asked for it; see
   /// WaitPolicy. 0: none, as before its turn among collectives. Any thread.

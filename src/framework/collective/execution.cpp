@@ -22,6 +22,12 @@ bool streams(const PlanStep& step) {  // each operand can be put into place as i
 
 }  // namespace
 
+Protocol PreparedCall::protocol() const {
+  const bool lines = protocols.has(Protocol::ll) || protocols.has(Protocol::ll128);
+  if (!lines || geometry.sized() || largest > line_bytes) return Protocol::simple;
+  return protocols.has(Protocol::ll) && largest <= kLineBytes ? Protocol::ll : Protocol::ll128;
+}
+
 void Execution::start(const PreparedCall& prepared, const Call& call, Position position,
                       std::byte* scratch) {
   prepared_ = &prepared;
@@ -57,7 +63,7 @@ void Execution::enter(Lane& lane, std::uint32_t tile) {
   lane.pc = lane.arrived = lane.routes_done = 0;
   lane.computed = lane.finished = false;
   if (geometry.varies()) {
-    bind(*prepared_->routed, geometry, prepared_->digest, tile, lane.own);
+    bind(*prepared_->routed, geometry, prepared_->labels(), tile, lane.own);
     lane.bound = &lane.own;
   } else {
     lane.bound = tile + 1 == geometry.tiles() ? &prepared_->last : &prepared_->full;
@@ -82,7 +88,7 @@ bool Execution::advance() {
 }
 
 bool Execution::advance_patiently() {
-  constexpr std::uint32_t kPollBudget = 32;
+  constexpr std::uint16_t kPollBudget = 32;
   if (running_ == 1) poll_budget_ = kPollBudget;  // else another lane may go on
   const bool moved = advance();
   poll_budget_ = 1;

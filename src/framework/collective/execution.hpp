@@ -19,6 +19,7 @@
 #include "framework/call/operators.hpp"
 #include "framework/collective/fusion.hpp"
 #include "framework/collective/routed_plan.hpp"
+#include "framework/tuning/plan_settings.hpp"
 #include "platform/reduce/reduce.hpp"
 
 namespace anyccl {
@@ -39,6 +40,10 @@ struct PreparedCall {
   std::size_t input_bytes = 0, output_bytes = 0;  ///< Of the call's buffers at this rank.
   CallRecord record;                              ///< Without its sequence.
   std::uint32_t digest = 0;
+  Protocols protocols;                     ///< Those it may have,
+  std::uint16_t line_bytes = 0;            ///< and so, what Outgoing has;
+  bool only_lines = false;                 ///< in tiles that fit a slot, where they can.
+  const CallSettings* settings = nullptr;  ///< Its configuration, if it has one.
   bool posts_each =
       false;              ///< Progress after each step: slots come round again, or peers may lend.
   bool consumes = false;  ///< Some transport wants to know what was consumed.
@@ -46,6 +51,10 @@ struct PreparedCall {
   std::size_t landing_at = 0, landing_bytes = 0;  ///< Of the scratch memory: see destination_for().
   std::size_t largest = 0;  ///< Bytes of the largest publication of this rank.
   BoundPlan full, last;  ///< Of all tiles but the last, and of the last one. Of v-forms: not used.
+
+  Labels labels() const { return {digest, line_bytes}; }
+  /// That of its largest publication, where there are slots.
+  Protocol protocol() const;
 };
 
 /// Of a collective call among all of its communicator.
@@ -64,6 +73,12 @@ class Execution final : public Operation {
 
   /// `prepared` stays alive and unchanged until done(). `scratch`: room for this execution alone.
   void start(const PreparedCall& prepared, const Call& call, Position position, std::byte* scratch);
+
+  /// It will run again, and is not done until then.
+  void again() {
+    restart();
+    set_kind(0);
+  }
 
   /// Of a fused call, after start(): its parts get their results before it is done.
   void unpack_with(const FusedCall* fused) { fused_ = fused; }
@@ -152,7 +167,8 @@ class Execution final : public Operation {
   const FusedCall* fused_ = nullptr;
   std::byte* scratch_ = nullptr;
   std::vector<Lane> lanes_;
-  std::uint32_t running_ = 0, poll_budget_ = 1;
+  std::uint32_t running_ = 0;
+  std::uint16_t poll_budget_ = 1;
   bool announced_ = false, posted_ = false;
 };
 

@@ -31,7 +31,7 @@ std::size_t blocks(const Call& call, int size) {
 
 bool are_alike(const Call& a, const Call& b) {
   return a.collective == b.collective && a.dtype == b.dtype && a.op == b.op && a.root == b.root &&
-         a.timeout == b.timeout && a.threads == b.threads;
+         a.timeout == b.timeout && a.threads == b.threads && a.settings == b.settings;
 }
 
 /// The memory that the parts write.

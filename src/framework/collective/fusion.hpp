@@ -13,7 +13,7 @@
 namespace anyccl {
 
 /// How many of the first calls may be parts of one, as far as their arguments say: same collective,
-/// type, operator, root and time limit, small, and none reads what another one before it writes.
+/// type, operator, root, time limit and configuration, small, and none reads what another one before it writes.
 /// The same on all ranks, if the calls are, and if those of one rank that depend on each other do
 /// so on all.
 std::size_t count_alike(std::span<const Call* const> calls, const PlanningFacts& me);

@@ -26,10 +26,9 @@ std::uint32_t digest_of(const CallRecord& record) {
   return static_cast<std::uint32_t>(h ^ h >> 32);
 }
 
-std::uint64_t plan_identity(const Algorithm& algorithm, std::size_t tile_bytes,
-                            std::uint32_t lanes) {
-  std::uint64_t h = mix(tile_bytes, lanes);
-  for (const char c : id(algorithm)) h = mix(h, static_cast<unsigned char>(c));
+std::uint64_t plan_identity(const PreparedCall& prepared) {
+  std::uint64_t h = mix(mix(prepared.tile_bytes, prepared.lanes), prepared.line_bytes);
+  for (const char c : id(*prepared.routed->algorithm)) h = mix(h, static_cast<unsigned char>(c));
   return h;
 }
 
@@ -118,12 +117,14 @@ Status PlanCache::check(const Call& call) const {
 Status PlanCache::remove_operator(ReduceOp op) {
   const std::shared_ptr<const Operator> gone = operators_.find(op);
   ANYCCL_CHECK(operators_.remove(op));
+  ++generation_;
   last_key_ = {};
   recent_.drop_if([&](const PreparedCall& prepared) { return prepared.op == gone; });
   return {};
 }
 
 void PlanCache::forget() {
+  ++generation_;
   last_key_ = {};
   last_ = nullptr;
   recent_.drop_if([](const PreparedCall&) { return true; });
@@ -174,18 +175,24 @@ Result<std::shared_ptr<const PreparedCall>> PlanCache::find(const Call& call, co
                                                             FusedParts parts) {
   if (key == last_key_) return last_;
   last_key_ = {};
-  if (!has_equal_blocks(call.collective)) {
-    ANYCCL_TRY(last_, prepare(call, parts));
-    return last_;
-  }
-  if (const auto* const known = recent_.find(key)) {
-    last_ = *known;
-  } else {
-    ANYCCL_TRY(last_, prepare(call, parts));
-    recent_.add(key, last_);
-  }
-  last_key_ = key;
+  ANYCCL_TRY(last_, plan(call, key, parts));
+  if (has_equal_blocks(call.collective)) last_key_ = key;
   return last_;
+}
+
+Result<std::shared_ptr<const PreparedCall>> PlanCache::plan(const Call& call, const CallKey& key,
+                                                            FusedParts parts) {
+  if (!has_equal_blocks(call.collective)) return prepare(call, parts);
+  if (const auto* const known = recent_.find(key)) return *known;
+  ANYCCL_TRY(std::shared_ptr<const PreparedCall> made, prepare(call, parts));
+  recent_.add(key, made);
+  return made;
+}
+
+void PlanCache::use(const Call& call, const CallKey& key,
+                    const std::shared_ptr<const PreparedCall>& plan) {
+  last_ = plan;
+  last_key_ = has_equal_blocks(call.collective) ? key : CallKey();
 }
 
 Status PlanCache::choose_kernels(const Call& call, PreparedCall& prepared) const {
@@ -234,7 +241,18 @@ TunerQuery PlanCache::query_of(const Call& call, std::size_t known_bytes) const 
 }
 
 Result<Choice> PlanCache::choose_algorithm(const Call& call, std::size_t known_bytes) const {
-  return select_algorithm(query_of(call, known_bytes), me_.policy);
+  return select_algorithm(query_of(call, known_bytes), me_.policy, settings_.at(call.settings));
+}
+
+/// How much of a publication may be in its slot. Sizes that readers do not know are told elsewhere.
+void PlanCache::choose_lines(const Protocols& allowed, PreparedCall& prepared) const {
+  prepared.protocols = allowed;
+  const std::size_t most = allowed.has(Protocol::ll128) ? me_.line_bytes
+                           : allowed.has(Protocol::ll)  ? kLineBytes
+                                                        : 0;
+  prepared.line_bytes = static_cast<std::uint16_t>(most);
+  prepared.only_lines =
+      !allowed.has(Protocol::simple) && !prepared.routed->plan.schedule.contract.private_sizes();
 }
 
 /// Tiles that fit the ring and the slots, and how many of them are in flight.
@@ -248,7 +266,8 @@ void PlanCache::choose_tiling(const Call& call, std::size_t wanted_tile_bytes,
   const std::size_t published = std::max<std::size_t>(1, prepared.routed->most_published);
   const std::size_t most = me_.ring_bytes * chunks_per_block / (published * (prepared.lanes + 1));
   std::size_t tile = std::max(kMinTile, std::min(wanted_tile_bytes, most) / kMinTile * kMinTile);
-  if (me_.only_lines) tile = tile_for_lines(*prepared.routed, me_.line_bytes);
+  if (prepared.only_lines)
+    tile = std::min(tile, tile_for_lines(*prepared.routed, prepared.line_bytes));
   Call read = call;  // as the plan finds its input: multiplied blocks lie side by side
   if (prepared.times != nullptr && call.collective == Collective::reduce_scatter_v) {
     prepared.multiplied_displs = one_after_the_other(call.send_counts, me_.size);
@@ -261,18 +280,17 @@ void PlanCache::choose_tiling(const Call& call, std::size_t wanted_tile_bytes,
 }
 
 /// The record that ranks compare. `known_sizes`: a hash of the sizes of a v-form that all know.
-void PlanCache::fill_record(const Call& call, const Algorithm& algorithm, std::uint64_t known_sizes,
-                            FusedParts parts, PreparedCall& prepared) const {
+void PlanCache::fill_record(const Call& call, std::uint64_t known_sizes, FusedParts parts,
+                            PreparedCall& prepared) const {
   const bool varies = !has_equal_blocks(call.collective);
-  prepared.record = {
-      0,
-      static_cast<std::uint8_t>(call.collective),
-      static_cast<std::uint8_t>(call.dtype),
-      static_cast<std::uint8_t>(name_of_operator(call.op, prepared.op.get())),
-      static_cast<std::uint8_t>(std::min(parts.number, 255U)),
-      index(call.root),
-      varies ? 0 : call.count,
-      mix(plan_identity(algorithm, prepared.tile_bytes, prepared.lanes), known_sizes ^ parts.hash)};
+  prepared.record = {0,
+                     static_cast<std::uint8_t>(call.collective),
+                     static_cast<std::uint8_t>(call.dtype),
+                     static_cast<std::uint8_t>(name_of_operator(call.op, prepared.op.get())),
+                     static_cast<std::uint8_t>(std::min(parts.number, 255U)),
+                     index(call.root),
+                     varies ? 0 : call.count,
+                     mix(plan_identity(prepared), known_sizes ^ parts.hash)};
   prepared.digest = digest_of(prepared.record);
 }
 
@@ -286,16 +304,20 @@ void PlanCache::plan_scratch(PreparedCall& prepared) const {
     prepared.scratch_bytes += prepared.input_bytes;
 }
 
-/// ANYCCL_DEBUG=INFO: the first choice for each collective and size class, by rank 0.
-void PlanCache::report(const Call& call, const Choice& choice) {
+/// ANYCCL_DEBUG=INFO: the first choice for each collective and size class, and for calls with a
+/// configuration, by rank 0.
+void PlanCache::report(const Call& call, const Choice& choice, const PreparedCall& prepared) {
   if (me_.rank != Rank{0} || !log_enabled(LogSubsystem::coll)) return;
   const std::size_t bytes = call.count * bytes_of(call.dtype);
   std::uint64_t& reported = reported_[static_cast<std::size_t>(call.collective)];
   const std::uint64_t bit = std::uint64_t{1} << (std::bit_width(bytes) & 63);
-  if ((reported & bit) != 0) return;
-  reported |= bit;
-  log(LogSubsystem::coll, "{} of {} bytes on {} ranks: {} ({})", name(call.collective), bytes,
-      me_.size, choice.algorithm->name, reason(choice));
+  const CallSettings* const settings = prepared.settings;
+  if (settings == nullptr && (reported & bit) != 0) return;
+  if (settings == nullptr) reported |= bit;
+  const std::uint64_t tag = settings == nullptr ? 0 : settings->tag.load(std::memory_order_relaxed);
+  log(LogSubsystem::coll, "{} of {} bytes on {} ranks: {} {} ({}){}", name(call.collective), bytes,
+      me_.size, choice.algorithm->name, name_of(prepared.protocol()), reason(choice),
+      tag == 0 ? "" : fmt::format(", tag {}", tag));
 }
 
 Result<std::shared_ptr<const PreparedCall>> PlanCache::prepare(const Call& call, FusedParts parts) {
@@ -310,10 +332,11 @@ Result<std::shared_ptr<const PreparedCall>> PlanCache::prepare(const Call& call,
   const KnownSizes sizes = known_sizes(call, me_.size);
   ANYCCL_TRY(const Choice choice,
              choose_algorithm(call, varies ? sizes.average * prepared->element : bytes));
-  report(call, choice);
   // An input that is multiplied first is read where it was multiplied.
   ANYCCL_TRY(prepared->routed, routed_plan(*choice.algorithm, call,
                                            call.in_place(me_.rank) && prepared->times == nullptr));
+  prepared->settings = settings_.at(call.settings);
+  choose_lines(choice.protocols.allowed, *prepared);
   choose_tiling(call, choice.tile_bytes, *prepared);
   const Plan& plan = prepared->routed->plan;
   const Geometry& geometry = prepared->geometry;
@@ -323,7 +346,7 @@ Result<std::shared_ptr<const PreparedCall>> PlanCache::prepare(const Call& call,
                  "them larger",
                  kMostTiles, prepared->tile_bytes);
   if (!varies && geometry.tiles() == 1) prepared->lanes = 1;
-  fill_record(call, *choice.algorithm, sizes.hash, parts, *prepared);
+  fill_record(call, sizes.hash, parts, *prepared);
   // A rank that lends waits for its readers' progress, and so does one that needs a slot again in
   // this operation.
   prepared->posts_each = plan.posts_each && (varies || bytes >= kLendFrom ||
@@ -337,10 +360,11 @@ Result<std::shared_ptr<const PreparedCall>> PlanCache::prepare(const Call& call,
   const bool may_be_lent = varies || bytes * static_cast<std::size_t>(me_.size) >= kLendFrom;
   if (may_be_lent && some(&Publications::Abilities::needs_landing)) add_landing(*prepared);
   prepared->largest = largest_publication(plan, geometry);
+  report(call, choice, *prepared);
   if (!varies) {
     const std::uint32_t last = geometry.tiles() - 1;
-    bind(*prepared->routed, geometry, prepared->digest, last, prepared->last);
-    if (last > 0) bind(*prepared->routed, geometry, prepared->digest, 0, prepared->full);
+    bind(*prepared->routed, geometry, prepared->labels(), last, prepared->last);
+    if (last > 0) bind(*prepared->routed, geometry, prepared->labels(), 0, prepared->full);
   }
   return std::shared_ptr<const PreparedCall>(std::move(prepared));
 }

@@ -37,6 +37,13 @@ class PlanCache {
   /// `parts`: of a fused call; they are in the key.
   Result<std::shared_ptr<const PreparedCall>> find(const Call& call, const CallKey& key,
                                                    FusedParts parts = {});
+  /// The same, of a call that will run later: last() stays what it is. Equal to what find() would give
+  /// as long as generation() is the same.
+  Result<std::shared_ptr<const PreparedCall>> plan(const Call& call, const CallKey& key,
+                                                   FusedParts parts = {});
+  std::uint64_t generation() const { return generation_; }
+  /// The call runs now, by what plan() gave: as find().
+  void use(const Call& call, const CallKey& key, const std::shared_ptr<const PreparedCall>& plan);
   /// The same if it was found last, else null. Valid until find() is called.
   const PreparedCall* find_last(const CallKey& key) const {
     return key == last_key_ ? last_.get() : nullptr;
@@ -53,6 +60,8 @@ class PlanCache {
 
   /// Those that the program has created.
   Operators& operators() { return operators_; }
+  /// The configurations of calls.
+  CallSettingsTable& settings() { return settings_; }
   /// Calls that use it are found no more.
   Status remove_operator(ReduceOp op);
 
@@ -62,12 +71,13 @@ class PlanCache {
   Result<Choice> choose_algorithm(const Call& call, std::size_t known_bytes) const;
   Result<const RoutedPlan*> routed_plan(const Algorithm& algorithm, const Call& call,
                                         bool in_place);
+  void choose_lines(const Protocols& allowed, PreparedCall& prepared) const;
   void choose_tiling(const Call& call, std::size_t wanted_tile_bytes, PreparedCall& prepared) const;
-  void fill_record(const Call& call, const Algorithm& algorithm, std::uint64_t known_sizes,
-                   FusedParts parts, PreparedCall& prepared) const;
+  void fill_record(const Call& call, std::uint64_t known_sizes, FusedParts parts,
+                   PreparedCall& prepared) const;
   void plan_scratch(PreparedCall& prepared) const;
   Result<std::shared_ptr<const PreparedCall>> prepare(const Call& call, FusedParts parts);
-  void report(const Call& call, const Choice& choice);
+  void report(const Call& call, const Choice& choice, const PreparedCall& prepared);
   bool is_canonical(const Call& call);
   bool keeps_bits(std::span<const Call* const> calls);
 
@@ -75,9 +85,11 @@ class PlanCache {
   const std::uint32_t slots_;
   const std::vector<Publications*>&all_, &route_;
   Operators operators_;
+  CallSettingsTable settings_;
   std::vector<std::unique_ptr<RoutedPlan>> routed_plans_;
   std::vector<Shape> routed_plan_shapes_;  // parallel to routed_plans_
   RecentCalls recent_;
+  std::uint64_t generation_ = 1;
   CallKey last_key_;  // of last_, if it can be used again
   std::shared_ptr<const PreparedCall> last_;
   std::array<std::uint64_t, 32> reported_{};  // by collective: a bit per power of two of the size

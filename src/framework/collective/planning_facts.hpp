@@ -12,10 +12,9 @@ struct PlanningFacts {
   Rank rank{0};
   int size = 1;
   std::vector<int> near_of;             ///< As Placement has it.
-  TunerPolicy policy;                   ///< Of algorithms.
-  std::size_t line_bytes = kLineBytes;  ///< Publications of at most this many bytes are in a slot.
-  bool only_lines = false;     ///< ANYCCL_PROTO=LL, LL128: in tiles that fit a slot where they can.
-  bool fuses = true;           ///< ANYCCL_FUSION.
+  TunerPolicy policy;                   ///< Of plans.
+  std::size_t line_bytes = kLineBytes;  ///< The most that fits a slot.
+  bool fuses = true;                    ///< ANYCCL_FUSION.
   bool network = false;        ///< Some pair of ranks, not only this one's, talks over a network.
   int ranks_per_core = 1;      ///< As Placement has it.
   std::size_t ring_bytes = 0;  ///< Of the staging ring.

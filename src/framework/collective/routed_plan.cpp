@@ -103,12 +103,12 @@ namespace {
 /// Binds the steps of one tile, one after the other.
 class Binder {
  public:
-  Binder(const RoutedPlan& routed, const Geometry& geometry, std::uint32_t digest,
-         std::uint32_t tile, BoundPlan& into)
+  Binder(const RoutedPlan& routed, const Geometry& geometry, Labels labels, std::uint32_t tile,
+         BoundPlan& into)
       : routed_(routed),
         plan_(routed.plan),
         geometry_(geometry),
-        digest_(digest),
+        labels_(labels),
         tile_(tile),
         into_(into) {}
 
@@ -163,7 +163,8 @@ class Binder {
     if (in.rank == uindex(plan_.schedule.rank)) return in;
     const std::uint32_t first = plan_.refs[ref].offset;
     in.number = plan_.refs[ref].publication;
-    in.digest = digest_;
+    in.digest = labels_.digest;
+    in.line_bytes = labels_.line_bytes;
     in.offset = sum(origins, 0, first);
     in.bytes = sum(origins, first, first + count);
     in.whole = sum(origins, 0, origins.size());
@@ -176,7 +177,8 @@ class Binder {
     const std::vector<Origin>& origins = plan_.published[step.publication];
     Outgoing out;
     out.number = step.publication;
-    out.digest = digest_;
+    out.digest = labels_.digest;
+    out.line_bytes = labels_.line_bytes;
     out.bytes = bound.out_bytes = sum(origins, 0, origins.size());
     out.sized = geometry_.sized();
     if (out.sized) out.total = geometry_.total(origins[0]);
@@ -280,7 +282,8 @@ class Binder {
   const RoutedPlan& routed_;
   const Plan& plan_;
   const Geometry& geometry_;
-  std::uint32_t digest_, tile_;
+  const Labels labels_;
+  std::uint32_t tile_;
   BoundPlan& into_;
   std::size_t out_ = 0, first_extent_ = 0;
   std::vector<std::size_t> scratch_;
@@ -288,9 +291,9 @@ class Binder {
 
 }  // namespace
 
-void bind(const RoutedPlan& routed, const Geometry& geometry, std::uint32_t digest,
-          std::uint32_t tile, BoundPlan& into) {
-  Binder(routed, geometry, digest, tile, into).run();
+void bind(const RoutedPlan& routed, const Geometry& geometry, Labels labels, std::uint32_t tile,
+          BoundPlan& into) {
+  Binder(routed, geometry, labels, tile, into).run();
 }
 
 namespace {

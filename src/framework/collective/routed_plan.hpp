@@ -106,9 +106,15 @@ class Geometry {
   const std::size_t *recv_counts_ = nullptr, *recv_displs_ = nullptr;
 };
 
-/// Binds one tile of a call with this digest; `into` is cleared first.
-void bind(const RoutedPlan& routed, const Geometry& geometry, std::uint32_t digest,
-          std::uint32_t tile, BoundPlan& into);
+/// The facts that all publications of a call share, on all ranks.
+struct Labels {
+  std::uint32_t digest = 0;
+  std::uint16_t line_bytes = 0;  ///< As Outgoing has it.
+};
+
+/// Binds one tile of a call; `into` is cleared first.
+void bind(const RoutedPlan& routed, const Geometry& geometry, Labels labels, std::uint32_t tile,
+          BoundPlan& into);
 
 /// `route[r]`: of the transport that reaches rank r; null for this rank.
 Result<std::unique_ptr<RoutedPlan>> make_routed_plan(const Algorithm& algorithm, const Shape& shape,

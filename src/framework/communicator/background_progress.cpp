@@ -29,6 +29,15 @@ Status BackgroundProgress::add(const CommPtr& comm) {
   return {};
 }
 
+Status BackgroundProgress::listen(const CommPtr& comm) {
+  const std::lock_guard lock(mutex_);
+  if (std::find(listening_.begin(), listening_.end(), comm) != listening_.end()) return {};
+  ANYCCL_CHECK(start_locked());
+  listening_.push_back(comm);
+  look_again();
+  return {};
+}
+
 Status BackgroundProgress::notify(const CommPtr& comm, std::shared_ptr<Operation> operation,
                                   void (*function)(void*), void* argument) {
   {
@@ -47,7 +56,8 @@ Status BackgroundProgress::notify(const CommPtr& comm, std::shared_ptr<Operation
 
 void BackgroundProgress::forget(const Comm& comm) {
   std::unique_lock lock(mutex_);
-  std::erase_if(open_, [&](const CommPtr& one) { return one.get() == &comm; });
+  for (std::vector<CommPtr>* list : {&open_, &listening_})
+    std::erase_if(*list, [&](const CommPtr& one) { return one.get() == &comm; });
   look_again();
   if (std::this_thread::get_id() != worker_) turned_.wait(lock, [&] { return !in_turn_; });
 }
@@ -81,32 +91,60 @@ void BackgroundProgress::look_again() {
   if (only_ != nullptr) only_->wake();
 }
 
+/// Returns when there is something to look at. Windows are that always, but not often.
+void BackgroundProgress::await_turn(std::unique_lock<std::mutex>& lock, int& idle_polls) {
+  if (listening_.empty())
+    return changed_.wait(lock, [&] { return stopping_ || is_watched() || !listening_.empty(); });
+  if (is_watched() || idle_polls < kIdlePolls) return;
+  changed_.wait_for(lock, Backoff::kSleep, [&] { return stopping_ || is_watched(); });
+  idle_polls = kIdlePolls;
+}
+
+/// Without the lock.
+void BackgroundProgress::look(const std::vector<CommPtr>& comms, bool watched, int& idle_polls) {
+  bool moved = false;
+  for (const CommPtr& comm : comms) moved = comm->progress_in_background() || moved;
+  ++idle_polls;
+  if (moved)
+    idle_polls = 0;
+  else if (idle_polls < kIdlePolls)
+    relax();
+  else if (!watched)
+    return;  // await_turn() sleeps
+  else if (!comms.empty())
+    comms[static_cast<std::size_t>(idle_polls) % comms.size()]->sleep_in_background(
+        comms.size() == 1 && idle_polls > kTired ? Backoff::kLongSleep : Backoff::kSleep);
+  else
+    std::this_thread::sleep_for(Backoff::kSleep);
+}
+
+/// What came into a window may be the beginning of more.
+void BackgroundProgress::sort_out() {
+  std::erase_if(open_, [](const CommPtr& comm) { return comm->is_quiet(); });
+  std::erase_if(listening_, [](const CommPtr& comm) { return !comm->is_listening(); });
+  for (const CommPtr& comm : listening_)
+    if (!comm->is_quiet() && std::find(open_.begin(), open_.end(), comm) == open_.end())
+      open_.push_back(comm);
+}
+
 void BackgroundProgress::work() {
   ::pthread_setname_np(::pthread_self(), "anyccl-progress");
   std::unique_lock lock(mutex_);
   for (int idle_polls = 0;;) {
-    changed_.wait(lock, [&] { return stopping_ || !open_.empty() || !notes_.empty(); });
+    await_turn(lock, idle_polls);
     if (stopping_) return;
     in_turn_ = true;
     std::vector<CommPtr> comms = open_;
+    for (const CommPtr& comm : listening_)
+      if (std::find(open_.begin(), open_.end(), comm) == open_.end()) comms.push_back(comm);
     if (comms.size() == 1) only_ = comms.front();
+    const bool watched = is_watched();
     lock.unlock();
-    bool moved = false;
-    for (const CommPtr& comm : comms) moved = comm->progress_in_background() || moved;
-    ++idle_polls;
-    if (moved)
-      idle_polls = 0;
-    else if (idle_polls < kIdlePolls)
-      relax();
-    else if (!comms.empty())
-      comms[static_cast<std::size_t>(idle_polls) % comms.size()]->sleep_in_background(
-          comms.size() == 1 && idle_polls > kTired ? Backoff::kLongSleep : Backoff::kSleep);
-    else
-      std::this_thread::sleep_for(Backoff::kSleep);
+    look(comms, watched, idle_polls);
     comms.clear();
     lock.lock();
     only_ = nullptr;
-    std::erase_if(open_, [](const CommPtr& comm) { return comm->is_quiet(); });
+    sort_out();
     if (tell(lock)) idle_polls = 0;
     in_turn_ = false;
     turned_.notify_all();

@@ -22,6 +22,9 @@ class BackgroundProgress {
   /// Calls function(argument) when `operation` is done: here and now if it is.
   Status notify(const std::shared_ptr<Comm>& comm, std::shared_ptr<Operation> operation,
                 void (*function)(void*), void* argument);
+  /// Looks every millisecond whether peers put something into windows of `comm`, as long as it has
+  /// any; goes on with it then. Errors: system_error (no thread).
+  Status listen(const std::shared_ptr<Comm>& comm);
   /// From now on the thread does not touch `comm`, unless it is added again.
   void forget(const Comm& comm);
   /// At exit: the thread ends, unless it takes longer than until `deadline`.
@@ -39,12 +42,17 @@ class BackgroundProgress {
 
   Status start_locked();
   void look_again();
+  bool is_watched() const { return !open_.empty() || !notes_.empty(); }
+  void await_turn(std::unique_lock<std::mutex>& lock, int& idle_polls);
+  void look(const std::vector<CommPtr>& comms, bool watched, int& idle_polls);
+  void sort_out();
   void work();
   bool tell(std::unique_lock<std::mutex>& lock);
 
   std::mutex mutex_;
   std::condition_variable changed_, turned_;
   std::vector<CommPtr> open_;
+  std::vector<CommPtr> listening_;  // see listen()
   std::vector<Note> notes_;
   CommPtr only_;  // where the thread may sleep for longer
   bool running_ = false, stopping_ = false, in_turn_ = false;

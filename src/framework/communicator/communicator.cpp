@@ -7,6 +7,7 @@
 #include "base/error.hpp"
 #include "base/fork.hpp"
 #include "base/log.hpp"
+#include "framework/communicator/queued_collective.hpp"
 
 namespace anyccl {
 
@@ -15,22 +16,6 @@ namespace {
 constexpr std::size_t kMostSpareFused = 4;  // they keep their memory
 
 }  // namespace
-
-/// A collective that was issued without waiting: everything it needs is its own.
-struct Comm::Queued final : public Operation {
-  Queued(KeptCall call, Rank me, const Routes& routes)
-      : kept(std::move(call)), execution(me, routes.publications_to, routes.publications) {}
-  bool advance() override { return execution.advance(); }
-  void awaited(std::vector<Rank>& ranks) const override { execution.awaited(ranks); }
-
-  KeptCall kept;
-  std::shared_ptr<const PreparedCall> prepared;
-  std::unique_ptr<FusedCall> fused;  // null: it is one call
-  std::vector<std::byte> scratch;
-  Position position;
-  bool started = false;
-  Execution execution;
-};
 
 Comm::Comm(Membership membership)
     : me_(std::move(membership)),
@@ -102,16 +87,24 @@ Status Comm::run(const Call& call, Handover* handover) {
       backoff.reset();
       continue;
     }
+    const bool has_windows = messages_.looks_at_peers();
+    if (has_windows && messages_.advance()) continue;  // peers may wait for that
     const Backoff::Next next = backoff.next();
     if (next == Backoff::Next::poll) continue;
     if (Backoff::checks(next)) {
       loop_.oversubscription().refresh();
-      if (const Status bad = check_stalled(alone, &alone); !bad.ok()) fail(bad);
+      Status bad = check_stalled(alone, &alone);
+      if (bad.ok()) bad = messages_.problem();
+      if (!bad.ok()) fail(bad);
       if (failure_.happened()) return failure();
       if (handover != nullptr && handover->until().passed()) {
         alive = weak_from_this().lock();
         return wait_or_hand_over(progress_lock, queue_alone(), handover);
       }
+    }
+    if (Backoff::sleeps(next) && has_windows) {  // what comes there must end the sleep, too
+      alive = weak_from_this().lock();
+      return wait_or_hand_over(progress_lock, queue_alone(), handover);
     }
     if (Backoff::sleeps(next)) loop_.sleep(progress_lock, backoff.sleep_time(), &alone);
   }
@@ -339,6 +332,12 @@ Status Comm::wait(Operation& operation, Deadline deadline) {
   return loop_.wait(progress_lock, operation, deadline);
 }
 
+void Comm::wait_any(std::span<const std::shared_ptr<Operation>> operations, Deadline deadline) {
+  if (forked()) return;
+  ProgressLock progress_lock = loop_.progress_lock();
+  loop_.wait_any(progress_lock, operations, deadline);
+}
+
 bool Comm::test(Operation& operation) {
   if (!operation.done()) progress();
   return operation.done();
@@ -392,6 +391,8 @@ void Comm::finish() {
                               "a message of rank {} to itself has only one side, and the "
                               "communicator was destroyed",
                               index(me_.rank)));
+      messages_.one_sided().close_all();
+      listens_ = false;
       break;
     }
     if (advance()) {
@@ -409,6 +410,7 @@ void Comm::finish() {
 
 void Comm::leave() {
   if (forked()) return;  // the parent's peers are not ours
+  left_.store(true, std::memory_order_relaxed);
   for (Transport* t : routes_.transports) t->leave();
 }
 
@@ -480,17 +482,20 @@ std::string Comm::last_plan() {
   loop_.lock(progress_lock);
   const std::shared_ptr<const PreparedCall>& last = plans_.last();
   if (last == nullptr) return "";
-  const bool simple = last->geometry.sized() || last->largest > me_.line_bytes;
-  const bool one_line = me_.only_lines ? me_.line_bytes == kLineBytes : last->largest <= kLineBytes;
+  const bool has_meaning =
+      last->only_lines || me_.size == 1 ||
+      std::any_of(routes_.publications.begin(), routes_.publications.end(),
+                  [](const Publications* p) { return p->abilities().has_slots; });
   std::string text = fmt::format("{} {} ", id(*last->routed->algorithm),
-                                 simple     ? "Simple"
-                                 : one_line ? "LL"
-                                            : "LL128");
+                                 has_meaning ? name_of(last->protocol()) : "-");
   for (std::size_t i = 0; i < routes_.transports.size(); ++i)
     text += fmt::format("{}{}", i > 0 ? "+" : "", routes_.transports[i]->name());
   if (routes_.transports.empty()) text += "loopback";
-  const int parts = last->record.parts;
-  return parts == 0 ? text : fmt::format("{}, {} calls as one", text, parts);
+  if (const int parts = last->record.parts; parts > 0)
+    text += fmt::format(", {} calls as one", parts);
+  const CallSettings* const settings = last->settings;
+  const std::uint64_t tag = settings == nullptr ? 0 : settings->tag.load(std::memory_order_relaxed);
+  return tag == 0 ? text : fmt::format("{}, tag {}", text, tag);
 }
 
 }  // namespace anyccl

@@ -68,14 +68,30 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
   /// Issues the collectives among the calls, in their order; neighbours that can travel as one do,
   /// see FusedCall, and share an operation. The results are parallel to them.
   IssuedCalls issue_all(std::span<const Call* const> calls, Gate gate = Gate::open);
+  /// A call that is checked and planned once, and started many times; its arrays are its own.
+  /// Preparing is local, errors are those of issue(). Starting it is issuing it; invalid_usage while
+  /// the last start is not complete, and after the end of the communicator.
+  struct Persistent;
+  Result<std::shared_ptr<Persistent>> prepare(const Call& call);
+  Result<std::shared_ptr<Operation>> start(Persistent& call, Gate gate = Gate::open);
+  /// All of them; neighbouring collectives may travel as one, as in issue_all().
+  IssuedCalls start_all(std::span<Persistent* const> calls);
   /// From now on the operation has this time limit; 0: none.
   Status limit(Operation& operation, std::chrono::milliseconds time);
   /// Opens the gate of an operation that was issued here. Any thread.
   void open(Operation& operation);
   /// Returns when the operation is done, with its status; in_progress if it is not at `deadline`.
   Status wait(Operation& operation, Deadline deadline = {});
+  /// Returns when one of them is done, or the communicator has failed, or at `deadline`.
+  void wait_any(std::span<const std::shared_ptr<Operation>> operations, Deadline deadline);
   /// Makes progress once; true if the operation is done.
   bool test(Operation& operation);
+  /// Tells of the message that a receive from `source`, which may be kAnySource, with `tag` would
+  /// get if it were called now; waits for it, and in_progress at `deadline`. Errors: of arguments,
+  /// and as a receive.
+  Status probe(Rank source, std::uint32_t tag, Deadline deadline, MessageFacts& found);
+  /// The same without waiting; false: there is none yet.
+  Result<bool> probe_now(Rank source, std::uint32_t tag, MessageFacts& found);
   /// For groups of communicators, and for the background thread: see ProgressLoop.
   bool progress() { return !forked() && loop_.progress(); }
   void check_peers() {
@@ -95,6 +111,20 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
   /// For a caller that waits for these peers elsewhere: ok, or why one will not come, as far as is
   /// known here.
   Status absence(std::span<const Rank> wanted);
+
+  // --- windows; see OneSided ---
+  /// Collective: `bytes` at `at` become a window, into which peers put; the result is its number.
+  /// `problem`: of this rank's arguments, which all ranks hear of.
+  Result<std::uint32_t> register_window(std::byte* at, std::size_t bytes, const Status& problem);
+  /// Collective: returns when all puts into windows that were called before have landed here.
+  Status deregister_window(std::uint32_t window);
+  /// Runs it to its end.
+  Status run(const OneSidedCall& call);
+  Result<std::shared_ptr<Operation>> issue(const OneSidedCall& call, Gate gate = Gate::open);
+  /// Whether peers may put something here while no thread is in a call. Any thread.
+  bool is_listening() const {
+    return listens_.load(std::memory_order_relaxed) && !failure_.happened();
+  }
 
   /// Ends all operations, here and at all peers, with `why`. Any thread; never waits for a peer.
   void abort(const Status& why);
@@ -127,7 +157,12 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
   Result<double> predict(const Call& call);
   /// Bytes that this rank holds for it: what peers can map, buffers and scratch; not plans.
   std::size_t memory_bytes();
-  /// "all_reduce/two_shot Simple shm": how the last collective was done.
+  /// The number that calls with such a configuration carry; see CallSettingsTable. Any thread.
+  Result<std::uint8_t> settings_of_call(const CallSettingsTable::Text& text) {
+    return plans_.settings().number_of(text);
+  }
+  /// "all_reduce/two_shot Simple shm": how the last collective was done. Without shared memory "-"
+  /// in place of a protocol that nobody asked for.
   std::string last_plan();
 
  private:
@@ -154,8 +189,13 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
   Result<std::shared_ptr<Operation>> enqueue_fused(std::span<const Call* const> calls, Gate gate);
   Result<std::shared_ptr<Operation>> enqueue(const Call& call, const CallKey& key, Gate gate,
                                              std::unique_ptr<FusedCall> fused = nullptr);
+  Status ready_to_start(Persistent& call);
+  Result<std::shared_ptr<Operation>> enqueue_again(Persistent& call, Gate gate);
+  Status check_probe(Rank source) const;
   Status check_stalled(Operation& operation, const Execution* collective);
   void fail(const Status& why);
+  Status agree_on_window(std::uint32_t window, std::size_t bytes, const Status& problem);
+  Status close_window(std::uint32_t window);
   std::byte* scratch(std::size_t bytes);
 
   // As ProgressLoop::Work:
@@ -177,7 +217,10 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
   Failure failure_;
   ProgressLoop loop_;
   Diagnosis diagnosis_;
-  std::atomic<bool> gated_{false};  // streams have used this communicator
+  std::chrono::steady_clock::time_point probed_;  // when probe_now() looked for failures last
+  std::atomic<bool> gated_{false};                // streams have used this communicator
+  std::atomic<bool> left_{false};                 // see leave()
+  std::atomic<bool> listens_{false};  // there are windows; written with the progress lock
   std::uint64_t fork_generation_;
 };
 

@@ -8,8 +8,8 @@ namespace anyccl {
 namespace {
 
 /// "in operation 7, all_reduce of 3 f32, sum".
-std::string where(const Execution* collective) {
-  if (collective == nullptr) return "in a send or receive";
+std::string where(const Operation& operation, const Execution* collective) {
+  if (collective == nullptr) return fmt::format("in {}", operation.what());
   return fmt::format("in operation {}, {}", collective->sequence(), describe(collective->record()));
 }
 
@@ -79,7 +79,8 @@ Status Diagnosis::check_timeout(const Operation& operation, const Execution* col
     names += (i > 0 ? ", " : "") + names_[uindex(ranks[i])];
   if (names.empty()) names = collective == nullptr ? "a message from any rank" : "its peers";
   return error(Code::timeout, "timeout after {} ms: {} waits for {} {}",
-               operation.time_limit().count(), names_[uindex(me_)], names, where(collective));
+               operation.time_limit().count(), names_[uindex(me_)], names,
+               where(operation, collective));
 }
 
 Status Diagnosis::check_any_source() {
@@ -121,7 +122,7 @@ Status Diagnosis::check_stalled(Operation& operation, const Execution* collectiv
   const bool moved = collective != nullptr ? operation.advance() : messages_.advance();
   if (moved || operation.done()) return {};
   ANYCCL_CHECK(reported());
-  const std::string what = where(collective);
+  const std::string what = where(operation, collective);
   return error(Code::remote_error, "{} {} while {} waits for it {}", names_[uindex(*gone)],
                ending(state), names_[uindex(me_)], what);
 }

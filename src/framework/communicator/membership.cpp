@@ -22,4 +22,9 @@ std::size_t ring_bytes_for(int size, bool network) {
   return size <= 2 ? 2 * kMiB : kMiB;  // measured: ADR 0023
 }
 
+std::size_t least_ring_bytes(int size) {
+  constexpr std::size_t kLeast = std::size_t{64} << 10, kOfEach = std::size_t{12} << 10;
+  return std::clamp(static_cast<std::size_t>(size) * kOfEach, kLeast, ring_bytes_for(size, false));
+}
+
 }  // namespace anyccl

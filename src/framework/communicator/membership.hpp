@@ -11,6 +11,14 @@
 
 namespace anyccl {
 
+/// What the configuration of a communicator says. Communicators that are split from it have the
+/// same, unless theirs says something else.
+struct CommSettings {
+  std::string algo, proto;       ///< Rules as ANYCCL_ALGO and ANYCCL_PROTO have them.
+  std::size_t chunk_bytes = 0;   ///< As ANYCCL_CHUNK_SIZE; 0: not set.
+  std::size_t buffer_bytes = 0;  ///< As ANYCCL_BUFFSIZE; 0: not set.
+};
+
 /// Slots per bank of every communicator of `size` ranks.
 std::uint32_t slots_for(int size);
 /// Bytes that a slot holds itself: 2 KiB in small communicators, less in large ones.
@@ -18,12 +26,16 @@ std::size_t line_bytes_for(int size);
 /// Of each rank's staging ring. On one host less with more ranks, because all rings together take
 /// room from the last-level cache.
 std::size_t ring_bytes_for(int size, bool network);
+/// The smallest ring with which every algorithm can go on.
+std::size_t least_ring_bytes(int size);
 
 /// Everything a communicator is made of.
 struct Membership : PlanningFacts {
   std::vector<std::string> names;  ///< "rank 2 (host n7, pid 4711)", for messages.
   std::vector<std::unique_ptr<Transport>> transports;
-  int cores_each = 1;  ///< Of this rank, as Placement has it.
+  int cores_each = 1;                           ///< Of this rank, as Placement has it.
+  std::size_t message_line_bytes = kLineBytes;  ///< As TransportSetup has it.
+  CommSettings settings;                        ///< What its configuration says.
   WaitMode waits = WaitMode::balanced;
   probe::OversubscriptionMonitor::Registration registration;  ///< Among the ranks of this host.
 };

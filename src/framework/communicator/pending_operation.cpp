@@ -14,17 +14,15 @@ std::vector<Comm*> communicators(std::span<const PendingOperation> operations) {
   return comms;
 }
 
-/// An operation of one communicator may be complete at a peer only after one of another is.
-void drive(std::span<Comm* const> comms, std::span<const PendingOperation> operations) {
+/// Makes progress in all of them until is_over() or the deadline: an operation of one communicator
+/// may be complete at a peer only after one of another is.
+template <typename IsOver>
+void drive(std::span<Comm* const> comms, Deadline deadline, const IsOver& is_over) {
   Backoff backoff(
       probe::OversubscriptionMonitor::of_process(),
       std::any_of(comms.begin(), comms.end(), [](const Comm* c) { return c->is_oversubscribed(); }),
       comms.front()->wait_policy(), 0);
-  const auto open = [&] {
-    return std::any_of(operations.begin(), operations.end(),
-                       [](const PendingOperation& pending) { return !pending.operation->done(); });
-  };
-  for (std::size_t turn = 0; open();) {
+  for (std::size_t turn = 0; !is_over();) {
     bool moved = false;
     for (Comm* comm : comms) moved = comm->progress() || moved;
     if (moved) {
@@ -33,23 +31,53 @@ void drive(std::span<Comm* const> comms, std::span<const PendingOperation> opera
     }
     const Backoff::Next next = backoff.next();
     if (next == Backoff::Next::poll) continue;
+    if (deadline.passed()) return;
     if (Backoff::checks(next))
       for (Comm* comm : comms) comm->check_peers();
-    if (Backoff::sleeps(next) && open()) comms[turn++ % comms.size()]->sleep_briefly();
+    if (Backoff::sleeps(next) && !is_over()) comms[turn++ % comms.size()]->sleep_briefly();
   }
+}
+
+std::size_t first_over(std::span<const PendingOperation> operations) {
+  const auto over = std::find_if(operations.begin(), operations.end(),
+                                 [](const PendingOperation& one) { return one.is_over(); });
+  return static_cast<std::size_t>(over - operations.begin());
 }
 
 }  // namespace
 
 Status wait_all(std::span<const PendingOperation> operations) {
   const std::vector<Comm*> comms = communicators(operations);
-  if (comms.size() > 1) drive(comms, operations);
+  if (comms.size() > 1)
+    drive(comms, {}, [&] {
+      return std::all_of(operations.begin(), operations.end(),
+                         [](const PendingOperation& one) { return one.is_over(); });
+    });
   Status first;
   for (const PendingOperation& pending : operations) {
     Status status = pending.comm->wait(*pending.operation);
     if (first.ok()) first = std::move(status);
   }
   return first;
+}
+
+std::size_t wait_any(std::span<const PendingOperation> operations, Deadline deadline) {
+  const std::vector<Comm*> comms = communicators(operations);
+  if (first_over(operations) < operations.size() || comms.empty()) return first_over(operations);
+  if (comms.size() > 1) {
+    drive(comms, deadline, [&] { return first_over(operations) < operations.size(); });
+  } else {
+    std::vector<std::shared_ptr<Operation>> all;
+    for (const PendingOperation& one : operations) all.push_back(one.operation);
+    comms.front()->wait_any(all, deadline);
+  }
+  return first_over(operations);
+}
+
+std::size_t test_any(std::span<const PendingOperation> operations) {
+  if (const std::size_t first = first_over(operations); first < operations.size()) return first;
+  for (Comm* comm : communicators(operations)) comm->progress();
+  return first_over(operations);
 }
 
 }  // namespace anyccl

@@ -11,10 +11,20 @@ namespace anyccl {
 struct PendingOperation {
   std::shared_ptr<Comm> comm;
   std::shared_ptr<Operation> operation;
+
+  /// It is done, or its communicator has failed.
+  bool is_over() const { return operation->done() || !comm->failure().ok(); }
+  /// Once it is over.
+  Status status() const { return operation->done() ? operation->status() : comm->failure(); }
 };
 
 /// Returns when all are complete, making progress in all of their communicators, with the first
 /// error.
 Status wait_all(std::span<const PendingOperation> operations);
+/// Returns when one is over, making progress in all of their communicators: which one. Their number:
+/// none was at `deadline`.
+std::size_t wait_any(std::span<const PendingOperation> operations, Deadline deadline = {});
+/// The same without waiting.
+std::size_t test_any(std::span<const PendingOperation> operations);
 
 }  // namespace anyccl

@@ -37,11 +37,30 @@ void ProgressLoop::diagnose() {
 
 Status ProgressLoop::wait(ProgressLock& progress_lock, Operation& operation, Deadline deadline) {
   if (operation.done()) return operation.status();
+  wait_until(progress_lock, operation.kind(), deadline, [&] { return operation.done(); });
+  if (operation.done()) return operation.status();
+  return failure_.happened() ? failure_.why()
+                             : Status(Code::in_progress, "the operation is not complete yet");
+}
+
+void ProgressLoop::wait_any(ProgressLock& progress_lock,
+                            std::span<const std::shared_ptr<Operation>> operations,
+                            Deadline deadline) {
+  wait_until(progress_lock, 0, deadline, [&] {
+    return std::any_of(operations.begin(), operations.end(),
+                       [](const auto& operation) { return operation->done(); });
+  });
+}
+
+/// Until is_over() or the deadline, or until the communicator fails. `kind`: of what it waits for.
+template <typename IsOver>
+void ProgressLoop::wait_until(ProgressLock& progress_lock, std::uint32_t kind, Deadline deadline,
+                              const IsOver& is_over) {
   const Counted waiting(waiting_);
   const bool oversubscribed = is_oversubscribed();
   if (oversubscribed) oversubscription_.refresh_sometimes();
-  Backoff backoff(oversubscription_, oversubscribed, policy_, operation.kind());
-  while (!operation.done()) {
+  Backoff backoff(oversubscription_, oversubscribed, policy_, kind);
+  while (!is_over()) {
     const bool wanted = is_wanted();
     if (wanted) progress_lock.unlock();
     if (!progress_lock.owns_lock() && (wanted || !progress_lock.try_lock())) {
@@ -49,7 +68,7 @@ Status ProgressLoop::wait(ProgressLock& progress_lock, Operation& operation, Dea
       ::sched_yield();
       const Backoff::Next next = backoff.next();
       if (next != Backoff::Next::poll && deadline.passed()) break;
-      if (Backoff::sleeps(next) && !operation.done()) doorbell_.sleep(Backoff::kSleep);
+      if (Backoff::sleeps(next) && !is_over()) doorbell_.sleep(Backoff::kSleep);
       continue;
     }
     if (failure_.happened()) break;
@@ -61,16 +80,13 @@ Status ProgressLoop::wait(ProgressLock& progress_lock, Operation& operation, Dea
     const Backoff::Next next = backoff.next();
     if (Backoff::checks(next)) work_.diagnose();
     if (next != Backoff::Next::poll && deadline.passed()) break;
-    if (Backoff::sleeps(next) && !operation.done())
+    if (Backoff::sleeps(next) && !is_over())
       sleep(progress_lock,
             std::min<std::chrono::nanoseconds>(
                 backoff.sleep_time(), std::chrono::milliseconds(std::max(1, deadline.poll_ms()))));
   }
   doorbell_.ring();
   leave_to_background(progress_lock);
-  if (operation.done()) return operation.status();
-  return failure_.happened() ? failure_.why()
-                             : Status(Code::in_progress, "the operation is not complete yet");
 }
 
 /// What is still open when a thread has waited for its own, and to tell who wants to hear of it. If

@@ -12,6 +12,8 @@
 //    own, so that threads that wait do not wake it with each step.
 
 #include <atomic>
+#include <memory>
+#include <span>
 #include <vector>
 
 #include "base/deadline.hpp"
@@ -72,6 +74,9 @@ class ProgressLoop {
   /// Returns when the operation is done, with its status; else the failure, or in_progress if that
   /// is all at `deadline`. Holds the progress lock as long as nobody else wants it.
   Status wait(ProgressLock& progress_lock, Operation& operation, Deadline deadline = {});
+  /// Returns when one of them is done; also after a failure and at `deadline`.
+  void wait_any(ProgressLock& progress_lock, std::span<const std::shared_ptr<Operation>> operations,
+                Deadline deadline);
   /// Makes progress if nobody else does; true if anything moved.
   bool progress();
   void diagnose();
@@ -107,6 +112,9 @@ class ProgressLoop {
   void seize(Deadline deadline);
 
  private:
+  template <typename IsOver>
+  void wait_until(ProgressLock& progress_lock, std::uint32_t kind, Deadline deadline,
+                  const IsOver& is_over);
   void lock_slowly(ProgressLock& progress_lock);
   void leave_to_background(const ProgressLock& progress_lock);
 

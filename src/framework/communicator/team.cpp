@@ -36,7 +36,7 @@ Status Team::run(Call call, int thread, int threads) {
   call.input += begin;
   call.output += begin;
   call.count = (end - begin) / element;
-  call.threads = threads;
+  call.threads = static_cast<std::uint16_t>(threads);
   return thread == 0 ? first_->run(call) : others_[static_cast<std::size_t>(thread) - 1]->run(call);
 }
 

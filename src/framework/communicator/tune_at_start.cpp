@@ -51,6 +51,7 @@ class StartTuner {
   Status run_in_time(Call call);
 
   Comm& comm_;
+  const TunerPolicy usual_ = comm_.membership().policy;
   const Deadline deadline_;
   const Clock::time_point start_ = Clock::now();
   std::vector<Contest> contests_;  // ascending in size
@@ -111,7 +112,9 @@ Result<int> StartTuner::calls_for(const Contest& contest) {
 
 /// After one call that prepares. Programs write their data before they send it.
 Status StartTuner::take_turn(Contest& contest, int calls) {
-  comm_.set_policy({.measured = contest.algorithm});
+  TunerPolicy policy = usual_;
+  policy.measured = contest.algorithm;
+  comm_.set_policy(std::move(policy));
   const std::size_t bytes = kSizes[contest.size];
   const Call call{.count = bytes / sizeof(float), .input = input_.data(), .output = output_.data()};
   ANYCCL_CHECK(run_in_time(call));
@@ -193,11 +196,11 @@ void StartTuner::tell(const TunerPolicy& policy) const {
 }
 
 Status StartTuner::run() {
-  TunerPolicy policy = comm_.membership().policy;
+  TunerPolicy policy = usual_;
   enter_contests();
   if (contests_.empty()) return {};
   ANYCCL_CHECK(measure());
-  comm_.set_policy({});
+  comm_.set_policy(usual_);
   ANYCCL_CHECK(agree());
   policy.tables.push_back(std::make_shared<const TunerTable>(results()));
   tell(policy);
@@ -208,8 +211,10 @@ Status StartTuner::run() {
 }  // namespace
 
 Status tune_at_start(Comm& comm, Deadline deadline) {
-  const AlgorithmRules& users = comm.membership().policy.rules;
-  if (comm.size() == 1 || users.names(Collective::all_reduce)) return {};
+  const TunerPolicy& users = comm.membership().policy;
+  if (comm.size() == 1 || users.environment.algorithms.names(Collective::all_reduce) ||
+      users.communicator.algorithms.names(Collective::all_reduce))
+    return {};
   return StartTuner(comm, deadline).run();
 }
 

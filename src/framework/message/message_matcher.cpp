@@ -3,13 +3,17 @@
 #include <algorithm>
 #include <cstring>
 #include <new>
+#include <utility>
 
 #include "base/error.hpp"
 
 namespace anyccl {
 
 MessageMatcher::MessageMatcher(Rank me, const std::vector<Messages*>& route)
-    : me_(me), route_(route), pairs_(route.size()) {}
+    : me_(me),
+      route_(route),
+      pairs_(route.size()),
+      one_sided_(me, static_cast<int>(route.size()), open_) {}
 
 std::shared_ptr<MessageRequest> MessageMatcher::make(const Call& call, Gate gate) {
   std::shared_ptr<MessageRequest> request;
@@ -30,7 +34,7 @@ bool MessageMatcher::does_at_once(const Call& call, std::uint32_t poll_budget) {
   const std::size_t element = bytes_of(call.dtype), bytes = call.count * element;
   const bool sends = call.collective == Collective::send;
   if (uindex(call.root) >= pairs_.size() || route_[uindex(call.root)] == nullptr || element == 0 ||
-      call.count > kMost || call.tag > kMostTag ||
+      call.count > kMost || call.tag > kMostTag || call.synchronous ||
       (bytes > 0 && (sends ? call.input == nullptr : call.output == nullptr)))
     return false;
   Messages& messages = *route_[uindex(call.root)];
@@ -46,8 +50,9 @@ bool MessageMatcher::does_at_once(const Call& call, std::uint32_t poll_budget) {
 
 std::shared_ptr<MessageRequest> MessageMatcher::add(const Call& call, Gate gate) {
   auto request = make(call, gate);
+  if (call.tag == kPutTag) request->copy_bytes();
   if (call.root == kAnySource) {
-    if (needs_peer(call)) ++open_;
+    if (needs_peer(call.root)) ++open_;
     from_anyone_.push_back(request);
     return request;
   }
@@ -57,9 +62,8 @@ std::shared_ptr<MessageRequest> MessageMatcher::add(const Call& call, Gate gate)
     return request;
   }
   if (call.collective == Collective::send) {
-    request->bind(*route_[uindex(call.root)], call.root, ++pair.sent);
     if (goes_at_once(*request, pair)) return request;
-    pair.sends.push_back(request);
+    (request->is_sent() ? pair.unanswered : pair.sends).push_back(request);
   } else {
     if (comes_at_once(request, pair)) return request;
     if (request != pair.arriving) pair.receives.push_back(request);
@@ -68,10 +72,20 @@ std::shared_ptr<MessageRequest> MessageMatcher::add(const Call& call, Gate gate)
   return request;
 }
 
-bool MessageMatcher::goes_at_once(MessageRequest& send, const Pair& pair) {
+bool MessageMatcher::goes_at_once(MessageRequest& send, Pair& pair) {
   if (!pair.sends.empty() || !send.is_open()) return false;
-  send.advance();
+  go_on(send, pair);
   return send.done();
+}
+
+/// With the next message of a pair. It gets its number when it starts, as answers go before it.
+bool MessageMatcher::go_on(MessageRequest& send, Pair& pair) {
+  const bool starts = !send.has_started();
+  const Rank to = send.call().root;
+  if (starts) send.bind(*route_[uindex(to)], to, pair.sent + 1);
+  const bool moved = send.advance();
+  if (starts && send.has_started()) ++pair.sent;
+  return moved;
 }
 
 /// Or what has come of it; then it is what is arriving.
@@ -80,9 +94,10 @@ bool MessageMatcher::comes_at_once(const std::shared_ptr<MessageRequest>& receiv
   Envelope envelope;
   if (!receive->is_open() || !is_next(pair) ||
       !route_[uindex(from)]->peek(from, pair.received + 1, envelope) ||
+      !MessageRequest::is_plain(envelope.digest) ||
       MessageRequest::tag_of(envelope.digest) != receive->call().tag)
     return false;
-  receive->bind(*route_[uindex(from)], from, ++pair.received, envelope.lent);
+  receive->bind(*route_[uindex(from)], from, ++pair.received, envelope);
   receive->advance();
   if (!receive->done()) pair.arriving = receive;
   return receive->done();
@@ -90,6 +105,8 @@ bool MessageMatcher::comes_at_once(const std::shared_ptr<MessageRequest>& receiv
 
 bool MessageMatcher::advance() {
   bool moved = meet_itself();
+  moved = show_own() || moved;
+  moved = one_sided_.advance() || moved;
   if (open_ == 0) return moved;
   if (++turn_ >= pairs_.size()) turn_ = 0;  // no source is always the first
   for (std::size_t i = 0, r = turn_; i < pairs_.size(); ++i, ++r) {
@@ -98,43 +115,56 @@ bool MessageMatcher::advance() {
     moved = advance_sends(pairs_[r]) || moved;
     moved = advance_receives(Rank{static_cast<std::int32_t>(r)}) || moved;
   }
-  return moved;
+  return one_sided_.advance() || moved;
 }
 
 bool MessageMatcher::advance_sends(Pair& pair) {
   bool moved = false;
   while (!pair.sends.empty() && pair.sends.front()->is_open()) {
-    moved = pair.sends.front()->advance() || moved;
-    if (!pair.sends.front()->done()) break;
+    moved = go_on(*pair.sends.front(), pair) || moved;
+    if (!pair.sends.front()->is_sent()) break;
+    if (pair.sends.front()->done())
+      --open_;
+    else
+      pair.unanswered.push_back(pair.sends.front());
     pair.sends.pop_front();
-    --open_;
   }
   return moved;
 }
 
 bool MessageMatcher::advance_receives(Rank from) {
   Pair& pair = pairs_[uindex(from)];
+  const std::uint64_t received = pair.received;
   bool moved = false;
   do {
     if (pair.arriving != nullptr) {
       moved = pair.arriving->advance() || moved;
-      if (!pair.arriving->done()) return moved;
+      if (!pair.arriving->done()) return show_kept(from) || moved;
       const bool kept = !pair.early.empty() && pair.early.back().request == pair.arriving;
       if (!kept) --open_;
+      if (std::exchange(pair.lands, false)) one_sided_.landed(from);
       pair.arriving = nullptr;
     }
     moved = deliver_early(from) || moved;
+    moved = show_kept(from) || moved;
   } while (next_message(from));
-  return moved;
+  return moved || pair.received != received;
 }
 
 /// To receives that were called since they came.
 bool MessageMatcher::deliver_early(Rank from) {
   Pair& pair = pairs_[uindex(from)];
   bool moved = false;
+  std::vector<std::uint32_t> waiting;  // tags of those that have a receive and are not ready
   for (auto early = pair.early.begin(); early != pair.early.end();) {
-    const Found found = find_receive(from, early->request->call().tag);
-    if (found.queue == nullptr || !(*found.at)->is_open() || !early->request->done()) {
+    const std::uint32_t tag = early->request->call().tag;
+    const Found found = find_receive(from, tag);
+    if (found.queue == nullptr || std::count(waiting.begin(), waiting.end(), tag) > 0) {
+      ++early;
+      continue;
+    }
+    if (!(*found.at)->is_open() || !early->request->done() || !has_answered(from, *early)) {
+      waiting.push_back(tag);
       ++early;
       continue;
     }
@@ -151,17 +181,28 @@ bool MessageMatcher::deliver_early(Rank from) {
 /// Whether there is one to go on with.
 bool MessageMatcher::next_message(Rank from) {
   Pair& pair = pairs_[uindex(from)];
-  if (pair.receives.empty() && from_anyone_.empty()) return false;
+  const bool is_answer_due = !pair.unanswered.empty() || sends_synchronously(pair);
+  const bool wanted =
+      !pair.receives.empty() || !from_anyone_.empty() || is_answer_due || is_probed(from);
+  if (!wanted && !one_sided_.looks()) return false;
   Envelope envelope;
   if (!route_[uindex(from)]->peek(from, pair.received + 1, envelope)) return false;
-  const Found found = find_receive(from, MessageRequest::tag_of(envelope.digest));
-  if (found.queue == nullptr) {
+  if (MessageRequest::is_answer(envelope.digest)) return take_answer(from, envelope);
+  const std::uint32_t tag = MessageRequest::tag_of(envelope.digest);
+  if (one_sided_.expects(from, tag)) return land(from, envelope);
+  const Found found = find_receive(from, tag);
+  if (found.queue == nullptr && show_next(from, envelope)) return true;
+  const bool wants_behind = is_answer_due || one_sided_.wants(from);
+  if (found.queue == nullptr && !wanted && !wants_behind)
+    return false;  // it stays with the transport
+  const bool is_open = found.queue != nullptr && (*found.at)->is_open();
+  if (found.queue != nullptr && !is_open && !wants_behind) return false;
+  if (!is_open || is_behind_kept(pair, envelope.digest) || !answer_next(from, envelope)) {
     keep(from, envelope);
     return pair.arriving != nullptr;
   }
-  if (!(*found.at)->is_open()) return false;
   pair.arriving = take(found);
-  pair.arriving->bind(*route_[uindex(from)], from, ++pair.received, envelope.lent);
+  pair.arriving->bind(*route_[uindex(from)], from, ++pair.received, envelope);
   return true;
 }
 
@@ -187,7 +228,8 @@ void MessageMatcher::keep(Rank from, const Envelope& envelope) {
   call.count = envelope.total / element;
   call.output = early.bytes.get();
   early.request = make(call, Gate::open);
-  early.request->bind(*route_[uindex(from)], from, ++pair.received, envelope.lent);
+  early.request->bind(*route_[uindex(from)], from, ++pair.received, envelope);
+  early.answered = pair.answered == pair.received;
   pair.arriving = early.request;
   pair.early.push_back(std::move(early));
 }
@@ -217,7 +259,7 @@ bool MessageMatcher::meet_itself() {
       continue;
     }
     if (!(*send)->is_open() || !(*found.at)->is_open()) break;
-    if (needs_peer((*found.at)->call())) --open_;
+    if (needs_peer((*found.at)->call().root)) --open_;
     const std::shared_ptr<MessageRequest> receive = take(found);
     receive->set_source(me_);
     deliver(**send, *receive);
@@ -267,7 +309,10 @@ std::vector<std::shared_ptr<Operation>> MessageMatcher::first_waiting() const {
       operations.push_back(pair.receives.front());
     if (!pair.sends.empty() && pair.sends.front()->is_open())
       operations.push_back(pair.sends.front());
+    if (!pair.unanswered.empty()) operations.push_back(pair.unanswered.front());
   }
+  if (open_ > 0) operations.insert(operations.end(), probes_.begin(), probes_.end());
+  one_sided_.first_waiting(operations);
   return operations;
 }
 
@@ -279,7 +324,7 @@ std::shared_ptr<MessageRequest> MessageMatcher::late() const {
   };
   for (const Pair& pair : pairs_) {
     if (pair.arriving != nullptr && pair.arriving->is_late()) return pair.arriving;
-    for (const Queue* queue : {&pair.receives, &pair.sends})
+    for (const Queue* queue : {&pair.receives, &pair.sends, &pair.unanswered})
       if (auto found = in(*queue)) return found;
   }
   return in(from_anyone_);
@@ -289,19 +334,24 @@ void MessageMatcher::end(const Status& why) {
   for (Pair& pair : pairs_) {
     if (pair.arriving != nullptr) pair.arriving->complete(why);
     pair.arriving = nullptr;
+    pair.lands = false;
     pair.early.clear();
-    for (Queue* queue : {&pair.receives, &pair.sends}) {
+    for (Queue* queue : {&pair.receives, &pair.sends, &pair.unanswered}) {
       for (const auto& request : *queue) request->complete(why);
       queue->clear();
     }
   }
   for (const auto& request : from_anyone_) request->complete(why);
   from_anyone_.clear();
+  for (const auto& probe : probes_) probe->complete(why);
+  probes_.clear();
+  one_sided_.end(why);
   open_ = 0;
 }
 
 void MessageMatcher::end_own(const Status& why) {
   Pair& own = pairs_[uindex(me_)];
+  one_sided_.end_own(why);
   for (Queue* queue : {&own.receives, &own.sends, &from_anyone_}) {
     if (queue == &from_anyone_ && pairs_.size() > 1) continue;
     for (const auto& request : *queue) request->complete(why);

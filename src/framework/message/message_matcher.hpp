@@ -7,12 +7,20 @@
 //    which holds back their sender when its room is used up.
 // 4. Short messages are eager: does_at_once() sends or receives them without a request object.
 // 5. A message of a rank to itself meets its receive here; no transport sees it.
+// 6. A synchronous message that meets its receive is answered first, by a message without contents,
+//    which goes before all that have not started; until it has gone the message is kept. A rank that
+//    waits for an answer keeps whatever comes before it. So reading never waits for an answer, and
+//    no answer is stuck. See answers.cpp.
+// 7. Puts and signals are messages that OneSided has a place for; no receive gets them.
 
+#include <algorithm>
 #include <deque>
 #include <memory>
 #include <vector>
 
 #include "framework/message/message_request.hpp"
+#include "framework/message/one_sided.hpp"
+#include "framework/message/probe.hpp"
 
 namespace anyccl {
 
@@ -33,14 +41,24 @@ class MessageMatcher {
   bool does_at_once(const Call& call, std::uint32_t poll_budget);
   /// Of a call that is right. It may be done already.
   std::shared_ptr<MessageRequest> add(const Call& call, Gate gate);
+  /// From now on advance() shows it what comes, until it is done and removed, or removed. What comes
+  /// before what it looks for is kept in memory.
+  void add(std::shared_ptr<Probe> probe);
+  void remove(const std::shared_ptr<Probe>& probe);
   /// Nobody but the caller has it any more, and it is done: another call may get it.
   void recycle(std::shared_ptr<MessageRequest> request) {
     if (request.use_count() == 1) spare_.push_back(std::move(request));
   }
+  /// Starts a put, signal or wait that is right. Null: it is done. `poll_budget`: how often a wait
+  /// looks before it is one that waits like others.
+  std::shared_ptr<Operation> start(const OneSidedCall& call, Gate gate, std::uint32_t poll_budget);
+  OneSided& one_sided() { return one_sided_; }
   /// Goes on as far as possible without waiting; true if anything moved.
   bool advance();
   /// Whether a peer must act for something here. Messages to itself need none.
-  bool waits_for_peers() const { return open_ > 0; }
+  bool waits_for_peers() const { return open_ > 0 && open_ > one_sided_.standing(); }
+  /// The same, or peers may put something here: there is no time in which nothing can come.
+  bool looks_at_peers() const { return open_ > 0; }
   /// Whether messages of this rank to itself will meet when a gate opens.
   bool will_meet_itself() const;
 
@@ -48,10 +66,15 @@ class MessageMatcher {
   std::vector<std::shared_ptr<Operation>> first_waiting() const;
   /// One whose time limit is over, or null.
   std::shared_ptr<MessageRequest> late() const;
-  /// Whether a receive waits for whoever sends.
-  bool waits_for_anyone() const { return !from_anyone_.empty(); }
+  /// Whether a receive or a probe waits for whoever sends.
+  bool waits_for_anyone() const {
+    return !from_anyone_.empty() ||
+           std::any_of(probes_.begin(), probes_.end(), [](const auto& probe) {
+             return probe->source() == kAnySource && !probe->done();
+           });
+  }
   /// The problem of a message that came, or ok.
-  const Status& problem() const { return problem_; }
+  const Status& problem() const { return problem_.ok() ? one_sided_.problem() : problem_; }
 
   /// Completes everything with `why`.
   void end(const Status& why);
@@ -64,19 +87,25 @@ class MessageMatcher {
   struct Early {
     std::shared_ptr<MessageRequest> request;  // into `bytes`
     std::unique_ptr<std::byte[]> bytes;
+    bool answered = false;  // it is synchronous, and its receive has come
   };
   struct Pair {
     std::uint64_t sent = 0, received = 0;      // messages
     Queue sends, receives;                     // these receives are not bound yet
+    Queue unanswered;                          // synchronous sends that are sent
+    std::uint64_t answered = 0;                // the message that was answered last
     std::shared_ptr<MessageRequest> arriving;  // what the message that is being read goes to
     std::deque<Early> early;
+    bool lands = false;  // `arriving` is no receive's: it goes where OneSided says
   };
 
-  bool needs_peer(const Call& call) const {
-    return call.root == kAnySource ? pairs_.size() > 1 : call.root != me_;
+  /// Of a message from or to `other`.
+  bool needs_peer(Rank other) const {
+    return other == kAnySource ? pairs_.size() > 1 : other != me_;
   }
   std::shared_ptr<MessageRequest> make(const Call& call, Gate gate);
-  bool goes_at_once(MessageRequest& send, const Pair& pair);
+  bool goes_at_once(MessageRequest& send, Pair& pair);
+  bool go_on(MessageRequest& send, Pair& pair);
   bool is_next(const Pair& pair) const {
     return pair.arriving == nullptr && pair.early.empty() && pair.receives.empty() &&
            from_anyone_.empty();
@@ -88,6 +117,22 @@ class MessageMatcher {
   bool deliver_early(Rank from);
   bool next_message(Rank from);
   void keep(Rank from, const Envelope& envelope);
+  static bool sends_synchronously(const Pair& pair);
+  static bool is_behind_kept(const Pair& pair, std::uint32_t digest);
+  bool answer(Rank to, std::uint64_t message);
+  bool answer_next(Rank from, const Envelope& envelope);
+  bool has_answered(Rank from, Early& early);
+  bool take_answer(Rank from, const Envelope& envelope);
+  bool is_probed(Rank from) const;
+  bool show(const MessageFacts& message);
+  bool show_kept(Rank from);
+  bool show_own();
+  bool show_next(Rank from, const Envelope& envelope);
+  bool land(Rank from, const Envelope& envelope);
+  std::shared_ptr<Operation> put(const OneSidedCall& call, Gate gate);
+  std::shared_ptr<Operation> send(const Call& call, Gate gate);
+  std::shared_ptr<Operation> wait_for(const OneSidedCall& call, Gate gate,
+                                      std::uint32_t poll_budget);
   void deliver(const MessageRequest& early, MessageRequest& receive);
   struct Found {
     Queue* queue = nullptr;
@@ -100,9 +145,11 @@ class MessageMatcher {
   const std::vector<Messages*>& route_;
   std::vector<Pair> pairs_;
   Queue from_anyone_;
+  std::vector<std::shared_ptr<Probe>> probes_;
   std::vector<std::shared_ptr<MessageRequest>> spare_;
   std::uint64_t order_ = 0;
   std::size_t open_ = 0, turn_ = 0;
+  OneSided one_sided_;
   Status problem_;
 };
 

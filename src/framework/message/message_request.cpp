@@ -20,14 +20,18 @@ void MessageRequest::begin(const Call& call, std::uint64_t order) {
   total_ = call.count * bytes_of(call.dtype);
   done_ = 0;
   fragments_ = 0;
+  sent_ = false;
+  answered_ = !call.synchronous;
 }
 
-void MessageRequest::bind(Messages& messages, Rank peer, std::uint64_t number, bool lent) {
+void MessageRequest::bind(Messages& messages, Rank peer, std::uint64_t number,
+                          const Envelope& envelope) {
   messages_ = &messages;
   call_.root = peer;
   message_ = number;
-  most_ = lent ? kLentPart : messages.fragment_bytes();
-  lent_ = lent;
+  if (call_.collective == Collective::recv) call_.synchronous = is_synchronous(envelope.digest);
+  lent_ = envelope.lent;
+  most_ = lent_ ? kLentPart : messages.fragment_bytes();
 }
 
 bool MessageRequest::advance() {
@@ -37,6 +41,8 @@ bool MessageRequest::advance() {
     const bool sends = call_.collective == Collective::send;
     const bool over = fragments_ > 0 && done_ == total_;  // an empty message is one empty fragment
     if (over && (!sends || messages_->settled(call_.root))) {
+      sent_ = sends;
+      if (sends && !answered_) return moved;
       complete({});
       return true;
     }
@@ -46,6 +52,11 @@ bool MessageRequest::advance() {
     if (lent_ && done_ < total_) return true;
   }
   return moved;
+}
+
+void MessageRequest::take_answer() {
+  answered_ = true;
+  if (sent_) complete({});
 }
 
 Fragment MessageRequest::fragment() const {

@@ -12,9 +12,14 @@ class MessageRequest final : public Operation {
   /// For another call, or the first one. `order`: among the requests of this rank, by the order of
   /// their calls.
   void begin(const Call& call, std::uint64_t order);
-  /// It is message `number` between this rank and `peer` in its direction, from 1. `lent`: of a
-  /// receive, see Envelope.
-  void bind(Messages& messages, Rank peer, std::uint64_t number, bool lent = false);
+  /// It is message `number` between this rank and `peer` in its direction, from 1. `envelope`: of a
+  /// receive, what came.
+  void bind(Messages& messages, Rank peer, std::uint64_t number, const Envelope& envelope = {});
+  /// Of a send that has not moved: its bytes are a copy from now on.
+  void copy_bytes() {
+    own_.assign(call_.input, call_.input + total_);
+    call_.input = own_.data();
+  }
   bool advance() override;
   void awaited(std::vector<Rank>& ranks) const override {
     if (call_.root != kAnySource) ranks.push_back(call_.root);
@@ -23,32 +28,55 @@ class MessageRequest final : public Operation {
   const Call& call() const { return call_; }
   std::uint64_t order() const { return order_; }
   std::size_t bytes() const { return total_; }
-  /// The announcement to the receiver: its tag and type.
-  std::uint32_t digest() const { return digest_of(call_.tag, call_.dtype); }
+  /// The announcement to the receiver: its tag and type, and whether it is synchronous.
+  std::uint32_t digest() const {
+    return digest_of(call_.tag, call_.dtype) | (call_.synchronous ? kSynchronous : 0);
+  }
+  std::uint64_t number() const { return message_; }
+  bool has_started() const { return fragments_ > 0; }
+  /// Of a send: only the answer of its receiver is missing, if anything is.
+  bool is_sent() const { return sent_; }
+  /// A synchronous send was matched.
+  void take_answer();
   /// Of a receive whose message was found otherwise: where it came from.
   void set_source(Rank source) { call_.root = source; }
   /// Once it is done.
   Rank peer() const { return call_.root; }
 
-  static std::uint32_t digest_of(std::uint32_t tag, DType dtype) {
+  static constexpr std::uint32_t digest_of(std::uint32_t tag, DType dtype) {
     return tag << 8 | tag >> 24 << 7 | static_cast<std::uint32_t>(dtype);
   }
   static std::uint32_t tag_of(std::uint32_t digest) {
     return digest >> 8 | (digest >> 7 & 1) << 24;
   }
-  static DType dtype_of(std::uint32_t digest) { return static_cast<DType>(digest & 0x7f); }
+  static DType dtype_of(std::uint32_t digest) { return static_cast<DType>(digest & kTypes); }
+  static bool is_synchronous(std::uint32_t digest) { return (digest & kSynchronous) != 0; }
+  /// Of the message without contents that answers a synchronous message `number`.
+  static std::uint32_t answer_digest(std::uint64_t number) {
+    return digest_of(static_cast<std::uint32_t>(number) & kMostTag, DType{kTypes});
+  }
+  static bool is_answer(std::uint32_t digest) { return (digest & kTypes) == kTypes; }
+  static bool is_plain(std::uint32_t digest) {
+    return !is_synchronous(digest) && !is_answer(digest);
+  }
+  bool is_answered_by(std::uint32_t digest) const { return answer_digest(message_) == digest; }
 
  private:
+  static constexpr std::uint32_t kSynchronous = 0x40, kTypes = 0x3f;  // bits of a digest
+  static_assert(anycclNumTypes < kTypes);
   Fragment fragment() const;
   bool send_fragment();
   bool receive_fragment();
 
   Call call_;
+  std::vector<std::byte> own_;  // see copy_bytes()
   Messages* messages_ = nullptr;
   std::uint64_t message_ = 0, order_ = 0;
   std::size_t total_ = 0, done_ = 0, most_ = 0;  // bytes; the most of a fragment
   std::uint32_t fragments_ = 0;
-  bool lent_ = false;  // a receive reads the sender's memory
+  bool lent_ = false;      // a receive reads the sender's memory
+  bool sent_ = false;      // see is_sent()
+  bool answered_ = false;  // it is not synchronous, or its receiver has answered
 };
 
 }  // namespace anyccl

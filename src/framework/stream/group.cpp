@@ -12,6 +12,18 @@ void CallGroup::add(const std::shared_ptr<Comm>& comm, const Call& call,
   entries_.emplace_back(*comm, call, std::move(stream));
 }
 
+void CallGroup::add(const std::shared_ptr<Comm>& comm, const OneSidedCall& call,
+                    std::shared_ptr<HostStream> stream) {
+  Call message;
+  message.collective = call.what == OneSidedCall::What::wait ? Collective::recv : Collective::send;
+  message.dtype = call.dtype;
+  message.root = call.peer;
+  message.count = call.count;
+  message.input = call.input;
+  add(comm, message, std::move(stream));
+  entries_.back().one_sided = std::make_unique<KeptOneSidedCall>(call);
+}
+
 /// One for each stream.
 Result<std::vector<Batch>> CallGroup::make_batches() const {
   std::vector<Batch> batches;
@@ -27,8 +39,9 @@ Result<std::vector<Batch>> CallGroup::make_batches() const {
 Status CallGroup::run() {
   if (entries_.empty()) return {};
   const bool together =
-      comms_.size() == 1 && std::all_of(entries_.begin(), entries_.end(),
-                                        [](const Entry& e) { return e.stream == nullptr; });
+      comms_.size() == 1 && std::all_of(entries_.begin(), entries_.end(), [](const Entry& e) {
+        return e.stream == nullptr && e.one_sided == nullptr;
+      });
   Status status = together ? run_in_one_communicator() : issue_and_wait();
   entries_.clear();
   comms_.clear();
@@ -66,6 +79,7 @@ std::vector<CallGroup::Run> CallGroup::runs() const {
     if (!message && known != last.end()) known->second = runs.size();
     if (!message && known == last.end()) last.emplace_back(entry.comm, runs.size());
     runs.push_back({entry.comm, entry.stream.get(), {&entry.kept.call()}});
+    if (entry.one_sided != nullptr) runs.back().one_sided = &entry.one_sided->call();
   }
   return runs;
 }
@@ -80,7 +94,9 @@ Status CallGroup::issue_and_wait() const {
     const bool waits = batch == batches.end();
     const auto comm = run.comm->shared_from_this();
     Comm::IssuedCalls issued;
-    if (run.calls[0]->is_point_to_point())
+    if (run.one_sided != nullptr)
+      issued.push_back(waits ? comm->issue(*run.one_sided) : batch->issue(comm, *run.one_sided));
+    else if (run.calls[0]->is_point_to_point())
       issued.push_back(waits ? comm->issue(*run.calls[0]) : batch->issue(comm, *run.calls[0]));
     else
       issued = waits ? comm->issue_all(run.calls) : batch->issue_all(comm, run.calls);

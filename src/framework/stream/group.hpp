@@ -13,6 +13,8 @@ class CallGroup {
  public:
   /// `stream`: null if run() is to wait for it.
   void add(const std::shared_ptr<Comm>& comm, const Call& call, std::shared_ptr<HostStream> stream);
+  void add(const std::shared_ptr<Comm>& comm, const OneSidedCall& call,
+           std::shared_ptr<HostStream> stream);
   /// Issues everything and returns when all that belongs to no stream is complete, with the first
   /// error. Then it is empty.
   Status run();
@@ -26,11 +28,14 @@ class CallGroup {
     Comm* comm;
     KeptCall kept;
     std::shared_ptr<HostStream> stream;
+    /// What it is instead, and `kept` is a message that takes as long; or null.
+    std::unique_ptr<KeptOneSidedCall> one_sided;
   };
   struct Run {
     Comm* comm;
     const HostStream* stream;
     std::vector<const Call*> calls;
+    const OneSidedCall* one_sided = nullptr;  ///< Instead of `calls`, or null.
   };
   std::vector<Run> runs() const;
   Result<std::vector<Batch>> make_batches() const;

@@ -198,6 +198,20 @@ Result<std::shared_ptr<Operation>> Batch::issue(const std::shared_ptr<Comm>& com
   return operation;
 }
 
+Result<std::shared_ptr<Operation>> Batch::start(const std::shared_ptr<Comm>& comm,
+                                                Comm::Persistent& call) {
+  auto operation = comm->start(call, Gate::closed);
+  if (operation.ok()) operations_->add(comm, *operation);
+  return operation;
+}
+
+Result<std::shared_ptr<Operation>> Batch::issue(const std::shared_ptr<Comm>& comm,
+                                                const OneSidedCall& call) {
+  auto operation = comm->issue(call, Gate::closed);
+  if (operation.ok()) operations_->add(comm, *operation);
+  return operation;
+}
+
 Comm::IssuedCalls Batch::issue_all(const std::shared_ptr<Comm>& comm,
                                    std::span<const Call* const> calls) {
   Comm::IssuedCalls issued = comm->issue_all(calls, Gate::closed);

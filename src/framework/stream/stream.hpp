@@ -81,6 +81,11 @@ class Batch {
   ~Batch();
 
   Result<std::shared_ptr<Operation>> issue(const std::shared_ptr<Comm>& comm, const Call& call);
+  /// As Comm::start().
+  Result<std::shared_ptr<Operation>> start(const std::shared_ptr<Comm>& comm,
+                                           Comm::Persistent& call);
+  Result<std::shared_ptr<Operation>> issue(const std::shared_ptr<Comm>& comm,
+                                           const OneSidedCall& call);
   /// As Comm::issue_all().
   Comm::IssuedCalls issue_all(const std::shared_ptr<Comm>& comm,
                               std::span<const Call* const> calls);

@@ -23,17 +23,25 @@ struct Rule {
 constexpr std::string_view kMeasured = "built in: measured crossings",
                            kRuleOfThumb = "built in: a rule of thumb";
 
+/// Whether all_reduce was measured with so many ranks: on 2 cores, and over a network with 2 ranks.
+bool measured_all_reduce(const TunerQuery& q) {
+  const int n = q.shape.size;
+  if (q.network) return n == 2;
+  return n == 2 || ((n == 4 || n == 8) && q.ranks_per_core > 1);
+}
+
 /// Ranks per core from which the rules below were measured: 12 to 32 ranks on 2 cores.
 constexpr int kOversubscribed = 4;
 
 /// Inside a host. Where cores are oversubscribed, what counts is how often ranks wait for each
 /// other and, later, how much there is to do in all.
 Rule best_all_reduce_of_many(const TunerQuery& q) {
+  const int n = q.shape.size;
   if (q.ranks_per_core >= kOversubscribed)
-    return {q.bytes <= 2 * kKiB                          ? "one_shot"
-            : q.bytes <= 128 * kKiB || q.shape.size > 16 ? "reduce_broadcast"
-                                                         : "two_shot",
-            kMeasured};
+    return {q.bytes <= 2 * kKiB               ? "one_shot"
+            : q.bytes <= 128 * kKiB || n > 16 ? "reduce_broadcast"
+                                              : "two_shot",
+            n == 12 || n == 16 || n == 32 ? kMeasured : kRuleOfThumb};
   if (q.bytes <= kKiB / 2) return {"recursive_multiplying", kRuleOfThumb};
   return {has_groups(q.shape) ? "two_level" : "two_shot", kRuleOfThumb};
 }
@@ -47,22 +55,31 @@ Rule best_all_reduce(const TunerQuery& q) {
                                   : n == 2  ? 16 * kKiB
                                   : n <= 4  ? 4 * kKiB
                                             : 2 * kKiB;
-  return {q.bytes <= one_shot_to ? "one_shot" : "two_shot", kMeasured};
+  return {q.bytes <= one_shot_to ? "one_shot" : "two_shot",
+          measured_all_reduce(q) ? kMeasured : kRuleOfThumb};
+}
+
+/// Barriers of 2 to 16 ranks, and broadcasts of 8, were measured on 2 cores: docs/adr/0024.
+std::string_view measured_meeting(const TunerQuery& q) {
+  const int n = q.shape.size;
+  const bool on_two_cores = !q.network && (n == 2 || q.ranks_per_core > 1);
+  const bool ranks = q.shape.collective == Collective::barrier
+                         ? n == 2 || n == 4 || n == 8 || n == 16
+                         : n == 8 && q.bytes >= 16 * kKiB && q.bytes <= 1024 * kKiB;
+  return on_two_cores && ranks ? kMeasured : kRuleOfThumb;
 }
 
 Rule best(const TunerQuery& q) {
   const bool large = q.bytes > 64 * kKiB;
   // Ranks of one host that are few, or that wait for a core anyway: then fewer rounds are faster.
   const bool meet = !q.network && (q.shape.size <= 8 || q.ranks_per_core > 1);
-  const std::string_view met =
-      meet && q.shape.size > 2 && q.ranks_per_core == 1 ? kRuleOfThumb : kMeasured;
   switch (q.shape.collective) {
     case Collective::all_reduce:
       return best_all_reduce(q);
     case Collective::broadcast:
       return {meet || q.shape.size <= 4 || (!q.network && q.bytes <= 8 * kKiB) ? "flat"
                                                                                : "pipelined_tree",
-              met};
+              measured_meeting(q)};
     case Collective::reduce_scatter:
     case Collective::reduce_scatter_v:
       return {q.network && large ? "ring" : "direct", kRuleOfThumb};
@@ -84,13 +101,13 @@ Rule best(const TunerQuery& q) {
     case Collective::all_to_all_v:
       return {"direct", "the only one"};
     case Collective::barrier:
-      return {meet ? "one_shot" : "dissemination", met};
+      return {meet ? "one_shot" : "dissemination", measured_meeting(q)};
     default:
       return {};
   }
 }
 
-std::size_t tile_bytes(const TunerQuery& q) {
+std::size_t usual_tile(const TunerQuery& q) {
   const auto is = [&](Collective c) { return q.shape.collective == c; };
   if (!is(Collective::all_reduce) && !is(Collective::reduce)) return 64 * kKiB;  // of each block
   return q.network ? 256 * kKiB
@@ -98,15 +115,32 @@ std::size_t tile_bytes(const TunerQuery& q) {
                          static_cast<std::size_t>(std::max(2, std::min(q.shape.size, 8)));
 }
 
+/// What users say, of which the first counts most.
+using Layers = std::vector<const PlanSettings*>;
+
+Layers layers_of(const TunerPolicy& policy, const CallSettings* call) {
+  Layers layers{&policy.environment};
+  if (call != nullptr) layers.push_back(call);
+  layers.push_back(&policy.communicator);
+  return layers;
+}
+
+bool excludes(const Layers& layers, const Algorithm& algorithm, std::size_t bytes) {
+  return std::any_of(layers.begin(), layers.end(), [&](const PlanSettings* one) {
+    return one->algorithms.excludes(algorithm, bytes);
+  });
+}
+
 /// The choice of the table: the fastest, or `usual` unless that is clearly slower. Null: the table
 /// has not two to compare.
-const Algorithm* best_measured(const TunerQuery& q, const TunerTable& table,
-                               const AlgorithmRules& rules, const Algorithm* usual) {
+const Algorithm* best_measured(const TunerQuery& q, const TunerTable& table, const Layers& layers,
+                               const Algorithm* usual) {
   const Algorithm* best = nullptr;
   double least = 0;
   int measured = 0;
   for (const Algorithm* a : all_algorithms()) {
-    if (a->collective != q.shape.collective || !a->supports(q.shape) || rules.excludes(*a, q.bytes))
+    if (a->collective != q.shape.collective || !a->supports(q.shape) ||
+        excludes(layers, *a, q.bytes))
       continue;
     const auto time = table.time(*a, q);
     if (!time) continue;
@@ -119,25 +153,25 @@ const Algorithm* best_measured(const TunerQuery& q, const TunerTable& table,
 }
 
 /// Of those that are not excluded; null: there is none.
-const Algorithm* best_predicted(const TunerQuery& q, const AlgorithmRules& rules) {
+const Algorithm* best_predicted(const TunerQuery& q, const Layers& layers) {
   const Algorithm* best = nullptr;
   double least = 0;
   for (const Candidate& c : candidates(q, nullptr)) {
-    if (!c.possible || rules.excludes(*c.algorithm, q.bytes)) continue;
+    if (!c.possible || excludes(layers, *c.algorithm, q.bytes)) continue;
     if (best == nullptr || c.predicted_us < least) best = c.algorithm, least = c.predicted_us;
   }
   return best;
 }
 
 /// By the tables, or else what is built in.
-Choice without_user(const TunerQuery& q, const TunerPolicy& policy) {
+Choice without_user(const TunerQuery& q, const TunerPolicy& policy, const Layers& layers) {
   const auto [name, reason] = best(q);
-  Choice choice{find_algorithm(q.shape.collective, name), tile_bytes(q), reason};
-  if (choice.algorithm != nullptr && policy.rules.excludes(*choice.algorithm, q.bytes))
-    choice = {best_predicted(q, policy.rules), tile_bytes(q),
-              "ANYCCL_ALGO excludes the built-in choice: the one that should be next"};
+  Choice choice{find_algorithm(q.shape.collective, name), 0, reason};
+  if (choice.algorithm != nullptr && excludes(layers, *choice.algorithm, q.bytes))
+    choice = {best_predicted(q, layers), 0,
+              "a rule excludes the built-in choice: the one that should be next"};
   for (const auto& table : policy.tables) {
-    const Algorithm* const measured = best_measured(q, *table, policy.rules, choice.algorithm);
+    const Algorithm* const measured = best_measured(q, *table, layers, choice.algorithm);
     if (measured == nullptr) continue;
     choice.table = table.get();
     if (measured != choice.algorithm) choice.rule = {};
@@ -145,6 +179,59 @@ Choice without_user(const TunerQuery& q, const TunerPolicy& policy) {
     break;
   }
   return choice;
+}
+
+Status cannot(const Algorithm& algorithm, const TunerQuery& q, std::string_view setting) {
+  return error(Code::unsupported, "{} does not support {} ranks{}{} ({})", id(algorithm),
+               q.shape.size, algorithm.needs.empty() ? "" : ": it needs ", algorithm.needs,
+               setting);
+}
+
+/// What a user names for this query, if it can be done; else by tables and what is built in.
+Result<Choice> by_layers(const TunerQuery& q, const TunerPolicy& policy, const Layers& layers) {
+  Layers above;
+  for (const PlanSettings* one : layers) {
+    const AlgorithmRules& rules = one->algorithms;
+    const Algorithm* const wanted = rules.wanted(q);
+    if (wanted != nullptr && !excludes(above, *wanted, q.bytes)) {
+      if (!wanted->supports(q.shape)) return cannot(*wanted, q, rules.setting());
+      return Choice{wanted, 0, rules.setting()};
+    }
+    above.push_back(one);
+  }
+  Choice choice = without_user(q, policy, layers);
+  if (choice.algorithm != nullptr) return choice;
+  std::vector<std::string_view> settings;
+  for (const PlanSettings* one : layers)
+    if (one->algorithms.names(q.shape.collective)) settings.push_back(one->algorithms.setting());
+  return error(Code::unsupported, "{} leaves no algorithm for {} of {} ranks",
+               fmt::join(settings, " and "), name(q.shape.collective), q.shape.size);
+}
+
+Result<ProtocolChoice> protocols_by(const Layers& layers, const TunerQuery& q) {
+  std::vector<const ProtocolRules*> rules;
+  for (const PlanSettings* one : layers) rules.push_back(&one->protocols);
+  return choose_protocols(q.shape.collective, q.bytes, rules);
+}
+
+std::size_t tile_by(const Layers& layers, const TunerQuery& q) {
+  const std::size_t usual = usual_tile(q);
+  for (const PlanSettings* one : layers)
+    if (one->chunk_bytes > 0) return std::min(usual, one->chunk_bytes);
+  return usual;
+}
+
+Result<Choice> select_by(const TunerQuery& q, const TunerPolicy& policy, const Layers& layers) {
+  const bool measures =
+      policy.measured != nullptr && policy.measured->collective == q.shape.collective;
+  Choice choice{policy.measured, 0, "being measured"};
+  if (!measures) {
+    ANYCCL_TRY(choice, by_layers(q, policy, layers));
+  }
+  choice.tile_bytes = tile_by(layers, q);
+  ANYCCL_TRY(choice.protocols, protocols_by(layers, q));
+  if (choice.algorithm->supports(q.shape)) return choice;
+  return cannot(*choice.algorithm, q, choice.rule);
 }
 
 Cost cost_of(const Algorithm& algorithm, const Shape& shape) {
@@ -166,19 +253,21 @@ constexpr Speed kInsideHost{0.17, 5.0e-5}, kNetwork{6.5, 2.4e-4};
 
 }  // namespace
 
-Result<Choice> select_algorithm(const TunerQuery& q, const TunerPolicy& policy) {
-  if (policy.measured != nullptr && policy.measured->collective == q.shape.collective)
-    return Choice{policy.measured, tile_bytes(q), "being measured"};
-  const Algorithm* const users = policy.rules.wanted(q.shape.collective, q.bytes);
-  Choice choice =
-      users != nullptr ? Choice{users, tile_bytes(q), "ANYCCL_ALGO"} : without_user(q, policy);
-  if (choice.algorithm == nullptr)
-    return error(Code::unsupported, "ANYCCL_ALGO leaves no algorithm for {} of {} ranks",
-                 name(q.shape.collective), q.shape.size);
-  if (!choice.algorithm->supports(q.shape))
-    return error(Code::unsupported, "{} does not support {} ranks{}", id(*choice.algorithm),
-                 q.shape.size, users != nullptr ? " (ANYCCL_ALGO)" : "");
-  return choice;
+Result<Choice> select_algorithm(const TunerQuery& q, const TunerPolicy& policy,
+                                const CallSettings* call) {
+  if (call != nullptr && call->forced && call->algorithms.misses(q.shape.collective))
+    return error(Code::unsupported, "{} names no algorithm of {}", call->algorithms.setting(),
+                 name(q.shape.collective));
+  Result<Choice> choice = select_by(q, policy, layers_of(policy, call));
+  if (choice.ok() || call == nullptr || call->forced) return choice;
+  return select_by(q, policy, layers_of(policy, nullptr));
+}
+
+std::string_view excluded_by(const Algorithm& algorithm, const TunerQuery& q,
+                             const TunerPolicy& policy) {
+  for (const PlanSettings* one : layers_of(policy, nullptr))
+    if (one->algorithms.excludes(algorithm, q.bytes)) return one->algorithms.setting();
+  return {};
 }
 
 std::string reason(const Choice& choice) {

@@ -4,15 +4,16 @@
 // 1. select_algorithm() is a pure function of a TunerQuery and a TunerPolicy, so all ranks of a
 //    communicator come to the same answer without talking: their queries are equal, and their
 //    policies are compared when they join.
-// 2. The policy decides first: an algorithm that is being measured, the user's choice, tables of
-//    measurements. Then the rules that are built in.
+// 2. The policy decides first: an algorithm that is being measured, the user's choice (of the
+//    environment, of the call, of the communicator), tables of measurements. Then the rules that
+//    are built in.
 // 3. Every choice says why it was made (reason()), which `anyccl explain` prints.
 
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "framework/tuning/algorithm_rules.hpp"
+#include "framework/tuning/plan_settings.hpp"
 #include "framework/tuning/tuner_table.hpp"
 
 namespace anyccl {
@@ -20,7 +21,8 @@ namespace anyccl {
 /// The sources of a choice, in this order.
 struct TunerPolicy {
   const Algorithm* measured = nullptr;  ///< For its collective, while it is being measured.
-  AlgorithmRules rules = {};            ///< The user's.
+  PlanSettings environment = {};        ///< The user's, before those of a call.
+  PlanSettings communicator = {};       ///< After them.
   /// Measurements: the first with at least two algorithms for a query decides.
   std::vector<std::shared_ptr<const TunerTable>> tables = {};
 };
@@ -30,6 +32,7 @@ struct Choice {
   std::size_t tile_bytes = 0;  ///< At most this much of the vector, or of each block, at a time.
   std::string_view rule;       ///< That took it; empty: it is the fastest of `table`.
   const TunerTable* table = nullptr;  ///< One of the policy's, if it has decided.
+  ProtocolChoice protocols = {};
 };
 /// Of a choice, for people.
 std::string reason(const Choice& choice);
@@ -39,9 +42,13 @@ inline constexpr double kClearGain = 1.1;
 
 /// Where a table decides, its fastest algorithm is taken, if what is built in would take kClearGain
 /// times as long. What the user excludes is not taken: then it is the one that should be fastest of
-/// the others. Errors: unsupported when the algorithm that the user named cannot do this shape, or
-/// when all that can are excluded.
-Result<Choice> select_algorithm(const TunerQuery& query, const TunerPolicy& policy);
+/// the others. `call`: its configuration, or null. Errors: unsupported when the algorithm that the
+/// user named cannot do this shape, or when all that can are excluded; the same of protocols.
+Result<Choice> select_algorithm(const TunerQuery& query, const TunerPolicy& policy,
+                                const CallSettings* call = nullptr);
+/// The setting that keeps a query from having an algorithm; empty: none.
+std::string_view excluded_by(const Algorithm& algorithm, const TunerQuery& query,
+                             const TunerPolicy& policy);
 
 /// One of the algorithms that could be taken.
 struct Candidate {

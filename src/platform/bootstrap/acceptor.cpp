@@ -44,6 +44,7 @@ void Acceptor::advance_pending(std::span<const pollfd> entries) {
     const Status status = entries[i].revents != 0 ? s.handshake.advance(s.socket.get()) : Status();
     if (!status.ok()) {
       log_dropped(s.socket.get(), status.message());
+      note_refused(s, status);
     } else if (s.handshake.done()) {
       authenticated_.push_back(
           {std::move(s.socket), s.handshake.from(), s.handshake.session(), s.local});
@@ -54,6 +55,14 @@ void Acceptor::advance_pending(std::span<const pollfd> entries) {
     }
   }
   pending_ = std::move(still);
+}
+
+/// A connector that knows another secret sees it first, and leaves.
+void Acceptor::note_refused(const PendingPeer& peer, const Status& why) {
+  const bool left = why.code() == Code::remote_error;
+  const bool wrong_proof = why.code() == Code::invalid_argument;
+  if (!peer.handshake.awaits_proof() || (!left && !wrong_proof)) return;
+  last_refused_ = describe_peer(peer.socket.get());
 }
 
 Status Acceptor::accept_waiting(const Listener& listener) {

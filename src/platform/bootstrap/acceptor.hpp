@@ -3,6 +3,7 @@
 #include <poll.h>
 
 #include <deque>
+#include <string>
 #include <vector>
 
 #include "base/deadline.hpp"
@@ -35,6 +36,9 @@ class Acceptor {
   Status progress(std::span<const pollfd> entries);
   /// Peers that have authenticated themselves since the last call.
   std::vector<Connection> take_authenticated() { return std::exchange(authenticated_, {}); }
+  /// The last anyccl process that knew another secret, "10.0.0.2:4711"; empty: none. It was not
+  /// authenticated, so this is for messages only.
+  const std::string& last_refused() const { return last_refused_; }
 
   /// Accepts no more connections and drops those that are not authenticated.
   void close() {
@@ -53,6 +57,7 @@ class Acceptor {
   Status accept_waiting(const Listener& listener);
   Status begin_handshake(UniqueFd socket, const Listener& listener);
   void drop_oldest();
+  void note_refused(const PendingPeer& peer, const Status& why);
 
   std::vector<Listener> listeners_;
   Secret secret_;
@@ -60,6 +65,7 @@ class Acceptor {
   Trust trust_;
   std::deque<PendingPeer> pending_;  // oldest first
   std::vector<Connection> authenticated_;
+  std::string last_refused_;
 };
 
 }  // namespace anyccl::bootstrap

@@ -23,6 +23,13 @@ Status missing(std::string_view name) {
       name);
 }
 
+/// The same where another launcher has started ranks on several hosts.
+Status missing_for(const Launch& launch, std::string_view name, std::string_view meaning) {
+  return error(Code::invalid_usage,
+               "{} is not set, and {} has started ranks on several hosts: {} ({})", name,
+               launch.by->name, meaning, launch.by->passes_variable);
+}
+
 Result<std::uint16_t> port_of(const Config& config) {
   if (config.port != 0) return static_cast<std::uint16_t>(config.port);
   if (!config.master_port) return missing("MASTER_PORT (or ANYCCL_PORT)");
@@ -86,6 +93,40 @@ Result<RendezvousAddress> rendezvous_of(const Config& config, Deadline deadline)
   return rendezvous;
 }
 
+/// Where the ranks meet that another launcher has started on this host. Its job has a name already.
+Result<RendezvousAddress> launched_here(const Launch& launch) {
+  RendezvousAddress rendezvous;
+  ANYCCL_TRY(const Secret name, Secret().derive("job", std::as_bytes(std::span(launch.job))));
+  rendezvous.endpoints = {{fmt::format("anyccl.{}.job.{}", ::geteuid(), name.hex()), {}}};
+  rendezvous.trust = Trust::same_user;
+  rendezvous.advice = "is rank 0 running?";
+  return rendezvous;
+}
+
+/// `config` with what another launcher's variables say, for its ranks on several hosts.
+Result<Config> completed(Config config, const Launch& launch) {
+  if (config.secret.empty())
+    return missing_for(launch, "ANYCCL_SECRET",
+                       "they need the same 32 hex digits in it, which `anyccl secret` prints");
+  const bool found = config.master_addr.empty();
+  if (found) config.master_addr = launch.first_host;
+  if (config.master_addr.empty())
+    return missing_for(launch, "MASTER_ADDR", "set it to the address of rank 0's host");
+  if (config.port == 0 && !config.master_port && !launch.first_host.empty())
+    config.port = port_of_job(launch);
+  if (config.port == 0 && !config.master_port)
+    return missing_for(launch, "MASTER_PORT",
+                       "set it to a free port P of rank 0's host, where P + 1 is free, too");
+  if (!found || launch.rank != 0) return config;
+  ANYCCL_TRY(const std::vector<Address> addresses, resolve(config.master_addr, 1));
+  ANYCCL_TRY(const bool here, any_local(addresses));
+  if (!here)
+    return error(Code::invalid_usage,
+                 "rank 0 is not on {}, the first host of {}: set MASTER_ADDR to rank 0's host ({})",
+                 config.master_addr, launch.by->host_list, launch.by->passes_variable);
+  return config;
+}
+
 Status cannot_listen(const Status& why) {
   const bool in_use = why.code() == Code::invalid_usage;
   return error(
@@ -146,6 +187,16 @@ Result<std::vector<UniqueFd>> open_listeners(const Config& config, RendezvousAdd
   return listeners;
 }
 
+/// Of RANK and WORLD_SIZE only one is set: it is left from something else, or means the same.
+Status check_agreement(std::string_view name, const std::optional<int>& value, const Launch& launch,
+                       std::string_view other_name, int other_value) {
+  if (!value || *value == other_value) return {};
+  return error(Code::invalid_argument,
+               "{}={} contradicts {}={}, which {} has set: unset {}, or set both RANK and "
+               "WORLD_SIZE",
+               name, *value, other_name, other_value, launch.by->name, name);
+}
+
 Result<Group> group_of_one(const Hello& mine) {
   ANYCCL_TRY(const Secret secret, Secret::random());
   return Group{{mine}, secret};
@@ -154,6 +205,15 @@ Result<Group> group_of_one(const Hello& mine) {
 }  // namespace
 
 Result<LaunchInfo> read_launch_info(const Config& config) {
+  if (!config.rank || !config.world_size) {
+    ANYCCL_TRY(const std::optional<Launch> launch, find_launch());
+    if (launch) {
+      ANYCCL_CHECK(check_agreement("RANK", config.rank, *launch, launch->by->rank, launch->rank));
+      ANYCCL_CHECK(check_agreement("WORLD_SIZE", config.world_size, *launch, launch->by->size,
+                                   launch->size));
+      return LaunchInfo{Rank{launch->rank}, launch->size, launch};
+    }
+  }
   if (!config.rank) return missing("RANK");
   if (!config.world_size) return missing("WORLD_SIZE");
   if (*config.rank >= *config.world_size)
@@ -163,9 +223,16 @@ Result<LaunchInfo> read_launch_info(const Config& config) {
   return LaunchInfo{Rank{*config.rank}, *config.world_size};
 }
 
-Result<Group> join_environment(const Config& config, const Hello& mine, Deadline deadline) {
+Result<Group> join_environment(const Config& given, const Hello& mine, Deadline deadline,
+                               const std::optional<Launch>& launch) {
   if (mine.size == 1) return group_of_one(mine);
-  ANYCCL_TRY(RendezvousAddress rendezvous, rendezvous_of(config, deadline));
+  const bool by_launcher = launch && launch->one_host && given.master_addr.empty();
+  Config config = given;
+  if (launch && !launch->one_host) {
+    ANYCCL_TRY(config, completed(given, *launch));
+  }
+  ANYCCL_TRY(RendezvousAddress rendezvous,
+             by_launcher ? launched_here(*launch) : rendezvous_of(config, deadline));
   if (mine.rank != 0) return join_at(rendezvous, mine, deadline);
   ANYCCL_TRY(std::vector<UniqueFd> listeners, open_listeners(config, rendezvous));
   // Its end waits until the others have their answer too.

@@ -11,7 +11,7 @@ namespace anyccl::bootstrap {
 
 /// Raised when the messages below, Hello or frames change. The layouts of Greeting and Answer never
 /// change, so that other versions can be told apart.
-inline constexpr std::uint32_t kProtocol = 3;
+inline constexpr std::uint32_t kProtocol = 4;
 
 /// `to` of a greeting to a root server.
 inline constexpr std::uint32_t kToRoot = 0xffffffff;
@@ -58,6 +58,9 @@ class Handshake {
   short events() const;
   /// Connector: the acceptor may have taken this connection, so it must not be given up.
   bool committed() const { return phase_ == Phase::accepted || done(); }
+
+  /// Acceptor: the peer has been shown this side's proof and has not given its own.
+  bool awaits_proof() const { return phase_ == Phase::proof; }
 
   std::uint32_t from() const { return greeting_.from; }
   /// When done: a key that only the two ends know, if the secret is one.

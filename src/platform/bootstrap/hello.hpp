@@ -27,7 +27,7 @@ struct HostIdentity {
 /// The facts that a rank tells all others about itself when it joins. Sent as it is in memory.
 struct Hello {
   static constexpr std::size_t kAddresses = 3;
-  static constexpr std::size_t kSettings = 192;
+  static constexpr std::size_t kSettings = 512;
 
   std::array<char, 8> magic{};
   std::uint32_t protocol = 0;
@@ -47,7 +47,7 @@ struct Hello {
   std::array<Address, kAddresses> addresses{};  ///< Family 0: none.
   std::array<char, kSettings> settings{};       ///< "ANYCCL_ALGO=ring ANYCCL_PROTO=LL"
 };
-static_assert(sizeof(Hello) <= 640);
+static_assert(sizeof(Hello) <= 960);
 static_assert(std::has_unique_object_representations_v<Hello>);
 
 /// `settings`: the variables that must be the same on every rank, as NAME=value words; a variable

@@ -34,6 +34,7 @@ RootLoop::RootLoop(std::vector<UniqueFd> listeners, const Secret& secret, Trust 
                    int stop_event)
     : listeners_(std::move(listeners)),
       acceptor_(listeners_of(listeners_), secret, kToRoot, trust),
+      trust_(trust),
       stop_event_(stop_event) {}
 
 void RootLoop::run() {
@@ -68,6 +69,7 @@ Status RootLoop::step() {
   const std::span<const pollfd> rest = std::span(entries).subspan(1);
   const std::size_t members = members_.size();
   ANYCCL_CHECK(acceptor_.progress(rest.subspan(members)));
+  warn_of_refused();
   ANYCCL_CHECK(read_from_members(rest.first(members)));
   admit_authenticated();
   if (entries[0].revents != 0) stop();
@@ -155,8 +157,34 @@ Status RootLoop::join(Member& m, const HelloFrame& frame) {
 
 Status RootLoop::check_timeouts() const {
   for (const Member& m : members_)
-    if (m.joined && m.timeout.passed()) return table_.incomplete(m.timeout_s);
+    if (m.joined && m.timeout.passed()) {
+      const Status incomplete = table_.incomplete(m.timeout_s);
+      return error(incomplete.code(), "{}{}", incomplete.message(), hint());
+    }
   return {};
+}
+
+/// Why ranks may be missing.
+std::string RootLoop::hint() const {
+  if (!acceptor_.last_refused().empty())
+    return fmt::format(
+        "; a process at {} was refused, as it knows another secret: is ANYCCL_SECRET the same "
+        "everywhere?",
+        acceptor_.last_refused());
+  if (trust_ == Trust::same_user)
+    return "; without ANYCCL_SECRET only processes of this user on this host can join: ranks on "
+           "other hosts need the same 32 hex digits in it";
+  return "";
+}
+
+/// At once: the ranks that are here may wait for long.
+void RootLoop::warn_of_refused() {
+  if (warned_ || acceptor_.last_refused().empty()) return;
+  warned_ = true;
+  log(LogLevel::warn,
+      "a process at {} wanted to join and was refused, as it knows another secret: it belongs to "
+      "another job, or its ANYCCL_SECRET differs",
+      acceptor_.last_refused());
 }
 
 void RootLoop::settle(const Status& outcome) {

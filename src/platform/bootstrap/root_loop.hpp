@@ -5,6 +5,7 @@
 #include <chrono>
 #include <memory>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "base/deadline.hpp"
@@ -54,6 +55,8 @@ class RootLoop {
   Status read_hello(Member& member);
   Status join(Member& member, const HelloFrame& frame);
   Status check_timeouts() const;
+  std::string hint() const;
+  void warn_of_refused();
 
   void settle(const Status& outcome);
   Result<std::vector<std::byte>> group_payload() const;
@@ -63,12 +66,13 @@ class RootLoop {
 
   std::vector<UniqueFd> listeners_;
   Acceptor acceptor_;
+  Trust trust_;
   int stop_event_;
   MemberTable table_;
   std::vector<Member> members_;
   Answer answer_;                 // without payload while ranks are missing
   std::set<std::uint32_t> told_;  // ranks that have the answer
-  bool stopped_ = false, waits_for_late_ = false;
+  bool stopped_ = false, waits_for_late_ = false, warned_ = false;
   Deadline end_;
 };
 

@@ -32,6 +32,9 @@ struct Outgoing {
   std::uint32_t lane = 0;
   std::uint32_t digest = 0;  ///< Of the call: readers with another digest refuse the data.
   bool sized = false;        ///< The readers cannot know `bytes`: it is sent along and compared.
+  /// LL and LL128: up to so many bytes are in the slot, if there are slots. Both sides have the same
+  /// number, which is no greater than TransportSetup::line_bytes.
+  std::uint16_t line_bytes = kLineBytes;
   std::size_t bytes = 0;
   std::uint64_t total = 0;            ///< If `sized`: bytes of the whole block of this pair.
   std::span<const ReaderOf> readers;  ///< Of this transport only; alive until the call returns.
@@ -42,8 +45,9 @@ struct Incoming {
   std::uint64_t operation = 0;
   std::uint32_t number = 0;
   std::uint32_t digest = 0;
-  std::uint32_t poll_budget = 1;  ///< How often poll may look, where looking costs nanoseconds.
+  std::uint16_t poll_budget = 1;  ///< How often poll may look, where looking costs nanoseconds.
   std::uint16_t rank = 0;
+  std::uint16_t line_bytes = kLineBytes;  ///< As Outgoing has it.
   bool sized = false;
   std::size_t offset = 0, bytes = 0;  ///< The part wanted.
   std::size_t whole = 0;              ///< Bytes of the whole publication (not of v-forms).
@@ -65,6 +69,8 @@ class Publications {
     /// poll() may have to copy what a peer lent: an Incoming needs an `into` if the whole
     /// publication has at least kLendFrom bytes.
     bool needs_landing = false;
+    /// Small publications lie in slots: the protocols LL and LL128.
+    bool has_slots = false;
   };
   virtual ~Publications() = default;
   const Abilities& abilities() const { return abilities_; }

@@ -18,9 +18,10 @@ struct TransportSetup {
   std::uint32_t banks = 0,
                 slots = 0;  ///< See Plan: number i of operation e goes to slot i % slots.
   std::size_t ring_bytes = std::size_t{1} << 20;  ///< Of each rank's staging ring.
-  /// Publications of at most this many bytes are in their slot, before its sequence word (LL and
-  /// LL128).
+  /// The most bytes that fit a slot before its sequence word (LL and LL128).
   std::size_t line_bytes = kLineBytes;
+  /// A fragment of a message is in its slot if it has at most this many bytes with its size.
+  std::size_t message_line_bytes = kLineBytes;
   bool cores_are_shared = false;  ///< Ranks of the communicator take turns on cores.
   Config config = {};
   Deadline deadline = {};

@@ -72,7 +72,31 @@ TEST(Explain, takes_places_and_the_users_choice) {
             "all_reduce/reduce_broadcast");
   const json forced = explained({"all_reduce", "-n", "6", "--algo", "ring"});
   EXPECT_EQ(forced["chosen"], "all_reduce/ring");
-  EXPECT_EQ(forced["reason"], "ANYCCL_ALGO");
+  EXPECT_EQ(forced["reason"], "--algo");
+}
+
+TEST(Explain, says_why_each_of_the_others_is_not_taken) {
+  const json answer = explained({"all_reduce", "-n", "6", "--bytes", "64K", "--algo", "^ring"});
+  std::map<std::string, std::string> why;
+  for (const json& c : answer["candidates"]) why[c["algorithm"]] = c["why"];
+  EXPECT_EQ(why["all_reduce/hypercube"], "cannot be done: it needs a power of two, not 6 ranks");
+  EXPECT_EQ(why["all_reduce/ring"], "excluded by --algo");
+  EXPECT_EQ(why["all_reduce/one_shot"].find("slower by the model: predicted x"), 0U)
+      << why["all_reduce/one_shot"];
+}
+
+TEST(Explain, says_which_protocols_are_possible_and_that_sockets_have_none) {
+  const auto protocols = [](std::vector<std::string> more) {
+    std::vector<std::string> arguments{"all_reduce", "-n", "2", "--bytes", "8"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return explained(arguments)["protocols"].get<std::string>();
+  };
+  EXPECT_EQ(protocols({}), "LL, LL128, Simple (by the size of what is published)");
+  EXPECT_EQ(protocols({"--proto", "all_reduce:LL128@-1K"}), "LL128 (--proto)");
+  EXPECT_EQ(protocols({"--proto", "^LL"}), "LL128, Simple (--proto)");
+  EXPECT_EQ(protocols({"--transport", "tcp"}), "frames of a socket, without protocols");
+  EXPECT_EQ(protocols({"--transport", "tcp", "--proto", "LL"}),
+            "LL as the length of pieces (--proto)");
 }
 
 TEST(Explain, says_what_is_wrong) {
@@ -83,7 +107,8 @@ TEST(Explain, says_what_is_wrong) {
            {{"explain", "all_reduce", "--hosts", "3,3"}, "--hosts: these have 6 ranks, not 4"},
            {{"explain", "all_reduce", "--near", "3,3"}, "--near: these have 6 ranks, not 4"},
            {{"explain", "reduce", "--root", "9"}, "--root 9 is not one of 4 ranks"},
-           {{"explain", "all_reduce", "--algo", "magic"}, "magic"}}) {
+           {{"explain", "all_reduce", "--algo", "magic"}, "--algo: 'magic'"},
+           {{"explain", "all_reduce", "--proto", "magic"}, "--proto: 'magic'"}}) {
     Tool tool(arguments);
     EXPECT_NE(tool.finish(), 0);
     EXPECT_NE(tool.err().find(words), std::string::npos) << tool.err();

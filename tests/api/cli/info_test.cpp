@@ -29,6 +29,18 @@ nlohmann::json value_of(const nlohmann::json& info, std::string_view name) {
   return "no such variable";
 }
 
+TEST(Info, says_what_protocols_are) {
+  Tool tool({"info"});
+  EXPECT_EQ(tool.finish(), 0);
+  for (const char* words : {"\n  LL  ", "\n  LL128  ", "\n  Simple  ", "of shared memory only"})
+    EXPECT_TRUE(contains(tool.out(), words)) << words << tool.out();
+}
+
+TEST(Info, says_that_nothing_is_chosen_by_rules_that_are_wrong) {
+  EXPECT_TRUE(contains(info_with("ANYCCL_PROTO", "fast")["chosen_by"].dump(),
+                       "nothing: ANYCCL_PROTO: 'fast'"));
+}
+
 TEST(Info, lists_every_environment_variable) {
   Tool tool({"info"});
   EXPECT_EQ(tool.finish(), 0);

@@ -4,6 +4,8 @@
 
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
 
 #include "tool.hpp"
 
@@ -127,7 +129,40 @@ TEST(Perf, says_why_other_flags_of_nccl_tests_are_not_here) {
   for (const char* flag : {"-t", "-m", "-z", "-a", "-p", "-G", "-T", "-C"}) {
     Tool tool({"perf", "all_reduce", flag, "1"});
     EXPECT_EQ(tool.finish(), 2) << flag;
+    EXPECT_TRUE(contains(tool.err(), std::string("perf: ") + flag + ",--")) << tool.err();
     EXPECT_TRUE(contains(tool.err(), "not here: ")) << tool.err();
+  }
+}
+
+TEST(Perf, takes_rules_for_algorithms_and_protocols) {
+  const nlohmann::json rows = rows_of({}, {"all_reduce", "-g", "2", "--algo", "ring@-1K,two_shot",
+                                           "--proto", "LL@-256,Simple@256-1K,LL128"});
+  const auto of = [&](std::size_t i) {
+    return rows[i]["algorithm"].get<std::string>() + " " + rows[i]["protocol"].get<std::string>();
+  };
+  ASSERT_EQ(rows.size(), 6U);  // 64, 512 and 4096 bytes
+  EXPECT_EQ(of(0), "all_reduce/ring LL");
+  EXPECT_EQ(of(2), "all_reduce/ring Simple");
+  EXPECT_EQ(of(4), "all_reduce/two_shot LL128");
+}
+
+TEST(Perf, refuses_rules_that_are_wrong_by_the_name_of_the_flag) {
+  for (const auto& [flag, value] : {std::pair{"--algo", "rnig"}, {"--proto", "fast"}}) {
+    Tool tool({"perf", "all_reduce", flag, value});
+    EXPECT_EQ(tool.finish(), 2);
+    EXPECT_TRUE(contains(tool.err(), std::string(flag) + ": '" + value + "'")) << tool.err();
+  }
+}
+
+TEST(Perf, lists_each_name_once_in_its_help) {
+  Tool tool({"perf", "--help"});
+  EXPECT_EQ(tool.finish(), 0);
+  const std::string& help = tool.out();
+  for (std::size_t at = 0; (at = help.find('{', at)) != std::string::npos; ++at) {
+    std::istringstream names(help.substr(at + 1, help.find('}', at) - at - 1));
+    std::set<std::string> seen;
+    for (std::string name; std::getline(names, name, ',');)
+      EXPECT_TRUE(seen.insert(name).second) << name << " is twice in " << names.str();
   }
 }
 

@@ -1,11 +1,13 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <sstream>
 
+#include "support/temporary_folder.hpp"
 #include "tool.hpp"
 
 namespace anyccl::cli {
@@ -91,6 +93,62 @@ TEST(Run, fails_with_2_without_a_program) {
   Tool tool({"run", "-n", "2"});
   EXPECT_EQ(tool.finish(), 2);
   EXPECT_TRUE(contains(tool.err(), "the program to run is missing")) << tool.err();
+}
+
+TEST(Run, refuses_to_start_a_job_inside_a_rank) {
+  for (const char* name : {"RANK", "WORLD_SIZE", "MASTER_ADDR"}) {
+    ::setenv(name, "0", 1);
+    Tool tool({"run", "-n", "1", "--", "true"});
+    ::unsetenv(name);
+    EXPECT_EQ(tool.finish(), 2);
+    EXPECT_TRUE(contains(tool.err(), std::string("anyccl run: ") + name + "=0 is set"))
+        << tool.err();
+  }
+}
+
+/// What `anyccl run arguments... -- true` says; it fails with 2.
+std::string refusal(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), "run");
+  arguments.insert(arguments.end(), {"--", "true"});
+  Tool tool(arguments);
+  EXPECT_EQ(tool.finish(), 2);
+  return tool.err();
+}
+
+TEST(Run, names_what_is_wrong_with_the_number_of_ranks) {
+  EXPECT_EQ(refusal({}), "anyccl run: --ranks is required\n");
+  for (const char* ranks : {"0", "x", "2x", "70000"})
+    EXPECT_EQ(refusal({"-n", ranks}), std::string("anyccl run: --ranks ") + ranks + ": '" + ranks +
+                                          "' is not a number from 1 to 65536\n");
+  EXPECT_EQ(refusal({"-n", "1,2"}), "anyccl run: --ranks has 2 numbers: give --nnodes, too\n");
+  EXPECT_EQ(refusal({"-n", "1,2", "--nnodes", "3", "--node-rank", "0", "--master", "a"}),
+            "anyccl run: --ranks has 2 numbers; for --nnodes 3 it has one for all, or one for "
+            "each\n");
+}
+
+TEST(Run, names_what_several_nodes_lack) {
+  EXPECT_EQ(refusal({"-n", "1", "--nnodes", "2"}),
+            "anyccl run: --nnodes 2: each node also needs --node-rank (0 to 1) and --master "
+            "HOST:PORT\n");
+  EXPECT_EQ(refusal({"-n", "1", "--nnodes", "2", "--node-rank", "2", "--master", "a"}),
+            "anyccl run: --node-rank 2: with --nnodes 2 they are 0 to 1\n");
+  EXPECT_EQ(refusal({"-n", "1", "--master", "a"}),
+            "anyccl run: --node-rank, --master and --secret-file are for a job of several nodes: "
+            "give --nnodes, too\n");
+}
+
+TEST(Secret, is_made_new_for_this_user_alone) {
+  const test::TemporaryFolder folder;
+  const std::string path = folder.path() + "/secret";
+  Tool tool({"secret", path});
+  EXPECT_EQ(tool.finish(), 0);
+  struct stat facts {};
+  ASSERT_EQ(::stat(path.c_str(), &facts), 0);
+  EXPECT_EQ(facts.st_mode & 0777U, 0600U);
+  EXPECT_EQ(facts.st_size, 33);
+  Tool again({"secret", path});
+  EXPECT_EQ(again.finish(), 1);
+  EXPECT_TRUE(contains(again.err(), path + ": File exists")) << again.err();
 }
 
 TEST(Run, fails_with_127_for_an_unknown_program) {

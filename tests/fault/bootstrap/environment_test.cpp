@@ -162,6 +162,13 @@ TEST(Environment, a_missing_rank_is_named) {
   EXPECT_TRUE(contains(problem, "missing: 1")) << problem;
 }
 
+TEST(Environment, a_missing_rank_may_lack_a_secret_that_nobody_has) {
+  const Config config = config_of(0, 2, free_port(), "");
+  const std::string problem = start(config, "", Deadline::in(milliseconds(1000)));
+  EXPECT_TRUE(contains(problem, "missing: 1; without ANYCCL_SECRET only processes of this user"))
+      << problem;
+}
+
 TEST(Environment, a_rank_without_rank_0_is_told_where_it_looked) {
   const int port = free_port();
   for (const std::string& secret : {some_secret(), std::string()}) {
@@ -172,12 +179,14 @@ TEST(Environment, a_rank_without_rank_0_is_told_where_it_looked) {
   }
 }
 
-TEST(Environment, another_secret_is_told) {
+TEST(Environment, another_secret_is_told_on_both_sides) {
   const int port = free_port();
   const auto results = in_processes(2, [&](int rank) {
     return start(config_of(rank, 2, port, some_secret()), "", Deadline::in(milliseconds(2000)));
   });
   EXPECT_TRUE(contains(results[1], "another secret")) << results[1];
+  EXPECT_TRUE(contains(results[0], "missing: 1; a process at 127.0.0.1:")) << results[0];
+  EXPECT_TRUE(contains(results[0], "another secret")) << results[0];
 }
 
 TEST(Environment, a_port_in_use_is_named) {

@@ -8,7 +8,7 @@ namespace {
 constexpr std::size_t kKiB = 1024, kMiB = kKiB * 1024;
 
 std::string wanted(const AlgorithmRules& rules, Collective collective, std::size_t bytes) {
-  const Algorithm* const found = rules.wanted(collective, bytes);
+  const Algorithm* const found = rules.wanted({{.collective = collective, .size = 6}, bytes});
   return found == nullptr ? "" : std::string(found->name);
 }
 
@@ -39,6 +39,23 @@ TEST(AlgorithmRules, the_first_that_fits_decides) {
   ASSERT_TRUE(rules.ok());
   EXPECT_EQ(wanted(*rules, Collective::all_reduce, 8), "one_shot");
   EXPECT_EQ(wanted(*rules, Collective::all_reduce, kKiB), "two_shot");
+}
+
+TEST(AlgorithmRules, of_several_names_the_first_that_the_ranks_can_do_counts) {
+  const auto rules = AlgorithmRules::parse("hypercube,ring");
+  ASSERT_TRUE(rules.ok());
+  EXPECT_EQ(wanted(*rules, Collective::all_reduce, 8), "ring") << "6 is no power of two";
+  const auto none = AlgorithmRules::parse("hypercube");
+  ASSERT_TRUE(none.ok());
+  EXPECT_EQ(wanted(*none, Collective::all_reduce, 8), "hypercube") << "the tuner says why not";
+}
+
+TEST(AlgorithmRules, name_nothing_of_a_collective_that_has_no_such_algorithm) {
+  EXPECT_TRUE(AlgorithmRules::parse("ring")->misses(Collective::barrier));
+  EXPECT_FALSE(AlgorithmRules::parse("ring")->misses(Collective::all_reduce));
+  EXPECT_FALSE(AlgorithmRules::parse("^ring")->misses(Collective::barrier));
+  EXPECT_FALSE(AlgorithmRules::parse("all_reduce:ring")->misses(Collective::barrier));
+  EXPECT_FALSE(AlgorithmRules().misses(Collective::barrier));
 }
 
 TEST(AlgorithmRules, some_are_excluded) {
@@ -72,6 +89,13 @@ TEST(AlgorithmRules, errors_say_what_is_wrong_and_what_is_allowed) {
   expect("ring;", "'' is not an algorithm");
   expect("ring,,", "'' is not an algorithm");
   expect("^", "'' is not an algorithm");
+}
+
+TEST(AlgorithmRules, errors_name_the_setting) {
+  for (const char* text : {"rnig", "allreduce:ring", "ring@1M", "ring@1X-", "ring@1M-1K"}) {
+    const std::string message(AlgorithmRules::parse(text, "--algo").status().message());
+    EXPECT_EQ(message.rfind("--algo: ", 0), 0U) << message;
+  }
 }
 
 TEST(AlgorithmRules, errors_name_each_algorithm_once) {

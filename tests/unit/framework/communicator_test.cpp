@@ -68,7 +68,7 @@ Membership members(int size, std::unique_ptr<Transport> transport) {
     members.names.push_back("rank " + std::to_string(r));
   }
   members.transports.push_back(std::move(transport));
-  members.policy.rules = *AlgorithmRules::parse("one_shot");
+  members.policy.environment.algorithms = *AlgorithmRules::parse("one_shot");
   return members;
 }
 

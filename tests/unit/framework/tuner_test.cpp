@@ -2,6 +2,7 @@
 
 #include "framework/tuning/tuner.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -72,11 +73,11 @@ TEST(Tuner, takes_something_possible_for_every_collective_size_and_network) {
 }
 
 TEST(Tuner, takes_what_the_user_names_where_there_is_such_an_algorithm) {
-  const TunerPolicy ring{.rules = *AlgorithmRules::parse("ring")};
+  const TunerPolicy ring{.environment = {.algorithms = *AlgorithmRules::parse("ring")}};
   EXPECT_EQ(select_algorithm(query(Collective::all_reduce, 4, 8), ring)->algorithm->name, "ring");
   EXPECT_EQ(reason(*select_algorithm(query(Collective::all_reduce, 4, 8), ring)), "ANYCCL_ALGO");
   EXPECT_EQ(select_algorithm(query(Collective::barrier, 4, 0), ring)->algorithm->name, "one_shot");
-  const TunerPolicy hypercube{.rules = *AlgorithmRules::parse("hypercube")};
+  const TunerPolicy hypercube{.environment = {.algorithms = *AlgorithmRules::parse("hypercube")}};
   const Status refused = select_algorithm(query(Collective::all_reduce, 6, 8), hypercube).status();
   EXPECT_EQ(refused.code(), Code::unsupported);
   EXPECT_NE(refused.message().find("hypercube does not support 6 ranks"), std::string::npos);
@@ -85,7 +86,7 @@ TEST(Tuner, takes_what_the_user_names_where_there_is_such_an_algorithm) {
 TEST(Tuner, takes_nothing_that_the_user_excludes) {
   const auto chosen = [](const char* rules, std::size_t bytes) {
     return select_algorithm(query(Collective::all_reduce, 4, bytes),
-                            {.rules = *AlgorithmRules::parse(rules)});
+                            {.environment = {.algorithms = *AlgorithmRules::parse(rules)}});
   };
   EXPECT_EQ(chosen("", 8)->algorithm->name, "one_shot");
   EXPECT_NE(chosen("^one_shot", 8)->algorithm->name, "one_shot");
@@ -99,10 +100,123 @@ TEST(Tuner, takes_nothing_that_the_user_excludes) {
   EXPECT_EQ(chosen(all.c_str(), 8).status().code(), Code::unsupported);
 
   TunerTable table = table_of({row("all_reduce/two_shot", 8, 1), row("all_reduce/ring", 8, 2)});
-  const TunerPolicy policy{.rules = *AlgorithmRules::parse("^two_shot"),
+  const TunerPolicy policy{.environment = {.algorithms = *AlgorithmRules::parse("^two_shot")},
                            .tables = {std::make_shared<const TunerTable>(std::move(table))}};
   EXPECT_NE(select_algorithm(query(Collective::all_reduce, 4, 8), policy)->algorithm->name,
             "two_shot");
+}
+
+TEST(Tuner, asks_the_environment_first_then_the_call_then_the_communicator) {
+  const auto chosen = [](const char* environment, const char* call, const char* communicator) {
+    TunerPolicy policy;
+    policy.environment.algorithms = *AlgorithmRules::parse(environment);
+    policy.communicator.algorithms = *AlgorithmRules::parse(communicator, "config->algo");
+    CallSettings settings;
+    settings.algorithms = *AlgorithmRules::parse(call, "config->algSelection");
+    const auto choice = select_algorithm(query(Collective::all_reduce, 4, 8), policy, &settings);
+    return choice.ok() ? std::string(choice->algorithm->name) + " by " + reason(*choice)
+                       : std::string(choice.status().message());
+  };
+  EXPECT_EQ(chosen("ring", "two_shot", "bcube"), "ring by ANYCCL_ALGO");
+  EXPECT_EQ(chosen("", "two_shot", "bcube"), "two_shot by config->algSelection");
+  EXPECT_EQ(chosen("", "", "bcube"), "bcube by config->algo");
+  EXPECT_EQ(chosen("broadcast:flat", "two_shot", ""), "two_shot by config->algSelection")
+      << "a rule for something else says nothing";
+  EXPECT_EQ(chosen("ring@1M-", "two_shot", ""), "two_shot by config->algSelection");
+  EXPECT_EQ(chosen("^two_shot", "two_shot", "bcube"), "bcube by config->algo")
+      << "nobody can ask for what a rule before it excludes";
+  EXPECT_EQ(chosen("", "^bcube", "bcube").find("one_shot"), 0U);
+}
+
+TEST(Tuner, of_a_call_takes_something_else_only_where_nothing_is_forced) {
+  const auto chosen = [](Collective collective, const char* algorithms, bool forced) {
+    CallSettings settings;
+    settings.algorithms = *AlgorithmRules::parse(algorithms, "config->algSelection");
+    settings.forced = forced;
+    return select_algorithm(query(collective, 6, 8), {}, &settings);
+  };
+  const Status hypercube = chosen(Collective::all_reduce, "hypercube", true).status();
+  EXPECT_EQ(hypercube.code(), Code::unsupported);
+  EXPECT_EQ(hypercube.message(),
+            "all_reduce/hypercube does not support 6 ranks: it needs a power of two "
+            "(config->algSelection)");
+  EXPECT_EQ(chosen(Collective::all_reduce, "hypercube", false)->algorithm->name, "one_shot");
+  EXPECT_EQ(chosen(Collective::barrier, "ring", true).status().message(),
+            "config->algSelection names no algorithm of barrier");
+  EXPECT_TRUE(chosen(Collective::barrier, "ring", false).ok());
+  EXPECT_FALSE(chosen(Collective::barrier, "^one_shot,^central,^dissemination", true).ok());
+  EXPECT_TRUE(chosen(Collective::barrier, "^one_shot,^central,^dissemination", false).ok());
+}
+
+TEST(Tuner, limits_what_is_under_way_by_the_first_that_says_how_much) {
+  const auto tile = [](std::size_t environment, std::size_t call, std::size_t communicator) {
+    TunerPolicy policy;
+    policy.environment.chunk_bytes = environment;
+    policy.communicator.chunk_bytes = communicator;
+    CallSettings settings;
+    settings.chunk_bytes = call;
+    return select_algorithm(query(Collective::all_reduce, 4, 1 << 20), policy, &settings)
+        ->tile_bytes;
+  };
+  const std::size_t usual = tile(0, 0, 0);
+  EXPECT_EQ(tile(8 * kKiB, 16 * kKiB, 32 * kKiB), 8 * kKiB);
+  EXPECT_EQ(tile(0, 16 * kKiB, 32 * kKiB), 16 * kKiB);
+  EXPECT_EQ(tile(0, 0, 32 * kKiB), 32 * kKiB);
+  EXPECT_EQ(tile(0, 2 * usual, 0), usual) << "it is an upper bound";
+}
+
+TEST(Tuner, takes_every_algorithm_of_the_catalog_where_it_is_named) {
+  for (const Algorithm* a : all_algorithms()) {
+    const TunerPolicy named{
+        .environment = {.algorithms = *AlgorithmRules::parse(std::string(name(a->collective)) +
+                                                             ":" + std::string(a->name))}};
+    int taken = 0;
+    for (int ranks = 1; ranks <= 16; ++ranks) {
+      const auto choice = select_algorithm(query(a->collective, ranks, 4 * kKiB), named);
+      EXPECT_EQ(choice.ok(), a->supports({.size = ranks})) << id(*a) << " of " << ranks;
+      taken += choice.ok() ? 1 : 0;
+      if (choice.ok()) {
+        EXPECT_EQ(choice->algorithm, a);
+      } else {
+        EXPECT_NE(choice.status().message().find(fmt::format("it needs {}", a->needs)),
+                  std::string::npos)
+            << choice.status().message();
+      }
+    }
+    EXPECT_GT(taken, 0) << id(*a);
+    EXPECT_EQ(taken < 16, !a->needs.empty()) << id(*a) << " says what it needs, if it needs it";
+  }
+}
+
+TEST(Tuner, speaks_of_measured_crossings_only_where_they_were_measured) {
+  const auto measured = [](Collective collective, int ranks, int per_core, std::size_t bytes,
+                           bool network = false) {
+    TunerQuery q = query(collective, ranks, bytes, network);
+    q.ranks_per_core = per_core;
+    return reason(*select_algorithm(q, {})) == "built in: measured crossings";
+  };
+  EXPECT_TRUE(measured(Collective::all_reduce, 2, 1, 8));
+  EXPECT_TRUE(measured(Collective::all_reduce, 4, 2, 8));
+  EXPECT_TRUE(measured(Collective::all_reduce, 8, 4, 64 * kKiB));
+  EXPECT_TRUE(measured(Collective::all_reduce, 32, 16, 64 * kKiB));
+  EXPECT_TRUE(measured(Collective::all_reduce, 2, 1, 8, true));
+  EXPECT_FALSE(measured(Collective::all_reduce, 8, 1, 8)) << "never with a core each";
+  EXPECT_FALSE(measured(Collective::all_reduce, 5, 3, 8));
+  EXPECT_FALSE(measured(Collective::all_reduce, 24, 12, 8));
+  EXPECT_FALSE(measured(Collective::all_reduce, 16, 1, 8, true));
+  EXPECT_TRUE(measured(Collective::barrier, 8, 4, 0));
+  EXPECT_FALSE(measured(Collective::barrier, 32, 16, 0));
+  EXPECT_FALSE(measured(Collective::barrier, 2, 1, 0, true));
+  EXPECT_TRUE(measured(Collective::broadcast, 8, 4, 64 * kKiB));
+  EXPECT_FALSE(measured(Collective::broadcast, 8, 4, 8));
+  EXPECT_FALSE(measured(Collective::broadcast, 4, 2, 64 * kKiB));
+  for (const Algorithm* a : all_algorithms()) {
+    const bool may = a->collective == Collective::all_reduce ||
+                     a->collective == Collective::barrier || a->collective == Collective::broadcast;
+    for (const int ranks : {2, 3, 4, 8, 16})
+      for (const bool network : {false, true})
+        EXPECT_TRUE(may || !measured(a->collective, ranks, 2, 4 * kKiB, network)) << id(*a);
+  }
 }
 
 TEST(Tuner, knows_groups_of_many_ranks_and_oversubscription) {
@@ -173,7 +287,9 @@ TEST(Tuner, keeps_what_is_built_in_unless_another_is_clearly_faster) {
   const auto chosen = [](double ring_us) {
     const TunerTable table =
         table_of({row("all_reduce/one_shot", 8, 10), row("all_reduce/ring", 8, ring_us)});
-    return with_table(query(Collective::all_reduce, 4, 8), table);
+    TunerQuery q = query(Collective::all_reduce, 4, 8);
+    q.ranks_per_core = 2;
+    return with_table(q, table);
   };
   EXPECT_EQ(chosen(8).algorithm, "ring");
   EXPECT_EQ(chosen(9.5).algorithm, "one_shot");
@@ -197,7 +313,7 @@ TEST(Tuner, asks_the_first_table_that_can_compare) {
 
 TEST(Tuner, takes_what_is_being_measured_before_anything_else) {
   const TunerPolicy measured{.measured = find_algorithm(Collective::all_reduce, "two_shot"),
-                             .rules = *AlgorithmRules::parse("ring")};
+                             .environment = {.algorithms = *AlgorithmRules::parse("ring")}};
   EXPECT_EQ(select_algorithm(query(Collective::all_reduce, 4, 8), measured)->algorithm->name,
             "two_shot");
   EXPECT_EQ(select_algorithm(query(Collective::broadcast, 4, 8), measured)->algorithm->name,

@@ -29,6 +29,6 @@ Schedule build(const Shape& s, Rank me) {
 }  // namespace
 
 extern const Algorithm all_gather_recursive_doubling = {
-    "recursive_doubling", Collective::all_gather, power_of_two, cost, build, kVForm};
+    "recursive_doubling", Collective::all_gather, power_of_two, cost, build, kVForm, kPowerOfTwo};
 
 }  // namespace anyccl

@@ -66,6 +66,7 @@ Schedule build(const Shape& s, Rank me) {
 
 }  // namespace
 
-extern const Algorithm all_reduce_bcube = {"bcube", Collective::all_reduce, supports, cost, build};
+extern const Algorithm all_reduce_bcube = {
+    "bcube", Collective::all_reduce, supports, cost, build, 0, "a product of two numbers above 1"};
 
 }  // namespace anyccl

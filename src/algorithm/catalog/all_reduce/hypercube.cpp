@@ -35,7 +35,7 @@ Schedule build(const Shape& s, Rank me) {
 
 }  // namespace
 
-extern const Algorithm all_reduce_hypercube = {"hypercube", Collective::all_reduce, power_of_two,
-                                               cost, build};
+extern const Algorithm all_reduce_hypercube = {
+    "hypercube", Collective::all_reduce, power_of_two, cost, build, 0, kPowerOfTwo};
 
 }  // namespace anyccl

@@ -69,7 +69,12 @@ Schedule build(const Shape& s, Rank me) {
 
 }  // namespace
 
-extern const Algorithm all_reduce_torus_2d = {"torus_2d", Collective::all_reduce, supports, cost,
-                                              build};
+extern const Algorithm all_reduce_torus_2d = {"torus_2d",
+                                              Collective::all_reduce,
+                                              supports,
+                                              cost,
+                                              build,
+                                              0,
+                                              "a product of two numbers above 1"};
 
 }  // namespace anyccl

@@ -13,7 +13,7 @@ namespace anyccl::shm {
 /// slot.
 class Mailboxes final : public Messages {
  public:
-  /// All but `setup` is borrowed. Fragments that fit their `line_bytes` together with the size
+  /// All but `setup` is borrowed. Fragments that fit their `message_line_bytes` together with the size
   /// lie in their slot.
   Mailboxes(Rank me, const Layout& layout, Segment& mine, PeerTable& peers,
             const TransportSetup& setup)
@@ -22,7 +22,8 @@ class Mailboxes final : public Messages {
         segment_(mine),
         out_(mine.out.mapping.data()),
         peers_(peers),
-        in_line_(setup.line_bytes < sizeof(Size) ? 0 : setup.line_bytes - sizeof(Size)),
+        in_line_(setup.message_line_bytes < sizeof(Size) ? 0
+                                                         : setup.message_line_bytes - sizeof(Size)),
         cores_are_shared_(setup.cores_are_shared) {}
 
   std::size_t fragment_bytes() const override { return kFragmentBytes; }

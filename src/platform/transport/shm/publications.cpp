@@ -23,17 +23,15 @@ void describe(Line& line, const Descriptor& d) {
 
 }  // namespace
 
-ShmPublications::ShmPublications(Rank me, const Layout& layout, Segment& mine, PeerTable& peers,
-                                 const TransportSetup& setup)
-    : Publications({.needs_landing = peers.reads_by_cma()}),
+ShmPublications::ShmPublications(Rank me, const Layout& layout, Segment& mine, PeerTable& peers)
+    : Publications({.needs_landing = peers.reads_by_cma(), .has_slots = true}),
       layout_(layout),
       segment_(mine),
       out_(mine.out.mapping.data()),
       peers_(peers),
       shown_(layout.ranks, nullptr),
       seen_(layout.ranks),
-      tracker_(layout_, seen_),
-      in_line_(setup.line_bytes) {
+      tracker_(layout_, seen_) {
   for (const Peer& peer : peers_.all()) {
     shown_[uindex(peer.rank)] = peer.out;
     seen_.add(uindex(peer.rank), at<ProgressLine>(peer.out, layout_.progress()));
@@ -69,7 +67,7 @@ bool ShmPublications::would_take(std::size_t bytes, const std::byte* memory, boo
 
 Publications::Offered ShmPublications::offer(const Outgoing& out, const std::byte* source,
                                              bool lendable) {
-  if (fits_line(out.bytes, out.sized)) return put_in_line(out, source);
+  if (fits_line(out)) return put_in_line(out, source);
   if (!lendable || out.bytes < kLendFrom || peers_.copy() == ShmCopy::staged)
     return Offered::refused;
   const std::uint32_t slot = tracker_.slot_of(out.operation, out.number);
@@ -94,7 +92,7 @@ Publications::Offered ShmPublications::put_in_line(const Outgoing& out, const st
 std::byte* ShmPublications::reserve(const Outgoing& out) {
   const std::uint32_t slot = tracker_.slot_of(out.operation, out.number);
   if (!is_free(slot)) return nullptr;
-  if (fits_line(out.bytes, out.sized)) return line(slot).before_word(out.bytes);
+  if (fits_line(out)) return line(slot).before_word(out.bytes);
   extent_ = tracker_.find_extent(out.bytes);
   if (extent_ == SlotTracker::kNone) {
     waits_for_readers_ = true;
@@ -119,7 +117,7 @@ bool ShmPublications::populate_ring(std::size_t end) {
 }
 
 void ShmPublications::publish(const Outgoing& out) {
-  const bool staged = !fits_line(out.bytes, out.sized);
+  const bool staged = !fits_line(out);
   if (staged)
     describe(line(tracker_.slot_of(out.operation, out.number)),
              {Descriptor::staged, 0, extent_, out.bytes, out.total});
@@ -150,7 +148,7 @@ const std::byte* ShmPublications::poll(const Incoming& in) {
     if (look >= in.poll_budget) return nullptr;
     relax();
   }
-  if (fits_line(in.whole, in.sized)) return line.before_word(in.whole) + in.offset;
+  if (fits_line(in)) return line.before_word(in.whole) + in.offset;
   Descriptor d;
   std::memcpy(&d, line.data, sizeof d);
   Peer& peer = peers_.of(in.rank);

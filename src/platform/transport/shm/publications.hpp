@@ -13,9 +13,8 @@ namespace anyccl::shm {
 /// shm_transport.hpp.
 class ShmPublications final : public Publications {
  public:
-  /// All but `setup` is borrowed.
-  ShmPublications(Rank me, const Layout& layout, Segment& mine, PeerTable& peers,
-                  const TransportSetup& setup);
+  /// Everything is borrowed.
+  ShmPublications(Rank me, const Layout& layout, Segment& mine, PeerTable& peers);
 
   void announce(const CallRecord& call) override;
   bool would_take(std::size_t bytes, const std::byte* memory, bool lendable) const override;
@@ -38,7 +37,8 @@ class ShmPublications final : public Publications {
 
  private:
   bool is_free(std::uint32_t slot);
-  bool fits_line(std::size_t bytes, bool sized) const { return bytes <= in_line_ && !sized; }
+  static bool fits_line(const Outgoing& out) { return out.bytes <= out.line_bytes && !out.sized; }
+  static bool fits_line(const Incoming& in) { return in.whole <= in.line_bytes && !in.sized; }
   Line& line(std::uint32_t slot) { return at<Line>(out_, layout_.line(slot)); }
   Offered put_in_line(const Outgoing& out, const std::byte* source);
   void reveal(const Outgoing& out, bool staged);
@@ -51,7 +51,6 @@ class ShmPublications final : public Publications {
   std::vector<const std::byte*> shown_;  // what each rank shows, by rank
   PeerProgress seen_;
   SlotTracker tracker_;
-  std::size_t in_line_;  // the most bytes that lie before their word
   bool waits_for_readers_ = false;
   std::size_t extent_ = 0;           // found by reserve(), described by publish()
   std::size_t populated_ = 0;        // see ring_bytes()

@@ -20,7 +20,7 @@ class ShmTransport final : public Transport {
         out_(segment_->out.mapping.data()),
         in_(segment_->in.mapping.data()),
         peers_(me, layout_, segment_, std::move(peers), setup.config.shm_copy),
-        publications_(me, layout_, *segment_, peers_, setup),
+        publications_(me, layout_, *segment_, peers_),
         mailboxes_(me, layout_, *segment_, peers_, setup),
         fenced_(join_fences() && peers_.are_fenced()) {}
 

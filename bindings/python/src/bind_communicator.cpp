@@ -1,0 +1,82 @@
+// To Python: how communicators come, what they are, and how they end.
+
+#include "bind.hpp"
+#include "docs/communicator.hpp"
+#include "docs/operators.hpp"
+
+namespace anyccl::python {
+
+void bind_creation(CommunicatorClass& c) {
+  const nb::kw_only named;
+  const auto name_arg = "name"_a.none() = nb::none();
+  const auto wait_arg = "wait"_a = true;
+  c.def_static("from_env", &Communicator::from_env, docs::kFromEnv)
+      .def_static(
+          "from_unique_id",
+          [](const anycclUniqueId& id, int rank, int size, std::optional<std::string> name,
+             bool wait) {
+            return Communicator::from_unique_id(id, rank, size, {std::move(name), wait});
+          },
+          "id"_a, "rank"_a, "size"_a, named, name_arg, wait_arg, docs::kFromUniqueId)
+      .def_static("init_all", &Communicator::init_all, "size"_a, docs::kInitAll)
+      .def(
+          "split",
+          [](Communicator& self, std::optional<int> color, int key, std::optional<std::string> name,
+             bool wait) {
+            return self.split(color.value_or(ANYCCL_SPLIT_NOCOLOR), key, {std::move(name), wait});
+          },
+          "color"_a.none(), "key"_a = 0, named, name_arg, wait_arg, docs::kSplit,
+          nb::sig("def split(self, color: int | None, key: int = 0, *, name: str | None = None, "
+                  "wait: bool = True) -> Communicator | None"))
+      .def_prop_ro("ready", &Communicator::is_ready, docs::kReady)
+      .def("wait_until_ready", &Communicator::wait_until_ready, "timeout"_a.none() = nb::none(),
+           docs::kWaitUntilReady)
+      .def("finalize", &Communicator::finalize, docs::kFinalize)
+      .def("destroy", &Communicator::destroy, docs::kDestroy)
+      .def("abort", &Communicator::abort, docs::kAbort)
+      .def(
+          "__enter__", [](nb::object self) { return self; },
+          nb::sig("def __enter__(self) -> Communicator"))
+      .def(
+          "__exit__",
+          [](Communicator& self, nb::handle type, nb::handle, nb::handle) {
+            type.is_none() ? self.destroy() : self.abort();
+          },
+          "type"_a.none(), "value"_a.none(), "traceback"_a.none());
+}
+
+namespace {
+
+void bind_creation_of_operators(CommunicatorClass& c) {
+  using Kind = Operator::Kind;
+  const auto loc = [](Kind kind) {
+    return [kind](Communicator& self, nb::handle value) {
+      return Operator::locator(self, kind, value);
+    };
+  };
+  c.def("pre_mul_sum", &Operator::product_sum, "factor"_a, "dtype"_a, docs::kPreMulSumCreate,
+        nb::sig("def pre_mul_sum(self, factor: object, dtype: object) -> PreMulSum"))
+      .def("create_operator", &Operator::function, "function"_a, docs::kCreateOperator,
+           nb::sig("def create_operator(self, function: "
+                   "collections.abc.Callable[[typing.Any, typing.Any], object]) -> Operator"))
+      .def("max_loc", loc(Kind::max_loc), "value"_a = "float64", docs::kMaxLoc,
+           nb::sig("def max_loc(self, value: object = \"float64\") -> Operator"))
+      .def("min_loc", loc(Kind::min_loc), "value"_a = "float64", docs::kMinLoc,
+           nb::sig("def min_loc(self, value: object = \"float64\") -> Operator"));
+}
+
+}  // namespace
+
+void bind_state(CommunicatorClass& c) {
+  c.def_prop_ro("rank", &Communicator::rank, docs::kRank)
+      .def_prop_ro("size", &Communicator::size, docs::kSize)
+      .def_prop_ro("failure", &Communicator::failure, docs::kFailure,
+                   nb::sig("def failure(self) -> BaseException | None"))
+      .def_prop_ro("last_plan", &Communicator::last_plan, docs::kLastPlan)
+      .def_prop_rw("timeout", &Communicator::timeout, &Communicator::set_timeout, nb::arg().none(),
+                   docs::kTimeout)
+      .def("__repr__", &Communicator::text);
+  bind_creation_of_operators(c);
+}
+
+}  // namespace anyccl::python

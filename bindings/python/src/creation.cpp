@@ -1,0 +1,125 @@
+// How communicators come, and how they end in the background.
+
+#include <chrono>
+#include <thread>
+
+#include "communicator.hpp"
+#include "group.hpp"
+
+namespace anyccl::python {
+namespace {
+
+/// The library's form of `how`, which it must not outlive.
+anycclConfig_t config_of(const Creation& how) {
+  anycclConfig_t config = ANYCCL_CONFIG_INITIALIZER;
+  config.blocking = how.wait ? 1 : 0;
+  if (how.name) config.commName = how.name->c_str();
+  return config;
+}
+
+/// Success, InProgress, or why it cannot be used.
+Outcome state_of(anycclComm_t handle) {
+  return unlocked([&] {
+    anycclResult_t state = anycclSuccess;
+    const anycclResult_t asked = anycclCommGetAsyncError(handle, &state);
+    return asked == anycclSuccess ? state : asked;
+  });
+}
+
+}  // namespace
+
+/// `make` calls the library, which writes the handle.
+template <typename Make>
+CommunicatorPtr Communicator::made(const Make& make) {
+  anycclComm_t handle = nullptr;
+  const Outcome outcome = unlocked([&] { return make(&handle); });
+  const bool creating = outcome.code == anycclInProgress;
+  if (!creating) raise_unless_ok(outcome);
+  if (handle == nullptr) return nullptr;
+  auto comm = std::make_shared<Communicator>(handle);
+  comm->creating_ = creating;
+  return comm;
+}
+
+CommunicatorPtr Communicator::from_env() {
+  need_no_group("from_env");
+  return made(anycclCommInitEnv);
+}
+
+CommunicatorPtr Communicator::from_unique_id(const anycclUniqueId& id, int rank, int size,
+                                             const Creation& how) {
+  need_no_group("from_unique_id");
+  anycclConfig_t config = config_of(how);
+  CommunicatorPtr comm = made([&](anycclComm_t* handle) {
+    return anycclCommInitRankConfig(handle, size, id, rank, &config);
+  });
+  comm->rank_ = rank, comm->size_ = size;
+  return comm;
+}
+
+std::vector<CommunicatorPtr> Communicator::init_all(int size) {
+  need_no_group("init_all");
+  std::vector<anycclComm_t> handles(static_cast<std::size_t>(size > 0 ? size : 0));
+  raise_unless_ok(unlocked([&] { return anycclCommInitAll(handles.data(), size, nullptr); }));
+  std::vector<CommunicatorPtr> comms;
+  for (const anycclComm_t handle : handles) comms.push_back(std::make_shared<Communicator>(handle));
+  return comms;
+}
+
+CommunicatorPtr Communicator::split(int color, int key, const Creation& how) {
+  need_no_group("split");
+  const Call turn(*this);
+  anycclConfig_t config = config_of(how);
+  CommunicatorPtr part = made([&](anycclComm_t* handle) {
+    return anycclCommSplit(turn.handle, color, key, handle, how.is_default() ? nullptr : &config);
+  });
+  if (part != nullptr && part->creating_) splitting_ = part;
+  return part;
+}
+
+/// Whether the creation has come to its end; raises its failure.
+bool Communicator::is_created() {
+  const Outcome state = state_of(handle_);
+  if (state.code == anycclInProgress) return false;
+  raise_unless_ok(state);
+  creating_ = false;
+  static_cast<void>(anycclCommUserRank(handle_, &rank_));
+  static_cast<void>(anycclCommCount(handle_, &size_));
+  if (rank_ < 0) finalized_ = true;  // a split without a color
+  return true;
+}
+
+bool Communicator::is_ready() {
+  if (handle_ == nullptr) check_usable();
+  if (creating_) return is_created();
+  const Outcome state = state_of(handle_);
+  if (state.code == anycclInProgress) return false;
+  raise_unless_ok(state);
+  return true;
+}
+
+void Communicator::wait_until_ready(Seconds timeout) {
+  const CommunicatorPtr alive = shared_from_this();
+  const Countdown countdown(timeout);
+  while (!is_ready()) {  // the library has no wait for it
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+    if (countdown.is_over())
+      raise(anycclInProgress,
+            "the communicator is not ready after " + std::to_string(*timeout) + " s; it goes on");
+    const Unlocked released;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
+void Communicator::finalize() {
+  need_no_group("finalize");
+  if (inside_ > 0)
+    raise(anycclInvalidUsage,
+          "another thread is inside a call on this communicator: finalize it when it has returned");
+  const Call turn(*this);
+  finalized_ = true;
+  const Outcome outcome = unlocked([&] { return anycclCommFinalize(turn.handle); });
+  if (outcome.code != anycclInProgress) raise_unless_ok(outcome);
+}
+
+}  // namespace anyccl::python

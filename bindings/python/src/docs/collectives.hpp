@@ -1,0 +1,174 @@
+#pragma once
+// Docstrings, in NumPy's style: collectives with equal blocks.
+
+namespace anyccl::python::docs {
+
+constexpr const char kAllReduce[] =
+    R"(Combine the arrays of all ranks; every rank gets the result, bitwise the same.
+
+Parameters
+----------
+x : array of any shape
+    Of the same shape on all ranks.
+op : ReduceOp, str or Operator
+out : array, optional
+    ``out=x`` is in place.
+async_op, stream, timeout
+    As of every operation; see `Communicator`.
+
+Returns
+-------
+array
+    Of the shape of `x`.)";
+constexpr const char kBroadcast[] = R"(Give every rank the array of the root.
+
+Parameters
+----------
+x : array of any shape
+    The array to send. On other ranks only its type and shape matter, and it may be None if there is
+    `out`.
+root : int
+out : array, optional
+    ``out=x`` is in place.
+async_op, stream, timeout
+    As of every operation; see `Communicator`.
+
+Returns
+-------
+array
+    Of the shape of `x`.)";
+constexpr const char kReduce[] = R"(Combine the arrays of all ranks at the root.
+
+Parameters
+----------
+x : array of any shape
+    Of the same shape on all ranks.
+op : ReduceOp, str or Operator
+root : int
+out : array, optional
+    Used only at the root, where ``out=x`` is in place.
+async_op, stream, timeout
+    As of every operation; see `Communicator`.
+
+Returns
+-------
+array or None
+    Of the shape of `x` at the root; None elsewhere.)";
+constexpr const char kScan[] =
+    R"(Combine the arrays of the ranks up to and with this one: MPI's inclusive prefix.
+
+Parameters
+----------
+x : array of any shape
+    Of the same shape on all ranks.
+op : ReduceOp, str or Operator
+    Not avg.
+out : array, optional
+    ``out=x`` is in place.
+async_op, stream, timeout
+    As of every operation; see `Communicator`.
+
+Returns
+-------
+array
+    Of the shape of `x`.)";
+constexpr const char kExscan[] =
+    R"(Combine the arrays of the ranks before this one: MPI's exclusive prefix.
+
+Parameters
+----------
+x : array of any shape
+    Of the same shape on all ranks.
+op : ReduceOp, str or Operator
+    Not avg.
+out : array, optional
+    Not used on rank 0; elsewhere ``out=x`` is in place.
+async_op, stream, timeout
+    As of every operation; see `Communicator`.
+
+Returns
+-------
+array or None
+    Of the shape of `x`; None on rank 0.)";
+constexpr const char kReduceScatter[] =
+    R"(Combine the arrays of all ranks; rank r gets block r of the result.
+
+Parameters
+----------
+x : array of shape (size, ...)
+    One block for each rank.
+op : ReduceOp, str or Operator
+out : array, optional
+    ``out=x[rank]`` is in place.
+async_op, stream, timeout
+    As of every operation; see `Communicator`.
+
+Returns
+-------
+array
+    Of the shape of a block, ``x.shape[1:]``.)";
+constexpr const char kAllGather[] = R"(Give every rank the arrays of all.
+
+Parameters
+----------
+x : array of any shape
+    Of the same shape on all ranks.
+out : array, optional
+    ``x=out[rank]`` is in place.
+async_op, stream, timeout
+    As of every operation; see `Communicator`.
+
+Returns
+-------
+array
+    Of shape ``(size, *x.shape)``; [r] is the array of rank r.)";
+constexpr const char kGather[] = R"(Give the root the arrays of all ranks.
+
+Parameters
+----------
+x : array of any shape
+    Of the same shape on all ranks.
+root : int
+out : array, optional
+    Used only at the root, where ``x=out[root]`` is in place.
+async_op, stream, timeout
+    As of every operation; see `Communicator`.
+
+Returns
+-------
+array or None
+    Of shape ``(size, *x.shape)`` at the root; None elsewhere.)";
+constexpr const char kScatter[] = R"(Give each rank its block of the array of the root.
+
+Parameters
+----------
+x : array of shape (size, ...)
+    One block for each rank. On ranks other than the root only its type and shape matter, and it may be
+    None if there is `out`.
+root : int
+out : array, optional
+    ``out=x[root]`` is in place at the root.
+async_op, stream, timeout
+    As of every operation; see `Communicator`.
+
+Returns
+-------
+array
+    Of the shape of a block, ``x.shape[1:]``.)";
+constexpr const char kAllToAll[] = R"(Exchange blocks: block j goes to rank j.
+
+Parameters
+----------
+x : array of shape (size, ...)
+    One block for each rank.
+out : array, optional
+    ``out=x`` is in place.
+async_op, stream, timeout
+    As of every operation; see `Communicator`.
+
+Returns
+-------
+array
+    Of the shape of `x`; [r] is the block that came from rank r.)";
+
+}  // namespace anyccl::python::docs

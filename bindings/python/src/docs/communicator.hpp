@@ -1,0 +1,143 @@
+#pragma once
+// Docstrings, in NumPy's style: communicators. The rules of all operations are those of Communicator.
+
+namespace anyccl::python::docs {
+
+constexpr const char kUniqueId[] =
+    R"(The name of one new communicator, by which its ranks find and trust each other.
+
+Any process with it can join: pass it on safely, as ``bytes(id)`` or pickled. The process that created
+it must live until all ranks have joined.)";
+constexpr const char kUniqueIdCreate[] =
+    R"(Make an id and start to listen for the ranks in this process.
+
+Raises
+------
+SystemFailure, InvalidArgument
+    If it cannot listen, or the environment is invalid.)";
+constexpr const char kCommunicator[] = R"(One rank of a group of ranks that communicate.
+
+Made by `from_env`, `from_unique_id`, `init_all` or `split`. As a context manager it is destroyed at
+the end of the block, and aborted if the block raises.
+
+Arrays
+    Any object in host memory with DLPack or the buffer protocol: NumPy, JAX and PyTorch arrays,
+    ``array.array``, ``bytearray``. An input may be read-only, and is copied if it is not contiguous
+    in C order; its elements must not change until the operation is complete. ``out`` must be writable,
+    contiguous in C order, and of the result's type and shape (or have as many elements in one
+    dimension); it is returned. Without ``out`` the result is a new array of the same library as the
+    input, or of NumPy if that library cannot take arrays over.
+Order
+    All ranks call the same operations in the same order; sends and receives are matched for each pair
+    and direction separately. Types, shapes and operators are equal on all ranks, unless an operation
+    says otherwise.
+Threads
+    Any thread may call a communicator, also while another one waits in it; the order of the calls must
+    be the same on all ranks, so threads that call collectives must agree about it. `finalize` and
+    `destroy` come when no other thread is in a call. The interpreter lock is released while a call
+    waits.
+Waiting
+    A call returns when the operation is complete at this rank. With ``async_op=True`` it returns a
+    `Work` at once. With ``stream=`` it returns at once, too: a `Work`, or else the array that will have
+    the result when the stream has come there (of a library whose arrays nobody can write, such as JAX,
+    only with ``out=`` or ``async_op=True``). Inside `anyccl.group` it is the same, and the result is
+    there after the block. Arrays live until their operation is complete, whatever the program drops;
+    each call on the communicator and `Stream.synchronize` let go of those that are.
+Time limits
+    ``timeout=`` is in seconds, in place of `timeout` of the communicator; ``float("inf")``: none. An
+    operation that takes longer fails as `Timeout`, and with it the communicator. To wait for some time
+    only, without a failure: `Work.wait`.
+Errors
+    `InvalidArgument` and `Unsupported` refuse a call: nothing was started. A later error makes the
+    communicator fail for good on all ranks, with the same error from then on:
+    `InvalidUsage` if the ranks' calls differ, `RemoteError` naming the rank that died, `Timeout`,
+    `Aborted`. All are subclasses of `anyccl.Error`.)";
+constexpr const char kFromEnv[] =
+    R"(Join the communicator that the launcher's environment describes.
+
+`anyccl run` and torchrun set RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT; several hosts also need
+the same ANYCCL_SECRET. Returns when all ranks have joined.
+
+Raises
+------
+Timeout
+    Naming the ranks that did not join within ANYCCL_TIMEOUT seconds.)";
+constexpr const char kFromUniqueId[] = R"(Join the communicator of `id` as `rank` of `size`.
+
+Any thread; several may join at the same time.
+
+Parameters
+----------
+id : UniqueId
+rank, size : int
+name : str, optional
+    Of the communicator, in logs.
+wait : bool
+    Whether to return when all ranks have joined. If not it returns at once: see `ready`.
+
+Raises
+------
+Timeout
+    Naming the ranks that did not join within ANYCCL_TIMEOUT seconds.)";
+constexpr const char kInitAll[] = R"(Create all `size` ranks of one communicator in this process.
+
+Returns
+-------
+list of Communicator
+    Rank r at index r. Use each from a thread of its own, or group their calls.)";
+constexpr const char kSplit[] =
+    R"(Form new communicators of the ranks with the same color. Collective; not in a group.
+
+Parameters
+----------
+color : int or None
+    0 or more; a rank with None takes part in the call, and joins none.
+key : int
+    Ranks are ordered by (key, old rank).
+name : str, optional
+    Of the new communicator, in logs; without it, this one's.
+wait : bool
+    Equal on all ranks. If false it returns at once: see `ready`. This communicator refuses calls until
+    then, and a rank with color None gets a communicator that can only be destroyed.
+
+Returns
+-------
+Communicator or None)";
+constexpr const char kReady[] =
+    R"(Whether a communicator that was created with ``wait=False`` can be used.
+
+After `finalize`: whether that is done. Until then `rank` and `size` (of a split), and operations, raise
+`InvalidUsage`; `abort` and `destroy` are allowed. Any thread; never waits. Raises why the communicator
+could not be created, as `Timeout`.)";
+constexpr const char kWaitUntilReady[] = R"(Return when `ready` is true; raises what it raises.
+
+With `timeout`, in seconds: `InProgress` if it is not by then; it goes on.)";
+constexpr const char kFinalize[] = R"(Complete what was issued and say goodbye to the other ranks.
+
+Then the communicator can only be destroyed. If it was created with ``wait=False`` this returns at once,
+and `ready` is true when it is done. Not in a group, nor while another thread is in a call.)";
+constexpr const char kDestroy[] =
+    R"(Complete the issued operations, also those in streams, and leave the other ranks.
+
+A second call does nothing. Dropping the last reference does the same as this call; communicators still
+alive at the end of the interpreter end with the process, without waiting.
+
+Raises
+------
+InvalidUsage
+    While another thread is inside a call.)";
+constexpr const char kAbort[] =
+    R"(Make all ranks' operations fail, and free the communicator. Any thread; never waits for a peer.)";
+constexpr const char kRank[] = R"(This rank, from 0 to size - 1.)";
+constexpr const char kSize[] = R"(The number of ranks.)";
+constexpr const char kFailure[] =
+    R"(The error that has made the communicator fail, or None. Any thread.)";
+constexpr const char kTimeout[] =
+    R"(Seconds that an operation which is called from now on may take, or None: for ever, the default.
+
+An operation that takes longer raises `Timeout` naming who is missing, and the communicator has failed. Of
+collectives it counts from when those before are complete.)";
+constexpr const char kLastPlan[] =
+    R"(How the last collective ran, for people: "all_reduce/two_shot Simple shm".)";
+
+}  // namespace anyccl::python::docs

@@ -1,0 +1,44 @@
+#pragma once
+// Groups of calls, which start together.
+
+#include <memory>
+#include <vector>
+
+#include "operation.hpp"
+
+namespace anyccl::python {
+
+/// What `with anyccl.group()` opens: it collects the calls of its thread, and starts them at its
+/// end.
+class Group : public std::enable_shared_from_this<Group> {
+ public:
+  /// The outermost open group of this thread, or null.
+  static std::shared_ptr<Group> current();
+
+  void enter();
+  /// Starts everything, unless the block has raised, and waits for what is in no stream.
+  void leave(bool raised);
+
+  nb::object add(const CommunicatorPtr& comm, Request request, const Options& options);
+
+ private:
+  struct Entry {
+    CommunicatorPtr comm;
+    OperationPtr operation;
+  };
+
+  struct Entries;
+
+  void abandon(const Outcome& why);
+  void run();
+  void issue_and_wait();
+  void launch();
+
+  std::vector<Entry> entries_;
+  bool inner_ = false, open_ = false;
+};
+
+/// Raises InvalidUsage in a group: `what` returns a result at once.
+void need_no_group(const char* what);
+
+}  // namespace anyccl::python

@@ -1,0 +1,116 @@
+#include "operation.hpp"
+
+#include <utility>
+
+#include "communicator.hpp"
+#include "stream.hpp"
+
+namespace anyccl::python {
+
+Request::Extras& Request::more() {
+  if (extras == nullptr) extras = std::make_unique<Extras>();
+  return *extras;
+}
+
+anycclResult_t Request::launch(anycclComm_t comm, anycclStream_t stream) {
+  if (is_other()) return extras->start(comm, stream);
+  call.stream = stream;
+  return anycclRun(&call, comm);
+}
+
+bool Operation::is_settled() {
+  if (outcome) return true;
+  if (work == nullptr) return latch != nullptr && latch->is_open();
+  int done = 0;
+  static_cast<void>(anycclWorkTest(work, &done));
+  return done != 0;
+}
+
+Work::Work(CommunicatorPtr comm, OperationPtr operation)
+    : comm_(std::move(comm)), operation_(std::move(operation)) {}
+
+Work::~Work() {
+  if (operation_ == nullptr || complete_) return;
+  if (is_exiting())
+    new OperationPtr(std::move(operation_));  // its arrays stay until the process ends
+  else
+    comm_->adopt(std::move(operation_));
+}
+
+void Work::need_issued() const {
+  if (operation_->in_open_group)
+    raise(anycclInvalidUsage, "the group of this operation is still open: it starts at its end");
+}
+
+nb::object Work::wait(Seconds timeout) {
+  need_issued();
+  Operation& operation = *operation_;
+  Outcome outcome = operation.outcome.value_or(Outcome());
+  const bool done = operation.outcome.has_value() || wait_in_slices(timeout, [&](unsigned ms) {
+                      if (operation.work == nullptr) return operation.latch->wait_for(ms);
+                      outcome = outcome_of(anycclWorkWaitFor(operation.work, ms));
+                      return outcome.code != anycclInProgress;
+                    });
+  if (!done)
+    raise(anycclInProgress,
+          "the operation is not complete after " + std::to_string(*timeout) + " s; it goes on");
+  if (operation.latch != nullptr && outcome.ok()) outcome = operation.stream->status();
+  complete();
+  raise_unless_ok(outcome);
+  return operation.request.result.take();
+}
+
+/// Raises the failure of an operator's function, which the library does not know of.
+void Work::complete() {
+  complete_ = true;
+  operation_->request.input = {};
+  comm_->check_operators();
+}
+
+Outcome Work::look() {
+  Operation& operation = *operation_;
+  if (operation.in_open_group) return {};
+  if (operation.outcome) {
+    complete_ = true;
+    return *operation.outcome;
+  }
+  int done = 0;
+  Outcome outcome = unlocked([&] {
+    if (operation.work != nullptr) return anycclWorkTest(operation.work, &done);
+    done = operation.latch->is_open() ? 1 : 0;
+    return anycclSuccess;
+  });
+  if (done != 0 && operation.work == nullptr) outcome = operation.stream->status();
+  complete_ = complete_ || done != 0;
+  return outcome;
+}
+
+bool Work::test() {
+  const Outcome outcome = look();
+  if (complete_) comm_->check_operators();
+  raise_unless_ok(outcome);
+  return complete_;
+}
+
+bool Work::done() {
+  static_cast<void>(look());
+  return complete_;
+}
+
+int Work::source() {
+  need_issued();
+  int rank = 0;
+  raise_unless_ok(unlocked([&] { return anycclWorkSource(operation_->work, &rank); }));
+  return rank;
+}
+
+void Work::limit(Seconds seconds) {
+  need_issued();
+  const unsigned ms = milliseconds(seconds);
+  if (operation_->outcome) return;
+  if (operation_->work == nullptr)
+    raise(anycclUnsupported, "an operation of a group in a stream takes its limit from its call");
+  raise_unless_ok(unlocked([&] { return anycclWorkLimit(operation_->work, ms); }));
+}
+
+}  // namespace anyccl::python

@@ -1,0 +1,101 @@
+#pragma once
+// One call with all that it needs until it is complete, and what the user has of it.
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "result.hpp"
+#include "waiting.hpp"
+
+namespace anyccl::python {
+
+class Communicator;
+class Operator;
+class Stream;
+using CommunicatorPtr = std::shared_ptr<Communicator>;
+using OperatorPtr = std::shared_ptr<Operator>;
+using StreamPtr = std::shared_ptr<Stream>;
+
+/// How one call is made.
+struct Options {
+  bool async = false;
+  StreamPtr stream;  // null: none
+  Seconds timeout;   // none: the communicator's
+};
+
+/// Blocks of different sizes, in elements.
+struct BlockLayout {
+  std::vector<std::size_t> counts, displs;
+  std::int64_t rows = 0;  // the least that the array must have
+};
+
+/// A call, and the owners of what it points to.
+struct Request {
+  using Start = std::function<anycclResult_t(anycclComm_t, anycclStream_t)>;
+  /// What few calls have.
+  struct Extras {
+    Start start;  // a call of the library that is none of anycclCall_t, in place of it
+    BlockLayout sent, received;
+    std::vector<Array> arrays;      // that `start` uses
+    std::shared_ptr<void> context;  // the same
+  };
+
+  bool is_other() const { return extras != nullptr && extras->start; }
+  Extras& more();
+  anycclResult_t launch(anycclComm_t comm, anycclStream_t stream);
+
+  anycclCall_t call{};
+  Array input;
+  Result result;
+  OperatorPtr op;
+  std::unique_ptr<Extras> extras;
+};
+
+/// A request that was issued, or will be at the end of a group.
+struct Operation {
+  explicit Operation(Request r) : request(std::move(r)) {}
+  Operation(const Operation&) = delete;
+  Operation& operator=(const Operation&) = delete;
+  ~Operation() { static_cast<void>(anycclWorkFree(work)); }
+
+  /// Whether the library has nothing to do with it any more; makes progress. Without the
+  /// interpreter lock.
+  bool is_settled();
+
+  Request request;
+  bool in_open_group = false;
+  // How it is waited for, in this order:
+  std::optional<Outcome> outcome;  // it is complete, or was never started
+  anycclWork_t work = nullptr;
+  LatchPtr latch;  // opened by its stream behind it
+  StreamPtr stream;
+};
+using OperationPtr = std::shared_ptr<Operation>;
+
+/// What a call with async_op=True returns. Any thread.
+class Work {
+ public:
+  Work(CommunicatorPtr comm, OperationPtr operation);
+  Work(Work&&) = default;
+  ~Work();
+
+  nb::object wait(Seconds timeout);
+  bool test();
+  bool done();
+  /// The rank that a received message came from.
+  int source();
+  /// From now on the operation has this time limit.
+  void limit(Seconds seconds);
+
+ private:
+  Outcome look();
+  void complete();
+  void need_issued() const;
+
+  CommunicatorPtr comm_;
+  OperationPtr operation_;
+  bool complete_ = false;
+};
+
+}  // namespace anyccl::python

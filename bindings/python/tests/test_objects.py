@@ -1,0 +1,109 @@
+"""Objects of Python between ranks."""
+
+import numpy as np
+import pytest
+
+import anyccl
+
+SIZES = [0, 1, 400, 496, 497, 600, 100000]
+
+
+class Unpicklable:
+    def __reduce__(self):
+        raise TypeError("not this one")
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_objects_of_any_size_come_to_all(four, size):
+    mine = [{"rank": r, "data": bytes([r]) * (size if r % 2 else 3)} for r in range(4)]
+    assert four.each(lambda c: c.all_gather_object(mine[c.rank])) == [mine] * 4
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("root", [0, 2])
+def test_objects_come_from_and_to_a_root(four, size, root):
+    objs = [(r, "x" * (size if r != 1 else 5)) for r in range(4)]
+    assert four.each(lambda c: c.broadcast_object(objs[3] if c.rank == root else None, root)) == [objs[3]] * 4
+    gathered = four.each(lambda c: c.gather_object(objs[c.rank], root))
+    assert gathered == [objs if r == root else None for r in range(4)]
+    assert four.each(lambda c: c.scatter_object(objs if c.rank == root else None, root)) == objs
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("named", [True, False])
+def test_objects_are_messages(two, size, named):
+    def run(c):
+        if c.rank == 0:
+            c.send_object(["x" * size], 1, tag=3)
+            return c.recv_object(1 if named else None, tag=4)
+        got = c.recv_object(0 if named else None, tag=3)
+        c.send_object(len(got[0]), 0, tag=4)
+        return got
+
+    assert two.each(run) == [size, ["x" * size]]
+
+
+def test_arrays_are_objects(two):
+    x = np.arange(1000.0).reshape(10, 100)
+    results = two.each(lambda c: c.broadcast_object(x if c.rank == 0 else None))
+    assert all(np.array_equal(x, y) for y in results)
+
+
+CALLS = {
+    "all_gather": lambda c, obj: c.all_gather_object(obj),
+    "gather": lambda c, obj: c.gather_object(obj, 0),
+    "broadcast": lambda c, obj: c.broadcast_object(obj, 1),
+    "scatter": lambda c, obj: c.scatter_object([obj] * 4, 1),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("size", [1, 100000])
+def test_an_object_that_cannot_be_pickled_is_an_error_on_all_ranks(four, name, size):
+    def run(c):
+        bad = c.rank == 1
+        with pytest.raises(TypeError if bad else anyccl.InvalidUsage, match="not this one") as caught:
+            CALLS[name](c, Unpicklable() if bad else b"x" * size)
+        if not bad:
+            assert f"{name}_object: rank 1 cannot send its object: TypeError" in str(caught.value)
+        return c.all_gather_object(c.rank)  # the communicator goes on
+
+    assert four.each(run) == [[0, 1, 2, 3]] * 4
+
+
+def test_an_object_that_cannot_be_pickled_is_an_error_at_both_ends_of_a_message(two):
+    def run(c):
+        if c.rank == 0:
+            with pytest.raises(TypeError, match="not this one"):
+                c.send_object(Unpicklable(), 1)
+        else:
+            with pytest.raises(anyccl.InvalidUsage, match="rank 0 cannot send its object"):
+                c.recv_object(0)
+        return c.all_gather_object(c.rank)
+
+    assert two.each(run) == [[0, 1]] * 2
+
+
+def test_a_long_error_is_cut():
+    class Long:
+        def __reduce__(self):
+            raise TypeError("long" * 1000)
+
+    with anyccl.Communicator.init_all(1)[0] as comm, pytest.raises(TypeError):
+        comm.all_gather_object(Long())
+
+
+@pytest.mark.parametrize("objs", [None, [1], [1, 2, 3]])
+def test_a_root_with_another_number_of_objects_is_an_error_on_all_ranks(two, objs):
+    def run(c):
+        with pytest.raises(anyccl.Error, match="needs one for each of 2 ranks"):
+            c.scatter_object(objs if c.rank == 0 else None)
+        return c.all_gather_object(1)
+
+    assert two.each(run) == [[1, 1]] * 2
+
+
+def test_a_root_that_is_not_there_is_refused(alone):
+    for call in (alone.broadcast_object, alone.gather_object, alone.scatter_object):
+        with pytest.raises(anyccl.InvalidArgument, match=r"root 1 is not in 0\.\.0"):
+            call([0], 1)

@@ -1,0 +1,120 @@
+// Persistent calls: checked and planned once, started many times.
+
+#include "base/error.hpp"
+#include "framework/communicator/queued_collective.hpp"
+
+namespace anyccl {
+
+struct Comm::Persistent {
+  Persistent(const Call& call, Rank me, int size)
+      : kept(call, me, size),
+        key(call.is_point_to_point() ? CallKey() : CallKey(kept.call(), me)) {}
+
+  KeptCall kept;
+  CallKey key;
+  std::shared_ptr<const PreparedCall> plan;  // of a collective
+  std::uint64_t plan_generation = 0;         // see PlanCache::generation(); 0: to be checked
+  std::shared_ptr<Operation> last;           // of the last start, alone or with others
+  // What may run again, if nobody else has it any more.
+  std::shared_ptr<Queued> collective;
+  std::shared_ptr<MessageRequest> message;
+};
+
+Result<std::shared_ptr<Comm::Persistent>> Comm::prepare(const Call& call) {
+  if (forked()) return failure();
+  ProgressLock progress_lock = loop_.progress_lock();
+  loop_.lock(progress_lock);
+  ANYCCL_CHECK(ready(call));
+  auto persistent = std::make_shared<Persistent>(call, me_.rank, me_.size);
+  ANYCCL_CHECK(ready_to_start(*persistent));
+  return persistent;
+}
+
+Result<std::shared_ptr<Operation>> Comm::start(Persistent& call, Gate gate) {
+  if (forked()) return failure();
+  ProgressLock progress_lock = loop_.progress_lock();
+  loop_.lock(progress_lock);
+  ANYCCL_TRY(std::shared_ptr<Operation> operation, enqueue_again(call, gate));
+  if (gate == Gate::open)
+    advance();
+  else
+    gated_.store(true, std::memory_order_relaxed);
+  return operation;
+}
+
+Comm::IssuedCalls Comm::start_all(std::span<Persistent* const> calls) {
+  if (forked()) return IssuedCalls(calls.size(), failure());
+  ProgressLock progress_lock = loop_.progress_lock();
+  loop_.lock(progress_lock);
+  IssuedCalls started(calls.size(), Status());
+  std::vector<std::size_t> collectives;
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    if (calls[i]->kept.call().is_point_to_point())
+      started[i] = enqueue_again(*calls[i], Gate::open);
+    else if (Status status = ready_to_start(*calls[i]); !status.ok())
+      started[i] = std::move(status);
+    else
+      collectives.push_back(i);
+  }
+  std::vector<const Call*> todo;
+  for (const std::size_t i : collectives) todo.push_back(&calls[i]->kept.call());
+  for (std::size_t first = 0, count = 0; first < todo.size(); first += count) {
+    const auto rest = std::span(todo).subspan(first);
+    count = plans_.count_fusible(rest);
+    const auto operation = count > 1 ? enqueue_fused(rest.first(count), Gate::open)
+                                     : enqueue_again(*calls[collectives[first]], Gate::open);
+    for (std::size_t i = first; i < first + count; ++i) {
+      started[collectives[i]] = operation;
+      if (operation.ok()) calls[collectives[i]]->last = *operation;
+    }
+  }
+  advance();
+  return started;
+}
+
+/// By the holder of the progress lock. It is checked and planned anew where the plan may be another
+/// now.
+Status Comm::ready_to_start(Persistent& call) {
+  if (failure_.happened()) return failure();
+  if (left_.load(std::memory_order_relaxed))
+    return error(Code::invalid_usage, "the communicator of the prepared call was destroyed");
+  if (call.last != nullptr && !call.last->done())
+    return error(Code::invalid_usage,
+                 "the prepared call was started before and is not complete yet");
+  const Call& kept = call.kept.call();
+  if (call.plan_generation == plans_.generation()) return {};
+  ANYCCL_CHECK(plans_.check(kept));
+  if (!kept.is_point_to_point()) {
+    ANYCCL_TRY(call.plan, plans_.plan(kept, call.key));
+  }
+  call.plan_generation = plans_.generation();
+  return {};
+}
+
+Result<std::shared_ptr<Operation>> Comm::enqueue_again(Persistent& call, Gate gate) {
+  ANYCCL_CHECK(ready_to_start(call));
+  const Call& kept = call.kept.call();
+  loop_.note_limit(kept.timeout);
+  call.last = nullptr;
+  if (kept.is_point_to_point()) {
+    if (call.message != nullptr) messages_.recycle(std::move(call.message));
+    call.last = call.message = messages_.add(kept, gate);
+    return call.last;
+  }
+  if (call.collective == nullptr || call.collective.use_count() > 1)
+    call.collective = make_queued(kept);
+  Queued& queued = *call.collective;
+  queued.started = false;
+  queued.prepared = call.plan;
+  queued.execution.again();
+  queued.execution.set(gate);
+  queued.execution.limit(kept.timeout);
+  queued.scratch.resize(call.plan->scratch_bytes);
+  queued.position = next_position(*call.plan);
+  plans_.use(kept, call.key, call.plan);
+  collectives_.push_back(call.collective);
+  call.last = {call.collective, &queued.execution};
+  return call.last;
+}
+
+}  // namespace anyccl

@@ -1,0 +1,60 @@
+// Probes: what message would a receive get?
+
+#include "base/error.hpp"
+#include "framework/communicator/communicator.hpp"
+
+namespace anyccl {
+namespace {
+
+/// probe_now() may be all that a rank ever calls, so it looks for failures, too.
+constexpr std::chrono::milliseconds kLookEvery{1};
+
+}  // namespace
+
+Status Comm::check_probe(Rank source) const {
+  if (failure_.happened()) return failure();
+  if (source == kAnySource || (index(source) >= 0 && index(source) < me_.size)) return {};
+  return error(Code::invalid_argument,
+               "source {} is neither a rank of this communicator of {} nor ANYCCL_ANY_SOURCE",
+               index(source), me_.size);
+}
+
+Status Comm::probe(Rank source, std::uint32_t tag, Deadline deadline, MessageFacts& found) {
+  if (forked()) return failure();
+  const std::shared_ptr<Comm> alive = weak_from_this().lock();  // should another thread abort it
+  ProgressLock progress_lock = loop_.progress_lock();
+  loop_.lock(progress_lock);
+  ANYCCL_CHECK(check_probe(source));
+  const auto probe = std::make_shared<Probe>(source, tag);
+  messages_.add(probe);
+  if (!deadline.is_never()) loop_.note_limit(std::chrono::milliseconds(deadline.poll_ms()));
+  Status status = loop_.wait(progress_lock, *probe, deadline);
+  if (!progress_lock.owns_lock()) loop_.lock(progress_lock);
+  messages_.remove(probe);
+  if (status.ok()) found = probe->message();
+  if (status.code() == Code::in_progress)
+    return error(Code::in_progress, "no such message has come yet");
+  return status;
+}
+
+Result<bool> Comm::probe_now(Rank source, std::uint32_t tag, MessageFacts& found) {
+  if (forked()) return failure();
+  ProgressLock progress_lock = loop_.progress_lock();
+  loop_.lock(progress_lock);
+  ANYCCL_CHECK(check_probe(source));
+  const auto probe = std::make_shared<Probe>(source, tag);
+  messages_.add(probe);
+  if (advance()) loop_.ring();
+  const auto now = std::chrono::steady_clock::now();
+  if (!probe->done() && now - probed_ > kLookEvery) {
+    probed_ = now;
+    diagnose();
+  }
+  messages_.remove(probe);
+  if (!probe->done()) return false;
+  ANYCCL_CHECK(probe->status());
+  found = probe->message();
+  return true;
+}
+
+}  // namespace anyccl

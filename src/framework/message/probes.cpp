@@ -1,0 +1,66 @@
+// Probes: they are shown messages that no receive wants yet, and take none.
+
+#include <algorithm>
+
+#include "framework/message/message_matcher.hpp"
+
+namespace anyccl {
+
+void MessageMatcher::add(std::shared_ptr<Probe> probe) {
+  if (needs_peer(probe->source())) ++open_;
+  probes_.push_back(std::move(probe));
+}
+
+void MessageMatcher::remove(const std::shared_ptr<Probe>& probe) {
+  if (std::erase(probes_, probe) > 0 && needs_peer(probe->source())) --open_;
+}
+
+bool MessageMatcher::is_probed(Rank from) const {
+  return std::any_of(probes_.begin(), probes_.end(),
+                     [&](const auto& probe) { return probe->looks_at(from); });
+}
+
+bool MessageMatcher::show(const MessageFacts& message) {
+  bool found = false;
+  for (const auto& probe : probes_) {
+    if (!probe->looks_at(message.source) || probe->tag() != message.tag) continue;
+    probe->find(message);
+    found = true;
+  }
+  return found;
+}
+
+/// The first kept message of each tag that no receive waits for.
+bool MessageMatcher::show_kept(Rank from) {
+  if (probes_.empty()) return false;
+  bool found = false;
+  for (const Early& early : pairs_[uindex(from)].early) {
+    const Call& call = early.request->call();
+    if (find_receive(from, call.tag).queue == nullptr)
+      found = show({from, call.tag, call.dtype, call.count}) || found;
+  }
+  return found;
+}
+
+/// Messages of this rank to itself.
+bool MessageMatcher::show_own() {
+  if (probes_.empty()) return false;
+  bool found = false;
+  for (const auto& send : pairs_[uindex(me_)].sends) {
+    const Call& call = send->call();
+    if (!send->is_open()) break;
+    if (find_receive(me_, call.tag).queue == nullptr)
+      found = show({me_, call.tag, call.dtype, call.count}) || found;
+  }
+  return found;
+}
+
+/// What has come and was not received yet; no receive waits for it.
+bool MessageMatcher::show_next(Rank from, const Envelope& envelope) {
+  const DType dtype = MessageRequest::dtype_of(envelope.digest);
+  const std::size_t element = bytes_of(dtype);
+  if (element == 0 || envelope.total % element != 0) return false;  // keep() reports it
+  return show({from, MessageRequest::tag_of(envelope.digest), dtype, envelope.total / element});
+}
+
+}  // namespace anyccl
