@@ -45,7 +45,8 @@ void work(int device, int devices, ncclUniqueId id) {
   CUDACHECK(cudaEventCreate(&end));
   NCCLCHECK(ncclCommInitRank(&comm, devices, id, device));
 
-  for (std::size_t i = 0; i < count; ++i) host[i] = static_cast<float>(device + i % 100);
+  for (std::size_t i = 0; i < count; ++i)
+    host[i] = static_cast<float>(device) + static_cast<float>(i % 100);
   CUDACHECK(
       cudaMemcpyAsync(send, host.data(), count * sizeof(float), cudaMemcpyHostToDevice, stream));
   CUDACHECK(cudaEventRecord(start, stream));
