@@ -317,11 +317,10 @@ TEST(CallChoice, that_the_ranks_cannot_do_is_an_error_or_something_else) {
 }
 
 TEST(CallChoice, that_differs_between_ranks_is_an_error_of_all) {
-  for (const auto& [mine, other] :
-       {std::pair{call_config("ring"), call_config("two_shot")},
-        std::pair{call_config(nullptr, "LL"), call_config(nullptr, "Simple")}})
+  for (const auto& both : {std::pair{call_config("ring"), call_config("two_shot")},
+                           std::pair{call_config(nullptr, "LL"), call_config(nullptr, "Simple")}})
     run_ranks(2, [&](Communicator& comm) {
-      comm.set_call_config(comm.rank() == Rank{0} ? &mine : &other);
+      comm.set_call_config(comm.rank() == Rank{0} ? &both.first : &both.second);
       std::vector<float> x(2);
       const Status status = wait(comm.all_reduce(view(x), view(x), ReduceOp::sum));
       EXPECT_EQ(status.code(), Code::invalid_usage) << status.message();

@@ -35,7 +35,7 @@ TEST_P(WindowCalls, in_streams_send_what_the_stream_has_made) {
       auto stream = Stream::create();
       ASSERT_OK(stream.status());
       ASSERT_OK(stream->run([&] { mine = pattern(bytes, 7); }));
-      ASSERT_OK(window.put_signal(view(std::as_const(mine)), next(comm), 0, 0, 0, *stream));
+      ASSERT_OK(window.put_signal(view(std::as_const(mine)), next(comm), 0, {}, *stream));
       ASSERT_OK(wait_signal(comm, {{next(comm)}}));
       EXPECT_EQ(memory, pattern(bytes, 7)) << bytes;
       ASSERT_OK(stream->synchronize());
