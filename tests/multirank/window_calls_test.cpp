@@ -1,5 +1,6 @@
 // Windows: their lives, wrong calls, aborts, and one thread with all ranks.
 
+#include <algorithm>
 #include <atomic>
 #include <span>
 #include <thread>
@@ -34,7 +35,7 @@ TEST_P(WindowCalls, in_streams_send_what_the_stream_has_made) {
       Window window = new_window(comm, memory);
       auto stream = Stream::create();
       ASSERT_OK(stream.status());
-      ASSERT_OK(stream->run([&] { mine = pattern(bytes, 7); }));
+      ASSERT_OK(stream->run([&] { std::ranges::copy(pattern(bytes, 7), mine.begin()); }));
       ASSERT_OK(window.put_signal(view(std::as_const(mine)), next(comm), 0, {}, *stream));
       ASSERT_OK(wait_signal(comm, {{next(comm)}}));
       EXPECT_EQ(memory, pattern(bytes, 7)) << bytes;
