@@ -23,7 +23,7 @@ constexpr const char kWindowArray[] = R"(The array of this rank.)";
 constexpr const char kWindowPut[] =
     R"(Copy `x` into the array of rank `peer`, which calls nothing for it, and then signal.
 
-Returns when `x` may be changed. Who has waited for the signal sees the data, also of puts before it.
+Returns when `x` may be changed. A rank that has waited for the signal sees the data, also of puts before it.
 
 Parameters
 ----------
