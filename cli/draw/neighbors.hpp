@@ -47,7 +47,7 @@ std::string to_text(const NeighborGraph& graph);
 std::string to_svg(const NeighborGrid& grid);
 std::string to_svg(const NeighborGraph& graph);
 
-/// What both forms are drawn from.
+/// The facts from which both forms are drawn.
 std::string title(const NeighborGrid& grid);
 std::string title(const NeighborGraph& graph);
 /// Of each rank the ranks before and after it along `dim`, or ANYCCL_NO_RANK.

@@ -165,7 +165,7 @@ int fail(const Job& job, std::string_view message, int exit_code = 1) {
   return exit_code;
 }
 
-/// What a shell or ssh means by it.
+/// The meaning that a shell or ssh gives an exit code.
 void explain(const Job& job, int exit_code, const std::string& tool) {
   constexpr int kNotFound = 127, kSshFailed = 255;
   if (exit_code == kSshFailed)

@@ -52,7 +52,7 @@ class Reader {
   bool good_ = true;
 };
 
-/// What is before the first newline of `fd`, without reading further.
+/// The text of `fd` before its first newline, without reading further.
 std::string read_line(int fd) {
   constexpr std::size_t kLongest = 100;
   std::string line;

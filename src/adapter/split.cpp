@@ -253,7 +253,7 @@ Status invite(const Comm& parent, int size, const anycclUniqueId* id, const Comm
   if (size <= parent.size())
     return error(Code::invalid_argument, "nranks {} is not more than the {} ranks of comm", size,
                  parent.size());
-  // What would keep this rank from joining later is told while the others listen.
+  // A reason that would keep this rank from joining later is told while the others listen.
   ANYCCL_CHECK(prepare_init(index(parent.rank()), size, settings).status());
   if (id == nullptr) return {};
   ANYCCL_TRY(mine.id, bootstrap::UniqueId::from_bytes(id->internal));

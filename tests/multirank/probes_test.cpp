@@ -254,6 +254,27 @@ TEST_P(Probes, see_past_a_message_whose_receive_waits_in_a_stream) {
   });
 }
 
+TEST_P(Probes, find_the_message_that_a_receive_called_now_would_get) {
+  run_ranks(2, [](Communicator& comm) {
+    const std::vector<float> x = numbers(3, 1), y = numbers(2, 2);
+    if (comm.rank() == Rank{0}) {
+      ASSERT_OK(wait(comm.send(view(x), Rank{1}, {}, 1)));
+      ASSERT_OK(wait(comm.send(view(y), Rank{1}, {}, 1)));
+      return;
+    }
+    Door door;
+    Stream stream = new_stream();
+    std::vector<float> got(3);
+    ASSERT_OK(stream.run([&] { ASSERT_TRUE(door.pass()); }));
+    ASSERT_OK(comm.recv(view(got), Rank{0}, stream, 1).status());  // of the first
+    expect_message(probe_message(comm, Rank{0}, 1), Rank{0}, 1, 2);
+    door.open();
+    ASSERT_OK(stream.synchronize());
+    EXPECT_EQ(got, x);
+    receive(comm, 2, Rank{0}, 1, 2);
+  });
+}
+
 TEST_P(Synchronous, sends_are_complete_only_when_they_were_received) {
   for (const std::size_t count : kSizes) {
     std::atomic<bool> asked{false};

@@ -33,7 +33,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
   LatchPtr latch();
   /// The communicator keeps arrays of operations of this stream.
   void note_use(const CommunicatorPtr& comm);
-  /// What functions have raised.
+  /// The exceptions of functions.
   struct Failures;
   /// Raises `outcome` as what caused it, if a function of this stream has.
   void raise_failure(const Outcome& outcome) const;

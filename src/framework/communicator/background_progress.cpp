@@ -118,7 +118,7 @@ void BackgroundProgress::look(const std::vector<CommPtr>& comms, bool watched, i
     std::this_thread::sleep_for(Backoff::kSleep);
 }
 
-/// What came into a window may be the beginning of more.
+/// Bytes that came into a window may be the beginning of more.
 void BackgroundProgress::sort_out() {
   std::erase_if(open_, [](const CommPtr& comm) { return comm->is_quiet(); });
   std::erase_if(listening_, [](const CommPtr& comm) { return !comm->is_listening(); });

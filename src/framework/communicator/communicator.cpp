@@ -307,23 +307,7 @@ void Comm::diagnose() {
     bad = diagnosis_.check_timeout(*late, nullptr);
   if (bad.ok() && messages_.waits_for_anyone()) bad = diagnosis_.check_any_source();
   if (bad.ok()) bad = messages_.problem();
-  if (bad.ok() && is_idle()) bad = diagnosis_.reported();
   if (!bad.ok()) fail(bad);
-}
-
-/// By the holder of the progress lock.
-void Comm::fail(const Status& why) {
-  if (!failure_.begin(why)) return;
-  // Peers hear of it before any caller here does, whose memory they may be reading.
-  for (Transport* t : routes_.transports) t->abort(why);
-  for (Transport* t : routes_.transports) t->deliver_abort();
-  failure_.end();
-  log(LogSubsystem::init, "{}: {}", me_.names[uindex(me_.rank)], why.message());
-  const Status status = failure();
-  for (const auto& queued : collectives_)
-    if (!queued->execution.done()) queued->execution.complete(status);
-  collectives_.clear();
-  messages_.end(status);
 }
 
 Status Comm::wait(Operation& operation, Deadline deadline) {
@@ -368,56 +352,6 @@ Status Comm::absence(std::span<const Rank> wanted) {
   if (!absent.ok()) bad = diagnosis_.reported();
   if (!bad.ok()) fail(bad);
   return bad.ok() ? absent : failure();
-}
-
-void Comm::abort(const Status& why) {
-  if (forked()) return;  // the parent's peers are not ours
-  failure_.ask(why);
-  for (Transport* t : routes_.transports) t->abort(why);
-  ProgressLock progress_lock = loop_.progress_lock();
-  loop_.lock(progress_lock);  // its holder looks at the failure within milliseconds
-  if (!failure_.happened()) fail(failure_.why());
-}
-
-void Comm::finish() {
-  if (forked()) return;
-  Backoff backoff(loop_.oversubscription(), is_oversubscribed(), loop_.wait_policy(), 0);
-  for (;;) {
-    ProgressLock progress_lock = loop_.progress_lock();
-    loop_.lock(progress_lock);
-    if (failure_.happened()) break;
-    if (is_over()) {
-      messages_.end_own(error(Code::invalid_usage,
-                              "a message of rank {} to itself has only one side, and the "
-                              "communicator was destroyed",
-                              index(me_.rank)));
-      messages_.one_sided().close_all();
-      listens_ = false;
-      break;
-    }
-    if (advance()) {
-      loop_.ring();
-      backoff.reset();
-      continue;
-    }
-    const Backoff::Next next = backoff.next();
-    if (Backoff::checks(next)) diagnose();
-    if (Backoff::sleeps(next)) loop_.sleep(progress_lock, backoff.sleep_time());
-  }
-  loop_.ring();
-  leave();
-}
-
-void Comm::leave() {
-  if (forked()) return;  // the parent's peers are not ours
-  left_.store(true, std::memory_order_relaxed);
-  for (Transport* t : routes_.transports) t->leave();
-}
-
-void Comm::leave_for_exit(Deadline deadline) {
-  if (forked()) return;
-  if (gated_.load(std::memory_order_relaxed)) loop_.seize(deadline);
-  leave();
 }
 
 Result<ReduceOp> Comm::add_operator(const Operator& op) {

@@ -94,9 +94,9 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
   Result<bool> probe_now(Rank source, std::uint32_t tag, MessageFacts& found);
   /// For groups of communicators, and for the background thread: see ProgressLoop.
   bool progress() { return !forked() && loop_.progress(); }
-  void check_peers() {
-    if (!forked()) loop_.diagnose();
-  }
+  /// Also hears of failures of peers while nothing is open here. For callers whose communicator is not
+  /// destroyed meanwhile: the background thread does not look then, as leave() takes no lock.
+  void check_peers();
   WaitPolicy& wait_policy() { return loop_.wait_policy(); }
   void sleep_briefly() {
     if (!forked()) loop_.sleep_briefly();

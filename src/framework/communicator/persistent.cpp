@@ -4,6 +4,18 @@
 #include "framework/communicator/queued_collective.hpp"
 
 namespace anyccl {
+namespace {
+
+/// Whether nobody else has it any more, and all that others did with it has happened before this
+/// returns. use_count() alone orders nothing; giving up an owner does, after those before.
+template <typename T>
+bool is_sole_owner(const std::shared_ptr<T>& owner) {
+  if (owner.use_count() > 1) return false;
+  std::shared_ptr<T>(owner).reset();
+  return true;
+}
+
+}  // namespace
 
 struct Comm::Persistent {
   Persistent(const Call& call, Rank me, int size)
@@ -15,7 +27,7 @@ struct Comm::Persistent {
   std::shared_ptr<const PreparedCall> plan;  // of a collective
   std::uint64_t plan_generation = 0;         // see PlanCache::generation(); 0: to be checked
   std::shared_ptr<Operation> last;           // of the last start, alone or with others
-  // What may run again, if nobody else has it any more.
+  // The operation, which may run again if nobody else has it any more.
   std::shared_ptr<Queued> collective;
   std::shared_ptr<MessageRequest> message;
 };
@@ -102,7 +114,7 @@ Result<std::shared_ptr<Operation>> Comm::enqueue_again(Persistent& call, Gate ga
     call.last = call.message = messages_.add(kept, gate);
     return call.last;
   }
-  if (call.collective == nullptr || call.collective.use_count() > 1)
+  if (call.collective == nullptr || !is_sole_owner(call.collective))
     call.collective = make_queued(kept);
   Queued& queued = *call.collective;
   queued.started = false;

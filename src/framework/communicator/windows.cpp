@@ -68,7 +68,7 @@ Status Comm::agree_on_window(std::uint32_t window, std::size_t bytes, const Stat
   return {};
 }
 
-/// What peers have put before their own call is counted, and waited for.
+/// Puts that peers made before their own call are counted, and waited for.
 Status Comm::deregister_window(std::uint32_t window) {
   if (forked()) return failure();
   ProgressLock progress_lock = loop_.progress_lock();

@@ -125,6 +125,7 @@ class MessageMatcher {
   bool take_answer(Rank from, const Envelope& envelope);
   bool is_probed(Rank from) const;
   bool show(const MessageFacts& message);
+  std::size_t count_receives(Rank from, std::uint32_t tag) const;
   bool show_kept(Rank from);
   bool show_own();
   bool show_next(Rank from, const Envelope& envelope);

@@ -103,7 +103,7 @@ class OneSided {
     std::uint64_t arrived = 0, taken = 0;
   };
   using Signals = std::array<Signal, kSignals>;
-  /// What comes from one peer.
+  /// The arrivals from one peer.
   struct Incoming {
     std::array<std::byte, kMostPutMessage> message;
     std::size_t bytes = 0;     // of the message

@@ -20,7 +20,7 @@ namespace anyccl {
 /// Sizes are bytes as the tuner counts them: of the vector, or of one block.
 class ChoiceRules {
  public:
-  /// What may be named.
+  /// The names that are allowed.
   struct Vocabulary {
     std::string_view what;  ///< "an algorithm", for messages.
     /// All names, each once; of one collective, if there is one. They live for ever.

@@ -12,7 +12,7 @@ std::string_view text_of(const char* text) {
   return text == nullptr ? std::string_view() : std::string_view(text);
 }
 
-/// What cannot be used does not count, unless it is forced.
+/// A choice that cannot be used does not count, unless it is forced.
 template <typename Rules>
 Status parse_into(Rules& into, std::string_view text, std::string_view setting, bool forced) {
   Result<Rules> rules = Rules::parse(text, setting);

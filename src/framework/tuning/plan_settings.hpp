@@ -21,7 +21,7 @@ struct PlanSettings {
 
 /// The configuration of calls.
 struct CallSettings : PlanSettings {
-  bool forced = true;  ///< What cannot be done is an error; else something else is done.
+  bool forced = true;  ///< A choice that cannot be done is an error; else another one is taken.
   std::atomic<std::uint64_t> tag{0};  ///< Of the last such call, for profilers; 0: none.
 };
 

@@ -68,7 +68,7 @@ struct ProtocolChoice {
   Protocols allowed = Protocols::all();
   std::string_view rule = {};  ///< The setting that names it; empty: by size.
 };
-/// By rules of which the first counts most. What one of them excludes, later ones cannot ask for.
+/// By rules of which the first counts most. Later ones cannot ask for a choice that an earlier one excludes.
 /// Errors: unsupported, naming the settings, when nothing is left.
 Result<ProtocolChoice> choose_protocols(Collective collective, std::size_t bytes,
                                         std::span<const ProtocolRules* const> rules);

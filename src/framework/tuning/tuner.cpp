@@ -115,7 +115,7 @@ std::size_t usual_tile(const TunerQuery& q) {
                          static_cast<std::size_t>(std::max(2, std::min(q.shape.size, 8)));
 }
 
-/// What users say, of which the first counts most.
+/// The settings of users, the strongest first.
 using Layers = std::vector<const PlanSettings*>;
 
 Layers layers_of(const TunerPolicy& policy, const CallSettings* call) {

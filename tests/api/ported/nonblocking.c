@@ -4,26 +4,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "checks.h"
 #include "cuda_runtime.h"
 #include "nccl.h"
-
-#define CUDACHECK(call)                                              \
-  do {                                                               \
-    const cudaError_t error = (call);                                \
-    if (error != cudaSuccess) {                                      \
-      printf("line %d: %s\\n", __LINE__, cudaGetErrorString(error)); \
-      exit(EXIT_FAILURE);                                            \
-    }                                                                \
-  } while (0)
-
-#define NCCLCHECK(call)                                               \
-  do {                                                                \
-    const ncclResult_t result = (call);                               \
-    if (result != ncclSuccess) {                                      \
-      printf("line %d: %s\\n", __LINE__, ncclGetErrorString(result)); \
-      exit(EXIT_FAILURE);                                             \
-    }                                                                 \
-  } while (0)
 
 #define RANKS 4
 #define COUNT 20000

@@ -9,26 +9,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "checks.h"
 #include "cuda_runtime.h"
 #include "nccl.h"
-
-#define CUDACHECK(call)                                              \
-  do {                                                               \
-    const cudaError_t error = (call);                                \
-    if (error != cudaSuccess) {                                      \
-      printf("line %d: %s\\n", __LINE__, cudaGetErrorString(error)); \
-      exit(EXIT_FAILURE);                                            \
-    }                                                                \
-  } while (0)
-
-#define NCCLCHECK(call)                                               \
-  do {                                                                \
-    const ncclResult_t result = (call);                               \
-    if (result != ncclSuccess) {                                      \
-      printf("line %d: %s\\n", __LINE__, ncclGetErrorString(result)); \
-      exit(EXIT_FAILURE);                                             \
-    }                                                                 \
-  } while (0)
 
 #define RANKS 3
 #define COUNT 50000 /* of each rank */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "checks.h"
 #include "cuda_runtime.h"
 #include "nccl.h"
 
@@ -15,24 +16,6 @@
       printf("line %d: MPI failed\n", __LINE__); \
       exit(EXIT_FAILURE);                        \
     }                                            \
-  } while (0)
-
-#define CUDACHECK(call)                                              \
-  do {                                                               \
-    const cudaError_t error = (call);                                \
-    if (error != cudaSuccess) {                                      \
-      printf("line %d: %s\\n", __LINE__, cudaGetErrorString(error)); \
-      exit(EXIT_FAILURE);                                            \
-    }                                                                \
-  } while (0)
-
-#define NCCLCHECK(call)                                               \
-  do {                                                                \
-    const ncclResult_t result = (call);                               \
-    if (result != ncclSuccess) {                                      \
-      printf("line %d: %s\\n", __LINE__, ncclGetErrorString(result)); \
-      exit(EXIT_FAILURE);                                             \
-    }                                                                 \
   } while (0)
 
 #define MOST_RANKS 64

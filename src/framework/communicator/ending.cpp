@@ -1,0 +1,85 @@
+// How a communicator ends: by a failure, an abort, or a goodbye.
+
+#include <utility>
+
+#include "base/error.hpp"
+#include "base/log.hpp"
+#include "framework/communicator/communicator.hpp"
+#include "framework/communicator/queued_collective.hpp"
+
+namespace anyccl {
+
+/// By the holder of the progress lock.
+void Comm::fail(const Status& why) {
+  if (!failure_.begin(why)) return;
+  // Peers hear of it before any caller here does, whose memory they may be reading.
+  for (Transport* t : routes_.transports) t->abort(why);
+  for (Transport* t : routes_.transports) t->deliver_abort();
+  failure_.end();
+  log(LogSubsystem::init, "{}: {}", me_.names[uindex(me_.rank)], why.message());
+  const Status status = failure();
+  for (const auto& queued : collectives_)
+    if (!queued->execution.done()) queued->execution.complete(status);
+  collectives_.clear();
+  messages_.end(status);
+}
+
+void Comm::check_peers() {
+  if (forked()) return;
+  loop_.diagnose();
+  ProgressLock progress_lock = loop_.progress_lock();
+  if (!progress_lock.try_lock() || failure_.happened() || !is_idle()) return;
+  if (const Status bad = diagnosis_.reported(); !bad.ok()) fail(bad);
+}
+
+void Comm::abort(const Status& why) {
+  if (forked()) return;  // the parent's peers are not ours
+  failure_.ask(why);
+  for (Transport* t : routes_.transports) t->abort(why);
+  ProgressLock progress_lock = loop_.progress_lock();
+  loop_.lock(progress_lock);  // its holder looks at the failure within milliseconds
+  if (!failure_.happened()) fail(failure_.why());
+}
+
+void Comm::finish() {
+  if (forked()) return;
+  Backoff backoff(loop_.oversubscription(), is_oversubscribed(), loop_.wait_policy(), 0);
+  for (;;) {
+    ProgressLock progress_lock = loop_.progress_lock();
+    loop_.lock(progress_lock);
+    if (failure_.happened()) break;
+    if (is_over()) {
+      messages_.end_own(error(Code::invalid_usage,
+                              "a message of rank {} to itself has only one side, and the "
+                              "communicator was destroyed",
+                              index(me_.rank)));
+      messages_.one_sided().close_all();
+      listens_ = false;
+      break;
+    }
+    if (advance()) {
+      loop_.ring();
+      backoff.reset();
+      continue;
+    }
+    const Backoff::Next next = backoff.next();
+    if (Backoff::checks(next)) diagnose();
+    if (Backoff::sleeps(next)) loop_.sleep(progress_lock, backoff.sleep_time());
+  }
+  loop_.ring();
+  leave();
+}
+
+void Comm::leave() {
+  if (forked()) return;  // the parent's peers are not ours
+  left_.store(true, std::memory_order_relaxed);
+  for (Transport* t : routes_.transports) t->leave();
+}
+
+void Comm::leave_for_exit(Deadline deadline) {
+  if (forked()) return;
+  if (gated_.load(std::memory_order_relaxed)) loop_.seize(deadline);
+  leave();
+}
+
+}  // namespace anyccl
