@@ -72,7 +72,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
     windows_.insert_or_assign(window, std::move(array));
   }
   void release_window(anycclWindow_t window) { windows_.erase(window); }
-  /// Gives up what is complete of the operations that it keeps: all, or a few of them.
+  /// Gives up the complete ones of the operations that it keeps: all, or a few of them.
   void sweep(bool all);
 
   /// Creates an operator of the library by `make`(op, handle).
@@ -102,7 +102,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   bool creating_ = false, finalized_ = false;
   int inside_ = 0;  // threads in a call
   std::string ended_;
-  std::weak_ptr<Communicator> splitting_;  // what is being split from it
+  std::weak_ptr<Communicator> splitting_;  // the communicator that is being split from this one
   std::deque<OperationPtr> kept_;
   std::map<anycclWindow_t, Array> windows_;
   std::vector<anycclRedOp_t> retired_;

@@ -16,7 +16,7 @@ class Group : public std::enable_shared_from_this<Group> {
   static std::shared_ptr<Group> current();
 
   void enter();
-  /// Starts everything, unless the block has raised, and waits for what is in no stream.
+  /// Starts everything, unless the block has raised, and waits for the operations in no stream.
   void leave(bool raised);
 
   nb::object add(const CommunicatorPtr& comm, Request request, const Options& options);

@@ -112,7 +112,7 @@ could not be created, as `Timeout`.)";
 constexpr const char kWaitUntilReady[] = R"(Return when `ready` is true; raises what it raises.
 
 With `timeout`, in seconds: `InProgress` if it is not by then; it goes on.)";
-constexpr const char kFinalize[] = R"(Complete what was issued and say goodbye to the other ranks.
+constexpr const char kFinalize[] = R"(Complete the issued operations and say goodbye to the other ranks.
 
 Then the communicator can only be destroyed. If it was created with ``wait=False`` this returns at once,
 and `ready` is true when it is done. Not in a group, nor while another thread is in a call.)";
@@ -135,7 +135,7 @@ constexpr const char kFailure[] =
 constexpr const char kTimeout[] =
     R"(Seconds that an operation which is called from now on may take, or None: for ever, the default.
 
-An operation that takes longer raises `Timeout` naming who is missing, and the communicator has failed. Of
+An operation that takes longer raises `Timeout` naming the missing ranks, and the communicator has failed. Of
 collectives it counts from when those before are complete.)";
 constexpr const char kLastPlan[] =
     R"(How the last collective ran, for people: "all_reduce/two_shot Simple shm".)";
