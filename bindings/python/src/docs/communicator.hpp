@@ -112,7 +112,8 @@ could not be created, as `Timeout`.)";
 constexpr const char kWaitUntilReady[] = R"(Return when `ready` is true; raises what it raises.
 
 With `timeout`, in seconds: `InProgress` if it is not by then; it goes on.)";
-constexpr const char kFinalize[] = R"(Complete the issued operations and say goodbye to the other ranks.
+constexpr const char kFinalize[] =
+    R"(Complete the issued operations and say goodbye to the other ranks.
 
 Then the communicator can only be destroyed. If it was created with ``wait=False`` this returns at once,
 and `ready` is true when it is done. Not in a group, nor while another thread is in a call.)";
