@@ -2,17 +2,27 @@
 
 #include "adapter/init_context.hpp"
 #include "adapter/runtime.hpp"
-#include "platform/bootstrap/connect.hpp"
+#include "adapter/transports.hpp"
 #include "platform/bootstrap/join.hpp"
 
 namespace anyccl {
 
 /// Connects the members of `group`, of which this rank is `me`, and makes a communicator of them.
-/// `watch`: as connect_all() has it.
-Result<CommPtr> create(InitContext& init, const bootstrap::Group& group, Rank me,
-                       std::size_t most_ring_bytes = kAnyRing, const bootstrap::Watch& watch = {});
+Result<CommPtr> create(InitContext& init, const bootstrap::Group& group, Rank me);
 
-/// The secret that only the members of `comm` know, whose handle the caller keeps alive.
-bootstrap::Secret secret_of(const Comm& comm);
+/// The same over links that there are: one for each other member, by rank.
+Result<CommPtr> create_over(InitContext& init, const bootstrap::Group& group, Rank me,
+                            const std::vector<PeerLink>& links,
+                            std::size_t most_ring_bytes = kAnyRing);
+
+/// What communicators that are made of another one get from it.
+struct Inheritance {
+  bootstrap::Secret secret;                                      ///< That only its members know.
+  std::shared_ptr<const std::vector<bootstrap::Hello>> members;  ///< By rank.
+  std::vector<PeerLink> links;                                   ///< To all others, by rank.
+  std::string transport;                                         ///< That ANYCCL_TRANSPORT named.
+};
+/// Of `comm`, whose handle the caller keeps alive.
+Inheritance inheritance_of(const Comm& comm);
 
 }  // namespace anyccl

@@ -96,6 +96,20 @@ std::shared_ptr<const TunerTable> machine_table(const Config& config) {
   return place->second;
 }
 
+Result<InitContext> read_settings(Config config, const CommSettings& settings) {
+  ANYCCL_CHECK(refuse_duplicate_library());
+  ANYCCL_CHECK(settings.problem);
+  InitContext init;
+  init.config = std::move(config);
+  init.settings = settings;
+  ANYCCL_CHECK(read_plan_settings(init));
+  ANYCCL_CHECK(check_transport_name(init.config.transport));
+  ANYCCL_TRY(init.table, table_of(init.config));
+  init.deadline = Deadline::in(
+      std::chrono::nanoseconds(static_cast<std::int64_t>(init.config.timeout_s * 1e9)));
+  return init;
+}
+
 }  // namespace
 
 Result<std::shared_ptr<const TunerTable>> table_of(const Config& config) {
@@ -121,16 +135,7 @@ Result<InitContext> prepare_init(int rank, int size, const CommSettings& setting
 }
 
 Result<InitContext> prepare_init(int rank, int size, Config config, const CommSettings& settings) {
-  ANYCCL_CHECK(refuse_duplicate_library());
-  ANYCCL_CHECK(settings.problem);
-  InitContext init;
-  init.config = std::move(config);
-  init.settings = settings;
-  ANYCCL_CHECK(read_plan_settings(init));
-  ANYCCL_CHECK(check_transport_name(init.config.transport));
-  ANYCCL_TRY(init.table, table_of(init.config));
-  init.deadline = Deadline::in(
-      std::chrono::nanoseconds(static_cast<std::int64_t>(init.config.timeout_s * 1e9)));
+  ANYCCL_TRY(InitContext init, read_settings(std::move(config), settings));
   ANYCCL_TRY(init.listeners, bootstrap::Listeners::open(init.config.interface));
   const bool named = !init.config.tuner_table.empty();
   const probe::HostFacts facts = probe::host_facts();
@@ -141,6 +146,18 @@ Result<InitContext> prepare_init(int rank, int size, Config config, const CommSe
                              init.listeners));
   put_placement(facts, init.hello);
   if (!named && init.table != nullptr) init.hello.machine_table = init.table->hash();
+  return init;
+}
+
+Result<InitContext> prepare_init_within(const bootstrap::Hello& hello, const std::string& transport,
+                                        const CommSettings& settings) {
+  ANYCCL_TRY(Config config, read_config());
+  config.transport = transport;
+  ANYCCL_TRY(InitContext init, read_settings(std::move(config), settings));
+  const bool named = !init.config.tuner_table.empty();
+  init.hello = hello;
+  ANYCCL_CHECK(bootstrap::put_settings(
+      init.hello, settings_of(init.config, settings, named ? init.table.get() : nullptr)));
   return init;
 }
 

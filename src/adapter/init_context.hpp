@@ -35,6 +35,10 @@ Result<InitContext> prepare_init(int rank, int size, const CommSettings& setting
 /// The same, of an environment that has been read.
 Result<InitContext> prepare_init(int rank, int size, Config config,
                                  const CommSettings& settings = {});
+/// For a communicator over the links of another one, whose `hello` and ANYCCL_TRANSPORT it has: this
+/// rank need not be found.
+Result<InitContext> prepare_init_within(const bootstrap::Hello& hello, const std::string& transport,
+                                        const CommSettings& settings);
 /// Bytes of each rank's staging ring: the environment's, the configuration's, or the usual number.
 /// Errors: invalid_argument, where so many ranks need more.
 Result<std::size_t> ring_bytes_of(const InitContext& init, int size, bool network);

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <map>
 #include <mutex>
 #include <thread>
+#include <unordered_map>
 
 #include "adapter/create.hpp"
 #include "adapter/duplicate_library.hpp"
@@ -16,6 +18,7 @@
 #include "base/error.hpp"
 #include "base/fork.hpp"
 #include "framework/communicator/tune_at_start.hpp"
+#include "platform/bootstrap/connect.hpp"
 #include "platform/bootstrap/environment.hpp"
 #include "platform/bootstrap/placement.hpp"
 
@@ -34,19 +37,22 @@ class Process {
     return *process;
   }
 
-  /// `secret`: known to the members of `comm` only; what is split from it derives its own.
-  void add(const CommPtr& comm, const bootstrap::Secret& secret) {
+  void add(const CommPtr& comm, const Inheritance& inheritance) {
     const std::lock_guard lock(mutex_);
     leave_at_exit();
-    std::erase_if(comms_, [](const Joined& other) { return other.comm.expired(); });
-    comms_.push_back({comm, secret});
+    std::erase_if(comms_, [](const auto& other) { return other.second.comm.expired(); });
+    Joined joined{comm, inheritance.secret, inheritance.members, inheritance.transport, {}};
+    for (const PeerLink& peer : inheritance.links)
+      joined.links.push_back({peer.rank, peer.link, peer.local, peer.same_process});
+    comms_.insert_or_assign(comm.get(), std::move(joined));
   }
-  bootstrap::Secret secret_of(const Comm& comm) {
+  Inheritance inheritance_of(const Comm& comm) {
     const std::lock_guard lock(mutex_);
-    const auto found = std::find_if(comms_.begin(), comms_.end(), [&](const Joined& one) {
-      return one.comm.lock().get() == &comm;
-    });
-    return found->secret;  // whose communicator its caller keeps alive
+    const Joined& joined = comms_.at(&comm);
+    Inheritance inheritance{joined.secret, joined.members, {}, joined.transport};
+    for (const Joined::Link& peer : joined.links)  // the communicator keeps its links
+      inheritance.links.push_back({peer.rank, peer.link.lock(), peer.local, peer.same_process});
+    return inheritance;
   }
   void add(const std::shared_ptr<HostStream>& stream) {
     const std::lock_guard lock(mutex_);
@@ -84,8 +90,16 @@ class Process {
 
  private:
   struct Joined {
+    struct Link {
+      Rank rank;
+      std::weak_ptr<fabric::Link> link;
+      bool local, same_process;
+    };
     std::weak_ptr<Comm> comm;
     bootstrap::Secret secret;
+    std::shared_ptr<const std::vector<bootstrap::Hello>> members;
+    std::string transport;
+    std::vector<Link> links;
   };
   /// With the lock.
   void leave_at_exit() {
@@ -100,13 +114,13 @@ class Process {
       progress_->stop(deadline);
     for (const std::weak_ptr<HostStream>& weak : streams_)
       if (const auto stream = weak.lock(); stream && stream->check().ok()) stream->stop(deadline);
-    for (const Joined& one : comms_)
+    for (const auto& [key, one] : comms_)
       if (const CommPtr comm = one.comm.lock()) comm->leave_for_exit(deadline);
   }
 
   std::mutex mutex_;
   bool at_exit_ = false;
-  std::vector<Joined> comms_;
+  std::unordered_map<const Comm*, Joined> comms_;
   std::vector<std::weak_ptr<HostStream>> streams_;
   std::vector<bootstrap::Rendezvous> rendezvous_;
   BackgroundProgress* progress_ = nullptr;
@@ -129,10 +143,34 @@ Status check_rank(int size, int rank) {
   return {};
 }
 
+/// Whether ANYCCL_TRANSPORT says that ranks of one host use the network.
+bool forces_network(const Config& config) {
+  const TransportEntry* const named = find_transport(config.transport);
+  return named != nullptr && named->medium == Medium::network;
+}
+
+/// The same on all members, and another for each group.
+Result<fabric::ContextKey> context_key_of(const bootstrap::Secret& secret) {
+  ANYCCL_TRY(const bootstrap::Secret derived, secret.derive("context"));
+  fabric::ContextKey key = 0;
+  std::memcpy(&key, derived.bytes().data(), sizeof key);
+  return key;
+}
+
 }  // namespace
 
-Result<CommPtr> create(InitContext& init, const bootstrap::Group& group, Rank me,
-                       std::size_t most_ring_bytes, const bootstrap::Watch& watch) {
+Result<CommPtr> create(InitContext& init, const bootstrap::Group& group, Rank me) {
+  std::vector<PeerSocket> sockets;
+  if (group.members.size() > 1) {
+    ANYCCL_TRY(sockets, bootstrap::connect_all(init.listeners, group.members, me, group.secret,
+                                               forces_network(init.config), init.deadline));
+  }
+  ANYCCL_TRY(const std::vector<PeerLink> links, make_links(std::move(sockets), init.config));
+  return create_over(init, group, me, links);
+}
+
+Result<CommPtr> create_over(InitContext& init, const bootstrap::Group& group, Rank me,
+                            const std::vector<PeerLink>& links, std::size_t most_ring_bytes) {
   Membership m;
   m.rank = me;
   m.size = static_cast<int>(group.members.size());
@@ -143,7 +181,6 @@ Result<CommPtr> create(InitContext& init, const bootstrap::Group& group, Rank me
   m.line_bytes = line_bytes_for(m.size);
   m.message_line_bytes = message_line_bytes(m.policy, m.line_bytes);
   const TransportEntry* const named = find_transport(init.config.transport);
-  const bool forced_network = named != nullptr && named->medium == Medium::network;
   m.network = placement.several_hosts() || (named != nullptr && named->medium != Medium::memory);
   m.near_of = m.network ? placement.host_of : placement.near_of;
   m.ranks_per_core = placement.ranks_per_core;
@@ -156,15 +193,13 @@ Result<CommPtr> create(InitContext& init, const bootstrap::Group& group, Rank me
   m.registration = probe::OversubscriptionMonitor::of_process().add(static_cast<int>(
       std::count_if(group.members.begin(), group.members.end(),
                     [&](const bootstrap::Hello& other) { return same_process(mine, other); })));
-  std::vector<PeerSocket> sockets;
-  if (m.size > 1) {
-    ANYCCL_TRY(sockets, bootstrap::connect_all(init.listeners, group.members, me, group.secret,
-                                               forced_network, init.deadline, watch));
-  }
-  ANYCCL_CHECK(add_transports(m, std::move(sockets), init.config, init.deadline));
+  ANYCCL_TRY(const fabric::ContextKey key, context_key_of(group.secret));
+  ANYCCL_CHECK(add_transports(m, key, links, init.config, init.deadline));
   report_init(init, placement, m);
   const auto comm = std::make_shared<Comm>(std::move(m));
-  Process::get().add(comm, group.secret);
+  Process::get().add(
+      comm, {group.secret, std::make_shared<const std::vector<bootstrap::Hello>>(group.members),
+             links, init.config.transport});
   if (!init.config.tune_at_start) return comm;
   if (const Status tuned = tune_at_start(*comm, init.deadline); !tuned.ok()) {
     comm->abort(tuned);
@@ -173,8 +208,8 @@ Result<CommPtr> create(InitContext& init, const bootstrap::Group& group, Rank me
   return comm;
 }
 
-bootstrap::Secret secret_of(const Comm& comm) {
-  return Process::get().secret_of(comm);
+Inheritance inheritance_of(const Comm& comm) {
+  return Process::get().inheritance_of(comm);
 }
 
 BackgroundProgress& background_progress() {

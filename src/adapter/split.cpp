@@ -31,11 +31,11 @@ struct Problem {
   }
 };
 
-/// What a member tells the others.
+/// What a member tells the others; what else they need, the parent knows.
 struct Card {
-  bootstrap::Hello hello;
   std::int32_t color = 0, key = 0;
   Problem problem;
+  std::array<char, bootstrap::Hello::kSettings> settings{};  ///< As the hello has them.
 };
 
 /// A rank of the parent that is in the new communicator.
@@ -87,18 +87,28 @@ Status explain(const Status& found, Comm& parent, const std::vector<Member>& mem
   return found;
 }
 
-/// create() for some ranks of `parent`. If it fails here, it fails for all of them: the others wait
-/// for this rank, and listen to the parent only.
-Result<CommPtr> create_within(Comm& parent, const std::vector<Member>& members, InitContext& init,
+/// The links to the other `members`, whose ranks they get.
+std::vector<PeerLink> links_within(const Inheritance& parent, const std::vector<Member>& members,
+                                   Rank me) {
+  std::vector<PeerLink> links;
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    if (members[i].rank == me) continue;
+    PeerLink link = parent.links[uindex(members[i].rank) - (members[i].rank > me ? 1 : 0)];
+    link.rank = Rank{static_cast<std::int32_t>(i)};
+    links.push_back(std::move(link));
+  }
+  return links;
+}
+
+/// create_over() for some ranks of `parent`. If it fails here, it fails for all of them: the others
+/// wait for this rank, and listen to the parent.
+Result<CommPtr> create_within(Comm& parent, const Inheritance& inheritance,
+                              const std::vector<Member>& members, InitContext& init,
                               const bootstrap::Group& group, Rank me, std::size_t most_ring_bytes) {
-  const bootstrap::Watch watch = [&](std::span<const Rank> missing) {
-    std::vector<Rank> wanted;
-    for (const Rank r : missing) wanted.push_back(members[uindex(r)].rank);
-    return parent.absence(wanted);
-  };
   Status why;
   try {
-    Result<CommPtr> made = create(init, group, me, most_ring_bytes, watch);
+    Result<CommPtr> made = create_over(
+        init, group, me, links_within(inheritance, members, parent.rank()), most_ring_bytes);
     if (made.ok()) return made;
     why = explain(made.status(), parent, members);
   } catch (const std::bad_alloc&) {
@@ -110,14 +120,15 @@ Result<CommPtr> create_within(Comm& parent, const std::vector<Member>& members, 
 }
 
 /// The communicator of `members`, in this order; this rank is one of them.
-Result<CommPtr> form(Comm& parent, const std::vector<Member>& members,
-                     const bootstrap::Secret& secret, InitContext& init,
-                     std::size_t most_ring_bytes) {
+Result<CommPtr> form(Comm& parent, const Inheritance& inheritance,
+                     const std::vector<Member>& members, const bootstrap::Secret& secret,
+                     InitContext& init, std::size_t most_ring_bytes) {
   bootstrap::Group group;
   group.secret = secret;
   Rank me{0};
   for (std::size_t i = 0; i < members.size(); ++i) {
-    bootstrap::Hello hello = members[i].card->hello;
+    bootstrap::Hello hello = (*inheritance.members)[uindex(members[i].rank)];
+    hello.settings = members[i].card->settings;
     ANYCCL_CHECK(bootstrap::check_hello(hello));
     if (i > 0) ANYCCL_CHECK(bootstrap::compare_settings(group.members.front(), hello));
     if (members[i].rank == parent.rank()) me = Rank{static_cast<std::int32_t>(i)};
@@ -126,7 +137,35 @@ Result<CommPtr> form(Comm& parent, const std::vector<Member>& members,
     group.members.push_back(hello);
   }
   ANYCCL_CHECK(ring_bytes_of(init, static_cast<int>(members.size()), false).status());
-  return create_within(parent, members, init, group, me, most_ring_bytes);
+  return create_within(parent, inheritance, members, init, group, me, most_ring_bytes);
+}
+
+/// What this rank needs to take part.
+Result<InitContext> prepare(const Comm& parent, const Inheritance& inheritance,
+                            const CommSettings& own) {
+  return prepare_init_within((*inheritance.members)[uindex(parent.rank())], inheritance.transport,
+                             inherited(parent.membership().settings, own));
+}
+
+/// `made` is of no use without the other members.
+Status give_up(const CommPtr& made, const Status& why) {
+  if (made != nullptr) made->abort(why);
+  return why;
+}
+
+/// Each rank of `parent` says whether its communicator exists: the new one is used when it does on
+/// all of its members.
+Result<CommPtr> agreed(Result<CommPtr> made, Comm& parent, const std::vector<Member>& members) {
+  Problem outcome;
+  outcome.set(made.status());
+  const auto outcomes = exchange_with_all(parent, outcome);
+  if (!made.ok()) return made;
+  if (!outcomes.ok()) return give_up(*made, outcomes.status());
+  for (const Member& member : members) {
+    const Status problem = (*outcomes)[uindex(member.rank)].of("split", member.rank);
+    if (!problem.ok()) return give_up(*made, problem);
+  }
+  return made;
 }
 
 // --- shrink --------------------------------------------------------------------------------------
@@ -233,6 +272,21 @@ Result<std::vector<Card>> share_cards(Comm& parent, const std::vector<Member>& m
   return cards;
 }
 
+/// All members have come here.
+Status meet(Correspondence& mail, const std::vector<Member>& members, Rank me) {
+  char nothing = 0;
+  const Rank first = members[0].rank;
+  if (me != first) {
+    ANYCCL_CHECK(mail.send(first, std::span(&nothing, 1)));
+    return mail.receive(first, std::span(&nothing, 1));
+  }
+  for (std::size_t i = 1; i < members.size(); ++i)
+    ANYCCL_CHECK(mail.receive(members[i].rank, std::span(&nothing, 1)));
+  for (std::size_t i = 1; i < members.size(); ++i)
+    ANYCCL_CHECK(mail.send(members[i].rank, std::span(&nothing, 1)));
+  return {};
+}
+
 // --- grow ----------------------------------------------------------------------------------------
 
 /// What a rank of the smaller communicator knows of the larger one.
@@ -292,11 +346,11 @@ Result<CommPtr> split(Comm& parent, int color, int key, std::size_t most_ring_by
   if (color < 0 && color != ANYCCL_SPLIT_NOCOLOR)
     problem =
         error(Code::invalid_argument, "color {} is negative and not ANYCCL_SPLIT_NOCOLOR", color);
-  auto init = prepare_init(index(parent.rank()), parent.size(),
-                           inherited(parent.membership().settings, settings));
+  const Inheritance inheritance = inheritance_of(parent);
+  auto init = prepare(parent, inheritance, settings);
   if (problem.ok() && !init.ok()) problem = init.status();
   if (init.ok()) init->name = name;
-  if (problem.ok()) mine.hello = init->hello;
+  if (problem.ok()) mine.settings = init->hello.settings;
   mine.problem.set(problem);
 
   ANYCCL_TRY(const std::vector<Card> cards, exchange_with_all(parent, mine));
@@ -305,24 +359,25 @@ Result<CommPtr> split(Comm& parent, int color, int key, std::size_t most_ring_by
   for (std::size_t r = 0; r < cards.size(); ++r)
     members.push_back({Rank{static_cast<std::int32_t>(r)}, &cards[r]});
   ANYCCL_CHECK(first_problem("split", members));
-  if (color == ANYCCL_SPLIT_NOCOLOR) return CommPtr();
+  if (color == ANYCCL_SPLIT_NOCOLOR) return agreed(CommPtr(), parent, {});
   std::erase_if(members, [&](const Member& member) { return member.card->color != color; });
   std::stable_sort(members.begin(), members.end(),
                    [](const Member& a, const Member& b) { return a.card->key < b.card->key; });
   const std::uint64_t context[2] = {parent.sequence(), static_cast<std::uint64_t>(color)};
   ANYCCL_TRY(const bootstrap::Secret secret,
-             secret_of(parent).derive("split", std::as_bytes(std::span(context))));
-  return form(parent, members, secret, *init, most_ring_bytes);
+             inheritance.secret.derive("split", std::as_bytes(std::span(context))));
+  return agreed(form(parent, inheritance, members, secret, *init, most_ring_bytes), parent,
+                members);
 }
 
 Result<CommPtr> shrink(Comm& parent, std::span<const int> excluded, const std::string& name,
                        const CommSettings& settings) {
   ANYCCL_TRY(std::vector<Member> members, members_without(excluded, parent));
-  auto init = prepare_init(index(parent.rank()), parent.size(),
-                           inherited(parent.membership().settings, settings));
+  const Inheritance inheritance = inheritance_of(parent);
+  auto init = prepare(parent, inheritance, settings);
   Card mine;
   if (init.ok())
-    mine.hello = init->hello;
+    mine.settings = init->hello.settings;
   else
     mine.problem.set(init.status());
   const Deadline deadline = init.ok() ? init->deadline : Deadline::in(std::chrono::seconds(60));
@@ -332,15 +387,21 @@ Result<CommPtr> shrink(Comm& parent, std::span<const int> excluded, const std::s
   for (std::size_t i = 0; i < members.size(); ++i) members[i].card = &cards[i];
   ANYCCL_CHECK(first_problem("shrink", members));
   init->name = name;
-  ANYCCL_TRY(const bootstrap::Secret secret, secret_of(parent).derive("shrink", reply.nonce));
-  return form(parent, members, secret, *init, kAnyRing);
+  ANYCCL_TRY(const bootstrap::Secret secret, inheritance.secret.derive("shrink", reply.nonce));
+  auto made = form(parent, inheritance, members, secret, *init, kAnyRing);
+  if (made.ok() && members.size() > 1) {
+    Correspondence mail(parent, init->deadline);
+    if (const Status all = meet(mail, members, parent.rank()); !all.ok())
+      return give_up(*made, all);
+  }
+  return made;
 }
 
 Result<CommPtr> grow(Comm& parent, int size, const anycclUniqueId* id, const std::string& name,
                      const CommSettings& settings) {
   const std::uint64_t context = parent.sequence();
   ANYCCL_TRY(const bootstrap::Secret key,
-             secret_of(parent).derive("grow", std::as_bytes(std::span(&context, 1))));
+             inheritance_of(parent).secret.derive("grow", std::as_bytes(std::span(&context, 1))));
   Invitation mine;
   const CommSettings all_settings = inherited(parent.membership().settings, settings);
   const Status problem = invite(parent, size, id, all_settings, mine);

@@ -12,13 +12,13 @@
 namespace anyccl {
 namespace {
 
-bool if_threads(const PeerSocket&, bool threads) {
+bool if_threads(const fabric::PeerChannel&, bool threads) {
   return threads;
 }
-bool if_local(const PeerSocket& peer, bool) {
+bool if_local(const fabric::PeerChannel& peer, bool) {
   return peer.local;
 }
-bool if_remote(const PeerSocket& peer, bool) {
+bool if_remote(const fabric::PeerChannel& peer, bool) {
   return !peer.local;
 }
 
@@ -31,8 +31,10 @@ constexpr TransportEntry kTransports[] = {
     {"tcp", Medium::network, "every rank", if_remote, tcp::make_tcp_transport},
 };
 
-TransportSetup setup_of(const Membership& membership, const Config& config, Deadline deadline) {
+TransportSetup setup_of(const Membership& membership, std::shared_ptr<fabric::Context> context,
+                        const Config& config, Deadline deadline) {
   return {.me = membership.rank,
+          .context = std::move(context),
           .ranks = static_cast<std::uint32_t>(membership.size),
           .banks = kBanks,
           .slots = slots_for(membership.size),
@@ -68,30 +70,48 @@ Status check_transport_name(std::string_view name) {
                fmt::join(transport_names(), ", "));
 }
 
-Status add_transports(Membership& membership, std::vector<PeerSocket> sockets, const Config& config,
-                      Deadline deadline) {
-  const bool threads = std::all_of(sockets.begin(), sockets.end(),
-                                   [](const PeerSocket& peer) { return peer.same_process; });
-  const TransportSetup setup = setup_of(membership, config, deadline);
+Result<std::vector<PeerLink>> make_links(std::vector<PeerSocket> sockets, const Config& config) {
+  const std::shared_ptr<const fabric::SocketKind> near = unix_socket::unix_socket(),
+                                                  far = tcp::tcp_socket(config.congestion);
+  std::vector<PeerLink> links;
+  for (PeerSocket& socket : sockets) {
+    ANYCCL_TRY(auto link, fabric::Link::make(std::move(socket.fd), socket.local ? near : far));
+    links.push_back({socket.rank, std::move(link), socket.local, socket.same_process});
+  }
+  return links;
+}
+
+Status add_transports(Membership& membership, fabric::ContextKey key,
+                      const std::vector<PeerLink>& links, const Config& config, Deadline deadline) {
+  const auto context = std::make_shared<fabric::Context>(membership.rank, key);
+  std::vector<fabric::PeerChannel> peers;
+  for (const PeerLink& peer : links) {
+    ANYCCL_TRY(auto channel, peer.link->open(context, peer.rank));
+    peers.push_back({peer.rank, std::move(channel), peer.local, peer.same_process});
+  }
+  const bool threads = std::all_of(peers.begin(), peers.end(), [](const fabric::PeerChannel& peer) {
+    return peer.same_process;
+  });
+  const TransportSetup setup = setup_of(membership, context, config, deadline);
   for (const TransportEntry& entry : kTransports) {
     if (!config.transport.empty() && config.transport != entry.name) continue;
-    std::vector<PeerSocket> mine;
+    std::vector<fabric::PeerChannel> mine;
     const auto rest = std::stable_partition(
-        sockets.begin(), sockets.end(),
-        [&](const PeerSocket& peer) { return !entry.reaches(peer, threads); });
-    std::move(rest, sockets.end(), std::back_inserter(mine));
-    sockets.erase(rest, sockets.end());
+        peers.begin(), peers.end(),
+        [&](const fabric::PeerChannel& peer) { return !entry.reaches(peer, threads); });
+    std::move(rest, peers.end(), std::back_inserter(mine));
+    peers.erase(rest, peers.end());
     if (mine.empty()) continue;
     ANYCCL_TRY(MadeTransport made, entry.make(std::move(mine), setup));
     if (made.transport) membership.transports.push_back(std::move(made.transport));
-    std::move(made.others.begin(), made.others.end(), std::back_inserter(sockets));
+    std::move(made.others.begin(), made.others.end(), std::back_inserter(peers));
   }
-  if (sockets.empty()) return {};
+  if (peers.empty()) return {};
   const TransportEntry* const named = find_transport(config.transport);
-  return error(
-      Code::unsupported, "ANYCCL_TRANSPORT={} reaches {}, but {} cannot be reached from {} by it",
-      config.transport, named == nullptr ? "nobody" : named->reach,
-      membership.names[uindex(sockets[0].rank)], membership.names[uindex(membership.rank)]);
+  return error(Code::unsupported,
+               "ANYCCL_TRANSPORT={} reaches {}, but {} cannot be reached from {} by it",
+               config.transport, named == nullptr ? "nobody" : named->reach,
+               membership.names[uindex(peers[0].rank)], membership.names[uindex(membership.rank)]);
 }
 
 Result<void*> allocate_shared(std::size_t bytes) {

@@ -1,10 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string_view>
 #include <vector>
 
+#include "base/peer_socket.hpp"
 #include "framework/communicator/membership.hpp"
 #include "platform/transport/setup.hpp"
 
@@ -19,8 +21,9 @@ struct TransportEntry {
   Medium medium;           ///< Of a network: ranks of one host are connected by TCP for it, too.
   std::string_view reach;  ///< "It reaches ...", for messages.
   /// `threads`: all peers are threads of this process.
-  bool (*reaches)(const PeerSocket& peer, bool threads);
-  Result<MadeTransport> (*make)(std::vector<PeerSocket> peers, const TransportSetup& setup);
+  bool (*reaches)(const fabric::PeerChannel& peer, bool threads);
+  Result<MadeTransport> (*make)(std::vector<fabric::PeerChannel> peers,
+                                const TransportSetup& setup);
 };
 /// All there are, in the order of preference.
 std::span<const TransportEntry> transports();
@@ -30,11 +33,21 @@ const TransportEntry* find_transport(std::string_view name);
 /// Errors: invalid_argument if there is no such transport; empty is right.
 Status check_transport_name(std::string_view name);
 
-/// Gives `membership` the transports that reach these peers: the one that `config` names, or for
+/// How a communicator reaches a peer.
+struct PeerLink {
+  Rank rank{};
+  std::shared_ptr<fabric::Link> link;
+  bool local = false;         ///< A unix socket: the peer is on this host.
+  bool same_process = false;  ///< The peer is a thread of this process.
+};
+/// Makes links of fresh connections. Errors: those of Link::make().
+Result<std::vector<PeerLink>> make_links(std::vector<PeerSocket> sockets, const Config& config);
+
+/// Opens a context of this key on the links, and gives `membership` the transports that reach these peers: the one that `config` names, or for
 /// each peer the first one of the table that can. Errors: unsupported (the one named does not reach
 /// them all), and those of the transports.
-Status add_transports(Membership& membership, std::vector<PeerSocket> sockets, const Config& config,
-                      Deadline deadline);
+Status add_transports(Membership& membership, fabric::ContextKey key,
+                      const std::vector<PeerLink>& links, const Config& config, Deadline deadline);
 
 /// Memory that peers on this host read where it lies; see anycclMemAlloc and anycclMemRegister.
 Result<void*> allocate_shared(std::size_t bytes);

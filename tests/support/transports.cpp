@@ -41,8 +41,21 @@ Ends connected_on_one_host() {
   return {UniqueFd(ends[0]), UniqueFd(ends[1])};
 }
 
+std::vector<fabric::PeerChannel> open_channels(const std::shared_ptr<fabric::Context>& context,
+                                               std::vector<PeerSocket> sockets) {
+  auto links = make_links(std::move(sockets), {});
+  require(links.ok(), "make links");
+  std::vector<fabric::PeerChannel> channels;
+  for (const PeerLink& peer : *links) {
+    auto channel = peer.link->open(context, peer.rank);
+    require(channel.ok(), "open a channel");
+    channels.push_back({peer.rank, std::move(*channel), peer.local, peer.same_process});
+  }
+  return channels;
+}
+
 std::vector<std::unique_ptr<Transport>> make_ranks(const TransportEntry& entry, int ranks) {
-  PeerSocket near;
+  fabric::PeerChannel near;
   near.local = true;
   const bool local = entry.reaches(near, true), same_process = local && !entry.reaches(near, false);
   std::vector<std::vector<PeerSocket>> peers(static_cast<std::size_t>(ranks));
@@ -59,12 +72,15 @@ std::vector<std::unique_ptr<Transport>> make_ranks(const TransportEntry& entry, 
   std::vector<std::thread> threads;
   for (std::size_t me = 0; me < made.size(); ++me)
     threads.emplace_back([&, me] {
-      TransportSetup setup{.me = Rank{static_cast<std::int32_t>(me)},
+      const Rank rank{static_cast<std::int32_t>(me)};
+      const auto context = std::make_shared<fabric::Context>(rank, 0);
+      TransportSetup setup{.me = rank,
+                           .context = context,
                            .ranks = static_cast<std::uint32_t>(ranks),
                            .banks = kBanks,
                            .slots = 16,
                            .deadline = patience()};
-      auto group = entry.make(std::move(peers[me]), setup);
+      auto group = entry.make(open_channels(context, std::move(peers[me])), setup);
       require(group.ok() && group->transport && group->others.empty(), "make a transport");
       made[me] = std::move(group->transport);
     });

@@ -74,12 +74,19 @@ std::string value_in(std::string_view settings, std::string_view name) {
 
 }  // namespace
 
-Result<Hello> make_hello(Rank rank, int size, const HostIdentity& host, std::string_view settings,
-                         const Listeners& listeners) {
+Status put_settings(Hello& hello, std::string_view settings) {
   if (settings.size() >= Hello::kSettings)
     return error(Code::invalid_argument, "the settings {} are longer than {} characters", settings,
                  Hello::kSettings - 1);
+  hello.settings = {};
+  put_text(hello.settings, settings);
+  return {};
+}
+
+Result<Hello> make_hello(Rank rank, int size, const HostIdentity& host, std::string_view settings,
+                         const Listeners& listeners) {
   Hello made;
+  ANYCCL_CHECK(put_settings(made, settings));
   made.magic = kMagic;
   made.protocol = kProtocol;
   made.library = ANYCCL_VERSION_CODE;
@@ -95,7 +102,6 @@ Result<Hello> make_hello(Rank rank, int size, const HostIdentity& host, std::str
   put_text(made.unix_name, listeners.unix_name);
   for (std::size_t i = 0; i < std::min(listeners.tcp.size(), Hello::kAddresses); ++i)
     made.addresses[i] = listeners.tcp[i].address;
-  put_text(made.settings, settings);
   ANYCCL_CHECK(check_hello(made));
   return made;
 }

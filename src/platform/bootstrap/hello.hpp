@@ -56,6 +56,9 @@ static_assert(std::has_unique_object_representations_v<Hello>);
 Result<Hello> make_hello(Rank rank, int size, const HostIdentity& host, std::string_view settings,
                          const Listeners& listeners);
 
+/// Errors: invalid_argument when they are too long.
+Status put_settings(Hello& hello, std::string_view settings);
+
 /// "rank 3 (host nodeA, pid 12)"
 std::string describe(const Hello& hello);
 /// "host nodeA, pid 12"

@@ -5,7 +5,7 @@
 
 #include "base/config.hpp"
 #include "base/deadline.hpp"
-#include "base/peer_socket.hpp"
+#include "platform/fabric/channel.hpp"
 #include "platform/transport/transport.hpp"
 
 namespace anyccl {
@@ -13,6 +13,7 @@ namespace anyccl {
 /// The parameters from which every transport of a communicator is made.
 struct TransportSetup {
   Rank me{};
+  std::shared_ptr<fabric::Context> context = {};
   // Equal on all ranks:
   std::uint32_t ranks = 0;  ///< Of the communicator.
   std::uint32_t banks = 0,
@@ -28,8 +29,8 @@ struct TransportSetup {
 };
 
 struct MadeTransport {
-  std::unique_ptr<Transport> transport;  ///< Null if no peer could be reached this way.
-  std::vector<PeerSocket> others;        ///< The peers it does not reach after all.
+  std::unique_ptr<Transport> transport;     ///< Null if no peer could be reached this way.
+  std::vector<fabric::PeerChannel> others;  ///< The peers it does not reach after all.
 };
 
 }  // namespace anyccl

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "platform/transport/shm/shm_transport.hpp"
+#include "support/transports.hpp"
 
 namespace anyccl::shm::test {
 
@@ -21,14 +22,16 @@ inline std::array<std::unique_ptr<Transport>, 2> make_pair_of_ranks(bool cores_a
   const auto make = [&](std::size_t me) {
     std::vector<PeerSocket> peers;
     peers.push_back({Rank{static_cast<std::int32_t>(1 - me)}, UniqueFd(fds[me]), true, true});
-    auto made =
-        make_shm_transport(std::move(peers), {.me = Rank{static_cast<std::int32_t>(me)},
-                                              .ranks = 2,
-                                              .banks = 2,
-                                              .slots = 16,
-                                              .ring_bytes = kRingBytes,
-                                              .cores_are_shared = cores_are_shared,
-                                              .deadline = Deadline::in(std::chrono::seconds(60))});
+    const auto context = std::make_shared<fabric::Context>(Rank{static_cast<std::int32_t>(me)}, 0);
+    auto made = make_shm_transport(anyccl::test::open_channels(context, std::move(peers)),
+                                   {.me = context->me,
+                                    .context = context,
+                                    .ranks = 2,
+                                    .banks = 2,
+                                    .slots = 16,
+                                    .ring_bytes = kRingBytes,
+                                    .cores_are_shared = cores_are_shared,
+                                    .deadline = Deadline::in(std::chrono::seconds(60))});
     ASSERT_TRUE(made.ok()) << made.status().message();
     ranks[me] = std::move(made->transport);
   };

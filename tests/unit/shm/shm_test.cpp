@@ -15,6 +15,7 @@
 #include <random>
 #include <thread>
 
+#include "base/error.hpp"
 #include "platform/transport/shm/arena.hpp"
 #include "platform/transport/shm/cma.hpp"
 #include "platform/transport/shm/memory.hpp"
@@ -126,12 +127,17 @@ class Other {
   UniqueFd socket_;
 };
 
+Result<CmaReader> reader_of(int socket) {
+  ANYCCL_TRY(fabric::PeerProcess process, fabric::PeerProcess::of(socket));
+  return CmaReader(std::make_shared<const fabric::PeerProcess>(std::move(process)));
+}
+
 std::uint64_t here = 42;
 
 TEST(CmaReader, is_read_where_it_is) {
   const Other other;
   here = 43;  // here, not there
-  const auto memory = CmaReader::of_peer(other.socket());
+  const auto memory = reader_of(other.socket());
   ASSERT_TRUE(memory.ok()) << memory.status().message();
   std::uint64_t read = 0;
   const Status status = memory->read(reinterpret_cast<std::byte*>(&read),
@@ -143,7 +149,7 @@ TEST(CmaReader, is_read_where_it_is) {
 
 TEST(CmaReader, that_is_not_mapped_is_an_error) {
   const Other other;
-  const auto memory = CmaReader::of_peer(other.socket());
+  const auto memory = reader_of(other.socket());
   ASSERT_TRUE(memory.ok()) << memory.status().message();
   std::byte read[8];
   const Status status = memory->read(read, 4096, sizeof read);
@@ -168,7 +174,7 @@ TEST(CmaReader, is_only_lent_where_readers_will_find_it) {
 
 TEST(CmaReader, of_who_has_ended_is_not_read) {
   Other other;
-  const auto memory = CmaReader::of_peer(other.socket());
+  const auto memory = reader_of(other.socket());
   ASSERT_TRUE(memory.ok()) << memory.status().message();
   other.end();
   std::uint64_t read = 0;

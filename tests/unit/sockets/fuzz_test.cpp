@@ -5,14 +5,14 @@
 #include <random>
 #include <thread>
 
-#include "platform/transport/sockets/frame.hpp"
+#include "platform/fabric/frame.hpp"
 #include "support.hpp"
 
 namespace anyccl {
 namespace {
 
 using namespace test;
-using sockets::FrameHeader;
+using fabric::FrameHeader;
 
 using Bytes = std::vector<std::byte>;
 
@@ -22,11 +22,11 @@ void append(Bytes& stream, const FrameHeader& header, std::span<const std::byte>
   stream.insert(stream.end(), payload.begin(), payload.end());
 }
 
-FrameHeader header_of(sockets::FrameType type, std::size_t bytes, std::uint32_t number = 0) {
+FrameHeader header_of(fabric::FrameType type, std::size_t bytes, std::uint32_t number = 0) {
   FrameHeader header;
   header.type = type;
   header.bytes = static_cast<std::uint32_t>(bytes);
-  header.operation = type == sockets::kData ? 1 : 0;
+  header.operation = type == fabric::kData ? 1 : 0;
   header.number = number;
   return header;
 }
@@ -43,11 +43,11 @@ Incoming wanted(std::uint32_t number, std::size_t bytes) {
 /// Data, a record, more data, goodbye.
 Bytes good_stream() {
   Bytes stream;
-  append(stream, header_of(sockets::kData, 100, 0), pattern(100, 0));
-  append(stream, header_of(sockets::kCall, sizeof(CallRecord)), pattern(sizeof(CallRecord), 1));
-  append(stream, header_of(sockets::kData, 0, 1), {});
-  append(stream, header_of(sockets::kData, 50, 2), pattern(50, 2));
-  append(stream, header_of(sockets::kGoodbye, 0), {});
+  append(stream, header_of(fabric::kData, 100, 0), pattern(100, 0));
+  append(stream, header_of(fabric::kCall, sizeof(CallRecord)), pattern(sizeof(CallRecord), 1));
+  append(stream, header_of(fabric::kData, 0, 1), {});
+  append(stream, header_of(fabric::kData, 50, 2), pattern(50, 2));
+  append(stream, header_of(fabric::kGoodbye, 0), {});
   return stream;
 }
 
@@ -57,10 +57,10 @@ TEST(SocketFrames, that_are_malformed_are_an_error_of_their_rank) {
   bad[1].type = 99;
   bad[2].flags = 0x80;
   bad[3].bytes = std::uint32_t{1} << 31;
-  bad[4] = header_of(sockets::kCall, 31);
-  bad[5] = header_of(sockets::kGoodbye, 1);
-  bad[6] = header_of(sockets::kAbort, 5000);
-  bad[7] = header_of(sockets::kAbort, 3);
+  bad[4] = header_of(fabric::kCall, 31);
+  bad[5] = header_of(fabric::kGoodbye, 1);
+  bad[6] = header_of(fabric::kAbort, 5000);
+  bad[7] = header_of(fabric::kAbort, 3);
   for (const FrameHeader& header : bad) {
     const BarePeer peer;
     peer.send_object(header);
@@ -73,8 +73,8 @@ TEST(SocketFrames, that_are_malformed_are_an_error_of_their_rank) {
 
 TEST(SocketFrames, of_more_bytes_than_their_message_are_malformed) {
   const BarePeer peer;
-  FrameHeader header = header_of(sockets::kData, 100);
-  header.flags = sockets::kSized;
+  FrameHeader header = header_of(fabric::kData, 100);
+  header.flags = fabric::kSized;
   header.total = 99;
   peer.send_object(header);
   EXPECT_EQ(wait_for_problem(*peer.transport).code(), Code::remote_error);
@@ -82,15 +82,15 @@ TEST(SocketFrames, of_more_bytes_than_their_message_are_malformed) {
 
 TEST(SocketFrames, may_not_come_twice) {
   const BarePeer peer;
-  peer.send_object(header_of(sockets::kData, 0));
-  peer.send_object(header_of(sockets::kData, 0));
+  peer.send_object(header_of(fabric::kData, 0));
+  peer.send_object(header_of(fabric::kData, 0));
   EXPECT_EQ(wait_for_problem(*peer.transport).code(), Code::remote_error);
 }
 
 TEST(SocketFrames, may_not_come_after_a_goodbye) {
   const BarePeer peer;
-  peer.send_object(header_of(sockets::kGoodbye, 0));
-  peer.send_object(header_of(sockets::kData, 0));
+  peer.send_object(header_of(fabric::kGoodbye, 0));
+  peer.send_object(header_of(fabric::kData, 0));
   EXPECT_EQ(wait_for_problem(*peer.transport).code(), Code::remote_error);
 }
 

@@ -4,25 +4,21 @@
 
 #include <thread>
 
-#include "platform/transport/tcp/tcp_transport.hpp"
-#include "platform/transport/unix_socket/unix_transport.hpp"
-
 namespace anyccl::test {
 
 Ends connected(Wire wire) {
   return wire == Wire::loopback ? connected_by_tcp() : connected_on_one_host();
 }
 
-std::unique_ptr<Transport> transport(Wire wire, int rank, std::vector<PeerSocket> peers,
-                                     std::size_t early_bytes) {
-  auto kind = wire == Wire::loopback ? tcp::tcp_socket() : unix_socket::unix_socket();
-  auto made =
-      sockets::make_socket_transport(Rank{rank}, std::move(peers), std::move(kind), early_bytes);
+std::unique_ptr<Transport> transport(Wire wire, int rank, std::vector<PeerSocket> peers) {
+  for (PeerSocket& peer : peers) peer.local = wire == Wire::unix_socket;
+  const auto context = std::make_shared<fabric::Context>(Rank{rank}, 0);
+  auto made = sockets::make_socket_transport(context, open_channels(context, std::move(peers)));
   require(made.ok(), "make_socket_transport");
   return std::move(*made);
 }
 
-std::vector<std::unique_ptr<Transport>> group(int ranks, Wire wire, std::size_t early_bytes) {
+std::vector<std::unique_ptr<Transport>> group(int ranks, Wire wire) {
   std::vector<std::vector<PeerSocket>> peers(static_cast<std::size_t>(ranks));
   for (int a = 0; a < ranks; ++a) {
     for (int b = 0; b < a; ++b) {
@@ -33,7 +29,7 @@ std::vector<std::unique_ptr<Transport>> group(int ranks, Wire wire, std::size_t 
   }
   std::vector<std::unique_ptr<Transport>> made;
   for (int r = 0; r < ranks; ++r)
-    made.push_back(transport(wire, r, std::move(peers[static_cast<std::size_t>(r)]), early_bytes));
+    made.push_back(transport(wire, r, std::move(peers[static_cast<std::size_t>(r)])));
   return made;
 }
 

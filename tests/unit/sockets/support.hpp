@@ -18,13 +18,11 @@ enum class Wire { unix_socket, loopback };
 Ends connected(Wire wire);
 
 /// One transport per rank, everyone connected to everyone.
-std::vector<std::unique_ptr<Transport>> group(int ranks, Wire wire,
-                                              std::size_t early_bytes = sockets::kEarlyBytes);
+std::vector<std::unique_ptr<Transport>> group(int ranks, Wire wire);
 /// Runs `body` for every rank of a group in its own thread, then lets them leave.
 void run_ranks(int ranks, Wire wire, const std::function<void(int rank, Transport&)>& body);
 
-std::unique_ptr<Transport> transport(Wire wire, int rank, std::vector<PeerSocket> peers,
-                                     std::size_t early_bytes = sockets::kEarlyBytes);
+std::unique_ptr<Transport> transport(Wire wire, int rank, std::vector<PeerSocket> peers);
 
 /// Rank 0's transport, and the bare socket of its peer, rank 1.
 struct BarePeer {

@@ -2,8 +2,6 @@
 
 #include <poll.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -11,7 +9,6 @@
 #include <cerrno>
 
 #include "base/error.hpp"
-#include "base/unique_fd.hpp"
 
 namespace anyccl::shm {
 namespace {
@@ -19,19 +16,6 @@ namespace {
 constexpr std::size_t kMostPerCall = std::size_t{1} << 30;  // the kernel takes less than 2 GiB
 
 }  // namespace
-
-Result<CmaReader> CmaReader::of_peer(int socket) {
-  ucred peer{};
-  socklen_t size = sizeof peer;
-  if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0)
-    return system_error(errno, "who is at the other end of a local socket");
-  UniqueFd process(static_cast<int>(::syscall(SYS_pidfd_open, peer.pid, 0)));
-  if (!process) return system_error(errno, "open process {}", peer.pid);
-  CmaReader memory;
-  memory.process_ = PrivateFd(std::move(process));
-  memory.pid_ = peer.pid;
-  return memory;
-}
 
 bool CmaReader::shows(const std::byte* memory, std::size_t bytes) {
   if (bytes == 0) return true;
@@ -54,24 +38,24 @@ Status CmaReader::read(std::byte* into, std::uint64_t address, std::size_t bytes
   while (bytes > 0) {
     const std::size_t part = std::min(bytes, kMostPerCall);
     const iovec here{into, part}, there{reinterpret_cast<void*>(address), part};
-    const ssize_t n = ::process_vm_readv(pid_, &here, 1, &there, 1, 0);
+    const ssize_t n = ::process_vm_readv(process_->pid, &here, 1, &there, 1, 0);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0 && errno == ESRCH) return ended();
     if (n <= 0)
       return system_error(n < 0 ? errno : EFAULT,
                           "read the memory of process {} (ANYCCL_SHM_COPY=staged does without)",
-                          pid_);
+                          process_->pid);
     into += n;
     address += static_cast<std::uint64_t>(n);
     bytes -= static_cast<std::size_t>(n);
   }
   // Its number may have gone to a new process: only who is still alive was surely read.
-  pollfd exit{process_.get(), POLLIN, 0};
+  pollfd exit{process_->handle.get(), POLLIN, 0};
   return ::poll(&exit, 1, 0) == 0 ? Status() : ended();
 }
 
 Status CmaReader::ended() const {
-  return error(Code::remote_error, "process {} has ended", pid_);
+  return error(Code::remote_error, "process {} has ended", process_->pid);
 }
 
 }  // namespace anyccl::shm

@@ -1,12 +1,11 @@
 #pragma once
 
-#include <sys/types.h>
-
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
 #include "anyccl/status.hpp"
-#include "base/private_fd.hpp"
+#include "platform/fabric/peer_process.hpp"
 
 namespace anyccl::shm {
 
@@ -16,8 +15,8 @@ namespace anyccl::shm {
 class CmaReader {
  public:
   CmaReader() = default;
-  /// Of the process at the other end of a connected unix socket. Errors: system_error.
-  static Result<CmaReader> of_peer(int socket);
+  explicit CmaReader(std::shared_ptr<const fabric::PeerProcess> process)
+      : process_(std::move(process)) {}
 
   /// Whether readers find [memory, memory + bytes) of this process: the kernel refuses memory that
   /// a device shows, and all of a process that hides. Tries the first and the last byte.
@@ -25,7 +24,7 @@ class CmaReader {
   /// Whether reading a long message so is faster than two copies through shared memory.
   static bool is_fast();
 
-  explicit operator bool() const { return pid_ > 0; }
+  explicit operator bool() const { return process_ != nullptr; }
   /// Fills into[0, bytes) from `address` over there. Errors: remote_error if the process has ended
   /// (then the bytes may be another's and must not be used), system_error if they cannot be read.
   Status read(std::byte* into, std::uint64_t address, std::size_t bytes) const;
@@ -33,8 +32,7 @@ class CmaReader {
  private:
   Status ended() const;
 
-  PrivateFd process_;
-  pid_t pid_ = 0;
+  std::shared_ptr<const fabric::PeerProcess> process_;
 };
 
 }  // namespace anyccl::shm

@@ -9,8 +9,7 @@
 namespace anyccl::shm {
 namespace {
 
-Status show(Peer& peer, const std::shared_ptr<Segment>& mine, const Layout& layout,
-            Deadline deadline) {
+Status show(Peer& peer, const std::shared_ptr<Segment>& mine, const Layout& layout) {
   ControlMessage message;
   message.kind = ControlMessage::segment;
   message.bytes = layout.bytes();
@@ -18,12 +17,12 @@ Status show(Peer& peer, const std::shared_ptr<Segment>& mine, const Layout& layo
     message.address = reinterpret_cast<std::uint64_t>(&mine);  // alive until its answer
   else
     message.address = reinterpret_cast<std::uint64_t>(&mine->nonce), message.number = mine->nonce;
-  return peer.socket.send(message, {peer.same_process ? -1 : mine->out.fd.get(), mine->in.fd.get()},
-                          deadline);
+  if (peer.same_process) return send(*peer.channel, message);
+  return send(*peer.channel, message, {mine->out.fd.get(), mine->in.fd.get()});
 }
 
 /// Maps what the peer shows; not ok: it cannot be mapped, which is no error but another way to go.
-Status take(Peer& peer, const ControlMessage& message, const std::array<UniqueFd, 2>& fds,
+Status take(Peer& peer, const ControlMessage& message, const Descriptors& fds,
             const Layout& layout) {
   if (message.kind != ControlMessage::segment || message.bytes != layout.bytes())
     return error(Code::remote_error, "rank {} shows {} bytes instead of {}", index(peer.rank),
@@ -46,7 +45,8 @@ Status take(Peer& peer, const ControlMessage& message, const std::array<UniqueFd
 /// Not ok: its private memory cannot be read here, which is no error either.
 Status try_to_read(Peer& peer, const ControlMessage& message) {
   if (peer.same_process) return {};
-  ANYCCL_TRY(CmaReader memory, CmaReader::of_peer(peer.socket.fd()));
+  ANYCCL_TRY(auto process, peer.channel->link().process());
+  CmaReader memory(std::move(process));
   std::uint64_t read = 0;
   ANYCCL_CHECK(memory.read(reinterpret_cast<std::byte*>(&read), message.address, sizeof read));
   if (read != message.number) return error(Code::remote_error, "it runs in another pid namespace");
@@ -81,20 +81,20 @@ Result<std::shared_ptr<Segment>> make_segment(const Layout& layout, bool shared)
   return segment;
 }
 
-Result<ConnectResult> connect_peers(Rank me, std::vector<PeerSocket> local,
+Result<ConnectResult> connect_peers(Rank me, std::vector<fabric::PeerChannel> local,
                                     const std::shared_ptr<Segment>& mine, const Layout& layout,
                                     Deadline deadline) {
   std::vector<Peer> peers(local.size());
   for (std::size_t i = 0; i < local.size(); ++i) {
     peers[i].rank = local[i].rank;
     peers[i].same_process = local[i].same_process;
-    peers[i].socket = ControlSocket(std::move(local[i].fd));
-    ANYCCL_CHECK(about(peers[i], show(peers[i], mine, layout, deadline)));
+    peers[i].channel = std::move(local[i].channel);
+    ANYCCL_CHECK(about(peers[i], show(peers[i], mine, layout)));
   }
   ControlMessage message;
-  std::array<UniqueFd, 2> fds;
+  Descriptors fds;
   for (Peer& peer : peers) {
-    ANYCCL_CHECK(about(peer, peer.socket.await(message, fds, deadline)));
+    ANYCCL_CHECK(about(peer, await(*peer.channel, message, fds, deadline)));
     const Status taken = take(peer, message, fds, layout);
     if (!taken.ok())
       log(LogSubsystem::shm, "rank {}: no shared memory with rank {}: {}", index(me),
@@ -109,17 +109,19 @@ Result<ConnectResult> connect_peers(Rank me, std::vector<PeerSocket> local,
             index(peer.rank), readable.message());
       answer.number = readable.ok() ? 1 : 0;
     }
-    ANYCCL_CHECK(about(peer, peer.socket.send(answer, {-1, -1}, deadline)));
+    ANYCCL_CHECK(about(peer, send(*peer.channel, answer)));
   }
   ConnectResult connected;
   for (Peer& peer : peers) {
-    ANYCCL_CHECK(about(peer, peer.socket.await(message, fds, deadline)));
+    ANYCCL_CHECK(about(peer, await(*peer.channel, message, fds, deadline)));
     peer.reads_us = message.number == 1;
     if (message.kind == ControlMessage::mapped && message.code == 1 && peer.out != nullptr)
       connected.reached.push_back(std::move(peer));
     else
-      connected.others.push_back({peer.rank, peer.socket.release(), true, peer.same_process});
+      connected.others.push_back({peer.rank, std::move(peer.channel), true, peer.same_process});
   }
+  mine->out.fd.reset();
+  mine->in.fd.reset();
   return connected;
 }
 

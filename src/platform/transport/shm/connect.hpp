@@ -30,7 +30,7 @@ struct Window {
 struct Peer {
   Rank rank{};
   bool same_process = false;
-  ControlSocket socket;
+  std::unique_ptr<fabric::Channel> channel;
   std::shared_ptr<Segment> same;  // keeps the memory of a thread of this process
   Mapping out_mapping, in_mapping;
   const std::byte* out = nullptr;
@@ -51,10 +51,11 @@ Result<std::shared_ptr<Segment>> make_segment(const Layout& layout, bool shared)
 
 struct ConnectResult {
   std::vector<Peer> reached;
-  std::vector<PeerSocket> others;  ///< Who could not be mapped here, or could not map us.
+  std::vector<fabric::PeerChannel> others;  ///< Who could not be mapped here, or could not map us.
 };
-/// Shows `mine` to all peers and maps what they show. Errors: timeout, remote_error.
-Result<ConnectResult> connect_peers(Rank me, std::vector<PeerSocket> local,
+/// Shows `mine` to all peers and maps what they show; then nothing but the mappings is left.
+/// Errors: timeout, remote_error.
+Result<ConnectResult> connect_peers(Rank me, std::vector<fabric::PeerChannel> local,
                                     const std::shared_ptr<Segment>& mine, const Layout& layout,
                                     Deadline deadline);
 

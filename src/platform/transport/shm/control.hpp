@@ -1,18 +1,19 @@
 #pragma once
 
 #include <array>
-#include <string_view>
+#include <optional>
 
 #include "anyccl/status.hpp"
 #include "base/deadline.hpp"
-#include "base/private_fd.hpp"
+#include "base/unique_fd.hpp"
+#include "platform/fabric/channel.hpp"
 
 namespace anyccl::shm {
 
-/// A message between local peers over their unix socket, next to the shared memory.
+/// A notice between local peers over their link, next to the shared memory.
 struct ControlMessage {
-  enum Kind : std::uint32_t { segment = 0x616e7931, mapped, window, abort, goodbye, no_window };
-  Kind kind = goodbye;
+  enum Kind : std::uint32_t { segment = 0x616e7931, mapped, window, abort, no_window };
+  Kind kind = segment;
   std::int32_t code = 0;      ///< mapped: 1 if it worked. abort: the Code.
   std::uint64_t number = 0;   ///< Of the window, between owner and communicator; never reused.
                               ///< segment: what lies at `address`. mapped: 1 if that could be read.
@@ -22,29 +23,15 @@ struct ControlMessage {
 };
 static_assert(sizeof(ControlMessage) == 512);
 
-/// One end of the socket. Sending may happen in any thread (the caller serialises), receiving in
-/// one.
-class ControlSocket {
- public:
-  ControlSocket() = default;
-  explicit ControlSocket(UniqueFd fd) : fd_(std::move(fd)) {}
+/// What came with a message.
+using Descriptors = std::array<UniqueFd, fabric::kMaxDescriptors>;
 
-  /// Sends all of it, or fails; with Deadline in the past it never blocks.
-  Status send(const ControlMessage& message, std::array<int, 2> fds, Deadline deadline);
-  enum class Got { message, nothing, end };
-  /// Takes the next message, if it is there whole; `fds` receives what came with it.
-  Got receive(ControlMessage& message, std::array<UniqueFd, 2>& fds);
-  /// Waits for the next message. Errors: timeout, remote_error (the peer went away).
-  Status await(ControlMessage& message, std::array<UniqueFd, 2>& fds, Deadline deadline);
-
-  int fd() const { return fd_.get(); }
-  UniqueFd release() { return fd_.release(); }
-
- private:
-  PrivateFd fd_;
-  std::size_t filled_ = 0;
-  ControlMessage partial_;
-  std::array<UniqueFd, 2> partial_fds_;
-};
+/// `fds`: -1 for none; the first comes first. Any thread. Errors: as Channel::send_notice().
+Status send(fabric::Channel& to, const ControlMessage& message, std::array<int, 2> fds = {-1, -1});
+/// Takes the next message, if it is there; `fds` receives what came with it. What is malformed is an
+/// abort that says so.
+bool receive(fabric::Channel& from, ControlMessage& message, Descriptors& fds);
+/// Waits for the next message. Errors: timeout, remote_error (the peer went away).
+Status await(fabric::Channel& from, ControlMessage& message, Descriptors& fds, Deadline deadline);
 
 }  // namespace anyccl::shm

@@ -15,8 +15,7 @@ PeerTable::PeerTable(Rank me, const Layout& layout, std::shared_ptr<Segment> min
       peers_(std::move(peers)),
       of_rank_(layout.ranks, 0),
       copy_(copy),
-      windows_(peers_, socket_mutex_,
-               at<RankFlags>(mine->out.mapping.data(), layout_.flags()).notices),
+      windows_(peers_, at<RankFlags>(mine->out.mapping.data(), layout_.flags()).notices),
       progress_wanted_(&at<DoorbellPage>(mine->in.mapping.data(), 0).progress_wanted) {
   for (std::size_t i = 0; i < peers_.size(); ++i) {
     of_rank_[uindex(peers_[i].rank)] = i;
@@ -124,37 +123,37 @@ void PeerTable::read_notices() {
 }
 
 void PeerTable::tell_all(const ControlMessage& message) {
-  const std::lock_guard lock(socket_mutex_);
   for (Peer& peer : peers_) {
-    if (Status sent =
-            peer.socket.send(message, {-1, -1}, Deadline::in(std::chrono::nanoseconds(0)));
-        !sent.ok())  // best effort: who is gone needs no message
+    if (Status sent = send(*peer.channel, message); !sent.ok())  // best effort
       log(LogLevel::trace, "rank {} to rank {}: {}", index(me_), index(peer.rank), sent.message());
     ring_doorbell(at<DoorbellPage>(peer.in, 0).doorbell);
   }
 }
 
+void PeerTable::say_goodbye() {
+  for (Peer& peer : peers_) {
+    peer.channel->goodbye();
+    ring_doorbell(at<DoorbellPage>(peer.in, 0).doorbell);
+  }
+}
+
 void PeerTable::pump(Peer& peer) {
+  if (peer.state == PeerState::dead) return;
+  // What it said last is read after its end was seen.
+  const bool dead = peer.channel->is_dead(), left = peer.channel->has_left();
   ControlMessage message;
-  std::array<UniqueFd, 2> fds;
-  for (;;) {
-    const auto got = peer.state == PeerState::dead ? ControlSocket::Got::nothing
-                                                   : peer.socket.receive(message, fds);
-    if (got == ControlSocket::Got::nothing) return;
-    if (got == ControlSocket::Got::end) {
-      if (peer.state == PeerState::present)
-        peer.state =
-            at<RankFlags>(peer.out, layout_.flags()).left.load(std::memory_order_acquire) != 0
-                ? PeerState::left
-                : PeerState::dead;
-      return;
-    }
-    if (message.kind == ControlMessage::goodbye) peer.state = PeerState::left;
+  Descriptors fds;
+  while (receive(*peer.channel, message, fds)) {
     if (message.kind == ControlMessage::abort)
       problem(Status(static_cast<Code>(std::clamp(message.code, 1, 10)), message.text));
     if (message.kind == ControlMessage::window || message.kind == ControlMessage::no_window)
       if (Status taken = take_notice(peer, message, fds[0]); !taken.ok()) problem(std::move(taken));
   }
+  if (Status said = peer.channel->context().problem(); !said.ok()) problem(std::move(said));
+  if (peer.state != PeerState::present || !(dead || left)) return;
+  const auto& flags = at<RankFlags>(peer.out, layout_.flags());
+  peer.state =
+      left || flags.left.load(std::memory_order_acquire) != 0 ? PeerState::left : PeerState::dead;
 }
 
 }  // namespace anyccl::shm

@@ -76,10 +76,12 @@ class PeerTable {
   }
   /// Keeps the first one; returns null.
   std::nullptr_t problem(Status status);
-  /// Reads what the sockets hold; the first problem.
+  /// Reads what the links hold; the first problem.
   Status check();
-  /// Also who sleeps.
+  /// Also who sleeps. Any thread.
   void tell_all(const ControlMessage& message);
+  /// Nothing more will be said.
+  void say_goodbye();
 
  private:
   static constexpr std::uint64_t kReadNoticesEvery = 16;  // calls
@@ -94,7 +96,6 @@ class PeerTable {
   std::vector<std::size_t> of_rank_;  // index in peers_
   std::vector<Rank> ranks_;
   ShmCopy copy_;
-  std::mutex socket_mutex_;  // sending: abort() may come from another thread
   Windows windows_;
   std::uint64_t calls_ = 0;
   std::atomic<std::uint32_t>* progress_wanted_;  // peers set it

@@ -71,9 +71,7 @@ class ShmTransport final : public Transport {
 
   void leave() override {
     at<RankFlags>(out_, layout_.flags()).left.store(1, std::memory_order_release);
-    ControlMessage message;
-    message.kind = ControlMessage::goodbye;
-    peers_.tell_all(message);
+    peers_.say_goodbye();
   }
 
  private:
@@ -93,7 +91,7 @@ class ShmTransport final : public Transport {
 
 }  // namespace
 
-Result<MadeTransport> make_shm_transport(std::vector<PeerSocket> peers,
+Result<MadeTransport> make_shm_transport(std::vector<fabric::PeerChannel> peers,
                                          const TransportSetup& setup) {
   Layout layout;
   layout.ranks = setup.ranks;
@@ -102,8 +100,8 @@ Result<MadeTransport> make_shm_transport(std::vector<PeerSocket> peers,
   layout.slot_lines = static_cast<std::uint32_t>(setup.line_bytes / sizeof(Line) +
                                                  1);  // the word needs the rest of the last one
   layout.ring_bytes = setup.ring_bytes;
-  const bool shared =
-      std::any_of(peers.begin(), peers.end(), [](const PeerSocket& p) { return !p.same_process; });
+  const bool shared = std::any_of(peers.begin(), peers.end(),
+                                  [](const fabric::PeerChannel& p) { return !p.same_process; });
   ANYCCL_TRY(const std::shared_ptr<Segment> mine, make_segment(layout, shared));
   ANYCCL_TRY(ConnectResult connected,
              connect_peers(setup.me, std::move(peers), mine, layout, setup.deadline));

@@ -16,12 +16,12 @@
 
 namespace anyccl::shm {
 
-/// Shares memory with local peers: each pair exchanges its segments over its socket and checks that
+/// Shares memory with local peers: each pair exchanges its segments over its link and checks that
 /// both could map them. Called `shm`, or `loopback` if all peers are threads of this process (then
 /// the memory is private to the process and mapped once). The staging ring takes memory from the
 /// first large call on.
 /// Errors: system_error (no memory), timeout, remote_error (a peer went away).
-Result<MadeTransport> make_shm_transport(std::vector<PeerSocket> peers,
+Result<MadeTransport> make_shm_transport(std::vector<fabric::PeerChannel> peers,
                                          const TransportSetup& setup);
 
 }  // namespace anyccl::shm

@@ -33,11 +33,9 @@ void Windows::close() {
 }
 
 bool Windows::tell(const ControlMessage& message, int fd) {
-  const std::lock_guard lock(sending_);
   bool all = true;
   for (Peer& peer : peers_) {
-    const Status sent = peer.socket.send(message, {peer.same_process ? -1 : fd, -1},
-                                         Deadline::in(std::chrono::seconds(1)));
+    const Status sent = send(*peer.channel, message, {peer.same_process ? -1 : fd, -1});
     if (!sent.ok() && peer.state == PeerState::present) all = false;
   }
   // Pairs with the acquire in read_notices(): who sees it finds the message in its socket.

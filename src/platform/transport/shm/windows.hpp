@@ -1,6 +1,6 @@
 #pragma once
 
-#include <mutex>
+#include <atomic>
 #include <optional>
 #include <unordered_map>
 #include <vector>
@@ -14,9 +14,9 @@ namespace anyccl::shm {
 /// before it is first lent, and closed when its memory has gone back to the system.
 class Windows {
  public:
-  /// All are borrowed; `sending` is held while a socket is written, `notices` counts for the peers.
-  Windows(std::vector<Peer>& peers, std::mutex& sending, std::atomic<std::uint32_t>& notices)
-      : peers_(peers), sending_(sending), notices_(notices) {}
+  /// Both are borrowed; `notices` counts for the peers.
+  Windows(std::vector<Peer>& peers, std::atomic<std::uint32_t>& notices)
+      : peers_(peers), notices_(notices) {}
 
   /// The window's number between this rank and its peers; none if they cannot be told.
   std::optional<std::uint32_t> number_of(const Arena::Window& window);
@@ -30,7 +30,6 @@ class Windows {
   void close();
 
   std::vector<Peer>& peers_;
-  std::mutex& sending_;
   std::atomic<std::uint32_t>& notices_;
   std::unordered_map<std::uint64_t, std::uint32_t> numbers_;  // by Arena::Window::id
   std::uint32_t next_ = 0;

@@ -1,7 +1,5 @@
 #include "platform/transport/sockets/connections.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstring>
 #include <thread>
@@ -15,38 +13,45 @@ namespace {
 constexpr auto kLeaveTime = std::chrono::seconds(1);
 /// A peer that waits reads at least every few milliseconds, if it gets a core.
 constexpr auto kAbortTime = std::chrono::milliseconds(200);
+/// Of a thread that nothing would wake.
+constexpr auto kNap = std::chrono::milliseconds(1);
 
 }  // namespace
 
-Connections::Connections(Rank me, std::size_t early_bytes, UniqueFd doorbell)
-    : doorbell_(std::move(doorbell)) {
-  shared_.me = me;
-  shared_.early_limit = early_bytes;
-  events_.push_back({doorbell_.get(), POLLIN, 0});
-}
-
-void Connections::add(Rank rank, UniqueFd fd) {
+void Connections::add(Rank rank, std::unique_ptr<fabric::Channel> channel) {
   ranks_.push_back(rank);
-  peers_.push_back(std::make_unique<Peer>(rank, std::move(fd), shared_, last_words_));
+  peers_.push_back(std::make_unique<Peer>(std::move(channel)));
   peer_of_.resize(uindex(rank) + 1, nullptr);
   peer_of_.back() = peers_.back().get();
-  events_.push_back({});
+  events_.resize(peers_.size() + 1);
+}
+
+std::size_t Connections::memory_bytes() {
+  std::size_t sum = 0;
+  for (auto& p : peers_) sum += p->channel->early_bytes();
+  return sum;
 }
 
 // --- fast path -----------------------------------------------------------------------------------
 
-void Connections::send(Peer& to, const FrameHeader& header, const std::byte* payload) {
-  to.out.send(header, payload);
-  if (to.queued || to.out.idle()) return;
+void Connections::send(std::uint32_t to, const fabric::FrameHeader& header,
+                       const std::byte* payload) {
+  Peer& p = peer(to);
+  note_queue(p, p.channel->send(header, payload));
+}
+
+/// Who leaves something in a queue flushes it.
+void Connections::note_queue(Peer& to, bool is_empty) {
+  if (to.queued || is_empty) return;
   to.queued = true;
   ++queues_;
 }
 
-bool Connections::has_room(std::span<const ReaderOf> readers) {
-  if (queues_ == 0) return true;
-  flush_all();
+bool Connections::has_room(const fabric::Key& key, std::span<const ReaderOf> readers) {
+  flush();
   for (const ReaderOf& reader : readers) {
-    if (peer(reader.rank).out.room(reader.bytes)) continue;
+    if (channel(reader.rank).has_room(key, reader.bytes)) continue;
+    note_queue(peer(reader.rank), channel(reader.rank).idle());
     stalled();
     return false;
   }
@@ -55,10 +60,7 @@ bool Connections::has_room(std::span<const ReaderOf> readers) {
 }
 
 void Connections::flush(Peer& to) {
-  if (!to.queued) return;
-  // A peer that has left may keep the connection open, but reads it no more.
-  if (to.in.state() != PeerState::present) to.out.discard();
-  if (!to.out.flush()) return;
+  if (!to.queued || !to.channel->flush()) return;
   to.queued = false;
   --queues_;
 }
@@ -68,7 +70,7 @@ bool Connections::flush_all() {
   return queues_ == 0;
 }
 
-/// Called each time this rank waits for a peer to read: see the top of this file.
+/// Called each time this rank waits for a peer to read: see Link.
 void Connections::stalled() {
   constexpr unsigned kPatience = 64;  // Reading unasked costs a copy later, so not at once.
   if (++stalls_ % kPatience == 0) pump_all();
@@ -82,13 +84,17 @@ bool Connections::settled() {
 
 void Connections::pump_all() {
   if (over()) return;
-  for (auto& p : peers_) p->in.pump();
+  for (auto& p : peers_) {
+    p->channel->pump();
+    note_queue(*p, p->channel->idle());
+  }
 }
 
 void Connections::forget_before(std::uint64_t oldest) {
-  shared_.oldest = std::max(shared_.oldest, oldest);
-  if (shared_.early_bytes > 0)
-    for (auto& p : peers_) p->in.forget_old();
+  if (oldest > context_->oldest.load(std::memory_order_relaxed))
+    context_->oldest.store(oldest, std::memory_order_relaxed);
+  if (context_->arrivals.load(std::memory_order_relaxed) > 0)
+    for (auto& p : peers_) p->channel->forget_old();
 }
 
 void Connections::announce(const CallRecord& call) {
@@ -98,31 +104,26 @@ void Connections::announce(const CallRecord& call) {
 
 // --- slow path -----------------------------------------------------------------------------------
 
-/// A socket that takes nothing more is the first sign that a peer is gone; what it said last is
-/// read first.
 PeerState Connections::state(Rank rank) {
-  Peer& p = peer(uindex(rank));
-  if (p.in.state() == PeerState::present && p.out.broken()) {
-    pump_all();
-    if (p.in.state() == PeerState::present) return PeerState::dead;
-  }
-  return p.in.state();
+  fabric::Channel& c = channel(uindex(rank));
+  if (c.is_dead()) return PeerState::dead;
+  return c.has_left() ? PeerState::left : PeerState::present;
 }
 
 Status Connections::check() {
   // Pairs with the release in abort(): why_ is visible.
   if (aborted_.load(std::memory_order_acquire)) return why_;
-  if (left_) return shared_.problem;
+  if (left_) return context_->problem();
   pump_all();
   for (auto& p : peers_) send_records(*p);
   flush_all();
-  return shared_.problem;
+  return context_->problem();
 }
 
 /// Our record of the current call, and of those a peer has told us of: it is waiting in them.
 void Connections::send_records(Peer& to) {
   send_record(to, current_);
-  for (const CallRecord& theirs : to.in.calls()) send_record(to, theirs.sequence);
+  for (const std::uint64_t theirs : to.channel->call_sequences()) send_record(to, theirs);
 }
 
 /// Once for each call and peer, if we still have it.
@@ -131,61 +132,52 @@ void Connections::send_record(Peer& to, std::uint64_t sequence) {
   const CallRecord& ours = calls_[at];
   if (sequence == 0 || ours.sequence != sequence || to.records_sent[at] == sequence) return;
   to.records_sent[at] = sequence;
-  FrameHeader header;
-  header.type = kCall;
+  fabric::FrameHeader header;
+  header.type = fabric::kCall;
   header.bytes = sizeof ours;
   std::array<std::byte, sizeof ours> payload;
   std::memcpy(payload.data(), &ours, sizeof ours);
-  send(to, header, payload.data());
+  note_queue(to, to.channel->send(header, payload.data()));
 }
 
 bool Connections::call_of(Rank rank, std::uint64_t sequence, CallRecord& record) {
-  if (rank == shared_.me) {
+  if (rank == context_->me) {
     const CallRecord& ours = calls_[sequence % kCallHistory];
     if (ours.sequence == sequence) record = ours;
     return ours.sequence == sequence;
   }
   Peer& p = peer(uindex(rank));
   if (!over()) {
-    p.in.pump();
+    p.channel->pump();
     send_record(p, sequence);
     send_records(p);
     flush(p);
   }
-  const CallRecord* theirs = p.in.call(sequence);
-  if (theirs != nullptr) record = *theirs;
-  return theirs != nullptr;
+  return p.channel->call(sequence, record);
 }
 
 void Connections::sleep(std::chrono::nanoseconds most) {
   for (auto& p : peers_) {
-    if (!p->in.holds_unread()) continue;
-    p->in.pump();  // Bytes in our own buffer wake nobody up.
-    return;
+    if (!p->channel->holds_unread()) continue;
+    p->channel->pump();  // Bytes in the link's own buffer wake nobody up.
+    return context_->end_sleep();
   }
   wait_for_events(most);
+  context_->end_sleep();
 }
 
 void Connections::wait_for_events(std::chrono::nanoseconds most) {
-  for (std::size_t i = 0; i < peers_.size(); ++i) {
-    const Peer& p = *peers_[i];
-    const int wanted = (p.in.wants_bytes() ? POLLIN : 0) | (p.out.idle() ? 0 : POLLOUT);
-    // ppoll also reports the end of a stream that was not asked for, so such sockets are left out.
-    events_[i + 1] = {wanted == 0 ? -1 : p.fd.get(), static_cast<short>(wanted), 0};
+  const std::optional<int> bell = context_->bell.listen();
+  if (bell) {
+    events_[0] = {*bell, POLLIN, 0};
+    for (std::size_t i = 0; i < peers_.size(); ++i) events_[i + 1] = peers_[i]->channel->events();
+    const auto limit = *bell >= 0 ? most : std::min<std::chrono::nanoseconds>(most, kNap);
+    const auto nanoseconds = std::max<std::int64_t>(limit.count(), 0);
+    const timespec time{static_cast<time_t>(nanoseconds / 1'000'000'000),
+                        static_cast<long>(nanoseconds % 1'000'000'000)};
+    ::ppoll(events_.data(), events_.size(), &time, nullptr);  // Woken for nothing is harmless.
   }
-  const auto nanoseconds = std::max<std::int64_t>(most.count(), 0);
-  const timespec time{static_cast<time_t>(nanoseconds / 1'000'000'000),
-                      static_cast<long>(nanoseconds % 1'000'000'000)};
-  ::ppoll(events_.data(), events_.size(), &time, nullptr);  // Woken for nothing is harmless.
-  if (events_[0].revents == 0) return;
-  std::uint64_t rings = 0;
-  [[maybe_unused]] const ssize_t taken = ::read(doorbell_.get(), &rings, sizeof rings);
-}
-
-void Connections::wake() {
-  const std::uint64_t one = 1;
-  // Cannot fail: the counter is far from its limit.
-  [[maybe_unused]] const ssize_t written = ::write(doorbell_.get(), &one, sizeof one);
+  context_->bell.answer();
 }
 
 // --- the end -------------------------------------------------------------------------------------
@@ -193,52 +185,39 @@ void Connections::wake() {
 void Connections::abort(const Status& why) {
   const std::lock_guard lock(abort_mutex_);
   if (aborted_.load(std::memory_order_relaxed)) return;
-  last_words_ = abort_frame(why);
   why_ = why;
-  for (auto& p : peers_) p->out.abort();
+  for (auto& p : peers_) p->channel->abort(why);
   aborted_.store(true, std::memory_order_release);
 }
 
 /// For a peer that does not read, the stream ends in the middle of a frame: it learns at least that
 /// this rank is gone.
-void Connections::deliver_abort(const SocketKind& kind) {
+void Connections::deliver_abort() {
   if (left_) return;
-  await_delivery(kind, Deadline::in(kAbortTime));
-  for (auto& p : peers_)
-    if (!p->out.go_on_with_last_words()) p->out.close();
+  await_delivery(Deadline::in(kAbortTime));
+  for (auto& p : peers_) p->channel->close_last();
 }
 
-void Connections::leave(const SocketKind& kind) {
+void Connections::leave() {
   if (std::exchange(left_, true)) return;
-  const Deadline deadline = Deadline::in(kLeaveTime);
-  FrameHeader goodbye;
-  goodbye.type = kGoodbye;
-  for (auto& p : peers_) send(*p, goodbye, nullptr);
-  // Data that peers still send is read and dropped: a peer that is stuck in sending does not read.
-  while (!flush_all() && !deadline.passed()) {
-    for (auto& p : peers_)
-      if (p->in.drain()) p->out.discard();
-    wait_for_events(std::chrono::milliseconds(1));
-  }
-  for (auto& p : peers_) p->out.close();
-  await_delivery(kind, deadline);
+  for (auto& p : peers_) p->channel->goodbye();
+  await_delivery(Deadline::in(kLeaveTime));
+  for (auto& p : peers_) p->channel->close_last();
 }
 
 /// Until peers' hosts have all that was sent: a process that ends with unread data resets its
-/// connections and loses what is under way. Reads and drops what arrives, as a peer that fails, too,
-/// waits for that.
-void Connections::await_delivery(const SocketKind& kind, Deadline deadline) {
-  const bool aborted = aborted_.load(std::memory_order_acquire);
-  const auto all_has_arrived = [&](Peer& p) {
-    if (p.in.drain()) return true;
-    return (!aborted || p.out.go_on_with_last_words()) && kind.all_delivered(p.fd.get());
-  };
+/// connections and loses what is under way. Reads what arrives meanwhile, as a peer that is stuck in
+/// sending, or fails, too, waits for that. A link that other communicators of this rank use stays:
+/// it is theirs to see that all goes out.
+void Connections::await_delivery(Deadline deadline) {
   for (;;) {
     bool waiting = false;
-    for (auto& p : peers_) waiting |= !all_has_arrived(*p);
-    if (!waiting || deadline.passed()) return;
+    for (auto& p : peers_) waiting |= !p->channel->is_delivered();
+    if (!waiting || deadline.passed()) break;
     std::this_thread::sleep_for(std::chrono::microseconds(50));
   }
+  queues_ = 0;
+  for (auto& p : peers_) p->queued = false;
 }
 
 }  // namespace anyccl::sockets

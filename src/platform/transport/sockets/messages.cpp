@@ -3,12 +3,30 @@
 #include "platform/reduce/copy.hpp"
 
 namespace anyccl::sockets {
+namespace {
+
+fabric::Key key_of(const Fragment& fragment) {
+  return {fragment.message, fragment.number, true};
+}
+
+fabric::FrameHeader header_of(const Fragment& out) {
+  fabric::FrameHeader header;
+  header.flags = fabric::kMessage | fabric::kSized;
+  header.bytes = static_cast<std::uint32_t>(out.bytes);
+  header.operation = out.message;
+  header.number = out.number;
+  header.digest = out.digest;
+  header.total = out.total;
+  return header;
+}
+
+}  // namespace
 
 Messages::Sent SocketMessages::send(const Fragment& out, const std::byte* source) {
   if (connections_.state(out.peer) != PeerState::present) return Sent::busy;  // it would go nowhere
   const ReaderOf reader{.rank = static_cast<std::uint16_t>(out.peer), .bytes = out.bytes};
-  if (!connections_.has_room({&reader, 1})) return Sent::busy;
-  connections_.send(connections_.peer(reader.rank), header_of(out), source);
+  if (!connections_.has_room(key_of(out), {&reader, 1})) return Sent::busy;
+  connections_.send(reader.rank, header_of(out), source);
   return Sent::copied;
 }
 
@@ -18,18 +36,21 @@ bool SocketMessages::settled(Rank reader) {
 
 bool SocketMessages::peek(Rank from, std::uint64_t message, Envelope& envelope) {
   connections_.flush();
-  return connections_.peer(uindex(from)).in.peek(message, envelope);
+  fabric::FrameHeader header;
+  if (!connections_.channel(uindex(from)).peek(message, header)) return false;
+  envelope = {header.digest, header.total};
+  return true;
 }
 
 bool SocketMessages::receive(const Fragment& in, std::size_t /*offset*/, std::byte* into) {
   connections_.flush();
-  const Key key{in.message, in.number, true};
-  Inbox& inbox = connections_.peer(uindex(in.peer)).in;
-  const std::byte* const data = inbox.poll({key, in.digest, true, in.bytes, in.total, into});
+  fabric::Channel& channel = connections_.channel(uindex(in.peer));
+  const std::byte* const data =
+      channel.poll({key_of(in), in.digest, true, in.bytes, in.total, into});
   if (data == nullptr) return false;
   connections_.moved();
   if (data != into) copy_bytes(into, data, in.bytes);
-  inbox.consumed(key);
+  channel.consumed(key_of(in));
   return true;
 }
 

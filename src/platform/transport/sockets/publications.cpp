@@ -5,8 +5,24 @@
 namespace anyccl::sockets {
 namespace {
 
-Key key_of(const Incoming& in) {
+fabric::Key key_of(const Incoming& in) {
   return {in.operation, in.number, false};
+}
+
+fabric::Key key_of(const Outgoing& out) {
+  return {out.operation, out.number, false};
+}
+
+/// Of `reader`'s part of `out`.
+fabric::FrameHeader header_of(const Outgoing& out, const ReaderOf& reader) {
+  fabric::FrameHeader header;
+  header.flags = out.sized ? fabric::kSized : 0;
+  header.bytes = static_cast<std::uint32_t>(reader.bytes);
+  header.operation = out.operation;
+  header.number = out.number;
+  header.digest = out.digest;
+  header.total = out.sized ? out.total : 0;
+  return header;
 }
 
 }  // namespace
@@ -14,37 +30,37 @@ Key key_of(const Incoming& in) {
 Publications::Offered SocketPublications::offer(const Outgoing& out, const std::byte* source,
                                                 bool) {
   for (const ReaderOf& reader : out.readers)
-    if (reader.bytes > kMaxFrame) return Offered::refused;
-  if (!connections_.has_room(out.readers)) return Offered::busy;
+    if (reader.bytes > fabric::kMaxFrame) return Offered::refused;
+  if (!connections_.has_room(key_of(out), out.readers)) return Offered::busy;
   send(out, source);
   return Offered::copied;
 }
 
 std::byte* SocketPublications::reserve(const Outgoing& out) {
-  if (!connections_.has_room(out.readers)) return nullptr;
+  if (!connections_.has_room(key_of(out), out.readers)) return nullptr;
   if (result_.capacity() < out.bytes || !result_) {
-    connections_.pool().give(std::move(result_));
-    result_ = connections_.pool().take(out.bytes);
+    fabric::BufferPool& pool = fabric::BufferPool::of_process();
+    pool.give(std::move(result_));
+    result_ = pool.take(out.bytes);
   }
   return result_.data();
 }
 
 void SocketPublications::send(const Outgoing& out, const std::byte* source) {
   for (const ReaderOf& reader : out.readers)
-    connections_.send(connections_.peer(reader.rank), header_of(out, reader),
-                      source + reader.offset);
+    connections_.send(reader.rank, header_of(out, reader), source + reader.offset);
 }
 
 const std::byte* SocketPublications::poll(const Incoming& in) {
   connections_.flush();
-  const std::byte* const data = connections_.peer(in.rank).in.poll(
+  const std::byte* const data = connections_.channel(in.rank).poll(
       {key_of(in), in.digest, in.sized, in.bytes, in.total, in.into});
   if (data != nullptr) connections_.moved();
   return data;
 }
 
 void SocketPublications::consumed(const Incoming& in) {
-  connections_.peer(in.rank).in.consumed(key_of(in));
+  connections_.channel(in.rank).consumed(key_of(in));
 }
 
 bool SocketPublications::finished(std::uint64_t operation, bool) {

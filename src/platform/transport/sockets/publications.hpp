@@ -21,13 +21,13 @@ class SocketPublications final : public Publications {
   void post(std::uint64_t, std::uint32_t, std::uint32_t) override {}
   bool finished(std::uint64_t operation, bool everyone) override;
   bool settled() override { return connections_.settled(); }
-  bool is_behind(Rank peer) override { return !connections_.peer(uindex(peer)).out.idle(); }
+  bool is_behind(Rank peer) override { return !connections_.channel(uindex(peer)).idle(); }
 
  private:
   void send(const Outgoing& out, const std::byte* source);
 
   Connections& connections_;
-  Buffer result_;  // For reserve().
+  fabric::Buffer result_;  // For reserve().
 };
 
 }  // namespace anyccl::sockets

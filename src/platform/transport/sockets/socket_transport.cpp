@@ -1,9 +1,7 @@
 #include "platform/transport/sockets/socket_transport.hpp"
 
-#include <fcntl.h>
-#include <sys/eventfd.h>
-
 #include <algorithm>
+#include <string>
 #include <utility>
 
 #include "base/error.hpp"
@@ -13,26 +11,13 @@
 namespace anyccl::sockets {
 namespace {
 
-Status make_nonblocking(int fd) {
-  const int flags = ::fcntl(fd, F_GETFL);
-  if (flags >= 0 && ::fcntl(fd, F_SETFL, flags | O_NONBLOCK) >= 0) return {};
-  return system_error(errno, "make the connection to a peer nonblocking");
-}
-
 class SocketTransport final : public Transport {
  public:
-  SocketTransport(Rank me, std::unique_ptr<const SocketKind> kind, std::size_t early_bytes,
-                  UniqueFd doorbell)
-      : kind_(std::move(kind)),
-        connections_(me, early_bytes, std::move(doorbell)),
-        publications_(connections_),
-        messages_(connections_) {}
-  Status add(PeerSocket peer) {
-    ANYCCL_CHECK(make_nonblocking(peer.fd.get()));
-    ANYCCL_CHECK(kind_->set_up(peer.fd.get()));
-    if (peers().empty()) name_ = kind_->name(peer.fd.get());
-    connections_.add(peer.rank, std::move(peer.fd));
-    return {};
+  explicit SocketTransport(std::shared_ptr<fabric::Context> context)
+      : connections_(std::move(context)), publications_(connections_), messages_(connections_) {}
+  void add(fabric::PeerChannel peer) {
+    if (peers().empty()) name_ = peer.channel->link().name();
+    connections_.add(peer.rank, std::move(peer.channel));
   }
 
   std::string_view name() const override { return name_; }
@@ -47,14 +32,15 @@ class SocketTransport final : public Transport {
   bool call_of(Rank peer, std::uint64_t sequence, CallRecord& record) override {
     return connections_.call_of(peer, sequence, record);
   }
+  void prepare_sleep() override { connections_.prepare_sleep(); }
   void sleep(std::chrono::nanoseconds most) override { connections_.sleep(most); }
+  bool wakes_surely() const override { return connections_.wakes_surely(); }
   void wake() override { connections_.wake(); }
   void abort(const Status& why) override { connections_.abort(why); }
-  void deliver_abort() override { connections_.deliver_abort(*kind_); }
-  void leave() override { connections_.leave(*kind_); }
+  void deliver_abort() override { connections_.deliver_abort(); }
+  void leave() override { connections_.leave(); }
 
  private:
-  const std::unique_ptr<const SocketKind> kind_;
   std::string name_;
   Connections connections_;
   SocketPublications publications_;
@@ -63,25 +49,23 @@ class SocketTransport final : public Transport {
 
 }  // namespace
 
-Result<std::unique_ptr<Transport>> make_socket_transport(Rank me, std::vector<PeerSocket> peers,
-                                                         std::unique_ptr<const SocketKind> kind,
-                                                         std::size_t early_bytes) {
-  std::sort(peers.begin(), peers.end(),
-            [](const PeerSocket& a, const PeerSocket& b) { return a.rank < b.rank; });
-  UniqueFd doorbell(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!doorbell) return system_error(errno, "eventfd");
-  auto transport =
-      std::make_unique<SocketTransport>(me, std::move(kind), early_bytes, std::move(doorbell));
+Result<std::unique_ptr<Transport>> make_socket_transport(std::shared_ptr<fabric::Context> context,
+                                                         std::vector<fabric::PeerChannel> peers) {
+  const Rank me = context->me;
+  std::sort(
+      peers.begin(), peers.end(),
+      [](const fabric::PeerChannel& a, const fabric::PeerChannel& b) { return a.rank < b.rank; });
+  auto transport = std::make_unique<SocketTransport>(std::move(context));
   Rank previous{-1};
-  for (PeerSocket& peer : peers) {
-    if (peer.rank == me || peer.rank == previous || index(peer.rank) < 0 || !peer.fd)
+  for (fabric::PeerChannel& peer : peers) {
+    if (peer.rank == me || peer.rank == previous || index(peer.rank) < 0 || !peer.channel)
       return error(
           Code::invalid_argument,
           "rank {} cannot reach rank {} over a socket: it is given twice, is this rank, or "
           "has no connection",
           index(me), index(peer.rank));
     previous = peer.rank;
-    ANYCCL_CHECK(transport->add(std::move(peer)));
+    transport->add(std::move(peer));
   }
   return std::unique_ptr<Transport>(std::move(transport));
 }

@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 
 #include "base/error.hpp"
+#include "platform/transport/sockets/socket_transport.hpp"
 
 namespace anyccl::tcp {
 namespace {
@@ -49,7 +50,7 @@ std::string congestion_of(int fd) {
   return name;
 }
 
-class TcpSocket final : public sockets::SocketKind {
+class TcpSocket final : public fabric::SocketKind {
  public:
   explicit TcpSocket(std::string congestion) : congestion_(std::move(congestion)) {}
   std::string name(int fd) const override { return "tcp/" + congestion_of(fd); }
@@ -58,6 +59,7 @@ class TcpSocket final : public sockets::SocketKind {
     int unacknowledged = 0;
     return ::ioctl(fd, SIOCOUTQ, &unacknowledged) != 0 || unacknowledged == 0;
   }
+  bool carries_descriptors() const override { return false; }
 
  private:
   const std::string congestion_;
@@ -65,15 +67,14 @@ class TcpSocket final : public sockets::SocketKind {
 
 }  // namespace
 
-std::unique_ptr<const sockets::SocketKind> tcp_socket(std::string congestion) {
+std::unique_ptr<const fabric::SocketKind> tcp_socket(std::string congestion) {
   return std::make_unique<TcpSocket>(std::move(congestion));
 }
 
-Result<MadeTransport> make_tcp_transport(std::vector<PeerSocket> peers,
+Result<MadeTransport> make_tcp_transport(std::vector<fabric::PeerChannel> peers,
                                          const TransportSetup& setup) {
   MadeTransport made;
-  ANYCCL_TRY(made.transport, sockets::make_socket_transport(setup.me, std::move(peers),
-                                                            tcp_socket(setup.config.congestion)));
+  ANYCCL_TRY(made.transport, sockets::make_socket_transport(setup.context, std::move(peers)));
   return made;
 }
 

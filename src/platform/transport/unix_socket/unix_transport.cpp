@@ -3,11 +3,12 @@
 #include <sys/socket.h>
 
 #include "base/error.hpp"
+#include "platform/transport/sockets/socket_transport.hpp"
 
 namespace anyccl::unix_socket {
 namespace {
 
-class UnixSocket final : public sockets::SocketKind {
+class UnixSocket final : public fabric::SocketKind {
  public:
   std::string name(int) const override { return "unix"; }
   /// Unix sockets do not grow: as much as the system allows, so that a tile goes out in one call.
@@ -17,19 +18,19 @@ class UnixSocket final : public sockets::SocketKind {
     return system_error(errno, "set SO_SNDBUF on a connection to a peer");
   }
   bool all_delivered(int) const override { return true; }  // it goes to the peer's queue at once
+  bool carries_descriptors() const override { return true; }
 };
 
 }  // namespace
 
-std::unique_ptr<const sockets::SocketKind> unix_socket() {
+std::unique_ptr<const fabric::SocketKind> unix_socket() {
   return std::make_unique<UnixSocket>();
 }
 
-Result<MadeTransport> make_unix_transport(std::vector<PeerSocket> peers,
+Result<MadeTransport> make_unix_transport(std::vector<fabric::PeerChannel> peers,
                                           const TransportSetup& setup) {
   MadeTransport made;
-  ANYCCL_TRY(made.transport,
-             sockets::make_socket_transport(setup.me, std::move(peers), unix_socket()));
+  ANYCCL_TRY(made.transport, sockets::make_socket_transport(setup.context, std::move(peers)));
   return made;
 }
 

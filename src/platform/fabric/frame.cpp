@@ -1,11 +1,14 @@
-#include "platform/transport/sockets/frame.hpp"
+#include "platform/fabric/frame.hpp"
 
 #include <algorithm>
 #include <cstring>
+#include <span>
+#include <string>
 
 #include "base/error.hpp"
+#include "platform/transport/call_record.hpp"
 
-namespace anyccl::sockets {
+namespace anyccl::fabric {
 namespace {
 
 using CodeOnWire = std::uint32_t;
@@ -29,48 +32,25 @@ const char* problem_of(const FrameHeader& header) {
     case kCall:
       return length_is(header.bytes == sizeof(CallRecord));
     case kGoodbye:
+    case kCredit:
+    case kWant:
       return length_is(header.bytes == 0);
     case kAbort:
       return length_is(header.bytes >= sizeof(CodeOnWire) && header.bytes <= kMaxControl);
+    case kNotice:
+      return length_is(header.bytes <= kMaxControl && header.number <= kMaxDescriptors);
     default:
       return "an unknown type";
   }
 }
 
-FrameHeader header_of(const Outgoing& out, const ReaderOf& reader) {
-  FrameHeader header;
-  header.flags = out.sized ? kSized : 0;
-  header.bytes = static_cast<std::uint32_t>(reader.bytes);
-  header.operation = out.operation;
-  header.number = out.number;
-  header.digest = out.digest;
-  header.total = out.sized ? out.total : 0;
-  return header;
-}
-
-FrameHeader header_of(const Fragment& out) {
-  FrameHeader header;
-  header.flags = kMessage | kSized;
-  header.bytes = static_cast<std::uint32_t>(out.bytes);
-  header.operation = out.message;
-  header.number = out.number;
-  header.digest = out.digest;
-  header.total = out.total;
-  return header;
-}
-
-std::vector<std::byte> abort_frame(const Status& why) {
+std::vector<std::byte> abort_payload(const Status& why) {
   const std::string_view text = why.message().substr(0, kMaxControl - sizeof(CodeOnWire));
   const auto code = static_cast<CodeOnWire>(why.code());
-  FrameHeader header;
-  header.type = kAbort;
-  header.bytes = static_cast<std::uint32_t>(sizeof code + text.size());
-  std::vector<std::byte> frame(sizeof header + header.bytes);
-  std::memcpy(frame.data(), &header, sizeof header);
-  std::memcpy(frame.data() + sizeof header, &code, sizeof code);
-  std::copy_n(std::as_bytes(std::span(text)).data(), text.size(),
-              frame.data() + sizeof header + sizeof code);
-  return frame;
+  std::vector<std::byte> payload(sizeof code + text.size());
+  std::memcpy(payload.data(), &code, sizeof code);
+  std::copy_n(std::as_bytes(std::span(text)).data(), text.size(), payload.data() + sizeof code);
+  return payload;
 }
 
 Status received_abort(Rank from, const std::byte* payload, std::size_t bytes) {
@@ -87,4 +67,4 @@ Status received_abort(Rank from, const std::byte* payload, std::size_t bytes) {
   return error(Code::remote_error, "rank {} failed: {}", index(from), text);
 }
 
-}  // namespace anyccl::sockets
+}  // namespace anyccl::fabric

@@ -2,11 +2,15 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <mutex>
 #include <new>
 #include <vector>
 
-namespace anyccl::sockets {
+#include "base/fork.hpp"
+
+namespace anyccl::fabric {
 
 /// Memory aligned to 64 bytes.
 class Buffer {
@@ -29,20 +33,23 @@ class Buffer {
 };
 
 /// Buffers for payloads that nobody has asked for yet, or that are only read once. Kept for the
-/// next one, because fresh memory costs a page fault per page.
+/// next one, because fresh memory costs a page fault per page. Any thread.
 class BufferPool {
  public:
+  /// The one that all links of this process share. A forked child has one of its own.
+  static BufferPool& of_process();
   /// A buffer of at least `bytes` bytes; empty if there is no memory.
   Buffer take(std::size_t bytes);
   void give(Buffer buffer);
-  std::size_t kept_bytes() const { return kept_; }
 
  private:
   static constexpr std::size_t kSmallest = 256, kKept = std::size_t{64} << 20;
   static std::size_t size_class(std::size_t bytes);
 
+  const std::uint64_t generation_ = fork_generation();
+  std::mutex mutex_;
   std::array<std::vector<Buffer>, 32> free_;  // Of size class c: kSmallest << c bytes.
   std::size_t kept_ = 0;
 };
 
-}  // namespace anyccl::sockets
+}  // namespace anyccl::fabric

@@ -1,49 +1,41 @@
-#include "platform/transport/sockets/arrivals.hpp"
+#include "platform/fabric/arrivals.hpp"
 
 #include <utility>
 
-namespace anyccl::sockets {
+namespace anyccl::fabric {
 namespace {
 
 constexpr std::size_t kSpareNodes = 64;
 
-// Counts at least what a node costs, so that a flood of empty frames is bounded as well.
-std::size_t cost_of(const Arrival& arrival) {
-  return sizeof(Arrival) + arrival.buffer.capacity();
-}
-
 }  // namespace
 
 Arrival* Arrivals::find(const Key& key) {
+  if (map_.empty()) return nullptr;
   const auto at = map_.find(key);
   return at == map_.end() ? nullptr : &at->second;
 }
 
 bool Arrivals::add(Arrival arrival) {
   const Key key = key_of(arrival.header);
-  const std::size_t cost = cost_of(arrival);
-  if (spare_.empty()) {
-    if (!map_.try_emplace(key, std::move(arrival)).second) return false;
-  } else {
-    Map::node_type& node = spare_.back();
-    node.key() = key;
-    node.mapped() = std::move(arrival);
-    auto outcome = map_.insert(std::move(node));
-    if (!outcome.inserted) {
-      spare_.back() = std::move(outcome.node);
-      return false;
-    }
+  if (spare_.empty()) return map_.try_emplace(key, std::move(arrival)).second;
+  Map::node_type& node = spare_.back();
+  node.key() = key;
+  node.mapped() = std::move(arrival);
+  auto outcome = map_.insert(std::move(node));
+  if (outcome.inserted)
     spare_.pop_back();
-  }
-  bytes_ += cost;
-  total_ += cost;
-  return true;
+  else
+    spare_.back() = std::move(outcome.node);
+  return outcome.inserted;
+}
+
+std::size_t Arrivals::bytes() const {
+  std::size_t sum = 0;
+  for (const auto& [key, arrival] : map_) sum += sizeof arrival + arrival.buffer.capacity();
+  return sum;
 }
 
 Arrival Arrivals::take(Map::const_iterator at) {
-  const std::size_t cost = cost_of(at->second);
-  bytes_ -= cost;
-  total_ -= cost;
   Map::node_type node = map_.extract(at);
   Arrival arrival = std::move(node.mapped());
   if (spare_.size() < kSpareNodes) spare_.push_back(std::move(node));
@@ -64,4 +56,4 @@ std::vector<Arrival> Arrivals::remove_before(std::uint64_t operation) {
   return removed;
 }
 
-}  // namespace anyccl::sockets
+}  // namespace anyccl::fabric

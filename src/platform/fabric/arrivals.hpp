@@ -1,25 +1,12 @@
 #pragma once
 
-#include <cstdint>
 #include <unordered_map>
 #include <vector>
 
-#include "platform/transport/sockets/buffer_pool.hpp"
-#include "platform/transport/sockets/frame.hpp"
+#include "platform/fabric/buffer_pool.hpp"
+#include "platform/fabric/frame.hpp"
 
-namespace anyccl::sockets {
-
-/// Names a data frame of a peer.
-struct Key {
-  std::uint64_t operation = 0;  ///< Or the message.
-  std::uint32_t number = 0;
-  bool is_message = false;  ///< A fragment of one, else a publication.
-  bool operator==(const Key&) const = default;
-};
-
-inline Key key_of(const FrameHeader& h) {
-  return {h.operation, h.number, (h.flags & kMessage) != 0};
-}
+namespace anyccl::fabric {
 
 /// A data frame that has arrived whole.
 struct Arrival {
@@ -28,21 +15,21 @@ struct Arrival {
   const std::byte* data = nullptr;
 };
 
-/// Frames that have arrived from one peer and are not consumed yet, in any order.
+/// Frames that have arrived in one context from one peer and are not consumed yet, in any order.
 class Arrivals {
  public:
-  /// `total`: where the memory held is counted, together with other peers'.
-  explicit Arrivals(std::size_t& total) : total_(total) {}
   Arrival* find(const Key& key);
   /// False, and nothing happens, if there is one with this key already.
   bool add(Arrival arrival);
-  /// Takes it out: the caller frees its buffer. Empty if there is none.
+  /// Takes it out. Empty if there is none.
   Arrival remove(const Key& key);
   /// Takes out publications of operations before `operation`.
   std::vector<Arrival> remove_before(std::uint64_t operation);
+  void clear() { map_.clear(); }
   bool empty() const { return map_.empty(); }
+  std::size_t size() const { return map_.size(); }
   /// Memory held.
-  std::size_t bytes() const { return bytes_; }
+  std::size_t bytes() const;
 
  private:
   struct Hash {
@@ -57,8 +44,6 @@ class Arrivals {
 
   Map map_;
   std::vector<Map::node_type> spare_;  // Nodes for reuse, so that an arrival need not allocate.
-  std::size_t bytes_ = 0;
-  std::size_t& total_;
 };
 
-}  // namespace anyccl::sockets
+}  // namespace anyccl::fabric

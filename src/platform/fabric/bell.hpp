@@ -1,0 +1,26 @@
+#pragma once
+
+#include <mutex>
+#include <optional>
+
+namespace anyccl::fabric {
+
+/// Ends the sleep of a thread that waits for sockets. It has a descriptor only while a thread
+/// sleeps: those that sleep at the same time borrow one each from the process.
+class Bell {
+ public:
+  /// To be polled for reading until answer(); none: the bell has rung already. -1: this process has
+  /// no descriptor left for it, so nothing ends the sleep.
+  std::optional<int> listen();
+  /// After listen(): what rang until now is forgotten.
+  void answer();
+  /// Ends the sleep of the thread that listens, or the next one. Any thread.
+  void ring();
+
+ private:
+  std::mutex mutex_;
+  int fd_ = -1;  // While a thread listens.
+  bool rung_ = false;
+};
+
+}  // namespace anyccl::fabric

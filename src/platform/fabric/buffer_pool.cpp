@@ -1,0 +1,57 @@
+#include "platform/fabric/buffer_pool.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <utility>
+
+namespace anyccl::fabric {
+
+Buffer Buffer::allocate(std::size_t capacity) {
+  Buffer buffer;
+  buffer.memory_.reset(
+      static_cast<std::byte*>(::operator new[](capacity, kAlignment, std::nothrow)));
+  buffer.capacity_ = capacity;
+  return buffer;
+}
+
+BufferPool& BufferPool::of_process() {
+  static std::atomic<BufferPool*> shared{nullptr};  // never destroyed: links may outlive main()
+  BufferPool* pool = shared.load(std::memory_order_acquire);
+  while (pool == nullptr || pool->generation_ != fork_generation()) {
+    watch_forks();
+    auto made = std::make_unique<BufferPool>();
+    // Release: whoever finds the pool finds it whole.
+    if (shared.compare_exchange_strong(pool, made.get(), std::memory_order_acq_rel))
+      return *made.release();
+  }
+  return *pool;
+}
+
+std::size_t BufferPool::size_class(std::size_t bytes) {
+  return static_cast<std::size_t>(std::bit_width((std::max(bytes, kSmallest) - 1) / kSmallest));
+}
+
+Buffer BufferPool::take(std::size_t bytes) {
+  const std::size_t c = size_class(bytes);
+  {
+    const std::lock_guard lock(mutex_);
+    if (!free_[c].empty()) {
+      Buffer buffer = std::move(free_[c].back());
+      free_[c].pop_back();
+      kept_ -= buffer.capacity();
+      return buffer;
+    }
+  }
+  return Buffer::allocate(kSmallest << c);
+}
+
+void BufferPool::give(Buffer buffer) {
+  if (!buffer) return;
+  const std::lock_guard lock(mutex_);
+  if (kept_ + buffer.capacity() > kKept) return;
+  kept_ += buffer.capacity();
+  free_[size_class(buffer.capacity())].push_back(std::move(buffer));
+}
+
+}  // namespace anyccl::fabric

@@ -1,0 +1,155 @@
+#include "platform/fabric/outbox.hpp"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+namespace anyccl::fabric {
+namespace {
+
+constexpr std::size_t kOnePiece = 512;
+
+iovec part(const void* data, std::size_t bytes) {
+  return {const_cast<void*>(data), bytes};
+}
+
+/// ETOOMANYREFS: too many descriptors of this user are on their way.
+bool try_again(int problem) {
+  return problem == EAGAIN || problem == EWOULDBLOCK || problem == ENOBUFS || problem == ENOMEM ||
+         problem == ETOOMANYREFS;
+}
+
+}  // namespace
+
+void Outbox::discard() {
+  broken_ = true;
+  queue_.clear();
+  sent_ = 0;
+  attached_.clear();
+  note_queued();
+}
+
+void Outbox::close() {
+  ::shutdown(fd_, SHUT_WR);  // Fails only if the connection is gone, which is as good.
+}
+
+void Outbox::send(const FrameHeader& header, const std::byte* payload) {
+  iovec parts[] = {part(&header, sizeof header), part(payload, header.bytes)};
+  const std::size_t sent = !idle()                     ? 0
+                           : header.bytes <= kOnePiece ? write_small(header, payload)
+                                                       : write(parts);
+  if (broken_ || sent == sizeof header + header.bytes) return;
+  queue(parts, sent);
+  note_queued();
+}
+
+bool Outbox::send(const FrameHeader& header, const std::byte* payload,
+                  std::span<const int> descriptors) {
+  if (descriptors.empty()) return send(header, payload), true;
+  iovec parts[] = {part(&header, sizeof header), part(payload, header.bytes)};
+  const std::size_t sent = idle() ? write(parts, descriptors) : 0;
+  if (broken_ || sent == sizeof header + header.bytes) return true;
+  if (sent == 0 && !attach(descriptors)) return false;
+  queue(parts, sent);
+  note_queued();
+  return true;
+}
+
+bool Outbox::flush() {
+  if (idle()) return true;
+  const std::size_t before = sent_;
+  do {
+    const std::size_t n = write_queued();
+    sent_ += n;
+    if (n == 0) break;
+  } while (sent_ < queue_.size());
+  if (broken_ || sent_ == queue_.size()) {
+    queue_.clear();
+    sent_ = 0;
+    attached_.clear();
+  }
+  if (before != sent_ || queue_.empty()) note_queued();
+  return queue_.empty();
+}
+
+/// Up to the next frame with descriptors, or from there on.
+std::size_t Outbox::write_queued() {
+  std::size_t end = queue_.size();
+  std::vector<int> descriptors;
+  if (!attached_.empty() && attached_.front().at == sent_) {
+    for (const UniqueFd& fd : attached_.front().descriptors) descriptors.push_back(fd.get());
+    if (attached_.size() > 1) end = attached_[1].at;
+  } else if (!attached_.empty()) {
+    end = attached_.front().at;
+  }
+  iovec rest[] = {part(queue_.data() + sent_, end - sent_)};
+  const std::size_t n = write(rest, descriptors);
+  if (n > 0 && !descriptors.empty()) attached_.pop_front();
+  return n;
+}
+
+/// A frame in one piece: copying it costs less than describing two to the kernel.
+std::size_t Outbox::write_small(const FrameHeader& header, const std::byte* payload) {
+  std::array<std::byte, sizeof header + kOnePiece> frame;
+  std::memcpy(frame.data(), &header, sizeof header);
+  if (header.bytes > 0) std::memcpy(frame.data() + sizeof header, payload, header.bytes);
+  iovec whole[] = {part(frame.data(), sizeof header + header.bytes)};
+  return write(whole);
+}
+
+/// How many bytes the socket took; with the first of them go the descriptors.
+std::size_t Outbox::write(std::span<iovec> parts, std::span<const int> descriptors) {
+  if (broken_) return 0;
+  msghdr message{};
+  message.msg_iov = parts.data();
+  message.msg_iovlen = parts.size();
+  alignas(cmsghdr) char room[CMSG_SPACE(kMaxDescriptors * sizeof(int))] = {};
+  if (!descriptors.empty()) {
+    message.msg_control = room;
+    message.msg_controllen = CMSG_SPACE(descriptors.size() * sizeof(int));
+    cmsghdr* item = CMSG_FIRSTHDR(&message);
+    item->cmsg_level = SOL_SOCKET;
+    item->cmsg_type = SCM_RIGHTS;
+    item->cmsg_len = CMSG_LEN(descriptors.size() * sizeof(int));
+    std::memcpy(CMSG_DATA(item), descriptors.data(), descriptors.size() * sizeof(int));
+  }
+  for (;;) {
+    const ssize_t n = parts.size() == 1 && descriptors.empty()
+                          ? ::send(fd_, parts[0].iov_base, parts[0].iov_len, MSG_NOSIGNAL)
+                          : ::sendmsg(fd_, &message, MSG_NOSIGNAL);
+    if (n >= 0) return static_cast<std::size_t>(n);
+    if (errno == EINTR) continue;
+    // Why the peer is gone shows when its stream is read to the end.
+    broken_ = !try_again(errno);
+    return 0;
+  }
+}
+
+void Outbox::queue(std::span<const iovec> parts, std::size_t skip) {
+  for (const iovec& p : parts) {
+    if (skip >= p.iov_len) {
+      skip -= p.iov_len;
+      continue;
+    }
+    const auto* data = static_cast<const std::byte*>(p.iov_base);
+    queue_.insert(queue_.end(), data + skip, data + p.iov_len);
+    skip = 0;
+  }
+}
+
+/// False: there is no descriptor left to keep them.
+bool Outbox::attach(std::span<const int> descriptors) {
+  Attached attached;
+  attached.at = queue_.size();
+  for (const int fd : descriptors) {
+    attached.descriptors.emplace_back(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
+    if (!attached.descriptors.back()) return false;
+  }
+  attached_.push_back(std::move(attached));
+  return true;
+}
+
+}  // namespace anyccl::fabric

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <sys/uio.h>
+
+#include <atomic>
+#include <cstddef>
+#include <deque>
+#include <span>
+#include <vector>
+
+#include "base/unique_fd.hpp"
+#include "platform/fabric/frame.hpp"
+
+namespace anyccl::fabric {
+
+/// The sending half of a link: what the socket does not take at once is copied into a queue.
+///
+/// Threads: one at a time, the holder of the link's lock; room() and idle() alone may be called by
+/// any thread.
+class Outbox {
+ public:
+  explicit Outbox(int fd) : fd_(fd) {}
+
+  /// Whether a frame with `bytes` bytes of payload may be sent now. A large one has to wait until
+  /// the queue is empty: the socket then takes most of it, and only the rest is copied.
+  bool room(std::size_t bytes) const {
+    const std::size_t queued = queued_.load(std::memory_order_relaxed);
+    return queued == 0 || (bytes <= kSmall && queued + bytes <= kMostQueued);
+  }
+  /// Whether nothing is queued.
+  bool idle() const { return queued_.load(std::memory_order_relaxed) == 0; }
+  /// Sends a frame, or queues what the socket does not take. Drops it if the peer has closed the
+  /// connection. `payload` is not needed after the call.
+  void send(const FrameHeader& header, const std::byte* payload);
+  /// The same with descriptors, which are duplicated if they have to wait. False, and nothing is
+  /// sent: this process has no descriptor left for that.
+  bool send(const FrameHeader& header, const std::byte* payload, std::span<const int> descriptors);
+  /// Sends what is queued as far as the socket takes it; whether nothing is left.
+  bool flush();
+  /// Whether the socket takes nothing more, or discard() was called.
+  bool broken() const { return broken_; }
+  /// The peer will read nothing more: drops what is queued and all that comes.
+  void discard();
+  /// Ends the stream after what was sent: the peer reads an end of file.
+  void close();
+
+ private:
+  static constexpr std::size_t kSmall = 32768, kMostQueued = std::size_t{256} << 10;
+
+  /// Descriptors that go with the frame that begins at this byte of the queue.
+  struct Attached {
+    std::size_t at = 0;
+    std::vector<UniqueFd> descriptors;
+  };
+
+  std::size_t write_small(const FrameHeader& header, const std::byte* payload);
+  std::size_t write(std::span<iovec> parts, std::span<const int> descriptors = {});
+  void queue(std::span<const iovec> parts, std::size_t skip);
+  bool attach(std::span<const int> descriptors);
+  std::size_t write_queued();
+  void note_queued() { queued_.store(queue_.size() - sent_, std::memory_order_relaxed); }
+
+  const int fd_;
+  bool broken_ = false;  // The peer takes nothing more.
+  std::vector<std::byte> queue_;
+  std::size_t sent_ = 0;  // How much of queue_ is gone.
+  std::deque<Attached> attached_;
+  std::atomic<std::size_t> queued_{0};  // As queue_ and sent_ say, for those without the lock.
+};
+
+}  // namespace anyccl::fabric

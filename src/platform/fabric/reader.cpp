@@ -1,0 +1,361 @@
+#include "platform/fabric/reader.hpp"
+
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "base/error.hpp"
+
+namespace anyccl::fabric {
+namespace {
+
+// Contexts that a peer may speak of before they are opened here.
+constexpr std::size_t kMostUnopened = 4096;
+
+// Descriptors that may have come before their notice is looked at.
+constexpr std::size_t kMostKept = 1024;
+
+// Payloads from this size are read straight into their place: reading the header alone first costs
+// one more system call, which is cheaper than copying this much.
+constexpr std::size_t kDirect = 8192;
+
+}  // namespace
+
+bool same_call(const FrameHeader& header, const Wanted& in) {
+  return header.digest == in.digest;
+}
+
+bool same_size(const FrameHeader& header, const Wanted& in) {
+  const bool sized = (header.flags & kSized) != 0;
+  return header.bytes == in.bytes && sized == in.sized && (!sized || header.total == in.total);
+}
+
+// --- contexts ------------------------------------------------------------------------------------
+
+Flow* Reader::flow_of(ContextKey key) {
+  if (last_ != nullptr && last_->key == key) return last_;
+  const auto found = flows_.find(key);
+  if (found != flows_.end()) return last_ = &found->second;
+  const auto unopened = std::count_if(flows_.begin(), flows_.end(), [](const auto& flow) {
+    return flow.second.context == nullptr && !flow.second.closed;
+  });
+  if (static_cast<std::size_t>(unopened) >= kMostUnopened) return nullptr;
+  return last_ = &flows_.try_emplace(key, key).first->second;
+}
+
+void Reader::erase(ContextKey key) {
+  if (last_ != nullptr && last_->key == key) last_ = nullptr;
+  flows_.erase(key);
+}
+
+std::size_t Reader::count_present() const {
+  return static_cast<std::size_t>(std::count_if(flows_.begin(), flows_.end(), [](const auto& flow) {
+    return flow.second.context != nullptr && !flow.second.is_over();
+  }));
+}
+
+std::size_t Reader::count_open() const {
+  return static_cast<std::size_t>(std::count_if(flows_.begin(), flows_.end(), [](const auto& flow) {
+    return flow.second.context != nullptr && !flow.second.closed;
+  }));
+}
+
+void Reader::close(Flow& flow) {
+  flow.closed = true;
+  flow.notices.clear();
+  if (in_frame_ && flow_ == &flow) {
+    dropped_ = true;
+    target_ = nullptr;
+    buffer_ = {};
+  }
+}
+
+/// Something has come for a context whose own thread may sleep.
+void Reader::tell(Flow& flow) {
+  if (flow.context != nullptr && flow.context != reads_for_) flow.context->delivered();
+}
+
+// --- reading -------------------------------------------------------------------------------------
+
+bool Reader::read(Flow* mine, const Wanted* wanted) {
+  reads_for_ = mine == nullptr ? nullptr : mine->context;
+  for (;;) {
+    unread_ = false;
+    if (!in_frame_ && !next_header(wanted)) return false;
+    if (target_ == nullptr && !dropped_) choose_target(mine, wanted);
+    if (!receive_payload()) return false;
+    const bool found = wanted != nullptr && flow_ == mine && key_of(frame_) == wanted->key;
+    finish_frame();
+    if (found) {
+      unread_ = staged() > 0;
+      return true;
+    }
+  }
+}
+
+const FrameHeader* Reader::peek(Flow* mine, std::uint64_t message) {
+  const Key key{message, 0, true};
+  reads_for_ = mine->context;
+  for (;;) {
+    unread_ = false;
+    if (!in_frame_ && !next_header(nullptr)) return nullptr;
+    if (flow_ == mine && key_of(frame_) == key && target_ == nullptr && !dropped_) {
+      unread_ = true;
+      return &frame_;
+    }
+    if (target_ == nullptr && !dropped_) choose_target(mine, nullptr);
+    if (!receive_payload()) return nullptr;
+    const bool found = flow_ == mine && key_of(frame_) == key;
+    finish_frame();
+    if (found) return &mine->arrivals.find(key)->header;
+  }
+}
+
+bool Reader::next_header(const Wanted* wanted) {
+  const bool direct = wanted != nullptr && wanted->bytes >= kDirect;
+  for (;;) {
+    while (staged() < sizeof(FrameHeader))
+      if (!fill(direct ? sizeof(FrameHeader) : staging_.size())) return false;
+    FrameHeader header;
+    std::memcpy(&header, staging_.data() + begin_, sizeof header);
+    if (const char* what = problem_of(header)) {
+      malformed(what);
+      return false;
+    }
+    if (header.type != kData) {
+      while (staged() < sizeof header + header.bytes)
+        if (!fill(staging_.size())) return false;
+      if (!handle_control(header)) return false;
+      continue;
+    }
+    Flow* const flow = flow_of(header.context);
+    const char* what = flow == nullptr   ? "frames of too many communicators"
+                       : flow->is_over() ? "data after its goodbye"
+                       : flow->closed    ? nullptr
+                       : !flow->window.allows(key_of(header), header.bytes) ? "more than it may"
+                                                                            : nullptr;
+    if (what != nullptr) {
+      malformed(what);
+      return false;
+    }
+    begin_ += sizeof header;
+    frame_ = header;
+    flow_ = flow;
+    flow->window.credit(header.credit);
+    flow->window.arrived(header.bytes);
+    in_frame_ = true;
+    dropped_ = flow->closed;
+    received_ = 0;
+    return true;
+  }
+}
+
+/// The frame lies whole in the staging buffer. False: nothing more is to be read.
+bool Reader::handle_control(const FrameHeader& header) {
+  const std::byte* payload = staging_.data() + begin_ + sizeof header;
+  begin_ += sizeof header + header.bytes;
+  Flow* const flow = flow_of(header.context);
+  if (flow == nullptr || flow->is_over()) {
+    malformed(flow == nullptr ? "frames of too many communicators" : "more after its goodbye");
+    return false;
+  }
+  flow->window.credit(header.credit);
+  switch (header.type) {
+    case kCall: {
+      CallRecord record;
+      std::memcpy(&record, payload, sizeof record);
+      flow->calls[record.sequence % kCallHistory] = record;
+      break;
+    }
+    case kWant:
+      flow->window.asked(key_of(header));
+      break;
+    case kCredit:
+      break;
+    case kNotice:
+      if (!take_notice(header, payload, *flow)) return false;
+      break;
+    case kGoodbye:
+      flow->goodbye = true;
+      break;
+    default:
+      flow->aborted = true;
+      if (flow->context != nullptr && !flow->closed)
+        flow->context->note(received_abort(flow->peer, payload, header.bytes));
+      else
+        flow->last_words.assign(payload, payload + header.bytes);
+  }
+  tell(*flow);
+  if (flow->closed && flow->context == nullptr && flow->is_over()) erase(flow->key);
+  return true;
+}
+
+bool Reader::take_notice(const FrameHeader& header, const std::byte* payload, Flow& flow) {
+  if (descriptors_.size() < header.number) {
+    malformed("a notice without its descriptors");
+    return false;
+  }
+  Notice notice{{payload, payload + header.bytes}, {}};
+  for (std::uint32_t i = 0; i < header.number; ++i) {
+    notice.descriptors.push_back(std::move(descriptors_.front()));
+    descriptors_.pop_front();
+  }
+  if (!flow.closed) flow.notices.push_back(std::move(notice));
+  return true;
+}
+
+/// Where the payload of frame_ goes.
+void Reader::choose_target(Flow* mine, const Wanted* wanted) {
+  if (wanted != nullptr && flow_ == mine && key_of(frame_) == wanted->key &&
+      wanted->into != nullptr && same_call(frame_, *wanted) && same_size(frame_, *wanted)) {
+    target_ = wanted->into;
+    return;
+  }
+  buffer_ = BufferPool::of_process().take(frame_.bytes);
+  target_ = buffer_.data();
+  if (target_ != nullptr) return;
+  dropped_ = true;
+  if (flow_->context != nullptr)
+    flow_->context->note(error(Code::system_error,
+                               "rank {} has no memory for {} bytes from rank {}",
+                               index(flow_->context->me), frame_.bytes, index(flow_->peer)));
+}
+
+bool Reader::receive_payload() {
+  const std::size_t bytes = frame_.bytes;
+  const std::size_t here = std::min(bytes - received_, staged());
+  if (here > 0) {
+    if (!dropped_) std::memcpy(target_ + received_, staging_.data() + begin_, here);
+    begin_ += here;
+    received_ += here;
+  }
+  while (received_ < bytes) {
+    const std::size_t left = bytes - received_;
+    if (dropped_) {
+      begin_ = end_ = 0;
+      if (!fill(std::min(left, staging_.size()))) return false;
+      received_ += staged();
+      begin_ = end_ = 0;
+      continue;
+    }
+    // The staging buffer is empty now. The next header comes along, which saves a call per frame.
+    begin_ = end_ = 0;
+    iovec parts[] = {{target_ + received_, left}, {staging_.data(), sizeof(FrameHeader)}};
+    const ssize_t n = receive(parts, 2);
+    if (!arrived(n)) return false;
+    const auto got = static_cast<std::size_t>(n);
+    received_ += std::min(got, left);
+    end_ = got > left ? got - left : 0;
+  }
+  return true;
+}
+
+void Reader::finish_frame() {
+  in_frame_ = false;
+  const std::byte* data = std::exchange(target_, nullptr);
+  Arrival arrival{frame_, std::exchange(buffer_, Buffer{}), data};
+  Context* const context = flow_->context;
+  if (std::exchange(dropped_, false)) return flow_->window.consumed(frame_.bytes);
+  const Key key = key_of(frame_);
+  if (context != nullptr && !key.is_message &&
+      key.operation < context->oldest.load(std::memory_order_relaxed)) {
+    flow_->window.consumed(frame_.bytes);
+    return BufferPool::of_process().give(std::move(arrival.buffer));
+  }
+  if (!flow_->arrivals.add(std::move(arrival))) return malformed("a publication twice");
+  if (context != nullptr) context->arrivals.fetch_add(1, std::memory_order_relaxed);
+  tell(*flow_);
+}
+
+// --- the socket ----------------------------------------------------------------------------------
+
+/// Reads at most `most` bytes into the staging buffer. False if there are none.
+bool Reader::fill(std::size_t most) {
+  if (ended_) return false;
+  if (begin_ > 0) {
+    std::memmove(staging_.data(), staging_.data() + begin_, staged());
+    end_ -= begin_;
+    begin_ = 0;
+  }
+  iovec part{staging_.data() + end_, std::min(most, staging_.size() - end_)};
+  const ssize_t n = receive(&part, 1);
+  if (!arrived(n)) return false;
+  end_ += static_cast<std::size_t>(n);
+  return true;
+}
+
+ssize_t Reader::receive(iovec* parts, std::size_t count) {
+  if (!carries_descriptors_)
+    return count == 1 ? ::recv(fd_, parts->iov_base, parts->iov_len, 0)
+                      : ::readv(fd_, parts, static_cast<int>(count));
+  msghdr message{};
+  message.msg_iov = parts;
+  message.msg_iovlen = count;
+  alignas(cmsghdr) char room[CMSG_SPACE(kMaxDescriptors * sizeof(int))];
+  message.msg_control = room;
+  message.msg_controllen = sizeof room;
+  const ssize_t n = ::recvmsg(fd_, &message, MSG_CMSG_CLOEXEC);
+  if (n > 0 && message.msg_controllen > 0) keep_descriptors(message);
+  return n;
+}
+
+void Reader::keep_descriptors(msghdr& message) {
+  for (cmsghdr* item = CMSG_FIRSTHDR(&message); item != nullptr;
+       item = CMSG_NXTHDR(&message, item)) {
+    if (item->cmsg_level != SOL_SOCKET || item->cmsg_type != SCM_RIGHTS) continue;
+    const std::size_t count = (item->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    for (std::size_t i = 0; i < count; ++i) {
+      int fd = -1;
+      std::memcpy(&fd, CMSG_DATA(item) + i * sizeof(int), sizeof fd);
+      descriptors_.emplace_back(fd);
+    }
+  }
+  if (descriptors_.size() > kMostKept) malformed("descriptors without notices");
+}
+
+/// Whether a read brought bytes; notices the end of the stream.
+bool Reader::arrived(ssize_t result) {
+  if (result > 0) return true;
+  if (result < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return false;
+  end();
+  return false;
+}
+
+void Reader::end() {
+  ended_ = true;
+  for (auto& [key, flow] : flows_) tell(flow);
+}
+
+/// After this nothing that the peer says is believed, in any context.
+void Reader::malformed(const char* what) {
+  for (auto& [key, flow] : flows_)
+    if (flow.context != nullptr)
+      flow.context->note(
+          error(Code::remote_error,
+                "rank {} sent {} to rank {}; it runs another version of anyccl, or its memory or "
+                "the connection is damaged",
+                index(flow.peer), what, index(flow.context->me)));
+  begin_ = end_ = 0;
+  end();
+}
+
+bool Reader::drain() {
+  ended_ = true;
+  in_frame_ = false;
+  target_ = nullptr;
+  buffer_ = {};
+  unread_ = false;
+  begin_ = end_ = 0;
+  constexpr int kMost = 256;  // A peer that sends without end must not keep us.
+  for (int i = 0; i < kMost; ++i) {
+    const ssize_t n = ::recv(fd_, staging_.data(), staging_.size(), 0);
+    if (n <= 0) return n == 0 || (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
+  }
+  return false;
+}
+
+}  // namespace anyccl::fabric

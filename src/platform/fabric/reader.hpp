@@ -1,0 +1,100 @@
+#pragma once
+
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <unordered_map>
+
+#include "platform/fabric/flow.hpp"
+
+namespace anyccl::fabric {
+
+/// A data frame that a rank asks for.
+struct Wanted {
+  Key key;
+  std::uint32_t digest = 0;
+  bool sized = false;
+  std::size_t bytes = 0;
+  std::uint64_t total = 0;    ///< If `sized`.
+  std::byte* into = nullptr;  ///< Null, or where its payload may be put.
+};
+
+bool same_call(const FrameHeader& header, const Wanted& in);
+bool same_size(const FrameHeader& header, const Wanted& in);
+
+/// The receiving half of a link. Frames come in the peer's order, of all contexts; what the reading
+/// thread asks for goes straight to its place, everything else is kept until it is asked for.
+///
+/// Threads: one at a time, the holder of the link's lock.
+class Reader {
+ public:
+  Reader(int fd, bool carries_descriptors) : fd_(fd), carries_descriptors_(carries_descriptors) {}
+
+  /// The context, which is made if the peer is the first that speaks of it. Null: there are too many
+  /// of these.
+  Flow* flow_of(ContextKey key);
+  void erase(ContextKey key);
+  /// How many contexts of this rank the peer has not ended.
+  std::size_t count_present() const;
+  /// How many contexts this rank has not ended.
+  std::size_t count_open() const;
+
+  /// Takes in all that has arrived, or, with `wanted`, until that has come; whether it has. `mine`:
+  /// the flow for which the thread reads; the threads of other contexts are told what came for them.
+  bool read(Flow* mine, const Wanted* wanted);
+  /// The header of message `message` of `mine`, if its first fragment is next; its payload stays
+  /// where it is.
+  const FrameHeader* peek(Flow* mine, std::uint64_t message);
+  /// From now on what comes for `flow` is dropped, also the rest of a frame that has begun.
+  void close(Flow& flow);
+
+  bool ended() const { return ended_; }
+  /// Whether bytes were read from the socket that no call has looked at yet.
+  bool holds_unread() const { return unread_; }
+  /// Reads and drops what has arrived, for the end. Whether the end of the stream was reached.
+  bool drain();
+
+ private:
+  bool next_header(const Wanted* wanted);
+  bool handle_control(const FrameHeader& header);
+  bool take_notice(const FrameHeader& header, const std::byte* payload, Flow& flow);
+  void choose_target(Flow* mine, const Wanted* wanted);
+  bool receive_payload();
+  void finish_frame();
+
+  bool fill(std::size_t most);
+  ssize_t receive(iovec* parts, std::size_t count);
+  void keep_descriptors(msghdr& message);
+  bool arrived(ssize_t result);
+  void end();
+  void malformed(const char* what);
+  void tell(Flow& flow);
+  std::size_t staged() const { return end_ - begin_; }
+
+  const int fd_;
+  const bool carries_descriptors_;
+  std::unordered_map<ContextKey, Flow> flows_;
+  Flow* last_ = nullptr;  // The one found last.
+  Context* reads_for_ = nullptr;
+  bool ended_ = false;  // Nothing more will be read.
+  bool unread_ = false;
+  std::deque<UniqueFd> descriptors_;  // That came and whose notice was not looked at yet.
+
+  // The data frame that is being received.
+  bool in_frame_ = false;
+  FrameHeader frame_;
+  Flow* flow_ = nullptr;
+  Buffer buffer_;                // Empty if target_ is the caller's memory.
+  std::byte* target_ = nullptr;  // Null: not chosen yet, or the payload is dropped.
+  bool dropped_ = false;
+  std::size_t received_ = 0;
+
+  // Bytes read but not looked at: small frames come many at a time.
+  std::size_t begin_ = 0, end_ = 0;
+  alignas(64) std::array<std::byte, 16384> staging_;
+};
+
+}  // namespace anyccl::fabric
