@@ -91,6 +91,28 @@ TEST_P(SocketPublish, does_not_send_more_than_the_window_holds) {
   }
 }
 
+/// A lane that is behind must not wait for those that are ahead.
+TEST_P(SocketPublish, lets_through_a_window_that_is_full_what_is_asked_for) {
+  const auto ranks = group(2, GetParam());
+  const auto data = pattern(kMiB, 3);
+  const ReaderOf all{1, 0, 0, kMiB};
+  const auto offer = [&](std::uint32_t number) {
+    const Outgoing out{.operation = 1, .number = number, .bytes = kMiB, .readers = {&all, 1}};
+    return ranks[0]->publications().offer(out, data.data(), false) == Publications::Offered::copied;
+  };
+  for (std::uint32_t number = 0; number < 32; ++number)
+    for (int tries = 0; tries < 100 && !offer(number); ++tries) (void)ranks[1]->check();
+  const std::byte* there = nullptr;
+  bool sent = false;
+  for (const Deadline d = patience(); there == nullptr && !d.passed();) {
+    if (!sent) sent = offer(1000);
+    there = ranks[1]->publications().poll(from(0, 1, 1000, kMiB));
+    (void)ranks[0]->check();
+    (void)ranks[1]->check();
+  }
+  EXPECT_TRUE(equal(there, data));
+}
+
 TEST_P(SocketPublish, forgets_what_an_operation_left_behind) {
   const auto ranks = group(2, GetParam());
   publish_to(*ranks[0], 1, number_of(1), pattern(10, 1));

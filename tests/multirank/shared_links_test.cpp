@@ -1,0 +1,176 @@
+// Communicators that descend from one another share connections: what each may expect of the rest.
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <csignal>
+#include <thread>
+
+#include "support/ranks.hpp"
+
+namespace anyccl::test {
+namespace {
+
+struct SharedLinks : testing::TestWithParam<std::string> {
+  static auto transport() {
+    const std::string name = GetParam();
+    return [name](int) { return Environment::Variables{{"ANYCCL_TRANSPORT", name}}; };
+  }
+};
+INSTANTIATE_TEST_SUITE_P(transports, SharedLinks, testing::Values("shm", "unix", "tcp"),
+                         [](const auto& tested) { return tested.param; });
+
+/// Those that this process has open.
+int descriptors() {
+  int count = 0;
+  DIR* const folder = ::opendir("/proc/self/fd");
+  while (::readdir(folder) != nullptr) ++count;
+  ::closedir(folder);
+  return count;
+}
+
+void expect_sum(Communicator& comm, std::size_t count) {
+  std::vector<float> x(count, static_cast<float>(index(comm.rank()) + 1));
+  ASSERT_OK(wait(comm.all_reduce(view(x), view(x), ReduceOp::sum)));
+  const auto n = static_cast<float>(comm.size());
+  EXPECT_EQ(x[0], n * (n + 1) / 2);
+  EXPECT_EQ(x[count - 1], n * (n + 1) / 2);
+}
+
+Communicator copy_of(Communicator& comm) {
+  auto made = comm.split(0, index(comm.rank()));
+  EXPECT_TRUE(made.ok()) << made.status().message();
+  return std::move(*made);
+}
+
+TEST_P(SharedLinks, make_communicators_without_descriptors) {
+  expect_all_passed(run_processes(
+      3,
+      [](Communicator& world) {
+        expect_sum(world, 100'000);
+        std::vector<Communicator> parts;
+        parts.push_back(copy_of(world));
+        expect_sum(parts.back(), 100'000);
+        const int before = descriptors();
+        for (int i = 0; i < 50; ++i) {
+          parts.push_back(copy_of(i % 2 == 0 ? world : parts.back()));
+          expect_sum(parts.back(), i == 0 ? 100'000 : 10);
+        }
+        EXPECT_LE(descriptors(), before + 1);  // a thread that sleeps may need one
+        for (Communicator& part : parts) ASSERT_OK(part.destroy());
+        expect_sum(world, 10);
+      },
+      transport()));
+}
+
+TEST_P(SharedLinks, carry_several_communicators_at_the_same_time) {
+  const Environment environment({{"ANYCCL_TRANSPORT", GetParam()}});
+  run_ranks(3, [](Communicator& world) {
+    std::vector<Communicator> parts;
+    for (int i = 0; i < 3; ++i) parts.push_back(copy_of(world));
+    std::vector<std::thread> threads;
+    for (std::size_t p = 0; p < parts.size(); ++p)
+      threads.emplace_back([&, p] {
+        for (std::size_t i = 0; i < 60; ++i)
+          expect_sum(parts[p], 1 + (i * 7919 * (p + 1)) % (i % 7 == 0 ? 200'000 : 3'000));
+      });
+    for (std::thread& thread : threads) thread.join();
+  });
+}
+
+TEST_P(SharedLinks, do_not_let_a_blocked_communicator_stop_another) {
+  expect_all_passed(run_processes(
+      2,
+      [](Communicator& world) {
+        Communicator blocked = copy_of(world), free = copy_of(world);
+        std::vector<float> much(16 << 20, 1.0F);  // 64 MiB, more than is kept for anybody
+        if (world.rank() == Rank{1}) {  // sends nothing until the other communicator is done
+          for (int i = 0; i < 20; ++i) expect_sum(free, 50'000);
+          ASSERT_OK(wait(blocked.recv(view(much), Rank{0})));
+          return;
+        }
+        std::thread sender([&] { EXPECT_OK(wait(blocked.send(view(much), Rank{1}))); });
+        for (int i = 0; i < 20; ++i) expect_sum(free, 50'000);
+        sender.join();
+      },
+      transport()));
+}
+
+TEST_P(SharedLinks, outlive_the_communicator_that_made_them) {
+  expect_all_passed(run_processes(
+      3,
+      [](Communicator& world) {
+        Communicator part = copy_of(world);
+        ASSERT_OK(world.destroy());
+        expect_sum(part, 100'000);
+        Communicator next = copy_of(part);
+        ASSERT_OK(part.destroy());
+        expect_sum(next, 100'000);
+      },
+      transport()));
+}
+
+TEST_P(SharedLinks, end_one_communicator_and_not_the_others) {
+  expect_all_passed(run_processes(
+      2,
+      [](Communicator& world) {
+        Communicator aborted = copy_of(world), left = copy_of(world), good = copy_of(world);
+        if (world.rank() == Rank{0}) {
+          EXPECT_OK(aborted.abort());
+          EXPECT_OK(left.destroy());
+        } else {
+          EXPECT_NE(wait(aborted.barrier()).message().find("rank 0"), std::string::npos);
+          EXPECT_NE(wait(left.barrier()).message().find("rank 0"), std::string::npos);
+        }
+        expect_sum(good, 100'000);
+        expect_sum(world, 100'000);
+      },
+      transport()));
+}
+
+TEST_P(SharedLinks, tell_every_communicator_of_a_death) {
+  const auto outcomes = run_processes(
+      3,
+      [](Communicator& world) {
+        std::vector<Communicator> parts;
+        for (int i = 0; i < 4; ++i) parts.push_back(copy_of(world));
+        if (world.rank() == Rank{1}) ::raise(SIGKILL);
+        for (Communicator& part : parts) {
+          const Status status = wait(part.barrier());
+          EXPECT_EQ(status.code(), Code::remote_error);
+          EXPECT_NE(status.message().find("rank 1"), std::string::npos) << status.message();
+          EXPECT_OK(part.abort());
+        }
+        EXPECT_OK(world.abort());
+      },
+      transport());
+  for (std::size_t r = 0; r < outcomes.size(); ++r)
+    EXPECT_EQ(outcomes[r].exit_code, r == 1 ? -SIGKILL : 0) << r << ": " << outcomes[r].output;
+}
+
+TEST(SharedLinksOverSockets, make_communicators_where_no_descriptor_is_left) {
+  const auto variables = [](int) { return Environment::Variables{{"ANYCCL_TRANSPORT", "tcp"}}; };
+  expect_all_passed(run_processes(
+      3,
+      [](Communicator& world) {
+        const int first = ::open("/dev/null", O_RDONLY);
+        ::close(first);
+        rlimit limit{};
+        ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &limit), 0);
+        limit.rlim_cur = static_cast<rlim_t>(first);
+        ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
+        for (int i = 0; i < 5; ++i) {
+          Communicator part = copy_of(world);
+          expect_sum(part, 100'000);
+          ASSERT_OK(part.destroy());
+        }
+      },
+      variables));
+}
+
+}  // namespace
+}  // namespace anyccl::test
