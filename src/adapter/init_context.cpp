@@ -131,7 +131,7 @@ Result<InitContext> prepare_init(int rank, int size, Config config, const CommSe
   ANYCCL_TRY(init.table, table_of(init.config));
   init.deadline = Deadline::in(
       std::chrono::nanoseconds(static_cast<std::int64_t>(init.config.timeout_s * 1e9)));
-  ANYCCL_TRY(init.listeners, bootstrap::Listeners::open(init.config.interface));
+  ANYCCL_TRY(init.listeners, bootstrap::Listeners::open(init.config.interface, init.config.ports));
   const bool named = !init.config.tuner_table.empty();
   const probe::HostFacts facts = probe::host_facts();
   const bootstrap::HostIdentity host{facts.boot_id, facts.network_namespace, init.config.host_id};

@@ -190,7 +190,8 @@ std::shared_ptr<HostStream> make_stream() {
 Result<anycclUniqueId> make_unique_id() {
   ANYCCL_CHECK(refuse_duplicate_library());
   ANYCCL_TRY(const Config config, read_config());
-  ANYCCL_TRY(bootstrap::Rendezvous rendezvous, bootstrap::make_rendezvous(config.interface));
+  ANYCCL_TRY(bootstrap::Rendezvous rendezvous,
+             bootstrap::make_rendezvous(config.interface, config.ports));
   anycclUniqueId id{};
   rendezvous.id.to_bytes(id.internal);
   Process::get().keep(std::move(rendezvous));

@@ -6,6 +6,7 @@
 #include "base/log.hpp"
 #include "platform/bootstrap/acceptor.hpp"
 #include "platform/bootstrap/dial.hpp"
+#include "platform/bootstrap/interfaces.hpp"
 #include "platform/bootstrap/member_table.hpp"
 
 namespace anyccl::bootstrap {
@@ -19,12 +20,14 @@ std::vector<Acceptor::Listener> listeners_of(const Listeners& listeners) {
   return all;
 }
 
-std::vector<Endpoint> endpoints_of(const Hello& mine, const Hello& peer, bool force_tcp) {
-  std::vector<Endpoint> endpoints;
-  if (same_host(mine, peer) && !force_tcp) endpoints.push_back({unix_name_of(peer), {}});
-  for (const Address& address : peer.addresses)
-    if (address.family != 0 && (!is_loopback(address) || same_network(mine, peer)))
-      endpoints.push_back({"", address});
+/// Loopback only leads to `peer` inside one network namespace.
+std::vector<Endpoint> endpoints_of(const Hello& mine, const Hello& peer, const OwnNetwork& own,
+                                   bool force_tcp) {
+  std::vector<Address> addresses = addresses_of(peer);
+  if (!same_network(mine, peer)) std::erase_if(addresses, is_loopback);
+  std::vector<Endpoint> endpoints = own.endpoints_to(addresses);
+  if (same_host(mine, peer) && !force_tcp)
+    endpoints.insert(endpoints.begin(), Endpoint{unix_name_of(peer), {}});
   return endpoints;
 }
 
@@ -47,6 +50,7 @@ class Mesh {
   Status take_accepted();
   Status look_for_missing(const Watch& watch);
   Status timed_out() const;
+  std::string why_missing(std::uint32_t peer) const;
 
   std::span<const Hello> members_;
   std::uint32_t me_;
@@ -60,12 +64,16 @@ class Mesh {
 };
 
 Status Mesh::call_lower_ranks(const Secret& secret, bool force_tcp) {
+  if (me_ == 0) return {};
+  ANYCCL_TRY(const OwnNetwork own, OwnNetwork::find());
   for (std::uint32_t peer = 0; peer < me_; ++peer) {
-    std::vector<Endpoint> endpoints = endpoints_of(members_[me_], members_[peer], force_tcp);
+    std::vector<Endpoint> endpoints = endpoints_of(members_[me_], members_[peer], own, force_tcp);
     if (endpoints.empty())
       return error(Code::system_error, "{} has no network address that {} could reach",
                    describe(members_[peer]), describe(members_[me_]));
-    dials_.emplace_back(secret, Dial::Target{std::move(endpoints), me_, peer, Trust::secret});
+    std::string note = own.missing_family(endpoints);
+    dials_.emplace_back(
+        secret, Dial::Target{std::move(endpoints), me_, peer, Trust::secret, std::move(note)});
   }
   return {};
 }
@@ -78,7 +86,7 @@ Result<std::vector<PeerSocket>> Mesh::finish(Deadline deadline, const Watch& wat
     if (deadline.passed()) return timed_out();
     if (next_look_.passed()) ANYCCL_CHECK(look_for_missing(watch));
     ANYCCL_CHECK(poll_once(deadline));
-    ANYCCL_CHECK(acceptor_.progress(std::span(entries_).subspan(dials_.size())));
+    ANYCCL_CHECK(acceptor_.progress(std::span(entries_).first(acceptor_.wanted())));
     ANYCCL_CHECK(take_accepted());
   }
   sockets_.erase(sockets_.begin() + me_);
@@ -88,12 +96,12 @@ Result<std::vector<PeerSocket>> Mesh::finish(Deadline deadline, const Watch& wat
 Status Mesh::poll_once(Deadline deadline) {
   int wait = next_look_.poll_ms(acceptor_.poll_ms(deadline.poll_ms()));
   entries_.clear();
-  for (std::uint32_t peer = 0; peer < me_; ++peer) {
-    const bool connected = static_cast<bool>(sockets_[peer].fd);
-    entries_.push_back(connected ? pollfd{-1, 0, 0} : dials_[peer].wanted());
-    if (!connected) wait = dials_[peer].poll_ms(wait);
-  }
   acceptor_.append_wanted(entries_);
+  for (std::uint32_t peer = 0; peer < me_; ++peer) {
+    if (sockets_[peer].fd) continue;
+    dials_[peer].append_wanted(entries_);
+    wait = dials_[peer].poll_ms(wait);
+  }
   if (::poll(entries_.data(), entries_.size(), wait) >= 0) return {};
   if (errno != EINTR) return system_error(errno, "poll while connecting to the other ranks");
   for (pollfd& entry : entries_) entry.revents = 0;
@@ -145,6 +153,14 @@ Status Mesh::look_for_missing(const Watch& watch) {
   return {};
 }
 
+std::string Mesh::why_missing(std::uint32_t peer) const {
+  if (peer < me_) return dials_[peer].problems();
+  std::vector<std::string> places;
+  for (const Address& address : addresses_of(members_[me_])) places.push_back(to_string(address));
+  return fmt::format("it did not connect to this rank, which listens at {}",
+                     fmt::join(places, ", "));
+}
+
 Status Mesh::timed_out() const {
   std::vector<std::size_t> missing;
   std::string details;
@@ -152,9 +168,10 @@ Status Mesh::timed_out() const {
     if (peer == me_ || sockets_[peer].fd) continue;
     missing.push_back(peer);
     if (missing.size() > 3) continue;
-    const std::string why = peer < me_ ? dials_[peer].problems() : "it did not call";
-    details += fmt::format("; {}: {}", describe(members_[peer]), why);
+    details += fmt::format("; {}: {}", describe(members_[peer]), why_missing(peer));
   }
+  if (const std::string refusals = acceptor_.refusals(); !refusals.empty())
+    details += "; " + refusals;
   return error(Code::timeout, "rank {} connected to {} of {} other ranks in time; missing: {}{}",
                me_, connected_, members_.size() - 1, list_ranks(missing), details);
 }

@@ -56,6 +56,7 @@ class RootLoop {
   Status join(Member& member, const HelloFrame& frame);
   Status check_timeouts() const;
   std::string hint() const;
+  Status cannot_accept(const Status& why) const;
   void warn_of_refused();
 
   void settle(const Status& outcome);

@@ -71,7 +71,7 @@ inline std::vector<UniqueFd> pester(const std::vector<Endpoint>& endpoints, std:
 
 inline std::vector<Endpoint> endpoints_of(const UniqueId& id) {
   std::vector<Endpoint> endpoints;
-  for (const Address& address : id.used()) endpoints.push_back({"", address});
+  for (const Address& address : id.addresses()) endpoints.push_back({"", address});
   return endpoints;
 }
 
@@ -86,8 +86,9 @@ inline Result<Connection> dial_to_end(Dial dial) {
   for (const Deadline deadline = soon(); !deadline.passed();) {
     if (Status s = dial.advance(); !s.ok()) return s;
     if (dial.done()) return dial.take();
-    pollfd entry = dial.wanted();
-    ::poll(&entry, 1, dial.poll_ms(1000));
+    std::vector<pollfd> entries;
+    dial.append_wanted(entries);
+    ::poll(entries.data(), entries.size(), dial.poll_ms(1000));
   }
   return Status(Code::timeout, dial.problems());
 }

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "platform/bootstrap/interfaces.hpp"
+#include "platform/bootstrap/names.hpp"
 #include "ranks.hpp"
 
 namespace anyccl::bootstrap {
@@ -51,25 +53,25 @@ TEST(Interfaces, list_loopback_last) {
 }
 
 TEST(Resolve, understands_numeric_addresses) {
-  EXPECT_EQ(to_string(resolve("192.0.2.7", 80)->front()), "192.0.2.7:80");
-  EXPECT_EQ(to_string(resolve("2001:db8::7", 80)->front()), "[2001:db8::7]:80");
+  EXPECT_EQ(to_string(resolve("192.0.2.7", 80, soon())->front()), "192.0.2.7:80");
+  EXPECT_EQ(to_string(resolve("2001:db8::7", 80, soon())->front()), "[2001:db8::7]:80");
   EXPECT_TRUE(is_numeric("192.0.2.7"));
   EXPECT_TRUE(is_numeric("::1"));
   EXPECT_FALSE(is_numeric("localhost"));
 }
 
 TEST(Resolve, names_the_host_that_it_cannot_find) {
-  const std::string message = message_of(resolve("no such host.invalid", 80));
+  const std::string message = message_of(resolve("no such host.invalid", 80, soon()));
   EXPECT_TRUE(contains(message, "no such host.invalid")) << message;
 }
 
 TEST(Address, of_another_host_is_not_local) {
-  EXPECT_FALSE(*is_local(resolve("203.0.113.9", 1)->front()));
-  EXPECT_TRUE(*is_local(resolve("127.5.5.5", 1)->front()));
+  EXPECT_FALSE(*is_local(resolve("203.0.113.9", 1, soon())->front()));
+  EXPECT_TRUE(*is_local(resolve("127.5.5.5", 1, soon())->front()));
 }
 
 TEST(ListenOnInterfaces, keeps_loopback_when_there_are_too_many_addresses) {
-  const Result<std::vector<TcpListener>> listeners = listen_on_interfaces("", 1);
+  const Result<std::vector<TcpListener>> listeners = listen_on_interfaces("", {}, 1);
   ASSERT_OK(listeners.status());
   ASSERT_EQ(listeners->size(), 1U);
   EXPECT_TRUE(is_loopback(listeners->front().address));
