@@ -62,7 +62,7 @@ void Acceptor::advance_pending(std::span<const pollfd> entries) {
       note_refused(s);
     } else if (s.handshake.done()) {
       authenticated_.push_back(
-          {std::move(s.socket), s.handshake.from(), s.handshake.session(), s.local});
+          {std::move(s.socket), s.handshake.from(), s.handshake.session(), s.local, {}});
     } else if (s.deadline.passed()) {
       log_dropped(s.socket.get(), "it did not authenticate itself in time");
     } else {
@@ -89,7 +89,9 @@ std::string Acceptor::refusals() const {
 Status Acceptor::accept_waiting(const Listener& listener) {
   for (int accepted = 0; accepted < kMostAtOnce; ++accepted) {
     Result<UniqueFd> socket = accept_from(listener.fd);
-    if (!socket.ok()) return has_waiting(listener.fd) ? on_shortage(socket.status()) : Status();
+    const bool shortage = socket.status().code() == Code::system_error;
+    if (shortage) return has_waiting(listener.fd) ? on_shortage(socket.status()) : Status();
+    ANYCCL_CHECK(socket.status());
     if (!*socket) return {};
     ANYCCL_CHECK(begin_handshake(*std::move(socket), listener));
   }

@@ -7,6 +7,7 @@
 #include "platform/bootstrap/acceptor.hpp"
 #include "platform/bootstrap/dial.hpp"
 #include "platform/bootstrap/interfaces.hpp"
+#include "platform/bootstrap/known_paths.hpp"
 #include "platform/bootstrap/member_table.hpp"
 
 namespace anyccl::bootstrap {
@@ -25,6 +26,7 @@ std::vector<Endpoint> endpoints_of(const Hello& mine, const Hello& peer, const O
                                    bool force_tcp) {
   std::vector<Address> addresses = addresses_of(peer);
   if (!same_network(mine, peer)) std::erase_if(addresses, is_loopback);
+  KnownPaths::of_process().prefer(peer, addresses);
   std::vector<Endpoint> endpoints = own.endpoints_to(addresses);
   if (same_host(mine, peer) && !force_tcp)
     endpoints.insert(endpoints.begin(), Endpoint{unix_name_of(peer), {}});
@@ -113,7 +115,10 @@ Status Mesh::advance_dials() {
     if (sockets_[peer].fd) continue;
     if (Status s = dials_[peer].advance(); !s.ok())
       return error(s.code(), "cannot connect to {}: {}", describe(members_[peer]), s.message());
-    if (dials_[peer].done()) take(dials_[peer].take(), peer);
+    if (!dials_[peer].done()) continue;
+    Connection made = dials_[peer].take();
+    if (!made.local) KnownPaths::of_process().remember(members_[peer], made.to);
+    take(std::move(made), peer);
   }
   return {};
 }

@@ -50,7 +50,7 @@ Status Dial::advance() {
   if (attempts_.empty()) ANYCCL_CHECK(shortage_);
   const bool hopeless =
       std::all_of(outcomes_.begin(), outcomes_.end(), [](const Outcome& o) { return o.hopeless; });
-  return hopeless ? Status(Code::invalid_argument, problems()) : Status();
+  return hopeless ? Status(outcomes_.front().problem.code(), problems()) : Status();
 }
 
 void Dial::go_on_with_all() {
@@ -120,8 +120,9 @@ Status Dial::go_on(Attempt& attempt) {
     ANYCCL_CHECK(connect(attempt));
     if (!attempt.connected) return {};
   }
-  if (Status s = attempt.handshake.advance(attempt.socket.get()); !s.ok())
-    return error(s.code(), "{}: {}", to_string(endpoint), s.message());
+  const Status s = attempt.handshake.advance(attempt.socket.get());
+  outcomes_[attempt.endpoint].hopeless = attempt.handshake.refused();
+  if (!s.ok()) return error(s.code(), "{}: {}", to_string(endpoint), s.message());
   const bool answered = attempt.handshake.proved() || attempt.handshake.committed();
   if (answered || !overdue(attempt)) return {};
   return error(Code::remote_error, "{}: it accepted the connection and did not answer",
@@ -160,16 +161,17 @@ Status Dial::check_trust(const Attempt& attempt) const {
 }
 
 void Dial::note_failure(std::size_t endpoint, const Status& why) {
-  outcomes_[endpoint].problem = why.message();
-  outcomes_[endpoint].hopeless = is_final(why);
+  outcomes_[endpoint].problem = why;
+  outcomes_[endpoint].hopeless = outcomes_[endpoint].hopeless || is_final(why);
   if (is_full_queue(why)) next_ = endpoint;
   next_start_ = Deadline::in(is_full_queue(why) ? kFullQueuePause : milliseconds(0));
 }
 
 Connection Dial::take() {
   Attempt& attempt = attempts_.front();
-  return {std::move(attempt.socket), target_.from, attempt.handshake.session(),
-          target_.endpoints[attempt.endpoint].local()};
+  const Endpoint& endpoint = target_.endpoints[attempt.endpoint];
+  return {std::move(attempt.socket), target_.from, attempt.handshake.session(), endpoint.local(),
+          endpoint.address};
 }
 
 const Dial::Attempt* Dial::attempt_at(std::size_t endpoint) const {
@@ -186,8 +188,8 @@ std::string Dial::problem_of(std::size_t endpoint) const {
                         ? ": it answered and did not let this rank in"
                         : ": it accepted the connection and did not answer");
   }
-  const std::string& problem = outcomes_[endpoint].problem;
-  return problem.empty() ? place + ": not tried" : problem;
+  const Status& problem = outcomes_[endpoint].problem;
+  return problem.ok() ? place + ": not tried" : std::string(problem.message());
 }
 
 std::string Dial::problems() const {

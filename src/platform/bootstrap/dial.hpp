@@ -19,6 +19,7 @@ struct Connection {
       0;  ///< The connector's rank, as it says: not yet checked against the group's size.
   Mac session{};
   bool local = false;  ///< A unix socket.
+  Address to = {};     ///< Where it was made to; family 0 for a unix socket, and at the acceptor.
 };
 
 /// A condition for taking part, besides knowing the secret.
@@ -64,7 +65,7 @@ class Dial {
     bool connected = false;
   };
   struct Outcome {
-    std::string problem;  ///< Of the last attempt.
+    Status problem;  ///< Of the last attempt.
     bool hopeless = false;
     std::chrono::milliseconds time{3000};  ///< Of the next attempt.
   };

@@ -20,11 +20,10 @@ Bytes other_secret() {
 
 Status refused_because(std::uint32_t refusal) {
   if (refusal == static_cast<std::uint32_t>(Refusal::no_descriptors))
-    return error(Code::invalid_argument,
+    return error(Code::system_error,
                  "it refused the connection, as its process has no descriptor left (`ulimit -n` "
                  "there)");
-  return error(Code::invalid_argument, "it refused the connection for a reason of number {}",
-               refusal);
+  return error(Code::system_error, "it refused the connection for a reason of number {}", refusal);
 }
 
 }  // namespace

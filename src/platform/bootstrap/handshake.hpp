@@ -62,7 +62,7 @@ class Handshake {
 
   /// Goes on as far as the nonblocking socket allows. Errors: remote_error when the peer closed the
   /// connection; invalid_argument when it is no anyccl process, knows another secret or is another
-  /// version; system_error.
+  /// version; system_error, also when it refused().
   Status advance(int fd);
   bool done() const { return phase_ == Phase::done; }
   /// The events to poll(2) for until done().
@@ -72,6 +72,9 @@ class Handshake {
   Status commit();
   /// Connector: the acceptor may have taken this connection, so it must not be given up.
   bool committed() const { return phase_ == Phase::accepted || done(); }
+
+  /// Connector: the acceptor has no room for this connection.
+  bool refused() const { return answer_.refusal != 0; }
 
   /// Acceptor: the peer said, or showed by a wrong proof, that it knows another secret.
   bool met_another_secret() const { return met_another_secret_; }

@@ -68,7 +68,7 @@ Status RootLoop::step() {
   ANYCCL_CHECK(poll_once(entries));
   const std::span<const pollfd> rest = std::span(entries).subspan(1);
   const std::size_t members = members_.size();
-  if (const Status s = acceptor_.progress(rest.subspan(members)); !s.ok()) return cannot_accept(s);
+  ANYCCL_CHECK(let_in(rest.subspan(members)));
   warn_of_refused();
   ANYCCL_CHECK(read_from_members(rest.first(members)));
   admit_authenticated();
@@ -174,7 +174,11 @@ std::string RootLoop::hint() const {
   return "";
 }
 
-Status RootLoop::cannot_accept(const Status& why) const {
+/// Without a descriptor there is no group. Once everyone is told why, those that come later have been
+/// turned away, and descriptors become free.
+Status RootLoop::let_in(std::span<const pollfd> entries) {
+  const Status why = acceptor_.progress(entries);
+  if (why.ok() || (answer_.payload && why.code() == Code::system_error)) return {};
   return error(why.code(),
                "{} of {} ranks joined, and the root server (pid {}) can take no more: {}",
                table_.joined(), table_.size(), ::getpid(), why.message());

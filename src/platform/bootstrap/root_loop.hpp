@@ -50,13 +50,13 @@ class RootLoop {
   void stop();
   Status poll_once(std::vector<pollfd>& entries);
   int poll_ms() const;
+  Status let_in(std::span<const pollfd> entries);
   void admit_authenticated();
   Status read_from_members(std::span<const pollfd> entries);
   Status read_hello(Member& member);
   Status join(Member& member, const HelloFrame& frame);
   Status check_timeouts() const;
   std::string hint() const;
-  Status cannot_accept(const Status& why) const;
   void warn_of_refused();
 
   void settle(const Status& outcome);

@@ -183,7 +183,8 @@ Result<UniqueFd> accept_from(int listener) {
       case EBADF:
       case EINVAL:
       case ENOTSOCK:
-        return system_error(errno, "accepting a connection");
+        return Status(Code::internal,
+                      std::string(system_error(errno, "accepting a connection").message()));
       default:
         return UniqueFd();  // Nobody waits, or this one connection is broken already.
     }

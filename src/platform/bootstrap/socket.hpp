@@ -46,7 +46,7 @@ Status finish_connect(int fd, const Endpoint& endpoint);
 
 /// The next connection, or no socket (an invalid UniqueFd) when none is waiting.
 /// Errors: system_error, when this process or host has no room for another socket, even if no
-/// connection is waiting.
+/// connection is waiting; internal when this is no listener any more.
 Result<UniqueFd> accept_from(int listener);
 bool has_waiting(int listener);
 

@@ -5,6 +5,7 @@
 
 #include "platform/bootstrap/acceptor.hpp"
 #include "platform/bootstrap/dial.hpp"
+#include "platform/bootstrap/interfaces.hpp"
 #include "unit/bootstrap/ranks.hpp"
 
 namespace anyccl::bootstrap::test {
@@ -70,9 +71,7 @@ inline std::vector<UniqueFd> pester(const std::vector<Endpoint>& endpoints, std:
 }
 
 inline std::vector<Endpoint> endpoints_of(const UniqueId& id) {
-  std::vector<Endpoint> endpoints;
-  for (const Address& address : id.addresses()) endpoints.push_back({"", address});
-  return endpoints;
+  return OwnNetwork::find()->endpoints_to(id.addresses());
 }
 
 inline std::vector<Endpoint> endpoints_of(const Listeners& listeners) {
