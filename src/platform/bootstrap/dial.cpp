@@ -17,7 +17,7 @@ constexpr milliseconds kFullQueuePause{1};
 constexpr milliseconds kConnectTime{50};
 /// ... and a process that has not looked yet needs no more connections.
 constexpr milliseconds kAnswerTime{500};
-constexpr std::size_t kMostAttempts = 4;
+constexpr std::size_t kMostAttempts = 16;
 
 // Errors that another try at the same endpoint cannot change.
 bool is_final(const Status& why) {
@@ -48,6 +48,7 @@ Status Dial::advance() {
   start_attempts();
   commit_to_first();
   if (attempts_.empty()) ANYCCL_CHECK(shortage_);
+  if (outcomes_.empty()) return error(Code::invalid_argument, "there is no address to try");
   const bool hopeless =
       std::all_of(outcomes_.begin(), outcomes_.end(), [](const Outcome& o) { return o.hopeless; });
   return hopeless ? Status(outcomes_.front().problem.code(), problems()) : Status();

@@ -27,7 +27,6 @@ struct HostIdentity {
 
 /// The facts that a rank tells all others about itself when it joins. Sent as it is in memory.
 struct Hello {
-  static constexpr std::size_t kAddresses = 8;
   static constexpr std::size_t kSettings = 512;
 
   std::array<char, 8> magic{};
@@ -45,8 +44,8 @@ struct Hello {
   std::uint32_t unused = 0;
   std::array<char, 64> host_name{};
   std::array<char, 48> unix_name{};
-  /// Where it listens; room for kAddresses of each kind. See addresses_of().
-  std::array<std::uint8_t, kAddresses * packed_bytes(6)> addresses{};
+  /// Where it listens. See addresses_of().
+  std::array<std::uint8_t, kMostListeners * packed_bytes(6)> addresses{};
   std::array<char, kSettings> settings{};  ///< "ANYCCL_ALGO=ring ANYCCL_PROTO=LL"
 };
 static_assert(sizeof(Hello) <= 1024);  // every rank gets the hello of every other one

@@ -172,6 +172,10 @@ TEST_F(DialTest, counts_connections_with_another_secret) {
   while (!contains(host.acceptor().refusals(), "2 connections")) ASSERT_OK(host.look());
 }
 
+TEST_F(DialTest, fails_without_an_address) {
+  EXPECT_EQ(dial_to({}).advance().code(), Code::invalid_argument);
+}
+
 TEST_F(DialTest, tries_nothing_beside_a_unix_socket_that_connects) {
   const std::string name = "anyccl." + Secret::random()->hex();
   const Result<UniqueFd> listener = listen_unix(name);
