@@ -136,7 +136,7 @@ Result<InitContext> prepare_init(int rank, int size, const CommSettings& setting
 
 Result<InitContext> prepare_init(int rank, int size, Config config, const CommSettings& settings) {
   ANYCCL_TRY(InitContext init, read_settings(std::move(config), settings));
-  ANYCCL_TRY(init.listeners, bootstrap::Listeners::open(init.config.interface));
+  ANYCCL_TRY(init.listeners, bootstrap::Listeners::open(init.config.interface, init.config.ports));
   const bool named = !init.config.tuner_table.empty();
   const probe::HostFacts facts = probe::host_facts();
   const bootstrap::HostIdentity host{facts.boot_id, facts.network_namespace, init.config.host_id};

@@ -13,6 +13,7 @@
 #include "adapter/create.hpp"
 #include "adapter/duplicate_library.hpp"
 #include "adapter/init_report.hpp"
+#include "adapter/known_links.hpp"
 #include "adapter/transports.hpp"
 #include "base/config.hpp"
 #include "base/error.hpp"
@@ -160,12 +161,23 @@ Result<fabric::ContextKey> context_key_of(const bootstrap::Secret& secret) {
 }  // namespace
 
 Result<CommPtr> create(InitContext& init, const bootstrap::Group& group, Rank me) {
-  std::vector<PeerSocket> sockets;
+  const bool network = forces_network(init.config);
+  std::vector<PeerLink> links;
   if (group.members.size() > 1) {
-    ANYCCL_TRY(sockets, bootstrap::connect_all(init.listeners, group.members, me, group.secret,
-                                               forces_network(init.config), init.deadline));
+    ANYCCL_TRY(links, find_links(group, me, network, init.deadline));
+    std::vector<Rank> known;
+    for (const PeerLink& link : links) known.push_back(link.rank);
+    ANYCCL_TRY(std::vector<PeerSocket> sockets,
+               bootstrap::connect_all(init.listeners, group.members, me, group.secret, network,
+                                      init.deadline, known));
+    std::vector<LinkIdentity> identities;
+    for (const PeerSocket& socket : sockets) identities.push_back({socket.rank, socket.session});
+    ANYCCL_TRY(std::vector<PeerLink> fresh, make_links(std::move(sockets), init.config));
+    remember_links(group, fresh, identities);
+    std::move(fresh.begin(), fresh.end(), std::back_inserter(links));
+    std::sort(links.begin(), links.end(),
+              [](const PeerLink& a, const PeerLink& b) { return a.rank < b.rank; });
   }
-  ANYCCL_TRY(const std::vector<PeerLink> links, make_links(std::move(sockets), init.config));
   return create_over(init, group, me, links);
 }
 
@@ -225,7 +237,8 @@ std::shared_ptr<HostStream> make_stream() {
 Result<anycclUniqueId> make_unique_id() {
   ANYCCL_CHECK(refuse_duplicate_library());
   ANYCCL_TRY(const Config config, read_config());
-  ANYCCL_TRY(bootstrap::Rendezvous rendezvous, bootstrap::make_rendezvous(config.interface));
+  ANYCCL_TRY(bootstrap::Rendezvous rendezvous,
+             bootstrap::make_rendezvous(config.interface, config.ports));
   anycclUniqueId id{};
   rendezvous.id.to_bytes(id.internal);
   Process::get().keep(std::move(rendezvous));

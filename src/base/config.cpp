@@ -62,6 +62,9 @@ constexpr Variable kVariables[] = {
      "TCP congestion control; default cubic where the system allows it"},
     {"ANYCCL_SECRET", "", "32 hex digits that every rank of a job must know; `anyccl run` sets it"},
     {"ANYCCL_PORT", "MASTER_PORT + 1", "port on MASTER_ADDR where rank 0 meets the others"},
+    {"ANYCCL_PORT_RANGE", "",
+     "ports at which ranks listen, as 40000-40999; default any free port. Rank 0's ANYCCL_PORT is "
+     "another one"},
     {"ANYCCL_TIMEOUT", "60", "seconds that creating a communicator may take"},
     {"ANYCCL_DEBUG", "WARN", "NONE, WARN, INFO or TRACE: what is logged on stderr"},
     {"ANYCCL_DEBUG_SUBSYS", "ALL",
@@ -167,6 +170,24 @@ Status read_secret(std::string& into) {
                into.size());
 }
 
+Status read_port_range(PortRange& into) {
+  const std::string text = text_of("ANYCCL_PORT_RANGE");
+  into = {};
+  if (text.empty()) return {};
+  PortRange read;
+  const char* const end = text.data() + text.size();
+  const auto [dash, no_low] = std::from_chars(text.data(), end, read.low);
+  const bool has_low = no_low == std::errc{} && dash != end && *dash == '-' && read.low > 0;
+  const auto [rest, no_high] = std::from_chars(has_low ? dash + 1 : end, end, read.high);
+  if (!has_low || no_high != std::errc{} || rest != end || read.high < read.low)
+    return error(Code::invalid_argument,
+                 "ANYCCL_PORT_RANGE={} is not a range of ports: write the first and the last as in "
+                 "40000-40999, from 1 to 65535",
+                 text);
+  into = read;
+  return {};
+}
+
 /// By the XDG Base Directory Specification, in which relative paths count as not set.
 std::string cache_folder() {
   if (const std::string folder = text_of("XDG_CACHE_HOME"); folder.starts_with('/')) return folder;
@@ -236,6 +257,7 @@ Result<Config> read_config() {
   std::optional<int> port;
   ANYCCL_CHECK(read_number("ANYCCL_PORT", 1, 65535, port));
   c.port = port.value_or(0);
+  ANYCCL_CHECK(read_port_range(c.ports));
   std::optional<double> timeout;
   ANYCCL_CHECK(read_number("ANYCCL_TIMEOUT", 0.001, 86400.0, timeout));
   c.timeout_s = timeout.value_or(c.timeout_s);

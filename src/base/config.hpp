@@ -55,6 +55,12 @@ enum class WaitMode : std::uint8_t {
 };
 inline constexpr std::string_view kWaitNames[] = {"balanced", "latency", "thrift"};
 
+/// ANYCCL_PORT_RANGE: the ports at which this process may listen, both ends included.
+struct PortRange {
+  std::uint16_t low = 0, high = 0;  ///< 0: any free port.
+  bool is_any() const { return low == 0; }
+};
+
 /// The environment, read and checked once per communicator. Nothing else calls getenv.
 struct Config {
   std::string algo;         ///< ANYCCL_ALGO as written; empty: the tuner chooses.
@@ -71,6 +77,7 @@ struct Config {
   std::size_t chunk_bytes = 0;   ///< ANYCCL_CHUNK_SIZE; 0: not set.
   std::size_t buffer_bytes = 0;  ///< ANYCCL_BUFFSIZE; 0: not set.
   int port = 0;                  ///< ANYCCL_PORT; 0: MASTER_PORT + 1.
+  PortRange ports;               ///< ANYCCL_PORT_RANGE.
   double timeout_s = 60;         ///< For creating a communicator.
   /// ANYCCL_TUNE_AT_START.
   bool tune_at_start = false;

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <array>
+#include <cstddef>
+
 #include "anyccl/types.hpp"
 #include "base/unique_fd.hpp"
 
@@ -11,6 +14,8 @@ struct PeerSocket {
   UniqueFd fd;
   bool local = false;         ///< A unix socket: the peer is on this host.
   bool same_process = false;  ///< The peer is a thread of this process.
+  /// That only the two ends of this connection know.
+  std::array<std::byte, 32> session = {};
 };
 
 }  // namespace anyccl

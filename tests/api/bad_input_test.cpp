@@ -227,6 +227,16 @@ INSTANTIATE_TEST_SUITE_P(Variables, BadEnvironment,
                                          BadVariable{"ANYCCL_DEBUG_SUBSYS", "INIT,ALLES", "ALLES"}),
                          [](const auto& test) { return std::string(test.param.name); });
 
+TEST(BadPortRange, is_named_with_its_value) {
+  for (const char* value : {"40000", "40000-", "-40000", "40001-40000", "0-9", "1-65536", "1-2-3",
+                            "a-b", " 40000-40001"}) {
+    const Environment env(Environment::Variables{{"ANYCCL_PORT_RANGE", value}});
+    anycclComm_t comm = nullptr;
+    expect_words(anycclCommInitAll(&comm, 1, nullptr), anycclInvalidArgument,
+                 {std::string("ANYCCL_PORT_RANGE=") + value, "40000-40999"});
+  }
+}
+
 TEST(BadEnvironmentStart, missing_variable_is_named_with_the_remedy) {
   anycclComm_t comm = nullptr;
   expect_words(anycclCommInitEnv(&comm), anycclInvalidUsage, {"RANK", "anyccl run"});

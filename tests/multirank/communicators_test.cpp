@@ -67,6 +67,35 @@ TEST(Communicators, do_not_wait_for_each_other) {
   });
 }
 
+struct SharedLinks : testing::TestWithParam<std::string> {};
+INSTANTIATE_TEST_SUITE_P(transports, SharedLinks, testing::Values("loopback", "unix", "tcp"),
+                         [](const auto& tested) { return tested.param; });
+
+TEST_P(SharedLinks, carry_several_communicators_at_the_same_time) {
+  const Environment environment({{"ANYCCL_TRANSPORT", GetParam()}});
+  run_ranks(3, [](Communicator& world) {
+    const int me = index(world.rank());
+    std::vector<Communicator> parts;
+    for (int i = 0; i < 3; ++i) {
+      auto made = world.split(0, me);
+      ASSERT_TRUE(made.ok()) << made.status().message();
+      parts.push_back(std::move(*made));
+    }
+    std::vector<std::thread> threads;
+    for (std::size_t p = 0; p < parts.size(); ++p)
+      threads.emplace_back([&, p] {
+        for (std::size_t i = 0; i < 60; ++i) {
+          const std::size_t count = 1 + (i * 7919 * (p + 1)) % (i % 7 == 0 ? 200'000 : 3'000);
+          std::vector<float> x(count, static_cast<float>(me + 1));
+          ASSERT_OK(wait(parts[p].all_reduce(view(x), view(x), ReduceOp::sum)));
+          ASSERT_EQ(x[0], 6.0F);
+          ASSERT_EQ(x[count - 1], 6.0F);
+        }
+      });
+    for (std::thread& thread : threads) thread.join();
+  });
+}
+
 TEST(Group, exchanges_without_waiting_for_each_other) {
   run_ranks(4, [](Communicator& comm) {
     const int n = comm.size(), me = index(comm.rank());

@@ -5,8 +5,6 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <atomic>
 #include <csignal>
 #include <thread>
 
@@ -65,21 +63,6 @@ TEST_P(SharedLinks, make_communicators_without_descriptors) {
         expect_sum(world, 10);
       },
       transport()));
-}
-
-TEST_P(SharedLinks, carry_several_communicators_at_the_same_time) {
-  const Environment environment({{"ANYCCL_TRANSPORT", GetParam()}});
-  run_ranks(3, [](Communicator& world) {
-    std::vector<Communicator> parts;
-    for (int i = 0; i < 3; ++i) parts.push_back(copy_of(world));
-    std::vector<std::thread> threads;
-    for (std::size_t p = 0; p < parts.size(); ++p)
-      threads.emplace_back([&, p] {
-        for (std::size_t i = 0; i < 60; ++i)
-          expect_sum(parts[p], 1 + (i * 7919 * (p + 1)) % (i % 7 == 0 ? 200'000 : 3'000));
-      });
-    for (std::thread& thread : threads) thread.join();
-  });
 }
 
 TEST_P(SharedLinks, do_not_let_a_blocked_communicator_stop_another) {

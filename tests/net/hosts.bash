@@ -42,6 +42,7 @@ test_a_host_with_another_address_family_is_told_what_it_tried() {
   ends 1 1
   says 0 'missing: 1'
   says 1 '10.77.0.1:29501: Network is unreachable'
+  says 1 'no common address family: it has IPv4 addresses, and this host has none'
 }
 
 test_hosts_may_have_different_numbers_of_ranks() {

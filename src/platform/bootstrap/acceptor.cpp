@@ -1,5 +1,7 @@
 #include "platform/bootstrap/acceptor.hpp"
 
+#include <sys/eventfd.h>
+
 #include <algorithm>
 #include <chrono>
 
@@ -10,6 +12,7 @@ namespace anyccl::bootstrap {
 namespace {
 
 constexpr std::chrono::seconds kHandshakeTime{20};
+constexpr std::chrono::seconds kPatience{1};
 constexpr std::size_t kMostPending = 1024;
 constexpr int kMostAtOnce = 256;  // a flood must not keep the others waiting
 
@@ -20,14 +23,26 @@ void log_dropped(int fd, std::string_view why) {
 
 }  // namespace
 
+Acceptor::Acceptor(std::vector<Listener> listeners, const Secret& secret, std::uint32_t to,
+                   Trust trust)
+    : listeners_(std::move(listeners)),
+      secret_(secret),
+      to_(to),
+      trust_(trust),
+      spare_(::eventfd(0, EFD_CLOEXEC)) {}
+
 void Acceptor::append_wanted(std::vector<pollfd>& entries) const {
-  for (const Listener& listener : listeners_) entries.push_back({listener.fd, POLLIN, 0});
+  const bool accepts = !stalled();
+  for (const Listener& listener : listeners_)
+    entries.push_back({accepts ? listener.fd : -1, POLLIN, 0});
   for (const PendingPeer& s : pending_)
     entries.push_back({s.socket.get(), s.handshake.events(), 0});
 }
 
 int Acceptor::poll_ms(int most) const {
-  return pending_.empty() ? most : pending_.front().deadline.poll_ms(most);
+  if (pending_.empty()) return most;
+  if (stalled()) most = stalled_.poll_ms(most);
+  return pending_.front().deadline.poll_ms(most);
 }
 
 Status Acceptor::progress(std::span<const pollfd> entries) {
@@ -44,10 +59,10 @@ void Acceptor::advance_pending(std::span<const pollfd> entries) {
     const Status status = entries[i].revents != 0 ? s.handshake.advance(s.socket.get()) : Status();
     if (!status.ok()) {
       log_dropped(s.socket.get(), status.message());
-      note_refused(s, status);
+      note_refused(s);
     } else if (s.handshake.done()) {
       authenticated_.push_back(
-          {std::move(s.socket), s.handshake.from(), s.handshake.session(), s.local});
+          {std::move(s.socket), s.handshake.from(), s.handshake.session(), s.local, {}});
     } else if (s.deadline.passed()) {
       log_dropped(s.socket.get(), "it did not authenticate itself in time");
     } else {
@@ -57,22 +72,26 @@ void Acceptor::advance_pending(std::span<const pollfd> entries) {
   pending_ = std::move(still);
 }
 
-/// A connector that knows another secret sees it first, and leaves.
-void Acceptor::note_refused(const PendingPeer& peer, const Status& why) {
-  const bool left = why.code() == Code::remote_error;
-  const bool wrong_proof = why.code() == Code::invalid_argument;
-  if (!peer.handshake.awaits_proof() || (!left && !wrong_proof)) return;
+void Acceptor::note_refused(const PendingPeer& peer) {
+  if (!peer.handshake.met_another_secret()) return;
   last_refused_ = describe_peer(peer.socket.get());
+  ++refused_;
+}
+
+std::string Acceptor::refusals() const {
+  if (refused_ == 0) return "";
+  const std::string others =
+      refused_ == 1 ? "" : fmt::format(" ({} connections were, this is the last)", refused_);
+  return fmt::format("a process at {} was refused, as it knows another secret{}", last_refused_,
+                     others);
 }
 
 Status Acceptor::accept_waiting(const Listener& listener) {
   for (int accepted = 0; accepted < kMostAtOnce; ++accepted) {
     Result<UniqueFd> socket = accept_from(listener.fd);
-    if (!socket.ok()) {
-      if (pending_.empty()) return socket.status();
-      drop_oldest();
-      continue;
-    }
+    const bool shortage = socket.status().code() == Code::system_error;
+    if (shortage) return has_waiting(listener.fd) ? on_shortage(socket.status()) : Status();
+    ANYCCL_CHECK(socket.status());
     if (!*socket) return {};
     ANYCCL_CHECK(begin_handshake(*std::move(socket), listener));
   }
@@ -89,9 +108,38 @@ Status Acceptor::begin_handshake(UniqueFd socket, const Listener& listener) {
   }
   ANYCCL_TRY(Handshake handshake, Handshake::acceptor(secret_, to_));
   if (pending_.size() >= kMostPending) drop_oldest();
-  pending_.push_back(
-      {std::move(socket), std::move(handshake), Deadline::in(kHandshakeTime), listener.local});
+  pending_.push_back({std::move(socket), std::move(handshake), Deadline::in(kHandshakeTime),
+                      Deadline::in(kPatience), listener.local});
   return {};
+}
+
+/// Those that are here may prove themselves first; of silent ones one goes for each that comes.
+Status Acceptor::on_shortage(const Status& why) {
+  if (pending_.empty()) {
+    turn_away_waiting();
+    return why;
+  }
+  if (pending_.front().patience.passed())
+    drop_oldest();
+  else
+    stalled_ = pending_.front().patience;
+  return {};
+}
+
+void Acceptor::turn_away_waiting() {
+  const Answer answer = refusing(Refusal::no_descriptors);
+  spare_.reset();
+  for (const Listener& listener : listeners_) {
+    for (int turned = 0; turned < kMostAtOnce && has_waiting(listener.fd); ++turned) {
+      const Result<UniqueFd> socket = accept_from(listener.fd);
+      if (!socket.ok() || !*socket) break;
+      // What is not read would reset the connection, and the answer might be lost.
+      Greeting greeting;
+      static_cast<void>(::recv(socket->get(), &greeting, sizeof greeting, MSG_DONTWAIT));
+      static_cast<void>(::send(socket->get(), &answer, sizeof answer, MSG_NOSIGNAL | MSG_DONTWAIT));
+    }
+  }
+  spare_.reset(::eventfd(0, EFD_CLOEXEC));
 }
 
 void Acceptor::drop_oldest() {

@@ -14,7 +14,8 @@ namespace anyccl::bootstrap {
 
 /// Accepts connections and lets each of them prove that it belongs here, many at once and without
 /// waiting. Whoever says nothing, nonsense or too little in time is dropped and disturbs nobody; of
-/// too many that have not proved anything the oldest goes.
+/// too many that have not proved anything the oldest goes. With no descriptor left it waits for those
+/// whose proof is on its way, and then turns everyone away and fails.
 class Acceptor {
  public:
   /// A listening socket, which outlives the acceptor.
@@ -23,8 +24,7 @@ class Acceptor {
     bool local = false;  ///< A unix socket.
   };
   /// `to`: as in Greeting, who is greeted here. With Trust::same_user all listeners are local.
-  Acceptor(std::vector<Listener> listeners, const Secret& secret, std::uint32_t to, Trust trust)
-      : listeners_(std::move(listeners)), secret_(secret), to_(to), trust_(trust) {}
+  Acceptor(std::vector<Listener> listeners, const Secret& secret, std::uint32_t to, Trust trust);
 
   /// Appends what to poll for. The same number of entries goes to progress().
   void append_wanted(std::vector<pollfd>& entries) const;
@@ -32,13 +32,16 @@ class Acceptor {
   /// When to call progress() even if nothing happened: milliseconds, at most `most`.
   int poll_ms(int most) const;
   /// `entries`: this acceptor's, after poll(2). Errors: system_error when no connection can be
-  /// accepted.
+  /// accepted; those that were waiting have been told.
   Status progress(std::span<const pollfd> entries);
   /// Peers that have authenticated themselves since the last call.
   std::vector<Connection> take_authenticated() { return std::exchange(authenticated_, {}); }
   /// The last anyccl process that knew another secret, "10.0.0.2:4711"; empty: none. It was not
   /// authenticated, so this is for messages only.
   const std::string& last_refused() const { return last_refused_; }
+  /// "a process at 10.0.0.2:4711 was refused, as it knows another secret", and how often that
+  /// happened; empty: it did not.
+  std::string refusals() const;
 
   /// Accepts no more connections and drops those that are not authenticated.
   void close() {
@@ -50,14 +53,17 @@ class Acceptor {
   struct PendingPeer {
     UniqueFd socket;
     Handshake handshake;
-    Deadline deadline;
+    Deadline deadline, patience;  ///< Patience: with others that wait for its descriptor.
     bool local = false;
   };
+  bool stalled() const { return !pending_.empty() && !stalled_.passed(); }
   void advance_pending(std::span<const pollfd> entries);
   Status accept_waiting(const Listener& listener);
   Status begin_handshake(UniqueFd socket, const Listener& listener);
+  Status on_shortage(const Status& why);
+  void turn_away_waiting();
   void drop_oldest();
-  void note_refused(const PendingPeer& peer, const Status& why);
+  void note_refused(const PendingPeer& peer);
 
   std::vector<Listener> listeners_;
   Secret secret_;
@@ -66,6 +72,9 @@ class Acceptor {
   std::deque<PendingPeer> pending_;  // oldest first
   std::vector<Connection> authenticated_;
   std::string last_refused_;
+  std::size_t refused_ = 0;
+  Deadline stalled_ = Deadline::in(std::chrono::nanoseconds(0));  // accepts nobody until then
+  UniqueFd spare_;  // given up to tell others that there is no descriptor left
 };
 
 }  // namespace anyccl::bootstrap

@@ -2,16 +2,19 @@
 
 #include <poll.h>
 
+#include <algorithm>
+#include <optional>
+
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "platform/bootstrap/acceptor.hpp"
 #include "platform/bootstrap/dial.hpp"
+#include "platform/bootstrap/interfaces.hpp"
+#include "platform/bootstrap/known_paths.hpp"
 #include "platform/bootstrap/member_table.hpp"
 
 namespace anyccl::bootstrap {
 namespace {
-
-constexpr std::chrono::milliseconds kLookTime{50};
 
 std::vector<Acceptor::Listener> listeners_of(const Listeners& listeners) {
   std::vector<Acceptor::Listener> all{{listeners.unix_socket.get(), true}};
@@ -19,81 +22,97 @@ std::vector<Acceptor::Listener> listeners_of(const Listeners& listeners) {
   return all;
 }
 
-std::vector<Endpoint> endpoints_of(const Hello& mine, const Hello& peer, bool force_tcp) {
-  std::vector<Endpoint> endpoints;
-  if (same_host(mine, peer) && !force_tcp) endpoints.push_back({unix_name_of(peer), {}});
-  for (const Address& address : peer.addresses)
-    if (address.family != 0 && (!is_loopback(address) || same_network(mine, peer)))
-      endpoints.push_back({"", address});
+/// Loopback only leads to `peer` inside one network namespace.
+std::vector<Endpoint> endpoints_of(const Hello& mine, const Hello& peer, const OwnNetwork& own,
+                                   bool force_tcp) {
+  std::vector<Address> addresses = addresses_of(peer);
+  if (!same_network(mine, peer)) std::erase_if(addresses, is_loopback);
+  KnownPaths::of_process().prefer(peer, addresses);
+  std::vector<Endpoint> endpoints = own.endpoints_to(addresses);
+  if (same_host(mine, peer) && !force_tcp)
+    endpoints.insert(endpoints.begin(), Endpoint{unix_name_of(peer), {}});
   return endpoints;
 }
 
 /// One rank's part in connecting everyone: calls the lower ranks, is called by the higher ones.
 class Mesh {
  public:
-  Mesh(const Listeners& listeners, std::span<const Hello> members, Rank me, const Secret& secret)
-      : members_(members),
-        me_(uindex(me)),
-        acceptor_(listeners_of(listeners), secret, me_, Trust::secret),
-        sockets_(members.size()) {}
+  Mesh(const Listeners& listeners, std::span<const Hello> members, Rank me, const Secret& secret,
+       std::span<const Rank> known);
 
   Status call_lower_ranks(const Secret& secret, bool force_tcp);
-  Result<std::vector<PeerSocket>> finish(Deadline deadline, const Watch& watch);
+  Result<std::vector<PeerSocket>> finish(Deadline deadline);
 
  private:
   Status poll_once(Deadline deadline);
   Status advance_dials();
   void take(Connection connection, std::uint32_t peer);
   Status take_accepted();
-  Status look_for_missing(const Watch& watch);
+  bool is_missing(std::uint32_t peer) const { return !known_[peer] && !sockets_[peer].fd; }
   Status timed_out() const;
+  std::string why_missing(std::uint32_t peer) const;
 
   std::span<const Hello> members_;
   std::uint32_t me_;
   Acceptor acceptor_;
-  std::vector<Dial> dials_;  // by peer, all below me_
+  std::vector<bool> known_;                 // by rank, this one too
+  std::vector<std::optional<Dial>> dials_;  // by peer, all below me_
   std::vector<PeerSocket> sockets_;
   std::size_t connected_ = 0;
   std::vector<pollfd> entries_;
-  Deadline next_look_;
-  bool warned_ = false;  // by the last look
 };
 
+Mesh::Mesh(const Listeners& listeners, std::span<const Hello> members, Rank me,
+           const Secret& secret, std::span<const Rank> known)
+    : members_(members),
+      me_(uindex(me)),
+      acceptor_(listeners_of(listeners), secret, me_, Trust::secret),
+      known_(members.size()),
+      dials_(me_),
+      sockets_(members.size()) {
+  known_[me_] = true;
+  for (const Rank rank : known) known_[uindex(rank)] = true;
+  connected_ = static_cast<std::size_t>(std::count(known_.begin(), known_.end(), true));
+}
+
 Status Mesh::call_lower_ranks(const Secret& secret, bool force_tcp) {
+  if (connected_ == members_.size()) return {};
+  ANYCCL_TRY(const OwnNetwork own, OwnNetwork::find());
   for (std::uint32_t peer = 0; peer < me_; ++peer) {
-    std::vector<Endpoint> endpoints = endpoints_of(members_[me_], members_[peer], force_tcp);
+    if (known_[peer]) continue;
+    std::vector<Endpoint> endpoints = endpoints_of(members_[me_], members_[peer], own, force_tcp);
     if (endpoints.empty())
       return error(Code::system_error, "{} has no network address that {} could reach",
                    describe(members_[peer]), describe(members_[me_]));
-    dials_.emplace_back(secret, Dial::Target{std::move(endpoints), me_, peer, Trust::secret});
+    std::string note = own.missing_family(endpoints);
+    dials_[peer].emplace(
+        secret, Dial::Target{std::move(endpoints), me_, peer, Trust::secret, std::move(note)});
   }
   return {};
 }
 
-Result<std::vector<PeerSocket>> Mesh::finish(Deadline deadline, const Watch& watch) {
-  if (watch) next_look_ = Deadline::in(kLookTime);
+Result<std::vector<PeerSocket>> Mesh::finish(Deadline deadline) {
   for (;;) {
     ANYCCL_CHECK(advance_dials());
-    if (connected_ + 1 == members_.size()) break;
+    if (connected_ == members_.size()) break;
     if (deadline.passed()) return timed_out();
-    if (next_look_.passed()) ANYCCL_CHECK(look_for_missing(watch));
     ANYCCL_CHECK(poll_once(deadline));
-    ANYCCL_CHECK(acceptor_.progress(std::span(entries_).subspan(dials_.size())));
+    ANYCCL_CHECK(acceptor_.progress(std::span(entries_).first(acceptor_.wanted())));
     ANYCCL_CHECK(take_accepted());
   }
-  sockets_.erase(sockets_.begin() + me_);
+  std::erase_if(sockets_, [](const PeerSocket& socket) { return !socket.fd; });
   return std::move(sockets_);
 }
 
 Status Mesh::poll_once(Deadline deadline) {
-  int wait = next_look_.poll_ms(acceptor_.poll_ms(deadline.poll_ms()));
+  int wait = acceptor_.poll_ms(deadline.poll_ms());
   entries_.clear();
-  for (std::uint32_t peer = 0; peer < me_; ++peer) {
-    const bool connected = static_cast<bool>(sockets_[peer].fd);
-    entries_.push_back(connected ? pollfd{-1, 0, 0} : dials_[peer].wanted());
-    if (!connected) wait = dials_[peer].poll_ms(wait);
-  }
   acceptor_.append_wanted(entries_);
+  for (std::uint32_t peer = 0; peer < me_; ++peer) {
+    if (!is_missing(peer)) continue;
+    dials_[peer]->append_wanted(entries_);
+    wait = dials_[peer]->poll_ms(wait);
+  }
   if (::poll(entries_.data(), entries_.size(), wait) >= 0) return {};
   if (errno != EINTR) return system_error(errno, "poll while connecting to the other ranks");
   for (pollfd& entry : entries_) entry.revents = 0;
@@ -102,10 +121,13 @@ Status Mesh::poll_once(Deadline deadline) {
 
 Status Mesh::advance_dials() {
   for (std::uint32_t peer = 0; peer < me_; ++peer) {
-    if (sockets_[peer].fd) continue;
-    if (Status s = dials_[peer].advance(); !s.ok())
+    if (!is_missing(peer)) continue;
+    if (Status s = dials_[peer]->advance(); !s.ok())
       return error(s.code(), "cannot connect to {}: {}", describe(members_[peer]), s.message());
-    if (dials_[peer].done()) take(dials_[peer].take(), peer);
+    if (!dials_[peer]->done()) continue;
+    Connection made = dials_[peer]->take();
+    if (!made.local) KnownPaths::of_process().remember(members_[peer], made.to);
+    take(std::move(made), peer);
   }
   return {};
 }
@@ -116,13 +138,14 @@ void Mesh::take(Connection connection, std::uint32_t peer) {
   into.local = connection.local;
   into.same_process = same_process(members_[me_], members_[peer]);
   into.fd = std::move(connection.socket);
+  into.session = connection.session;
   ++connected_;
 }
 
 Status Mesh::take_accepted() {
   for (Connection& connection : acceptor_.take_authenticated()) {
     const std::uint32_t peer = connection.from;
-    if (peer <= me_ || peer >= members_.size() || sockets_[peer].fd) {
+    if (peer <= me_ || peer >= members_.size() || !is_missing(peer)) {
       log(LogSubsystem::net, "dropped a connection that says it is rank {}, which is not expected",
           peer);
       continue;
@@ -132,31 +155,19 @@ Status Mesh::take_accepted() {
   return {};
 }
 
-/// Believes bad news the second time: who left may have connected before, and this process has not
-/// looked at its socket yet.
-Status Mesh::look_for_missing(const Watch& watch) {
-  next_look_ = Deadline::in(kLookTime);
-  std::vector<Rank> missing;
-  for (std::uint32_t peer = 0; peer < members_.size(); ++peer)
-    if (peer != me_ && !sockets_[peer].fd) missing.push_back(Rank{static_cast<std::int32_t>(peer)});
-  const Status problem = watch(missing);
-  if (!problem.ok() && warned_) return problem;
-  warned_ = !problem.ok();
-  return {};
-}
-
 Status Mesh::timed_out() const {
   std::vector<std::size_t> missing;
   std::string details;
   for (std::uint32_t peer = 0; peer < members_.size(); ++peer) {
-    if (peer == me_ || sockets_[peer].fd) continue;
+    if (!is_missing(peer)) continue;
     missing.push_back(peer);
     if (missing.size() > 3) continue;
-    const std::string why = peer < me_ ? dials_[peer].problems() : "it did not call";
-    details += fmt::format("; {}: {}", describe(members_[peer]), why);
+    details += fmt::format("; {}: {}", describe(members_[peer]), why_missing(peer));
   }
+  if (const std::string refusals = acceptor_.refusals(); !refusals.empty())
+    details += "; " + refusals;
   return error(Code::timeout, "rank {} connected to {} of {} other ranks in time; missing: {}{}",
-               me_, connected_, members_.size() - 1, list_ranks(missing), details);
+               me_, connected_ - 1, members_.size() - 1, list_ranks(missing), details);
 }
 
 }  // namespace
@@ -164,13 +175,13 @@ Status Mesh::timed_out() const {
 Result<std::vector<PeerSocket>> connect_all(const Listeners& listeners,
                                             std::span<const Hello> members, Rank me,
                                             const Secret& secret, bool force_tcp, Deadline deadline,
-                                            const Watch& watch) {
+                                            std::span<const Rank> known) {
   if (uindex(me) >= members.size())
     return error(Code::invalid_argument, "rank {} is not in a group of {} ranks", index(me),
                  members.size());
-  Mesh mesh(listeners, members, me, secret);
+  Mesh mesh(listeners, members, me, secret, known);
   ANYCCL_CHECK(mesh.call_lower_ranks(secret, force_tcp));
-  return mesh.finish(deadline, watch);
+  return mesh.finish(deadline);
 }
 
 }  // namespace anyccl::bootstrap

@@ -1,14 +1,23 @@
 #include "platform/bootstrap/dial.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/error.hpp"
 
 namespace anyccl::bootstrap {
 namespace {
 
-constexpr std::chrono::milliseconds kLongestPause{250};
-constexpr std::chrono::milliseconds kLongestAttempt{30000};
+using std::chrono::milliseconds;
+
+constexpr milliseconds kLongestPause{250};
+constexpr milliseconds kLongestAttempt{30000};
+constexpr milliseconds kFullQueuePause{1};
+/// Until the next endpoint is tried, too: a connection takes no longer in a data centre, ...
+constexpr milliseconds kConnectTime{50};
+/// ... and a process that has not looked yet needs no more connections.
+constexpr milliseconds kAnswerTime{500};
+constexpr std::size_t kMostAttempts = 16;
 
 // Errors that another try at the same endpoint cannot change.
 bool is_final(const Status& why) {
@@ -21,99 +30,173 @@ bool is_full_queue(const Status& why) {
 
 }  // namespace
 
-pollfd Dial::wanted() const {
-  if (!socket_) return {-1, 0, 0};
-  return {socket_.get(), connected_ ? handshake_->events() : short{POLLOUT}, 0};
+void Dial::append_wanted(std::vector<pollfd>& entries) const {
+  for (const Attempt& a : attempts_)
+    entries.push_back({a.socket.get(), a.connected ? a.handshake.events() : short{POLLOUT}, 0});
 }
 
 int Dial::poll_ms(int most) const {
-  if (handshake_ && handshake_->committed()) return most;
-  return socket_ ? attempt_.poll_ms(most) : pause_.poll_ms(most);
+  if (committed()) return most;
+  for (const Attempt& a : attempts_) most = a.due.poll_ms(most);
+  return attempts_.size() < kMostAttempts ? next_start_.poll_ms(most) : most;
 }
 
 Status Dial::advance() {
-  if (done() || (!socket_ && !pause_.passed())) return {};
-  const Status status = socket_ ? go_on() : begin_attempt();
-  if (!status.ok()) give_up_attempt(status);
-  ANYCCL_CHECK(shortage_);
+  if (done()) return {};
+  go_on_with_all();
+  commit_to_first();
+  start_attempts();
+  commit_to_first();
+  if (attempts_.empty()) ANYCCL_CHECK(shortage_);
+  if (outcomes_.empty()) return error(Code::invalid_argument, "there is no address to try");
   const bool hopeless =
       std::all_of(outcomes_.begin(), outcomes_.end(), [](const Outcome& o) { return o.hopeless; });
-  return hopeless ? Status(Code::invalid_argument, problems()) : Status();
+  return hopeless ? Status(outcomes_.front().problem.code(), problems()) : Status();
 }
 
-Status Dial::begin_attempt() {
-  ANYCCL_TRY(handshake_, Handshake::connector(secret_, target_.from, target_.to));
-  connected_ = false;
-  attempt_ = Deadline::in(attempt_time_);
-  Result<UniqueFd> opened = open_socket(target_.endpoints[current_]);
-  if (opened.status().code() == Code::system_error) shortage_ = opened.status();
-  ANYCCL_TRY(socket_, std::move(opened));
-  ANYCCL_CHECK(start_connect(socket_.get(), target_.endpoints[current_]));
-  return go_on();
-}
-
-Status Dial::go_on() {
-  const Endpoint& endpoint = target_.endpoints[current_];
-  if (!connected_) {
-    pollfd entry{socket_.get(), POLLOUT, 0};
-    const bool decided = ::poll(&entry, 1, 0) == 1;
-    if (!decided && attempt_.passed())
-      return error(Code::remote_error, "no answer at {}", to_string(endpoint));
-    if (!decided) return {};
-    ANYCCL_CHECK(finish_connect(socket_.get(), endpoint));
-    ANYCCL_CHECK(check_trust());
-    connected_ = true;
+void Dial::go_on_with_all() {
+  for (std::size_t i = 0; i < attempts_.size();) {
+    const Status status = go_on(attempts_[i]);
+    if (status.ok()) {
+      ++i;
+      continue;
+    }
+    const std::size_t endpoint = attempts_[i].endpoint;
+    attempts_.erase(attempts_.begin() + static_cast<std::ptrdiff_t>(i));
+    note_failure(endpoint, status);
   }
-  if (Status s = handshake_->advance(socket_.get()); !s.ok())
-    return error(s.code(), "{}: {}", to_string(endpoint), s.message());
-  if (!handshake_->committed() && attempt_.passed())
-    return error(Code::remote_error, "{}: it accepted the connection and said nothing",
-                 to_string(endpoint));
+}
+
+void Dial::commit_to_first() {
+  if (committed()) return;
+  const auto first =
+      std::min_element(attempts_.begin(), attempts_.end(), [](const Attempt& a, const Attempt& b) {
+        return std::pair(!a.handshake.proved(), a.endpoint) <
+               std::pair(!b.handshake.proved(), b.endpoint);
+      });
+  if (first == attempts_.end() || !first->handshake.proved()) return;
+  Attempt chosen = std::move(*first);
+  attempts_.clear();
+  const std::size_t endpoint = chosen.endpoint;
+  Status status = chosen.handshake.commit();
+  if (status.ok()) status = go_on(chosen);
+  if (status.ok())
+    attempts_.push_back(std::move(chosen));
+  else
+    note_failure(endpoint, status);
+}
+
+void Dial::start_attempts() {
+  while (!committed() && attempts_.size() < kMostAttempts && next_start_.passed()) {
+    if (next_ == target_.endpoints.size()) return end_round();
+    const std::size_t endpoint = next_++;
+    if (outcomes_[endpoint].hopeless || attempt_at(endpoint) != nullptr) continue;
+    next_start_ = Deadline::in(kConnectTime);
+    if (const Status status = start(endpoint); !status.ok()) note_failure(endpoint, status);
+  }
+}
+
+void Dial::end_round() {
+  next_ = 0;
+  next_start_ = Deadline::in(pause_time_);
+  pause_time_ = std::min(2 * pause_time_, kLongestPause);
+}
+
+Status Dial::start(std::size_t endpoint) {
+  ANYCCL_TRY(Handshake handshake, Handshake::connector(secret_, target_.from, target_.to));
+  Result<UniqueFd> opened = open_socket(target_.endpoints[endpoint]);
+  shortage_ = opened.status().code() == Code::system_error ? opened.status() : Status();
+  ANYCCL_TRY(UniqueFd socket, std::move(opened));
+  ANYCCL_CHECK(start_connect(socket.get(), target_.endpoints[endpoint]));
+  Attempt attempt{endpoint, std::move(socket), std::move(handshake),
+                  Deadline::in(outcomes_[endpoint].time), false};
+  ANYCCL_CHECK(go_on(attempt));
+  attempts_.push_back(std::move(attempt));
   return {};
 }
 
-Status Dial::check_trust() const {
-  if (target_.trust != Trust::same_user) return {};
-  ANYCCL_TRY(const ucred peer, peer_of(socket_.get()));
-  if (peer.uid == ::geteuid()) return {};
-  return error(Code::invalid_argument, "{} belongs to user {}, and this process is user {}",
-               to_string(target_.endpoints[current_]), peer.uid, ::geteuid());
+Status Dial::go_on(Attempt& attempt) {
+  const Endpoint& endpoint = target_.endpoints[attempt.endpoint];
+  if (!attempt.connected) {
+    ANYCCL_CHECK(connect(attempt));
+    if (!attempt.connected) return {};
+  }
+  const Status s = attempt.handshake.advance(attempt.socket.get());
+  outcomes_[attempt.endpoint].hopeless = attempt.handshake.refused();
+  if (!s.ok()) return error(s.code(), "{}: {}", to_string(endpoint), s.message());
+  const bool answered = attempt.handshake.proved() || attempt.handshake.committed();
+  if (answered || !overdue(attempt)) return {};
+  return error(Code::remote_error, "{}: it accepted the connection and did not answer",
+               to_string(endpoint));
 }
 
-void Dial::give_up_attempt(const Status& why) {
-  socket_.reset();
-  handshake_.reset();
-  outcomes_[current_] = {std::string(why.message()), is_final(why)};
-  if (is_full_queue(why)) {
-    pause_ = Deadline::in(std::chrono::milliseconds(1));
-    return;
+/// Whether it is connected now.
+Status Dial::connect(Attempt& attempt) {
+  const Endpoint& endpoint = target_.endpoints[attempt.endpoint];
+  pollfd entry{attempt.socket.get(), POLLOUT, 0};
+  if (::poll(&entry, 1, 0) != 1) {
+    if (!overdue(attempt)) return {};
+    return error(Code::remote_error, "{}: no answer", to_string(endpoint));
   }
-  const std::size_t count = target_.endpoints.size();
-  bool round_over = false;
-  for (std::size_t tried = 0; tried < count; ++tried) {
-    current_ = (current_ + 1) % count;
-    round_over = round_over || current_ == 0;
-    if (!outcomes_[current_].hopeless) break;
-  }
-  if (!round_over) return;
-  pause_ = Deadline::in(pause_time_);
-  pause_time_ = std::min(2 * pause_time_, kLongestPause);
-  attempt_time_ = std::min(2 * attempt_time_, kLongestAttempt);
+  ANYCCL_CHECK(finish_connect(attempt.socket.get(), endpoint));
+  ANYCCL_CHECK(check_trust(attempt));
+  attempt.connected = true;
+  if (endpoint.local()) attempt.due = Deadline::never();
+  next_start_ = endpoint.local() ? Deadline::never() : Deadline::in(kAnswerTime);
+  return {};
+}
+
+bool Dial::overdue(const Attempt& attempt) {
+  if (!attempt.due.passed()) return false;
+  milliseconds& time = outcomes_[attempt.endpoint].time;
+  time = std::min(2 * time, kLongestAttempt);
+  return true;
+}
+
+Status Dial::check_trust(const Attempt& attempt) const {
+  if (target_.trust != Trust::same_user) return {};
+  ANYCCL_TRY(const ucred peer, peer_of(attempt.socket.get()));
+  if (peer.uid == ::geteuid()) return {};
+  return error(Code::invalid_argument, "{} belongs to user {}, and this process is user {}",
+               to_string(target_.endpoints[attempt.endpoint]), peer.uid, ::geteuid());
+}
+
+void Dial::note_failure(std::size_t endpoint, const Status& why) {
+  outcomes_[endpoint].problem = why;
+  outcomes_[endpoint].hopeless = outcomes_[endpoint].hopeless || is_final(why);
+  if (is_full_queue(why)) next_ = endpoint;
+  next_start_ = Deadline::in(is_full_queue(why) ? kFullQueuePause : milliseconds(0));
 }
 
 Connection Dial::take() {
-  return {std::move(socket_), target_.from, handshake_->session(),
-          target_.endpoints[current_].local()};
+  Attempt& attempt = attempts_.front();
+  const Endpoint& endpoint = target_.endpoints[attempt.endpoint];
+  return {std::move(attempt.socket), target_.from, attempt.handshake.session(), endpoint.local(),
+          endpoint.address};
+}
+
+const Dial::Attempt* Dial::attempt_at(std::size_t endpoint) const {
+  const auto found = std::find_if(attempts_.begin(), attempts_.end(),
+                                  [&](const Attempt& a) { return a.endpoint == endpoint; });
+  return found == attempts_.end() ? nullptr : &*found;
+}
+
+std::string Dial::problem_of(std::size_t endpoint) const {
+  const std::string place = to_string(target_.endpoints[endpoint]);
+  if (const Attempt* const attempt = attempt_at(endpoint); attempt != nullptr) {
+    if (!attempt->connected) return place + ": no answer";
+    return place + (attempt->handshake.committed()
+                        ? ": it answered and did not let this rank in"
+                        : ": it accepted the connection and did not answer");
+  }
+  const Status& problem = outcomes_[endpoint].problem;
+  return problem.ok() ? place + ": not tried" : std::string(problem.message());
 }
 
 std::string Dial::problems() const {
   std::vector<std::string> texts;
-  for (std::size_t i = 0; i < outcomes_.size(); ++i) {
-    if (!outcomes_[i].problem.empty())
-      texts.push_back(outcomes_[i].problem);
-    else if (i == current_)
-      texts.push_back(to_string(target_.endpoints[i]) + ": no answer yet");
-  }
+  for (std::size_t i = 0; i < outcomes_.size(); ++i) texts.push_back(problem_of(i));
+  if (!target_.note.empty()) texts.push_back(target_.note);
   return fmt::format("{}", fmt::join(texts, "; "));
 }
 

@@ -3,7 +3,6 @@
 #include <poll.h>
 
 #include <chrono>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +19,7 @@ struct Connection {
       0;  ///< The connector's rank, as it says: not yet checked against the group's size.
   Mac session{};
   bool local = false;  ///< A unix socket.
+  Address to = {};     ///< Where it was made to; family 0 for a unix socket, and at the acceptor.
 };
 
 /// A condition for taking part, besides knowing the secret.
@@ -28,50 +28,74 @@ enum class Trust {
   same_user,  ///< Unix sockets only: the other process must run as this user.
 };
 
-/// Gets one authenticated connection to whoever listens at any of several endpoints: tries them in
-/// turn, again and again, without waiting. The caller polls and keeps the deadline.
+/// Gets one authenticated connection to whoever listens at any of several endpoints, without waiting:
+/// begins with the first, goes on to the next at a failure or when there is no answer after a moment,
+/// with several attempts under way, again and again. It uses the first one in which the other end
+/// proves that it knows the secret; only there does it prove the same, so the other end takes no
+/// second connection. A unix socket that connects leads to the right process, so nothing else is
+/// tried beside it. The caller polls and keeps the deadline.
 class Dial {
  public:
   struct Target {
     std::vector<Endpoint> endpoints;
     std::uint32_t from = 0, to = 0;  ///< As in Greeting.
     Trust trust = Trust::secret;
+    std::string note = {};  ///< What problems() adds; may be empty.
   };
   Dial(const Secret& secret, Target target) : secret_(secret), target_(std::move(target)) {}
 
-  /// The event to poll for; fd is -1 while it pauses between attempts.
-  pollfd wanted() const;
+  /// Appends the events to poll for: perhaps none.
+  void append_wanted(std::vector<pollfd>& entries) const;
   /// When to call advance() even if nothing happened: milliseconds, at most `most`.
   int poll_ms(int most) const;
   /// Goes on as far as possible. Errors: there is no descriptor for a socket; no endpoint can ever
   /// work, and the message says why for each.
   Status advance();
-  bool done() const { return handshake_.has_value() && handshake_->done(); }
+  bool done() const { return committed() && attempts_.front().handshake.done(); }
   Connection take();
   /// Why there is no connection yet, for each endpoint.
   std::string problems() const;
 
  private:
-  Status begin_attempt();
-  Status go_on();
-  Status check_trust() const;
-  void give_up_attempt(const Status& why);
+  struct Attempt {
+    std::size_t endpoint = 0;
+    UniqueFd socket;
+    Handshake handshake;
+    Deadline due;  ///< For the proof of the other end.
+    bool connected = false;
+  };
+  struct Outcome {
+    Status problem;  ///< Of the last attempt.
+    bool hopeless = false;
+    std::chrono::milliseconds time{3000};  ///< Of the next attempt.
+  };
+
+  /// Then there is no other attempt.
+  bool committed() const {
+    return attempts_.size() == 1 && attempts_.front().handshake.committed();
+  }
+  void go_on_with_all();
+  void commit_to_first();
+  void start_attempts();
+  void end_round();
+  Status start(std::size_t endpoint);
+  Status go_on(Attempt& attempt);
+  Status connect(Attempt& attempt);
+  /// Whether its time is over; the next one at its endpoint gets more.
+  bool overdue(const Attempt& attempt);
+  Status check_trust(const Attempt& attempt) const;
+  void note_failure(std::size_t endpoint, const Status& why);
+  const Attempt* attempt_at(std::size_t endpoint) const;
+  std::string problem_of(std::size_t endpoint) const;
 
   Secret secret_;
   Target target_;
-  struct Outcome {
-    std::string problem;
-    bool hopeless = false;
-  };
   std::vector<Outcome> outcomes_ = std::vector<Outcome>(target_.endpoints.size());
-  std::size_t current_ = 0;
-  UniqueFd socket_;
-  Status shortage_;  // no socket could be opened
-  bool connected_ = false;
-  std::optional<Handshake> handshake_;
-  Deadline pause_ = Deadline::in(std::chrono::nanoseconds(0));
-  Deadline attempt_;
-  std::chrono::milliseconds pause_time_{2}, attempt_time_{3000};
+  std::vector<Attempt> attempts_;  // under way
+  std::size_t next_ = 0;           // the endpoint to try next; past the end: this round is over
+  Deadline next_start_ = Deadline::in(std::chrono::nanoseconds(0));
+  std::chrono::milliseconds pause_time_{2};  // between rounds
+  Status shortage_;                          // no socket could be opened
 };
 
 }  // namespace anyccl::bootstrap

@@ -5,7 +5,8 @@
 #include <algorithm>
 
 #include "base/error.hpp"
-#include "platform/bootstrap/listeners.hpp"
+#include "platform/bootstrap/interfaces.hpp"
+#include "platform/bootstrap/names.hpp"
 #include "platform/bootstrap/root_server.hpp"
 
 namespace anyccl::bootstrap {
@@ -43,7 +44,7 @@ Result<std::uint16_t> port_of(const Config& config) {
 Result<std::vector<Address>> resolve_master(const Config& config, std::uint16_t port,
                                             Deadline deadline) {
   for (;;) {
-    Result<std::vector<Address>> addresses = resolve(config.master_addr, port);
+    Result<std::vector<Address>> addresses = resolve(config.master_addr, port, deadline);
     if (addresses.ok()) return addresses;
     if (addresses.status().code() != Code::system_error || deadline.passed())
       return error(addresses.status().code(), "MASTER_ADDR: {}", addresses.status().message());
@@ -87,7 +88,12 @@ Result<RendezvousAddress> rendezvous_of(const Config& config, Deadline deadline)
   ANYCCL_TRY(const std::vector<Address> addresses, resolve_master(config, port, deadline));
   if (config.secret.empty()) return local_rendezvous(config, addresses, port);
   RendezvousAddress rendezvous;
-  for (const Address& address : addresses) rendezvous.endpoints.push_back({"", address});
+  ANYCCL_TRY(const OwnNetwork own, OwnNetwork::find());
+  rendezvous.endpoints = own.endpoints_to(addresses);
+  if (rendezvous.endpoints.empty())
+    return error(Code::invalid_argument,
+                 "MASTER_ADDR={} is link-local, and no interface of this host has such an address",
+                 config.master_addr);
   ANYCCL_TRY(rendezvous.secret, Secret::parse(config.secret));
   rendezvous.advice = kAdvice;
   return rendezvous;
@@ -104,7 +110,7 @@ Result<RendezvousAddress> launched_here(const Launch& launch) {
 }
 
 /// `config` with what another launcher's variables say, for its ranks on several hosts.
-Result<Config> completed(Config config, const Launch& launch) {
+Result<Config> completed(Config config, const Launch& launch, Deadline deadline) {
   if (config.secret.empty())
     return missing_for(launch, "ANYCCL_SECRET",
                        "they need the same 32 hex digits in it, which `anyccl secret` prints");
@@ -118,7 +124,7 @@ Result<Config> completed(Config config, const Launch& launch) {
     return missing_for(launch, "MASTER_PORT",
                        "set it to a free port P of rank 0's host, where P + 1 is free, too");
   if (!found || launch.rank != 0) return config;
-  ANYCCL_TRY(const std::vector<Address> addresses, resolve(config.master_addr, 1));
+  ANYCCL_TRY(const std::vector<Address> addresses, resolve(config.master_addr, 1, deadline));
   ANYCCL_TRY(const bool here, any_local(addresses));
   if (!here)
     return error(Code::invalid_usage,
@@ -229,7 +235,7 @@ Result<Group> join_environment(const Config& given, const Hello& mine, Deadline 
   const bool by_launcher = launch && launch->one_host && given.master_addr.empty();
   Config config = given;
   if (launch && !launch->one_host) {
-    ANYCCL_TRY(config, completed(given, *launch));
+    ANYCCL_TRY(config, completed(given, *launch, deadline));
   }
   ANYCCL_TRY(RendezvousAddress rendezvous,
              by_launcher ? launched_here(*launch) : rendezvous_of(config, deadline));

@@ -29,7 +29,7 @@ struct FrameHeader {
 struct HelloFrame {
   Hello hello;
   std::uint32_t timeout_ms = 0;  ///< How long the member is going to wait.
-  std::uint32_t unused = 0;
+  std::uint32_t waited_ms = 0;   ///< How long it took to get here.
 };
 
 struct GroupHead {

@@ -10,7 +10,31 @@ namespace {
 constexpr std::array<char, 8> kGreets{'a', 'n', 'y', 'c', 'c', 'l', '?', '\n'};
 constexpr std::array<char, 8> kAnswers{'a', 'n', 'y', 'c', 'c', 'l', '!', '\n'};
 
+/// In the place of the connector's proof.
+constexpr std::string_view kOtherSecret = "anyccl: I know another secret.\n\n";
+static_assert(kOtherSecret.size() == sizeof(Mac));
+
+Bytes other_secret() {
+  return std::as_bytes(std::span(kOtherSecret));
+}
+
+Status refused_because(std::uint32_t refusal) {
+  if (refusal == static_cast<std::uint32_t>(Refusal::no_descriptors))
+    return error(Code::system_error,
+                 "it refused the connection, as its process has no descriptor left (`ulimit -n` "
+                 "there)");
+  return error(Code::system_error, "it refused the connection for a reason of number {}", refusal);
+}
+
 }  // namespace
+
+Answer refusing(Refusal why) {
+  Answer answer;
+  answer.magic = kAnswers;
+  answer.protocol = kProtocol;
+  answer.refusal = static_cast<std::uint32_t>(why);
+  return answer;
+}
 
 Result<Handshake> Handshake::connector(const Secret& secret, std::uint32_t from, std::uint32_t to) {
   Handshake made(secret);
@@ -47,9 +71,8 @@ Status Handshake::advance(int fd) {
       phase_ = Phase::done;
       return {};
     }
-    if (phase_ == Phase::refuse)
-      return error(Code::invalid_argument, "it speaks protocol {}, and this version of anyccl {}",
-                   greeting_.protocol, kProtocol);
+    if (phase_ == Phase::refuse) return why_refused_;
+    if (phase_ == Phase::proved) return {};
     ANYCCL_CHECK(in_.fill(fd));
     if (!in_.full()) return {};
     ANYCCL_CHECK(on_message());
@@ -78,8 +101,9 @@ Status Handshake::on_greeting() {
   if (greeting_.magic != kGreets)
     return error(Code::invalid_argument, "it is not an anyccl process");
   if (greeting_.protocol != kProtocol) {
-    out_.put(bytes_of(answer_));
-    phase_ = Phase::refuse;
+    refuse(bytes_of(answer_),
+           error(Code::invalid_argument, "it speaks protocol {}, and this version of anyccl {}",
+                 greeting_.protocol, kProtocol));
     return {};
   }
   if (greeting_.to != me) return error(Code::invalid_argument, "it looks for another rank");
@@ -98,7 +122,16 @@ Status Handshake::on_answer() {
     return error(Code::invalid_argument,
                  "another version of anyccl listens there: it speaks protocol {}, this one {}",
                  answer_.protocol, kProtocol);
-  ANYCCL_CHECK(check_proof("acceptor", answer_.proof));
+  if (answer_.refusal != 0) return refused_because(answer_.refusal);
+  if (Status s = check_proof("acceptor", answer_.proof); !s.ok()) {
+    refuse(other_secret(), std::move(s));
+    return {};
+  }
+  phase_ = Phase::proved;
+  return {};
+}
+
+Status Handshake::commit() {
   ANYCCL_TRY(const Mac proof, prove("connector"));
   out_.put(bytes_of(proof));
   in_.expect(sizeof(Mac));
@@ -107,7 +140,10 @@ Status Handshake::on_answer() {
 }
 
 Status Handshake::on_proof() {
-  ANYCCL_CHECK(check_proof("connector", read_as<Mac>(in_.bytes())));
+  if (Status s = check_proof("connector", read_as<Mac>(in_.bytes())); !s.ok()) {
+    met_another_secret_ = s.code() == Code::invalid_argument;
+    return s;
+  }
   ANYCCL_TRY(const Mac accepted, prove("accepted"));
   ANYCCL_TRY(session_, prove("session"));
   out_.put(bytes_of(accepted));
@@ -120,6 +156,12 @@ Status Handshake::on_accepted() {
   ANYCCL_TRY(session_, prove("session"));
   phase_ = Phase::finish;
   return {};
+}
+
+void Handshake::refuse(Bytes message, Status why) {
+  out_.put(message);
+  phase_ = Phase::refuse;
+  why_refused_ = std::move(why);
 }
 
 Result<Mac> Handshake::prove(std::string_view label) const {

@@ -11,7 +11,7 @@ namespace anyccl::bootstrap {
 
 /// Raised when the messages below, Hello or frames change. The layouts of Greeting and Answer never
 /// change, so that other versions can be told apart.
-inline constexpr std::uint32_t kProtocol = 4;
+inline constexpr std::uint32_t kProtocol = 5;
 
 /// `to` of a greeting to a root server.
 inline constexpr std::uint32_t kToRoot = 0xffffffff;
@@ -29,17 +29,28 @@ struct Greeting {
 struct Answer {
   std::array<char, 8> magic{};
   std::uint32_t protocol = 0;
-  std::uint32_t unused = 0;
+  std::uint32_t refusal = 0;  ///< A Refusal.
   std::array<std::byte, 16> nonce{};
-  Mac proof{};  ///< Zero if the greeting is of another protocol.
+  Mac proof{};  ///< Zero if the greeting is of another protocol, or with a refusal.
 };
+
+/// Why an acceptor does not even begin. Not authenticated: good for messages.
+enum class Refusal : std::uint32_t {
+  none,
+  no_descriptors,  ///< Its process has no descriptor left for this connection.
+};
+/// What such an acceptor sends.
+Answer refusing(Refusal why);
 
 /// One end of mutual authentication over a fresh connection, without waiting:
 ///
 ///   connector -> acceptor   greeting with a fresh nonce
 ///   acceptor -> connector   answer: its own nonce and its proof
-///   connector -> acceptor   proof
+///   connector -> acceptor   proof, or that it knows another secret
 ///   acceptor -> connector   accepted, proved as well
+///
+/// A connector that tries several addresses of one acceptor has several handshakes and commits itself
+/// in the first of them in which the acceptor has proved itself, so that the acceptor takes one.
 ///
 /// A proof is an HMAC with the secret over who proves it, both nonces and both ranks, so no message
 /// can be replayed in another connection, direction or place.
@@ -51,23 +62,29 @@ class Handshake {
 
   /// Goes on as far as the nonblocking socket allows. Errors: remote_error when the peer closed the
   /// connection; invalid_argument when it is no anyccl process, knows another secret or is another
-  /// version; system_error.
+  /// version; system_error, also when it refused().
   Status advance(int fd);
   bool done() const { return phase_ == Phase::done; }
   /// The events to poll(2) for until done().
   short events() const;
+  /// Connector: the acceptor has proved that it knows the secret; advance() goes on after commit().
+  bool proved() const { return phase_ == Phase::proved; }
+  Status commit();
   /// Connector: the acceptor may have taken this connection, so it must not be given up.
   bool committed() const { return phase_ == Phase::accepted || done(); }
 
-  /// Acceptor: the peer has been shown this side's proof and has not given its own.
-  bool awaits_proof() const { return phase_ == Phase::proof; }
+  /// Connector: the acceptor has no room for this connection.
+  bool refused() const { return answer_.refusal != 0; }
+
+  /// Acceptor: the peer said, or showed by a wrong proof, that it knows another secret.
+  bool met_another_secret() const { return met_another_secret_; }
 
   std::uint32_t from() const { return greeting_.from; }
   /// When done: a key that only the two ends know, if the secret is one.
   const Mac& session() const { return session_; }
 
  private:
-  enum class Phase { greeting, answer, proof, accepted, refuse, finish, done };
+  enum class Phase { greeting, answer, proof, proved, accepted, refuse, finish, done };
 
   explicit Handshake(const Secret& secret) : secret_(secret) {}
   Status on_message();
@@ -75,6 +92,8 @@ class Handshake {
   Status on_answer();
   Status on_proof();
   Status on_accepted();
+  /// Sends `message` before advance() fails.
+  void refuse(Bytes message, Status why);
   Result<Mac> prove(std::string_view label) const;
   Status check_proof(std::string_view label, const Mac& claimed) const;
 
@@ -83,6 +102,8 @@ class Handshake {
   Greeting greeting_;
   Answer answer_;
   Mac session_{};
+  bool met_another_secret_ = false;
+  Status why_refused_;
   Inbox in_;
   Outbox out_;
 };

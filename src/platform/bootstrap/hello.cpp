@@ -100,8 +100,9 @@ Result<Hello> make_hello(Rank rank, int size, const HostIdentity& host, std::str
   made.network_namespace = host.network_namespace;
   ::gethostname(made.host_name.data(), made.host_name.size() - 1);
   put_text(made.unix_name, listeners.unix_name);
-  for (std::size_t i = 0; i < std::min(listeners.tcp.size(), Hello::kAddresses); ++i)
-    made.addresses[i] = listeners.tcp[i].address;
+  std::vector<Address> addresses;
+  for (const TcpListener& listener : listeners.tcp) addresses.push_back(listener.address);
+  pack(addresses, made.addresses);
   ANYCCL_CHECK(check_hello(made));
   return made;
 }
@@ -118,6 +119,11 @@ std::string unix_name_of(const Hello& hello) {
   return std::string(view_of(hello.unix_name));
 }
 
+std::vector<Address> addresses_of(const Hello& hello) {
+  const Result<std::vector<Address>> addresses = unpack(hello.addresses);
+  return addresses.ok() ? *addresses : std::vector<Address>();
+}
+
 Status check_hello(const Hello& hello) {
   if (hello.magic != kMagic || hello.protocol != kProtocol || !text_ends(hello.host_name) ||
       !text_ends(hello.unix_name) || !text_ends(hello.settings))
@@ -129,11 +135,8 @@ Status check_hello(const Hello& hello) {
   if (hello.rank >= hello.size)
     return error(Code::invalid_argument, "{} is not in a group of {} ranks: they are 0 to {}",
                  describe(hello), hello.size, hello.size - 1);
-  const bool addresses_fine =
-      std::all_of(hello.addresses.begin(), hello.addresses.end(),
-                  [](const Address& a) { return a.family == 0 || is_valid(a); });
-  if (!addresses_fine)
-    return error(Code::invalid_argument, "the address of {} is malformed", describe(hello));
+  if (const Status s = unpack(hello.addresses).status(); !s.ok())
+    return error(Code::invalid_argument, "{}: {}", describe(hello), s.message());
   return {};
 }
 

@@ -5,11 +5,12 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "anyccl/status.hpp"
 #include "anyccl/types.hpp"
-#include "platform/bootstrap/address.hpp"
 #include "platform/bootstrap/listeners.hpp"
+#include "platform/bootstrap/packed_addresses.hpp"
 #include "platform/probe/cpus.hpp"
 
 namespace anyccl::bootstrap {
@@ -26,7 +27,6 @@ struct HostIdentity {
 
 /// The facts that a rank tells all others about itself when it joins. Sent as it is in memory.
 struct Hello {
-  static constexpr std::size_t kAddresses = 3;
   static constexpr std::size_t kSettings = 512;
 
   std::array<char, 8> magic{};
@@ -44,10 +44,11 @@ struct Hello {
   std::uint32_t unused = 0;
   std::array<char, 64> host_name{};
   std::array<char, 48> unix_name{};
-  std::array<Address, kAddresses> addresses{};  ///< Family 0: none.
-  std::array<char, kSettings> settings{};       ///< "ANYCCL_ALGO=ring ANYCCL_PROTO=LL"
+  /// Where it listens. See addresses_of().
+  std::array<std::uint8_t, kMostListeners * packed_bytes(6)> addresses{};
+  std::array<char, kSettings> settings{};  ///< "ANYCCL_ALGO=ring ANYCCL_PROTO=LL"
 };
-static_assert(sizeof(Hello) <= 960);
+static_assert(sizeof(Hello) <= 1024);  // every rank gets the hello of every other one
 static_assert(std::has_unique_object_representations_v<Hello>);
 
 /// `settings`: the variables that must be the same on every rank, as NAME=value words; a variable
@@ -64,6 +65,8 @@ std::string describe(const Hello& hello);
 /// "host nodeA, pid 12"
 std::string whereabouts(const Hello& hello);
 std::string unix_name_of(const Hello& hello);
+/// Those of a hello that check_hello() let through.
+std::vector<Address> addresses_of(const Hello& hello);
 
 /// Whether what came over the wire can be used: texts end, addresses are addresses, rank < size.
 /// Errors: invalid_argument; invalid_usage for another version of anyccl.

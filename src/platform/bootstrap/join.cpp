@@ -4,6 +4,7 @@
 
 #include "base/error.hpp"
 #include "platform/bootstrap/frame.hpp"
+#include "platform/bootstrap/interfaces.hpp"
 
 namespace anyccl::bootstrap {
 namespace {
@@ -12,7 +13,10 @@ constexpr std::string_view kRoot = "the root server";
 
 Result<Connection> reach_root(const RendezvousAddress& rendezvous, const Hello& mine,
                               Deadline deadline) {
-  Dial dial(rendezvous.secret, {rendezvous.endpoints, mine.rank, kToRoot, rendezvous.trust});
+  ANYCCL_TRY(const OwnNetwork own, OwnNetwork::find());
+  Dial dial(rendezvous.secret, {rendezvous.endpoints, mine.rank, kToRoot, rendezvous.trust,
+                                own.missing_family(rendezvous.endpoints)});
+  std::vector<pollfd> entries;
   for (;;) {
     if (Status s = dial.advance(); !s.ok())
       return error(s.code(), "{} cannot join: {}", describe(mine), s.message());
@@ -20,14 +24,17 @@ Result<Connection> reach_root(const RendezvousAddress& rendezvous, const Hello& 
     if (deadline.passed())
       return error(Code::timeout, "{} could not reach the root server in time: {}; {}",
                    describe(mine), dial.problems(), rendezvous.advice);
-    pollfd entry = dial.wanted();
-    ::poll(&entry, 1, deadline.poll_ms(dial.poll_ms(1000)));
+    entries.clear();
+    dial.append_wanted(entries);
+    ::poll(entries.data(), entries.size(), deadline.poll_ms(dial.poll_ms(1000)));
   }
 }
 
-Status send_hello(const Connection& root, const Hello& mine, Deadline deadline) {
+Status send_hello(const Connection& root, const Hello& mine, Deadline deadline,
+                  std::chrono::milliseconds waited) {
   HelloFrame frame;
   frame.hello = mine;
+  frame.waited_ms = static_cast<std::uint32_t>(waited.count());
   frame.timeout_ms =
       deadline.is_never()
           ? kForever
@@ -84,7 +91,8 @@ Result<Group> read_group(Bytes payload, const Secret& secret, const Hello& mine)
 
 Result<Group> join(const UniqueId& id, const Hello& mine, Deadline deadline) {
   RendezvousAddress rendezvous;
-  for (const Address& address : id.used()) rendezvous.endpoints.push_back({"", address});
+  ANYCCL_TRY(const OwnNetwork own, OwnNetwork::find());
+  rendezvous.endpoints = own.endpoints_to(id.addresses());
   rendezvous.secret = Secret(id.secret);
   rendezvous.advice =
       "the process that made the unique id must still run and be reachable from here "
@@ -94,8 +102,11 @@ Result<Group> join(const UniqueId& id, const Hello& mine, Deadline deadline) {
 
 Result<Group> join_at(const RendezvousAddress& rendezvous, const Hello& mine, Deadline deadline) {
   ANYCCL_CHECK(check_hello(mine));
+  const auto begin = Deadline::Clock::now();
   ANYCCL_TRY(const Connection root, reach_root(rendezvous, mine, deadline));
-  ANYCCL_CHECK(send_hello(root, mine, deadline));
+  const auto waited = Deadline::Clock::now() - begin;
+  ANYCCL_CHECK(send_hello(root, mine, deadline,
+                          std::chrono::duration_cast<std::chrono::milliseconds>(waited)));
   ANYCCL_TRY(const JoinReply reply, receive_reply(root, mine, deadline));
   if (reply.kind == Frame::failure) return read_failure(reply.payload);
   return read_group(reply.payload, rendezvous.secret, mine);

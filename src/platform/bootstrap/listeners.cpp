@@ -1,27 +1,25 @@
 #include "platform/bootstrap/listeners.hpp"
 
-#include <algorithm>
-
+#include "base/descriptor_limit.hpp"
 #include "base/error.hpp"
-#include "platform/bootstrap/hello.hpp"
+#include "platform/bootstrap/interfaces.hpp"
 #include "platform/bootstrap/secret.hpp"
 
 namespace anyccl::bootstrap {
 
-Result<std::vector<TcpListener>> listen_on_interfaces(std::string_view interfaces,
+Result<std::vector<TcpListener>> listen_on_interfaces(std::string_view interfaces, PortRange ports,
                                                       std::size_t most) {
+  raise_descriptor_limit();
   ANYCCL_TRY(std::vector<Address> addresses, interface_addresses(interfaces));
-  if (addresses.size() > most) {
-    const auto loopback = std::find_if(addresses.begin(), addresses.end(), is_loopback);
-    if (loopback != addresses.end()) std::swap(addresses[most - 1], *loopback);
-    addresses.resize(most);
-  }
+  keep_likeliest(addresses, most);
   std::vector<TcpListener> listeners;
   Status problem;
   for (const Address& address : addresses) {
-    Result<TcpListener> listener = listen_tcp(address);
+    Result<TcpListener> listener = listen_tcp(address, ports);
     if (listener.ok())
       listeners.push_back(*std::move(listener));
+    else if (listener.status().code() != Code::unsupported)
+      return listener.status();
     else  // An IPv6 address may not be usable yet; the others are enough.
       problem = listener.status();
   }
@@ -29,12 +27,12 @@ Result<std::vector<TcpListener>> listen_on_interfaces(std::string_view interface
   return listeners;
 }
 
-Result<Listeners> Listeners::open(std::string_view interfaces) {
+Result<Listeners> Listeners::open(std::string_view interfaces, PortRange ports) {
   Listeners made;
   ANYCCL_TRY(const Secret name, Secret::random());
   made.unix_name = "anyccl." + name.hex();
   ANYCCL_TRY(made.unix_socket, listen_unix(made.unix_name));
-  ANYCCL_TRY(made.tcp, listen_on_interfaces(interfaces, Hello::kAddresses));
+  ANYCCL_TRY(made.tcp, listen_on_interfaces(interfaces, ports));
   return made;
 }
 

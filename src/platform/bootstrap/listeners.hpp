@@ -8,10 +8,15 @@
 
 namespace anyccl::bootstrap {
 
-/// Listens at any free port of at most `most` addresses of this host, the likeliest first. Without
-/// an explicit choice of interfaces the last one is loopback, for the ranks of this host.
-Result<std::vector<TcpListener>> listen_on_interfaces(std::string_view interfaces,
-                                                      std::size_t most);
+/// At how many addresses one rank listens.
+inline constexpr std::size_t kMostListeners = 8;
+
+/// Listens at a free port of `ports` at each of at most `most` addresses of this host, the likeliest
+/// first. Without an explicit choice of interfaces the last one is loopback, for the ranks of this
+/// host. Raises the process's limit of descriptors first. Errors: invalid_argument; system_error,
+/// also when no port is free.
+Result<std::vector<TcpListener>> listen_on_interfaces(std::string_view interfaces, PortRange ports,
+                                                      std::size_t most = kMostListeners);
 
 /// Where one rank's peers connect to. Made before the rank tells the others about itself.
 struct Listeners {
@@ -19,8 +24,8 @@ struct Listeners {
   std::string unix_name;  ///< 128 random bits: nobody can take it first.
   std::vector<TcpListener> tcp;
 
-  /// `interfaces` as in ANYCCL_SOCKET_IFNAME. Errors: invalid_argument, system_error.
-  static Result<Listeners> open(std::string_view interfaces);
+  /// `interfaces` as in ANYCCL_SOCKET_IFNAME. Errors: as listen_on_interfaces().
+  static Result<Listeners> open(std::string_view interfaces, PortRange ports = {});
 };
 
 }  // namespace anyccl::bootstrap

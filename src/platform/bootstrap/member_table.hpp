@@ -15,6 +15,7 @@ class MemberTable {
   Status add(const Hello& hello);
   /// How many ranks there are to be; 0 before the first has joined.
   std::size_t size() const { return members_.size(); }
+  std::size_t joined() const { return joined_; }
   bool complete() const { return joined_ > 0 && joined_ == members_.size(); }
   /// "2 of 4 ranks joined within 60 s; missing: 1, 3"
   Status incomplete(double seconds) const;

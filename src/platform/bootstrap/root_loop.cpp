@@ -68,7 +68,7 @@ Status RootLoop::step() {
   ANYCCL_CHECK(poll_once(entries));
   const std::span<const pollfd> rest = std::span(entries).subspan(1);
   const std::size_t members = members_.size();
-  ANYCCL_CHECK(acceptor_.progress(rest.subspan(members)));
+  ANYCCL_CHECK(let_in(rest.subspan(members)));
   warn_of_refused();
   ANYCCL_CHECK(read_from_members(rest.first(members)));
   admit_authenticated();
@@ -150,7 +150,7 @@ Status RootLoop::join(Member& m, const HelloFrame& frame) {
   if (frame.timeout_ms != kForever) {
     const milliseconds timeout(frame.timeout_ms);
     m.timeout = Deadline::in(without_margin(timeout));
-    m.timeout_s = std::chrono::duration<double>(timeout).count();
+    m.timeout_s = std::chrono::duration<double>(timeout + milliseconds(frame.waited_ms)).count();
   }
   return table_.add(frame.hello);
 }
@@ -166,15 +166,22 @@ Status RootLoop::check_timeouts() const {
 
 /// Why ranks may be missing.
 std::string RootLoop::hint() const {
-  if (!acceptor_.last_refused().empty())
-    return fmt::format(
-        "; a process at {} was refused, as it knows another secret: is ANYCCL_SECRET the same "
-        "everywhere?",
-        acceptor_.last_refused());
+  if (const std::string refusals = acceptor_.refusals(); !refusals.empty())
+    return fmt::format("; {}: is ANYCCL_SECRET the same everywhere?", refusals);
   if (trust_ == Trust::same_user)
     return "; without ANYCCL_SECRET only processes of this user on this host can join: ranks on "
            "other hosts need the same 32 hex digits in it";
   return "";
+}
+
+/// Without a descriptor there is no group. Once everyone is told why, those that come later have been
+/// turned away, and descriptors become free.
+Status RootLoop::let_in(std::span<const pollfd> entries) {
+  const Status why = acceptor_.progress(entries);
+  if (why.ok() || (answer_.payload && why.code() == Code::system_error)) return {};
+  return error(why.code(),
+               "{} of {} ranks joined, and the root server (pid {}) can take no more: {}",
+               table_.joined(), table_.size(), ::getpid(), why.message());
 }
 
 /// At once: the ranks that are here may wait for long.

@@ -50,6 +50,7 @@ class RootLoop {
   void stop();
   Status poll_once(std::vector<pollfd>& entries);
   int poll_ms() const;
+  Status let_in(std::span<const pollfd> entries);
   void admit_authenticated();
   Status read_from_members(std::span<const pollfd> entries);
   Status read_hello(Member& member);

@@ -1,11 +1,13 @@
 #include "platform/bootstrap/socket.hpp"
 
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <sys/un.h>
 
 #include <cstddef>
 #include <cstring>
 
+#include "base/descriptor_limit.hpp"
 #include "base/error.hpp"
 
 namespace anyccl::bootstrap {
@@ -18,12 +20,19 @@ bool is_shortage(int number) {
   return number == EMFILE || number == ENFILE || number == ENOBUFS || number == ENOMEM;
 }
 
+Status shortage(int number, std::string_view doing) {
+  if (number != EMFILE) return system_error(number, "{}", doing);
+  return system_error(
+      number, "{}: this process has used up the {} descriptors that it may have (`ulimit -n`)",
+      doing, descriptor_limit());
+}
+
 Result<UniqueFd> open_socket(int family) {
   UniqueFd socket(::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (socket) return socket;
   const int number = errno;
-  const Status why = system_error(number, "opening a socket (`ulimit -n` limits their number)");
-  return is_shortage(number) ? why : Status(Code::unsupported, std::string(why.message()));
+  if (is_shortage(number)) return shortage(number, "opening a socket");
+  return Status(Code::unsupported, std::string(system_error(number, "opening a socket").message()));
 }
 
 SocketAddress abstract_name(const std::string& name) {
@@ -59,19 +68,45 @@ Result<Address> own_address(int fd) {
   return to_address(*own.get());
 }
 
+Status in_use(const Endpoint& endpoint) {
+  if (endpoint.local() || endpoint.address.port != 0)
+    return error(Code::invalid_usage, "{} is in use by another process", to_string(endpoint));
+  return system_error(EADDRINUSE,
+                      "no port is free at {}: all of net.ipv4.ip_local_port_range are in use",
+                      to_string(endpoint));
+}
+
 Status bind_and_listen(int fd, const Endpoint& endpoint) {
   const SocketAddress address = address_of(endpoint);
   if (::bind(fd, address.get(), address.length) != 0) {
-    if (errno == EADDRINUSE)
-      return error(Code::invalid_usage, "{} is in use by another process", to_string(endpoint));
-    return system_error(errno, "binding to {}", to_string(endpoint));
+    const int number = errno;
+    if (number == EADDRINUSE) return in_use(endpoint);
+    const Status why = system_error(number, "binding to {}", to_string(endpoint));
+    const bool lacks_address = number == EADDRNOTAVAIL || number == ENODEV;
+    return lacks_address ? Status(Code::unsupported, std::string(why.message())) : why;
   }
   if (::listen(fd, kBacklog) != 0) {
-    if (errno == EADDRINUSE)
-      return error(Code::invalid_usage, "{} is in use by another process", to_string(endpoint));
+    if (errno == EADDRINUSE) return in_use(endpoint);
     return system_error(errno, "listening at {}", to_string(endpoint));
   }
   return {};
+}
+
+Result<TcpListener> listen_at(const Address& address) {
+  const Endpoint endpoint{"", address};
+  ANYCCL_TRY(UniqueFd socket, open_socket(native_family(endpoint)));
+  ANYCCL_CHECK(switch_on(socket.get(), SOL_SOCKET, SO_REUSEADDR));
+  if (address.family == 6) ANYCCL_CHECK(switch_on(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY));
+  ANYCCL_CHECK(bind_and_listen(socket.get(), endpoint));
+  ANYCCL_TRY(const Address bound, own_address(socket.get()));
+  return TcpListener{std::move(socket), bound};
+}
+
+Status cannot_connect(int number, const Endpoint& endpoint) {
+  if (number == EADDRNOTAVAIL && endpoint.address.family == 4)
+    return system_error(number, "{}: no port is free on this side (net.ipv4.ip_local_port_range)",
+                        to_string(endpoint));
+  return system_error(number, "{}", to_string(endpoint));
 }
 
 }  // namespace
@@ -87,14 +122,16 @@ Result<UniqueFd> listen_unix(const std::string& name) {
   return socket;
 }
 
-Result<TcpListener> listen_tcp(const Address& address) {
-  const Endpoint endpoint{"", address};
-  ANYCCL_TRY(UniqueFd socket, open_socket(native_family(endpoint)));
-  ANYCCL_CHECK(switch_on(socket.get(), SOL_SOCKET, SO_REUSEADDR));
-  if (address.family == 6) ANYCCL_CHECK(switch_on(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY));
-  ANYCCL_CHECK(bind_and_listen(socket.get(), endpoint));
-  ANYCCL_TRY(const Address bound, own_address(socket.get()));
-  return TcpListener{std::move(socket), bound};
+Result<TcpListener> listen_tcp(const Address& address, PortRange ports) {
+  if (address.port != 0 || ports.is_any()) return listen_at(address);
+  for (int port = ports.low; port <= ports.high; ++port) {
+    Result<TcpListener> made = listen_at(with_port(address, static_cast<std::uint16_t>(port)));
+    if (made.ok() || made.status().code() != Code::invalid_usage) return made;
+  }
+  return system_error(EADDRINUSE,
+                      "no port of ANYCCL_PORT_RANGE={}-{} is free at {}: each rank of a host needs "
+                      "one while it starts, and a process that has made a unique id another one",
+                      ports.low, ports.high, to_string(address));
 }
 
 Result<UniqueFd> open_socket(const Endpoint& endpoint) {
@@ -113,14 +150,14 @@ Status start_connect(int fd, const Endpoint& endpoint) {
   if (errno == EINPROGRESS || errno == EINTR) return {};
   if (errno == EAGAIN && endpoint.local())
     return error(Code::timeout, "{} has too many connections waiting", to_string(endpoint));
-  return system_error(errno, "{}", to_string(endpoint));
+  return cannot_connect(errno, endpoint);
 }
 
 Status finish_connect(int fd, const Endpoint& endpoint) {
   int problem = 0;
   socklen_t size = sizeof problem;
   if (::getsockopt(fd, SOL_SOCKET, SO_ERROR, &problem, &size) != 0) problem = errno;
-  if (problem != 0) return system_error(problem, "{}", to_string(endpoint));
+  if (problem != 0) return cannot_connect(problem, endpoint);
   if (endpoint.local()) return {};
   // Where nobody listens at a port that the kernel hands out, a socket can get that very port and
   // connect to itself.
@@ -138,8 +175,7 @@ Result<UniqueFd> accept_from(int listener) {
       ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
       return socket;
     }
-    if (is_shortage(errno))
-      return system_error(errno, "accepting a connection (`ulimit -n` limits their number)");
+    if (is_shortage(errno)) return shortage(errno, "accepting a connection");
     switch (errno) {
       case EINTR:
       case ECONNABORTED:
@@ -147,11 +183,17 @@ Result<UniqueFd> accept_from(int listener) {
       case EBADF:
       case EINVAL:
       case ENOTSOCK:
-        return system_error(errno, "accepting a connection");
+        return Status(Code::internal,
+                      std::string(system_error(errno, "accepting a connection").message()));
       default:
         return UniqueFd();  // Nobody waits, or this one connection is broken already.
     }
   }
+}
+
+bool has_waiting(int listener) {
+  pollfd entry{listener, POLLIN, 0};
+  return ::poll(&entry, 1, 0) == 1;
 }
 
 Result<ucred> peer_of(int fd) {

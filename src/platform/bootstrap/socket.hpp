@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/config.hpp"
 #include "base/unique_fd.hpp"
 #include "platform/bootstrap/address.hpp"
 
@@ -28,10 +29,12 @@ struct TcpListener {
   Address address;  ///< With the port that was really taken.
 };
 
-/// Errors: invalid_usage when the name or the port is in use already; system_error.
+/// Errors: invalid_usage when the name is in use already; system_error.
 Result<UniqueFd> listen_unix(const std::string& name);
-/// Port 0: any free one.
-Result<TcpListener> listen_tcp(const Address& address);
+/// Port 0: any free one, of `ports` if that is a range.
+/// Errors: invalid_usage when the port is in use; unsupported when this host does not have the
+/// address, or not yet; system_error, also when no port is free.
+Result<TcpListener> listen_tcp(const Address& address, PortRange ports = {});
 
 /// Errors: system_error if this process or machine has no descriptors or memory left, else
 /// unsupported.
@@ -42,8 +45,10 @@ Status start_connect(int fd, const Endpoint& endpoint);
 Status finish_connect(int fd, const Endpoint& endpoint);
 
 /// The next connection, or no socket (an invalid UniqueFd) when none is waiting.
-/// Errors: system_error, when this process or host has no room for another socket.
+/// Errors: system_error, when this process or host has no room for another socket, even if no
+/// connection is waiting; internal when this is no listener any more.
 Result<UniqueFd> accept_from(int listener);
+bool has_waiting(int listener);
 
 /// The process at the other end of a unix socket.
 Result<ucred> peer_of(int fd);

@@ -11,7 +11,7 @@ namespace anyccl::bootstrap {
 namespace {
 
 constexpr std::array<char, 8> kMagic{'a', 'n', 'y', 'c', 'c', 'l', 'I', 'D'};
-constexpr std::uint32_t kVersion = 1;
+constexpr std::uint32_t kVersion = 2;
 
 Result<std::array<std::byte, 8>> check_of(const UniqueId& id) {
   const Bytes covered = bytes_of(id).first(offsetof(UniqueId, check));
@@ -28,8 +28,7 @@ Result<UniqueId> UniqueId::make(const Secret& secret, std::span<const Address> a
   id.magic = kMagic;
   id.version = kVersion;
   std::copy_n(secret.bytes().begin(), Secret::kBytes, id.secret.begin());
-  id.addresses_used = static_cast<std::uint32_t>(std::min(addresses.size(), kAddresses));
-  std::copy_n(addresses.begin(), id.addresses_used, id.addresses.begin());
+  pack(addresses, id.packed);
   ANYCCL_TRY(id.check, check_of(id));
   return id;
 }
@@ -45,24 +44,24 @@ Result<UniqueId> UniqueId::from_bytes(std::span<const char, kUniqueIdBytes> byte
         "this unique id has version {}, made by another version of anyccl; this one reads {}",
         id.version, kVersion);
   ANYCCL_TRY(const auto check, check_of(id));
-  const std::span<const Address> used =
-      std::span(id.addresses).first(std::min<std::size_t>(id.addresses_used, kAddresses));
-  const bool addresses_fine = !used.empty() && id.addresses_used <= kAddresses &&
-                              std::all_of(used.begin(), used.end(), is_valid);
-  if (check != id.check || !addresses_fine)
+  if (check != id.check || id.addresses().empty())
     return error(Code::invalid_argument,
                  "this unique id is damaged: copy all {} bytes of it (they may contain zeros)",
                  kUniqueIdBytes);
   return id;
 }
 
+std::vector<Address> UniqueId::addresses() const {
+  const Result<std::vector<Address>> addresses = unpack(packed);
+  return addresses.ok() ? *addresses : std::vector<Address>();
+}
+
 void UniqueId::to_bytes(std::span<char, kUniqueIdBytes> bytes) const {
   std::memcpy(bytes.data(), this, kUniqueIdBytes);
 }
 
-Result<Rendezvous> make_rendezvous(std::string_view interfaces) {
-  ANYCCL_TRY(std::vector<TcpListener> listeners,
-             listen_on_interfaces(interfaces, UniqueId::kAddresses));
+Result<Rendezvous> make_rendezvous(std::string_view interfaces, PortRange ports) {
+  ANYCCL_TRY(std::vector<TcpListener> listeners, listen_on_interfaces(interfaces, ports));
   if (listeners.empty())
     return error(Code::system_error,
                  "no network interface is up and has an address, not even loopback");

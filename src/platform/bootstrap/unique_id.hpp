@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "anyccl/status.hpp"
-#include "platform/bootstrap/address.hpp"
+#include "platform/bootstrap/packed_addresses.hpp"
 #include "platform/bootstrap/root_server.hpp"
 #include "platform/bootstrap/secret.hpp"
 
@@ -19,24 +19,23 @@ inline constexpr std::size_t kUniqueIdBytes = 128;
 /// The means by which ranks find and trust each other, as the user passes it around: the address of
 /// the root server and the secret that it asks for. Any process that has it can join.
 struct UniqueId {
-  static constexpr std::size_t kAddresses = 3;
+  static constexpr std::size_t kAddressBytes = 88;
 
   std::array<char, 8> magic{};
   std::uint32_t version = 0;
-  std::uint32_t addresses_used = 0;
+  std::uint32_t unused = 0;
   std::array<std::byte, Secret::kBytes> secret{};
-  std::array<Address, kAddresses> addresses{};
-  std::array<std::byte, 16> unused{};
+  std::array<std::uint8_t, kAddressBytes> packed{};  ///< See addresses().
   std::array<std::byte, 8>
       check{};  ///< Over all of the above: finds ids that were cut or mixed up.
 
-  /// With at most kAddresses of `addresses`.
+  /// With as many of `addresses` as there is room for: 12 of IPv4 or 4 of IPv6.
   static Result<UniqueId> make(const Secret& secret, std::span<const Address> addresses);
   /// Errors: invalid_argument saying what is wrong with it.
   static Result<UniqueId> from_bytes(std::span<const char, kUniqueIdBytes> bytes);
   void to_bytes(std::span<char, kUniqueIdBytes> bytes) const;
 
-  std::span<const Address> used() const { return std::span(addresses).first(addresses_used); }
+  std::vector<Address> addresses() const;
 };
 static_assert(sizeof(UniqueId) == kUniqueIdBytes);
 
@@ -46,8 +45,8 @@ struct Rendezvous {
   std::unique_ptr<RootServer> server;
 };
 
-/// Starts a root server on this host's interfaces (`interfaces` as in ANYCCL_SOCKET_IFNAME) and
-/// makes the id that leads to it. Errors: invalid_argument, system_error.
-Result<Rendezvous> make_rendezvous(std::string_view interfaces);
+/// Starts a root server on this host's interfaces (`interfaces` as in ANYCCL_SOCKET_IFNAME), at
+/// free ports of `ports`, and makes the id that leads to it. Errors: invalid_argument, system_error.
+Result<Rendezvous> make_rendezvous(std::string_view interfaces, PortRange ports = {});
 
 }  // namespace anyccl::bootstrap

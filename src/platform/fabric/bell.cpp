@@ -7,24 +7,17 @@
 #include <utility>
 #include <vector>
 
-#include "base/fork.hpp"
-#include "base/unique_fd.hpp"
+#include "base/per_process.hpp"
 
 namespace anyccl::fabric {
 namespace {
 
-/// Event descriptors that no thread uses now. A forked child has its own: it shares those of its
-/// parent.
+/// Event descriptors that no thread uses now.
 class Spare {
  public:
-  static Spare& of_process() {
-    static Spare* const spare = new Spare;  // never destroyed: threads may outlive main()
-    return *spare;
-  }
   /// -1: there is no descriptor left.
   int take() {
     const std::lock_guard lock(mutex_);
-    if (generation_ != fork_generation()) forget_parents();
     if (free_.empty()) return ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     const int fd = free_.back();
     free_.pop_back();
@@ -36,15 +29,8 @@ class Spare {
   }
 
  private:
-  Spare() { watch_forks(); }
-  void forget_parents() {
-    for (const int fd : std::exchange(free_, {})) ::close(fd);
-    generation_ = fork_generation();
-  }
-
   std::mutex mutex_;
   std::vector<int> free_;
-  std::uint64_t generation_ = fork_generation();
 };
 
 }  // namespace
@@ -52,7 +38,7 @@ class Spare {
 std::optional<int> Bell::listen() {
   const std::lock_guard lock(mutex_);
   if (rung_) return {};
-  return fd_ = Spare::of_process().take();
+  return fd_ = per_process<Spare>().take();
 }
 
 void Bell::answer() {
@@ -61,7 +47,7 @@ void Bell::answer() {
   if (fd >= 0) {
     std::uint64_t rings = 0;
     [[maybe_unused]] const ssize_t taken = ::read(fd, &rings, sizeof rings);
-    Spare::of_process().give(fd);
+    per_process<Spare>().give(fd);
   }
   rung_ = false;
 }

@@ -1,7 +1,6 @@
 #include "platform/fabric/buffer_pool.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <bit>
 #include <utility>
 
@@ -13,19 +12,6 @@ Buffer Buffer::allocate(std::size_t capacity) {
       static_cast<std::byte*>(::operator new[](capacity, kAlignment, std::nothrow)));
   buffer.capacity_ = capacity;
   return buffer;
-}
-
-BufferPool& BufferPool::of_process() {
-  static std::atomic<BufferPool*> shared{nullptr};  // never destroyed: links may outlive main()
-  BufferPool* pool = shared.load(std::memory_order_acquire);
-  while (pool == nullptr || pool->generation_ != fork_generation()) {
-    watch_forks();
-    auto made = std::make_unique<BufferPool>();
-    // Release: whoever finds the pool finds it whole.
-    if (shared.compare_exchange_strong(pool, made.get(), std::memory_order_acq_rel))
-      return *made.release();
-  }
-  return *pool;
 }
 
 std::size_t BufferPool::size_class(std::size_t bytes) {

@@ -2,13 +2,12 @@
 
 #include <array>
 #include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <new>
 #include <vector>
 
-#include "base/fork.hpp"
+#include "base/per_process.hpp"
 
 namespace anyccl::fabric {
 
@@ -36,8 +35,8 @@ class Buffer {
 /// next one, because fresh memory costs a page fault per page. Any thread.
 class BufferPool {
  public:
-  /// The one that all links of this process share. A forked child has one of its own.
-  static BufferPool& of_process();
+  /// The one that all links of this process share.
+  static BufferPool& of_process() { return per_process<BufferPool>(); }
   /// A buffer of at least `bytes` bytes; empty if there is no memory.
   Buffer take(std::size_t bytes);
   void give(Buffer buffer);
@@ -46,7 +45,6 @@ class BufferPool {
   static constexpr std::size_t kSmallest = 256, kKept = std::size_t{64} << 20;
   static std::size_t size_class(std::size_t bytes);
 
-  const std::uint64_t generation_ = fork_generation();
   std::mutex mutex_;
   std::array<std::vector<Buffer>, 32> free_;  // Of size class c: kSmallest << c bytes.
   std::size_t kept_ = 0;

@@ -45,6 +45,13 @@ Result<std::unique_ptr<Channel>> Link::open(std::shared_ptr<Context> context, Ra
   return std::make_unique<Channel>(shared_from_this(), std::move(context), *flow);
 }
 
+bool Link::is_alive() {
+  if (generation_ != fork_generation()) return false;
+  const std::lock_guard lock(mutex_);
+  in_.read(nullptr, nullptr);
+  return !in_.ended() && !out_.broken() && !out_.is_closed();
+}
+
 Result<std::shared_ptr<const PeerProcess>> Link::process() {
   const std::lock_guard lock(process_mutex_);
   if (process_ == nullptr) {

@@ -37,6 +37,9 @@ class Link : public std::enable_shared_from_this<Link> {
   /// Errors: internal, if the link has a context of this key.
   Result<std::unique_ptr<Channel>> open(std::shared_ptr<Context> context, Rank peer);
 
+  /// Whether the other end may still be used: neither side has closed it. Nothing in a forked child.
+  bool is_alive();
+
   const SocketKind& kind() const { return *kind_; }
   std::string name() const { return kind_->name(fd_.get()); }
   int fd() const { return fd_.get(); }

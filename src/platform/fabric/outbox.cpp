@@ -33,6 +33,7 @@ void Outbox::discard() {
 }
 
 void Outbox::close() {
+  closed_ = true;
   ::shutdown(fd_, SHUT_WR);  // Fails only if the connection is gone, which is as good.
 }
 

@@ -43,6 +43,7 @@ class Outbox {
   void discard();
   /// Ends the stream after what was sent: the peer reads an end of file.
   void close();
+  bool is_closed() const { return closed_; }
 
  private:
   static constexpr std::size_t kSmall = 32768, kMostQueued = std::size_t{256} << 10;
@@ -62,6 +63,7 @@ class Outbox {
 
   const int fd_;
   bool broken_ = false;  // The peer takes nothing more.
+  bool closed_ = false;
   std::vector<std::byte> queue_;
   std::size_t sent_ = 0;  // How much of queue_ is gone.
   std::deque<Attached> attached_;

@@ -16,7 +16,7 @@ void run_cycle(int cycle) {
   const Result<Rendezvous> rendezvous = make_rendezvous("");
   ASSERT_OK(rendezvous.status());
   const bool fails = cycle % 3 == 2;
-  const UniqueFd silent = connect_to({"", rendezvous->id.used()[0]});
+  const UniqueFd silent = connect_to({"", rendezvous->id.addresses()[0]});
   in_threads(fails ? 1 : 3, [&](int rank) {
     const Deadline deadline = fails ? Deadline::in(std::chrono::milliseconds(10)) : soon();
     const Member member = make_member(rank, 3);

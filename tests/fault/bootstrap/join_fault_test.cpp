@@ -186,7 +186,8 @@ TEST(JoinElsewhere, an_address_that_does_not_answer_is_named) {
   const Result<Group> group =
       join(id_at(silent->address), make_member(0, 1).hello, Deadline::in(milliseconds(100)));
   EXPECT_EQ(group.status().code(), Code::timeout);
-  EXPECT_TRUE(contains(message_of(group), to_string(silent->address) + ": no answer yet"))
+  EXPECT_TRUE(contains(message_of(group), to_string(silent->address) +
+                                              ": it accepted the connection and did not answer"))
       << message_of(group);
 }
 
@@ -194,7 +195,7 @@ TEST(JoinElsewhere, the_next_address_is_tried_when_one_leads_nowhere) {
   Result<Rendezvous> rendezvous = make_rendezvous("");
   ASSERT_OK(rendezvous.status());
   const Address closed = listen_tcp({4, 0, 0, {127, 0, 0, 1}})->address;
-  const std::vector<Address> addresses = {closed, rendezvous->id.used()[0]};
+  const std::vector<Address> addresses = {closed, rendezvous->id.addresses()[0]};
   const UniqueId id = *UniqueId::make(Secret(rendezvous->id.secret), addresses);
   EXPECT_OK(join(id, make_member(0, 1).hello, soon()).status());
 }

@@ -5,6 +5,7 @@
 
 #include "platform/bootstrap/acceptor.hpp"
 #include "platform/bootstrap/dial.hpp"
+#include "platform/bootstrap/interfaces.hpp"
 #include "unit/bootstrap/ranks.hpp"
 
 namespace anyccl::bootstrap::test {
@@ -70,9 +71,7 @@ inline std::vector<UniqueFd> pester(const std::vector<Endpoint>& endpoints, std:
 }
 
 inline std::vector<Endpoint> endpoints_of(const UniqueId& id) {
-  std::vector<Endpoint> endpoints;
-  for (const Address& address : id.used()) endpoints.push_back({"", address});
-  return endpoints;
+  return OwnNetwork::find()->endpoints_to(id.addresses());
 }
 
 inline std::vector<Endpoint> endpoints_of(const Listeners& listeners) {
@@ -86,8 +85,9 @@ inline Result<Connection> dial_to_end(Dial dial) {
   for (const Deadline deadline = soon(); !deadline.passed();) {
     if (Status s = dial.advance(); !s.ok()) return s;
     if (dial.done()) return dial.take();
-    pollfd entry = dial.wanted();
-    ::poll(&entry, 1, dial.poll_ms(1000));
+    std::vector<pollfd> entries;
+    dial.append_wanted(entries);
+    ::poll(entries.data(), entries.size(), dial.poll_ms(1000));
   }
   return Status(Code::timeout, dial.problems());
 }

@@ -79,9 +79,9 @@ TEST_F(UniqueIdTest, survives_its_bytes) {
   const Result<UniqueId> read = UniqueId::from_bytes(bytes_);
   ASSERT_OK(read.status());
   EXPECT_EQ(read->secret, id_.secret);
-  ASSERT_EQ(read->used().size(), 2U);
-  EXPECT_EQ(to_string(read->used()[0]), "192.0.2.1:4000");
-  EXPECT_EQ(to_string(read->used()[1]), "[::1]:4001");
+  ASSERT_EQ(read->addresses().size(), 2U);
+  EXPECT_EQ(to_string(read->addresses()[0]), "192.0.2.1:4000");
+  EXPECT_EQ(to_string(read->addresses()[1]), "[::1]:4001");
 }
 
 TEST_F(UniqueIdTest, knows_what_is_no_id) {
@@ -110,8 +110,11 @@ TEST_F(UniqueIdTest, notices_that_it_was_copied_like_a_string) {
 }
 
 TEST(UniqueIds, keep_only_as_many_addresses_as_they_have_room_for) {
-  const std::vector<Address> many(9, Address{4, 4000, 0, {192, 0, 2, 1}});
-  EXPECT_EQ(UniqueId::make(*Secret::random(), many)->used().size(), UniqueId::kAddresses);
+  std::vector<Address> many(9, Address{6, 4000, 0, {0x20, 0x01, 0x0d, 0xb8}});
+  many.push_back({4, 4000, 0, {127, 0, 0, 1}});
+  const std::vector<Address> kept = UniqueId::make(*Secret::random(), many)->addresses();
+  ASSERT_EQ(kept.size(), 5U);
+  EXPECT_EQ(kept.back(), many.back());
 }
 
 }  // namespace

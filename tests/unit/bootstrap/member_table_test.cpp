@@ -95,7 +95,7 @@ TEST(MemberTable, refuses_hellos_that_break_their_own_rules) {
   bad[3].size = 0;
   bad[4].size = 0xffffffff;
   bad[5].settings.fill('x');
-  bad[6].addresses[0].family = 5;
+  bad[6].addresses[0] = 5;
   for (std::size_t i = 0; i < bad.size(); ++i) {
     MemberTable table;
     EXPECT_EQ(table.add(bad[i]).code(), Code::invalid_argument) << "case " << i;

@@ -1,0 +1,34 @@
+#include "platform/bootstrap/known_paths.hpp"
+
+#include <algorithm>
+
+namespace anyccl::bootstrap {
+namespace {
+
+Address without_port(Address address) {
+  address.port = 0;
+  address.scope = 0;
+  return address;
+}
+
+}  // namespace
+
+KnownPaths& KnownPaths::of_process() {
+  static auto* const paths = new KnownPaths;  // never destroyed: communicators may outlive main()
+  return *paths;
+}
+
+void KnownPaths::remember(const Hello& peer, const Address& address) {
+  const std::lock_guard lock(mutex_);
+  reached_[host_of(peer)] = without_port(address);
+}
+
+void KnownPaths::prefer(const Hello& peer, std::vector<Address>& addresses) const {
+  const std::lock_guard lock(mutex_);
+  const auto known = reached_.find(host_of(peer));
+  if (known == reached_.end()) return;
+  std::stable_partition(addresses.begin(), addresses.end(),
+                        [&](const Address& a) { return without_port(a) == known->second; });
+}
+
+}  // namespace anyccl::bootstrap

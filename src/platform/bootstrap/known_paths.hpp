@@ -1,0 +1,33 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "platform/bootstrap/hello.hpp"
+
+namespace anyccl::bootstrap {
+
+/// At which of its addresses each other host was reached last, so that later communicators begin
+/// there. Any thread.
+class KnownPaths {
+ public:
+  static KnownPaths& of_process();
+
+  void remember(const Hello& peer, const Address& address);
+  /// Puts that address first; nothing else changes.
+  void prefer(const Hello& peer, std::vector<Address>& addresses) const;
+
+ private:
+  using Host = std::pair<std::array<std::byte, 16>, std::uint64_t>;
+  static Host host_of(const Hello& peer) { return {peer.boot_id, peer.network_namespace}; }
+
+  mutable std::mutex mutex_;
+  std::map<Host, Address> reached_;  // without port and interface
+};
+
+}  // namespace anyccl::bootstrap
