@@ -42,22 +42,22 @@ class KnownLinks {
   std::map<ProcessName, std::vector<KnownLink>> links_;
 };
 
-struct Candidate {
+struct UsableLink {
   std::shared_ptr<fabric::Link> link;
   std::array<std::byte, 32> session{};
   bool local = false;
 };
 
 /// In an order that is the same at the other end.
-std::vector<Candidate> candidates_for(const bootstrap::Hello& mine, const bootstrap::Hello& peer,
-                                      bool force_network) {
+std::vector<UsableLink> candidates_for(const bootstrap::Hello& mine, const bootstrap::Hello& peer,
+                                       bool force_network) {
   const bool near = bootstrap::same_host(mine, peer) && !force_network;
-  std::vector<Candidate> all;
+  std::vector<UsableLink> all;
   for (const KnownLink& known : per_process<KnownLinks>().to(peer.process))
     if (auto link = known.link.lock();
         link != nullptr && (near || !known.local) && link->is_alive())
       all.push_back({std::move(link), known.identity.session, known.local});
-  std::sort(all.begin(), all.end(), [](const Candidate& a, const Candidate& b) {
+  std::sort(all.begin(), all.end(), [](const UsableLink& a, const UsableLink& b) {
     return a.local != b.local ? a.local : a.session < b.session;
   });
   return all;
@@ -66,19 +66,19 @@ std::vector<Candidate> candidates_for(const bootstrap::Hello& mine, const bootst
 /// One member that this process knows.
 class Reunion {
  public:
-  Reunion(const bootstrap::Group& group, Rank me, Rank peer, std::vector<Candidate> candidates)
+  Reunion(const bootstrap::Group& group, Rank me, Rank peer, std::vector<UsableLink> candidates)
       : group_(group), me_(me), peer_(peer), candidates_(std::move(candidates)) {}
 
   bool is_over() const { return channel_ == nullptr; }
   /// The link on which both sides have proved themselves; null: there is none.
-  const Candidate* result() const { return proved_ ? &candidates_[next_ - 1] : nullptr; }
+  const UsableLink* result() const { return proved_ ? &candidates_[next_ - 1] : nullptr; }
   Rank peer() const { return peer_; }
   pollfd events() { return channel_->events(); }
 
   /// Greets the peer over the next link.
   Status begin(const std::shared_ptr<fabric::Context>& context) {
     while (next_ < candidates_.size()) {
-      const Candidate& candidate = candidates_[next_++];
+      const UsableLink& candidate = candidates_[next_++];
       auto channel = candidate.link->open(context, peer_);
       if (!channel.ok()) continue;
       ANYCCL_TRY(const bootstrap::Mac proof, proof_of(me_, peer_, candidate.session));
@@ -114,7 +114,7 @@ class Reunion {
 
   const bootstrap::Group& group_;
   const Rank me_, peer_;
-  std::vector<Candidate> candidates_;
+  std::vector<UsableLink> candidates_;
   std::size_t next_ = 0;
   std::unique_ptr<fabric::Channel> channel_;
   bool proved_ = false;
@@ -171,8 +171,8 @@ Result<std::vector<PeerLink>> find_links(const bootstrap::Group& group, Rank me,
   std::memcpy(&key, name.bytes().data(), sizeof key);
   ANYCCL_CHECK(meet_all(reunions, std::make_shared<fabric::Context>(me, key), deadline));
   for (const Reunion& one : reunions)
-    if (const Candidate* const link = one.result())
-      found.push_back({one.peer(), link->link, link->local, false});
+    if (const UsableLink* const known = one.result())
+      found.push_back({one.peer(), known->link, known->local, false});
   return found;
 }
 

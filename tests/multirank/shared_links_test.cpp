@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <cstring>
 #include <thread>
 
 #include "support/ranks.hpp"
@@ -21,6 +22,23 @@ struct SharedLinks : testing::TestWithParam<std::string> {
 };
 INSTANTIATE_TEST_SUITE_P(transports, SharedLinks, testing::Values("shm", "unix", "tcp"),
                          [](const auto& tested) { return tested.param; });
+
+/// Another communicator of the same ranks, that does not descend from `world`.
+Communicator meet_again(Communicator& world) {
+  anycclUniqueId id{};
+  if (world.rank() == Rank{0}) {
+    const auto made = UniqueId::create();
+    EXPECT_TRUE(made.ok()) << made.status().message();
+    id = made->value();
+  }
+  std::vector<std::uint8_t> bytes(sizeof id);
+  std::memcpy(bytes.data(), &id, sizeof id);
+  EXPECT_OK(wait(world.broadcast(view(bytes), Rank{0})));
+  std::memcpy(&id, bytes.data(), sizeof id);
+  auto met = Communicator::from_unique_id(UniqueId(id), world.rank(), world.size());
+  EXPECT_TRUE(met.ok()) << met.status().message();
+  return std::move(*met);
+}
 
 /// Those that this process has open.
 int descriptors() {
@@ -61,6 +79,27 @@ TEST_P(SharedLinks, make_communicators_without_descriptors) {
         EXPECT_LE(descriptors(), before + 1);  // a thread that sleeps may need one
         for (Communicator& part : parts) ASSERT_OK(part.destroy());
         expect_sum(world, 10);
+      },
+      transport()));
+}
+
+TEST_P(SharedLinks, are_used_again_by_processes_that_meet_again) {
+  expect_all_passed(run_processes(
+      3,
+      [](Communicator& world) {
+        std::vector<Communicator> all;
+        all.push_back(meet_again(world));
+        expect_sum(all.back(), 100'000);
+        ASSERT_OK(wait(world.barrier()));  // rank 0 has no server of a group any more
+        const int before = descriptors();
+        for (int i = 0; i < 10; ++i) {
+          all.push_back(meet_again(world));
+          expect_sum(all.back(), 100'000);
+        }
+        ASSERT_OK(wait(world.barrier()));
+        EXPECT_LE(descriptors(), before + 1);  // a thread that sleeps may need one
+        ASSERT_OK(world.destroy());
+        expect_sum(all.back(), 100'000);
       },
       transport()));
 }

@@ -155,6 +155,14 @@ Status Mesh::take_accepted() {
   return {};
 }
 
+std::string Mesh::why_missing(std::uint32_t peer) const {
+  if (peer < me_) return dials_[peer]->problems();
+  std::vector<std::string> places;
+  for (const Address& address : addresses_of(members_[me_])) places.push_back(to_string(address));
+  return fmt::format("it did not connect to this rank, which listens at {}",
+                     fmt::join(places, ", "));
+}
+
 Status Mesh::timed_out() const {
   std::vector<std::size_t> missing;
   std::string details;
