@@ -186,6 +186,8 @@ TEST_F(DialTest, tries_nothing_beside_a_unix_socket_that_connects) {
   EXPECT_EQ(dial.poll_ms(123456), 123456);
 }
 
+// Not under UBSan, which comes with ASan here: to look whether an object is one it opens a pipe.
+#if !defined(__SANITIZE_ADDRESS__)
 /// For a while no descriptor but `more` can be made.
 class DescriptorsEnd {
  public:
@@ -241,6 +243,8 @@ TEST_F(DialTest, says_which_descriptors_are_used_up) {
   EXPECT_EQ(status.code(), Code::system_error);
   EXPECT_TRUE(contains(status.message(), "`ulimit -n`")) << status.message();
 }
+
+#endif
 
 }  // namespace
 }  // namespace anyccl::bootstrap
