@@ -33,7 +33,7 @@ Communicator meet_again(Communicator& world) {
   }
   std::vector<std::uint8_t> bytes(sizeof id);
   std::memcpy(bytes.data(), &id, sizeof id);
-  EXPECT_OK(wait(world.broadcast(view(bytes), Rank{0})));
+  EXPECT_OK(wait(world.broadcast(view(bytes), view(bytes), Rank{0})));
   std::memcpy(&id, bytes.data(), sizeof id);
   auto met = Communicator::from_unique_id(UniqueId(id), world.rank(), world.size());
   EXPECT_TRUE(met.ok()) << met.status().message();
