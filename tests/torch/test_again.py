@@ -1,7 +1,9 @@
 """Groups that are made again on the same store, under the same name: what earlier ones left there does no harm."""
 
 import datetime
+import gc
 import os
+import resource
 import tempfile
 
 import pytest
@@ -104,4 +106,34 @@ def test_little_is_left_in_the_store():
         assert store.num_keys() <= before + 4, (before, store.num_keys())
         dist.barrier()
         dist.destroy_process_group()
+    run_over_tcp_store(body)
+
+
+def held():
+    """Descriptors, threads, mappings and resident bytes of this process."""
+    with open("/proc/self/maps") as maps, open("/proc/self/statm") as memory:
+        return (len(os.listdir("/proc/self/fd")), len(os.listdir("/proc/self/task")), len(maps.readlines()),
+                int(memory.read().split()[1]) * resource.getpagesize())
+
+
+def test_groups_made_and_destroyed_many_times_leave_nothing():
+    def body(rank, store):
+        join_over(store, rank, 3)
+
+        def rounds(count):
+            for _ in range(count):
+                group = dist.new_group([0, 1])
+                if rank < 2:
+                    dist.all_reduce(torch.ones(1000), group=group)
+                    dist.destroy_process_group(group)
+            dist.barrier()
+            gc.collect()
+            return held()
+        before, after = rounds(50), rounds(200)
+        assert after[0] == before[0], (before, after)
+        # A thread for all groups may rest; a group that stays has a thread, more than one mapping, and its memory.
+        assert all(after[i] - before[i] < 20 for i in (1, 2)), (before, after)
+        assert after[3] - before[3] < 200 * 20_000, (before, after)
+        dist.destroy_process_group()
+        print(rank, before, after)
     run_over_tcp_store(body)
