@@ -82,10 +82,10 @@ test_a_server_that_asks_for_its_client_ends_ranks_behind_a_cut_cable() {
 }
 
 test_a_host_that_refuses_the_key_is_named() {
-  start_servers 1
+  start_servers 2
   : >"$folder/user.key.pub"
-  start_hosts --hosts h0 -n 1 -- true
+  start_hosts --hosts h1 -n 1 -- true
   ends job 255
-  says job 'Permission denied (publickey)'
-  says job 'host h0 failed: exit code 255'
+  says job 'Permission denied'
+  says job 'host h1 failed: exit code 255'
 }
