@@ -1,7 +1,7 @@
 """The object collectives of torch.distributed, for groups whose CPU tensors are anyccl's.
 
 Torch exchanges the sizes, then pads every object to the largest. Here small objects travel whole in one round of equal
-blocks; larger ones follow in a second round, in blocks as long as they are, and are unpickled where they arrive.
+blocks; larger ones follow in a second round, as long as they are, and are unpickled where they arrive.
 
 What is not plainly right, and every other group, goes to torch's own function, which knows the error or the way.
 """
@@ -127,6 +127,15 @@ def _exchange_blocks(data, group):
     return blocks.split(_BLOCK), blocks.view(_torch.int64)[:: _BLOCK // 8].tolist()
 
 
+def _room(lengths, mine, rank):
+    """Memory for what comes from each rank in the second round, in one piece but for `mine`, which is there already."""
+    later = [_later(length) for length in lengths]
+    later[rank] = 0
+    parts = list(_bytes(sum(later)).split(later))
+    parts[rank] = mine
+    return parts
+
+
 def _fill(objects, blocks, parts):
     for i, (block, part) in enumerate(zip(blocks, parts)):
         objects[i] = _load(part if len(part) else _inline(block))
@@ -139,10 +148,10 @@ def all_gather_object(theirs, object_list, obj, group=None):
         return theirs(object_list, obj, group)
     data, _ = _dump([obj])
     blocks, lengths = _exchange_blocks(data, usable)
-    later = [_later(length) for length in lengths]
-    parts = _bytes(sum(later)).split(later)
-    if any(later):
-        _dist.all_gather(list(parts), data[: _later(len(data))], group=usable)
+    mine = data[: _later(len(data))]
+    parts = _room(lengths, mine, usable.rank())
+    if any(map(len, parts)):
+        _dist.all_gather(parts, mine, group=usable)
     _fill(object_list, blocks, parts)
 
 
@@ -154,15 +163,14 @@ def gather_object(theirs, obj, object_gather_list=None, dst=None, group=None, gr
         return theirs(obj, object_gather_list, dst, group, group_dst)
     data, _ = _dump([obj])
     blocks, lengths = _exchange_blocks(data, usable)
-    later = [_later(length) for length in lengths]
     mine = data[: _later(len(data))]
     if usable.rank() != root:
-        if any(later):
+        if any(map(_later, lengths)):
             _dist.gather(mine, group=usable, group_dst=root)
         return
-    parts = _bytes(sum(later)).split(later)
-    if any(later):
-        _dist.gather(mine, list(parts), group=usable, group_dst=root)
+    parts = _room(lengths, mine, root)
+    if any(map(len, parts)):
+        _dist.gather(mine, parts, group=usable, group_dst=root)
     _fill(object_gather_list, blocks, parts)
 
 
@@ -210,19 +218,24 @@ def scatter_object_list(theirs, scatter_object_output_list, scatter_object_input
     block = _bytes(_BLOCK)
     _dist.scatter(block, blocks, group=usable, group_src=root)
     length, longest = _HEAD.unpack_from(block.numpy())
-    data = _bytes(_later(length))
+    parts = parts and [part[: _later(len(part))] for part in parts]
+    data = parts[root] if sends else _bytes(_later(length))
     if _later(longest):
-        parts = parts and [part[: _later(len(part))] for part in parts]
         _dist.scatter(data, parts, group=usable, group_src=root)
     scatter_object_output_list[0] = _load(data if len(data) else _inline(block))
 
 
 def _bound(theirs, ours):
+    uncompiled = None  # torch.compile does not look into it, as it does not into torch's
+
     @_functools.wraps(theirs)
     def replacement(*args, **kwargs):
-        return ours(theirs, *args, **kwargs)
+        nonlocal uncompiled
+        if uncompiled is None and hasattr(_sys.modules.get("torch._dynamo"), "disable"):
+            uncompiled = _sys.modules["torch._dynamo"].disable(ours)
+        return (uncompiled or ours)(theirs, *args, **kwargs)
 
-    replacement._anyccl = replacement._torchdynamo_disable = True  # torch.compile does not look into it
+    replacement._anyccl = replacement._torchdynamo_disable = True
     return replacement
 
 
