@@ -10,7 +10,8 @@ of the call in Python and in torch before a backend is called. All of it is done
 processes: times are the medians of these runs, and ratios come with those of the worst and the best run.
 
 Programs: one step of DDP (a small network, 25 MB buckets), and tensor-parallel decoding (per token 64 all_reduces of
-16 and 64 KiB between small matrix products); and all_reduce_coalesced of 64 small tensors, whose bytes are those of one.
+16 and 64 KiB between small matrix products); all_reduce_coalesced of 64 small tensors, whose bytes are those of one; and
+object collectives of dictionaries, whose bytes are those of one rank's object.
 """
 
 import argparse
@@ -187,6 +188,27 @@ def time_coalesced(groups, ranks, turns):
     return rows
 
 
+def time_objects(groups, ranks, turns):
+    """A dictionary of each rank, with one value of bytes or one tensor."""
+    rows = []
+    for size, iterations in ((100, 50), (KIB * KIB, 10)):
+        for kind, value in (("bytes", bytes(size)), ("tensor", torch.ones(size // 4))):
+            mine, got = {"rank": 0, "value": value}, [None] * ranks
+
+            def run(group, mine=mine, got=got, iterations=iterations):
+                dist.barrier(group)
+                times = []
+                for _ in range(iterations):
+                    start = time.perf_counter()
+                    dist.all_gather_object(got, mine, group=group)
+                    times.append(time.perf_counter() - start)
+                return times
+
+            medians = in_turns(run, groups, turns)
+            rows.append({"what": f"all_gather_object, {kind}", "ranks": ranks, "bytes": size, **medians})
+    return rows
+
+
 def work(rank, ranks, directory, sizes, turns, arena, report):
     torch.set_num_threads(1)
     if arena:
@@ -196,6 +218,7 @@ def work(rank, ranks, directory, sizes, turns, arena, report):
     rows = time_collectives(groups, ranks, sizes, turns)
     rows.append(time_floor(ranks, turns))
     rows += time_coalesced(groups, ranks, turns)
+    rows += time_objects(groups, ranks, turns)
     rows += time_ddp(groups, ranks, turns)
     rows += time_decoding(groups, ranks, turns)
     if rank == 0:

@@ -113,16 +113,6 @@ start_task() {
     SLURM_STEP_ID=0 SLURM_STEP_NODELIST='h[0-1]' "$@" "${small[@]}"
 }
 
-test_srun_needs_a_secret_only() {
-  cluster up 2
-  start_task 0 0 ANYCCL_SECRET=$secret
-  start_task 1 0 ANYCCL_SECRET=$secret
-  start_task 2 1 ANYCCL_SECRET=$secret
-  for rank in 0 1 2; do ends $rank 0; done
-  says 0 '3 ranks (processes)'
-  says 0 '# wrong values: 0 (all right)'
-}
-
 test_srun_with_rank_0_elsewhere_is_told() {
   cluster up 2
   start_task 0 1 ANYCCL_SECRET=$secret

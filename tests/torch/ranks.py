@@ -116,6 +116,18 @@ def wait_for(*events):
     dist.distributed_c10d._get_default_store().wait(list(events), datetime.timedelta(seconds=50))
 
 
+def count_of_torchs_own(call):
+    """How many objects torch's own object collectives pickle during call()."""
+    c10d = dist.distributed_c10d
+    kept, counted = c10d._object_to_tensor, []
+    c10d._object_to_tensor = lambda *given: counted.append(1) or kept(*given)
+    try:
+        call()
+    finally:
+        c10d._object_to_tensor = kept
+    return len(counted)
+
+
 def _in_group(rank, size, folder, backend, timeout_s, function, arguments):
     join(rank, size, folder, backend, timeout_s)
     result = function(rank, *arguments)

@@ -9,7 +9,7 @@ import tempfile
 import pytest
 import torch
 import torch.distributed as dist
-from ranks import fork_ranks, join, run_ranks
+from ranks import count_of_torchs_own, fork_ranks, join, run_ranks
 
 import anyccl.torch
 
@@ -39,6 +39,8 @@ def test_a_group_of_that_name_is_anyccls():
         x = torch.ones(3, dtype=torch.int16)  # a type that Gloo refuses
         dist.all_reduce(x)
         assert x.eq(2).all()
+        objects = [None] * 2
+        assert count_of_torchs_own(lambda: dist.all_gather_object(objects, rank)) == 0 and objects == [0, 1]
         anyccl.torch.replace_gloo()  # again: no difference
         sub = dist.new_group([0, 1])
         assert type(backend(sub)) is anyccl.torch.ProcessGroupAnyccl
@@ -110,6 +112,9 @@ dist.init_process_group("gloo", store=dist.FileStore(sys.argv[1], 2), rank=rank,
 x = torch.ones(3, dtype=torch.int16)
 dist.all_reduce(x)
 assert x.eq(2).all()
+objects = [None] * 2
+dist.all_gather_object(objects, {"rank": rank})
+assert objects == [{"rank": 0}, {"rank": 1}]
 dist.destroy_process_group()
 sys.exit(0 if rank else os.waitstatus_to_exitcode(os.wait()[1]))
 """

@@ -39,6 +39,18 @@ def test_object_collectives():
     run_ranks(3, body)
 
 
+def test_object_collectives_in_a_compiled_function():
+    def body(rank):
+        @torch.compile(backend="eager")
+        def step(x):
+            got = [None] * 2
+            dist.all_gather_object(got, "object")
+            return x + len(got), got
+        y, got = step(torch.ones(3))
+        assert y.eq(3).all() and got == ["object"] * 2
+    run_ranks(2, body)
+
+
 @pytest.mark.parametrize("is_async", [False, True])
 def test_sparse_sums(is_async):
     def sparse(rank, dense_dim):

@@ -47,6 +47,7 @@ if not _torch.__version__.startswith(_FOR_TORCH + "."):  # c10d::Backend changes
 from . import _C
 from ._C import Options, ProcessGroupAnyccl
 from ._gloo_name import replace_gloo
+from ._objects import replace_object_collectives as _replace_object_collectives
 
 __all__ = ["Options", "ProcessGroupAnyccl", "disable_arena", "enable_arena", "replace_gloo", "use_as_cpu_default"]
 
@@ -100,6 +101,8 @@ def _register() -> None:
     _dist.Backend.register_backend("anyccl", _create, extended_api=True, devices=["cpu"])
     # Operations that complete later might release tensors after the interpreter has ended.
     _atexit.register(_C.close_all, _datetime.timedelta(seconds=2))
+    if _os.environ.get("ANYCCL_TORCH_OBJECTS", "1") != "0":
+        _replace_object_collectives()
     if _os.environ.get("ANYCCL_TORCH_AS_GLOO", "0") != "0":
         replace_gloo()
 
