@@ -170,6 +170,48 @@ TEST(Processes, reduce_over_two_levels_on_uneven_hosts) {
       }));
 }
 
+void expect_plan(Communicator& comm, const char* algorithm) {
+  EXPECT_NE(last_plan(comm).find(algorithm), std::string::npos) << last_plan(comm);
+}
+
+/// Blocks of `count` elements; input(r, i) is rank r's element i of the whole vector.
+void cross_once(Communicator& comm, std::size_t count) {
+  const int me = index(comm.rank());
+  const std::size_t all = count * static_cast<std::size_t>(comm.size()),
+                    mine = count * uindex(comm.rank());
+  std::vector<float> x(all), block(count), gathered(all);
+  for (std::size_t i = 0; i < all; ++i) x[i] = input(me, i);
+
+  ASSERT_OK(wait(comm.reduce_scatter(view(x), view(block), ReduceOp::sum)));
+  expect_plan(comm, "reduce_scatter/two_level");
+  for (std::size_t i = 0; i < count; ++i) ASSERT_EQ(block[i], sum(comm.size(), mine + i)) << i;
+
+  ASSERT_OK(wait(comm.all_gather(view(block), view(gathered))));
+  expect_plan(comm, "all_gather/two_level");
+  expect_sums(gathered.data(), all, comm.size(), "gathered");
+
+  ASSERT_OK(wait(comm.broadcast(view(x), view(x), Rank{4})));
+  expect_plan(comm, "broadcast/two_level");
+  for (std::size_t i = 0; i < all; ++i) ASSERT_EQ(x[i], input(4, i)) << i;
+}
+
+TEST(Processes, of_hosts_that_are_uneven_and_scattered_cross_to_each_host_once) {
+  const std::string hosts = "abcaca";
+  expect_all_passed(run_processes(
+      6,
+      [](Communicator& comm) {
+        for (const std::size_t count : {1UL, 1000UL, 100003UL}) cross_once(comm, count);
+        std::vector<float> x(16, static_cast<float>(index(comm.rank())));
+        ASSERT_OK(wait(comm.all_reduce(view(x), view(x), ReduceOp::sum)));
+        expect_plan(comm, "all_reduce/single_leader");
+        EXPECT_EQ(x, std::vector<float>(16, 15.0F));
+      },
+      [&](int r) {
+        return std::vector<std::pair<std::string, std::string>>{
+            {"ANYCCL_HOSTID", hosts.substr(static_cast<std::size_t>(r), 1)}};
+      }));
+}
+
 /// One rank lends memory from anycclMemAlloc, one works in place, one has ordinary buffers: one
 /// plan.
 TEST(Processes, mix_window_in_place_and_private_memory_in_one_call) {

@@ -16,8 +16,11 @@ namespace {
 
 constexpr std::size_t kMinTile = 4096;
 constexpr std::uint32_t kTilesInFlight = 2;
+/// Over a network, where each tile is on its way for a round trip: docs/performance/hosts.md.
+constexpr std::uint32_t kTilesInFlightOverNetwork = 8;
 constexpr std::uint32_t kMostTiles = 1U << 31;  // so that adding lanes to a tile does not overflow
-static_assert(kTilesInFlight <= kMostLanes, "each tile in flight posts progress in a lane");
+static_assert(kTilesInFlight <= kMostLanes && kTilesInFlightOverNetwork <= kMostLanes,
+              "each tile in flight posts progress in a lane");
 
 std::uint32_t digest_of(const CallRecord& record) {
   std::uint64_t head = 0;
@@ -255,16 +258,26 @@ void PlanCache::choose_lines(const Protocols& allowed, PreparedCall& prepared) c
       !allowed.has(Protocol::simple) && !prepared.routed->plan.schedule.contract.private_sizes();
 }
 
+/// How many tiles are in flight where the slots suffice for so many and the ring for so many of the
+/// size wanted.
+std::uint32_t PlanCache::lanes_for(std::uint32_t by_slots, std::size_t by_ring) const {
+  const std::uint32_t usual = std::clamp(by_slots, 1U, kTilesInFlight);
+  if (!me_.network || by_ring <= usual + 1) return usual;  // rather few tiles than small ones
+  return static_cast<std::uint32_t>(
+      std::min<std::size_t>({by_slots, by_ring - 1, kTilesInFlightOverNetwork}));
+}
+
 /// Tiles that fit the ring and the slots, and how many of them are in flight.
 void PlanCache::choose_tiling(const Call& call, std::size_t wanted_tile_bytes,
                               PreparedCall& prepared) const {
   const Plan& plan = prepared.routed->plan;
   const bool varies = !has_equal_blocks(call.collective);
-  prepared.lanes = std::clamp(slots_ / most_publications(plan), 1U, kTilesInFlight);
   // Everything in flight, and the tile before it, must fit the ring.
   const std::uint32_t chunks_per_block = varies ? 1 : plan.schedule.contract.chunks_per_block();
   const std::size_t published = std::max<std::size_t>(1, prepared.routed->most_published);
-  const std::size_t most = me_.ring_bytes * chunks_per_block / (published * (prepared.lanes + 1));
+  const std::size_t room = me_.ring_bytes * chunks_per_block / published;
+  prepared.lanes = lanes_for(slots_ / most_publications(plan), room / wanted_tile_bytes);
+  const std::size_t most = room / (prepared.lanes + 1);
   std::size_t tile = std::max(kMinTile, std::min(wanted_tile_bytes, most) / kMinTile * kMinTile);
   if (prepared.only_lines)
     tile = std::min(tile, tile_for_lines(*prepared.routed, prepared.line_bytes));
@@ -345,7 +358,7 @@ Result<std::shared_ptr<const PreparedCall>> PlanCache::prepare(const Call& call,
                  "the call would need more than {} tiles of {} bytes: ANYCCL_PROTO=Simple makes "
                  "them larger",
                  kMostTiles, prepared->tile_bytes);
-  if (!varies && geometry.tiles() == 1) prepared->lanes = 1;
+  if (!varies) prepared->lanes = std::min(prepared->lanes, geometry.tiles());
   fill_record(call, sizes.hash, parts, *prepared);
   // A rank that lends waits for its readers' progress, and so does one that needs a slot again in
   // this operation.

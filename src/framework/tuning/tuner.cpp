@@ -11,10 +11,14 @@ namespace {
 
 constexpr std::size_t kKiB = 1024;
 
-/// Whether some ranks, but not all, are near each other.
-bool has_groups(const Shape& shape) {
+/// How many groups of ranks there are that are near each other; 1: all, or nobody is near anybody.
+std::size_t count_groups(const Shape& shape) {
   const std::set<int> groups(shape.host_of.begin(), shape.host_of.end());
-  return groups.size() > 1 && std::ssize(groups) < shape.size;
+  return groups.size() > 1 && std::ssize(groups) < shape.size ? groups.size() : 1;
+}
+
+bool has_groups(const Shape& shape) {
+  return count_groups(shape) > 1;
 }
 
 struct Rule {
@@ -46,15 +50,21 @@ Rule best_all_reduce_of_many(const TunerQuery& q) {
   return {has_groups(q.shape) ? "two_level" : "two_shot", kRuleOfThumb};
 }
 
-/// Where a network is in between, fewer rounds matter longer.
+/// Over a network a round costs more than anything else as long as messages are short, and two ranks
+/// move the same bytes in one round as in two.
+Rule best_all_reduce_over_network(const TunerQuery& q) {
+  const std::string_view reason = measured_all_reduce(q) ? kMeasured : kRuleOfThumb;
+  if (const std::size_t groups = count_groups(q.shape); groups > 1)
+    return {(groups - 1) * q.bytes <= 64 * kKiB ? "single_leader" : "two_level", reason};
+  const bool meet = q.shape.size == 2 || q.bytes <= 4 * kKiB;
+  return {meet ? "one_shot" : "two_shot", reason};
+}
+
 Rule best_all_reduce(const TunerQuery& q) {
   const int n = q.shape.size, many = q.ranks_per_core >= kOversubscribed ? 9 : 17;
-  if (!q.network && n >= many) return best_all_reduce_of_many(q);
-  if (q.network && has_groups(q.shape)) return {"two_level", kRuleOfThumb};
-  const std::size_t one_shot_to = q.network ? 4 * kKiB
-                                  : n == 2  ? 16 * kKiB
-                                  : n <= 4  ? 4 * kKiB
-                                            : 2 * kKiB;
+  if (q.network) return best_all_reduce_over_network(q);
+  if (n >= many) return best_all_reduce_of_many(q);
+  const std::size_t one_shot_to = n == 2 ? 16 * kKiB : n <= 4 ? 4 * kKiB : 2 * kKiB;
   return {q.bytes <= one_shot_to ? "one_shot" : "two_shot",
           measured_all_reduce(q) ? kMeasured : kRuleOfThumb};
 }
@@ -69,10 +79,25 @@ std::string_view measured_meeting(const TunerQuery& q) {
   return on_two_cores && ranks ? kMeasured : kRuleOfThumb;
 }
 
+/// Whether it has an algorithm that crosses to each host once, and some host has several ranks.
+bool crosses_once(const TunerQuery& q) {
+  switch (q.shape.collective) {
+    case Collective::broadcast:
+    case Collective::all_gather:
+    case Collective::all_gather_v:
+    case Collective::reduce_scatter:
+    case Collective::reduce_scatter_v:
+      return q.network && has_groups(q.shape);
+    default:
+      return false;
+  }
+}
+
 Rule best(const TunerQuery& q) {
   const bool large = q.bytes > 64 * kKiB;
   // Ranks of one host that are few, or that wait for a core anyway: then fewer rounds are faster.
   const bool meet = !q.network && (q.shape.size <= 8 || q.ranks_per_core > 1);
+  if (crosses_once(q)) return {"two_level", kRuleOfThumb};
   switch (q.shape.collective) {
     case Collective::all_reduce:
       return best_all_reduce(q);

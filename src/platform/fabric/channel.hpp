@@ -9,6 +9,7 @@
 
 #include "base/deadline.hpp"
 #include "platform/fabric/link.hpp"
+#include "platform/transport/publications.hpp"
 
 namespace anyccl::fabric {
 
@@ -99,7 +100,7 @@ class Channel {
   const std::shared_ptr<Context> context_;
   Flow& flow_;
   bool ended_ = false;              // Said goodbye or aborted; with the link's lock.
-  std::array<Key, 4> hoped_for_{};  // Polled for in vain, the newest of each lane.
+  std::array<Key, kMostLanes> hoped_for_{};  // Polled for in vain, the newest of each lane.
   std::size_t next_hope_ = 0;
 };
 

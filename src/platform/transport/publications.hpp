@@ -10,7 +10,7 @@
 namespace anyccl {
 
 /// Lanes whose progress a rank can post; see Publications::post().
-inline constexpr std::uint32_t kMostLanes = 4;
+inline constexpr std::uint32_t kMostLanes = 8;
 
 /// The bytes that fit next to the sequence word in one cache line.
 inline constexpr std::size_t kLineBytes = 56;

@@ -33,7 +33,7 @@ TEST(Draw, draws_from_the_root) {
 }
 
 TEST(Draw, draws_the_hosts) {
-  Tool tool({"draw", "two_level", "-n", "3", "--hosts", "2,1", "--svg"});
+  Tool tool({"draw", "all_reduce/two_level", "-n", "3", "--hosts", "2,1", "--svg"});
   EXPECT_EQ(tool.finish(), 0);
   EXPECT_TRUE(contains(tool.out(), ">host 1</text>")) << tool.out();
 }
@@ -97,8 +97,9 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{{"all_reduce/ring", "-n", "x"}, "--ranks = x"},
         Mistake{{"all_reduce/ring", "--root", "0"}, "--root: all_reduce has no root"},
         Mistake{{"gather/flat", "--root", "4"}, "rank 4 cannot be the root of 4 ranks"},
-        Mistake{{"two_level", "--hosts", "2,3"}, "--hosts: these have 5 ranks, not 4"},
-        Mistake{{"two_level", "--hosts", "4,0"}, "--hosts: one cannot have 0 of 4 ranks"},
+        Mistake{{"all_reduce/two_level", "--hosts", "2,3"}, "--hosts: these have 5 ranks, not 4"},
+        Mistake{{"all_reduce/two_level", "--hosts", "4,0"},
+                "--hosts: one cannot have 0 of 4 ranks"},
         Mistake{{"topology"}, "either dimensions, as x=4 y=3, or edges"},
         Mistake{{"topology", "0>1", "--edges", "file"}, "either dimensions"},
         Mistake{{"topology", "0>1", "1>"}, "edge 2, '1>' is not an edge"},

@@ -66,6 +66,8 @@ TEST(Explain, prints_a_table_for_people) {
 TEST(Explain, takes_places_and_the_users_choice) {
   EXPECT_EQ(explained({"all_reduce", "-n", "6", "--hosts", "3,1,2"})["chosen"],
             "all_reduce/two_level");
+  EXPECT_EQ(explained({"all_reduce", "-n", "6", "--hosts", "3,1,2", "--bytes", "8K"})["chosen"],
+            "all_reduce/single_leader");
   EXPECT_EQ(explained({"all_reduce", "-n", "32", "--near", "8,8,8,8", "--cores", "32"})["chosen"],
             "all_reduce/two_level");
   EXPECT_EQ(explained({"all_reduce", "-n", "32", "--cores", "4"})["chosen"],
@@ -155,7 +157,10 @@ TEST(Combinations, are_all_measured_and_can_be_chosen_by) {
       {"all_gather/circulant", "LL128"},
       {"all_gather/circulant", "Simple"},
       {"all_gather/recursive_doubling", "LL128"},
-      {"all_gather/recursive_doubling", "Simple"}};
+      {"all_gather/recursive_doubling", "Simple"},
+      {"all_gather/two_level", "LL"},
+      {"all_gather/two_level", "LL128"},
+      {"all_gather/two_level", "Simple"}};
   EXPECT_EQ(measured, possible);
 
   const json answer =

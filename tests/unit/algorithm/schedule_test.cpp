@@ -147,11 +147,19 @@ TEST(CheckAlgorithm, refuses_sizes_that_make_no_sense) {
   expect_words(check_algorithm(ring, 1, 129).status(), {"128"});
 }
 
-class Levels : public testing::TestWithParam<const char*> {};
-INSTANTIATE_TEST_SUITE_P(Of, Levels, testing::Values("two_level", "three_level"));
+using Named = std::pair<Collective, const char*>;
+class Levels : public testing::TestWithParam<Named> {};
+INSTANTIATE_TEST_SUITE_P(Of, Levels,
+                         testing::Values(Named{Collective::all_reduce, "two_level"},
+                                         Named{Collective::all_reduce, "three_level"},
+                                         Named{Collective::all_reduce, "single_leader"},
+                                         Named{Collective::broadcast, "two_level"},
+                                         Named{Collective::all_gather, "two_level"},
+                                         Named{Collective::reduce_scatter, "two_level"}));
 
 TEST_P(Levels, are_right_for_hosts_that_are_uneven_and_scattered) {
-  const Algorithm& a = *find_algorithm(Collective::all_reduce, GetParam());
+  const auto [collective, name] = GetParam();
+  const Algorithm& a = *find_algorithm(collective, name);
   const std::vector<std::vector<int>> maps = {{0, 0, 0, 1, 2, 2},
                                               {2, 0, 1, 0, 2, 0},
                                               {0, 1, 2, 3},
@@ -159,8 +167,7 @@ TEST_P(Levels, are_right_for_hosts_that_are_uneven_and_scattered) {
                                               {4, 4, 9, 9, 1, 9, 9, 9, 4, 4, 1, 1, 1}};
   for (const auto& hosts : maps)
     for (bool in_place : {false, true}) {
-      const Shape shape{Collective::all_reduce, static_cast<int>(hosts.size()), Rank{0}, in_place,
-                        hosts};
+      const Shape shape{collective, static_cast<int>(hosts.size()), Rank{0}, in_place, hosts};
       const auto ranks = build_all(a, shape);
       Terms terms;
       const auto outcome = check(ranks, terms);
@@ -169,6 +176,28 @@ TEST_P(Levels, are_right_for_hosts_that_are_uneven_and_scattered) {
       ASSERT_TRUE(slots.ok()) << slots.status().message();
       EXPECT_LE(*slots, kLeastSlots);
     }
+}
+
+/// Chunks that cross from one host to another.
+std::size_t crossing(Collective collective, std::string_view name, const std::vector<int>& hosts) {
+  const Shape shape{collective, static_cast<int>(hosts.size()), Rank{0}, false, hosts};
+  std::size_t chunks = 0;
+  for (const Schedule& s : build_all(*find_algorithm(collective, name), shape))
+    for (const Step& step : s.steps)
+      for (const Rank peer : step.peers)
+        if (step.op == Op::send && hosts[uindex(peer)] != hosts[uindex(s.rank)])
+          chunks += step.src.count;
+  return chunks;
+}
+
+TEST(TwoLevels, cross_to_each_host_with_no_more_than_it_needs) {
+  for (const std::vector<int>& hosts :
+       {std::vector{0, 0, 0, 1, 2, 2}, std::vector{2, 0, 1, 0, 2, 0}}) {
+    EXPECT_EQ(crossing(Collective::broadcast, "two_level", hosts), 2U);
+    EXPECT_EQ(crossing(Collective::all_gather, "two_level", hosts), 6U * 2);
+    EXPECT_EQ(crossing(Collective::reduce_scatter, "two_level", hosts), 6U * 2);
+    EXPECT_EQ(crossing(Collective::all_reduce, "single_leader", hosts), 3U * 2);
+  }
 }
 
 }  // namespace

@@ -59,6 +59,22 @@ class FailingPeer final : public FakePeers {
   bool gone_ = false;
 };
 
+/// Rank 1, which takes everything and says nothing until rank 0 has waited for it.
+class SilentPeer final : public FakePeers {
+ public:
+  explicit SilentPeer(int& taken) : FakePeers(0, {Rank{1}}), taken_(taken) {}
+  Status check() override { return error(Code::remote_error, "rank 1 says nothing"); }
+  PeerState state(Rank) override { return PeerState::present; }
+
+ private:
+  bool has_published(std::uint32_t) override { return false; }
+  anyccl::Publications::Offered offer(const Outgoing&, const std::byte*, bool) override {
+    ++taken_;
+    return anyccl::Publications::Offered::copied;
+  }
+  int& taken_;
+};
+
 /// This is rank 0 of `size`.
 Membership members(int size, std::unique_ptr<Transport> transport) {
   Membership members;
@@ -129,6 +145,32 @@ TEST(Comm, does_not_touch_a_result_again_that_came_while_it_looked_for_failures)
 
   comm.finish();
   EXPECT_EQ(average, 2.0F);
+}
+
+/// How many tiles of a vector of 64 are under way before anything comes back.
+int tiles_under_way(bool network, std::size_t tiles_in_ring) {
+  constexpr std::size_t kTile = 4096;
+  int tiles = 0;
+  Membership me = members(2, std::make_unique<SilentPeer>(tiles));
+  me.network = network;
+  me.ring_bytes = tiles_in_ring * kTile;
+  me.policy.environment.chunk_bytes = kTile;
+  Comm comm(std::move(me));
+  const std::vector<float> in(64 * kTile / sizeof(float));
+  std::vector<float> out(in.size());
+  Call call;
+  call.count = in.size();
+  call.input = reinterpret_cast<const std::byte*>(in.data());
+  call.output = reinterpret_cast<std::byte*>(out.data());
+  EXPECT_EQ(comm.run(call).code(), Code::remote_error);
+  return tiles;
+}
+
+TEST(Comm, has_more_tiles_under_way_over_a_network_as_far_as_the_ring_has_room_for_them) {
+  EXPECT_EQ(tiles_under_way(false, 1000), 2);
+  EXPECT_EQ(tiles_under_way(true, 1000), 8);
+  EXPECT_EQ(tiles_under_way(true, 5), 4);
+  EXPECT_EQ(tiles_under_way(true, 3), 2);
 }
 
 }  // namespace

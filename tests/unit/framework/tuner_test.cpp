@@ -240,6 +240,46 @@ TEST(Tuner, knows_groups_of_many_ranks_and_oversubscription) {
   EXPECT_EQ(chosen(12, 64 * kKiB, 3), "two_shot") << "not measured";
 }
 
+TEST(Tuner, lets_two_ranks_meet_in_one_round_over_a_network) {
+  const auto chosen = [](int ranks, std::size_t bytes) {
+    return select_algorithm(query(Collective::all_reduce, ranks, bytes, true), {})->algorithm->name;
+  };
+  EXPECT_EQ(chosen(2, 8), "one_shot");
+  EXPECT_EQ(chosen(2, 64 << 20), "one_shot") << "it sends no more than two_shot";
+  EXPECT_EQ(chosen(3, 4 * kKiB), "one_shot");
+  EXPECT_EQ(chosen(3, 64 << 20), "two_shot");
+}
+
+TEST(Tuner, takes_one_leader_for_each_host_as_long_as_little_leaves_it) {
+  const auto chosen = [](std::vector<int> hosts, std::size_t bytes) {
+    TunerQuery q = query(Collective::all_reduce, static_cast<int>(hosts.size()), bytes, true);
+    q.shape.host_of = std::move(hosts);
+    return select_algorithm(q, {})->algorithm->name;
+  };
+  EXPECT_EQ(chosen({0, 0, 0, 0, 1, 1, 1, 1}, 8), "single_leader");
+  EXPECT_EQ(chosen({0, 0, 0, 0, 1, 1, 1, 1}, 64 * kKiB), "single_leader");
+  EXPECT_EQ(chosen({0, 0, 0, 0, 1, 1, 1, 1}, 64 * kKiB + 1), "two_level");
+  EXPECT_EQ(chosen({0, 1, 2, 0, 2, 0}, 32 * kKiB), "single_leader");
+  EXPECT_EQ(chosen({0, 1, 2, 0, 2, 0}, 64 * kKiB), "two_level") << "sent to each other host";
+  EXPECT_EQ(chosen({0, 1, 2, 3}, 8), "one_shot") << "nobody is near anybody";
+  EXPECT_EQ(chosen({0, 0, 0, 0}, 8), "one_shot") << "all are near each other";
+}
+
+TEST(Tuner, takes_what_crosses_to_each_host_once_where_hosts_have_several_ranks) {
+  const auto chosen = [](Collective collective, std::vector<int> hosts, std::size_t bytes) {
+    TunerQuery q = query(collective, static_cast<int>(hosts.size()), bytes, true);
+    q.shape.host_of = std::move(hosts);
+    return select_algorithm(q, {})->algorithm->name;
+  };
+  for (const Collective collective :
+       {Collective::broadcast, Collective::all_gather, Collective::all_gather_v,
+        Collective::reduce_scatter, Collective::reduce_scatter_v})
+    for (const std::size_t bytes : {8UL, 8UL << 20}) {
+      EXPECT_EQ(chosen(collective, {0, 0, 1, 2, 2}, bytes), "two_level") << name(collective);
+      EXPECT_NE(chosen(collective, {0, 1, 2, 3, 4}, bytes), "two_level") << name(collective);
+    }
+}
+
 TEST(Tuner, lets_few_or_oversubscribed_ranks_of_one_host_meet_in_one_round) {
   const auto chosen = [](Collective collective, int ranks, int per_core, bool network) {
     TunerQuery q = query(collective, ranks, 64 * kKiB, network);
