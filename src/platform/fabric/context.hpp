@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "anyccl/status.hpp"
-#include "platform/fabric/bell.hpp"
+#include "platform/fabric/doorbell.hpp"
 #include "platform/fabric/frame.hpp"
 
 namespace anyccl::fabric {
@@ -58,9 +58,9 @@ class Context {
   bool missed() const { return missed_; }
   /// A thread of another communicator has brought something for this one. It holds the link's lock.
   void delivered() {
-    if (sleeping_.load(std::memory_order_seq_cst)) bell.ring();
+    if (sleeping_.load(std::memory_order_seq_cst)) doorbell.ring();
   }
-  Bell bell;
+  Doorbell doorbell;
 
  private:
   mutable std::mutex mutex_;

@@ -167,17 +167,17 @@ void Connections::sleep(std::chrono::nanoseconds most) {
 }
 
 void Connections::wait_for_events(std::chrono::nanoseconds most) {
-  const std::optional<int> bell = context_->bell.listen();
-  if (bell) {
-    events_[0] = {*bell, POLLIN, 0};
+  const std::optional<int> doorbell = context_->doorbell.listen();
+  if (doorbell) {
+    events_[0] = {*doorbell, POLLIN, 0};
     for (std::size_t i = 0; i < peers_.size(); ++i) events_[i + 1] = peers_[i]->channel->events();
-    const auto limit = *bell >= 0 ? most : std::min<std::chrono::nanoseconds>(most, kNap);
+    const auto limit = *doorbell >= 0 ? most : std::min<std::chrono::nanoseconds>(most, kNap);
     const auto nanoseconds = std::max<std::int64_t>(limit.count(), 0);
     const timespec time{static_cast<time_t>(nanoseconds / 1'000'000'000),
                         static_cast<long>(nanoseconds % 1'000'000'000)};
     ::ppoll(events_.data(), events_.size(), &time, nullptr);  // Woken for nothing is harmless.
   }
-  context_->bell.answer();
+  context_->doorbell.answer();
 }
 
 // --- the end -------------------------------------------------------------------------------------

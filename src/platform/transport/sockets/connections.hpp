@@ -61,7 +61,7 @@ class Connections {
   void prepare_sleep() { context_->prepare_sleep(); }
   void sleep(std::chrono::nanoseconds most);
   bool wakes_surely() const { return !context_->missed(); }
-  void wake() { context_->bell.ring(); }
+  void wake() { context_->doorbell.ring(); }
   void abort(const Status& why);
   void deliver_abort();
   void leave();
@@ -83,7 +83,7 @@ class Connections {
   std::vector<Rank> ranks_;
   std::vector<std::unique_ptr<Peer>> peers_;  // As ranks_.
   std::vector<Peer*> peer_of_;                // By rank; null where it is not reached.
-  std::vector<pollfd> events_;                // The bell, then as peers_.
+  std::vector<pollfd> events_;                // The doorbell, then as peers_.
   std::size_t queues_ = 0;  // How many links this rank has left something queued on.
   unsigned stalls_ = 0;     // In a row, with nothing that came in between.
   std::array<CallRecord, kCallHistory> calls_{};  // Ours, by sequence % size.

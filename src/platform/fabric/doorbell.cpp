@@ -1,4 +1,4 @@
-#include "platform/fabric/bell.hpp"
+#include "platform/fabric/doorbell.hpp"
 
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -35,13 +35,13 @@ class Spare {
 
 }  // namespace
 
-std::optional<int> Bell::listen() {
+std::optional<int> Doorbell::listen() {
   const std::lock_guard lock(mutex_);
   if (rung_) return {};
   return fd_ = per_process<Spare>().take();
 }
 
-void Bell::answer() {
+void Doorbell::answer() {
   const std::lock_guard lock(mutex_);
   const int fd = std::exchange(fd_, -1);
   if (fd >= 0) {
@@ -52,7 +52,7 @@ void Bell::answer() {
   rung_ = false;
 }
 
-void Bell::ring() {
+void Doorbell::ring() {
   const std::lock_guard lock(mutex_);
   rung_ = true;
   if (fd_ < 0) return;

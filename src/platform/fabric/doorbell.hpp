@@ -7,9 +7,9 @@ namespace anyccl::fabric {
 
 /// Ends the sleep of a thread that waits for sockets. It has a descriptor only while a thread
 /// sleeps: those that sleep at the same time borrow one each from the process.
-class Bell {
+class Doorbell {
  public:
-  /// To be polled for reading until answer(); none: the bell has rung already. -1: this process has
+  /// To be polled for reading until answer(); none: it has rung already. -1: this process has
   /// no descriptor left for it, so nothing ends the sleep.
   std::optional<int> listen();
   /// After listen(): what rang until now is forgotten.
