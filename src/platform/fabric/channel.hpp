@@ -99,7 +99,7 @@ class Channel {
   const std::shared_ptr<Link> link_;
   const std::shared_ptr<Context> context_;
   Flow& flow_;
-  bool ended_ = false;              // Said goodbye or aborted; with the link's lock.
+  bool ended_ = false;                       // Said goodbye or aborted; with the link's lock.
   std::array<Key, kMostLanes> hoped_for_{};  // Polled for in vain, the newest of each lane.
   std::size_t next_hope_ = 0;
 };
