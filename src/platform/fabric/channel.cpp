@@ -241,14 +241,12 @@ bool Channel::holds_unread() {
 
 // --- the end -------------------------------------------------------------------------------------
 
-/// The last frame of this context.
+/// The last frame of this context. Also for a peer that has ended it: then it can forget it.
 void Channel::begin_end(FrameHeader last, const std::byte* payload) {
   const std::lock_guard lock(link_->mutex_);
   if (std::exchange(ended_, true)) return;
-  if (!flow_.is_over()) {
-    last.context = flow_.key;
-    link_->out_.send(last, payload);
-  }
+  last.context = flow_.key;
+  link_->out_.send(last, payload);
   link_->in_.close(flow_);  // what has arrived may be read at this moment
 }
 
