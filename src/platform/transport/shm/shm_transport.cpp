@@ -67,6 +67,7 @@ class ShmTransport final : public Transport {
     message.code = static_cast<int>(why.code());
     why.message().copy(message.text, sizeof message.text - 1);
     peers_.tell_all(message);
+    peers_.say_goodbye();
   }
 
   void leave() override {
