@@ -222,7 +222,7 @@ TEST_P(Publication, wakes_a_sleeper) {
       const Incoming in = from(1 - me, 1, i, 10);
       for (const Deadline late = patience(); t.publications().poll(in) == nullptr;) {
         ASSERT_FALSE(late.passed());
-        t.prepare_sleep();
+        t.prepare_sleep(Transport::Alarm::own);
         const bool there = t.publications().poll(in) != nullptr;
         t.sleep(there ? std::chrono::seconds(0) : std::chrono::seconds(20));
         if (there) break;
@@ -468,7 +468,7 @@ TEST_P(Sleeper, is_woken_by_another_thread) {
   const Ranks ranks = make();
   const auto begin = Deadline::Clock::now();
   for (int i = 0; i < 20; ++i) {
-    ranks[0]->prepare_sleep();
+    ranks[0]->prepare_sleep(Transport::Alarm::own);
     std::thread waker([&] { ranks[0]->wake(); });
     ranks[0]->sleep(std::chrono::seconds(30));
     waker.join();

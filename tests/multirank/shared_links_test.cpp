@@ -174,6 +174,25 @@ TEST_P(SharedLinks, tell_every_communicator_of_a_death) {
     EXPECT_EQ(outcomes[r].exit_code, r == 1 ? -SIGKILL : 0) << r << ": " << outcomes[r].output;
 }
 
+/// Ranks with peers by shared memory and by TCP sleep on the sockets of both. A rank that is not woken
+/// sleeps for up to a second, and all of these together would take too long.
+TEST(SharedLinksOfTwoKinds, wake_a_rank_whichever_peer_is_late) {
+  const auto hosts = [](int rank) {
+    return Environment::Variables{{"ANYCCL_HOSTID", rank < 2 ? "a" : "b"},
+                                  {"ANYCCL_WAIT", "thrift"}};
+  };
+  expect_all_passed(run_processes(
+      4,
+      [](Communicator& world) {
+        for (int i = 0; i < 60; ++i) {
+          if (index(world.rank()) == i % 4)
+            std::this_thread::sleep_for(std::chrono::milliseconds(3));
+          expect_sum(world, i % 3 == 0 ? 1 : 30'000);
+        }
+      },
+      hosts, 30));
+}
+
 TEST(SharedLinksOverSockets, make_communicators_where_no_descriptor_is_left) {
   const auto variables = [](int) { return Environment::Variables{{"ANYCCL_TRANSPORT", "tcp"}}; };
   expect_all_passed(run_processes(

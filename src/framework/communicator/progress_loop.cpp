@@ -149,15 +149,28 @@ void ProgressLoop::sleep(ProgressLock& progress_lock, std::chrono::nanoseconds m
   }
   Transport& last = *transports_.back();
   asleep_.store(true, std::memory_order_seq_cst);
-  last.prepare_sleep();
+  prepare_sleep();
   const bool moved = alone != nullptr ? alone->advance() : work_.advance();
   const bool stays = moved || woken_.exchange(false, std::memory_order_seq_cst) ||
                      wanted_.load(std::memory_order_seq_cst) > 0 || failure_.is_asked();
-  if (short_limits_ || transports_.size() > 1 || !last.wakes_surely())
-    most = std::min<std::chrono::nanoseconds>(most, Backoff::kSleep);
-  last.sleep(stays ? std::chrono::nanoseconds(0) : most);
+  const bool surely = std::all_of(transports_.begin(), transports_.end(),
+                                  [](const Transport* t) { return t->wakes_surely(); });
+  if (short_limits_ || !surely) most = std::min<std::chrono::nanoseconds>(most, Backoff::kSleep);
+  last.sleep(stays ? std::chrono::nanoseconds(0) : most, alarms_);
+  for (Transport* t : transports_)
+    if (t != &last) t->end_sleep();
   asleep_.store(false, std::memory_order_relaxed);
   if (moved) doorbell_.ring();
+}
+
+/// By the holder of the lock: peers of all transports wake the last one.
+void ProgressLoop::prepare_sleep() {
+  alarms_.clear();
+  for (Transport* t : transports_) {
+    const bool last = t == transports_.back();
+    t->prepare_sleep(last ? Transport::Alarm::own : Transport::Alarm::sockets);
+    if (!last) t->append_alarms(alarms_);
+  }
 }
 
 void ProgressLoop::wake() {

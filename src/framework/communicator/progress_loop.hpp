@@ -112,6 +112,7 @@ class ProgressLoop {
   void seize(Deadline deadline);
 
  private:
+  void prepare_sleep();
   template <typename IsOver>
   void wait_until(ProgressLock& progress_lock, std::uint32_t kind, Deadline deadline,
                   const IsOver& is_over);
@@ -132,6 +133,7 @@ class ProgressLoop {
   std::atomic<bool> asleep_{false};  // the holder of the progress lock sleeps in the last transport
   std::atomic<bool> woken_{false};   // wake() was called since somebody slept
   bool short_limits_ = false;        // see note_limit(); with the lock
+  std::vector<pollfd> alarms_;       // the sockets of all transports but the last; with the lock
   Doorbell doorbell_;                // threads that wait without the progress lock look again
   Doorbell background_doorbell_;  // the background thread does, which others' progress never wakes
 };

@@ -239,6 +239,11 @@ bool Channel::holds_unread() {
   return link_->in_.holds_unread();
 }
 
+void Channel::ring() {
+  const std::lock_guard lock(link_->mutex_);
+  send_credit();
+}
+
 // --- the end -------------------------------------------------------------------------------------
 
 /// The last frame of this context. Also for a peer that has ended it: then it can forget it.

@@ -76,6 +76,8 @@ class Channel {
   /// What to wait for with poll(2); fd -1 if nothing can come.
   pollfd events();
   bool holds_unread();
+  /// Ends the sleep of a peer that waits for this link.
+  void ring();
 
   // --- the end ----------------------------------------------------------------------------------
   /// Tells the peer that this communicator has failed with `why`; never waits. Any thread.

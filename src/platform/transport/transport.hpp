@@ -1,10 +1,13 @@
 #pragma once
 
+#include <poll.h>
+
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "anyccl/status.hpp"
 #include "anyccl/types.hpp"
@@ -50,11 +53,23 @@ class Transport {
   virtual bool call_of(Rank peer, std::uint64_t sequence, CallRecord& record) = 0;
 
   // --- sleep ------------------------------------------------------------------------------------
-  /// This rank is about to sleep(): what a peer publishes from now on will end that. What it
-  /// published before must be looked for once more, in between.
-  virtual void prepare_sleep() {}
-  /// Blocks until something may have arrived, at most `most`; 0: it need not sleep any more.
-  virtual void sleep(std::chrono::nanoseconds most) = 0;
+  // A rank with several transports sleeps in the last one, on the sockets of all.
+
+  enum class Alarm : std::uint8_t {
+    own,      ///< The rank sleeps in this transport.
+    sockets,  ///< It sleeps in another one, which waits for append_alarms() too.
+  };
+  /// This rank is about to sleep: what a peer publishes from now on will end that. What it published
+  /// before must be looked for once more, in between.
+  virtual void prepare_sleep(Alarm /*alarm*/) {}
+  /// The sockets on which this rank is woken, after prepare_sleep(Alarm::sockets).
+  virtual void append_alarms(std::vector<pollfd>& alarms) = 0;
+  /// Blocks until something may have arrived, here or on one of `others`, at most `most`; 0: it need
+  /// not sleep any more. Of transports that network or unix sockets connect; the others have no
+  /// `others`.
+  virtual void sleep(std::chrono::nanoseconds most, std::span<const pollfd> others = {}) = 0;
+  /// After a sleep in another transport.
+  virtual void end_sleep() {}
   /// Whether that holds without fail for what this rank waits for, as far as it has tried since
   /// prepare_sleep(). Else sleeps must be short.
   virtual bool wakes_surely() const { return true; }

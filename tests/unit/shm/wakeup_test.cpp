@@ -156,7 +156,7 @@ TEST(WakeUp, comes_whenever_the_peer_publishes) {
         for (auto pause = random() % 512; pause > 0; --pause)
           std::atomic_signal_fence(std::memory_order_seq_cst);
         const auto start = Deadline::Clock::now();
-        t.prepare_sleep();
+        t.prepare_sleep(Transport::Alarm::own);
         if (receive_empty(t, message)) {
           t.sleep(std::chrono::nanoseconds(0));
           break;
@@ -177,7 +177,7 @@ TEST(WakeUp, comes_whenever_the_peer_publishes) {
 TEST(WakeUp, is_paid_for_by_a_fence_before_the_sleep) {
   const auto ranks = test::make_pair_of_ranks();
   const std::uint64_t before = count_fences();
-  ranks[0]->prepare_sleep();
+  ranks[0]->prepare_sleep(Transport::Alarm::own);
   EXPECT_EQ(count_fences(), before + 1);
   ranks[0]->sleep(std::chrono::nanoseconds(0));
 }
@@ -193,7 +193,7 @@ bool publishes(Transport& t, std::uint32_t number, std::size_t bytes) {
 }
 /// The same by a rank that is about to sleep.
 bool publishes_before_sleep(Transport& t, std::uint32_t number, std::size_t bytes) {
-  t.prepare_sleep();
+  t.prepare_sleep(Transport::Alarm::own);
   const bool published = publishes(t, number, bytes);
   t.sleep(std::chrono::nanoseconds(0));
   return published;
@@ -232,7 +232,7 @@ TEST(WakeUp, comes_whenever_a_reader_posts_progress) {
   for (std::uint32_t number = 0; number < kNumbers; ++number) {
     const auto start = Deadline::Clock::now();
     while (!publishes(t, number, 8)) {
-      t.prepare_sleep();
+      t.prepare_sleep(Transport::Alarm::own);
       const bool published = publishes(t, number, 8);
       EXPECT_TRUE(published || t.wakes_surely());
       t.sleep(std::chrono::milliseconds(published ? 0 : 900));

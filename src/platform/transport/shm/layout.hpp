@@ -97,8 +97,15 @@ inline bool read_record(const CallLine& line, std::uint64_t sequence, CallRecord
   return line.sequence.load(std::memory_order_acquire) == sequence;
 }
 
+/// Where a rank sleeps, if it does.
+enum Asleep : std::uint32_t {
+  kAwake = 0,
+  kOnDoorbell = 1,  ///< A futex.
+  kOnSockets = 2,   ///< Those of the links to its peers are among them.
+};
+
 struct alignas(128) RankFlags {
-  std::atomic<std::uint32_t> sleeping;  ///< The owner waits on its doorbell.
+  std::atomic<std::uint32_t> sleeping;  ///< Asleep.
   std::atomic<std::uint32_t> left;      ///< The owner said goodbye.
   std::atomic<std::uint32_t> notices;   ///< How many messages about windows it has sent.
   std::atomic<std::uint32_t> fenced;    ///< The owner has joined the fences; set once.

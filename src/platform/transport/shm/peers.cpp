@@ -29,6 +29,13 @@ void PeerTable::ring_doorbell(std::atomic<std::uint32_t>& doorbell) {
   futex_wake(doorbell, 1, FutexScope::shared);
 }
 
+void PeerTable::wake(Peer& peer, std::uint32_t asleep) {
+  if (asleep == kOnSockets)
+    peer.channel->ring();
+  else
+    ring_doorbell(at<DoorbellPage>(peer.in, 0).doorbell);
+}
+
 bool PeerTable::are_fenced() const {
   return std::all_of(peers_.begin(), peers_.end(), [&](const Peer& peer) {
     return at<RankFlags>(peer.out, layout_.flags()).fenced.load(std::memory_order_relaxed) != 0;

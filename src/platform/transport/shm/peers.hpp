@@ -26,8 +26,9 @@ class PeerTable {
   /// is the sleeper's; here only the compiler must keep the order.
   void ring(Peer& peer) {
     std::atomic_signal_fence(std::memory_order_seq_cst);
-    if (at<RankFlags>(peer.out, layout_.flags()).sleeping.load(std::memory_order_relaxed) != 0)
-      ring_doorbell(at<DoorbellPage>(peer.in, 0).doorbell);
+    const std::uint32_t asleep =
+        at<RankFlags>(peer.out, layout_.flags()).sleeping.load(std::memory_order_relaxed);
+    if (asleep != kAwake) wake(peer, asleep);
   }
   /// All peers ring this rank when they have posted progress.
   void ask_for_progress() {
@@ -44,6 +45,7 @@ class PeerTable {
   }
   /// Whether all peers have joined the fences.
   bool are_fenced() const;
+  static void wake(Peer& peer, std::uint32_t asleep);
   static void ring_doorbell(std::atomic<std::uint32_t>& doorbell);
 
   /// From how many bytes on a peer reads private memory, unless the way of copying is forced.

@@ -132,7 +132,7 @@ void ShmPublications::reveal(const Outgoing& out, bool staged) {
   std::atomic_signal_fence(std::memory_order_seq_cst);  // see ShmTransport::prepare_sleep()
   for (const ReaderOf& reader : out.readers)
     if (at<RankFlags>(shown_[reader.rank], layout_.flags())
-            .sleeping.load(std::memory_order_relaxed) != 0)
+            .sleeping.load(std::memory_order_relaxed) != kAwake)
       peers_.ring(peers_.of(reader.rank));
 }
 

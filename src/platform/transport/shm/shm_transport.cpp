@@ -43,18 +43,27 @@ class ShmTransport final : public Transport {
   // then looks for the word. With a fence between the two on both sides at least one sees the
   // other.
   // Readers that post progress look at `progress_wanted` in the same way.
-  void prepare_sleep() override {
+  void prepare_sleep(Alarm alarm) override {
     wants_progress_ = publications_.waits_for_readers();
     publications_.forget_waits();
     rung_ = doorbell().load(std::memory_order_acquire);
-    at<RankFlags>(out_, layout_.flags()).sleeping.store(1, std::memory_order_seq_cst);
+    at<RankFlags>(out_, layout_.flags())
+        .sleeping.store(alarm == Alarm::own ? kOnDoorbell : kOnSockets, std::memory_order_seq_cst);
     if (wants_progress_) peers_.ask_for_progress();
     if (fenced_) fence_all();
   }
-  void sleep(std::chrono::nanoseconds most) override {
+  void sleep(std::chrono::nanoseconds most, std::span<const pollfd> /*others*/) override {
     const auto limit = std::min<std::chrono::nanoseconds>(most, std::chrono::milliseconds(999));
     if (most.count() > 0) futex_wait(doorbell(), rung_, limit, FutexScope::shared);
-    at<RankFlags>(out_, layout_.flags()).sleeping.store(0, std::memory_order_relaxed);
+    awake();
+  }
+  void append_alarms(std::vector<pollfd>& alarms) override {
+    for (Peer& peer : peers_.all()) alarms.push_back(peer.channel->events());
+  }
+  /// Also takes in what has rung.
+  void end_sleep() override {
+    awake();
+    static_cast<void>(peers_.check());  // who waits asks again
   }
   bool wakes_surely() const override {
     return fenced_ && (wants_progress_ || !publications_.waits_for_readers());
@@ -76,6 +85,9 @@ class ShmTransport final : public Transport {
   }
 
  private:
+  void awake() {
+    at<RankFlags>(out_, layout_.flags()).sleeping.store(kAwake, std::memory_order_relaxed);
+  }
   std::atomic<std::uint32_t>& doorbell() { return at<DoorbellPage>(in_, 0).doorbell; }
 
   const Layout layout_;

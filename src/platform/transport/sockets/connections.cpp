@@ -23,7 +23,6 @@ void Connections::add(Rank rank, std::unique_ptr<fabric::Channel> channel) {
   peers_.push_back(std::make_unique<Peer>(std::move(channel)));
   peer_of_.resize(uindex(rank) + 1, nullptr);
   peer_of_.back() = peers_.back().get();
-  events_.resize(peers_.size() + 1);
 }
 
 std::size_t Connections::memory_bytes() {
@@ -156,21 +155,26 @@ bool Connections::call_of(Rank rank, std::uint64_t sequence, CallRecord& record)
   return p.channel->call(sequence, record);
 }
 
-void Connections::sleep(std::chrono::nanoseconds most) {
+void Connections::append_events(std::vector<pollfd>& events) {
+  for (auto& p : peers_) events.push_back(p->channel->events());
+}
+
+void Connections::sleep(std::chrono::nanoseconds most, std::span<const pollfd> others) {
   for (auto& p : peers_) {
     if (!p->channel->holds_unread()) continue;
     p->channel->pump();  // Bytes in the link's own buffer wake nobody up.
     return context_->end_sleep();
   }
-  wait_for_events(most);
+  wait_for_events(most, others);
   context_->end_sleep();
 }
 
-void Connections::wait_for_events(std::chrono::nanoseconds most) {
+void Connections::wait_for_events(std::chrono::nanoseconds most, std::span<const pollfd> others) {
   const std::optional<int> doorbell = context_->doorbell.listen();
   if (doorbell) {
-    events_[0] = {*doorbell, POLLIN, 0};
-    for (std::size_t i = 0; i < peers_.size(); ++i) events_[i + 1] = peers_[i]->channel->events();
+    events_.assign(1, {*doorbell, POLLIN, 0});
+    append_events(events_);
+    events_.insert(events_.end(), others.begin(), others.end());
     const auto limit = *doorbell >= 0 ? most : std::min<std::chrono::nanoseconds>(most, kNap);
     const auto nanoseconds = std::max<std::int64_t>(limit.count(), 0);
     const timespec time{static_cast<time_t>(nanoseconds / 1'000'000'000),

@@ -59,7 +59,9 @@ class Connections {
   Status check();
   bool call_of(Rank rank, std::uint64_t sequence, CallRecord& record);
   void prepare_sleep() { context_->prepare_sleep(); }
-  void sleep(std::chrono::nanoseconds most);
+  void append_events(std::vector<pollfd>& events);
+  void sleep(std::chrono::nanoseconds most, std::span<const pollfd> others);
+  void end_sleep() { context_->end_sleep(); }
   bool wakes_surely() const { return !context_->missed(); }
   void wake() { context_->doorbell.ring(); }
   void abort(const Status& why);
@@ -76,14 +78,14 @@ class Connections {
   void stalled();
   void send_record(Peer& to, std::uint64_t sequence);
   void send_records(Peer& to);
-  void wait_for_events(std::chrono::nanoseconds most);
+  void wait_for_events(std::chrono::nanoseconds most, std::span<const pollfd> others);
   void await_delivery(Deadline deadline);
 
   const std::shared_ptr<fabric::Context> context_;
   std::vector<Rank> ranks_;
   std::vector<std::unique_ptr<Peer>> peers_;  // As ranks_.
   std::vector<Peer*> peer_of_;                // By rank; null where it is not reached.
-  std::vector<pollfd> events_;                // The doorbell, then as peers_.
+  std::vector<pollfd> events_;                // The doorbell, then as peers_, then others.
   std::size_t queues_ = 0;  // How many links this rank has left something queued on.
   unsigned stalls_ = 0;     // In a row, with nothing that came in between.
   std::array<CallRecord, kCallHistory> calls_{};  // Ours, by sequence % size.

@@ -32,8 +32,12 @@ class SocketTransport final : public Transport {
   bool call_of(Rank peer, std::uint64_t sequence, CallRecord& record) override {
     return connections_.call_of(peer, sequence, record);
   }
-  void prepare_sleep() override { connections_.prepare_sleep(); }
-  void sleep(std::chrono::nanoseconds most) override { connections_.sleep(most); }
+  void prepare_sleep(Alarm) override { connections_.prepare_sleep(); }
+  void append_alarms(std::vector<pollfd>& alarms) override { connections_.append_events(alarms); }
+  void sleep(std::chrono::nanoseconds most, std::span<const pollfd> others) override {
+    connections_.sleep(most, others);
+  }
+  void end_sleep() override { connections_.end_sleep(); }
   bool wakes_surely() const override { return connections_.wakes_surely(); }
   void wake() override { connections_.wake(); }
   void abort(const Status& why) override { connections_.abort(why); }
