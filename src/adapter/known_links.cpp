@@ -1,14 +1,11 @@
 #include "adapter/known_links.hpp"
 
-#include <poll.h>
-
 #include <algorithm>
 #include <cstring>
 #include <map>
 #include <mutex>
 
 #include "base/error.hpp"
-#include "base/log.hpp"
 #include "base/per_process.hpp"
 
 namespace anyccl {
@@ -49,8 +46,8 @@ struct UsableLink {
 };
 
 /// In an order that is the same at the other end.
-std::vector<UsableLink> candidates_for(const bootstrap::Hello& mine, const bootstrap::Hello& peer,
-                                       bool force_network) {
+std::vector<UsableLink> usable_links(const bootstrap::Hello& mine, const bootstrap::Hello& peer,
+                                     bool force_network) {
   const bool near = bootstrap::same_host(mine, peer) && !force_network;
   std::vector<UsableLink> all;
   for (const KnownLink& known : per_process<KnownLinks>().to(peer.process))
@@ -63,63 +60,6 @@ std::vector<UsableLink> candidates_for(const bootstrap::Hello& mine, const boots
   return all;
 }
 
-/// One member that this process knows.
-class Reunion {
- public:
-  Reunion(const bootstrap::Group& group, Rank me, Rank peer, std::vector<UsableLink> candidates)
-      : group_(group), me_(me), peer_(peer), candidates_(std::move(candidates)) {}
-
-  bool is_over() const { return channel_ == nullptr; }
-  /// The link on which both sides have proved themselves; null: there is none.
-  const UsableLink* result() const { return proved_ ? &candidates_[next_ - 1] : nullptr; }
-  Rank peer() const { return peer_; }
-  pollfd events() { return channel_->events(); }
-
-  /// Greets the peer over the next link.
-  Status begin(const std::shared_ptr<fabric::Context>& context) {
-    while (next_ < candidates_.size()) {
-      const UsableLink& candidate = candidates_[next_++];
-      auto channel = candidate.link->open(context, peer_);
-      if (!channel.ok()) continue;
-      ANYCCL_TRY(const bootstrap::Mac proof, proof_of(me_, peer_, candidate.session));
-      ANYCCL_CHECK((*channel)->send_notice(proof, {}));
-      channel_ = std::move(*channel);
-      return {};
-    }
-    channel_.reset();
-    return {};
-  }
-  Status advance(const std::shared_ptr<fabric::Context>& context) {
-    const bool gone = channel_->is_gone();
-    fabric::Notice notice;
-    if (!channel_->next_notice(notice)) return gone ? begin(context) : Status();
-    ANYCCL_TRY(const bootstrap::Mac expected, proof_of(peer_, me_, candidates_[next_ - 1].session));
-    bootstrap::Mac claimed{};
-    if (notice.payload.size() == claimed.size())
-      std::memcpy(claimed.data(), notice.payload.data(), claimed.size());
-    if (!bootstrap::same_mac(claimed, expected)) return begin(context);
-    proved_ = true;
-    channel_->goodbye();
-    channel_.reset();
-    return {};
-  }
-
- private:
-  Result<bootstrap::Mac> proof_of(Rank from, Rank to,
-                                  const std::array<std::byte, 32>& session) const {
-    const std::array<std::int32_t, 2> ranks{index(from), index(to)};
-    return bootstrap::hmac(group_.secret.bytes(), "anyccl meets again",
-                           {session, std::as_bytes(std::span(ranks))});
-  }
-
-  const bootstrap::Group& group_;
-  const Rank me_, peer_;
-  std::vector<UsableLink> candidates_;
-  std::size_t next_ = 0;
-  std::unique_ptr<fabric::Channel> channel_;
-  bool proved_ = false;
-};
-
 /// Whether `member` is the only rank of its process.
 bool is_alone(const bootstrap::Group& group, const bootstrap::Hello& member) {
   return std::count_if(group.members.begin(), group.members.end(), [&](const auto& other) {
@@ -127,23 +67,107 @@ bool is_alone(const bootstrap::Group& group, const bootstrap::Hello& member) {
          }) == 1;
 }
 
-Status meet_all(std::vector<Reunion>& reunions, const std::shared_ptr<fabric::Context>& context,
-                Deadline deadline) {
-  // Another thread may take in what comes, and this one would not wake up.
-  constexpr int kLongest = 1;  // ms
-  for (Reunion& one : reunions) ANYCCL_CHECK(one.begin(context));
-  for (;;) {
-    std::vector<pollfd> events;
-    for (Reunion& one : reunions) {
-      if (!one.is_over()) ANYCCL_CHECK(one.advance(context));
-      if (!one.is_over()) events.push_back(one.events());
-    }
-    if (events.empty() || deadline.passed()) return {};
-    ::poll(events.data(), events.size(), deadline.poll_ms(kLongest));
-  }
-}
-
 }  // namespace
+
+/// This rank and one other member.
+class LinksOfGroup::Reunion {
+ public:
+  Reunion(const bootstrap::Group& group, std::shared_ptr<fabric::Context> context, Rank peer,
+          bool force_network)
+      : group_(group),
+        context_(std::move(context)),
+        peer_(peer),
+        force_network_(force_network),
+        leads_(peer < context_->me) {
+    if (leads_) links_ = known();
+  }
+
+  bool is_proved() const { return result_.link != nullptr; }
+  bool tries() const { return channel_ != nullptr || (leads_ && next_ < links_.size()); }
+  PeerLink result() const { return {peer_, result_.link, result_.local, false}; }
+
+  Status advance() {
+    if (is_proved()) return {};
+    return leads_ ? lead() : follow();
+  }
+
+ private:
+  /// Sends a proof over one link after the other, until the answer to one is right.
+  Status lead() {
+    if (channel_ == nullptr) return next_ < links_.size() ? greet() : Status();
+    const bool gone = channel_->is_gone();
+    fabric::Notice notice;
+    if (channel_->next_notice(notice)) {
+      ANYCCL_TRY(const bool right, is_proof(notice, links_[next_ - 1]));
+      if (right) result_ = links_[next_ - 1];
+      end();
+    } else if (gone) {
+      end();
+    }
+    return {};
+  }
+  Status greet() {
+    const UsableLink& link = links_[next_++];
+    auto channel = link.link->open(context_, peer_);
+    if (!channel.ok()) return {};
+    channel_ = std::move(*channel);
+    return send_proof(link);
+  }
+  /// Answers the first right proof.
+  Status follow() {
+    for (const UsableLink& link : known()) {
+      if (!link.link->has_context(context_->key)) continue;
+      auto channel = link.link->open(context_, peer_);
+      if (!channel.ok()) continue;
+      channel_ = std::move(*channel);
+      fabric::Notice notice;
+      if (channel_->next_notice(notice)) {
+        ANYCCL_TRY(const bool right, is_proof(notice, link));
+        if (right) {
+          ANYCCL_CHECK(send_proof(link));
+          result_ = link;
+        }
+      }
+      end();
+      if (is_proved()) break;
+    }
+    return {};
+  }
+
+  void end() {
+    channel_->goodbye();
+    channel_.reset();
+  }
+  std::vector<UsableLink> known() const {
+    return usable_links(group_.members[uindex(context_->me)], group_.members[uindex(peer_)],
+                        force_network_);
+  }
+  Status send_proof(const UsableLink& link) {
+    ANYCCL_TRY(const bootstrap::Mac proof, proof_of(context_->me, peer_, link));
+    return channel_->send_notice(proof, {});
+  }
+  Result<bool> is_proof(const fabric::Notice& notice, const UsableLink& link) const {
+    ANYCCL_TRY(const bootstrap::Mac expected, proof_of(peer_, context_->me, link));
+    bootstrap::Mac claimed{};
+    if (notice.payload.size() != claimed.size()) return false;
+    std::memcpy(claimed.data(), notice.payload.data(), claimed.size());
+    return bootstrap::same_mac(claimed, expected);
+  }
+  Result<bootstrap::Mac> proof_of(Rank from, Rank to, const UsableLink& link) const {
+    const std::array<std::int32_t, 2> ranks{index(from), index(to)};
+    return bootstrap::hmac(group_.secret.bytes(), "anyccl meets again",
+                           {link.session, std::as_bytes(std::span(ranks))});
+  }
+
+  const bootstrap::Group& group_;
+  const std::shared_ptr<fabric::Context> context_;
+  const Rank peer_;
+  const bool force_network_, leads_;
+  std::vector<UsableLink> links_;  // to be tried, if this rank leads
+  std::size_t next_ = 0;
+  std::unique_ptr<fabric::Channel> channel_;
+  UsableLink result_;
+};
 
 void remember_links(const bootstrap::Group& group, const std::vector<PeerLink>& links,
                     const std::vector<LinkIdentity>& identities) {
@@ -153,27 +177,46 @@ void remember_links(const bootstrap::Group& group, const std::vector<PeerLink>& 
                                     {identities[i], links[i].link, links[i].local});
 }
 
-Result<std::vector<PeerLink>> find_links(const bootstrap::Group& group, Rank me, bool force_network,
-                                         Deadline deadline) {
-  std::vector<PeerLink> found;
-  const bootstrap::Hello& mine = group.members[uindex(me)];
-  if (!is_alone(group, mine)) return found;
-  std::vector<Reunion> reunions;
-  for (std::size_t r = 0; r < group.members.size(); ++r) {
-    const Rank peer{static_cast<std::int32_t>(r)};
-    if (peer == me || !is_alone(group, group.members[r])) continue;
-    auto candidates = candidates_for(mine, group.members[r], force_network);
-    if (!candidates.empty()) reunions.emplace_back(group, me, peer, std::move(candidates));
-  }
-  if (reunions.empty()) return found;
+Result<std::unique_ptr<LinksOfGroup>> LinksOfGroup::find(const bootstrap::Group& group, Rank me,
+                                                         bool force_network) {
+  std::unique_ptr<LinksOfGroup> links(new LinksOfGroup);
+  links->reunions_.resize(group.members.size());
+  if (!is_alone(group, group.members[uindex(me)])) return links;
   ANYCCL_TRY(const bootstrap::Secret name, group.secret.derive("reunion"));
   fabric::ContextKey key = 0;
   std::memcpy(&key, name.bytes().data(), sizeof key);
-  ANYCCL_CHECK(meet_all(reunions, std::make_shared<fabric::Context>(me, key), deadline));
-  for (const Reunion& one : reunions)
-    if (const UsableLink* const known = one.result())
-      found.push_back({one.peer(), known->link, known->local, false});
-  return found;
+  const auto context = std::make_shared<fabric::Context>(me, key);
+  for (std::size_t r = 0; r < group.members.size(); ++r) {
+    const Rank peer{static_cast<std::int32_t>(r)};
+    if (peer != me && is_alone(group, group.members[r]))
+      links->reunions_[r] = std::make_unique<Reunion>(group, context, peer, force_network);
+  }
+  return links;
+}
+
+LinksOfGroup::~LinksOfGroup() = default;
+
+Status LinksOfGroup::advance() {
+  for (auto& reunion : reunions_)
+    if (reunion != nullptr) ANYCCL_CHECK(reunion->advance());
+  return {};
+}
+
+bool LinksOfGroup::has(Rank peer) const {
+  const auto& reunion = reunions_[uindex(peer)];
+  return reunion != nullptr && reunion->is_proved();
+}
+
+bool LinksOfGroup::tries(Rank peer) const {
+  const auto& reunion = reunions_[uindex(peer)];
+  return reunion != nullptr && !reunion->is_proved() && reunion->tries();
+}
+
+std::vector<PeerLink> LinksOfGroup::found() const {
+  std::vector<PeerLink> all;
+  for (const auto& reunion : reunions_)
+    if (reunion != nullptr && reunion->is_proved()) all.push_back(reunion->result());
+  return all;
 }
 
 }  // namespace anyccl

@@ -1,9 +1,11 @@
 #pragma once
 
+#include <array>
+#include <memory>
 #include <vector>
 
 #include "adapter/transports.hpp"
-#include "base/deadline.hpp"
+#include "platform/bootstrap/connect.hpp"
 #include "platform/bootstrap/join.hpp"
 
 namespace anyccl {
@@ -11,20 +13,40 @@ namespace anyccl {
 // Processes that meet again, in a communicator that no other one was made from, use the links that
 // they have: a second connection would cost descriptors and time.
 
-/// From now on this process finds the links when it meets the peers again. `sockets`: what they were
-/// made of, in the same order.
+/// The name of a link, the same at both ends.
 struct LinkIdentity {
-  Rank rank{};
+  Rank rank{};                          ///< The peer, in the group for which it was made.
   std::array<std::byte, 32> session{};  ///< That only its two ends know.
 };
+/// From now on this process finds the links when it meets the peers again. `identities`: as `links`.
 void remember_links(const bootstrap::Group& group, const std::vector<PeerLink>& links,
                     const std::vector<LinkIdentity>& identities);
 
-/// The links to members of `group` that both processes know of, by rank. Each side proves over the
-/// link that it knows the group's secret, so a process that claims to be a member is none of it.
-/// A process with several ranks in the group makes fresh links. Collective over the group, with
-/// connect_all() for the others. Errors: system_error.
-Result<std::vector<PeerLink>> find_links(const bootstrap::Group& group, Rank me, bool force_network,
-                                         Deadline deadline);
+/// The links to members of a group that both processes know of.
+///
+/// The higher rank of a pair proves over a link that it knows the group's secret, and the lower one
+/// answers with its own proof, so a process that claims to be a member is none of it. The lower rank
+/// looks for that again and again: it may come to know a link later than the other, if the
+/// communicator for which it was made is being created at the same time. A process with several
+/// ranks in the group makes fresh links.
+class LinksOfGroup final : public bootstrap::Acquaintances {
+ public:
+  /// `group`: borrowed. Errors: system_error.
+  static Result<std::unique_ptr<LinksOfGroup>> find(const bootstrap::Group& group, Rank me,
+                                                    bool force_network);
+  ~LinksOfGroup() override;
+
+  Status advance() override;
+  bool has(Rank peer) const override;
+  bool tries(Rank peer) const override;
+  /// Those found, by rank.
+  std::vector<PeerLink> found() const;
+
+ private:
+  class Reunion;
+  LinksOfGroup() = default;
+
+  std::vector<std::unique_ptr<Reunion>> reunions_;  // by rank; null where there can be none
+};
 
 }  // namespace anyccl

@@ -164,12 +164,11 @@ Result<CommPtr> create(InitContext& init, const bootstrap::Group& group, Rank me
   const bool network = forces_network(init.config);
   std::vector<PeerLink> links;
   if (group.members.size() > 1) {
-    ANYCCL_TRY(links, find_links(group, me, network, init.deadline));
-    std::vector<Rank> known;
-    for (const PeerLink& link : links) known.push_back(link.rank);
+    ANYCCL_TRY(const auto known, LinksOfGroup::find(group, me, network));
     ANYCCL_TRY(std::vector<PeerSocket> sockets,
                bootstrap::connect_all(init.listeners, group.members, me, group.secret, network,
-                                      init.deadline, known));
+                                      init.deadline, known.get()));
+    links = known->found();
     std::vector<LinkIdentity> identities;
     for (const PeerSocket& socket : sockets) identities.push_back({socket.rank, socket.session});
     ANYCCL_TRY(std::vector<PeerLink> fresh, make_links(std::move(sockets), init.config));

@@ -38,48 +38,64 @@ std::vector<Endpoint> endpoints_of(const Hello& mine, const Hello& peer, const O
 class Mesh {
  public:
   Mesh(const Listeners& listeners, std::span<const Hello> members, Rank me, const Secret& secret,
-       std::span<const Rank> known);
+       Acquaintances* known);
 
   Status call_lower_ranks(const Secret& secret, bool force_tcp);
   Result<std::vector<PeerSocket>> finish(Deadline deadline);
 
  private:
+  Status ask_acquaintances();
   Status poll_once(Deadline deadline);
   Status advance_dials();
   void take(Connection connection, std::uint32_t peer);
   Status take_accepted();
   bool is_missing(std::uint32_t peer) const { return !known_[peer] && !sockets_[peer].fd; }
+  bool is_tried(std::uint32_t peer) const {
+    return acquaintances_ != nullptr &&
+           acquaintances_->tries(Rank{static_cast<std::int32_t>(peer)});
+  }
   Status timed_out() const;
   std::string why_missing(std::uint32_t peer) const;
 
   std::span<const Hello> members_;
   std::uint32_t me_;
   Acceptor acceptor_;
+  Acquaintances* acquaintances_;
   std::vector<bool> known_;                 // by rank, this one too
   std::vector<std::optional<Dial>> dials_;  // by peer, all below me_
   std::vector<PeerSocket> sockets_;
-  std::size_t connected_ = 0;
+  std::size_t connected_ = 1;  // with this rank
   std::vector<pollfd> entries_;
 };
 
 Mesh::Mesh(const Listeners& listeners, std::span<const Hello> members, Rank me,
-           const Secret& secret, std::span<const Rank> known)
+           const Secret& secret, Acquaintances* known)
     : members_(members),
       me_(uindex(me)),
       acceptor_(listeners_of(listeners), secret, me_, Trust::secret),
+      acquaintances_(known),
       known_(members.size()),
       dials_(me_),
       sockets_(members.size()) {
   known_[me_] = true;
-  for (const Rank rank : known) known_[uindex(rank)] = true;
-  connected_ = static_cast<std::size_t>(std::count(known_.begin(), known_.end(), true));
+}
+
+Status Mesh::ask_acquaintances() {
+  if (acquaintances_ == nullptr) return {};
+  ANYCCL_CHECK(acquaintances_->advance());
+  for (std::uint32_t peer = 0; peer < members_.size(); ++peer) {
+    const Rank rank{static_cast<std::int32_t>(peer)};
+    if (!is_missing(peer) || !acquaintances_->has(rank)) continue;
+    known_[peer] = true;
+    ++connected_;
+  }
+  return {};
 }
 
 Status Mesh::call_lower_ranks(const Secret& secret, bool force_tcp) {
-  if (connected_ == members_.size()) return {};
+  if (me_ == 0) return {};
   ANYCCL_TRY(const OwnNetwork own, OwnNetwork::find());
   for (std::uint32_t peer = 0; peer < me_; ++peer) {
-    if (known_[peer]) continue;
     std::vector<Endpoint> endpoints = endpoints_of(members_[me_], members_[peer], own, force_tcp);
     if (endpoints.empty())
       return error(Code::system_error, "{} has no network address that {} could reach",
@@ -93,6 +109,7 @@ Status Mesh::call_lower_ranks(const Secret& secret, bool force_tcp) {
 
 Result<std::vector<PeerSocket>> Mesh::finish(Deadline deadline) {
   for (;;) {
+    ANYCCL_CHECK(ask_acquaintances());
     ANYCCL_CHECK(advance_dials());
     if (connected_ == members_.size()) break;
     if (deadline.passed()) return timed_out();
@@ -105,11 +122,13 @@ Result<std::vector<PeerSocket>> Mesh::finish(Deadline deadline) {
 }
 
 Status Mesh::poll_once(Deadline deadline) {
-  int wait = acceptor_.poll_ms(deadline.poll_ms());
+  // Nothing here tells of what comes over an acquaintance.
+  constexpr int kLookEvery = 2;  // ms
+  int wait = acceptor_.poll_ms(deadline.poll_ms(acquaintances_ == nullptr ? 1000 : kLookEvery));
   entries_.clear();
   acceptor_.append_wanted(entries_);
   for (std::uint32_t peer = 0; peer < me_; ++peer) {
-    if (!is_missing(peer)) continue;
+    if (!is_missing(peer) || is_tried(peer)) continue;
     dials_[peer]->append_wanted(entries_);
     wait = dials_[peer]->poll_ms(wait);
   }
@@ -121,7 +140,7 @@ Status Mesh::poll_once(Deadline deadline) {
 
 Status Mesh::advance_dials() {
   for (std::uint32_t peer = 0; peer < me_; ++peer) {
-    if (!is_missing(peer)) continue;
+    if (!is_missing(peer) || is_tried(peer)) continue;
     if (Status s = dials_[peer]->advance(); !s.ok())
       return error(s.code(), "cannot connect to {}: {}", describe(members_[peer]), s.message());
     if (!dials_[peer]->done()) continue;
@@ -183,7 +202,7 @@ Status Mesh::timed_out() const {
 Result<std::vector<PeerSocket>> connect_all(const Listeners& listeners,
                                             std::span<const Hello> members, Rank me,
                                             const Secret& secret, bool force_tcp, Deadline deadline,
-                                            std::span<const Rank> known) {
+                                            Acquaintances* known) {
   if (uindex(me) >= members.size())
     return error(Code::invalid_argument, "rank {} is not in a group of {} ranks", index(me),
                  members.size());

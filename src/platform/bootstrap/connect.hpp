@@ -12,11 +12,24 @@
 
 namespace anyccl::bootstrap {
 
+/// Connections between processes that know each other already, which serve instead of new ones. The
+/// higher rank of a pair decides whether one is tried.
+class Acquaintances {
+ public:
+  virtual ~Acquaintances() = default;
+  /// Goes on as far as possible, without waiting.
+  virtual Status advance() = 0;
+  /// Whether there is one to `peer`, as both sides know.
+  virtual bool has(Rank peer) const = 0;
+  /// Whether one to `peer`, a lower rank, is being tried: until then no new one is made.
+  virtual bool tries(Rank peer) const = 0;
+};
+
 /// Connects this rank with every other one: one socket per pair, made by the higher rank; a unix
 /// socket between ranks of one host unless `force_tcp` (equal on all ranks), and TCP where that
 /// fails. Unauthenticated connections are dropped and disturb nobody.
 ///
-/// `known`: ranks to which there is a connection, as they know too: they are left out.
+/// Ranks to which `known` has a connection are left out; null: there is none.
 ///
 /// Shapes: members[r] is rank r's hello, `listeners` is what members[me] was made from.
 /// Result: a socket for every other rank, in the order of ranks; the other end of each knows the group's secret
@@ -26,6 +39,6 @@ namespace anyccl::bootstrap {
 Result<std::vector<PeerSocket>> connect_all(const Listeners& listeners,
                                             std::span<const Hello> members, Rank me,
                                             const Secret& secret, bool force_tcp, Deadline deadline,
-                                            std::span<const Rank> known = {});
+                                            Acquaintances* known = nullptr);
 
 }  // namespace anyccl::bootstrap

@@ -52,6 +52,12 @@ bool Link::is_alive() {
   return !in_.ended() && !out_.broken() && !out_.is_closed();
 }
 
+bool Link::has_context(ContextKey key) {
+  const std::lock_guard lock(mutex_);
+  in_.read(nullptr, nullptr);
+  return in_.has(key);
+}
+
 Result<std::shared_ptr<const PeerProcess>> Link::process() {
   const std::lock_guard lock(process_mutex_);
   if (process_ == nullptr) {

@@ -39,6 +39,8 @@ class Link : public std::enable_shared_from_this<Link> {
 
   /// Whether the other end may still be used: neither side has closed it. Nothing in a forked child.
   bool is_alive();
+  /// Whether one of the two has spoken of this context. Takes in what has arrived.
+  bool has_context(ContextKey key);
 
   const SocketKind& kind() const { return *kind_; }
   std::string name() const { return kind_->name(fd_.get()); }

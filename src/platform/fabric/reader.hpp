@@ -36,6 +36,7 @@ class Reader {
   /// The context, which is made if the peer is the first that speaks of it. Null: there are too many
   /// of these.
   Flow* flow_of(ContextKey key);
+  bool has(ContextKey key) const { return flows_.contains(key); }
   void erase(ContextKey key);
   /// How many contexts of this rank the peer has not ended.
   std::size_t count_present() const;

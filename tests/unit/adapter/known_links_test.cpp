@@ -1,7 +1,5 @@
 #include "adapter/known_links.hpp"
 
-#include <thread>
-
 #include "support/transports.hpp"
 
 namespace anyccl {
@@ -30,7 +28,8 @@ struct TwoProcesses {
   }
   /// A connection that both know; `other_session`: of rank 1's end, as a process between the two
   /// would make it.
-  void connect(std::uint8_t session, std::uint8_t other_session) {
+  /// `knows`: the rank that comes to know it; -1: both.
+  void connect(std::uint8_t session, std::uint8_t other_session, int knows = -1) {
     Ends ends = connected_on_one_host();
     for (std::size_t r = 0; r < 2; ++r) {
       std::vector<PeerSocket> sockets(1);
@@ -39,26 +38,34 @@ struct TwoProcesses {
       sockets[0].local = true;
       auto made = make_links(std::move(sockets), {});
       require(made.ok(), "make_links");
-      LinkIdentity identity{made->front().rank, {}};
-      identity.session.fill(static_cast<std::byte>(r == 0 ? session : other_session));
-      remember_links(group, *made, {identity});
       links[r].push_back(made->front().link);
+      if (knows < 0 || static_cast<std::size_t>(knows) == r)
+        remember(r, r == 0 ? session : other_session);
     }
+  }
+  void remember(std::size_t r, std::uint8_t session) {
+    const Rank peer{static_cast<std::int32_t>(1 - r)};
+    LinkIdentity identity{peer, {}};
+    identity.session.fill(static_cast<std::byte>(session));
+    remember_links(group, {{peer, links[r].back(), true, false}}, {identity});
   }
   /// What both find who know these secrets.
   std::array<std::vector<PeerLink>, 2> find(std::array<bootstrap::Secret, 2> secrets) {
-    std::array<std::vector<PeerLink>, 2> found;
-    std::vector<std::thread> threads;
-    for (std::size_t r = 0; r < 2; ++r)
-      threads.emplace_back([&, r] {
-        bootstrap::Group mine = group;
-        mine.secret = secrets[r];
-        auto result = find_links(mine, Rank{static_cast<std::int32_t>(r)}, false, patience());
-        require(result.ok(), "find_links");
-        found[r] = std::move(*result);
-      });
-    for (std::thread& thread : threads) thread.join();
-    return found;
+    std::array<bootstrap::Group, 2> groups{group, group};
+    std::array<std::unique_ptr<LinksOfGroup>, 2> sides;
+    for (std::size_t r = 0; r < 2; ++r) {
+      groups[r].secret = secrets[r];
+      auto made = LinksOfGroup::find(groups[r], Rank{static_cast<std::int32_t>(r)}, false);
+      require(made.ok(), "LinksOfGroup::find");
+      sides[r] = std::move(*made);
+    }
+    const auto advance = [&] {
+      for (auto& side : sides) require(side->advance().ok(), "advance");
+    };
+    advance();
+    // Nothing waits: what one side sends the other has.
+    for (int round = 0; round < 20 && sides[1]->tries(Rank{0}); ++round) advance();
+    return {sides[0]->found(), sides[1]->found()};
   }
   std::array<std::vector<PeerLink>, 2> find() { return find({group.secret, group.secret}); }
 
@@ -106,6 +113,27 @@ TEST(KnownLinks, that_one_side_has_closed_are_left_for_another) {
     ASSERT_EQ(found[r].size(), 1U);
     EXPECT_EQ(found[r][0].link, two.links[r][1]);
   }
+}
+
+/// The communicator for which the link was made is being created at the same time.
+TEST(KnownLinks, may_become_known_to_the_lower_rank_later) {
+  TwoProcesses two;
+  two.connect(1, 1, 1);  // rank 1 knows it
+  auto leader = LinksOfGroup::find(two.group, Rank{1}, false);
+  auto follower = LinksOfGroup::find(two.group, Rank{0}, false);
+  for (int i = 0; i < 10; ++i) {
+    ASSERT_TRUE((*leader)->advance().ok());
+    ASSERT_TRUE((*follower)->advance().ok());
+    EXPECT_TRUE((*leader)->tries(Rank{0}));
+    EXPECT_FALSE((*follower)->has(Rank{1}));
+  }
+  two.remember(0, 1);
+  for (const Deadline deadline = patience(); !(*leader)->has(Rank{0}) && !deadline.passed();) {
+    ASSERT_TRUE((*leader)->advance().ok());
+    ASSERT_TRUE((*follower)->advance().ok());
+  }
+  EXPECT_TRUE((*leader)->has(Rank{0}));
+  EXPECT_TRUE((*follower)->has(Rank{1}));
 }
 
 TEST(KnownLinks, are_none_where_none_was_made) {

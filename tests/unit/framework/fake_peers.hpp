@@ -19,7 +19,8 @@ class FakePeers : public Transport, Publications, Messages {
   std::size_t memory_bytes() override { return 0; }
   Status check() override { return {}; }
   bool call_of(Rank, std::uint64_t, CallRecord&) override { return false; }
-  void sleep(std::chrono::nanoseconds) override {}
+  void append_alarms(std::vector<pollfd>&) override {}
+  void sleep(std::chrono::nanoseconds, std::span<const pollfd>) override {}
   void wake() override {}
   void abort(const Status&) override {}
   void leave() override {}

@@ -17,7 +17,7 @@ class Bed final : public FakePeers {
  public:
   Bed() : FakePeers(0, {Rank{1}}) {}
   PeerState state(Rank) override { return PeerState::present; }
-  void sleep(std::chrono::nanoseconds most) override { slept = most; }
+  void sleep(std::chrono::nanoseconds most, std::span<const pollfd>) override { slept = most; }
   std::chrono::nanoseconds slept{-1};
 
  private:

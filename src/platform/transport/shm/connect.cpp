@@ -74,7 +74,9 @@ Result<std::shared_ptr<Segment>> make_segment(const Layout& layout, bool shared)
   } else {
     ANYCCL_TRY(segment->out, create_shared(layout.bytes(), false, "the communicator's memory"));
     ANYCCL_TRY(segment->in, create_shared(4096, true, "the communicator's doorbell page"));
-    ANYCCL_CHECK(populate(segment->out, 0, layout.fixed_bytes()));
+    ANYCCL_CHECK(populate(segment->out, 0, layout.slot(layout.first_slots())));
+    ANYCCL_CHECK(populate(segment->out, layout.mailbox_progress(0),
+                          layout.fixed_bytes() - layout.mailbox_progress(0)));
     ANYCCL_CHECK(populate(segment->in, 0, 4096));
   }
   at<RankFlags>(segment->out.mapping.data(), layout.flags()).fenced = join_fences() ? 1 : 0;

@@ -41,7 +41,7 @@ struct Peer {
   std::uint64_t fragments_sent = 0, fragments_read = 0;  // of messages to it, and from it
   std::uint64_t fragments_taken = 0;                     // of those sent, as far as known
   std::uint64_t fragments_lent = 0;                      // the last one of those sent that was lent
-  bool fragments_populated = false;
+  bool lines_populated = false, fragments_populated = false;  // of ours, for messages to it
   std::unordered_map<std::uint64_t, Window> windows = {};  // by the number that the peer gave them
   std::uint32_t notices = 0;                               // about windows, read so far
 };

@@ -2,6 +2,7 @@
 // The layout of the memory that one rank shows its local peers. Every line has one writer, the
 // owner; every sequence only grows; publishing is plain stores and then one release store.
 
+#include <algorithm>
 #include <atomic>
 #include <bit>
 #include <cstddef>
@@ -130,8 +131,9 @@ struct Layout {
   std::size_t ring_bytes = 0;
 
   /// Where publication `number` of an operation lies, and how often its slot came round before it.
+  /// The slots of a number lie side by side, as most operations need the first few only.
   std::uint32_t slot_of(std::uint64_t operation, std::uint32_t number) const {
-    return (static_cast<std::uint32_t>(operation) & (banks - 1)) * slots + (number & (slots - 1));
+    return (number & (slots - 1)) * banks + (static_cast<std::uint32_t>(operation) & (banks - 1));
   }
   std::uint32_t round_of(std::uint32_t number) const { return number >> std::countr_zero(slots); }
 
@@ -143,16 +145,20 @@ struct Layout {
   std::size_t slot(std::size_t slot) const {
     return call_line(0) + kCallHistory * sizeof(CallLine) + slot * slot_lines * sizeof(Line);
   }
+  std::uint32_t all_slots() const { return banks * slots; }
   std::size_t line(std::size_t slot) const { return this->slot(slot + 1) - sizeof(Line); }
   std::size_t mailbox_line(std::uint32_t reader, std::uint64_t fragment) const {
-    return line(std::size_t{banks} * slots + std::size_t{reader} * kMailboxSlots +
-                fragment % kMailboxSlots);
+    return line(mailbox_slot(reader) + fragment % kMailboxSlots);
+  }
+  std::size_t mailbox_slot(std::uint32_t reader) const {
+    return all_slots() + std::size_t{reader} * kMailboxSlots;
   }
   std::size_t mailbox_progress(std::uint32_t source) const {
-    return slot(std::size_t{banks} * slots + std::size_t{ranks} * kMailboxSlots) +
-           source * sizeof(MailboxProgress);
+    return slot(mailbox_slot(ranks)) + source * sizeof(MailboxProgress);
   }
-  /// Up to here memory is populated at creation; the rest when it is first used.
+  /// Slots whose memory is populated at creation, with everything but slots; the rest when it is first
+  /// used.
+  std::uint32_t first_slots() const { return std::min(2U, slots) * banks; }
   std::size_t fixed_bytes() const { return (mailbox_progress(ranks) + 4095) / 4096 * 4096; }
   std::size_t ring() const { return fixed_bytes(); }
   std::size_t mailbox_bytes() const { return kMailboxSlots * kFragmentBytes; }

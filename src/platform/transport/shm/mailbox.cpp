@@ -45,13 +45,22 @@ bool Mailboxes::has_room(Peer& peer, std::size_t message) const {
   return peer.fragments_sent - peer.fragments_taken < most;
 }
 
+bool Mailboxes::populate_lines(Peer& peer) {
+  const std::size_t begin = layout_.slot(layout_.mailbox_slot(uindex(peer.rank)));
+  if (segment_.shared)
+    if (Status status = populate(segment_.out, begin, line_bytes()); !status.ok())
+      return peers_.problem(std::move(status)), false;
+  peer.lines_populated = true;
+  return true;
+}
+
 bool Mailboxes::may_lend(std::size_t bytes) const {
   const bool forced = peers_.copy() == ShmCopy::cma || peers_.copy() == ShmCopy::window;
   return peers_.copy() != ShmCopy::staged && bytes >= (forced ? kLendFrom : kLendMessagesFrom);
 }
 
 std::byte* Mailboxes::reserve(Peer& peer, std::size_t bytes, std::size_t message) {
-  if (!has_room(peer, message)) return nullptr;
+  if (!has_lines(peer) || !has_room(peer, message)) return nullptr;
   if (bytes <= in_line_) return line_to(peer).before_word(with_size(bytes));
   const std::size_t fragments = layout_.fragments(uindex(peer.rank));
   if (segment_.shared && !peer.fragments_populated)
@@ -76,7 +85,7 @@ Messages::Sent Mailboxes::send(const Fragment& out, const std::byte* source) {
 }
 
 bool Mailboxes::lend(Peer& peer, const Fragment& out, const std::byte* source) {
-  if (!may_lend(out.total) || !has_room(peer, out.total)) return false;
+  if (!may_lend(out.total) || !has_lines(peer) || !has_room(peer, out.total)) return false;
   static const std::size_t cma_from = CmaReader::is_fast() ? 0 : PeerTable::kNever;
   // Not to threads: a sender that gives up might return memory that its reader reads just then.
   const ReaderOf reader{.rank = static_cast<std::uint16_t>(out.peer)};
@@ -111,9 +120,12 @@ void Mailboxes::reveal(Peer& peer, std::uint32_t digest, Size size) {
 }
 
 std::size_t Mailboxes::bytes() const {
-  const auto used = std::ranges::count_if(
-      peers_.all(), [](const Peer& peer) { return peer.fragments_populated; });
-  return static_cast<std::size_t>(used) * layout_.mailbox_bytes();
+  std::size_t sum = 0;
+  for (const Peer& peer : peers_.all()) {
+    if (peer.lines_populated) sum += line_bytes();
+    if (peer.fragments_populated) sum += layout_.mailbox_bytes();
+  }
+  return sum;
 }
 
 bool Mailboxes::settled(Rank reader) {

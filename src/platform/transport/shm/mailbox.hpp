@@ -34,7 +34,7 @@ class Mailboxes final : public Messages {
   bool receive(const Fragment& in, std::size_t offset, std::byte* into) override;
   bool receive_at_once(Rank from, std::uint32_t digest, std::uint32_t poll_budget,
                        std::span<std::byte> message) override;
-  /// Of the fragments whose pages exist.
+  /// Of the slots and fragments whose pages exist.
   std::size_t bytes() const;
 
  private:
@@ -54,6 +54,10 @@ class Mailboxes final : public Messages {
     return at<MailboxProgress>(peer.out, layout_.mailbox_progress(uindex(me_)))
         .consumed.load(std::memory_order_acquire);
   }
+  /// Of the slots for one peer.
+  std::size_t line_bytes() const { return layout_.slot(kMailboxSlots) - layout_.slot(0); }
+  bool has_lines(Peer& peer) { return peer.lines_populated || populate_lines(peer); }
+  bool populate_lines(Peer& peer);
   bool may_lend(std::size_t bytes) const;
   bool lend(Peer& peer, const Fragment& out, const std::byte* source);
   std::uint64_t most_unread(std::size_t message) const;

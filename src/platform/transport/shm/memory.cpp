@@ -55,6 +55,8 @@ Result<SharedMemory> create_shared(std::size_t bytes, bool writable_by_peers, co
 }
 
 Status populate(const SharedMemory& memory, std::size_t offset, std::size_t bytes) {
+  bytes += offset % 4096;
+  offset -= offset % 4096;
   if (::madvise(memory.mapping.data() + offset, bytes, MADV_POPULATE_WRITE) == 0) return {};
   if (errno != EINVAL)  // EINVAL: a kernel before 5.14
     return system_error(errno, "{} bytes of shared memory (is /dev/shm or the memory limit full?)",

@@ -39,7 +39,7 @@ struct SharedMemory {
 /// never change, so no peer can make an access fault. Pages exist once populate() has returned ok.
 Result<SharedMemory> create_shared(std::size_t bytes, bool writable_by_peers, const char* what);
 
-/// Backs [offset, offset + bytes) with memory, or says that there is none (rather than a SIGBUS
+/// Backs the pages of [offset, offset + bytes) with memory, or says that there is none (rather than a SIGBUS
 /// later).
 Status populate(const SharedMemory& memory, std::size_t offset, std::size_t bytes);
 

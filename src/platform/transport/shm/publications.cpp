@@ -31,7 +31,8 @@ ShmPublications::ShmPublications(Rank me, const Layout& layout, Segment& mine, P
       peers_(peers),
       shown_(layout.ranks, nullptr),
       seen_(layout.ranks),
-      tracker_(layout_, seen_) {
+      tracker_(layout_, seen_),
+      slots_(layout_.first_slots()) {
   for (const Peer& peer : peers_.all()) {
     shown_[uindex(peer.rank)] = peer.out;
     seen_.add(uindex(peer.rank), at<ProgressLine>(peer.out, layout_.progress()));
@@ -55,9 +56,22 @@ bool ShmPublications::call_of(Rank peer, std::uint64_t sequence, CallRecord& rec
 // --- publishing ----------------------------------------------------------------------------------
 
 bool ShmPublications::is_free(std::uint32_t slot) {
+  if (slot >= slots_ && !populate_slots(slot)) return false;
   const bool free = tracker_.is_free(slot);
   if (!free) waits_for_readers_ = true;
   return free;
+}
+
+/// At least up to this one.
+bool ShmPublications::populate_slots(std::uint32_t slot) {
+  const std::uint32_t to = std::min(layout_.all_slots(), std::max(slot + 1, 2 * slots_));
+  if (segment_.shared)
+    if (Status status =
+            populate(segment_.out, layout_.slot(slots_), layout_.slot(to) - layout_.slot(slots_));
+        !status.ok())
+      return peers_.problem(std::move(status)), false;
+  slots_ = to;
+  return true;
 }
 
 bool ShmPublications::would_take(std::size_t bytes, const std::byte* memory, bool lendable) const {

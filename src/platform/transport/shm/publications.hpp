@@ -33,7 +33,7 @@ class ShmPublications final : public Publications {
   bool waits_for_readers() const { return waits_for_readers_; }
   void forget_waits() { waits_for_readers_ = false; }
   /// Bytes of the ring whose pages exist.
-  std::size_t ring_bytes() const { return populated_; }
+  std::size_t bytes() const { return populated_ + layout_.slot(slots_); }
 
  private:
   bool is_free(std::uint32_t slot);
@@ -42,6 +42,7 @@ class ShmPublications final : public Publications {
   Line& line(std::uint32_t slot) { return at<Line>(out_, layout_.line(slot)); }
   Offered put_in_line(const Outgoing& out, const std::byte* source);
   void reveal(const Outgoing& out, bool staged);
+  bool populate_slots(std::uint32_t slot);
   bool populate_ring(std::size_t end);
 
   const Layout layout_;
@@ -53,7 +54,8 @@ class ShmPublications final : public Publications {
   SlotTracker tracker_;
   bool waits_for_readers_ = false;
   std::size_t extent_ = 0;           // found by reserve(), described by publish()
-  std::size_t populated_ = 0;        // see ring_bytes()
+  std::size_t populated_ = 0;        // bytes of the ring
+  std::uint32_t slots_;              // populated
   std::vector<std::uint32_t> lent_;  // slots whose readers read our own memory
 };
 

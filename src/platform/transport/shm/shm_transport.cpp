@@ -29,8 +29,7 @@ class ShmTransport final : public Transport {
   Publications& publications() override { return publications_; }
   Messages& messages() override { return mailboxes_; }
   std::size_t memory_bytes() override {
-    return layout_.fixed_bytes() + segment_->in.mapping.size() + publications_.ring_bytes() +
-           mailboxes_.bytes();
+    return segment_->in.mapping.size() + publications_.bytes() + mailboxes_.bytes();
   }
 
   Status check() override { return peers_.check(); }
