@@ -24,9 +24,10 @@ class KnownLinks {
  public:
   void add(const ProcessName& peer, KnownLink link) {
     const std::lock_guard lock(mutex_);
-    std::vector<KnownLink>& known = links_[peer];
-    std::erase_if(known, [](const KnownLink& one) { return one.link.expired(); });
-    known.push_back(std::move(link));
+    for (auto& [process, known] : links_)
+      std::erase_if(known, [](const KnownLink& one) { return one.link.expired(); });
+    std::erase_if(links_, [](const auto& known) { return known.second.empty(); });
+    links_[peer].push_back(std::move(link));
   }
   std::vector<KnownLink> to(const ProcessName& peer) {
     const std::lock_guard lock(mutex_);
@@ -82,6 +83,11 @@ class LinksOfGroup::Reunion {
     if (leads_) links_ = known();
   }
 
+  /// The link may be closed by who else uses it until then.
+  ~Reunion() {
+    if (channel_ != nullptr) channel_->goodbye();
+  }
+
   bool is_proved() const { return result_.link != nullptr; }
   bool tries() const { return channel_ != nullptr || (leads_ && next_ < links_.size()); }
   PeerLink result() const { return {peer_, result_.link, result_.local, false}; }
@@ -99,8 +105,10 @@ class LinksOfGroup::Reunion {
     fabric::Notice notice;
     if (channel_->next_notice(notice)) {
       ANYCCL_TRY(const bool right, is_proof(notice, links_[next_ - 1]));
-      if (right) result_ = links_[next_ - 1];
-      end();
+      if (right)
+        result_ = links_[next_ - 1];
+      else
+        end();
     } else if (gone) {
       end();
     }
@@ -128,8 +136,8 @@ class LinksOfGroup::Reunion {
           result_ = link;
         }
       }
-      end();
       if (is_proved()) break;
+      end();
     }
     return {};
   }

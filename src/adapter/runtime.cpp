@@ -163,8 +163,8 @@ Result<fabric::ContextKey> context_key_of(const bootstrap::Secret& secret) {
 Result<CommPtr> create(InitContext& init, const bootstrap::Group& group, Rank me) {
   const bool network = forces_network(init.config);
   std::vector<PeerLink> links;
+  ANYCCL_TRY(const auto known, LinksOfGroup::find(group, me, network));
   if (group.members.size() > 1) {
-    ANYCCL_TRY(const auto known, LinksOfGroup::find(group, me, network));
     ANYCCL_TRY(std::vector<PeerSocket> sockets,
                bootstrap::connect_all(init.listeners, group.members, me, group.secret, network,
                                       init.deadline, known.get()));

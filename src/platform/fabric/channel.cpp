@@ -11,13 +11,17 @@ namespace anyccl::fabric {
 Channel::~Channel() {
   if (link_->generation_ != fork_generation()) return;  // the socket is the parent's
   // Without another communicator on the link, its end says the same.
-  if (!ended_ && link_.use_count() > 1)
-    abort(error(Code::remote_error, "it gave the communicator up"));
+  if (!ended_ && is_shared()) abort(error(Code::remote_error, "it gave the communicator up"));
   const std::lock_guard lock(link_->mutex_);
+  link_->in_.close(flow_);
   flow_.context = nullptr;
-  flow_.closed = true;
   flow_.arrivals.clear();
   if (flow_.is_over()) link_->in_.erase(flow_.key);
+}
+
+bool Channel::is_shared() {
+  const std::lock_guard lock(link_->mutex_);
+  return link_->in_.count_open() > 1;
 }
 
 // --- sending -------------------------------------------------------------------------------------
@@ -27,7 +31,7 @@ bool Channel::send(FrameHeader header, const std::byte* payload) {
   if (ended_ || flow_.is_over()) return link_->out_.idle();
   header.context = flow_.key;
   header.credit = flow_.window.tell();
-  if (header.type == kData) flow_.window.sent(header.bytes);
+  if (header.type == kData) flow_.window.sent(key_of(header), header.bytes);
   link_->out_.send(header, payload);
   return link_->out_.idle();
 }
@@ -272,7 +276,11 @@ void Channel::goodbye() {
 bool Channel::is_delivered() {
   const std::lock_guard lock(link_->mutex_);
   const bool is_flushed = link_->out_.flush();
-  if (link_->in_.count_open() > 0 || link_->in_.drain()) return true;
+  if (link_->in_.count_open() > 0) {
+    link_->in_.read(&flow_, nullptr);
+    return is_flushed || link_->in_.ended();
+  }
+  if (link_->in_.drain()) return true;
   return is_flushed && link_->kind_->all_delivered(link_->fd());
 }
 

@@ -85,13 +85,14 @@ class Channel {
   /// Nothing more will be sent.
   void goodbye();
   /// After goodbye() or abort(): whether all that was sent is in the hands of the peer's kernel, or
-  /// nobody is there. Reads and drops what comes, unless another communicator of this rank is open on
-  /// the link: then it is that one's to see that all goes out.
+  /// nobody is there. Reads and drops what comes. Where another communicator of this rank is open on the
+  /// link: whether all has left the queue, as the link stays.
   bool is_delivered();
   /// Ends the stream after what was sent, unless another communicator of this rank is open on it.
   void close_last();
 
  private:
+  bool is_shared();
   void begin_end(FrameHeader last, const std::byte* payload);
   void hope(const Key& key);
   void send_credit();

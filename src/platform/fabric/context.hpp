@@ -48,7 +48,7 @@ class Context {
 
   // --- sleep: see Transport ---------------------------------------------------------------------
   void prepare_sleep() {
-    missed_ = false;
+    missed_ = news_.exchange(false, std::memory_order_relaxed);
     // Before the links are looked at once more, whose locks pair with those in delivered().
     sleeping_.store(true, std::memory_order_seq_cst);
   }
@@ -58,6 +58,7 @@ class Context {
   bool missed() const { return missed_; }
   /// A thread of another communicator has brought something for this one. It holds the link's lock.
   void delivered() {
+    news_.store(true, std::memory_order_relaxed);
     if (sleeping_.load(std::memory_order_seq_cst)) doorbell.ring();
   }
   Doorbell doorbell;
@@ -68,7 +69,8 @@ class Context {
   bool vague_ = false;
   std::atomic<bool> has_problem_{false};
   std::atomic<bool> sleeping_{false};
-  bool missed_ = false;  // since prepare_sleep()
+  std::atomic<bool> news_{false};  // Delivered since the last prepare_sleep().
+  bool missed_ = false;            // since prepare_sleep()
 };
 
 }  // namespace anyccl::fabric

@@ -6,9 +6,22 @@ namespace anyccl::fabric {
 
 void Window::asked(const Key& key) {
   const std::lock_guard lock(asked_mutex_);
-  if (asked_.size() == kMostAsked) asked_.pop_front();
+  if (asked_.size() == kMostAsked) asked_.pop_front();  // more than a receiver asks for
   asked_.push_back(key);
   has_asked_.store(true, std::memory_order_release);
+}
+
+void Window::sent(const Key& key, std::size_t bytes) {
+  sent_ += cost_of(bytes);
+  if (!has_asked_.load(std::memory_order_acquire)) return;
+  const std::lock_guard lock(asked_mutex_);
+  std::erase(asked_, key);
+  has_asked_.store(!asked_.empty(), std::memory_order_release);
+}
+
+void Window::arrived(const Key& key, std::size_t bytes) {
+  arrived_ += cost_of(bytes);
+  if (!wanted_.empty()) std::erase(wanted_, key);
 }
 
 bool Window::is_asked_for(const Key& key) const {
@@ -17,8 +30,9 @@ bool Window::is_asked_for(const Key& key) const {
 }
 
 bool Window::should_ask(const Key& key) {
-  if (held() == 0 || std::find(wanted_.begin(), wanted_.end(), key) != wanted_.end()) return false;
-  if (wanted_.size() == kMostAsked) wanted_.pop_front();
+  if (held() == 0 || wanted_.size() == kMostAsked ||
+      std::find(wanted_.begin(), wanted_.end(), key) != wanted_.end())
+    return false;
   wanted_.push_back(key);
   return true;
 }

@@ -26,15 +26,16 @@ class Window {
 
   // --- the sender, one thread; credit() by whoever reads the link --------------------------------
   bool has_room(const Key& key, std::size_t bytes) const {
-    const std::uint64_t credit = credit_.load(std::memory_order_relaxed);
+    // With prepare_sleep(), pairs with credit() and delivered(): one of the two sees the other.
+    const std::uint64_t credit = credit_.load(std::memory_order_seq_cst);
     if (sent_ == credit || sent_ - credit + cost_of(bytes) <= kBytes) return true;
     return has_asked_.load(std::memory_order_acquire) && is_asked_for(key);
   }
-  void sent(std::size_t bytes) { sent_ += cost_of(bytes); }
+  void sent(const Key& key, std::size_t bytes);
   /// What the receiver has consumed, as it says.
   void credit(std::uint64_t consumed) {
     if (consumed > credit_.load(std::memory_order_relaxed))
-      credit_.store(consumed, std::memory_order_relaxed);
+      credit_.store(consumed, std::memory_order_seq_cst);
   }
   void asked(const Key& key);
 
@@ -45,7 +46,7 @@ class Window {
     return held() == 0 || held() + cost_of(bytes) <= kBytes ||
            std::find(wanted_.begin(), wanted_.end(), key) != wanted_.end();
   }
-  void arrived(std::size_t bytes) { arrived_ += cost_of(bytes); }
+  void arrived(const Key& key, std::size_t bytes);
   void consumed(std::size_t bytes) { consumed_ += cost_of(bytes); }
   /// Whether the sender should be told without waiting for a frame that goes there.
   bool owes_credit() const { return consumed_ - told_ >= kBytes / 4; }
@@ -63,11 +64,11 @@ class Window {
   std::uint64_t sent_ = 0;
   std::atomic<std::uint64_t> credit_{0};
   mutable std::mutex asked_mutex_;
-  std::deque<Key> asked_;  // By the receiver; the newest.
+  std::deque<Key> asked_;  // By the receiver, and not sent yet.
   std::atomic<bool> has_asked_{false};
 
   std::uint64_t arrived_ = 0, consumed_ = 0, told_ = 0;
-  std::deque<Key> wanted_;  // From the sender; the newest.
+  std::deque<Key> wanted_;  // From the sender, and not here yet.
 };
 
 /// A message of a transport that has arrived.

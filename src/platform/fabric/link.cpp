@@ -21,7 +21,8 @@ Result<std::shared_ptr<Link>> Link::make(UniqueFd socket, std::shared_ptr<const 
   if (!socket) return error(Code::invalid_argument, "there is no connection to a peer");
   ANYCCL_CHECK(make_nonblocking(socket.get()));
   ANYCCL_CHECK(kind->set_up(socket.get()));
-  return std::make_shared<Link>(std::move(socket), std::move(kind));
+  // Not in one piece with the count, which outlives it where others only know of it.
+  return std::shared_ptr<Link>(new Link(std::move(socket), std::move(kind)));
 }
 
 Link::Link(UniqueFd socket, std::shared_ptr<const SocketKind> kind)
@@ -33,16 +34,19 @@ Link::Link(UniqueFd socket, std::shared_ptr<const SocketKind> kind)
 
 Result<std::unique_ptr<Channel>> Link::open(std::shared_ptr<Context> context, Rank peer) {
   const std::lock_guard lock(mutex_);
+  if (in_.ended() || out_.is_closed())
+    return error(Code::remote_error, "the connection to rank {} has ended", index(peer));
   Flow* const flow = in_.flow_of(context->key);
   if (flow == nullptr || flow->context != nullptr || flow->closed)
     return error(Code::internal, "two communicators with the same key {:x} share rank {}",
                  context->key, index(peer));
+  auto channel = std::make_unique<Channel>(shared_from_this(), context, *flow);
   flow->context = context.get();
   flow->peer = peer;
   context->arrivals.fetch_add(flow->arrivals.size(), std::memory_order_relaxed);
   if (flow->aborted)
     context->note(received_abort(peer, flow->last_words.data(), flow->last_words.size()));
-  return std::make_unique<Channel>(shared_from_this(), std::move(context), *flow);
+  return channel;
 }
 
 bool Link::is_alive() {

@@ -61,7 +61,6 @@ bool Outbox::send(const FrameHeader& header, const std::byte* payload,
 
 bool Outbox::flush() {
   if (idle()) return true;
-  const std::size_t before = sent_;
   do {
     const std::size_t n = write_queued();
     sent_ += n;
@@ -72,8 +71,18 @@ bool Outbox::flush() {
     sent_ = 0;
     attached_.clear();
   }
-  if (before != sent_ || queue_.empty()) note_queued();
+  drop_sent();
+  note_queued();
   return queue_.empty();
+}
+
+/// A queue that never becomes empty must not grow for ever.
+void Outbox::drop_sent() {
+  constexpr std::size_t kFrom = std::size_t{1} << 20;
+  if (sent_ < kFrom) return;
+  queue_.erase(queue_.begin(), queue_.begin() + static_cast<std::ptrdiff_t>(sent_));
+  for (Attached& attached : attached_) attached.at -= sent_;
+  sent_ = 0;
 }
 
 /// Up to the next frame with descriptors, or from there on.

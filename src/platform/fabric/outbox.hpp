@@ -59,6 +59,7 @@ class Outbox {
   void queue(std::span<const iovec> parts, std::size_t skip);
   bool attach(std::span<const int> descriptors);
   std::size_t write_queued();
+  void drop_sent();
   void note_queued() { queued_.store(queue_.size() - sent_, std::memory_order_relaxed); }
 
   const int fd_;

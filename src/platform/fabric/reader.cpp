@@ -41,7 +41,7 @@ Flow* Reader::flow_of(ContextKey key) {
   const auto found = flows_.find(key);
   if (found != flows_.end()) return last_ = &found->second;
   const auto unopened = std::count_if(flows_.begin(), flows_.end(), [](const auto& flow) {
-    return flow.second.context == nullptr && !flow.second.closed;
+    return flow.second.context == nullptr && !flow.second.closed && !flow.second.is_over();
   });
   if (static_cast<std::size_t>(unopened) >= kMostUnopened) return nullptr;
   return last_ = &flows_.try_emplace(key, key).first->second;
@@ -54,7 +54,7 @@ void Reader::erase(ContextKey key) {
 
 std::size_t Reader::count_present() const {
   return static_cast<std::size_t>(std::count_if(flows_.begin(), flows_.end(), [](const auto& flow) {
-    return flow.second.context != nullptr && !flow.second.is_over();
+    return !flow.second.is_over() && (flow.second.context != nullptr || !flow.second.closed);
   }));
 }
 
@@ -79,6 +79,12 @@ void Reader::tell(Flow& flow) {
   if (flow.context != nullptr && flow.context != reads_for_) flow.context->delivered();
 }
 
+/// Bytes that are read already wake no thread of another context.
+void Reader::note_unread() {
+  unread_ = true;
+  for (auto& [key, flow] : flows_) tell(flow);
+}
+
 // --- reading -------------------------------------------------------------------------------------
 
 bool Reader::read(Flow* mine, const Wanted* wanted) {
@@ -91,7 +97,7 @@ bool Reader::read(Flow* mine, const Wanted* wanted) {
     const bool found = wanted != nullptr && flow_ == mine && key_of(frame_) == wanted->key;
     finish_frame();
     if (found) {
-      unread_ = staged() > 0;
+      if (staged() > 0) note_unread();
       return true;
     }
   }
@@ -104,7 +110,7 @@ const FrameHeader* Reader::peek(Flow* mine, std::uint64_t message) {
     unread_ = false;
     if (!in_frame_ && !next_header(nullptr)) return nullptr;
     if (flow_ == mine && key_of(frame_) == key && target_ == nullptr && !dropped_) {
-      unread_ = true;
+      note_unread();
       return &frame_;
     }
     if (target_ == nullptr && !dropped_) choose_target(mine, nullptr);
@@ -146,7 +152,7 @@ bool Reader::next_header(const Wanted* wanted) {
     frame_ = header;
     flow_ = flow;
     flow->window.credit(header.credit);
-    flow->window.arrived(header.bytes);
+    flow->window.arrived(key_of(header), header.bytes);
     in_frame_ = true;
     dropped_ = flow->closed;
     received_ = 0;
@@ -195,13 +201,13 @@ bool Reader::handle_control(const FrameHeader& header) {
 }
 
 bool Reader::take_notice(const FrameHeader& header, const std::byte* payload, Flow& flow) {
-  if (descriptors_.size() < header.number) {
-    malformed("a notice without its descriptors");
-    return false;
-  }
   Notice notice{{payload, payload + header.bytes}, {}};
-  for (std::uint32_t i = 0; i < header.number; ++i) {
-    notice.descriptors.push_back(std::move(descriptors_.front()));
+  if (header.number > 0) {
+    if (descriptors_.empty()) {
+      malformed("a notice without its descriptors");
+      return false;
+    }
+    notice.descriptors = std::move(descriptors_.front());
     descriptors_.pop_front();
   }
   if (!flow.closed) flow.notices.push_back(std::move(notice));
@@ -299,11 +305,15 @@ ssize_t Reader::receive(iovec* parts, std::size_t count) {
   message.msg_control = room;
   message.msg_controllen = sizeof room;
   const ssize_t n = ::recvmsg(fd_, &message, MSG_CMSG_CLOEXEC);
-  if (n > 0 && message.msg_controllen > 0) keep_descriptors(message);
+  if (n > 0 && (message.msg_controllen > 0 || (message.msg_flags & MSG_CTRUNC) != 0))
+    keep_descriptors(message);
   return n;
 }
 
+/// A read ends with the first piece that has descriptors, so they are all of one notice. Some are
+/// missing where this process has no room for them.
 void Reader::keep_descriptors(msghdr& message) {
+  std::vector<UniqueFd> all;
   for (cmsghdr* item = CMSG_FIRSTHDR(&message); item != nullptr;
        item = CMSG_NXTHDR(&message, item)) {
     if (item->cmsg_level != SOL_SOCKET || item->cmsg_type != SCM_RIGHTS) continue;
@@ -311,9 +321,10 @@ void Reader::keep_descriptors(msghdr& message) {
     for (std::size_t i = 0; i < count; ++i) {
       int fd = -1;
       std::memcpy(&fd, CMSG_DATA(item) + i * sizeof(int), sizeof fd);
-      descriptors_.emplace_back(fd);
+      all.emplace_back(fd);
     }
   }
+  descriptors_.push_back(std::move(all));
   if (descriptors_.size() > kMostKept) malformed("descriptors without notices");
 }
 

@@ -73,6 +73,7 @@ class Reader {
   void end();
   void malformed(const char* what);
   void tell(Flow& flow);
+  void note_unread();
   std::size_t staged() const { return end_ - begin_; }
 
   const int fd_;
@@ -82,7 +83,8 @@ class Reader {
   Context* reads_for_ = nullptr;
   bool ended_ = false;  // Nothing more will be read.
   bool unread_ = false;
-  std::deque<UniqueFd> descriptors_;  // That came and whose notice was not looked at yet.
+  // Those of each notice that was not looked at yet.
+  std::deque<std::vector<UniqueFd>> descriptors_;
 
   // The data frame that is being received.
   bool in_frame_ = false;

@@ -117,6 +117,8 @@ std::nullptr_t PeerTable::problem(Status status) {
 
 Status PeerTable::check() {
   for (Peer& peer : peers_) pump(peer);
+  // Messages say more than the ends of links do.
+  if (problem_.ok() && !peers_.empty()) problem_ = peers_[0].channel->context().problem();
   return problem_;
 }
 
@@ -135,6 +137,10 @@ void PeerTable::tell_all(const ControlMessage& message) {
       log(LogLevel::trace, "rank {} to rank {}: {}", index(me_), index(peer.rank), sent.message());
     ring_doorbell(at<DoorbellPage>(peer.in, 0).doorbell);
   }
+}
+
+void PeerTable::end(const Status& why) {
+  for (Peer& peer : peers_) peer.channel->abort(why);
 }
 
 void PeerTable::say_goodbye() {
@@ -156,7 +162,6 @@ void PeerTable::pump(Peer& peer) {
     if (message.kind == ControlMessage::window || message.kind == ControlMessage::no_window)
       if (Status taken = take_notice(peer, message, fds[0]); !taken.ok()) problem(std::move(taken));
   }
-  if (Status said = peer.channel->context().problem(); !said.ok()) problem(std::move(said));
   if (peer.state != PeerState::present || !(dead || left)) return;
   const auto& flags = at<RankFlags>(peer.out, layout_.flags());
   peer.state =

@@ -82,7 +82,8 @@ class PeerTable {
   Status check();
   /// Also who sleeps. Any thread.
   void tell_all(const ControlMessage& message);
-  /// Nothing more will be said.
+  /// Nothing more will be said: after a failure, or at the end. end() may be called by any thread.
+  void end(const Status& why);
   void say_goodbye();
 
  private:

@@ -75,7 +75,7 @@ class ShmTransport final : public Transport {
     message.code = static_cast<int>(why.code());
     why.message().copy(message.text, sizeof message.text - 1);
     peers_.tell_all(message);
-    peers_.say_goodbye();
+    peers_.end(why);
   }
 
   void leave() override {

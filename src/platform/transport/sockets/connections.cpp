@@ -170,8 +170,11 @@ void Connections::sleep(std::chrono::nanoseconds most, std::span<const pollfd> o
 }
 
 void Connections::wait_for_events(std::chrono::nanoseconds most, std::span<const pollfd> others) {
+  // Another communicator may have sent what this rank waits to see gone.
+  const bool is_gone = std::any_of(peers_.begin(), peers_.end(),
+                                   [](const auto& p) { return p->queued && p->channel->idle(); });
   const std::optional<int> doorbell = context_->doorbell.listen();
-  if (doorbell) {
+  if (doorbell && !is_gone) {
     events_.assign(1, {*doorbell, POLLIN, 0});
     append_events(events_);
     events_.insert(events_.end(), others.begin(), others.end());
@@ -211,8 +214,7 @@ void Connections::leave() {
 
 /// Until peers' hosts have all that was sent: a process that ends with unread data resets its
 /// connections and loses what is under way. Reads what arrives meanwhile, as a peer that is stuck in
-/// sending, or fails, too, waits for that. A link that other communicators of this rank use stays:
-/// it is theirs to see that all goes out.
+/// sending, or fails, too, waits for that.
 void Connections::await_delivery(Deadline deadline) {
   for (;;) {
     bool waiting = false;
@@ -220,8 +222,7 @@ void Connections::await_delivery(Deadline deadline) {
     if (!waiting || deadline.passed()) break;
     std::this_thread::sleep_for(std::chrono::microseconds(50));
   }
-  queues_ = 0;
-  for (auto& p : peers_) p->queued = false;
+  flush();
 }
 
 }  // namespace anyccl::sockets
