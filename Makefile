@@ -3,7 +3,7 @@
 #
 #   OPTIONS   passed to every configure, for example: make test OPTIONS="-DANYCCL_WERROR=ON"
 .DEFAULT_GOAL := help
-.PHONY: help run fast test test-all test-loaded torch-versions asan tsan clang odr arm build install deb wheels format docs docs-torch doxygen tidy bench bench-full bench-torch clean
+.PHONY: help run fast test test-all test-loaded torch-versions asan tsan clang odr arm build install deb wheels format docs docs-torch doxygen tidy bench bench-full bench-fabric bench-torch clean
 OPTIONS ?=
 PREFIX  ?= /usr/local
 JOBS    := $(shell nproc)
@@ -152,6 +152,13 @@ bench-full: ## Compare all operations and sizes, and fail if a peer is ahead (lo
 	@scripts/make-venv bench
 	$(call build,release)
 	.venv/bin/python bench/peers/run --full --rounds 5 --resume --gate --json build/bench-full.json --plots build/bench-full
+
+bench-fabric: ## What another communicator costs, with 2, 8 and 64 ranks (a minute)
+	@scripts/install-packages build
+	$(call build,release)
+	for ranks in 2 8; do for transport in shm tcp; do \
+	  ANYCCL_TRANSPORT=$$transport build/release/bin/anyccl run -n $$ranks build/release/bin/groups || exit 1; done; done
+	ulimit -n 1024 && build/release/bin/anyccl run -n 64 build/release/bin/groups 16
 
 bench-torch: ## Compare with Gloo under torch, with 2 and 4 processes (10 minutes)
 	@scripts/install-packages build
