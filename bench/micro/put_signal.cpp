@@ -17,17 +17,12 @@
 #include <vector>
 
 #include "anyccl/window.hpp"
+#include "must.hpp"
 
 namespace {
 
 using anyccl::Communicator, anyccl::Rank, anyccl::Status;
 using Clock = std::chrono::steady_clock;
-
-void must(const Status& status) {
-  if (status.ok()) return;
-  std::fprintf(stderr, "%s\n", std::string(status.message()).c_str());
-  std::_Exit(1);
-}
 
 constexpr int kBlock = 100;
 

@@ -92,6 +92,12 @@ class LinksOfGroup::Reunion {
   bool tries() const { return channel_ != nullptr || (leads_ && next_ < links_.size()); }
   PeerLink result() const { return {peer_, result_.link, result_.local, false}; }
 
+  void append_wanted(std::vector<pollfd>& entries) const {
+    if (is_proved() || (leads_ && channel_ == nullptr)) return;
+    if (leads_) return entries.push_back(channel_->events());
+    for (const UsableLink& one : links_) entries.push_back({one.link->fd(), POLLIN, 0});
+  }
+
   Status advance() {
     if (is_proved()) return {};
     return leads_ ? lead() : follow();
@@ -123,7 +129,8 @@ class LinksOfGroup::Reunion {
   }
   /// Answers the first right proof.
   Status follow() {
-    for (const UsableLink& link : known()) {
+    links_ = known();
+    for (const UsableLink& link : links_) {
       if (!link.link->has_context(context_->key)) continue;
       auto channel = link.link->open(context_, peer_);
       if (!channel.ok()) continue;
@@ -171,7 +178,7 @@ class LinksOfGroup::Reunion {
   const std::shared_ptr<fabric::Context> context_;
   const Rank peer_;
   const bool force_network_, leads_;
-  std::vector<UsableLink> links_;  // to be tried, if this rank leads
+  std::vector<UsableLink> links_;  // to be tried, or, if this rank does not lead, seen last
   std::size_t next_ = 0;
   std::unique_ptr<fabric::Channel> channel_;
   UsableLink result_;
@@ -218,6 +225,11 @@ bool LinksOfGroup::has(Rank peer) const {
 bool LinksOfGroup::tries(Rank peer) const {
   const auto& reunion = reunions_[uindex(peer)];
   return reunion != nullptr && !reunion->is_proved() && reunion->tries();
+}
+
+void LinksOfGroup::append_wanted(std::vector<pollfd>& entries) const {
+  for (const auto& reunion : reunions_)
+    if (reunion != nullptr) reunion->append_wanted(entries);
 }
 
 std::vector<PeerLink> LinksOfGroup::found() const {

@@ -39,6 +39,7 @@ class LinksOfGroup final : public bootstrap::Acquaintances {
   Status advance() override;
   bool has(Rank peer) const override;
   bool tries(Rank peer) const override;
+  void append_wanted(std::vector<pollfd>& entries) const override;
   /// Those found, by rank. They stay open as long as this object lives.
   std::vector<PeerLink> found() const;
 

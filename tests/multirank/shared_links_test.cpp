@@ -185,7 +185,7 @@ TEST(SharedLinksOfTwoKinds, wake_a_rank_whichever_peer_is_late) {
       4,
       [](Communicator& world) {
         for (int i = 0; i < 60; ++i) {
-          if (index(world.rank()) == i % 4)
+          if (index(world.rank()) == i % 4)  // late: the others sleep by then
             std::this_thread::sleep_for(std::chrono::milliseconds(3));
           expect_sum(world, i % 3 == 0 ? 1 : 30'000);
         }

@@ -133,7 +133,7 @@ void Acceptor::turn_away_waiting() {
     for (int turned = 0; turned < kMostAtOnce && has_waiting(listener.fd); ++turned) {
       const Result<UniqueFd> socket = accept_from(listener.fd);
       if (!socket.ok() || !*socket) break;
-      // What is not read would reset the connection, and the answer might be lost.
+      // Unread bytes would reset the connection, and the answer might be lost.
       Greeting greeting;
       static_cast<void>(::recv(socket->get(), &greeting, sizeof greeting, MSG_DONTWAIT));
       static_cast<void>(::send(socket->get(), &answer, sizeof answer, MSG_NOSIGNAL | MSG_DONTWAIT));

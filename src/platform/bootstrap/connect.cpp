@@ -122,7 +122,7 @@ Result<std::vector<PeerSocket>> Mesh::finish(Deadline deadline) {
 }
 
 Status Mesh::poll_once(Deadline deadline) {
-  // Nothing here tells of what comes over an acquaintance.
+  // Another thread may take in what comes over an acquaintance.
   constexpr int kLookEvery = 2;  // ms
   int wait = acceptor_.poll_ms(deadline.poll_ms(acquaintances_ == nullptr ? 1000 : kLookEvery));
   entries_.clear();
@@ -132,6 +132,7 @@ Status Mesh::poll_once(Deadline deadline) {
     dials_[peer]->append_wanted(entries_);
     wait = dials_[peer]->poll_ms(wait);
   }
+  if (acquaintances_ != nullptr) acquaintances_->append_wanted(entries_);
   if (::poll(entries_.data(), entries_.size(), wait) >= 0) return {};
   if (errno != EINTR) return system_error(errno, "poll while connecting to the other ranks");
   for (pollfd& entry : entries_) entry.revents = 0;

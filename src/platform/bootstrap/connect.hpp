@@ -1,5 +1,7 @@
 #pragma once
 
+#include <poll.h>
+
 #include <span>
 #include <vector>
 
@@ -23,6 +25,8 @@ class Acquaintances {
   virtual bool has(Rank peer) const = 0;
   /// Whether one to `peer`, a lower rank, is being tried: until then no new one is made.
   virtual bool tries(Rank peer) const = 0;
+  /// The events after which advance() may find something, if no other thread reads it first.
+  virtual void append_wanted(std::vector<pollfd>& entries) const = 0;
 };
 
 /// Connects this rank with every other one: one socket per pair, made by the higher rank; a unix
