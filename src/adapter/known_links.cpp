@@ -184,16 +184,18 @@ class LinksOfGroup::Reunion {
   UsableLink result_;
 };
 
-void remember_links(const bootstrap::Group& group, const std::vector<PeerLink>& links,
+void remember_links(const std::vector<bootstrap::Hello>& members,
+                    const std::vector<PeerLink>& links,
                     const std::vector<LinkIdentity>& identities) {
   for (std::size_t i = 0; i < links.size(); ++i)
     if (!links[i].same_process)
-      per_process<KnownLinks>().add(group.members[uindex(links[i].rank)].process,
+      per_process<KnownLinks>().add(members[uindex(links[i].rank)].process,
                                     {identities[i], links[i].link, links[i].local});
 }
 
 Result<std::unique_ptr<LinksOfGroup>> LinksOfGroup::find(const bootstrap::Group& group, Rank me,
-                                                         bool force_network) {
+                                                         bool force_network,
+                                                         const std::vector<bool>& later) {
   std::unique_ptr<LinksOfGroup> links(new LinksOfGroup);
   links->reunions_.resize(group.members.size());
   if (!is_alone(group, group.members[uindex(me)])) return links;
@@ -203,7 +205,8 @@ Result<std::unique_ptr<LinksOfGroup>> LinksOfGroup::find(const bootstrap::Group&
   const auto context = std::make_shared<fabric::Context>(me, key);
   for (std::size_t r = 0; r < group.members.size(); ++r) {
     const Rank peer{static_cast<std::int32_t>(r)};
-    if (peer != me && is_alone(group, group.members[r]))
+    const bool left_out = !later.empty() && later[r];
+    if (peer != me && !left_out && is_alone(group, group.members[r]))
       links->reunions_[r] = std::make_unique<Reunion>(group, context, peer, force_network);
   }
   return links;

@@ -19,7 +19,8 @@ struct LinkIdentity {
   std::array<std::byte, 32> session{};  ///< That only its two ends know.
 };
 /// From now on this process finds the links when it meets the peers again. `identities`: as `links`.
-void remember_links(const bootstrap::Group& group, const std::vector<PeerLink>& links,
+void remember_links(const std::vector<bootstrap::Hello>& members,
+                    const std::vector<PeerLink>& links,
                     const std::vector<LinkIdentity>& identities);
 
 /// The links to members of a group that both processes know of.
@@ -31,9 +32,10 @@ void remember_links(const bootstrap::Group& group, const std::vector<PeerLink>& 
 /// ranks in the group makes fresh links.
 class LinksOfGroup final : public bootstrap::Acquaintances {
  public:
-  /// `group`: borrowed. Errors: system_error.
+  /// `group`: borrowed. `later`: peers that are left out, by rank; empty: none. Errors: system_error.
   static Result<std::unique_ptr<LinksOfGroup>> find(const bootstrap::Group& group, Rank me,
-                                                    bool force_network);
+                                                    bool force_network,
+                                                    const std::vector<bool>& later = {});
   ~LinksOfGroup() override;
 
   Status advance() override;

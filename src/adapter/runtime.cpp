@@ -14,6 +14,7 @@
 #include "adapter/duplicate_library.hpp"
 #include "adapter/init_report.hpp"
 #include "adapter/known_links.hpp"
+#include "adapter/on_demand.hpp"
 #include "adapter/transports.hpp"
 #include "base/config.hpp"
 #include "base/error.hpp"
@@ -69,6 +70,10 @@ class Process {
     progress_generation_ = fork_generation();
     return *(progress_ = new BackgroundProgress);  // never destroyed: its thread may outlive main()
   }
+  void prepare_exit() {
+    const std::lock_guard lock(mutex_);
+    leave_at_exit();
+  }
   void keep(bootstrap::Rendezvous rendezvous) {
     const std::lock_guard lock(mutex_);
     rendezvous_.push_back(std::move(rendezvous));
@@ -117,6 +122,7 @@ class Process {
       if (const auto stream = weak.lock(); stream && stream->check().ok()) stream->stop(deadline);
     for (const auto& [key, one] : comms_)
       if (const CommPtr comm = one.comm.lock()) comm->leave_for_exit(deadline);
+    stop_connecting();
   }
 
   std::mutex mutex_;
@@ -161,22 +167,29 @@ Result<fabric::ContextKey> context_key_of(const bootstrap::Secret& secret) {
 }  // namespace
 
 Result<CommPtr> create(InitContext& init, const bootstrap::Group& group, Rank me) {
+  if (group.members.size() == 1) return create_over(init, group, me, {});
   const bool network = forces_network(init.config);
-  std::vector<PeerLink> links;
-  ANYCCL_TRY(const auto known, LinksOfGroup::find(group, me, network));
-  if (group.members.size() > 1) {
-    ANYCCL_TRY(std::vector<PeerSocket> sockets,
-               bootstrap::connect_all(init.listeners, group.members, me, group.secret, network,
-                                      init.deadline, known.get()));
-    links = known->found();
-    std::vector<LinkIdentity> identities;
-    for (const PeerSocket& socket : sockets) identities.push_back({socket.rank, socket.session});
-    ANYCCL_TRY(std::vector<PeerLink> fresh, make_links(std::move(sockets), init.config));
-    remember_links(group, fresh, identities);
-    std::move(fresh.begin(), fresh.end(), std::back_inserter(links));
-    std::sort(links.begin(), links.end(),
-              [](const PeerLink& a, const PeerLink& b) { return a.rank < b.rank; });
+  const std::vector<bool> later = connected_on_demand(init.config, group.members, me, network);
+  ANYCCL_TRY(const auto known, LinksOfGroup::find(group, me, network, later));
+  ANYCCL_TRY(std::vector<PeerSocket> sockets,
+             bootstrap::connect_all(init.listeners, group.members, me, group.secret, network,
+                                    init.deadline, known.get(), later));
+  std::vector<PeerLink> links = known->found();
+  std::vector<LinkIdentity> identities;
+  for (const PeerSocket& socket : sockets) identities.push_back({socket.rank, socket.session});
+  ANYCCL_TRY(std::vector<PeerLink> fresh, make_links(std::move(sockets), init.config));
+  remember_links(group.members, fresh, identities);
+  std::move(fresh.begin(), fresh.end(), std::back_inserter(links));
+  if (std::find(later.begin(), later.end(), true) != later.end()) {
+    Process::get().prepare_exit();
+    ANYCCL_TRY(std::vector<PeerLink> others,
+               links_on_demand(std::move(init.listeners),
+                               std::make_shared<const std::vector<bootstrap::Hello>>(group.members),
+                               group.secret, me, later, network, init.config));
+    std::move(others.begin(), others.end(), std::back_inserter(links));
   }
+  std::sort(links.begin(), links.end(),
+            [](const PeerLink& a, const PeerLink& b) { return a.rank < b.rank; });
   return create_over(init, group, me, links);
 }
 

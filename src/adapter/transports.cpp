@@ -81,13 +81,24 @@ Result<std::vector<PeerLink>> make_links(std::vector<PeerSocket> sockets, const 
   return links;
 }
 
+PeerLink link_on_demand(Rank peer, std::shared_ptr<fabric::Connector> connector, bool same_process,
+                        const Config& config) {
+  // Not in one piece with the count, as in Link::make().
+  const std::shared_ptr<fabric::Link> link(
+      new fabric::Link(tcp::tcp_socket(config.congestion), std::move(connector), peer));
+  return {peer, link, false, same_process};
+}
+
 Status add_transports(Membership& membership, fabric::ContextKey key,
                       const std::vector<PeerLink>& links, const Config& config, Deadline deadline) {
   const auto context = std::make_shared<fabric::Context>(membership.rank, key);
   std::vector<fabric::PeerChannel> peers;
   for (const PeerLink& peer : links) {
-    ANYCCL_TRY(auto channel, peer.link->open(context, peer.rank));
-    peers.push_back({peer.rank, std::move(channel), peer.local, peer.same_process});
+    fabric::PeerChannel made{peer.rank, nullptr, peer.local, peer.same_process, peer.link};
+    if (peer.link->connector() == nullptr) {
+      ANYCCL_TRY(made.channel, peer.link->open(context, peer.rank));
+    }
+    peers.push_back(std::move(made));
   }
   const bool threads = std::all_of(peers.begin(), peers.end(), [](const fabric::PeerChannel& peer) {
     return peer.same_process;

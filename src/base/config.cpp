@@ -65,6 +65,13 @@ constexpr Variable kVariables[] = {
     {"ANYCCL_PORT_RANGE", "",
      "ports at which ranks listen, as 40000-40999; default any free port. Rank 0's ANYCCL_PORT is "
      "another one"},
+    {"ANYCCL_CONNECT_ALL", "32",
+     "up to so many ranks connect with all others when a communicator is created; in larger groups "
+     "two ranks of different hosts connect when they first need to",
+     [](const Config& c) {
+       return std::string(c.connect_all == Config().connect_all ? ""
+                                                                : std::to_string(c.connect_all));
+     }},
     {"ANYCCL_TIMEOUT", "60", "seconds that creating a communicator may take"},
     {"ANYCCL_DEBUG", "WARN", "NONE, WARN, INFO or TRACE: what is logged on stderr"},
     {"ANYCCL_DEBUG_SUBSYS", "ALL",
@@ -261,6 +268,9 @@ Result<Config> read_config() {
   std::optional<double> timeout;
   ANYCCL_CHECK(read_number("ANYCCL_TIMEOUT", 0.001, 86400.0, timeout));
   c.timeout_s = timeout.value_or(c.timeout_s);
+  std::optional<int> connect_all;
+  ANYCCL_CHECK(read_number("ANYCCL_CONNECT_ALL", 0, 65536, connect_all));
+  c.connect_all = connect_all.value_or(c.connect_all);
   ANYCCL_CHECK(read_number("RANK", 0, 65535, c.rank));
   ANYCCL_CHECK(read_number("WORLD_SIZE", 1, 65536, c.world_size));
   ANYCCL_CHECK(read_number("LOCAL_RANK", 0, 65535, c.local_rank));

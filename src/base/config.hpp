@@ -79,6 +79,7 @@ struct Config {
   int port = 0;                  ///< ANYCCL_PORT; 0: MASTER_PORT + 1.
   PortRange ports;               ///< ANYCCL_PORT_RANGE.
   double timeout_s = 60;         ///< For creating a communicator.
+  int connect_all = 32;          ///< ANYCCL_CONNECT_ALL.
   /// ANYCCL_TUNE_AT_START.
   bool tune_at_start = false;
   /// Where programs of this user keep what they can make again; empty: nowhere.

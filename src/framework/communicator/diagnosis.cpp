@@ -112,6 +112,8 @@ Status Diagnosis::check_stalled(Operation& operation, const Execution* collectiv
   ANYCCL_CHECK(check_timeout(operation, collective));
   std::vector<Rank> ranks;
   operation.awaited(ranks);
+  for (const Rank r : ranks)
+    if (Transport* const t = routes_.to[uindex(r)]; t != nullptr) t->expect(r);
   const auto gone = std::find_if(ranks.begin(), ranks.end(), [&](Rank r) {
     Transport* t = routes_.to[uindex(r)];
     return t != nullptr && t->state(r) != PeerState::present;

@@ -24,11 +24,12 @@ void log_dropped(int fd, std::string_view why) {
 }  // namespace
 
 Acceptor::Acceptor(std::vector<Listener> listeners, const Secret& secret, std::uint32_t to,
-                   Trust trust)
+                   Trust trust, Handshake::Welcome welcome)
     : listeners_(std::move(listeners)),
       secret_(secret),
       to_(to),
       trust_(trust),
+      welcome_(std::move(welcome)),
       spare_(::eventfd(0, EFD_CLOEXEC)) {}
 
 void Acceptor::append_wanted(std::vector<pollfd>& entries) const {
@@ -106,7 +107,7 @@ Status Acceptor::begin_handshake(UniqueFd socket, const Listener& listener) {
       return {};
     }
   }
-  ANYCCL_TRY(Handshake handshake, Handshake::acceptor(secret_, to_));
+  ANYCCL_TRY(Handshake handshake, Handshake::acceptor(secret_, to_, welcome_));
   if (pending_.size() >= kMostPending) drop_oldest();
   pending_.push_back({std::move(socket), std::move(handshake), Deadline::in(kHandshakeTime),
                       Deadline::in(kPatience), listener.local});

@@ -24,7 +24,9 @@ class Acceptor {
     bool local = false;  ///< A unix socket.
   };
   /// `to`: as in Greeting, who is greeted here. With Trust::same_user all listeners are local.
-  Acceptor(std::vector<Listener> listeners, const Secret& secret, std::uint32_t to, Trust trust);
+  /// `welcome`: as in Handshake.
+  Acceptor(std::vector<Listener> listeners, const Secret& secret, std::uint32_t to, Trust trust,
+           Handshake::Welcome welcome = {});
 
   /// Appends what to poll for. The same number of entries goes to progress().
   void append_wanted(std::vector<pollfd>& entries) const;
@@ -69,6 +71,7 @@ class Acceptor {
   Secret secret_;
   std::uint32_t to_;
   Trust trust_;
+  Handshake::Welcome welcome_;
   std::deque<PendingPeer> pending_;  // oldest first
   std::vector<Connection> authenticated_;
   std::string last_refused_;

@@ -22,23 +22,11 @@ std::vector<Acceptor::Listener> listeners_of(const Listeners& listeners) {
   return all;
 }
 
-/// Loopback only leads to `peer` inside one network namespace.
-std::vector<Endpoint> endpoints_of(const Hello& mine, const Hello& peer, const OwnNetwork& own,
-                                   bool force_tcp) {
-  std::vector<Address> addresses = addresses_of(peer);
-  if (!same_network(mine, peer)) std::erase_if(addresses, is_loopback);
-  KnownPaths::of_process().prefer(peer, addresses);
-  std::vector<Endpoint> endpoints = own.endpoints_to(addresses);
-  if (same_host(mine, peer) && !force_tcp)
-    endpoints.insert(endpoints.begin(), Endpoint{unix_name_of(peer), {}});
-  return endpoints;
-}
-
 /// One rank's part in connecting everyone: calls the lower ranks, is called by the higher ones.
 class Mesh {
  public:
   Mesh(const Listeners& listeners, std::span<const Hello> members, Rank me, const Secret& secret,
-       Acquaintances* known);
+       Acquaintances* known, const std::vector<bool>& later);
 
   Status call_lower_ranks(const Secret& secret, bool force_tcp);
   Result<std::vector<PeerSocket>> finish(Deadline deadline);
@@ -50,6 +38,9 @@ class Mesh {
   void take(Connection connection, std::uint32_t peer);
   Status take_accepted();
   bool is_missing(std::uint32_t peer) const { return !known_[peer] && !sockets_[peer].fd; }
+  bool is_expected(std::uint32_t peer) const {
+    return peer > me_ && peer < members_.size() && is_missing(peer);
+  }
   bool is_tried(std::uint32_t peer) const {
     return acquaintances_ != nullptr &&
            acquaintances_->tries(Rank{static_cast<std::int32_t>(peer)});
@@ -61,23 +52,26 @@ class Mesh {
   std::uint32_t me_;
   Acceptor acceptor_;
   Acquaintances* acquaintances_;
-  std::vector<bool> known_;                 // by rank, this one too
+  std::vector<bool> known_;                 // by rank, this one too, and those of later
   std::vector<std::optional<Dial>> dials_;  // by peer, all below me_
   std::vector<PeerSocket> sockets_;
-  std::size_t connected_ = 1;  // with this rank
+  std::size_t connected_ = 0;  // known_ and sockets_
   std::vector<pollfd> entries_;
 };
 
 Mesh::Mesh(const Listeners& listeners, std::span<const Hello> members, Rank me,
-           const Secret& secret, Acquaintances* known)
+           const Secret& secret, Acquaintances* known, const std::vector<bool>& later)
     : members_(members),
       me_(uindex(me)),
-      acceptor_(listeners_of(listeners), secret, me_, Trust::secret),
+      acceptor_(listeners_of(listeners), secret, me_, Trust::secret,
+                [this](std::uint32_t from) { return is_expected(from); }),
       acquaintances_(known),
-      known_(members.size()),
+      known_(later),
       dials_(me_),
       sockets_(members.size()) {
+  known_.resize(members.size());
   known_[me_] = true;
+  connected_ = static_cast<std::size_t>(std::count(known_.begin(), known_.end(), true));
 }
 
 Status Mesh::ask_acquaintances() {
@@ -96,6 +90,7 @@ Status Mesh::call_lower_ranks(const Secret& secret, bool force_tcp) {
   if (me_ == 0) return {};
   ANYCCL_TRY(const OwnNetwork own, OwnNetwork::find());
   for (std::uint32_t peer = 0; peer < me_; ++peer) {
+    if (known_[peer]) continue;
     std::vector<Endpoint> endpoints = endpoints_of(members_[me_], members_[peer], own, force_tcp);
     if (endpoints.empty())
       return error(Code::system_error, "{} has no network address that {} could reach",
@@ -165,7 +160,7 @@ void Mesh::take(Connection connection, std::uint32_t peer) {
 Status Mesh::take_accepted() {
   for (Connection& connection : acceptor_.take_authenticated()) {
     const std::uint32_t peer = connection.from;
-    if (peer <= me_ || peer >= members_.size() || !is_missing(peer)) {
+    if (!is_expected(peer)) {
       log(LogSubsystem::net, "dropped a connection that says it is rank {}, which is not expected",
           peer);
       continue;
@@ -203,11 +198,11 @@ Status Mesh::timed_out() const {
 Result<std::vector<PeerSocket>> connect_all(const Listeners& listeners,
                                             std::span<const Hello> members, Rank me,
                                             const Secret& secret, bool force_tcp, Deadline deadline,
-                                            Acquaintances* known) {
+                                            Acquaintances* known, const std::vector<bool>& later) {
   if (uindex(me) >= members.size())
     return error(Code::invalid_argument, "rank {} is not in a group of {} ranks", index(me),
                  members.size());
-  Mesh mesh(listeners, members, me, secret, known);
+  Mesh mesh(listeners, members, me, secret, known, later);
   ANYCCL_CHECK(mesh.call_lower_ranks(secret, force_tcp));
   return mesh.finish(deadline);
 }

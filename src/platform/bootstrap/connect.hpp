@@ -33,7 +33,8 @@ class Acquaintances {
 /// socket between ranks of one host unless `force_tcp` (equal on all ranks), and TCP where that
 /// fails. Unauthenticated connections are dropped and disturb nobody.
 ///
-/// Ranks to which `known` has a connection are left out; null: there is none.
+/// Ranks to which `known` has a connection are left out; null: there is none. So are those of
+/// `later` (by rank; empty: none), which are not let in either: see OnDemand.
 ///
 /// Shapes: members[r] is rank r's hello, `listeners` is what members[me] was made from.
 /// Result: a socket for every other rank, in the order of ranks; the other end of each knows the group's secret
@@ -43,6 +44,7 @@ class Acquaintances {
 Result<std::vector<PeerSocket>> connect_all(const Listeners& listeners,
                                             std::span<const Hello> members, Rank me,
                                             const Secret& secret, bool force_tcp, Deadline deadline,
-                                            Acquaintances* known = nullptr);
+                                            Acquaintances* known = nullptr,
+                                            const std::vector<bool>& later = {});
 
 }  // namespace anyccl::bootstrap

@@ -107,7 +107,7 @@ Status Dial::start(std::size_t endpoint) {
   Result<UniqueFd> opened = open_socket(target_.endpoints[endpoint]);
   shortage_ = opened.status().code() == Code::system_error ? opened.status() : Status();
   ANYCCL_TRY(UniqueFd socket, std::move(opened));
-  ANYCCL_CHECK(start_connect(socket.get(), target_.endpoints[endpoint]));
+  ANYCCL_CHECK(note_way(endpoint, start_connect(socket.get(), target_.endpoints[endpoint])));
   Attempt attempt{endpoint, std::move(socket), std::move(handshake),
                   Deadline::in(outcomes_[endpoint].time), false};
   ANYCCL_CHECK(go_on(attempt));
@@ -138,12 +138,26 @@ Status Dial::connect(Attempt& attempt) {
     if (!overdue(attempt)) return {};
     return error(Code::remote_error, "{}: no answer", to_string(endpoint));
   }
-  ANYCCL_CHECK(finish_connect(attempt.socket.get(), endpoint));
+  ANYCCL_CHECK(note_way(attempt.endpoint, finish_connect(attempt.socket.get(), endpoint)));
   ANYCCL_CHECK(check_trust(attempt));
   attempt.connected = true;
   if (endpoint.local()) attempt.due = Deadline::never();
   next_start_ = endpoint.local() ? Deadline::never() : Deadline::in(kAnswerTime);
   return {};
+}
+
+/// `found`: what came of connecting.
+Status Dial::note_way(std::size_t endpoint, Status found) {
+  outcomes_[endpoint].refused = found.code() == Code::remote_error;
+  outcomes_[endpoint].no_way = outcomes_[endpoint].refused || found.code() == Code::system_error;
+  return found;
+}
+
+bool Dial::is_refused() const {
+  const auto refused = [](const Outcome& o) { return o.refused; };
+  const auto no_way = [](const Outcome& o) { return o.no_way; };
+  return std::any_of(outcomes_.begin(), outcomes_.end(), refused) &&
+         std::all_of(outcomes_.begin(), outcomes_.end(), no_way);
 }
 
 bool Dial::overdue(const Attempt& attempt) {

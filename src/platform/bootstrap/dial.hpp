@@ -51,6 +51,13 @@ class Dial {
   /// Goes on as far as possible. Errors: there is no descriptor for a socket; no endpoint can ever
   /// work, and the message says why for each.
   Status advance();
+  /// The other end may have taken this connection.
+  bool committed() const {
+    return attempts_.size() == 1 && attempts_.front().handshake.committed();
+  }
+  /// Nobody listens where the other end did: at every endpoint the last attempt was refused, or
+  /// found no way there.
+  bool is_refused() const;
   bool done() const { return committed() && attempts_.front().handshake.done(); }
   Connection take();
   /// Why there is no connection yet, for each endpoint.
@@ -67,13 +74,11 @@ class Dial {
   struct Outcome {
     Status problem;  ///< Of the last attempt.
     bool hopeless = false;
+    bool refused = false;                  ///< Nobody listens there.
+    bool no_way = false;                   ///< There is no way there, or nobody listens.
     std::chrono::milliseconds time{3000};  ///< Of the next attempt.
   };
 
-  /// Then there is no other attempt.
-  bool committed() const {
-    return attempts_.size() == 1 && attempts_.front().handshake.committed();
-  }
   void go_on_with_all();
   void commit_to_first();
   void start_attempts();
@@ -81,6 +86,7 @@ class Dial {
   Status start(std::size_t endpoint);
   Status go_on(Attempt& attempt);
   Status connect(Attempt& attempt);
+  Status note_way(std::size_t endpoint, Status found);
   /// Whether its time is over; the next one at its endpoint gets more.
   bool overdue(const Attempt& attempt);
   Status check_trust(const Attempt& attempt) const;

@@ -49,8 +49,9 @@ Result<Handshake> Handshake::connector(const Secret& secret, std::uint32_t from,
   return made;
 }
 
-Result<Handshake> Handshake::acceptor(const Secret& secret, std::uint32_t to) {
+Result<Handshake> Handshake::acceptor(const Secret& secret, std::uint32_t to, Welcome welcome) {
   Handshake made(secret);
+  made.welcome_ = std::move(welcome);
   made.greeting_.to = to;
   made.answer_.magic = kAnswers;
   made.answer_.protocol = kProtocol;
@@ -144,6 +145,8 @@ Status Handshake::on_proof() {
     met_another_secret_ = s.code() == Code::invalid_argument;
     return s;
   }
+  if (welcome_ && !welcome_(from()))
+    return error(Code::remote_error, "rank {} is not waited for here", from());
   ANYCCL_TRY(const Mac accepted, prove("accepted"));
   ANYCCL_TRY(session_, prove("session"));
   out_.put(bytes_of(accepted));

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 
 #include "anyccl/status.hpp"
 #include "platform/bootstrap/secret.hpp"
@@ -57,8 +58,10 @@ Answer refusing(Refusal why);
 class Handshake {
  public:
   static Result<Handshake> connector(const Secret& secret, std::uint32_t from, std::uint32_t to);
-  /// Refuses greetings that are not to `to`.
-  static Result<Handshake> acceptor(const Secret& secret, std::uint32_t to);
+  /// Refuses greetings that are not to `to`, and, once they have proved themselves, ranks that are
+  /// not welcome now; null: all are.
+  using Welcome = std::function<bool(std::uint32_t from)>;
+  static Result<Handshake> acceptor(const Secret& secret, std::uint32_t to, Welcome welcome = {});
 
   /// Goes on as far as the nonblocking socket allows. Errors: remote_error when the peer closed the
   /// connection; invalid_argument when it is no anyccl process, knows another secret or is another
@@ -98,6 +101,7 @@ class Handshake {
   Status check_proof(std::string_view label, const Mac& claimed) const;
 
   Secret secret_;
+  Welcome welcome_;
   Phase phase_ = Phase::greeting;
   Greeting greeting_;
   Answer answer_;

@@ -31,4 +31,16 @@ void KnownPaths::prefer(const Hello& peer, std::vector<Address>& addresses) cons
                         [&](const Address& a) { return without_port(a) == known->second; });
 }
 
+std::vector<Endpoint> endpoints_of(const Hello& mine, const Hello& peer, const OwnNetwork& own,
+                                   bool force_tcp) {
+  std::vector<Address> addresses = addresses_of(peer);
+  // Loopback only leads to `peer` inside one network namespace.
+  if (!same_network(mine, peer)) std::erase_if(addresses, is_loopback);
+  KnownPaths::of_process().prefer(peer, addresses);
+  std::vector<Endpoint> endpoints = own.endpoints_to(addresses);
+  if (same_host(mine, peer) && !force_tcp)
+    endpoints.insert(endpoints.begin(), Endpoint{unix_name_of(peer), {}});
+  return endpoints;
+}
+
 }  // namespace anyccl::bootstrap

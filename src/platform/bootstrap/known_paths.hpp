@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "platform/bootstrap/hello.hpp"
+#include "platform/bootstrap/interfaces.hpp"
 
 namespace anyccl::bootstrap {
 
@@ -29,5 +30,10 @@ class KnownPaths {
   mutable std::mutex mutex_;
   std::map<Host, Address> reached_;  // without port and interface
 };
+
+/// Where a rank connects to for another one of its group, the likeliest first. `own`: its host's.
+/// `force_tcp`: no unix sockets.
+std::vector<Endpoint> endpoints_of(const Hello& mine, const Hello& peer, const OwnNetwork& own,
+                                   bool force_tcp);
 
 }  // namespace anyccl::bootstrap

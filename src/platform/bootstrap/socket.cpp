@@ -106,7 +106,8 @@ Status cannot_connect(int number, const Endpoint& endpoint) {
   if (number == EADDRNOTAVAIL && endpoint.address.family == 4)
     return system_error(number, "{}: no port is free on this side (net.ipv4.ip_local_port_range)",
                         to_string(endpoint));
-  return system_error(number, "{}", to_string(endpoint));
+  const Status why = system_error(number, "{}", to_string(endpoint));
+  return number == ECONNREFUSED ? Status(Code::remote_error, std::string(why.message())) : why;
 }
 
 }  // namespace
@@ -162,7 +163,7 @@ Status finish_connect(int fd, const Endpoint& endpoint) {
   // Where nobody listens at a port that the kernel hands out, a socket can get that very port and
   // connect to itself.
   ANYCCL_TRY(const Address own, own_address(fd));
-  if (own == endpoint.address) return system_error(ECONNREFUSED, "{}", to_string(endpoint));
+  if (own == endpoint.address) return cannot_connect(ECONNREFUSED, endpoint);
   return {};
 }
 

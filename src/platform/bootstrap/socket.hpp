@@ -40,7 +40,8 @@ Result<TcpListener> listen_tcp(const Address& address, PortRange ports = {});
 /// unsupported.
 Result<UniqueFd> open_socket(const Endpoint& endpoint);
 /// Begins to connect; POLLOUT says when to call finish_connect().
-/// Errors: timeout when a unix listener's queue is full at the moment; system_error.
+/// Errors: timeout when a unix listener's queue is full at the moment; remote_error when nobody
+/// listens there; system_error.
 Status start_connect(int fd, const Endpoint& endpoint);
 Status finish_connect(int fd, const Endpoint& endpoint);
 

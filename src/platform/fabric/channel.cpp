@@ -21,7 +21,7 @@ Channel::~Channel() {
 
 bool Channel::is_shared() {
   const std::lock_guard lock(link_->mutex_);
-  return link_->in_.count_open() > 1;
+  return link_->connector() != nullptr || link_->in_.count_open() > 1;
 }
 
 // --- sending -------------------------------------------------------------------------------------
@@ -31,7 +31,10 @@ bool Channel::send(FrameHeader header, const std::byte* payload) {
   if (ended_ || flow_.is_over()) return link_->out_.idle();
   header.context = flow_.key;
   header.credit = flow_.window.tell();
-  if (header.type == kData) flow_.window.sent(key_of(header), header.bytes);
+  if (header.type == kData) {
+    flow_.window.sent(key_of(header), header.bytes);
+    link_->owes_ = true;
+  }
   link_->out_.send(header, payload);
   return link_->out_.idle();
 }
@@ -39,6 +42,7 @@ bool Channel::send(FrameHeader header, const std::byte* payload) {
 bool Channel::flush() {
   const std::lock_guard lock(link_->mutex_);
   // A peer that has left may keep the connection open, but reads it no more.
+  if (link_->connector() != nullptr) return link_->out_.flush() || is_over();
   if (link_->in_.count_present() == 0) link_->out_.discard();
   return link_->out_.flush();
 }
@@ -254,6 +258,7 @@ void Channel::ring() {
 void Channel::begin_end(FrameHeader last, const std::byte* payload) {
   const std::lock_guard lock(link_->mutex_);
   if (std::exchange(ended_, true)) return;
+  if (last.type == kAbort) link_->owes_ = true;
   last.context = flow_.key;
   link_->out_.send(last, payload);
   link_->in_.close(flow_);  // what has arrived may be read at this moment
@@ -275,18 +280,29 @@ void Channel::goodbye() {
 
 bool Channel::is_delivered() {
   const std::lock_guard lock(link_->mutex_);
+  if (link_->connector() != nullptr && !link_->is_attached())
+    return !link_->owes_ || link_->in_.ended();
   const bool is_flushed = link_->out_.flush();
+  const auto is_in_kernel = [&] { return is_flushed && link_->kind_->all_delivered(link_->fd()); };
+  if (link_->connector() != nullptr) {
+    link_->in_.read(&flow_, nullptr);
+    return is_in_kernel() || is_over();
+  }
   if (link_->in_.count_open() > 0) {
     link_->in_.read(&flow_, nullptr);
     return is_flushed || link_->in_.ended();
   }
-  if (link_->in_.drain()) return true;
-  return is_flushed && link_->kind_->all_delivered(link_->fd());
+  return link_->in_.drain() || is_in_kernel();
+}
+
+/// Nobody takes what this context sends. With the lock.
+bool Channel::is_over() const {
+  return flow_.is_over() || link_->in_.ended();
 }
 
 void Channel::close_last() {
   const std::lock_guard lock(link_->mutex_);
-  if (link_->in_.count_open() == 0) link_->out_.close();
+  if (link_->connector() == nullptr && link_->in_.count_open() == 0) link_->out_.close();
 }
 
 }  // namespace anyccl::fabric

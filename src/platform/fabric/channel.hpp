@@ -85,14 +85,15 @@ class Channel {
   /// Nothing more will be sent.
   void goodbye();
   /// After goodbye() or abort(): whether all that was sent is in the hands of the peer's kernel, or
-  /// nobody is there. Reads and drops what comes. Where another communicator of this rank is open on the
-  /// link: whether all has left the queue, as the link stays.
+  /// nobody is there. Reads and drops what comes. Where the link stays, as another communicator of this
+  /// rank may use it: whether all has left the queue.
   bool is_delivered();
-  /// Ends the stream after what was sent, unless another communicator of this rank is open on it.
+  /// Ends the stream after what was sent, unless another communicator of this rank may use it.
   void close_last();
 
  private:
   bool is_shared();
+  bool is_over() const;
   void begin_end(FrameHeader last, const std::byte* payload);
   void hope(const Key& key);
   void send_credit();
@@ -110,9 +111,10 @@ class Channel {
 /// A peer, as the transports of a communicator get it.
 struct PeerChannel {
   Rank rank{};
-  std::unique_ptr<Channel> channel;
-  bool local = false;         ///< A unix socket: the peer is on this host.
-  bool same_process = false;  ///< The peer is a thread of this process.
+  std::unique_ptr<Channel> channel;  ///< Null: it is opened on `link` at its first use.
+  bool local = false;                ///< A unix socket: the peer is on this host.
+  bool same_process = false;         ///< The peer is a thread of this process.
+  std::shared_ptr<Link> link = {};
 };
 
 }  // namespace anyccl::fabric

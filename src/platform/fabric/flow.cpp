@@ -6,7 +6,7 @@ namespace anyccl::fabric {
 
 void Window::asked(const Key& key) {
   const std::lock_guard lock(asked_mutex_);
-  if (asked_.size() == kMostAsked) asked_.pop_front();  // more than a receiver asks for
+  if (asked_.size() == kMostAsked) asked_.erase(asked_.begin());  // more than a receiver asks for
   asked_.push_back(key);
   has_asked_.store(true, std::memory_order_release);
 }

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <deque>
+#include <list>
 #include <vector>
 
 #include "base/unique_fd.hpp"
@@ -64,11 +64,11 @@ class Window {
   std::uint64_t sent_ = 0;
   std::atomic<std::uint64_t> credit_{0};
   mutable std::mutex asked_mutex_;
-  std::deque<Key> asked_;  // By the receiver, and not sent yet.
+  std::vector<Key> asked_;  // By the receiver, and not sent yet.
   std::atomic<bool> has_asked_{false};
 
   std::uint64_t arrived_ = 0, consumed_ = 0, told_ = 0;
-  std::deque<Key> wanted_;  // From the sender, and not here yet.
+  std::vector<Key> wanted_;  // From the sender, and not here yet.
 };
 
 /// A message of a transport that has arrived.
@@ -90,7 +90,7 @@ struct Flow {
   std::atomic<bool> aborted{false};  ///< By the peer, as goodbye.
   Arrivals arrivals;
   std::array<CallRecord, kCallHistory> calls{};  ///< The newest received; sequence 0: none.
-  std::deque<Notice> notices;
+  std::list<Notice> notices;
   std::vector<std::byte> last_words;  ///< An abort's, that came before the context was opened.
   Window window;
 

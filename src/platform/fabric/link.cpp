@@ -2,6 +2,8 @@
 
 #include <fcntl.h>
 
+#include <utility>
+
 #include "base/error.hpp"
 #include "base/fork.hpp"
 #include "platform/fabric/channel.hpp"
@@ -19,33 +21,80 @@ Status make_nonblocking(int fd) {
 
 Result<std::shared_ptr<Link>> Link::make(UniqueFd socket, std::shared_ptr<const SocketKind> kind) {
   if (!socket) return error(Code::invalid_argument, "there is no connection to a peer");
-  ANYCCL_CHECK(make_nonblocking(socket.get()));
-  ANYCCL_CHECK(kind->set_up(socket.get()));
   // Not in one piece with the count, which outlives it where others only know of it.
-  return std::shared_ptr<Link>(new Link(std::move(socket), std::move(kind)));
+  std::shared_ptr<Link> link(new Link(std::move(kind), nullptr, {}));
+  ANYCCL_CHECK(link->attach(std::move(socket)));
+  return link;
 }
 
-Link::Link(UniqueFd socket, std::shared_ptr<const SocketKind> kind)
-    : fd_(std::move(socket)),
-      kind_(std::move(kind)),
+Link::Link(std::shared_ptr<const SocketKind> kind, std::shared_ptr<Connector> connector,
+           Rank member)
+    : kind_(std::move(kind)),
       generation_(fork_generation()),
-      out_(fd_.get()),
-      in_(fd_.get(), kind_->carries_descriptors()) {}
+      connector_(std::move(connector)),
+      member_(member),
+      out_(-1),
+      in_(kind_->carries_descriptors()) {}
+
+// --- on demand -----------------------------------------------------------------------------------
+
+void Link::use() {
+  if (connector_ == nullptr || is_attached()) return;
+  {
+    const std::lock_guard lock(mutex_);
+    if (std::exchange(used_, true) || in_.ended()) return;
+  }
+  connector_->connect(member_);
+}
+
+Status Link::attach(UniqueFd socket) {
+  ANYCCL_CHECK(make_nonblocking(socket.get()));
+  ANYCCL_CHECK(kind_->set_up(socket.get()));
+  const std::lock_guard lock(mutex_);
+  fd_ = PrivateFd(std::move(socket));
+  out_.connect(fd_.get());
+  in_.connect(fd_.get());
+  attached_.store(true, std::memory_order_release);
+  out_.flush();
+  in_.tell_all();
+  return {};
+}
+
+void Link::give_up(const Status& why) {
+  const std::lock_guard lock(mutex_);
+  if (!is_attached()) in_.give_up(why);
+}
+
+/// Without a connection only the first few are kept: a communicator that makes many others does not
+/// pile up what their members would have said.
+void Link::end_unopened(FrameHeader last, const std::byte* payload) {
+  constexpr std::size_t kMostKept = 4096;  // bytes
+  const std::lock_guard lock(mutex_);
+  if (generation_ != fork_generation() || in_.ended()) return;
+  if (!is_attached() && out_.queued() > kMostKept) return;
+  out_.send(last, payload);
+  if (!is_attached()) return;
+  Flow& flow = in_.own_flow(last.context);
+  flow.closed = true;
+  if (flow.is_over()) in_.erase(flow.key);
+}
+
+// --- communicators -------------------------------------------------------------------------------
 
 Result<std::unique_ptr<Channel>> Link::open(std::shared_ptr<Context> context, Rank peer) {
   const std::lock_guard lock(mutex_);
-  if (in_.ended() || out_.is_closed())
+  if (connector_ == nullptr && (in_.ended() || out_.is_closed()))
     return error(Code::remote_error, "the connection to rank {} has ended", index(peer));
-  Flow* const flow = in_.flow_of(context->key);
-  if (flow == nullptr || flow->context != nullptr || flow->closed)
+  Flow& flow = in_.own_flow(context->key);
+  if (flow.context != nullptr || flow.closed)
     return error(Code::internal, "two communicators with the same key {:x} share rank {}",
                  context->key, index(peer));
-  auto channel = std::make_unique<Channel>(shared_from_this(), context, *flow);
-  flow->context = context.get();
-  flow->peer = peer;
-  context->arrivals.fetch_add(flow->arrivals.size(), std::memory_order_relaxed);
-  if (flow->aborted)
-    context->note(received_abort(peer, flow->last_words.data(), flow->last_words.size()));
+  auto channel = std::make_unique<Channel>(shared_from_this(), context, flow);
+  flow.context = context.get();
+  flow.peer = peer;
+  context->arrivals.fetch_add(flow.arrivals.size(), std::memory_order_relaxed);
+  if (flow.aborted)
+    context->note(received_abort(peer, flow.last_words.data(), flow.last_words.size()));
   return channel;
 }
 
@@ -53,7 +102,7 @@ bool Link::is_alive() {
   if (generation_ != fork_generation()) return false;
   const std::lock_guard lock(mutex_);
   in_.read(nullptr, nullptr);
-  return !in_.ended() && !out_.broken() && !out_.is_closed();
+  return is_attached() && !in_.ended() && !out_.broken() && !out_.is_closed();
 }
 
 bool Link::has_context(ContextKey key) {

@@ -1,9 +1,11 @@
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 
 #include "base/private_fd.hpp"
+#include "platform/fabric/connector.hpp"
 #include "platform/fabric/outbox.hpp"
 #include "platform/fabric/peer_process.hpp"
 #include "platform/fabric/reader.hpp"
@@ -15,7 +17,8 @@ class Channel;
 
 /// The connection between two ranks: one authenticated stream socket, which all communicators that
 /// descend from the one that made it share. Each has a context of its own on it, with its own
-/// credits, so that none waits for another; see Channel.
+/// credits, so that none waits for another; see Channel. A link may wait for its connection until
+/// its first use.
 ///
 /// A link lives as long as a channel of it or a communicator that may make one.
 ///
@@ -31,10 +34,26 @@ class Link : public std::enable_shared_from_this<Link> {
   /// Errors: those of `kind`, and system_error.
   static Result<std::shared_ptr<Link>> make(UniqueFd socket,
                                             std::shared_ptr<const SocketKind> kind);
-  Link(UniqueFd socket, std::shared_ptr<const SocketKind> kind);
+  /// A link to a member of a group that `connector` attaches when it is used, from either side.
+  Link(std::shared_ptr<const SocketKind> kind, std::shared_ptr<Connector> connector, Rank member);
 
+  // --- on demand --------------------------------------------------------------------------------
+  /// Null: connected when it was made.
+  const std::shared_ptr<Connector>& connector() const { return connector_; }
+  bool is_attached() const { return attached_.load(std::memory_order_acquire); }
+  /// Asks for the connection.
+  void use();
+  /// Once, by the connector: what waits is sent. Errors: those of make().
+  Status attach(UniqueFd socket);
+  /// By the connector: there will be no connection, because of `why`.
+  void give_up(const Status& why);
+  /// Ends the context of a communicator that has no channel here, by its last frame.
+  void end_unopened(FrameHeader last, const std::byte* payload);
+
+  // --- communicators ----------------------------------------------------------------------------
   /// This rank's end of a communicator. `context` lives as long as the channel.
-  /// Errors: internal, if the link has a context of this key.
+  /// Errors: internal, if the link has a context of this key; remote_error, if it has ended, except
+  /// on demand, where the channel shows it.
   Result<std::unique_ptr<Channel>> open(std::shared_ptr<Context> context, Rank peer);
 
   /// Whether the other end may still be used: neither side has closed it. Nothing in a forked child.
@@ -42,7 +61,7 @@ class Link : public std::enable_shared_from_this<Link> {
   /// Whether one of the two has spoken of this context. Takes in what has arrived.
   bool has_context(ContextKey key);
 
-  const SocketKind& kind() const { return *kind_; }
+  const std::shared_ptr<const SocketKind>& kind() const { return kind_; }
   std::string name() const { return kind_->name(fd_.get()); }
   int fd() const { return fd_.get(); }
   /// The process at the other end of a unix socket; opened once. Errors: system_error.
@@ -51,9 +70,13 @@ class Link : public std::enable_shared_from_this<Link> {
  private:
   friend class Channel;
 
-  const PrivateFd fd_;
+  PrivateFd fd_;
   const std::shared_ptr<const SocketKind> kind_;
   const std::uint64_t generation_;
+  const std::shared_ptr<Connector> connector_;
+  const Rank member_{};  // Of the connector's group.
+  std::atomic<bool> attached_{false};
+  bool used_ = false, owes_ = false;  // Asked for; something must not get lost. With the lock.
   std::mutex mutex_;  // Held while the socket is read or written, which never waits.
   Outbox out_;
   Reader in_;

@@ -6,6 +6,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <iterator>
 
 namespace anyccl::fabric {
 namespace {
@@ -34,7 +35,7 @@ void Outbox::discard() {
 
 void Outbox::close() {
   closed_ = true;
-  ::shutdown(fd_, SHUT_WR);  // Fails only if the connection is gone, which is as good.
+  ::shutdown(fd(), SHUT_WR);  // Fails only if the connection is gone, which is as good.
 }
 
 void Outbox::send(const FrameHeader& header, const std::byte* payload) {
@@ -91,7 +92,7 @@ std::size_t Outbox::write_queued() {
   std::vector<int> descriptors;
   if (!attached_.empty() && attached_.front().at == sent_) {
     for (const UniqueFd& fd : attached_.front().descriptors) descriptors.push_back(fd.get());
-    if (attached_.size() > 1) end = attached_[1].at;
+    if (attached_.size() > 1) end = std::next(attached_.begin())->at;
   } else if (!attached_.empty()) {
     end = attached_.front().at;
   }
@@ -112,7 +113,7 @@ std::size_t Outbox::write_small(const FrameHeader& header, const std::byte* payl
 
 /// How many bytes the socket took; with the first of them go the descriptors.
 std::size_t Outbox::write(std::span<iovec> parts, std::span<const int> descriptors) {
-  if (broken_) return 0;
+  if (broken_ || fd() < 0) return 0;
   msghdr message{};
   message.msg_iov = parts.data();
   message.msg_iovlen = parts.size();
@@ -128,8 +129,8 @@ std::size_t Outbox::write(std::span<iovec> parts, std::span<const int> descripto
   }
   for (;;) {
     const ssize_t n = parts.size() == 1 && descriptors.empty()
-                          ? ::send(fd_, parts[0].iov_base, parts[0].iov_len, MSG_NOSIGNAL)
-                          : ::sendmsg(fd_, &message, MSG_NOSIGNAL);
+                          ? ::send(fd(), parts[0].iov_base, parts[0].iov_len, MSG_NOSIGNAL)
+                          : ::sendmsg(fd(), &message, MSG_NOSIGNAL);
     if (n >= 0) return static_cast<std::size_t>(n);
     if (errno == EINTR) continue;
     // Why the peer is gone shows when its stream is read to the end.

@@ -4,7 +4,7 @@
 
 #include <atomic>
 #include <cstddef>
-#include <deque>
+#include <list>
 #include <span>
 #include <vector>
 
@@ -13,22 +13,26 @@
 
 namespace anyccl::fabric {
 
-/// The sending half of a link: what the socket does not take at once is copied into a queue.
+/// The sending half of a link: what the socket does not take at once is copied into a queue, and so
+/// is what is sent before there is a socket.
 ///
 /// Threads: one at a time, the holder of the link's lock; room() and idle() alone may be called by
 /// any thread.
 class Outbox {
  public:
+  /// `fd`: -1 until connect().
   explicit Outbox(int fd) : fd_(fd) {}
+  void connect(int fd) { fd_.store(fd, std::memory_order_relaxed); }
 
   /// Whether a frame with `bytes` bytes of payload may be sent now. A large one has to wait until
   /// the queue is empty: the socket then takes most of it, and only the rest is copied.
   bool room(std::size_t bytes) const {
-    const std::size_t queued = queued_.load(std::memory_order_relaxed);
-    return queued == 0 || (bytes <= kSmall && queued + bytes <= kMostQueued);
+    return (idle() && fd() >= 0) || (bytes <= kSmall && queued() + bytes <= kMostQueued);
   }
   /// Whether nothing is queued.
-  bool idle() const { return queued_.load(std::memory_order_relaxed) == 0; }
+  bool idle() const { return queued() == 0; }
+  /// Bytes that are queued.
+  std::size_t queued() const { return queued_.load(std::memory_order_relaxed); }
   /// Sends a frame, or queues what the socket does not take. Drops it if the peer has closed the
   /// connection. `payload` is not needed after the call.
   void send(const FrameHeader& header, const std::byte* payload);
@@ -60,14 +64,15 @@ class Outbox {
   bool attach(std::span<const int> descriptors);
   std::size_t write_queued();
   void drop_sent();
+  int fd() const { return fd_.load(std::memory_order_relaxed); }
   void note_queued() { queued_.store(queue_.size() - sent_, std::memory_order_relaxed); }
 
-  const int fd_;
+  std::atomic<int> fd_;
   bool broken_ = false;  // The peer takes nothing more.
   bool closed_ = false;
   std::vector<std::byte> queue_;
   std::size_t sent_ = 0;  // How much of queue_ is gone.
-  std::deque<Attached> attached_;
+  std::list<Attached> attached_;
   std::atomic<std::size_t> queued_{0};  // As queue_ and sent_ say, for those without the lock.
 };
 

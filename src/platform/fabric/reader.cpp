@@ -47,6 +47,10 @@ Flow* Reader::flow_of(ContextKey key) {
   return last_ = &flows_.try_emplace(key, key).first->second;
 }
 
+Flow& Reader::own_flow(ContextKey key) {
+  return flows_.try_emplace(key, key).first->second;
+}
+
 void Reader::erase(ContextKey key) {
   if (last_ != nullptr && last_->key == key) last_ = nullptr;
   flows_.erase(key);
@@ -85,9 +89,27 @@ void Reader::note_unread() {
   for (auto& [key, flow] : flows_) tell(flow);
 }
 
+void Reader::connect(int fd) {
+  fd_ = fd;
+  staging_ = std::make_unique<Staging>();
+}
+
+void Reader::give_up(const Status& why) {
+  for (auto& [key, flow] : flows_)
+    if (flow.context != nullptr) flow.context->note(why);
+  ended_ = true;
+  tell_all();
+}
+
+void Reader::tell_all() {
+  reads_for_ = nullptr;
+  for (auto& [key, flow] : flows_) tell(flow);
+}
+
 // --- reading -------------------------------------------------------------------------------------
 
 bool Reader::read(Flow* mine, const Wanted* wanted) {
+  if (staging_ == nullptr) return false;
   reads_for_ = mine == nullptr ? nullptr : mine->context;
   for (;;) {
     unread_ = false;
@@ -104,6 +126,7 @@ bool Reader::read(Flow* mine, const Wanted* wanted) {
 }
 
 const FrameHeader* Reader::peek(Flow* mine, std::uint64_t message) {
+  if (staging_ == nullptr) return nullptr;
   const Key key{message, 0, true};
   reads_for_ = mine->context;
   for (;;) {
@@ -125,16 +148,16 @@ bool Reader::next_header(const Wanted* wanted) {
   const bool direct = wanted != nullptr && wanted->bytes >= kDirect;
   for (;;) {
     while (staged() < sizeof(FrameHeader))
-      if (!fill(direct ? sizeof(FrameHeader) : staging_.size())) return false;
+      if (!fill(direct ? sizeof(FrameHeader) : staging_->size())) return false;
     FrameHeader header;
-    std::memcpy(&header, staging_.data() + begin_, sizeof header);
+    std::memcpy(&header, staging_->data() + begin_, sizeof header);
     if (const char* what = problem_of(header)) {
       malformed(what);
       return false;
     }
     if (header.type != kData) {
       while (staged() < sizeof header + header.bytes)
-        if (!fill(staging_.size())) return false;
+        if (!fill(staging_->size())) return false;
       if (!handle_control(header)) return false;
       continue;
     }
@@ -162,7 +185,7 @@ bool Reader::next_header(const Wanted* wanted) {
 
 /// The frame lies whole in the staging buffer. False: nothing more is to be read.
 bool Reader::handle_control(const FrameHeader& header) {
-  const std::byte* payload = staging_.data() + begin_ + sizeof header;
+  const std::byte* payload = staging_->data() + begin_ + sizeof header;
   begin_ += sizeof header + header.bytes;
   Flow* const flow = flow_of(header.context);
   if (flow == nullptr || flow->is_over()) {
@@ -235,7 +258,7 @@ bool Reader::receive_payload() {
   const std::size_t bytes = frame_.bytes;
   const std::size_t here = std::min(bytes - received_, staged());
   if (here > 0) {
-    if (!dropped_) std::memcpy(target_ + received_, staging_.data() + begin_, here);
+    if (!dropped_) std::memcpy(target_ + received_, staging_->data() + begin_, here);
     begin_ += here;
     received_ += here;
   }
@@ -243,14 +266,14 @@ bool Reader::receive_payload() {
     const std::size_t left = bytes - received_;
     if (dropped_) {
       begin_ = end_ = 0;
-      if (!fill(std::min(left, staging_.size()))) return false;
+      if (!fill(std::min(left, staging_->size()))) return false;
       received_ += staged();
       begin_ = end_ = 0;
       continue;
     }
     // The staging buffer is empty now. The next header comes along, which saves a call per frame.
     begin_ = end_ = 0;
-    iovec parts[] = {{target_ + received_, left}, {staging_.data(), sizeof(FrameHeader)}};
+    iovec parts[] = {{target_ + received_, left}, {staging_->data(), sizeof(FrameHeader)}};
     const ssize_t n = receive(parts, 2);
     if (!arrived(n)) return false;
     const auto got = static_cast<std::size_t>(n);
@@ -283,11 +306,11 @@ void Reader::finish_frame() {
 bool Reader::fill(std::size_t most) {
   if (ended_) return false;
   if (begin_ > 0) {
-    std::memmove(staging_.data(), staging_.data() + begin_, staged());
+    std::memmove(staging_->data(), staging_->data() + begin_, staged());
     end_ -= begin_;
     begin_ = 0;
   }
-  iovec part{staging_.data() + end_, std::min(most, staging_.size() - end_)};
+  iovec part{staging_->data() + end_, std::min(most, staging_->size() - end_)};
   const ssize_t n = receive(&part, 1);
   if (!arrived(n)) return false;
   end_ += static_cast<std::size_t>(n);
@@ -356,6 +379,7 @@ void Reader::malformed(const char* what) {
 
 bool Reader::drain() {
   ended_ = true;
+  if (staging_ == nullptr) return true;
   in_frame_ = false;
   target_ = nullptr;
   buffer_ = {};
@@ -363,7 +387,7 @@ bool Reader::drain() {
   begin_ = end_ = 0;
   constexpr int kMost = 256;  // A peer that sends without end must not keep us.
   for (int i = 0; i < kMost; ++i) {
-    const ssize_t n = ::recv(fd_, staging_.data(), staging_.size(), 0);
+    const ssize_t n = ::recv(fd_, staging_->data(), staging_->size(), 0);
     if (n <= 0) return n == 0 || (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
   }
   return false;

@@ -5,7 +5,8 @@
 
 #include <array>
 #include <cstdint>
-#include <deque>
+#include <list>
+#include <memory>
 #include <unordered_map>
 
 #include "platform/fabric/flow.hpp"
@@ -31,11 +32,15 @@ bool same_size(const FrameHeader& header, const Wanted& in);
 /// Threads: one at a time, the holder of the link's lock.
 class Reader {
  public:
-  Reader(int fd, bool carries_descriptors) : fd_(fd), carries_descriptors_(carries_descriptors) {}
+  explicit Reader(bool carries_descriptors) : carries_descriptors_(carries_descriptors) {}
+  /// Nothing arrives before.
+  void connect(int fd);
 
   /// The context, which is made if the peer is the first that speaks of it. Null: there are too many
   /// of these.
   Flow* flow_of(ContextKey key);
+  /// The same for this rank, which may speak of any number.
+  Flow& own_flow(ContextKey key);
   bool has(ContextKey key) const { return flows_.contains(key); }
   void erase(ContextKey key);
   /// How many contexts of this rank the peer has not ended.
@@ -53,6 +58,10 @@ class Reader {
   void close(Flow& flow);
 
   bool ended() const { return ended_; }
+  /// There is no connection, and there never will be, because of `why`.
+  void give_up(const Status& why);
+  /// The threads of all contexts look again.
+  void tell_all();
   /// Whether bytes were read from the socket that no call has looked at yet.
   bool holds_unread() const { return unread_; }
   /// Reads and drops what has arrived, for the end. Whether the end of the stream was reached.
@@ -76,7 +85,7 @@ class Reader {
   void note_unread();
   std::size_t staged() const { return end_ - begin_; }
 
-  const int fd_;
+  int fd_ = -1;
   const bool carries_descriptors_;
   std::unordered_map<ContextKey, Flow> flows_;
   Flow* last_ = nullptr;  // The one found last.
@@ -84,7 +93,7 @@ class Reader {
   bool ended_ = false;  // Nothing more will be read.
   bool unread_ = false;
   // Those of each notice that was not looked at yet.
-  std::deque<std::vector<UniqueFd>> descriptors_;
+  std::list<std::vector<UniqueFd>> descriptors_;
 
   // The data frame that is being received.
   bool in_frame_ = false;
@@ -97,7 +106,8 @@ class Reader {
 
   // Bytes read but not looked at: small frames come many at a time.
   std::size_t begin_ = 0, end_ = 0;
-  alignas(64) std::array<std::byte, 16384> staging_;
+  struct alignas(64) Staging : std::array<std::byte, 16384> {};
+  std::unique_ptr<Staging> staging_;  // Of a connection.
 };
 
 }  // namespace anyccl::fabric

@@ -52,6 +52,9 @@ class Transport {
   /// may be waiting for it. `peer` may be this rank.
   virtual bool call_of(Rank peer, std::uint64_t sequence, CallRecord& record) = 0;
 
+  /// This rank waits for `peer`: what connects on demand connects now.
+  virtual void expect(Rank /*peer*/) {}
+
   // --- sleep ------------------------------------------------------------------------------------
   // A rank with several transports sleeps in the last one, on the sockets of all.
 

@@ -47,7 +47,7 @@ struct TwoProcesses {
     const Rank peer{static_cast<std::int32_t>(1 - r)};
     LinkIdentity identity{peer, {}};
     identity.session.fill(static_cast<std::byte>(session));
-    remember_links(group, {{peer, links[r].back(), true, false}}, {identity});
+    remember_links(group.members, {{peer, links[r].back(), true, false}}, {identity});
   }
   /// What both find who know these secrets.
   std::array<std::vector<PeerLink>, 2> find(std::array<bootstrap::Secret, 2> secrets) {

@@ -18,11 +18,52 @@ constexpr auto kNap = std::chrono::milliseconds(1);
 
 }  // namespace
 
-void Connections::add(Rank rank, std::unique_ptr<fabric::Channel> channel) {
-  ranks_.push_back(rank);
-  peers_.push_back(std::make_unique<Peer>(std::move(channel)));
-  peer_of_.resize(uindex(rank) + 1, nullptr);
-  peer_of_.back() = peers_.back().get();
+void Connections::add(fabric::PeerChannel peer) {
+  const std::uint32_t rank = uindex(peer.rank);
+  ranks_.push_back(peer.rank);
+  peer_of_.resize(rank + 1, nullptr);
+  unopened_.resize(rank + 1);
+  if (peer.channel != nullptr) {
+    peers_.push_back(std::make_unique<Peer>(std::move(peer.channel)));
+    peer_of_.back() = peers_.back().get();
+    return;
+  }
+  if (connector_ == nullptr) {
+    connector_ = peer.link->connector();
+    connector_->watch(context_);
+  }
+  unopened_.back() = std::move(peer.link);
+}
+
+Peer& Connections::open(std::uint32_t rank) {
+  const Rank to{static_cast<std::int32_t>(rank)};
+  const std::shared_ptr<fabric::Link> link = unopened_[rank];
+  Result<std::unique_ptr<fabric::Channel>> channel = link->open(context_, to);
+  if (!channel.ok())  // This communicator has ended there, and only looks once more.
+    channel = std::make_shared<fabric::Link>(link->kind(), nullptr, to)->open(context_, to);
+  unopened_[rank] = nullptr;
+  {
+    const std::lock_guard lock(abort_mutex_);
+    peers_.push_back(std::make_unique<Peer>(*std::move(channel)));
+    peer_of_[rank] = peers_.back().get();
+    if (aborted_.load(std::memory_order_relaxed)) peers_.back()->channel->abort(why_);
+  }
+  link->use();
+  return *peer_of_[rank];
+}
+
+/// Of peers that have connected: what is wrong may come from them.
+void Connections::open_attached() {
+  if (connector_ == nullptr || connector_->attached() == attached_) return;
+  attached_ = connector_->attached();
+  for (const Rank rank : ranks_)
+    if (const auto& link = unopened_[uindex(rank)]; link != nullptr && link->is_attached())
+      open(uindex(rank));
+}
+
+fabric::Channel* Connections::opened(Rank rank) const {
+  const Peer* const known = peer_of_[uindex(rank)];
+  return known == nullptr ? nullptr : known->channel.get();
 }
 
 std::size_t Connections::memory_bytes() {
@@ -104,15 +145,17 @@ void Connections::announce(const CallRecord& call) {
 // --- slow path -----------------------------------------------------------------------------------
 
 PeerState Connections::state(Rank rank) {
-  fabric::Channel& c = channel(uindex(rank));
-  if (c.is_dead()) return PeerState::dead;
-  return c.has_left() ? PeerState::left : PeerState::present;
+  fabric::Channel* const c = opened(rank);
+  if (c == nullptr) return PeerState::present;  // as far as is known
+  if (c->is_dead()) return PeerState::dead;
+  return c->has_left() ? PeerState::left : PeerState::present;
 }
 
 Status Connections::check() {
   // Pairs with the release in abort(): why_ is visible.
   if (aborted_.load(std::memory_order_acquire)) return why_;
   if (left_) return context_->problem();
+  open_attached();
   pump_all();
   for (auto& p : peers_) send_records(*p);
   flush_all();
@@ -145,14 +188,15 @@ bool Connections::call_of(Rank rank, std::uint64_t sequence, CallRecord& record)
     if (ours.sequence == sequence) record = ours;
     return ours.sequence == sequence;
   }
-  Peer& p = peer(uindex(rank));
+  Peer* const p = peer_of_[uindex(rank)];
+  if (p == nullptr) return false;
   if (!over()) {
-    p.channel->pump();
-    send_record(p, sequence);
-    send_records(p);
-    flush(p);
+    p->channel->pump();
+    send_record(*p, sequence);
+    send_records(*p);
+    flush(*p);
   }
-  return p.channel->call(sequence, record);
+  return p->channel->call(sequence, record);
 }
 
 void Connections::append_events(std::vector<pollfd>& events) {
@@ -172,7 +216,8 @@ void Connections::sleep(std::chrono::nanoseconds most, std::span<const pollfd> o
 void Connections::wait_for_events(std::chrono::nanoseconds most, std::span<const pollfd> others) {
   // Another communicator may have sent what this rank waits to see gone.
   const bool is_gone = std::any_of(peers_.begin(), peers_.end(),
-                                   [](const auto& p) { return p->queued && p->channel->idle(); });
+                                   [](const auto& p) { return p->queued && p->channel->idle(); }) ||
+                       (connector_ != nullptr && connector_->attached() != attached_);
   const std::optional<int> doorbell = context_->doorbell.listen();
   if (doorbell && !is_gone) {
     events_.assign(1, {*doorbell, POLLIN, 0});
@@ -197,10 +242,34 @@ void Connections::abort(const Status& why) {
   aborted_.store(true, std::memory_order_release);
 }
 
+/// Whoever connects later hears of it.
+void Connections::end_unopened(fabric::FrameType type, std::span<const std::byte> payload) {
+  fabric::FrameHeader last;
+  last.type = type;
+  last.context = context_->key;
+  last.bytes = static_cast<std::uint32_t>(payload.size());
+  for (const auto& link : unopened_)
+    if (link != nullptr) link->end_unopened(last, payload.data());
+}
+
+/// A rank that nobody is connected with yet hears of an abort by a tree of all ranks, each of which
+/// has a few neighbours: whoever hears of it tells its own.
+void Connections::open_neighbours() {
+  constexpr std::uint32_t kChildren = 8;
+  const std::uint32_t me = uindex(context_->me), first = me * kChildren + 1;
+  const auto open_if_unopened = [&](std::uint32_t rank) {
+    if (rank < unopened_.size() && unopened_[rank] != nullptr) open(rank);
+  };
+  if (me > 0) open_if_unopened((me - 1) / kChildren);
+  for (std::uint32_t child = first; child < first + kChildren; ++child) open_if_unopened(child);
+}
+
 /// For a peer that does not read, the stream ends in the middle of a frame: it learns at least that
 /// this rank is gone.
 void Connections::deliver_abort() {
   if (left_) return;
+  open_neighbours();
+  end_unopened(fabric::kAbort, fabric::abort_payload(why_));
   await_delivery(Deadline::in(kAbortTime));
   for (auto& p : peers_) p->channel->close_last();
 }
@@ -208,6 +277,7 @@ void Connections::deliver_abort() {
 void Connections::leave() {
   if (std::exchange(left_, true)) return;
   for (auto& p : peers_) p->channel->goodbye();
+  if (!aborted_.load(std::memory_order_relaxed)) end_unopened(fabric::kGoodbye, {});
   await_delivery(Deadline::in(kLeaveTime));
   for (auto& p : peers_) p->channel->close_last();
 }

@@ -24,13 +24,16 @@ struct Peer {
   std::array<std::uint64_t, kCallHistory> records_sent{};  // Sequence numbers, by sequence % size.
 };
 
-/// The channels of one rank to its peers, over which publications and messages both go.
+/// The channels of one rank to its peers, over which publications and messages both go. A peer whose
+/// link connects on demand gets its channel when this rank sends to it or waits for it, or when it
+/// has connected itself.
 ///
 /// Threads: as Transport.
 class Connections {
  public:
   explicit Connections(std::shared_ptr<fabric::Context> context) : context_(std::move(context)) {}
-  void add(Rank rank, std::unique_ptr<fabric::Channel> channel);
+  /// Ranks ascend.
+  void add(fabric::PeerChannel peer);
 
   std::span<const Rank> ranks() const { return ranks_; }
   fabric::Channel& channel(std::uint32_t rank) { return *peer(rank).channel; }
@@ -54,7 +57,11 @@ class Connections {
   void forget_before(std::uint64_t oldest);
   void announce(const CallRecord& call);
 
+  /// The channel to this peer, if it has been opened.
+  fabric::Channel* opened(Rank rank) const;
+
   // --- slow path: see Transport -----------------------------------------------------------------
+  void expect(Rank rank) { peer(uindex(rank)); }
   PeerState state(Rank rank);
   Status check();
   bool call_of(Rank rank, std::uint64_t sequence, CallRecord& record);
@@ -70,7 +77,14 @@ class Connections {
 
  private:
   bool over() const { return left_ || aborted_.load(std::memory_order_relaxed); }
-  Peer& peer(std::uint32_t rank) { return *peer_of_[rank]; }
+  Peer& peer(std::uint32_t rank) {
+    Peer* const known = peer_of_[rank];
+    return known != nullptr ? *known : open(rank);
+  }
+  Peer& open(std::uint32_t rank);
+  void open_attached();
+  void open_neighbours();
+  void end_unopened(fabric::FrameType type, std::span<const std::byte> payload);
   void note_queue(Peer& to, bool is_empty);
   void flush(Peer& to);
   bool flush_all();
@@ -83,16 +97,19 @@ class Connections {
 
   const std::shared_ptr<fabric::Context> context_;
   std::vector<Rank> ranks_;
-  std::vector<std::unique_ptr<Peer>> peers_;  // As ranks_.
-  std::vector<Peer*> peer_of_;                // By rank; null where it is not reached.
-  std::vector<pollfd> events_;                // The doorbell, then as peers_, then others.
-  std::size_t queues_ = 0;  // How many links this rank has left something queued on.
-  unsigned stalls_ = 0;     // In a row, with nothing that came in between.
+  std::vector<std::unique_ptr<Peer>> peers_;  // Those opened. Grows with abort_mutex_, too.
+  std::vector<Peer*> peer_of_;                // By rank; null where it is not opened.
+  std::vector<std::shared_ptr<fabric::Link>> unopened_;  // By rank; null elsewhere.
+  std::shared_ptr<fabric::Connector> connector_;         // Of those; null: there are none.
+  std::uint64_t attached_ = 0;  // Of connector_, when this rank last looked.
+  std::vector<pollfd> events_;  // The doorbell, then as peers_, then others.
+  std::size_t queues_ = 0;      // How many links this rank has left something queued on.
+  unsigned stalls_ = 0;         // In a row, with nothing that came in between.
   std::array<CallRecord, kCallHistory> calls_{};  // Ours, by sequence % size.
   std::uint64_t current_ = 0;
   bool left_ = false;
 
-  std::mutex abort_mutex_;  // Between calls of abort().
+  std::mutex abort_mutex_;  // Between calls of abort(), and with open().
   Status why_;              // Set before aborted_.
   std::atomic<bool> aborted_{false};
 };

@@ -21,7 +21,10 @@ class SocketPublications final : public Publications {
   void post(std::uint64_t, std::uint32_t, std::uint32_t) override {}
   bool finished(std::uint64_t operation, bool everyone) override;
   bool settled() override { return connections_.settled(); }
-  bool is_behind(Rank peer) override { return !connections_.channel(uindex(peer)).idle(); }
+  bool is_behind(Rank peer) override {
+    const fabric::Channel* const channel = connections_.opened(peer);
+    return channel != nullptr && !channel->idle();
+  }
 
  private:
   void send(const Outgoing& out, const std::byte* source);

@@ -16,8 +16,9 @@ class SocketTransport final : public Transport {
   explicit SocketTransport(std::shared_ptr<fabric::Context> context)
       : connections_(std::move(context)), publications_(connections_), messages_(connections_) {}
   void add(fabric::PeerChannel peer) {
-    if (peers().empty()) name_ = peer.channel->link().name();
-    connections_.add(peer.rank, std::move(peer.channel));
+    const fabric::Link& link = peer.channel != nullptr ? peer.channel->link() : *peer.link;
+    if (peers().empty()) name_ = link.name();
+    connections_.add(std::move(peer));
   }
 
   std::string_view name() const override { return name_; }
@@ -32,6 +33,7 @@ class SocketTransport final : public Transport {
   bool call_of(Rank peer, std::uint64_t sequence, CallRecord& record) override {
     return connections_.call_of(peer, sequence, record);
   }
+  void expect(Rank peer) override { connections_.expect(peer); }
   void prepare_sleep(Alarm) override { connections_.prepare_sleep(); }
   void append_alarms(std::vector<pollfd>& alarms) override { connections_.append_events(alarms); }
   void sleep(std::chrono::nanoseconds most, std::span<const pollfd> others) override {
@@ -62,7 +64,8 @@ Result<std::unique_ptr<Transport>> make_socket_transport(std::shared_ptr<fabric:
   auto transport = std::make_unique<SocketTransport>(std::move(context));
   Rank previous{-1};
   for (fabric::PeerChannel& peer : peers) {
-    if (peer.rank == me || peer.rank == previous || index(peer.rank) < 0 || !peer.channel)
+    if (peer.rank == me || peer.rank == previous || index(peer.rank) < 0 ||
+        (!peer.channel && !peer.link))
       return error(
           Code::invalid_argument,
           "rank {} cannot reach rank {} over a socket: it is given twice, is this rank, or "

@@ -53,7 +53,9 @@ std::string congestion_of(int fd) {
 class TcpSocket final : public fabric::SocketKind {
  public:
   explicit TcpSocket(std::string congestion) : congestion_(std::move(congestion)) {}
-  std::string name(int fd) const override { return "tcp/" + congestion_of(fd); }
+  std::string name(int fd) const override {
+    return fd < 0 ? std::string("tcp") : "tcp/" + congestion_of(fd);  // on demand
+  }
   Status set_up(int fd) const override { return tcp::set_up(fd, congestion_); }
   bool all_delivered(int fd) const override {
     int unacknowledged = 0;

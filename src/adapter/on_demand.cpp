@@ -1,0 +1,211 @@
+#include "adapter/on_demand.hpp"
+
+#include <poll.h>
+#include <pthread.h>
+
+#include <algorithm>
+#include <chrono>
+#include <mutex>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "adapter/known_links.hpp"
+#include "base/error.hpp"
+#include "base/fork.hpp"
+#include "base/log.hpp"
+#include "base/per_process.hpp"
+#include "base/signals.hpp"
+#include "platform/bootstrap/interfaces.hpp"
+#include "platform/bootstrap/on_demand.hpp"
+#include "platform/fabric/connector.hpp"
+#include "platform/fabric/doorbell.hpp"
+
+namespace anyccl {
+namespace {
+
+using Members = std::shared_ptr<const std::vector<bootstrap::Hello>>;
+
+class GroupConnector;
+
+/// A rank's group, as the thread has it.
+struct ConnectedGroup {
+  bootstrap::OnDemand machine;  // the thread's
+  Members members;
+  std::vector<std::weak_ptr<fabric::Link>> links;  // by rank
+  std::weak_ptr<GroupConnector> connector;
+  std::mutex mutex;
+  std::vector<Rank> wanted;  // since the thread last looked
+};
+
+/// Calls and is called for all groups of the process.
+class ConnectingThread {
+ public:
+  Status add(std::shared_ptr<ConnectedGroup> group) {
+    const std::lock_guard lock(mutex_);
+    groups_.push_back(std::move(group));
+    bell_.ring();
+    if (thread_.joinable()) return {};
+    const SignalsBlocked blocked;
+    try {
+      thread_ = std::thread([this] { run(); });
+    } catch (const std::system_error& e) {
+      groups_.pop_back();
+      return error(Code::system_error, "cannot start the thread that connects ranks: {}", e.what());
+    }
+    ::pthread_setname_np(thread_.native_handle(), "anyccl-connect");
+    return {};
+  }
+  void remove(const std::shared_ptr<ConnectedGroup>& group) {
+    const std::lock_guard lock(mutex_);
+    std::erase(groups_, group);
+    bell_.ring();
+  }
+  void look() { bell_.ring(); }
+  void stop() {
+    std::unique_lock lock(mutex_);
+    stopping_ = true;
+    bell_.ring();
+    std::thread thread = std::move(thread_);
+    lock.unlock();
+    if (thread.joinable()) thread.join();
+  }
+
+ private:
+  using Groups = std::vector<std::shared_ptr<ConnectedGroup>>;
+  static constexpr int kLongest = 60000, kWithoutBell = 10;  // ms
+
+  void run() {
+    for (;;) {
+      const std::optional<int> bell = bell_.listen();  // what rings from now on ends the poll
+      const Groups groups = current();
+      if (is_stopping()) return bell_.answer();
+      entries_.assign(1, {bell.value_or(-1), POLLIN, 0});
+      int wait = !bell ? 0 : *bell < 0 ? kWithoutBell : kLongest;
+      for (const auto& group : groups) prepare(*group, wait);
+      ::poll(entries_.data(), entries_.size(), wait);
+      bell_.answer();
+      std::size_t begin = 1;
+      for (std::size_t i = 0; i < groups.size(); ++i) {
+        const std::size_t end = ends_[i];
+        progress(*groups[i], std::span(entries_).subspan(begin, end - begin));
+        begin = end;
+      }
+      ends_.clear();
+    }
+  }
+  Groups current() {
+    const std::lock_guard lock(mutex_);
+    return groups_;
+  }
+  bool is_stopping() {
+    const std::lock_guard lock(mutex_);
+    return stopping_;
+  }
+  void prepare(ConnectedGroup& group, int& wait) {
+    std::vector<Rank> wanted;
+    {
+      const std::lock_guard lock(group.mutex);
+      wanted.swap(group.wanted);
+    }
+    for (const Rank peer : wanted) group.machine.want(peer);
+    group.machine.append_wanted(entries_);
+    ends_.push_back(entries_.size());
+    wait = group.machine.poll_ms(wait);
+  }
+  static void progress(ConnectedGroup& group, std::span<const pollfd> entries);
+
+  std::mutex mutex_;
+  Groups groups_;
+  bool stopping_ = false;
+  std::thread thread_;
+  fabric::Doorbell bell_;
+  // The thread's:
+  std::vector<pollfd> entries_;
+  std::vector<std::size_t> ends_;  // of each group's entries
+};
+
+class GroupConnector final : public fabric::Connector {
+ public:
+  explicit GroupConnector(std::shared_ptr<ConnectedGroup> group) : group_(std::move(group)) {}
+  ~GroupConnector() override { per_process<ConnectingThread>().remove(group_); }
+  GroupConnector(const GroupConnector&) = delete;
+  GroupConnector& operator=(const GroupConnector&) = delete;
+
+  void connect(Rank member) override {
+    if (generation_ != fork_generation()) return;  // the thread is the parent's
+    {
+      const std::lock_guard lock(group_->mutex);
+      group_->wanted.push_back(member);
+    }
+    per_process<ConnectingThread>().look();
+  }
+  using Connector::note_attached;
+
+ private:
+  const std::shared_ptr<ConnectedGroup> group_;
+  const std::uint64_t generation_ = fork_generation();
+};
+
+void ConnectingThread::progress(ConnectedGroup& group, std::span<const pollfd> entries) {
+  group.machine.progress(entries);
+  for (bootstrap::OnDemand::Outcome& outcome : group.machine.take_outcomes()) {
+    const auto link = group.links[uindex(outcome.peer)].lock();
+    if (link == nullptr) continue;  // nobody uses it any more
+    const PeerLink made{outcome.peer, link, outcome.socket.local, outcome.socket.same_process};
+    Status problem = std::move(outcome.problem);
+    if (problem.ok()) problem = link->attach(std::move(outcome.socket.fd));
+    if (problem.ok())
+      remember_links(*group.members, {made}, {{outcome.peer, outcome.socket.session}});
+    else
+      link->give_up(problem);
+    log(LogSubsystem::net, "{}: {}", describe((*group.members)[uindex(outcome.peer)]),
+        problem.ok() ? "connected" : problem.message());
+    if (const auto connector = group.connector.lock()) connector->note_attached();
+  }
+}
+
+}  // namespace
+
+std::vector<bool> connected_on_demand(const Config& config,
+                                      const std::vector<bootstrap::Hello>& members, Rank me,
+                                      bool force_network) {
+  std::vector<bool> peers(members.size());
+  if (members.size() <= static_cast<std::size_t>(config.connect_all)) return peers;
+  for (std::size_t r = 0; r < peers.size(); ++r)
+    peers[r] = r != uindex(me) && (force_network || !same_host(members[uindex(me)], members[r]));
+  return peers;
+}
+
+Result<std::vector<PeerLink>> links_on_demand(bootstrap::Listeners listeners, Members members,
+                                              const bootstrap::Secret& secret, Rank me,
+                                              const std::vector<bool>& peers, bool force_network,
+                                              const Config& config) {
+  const auto limit = std::chrono::milliseconds(static_cast<std::int64_t>(config.timeout_s * 1000));
+  ANYCCL_TRY(bootstrap::OwnNetwork own, bootstrap::OwnNetwork::find());
+  const auto group = std::shared_ptr<ConnectedGroup>(new ConnectedGroup{
+      {std::move(listeners), members, me, secret, force_network, std::move(own), limit},
+      members,
+      {},
+      {},
+      {},
+      {}});
+  const auto connector = std::make_shared<GroupConnector>(group);
+  group->connector = connector;
+  group->links.resize(peers.size());
+  std::vector<PeerLink> links;
+  for (std::size_t r = 0; r < peers.size(); ++r) {
+    if (!peers[r]) continue;
+    const bool same = same_process((*members)[uindex(me)], (*members)[r]);
+    links.push_back(link_on_demand(Rank{static_cast<std::int32_t>(r)}, connector, same, config));
+    group->links[r] = links.back().link;
+  }
+  ANYCCL_CHECK(per_process<ConnectingThread>().add(group));
+  return links;
+}
+
+void stop_connecting() {
+  per_process<ConnectingThread>().stop();
+}
+
+}  // namespace anyccl

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "anyccl/types.hpp"
+#include "platform/fabric/context.hpp"
+
+namespace anyccl::fabric {
+
+/// Connects the links of a rank to the other members of a group when they are first used, from
+/// either side; see Link::on_demand().
+///
+/// Threads: any.
+class Connector {
+ public:
+  virtual ~Connector() = default;
+  /// The link to this member is used here: in a while it is attached, or given up. Never waits.
+  virtual void connect(Rank member) = 0;
+
+  /// How many links were attached so far. A communicator that waits opens channels on them, as they
+  /// may bring the reason why nothing comes over its own.
+  std::uint64_t attached() const { return attached_.load(std::memory_order_seq_cst); }
+  /// The context is told of each.
+  void watch(std::weak_ptr<Context> context);
+
+ protected:
+  void note_attached();
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::weak_ptr<Context>> watching_;
+  std::atomic<std::uint64_t> attached_{0};
+};
+
+}  // namespace anyccl::fabric
