@@ -21,6 +21,13 @@ bool has_groups(const Shape& shape) {
   return count_groups(shape) > 1;
 }
 
+/// Ranks of so many hosts that a call should not go from each of them to all others: that takes too
+/// many messages and, where ranks connect on demand, connections.
+bool is_sparse(const TunerQuery& q) {
+  constexpr int kMostAtOnce = 32;
+  return q.network && q.shape.size > kMostAtOnce && !has_groups(q.shape);
+}
+
 struct Rule {
   std::string_view name, reason;
 };
@@ -56,6 +63,7 @@ Rule best_all_reduce_over_network(const TunerQuery& q) {
   const std::string_view reason = measured_all_reduce(q) ? kMeasured : kRuleOfThumb;
   if (const std::size_t groups = count_groups(q.shape); groups > 1)
     return {(groups - 1) * q.bytes <= 64 * kKiB ? "single_leader" : "two_level", reason};
+  if (is_sparse(q)) return {q.bytes <= 16 * kKiB ? "recursive_doubling" : "circulant", reason};
   const bool meet = q.shape.size == 2 || q.bytes <= 4 * kKiB;
   return {meet ? "one_shot" : "two_shot", reason};
 }
@@ -94,7 +102,7 @@ bool crosses_once(const TunerQuery& q) {
 }
 
 Rule best(const TunerQuery& q) {
-  const bool large = q.bytes > 64 * kKiB;
+  const bool large = q.bytes > 64 * kKiB, sparse = is_sparse(q);
   // Ranks of one host that are few, or that wait for a core anyway: then fewer rounds are faster.
   const bool meet = !q.network && (q.shape.size <= 8 || q.ranks_per_core > 1);
   if (crosses_once(q)) return {"two_level", kRuleOfThumb};
@@ -107,7 +115,7 @@ Rule best(const TunerQuery& q) {
               measured_meeting(q)};
     case Collective::reduce_scatter:
     case Collective::reduce_scatter_v:
-      return {q.network && large ? "ring" : "direct", kRuleOfThumb};
+      return {q.network && large ? "ring" : sparse ? "circulant" : "direct", kRuleOfThumb};
     case Collective::all_gather:
     case Collective::all_gather_v:
       return {!q.network ? "direct" : large ? "ring" : "bruck", kRuleOfThumb};
@@ -117,12 +125,13 @@ Rule best(const TunerQuery& q) {
     case Collective::exscan:
       return {large ? "pipelined_chain" : meet ? "one_shot" : "recursive_doubling", kRuleOfThumb};
     case Collective::gather:
-    case Collective::gather_v:
     case Collective::scatter:
+      return {sparse && !large ? "binomial" : "flat", kRuleOfThumb};
+    case Collective::gather_v:
     case Collective::scatter_v:
       return {"flat", kRuleOfThumb};
     case Collective::all_to_all:
-      return {q.network && large ? "pairwise" : "direct", kRuleOfThumb};
+      return {q.network && large ? "pairwise" : sparse ? "bruck" : "direct", kRuleOfThumb};
     case Collective::all_to_all_v:
       return {"direct", "the only one"};
     case Collective::barrier:
