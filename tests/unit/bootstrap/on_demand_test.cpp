@@ -136,6 +136,52 @@ TEST(OnDemand, two_ranks_that_call_each_other_have_one_connection) {
   }
 }
 
+TEST(OnDemand, a_rank_that_has_committed_itself_lets_the_other_end_not_in) {
+  auto members = std::make_shared<std::vector<Hello>>();
+  Member lower = make_member(0, 2), higher = make_member(1, 2);
+  *members = {lower.hello, higher.hello};
+  const Secret secret = *Secret::random();
+  const std::vector<Endpoint> door{{"", higher.listeners.tcp.back().address}};
+  OnDemand machine(std::move(higher.listeners), members, Rank{1}, secret, true, *OwnNetwork::find(),
+                   milliseconds(20000));
+  const auto step = [&] {
+    std::vector<pollfd> entries;
+    machine.append_wanted(entries);
+    ::poll(entries.data(), entries.size(), 1);
+    machine.progress(entries);
+  };
+  std::vector<Acceptor::Listener> listeners;
+  for (const TcpListener& tcp : lower.listeners.tcp) listeners.push_back({tcp.socket.get(), false});
+  Acceptor acceptor(listeners, secret, 0, Trust::secret);
+  const auto answer = [&] {
+    std::vector<pollfd> entries;
+    acceptor.append_wanted(entries);
+    ::poll(entries.data(), entries.size(), 1);
+    EXPECT_OK(acceptor.progress(entries));
+  };
+  machine.want(Rank{0});
+  for (int i = 0; i < 5; ++i) step(), i < 2 ? answer() : void();  // its proof is on its way
+  Dial dial(secret, {door, 0, 1});
+  for (int i = 0; i < 50; ++i) {
+    step();
+    ASSERT_OK(dial.advance());
+    ASSERT_FALSE(dial.done());
+  }
+  std::vector<Connection> taken;
+  for (const Deadline deadline = soon(); taken.empty(); taken = acceptor.take_authenticated()) {
+    ASSERT_FALSE(deadline.passed());
+    step();
+    answer();
+  }
+  EXPECT_EQ(taken[0].from, 1U);
+  std::vector<OnDemand::Outcome> outcomes;
+  for (const Deadline deadline = soon(); outcomes.empty(); outcomes = machine.take_outcomes()) {
+    ASSERT_FALSE(deadline.passed());
+    step();
+  }
+  EXPECT_OK(outcomes[0].problem);
+}
+
 TEST(OnDemand, a_rank_that_others_cannot_reach_calls_them_itself) {
   Ranks group(2);
   group.mislead(1, 0);  // rank 1, whose call counts, gets no answer
