@@ -14,7 +14,9 @@ std::string where(const Operation& operation, const Execution* collective) {
 }
 
 const char* ending(PeerState state) {
-  return state == PeerState::left ? "has left the communicator" : "died";
+  return state == PeerState::left   ? "has left the communicator"
+         : state == PeerState::dead ? "died"
+                                    : "died or has left the communicator";
 }
 
 /// One has sizes of each block, and the other not.

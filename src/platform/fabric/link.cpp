@@ -62,7 +62,8 @@ Status Link::attach(UniqueFd socket) {
 
 void Link::give_up(const Status& why) {
   const std::lock_guard lock(mutex_);
-  if (!is_attached()) in_.give_up(why);
+  // A communicator that waits for a member says itself that it is gone, and in which call.
+  if (!is_attached()) in_.give_up(why.code() == Code::remote_error ? Status() : why);
 }
 
 /// Without a connection only the first few are kept: a communicator that makes many others does not

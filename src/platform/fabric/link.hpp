@@ -45,7 +45,8 @@ class Link : public std::enable_shared_from_this<Link> {
   void use();
   /// Once, by the connector: what waits is sent. Errors: those of make().
   Status attach(UniqueFd socket);
-  /// By the connector: there will be no connection, because of `why`.
+  /// By the connector: there will be no connection, because of `why`; remote_error: the member is
+  /// gone.
   void give_up(const Status& why);
   /// Ends the context of a communicator that has no channel here, by its last frame.
   void end_unopened(FrameHeader last, const std::byte* payload);

@@ -94,9 +94,9 @@ void Reader::connect(int fd) {
   staging_ = std::make_unique<Staging>();
 }
 
-void Reader::give_up(const Status& why) {
+void Reader::give_up(const Status& problem) {
   for (auto& [key, flow] : flows_)
-    if (flow.context != nullptr) flow.context->note(why);
+    if (flow.context != nullptr && !problem.ok()) flow.context->note(problem);
   ended_ = true;
   tell_all();
 }

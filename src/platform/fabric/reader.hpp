@@ -58,8 +58,8 @@ class Reader {
   void close(Flow& flow);
 
   bool ended() const { return ended_; }
-  /// There is no connection, and there never will be, because of `why`.
-  void give_up(const Status& why);
+  /// There is no connection, and there never will be. `problem`: for all contexts, if it is one.
+  void give_up(const Status& problem);
   /// The threads of all contexts look again.
   void tell_all();
   /// Whether bytes were read from the socket that no call has looked at yet.

@@ -21,6 +21,7 @@ enum class PeerState : std::uint8_t {
   present,
   left,  ///< Said goodbye: what it published before can still be read, nothing more will come.
   dead,  ///< Went without a word: what it published before can still be read.
+  gone,  ///< It has left or died before this rank was connected with it.
 };
 
 /// The way between this rank and some of its peers, in one communicator. Publications and messages

@@ -147,7 +147,7 @@ void Connections::announce(const CallRecord& call) {
 PeerState Connections::state(Rank rank) {
   fabric::Channel* const c = opened(rank);
   if (c == nullptr) return PeerState::present;  // as far as is known
-  if (c->is_dead()) return PeerState::dead;
+  if (c->is_dead()) return c->link().is_attached() ? PeerState::dead : PeerState::gone;
   return c->has_left() ? PeerState::left : PeerState::present;
 }
 

@@ -31,7 +31,8 @@ Messages::Sent SocketMessages::send(const Fragment& out, const std::byte* source
 }
 
 bool SocketMessages::settled(Rank reader) {
-  return connections_.state(reader) != PeerState::dead && connections_.settled();
+  const PeerState state = connections_.state(reader);
+  return (state == PeerState::present || state == PeerState::left) && connections_.settled();
 }
 
 bool SocketMessages::peek(Rank from, std::uint64_t message, Envelope& envelope) {
