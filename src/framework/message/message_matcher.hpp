@@ -14,10 +14,10 @@
 // 7. Puts and signals are messages that OneSided has a place for; no receive gets them.
 
 #include <algorithm>
-#include <deque>
 #include <memory>
 #include <vector>
 
+#include "base/fifo.hpp"
 #include "framework/message/message_request.hpp"
 #include "framework/message/one_sided.hpp"
 #include "framework/message/probe.hpp"
@@ -82,7 +82,7 @@ class MessageMatcher {
   void end_own(const Status& why);
 
  private:
-  using Queue = std::deque<std::shared_ptr<MessageRequest>>;
+  using Queue = Fifo<std::shared_ptr<MessageRequest>>;
   /// A message that came before the receive that wants it.
   struct Early {
     std::shared_ptr<MessageRequest> request;  // into `bytes`
@@ -95,7 +95,7 @@ class MessageMatcher {
     Queue unanswered;                          // synchronous sends that are sent
     std::uint64_t answered = 0;                // the message that was answered last
     std::shared_ptr<MessageRequest> arriving;  // what the message that is being read goes to
-    std::deque<Early> early;
+    Fifo<Early> early;
     bool lands = false;  // `arriving` is no receive's: it goes where OneSided says
   };
 
