@@ -153,12 +153,10 @@ bench-full: ## Compare all operations and sizes, and fail if a peer is ahead (lo
 	$(call build,release)
 	.venv/bin/python bench/peers/run --full --rounds 5 --resume --gate --json build/bench-full.json --plots build/bench-full
 
-bench-fabric: ## What another communicator costs, with 2, 8 and 64 ranks (a minute)
-	@scripts/install-packages build
+bench-fabric: ## What starting and groups cost, beside Open MPI, Gloo and, with BASE=COMMIT, that version (10 minutes)
+	@scripts/install-packages build bench
 	$(call build,release)
-	for ranks in 2 8; do for transport in shm tcp; do \
-	  ANYCCL_TRANSPORT=$$transport build/release/bin/anyccl run -n $$ranks build/release/bin/groups || exit 1; done; done
-	ulimit -n 1024 && build/release/bin/anyccl run -n 64 build/release/bin/groups 16
+	$(if $(TORCH),.venv/bin/python,python3) bench/fabric/run $(if $(BASE),--base $(BASE)) --json build/bench-fabric.json
 
 bench-torch: ## Compare with Gloo under torch, with 2 and 4 processes (10 minutes)
 	@scripts/install-packages build

@@ -199,7 +199,8 @@ Result<CommPtr> create_over(InitContext& init, const bootstrap::Group& group, Ra
   m.rank = me;
   m.size = static_cast<int>(group.members.size());
   const bootstrap::Placement placement = bootstrap::placement_of(group.members);
-  for (const bootstrap::Hello& hello : group.members) m.names.push_back(describe(hello));
+  const auto members = std::make_shared<const std::vector<bootstrap::Hello>>(group.members);
+  m.names = RankNames([members](std::size_t rank) { return describe((*members)[rank]); });
   m.policy = policy_of(init, group.members);
   m.settings = init.settings;
   m.line_bytes = line_bytes_for(m.size);
@@ -221,9 +222,7 @@ Result<CommPtr> create_over(InitContext& init, const bootstrap::Group& group, Ra
   ANYCCL_CHECK(add_transports(m, key, links, init.config, init.deadline));
   report_init(init, placement, m);
   const auto comm = std::make_shared<Comm>(std::move(m));
-  Process::get().add(
-      comm, {group.secret, std::make_shared<const std::vector<bootstrap::Hello>>(group.members),
-             links, init.config.transport});
+  Process::get().add(comm, {group.secret, members, links, init.config.transport});
   if (!init.config.tune_at_start) return comm;
   if (const Status tuned = tune_at_start(*comm, init.deadline); !tuned.ok()) {
     comm->abort(tuned);

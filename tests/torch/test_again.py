@@ -124,12 +124,13 @@ def test_groups_made_and_destroyed_many_times_leave_nothing():
             for _ in range(count):
                 group = dist.new_group([0, 1])
                 dist.all_reduce(torch.ones(1000), group=group)
+                (dist.send if rank == 0 else dist.recv)(torch.ones(1000), 1 - rank, group=group)
                 dist.destroy_process_group(group)
             gc.collect()
             return held()
-        before, after = rounds(30), rounds(200)
+        before, after = rounds(30), rounds(1000 if "TESTS_LONG" in os.environ else 100)
         # What closes or rests at the moment is a few; a group that stays has some of each.
         assert all(after[i] - before[i] < 20 for i in (0, 1, 2)), (before, after)
-        assert after[3] - before[3] < 200 * 10_000, (before, after)
+        assert after[3] - before[3] < 1_000_000, (before, after)
         dist.destroy_process_group()
-    run_over_tcp_store(body, size=2, deadline_s=200)
+    run_over_tcp_store(body, size=2, deadline_s=600)

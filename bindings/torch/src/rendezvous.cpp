@@ -16,7 +16,7 @@ namespace {
 constexpr char kFailed = '-', kReady = '+';
 /// The answer of rank 0.
 struct Invitation {
-  anycclUniqueId ids[2];
+  anycclUniqueId id;
   char round[16];
 };
 
@@ -25,7 +25,7 @@ std::string key_of(int rank) {
 }
 
 std::string answer_to(int rank, const std::string& name) {
-  return "anyccl/ids/" + std::to_string(rank) + "/" + name;
+  return "anyccl/id/" + std::to_string(rank) + "/" + name;
 }
 
 /// 16 characters that were never used before.
@@ -63,7 +63,7 @@ void answer(c10d::Store& store, int size, const std::string& text) {
   }
 }
 
-/// Rank 0: waits for all, then tells them the ids, or why there are none.
+/// Rank 0: waits for all, then tells them the id, or why there is none.
 std::string invite(c10d::Store& store, int size, std::chrono::milliseconds timeout) {
   const auto deadline = Clock::now() + timeout;
   for (int rank = 1; rank < size; ++rank) {
@@ -75,7 +75,7 @@ std::string invite(c10d::Store& store, int size, std::chrono::milliseconds timeo
     throw_backend_error(text);
   }
   Invitation invitation;
-  for (anycclUniqueId& id : invitation.ids) check(anycclGetUniqueId(&id), "init_process_group");
+  check(anycclGetUniqueId(&invitation.id), "init_process_group");
   new_name().copy(invitation.round, sizeof invitation.round);
   std::string text(1 + sizeof invitation, kReady);
   std::memcpy(text.data() + 1, &invitation, sizeof invitation);
@@ -116,14 +116,13 @@ SharedComms meet(c10d::Store& store, int rank, int size, std::chrono::millisecon
   TORCH_CHECK(text.size() == 1 + sizeof invitation,
               "anyccl: init_process_group: rank 0 has another version");
   std::memcpy(&invitation, text.data() + 1, sizeof invitation);
-  // Both at once; all ranks are here now.
+  // All ranks are here now.
   const auto deadline = Clock::now() + timeout;
-  SharedComms shared_comms{std::make_shared<SharedComm>(invitation.ids[0], rank, size),
-                           std::make_shared<SharedComm>(invitation.ids[1], rank, size),
-                           std::string(invitation.round, sizeof invitation.round)};
-  shared_comms.collectives->ready(deadline);
-  shared_comms.messages->ready(deadline);
-  return shared_comms;
+  const auto collectives = std::make_shared<SharedComm>(invitation.id, rank, size);
+  collectives->ready(deadline);
+  const auto messages = std::make_shared<SharedComm>(*collectives, rank);
+  messages->ready(deadline);
+  return {collectives, messages, std::string(invitation.round, sizeof invitation.round)};
 }
 
 }  // namespace anyccl::torch

@@ -8,14 +8,15 @@
 namespace anyccl::torch {
 namespace {
 
-/// Asks `done` until it is true, at first often; false if it is not at `deadline`.
+/// Asks `done` until it is true, at first often, and so that it hears of that a fourth too late at
+/// most; false if it is not at `deadline`.
 template <typename Done>
 bool poll(Clock::time_point deadline, const Done& done) {
   std::chrono::microseconds pause{20};
   while (!done()) {
     if (Clock::now() >= deadline) return false;
     std::this_thread::sleep_for(pause);
-    pause = std::min(pause * 2, std::chrono::microseconds{2000});
+    pause = std::min(pause + pause / 4, std::chrono::microseconds{2000});
   }
   return true;
 }
@@ -31,13 +32,31 @@ anycclResult_t outcome(anycclComm_t comm, Clock::time_point deadline) {
   return state;
 }
 
+anycclConfig_t in_background() {
+  anycclConfig_t config = ANYCCL_CONFIG_INITIALIZER;
+  config.blocking = 0;
+  return config;
+}
+
 }  // namespace
 
 SharedComm::SharedComm(const anycclUniqueId& id, int rank, int size) {
-  anycclConfig_t config = ANYCCL_CONFIG_INITIALIZER;
-  config.blocking = 0;
+  anycclConfig_t config = in_background();
+  begin(
+      [&](anycclComm_t* comm) { return anycclCommInitRankConfig(comm, size, id, rank, &config); });
+}
+
+SharedComm::SharedComm(SharedComm& other, int rank) {
+  anycclConfig_t config = in_background();
+  other.with("init_process_group", [&](anycclComm_t from) {
+    begin([&](anycclComm_t* comm) { return anycclCommSplit(from, 0, rank, comm, &config); });
+  });
+}
+
+template <typename Make>
+void SharedComm::begin(const Make& make) {
   anycclComm_t comm = nullptr;
-  const anycclResult_t code = anycclCommInitRankConfig(&comm, size, id, rank, &config);
+  const anycclResult_t code = make(&comm);
   if (code != anycclInProgress) check(code, "init_process_group");
   comm_ = comm;
 }

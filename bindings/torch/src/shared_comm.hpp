@@ -17,6 +17,8 @@ class SharedComm {
  public:
   /// Starts to join; finished by ready().
   SharedComm(const anycclUniqueId& id, int rank, int size);
+  /// The same, of the ranks of another one, which is ready.
+  SharedComm(SharedComm& other, int rank);
   ~SharedComm();
   SharedComm(const SharedComm&) = delete;
   SharedComm& operator=(const SharedComm&) = delete;
@@ -53,6 +55,8 @@ class SharedComm {
     std::atomic<int>& users_;
   };
 
+  template <typename Make>
+  void begin(const Make& make);
   [[noreturn]] void throw_closed(std::string_view name) const;
   /// Returns when no thread calls the communicator; false if that takes longer.
   bool wait_unused(Clock::time_point deadline);

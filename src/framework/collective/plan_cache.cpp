@@ -223,17 +223,15 @@ Status PlanCache::choose_kernels(const Call& call, PreparedCall& prepared) const
 
 Result<const RoutedPlan*> PlanCache::routed_plan(const Algorithm& algorithm, const Call& call,
                                                  bool in_place) {
-  Shape shape{call.collective, me_.size, is_rooted(call.collective) ? call.root : Rank{0}, in_place,
-              me_.near_of};
-  for (std::size_t i = 0; i < routed_plans_.size(); ++i)
-    if (routed_plans_[i]->algorithm == &algorithm && routed_plan_shapes_[i].root == shape.root &&
-        routed_plan_shapes_[i].in_place == shape.in_place)
-      return routed_plans_[i].get();
+  const Rank root = is_rooted(call.collective) ? call.root : Rank{0};
+  for (const Known& known : routed_plans_)
+    if (known.plan->algorithm == &algorithm && known.root == root && known.in_place == in_place)
+      return known.plan.get();
+  const Shape shape{call.collective, me_.size, root, in_place, me_.near_of};
   ANYCCL_TRY(std::unique_ptr<RoutedPlan> made,
              make_routed_plan(algorithm, shape, me_.rank, route_, slots_));
-  routed_plans_.push_back(std::move(made));
-  routed_plan_shapes_.push_back(std::move(shape));
-  return routed_plans_.back().get();
+  routed_plans_.push_back({root, in_place, std::move(made)});
+  return routed_plans_.back().plan.get();
 }
 
 TunerQuery PlanCache::query_of(const Call& call, std::size_t known_bytes) const {

@@ -66,6 +66,11 @@ class PlanCache {
   Status remove_operator(ReduceOp op);
 
  private:
+  struct Known {
+    Rank root;  // 0 where none has one
+    bool in_place;
+    std::unique_ptr<RoutedPlan> plan;
+  };
   Status choose_kernels(const Call& call, PreparedCall& prepared) const;
   TunerQuery query_of(const Call& call, std::size_t known_bytes) const;
   Result<Choice> choose_algorithm(const Call& call, std::size_t known_bytes) const;
@@ -87,8 +92,7 @@ class PlanCache {
   const std::vector<Publications*>&all_, &route_;
   Operators operators_;
   CallSettingsTable settings_;
-  std::vector<std::unique_ptr<RoutedPlan>> routed_plans_;
-  std::vector<Shape> routed_plan_shapes_;  // parallel to routed_plans_
+  std::vector<Known> routed_plans_;
   RecentCalls recent_;
   std::uint64_t generation_ = 1;
   CallKey last_key_;  // of last_, if it can be used again

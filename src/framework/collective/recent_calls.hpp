@@ -14,11 +14,13 @@
 namespace anyccl {
 
 /// The prepared forms of recent calls. Set associative: kWays calls share a set, and
-/// the one that was not used for longest leaves it. Nothing is allocated when one is found.
+/// the one that was not used for longest leaves it. There are as many sets as are needed, up to
+/// kMostSets. Nothing is allocated when one is found.
 class RecentCalls {
  public:
   /// Null if there is none; else valid until the next call of this object.
   const std::shared_ptr<const PreparedCall>* find(const CallKey& key) {
+    if (sets_.empty()) return nullptr;
     Set& set = set_of(key);
     const auto found =
         std::find_if(set.begin(), set.end(), [&](const Entry& entry) { return entry.key == key; });
@@ -27,9 +29,9 @@ class RecentCalls {
     return &set.front().prepared;
   }
   void add(const CallKey& key, std::shared_ptr<const PreparedCall> prepared) {
-    Set& set = set_of(key);
-    std::rotate(set.begin(), set.end() - 1, set.end());
-    set.front() = {key, std::move(prepared)};
+    if (sets_.empty()) sets_.resize(1);
+    while (set_of(key).back().prepared != nullptr && sets_.size() < kMostSets) double_sets();
+    put({key, std::move(prepared)});
   }
   /// Those for which unwanted(prepared).
   template <typename Unwanted>
@@ -40,16 +42,29 @@ class RecentCalls {
   }
 
  private:
-  static constexpr std::size_t kSets = 64, kWays = 4;
+  static constexpr std::size_t kMostSets = 64, kWays = 4;
   struct Entry {
     CallKey key;
     std::shared_ptr<const PreparedCall> prepared;
   };
   using Set = std::array<Entry, kWays>;
 
-  Set& set_of(const CallKey& key) { return sets_[mix(key.what, key.count) % kSets]; }
+  Set& set_of(const CallKey& key) { return sets_[mix(key.what, key.count) & (sets_.size() - 1)]; }
+  void put(Entry entry) {
+    Set& set = set_of(entry.key);
+    std::rotate(set.begin(), set.end() - 1, set.end());
+    set.front() = std::move(entry);
+  }
+  /// Each set becomes two, in which its calls keep their order.
+  void double_sets() {
+    std::vector<Set> old(2 * sets_.size());
+    old.swap(sets_);
+    for (Set& set : old)
+      for (auto entry = set.rbegin(); entry != set.rend(); ++entry)
+        if (entry->prepared != nullptr) put(std::move(*entry));
+  }
 
-  std::vector<Set> sets_ = std::vector<Set>(kSets);
+  std::vector<Set> sets_;  // a power of two
 };
 
 }  // namespace anyccl

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <deque>
 #include <memory>
 #include <span>
 #include <string>
@@ -8,6 +7,7 @@
 #include <vector>
 
 #include "base/deadline.hpp"
+#include "base/fifo.hpp"
 #include "base/fork.hpp"
 #include "base/hash.hpp"
 #include "framework/collective/plan_cache.hpp"
@@ -210,7 +210,7 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
   PlanCache plans_;
   std::shared_ptr<Queued> alone_;  // of the blocking call, when nothing else is open
   std::vector<std::byte> scratch_;
-  std::deque<std::shared_ptr<Queued>> collectives_;
+  Fifo<std::shared_ptr<Queued>> collectives_;
   std::vector<std::unique_ptr<FusedCall>> spare_fused_;
   MessageMatcher messages_;
   std::vector<std::shared_ptr<MessageRequest>> together_;  // room for run_together()

@@ -6,6 +6,7 @@
 
 #include "base/deadline.hpp"
 #include "framework/collective/execution.hpp"
+#include "framework/communicator/membership.hpp"
 #include "framework/communicator/routes.hpp"
 #include "framework/message/message_matcher.hpp"
 
@@ -18,8 +19,7 @@ namespace anyccl {
 class Diagnosis {
  public:
   /// `names[r]`: rank r, for messages. Everything is borrowed.
-  Diagnosis(Rank me, const std::vector<std::string>& names, const Routes& routes,
-            MessageMatcher& messages)
+  Diagnosis(Rank me, const RankNames& names, const Routes& routes, MessageMatcher& messages)
       : me_(me), names_(names), routes_(routes), messages_(messages) {}
 
   /// The first problem that the peers report.
@@ -46,7 +46,7 @@ class Diagnosis {
   Status compare_earlier_calls(Rank peer, std::uint64_t sequence, Status& unexplained) const;
 
   const Rank me_;
-  const std::vector<std::string>& names_;
+  const RankNames& names_;
   const Routes& routes_;
   MessageMatcher& messages_;
   using Clock = std::chrono::steady_clock;

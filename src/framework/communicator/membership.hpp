@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -30,9 +31,22 @@ std::size_t ring_bytes_for(int size, bool network);
 /// The smallest ring with which every algorithm can go on.
 std::size_t least_ring_bytes(int size);
 
+/// "rank 2 (host n7, pid 4711)", for messages; made when one is asked for.
+class RankNames {
+ public:
+  RankNames() = default;
+  explicit RankNames(std::function<std::string(std::size_t)> make) : make_(std::move(make)) {}
+  std::string operator[](std::size_t rank) const {
+    return make_ ? make_(rank) : "rank " + std::to_string(rank);
+  }
+
+ private:
+  std::function<std::string(std::size_t)> make_;
+};
+
 /// Everything a communicator is made of.
 struct Membership : PlanningFacts {
-  std::vector<std::string> names;  ///< "rank 2 (host n7, pid 4711)", for messages.
+  RankNames names;
   std::vector<std::unique_ptr<Transport>> transports;
   int cores_each = 1;                           ///< Of this rank, as Placement has it.
   std::size_t message_line_bytes = kLineBytes;  ///< As TransportSetup has it.

@@ -9,21 +9,22 @@ namespace anyccl {
 
 /// Whether the message that is being sent may be answered before it is sent.
 bool MessageMatcher::sends_synchronously(const Pair& pair) {
-  return !pair.sends.empty() && pair.sends.front()->has_started() &&
-         pair.sends.front()->call().synchronous;
+  if (!has_sends(pair)) return false;
+  const MessageRequest& send = *pair.open->sends.front();
+  return send.has_started() && send.call().synchronous;
 }
 
 /// A kept message of the same tag goes to a receive first.
-bool MessageMatcher::is_behind_kept(const Pair& pair, std::uint32_t digest) {
-  const std::uint32_t tag = MessageRequest::tag_of(digest);
-  return std::any_of(pair.early.begin(), pair.early.end(),
+bool MessageMatcher::has_kept(const Pair& pair, std::uint32_t tag) {
+  return pair.open != nullptr &&
+         std::any_of(pair.open->early.begin(), pair.open->early.end(),
                      [&](const Early& early) { return early.request->call().tag == tag; });
 }
 
 /// That `message` of that rank has met its receive. False: it cannot be said yet.
 bool MessageMatcher::answer(Rank to, std::uint64_t message) {
   Pair& pair = pairs_[uindex(to)];
-  if (!pair.sends.empty() && pair.sends.front()->has_started()) return false;
+  if (has_sends(pair) && pair.open->sends.front()->has_started()) return false;
   const std::byte nothing{};
   Fragment out;
   out.peer = to;
@@ -31,7 +32,7 @@ bool MessageMatcher::answer(Rank to, std::uint64_t message) {
   out.message = pair.sent + 1;
   if (route_[uindex(to)]->send(out, &nothing) == Messages::Sent::busy) return false;
   ++pair.sent;
-  pair.answered = message;
+  exchange(to).answered = message;
   return true;
 }
 
@@ -59,15 +60,16 @@ bool MessageMatcher::take_answer(Rank from, const Envelope& envelope) {
   in.message = pair.received + 1;
   if (!route_[uindex(from)]->receive(in, 0, &nothing)) return false;
   ++pair.received;
+  Exchange& open = exchange(from);
   const auto sent =
-      std::find_if(pair.unanswered.begin(), pair.unanswered.end(),
+      std::find_if(open.unanswered.begin(), open.unanswered.end(),
                    [&](const auto& request) { return request->is_answered_by(envelope.digest); });
-  if (sent != pair.unanswered.end()) {
+  if (sent != open.unanswered.end()) {
     (*sent)->take_answer();
-    pair.unanswered.erase(sent);
+    open.unanswered.erase(sent);
     --open_;
-  } else if (sends_synchronously(pair) && pair.sends.front()->is_answered_by(envelope.digest)) {
-    pair.sends.front()->take_answer();
+  } else if (sends_synchronously(pair) && open.sends.front()->is_answered_by(envelope.digest)) {
+    open.sends.front()->take_answer();
   }
   return true;
 }

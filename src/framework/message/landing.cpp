@@ -72,9 +72,10 @@ bool MessageMatcher::land(Rank from, const Envelope& envelope) {
   call.tag = MessageRequest::tag_of(envelope.digest);
   call.count = place.size();
   call.output = place.data();
-  pair.arriving = make(call, Gate::open);
-  pair.arriving->bind(messages, from, ++pair.received, envelope);
-  pair.lands = true;
+  Exchange& open = exchange(from);
+  open.arriving = make(call, Gate::open);
+  open.arriving->bind(messages, from, ++pair.received, envelope);
+  open.lands = true;
   ++open_;
   return true;
 }

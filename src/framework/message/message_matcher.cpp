@@ -15,6 +15,25 @@ MessageMatcher::MessageMatcher(Rank me, const std::vector<Messages*>& route)
       pairs_(route.size()),
       one_sided_(me, static_cast<int>(route.size()), open_) {}
 
+MessageMatcher::Exchange& MessageMatcher::exchange(Rank other) {
+  Pair& pair = pairs_[uindex(other)];
+  if (pair.open != nullptr) return *pair.open;
+  open_pairs_.push_back(other);
+  if (spare_exchanges_.empty()) return *(pair.open = std::make_unique<Exchange>());
+  pair.open = std::move(spare_exchanges_.back());
+  spare_exchanges_.pop_back();
+  return *pair.open;
+}
+
+/// Its memory is kept for another one.
+void MessageMatcher::end_if_over(Rank other) {
+  Pair& pair = pairs_[uindex(other)];
+  if (pair.open == nullptr || !pair.open->is_over()) return;
+  pair.open->answered = 0;
+  spare_exchanges_.push_back(std::move(pair.open));
+  std::erase(open_pairs_, other);
+}
+
 std::shared_ptr<MessageRequest> MessageMatcher::make(const Call& call, Gate gate) {
   std::shared_ptr<MessageRequest> request;
   if (!spare_.empty()) {
@@ -41,7 +60,7 @@ bool MessageMatcher::does_at_once(const Call& call, std::uint32_t poll_budget) {
   Pair& pair = pairs_[uindex(call.root)];
   const std::uint32_t digest = MessageRequest::digest_of(call.tag, call.dtype);
   const bool done =
-      sends ? pair.sends.empty() && messages.send_at_once(call.root, digest, {call.input, bytes})
+      sends ? !has_sends(pair) && messages.send_at_once(call.root, digest, {call.input, bytes})
             : is_next(pair) &&
                   messages.receive_at_once(call.root, digest, poll_budget, {call.output, bytes});
   if (done) ++(sends ? pair.sent : pair.received);
@@ -57,23 +76,21 @@ std::shared_ptr<MessageRequest> MessageMatcher::add(const Call& call, Gate gate)
     return request;
   }
   Pair& pair = pairs_[uindex(call.root)];
-  if (call.root == me_) {
-    (call.collective == Collective::send ? pair.sends : pair.receives).push_back(request);
-    return request;
+  const bool sends = call.collective == Collective::send;
+  if (call.root != me_) {
+    if (sends ? goes_at_once(*request, pair) : comes_at_once(request, pair)) return request;
+    ++open_;
   }
-  if (call.collective == Collective::send) {
-    if (goes_at_once(*request, pair)) return request;
-    (request->is_sent() ? pair.unanswered : pair.sends).push_back(request);
-  } else {
-    if (comes_at_once(request, pair)) return request;
-    if (request != pair.arriving) pair.receives.push_back(request);
-  }
-  ++open_;
+  Exchange& open = exchange(call.root);
+  if (sends)
+    (request->is_sent() ? open.unanswered : open.sends).push_back(request);
+  else if (request != open.arriving)
+    open.receives.push_back(request);
   return request;
 }
 
 bool MessageMatcher::goes_at_once(MessageRequest& send, Pair& pair) {
-  if (!pair.sends.empty() || !send.is_open()) return false;
+  if (has_sends(pair) || !send.is_open()) return false;
   go_on(send, pair);
   return send.done();
 }
@@ -99,7 +116,7 @@ bool MessageMatcher::comes_at_once(const std::shared_ptr<MessageRequest>& receiv
     return false;
   receive->bind(*route_[uindex(from)], from, ++pair.received, envelope);
   receive->advance();
-  if (!receive->done()) pair.arriving = receive;
+  if (!receive->done()) exchange(from).arriving = receive;
   return receive->done();
 }
 
@@ -108,55 +125,76 @@ bool MessageMatcher::advance() {
   moved = show_own() || moved;
   moved = one_sided_.advance() || moved;
   if (open_ == 0) return moved;
-  if (++turn_ >= pairs_.size()) turn_ = 0;  // no source is always the first
-  for (std::size_t i = 0, r = turn_; i < pairs_.size(); ++i, ++r) {
-    if (r == pairs_.size()) r = 0;
-    if (r == uindex(me_)) continue;
-    moved = advance_sends(pairs_[r]) || moved;
-    moved = advance_receives(Rank{static_cast<std::int32_t>(r)}) || moved;
+  if (looks_at_everyone()) {
+    if (++turn_ >= pairs_.size()) turn_ = 0;  // no source is always the first
+    for (std::size_t i = 0, r = turn_; i < pairs_.size(); ++i, ++r) {
+      if (r == pairs_.size()) r = 0;
+      moved = advance_with(Rank{static_cast<std::int32_t>(r)}) || moved;
+    }
+  } else {
+    if (open_pairs_.size() > 1)
+      std::rotate(open_pairs_.begin(), open_pairs_.begin() + 1, open_pairs_.end());
+    for (std::size_t i = open_pairs_.size(); i-- > 0;)  // those that end leave the list
+      moved = advance_with(open_pairs_[i]) || moved;
   }
   return one_sided_.advance() || moved;
 }
 
+bool MessageMatcher::advance_with(Rank other) {
+  if (other == me_) return false;
+  bool moved = advance_sends(pairs_[uindex(other)]);
+  moved = advance_receives(other) || moved;
+  end_if_over(other);
+  return moved;
+}
+
 bool MessageMatcher::advance_sends(Pair& pair) {
   bool moved = false;
-  while (!pair.sends.empty() && pair.sends.front()->is_open()) {
-    moved = go_on(*pair.sends.front(), pair) || moved;
-    if (!pair.sends.front()->is_sent()) break;
-    if (pair.sends.front()->done())
+  while (has_sends(pair) && pair.open->sends.front()->is_open()) {
+    Queue& sends = pair.open->sends;
+    moved = go_on(*sends.front(), pair) || moved;
+    if (!sends.front()->is_sent()) break;
+    if (sends.front()->done())
       --open_;
     else
-      pair.unanswered.push_back(pair.sends.front());
-    pair.sends.pop_front();
+      pair.open->unanswered.push_back(sends.front());
+    sends.pop_front();
   }
   return moved;
 }
 
 bool MessageMatcher::advance_receives(Rank from) {
-  Pair& pair = pairs_[uindex(from)];
+  const Pair& pair = pairs_[uindex(from)];
   const std::uint64_t received = pair.received;
   bool moved = false;
   do {
-    if (pair.arriving != nullptr) {
-      moved = pair.arriving->advance() || moved;
-      if (!pair.arriving->done()) return show_kept(from) || moved;
-      const bool kept = !pair.early.empty() && pair.early.back().request == pair.arriving;
-      if (!kept) --open_;
-      if (std::exchange(pair.lands, false)) one_sided_.landed(from);
-      pair.arriving = nullptr;
-    }
+    if (pair.open == nullptr) continue;
+    if (!advance_arriving(from, moved)) return show_kept(from) || moved;
     moved = deliver_early(from) || moved;
     moved = show_kept(from) || moved;
   } while (next_message(from));
   return moved || pair.received != received;
 }
 
+/// Whether nothing is arriving any more.
+bool MessageMatcher::advance_arriving(Rank from, bool& moved) {
+  Exchange& open = exchange(from);
+  if (open.arriving == nullptr) return true;
+  moved = open.arriving->advance() || moved;
+  if (!open.arriving->done()) return false;
+  const bool kept = !open.early.empty() && open.early.back().request == open.arriving;
+  if (!kept) --open_;
+  if (std::exchange(open.lands, false)) one_sided_.landed(from);
+  open.arriving = nullptr;
+  return true;
+}
+
 /// To receives that were called since they came.
 bool MessageMatcher::deliver_early(Rank from) {
-  Pair& pair = pairs_[uindex(from)];
+  Exchange& open = exchange(from);
   bool moved = false;
   std::vector<std::uint32_t> waiting;  // tags of those that have a receive and are not ready
-  for (auto early = pair.early.begin(); early != pair.early.end();) {
+  for (auto early = open.early.begin(); early != open.early.end();) {
     const std::uint32_t tag = early->request->call().tag;
     const Found found = find_receive(from, tag);
     if (found.queue == nullptr || std::count(waiting.begin(), waiting.end(), tag) > 0) {
@@ -172,7 +210,7 @@ bool MessageMatcher::deliver_early(Rank from) {
     receive->set_source(from);
     deliver(*early->request, *receive);
     --open_;
-    early = pair.early.erase(early);
+    early = open.early.erase(early);
     moved = true;
   }
   return moved;
@@ -181,9 +219,10 @@ bool MessageMatcher::deliver_early(Rank from) {
 /// Whether there is one to go on with.
 bool MessageMatcher::next_message(Rank from) {
   Pair& pair = pairs_[uindex(from)];
-  const bool is_answer_due = !pair.unanswered.empty() || sends_synchronously(pair);
-  const bool wanted =
-      !pair.receives.empty() || !from_anyone_.empty() || is_answer_due || is_probed(from);
+  const bool is_answer_due =
+      pair.open != nullptr && (!pair.open->unanswered.empty() || sends_synchronously(pair));
+  const bool wanted = (pair.open != nullptr && !pair.open->receives.empty()) ||
+                      !from_anyone_.empty() || is_answer_due || is_probed(from);
   if (!wanted && !one_sided_.looks()) return false;
   Envelope envelope;
   if (!route_[uindex(from)]->peek(from, pair.received + 1, envelope)) return false;
@@ -197,12 +236,13 @@ bool MessageMatcher::next_message(Rank from) {
     return false;  // it stays with the transport
   const bool is_open = found.queue != nullptr && (*found.at)->is_open();
   if (found.queue != nullptr && !is_open && !wants_behind) return false;
-  if (!is_open || is_behind_kept(pair, envelope.digest) || !answer_next(from, envelope)) {
+  if (!is_open || has_kept(pair, tag) || !answer_next(from, envelope)) {
     keep(from, envelope);
-    return pair.arriving != nullptr;
+    return pair.open != nullptr && pair.open->arriving != nullptr;
   }
-  pair.arriving = take(found);
-  pair.arriving->bind(*route_[uindex(from)], from, ++pair.received, envelope);
+  const std::shared_ptr<MessageRequest> receive = take(found);
+  receive->bind(*route_[uindex(from)], from, ++pair.received, envelope);
+  exchange(from).arriving = receive;
   return true;
 }
 
@@ -229,9 +269,10 @@ void MessageMatcher::keep(Rank from, const Envelope& envelope) {
   call.output = early.bytes.get();
   early.request = make(call, Gate::open);
   early.request->bind(*route_[uindex(from)], from, ++pair.received, envelope);
-  early.answered = pair.answered == pair.received;
-  pair.arriving = early.request;
-  pair.early.push_back(std::move(early));
+  Exchange& open = exchange(from);
+  early.answered = open.answered == pair.received;
+  open.arriving = early.request;
+  open.early.push_back(std::move(early));
 }
 
 void MessageMatcher::deliver(const MessageRequest& sent, MessageRequest& receive) {
@@ -250,7 +291,8 @@ void MessageMatcher::deliver(const MessageRequest& sent, MessageRequest& receive
 }
 
 bool MessageMatcher::meet_itself() {
-  Pair& own = pairs_[uindex(me_)];
+  if (!has_sends(pairs_[uindex(me_)])) return false;
+  Exchange& own = exchange(me_);
   bool moved = false;
   for (auto send = own.sends.begin(); send != own.sends.end();) {
     const Found found = find_receive(me_, (*send)->call().tag);
@@ -267,11 +309,13 @@ bool MessageMatcher::meet_itself() {
     send = own.sends.erase(send);
     moved = true;
   }
+  end_if_over(me_);
   return moved;
 }
 
 bool MessageMatcher::will_meet_itself() const {
-  const Pair& own = pairs_[uindex(me_)];
+  if (!has_sends(pairs_[uindex(me_)])) return false;
+  const Exchange& own = *pairs_[uindex(me_)].open;
   return std::any_of(own.sends.begin(), own.sends.end(), [&](const auto& send) {
     const auto fits = [&](const auto& receive) { return receive->call().tag == send->call().tag; };
     return std::any_of(own.receives.begin(), own.receives.end(), fits) ||
@@ -282,7 +326,9 @@ bool MessageMatcher::will_meet_itself() const {
 /// The receive that was called first, of those that a message of `from` with `tag` fits.
 MessageMatcher::Found MessageMatcher::find_receive(Rank from, std::uint32_t tag) {
   Found first;
-  for (Queue* queue : {&pairs_[uindex(from)].receives, &from_anyone_}) {
+  Exchange* const open = pairs_[uindex(from)].open.get();
+  for (Queue* queue : {open == nullptr ? nullptr : &open->receives, &from_anyone_}) {
+    if (queue == nullptr) continue;
     const auto fits = [&](const auto& receive) { return receive->call().tag == tag; };
     const auto at = std::find_if(queue->begin(), queue->end(), fits);
     if (at != queue->end() && (first.queue == nullptr || (*at)->order() < (*first.at)->order()))
@@ -299,17 +345,19 @@ std::shared_ptr<MessageRequest> MessageMatcher::take(Found found) {
 
 std::vector<std::shared_ptr<Operation>> MessageMatcher::first_waiting() const {
   std::vector<std::shared_ptr<Operation>> operations;
-  for (std::size_t r = 0; r < pairs_.size() && open_ > 0; ++r) {
-    if (r == uindex(me_)) continue;
-    const Pair& pair = pairs_[r];
-    const bool early = !pair.early.empty() && pair.early.back().request == pair.arriving;
-    if (pair.arriving != nullptr && (!early || !pair.receives.empty()))
-      operations.push_back(pair.arriving);
-    else if (!pair.receives.empty() && pair.receives.front()->is_open())
-      operations.push_back(pair.receives.front());
-    if (!pair.sends.empty() && pair.sends.front()->is_open())
-      operations.push_back(pair.sends.front());
-    if (!pair.unanswered.empty()) operations.push_back(pair.unanswered.front());
+  std::vector<Rank> others = open_pairs_;
+  std::erase(others, me_);
+  std::sort(others.begin(), others.end());
+  for (const Rank other : others) {
+    const Exchange& open = *pairs_[uindex(other)].open;
+    const bool early = !open.early.empty() && open.early.back().request == open.arriving;
+    if (open.arriving != nullptr && (!early || !open.receives.empty()))
+      operations.push_back(open.arriving);
+    else if (!open.receives.empty() && open.receives.front()->is_open())
+      operations.push_back(open.receives.front());
+    if (!open.sends.empty() && open.sends.front()->is_open())
+      operations.push_back(open.sends.front());
+    if (!open.unanswered.empty()) operations.push_back(open.unanswered.front());
   }
   if (open_ > 0) operations.insert(operations.end(), probes_.begin(), probes_.end());
   one_sided_.first_waiting(operations);
@@ -322,24 +370,21 @@ std::shared_ptr<MessageRequest> MessageMatcher::late() const {
     const auto found = std::find_if(queue.begin(), queue.end(), is_late);
     return found == queue.end() ? nullptr : *found;
   };
-  for (const Pair& pair : pairs_) {
-    if (pair.arriving != nullptr && pair.arriving->is_late()) return pair.arriving;
-    for (const Queue* queue : {&pair.receives, &pair.sends, &pair.unanswered})
+  for (const Rank other : open_pairs_) {
+    const Exchange& open = *pairs_[uindex(other)].open;
+    if (open.arriving != nullptr && open.arriving->is_late()) return open.arriving;
+    for (const Queue* queue : {&open.receives, &open.sends, &open.unanswered})
       if (auto found = in(*queue)) return found;
   }
   return in(from_anyone_);
 }
 
 void MessageMatcher::end(const Status& why) {
-  for (Pair& pair : pairs_) {
-    if (pair.arriving != nullptr) pair.arriving->complete(why);
-    pair.arriving = nullptr;
-    pair.lands = false;
-    pair.early.clear();
-    for (Queue* queue : {&pair.receives, &pair.sends, &pair.unanswered}) {
+  for (const Rank other : std::exchange(open_pairs_, {})) {
+    const std::unique_ptr<Exchange> open = std::move(pairs_[uindex(other)].open);
+    if (open->arriving != nullptr) open->arriving->complete(why);
+    for (const Queue* queue : {&open->receives, &open->sends, &open->unanswered})
       for (const auto& request : *queue) request->complete(why);
-      queue->clear();
-    }
   }
   for (const auto& request : from_anyone_) request->complete(why);
   from_anyone_.clear();
@@ -350,13 +395,16 @@ void MessageMatcher::end(const Status& why) {
 }
 
 void MessageMatcher::end_own(const Status& why) {
-  Pair& own = pairs_[uindex(me_)];
   one_sided_.end_own(why);
-  for (Queue* queue : {&own.receives, &own.sends, &from_anyone_}) {
-    if (queue == &from_anyone_ && pairs_.size() > 1) continue;
-    for (const auto& request : *queue) request->complete(why);
-    queue->clear();
-  }
+  const auto end = [&](Queue& queue) {
+    for (const auto& request : queue) request->complete(why);
+    queue.clear();
+  };
+  if (pairs_.size() == 1) end(from_anyone_);
+  if (pairs_[uindex(me_)].open == nullptr) return;
+  end(exchange(me_).receives);
+  end(exchange(me_).sends);
+  end_if_over(me_);
 }
 
 }  // namespace anyccl

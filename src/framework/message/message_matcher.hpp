@@ -14,10 +14,10 @@
 // 7. Puts and signals are messages that OneSided has a place for; no receive gets them.
 
 #include <algorithm>
-#include <deque>
 #include <memory>
 #include <vector>
 
+#include "base/fifo.hpp"
 #include "framework/message/message_request.hpp"
 #include "framework/message/one_sided.hpp"
 #include "framework/message/probe.hpp"
@@ -82,21 +82,30 @@ class MessageMatcher {
   void end_own(const Status& why);
 
  private:
-  using Queue = std::deque<std::shared_ptr<MessageRequest>>;
+  using Queue = Fifo<std::shared_ptr<MessageRequest>>;
   /// A message that came before the receive that wants it.
   struct Early {
     std::shared_ptr<MessageRequest> request;  // into `bytes`
     std::unique_ptr<std::byte[]> bytes;
     bool answered = false;  // it is synchronous, and its receive has come
   };
-  struct Pair {
-    std::uint64_t sent = 0, received = 0;      // messages
+  /// What is open between this rank and another one.
+  struct Exchange {
     Queue sends, receives;                     // these receives are not bound yet
     Queue unanswered;                          // synchronous sends that are sent
     std::uint64_t answered = 0;                // the message that was answered last
     std::shared_ptr<MessageRequest> arriving;  // what the message that is being read goes to
-    std::deque<Early> early;
+    Fifo<Early> early;
     bool lands = false;  // `arriving` is no receive's: it goes where OneSided says
+
+    bool is_over() const {
+      return sends.empty() && receives.empty() && unanswered.empty() && arriving == nullptr &&
+             early.empty();
+    }
+  };
+  struct Pair {
+    std::uint64_t sent = 0, received = 0;  // messages
+    std::unique_ptr<Exchange> open;        // null: nothing is
   };
 
   /// Of a message from or to `other`.
@@ -105,20 +114,33 @@ class MessageMatcher {
   }
   std::shared_ptr<MessageRequest> make(const Call& call, Gate gate);
   bool goes_at_once(MessageRequest& send, Pair& pair);
+  /// Whether something may come from a rank with which nothing is open.
+  bool looks_at_everyone() const {
+    return !from_anyone_.empty() || !probes_.empty() || one_sided_.looks();
+  }
+  bool advance_with(Rank other);
   bool go_on(MessageRequest& send, Pair& pair);
+  /// Of the rank that a message is from or to; it has one from then on.
+  Exchange& exchange(Rank other);
+  void end_if_over(Rank other);
+  static bool has_sends(const Pair& pair) {
+    return pair.open != nullptr && !pair.open->sends.empty();
+  }
   bool is_next(const Pair& pair) const {
-    return pair.arriving == nullptr && pair.early.empty() && pair.receives.empty() &&
+    return (pair.open == nullptr || (pair.open->arriving == nullptr && pair.open->early.empty() &&
+                                     pair.open->receives.empty())) &&
            from_anyone_.empty();
   }
   bool comes_at_once(const std::shared_ptr<MessageRequest>& receive, Pair& pair);
   bool meet_itself();
   bool advance_sends(Pair& pair);
   bool advance_receives(Rank from);
+  bool advance_arriving(Rank from, bool& moved);
   bool deliver_early(Rank from);
   bool next_message(Rank from);
   void keep(Rank from, const Envelope& envelope);
   static bool sends_synchronously(const Pair& pair);
-  static bool is_behind_kept(const Pair& pair, std::uint32_t digest);
+  static bool has_kept(const Pair& pair, std::uint32_t tag);
   bool answer(Rank to, std::uint64_t message);
   bool answer_next(Rank from, const Envelope& envelope);
   bool has_answered(Rank from, Early& early);
@@ -145,6 +167,8 @@ class MessageMatcher {
   Rank me_;
   const std::vector<Messages*>& route_;
   std::vector<Pair> pairs_;
+  std::vector<Rank> open_pairs_;  // those that have an Exchange
+  std::vector<std::unique_ptr<Exchange>> spare_exchanges_;
   Queue from_anyone_;
   std::vector<std::shared_ptr<Probe>> probes_;
   std::vector<std::shared_ptr<MessageRequest>> spare_;

@@ -37,13 +37,7 @@ class OneSided::OwnPut final : public Operation {
   const std::byte* input_;
 };
 
-OneSided::OneSided(Rank me, int size, std::size_t& open)
-    : me_(me),
-      size_(size),
-      open_(open),
-      sent_(static_cast<std::size_t>(size)),
-      landed_(sent_.size()),
-      incoming_(sent_.size()) {}
+OneSided::OneSided(Rank me, int size, std::size_t& open) : me_(me), size_(size), open_(open) {}
 
 OneSided::~OneSided() = default;
 
@@ -70,8 +64,8 @@ Status OneSided::close_window(std::uint32_t window) {
   if (found->second.closing) --closing_;
   windows_.erase(found);
   if (windows_.empty()) --open_;
-  for (std::size_t r = 0; r < incoming_.size(); ++r)
-    if (incoming_[r] != nullptr && incoming_[r]->is_followed && incoming_[r]->put.window == window)
+  for (std::size_t r = 0; r < peers_.size(); ++r)
+    if (is_followed(Rank{static_cast<std::int32_t>(r)}) && peers_[r].incoming->put.window == window)
       return error(Code::remote_error,
                    "rank {} is still putting into window {}, which rank {} deregisters", r, window,
                    index(me_));
@@ -152,6 +146,12 @@ std::shared_ptr<Operation> OneSided::put_to_itself(const OneSidedCall& call, Gat
   return own_.back();
 }
 
+std::vector<std::uint64_t> OneSided::sent() const {
+  std::vector<std::uint64_t> sent(static_cast<std::size_t>(size_));
+  for (std::size_t r = 0; r < peers_.size(); ++r) sent[r] = peers_[r].sent;
+  return sent;
+}
+
 void OneSided::do_own(const PutHeader& put, const std::byte* input) {
   if (put.bytes > 0) std::memmove(windows_.at(put.window).at + put.offset, input, put.bytes);
   count(me_, put);
@@ -178,8 +178,10 @@ std::shared_ptr<ArrivalWait> OneSided::take(std::span<const anycclWaitSignalDesc
 std::shared_ptr<ArrivalWait> OneSided::wait_for_landed(const std::vector<std::uint64_t>& counts) {
   const auto wait = std::make_shared<ArrivalWait>();
   wait->begin(Gate::open, kLandedKind);
-  for (std::size_t r = 0; r < counts.size(); ++r)
-    wait->add({Rank{static_cast<std::int32_t>(r)}, &landed_[r], counts[r]});
+  for (std::size_t r = 0; r < counts.size(); ++r) {
+    const Rank from{static_cast<std::int32_t>(r)};
+    wait->add({from, &of(from).landed, counts[r]});
+  }
   return wait;
 }
 
@@ -224,7 +226,7 @@ Status OneSided::no_window(Rank from, const PutHeader& put) const {
 }
 
 Status OneSided::check_followed(Rank from, const Envelope& envelope) const {
-  const PutHeader& put = incoming_[uindex(from)]->put;
+  const PutHeader& put = peers_[uindex(from)].incoming->put;
   if (!windows_.contains(put.window)) return no_window(from, put);
   if (envelope.digest == kPutBytesDigest && envelope.total == put.bytes) return {};
   return error(Code::invalid_usage,
@@ -235,7 +237,7 @@ Status OneSided::check_followed(Rank from, const Envelope& envelope) const {
 
 std::span<std::byte> OneSided::place(Rank from, const Envelope& envelope) {
   if (!problem_.ok()) return {};
-  auto& slot = incoming_[uindex(from)];
+  auto& slot = of(from).incoming;
   if (slot == nullptr) slot = std::make_unique<Incoming>();
   if (slot->is_followed) {
     Status bad = check_followed(from, envelope);
@@ -275,7 +277,7 @@ Status OneSided::check_arrived(Rank from, const PutHeader& put, std::size_t mess
 }
 
 void OneSided::landed(Rank from) {
-  Incoming& in = *incoming_[uindex(from)];
+  Incoming& in = *peers_[uindex(from)].incoming;
   if (std::exchange(in.is_followed, false)) return count(from, in.put);
   std::memcpy(&in.put, in.message.data(), sizeof in.put);
   if (Status bad = check_arrived(from, in.put, in.bytes); !bad.ok()) return refuse(std::move(bad));
@@ -289,7 +291,7 @@ void OneSided::landed(Rank from) {
 
 void OneSided::count(Rank from, const PutHeader& put) {
   ++signal(from, put.context, put.signal).arrived;
-  ++landed_[uindex(from)];
+  ++of(from).landed;
 }
 
 bool OneSided::advance_all() {
@@ -317,7 +319,7 @@ void OneSided::end(const Status& why) {
   own_.clear();
   waits_.clear();
   windows_.clear();
-  for (auto& in : incoming_) in = nullptr;
+  for (Peer& peer : peers_) peer.incoming = nullptr;
 }
 
 void OneSided::end_own(const Status& why) {

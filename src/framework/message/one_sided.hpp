@@ -11,11 +11,11 @@
 //    come.
 
 #include <array>
-#include <deque>
 #include <map>
 #include <memory>
 #include <vector>
 
+#include "base/fifo.hpp"
 #include "framework/message/arrival_wait.hpp"
 #include "framework/message/put_message.hpp"
 #include "platform/transport/messages.hpp"
@@ -53,8 +53,9 @@ class OneSided {
   /// Whether the arguments make sense. Errors: invalid_argument, invalid_usage.
   Status check(const OneSidedCall& call) const;
   /// A put or a signal is on its way to `peer`.
-  void count_sent(Rank peer) { ++sent_[uindex(peer)]; }
-  const std::vector<std::uint64_t>& sent() const { return sent_; }
+  void count_sent(Rank peer) { ++of(peer).sent; }
+  /// How many those were, by peer.
+  std::vector<std::uint64_t> sent() const;
   /// A put or signal of this rank to itself. Null: it is done.
   std::shared_ptr<Operation> put_to_itself(const OneSidedCall& call, Gate gate);
   /// A wait that has taken its signals.
@@ -110,6 +111,10 @@ class OneSided {
     PutHeader put;             // the one that the next message belongs to
     bool is_followed = false;  // there is one
   };
+  struct Peer {
+    std::uint64_t sent = 0, landed = 0;  // puts and signals
+    std::unique_ptr<Incoming> incoming;  // made when first used
+  };
   struct Waiting {
     std::shared_ptr<ArrivalWait> wait;
     bool counted;  // in open_, as it needs peers
@@ -118,7 +123,14 @@ class OneSided {
   class OwnPut;
 
   bool is_followed(Rank from) const {
-    return incoming_[uindex(from)] != nullptr && incoming_[uindex(from)]->is_followed;
+    if (peers_.empty()) return false;
+    const std::unique_ptr<Incoming>& incoming = peers_[uindex(from)].incoming;
+    return incoming != nullptr && incoming->is_followed;
+  }
+  /// Where it is from then on.
+  Peer& of(Rank peer) {
+    if (peers_.empty()) peers_.resize(static_cast<std::size_t>(size_));
+    return peers_[uindex(peer)];
   }
   Status check_peer(const char* where, Rank peer, int signal, int context) const;
   Status check_put(const OneSidedCall& call) const;
@@ -140,11 +152,10 @@ class OneSided {
   std::uint32_t last_window_ = 0;
   int closing_ = 0;  // windows
   bool looks_ = false;
-  std::vector<std::unique_ptr<Signals>> signals_;    // by peer and context; made when first used
-  std::vector<std::uint64_t> sent_, landed_;         // puts and signals, by peer
-  std::vector<std::unique_ptr<Incoming>> incoming_;  // by peer; made when first used
-  std::deque<std::shared_ptr<OwnPut>> own_;
-  std::deque<Waiting> waits_;
+  std::vector<std::unique_ptr<Signals>> signals_;  // by peer and context; made when first used
+  std::vector<Peer> peers_;                        // of all ranks; made when first used
+  Fifo<std::shared_ptr<OwnPut>> own_;
+  std::vector<Waiting> waits_;
   std::shared_ptr<ArrivalWait> spare_;
   Status problem_;
 };

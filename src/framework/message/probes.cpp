@@ -33,16 +33,16 @@ bool MessageMatcher::show(const MessageFacts& message) {
 /// How many receives that were called already fit a message of `from` with `tag`.
 std::size_t MessageMatcher::count_receives(Rank from, std::uint32_t tag) const {
   const auto fits = [&](const auto& receive) { return receive->call().tag == tag; };
-  const Queue& of_pair = pairs_[uindex(from)].receives;
-  return static_cast<std::size_t>(std::ranges::count_if(of_pair, fits) +
-                                  std::ranges::count_if(from_anyone_, fits));
+  const Exchange* const open = pairs_[uindex(from)].open.get();
+  const auto of_pair = open == nullptr ? 0 : std::ranges::count_if(open->receives, fits);
+  return static_cast<std::size_t>(of_pair + std::ranges::count_if(from_anyone_, fits));
 }
 
 /// The first kept message of each tag that no receive waits for.
 bool MessageMatcher::show_kept(Rank from) {
-  if (probes_.empty()) return false;
+  if (probes_.empty() || pairs_[uindex(from)].open == nullptr) return false;
   bool found = false;
-  const auto& kept = pairs_[uindex(from)].early;
+  const Fifo<Early>& kept = pairs_[uindex(from)].open->early;
   for (auto early = kept.begin(); early != kept.end(); ++early) {
     const Call& call = early->request->call();
     const auto before = std::count_if(kept.begin(), early, [&](const Early& other) {
@@ -56,9 +56,9 @@ bool MessageMatcher::show_kept(Rank from) {
 
 /// Messages of this rank to itself.
 bool MessageMatcher::show_own() {
-  if (probes_.empty()) return false;
+  if (probes_.empty() || !has_sends(pairs_[uindex(me_)])) return false;
   bool found = false;
-  for (const auto& send : pairs_[uindex(me_)].sends) {
+  for (const auto& send : pairs_[uindex(me_)].open->sends) {
     const Call& call = send->call();
     if (!send->is_open()) break;
     if (count_receives(me_, call.tag) == 0)

@@ -79,10 +79,7 @@ class SilentPeer final : public FakePeers {
 Membership members(int size, std::unique_ptr<Transport> transport) {
   Membership members;
   members.size = size;
-  for (int r = 0; r < size; ++r) {
-    members.near_of.push_back(0);
-    members.names.push_back("rank " + std::to_string(r));
-  }
+  members.near_of.assign(static_cast<std::size_t>(size), 0);
   members.transports.push_back(std::move(transport));
   members.policy.environment.algorithms = *AlgorithmRules::parse("one_shot");
   return members;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <deque>
 #include <random>
 
 #include "framework/message/message_matcher.hpp"

@@ -41,6 +41,34 @@ TEST(RecentCalls, keeps_what_is_used_and_drops_what_is_not) {
   EXPECT_LT(kept, 1000U);
 }
 
+/// More room must lose nothing.
+TEST(RecentCalls, keeps_as_many_calls_as_a_set_holds_whatever_they_are) {
+  constexpr std::size_t kWays = 4;
+  for (std::size_t first = 1; first <= 1000; ++first) {
+    RecentCalls recent;
+    for (std::size_t i = 0; i < kWays; ++i)
+      recent.add(key_of(first + 7 * i), std::make_shared<PreparedCall>());
+    for (std::size_t i = 0; i < kWays; ++i)
+      ASSERT_NE(recent.find(key_of(first + 7 * i)), nullptr) << first << " and " << i;
+  }
+}
+
+TEST(RecentCalls, finds_each_as_it_was_after_there_are_more_sets) {
+  RecentCalls recent;
+  std::vector<std::shared_ptr<const PreparedCall>> made;
+  for (std::size_t count = 1; count <= 40; ++count) {
+    made.push_back(std::make_shared<PreparedCall>());
+    recent.add(key_of(count), made.back());
+  }
+  std::size_t found = 0;
+  for (std::size_t count = 1; count <= 40; ++count)
+    if (const auto* const known = recent.find(key_of(count)); known != nullptr) {
+      ++found;
+      ASSERT_EQ(*known, made[count - 1]) << count;
+    }
+  EXPECT_GT(found, 35U);
+}
+
 TEST(RecentCalls, drops_what_it_is_asked_to) {
   RecentCalls recent;
   auto large = std::make_shared<PreparedCall>();

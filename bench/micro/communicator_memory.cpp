@@ -1,0 +1,89 @@
+// What a communicator is by itself: the heap memory and the time of one rank's Comm, without
+// transports, bootstrap and peers.
+//
+//   communicator_memory [RANKS ...]     default: 2 8 64 1024
+//
+// Its peers are played: what they publish is there at once. Prints, per number of ranks, the bytes of
+// a Comm, what its first 8-byte AllReduce adds, and the time that making and destroying one takes.
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <vector>
+
+#include "framework/communicator/communicator.hpp"
+#include "must.hpp"
+#include "support/counted_heap.hpp"
+#include "unit/framework/fake_peers.hpp"
+
+namespace {
+
+using namespace anyccl;
+using Clock = std::chrono::steady_clock;
+
+class PlayedPeers final : public test::FakePeers {
+ public:
+  explicit PlayedPeers(std::vector<Rank> peers) : FakePeers(1.0F, std::move(peers)) {}
+  PeerState state(Rank) override { return PeerState::present; }
+
+ private:
+  bool has_published(std::uint32_t) override { return true; }
+};
+
+/// Of rank 0.
+Membership membership_of(int size) {
+  Membership m;
+  m.size = size;
+  m.near_of.assign(static_cast<std::size_t>(size), 0);
+  m.ring_bytes = std::size_t{1} << 20;
+  std::vector<Rank> peers;
+  for (int r = 1; r < size; ++r) peers.push_back(Rank{r});
+  m.transports.push_back(std::make_unique<PlayedPeers>(std::move(peers)));
+  return m;
+}
+
+void reduce(Comm& comm) {
+  float x = 1;
+  Call call;
+  call.count = 1;
+  call.input = call.output = reinterpret_cast<std::byte*>(&x);
+  must(comm.run(call));
+}
+
+/// Microseconds; the median of many.
+double time_of_one(int size) {
+  std::vector<double> times;
+  for (int i = 0; i < 101; ++i) {
+    Membership m = membership_of(size);
+    const auto start = Clock::now();
+    { const auto comm = std::make_shared<Comm>(std::move(m)); }
+    times.push_back(std::chrono::duration<double, std::micro>(Clock::now() - start).count());
+  }
+  std::nth_element(times.begin(), times.begin() + 50, times.end());
+  return times[50];
+}
+
+void measure(int size) {
+  Membership m = membership_of(size);
+  const std::size_t before = test::heap_bytes;
+  const auto comm = std::make_shared<Comm>(std::move(m));
+  const std::size_t made = test::heap_bytes;
+  reduce(*comm);
+  const std::size_t used = test::heap_bytes;
+  std::printf("%5d ranks: %7zu bytes, the first AllReduce %6zu more; %6.1f us\n", size,
+              made - before, used - made, time_of_one(size));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::vector<int> sizes;
+  for (int i = 1; i < argc; ++i) sizes.push_back(std::atoi(argv[i]));
+  if (sizes.empty()) sizes = {2, 8, 64, 1024};
+  reduce(*std::make_shared<Comm>(membership_of(2)));  // what is made once per process
+  for (const int size : sizes) measure(size);
+  return 0;
+}

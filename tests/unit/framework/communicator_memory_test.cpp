@@ -1,0 +1,80 @@
+// The heap memory of a communicator by itself: what each of many groups, and each of many ranks,
+// costs.
+
+#include <gtest/gtest.h>
+
+#include <memory>
+
+#include "fake_peers.hpp"
+#include "framework/communicator/communicator.hpp"
+#include "support/counted_heap.hpp"
+
+namespace anyccl::test {
+namespace {
+
+class PlayedPeers final : public FakePeers {
+ public:
+  explicit PlayedPeers(std::vector<Rank> peers) : FakePeers(1.0F, std::move(peers)) {}
+  PeerState state(Rank) override { return PeerState::present; }
+
+ private:
+  bool has_published(std::uint32_t) override { return true; }
+};
+
+Membership rank_0_of(int size) {
+  Membership m;
+  m.size = size;
+  m.near_of.assign(static_cast<std::size_t>(size), 0);
+  m.ring_bytes = std::size_t{1} << 20;
+  std::vector<Rank> peers;
+  for (int r = 1; r < size; ++r) peers.push_back(Rank{r});
+  m.transports.push_back(std::make_unique<PlayedPeers>(std::move(peers)));
+  return m;
+}
+
+Status reduce(Comm& comm, std::size_t count = 1) {
+  std::vector<float> x(count, 1.0F);
+  Call call;
+  call.count = count;
+  call.input = call.output = reinterpret_cast<std::byte*>(x.data());
+  return comm.run(call);
+}
+
+/// Of a communicator of so many ranks that has done one AllReduce.
+std::size_t bytes_of_one(int size) {
+  EXPECT_TRUE(reduce(*std::make_shared<Comm>(rank_0_of(2))).ok());  // what a process makes once
+  Membership m = rank_0_of(size);
+  const std::size_t before = heap_bytes;
+  const auto comm = std::make_shared<Comm>(std::move(m));
+  EXPECT_TRUE(reduce(*comm).ok());
+  return heap_bytes - before;
+}
+
+constexpr std::size_t kKiB = 1024;
+
+TEST(CommunicatorMemory, of_8_ranks_is_less_than_16_kib) {
+  EXPECT_LT(bytes_of_one(8), 16 * kKiB);
+}
+
+TEST(CommunicatorMemory, of_1024_ranks_is_less_than_256_bytes_per_rank) {
+  EXPECT_LT(bytes_of_one(1024), 1024 * 256);
+}
+
+TEST(CommunicatorMemory, is_given_back) {
+  bytes_of_one(8);
+  const std::size_t before = heap_bytes;
+  bytes_of_one(8);
+  EXPECT_EQ(heap_bytes, before);
+}
+
+TEST(CommunicatorMemory, does_not_grow_with_calls_that_are_repeated) {
+  const auto comm = std::make_shared<Comm>(rank_0_of(8));
+  for (std::size_t count = 1; count <= 8; ++count) ASSERT_TRUE(reduce(*comm, count).ok());
+  const std::size_t before = heap_bytes;
+  for (int i = 0; i < 100; ++i)
+    for (std::size_t count = 1; count <= 8; ++count) ASSERT_TRUE(reduce(*comm, count).ok());
+  EXPECT_EQ(heap_bytes, before);
+}
+
+}  // namespace
+}  // namespace anyccl::test
