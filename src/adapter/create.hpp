@@ -7,11 +7,14 @@
 
 namespace anyccl {
 
+/// Shared by what is made of it.
+using GroupPtr = std::shared_ptr<const bootstrap::Group>;
+
 /// Connects the members of `group`, of which this rank is `me`, and makes a communicator of them.
-Result<CommPtr> create(InitContext& init, const bootstrap::Group& group, Rank me);
+Result<CommPtr> create(InitContext& init, const GroupPtr& group, Rank me);
 
 /// The same over links that there are: one for each other member, by rank.
-Result<CommPtr> create_over(InitContext& init, const bootstrap::Group& group, Rank me,
+Result<CommPtr> create_over(InitContext& init, const GroupPtr& group, Rank me,
                             const std::vector<PeerLink>& links,
                             std::size_t most_ring_bytes = kAnyRing);
 

@@ -164,28 +164,31 @@ Result<fabric::ContextKey> context_key_of(const bootstrap::Secret& secret) {
   return key;
 }
 
+std::shared_ptr<const std::vector<bootstrap::Hello>> members_of(const GroupPtr& group) {
+  return {group, &group->members};
+}
+
 }  // namespace
 
-Result<CommPtr> create(InitContext& init, const bootstrap::Group& group, Rank me) {
-  if (group.members.size() == 1) return create_over(init, group, me, {});
+Result<CommPtr> create(InitContext& init, const GroupPtr& group, Rank me) {
+  if (group->members.size() == 1) return create_over(init, group, me, {});
   const bool network = forces_network(init.config);
-  const std::vector<bool> later = connected_on_demand(init.config, group.members, me, network);
-  ANYCCL_TRY(const auto known, LinksOfGroup::find(group, me, network, later));
+  const std::vector<bool> later = connected_on_demand(init.config, group->members, me, network);
+  ANYCCL_TRY(const auto known, LinksOfGroup::find(*group, me, network, later));
   ANYCCL_TRY(std::vector<PeerSocket> sockets,
-             bootstrap::connect_all(init.listeners, group.members, me, group.secret, network,
+             bootstrap::connect_all(init.listeners, group->members, me, group->secret, network,
                                     init.deadline, known.get(), later));
   std::vector<PeerLink> links = known->found();
   std::vector<LinkIdentity> identities;
   for (const PeerSocket& socket : sockets) identities.push_back({socket.rank, socket.session});
   ANYCCL_TRY(std::vector<PeerLink> fresh, make_links(std::move(sockets), init.config));
-  remember_links(group.members, fresh, identities);
+  remember_links(group->members, fresh, identities);
   std::move(fresh.begin(), fresh.end(), std::back_inserter(links));
   if (std::find(later.begin(), later.end(), true) != later.end()) {
     Process::get().prepare_exit();
     ANYCCL_TRY(std::vector<PeerLink> others,
-               links_on_demand(std::move(init.listeners),
-                               std::make_shared<const std::vector<bootstrap::Hello>>(group.members),
-                               group.secret, me, later, network, init.config));
+               links_on_demand(std::move(init.listeners), members_of(group), group->secret, me,
+                               later, network, init.config));
     std::move(others.begin(), others.end(), std::back_inserter(links));
   }
   std::sort(links.begin(), links.end(),
@@ -193,15 +196,14 @@ Result<CommPtr> create(InitContext& init, const bootstrap::Group& group, Rank me
   return create_over(init, group, me, links);
 }
 
-Result<CommPtr> create_over(InitContext& init, const bootstrap::Group& group, Rank me,
+Result<CommPtr> create_over(InitContext& init, const GroupPtr& group, Rank me,
                             const std::vector<PeerLink>& links, std::size_t most_ring_bytes) {
   Membership m;
   m.rank = me;
-  m.size = static_cast<int>(group.members.size());
-  const bootstrap::Placement placement = bootstrap::placement_of(group.members);
-  const auto members = std::make_shared<const std::vector<bootstrap::Hello>>(group.members);
-  m.names = RankNames([members](std::size_t rank) { return describe((*members)[rank]); });
-  m.policy = policy_of(init, group.members);
+  m.size = static_cast<int>(group->members.size());
+  const bootstrap::Placement placement = bootstrap::placement_of(group->members);
+  m.names = RankNames([group](std::size_t rank) { return describe(group->members[rank]); });
+  m.policy = policy_of(init, group->members);
   m.settings = init.settings;
   m.line_bytes = line_bytes_for(m.size);
   m.message_line_bytes = message_line_bytes(m.policy, m.line_bytes);
@@ -214,15 +216,15 @@ Result<CommPtr> create_over(InitContext& init, const bootstrap::Group& group, Ra
   m.fuses = init.config.fuses;
   ANYCCL_TRY(const std::size_t ring_bytes, ring_bytes_of(init, m.size, m.network));
   m.ring_bytes = std::min(most_ring_bytes, ring_bytes);
-  const bootstrap::Hello& mine = group.members[uindex(me)];
+  const bootstrap::Hello& mine = group->members[uindex(me)];
   m.registration = probe::OversubscriptionMonitor::of_process().add(static_cast<int>(
-      std::count_if(group.members.begin(), group.members.end(),
+      std::count_if(group->members.begin(), group->members.end(),
                     [&](const bootstrap::Hello& other) { return same_process(mine, other); })));
-  ANYCCL_TRY(const fabric::ContextKey key, context_key_of(group.secret));
+  ANYCCL_TRY(const fabric::ContextKey key, context_key_of(group->secret));
   ANYCCL_CHECK(add_transports(m, key, links, init.config, init.deadline));
   report_init(init, placement, m);
   const auto comm = std::make_shared<Comm>(std::move(m));
-  Process::get().add(comm, {group.secret, members, links, init.config.transport});
+  Process::get().add(comm, {group->secret, members_of(group), links, init.config.transport});
   if (!init.config.tune_at_start) return comm;
   if (const Status tuned = tune_at_start(*comm, init.deadline); !tuned.ok()) {
     comm->abort(tuned);
@@ -262,19 +264,19 @@ Result<CommPtr> join_by_id(const anycclUniqueId& bytes, int size, int rank, cons
   ANYCCL_TRY(const bootstrap::UniqueId id, bootstrap::UniqueId::from_bytes(bytes.internal));
   ANYCCL_TRY(InitContext init, prepare_init(rank, size, settings));
   init.name = name;
-  const Result<bootstrap::Group> group = bootstrap::join(id, init.hello, init.deadline);
+  Result<bootstrap::Group> group = bootstrap::join(id, init.hello, init.deadline);
   Process::get().drop(id, group.status());
   if (!group.ok()) return group.status();
-  return create(init, *group, Rank{rank});
+  return create(init, std::make_shared<const bootstrap::Group>(*std::move(group)), Rank{rank});
 }
 
 Result<CommPtr> join_by_environment() {
   ANYCCL_TRY(Config config, read_config());
   ANYCCL_TRY(const bootstrap::LaunchInfo info, bootstrap::read_launch_info(config));
   ANYCCL_TRY(InitContext init, prepare_init(index(info.rank), info.size, std::move(config)));
-  ANYCCL_TRY(const bootstrap::Group group,
+  ANYCCL_TRY(bootstrap::Group group,
              bootstrap::join_environment(init.config, init.hello, init.deadline, info.launch));
-  return create(init, group, info.rank);
+  return create(init, std::make_shared<const bootstrap::Group>(std::move(group)), info.rank);
 }
 
 Result<std::vector<CommPtr>> join_all_here(int size) {
@@ -287,12 +289,13 @@ Result<std::vector<CommPtr>> join_all_here(int size) {
     group.members.push_back(init.hello);
     inits.push_back(std::move(init));
   }
+  const auto shared = std::make_shared<const bootstrap::Group>(std::move(group));
   std::vector<CommPtr> comms(static_cast<std::size_t>(size));
   std::vector<Status> problems(static_cast<std::size_t>(size));
   std::vector<std::thread> threads;
   for (std::size_t r = 0; r < comms.size(); ++r)
     threads.emplace_back([&, r] {
-      auto made = create(inits[r], group, Rank{static_cast<std::int32_t>(r)});
+      auto made = create(inits[r], shared, Rank{static_cast<std::int32_t>(r)});
       if (made.ok())
         comms[r] = *std::move(made);
       else

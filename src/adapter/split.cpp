@@ -105,7 +105,7 @@ std::vector<PeerLink> links_within(const Inheritance& parent, const std::vector<
 /// wait for this rank, and listen to the parent.
 Result<CommPtr> create_within(Comm& parent, const Inheritance& inheritance,
                               const std::vector<Member>& members, InitContext& init,
-                              const bootstrap::Group& group, Rank me, std::size_t most_ring_bytes) {
+                              const GroupPtr& group, Rank me, std::size_t most_ring_bytes) {
   Status why;
   try {
     Result<CommPtr> made = create_over(
@@ -126,6 +126,7 @@ Result<CommPtr> form(Comm& parent, const Inheritance& inheritance,
                      InitContext& init, std::size_t most_ring_bytes) {
   bootstrap::Group group;
   group.secret = secret;
+  group.members.reserve(members.size());
   Rank me{0};
   for (std::size_t i = 0; i < members.size(); ++i) {
     bootstrap::Hello hello = (*inheritance.members)[uindex(members[i].rank)];
@@ -138,7 +139,9 @@ Result<CommPtr> form(Comm& parent, const Inheritance& inheritance,
     group.members.push_back(hello);
   }
   ANYCCL_CHECK(ring_bytes_of(init, static_cast<int>(members.size()), false).status());
-  return create_within(parent, inheritance, members, init, group, me, most_ring_bytes);
+  return create_within(parent, inheritance, members, init,
+                       std::make_shared<const bootstrap::Group>(std::move(group)), me,
+                       most_ring_bytes);
 }
 
 /// What this rank needs to take part.

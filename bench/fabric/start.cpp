@@ -15,7 +15,7 @@
 #include <string>
 
 #include "anyccl/anyccl.hpp"
-#include "must.hpp"
+#include "../micro/must.hpp"
 
 namespace {
 
