@@ -107,9 +107,12 @@ bool ProgressLoop::progress_in_background() {
 }
 
 void ProgressLoop::sleep_in_background(std::chrono::nanoseconds most) {
+  // A thread that waits rings when it leaves; if that is missed, work that is open waits for as long.
+  constexpr auto kBesideOthers = 5 * Backoff::kSleep;
   ProgressLock progress_lock(lock_word_);
-  if (waiting_.load(std::memory_order_relaxed) > 0 || !progress_lock.try_lock())
-    return background_doorbell_.sleep(Backoff::kSleep);
+  if (waiting_.load(std::memory_order_relaxed) > 0)
+    return background_doorbell_.sleep(kBesideOthers);
+  if (!progress_lock.try_lock()) return background_doorbell_.sleep(Backoff::kSleep);
   if (failure_.happened()) return;
   work_.diagnose();
   if (work_.is_idle() || transports_.empty()) {  // only a gate can change that, and it rings

@@ -18,6 +18,8 @@ namespace {
 
 using namespace std::chrono_literals;
 constexpr auto kEvery = 200ms;  // reading a short list takes 30 us: measured
+/// A long list, which many ranks read, takes no more than this part of the time.
+constexpr int kPart = 500;
 constexpr std::string_view kName = "anyccl-ranks-";
 
 /// A socket that nobody talks to, with a name that says `ranks`.
@@ -62,8 +64,7 @@ OversubscriptionMonitor::Registration OversubscriptionMonitor::add(int ranks) {
     shown_ = 0;
   }
   registered_.insert(ranks);
-  show_most();
-  next_.store(0, std::memory_order_relaxed);
+  if (show_most()) next_.store(0, std::memory_order_relaxed);
   refresh();
   return Registration(*this, ranks, generation_);
 }
@@ -75,10 +76,12 @@ void OversubscriptionMonitor::leave(int ranks, std::uint64_t generation) {
   show_most();
 }
 
-void OversubscriptionMonitor::show_most() {
+/// Whether that is another number than before.
+bool OversubscriptionMonitor::show_most() {
   const int most = registered_.empty() ? 0 : *registered_.rbegin();
-  if (most == std::exchange(shown_, most)) return;
+  if (most == std::exchange(shown_, most)) return false;
   socket_ = PrivateFd(most == 0 ? UniqueFd() : show(most));
+  return true;
 }
 
 void OversubscriptionMonitor::refresh() {
@@ -90,6 +93,9 @@ void OversubscriptionMonitor::refresh() {
   const long ranks = count_ranks(read_text("/proc/net/unix"));
   ranks_.store(ranks, std::memory_order_relaxed);
   oversubscribed_.store(ranks > ::sysconf(_SC_NPROCESSORS_ONLN), std::memory_order_relaxed);
+  const auto after = std::chrono::steady_clock::now().time_since_epoch();
+  const auto again = after + std::max<std::chrono::nanoseconds>(kEvery, kPart * (after - now));
+  next_.store(again.count(), std::memory_order_relaxed);
 }
 
 }  // namespace anyccl::probe

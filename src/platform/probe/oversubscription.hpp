@@ -61,7 +61,7 @@ class OversubscriptionMonitor {
 
  private:
   void leave(int ranks, std::uint64_t generation);
-  void show_most();
+  bool show_most();
 
   std::mutex mutex_;
   PrivateFd socket_;
