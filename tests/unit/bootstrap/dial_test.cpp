@@ -122,6 +122,19 @@ TEST_F(DialTest, goes_on_at_once_when_an_address_refuses) {
   finish(dial, host);
 }
 
+TEST_F(DialTest, is_refused_when_nobody_listens_at_any_address) {
+  const Endpoint closed{"", listen_tcp(kHere)->address}, other{"", listen_tcp(kHere)->address};
+  Dial dial = dial_to({closed, other});
+  for (const Deadline deadline = soon(); !dial.is_refused();) {
+    ASSERT_FALSE(deadline.passed());
+    ASSERT_OK(dial.advance());
+  }
+  const Hole hole;
+  Dial doubtful = dial_to({closed, hole.endpoint()});
+  while (contains(doubtful.problems(), "not tried")) ASSERT_OK(doubtful.advance());
+  EXPECT_FALSE(doubtful.is_refused());  // its packets may be lost on a way that leads there
+}
+
 TEST_F(DialTest, gives_the_acceptor_one_of_several_connections_and_uses_that_one) {
   Host host(2, secret_);
   Dial dial = dial_to(host.endpoints());
