@@ -63,8 +63,8 @@ void report_init(const InitContext& init, const bootstrap::Placement& placement,
   }
   if (!m.network) return;
   std::vector<std::string> addresses;
-  for (const auto& listener : init.listeners.tcp)
-    addresses.push_back(bootstrap::to_string(listener.address));
+  for (const bootstrap::Address& address : bootstrap::addresses_of(init.hello))
+    addresses.push_back(bootstrap::to_string(address));
   log(LogSubsystem::net, "rank {} of {}: listens at {}{}", index(m.rank), m.size,
       fmt::join(addresses, ", "),
       init.config.interface.empty()
