@@ -16,7 +16,7 @@ namespace anyccl::bootstrap {
 
 enum class Frame : std::uint32_t {
   hello = 1,    ///< HelloFrame
-  table = 2,    ///< GroupHead, then the Hello of every rank in order
+  table = 2,    ///< GroupHead, then encode_table() of all ranks' hellos
   failure = 3,  ///< FailureHead, then text
 };
 
@@ -44,6 +44,14 @@ struct FailureHead {
 inline constexpr std::uint32_t kForever = 0xffffffff;
 inline constexpr std::size_t kFailureText = 4096;
 
+/// What a seal covers of a payload. That of one which goes to many is made once.
+struct Digest {
+  std::uint32_t bytes = 0;
+  Mac hash{};
+};
+Result<Digest> digest_of(Bytes payload);
+
+Result<FrameHeader> seal(const Mac& session, Frame kind, const Digest& payload);
 Result<FrameHeader> seal(const Mac& session, Frame kind, Bytes payload);
 /// Whether header and payload come from the other end of the session.
 Result<bool> is_sealed(const Mac& session, const FrameHeader& header, Bytes payload);

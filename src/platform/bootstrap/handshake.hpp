@@ -11,7 +11,7 @@ namespace anyccl::bootstrap {
 
 /// Raised when the messages below, Hello or frames change. The layouts of Greeting and Answer never
 /// change, so that other versions can be told apart.
-inline constexpr std::uint32_t kProtocol = 5;
+inline constexpr std::uint32_t kProtocol = 6;
 
 /// `to` of a greeting to a root server.
 inline constexpr std::uint32_t kToRoot = 0xffffffff;

@@ -5,6 +5,7 @@
 #include "base/error.hpp"
 #include "platform/bootstrap/frame.hpp"
 #include "platform/bootstrap/interfaces.hpp"
+#include "platform/bootstrap/table.hpp"
 
 namespace anyccl::bootstrap {
 namespace {
@@ -45,7 +46,7 @@ Status send_hello(const Connection& root, const Hello& mine, Deadline deadline,
 }
 
 std::size_t largest_payload(Frame kind, const Hello& mine) {
-  return kind == Frame::table ? sizeof(GroupHead) + mine.size * sizeof(Hello)
+  return kind == Frame::table ? sizeof(GroupHead) + mine.size * kMostEntryBytes
                               : sizeof(FailureHead) + kFailureText;
 }
 
@@ -71,19 +72,12 @@ Result<JoinReply> receive_reply(const Connection& root, const Hello& mine, Deadl
 }
 
 Result<Group> read_group(Bytes payload, const Secret& secret, const Hello& mine) {
-  if (payload.size() != largest_payload(Frame::table, mine))
+  if (payload.size() < sizeof(GroupHead))
     return error(Code::remote_error, "the root server sent {} bytes for a table of {} ranks",
                  payload.size(), mine.size);
   Group group;
   ANYCCL_TRY(group.secret, secret.derive("group", payload.first(sizeof(GroupHead))));
-  for (std::uint32_t r = 0; r < mine.size; ++r) {
-    const auto hello = read_as<Hello>(payload.subspan(sizeof(GroupHead) + r * sizeof(Hello)));
-    ANYCCL_CHECK(check_hello(hello));
-    if (hello.rank != r || hello.size != mine.size)
-      return error(Code::remote_error, "the root server sent {} in the place of rank {}",
-                   describe(hello), r);
-    group.members.push_back(hello);
-  }
+  ANYCCL_TRY(group.members, decode_table(payload.subspan(sizeof(GroupHead)), mine.size));
   return group;
 }
 

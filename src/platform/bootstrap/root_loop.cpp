@@ -6,6 +6,7 @@
 
 #include "base/error.hpp"
 #include "base/log.hpp"
+#include "platform/bootstrap/table.hpp"
 
 namespace anyccl::bootstrap {
 namespace {
@@ -42,7 +43,7 @@ void RootLoop::run() {
     if (const Status problem = step(); !problem.ok()) {
       if (answer_.payload) break;
       log(LogSubsystem::net, "root server: {}", problem.message());
-      settle(problem);
+      if (!settle(problem).ok()) break;
     }
     flush_members();
   }
@@ -74,10 +75,7 @@ Status RootLoop::step() {
   admit_authenticated();
   if (entries[0].revents != 0) stop();
   if (answer_.payload) return {};
-  if (table_.complete()) {
-    settle({});
-    return {};
-  }
+  if (table_.complete()) return settle({});
   if (stopped_)
     return error(Code::aborted, "the root server was stopped before all ranks had joined");
   return check_timeouts();
@@ -194,11 +192,12 @@ void RootLoop::warn_of_refused() {
       acceptor_.last_refused());
 }
 
-void RootLoop::settle(const Status& outcome) {
+Status RootLoop::settle(const Status& outcome) {
   Result<std::vector<std::byte>> group = outcome.ok() ? group_payload() : outcome;
   answer_.kind = group.ok() ? Frame::table : Frame::failure;
   answer_.payload = std::make_shared<const std::vector<std::byte>>(
       group.ok() ? *std::move(group) : failure_payload(group.status()));
+  ANYCCL_TRY(answer_.digest, digest_of(*answer_.payload));
   if (answer_.kind == Frame::table) {
     // Before anyone hears it: who then meets again at this port must not meet this server.
     close_listeners();
@@ -209,20 +208,21 @@ void RootLoop::settle(const Status& outcome) {
     m.timeout = Deadline::never();
     if (m.joined && !prepare(m).ok()) m.socket.reset();
   }
+  return {};
 }
 
 Result<std::vector<std::byte>> RootLoop::group_payload() const {
   GroupHead head;
   ANYCCL_CHECK(random_bytes(head.salt));
-  const std::vector<Hello> table = table_.hellos();
+  const std::vector<std::byte> table = encode_table(table_.hellos());
   std::vector<std::byte> payload;
-  for (const Bytes part : {Bytes(bytes_of(head)), Bytes(std::as_bytes(std::span(table)))})
+  for (const Bytes part : {Bytes(bytes_of(head)), Bytes(table)})
     payload.insert(payload.end(), part.begin(), part.end());
   return payload;
 }
 
 Status RootLoop::prepare(Member& m) {
-  ANYCCL_TRY(const FrameHeader header, seal(m.session, answer_.kind, *answer_.payload));
+  ANYCCL_TRY(const FrameHeader header, seal(m.session, answer_.kind, answer_.digest));
   m.out.put(bytes_of(header));
   m.out.put_shared(answer_.payload);
   return {};

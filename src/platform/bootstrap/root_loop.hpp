@@ -42,6 +42,7 @@ class RootLoop {
   struct Answer {
     Frame kind = Frame::failure;
     std::shared_ptr<const std::vector<std::byte>> payload;
+    Digest digest;
   };
 
   bool finished() const;
@@ -59,7 +60,8 @@ class RootLoop {
   std::string hint() const;
   void warn_of_refused();
 
-  void settle(const Status& outcome);
+  /// Errors: why there can be no answer at all.
+  Status settle(const Status& outcome);
   Result<std::vector<std::byte>> group_payload() const;
   Status prepare(Member& member);
   void flush_members();

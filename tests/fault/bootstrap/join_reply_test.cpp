@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "platform/bootstrap/frame.hpp"
+#include "platform/bootstrap/table.hpp"
 #include "unauthenticated.hpp"
 
 namespace anyccl::bootstrap {
@@ -40,10 +41,8 @@ class JoinReply : public testing::Test {
   /// A table as a root server sends it, of the given hellos.
   static std::vector<std::byte> table_of(const std::vector<Hello>& hellos) {
     std::vector<std::byte> payload(sizeof(GroupHead));
-    for (const Hello& hello : hellos) {
-      const Bytes bytes = bytes_of(hello);
-      payload.insert(payload.end(), bytes.begin(), bytes.end());
-    }
+    const std::vector<std::byte> table = encode_table(hellos);
+    payload.insert(payload.end(), table.begin(), table.end());
     return payload;
   }
 
