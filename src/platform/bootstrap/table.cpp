@@ -1,8 +1,6 @@
 #include "platform/bootstrap/table.hpp"
 
 #include <algorithm>
-#include <array>
-#include <bit>
 
 #include "base/error.hpp"
 #include "platform/bootstrap/hosts.hpp"
@@ -91,28 +89,27 @@ Status malformed() {
 
 /// Replaces what differs in `hello`.
 Status apply_runs(Reader& reader, Hello& hello) {
-  std::array<std::byte, kHello> bytes = std::bit_cast<std::array<std::byte, kHello>>(hello);
-  std::size_t at = 0;
+  std::span<std::byte> rest = std::as_writable_bytes(std::span(&hello, 1));
   for (std::size_t runs = reader.number(); runs > 0; --runs) {
     const std::size_t skip = reader.number(), length = reader.number();
-    if (length == 0 || skip > kHello - at || length > kHello - at - skip) return malformed();
-    at += skip;
+    if (length == 0 || skip > rest.size() || length > rest.size() - skip) return malformed();
     const Bytes replaced = reader.take(length);
     if (reader.spoiled()) return malformed();
-    std::copy(replaced.begin(), replaced.end(), bytes.begin() + static_cast<std::ptrdiff_t>(at));
-    at += length;
+    std::copy(replaced.begin(), replaced.end(), rest.subspan(skip).begin());
+    rest = rest.subspan(skip + length);
   }
-  if (reader.spoiled()) return malformed();
-  hello = std::bit_cast<Hello>(bytes);
-  return {};
+  return reader.spoiled() ? malformed() : Status();
 }
 
-Result<Hello> read_entry(Reader& reader, const std::vector<Hello>& before) {
+/// Appends the next hello to those before it.
+Status read_entry(Reader& reader, std::vector<Hello>& hellos) {
   const std::size_t distance = reader.number();
-  if (reader.spoiled() || distance > before.size()) return malformed();
-  Hello hello = distance == 0 ? Hello() : before[before.size() - distance];
-  ANYCCL_CHECK(apply_runs(reader, hello));
-  return hello;
+  if (reader.spoiled() || distance > hellos.size()) return malformed();
+  if (distance == 0)
+    hellos.emplace_back();
+  else
+    hellos.push_back(hellos[hellos.size() - distance]);
+  return apply_runs(reader, hellos.back());
 }
 
 }  // namespace
@@ -140,12 +137,12 @@ Result<std::vector<Hello>> decode_table(Bytes encoded, std::uint32_t size) {
   if (encoded.size() < kLeastEntryBytes * size) return malformed();
   hellos.reserve(size);
   for (std::uint32_t r = 0; r < size; ++r) {
-    ANYCCL_TRY(const Hello hello, read_entry(reader, hellos));
+    ANYCCL_CHECK(read_entry(reader, hellos));
+    const Hello& hello = hellos.back();
     ANYCCL_CHECK(check_hello(hello));
     if (hello.rank != r || hello.size != size)
       return error(Code::remote_error, "the root server sent {} in the place of rank {}",
                    describe(hello), r);
-    hellos.push_back(hello);
   }
   if (!reader.at_end()) return malformed();
   return hellos;
