@@ -31,12 +31,13 @@ milliseconds without_margin(milliseconds timeout) {
 
 }  // namespace
 
-RootLoop::RootLoop(std::vector<UniqueFd> listeners, const Secret& secret, Trust trust,
-                   int stop_event)
+RootLoop::RootLoop(std::vector<UniqueFd> listeners, SocketSet joined, const Secret& secret,
+                   Trust trust, int stop_event)
     : listeners_(std::move(listeners)),
       acceptor_(listeners_of(listeners_), secret, kToRoot, trust),
       trust_(trust),
-      stop_event_(stop_event) {}
+      stop_event_(stop_event),
+      sockets_(std::move(joined)) {}
 
 void RootLoop::run() {
   while (!finished()) {
@@ -45,7 +46,6 @@ void RootLoop::run() {
       log(LogSubsystem::net, "root server: {}", problem.message());
       if (!settle(problem).ok()) break;
     }
-    flush_members();
   }
   close_listeners();
 }
@@ -53,7 +53,8 @@ void RootLoop::run() {
 bool RootLoop::finished() const {
   const bool ending = stopped_ || answer_.kind == Frame::table;
   if (!answer_.payload || !ending) return false;
-  const bool all_told = members_.empty() && (!waits_for_late_ || told_.size() >= table_.size());
+  const bool all_told =
+      arriving_.empty() && waiting_.empty() && (!waits_for_late_ || told_.size() >= table_.size());
   return all_told || end_.passed();
 }
 
@@ -67,11 +68,12 @@ void RootLoop::stop() {
 Status RootLoop::step() {
   std::vector<pollfd> entries;
   ANYCCL_CHECK(poll_once(entries));
-  const std::span<const pollfd> rest = std::span(entries).subspan(1);
-  const std::size_t members = members_.size();
-  ANYCCL_CHECK(let_in(rest.subspan(members)));
+  const std::span<const pollfd> rest = std::span(entries).subspan(2);
+  const std::size_t arriving = arriving_.size();
+  ANYCCL_CHECK(let_in(rest.subspan(arriving)));
   warn_of_refused();
-  ANYCCL_CHECK(read_from_members(rest.first(members)));
+  ANYCCL_CHECK(read_from_arriving(rest.first(arriving)));
+  if (entries[1].revents != 0) ANYCCL_CHECK(serve_waiting());
   admit_authenticated();
   if (entries[0].revents != 0) stop();
   if (answer_.payload) return {};
@@ -83,8 +85,8 @@ Status RootLoop::step() {
 
 Status RootLoop::poll_once(std::vector<pollfd>& entries) {
   entries.push_back({stopped_ ? -1 : stop_event_, POLLIN, 0});
-  for (const Member& m : members_)
-    entries.push_back({m.socket.get(), m.out.empty() ? short{POLLIN} : short{POLLOUT}, 0});
+  entries.push_back({sockets_.fd(), POLLIN, 0});
+  for (const Member& m : arriving_) entries.push_back({m.socket.get(), POLLIN, 0});
   acceptor_.append_wanted(entries);
   if (::poll(entries.data(), entries.size(), poll_ms()) >= 0) return {};
   if (errno != EINTR) return system_error(errno, "root server: poll");
@@ -93,8 +95,8 @@ Status RootLoop::poll_once(std::vector<pollfd>& entries) {
 }
 
 int RootLoop::poll_ms() const {
-  int wait = acceptor_.poll_ms(end_.poll_ms());
-  for (const Member& m : members_) wait = (m.joined ? m.timeout : m.hello_due).poll_ms(wait);
+  int wait = first_timeout_.poll_ms(acceptor_.poll_ms(end_.poll_ms()));
+  for (const Member& m : arriving_) wait = m.hello_due.poll_ms(wait);
   return wait;
 }
 
@@ -106,20 +108,28 @@ void RootLoop::admit_authenticated() {
     member.rank = connection.from;
     member.in.expect(sizeof(FrameHeader) + sizeof(HelloFrame));
     member.hello_due = Deadline::in(kHelloTime);
-    members_.push_back(std::move(member));
+    arriving_.push_back(std::move(member));
   }
 }
 
-Status RootLoop::read_from_members(std::span<const pollfd> entries) {
+Status RootLoop::read_from_arriving(std::span<const pollfd> entries) {
   for (std::size_t i = 0; i < entries.size(); ++i) {
-    Member& m = members_[i];
-    const bool ready = entries[i].revents != 0;
-    if (ready && m.joined && !answer_.payload)
-      return error(Code::remote_error, "rank {} left before all ranks had joined", m.rank);
-    if (ready && !m.joined) ANYCCL_CHECK(read_hello(m));
-    if (!m.joined && m.hello_due.passed()) m.socket.reset();
+    Member& m = arriving_[i];
+    if (entries[i].revents != 0) ANYCCL_CHECK(read_hello(m));
+    if (m.hello_due.passed()) m.socket.reset();
   }
-  std::erase_if(members_, [](const Member& m) { return !m.socket; });
+  std::erase_if(arriving_, [](const Member& m) { return !m.socket; });
+  return {};
+}
+
+/// Those that waited have left, or can take more of the answer.
+Status RootLoop::serve_waiting() {
+  for (const int socket : sockets_.ready()) {
+    if (!answer_.payload)
+      return error(Code::remote_error, "rank {} left before all ranks had joined",
+                   waiting_.at(socket).rank);
+    tell(socket);
+  }
   return {};
 }
 
@@ -139,27 +149,35 @@ Status RootLoop::read_hello(Member& m) {
     m.socket.reset();
     return {};
   }
-  return join(m, frame);
+  return join(std::move(m), frame);
 }
 
-Status RootLoop::join(Member& m, const HelloFrame& frame) {
-  m.joined = true;
-  if (answer_.payload) return prepare(m);
-  if (frame.timeout_ms != kForever) {
-    const milliseconds timeout(frame.timeout_ms);
-    m.timeout = Deadline::in(without_margin(timeout));
-    m.timeout_s = std::chrono::duration<double>(timeout + milliseconds(frame.waited_ms)).count();
+Status RootLoop::join(Member m, const HelloFrame& frame) {
+  const int socket = m.socket.get();
+  const auto place = waiting_.insert_or_assign(socket, std::move(m)).first;
+  if (answer_.payload) {
+    ANYCCL_CHECK(prepare(place->second));
+    tell(socket);
+    return {};
   }
+  ANYCCL_CHECK(sockets_.watch(socket, POLLIN));
+  note_timeout(frame);
   return table_.add(frame.hello);
 }
 
+void RootLoop::note_timeout(const HelloFrame& frame) {
+  if (frame.timeout_ms == kForever) return;
+  const milliseconds timeout(frame.timeout_ms);
+  const Deadline due = Deadline::in(without_margin(timeout));
+  if (!(due < first_timeout_)) return;
+  first_timeout_ = due;
+  first_timeout_s_ = std::chrono::duration<double>(timeout + milliseconds(frame.waited_ms)).count();
+}
+
 Status RootLoop::check_timeouts() const {
-  for (const Member& m : members_)
-    if (m.joined && m.timeout.passed()) {
-      const Status incomplete = table_.incomplete(m.timeout_s);
-      return error(incomplete.code(), "{}{}", incomplete.message(), hint());
-    }
-  return {};
+  if (!first_timeout_.passed()) return {};
+  const Status incomplete = table_.incomplete(first_timeout_s_);
+  return error(incomplete.code(), "{}{}", incomplete.message(), hint());
 }
 
 /// Why ranks may be missing.
@@ -201,13 +219,16 @@ Status RootLoop::settle(const Status& outcome) {
   if (answer_.kind == Frame::table) {
     // Before anyone hears it: who then meets again at this port must not meet this server.
     close_listeners();
-    std::erase_if(members_, [](const Member& m) { return !m.joined; });
+    arriving_.clear();
     if (!stopped_) end_ = Deadline::in(kDeliveryTime);
   }
-  for (Member& m : members_) {
-    m.timeout = Deadline::never();
-    if (m.joined && !prepare(m).ok()) m.socket.reset();
+  first_timeout_ = Deadline::never();
+  std::vector<int> sockets;
+  for (auto& [socket, m] : waiting_) {
+    ANYCCL_CHECK(prepare(m));
+    sockets.push_back(socket);
   }
+  for (const int socket : sockets) tell(socket);
   return {};
 }
 
@@ -228,14 +249,18 @@ Status RootLoop::prepare(Member& m) {
   return {};
 }
 
-void RootLoop::flush_members() {
-  if (!answer_.payload) return;
-  std::erase_if(members_, [this](Member& m) {
-    const bool lost = !m.socket || !m.out.flush(m.socket.get()).ok();
-    const bool told = !lost && m.joined && m.out.empty();
-    if (told) told_.insert(m.rank);
-    return lost || told;
-  });
+/// Sends the answer as far as its socket takes it now.
+void RootLoop::tell(int socket) {
+  Member& m = waiting_.at(socket);
+  const bool lost = !m.out.flush(socket).ok();
+  if (!lost && !m.out.empty() && sockets_.watch(socket, POLLOUT).ok()) return;
+  if (!lost && m.out.empty()) told_.insert(m.rank);
+  drop(socket);
+}
+
+void RootLoop::drop(int socket) {
+  sockets_.forget(socket);
+  waiting_.erase(socket);
 }
 
 void RootLoop::close_listeners() {

@@ -6,12 +6,14 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "base/deadline.hpp"
 #include "platform/bootstrap/acceptor.hpp"
 #include "platform/bootstrap/frame.hpp"
 #include "platform/bootstrap/member_table.hpp"
+#include "platform/bootstrap/socket_set.hpp"
 
 namespace anyccl::bootstrap {
 
@@ -20,7 +22,8 @@ namespace anyccl::bootstrap {
 class RootLoop {
  public:
   /// `stop_event`: an eventfd.
-  RootLoop(std::vector<UniqueFd> listeners, const Secret& secret, Trust trust, int stop_event);
+  RootLoop(std::vector<UniqueFd> listeners, SocketSet joined, const Secret& secret, Trust trust,
+           int stop_event);
   /// Returns when every member has the table. After a failure it goes on telling it to whoever
   /// comes late, until the stop event: it is the number kStopNow, or kStopWhenTold to give late
   /// ranks a moment.
@@ -28,15 +31,14 @@ class RootLoop {
   static constexpr std::uint64_t kStopNow = 1, kStopWhenTold = 2;
 
  private:
+  /// An authenticated rank: it is arriving until its hello is there, and then waits for the answer.
   struct Member {
     UniqueFd socket;
     Mac session{};
     std::uint32_t rank = 0;
-    bool joined = false;  ///< Its hello is there.
     Inbox in;
     Outbox out;
-    Deadline hello_due, timeout;
-    double timeout_s = 0;
+    Deadline hello_due;
   };
   /// The reply to all members.
   struct Answer {
@@ -53,9 +55,11 @@ class RootLoop {
   int poll_ms() const;
   Status let_in(std::span<const pollfd> entries);
   void admit_authenticated();
-  Status read_from_members(std::span<const pollfd> entries);
+  Status read_from_arriving(std::span<const pollfd> entries);
   Status read_hello(Member& member);
-  Status join(Member& member, const HelloFrame& frame);
+  Status join(Member member, const HelloFrame& frame);
+  void note_timeout(const HelloFrame& frame);
+  Status serve_waiting();
   Status check_timeouts() const;
   std::string hint() const;
   void warn_of_refused();
@@ -64,7 +68,8 @@ class RootLoop {
   Status settle(const Status& outcome);
   Result<std::vector<std::byte>> group_payload() const;
   Status prepare(Member& member);
-  void flush_members();
+  void tell(int socket);
+  void drop(int socket);
   void close_listeners();
 
   std::vector<UniqueFd> listeners_;
@@ -72,7 +77,11 @@ class RootLoop {
   Trust trust_;
   int stop_event_;
   MemberTable table_;
-  std::vector<Member> members_;
+  std::vector<Member> arriving_;
+  std::unordered_map<int, Member> waiting_;  // by socket
+  SocketSet sockets_;                        // of those: readable if they leave, or writable
+  Deadline first_timeout_;                   // of those; it goes first
+  double first_timeout_s_ = 0;
   Answer answer_;                 // without payload while ranks are missing
   std::set<std::uint32_t> told_;  // ranks that have the answer
   bool stopped_ = false, waits_for_late_ = false, warned_ = false;

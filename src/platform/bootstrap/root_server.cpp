@@ -15,13 +15,14 @@ Result<std::unique_ptr<RootServer>> RootServer::start(std::vector<UniqueFd> list
                                                       const Secret& secret, Trust trust) {
   UniqueFd stop_event(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!stop_event) return system_error(errno, "eventfd");
+  ANYCCL_TRY(SocketSet joined, SocketSet::make());
   const SignalsBlocked blocked;
   try {
-    std::thread thread(
-        [loop = RootLoop(std::move(listeners), secret, trust, stop_event.get())]() mutable {
-          ::pthread_setname_np(::pthread_self(), "anyccl-root");
-          loop.run();
-        });
+    std::thread thread([loop = RootLoop(std::move(listeners), std::move(joined), secret, trust,
+                                        stop_event.get())]() mutable {
+      ::pthread_setname_np(::pthread_self(), "anyccl-root");
+      loop.run();
+    });
     return std::unique_ptr<RootServer>(new RootServer(std::move(stop_event), std::move(thread)));
   } catch (const std::system_error& problem) {
     return system_error(problem.code().value(), "starting the root server's thread");
