@@ -1,5 +1,6 @@
 // What it costs ranks to meet: processes of this host that join one group over TCP, at its loopback address, and
-// get the table of all; they do not connect to each other.
+// get the table of all; they do not connect to each other. Each says that it is on a host of its own, so that none
+// takes a unix socket.
 //
 //   join RANKS [ROUNDS] [started|released]     default: 3 rounds of processes that join as soon as they have started
 //
@@ -40,7 +41,7 @@ using Clock = std::chrono::steady_clock;  // the same in all processes
 /// What a rank tells the parent; written at once, so that those of many ranks do not mix.
 struct Report {
   int rank = 0;
-  bool joined = false;  ///< Else it has started.
+  enum Kind { started, joined, failed } kind = started;
   std::int64_t at_ns = 0;
   double cpu_s = 0;  ///< Since it started.
 };
@@ -67,6 +68,12 @@ void must_write(int fd, const Report& report) {
   if (::write(fd, &report, sizeof report) != sizeof report) fail("write");
 }
 
+/// Says why a rank failed, to the parent as well.
+void must_join(const Status& status, int reports) {
+  if (!status.ok()) must_write(reports, {-1, Report::failed, 0, 0});
+  must(status);
+}
+
 void wait_for_end_of(int fd) {
   char byte = 0;
   while (::read(fd, &byte, 1) > 0) {
@@ -80,20 +87,21 @@ struct Ends {
 
 /// One rank: joins, reports, and stays until it may go.
 int be_rank(const Config& config, const Ends& ends) {
-  must_write(ends.reports, {*config.rank, false, now_ns(), 0});
+  must_write(ends.reports, {*config.rank, Report::started, now_ns(), 0});
   wait_for_end_of(ends.release);
   const double before = cpu_seconds();
   auto listeners = bootstrap::Listeners::open("");
-  must(listeners.status());
+  must_join(listeners.status(), ends.reports);
   const probe::HostFacts facts = probe::host_facts();
-  auto hello = bootstrap::make_hello(Rank{*config.rank}, *config.world_size,
-                                     {facts.boot_id, facts.network_namespace, ""}, "", *listeners);
-  must(hello.status());
+  auto hello = bootstrap::make_hello(
+      Rank{*config.rank}, *config.world_size,
+      {facts.boot_id, facts.network_namespace, std::to_string(*config.rank)}, "", *listeners);
+  must_join(hello.status(), ends.reports);
   hello->cpus = facts.cpus;
-  const auto group =
-      bootstrap::join_environment(config, *hello, Deadline::in(std::chrono::seconds(60)));
-  must(group.status());
-  must_write(ends.reports, {*config.rank, true, now_ns(), cpu_seconds() - before});
+  const auto group = bootstrap::join_environment(
+      config, *hello, Deadline::in(std::chrono::seconds(60)), {}, &*listeners);
+  must_join(group.status(), ends.reports);
+  must_write(ends.reports, {*config.rank, Report::joined, now_ns(), cpu_seconds() - before});
   wait_for_end_of(ends.hold);
   return 0;
 }
@@ -195,10 +203,10 @@ class Round {
     std::size_t& count = joined ? joined_ : started_;
     Report report;
     while (count < static_cast<std::size_t>(ranks_)) {
-      if (::read(reports_.reader.get(), &report, sizeof report) != sizeof report)
-        fail("a rank failed");
-      ++(report.joined ? joined_ : started_);
-      if (!report.joined) {
+      if (::read(reports_.reader.get(), &report, sizeof report) != sizeof report) fail("read");
+      if (report.kind == Report::failed) std::_Exit(1);
+      ++(report.kind == Report::joined ? joined_ : started_);
+      if (report.kind == Report::started) {
         last_start_ns_ = std::max(last_start_ns_, report.at_ns);
         continue;
       }

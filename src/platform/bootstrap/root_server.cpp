@@ -12,14 +12,15 @@
 namespace anyccl::bootstrap {
 
 Result<std::unique_ptr<RootServer>> RootServer::start(std::vector<UniqueFd> listeners,
-                                                      const Secret& secret, Trust trust) {
+                                                      const Secret& secret, Trust trust,
+                                                      RelayTree tree) {
   UniqueFd stop_event(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!stop_event) return system_error(errno, "eventfd");
-  ANYCCL_TRY(SocketSet joined, SocketSet::make());
+  ANYCCL_TRY(SocketSet sockets, SocketSet::make());
   const SignalsBlocked blocked;
   try {
-    std::thread thread([loop = RootLoop(std::move(listeners), std::move(joined), secret, trust,
-                                        stop_event.get())]() mutable {
+    std::thread thread([loop = RootLoop(std::move(listeners), std::move(sockets), secret, trust,
+                                        tree, stop_event.get())]() mutable {
       ::pthread_setname_np(::pthread_self(), "anyccl-root");
       loop.run();
     });

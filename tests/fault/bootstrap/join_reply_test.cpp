@@ -77,7 +77,7 @@ TEST_F(JoinReply, of_random_bytes_is_an_error) {
   std::mt19937 random = seeded();
   for (const std::size_t size :
        {0UL, 1UL, 4UL, 100UL, sizeof(GroupHead) + 2 * sizeof(Hello), 5000UL})
-    for (const std::uint32_t kind : {0U, 1U, 2U, 3U, 77U})
+    for (const std::uint32_t kind : {0U, 1U, 2U, 3U, 4U, 6U, 77U})
       EXPECT_FALSE(answer_to_join(static_cast<Frame>(kind), random_text(random, size)).ok())
           << size << " bytes of kind " << kind;
 }
