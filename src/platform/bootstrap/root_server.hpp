@@ -13,7 +13,8 @@
 namespace anyccl::bootstrap {
 
 /// Where the ranks of one group meet: collects a hello from each of them and, when all are there,
-/// sends everyone the table of all; in a large group it sends it to some, and each of them to others (see RelayTree). Serves one group, from a thread of its own.
+/// sends everyone the table of all; in a large group, sends it to some of them, which send it on (see
+/// RelayTree). Serves one group, from a thread of its own.
 ///
 /// The group fails, and every member is told why, when a rank joins twice, when sizes, settings or
 /// versions differ, when a member leaves, or when a member's time limit is nearly over (then the
