@@ -264,7 +264,8 @@ Result<CommPtr> join_by_id(const anycclUniqueId& bytes, int size, int rank, cons
   ANYCCL_TRY(const bootstrap::UniqueId id, bootstrap::UniqueId::from_bytes(bytes.internal));
   ANYCCL_TRY(InitContext init, prepare_init(rank, size, settings));
   init.name = name;
-  Result<bootstrap::Group> group = bootstrap::join(id, init.hello, init.deadline);
+  Result<bootstrap::Group> group =
+      bootstrap::join(id, init.hello, init.deadline, &init.listeners);
   Process::get().drop(id, group.status());
   if (!group.ok()) return group.status();
   return create(init, std::make_shared<const bootstrap::Group>(*std::move(group)), Rank{rank});
@@ -275,7 +276,8 @@ Result<CommPtr> join_by_environment() {
   ANYCCL_TRY(const bootstrap::LaunchInfo info, bootstrap::read_launch_info(config));
   ANYCCL_TRY(InitContext init, prepare_init(index(info.rank), info.size, std::move(config)));
   ANYCCL_TRY(bootstrap::Group group,
-             bootstrap::join_environment(init.config, init.hello, init.deadline, info.launch));
+             bootstrap::join_environment(init.config, init.hello, init.deadline, info.launch,
+                                         &init.listeners));
   return create(init, std::make_shared<const bootstrap::Group>(std::move(group)), info.rank);
 }
 

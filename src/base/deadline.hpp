@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <compare>
 
 namespace anyccl {
 
@@ -13,6 +14,7 @@ class Deadline {
   static Deadline in(std::chrono::nanoseconds time) { return Deadline(Clock::now() + time); }
   static Deadline never() { return {}; }
 
+  auto operator<=>(const Deadline&) const = default;
   bool is_never() const { return at_ == Clock::time_point::max(); }
   bool passed() const { return !is_never() && Clock::now() >= at_; }
   /// Milliseconds for poll(2): 0 when passed, else rounded up, at most `most`.

@@ -33,7 +33,7 @@ Acceptor::Acceptor(std::vector<Listener> listeners, const Secret& secret, std::u
       spare_(::eventfd(0, EFD_CLOEXEC)) {}
 
 void Acceptor::append_wanted(std::vector<pollfd>& entries) const {
-  const bool accepts = !stalled();
+  const bool accepts = !stalled() && !full();
   for (const Listener& listener : listeners_)
     entries.push_back({accepts ? listener.fd : -1, POLLIN, 0});
   for (const PendingPeer& s : pending_)
@@ -42,6 +42,7 @@ void Acceptor::append_wanted(std::vector<pollfd>& entries) const {
 
 int Acceptor::poll_ms(int most) const {
   if (pending_.empty()) return most;
+  if (full()) most = pending_.front().patience.poll_ms(most);
   if (stalled()) most = stalled_.poll_ms(most);
   return pending_.front().deadline.poll_ms(most);
 }
@@ -88,7 +89,7 @@ std::string Acceptor::refusals() const {
 }
 
 Status Acceptor::accept_waiting(const Listener& listener) {
-  for (int accepted = 0; accepted < kMostAtOnce; ++accepted) {
+  for (int accepted = 0; accepted < kMostAtOnce && !full(); ++accepted) {
     Result<UniqueFd> socket = accept_from(listener.fd);
     const bool shortage = socket.status().code() == Code::system_error;
     if (shortage) return has_waiting(listener.fd) ? on_shortage(socket.status()) : Status();
@@ -108,7 +109,7 @@ Status Acceptor::begin_handshake(UniqueFd socket, const Listener& listener) {
     }
   }
   ANYCCL_TRY(Handshake handshake, Handshake::acceptor(secret_, to_, welcome_));
-  if (pending_.size() >= kMostPending) drop_oldest();
+  if (pending_.size() >= std::min(kMostPending, room_)) drop_oldest();
   pending_.push_back({std::move(socket), std::move(handshake), Deadline::in(kHandshakeTime),
                       Deadline::in(kPatience), listener.local});
   return {};

@@ -3,6 +3,7 @@
 #include <poll.h>
 
 #include <deque>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,9 @@ class Acceptor {
   Acceptor(std::vector<Listener> listeners, const Secret& secret, std::uint32_t to, Trust trust,
            Handshake::Welcome welcome = {});
 
+  /// Lets in no more than so many at a time from now on: others wait in the kernel's queue until one of
+  /// them is done, or was silent for too long. Default: no limit of this kind.
+  void let_in_at_most(std::size_t room) { room_ = room; }
   /// Appends what to poll for. The same number of entries goes to progress().
   void append_wanted(std::vector<pollfd>& entries) const;
   std::size_t wanted() const { return listeners_.size() + pending_.size(); }
@@ -58,6 +62,9 @@ class Acceptor {
     Deadline deadline, patience;  ///< Patience: with others that wait for its descriptor.
     bool local = false;
   };
+  bool full() const {
+    return pending_.size() >= room_ && (pending_.empty() || !pending_.front().patience.passed());
+  }
   bool stalled() const { return !pending_.empty() && !stalled_.passed(); }
   void advance_pending(std::span<const pollfd> entries);
   Status accept_waiting(const Listener& listener);
@@ -76,6 +83,7 @@ class Acceptor {
   std::vector<Connection> authenticated_;
   std::string last_refused_;
   std::size_t refused_ = 0;
+  std::size_t room_ = std::numeric_limits<std::size_t>::max();
   Deadline stalled_ = Deadline::in(std::chrono::nanoseconds(0));  // accepts nobody until then
   UniqueFd spare_;  // given up to tell others that there is no descriptor left
 };

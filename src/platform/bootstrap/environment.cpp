@@ -230,7 +230,7 @@ Result<LaunchInfo> read_launch_info(const Config& config) {
 }
 
 Result<Group> join_environment(const Config& given, const Hello& mine, Deadline deadline,
-                               const std::optional<Launch>& launch) {
+                               const std::optional<Launch>& launch, const Listeners* listeners) {
   if (mine.size == 1) return group_of_one(mine);
   const bool by_launcher = launch && launch->one_host && given.master_addr.empty();
   Config config = given;
@@ -239,12 +239,12 @@ Result<Group> join_environment(const Config& given, const Hello& mine, Deadline 
   }
   ANYCCL_TRY(RendezvousAddress rendezvous,
              by_launcher ? launched_here(*launch) : rendezvous_of(config, deadline));
-  if (mine.rank != 0) return join_at(rendezvous, mine, deadline);
-  ANYCCL_TRY(std::vector<UniqueFd> listeners, open_listeners(config, rendezvous));
+  if (mine.rank != 0) return join_at(rendezvous, mine, deadline, listeners);
+  ANYCCL_TRY(std::vector<UniqueFd> sockets, open_listeners(config, rendezvous));
   // Its end waits until the others have their answer too.
   ANYCCL_TRY(const auto server,
-             RootServer::start(std::move(listeners), rendezvous.secret, rendezvous.trust));
-  Result<Group> group = join_at(rendezvous, mine, deadline);
+             RootServer::start(std::move(sockets), rendezvous.secret, rendezvous.trust));
+  Result<Group> group = join_at(rendezvous, mine, deadline, listeners);
   if (!group.ok() && group.status().code() != Code::timeout) server->stop_when_told();
   return group;
 }

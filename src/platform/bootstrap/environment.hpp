@@ -19,7 +19,7 @@ struct LaunchInfo {
 Result<LaunchInfo> read_launch_info(const Config& config);
 
 /// Joins the group that a launcher described in the environment, as the rank in `mine` (see
-/// read_launch_info).
+/// read_launch_info). `listeners`: as in join().
 ///
 /// Rank 0 serves at MASTER_ADDR, port ANYCCL_PORT or else MASTER_PORT + 1. Processes that
 /// know ANYCCL_SECRET may join. Without it only processes of this user on this host may, and they
@@ -31,6 +31,7 @@ Result<LaunchInfo> read_launch_info(const Config& config);
 /// Errors: as join(); invalid_usage when a variable is missing, when the port is in use, or when
 ///         MASTER_ADDR is another host and there is no secret.
 Result<Group> join_environment(const Config& config, const Hello& mine, Deadline deadline,
-                               const std::optional<Launch>& launch = {});
+                               const std::optional<Launch>& launch = {},
+                               const Listeners* listeners = nullptr);
 
 }  // namespace anyccl::bootstrap

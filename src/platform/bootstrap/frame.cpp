@@ -7,8 +7,8 @@
 namespace anyccl::bootstrap {
 namespace {
 
-Result<Mac> mac_of(const Mac& session, std::uint32_t kind, std::uint32_t size, Bytes payload) {
-  return hmac(session, "frame", {bytes_of(kind), bytes_of(size), payload});
+Result<Mac> mac_of(const Mac& session, std::uint32_t kind, const Digest& payload) {
+  return hmac(session, "frame", {bytes_of(kind), bytes_of(payload.bytes), payload.hash});
 }
 
 bool is_failure(std::uint32_t code) {
@@ -18,17 +18,29 @@ bool is_failure(std::uint32_t code) {
 
 }  // namespace
 
-Result<FrameHeader> seal(const Mac& session, Frame kind, Bytes payload) {
+Result<Digest> digest_of(Bytes payload) {
+  Digest digest{static_cast<std::uint32_t>(payload.size()), {}};
+  ANYCCL_TRY(digest.hash, hmac(Secret().bytes(), "payload", {payload}));  // a hash: no key
+  return digest;
+}
+
+Result<FrameHeader> seal(const Mac& session, Frame kind, const Digest& payload) {
   FrameHeader header;
   header.kind = static_cast<std::uint32_t>(kind);
-  header.bytes = static_cast<std::uint32_t>(payload.size());
-  ANYCCL_TRY(header.mac, mac_of(session, header.kind, header.bytes, payload));
+  header.bytes = payload.bytes;
+  ANYCCL_TRY(header.mac, mac_of(session, header.kind, payload));
   return header;
 }
 
+Result<FrameHeader> seal(const Mac& session, Frame kind, Bytes payload) {
+  ANYCCL_TRY(const Digest digest, digest_of(payload));
+  return seal(session, kind, digest);
+}
+
 Result<bool> is_sealed(const Mac& session, const FrameHeader& header, Bytes payload) {
-  ANYCCL_TRY(const Mac expected, mac_of(session, header.kind, header.bytes, payload));
-  return same_mac(expected, header.mac);
+  ANYCCL_TRY(const Digest digest, digest_of(payload));
+  ANYCCL_TRY(const Mac expected, mac_of(session, header.kind, digest));
+  return header.bytes == digest.bytes && same_mac(expected, header.mac);
 }
 
 std::vector<std::byte> failure_payload(const Status& why) {

@@ -12,17 +12,17 @@ namespace anyccl::bootstrap {
 
 /// Raised when the messages below, Hello or frames change. The layouts of Greeting and Answer never
 /// change, so that other versions can be told apart.
-inline constexpr std::uint32_t kProtocol = 5;
+inline constexpr std::uint32_t kProtocol = 6;
 
-/// `to` of a greeting to a root server.
-inline constexpr std::uint32_t kToRoot = 0xffffffff;
+/// `to` of a greeting to a root server, and to the rank that tells others its answer.
+inline constexpr std::uint32_t kToRoot = 0xffffffff, kToRelay = 0xfffffffe;
 
 /// The connector's first message.
 struct Greeting {
   std::array<char, 8> magic{};
   std::uint32_t protocol = 0;
   std::uint32_t unused = 0;
-  std::uint32_t from = 0, to = 0;  ///< Ranks; `to` may be kToRoot.
+  std::uint32_t from = 0, to = 0;  ///< Ranks; `to` may be kToRoot or kToRelay.
   std::array<std::byte, 16> nonce{};
 };
 

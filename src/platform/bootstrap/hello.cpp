@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstring>
 #include <vector>
 
 #include "anyccl/anyccl.h"
@@ -42,7 +43,7 @@ void put_text(std::array<char, N>& into, std::string_view text) {
 
 template <std::size_t N>
 bool text_ends(const std::array<char, N>& text) {
-  return std::find(text.begin(), text.end(), '\0') != text.end();
+  return std::memchr(text.data(), 0, N) != nullptr;
 }
 
 template <std::size_t N>
@@ -135,7 +136,7 @@ Status check_hello(const Hello& hello) {
   if (hello.rank >= hello.size)
     return error(Code::invalid_argument, "{} is not in a group of {} ranks: they are 0 to {}",
                  describe(hello), hello.size, hello.size - 1);
-  if (const Status s = unpack(hello.addresses).status(); !s.ok())
+  if (const Status s = check_packed(hello.addresses); !s.ok())
     return error(Code::invalid_argument, "{}: {}", describe(hello), s.message());
   return {};
 }

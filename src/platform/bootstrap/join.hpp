@@ -6,6 +6,7 @@
 #include "base/deadline.hpp"
 #include "platform/bootstrap/dial.hpp"
 #include "platform/bootstrap/hello.hpp"
+#include "platform/bootstrap/relay_tree.hpp"
 #include "platform/bootstrap/unique_id.hpp"
 
 namespace anyccl::bootstrap {
@@ -19,13 +20,17 @@ struct Group {
 /// Joins the group that `id` leads to, as the rank in `mine`, and waits until all ranks have
 /// joined.
 ///
+/// In a large group (see RelayTree) this rank may have to tell others, who call at `listeners`, the
+/// answer, and returns when it has. `listeners` is what `mine` was made from; null: it tells nobody.
+///
 /// Threads: any; all ranks may be threads of one process.
 /// Errors: timeout, saying which ranks are missing or why the root server could not be reached;
 ///         invalid_usage when the ranks do not fit together (a rank twice, other sizes, settings or
 ///         versions); invalid_argument for another secret or something else at the address;
 ///         remote_error when a rank or the root server goes; aborted when it was stopped;
 ///         system_error.
-Result<Group> join(const UniqueId& id, const Hello& mine, Deadline deadline);
+Result<Group> join(const UniqueId& id, const Hello& mine, Deadline deadline,
+                   const Listeners* listeners = nullptr);
 
 /// The same, at given endpoints. `advice` ends the message when nobody answers at any of them.
 struct RendezvousAddress {
@@ -33,7 +38,9 @@ struct RendezvousAddress {
   Secret secret;
   Trust trust = Trust::secret;
   std::string_view advice;
+  RelayTree tree = {};  ///< That of the root server.
 };
-Result<Group> join_at(const RendezvousAddress& rendezvous, const Hello& mine, Deadline deadline);
+Result<Group> join_at(const RendezvousAddress& rendezvous, const Hello& mine, Deadline deadline,
+                      const Listeners* listeners = nullptr);
 
 }  // namespace anyccl::bootstrap

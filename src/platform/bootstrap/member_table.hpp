@@ -17,6 +17,10 @@ class MemberTable {
   std::size_t size() const { return members_.size(); }
   std::size_t joined() const { return joined_; }
   bool complete() const { return joined_ > 0 && joined_ == members_.size(); }
+  /// Null: it has not joined.
+  const Hello* find(std::uint32_t rank) const {
+    return rank < members_.size() && members_[rank] ? &*members_[rank] : nullptr;
+  }
   /// "2 of 4 ranks joined within 60 s; missing: 1, 3"
   Status incomplete(double seconds) const;
   /// When complete: every rank's hello, in order.

@@ -5,6 +5,14 @@
 #include "base/error.hpp"
 
 namespace anyccl::bootstrap {
+namespace {
+
+/// Of the first address.
+std::uint16_t port_in(std::span<const std::uint8_t> packed) {
+  return static_cast<std::uint16_t>(packed[1] | packed[2] << 8);
+}
+
+}  // namespace
 
 void pack(std::span<const Address> addresses, std::span<std::uint8_t> into) {
   std::fill(into.begin(), into.end(), std::uint8_t{0});
@@ -25,17 +33,26 @@ void pack(std::span<const Address> addresses, std::span<std::uint8_t> into) {
   }
 }
 
-Result<std::vector<Address>> unpack(std::span<const std::uint8_t> packed) {
-  std::vector<Address> addresses;
+Status check_packed(std::span<const std::uint8_t> packed) {
   while (!packed.empty() && packed[0] != 0) {
-    Address address;
-    address.family = packed[0];
-    const bool known = address.family == 4 || address.family == 6;
-    const std::size_t bytes = packed_bytes(address.family);
+    const bool known = packed[0] == 4 || packed[0] == 6;
+    const std::size_t bytes = packed_bytes(packed[0]);
     if (!known || packed.size() < bytes)
       return error(Code::invalid_argument, "a list of addresses is malformed");
-    address.port = static_cast<std::uint16_t>(packed[1] | packed[2] << 8);
-    if (address.port == 0) return error(Code::invalid_argument, "an address has no port");
+    if (port_in(packed) == 0) return error(Code::invalid_argument, "an address has no port");
+    packed = packed.subspan(bytes);
+  }
+  return {};
+}
+
+Result<std::vector<Address>> unpack(std::span<const std::uint8_t> packed) {
+  ANYCCL_CHECK(check_packed(packed));
+  std::vector<Address> addresses;
+  while (!packed.empty() && packed[0] != 0) {
+    const std::size_t bytes = packed_bytes(packed[0]);
+    Address address;
+    address.family = packed[0];
+    address.port = port_in(packed);
     std::copy_n(packed.begin() + 3, bytes - 3, address.bytes.begin());
     addresses.push_back(address);
     packed = packed.subspan(bytes);

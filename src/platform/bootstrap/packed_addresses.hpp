@@ -21,7 +21,9 @@ constexpr std::size_t packed_bytes(int family) {
 /// As many of `addresses` as `into` has room for, the first ones and the last one.
 void pack(std::span<const Address> addresses, std::span<std::uint8_t> into);
 
-/// Errors: invalid_argument.
+/// Whether unpack() can read it. Errors: invalid_argument.
+Status check_packed(std::span<const std::uint8_t> packed);
+/// Errors: as check_packed().
 Result<std::vector<Address>> unpack(std::span<const std::uint8_t> packed);
 
 }  // namespace anyccl::bootstrap

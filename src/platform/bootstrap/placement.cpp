@@ -2,37 +2,38 @@
 
 #include <algorithm>
 #include <limits>
+#include <span>
+#include <unordered_map>
+
+#include "platform/bootstrap/hosts.hpp"
 
 namespace anyccl::bootstrap {
 namespace {
 
-std::vector<int> number_hosts(const std::vector<Hello>& members) {
-  std::vector<int> host_of;
-  std::vector<std::size_t> first;
-  for (std::size_t r = 0; r < members.size(); ++r) {
-    std::size_t h = 0;
-    while (h < first.size() && !same_host(members[first[h]], members[r])) ++h;
-    if (h == first.size()) first.push_back(r);
-    host_of.push_back(static_cast<int>(h));
-  }
-  return host_of;
-}
-
 /// The ranks by a number that each has; all in group 0 if one has none, or if that is no division.
 std::vector<int> divide(const std::vector<Hello>& members, std::uint32_t Hello::*number) {
-  std::vector<std::uint32_t> known;
+  std::unordered_map<std::uint32_t, int> groups;
   std::vector<int> group_of;
   for (const Hello& member : members) {
     if (member.*number == 0) return std::vector<int>(members.size(), 0);
-    const auto at = std::find(known.begin(), known.end(), member.*number);
-    group_of.push_back(static_cast<int>(at - known.begin()));
-    if (at == known.end()) known.push_back(member.*number);
+    const int next = static_cast<int>(groups.size());
+    group_of.push_back(groups.try_emplace(member.*number, next).first->second);
   }
-  return known.size() < members.size() ? group_of : std::vector<int>(members.size(), 0);
+  return groups.size() < members.size() ? group_of : std::vector<int>(members.size(), 0);
 }
 
 bool divides(const std::vector<int>& group_of) {
   return std::any_of(group_of.begin(), group_of.end(), [](int group) { return group > 0; });
+}
+
+std::vector<std::vector<std::size_t>> ranks_by_host(const std::vector<int>& host_of) {
+  std::vector<std::vector<std::size_t>> ranks;
+  for (std::size_t r = 0; r < host_of.size(); ++r) {
+    const auto host = static_cast<std::size_t>(host_of[r]);
+    if (host == ranks.size()) ranks.emplace_back();
+    ranks[host].push_back(r);
+  }
+  return ranks;
 }
 
 /// Ranks of one host that may run on the same CPUs.
@@ -42,15 +43,13 @@ struct RanksByCpuSet {
 };
 
 std::vector<RanksByCpuSet> ranks_by_cpu_set(const std::vector<Hello>& members,
-                                            const std::vector<int>& host_of, int host) {
+                                            std::span<const std::size_t> ranks_here) {
+  std::unordered_map<probe::CpuSet, std::size_t> numbers;
   std::vector<RanksByCpuSet> sets;
-  for (std::size_t r = 0; r < members.size(); ++r) {
-    if (host_of[r] != host) continue;
-    const auto same = std::find_if(sets.begin(), sets.end(), [&](const RanksByCpuSet& c) {
-      return c.cpus == members[r].cpus;
-    });
-    (same == sets.end() ? sets.emplace_back(RanksByCpuSet{members[r].cpus, {}}) : *same)
-        .ranks.push_back(r);
+  for (const std::size_t r : ranks_here) {
+    const std::size_t set = numbers.try_emplace(members[r].cpus, sets.size()).first->second;
+    if (set == sets.size()) sets.push_back({members[r].cpus, {}});
+    sets[set].ranks.push_back(r);
   }
   return sets;
 }
@@ -72,32 +71,34 @@ struct CpuPool {
   }
 };
 
+void share_cores_of_host(const std::vector<Hello>& members, std::span<const std::size_t> ranks_here,
+                         Placement& placement) {
+  const std::vector<RanksByCpuSet> sets = ranks_by_cpu_set(members, ranks_here);
+  const auto here = static_cast<int>(ranks_here.size());
+  for (const RanksByCpuSet& set : sets) {
+    // Of the ranks that share CPUs with these, and of those among them that have no other CPUs.
+    CpuPool all, inside;
+    for (const RanksByCpuSet& other : sets) {
+      if ((set.cpus & other.cpus).any()) all.add(other);
+      if ((other.cpus & ~set.cpus).none()) inside.add(other);
+    }
+    for (const std::size_t r : set.ranks) {
+      int cores = std::min(all.cores_each(), inside.cores_each()), ranks = all.ranks_each();
+      if (const auto quota = static_cast<int>(members[r].quota); quota > 0) {
+        cores = std::min(cores, quota / here);
+        ranks = std::max(ranks, here / quota);
+      }
+      placement.cores_each[r] = cores;
+      placement.ranks_per_core = std::min(placement.ranks_per_core, std::max(1, ranks));
+    }
+  }
+}
+
 void share_cores(const std::vector<Hello>& members, Placement& placement) {
   placement.cores_each.resize(members.size());
   placement.ranks_per_core = std::numeric_limits<int>::max();
-  const int hosts = 1 + *std::max_element(placement.host_of.begin(), placement.host_of.end());
-  for (int host = 0; host < hosts; ++host) {
-    const std::vector<RanksByCpuSet> sets = ranks_by_cpu_set(members, placement.host_of, host);
-    const auto here =
-        static_cast<int>(std::count(placement.host_of.begin(), placement.host_of.end(), host));
-    for (const RanksByCpuSet& set : sets) {
-      // Of the ranks that share CPUs with these, and of those among them that have no other CPUs.
-      CpuPool all, inside;
-      for (const RanksByCpuSet& other : sets) {
-        if ((set.cpus & other.cpus).any()) all.add(other);
-        if ((other.cpus & ~set.cpus).none()) inside.add(other);
-      }
-      for (const std::size_t r : set.ranks) {
-        int cores = std::min(all.cores_each(), inside.cores_each()), ranks = all.ranks_each();
-        if (const auto quota = static_cast<int>(members[r].quota); quota > 0) {
-          cores = std::min(cores, quota / here);
-          ranks = std::max(ranks, here / quota);
-        }
-        placement.cores_each[r] = cores;
-        placement.ranks_per_core = std::min(placement.ranks_per_core, std::max(1, ranks));
-      }
-    }
-  }
+  for (const std::vector<std::size_t>& ranks_here : ranks_by_host(placement.host_of))
+    share_cores_of_host(members, ranks_here, placement);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include "base/error.hpp"
 #include "base/log.hpp"
+#include "platform/bootstrap/table.hpp"
 
 namespace anyccl::bootstrap {
 namespace {
@@ -15,6 +16,8 @@ using std::chrono::milliseconds;
 constexpr std::chrono::seconds kHelloTime{20};
 constexpr std::chrono::seconds kDeliveryTime{10};
 constexpr std::chrono::seconds kTimeToStop{2};
+/// Ranks that are let in, so that a job of any size needs few descriptors.
+constexpr std::size_t kMostAtATime = 64;
 
 std::vector<Acceptor::Listener> listeners_of(const std::vector<UniqueFd>& listeners) {
   std::vector<Acceptor::Listener> entries;
@@ -30,21 +33,22 @@ milliseconds without_margin(milliseconds timeout) {
 
 }  // namespace
 
-RootLoop::RootLoop(std::vector<UniqueFd> listeners, const Secret& secret, Trust trust,
-                   int stop_event)
+RootLoop::RootLoop(std::vector<UniqueFd> listeners, SocketSet sockets, const Secret& secret,
+                   Trust trust, RelayTree tree, int stop_event)
     : listeners_(std::move(listeners)),
       acceptor_(listeners_of(listeners_), secret, kToRoot, trust),
       trust_(trust),
-      stop_event_(stop_event) {}
+      stop_event_(stop_event),
+      sockets_(std::move(sockets)),
+      tree_(tree) {}
 
 void RootLoop::run() {
   while (!finished()) {
     if (const Status problem = step(); !problem.ok()) {
       if (answer_.payload) break;
       log(LogSubsystem::net, "root server: {}", problem.message());
-      settle(problem);
+      if (!settle(problem).ok()) break;
     }
-    flush_members();
   }
   close_listeners();
 }
@@ -52,7 +56,8 @@ void RootLoop::run() {
 bool RootLoop::finished() const {
   const bool ending = stopped_ || answer_.kind == Frame::table;
   if (!answer_.payload || !ending) return false;
-  const bool all_told = members_.empty() && (!waits_for_late_ || told_.size() >= table_.size());
+  const bool all_told =
+      arriving_.empty() && waiting_.empty() && (!waits_for_late_ || told_.size() >= table_.size());
   return all_told || end_.passed();
 }
 
@@ -66,18 +71,16 @@ void RootLoop::stop() {
 Status RootLoop::step() {
   std::vector<pollfd> entries;
   ANYCCL_CHECK(poll_once(entries));
-  const std::span<const pollfd> rest = std::span(entries).subspan(1);
-  const std::size_t members = members_.size();
-  ANYCCL_CHECK(let_in(rest.subspan(members)));
+  const std::span<const pollfd> rest = std::span(entries).subspan(2);
+  const std::size_t arriving = arriving_.size();
+  ANYCCL_CHECK(let_in(rest.subspan(arriving)));
   warn_of_refused();
-  ANYCCL_CHECK(read_from_members(rest.first(members)));
+  ANYCCL_CHECK(read_from_arriving(rest.first(arriving)));
+  if (entries[1].revents != 0) ANYCCL_CHECK(serve_waiting());
   admit_authenticated();
   if (entries[0].revents != 0) stop();
   if (answer_.payload) return {};
-  if (table_.complete()) {
-    settle({});
-    return {};
-  }
+  if (is_complete()) return settle({});
   if (stopped_)
     return error(Code::aborted, "the root server was stopped before all ranks had joined");
   return check_timeouts();
@@ -85,8 +88,9 @@ Status RootLoop::step() {
 
 Status RootLoop::poll_once(std::vector<pollfd>& entries) {
   entries.push_back({stopped_ ? -1 : stop_event_, POLLIN, 0});
-  for (const Member& m : members_)
-    entries.push_back({m.socket.get(), m.out.empty() ? short{POLLIN} : short{POLLOUT}, 0});
+  entries.push_back({sockets_.fd(), POLLIN, 0});
+  for (const Member& m : arriving_) entries.push_back({m.socket.get(), POLLIN, 0});
+  acceptor_.let_in_at_most(kMostAtATime - std::min(kMostAtATime, arriving_.size()));
   acceptor_.append_wanted(entries);
   if (::poll(entries.data(), entries.size(), poll_ms()) >= 0) return {};
   if (errno != EINTR) return system_error(errno, "root server: poll");
@@ -95,8 +99,8 @@ Status RootLoop::poll_once(std::vector<pollfd>& entries) {
 }
 
 int RootLoop::poll_ms() const {
-  int wait = acceptor_.poll_ms(end_.poll_ms());
-  for (const Member& m : members_) wait = (m.joined ? m.timeout : m.hello_due).poll_ms(wait);
+  int wait = first_timeout_.poll_ms(acceptor_.poll_ms(end_.poll_ms()));
+  for (const Member& m : arriving_) wait = m.hello_due.poll_ms(wait);
   return wait;
 }
 
@@ -108,21 +112,40 @@ void RootLoop::admit_authenticated() {
     member.rank = connection.from;
     member.in.expect(sizeof(FrameHeader) + sizeof(HelloFrame));
     member.hello_due = Deadline::in(kHelloTime);
-    members_.push_back(std::move(member));
+    arriving_.push_back(std::move(member));
   }
 }
 
-Status RootLoop::read_from_members(std::span<const pollfd> entries) {
+Status RootLoop::read_from_arriving(std::span<const pollfd> entries) {
   for (std::size_t i = 0; i < entries.size(); ++i) {
-    Member& m = members_[i];
-    const bool ready = entries[i].revents != 0;
-    if (ready && m.joined && !answer_.payload)
-      return error(Code::remote_error, "rank {} left before all ranks had joined", m.rank);
-    if (ready && !m.joined) ANYCCL_CHECK(read_hello(m));
-    if (!m.joined && m.hello_due.passed()) m.socket.reset();
+    Member& m = arriving_[i];
+    if (entries[i].revents != 0) ANYCCL_CHECK(read_hello(m));
+    if (m.hello_due.passed()) m.socket.reset();
   }
-  std::erase_if(members_, [](const Member& m) { return !m.socket; });
+  std::erase_if(arriving_, [](const Member& m) { return !m.socket; });
   return {};
+}
+
+/// Those that wait have news, have left, or can take more of the answer.
+Status RootLoop::serve_waiting() {
+  for (const int socket : sockets_.ready()) {
+    if (answer_.payload) {
+      tell(socket);
+      continue;
+    }
+    ANYCCL_CHECK(hear(waiting_.at(socket)));
+  }
+  return {};
+}
+
+Status RootLoop::hear(Member& m) {
+  for (;;) {
+    ANYCCL_TRY(const std::optional<News> news, m.read_news());
+    if (!news) return {};
+    if (news->left != 0)
+      return error(Code::remote_error, "rank {} left before all ranks had joined", news->rank);
+    if (table_.find(news->rank) != nullptr) ANYCCL_CHECK(mark_present(news->rank));
+  }
 }
 
 /// A connection that breaks before the hello is there is forgotten: the rank tries again.
@@ -141,27 +164,100 @@ Status RootLoop::read_hello(Member& m) {
     m.socket.reset();
     return {};
   }
-  return join(m, frame);
+  return join(std::move(m), frame);
 }
 
-Status RootLoop::join(Member& m, const HelloFrame& frame) {
-  m.joined = true;
-  if (answer_.payload) return prepare(m);
-  if (frame.timeout_ms != kForever) {
-    const milliseconds timeout(frame.timeout_ms);
-    m.timeout = Deadline::in(without_margin(timeout));
-    m.timeout_s = std::chrono::duration<double>(timeout + milliseconds(frame.waited_ms)).count();
+Status RootLoop::join(Member m, const HelloFrame& frame) {
+  const int socket = m.socket.get();
+  Member& waiting = waiting_.insert_or_assign(socket, std::move(m)).first->second;
+  if (answer_.payload) {
+    ANYCCL_CHECK(waiting.put(answer_));
+    tell(socket);
+    return {};
   }
-  return table_.add(frame.hello);
+  waiting.expect_news();
+  ANYCCL_CHECK(sockets_.watch(socket, POLLIN));
+  note_timeout(frame);
+  const auto visit = static_cast<Visit>(frame.visit);
+  if (visit == Visit::first || !is_known(frame.hello)) ANYCCL_CHECK(add(frame));
+  if (visit != Visit::cannot_reach) return place(frame.hello.rank, socket);
+  return mark_present(frame.hello.rank);
+}
+
+bool RootLoop::is_known(const Hello& hello) const {
+  const Hello* const known = table_.find(hello.rank);
+  return known != nullptr && same_process(*known, hello);
+}
+
+Status RootLoop::add(const HelloFrame& frame) {
+  ANYCCL_CHECK(table_.add(frame.hello));
+  if (frame.tells != 0) tellers_.insert(frame.hello.rank);
+  return place_due(frame.hello.rank);
+}
+
+/// From now on it may tell others: before, it would have to move with what they say.
+Status RootLoop::mark_present(std::uint32_t rank) {
+  present_.insert(rank);
+  return place_due(rank);
+}
+
+/// Places those that wait here for `teller`.
+Status RootLoop::place_due(std::uint32_t teller) {
+  const auto due = due_.extract(teller);
+  if (due.empty()) return {};
+  held_ -= static_cast<std::uint32_t>(due.mapped().size());
+  for (const int socket : due.mapped()) ANYCCL_CHECK(place(waiting_.at(socket).rank, socket));
+  return {};
+}
+
+/// A rank that no other one tells waits here, and the first of those whose teller is not present yet.
+Status RootLoop::place(std::uint32_t rank, int socket) {
+  const std::optional<std::uint32_t> teller = tree_.sender_of(rank);
+  if (!teller) return mark_present(rank);
+  const Hello* const hello = table_.find(*teller);
+  if (hello != nullptr && !tellers_.contains(*teller)) return mark_present(rank);
+  if (present_.contains(*teller)) return send_away(socket, Frame::sender, bytes_of(*hello));
+  if (held_ >= tree_.held) return send_away(socket, Frame::later, {});
+  ++held_;
+  due_[*teller].push_back(socket);
+  return {};
+}
+
+Status RootLoop::send_away(int socket, Frame kind, Bytes payload) {
+  Member& m = waiting_.at(socket);
+  ANYCCL_TRY(const FrameHeader header, seal(m.session, kind, payload));
+  m.out.put(bytes_of(header));
+  m.out.put(payload);
+  // These are the first bytes to it, and few: they fit the socket's buffer, or it is broken.
+  if (!m.out.flush(socket).ok() || !m.out.empty())
+    return error(Code::remote_error, "rank {} left before all ranks had joined", m.rank);
+  drop(socket);
+  return {};
+}
+
+void RootLoop::note_timeout(const HelloFrame& frame) {
+  if (frame.timeout_ms == kForever) return;
+  const milliseconds timeout(frame.timeout_ms);
+  const Deadline due = Deadline::in(without_margin(timeout));
+  if (!(due < first_timeout_)) return;
+  first_timeout_ = due;
+  first_timeout_s_ = std::chrono::duration<double>(timeout + milliseconds(frame.waited_ms)).count();
 }
 
 Status RootLoop::check_timeouts() const {
-  for (const Member& m : members_)
-    if (m.joined && m.timeout.passed()) {
-      const Status incomplete = table_.incomplete(m.timeout_s);
-      return error(incomplete.code(), "{}{}", incomplete.message(), hint());
-    }
-  return {};
+  if (!first_timeout_.passed()) return {};
+  if (table_.complete()) return who_is_lost();
+  const Status incomplete = table_.incomplete(first_timeout_s_);
+  return error(incomplete.code(), "{}{}", incomplete.message(), hint());
+}
+
+/// All have joined, but not all wait.
+Status RootLoop::who_is_lost() const {
+  std::uint32_t rank = 0;
+  while (present_.contains(rank)) ++rank;
+  return error(Code::timeout,
+               "{} joined, and did not reach rank {}, which tells it the rest, in time",
+               describe(*table_.find(rank)), tree_.sender_of(rank).value_or(0));
 }
 
 /// Why ranks may be missing.
@@ -194,48 +290,51 @@ void RootLoop::warn_of_refused() {
       acceptor_.last_refused());
 }
 
-void RootLoop::settle(const Status& outcome) {
+Status RootLoop::settle(const Status& outcome) {
   Result<std::vector<std::byte>> group = outcome.ok() ? group_payload() : outcome;
-  answer_.kind = group.ok() ? Frame::table : Frame::failure;
-  answer_.payload = std::make_shared<const std::vector<std::byte>>(
-      group.ok() ? *std::move(group) : failure_payload(group.status()));
+  const Frame kind = group.ok() ? Frame::table : Frame::failure;
+  ANYCCL_TRY(answer_, FinalReply::make(
+                          kind, group.ok() ? *std::move(group) : failure_payload(group.status())));
   if (answer_.kind == Frame::table) {
     // Before anyone hears it: who then meets again at this port must not meet this server.
     close_listeners();
-    std::erase_if(members_, [](const Member& m) { return !m.joined; });
+    arriving_.clear();
     if (!stopped_) end_ = Deadline::in(kDeliveryTime);
   }
-  for (Member& m : members_) {
-    m.timeout = Deadline::never();
-    if (m.joined && !prepare(m).ok()) m.socket.reset();
+  first_timeout_ = Deadline::never();
+  told_ = present_;  // by those that tell them; the others hear it here
+  std::vector<int> sockets;
+  for (auto& [socket, m] : waiting_) {
+    ANYCCL_CHECK(m.put(answer_));
+    sockets.push_back(socket);
   }
+  for (const int socket : sockets) tell(socket);
+  return {};
 }
 
 Result<std::vector<std::byte>> RootLoop::group_payload() const {
   GroupHead head;
   ANYCCL_CHECK(random_bytes(head.salt));
-  const std::vector<Hello> table = table_.hellos();
+  const std::vector<std::byte> table = encode_table(table_.hellos());
   std::vector<std::byte> payload;
-  for (const Bytes part : {Bytes(bytes_of(head)), Bytes(std::as_bytes(std::span(table)))})
+  for (const Bytes part : {Bytes(bytes_of(head)), Bytes(table)})
     payload.insert(payload.end(), part.begin(), part.end());
   return payload;
 }
 
-Status RootLoop::prepare(Member& m) {
-  ANYCCL_TRY(const FrameHeader header, seal(m.session, answer_.kind, *answer_.payload));
-  m.out.put(bytes_of(header));
-  m.out.put_shared(answer_.payload);
-  return {};
+/// Sends the answer as far as its socket takes it now.
+void RootLoop::tell(int socket) {
+  Member& m = waiting_.at(socket);
+  const auto size = static_cast<std::uint32_t>(table_.size());
+  const bool told = m.is_told(!tree_.receivers_of(m.rank, size).empty());
+  if (!told && sockets_.watch(socket, static_cast<std::uint32_t>(m.events())).ok()) return;
+  if (m.out.empty()) told_.insert(m.rank);
+  drop(socket);
 }
 
-void RootLoop::flush_members() {
-  if (!answer_.payload) return;
-  std::erase_if(members_, [this](Member& m) {
-    const bool lost = !m.socket || !m.out.flush(m.socket.get()).ok();
-    const bool told = !lost && m.joined && m.out.empty();
-    if (told) told_.insert(m.rank);
-    return lost || told;
-  });
+void RootLoop::drop(int socket) {
+  sockets_.forget(socket);
+  waiting_.erase(socket);
 }
 
 void RootLoop::close_listeners() {

@@ -6,12 +6,15 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "base/deadline.hpp"
 #include "platform/bootstrap/acceptor.hpp"
-#include "platform/bootstrap/frame.hpp"
 #include "platform/bootstrap/member_table.hpp"
+#include "platform/bootstrap/receiver.hpp"
+#include "platform/bootstrap/relay_tree.hpp"
+#include "platform/bootstrap/socket_set.hpp"
 
 namespace anyccl::bootstrap {
 
@@ -20,7 +23,8 @@ namespace anyccl::bootstrap {
 class RootLoop {
  public:
   /// `stop_event`: an eventfd.
-  RootLoop(std::vector<UniqueFd> listeners, const Secret& secret, Trust trust, int stop_event);
+  RootLoop(std::vector<UniqueFd> listeners, SocketSet sockets, const Secret& secret, Trust trust,
+           RelayTree tree, int stop_event);
   /// Returns when every member has the table. After a failure it goes on telling it to whoever
   /// comes late, until the stop event: it is the number kStopNow, or kStopWhenTold to give late
   /// ranks a moment.
@@ -28,20 +32,10 @@ class RootLoop {
   static constexpr std::uint64_t kStopNow = 1, kStopWhenTold = 2;
 
  private:
-  struct Member {
-    UniqueFd socket;
-    Mac session{};
-    std::uint32_t rank = 0;
-    bool joined = false;  ///< Its hello is there.
-    Inbox in;
-    Outbox out;
-    Deadline hello_due, timeout;
-    double timeout_s = 0;
-  };
-  /// The reply to all members.
-  struct Answer {
-    Frame kind = Frame::failure;
-    std::shared_ptr<const std::vector<std::byte>> payload;
+  /// An authenticated rank: it is arriving until its hello is there, and then waits for the answer,
+  /// here or at the rank that tells it.
+  struct Member : Receiver {
+    Deadline hello_due;
   };
 
   bool finished() const;
@@ -52,17 +46,29 @@ class RootLoop {
   int poll_ms() const;
   Status let_in(std::span<const pollfd> entries);
   void admit_authenticated();
-  Status read_from_members(std::span<const pollfd> entries);
+  Status read_from_arriving(std::span<const pollfd> entries);
   Status read_hello(Member& member);
-  Status join(Member& member, const HelloFrame& frame);
+  Status join(Member member, const HelloFrame& frame);
+  Status add(const HelloFrame& frame);
+  bool is_known(const Hello& hello) const;
+  bool is_complete() const { return table_.complete() && present_.size() == table_.size(); }
+  Status mark_present(std::uint32_t rank);
+  Status place_due(std::uint32_t teller);
+  Status place(std::uint32_t rank, int socket);
+  Status send_away(int socket, Frame kind, Bytes payload);
+  void note_timeout(const HelloFrame& frame);
+  Status serve_waiting();
+  Status hear(Member& member);
   Status check_timeouts() const;
+  Status who_is_lost() const;
   std::string hint() const;
   void warn_of_refused();
 
-  void settle(const Status& outcome);
+  /// Errors: why there can be no answer at all.
+  Status settle(const Status& outcome);
   Result<std::vector<std::byte>> group_payload() const;
-  Status prepare(Member& member);
-  void flush_members();
+  void tell(int socket);
+  void drop(int socket);
   void close_listeners();
 
   std::vector<UniqueFd> listeners_;
@@ -70,9 +76,19 @@ class RootLoop {
   Trust trust_;
   int stop_event_;
   MemberTable table_;
-  std::vector<Member> members_;
-  Answer answer_;                 // without payload while ranks are missing
-  std::set<std::uint32_t> told_;  // ranks that have the answer
+  std::vector<Member> arriving_;
+  std::unordered_map<int, Member> waiting_;  // by socket
+  SocketSet sockets_;                        // of those: readable if they leave, or writable
+  Deadline first_timeout_;                   // of those; it goes first
+  double first_timeout_s_ = 0;
+  RelayTree tree_;
+  std::set<std::uint32_t> tellers_;  // ranks that can tell others
+  std::unordered_map<std::uint32_t, std::vector<int>>
+      due_;                          // sockets, by a teller that is not present
+  std::uint32_t held_ = 0;           // of those
+  std::set<std::uint32_t> present_;  // ranks that wait, here or at the rank that tells them
+  FinalReply answer_;                // without payload while ranks are missing
+  std::set<std::uint32_t> told_;     // ranks that have the answer from here
   bool stopped_ = false, waits_for_late_ = false, warned_ = false;
   Deadline end_;
 };

@@ -12,16 +12,18 @@
 namespace anyccl::bootstrap {
 
 Result<std::unique_ptr<RootServer>> RootServer::start(std::vector<UniqueFd> listeners,
-                                                      const Secret& secret, Trust trust) {
+                                                      const Secret& secret, Trust trust,
+                                                      RelayTree tree) {
   UniqueFd stop_event(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!stop_event) return system_error(errno, "eventfd");
+  ANYCCL_TRY(SocketSet sockets, SocketSet::make());
   const SignalsBlocked blocked;
   try {
-    std::thread thread(
-        [loop = RootLoop(std::move(listeners), secret, trust, stop_event.get())]() mutable {
-          ::pthread_setname_np(::pthread_self(), "anyccl-root");
-          loop.run();
-        });
+    std::thread thread([loop = RootLoop(std::move(listeners), std::move(sockets), secret, trust,
+                                        tree, stop_event.get())]() mutable {
+      ::pthread_setname_np(::pthread_self(), "anyccl-root");
+      loop.run();
+    });
     return std::unique_ptr<RootServer>(new RootServer(std::move(stop_event), std::move(thread)));
   } catch (const std::system_error& problem) {
     return system_error(problem.code().value(), "starting the root server's thread");

@@ -7,12 +7,14 @@
 #include "anyccl/status.hpp"
 #include "base/unique_fd.hpp"
 #include "platform/bootstrap/dial.hpp"
+#include "platform/bootstrap/relay_tree.hpp"
 #include "platform/bootstrap/secret.hpp"
 
 namespace anyccl::bootstrap {
 
 /// Where the ranks of one group meet: collects a hello from each of them and, when all are there,
-/// sends everyone the table of all. Serves one group, from a thread of its own.
+/// sends everyone the table of all; in a large group, sends it to some of them, which send it on (see
+/// RelayTree). Serves one group, from a thread of its own.
 ///
 /// The group fails, and every member is told why, when a rank joins twice, when sizes, settings or
 /// versions differ, when a member leaves, or when a member's time limit is nearly over (then the
@@ -22,7 +24,8 @@ class RootServer {
  public:
   /// Listens on `listeners`; with Trust::same_user all are unix sockets.
   static Result<std::unique_ptr<RootServer>> start(std::vector<UniqueFd> listeners,
-                                                   const Secret& secret, Trust trust);
+                                                   const Secret& secret, Trust trust,
+                                                   RelayTree tree = {});
   RootServer(const RootServer&) = delete;
   RootServer& operator=(const RootServer&) = delete;
   ~RootServer() { stop(); }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "platform/bootstrap/frame.hpp"
+#include "platform/bootstrap/table.hpp"
 #include "unauthenticated.hpp"
 
 namespace anyccl::bootstrap {
@@ -40,10 +41,8 @@ class JoinReply : public testing::Test {
   /// A table as a root server sends it, of the given hellos.
   static std::vector<std::byte> table_of(const std::vector<Hello>& hellos) {
     std::vector<std::byte> payload(sizeof(GroupHead));
-    for (const Hello& hello : hellos) {
-      const Bytes bytes = bytes_of(hello);
-      payload.insert(payload.end(), bytes.begin(), bytes.end());
-    }
+    const std::vector<std::byte> table = encode_table(hellos);
+    payload.insert(payload.end(), table.begin(), table.end());
     return payload;
   }
 
@@ -78,7 +77,7 @@ TEST_F(JoinReply, of_random_bytes_is_an_error) {
   std::mt19937 random = seeded();
   for (const std::size_t size :
        {0UL, 1UL, 4UL, 100UL, sizeof(GroupHead) + 2 * sizeof(Hello), 5000UL})
-    for (const std::uint32_t kind : {0U, 1U, 2U, 3U, 77U})
+    for (const std::uint32_t kind : {0U, 1U, 2U, 3U, 4U, 6U, 77U})
       EXPECT_FALSE(answer_to_join(static_cast<Frame>(kind), random_text(random, size)).ok())
           << size << " bytes of kind " << kind;
 }

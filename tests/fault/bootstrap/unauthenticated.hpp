@@ -6,6 +6,7 @@
 #include "platform/bootstrap/acceptor.hpp"
 #include "platform/bootstrap/dial.hpp"
 #include "platform/bootstrap/interfaces.hpp"
+#include "unit/bootstrap/random_bytes.hpp"
 #include "unit/bootstrap/ranks.hpp"
 
 namespace anyccl::bootstrap::test {
@@ -19,20 +20,6 @@ inline UniqueFd connect_to(const Endpoint& endpoint) {
       !finish_connect(socket->get(), endpoint).ok())
     throw std::runtime_error("cannot connect to " + to_string(endpoint));
   return *std::move(socket);
-}
-
-inline std::vector<std::byte> random_text(std::mt19937& random, std::size_t size) {
-  std::vector<std::byte> bytes(size);
-  for (std::byte& b : bytes) b = static_cast<std::byte>(random());
-  return bytes;
-}
-
-/// A generator whose seed the log shows.
-inline std::mt19937 seeded() {
-  const unsigned seed = std::random_device{}();
-  testing::Test::RecordProperty("seed", std::to_string(seed));
-  std::printf("seed %u\n", seed);
-  return std::mt19937(seed);
 }
 
 /// Around the lengths of messages.

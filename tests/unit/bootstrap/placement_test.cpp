@@ -4,6 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <limits>
+
+#include "random_bytes.hpp"
 #include "ranks.hpp"
 
 namespace anyccl::bootstrap {
@@ -83,6 +87,72 @@ TEST(Placement, ranks_of_one_host_are_grouped_by_cache_and_else_by_node) {
   EXPECT_EQ(groups({{1, 1}, {2, 1}, {3, 2}}), Ints({0, 0, 1})) << "a cache each";
   EXPECT_EQ(groups({{1, 1}, {2, 2}, {3, 3}}), Ints({0, 0, 0})) << "all are far from all";
   EXPECT_EQ(groups({{0, 0}, {0, 0}}), Ints({0, 0})) << "nothing is known";
+}
+
+/// host_of by its definition.
+Ints hosts_by_comparison(const std::vector<Hello>& members) {
+  Ints host_of;
+  std::vector<const Hello*> firsts;
+  for (const Hello& member : members) {
+    const auto same = std::find_if(firsts.begin(), firsts.end(),
+                                   [&](const Hello* first) { return same_host(*first, member); });
+    host_of.push_back(static_cast<int>(same - firsts.begin()));
+    if (same == firsts.end()) firsts.push_back(&member);
+  }
+  return host_of;
+}
+
+int share_of(std::size_t cpus, std::size_t ranks) {
+  return static_cast<int>(cpus / ranks);
+}
+
+/// cores_each of one rank, and how many ranks at least share one of its cores, by their definitions.
+std::pair<int, int> cores_by_comparison(const std::vector<Hello>& members, std::size_t rank) {
+  const probe::CpuSet& own = members[rank].cpus;
+  probe::CpuSet all, inside;
+  std::size_t all_ranks = 0, inside_ranks = 0, here = 0;
+  for (const Hello& other : members) {
+    if (!same_host(members[rank], other)) continue;
+    const bool overlaps = (own & other.cpus).any(), lies_inside = (other.cpus & ~own).none();
+    ++here;
+    if (overlaps) all |= other.cpus;
+    if (lies_inside) inside |= other.cpus;
+    all_ranks += overlaps ? 1 : 0;
+    inside_ranks += lies_inside ? 1 : 0;
+  }
+  int cores = std::min(share_of(all.count(), all_ranks), share_of(inside.count(), inside_ranks));
+  int ranks = share_of(all_ranks, all.count());
+  if (const std::size_t quota = members[rank].quota; quota > 0) {
+    cores = std::min(cores, share_of(quota, here));
+    ranks = std::max(ranks, share_of(here, quota));
+  }
+  return {cores, std::max(1, ranks)};
+}
+
+TEST(Placement, of_random_groups_is_what_comparing_all_ranks_says) {
+  std::mt19937 random = test::seeded();
+  const auto below = [&](unsigned limit) { return static_cast<std::uint32_t>(random() % limit); };
+  const char* const lists[] = {"0-7", "0-3", "4-7", "2", "3-5", "7"};
+  for (int round = 0; round < 50; ++round) {
+    std::vector<Hello> members(1 + below(60), make_member(0, 1).hello);
+    const unsigned hosts = 1 + below(6), quotas = below(2) == 0 ? 1 : 4;
+    for (Hello& member : members) {
+      member.boot_id[3] = static_cast<std::byte>(below(hosts));
+      member.host_id[15] = static_cast<std::byte>(below(2));
+      member.network_namespace = below(2);
+      member.cpus = probe::cpus_in(lists[below(std::size(lists))]);
+      member.quota = below(quotas);
+    }
+    const Placement placement = placement_of(members);
+    ASSERT_EQ(placement.host_of, hosts_by_comparison(members));
+    int ranks_per_core = std::numeric_limits<int>::max();
+    for (std::size_t r = 0; r < members.size(); ++r) {
+      const auto [cores, ranks] = cores_by_comparison(members, r);
+      EXPECT_EQ(placement.cores_each[r], cores) << "rank " << r;
+      ranks_per_core = std::min(ranks_per_core, ranks);
+    }
+    EXPECT_EQ(placement.ranks_per_core, ranks_per_core);
+  }
 }
 
 }  // namespace

@@ -1,0 +1,170 @@
+// Ranks of a large group hear the root server's answer from each other. Here the server tells two of
+// them, and each of these two others.
+
+#include <gtest/gtest.h>
+
+#include "platform/bootstrap/frame.hpp"
+#include "platform/bootstrap/root_server.hpp"
+#include "unauthenticated.hpp"
+
+namespace anyccl::bootstrap {
+namespace {
+
+using namespace test;
+using std::chrono::milliseconds;
+
+constexpr int kRanks = 11;
+
+class RelayedJoin : public testing::Test {
+ protected:
+  void start(RelayTree tree, Trust trust = Trust::secret) {
+    std::vector<UniqueFd> sockets;
+    meeting_.trust = trust;
+    meeting_.tree = tree;
+    if (trust == Trust::same_user) {
+      meeting_.endpoints = {{"anyccl." + Secret::random()->hex(), {}}};
+      sockets.push_back(*listen_unix(meeting_.endpoints[0].unix_name));
+    } else {
+      meeting_.secret = *Secret::random();
+      Result<TcpListener> listener = listen_tcp({4, 0, 0, {127, 0, 0, 1}});
+      meeting_.endpoints = {{"", listener->address}};
+      sockets.push_back(std::move(listener->socket));
+    }
+    auto server = RootServer::start(std::move(sockets), meeting_.secret, trust, tree);
+    ASSERT_OK(server.status());
+    server_ = *std::move(server);
+  }
+  void SetUp() override { start({2, 2}); }
+
+  /// As if on a host of its own, so that other ranks reach it over TCP.
+  static Member member_of(int rank) {
+    return make_member(rank, kRanks, "", {"one boot", 7, std::to_string(rank)});
+  }
+  Result<Group> join_as(int rank, Deadline deadline = soon()) {
+    const Member member = member_of(rank);
+    return join_at(meeting_, member.hello, deadline, &member.listeners);
+  }
+  void expect_all_join() {
+    std::vector<Secret> secrets(kRanks);
+    in_threads(kRanks, [&](int rank) {
+      const Result<Group> group = join_as(rank);
+      ASSERT_OK(group.status());
+      ASSERT_EQ(group->members.size(), static_cast<std::size_t>(kRanks));
+      secrets[static_cast<std::size_t>(rank)] = group->secret;
+    });
+    for (const Secret& secret : secrets) EXPECT_EQ(secret, secrets[0]);
+  }
+  /// Joins as all of `ranks` at once; each must fail, saying `text`.
+  void expect_all_hear(const std::vector<int>& ranks, Code code, std::string_view text,
+                       Deadline deadline = soon()) {
+    in_threads(static_cast<int>(ranks.size()), [&](int i) {
+      const Result<Group> group = join_as(ranks[static_cast<std::size_t>(i)], deadline);
+      EXPECT_EQ(group.status().code(), code) << message_of(group);
+      EXPECT_TRUE(contains(message_of(group), text)) << message_of(group);
+    });
+  }
+
+  /// A connection to `endpoints` as a rank that does nothing by itself.
+  Connection call(std::vector<Endpoint> endpoints, std::uint32_t from, std::uint32_t to) {
+    Result<Connection> connection =
+        dial_to_end(Dial(meeting_.secret, {std::move(endpoints), from, to}));
+    if (!connection.ok()) throw std::runtime_error(message_of(connection));
+    return *std::move(connection);
+  }
+  static void send(const Connection& to, Frame kind, Bytes payload) {
+    const Result<FrameHeader> header = seal(to.session, kind, payload);
+    EXPECT_OK(send_all(to.socket.get(), bytes_of(*header), soon(), "peer"));
+    EXPECT_OK(send_all(to.socket.get(), payload, soon(), "peer"));
+  }
+  /// Says hello, goes to the rank to which the root server sends it, and waits there.
+  Connection arrive(std::uint32_t rank) {
+    const Connection root = call(meeting_.endpoints, rank, kToRoot);
+    send(root, Frame::hello,
+         bytes_of(HelloFrame{member_of(static_cast<int>(rank)).hello, kForever, 0, 0, 0}));
+    std::array<std::byte, sizeof(FrameHeader) + sizeof(Hello)> reply{};
+    EXPECT_OK(recv_all(root.socket.get(), reply, soon(), "root"));
+    EXPECT_EQ(read_as<FrameHeader>(reply).kind, static_cast<std::uint32_t>(Frame::sender));
+    const auto sender = read_as<Hello>(Bytes(reply).subspan(sizeof(FrameHeader)));
+    EXPECT_EQ(sender.rank, *meeting_.tree.sender_of(rank));
+    Connection there = call(OwnNetwork::find()->endpoints_to(addresses_of(sender)), rank, kToRelay);
+    send(there, Frame::news, bytes_of(News{rank, 0}));
+    return there;
+  }
+
+  RendezvousAddress meeting_;
+  std::unique_ptr<RootServer> server_;
+};
+
+TEST_F(RelayedJoin, gives_everyone_the_same_table) {
+  expect_all_join();
+}
+
+TEST_F(RelayedJoin, works_through_a_chain_of_all_ranks) {
+  start({1, 1});
+  expect_all_join();
+}
+
+TEST_F(RelayedJoin, works_over_unix_sockets_of_one_user) {
+  start({2, 2}, Trust::same_user);
+  expect_all_join();
+}
+
+TEST_F(RelayedJoin, lets_ranks_come_again_that_find_nobody_to_tell_them) {
+  start({2, 2, 0});
+  expect_all_join();
+}
+
+TEST_F(RelayedJoin, of_ranks_that_tell_nobody_is_told_by_the_server) {
+  in_threads(kRanks, [&](int rank) {
+    EXPECT_OK(join_at(meeting_, member_of(rank).hello, soon()).status());
+  });
+}
+
+TEST_F(RelayedJoin, a_rank_that_cannot_be_reached_is_left_out) {
+  in_threads(kRanks, [&](int rank) {
+    const Hello hello = member_of(rank).hello;  // whose listeners are closed
+    const Member other = member_of(rank);
+    const bool hidden = rank == 0;
+    EXPECT_OK(join_at(meeting_, hidden ? hello : other.hello, soon(), &other.listeners).status());
+  });
+}
+
+TEST_F(RelayedJoin, names_missing_ranks_to_everyone) {
+  expect_all_hear({0, 1, 2, 3, 4, 5, 6, 7, 8, 10}, Code::timeout, "missing: 9",
+                  Deadline::in(milliseconds(2000)));
+}
+
+TEST_F(RelayedJoin, tells_everyone_of_a_rank_that_joins_twice) {
+  expect_all_hear({0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 9}, Code::invalid_usage, "rank 9 joined twice");
+}
+
+TEST_F(RelayedJoin, tells_everyone_of_a_rank_that_leaves_the_rank_that_is_to_tell_it) {
+  std::thread leaver([&] { static_cast<void>(arrive(9)); });
+  expect_all_hear({0, 1, 2, 3, 4, 5, 6, 7, 8}, Code::remote_error, "rank 9 left");
+  leaver.join();
+}
+
+TEST_F(RelayedJoin, tells_everyone_that_the_server_was_stopped) {
+  std::thread stopper([&] {
+    const Connection waits = arrive(10);  // at rank 4, which waits at rank 1
+    server_->stop();
+  });
+  expect_all_hear({1, 4}, Code::aborted, "stopped before all ranks had joined");
+  stopper.join();
+}
+
+TEST_F(RelayedJoin, of_another_secret_is_refused) {
+  std::thread member([&] {
+    expect_all_hear({0}, Code::timeout, "knows another secret", Deadline::in(milliseconds(2000)));
+  });
+  RendezvousAddress wrong = meeting_;
+  wrong.secret = *Secret::random();
+  const Member other = member_of(5);
+  const Result<Group> group = join_at(wrong, other.hello, soon(), &other.listeners);
+  EXPECT_EQ(group.status().code(), Code::invalid_argument);
+  EXPECT_TRUE(contains(message_of(group), "another secret")) << message_of(group);
+  member.join();
+}
+
+}  // namespace
+}  // namespace anyccl::bootstrap
