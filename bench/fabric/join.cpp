@@ -28,7 +28,7 @@
 #include <vector>
 
 #include "launch/rendezvous.hpp"
-#include "must.hpp"
+#include "../micro/must.hpp"
 #include "platform/bootstrap/environment.hpp"
 #include "platform/bootstrap/listeners.hpp"
 #include "platform/probe/host_facts.hpp"

@@ -4,7 +4,8 @@
 //   communicator_memory [RANKS ...]     default: 2 8 64 1024
 //
 // Its peers are played: what they publish is there at once. Prints, per number of ranks, the bytes of
-// a Comm, what its first 8-byte AllReduce adds, and the time that making and destroying one takes.
+// a Comm and the time that making and destroying one takes; what its first AllReduce adds and needs
+// while it is planned, and how long that takes.
 
 #include <algorithm>
 #include <array>
@@ -53,6 +54,10 @@ void reduce(Comm& comm) {
   must(comm.run(call));
 }
 
+double microseconds_since(Clock::time_point start) {
+  return std::chrono::duration<double, std::micro>(Clock::now() - start).count();
+}
+
 /// Microseconds; the median of many.
 double time_of_one(int size) {
   std::vector<double> times;
@@ -60,7 +65,7 @@ double time_of_one(int size) {
     Membership m = membership_of(size);
     const auto start = Clock::now();
     { const auto comm = std::make_shared<Comm>(std::move(m)); }
-    times.push_back(std::chrono::duration<double, std::micro>(Clock::now() - start).count());
+    times.push_back(microseconds_since(start));
   }
   std::nth_element(times.begin(), times.begin() + 50, times.end());
   return times[50];
@@ -71,10 +76,15 @@ void measure(int size) {
   const std::size_t before = test::heap_bytes;
   const auto comm = std::make_shared<Comm>(std::move(m));
   const std::size_t made = test::heap_bytes;
+  test::heap_peak = made;
+  const auto start = Clock::now();
   reduce(*comm);
-  const std::size_t used = test::heap_bytes;
-  std::printf("%5d ranks: %7zu bytes, the first AllReduce %6zu more; %6.1f us\n", size,
-              made - before, used - made, time_of_one(size));
+  const double first = microseconds_since(start);
+  const std::size_t used = test::heap_bytes, peak = test::heap_peak;
+  std::printf(
+      "%5d ranks: %7zu bytes, %6.1f us; the first AllReduce %6zu bytes (%7zu meanwhile), %8.1f "
+      "us\n",
+      size, made - before, time_of_one(size), used - made, peak - made, first);
 }
 
 }  // namespace

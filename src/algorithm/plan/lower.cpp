@@ -14,43 +14,49 @@ namespace {
 
 constexpr std::uint32_t kMost = std::numeric_limits<std::uint16_t>::max();
 
-Status check_limits(const std::vector<Schedule>& ranks, const std::vector<Matching>& matchings) {
-  std::uint32_t most = static_cast<std::uint32_t>(ranks.size());
+Status check_limits(Collective collective, const std::vector<Matching>& matchings) {
+  auto most = static_cast<std::uint32_t>(matchings.size());
   for (const Matching& w : matchings) most = std::max({most, w.publications, w.ticks, w.widest});
   if (most <= kMost) return {};
   return error(
       Code::unsupported,
       "{} over {} ranks: a plan has at most {} ranks, publications, operands of a step and "
       "steps that read a peer, and this one has {}; use another algorithm",
-      name(ranks[0].contract.shape().collective), ranks.size(), kMost, most);
+      name(collective), matchings.size(), kMost, most);
 }
 
+// First it meets every rank, then it finishes.
 class Lowering {
  public:
-  // Fused, all sends are taken to be staged; not fused, they may be lent as the author was told.
-  Lowering(const std::vector<Schedule>& ranks, const std::vector<Matching>& matchings, Rank me,
-           bool fuse)
-      : ranks_(ranks),
-        matchings_(matchings),
+  // `matchings`: of all ranks when it finishes, and of each when it is met; of other ranks only what
+  // they have with this one. Fused, all sends are taken to be staged; not fused, they may be lent as
+  // the author was told.
+  Lowering(const Schedule& mine, const std::vector<Matching>& matchings, bool fuse)
+      : matchings_(matchings),
         fuse_(fuse),
-        mine_(fuse ? without_guard_copies(ranks[uindex(me)], number_) : ranks[uindex(me)]),
+        mine_(fuse ? without_guard_copies(mine, number_) : mine),
         my_matching_(matching_of(mine_)),
         liveness_(mine_),
         lending_(mine_, my_matching_, matchings, liveness_),
-        plan_{.schedule = ranks[uindex(me)]} {}
+        plan_{.schedule = mine} {
+    operand_.resize(mine_.steps.size());
+    plan_.published.resize(my_matching_.publications);
+    plan_.readers.resize(my_matching_.publications);
+  }
 
-  Result<Plan> run(std::uint32_t slots) {
+  // Ranks come in their order.
+  Status meet(const Schedule& peer) {
+    ANYCCL_CHECK(match_receives(peer));
+    return match_sends(peer);
+  }
+
+  Result<Plan> finish(std::uint32_t slots) {
     std::uint32_t most = 0;
     for (const Matching& w : matchings_) {
       plan_.publications.push_back(w.publications);
       most = std::max(most, w.publications);
     }
     plan_.ticks = static_cast<std::uint16_t>(my_matching_.ticks);
-    operand_.resize(mine_.steps.size());
-    plan_.published.resize(my_matching_.publications);
-    plan_.readers.resize(my_matching_.publications);
-    for (const Schedule& peer : ranks_) ANYCCL_CHECK(match_receives(peer));
-    for (const Schedule& peer : ranks_) ANYCCL_CHECK(match_sends(peer));
     emit();
     if (fuse_) drop_unused_scratch();
     const Contract& contract = mine_.contract;
@@ -294,7 +300,6 @@ class Lowering {
     Ref ref;
     std::vector<Origin> publication;
   };
-  const std::vector<Schedule>& ranks_;
   const std::vector<Matching>& matchings_;
   bool fuse_;
   std::vector<std::uint32_t> number_;  // before mine_, which fills it
@@ -309,19 +314,16 @@ class Lowering {
   std::uint32_t published_ = 0;
 };
 
-Result<std::vector<Matching>> matching_of(const std::vector<Schedule>& ranks) {
-  std::vector<Matching> matchings;
-  for (const Schedule& s : ranks) matchings.push_back(matching_of(s));
-  ANYCCL_CHECK(check_limits(ranks, matchings));
-  return matchings;
-}
-
 Result<std::vector<Plan>> lower_each(const std::vector<Schedule>& ranks, bool fuse,
                                      std::uint32_t slots) {
-  ANYCCL_TRY(const std::vector<Matching> matchings, matching_of(ranks));
+  std::vector<Matching> matchings;
+  for (const Schedule& s : ranks) matchings.push_back(matching_of(s));
+  ANYCCL_CHECK(check_limits(ranks[0].contract.shape().collective, matchings));
   std::vector<Plan> plans;
   for (const Schedule& s : ranks) {
-    ANYCCL_TRY(Plan plan, Lowering(ranks, matchings, s.rank, fuse).run(slots));
+    Lowering lowering(s, matchings, fuse);
+    for (const Schedule& peer : ranks) ANYCCL_CHECK(lowering.meet(peer));
+    ANYCCL_TRY(Plan plan, lowering.finish(slots));
     plans.push_back(std::move(plan));
   }
   return plans;
@@ -329,9 +331,23 @@ Result<std::vector<Plan>> lower_each(const std::vector<Schedule>& ranks, bool fu
 
 }  // namespace
 
+Result<Plan> lower(const std::function<Schedule(Rank)>& build, int size, Rank me,
+                   std::uint32_t slots) {
+  const Schedule mine = build(me);
+  std::vector<Matching> matchings;
+  Lowering lowering(mine, matchings, true);
+  for (Rank rank{0}; index(rank) < size; rank = Rank{index(rank) + 1}) {
+    const Schedule schedule = build(rank);
+    matchings.push_back(matching_of(schedule).with(me));
+    ANYCCL_CHECK(lowering.meet(schedule));
+  }
+  ANYCCL_CHECK(check_limits(mine.contract.shape().collective, matchings));
+  return lowering.finish(slots);
+}
+
 Result<Plan> lower(const std::vector<Schedule>& ranks, Rank me, std::uint32_t slots) {
-  ANYCCL_TRY(const std::vector<Matching> matchings, matching_of(ranks));
-  return Lowering(ranks, matchings, me, true).run(slots);
+  return lower([&](Rank rank) { return ranks[uindex(rank)]; }, static_cast<int>(ranks.size()), me,
+               slots);
 }
 
 Result<std::vector<Plan>> lower_all(const std::vector<Schedule>& ranks, std::uint32_t slots) {

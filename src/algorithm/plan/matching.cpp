@@ -11,7 +11,7 @@ bool by_peer(const Entry& a, const Entry& b) {
 }
 
 template <typename Entry>
-std::span<const Entry> with(const std::vector<Entry>& entries, Rank peer) {
+std::span<const Entry> entries_with(const std::vector<Entry>& entries, Rank peer) {
   const Entry key{.peer = peer};
   const auto [first, last] = std::equal_range(entries.begin(), entries.end(), key, by_peer<Entry>);
   return {first, last};
@@ -20,10 +20,16 @@ std::span<const Entry> with(const std::vector<Entry>& entries, Rank peer) {
 }  // namespace
 
 std::span<const Message> Matching::sent_to(Rank peer) const {
-  return with(sent, peer);
+  return entries_with(sent, peer);
 }
 std::span<const Receipt> Matching::received_from(Rank peer) const {
-  return with(received, peer);
+  return entries_with(received, peer);
+}
+
+Matching Matching::with(Rank peer) const {
+  const auto to = sent_to(peer);
+  const auto from = received_from(peer);
+  return {{to.begin(), to.end()}, {from.begin(), from.end()}, publications, ticks, widest};
 }
 
 Matching matching_of(const Schedule& s) {

@@ -29,6 +29,8 @@ struct Matching {
 
   std::span<const Message> sent_to(Rank peer) const;
   std::span<const Receipt> received_from(Rank peer) const;
+  /// The same with no messages but those from and to this rank.
+  Matching with(Rank peer) const;
 };
 Matching matching_of(const Schedule& schedule);
 

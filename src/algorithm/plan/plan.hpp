@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "algorithm/schedule/schedule.hpp"
@@ -107,6 +108,10 @@ struct Plan {
 /// and what peers say about this rank, does not depend on it. Errors: internal, naming rank, step
 /// and chunk of a send and receive that do not match; unsupported when a count does not fit.
 Result<Plan> lower(const std::vector<Schedule>& ranks, Rank me, std::uint32_t slots);
+/// The same, of schedules that are built one after the other, so that a plan of many ranks does not
+/// need the memory of all. That of `me` is built twice.
+Result<Plan> lower(const std::function<Schedule(Rank)>& build, int size, Rank me,
+                   std::uint32_t slots);
 /// The same for every rank.
 Result<std::vector<Plan>> lower_all(const std::vector<Schedule>& ranks, std::uint32_t slots);
 /// One plan step per schedule step, nothing fused: what the author wrote, for the checker to run.

@@ -311,18 +311,21 @@ Result<std::unique_ptr<RoutedPlan>> make_routed_plan(const Algorithm& algorithm,
                                                      Rank me,
                                                      const std::vector<Publications*>& route,
                                                      std::uint32_t slots) {
-  std::vector<Schedule> ranks;
-  for (int r = 0; r < shape.size; ++r) ranks.push_back(algorithm.build(shape, Rank{r}));
-  ANYCCL_TRY(Plan plan, lower(ranks, me, slots));
-  auto routed = std::make_unique<RoutedPlan>(&algorithm, std::move(plan));
-  for (const Schedule& s : ranks) {
+  std::uint32_t most_published = 0, most_together = 0;
+  const auto build = [&](Rank rank) {
+    Schedule schedule = algorithm.build(shape, rank);
     std::uint32_t all = 0;
-    for (const Step& step : s.steps) {
+    for (const Step& step : schedule.steps) {
       all += published_by(step);
-      routed->most_together = std::max(routed->most_together, published_by(step));
+      most_together = std::max(most_together, published_by(step));
     }
-    routed->most_published = std::max(routed->most_published, all);
-  }
+    most_published = std::max(most_published, all);
+    return schedule;
+  };
+  ANYCCL_TRY(Plan plan, lower(build, shape.size, me, slots));
+  auto routed = std::make_unique<RoutedPlan>(&algorithm, std::move(plan));
+  routed->most_published = most_published;
+  routed->most_together = most_together;
   for (const PlanStep& step : routed->plan.steps)
     routed->most_operands = std::max<std::uint32_t>(routed->most_operands, step.operands);
   for (const std::vector<Reader>& readers : routed->plan.readers) {

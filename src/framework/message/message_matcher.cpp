@@ -25,10 +25,11 @@ MessageMatcher::Exchange& MessageMatcher::exchange(Rank other) {
   return *pair.open;
 }
 
-/// Its memory is kept for another one.
+/// Its memory is kept for another one. A few stay: ranks that exchange messages will soon do so again.
 void MessageMatcher::end_if_over(Rank other) {
+  constexpr std::size_t kFew = 8;
   Pair& pair = pairs_[uindex(other)];
-  if (pair.open == nullptr || !pair.open->is_over()) return;
+  if (open_pairs_.size() <= kFew || pair.open == nullptr || !pair.open->is_over()) return;
   pair.open->answered = 0;
   spare_exchanges_.push_back(std::move(pair.open));
   std::erase(open_pairs_, other);

@@ -167,7 +167,7 @@ class MessageMatcher {
   Rank me_;
   const std::vector<Messages*>& route_;
   std::vector<Pair> pairs_;
-  std::vector<Rank> open_pairs_;  // those that have an Exchange
+  std::vector<Rank> open_pairs_;  // those that have an Exchange; of a few it may be over
   std::vector<std::unique_ptr<Exchange>> spare_exchanges_;
   Queue from_anyone_;
   std::vector<std::shared_ptr<Probe>> probes_;

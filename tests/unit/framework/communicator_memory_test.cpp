@@ -60,6 +60,23 @@ TEST(CommunicatorMemory, of_1024_ranks_is_less_than_256_bytes_per_rank) {
   EXPECT_LT(bytes_of_one(1024), 1024 * 256);
 }
 
+/// Planning looks at the schedules of all ranks, and the heap of a process does not shrink again.
+TEST(CommunicatorMemory, of_1024_ranks_is_planned_within_1_mib) {
+  const auto comm = std::make_shared<Comm>(rank_0_of(1024));
+  const std::size_t before = heap_bytes;
+  heap_peak = before;
+  std::vector<float> x(1024, 1.0F);
+  for (const Collective collective : {Collective::all_reduce, Collective::broadcast,
+                                      Collective::all_gather, Collective::barrier}) {
+    Call call;
+    call.collective = collective;
+    call.count = 1;
+    call.input = call.output = reinterpret_cast<std::byte*>(x.data());
+    ASSERT_TRUE(comm->run(call).ok());
+  }
+  EXPECT_LT(heap_peak - before, 1024 * kKiB);
+}
+
 TEST(CommunicatorMemory, is_given_back) {
   bytes_of_one(8);
   const std::size_t before = heap_bytes;
