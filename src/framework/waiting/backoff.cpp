@@ -8,7 +8,8 @@ namespace anyccl {
 namespace {
 
 using namespace std::chrono_literals;
-constexpr auto kCheckEvery = 1ms;  // looking for failures costs system calls
+constexpr auto kCheckEvery =
+    1ms;  // looking for failures costs system calls, so many ranks do it less often
 constexpr std::uint64_t kPollsPerClock = 64, kYieldsPerClock = 16;  // at the clock
 // Before a wait on a contended host sleeps; fewer with more ranks than cores.
 constexpr std::uint64_t kLooks = 64, kLooksOfMany = 2;
@@ -36,17 +37,19 @@ Backoff::Next Backoff::next() {
   looked_ = now;
   if (now >= alarm_) policy_.note_oversleep(now - alarm_);
   alarm_ = Clock::time_point::max();
-  const WaitStep step = policy_.step(kind_, now - since_);
+  // The policy knows waits of ranks that have a core: a turn of many takes as many times longer.
+  const WaitStep step = policy_.step(kind_, (now - since_) / crowding_);
   how_ = step.how;
   if (how_ == How::sleep) return sleep_until_expected(step, now);
-  if (now - checked_ < kCheckEvery) return Next::poll;
+  if (now - checked_ < std::min<Clock::duration>(crowding_ * kCheckEvery, kLongSleep))
+    return Next::poll;
   checked_ = now;
   return Next::check;
 }
 
 Backoff::Next Backoff::sleep_until_expected(const WaitStep& step, Clock::time_point now) {
   if (step.until_expected == 0ns) return fall_asleep();
-  sleep_time_ = std::min<std::chrono::nanoseconds>(step.until_expected, kLongSleep);
+  sleep_time_ = std::min<std::chrono::nanoseconds>(crowding_ * step.until_expected, kLongSleep);
   alarm_ = now + sleep_time_;
   return Next::sleep;
 }
@@ -76,7 +79,7 @@ Backoff::Next Backoff::next_on_contended_host() {
 
 /// The wait is over.
 void Backoff::learn() {
-  policy_.learn(kind_, Clock::now() - since_, how_ == How::sleep);
+  policy_.learn(kind_, (Clock::now() - since_) / crowding_, how_ == How::sleep);
   measured_ = false;
 }
 

@@ -22,7 +22,8 @@ class Backoff {
       : contention_(monitor.contention()),
         policy_(policy),
         kind_(kind),
-        oversubscribed_(oversubscribed) {}
+        oversubscribed_(oversubscribed),
+        crowding_(oversubscribed ? monitor.crowding() : 1) {}
 
   enum class Next {
     poll,   ///< Just look again.
@@ -58,6 +59,7 @@ class Backoff {
   WaitPolicy& policy_;
   const std::uint32_t kind_;
   const bool oversubscribed_;
+  const int crowding_;     // as OversubscriptionMonitor has it
   bool measured_ = false;  // since_ is when this wait began
   How how_ = How::spin;
   std::uint64_t polls_ = 0;

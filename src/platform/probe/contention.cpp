@@ -59,7 +59,9 @@ void Contention::yield() {
 /// they are next. So this only counts if more threads want a core than there are ranks, and not
 /// just once: that may be a thread of the kernel.
 void Contention::note_long_yield(Clock::time_point now) {
-  const bool strangers = count_runnable(read_text("/proc/loadavg")) > ranks_.ranks();
+  // Many ranks have as many threads that are about to sleep.
+  const long ranks = ranks_.ranks(), own = ranks_.crowding() > 1 ? 2 * ranks : ranks;
+  const bool strangers = count_runnable(read_text("/proc/loadavg")) > own;
   const int in_a_row = strangers ? long_yields_.load(std::memory_order_relaxed) + 1 : 0;
   long_yields_.store(in_a_row, std::memory_order_relaxed);
   if (in_a_row >= kLongYields) notice(now);

@@ -4,6 +4,7 @@
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -34,6 +35,13 @@ UniqueFd show(int ranks) {
   if (::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), bytes) != 0) return {};
   ::shutdown(fd.get(), SHUT_RD);
   return fd;
+}
+
+/// Of this thread.
+std::chrono::nanoseconds cpu_time() {
+  timespec time{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
 }
 
 }  // namespace
@@ -90,11 +98,14 @@ void OversubscriptionMonitor::refresh() {
   if (now.count() < next ||
       !next_.compare_exchange_strong(next, (now + kEvery).count(), std::memory_order_relaxed))
     return;
+  const std::chrono::nanoseconds before = cpu_time();
   const long ranks = count_ranks(read_text("/proc/net/unix"));
   ranks_.store(ranks, std::memory_order_relaxed);
-  oversubscribed_.store(ranks > ::sysconf(_SC_NPROCESSORS_ONLN), std::memory_order_relaxed);
-  const auto after = std::chrono::steady_clock::now().time_since_epoch();
-  const auto again = after + std::max<std::chrono::nanoseconds>(kEvery, kPart * (after - now));
+  const long cores = std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN));
+  oversubscribed_.store(ranks > cores, std::memory_order_relaxed);
+  crowding_.store(static_cast<int>(std::max(1L, ranks / cores / 4)), std::memory_order_relaxed);
+  const auto again =
+      now + std::max<std::chrono::nanoseconds>(kEvery, kPart * (cpu_time() - before));
   next_.store(again.count(), std::memory_order_relaxed);
 }
 

@@ -55,6 +55,9 @@ class OversubscriptionMonitor {
   /// Whether there were more than cores when they were counted last.
   bool is_oversubscribed() const { return oversubscribed_.load(std::memory_order_relaxed); }
 
+  /// How many times longer a wait is than with up to four ranks per core, as ranks take turns.
+  int crowding() const { return crowding_.load(std::memory_order_relaxed); }
+
   /// The number counted last.
   long ranks() const { return ranks_.load(std::memory_order_relaxed); }
   Contention& contention() { return contention_; }
@@ -71,6 +74,7 @@ class OversubscriptionMonitor {
   std::atomic<std::uint64_t> calls_{0};
   std::atomic<bool> oversubscribed_{false};
   std::atomic<long> ranks_{0};
+  std::atomic<int> crowding_{1};
   std::atomic<std::chrono::steady_clock::rep> next_{0};
   Contention contention_{*this};
 };
