@@ -27,8 +27,8 @@
 #include <thread>
 #include <vector>
 
-#include "launch/rendezvous.hpp"
 #include "../micro/must.hpp"
+#include "launch/rendezvous.hpp"
 #include "platform/bootstrap/environment.hpp"
 #include "platform/bootstrap/listeners.hpp"
 #include "platform/probe/host_facts.hpp"

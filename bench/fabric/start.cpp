@@ -14,8 +14,8 @@
 #include <fstream>
 #include <string>
 
-#include "anyccl/anyccl.hpp"
 #include "../micro/must.hpp"
+#include "anyccl/anyccl.hpp"
 
 namespace {
 

@@ -264,8 +264,7 @@ Result<CommPtr> join_by_id(const anycclUniqueId& bytes, int size, int rank, cons
   ANYCCL_TRY(const bootstrap::UniqueId id, bootstrap::UniqueId::from_bytes(bytes.internal));
   ANYCCL_TRY(InitContext init, prepare_init(rank, size, settings));
   init.name = name;
-  Result<bootstrap::Group> group =
-      bootstrap::join(id, init.hello, init.deadline, &init.listeners);
+  Result<bootstrap::Group> group = bootstrap::join(id, init.hello, init.deadline, &init.listeners);
   Process::get().drop(id, group.status());
   if (!group.ok()) return group.status();
   return create(init, std::make_shared<const bootstrap::Group>(*std::move(group)), Rank{rank});
