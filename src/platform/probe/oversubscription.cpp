@@ -72,7 +72,8 @@ OversubscriptionMonitor::Registration OversubscriptionMonitor::add(int ranks) {
     shown_ = 0;
   }
   registered_.insert(ranks);
-  if (show_most()) next_.store(0, std::memory_order_relaxed);
+  show_most();
+  next_.store(0, std::memory_order_relaxed);
   refresh();
   return Registration(*this, ranks, generation_);
 }
@@ -84,12 +85,10 @@ void OversubscriptionMonitor::leave(int ranks, std::uint64_t generation) {
   show_most();
 }
 
-/// Whether that is another number than before.
-bool OversubscriptionMonitor::show_most() {
+void OversubscriptionMonitor::show_most() {
   const int most = registered_.empty() ? 0 : *registered_.rbegin();
-  if (most == std::exchange(shown_, most)) return false;
+  if (most == std::exchange(shown_, most)) return;
   socket_ = PrivateFd(most == 0 ? UniqueFd() : show(most));
-  return true;
 }
 
 void OversubscriptionMonitor::refresh() {

@@ -64,7 +64,7 @@ class OversubscriptionMonitor {
 
  private:
   void leave(int ranks, std::uint64_t generation);
-  bool show_most();
+  void show_most();
 
   std::mutex mutex_;
   PrivateFd socket_;
