@@ -36,7 +36,7 @@ inline int count_entries(const std::string& path) {
   return count - 2;  // . and ..
 }
 
-/// Returns once all processes have called it.
+/// Returns once all processes have called it. Looks for their files again and again, as nothing tells of one.
 inline void wait_for_all(const std::string& folder, int ranks) {
   std::ofstream(folder + "/" + std::to_string(::getpid()));
   while (count_entries(folder) < ranks) std::this_thread::sleep_for(std::chrono::milliseconds(1));

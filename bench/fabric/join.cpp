@@ -219,7 +219,7 @@ class Round {
     }
   }
 
-  /// They become more and more until all have the table.
+  /// They become more and more until all have the table: a sample every few milliseconds.
   void watch_root() {
     while (watching_) {
       root_descriptors_ = std::max(root_descriptors_, descriptors_of(processes_.front()));

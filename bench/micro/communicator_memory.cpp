@@ -18,33 +18,12 @@
 #include "framework/communicator/communicator.hpp"
 #include "must.hpp"
 #include "support/counted_heap.hpp"
-#include "unit/framework/fake_peers.hpp"
+#include "unit/framework/played_peers.hpp"
 
 namespace {
 
 using namespace anyccl;
 using Clock = std::chrono::steady_clock;
-
-class PlayedPeers final : public test::FakePeers {
- public:
-  explicit PlayedPeers(std::vector<Rank> peers) : FakePeers(1.0F, std::move(peers)) {}
-  PeerState state(Rank) override { return PeerState::present; }
-
- private:
-  bool has_published(std::uint32_t) override { return true; }
-};
-
-/// Of rank 0.
-Membership membership_of(int size) {
-  Membership m;
-  m.size = size;
-  m.near_of.assign(static_cast<std::size_t>(size), 0);
-  m.ring_bytes = std::size_t{1} << 20;
-  std::vector<Rank> peers;
-  for (int r = 1; r < size; ++r) peers.push_back(Rank{r});
-  m.transports.push_back(std::make_unique<PlayedPeers>(std::move(peers)));
-  return m;
-}
 
 void reduce(Comm& comm) {
   float x = 1;
@@ -62,7 +41,7 @@ double microseconds_since(Clock::time_point start) {
 double time_of_one(int size) {
   std::vector<double> times;
   for (int i = 0; i < 101; ++i) {
-    Membership m = membership_of(size);
+    Membership m = test::rank_0_of(size);
     const auto start = Clock::now();
     { const auto comm = std::make_shared<Comm>(std::move(m)); }
     times.push_back(microseconds_since(start));
@@ -72,7 +51,7 @@ double time_of_one(int size) {
 }
 
 void measure(int size) {
-  Membership m = membership_of(size);
+  Membership m = test::rank_0_of(size);
   const std::size_t before = test::heap_bytes;
   const auto comm = std::make_shared<Comm>(std::move(m));
   const std::size_t made = test::heap_bytes;
@@ -93,7 +72,7 @@ int main(int argc, char** argv) {
   std::vector<int> sizes;
   for (int i = 1; i < argc; ++i) sizes.push_back(std::atoi(argv[i]));
   if (sizes.empty()) sizes = {2, 8, 64, 1024};
-  reduce(*std::make_shared<Comm>(membership_of(2)));  // what is made once per process
+  reduce(*std::make_shared<Comm>(test::rank_0_of(2)));  // a process makes some things once
   for (const int size : sizes) measure(size);
   return 0;
 }

@@ -7,7 +7,7 @@
 
 namespace anyccl {
 
-/// Shared by what is made of it.
+/// Shared by the communicators and links that are made of it.
 using GroupPtr = std::shared_ptr<const bootstrap::Group>;
 
 /// Connects the members of `group`, of which this rank is `me`, and makes a communicator of them.

@@ -193,11 +193,15 @@ Result<std::vector<PeerLink>> links_on_demand(bootstrap::Listeners listeners, Me
   const auto connector = std::make_shared<GroupConnector>(group);
   group->connector = connector;
   group->links.resize(peers.size());
+  const std::shared_ptr<const fabric::SocketKind> kind = network_socket(config);
   std::vector<PeerLink> links;
   for (std::size_t r = 0; r < peers.size(); ++r) {
     if (!peers[r]) continue;
     const bool same = same_process((*members)[uindex(me)], (*members)[r]);
-    links.push_back(link_on_demand(Rank{static_cast<std::int32_t>(r)}, connector, same, config));
+    const Rank peer{static_cast<std::int32_t>(r)};
+    // Not in one piece with the count, as in Link::make().
+    links.push_back({peer, std::shared_ptr<fabric::Link>(new fabric::Link(kind, connector, peer)),
+                     false, same});
     group->links[r] = links.back().link;
   }
   ANYCCL_CHECK(per_process<ConnectingThread>().add(group));

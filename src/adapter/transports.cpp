@@ -72,7 +72,7 @@ Status check_transport_name(std::string_view name) {
 
 Result<std::vector<PeerLink>> make_links(std::vector<PeerSocket> sockets, const Config& config) {
   const std::shared_ptr<const fabric::SocketKind> near = unix_socket::unix_socket(),
-                                                  far = tcp::tcp_socket(config.congestion);
+                                                  far = network_socket(config);
   std::vector<PeerLink> links;
   for (PeerSocket& socket : sockets) {
     ANYCCL_TRY(auto link, fabric::Link::make(std::move(socket.fd), socket.local ? near : far));
@@ -81,12 +81,8 @@ Result<std::vector<PeerLink>> make_links(std::vector<PeerSocket> sockets, const 
   return links;
 }
 
-PeerLink link_on_demand(Rank peer, std::shared_ptr<fabric::Connector> connector, bool same_process,
-                        const Config& config) {
-  // Not in one piece with the count, as in Link::make().
-  const std::shared_ptr<fabric::Link> link(
-      new fabric::Link(tcp::tcp_socket(config.congestion), std::move(connector), peer));
-  return {peer, link, false, same_process};
+std::shared_ptr<const fabric::SocketKind> network_socket(const Config& config) {
+  return tcp::tcp_socket(config.congestion);
 }
 
 Status add_transports(Membership& membership, fabric::ContextKey key,

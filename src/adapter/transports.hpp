@@ -42,9 +42,8 @@ struct PeerLink {
 };
 /// Makes links of fresh connections. Errors: those of Link::make().
 Result<std::vector<PeerLink>> make_links(std::vector<PeerSocket> sockets, const Config& config);
-/// A link over the network that `connector` connects at its first use.
-PeerLink link_on_demand(Rank peer, std::shared_ptr<fabric::Connector> connector, bool same_process,
-                        const Config& config);
+/// The kind of all sockets over the network.
+std::shared_ptr<const fabric::SocketKind> network_socket(const Config& config);
 
 /// Opens a context of this key on the links, and gives `membership` the transports that reach these peers: the one that `config` names, or for
 /// each peer the first one of the table that can. Errors: unsupported (the one named does not reach

@@ -143,7 +143,8 @@ TEST(OnDemandRanks, hear_of_an_abort_though_nobody_is_connected) {
           ASSERT_OK(world.abort());
           return;
         }
-        Status status;  // as a watchdog asks, between calls
+        // As a watchdog asks, between calls; it need not be at once. Without an abort the test times out.
+        Status status;
         while ((status = world.failure()).ok())
           std::this_thread::sleep_for(std::chrono::milliseconds(1));
         EXPECT_NE(status.message().find("rank 11"), std::string::npos) << status.message();
@@ -177,8 +178,8 @@ TEST(OnDemandRanks, are_let_in_while_they_compute) {
       2,
       [](Communicator& world) {
         if (world.rank() == Rank{0}) return send(world, 1, 5);
-        while (connections() == 0)  // rank 1 makes no call: its process lets rank 0 in
-          std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        // Rank 1 makes no call, which would tell it: its process lets rank 0 in, or the test times out.
+        while (connections() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
         expect_message(world, 0, 5);
       },
       on_demand));

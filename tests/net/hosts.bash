@@ -109,13 +109,7 @@ start_loops() {
 
 test_a_killed_rank_is_named_on_all_hosts() {
   start_loops 4 2
-  kill -KILL "${pids[3]}"
-  ends 3 137
-  for rank in 0 1 2; do
-    ends $rank 1
-    says $rank 'rank 3 (host h1, pid '
-    says $rank 'died'
-  done
+  last_of_4_dies_and_is_named
 }
 
 test_a_cut_cable_ends_in_an_error_when_the_limit_is_over() {

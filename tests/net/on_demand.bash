@@ -39,11 +39,5 @@ test_a_killed_rank_is_named_by_hosts_that_connected_on_demand() {
   cluster up 2
   for rank in 0 1 2 3; do start_rank $rank 4 $((rank / 2)) "${later[@]}" "$loop"; done
   for rank in 0 1 2 3; do waits_for $rank 'runs'; done
-  kill -KILL "${pids[3]}"
-  ends 3 137
-  for rank in 0 1 2; do
-    ends $rank 1
-    says $rank 'rank 3 (host h1, pid '
-    says $rank 'died'
-  done
+  last_of_4_dies_and_is_named
 }

@@ -89,7 +89,7 @@ class MessageMatcher {
     std::unique_ptr<std::byte[]> bytes;
     bool answered = false;  // it is synchronous, and its receive has come
   };
-  /// What is open between this rank and another one.
+  /// The messages that are open between this rank and another one.
   struct Exchange {
     Queue sends, receives;                     // these receives are not bound yet
     Queue unanswered;                          // synchronous sends that are sent

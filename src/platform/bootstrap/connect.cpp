@@ -117,7 +117,7 @@ Result<std::vector<PeerSocket>> Mesh::finish(Deadline deadline) {
 }
 
 Status Mesh::poll_once(Deadline deadline) {
-  // Another thread may take in what comes over an acquaintance.
+  // Another thread may take in the answer that comes over an acquaintance.
   constexpr int kLookEvery = 2;  // ms
   int wait = acceptor_.poll_ms(deadline.poll_ms(acquaintances_ == nullptr ? 1000 : kLookEvery));
   entries_.clear();

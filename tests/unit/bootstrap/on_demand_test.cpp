@@ -100,21 +100,16 @@ void expect_one_connection(OnDemand::Outcome& a, OnDemand::Outcome& b) {
   EXPECT_EQ(a.socket.session, b.socket.session);
 }
 
-TEST(OnDemand, a_higher_rank_reaches_a_lower_one) {
-  Ranks group(3);
-  group.want(2, 0);
-  group.run_until(2);
-  group.run_until(0);
-  expect_one_connection(group.outcomes(2)[0], group.outcomes(0)[0]);
-  EXPECT_TRUE(group.outcomes(1).empty());
-}
-
-TEST(OnDemand, a_lower_rank_reaches_a_higher_one) {
-  Ranks group(3);
-  group.want(0, 2);
-  group.run_until(0);
-  group.run_until(2);
-  expect_one_connection(group.outcomes(0)[0], group.outcomes(2)[0]);
+TEST(OnDemand, a_rank_reaches_higher_and_lower_ones) {
+  for (const int from : {0, 2}) {
+    const int to = 2 - from;
+    Ranks group(3);
+    group.want(from, to);
+    group.run_until(from);
+    group.run_until(to);
+    expect_one_connection(group.outcomes(from)[0], group.outcomes(to)[0]);
+    EXPECT_TRUE(group.outcomes(1).empty());
+  }
 }
 
 TEST(OnDemand, two_ranks_that_call_each_other_have_one_connection) {

@@ -5,32 +5,12 @@
 
 #include <memory>
 
-#include "fake_peers.hpp"
 #include "framework/communicator/communicator.hpp"
 #include "support/counted_heap.hpp"
+#include "unit/framework/played_peers.hpp"
 
 namespace anyccl::test {
 namespace {
-
-class PlayedPeers final : public FakePeers {
- public:
-  explicit PlayedPeers(std::vector<Rank> peers) : FakePeers(1.0F, std::move(peers)) {}
-  PeerState state(Rank) override { return PeerState::present; }
-
- private:
-  bool has_published(std::uint32_t) override { return true; }
-};
-
-Membership rank_0_of(int size) {
-  Membership m;
-  m.size = size;
-  m.near_of.assign(static_cast<std::size_t>(size), 0);
-  m.ring_bytes = std::size_t{1} << 20;
-  std::vector<Rank> peers;
-  for (int r = 1; r < size; ++r) peers.push_back(Rank{r});
-  m.transports.push_back(std::make_unique<PlayedPeers>(std::move(peers)));
-  return m;
-}
 
 Status reduce(Comm& comm, std::size_t count = 1) {
   std::vector<float> x(count, 1.0F);
