@@ -217,9 +217,13 @@ Result<CommPtr> create_over(InitContext& init, const GroupPtr& group, Rank me,
   ANYCCL_TRY(const std::size_t ring_bytes, ring_bytes_of(init, m.size, m.network));
   m.ring_bytes = std::min(most_ring_bytes, ring_bytes);
   const bootstrap::Hello& mine = group->members[uindex(me)];
-  m.registration = probe::OversubscriptionMonitor::of_process().add(static_cast<int>(
+  const auto in_process =
       std::count_if(group->members.begin(), group->members.end(),
-                    [&](const bootstrap::Hello& other) { return same_process(mine, other); })));
+                    [&](const bootstrap::Hello& other) { return same_process(mine, other); });
+  const auto on_host =
+      std::count(placement.host_of.begin(), placement.host_of.end(), placement.host_of[uindex(me)]);
+  m.registration =
+      probe::OversubscriptionMonitor::of_process().add(static_cast<int>(in_process), on_host);
   ANYCCL_TRY(const fabric::ContextKey key, context_key_of(group->secret));
   ANYCCL_CHECK(add_transports(m, key, links, init.config, init.deadline));
   report_init(init, placement, m);

@@ -16,6 +16,9 @@ namespace {
 /// How often it looks without success before it sleeps: some tens of microseconds. It shares the
 /// cores with whoever computes, and a peer that publishes wakes it.
 constexpr int kIdlePolls = 200, kTired = kIdlePolls + 10;
+/// How long it sleeps where another thread waits: not long if somebody is to be told of operations. Else
+/// nothing needs it; with a thousand ranks on a host, waking up each 5 ms took most of two cores.
+constexpr std::chrono::milliseconds kBesideWaiters{5}, kOnlyBesideWaiters{500};
 
 }  // namespace
 
@@ -87,8 +90,9 @@ Status BackgroundProgress::start_locked() {
 
 /// With the lock.
 void BackgroundProgress::look_again() {
+  called_.store(true, std::memory_order_seq_cst);
   changed_.notify_one();
-  if (only_ != nullptr) only_->wake();
+  if (only_ != nullptr) only_->wake_background();
 }
 
 /// Returns when there is something to look at. Windows are that always, but not often.
@@ -111,11 +115,19 @@ void BackgroundProgress::look(const std::vector<CommPtr>& comms, bool watched, i
     relax();
   else if (!watched)
     return;  // await_turn() sleeps
-  else if (!comms.empty())
-    comms[static_cast<std::size_t>(idle_polls) % comms.size()]->sleep_in_background(
-        comms.size() == 1 && idle_polls > kTired ? Backoff::kLongSleep : Backoff::kSleep);
   else
-    std::this_thread::sleep_for(Backoff::kSleep);
+    sleep(comms, idle_polls);
+}
+
+void BackgroundProgress::sleep(const std::vector<CommPtr>& comms, int idle_polls) {
+  if (comms.empty()) return std::this_thread::sleep_for(Backoff::kSleep);
+  const bool only = comms.size() == 1;
+  // A waiting thread rings when it leaves, but not for each operation that it completes.
+  if (only && comms.front()->sleep_beside_waiters(notes_wait_ ? kBesideWaiters : kOnlyBesideWaiters,
+                                                  called_))
+    return;
+  comms[static_cast<std::size_t>(idle_polls) % comms.size()]->sleep_in_background(
+      only && idle_polls > kTired ? Backoff::kLongSleep : Backoff::kSleep);
 }
 
 /// Bytes that came into a window may be the beginning of more.
@@ -134,6 +146,8 @@ void BackgroundProgress::work() {
     await_turn(lock, idle_polls);
     if (stopping_) return;
     in_turn_ = true;
+    called_.store(false, std::memory_order_relaxed);  // with the lock, as where it is set
+    notes_wait_ = !notes_.empty();
     std::vector<CommPtr> comms = open_;
     for (const CommPtr& comm : listening_)
       if (std::find(open_.begin(), open_.end(), comm) == open_.end()) comms.push_back(comm);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
@@ -45,6 +46,7 @@ class BackgroundProgress {
   bool is_watched() const { return !open_.empty() || !notes_.empty(); }
   void await_turn(std::unique_lock<std::mutex>& lock, int& idle_polls);
   void look(const std::vector<CommPtr>& comms, bool watched, int& idle_polls);
+  void sleep(const std::vector<CommPtr>& comms, int idle_polls);
   void sort_out();
   void work();
   bool tell(std::unique_lock<std::mutex>& lock);
@@ -54,7 +56,9 @@ class BackgroundProgress {
   std::vector<CommPtr> open_;
   std::vector<CommPtr> listening_;  // see listen()
   std::vector<Note> notes_;
-  CommPtr only_;  // where the thread may sleep for longer
+  CommPtr only_;                     // where the thread may sleep for longer
+  bool notes_wait_ = false;          // the thread's: whether there are notes
+  std::atomic<bool> called_{false};  // look_again() was, since the thread began its turn
   bool running_ = false, stopping_ = false, in_turn_ = false;
   std::thread::id worker_;
 };

@@ -105,7 +105,10 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
   void sleep_in_background(std::chrono::nanoseconds most) {
     if (!forked()) loop_.sleep_in_background(most);
   }
-  void wake() { loop_.wake(); }
+  bool sleep_beside_waiters(std::chrono::nanoseconds most, const std::atomic<bool>& called) {
+    return !forked() && loop_.sleep_beside_waiters(most, called);
+  }
+  void wake_background() { loop_.wake_background(); }
   bool is_quiet() const { return loop_.is_quiet(); }
   void expect_progress() { loop_.expect(); }
   /// For a caller that waits for these peers elsewhere: ok, or why one will not come, as far as is

@@ -7,17 +7,23 @@
 namespace anyccl {
 namespace {
 
-class Counted {
+/// A thread that waits. When it has, the background thread may have something to do.
+class Waiter {
  public:
-  explicit Counted(std::atomic<int>& count) : count_(count) {
-    count_.fetch_add(1, std::memory_order_relaxed);
+  Waiter(std::atomic<int>& waiting, Doorbell& background)
+      : waiting_(waiting), background_(background) {
+    waiting_.fetch_add(1, std::memory_order_relaxed);
   }
-  ~Counted() { count_.fetch_sub(1, std::memory_order_relaxed); }
-  Counted(const Counted&) = delete;
-  Counted& operator=(const Counted&) = delete;
+  ~Waiter() {
+    waiting_.fetch_sub(1, std::memory_order_seq_cst);  // see Doorbell::sleep_while()
+    background_.ring();
+  }
+  Waiter(const Waiter&) = delete;
+  Waiter& operator=(const Waiter&) = delete;
 
  private:
-  std::atomic<int>& count_;
+  std::atomic<int>& waiting_;
+  Doorbell& background_;
 };
 
 }  // namespace
@@ -56,7 +62,7 @@ void ProgressLoop::wait_any(ProgressLock& progress_lock,
 template <typename IsOver>
 void ProgressLoop::wait_until(ProgressLock& progress_lock, std::uint32_t kind, Deadline deadline,
                               const IsOver& is_over) {
-  const Counted waiting(waiting_);
+  const Waiter waiter(waiting_, background_doorbell_);
   const bool oversubscribed = is_oversubscribed();
   if (oversubscribed) oversubscription_.refresh_sometimes();
   Backoff backoff(oversubscription_, oversubscribed, policy_, kind);
@@ -86,14 +92,8 @@ void ProgressLoop::wait_until(ProgressLock& progress_lock, std::uint32_t kind, D
                 backoff.sleep_time(), std::chrono::milliseconds(std::max(1, deadline.poll_ms()))));
   }
   doorbell_.ring();
-  leave_to_background(progress_lock);
-}
-
-/// What is still open when a thread has waited for its own, and to tell who wants to hear of it. If
-/// nothing is open, the background thread looks once and then no more.
-void ProgressLoop::leave_to_background(const ProgressLock& progress_lock) {
+  // If nothing is open any more, the background thread looks once and then no more.
   if (progress_lock.owns_lock() && work_.is_over()) quiet_.store(true, std::memory_order_release);
-  background_doorbell_.ring();
 }
 
 bool ProgressLoop::progress_in_background() {
@@ -106,13 +106,22 @@ bool ProgressLoop::progress_in_background() {
   return moved;
 }
 
+bool ProgressLoop::sleep_beside_waiters(std::chrono::nanoseconds most,
+                                        const std::atomic<bool>& called) {
+  if (waiting_.load(std::memory_order_relaxed) == 0) return false;
+  background_doorbell_.sleep_while(
+      [&] {
+        return waiting_.load(std::memory_order_seq_cst) > 0 &&
+               !called.load(std::memory_order_seq_cst);
+      },
+      most);
+  return true;
+}
+
 void ProgressLoop::sleep_in_background(std::chrono::nanoseconds most) {
-  // A thread that waits rings when it leaves; if that is missed, work that is open waits for as long.
-  constexpr auto kBesideOthers = 5 * Backoff::kSleep;
   ProgressLock progress_lock(lock_word_);
-  if (waiting_.load(std::memory_order_relaxed) > 0)
-    return background_doorbell_.sleep(kBesideOthers);
-  if (!progress_lock.try_lock()) return background_doorbell_.sleep(Backoff::kSleep);
+  if (waiting_.load(std::memory_order_relaxed) > 0 || !progress_lock.try_lock())
+    return background_doorbell_.sleep(Backoff::kSleep);
   if (failure_.happened()) return;
   work_.diagnose();
   if (work_.is_idle() || transports_.empty()) {  // only a gate can change that, and it rings

@@ -102,6 +102,14 @@ class ProgressLoop {
   /// nothing and sleep. `most`: how long, if nothing is missed meanwhile.
   bool progress_in_background();
   void sleep_in_background(std::chrono::nanoseconds most);
+  /// Sleeps while other threads wait, for they make progress; false: none does. `called`: see
+  /// wake_background().
+  bool sleep_beside_waiters(std::chrono::nanoseconds most, const std::atomic<bool>& called);
+  /// Ends the sleep of the background thread; beside waiters surely, if `called` was set before.
+  void wake_background() {
+    wake();
+    background_doorbell_.ring();
+  }
   /// Whether the last progress_in_background() or wait() left nothing to do, and expect() was not
   /// called since.
   bool is_quiet() const { return quiet_.load(std::memory_order_acquire) || failure_.happened(); }
@@ -117,7 +125,6 @@ class ProgressLoop {
   void wait_until(ProgressLock& progress_lock, std::uint32_t kind, Deadline deadline,
                   const IsOver& is_over);
   void lock_slowly(ProgressLock& progress_lock);
-  void leave_to_background(const ProgressLock& progress_lock);
 
   Work& work_;
   const Failure& failure_;

@@ -17,7 +17,8 @@ using Duration = Contention::Clock::duration;
 // Preemptions that are so close to each other are contention, which is remembered for so long.
 // To notice it anew costs some time slices.
 constexpr Duration kAgain = 100ms, kShortest = 500ms, kLongest = 2s;
-// Ranks that share cores hand them to each other within this, unless they have much to do.
+// Ranks that share cores hand them to each other within this, unless they have much to do. Where a
+// turn of all takes longer, this is times crowding().
 constexpr Duration kLongYield = 1ms;
 constexpr int kTimedYields = 8, kLongYields = 3;
 
@@ -47,7 +48,7 @@ void Contention::yield() {
     const auto before = Clock::now();
     ::sched_yield();
     const auto now = Clock::now();
-    if (now - before > kLongYield) note_long_yield(now);
+    if (now - before > ranks_.crowding() * kLongYield) note_long_yield(now);
     return;
   }
   const long before = timer_ticks();

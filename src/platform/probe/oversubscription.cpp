@@ -19,8 +19,9 @@ namespace {
 
 using namespace std::chrono_literals;
 constexpr auto kEvery = 200ms;  // reading a short list takes 30 us: measured
-/// A long list, which many ranks read, takes no more than this part of the time.
+/// A long list, which many ranks read, takes no more than this part of a rank's time.
 constexpr int kPart = 500;
+constexpr auto kSeldom = 10s;
 constexpr std::string_view kName = "anyccl-ranks-";
 
 /// A socket that nobody talks to, with a name that says `ranks`.
@@ -35,6 +36,10 @@ UniqueFd show(int ranks) {
   if (::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), bytes) != 0) return {};
   ::shutdown(fd.get(), SHUT_RD);
   return fd;
+}
+
+long cores() {
+  return std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN));
 }
 
 /// Of this thread.
@@ -64,7 +69,7 @@ OversubscriptionMonitor& OversubscriptionMonitor::of_process() {
   return *monitor;
 }
 
-OversubscriptionMonitor::Registration OversubscriptionMonitor::add(int ranks) {
+OversubscriptionMonitor::Registration OversubscriptionMonitor::add(int ranks, long on_host) {
   watch_forks();
   const std::lock_guard lock(mutex_);
   if (std::exchange(generation_, fork_generation()) != fork_generation()) {
@@ -73,8 +78,13 @@ OversubscriptionMonitor::Registration OversubscriptionMonitor::add(int ranks) {
   }
   registered_.insert(ranks);
   show_most();
-  next_.store(0, std::memory_order_relaxed);
-  refresh();
+  if (on_host > cores()) {
+    note(std::max(on_host, ranks_.load(std::memory_order_relaxed)));
+    wait_for(Clock::now(), kEvery * crowding());
+  } else {
+    next_.store(0, std::memory_order_relaxed);
+    refresh();
+  }
   return Registration(*this, ranks, generation_);
 }
 
@@ -92,20 +102,27 @@ void OversubscriptionMonitor::show_most() {
 }
 
 void OversubscriptionMonitor::refresh() {
-  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  const Clock::time_point now = Clock::now();
   auto next = next_.load(std::memory_order_relaxed);
-  if (now.count() < next ||
-      !next_.compare_exchange_strong(next, (now + kEvery).count(), std::memory_order_relaxed))
+  if (now.time_since_epoch().count() < next ||
+      !next_.compare_exchange_strong(next, (now + kEvery).time_since_epoch().count(),
+                                     std::memory_order_relaxed))
     return;
   const std::chrono::nanoseconds before = cpu_time();
-  const long ranks = count_ranks(read_text("/proc/net/unix"));
+  note(count_ranks(read_text("/proc/net/unix")));
+  wait_for(now, kPart * crowding() * (cpu_time() - before));
+}
+
+void OversubscriptionMonitor::note(long ranks) {
   ranks_.store(ranks, std::memory_order_relaxed);
-  const long cores = std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN));
-  oversubscribed_.store(ranks > cores, std::memory_order_relaxed);
-  crowding_.store(static_cast<int>(std::max(1L, ranks / cores / 4)), std::memory_order_relaxed);
-  const auto again =
-      now + std::max<std::chrono::nanoseconds>(kEvery, kPart * (cpu_time() - before));
-  next_.store(again.count(), std::memory_order_relaxed);
+  oversubscribed_.store(ranks > cores(), std::memory_order_relaxed);
+  crowding_.store(static_cast<int>(std::max(1L, ranks / cores() / 4)), std::memory_order_relaxed);
+}
+
+/// Until they are counted again.
+void OversubscriptionMonitor::wait_for(Clock::time_point now, std::chrono::nanoseconds time) {
+  const auto next = now + std::clamp<std::chrono::nanoseconds>(time, kEvery, kSeldom);
+  next_.store(next.time_since_epoch().count(), std::memory_order_relaxed);
 }
 
 }  // namespace anyccl::probe

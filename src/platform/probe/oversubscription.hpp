@@ -45,7 +45,9 @@ class OversubscriptionMonitor {
     int ranks_ = 0;
     std::uint64_t generation_ = 0;
   };
-  Registration add(int ranks);
+  /// `on_host`: how many are known to be on this host; if those are more than it has cores, they are
+  /// not counted now.
+  Registration add(int ranks, long on_host = 0);
   /// Counts them anew, unless that was done lately.
   void refresh();
   /// The same, for who calls it very often.
@@ -63,7 +65,10 @@ class OversubscriptionMonitor {
   Contention& contention() { return contention_; }
 
  private:
+  using Clock = std::chrono::steady_clock;
   void leave(int ranks, std::uint64_t generation);
+  void note(long ranks);
+  void wait_for(Clock::time_point now, std::chrono::nanoseconds time);
   void show_most();
 
   std::mutex mutex_;
@@ -75,7 +80,7 @@ class OversubscriptionMonitor {
   std::atomic<bool> oversubscribed_{false};
   std::atomic<long> ranks_{0};
   std::atomic<int> crowding_{1};
-  std::atomic<std::chrono::steady_clock::rep> next_{0};
+  std::atomic<Clock::rep> next_{0};
   Contention contention_{*this};
 };
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <memory>
 #include <thread>
 
 #include "fake_peers.hpp"
@@ -65,20 +66,17 @@ TEST_F(Loop, does_not_sleep_if_the_communicator_is_to_fail) {
 /// Something moves until it is told to end.
 class Steps final : public ProgressLoop::Work {
  public:
-  explicit Steps(Operation& operation) : operation_(operation) {}
   bool advance() override {
     ++done;
-    if (end.load()) operation_.complete({});
+    if (end.load()) operation->complete({});
     return true;
   }
   void diagnose() override {}
   bool is_idle() const override { return false; }
-  bool is_over() const override { return operation_.done(); }
+  bool is_over() const override { return operation->done(); }
+  std::shared_ptr<Operation> operation;
   std::atomic<std::uint64_t> done{0};
   std::atomic<bool> end{false};
-
- private:
-  Operation& operation_;
 };
 
 struct Waited final : Operation {
@@ -86,27 +84,76 @@ struct Waited final : Operation {
   void awaited(std::vector<Rank>&) const override {}
 };
 
-TEST(BackgroundThread, is_not_woken_by_the_steps_of_one_that_waits) {
+/// A loop, and a thread that waits there until it is told to leave.
+struct BackgroundThread : testing::Test {
+  BackgroundThread() { wait_again(); }
+  ~BackgroundThread() override {
+    if (waiter.joinable()) leave();
+  }
+  void wait_again() {
+    work.operation = std::make_shared<Waited>();
+    work.end = false;
+    work.done = 0;
+    waiter = std::thread([this] {
+      ProgressLock lock = loop.progress_lock();
+      EXPECT_TRUE(loop.wait(lock, *work.operation).ok());
+    });
+    while (work.done == 0) std::this_thread::yield();
+  }
+  void leave() {
+    work.end = true;
+    waiter.join();
+  }
+
   Bed bed;
-  Waited operation;
-  Steps work(operation);
+  Steps work;
   Failure failure;
   const std::vector<Transport*> transports{&bed};
-  ProgressLoop loop(work, failure, transports, 1, WaitMode::balanced);
-  std::thread waiter([&] {
-    ProgressLock lock = loop.progress_lock();
-    EXPECT_TRUE(loop.wait(lock, operation).ok());
-  });
-  while (work.done == 0) std::this_thread::yield();
+  ProgressLoop loop{work, failure, transports, 1, WaitMode::balanced};
+  std::atomic<bool> called{false};
+  std::thread waiter;
+};
+
+TEST_F(BackgroundThread, is_not_woken_by_the_steps_of_one_that_waits) {
   const auto begin = std::chrono::steady_clock::now();
   constexpr int kSleeps = 100;  // of a millisecond each
   for (int i = 0; i < kSleeps; ++i) loop.sleep_in_background(seconds(30));
   const auto slept = std::chrono::steady_clock::now() - begin;
   EXPECT_GE(slept, kSleeps * std::chrono::microseconds(500)) << work.done << " steps";
   EXPECT_FALSE(loop.is_quiet());
-  work.end = true;
-  waiter.join();
+  leave();
   EXPECT_TRUE(loop.is_quiet()) << "nothing is left for the background thread";
+}
+
+// Each sleep of the next three that did not end early would take 0.9 s.
+constexpr std::chrono::milliseconds kLong{900};
+
+TEST_F(BackgroundThread, does_not_sleep_beside_a_waiting_thread_once_it_was_called) {
+  called = true;
+  for (int i = 0; i < 1000; ++i) EXPECT_TRUE(loop.sleep_beside_waiters(kLong, called));
+}
+
+TEST_F(BackgroundThread, is_woken_when_it_is_called) {
+  for (int i = 0; i < 100; ++i) {
+    called = false;
+    std::thread caller([&] {
+      called = true;
+      loop.wake_background();
+    });
+    EXPECT_TRUE(loop.sleep_beside_waiters(kLong, called));
+    caller.join();
+  }
+}
+
+TEST_F(BackgroundThread, is_woken_when_the_waiting_thread_leaves) {
+  for (int i = 0; i < 100; ++i) {
+    std::thread leaver([this] { work.end = true; });
+    loop.sleep_beside_waiters(kLong, called);
+    leaver.join();
+    waiter.join();
+    EXPECT_FALSE(loop.sleep_beside_waiters(kLong, called));
+    wait_again();
+  }
 }
 
 }  // namespace

@@ -40,6 +40,17 @@ TEST(Oversubscription, sees_ranks_of_others_come_and_go) {
   EXPECT_LT(ranks(), kMany);
 }
 
+TEST(Oversubscription, takes_ranks_that_are_known_to_be_more_than_cores_as_counted) {
+  const long cores = ::sysconf(_SC_NPROCESSORS_ONLN), many = 70000;  // more than all tests have
+  OversubscriptionMonitor here;
+  const auto few = here.add(1, cores);
+  EXPECT_LT(here.ranks(), many);
+  const auto registration = here.add(1, many);
+  EXPECT_TRUE(here.is_oversubscribed());
+  EXPECT_EQ(here.ranks(), many);
+  EXPECT_EQ(here.crowding(), many / cores / 4);
+}
+
 TEST(Oversubscription, sees_forked_children_as_soon_as_they_have_ranks) {
   const auto ranks = [] { return count_ranks(read_text("/proc/net/unix")); };
   constexpr int kMany = 60000;
