@@ -158,12 +158,15 @@ TEST_F(RelayedJoin, tells_everyone_of_a_rank_that_leaves_the_rank_that_is_to_tel
 
 TEST_F(RelayedJoin, tells_a_leader_that_the_server_was_stopped) {
   start({1, 2});
-  std::thread stopper([&] {
-    const std::vector<Connection> open = wait_for_a_teller(member_of(10));
-    server_->stop();
+  std::thread other([&] {
+    std::vector<Connection> open = wait_for_a_teller(member_of(10));
+    std::thread stopper([&] { server_->stop(); });
+    EXPECT_OK(wait_for(open.front().socket.get(), POLLIN, soon(), "root"));
+    open.clear();
+    stopper.join();
   });
   expect_all_hear({4}, Code::aborted, "stopped before all ranks had joined");
-  stopper.join();
+  other.join();
 }
 
 TEST_F(RelayedJoin, of_another_secret_is_refused) {
