@@ -34,7 +34,7 @@ struct FrameHeader {
 /// Why a member says hello.
 enum class Visit : std::uint32_t {
   first,
-  cannot_reach,  ///< It cannot reach the leader that is to tell it, or has lost it.
+  again,  ///< It has lost its connection, or cannot reach the leader that is to tell it.
 };
 
 struct HelloFrame {

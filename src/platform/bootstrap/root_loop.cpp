@@ -208,9 +208,9 @@ std::optional<std::uint32_t> RootLoop::next_teller() {
 /// Tells a leader where it hears the answer.
 Status RootLoop::place(const HelloFrame& frame, int socket) {
   const std::uint32_t rank = frame.hello.rank;
-  const bool cannot_reach = frame.visit == static_cast<std::uint32_t>(Visit::cannot_reach);
-  const std::optional<std::uint32_t> teller = cannot_reach ? std::nullopt : next_teller();
-  if (frame.tells != 0 && !cannot_reach) tellers_.push_back(rank);
+  const bool again = frame.visit == static_cast<std::uint32_t>(Visit::again);
+  const std::optional<std::uint32_t> teller = again ? std::nullopt : next_teller();
+  if (frame.tells != 0 && !again) tellers_.push_back(rank);
   if (!teller) {
     present_.insert(rank);
     return send(socket, Frame::stay, {});

@@ -63,11 +63,12 @@ int Uplink::poll_ms(int most) const {
 Result<std::optional<FinalReply>> Uplink::progress() {
   Result<std::optional<FinalReply>> reply = step();
   if (reply.ok() || deadline_.passed()) return reply;
-  if (at_root_) return lost_.ok() ? std::move(reply) : lost_;
-  // The leader cannot be reached, or has an error and is gone: the root server knows more.
+  if (visit_ == Visit::again) return lost_;
+  if (at_root_ && dial_) return reply;
+  // The connection broke, or the leader cannot be reached: the root server knows more.
   lost_ = reply.status();
   log(LogSubsystem::net, "{}; this rank goes back to the root server", lost_.message());
-  ANYCCL_CHECK(go_to_root(Visit::cannot_reach, std::min(deadline_, Deadline::in(kReachTime))));
+  ANYCCL_CHECK(go_to_root(Visit::again, std::min(deadline_, Deadline::in(kReachTime))));
   return std::optional<FinalReply>();
 }
 
@@ -131,7 +132,10 @@ Status Uplink::keep_dialing() {
   if (const Status s = dial_->advance(); !s.ok())
     return error(s.code(), "{} cannot join: {}", describe(mine_), s.message());
   if (dial_->done()) return on_connected();
-  return reach_by_.passed() ? could_not_reach(mine_, source_, *dial_) : Status();
+  // A leader listens before it comes to the server, and both were there.
+  const bool comes_first = at_root_ && visit_ == Visit::first;
+  const bool gone = !comes_first && dial_->is_refused();
+  return gone || reach_by_.passed() ? could_not_reach(mine_, source_, *dial_) : Status();
 }
 
 Status Uplink::on_connected() {

@@ -14,7 +14,8 @@ namespace anyccl::bootstrap {
 
 /// A leader's connection towards the root server, without waiting: it says hello to the server, waits there
 /// or at the leader to which the server sends it, reports the ranks that it speaks for, and gets the answer. If
-/// it cannot reach that leader, or loses it, it goes back to the server and reports all again. The caller polls.
+/// it cannot reach that leader, or loses its connection, it goes back to the server once and reports all again. The
+/// caller polls.
 class Uplink {
  public:
   /// `tells`: this rank can tell other leaders. `rendezvous` outlives it.
@@ -62,7 +63,7 @@ class Uplink {
   Connection connection_;
   FrameReader in_;
   Outbox out_;
-  Status lost_;  // why the leader that was to tell this one does not
+  Status lost_;  // why it is not where it was to hear the answer at first
 
   std::vector<Known> known_;                     // this rank's is the first
   std::vector<std::uint32_t> left_;              // ranks

@@ -3,9 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "platform/bootstrap/frame.hpp"
-#include "platform/bootstrap/root_server.hpp"
-#include "unauthenticated.hpp"
+#include "large_group.hpp"
 
 namespace anyccl::bootstrap {
 namespace {
@@ -15,25 +13,8 @@ using std::chrono::milliseconds;
 
 constexpr int kRanks = 11;
 
-class RelayedJoin : public testing::Test {
+class RelayedJoin : public LargeGroup {
  protected:
-  void start(RelayTree tree, Trust trust = Trust::secret) {
-    std::vector<UniqueFd> sockets;
-    meeting_.trust = trust;
-    meeting_.tree = tree;
-    if (trust == Trust::same_user) {
-      meeting_.endpoints = {{"anyccl." + Secret::random()->hex(), {}}};
-      sockets.push_back(*listen_unix(meeting_.endpoints[0].unix_name));
-    } else {
-      meeting_.secret = *Secret::random();
-      Result<TcpListener> listener = listen_tcp({4, 0, 0, {127, 0, 0, 1}});
-      meeting_.endpoints = {{"", listener->address}};
-      sockets.push_back(std::move(listener->socket));
-    }
-    auto server = RootServer::start(std::move(sockets), meeting_.secret, trust, tree);
-    ASSERT_OK(server.status());
-    server_ = *std::move(server);
-  }
   void SetUp() override { start({2, 2}); }
 
   /// As if on a host of its own, so that other ranks reach it over TCP.
@@ -64,35 +45,17 @@ class RelayedJoin : public testing::Test {
     });
   }
 
-  /// A connection to `endpoints` as a rank that does nothing by itself.
-  Connection call(std::vector<Endpoint> endpoints, std::uint32_t from, std::uint32_t to) {
-    Result<Connection> connection =
-        dial_to_end(Dial(meeting_.secret, {std::move(endpoints), from, to}));
-    if (!connection.ok()) throw std::runtime_error(message_of(connection));
-    return *std::move(connection);
-  }
-  static void send(const Connection& to, Frame kind, Bytes payload) {
-    const Result<FrameHeader> header = seal(to.session, kind, payload);
-    EXPECT_OK(send_all(to.socket.get(), bytes_of(*header), soon(), "peer"));
-    EXPECT_OK(send_all(to.socket.get(), payload, soon(), "peer"));
-  }
-  static HelloFrame hello_of(const Member& member) {
-    return HelloFrame{member.hello, kForever, 0, 0, 0};
-  }
   /// Waits at `teller` as `member`, as if the root server had sent it there.
   Connection wait_at(const Member& teller, const Member& member) {
     Connection there = call({{teller.listeners.unix_name, {}}}, member.hello.rank, kToRelay);
-    send(there, Frame::hello, bytes_of(hello_of(member)));
+    send(there, Frame::hello, bytes_of(hello_frame_of(member)));
     return there;
   }
   /// What the root server answers to the hello of `member` at once.
   Frame place_of(const Member& member, std::vector<Connection>& open) {
     open.push_back(call(meeting_.endpoints, member.hello.rank, kToRoot));
-    send(open.back(), Frame::hello, bytes_of(hello_of(member)));
-    FrameHeader reply;
-    EXPECT_OK(recv_all(open.back().socket.get(), std::as_writable_bytes(std::span(&reply, 1)),
-                       soon(), "root"));
-    return static_cast<Frame>(reply.kind);
+    send(open.back(), Frame::hello, bytes_of(hello_frame_of(member)));
+    return next_kind(open.back());
   }
   /// Says hello as `member` again and again until the server has somebody else who can tell it.
   std::vector<Connection> wait_for_a_teller(const Member& member) {
@@ -101,9 +64,6 @@ class RelayedJoin : public testing::Test {
     }
     return open;
   }
-
-  RendezvousAddress meeting_;
-  std::unique_ptr<RootServer> server_;
 };
 
 TEST_F(RelayedJoin, gives_everyone_the_same_table) {
