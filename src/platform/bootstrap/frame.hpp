@@ -20,9 +20,9 @@ enum class Frame : std::uint32_t {
   hello = 1,    ///< HelloFrames: one to the root server first, then kMostHellos at most.
   table = 2,    ///< GroupHead, then encode_table() of all ranks' hellos
   failure = 3,  ///< FailureHead, then text
-  sender = 4,   ///< The Hello of the leader that tells the member.
-  stay = 5,     ///< Nothing: the member hears the answer here.
-  left = 6,     ///< Left
+  place =
+      4,  ///< Place, then, unless the leader hears the answer here, the Hello of the one that tells it.
+  left = 5,  ///< Left
 };
 
 struct FrameHeader {
@@ -41,7 +41,7 @@ struct HelloFrame {
   Hello hello;
   std::uint32_t timeout_ms = 0;  ///< How long the member is going to wait, or kForever.
   std::uint32_t waited_ms = 0;   ///< How long it took to get here.
-  std::uint32_t tells = 0;       ///< 1: it can tell leaders.
+  std::uint32_t tells = 0;       ///< 1: it can tell other leaders.
   std::uint32_t visit = 0;       ///< A Visit.
 };
 
@@ -52,6 +52,11 @@ struct GroupHead {
 
 struct FailureHead {
   std::uint32_t code = 0;
+};
+
+/// What a leader is among the leaders.
+struct Place {
+  std::uint32_t tells = 0;  ///< 1: others may be sent to it.
 };
 
 /// A rank whose connection broke while it waited.

@@ -40,10 +40,8 @@ std::optional<std::size_t> largest_reply(Frame kind, std::uint32_t size) {
       return sizeof(GroupHead) + size * kMostEntryBytes;
     case Frame::failure:
       return sizeof(FailureHead) + kFailureText;
-    case Frame::sender:
-      return sizeof(Hello);
-    case Frame::stay:
-      return 0;
+    case Frame::place:
+      return sizeof(Place) + sizeof(Hello);
     default:
       return std::nullopt;
   }

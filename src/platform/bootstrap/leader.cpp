@@ -20,11 +20,13 @@ void serve_once(Relay& relay, std::vector<pollfd>& entries, int most_ms) {
   relay.progress(std::span(entries).subspan(others));
 }
 
-Result<FinalReply> await_answer(Uplink& up, Relay& relay) {
+Result<FinalReply> await_answer(Uplink& up, Relay& relay, const Listeners* listeners) {
   std::vector<pollfd> entries;
-  for (;;) {
+  for (bool tells = false;;) {
     ANYCCL_TRY(std::optional<FinalReply> reply, up.progress());
     if (reply) return *std::move(reply);
+    if (!tells && up.tells() && listeners != nullptr) relay.let_leaders_in(*listeners);
+    tells = up.tells();
     entries.clear();
     up.append_wanted(entries);
     serve_once(relay, entries, up.poll_ms(1000));
@@ -44,9 +46,9 @@ Status tell(Relay& relay, FinalReply reply) {
 
 Result<FinalReply> lead(const RendezvousAddress& rendezvous, const Hello& mine, Deadline deadline,
                         const Listeners* listeners, UniqueFd host) {
-  Relay relay(std::move(host), listeners, rendezvous.secret, rendezvous.trust);
+  Relay relay(std::move(host), rendezvous.secret, rendezvous.trust);
   Uplink up(rendezvous, mine, listeners != nullptr, deadline);
-  Result<FinalReply> answer = await_answer(up, relay);
+  Result<FinalReply> answer = await_answer(up, relay, listeners);
   if (answer.ok()) {
     ANYCCL_CHECK(tell(relay, *answer));
     return answer;

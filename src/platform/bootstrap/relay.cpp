@@ -10,37 +10,54 @@
 namespace anyccl::bootstrap {
 namespace {
 
-std::vector<Acceptor::Listener> listeners_of(int host, const Listeners* listeners, Trust trust) {
-  std::vector<Acceptor::Listener> all;
-  if (host >= 0) all.push_back({host, true});
-  if (listeners == nullptr) return all;
-  all.push_back({listeners->unix_socket.get(), true});
+std::vector<Acceptor::Listener> host_listener(int host) {
+  if (host < 0) return {};
+  return {{host, true}};
+}
+
+std::vector<Acceptor::Listener> listeners_of(const Listeners& listeners, Trust trust) {
+  std::vector<Acceptor::Listener> all{{listeners.unix_socket.get(), true}};
   if (trust == Trust::same_user) return all;
-  for (const TcpListener& tcp : listeners->tcp) all.push_back({tcp.socket.get(), false});
+  for (const TcpListener& tcp : listeners.tcp) all.push_back({tcp.socket.get(), false});
   return all;
 }
 
 }  // namespace
 
-Relay::Relay(UniqueFd host, const Listeners* listeners, const Secret& secret, Trust trust)
-    : host_(std::move(host)),
-      acceptor_(listeners_of(host_.get(), listeners, trust), secret, kToRelay, trust) {}
+Relay::Relay(UniqueFd host, const Secret& secret, Trust trust)
+    : host_(std::move(host)), secret_(secret), trust_(trust) {
+  acceptors_.emplace_back(host_listener(host_.get()), secret, kToRelay, trust);
+}
+
+void Relay::let_leaders_in(const Listeners& listeners) {
+  acceptors_.emplace_back(listeners_of(listeners, trust_), secret_, kToRelay, trust_);
+}
 
 void Relay::append_wanted(std::vector<pollfd>& entries) const {
   for (const Member& m : waiting_) entries.push_back({m.socket.get(), m.events(), 0});
-  acceptor_.append_wanted(entries);
+  for (const Acceptor& acceptor : acceptors_) acceptor.append_wanted(entries);
+}
+
+int Relay::poll_ms(int most) const {
+  for (const Acceptor& acceptor : acceptors_) most = acceptor.poll_ms(most);
+  return most;
 }
 
 void Relay::progress(std::span<const pollfd> entries) {
   const std::size_t waiting = waiting_.size();
   for (std::size_t i = 0; i < waiting; ++i)
     if (entries[i].revents != 0) serve(waiting_[i]);
+  entries = entries.subspan(waiting);
   std::erase_if(waiting_, [](const Member& m) { return !m.socket; });
-  if (const Status s = acceptor_.progress(entries.subspan(waiting)); !s.ok()) {
-    log(LogSubsystem::net, "this rank lets in no more ranks to wait here: {}", s.message());
-    close();
+  for (Acceptor& acceptor : acceptors_) {
+    const std::span<const pollfd> own = entries.first(acceptor.wanted());
+    entries = entries.subspan(own.size());
+    if (const Status s = acceptor.progress(own); !s.ok()) {
+      log(LogSubsystem::net, "this rank lets in no more ranks to wait here: {}", s.message());
+      acceptor.close();
+    }
+    for (Connection& connection : acceptor.take_authenticated()) admit(std::move(connection));
   }
-  for (Connection& connection : acceptor_.take_authenticated()) admit(std::move(connection));
 }
 
 void Relay::serve(Member& m) {
@@ -87,7 +104,7 @@ Status Relay::answer(FinalReply reply) {
 
 /// A rank that has heard the answer and meets the others again must not meet this leader.
 void Relay::close() {
-  acceptor_.close();
+  acceptors_.clear();
   // A forked child may hold a copy, so closing is not enough.
   if (host_) ::shutdown(host_.get(), SHUT_RDWR);
   host_.reset();

@@ -15,17 +15,21 @@ namespace anyccl::bootstrap {
 /// other leaders: it lets them in, hears what they report, and sends them the answer. The caller polls.
 class Relay {
  public:
-  /// `host`: where ranks of this host call; none: they do not. `listeners`, where leaders call, outlive it;
-  /// null: they do not. With Trust::same_user only over unix sockets.
-  Relay(UniqueFd host, const Listeners* listeners, const Secret& secret, Trust trust);
+  /// `host`: where ranks of this host call; none: they do not.
+  Relay(UniqueFd host, const Secret& secret, Trust trust);
   Relay(const Relay&) = delete;
   Relay& operator=(const Relay&) = delete;
   ~Relay() { close(); }
 
+  /// From now on leaders may come, to `listeners`, which outlive it; with Trust::same_user only over unix
+  /// sockets. Until then, and after the answer, whoever calls there waits in the kernel's queue: ranks that
+  /// have the table already are to meet nobody who sends them away.
+  void let_leaders_in(const Listeners& listeners);
+
   /// Appends what to poll for. The same number of entries goes to progress().
   void append_wanted(std::vector<pollfd>& entries) const;
   /// When to call progress() even if nothing happened: milliseconds, at most `most`.
-  int poll_ms(int most) const { return acceptor_.poll_ms(most); }
+  int poll_ms(int most) const;
   /// Goes on as far as possible. When no connection can be accepted, others have to do without it.
   void progress(std::span<const pollfd> entries);
   /// What those that wait here have said since the last call; nothing after the answer.
@@ -47,7 +51,9 @@ class Relay {
   void close();
 
   UniqueFd host_;
-  Acceptor acceptor_;
+  Secret secret_;
+  Trust trust_;
+  std::vector<Acceptor> acceptors_;  // of ranks of this host, and of leaders
   std::vector<Member> waiting_;
   std::vector<Report> reports_;
   FinalReply reply_;

@@ -13,6 +13,11 @@ struct RelayTree {
   std::uint32_t direct = 64, each = 16;
 
   bool is_large(std::uint32_t group_size) const { return group_size > direct; }
+  /// Whether the teller `number` (from 0, of those that can tell others) may be needed in a group of
+  /// `size` ranks, each of which may be a leader.
+  bool may_need(std::uint64_t number, std::uint32_t group_size) const {
+    return direct + number * each < group_size;
+  }
   /// The one that tells leader `number`; absent: the root server does.
   std::optional<std::uint32_t> teller_of(std::uint32_t number) const {
     if (number < direct) return std::nullopt;

@@ -210,20 +210,25 @@ Status RootLoop::place(const HelloFrame& frame, int socket) {
   const std::uint32_t rank = frame.hello.rank;
   const bool again = frame.visit == static_cast<std::uint32_t>(Visit::again);
   const std::optional<std::uint32_t> teller = again ? std::nullopt : next_teller();
-  if (frame.tells != 0 && !again) tellers_.push_back(rank);
-  if (!teller) {
+  const bool tells =
+      !again && frame.tells != 0 && tree_.may_need(tellers_.size(), frame.hello.size);
+  if (tells) tellers_.push_back(rank);
+  if (teller)
+    teller_of_[rank] = *teller;
+  else
     present_.insert(rank);
-    return send(socket, Frame::stay, {});
-  }
-  teller_of_[rank] = *teller;
-  ANYCCL_CHECK(send(socket, Frame::sender, bytes_of(*table_.find(*teller))));
-  drop(socket);
+  ANYCCL_CHECK(send_place(socket, {tells ? 1U : 0U}, teller ? table_.find(*teller) : nullptr));
+  if (teller) drop(socket);
   return {};
 }
 
-Status RootLoop::send(int socket, Frame kind, Bytes payload) {
+/// `teller`: null: the leader hears the answer here.
+Status RootLoop::send_place(int socket, const Place& place, const Hello* teller) {
+  std::vector<std::byte> payload(bytes_of(place).begin(), bytes_of(place).end());
+  if (teller != nullptr)
+    payload.insert(payload.end(), bytes_of(*teller).begin(), bytes_of(*teller).end());
   Member& m = waiting_.at(socket);
-  ANYCCL_TRY(const FrameHeader header, seal(m.session, kind, payload));
+  ANYCCL_TRY(const FrameHeader header, seal(m.session, Frame::place, payload));
   m.out.put(bytes_of(header));
   m.out.put(payload);
   // These are the first bytes to it, and few: they fit the socket's buffer, or it is broken.

@@ -55,7 +55,7 @@ class RootLoop {
   bool is_complete() const { return table_.complete() && present_.size() == table_.size(); }
   std::optional<std::uint32_t> next_teller();
   Status place(const HelloFrame& frame, int socket);
-  Status send(int socket, Frame kind, Bytes payload);
+  Status send_place(int socket, const Place& place, const Hello* teller);
   void note_timeout(const HelloFrame& frame);
   Status serve_waiting();
   Status hear(Member& member);

@@ -31,11 +31,11 @@ HelloFrame aged(HelloFrame frame, milliseconds age) {
 
 }  // namespace
 
-Uplink::Uplink(const RendezvousAddress& rendezvous, const Hello& mine, bool tells,
+Uplink::Uplink(const RendezvousAddress& rendezvous, const Hello& mine, bool can_tell,
                Deadline deadline)
     : rendezvous_(rendezvous),
       mine_(mine),
-      tells_(tells),
+      can_tell_(can_tell),
       deadline_(deadline),
       in_(largest_reply, mine.size) {
   known_.push_back({hello_frame(mine, deadline, milliseconds(0)), begun_});
@@ -84,14 +84,11 @@ Result<std::optional<FinalReply>> Uplink::step() {
     if (!frame && deadline_.passed())
       return error(Code::timeout, "no answer from {} in time", source_.name);
     if (!frame) return std::optional<FinalReply>();
-    if (frame->kind == Frame::sender) {
-      ANYCCL_CHECK(go_to_teller(*frame));
-    } else if (frame->kind == Frame::stay) {
-      begin_reports(1);  // the server has heard this rank's
-    } else {
+    if (frame->kind != Frame::place) {
       connection_.socket.reset();
       return std::optional(FinalReply::of(*std::move(frame)));
     }
+    ANYCCL_CHECK(go_to_place(*frame));
   }
 }
 
@@ -103,15 +100,24 @@ Status Uplink::go_to_root(Visit visit, Deadline reach_by) {
   return {};
 }
 
-/// To the leader that the root server names.
-Status Uplink::go_to_teller(const ReceivedFrame& frame) {
-  const Status useless =
-      error(Code::remote_error, "the root server sent {} to a rank that cannot tell it anything",
-            describe(mine_));
-  if (!at_root_ || frame.payload.size() != sizeof(Hello)) return useless;
-  const auto teller = read_as<Hello>(frame.payload);
+/// Where the root server says.
+Status Uplink::go_to_place(const ReceivedFrame& frame) {
+  const Bytes payload = frame.payload;
+  const bool is_here = payload.size() == sizeof(Place);
+  if (!at_root_ || (!is_here && payload.size() != sizeof(Place) + sizeof(Hello)))
+    return error(Code::remote_error, "{} answered in a form that cannot be understood",
+                 source_.name);
+  tells_ = tells_ || read_as<Place>(payload).tells != 0;
+  if (!is_here) return go_to_teller(read_as<Hello>(payload.subspan(sizeof(Place))));
+  begin_reports(1);  // the server has heard this rank's
+  return {};
+}
+
+Status Uplink::go_to_teller(const Hello& teller) {
   ANYCCL_CHECK(check_hello(teller));
-  if (teller.rank == mine_.rank || teller.size != mine_.size) return useless;
+  if (teller.rank == mine_.rank || teller.size != mine_.size)
+    return error(Code::remote_error,
+                 "the root server sent {} to a rank that cannot tell it anything", describe(mine_));
   ANYCCL_TRY(Source source, teller_source(rendezvous_, mine_, teller));
   at_root_ = false;
   go_to(std::move(source), std::min(deadline_, Deadline::in(kReachTime)));
@@ -146,7 +152,7 @@ Status Uplink::on_connected() {
     return {};
   }
   HelloFrame frame = hello_frame(mine_, deadline_, since(begun_));
-  frame.tells = tells_ ? 1 : 0;
+  frame.tells = can_tell_ ? 1 : 0;
   frame.visit = static_cast<std::uint32_t>(visit_);
   return put(Frame::hello, bytes_of(frame));
 }

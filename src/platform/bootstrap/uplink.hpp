@@ -18,9 +18,11 @@ namespace anyccl::bootstrap {
 /// caller polls.
 class Uplink {
  public:
-  /// `tells`: this rank can tell other leaders. `rendezvous` outlives it.
-  Uplink(const RendezvousAddress& rendezvous, const Hello& mine, bool tells, Deadline deadline);
+  /// `can_tell`: this rank can tell other leaders. `rendezvous` outlives it.
+  Uplink(const RendezvousAddress& rendezvous, const Hello& mine, bool can_tell, Deadline deadline);
 
+  /// The server may send other leaders to this rank.
+  bool tells() const { return tells_; }
   /// What is to go up.
   void report(const Report& report);
 
@@ -40,7 +42,8 @@ class Uplink {
 
   Result<std::optional<FinalReply>> step();
   Status go_to_root(Visit visit, Deadline reach_by);
-  Status go_to_teller(const ReceivedFrame& frame);
+  Status go_to_place(const ReceivedFrame& frame);
+  Status go_to_teller(const Hello& teller);
   void go_to(Source source, Deadline reach_by);
   Status keep_dialing();
   Status on_connected();
@@ -51,7 +54,7 @@ class Uplink {
 
   const RendezvousAddress& rendezvous_;
   Hello mine_;
-  bool tells_;
+  bool can_tell_, tells_ = false;
   Deadline deadline_;
   Clock::time_point begun_ = Clock::now();
 

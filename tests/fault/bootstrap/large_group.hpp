@@ -60,6 +60,17 @@ class LargeGroup : public testing::Test {
         recv_all(from.socket.get(), std::as_writable_bytes(std::span(&header, 1)), soon(), "peer"));
     return static_cast<Frame>(header.kind);
   }
+  /// What the root server says to a leader: the rank that tells it, or null: it hears the answer there.
+  static std::optional<Hello> receive_place(const Connection& root) {
+    FrameHeader header;
+    EXPECT_OK(
+        recv_all(root.socket.get(), std::as_writable_bytes(std::span(&header, 1)), soon(), "root"));
+    EXPECT_EQ(header.kind, static_cast<std::uint32_t>(Frame::place));
+    std::vector<std::byte> payload(header.bytes);
+    EXPECT_OK(recv_all(root.socket.get(), payload, soon(), "root"));
+    if (payload.size() < sizeof(Place) + sizeof(Hello)) return std::nullopt;
+    return read_as<Hello>(Bytes(payload).subspan(sizeof(Place)));
+  }
   static HelloFrame hello_frame_of(const Member& member) {
     return HelloFrame{member.hello, kForever, 0, 0, 0};
   }

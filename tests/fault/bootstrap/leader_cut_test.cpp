@@ -93,9 +93,10 @@ constexpr std::size_t kHelloBytes = sizeof(FrameHeader) + sizeof(HelloFrame);
 constexpr std::size_t kUp[] = {sizeof(Greeting), sizeof(Greeting) + sizeof(Mac),
                                sizeof(Greeting) + sizeof(Mac) + kHelloBytes,
                                sizeof(Greeting) + sizeof(Mac) + 2 * kHelloBytes};
-constexpr std::size_t kDown[] = {sizeof(Answer), sizeof(Answer) + sizeof(Mac),
-                                 sizeof(Answer) + sizeof(Mac) + sizeof(FrameHeader),
-                                 sizeof(Answer) + sizeof(Mac) + 2 * sizeof(FrameHeader)};
+constexpr std::size_t kDown[] = {
+    sizeof(Answer), sizeof(Answer) + sizeof(Mac),
+    sizeof(Answer) + sizeof(Mac) + sizeof(FrameHeader) + sizeof(Place),
+    sizeof(Answer) + sizeof(Mac) + 2 * sizeof(FrameHeader) + sizeof(Place)};
 
 class LeaderCut : public LargeGroup {
  protected:

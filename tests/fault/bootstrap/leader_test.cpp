@@ -144,7 +144,7 @@ TEST_F(HostLeaders, that_send_nonsense_count_as_gone) {
   const Member member = member_at(1, 2, 3);
   const Connection root = call(meeting_.endpoints, 2, kToRoot);
   send(root, Frame::hello, bytes_of(hello_frame_of(member)));
-  EXPECT_EQ(next_kind(root), Frame::stay);
+  EXPECT_FALSE(receive_place(root));
   std::mt19937 random = seeded();
   EXPECT_OK(send_all(root.socket.get(), random_text(random, 500), soon(), "root"));
   expect_all_hear({{0, 0}}, 3, Code::remote_error, "rank 2 left");
@@ -225,7 +225,7 @@ class LeaderOfRank1 : public HostLeaders {
     ready_.set_value();
     Connection root = call(meeting_.endpoints, 0, kToRoot);
     send(root, Frame::hello, bytes_of(hello_frame_of(member)));
-    EXPECT_EQ(next_kind(root), Frame::stay);
+    EXPECT_FALSE(receive_place(root));
     const Connection rank = wait_for_authenticated(leader.acceptor);
     send(root, Frame::hello, bytes_of(receive_hello(rank)));
     return root;
@@ -282,7 +282,7 @@ TEST_F(RootByHand, hears_all_ranks_of_a_host_over_one_connection) {
     Connection leader = wait_for_authenticated(acceptor);
     std::vector<Hello> hellos(kRanks);
     hellos[leader.from] = receive_hello(leader).hello;
-    send(leader, Frame::stay, {});
+    send(leader, Frame::place, bytes_of(Place{0}));
     FrameReader reader(largest_report);
     for (std::size_t heard = 1; heard < kRanks;) {
       ASSERT_OK(wait_for(leader.socket.get(), POLLIN, soon(), "leader"));

@@ -34,6 +34,15 @@ TEST(RelayTree, gives_no_leader_more_than_it_is_to_tell) {
   }
 }
 
+TEST(RelayTree, needs_the_tellers_of_the_largest_number_of_leaders) {
+  for (const RelayTree& tree : {RelayTree{}, RelayTree{1, 1}, RelayTree{2, 3}})
+    for (const std::uint32_t size : {1U, 2U, 5U, 64U, 65U, 80U, 81U, 1024U}) {
+      const auto last = tree.teller_of(size - 1);
+      EXPECT_TRUE(!last || tree.may_need(*last, size)) << size;
+      EXPECT_FALSE(tree.may_need(last ? *last + 1 : 0, size)) << size;
+    }
+}
+
 TEST(RelayTree, is_flat) {
   EXPECT_EQ(depth_of({}, 63), 1);
   EXPECT_EQ(depth_of({}, 1023), 2);
