@@ -48,12 +48,15 @@ Result<FinalReply> ask(const Joiner& joiner, const Connection& to, milliseconds 
   ANYCCL_CHECK(send_all(fd, bytes_of(hello), joiner.deadline, peer));
   FrameReader reader(largest_reply, joiner.mine.size);
   for (;;) {
-    ANYCCL_TRY(std::optional<ReceivedFrame> frame, reader.next(fd, to.session, peer));
-    if (frame && (frame->kind == Frame::table || frame->kind == Frame::failure))
-      return FinalReply::of(*std::move(frame));
-    if (frame)
-      return error(Code::remote_error, "{} answered in a form that cannot be understood", peer);
-    ANYCCL_CHECK(wait_for(fd, POLLIN, joiner.deadline, peer));
+    Result<std::optional<ReceivedFrame>> frame = reader.next(fd, to.session, peer);
+    ANYCCL_CHECK(frame.status());
+    if (!*frame) {
+      ANYCCL_CHECK(wait_for(fd, POLLIN, joiner.deadline, peer));
+      continue;
+    }
+    const Frame kind = (*frame)->kind;
+    if (kind == Frame::table || kind == Frame::failure) return FinalReply::of(**std::move(frame));
+    return error(Code::remote_error, "{} answered in a form that cannot be understood", peer);
   }
 }
 

@@ -1,4 +1,4 @@
-// Ranks of a large group join through the leader of their host. Hosts are told apart by ANYCCL_HOSTID.
+// Ranks of a large group join through the leader of their host. A host is what a rank names as one.
 
 #include <atomic>
 #include <future>
