@@ -1,8 +1,9 @@
 // What it costs ranks to meet: processes of this host that join one group over TCP, at its loopback address, and
-// get the table of all; they do not connect to each other. Each says that it is on a host of its own, so that none
-// takes a unix socket.
+// get the table of all; they do not connect to each other. So many ranks in a row as --per-host says (default: 1)
+// say that they are on one host.
 //
-//   join RANKS [ROUNDS] [started|released]     default: 3 rounds of processes that join as soon as they have started
+//   join RANKS [ROUNDS] [started|released] [--per-host N]   default: 3 rounds of processes that join as soon as they
+//                                                           have started
 //
 // `released`: all wait until the last has started, and come at once. Prints for each round the time from the last
 // start (of main(), or the release) to the first and the last table; the time from the start of the first process; the
@@ -86,7 +87,7 @@ struct Ends {
 };
 
 /// One rank: joins, reports, and stays until it may go.
-int be_rank(const Config& config, const Ends& ends) {
+int be_rank(const Config& config, int per_host, const Ends& ends) {
   must_write(ends.reports, {*config.rank, Report::started, now_ns(), 0});
   wait_for_end_of(ends.release);
   const double before = cpu_seconds();
@@ -95,7 +96,8 @@ int be_rank(const Config& config, const Ends& ends) {
   const probe::HostFacts facts = probe::host_facts();
   auto hello = bootstrap::make_hello(
       Rank{*config.rank}, *config.world_size,
-      {facts.boot_id, facts.network_namespace, std::to_string(*config.rank)}, "", *listeners);
+      {facts.boot_id, facts.network_namespace, std::to_string(*config.rank / per_host)}, "",
+      *listeners);
   must_join(hello.status(), ends.reports);
   hello->cpus = facts.cpus;
   const auto group = bootstrap::join_environment(
@@ -158,7 +160,8 @@ Memory memory_of(pid_t pid) {
 /// The processes of one round, and what they reported.
 class Round {
  public:
-  Round(int ranks, bool released) : ranks_(ranks), released_(released) {
+  Round(int ranks, bool released, int per_host)
+      : ranks_(ranks), released_(released), per_host_(per_host) {
     ports_ = cli::free_port_pair();
     secret_ = cli::random_secret();
     must(ports_.status());
@@ -193,7 +196,8 @@ class Round {
   void start(int rank) {
     const Ends ends{reports_.writer.get(), release_.reader.get(), hold_.reader.get()};
     std::vector<std::string> words{"join", "rank", *secret_};
-    for (const int number : {rank, ranks_, ports_->first, ends.reports, ends.release, ends.hold})
+    for (const int number :
+         {rank, ranks_, ports_->first, ends.reports, ends.release, ends.hold, per_host_})
       words.push_back(std::to_string(number));
     processes_.push_back(start_rank(words, ends));
   }
@@ -245,6 +249,7 @@ class Round {
 
   int ranks_;
   bool released_;
+  int per_host_;
   Result<cli::PortPair> ports_ = cli::PortPair{};
   Result<std::string> secret_ = std::string();
   Pipe reports_, release_, hold_;
@@ -257,7 +262,7 @@ class Round {
   std::atomic<bool> watching_ = true;
 };
 
-/// join rank SECRET RANK RANKS PORT and the descriptors.
+/// join rank SECRET RANK RANKS PORT, the descriptors, and the ranks of a host.
 int run_as_rank(char** words) {
   Config config;
   config.secret = words[2];
@@ -265,19 +270,27 @@ int run_as_rank(char** words) {
   config.world_size = std::atoi(words[4]);
   config.port = std::atoi(words[5]) + 1;
   config.master_addr = "127.0.0.1";
-  return be_rank(config, {std::atoi(words[6]), std::atoi(words[7]), std::atoi(words[8])});
+  return be_rank(config, std::atoi(words[9]),
+                 {std::atoi(words[6]), std::atoi(words[7]), std::atoi(words[8])});
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc == 9 && std::strcmp(argv[1], "rank") == 0) return run_as_rank(argv);
-  const int ranks = argc > 1 ? std::atoi(argv[1]) : 0, rounds = argc > 2 ? std::atoi(argv[2]) : 3;
-  const bool released = argc > 3 && std::strcmp(argv[3], "released") == 0;
-  if (ranks < 1 || rounds < 1) {
-    std::fprintf(stderr, "usage: join RANKS [ROUNDS] [started|released]\n");
+  std::vector<char*> words(argv, argv + argc);
+  if (argc == 10 && std::strcmp(words[1], "rank") == 0) return run_as_rank(argv);
+  int per_host = 1;
+  if (words.size() > 3 && std::strcmp(words[words.size() - 2], "--per-host") == 0) {
+    per_host = std::atoi(words.back());
+    words.resize(words.size() - 2);
+  }
+  const int ranks = words.size() > 1 ? std::atoi(words[1]) : 0;
+  const int rounds = words.size() > 2 ? std::atoi(words[2]) : 3;
+  const bool released = words.size() > 3 && std::strcmp(words[3], "released") == 0;
+  if (ranks < 1 || rounds < 1 || per_host < 1) {
+    std::fprintf(stderr, "usage: join RANKS [ROUNDS] [started|released] [--per-host N]\n");
     return 2;
   }
-  for (int i = 0; i < rounds; ++i) Round(ranks, released).run();
+  for (int i = 0; i < rounds; ++i) Round(ranks, released, per_host).run();
   return 0;
 }

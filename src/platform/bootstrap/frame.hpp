@@ -11,18 +11,18 @@
 
 namespace anyccl::bootstrap {
 
-// The messages between a member and the root server after the handshake: the member sends one
-// hello, the server one reply. Each is a header and its payload, under the session's key. In a large
-// group the reply may be the rank that tells the member instead (see RelayTree), to which it sends news
-// of itself, and of the ranks that it tells in turn.
+// The messages after the handshake, each a header and its payload under the session's key. Up go hellos,
+// down the answer. In a small group each member says hello to the root server, which answers. In a large one
+// (see RelayTree) the leaders of hosts do: the server tells a leader where it hears the answer, and there it
+// sends the hellos of all ranks that it speaks for, its own among them, and which of them have left.
 
 enum class Frame : std::uint32_t {
-  hello = 1,    ///< HelloFrame
+  hello = 1,    ///< HelloFrames: one to the root server first, then kMostHellos at most.
   table = 2,    ///< GroupHead, then encode_table() of all ranks' hellos
   failure = 3,  ///< FailureHead, then text
-  sender = 4,   ///< The Hello of the rank that tells the member.
-  later = 5,    ///< Nothing: that rank has not joined, and the member is to come again.
-  news = 6,     ///< News, upwards
+  place =
+      4,  ///< Place, then, unless the leader hears the answer here, the Hello of the one that tells it.
+  left = 5,  ///< Left
 };
 
 struct FrameHeader {
@@ -34,15 +34,14 @@ struct FrameHeader {
 /// Why a member says hello.
 enum class Visit : std::uint32_t {
   first,
-  again,         ///< It was told to come later.
-  cannot_reach,  ///< It cannot reach the rank that is to tell it.
+  again,  ///< It has lost its connection, or cannot reach the leader that is to tell it.
 };
 
 struct HelloFrame {
   Hello hello;
-  std::uint32_t timeout_ms = 0;  ///< How long the member is going to wait.
+  std::uint32_t timeout_ms = 0;  ///< How long the member is going to wait, or kForever.
   std::uint32_t waited_ms = 0;   ///< How long it took to get here.
-  std::uint32_t tells = 0;       ///< 1: it can tell other ranks.
+  std::uint32_t tells = 0;       ///< 1: it can tell other leaders.
   std::uint32_t visit = 0;       ///< A Visit.
 };
 
@@ -55,14 +54,20 @@ struct FailureHead {
   std::uint32_t code = 0;
 };
 
-/// About a rank that another one tells, from which it goes up to the root server.
-struct News {
+/// What a leader is among the leaders.
+struct Place {
+  std::uint32_t tells = 0;  ///< 1: others may be sent to it.
+};
+
+/// A rank whose connection broke while it waited.
+struct Left {
   std::uint32_t rank = 0;
-  std::uint32_t left = 0;  ///< 1: its connection broke; 0: it is there, and waits.
 };
 
 inline constexpr std::uint32_t kForever = 0xffffffff;
 inline constexpr std::size_t kFailureText = 4096;
+/// In one frame: 64 KiB or so.
+inline constexpr std::size_t kMostHellos = 64;
 
 /// What a seal covers of a payload. That of one which goes to many is made once.
 struct Digest {
@@ -75,6 +80,7 @@ Result<FrameHeader> seal(const Mac& session, Frame kind, const Digest& payload);
 Result<FrameHeader> seal(const Mac& session, Frame kind, Bytes payload);
 /// Whether header and payload come from the other end of the session.
 Result<bool> is_sealed(const Mac& session, const FrameHeader& header, Bytes payload);
+Result<bool> is_sealed(const Mac& session, const FrameHeader& header, const Digest& payload);
 
 std::vector<std::byte> failure_payload(const Status& why);
 /// The error that a failure frame carries.

@@ -12,7 +12,7 @@ namespace anyccl::bootstrap {
 
 /// Raised when the messages below, Hello or frames change. The layouts of Greeting and Answer never
 /// change, so that other versions can be told apart.
-inline constexpr std::uint32_t kProtocol = 6;
+inline constexpr std::uint32_t kProtocol = 7;
 
 /// `to` of a greeting to a root server, and to the rank that tells others its answer.
 inline constexpr std::uint32_t kToRoot = 0xffffffff, kToRelay = 0xfffffffe;

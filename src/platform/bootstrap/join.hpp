@@ -1,12 +1,10 @@
 #pragma once
 
-#include <string_view>
 #include <vector>
 
 #include "base/deadline.hpp"
-#include "platform/bootstrap/dial.hpp"
 #include "platform/bootstrap/hello.hpp"
-#include "platform/bootstrap/relay_tree.hpp"
+#include "platform/bootstrap/source.hpp"
 #include "platform/bootstrap/unique_id.hpp"
 
 namespace anyccl::bootstrap {
@@ -20,8 +18,9 @@ struct Group {
 /// Joins the group that `id` leads to, as the rank in `mine`, and waits until all ranks have
 /// joined.
 ///
-/// In a large group (see RelayTree) this rank may have to tell others, who call at `listeners`, the
-/// answer, and returns when it has. `listeners` is what `mine` was made from; null: it tells nobody.
+/// In a large group (see RelayTree) the ranks of a host meet first, and one of them, the leader, speaks for
+/// them. A leader tells the others the answer, and leaders of other hosts, who call at `listeners`, and
+/// returns when it has. `listeners` is what `mine` was made from; null: it tells no leaders.
 ///
 /// Threads: any; all ranks may be threads of one process.
 /// Errors: timeout, saying which ranks are missing or why the root server could not be reached;
@@ -32,14 +31,7 @@ struct Group {
 Result<Group> join(const UniqueId& id, const Hello& mine, Deadline deadline,
                    const Listeners* listeners = nullptr);
 
-/// The same, at given endpoints. `advice` ends the message when nobody answers at any of them.
-struct RendezvousAddress {
-  std::vector<Endpoint> endpoints;
-  Secret secret;
-  Trust trust = Trust::secret;
-  std::string_view advice;
-  RelayTree tree = {};  ///< That of the root server.
-};
+/// The same, at a given place.
 Result<Group> join_at(const RendezvousAddress& rendezvous, const Hello& mine, Deadline deadline,
                       const Listeners* listeners = nullptr);
 

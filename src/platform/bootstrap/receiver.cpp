@@ -15,16 +15,35 @@ Result<FinalReply> FinalReply::make(Frame kind, std::vector<std::byte> payload) 
   return made;
 }
 
-Result<std::optional<News>> Receiver::read_news() {
-  if (!in.fill(socket.get()).ok()) return std::optional(News{rank, 1});
-  if (!in.full()) return std::optional<News>();
-  const auto header = read_as<FrameHeader>(in.bytes());
-  const Bytes payload = in.bytes().subspan(sizeof header);
-  ANYCCL_TRY(const bool sealed, is_sealed(session, header, payload));
-  const bool proper = sealed && header.kind == static_cast<std::uint32_t>(Frame::news);
-  const News news = proper ? read_as<News>(payload) : News{rank, 1};
-  expect_news();
-  return std::optional(news);
+FinalReply FinalReply::of(ReceivedFrame frame) {
+  return {frame.kind, std::make_shared<const std::vector<std::byte>>(std::move(frame.payload)),
+          frame.digest};
+}
+
+namespace {
+
+/// Absent: it is none.
+std::optional<Report> read_as_report(const ReceivedFrame& frame) {
+  const Bytes payload = frame.payload;
+  if (frame.kind == Frame::left)
+    return payload.size() == sizeof(Left) ? std::optional(Report{{}, read_as<Left>(payload).rank})
+                                          : std::nullopt;
+  if (payload.empty() || payload.size() % sizeof(HelloFrame) != 0) return std::nullopt;
+  Report report;
+  for (std::size_t at = 0; at < payload.size(); at += sizeof(HelloFrame)) {
+    report.hellos.push_back(read_as<HelloFrame>(payload.subspan(at)));
+    if (!check_hello(report.hellos.back().hello).ok()) return std::nullopt;
+  }
+  return report;
+}
+
+}  // namespace
+
+std::optional<Report> Receiver::read_report() {
+  const Result<std::optional<ReceivedFrame>> frame = in.next(socket.get(), session, "the peer");
+  if (frame.ok() && !*frame) return std::nullopt;
+  std::optional<Report> report = frame.ok() ? read_as_report(**frame) : std::nullopt;
+  return report ? std::move(report) : Report{{}, rank};
 }
 
 Status Receiver::put(const FinalReply& reply) {
@@ -34,10 +53,10 @@ Status Receiver::put(const FinalReply& reply) {
   return {};
 }
 
-bool Receiver::is_told(bool may_send_news) {
+bool Receiver::is_told(bool may_report) {
   if (!out.flush(socket.get()).ok()) return true;
   if (!out.empty()) return false;
-  if (!may_send_news) return true;
+  if (!may_report) return true;
   ::shutdown(socket.get(), SHUT_WR);
   std::array<std::byte, 4096> unread;
   ssize_t got = 0;

@@ -7,7 +7,7 @@
 
 #include "anyccl/status.hpp"
 #include "base/unique_fd.hpp"
-#include "platform/bootstrap/frame.hpp"
+#include "platform/bootstrap/frame_reader.hpp"
 #include "platform/bootstrap/wire.hpp"
 
 namespace anyccl::bootstrap {
@@ -19,27 +19,34 @@ struct FinalReply {
   Digest digest;
 
   static Result<FinalReply> make(Frame kind, std::vector<std::byte> payload);
+  /// As it came.
+  static FinalReply of(ReceivedFrame frame);
+};
+
+/// What a rank says while it waits for the answer.
+struct Report {
+  std::vector<HelloFrame> hellos;  ///< Of ranks that it speaks for.
+  std::optional<std::uint32_t> left = {};
 };
 
 /// A rank that waits for the answer at the other end of an authenticated connection. Until then it
-/// sends news.
+/// reports.
 struct Receiver {
   UniqueFd socket;
   Mac session{};
   std::uint32_t rank = 0;
-  Inbox in;
+  FrameReader in{largest_report};
   Outbox out;
 
-  void expect_news() { in.expect(sizeof(FrameHeader) + sizeof(News)); }
-  /// When the socket is readable, and there is no answer: the next news. A connection that broke or
+  /// When the socket is readable, and there is no answer: the next report. A connection that broke or
   /// brings nonsense means that this rank has left. Absent: there is none at the moment.
-  Result<std::optional<News>> read_news();
+  std::optional<Report> read_report();
   /// Puts the answer, sealed for this one, into `out`.
   Status put(const FinalReply& reply);
   /// Sends what is in `out`, as far as it goes now. Result: whether the answer is sent, or this rank
-  /// gone. If it `may_send_news`, only when it has closed the connection: closing one with news unread
+  /// gone. If it `may_report`, only when it has closed the connection: closing one with reports unread
   /// takes back what was sent.
-  bool is_told(bool may_send_news);
+  bool is_told(bool may_report);
   /// The events to poll(2) for.
   short events() const;
 };

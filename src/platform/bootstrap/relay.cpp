@@ -1,5 +1,7 @@
 #include "platform/bootstrap/relay.hpp"
 
+#include <sys/socket.h>
+
 #include <algorithm>
 
 #include "base/error.hpp"
@@ -7,6 +9,11 @@
 
 namespace anyccl::bootstrap {
 namespace {
+
+std::vector<Acceptor::Listener> host_listener(int host) {
+  if (host < 0) return {};
+  return {{host, true}};
+}
 
 std::vector<Acceptor::Listener> listeners_of(const Listeners& listeners, Trust trust) {
   std::vector<Acceptor::Listener> all{{listeners.unix_socket.get(), true}};
@@ -17,69 +24,90 @@ std::vector<Acceptor::Listener> listeners_of(const Listeners& listeners, Trust t
 
 }  // namespace
 
-Relay::Relay(const Listeners& listeners, const Secret& secret, Trust trust,
-             const RelayTree::Ranks& receivers)
-    : acceptor_(listeners_of(listeners, trust), secret, kToRelay, trust), receivers_(receivers) {}
+Relay::Relay(UniqueFd host, const Secret& secret, Trust trust)
+    : host_(std::move(host)), secret_(secret), trust_(trust) {
+  acceptors_.emplace_back(host_listener(host_.get()), secret, kToRelay, trust);
+}
+
+void Relay::let_leaders_in(const Listeners& listeners) {
+  acceptors_.emplace_back(listeners_of(listeners, trust_), secret_, kToRelay, trust_);
+}
 
 void Relay::append_wanted(std::vector<pollfd>& entries) const {
   for (const Member& m : waiting_) entries.push_back({m.socket.get(), m.events(), 0});
-  acceptor_.append_wanted(entries);
+  for (const Acceptor& acceptor : acceptors_) acceptor.append_wanted(entries);
 }
 
-Status Relay::progress(std::span<const pollfd> entries) {
+int Relay::poll_ms(int most) const {
+  for (const Acceptor& acceptor : acceptors_) most = acceptor.poll_ms(most);
+  return most;
+}
+
+void Relay::progress(std::span<const pollfd> entries) {
   const std::size_t waiting = waiting_.size();
   for (std::size_t i = 0; i < waiting; ++i)
-    if (entries[i].revents != 0) ANYCCL_CHECK(serve(waiting_[i]));
+    if (entries[i].revents != 0) serve(waiting_[i]);
+  entries = entries.subspan(waiting);
   std::erase_if(waiting_, [](const Member& m) { return !m.socket; });
-  ANYCCL_CHECK(acceptor_.progress(entries.subspan(waiting)));
-  for (Connection& connection : acceptor_.take_authenticated()) admit(std::move(connection));
-  return {};
+  for (Acceptor& acceptor : acceptors_) {
+    const std::span<const pollfd> own = entries.first(acceptor.wanted());
+    entries = entries.subspan(own.size());
+    if (const Status s = acceptor.progress(own); !s.ok()) {
+      log(LogSubsystem::net, "this rank lets in no more ranks to wait here: {}", s.message());
+      acceptor.close();
+    }
+    for (Connection& connection : acceptor.take_authenticated()) admit(std::move(connection));
+  }
 }
 
-Status Relay::serve(Member& m) {
-  if (!reply_.payload) return hear(m);
-  if (m.is_told(true)) m.socket.reset();
-  return {};
+void Relay::serve(Member& m) {
+  if (!reply_.payload)
+    hear(m);
+  else if (m.is_told(true))
+    m.socket.reset();
 }
 
-/// The first news of a rank is that it is here itself.
-Status Relay::hear(Member& m) {
+/// A rank says hello for itself first.
+void Relay::hear(Member& m) {
   for (;;) {
-    ANYCCL_TRY(const std::optional<News> news, m.read_news());
-    if (!news) return {};
-    const bool left = news->left != 0 && news->rank == m.rank;
-    const bool came = news->left == 0 && news->rank == m.rank;
+    std::optional<Report> report = m.read_report();
+    if (!report) return;
+    const bool left = report->left == m.rank;
+    const bool came = !report->hellos.empty() && report->hellos.front().hello.rank == m.rank;
     m.came = m.came || came;
-    if (m.came) news_.push_back(*news);
+    if (m.came) reports_.push_back(*std::move(report));
     if (!left && m.came) continue;
     m.socket.reset();
-    return {};
+    return;
   }
 }
 
 void Relay::admit(Connection connection) {
-  if (reply_.payload || !receivers_.contains(connection.from)) {
-    log(LogSubsystem::net, "dropped a connection of rank {}, which is not expected here",
-        connection.from);
-    return;
-  }
+  if (reply_.payload) return;
   Member m;
   m.socket = std::move(connection.socket);
   m.session = connection.session;
   m.rank = connection.from;
-  m.expect_news();
   waiting_.push_back(std::move(m));
 }
 
 Status Relay::answer(FinalReply reply) {
   reply_ = std::move(reply);
-  acceptor_.close();
+  close();
   for (Member& m : waiting_) {
     ANYCCL_CHECK(m.put(reply_));
-    ANYCCL_CHECK(serve(m));
+    serve(m);
   }
   std::erase_if(waiting_, [](const Member& m) { return !m.socket; });
   return {};
+}
+
+/// A rank that has heard the answer and meets the others again must not meet this leader.
+void Relay::close() {
+  acceptors_.clear();
+  // A forked child may hold a copy, so closing is not enough.
+  if (host_) ::shutdown(host_.get(), SHUT_RDWR);
+  host_.reset();
 }
 
 }  // namespace anyccl::bootstrap

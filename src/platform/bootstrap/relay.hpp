@@ -8,46 +8,54 @@
 #include "platform/bootstrap/acceptor.hpp"
 #include "platform/bootstrap/listeners.hpp"
 #include "platform/bootstrap/receiver.hpp"
-#include "platform/bootstrap/relay_tree.hpp"
 
 namespace anyccl::bootstrap {
 
-/// What a rank of a large group does for the ranks that it tells the root server's answer: it lets
-/// them in, notices when one leaves, and sends them the answer. The caller polls.
+/// What the leader of a host does for the ranks that it tells the root server's answer, those of its host and
+/// other leaders: it lets them in, hears what they report, and sends them the answer. The caller polls.
 class Relay {
  public:
-  /// `listeners`, where `receivers` call, outlive it. With Trust::same_user only over unix sockets.
-  Relay(const Listeners& listeners, const Secret& secret, Trust trust,
-        const RelayTree::Ranks& receivers);
+  /// `host`: where ranks of this host call; none: they do not.
+  Relay(UniqueFd host, const Secret& secret, Trust trust);
+  Relay(const Relay&) = delete;
+  Relay& operator=(const Relay&) = delete;
+  ~Relay() { close(); }
+
+  /// From now on leaders may come, to `listeners`, which outlive it; with Trust::same_user only over unix
+  /// sockets. Until then, and after the answer, whoever calls there waits in the kernel's queue: ranks that
+  /// have the table already are to meet nobody who sends them away.
+  void let_leaders_in(const Listeners& listeners);
 
   /// Appends what to poll for. The same number of entries goes to progress().
   void append_wanted(std::vector<pollfd>& entries) const;
   /// When to call progress() even if nothing happened: milliseconds, at most `most`.
-  int poll_ms(int most) const { return acceptor_.poll_ms(most); }
-  /// Goes on as far as possible. Errors: system_error when no connection can be accepted, or
-  /// libcrypto fails.
-  Status progress(std::span<const pollfd> entries);
-  /// Of those that came, and of those that they tell, since the last call; none after the answer.
-  std::vector<News> take_news() { return std::exchange(news_, {}); }
+  int poll_ms(int most) const;
+  /// Goes on as far as possible. When no connection can be accepted, others have to do without it.
+  void progress(std::span<const pollfd> entries);
+  /// What those that wait here have said since the last call; nothing after the answer.
+  std::vector<Report> take_reports() { return std::exchange(reports_, {}); }
 
-  /// The answer, for those that are here. Others hear it from the root server.
+  /// The answer, for those that are here; nobody can come any more. Errors: system_error.
   Status answer(FinalReply reply);
   /// Every rank that was here has the answer, or has gone.
   bool all_told() const { return waiting_.empty(); }
 
  private:
-  /// A rank that has not yet sent news of itself may go unnoticed.
+  /// A rank that has not yet said hello may go unnoticed.
   struct Member : Receiver {
     bool came = false;
   };
   void admit(Connection connection);
-  Status serve(Member& member);
-  Status hear(Member& member);
+  void serve(Member& member);
+  void hear(Member& member);
+  void close();
 
-  Acceptor acceptor_;
-  RelayTree::Ranks receivers_;
+  UniqueFd host_;
+  Secret secret_;
+  Trust trust_;
+  std::vector<Acceptor> acceptors_;  // of ranks of this host, and of leaders
   std::vector<Member> waiting_;
-  std::vector<News> news_;
+  std::vector<Report> reports_;
   FinalReply reply_;
 };
 

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <ranges>
 
 #include "base/error.hpp"
 #include "base/log.hpp"
@@ -110,7 +111,7 @@ void RootLoop::admit_authenticated() {
     member.socket = std::move(connection.socket);
     member.session = connection.session;
     member.rank = connection.from;
-    member.in.expect(sizeof(FrameHeader) + sizeof(HelloFrame));
+    member.hello.expect(sizeof(FrameHeader) + sizeof(HelloFrame));
     member.hello_due = Deadline::in(kHelloTime);
     arriving_.push_back(std::move(member));
   }
@@ -139,24 +140,26 @@ Status RootLoop::serve_waiting() {
 }
 
 Status RootLoop::hear(Member& m) {
-  for (;;) {
-    ANYCCL_TRY(const std::optional<News> news, m.read_news());
-    if (!news) return {};
-    if (news->left != 0)
-      return error(Code::remote_error, "rank {} left before all ranks had joined", news->rank);
-    if (table_.find(news->rank) != nullptr) ANYCCL_CHECK(mark_present(news->rank));
+  while (const std::optional<Report> report = m.read_report()) {
+    if (report->left)
+      return error(Code::remote_error, "rank {} left before all ranks had joined", *report->left);
+    for (const HelloFrame& frame : report->hellos) {
+      ANYCCL_CHECK(add(frame));
+      present_.insert(frame.hello.rank);
+    }
   }
+  return {};
 }
 
 /// A connection that breaks before the hello is there is forgotten: the rank tries again.
 Status RootLoop::read_hello(Member& m) {
-  if (!m.in.fill(m.socket.get()).ok()) {
+  if (!m.hello.fill(m.socket.get()).ok()) {
     m.socket.reset();
     return {};
   }
-  if (!m.in.full()) return {};
-  const auto header = read_as<FrameHeader>(m.in.bytes());
-  const Bytes payload = m.in.bytes().subspan(sizeof(FrameHeader));
+  if (!m.hello.full()) return {};
+  const auto header = read_as<FrameHeader>(m.hello.bytes());
+  const Bytes payload = m.hello.bytes().subspan(sizeof(FrameHeader));
   ANYCCL_TRY(const bool sealed, is_sealed(m.session, header, payload));
   const auto frame = read_as<HelloFrame>(payload);
   if (!sealed || header.kind != static_cast<std::uint32_t>(Frame::hello) ||
@@ -175,64 +178,62 @@ Status RootLoop::join(Member m, const HelloFrame& frame) {
     tell(socket);
     return {};
   }
-  waiting.expect_news();
   ANYCCL_CHECK(sockets_.watch(socket, POLLIN));
-  note_timeout(frame);
-  const auto visit = static_cast<Visit>(frame.visit);
-  if (visit == Visit::first || !is_known(frame.hello)) ANYCCL_CHECK(add(frame));
-  if (visit != Visit::cannot_reach) return place(frame.hello.rank, socket);
-  return mark_present(frame.hello.rank);
+  ANYCCL_CHECK(add(frame));
+  if (tree_.is_large(frame.hello.size)) return place(frame, socket);
+  present_.insert(frame.hello.rank);
+  return {};
 }
 
+/// A rank that has joined may come again, having lost the leader that spoke for it or was to tell it.
+Status RootLoop::add(const HelloFrame& frame) {
+  note_timeout(frame);
+  return is_known(frame.hello) ? Status() : table_.add(frame.hello);
+}
+
+/// From the same call of join(): each has a unix socket with a name of its own.
 bool RootLoop::is_known(const Hello& hello) const {
   const Hello* const known = table_.find(hello.rank);
-  return known != nullptr && same_process(*known, hello);
+  return known != nullptr && std::ranges::equal(bytes_of(*known), bytes_of(hello));
 }
 
-Status RootLoop::add(const HelloFrame& frame) {
-  ANYCCL_CHECK(table_.add(frame.hello));
-  if (frame.tells != 0) tellers_.insert(frame.hello.rank);
-  return place_due(frame.hello.rank);
+/// The rank that tells the next leader; absent: it is told here.
+std::optional<std::uint32_t> RootLoop::next_teller() {
+  const std::optional<std::uint32_t> number = tree_.teller_of(leaders_);
+  if (number && *number >= tellers_.size()) return std::nullopt;
+  ++leaders_;
+  return number ? std::optional(tellers_[*number]) : std::nullopt;
 }
 
-/// From now on it may tell others: before, it would have to move with what they say.
-Status RootLoop::mark_present(std::uint32_t rank) {
-  present_.insert(rank);
-  return place_due(rank);
-}
-
-/// Places those that wait here for `teller`.
-Status RootLoop::place_due(std::uint32_t teller) {
-  const auto due = due_.extract(teller);
-  if (due.empty()) return {};
-  held_ -= static_cast<std::uint32_t>(due.mapped().size());
-  for (const int socket : due.mapped()) ANYCCL_CHECK(place(waiting_.at(socket).rank, socket));
+/// Tells a leader where it hears the answer.
+Status RootLoop::place(const HelloFrame& frame, int socket) {
+  const std::uint32_t rank = frame.hello.rank;
+  const bool again = frame.visit == static_cast<std::uint32_t>(Visit::again);
+  const std::optional<std::uint32_t> teller = again ? std::nullopt : next_teller();
+  const bool tells =
+      !again && frame.tells != 0 && tree_.may_need(tellers_.size(), frame.hello.size);
+  if (tells) tellers_.push_back(rank);
+  if (teller)
+    teller_of_[rank] = *teller;
+  else
+    present_.insert(rank);
+  ANYCCL_CHECK(send_place(socket, {tells ? 1U : 0U}, teller ? table_.find(*teller) : nullptr));
+  if (teller) drop(socket);
   return {};
 }
 
-/// A rank that no other one tells waits here, and the first of those whose teller is not present yet.
-Status RootLoop::place(std::uint32_t rank, int socket) {
-  const std::optional<std::uint32_t> teller = tree_.sender_of(rank);
-  if (!teller) return mark_present(rank);
-  const Hello* const hello = table_.find(*teller);
-  if (hello != nullptr && !tellers_.contains(*teller)) return mark_present(rank);
-  if (present_.contains(*teller)) return send_away(socket, Frame::sender, bytes_of(*hello));
-  if (held_ >= tree_.held) return send_away(socket, Frame::later, {});
-  ++held_;
-  due_[*teller].push_back(socket);
-  return {};
-}
-
-Status RootLoop::send_away(int socket, Frame kind, Bytes payload) {
+/// `teller`: null: the leader hears the answer here.
+Status RootLoop::send_place(int socket, const Place& place, const Hello* teller) {
+  std::vector<std::byte> payload(bytes_of(place).begin(), bytes_of(place).end());
+  if (teller != nullptr)
+    payload.insert(payload.end(), bytes_of(*teller).begin(), bytes_of(*teller).end());
   Member& m = waiting_.at(socket);
-  ANYCCL_TRY(const FrameHeader header, seal(m.session, kind, payload));
+  ANYCCL_TRY(const FrameHeader header, seal(m.session, Frame::place, payload));
   m.out.put(bytes_of(header));
   m.out.put(payload);
   // These are the first bytes to it, and few: they fit the socket's buffer, or it is broken.
-  if (!m.out.flush(socket).ok() || !m.out.empty())
-    return error(Code::remote_error, "rank {} left before all ranks had joined", m.rank);
-  drop(socket);
-  return {};
+  if (m.out.flush(socket).ok() && m.out.empty()) return {};
+  return error(Code::remote_error, "rank {} left before all ranks had joined", m.rank);
 }
 
 void RootLoop::note_timeout(const HelloFrame& frame) {
@@ -255,9 +256,10 @@ Status RootLoop::check_timeouts() const {
 Status RootLoop::who_is_lost() const {
   std::uint32_t rank = 0;
   while (present_.contains(rank)) ++rank;
+  const auto teller = teller_of_.find(rank);
   return error(Code::timeout,
                "{} joined, and did not reach rank {}, which tells it the rest, in time",
-               describe(*table_.find(rank)), tree_.sender_of(rank).value_or(0));
+               describe(*table_.find(rank)), teller == teller_of_.end() ? 0 : teller->second);
 }
 
 /// Why ranks may be missing.
@@ -325,8 +327,8 @@ Result<std::vector<std::byte>> RootLoop::group_payload() const {
 /// Sends the answer as far as its socket takes it now.
 void RootLoop::tell(int socket) {
   Member& m = waiting_.at(socket);
-  const auto size = static_cast<std::uint32_t>(table_.size());
-  const bool told = m.is_told(!tree_.receivers_of(m.rank, size).empty());
+  const bool may_report = tree_.is_large(static_cast<std::uint32_t>(table_.size()));
+  const bool told = m.is_told(may_report);
   if (!told && sockets_.watch(socket, static_cast<std::uint32_t>(m.events())).ok()) return;
   if (m.out.empty()) told_.insert(m.rank);
   drop(socket);

@@ -33,8 +33,9 @@ class RootLoop {
 
  private:
   /// An authenticated rank: it is arriving until its hello is there, and then waits for the answer,
-  /// here or at the rank that tells it.
+  /// here or at the leader that tells it.
   struct Member : Receiver {
+    Inbox hello;
     Deadline hello_due;
   };
 
@@ -52,10 +53,9 @@ class RootLoop {
   Status add(const HelloFrame& frame);
   bool is_known(const Hello& hello) const;
   bool is_complete() const { return table_.complete() && present_.size() == table_.size(); }
-  Status mark_present(std::uint32_t rank);
-  Status place_due(std::uint32_t teller);
-  Status place(std::uint32_t rank, int socket);
-  Status send_away(int socket, Frame kind, Bytes payload);
+  std::optional<std::uint32_t> next_teller();
+  Status place(const HelloFrame& frame, int socket);
+  Status send_place(int socket, const Place& place, const Hello* teller);
   void note_timeout(const HelloFrame& frame);
   Status serve_waiting();
   Status hear(Member& member);
@@ -82,11 +82,10 @@ class RootLoop {
   Deadline first_timeout_;                   // of those; it goes first
   double first_timeout_s_ = 0;
   RelayTree tree_;
-  std::set<std::uint32_t> tellers_;  // ranks that can tell others
-  std::unordered_map<std::uint32_t, std::vector<int>>
-      due_;                          // sockets, by a teller that is not present
-  std::uint32_t held_ = 0;           // of those
-  std::set<std::uint32_t> present_;  // ranks that wait, here or at the rank that tells them
+  std::vector<std::uint32_t> tellers_;  // ranks of leaders that can tell others, as they came
+  std::uint32_t leaders_ = 0;           // as far as each has a place in the tree
+  std::unordered_map<std::uint32_t, std::uint32_t> teller_of_;  // ranks of those sent elsewhere
+  std::set<std::uint32_t> present_;  // ranks that wait, here or at the leader that tells them
   FinalReply answer_;                // without payload while ranks are missing
   std::set<std::uint32_t> told_;     // ranks that have the answer from here
   bool stopped_ = false, waits_for_late_ = false, warned_ = false;

@@ -13,8 +13,8 @@
 namespace anyccl::bootstrap {
 
 /// Where the ranks of one group meet: collects a hello from each of them and, when all are there,
-/// sends everyone the table of all; in a large group, sends it to some of them, which send it on (see
-/// RelayTree). Serves one group, from a thread of its own.
+/// sends everyone the table of all; in a large group, leaders of hosts come, and some of them are sent the
+/// table, which send it on (see RelayTree). Serves one group, from a thread of its own.
 ///
 /// The group fails, and every member is told why, when a rank joins twice, when sizes, settings or
 /// versions differ, when a member leaves, or when a member's time limit is nearly over (then the

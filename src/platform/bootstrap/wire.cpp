@@ -78,22 +78,21 @@ Status recv_all(int fd, std::span<std::byte> into, Deadline deadline, std::strin
   return {};
 }
 
-Status Outbox::flush(int fd) {
+Status Outbox::flush(int fd, std::string_view peer) {
   while (!empty()) {
     const std::span<const std::byte> left = sent_ < own_.size()
                                                 ? std::span(own_).subspan(sent_)
                                                 : std::span(*shared_).subspan(sent_ - own_.size());
-    ANYCCL_TRY(const std::size_t n, send_some(fd, left, "the peer"));
+    ANYCCL_TRY(const std::size_t n, send_some(fd, left, peer));
     if (n == 0) return {};
     sent_ += n;
   }
   return {};
 }
 
-Status Inbox::fill(int fd) {
+Status Inbox::fill(int fd, std::string_view peer) {
   while (!full()) {
-    ANYCCL_TRY(const std::size_t n,
-               recv_some(fd, std::span(bytes_).subspan(received_), "the peer"));
+    ANYCCL_TRY(const std::size_t n, recv_some(fd, std::span(bytes_).subspan(received_), peer));
     if (n == 0) return {};
     received_ += n;
   }

@@ -6,6 +6,7 @@
 #include <span>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "anyccl/status.hpp"
@@ -51,7 +52,8 @@ class Outbox {
   void put_shared(std::shared_ptr<const std::vector<std::byte>> bytes) {
     shared_ = std::move(bytes);
   }
-  Status flush(int fd);
+  /// `peer`: the other end in errors. Errors: remote_error, system_error.
+  Status flush(int fd, std::string_view peer = "the peer");
   bool empty() const { return sent_ == own_.size() + (shared_ ? shared_->size() : 0); }
 
  private:
@@ -68,9 +70,12 @@ class Inbox {
     bytes_.resize(bytes);
     received_ = 0;
   }
-  Status fill(int fd);
+  /// As Outbox::flush().
+  Status fill(int fd, std::string_view peer = "the peer");
   bool full() const { return received_ == bytes_.size(); }
   std::span<const std::byte> bytes() const { return bytes_; }
+  /// Gives the message away.
+  std::vector<std::byte> take() { return std::exchange(bytes_, {}); }
 
  private:
   std::vector<std::byte> bytes_;

@@ -1,11 +1,9 @@
-// Ranks of a large group hear the root server's answer from each other. Here the server tells two of
-// them, and each of these two others.
+// Leaders of hosts hear the root server's answer from each other. Here each rank has a host of its own; the server
+// tells two of them, and each of these two others.
 
 #include <gtest/gtest.h>
 
-#include "platform/bootstrap/frame.hpp"
-#include "platform/bootstrap/root_server.hpp"
-#include "unauthenticated.hpp"
+#include "large_group.hpp"
 
 namespace anyccl::bootstrap {
 namespace {
@@ -15,25 +13,8 @@ using std::chrono::milliseconds;
 
 constexpr int kRanks = 11;
 
-class RelayedJoin : public testing::Test {
+class RelayedJoin : public LargeGroup {
  protected:
-  void start(RelayTree tree, Trust trust = Trust::secret) {
-    std::vector<UniqueFd> sockets;
-    meeting_.trust = trust;
-    meeting_.tree = tree;
-    if (trust == Trust::same_user) {
-      meeting_.endpoints = {{"anyccl." + Secret::random()->hex(), {}}};
-      sockets.push_back(*listen_unix(meeting_.endpoints[0].unix_name));
-    } else {
-      meeting_.secret = *Secret::random();
-      Result<TcpListener> listener = listen_tcp({4, 0, 0, {127, 0, 0, 1}});
-      meeting_.endpoints = {{"", listener->address}};
-      sockets.push_back(std::move(listener->socket));
-    }
-    auto server = RootServer::start(std::move(sockets), meeting_.secret, trust, tree);
-    ASSERT_OK(server.status());
-    server_ = *std::move(server);
-  }
   void SetUp() override { start({2, 2}); }
 
   /// As if on a host of its own, so that other ranks reach it over TCP.
@@ -64,35 +45,25 @@ class RelayedJoin : public testing::Test {
     });
   }
 
-  /// A connection to `endpoints` as a rank that does nothing by itself.
-  Connection call(std::vector<Endpoint> endpoints, std::uint32_t from, std::uint32_t to) {
-    Result<Connection> connection =
-        dial_to_end(Dial(meeting_.secret, {std::move(endpoints), from, to}));
-    if (!connection.ok()) throw std::runtime_error(message_of(connection));
-    return *std::move(connection);
-  }
-  static void send(const Connection& to, Frame kind, Bytes payload) {
-    const Result<FrameHeader> header = seal(to.session, kind, payload);
-    EXPECT_OK(send_all(to.socket.get(), bytes_of(*header), soon(), "peer"));
-    EXPECT_OK(send_all(to.socket.get(), payload, soon(), "peer"));
-  }
-  /// Says hello, goes to the rank to which the root server sends it, and waits there.
-  Connection arrive(std::uint32_t rank) {
-    const Connection root = call(meeting_.endpoints, rank, kToRoot);
-    send(root, Frame::hello,
-         bytes_of(HelloFrame{member_of(static_cast<int>(rank)).hello, kForever, 0, 0, 0}));
-    std::array<std::byte, sizeof(FrameHeader) + sizeof(Hello)> reply{};
-    EXPECT_OK(recv_all(root.socket.get(), reply, soon(), "root"));
-    EXPECT_EQ(read_as<FrameHeader>(reply).kind, static_cast<std::uint32_t>(Frame::sender));
-    const auto sender = read_as<Hello>(Bytes(reply).subspan(sizeof(FrameHeader)));
-    EXPECT_EQ(sender.rank, *meeting_.tree.sender_of(rank));
-    Connection there = call(OwnNetwork::find()->endpoints_to(addresses_of(sender)), rank, kToRelay);
-    send(there, Frame::news, bytes_of(News{rank, 0}));
+  /// Waits at `teller` as `member`, as if the root server had sent it there.
+  Connection wait_at(const Member& teller, const Member& member) {
+    Connection there = call({{teller.listeners.unix_name, {}}}, member.hello.rank, kToRelay);
+    send(there, Frame::hello, bytes_of(hello_frame_of(member)));
     return there;
   }
-
-  RendezvousAddress meeting_;
-  std::unique_ptr<RootServer> server_;
+  /// The rank to which the root server sends `member`, if it does.
+  std::optional<Hello> teller_of(const Member& member, std::vector<Connection>& open) {
+    open.push_back(call(meeting_.endpoints, member.hello.rank, kToRoot));
+    send(open.back(), Frame::hello, bytes_of(hello_frame_of(member)));
+    return receive_place(open.back());
+  }
+  /// Says hello as `member` again and again until the server has somebody else who can tell it.
+  std::vector<Connection> wait_for_a_teller(const Member& member) {
+    std::vector<Connection> open;
+    while (!teller_of(member, open)) {
+    }
+    return open;
+  }
 };
 
 TEST_F(RelayedJoin, gives_everyone_the_same_table) {
@@ -106,11 +77,6 @@ TEST_F(RelayedJoin, works_through_a_chain_of_all_ranks) {
 
 TEST_F(RelayedJoin, works_over_unix_sockets_of_one_user) {
   start({2, 2}, Trust::same_user);
-  expect_all_join();
-}
-
-TEST_F(RelayedJoin, lets_ranks_come_again_that_find_nobody_to_tell_them) {
-  start({2, 2, 0});
   expect_all_join();
 }
 
@@ -139,18 +105,29 @@ TEST_F(RelayedJoin, tells_everyone_of_a_rank_that_joins_twice) {
 }
 
 TEST_F(RelayedJoin, tells_everyone_of_a_rank_that_leaves_the_rank_that_is_to_tell_it) {
-  std::thread leaver([&] { static_cast<void>(arrive(9)); });
-  expect_all_hear({0, 1, 2, 3, 4, 5, 6, 7, 8}, Code::remote_error, "rank 9 left");
+  start({2, 1});  // so that each of nine may be needed
+  const Member teller = member_of(0);
+  std::thread leaver([&] { static_cast<void>(wait_at(teller, member_of(9))); });
+  in_threads(9, [&](int rank) {
+    const Result<Group> group =
+        rank == 0 ? join_at(meeting_, teller.hello, soon(), &teller.listeners) : join_as(rank);
+    EXPECT_EQ(group.status().code(), Code::remote_error) << message_of(group);
+    EXPECT_TRUE(contains(message_of(group), "rank 9 left")) << message_of(group);
+  });
   leaver.join();
 }
 
-TEST_F(RelayedJoin, tells_everyone_that_the_server_was_stopped) {
-  std::thread stopper([&] {
-    const Connection waits = arrive(10);  // at rank 4, which waits at rank 1
-    server_->stop();
+TEST_F(RelayedJoin, tells_a_leader_that_the_server_was_stopped) {
+  start({1, 2});
+  std::thread other([&] {
+    std::vector<Connection> open = wait_for_a_teller(member_of(10));
+    std::thread stopper([&] { server_->stop(); });
+    EXPECT_OK(wait_for(open.front().socket.get(), POLLIN, soon(), "root"));
+    open.clear();
+    stopper.join();
   });
-  expect_all_hear({1, 4}, Code::aborted, "stopped before all ranks had joined");
-  stopper.join();
+  expect_all_hear({4}, Code::aborted, "stopped before all ranks had joined");
+  other.join();
 }
 
 TEST_F(RelayedJoin, of_another_secret_is_refused) {

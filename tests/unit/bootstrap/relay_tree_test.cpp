@@ -1,46 +1,45 @@
-// The way of the root server's answer to all ranks.
+// The way of the root server's answer to the leaders of hosts.
 
 #include "platform/bootstrap/relay_tree.hpp"
 
 #include <gtest/gtest.h>
 
-#include <vector>
+#include <map>
 
 #include "platform/bootstrap/hello.hpp"
 
 namespace anyccl::bootstrap {
 namespace {
 
-/// How often each rank is told, following receivers_of() from the ranks that the server tells.
-std::vector<int> times_told(const RelayTree& tree, std::uint32_t size) {
-  std::vector<int> told(size);
-  std::vector<std::uint32_t> now;
-  for (std::uint32_t r = 0; r < std::min(tree.direct, size); ++r) now.push_back(r);
-  for (std::size_t i = 0; i < now.size(); ++i) {
-    ++told[now[i]];
-    const RelayTree::Ranks next = tree.receivers_of(now[i], size);
-    for (std::uint32_t r = next.first; r < next.end; ++r) now.push_back(r);
-  }
-  return told;
+int depth_of(const RelayTree& tree, std::uint32_t number) {
+  const auto teller = tree.teller_of(number);
+  return teller ? 1 + depth_of(tree, *teller) : 1;
 }
 
-int depth_of(const RelayTree& tree, std::uint32_t rank) {
-  const auto sender = tree.sender_of(rank);
-  return sender ? 1 + depth_of(tree, *sender) : 1;
-}
-
-TEST(RelayTree, tells_every_rank_once) {
+TEST(RelayTree, gives_every_leader_one_that_came_before_it) {
   for (const RelayTree& tree : {RelayTree{}, RelayTree{1, 1}, RelayTree{2, 3}, RelayTree{5, 2}})
-    for (const std::uint32_t size : {1U, 2U, 5U, 64U, 65U, 500U, 1024U})
-      EXPECT_EQ(times_told(tree, size), std::vector<int>(size, 1)) << size;
+    for (std::uint32_t number = 0; number < 300; ++number) {
+      const auto teller = tree.teller_of(number);
+      EXPECT_EQ(!teller, number < tree.direct);
+      EXPECT_TRUE(!teller || *teller < number) << number;
+    }
 }
 
-TEST(RelayTree, says_the_same_from_both_ends) {
+TEST(RelayTree, gives_no_leader_more_than_it_is_to_tell) {
+  for (const RelayTree& tree : {RelayTree{}, RelayTree{1, 1}, RelayTree{2, 3}}) {
+    std::map<std::uint32_t, std::uint32_t> told_by;
+    for (std::uint32_t number = tree.direct; number < 2000; ++number)
+      ++told_by[*tree.teller_of(number)];
+    for (const auto& [teller, count] : told_by) EXPECT_LE(count, tree.each) << teller;
+  }
+}
+
+TEST(RelayTree, needs_the_tellers_of_the_largest_number_of_leaders) {
   for (const RelayTree& tree : {RelayTree{}, RelayTree{1, 1}, RelayTree{2, 3}})
-    for (std::uint32_t rank = 0; rank < 300; ++rank) {
-      const auto sender = tree.sender_of(rank);
-      EXPECT_EQ(!sender, rank < tree.direct);
-      EXPECT_TRUE(!sender || tree.receivers_of(*sender, 300).contains(rank)) << rank;
+    for (const std::uint32_t size : {1U, 2U, 5U, 64U, 65U, 80U, 81U, 1024U}) {
+      const auto last = tree.teller_of(size - 1);
+      EXPECT_TRUE(!last || tree.may_need(*last, size)) << size;
+      EXPECT_FALSE(tree.may_need(last ? *last + 1 : 0, size)) << size;
     }
 }
 
@@ -48,6 +47,11 @@ TEST(RelayTree, is_flat) {
   EXPECT_EQ(depth_of({}, 63), 1);
   EXPECT_EQ(depth_of({}, 1023), 2);
   EXPECT_EQ(depth_of({}, kMostRanks - 1), 4);
+}
+
+TEST(RelayTree, is_for_groups_whose_ranks_the_server_does_not_tell_itself) {
+  EXPECT_FALSE(RelayTree().is_large(64));
+  EXPECT_TRUE(RelayTree().is_large(65));
 }
 
 }  // namespace

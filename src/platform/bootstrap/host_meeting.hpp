@@ -1,0 +1,27 @@
+#pragma once
+
+#include <optional>
+
+#include "platform/bootstrap/source.hpp"
+
+namespace anyccl::bootstrap {
+
+/// What a rank of a large group is on its host (as same_host() tells hosts apart).
+struct HostPlace {
+  /// It leads its host, and the other ranks call here. None, and no leader: it leads nobody but itself.
+  UniqueFd listener;
+  /// The leader of its host.
+  std::optional<Connection> leader;
+};
+
+/// Meets the ranks of this host that join the same group: the first one listens at an abstract unix socket, whose
+/// name only those can know who know the secret, and the others connect to it, if it proves within a moment
+/// that it knows the secret, too (with Trust::same_user, that it is of this user). A rank that meets another
+/// process there, or has no descriptors for this, is a leader without others. Errors: system_error.
+Result<HostPlace> meet_on_host(const RendezvousAddress& rendezvous, const Hello& mine,
+                               Deadline deadline);
+
+/// The name of that socket. All ranks of a host that meet at one place get the same one.
+Result<std::string> name_of_meeting(const RendezvousAddress& rendezvous, const Hello& mine);
+
+}  // namespace anyccl::bootstrap
