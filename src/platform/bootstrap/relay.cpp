@@ -49,15 +49,20 @@ void Relay::progress(std::span<const pollfd> entries) {
     if (entries[i].revents != 0) serve(waiting_[i]);
   entries = entries.subspan(waiting);
   std::erase_if(waiting_, [](const Member& m) { return !m.socket; });
-  for (Acceptor& acceptor : acceptors_) {
+  for (std::size_t i = 0; i < acceptors_.size(); ++i) {
+    Acceptor& acceptor = acceptors_[i];
     const std::span<const pollfd> own = entries.first(acceptor.wanted());
     entries = entries.subspan(own.size());
     if (const Status s = acceptor.progress(own); !s.ok()) {
       log(LogSubsystem::net, "this rank lets in no more ranks to wait here: {}", s.message());
       acceptor.close();
     }
-    for (Connection& connection : acceptor.take_authenticated()) admit(std::move(connection));
+    for (Connection& connection : acceptor.take_authenticated()) {
+      admit(std::move(connection));
+      if (i == kOfHost) ++of_host_;
+    }
   }
+  if (of_host_ >= kMostOfHost) close_host();
 }
 
 void Relay::serve(Member& m) {
@@ -104,9 +109,15 @@ Status Relay::answer(FinalReply reply) {
 
 /// A rank that has heard the answer and meets the others again must not meet this leader.
 void Relay::close() {
+  close_host();
   acceptors_.clear();
-  // A forked child may hold a copy, so closing is not enough.
-  if (host_) ::shutdown(host_.get(), SHUT_RDWR);
+}
+
+/// The name is free, then, and the next rank that finds it so leads those that come later.
+void Relay::close_host() {
+  if (!host_) return;
+  acceptors_[kOfHost].close();
+  ::shutdown(host_.get(), SHUT_RDWR);  // a forked child may hold a copy, so closing is not enough
   host_.reset();
 }
 

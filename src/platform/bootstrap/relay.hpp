@@ -15,6 +15,10 @@ namespace anyccl::bootstrap {
 /// other leaders: it lets them in, hears what they report, and sends them the answer. The caller polls.
 class Relay {
  public:
+  /// Ranks of its host that it lets in; more of them meet another leader. To tell a thousand took seconds on a host
+  /// whose cores they all want.
+  static constexpr int kMostOfHost = 64;
+
   /// `host`: where ranks of this host call; none: they do not.
   Relay(UniqueFd host, const Secret& secret, Trust trust);
   Relay(const Relay&) = delete;
@@ -49,8 +53,11 @@ class Relay {
   void serve(Member& member);
   void hear(Member& member);
   void close();
+  void close_host();
 
+  static constexpr std::size_t kOfHost = 0;  // in acceptors_
   UniqueFd host_;
+  int of_host_ = 0;
   Secret secret_;
   Trust trust_;
   std::vector<Acceptor> acceptors_;  // of ranks of this host, and of leaders

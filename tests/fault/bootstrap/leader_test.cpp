@@ -6,6 +6,7 @@
 #include "large_group.hpp"
 #include "platform/bootstrap/host_meeting.hpp"
 #include "platform/bootstrap/receiver.hpp"
+#include "platform/bootstrap/relay.hpp"
 
 namespace anyccl::bootstrap {
 namespace {
@@ -75,6 +76,27 @@ TEST_F(HostLeaders, join_ranks_that_take_turns_among_hosts) {
 
 TEST_F(HostLeaders, join_ranks_of_one_host) {
   expect_all_join(hosts_of_sizes({12}));
+}
+
+TEST_F(HostLeaders, join_more_ranks_of_one_host_than_a_leader_lets_in) {
+  start({});
+  expect_all_join(hosts_of_sizes({2 * Relay::kMostOfHost + 3}));
+}
+
+TEST_F(HostLeaders, give_their_name_up_when_they_have_as_many_ranks_as_they_let_in) {
+  constexpr int kSize = Relay::kMostOfHost + 2;
+  const Member leader = member_at(0, 0, kSize);
+  auto joined = std::async([&] { return join_as(leader); });
+  std::vector<Connection> others;
+  for (std::uint32_t rank = 1; rank <= Relay::kMostOfHost; ++rank)
+    others.push_back(call({{name_at(leader), {}}}, rank, kToRelay));
+  const Deadline limit = soon();
+  Result<UniqueFd> next = listen_unix(name_at(leader));
+  for (; !next.ok() && !limit.passed(); next = listen_unix(name_at(leader)))
+    std::this_thread::yield();
+  EXPECT_OK(next.status());
+  server_->stop();
+  EXPECT_FALSE(joined.get().ok());
 }
 
 TEST_F(HostLeaders, join_ranks_of_one_user) {
