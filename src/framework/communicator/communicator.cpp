@@ -23,9 +23,10 @@ Comm::Comm(Membership membership)
       plans_(me_, slots_for(me_.size), routes_.publications, routes_.publications_to),
       messages_(me_.rank, routes_.messages_to),
       loop_(*this, failure_, routes_.transports, me_.cores_each, me_.waits),
-      diagnosis_(me_.rank, me_.names, routes_, messages_),
+      diagnosis_(me_, routes_, messages_),
       fork_generation_((watch_forks(), anyccl::fork_generation())) {
   alone_ = make_queued({});
+  loop_.note_limit(me_.wait_limits.most);
 }
 
 std::shared_ptr<Comm::Queued> Comm::make_queued(const Call& call) const {
@@ -301,6 +302,7 @@ void Comm::diagnose() {
     Execution& head = collectives_.front()->execution;
     bad = collectives_.front()->started ? check_stalled(head, &head) : diagnosis_.poll_control();
   }
+  show_receive();
   for (const std::shared_ptr<Operation>& operation : messages_.first_waiting())
     if (bad.ok() && !operation->done()) bad = check_stalled(*operation, nullptr);
   if (const auto late = messages_.late(); bad.ok() && late != nullptr)
@@ -308,6 +310,21 @@ void Comm::diagnose() {
   if (bad.ok() && messages_.waits_for_anyone()) bad = diagnosis_.check_any_source();
   if (bad.ok()) bad = messages_.problem();
   if (!bad.ok()) fail(bad);
+}
+
+/// Peers that wait for this rank see that it is in no collective, but waits for a message.
+void Comm::show_receive() {
+  const std::optional<Rank> from =
+      loop_.has_waiting() && collectives_.empty() ? messages_.awaited_sender() : std::nullopt;
+  if (from == shown_receive_) return;
+  shown_receive_ = from;
+  for (Transport* t : routes_.transports) t->show_receive(from.has_value(), from.value_or(Rank{0}));
+}
+
+void Comm::end_wait() {
+  if (!shown_receive_) return;
+  shown_receive_ = std::nullopt;
+  for (Transport* t : routes_.transports) t->show_receive(false, Rank{0});
 }
 
 Status Comm::wait(Operation& operation, Deadline deadline) {

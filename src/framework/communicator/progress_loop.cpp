@@ -85,6 +85,7 @@ void ProgressLoop::wait_until(ProgressLock& progress_lock, std::uint32_t kind, D
             std::min<std::chrono::nanoseconds>(
                 backoff.sleep_time(), std::chrono::milliseconds(std::max(1, deadline.poll_ms()))));
   }
+  if (progress_lock.owns_lock()) work_.end_wait();
   doorbell_.ring();
   leave_to_background(progress_lock);
 }
