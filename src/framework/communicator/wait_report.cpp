@@ -11,8 +11,8 @@ namespace {
 /// Ranks that a report names: it also has to fit the notice with which it goes to the peers.
 constexpr std::size_t kMostNamed = 4;
 
-bool has(const std::vector<Rank>& ranks, Rank rank) {
-  return std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
+std::string number(Rank rank) {
+  return fmt::format("rank {}", index(rank));
 }
 
 }  // namespace
@@ -27,30 +27,31 @@ std::string WaitReport::text(const Operation& operation, const Execution* collec
   operation.awaited(awaited);
   std::sort(awaited.begin(), awaited.end());
   awaited.erase(std::unique(awaited.begin(), awaited.end()), awaited.end());
-  std::string whom = list(awaited);
+  std::string whom = list(awaited, collective == nullptr);
   if (whom.empty()) whom = collective == nullptr ? "a message from any rank" : "its peers";
   std::string text = fmt::format("{} waits for {} {}", me_.names[uindex(me_.rank)], whom,
                                  where(operation, collective));
   if (collective != nullptr)
     return fmt::format("{}, {}; {}", text, collective->place(),
-                       missing(collective->sequence(), awaited));
+                       missing(collective->sequence()));
   for (std::size_t i = 0; i < std::min(awaited.size(), kMostNamed); ++i)
-    text += fmt::format("; rank {} {}", index(awaited[i]), standing(awaited[i], 0));
+    text += fmt::format("; {} {}", number(awaited[i]), standing(awaited[i], 0));
   return text;
 }
 
-/// With their hosts and processes, a few of them.
-std::string WaitReport::list(const std::vector<Rank>& ranks) const {
+/// A few of them; `in_full`: with their hosts and processes.
+std::string WaitReport::list(const std::vector<Rank>& ranks, bool in_full) const {
   std::string text;
   for (std::size_t i = 0; i < std::min(ranks.size(), kMostNamed); ++i)
-    text += (i > 0 ? ", " : "") + me_.names[uindex(ranks[i])];
+    text += fmt::format("{}{}", i > 0 ? ", " : "",
+                        in_full ? me_.names[uindex(ranks[i])] : number(ranks[i]));
   if (ranks.size() > kMostNamed)
     text += fmt::format(" and {} other ranks", ranks.size() - kMostNamed);
   return text;
 }
 
-/// The ranks that keep all others back: not those that wait, too. `awaited`: named already.
-std::string WaitReport::missing(std::uint64_t sequence, const std::vector<Rank>& awaited) const {
+/// The ranks that keep all others back: not those that wait, too.
+std::string WaitReport::missing(std::uint64_t sequence) const {
   std::vector<Rank> late, stopped;
   for (int r = 0; r < me_.size; ++r) {
     Transport* const t = routes_.to[static_cast<std::size_t>(r)];
@@ -64,9 +65,8 @@ std::string WaitReport::missing(std::uint64_t sequence, const std::vector<Rank>&
   std::string text = late.empty() ? "all ranks have entered it" : "not there yet: ";
   for (std::size_t i = 0; i < std::min(named.size(), kMostNamed); ++i)
     text += fmt::format("{}{}{} {}", i > 0 ? ", " : late.empty() ? ", but " : "",
-                        has(awaited, named[i]) ? fmt::format("rank {}", index(named[i]))
-                                               : me_.names[uindex(named[i])],
-                        late.empty() ? "" : "which ", standing(named[i], sequence));
+                        me_.names[uindex(named[i])], late.empty() ? "" : ", which",
+                        standing(named[i], sequence));
   if (named.size() > kMostNamed)
     text += fmt::format(" and {} other ranks", named.size() - kMostNamed);
   return text;

@@ -18,16 +18,16 @@ class WaitReport {
   /// Everything is borrowed.
   WaitReport(const Membership& me, const Routes& routes) : me_(me), routes_(routes) {}
 
-  /// "rank 1 (host n7, pid 12) waits for rank 0 (host n7, pid 11) in operation 7, barrier, step 1 of 2
-  /// of barrier/dissemination; not there yet: rank 2 (host n7, pid 13), which has made no call".
+  /// "rank 1 (host n7, pid 12) waits for rank 0 in operation 7, barrier, step 1 of 2 of
+  /// barrier/dissemination; not there yet: rank 2 (host n7, pid 13), which has made no call".
   /// `collective`: the same operation, if it is one that has started.
   std::string text(const Operation& operation, const Execution* collective) const;
   /// "in operation 7, barrier"
   static std::string where(const Operation& operation, const Execution* collective);
 
  private:
-  std::string list(const std::vector<Rank>& ranks) const;
-  std::string missing(std::uint64_t sequence, const std::vector<Rank>& awaited) const;
+  std::string list(const std::vector<Rank>& ranks, bool in_full) const;
+  std::string missing(std::uint64_t sequence) const;
   std::string standing(Rank rank, std::uint64_t sequence) const;
   std::string calls_of(Rank rank, std::uint64_t sequence) const;
   std::string number_and_call(Rank rank, std::uint64_t sequence) const;
