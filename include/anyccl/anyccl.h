@@ -828,6 +828,7 @@ typedef enum {
 
 #define ANYCCL_ANY_SOURCE (-1) /* The `root` of a Recv: the next fitting message of any rank. */
 #define ANYCCL_MAX_TAG 0xffffff
+#define ANYCCL_NO_TIMEOUT 0xffffffffu /* A timeout_ms that no wait reaches: 49 days. */
 /* One call as data. Zero it, set `size` to sizeof(anycclCall_t) and the fields that the operation
  * has under the same names above. The four arrays are copied. */
 typedef struct {
@@ -846,7 +847,7 @@ typedef struct {
                             * the communicator, see anycclConfig_t. Of a message it counts from the
                             * call; of a collective from its turn: when those issued before are
                             * complete and its stream has come to it. That of the communicator counts
-                            * from when the operation begins to wait for peers. UINT_MAX is 49 days. */
+                            * from when the operation begins to wait for peers. */
   const anycclCollConfig_t* config; /* Of a collective; NULL: none. Read during the call. */
   int synchronous;                  /* Send: not 0, as anycclSsend. */
 } anycclCall_t;

@@ -32,8 +32,8 @@ struct Shared {
 class SharedMemory {
  public:
   SharedMemory()
-      : shared_(new(::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE,
-                           MAP_SHARED | MAP_ANONYMOUS, -1, 0)) Shared) {}
+      : shared_(new (::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE,
+                            MAP_SHARED | MAP_ANONYMOUS, -1, 0)) Shared) {}
   ~SharedMemory() { ::munmap(shared_, sizeof(Shared)); }
   SharedMemory(const SharedMemory&) = delete;
   SharedMemory& operator=(const SharedMemory&) = delete;
@@ -43,7 +43,14 @@ class SharedMemory {
   Shared* shared_;
 };
 
-enum class Fault { never_calls, is_stopped, is_in_another_call, is_in_a_receive, was_killed, is_late };
+enum class Fault {
+  never_calls,
+  is_stopped,
+  is_in_another_call,
+  is_in_a_receive,
+  was_killed,
+  is_late
+};
 constexpr const char* kFaults[] = {"never calls",     "is stopped", "is in another call",
                                    "is in a receive", "was killed", "is late"};
 enum class Action { all_reduce, large_all_reduce, barrier, all_gather, broadcast, issued, receive };
@@ -78,7 +85,8 @@ Status act(Communicator& comm, const Case& one) {
       return wait(comm.issue(call));
     }
     case Action::receive:
-      return comm.rank() == one.faulty ? wait(comm.send(view(x), Rank{(index(one.faulty) + 1) % kRanks}))
+      return comm.rank() == one.faulty
+                 ? wait(comm.send(view(x), Rank{(index(one.faulty) + 1) % kRanks}))
              : index(comm.rank()) == (index(one.faulty) + 1) % kRanks
                  ? wait(comm.recv(view(x), one.faulty))
                  : Status();
@@ -127,8 +135,7 @@ void expect_named(const Status& status, const Case& one) {
 }
 
 bool needs_the_faulty_rank(const Communicator& comm, const Case& one) {
-  return one.action != Action::receive ||
-         index(comm.rank()) == (index(one.faulty) + 1) % kRanks;
+  return one.action != Action::receive || index(comm.rank()) == (index(one.faulty) + 1) % kRanks;
 }
 
 void survive(Communicator& comm, const Case& one, const SharedMemory& shared) {
@@ -148,8 +155,9 @@ void survive(Communicator& comm, const Case& one, const SharedMemory& shared) {
 
 void try_case(const Case& one) {
   SCOPED_TRACE(std::string("rank ") + std::to_string(index(one.faulty)) + " " +
-               kFaults[static_cast<int>(one.fault)] + ", " + kActions[static_cast<int>(one.action)] +
-               ", " + std::to_string(one.limit.count()) + " ms, " + one.transport);
+               kFaults[static_cast<int>(one.fault)] + ", " +
+               kActions[static_cast<int>(one.action)] + ", " + std::to_string(one.limit.count()) +
+               " ms, " + one.transport);
   const SharedMemory shared;
   const auto outcomes = run_processes(
       kRanks,
@@ -162,8 +170,9 @@ void try_case(const Case& one) {
         std::_Exit(testing::Test::HasFailure() ? 1 : 0);
       },
       [&](int) {
-        return Variables{{"ANYCCL_TRANSPORT", one.transport},
-                         {"ANYCCL_OP_TIMEOUT", std::to_string(1e-3 * static_cast<double>(one.limit.count()))}};
+        return Variables{
+            {"ANYCCL_TRANSPORT", one.transport},
+            {"ANYCCL_OP_TIMEOUT", std::to_string(1e-3 * static_cast<double>(one.limit.count()))}};
       },
       20);
   for (int r = 0; r < kRanks; ++r) {
@@ -237,15 +246,17 @@ INSTANTIATE_TEST_SUITE_P(Over, Warning, testing::Values("shm", "tcp"),
 TEST_P(Warning, comes_once_in_a_wait_and_names_the_rank_that_keeps_back_all_others) {
   const std::string log = log_of_a_wait(GetParam(), Fault::never_calls);
   EXPECT_EQ(count_in(log, "no progress for"), 1U) << log;
-  expect_in(log, {"communicator ", " of 3 ranks: no progress for 0.2", "rank 0 (host ",
-                  "in operation 1, all_reduce of 2 f32, sum, step ", "not there yet: rank 2 (host "});
-  expect_in(log, {std::string_view(GetParam()) == "shm" ? ", which has made no call"
-                                                        : ", which has sent nothing of a call"});
+  expect_in(log,
+            {"communicator ", " of 3 ranks: no progress for 0.2", "rank 0 (host ",
+             "in operation 1, all_reduce of 2 f32, sum, step ", "not there yet: rank 2 (host "});
+  expect_in(log, {std::string_view(GetParam()) == "shm" ? ") has called no collective"
+                                                        : ") has sent nothing of a collective"});
 }
 
 TEST_P(Warning, says_that_a_process_is_stopped) {
-  expect_in(log_of_a_wait(GetParam(), Fault::is_stopped),
-            {"not there yet: rank 2 (host ", "and is stopped (by a signal or a debugger)"});
+  expect_in(
+      log_of_a_wait(GetParam(), Fault::is_stopped),
+      {"not there yet: rank 2 (host ", ", and its process is stopped (by a signal or a debugger)"});
 }
 
 TEST_P(Warning, says_which_call_a_rank_was_in_last) {
@@ -253,13 +264,13 @@ TEST_P(Warning, says_which_call_a_rank_was_in_last) {
     std::vector<float> x{1};
     return wait(comm.all_reduce(view(x), view(x), ReduceOp::max));
   });
-  expect_in(log, {"in operation 2, all_reduce of 2 f32", "not there yet: rank 2 (host ",
-                  "operation 1"});
+  expect_in(log,
+            {"in operation 2, all_reduce of 2 f32", "not there yet: rank 2 (host ", "operation 1"});
 }
 
 TEST(WarningOverSharedMemory, says_that_a_rank_waits_for_a_message) {
   expect_in(log_of_a_wait("shm", Fault::is_in_a_receive),
-            {"not there yet: rank 2 (host ", ", which waits for a message of rank 1"});
+            {"not there yet: rank 2 (host ", ") waits for a message of rank 1"});
 }
 
 }  // namespace

@@ -18,7 +18,8 @@ constexpr Rank kAbsent{2};
 Status status_in(Communicator& comm, anycclResult_t result) {
   if (result == anycclSuccess) return {};
   const std::string text = anycclGetLastError(comm.handle());
-  return {static_cast<Code>(result), text.empty() ? anycclGetLastError(nullptr) : text};  // of a group
+  return {static_cast<Code>(result),
+          text.empty() ? anycclGetLastError(nullptr) : text};  // of a group
 }
 
 anycclCall_t call_of(anycclCollective_t what, std::vector<float>& x, int root = 0) {
@@ -51,7 +52,8 @@ Status behind_another_one(Communicator& comm, std::vector<float>& x) {
 
 Status any_of_two(Communicator& comm, std::vector<float>& x) {
   std::vector<float> y{1};
-  auto first = comm.issue(call_of(anycclCollRecv, x, 2)), second = comm.issue(call_of(anycclCollRecv, y, 2));
+  auto first = comm.issue(call_of(anycclCollRecv, x, 2)),
+       second = comm.issue(call_of(anycclCollRecv, y, 2));
   const anycclWork_t works[] = {first->handle(), second->handle()};
   std::size_t which = 0;
   const anycclResult_t result = anycclWorkWaitAny(works, 2, &which);
@@ -70,7 +72,8 @@ Status in_a_stream(Communicator& comm, std::vector<float>& x) {
 Status in_a_group(Communicator& comm, std::vector<float>& x) {
   std::vector<float> y{1};
   EXPECT_EQ(anycclGroupStart(), anycclSuccess);
-  EXPECT_EQ(anycclSend(x.data(), x.size(), anycclFloat32, 2, comm.handle(), nullptr), anycclSuccess);
+  EXPECT_EQ(anycclSend(x.data(), x.size(), anycclFloat32, 2, comm.handle(), nullptr),
+            anycclSuccess);
   EXPECT_EQ(anycclRecv(y.data(), 1, anycclFloat32, 2, comm.handle(), nullptr), anycclSuccess);
   const anycclResult_t result = anycclGroupEnd();
   return {static_cast<Code>(result), anycclGetLastError(nullptr)};
@@ -116,8 +119,8 @@ Status own_signal(Communicator& comm, std::vector<float>&) {
 
 Status window(Communicator& comm, std::vector<float>& x) {
   anycclWindow_t made = nullptr;
-  return status_in(comm, anycclCommWindowRegister(comm.handle(), x.data(), x.size() * sizeof x[0],
-                                                  &made, 0));
+  return status_in(
+      comm, anycclCommWindowRegister(comm.handle(), x.data(), x.size() * sizeof x[0], &made, 0));
 }
 
 Status split(Communicator& comm, std::vector<float>&) {
@@ -138,8 +141,9 @@ Status neighbours(Communicator& comm, std::vector<float>& x) {
   const int dims[] = {kRanks}, periodic[] = {1};
   EXPECT_OK(status_in(comm, anycclTopologyCreateGrid(&ring, 1, dims, periodic, comm.handle())));
   std::vector<float> all(2 * x.size());
-  const Status status = status_in(comm, anycclNeighborAllGather(x.data(), all.data(), x.size(),
-                                                                anycclFloat32, ring, comm.handle(), nullptr));
+  const Status status =
+      status_in(comm, anycclNeighborAllGather(x.data(), all.data(), x.size(), anycclFloat32, ring,
+                                              comm.handle(), nullptr));
   EXPECT_EQ(anycclTopologyDestroy(ring), anycclSuccess);
   return status;
 }
@@ -154,10 +158,12 @@ const Waiting kWaits[] = {
     {"all_reduce",
      [](auto& comm, auto& x) { return wait(comm.all_reduce(view(x), view(x), ReduceOp::sum)); }},
     {"receive", [](auto& comm, auto& x) { return wait(comm.recv(view(x), kAbsent)); }},
-    {"receive_from_anyone", [](auto& comm, auto& x) { return wait(comm.recv(view(x), kAnySource)); }},
+    {"receive_from_anyone",
+     [](auto& comm, auto& x) { return wait(comm.recv(view(x), kAnySource)); }},
     {"synchronous_send",
      [](auto& comm, auto& x) {
-       return status_in(comm, anycclSsend(x.data(), x.size(), anycclFloat32, 2, comm.handle(), nullptr));
+       return status_in(comm,
+                        anycclSsend(x.data(), x.size(), anycclFloat32, 2, comm.handle(), nullptr));
      }},
     {"long_send",
      [](auto& comm, auto&) {
@@ -214,6 +220,82 @@ TEST_P(WaitLimit, ends_a_wait_for_a_rank_that_never_calls) {
 
 INSTANTIATE_TEST_SUITE_P(Of, WaitLimit, testing::ValuesIn(kWaits),
                          [](const auto& one) { return std::string(one.param.name); });
+
+/// Runs on rank 0 alone, with a limit of 100 ms.
+void run_on_rank_0(const std::function<void(Communicator&)>& body) {
+  const Environment limits{{{"ANYCCL_OP_TIMEOUT", "0.1"}}};
+  std::atomic<bool> over{false};
+  run_ranks(2, [&](Communicator& comm) {
+    if (comm.rank() == Rank{0}) body(comm);
+    if (comm.rank() == Rank{0}) over = true;
+    while (!over) std::this_thread::sleep_for(1ms);
+  });
+}
+
+TEST(WaitLimits, end_the_destruction_of_a_communicator_with_an_open_receive) {
+  run_on_rank_0([](Communicator& comm) {
+    std::vector<float> x{1};
+    auto receive = comm.issue(call_of(anycclCollRecv, x, 1));
+    const auto since = Clock::now();
+    static_cast<void>(comm.destroy());
+    EXPECT_LT(Clock::now() - since, 100ms + 2s);
+    EXPECT_EQ(receive->wait().code(), Code::timeout);
+  });
+}
+
+TEST(WaitLimits, of_a_message_to_this_rank_itself) {
+  run_on_rank_0([](Communicator& comm) {
+    std::vector<float> x{1};
+    EXPECT_EQ(wait(comm.recv(view(x), Rank{0})).code(), Code::timeout);
+  });
+}
+
+TEST(WaitLimits, of_a_call_come_before_that_of_the_communicator) {
+  const Environment limits{{{"ANYCCL_OP_TIMEOUT", "0.05"}}};
+  std::atomic<bool> waited{false};
+  run_ranks(2, [&](Communicator& comm) {
+    std::vector<float> x{1};
+    anycclCall_t call = call_of(anycclCollAllReduce, x);
+    call.timeout_ms = ANYCCL_NO_TIMEOUT;
+    while (comm.rank() == Rank{1} && !waited) std::this_thread::sleep_for(1ms);
+    auto work = comm.issue(call);
+    if (comm.rank() == Rank{0}) EXPECT_EQ(work->wait_for(150ms).code(), Code::in_progress);
+    waited = true;
+    EXPECT_OK(work->wait());
+  });
+}
+
+TEST(WaitLimits, of_a_configuration_come_before_the_environment_and_are_inherited) {
+  const Environment limits{{{"ANYCCL_OP_TIMEOUT", "60"}}};
+  std::atomic<bool> over{false};
+  run_ranks(2, [&](Communicator& comm) {
+    anycclConfig_t config = ANYCCL_CONFIG_INITIALIZER;
+    config.timeoutMs = 1000;
+    anycclComm_t child = nullptr, grandchild = nullptr;
+    ASSERT_OK(
+        status_in(comm, anycclCommSplit(comm.handle(), 0, index(comm.rank()), &child, &config)));
+    ASSERT_EQ(anycclCommSplit(child, 0, index(comm.rank()), &grandchild, nullptr), anycclSuccess);
+    if (comm.rank() == Rank{0}) {
+      EXPECT_EQ(anycclBarrier(grandchild, nullptr), anycclTimeout);
+      EXPECT_EQ(std::string(anycclGetLastError(grandchild)).find("timeout after 1000 ms"), 0U);
+      over = true;
+    }
+    while (!over) std::this_thread::sleep_for(1ms);
+    EXPECT_EQ(anycclCommAbort(grandchild), anycclSuccess);
+    EXPECT_EQ(anycclCommAbort(child), anycclSuccess);
+  });
+}
+
+TEST(WaitLimits, that_are_negative_are_refused) {
+  run_ranks(1, [](Communicator& comm) {
+    anycclConfig_t config = ANYCCL_CONFIG_INITIALIZER;
+    config.timeoutMs = -5;
+    anycclComm_t child = nullptr;
+    const Status status = status_in(comm, anycclCommSplit(comm.handle(), 0, 0, &child, &config));
+    EXPECT_EQ(status.code(), Code::invalid_argument);
+    EXPECT_EQ(status.message(), "config->timeoutMs is -5 ms");
+  });
+}
 
 }  // namespace
 }  // namespace anyccl::test

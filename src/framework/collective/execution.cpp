@@ -1,8 +1,8 @@
 #include "framework/collective/execution.hpp"
 
-#include <algorithm>
-
 #include <fmt/format.h>
+
+#include <algorithm>
 
 #include "base/hash.hpp"
 #include "platform/reduce/copy.hpp"
@@ -398,8 +398,8 @@ std::string Execution::place() const {
     if (!lanes_[i].finished && (open == nullptr || lanes_[i].tile < open->tile)) open = &lanes_[i];
   if (open == nullptr || plan_->steps.empty()) return "at the end of " + algorithm;
   const auto steps = plan_->steps.size();
-  std::string text =
-      fmt::format("step {} of {} of {}", std::min<std::size_t>(open->pc + 1, steps), steps, algorithm);
+  std::string text = fmt::format("step {} of {} of {}", std::min<std::size_t>(open->pc + 1, steps),
+                                 steps, algorithm);
   const std::uint32_t tiles = prepared_->geometry.tiles();
   return tiles > 1 ? fmt::format("{}, tile {} of {}", text, open->tile + 1, tiles) : text;
 }

@@ -220,7 +220,7 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
   Failure failure_;
   ProgressLoop loop_;
   Diagnosis diagnosis_;
-  std::optional<Rank> shown_receive_;  // see show_receive()
+  std::optional<Rank> shown_receive_;             // see show_receive()
   std::chrono::steady_clock::time_point probed_;  // when probe_now() looked for failures last
   std::atomic<bool> gated_{false};                // streams have used this communicator
   std::atomic<bool> left_{false};                 // see leave()

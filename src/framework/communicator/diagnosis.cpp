@@ -87,8 +87,8 @@ void Diagnosis::warn(Operation& operation, const Execution* collective) {
   if (now - warned_ < after) return;
   warned_ = now;
   const std::chrono::duration<double> quiet = age.quiet;
-  log(LogLevel::warn, "{}: no progress for {:.3g} s: {}", membership_.label,
-      quiet.count(), report_.text(operation, collective));
+  log(LogLevel::warn, "{}: no progress for {:.3g} s: {}", membership_.label, quiet.count(),
+      report_.text(operation, collective));
 }
 
 Status Diagnosis::check_any_source() {

@@ -32,8 +32,7 @@ std::string WaitReport::text(const Operation& operation, const Execution* collec
   std::string text = fmt::format("{} waits for {} {}", me_.names[uindex(me_.rank)], whom,
                                  where(operation, collective));
   if (collective != nullptr)
-    return fmt::format("{}, {}; {}", text, collective->place(),
-                       missing(collective->sequence()));
+    return fmt::format("{}, {}; {}", text, collective->place(), missing(collective->sequence()));
   for (std::size_t i = 0; i < std::min(awaited.size(), kMostNamed); ++i)
     text += fmt::format("; {} {}", number(awaited[i]), standing(awaited[i], 0));
   return text;
@@ -64,19 +63,21 @@ std::string WaitReport::missing(std::uint64_t sequence) const {
   const std::vector<Rank>& named = late.empty() ? stopped : late;
   std::string text = late.empty() ? "all ranks have entered it" : "not there yet: ";
   for (std::size_t i = 0; i < std::min(named.size(), kMostNamed); ++i)
-    text += fmt::format("{}{}{} {}", i > 0 ? ", " : late.empty() ? ", but " : "",
-                        me_.names[uindex(named[i])], late.empty() ? "" : ", which",
-                        standing(named[i], sequence));
+    text += fmt::format("{}{} {}",
+                        i > 0          ? "; "
+                        : late.empty() ? ", but "
+                                       : "",
+                        me_.names[uindex(named[i])], standing(named[i], sequence));
   if (named.size() > kMostNamed)
-    text += fmt::format(" and {} other ranks", named.size() - kMostNamed);
+    text += fmt::format("; and {} other ranks", named.size() - kMostNamed);
   return text;
 }
 
-/// "has made no call and is stopped". `sequence`: the call that it has not entered; 0: none.
+/// "has called no collective, and its process is stopped". `sequence`: the call that it has not entered; 0: none.
 std::string WaitReport::standing(Rank rank, std::uint64_t sequence) const {
   if (routes_.to[uindex(rank)] == nullptr) return "is this one";
   std::string text = calls_of(rank, sequence);
-  if (is_stopped(rank)) text += " and is stopped (by a signal or a debugger)";
+  if (is_stopped(rank)) text += ", and its process is stopped (by a signal or a debugger)";
   return text;
 }
 
@@ -90,12 +91,13 @@ std::string WaitReport::calls_of(Rank rank, std::uint64_t sequence) const {
                ? "waits for a message of any rank"
                : fmt::format("waits for a message of rank {}", index(calls.receives_from));
   if (sequence != 0 && calls.entered >= sequence) return "has entered it";
-  const char* const verb = calls.is_complete ? "entered" : "is known to have entered";
   if (calls.entered == 0)
-    return calls.is_complete ? "has made no call" : "has sent nothing of a call";
+    return calls.is_complete ? "has called no collective" : "has sent nothing of a collective";
   const std::string call = number_and_call(rank, calls.entered);
-  return calls.finished == calls.entered ? "is in no call, its last one was " + call
-                                         : fmt::format("last {} {}", verb, call);
+  if (!calls.is_complete) return "was last heard of in " + call;
+  return calls.finished == calls.entered
+             ? fmt::format("has finished {}, and is in no collective", call)
+             : "is in " + call;
 }
 
 std::string WaitReport::number_and_call(Rank rank, std::uint64_t sequence) const {

@@ -19,7 +19,7 @@ class WaitReport {
   WaitReport(const Membership& me, const Routes& routes) : me_(me), routes_(routes) {}
 
   /// "rank 1 (host n7, pid 12) waits for rank 0 in operation 7, barrier, step 1 of 2 of
-  /// barrier/dissemination; not there yet: rank 2 (host n7, pid 13), which has made no call".
+  /// barrier/dissemination; not there yet: rank 2 (host n7, pid 13) has called no collective".
   /// `collective`: the same operation, if it is one that has started.
   std::string text(const Operation& operation, const Execution* collective) const;
   /// "in operation 7, barrier"

@@ -1,8 +1,8 @@
 #include "framework/message/message_request.hpp"
 
-#include <algorithm>
-
 #include <fmt/format.h>
+
+#include <algorithm>
 
 namespace anyccl {
 namespace {

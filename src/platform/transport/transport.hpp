@@ -26,10 +26,10 @@ enum class PeerState : std::uint8_t {
 
 /// What a rank sees of a peer's calls, when it waits for long.
 struct PeerCalls {
-  bool is_complete = false;   ///< Else the peer may have made later calls than these.
-  std::uint64_t entered = 0;  ///< The last collective that it has entered; 0: none.
-  std::uint64_t finished = 0;      ///< The last one that it is known to have finished.
-  bool receives = false;           ///< It waits for a message,
+  bool is_complete = false;         ///< Else the peer may have made later calls than these.
+  std::uint64_t entered = 0;        ///< The last collective that it has entered; 0: none.
+  std::uint64_t finished = 0;       ///< The last one that it is known to have finished.
+  bool receives = false;            ///< It waits for a message,
   Rank receives_from = kAnySource;  ///< of this rank.
 };
 

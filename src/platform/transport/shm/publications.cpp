@@ -58,8 +58,9 @@ PeerCalls ShmPublications::calls_of(Rank peer) const {
   PeerCalls calls;
   calls.is_complete = true;
   for (std::uint64_t i = 0; i < kCallHistory; ++i)  // any order: pairs with write_record()
-    calls.entered = std::max(calls.entered, at<CallLine>(theirs, layout_.call_line(i))
-                                                .sequence.load(std::memory_order_acquire));
+    calls.entered = std::max(
+        calls.entered,
+        at<CallLine>(theirs, layout_.call_line(i)).sequence.load(std::memory_order_acquire));
   // Only shown to people: no data depends on it.
   calls.finished =
       at<ProgressLine>(theirs, layout_.progress()).finished.load(std::memory_order_relaxed);
