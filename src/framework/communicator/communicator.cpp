@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 #include <utility>
 
 #include "base/error.hpp"
@@ -47,7 +48,7 @@ std::byte* Comm::scratch(std::size_t bytes) {
   return scratch_.data() + ((address + 63) / 64 * 64 - address);
 }
 
-Status Comm::run(const Call& call, Handover* handover) {
+Status Comm::run(const Call& call, Handover* handover) try {
   if (forked()) return failure();  // before the lock, which a thread of the parent may have held
   std::shared_ptr<Comm> alive;     // longer than the lock, if another thread aborts it meanwhile
   ProgressLock progress_lock = loop_.progress_lock();
@@ -110,6 +111,14 @@ Status Comm::run(const Call& call, Handover* handover) {
     if (Backoff::sleeps(next)) loop_.sleep(progress_lock, backoff.sleep_time(), &alone);
   }
   return alone.status();
+} catch (const std::bad_alloc&) {
+  return fail_without_memory();
+}
+
+/// A call that this rank cannot make, for want of memory, must not leave its peers waiting in it.
+Status Comm::fail_without_memory() {
+  abort(error(Code::system_error, "{} has no memory for a call", me_.names[uindex(me_.rank)]));
+  return failure();
 }
 
 /// By a blocking call, when other threads have something to call, too, or when it is handed over:
@@ -144,7 +153,7 @@ Status Comm::run_message(ProgressLock& progress_lock, const Call& call,
   return status;
 }
 
-Status Comm::run_together(std::span<const Call* const> calls) {
+Status Comm::run_together(std::span<const Call* const> calls) try {
   if (forked()) return failure();
   ProgressLock progress_lock = loop_.progress_lock();
   loop_.lock(progress_lock);
@@ -181,9 +190,11 @@ Status Comm::run_together(std::span<const Call* const> calls) {
     together_ = std::move(messages);
   }
   return first;
+} catch (const std::bad_alloc&) {
+  return fail_without_memory();
 }
 
-Result<std::shared_ptr<Operation>> Comm::issue(const Call& call, Gate gate) {
+Result<std::shared_ptr<Operation>> Comm::issue(const Call& call, Gate gate) try {
   if (forked()) return failure();
   ProgressLock progress_lock = loop_.progress_lock();
   loop_.lock(progress_lock);
@@ -195,9 +206,11 @@ Result<std::shared_ptr<Operation>> Comm::issue(const Call& call, Gate gate) {
   else
     gated_.store(true, std::memory_order_relaxed);
   return operation;
+} catch (const std::bad_alloc&) {
+  return fail_without_memory();
 }
 
-Comm::IssuedCalls Comm::issue_all(std::span<const Call* const> calls, Gate gate) {
+Comm::IssuedCalls Comm::issue_all(std::span<const Call* const> calls, Gate gate) try {
   if (forked()) return IssuedCalls(calls.size(), failure());
   ProgressLock progress_lock = loop_.progress_lock();
   loop_.lock(progress_lock);
@@ -207,6 +220,8 @@ Comm::IssuedCalls Comm::issue_all(std::span<const Call* const> calls, Gate gate)
   else
     gated_.store(true, std::memory_order_relaxed);
   return issued;
+} catch (const std::bad_alloc&) {
+  return IssuedCalls(calls.size(), fail_without_memory());
 }
 
 /// By the holder of the progress lock: those of the calls that are collectives, in their order.
