@@ -207,7 +207,9 @@ std::string log_of_a_wait(const char* transport, Fault fault,
   const auto outcomes = run_processes(
       kRanks,
       [&](Communicator& comm) {
-        if (before) EXPECT_OK(before(comm));
+        if (before) {
+          EXPECT_OK(before(comm));
+        }
         if (comm.rank() == one.faulty)
           misbehave(comm, one, shared);
         else
