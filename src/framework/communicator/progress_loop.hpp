@@ -37,7 +37,7 @@ class ProgressLoop {
     /// Looks for failures: an operation that waits may have to fail.
     virtual void diagnose() = 0;
     /// A thread that waited does so no more.
-    virtual void end_wait() = 0;
+    virtual void end_wait() {}
     /// Whether nothing that is open waits for a peer.
     virtual bool is_idle() const = 0;
     /// Whether nothing is open that will ever move: what is_idle() says, and no message of this
