@@ -165,7 +165,7 @@ ANYCCL_API anycclResult_t anycclCommInitEnv(anycclComm_t* comm);
  * NULL). */
 #define ANYCCL_SPLIT_NOCOLOR (-1)
 /* How a communicator is created. Start from ANYCCL_CONFIG_INITIALIZER, and set what matters. The
- * fields have NCCL's names, those of its versions up to 2.32, but not its order; the last four are
+ * fields have NCCL's names, those of its versions up to 2.32, but not its order; the last five are
  * this library's. */
 typedef struct {
   size_t size;
@@ -192,6 +192,10 @@ typedef struct {
    *   and 12 KiB for each rank up to 1 MiB. */
   const char *algo, *proto;
   int chunkBytes, buffSize;
+  /* The time limit of operations that have none of their own (timeout_ms of anycclCall_t), in
+   * milliseconds; 0: none. Not set: what ANYCCL_OP_TIMEOUT says, or half an hour. May differ between
+   * ranks. A split has its parent's, or its own. */
+  int timeoutMs;
 } anycclConfig_t;
 #define ANYCCL_CONFIG_UNDEF_INT (-2147483647 - 1)
 #define ANYCCL_CONFIG_UNDEF_PTR NULL
@@ -206,7 +210,7 @@ typedef struct {
         ANYCCL_CONFIG_UNDEF_INT, ANYCCL_CONFIG_UNDEF_INT, ANYCCL_CONFIG_UNDEF_INT,   \
         ANYCCL_CONFIG_UNDEF_INT, ANYCCL_CONFIG_UNDEF_INT, ANYCCL_CONFIG_UNDEF_INT,   \
         ANYCCL_CONFIG_UNDEF_INT, ANYCCL_CONFIG_UNDEF_PTR, ANYCCL_CONFIG_UNDEF_PTR,   \
-        ANYCCL_CONFIG_UNDEF_INT, ANYCCL_CONFIG_UNDEF_INT                             \
+        ANYCCL_CONFIG_UNDEF_INT, ANYCCL_CONFIG_UNDEF_INT, ANYCCL_CONFIG_UNDEF_INT    \
   }
 /* anycclCommInitRank with a configuration; NULL: the default. With blocking = 0 it returns
  * InProgress at once, also inside a group; anycclCommGetAsyncError says InProgress until `*comm`
@@ -824,6 +828,7 @@ typedef enum {
 
 #define ANYCCL_ANY_SOURCE (-1) /* The `root` of a Recv: the next fitting message of any rank. */
 #define ANYCCL_MAX_TAG 0xffffff
+#define ANYCCL_NO_TIMEOUT 0xffffffffu /* A timeout_ms that no wait reaches: 49 days. */
 /* One call as data. Zero it, set `size` to sizeof(anycclCall_t) and the fields that the operation
  * has under the same names above. The four arrays are copied. */
 typedef struct {
@@ -838,9 +843,11 @@ typedef struct {
   const size_t *sendcounts, *sdispls, *recvcounts, *rdispls;
   anycclStream_t stream; /* It starts after earlier work in the stream; NULL: at once. */
   int tag; /* Send, Recv: 0..ANYCCL_MAX_TAG. Messages match in order where it is the same. */
-  unsigned int timeout_ms; /* When it is over the call fails, and the communicator; 0: never. Of a
-                            * message it counts from the call; of a collective from its turn: when
-                            * those issued before are complete and its stream has come to it. */
+  unsigned int timeout_ms; /* When it is over the call fails, and the communicator; 0: the limit of
+                            * the communicator, see anycclConfig_t. Of a message it counts from the
+                            * call; of a collective from its turn: when those issued before are
+                            * complete and its stream has come to it. That of the communicator counts
+                            * from when the operation begins to wait for peers. */
   const anycclCollConfig_t* config; /* Of a collective; NULL: none. Read during the call. */
   int synchronous;                  /* Send: not 0, as anycclSsend. */
 } anycclCall_t;
@@ -903,7 +910,8 @@ ANYCCL_API anycclResult_t anycclWorkWaitAnyFor(const anycclWork_t* works, size_t
 ANYCCL_API anycclResult_t anycclWorkTestAny(const anycclWork_t* works, size_t count, size_t* index,
                                             int* done);
 /* In place of the time limit of its call: the operation fails, and the communicator, when
- * `timeout_ms` have passed from now on, or for a collective from its turn; 0: never. Any thread. */
+ * `timeout_ms` have passed from now on, or for a collective from its turn; 0: the limit of the
+ * communicator. Any thread. */
 ANYCCL_API anycclResult_t anycclWorkLimit(anycclWork_t work, unsigned int timeout_ms);
 /* fn(userdata) is called once, when the operation is complete or has failed: now, by this thread,
  * if it is; otherwise soon after by the library's background thread, which must not be kept long,

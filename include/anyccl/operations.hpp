@@ -48,7 +48,7 @@ class Operations {
   anycclComm_t handle() const { return handle_; }
 
   /// The time limit of the operations that are called through this object from now on; 0, as at first:
-  /// none. When it is over the operation fails, and the communicator. Of a message it counts from the
+  /// that of the communicator, see anycclConfig_t. When it is over the operation fails, and the communicator. Of a message it counts from the
   /// call, of a collective from its turn. Not while another thread calls.
   void set_timeout(std::chrono::milliseconds limit) { timeout_ms_ = detail::milliseconds(limit); }
 

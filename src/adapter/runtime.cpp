@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -164,6 +165,22 @@ Result<fabric::ContextKey> context_key_of(const bootstrap::Secret& secret) {
   return key;
 }
 
+/// As Membership has it.
+int process_here(const bootstrap::Hello& me, const bootstrap::Hello& other) {
+  return same_host(me, other) && !same_process(me, other) ? static_cast<int>(other.pid) : 0;
+}
+
+/// What is not 0 becomes at least a millisecond.
+std::chrono::milliseconds milliseconds_of(double seconds) {
+  return std::chrono::milliseconds(static_cast<std::int64_t>(std::ceil(seconds * 1e3)));
+}
+
+/// The configuration of the communicator comes first: the variable says what all others have.
+WaitLimits wait_limits_of(const InitContext& init) {
+  return {.warn_after = milliseconds_of(init.config.warn_after_s),
+          .most = init.settings.time_limit.value_or(milliseconds_of(init.config.op_timeout_s))};
+}
+
 std::shared_ptr<const std::vector<bootstrap::Hello>> members_of(const GroupPtr& group) {
   return {group, &group->members};
 }
@@ -213,6 +230,7 @@ Result<CommPtr> create_over(InitContext& init, const GroupPtr& group, Rank me,
   m.ranks_per_core = placement.ranks_per_core;
   m.cores_each = placement.cores_each[uindex(me)];
   m.waits = init.config.waits;
+  m.wait_limits = wait_limits_of(init);
   m.fuses = init.config.fuses;
   ANYCCL_TRY(const std::size_t ring_bytes, ring_bytes_of(init, m.size, m.network));
   m.ring_bytes = std::min(most_ring_bytes, ring_bytes);
@@ -225,6 +243,11 @@ Result<CommPtr> create_over(InitContext& init, const GroupPtr& group, Rank me,
   m.registration =
       probe::OversubscriptionMonitor::of_process().add(static_cast<int>(in_process), on_host);
   ANYCCL_TRY(const fabric::ContextKey key, context_key_of(group->secret));
+  m.label = fmt::format("communicator {} of {} ranks",
+                        init.name.empty() ? fmt::format("{:08x}", key >> 32) : init.name, m.size);
+  m.process_of = [group, me](Rank rank) {
+    return process_here(group->members[uindex(me)], group->members[uindex(rank)]);
+  };
   ANYCCL_CHECK(add_transports(m, key, links, init.config, init.deadline));
   report_init(init, placement, m);
   const auto comm = std::make_shared<Comm>(std::move(m));

@@ -73,6 +73,11 @@ constexpr Variable kVariables[] = {
                                                                 : std::to_string(c.connect_all));
      }},
     {"ANYCCL_TIMEOUT", "60", "seconds that creating a communicator may take"},
+    {"ANYCCL_OP_TIMEOUT", "1800",
+     "seconds that an operation may take that has no time limit of its own, from its turn; 0: no "
+     "limit"},
+    {"ANYCCL_WARN_AFTER", "10",
+     "seconds without progress after which a waiting rank logs whom it waits for; 0: never"},
     {"ANYCCL_DEBUG", "WARN", "NONE, WARN, INFO or TRACE: what is logged on stderr"},
     {"ANYCCL_DEBUG_SUBSYS", "ALL",
      "of INFO: INIT, NET, SHM, COLL, TUNING, comma separated; ^ in front: all but these"},
@@ -86,6 +91,7 @@ constexpr Variable kVariables[] = {
     {"MASTER_PORT", "", "the launcher's own port there (from the launcher)"},
 };
 
+constexpr double kMostSeconds = 1e6;  // some 11 days
 constexpr std::string_view kLevels[] = {"NONE", "WARN", "INFO", "TRACE"};
 
 std::string text_of(const char* name) {
@@ -268,6 +274,11 @@ Result<Config> read_config() {
   std::optional<double> timeout;
   ANYCCL_CHECK(read_number("ANYCCL_TIMEOUT", 0.001, 86400.0, timeout));
   c.timeout_s = timeout.value_or(c.timeout_s);
+  std::optional<double> seconds;
+  ANYCCL_CHECK(read_number("ANYCCL_OP_TIMEOUT", 0.0, kMostSeconds, seconds));
+  c.op_timeout_s = seconds.value_or(c.op_timeout_s);
+  ANYCCL_CHECK(read_number("ANYCCL_WARN_AFTER", 0.0, kMostSeconds, seconds));
+  c.warn_after_s = seconds.value_or(c.warn_after_s);
   std::optional<int> connect_all;
   ANYCCL_CHECK(read_number("ANYCCL_CONNECT_ALL", 0, 65536, connect_all));
   c.connect_all = connect_all.value_or(c.connect_all);

@@ -79,6 +79,8 @@ struct Config {
   int port = 0;                  ///< ANYCCL_PORT; 0: MASTER_PORT + 1.
   PortRange ports;               ///< ANYCCL_PORT_RANGE.
   double timeout_s = 60;         ///< For creating a communicator.
+  double op_timeout_s = 1800;    ///< ANYCCL_OP_TIMEOUT; 0: none.
+  double warn_after_s = 10;      ///< ANYCCL_WARN_AFTER; 0: never.
   int connect_all = 32;          ///< ANYCCL_CONNECT_ALL.
   /// ANYCCL_TUNE_AT_START.
   bool tune_at_start = false;

@@ -1,6 +1,7 @@
 #include "communicator.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <thread>
 #include <utility>
 
@@ -164,6 +165,7 @@ std::string Communicator::last_plan() {
 
 Seconds Communicator::timeout() const {
   if (timeout_ms_ == 0) return std::nullopt;
+  if (timeout_ms_ == ANYCCL_NO_TIMEOUT) return HUGE_VAL;
   return timeout_ms_ / 1000.0;
 }
 

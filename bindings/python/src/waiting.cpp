@@ -17,7 +17,8 @@ std::int64_t now_ns() {
 
 unsigned milliseconds(Seconds seconds) {
   constexpr double kMost = 4'000'000;  // milliseconds are 32 bits
-  if (!seconds || *seconds == HUGE_VAL) return 0;
+  if (!seconds) return 0;
+  if (*seconds == HUGE_VAL) return ANYCCL_NO_TIMEOUT;
   if (!(*seconds > 0 && *seconds <= kMost))
     raise_invalid("timeout is " + std::to_string(*seconds) +
                   " s: it is more than 0 and at most 4000000, or None");

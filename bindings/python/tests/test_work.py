@@ -201,6 +201,8 @@ def test_a_time_limit_is_checked(alone, seconds):
         alone.timeout = seconds
     with pytest.raises(anyccl.InvalidArgument, match="timeout is"):
         alone.barrier(timeout=seconds)
+    alone.timeout = float("inf")
+    assert alone.timeout == float("inf")
     alone.timeout = None
     assert alone.timeout is None
 

@@ -35,6 +35,7 @@ anycclResult_t outcome(anycclComm_t comm, Clock::time_point deadline) {
 anycclConfig_t in_background() {
   anycclConfig_t config = ANYCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
+  config.timeoutMs = 0;  // torch has limits of its own, and messages may be posted long before
   return config;
 }
 

@@ -40,6 +40,13 @@ Result<std::size_t> size_in(int bytes, const char* field) {
   return error(Code::invalid_argument, "config->{} is {} bytes", field, bytes);
 }
 
+/// The time limit of operations; absent: the configuration says nothing of it.
+Result<std::optional<std::chrono::milliseconds>> time_limit_in(int milliseconds) {
+  if (milliseconds == ANYCCL_CONFIG_UNDEF_INT) return std::optional<std::chrono::milliseconds>();
+  if (milliseconds >= 0) return std::optional(std::chrono::milliseconds(milliseconds));
+  return error(Code::invalid_argument, "config->timeoutMs is {} ms", milliseconds);
+}
+
 /// With what is wrong with them: other ranks may have to hear of it.
 CommSettings settings_in(const anycclConfig_t* config) {
   CommSettings settings;
@@ -48,8 +55,12 @@ CommSettings settings_in(const anycclConfig_t* config) {
   if (config->proto != nullptr) settings.proto = config->proto;
   const auto chunk = size_in(config->chunkBytes, "chunkBytes");
   const auto buffer = size_in(config->buffSize, "buffSize");
-  settings.problem = chunk.ok() ? buffer.status() : chunk.status();
+  const auto time_limit = time_limit_in(config->timeoutMs);
+  settings.problem = !chunk.ok()    ? chunk.status()
+                     : !buffer.ok() ? buffer.status()
+                                    : time_limit.status();
   if (settings.problem.ok()) {
+    settings.time_limit = *time_limit;
     settings.chunk_bytes = *chunk;
     settings.buffer_bytes = *buffer;
   }

@@ -3,7 +3,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <string_view>
+#include <string>
 #include <vector>
 
 #include "anyccl/status.hpp"
@@ -25,7 +25,9 @@ class Operation {
   /// The ranks it waits for now.
   virtual void awaited(std::vector<Rank>& ranks) const = 0;
   /// For messages, of one that is no collective.
-  virtual std::string_view what() const { return "a send or receive"; }
+  virtual std::string what() const { return "a send or receive"; }
+  /// Another number each time that it moves.
+  virtual std::uint64_t progress() const { return 0; }
 
   /// Operations with equal kinds do the same work, as far as the caller asked for it; see
   /// WaitPolicy. 0: none, as before its turn among collectives. Any thread.
@@ -38,14 +40,39 @@ class Operation {
   /// Pairs with open(): a thread that sees it also sees everything before.
   bool is_open() const { return open_.load(std::memory_order_acquire); }
 
-  /// It fails when `time` has passed from now on; 0: never does for that. What waits for its turn
-  /// among collectives fails when it has passed from then on.
+  /// It fails when `time` has passed from now on; 0: when the limit of its communicator has passed
+  /// from its first look() on. What waits for its turn among collectives has its limit from then on.
   void limit(std::chrono::milliseconds time) {
     limit_ = time;
-    deadline_ = time.count() == 0 ? Deadline::never() : Deadline::in(time);
+    began_ = time.count() == 0 ? Clock::time_point() : Clock::now();
+    quiet_since_ = {};
   }
-  bool is_late() const { return !done() && deadline_.passed(); }
+  /// Of its own; 0: none.
   std::chrono::milliseconds time_limit() const { return limit_; }
+  bool is_late() const { return limit_.count() > 0 && !done() && Clock::now() - began_ >= limit_; }
+
+  using Clock = Deadline::Clock;
+  /// The age of a wait, as a thread sees it that looks for failures.
+  struct Age {
+    Clock::duration total,  ///< Since its limit counts.
+        quiet;              ///< Since it was last seen to move.
+  };
+  /// By the holder of the progress lock, now and then while it waits.
+  Age look(Clock::time_point now) {
+    if (began_ == Clock::time_point()) began_ = now;
+    if (quiet_since_ == Clock::time_point()) {
+      quiet_since_ = now;
+      reported_ = false;
+      seen_ = progress();
+    } else if (const std::uint64_t seen = progress(); seen != seen_) {
+      quiet_since_ = now;
+      seen_ = seen;
+    }
+    return {now - began_, now - quiet_since_};
+  }
+  /// A wait is reported once.
+  bool is_reported() const { return reported_; }
+  void set_reported() { reported_ = true; }
 
   bool done() const { return done_.load(std::memory_order_acquire); }
   /// Only after done().
@@ -65,7 +92,9 @@ class Operation {
   std::atomic<bool> done_{false}, open_{true};
   std::atomic<std::uint32_t> kind_{0};
   std::chrono::milliseconds limit_{0};
-  Deadline deadline_ = Deadline::never();
+  Clock::time_point began_, quiet_since_;  // zero: at the first look()
+  std::uint64_t seen_ = 0;                 // progress(), at the last look()
+  bool reported_ = false;
   Status status_;
 };
 

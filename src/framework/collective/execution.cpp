@@ -1,7 +1,10 @@
 #include "framework/collective/execution.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
+#include "base/hash.hpp"
 #include "platform/reduce/copy.hpp"
 
 namespace anyccl {
@@ -376,6 +379,29 @@ bool Execution::is_missing(const Lane& lane, const PlanStep& s, std::uint32_t k)
   if (in.rank == me_ || absent(lane, in.bytes)) return false;
   in.into = destination_for(lane, s, b, k);
   return route_[in.rank]->poll(in) == nullptr;
+}
+
+std::uint64_t Execution::progress() const {
+  std::uint64_t sum = posted_ ? 1 : 0;
+  for (std::uint32_t i = 0; i < running_; ++i) {
+    const Lane& lane = lanes_[i];
+    sum = mix(sum, std::uint64_t{lane.tile} << 32 | lane.pc);
+    sum = mix(sum, std::uint64_t{lane.arrived} << 32 | lane.routes_done);
+  }
+  return sum;
+}
+
+std::string Execution::place() const {
+  const std::string algorithm(id(*prepared_->routed->algorithm));
+  const Lane* open = nullptr;
+  for (std::uint32_t i = 0; i < running_; ++i)
+    if (!lanes_[i].finished && (open == nullptr || lanes_[i].tile < open->tile)) open = &lanes_[i];
+  if (open == nullptr || plan_->steps.empty()) return "at the end of " + algorithm;
+  const auto steps = plan_->steps.size();
+  std::string text = fmt::format("step {} of {} of {}", std::min<std::size_t>(open->pc + 1, steps),
+                                 steps, algorithm);
+  const std::uint32_t tiles = prepared_->geometry.tiles();
+  return tiles > 1 ? fmt::format("{}, tile {} of {}", text, open->tile + 1, tiles) : text;
 }
 
 void Execution::awaited(std::vector<Rank>& ranks) const {

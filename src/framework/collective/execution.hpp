@@ -87,7 +87,10 @@ class Execution final : public Operation {
   /// The same, but may spin for a fraction of a microsecond for what is missing.
   bool advance_patiently();
   void awaited(std::vector<Rank>& ranks) const override;
+  std::uint64_t progress() const override;
   std::uint64_t sequence() const { return position_.sequence; }
+  /// "step 2 of 6 of all_reduce/ring, tile 3 of 8"
+  std::string place() const;
   /// The call of this rank.
   CallRecord record() const {
     CallRecord record = prepared_->record;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 #include <utility>
 
 #include "base/error.hpp"
@@ -23,9 +24,10 @@ Comm::Comm(Membership membership)
       plans_(me_, slots_for(me_.size), routes_.publications, routes_.publications_to),
       messages_(me_.rank, routes_.messages_to),
       loop_(*this, failure_, routes_.transports, me_.cores_each, me_.waits),
-      diagnosis_(me_.rank, me_.names, routes_, messages_),
+      diagnosis_(me_, routes_, messages_),
       fork_generation_((watch_forks(), anyccl::fork_generation())) {
   alone_ = make_queued({});
+  loop_.note_limit(me_.wait_limits.most);
 }
 
 std::shared_ptr<Comm::Queued> Comm::make_queued(const Call& call) const {
@@ -46,7 +48,7 @@ std::byte* Comm::scratch(std::size_t bytes) {
   return scratch_.data() + ((address + 63) / 64 * 64 - address);
 }
 
-Status Comm::run(const Call& call, Handover* handover) {
+Status Comm::run(const Call& call, Handover* handover) try {
   if (forked()) return failure();  // before the lock, which a thread of the parent may have held
   std::shared_ptr<Comm> alive;     // longer than the lock, if another thread aborts it meanwhile
   ProgressLock progress_lock = loop_.progress_lock();
@@ -109,6 +111,14 @@ Status Comm::run(const Call& call, Handover* handover) {
     if (Backoff::sleeps(next)) loop_.sleep(progress_lock, backoff.sleep_time(), &alone);
   }
   return alone.status();
+} catch (const std::bad_alloc&) {
+  return fail_without_memory();
+}
+
+/// A call that this rank cannot make, for want of memory, must not leave its peers waiting in it.
+Status Comm::fail_without_memory() {
+  abort(error(Code::system_error, "{} has no memory for a call", me_.names[uindex(me_.rank)]));
+  return failure();
 }
 
 /// By a blocking call, when other threads have something to call, too, or when it is handed over:
@@ -143,7 +153,7 @@ Status Comm::run_message(ProgressLock& progress_lock, const Call& call,
   return status;
 }
 
-Status Comm::run_together(std::span<const Call* const> calls) {
+Status Comm::run_together(std::span<const Call* const> calls) try {
   if (forked()) return failure();
   ProgressLock progress_lock = loop_.progress_lock();
   loop_.lock(progress_lock);
@@ -180,9 +190,11 @@ Status Comm::run_together(std::span<const Call* const> calls) {
     together_ = std::move(messages);
   }
   return first;
+} catch (const std::bad_alloc&) {
+  return fail_without_memory();
 }
 
-Result<std::shared_ptr<Operation>> Comm::issue(const Call& call, Gate gate) {
+Result<std::shared_ptr<Operation>> Comm::issue(const Call& call, Gate gate) try {
   if (forked()) return failure();
   ProgressLock progress_lock = loop_.progress_lock();
   loop_.lock(progress_lock);
@@ -194,9 +206,11 @@ Result<std::shared_ptr<Operation>> Comm::issue(const Call& call, Gate gate) {
   else
     gated_.store(true, std::memory_order_relaxed);
   return operation;
+} catch (const std::bad_alloc&) {
+  return fail_without_memory();
 }
 
-Comm::IssuedCalls Comm::issue_all(std::span<const Call* const> calls, Gate gate) {
+Comm::IssuedCalls Comm::issue_all(std::span<const Call* const> calls, Gate gate) try {
   if (forked()) return IssuedCalls(calls.size(), failure());
   ProgressLock progress_lock = loop_.progress_lock();
   loop_.lock(progress_lock);
@@ -206,6 +220,8 @@ Comm::IssuedCalls Comm::issue_all(std::span<const Call* const> calls, Gate gate)
   else
     gated_.store(true, std::memory_order_relaxed);
   return issued;
+} catch (const std::bad_alloc&) {
+  return IssuedCalls(calls.size(), fail_without_memory());
 }
 
 /// By the holder of the progress lock: those of the calls that are collectives, in their order.
@@ -301,6 +317,7 @@ void Comm::diagnose() {
     Execution& head = collectives_.front()->execution;
     bad = collectives_.front()->started ? check_stalled(head, &head) : diagnosis_.poll_control();
   }
+  show_receive();
   for (const std::shared_ptr<Operation>& operation : messages_.first_waiting())
     if (bad.ok() && !operation->done()) bad = check_stalled(*operation, nullptr);
   if (const auto late = messages_.late(); bad.ok() && late != nullptr)
@@ -308,6 +325,21 @@ void Comm::diagnose() {
   if (bad.ok() && messages_.waits_for_anyone()) bad = diagnosis_.check_any_source();
   if (bad.ok()) bad = messages_.problem();
   if (!bad.ok()) fail(bad);
+}
+
+/// Peers that wait for this rank see that it is in no collective, but waits for a message.
+void Comm::show_receive() {
+  const std::optional<Rank> from =
+      loop_.has_waiting() && collectives_.empty() ? messages_.awaited_sender() : std::nullopt;
+  if (from == shown_receive_) return;
+  shown_receive_ = from;
+  for (Transport* t : routes_.transports) t->show_receive(from.has_value(), from.value_or(Rank{0}));
+}
+
+void Comm::end_wait() {
+  if (!shown_receive_) return;
+  shown_receive_ = std::nullopt;
+  for (Transport* t : routes_.transports) t->show_receive(false, Rank{0});
 }
 
 Status Comm::wait(Operation& operation, Deadline deadline) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -197,6 +198,8 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
   Status check_probe(Rank source) const;
   Status check_stalled(Operation& operation, const Execution* collective);
   void fail(const Status& why);
+  Status fail_without_memory();
+  void show_receive();
   Status agree_on_window(std::uint32_t window, std::size_t bytes, const Status& problem);
   Status close_window(std::uint32_t window);
   std::byte* scratch(std::size_t bytes);
@@ -204,6 +207,7 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
   // As ProgressLoop::Work:
   bool advance() override;
   void diagnose() override;
+  void end_wait() override;
   bool is_idle() const override { return collectives_.empty() && !messages_.waits_for_peers(); }
   bool is_over() const override { return is_idle() && !messages_.will_meet_itself(); }
 
@@ -220,6 +224,7 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
   Failure failure_;
   ProgressLoop loop_;
   Diagnosis diagnosis_;
+  std::optional<Rank> shown_receive_;             // see show_receive()
   std::chrono::steady_clock::time_point probed_;  // when probe_now() looked for failures last
   std::atomic<bool> gated_{false};                // streams have used this communicator
   std::atomic<bool> left_{false};                 // see leave()

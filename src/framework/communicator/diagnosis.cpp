@@ -3,15 +3,10 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "base/log.hpp"
 
 namespace anyccl {
 namespace {
-
-/// "in operation 7, all_reduce of 3 f32, sum".
-std::string where(const Operation& operation, const Execution* collective) {
-  if (collective == nullptr) return fmt::format("in {}", operation.what());
-  return fmt::format("in operation {}, {}", collective->sequence(), describe(collective->record()));
-}
 
 const char* ending(PeerState state) {
   return state == PeerState::left   ? "has left the communicator"
@@ -72,17 +67,28 @@ Status Diagnosis::reported() {
   return problem.ok() || is_in_mismatch_grace(problem) ? Status() : problem;
 }
 
-Status Diagnosis::check_timeout(const Operation& operation, const Execution* collective) const {
-  if (!operation.is_late()) return {};
-  std::vector<Rank> ranks;
-  operation.awaited(ranks);
-  std::string names;
-  for (std::size_t i = 0; i < ranks.size(); ++i)
-    names += (i > 0 ? ", " : "") + names_[uindex(ranks[i])];
-  if (names.empty()) names = collective == nullptr ? "a message from any rank" : "its peers";
-  return error(Code::timeout, "timeout after {} ms: {} waits for {} {}",
-               operation.time_limit().count(), names_[uindex(me_)], names,
-               where(operation, collective));
+Status Diagnosis::check_timeout(Operation& operation, const Execution* collective) const {
+  const bool has_own = operation.time_limit().count() > 0;
+  const auto limit = has_own ? operation.time_limit() : membership_.wait_limits.most;
+  const Operation::Age age = operation.look(Clock::now());
+  if (operation.done() || limit.count() == 0 || age.total < limit) return {};
+  return error(Code::timeout, "timeout after {} ms: {}", limit.count(),
+               report_.text(operation, collective));
+}
+
+/// Operations that wait at the same time, such as the receives of a group, have one warning.
+void Diagnosis::warn(Operation& operation, const Execution* collective) {
+  const auto after = membership_.wait_limits.warn_after;
+  if (after.count() == 0 || operation.is_reported()) return;
+  const Clock::time_point now = Clock::now();
+  const Operation::Age age = operation.look(now);
+  if (age.quiet < after) return;
+  operation.set_reported();
+  if (now - warned_ < after) return;
+  warned_ = now;
+  const std::chrono::duration<double> quiet = age.quiet;
+  log(LogLevel::warn, "{}: no progress for {:.3g} s: {}", membership_.label, quiet.count(),
+      report_.text(operation, collective));
 }
 
 Status Diagnosis::check_any_source() {
@@ -120,13 +126,13 @@ Status Diagnosis::check_stalled(Operation& operation, const Execution* collectiv
     Transport* t = routes_.to[uindex(r)];
     return t != nullptr && t->state(r) != PeerState::present;
   });
-  if (gone == ranks.end()) return {};
+  if (gone == ranks.end()) return warn(operation, collective), Status();
   const PeerState state = routes_.to[uindex(*gone)]->state(*gone);
   // Everything it did before it went can be seen by now: if that is not enough, nothing will be.
   const bool moved = collective != nullptr ? operation.advance() : messages_.advance();
   if (moved || operation.done()) return {};
   ANYCCL_CHECK(reported());
-  const std::string what = where(operation, collective);
+  const std::string what = WaitReport::where(operation, collective);
   return error(Code::remote_error, "{} {} while {} waits for it {}", names_[uindex(*gone)],
                ending(state), names_[uindex(me_)], what);
 }

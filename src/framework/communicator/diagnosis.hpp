@@ -8,6 +8,7 @@
 #include "framework/collective/execution.hpp"
 #include "framework/communicator/membership.hpp"
 #include "framework/communicator/routes.hpp"
+#include "framework/communicator/wait_report.hpp"
 #include "framework/message/message_matcher.hpp"
 
 namespace anyccl {
@@ -18,9 +19,14 @@ namespace anyccl {
 /// Threads: the holder of the communicator's progress lock.
 class Diagnosis {
  public:
-  /// `names[r]`: rank r, for messages. Everything is borrowed.
-  Diagnosis(Rank me, const RankNames& names, const Routes& routes, MessageMatcher& messages)
-      : me_(me), names_(names), routes_(routes), messages_(messages) {}
+  /// Everything is borrowed.
+  Diagnosis(const Membership& me, const Routes& routes, MessageMatcher& messages)
+      : me_(me.rank),
+        names_(me.names),
+        membership_(me),
+        routes_(routes),
+        messages_(messages),
+        report_(me, routes) {}
 
   /// The first problem that the peers report.
   Status poll_control();
@@ -28,10 +34,10 @@ class Diagnosis {
   /// what it said last may have come just now, and says why.
   Status reported();
   /// Why `operation` never will be done, as far as can be seen now. `collective`: the same
-  /// operation, if it is one that has started.
+  /// operation, if it is one that has started. Says once that it waits, when that takes long.
   Status check_stalled(Operation& operation, const Execution* collective);
   /// Not ok: the time limit of `operation` is over. Names the ranks that it waits for.
-  Status check_timeout(const Operation& operation, const Execution* collective) const;
+  Status check_timeout(Operation& operation, const Execution* collective) const;
   /// While a receive waits for a message of any rank: whether one can still come.
   Status check_any_source();
   /// Whether these peers may still come, as far as the transports know.
@@ -42,15 +48,19 @@ class Diagnosis {
   bool is_in_mismatch_grace(const Status& problem, bool unexplained = false);
 
  private:
+  void warn(Operation& operation, const Execution* collective);
   Status compare_calls(const CallRecord& mine, Status& unexplained) const;
   Status compare_earlier_calls(Rank peer, std::uint64_t sequence, Status& unexplained) const;
 
   const Rank me_;
   const RankNames& names_;
+  const Membership& membership_;
   const Routes& routes_;
   MessageMatcher& messages_;
+  const WaitReport report_;
   using Clock = std::chrono::steady_clock;
   Clock::time_point mismatch_since_;
+  Clock::time_point warned_;  // last
 };
 
 }  // namespace anyccl

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,7 +20,9 @@ struct CommSettings {
   std::string algo, proto;       ///< Rules as ANYCCL_ALGO and ANYCCL_PROTO have them.
   std::size_t chunk_bytes = 0;   ///< As ANYCCL_CHUNK_SIZE; 0: not set.
   std::size_t buffer_bytes = 0;  ///< As ANYCCL_BUFFSIZE; 0: not set.
-  Status problem;                ///< What is wrong with them; other ranks hear of it.
+  /// Time limit of operations that have none of their own; 0: none. Absent: ANYCCL_OP_TIMEOUT's.
+  std::optional<std::chrono::milliseconds> time_limit;
+  Status problem;  ///< What is wrong with them; other ranks hear of it.
 };
 
 /// Slots per bank of every communicator of `size` ranks.
@@ -44,14 +48,25 @@ class RankNames {
   std::function<std::string(std::size_t)> make_;
 };
 
+/// How long a wait for peers may take. See ANYCCL_WARN_AFTER and ANYCCL_OP_TIMEOUT.
+struct WaitLimits {
+  std::chrono::milliseconds warn_after{0};  ///< 0: never.
+  /// From the turn of an operation that has no time limit of its own; 0: for ever.
+  std::chrono::milliseconds most{0};
+};
+
 /// Everything a communicator is made of.
 struct Membership : PlanningFacts {
   RankNames names;
+  std::string label;  ///< "communicator train of 8 ranks", for messages.
+  /// Of a rank of this host that is not in this process; 0: of any other. Empty: none is known.
+  std::function<int(Rank)> process_of;
   std::vector<std::unique_ptr<Transport>> transports;
   int cores_each = 1;                           ///< Of this rank, as Placement has it.
   std::size_t message_line_bytes = kLineBytes;  ///< As TransportSetup has it.
   CommSettings settings;                        ///< What its configuration says.
   WaitMode waits = WaitMode::balanced;
+  WaitLimits wait_limits;
   probe::OversubscriptionMonitor::Registration registration;  ///< Among the ranks of this host.
 };
 

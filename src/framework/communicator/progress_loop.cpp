@@ -91,6 +91,7 @@ void ProgressLoop::wait_until(ProgressLock& progress_lock, std::uint32_t kind, D
             std::min<std::chrono::nanoseconds>(
                 backoff.sleep_time(), std::chrono::milliseconds(std::max(1, deadline.poll_ms()))));
   }
+  if (progress_lock.owns_lock()) work_.end_wait();
   doorbell_.ring();
   // If nothing is open any more, the background thread looks once and then no more.
   if (progress_lock.owns_lock() && work_.is_over()) quiet_.store(true, std::memory_order_release);

@@ -36,6 +36,8 @@ class ProgressLoop {
     virtual bool advance() = 0;
     /// Looks for failures: an operation that waits may have to fail.
     virtual void diagnose() = 0;
+    /// A thread that waited does so no more.
+    virtual void end_wait() {}
     /// Whether nothing that is open waits for a peer.
     virtual bool is_idle() const = 0;
     /// Whether nothing is open that will ever move: what is_idle() says, and no message of this
@@ -62,6 +64,8 @@ class ProgressLoop {
   }
   /// Whether another thread has a call to make.
   bool is_wanted() const { return wanted_.load(std::memory_order_relaxed) > 0; }
+  /// Whether some thread is in wait() or wait_any().
+  bool has_waiting() const { return waiting_.load(std::memory_order_relaxed) > 0; }
   /// Whether the host has fewer cores than threads that wait: `threads` in each rank of this
   /// communicator, or, as far as known, the ranks of all jobs. A thread that waits gives its core
   /// away at once then.

@@ -20,6 +20,7 @@ class ArrivalWait final : public Operation {
   /// For another call: it waits for nothing yet. `kind`: see Operation.
   void begin(Gate gate, std::uint32_t kind) {
     restart();
+    limit({});
     set(gate);
     set_kind(kind);
     left_.clear();
@@ -35,7 +36,12 @@ class ArrivalWait final : public Operation {
   void awaited(std::vector<Rank>& ranks) const override {
     for (const Count& count : left_) ranks.push_back(count.from);
   }
-  std::string_view what() const override { return "a wait for signals"; }
+  std::string what() const override { return "a wait for signals"; }
+  std::uint64_t progress() const override {
+    std::uint64_t sum = 0;
+    for (const Count& count : left_) sum += *count.arrived;
+    return sum + (left_.size() << 48);
+  }
 
   const std::vector<Count>& left() const { return left_; }
 

@@ -347,7 +347,6 @@ std::shared_ptr<MessageRequest> MessageMatcher::take(Found found) {
 std::vector<std::shared_ptr<Operation>> MessageMatcher::first_waiting() const {
   std::vector<std::shared_ptr<Operation>> operations;
   std::vector<Rank> others = open_pairs_;
-  std::erase(others, me_);
   std::sort(others.begin(), others.end());
   for (const Rank other : others) {
     const Exchange& open = *pairs_[uindex(other)].open;
@@ -360,9 +359,18 @@ std::vector<std::shared_ptr<Operation>> MessageMatcher::first_waiting() const {
       operations.push_back(open.sends.front());
     if (!open.unanswered.empty()) operations.push_back(open.unanswered.front());
   }
-  if (open_ > 0) operations.insert(operations.end(), probes_.begin(), probes_.end());
+  if (!from_anyone_.empty() && from_anyone_.front()->is_open())
+    operations.push_back(from_anyone_.front());
+  operations.insert(operations.end(), probes_.begin(), probes_.end());
   one_sided_.first_waiting(operations);
   return operations;
+}
+
+std::optional<Rank> MessageMatcher::awaited_sender() const {
+  for (const Rank other : open_pairs_)
+    if (!pairs_[uindex(other)].open->receives.empty()) return other;
+  if (!from_anyone_.empty()) return kAnySource;
+  return std::nullopt;
 }
 
 std::shared_ptr<MessageRequest> MessageMatcher::late() const {

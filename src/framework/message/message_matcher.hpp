@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "base/fifo.hpp"
@@ -64,7 +65,9 @@ class MessageMatcher {
 
   /// Requests that may wait for a peer in vain: the first of each queue.
   std::vector<std::shared_ptr<Operation>> first_waiting() const;
-  /// One whose time limit is over, or null.
+  /// The rank whose message is wanted first, which may be kAnySource; none: no receive waits.
+  std::optional<Rank> awaited_sender() const;
+  /// One whose own time limit is over, or null.
   std::shared_ptr<MessageRequest> late() const;
   /// Whether a receive or a probe waits for whoever sends.
   bool waits_for_anyone() const {

@@ -1,5 +1,7 @@
 #include "framework/message/message_request.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace anyccl {
@@ -52,6 +54,15 @@ bool MessageRequest::advance() {
     if (lent_ && done_ < total_) return true;
   }
   return moved;
+}
+
+std::string MessageRequest::what() const {
+  if (call_.tag == kPutTag || call_.tag == kPutBytesTag)
+    return fmt::format("a put or signal of {} bytes", total_);
+  const std::string tag =
+      call_.tag >= kOwnTag ? " of the library" : fmt::format(" with tag {}", call_.tag);
+  return fmt::format("a {} of {} {}{}", call_.collective == Collective::send ? "send" : "receive",
+                     call_.count, name_of(call_.dtype), tag);
 }
 
 void MessageRequest::take_answer() {

@@ -25,6 +25,9 @@ class MessageRequest final : public Operation {
     if (call_.root != kAnySource) ranks.push_back(call_.root);
   }
 
+  std::string what() const override;
+  std::uint64_t progress() const override { return done_ + fragments_ + (sent_ ? 1 : 0); }
+
   const Call& call() const { return call_; }
   std::uint64_t order() const { return order_; }
   std::size_t bytes() const { return total_; }

@@ -310,7 +310,7 @@ bool OneSided::advance_all() {
 
 void OneSided::first_waiting(std::vector<std::shared_ptr<Operation>>& operations) const {
   for (const Waiting& one : waits_)
-    if (one.wait->is_open() && one.counted) operations.push_back(one.wait);
+    if (one.wait->is_open()) operations.push_back(one.wait);
 }
 
 void OneSided::end(const Status& why) {

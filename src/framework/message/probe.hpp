@@ -1,5 +1,7 @@
 #pragma once
 
+#include <fmt/format.h>
+
 #include "framework/call/call.hpp"
 #include "framework/call/operation.hpp"
 
@@ -23,6 +25,8 @@ class Probe final : public Operation {
   void awaited(std::vector<Rank>& ranks) const override {
     if (source_ != kAnySource) ranks.push_back(source_);
   }
+
+  std::string what() const override { return fmt::format("a probe with tag {}", tag_); }
 
   Rank source() const { return source_; }
   std::uint32_t tag() const { return tag_; }

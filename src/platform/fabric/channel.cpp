@@ -186,6 +186,13 @@ std::array<std::uint64_t, kCallHistory> Channel::call_sequences() {
   return all;
 }
 
+std::uint64_t Channel::newest_call() {
+  const std::lock_guard lock(link_->mutex_);
+  std::uint64_t newest = flow_.newest;
+  for (const CallRecord& record : flow_.calls) newest = std::max(newest, record.sequence);
+  return newest;
+}
+
 bool Channel::has_left() {
   const std::lock_guard lock(link_->mutex_);
   return flow_.goodbye;

@@ -63,6 +63,8 @@ class Channel {
   bool call(std::uint64_t sequence, CallRecord& record);
   /// Of the records received; 0: none.
   std::array<std::uint64_t, kCallHistory> call_sequences();
+  /// The last collective of which the peer has sent something, a record or data; 0: none.
+  std::uint64_t newest_call();
 
   bool has_left();
   /// The stream has ended, or takes nothing more, without a goodbye.

@@ -90,6 +90,7 @@ struct Flow {
   std::atomic<bool> aborted{false};  ///< By the peer, as goodbye.
   Arrivals arrivals;
   std::array<CallRecord, kCallHistory> calls{};  ///< The newest received; sequence 0: none.
+  std::uint64_t newest = 0;                      ///< Operation of which something has come.
   std::list<Notice> notices;
   std::vector<std::byte> last_words;  ///< An abort's, that came before the context was opened.
   Window window;

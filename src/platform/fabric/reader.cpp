@@ -176,6 +176,7 @@ bool Reader::next_header(const Wanted* wanted) {
     flow_ = flow;
     flow->window.credit(header.credit);
     flow->window.arrived(key_of(header), header.bytes);
+    if ((header.flags & kMessage) == 0) flow->newest = std::max(flow->newest, header.operation);
     in_frame_ = true;
     dropped_ = flow->closed;
     received_ = 0;

@@ -24,6 +24,15 @@ enum class PeerState : std::uint8_t {
   gone,  ///< It has left or died before this rank was connected with it.
 };
 
+/// What a rank sees of a peer's calls, when it waits for long.
+struct PeerCalls {
+  bool is_complete = false;         ///< Else the peer may have made later calls than these.
+  std::uint64_t entered = 0;        ///< The last collective that it has entered; 0: none.
+  std::uint64_t finished = 0;       ///< The last one that it is known to have finished.
+  bool receives = false;            ///< It waits for a message,
+  Rank receives_from = kAnySource;  ///< of this rank.
+};
+
 /// The way between this rank and some of its peers, in one communicator. Publications and messages
 /// are its fast paths; what is here is called when a wait takes long, never on the way of a fast
 /// operation.
@@ -52,6 +61,11 @@ class Transport {
   /// The record that `peer` has of call `sequence`, if it is known here. Sends ours to peers that
   /// may be waiting for it. `peer` may be this rank.
   virtual bool call_of(Rank peer, std::uint64_t sequence, CallRecord& record) = 0;
+
+  /// What can be seen here of the calls of `peer`. Asked for reports, not on any way to a result.
+  virtual PeerCalls calls_of(Rank /*peer*/) { return {}; }
+  /// This rank waits for a message of `from`, or does not any more: peers that ask can see it.
+  virtual void show_receive(bool /*waits*/, Rank /*from*/) {}
 
   /// This rank waits for `peer`: what connects on demand connects now.
   virtual void expect(Rank /*peer*/) {}

@@ -44,7 +44,8 @@ Waiting
     there after the block. Arrays live until their operation is complete, whatever the program drops;
     each call on the communicator and `Stream.synchronize` let go of those that are.
 Time limits
-    ``timeout=`` is in seconds, in place of `timeout` of the communicator; ``float("inf")``: none. An
+    ``timeout=`` is in seconds, in place of `timeout` of the communicator; ``float("inf")``: none. If
+    neither says anything it is what ``ANYCCL_OP_TIMEOUT`` says, or half an hour. An
     operation that takes longer fails as `Timeout`, and with it the communicator. To wait for some time
     only, without a failure: `Work.wait`.
 Errors
@@ -134,7 +135,8 @@ constexpr const char kSize[] = R"(The number of ranks.)";
 constexpr const char kFailure[] =
     R"(The error that has made the communicator fail, or None. Any thread.)";
 constexpr const char kTimeout[] =
-    R"(Seconds that an operation which is called from now on may take, or None: for ever, the default.
+    R"(Seconds that an operation which is called from now on may take, or None, the default: what
+``ANYCCL_OP_TIMEOUT`` says, or half an hour. ``float("inf")``: for ever.
 
 An operation that takes longer raises `Timeout` naming the missing ranks, and the communicator has failed. Of
 collectives it counts from when those before are complete.)";

@@ -110,7 +110,16 @@ struct alignas(128) RankFlags {
   std::atomic<std::uint32_t> left;      ///< The owner said goodbye.
   std::atomic<std::uint32_t> notices;   ///< How many messages about windows it has sent.
   std::atomic<std::uint32_t> fenced;    ///< The owner has joined the fences; set once.
+  std::atomic<std::uint32_t> receives;  ///< 0, or the owner waits for a message: receives_word().
 };
+
+/// Of any rank, or of rank `from`.
+constexpr std::uint32_t receives_word(Rank from) {
+  return from == kAnySource ? 1 : uindex(from) + 2;
+}
+constexpr Rank receives_from(std::uint32_t word) {
+  return word == 1 ? kAnySource : Rank{static_cast<std::int32_t>(word - 2)};
+}
 
 /// How much the owner has read of one peer's point-to-point fragments.
 struct alignas(64) MailboxProgress {

@@ -53,6 +53,24 @@ bool ShmPublications::call_of(Rank peer, std::uint64_t sequence, CallRecord& rec
                      record);
 }
 
+PeerCalls ShmPublications::calls_of(Rank peer) const {
+  const std::byte* const theirs = shown_[uindex(peer)];
+  PeerCalls calls;
+  calls.is_complete = true;
+  for (std::uint64_t i = 0; i < kCallHistory; ++i)  // any order: pairs with write_record()
+    calls.entered = std::max(
+        calls.entered,
+        at<CallLine>(theirs, layout_.call_line(i)).sequence.load(std::memory_order_acquire));
+  // Only shown to people: no data depends on it.
+  calls.finished =
+      at<ProgressLine>(theirs, layout_.progress()).finished.load(std::memory_order_relaxed);
+  const std::uint32_t word =
+      at<RankFlags>(theirs, layout_.flags()).receives.load(std::memory_order_relaxed);
+  calls.receives = word != 0;
+  if (calls.receives) calls.receives_from = receives_from(word);
+  return calls;
+}
+
 // --- publishing ----------------------------------------------------------------------------------
 
 bool ShmPublications::is_free(std::uint32_t slot) {

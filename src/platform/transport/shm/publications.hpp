@@ -28,6 +28,7 @@ class ShmPublications final : public Publications {
   bool settled() override;
   bool is_behind(Rank peer) override;
 
+  PeerCalls calls_of(Rank peer) const;
   bool call_of(Rank peer, std::uint64_t sequence, CallRecord& record) const;
   /// Whether something waited for readers' progress since the last forget_waits().
   bool waits_for_readers() const { return waits_for_readers_; }

@@ -38,6 +38,12 @@ class ShmTransport final : public Transport {
     return publications_.call_of(peer, sequence, record);
   }
 
+  PeerCalls calls_of(Rank peer) override { return publications_.calls_of(peer); }
+  void show_receive(bool waits, Rank from) override {
+    at<RankFlags>(out_, layout_.flags())
+        .receives.store(waits ? receives_word(from) : 0, std::memory_order_relaxed);
+  }
+
   // A publisher stores its word and then looks at `sleeping`; the sleeper stores `sleeping` and
   // then looks for the word. With a fence between the two on both sides at least one sees the
   // other.

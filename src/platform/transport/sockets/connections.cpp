@@ -199,6 +199,13 @@ bool Connections::call_of(Rank rank, std::uint64_t sequence, CallRecord& record)
   return p->channel->call(sequence, record);
 }
 
+PeerCalls Connections::calls_of(Rank rank) const {
+  fabric::Channel* const c = opened(rank);
+  PeerCalls calls;
+  if (c != nullptr) calls.entered = c->newest_call();
+  return calls;
+}
+
 void Connections::append_events(std::vector<pollfd>& events) {
   for (auto& p : peers_) events.push_back(p->channel->events());
 }

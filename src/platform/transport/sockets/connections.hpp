@@ -65,6 +65,7 @@ class Connections {
   PeerState state(Rank rank);
   Status check();
   bool call_of(Rank rank, std::uint64_t sequence, CallRecord& record);
+  PeerCalls calls_of(Rank rank) const;
   void prepare_sleep() { context_->prepare_sleep(); }
   void append_events(std::vector<pollfd>& events);
   void sleep(std::chrono::nanoseconds most, std::span<const pollfd> others);

@@ -33,6 +33,7 @@ class SocketTransport final : public Transport {
   bool call_of(Rank peer, std::uint64_t sequence, CallRecord& record) override {
     return connections_.call_of(peer, sequence, record);
   }
+  PeerCalls calls_of(Rank peer) override { return connections_.calls_of(peer); }
   void expect(Rank peer) override { connections_.expect(peer); }
   void prepare_sleep(Alarm) override { connections_.prepare_sleep(); }
   void append_alarms(std::vector<pollfd>& alarms) override { connections_.append_events(alarms); }

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "framework/collective/execution.hpp"
+#include "framework/communicator/membership.hpp"
+#include "framework/communicator/routes.hpp"
+
+namespace anyccl {
+
+/// What a rank that waits for long says of its wait: for whom, in which call, and which ranks have
+/// not come to that call, as far as it can be seen here.
+///
+/// Threads: the holder of the communicator's progress lock.
+class WaitReport {
+ public:
+  /// Everything is borrowed.
+  WaitReport(const Membership& me, const Routes& routes) : me_(me), routes_(routes) {}
+
+  /// "rank 1 (host n7, pid 12) waits for rank 0 in operation 7, barrier, step 1 of 2 of
+  /// barrier/dissemination; not there yet: rank 2 (host n7, pid 13) has called no collective".
+  /// `collective`: the same operation, if it is one that has started.
+  std::string text(const Operation& operation, const Execution* collective) const;
+  /// "in operation 7, barrier"
+  static std::string where(const Operation& operation, const Execution* collective);
+
+ private:
+  std::string list(const std::vector<Rank>& ranks, bool in_full) const;
+  std::string missing(std::uint64_t sequence) const;
+  std::string standing(Rank rank, std::uint64_t sequence) const;
+  std::string calls_of(Rank rank, std::uint64_t sequence) const;
+  std::string number_and_call(Rank rank, std::uint64_t sequence) const;
+  bool is_stopped(Rank rank) const;
+
+  const Membership& me_;
+  const Routes& routes_;
+};
+
+}  // namespace anyccl

@@ -1,0 +1,279 @@
+// A rank that does not come, whatever keeps it, is named by all others within their time limit, and
+// in the log before.
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <csignal>
+#include <fstream>
+#include <iterator>
+#include <random>
+#include <thread>
+
+#include "support/effort.hpp"
+#include "support/ranks.hpp"
+#include "support/temporary_folder.hpp"
+
+namespace anyccl::test {
+namespace {
+
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+using Variables = std::vector<std::pair<std::string, std::string>>;
+constexpr int kRanks = 3;
+
+/// What the processes of a test know of each other without the library.
+struct Shared {
+  std::atomic<int> over{0};       // ranks that are through
+  std::atomic<pid_t> stopped{0};  // the process that stops itself
+};
+
+class SharedMemory {
+ public:
+  SharedMemory()
+      : shared_(new (::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE,
+                            MAP_SHARED | MAP_ANONYMOUS, -1, 0)) Shared) {}
+  ~SharedMemory() { ::munmap(shared_, sizeof(Shared)); }
+  SharedMemory(const SharedMemory&) = delete;
+  SharedMemory& operator=(const SharedMemory&) = delete;
+  Shared* operator->() const { return shared_; }
+
+ private:
+  Shared* shared_;
+};
+
+enum class Fault {
+  never_calls,
+  is_stopped,
+  is_in_another_call,
+  is_in_a_receive,
+  was_killed,
+  is_late
+};
+constexpr const char* kFaults[] = {"never calls",     "is stopped", "is in another call",
+                                   "is in a receive", "was killed", "is late"};
+enum class Action { all_reduce, large_all_reduce, barrier, all_gather, broadcast, issued, receive };
+constexpr const char* kActions[] = {"all_reduce", "large all_reduce", "barrier", "all_gather",
+                                    "broadcast",  "issued",           "receive"};
+
+struct Case {
+  Fault fault;
+  Action action;
+  std::chrono::milliseconds limit;
+  Rank faulty;
+  const char* transport;
+};
+
+Status act(Communicator& comm, const Case& one) {
+  std::vector<float> x(one.action == Action::large_all_reduce ? 300000 : 2, 1.0F);
+  std::vector<float> all(x.size() * static_cast<std::size_t>(comm.size()));
+  switch (one.action) {
+    case Action::barrier:
+      return wait(comm.barrier());
+    case Action::all_gather:
+      return wait(comm.all_gather(view(x), view(all)));
+    case Action::broadcast:
+      return wait(comm.broadcast(view(x), view(x), one.faulty));
+    case Action::issued: {
+      anycclCall_t call{};
+      call.size = sizeof call;
+      call.collective = anycclCollAllReduce;
+      call.sendbuff = call.recvbuff = x.data();
+      call.count = x.size();
+      call.datatype = anycclFloat32;
+      return wait(comm.issue(call));
+    }
+    case Action::receive:
+      return comm.rank() == one.faulty
+                 ? wait(comm.send(view(x), Rank{(index(one.faulty) + 1) % kRanks}))
+             : index(comm.rank()) == (index(one.faulty) + 1) % kRanks
+                 ? wait(comm.recv(view(x), one.faulty))
+                 : Status();
+    default:
+      return wait(comm.all_reduce(view(x), view(x), ReduceOp::sum));
+  }
+}
+
+/// Whoever ends the communicator first must not be what the others hear of.
+void meet_outside(const Case& one, const SharedMemory& shared) {
+  const int all = one.fault == Fault::is_late ? kRanks : kRanks - 1;
+  while (shared->over < all) std::this_thread::sleep_for(1ms);
+}
+
+/// What the faulty rank does. It stays until the others are through, as its end would tell them.
+void misbehave(Communicator& comm, const Case& one, const SharedMemory& shared) {
+  std::vector<float> x(7, 1.0F);
+  switch (one.fault) {
+    case Fault::never_calls:
+      break;
+    case Fault::is_stopped:
+      shared->stopped = ::getpid();
+      ::raise(SIGSTOP);
+      break;
+    case Fault::is_in_another_call:
+      EXPECT_FALSE(wait(comm.reduce(view(x), view(x), ReduceOp::max, one.faulty)).ok());
+      break;
+    case Fault::is_in_a_receive:
+      EXPECT_FALSE(wait(comm.recv(view(x), Rank{(index(one.faulty) + 2) % kRanks})).ok());
+      break;
+    case Fault::was_killed:
+      ::raise(SIGKILL);
+      break;
+    case Fault::is_late:
+      std::this_thread::sleep_for(100ms);
+      EXPECT_OK(act(comm, one));
+      ++shared->over;
+  }
+  meet_outside(one, shared);
+}
+
+void expect_named(const Status& status, const Case& one) {
+  EXPECT_FALSE(status.ok());
+  const std::string rank = "rank " + std::to_string(index(one.faulty));
+  EXPECT_NE(status.message().find(rank), std::string::npos) << status.message();
+}
+
+bool needs_the_faulty_rank(const Communicator& comm, const Case& one) {
+  return one.action != Action::receive || index(comm.rank()) == (index(one.faulty) + 1) % kRanks;
+}
+
+void survive(Communicator& comm, const Case& one, const SharedMemory& shared) {
+  const auto since = Clock::now();
+  const Status status = act(comm, one);
+  EXPECT_LT(Clock::now() - since, one.limit + 2s) << "the bound is for busy machines";
+  if (one.fault == Fault::is_late)
+    EXPECT_OK(status);
+  else if (needs_the_faulty_rank(comm, one))
+    expect_named(status, one);
+  if (++shared->over == kRanks - 1 && one.fault == Fault::is_stopped) {
+    while (shared->stopped == 0) std::this_thread::yield();
+    ::kill(shared->stopped, SIGCONT);
+  }
+  meet_outside(one, shared);
+}
+
+void try_case(const Case& one) {
+  SCOPED_TRACE(std::string("rank ") + std::to_string(index(one.faulty)) + " " +
+               kFaults[static_cast<int>(one.fault)] + ", " +
+               kActions[static_cast<int>(one.action)] + ", " + std::to_string(one.limit.count()) +
+               " ms, " + one.transport);
+  const SharedMemory shared;
+  const auto outcomes = run_processes(
+      kRanks,
+      [&](Communicator& comm) {
+        if (comm.rank() == one.faulty)
+          misbehave(comm, one, shared);
+        else
+          survive(comm, one, shared);
+        static_cast<void>(comm.abort());
+        std::_Exit(testing::Test::HasFailure() ? 1 : 0);
+      },
+      [&](int) {
+        return Variables{
+            {"ANYCCL_TRANSPORT", one.transport},
+            {"ANYCCL_OP_TIMEOUT", std::to_string(1e-3 * static_cast<double>(one.limit.count()))}};
+      },
+      20);
+  for (int r = 0; r < kRanks; ++r) {
+    const bool dies = one.fault == Fault::was_killed && r == index(one.faulty);
+    const Outcome& outcome = outcomes[static_cast<std::size_t>(r)];
+    EXPECT_EQ(outcome.exit_code, dies ? -SIGKILL : 0) << "rank " << r << ": " << outcome.output;
+  }
+}
+
+TEST(Absence, of_any_kind_ends_in_time_in_an_error_that_names_the_rank) {
+  std::mt19937 random(20261124);
+  const auto draw = [&](int below) {
+    return static_cast<int>(random() % static_cast<unsigned>(below));
+  };
+  const int cases = effort(12, 24, 400);
+  for (int i = 0; i < cases && !testing::Test::HasFailure(); ++i) {
+    Case one{static_cast<Fault>(i % 6), static_cast<Action>(draw(7)),
+             std::chrono::milliseconds(50 + draw(351)), Rank{draw(kRanks)},
+             draw(2) == 0 ? "shm" : "tcp"};
+    if (one.fault == Fault::is_late) one.limit = 10s;  // it does come
+    try_case(one);
+  }
+}
+
+/// The log of one rank of a group in which rank 2 does what `fault` does, until two lines are there
+/// or a second has passed.
+std::string log_of_a_wait(const char* transport, Fault fault,
+                          const std::function<Status(Communicator&)>& before = {}) {
+  const TemporaryFolder folder;
+  const SharedMemory shared;
+  const Case one{fault, Action::all_reduce, 500ms, Rank{2}, transport};
+  const auto outcomes = run_processes(
+      kRanks,
+      [&](Communicator& comm) {
+        if (before) {
+          EXPECT_OK(before(comm));
+        }
+        if (comm.rank() == one.faulty)
+          misbehave(comm, one, shared);
+        else
+          survive(comm, one, shared);
+        static_cast<void>(comm.abort());
+        std::_Exit(testing::Test::HasFailure() ? 1 : 0);
+      },
+      [&](int rank) {
+        return Variables{{"ANYCCL_TRANSPORT", transport},
+                         {"ANYCCL_WARN_AFTER", "0.2"},
+                         {"ANYCCL_OP_TIMEOUT", "0.5"},
+                         {"ANYCCL_DEBUG_FILE", folder.path() + "/" + std::to_string(rank)}};
+      },
+      20);
+  expect_all_passed(outcomes);
+  std::ifstream file(folder.path() + "/0");
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+void expect_in(const std::string& text, std::initializer_list<const char*> parts) {
+  for (const char* part : parts)
+    EXPECT_NE(text.find(part), std::string::npos) << "no '" << part << "' in: " << text;
+}
+
+std::size_t count_in(const std::string& text, const std::string& part) {
+  std::size_t count = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1))
+    ++count;
+  return count;
+}
+
+class Warning : public testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(Over, Warning, testing::Values("shm", "tcp"),
+                         [](const auto& transport) { return std::string(transport.param); });
+
+TEST_P(Warning, comes_once_in_a_wait_and_names_the_rank_that_keeps_back_all_others) {
+  const std::string log = log_of_a_wait(GetParam(), Fault::never_calls);
+  EXPECT_EQ(count_in(log, "no progress for"), 1U) << log;
+  expect_in(log,
+            {"communicator ", " of 3 ranks: no progress for 0.2", "rank 0 (host ",
+             "in operation 1, all_reduce of 2 f32, sum, step ", "not there yet: rank 2 (host "});
+  expect_in(log, {std::string_view(GetParam()) == "shm" ? ") has called no collective"
+                                                        : ") has sent nothing of a collective"});
+}
+
+TEST_P(Warning, says_that_a_process_is_stopped) {
+  expect_in(
+      log_of_a_wait(GetParam(), Fault::is_stopped),
+      {"not there yet: rank 2 (host ", ", and its process is stopped (by a signal or a debugger)"});
+}
+
+TEST_P(Warning, says_which_call_a_rank_was_in_last) {
+  const std::string log = log_of_a_wait(GetParam(), Fault::never_calls, [](Communicator& comm) {
+    std::vector<float> x{1};
+    return wait(comm.all_reduce(view(x), view(x), ReduceOp::max));
+  });
+  expect_in(log,
+            {"in operation 2, all_reduce of 2 f32", "not there yet: rank 2 (host ", "operation 1"});
+}
+
+TEST(WarningOverSharedMemory, says_that_a_rank_waits_for_a_message) {
+  expect_in(log_of_a_wait("shm", Fault::is_in_a_receive),
+            {"not there yet: rank 2 (host ", ") waits for a message of rank 1"});
+}
+
+}  // namespace
+}  // namespace anyccl::test
