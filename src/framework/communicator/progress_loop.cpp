@@ -8,18 +8,18 @@ namespace anyccl {
 namespace {
 
 /// A thread that waits. When it has, the background thread may have something to do.
-class Waiter {
+class WaitingThread {
  public:
-  Waiter(std::atomic<int>& waiting, Doorbell& background)
+  WaitingThread(std::atomic<int>& waiting, Doorbell& background)
       : waiting_(waiting), background_(background) {
     waiting_.fetch_add(1, std::memory_order_relaxed);
   }
-  ~Waiter() {
+  ~WaitingThread() {
     waiting_.fetch_sub(1, std::memory_order_seq_cst);  // see Doorbell::sleep_while()
     background_.ring();
   }
-  Waiter(const Waiter&) = delete;
-  Waiter& operator=(const Waiter&) = delete;
+  WaitingThread(const WaitingThread&) = delete;
+  WaitingThread& operator=(const WaitingThread&) = delete;
 
  private:
   std::atomic<int>& waiting_;
@@ -62,7 +62,7 @@ void ProgressLoop::wait_any(ProgressLock& progress_lock,
 template <typename IsOver>
 void ProgressLoop::wait_until(ProgressLock& progress_lock, std::uint32_t kind, Deadline deadline,
                               const IsOver& is_over) {
-  const Waiter waiter(waiting_, background_doorbell_);
+  const WaitingThread waiter(waiting_, background_doorbell_);
   const bool oversubscribed = is_oversubscribed();
   if (oversubscribed) oversubscription_.refresh_sometimes();
   Backoff backoff(oversubscription_, oversubscribed, policy_, kind);
