@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "anyccl/status.hpp"
@@ -34,19 +35,30 @@ class Operation {
   std::uint32_t kind() const { return kind_.load(std::memory_order_relaxed); }
 
   /// Before it is queued. A closed one keeps its place in the queue, and those behind it wait.
-  void set(Gate gate) { open_.store(gate == Gate::open, std::memory_order_relaxed); }
+  void set(Gate gate) {
+    open_.store(gate == Gate::open, std::memory_order_relaxed);
+    in_stream_ = gate == Gate::closed;
+  }
   /// Its turn in a stream has come. Any thread.
   void open() { open_.store(true, std::memory_order_seq_cst); }  // then somebody may be woken
   /// Pairs with open(): a thread that sees it also sees everything before.
   bool is_open() const { return open_.load(std::memory_order_acquire); }
 
+  /// A thread has waited for it for so long that it looks for failures, and then no longer waits. Any thread.
+  void begin_wait() { waits_.fetch_add(1, std::memory_order_relaxed); }
+  void end_wait() { waits_.fetch_sub(1, std::memory_order_relaxed); }
+  /// Whether something waits for it: a thread, or what follows it in a stream.
+  bool is_awaited() const { return in_stream_ || waits_.load(std::memory_order_relaxed) > 0; }
+
   /// It fails when `time` has passed from now on; 0: when the limit of its communicator has passed
-  /// from its first look() on. What waits for its turn among collectives has its limit from then on.
+  /// from its first look() on. An operation that waits for its turn among collectives has its limit from then on.
   void limit(std::chrono::milliseconds time) {
     limit_ = time;
     began_ = time.count() == 0 ? Clock::time_point() : Clock::now();
     quiet_since_ = {};
   }
+  /// Longer than any wait, as ANYCCL_NO_TIMEOUT.
+  static constexpr std::chrono::milliseconds kNoLimit{0xffffffff};
   /// Of its own; 0: none.
   std::chrono::milliseconds time_limit() const { return limit_; }
   bool is_late() const { return limit_.count() > 0 && !done() && Clock::now() - began_ >= limit_; }
@@ -57,8 +69,13 @@ class Operation {
     Clock::duration total,  ///< Since its limit counts.
         quiet;              ///< Since it was last seen to move.
   };
-  /// By the holder of the progress lock, now and then while it waits.
+  /// By the holder of the progress lock, now and then while it waits. Time in which nobody looked counts for a
+  /// second at most: the process may have been stopped, and its peers with it.
   Age look(Clock::time_point now) {
+    if (const auto gap = now - std::exchange(looked_, now) - kMostUnseen; gap.count() > 0) {
+      if (limit_.count() == 0 && began_ != Clock::time_point()) began_ += gap;
+      if (quiet_since_ != Clock::time_point()) quiet_since_ += gap;
+    }
     if (began_ == Clock::time_point()) began_ = now;
     if (quiet_since_ == Clock::time_point()) {
       quiet_since_ = now;
@@ -69,6 +86,11 @@ class Operation {
       seen_ = seen;
     }
     return {now - began_, now - quiet_since_};
+  }
+  /// Nothing waits for it at the moment: the limit of its communicator counts anew when something does.
+  void rest() {
+    if (limit_.count() == 0) began_ = {};
+    quiet_since_ = {};
   }
   /// A wait is reported once.
   bool is_reported() const { return reported_; }
@@ -89,10 +111,15 @@ class Operation {
   void restart() { done_.store(false, std::memory_order_relaxed); }
 
  private:
+  static constexpr std::chrono::seconds kMostUnseen{1};
+
   std::atomic<bool> done_{false}, open_{true};
+  std::atomic<int> waits_{0};
+  bool in_stream_ = false;  // from its issue on
   std::atomic<std::uint32_t> kind_{0};
   std::chrono::milliseconds limit_{0};
   Clock::time_point began_, quiet_since_;  // zero: at the first look()
+  Clock::time_point looked_;               // at the last one
   std::uint64_t seen_ = 0;                 // progress(), at the last look()
   bool reported_ = false;
   Status status_;

@@ -318,7 +318,7 @@ void Comm::diagnose() {
     bad = collectives_.front()->started ? check_stalled(head, &head) : diagnosis_.poll_control();
   }
   show_receive();
-  for (const std::shared_ptr<Operation>& operation : messages_.first_waiting())
+  for (const std::shared_ptr<Operation>& operation : messages_.waiting())
     if (bad.ok() && !operation->done()) bad = check_stalled(*operation, nullptr);
   if (const auto late = messages_.late(); bad.ok() && late != nullptr)
     bad = diagnosis_.check_timeout(*late, nullptr);

@@ -70,22 +70,38 @@ Status Diagnosis::reported() {
 Status Diagnosis::check_timeout(Operation& operation, const Execution* collective) const {
   const bool has_own = operation.time_limit().count() > 0;
   const auto limit = has_own ? operation.time_limit() : membership_.wait_limits.most;
-  const Operation::Age age = operation.look(Clock::now());
-  if (operation.done() || limit.count() == 0 || age.total < limit) return {};
+  if (operation.done() || limit.count() == 0) return {};
+  if (has_own ? !operation.is_late()
+              : !is_waited_for(operation, collective) || operation.look(Clock::now()).total < limit)
+    return {};
   return error(Code::timeout, "timeout after {} ms: {}", limit.count(),
                report_.text(operation, collective));
 }
 
-/// Operations that wait at the same time, such as the receives of a group, have one warning.
+/// All ranks wait in a collective. A message may be one that a rank receives some time or other.
+bool Diagnosis::is_waited_for(Operation& operation, const Execution* collective) {
+  if (collective != nullptr || operation.is_awaited()) return true;
+  operation.rest();
+  return false;
+}
+
+/// Operations that wait at the same time, such as the receives of a group, have one warning, and
+/// programs whose waits often last so long have one in a while.
 void Diagnosis::warn(Operation& operation, const Execution* collective) {
+  constexpr int kInAWhile = 6;
   const auto after = membership_.wait_limits.warn_after;
-  if (after.count() == 0 || operation.is_reported()) return;
+  if (after.count() == 0 || operation.is_reported() || !is_waited_for(operation, collective))
+    return;
   const Clock::time_point now = Clock::now();
   const Operation::Age age = operation.look(now);
   if (age.quiet < after) return;
+  Warned& last = warned_[collective != nullptr ? 1 : 0];
+  const bool together = now - age.quiet - last.since < after / 10;
+  if (together) operation.set_reported();
+  if (together || now - last.at < last.pause) return;
   operation.set_reported();
-  if (now - warned_ < after) return;
-  warned_ = now;
+  last = {now, now - age.quiet,
+          std::clamp<Clock::duration>(2 * last.pause, after, kInAWhile * after)};
   const std::chrono::duration<double> quiet = age.quiet;
   log(LogLevel::warn, "{}: no progress for {:.3g} s: {}", membership_.label, quiet.count(),
       report_.text(operation, collective));

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <span>
 #include <string>
 #include <vector>
@@ -48,6 +49,7 @@ class Diagnosis {
   bool is_in_mismatch_grace(const Status& problem, bool unexplained = false);
 
  private:
+  static bool is_waited_for(Operation& operation, const Execution* collective);
   void warn(Operation& operation, const Execution* collective);
   Status compare_calls(const CallRecord& mine, Status& unexplained) const;
   Status compare_earlier_calls(Rank peer, std::uint64_t sequence, Status& unexplained) const;
@@ -60,7 +62,12 @@ class Diagnosis {
   const WaitReport report_;
   using Clock = std::chrono::steady_clock;
   Clock::time_point mismatch_since_;
-  Clock::time_point warned_;  // last
+  /// The last warning: when, since when that operation had not moved, and how long there is no further one.
+  struct Warned {
+    Clock::time_point at, since;
+    Clock::duration pause{0};
+  };
+  std::array<Warned, 2> warned_;  // of messages, and of collectives
 };
 
 }  // namespace anyccl

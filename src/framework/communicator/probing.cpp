@@ -26,6 +26,7 @@ Status Comm::probe(Rank source, std::uint32_t tag, Deadline deadline, MessageFac
   loop_.lock(progress_lock);
   ANYCCL_CHECK(check_probe(source));
   const auto probe = std::make_shared<Probe>(source, tag);
+  if (!deadline.is_never()) probe->limit(Operation::kNoLimit);
   messages_.add(probe);
   Status status = loop_.wait(progress_lock, *probe, deadline);
   if (!progress_lock.owns_lock()) loop_.lock(progress_lock);

@@ -3,6 +3,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace anyccl {
 namespace {
@@ -43,7 +44,9 @@ void ProgressLoop::diagnose() {
 
 Status ProgressLoop::wait(ProgressLock& progress_lock, Operation& operation, Deadline deadline) {
   if (operation.done()) return operation.status();
-  wait_until(progress_lock, operation.kind(), deadline, [&] { return operation.done(); });
+  wait_until(
+      progress_lock, operation.kind(), deadline, [&] { return operation.done(); },
+      [&](auto tell) { (operation.*tell)(); });
   if (operation.done()) return operation.status();
   return failure_.happened() ? failure_.why()
                              : Status(Code::in_progress, "the operation is not complete yet");
@@ -52,16 +55,26 @@ Status ProgressLoop::wait(ProgressLock& progress_lock, Operation& operation, Dea
 void ProgressLoop::wait_any(ProgressLock& progress_lock,
                             std::span<const std::shared_ptr<Operation>> operations,
                             Deadline deadline) {
-  wait_until(progress_lock, 0, deadline, [&] {
-    return std::any_of(operations.begin(), operations.end(),
-                       [](const auto& operation) { return operation->done(); });
-  });
+  wait_until(
+      progress_lock, 0, deadline,
+      [&] {
+        return std::any_of(operations.begin(), operations.end(),
+                           [](const auto& operation) { return operation->done(); });
+      },
+      [&](auto tell) {
+        for (const auto& operation : operations) ((*operation).*tell)();
+      });
 }
 
 /// Until is_over() or the deadline, or until the communicator fails. `kind`: of what it waits for.
-template <typename IsOver>
+/// `for_each`: calls a function of each operation that it waits for.
+template <typename IsOver, typename ForEach>
 void ProgressLoop::wait_until(ProgressLock& progress_lock, std::uint32_t kind, Deadline deadline,
-                              const IsOver& is_over) {
+                              const IsOver& is_over, const ForEach& for_each) {
+  bool is_long = false;
+  const auto note_check = [&](Backoff::Next next) {
+    if (Backoff::checks(next) && !std::exchange(is_long, true)) for_each(&Operation::begin_wait);
+  };
   const WaitingThread waiter(waiting_, background_doorbell_);
   const bool oversubscribed = is_oversubscribed();
   if (oversubscribed) oversubscription_.refresh_sometimes();
@@ -73,6 +86,7 @@ void ProgressLoop::wait_until(ProgressLock& progress_lock, std::uint32_t kind, D
       if (background_sleeps_.load(std::memory_order_acquire)) transports_.back()->wake();
       ::sched_yield();
       const Backoff::Next next = backoff.next();
+      note_check(next);
       if (next != Backoff::Next::poll && deadline.passed()) break;
       if (Backoff::sleeps(next) && !is_over()) doorbell_.sleep(Backoff::kSleep);
       continue;
@@ -84,6 +98,7 @@ void ProgressLoop::wait_until(ProgressLock& progress_lock, std::uint32_t kind, D
       continue;
     }
     const Backoff::Next next = backoff.next();
+    note_check(next);
     if (Backoff::checks(next)) work_.diagnose();
     if (next != Backoff::Next::poll && deadline.passed()) break;
     if (Backoff::sleeps(next) && !is_over())
@@ -91,6 +106,7 @@ void ProgressLoop::wait_until(ProgressLock& progress_lock, std::uint32_t kind, D
             std::min<std::chrono::nanoseconds>(
                 backoff.sleep_time(), std::chrono::milliseconds(std::max(1, deadline.poll_ms()))));
   }
+  if (is_long) for_each(&Operation::end_wait);
   if (progress_lock.owns_lock()) work_.end_wait();
   doorbell_.ring();
   // If nothing is open any more, the background thread looks once and then no more.

@@ -125,9 +125,9 @@ class ProgressLoop {
 
  private:
   void prepare_sleep();
-  template <typename IsOver>
+  template <typename IsOver, typename ForEach>
   void wait_until(ProgressLock& progress_lock, std::uint32_t kind, Deadline deadline,
-                  const IsOver& is_over);
+                  const IsOver& is_over, const ForEach& for_each);
   void lock_slowly(ProgressLock& progress_lock);
 
   Work& work_;

@@ -32,7 +32,8 @@ std::string WaitReport::text(const Operation& operation, const Execution* collec
   std::string text = fmt::format("{} waits for {} {}", me_.names[uindex(me_.rank)], whom,
                                  where(operation, collective));
   if (collective != nullptr)
-    return fmt::format("{}, {}; {}", text, collective->place(), missing(collective->sequence()));
+    return fmt::format("{}, {}; {}", text, collective->place(),
+                       missing(collective->sequence(), awaited));
   for (std::size_t i = 0; i < std::min(awaited.size(), kMostNamed); ++i)
     text += fmt::format("; {} {}", number(awaited[i]), standing(awaited[i], 0));
   return text;
@@ -49,19 +50,27 @@ std::string WaitReport::list(const std::vector<Rank>& ranks, bool in_full) const
   return text;
 }
 
-/// The ranks that keep all others back: not those that wait, too.
-std::string WaitReport::missing(std::uint64_t sequence) const {
+/// The ranks that keep all others back: not those that wait, too. Of ranks that tell this one only
+/// what they send it, those count that it waits for.
+std::string WaitReport::missing(std::uint64_t sequence, const std::vector<Rank>& awaited) const {
   std::vector<Rank> late, stopped;
+  int unknown = 0;
   for (int r = 0; r < me_.size; ++r) {
     Transport* const t = routes_.to[static_cast<std::size_t>(r)];
     if (t == nullptr) continue;
-    if (t->calls_of(Rank{r}).entered < sequence)
+    const PeerCalls calls = t->calls_of(Rank{r});
+    if (calls.entered >= sequence) {
+      if (is_stopped(Rank{r})) stopped.push_back(Rank{r});
+    } else if (calls.is_complete || std::binary_search(awaited.begin(), awaited.end(), Rank{r})) {
       late.push_back(Rank{r});
-    else if (is_stopped(Rank{r}))
-      stopped.push_back(Rank{r});
+    } else {
+      ++unknown;
+    }
   }
   const std::vector<Rank>& named = late.empty() ? stopped : late;
-  std::string text = late.empty() ? "all ranks have entered it" : "not there yet: ";
+  std::string text = !late.empty()  ? "not there yet: "
+                     : unknown == 0 ? "all ranks have entered it"
+                                    : "those that it waits for have entered it";
   for (std::size_t i = 0; i < std::min(named.size(), kMostNamed); ++i)
     text += fmt::format("{}{} {}",
                         i > 0          ? "; "
@@ -70,6 +79,7 @@ std::string WaitReport::missing(std::uint64_t sequence) const {
                         me_.names[uindex(named[i])], standing(named[i], sequence));
   if (named.size() > kMostNamed)
     text += fmt::format("; and {} other ranks", named.size() - kMostNamed);
+  if (unknown > 0) text += fmt::format("; nothing is known of {} other ranks", unknown);
   return text;
 }
 

@@ -27,7 +27,7 @@ class WaitReport {
 
  private:
   std::string list(const std::vector<Rank>& ranks, bool in_full) const;
-  std::string missing(std::uint64_t sequence) const;
+  std::string missing(std::uint64_t sequence, const std::vector<Rank>& awaited) const;
   std::string standing(Rank rank, std::uint64_t sequence) const;
   std::string calls_of(Rank rank, std::uint64_t sequence) const;
   std::string number_and_call(Rank rank, std::uint64_t sequence) const;

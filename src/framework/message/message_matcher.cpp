@@ -344,7 +344,27 @@ std::shared_ptr<MessageRequest> MessageMatcher::take(Found found) {
   return receive;
 }
 
-std::vector<std::shared_ptr<Operation>> MessageMatcher::first_waiting() const {
+namespace {
+
+/// The first open one, and those that something waits for: tags let them overtake each other.
+template <typename Queue>
+void append_waiting(const Queue& queue, std::vector<std::shared_ptr<Operation>>& operations) {
+  bool is_first = true;
+  for (const auto& request : queue) {
+    if (!request->is_open()) continue;
+    if (std::exchange(is_first, false) || request->is_awaited()) operations.push_back(request);
+  }
+}
+
+template <typename Queue>
+bool any_awaited(const Queue& queue) {
+  return std::any_of(queue.begin(), queue.end(),
+                     [](const auto& request) { return request->is_awaited(); });
+}
+
+}  // namespace
+
+std::vector<std::shared_ptr<Operation>> MessageMatcher::waiting() const {
   std::vector<std::shared_ptr<Operation>> operations;
   std::vector<Rank> others = open_pairs_;
   std::sort(others.begin(), others.end());
@@ -353,14 +373,11 @@ std::vector<std::shared_ptr<Operation>> MessageMatcher::first_waiting() const {
     const bool early = !open.early.empty() && open.early.back().request == open.arriving;
     if (open.arriving != nullptr && (!early || !open.receives.empty()))
       operations.push_back(open.arriving);
-    else if (!open.receives.empty() && open.receives.front()->is_open())
-      operations.push_back(open.receives.front());
-    if (!open.sends.empty() && open.sends.front()->is_open())
-      operations.push_back(open.sends.front());
+    append_waiting(open.receives, operations);
+    append_waiting(open.sends, operations);
     if (!open.unanswered.empty()) operations.push_back(open.unanswered.front());
   }
-  if (!from_anyone_.empty() && from_anyone_.front()->is_open())
-    operations.push_back(from_anyone_.front());
+  append_waiting(from_anyone_, operations);
   operations.insert(operations.end(), probes_.begin(), probes_.end());
   one_sided_.first_waiting(operations);
   return operations;
@@ -368,8 +385,8 @@ std::vector<std::shared_ptr<Operation>> MessageMatcher::first_waiting() const {
 
 std::optional<Rank> MessageMatcher::awaited_sender() const {
   for (const Rank other : open_pairs_)
-    if (!pairs_[uindex(other)].open->receives.empty()) return other;
-  if (!from_anyone_.empty()) return kAnySource;
+    if (any_awaited(pairs_[uindex(other)].open->receives)) return other;
+  if (any_awaited(from_anyone_)) return kAnySource;
   return std::nullopt;
 }
 

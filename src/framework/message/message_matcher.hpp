@@ -63,8 +63,8 @@ class MessageMatcher {
   /// Whether messages of this rank to itself will meet when a gate opens.
   bool will_meet_itself() const;
 
-  /// Requests that may wait for a peer in vain: the first of each queue.
-  std::vector<std::shared_ptr<Operation>> first_waiting() const;
+  /// Requests that may wait for a peer in vain: the first of each queue, and those that something waits for.
+  std::vector<std::shared_ptr<Operation>> waiting() const;
   /// The rank whose message is wanted first, which may be kAnySource; none: no receive waits.
   std::optional<Rank> awaited_sender() const;
   /// One whose own time limit is over, or null.
