@@ -79,8 +79,8 @@ Status Diagnosis::check_timeout(Operation& operation, const Execution* collectiv
 }
 
 /// All ranks wait in a collective. A message may be one that a rank receives some time or other.
-bool Diagnosis::is_waited_for(Operation& operation, const Execution* collective) {
-  if (collective != nullptr || operation.is_awaited()) return true;
+bool Diagnosis::is_waited_for(Operation& operation, const Execution* collective) const {
+  if (collective != nullptr || waits_for_all_ || operation.is_awaited()) return true;
   operation.rest();
   return false;
 }

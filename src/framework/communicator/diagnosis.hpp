@@ -39,6 +39,8 @@ class Diagnosis {
   Status check_stalled(Operation& operation, const Execution* collective);
   /// Not ok: the time limit of `operation` is over. Names the ranks that it waits for.
   Status check_timeout(Operation& operation, const Execution* collective) const;
+  /// From now on a thread waits for all that is open.
+  void wait_for_all() { waits_for_all_ = true; }
   /// While a receive waits for a message of any rank: whether one can still come.
   Status check_any_source();
   /// Whether these peers may still come, as far as the transports know.
@@ -49,7 +51,7 @@ class Diagnosis {
   bool is_in_mismatch_grace(const Status& problem, bool unexplained = false);
 
  private:
-  static bool is_waited_for(Operation& operation, const Execution* collective);
+  bool is_waited_for(Operation& operation, const Execution* collective) const;
   void warn(Operation& operation, const Execution* collective);
   Status compare_calls(const CallRecord& mine, Status& unexplained) const;
   Status compare_earlier_calls(Rank peer, std::uint64_t sequence, Status& unexplained) const;
@@ -60,6 +62,7 @@ class Diagnosis {
   const Routes& routes_;
   MessageMatcher& messages_;
   const WaitReport report_;
+  bool waits_for_all_ = false;
   using Clock = std::chrono::steady_clock;
   Clock::time_point mismatch_since_;
   /// The last warning: when, since when that operation had not moved, and how long there is no further one.

@@ -63,7 +63,10 @@ void Comm::finish() {
       continue;
     }
     const Backoff::Next next = backoff.next();
-    if (Backoff::checks(next)) diagnose();
+    if (Backoff::checks(next)) {
+      diagnosis_.wait_for_all();
+      diagnose();
+    }
     if (Backoff::sleeps(next)) loop_.sleep(progress_lock, backoff.sleep_time());
   }
   loop_.ring();
