@@ -214,4 +214,16 @@ std::string Dial::problems() const {
   return fmt::format("{}", fmt::join(texts, "; "));
 }
 
+Result<Connection> wait_for_connection(Dial& dial, Deadline deadline, bool refusal_is_final) {
+  for (std::vector<pollfd> entries;; entries.clear()) {
+    ANYCCL_CHECK(dial.advance());
+    if (dial.done()) return dial.take();
+    if (refusal_is_final && dial.is_refused())
+      return error(Code::remote_error, "{}", dial.problems());
+    if (deadline.passed()) return error(Code::timeout, "{}", dial.problems());
+    dial.append_wanted(entries);
+    ::poll(entries.data(), entries.size(), deadline.poll_ms(dial.poll_ms(1000)));
+  }
+}
+
 }  // namespace anyccl::bootstrap

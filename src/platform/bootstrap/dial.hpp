@@ -104,4 +104,8 @@ class Dial {
   Status shortage_;                          // no socket could be opened
 };
 
+/// Polls until `dial` has a connection. Errors: as Dial::advance(); remote_error when nobody listens, if a
+/// `refusal_is_final`; timeout. The last two say what dial.problems() does.
+Result<Connection> wait_for_connection(Dial& dial, Deadline deadline, bool refusal_is_final);
+
 }  // namespace anyccl::bootstrap

@@ -20,9 +20,8 @@ enum class Frame : std::uint32_t {
   hello = 1,    ///< HelloFrames: one to the root server first, then kMostHellos at most.
   table = 2,    ///< GroupHead, then encode_table() of all ranks' hellos
   failure = 3,  ///< FailureHead, then text
-  place =
-      4,  ///< Place, then, unless the leader hears the answer here, the Hello of the one that tells it.
-  left = 5,  ///< Left
+  place = 4,  ///< Place, then the Hello of the leader that tells this one, unless the server does.
+  left = 5,   ///< Left
 };
 
 struct FrameHeader {

@@ -4,17 +4,22 @@
 #include "platform/bootstrap/table.hpp"
 
 namespace anyccl::bootstrap {
+namespace {
+
+Status malformed(std::string_view peer) {
+  return error(Code::remote_error, "{} answered in a form that cannot be understood", peer);
+}
+
+}  // namespace
 
 Result<std::optional<ReceivedFrame>> FrameReader::next(int fd, const Mac& session,
                                                        std::string_view peer) {
-  const Status malformed =
-      error(Code::remote_error, "{} answered in a form that cannot be understood", peer);
   ANYCCL_CHECK(in_.fill(fd, peer));
   if (!in_.full()) return std::optional<ReceivedFrame>();
   if (!header_) {
     header_ = read_as<FrameHeader>(in_.bytes());
     const std::optional<std::size_t> most = limit_(static_cast<Frame>(header_->kind), size_);
-    if (!most || header_->bytes > *most) return malformed;
+    if (!most || header_->bytes > *most) return malformed(peer);
     in_.expect(header_->bytes);
     ANYCCL_CHECK(in_.fill(fd, peer));
     if (!in_.full()) return std::optional<ReceivedFrame>();
@@ -22,7 +27,7 @@ Result<std::optional<ReceivedFrame>> FrameReader::next(int fd, const Mac& sessio
   ReceivedFrame frame{static_cast<Frame>(header_->kind), in_.take(), {}};
   ANYCCL_TRY(frame.digest, digest_of(frame.payload));
   ANYCCL_TRY(const bool sealed, is_sealed(session, *header_, frame.digest));
-  if (!sealed) return malformed;
+  if (!sealed) return malformed(peer);
   header_.reset();
   in_.expect(sizeof(FrameHeader));
   return std::optional(std::move(frame));

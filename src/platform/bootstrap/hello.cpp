@@ -153,6 +153,10 @@ bool same_process(const Hello& a, const Hello& b) {
   return a.process == b.process && a.pid == b.pid;
 }
 
+bool same_call(const Hello& a, const Hello& b) {
+  return std::memcmp(&a, &b, sizeof a) == 0;
+}
+
 Status compare_settings(const Hello& a, const Hello& b) {
   for (const Hello* one : {&a, &b}) {
     for (const std::string_view word : words_of(view_of(one->settings))) {

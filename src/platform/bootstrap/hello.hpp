@@ -77,6 +77,8 @@ bool same_host(const Hello& a, const Hello& b);
 /// Each other's loopback addresses lead to each other, whatever ANYCCL_HOSTID says.
 bool same_network(const Hello& a, const Hello& b);
 bool same_process(const Hello& a, const Hello& b);
+/// From one call of join(): each has a unix socket with a name of its own.
+bool same_call(const Hello& a, const Hello& b);
 
 /// Errors: invalid_usage naming the variable, both values and both ranks.
 Status compare_settings(const Hello& a, const Hello& b);

@@ -11,8 +11,8 @@ namespace {
 using std::chrono::milliseconds;
 
 /// How long a rank waits for the leader of its host to let it in. One that runs does so in less than a
-/// millisecond, or some milliseconds where many ranks start on each core; whoever has taken the name and says nothing
-/// may cost no more than what a leader costs that cannot be reached.
+/// millisecond, or some milliseconds where many ranks start on each core; a process that has taken the name and says
+/// nothing may cost no more than what a leader costs that cannot be reached.
 constexpr milliseconds kMeetTime{1000};
 /// Between a leader's end, or its bind() and its listen(), and the next attempt.
 constexpr milliseconds kPause{1};
@@ -20,15 +20,7 @@ constexpr milliseconds kPause{1};
 Result<Connection> call_leader(const RendezvousAddress& rendezvous, const Hello& mine,
                                const std::string& name, Deadline deadline) {
   Dial dial(rendezvous.secret, {{Endpoint{name, {}}}, mine.rank, kToRelay, rendezvous.trust});
-  std::vector<pollfd> entries;
-  for (;;) {
-    ANYCCL_CHECK(dial.advance());
-    if (dial.done()) return dial.take();
-    if (deadline.passed() || dial.is_refused()) return error(Code::timeout, "{}", dial.problems());
-    entries.clear();
-    dial.append_wanted(entries);
-    ::poll(entries.data(), entries.size(), deadline.poll_ms(dial.poll_ms(1000)));
-  }
+  return wait_for_connection(dial, deadline, true);
 }
 
 /// That of the place: it is the same for all ranks of a host, whereas rank 0 may go to fewer addresses.
@@ -70,6 +62,13 @@ Result<HostPlace> meet_on_host(const RendezvousAddress& rendezvous, const Hello&
     }
     ::poll(nullptr, 0, static_cast<int>(kPause.count()));
   }
+}
+
+Result<bool> has_silent_leader(const RendezvousAddress& rendezvous, const Hello& mine,
+                               Deadline deadline) {
+  ANYCCL_TRY(const std::string name, name_of_meeting(rendezvous, mine));
+  const Deadline give_up = std::min(deadline, Deadline::in(kMeetTime));
+  return call_leader(rendezvous, mine, name, give_up).status().code() == Code::timeout;
 }
 
 }  // namespace anyccl::bootstrap

@@ -15,10 +15,15 @@ struct HostPlace {
 };
 
 /// Meets the ranks of this host that join the same group: the first one listens at an abstract unix socket, whose
-/// name only those can know who know the secret, and the others connect to it, if it proves within a moment
+/// name only processes that know the secret can compute, and the others connect to it, if it proves within a moment
 /// that it knows the secret, too (with Trust::same_user, that it is of this user). A rank that meets another
 /// process there, or has no descriptors for this, is a leader without others. Errors: system_error.
 Result<HostPlace> meet_on_host(const RendezvousAddress& rendezvous, const Hello& mine,
+                               Deadline deadline);
+
+/// Whether the process that listens there lets nobody in within a moment: it is stopped, or hangs. `mine` asks. A
+/// leader that runs does not notice. Errors: system_error.
+Result<bool> has_silent_leader(const RendezvousAddress& rendezvous, const Hello& mine,
                                Deadline deadline);
 
 /// The name of that socket. All ranks of a host that meet at one place get the same one.

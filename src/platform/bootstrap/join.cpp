@@ -17,46 +17,85 @@ namespace {
 
 using std::chrono::milliseconds;
 
+/// How long a rank waits for the answer before it looks whether the leader of its host still runs: so seldom that
+/// the leader of 64 ranks spends no time worth mention on it, and soon against the time limits of jobs.
+constexpr milliseconds kLookTime{2000};
+
 /// One rank's way to the answer.
 struct Joiner {
   const RendezvousAddress& rendezvous;
   const Hello& mine;
   Deadline deadline;
+  Deadline::Clock::time_point begun = Deadline::Clock::now();
 };
 
-Result<Connection> reach(const Joiner& joiner, const Source& source) {
+/// Where a rank waits for the answer.
+struct Peer {
+  Connection connection;
+  std::string name;
+  bool leads_this_host = false;
+};
+
+Result<Peer> reach_root(const Joiner& joiner) {
+  ANYCCL_TRY(const Source source, root_source(joiner.rendezvous, joiner.mine));
   Dial dial(joiner.rendezvous.secret, source.target);
-  std::vector<pollfd> entries;
+  Result<Connection> connection = wait_for_connection(dial, joiner.deadline, false);
+  if (connection.status().code() == Code::timeout)
+    return could_not_reach(joiner.mine, source, dial);
+  if (!connection.ok())
+    return error(connection.status().code(), "{} cannot join: {}", describe(joiner.mine),
+                 connection.status().message());
+  return Peer{*std::move(connection), source.name};
+}
+
+Peer leader_at(Connection connection) {
+  const Result<ucred> process = peer_of(connection.socket.get());
+  return {std::move(connection),
+          process.ok() ? fmt::format("the rank that leads this host (pid {})", process->pid)
+                       : "the rank that leads this host",
+          true};
+}
+
+Status say_hello(const Joiner& joiner, const Peer& to) {
+  const int fd = to.connection.socket.get();
+  const auto waited =
+      std::chrono::duration_cast<milliseconds>(Deadline::Clock::now() - joiner.begun);
+  const HelloFrame hello = hello_frame(joiner.mine, joiner.deadline, waited);
+  ANYCCL_TRY(const FrameHeader header, seal(to.connection.session, Frame::hello, bytes_of(hello)));
+  ANYCCL_CHECK(send_all(fd, bytes_of(header), joiner.deadline, to.name));
+  return send_all(fd, bytes_of(hello), joiner.deadline, to.name);
+}
+
+/// Until something has come. Errors: timeout when nothing will: the deadline has passed, or the leader hangs.
+Status await_more(const Joiner& joiner, const Peer& from) {
+  const int fd = from.connection.socket.get();
+  if (!from.leads_this_host) return wait_for(fd, POLLIN, joiner.deadline, from.name);
   for (;;) {
-    if (Status s = dial.advance(); !s.ok())
-      return error(s.code(), "{} cannot join: {}", describe(joiner.mine), s.message());
-    if (dial.done()) return dial.take();
-    if (joiner.deadline.passed()) return could_not_reach(joiner.mine, source, dial);
-    entries.clear();
-    dial.append_wanted(entries);
-    ::poll(entries.data(), entries.size(), joiner.deadline.poll_ms(dial.poll_ms(1000)));
+    const Deadline look = std::min(joiner.deadline, Deadline::in(kLookTime));
+    const Status came = wait_for(fd, POLLIN, look, from.name);
+    if (came.code() != Code::timeout || joiner.deadline.passed()) return came;
+    ANYCCL_TRY(const bool silent,
+               has_silent_leader(joiner.rendezvous, joiner.mine, joiner.deadline));
+    if (silent && !has_waiting(fd))
+      return error(Code::timeout, "{} does not answer: it is stopped, or hangs", from.name);
   }
 }
 
-/// Says hello over `to`, which leads to `peer`, and waits for the answer.
-Result<FinalReply> ask(const Joiner& joiner, const Connection& to, milliseconds waited,
-                       std::string_view peer) {
-  const int fd = to.socket.get();
-  const HelloFrame hello = hello_frame(joiner.mine, joiner.deadline, waited);
-  ANYCCL_TRY(const FrameHeader header, seal(to.session, Frame::hello, bytes_of(hello)));
-  ANYCCL_CHECK(send_all(fd, bytes_of(header), joiner.deadline, peer));
-  ANYCCL_CHECK(send_all(fd, bytes_of(hello), joiner.deadline, peer));
+/// Says hello, and waits for the answer.
+Result<FinalReply> ask(const Joiner& joiner, const Peer& peer) {
+  ANYCCL_CHECK(say_hello(joiner, peer));
   FrameReader reader(largest_reply, joiner.mine.size);
   for (;;) {
-    Result<std::optional<ReceivedFrame>> frame = reader.next(fd, to.session, peer);
-    ANYCCL_CHECK(frame.status());
-    if (!*frame) {
-      ANYCCL_CHECK(wait_for(fd, POLLIN, joiner.deadline, peer));
+    const Connection& from = peer.connection;
+    ANYCCL_TRY(std::optional<ReceivedFrame> frame,
+               reader.next(from.socket.get(), from.session, peer.name));
+    if (!frame) {
+      ANYCCL_CHECK(await_more(joiner, peer));
       continue;
     }
-    const Frame kind = (*frame)->kind;
-    if (kind == Frame::table || kind == Frame::failure) return FinalReply::of(**std::move(frame));
-    return error(Code::remote_error, "{} answered in a form that cannot be understood", peer);
+    if (frame->kind == Frame::table || frame->kind == Frame::failure)
+      return FinalReply::of(*std::move(frame));
+    return error(Code::remote_error, "{} answered in a form that cannot be understood", peer.name);
   }
 }
 
@@ -74,51 +113,62 @@ Result<Group> read_group(const Joiner& joiner, const FinalReply& reply) {
 }
 
 Result<Group> join_small(const Joiner& joiner) {
-  const auto begin = Deadline::Clock::now();
-  ANYCCL_TRY(const Source source, root_source(joiner.rendezvous, joiner.mine));
-  ANYCCL_TRY(const Connection root, reach(joiner, source));
-  const auto waited = std::chrono::duration_cast<milliseconds>(Deadline::Clock::now() - begin);
-  ANYCCL_TRY(const FinalReply reply, ask(joiner, root, waited, source.name));
+  ANYCCL_TRY(const Peer root, reach_root(joiner));
+  ANYCCL_TRY(const FinalReply reply, ask(joiner, root));
   return read_group(joiner, reply);
 }
 
-Result<Group> join_as_leader(const Joiner& joiner, const Listeners* listeners, UniqueFd host) {
+/// `lost`: why it has lost the leader that spoke for it, if it has.
+Result<Group> join_as_leader(const Joiner& joiner, const Listeners* listeners, UniqueFd host,
+                             const Status& lost) {
+  const Attendance attendance{joiner.mine, joiner.deadline, joiner.begun, lost};
   ANYCCL_TRY(const FinalReply reply,
-             lead(joiner.rendezvous, joiner.mine, joiner.deadline, listeners, std::move(host)));
+             lead(joiner.rendezvous, attendance, listeners, std::move(host)));
   return read_group(joiner, reply);
 }
 
-bool has_this_call(const Group& group, const Hello& mine) {
-  return std::ranges::equal(bytes_of(group.members[mine.rank]), bytes_of(mine));
-}
+/// What came of waiting at the leader of the host; without all of these it belongs to another meeting of the same
+/// ranks, which is about to end.
+struct AtLeader {
+  std::optional<Group> group = {};
+  Status lost = {};   ///< It has gone.
+  Status hangs = {};  ///< It does not answer.
+};
 
-/// Absent: the leader has gone, or belongs to another meeting of the same ranks that is about to end.
-Result<std::optional<Group>> join_through(const Joiner& joiner, const Connection& leader,
-                                          milliseconds waited) {
-  Result<FinalReply> reply = ask(joiner, leader, waited, "the rank that leads this host");
+Result<AtLeader> join_through(const Joiner& joiner, const Peer& leader) {
+  const Result<FinalReply> reply = ask(joiner, leader);
   if (!reply.ok() && joiner.deadline.passed())
-    return error(Code::timeout,
-                 "{} heard nothing in time from the rank that speaks to the root server for this "
-                 "host; {}",
+    return error(Code::timeout, "{} did not answer {} in time; {}", leader.name,
                  describe(joiner.mine), joiner.rendezvous.advice);
   if (!reply.ok()) {
     log(LogSubsystem::net, "{}; {} joins anew", reply.status().message(), describe(joiner.mine));
-    return std::optional<Group>();
+    if (reply.status().code() == Code::timeout) return AtLeader{.hangs = reply.status()};
+    return AtLeader{.lost = reply.status()};
   }
-  ANYCCL_TRY(Group group, read_group(joiner, *reply));
-  if (!has_this_call(group, joiner.mine)) return std::optional<Group>();
-  return std::optional(std::move(group));
+  Result<Group> group = read_group(joiner, *reply);
+  if (reply->kind == Frame::failure) return group.status();
+  if (!group.ok() || !same_call(group->members[joiner.mine.rank], joiner.mine)) return AtLeader();
+  return AtLeader{.group = *std::move(group)};
+}
+
+/// Its leader hangs, and may have told the root server of this rank. As long as the connection to it is open, it does
+/// not tell that this rank left.
+Result<Group> join_beside(const Joiner& joiner, const Listeners* listeners, const Status& hangs) {
+  Result<Group> group = join_as_leader(joiner, listeners, {}, {});
+  if (group.status().code() != Code::timeout) return group;
+  return error(Code::timeout, "{}; {}", hangs.message(), group.status().message());
 }
 
 /// A rank that loses its leader meets the others of its host again: one of them leads now.
 Result<Group> join_large(const Joiner& joiner, const Listeners* listeners) {
-  const auto begin = Deadline::Clock::now();
-  for (;;) {
+  for (Status lost;;) {
     ANYCCL_TRY(HostPlace place, meet_on_host(joiner.rendezvous, joiner.mine, joiner.deadline));
-    if (!place.leader) return join_as_leader(joiner, listeners, std::move(place.listener));
-    const auto waited = std::chrono::duration_cast<milliseconds>(Deadline::Clock::now() - begin);
-    ANYCCL_TRY(std::optional<Group> group, join_through(joiner, *place.leader, waited));
-    if (group) return *std::move(group);
+    if (!place.leader) return join_as_leader(joiner, listeners, std::move(place.listener), lost);
+    const Peer leader = leader_at(*std::move(place.leader));
+    ANYCCL_TRY(AtLeader at_leader, join_through(joiner, leader));
+    if (at_leader.group) return *std::move(at_leader.group);
+    if (!at_leader.hangs.ok()) return join_beside(joiner, listeners, at_leader.hangs);
+    lost = at_leader.lost;
   }
 }
 

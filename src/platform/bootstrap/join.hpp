@@ -19,7 +19,7 @@ struct Group {
 /// joined.
 ///
 /// In a large group (see RelayTree) the ranks of a host meet first, and one of them, the leader, speaks for
-/// them. A leader tells the others the answer, and leaders of other hosts, who call at `listeners`, and
+/// them. A leader tells the others the answer, and leaders of other hosts, which call at `listeners`, and
 /// returns when it has. `listeners` is what `mine` was made from; null: it tells no leaders.
 ///
 /// Threads: any; all ranks may be threads of one process.

@@ -3,8 +3,6 @@
 #include <poll.h>
 #include <sys/socket.h>
 
-#include <array>
-
 #include "base/error.hpp"
 
 namespace anyccl::bootstrap {
@@ -53,16 +51,16 @@ Status Receiver::put(const FinalReply& reply) {
   return {};
 }
 
-bool Receiver::is_told(bool may_report) {
+bool Receiver::is_told(bool may_report, std::vector<HelloFrame>& late) {
   if (!out.flush(socket.get()).ok()) return true;
   if (!out.empty()) return false;
   if (!may_report) return true;
   ::shutdown(socket.get(), SHUT_WR);
-  std::array<std::byte, 4096> unread;
-  ssize_t got = 0;
-  do got = ::recv(socket.get(), unread.data(), unread.size(), MSG_DONTWAIT);
-  while (got > 0 || (got < 0 && errno == EINTR));
-  return got == 0 || errno != EAGAIN;
+  while (const std::optional<Report> report = read_report()) {
+    if (report->left == rank) return true;
+    late.insert(late.end(), report->hellos.begin(), report->hellos.end());
+  }
+  return false;
 }
 
 short Receiver::events() const {

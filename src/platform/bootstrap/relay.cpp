@@ -56,20 +56,19 @@ void Relay::progress(std::span<const pollfd> entries) {
     if (const Status s = acceptor.progress(own); !s.ok()) {
       log(LogSubsystem::net, "this rank lets in no more ranks to wait here: {}", s.message());
       acceptor.close();
+      if (i == kOfHost) close_host();
     }
     for (Connection& connection : acceptor.take_authenticated()) {
-      admit(std::move(connection));
-      if (i == kOfHost) ++of_host_;
+      admit(std::move(connection), i == kOfHost);
     }
   }
   if (of_host_ >= kMostOfHost) close_host();
 }
 
 void Relay::serve(Member& m) {
-  if (!reply_.payload)
-    hear(m);
-  else if (m.is_told(true))
-    m.socket.reset();
+  if (!reply_.payload) return hear(m);
+  std::vector<HelloFrame> late;  // they come again
+  if (m.is_told(true, late)) m.socket.reset();
 }
 
 /// A rank says hello for itself first.
@@ -82,14 +81,17 @@ void Relay::hear(Member& m) {
     m.came = m.came || came;
     if (m.came) reports_.push_back(*std::move(report));
     if (!left && m.came) continue;
+    if (m.of_host && !m.came) --of_host_;
     m.socket.reset();
     return;
   }
 }
 
-void Relay::admit(Connection connection) {
+void Relay::admit(Connection connection, bool of_host) {
   if (reply_.payload) return;
   Member m;
+  m.of_host = of_host;
+  if (of_host) ++of_host_;
   m.socket = std::move(connection.socket);
   m.session = connection.session;
   m.rank = connection.from;

@@ -26,8 +26,8 @@ class Relay {
   ~Relay() { close(); }
 
   /// From now on leaders may come, to `listeners`, which outlive it; with Trust::same_user only over unix
-  /// sockets. Until then, and after the answer, whoever calls there waits in the kernel's queue: ranks that
-  /// have the table already are to meet nobody who sends them away.
+  /// sockets. Until then, and after the answer, leaders that call there wait in the kernel's queue: ranks that
+  /// have the table already are to meet no process that sends them away.
   void let_leaders_in(const Listeners& listeners);
 
   /// Appends what to poll for. The same number of entries goes to progress().
@@ -36,7 +36,7 @@ class Relay {
   int poll_ms(int most) const;
   /// Goes on as far as possible. When no connection can be accepted, others have to do without it.
   void progress(std::span<const pollfd> entries);
-  /// What those that wait here have said since the last call; nothing after the answer.
+  /// What the waiting ranks have said since the last call; nothing after the answer.
   std::vector<Report> take_reports() { return std::exchange(reports_, {}); }
 
   /// The answer, for those that are here; nobody can come any more. Errors: system_error.
@@ -47,9 +47,9 @@ class Relay {
  private:
   /// A rank that has not yet said hello may go unnoticed.
   struct Member : Receiver {
-    bool came = false;
+    bool came = false, of_host = false;
   };
-  void admit(Connection connection);
+  void admit(Connection connection, bool of_host);
   void serve(Member& member);
   void hear(Member& member);
   void close();
@@ -57,7 +57,7 @@ class Relay {
 
   static constexpr std::size_t kOfHost = 0;  // in acceptors_
   UniqueFd host_;
-  int of_host_ = 0;
+  int of_host_ = 0;  // ranks that it has let in, but for those that went without a hello
   Secret secret_;
   Trust trust_;
   std::vector<Acceptor> acceptors_;  // of ranks of this host, and of leaders

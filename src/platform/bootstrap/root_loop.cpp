@@ -191,10 +191,9 @@ Status RootLoop::add(const HelloFrame& frame) {
   return is_known(frame.hello) ? Status() : table_.add(frame.hello);
 }
 
-/// From the same call of join(): each has a unix socket with a name of its own.
 bool RootLoop::is_known(const Hello& hello) const {
   const Hello* const known = table_.find(hello.rank);
-  return known != nullptr && std::ranges::equal(bytes_of(*known), bytes_of(hello));
+  return known != nullptr && same_call(*known, hello);
 }
 
 /// The rank that tells the next leader; absent: it is told here.
@@ -328,7 +327,10 @@ Result<std::vector<std::byte>> RootLoop::group_payload() const {
 void RootLoop::tell(int socket) {
   Member& m = waiting_.at(socket);
   const bool may_report = tree_.is_large(static_cast<std::uint32_t>(table_.size()));
-  const bool told = m.is_told(may_report);
+  std::vector<HelloFrame> late;
+  const bool told = m.is_told(may_report, late);
+  for (const HelloFrame& frame : late)  // the leader that says so tells them
+    if (frame.hello.size == table_.size()) told_.insert(frame.hello.rank);
   if (!told && sockets_.watch(socket, static_cast<std::uint32_t>(m.events())).ok()) return;
   if (m.out.empty()) told_.insert(m.rank);
   drop(socket);

@@ -87,7 +87,7 @@ class RootLoop {
   std::unordered_map<std::uint32_t, std::uint32_t> teller_of_;  // ranks of those sent elsewhere
   std::set<std::uint32_t> present_;  // ranks that wait, here or at the leader that tells them
   FinalReply answer_;                // without payload while ranks are missing
-  std::set<std::uint32_t> told_;     // ranks that have the answer from here
+  std::set<std::uint32_t> told_;     // ranks that have the answer, or whose leader has
   bool stopped_ = false, waits_for_late_ = false, warned_ = false;
   Deadline end_;
 };

@@ -13,6 +13,8 @@ using std::chrono::milliseconds;
 /// How long a leader tries to reach the one that is to tell it, before it goes back to the root server, and
 /// then that one: both are there, or gone for good.
 constexpr milliseconds kReachTime{1000};
+/// The same for a server that it has not lost: with thousands of ranks at its door, their handshakes take seconds.
+constexpr milliseconds kReturnTime{10000};
 /// At least so much is between two reports, so that hellos which come together go up together: the others of
 /// a host start within milliseconds, and a frame for each costs each leader on the way up a wakeup.
 constexpr milliseconds kBetweenReports{2};
@@ -31,19 +33,33 @@ HelloFrame aged(HelloFrame frame, milliseconds age) {
 
 }  // namespace
 
-Uplink::Uplink(const RendezvousAddress& rendezvous, const Hello& mine, bool can_tell,
-               Deadline deadline)
+Uplink::Uplink(const RendezvousAddress& rendezvous, const Attendance& attendance, bool can_tell)
     : rendezvous_(rendezvous),
-      mine_(mine),
+      mine_(attendance.mine),
       can_tell_(can_tell),
-      deadline_(deadline),
-      in_(largest_reply, mine.size) {
-  known_.push_back({hello_frame(mine, deadline, milliseconds(0)), begun_});
+      deadline_(attendance.deadline),
+      begun_(attendance.begun),
+      in_(largest_reply, mine_.size),
+      lost_(attendance.lost) {
+  known_.push_back({hello_frame(mine_, deadline_, since(begun_)), Clock::now()});
 }
 
 void Uplink::report(const Report& report) {
   for (const HelloFrame& frame : report.hellos) known_.push_back({frame, Clock::now()});
-  if (report.left) left_.push_back(*report.left);
+  if (report.left && !forget_unsent(*report.left)) left_.push_back(*report.left);
+}
+
+/// Until the server is there, a rank of which it has not heard may go, and come again, as if it had never been here.
+/// Result: whether it is such a rank.
+bool Uplink::forget_unsent(std::uint32_t rank) {
+  if (reports_) return false;
+  const auto is_it = [rank](const Known& known) { return known.frame.hello.rank == rank; };
+  const auto unsent = known_.begin() + static_cast<std::ptrdiff_t>(hellos_ever_sent_);
+  if (std::any_of(known_.begin() + 1, unsent, is_it)) return false;
+  const auto found = std::find_if(unsent, known_.end(), is_it);
+  if (found == known_.end()) return false;
+  known_.erase(found);
+  return true;
 }
 
 void Uplink::append_wanted(std::vector<pollfd>& entries) const {
@@ -57,23 +73,24 @@ int Uplink::poll_ms(int most) const {
   most = deadline_.poll_ms(most);
   if (dial_) return reach_by_.poll_ms(dial_->poll_ms(most));
   const bool has_more = hellos_sent_ < known_.size() || left_sent_ < left_.size();
-  return reports_ && has_more ? next_send_.poll_ms(most) : most;
+  return reports_ && out_.empty() && has_more ? next_send_.poll_ms(most) : most;
 }
 
 Result<std::optional<FinalReply>> Uplink::progress() {
   Result<std::optional<FinalReply>> reply = step();
   if (reply.ok() || deadline_.passed()) return reply;
   if (visit_ == Visit::again) return lost_;
-  if (at_root_ && dial_) return reply;
+  if (at_root_ && dial_) return lost_.ok() ? reply : lost_;
   // The connection broke, or the leader cannot be reached: the root server knows more.
   lost_ = reply.status();
   log(LogSubsystem::net, "{}; this rank goes back to the root server", lost_.message());
-  ANYCCL_CHECK(go_to_root(Visit::again, std::min(deadline_, Deadline::in(kReachTime))));
+  const milliseconds time = at_root_ ? kReachTime : kReturnTime;
+  ANYCCL_CHECK(go_to_root(Visit::again, std::min(deadline_, Deadline::in(time))));
   return std::optional<FinalReply>();
 }
 
 Result<std::optional<FinalReply>> Uplink::step() {
-  if (source_.name.empty()) ANYCCL_CHECK(go_to_root(Visit::first, deadline_));
+  if (source_.name.empty()) ANYCCL_CHECK(begin());
   for (;;) {
     if (dial_) ANYCCL_CHECK(keep_dialing());
     if (dial_) return std::optional<FinalReply>();
@@ -85,11 +102,17 @@ Result<std::optional<FinalReply>> Uplink::step() {
       return error(Code::timeout, "no answer from {} in time", source_.name);
     if (!frame) return std::optional<FinalReply>();
     if (frame->kind != Frame::place) {
+      if (frame->kind == Frame::failure && at_root_) report_the_rest();
       connection_.socket.reset();
       return std::optional(FinalReply::of(*std::move(frame)));
     }
     ANYCCL_CHECK(go_to_place(*frame));
   }
+}
+
+Status Uplink::begin() {
+  const Deadline reach_by = lost_.ok() ? deadline_ : std::min(deadline_, Deadline::in(kReachTime));
+  return go_to_root(Visit::first, reach_by);
 }
 
 Status Uplink::go_to_root(Visit visit, Deadline reach_by) {
@@ -139,7 +162,7 @@ Status Uplink::keep_dialing() {
     return error(s.code(), "{} cannot join: {}", describe(mine_), s.message());
   if (dial_->done()) return on_connected();
   // A leader listens before it comes to the server, and both were there.
-  const bool comes_first = at_root_ && visit_ == Visit::first;
+  const bool comes_first = at_root_ && visit_ == Visit::first && lost_.ok();
   const bool gone = !comes_first && dial_->is_refused();
   return gone || reach_by_.passed() ? could_not_reach(mine_, source_, *dial_) : Status();
 }
@@ -176,6 +199,15 @@ Status Uplink::send_reports() {
   return {};
 }
 
+/// The server may wait for late ranks: those that this one speaks for hear the answer from it. What does not fit into
+/// the socket is left out.
+void Uplink::report_the_rest() {
+  if (!reports_) begin_reports(1);
+  next_send_ = Deadline::in(milliseconds(0));
+  if (send_reports().ok())
+    static_cast<void>(out_.flush(connection_.socket.get(), source_.name).ok());
+}
+
 /// One frame of them.
 Status Uplink::put_hellos() {
   const std::size_t end = std::min(known_.size(), hellos_sent_ + kMostHellos);
@@ -186,6 +218,7 @@ Status Uplink::put_hellos() {
     const Bytes bytes = bytes_of(frame);
     payload.insert(payload.end(), bytes.begin(), bytes.end());
   }
+  hellos_ever_sent_ = std::max(hellos_ever_sent_, hellos_sent_);
   return put(Frame::hello, payload);
 }
 

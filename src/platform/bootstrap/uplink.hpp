@@ -12,6 +12,16 @@
 
 namespace anyccl::bootstrap {
 
+/// A rank of a large group that joins.
+struct Attendance {
+  Hello mine;
+  Deadline deadline;
+  Deadline::Clock::time_point begun = Deadline::Clock::now();  ///< When it began to join.
+  /// Why it has lost the leader that spoke for it, if it has: the root server was there, so a server that
+  /// cannot be reached has gone.
+  Status lost = {};
+};
+
 /// A leader's connection towards the root server, without waiting: it says hello to the server, waits there
 /// or at the leader to which the server sends it, reports the ranks that it speaks for, and gets the answer. If
 /// it cannot reach that leader, or loses its connection, it goes back to the server once and reports all again. The
@@ -19,7 +29,7 @@ namespace anyccl::bootstrap {
 class Uplink {
  public:
   /// `can_tell`: this rank can tell other leaders. `rendezvous` outlives it.
-  Uplink(const RendezvousAddress& rendezvous, const Hello& mine, bool can_tell, Deadline deadline);
+  Uplink(const RendezvousAddress& rendezvous, const Attendance& attendance, bool can_tell);
 
   /// The server may send other leaders to this rank.
   bool tells() const { return tells_; }
@@ -41,6 +51,7 @@ class Uplink {
   };
 
   Result<std::optional<FinalReply>> step();
+  Status begin();
   Status go_to_root(Visit visit, Deadline reach_by);
   Status go_to_place(const ReceivedFrame& frame);
   Status go_to_teller(const Hello& teller);
@@ -50,13 +61,15 @@ class Uplink {
   void begin_reports(std::size_t hellos_known_there);
   Status send_reports();
   Status put_hellos();
+  void report_the_rest();
+  bool forget_unsent(std::uint32_t rank);
   Status put(Frame kind, Bytes payload);
 
   const RendezvousAddress& rendezvous_;
   Hello mine_;
   bool can_tell_, tells_ = false;
   Deadline deadline_;
-  Clock::time_point begun_ = Clock::now();
+  Clock::time_point begun_;
 
   Visit visit_ = Visit::first;
   bool at_root_ = true;
@@ -66,12 +79,14 @@ class Uplink {
   Connection connection_;
   FrameReader in_;
   Outbox out_;
-  Status lost_;  // why it is not where it was to hear the answer at first
+  Status
+      lost_;  // why it has lost the leader that spoke for it, or why it is not where it was to hear the answer at first
 
   std::vector<Known> known_;                     // this rank's is the first
   std::vector<std::uint32_t> left_;              // ranks
   bool reports_ = false;                         // this connection takes reports, and ...
   std::size_t hellos_sent_ = 0, left_sent_ = 0;  // ... has had so many of each
+  std::size_t hellos_ever_sent_ = 1;             // over any connection: its own goes first
   Deadline next_send_ = Deadline::in(std::chrono::nanoseconds(0));
 };
 

@@ -1,12 +1,16 @@
 // Ranks of a large group join through the leader of their host. A host is what a rank names as one.
 
+#include <sys/socket.h>
+
 #include <atomic>
+#include <functional>
 #include <future>
 
 #include "large_group.hpp"
 #include "platform/bootstrap/host_meeting.hpp"
 #include "platform/bootstrap/receiver.hpp"
 #include "platform/bootstrap/relay.hpp"
+#include "platform/bootstrap/uplink.hpp"
 
 namespace anyccl::bootstrap {
 namespace {
@@ -140,16 +144,6 @@ TEST_F(HostLeaders, tell_everyone_of_a_rank_that_joins_twice_on_two_hosts) {
                   "rank 3 joined twice");
 }
 
-TEST_F(HostLeaders, name_a_rank_that_leaves_its_leader) {
-  std::thread leaver([&] {
-    const Member member = member_at(1, 4, 6);
-    send(call({{name_at(member), {}}}, 4, kToRelay), Frame::hello,
-         bytes_of(hello_frame_of(member)));
-  });
-  expect_all_hear({{0, 0}, {0, 1}, {1, 2}, {1, 3}}, 6, Code::remote_error, "rank 4 left");
-  leaver.join();
-}
-
 TEST_F(HostLeaders, do_not_meet_ranks_that_know_another_secret) {
   RendezvousAddress wrong = meeting_;
   wrong.secret = *Secret::random();
@@ -203,7 +197,7 @@ TEST_F(HostLeaders, whose_name_is_taken_by_a_silent_process_are_done_without) {
 }
 
 /// How far a leader gets with a rank before it goes.
-enum class Until { accepted, said_hello, told_of_another_meeting };
+enum class Until { accepted, said_hello, told_of_another_meeting, told_of_another_size };
 class LeaderThatGoes : public HostLeaders, public testing::WithParamInterface<Until> {};
 
 TEST_P(LeaderThatGoes, is_replaced) {
@@ -216,6 +210,8 @@ TEST_P(LeaderThatGoes, is_replaced) {
       for (int r = 0; r < 4; ++r) hellos.push_back(member_at(0, r, 4).hello);
       send_table(rank, hellos);
     }
+    if (GetParam() == Until::told_of_another_size)
+      send_table(rank, {member_at(0, 0, 2).hello, member_at(0, 1, 2).hello});
     leader.reset();
   });
   expect_all_join({1, 0, 0, 0});
@@ -228,29 +224,64 @@ std::string name_of(const testing::TestParamInfo<Until>& test) {
       return "accepting_a_rank";
     case Until::said_hello:
       return "its_hello";
+    case Until::told_of_another_size:
+      return "telling_of_a_meeting_of_another_size";
     default:
       return "telling_of_another_meeting";
   }
 }
 INSTANTIATE_TEST_SUITE_P(After, LeaderThatGoes,
                          testing::Values(Until::accepted, Until::said_hello,
-                                         Until::told_of_another_meeting),
+                                         Until::told_of_another_meeting,
+                                         Until::told_of_another_size),
                          name_of);
+
+/// A leader that hangs after it has heard a rank.
+class LeaderThatHangs : public HostLeaders {
+ protected:
+  void while_it_hangs(const std::function<void()>& join) {
+    FakeLeader leader(name_at(member_at(0, 0, 3)), meeting_.secret);
+    std::promise<void> done;
+    std::thread hangs([&] {
+      const Connection rank = wait_for_authenticated(leader.acceptor);
+      receive_hello(rank);
+      done.get_future().wait();
+    });
+    join();
+    done.set_value();
+    hangs.join();
+  }
+};
+
+TEST_F(LeaderThatHangs, is_done_without) {
+  while_it_hangs([&] { expect_all_join({1, 0, 1}); });
+}
+
+TEST_F(LeaderThatHangs, is_named) {
+  while_it_hangs([&] {
+    expect_all_hear({{0, 1}}, 3, Code::timeout,
+                    "the rank that leads this host (pid " + std::to_string(::getpid()) + ")",
+                    Deadline::in(milliseconds(300)));
+  });
+}
 
 /// Rank 0 leads host 0, has joined, and has told the server of rank 1.
 class LeaderOfRank1 : public HostLeaders {
  protected:
-  /// Until the hello of rank 1 is at the server; then it no longer has rank 1.
-  Connection lead_until_told() {
+  struct Leading {
+    Connection root, rank;
+  };
+  /// Until the hello of rank 1 is at the server.
+  Leading lead_until_told() {
     const Member member = member_at(0, 0, 3);
     FakeLeader leader(name_at(member), meeting_.secret);
     ready_.set_value();
     Connection root = call(meeting_.endpoints, 0, kToRoot);
     send(root, Frame::hello, bytes_of(hello_frame_of(member)));
     EXPECT_FALSE(receive_place(root));
-    const Connection rank = wait_for_authenticated(leader.acceptor);
+    Connection rank = wait_for_authenticated(leader.acceptor);
     send(root, Frame::hello, bytes_of(receive_hello(rank)));
-    return root;
+    return {std::move(root), std::move(rank)};
   }
   std::promise<void> ready_;
 };
@@ -262,7 +293,7 @@ TEST_F(LeaderOfRank1, that_drops_it_does_not_make_it_join_twice) {
       EXPECT_OK(join_as(member_at(0, 1, 3)).status());
       return;
     }
-    const Connection root = lead_until_told();
+    const Connection root = lead_until_told().root;
     const Member last = member_at(0, 2, 3);
     const Connection leader = call({{name_at(last), {}}}, 2, kToRelay);  // which is rank 1 now
     send(leader, Frame::hello, bytes_of(hello_frame_of(last)));
@@ -282,6 +313,74 @@ TEST_F(LeaderOfRank1, that_dies_is_named_to_it) {
     EXPECT_EQ(group.status().code(), Code::remote_error) << message_of(group);
     EXPECT_TRUE(contains(message_of(group), "rank 0 left")) << message_of(group);
   });
+}
+
+TEST_F(LeaderOfRank1, that_dies_with_the_table_when_the_server_has_gone_is_named_to_it) {
+  std::promise<void> told;
+  in_threads(3, [&](int rank) {
+    if (rank == 0) {
+      const Leading leading = lead_until_told();
+      told.set_value();
+      EXPECT_EQ(next_kind(leading.root), Frame::table);
+    } else if (rank == 1) {
+      ready_.get_future().wait();
+      const Result<Group> group = join_as(member_at(0, 1, 3));
+      EXPECT_EQ(group.status().code(), Code::remote_error) << message_of(group);
+      EXPECT_TRUE(contains(message_of(group), "leads this host (pid ")) << message_of(group);
+    } else {
+      told.get_future().wait();
+      EXPECT_OK(join_as(member_at(1, 2, 3)).status());
+    }
+  });
+}
+
+/// Goes on until the answer is there.
+FinalReply answer_to(Uplink& up) {
+  for (std::vector<pollfd> entries;; entries.clear()) {
+    Result<std::optional<FinalReply>> reply = up.progress();
+    if (!reply.ok()) throw std::runtime_error(message_of(reply));
+    if (*reply) return **std::move(reply);
+    up.append_wanted(entries);
+    ::poll(entries.data(), entries.size(), up.poll_ms(1000));
+  }
+}
+
+TEST_F(HostLeaders, say_nothing_of_a_rank_that_left_before_the_server_was_there) {
+  const Member mine = member_at(0, 0, 3), gone = member_at(0, 1, 3), back = member_at(0, 1, 3);
+  Uplink up(meeting_, {mine.hello, soon()}, false);
+  up.report({{hello_frame_of(gone)}});
+  up.report({{}, 1});
+  up.report({{hello_frame_of(back)}});
+  in_threads(2, [&](int i) {
+    if (i == 0)
+      EXPECT_EQ(answer_to(up).kind, Frame::table);
+    else
+      EXPECT_OK(join_as(member_at(1, 2, 3)).status());
+  });
+}
+
+TEST_F(HostLeaders, that_come_late_say_which_ranks_hear_a_failure_from_them) {
+  expect_all_hear({{0, 0}, {1, 1}, {1, 1}}, 4, Code::invalid_usage, "rank 1 joined twice");
+  const Member mine = member_at(0, 2, 4), other = member_at(0, 3, 4);
+  Uplink up(meeting_, {mine.hello, soon()}, false);
+  up.report({{hello_frame_of(other)}});
+  EXPECT_EQ(answer_to(up).kind, Frame::failure);
+  const auto begun = Deadline::Clock::now();
+  server_->stop_when_told();
+  EXPECT_LT(Deadline::Clock::now() - begun, milliseconds(1900));  // it gives late ranks 2000
+}
+
+TEST_F(HostLeaders, give_their_name_up_when_they_can_let_in_no_more_ranks) {
+  const std::string name = name_at(member_at(0, 0, 3));
+  UniqueFd host = *listen_unix(name);
+  ::shutdown(host.get(), SHUT_RDWR);
+  Relay relay(std::move(host), meeting_.secret, Trust::secret);
+  EXPECT_FALSE(listen_unix(name).ok());
+  std::vector<pollfd> entries;
+  relay.append_wanted(entries);
+  ::poll(entries.data(), entries.size(), 1000);
+  relay.progress(entries);
+  EXPECT_OK(listen_unix(name).status());
 }
 
 /// The test is the root server.
@@ -323,6 +422,107 @@ TEST_F(RootByHand, hears_all_ranks_of_a_host_over_one_connection) {
   });
   expect_all_join(hosts_of_sizes({kRanks}));
   root.join();
+}
+
+TEST_F(RootByHand, hears_of_a_rank_that_leaves_its_leader) {
+  const Member leaver = member_at(1, 4, 5);
+  std::promise<void> heard;
+  std::thread root([&] {
+    Acceptor acceptor({{listener_.get(), false}}, meeting_.secret, kToRoot, Trust::secret);
+    const Connection leader = wait_for_authenticated(acceptor);
+    receive_hello(leader);
+    send(leader, Frame::place, bytes_of(Place{0}));
+    receive_hello(leader);
+    heard.set_value();
+    FrameReader reader(largest_report);
+    std::optional<ReceivedFrame> frame;
+    while (!frame) {
+      ASSERT_OK(wait_for(leader.socket.get(), POLLIN, soon(), "leader"));
+      auto next = reader.next(leader.socket.get(), leader.session, "leader");
+      ASSERT_OK(next.status());
+      frame = *std::move(next);
+    }
+    ASSERT_EQ(frame->kind, Frame::left);
+    EXPECT_EQ(read_as<Left>(frame->payload).rank, 4U);
+    send(leader, Frame::failure, failure_payload(Status(Code::remote_error, "rank 4 left")));
+  });
+  std::thread leaves([&] {
+    const Connection leader = call({{name_at(leaver), {}}}, 4, kToRelay);
+    send(leader, Frame::hello, bytes_of(hello_frame_of(leaver)));
+    heard.get_future().wait();
+  });
+  expect_all_hear({{1, 2}}, 5, Code::remote_error, "rank 4 left");
+  leaves.join();
+  root.join();
+}
+
+TEST_F(RootByHand, that_ends_with_the_leader_of_a_host_is_not_waited_for) {
+  auto leader = std::make_unique<FakeLeader>(name_at(member_at(0, 0, 4)), meeting_.secret);
+  std::thread ends([&] {
+    std::vector<Connection> ranks;
+    for (int i = 0; i < 2; ++i) {
+      ranks.push_back(wait_for_authenticated(leader->acceptor));
+      receive_hello(ranks.back());
+    }
+    listener_.reset();
+    leader.reset();
+  });
+  expect_all_hear({{0, 1}, {0, 2}}, 4, Code::remote_error, "leads this host (pid ");
+  ends.join();
+}
+
+TEST_F(RootByHand, hears_how_long_a_rank_tried_to_meet_its_leader) {
+  const UniqueFd silent = *listen_unix(name_at(member_at(0, 0, 3)));
+  std::thread root([&] {
+    Acceptor acceptor({{listener_.get(), false}}, meeting_.secret, kToRoot, Trust::secret);
+    const Connection rank = wait_for_authenticated(acceptor);
+    EXPECT_GE(receive_hello(rank).waited_ms, 900U);  // it tries for 1000
+    send(rank, Frame::failure, failure_payload(Status(Code::aborted, "heard")));
+  });
+  expect_all_hear({{0, 1}}, 3, Code::aborted, "heard");
+  root.join();
+}
+
+TEST_F(RootByHand, that_does_not_read_leaves_its_leader_asleep) {
+  const Member mine = member_at(0, 0, 3), other = member_at(0, 1, 3);
+  std::promise<void> done;
+  std::thread root([&] {
+    Acceptor acceptor({{listener_.get(), false}}, meeting_.secret, kToRoot, Trust::secret);
+    const Connection leader = wait_for_authenticated(acceptor);
+    receive_hello(leader);
+    send(leader, Frame::place, bytes_of(Place{0}));
+    done.get_future().wait();
+  });
+  Uplink up(meeting_, {mine.hello, soon()}, false);
+  const Report many{std::vector<HelloFrame>(20000, hello_frame_of(other))};
+  up.report(many);
+  std::vector<pollfd> entries;
+  const auto is_stuck = [&] {
+    entries.clear();
+    up.append_wanted(entries);
+    return ::poll(entries.data(), entries.size(), 20) == 0 && entries.size() == 1 &&
+           entries[0].events == (POLLIN | POLLOUT);
+  };
+  while (!is_stuck()) ASSERT_OK(up.progress().status());
+  up.report(many);
+  EXPECT_EQ(up.poll_ms(1000), 1000);
+  done.set_value();
+  root.join();
+}
+
+TEST_F(RootByHand, that_is_not_there_keeps_a_leader_no_longer_when_a_rank_behind_it_hangs) {
+  listener_.reset();
+  const Member leader = member_at(0, 0, 3), other = member_at(0, 1, 3);
+  Deadline::Clock::time_point ended;
+  std::thread leads([&] {
+    EXPECT_FALSE(join_as(leader, Deadline::in(milliseconds(300))).ok());
+    ended = Deadline::Clock::now();
+  });
+  const Deadline::Clock::time_point begun = Deadline::Clock::now();
+  const Connection hangs = call({{name_at(other), {}}}, 1, kToRelay);
+  send(hangs, Frame::hello, bytes_of(hello_frame_of(other)));
+  leads.join();
+  EXPECT_LT(ended - begun, milliseconds(8000));
 }
 
 TEST_F(RootByHand, that_is_not_there_is_said_in_time_by_every_rank_of_a_host) {
