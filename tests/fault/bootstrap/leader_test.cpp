@@ -1,8 +1,11 @@
 // Ranks of a large group join through the leader of their host. A host is what a rank names as one.
 
 #include <sys/socket.h>
+#include <sys/un.h>
 
+#include <algorithm>
 #include <atomic>
+#include <cstddef>
 #include <functional>
 #include <future>
 
@@ -370,10 +373,20 @@ TEST_F(HostLeaders, that_come_late_say_which_ranks_hear_a_failure_from_them) {
   EXPECT_LT(Deadline::Clock::now() - begun, milliseconds(1900));  // it gives late ranks 2000
 }
 
+/// It has the name, and cannot accept a connection.
+UniqueFd bind_unix(const std::string& name) {
+  UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::copy(name.begin(), name.end(), address.sun_path + 1);
+  const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  EXPECT_EQ(::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), length), 0);
+  return socket;
+}
+
 TEST_F(HostLeaders, give_their_name_up_when_they_can_let_in_no_more_ranks) {
   const std::string name = name_at(member_at(0, 0, 3));
-  UniqueFd host = *listen_unix(name);
-  ::shutdown(host.get(), SHUT_RDWR);
+  UniqueFd host = bind_unix(name);
   Relay relay(std::move(host), meeting_.secret, Trust::secret);
   EXPECT_FALSE(listen_unix(name).ok());
   std::vector<pollfd> entries;
