@@ -127,12 +127,17 @@ Result<Group> join_as_leader(const Joiner& joiner, const Listeners* listeners, U
   return read_group(joiner, reply);
 }
 
-/// What came of waiting at the leader of the host; without all of these it belongs to another meeting of the same
-/// ranks, which is about to end.
+/// What came of waiting at the leader of the host.
 struct AtLeader {
-  std::optional<Group> group = {};
-  Status lost = {};   ///< It has gone.
-  Status hangs = {};  ///< It does not answer.
+  enum Outcome {
+    joined,
+    another_meeting,  ///< The leader belongs to one of the same ranks, which is about to end.
+    lost,             ///< The leader has gone.
+    hangs,            ///< The leader does not answer.
+  };
+  Outcome outcome = another_meeting;
+  Group group;  ///< If it has joined.
+  Status why;   ///< If the leader is lost or hangs.
 };
 
 Result<AtLeader> join_through(const Joiner& joiner, const Peer& leader) {
@@ -142,13 +147,13 @@ Result<AtLeader> join_through(const Joiner& joiner, const Peer& leader) {
                  describe(joiner.mine), joiner.rendezvous.advice);
   if (!reply.ok()) {
     log(LogSubsystem::net, "{}; {} joins anew", reply.status().message(), describe(joiner.mine));
-    if (reply.status().code() == Code::timeout) return AtLeader{.hangs = reply.status()};
-    return AtLeader{.lost = reply.status()};
+    const bool hangs = reply.status().code() == Code::timeout;
+    return AtLeader{hangs ? AtLeader::hangs : AtLeader::lost, {}, reply.status()};
   }
   Result<Group> group = read_group(joiner, *reply);
   if (reply->kind == Frame::failure) return group.status();
   if (!group.ok() || !same_call(group->members[joiner.mine.rank], joiner.mine)) return AtLeader();
-  return AtLeader{.group = *std::move(group)};
+  return AtLeader{AtLeader::joined, *std::move(group), {}};
 }
 
 /// Its leader hangs, and may have told the root server of this rank. As long as the connection to it is open, it does
@@ -166,9 +171,9 @@ Result<Group> join_large(const Joiner& joiner, const Listeners* listeners) {
     if (!place.leader) return join_as_leader(joiner, listeners, std::move(place.listener), lost);
     const Peer leader = leader_at(*std::move(place.leader));
     ANYCCL_TRY(AtLeader at_leader, join_through(joiner, leader));
-    if (at_leader.group) return *std::move(at_leader.group);
-    if (!at_leader.hangs.ok()) return join_beside(joiner, listeners, at_leader.hangs);
-    lost = at_leader.lost;
+    if (at_leader.outcome == AtLeader::joined) return std::move(at_leader.group);
+    if (at_leader.outcome == AtLeader::hangs) return join_beside(joiner, listeners, at_leader.why);
+    lost = at_leader.why;
   }
 }
 
