@@ -51,7 +51,7 @@ class [[nodiscard]] Work {
     return detail::status_of(anycclWorkWaitFor(handle_, milliseconds));
   }
   Status wait_for(std::chrono::milliseconds time) { return wait_for(detail::milliseconds(time)); }
-  /// In place of the time limit of its call; 0: none. Counts from now, or from its turn. When it is
+  /// In place of the time limit of its call; 0: that of the communicator. Counts from now, or from its turn. When it is
   /// over the operation fails, and the communicator.
   Status limit(unsigned milliseconds) {
     return detail::status_of(anycclWorkLimit(handle_, milliseconds));

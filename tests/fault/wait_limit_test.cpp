@@ -288,6 +288,35 @@ TEST(WaitLimits, of_a_configuration_come_before_the_environment_and_are_inherite
   });
 }
 
+TEST(WaitLimits, do_not_count_for_a_receive_that_nobody_waits_for) {
+  const Environment limits{{{"ANYCCL_OP_TIMEOUT", "0.3"}}};
+  run_ranks(2, [](Communicator& comm) {
+    std::vector<float> x{1}, y{1}, early{0};
+    anycclCall_t receive = call_of(anycclCollRecv, early, 1);
+    receive.tag = 9;
+    auto posted =
+        comm.rank() == Rank{0} ? comm.issue(receive) : comm.issue(call_of(anycclCollBarrier, y));
+    if (comm.rank() == Rank{0}) EXPECT_OK(wait(comm.issue(call_of(anycclCollBarrier, y))));
+    for (const auto end = Clock::now() + 600ms; Clock::now() < end;)
+      EXPECT_OK(wait(comm.all_reduce(view(x), view(x), ReduceOp::max)));
+    EXPECT_OK(wait(comm.all_reduce(view(x), view(x), ReduceOp::max)));
+    if (comm.rank() == Rank{1}) EXPECT_OK(wait(comm.send(view(y), Rank{0}, 9)));
+    EXPECT_OK(posted->wait());
+  });
+}
+
+TEST(WaitLimits, count_for_a_receive_behind_one_that_may_wait_for_ever) {
+  run_on_rank_0([](Communicator& comm) {
+    std::vector<float> x{1}, y{1};
+    anycclCall_t first = call_of(anycclCollRecv, x, 1);
+    first.tag = 9;
+    first.timeout_ms = ANYCCL_NO_TIMEOUT;
+    auto posted = comm.issue(first);
+    EXPECT_EQ(wait(comm.issue(call_of(anycclCollRecv, y, 1))).code(), Code::timeout);
+    EXPECT_EQ(posted->wait().code(), Code::timeout) << "the communicator has failed";
+  });
+}
+
 TEST(WaitLimits, that_are_negative_are_refused) {
   run_ranks(1, [](Communicator& comm) {
     anycclConfig_t config = ANYCCL_CONFIG_INITIALIZER;

@@ -10,7 +10,7 @@
 
 namespace anyccl::python {
 
-using Seconds = std::optional<double>;  // none: for ever
+using Seconds = std::optional<double>;  // none: as long as the operation may take
 
 /// How long a wait may keep Python from its signals, in milliseconds. Short enough for a person,
 /// long enough that a rank which waits for minutes sleeps nearly all the time.
