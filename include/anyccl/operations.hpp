@@ -47,9 +47,10 @@ class Operations {
   }
   anycclComm_t handle() const { return handle_; }
 
-  /// The time limit of the operations that are called through this object from now on; 0, as at first:
-  /// that of the communicator, see anycclConfig_t. When it is over the operation fails, and the communicator. Of a message it counts from the
-  /// call, of a collective from its turn. Not while another thread calls.
+  /// The time limit of the operations that are called through this object from now on; 0, as at
+  /// first: that of the communicator, see anycclConfig_t. When it is over the operation fails,
+  /// and the communicator. Of a message it counts from the call, of a collective from its turn.
+  /// Not while another thread calls.
   void set_timeout(std::chrono::milliseconds limit) { timeout_ms_ = detail::milliseconds(limit); }
 
   /// From now on collectives that are called through this object have this configuration, which starts
