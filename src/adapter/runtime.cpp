@@ -170,12 +170,12 @@ int process_here(const bootstrap::Hello& me, const bootstrap::Hello& other) {
   return same_host(me, other) && !same_process(me, other) ? static_cast<int>(other.pid) : 0;
 }
 
-/// What is not 0 becomes at least a millisecond.
+/// A time above 0 becomes at least a millisecond.
 std::chrono::milliseconds milliseconds_of(double seconds) {
   return std::chrono::milliseconds(static_cast<std::int64_t>(std::ceil(seconds * 1e3)));
 }
 
-/// The configuration of the communicator comes first: the variable says what all others have.
+/// The configuration of the communicator comes first: the variable is for all others.
 WaitLimits wait_limits_of(const InitContext& init) {
   return {.warn_after = milliseconds_of(init.config.warn_after_s),
           .most = init.settings.time_limit.value_or(milliseconds_of(init.config.op_timeout_s))};

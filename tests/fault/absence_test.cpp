@@ -23,7 +23,7 @@ using Clock = std::chrono::steady_clock;
 using Variables = std::vector<std::pair<std::string, std::string>>;
 constexpr int kRanks = 3;
 
-/// What the processes of a test know of each other without the library.
+/// Counts that the processes of a test share without the library.
 struct Shared {
   std::atomic<int> over{0};       // ranks that are through
   std::atomic<pid_t> stopped{0};  // the process that stops itself
@@ -75,15 +75,8 @@ Status act(Communicator& comm, const Case& one) {
       return wait(comm.all_gather(view(x), view(all)));
     case Action::broadcast:
       return wait(comm.broadcast(view(x), view(x), one.faulty));
-    case Action::issued: {
-      anycclCall_t call{};
-      call.size = sizeof call;
-      call.collective = anycclCollAllReduce;
-      call.sendbuff = call.recvbuff = x.data();
-      call.count = x.size();
-      call.datatype = anycclFloat32;
-      return wait(comm.issue(call));
-    }
+    case Action::issued:
+      return wait(comm.issue(call_of(anycclCollAllReduce, x)));
     case Action::receive:
       return comm.rank() == one.faulty
                  ? wait(comm.send(view(x), Rank{(index(one.faulty) + 1) % kRanks}))
@@ -95,13 +88,14 @@ Status act(Communicator& comm, const Case& one) {
   }
 }
 
-/// Whoever ends the communicator first must not be what the others hear of.
+/// The end of the first communicator must not be the error of the others. The ranks are processes: nothing wakes one
+/// when the count in their shared memory changes.
 void meet_outside(const Case& one, const SharedMemory& shared) {
   const int all = one.fault == Fault::is_late ? kRanks : kRanks - 1;
   while (shared->over < all) std::this_thread::sleep_for(1ms);
 }
 
-/// What the faulty rank does. It stays until the others are through, as its end would tell them.
+/// The part of the faulty rank. It stays until the others are through, as its end would tell them.
 void misbehave(Communicator& comm, const Case& one, const SharedMemory& shared) {
   std::vector<float> x(7, 1.0F);
   switch (one.fault) {
@@ -121,7 +115,7 @@ void misbehave(Communicator& comm, const Case& one, const SharedMemory& shared) 
       ::raise(SIGKILL);
       break;
     case Fault::is_late:
-      std::this_thread::sleep_for(100ms);
+      std::this_thread::sleep_for(100ms);  // to be late is the fault
       EXPECT_OK(act(comm, one));
       ++shared->over;
   }
@@ -153,6 +147,16 @@ void survive(Communicator& comm, const Case& one, const SharedMemory& shared) {
   meet_outside(one, shared);
 }
 
+/// The part of this rank, at whose end its process ends.
+void play(Communicator& comm, const Case& one, const SharedMemory& shared) {
+  if (comm.rank() == one.faulty)
+    misbehave(comm, one, shared);
+  else
+    survive(comm, one, shared);
+  static_cast<void>(comm.abort());
+  std::_Exit(testing::Test::HasFailure() ? 1 : 0);
+}
+
 void try_case(const Case& one) {
   SCOPED_TRACE(std::string("rank ") + std::to_string(index(one.faulty)) + " " +
                kFaults[static_cast<int>(one.fault)] + ", " +
@@ -160,15 +164,7 @@ void try_case(const Case& one) {
                " ms, " + one.transport);
   const SharedMemory shared;
   const auto outcomes = run_processes(
-      kRanks,
-      [&](Communicator& comm) {
-        if (comm.rank() == one.faulty)
-          misbehave(comm, one, shared);
-        else
-          survive(comm, one, shared);
-        static_cast<void>(comm.abort());
-        std::_Exit(testing::Test::HasFailure() ? 1 : 0);
-      },
+      kRanks, [&](Communicator& comm) { play(comm, one, shared); },
       [&](int) {
         return Variables{
             {"ANYCCL_TRANSPORT", one.transport},
@@ -210,12 +206,7 @@ std::string log_of_a_wait(const char* transport, Fault fault,
         if (before) {
           EXPECT_OK(before(comm));
         }
-        if (comm.rank() == one.faulty)
-          misbehave(comm, one, shared);
-        else
-          survive(comm, one, shared);
-        static_cast<void>(comm.abort());
-        std::_Exit(testing::Test::HasFailure() ? 1 : 0);
+        play(comm, one, shared);
       },
       [&](int rank) {
         return Variables{{"ANYCCL_TRANSPORT", transport},

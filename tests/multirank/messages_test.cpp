@@ -276,17 +276,6 @@ TEST(Collectives, that_are_queued_are_not_late_as_long_as_the_queue_moves) {
   });
 }
 
-anycclCall_t call_of(anycclCollective_t collective, std::span<float> x, int root = 0) {
-  anycclCall_t call{};
-  call.size = sizeof call;
-  call.collective = collective;
-  call.sendbuff = call.recvbuff = x.data();
-  call.count = x.size();
-  call.datatype = anycclFloat32;
-  call.root = root;
-  return call;
-}
-
 /// Rank 1 comes only after rank 0 was told to wait for it otherwise.
 TEST_P(Messages, and_collectives_that_take_long_go_on_without_their_caller) {
   std::atomic<int> handed_over{0};

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,19 @@ class Environment {
   std::vector<std::pair<std::string, std::string>> before_;
   std::vector<std::string> unset_;
 };
+
+/// A call with `x` for both buffers, a sum where it reduces. `root`: or the peer of a message.
+inline anycclCall_t call_of(anycclCollective_t collective, std::span<float> x, int root = 0) {
+  anycclCall_t call{};
+  call.size = sizeof call;
+  call.collective = collective;
+  call.sendbuff = call.recvbuff = x.data();
+  call.count = x.size();
+  call.datatype = anycclFloat32;
+  call.op = anycclSum;
+  call.root = root;
+  return call;
+}
 
 using Body = std::function<void(Communicator&)>;
 

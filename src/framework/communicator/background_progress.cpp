@@ -120,7 +120,8 @@ void BackgroundProgress::look(const std::vector<CommPtr>& comms, bool watched, i
 }
 
 void BackgroundProgress::sleep(const std::vector<CommPtr>& comms, int idle_polls) {
-  if (comms.empty()) return std::this_thread::sleep_for(Backoff::kSleep);
+  if (comms.empty())
+    return std::this_thread::sleep_for(Backoff::kSleep);  // for notes, which ring nothing
   const bool only = comms.size() == 1;
   // A waiting thread rings when it leaves, but not for each operation that it completes.
   if (only && comms.front()->sleep_beside_waiters(notes_wait_ ? kBesideWaiters : kOnlyBesideWaiters,

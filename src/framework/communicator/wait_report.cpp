@@ -51,7 +51,7 @@ std::string WaitReport::list(const std::vector<Rank>& ranks, bool in_full) const
 }
 
 /// The ranks that keep all others back: not those that wait, too. Of ranks that tell this one only
-/// what they send it, those count that it waits for.
+/// their messages to it, those count that it waits for.
 std::string WaitReport::missing(std::uint64_t sequence, const std::vector<Rank>& awaited) const {
   std::vector<Rank> late, stopped;
   int unknown = 0;
@@ -93,7 +93,7 @@ std::string WaitReport::standing(Rank rank, std::uint64_t sequence) const {
 
 std::string WaitReport::calls_of(Rank rank, std::uint64_t sequence) const {
   const PeerCalls calls = routes_.to[uindex(rank)]->calls_of(rank);
-  // What a peer writes is not trusted.
+  // The words of a peer are not trusted.
   const bool is_rank =
       calls.receives_from == kAnySource || uindex(calls.receives_from) < routes_.to.size();
   if (calls.receives && is_rank)

@@ -53,7 +53,7 @@ struct FailureHead {
   std::uint32_t code = 0;
 };
 
-/// What a leader is among the leaders.
+/// The place of a leader among the leaders.
 struct Place {
   std::uint32_t tells = 0;  ///< 1: others may be sent to it.
 };

@@ -36,9 +36,9 @@ class FrameReader {
   std::optional<FrameHeader> header_;  // in_ gets its payload
 };
 
-/// What goes up: hellos, and ranks that left.
+/// The way up: hellos, and ranks that left.
 std::optional<std::size_t> largest_report(Frame kind, std::uint32_t size);
-/// What comes down: the answer, or where to wait for it.
+/// The way down: the answer, or the place to wait for it.
 std::optional<std::size_t> largest_reply(Frame kind, std::uint32_t size);
 
 }  // namespace anyccl::bootstrap

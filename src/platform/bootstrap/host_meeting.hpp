@@ -6,7 +6,7 @@
 
 namespace anyccl::bootstrap {
 
-/// What a rank of a large group is on its host (as same_host() tells hosts apart).
+/// The part of a rank of a large group on its host (as same_host() tells hosts apart).
 struct HostPlace {
   /// It leads its host, and the other ranks call here. None, and no leader: it leads nobody but itself.
   UniqueFd listener;

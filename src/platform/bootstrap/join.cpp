@@ -127,7 +127,7 @@ Result<Group> join_as_leader(const Joiner& joiner, const Listeners* listeners, U
   return read_group(joiner, reply);
 }
 
-/// What came of waiting at the leader of the host.
+/// The end of a wait at the leader of the host.
 struct AtLeader {
   enum Outcome {
     joined,

@@ -23,7 +23,7 @@ struct FinalReply {
   static FinalReply of(ReceivedFrame frame);
 };
 
-/// What a rank says while it waits for the answer.
+/// The words of a rank while it waits for the answer.
 struct Report {
   std::vector<HelloFrame> hellos;  ///< Of ranks that it speaks for.
   std::optional<std::uint32_t> left = {};

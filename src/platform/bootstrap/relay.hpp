@@ -11,7 +11,7 @@
 
 namespace anyccl::bootstrap {
 
-/// What the leader of a host does for the ranks that it tells the root server's answer, those of its host and
+/// The work of the leader of a host for the ranks that it tells the root server's answer, those of its host and
 /// other leaders: it lets them in, hears what they report, and sends them the answer. The caller polls.
 class Relay {
  public:
@@ -36,7 +36,7 @@ class Relay {
   int poll_ms(int most) const;
   /// Goes on as far as possible. When no connection can be accepted, others have to do without it.
   void progress(std::span<const pollfd> entries);
-  /// What the waiting ranks have said since the last call; nothing after the answer.
+  /// The words of the waiting ranks since the last call; nothing after the answer.
   std::vector<Report> take_reports() { return std::exchange(reports_, {}); }
 
   /// The answer, for those that are here; nobody can come any more. Errors: system_error.

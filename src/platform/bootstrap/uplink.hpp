@@ -33,7 +33,7 @@ class Uplink {
 
   /// The server may send other leaders to this rank.
   bool tells() const { return tells_; }
-  /// What is to go up.
+  /// Takes a report that is to go up.
   void report(const Report& report);
 
   void append_wanted(std::vector<pollfd>& entries) const;
