@@ -48,11 +48,22 @@ std::byte* Comm::scratch(std::size_t bytes) {
   return scratch_.data() + ((address + 63) / 64 * 64 - address);
 }
 
-Status Comm::run(const Call& call, Handover* handover) try {
+Status Comm::run(const Call& call, Handover* handover) {
   if (forked()) return failure();  // before the lock, which a thread of the parent may have held
   std::shared_ptr<Comm> alive;     // longer than the lock, if another thread aborts it meanwhile
   ProgressLock progress_lock = loop_.progress_lock();
   loop_.lock(progress_lock);
+  try {
+    return run_locked(progress_lock, call, alive, handover);
+  } catch (const std::bad_alloc&) {
+    if (alive == nullptr) alive = weak_from_this().lock();  // before the lock is given back
+    if (progress_lock.owns_lock()) progress_lock.unlock();
+    return fail_without_memory();
+  }
+}
+
+Status Comm::run_locked(ProgressLock& progress_lock, const Call& call, std::shared_ptr<Comm>& alive,
+                        Handover* handover) {
   if (failure_.happened()) return failure();
   if (call.is_point_to_point())
     return messages_.does_at_once(call, poll_budget())
@@ -111,8 +122,6 @@ Status Comm::run(const Call& call, Handover* handover) try {
     if (Backoff::sleeps(next)) loop_.sleep(progress_lock, backoff.sleep_time(), &alone);
   }
   return alone.status();
-} catch (const std::bad_alloc&) {
-  return fail_without_memory();
 }
 
 /// A call that this rank cannot make, for want of memory, must not leave its peers waiting in it.

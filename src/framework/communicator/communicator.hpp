@@ -198,6 +198,8 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
   Status check_probe(Rank source) const;
   Status check_stalled(Operation& operation, const Execution* collective);
   void fail(const Status& why);
+  Status run_locked(ProgressLock& progress_lock, const Call& call, std::shared_ptr<Comm>& alive,
+                    Handover* handover);
   Status fail_without_memory();
   void show_receive();
   Status agree_on_window(std::uint32_t window, std::size_t bytes, const Status& problem);
