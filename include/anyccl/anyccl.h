@@ -968,6 +968,8 @@ ANYCCL_API anycclResult_t anycclEventRecord(anycclEvent_t event, anycclStream_t 
 ANYCCL_API anycclResult_t anycclEventQuery(anycclEvent_t event);
 /* Returns when it is complete, with the first error of the work before it. */
 ANYCCL_API anycclResult_t anycclEventSynchronize(anycclEvent_t event);
+/* The same, but InProgress if it is not complete after `timeout_ms`: the stream goes on then. */
+ANYCCL_API anycclResult_t anycclEventSynchronizeFor(anycclEvent_t event, unsigned int timeout_ms);
 /* *ms = time from when the stream of `start` came to it until that of `end` did. InvalidUsage if
  * one was never recorded, InProgress if one is not complete. */
 ANYCCL_API anycclResult_t anycclEventElapsedTime(float* ms, anycclEvent_t start, anycclEvent_t end);

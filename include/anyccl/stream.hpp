@@ -53,6 +53,10 @@ class Event {
   Result<bool> query() const { return detail::done(anycclEventQuery(handle_)); }
   /// Returns when it is complete, with the first error of the work before it.
   Status synchronize() const { return detail::status_of(anycclEventSynchronize(handle_)); }
+  /// The same, but in_progress if it is not complete after `milliseconds`: the stream goes on then.
+  Status synchronize_for(unsigned milliseconds) const {
+    return detail::status_of(anycclEventSynchronizeFor(handle_, milliseconds));
+  }
 
  private:
   anycclEvent_t handle_ = nullptr;

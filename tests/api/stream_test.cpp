@@ -38,12 +38,25 @@ TEST(Streams, are_not_done_and_then_done) {
   ASSERT_OK(stream.run([&] { EXPECT_TRUE(door.pass()); }));
   ASSERT_OK(event.record(stream));
   expect_done(event.query(), false);
+  EXPECT_EQ(event.synchronize_for(1).code(), Code::in_progress);
   expect_done(stream.query(), false);
   door.open();
   ASSERT_OK(event.synchronize());
   expect_done(event.query(), true);
+  ASSERT_OK(event.synchronize_for(0));
   ASSERT_OK(stream.synchronize());
   expect_done(stream.query(), true);
+}
+
+// The stream's thread may be interrupted at any place after it has told of the event.
+TEST(Streams, whose_last_event_is_complete_are_done) {
+  Stream stream = new_stream();
+  Event event = new_event();
+  for (int i = 0; i < 2000; ++i) {
+    ASSERT_OK(event.record(stream));
+    ASSERT_OK(event.synchronize());
+    expect_done(stream.query(), true);
+  }
 }
 
 TEST(Streams, wait_for_each_other) {
@@ -162,6 +175,7 @@ TEST(StreamErrors, null_handles) {
   refused(anycclEventRecord(event.handle(), nullptr), "stream");
   refused(anycclEventQuery(nullptr), "event");
   refused(anycclEventSynchronize(nullptr), "event");
+  refused(anycclEventSynchronizeFor(nullptr, 1), "event");
   refused(anycclEventElapsedTime(nullptr, event.handle(), event.handle()), "ms");
   refused(anycclEventElapsedTime(&ms, nullptr, event.handle()), "start");
   refused(anycclEventElapsedTime(&ms, event.handle(), nullptr), "end");
@@ -205,6 +219,7 @@ TEST(StreamErrors, travel_with_events) {
   ASSERT_OK(second.wait(event));
   expect_thrown(second.synchronize());
   expect_thrown(event.synchronize());
+  expect_thrown(event.synchronize_for(1000));
   expect_thrown(event.query().status());
 }
 
@@ -231,6 +246,7 @@ int child_of_a_busy_rank(Stream& stream, Event& event) {
   refused(anycclEventRecord(event.handle(), stream.handle()));
   refused(anycclEventQuery(event.handle()));
   refused(anycclEventSynchronize(event.handle()));
+  refused(anycclEventSynchronizeFor(event.handle(), 1));
   refused(anycclEventElapsedTime(&ms, event.handle(), event.handle()));
   stream = {};
   event = {};

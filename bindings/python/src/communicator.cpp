@@ -130,7 +130,7 @@ nb::object Communicator::run_in_stream(Request&& request, const Options& options
     return issued.is_other() ? issued.launch(turn.handle, stream)
                              : anycclIssue(&issued.call, turn.handle, &operation->work);
   }));
-  if (operation->work == nullptr) operation->latch = options.stream->latch();
+  if (operation->work == nullptr) operation->end = options.stream->end();
   options.stream->note_use(shared_from_this());
   if (options.async) return nb::cast(Work(shared_from_this(), std::move(operation)));
   adopt(std::move(operation));

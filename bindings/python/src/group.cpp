@@ -152,7 +152,7 @@ void Group::launch() {
     }
     return anycclGroupEnd();
   });
-  std::vector<std::pair<Stream*, LatchPtr>> latches;
+  std::vector<std::pair<Stream*, EventPtr>> ends;
   for (const Entry& entry : entries_) {
     Operation& operation = *entry.operation;
     Stream* const stream = operation.stream.get();
@@ -160,10 +160,10 @@ void Group::launch() {
       operation.outcome = outcome;
       continue;
     }
-    const auto known = std::find_if(latches.begin(), latches.end(),
+    const auto known = std::find_if(ends.begin(), ends.end(),
                                     [&](const auto& one) { return one.first == stream; });
-    operation.latch = known != latches.end() ? known->second
-                                             : latches.emplace_back(stream, stream->latch()).second;
+    operation.end =
+        known != ends.end() ? known->second : ends.emplace_back(stream, stream->end()).second;
     stream->note_use(entry.comm);
     entry.comm->adopt(entry.operation);
   }

@@ -20,7 +20,7 @@ anycclResult_t Request::launch(anycclComm_t comm, anycclStream_t stream) {
 
 bool Operation::is_settled() {
   if (outcome) return true;
-  if (work == nullptr) return latch != nullptr && latch->is_open();
+  if (work == nullptr) return end != nullptr && end->is_complete();
   int done = 0;
   static_cast<void>(anycclWorkTest(work, &done));
   return done != 0;
@@ -47,14 +47,14 @@ nb::object Work::wait(Seconds timeout) {
   Operation& operation = *operation_;
   Outcome outcome = operation.outcome.value_or(Outcome());
   const bool done = operation.outcome.has_value() || wait_in_slices(timeout, [&](unsigned ms) {
-                      if (operation.work == nullptr) return operation.latch->wait_for(ms);
+                      if (operation.work == nullptr) return operation.end->wait_for(ms);
                       outcome = outcome_of(anycclWorkWaitFor(operation.work, ms));
                       return outcome.code != anycclInProgress;
                     });
   if (!done)
     raise(anycclInProgress,
           "the operation is not complete after " + std::to_string(*timeout) + " s; it goes on");
-  if (operation.latch != nullptr && outcome.ok()) outcome = operation.stream->status();
+  if (operation.end != nullptr && outcome.ok()) outcome = operation.stream->status();
   complete();
   raise_unless_ok(outcome);
   return operation.request.result.take();
@@ -77,7 +77,7 @@ Outcome Work::look() {
   int done = 0;
   Outcome outcome = unlocked([&] {
     if (operation.work != nullptr) return anycclWorkTest(operation.work, &done);
-    done = operation.latch->is_open() ? 1 : 0;
+    done = operation.end->is_complete() ? 1 : 0;
     return anycclSuccess;
   });
   if (done != 0 && operation.work == nullptr) outcome = operation.stream->status();

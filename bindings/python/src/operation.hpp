@@ -16,6 +16,8 @@ class Stream;
 using CommunicatorPtr = std::shared_ptr<Communicator>;
 using OperatorPtr = std::shared_ptr<Operator>;
 using StreamPtr = std::shared_ptr<Stream>;
+class Event;
+using EventPtr = std::shared_ptr<Event>;
 
 /// How one call is made.
 struct Options {
@@ -68,7 +70,7 @@ struct Operation {
   // How it is waited for, in this order:
   std::optional<Outcome> outcome;  // it is complete, or was never started
   anycclWork_t work = nullptr;
-  LatchPtr latch;  // opened by its stream behind it
+  EventPtr end;  // behind it in its stream
   StreamPtr stream;
 };
 using OperationPtr = std::shared_ptr<Operation>;

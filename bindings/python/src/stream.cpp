@@ -66,23 +66,17 @@ Stream::~Stream() {
   if (!is_exiting()) static_cast<void>(anycclStreamDestroy(handle_));
 }
 
-LatchPtr Stream::latch() {
-  auto latch = std::make_shared<Latch>();
-  auto shared = std::make_unique<LatchPtr>(latch);
-  const auto open = [](void* argument) {
-    const std::unique_ptr<LatchPtr> mine(static_cast<LatchPtr*>(argument));
-    (*mine)->open();
-  };
-  raise_unless_ok(unlocked([&] { return anycclLaunchHostFunc(handle_, open, shared.get()); }));
-  static_cast<void>(shared.release());
-  return latch;
+EventPtr Stream::end() {
+  auto event = std::make_shared<Event>();
+  event->record(*this);
+  return event;
 }
 
 void Stream::synchronize(Seconds timeout) {
   if (inside == failures_.get())
     raise(anycclInvalidUsage, "a function in a stream cannot wait for its own stream");
   if (unlocked([&] { return anycclStreamQuery(handle_); }).code != anycclSuccess) {
-    const LatchPtr last = latch();
+    const EventPtr last = end();
     if (!wait_in_slices(timeout, [&](unsigned ms) { return last->wait_for(ms); }))
       raise(anycclInProgress, "the stream is not done after " + std::to_string(*timeout) + " s");
   }
@@ -142,7 +136,6 @@ Event::Event() {
 
 void Event::record(Stream& stream) {
   raise_unless_ok(unlocked([&] { return anycclEventRecord(handle_, stream.handle()); }));
-  latch_ = stream.latch();
   stream_ = stream.shared_from_this();
 }
 
@@ -163,14 +156,12 @@ bool Event::done() const {
 }
 
 void Event::synchronize(Seconds timeout) const {
-  if (latch_ == nullptr) return;
-  const LatchPtr last = latch_;
   const StreamPtr stream = stream_;
-  const Outcome before = status();
-  if (before.code == anycclInProgress &&
-      !wait_in_slices(timeout, [&](unsigned ms) { return last->wait_for(ms); }))
+  if (!wait_in_slices(timeout, [&](unsigned ms) { return wait_for(ms); }))
     raise(anycclInProgress, "the event is not complete after " + std::to_string(*timeout) + " s");
-  stream->raise_failure(status());
+  const Outcome outcome = status();
+  if (stream != nullptr) stream->raise_failure(outcome);
+  raise_unless_ok(outcome);
 }
 
 float Event::elapsed_time(const Event& end) const {

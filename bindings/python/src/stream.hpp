@@ -29,8 +29,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
   void run(nb::callable function);
   void wait_event(anycclEvent_t event);
 
-  /// A latch that opens when all work that is in it now is done.
-  LatchPtr latch();
+  /// A new event behind all work that is in it now.
+  EventPtr end();
   /// The communicator keeps arrays of operations of this stream.
   void note_use(const CommunicatorPtr& comm);
   /// The exceptions of functions.
@@ -57,6 +57,12 @@ class Event {
   bool query() const;
   bool done() const;
   void synchronize(Seconds timeout) const;
+  /// Whether it is complete, with or without an error. Needs no interpreter lock.
+  bool is_complete() const { return anycclEventQuery(handle_) != anycclInProgress; }
+  /// Whether it was complete before `ms` milliseconds have passed. Needs no interpreter lock.
+  bool wait_for(unsigned ms) const {
+    return anycclEventSynchronizeFor(handle_, ms) != anycclInProgress;
+  }
   /// In milliseconds.
   float elapsed_time(const Event& end) const;
 
@@ -64,7 +70,6 @@ class Event {
   Outcome status() const;
 
   anycclEvent_t handle_ = nullptr;
-  LatchPtr latch_;    // behind it in its stream; null: never recorded
   StreamPtr stream_;  // whose functions may have raised
 };
 

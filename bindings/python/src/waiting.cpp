@@ -25,24 +25,6 @@ unsigned milliseconds(Seconds seconds) {
   return std::max(1U, static_cast<unsigned>(*seconds * 1000));
 }
 
-void Latch::open() {
-  {
-    const std::lock_guard lock(mutex_);
-    open_ = true;
-  }
-  changed_.notify_all();
-}
-
-bool Latch::is_open() const {
-  const std::lock_guard lock(mutex_);
-  return open_;
-}
-
-bool Latch::wait_for(unsigned ms) const {
-  std::unique_lock lock(mutex_);
-  return changed_.wait_for(lock, std::chrono::milliseconds(ms), [&] { return open_; });
-}
-
 Countdown::Countdown(Seconds timeout) {
   if (timeout && !(*timeout >= 0))
     raise_invalid("timeout is " + std::to_string(*timeout) + " s: it is 0 or more, or None");

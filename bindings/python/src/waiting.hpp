@@ -1,9 +1,6 @@
 #pragma once
 // Waits that let Python look after its signals, and times of users.
 
-#include <condition_variable>
-#include <memory>
-#include <mutex>
 #include <optional>
 
 #include "error.hpp"
@@ -25,21 +22,6 @@ unsigned milliseconds(Seconds seconds);
 /// handler raises.
 template <typename Wait>
 bool wait_in_slices(Seconds timeout, const Wait& wait);
-
-/// Open from some time on. Any thread, also without the interpreter.
-class Latch {
- public:
-  void open();
-  bool is_open() const;
-  /// Whether it was opened before `ms` milliseconds have passed.
-  bool wait_for(unsigned ms) const;
-
- private:
-  mutable std::mutex mutex_;
-  mutable std::condition_variable changed_;
-  bool open_ = false;
-};
-using LatchPtr = std::shared_ptr<Latch>;
 
 /// What is left of a timeout.
 class Countdown {

@@ -44,6 +44,15 @@ def test_a_call_with_a_stream_returns_before_its_operation_is_done(two):
     assert stream.query() and stream.done and repr(stream) == "<anyccl.Stream, done>"
 
 
+def test_a_stream_that_was_waited_for_is_done():
+    """The stream's thread may be interrupted at any place after it has told of its end."""
+    stream = anyccl.Stream()
+    for _ in range(500):
+        stream.run(int)
+        stream.synchronize()
+        assert stream.query()
+
+
 @pytest.mark.parametrize("drop_stream", [False, True])
 def test_arrays_live_until_the_operation_is_done(two, drop_stream):
     go, stream = threading.Event(), anyccl.Stream()

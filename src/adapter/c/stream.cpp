@@ -121,6 +121,17 @@ anycclResult_t anycclEventSynchronize(anycclEvent_t event) {
   });
 }
 
+anycclResult_t anycclEventSynchronizeFor(anycclEvent_t event, unsigned int timeout_ms) {
+  bool done = true;
+  const anycclResult_t result = guarded(nullptr, [&]() -> Status {
+    ANYCCL_CHECK(need_event(event, "event"));
+    const std::shared_ptr<const Moment> moment = event->event.latest();
+    done = moment == nullptr || moment->wait_for(std::chrono::milliseconds(timeout_ms));
+    return moment == nullptr || !done ? Status{} : moment->wait();
+  });
+  return unless_open(result, done);
+}
+
 anycclResult_t anycclEventElapsedTime(float* ms, anycclEvent_t start, anycclEvent_t end) {
   bool done = true;
   const anycclResult_t result = guarded(nullptr, [&]() -> Status {

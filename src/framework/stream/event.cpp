@@ -27,6 +27,11 @@ Status Moment::wait() const {
   return so_far_;
 }
 
+bool Moment::wait_for(std::chrono::milliseconds time) const {
+  std::unique_lock lock(mutex_);
+  return changed_.wait_for(lock, time, [&] { return reached_; });
+}
+
 Moment::Clock::time_point Moment::time() const {
   const std::lock_guard lock(mutex_);
   return time_;

@@ -21,6 +21,8 @@ class Moment {
   bool reached() const;
   /// Returns when it is reached, with what became of the work before it.
   Status wait() const;
+  /// Whether it was reached before `time` has passed.
+  bool wait_for(std::chrono::milliseconds time) const;
   /// Only after it is reached.
   Clock::time_point time() const;
 

@@ -39,6 +39,7 @@ class Reach final : public StreamItem {
     moment_->reach(so_far);
     return {};
   }
+  bool is_mark() const override { return true; }
 
  private:
   std::shared_ptr<Moment> moment_;
@@ -143,6 +144,8 @@ void HostStream::work() {
     Items item;
     item.splice(item.end(), queue_, queue_.begin());
     in_foreign_code_ = item.front()->is_foreign();
+    const bool counted = item.front()->is_mark();
+    if (counted) ++done_;
     const Status so_far = first_error_;
     lock.unlock();
     Status status;
@@ -155,7 +158,7 @@ void HostStream::work() {
     lock.lock();
     if (first_error_.ok()) first_error_ = std::move(status);
     in_foreign_code_ = false;
-    ++done_;
+    if (!counted) ++done_;
     finished_.notify_all();
   }
 }

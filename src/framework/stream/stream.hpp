@@ -21,6 +21,9 @@ class StreamItem {
   virtual Status run(const Status& so_far) = 0;
   /// It runs code of the program, which must not meet the end of the process.
   virtual bool is_foreign() const { return false; }
+  /// It only tells others that the stream is here, so it counts as done before it tells them: who
+  /// has waited for the end of a stream finds it done.
+  virtual bool is_mark() const { return false; }
 };
 
 /// A queue of work on host memory: a thread of its own, started with the first work, does it in
