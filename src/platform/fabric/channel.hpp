@@ -71,6 +71,10 @@ class Channel {
   bool has_left();
   /// The stream has ended, or takes nothing more, without a goodbye.
   bool is_dead();
+  /// Whether is_dead() because the peer's host does not answer.
+  bool is_silent();
+  /// Looks whether the peer's host still answers; costs a system call.
+  void look_for_silence();
   /// Nothing more will come.
   bool is_gone();
   /// Bytes of memory for what was not asked for yet.
