@@ -178,7 +178,8 @@ std::chrono::milliseconds milliseconds_of(double seconds) {
 /// The configuration of the communicator comes first: the variable is for all others.
 WaitLimits wait_limits_of(const InitContext& init) {
   return {.warn_after = milliseconds_of(init.config.warn_after_s),
-          .most = init.settings.time_limit.value_or(milliseconds_of(init.config.op_timeout_s))};
+          .most = init.settings.time_limit.value_or(milliseconds_of(init.config.op_timeout_s)),
+          .silence = std::chrono::seconds(init.config.ack_timeout_s)};
 }
 
 std::shared_ptr<const std::vector<bootstrap::Hello>> members_of(const GroupPtr& group) {

@@ -82,7 +82,7 @@ Result<std::vector<PeerLink>> make_links(std::vector<PeerSocket> sockets, const 
 }
 
 std::shared_ptr<const fabric::SocketKind> network_socket(const Config& config) {
-  return tcp::tcp_socket(config.congestion);
+  return tcp::tcp_socket(config.congestion, config.ack_timeout_s);
 }
 
 Status add_transports(Membership& membership, fabric::ContextKey key,

@@ -60,6 +60,9 @@ constexpr Variable kVariables[] = {
      "network interfaces: prefixes, comma separated; ^ excludes, = is exact"},
     {"ANYCCL_TCP_CONGESTION", "",
      "TCP congestion control; default cubic where the system allows it"},
+    {"ANYCCL_TCP_ACK_TIMEOUT", "30",
+     "seconds after which a host that acknowledges nothing counts as cut off or powered off: 1 to "
+     "600"},
     {"ANYCCL_SECRET", "", "32 hex digits that every rank of a job must know; `anyccl run` sets it"},
     {"ANYCCL_PORT", "MASTER_PORT + 1", "port on MASTER_ADDR where rank 0 meets the others"},
     {"ANYCCL_PORT_RANGE", "",
@@ -259,6 +262,9 @@ Result<Config> read_config() {
   c.host_id = text_of("ANYCCL_HOSTID");
   c.interface = text_of("ANYCCL_SOCKET_IFNAME");
   c.congestion = text_of("ANYCCL_TCP_CONGESTION");
+  std::optional<int> ack_timeout;
+  ANYCCL_CHECK(read_number("ANYCCL_TCP_ACK_TIMEOUT", 1, 600, ack_timeout));
+  c.ack_timeout_s = ack_timeout.value_or(c.ack_timeout_s);
   ANYCCL_CHECK(read_secret(c.secret));
   c.cache_folder = cache_folder();
   std::optional<int> tune_at_start;

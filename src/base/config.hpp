@@ -70,6 +70,7 @@ struct Config {
   std::string host_id;      ///< Ranks with different ids are on different hosts; empty: found out.
   std::string interface;    ///< ANYCCL_SOCKET_IFNAME as written; empty: any.
   std::string congestion;   ///< TCP congestion control; empty: cubic where allowed.
+  int ack_timeout_s = 30;   ///< ANYCCL_TCP_ACK_TIMEOUT.
   std::string secret;       ///< ANYCCL_SECRET as written; empty: none.
   ShmCopy shm_copy = ShmCopy::fastest;
   WaitMode waits = WaitMode::balanced;

@@ -9,9 +9,10 @@ namespace anyccl {
 namespace {
 
 const char* ending(PeerState state) {
-  return state == PeerState::left   ? "has left the communicator"
-         : state == PeerState::dead ? "died"
-                                    : "died or has left the communicator";
+  return state == PeerState::left     ? "has left the communicator"
+         : state == PeerState::dead   ? "died"
+         : state == PeerState::silent ? "does not answer"
+                                      : "died or has left the communicator";
 }
 
 /// One has sizes of each block, and the other not.
@@ -120,11 +121,19 @@ Status Diagnosis::check_any_source() {
                names_[uindex(me_)]);
 }
 
+std::string Diagnosis::reason(PeerState state) const {
+  if (state != PeerState::silent) return "";
+  return fmt::format(
+      ": its host has acknowledged nothing for {} s; is it powered off, or the network cut?",
+      membership_.wait_limits.silence.count());
+}
+
 Status Diagnosis::absence(std::span<const Rank> wanted) const {
   for (const Rank peer : wanted)
     if (Transport* const t = routes_.to[uindex(peer)]; t != nullptr)
       if (const PeerState state = t->state(peer); state != PeerState::present)
-        return error(Code::remote_error, "{} {}", names_[uindex(peer)], ending(state));
+        return error(Code::remote_error, "{} {}{}", names_[uindex(peer)], ending(state),
+                     reason(state));
   return {};
 }
 
@@ -149,8 +158,8 @@ Status Diagnosis::check_stalled(Operation& operation, const Execution* collectiv
   if (moved || operation.done()) return {};
   ANYCCL_CHECK(reported());
   const std::string what = WaitReport::where(operation, collective);
-  return error(Code::remote_error, "{} {} while {} waits for it {}", names_[uindex(*gone)],
-               ending(state), names_[uindex(me_)], what);
+  return error(Code::remote_error, "{} {} while {} waits for it {}{}", names_[uindex(*gone)],
+               ending(state), names_[uindex(me_)], what, reason(state));
 }
 
 bool Diagnosis::is_in_mismatch_grace(const Status& problem, bool unexplained) {

@@ -51,6 +51,8 @@ class Diagnosis {
   bool is_in_mismatch_grace(const Status& problem, bool unexplained = false);
 
  private:
+  /// What the end of a peer is put down to, if its state says more than ending() does.
+  std::string reason(PeerState state) const;
   bool is_waited_for(Operation& operation, const Execution* collective) const;
   void warn(Operation& operation, const Execution* collective);
   Status compare_calls(const CallRecord& mine, Status& unexplained) const;

@@ -48,11 +48,13 @@ class RankNames {
   std::function<std::string(std::size_t)> make_;
 };
 
-/// How long a wait for peers may take. See ANYCCL_WARN_AFTER and ANYCCL_OP_TIMEOUT.
+/// How long a wait for peers may take. See ANYCCL_WARN_AFTER, ANYCCL_OP_TIMEOUT and
+/// ANYCCL_TCP_ACK_TIMEOUT.
 struct WaitLimits {
   std::chrono::milliseconds warn_after{0};  ///< 0: never.
   /// From the turn of an operation that has no time limit of its own; 0: for ever.
   std::chrono::milliseconds most{0};
+  std::chrono::seconds silence{0};  ///< Of a peer's host; only for messages, transports look.
 };
 
 /// Everything a communicator is made of.

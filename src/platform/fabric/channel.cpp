@@ -206,6 +206,16 @@ bool Channel::is_dead() {
   return (link_->in_.ended() || link_->out_.broken()) && !flow_.is_over();
 }
 
+bool Channel::is_silent() {
+  const std::lock_guard lock(link_->mutex_);
+  return link_->is_silent();
+}
+
+void Channel::look_for_silence() {
+  const std::lock_guard lock(link_->mutex_);
+  link_->look_for_silence();
+}
+
 bool Channel::is_gone() {
   if (is_dead()) return true;
   const std::lock_guard lock(link_->mutex_);
@@ -289,6 +299,7 @@ bool Channel::is_delivered() {
   const std::lock_guard lock(link_->mutex_);
   if (link_->connector() != nullptr && !link_->is_attached())
     return !link_->owes_ || link_->in_.ended();
+  if (link_->is_silent()) return true;
   const bool is_flushed = link_->out_.flush();
   const auto is_in_kernel = [&] { return is_flushed && link_->kind_->all_delivered(link_->fd()); };
   if (link_->connector() != nullptr) {

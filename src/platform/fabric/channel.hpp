@@ -31,9 +31,11 @@ class Channel {
   Context& context() const { return *context_; }
 
   // --- sending ----------------------------------------------------------------------------------
-  /// Whether the data frame `key` of `bytes` bytes may be sent now: also where nobody takes it.
+  /// Whether the data frame `key` of `bytes` bytes may be sent now: also to a peer that has left, which
+  /// does not take it, but not to one that has aborted. A rank that only sends has to wait to learn why.
   bool has_room(const Key& key, std::size_t bytes) const {
-    return link_->out_.room(bytes) && (flow_.window.has_room(key, bytes) || flow_.is_over());
+    return link_->out_.room(bytes) && !flow_.aborted &&
+           (flow_.window.has_room(key, bytes) || flow_.goodbye);
   }
   /// Sends a frame, or queues what the socket does not take; whether nothing is queued. After
   /// goodbye() and abort(), and once the peer has said goodbye, it goes nowhere.
@@ -69,6 +71,10 @@ class Channel {
   bool has_left();
   /// The stream has ended, or takes nothing more, without a goodbye.
   bool is_dead();
+  /// Whether is_dead() because the peer's host does not answer.
+  bool is_silent();
+  /// Looks whether the peer's host still answers; costs a system call.
+  void look_for_silence();
   /// Nothing more will come.
   bool is_gone();
   /// Bytes of memory for what was not asked for yet.

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 
+#include <cerrno>
 #include <utility>
 
 #include "base/error.hpp"
@@ -15,6 +16,12 @@ Status make_nonblocking(int fd) {
   const int flags = ::fcntl(fd, F_GETFL);
   if (flags >= 0 && ::fcntl(fd, F_SETFL, flags | O_NONBLOCK) >= 0) return {};
   return system_error(errno, "make the connection to a peer nonblocking");
+}
+
+/// What the system says when it has given up sending to a host.
+bool is_of_silent_host(int problem) {
+  return problem == ETIMEDOUT || problem == EHOSTUNREACH || problem == ENETUNREACH ||
+         problem == EHOSTDOWN || problem == ENETDOWN;
 }
 
 }  // namespace
@@ -110,6 +117,20 @@ bool Link::has_context(ContextKey key) {
   const std::lock_guard lock(mutex_);
   in_.read(nullptr, nullptr);
   return in_.has(key);
+}
+
+/// Of a host that does not answer nothing is expected any more, even if it comes back: ranks may have
+/// heard by then that it is gone. With the lock.
+void Link::look_for_silence() {
+  if (!is_attached() || in_.ended() || !kind_->is_silent(fd_.get())) return;
+  silent_ = true;
+  out_.discard();
+  in_.give_up({});
+}
+
+/// Whether the host of the peer does not answer, as far as is known. With the lock.
+bool Link::is_silent() const {
+  return silent_ || is_of_silent_host(in_.problem()) || is_of_silent_host(out_.problem());
 }
 
 Result<std::shared_ptr<const PeerProcess>> Link::process() {

@@ -71,6 +71,9 @@ class Link : public std::enable_shared_from_this<Link> {
  private:
   friend class Channel;
 
+  void look_for_silence();
+  bool is_silent() const;
+
   PrivateFd fd_;
   const std::shared_ptr<const SocketKind> kind_;
   const std::uint64_t generation_;
@@ -78,6 +81,7 @@ class Link : public std::enable_shared_from_this<Link> {
   const Rank member_{};  // Of the connector's group.
   std::atomic<bool> attached_{false};
   bool used_ = false, owes_ = false;  // Asked for; something must not get lost. With the lock.
+  bool silent_ = false;               // What SocketKind::is_silent() has said. With the lock.
   std::mutex mutex_;  // Held while the socket is read or written, which never waits.
   Outbox out_;
   Reader in_;

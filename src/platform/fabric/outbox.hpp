@@ -43,6 +43,8 @@ class Outbox {
   bool flush();
   /// Whether the socket takes nothing more, or discard() was called.
   bool broken() const { return broken_; }
+  /// The errno with which the socket took nothing more; 0: none.
+  int problem() const { return problem_; }
   /// The peer will read nothing more: drops what is queued and all that comes.
   void discard();
   /// Ends the stream after what was sent: the peer reads an end of file.
@@ -69,6 +71,7 @@ class Outbox {
 
   std::atomic<int> fd_;
   bool broken_ = false;  // The peer takes nothing more.
+  int problem_ = 0;
   bool closed_ = false;
   std::vector<std::byte> queue_;
   std::size_t sent_ = 0;  // How much of queue_ is gone.

@@ -356,6 +356,7 @@ void Reader::keep_descriptors(msghdr& message) {
 bool Reader::arrived(ssize_t result) {
   if (result > 0) return true;
   if (result < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return false;
+  problem_ = result < 0 ? errno : 0;
   end();
   return false;
 }

@@ -58,7 +58,10 @@ class Reader {
   void close(Flow& flow);
 
   bool ended() const { return ended_; }
-  /// There is no connection, and there never will be. `problem`: for all contexts, if it is one.
+  /// The errno that ended the stream; 0: none.
+  int problem() const { return problem_; }
+  /// Nothing will come any more, as there will be no connection, or nobody answers. `problem`: for all
+  /// contexts, if it is one.
   void give_up(const Status& problem);
   /// The threads of all contexts look again.
   void tell_all();
@@ -91,6 +94,7 @@ class Reader {
   Flow* last_ = nullptr;  // The one found last.
   Context* reads_for_ = nullptr;
   bool ended_ = false;  // Nothing more will be read.
+  int problem_ = 0;
   bool unread_ = false;
   // Those of each notice that was not looked at yet.
   std::list<std::vector<UniqueFd>> descriptors_;

@@ -19,9 +19,10 @@ namespace anyccl {
 
 enum class PeerState : std::uint8_t {
   present,
-  left,  ///< Said goodbye: what it published before can still be read, nothing more will come.
-  dead,  ///< Went without a word: what it published before can still be read.
-  gone,  ///< It has left or died before this rank was connected with it.
+  left,    ///< Said goodbye: what it published before can still be read, nothing more will come.
+  dead,    ///< Went without a word: what it published before can still be read.
+  gone,    ///< It has left or died before this rank was connected with it.
+  silent,  ///< Its host does not answer: see Config::ack_timeout_s.
 };
 
 /// What a rank sees of a peer's calls, when it waits for long.

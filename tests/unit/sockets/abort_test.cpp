@@ -43,6 +43,18 @@ TEST_P(SocketAbort, on_purpose_is_not_a_failure_of_the_rank) {
   EXPECT_EQ(problem.message(), "rank 1 aborted: the user said so");
 }
 
+TEST_P(SocketAbort, keeps_back_what_a_rank_still_sends_so_that_it_notices) {
+  const auto ranks = group(2, GetParam());
+  ranks[1]->abort(error(Code::system_error, "no more memory"));
+  EXPECT_FALSE(wait_for_problem(*ranks[0]).ok());
+  const ReaderOf reader{1, 0, 0, 8};
+  Outgoing out = number_of(1);
+  out.bytes = 8;
+  out.readers = {&reader, 1};
+  EXPECT_EQ(ranks[0]->publications().offer(out, pattern(8, 1).data(), false),
+            Publications::Offered::busy);
+}
+
 TEST_P(SocketAbort, passes_on_that_calls_do_not_fit) {
   const auto ranks = group(2, GetParam());
   ranks[1]->abort(error(Code::invalid_usage, "two calls"));

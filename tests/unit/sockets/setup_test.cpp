@@ -1,3 +1,8 @@
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+
+#include <thread>
+
 #include "platform/transport/tcp/tcp_transport.hpp"
 #include "support.hpp"
 
@@ -57,6 +62,39 @@ TEST(SocketSetup, uses_and_names_the_congestion_control_it_is_told) {
   const auto link = link_with("reno");  // Every system allows it.
   ASSERT_TRUE(link.ok());
   EXPECT_EQ((*link)->name(), "tcp/reno");
+}
+
+int tcp_option(int fd, int option) {
+  int value = 0;
+  socklen_t length = sizeof value;
+  EXPECT_EQ(::getsockopt(fd, IPPROTO_TCP, option, &value, &length), 0);
+  return value;
+}
+
+TEST(SocketSetup, an_idle_host_is_asked_until_the_limit_of_silence) {
+  for (const int limit : {2, 3, 7, 30, 600}) {
+    auto [one, other] = connected(Wire::loopback);
+    ASSERT_TRUE(tcp::tcp_socket("", limit)->set_up(one.get()).ok());
+    const int last = tcp_option(one.get(), TCP_KEEPIDLE) +
+                     tcp_option(one.get(), TCP_KEEPCNT) * tcp_option(one.get(), TCP_KEEPINTVL);
+    EXPECT_LE(last, limit);
+    EXPECT_GE(last, limit - limit / 6);
+  }
+}
+
+TEST(SocketSetup, a_host_whose_process_does_not_read_is_not_silent) {
+  constexpr int kLimit = 1;
+  auto [one, other] = connected(Wire::loopback);
+  const auto kind = tcp::tcp_socket("", kLimit);
+  ASSERT_TRUE(kind->set_up(one.get()).ok());
+  const std::vector<std::byte> piece(1 << 16);
+  while (::send(one.get(), piece.data(), piece.size(), MSG_DONTWAIT) > 0) continue;
+  const Deadline twice = Deadline::in(std::chrono::seconds(2 * kLimit + 1));
+  while (!twice.passed()) {
+    ASSERT_FALSE(kind->is_silent(one.get()));
+    // Only time can show it: the host is asked again and again, and answers.
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
 }
 
 }  // namespace

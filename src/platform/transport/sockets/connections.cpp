@@ -15,6 +15,8 @@ constexpr auto kLeaveTime = std::chrono::seconds(1);
 constexpr auto kAbortTime = std::chrono::milliseconds(200);
 /// Of a thread that nothing would wake.
 constexpr auto kNap = std::chrono::milliseconds(1);
+/// Limits of silence are seconds.
+constexpr auto kSilenceLooks = std::chrono::milliseconds(100);
 
 }  // namespace
 
@@ -147,7 +149,10 @@ void Connections::announce(const CallRecord& call) {
 PeerState Connections::state(Rank rank) {
   fabric::Channel* const c = opened(rank);
   if (c == nullptr) return PeerState::present;  // as far as is known
-  if (c->is_dead()) return c->link().is_attached() ? PeerState::dead : PeerState::gone;
+  if (c->is_dead())
+    return c->is_silent()            ? PeerState::silent
+           : c->link().is_attached() ? PeerState::dead
+                                     : PeerState::gone;
   return c->has_left() ? PeerState::left : PeerState::present;
 }
 
@@ -157,9 +162,17 @@ Status Connections::check() {
   if (left_) return context_->problem();
   open_attached();
   pump_all();
+  look_for_silence();
   for (auto& p : peers_) send_records(*p);
   flush_all();
   return context_->problem();
+}
+
+void Connections::look_for_silence() {
+  const auto now = std::chrono::steady_clock::now();
+  if (now < next_look_) return;
+  next_look_ = now + kSilenceLooks;
+  for (auto& p : peers_) p->channel->look_for_silence();
 }
 
 /// Our record of the current call, and of those a peer has told us of: it is waiting in them.

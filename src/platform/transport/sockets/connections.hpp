@@ -90,6 +90,7 @@ class Connections {
   void flush(Peer& to);
   bool flush_all();
   void pump_all();
+  void look_for_silence();
   void stalled();
   void send_record(Peer& to, std::uint64_t sequence);
   void send_records(Peer& to);
@@ -106,7 +107,8 @@ class Connections {
   std::vector<pollfd> events_;  // The doorbell, then as peers_, then others.
   std::size_t queues_ = 0;      // How many links this rank has left something queued on.
   unsigned stalls_ = 0;         // In a row, with nothing that came in between.
-  std::array<CallRecord, kCallHistory> calls_{};  // Ours, by sequence % size.
+  std::chrono::steady_clock::time_point next_look_{};  // For silent hosts.
+  std::array<CallRecord, kCallHistory> calls_{};       // Ours, by sequence % size.
   std::uint64_t current_ = 0;
   bool left_ = false;
 

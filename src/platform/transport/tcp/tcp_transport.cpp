@@ -6,6 +6,8 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
+#include <algorithm>
+
 #include "base/error.hpp"
 #include "platform/transport/sockets/socket_transport.hpp"
 
@@ -31,16 +33,46 @@ Status set_congestion(int fd, const std::string& wanted) {
                wanted, why.message());
 }
 
-Status set_up(int fd, const std::string& congestion) {
-  ANYCCL_CHECK(set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1, "TCP_NODELAY"));
-  // A host that vanishes is noticed after 35 s even if nothing is sent to it. No TCP_USER_TIMEOUT:
-  // it would also end connections to a peer that computes and does not read for that long.
+/// The system finds out by itself that a host has gone to which nothing is under way: after half the
+/// limit without a word it asks, and then again until the limit.
+Status set_keepalive(int fd, int limit_s) {
+  const int idle = std::max(1, limit_s / 2), interval = std::max(1, limit_s / 6);
+  const int count = std::max(1, (limit_s - idle) / interval);
   ANYCCL_CHECK(set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1, "SO_KEEPALIVE"));
-  ANYCCL_CHECK(set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, 15, "TCP_KEEPIDLE"));
-  ANYCCL_CHECK(set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, 5, "TCP_KEEPINTVL"));
-  ANYCCL_CHECK(set_option(fd, IPPROTO_TCP, TCP_KEEPCNT, 4, "TCP_KEEPCNT"));
+  ANYCCL_CHECK(set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, idle, "TCP_KEEPIDLE"));
+  ANYCCL_CHECK(set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, interval, "TCP_KEEPINTVL"));
+  return set_option(fd, IPPROTO_TCP, TCP_KEEPCNT, count, "TCP_KEEPCNT");
+}
+
+/// Otherwise the system repeats what is not acknowledged, and asks whether a peer that does not read
+/// has room again, more and more rarely, to once in two minutes. It then notices as late that a host
+/// has gone, or is back. Linux has this since 6.15; before, it stays so.
+void limit_backoff(int fd, int limit_s) {
+  constexpr int kRtoMaxMs = 44;  // TCP_RTO_MAX_MS, which headers do not have yet
+  const int most_ms = std::clamp(limit_s * 500, 1000, 120'000);
+  ::setsockopt(fd, IPPROTO_TCP, kRtoMaxMs, &most_ms, sizeof most_ms);
+}
+
+Status set_up(int fd, const std::string& congestion, int limit_s) {
+  ANYCCL_CHECK(set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1, "TCP_NODELAY"));
+  ANYCCL_CHECK(set_keepalive(fd, limit_s));
+  limit_backoff(fd, limit_s);
   // Buffer sizes are left to the kernel: it grows them as needed, up to more than we could set.
   return set_congestion(fd, congestion);
+}
+
+/// No TCP_USER_TIMEOUT: it also ends the connection to a peer that computes for that long and does not
+/// read, whose host answers. Here the host must have failed to answer twice, and for the whole limit.
+/// A connection that has been idle asks by keepalive before half the limit is over, so the answers
+/// that are missing are of the second half, whatever was sent last.
+bool is_silent(int fd, int limit_s) {
+  constexpr int kUnanswered = 2;
+  tcp_info info{};
+  socklen_t length = sizeof info;
+  if (::getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &length) != 0) return false;
+  const bool repeats = info.tcpi_unacked > 0 && info.tcpi_retransmits >= kUnanswered;
+  return (repeats || info.tcpi_probes >= kUnanswered) &&
+         info.tcpi_last_ack_recv >= static_cast<std::uint32_t>(limit_s) * 1000;
 }
 
 std::string congestion_of(int fd) {
@@ -52,11 +84,13 @@ std::string congestion_of(int fd) {
 
 class TcpSocket final : public fabric::SocketKind {
  public:
-  explicit TcpSocket(std::string congestion) : congestion_(std::move(congestion)) {}
+  TcpSocket(std::string congestion, int limit_s)
+      : congestion_(std::move(congestion)), limit_s_(limit_s) {}
   std::string name(int fd) const override {
     return fd < 0 ? std::string("tcp") : "tcp/" + congestion_of(fd);  // on demand
   }
-  Status set_up(int fd) const override { return tcp::set_up(fd, congestion_); }
+  Status set_up(int fd) const override { return tcp::set_up(fd, congestion_, limit_s_); }
+  bool is_silent(int fd) const override { return tcp::is_silent(fd, limit_s_); }
   bool all_delivered(int fd) const override {
     int unacknowledged = 0;
     return ::ioctl(fd, SIOCOUTQ, &unacknowledged) != 0 || unacknowledged == 0;
@@ -65,12 +99,13 @@ class TcpSocket final : public fabric::SocketKind {
 
  private:
   const std::string congestion_;
+  const int limit_s_;
 };
 
 }  // namespace
 
-std::unique_ptr<const fabric::SocketKind> tcp_socket(std::string congestion) {
-  return std::make_unique<TcpSocket>(std::move(congestion));
+std::unique_ptr<const fabric::SocketKind> tcp_socket(std::string congestion, int ack_timeout_s) {
+  return std::make_unique<TcpSocket>(std::move(congestion), ack_timeout_s);
 }
 
 Result<MadeTransport> make_tcp_transport(std::vector<fabric::PeerChannel> peers,

@@ -14,7 +14,8 @@ Result<MadeTransport> make_tcp_transport(std::vector<fabric::PeerChannel> peers,
                                          const TransportSetup& setup);
 
 /// Config::congestion; empty: cubic where the system allows it, else the system's default. Setting
-/// up a socket fails with invalid_argument where it cannot be used.
-std::unique_ptr<const fabric::SocketKind> tcp_socket(std::string congestion = {});
+/// up a socket fails with invalid_argument where it cannot be used. `ack_timeout_s`: that of Config.
+std::unique_ptr<const fabric::SocketKind> tcp_socket(std::string congestion = {},
+                                                     int ack_timeout_s = 30);
 
 }  // namespace anyccl::tcp
