@@ -10,6 +10,12 @@
  * - Errors: a call returns a code; anycclGetLastError(comm) says in words what, where and which
  *   rank. An error that a communicator meets while it runs makes it fail for good on all ranks:
  *   later calls return the same error, and anycclCommAbort or anycclCommDestroy frees it.
+ * - Handles: a communicator, stream or event that was destroyed or aborted says so when it is used
+ *   or destroyed again, as InvalidUsage or Aborted, until 256 others of its kind have been. Nothing
+ *   notices later uses, and uses of works, prepared calls, topologies and routings after they were
+ *   freed: they are undefined, as for free().
+ * - Threads that wait must not be cancelled (pthread_cancel): that ends the process or leaves locks
+ *   behind. anycclCommAbort of another thread ends a wait.
  * - Streams: with `stream` NULL the call returns when the operation is complete at this rank: the
  *   result is there and the buffers may be reused. With a stream it returns at once; see
  *   anycclStreamCreate. The order on a communicator is that of the calls, whatever their streams:
@@ -316,8 +322,9 @@ ANYCCL_API anycclResult_t anycclRedOpCreatePreMulSum(anycclRedOp_t* op, void* sc
                                                      anycclScalarResidence_t residence,
                                                      anycclComm_t comm);
 /* inout[i] = inout[i] op in[i] for i < count. Must be associative and commutative, also in its last
- * bit where all ranks are to get the same. Comes from whichever thread makes progress; must not
- * call anyccl. The two do not overlap; neither is aligned to more than its elements. */
+ * bit where all ranks are to get the same. Comes from whichever thread makes progress. It must
+ * not throw, and must not call anyccl but for anycclReduceLocal with `comm` NULL: its thread would wait
+ * for itself, so what needs a communicator or waits is refused as InvalidUsage. The two do not overlap; neither is aligned to more than its elements. */
 typedef void (*anycclReduceFunction_t)(const void* in, void* inout, size_t count,
                                        anycclDataType_t datatype, void* userdata);
 /* Makes an operator for `comm` that calls `function` with `userdata`, whatever the datatype. */
@@ -915,8 +922,9 @@ ANYCCL_API anycclResult_t anycclWorkTestAny(const anycclWork_t* works, size_t co
 ANYCCL_API anycclResult_t anycclWorkLimit(anycclWork_t work, unsigned int timeout_ms);
 /* fn(userdata) is called once, when the operation is complete or has failed: now, by this thread,
  * if it is; otherwise soon after by the library's background thread, which must not be kept long,
- * as nothing else moves in the background meanwhile. fn may call anyccl. Any thread. Errors: of a
- * communicator that has failed; then fn is not called. */
+ * as nothing else moves in the background meanwhile. fn may call anyccl, but should not wait there
+ * for what another rank of this process has issued, which only this thread advances. An exception from
+ * it is logged. Any thread. Errors: of a communicator that has failed; then fn is not called. */
 ANYCCL_API anycclResult_t anycclWorkNotify(anycclWork_t work, void (*fn)(void*), void* userdata);
 /* *rank = the rank that a complete Recv came from. InvalidUsage of other or incomplete ones. */
 ANYCCL_API anycclResult_t anycclWorkSource(anycclWork_t work, int* rank);
@@ -952,8 +960,10 @@ ANYCCL_API anycclResult_t anycclStreamQuery(anycclStream_t stream);
  * later changes nothing here. */
 ANYCCL_API anycclResult_t anycclStreamWaitEvent(anycclStream_t stream, anycclEvent_t event);
 /* fn(userdata) runs when earlier work in the stream is done, also if that has failed, in the thread
- * of the stream; later work starts when it has returned. It must not wait for its own stream, nor
- * for operations that come after it. An exception from it is an error of the stream. */
+ * of the stream; later work starts when it has returned. Waiting for what
+ * stands behind it in its own stream is InvalidUsage: by a work, an event or a call whose turn comes
+ * after such an operation, as the collectives of a communicator. Nothing notices streams that wait for
+ * each other in a circle. An exception from it is an error of the stream. */
 ANYCCL_API anycclResult_t anycclLaunchHostFunc(anycclStream_t stream, void (*fn)(void*),
                                                void* userdata);
 

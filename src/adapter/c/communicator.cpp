@@ -1,7 +1,6 @@
 // The C interface: ids and communicators.
 
 #include <algorithm>
-#include <deque>
 #include <optional>
 
 #include "adapter/c/handle.hpp"
@@ -106,6 +105,7 @@ void adopt(anycclComm& handle) {
 Result<std::shared_ptr<Team>> keep(anycclComm_t comm) {
   ANYCCL_CHECK(need_comm(comm));
   const std::lock_guard lock(comm->mutex);
+  ANYCCL_CHECK(check_wait({.comm = comm->comm.get()}));
   if (comm->comm == nullptr)
     return error(Code::aborted, "the communicator was aborted by another thread");
   return comm->team;
@@ -121,35 +121,6 @@ Status state_of(anycclComm& handle) {
   if (handle.background != nullptr)
     return Status(Code::in_progress, "the communicator is being created or finalized");
   return handle.failure;
-}
-
-/// Frees what it holds at once, and itself later: a call of another thread that the abort ended may
-/// still leave its error there.
-void bury(std::unique_ptr<anycclComm> handle) {
-  constexpr std::size_t kMostKept = 16;
-  static auto* const kept = new std::deque<std::unique_ptr<anycclComm>>;  // never destroyed
-  static std::mutex mutex;
-  {
-    const std::lock_guard lock(handle->mutex);  // a thread whose part failed may look
-    handle->set(nullptr);
-    handle->finishing = nullptr;
-  }
-  const std::lock_guard lock(mutex);
-  kept->push_back(std::move(handle));
-  if (kept->size() > kMostKept) kept->pop_front();
-}
-
-/// Ends what a handle has under way. Without a background, nothing.
-void end_background(anycclComm& handle, bool wait) {
-  std::shared_ptr<Background> background;
-  {
-    const std::lock_guard lock(handle.mutex);  // another thread may adopt its result
-    background = handle.background;
-  }
-  if (background == nullptr) return;
-  if (!wait) return background->abandon();
-  Result<CommPtr> made = background->take();
-  if (made.ok()) handle.set(*std::move(made));
 }
 
 /// Makes a communicator from `comm` by make(parent, name, settings): at once, in the background, or at the end
@@ -199,25 +170,6 @@ anycclResult_t refuse_suspension(anycclComm_t comm, const char* call) {
   });
 }
 
-Status finalize(anycclComm& handle) {
-  std::shared_ptr<Team> finished;
-  {
-    const std::lock_guard lock(handle.mutex);
-    finished = std::move(handle.team);
-    handle.comm = nullptr;
-    handle.finalized = true;
-    handle.finishing = finished;
-    if (!handle.blocking)
-      handle.background = Background::start([finished]() -> Result<CommPtr> {
-        finished->finish();
-        return CommPtr();
-      });
-  }
-  if (!handle.blocking) return Status(Code::in_progress, "the communicator is being finalized");
-  finished->finish();
-  return {};
-}
-
 }  // namespace
 }  // namespace anyccl
 
@@ -247,6 +199,7 @@ anycclResult_t anycclCommInitRankConfig(anycclComm_t* comm, int nranks, anycclUn
                                         anycclConfig_t* config) {
   return guarded(nullptr, [&]() -> Status {
     ANYCCL_CHECK(need(comm, "comm"));
+    ANYCCL_CHECK(check_wait({}));
     *comm = nullptr;
     ANYCCL_TRY(const bool blocking, is_blocking(config));
     const std::string name = name_in(config);
@@ -278,6 +231,7 @@ anycclResult_t anycclCommInitRankScalable(anycclComm_t* comm, int nranks, int ra
 anycclResult_t anycclCommInitAll(anycclComm_t* comms, int ndev, const int* devlist) {
   return guarded(nullptr, [&]() -> Status {
     ANYCCL_CHECK(need(comms, "comms"));
+    ANYCCL_CHECK(check_wait({}));
     ANYCCL_CHECK(check_devices(devlist, ndev));
     ANYCCL_TRY(std::vector<CommPtr> made, join_all_here(ndev));
     for (std::size_t r = 0; r < made.size(); ++r) {
@@ -291,6 +245,7 @@ anycclResult_t anycclCommInitAll(anycclComm_t* comms, int ndev, const int* devli
 anycclResult_t anycclCommInitEnv(anycclComm_t* comm) {
   return guarded(nullptr, [&]() -> Status {
     ANYCCL_CHECK(need(comm, "comm"));
+    ANYCCL_CHECK(check_wait({}));
     *comm = nullptr;
     ANYCCL_TRY(CommPtr made, join_by_environment());
     *comm = make_handle(std::move(made));
@@ -372,42 +327,6 @@ anycclResult_t anycclCommParts(anycclComm_t comm, int threads) {
   return guarded(comm, [&]() -> Status {
     ANYCCL_TRY(const std::shared_ptr<Team> team, keep(comm));
     return grow(*team, threads);
-  });
-}
-
-anycclResult_t anycclCommFinalize(anycclComm_t comm) {
-  return guarded(comm, [&]() -> Status {
-    ANYCCL_CHECK(need_comm(comm));
-    if (!in_group()) return finalize(*comm);
-    add_after_group([comm] { return finalize(*comm); });
-    return {};
-  });
-}
-
-anycclResult_t anycclCommDestroy(anycclComm_t comm) {
-  return guarded(nullptr, [&]() -> Status {
-    if (comm == nullptr) return {};
-    end_background(*comm, true);
-    if (comm->comm != nullptr) {
-      comm->team->finish();
-      if (comm->background_progress) background_progress().forget(*comm->comm);
-    }
-    delete comm;
-    return {};
-  });
-}
-
-anycclResult_t anycclCommAbort(anycclComm_t comm) {
-  return guarded(nullptr, [&]() -> Status {
-    if (comm == nullptr) return {};
-    end_background(*comm, false);
-    std::unique_lock lock(comm->mutex);
-    const std::shared_ptr<Team> under_way[] = {comm->team, comm->finishing};
-    lock.unlock();
-    for (const std::shared_ptr<Team>& one : under_way)
-      if (one != nullptr) abort(*one);
-    bury(std::unique_ptr<anycclComm>(comm));
-    return {};
   });
 }
 

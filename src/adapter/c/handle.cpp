@@ -23,8 +23,19 @@ Status need(const void* pointer, const char* what) {
   if (pointer != nullptr) return {};
   return error(Code::invalid_argument, "{} is NULL", what);
 }
+
+Status check_wait(const Awaited& awaited) {
+  if (callback_here() == Callback::none) return {};
+  if (callback_here() == Callback::stream_function) return HostStream::check_wait(awaited);
+  return error(
+      Code::invalid_usage,
+      "a reduction function must not call anyccl: its thread would wait for itself; make the call "
+      "when the operation is complete");
+}
+
 Status need_comm(anycclComm_t comm) {
   ANYCCL_CHECK(need(comm, "comm"));
+  ANYCCL_CHECK(check_wait({}));
   if (comm->comm != nullptr) return {};
   const std::lock_guard lock(comm->mutex);
   if (comm->finalized)

@@ -11,6 +11,7 @@
 #include "adapter/runtime.hpp"
 #include "anyccl/anyccl.h"
 #include "framework/communicator/team.hpp"
+#include "framework/waiting/callback.hpp"
 
 /// Belongs to its communicator's handle.
 struct anycclWindow {
@@ -30,7 +31,9 @@ struct anycclComm {
   anyccl::CommPtr comm;                     // null until it is created, and once it is finalized
   std::shared_ptr<anyccl::Team> team;       // of comm, and null with it
   std::shared_ptr<anyccl::Team> finishing;  // what it was before that
-  std::mutex mutex;                         // of the rest, which any thread may come to
+  enum class Stage : std::uint8_t { used, ending, gone };
+  Stage stage = Stage::used;  // with the mutex; gone: destroyed or aborted, see bury()
+  std::mutex mutex;           // of the rest, which any thread may come to
   std::string last_error, last_plan;
   int device = 0;  // as the program calls it
   std::string name;
@@ -49,11 +52,12 @@ struct anycclWork {
 };
 
 struct anycclStream {
-  std::shared_ptr<anyccl::HostStream> stream;
+  std::shared_ptr<anyccl::HostStream> stream;  // null: it was destroyed
 };
 
 struct anycclEvent {
   anyccl::HostEvent event;
+  bool destroyed = false;
 };
 
 namespace anyccl {
@@ -75,6 +79,18 @@ anycclResult_t guarded(anycclComm_t handle, const Body& body) noexcept {
   }
 }
 
+/// Keeps a handle that was given back for a while, so that a call that still has it hears of that
+/// and does not crash.
+template <typename Handle>
+void bury(std::unique_ptr<Handle> handle) {
+  constexpr std::size_t kMostKept = 256;
+  static auto* const kept = new std::deque<std::unique_ptr<Handle>>;  // never destroyed
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  kept->push_back(std::move(handle));
+  if (kept->size() > kMostKept) kept->pop_front();
+}
+
 /// A value that does not fit becomes another one that does not exist.
 inline std::uint8_t as_byte(int value) {
   return value < 0 || value > 255 ? 255 : static_cast<std::uint8_t>(value);
@@ -83,6 +99,9 @@ inline std::uint8_t as_byte(int value) {
 Status need(const void* pointer, const char* what);
 /// Not NULL, and ready for use.
 Status need_comm(anycclComm_t comm);
+/// Ok, or why this thread, which is in a function of the program that the library has called, cannot
+/// wait for that. Before anything that waits, or needs a communicator for itself.
+Status check_wait(const Awaited& awaited);
 /// Not NULL, and of this process.
 Status need_stream(anycclStream_t stream);
 

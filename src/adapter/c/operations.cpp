@@ -26,6 +26,9 @@ anycclResult_t run_or_add(const Call& call, anycclComm_t comm, anycclStream_t st
   return guarded(comm, [&]() -> Status {
     if (comm == nullptr || comm->comm == nullptr) return need_comm(comm);
     if (stream != nullptr) return launch_in_stream(call, comm, stream);
+    if (callback_here() != Callback::none)
+      ANYCCL_CHECK(handover != nullptr ? check_wait({})
+                                       : check_wait({.comm = comm->comm.get(), .call = &call}));
     if (!in_group()) return comm->comm->run(call, handover);
     add_to_group(comm, call, nullptr);
     return {};
@@ -95,6 +98,7 @@ anycclResult_t anycclAllReducePart(const void* sendbuff, void* recvbuff, size_t 
     if (comm == nullptr || comm->comm == nullptr) return need_comm(comm);
     if (in_group())
       return error(Code::invalid_usage, "anycclAllReducePart waits: it cannot be in a group");
+    ANYCCL_CHECK(check_wait({.comm = comm->comm.get(), .call = &call}));
     const Status status = comm->team->run(call, thread, threads);
     return status.ok() ? status : end_team(*comm, status, thread, threads);
   });

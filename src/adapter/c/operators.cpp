@@ -177,6 +177,7 @@ anycclResult_t anycclReduceLocal(const void* in, void* inout, size_t count,
     call.input = static_cast<const std::byte*>(in);
     call.output = static_cast<std::byte*>(inout);
     std::shared_ptr<const Operator> own;
+    if (comm != nullptr) ANYCCL_CHECK(check_wait({}));
     if (comm != nullptr && comm->comm != nullptr) own = comm->comm->find_operator(call.op);
     return reduce_local(call, own.get());
   });

@@ -79,6 +79,7 @@ anycclResult_t anycclStart(anycclPrepared_t prepared, anycclWork_t* work) {
     ANYCCL_CHECK(need(prepared, "prepared"));
     ANYCCL_CHECK(need(work, "work"));
     *work = nullptr;
+    ANYCCL_CHECK(check_wait({}));
     if (prepared->stream != nullptr) {
       ANYCCL_TRY(*work, start_in_stream(*prepared));
       return {};
@@ -96,6 +97,7 @@ anycclResult_t anycclStartAll(const anycclPrepared_t* prepared, size_t count, an
     ANYCCL_CHECK(need(works, "works"));
     std::fill_n(works, count, nullptr);
     ANYCCL_CHECK(check_all(prepared, count));
+    ANYCCL_CHECK(check_wait({}));
     std::vector<bool> seen(count);
     Status first;
     for (std::size_t i = 0; i < count; ++i) {

@@ -7,6 +7,9 @@ namespace anyccl {
 
 Status need_stream(anycclStream_t stream) {
   ANYCCL_CHECK(need(stream, "stream"));
+  if (stream->stream == nullptr)
+    return error(Code::invalid_usage,
+                 "the stream was destroyed: its handle must not be used any more");
   return stream->stream->check();
 }
 
@@ -14,6 +17,9 @@ namespace {
 
 Status need_event(anycclEvent_t event, const char* what) {
   ANYCCL_CHECK(need(event, what));
+  if (event->destroyed)
+    return error(Code::invalid_usage, "the {} was destroyed: its handle must not be used any more",
+                 what == std::string_view("event") ? "event" : fmt::format("{} event", what));
   return event->event.check();
 }
 
@@ -39,8 +45,11 @@ anycclResult_t anycclStreamCreate(anycclStream_t* stream) {
 anycclResult_t anycclStreamDestroy(anycclStream_t stream) {
   return guarded(nullptr, [&]() -> Status {
     if (stream == nullptr) return {};
-    if (stream->stream->check().ok()) stream->stream->close();
-    delete stream;
+    const Status usable = need_stream(stream);
+    if (stream->stream == nullptr) return usable;
+    if (usable.ok()) stream->stream->close();
+    stream->stream = nullptr;
+    bury(std::unique_ptr<anycclStream>(stream));
     return {};
   });
 }
@@ -48,6 +57,7 @@ anycclResult_t anycclStreamDestroy(anycclStream_t stream) {
 anycclResult_t anycclStreamSynchronize(anycclStream_t stream) {
   return guarded(nullptr, [&]() -> Status {
     ANYCCL_CHECK(need_stream(stream));
+    ANYCCL_CHECK(check_wait({}));
     const std::shared_ptr<HostStream> kept = stream->stream;
     return kept->synchronize();
   });
@@ -90,8 +100,13 @@ anycclResult_t anycclEventCreate(anycclEvent_t* event) {
 }
 
 anycclResult_t anycclEventDestroy(anycclEvent_t event) {
-  delete event;
-  return anycclSuccess;
+  return guarded(nullptr, [&]() -> Status {
+    if (event == nullptr) return {};
+    if (event->destroyed) return need_event(event, "event");
+    event->destroyed = true;
+    bury(std::unique_ptr<anycclEvent>(event));
+    return {};
+  });
 }
 
 anycclResult_t anycclEventRecord(anycclEvent_t event, anycclStream_t stream) {
@@ -117,6 +132,7 @@ anycclResult_t anycclEventSynchronize(anycclEvent_t event) {
   return guarded(nullptr, [&]() -> Status {
     ANYCCL_CHECK(need_event(event, "event"));
     const std::shared_ptr<const Moment> moment = event->event.latest();
+    ANYCCL_CHECK(check_wait({.moment = moment.get()}));
     return moment == nullptr ? Status{} : moment->wait();
   });
 }
@@ -126,6 +142,7 @@ anycclResult_t anycclEventSynchronizeFor(anycclEvent_t event, unsigned int timeo
   const anycclResult_t result = guarded(nullptr, [&]() -> Status {
     ANYCCL_CHECK(need_event(event, "event"));
     const std::shared_ptr<const Moment> moment = event->event.latest();
+    ANYCCL_CHECK(check_wait({}));
     done = moment == nullptr || moment->wait_for(std::chrono::milliseconds(timeout_ms));
     return moment == nullptr || !done ? Status{} : moment->wait();
   });

@@ -27,6 +27,7 @@ Status register_window(anycclComm_t comm, void* buff, std::size_t size, anycclWi
                        int flags) {
   ANYCCL_CHECK(need_comm(comm));
   const CommPtr kept = comm->comm;
+  ANYCCL_CHECK(check_wait({.comm = kept.get()}));
   ANYCCL_TRY(const std::uint32_t number,
              kept->register_window(static_cast<std::byte*>(buff), size,
                                    check_window_arguments(buff, size, flags)));
@@ -65,6 +66,7 @@ void forget(anycclComm& comm) {
 
 Status deregister_window(anycclComm_t comm, anycclWindow_t win) {
   ANYCCL_CHECK(need_window(comm, win, "win"));
+  ANYCCL_CHECK(check_wait({.comm = comm->comm.get()}));
   if (!win->open.exchange(false)) return error(Code::invalid_usage, "win is deregistered");
   const CommPtr kept = comm->comm;
   Status status = kept->deregister_window(win->number);

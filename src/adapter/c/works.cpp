@@ -24,6 +24,15 @@ struct SomeWorks {
   }
 };
 
+/// One of them that can be waited for is enough; with a deadline, none.
+Status check_wait_any(const std::vector<PendingOperation>& pending, Deadline deadline) {
+  ANYCCL_CHECK(check_wait({}));
+  Status status;
+  for (const PendingOperation& one : pending)
+    if (status = check_wait({.operation = one.operation.get()}); status.ok()) return {};
+  return deadline.is_never() ? status : Status();
+}
+
 anycclResult_t wait_any_for(const anycclWork_t* works, size_t count, Deadline deadline,
                             size_t* place) {
   return guarded(nullptr, [&]() -> Status {
@@ -32,6 +41,7 @@ anycclResult_t wait_any_for(const anycclWork_t* works, size_t count, Deadline de
     SomeWorks some;
     ANYCCL_CHECK(some.add(works, count));
     if (some.pending.empty()) return {};
+    ANYCCL_CHECK(check_wait_any(some.pending, deadline));
     const std::size_t first = wait_any(some.pending, deadline);
     if (first == some.pending.size())
       return Status(Code::in_progress, "none of the operations is complete yet");
@@ -67,6 +77,7 @@ anycclResult_t anycclWorkTest(anycclWork_t work, int* done) {
 anycclResult_t anycclWorkWait(anycclWork_t work) {
   return guarded(nullptr, [&]() -> Status {
     ANYCCL_CHECK(need(work, "work"));
+    ANYCCL_CHECK(check_wait({.operation = work->operation.get()}));
     return work->comm->wait(*work->operation);
   });
 }
@@ -74,6 +85,7 @@ anycclResult_t anycclWorkWait(anycclWork_t work) {
 anycclResult_t anycclWorkWaitFor(anycclWork_t work, unsigned int timeout_ms) {
   return guarded(nullptr, [&]() -> Status {
     ANYCCL_CHECK(need(work, "work"));
+    ANYCCL_CHECK(check_wait({}));
     return work->comm->wait(*work->operation, Deadline::in(std::chrono::milliseconds(timeout_ms)));
   });
 }
@@ -82,6 +94,8 @@ anycclResult_t anycclWorkWaitAll(const anycclWork_t* works, size_t count) {
   return guarded(nullptr, [&]() -> Status {
     SomeWorks some;
     ANYCCL_CHECK(some.add(works, count));
+    for (const PendingOperation& one : some.pending)
+      ANYCCL_CHECK(check_wait({.operation = one.operation.get()}));
     return wait_all(some.pending);
   });
 }
@@ -115,6 +129,7 @@ anycclResult_t anycclWorkTestAny(const anycclWork_t* works, size_t count, size_t
 anycclResult_t anycclWorkLimit(anycclWork_t work, unsigned int timeout_ms) {
   return guarded(nullptr, [&]() -> Status {
     ANYCCL_CHECK(need(work, "work"));
+    ANYCCL_CHECK(check_wait({}));
     return work->comm->limit(*work->operation, std::chrono::milliseconds(timeout_ms));
   });
 }

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/error.hpp"
+#include "framework/waiting/callback.hpp"
 
 namespace anyccl {
 namespace {
@@ -52,6 +53,7 @@ void multiply(std::byte* to, const std::byte* from, std::size_t count, std::size
 
 void apply(const Operator& op, DType dtype, std::size_t element, void* dst, void* second,
            const void* const* sources, std::size_t sources_count, std::size_t count) {
+  const InCallback marked(Callback::reduction);
   alignas(64) std::byte result[kPortion];  // dst may still be needed as a source
   const std::size_t at_a_time = kPortion / element;
   for (std::size_t i = 0; i < count; i += at_a_time) {

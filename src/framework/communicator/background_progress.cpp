@@ -8,7 +8,9 @@
 
 #include "base/cpu.hpp"
 #include "base/error.hpp"
+#include "base/log.hpp"
 #include "base/signals.hpp"
+#include "framework/waiting/callback.hpp"
 
 namespace anyccl {
 namespace {
@@ -19,6 +21,12 @@ constexpr int kIdlePolls = 200, kTired = kIdlePolls + 10;
 /// How long it sleeps where another thread waits: not long if somebody is to be told of operations. Else
 /// nothing needs it; with a thousand ranks on a host, waking up each 5 ms took most of two cores.
 constexpr std::chrono::milliseconds kBesideWaiters{5}, kOnlyBesideWaiters{500};
+
+/// Nobody waits for a result to which an exception could belong.
+void call_notified(void (*function)(void*), void* argument) {
+  const Status threw = call_program("a function given to anycclWorkNotify", function, argument);
+  if (!threw.ok()) log(LogLevel::warn, "{}", threw.message());
+}
 
 }  // namespace
 
@@ -53,7 +61,7 @@ Status BackgroundProgress::notify(const CommPtr& comm, std::shared_ptr<Operation
       return {};
     }
   }
-  function(argument);
+  call_notified(function, argument);
   return {};
 }
 
@@ -176,7 +184,7 @@ bool BackgroundProgress::tell(std::unique_lock<std::mutex>& lock) {
     const Note note = std::move(*due);
     notes_.erase(due);
     lock.unlock();
-    note.function(note.argument);
+    call_notified(note.function, note.argument);
     lock.lock();
     told = true;
   }

@@ -28,6 +28,11 @@ std::string WaitReport::text(const Operation& operation, const Execution* collec
   std::sort(awaited.begin(), awaited.end());
   awaited.erase(std::unique(awaited.begin(), awaited.end()), awaited.end());
   std::string whom = list(awaited, collective == nullptr);
+  if (collective == nullptr && awaited == std::vector{me_.rank})
+    return fmt::format(
+        "{} waits for itself {}: only another of its threads can make the call that "
+        "matches; one thread makes both in a group",
+        me_.names[uindex(me_.rank)], where(operation, collective));
   if (whom.empty()) whom = collective == nullptr ? "a message from any rank" : "its peers";
   std::string text = fmt::format("{} waits for {} {}", me_.names[uindex(me_.rank)], whom,
                                  where(operation, collective));

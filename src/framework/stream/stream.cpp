@@ -2,28 +2,25 @@
 
 #include <pthread.h>
 
+#include <algorithm>
 #include <system_error>
 
 #include "base/error.hpp"
 #include "base/fork.hpp"
 #include "base/signals.hpp"
+#include "framework/waiting/callback.hpp"
 
 namespace anyccl {
 namespace {
+
+thread_local const HostStream* stream_here = nullptr;  // whose worker this thread is
 
 class Function final : public StreamItem {
  public:
   Function(void (*function)(void*), void* argument) : function_(function), argument_(argument) {}
   Status run(const Status&) override {
-    try {
-      function_(argument_);
-      return {};
-    } catch (const std::exception& e) {
-      return error(Code::invalid_usage, "a function in a stream threw: {}", e.what());
-    } catch (...) {
-      return error(Code::invalid_usage,
-                   "a function in a stream threw something that is not a std::exception");
-    }
+    const InCallback marked(Callback::stream_function);
+    return call_program("a function in a stream", function_, argument_);
   }
   bool is_foreign() const override { return true; }
 
@@ -40,6 +37,9 @@ class Reach final : public StreamItem {
     return {};
   }
   bool is_mark() const override { return true; }
+  bool is_needed_by(const Awaited& awaited) const override {
+    return awaited.moment == moment_.get();
+  }
 
  private:
   std::shared_ptr<Moment> moment_;
@@ -53,6 +53,14 @@ class WaitFor final : public StreamItem {
  private:
   std::shared_ptr<const Moment> moment_;
 };
+
+/// Whether `call` waits for an operation of its communicator that was called before.
+bool comes_before(const Operation& operation, const Call& call) {
+  const auto* const message = dynamic_cast<const MessageRequest*>(&operation);
+  if (!call.is_point_to_point()) return dynamic_cast<const Execution*>(&operation) != nullptr;
+  return message != nullptr && message->call().collective == call.collective &&
+         message->call().root == call.root;
+}
 
 }  // namespace
 
@@ -113,6 +121,19 @@ Status HostStream::synchronize() {
   return first_error_;
 }
 
+Status HostStream::check_wait(const Awaited& awaited) {
+  if (stream_here == nullptr) return {};
+  const std::lock_guard lock(stream_here->mutex_);
+  const Items& queue = stream_here->queue_;
+  if (std::none_of(queue.begin(), queue.end(),
+                   [&](const auto& item) { return item->is_needed_by(awaited); }))
+    return {};
+  return error(
+      Code::invalid_usage,
+      "a function in a stream cannot wait for what stands behind it in its own stream: it would "
+      "wait for itself");
+}
+
 Result<bool> HostStream::query() const {
   const std::lock_guard lock(mutex_);
   if (!first_error_.ok()) return first_error_;
@@ -137,6 +158,7 @@ void HostStream::stop(Deadline deadline) {
 
 void HostStream::work() {
   ::pthread_setname_np(::pthread_self(), "anyccl-stream");
+  stream_here = this;
   std::unique_lock lock(mutex_);
   for (;;) {
     ready_.wait(lock, [&] { return closed_ || !queue_.empty(); });
@@ -174,6 +196,13 @@ class Batch::Operations final : public StreamItem {
     pending_.push_back({comm, std::move(operation)});
   }
   bool empty() const { return pending_.empty(); }
+  bool is_needed_by(const Awaited& awaited) const override {
+    return std::any_of(pending_.begin(), pending_.end(), [&](const PendingOperation& mine) {
+      if (mine.operation.get() == awaited.operation) return true;
+      return mine.comm.get() == awaited.comm &&
+             (awaited.call == nullptr || comes_before(*mine.operation, *awaited.call));
+    });
+  }
 
  private:
   std::vector<PendingOperation> pending_;

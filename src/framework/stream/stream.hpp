@@ -13,6 +13,14 @@
 
 namespace anyccl {
 
+/// What a thread is about to wait for.
+struct Awaited {
+  const Operation* operation = nullptr;
+  const Moment* moment = nullptr;
+  const Comm* comm = nullptr;  ///< What is open there,
+  const Call* call = nullptr;  ///< or, unless it is null, what comes before this call.
+};
+
 /// The next action of a stream.
 class StreamItem {
  public:
@@ -24,6 +32,8 @@ class StreamItem {
   /// It only tells others that the stream is here, so it counts as done before it tells them: who
   /// has waited for the end of a stream finds it done.
   virtual bool is_mark() const { return false; }
+  /// Who waits for that waits for this item.
+  virtual bool is_needed_by(const Awaited&) const { return false; }
 };
 
 /// A queue of work on host memory: a thread of its own, started with the first work, does it in
@@ -50,6 +60,9 @@ class HostStream : public std::enable_shared_from_this<HostStream> {
 
   /// Returns when everything queued is done, with the first error of the stream.
   Status synchronize();
+  /// Of a thread that is in a function of a stream: whether it can wait for that. Errors:
+  /// invalid_usage if it stands behind that function in the stream.
+  static Status check_wait(const Awaited& awaited);
   /// Whether everything queued is done. Errors: the first one of the stream.
   Result<bool> query() const;
   /// The thread ends when everything queued is done.

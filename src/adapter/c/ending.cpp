@@ -1,0 +1,125 @@
+// The C interface: how the handle of a communicator ends.
+
+#include <utility>
+
+#include "adapter/c/handle.hpp"
+#include "base/error.hpp"
+
+namespace anyccl {
+namespace {
+
+/// Frees what it holds at once, and itself later: another thread may still be in a call. `why`: what
+/// it says from now on.
+void bury_comm(anycclComm* comm, Status why) {
+  {
+    const std::lock_guard lock(comm->mutex);  // a thread whose part failed may look
+    comm->set(nullptr);
+    comm->finishing = nullptr;
+    comm->finalized = false;
+    comm->failure = std::move(why);
+    comm->stage = anycclComm::Stage::gone;
+  }
+  bury(std::unique_ptr<anycclComm>(comm));
+}
+
+/// Ends what a handle has under way. Without a background, nothing.
+void end_background(anycclComm& handle, bool wait) {
+  std::shared_ptr<Background> background;
+  {
+    const std::lock_guard lock(handle.mutex);  // another thread may adopt its result
+    background = handle.background;
+  }
+  if (background == nullptr) return;
+  if (!wait) return background->abandon();
+  Result<CommPtr> made = background->take();
+  if (!made.ok()) return;
+  const std::lock_guard lock(handle.mutex);
+  handle.set(*std::move(made));
+}
+
+/// An abort by another thread meanwhile ends the wait for what is open.
+Status destroy(anycclComm_t comm) {
+  using Stage = anycclComm::Stage;
+  {
+    const std::lock_guard lock(comm->mutex);
+    if (comm->stage == Stage::gone) return comm->failure;
+    if (comm->stage == Stage::ending)
+      return error(Code::invalid_usage, "another thread destroys or aborts the communicator");
+    ANYCCL_CHECK(check_wait({.comm = comm->comm.get()}));
+    comm->stage = Stage::ending;
+  }
+  end_background(*comm, true);
+  std::unique_lock lock(comm->mutex);
+  const std::shared_ptr<Team> team = comm->team;
+  const CommPtr kept = comm->comm;
+  lock.unlock();
+  if (team != nullptr) {
+    team->finish();
+    if (comm->background_progress) background_progress().forget(*kept);
+  }
+  bury_comm(comm, error(Code::invalid_usage,
+                        "the communicator was destroyed: its handle must not be used any more"));
+  return {};
+}
+
+/// Another thread may be destroying or aborting it, too: the handle is that one's.
+Status abort(anycclComm_t comm) {
+  using Stage = anycclComm::Stage;
+  ANYCCL_CHECK(check_wait({}));
+  std::unique_lock lock(comm->mutex);
+  if (comm->stage == Stage::gone) return comm->failure;
+  const bool is_mine = std::exchange(comm->stage, Stage::ending) == Stage::used;
+  lock.unlock();
+  end_background(*comm, false);
+  lock.lock();
+  const std::shared_ptr<Team> under_way[] = {comm->team, comm->finishing};
+  lock.unlock();
+  for (const std::shared_ptr<Team>& one : under_way)
+    if (one != nullptr) abort(*one);
+  if (is_mine)
+    bury_comm(comm, error(Code::aborted,
+                          "the communicator was aborted: its handle must not be used any more"));
+  return {};
+}
+
+Status finalize(anycclComm& handle) {
+  ANYCCL_CHECK(check_wait({.comm = handle.comm.get()}));
+  std::shared_ptr<Team> finished;
+  {
+    const std::lock_guard lock(handle.mutex);
+    finished = std::move(handle.team);
+    handle.comm = nullptr;
+    handle.finalized = true;
+    handle.finishing = finished;
+    if (!handle.blocking)
+      handle.background = Background::start([finished]() -> Result<CommPtr> {
+        finished->finish();
+        return CommPtr();
+      });
+  }
+  if (!handle.blocking) return Status(Code::in_progress, "the communicator is being finalized");
+  finished->finish();
+  return {};
+}
+
+}  // namespace
+}  // namespace anyccl
+
+using namespace anyccl;
+
+anycclResult_t anycclCommFinalize(anycclComm_t comm) {
+  return guarded(comm, [&]() -> Status {
+    ANYCCL_CHECK(need_comm(comm));
+    if (!in_group()) return finalize(*comm);
+    add_after_group([comm] { return finalize(*comm); });
+    return {};
+  });
+}
+
+anycclResult_t anycclCommDestroy(anycclComm_t comm) {
+  return guarded(nullptr, [&] { return comm == nullptr ? Status() : destroy(comm); });
+}
+
+anycclResult_t anycclCommAbort(anycclComm_t comm) {
+  return guarded(nullptr, [&] { return comm == nullptr ? Status() : abort(comm); });
+}

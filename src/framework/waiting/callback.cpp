@@ -1,0 +1,7 @@
+#include "framework/waiting/callback.hpp"
+
+namespace anyccl {
+
+thread_local constinit Callback detail::callback_here = Callback::none;
+
+}  // namespace anyccl
