@@ -308,6 +308,12 @@ ANYCCL_API anycclResult_t anycclCommMemStats(anycclComm_t comm, anycclCommMemSta
  * where no memory is shared and no protocol was asked for. "" before the first. Valid until the next call with the same communicator. */
 ANYCCL_API anycclResult_t anycclCommLastPlan(anycclComm_t comm, const char** text);
 
+/* Writes what this rank remembers of its last operations (ANYCCL_RECORD), and for whom it waits now, to
+ * the file `path` as JSON: `anyccl blame` compares those of all ranks. A file that is there is
+ * replaced. Also while another thread waits in a call of `comm`, and after `comm` has failed; never
+ * waits for a peer. Errors: SystemError, when the file cannot be written. */
+ANYCCL_API anycclResult_t anycclCommDump(anycclComm_t comm, const char* path);
+
 /* ---- Operators of your own ------------------------------------------------------------------ */
 
 typedef enum {

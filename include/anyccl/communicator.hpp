@@ -190,6 +190,10 @@ class Communicator : public Operations {
     static_cast<void>(anycclCommLastPlan(handle_, &text));
     return text;
   }
+  /// Writes what this rank remembers of its operations to a file. Any thread. See anycclCommDump.
+  Status dump(const std::string& path) const {
+    return detail::status_of(anycclCommDump(handle_, path.c_str()), handle_);
+  }
   /// Ok, or why the communicator has failed. Any thread.
   Status failure() const {
     anycclResult_t error = anycclSuccess;

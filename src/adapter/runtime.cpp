@@ -244,8 +244,12 @@ Result<CommPtr> create_over(InitContext& init, const GroupPtr& group, Rank me,
   m.registration =
       probe::OversubscriptionMonitor::of_process().add(static_cast<int>(in_process), on_host);
   ANYCCL_TRY(const fabric::ContextKey key, context_key_of(group->secret));
-  m.label = fmt::format("communicator {} of {} ranks",
-                        init.name.empty() ? fmt::format("{:08x}", key >> 32) : init.name, m.size);
+  m.id = fmt::format("{:08x}", key >> 32);
+  m.name = init.name;
+  m.host = mine.host_name.data();
+  m.label = fmt::format("communicator {} of {} ranks", m.name.empty() ? m.id : m.name, m.size);
+  m.record_entries = init.config.record_entries;
+  m.dump_folder = init.config.dump_folder;
   m.process_of = [group, me](Rank rank) {
     return process_here(group->members[uindex(me)], group->members[uindex(rank)]);
   };

@@ -81,6 +81,11 @@ constexpr Variable kVariables[] = {
      "limit"},
     {"ANYCCL_WARN_AFTER", "10",
      "seconds without progress after which a waiting rank logs whom it waits for; 0: never"},
+    {"ANYCCL_RECORD", "1024",
+     "operations that each communicator remembers for dumps, up to 1048576; 0: none"},
+    {"ANYCCL_DUMP_DIR", "",
+     "folder where a rank writes what it knows when it fails or waits for long, for `anyccl "
+     "blame`"},
     {"ANYCCL_DEBUG", "WARN", "NONE, WARN, INFO or TRACE: what is logged on stderr"},
     {"ANYCCL_DEBUG_SUBSYS", "ALL",
      "of INFO: INIT, NET, SHM, COLL, TUNING, comma separated; ^ in front: all but these"},
@@ -285,6 +290,10 @@ Result<Config> read_config() {
   c.op_timeout_s = seconds.value_or(c.op_timeout_s);
   ANYCCL_CHECK(read_number("ANYCCL_WARN_AFTER", 0.0, kMostSeconds, seconds));
   c.warn_after_s = seconds.value_or(c.warn_after_s);
+  std::optional<std::size_t> record_entries;
+  ANYCCL_CHECK(read_number("ANYCCL_RECORD", std::size_t{0}, kMostRecordEntries, record_entries));
+  c.record_entries = record_entries.value_or(kRecordEntries);
+  c.dump_folder = text_of("ANYCCL_DUMP_DIR");
   std::optional<int> connect_all;
   ANYCCL_CHECK(read_number("ANYCCL_CONNECT_ALL", 0, 65536, connect_all));
   c.connect_all = connect_all.value_or(c.connect_all);

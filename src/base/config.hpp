@@ -35,6 +35,8 @@ struct SizeLimits {
 /// ANYCCL_CHUNK_SIZE and ANYCCL_BUFFSIZE. How small a buffer may be also depends on the ranks.
 inline constexpr SizeLimits kChunkLimits{4096, std::size_t{1} << 30},
     kBufferLimits{65536, std::size_t{1} << 30};
+/// ANYCCL_RECORD: 64 bytes each.
+inline constexpr std::size_t kRecordEntries = 1024, kMostRecordEntries = std::size_t{1} << 20;
 /// Errors: invalid_argument, naming the setting, its value and the limits.
 Status check_size(std::string_view setting, std::size_t bytes, SizeLimits limits);
 
@@ -74,15 +76,17 @@ struct Config {
   std::string secret;       ///< ANYCCL_SECRET as written; empty: none.
   ShmCopy shm_copy = ShmCopy::fastest;
   WaitMode waits = WaitMode::balanced;
-  bool fuses = true;             ///< ANYCCL_FUSION.
-  std::size_t chunk_bytes = 0;   ///< ANYCCL_CHUNK_SIZE; 0: not set.
-  std::size_t buffer_bytes = 0;  ///< ANYCCL_BUFFSIZE; 0: not set.
-  int port = 0;                  ///< ANYCCL_PORT; 0: MASTER_PORT + 1.
-  PortRange ports;               ///< ANYCCL_PORT_RANGE.
-  double timeout_s = 60;         ///< For creating a communicator.
-  double op_timeout_s = 1800;    ///< ANYCCL_OP_TIMEOUT; 0: none.
-  double warn_after_s = 10;      ///< ANYCCL_WARN_AFTER; 0: never.
-  int connect_all = 32;          ///< ANYCCL_CONNECT_ALL.
+  bool fuses = true;                            ///< ANYCCL_FUSION.
+  std::size_t chunk_bytes = 0;                  ///< ANYCCL_CHUNK_SIZE; 0: not set.
+  std::size_t buffer_bytes = 0;                 ///< ANYCCL_BUFFSIZE; 0: not set.
+  int port = 0;                                 ///< ANYCCL_PORT; 0: MASTER_PORT + 1.
+  PortRange ports;                              ///< ANYCCL_PORT_RANGE.
+  double timeout_s = 60;                        ///< For creating a communicator.
+  double op_timeout_s = 1800;                   ///< ANYCCL_OP_TIMEOUT; 0: none.
+  double warn_after_s = 10;                     ///< ANYCCL_WARN_AFTER; 0: never.
+  std::size_t record_entries = kRecordEntries;  ///< ANYCCL_RECORD.
+  std::string dump_folder;                      ///< ANYCCL_DUMP_DIR; empty: none.
+  int connect_all = 32;                         ///< ANYCCL_CONNECT_ALL.
   /// ANYCCL_TUNE_AT_START.
   bool tune_at_start = false;
   /// Where programs of this user keep what they can make again; empty: nowhere.

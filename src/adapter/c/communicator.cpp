@@ -386,6 +386,14 @@ anycclResult_t anycclCommMemStats(anycclComm_t comm, anycclCommMemStat_t stat, u
   });
 }
 
+anycclResult_t anycclCommDump(anycclComm_t comm, const char* path) {
+  return guarded(comm, [&]() -> Status {
+    ANYCCL_TRY(const std::shared_ptr<Team> team, keep(comm));
+    ANYCCL_CHECK(need(path, "path"));
+    return team->first().dump(path);
+  });
+}
+
 anycclResult_t anycclCommLastPlan(anycclComm_t comm, const char** text) {
   return guarded(comm, [&]() -> Status {
     ANYCCL_CHECK(need_comm(comm));

@@ -10,6 +10,7 @@
 #include "anyccl/status.hpp"
 #include "anyccl/types.hpp"
 #include "base/deadline.hpp"
+#include "framework/call/recorder.hpp"
 
 namespace anyccl {
 
@@ -96,10 +97,22 @@ class Operation {
   bool is_reported() const { return reported_; }
   void set_reported() { reported_ = true; }
 
+  /// By the holder of the progress lock: the record ends with the operation. `recorder` is alive
+  /// until then.
+  void record_in(Recorder& recorder, std::uint64_t number) {
+    recorder_ = &recorder;
+    record_ = number;
+  }
+  /// Whether it has a record and is not done.
+  bool is_recorded() const { return recorder_ != nullptr; }
+  /// Of its record.
+  std::uint64_t record_number() const { return record_; }
+
   bool done() const { return done_.load(std::memory_order_acquire); }
   /// Only after done().
   const Status& status() const { return status_; }
   void complete(Status status) {
+    if (recorder_ != nullptr) std::exchange(recorder_, nullptr)->end(record_, status.ok());
     status_ = std::move(status);
     done_.store(
         true,
@@ -122,6 +135,8 @@ class Operation {
   Clock::time_point looked_;               // at the last one
   std::uint64_t seen_ = 0;                 // progress(), at the last look()
   bool reported_ = false;
+  Recorder* recorder_ = nullptr;  // until it is done
+  std::uint64_t record_ = 0;      // its number there
   Status status_;
 };
 

@@ -23,6 +23,7 @@ Comm::Comm(Membership membership)
       routes_(me_.transports, me_.size),
       plans_(me_, slots_for(me_.size), routes_.publications, routes_.publications_to),
       messages_(me_.rank, routes_.messages_to),
+      recorder_(me_.record_entries),
       loop_(*this, failure_, routes_.transports, me_.cores_each, me_.waits),
       diagnosis_(me_, routes_, messages_),
       fork_generation_((watch_forks(), anyccl::fork_generation())) {
@@ -66,9 +67,8 @@ Status Comm::run_locked(ProgressLock& progress_lock, const Call& call, std::shar
                         Handover* handover) {
   if (failure_.happened()) return failure();
   if (call.is_point_to_point())
-    return messages_.does_at_once(call, poll_budget())
-               ? Status()
-               : run_message(progress_lock, call, alive, handover);
+    return does_at_once(call, poll_budget()) ? Status()
+                                             : run_message(progress_lock, call, alive, handover);
   const CallKey key(call, me_.rank);
   if (!plans_.is_checked(call, key)) ANYCCL_CHECK(plans_.check(call));
   loop_.note_limit(call.timeout);
@@ -86,6 +86,7 @@ Status Comm::run_locked(ProgressLock& progress_lock, const Call& call, std::shar
   Execution& alone = alone_->execution;
   alone.limit(call.timeout);
   alone.start(p, call, next_position(p), p.scratch_bytes == 0 ? nullptr : scratch(p.scratch_bytes));
+  record(alone, call, p, RecordState::running);
   alone.advance();
   if (alone.done()) return alone.status();
   const bool oversubscribed = loop_.is_oversubscribed(call.threads);
@@ -149,12 +150,23 @@ Status Comm::wait_or_hand_over(ProgressLock& progress_lock,
   return status;
 }
 
+std::shared_ptr<MessageRequest> Comm::add_message(const Call& call, Gate gate) {
+  const std::uint64_t number =
+      recorder_.add(call, gate == Gate::open ? RecordState::running : RecordState::issued);
+  std::shared_ptr<MessageRequest> request = messages_.add(call, gate);
+  if (request->done())
+    recorder_.end(number, request->status().ok());
+  else
+    request->record_in(recorder_, number);
+  return request;
+}
+
 /// `alive`: for who waits.
 Status Comm::run_message(ProgressLock& progress_lock, const Call& call,
                          std::shared_ptr<Comm>& alive, Handover* handover) {
   ANYCCL_CHECK(plans_.check(call));
   loop_.note_limit(call.timeout);
-  std::shared_ptr<MessageRequest> request = messages_.add(call, Gate::open);
+  std::shared_ptr<MessageRequest> request = add_message(call, Gate::open);
   if (!request->done()) alive = weak_from_this().lock();
   Status status = wait_or_hand_over(progress_lock, request, handover);
   if (progress_lock.owns_lock() && status.code() != Code::in_progress)
@@ -178,10 +190,10 @@ Status Comm::run_together(std::span<const Call* const> calls) try {
       if (call->collective != kind) continue;
       const std::uint32_t poll_budget =
           kind == Collective::recv ? std::exchange(first_budget, 1) : 1;
-      if (!failure_.happened() && messages_.does_at_once(*call, poll_budget)) continue;
+      if (!failure_.happened() && does_at_once(*call, poll_budget)) continue;
       loop_.note_limit(call->timeout);
       Status status = ready(*call);
-      if (status.ok()) messages.push_back(messages_.add(*call, Gate::open));
+      if (status.ok()) messages.push_back(add_message(*call, Gate::open));
       note(std::move(status));
     }
   };
@@ -278,7 +290,7 @@ Result<std::shared_ptr<Operation>> Comm::enqueue_fused(std::span<const Call* con
 /// `fused`: what the call stands for, or null.
 Result<std::shared_ptr<Operation>> Comm::enqueue(const Call& call, const CallKey& key, Gate gate,
                                                  std::unique_ptr<FusedCall> fused) {
-  if (call.is_point_to_point()) return std::shared_ptr<Operation>(messages_.add(call, gate));
+  if (call.is_point_to_point()) return std::shared_ptr<Operation>(add_message(call, gate));
   const auto queued = make_queued(call);
   queued->execution.set(gate);
   queued->execution.limit(call.timeout);
@@ -287,6 +299,7 @@ Result<std::shared_ptr<Operation>> Comm::enqueue(const Call& call, const CallKey
   queued->fused = std::move(fused);
   queued->scratch.resize(queued->prepared->scratch_bytes);
   queued->position = next_position(*queued->prepared);
+  record(queued->execution, call, *queued->prepared, RecordState::issued);
   collectives_.push_back(queued);
   return std::shared_ptr<Operation>(queued, &queued->execution);
 }
@@ -302,6 +315,7 @@ bool Comm::advance() {
                             head->scratch.data());
       head->execution.unpack_with(head->fused.get());
       head->execution.limit(head->execution.time_limit());  // counts from here
+      recorder_.start(head->execution.record_number());
     }
     head->started = true;
     // check_stalled() may have finished it, and then its buffers belong to the caller again.
@@ -315,7 +329,10 @@ bool Comm::advance() {
 }
 
 Status Comm::check_stalled(Operation& operation, const Execution* collective) {
-  return failure_.is_asked() ? failure_.why() : diagnosis_.check_stalled(operation, collective);
+  if (failure_.is_asked()) return failure_.why();
+  Status problem = diagnosis_.check_stalled(operation, collective);
+  if (diagnosis_.take_warning()) dump_by_itself("wait");
+  return problem;
 }
 
 void Comm::diagnose() {

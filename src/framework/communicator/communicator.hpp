@@ -168,6 +168,9 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
   /// "all_reduce/two_shot Simple shm": how the last collective was done. Without shared memory "-"
   /// in place of a protocol that nobody asked for.
   std::string last_plan();
+  /// Writes what this rank knows of its operations to a file, as JSON; see docs/blame.md. Any
+  /// thread. Errors: system_error.
+  Status dump(const std::string& path);
 
  private:
   struct Queued;
@@ -193,6 +196,21 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
   Result<std::shared_ptr<Operation>> enqueue_fused(std::span<const Call* const> calls, Gate gate);
   Result<std::shared_ptr<Operation>> enqueue(const Call& call, const CallKey& key, Gate gate,
                                              std::unique_ptr<FusedCall> fused = nullptr);
+  bool does_at_once(const Call& call, std::uint32_t poll_budget) {
+    const bool done = messages_.does_at_once(call, poll_budget);
+    if (done) recorder_.add(call, RecordState::done);
+    return done;
+  }
+  std::string dump_text(std::string_view reason) const;
+  void dump_by_itself(std::string_view reason);
+  std::shared_ptr<MessageRequest> add_message(const Call& call, Gate gate);
+  /// Of the call at next_position(), which has been taken.
+  void record(Execution& execution, const Call& call, const PreparedCall& prepared,
+              RecordState state) {
+    execution.record_in(recorder_, recorder_.add(call, state, prepared.record, sequence_,
+                                                 prepared.routed->algorithm,
+                                                 static_cast<std::uint8_t>(prepared.protocol())));
+  }
   Status ready_to_start(Persistent& call);
   Result<std::shared_ptr<Operation>> enqueue_again(Persistent& call, Gate gate);
   Status check_probe(Rank source) const;
@@ -224,10 +242,12 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
   MessageMatcher messages_;
   std::vector<std::shared_ptr<MessageRequest>> together_;  // room for run_together()
   Failure failure_;
+  Recorder recorder_;
   ProgressLoop loop_;
   Diagnosis diagnosis_;
   std::optional<Rank> shown_receive_;             // see show_receive()
   std::chrono::steady_clock::time_point probed_;  // when probe_now() looked for failures last
+  bool has_no_dump_ = false;                      // one could not be written, as was logged
   std::atomic<bool> gated_{false};                // streams have used this communicator
   std::atomic<bool> left_{false};                 // see leave()
   std::atomic<bool> listens_{false};  // there are windows; written with the progress lock

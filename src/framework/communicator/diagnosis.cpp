@@ -103,6 +103,7 @@ void Diagnosis::warn(Operation& operation, const Execution* collective) {
   operation.set_reported();
   last = {now, now - age.quiet,
           std::clamp<Clock::duration>(2 * last.pause, after, kInAWhile * after)};
+  has_warned_ = true;
   const std::chrono::duration<double> quiet = age.quiet;
   log(LogLevel::warn, "{}: no progress for {:.3g} s: {}", membership_.label, quiet.count(),
       report_.text(operation, collective));

@@ -3,6 +3,7 @@
 #include <array>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/deadline.hpp"
@@ -37,6 +38,8 @@ class Diagnosis {
   /// Why `operation` never will be done, as far as can be seen now. `collective`: the same
   /// operation, if it is one that has started. Says once that it waits, when that takes long.
   Status check_stalled(Operation& operation, const Execution* collective);
+  /// Whether a long wait was logged since this was asked last.
+  bool take_warning() { return std::exchange(has_warned_, false); }
   /// Not ok: the time limit of `operation` is over. Names the ranks that it waits for.
   Status check_timeout(Operation& operation, const Execution* collective) const;
   /// From now on a thread waits for all that is open.
@@ -64,7 +67,7 @@ class Diagnosis {
   const Routes& routes_;
   MessageMatcher& messages_;
   const WaitReport report_;
-  bool waits_for_all_ = false;
+  bool waits_for_all_ = false, has_warned_ = false;
   using Clock = std::chrono::steady_clock;
   Clock::time_point mismatch_since_;
   /// The last warning: when, since when that operation had not moved, and how long there is no further one.

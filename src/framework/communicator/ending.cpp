@@ -15,9 +15,11 @@ void Comm::fail(const Status& why) {
   // Peers hear of it before any caller here does, whose memory they may be reading.
   for (Transport* t : routes_.transports) t->abort(why);
   for (Transport* t : routes_.transports) t->deliver_abort();
+  dump_by_itself("failure");  // whoever sees the failure finds it; and before what is open ends
   failure_.end();
   log(LogSubsystem::init, "{}: {}", me_.names[uindex(me_.rank)], why.message());
   const Status status = failure();
+  if (alone_->execution.is_recorded()) alone_->execution.complete(status);
   for (const auto& queued : collectives_)
     if (!queued->execution.done()) queued->execution.complete(status);
   collectives_.clear();

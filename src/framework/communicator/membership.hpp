@@ -61,6 +61,12 @@ struct WaitLimits {
 struct Membership : PlanningFacts {
   RankNames names;
   std::string label;  ///< "communicator train of 8 ranks", for messages.
+  /// Equal on all its ranks, and another one for each communicator of a job.
+  std::string id;
+  std::string name;                             ///< As the program calls it; may be empty.
+  std::string host;                             ///< Of this rank.
+  std::size_t record_entries = kRecordEntries;  ///< Of its Recorder; 0: none.
+  std::string dump_folder;                      ///< ANYCCL_DUMP_DIR; empty: no dumps by themselves.
   /// Of a rank of this host that is not in this process; 0: of any other. Empty: none is known.
   std::function<int(Rank)> process_of;
   std::vector<std::unique_ptr<Transport>> transports;

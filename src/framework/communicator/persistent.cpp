@@ -111,7 +111,7 @@ Result<std::shared_ptr<Operation>> Comm::enqueue_again(Persistent& call, Gate ga
   call.last = nullptr;
   if (kept.is_point_to_point()) {
     if (call.message != nullptr) messages_.recycle(std::move(call.message));
-    call.last = call.message = messages_.add(kept, gate);
+    call.last = call.message = add_message(kept, gate);
     return call.last;
   }
   if (call.collective == nullptr || !is_sole_owner(call.collective))
@@ -124,6 +124,7 @@ Result<std::shared_ptr<Operation>> Comm::enqueue_again(Persistent& call, Gate ga
   queued.execution.limit(kept.timeout);
   queued.scratch.resize(call.plan->scratch_bytes);
   queued.position = next_position(*call.plan);
+  record(queued.execution, kept, *call.plan, RecordState::issued);
   plans_.use(kept, call.key, call.plan);
   collectives_.push_back(call.collective);
   call.last = {call.collective, &queued.execution};

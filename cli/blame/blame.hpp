@@ -1,0 +1,23 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "blame/dumps.hpp"
+
+namespace anyccl::cli {
+
+/// Who held up whom.
+struct Blame {
+  /// "nobody", "mismatch", "dead", "left", "stopped", "no_dump", "absent", "cycle", "unclear",
+  /// "failure" or "slow".
+  std::string kind;
+  std::string communicator;  ///< As people call it; empty: none in particular.
+  std::vector<int> ranks;    ///< The culprits, of that communicator.
+  std::string text;          ///< A paragraph.
+};
+
+/// Compares what the ranks of all communicators of a job have written.
+Blame find_blame(const std::vector<RankDump>& dumps);
+
+}  // namespace anyccl::cli

@@ -1,0 +1,133 @@
+#include "blame/dumps.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+
+namespace anyccl::cli {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr int kFormat = 1;
+
+std::string describe_call(const Json& call) {
+  const std::string kind = call.at("kind");
+  std::string text = kind;
+  if (kind == "barrier") return text;
+  if (!kind.ends_with("_v")) text += fmt::format(" of {}", call.at("count").get<std::uint64_t>());
+  text += fmt::format(" {}", call.at("type").get<std::string>());
+  if (call.contains("op")) text += ", " + call.at("op").get<std::string>();
+  if (call.contains("root")) text += fmt::format(", root {}", call.at("root").get<int>());
+  if (call.contains("peer"))
+    text += fmt::format(" {} rank {}, tag {}", kind == "send" ? "to" : "from",
+                        call.at("peer").get<int>(), call.at("tag").get<std::uint32_t>());
+  if (call.contains("parts")) text += fmt::format(", {} calls as one", call.at("parts").get<int>());
+  return text;
+}
+
+DumpedCall read_call(const Json& json, std::int64_t offset) {
+  const auto time = [&](const char* field) {
+    return json.contains(field) ? json.at(field).get<std::int64_t>() + offset : 0;
+  };
+  return {json.at("number"),   json.value("sequence", std::uint64_t{0}),
+          json.at("kind"),     json.at("state"),
+          describe_call(json), time("issued_ns"),
+          time("ended_ns")};
+}
+
+/// "host n7, pid 12" of "rank 2 (host n7, pid 12)"
+std::string process_in(const std::string& name) {
+  const std::size_t begin = name.find('('), end = name.rfind(')');
+  return begin == std::string::npos || end == std::string::npos || end < begin
+             ? ""
+             : name.substr(begin + 1, end - begin - 1);
+}
+
+RankDump read(const Json& json) {
+  RankDump dump;
+  const std::int64_t offset = json.at("real_offset_ns");
+  dump.communicator = json.at("communicator");
+  dump.name = json.at("name");
+  dump.process =
+      fmt::format("host {}, pid {}", json.at("host").get<std::string>(), json.at("pid").get<int>());
+  dump.reason = json.at("reason");
+  dump.failure = json.value("failure", "");
+  dump.rank = json.at("rank");
+  dump.size = json.at("size");
+  dump.sequence = json.at("sequence");
+  dump.time_ns = json.at("time_ns").get<std::int64_t>() + offset;
+  for (const Json& call : json.at("entries")) dump.calls.push_back(read_call(call, offset));
+  for (const Json& wait : json.at("waits"))
+    dump.waits.push_back(
+        {wait.at("number"), wait.at("sequence"), wait.at("what"), wait.at("ranks")});
+  for (const Json& peer : json.at("peers"))
+    dump.peers.push_back({peer.at("rank"), process_in(peer.at("name")), peer.at("state"),
+                          peer.at("stopped"), peer.at("entered")});
+  return dump;
+}
+
+Status check(const RankDump& dump) {
+  const auto is_rank = [&](int rank) { return rank >= 0 && rank < dump.size; };
+  bool fine = is_rank(dump.rank);
+  for (const DumpedWait& wait : dump.waits)
+    fine = fine && std::all_of(wait.ranks.begin(), wait.ranks.end(), is_rank);
+  for (const DumpedPeer& peer : dump.peers) fine = fine && is_rank(peer.rank);
+  return fine ? Status() : error(Code::invalid_argument, "it names ranks that there are not");
+}
+
+Status append(const std::filesystem::path& path, std::vector<RankDump>& dumps) {
+  std::ifstream file(path);
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  if (!file) return error(Code::invalid_argument, "{} cannot be read", path.string());
+  Result<RankDump> dump = parse_dump(text);
+  if (!dump.ok())
+    return error(Code::invalid_argument, "{}: {}", path.string(), dump.status().message());
+  dumps.push_back(*std::move(dump));
+  return {};
+}
+
+}  // namespace
+
+const DumpedCall* RankDump::call(std::uint64_t number) const {
+  const auto found = std::find_if(calls.begin(), calls.end(),
+                                  [&](const DumpedCall& one) { return one.number == number; });
+  return found == calls.end() ? nullptr : &*found;
+}
+
+Result<RankDump> parse_dump(const std::string& text) try {
+  const Json json = Json::parse(text);
+  if (!json.is_object() || json.value("anyccl_dump", 0) != kFormat)
+    return error(Code::invalid_argument, "it is no dump of this version of anyccl");
+  RankDump dump = read(json);
+  ANYCCL_CHECK(check(dump));
+  return dump;
+} catch (const Json::exception& problem) {
+  return error(Code::invalid_argument, "it is no dump: {}", problem.what());
+}
+
+Result<std::vector<RankDump>> read_dumps(const std::vector<std::string>& paths) {
+  std::vector<RankDump> dumps;
+  for (const std::string& path : paths) {
+    std::error_code problem;
+    if (!std::filesystem::is_directory(path, problem)) {
+      ANYCCL_CHECK(append(path, dumps));
+      continue;
+    }
+    for (const auto& file : std::filesystem::directory_iterator(path, problem))
+      if (const std::string name = file.path().filename().string();
+          name.starts_with("anyccl-") && name.ends_with(".json"))
+        ANYCCL_CHECK(append(file.path(), dumps));
+    if (problem) return error(Code::invalid_argument, "{} cannot be read", path);
+  }
+  if (dumps.empty()) return error(Code::invalid_argument, "there are no dumps");
+  return dumps;
+}
+
+}  // namespace anyccl::cli

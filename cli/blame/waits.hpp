@@ -1,0 +1,36 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "blame/groups.hpp"
+
+namespace anyccl::cli {
+
+/// A rank that waits for another one. Everything is borrowed.
+struct Edge {
+  const Group* group = nullptr;
+  const RankDump* from = nullptr;
+  const DumpedWait* wait = nullptr;
+  int to = 0;
+};
+
+/// Who waits for whom. In a collective a rank waits for those that have not come to it, if there
+/// are any: those between them and it only pass the delay on.
+std::vector<Edge> edges_of(const std::vector<Group>& groups);
+
+/// A rank that others wait for while it waits for nobody.
+struct Culprit {
+  std::string kind, process;  ///< As Blame has it.
+  std::size_t edge = 0;       ///< One that leads to it.
+  std::size_t waiting = 0;    ///< Processes that wait for it, also through others.
+};
+/// The one that most processes wait for; a dead one before all others.
+std::optional<Culprit> find_culprit(const std::vector<Group>& groups,
+                                    const std::vector<Edge>& edges);
+
+/// Ranks that wait for each other in a circle; empty: there is none.
+std::vector<Edge> find_cycle(const std::vector<Edge>& edges);
+
+}  // namespace anyccl::cli

@@ -1,0 +1,41 @@
+#include "base/whole_file.hpp"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "base/error.hpp"
+#include "base/unique_fd.hpp"
+
+namespace anyccl {
+namespace {
+
+bool write_all(const UniqueFd& file, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t n = ::write(file.get(), text.data(), text.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return false;
+    text.remove_prefix(static_cast<std::size_t>(n));
+  }
+  return true;
+}
+
+}  // namespace
+
+Status write_whole_file(const std::string& path, std::string_view text) {
+  constexpr mode_t kReadable = 0644;
+  std::string temporary = path + ".XXXXXX";
+  UniqueFd file(::mkostemp(temporary.data(), O_CLOEXEC));
+  if (!file) return system_error(errno, "write {}", path);
+  const bool written = write_all(file, text) && ::fchmod(file.get(), kReadable) == 0 &&
+                       ::rename(temporary.c_str(), path.c_str()) == 0;
+  if (written) return {};
+  const int problem = errno;
+  ::unlink(temporary.c_str());
+  return system_error(problem, "write {}", path);
+}
+
+}  // namespace anyccl

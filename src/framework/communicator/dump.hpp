@@ -1,0 +1,36 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "framework/call/recorder.hpp"
+#include "framework/communicator/membership.hpp"
+#include "framework/communicator/routes.hpp"
+
+namespace anyccl {
+
+/// An operation that waits for peers.
+struct OpenWait {
+  std::uint64_t record = 0;    ///< Its number in the recorder; 0: it has none.
+  std::uint64_t sequence = 0;  ///< Of a collective; 0: it is none.
+  std::string what;           ///< "a receive from rank 1 with tag 2", or the place in a collective.
+  std::vector<Rank> awaited;  ///< Empty: any rank.
+};
+
+/// What one rank knows about its operations and its peers, for whoever looks for the cause of a
+/// hang or a failure: `anyccl blame` compares those of all ranks.
+struct Dump {
+  std::string_view reason;  ///< "failure", "wait" or "call".
+  const Membership& me;
+  const Routes& routes;
+  const Recorder& recorder;
+  std::uint64_t sequence = 0;  ///< Of the last collective that was called.
+  std::vector<OpenWait> waits;
+  Status failure;
+
+  /// JSON; docs/blame.md has its fields. By the holder of the progress lock.
+  std::string text() const;
+};
+
+}  // namespace anyccl

@@ -1,0 +1,197 @@
+// Who is blamed, given what the ranks of a job have written.
+
+#include "blame/blame.hpp"
+
+#include <gtest/gtest.h>
+
+namespace anyccl::cli {
+namespace {
+
+constexpr std::int64_t kMillisecond = 1'000'000, kStart = 1'700'000'000'000 * kMillisecond;
+
+/// The dump of a rank that is made step by step.
+struct Rank : RankDump {
+  Rank(std::string id, int me, int ranks) {
+    communicator = std::move(id);
+    process = "host n, pid " + std::to_string(100 + me);
+    rank = me;
+    size = ranks;
+    time_ns = kStart;
+  }
+  Rank&& runs_in(int pid) && {
+    process = "host n, pid " + std::to_string(pid);
+    return std::move(*this);
+  }
+  Rank&& finishes(const std::string& what, std::int64_t at = 0) && {
+    add(what, at).ended_ns = kStart + at * kMillisecond + 1;
+    return std::move(*this);
+  }
+  Rank&& waits_in(const std::string& what, std::vector<int> ranks) && {
+    const DumpedCall& call = add(what, 1000);
+    waits.push_back({call.number, call.sequence, what, std::move(ranks)});
+    return std::move(*this);
+  }
+  Rank&& receives(int from) && {
+    calls.push_back({calls.size() + 1, 0, "recv", "running", "recv of 1 f32", kStart, 0});
+    waits.push_back({calls.size(), 0, "recv", {from}});
+    return std::move(*this);
+  }
+  Rank&& sees(int other, std::string state, bool stopped, std::uint64_t entered) && {
+    peers.push_back(
+        {other, "host n, pid " + std::to_string(100 + other), std::move(state), stopped, entered});
+    return std::move(*this);
+  }
+  Rank&& fails(std::string why) && {
+    failure = std::move(why);
+    return std::move(*this);
+  }
+
+ private:
+  DumpedCall& add(const std::string& what, std::int64_t at) {
+    calls.push_back(
+        {calls.size() + 1, ++sequence, what, "running", what, kStart + at * kMillisecond, 0});
+    return calls.back();
+  }
+};
+
+Blame blamed(std::vector<RankDump> dumps) {
+  return find_blame(dumps);
+}
+
+void expect(const Blame& blame, const char* kind, const std::vector<int>& ranks) {
+  EXPECT_EQ(blame.kind, kind) << blame.text;
+  EXPECT_EQ(blame.ranks, ranks) << blame.text;
+}
+
+void expect_in(const Blame& blame, std::initializer_list<const char*> parts) {
+  for (const char* part : parts)
+    EXPECT_NE(blame.text.find(part), std::string::npos) << "no '" << part << "' in: " << blame.text;
+}
+
+TEST(Blame, is_on_a_rank_that_does_not_come_and_not_on_those_that_pass_the_delay_on) {
+  const Blame blame = blamed({Rank("c", 0, 3).finishes("barrier").waits_in("all_reduce", {1}),
+                              Rank("c", 1, 3).finishes("barrier").waits_in("all_reduce", {2}),
+                              Rank("c", 2, 3).finishes("barrier")});
+  expect(blame, "absent", {2});
+  expect_in(blame,
+            {"Rank 2 of communicator c", "operation 1, barrier, ended at 2023-11-14 22:13:20",
+             "operation 2, all_reduce, since 2023-11-14 22:13:21", "2 processes"});
+}
+
+TEST(Blame, is_on_the_rank_that_calls_something_else) {
+  const Blame blame = blamed({Rank("c", 0, 3).waits_in("all_reduce of 2 f32, sum", {1}),
+                              Rank("c", 1, 3).waits_in("all_reduce of 3 f32, sum", {2}),
+                              Rank("c", 2, 3).waits_in("all_reduce of 2 f32, sum", {0})});
+  expect(blame, "mismatch", {1});
+  expect_in(blame, {"rank 1 called all_reduce of 3 f32", "ranks 0, 2 called all_reduce of 2 f32"});
+}
+
+TEST(Blame, says_which_call_a_rank_seems_to_have_left_out) {
+  const Blame blame = blamed({Rank("c", 0, 3).finishes("barrier").waits_in("all_reduce", {1}),
+                              Rank("c", 1, 3).finishes("barrier").waits_in("all_reduce", {2}),
+                              Rank("c", 2, 3).waits_in("all_reduce", {0})});
+  expect(blame, "mismatch", {2});
+  expect_in(blame, {"rank 2 called all_reduce, and seems to have left out barrier"});
+}
+
+TEST(Blame, of_another_order_of_two_communicators_names_both_calls) {
+  const Blame blame = blamed({Rank("dp", 0, 2).runs_in(1).waits_in("all_reduce of 1 f32", {1}),
+                              Rank("dp", 1, 2).runs_in(2), Rank("tp", 0, 2).runs_in(1),
+                              Rank("tp", 1, 2).runs_in(2).waits_in("broadcast of 1 f32", {0})});
+  EXPECT_EQ(blame.kind, "cycle") << blame.text;
+  expect_in(blame, {"rank 0 is in operation 1 of communicator dp, all_reduce of 1 f32",
+                    "rank 1 is in operation 1 of communicator tp, broadcast of 1 f32"});
+}
+
+TEST(Blame, follows_a_wait_into_another_communicator) {
+  const Blame blame =
+      blamed({Rank("dp", 0, 2).runs_in(1).waits_in("barrier", {1}), Rank("dp", 1, 2).runs_in(2),
+              Rank("tp", 0, 2).runs_in(2).waits_in("barrier", {1}), Rank("tp", 1, 2).runs_in(3)});
+  expect(blame, "absent", {1});
+  EXPECT_EQ(blame.communicator, "communicator tp");
+}
+
+TEST(Blame, is_on_a_dead_rank_and_not_on_those_that_leave_after_their_failure) {
+  const Blame blame = blamed(
+      {Rank("c", 0, 3).waits_in("barrier", {1}).sees(1, "dead", false, 0).fails("rank 1 died"),
+       Rank("c", 2, 3)
+           .waits_in("barrier", {0})
+           .sees(0, "dead", false, 1)
+           .sees(1, "present", false, 0)
+           .fails("rank 1 died")});
+  expect(blame, "dead", {1});
+}
+
+TEST(Blame, is_on_a_stopped_rank_also_when_it_had_come_to_the_call) {
+  expect(blamed({Rank("c", 0, 2).waits_in("barrier", {1}).sees(1, "present", true, 1)}), "stopped",
+         {1});
+}
+
+TEST(Blame, is_on_a_rank_without_a_dump) {
+  const Blame blame =
+      blamed({Rank("c", 0, 3).waits_in("barrier", {2}),
+              Rank("c", 1, 3).waits_in("barrier", {2}).sees(2, "present", false, 0)});
+  expect(blame, "no_dump", {2});
+}
+
+TEST(Blame, is_on_a_rank_that_does_not_send_what_is_received) {
+  const Blame blame = blamed(
+      {Rank("c", 0, 2).finishes("barrier").receives(1), Rank("c", 1, 2).finishes("barrier")});
+  expect(blame, "absent", {1});
+  expect_in(blame, {"rank 0 of communicator c waits for it in recv of 1 f32"});
+}
+
+TEST(Blame, of_receives_from_each_other_is_a_cycle) {
+  expect(blamed({Rank("c", 0, 2).receives(1), Rank("c", 1, 2).receives(0)}), "cycle", {0, 1});
+}
+
+TEST(Blame, is_not_given_where_all_are_in_one_call) {
+  EXPECT_EQ(
+      blamed({Rank("c", 0, 2).waits_in("barrier", {1}), Rank("c", 1, 2).waits_in("barrier", {0})})
+          .kind,
+      "unclear");
+}
+
+TEST(Blame, is_on_the_rank_that_lags_and_not_on_one_that_leads) {
+  std::vector<RankDump> dumps;
+  for (int r = 0; r < 3; ++r) {
+    Rank dump("c", r, 3);
+    for (int i = 0; i < 20; ++i)
+      static_cast<void>(std::move(dump).finishes("barrier", 20 * i + (r == 1 ? 7 : r)));
+    dumps.push_back(std::move(dump));
+  }
+  const Blame blame = find_blame(dumps);
+  expect(blame, "slow", {1});
+  expect_in(blame, {"to 20 of 20 operations, 5 ms after"});
+}
+
+TEST(Blame, is_on_nobody_when_everything_has_finished) {
+  expect(blamed({Rank("c", 0, 2).finishes("barrier"), Rank("c", 1, 2).finishes("barrier")}),
+         "nobody", {});
+}
+
+TEST(Blame, of_a_failure_without_waits_gives_its_reason) {
+  const Blame blame =
+      blamed({Rank("c", 0, 2).finishes("barrier").fails("aborted"), Rank("c", 1, 2)});
+  expect(blame, "failure", {0});
+  expect_in(blame, {"aborted"});
+}
+
+TEST(ParseDump, refuses_what_is_no_dump_and_ranks_that_there_are_not) {
+  const std::string head = R"({"anyccl_dump": 1, "real_offset_ns": 5, "host": "n", "pid": 1,
+    "communicator": "c", "name": "", "reason": "call", "size": 2, "sequence": 1, "time_ns": 1,)";
+  const std::string entry = R"({"number": 1, "kind": "recv", "state": "running", "count": 2,
+    "type": "f32", "peer": 1, "tag": 7, "issued_ns": 10})";
+  const auto dump =
+      parse_dump(head + R"("rank": 0, "peers": [], "waits": [], "entries": [)" + entry + "]}");
+  ASSERT_TRUE(dump.ok()) << dump.status().message();
+  EXPECT_EQ(dump->calls.at(0).what, "recv of 2 f32 from rank 1, tag 7");
+  EXPECT_EQ(dump->calls.at(0).issued_ns, 15);
+  for (const std::string& bad :
+       {std::string("{"), std::string("[]"), std::string(R"({"anyccl_dump": 2})"), head + "}",
+        head + R"("rank": 2, "peers": [], "waits": [], "entries": []})"})
+    EXPECT_EQ(parse_dump(bad).status().code(), Code::invalid_argument) << bad;
+}
+
+}  // namespace
+}  // namespace anyccl::cli

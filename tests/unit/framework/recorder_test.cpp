@@ -1,0 +1,71 @@
+#include "framework/call/recorder.hpp"
+
+#include <gtest/gtest.h>
+
+namespace anyccl {
+namespace {
+
+Call send_to(std::int32_t rank) {
+  Call call;
+  call.collective = Collective::send;
+  call.root = Rank{rank};
+  return call;
+}
+
+TEST(Recorder, keeps_the_last_operations) {
+  Recorder recorder(3);
+  for (std::int32_t i = 1; i <= 5; ++i) recorder.add(send_to(i), RecordState::issued);
+  EXPECT_EQ(recorder.last(), 5U);
+  for (std::uint64_t number = 1; number <= 6; ++number)
+    EXPECT_EQ(recorder.keeps(number), number >= 3 && number <= 5) << number;
+  EXPECT_EQ(recorder[3].root, Rank{3});
+  EXPECT_EQ(recorder[5].root, Rank{5});
+}
+
+TEST(Recorder, does_not_touch_another_record_when_an_old_operation_ends) {
+  Recorder recorder(2);
+  const std::uint64_t old = recorder.add(send_to(1), RecordState::running);
+  recorder.add(send_to(2), RecordState::running);
+  recorder.add(send_to(3), RecordState::running);
+  recorder.start(old);
+  recorder.end(old, false);
+  EXPECT_EQ(recorder[3].state, RecordState::running);
+  EXPECT_EQ(recorder[3].ended, 0U);
+}
+
+TEST(Recorder, has_the_times_of_each_state_in_order) {
+  Recorder recorder(2);
+  const std::uint64_t number = recorder.add(send_to(1), RecordState::issued);
+  EXPECT_EQ(recorder[number].started, 0U);
+  recorder.start(number);
+  recorder.end(number, true);
+  const RecordedCall& call = recorder[number];
+  EXPECT_EQ(call.state, RecordState::done);
+  EXPECT_LE(call.issued, call.started);
+  EXPECT_LE(call.started, call.ended);
+}
+
+TEST(Recorder, without_entries_only_counts) {
+  Recorder recorder(0);
+  const std::uint64_t number = recorder.add(send_to(1), RecordState::issued);
+  recorder.start(number);
+  recorder.end(number, true);
+  EXPECT_EQ(recorder.last(), 1U);
+  EXPECT_FALSE(recorder.keeps(1));
+}
+
+TEST(TickClock, shows_the_monotonic_time_of_its_ticks) {
+  const TickClock clock;
+  const std::int64_t before = TickClock::monotonic_ns();
+  const std::uint64_t ticks = clock.now();
+  const std::int64_t after = TickClock::monotonic_ns();
+  constexpr std::int64_t kAllowed = 1'000'000;
+  std::int64_t now = after;
+  while (now - before < 20 * kAllowed) now = TickClock::monotonic_ns();  // the scale grows exact
+  const std::int64_t at = clock.scale().ns_at(ticks);
+  EXPECT_GE(at, before - kAllowed);
+  EXPECT_LE(at, after + kAllowed);
+}
+
+}  // namespace
+}  // namespace anyccl
