@@ -125,7 +125,7 @@ test_a_frozen_host_is_named_when_the_limit_is_over() {
   start_loops 2 2 3000
   cluster freeze 1
   ends 0 1
-  says 0 'rank 1 (host h1, pid '
+  says 0 'waits for rank 1 in operation'  # with its host only if it has not entered the call
   cluster thaw 1
   ends 1 1
 }

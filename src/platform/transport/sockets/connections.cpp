@@ -15,6 +15,8 @@ constexpr auto kLeaveTime = std::chrono::seconds(1);
 constexpr auto kAbortTime = std::chrono::milliseconds(200);
 /// Of a thread that nothing would wake.
 constexpr auto kNap = std::chrono::milliseconds(1);
+/// Operations.
+constexpr std::uint64_t kForgetEvery = 64;
 /// Limits of silence are seconds.
 constexpr auto kSilenceLooks = std::chrono::milliseconds(100);
 
@@ -135,6 +137,9 @@ void Connections::pump_all() {
 void Connections::forget_before(std::uint64_t oldest) {
   if (oldest > context_->oldest.load(std::memory_order_relaxed))
     context_->oldest.store(oldest, std::memory_order_relaxed);
+  // Looks at all that has come, of which a root that is behind has thousands: not in each operation.
+  if (oldest < forgotten_ + kForgetEvery) return;
+  forgotten_ = oldest;
   if (context_->arrivals.load(std::memory_order_relaxed) > 0)
     for (auto& p : peers_) p->channel->forget_old();
 }

@@ -103,10 +103,11 @@ class Connections {
   std::vector<Peer*> peer_of_;                // By rank; null where it is not opened.
   std::vector<std::shared_ptr<fabric::Link>> unopened_;  // By rank; null elsewhere.
   std::shared_ptr<fabric::Connector> connector_;         // Of those; null: there are none.
-  std::uint64_t attached_ = 0;  // Of connector_, when this rank last looked.
-  std::vector<pollfd> events_;  // The doorbell, then as peers_, then others.
-  std::size_t queues_ = 0;      // How many links this rank has left something queued on.
-  unsigned stalls_ = 0;         // In a row, with nothing that came in between.
+  std::uint64_t attached_ = 0;   // Of connector_, when this rank last looked.
+  std::vector<pollfd> events_;   // The doorbell, then as peers_, then others.
+  std::size_t queues_ = 0;       // How many links this rank has left something queued on.
+  std::uint64_t forgotten_ = 0;  // Frames of older operations than this are gone.
+  unsigned stalls_ = 0;          // In a row, with nothing that came in between.
   std::chrono::steady_clock::time_point next_look_{};  // For silent hosts.
   std::array<CallRecord, kCallHistory> calls_{};       // Ours, by sequence % size.
   std::uint64_t current_ = 0;
