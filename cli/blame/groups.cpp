@@ -37,7 +37,8 @@ std::string Group::fate(int rank) const {
   for (const auto& [other, dump] : dumps) {
     const DumpedPeer* const peer = peer_in(*dump, rank);
     if (peer == nullptr) continue;
-    if (!has_failed && (peer->state == "dead" || peer->state == "gone")) return "dead";
+    if (!has_failed && (peer->state == "dead" || peer->state == "gone" || peer->state == "silent"))
+      return "dead";
     if (!has_failed && peer->state == "left") fate = "left";
     if (peer->stopped && fate.empty()) fate = "stopped";
   }

@@ -8,7 +8,6 @@
 #include <cstring>
 #include <map>
 #include <mutex>
-#include <thread>
 #include <unordered_map>
 
 #include "adapter/create.hpp"
@@ -20,6 +19,7 @@
 #include "base/config.hpp"
 #include "base/error.hpp"
 #include "base/fork.hpp"
+#include "base/side_by_side.hpp"
 #include "framework/communicator/tune_at_start.hpp"
 #include "platform/bootstrap/connect.hpp"
 #include "platform/bootstrap/environment.hpp"
@@ -324,18 +324,13 @@ Result<std::vector<CommPtr>> join_all_here(int size) {
   }
   const auto shared = std::make_shared<const bootstrap::Group>(std::move(group));
   std::vector<CommPtr> comms(static_cast<std::size_t>(size));
-  std::vector<Status> problems(static_cast<std::size_t>(size));
-  std::vector<std::thread> threads;
+  std::vector<std::function<Status()>> jobs;
   for (std::size_t r = 0; r < comms.size(); ++r)
-    threads.emplace_back([&, r] {
-      auto made = create(inits[r], shared, Rank{static_cast<std::int32_t>(r)});
-      if (made.ok())
-        comms[r] = *std::move(made);
-      else
-        problems[r] = made.status();
+    jobs.emplace_back([&, r]() -> Status {
+      ANYCCL_TRY(comms[r], create(inits[r], shared, Rank{static_cast<std::int32_t>(r)}));
+      return {};
     });
-  for (std::thread& t : threads) t.join();
-  for (const Status& problem : problems) ANYCCL_CHECK(problem);
+  ANYCCL_CHECK(run_side_by_side(jobs));
   return comms;
 }
 

@@ -2,7 +2,9 @@
 
 #include <pthread.h>
 
+#include <cerrno>
 #include <csignal>
+#include <ctime>
 
 namespace anyccl {
 
@@ -21,6 +23,33 @@ class SignalsBlocked {
 
  private:
   sigset_t before_{};
+};
+
+/// Where a file may become larger than the process may make it: that is EFBIG while one of these lives,
+/// and not SIGXFSZ, which ends the program.
+class FileSizeSignalHeld {
+ public:
+  FileSizeSignalHeld() {
+    ::sigemptyset(&mine_);
+    ::sigaddset(&mine_, SIGXFSZ);
+    ::pthread_sigmask(SIG_BLOCK, &mine_, &before_);
+    sigset_t pending;
+    ::sigpending(&pending);
+    was_pending_ = ::sigismember(&pending, SIGXFSZ) == 1;
+  }
+  FileSizeSignalHeld(const FileSizeSignalHeld&) = delete;
+  FileSizeSignalHeld& operator=(const FileSizeSignalHeld&) = delete;
+  ~FileSizeSignalHeld() {
+    const int number = errno;
+    constexpr timespec kNow{};
+    if (!was_pending_) ::sigtimedwait(&mine_, nullptr, &kNow);
+    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+    errno = number;
+  }
+
+ private:
+  sigset_t mine_{}, before_{};
+  bool was_pending_ = false;
 };
 
 }  // namespace anyccl

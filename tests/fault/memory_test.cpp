@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <fstream>
 
 #include "support/ranks.hpp"
@@ -49,6 +50,33 @@ TEST_P(Memory, that_one_rank_lacks_for_a_call_is_an_error_of_all_ranks) {
                                                                 {"ANYCCL_OP_TIMEOUT", "30"}};
       },
       20));
+}
+
+TEST(Threads, that_the_system_does_not_give_are_an_error_of_creation) {
+  expect_all_passed(run_processes(
+      1,
+      [](Communicator&) {
+        limit_memory(rlim_t{20} << 20);  // two stacks
+        anycclComm_t comms[4] = {};
+        EXPECT_EQ(anycclCommInitAll(comms, 4, nullptr), anycclSystemError);
+      },
+      [](int) {
+        return std::vector<std::pair<std::string, std::string>>{{"ANYCCL_TIMEOUT", "1"}};
+      }));
+}
+
+TEST(FileSizes, that_are_limited_to_less_than_shared_memory_needs_are_an_error) {
+  expect_all_passed(run_processes(1, [](Communicator&) {
+    const rlimit limit{4096, 4096};
+    ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &limit), 0);
+    void* memory = nullptr;
+    ASSERT_EQ(anycclMemAlloc(&memory, 8 << 20), anycclSystemError);
+    const std::string text = anycclGetLastError(nullptr);
+    EXPECT_NE(text.find("RLIMIT_FSIZE"), std::string::npos) << text;
+    sigset_t blocked;
+    ASSERT_EQ(::pthread_sigmask(SIG_BLOCK, nullptr, &blocked), 0);
+    EXPECT_EQ(::sigismember(&blocked, SIGXFSZ), 0);
+  }));
 }
 
 }  // namespace

@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <functional>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "adapter/c/handle.hpp"
 #include "base/error.hpp"
+#include "base/side_by_side.hpp"
 
 namespace anyccl {
 namespace {
@@ -43,19 +43,9 @@ Status run(const std::vector<std::function<Status()>>& jobs) {
 
 /// Owners side by side: each may wait for the others.
 Status run_side_by_side(const std::vector<OpenGroup::Jobs>& all) {
-  std::vector<Status> problems(all.size());
-  std::vector<std::thread> threads;
-  for (std::size_t i = 0; i < all.size(); ++i)
-    threads.emplace_back([&, i] {
-      try {
-        problems[i] = run(all[i].jobs);
-      } catch (const std::exception& e) {
-        problems[i] = Status(Code::system_error, e.what());
-      }
-    });
-  for (std::thread& t : threads) t.join();
-  for (const Status& problem : problems) ANYCCL_CHECK(problem);
-  return {};
+  std::vector<std::function<Status()>> jobs;
+  for (const OpenGroup::Jobs& one : all) jobs.emplace_back([&one] { return run(one.jobs); });
+  return anyccl::run_side_by_side(jobs);
 }
 
 }  // namespace

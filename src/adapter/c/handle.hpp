@@ -10,8 +10,8 @@
 #include "adapter/c/background.hpp"
 #include "adapter/runtime.hpp"
 #include "anyccl/anyccl.h"
+#include "base/callback.hpp"
 #include "framework/communicator/team.hpp"
-#include "framework/waiting/callback.hpp"
 
 /// Belongs to its communicator's handle.
 struct anycclWindow {

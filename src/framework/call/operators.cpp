@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/callback.hpp"
 #include "base/error.hpp"
-#include "framework/waiting/callback.hpp"
 
 namespace anyccl {
 namespace {

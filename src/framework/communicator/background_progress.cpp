@@ -6,11 +6,11 @@
 #include <system_error>
 #include <thread>
 
+#include "base/callback.hpp"
 #include "base/cpu.hpp"
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "base/signals.hpp"
-#include "framework/waiting/callback.hpp"
 
 namespace anyccl {
 namespace {

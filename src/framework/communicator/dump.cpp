@@ -15,7 +15,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr int kFormat = 1;
 constexpr std::string_view kStates[] = {"issued", "running", "done", "failed"};
-constexpr std::string_view kPeerStates[] = {"present", "left", "dead", "gone"};
+constexpr std::string_view kPeerStates[] = {"present", "left", "dead", "gone", "silent"};
 
 Json entry(std::uint64_t number, const RecordedCall& call, const TickClock::Scale& scale) {
   Json json{{"number", number}};

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <system_error>
 
+#include "base/callback.hpp"
 #include "base/error.hpp"
 #include "base/fork.hpp"
 #include "base/signals.hpp"
-#include "framework/waiting/callback.hpp"
 
 namespace anyccl {
 namespace {

@@ -8,6 +8,7 @@
 #include <cerrno>
 
 #include "base/error.hpp"
+#include "base/signals.hpp"
 
 #ifndef F_SEAL_FUTURE_WRITE
 #define F_SEAL_FUTURE_WRITE 0x0010
@@ -38,14 +39,20 @@ Result<Mapping> map(int fd, std::size_t bytes, int protection, int flags, const 
   return Mapping(at, bytes);
 }
 
+Status grow(int fd, std::size_t bytes, const char* what) {
+  const FileSizeSignalHeld held;
+  if (::ftruncate(fd, static_cast<off_t>(bytes)) == 0) return {};
+  return system_error(errno, "reserve {} bytes for {}{}", bytes, what,
+                      errno == EFBIG ? " (see the limit RLIMIT_FSIZE, ulimit -f)" : "");
+}
+
 }  // namespace
 
 Result<SharedMemory> create_shared(std::size_t bytes, bool writable_by_peers, const char* what) {
   SharedMemory memory;
   memory.fd.reset(::memfd_create("anyccl", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!memory.fd) return system_error(errno, "memfd_create for {}", what);
-  if (::ftruncate(memory.fd.get(), static_cast<off_t>(bytes)) != 0)
-    return system_error(errno, "reserve {} bytes for {}", bytes, what);
+  ANYCCL_CHECK(grow(memory.fd.get(), bytes, what));
   ANYCCL_TRY(memory.mapping, map(memory.fd.get(), bytes, PROT_READ | PROT_WRITE, MAP_SHARED, what));
   // After our own mapping: FUTURE_WRITE leaves that one writable and forbids all later ones.
   const int seals = F_SEAL_SHRINK | F_SEAL_GROW | (writable_by_peers ? 0 : F_SEAL_FUTURE_WRITE);

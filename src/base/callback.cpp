@@ -1,4 +1,4 @@
-#include "framework/waiting/callback.hpp"
+#include "base/callback.hpp"
 
 namespace anyccl {
 
