@@ -256,6 +256,9 @@ Result<CommPtr> create_over(InitContext& init, const GroupPtr& group, Rank me,
   ANYCCL_CHECK(add_transports(m, key, links, init.config, init.deadline));
   report_init(init, placement, m);
   const auto comm = std::make_shared<Comm>(std::move(m));
+  comm->when_grown([weak = std::weak_ptr(comm), &background = background_progress()] {
+    background.give_back_later(weak);
+  });
   Process::get().add(comm, {group->secret, members_of(group), links, init.config.transport});
   if (!init.config.tune_at_start) return comm;
   if (const Status tuned = tune_at_start(*comm, init.deadline); !tuned.ok()) {

@@ -49,6 +49,22 @@ Status BackgroundProgress::listen(const CommPtr& comm) {
   return {};
 }
 
+void BackgroundProgress::give_back_later(const std::weak_ptr<Comm>& comm) {
+  const std::lock_guard lock(mutex_);
+  if (stopping_ || !start_locked().ok()) return;
+  add_tenant(comm, unused_);
+}
+
+/// With the lock.
+void BackgroundProgress::add_tenant(const std::weak_ptr<Comm>& comm,
+                                    std::chrono::milliseconds pause) {
+  if (std::any_of(tenants_.begin(), tenants_.end(), [&](const Tenant& t) { return t.is(comm); }))
+    return;
+  std::erase_if(tenants_, [](const Tenant& t) { return t.comm.expired(); });
+  tenants_.push_back({comm, pause, std::chrono::steady_clock::now() + pause});
+  changed_.notify_one();
+}
+
 Status BackgroundProgress::notify(const CommPtr& comm, std::shared_ptr<Operation> operation,
                                   void (*function)(void*), void* argument) {
   {
@@ -69,6 +85,10 @@ void BackgroundProgress::forget(const Comm& comm) {
   std::unique_lock lock(mutex_);
   for (std::vector<CommPtr>* list : {&open_, &listening_})
     std::erase_if(*list, [&](const CommPtr& one) { return one.get() == &comm; });
+  const std::weak_ptr<const Comm> gone = comm.weak_from_this();
+  std::erase_if(tenants_, [&](const Tenant& t) {
+    return !t.comm.owner_before(gone) && !gone.owner_before(t.comm);
+  });
   look_again();
   if (std::this_thread::get_id() != worker_) turned_.wait(lock, [&] { return !in_turn_; });
 }
@@ -105,11 +125,25 @@ void BackgroundProgress::look_again() {
 
 /// Returns when there is something to look at. Windows are that always, but not often.
 void BackgroundProgress::await_turn(std::unique_lock<std::mutex>& lock, int& idle_polls) {
-  if (listening_.empty())
-    return changed_.wait(lock, [&] { return stopping_ || is_watched() || !listening_.empty(); });
+  if (listening_.empty()) return sleep_until_needed(lock);
   if (is_watched() || idle_polls < kIdlePolls) return;
   changed_.wait_for(lock, Backoff::kSleep, [&] { return stopping_ || is_watched(); });
   idle_polls = kIdlePolls;
+}
+
+/// Also ends when there may be something to give back.
+void BackgroundProgress::sleep_until_needed(std::unique_lock<std::mutex>& lock) {
+  while (!stopping_ && !is_watched() && listening_.empty()) {
+    const auto first =
+        std::min_element(tenants_.begin(), tenants_.end(),
+                         [](const Tenant& a, const Tenant& b) { return a.due < b.due; });
+    if (first == tenants_.end())
+      changed_.wait(lock);
+    else if (const auto due = first->due; due > std::chrono::steady_clock::now())
+      changed_.wait_until(lock, due);
+    else
+      return;
+  }
 }
 
 /// Without the lock.
@@ -168,9 +202,30 @@ void BackgroundProgress::work() {
     lock.lock();
     only_ = nullptr;
     sort_out();
+    give_back(lock);
     if (tell(lock)) idle_polls = 0;
     in_turn_ = false;
     turned_.notify_all();
+  }
+}
+
+/// Asks communicators whose time has come, without the lock.
+void BackgroundProgress::give_back(std::unique_lock<std::mutex>& lock) {
+  if (tenants_.empty()) return;
+  const auto now = std::chrono::steady_clock::now();
+  for (;;) {
+    const auto due = std::find_if(tenants_.begin(), tenants_.end(),
+                                  [&](const Tenant& t) { return t.due <= now; });
+    if (due == tenants_.end() || stopping_) return;
+    const Tenant tenant = std::move(*due);
+    tenants_.erase(due);  // first: what grows meanwhile is added again
+    lock.unlock();
+    GivenBack given = GivenBack::all;
+    if (const CommPtr comm = tenant.comm.lock()) given = comm->give_back();
+    lock.lock();
+    if (given == GivenBack::in_use) add_tenant(tenant.comm, unused_);
+    if (given == GivenBack::unread)
+      add_tenant(tenant.comm, std::min(2 * tenant.pause, std::max(kRareLook, unused_)));
   }
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
@@ -13,11 +14,17 @@ namespace anyccl {
 
 /// The background thread of a process: makes progress on communicators with operations that were
 /// issued and that nobody waits for, and tells when they are done. It starts with the first one and
-/// sleeps while there are none. Where somebody waits, it stands back.
+/// sleeps while there are none. Where somebody waits, it stands back. It also gives back memory that
+/// communicators have not used for a while.
 ///
 /// Threads: any.
 class BackgroundProgress {
  public:
+  /// How long memory is not used before it is given back. Also the time between two looks, which grows where
+  /// peers do not read, up to kRareLook.
+  static constexpr std::chrono::milliseconds kUnused{5000}, kRareLook{60000};
+  explicit BackgroundProgress(std::chrono::milliseconds unused = kUnused) : unused_(unused) {}
+
   /// Goes on with `comm` until nothing is open there. Errors: system_error (no thread).
   Status add(const std::shared_ptr<Comm>& comm);
   /// Calls function(argument) when `operation` is done: here and now if it is.
@@ -26,6 +33,8 @@ class BackgroundProgress {
   /// Looks every millisecond whether peers put something into windows of `comm`, as long as it has
   /// any; goes on with it then. Errors: system_error (no thread).
   Status listen(const std::shared_ptr<Comm>& comm);
+  /// There is memory that Comm::give_back() may give back, later. Best effort: without a thread it stays.
+  void give_back_later(const std::weak_ptr<Comm>& comm);
   /// From now on the thread does not touch `comm`, unless it is added again.
   void forget(const Comm& comm);
   /// At exit: the thread ends, unless it takes longer than until `deadline`.
@@ -41,7 +50,20 @@ class BackgroundProgress {
     bool due() const { return operation->done() || !comm->failure().ok(); }
   };
 
+  /// A communicator that has something to give back.
+  struct Tenant {
+    std::weak_ptr<Comm> comm;  // it may be at its end
+    std::chrono::milliseconds pause;
+    std::chrono::steady_clock::time_point due;
+    bool is(const std::weak_ptr<Comm>& other) const {
+      return !comm.owner_before(other) && !other.owner_before(comm);
+    }
+  };
+
   Status start_locked();
+  void add_tenant(const std::weak_ptr<Comm>& comm, std::chrono::milliseconds pause);
+  void sleep_until_needed(std::unique_lock<std::mutex>& lock);
+  void give_back(std::unique_lock<std::mutex>& lock);
   void look_again();
   bool is_watched() const { return !open_.empty() || !notes_.empty(); }
   void await_turn(std::unique_lock<std::mutex>& lock, int& idle_polls);
@@ -56,6 +78,8 @@ class BackgroundProgress {
   std::vector<CommPtr> open_;
   std::vector<CommPtr> listening_;  // see listen()
   std::vector<Note> notes_;
+  std::vector<Tenant> tenants_;
+  const std::chrono::milliseconds unused_;
   CommPtr only_;                     // where the thread may sleep for longer
   bool notes_wait_ = false;          // the thread's: whether there are notes
   std::atomic<bool> called_{false};  // look_again() was, since the thread began its turn

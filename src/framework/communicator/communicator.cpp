@@ -468,6 +468,15 @@ std::size_t Comm::memory_bytes() {
   return sum;
 }
 
+GivenBack Comm::give_back() {
+  if (forked() || failure_.happened()) return GivenBack::all;
+  ProgressLock progress_lock = loop_.progress_lock();
+  if (!progress_lock.try_lock()) return GivenBack::unread;
+  GivenBack worst = GivenBack::all;
+  for (Transport* t : routes_.transports) worst = std::max(worst, t->give_back());
+  return worst;
+}
+
 std::string Comm::last_plan() {
   if (forked()) return "";
   ProgressLock progress_lock = loop_.progress_lock();

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -161,6 +162,12 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
   Result<double> predict(const Call& call);
   /// Bytes that this rank holds for it: what peers can map, buffers and scratch; not plans.
   std::size_t memory_bytes();
+  /// See Transport; `unread` also if another thread is at work here. Any thread, also after leave().
+  GivenBack give_back();
+  /// Before the first call.
+  void when_grown(const std::function<void()>& function) {
+    for (Transport* t : routes_.transports) t->when_grown(function);
+  }
   /// The number that calls with such a configuration carry; see CallSettingsTable. Any thread.
   Result<std::uint8_t> settings_of_call(const CallSettingsTable::Text& text) {
     return plans_.settings().number_of(text);

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -23,6 +24,13 @@ enum class PeerState : std::uint8_t {
   dead,    ///< Went without a word: what it published before can still be read.
   gone,    ///< It has left or died before this rank was connected with it.
   silent,  ///< Its host does not answer: see Config::ack_timeout_s.
+};
+
+/// What came of Transport::give_back(); later ones outweigh earlier ones.
+enum class GivenBack : std::uint8_t {
+  all,     ///< There is no more to give back, until it grows again.
+  unread,  ///< Peers have not read yet what lies there.
+  in_use,  ///< It was used since the last time.
 };
 
 /// What a rank sees of a peer's calls, when it waits for long.
@@ -51,6 +59,12 @@ class Transport {
   virtual Messages& messages() = 0;
   /// Bytes of memory that this rank has for it: what its peers can map, and buffers.
   virtual std::size_t memory_bytes() = 0;
+
+  /// Gives memory back to the system that only larger publications need, if none came since the last time and
+  /// peers have read all of them; the next one takes it again.
+  virtual GivenBack give_back() { return GivenBack::all; }
+  /// Calls the function, with the progress lock held, when there is something to give back: seldom.
+  virtual void when_grown(std::function<void()> /*function*/) {}
 
   // --- peers ------------------------------------------------------------------------------------
   /// Reads control messages, flushes what is queued. Not ok: the communicator must fail with it.

@@ -1,8 +1,10 @@
 // Memory that is shown to peers, and when a publisher may use it again.
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -62,6 +64,49 @@ TEST(Memory, smaller_than_promised_is_refused) {
   ASSERT_FALSE(mapped.ok());
   EXPECT_NE(mapped.status().message().find("4096 bytes instead of 8192"), std::string::npos)
       << mapped.status().message();
+}
+
+std::size_t bytes_in_memory(const UniqueFd& fd) {
+  struct stat file {};
+  EXPECT_EQ(::fstat(fd.get(), &file), 0);
+  return static_cast<std::size_t>(file.st_blocks) * 512;
+}
+
+TEST(Memory, that_is_given_back_is_used_again_by_both_sides) {
+  constexpr std::size_t kBytes = std::size_t{1} << 20;
+  auto memory = create_returnable(kBytes, "test");
+  ASSERT_TRUE(memory.ok()) << memory.status().message();
+  const auto peer = map_peer(memory->fd.get(), kBytes, Access::read, "test");
+  ASSERT_TRUE(peer.ok()) << peer.status().message();
+  for (const std::byte round : {std::byte{1}, std::byte{2}, std::byte{3}}) {
+    ASSERT_TRUE(populate(*memory, 0, kBytes).ok());
+    EXPECT_GE(bytes_in_memory(memory->fd), kBytes);
+    memory->mapping.data()[0] = memory->mapping.data()[kBytes - 1] = round;
+    EXPECT_EQ(peer->data()[kBytes - 1], round);
+    ASSERT_TRUE(give_back(*memory, kBytes / 2, kBytes / 2));
+    EXPECT_LE(bytes_in_memory(memory->fd), kBytes / 2);
+    EXPECT_EQ(peer->data()[0], round) << "what was kept";
+  }
+}
+
+TEST(Memory, that_is_given_back_cannot_be_written_by_a_peer_or_change_its_size) {
+  auto memory = create_returnable(8192, "test");
+  ASSERT_TRUE(memory.ok()) << memory.status().message();
+  EXPECT_FALSE(map_peer(memory->fd.get(), 8192, Access::write, "test").ok());
+  const auto peer = map_peer(memory->fd.get(), 8192, Access::read, "test");
+  ASSERT_TRUE(peer.ok()) << peer.status().message();
+  EXPECT_NE(::mprotect(peer->data(), 8192, PROT_READ | PROT_WRITE), 0);
+  EXPECT_NE(::madvise(peer->data(), 8192, MADV_REMOVE), 0);
+  EXPECT_NE(::ftruncate(memory->fd.get(), 4096), 0);
+  const int seals = ::fcntl(memory->fd.get(), F_GET_SEALS);
+  constexpr int kSize = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+  EXPECT_EQ(seals & kSize, kSize);
+}
+
+TEST(Memory, with_the_seal_is_kept) {
+  auto memory = create_shared(8192, false, "test");
+  ASSERT_TRUE(memory.ok());
+  EXPECT_FALSE(give_back(*memory, 0, 8192));
 }
 
 void* block(Arena& arena, std::size_t bytes) {

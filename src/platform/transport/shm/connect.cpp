@@ -70,9 +70,10 @@ Result<std::shared_ptr<Segment>> make_segment(const Layout& layout, bool shared)
     return system_error(errno, "random bytes");
   if (!shared) {
     ANYCCL_TRY(segment->out.mapping, create_private(layout.bytes(), "the communicator's memory"));
+    segment->out.returned = SharedMemory::Returned::to_process;
     ANYCCL_TRY(segment->in.mapping, create_private(4096, "the communicator's doorbell page"));
   } else {
-    ANYCCL_TRY(segment->out, create_shared(layout.bytes(), false, "the communicator's memory"));
+    ANYCCL_TRY(segment->out, create_returnable(layout.bytes(), "the communicator's memory"));
     ANYCCL_TRY(segment->in, create_shared(4096, true, "the communicator's doorbell page"));
     ANYCCL_CHECK(populate(segment->out, 0, layout.slot(layout.first_slots())));
     ANYCCL_CHECK(populate(segment->out, layout.mailbox_progress(0),

@@ -3,11 +3,13 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
 
 #include "base/error.hpp"
+#include "base/round_up.hpp"
 #include "base/signals.hpp"
 
 #ifndef F_SEAL_FUTURE_WRITE
@@ -46,19 +48,63 @@ Status grow(int fd, std::size_t bytes, const char* what) {
                       errno == EFBIG ? " (see the limit RLIMIT_FSIZE, ulimit -f)" : "");
 }
 
-}  // namespace
-
-Result<SharedMemory> create_shared(std::size_t bytes, bool writable_by_peers, const char* what) {
+Result<SharedMemory> create_unsealed(std::size_t bytes, const char* what) {
   SharedMemory memory;
   memory.fd.reset(::memfd_create("anyccl", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!memory.fd) return system_error(errno, "memfd_create for {}", what);
   ANYCCL_CHECK(grow(memory.fd.get(), bytes, what));
   ANYCCL_TRY(memory.mapping, map(memory.fd.get(), bytes, PROT_READ | PROT_WRITE, MAP_SHARED, what));
+  return memory;
+}
+
+Status seal(const SharedMemory& memory, bool writable, const char* what) {
   // After our own mapping: FUTURE_WRITE leaves that one writable and forbids all later ones.
-  const int seals = F_SEAL_SHRINK | F_SEAL_GROW | (writable_by_peers ? 0 : F_SEAL_FUTURE_WRITE);
+  const int seals = F_SEAL_SHRINK | F_SEAL_GROW | (writable ? 0 : F_SEAL_FUTURE_WRITE);
   if (::fcntl(memory.fd.get(), F_ADD_SEALS, seals | F_SEAL_SEAL) != 0)
     return system_error(errno, "seal {}", what);
+  return {};
+}
+
+/// A descriptor of the same file that nobody can write through, or none. Its mode keeps other users from
+/// opening it again for writing.
+UniqueFd for_reading(const UniqueFd& file) {
+  if (::fchmod(file.get(), S_IRUSR) != 0) return {};
+  UniqueFd reading(
+      ::open(fmt::format("/proc/self/fd/{}", file.get()).c_str(), O_RDONLY | O_CLOEXEC));
+  struct stat ours {
+  }, opened{};
+  const bool same = reading && ::fstat(file.get(), &ours) == 0 &&
+                    ::fstat(reading.get(), &opened) == 0 && ours.st_ino == opened.st_ino &&
+                    ours.st_dev == opened.st_dev;
+  return same ? std::move(reading) : UniqueFd();
+}
+
+}  // namespace
+
+Result<SharedMemory> create_shared(std::size_t bytes, bool writable_by_peers, const char* what) {
+  ANYCCL_TRY(SharedMemory memory, create_unsealed(bytes, what));
+  ANYCCL_CHECK(seal(memory, writable_by_peers, what));
   return memory;
+}
+
+Result<SharedMemory> create_returnable(std::size_t bytes, const char* what) {
+  ANYCCL_TRY(SharedMemory memory, create_unsealed(bytes, what));
+  UniqueFd reading = for_reading(memory.fd);
+  ANYCCL_CHECK(seal(memory, static_cast<bool>(reading), what));
+  if (!reading) return memory;
+  memory.fd = std::move(reading);
+  memory.returned = SharedMemory::Returned::to_file;
+  return memory;
+}
+
+bool give_back(const SharedMemory& memory, std::size_t offset, std::size_t bytes) {
+  if (memory.returned == SharedMemory::Returned::never) return false;
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  const std::size_t begin = round_up(offset, page), end = (offset + bytes) / page * page;
+  if (begin >= end) return true;
+  const int advice =
+      memory.returned == SharedMemory::Returned::to_file ? MADV_REMOVE : MADV_DONTNEED;
+  return ::madvise(memory.mapping.data() + begin, end - begin, advice) == 0;
 }
 
 Status populate(const SharedMemory& memory, std::size_t offset, std::size_t bytes) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 
@@ -33,11 +34,21 @@ enum class Access { read, write };
 struct SharedMemory {
   UniqueFd fd;
   Mapping mapping;
+  /// How give_back() does it: not at all, to a file, or to memory of this process alone.
+  enum class Returned : std::uint8_t { never, to_file, to_process } returned = Returned::never;
 };
 
 /// `writable_by_peers`: else peers can map it for reading only, whatever they try. Its size can
 /// never change, so no peer can make an access fault. Pages exist once populate() has returned ok.
 Result<SharedMemory> create_shared(std::size_t bytes, bool writable_by_peers, const char* what);
+
+/// The same for memory that give_back() takes: peers get a descriptor for reading only, in place of the
+/// seal, which would forbid give_back() too. Where that cannot be had (without /proc), with the seal.
+Result<SharedMemory> create_returnable(std::size_t bytes, const char* what);
+
+/// Gives the pages that lie in [offset, offset + bytes) back to the system; they read as zeros then, here and at
+/// peers, until populate(). Nobody may read or write them meanwhile. False: the system refuses.
+bool give_back(const SharedMemory& memory, std::size_t offset, std::size_t bytes);
 
 /// Backs the pages of [offset, offset + bytes) with memory, or says that there is none (rather than a SIGBUS
 /// later).

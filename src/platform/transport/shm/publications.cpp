@@ -145,7 +145,21 @@ bool ShmPublications::populate_ring(std::size_t end) {
         !status.ok())
       return peers_.problem(std::move(status)), false;
   populated_ = to;
+  if (grown_ && segment_.out.returned != SharedMemory::Returned::never) grown_();
   return true;
+}
+
+/// Only this rank writes the ring, and readers that have posted their progress look at it no more: until the
+/// next reserve() nobody does.
+GivenBack ShmPublications::give_back() {
+  if (populated_ == 0) return GivenBack::all;
+  if (std::exchange(used_, tracker_.used()) != tracker_.used()) return GivenBack::in_use;
+  if (!tracker_.is_unread()) return GivenBack::unread;
+  if (shm::give_back(segment_.out, layout_.ring(), populated_))
+    populated_ = 0;
+  else
+    segment_.out.returned = SharedMemory::Returned::never;
+  return GivenBack::all;
 }
 
 void ShmPublications::publish(const Outgoing& out) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -33,6 +34,8 @@ class ShmPublications final : public Publications {
   /// Whether something waited for readers' progress since the last forget_waits().
   bool waits_for_readers() const { return waits_for_readers_; }
   void forget_waits() { waits_for_readers_ = false; }
+  void when_grown(std::function<void()> function) { grown_ = std::move(function); }
+  GivenBack give_back();
   /// Bytes of the ring whose pages exist.
   std::size_t bytes() const { return populated_ + layout_.slot(slots_); }
 
@@ -56,6 +59,8 @@ class ShmPublications final : public Publications {
   bool waits_for_readers_ = false;
   std::size_t extent_ = 0;           // found by reserve(), described by publish()
   std::size_t populated_ = 0;        // bytes of the ring
+  std::uint64_t used_ = 0;           // of the ring, when give_back() looked last
+  std::function<void()> grown_;      // see when_grown()
   std::uint32_t slots_;              // populated
   std::vector<std::uint32_t> lent_;  // slots whose readers read our own memory
 };

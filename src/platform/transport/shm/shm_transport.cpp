@@ -32,6 +32,11 @@ class ShmTransport final : public Transport {
     return segment_->in.mapping.size() + publications_.bytes() + mailboxes_.bytes();
   }
 
+  void when_grown(std::function<void()> function) override {
+    publications_.when_grown(std::move(function));
+  }
+  GivenBack give_back() override { return publications_.give_back(); }
+
   Status check() override { return peers_.check(); }
   PeerState state(Rank peer) override { return peers_.of(uindex(peer)).state; }
   bool call_of(Rank peer, std::uint64_t sequence, CallRecord& record) override {

@@ -51,6 +51,11 @@ class SlotTracker {
   bool is_read_by(std::uint32_t slot, std::uint32_t rank);
   static constexpr std::size_t kNone = ~std::size_t{0};
 
+  /// Whether nobody reads any of the ring.
+  bool is_unread();
+  /// Grows with all that is put into the ring.
+  std::uint64_t used() const { return head_; }
+
   /// `out` has been put into its slot; `staged`: and into the extent found last.
   void record(const Outgoing& out, bool staged);
 
@@ -69,8 +74,6 @@ class SlotTracker {
   };
   bool all_have_read(const Record& record);
   bool is_released(const RingExtent& extent);
-  /// Whether nobody reads any of the ring.
-  bool is_unread();
 
   const Layout layout_;
   PeerProgress& progress_;
