@@ -237,6 +237,29 @@ TEST(Dump, can_be_asked_for_while_another_thread_waits) {
   });
 }
 
+TEST(Dump, is_written_when_a_wait_takes_long) {
+  const TemporaryFolder folder;
+  expect_all_passed(run_processes(
+      2,
+      [&](Communicator& comm) {
+        if (comm.rank() == Rank{1}) {
+          while (std::filesystem::is_empty(folder.path()) || !cli::read_dumps({folder.path()}).ok())
+            std::this_thread::sleep_for(1ms);  // nothing wakes a process when there is a file
+          const auto dumps = cli::read_dumps({folder.path()});
+          ASSERT_OK(dumps.status());
+          EXPECT_EQ((*dumps)[0].reason, "wait");
+          ASSERT_EQ((*dumps)[0].waits.size(), 1U);
+          EXPECT_EQ((*dumps)[0].waits[0].ranks, std::vector<int>{1});
+        }
+        EXPECT_OK(reduce(comm));
+      },
+      [&](int rank) {
+        return Variables{{"ANYCCL_DUMP_DIR", folder.path()},
+                         {"ANYCCL_DEBUG", "NONE"},
+                         {"ANYCCL_WARN_AFTER", rank == 0 ? "0.05" : "0"}};
+      }));
+}
+
 TEST(Dump, has_as_many_operations_as_are_remembered) {
   const TemporaryFolder folder;
   const Environment environment(Variables{{"ANYCCL_RECORD", "4"}});

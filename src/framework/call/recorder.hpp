@@ -40,7 +40,8 @@ static_assert(sizeof(RecordedCall) == 64, "a cache line each");
 /// Threads: the holder of the communicator's progress lock.
 class Recorder {
  public:
-  /// Without memory, and with 0 entries, it counts and keeps nothing.
+  /// The next power of two, if it is none. Without memory, and with 0 entries, it counts and keeps
+  /// nothing.
   explicit Recorder(std::size_t entries);
 
   /// A new record, of a call that is made now; its number, from 1.
@@ -88,7 +89,9 @@ class Recorder {
   /// Whether it is not overwritten yet.
   bool keeps(std::uint64_t number) const { return number + entries_ > last_ && number <= last_; }
   /// One that it keeps.
-  const RecordedCall& operator[](std::uint64_t number) const { return ring_[number % entries_]; }
+  const RecordedCall& operator[](std::uint64_t number) const {
+    return ring_[number & (entries_ - 1)];
+  }
   const TickClock& clock() const { return clock_; }
 
  private:
@@ -96,7 +99,7 @@ class Recorder {
     std::size_t bytes;
     void operator()(RecordedCall* ring) const;
   };
-  RecordedCall& at(std::uint64_t number) { return ring_[number % entries_]; }
+  RecordedCall& at(std::uint64_t number) { return ring_[number & (entries_ - 1)]; }
 
   TickClock clock_;
   std::size_t entries_ = 0;

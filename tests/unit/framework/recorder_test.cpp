@@ -13,13 +13,13 @@ Call send_to(std::int32_t rank) {
 }
 
 TEST(Recorder, keeps_the_last_operations) {
-  Recorder recorder(3);
-  for (std::int32_t i = 1; i <= 5; ++i) recorder.add(send_to(i), RecordState::issued);
-  EXPECT_EQ(recorder.last(), 5U);
-  for (std::uint64_t number = 1; number <= 6; ++number)
-    EXPECT_EQ(recorder.keeps(number), number >= 3 && number <= 5) << number;
+  Recorder recorder(3);  // which is rounded up
+  for (std::int32_t i = 1; i <= 6; ++i) recorder.add(send_to(i), RecordState::issued);
+  EXPECT_EQ(recorder.last(), 6U);
+  for (std::uint64_t number = 1; number <= 7; ++number)
+    EXPECT_EQ(recorder.keeps(number), number >= 3 && number <= 6) << number;
   EXPECT_EQ(recorder[3].root, Rank{3});
-  EXPECT_EQ(recorder[5].root, Rank{5});
+  EXPECT_EQ(recorder[6].root, Rank{6});
 }
 
 TEST(Recorder, does_not_touch_another_record_when_an_old_operation_ends) {
