@@ -170,13 +170,13 @@ def test_the_time_limit_of_a_receive_names_the_sender(batch):
         with pytest.raises(dist.DistBackendError, match="Timed out waiting 50 ms"):
             work.wait(datetime.timedelta(milliseconds=50))
         begin = time.monotonic()
-        with pytest.raises(dist.DistBackendError, match="Timed out in .*500 ms.*rank 1"):
+        with pytest.raises(dist.DistBackendError, match="Timed out in .*3000 ms.*rank 1"):
             work.wait()
-        assert time.monotonic() - begin > 0.45
+        assert time.monotonic() - begin > 2.9
         tell("timed out")
         with pytest.raises(dist.DistBackendError, match="anyccl: "):
             dist.send(x, 1)
-    run_ranks(2, body, timeout_s=0.5)
+    run_ranks(2, body, timeout_s=3)
 
 
 def test_a_receive_that_nobody_waits_for_ends_with_a_group_of_one():
@@ -191,7 +191,7 @@ def test_a_receive_that_nobody_waits_for_ends_with_a_group_of_one():
             work.wait()
     begin = time.monotonic()
     run_ranks(2, body)
-    assert time.monotonic() - begin < 10
+    assert time.monotonic() - begin < 28
 
 
 def test_pipelines_of_many_messages():
