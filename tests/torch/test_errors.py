@@ -33,11 +33,11 @@ def test_a_late_rank_is_named_by_the_timeout(is_async):
             work = dist.all_reduce(torch.ones(3), async_op=is_async)
             if is_async:
                 work.wait()
-        assert 0.9 < time.monotonic() - begin < 30
+        assert 2.9 < time.monotonic() - begin < 30
         assert "rank 2" in str(caught.value) and WORDS[0] in str(caught.value)
         assert backend().get_error() != 0
         tell(f"{rank} timed out")
-    run_ranks(3, body, timeout_s=1)
+    run_ranks(3, body, timeout_s=3)
 
 
 def test_a_barrier_times_out():
@@ -48,7 +48,7 @@ def test_a_barrier_times_out():
             tell("timed out")
         else:
             wait_for("timed out")
-    run_ranks(2, body, timeout_s=1)
+    run_ranks(2, body, timeout_s=3)
 
 
 def test_the_timeout_of_a_group_and_of_a_call():
@@ -104,7 +104,7 @@ def test_different_calls_are_named():
 def test_a_missing_rank_is_named_when_joining():
     def body(rank, folder):
         with pytest.raises(dist.DistBackendError, match="Timed out after .* waiting for rank 2 of 3"):
-            join(rank, 3, folder, timeout_s=1)
+            join(rank, 3, folder, timeout_s=3)
     with tempfile.TemporaryDirectory() as folder:
         fork_ranks(2, body, folder)
 
@@ -112,7 +112,7 @@ def test_a_missing_rank_is_named_when_joining():
 def test_a_missing_rank_0_is_named_when_joining():
     def body(rank, folder):
         with pytest.raises(dist.DistBackendError, match="waiting for rank 0 to join"):
-            join(rank + 1, 2, folder, timeout_s=1)
+            join(rank + 1, 2, folder, timeout_s=3)
     with tempfile.TemporaryDirectory() as folder:
         fork_ranks(1, body, folder)
 
@@ -185,7 +185,7 @@ def test_a_receive_that_never_ends_does_not_abort_the_collectives():
             with pytest.raises(dist.DistBackendError, match="has left the communicator") as caught:
                 dist.all_reduce(x)
             assert "aborted" not in str(caught.value)
-    run_ranks(2, body, timeout_s=1)
+    run_ranks(2, body, timeout_s=3)
 
 
 def test_a_group_that_was_shut_down_has_no_error():
