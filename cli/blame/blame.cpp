@@ -92,6 +92,7 @@ Blame blame_of(const Culprit& culprit, const std::vector<Edge>& edges) {
                   culprit.process.empty() ? "" : fmt::format(" ({})", culprit.process));
   const std::string what =
       culprit.kind == "dead"      ? "died"
+      : culprit.kind == "silent"  ? "does not answer, as if its host were powered off or cut off"
       : culprit.kind == "left"    ? "has left"
       : culprit.kind == "stopped" ? "is stopped by a signal or a debugger"
       : culprit.kind == "no_dump"

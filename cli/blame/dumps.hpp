@@ -25,7 +25,7 @@ struct DumpedWait {
 /// What the writer of a dump knew about another rank.
 struct DumpedPeer {
   int rank = 0;
-  std::string process, state;  ///< "host n7, pid 12"; "present", "left", "dead" or "gone".
+  std::string process, state;  ///< "host n7, pid 12"; "left", "dead", see PeerState.
   bool stopped = false;
   std::uint64_t entered = 0;
 };

@@ -3,15 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <iterator>
+#include <string_view>
 
 namespace anyccl::cli {
 namespace {
 
-/// What `dump` says about another rank; null: nothing.
-const DumpedPeer* peer_in(const RankDump& dump, int rank) {
-  const auto found = std::find_if(dump.peers.begin(), dump.peers.end(),
-                                  [&](const DumpedPeer& peer) { return peer.rank == rank; });
-  return found == dump.peers.end() ? nullptr : &*found;
+/// Of what different ranks saw of one the surest counts.
+std::ptrdiff_t weight(std::string_view fate) {
+  constexpr std::string_view kFates[] = {"", "stopped", "left", "silent", "dead"};
+  return std::find(std::begin(kFates), std::end(kFates), fate) - std::begin(kFates);
 }
 
 }  // namespace
@@ -21,42 +23,34 @@ const RankDump* Group::dump_of(int rank) const {
   return found == dumps.end() ? nullptr : found->second;
 }
 
-std::uint64_t Group::entered(int rank) const {
-  const RankDump* const own = dump_of(rank);
-  std::uint64_t entered = own == nullptr ? 0 : own->sequence;
-  for (const auto& [other, dump] : dumps)
-    if (const DumpedPeer* const peer = peer_in(*dump, rank))
-      entered = std::max(entered, peer->entered);
-  return entered;
-}
-
-std::string Group::fate(int rank) const {
-  const RankDump* const own = dump_of(rank);
-  const bool has_failed = own != nullptr && !own->failure.empty();
-  std::string fate;
-  for (const auto& [other, dump] : dumps) {
-    const DumpedPeer* const peer = peer_in(*dump, rank);
-    if (peer == nullptr) continue;
-    if (!has_failed && (peer->state == "dead" || peer->state == "gone" || peer->state == "silent"))
-      return "dead";
-    if (!has_failed && peer->state == "left") fate = "left";
-    if (peer->stopped && fate.empty()) fate = "stopped";
+void Group::sum_up() {
+  ranks_.assign(static_cast<std::size_t>(size), {});
+  for (const auto& [rank, dump] : dumps) {
+    at(rank).entered = dump->sequence;
+    at(rank).process = dump->process;
   }
-  return fate;
-}
-
-std::string Group::process(int rank) const {
-  if (const RankDump* const own = dump_of(rank)) return own->process;
   for (const auto& [other, dump] : dumps)
-    if (const DumpedPeer* const peer = peer_in(*dump, rank)) return peer->process;
-  return "";
+    for (const DumpedPeer& peer : dump->peers) add(peer);
+  std::map<std::string, int> ranks_of;
+  for (const Known& one : ranks_) ++ranks_of[one.process];
+  for (int r = 0; r < size; ++r)
+    at(r).node = at(r).process.empty() || ranks_of[at(r).process] > 1
+                     ? fmt::format("rank {} of {}", r, id)
+                     : at(r).process;
 }
 
-std::string Group::node(int rank) const {
-  const std::string mine = process(rank);
-  int ranks = 0;
-  for (int r = 0; r < size; ++r) ranks += process(r) == mine ? 1 : 0;
-  return mine.empty() || ranks > 1 ? fmt::format("rank {} of {}", rank, id) : mine;
+void Group::add(const DumpedPeer& peer) {
+  Known& known = at(peer.rank);
+  const RankDump* const own = dump_of(peer.rank);
+  const bool has_failed = own != nullptr && !own->failure.empty();
+  known.entered = std::max(known.entered, peer.entered);
+  if (own == nullptr && known.process.empty()) known.process = peer.process;
+  const std::string_view state = has_failed ? "" : peer.state;
+  const std::string_view fate = state == "dead" || state == "gone"      ? "dead"
+                                : state == "silent" || state == "left" ? state
+                                : peer.stopped                         ? "stopped"
+                                                                       : "";
+  if (weight(fate) > weight(known.fate)) known.fate = fate;
 }
 
 std::vector<Group> groups_of(const std::vector<RankDump>& dumps) {
@@ -70,7 +64,10 @@ std::vector<Group> groups_of(const std::vector<RankDump>& dumps) {
     if (mine == nullptr || mine->time_ns < dump.time_ns) mine = &dump;
   }
   std::vector<Group> list;
-  for (auto& [id, group] : groups) list.push_back(std::move(group));
+  for (auto& [id, group] : groups) {
+    group.sum_up();
+    list.push_back(std::move(group));
+  }
   return list;
 }
 

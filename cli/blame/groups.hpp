@@ -17,15 +17,29 @@ struct Group {
   std::string title() const { return "communicator " + (name.empty() ? id : name); }
   /// Null: it has written none.
   const RankDump* dump_of(int rank) const;
+  /// Once, when all dumps are there and before the rest: each dump knows all ranks, so to look
+  /// through them for each question takes hours where there are a thousand.
+  void sum_up();
   /// The last collective that it is known to have called; 0: none.
-  std::uint64_t entered(int rank) const;
-  /// "dead", "left", "stopped", or "": what others saw of it. A rank that has failed itself only
-  /// follows others when it leaves.
-  std::string fate(int rank) const;
+  std::uint64_t entered(int rank) const { return at(rank).entered; }
+  /// "dead", "silent", "left", "stopped", or "": what others saw of it. A rank that has failed
+  /// itself only follows others when it leaves.
+  const std::string& fate(int rank) const { return at(rank).fate; }
   /// "host n7, pid 12"; empty: not known.
-  std::string process(int rank) const;
+  const std::string& process(int rank) const { return at(rank).process; }
   /// The same for all ranks of a process, unless it has several ranks here.
-  std::string node(int rank) const;
+  const std::string& node(int rank) const { return at(rank).node; }
+
+ private:
+  struct Known {
+    std::uint64_t entered = 0;
+    std::string fate, process, node;
+  };
+  Known& at(int rank) { return ranks_[static_cast<std::size_t>(rank)]; }
+  const Known& at(int rank) const { return ranks_[static_cast<std::size_t>(rank)]; }
+  void add(const DumpedPeer& peer);
+
+  std::vector<Known> ranks_;
 };
 
 /// By id. Of two dumps of one rank the later one counts.

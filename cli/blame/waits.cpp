@@ -18,10 +18,10 @@ std::vector<int> awaited(const Group& group, const RankDump& dump, const DumpedW
   return ranks;
 }
 
-std::string from_node(const Edge& edge) {
+const std::string& from_node(const Edge& edge) {
   return edge.group->node(edge.from->rank);
 }
-std::string to_node(const Edge& edge) {
+const std::string& to_node(const Edge& edge) {
   return edge.group->node(edge.to);
 }
 
@@ -101,7 +101,9 @@ std::optional<Culprit> find_culprit(const std::vector<Group>& groups,
                         waiting_for(node, edges).size()};
   }
   std::optional<Culprit> worst;
-  const auto weight = [](const Culprit& one) { return std::pair(one.kind == "dead", one.waiting); };
+  const auto weight = [](const Culprit& one) {
+    return std::pair(one.kind == "dead" || one.kind == "silent", one.waiting);
+  };
   for (const auto& [node, one] : culprits)
     if (!worst || weight(one) > weight(*worst)) worst = one;
   return worst;

@@ -309,9 +309,9 @@ ANYCCL_API anycclResult_t anycclCommMemStats(anycclComm_t comm, anycclCommMemSta
 ANYCCL_API anycclResult_t anycclCommLastPlan(anycclComm_t comm, const char** text);
 
 /* Writes what this rank remembers of its last operations (ANYCCL_RECORD), and for whom it waits now, to
- * the file `path` as JSON: `anyccl blame` compares those of all ranks. A file that is there is
+ * the file `path` as JSON: `anyccl blame` compares those of all ranks. A plain file of that name is
  * replaced. Also while another thread waits in a call of `comm`, and after `comm` has failed; never
- * waits for a peer. Errors: SystemError, when the file cannot be written. */
+ * waits for a peer. Errors: SystemError, when the file cannot be written, or `path` is a link or a device. */
 ANYCCL_API anycclResult_t anycclCommDump(anycclComm_t comm, const char* path);
 
 /* ---- Operators of your own ------------------------------------------------------------------ */

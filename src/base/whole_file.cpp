@@ -8,6 +8,7 @@
 #include <cstdio>
 
 #include "base/error.hpp"
+#include "base/signals.hpp"
 #include "base/unique_fd.hpp"
 
 namespace anyccl {
@@ -23,10 +24,19 @@ bool write_all(const UniqueFd& file, std::string_view text) {
   return true;
 }
 
+/// What the rename would destroy for everybody: root can replace /dev/null.
+bool is_special(const std::string& path) {
+  struct stat there {};
+  return ::lstat(path.c_str(), &there) == 0 && !S_ISREG(there.st_mode);
+}
+
 }  // namespace
 
 Status write_whole_file(const std::string& path, std::string_view text) {
   constexpr mode_t kReadable = 0644;
+  if (is_special(path))
+    return error(Code::system_error, "write {}: something is there that is no plain file", path);
+  const FileSizeSignalHeld held;
   std::string temporary = path + ".XXXXXX";
   UniqueFd file(::mkostemp(temporary.data(), O_CLOEXEC));
   if (!file) return system_error(errno, "write {}", path);

@@ -7,8 +7,8 @@
 
 namespace anyccl {
 
-/// Writes a file that readers see as a whole or not at all; one of that name is replaced. Errors:
-/// system_error; then nothing is left of it.
+/// Writes a file that readers see as a whole or not at all; a plain file of that name is replaced.
+/// Errors: system_error, also if something else has the name; then nothing is left of it.
 Status write_whole_file(const std::string& path, std::string_view text);
 
 }  // namespace anyccl

@@ -54,6 +54,13 @@ TEST(Handles, of_a_finalized_communicator_can_be_destroyed_once) {
   ASSERT_EQ(anycclCommDestroy(comm), anycclSuccess);
   expect_error(anycclCommDestroy(comm), anycclInvalidUsage, "the communicator was destroyed");
 }
+TEST(Handles, that_are_destroyed_in_a_group_are_errors_of_what_comes_at_its_end) {
+  const anycclComm_t comm = single_rank();
+  ASSERT_EQ(anycclGroupStart(), anycclSuccess);
+  ASSERT_EQ(anycclCommFinalize(comm), anycclSuccess);
+  ASSERT_EQ(anycclCommDestroy(comm), anycclSuccess);
+  expect_error(anycclGroupEnd(), anycclInvalidUsage, "the communicator was destroyed");
+}
 TEST(Handles, that_one_thread_destroys_can_be_aborted_by_another) {
   for (int round = 0; round < 20; ++round) {
     anycclComm_t comms[2] = {};

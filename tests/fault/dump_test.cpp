@@ -1,6 +1,8 @@
 // Ranks that hang or fail leave dumps, and `anyccl blame` finds in them the rank that is at fault.
 
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -283,6 +285,34 @@ TEST(Dump, that_cannot_be_written_is_an_error_of_the_call_and_leaves_nothing) {
     EXPECT_EQ(anycclCommDump(comm.handle(), nullptr), anycclInvalidArgument);
     EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
     EXPECT_OK(reduce(comm));
+  });
+}
+
+TEST(Dump, replaces_neither_links_nor_devices) {
+  const TemporaryFolder folder;
+  const std::string link = folder.path() + "/link", pipe = folder.path() + "/pipe";
+  std::filesystem::create_symlink(folder.path() + "/target", link);
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  run_ranks(1, [&](Communicator& comm) {
+    for (const std::string& path : {link, pipe})
+      EXPECT_EQ(comm.dump(path).code(), Code::system_error) << path;
+  });
+  EXPECT_TRUE(std::filesystem::is_symlink(link));
+  EXPECT_TRUE(std::filesystem::is_fifo(pipe));
+  EXPECT_FALSE(std::filesystem::exists(folder.path() + "/target"));
+}
+
+TEST(Dump, that_is_larger_than_files_may_be_is_an_error_and_ends_nothing) {
+  const TemporaryFolder folder;
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  run_ranks(1, [&](Communicator& comm) {
+    const rlimit small{16, before.rlim_max};
+    ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
+    const Status status = comm.dump(folder.path() + "/dump");
+    ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+    EXPECT_EQ(status.code(), Code::system_error);
+    EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
   });
 }
 

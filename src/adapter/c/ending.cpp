@@ -111,7 +111,10 @@ anycclResult_t anycclCommFinalize(anycclComm_t comm) {
   return guarded(comm, [&]() -> Status {
     ANYCCL_CHECK(need_comm(comm));
     if (!in_group()) return finalize(*comm);
-    add_after_group([comm] { return finalize(*comm); });
+    add_after_group([comm]() -> Status {
+      ANYCCL_CHECK(need_comm(comm));  // which the group may have ended meanwhile
+      return finalize(*comm);
+    });
     return {};
   });
 }

@@ -86,6 +86,8 @@ class Recorder {
 
   /// Of the newest record; 0: there was none.
   std::uint64_t last() const { return last_; }
+  /// Of the oldest one that it keeps; past the last: it keeps none.
+  std::uint64_t first() const { return last_ < entries_ ? 1 : last_ - entries_ + 1; }
   /// Whether it is not overwritten yet.
   bool keeps(std::uint64_t number) const { return number + entries_ > last_ && number <= last_; }
   /// One that it keeps.

@@ -83,9 +83,8 @@ std::string Dump::text() const {
   }
   Json& entries = json["entries"] = Json::array();
   const TickClock::Scale scale = recorder.clock().scale();
-  const std::uint64_t last = recorder.last();
-  for (std::uint64_t number = 1; number <= last; ++number)
-    if (recorder.keeps(number)) entries.push_back(entry(number, recorder[number], scale));
+  for (std::uint64_t number = recorder.first(); number <= recorder.last(); ++number)
+    entries.push_back(entry(number, recorder[number], scale));
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+
 namespace anyccl::cli {
 namespace {
 
@@ -191,6 +193,35 @@ TEST(ParseDump, refuses_what_is_no_dump_and_ranks_that_there_are_not) {
        {std::string("{"), std::string("[]"), std::string(R"({"anyccl_dump": 2})"), head + "}",
         head + R"("rank": 2, "peers": [], "waits": [], "entries": []})"})
     EXPECT_EQ(parse_dump(bad).status().code(), Code::invalid_argument) << bad;
+}
+
+TEST(Blame, is_on_a_rank_whose_host_does_not_answer) {
+  const Blame blame =
+      blamed({Rank("c", 0, 3).waits_in("all_reduce", {2}).sees(2, "silent", false, 0),
+              Rank("c", 1, 3).waits_in("all_reduce", {2}).sees(2, "present", false, 0)});
+  expect(blame, "silent", {2});
+  expect_in(blame, {"Rank 2 of communicator c", "does not answer", "2 processes"});
+}
+
+TEST(Blame, believes_a_rank_that_saw_a_death_more_than_one_that_hears_nothing) {
+  expect(blamed({Rank("c", 0, 3).waits_in("all_reduce", {2}).sees(2, "dead", false, 0),
+                 Rank("c", 1, 3).waits_in("all_reduce", {2}).sees(2, "silent", false, 0)}),
+         "dead", {2});
+}
+
+TEST(Blame, is_found_soon_where_there_are_many_ranks) {
+  constexpr int kRanks = 600;
+  std::vector<RankDump> dumps;
+  for (int r = 0; r < kRanks - 1; ++r) {
+    Rank dump("c", r, kRanks);
+    for (int other = 0; other < kRanks; ++other)
+      if (other != r)
+        dump = std::move(dump).sees(other, "present", false, other < kRanks - 1 ? 1 : 0);
+    dumps.push_back(std::move(dump).waits_in("all_reduce", {(r + 1) % kRanks}));
+  }
+  const auto begin = std::chrono::steady_clock::now();
+  expect(blamed(std::move(dumps)), "no_dump", {kRanks - 1});
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
 }
 
 }  // namespace

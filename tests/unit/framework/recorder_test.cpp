@@ -18,6 +18,7 @@ TEST(Recorder, keeps_the_last_operations) {
   EXPECT_EQ(recorder.last(), 6U);
   for (std::uint64_t number = 1; number <= 7; ++number)
     EXPECT_EQ(recorder.keeps(number), number >= 3 && number <= 6) << number;
+  EXPECT_EQ(recorder.first(), 3U);
   EXPECT_EQ(recorder[3].root, Rank{3});
   EXPECT_EQ(recorder[6].root, Rank{6});
 }
@@ -52,6 +53,7 @@ TEST(Recorder, without_entries_only_counts) {
   recorder.end(number, true);
   EXPECT_EQ(recorder.last(), 1U);
   EXPECT_FALSE(recorder.keeps(1));
+  EXPECT_GT(recorder.first(), recorder.last());
 }
 
 TEST(TickClock, shows_the_monotonic_time_of_its_ticks) {
