@@ -56,6 +56,7 @@ Status destroy(anycclComm_t comm) {
   if (team != nullptr) {
     team->finish();
     if (comm->background_progress) background_progress().forget(*kept);
+    background_progress().forget_memory(*kept);  // so that it ends here, and not in that thread
   }
   bury_comm(comm, error(Code::invalid_usage,
                         "the communicator was destroyed: its handle must not be used any more"));

@@ -85,12 +85,29 @@ void BackgroundProgress::forget(const Comm& comm) {
   std::unique_lock lock(mutex_);
   for (std::vector<CommPtr>* list : {&open_, &listening_})
     std::erase_if(*list, [&](const CommPtr& one) { return one.get() == &comm; });
+  forget_tenant(comm);
+  look_again();
+  if (std::this_thread::get_id() == worker_) return;
+  // Where something is always open, one turn follows another.
+  const std::uint64_t turn = turn_;
+  turned_.wait(lock, [&] { return !in_turn_ || turn_ != turn; });
+  forget_tenant(comm);  // to which the turn may have added it
+}
+
+void BackgroundProgress::forget_memory(const Comm& comm) {
+  std::unique_lock lock(mutex_);
+  forget_tenant(comm);
+  if (std::this_thread::get_id() == worker_) return;
+  turned_.wait(lock, [&] { return giving_back_ != &comm; });
+  forget_tenant(comm);  // to which it may have been added
+}
+
+/// With the lock.
+void BackgroundProgress::forget_tenant(const Comm& comm) {
   const std::weak_ptr<const Comm> gone = comm.weak_from_this();
   std::erase_if(tenants_, [&](const Tenant& t) {
     return !t.comm.owner_before(gone) && !gone.owner_before(t.comm);
   });
-  look_again();
-  if (std::this_thread::get_id() != worker_) turned_.wait(lock, [&] { return !in_turn_; });
 }
 
 void BackgroundProgress::stop(Deadline deadline) {
@@ -189,6 +206,7 @@ void BackgroundProgress::work() {
     await_turn(lock, idle_polls);
     if (stopping_) return;
     in_turn_ = true;
+    ++turn_;
     called_.store(false, std::memory_order_relaxed);  // with the lock, as where it is set
     notes_wait_ = !notes_.empty();
     std::vector<CommPtr> comms = open_;
@@ -219,10 +237,16 @@ void BackgroundProgress::give_back(std::unique_lock<std::mutex>& lock) {
     if (due == tenants_.end() || stopping_) return;
     const Tenant tenant = std::move(*due);
     tenants_.erase(due);  // first: what grows meanwhile is added again
-    lock.unlock();
     GivenBack given = GivenBack::all;
-    if (const CommPtr comm = tenant.comm.lock()) given = comm->give_back();
-    lock.lock();
+    if (CommPtr comm = tenant.comm.lock()) {
+      giving_back_ = comm.get();
+      lock.unlock();
+      given = comm->give_back();
+      comm = nullptr;  // without the lock, as it may be the last
+      lock.lock();
+      giving_back_ = nullptr;
+      turned_.notify_all();
+    }
     if (given == GivenBack::in_use) add_tenant(tenant.comm, unused_);
     if (given == GivenBack::unread)
       add_tenant(tenant.comm, std::min(2 * tenant.pause, std::max(kRareLook, unused_)));

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -37,6 +38,9 @@ class BackgroundProgress {
   void give_back_later(const std::weak_ptr<Comm>& comm);
   /// From now on the thread does not touch `comm`, unless it is added again.
   void forget(const Comm& comm);
+  /// The same, as far as give_back_later() goes: waits for nothing else that the thread may be doing, such as
+  /// functions of the program.
+  void forget_memory(const Comm& comm);
   /// At exit: the thread ends, unless it takes longer than until `deadline`.
   void stop(Deadline deadline);
 
@@ -62,6 +66,7 @@ class BackgroundProgress {
 
   Status start_locked();
   void add_tenant(const std::weak_ptr<Comm>& comm, std::chrono::milliseconds pause);
+  void forget_tenant(const Comm& comm);
   void sleep_until_needed(std::unique_lock<std::mutex>& lock);
   void give_back(std::unique_lock<std::mutex>& lock);
   void look_again();
@@ -79,11 +84,13 @@ class BackgroundProgress {
   std::vector<CommPtr> listening_;  // see listen()
   std::vector<Note> notes_;
   std::vector<Tenant> tenants_;
+  const Comm* giving_back_ = nullptr;  // which is asked at this moment, without the lock
   const std::chrono::milliseconds unused_;
   CommPtr only_;                     // where the thread may sleep for longer
   bool notes_wait_ = false;          // the thread's: whether there are notes
   std::atomic<bool> called_{false};  // look_again() was, since the thread began its turn
   bool running_ = false, stopping_ = false, in_turn_ = false;
+  std::uint64_t turn_ = 0;  // the number of the last one
   std::thread::id worker_;
 };
 

@@ -4,9 +4,12 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <future>
 #include <mutex>
+#include <thread>
 
 #include "framework/communicator/background_progress.hpp"
+#include "support/ranks.hpp"
 #include "unit/framework/fake_peers.hpp"
 
 namespace anyccl::test {
@@ -48,12 +51,15 @@ class IdlePeer final : public FakePeers {
   Answers& answers_;
 };
 
-std::shared_ptr<Comm> idle(Answers& answers) {
+std::shared_ptr<Comm> of_two(std::unique_ptr<Transport> transport) {
   Membership m;
   m.size = 2;
   m.near_of.assign(2, 0);
-  m.transports.push_back(std::make_unique<IdlePeer>(answers));
+  m.transports.push_back(std::move(transport));
   return std::make_shared<Comm>(std::move(m));
+}
+std::shared_ptr<Comm> idle(Answers& answers) {
+  return of_two(std::make_unique<IdlePeer>(answers));
 }
 
 TEST(BackgroundMemory, is_asked_for_until_all_is_given_back_and_again_when_it_has_grown) {
@@ -71,6 +77,64 @@ TEST(BackgroundMemory, is_asked_for_until_all_is_given_back_and_again_when_it_ha
   background.forget(*comm);
   EXPECT_EQ(answers.asked(), 5U);
   background.stop(Deadline::in(std::chrono::seconds(30)));
+}
+
+/// Is asked for memory until it may answer.
+class SlowPeer final : public FakePeers {
+ public:
+  SlowPeer(std::promise<void>& asked, std::shared_future<void> answers)
+      : FakePeers(0, {Rank{1}}), asked_(asked), answers_(std::move(answers)) {}
+  GivenBack give_back() override {
+    asked_.set_value();
+    answers_.wait();
+    return GivenBack::all;
+  }
+
+ private:
+  bool has_published(std::uint32_t) override { return false; }
+  PeerState state(Rank) override { return PeerState::present; }
+  std::promise<void>& asked_;
+  const std::shared_future<void> answers_;
+};
+
+TEST(BackgroundMemory, is_not_touched_any_more_once_it_is_forgotten) {
+  std::promise<void> asked, answers;
+  auto comm = of_two(std::make_unique<SlowPeer>(asked, answers.get_future().share()));
+  const std::weak_ptr<Comm> watched = comm;
+  BackgroundProgress& background = *new BackgroundProgress(std::chrono::milliseconds(1));
+  background.give_back_later(comm);
+  asked.get_future().wait();
+  std::thread destroys([&] {
+    background.forget_memory(*comm);
+    comm = nullptr;
+    EXPECT_TRUE(watched.expired());  // it has ended in this thread
+  });
+  answers.set_value();
+  destroys.join();
+  background.stop(Deadline::in(std::chrono::seconds(30)));
+}
+
+TEST(BackgroundProgress, forgets_a_communicator_while_another_one_has_something_open) {
+  Answers answers({});
+  const auto open = idle(answers), ended = idle(answers);
+  float x = 0;
+  Call call;
+  call.collective = Collective::recv;
+  call.root = Rank{1};
+  call.count = 1;
+  call.output = reinterpret_cast<std::byte*>(&x);
+  const auto receives = open->issue(call);
+  ASSERT_TRUE(receives.ok()) << receives.status().message();
+  BackgroundProgress& background = *new BackgroundProgress;
+  ASSERT_OK(background.add(open));
+  std::promise<void> forgotten;
+  std::thread forgets([&] {
+    for (int i = 0; i < 100; ++i) background.forget(*ended);
+    forgotten.set_value();
+  });
+  EXPECT_EQ(forgotten.get_future().wait_for(std::chrono::seconds(20)), std::future_status::ready);
+  background.stop(Deadline::in(std::chrono::seconds(30)));
+  forgets.join();
 }
 
 TEST(BackgroundMemory, does_not_keep_a_communicator) {
