@@ -24,8 +24,7 @@ Status need(const void* pointer, const char* what) {
   return error(Code::invalid_argument, "{} is NULL", what);
 }
 
-Status check_wait(const Awaited& awaited) {
-  if (callback_here() == Callback::none) return {};
+Status check_wait_in_callback(const Awaited& awaited) {
   if (callback_here() == Callback::stream_function) return HostStream::check_wait(awaited);
   return error(
       Code::invalid_usage,

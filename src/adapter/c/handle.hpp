@@ -99,9 +99,15 @@ inline std::uint8_t as_byte(int value) {
 Status need(const void* pointer, const char* what);
 /// Not NULL, and ready for use.
 Status need_comm(anycclComm_t comm);
+/// check_wait() of a thread that is in a function of the program.
+Status check_wait_in_callback(const Awaited& awaited);
 /// Ok, or why this thread, which is in a function of the program that the library has called, cannot
 /// wait for that. Before anything that waits, or needs a communicator for itself.
-Status check_wait(const Awaited& awaited);
+inline Status check_wait(const Awaited& awaited) {
+  if (callback_here() == Callback::none) [[likely]]
+    return {};
+  return check_wait_in_callback(awaited);
+}
 /// Not NULL, and of this process.
 Status need_stream(anycclStream_t stream);
 

@@ -44,6 +44,8 @@ class Recorder {
   /// nothing.
   explicit Recorder(std::size_t entries);
 
+  /// Whether it keeps anything.
+  bool is_on() const { return entries_ != 0; }
   /// A new record, of a call that is made now; its number, from 1.
   std::uint64_t add(const Call& call, RecordState state) {
     const std::uint64_t number = ++last_;
@@ -58,7 +60,7 @@ class Recorder {
               .op = call.op,
               .state = state};
     if (state != RecordState::issued) record.started = record.issued;
-    if (state == RecordState::done) record.ended = record.issued;
+    if (state >= RecordState::done) record.ended = record.issued;
     return number;
   }
   /// The same, of a collective.

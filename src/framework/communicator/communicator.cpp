@@ -86,8 +86,11 @@ Status Comm::run_locked(ProgressLock& progress_lock, const Call& call, std::shar
   Execution& alone = alone_->execution;
   alone.limit(call.timeout);
   alone.start(p, call, next_position(p), p.scratch_bytes == 0 ? nullptr : scratch(p.scratch_bytes));
-  record(alone, call, p, RecordState::running);
+  // What peers wait for goes first: short calls are recorded when their data is on its way.
+  const bool later = p.protocol() == Protocol::ll;
+  if (!later) record(alone, call, p, RecordState::running);
   alone.advance();
+  if (later) record(alone, call, p, RecordState::running);
   if (alone.done()) return alone.status();
   const bool oversubscribed = loop_.is_oversubscribed(call.threads);
   if (oversubscribed) loop_.oversubscription().refresh_sometimes();

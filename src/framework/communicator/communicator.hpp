@@ -214,9 +214,12 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
   /// Of the call at next_position(), which has been taken.
   void record(Execution& execution, const Call& call, const PreparedCall& prepared,
               RecordState state) {
-    execution.record_in(recorder_, recorder_.add(call, state, prepared.record, sequence_,
-                                                 prepared.routed->algorithm,
-                                                 static_cast<std::uint8_t>(prepared.protocol())));
+    if (!recorder_.is_on()) return;
+    if (execution.done()) state = execution.status().ok() ? RecordState::done : RecordState::failed;
+    const std::uint64_t number =
+        recorder_.add(call, state, prepared.record, sequence_, prepared.routed->algorithm,
+                      static_cast<std::uint8_t>(prepared.protocol()));
+    if (!execution.done()) execution.record_in(recorder_, number);
   }
   Status ready_to_start(Persistent& call);
   Result<std::shared_ptr<Operation>> enqueue_again(Persistent& call, Gate gate);
