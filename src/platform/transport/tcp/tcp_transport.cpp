@@ -33,14 +33,11 @@ Status set_congestion(int fd, const std::string& wanted) {
                wanted, why.message());
 }
 
-/// One packet may get lost.
-constexpr int kUnanswered = 2;
-
 /// The system finds out by itself that a host has gone to which nothing is under way: after half the
 /// limit without a word it asks, and then again until the limit.
 Status set_keepalive(int fd, int limit_s) {
   const int idle = std::max(1, limit_s / 2), interval = std::max(1, limit_s / 6);
-  const int count = std::max(kUnanswered, (limit_s - idle) / interval);
+  const int count = std::max(1, (limit_s - idle) / interval);
   ANYCCL_CHECK(set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1, "SO_KEEPALIVE"));
   ANYCCL_CHECK(set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, idle, "TCP_KEEPIDLE"));
   ANYCCL_CHECK(set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, interval, "TCP_KEEPINTVL"));
@@ -69,6 +66,7 @@ Status set_up(int fd, const std::string& congestion, int limit_s) {
 /// A connection that has been idle asks by keepalive before half the limit is over, so the answers
 /// that are missing are of the second half, whatever was sent last.
 bool is_silent(int fd, int limit_s) {
+  constexpr int kUnanswered = 2;
   tcp_info info{};
   socklen_t length = sizeof info;
   if (::getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &length) != 0) return false;
