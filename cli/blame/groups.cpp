@@ -45,7 +45,7 @@ void Group::add(const DumpedPeer& peer) {
   const bool has_failed = own != nullptr && !own->failure.empty();
   known.entered = std::max(known.entered, peer.entered);
   if (own == nullptr && known.process.empty()) known.process = peer.process;
-  const std::string_view state = has_failed ? "" : peer.state;
+  const std::string_view state = has_failed ? std::string_view() : peer.state;
   const std::string_view fate = state == "dead" || state == "gone"     ? "dead"
                                 : state == "silent" || state == "left" ? state
                                 : peer.stopped                         ? "stopped"
