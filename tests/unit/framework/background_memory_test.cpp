@@ -7,6 +7,7 @@
 #include <future>
 #include <mutex>
 #include <thread>
+#include <vector>
 
 #include "framework/communicator/background_progress.hpp"
 #include "support/ranks.hpp"
@@ -62,11 +63,17 @@ std::shared_ptr<Comm> idle(Answers& answers) {
   return of_two(std::make_unique<IdlePeer>(answers));
 }
 
+/// Its thread is never joined, so it is never destroyed; that is no leak.
+BackgroundProgress& new_background(std::chrono::milliseconds unused) {
+  static auto* const all = new std::vector<BackgroundProgress*>;
+  all->push_back(new BackgroundProgress(unused));
+  return *all->back();
+}
+
 TEST(BackgroundMemory, is_asked_for_until_all_is_given_back_and_again_when_it_has_grown) {
   Answers answers({GivenBack::in_use, GivenBack::unread, GivenBack::unread, GivenBack::all});
   const auto comm = idle(answers);
-  // Its thread is never joined, so it is never destroyed.
-  BackgroundProgress& background = *new BackgroundProgress(std::chrono::milliseconds(1));
+  BackgroundProgress& background = new_background(std::chrono::milliseconds(1));
   background.give_back_later(comm);
   background.give_back_later(comm);
   EXPECT_TRUE(answers.await(4));
@@ -101,7 +108,7 @@ TEST(BackgroundMemory, is_not_touched_any_more_once_it_is_forgotten) {
   std::promise<void> asked, answers;
   auto comm = of_two(std::make_unique<SlowPeer>(asked, answers.get_future().share()));
   const std::weak_ptr<Comm> watched = comm;
-  BackgroundProgress& background = *new BackgroundProgress(std::chrono::milliseconds(1));
+  BackgroundProgress& background = new_background(std::chrono::milliseconds(1));
   background.give_back_later(comm);
   asked.get_future().wait();
   std::thread destroys([&] {
@@ -125,7 +132,7 @@ TEST(BackgroundProgress, forgets_a_communicator_while_another_one_has_something_
   call.output = reinterpret_cast<std::byte*>(&x);
   const auto receives = open->issue(call);
   ASSERT_TRUE(receives.ok()) << receives.status().message();
-  BackgroundProgress& background = *new BackgroundProgress;
+  BackgroundProgress& background = new_background(std::chrono::hours(1));
   ASSERT_OK(background.add(open));
   std::promise<void> forgotten;
   std::thread forgets([&] {
@@ -139,7 +146,7 @@ TEST(BackgroundProgress, forgets_a_communicator_while_another_one_has_something_
 
 TEST(BackgroundMemory, does_not_keep_a_communicator) {
   Answers answers({});
-  BackgroundProgress& background = *new BackgroundProgress(std::chrono::hours(1));
+  BackgroundProgress& background = new_background(std::chrono::hours(1));
   std::weak_ptr<Comm> ended;
   {
     const auto comm = idle(answers);
