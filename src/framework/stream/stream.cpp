@@ -165,9 +165,13 @@ void HostStream::work() {
     if (stopping_ || queue_.empty()) return;
     Items item;
     item.splice(item.end(), queue_, queue_.begin());
+    if (item.front()->is_mark()) {  // with the lock: it is told and done at once, for all who look
+      static_cast<void>(item.front()->run(first_error_));
+      ++done_;
+      finished_.notify_all();
+      continue;
+    }
     in_foreign_code_ = item.front()->is_foreign();
-    const bool counted = item.front()->is_mark();
-    if (counted) ++done_;
     const Status so_far = first_error_;
     lock.unlock();
     Status status;
@@ -180,7 +184,7 @@ void HostStream::work() {
     lock.lock();
     if (first_error_.ok()) first_error_ = std::move(status);
     in_foreign_code_ = false;
-    if (!counted) ++done_;
+    ++done_;
     finished_.notify_all();
   }
 }
