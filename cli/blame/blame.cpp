@@ -68,7 +68,7 @@ std::string waiter_text(const Edge& edge) {
   return text;
 }
 
-/// What is known of a rank that waits for nobody.
+/// The last call of a rank that waits for nobody, as far as it is known.
 std::string absence_text(const Group& group, int rank) {
   const RankDump* const dump = group.dump_of(rank);
   if (dump == nullptr) {

@@ -7,7 +7,7 @@
 
 namespace anyccl::cli {
 
-/// Who held up whom.
+/// The ranks that held up others, and how.
 struct Blame {
   /// "nobody", "mismatch", "dead", "left", "stopped", "no_dump", "absent", "cycle", "unclear",
   /// "failure" or "slow".

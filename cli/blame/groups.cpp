@@ -10,7 +10,7 @@
 namespace anyccl::cli {
 namespace {
 
-/// Of what different ranks saw of one the surest counts.
+/// Different ranks may have seen a rank end in different ways: the surest one counts.
 std::ptrdiff_t weight(std::string_view fate) {
   constexpr std::string_view kFates[] = {"", "stopped", "left", "silent", "dead"};
   return std::find(std::begin(kFates), std::end(kFates), fate) - std::begin(kFates);

@@ -22,7 +22,7 @@ struct Group {
   void sum_up();
   /// The last collective that it is known to have called; 0: none.
   std::uint64_t entered(int rank) const { return at(rank).entered; }
-  /// "dead", "silent", "left", "stopped", or "": what others saw of it. A rank that has failed
+  /// "dead", "silent", "left", "stopped", or "": as others saw it. A rank that has failed
   /// itself only follows others when it leaves.
   const std::string& fate(int rank) const { return at(rank).fate; }
   /// "host n7, pid 12"; empty: not known.

@@ -16,7 +16,7 @@ struct Edge {
   int to = 0;
 };
 
-/// Who waits for whom. In a collective a rank waits for those that have not come to it, if there
+/// All waits, each from a rank to one that it waits for. In a collective a rank waits for those that have not come to it, if there
 /// are any: those between them and it only pass the delay on.
 std::vector<Edge> edges_of(const std::vector<Group>& groups);
 

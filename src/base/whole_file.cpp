@@ -37,7 +37,7 @@ Status write_whole_file(const std::string& path, std::string_view text) {
   if (is_special(path))
     return error(Code::system_error, "write {}: something is there that is no plain file", path);
   const FileSizeSignalHeld held;
-  std::string temporary = path + ".XXXXXX";
+  std::string temporary = path + ".XXXXXX";  // six letters that mkostemp() replaces
   UniqueFd file(::mkostemp(temporary.data(), O_CLOEXEC));
   if (!file) return system_error(errno, "write {}", path);
   const bool written = write_all(file, text) && ::fchmod(file.get(), kReadable) == 0 &&

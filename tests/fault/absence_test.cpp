@@ -1,10 +1,8 @@
 // A rank that does not come, whatever keeps it, is named by all others within their time limit, and
 // in the log before.
 
-#include <sys/mman.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <csignal>
 #include <fstream>
 #include <iterator>
@@ -13,6 +11,7 @@
 
 #include "support/effort.hpp"
 #include "support/ranks.hpp"
+#include "support/shared_counts.hpp"
 #include "support/temporary_folder.hpp"
 
 namespace anyccl::test {
@@ -22,26 +21,6 @@ using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 using Variables = std::vector<std::pair<std::string, std::string>>;
 constexpr int kRanks = 3;
-
-/// Counts that the processes of a test share without the library.
-struct Shared {
-  std::atomic<int> over{0};       // ranks that are through
-  std::atomic<pid_t> stopped{0};  // the process that stops itself
-};
-
-class SharedMemory {
- public:
-  SharedMemory()
-      : shared_(new (::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE,
-                            MAP_SHARED | MAP_ANONYMOUS, -1, 0)) Shared) {}
-  ~SharedMemory() { ::munmap(shared_, sizeof(Shared)); }
-  SharedMemory(const SharedMemory&) = delete;
-  SharedMemory& operator=(const SharedMemory&) = delete;
-  Shared* operator->() const { return shared_; }
-
- private:
-  Shared* shared_;
-};
 
 enum class Fault {
   never_calls,
@@ -90,13 +69,13 @@ Status act(Communicator& comm, const Case& one) {
 
 /// The end of the first communicator must not be the error of the others. The ranks are processes: nothing wakes one
 /// when the count in their shared memory changes.
-void meet_outside(const Case& one, const SharedMemory& shared) {
+void meet_outside(const Case& one, const SharedCounts& shared) {
   const int all = one.fault == Fault::is_late ? kRanks : kRanks - 1;
   while (shared->over < all) std::this_thread::sleep_for(1ms);
 }
 
 /// The part of the faulty rank. It stays until the others are through, as its end would tell them.
-void misbehave(Communicator& comm, const Case& one, const SharedMemory& shared) {
+void misbehave(Communicator& comm, const Case& one, const SharedCounts& shared) {
   std::vector<float> x(7, 1.0F);
   switch (one.fault) {
     case Fault::never_calls:
@@ -132,7 +111,7 @@ bool needs_the_faulty_rank(const Communicator& comm, const Case& one) {
   return one.action != Action::receive || index(comm.rank()) == (index(one.faulty) + 1) % kRanks;
 }
 
-void survive(Communicator& comm, const Case& one, const SharedMemory& shared) {
+void survive(Communicator& comm, const Case& one, const SharedCounts& shared) {
   const auto since = Clock::now();
   const Status status = act(comm, one);
   EXPECT_LT(Clock::now() - since, one.limit + 2s) << "the bound is for busy machines";
@@ -148,7 +127,7 @@ void survive(Communicator& comm, const Case& one, const SharedMemory& shared) {
 }
 
 /// The part of this rank, at whose end its process ends.
-void play(Communicator& comm, const Case& one, const SharedMemory& shared) {
+void play(Communicator& comm, const Case& one, const SharedCounts& shared) {
   if (comm.rank() == one.faulty)
     misbehave(comm, one, shared);
   else
@@ -162,7 +141,7 @@ void try_case(const Case& one) {
                kFaults[static_cast<int>(one.fault)] + ", " +
                kActions[static_cast<int>(one.action)] + ", " + std::to_string(one.limit.count()) +
                " ms, " + one.transport);
-  const SharedMemory shared;
+  const SharedCounts shared;
   const auto outcomes = run_processes(
       kRanks, [&](Communicator& comm) { play(comm, one, shared); },
       [&](int) {
@@ -198,7 +177,7 @@ TEST(Absence, of_any_kind_ends_in_time_in_an_error_that_names_the_rank) {
 std::string log_of_a_wait(const char* transport, Fault fault,
                           const std::function<Status(Communicator&)>& before = {}) {
   const TemporaryFolder folder;
-  const SharedMemory shared;
+  const SharedCounts shared;
   const Case one{fault, Action::all_reduce, 500ms, Rank{2}, transport};
   const auto outcomes = run_processes(
       kRanks,
@@ -261,7 +240,7 @@ TEST_P(Warning, says_which_call_a_rank_was_in_last) {
             {"in operation 2, all_reduce of 2 f32", "not there yet: rank 2 (host ", "operation 1"});
 }
 
-TEST(WarningOverSharedMemory, says_that_a_rank_waits_for_a_message) {
+TEST(WarningOverSharedCounts, says_that_a_rank_waits_for_a_message) {
   expect_in(log_of_a_wait("shm", Fault::is_in_a_receive),
             {"not there yet: rank 2 (host ", ") waits for a message of rank 1"});
 }

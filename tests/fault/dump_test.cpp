@@ -1,11 +1,9 @@
 // Ranks that hang or fail leave dumps, and `anyccl blame` finds in them the rank that is at fault.
 
-#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
@@ -14,6 +12,7 @@
 
 #include "blame/blame.hpp"
 #include "support/ranks.hpp"
+#include "support/shared_counts.hpp"
 #include "support/temporary_folder.hpp"
 
 namespace anyccl::test {
@@ -24,39 +23,19 @@ using Variables = std::vector<std::pair<std::string, std::string>>;
 constexpr int kRanks = 3;
 constexpr Rank kFaulty{2};
 
-/// Counts that the processes of a test share without the library.
-struct Shared {
-  std::atomic<int> over{0};       // ranks that are through
-  std::atomic<pid_t> stopped{0};  // the process that stops itself
-};
-
-class SharedMemory {
- public:
-  SharedMemory()
-      : shared_(new (::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE,
-                            MAP_SHARED | MAP_ANONYMOUS, -1, 0)) Shared) {}
-  ~SharedMemory() { ::munmap(shared_, sizeof(Shared)); }
-  SharedMemory(const SharedMemory&) = delete;
-  SharedMemory& operator=(const SharedMemory&) = delete;
-  Shared* operator->() const { return shared_; }
-
- private:
-  Shared* shared_;
-};
-
 /// The part of one rank; the others are there until `others` of them are through.
-using Part = std::function<void(Communicator& comm, const SharedMemory& shared)>;
+using Part = std::function<void(Communicator& comm, const SharedCounts& shared)>;
 
 /// Nothing wakes a process when the count in their shared memory changes.
-void wait_for(const SharedMemory& shared, int over) {
+void wait_for(const SharedCounts& shared, int over) {
   while (shared->over < over) std::this_thread::sleep_for(1ms);
 }
 
-/// What is blamed for what the ranks do that play `part`. Nobody leaves before all but the faulty
+/// The verdict on ranks that play `part`. Nobody leaves before all but the faulty
 /// one are through, as that would tell the others.
 cli::Blame blamed(const std::string& transport, const Part& part, bool dies = false) {
   const TemporaryFolder folder;
-  const SharedMemory shared;
+  const SharedCounts shared;
   const auto outcomes = run_processes(
       kRanks,
       [&](Communicator& comm) {
@@ -102,7 +81,7 @@ INSTANTIATE_TEST_SUITE_P(Over, Planted, testing::Values("shm", "tcp"),
 
 TEST_P(Planted, missing_call_is_blamed_on_the_rank_that_does_not_call) {
   expect_blamed(blamed(GetParam(),
-                       [](Communicator& comm, const SharedMemory& shared) {
+                       [](Communicator& comm, const SharedCounts& shared) {
                          if (comm.rank() == kFaulty) return wait_for(shared, kRanks - 1);
                          EXPECT_FALSE(reduce(comm).ok());
                        }),
@@ -110,7 +89,7 @@ TEST_P(Planted, missing_call_is_blamed_on_the_rank_that_does_not_call) {
 }
 
 TEST_P(Planted, wrong_root_is_blamed_on_the_rank_that_has_it) {
-  const cli::Blame blame = blamed(GetParam(), [](Communicator& comm, const SharedMemory&) {
+  const cli::Blame blame = blamed(GetParam(), [](Communicator& comm, const SharedCounts&) {
     std::vector<float> x(2, 1.0F);
     const Rank root = comm.rank() == kFaulty ? kFaulty : Rank{0};
     static_cast<void>(wait(comm.broadcast(view(x), view(x), root)));
@@ -123,7 +102,7 @@ TEST_P(Planted, wrong_root_is_blamed_on_the_rank_that_has_it) {
 
 TEST_P(Planted, wrong_size_is_blamed_on_the_rank_that_has_it) {
   expect_blamed(blamed(GetParam(),
-                       [](Communicator& comm, const SharedMemory&) {
+                       [](Communicator& comm, const SharedCounts&) {
                          static_cast<void>(reduce(comm, comm.rank() == kFaulty ? 3 : 2));
                          EXPECT_FALSE(wait(comm.barrier()).ok());
                        }),
@@ -132,7 +111,7 @@ TEST_P(Planted, wrong_size_is_blamed_on_the_rank_that_has_it) {
 
 TEST_P(Planted, stop_is_blamed_on_the_frozen_process) {
   expect_blamed(blamed(GetParam(),
-                       [](Communicator& comm, const SharedMemory& shared) {
+                       [](Communicator& comm, const SharedCounts& shared) {
                          if (comm.rank() != kFaulty) {
                            while (shared->stopped == 0) std::this_thread::yield();
                            EXPECT_FALSE(reduce(comm).ok());
@@ -147,7 +126,7 @@ TEST_P(Planted, stop_is_blamed_on_the_frozen_process) {
 TEST_P(Planted, death_is_blamed_on_the_rank_that_died) {
   expect_blamed(blamed(
                     GetParam(),
-                    [](Communicator& comm, const SharedMemory&) {
+                    [](Communicator& comm, const SharedCounts&) {
                       if (comm.rank() == kFaulty) ::raise(SIGKILL);
                       EXPECT_FALSE(reduce(comm).ok());
                     },
@@ -176,7 +155,7 @@ TEST_P(Planted, slowness_is_blamed_on_the_rank_that_lags) {
 }
 
 TEST_P(Planted, receive_without_a_send_is_blamed_on_the_rank_that_does_not_send) {
-  const cli::Blame blame = blamed(GetParam(), [](Communicator& comm, const SharedMemory& shared) {
+  const cli::Blame blame = blamed(GetParam(), [](Communicator& comm, const SharedCounts& shared) {
     std::vector<float> x(4, 1.0F);
     if (comm.rank() != Rank{0}) return wait_for(shared, 1);
     EXPECT_FALSE(wait(comm.recv(view(x), kFaulty, {}, 7)).ok());
@@ -186,7 +165,7 @@ TEST_P(Planted, receive_without_a_send_is_blamed_on_the_rank_that_does_not_send)
 }
 
 TEST_P(Planted, order_of_two_communicators_is_blamed_with_both_calls) {
-  const cli::Blame blame = blamed(GetParam(), [](Communicator& comm, const SharedMemory& shared) {
+  const cli::Blame blame = blamed(GetParam(), [](Communicator& comm, const SharedCounts& shared) {
     CommunicatorConfig data, tensor;
     data.name = "dp";
     tensor.name = "tp";

@@ -8,8 +8,8 @@
 namespace anyccl {
 namespace {
 
-/// Frees what it holds at once, and itself later: another thread may still be in a call. `why`: what
-/// it says from now on.
+/// Frees the communicator at once, and the handle later: another thread may still be in a call. `why`:
+/// the error of all calls from now on.
 void bury_comm(anycclComm* comm, Status why) {
   {
     const std::lock_guard lock(comm->mutex);  // a thread whose part failed may look
@@ -22,7 +22,7 @@ void bury_comm(anycclComm* comm, Status why) {
   bury(std::unique_ptr<anycclComm>(comm));
 }
 
-/// Ends what a handle has under way. Without a background, nothing.
+/// Ends the work that a handle has in the background, if any.
 void end_background(anycclComm& handle, bool wait) {
   std::shared_ptr<Background> background;
   {

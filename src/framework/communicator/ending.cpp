@@ -15,7 +15,8 @@ void Comm::fail(const Status& why) {
   // Peers hear of it before any caller here does, whose memory they may be reading.
   for (Transport* t : routes_.transports) t->abort(why);
   for (Transport* t : routes_.transports) t->deliver_abort();
-  dump_by_itself("failure");  // whoever sees the failure finds it; and before what is open ends
+  dump_by_itself(
+      "failure");  // a caller that sees the failure finds the dump, with the operations that were open
   failure_.end();
   log(LogSubsystem::init, "{}: {}", me_.names[uindex(me_.rank)], why.message());
   const Status status = failure();

@@ -165,7 +165,8 @@ void HostStream::work() {
     if (stopping_ || queue_.empty()) return;
     Items item;
     item.splice(item.end(), queue_, queue_.begin());
-    if (item.front()->is_mark()) {  // with the lock: it is told and done at once, for all who look
+    if (item.front()
+            ->is_mark()) {  // with the lock: no thread sees it told and not done, or done and not told
       static_cast<void>(item.front()->run(first_error_));
       ++done_;
       finished_.notify_all();

@@ -29,8 +29,8 @@ class StreamItem {
   virtual Status run(const Status& so_far) = 0;
   /// It runs code of the program, which must not meet the end of the process.
   virtual bool is_foreign() const { return false; }
-  /// It only tells others that the stream is here, which takes no time: who has waited for the last of
-  /// these finds the stream done.
+  /// It only tells others that the stream is here, which takes no time: a thread that has waited for the
+  /// last of these finds the stream done.
   virtual bool is_mark() const { return false; }
   /// Who waits for that waits for this item.
   virtual bool is_needed_by(const Awaited&) const { return false; }

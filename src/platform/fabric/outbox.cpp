@@ -135,7 +135,7 @@ std::size_t Outbox::write(std::span<iovec> parts, std::span<const int> descripto
     if (errno == EINTR) continue;
     // Why the peer is gone shows when its stream is read to the end.
     broken_ = !try_again(errno);
-    // The system says it once: to whom writes, or to whom reads.
+    // The system says it once, to the side that writes or to the one that reads.
     if (broken_) problem_ = errno;
     return 0;
   }

@@ -1,4 +1,4 @@
-// Who is blamed, given what the ranks of a job have written.
+// The verdicts on a job, from dumps that its ranks have written.
 
 #include "blame/blame.hpp"
 
