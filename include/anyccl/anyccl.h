@@ -277,6 +277,10 @@ ANYCCL_API anycclResult_t anycclCommParts(anycclComm_t comm, int threads);
  * destroyed. Inside a group: at its end. If it is not blocking: returns InProgress, as does anycclCommGetAsyncError until it is
  * done. */
 ANYCCL_API anycclResult_t anycclCommFinalize(anycclComm_t comm);
+/* The same within `timeout_ms` milliseconds; 0: without a limit of its own. What is open then is given
+ * up with Timeout: receives of which nothing has come only here, so that the others go on until they
+ * need this rank; anything else on all ranks. The communicator is finalized in each case. */
+ANYCCL_API anycclResult_t anycclCommFinalizeFor(anycclComm_t comm, unsigned int timeout_ms);
 /* Frees the communicator after its issued operations, also those in streams, are complete. NULL is
  * allowed. */
 ANYCCL_API anycclResult_t anycclCommDestroy(anycclComm_t comm);

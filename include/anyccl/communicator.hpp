@@ -208,9 +208,11 @@ class Communicator : public Operations {
     return true;
   }
   /// Completes what was issued and takes leave; after that it can only be destroyed. One that was
-  /// begun without waiting does not wait here either: ready() says when it is done.
-  Status finalize() {
-    const Status status = detail::status_of(anycclCommFinalize(handle_), handle_);
+  /// begun without waiting does not wait here either: ready() says when it is done. `most`: above 0,
+  /// how long it may take; see anycclCommFinalizeFor.
+  Status finalize(std::chrono::milliseconds most = {}) {
+    const Status status = detail::status_of(
+        anycclCommFinalizeFor(handle_, static_cast<unsigned int>(most.count())), handle_);
     return status.code() == Code::in_progress ? Status{} : status;
   }
   /// Completes what was issued, then frees the handle.

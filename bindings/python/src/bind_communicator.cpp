@@ -31,7 +31,7 @@ void bind_creation(CommunicatorClass& c) {
       .def_prop_ro("ready", &Communicator::is_ready, docs::kReady)
       .def("wait_until_ready", &Communicator::wait_until_ready, "timeout"_a.none() = nb::none(),
            docs::kWaitUntilReady)
-      .def("finalize", &Communicator::finalize, docs::kFinalize)
+      .def("finalize", &Communicator::finalize, "timeout"_a.none() = nb::none(), docs::kFinalize)
       .def("destroy", &Communicator::destroy, docs::kDestroy)
       .def("abort", &Communicator::abort, docs::kAbort)
       .def(

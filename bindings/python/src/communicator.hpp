@@ -59,7 +59,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   /// in a group, the result that will be there later.
   nb::object run(Request&& request, const Options& options);
 
-  void finalize();
+  void finalize(Seconds timeout);
   void destroy();
   void abort();
 

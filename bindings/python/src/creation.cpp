@@ -111,14 +111,15 @@ void Communicator::wait_until_ready(Seconds timeout) {
   }
 }
 
-void Communicator::finalize() {
+void Communicator::finalize(Seconds timeout) {
   need_no_group("finalize");
   if (inside_ > 0)
     raise(anycclInvalidUsage,
           "another thread is inside a call on this communicator: finalize it when it has returned");
+  const unsigned most = milliseconds(timeout);
   const Call turn(*this);
   finalized_ = true;
-  const Outcome outcome = unlocked([&] { return anycclCommFinalize(turn.handle); });
+  const Outcome outcome = unlocked([&] { return anycclCommFinalizeFor(turn.handle, most); });
   if (outcome.code != anycclInProgress) raise_unless_ok(outcome);
 }
 

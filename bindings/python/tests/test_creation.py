@@ -117,3 +117,16 @@ def test_a_finalized_communicator_can_only_be_destroyed(wait):
         with pytest.raises(anyccl.InvalidUsage, match="finalized: it can only be destroyed"):
             c.barrier()
         c.destroy()
+
+
+def test_to_finalize_ends_in_time_though_a_receive_never_does():
+    unique = anyccl.UniqueId.create()
+    comms = ready([anyccl.Communicator.from_unique_id(unique, r, 2, wait=False) for r in range(2)])
+    never = comms[0].recv(bytearray(4), 1, wait=False)
+    comms[0].finalize(timeout=0.05)
+    with pytest.raises(anyccl.Timeout):
+        comms[0].wait_until_ready(60)
+    with pytest.raises(anyccl.Timeout):
+        never.wait()
+    comms[0].destroy()
+    comms[1].destroy()

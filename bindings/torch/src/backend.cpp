@@ -83,7 +83,7 @@ Backend::~Backend() {
   try {
     core_->close(std::chrono::milliseconds{1000});
   } catch (...) {
-    // The communicators abort the rest.
+    // The communicator aborts the rest.
   }
 }
 
@@ -93,8 +93,7 @@ void Core::close(std::chrono::milliseconds timeout) {
   constexpr std::chrono::milliseconds kLeast{100};
   const auto deadline = Clock::now() + timeout;
   executor->wait_idle(timeout / 2);  // first, as callbacks may call operations
-  shared_comms.collectives->close(std::max(deadline, Clock::now() + kLeast));
-  shared_comms.messages->close(std::max(deadline, Clock::now() + kLeast));
+  meeting.comm->close(std::max(deadline, Clock::now() + kLeast));
   executor->wait_idle(std::chrono::milliseconds{500});  // operations that failed by an abort
 }
 
@@ -113,25 +112,21 @@ void Backend::close_all(std::chrono::milliseconds timeout) {
 }
 
 void Backend::abort() {
-  collectives().abort();
-  messages().abort();
+  comm().abort();
 }
 
 c10d::ErrorType Backend::getError() {
-  for (SharedComm* const shared_comm : {&collectives(), &messages()}) {
-    switch (shared_comm->error()) {
-      case anycclSuccess:
-      case anycclInProgress:
-        continue;
-      case anycclTimeout:
-        return c10d::ErrorType::TIMEOUT;
-      case anycclRemoteError:
-        return c10d::ErrorType::REMOTE_ERROR;
-      default:
-        return c10d::ErrorType::COMM_ERROR;
-    }
+  switch (comm().error()) {
+    case anycclSuccess:
+    case anycclInProgress:
+      return c10d::ErrorType::SUCCESS;
+    case anycclTimeout:
+      return c10d::ErrorType::TIMEOUT;
+    case anycclRemoteError:
+      return c10d::ErrorType::REMOTE_ERROR;
+    default:
+      return c10d::ErrorType::COMM_ERROR;
   }
-  return c10d::ErrorType::SUCCESS;
 }
 
 c10::intrusive_ptr<c10d::Backend> Backend::split(
@@ -197,8 +192,7 @@ void Backend::issue(const Job& job, anycclComm_t comm, Operation& operation) {
 
 /// A blocking call. In the main thread, what takes long becomes an operation, which goes on if a
 /// signal ends the wait for it: it has its place among those of the other ranks.
-void Backend::run(Job& job, SharedComm& shared_comm, at::TensorList inputs,
-                  at::TensorList outputs) {
+void Backend::run(Job& job, at::TensorList inputs, at::TensorList outputs) {
   std::shared_ptr<Operation> rest;
   const auto run_one = [&](const anycclCall_t& call, anycclComm_t comm) {
     anycclWork_t work = nullptr;
@@ -211,7 +205,7 @@ void Backend::run(Job& job, SharedComm& shared_comm, at::TensorList inputs,
     rest->add(work);
   };
   try {
-    shared_comm.with(job.name(), [&](anycclComm_t comm) {
+    comm().with(job.name(), [&](anycclComm_t comm) {
       const Factor factor(job, comm);
       if (job.calls.size() == 1) return run_one(job.calls[0], comm);
       if (job.calls.empty()) return;
@@ -228,8 +222,7 @@ void Backend::run(Job& job, SharedComm& shared_comm, at::TensorList inputs,
   if (const std::exception_ptr error = rest->error()) std::rethrow_exception(error);
 }
 
-Backend::WorkPtr Backend::start(Job& job, SharedComm& shared_comm, at::TensorList inputs,
-                                at::TensorList outputs) {
+Backend::WorkPtr Backend::start(Job& job, at::TensorList inputs, at::TensorList outputs) {
   const std::uint64_t sequence = c10d::isP2POp(job.type)
                                      ? sequence_.load(std::memory_order_relaxed)
                                      : sequence_.fetch_add(1, std::memory_order_relaxed) + 1;
@@ -238,7 +231,7 @@ Backend::WorkPtr Backend::start(Job& job, SharedComm& shared_comm, at::TensorLis
   if (!job.async) {
     auto work = c10::make_intrusive<DoneWork>(rank_, job.type, title, recorded(title, inputs),
                                               sequence, timed, outputs);
-    run(job, shared_comm, inputs, outputs);
+    run(job, inputs, outputs);
     work->end();
     return work;
   }
@@ -251,7 +244,7 @@ Backend::WorkPtr Backend::start(Job& job, SharedComm& shared_comm, at::TensorLis
       c10::make_intrusive<PendingWork>(rank_, job.type, title, recorded(title, inputs), sequence,
                                        timed, operation, !coalesces, outputs.vec());
   if (coalesces) coalesce(operation, outputs);
-  shared_comm.with(job.name(), [&](anycclComm_t comm) {
+  comm().with(job.name(), [&](anycclComm_t comm) {
     const Factor factor(job, comm);
     issue(job, comm, *operation);
   });

@@ -40,7 +40,7 @@ struct Core {
   void close(std::chrono::milliseconds timeout);
 
   const pid_t process;  // a forked child has nothing to close
-  const SharedComms shared_comms;
+  const Meeting meeting;
   const std::shared_ptr<Executor> executor = std::make_shared<Executor>();
 };
 
@@ -132,8 +132,7 @@ class Backend final : public c10d::Backend {
   static void close_all(std::chrono::milliseconds timeout);
 
  private:
-  SharedComm& collectives() const { return *core_->shared_comms.collectives; }
-  SharedComm& messages() const { return *core_->shared_comms.messages; }
+  SharedComm& comm() const { return *core_->meeting.comm; }
   std::size_t ranks() const { return static_cast<std::size_t>(size_); }
   /// For the options of an operation.
   std::chrono::milliseconds timeout_of(std::chrono::milliseconds given) const {
@@ -158,8 +157,8 @@ class Backend final : public c10d::Backend {
                 const Memory::Blocks& blocks);
 
   /// The arrays in the calls of `job` are read before it returns, its tensors maybe later.
-  WorkPtr start(Job& job, SharedComm& shared_comm, at::TensorList inputs, at::TensorList outputs);
-  void run(Job& job, SharedComm& shared_comm, at::TensorList inputs, at::TensorList outputs);
+  WorkPtr start(Job& job, at::TensorList inputs, at::TensorList outputs);
+  void run(Job& job, at::TensorList inputs, at::TensorList outputs);
   static void issue(const Job& job, anycclComm_t comm, Operation& operation);
   std::shared_ptr<Operation> operation_of(Job& job, at::TensorList inputs, at::TensorList outputs);
   WorkPtr message(Job& job, const at::Tensor& tensor, bool sends, int peer, int tag);

@@ -33,7 +33,7 @@ Backend::WorkPtr Backend::broadcast(Tensors& tensors, const c10d::BroadcastOptio
     call.recvbuff = job.memory.output(tensor);
     call.sendbuff = call.recvbuff;
   }
-  return start(job, collectives(), tensors, tensors);
+  return start(job, tensors, tensors);
 }
 
 Backend::WorkPtr Backend::allreduce(Tensors& tensors, const c10d::AllreduceOptions& opts) {
@@ -46,7 +46,7 @@ Backend::WorkPtr Backend::allreduce(Tensors& tensors, const c10d::AllreduceOptio
   call.count = units(tensor);
   call.recvbuff = job.memory.both(tensor);
   call.sendbuff = call.recvbuff;
-  return start(job, collectives(), tensors, tensors);
+  return start(job, tensors, tensors);
 }
 
 Backend::WorkPtr Backend::allreduce_coalesced(Tensors& tensors,
@@ -62,7 +62,7 @@ Backend::WorkPtr Backend::allreduce_coalesced(Tensors& tensors,
     call.recvbuff = job.memory.both(tensor);
     call.sendbuff = call.recvbuff;
   }
-  return start(job, collectives(), tensors, tensors);
+  return start(job, tensors, tensors);
 }
 
 Backend::WorkPtr Backend::reduce(Tensors& tensors, const c10d::ReduceOptions& opts) {
@@ -81,7 +81,7 @@ Backend::WorkPtr Backend::reduce(Tensors& tensors, const c10d::ReduceOptions& op
   } else {
     call.sendbuff = job.memory.input(tensor);  // and stays as it is
   }
-  return start(job, collectives(), tensors, tensors);
+  return start(job, tensors, tensors);
 }
 
 void Backend::add_all_gather(Job& job, const at::Tensor& output, const at::Tensor& input) {
@@ -102,7 +102,7 @@ Backend::WorkPtr Backend::_allgather_base(at::Tensor& output, at::Tensor& input,
                                           const c10d::AllgatherOptions& opts) {
   Job job = this->job("anyccl:all_gather", OpType::_ALLGATHER_BASE, opts);
   add_all_gather(job, output, input);
-  return start(job, collectives(), input, output);
+  return start(job, input, output);
 }
 
 Backend::WorkPtr Backend::allgather_into_tensor_coalesced(Tensors& outputs, Tensors& inputs,
@@ -111,7 +111,7 @@ Backend::WorkPtr Backend::allgather_into_tensor_coalesced(Tensors& outputs, Tens
   if (outputs.size() != inputs.size())
     refuse(job.name(), "requires input/output tensor lists to have the same length");
   for (std::size_t i = 0; i < inputs.size(); ++i) add_all_gather(job, outputs[i], inputs[i]);
-  return start(job, collectives(), inputs, outputs);
+  return start(job, inputs, outputs);
 }
 
 void Backend::add_reduce_scatter(Job& job, const at::Tensor& output, const at::Tensor& input,
@@ -136,7 +136,7 @@ Backend::WorkPtr Backend::_reduce_scatter_base(at::Tensor& output, at::Tensor& i
                                                const c10d::ReduceScatterOptions& opts) {
   Job job = this->job("anyccl:reduce_scatter", OpType::_REDUCE_SCATTER_BASE, opts);
   add_reduce_scatter(job, output, input, opts.reduceOp);
-  return start(job, collectives(), input, output);
+  return start(job, input, output);
 }
 
 Backend::WorkPtr Backend::reduce_scatter_tensor_coalesced(Tensors& outputs, Tensors& inputs,
@@ -146,7 +146,7 @@ Backend::WorkPtr Backend::reduce_scatter_tensor_coalesced(Tensors& outputs, Tens
     refuse(job.name(), "requires input/output tensor lists to have the same length");
   for (std::size_t i = 0; i < inputs.size(); ++i)
     add_reduce_scatter(job, outputs[i], inputs[i], opts.reduceOp);
-  return start(job, collectives(), inputs, outputs);
+  return start(job, inputs, outputs);
 }
 
 Backend::WorkPtr Backend::alltoall_base(at::Tensor& output, at::Tensor& input,
@@ -164,7 +164,7 @@ Backend::WorkPtr Backend::alltoall_base(at::Tensor& output, at::Tensor& input,
     call.count = units(input) / ranks();
     call.recvbuff = job.memory.output(output);
     call.sendbuff = apart(job.memory, input, call.recvbuff, output.nbytes(), call.recvbuff);
-    return start(job, collectives(), input, output);
+    return start(job, input, output);
   }
   const auto divide = [&](const at::Tensor& tensor, const std::vector<std::int64_t>& split) {
     Memory::Blocks blocks;
@@ -187,13 +187,13 @@ Backend::WorkPtr Backend::alltoall_base(at::Tensor& output, at::Tensor& input,
   call.sdispls = from.displs.data();
   call.recvcounts = to.counts.data();
   call.rdispls = to.displs.data();
-  return start(job, collectives(), input, output);
+  return start(job, input, output);
 }
 
 Backend::WorkPtr Backend::barrier(const c10d::BarrierOptions& opts) {
   Job job = this->job("anyccl:barrier", OpType::BARRIER, opts);
   job.call(anycclCollBarrier, c10::ScalarType::Byte);
-  return start(job, collectives(), {}, {});
+  return start(job, {}, {});
 }
 
 }  // namespace anyccl::torch

@@ -40,7 +40,7 @@ Backend::WorkPtr Backend::allgather(std::vector<Tensors>& outputs, Tensors& inpu
   const Memory::Blocks blocks = job.memory.outputs(blocks_of);
   anycclCall_t& call = job.call(anycclCollAllGatherv, input.scalar_type());
   receive(job, call, blocks, input, rank_);
-  return start(job, collectives(), inputs, blocks_of);
+  return start(job, inputs, blocks_of);
 }
 
 Backend::WorkPtr Backend::allgather_coalesced(std::vector<Tensors>& outputs, Tensors& inputs,
@@ -69,7 +69,7 @@ Backend::WorkPtr Backend::allgather_coalesced(std::vector<Tensors>& outputs, Ten
     receive(job, call, blocks, input, rank_);
     flat.insert(flat.end(), blocks_of.begin(), blocks_of.end());
   }
-  return start(job, collectives(), inputs, flat);
+  return start(job, inputs, flat);
 }
 
 Backend::WorkPtr Backend::gather(std::vector<Tensors>& outputs, Tensors& inputs,
@@ -83,7 +83,7 @@ Backend::WorkPtr Backend::gather(std::vector<Tensors>& outputs, Tensors& inputs,
   if (call.root != rank_) {
     if (!outputs.empty()) refuse(job.name(), "requires empty output on non-root");
     call.sendbuff = job.memory.input(input);
-    return start(job, collectives(), inputs, {});
+    return start(job, inputs, {});
   }
   if (outputs.size() != 1)
     refuse(job.name(), "requires a single-element output list containing a list with " +
@@ -97,7 +97,7 @@ Backend::WorkPtr Backend::gather(std::vector<Tensors>& outputs, Tensors& inputs,
   check_size(job, blocks_of, input, rank_);
   const Memory::Blocks blocks = job.memory.outputs(blocks_of);
   receive(job, call, blocks, input, rank_);
-  return start(job, collectives(), inputs, blocks_of);
+  return start(job, inputs, blocks_of);
 }
 
 Backend::WorkPtr Backend::scatter(Tensors& outputs, std::vector<Tensors>& inputs,
@@ -111,7 +111,7 @@ Backend::WorkPtr Backend::scatter(Tensors& outputs, std::vector<Tensors>& inputs
   call.recvbuff = job.memory.output(output);
   if (call.root != rank_) {
     if (!inputs.empty()) refuse(job.name(), "requires empty input on non-root");
-    return start(job, collectives(), {}, outputs);
+    return start(job, {}, outputs);
   }
   if (inputs.size() != 1)
     refuse(job.name(), "requires a single-element input list containing a list with " +
@@ -128,7 +128,7 @@ Backend::WorkPtr Backend::scatter(Tensors& outputs, std::vector<Tensors>& inputs
   call.sendbuff = blocks.base;
   call.sendcounts = blocks.counts.data();
   call.sdispls = blocks.displs.data();
-  return start(job, collectives(), blocks_of, outputs);
+  return start(job, blocks_of, outputs);
 }
 
 Backend::WorkPtr Backend::reduce_scatter(Tensors& outputs, std::vector<Tensors>& inputs,
@@ -151,7 +151,7 @@ Backend::WorkPtr Backend::reduce_scatter(Tensors& outputs, std::vector<Tensors>&
   call.sendbuff = blocks.base;
   call.sendcounts = blocks.counts.data();
   call.sdispls = blocks.displs.data();
-  return start(job, collectives(), blocks_of, outputs);
+  return start(job, blocks_of, outputs);
 }
 
 /// If `output` overlaps a block that others read, but is not this rank's own one, it is written by
@@ -198,7 +198,7 @@ Backend::WorkPtr Backend::alltoall(Tensors& outputs, Tensors& inputs,
   call.recvbuff = to.base;
   call.recvcounts = to.counts.data();
   call.rdispls = to.displs.data();
-  return start(job, collectives(), inputs, outputs);
+  return start(job, inputs, outputs);
 }
 
 }  // namespace anyccl::torch

@@ -29,7 +29,7 @@ Backend::WorkPtr Backend::message(Job& job, const at::Tensor& tensor, bool sends
     call.sendbuff = job.memory.input(tensor);
   else
     call.recvbuff = job.memory.output(tensor);
-  return start(job, messages(), tensor, tensor);
+  return start(job, tensor, tensor);
 }
 
 Backend::WorkPtr Backend::send(Tensors& tensors, int to, int tag) {
@@ -55,8 +55,7 @@ void Backend::monitoredBarrier(const c10d::BarrierOptions& opts, bool wait_all_r
   using std::chrono::milliseconds;
   const milliseconds timeout = timeout_of(opts.timeout);
   const auto key = [this](std::uint64_t barrier, const std::string& what) {
-    return "anyccl/monitored/" + core_->shared_comms.round + "/" + std::to_string(barrier) + "/" +
-           what;
+    return "anyccl/monitored/" + core_->meeting.round + "/" + std::to_string(barrier) + "/" + what;
   };
   const std::uint64_t number = barrier_sequence_++;
   const std::string answer = key(number, "answer");

@@ -1,5 +1,6 @@
 #include "rendezvous.hpp"
 
+#include <functional>
 #include <random>
 
 #include "deadline.hpp"
@@ -53,25 +54,30 @@ std::string missing(c10d::Store& store, int size) {
   return names;
 }
 
-/// Answers all ranks that have come.
-void answer(c10d::Store& store, int size, const std::string& text) {
-  for (int rank = 1; rank < size; ++rank) {
-    if (!store.check({key_of(rank)})) continue;
-    const std::string name = store.get_to_str(key_of(rank));
-    forget(store, key_of(rank));
-    store.set(answer_to(rank, name), text);
-  }
+void answer(c10d::Store& store, int rank, const std::string& text) {
+  store.set(answer_to(rank, store.get_to_str(key_of(rank))), text);
 }
 
+/// What the store gave, and what deletes it there: every access costs a round trip, so that is done
+/// when the ranks are on their way.
+struct Answer {
+  std::string text;
+  std::function<void()> forget;
+};
+
 /// Rank 0: waits for all, then tells them the id, or why there is none.
-std::string invite(c10d::Store& store, int size, std::chrono::milliseconds timeout) {
+Answer invite(c10d::Store& store, int size, std::chrono::milliseconds timeout) {
   const auto deadline = Clock::now() + timeout;
   for (int rank = 1; rank < size; ++rank) {
     if (wait_for(store, key_of(rank), deadline)) continue;
     const std::string text = "anyccl: init_process_group: Timed out after " +
                              std::to_string(timeout.count()) + " ms waiting for rank " +
                              missing(store, size) + " of " + std::to_string(size) + " to join";
-    answer(store, size, kFailed + text);
+    for (int other = 1; other < size; ++other) {
+      if (!store.check({key_of(other)})) continue;
+      answer(store, other, kFailed + text);
+      forget(store, key_of(other));
+    }
     throw_backend_error(text);
   }
   Invitation invitation;
@@ -79,11 +85,13 @@ std::string invite(c10d::Store& store, int size, std::chrono::milliseconds timeo
   new_name().copy(invitation.round, sizeof invitation.round);
   std::string text(1 + sizeof invitation, kReady);
   std::memcpy(text.data() + 1, &invitation, sizeof invitation);
-  answer(store, size, text);
-  return text;
+  for (int rank = 1; rank < size; ++rank) answer(store, rank, text);
+  return {text, [&store, size] {
+            for (int rank = 1; rank < size; ++rank) forget(store, key_of(rank));
+          }};
 }
 
-std::string be_invited(c10d::Store& store, int rank, std::chrono::milliseconds timeout) {
+Answer be_invited(c10d::Store& store, int rank, std::chrono::milliseconds timeout) {
   // Rank 0 may have waited as long as this rank: it gets a moment to name the missing ranks.
   const auto deadline = Clock::now() + timeout + std::chrono::seconds{1};
   const std::string name = new_name(), key = answer_to(rank, name);
@@ -94,9 +102,11 @@ std::string be_invited(c10d::Store& store, int rank, std::chrono::milliseconds t
                         std::to_string(timeout.count()) + " ms waiting for rank 0 to join");
   }
   const std::string text = store.get_to_str(key);
-  forget(store, key);
-  if (text.empty() || text[0] != kReady) throw_backend_error(text.empty() ? text : text.substr(1));
-  return text;
+  if (text.empty() || text[0] != kReady) {
+    forget(store, key);
+    throw_backend_error(text.empty() ? text : text.substr(1));
+  }
+  return {text, [&store, key] { forget(store, key); }};
 }
 
 }  // namespace
@@ -109,20 +119,18 @@ void forget(c10d::Store& store, const std::string& key) {
   }
 }
 
-SharedComms meet(c10d::Store& store, int rank, int size, std::chrono::milliseconds timeout) {
-  const std::string text =
-      rank == 0 ? invite(store, size, timeout) : be_invited(store, rank, timeout);
+Meeting meet(c10d::Store& store, int rank, int size, std::chrono::milliseconds timeout) {
+  const Answer answer = rank == 0 ? invite(store, size, timeout) : be_invited(store, rank, timeout);
   Invitation invitation;
-  TORCH_CHECK(text.size() == 1 + sizeof invitation,
+  TORCH_CHECK(answer.text.size() == 1 + sizeof invitation,
               "anyccl: init_process_group: rank 0 has another version");
-  std::memcpy(&invitation, text.data() + 1, sizeof invitation);
+  std::memcpy(&invitation, answer.text.data() + 1, sizeof invitation);
   // All ranks are here now.
   const auto deadline = Clock::now() + timeout;
-  const auto collectives = std::make_shared<SharedComm>(invitation.id, rank, size);
-  collectives->ready(deadline);
-  const auto messages = std::make_shared<SharedComm>(*collectives, rank);
-  messages->ready(deadline);
-  return {collectives, messages, std::string(invitation.round, sizeof invitation.round)};
+  auto comm = std::make_shared<SharedComm>(invitation.id, rank, size);
+  answer.forget();
+  comm->ready(deadline);
+  return {std::move(comm), std::string(invitation.round, sizeof invitation.round)};
 }
 
 }  // namespace anyccl::torch

@@ -8,13 +8,13 @@
 
 namespace anyccl::torch {
 
-struct SharedComms {
-  std::shared_ptr<SharedComm> collectives, messages;
+struct Meeting {
+  std::shared_ptr<SharedComm> comm;
   std::string round;  // equal on all ranks, and different for every group ever made
 };
 /// Returns when all ranks have come; throws after `timeout`, naming those that have not. Leaves
 /// nothing in the store.
-SharedComms meet(c10d::Store& store, int rank, int size, std::chrono::milliseconds timeout);
+Meeting meet(c10d::Store& store, int rank, int size, std::chrono::milliseconds timeout);
 
 /// Deletes the key, if the store can do that.
 void forget(c10d::Store& store, const std::string& key);

@@ -8,15 +8,15 @@
 namespace anyccl::torch {
 namespace {
 
-/// Asks `done` until it is true, at first often, and so that it hears of that a fourth too late at
-/// most; false if it is not at `deadline`.
+/// Asks `done` until it is true, at first often, and so that it hears of that a sixteenth too late, or
+/// as late as a sleep of the system ends; false if it is not at `deadline`.
 template <typename Done>
 bool poll(Clock::time_point deadline, const Done& done) {
   std::chrono::microseconds pause{20};
   while (!done()) {
     if (Clock::now() >= deadline) return false;
     std::this_thread::sleep_for(pause);
-    pause = std::min(pause + pause / 4, std::chrono::microseconds{2000});
+    pause = std::min(pause + pause / 16, std::chrono::microseconds{2000});
   }
   return true;
 }
@@ -43,21 +43,8 @@ anycclConfig_t in_background() {
 
 SharedComm::SharedComm(const anycclUniqueId& id, int rank, int size) {
   anycclConfig_t config = in_background();
-  begin(
-      [&](anycclComm_t* comm) { return anycclCommInitRankConfig(comm, size, id, rank, &config); });
-}
-
-SharedComm::SharedComm(SharedComm& other, int rank) {
-  anycclConfig_t config = in_background();
-  other.with("init_process_group", [&](anycclComm_t from) {
-    begin([&](anycclComm_t* comm) { return anycclCommSplit(from, 0, rank, comm, &config); });
-  });
-}
-
-template <typename Make>
-void SharedComm::begin(const Make& make) {
   anycclComm_t comm = nullptr;
-  const anycclResult_t code = make(&comm);
+  const anycclResult_t code = anycclCommInitRankConfig(&comm, size, id, rank, &config);
   if (code != anycclInProgress) check(code, "init_process_group");
   comm_ = comm;
 }
@@ -94,11 +81,14 @@ void SharedComm::close(Clock::time_point deadline) {
   if (!lock.owns_lock() || comm == nullptr) return;
   anycclResult_t code = anycclInProgress;
   if (wait_unused(deadline)) {
+    constexpr std::chrono::milliseconds kLeast{1};
     anycclResult_t failure = anycclSuccess;
     anycclCommGetAsyncError(comm, &failure);
     ended_with_ = failure;
-    code = anycclCommFinalize(comm);
-    if (code == anycclInProgress) code = outcome(comm, deadline);
+    code = anycclCommFinalizeFor(comm, limit_of(left(deadline, kLeast)));
+    // It ends by itself, but for what keeps its threads from running.
+    constexpr std::chrono::seconds kGrace{1};
+    if (code == anycclInProgress) code = outcome(comm, deadline + kGrace);
   }
   if (code == anycclInProgress)
     abort();

@@ -17,8 +17,6 @@ class SharedComm {
  public:
   /// Starts to join; finished by ready().
   SharedComm(const anycclUniqueId& id, int rank, int size);
-  /// The same, of the ranks of another one, which is ready.
-  SharedComm(SharedComm& other, int rank);
   ~SharedComm();
   SharedComm(const SharedComm&) = delete;
   SharedComm& operator=(const SharedComm&) = delete;
@@ -55,8 +53,6 @@ class SharedComm {
     std::atomic<int>& users_;
   };
 
-  template <typename Make>
-  void begin(const Make& make);
   [[noreturn]] void throw_closed(std::string_view name) const;
   /// Returns when no thread calls the communicator; false if that takes longer.
   bool wait_unused(Clock::time_point deadline);

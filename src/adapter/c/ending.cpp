@@ -54,7 +54,7 @@ Status destroy(anycclComm_t comm) {
   const CommPtr kept = comm->comm;
   lock.unlock();
   if (team != nullptr) {
-    team->finish();
+    static_cast<void>(team->finish());  // without a deadline nothing is late
     if (comm->background_progress) background_progress().forget(*kept);
     background_progress().forget_memory(*kept);  // so that it ends here, and not in that thread
   }
@@ -83,8 +83,10 @@ Status abort(anycclComm_t comm) {
   return {};
 }
 
-Status finalize(anycclComm& handle) {
+/// `time`: above 0, how long it may take.
+Status finalize(anycclComm& handle, std::chrono::milliseconds time) {
   ANYCCL_CHECK(check_wait({.comm = handle.comm.get()}));
+  const Deadline deadline = time.count() > 0 ? Deadline::in(time) : Deadline::never();
   std::shared_ptr<Team> finished;
   {
     const std::lock_guard lock(handle.mutex);
@@ -93,14 +95,25 @@ Status finalize(anycclComm& handle) {
     handle.finalized = true;
     handle.finishing = finished;
     if (!handle.blocking)
-      handle.background = Background::start([finished]() -> Result<CommPtr> {
-        finished->finish();
+      handle.background = Background::start([finished, deadline]() -> Result<CommPtr> {
+        ANYCCL_CHECK(finished->finish(deadline));
         return CommPtr();
       });
   }
   if (!handle.blocking) return Status(Code::in_progress, "the communicator is being finalized");
-  finished->finish();
-  return {};
+  return finished->finish(deadline);
+}
+
+anycclResult_t finalize_in_turn(anycclComm_t comm, std::chrono::milliseconds time) {
+  return guarded(comm, [&]() -> Status {
+    ANYCCL_CHECK(need_comm(comm));
+    if (!in_group()) return finalize(*comm, time);
+    add_after_group([comm, time]() -> Status {
+      ANYCCL_CHECK(need_comm(comm));  // which the group may have ended meanwhile
+      return finalize(*comm, time);
+    });
+    return {};
+  });
 }
 
 }  // namespace
@@ -109,15 +122,11 @@ Status finalize(anycclComm& handle) {
 using namespace anyccl;
 
 anycclResult_t anycclCommFinalize(anycclComm_t comm) {
-  return guarded(comm, [&]() -> Status {
-    ANYCCL_CHECK(need_comm(comm));
-    if (!in_group()) return finalize(*comm);
-    add_after_group([comm]() -> Status {
-      ANYCCL_CHECK(need_comm(comm));  // which the group may have ended meanwhile
-      return finalize(*comm);
-    });
-    return {};
-  });
+  return finalize_in_turn(comm, {});
+}
+
+anycclResult_t anycclCommFinalizeFor(anycclComm_t comm, unsigned int timeout_ms) {
+  return finalize_in_turn(comm, std::chrono::milliseconds(timeout_ms));
 }
 
 anycclResult_t anycclCommDestroy(anycclComm_t comm) {

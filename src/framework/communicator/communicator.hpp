@@ -136,8 +136,10 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
   /// Ok, or why the communicator cannot be used: it has failed, or belongs to the parent of this
   /// process. In a forked child nothing waits and no peer is talked to.
   Status failure() const;
-  /// Waits until everything issued is complete, then says goodbye to the peers.
-  void finish();
+  /// Waits until everything issued is complete, then says goodbye to the peers. What is open at
+  /// `deadline` fails with timeout: receives of which nothing has come here alone, anything else on
+  /// all ranks.
+  Status finish(Deadline deadline = {});
   /// Says goodbye without waiting for anything: at exit, or after a failure.
   void leave();
   /// At exit: the same, after stream workers have been kept from going on here. `deadline`: for
@@ -229,6 +231,7 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
   Status run_locked(ProgressLock& progress_lock, const Call& call, std::shared_ptr<Comm>& alive,
                     Handover* handover);
   Status fail_without_memory();
+  Status finish_late();
   void show_receive();
   Status agree_on_window(std::uint32_t window, std::size_t bytes, const Status& problem);
   Status close_window(std::uint32_t window);

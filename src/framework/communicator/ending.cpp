@@ -1,5 +1,6 @@
 // How a communicator ends: by a failure, an abort, or a goodbye.
 
+#include <algorithm>
 #include <utility>
 
 #include "base/error.hpp"
@@ -44,13 +45,31 @@ void Comm::abort(const Status& why) {
   if (!failure_.happened()) fail(failure_.why());
 }
 
-void Comm::finish() {
-  if (forked()) return;
+/// Peers may never know of a receive, but they read from a send, and wait for this rank in a collective.
+Status Comm::finish_late() {
+  const Status why = error(Code::timeout,
+                           "what was issued before the communicator was finalized has not ended "
+                           "within the time limit: {}",
+                           collectives_.empty() ? "messages are open" : "collectives are open");
+  if (collectives_.empty() && messages_.has_only_receives())
+    messages_.end(why);
+  else
+    fail(why);
+  return why;
+}
+
+Status Comm::finish(Deadline deadline) {
+  if (forked()) return {};
+  Status late;
   Backoff backoff(loop_.oversubscription(), is_oversubscribed(), loop_.wait_policy(), 0);
   for (;;) {
     ProgressLock progress_lock = loop_.progress_lock();
     loop_.lock(progress_lock);
     if (failure_.happened()) break;
+    if (!is_over() && deadline.passed()) {
+      late = finish_late();
+      break;
+    }
     if (is_over()) {
       messages_.end_own(error(Code::invalid_usage,
                               "a message of rank {} to itself has only one side, and the "
@@ -70,10 +89,14 @@ void Comm::finish() {
       diagnosis_.wait_for_all();
       diagnose();
     }
-    if (Backoff::sleeps(next)) loop_.sleep(progress_lock, backoff.sleep_time());
+    if (Backoff::sleeps(next))
+      loop_.sleep(progress_lock, std::min<std::chrono::nanoseconds>(
+                                     backoff.sleep_time(),
+                                     std::chrono::milliseconds(std::max(1, deadline.poll_ms()))));
   }
   loop_.ring();
   leave();
+  return late;
 }
 
 void Comm::leave() {

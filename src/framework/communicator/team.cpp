@@ -87,8 +87,11 @@ void Team::abort(const Status& why) {
   for (const auto& comm : all()) comm->abort(why);
 }
 
-void Team::finish() {
-  for (const auto& comm : all()) comm->finish();
+Status Team::finish(Deadline deadline) {
+  Status first;
+  for (const auto& comm : all())
+    if (Status ended = comm->finish(deadline); first.ok()) first = std::move(ended);
+  return first;
 }
 
 }  // namespace anyccl

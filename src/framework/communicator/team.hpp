@@ -31,8 +31,8 @@ class Team {
   // As of one communicator, for all threads of the team:
   Result<ReduceOp> add_operator(const Operator& op);
   Status remove_operator(ReduceOp op);
-  void abort(const Status& why);  ///< Any thread.
-  void finish();
+  void abort(const Status& why);          ///< Any thread.
+  Status finish(Deadline deadline = {});  ///< See Comm.
 
  private:
   Status check_team(int thread, int threads) const;

@@ -324,6 +324,14 @@ bool MessageMatcher::will_meet_itself() const {
   });
 }
 
+bool MessageMatcher::has_only_receives() const {
+  return std::all_of(open_pairs_.begin(), open_pairs_.end(), [&](Rank other) {
+    const Exchange* const open = pairs_[uindex(other)].open.get();
+    return open == nullptr || (open->sends.empty() && open->unanswered.empty() &&
+                               open->arriving == nullptr && open->early.empty());
+  });
+}
+
 /// The receive that was called first, of those that a message of `from` with `tag` fits.
 MessageMatcher::Found MessageMatcher::find_receive(Rank from, std::uint32_t tag) {
   Found first;

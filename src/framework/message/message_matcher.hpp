@@ -58,7 +58,9 @@ class MessageMatcher {
   bool advance();
   /// Whether a peer must act for something here. Messages to itself need none.
   bool waits_for_peers() const { return open_ > 0 && open_ > one_sided_.standing(); }
-  /// The same, or peers may put something here: there is no time in which nothing can come.
+  /// Whether nothing is open but receives to which nothing has come: no peer may still read here.
+  bool has_only_receives() const;
+  /// What waits_for_peers() says, or peers may put something here: there is no time in which nothing can come.
   bool looks_at_peers() const { return open_ > 0; }
   /// Whether messages of this rank to itself will meet when a gate opens.
   bool will_meet_itself() const;

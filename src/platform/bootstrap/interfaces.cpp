@@ -7,16 +7,27 @@
 #include <memory>
 
 #include "base/error.hpp"
+#include "base/per_process.hpp"
+#include "base/recent.hpp"
 
 namespace anyccl::bootstrap {
 namespace {
 
-using InterfaceList = std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)>;
+using InterfaceList = std::shared_ptr<const ifaddrs>;
 
-Result<InterfaceList> list_interfaces() {
+Result<InterfaceList> find_interfaces() {
   ifaddrs* head = nullptr;
   if (::getifaddrs(&head) != 0) return system_error(errno, "listing the network interfaces");
-  return InterfaceList(head, &::freeifaddrs);
+  return InterfaceList(head, [head](const ifaddrs*) { ::freeifaddrs(head); });
+}
+
+/// To join a group takes several looks at them.
+Result<InterfaceList> list_interfaces() {
+  constexpr std::chrono::milliseconds kMost{100};
+  auto& recent = per_process<Recent<Result<InterfaceList>>>();
+  Result<InterfaceList> list = recent.get(kMost, &find_interfaces);
+  if (!list.ok()) recent.forget();
+  return list;
 }
 
 bool same_host_part(const Address& a, const Address& b) {

@@ -7,9 +7,11 @@
 #include <charconv>
 #include <filesystem>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <thread>
 
+#include "base/per_process.hpp"
 #include "platform/probe/text_file.hpp"
 
 namespace anyccl::probe {
@@ -94,9 +96,10 @@ CpuSet cpus_in(std::string_view list) {
   return cpus;
 }
 
-Nearness nearness_of(const CpuSet& cpus) {
+namespace {
+
+Nearness find_nearness(const CpuSet& cpus) {
   Nearness near;
-  if (cpus.none()) return near;
   const CpuSet sharing = sharing_cache_with(first_of(cpus));
   if (is_within(cpus, sharing)) near.cache = first_of(sharing) + 1;
   const CpuSet nodes = cpus_in(read_line("/sys/devices/system/node/online"));
@@ -105,6 +108,24 @@ Nearness nearness_of(const CpuSet& cpus) {
                                                 "/sys/devices/system/node/node{}/cpulist", node)))))
       near.node = node + 1;
   return near;
+}
+
+}  // namespace
+
+Nearness nearness_of(const CpuSet& cpus) {
+  struct Known {
+    std::mutex mutex;
+    CpuSet cpus;
+    Nearness near;
+  };
+  if (cpus.none()) return {};
+  Known& known = per_process<Known>();
+  const std::lock_guard lock(known.mutex);
+  if (known.cpus != cpus) {
+    known.near = find_nearness(cpus);
+    known.cpus = cpus;
+  }
+  return known.near;
 }
 
 }  // namespace anyccl::probe

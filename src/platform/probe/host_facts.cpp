@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/per_process.hpp"
+#include "base/recent.hpp"
 #include "platform/probe/cgroup.hpp"
 #include "platform/probe/text_file.hpp"
 
@@ -22,6 +24,14 @@ std::uint64_t namespace_number(const char* path) {
   return ::stat(path, &info) == 0 ? info.st_ino : 0;
 }
 
+/// Programs make groups by the dozen, and these are eight files.
+double recent_quota() {
+  constexpr std::chrono::seconds kMost{1};
+  return per_process<Recent<double>>().get(kMost, [] {
+    return cgroup_quota(read_text("/proc/self/cgroup"), read_text("/proc/self/mountinfo"));
+  });
+}
+
 }  // namespace
 
 int usable_cores(int affinity, double quota) {
@@ -31,9 +41,10 @@ int usable_cores(int affinity, double quota) {
 HostFacts host_facts() {
   HostFacts facts;
   facts.hostname = host_name();
-  facts.boot_id = read_line("/proc/sys/kernel/random/boot_id");
+  static const std::string boot_id = read_line("/proc/sys/kernel/random/boot_id");
+  facts.boot_id = boot_id;
   facts.network_namespace = namespace_number("/proc/self/ns/net");
-  facts.quota = cgroup_quota(read_text("/proc/self/cgroup"), read_text("/proc/self/mountinfo"));
+  facts.quota = recent_quota();
   facts.cpus = cpus_of_process();
   facts.cores = usable_cores(static_cast<int>(facts.cpus.count()), facts.quota);
   return facts;

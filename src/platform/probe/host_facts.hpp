@@ -17,8 +17,8 @@ struct HostFacts {
   double quota = 0;  ///< Cores that the cgroups allow on average; infinity: no limit.
 };
 
-/// Reads /proc and /sys anew. Facts that cannot be read have the value that says so. Any thread;
-/// affinity is that of all threads of the process together.
+/// Reads /proc and /sys; the quota is up to a second old. Facts that cannot be read have the value
+/// that says so. Any thread; affinity is that of all threads of the process together.
 HostFacts host_facts();
 
 /// `affinity`: CPUs that threads may run on. They are limited by `quota`, rounded down (a second

@@ -117,7 +117,13 @@ constexpr const char kFinalize[] =
     R"(Complete the issued operations and say goodbye to the other ranks.
 
 Then the communicator can only be destroyed. If it was created with ``wait=False`` this returns at once,
-and `ready` is true when it is done. Not in a group, nor while another thread is in a call.)";
+and `ready` is true when it is done. Not in a group, nor while another thread is in a call.
+
+Parameters
+----------
+timeout : float or None
+    Seconds that this may take. Then receives that nobody has answered fail here, anything else that is
+    open fails on all ranks, and `Timeout` is raised. None: without a limit of its own.)";
 constexpr const char kDestroy[] =
     R"(Complete the issued operations, also those in streams, and leave the other ranks.
 
