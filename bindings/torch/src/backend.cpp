@@ -93,7 +93,7 @@ void Core::close(std::chrono::milliseconds timeout) {
   constexpr std::chrono::milliseconds kLeast{100};
   const auto deadline = Clock::now() + timeout;
   executor->wait_idle(timeout / 2);  // first, as callbacks may call operations
-  meeting.comm->close(std::max(deadline, Clock::now() + kLeast));
+  group.comm->close(std::max(deadline, Clock::now() + kLeast));
   executor->wait_idle(std::chrono::milliseconds{500});  // operations that failed by an abort
 }
 

@@ -40,7 +40,7 @@ struct Core {
   void close(std::chrono::milliseconds timeout);
 
   const pid_t process;  // a forked child has nothing to close
-  const Meeting meeting;
+  const JoinedGroup group;
   const std::shared_ptr<Executor> executor = std::make_shared<Executor>();
 };
 
@@ -132,7 +132,7 @@ class Backend final : public c10d::Backend {
   static void close_all(std::chrono::milliseconds timeout);
 
  private:
-  SharedComm& comm() const { return *core_->meeting.comm; }
+  SharedComm& comm() const { return *core_->group.comm; }
   std::size_t ranks() const { return static_cast<std::size_t>(size_); }
   /// For the options of an operation.
   std::chrono::milliseconds timeout_of(std::chrono::milliseconds given) const {

@@ -55,7 +55,7 @@ void Backend::monitoredBarrier(const c10d::BarrierOptions& opts, bool wait_all_r
   using std::chrono::milliseconds;
   const milliseconds timeout = timeout_of(opts.timeout);
   const auto key = [this](std::uint64_t barrier, const std::string& what) {
-    return "anyccl/monitored/" + core_->meeting.round + "/" + std::to_string(barrier) + "/" + what;
+    return "anyccl/monitored/" + core_->group.round + "/" + std::to_string(barrier) + "/" + what;
   };
   const std::uint64_t number = barrier_sequence_++;
   const std::string answer = key(number, "answer");

@@ -119,7 +119,7 @@ void forget(c10d::Store& store, const std::string& key) {
   }
 }
 
-Meeting meet(c10d::Store& store, int rank, int size, std::chrono::milliseconds timeout) {
+JoinedGroup meet(c10d::Store& store, int rank, int size, std::chrono::milliseconds timeout) {
   const Answer answer = rank == 0 ? invite(store, size, timeout) : be_invited(store, rank, timeout);
   Invitation invitation;
   TORCH_CHECK(answer.text.size() == 1 + sizeof invitation,

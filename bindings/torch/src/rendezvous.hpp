@@ -8,13 +8,13 @@
 
 namespace anyccl::torch {
 
-struct Meeting {
+struct JoinedGroup {
   std::shared_ptr<SharedComm> comm;
   std::string round;  // equal on all ranks, and different for every group ever made
 };
 /// Returns when all ranks have come; throws after `timeout`, naming those that have not. Leaves
 /// nothing in the store.
-Meeting meet(c10d::Store& store, int rank, int size, std::chrono::milliseconds timeout);
+JoinedGroup meet(c10d::Store& store, int rank, int size, std::chrono::milliseconds timeout);
 
 /// Deletes the key, if the store can do that.
 void forget(c10d::Store& store, const std::string& key);

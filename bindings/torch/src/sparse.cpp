@@ -140,8 +140,7 @@ Backend::WorkPtr Backend::allreduce_sparse(Tensors& tensors, const c10d::Allredu
   if (tensor.dim() > 16) refuse(kName, "the tensor has more than 16 dimensions");
   operator_of(kName, opts.reduceOp, tensor.scalar_type());
   const int tag = kFirstTag + static_cast<int>(sparse_sequence_++ % kTags);
-  const Exchange exchange(core_->meeting.comm, rank_, size_, tag,
-                          limit_of(timeout_of(opts.timeout)));
+  const Exchange exchange(core_->group.comm, rank_, size_, tag, limit_of(timeout_of(opts.timeout)));
   const std::uint64_t sequence = sequence_.fetch_add(1, std::memory_order_relaxed) + 1;
   const char* const title = profiled(kTitle);
   auto work = c10::make_intrusive<SparseWork>(
