@@ -140,7 +140,7 @@ TEST(Comm, does_not_touch_a_result_again_that_came_while_it_looked_for_failures)
   ASSERT_OK(comm.wait(**operation));
   EXPECT_EQ(average, 2.0F);
 
-  comm.finish();
+  ASSERT_OK(comm.finish());
   EXPECT_EQ(average, 2.0F);
 }
 
