@@ -122,7 +122,7 @@ def test_a_finalized_communicator_can_only_be_destroyed(wait):
 def test_to_finalize_ends_in_time_though_a_receive_never_does():
     unique = anyccl.UniqueId.create()
     comms = ready([anyccl.Communicator.from_unique_id(unique, r, 2, wait=False) for r in range(2)])
-    never = comms[0].recv(bytearray(4), 1, wait=False)
+    never = comms[0].recv(bytearray(4), 1, async_op=True)
     comms[0].finalize(timeout=0.05)
     with pytest.raises(anyccl.Timeout):
         comms[0].wait_until_ready(60)
