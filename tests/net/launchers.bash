@@ -3,6 +3,13 @@
 small=("$tool" perf all_reduce -b 8 -e 64 -f 8 -n 3 -w 1)
 mpirun=(mpirun.openmpi --allow-run-as-root --oversubscribe --bind-to none)
 
+# mpirun's own folder is named after the host alone, and each run removes it at its end: runs at the same
+# time must not share it.
+own_folder() {  # JOB
+  mkdir "$folder/mpirun.$1"
+  echo --mca orte_tmpdir_base "$folder/mpirun.$1"
+}
+
 right() { says job "# wrong values: 0 (all right)"; }
 
 # The remote shells of mpirun and mpiexec, and a list of hosts
@@ -16,7 +23,7 @@ prepare_hosts() {  # HOSTFILE_LINE...
 
 test_mpirun_on_one_host() {
   cluster up 1
-  start job 0 "${mpirun[@]}" -n 3 "${small[@]}"
+  start job 0 "${mpirun[@]}" $(own_folder job) -n 3 "${small[@]}"
   ends job 0
   says job '3 ranks (processes)'
   right
@@ -41,8 +48,8 @@ test_two_jobs_on_one_host_do_not_mix() {
   cluster up 1
   start job 0 mpiexec.hydra -n 2 "${small[@]}"
   start job2 0 mpiexec.hydra -n 2 "${small[@]}"
-  start job3 0 "${mpirun[@]}" -n 2 "${small[@]}"
-  start job4 0 "${mpirun[@]}" -n 2 "${small[@]}"
+  start job3 0 "${mpirun[@]}" $(own_folder job3) -n 2 "${small[@]}"
+  start job4 0 "${mpirun[@]}" $(own_folder job4) -n 2 "${small[@]}"
   for job in job job2 job3 job4; do
     ends $job 0
     says $job '2 ranks (processes)'
@@ -53,7 +60,7 @@ test_mpirun_on_several_hosts() {
   cluster up 3
   prepare_hosts 'h0 slots=3' 'h1 slots=1' 'h2 slots=2'
   start job 0 env MASTER_ADDR=h0 MASTER_PORT=29500 ANYCCL_SECRET=$secret \
-    "${mpirun[@]}" -x MASTER_ADDR -x MASTER_PORT -x ANYCCL_SECRET -n 6 "${small[@]}"
+    "${mpirun[@]}" $(own_folder job) -x MASTER_ADDR -x MASTER_PORT -x ANYCCL_SECRET -n 6 "${small[@]}"
   ends job 0
   says job '6 ranks (processes)'
   says job shm+tcp
