@@ -50,9 +50,10 @@ void Uplink::report(const Report& report) {
 }
 
 /// Until the server is there, a rank of which it has not heard may go, and come again, as if it had never been here.
-/// Result: whether it is such a rank.
+/// Later it may be a leader that the server has sent here, and counts as one that came. Result: whether it is such
+/// a rank.
 bool Uplink::forget_unsent(std::uint32_t rank) {
-  if (reports_) return false;
+  if (placed_) return false;
   const auto is_it = [rank](const Known& known) { return known.frame.hello.rank == rank; };
   const auto unsent = known_.begin() + static_cast<std::ptrdiff_t>(hellos_ever_sent_);
   if (std::any_of(known_.begin() + 1, unsent, is_it)) return false;
@@ -130,6 +131,7 @@ Status Uplink::go_to_place(const ReceivedFrame& frame) {
   if (!at_root_ || (!is_here && payload.size() != sizeof(Place) + sizeof(Hello)))
     return error(Code::remote_error, "{} answered in a form that cannot be understood",
                  source_.name);
+  placed_ = true;
   tells_ = tells_ || read_as<Place>(payload).tells != 0;
   if (!is_here) return go_to_teller(read_as<Hello>(payload.subspan(sizeof(Place))));
   begin_reports(1);  // the server has heard this rank's

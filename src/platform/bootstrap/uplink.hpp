@@ -68,6 +68,7 @@ class Uplink {
   const RendezvousAddress& rendezvous_;
   Hello mine_;
   bool can_tell_, tells_ = false;
+  bool placed_ = false;  // the server has said where this rank hears the answer
   Deadline deadline_;
   Clock::time_point begun_;
 
