@@ -123,6 +123,17 @@ TEST_P(Fusion, keeps_the_bits_of_every_collective) {
   });
 }
 
+TEST_P(Fusion, of_broadcasts_in_place_writes_them_everywhere_but_at_the_root) {
+  on_ranks([](Communicator& comm) {
+    const int root = comm.size() - 1, me = index(comm.rank());
+    std::vector<std::vector<float>> all(3, std::vector<float>(10, static_cast<float>(me)));
+    ASSERT_OK(group([&] {
+      for (auto& x : all) static_cast<void>(comm.broadcast(view(x), view(x), Rank{root}));
+    }));
+    for (const auto& x : all) EXPECT_EQ(x, std::vector<float>(10, static_cast<float>(root)));
+  });
+}
+
 TEST_P(Fusion, keeps_the_bits_of_every_operator) {
   on_ranks([](Communicator& comm) {
     for (const anycclRedOp_t op : {anycclSum, anycclProd, anycclMax, anycclMin, anycclAvg}) {

@@ -107,6 +107,7 @@ void FusedCall::begin(std::span<const Call* const> parts, const PlanningFacts& m
   block_ = call_.count * element;
   hash_ = static_cast<std::uint32_t>(hash ^ hash >> 32);
   shares_ = call_.collective == Collective::broadcast;
+  keeps_in_place_ = shares_ && at_root;
   std::byte* const in = input_.of(block_ * std::max(blocks_in_, blocks_out_));
   call_.input = in;
   call_.output = shares_ ? in : output_.of(block_ * blocks_out_);
@@ -125,7 +126,7 @@ void FusedCall::unpack() const {
   const std::byte* from = call_.output;
   for (std::size_t b = 0; b < blocks_out_; ++b)
     for (const Part& part : parts_) {
-      const bool there = shares_ && part.input == part.output;  // may be only readable
+      const bool there = keeps_in_place_ && part.input == part.output;  // may be only readable
       if (part.bytes > 0 && !there) std::memcpy(part.output + b * part.bytes, from, part.bytes);
       from += part.bytes;
     }

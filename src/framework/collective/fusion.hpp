@@ -46,7 +46,8 @@ class FusedCall {
   std::uint32_t hash_ = 0;
   std::size_t block_ = 0;  // bytes that all parts have of one rank's block
   std::size_t blocks_in_ = 0, blocks_out_ = 0;
-  bool shares_ = false;  // input and output are the same memory
+  bool shares_ = false;          // input and output are the same memory
+  bool keeps_in_place_ = false;  // what is in place is right already
   Memory input_, output_;
 };
 
