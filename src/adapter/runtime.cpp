@@ -43,7 +43,10 @@ class Process {
   void add(const CommPtr& comm, const Inheritance& inheritance) {
     const std::lock_guard lock(mutex_);
     leave_at_exit();
-    std::erase_if(comms_, [](const auto& other) { return other.second.comm.expired(); });
+    if (comms_.size() >= most_comms_) {
+      std::erase_if(comms_, [](const auto& other) { return other.second.comm.expired(); });
+      most_comms_ = std::max<std::size_t>(16, 2 * comms_.size());
+    }
     Joined joined{comm, inheritance.secret, inheritance.members, inheritance.transport, {}};
     for (const PeerLink& peer : inheritance.links)
       joined.links.push_back({peer.rank, peer.link, peer.local, peer.same_process});
@@ -129,6 +132,7 @@ class Process {
   std::mutex mutex_;
   bool at_exit_ = false;
   std::unordered_map<const Comm*, Joined> comms_;
+  std::size_t most_comms_ = 16;  // With so many, those that have ended are forgotten.
   std::vector<std::weak_ptr<HostStream>> streams_;
   std::vector<bootstrap::Rendezvous> rendezvous_;
   BackgroundProgress* progress_ = nullptr;

@@ -7,6 +7,7 @@
 
 #include <csignal>
 #include <cstring>
+#include <fstream>
 #include <thread>
 
 #include "support/ranks.hpp"
@@ -49,6 +50,15 @@ int descriptors() {
   return count;
 }
 
+/// Of shared memory in this process.
+int shared_mappings() {
+  int count = 0;
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);)
+    if (line.find("memfd:anyccl") != std::string::npos) ++count;
+  return count;
+}
+
 void expect_sum(Communicator& comm, std::size_t count) {
   std::vector<float> x(count, static_cast<float>(index(comm.rank()) + 1));
   ASSERT_OK(wait(comm.all_reduce(view(x), view(x), ReduceOp::sum)));
@@ -63,7 +73,7 @@ Communicator copy_of(Communicator& comm) {
   return std::move(*made);
 }
 
-TEST_P(SharedLinks, make_communicators_without_descriptors) {
+TEST_P(SharedLinks, make_communicators_without_descriptors_and_mappings) {
   expect_all_passed(run_processes(
       3,
       [](Communicator& world) {
@@ -71,12 +81,13 @@ TEST_P(SharedLinks, make_communicators_without_descriptors) {
         std::vector<Communicator> parts;
         parts.push_back(copy_of(world));
         expect_sum(parts.back(), 100'000);
-        const int before = descriptors();
+        const int before = descriptors(), mapped = shared_mappings();
         for (int i = 0; i < 50; ++i) {
           parts.push_back(copy_of(i % 2 == 0 ? world : parts.back()));
           expect_sum(parts.back(), i == 0 ? 100'000 : 10);
         }
         EXPECT_LE(descriptors(), before + 1);  // a thread that sleeps may need one
+        EXPECT_EQ(shared_mappings(), mapped);
         for (Communicator& part : parts) ASSERT_OK(part.destroy());
         expect_sum(world, 10);
       },
@@ -92,12 +103,14 @@ TEST_P(SharedLinks, are_used_again_by_processes_that_meet_again) {
         expect_sum(all.back(), 100'000);
         ASSERT_OK(wait(world.barrier()));  // rank 0 has no server of a group any more
         const int before = descriptors();
+        const int mapped = shared_mappings();
         for (int i = 0; i < 10; ++i) {
           all.push_back(meet_again(world));
           expect_sum(all.back(), 100'000);
         }
         ASSERT_OK(wait(world.barrier()));
         EXPECT_LE(descriptors(), before + 1);  // a thread that sleeps may need one
+        EXPECT_EQ(shared_mappings(), mapped);
         ASSERT_OK(world.destroy());
         expect_sum(all.back(), 100'000);
       },

@@ -15,6 +15,14 @@ namespace anyccl::fabric {
 
 class Channel;
 
+/// What a transport keeps for a link, whatever the communicator.
+struct Companion {
+  Companion() = default;
+  Companion(const Companion&) = delete;
+  Companion& operator=(const Companion&) = delete;
+  virtual ~Companion() = default;
+};
+
 /// The connection between two ranks: one authenticated stream socket, which all communicators that
 /// descend from the one that made it share. Each has a context of its own on it, with its own
 /// credits, so that none waits for another; see Channel. A link may wait for its connection until
@@ -67,6 +75,13 @@ class Link : public std::enable_shared_from_this<Link> {
   int fd() const { return fd_.get(); }
   /// The process at the other end of a unix socket; opened once. Errors: system_error.
   Result<std::shared_ptr<const PeerProcess>> process();
+  /// Made by the first call, and the same until the link ends. One type for each kind of link.
+  template <typename T>
+  T& companion() {
+    const std::lock_guard lock(companion_mutex_);
+    if (companion_ == nullptr) companion_ = std::make_unique<T>();
+    return static_cast<T&>(*companion_);
+  }
 
  private:
   friend class Channel;
@@ -87,6 +102,8 @@ class Link : public std::enable_shared_from_this<Link> {
   Reader in_;
   std::mutex process_mutex_;
   std::shared_ptr<const PeerProcess> process_;
+  std::mutex companion_mutex_;
+  std::unique_ptr<Companion> companion_;
 };
 
 }  // namespace anyccl::fabric

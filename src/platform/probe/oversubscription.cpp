@@ -12,6 +12,8 @@
 #include <cstddef>
 
 #include "base/fork.hpp"
+#include "base/per_process.hpp"
+#include "base/recent.hpp"
 #include "platform/probe/text_file.hpp"
 
 namespace anyccl::probe {
@@ -38,8 +40,11 @@ UniqueFd show(int ranks) {
   return fd;
 }
 
+/// Each look at it reads a file, and each communicator looks several times.
 long cores() {
-  return std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN));
+  return per_process<Recent<long>>().get(std::chrono::seconds(1), [] {
+    return std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN));
+  });
 }
 
 /// Of this thread.

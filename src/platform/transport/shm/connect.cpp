@@ -2,6 +2,8 @@
 
 #include <sys/random.h>
 
+#include <algorithm>
+
 #include "base/error.hpp"
 #include "base/fences.hpp"
 #include "base/log.hpp"
@@ -9,16 +11,41 @@
 namespace anyccl::shm {
 namespace {
 
-Status show(Peer& peer, const std::shared_ptr<Segment>& mine, const Layout& layout) {
+/// `mapped`: the peer has the volume. As long as no answer has come that says so, it is shown again.
+Status show(Peer& peer, const std::shared_ptr<Segment>& mine, const Layout& layout, bool mapped) {
   ControlMessage message;
   message.kind = ControlMessage::segment;
   message.bytes = layout.bytes();
+  message.position = mine->block.position;
+  message.volume = mine->block.volume->number;
+  message.bell = mine->block.bell;
   if (peer.same_process)
     message.address = reinterpret_cast<std::uint64_t>(&mine);  // alive until its answer
   else
     message.address = reinterpret_cast<std::uint64_t>(&mine->nonce), message.number = mine->nonce;
-  if (peer.same_process) return send(*peer.channel, message);
-  return send(*peer.channel, message, {mine->out.fd.get(), mine->in.fd.get()});
+  if (peer.same_process || mapped) return send(*peer.channel, message);
+  const Volume& volume = *mine->block.volume;
+  return send(*peer.channel, message, {volume.out_fd.get(), volume.bells_fd.get()});
+}
+
+Result<std::shared_ptr<const PeerVolume>> map_volume(const Descriptors& fds, std::size_t bytes,
+                                                     std::size_t bell_bytes) {
+  auto volume = std::make_shared<PeerVolume>();
+  ANYCCL_TRY(volume->out, map_peer(fds[0].get(), bytes, Access::read, "a peer's memory"));
+  ANYCCL_TRY(volume->bells,
+             map_peer(fds[1].get(), bell_bytes, Access::write, "a peer's doorbell page"));
+  return std::shared_ptr<const PeerVolume>(std::move(volume));
+}
+
+/// The volume in which the peer shows a block.
+Result<std::shared_ptr<const PeerVolume>> volume_of(const ControlMessage& message,
+                                                    const Descriptors& fds, PairMemory& pair,
+                                                    const Layout& layout) {
+  if (message.volume == 0) return map_volume(fds, layout.bytes(), 4096);
+  if (auto known = pair.volume(message.volume)) return known;
+  if (!fds[0]) return error(Code::remote_error, "it has not shown volume {}", message.volume);
+  ANYCCL_TRY(auto volume, map_volume(fds, Volume::kBytes, Volume::kBells * Volume::kBellBytes));
+  return pair.add(message.volume, std::move(volume));
 }
 
 /// Maps what the peer shows; not ok: it cannot be mapped, which is no error but another way to go.
@@ -29,16 +56,19 @@ Status take(Peer& peer, const ControlMessage& message, const Descriptors& fds,
                  message.bytes, layout.bytes());
   if (peer.same_process) {
     peer.same = *reinterpret_cast<const std::shared_ptr<Segment>*>(message.address);
-    peer.out = peer.same->out.mapping.data();
-    peer.in = peer.same->in.mapping.data();
+    peer.out = peer.same->out();
+    peer.in = peer.same->in();
     return {};
   }
-  ANYCCL_TRY(peer.out_mapping,
-             map_peer(fds[0].get(), layout.bytes(), Access::read, "a peer's memory"));
-  ANYCCL_TRY(peer.in_mapping,
-             map_peer(fds[1].get(), 4096, Access::write, "a peer's doorbell page"));
-  peer.out = peer.out_mapping.data();
-  peer.in = peer.in_mapping.data();
+  ANYCCL_TRY(peer.volume, volume_of(message, fds, PairMemory::of(*peer.channel), layout));
+  const Mapping &out = peer.volume->out, &bells = peer.volume->bells;
+  const std::size_t bell = message.bell * Volume::kBellBytes;
+  if (message.position % 4096 != 0 || message.position > out.size() - layout.bytes() ||
+      bell > bells.size() - Volume::kBellBytes)
+    return error(Code::remote_error, "rank {} shows memory at {} of {}", index(peer.rank),
+                 message.position, out.size());
+  peer.out = out.data() + message.position;
+  peer.in = bells.data() + bell;
   return {};
 }
 
@@ -54,6 +84,33 @@ Status try_to_read(Peer& peer, const ControlMessage& message) {
   return {};
 }
 
+/// Tells the peer what could be mapped and read of it.
+Status answer(Peer& peer, const ControlMessage& shown, bool mapped, Rank me) {
+  ControlMessage answer;
+  answer.kind = ControlMessage::mapped;
+  answer.code = mapped ? 1 : 0;
+  if (mapped) {
+    const Status readable = try_to_read(peer, shown);
+    if (!readable.ok())
+      log(LogSubsystem::shm, "rank {}: no direct reads from rank {}: {}", index(me),
+          index(peer.rank), readable.message());
+    answer.number = readable.ok() ? 1 : 0;
+  }
+  return send(*peer.channel, answer);
+}
+
+/// Whether the two share memory. `volume`: in which ours lies.
+bool take_answer(Peer& peer, const ControlMessage& answer, std::uint32_t volume) {
+  peer.reads_us = answer.number == 1;
+  if (answer.kind != ControlMessage::mapped || answer.code != 1 || peer.out == nullptr)
+    return false;
+  if (peer.same_process || volume == 0) return true;
+  PairMemory& pair = PairMemory::of(*peer.channel);
+  pair.set_private_reads({peer.memory, peer.reads_us});
+  pair.set_shown(volume);
+  return true;
+}
+
 /// `status` of talking to `peer`.
 Status about(const Peer& peer, const Status& status) {
   if (status.ok()) return {};
@@ -63,68 +120,126 @@ Status about(const Peer& peer, const Status& status) {
 
 }  // namespace
 
-Result<std::shared_ptr<Segment>> make_segment(const Layout& layout, bool shared) {
+Segment::~Segment() {
+  if (block.heap == nullptr || is_inherited()) return;
+  const std::shared_ptr<SharedHeap> heap = block.heap;
+  if (left_)
+    heap->release(std::move(block), reads, std::move(readers_));
+  else  // peers may look there for words that will never come
+    static_cast<void>(give_back(0, block.bytes));
+}
+
+void Segment::leave_to(std::vector<BlockReader> peers) {
+  // Pairs with the acquire in BlockReader::is_done().
+  at<RankFlags>(out(), Layout().flags()).reads.store(0, std::memory_order_release);
+  readers_ = std::move(peers);
+  left_ = true;
+}
+
+Status Segment::populate(std::size_t offset, std::size_t bytes) {
+  if (!shared) return {};
+  return shm::populate(block.volume->out, block.position + offset, bytes);
+}
+
+bool Segment::give_back(std::size_t offset, std::size_t bytes) {
+  returnable = returnable && shm::give_back(block.volume->out, block.position + offset, bytes);
+  return returnable;
+}
+
+Result<std::shared_ptr<Segment>> make_segment(const Layout& layout, bool shared, std::uint64_t key,
+                                              const std::shared_ptr<SharedHeap>& heap) {
   auto segment = std::make_shared<Segment>();
   segment->shared = shared;
+  segment->reads = reads_word(key);
   if (::getrandom(&segment->nonce, sizeof segment->nonce, 0) != sizeof segment->nonce)
     return system_error(errno, "random bytes");
+  const std::size_t bytes = layout.bytes();
   if (!shared) {
-    ANYCCL_TRY(segment->out.mapping, create_private(layout.bytes(), "the communicator's memory"));
-    segment->out.returned = SharedMemory::Returned::to_process;
-    ANYCCL_TRY(segment->in.mapping, create_private(4096, "the communicator's doorbell page"));
+    ANYCCL_TRY(segment->block, make_private_block(bytes));
+  } else if (heap != nullptr && bytes <= SharedHeap::kMost) {
+    ANYCCL_TRY(segment->block, heap->allocate(bytes));
   } else {
-    ANYCCL_TRY(segment->out, create_returnable(layout.bytes(), "the communicator's memory"));
-    ANYCCL_TRY(segment->in, create_shared(4096, true, "the communicator's doorbell page"));
-    ANYCCL_CHECK(populate(segment->out, 0, layout.slot(layout.first_slots())));
-    ANYCCL_CHECK(populate(segment->out, layout.mailbox_progress(0),
-                          layout.fixed_bytes() - layout.mailbox_progress(0)));
-    ANYCCL_CHECK(populate(segment->in, 0, 4096));
+    ANYCCL_TRY(segment->block, make_single_block(bytes));
   }
-  at<RankFlags>(segment->out.mapping.data(), layout.flags()).fenced = join_fences() ? 1 : 0;
+  segment->returnable = segment->block.volume->out.returned != SharedMemory::Returned::never;
+  ANYCCL_CHECK(segment->populate(0, layout.slot(layout.first_slots())));
+  ANYCCL_CHECK(segment->populate(layout.mailbox_progress(0),
+                                 layout.fixed_bytes() - layout.mailbox_progress(0)));
+  if (shared)
+    ANYCCL_CHECK(shm::populate(segment->block.volume->bells,
+                               segment->block.bell * Volume::kBellBytes, Volume::kBellBytes));
+  auto& flags = at<RankFlags>(segment->out(), layout.flags());
+  flags.fenced.store(join_fences() ? 1 : 0, std::memory_order_relaxed);
+  flags.reads.store(segment->reads, std::memory_order_relaxed);  // shown by a message
   return segment;
+}
+
+std::shared_ptr<SharedHeap> heap_of(std::span<const fabric::PeerChannel> peers) {
+  std::vector<PairMemory*> pairs;
+  for (const fabric::PeerChannel& peer : peers)
+    if (!peer.same_process) pairs.push_back(&PairMemory::of(*peer.channel));
+  if (pairs.empty()) return nullptr;
+  const std::shared_ptr<SharedHeap> first = pairs[0]->heap();
+  const bool same = std::all_of(pairs.begin(), pairs.end(),
+                                [&](const PairMemory* pair) { return pair->heap() == first; });
+  if (!same) return nullptr;
+  if (first != nullptr || !SharedHeap::is_affordable()) return first;
+  const auto made = std::make_shared<SharedHeap>();
+  for (PairMemory* pair : pairs) pair->set_heap(made);
+  return made;
 }
 
 Result<ConnectResult> connect_peers(Rank me, std::vector<fabric::PeerChannel> local,
                                     const std::shared_ptr<Segment>& mine, const Layout& layout,
                                     Deadline deadline) {
+  const std::uint32_t volume = mine->block.volume->number;
   std::vector<Peer> peers(local.size());
+  std::vector<bool> answers(local.size());  // Whether the two tell each other what they could map.
   for (std::size_t i = 0; i < local.size(); ++i) {
     peers[i].rank = local[i].rank;
     peers[i].same_process = local[i].same_process;
     peers[i].channel = std::move(local[i].channel);
-    ANYCCL_CHECK(about(peers[i], show(peers[i], mine, layout)));
+    const bool mapped = !peers[i].same_process && volume != 0 &&
+                        PairMemory::of(*peers[i].channel).has_shown(volume);
+    answers[i] = !mapped;
+    ANYCCL_CHECK(about(peers[i], show(peers[i], mine, layout, mapped)));
   }
   ControlMessage message;
   Descriptors fds;
-  for (Peer& peer : peers) {
+  for (std::size_t i = 0; i < peers.size(); ++i) {
+    Peer& peer = peers[i];
     ANYCCL_CHECK(about(peer, await(*peer.channel, message, fds, deadline)));
+    answers[i] = answers[i] || fds[0];
     const Status taken = take(peer, message, fds, layout);
     if (!taken.ok())
       log(LogSubsystem::shm, "rank {}: no shared memory with rank {}: {}", index(me),
           index(peer.rank), taken.message());
-    ControlMessage answer;
-    answer.kind = ControlMessage::mapped;
-    answer.code = taken.ok() ? 1 : 0;
-    if (taken.ok()) {
-      const Status readable = try_to_read(peer, message);
-      if (!readable.ok())
-        log(LogSubsystem::shm, "rank {}: no direct reads from rank {}: {}", index(me),
-            index(peer.rank), readable.message());
-      answer.number = readable.ok() ? 1 : 0;
-    }
-    ANYCCL_CHECK(about(peer, send(*peer.channel, answer)));
+    if (answers[i])
+      ANYCCL_CHECK(about(peer, answer(peer, message, taken.ok(), me)));
+    else if (!taken.ok())
+      return about(peer, taken);  // it counts on that
   }
   ConnectResult connected;
-  for (Peer& peer : peers) {
-    ANYCCL_CHECK(about(peer, await(*peer.channel, message, fds, deadline)));
-    peer.reads_us = message.number == 1;
-    if (message.kind == ControlMessage::mapped && message.code == 1 && peer.out != nullptr)
+  for (std::size_t i = 0; i < peers.size(); ++i) {
+    Peer& peer = peers[i];
+    bool reached = true;
+    if (answers[i]) {
+      ANYCCL_CHECK(about(peer, await(*peer.channel, message, fds, deadline)));
+      reached = take_answer(peer, message, volume);
+    } else {
+      const auto [memory, reads_us] = PairMemory::of(*peer.channel).private_reads();
+      peer.memory = memory;
+      peer.reads_us = reads_us;
+    }
+    if (reached)
       connected.reached.push_back(std::move(peer));
     else
       connected.others.push_back({peer.rank, std::move(peer.channel), true, peer.same_process});
   }
-  mine->out.fd.reset();
-  mine->in.fd.reset();
+  if (volume == 0) {  // nobody else is shown it
+    mine->block.volume->out_fd = PrivateFd();
+    mine->block.volume->bells_fd = PrivateFd();
+  }
   return connected;
 }
 

@@ -4,19 +4,42 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/fork.hpp"
 #include "platform/transport/setup.hpp"
-#include "platform/transport/shm/cma.hpp"
 #include "platform/transport/shm/control.hpp"
 #include "platform/transport/shm/layout.hpp"
-#include "platform/transport/shm/memory.hpp"
+#include "platform/transport/shm/pair_memory.hpp"
 
 namespace anyccl::shm {
 
 /// The memory that one rank shows the others (out) and lets them write (in).
 struct Segment {
-  SharedMemory out, in;
+  Segment() = default;
+  Segment(const Segment&) = delete;
+  Segment& operator=(const Segment&) = delete;
+  /// Its block may be used again once none of the peers of leave_to() reads it.
+  ~Segment();
+
+  std::byte* out() const { return block.out(); }
+  std::byte* in() const { return block.in(); }
+  /// As for memory, from `offset` in the block on.
+  Status populate(std::size_t offset, std::size_t bytes);
+  bool give_back(std::size_t offset, std::size_t bytes);
+  /// Whether this process is a forked child, where nothing of it is mapped.
+  bool is_inherited() const { return generation_ != fork_generation(); }
+  /// This rank reads nothing of its peers any more; `peers` are those that may read it.
+  void leave_to(std::vector<BlockReader> peers);
+
+  Block block;
   bool shared = false;
+  bool returnable = false;  ///< give_back() works.
   std::uint64_t nonce = 0;  ///< Random: who can name it has read our private memory.
+  std::uint64_t reads = 0;  ///< RankFlags::reads of all ranks of the communicator.
+
+ private:
+  const std::uint64_t generation_ = fork_generation();
+  bool left_ = false;
+  std::vector<BlockReader> readers_;
 };
 
 /// Memory of a peer that anycclMemAlloc gave it.
@@ -32,7 +55,7 @@ struct Peer {
   bool same_process = false;
   std::unique_ptr<fabric::Channel> channel;
   std::shared_ptr<Segment> same;  // keeps the memory of a thread of this process
-  Mapping out_mapping, in_mapping;
+  std::shared_ptr<const PeerVolume> volume;
   const std::byte* out = nullptr;
   std::byte* in = nullptr;
   CmaReader memory;       // its private one, if it can be read here
@@ -47,7 +70,11 @@ struct Peer {
 };
 
 /// Memory to show to peers: shared, or private if all of them are threads of this process.
-Result<std::shared_ptr<Segment>> make_segment(const Layout& layout, bool shared);
+/// `key`: of the communicator. It is a part of `heap`, if there is one and it is not too long for that.
+Result<std::shared_ptr<Segment>> make_segment(const Layout& layout, bool shared, std::uint64_t key,
+                                              const std::shared_ptr<SharedHeap>& heap);
+/// That from which these peers are shown memory; null: they have not the same one.
+std::shared_ptr<SharedHeap> heap_of(std::span<const fabric::PeerChannel> peers);
 
 struct ConnectResult {
   std::vector<Peer> reached;

@@ -19,7 +19,9 @@ struct ControlMessage {
                               ///< segment: what lies at `address`. mapped: 1 if that could be read.
   std::uint64_t address = 0;  ///< To a thread of the same process: where the memory is, or whose.
   std::uint64_t bytes = 0;
-  char text[480] = {};  ///< abort: the reason; ends with a zero.
+  std::uint64_t position = 0;          ///< segment: in the volume.
+  std::uint32_t volume = 0, bell = 0;  ///< segment: as Block has them; 0: shown with this message.
+  char text[464] = {};                 ///< abort: the reason; ends with a zero.
 };
 static_assert(sizeof(ControlMessage) == 512);
 

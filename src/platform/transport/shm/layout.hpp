@@ -111,7 +111,14 @@ struct alignas(128) RankFlags {
   std::atomic<std::uint32_t> notices;   ///< How many messages about windows it has sent.
   std::atomic<std::uint32_t> fenced;    ///< The owner has joined the fences; set once.
   std::atomic<std::uint32_t> receives;  ///< 0, or the owner waits for a message: receives_word().
+  /// reads_word() as long as the owner may read the blocks of peers; then 0.
+  std::atomic<std::uint64_t> reads;
 };
+
+/// Not 0, and another one in each communicator.
+constexpr std::uint64_t reads_word(std::uint64_t key) {
+  return key | 1;
+}
 
 /// Of any rank, or of rank `from`.
 constexpr std::uint32_t receives_word(Rank from) {
@@ -165,16 +172,17 @@ struct Layout {
   std::size_t mailbox_progress(std::uint32_t source) const {
     return slot(mailbox_slot(ranks)) + source * sizeof(MailboxProgress);
   }
-  /// Slots whose memory is populated at creation, with everything but slots; the rest when it is first
-  /// used.
-  std::uint32_t first_slots() const { return std::min(2U, slots) * banks; }
+  /// Slots whose memory is populated at creation, with everything but slots: the first of each bank. That
+  /// of the others is when they are first used.
+  std::uint32_t first_slots() const { return banks; }
   std::size_t fixed_bytes() const { return (mailbox_progress(ranks) + 4095) / 4096 * 4096; }
   std::size_t ring() const { return fixed_bytes(); }
   std::size_t mailbox_bytes() const { return kMailboxSlots * kFragmentBytes; }
   std::size_t fragments(std::uint32_t reader) const {
     return ring() + ring_bytes + reader * mailbox_bytes();
   }
-  std::size_t bytes() const { return fragments(ranks); }
+  /// Whole pages.
+  std::size_t bytes() const { return (fragments(ranks) + 4095) / 4096 * 4096; }
 };
 
 template <typename T>

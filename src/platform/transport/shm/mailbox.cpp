@@ -47,9 +47,8 @@ bool Mailboxes::has_room(Peer& peer, std::size_t message) const {
 
 bool Mailboxes::populate_lines(Peer& peer) {
   const std::size_t begin = layout_.slot(layout_.mailbox_slot(uindex(peer.rank)));
-  if (segment_.shared)
-    if (Status status = populate(segment_.out, begin, line_bytes()); !status.ok())
-      return peers_.problem(std::move(status)), false;
+  if (Status status = segment_.populate(begin, line_bytes()); !status.ok())
+    return peers_.problem(std::move(status)), false;
   peer.lines_populated = true;
   return true;
 }
@@ -63,8 +62,8 @@ std::byte* Mailboxes::reserve(Peer& peer, std::size_t bytes, std::size_t message
   if (!has_lines(peer) || !has_room(peer, message)) return nullptr;
   if (bytes <= in_line_) return line_to(peer).before_word(with_size(bytes));
   const std::size_t fragments = layout_.fragments(uindex(peer.rank));
-  if (segment_.shared && !peer.fragments_populated)
-    if (Status status = populate(segment_.out, fragments, layout_.mailbox_bytes()); !status.ok())
+  if (!peer.fragments_populated)
+    if (Status status = segment_.populate(fragments, layout_.mailbox_bytes()); !status.ok())
       return peers_.problem(std::move(status));
   peer.fragments_populated = true;
   return out_ + fragments + peer.fragments_sent % kMailboxSlots * kFragmentBytes;

@@ -20,7 +20,7 @@ class Mailboxes final : public Messages {
       : me_(me),
         layout_(layout),
         segment_(mine),
-        out_(mine.out.mapping.data()),
+        out_(mine.out()),
         peers_(peers),
         in_line_(setup.message_line_bytes < sizeof(Size) ? 0
                                                          : setup.message_line_bytes - sizeof(Size)),

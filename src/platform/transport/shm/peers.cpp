@@ -15,8 +15,8 @@ PeerTable::PeerTable(Rank me, const Layout& layout, std::shared_ptr<Segment> min
       peers_(std::move(peers)),
       of_rank_(layout.ranks, 0),
       copy_(copy),
-      windows_(peers_, at<RankFlags>(mine->out.mapping.data(), layout_.flags()).notices),
-      progress_wanted_(&at<DoorbellPage>(mine->in.mapping.data(), 0).progress_wanted) {
+      windows_(peers_, at<RankFlags>(mine->out(), layout_.flags()).notices),
+      progress_wanted_(&at<DoorbellPage>(mine->in(), 0).progress_wanted) {
   for (std::size_t i = 0; i < peers_.size(); ++i) {
     of_rank_[uindex(peers_[i].rank)] = i;
     ranks_.push_back(peers_[i].rank);
@@ -40,6 +40,17 @@ bool PeerTable::are_fenced() const {
   return std::all_of(peers_.begin(), peers_.end(), [&](const Peer& peer) {
     return at<RankFlags>(peer.out, layout_.flags()).fenced.load(std::memory_order_relaxed) != 0;
   });
+}
+
+std::vector<BlockReader> PeerTable::readers() const {
+  std::vector<BlockReader> readers;
+  for (const Peer& peer : peers_) {
+    if (peer.same_process) continue;  // keeps the block itself
+    auto process = peer.channel->link().process();
+    readers.push_back({peer.volume, &at<RankFlags>(peer.out, layout_.flags()).reads,
+                       process.ok() ? *std::move(process) : nullptr});
+  }
+  return readers;
 }
 
 std::optional<Descriptor> PeerTable::lend(std::span<const std::byte> memory, std::uint64_t total,

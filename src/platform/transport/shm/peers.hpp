@@ -45,6 +45,8 @@ class PeerTable {
   }
   /// Whether all peers have joined the fences.
   bool are_fenced() const;
+  /// Those that have mapped the memory of this rank.
+  std::vector<BlockReader> readers() const;
   static void wake(Peer& peer, std::uint32_t asleep);
   static void ring_doorbell(std::atomic<std::uint32_t>& doorbell);
 

@@ -27,7 +27,7 @@ ShmPublications::ShmPublications(Rank me, const Layout& layout, Segment& mine, P
     : Publications({.needs_landing = peers.reads_by_cma(), .has_slots = true}),
       layout_(layout),
       segment_(mine),
-      out_(mine.out.mapping.data()),
+      out_(mine.out()),
       peers_(peers),
       shown_(layout.ranks, nullptr),
       seen_(layout.ranks),
@@ -82,12 +82,14 @@ bool ShmPublications::is_free(std::uint32_t slot) {
 
 /// At least up to this one.
 bool ShmPublications::populate_slots(std::uint32_t slot) {
-  const std::uint32_t to = std::min(layout_.all_slots(), std::max(slot + 1, 2 * slots_));
-  if (segment_.shared)
-    if (Status status =
-            populate(segment_.out, layout_.slot(slots_), layout_.slot(to) - layout_.slot(slots_));
-        !status.ok())
-      return peers_.problem(std::move(status)), false;
+  // Most groups use the first few numbers only, so those come one by one.
+  const std::uint32_t next = (slot / layout_.banks + 1) * layout_.banks;
+  const std::uint32_t to =
+      std::min(layout_.all_slots(), slots_ < 4 * layout_.banks ? next : std::max(next, 2 * slots_));
+  if (Status status =
+          segment_.populate(layout_.slot(slots_), layout_.slot(to) - layout_.slot(slots_));
+      !status.ok())
+    return peers_.problem(std::move(status)), false;
   slots_ = to;
   return true;
 }
@@ -140,12 +142,10 @@ bool ShmPublications::populate_ring(std::size_t end) {
   constexpr std::size_t kFirst = std::size_t{128} << 10;
   const std::size_t to =
       std::min(layout_.ring_bytes, round_up(std::max({end, 2 * populated_, kFirst}), 4096));
-  if (segment_.shared)
-    if (Status status = populate(segment_.out, layout_.ring() + populated_, to - populated_);
-        !status.ok())
-      return peers_.problem(std::move(status)), false;
+  if (Status status = segment_.populate(layout_.ring() + populated_, to - populated_); !status.ok())
+    return peers_.problem(std::move(status)), false;
   populated_ = to;
-  if (grown_ && segment_.out.returned != SharedMemory::Returned::never) grown_();
+  if (grown_ && segment_.returnable) grown_();
   return true;
 }
 
@@ -155,10 +155,7 @@ GivenBack ShmPublications::give_back() {
   if (populated_ == 0) return GivenBack::all;
   if (std::exchange(used_, tracker_.used()) != tracker_.used()) return GivenBack::in_use;
   if (!tracker_.is_unread()) return GivenBack::unread;
-  if (shm::give_back(segment_.out, layout_.ring(), populated_))
-    populated_ = 0;
-  else
-    segment_.out.returned = SharedMemory::Returned::never;
+  if (segment_.give_back(layout_.ring(), populated_)) populated_ = 0;
   return GivenBack::all;
 }
 

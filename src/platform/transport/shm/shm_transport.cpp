@@ -17,19 +17,25 @@ class ShmTransport final : public Transport {
                std::vector<Peer> peers, const TransportSetup& setup)
       : layout_(layout),
         segment_(std::move(mine)),
-        out_(segment_->out.mapping.data()),
-        in_(segment_->in.mapping.data()),
+        out_(segment_->out()),
+        in_(segment_->in()),
         peers_(me, layout_, segment_, std::move(peers), setup.config.shm_copy),
         publications_(me, layout_, *segment_, peers_),
         mailboxes_(me, layout_, *segment_, peers_, setup),
         fenced_(join_fences() && peers_.are_fenced()) {}
+
+  ~ShmTransport() override {
+    if (!segment_->is_inherited()) segment_->leave_to(peers_.readers());
+  }
+  ShmTransport(const ShmTransport&) = delete;
+  ShmTransport& operator=(const ShmTransport&) = delete;
 
   std::string_view name() const override { return segment_->shared ? "shm" : "loopback"; }
   std::span<const Rank> peers() const override { return peers_.ranks(); }
   Publications& publications() override { return publications_; }
   Messages& messages() override { return mailboxes_; }
   std::size_t memory_bytes() override {
-    return segment_->in.mapping.size() + publications_.bytes() + mailboxes_.bytes();
+    return sizeof(DoorbellPage) + publications_.bytes() + mailboxes_.bytes();
   }
 
   void when_grown(std::function<void()> function) override {
@@ -125,7 +131,8 @@ Result<MadeTransport> make_shm_transport(std::vector<fabric::PeerChannel> peers,
   layout.ring_bytes = setup.ring_bytes;
   const bool shared = std::any_of(peers.begin(), peers.end(),
                                   [](const fabric::PeerChannel& p) { return !p.same_process; });
-  ANYCCL_TRY(const std::shared_ptr<Segment> mine, make_segment(layout, shared));
+  ANYCCL_TRY(const std::shared_ptr<Segment> mine,
+             make_segment(layout, shared, setup.context->key, heap_of(peers)));
   ANYCCL_TRY(ConnectResult connected,
              connect_peers(setup.me, std::move(peers), mine, layout, setup.deadline));
   MadeTransport made;

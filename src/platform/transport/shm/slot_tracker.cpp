@@ -18,12 +18,7 @@ bool PeerProgress::has_read(std::uint32_t rank, std::uint64_t operation, std::ui
 }
 
 SlotTracker::SlotTracker(const Layout& layout, PeerProgress& progress)
-    : layout_(layout),
-      progress_(progress),
-      records_(std::size_t{layout.banks} * layout.slots),
-      extents_(2 * records_.size()) {
-  for (Record& r : records_) r.readers.reserve(layout.ranks);
-}
+    : layout_(layout), progress_(progress), records_(std::size_t{layout.banks} * layout.slots) {}
 
 bool SlotTracker::all_have_read(const Record& record) {
   for (const Reader& reader : record.readers)
@@ -82,6 +77,7 @@ void SlotTracker::record(const Outgoing& out, bool staged) {
   for (std::size_t i = 0; i < out.readers.size(); ++i)
     record.readers[i] = {out.readers[i].rank, out.readers[i].tick};
   if (!staged) return;
+  if (extents_.empty()) extents_.resize(2 * records_.size());
   extents_[newest_++ % extents_.size()] = {found_, out.operation, slot, out.number};
   head_ = found_end_;
 }

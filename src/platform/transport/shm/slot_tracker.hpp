@@ -78,7 +78,8 @@ class SlotTracker {
   const Layout layout_;
   PeerProgress& progress_;
   std::vector<Record> records_;
-  std::vector<RingExtent> extents_;        // circular, in the order of their positions
+  // Circular, in the order of their positions; made when the first one is.
+  std::vector<RingExtent> extents_;
   std::uint64_t oldest_ = 0, newest_ = 0;  // of extents_
   std::uint64_t head_ = 0, found_ = 0,
                 found_end_ = 0;  // positions; the ring is them modulo its size
