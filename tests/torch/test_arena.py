@@ -19,7 +19,7 @@ MIB = 1 << 20
 def arena_ranges():
     """The memory of anyccl that is mapped here: [begin, end) of this process's own and of its peers' alike."""
     with open("/proc/self/maps") as maps:
-        lines = [line.split() for line in maps if "memfd:anyccl" in line]
+        lines = [line.split() for line in maps if "memfd:anyccl: anycclMemAlloc" in line]
     return [tuple(int(part, 16) for part in line[0].split("-")) for line in lines]
 
 

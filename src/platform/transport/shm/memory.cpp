@@ -50,7 +50,8 @@ Status grow(int fd, std::size_t bytes, const char* what) {
 
 Result<SharedMemory> create_unsealed(std::size_t bytes, const char* what) {
   SharedMemory memory;
-  memory.fd.reset(::memfd_create("anyccl", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  const std::string name = fmt::format("anyccl: {}", what);  // as /proc/PID/maps has it
+  memory.fd.reset(::memfd_create(name.c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!memory.fd) return system_error(errno, "memfd_create for {}", what);
   ANYCCL_CHECK(grow(memory.fd.get(), bytes, what));
   ANYCCL_TRY(memory.mapping, map(memory.fd.get(), bytes, PROT_READ | PROT_WRITE, MAP_SHARED, what));
