@@ -74,8 +74,13 @@ class Inbox {
   Status fill(int fd, std::string_view peer = "the peer");
   bool full() const { return received_ == bytes_.size(); }
   std::span<const std::byte> bytes() const { return bytes_; }
-  /// Gives the message away.
-  std::vector<std::byte> take() { return std::exchange(bytes_, {}); }
+  /// What has come of it.
+  std::span<const std::byte> received() const { return bytes().first(received_); }
+  /// Gives the message away. Nothing is read before the next expect().
+  std::vector<std::byte> take() {
+    received_ = 0;
+    return std::exchange(bytes_, {});
+  }
 
  private:
   std::vector<std::byte> bytes_;

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "base/unique_fd.hpp"
+#include "platform/bootstrap/frame_reader.hpp"
 #include "ranks.hpp"
 
 namespace anyccl::bootstrap {
@@ -76,6 +77,31 @@ TEST_F(Wire, inbox_takes_pieces_and_leaves_what_follows) {
   std::vector<std::byte> rest(4);
   ASSERT_OK(recv_all(right_.get(), rest, soon(), "peer"));
   EXPECT_TRUE(std::equal(rest.begin(), rest.end(), sent.begin() + 6));
+}
+
+TEST_F(Wire, inbox_that_gave_its_message_away_reads_nothing) {
+  ASSERT_OK(send_all(left_.get(), pattern(20), soon(), "peer"));
+  Inbox inbox;
+  inbox.expect(6);
+  ASSERT_OK(inbox.fill(right_.get()));
+  EXPECT_EQ(inbox.take().size(), 6U);
+  ASSERT_OK(inbox.fill(right_.get()));
+  EXPECT_TRUE(inbox.bytes().empty());
+  std::vector<std::byte> rest(14);
+  EXPECT_OK(recv_all(right_.get(), rest, soon(), "peer"));
+}
+
+TEST_F(Wire, frames_of_another_session_end_it) {
+  const std::vector<std::byte> payload = pattern(sizeof(Left));
+  const Result<FrameHeader> header = seal(Mac{std::byte{1}}, Frame::left, payload);
+  ASSERT_OK(header.status());
+  for (int twice = 0; twice < 2; ++twice) {
+    ASSERT_OK(send_all(left_.get(), bytes_of(*header), soon(), "peer"));
+    ASSERT_OK(send_all(left_.get(), payload, soon(), "peer"));
+  }
+  FrameReader reader(largest_report);
+  for (int twice = 0; twice < 2; ++twice)
+    EXPECT_EQ(reader.next(right_.get(), Mac{}, "rank 3").status().code(), Code::remote_error);
 }
 
 TEST_F(Wire, outbox_sends_its_own_bytes_and_then_the_shared_ones) {
