@@ -197,11 +197,10 @@ Result<std::vector<PeerLink>> links_on_demand(bootstrap::Listeners listeners, Me
   std::vector<PeerLink> links;
   for (std::size_t r = 0; r < peers.size(); ++r) {
     if (!peers[r]) continue;
-    const bool same = same_process((*members)[uindex(me)], (*members)[r]);
     const Rank peer{static_cast<std::int32_t>(r)};
     // Not in one piece with the count, as in Link::make().
     links.push_back({peer, std::shared_ptr<fabric::Link>(new fabric::Link(kind, connector, peer)),
-                     false, same});
+                     false, false});
     group->links[r] = links.back().link;
   }
   ANYCCL_CHECK(per_process<ConnectingThread>().add(group));

@@ -13,7 +13,7 @@ struct PeerSocket {
   Rank rank{};
   UniqueFd fd;
   bool local = false;         ///< A unix socket: the peer is on this host.
-  bool same_process = false;  ///< The peer is a thread of this process.
+  bool same_process = false;  ///< The peer is a thread of this process, as the kernel says, too.
   /// That only the two ends of this connection know.
   std::array<std::byte, 32> session = {};
 };

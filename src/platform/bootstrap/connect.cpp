@@ -151,7 +151,8 @@ void Mesh::take(Connection connection, std::uint32_t peer) {
   PeerSocket& into = sockets_[peer];
   into.rank = Rank{static_cast<std::int32_t>(peer)};
   into.local = connection.local;
-  into.same_process = same_process(members_[me_], members_[peer]);
+  into.same_process =
+      same_process(members_[me_], members_[peer]) && leads_to_this_process(connection.socket.get());
   into.fd = std::move(connection.socket);
   into.session = connection.session;
   ++connected_;

@@ -100,13 +100,14 @@ void OnDemand::take_accepted() {
 void OnDemand::connected(Connection connection, std::uint32_t peer) {
   connected_[peer] = true;
   calls_.erase(peer);
-  const Hello &mine = (*members_)[me_], &theirs = (*members_)[peer];
+  const bool is_here = same_process((*members_)[me_], (*members_)[peer]) &&
+                       leads_to_this_process(connection.socket.get());
   outcomes_.push_back({Rank{static_cast<std::int32_t>(peer)},
                        {},
                        {.rank = Rank{static_cast<std::int32_t>(peer)},
                         .fd = std::move(connection.socket),
                         .local = connection.local,
-                        .same_process = same_process(mine, theirs),
+                        .same_process = is_here,
                         .session = connection.session}});
 }
 
