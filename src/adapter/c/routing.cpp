@@ -54,8 +54,7 @@ Status exchange_counts(TokenRouting& routing, Comm& comm) {
   call.input = reinterpret_cast<const std::byte*>(routing.sent().data());
   call.output = reinterpret_cast<std::byte*>(received.data());
   ANYCCL_CHECK(comm.run(call));
-  routing.set_received(received);
-  return {};
+  return routing.set_received(received);
 }
 
 /// What dispatch and combine are called with.
@@ -67,6 +66,8 @@ struct Exchange {
   std::size_t row() const { return width * bytes_of(dtype); }
 };
 
+constexpr std::size_t kMostBytes = std::size_t{1} << 46;
+
 Status check(const Exchange& x, const anycclRouting* routing, anycclComm_t comm) {
   ANYCCL_CHECK(need_comm(comm));
   ANYCCL_CHECK(need(routing, "routing"));
@@ -74,6 +75,9 @@ Status check(const Exchange& x, const anycclRouting* routing, anycclComm_t comm)
     return error(Code::invalid_argument, "datatype {} does not exist", static_cast<int>(x.dtype));
   if (x.width > (std::size_t{1} << 40))
     return error(Code::invalid_argument, "width {} is negative or overflows", x.width);
+  if (x.row() > 0 && routing->routing.rows() > kMostBytes / x.row())
+    return error(Code::invalid_argument, "{} rows of {} elements are larger than any memory",
+                 routing->routing.rows(), x.width);
   return {};
 }
 

@@ -1,5 +1,6 @@
 #include "framework/call/token_routing.hpp"
 
+#include <algorithm>
 #include <numeric>
 
 #include "base/error.hpp"
@@ -53,8 +54,18 @@ Result<TokenRouting> TokenRouting::make(const Wanted& wanted, std::span<const in
   return routing;
 }
 
-void TokenRouting::set_received(std::span<const std::size_t> counts) {
+Status TokenRouting::set_received(std::span<const std::size_t> counts) {
+  const std::size_t most = wanted_.padded ? wanted_.capacity : kMostRows;
+  const auto wrong =
+      std::find_if(counts.begin(), counts.end(), [&](std::size_t count) { return count > most; });
+  if (wrong != counts.end())
+    return error(
+        Code::invalid_usage,
+        "rank {} sends {} rows for one expert, which may have {}: capacity must be the same on "
+        "all ranks",
+        (wrong - counts.begin()) / local_experts(), *wrong, most);
   received_.assign(counts.begin(), counts.end());
+  return {};
 }
 
 std::vector<std::size_t> TokenRouting::sent_to() const {

@@ -22,8 +22,9 @@ class TokenRouting {
 
   /// `expert_of`[token * choices + k]: the expert, or -1. Errors: invalid_argument, naming the token.
   static Result<TokenRouting> make(const Wanted& wanted, std::span<const int> expert_of, int ranks);
-  /// `counts`[rank * local_experts() + e]: the rows that `rank` sends to expert e of this rank.
-  void set_received(std::span<const std::size_t> counts);
+  /// `counts`[rank * local_experts() + e]: the rows that `rank` sends to expert e of this rank, as it says.
+  /// Errors: invalid_usage, naming the rank, when they are more than there is room for.
+  Status set_received(std::span<const std::size_t> counts);
 
   int local_experts() const { return wanted_.experts / ranks_; }
   /// The rows that this rank sends to each expert.
@@ -48,6 +49,9 @@ class TokenRouting {
   const Wanted& wanted() const { return wanted_; }
 
  private:
+  /// Of one expert from one rank: their sum over all of them cannot overflow.
+  static constexpr std::size_t kMostRows = std::size_t{1} << 32;
+
   TokenRouting(const Wanted& wanted, int ranks) : wanted_(wanted), ranks_(ranks) {}
 
   Wanted wanted_;
