@@ -51,7 +51,10 @@ Status CmaReader::read(std::byte* into, std::uint64_t address, std::size_t bytes
   }
   // Its number may have gone to a new process: only who is still alive was surely read.
   pollfd exit{process_->handle.get(), POLLIN, 0};
-  return ::poll(&exit, 1, 0) == 0 ? Status() : ended();
+  int ready = -1;
+  do ready = ::poll(&exit, 1, 0);
+  while (ready < 0 && errno == EINTR);
+  return ready == 0 ? Status() : ended();
 }
 
 Status CmaReader::ended() const {

@@ -66,6 +66,7 @@ struct Peer {
   std::uint64_t fragments_lent = 0;                      // the last one of those sent that was lent
   bool lines_populated = false, fragments_populated = false;  // of ours, for messages to it
   std::unordered_map<std::uint64_t, Window> windows = {};  // by the number that the peer gave them
+  std::vector<Window> closed_windows = {};                 // by the peer, and perhaps read here yet
   std::uint32_t notices = 0;                               // about windows, read so far
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "base/read_once.hpp"
 #include "platform/reduce/copy.hpp"
 
 namespace anyccl::shm {
@@ -20,9 +21,7 @@ bool is_fragment(std::uint64_t word, std::uint64_t fragment) {
 }
 
 std::uint64_t size_in(const Line& line) {
-  std::uint64_t size = 0;
-  std::memcpy(&size, line.before_word(sizeof size), sizeof size);
-  return size;
+  return read_once<std::uint64_t>(line.before_word(sizeof(std::uint64_t)));
 }
 
 }  // namespace
@@ -169,10 +168,10 @@ bool Mailboxes::receive_at_once(Rank from, std::uint32_t digest, std::uint32_t p
 bool Mailboxes::receive(const Fragment& in, std::size_t offset, std::byte* into) {
   Peer& peer = peers_.of(uindex(in.peer));
   const Line& line = line_from(peer);
-  const std::byte* const found = find(peer, line, in, offset, into);
+  bool lent = false;
+  const std::byte* const found = find(peer, line, in, offset, into, lent);
   if (found == nullptr) return false;
   if (found != into) copy_bytes(into, found, in.bytes);
-  const bool lent = (size_in(line) & kLent) != 0;
   // A sender that gives up says so before its memory is its caller's again.
   if (lent && !peers_.check().ok()) return false;
   if (lent && offset + in.bytes < in.total) return true;
@@ -181,9 +180,9 @@ bool Mailboxes::receive(const Fragment& in, std::size_t offset, std::byte* into)
   return true;
 }
 
-/// The bytes that `in` wants, or null: they are not there, or there is a problem.
+/// The bytes that `in` wants, and whether they are lent; or null: they are not there, or there is a problem.
 const std::byte* Mailboxes::find(Peer& peer, const Line& line, const Fragment& in,
-                                 std::size_t offset, std::byte* into) {
+                                 std::size_t offset, std::byte* into, bool& lent) {
   const std::uint64_t word = line.word.load(std::memory_order_acquire);  // as in peek()
   if (!is_fragment(word, peer.fragments_read + 1)) return nullptr;
   if (word != word_of(peer.fragments_read + 1, in.digest))
@@ -192,9 +191,9 @@ const std::byte* Mailboxes::find(Peer& peer, const Line& line, const Fragment& i
                                 index(in.peer), index(me_)));
   const Size size = size_in(line);
   const std::span fragments{peer.out + layout_.fragments(uindex(me_)), layout_.mailbox_bytes()};
-  if ((size & kLent) != 0) {
-    Descriptor d;
-    std::memcpy(&d, line.before_word(with_size(sizeof d)), sizeof d);
+  lent = (size & kLent) != 0;
+  if (lent) {
+    const auto d = read_once<Descriptor>(line.before_word(with_size(sizeof(Descriptor))));
     return peers_.follow(peer, d, {offset, in.bytes, in.total, true, in.total, into}, fragments);
   }
   if (in.bytes <= in_line_ && size == in.total) return line.before_word(with_size(in.bytes));

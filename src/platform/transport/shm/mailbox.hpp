@@ -65,7 +65,7 @@ class Mailboxes final : public Messages {
   std::byte* reserve(Peer& peer, std::size_t bytes, std::size_t message);
   void reveal(Peer& peer, std::uint32_t digest, Size size);
   const std::byte* find(Peer& peer, const Line& line, const Fragment& in, std::size_t offset,
-                        std::byte* into);
+                        std::byte* into, bool& lent);
   void consume(Peer& peer);
 
   Rank me_;

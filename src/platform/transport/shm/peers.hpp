@@ -69,6 +69,13 @@ class PeerTable {
   /// bytes are in `staged`. Nothing in the descriptor is trusted.
   const std::byte* follow(Peer& peer, const Descriptor& d, const Wanted& want,
                           std::span<const std::byte> staged);
+  /// What follow() returns from now on is read until end_reads(), and stays mapped until then, whatever
+  /// its owner says.
+  void begin_reads() { reads_ = true; }
+  void end_reads() {
+    reads_ = false;
+    if (has_closed_) unmap_closed();
+  }
   /// Whether collectives read some peer's private memory with a system call.
   bool reads_by_cma() const;
 
@@ -94,6 +101,7 @@ class PeerTable {
   const std::byte* fetch(Peer& peer, std::uint64_t address, const Wanted& want);
   void read_notices();
   void pump(Peer& peer);
+  void unmap_closed();
 
   Rank me_;
   Layout layout_;
@@ -103,6 +111,8 @@ class PeerTable {
   ShmCopy copy_;
   Windows windows_;
   std::uint64_t calls_ = 0;
+  bool reads_ = false;                           // between begin_reads() and end_reads()
+  bool has_closed_ = false;                      // some peer has closed windows
   std::atomic<std::uint32_t>* progress_wanted_;  // peers set it
   Status problem_;
 };

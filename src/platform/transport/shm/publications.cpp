@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/cpu.hpp"
+#include "base/read_once.hpp"
 #include "base/round_up.hpp"
 
 namespace anyccl::shm {
@@ -192,9 +193,9 @@ const std::byte* ShmPublications::poll(const Incoming& in) {
     relax();
   }
   if (fits_line(in)) return line.before_word(in.whole) + in.offset;
-  Descriptor d;
-  std::memcpy(&d, line.data, sizeof d);
+  const auto d = read_once<Descriptor>(line.data);
   Peer& peer = peers_.of(in.rank);
+  peers_.begin_reads();
   const std::size_t whole = in.sized ? in.bytes : in.whole;
   return peers_.follow(peer, d, {in.offset, in.bytes, whole, in.sized, in.total, in.into},
                        {peer.out + layout_.ring(), layout_.ring_bytes});
@@ -212,6 +213,7 @@ void ShmPublications::post(std::uint64_t operation, std::uint32_t lane, std::uin
 bool ShmPublications::finished(std::uint64_t operation, bool everyone) {
   at<ProgressLine>(out_, layout_.progress()).finished.store(operation, std::memory_order_release);
   peers_.tell_progress();
+  peers_.end_reads();
   if (everyone) seen_.everyone_finished(operation - 1);
   return settled();
 }

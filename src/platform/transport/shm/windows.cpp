@@ -45,7 +45,8 @@ bool Windows::tell(const ControlMessage& message, int fd) {
 
 Status take_notice(Peer& peer, const ControlMessage& message, const UniqueFd& fd) {
   if (message.kind == ControlMessage::no_window) {
-    peer.windows.erase(message.number);
+    if (const auto closed = peer.windows.extract(message.number); !closed.empty())
+      peer.closed_windows.push_back(std::move(closed.mapped()));
     return {};
   }
   Window window;

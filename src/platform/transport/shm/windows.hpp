@@ -36,7 +36,7 @@ class Windows {
   std::uint64_t returned_ = 0;  // how many regions had gone when this was last looked at
 };
 
-/// A peer has announced a window, or closed one.
+/// A peer has announced a window, or closed one, which stays mapped among the closed ones.
 Status take_notice(Peer& peer, const ControlMessage& message, const UniqueFd& fd);
 
 }  // namespace anyccl::shm
