@@ -11,6 +11,7 @@
 #include "adapter/create.hpp"
 #include "base/error.hpp"
 #include "base/hash.hpp"
+#include "base/printable.hpp"
 #include "platform/bootstrap/unique_id.hpp"
 
 namespace anyccl {
@@ -28,7 +29,7 @@ struct Problem {
   Status of(std::string_view call, Rank rank) const {
     if (code == 0) return {};
     return error(Code::remote_error, "{}: rank {} cannot take part: {}", call, index(rank),
-                 std::string_view(text, ::strnlen(text, sizeof text)));
+                 printable({text, ::strnlen(text, sizeof text)}));
   }
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "base/printable.hpp"
 
 namespace anyccl::bootstrap {
 namespace {
@@ -65,7 +66,7 @@ Status read_failure(Bytes payload) {
   if (!is_failure(head.code)) return unreadable;
   const Bytes text = payload.subspan(sizeof head);
   return Status(static_cast<Code>(head.code),
-                std::string(reinterpret_cast<const char*>(text.data()), text.size()));
+                printable({reinterpret_cast<const char*>(text.data()), text.size()}));
 }
 
 }  // namespace anyccl::bootstrap

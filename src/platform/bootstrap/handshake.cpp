@@ -2,6 +2,8 @@
 
 #include <poll.h>
 
+#include <algorithm>
+
 #include "base/error.hpp"
 
 namespace anyccl::bootstrap {
@@ -16,6 +18,10 @@ static_assert(kOtherSecret.size() == sizeof(Mac));
 
 Bytes other_secret() {
   return std::as_bytes(std::span(kOtherSecret));
+}
+
+Status not_anyccl() {
+  return error(Code::invalid_argument, "it is not an anyccl process");
 }
 
 Status refused_because(std::uint32_t refusal) {
@@ -75,10 +81,18 @@ Status Handshake::advance(int fd) {
     if (phase_ == Phase::refuse) return why_refused_;
     if (phase_ == Phase::proved) return {};
     ANYCCL_CHECK(in_.fill(fd));
-    if (!in_.full()) return {};
+    if (!in_.full()) return check_beginning();
     ANYCCL_CHECK(on_message());
   }
   return {};
+}
+
+/// A stranger shows at its first bytes, and is not waited for.
+Status Handshake::check_beginning() const {
+  const Bytes magic = std::as_bytes(std::span(kGreets));
+  const Bytes begun = in_.received().first(std::min(in_.received().size(), magic.size()));
+  if (phase_ != Phase::greeting || std::equal(begun.begin(), begun.end(), magic.begin())) return {};
+  return not_anyccl();
 }
 
 Status Handshake::on_message() {
@@ -99,8 +113,7 @@ Status Handshake::on_message() {
 Status Handshake::on_greeting() {
   const std::uint32_t me = greeting_.to;
   greeting_ = read_as<Greeting>(in_.bytes());
-  if (greeting_.magic != kGreets)
-    return error(Code::invalid_argument, "it is not an anyccl process");
+  if (greeting_.magic != kGreets) return not_anyccl();
   if (greeting_.protocol != kProtocol) {
     refuse(bytes_of(answer_),
            error(Code::invalid_argument, "it speaks protocol {}, and this version of anyccl {}",

@@ -90,6 +90,7 @@ class Handshake {
   enum class Phase { greeting, answer, proof, proved, accepted, refuse, finish, done };
 
   explicit Handshake(const Secret& secret) : secret_(secret) {}
+  Status check_beginning() const;
   Status on_message();
   Status on_greeting();
   Status on_answer();

@@ -8,6 +8,7 @@
 
 #include "anyccl/anyccl.h"
 #include "base/error.hpp"
+#include "base/printable.hpp"
 #include "platform/bootstrap/handshake.hpp"
 #include "platform/bootstrap/secret.hpp"
 
@@ -109,7 +110,7 @@ Result<Hello> make_hello(Rank rank, int size, const HostIdentity& host, std::str
 }
 
 std::string whereabouts(const Hello& hello) {
-  return fmt::format("host {}, pid {}", view_of(hello.host_name), hello.pid);
+  return fmt::format("host {}, pid {}", printable(view_of(hello.host_name)), hello.pid);
 }
 
 std::string describe(const Hello& hello) {
@@ -165,8 +166,8 @@ Status compare_settings(const Hello& a, const Hello& b) {
       const std::string other = value_in(view_of(b.settings), name);
       if (mine != other)
         return error(Code::invalid_usage,
-                     "{} must be the same on every rank, but it is {} at {} and {} at {}", name,
-                     mine, describe(a), other, describe(b));
+                     "{} must be the same on every rank, but it is {} at {} and {} at {}",
+                     printable(name), printable(mine), describe(a), printable(other), describe(b));
     }
   }
   return {};

@@ -3,12 +3,14 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include <cstddef>
 #include <cstring>
 
 #include "base/descriptor_limit.hpp"
 #include "base/error.hpp"
+#include "base/printable.hpp"
 
 namespace anyccl::bootstrap {
 namespace {
@@ -92,12 +94,22 @@ Status bind_and_listen(int fd, const Endpoint& endpoint) {
   return {};
 }
 
+/// Who connects speaks first. Until then it stays with the kernel, so that strangers who say nothing take no
+/// descriptor and none of the places of those that have not proved themselves. A kernel that cannot do that
+/// hands them over at once.
+void keep_silent_ones_waiting(int listener) {
+  constexpr int kSeconds = 20;
+  static_cast<void>(
+      ::setsockopt(listener, IPPROTO_TCP, TCP_DEFER_ACCEPT, &kSeconds, sizeof kSeconds));
+}
+
 Result<TcpListener> listen_at(const Address& address) {
   const Endpoint endpoint{"", address};
   ANYCCL_TRY(UniqueFd socket, open_socket(native_family(endpoint)));
   ANYCCL_CHECK(switch_on(socket.get(), SOL_SOCKET, SO_REUSEADDR));
   if (address.family == 6) ANYCCL_CHECK(switch_on(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY));
   ANYCCL_CHECK(bind_and_listen(socket.get(), endpoint));
+  keep_silent_ones_waiting(socket.get());
   ANYCCL_TRY(const Address bound, own_address(socket.get()));
   return TcpListener{std::move(socket), bound};
 }
@@ -113,7 +125,7 @@ Status cannot_connect(int number, const Endpoint& endpoint) {
 }  // namespace
 
 std::string to_string(const Endpoint& endpoint) {
-  return endpoint.local() ? fmt::format("unix socket @{}", endpoint.unix_name)
+  return endpoint.local() ? fmt::format("unix socket @{}", printable(endpoint.unix_name))
                           : to_string(endpoint.address);
 }
 
@@ -203,6 +215,11 @@ Result<ucred> peer_of(int fd) {
   if (::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0)
     return system_error(errno, "asking who is at the other end of a unix socket");
   return peer;
+}
+
+bool leads_to_this_process(int fd) {
+  const Result<ucred> peer = peer_of(fd);
+  return peer.ok() && peer->pid == ::getpid();
 }
 
 std::string describe_peer(int fd) {

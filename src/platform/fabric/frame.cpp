@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/error.hpp"
+#include "base/printable.hpp"
 #include "platform/transport/call_record.hpp"
 
 namespace anyccl::fabric {
@@ -56,8 +57,8 @@ std::vector<std::byte> abort_payload(const Status& why) {
 Status received_abort(Rank from, const std::byte* payload, std::size_t bytes) {
   CodeOnWire code = 0;
   std::memcpy(&code, payload, sizeof code);
-  std::string text(bytes - sizeof code, '\0');
-  std::memcpy(text.data(), payload + sizeof code, text.size());
+  const std::string text =
+      printable({reinterpret_cast<const char*>(payload) + sizeof code, bytes - sizeof code});
   // A mismatch of calls and an abort by the user are the same everywhere; anything else is, seen
   // from here, a failure of that rank.
   if (code == static_cast<CodeOnWire>(Code::aborted))

@@ -149,6 +149,16 @@ TEST_F(JoinFault, silent_and_garbage_connections_do_not_keep_a_group_from_formin
   });
 }
 
+TEST_F(JoinFault, silent_strangers_take_no_places_from_ranks) {
+  const auto is_network = [](const Endpoint& endpoint) { return !endpoint.local(); };
+  const std::vector<Endpoint> endpoints = endpoints_of(meeting_.id);
+  const auto at = std::find_if(endpoints.begin(), endpoints.end(), is_network);
+  ASSERT_NE(at, endpoints.end());
+  std::vector<UniqueFd> open;
+  for (int i = 0; i < 3000; ++i) open.push_back(connect_to(*at));
+  in_threads(2, [&](int rank) { EXPECT_OK(join_as(rank, 2).status()); });
+}
+
 TEST_F(JoinFault, strangers_with_the_secret_but_without_a_proper_hello_are_dropped) {
   std::mt19937 random = seeded();
   std::vector<Connection> unauthenticated;

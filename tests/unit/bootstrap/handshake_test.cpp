@@ -71,5 +71,23 @@ TEST_F(Replay, of_an_acceptor_is_refused) {
   EXPECT_FALSE(connector->committed());
 }
 
+TEST(Handshake, knows_a_stranger_by_its_first_bytes) {
+  for (const std::string_view said : {"GET / HTTP/1.0\r\n\r\n", "anyccl!", "\n"}) {
+    const Pair wire;
+    auto acceptor = Handshake::acceptor(Secret(), 0);
+    ASSERT_OK(send_all(wire.connector.get(), std::as_bytes(std::span(said)), soon(), "acceptor"));
+    EXPECT_EQ(acceptor->advance(wire.acceptor.get()).code(), Code::invalid_argument) << said;
+  }
+}
+
+TEST(Handshake, waits_for_the_rest_of_a_greeting) {
+  const Pair wire;
+  auto acceptor = Handshake::acceptor(Secret(), 0);
+  ASSERT_OK(acceptor->advance(wire.acceptor.get()));
+  const std::string_view begin = "anyccl?";
+  ASSERT_OK(send_all(wire.connector.get(), std::as_bytes(std::span(begin)), soon(), "acceptor"));
+  EXPECT_OK(acceptor->advance(wire.acceptor.get()));
+}
+
 }  // namespace
 }  // namespace anyccl::bootstrap

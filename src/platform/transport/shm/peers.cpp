@@ -5,6 +5,7 @@
 #include "base/error.hpp"
 #include "base/futex.hpp"
 #include "base/log.hpp"
+#include "base/printable.hpp"
 
 namespace anyccl::shm {
 
@@ -142,6 +143,11 @@ void PeerTable::read_notices() {
   }
 }
 
+void PeerTable::unmap_closed() {
+  for (Peer& peer : peers_) peer.closed_windows.clear();
+  has_closed_ = false;
+}
+
 void PeerTable::tell_all(const ControlMessage& message) {
   for (Peer& peer : peers_) {
     if (Status sent = send(*peer.channel, message); !sent.ok())  // best effort
@@ -169,10 +175,12 @@ void PeerTable::pump(Peer& peer) {
   Descriptors fds;
   while (receive(*peer.channel, message, fds)) {
     if (message.kind == ControlMessage::abort)
-      problem(Status(static_cast<Code>(std::clamp(message.code, 1, 10)), message.text));
+      problem(Status(static_cast<Code>(std::clamp(message.code, 1, 10)), printable(message.text)));
     if (message.kind == ControlMessage::window || message.kind == ControlMessage::no_window)
       if (Status taken = take_notice(peer, message, fds[0]); !taken.ok()) problem(std::move(taken));
   }
+  has_closed_ = has_closed_ || !peer.closed_windows.empty();
+  if (has_closed_ && !reads_) unmap_closed();
   if (peer.state != PeerState::present || !(dead || left)) return;
   const auto& flags = at<RankFlags>(peer.out, layout_.flags());
   peer.state =
