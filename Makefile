@@ -3,7 +3,7 @@
 #
 #   OPTIONS   passed to every configure, for example: make test OPTIONS="-DANYCCL_WERROR=ON"
 .DEFAULT_GOAL := help
-.PHONY: help run fast test test-all test-loaded torch-versions asan tsan clang odr arm build install deb wheels format docs docs-torch doxygen tidy bench bench-full bench-fabric bench-torch clean
+.PHONY: help run fast test test-all test-loaded torch-versions asan tsan fuzz clang odr arm build install deb wheels format docs docs-torch doxygen tidy bench bench-full bench-fabric bench-torch clean
 OPTIONS ?=
 PREFIX  ?= /usr/local
 JOBS    := $(shell nproc)
@@ -61,7 +61,7 @@ test-all: ## All there is: long forms of tests, sanitizers, the second compiler,
 	$(PREPARE)
 	$(call build,release)
 	$(call test,release)
-	$(MAKE) asan tsan clang odr arm $(if $(TORCH),torch-versions wheels)
+	$(MAKE) asan tsan fuzz clang odr arm $(if $(TORCH),torch-versions wheels)
 
 torch-versions: ## Build the PyTorch backend for torch 2.9 to 2.15, and test it with the oldest and the newest (large downloads)
 	$(call build,release)
@@ -95,6 +95,11 @@ asan: ## Build with clang++ and test under AddressSanitizer and UndefinedBehavio
 	@scripts/install-packages build asan
 	$(call build,asan)
 	$(call test,asan)
+
+fuzz: ## Build the fuzz targets with libFuzzer and run each for a minute
+	@scripts/install-packages build test asan
+	$(call build,fuzz,--target fuzz_targets)
+	scripts/fuzz build/fuzz 60
 
 tsan: ## Build and test under ThreadSanitizer, with ranks as threads
 	$(call build,tsan)

@@ -58,7 +58,8 @@ std::optional<std::string> own_path(std::string_view membership, Version version
     const std::string_view controllers = line.substr(first + 1, second - first - 1);
     const bool wanted = version == Version::v2 ? line.substr(0, first) == "0" && controllers.empty()
                                                : lists(controllers, "cpu");
-    if (wanted) return std::string(line.substr(second + 1));
+    if (wanted && line.substr(second + 1).starts_with('/'))
+      return std::string(line.substr(second + 1));
   }
   return std::nullopt;
 }
