@@ -16,6 +16,8 @@ namespace {
 // Contexts that a peer may speak of before they are opened here.
 constexpr std::size_t kMostUnopened = 4096;
 
+// Notices of a context that no call has taken yet.
+constexpr std::size_t kMostNotices = 16384;
 // Descriptors that may have come before their notice is looked at.
 constexpr std::size_t kMostKept = 1024;
 
@@ -227,14 +229,13 @@ bool Reader::handle_control(const FrameHeader& header) {
 bool Reader::take_notice(const FrameHeader& header, const std::byte* payload, Flow& flow) {
   Notice notice{{payload, payload + header.bytes}, {}};
   if (header.number > 0) {
-    if (descriptors_.empty()) {
-      malformed("a notice without its descriptors");
-      return false;
-    }
+    if (descriptors_.empty()) return malformed("a notice without its descriptors"), false;
     notice.descriptors = std::move(descriptors_.front());
     descriptors_.pop_front();
   }
-  if (!flow.closed) flow.notices.push_back(std::move(notice));
+  if (flow.closed) return true;
+  if (flow.notices.size() == kMostNotices) return malformed("notices without end"), false;
+  flow.notices.push_back(std::move(notice));
   return true;
 }
 

@@ -94,6 +94,18 @@ TEST(SocketFrames, may_not_come_after_a_goodbye) {
   EXPECT_EQ(wait_for_problem(*peer.transport).code(), Code::remote_error);
 }
 
+TEST(SocketFrames, do_not_pile_up_notices_that_nobody_takes) {
+  const BarePeer peer;
+  const std::vector<FrameHeader> some(512, header_of(fabric::kNotice, 0));
+  Status problem;
+  for (int i = 0; i < 33 && problem.ok(); ++i) {
+    peer.send(std::as_bytes(std::span(some)));
+    problem = peer.transport->check();
+  }
+  EXPECT_EQ(problem.code(), Code::remote_error);
+  EXPECT_NE(problem.message().find("notices"), std::string_view::npos) << problem.message();
+}
+
 TEST(SocketFrames, arrive_whole_however_the_stream_is_cut) {
   const Bytes stream = good_stream();
   for (std::size_t cut = 0; cut <= stream.size(); ++cut) {
