@@ -14,7 +14,8 @@ Result<Mac> mac_of(const Mac& session, std::uint32_t kind, const Digest& payload
 
 bool is_failure(std::uint32_t code) {
   return code > static_cast<std::uint32_t>(Code::ok) &&
-         code <= static_cast<std::uint32_t>(Code::aborted);
+         code <= static_cast<std::uint32_t>(Code::aborted) &&
+         code != static_cast<std::uint32_t>(Code::in_progress);
 }
 
 }  // namespace

@@ -56,6 +56,20 @@ TEST(HostilePeer, cannot_have_anything_read_beyond_its_memory) {
   }
 }
 
+TEST(HostilePeer, aborts_with_an_error_and_its_text_without_control_characters) {
+  for (const int code : {-1, 0, static_cast<int>(Code::in_progress), 99}) {
+    HostilePeer peer;
+    ControlMessage message;
+    message.kind = ControlMessage::abort;
+    message.code = code;
+    std::strcpy(message.text, "gone\n\x1b[2J");
+    peer.say(message);
+    const Status problem = peer.victim().check();
+    EXPECT_EQ(problem.code(), Code::remote_error);
+    EXPECT_EQ(problem.message(), "gone??[2J");
+  }
+}
+
 TEST(HostilePeer, cannot_have_a_window_mapped_that_is_smaller_than_it_says) {
   HostilePeer peer;
   auto memory = create_shared(4096, false, "test");

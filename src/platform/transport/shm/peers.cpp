@@ -8,6 +8,16 @@
 #include "base/printable.hpp"
 
 namespace anyccl::shm {
+namespace {
+
+/// As the peer says, if that is an error.
+Status received_abort(const ControlMessage& message) {
+  const auto code = static_cast<Code>(message.code);
+  const bool is_error = code > Code::ok && code <= Code::aborted && code != Code::in_progress;
+  return Status(is_error ? code : Code::remote_error, printable(message.text));
+}
+
+}  // namespace
 
 PeerTable::PeerTable(Rank me, const Layout& layout, std::shared_ptr<Segment> mine,
                      std::vector<Peer> peers, ShmCopy copy)
@@ -174,8 +184,7 @@ void PeerTable::pump(Peer& peer) {
   ControlMessage message;
   Descriptors fds;
   while (receive(*peer.channel, message, fds)) {
-    if (message.kind == ControlMessage::abort)
-      problem(Status(static_cast<Code>(std::clamp(message.code, 1, 10)), printable(message.text)));
+    if (message.kind == ControlMessage::abort) problem(received_abort(message));
     if (message.kind == ControlMessage::window || message.kind == ControlMessage::no_window)
       if (Status taken = take_notice(peer, message, fds[0]); !taken.ok()) problem(std::move(taken));
   }
