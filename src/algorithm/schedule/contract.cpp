@@ -61,7 +61,7 @@ constexpr Definition kDefinitions[] = {
 // clang-format on
 
 const Definition& definition(Collective collective) {
-  assert(exists(collective));
+  assert(static_cast<std::size_t>(collective) < std::size(kDefinitions));
   return kDefinitions[static_cast<std::size_t>(collective)];
 }
 
@@ -230,10 +230,6 @@ bool has_blocks_apart(Collective collective, bool at_root, Space side) {
 
 std::string_view name(Collective collective) {
   return definition(collective).name;
-}
-
-bool exists(Collective collective) {
-  return static_cast<std::size_t>(collective) < std::size(kDefinitions);
 }
 
 Collective v_form(Collective collective) {

@@ -97,8 +97,6 @@ bool has_equal_blocks(Collective collective);
 /// A v-form of which every rank knows all sizes.
 bool has_known_sizes(Collective collective);
 std::string_view name(Collective collective);
-/// Whether it is one: a number that a peer sends may be none.
-bool exists(Collective collective);
 /// The same with blocks of different sizes, of a collective that has blocks.
 Collective v_form(Collective collective);
 

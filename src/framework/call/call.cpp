@@ -40,7 +40,8 @@ std::string describe(const CallRecord& call) {
                        call.parts == kMostNamed ? "at least " : "", call.parts, describe(whole));
   }
   const auto what = static_cast<Collective>(call.collective);
-  if (!exists(what)) return fmt::format("a collective of number {}", call.collective);
+  if (call.collective >= anycclNumCollectives)  // of a peer
+    return fmt::format("a collective of number {}", call.collective);
   const std::string_view verb = name(what), type = name_of(static_cast<DType>(call.dtype));
   switch (what) {
     case Collective::all_reduce:
