@@ -6,6 +6,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "base/printable.hpp"
 #include "verb.hpp"
 
 namespace anyccl::cli {
@@ -21,7 +22,7 @@ struct Flags {
 int run(const Flags& flags) {
   const Result<std::vector<RankDump>> dumps = read_dumps(flags.paths);
   if (!dumps.ok()) {
-    fmt::print(stderr, "anyccl: blame: {}\n", dumps.status().message());
+    fmt::print(stderr, "anyccl: blame: {}\n", printable(dumps.status().message()));
     return kUsageError;
   }
   const Blame blame = find_blame(*dumps);
@@ -32,7 +33,7 @@ int run(const Flags& flags) {
                             {"text", blame.text}}
                            .dump(1, ' ', false, Json::error_handler_t::replace));
   else
-    fmt::print("{}\n", blame.text);
+    fmt::print("{}\n", printable(blame.text));
   return 0;
 }
 

@@ -33,6 +33,16 @@ TEST(BlameRun, takes_a_folder_and_passes_over_what_is_named_otherwise) {
       << tool.out();
 }
 
+TEST(BlameRun, prints_no_control_characters_of_a_dump) {
+  const test::TemporaryFolder folder;
+  std::string dump = kDump;
+  dump.replace(dump.find("train"), 5, "tr\\u001b[2Jain");
+  write(folder.path() + "/dump", dump);
+  Tool tool({"blame", folder.path() + "/dump"});
+  EXPECT_EQ(tool.finish(), 0) << tool.err();
+  EXPECT_NE(tool.out().find("communicator tr?[2Jain"), std::string::npos) << tool.out();
+}
+
 TEST(BlameRun, prints_json) {
   const test::TemporaryFolder folder;
   write(folder.path() + "/dump", kDump);
