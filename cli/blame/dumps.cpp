@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "base/error.hpp"
 
@@ -85,9 +85,10 @@ Status check(const RankDump& dump) {
 
 Status append(const std::filesystem::path& path, std::vector<RankDump>& dumps) {
   std::ifstream file(path);
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
-  if (!file) return error(Code::invalid_argument, "{} cannot be read", path.string());
-  Result<RankDump> dump = parse_dump(text);
+  std::ostringstream text;
+  if (!(text << file.rdbuf()))
+    return error(Code::invalid_argument, "{} cannot be read", path.string());
+  Result<RankDump> dump = parse_dump(text.str());
   if (!dump.ok())
     return error(Code::invalid_argument, "{}: {}", path.string(), dump.status().message());
   dumps.push_back(*std::move(dump));

@@ -31,7 +31,7 @@ void say(Input& input, shm::test::HostilePeer& peer) {
 }
 
 void publish(Input& input, const shm::test::HostilePeer& peer) {
-  const auto operation = input.take<std::uint8_t>() % 4;
+  const std::uint64_t operation = input.take<std::uint8_t>() % 4U;
   peer.publish(operation, input.take<std::uint8_t>() % 4, input.take<shm::Descriptor>());
 }
 

@@ -9,7 +9,7 @@ void run(Input input) {
   const auto table = TunerTable::parse(input.text(), "file");
   if (!table.ok()) return;
   for (const Algorithm* algorithm : all_algorithms())
-    for (const std::size_t bytes : {0, 8, 65536}) {
+    for (const std::size_t bytes : {0U, 8U, 65536U}) {
       TunerQuery query;
       query.shape.size = 2;
       query.bytes = bytes;

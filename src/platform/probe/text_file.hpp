@@ -1,15 +1,16 @@
 #pragma once
 
 #include <fstream>
-#include <iterator>
+#include <sstream>
 #include <string>
 
 namespace anyccl::probe {
 
-/// The whole text of a small file of /proc or /sys; empty if it cannot be read.
+/// The whole text of a small file of /proc or /sys; empty if it cannot be read, as a folder.
 inline std::string read_text(const std::string& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();  // an iterator would throw at a folder
+  return text.str();
 }
 
 /// Its first line, without the end.

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -52,6 +53,14 @@ TEST(BlameRun, prints_json) {
   EXPECT_EQ(answer["kind"], "no_dump");
   EXPECT_EQ(answer["communicator"], "communicator train");
   EXPECT_EQ(answer["ranks"], std::vector<int>{1});
+}
+
+TEST(BlameRun, names_a_folder_that_is_called_like_a_dump) {
+  const test::TemporaryFolder folder;
+  std::filesystem::create_directory(folder.path() + "/anyccl-c-0.json");
+  Tool tool({"blame", folder.path()});
+  EXPECT_EQ(tool.finish(), 2);
+  EXPECT_NE(tool.err().find("anyccl-c-0.json cannot be read"), std::string::npos) << tool.err();
 }
 
 TEST(BlameRun, names_a_file_that_is_no_dump_and_a_folder_without_any) {

@@ -109,5 +109,15 @@ TEST_F(CgroupQuota, of_another_controller_is_not_taken) {
   EXPECT_EQ(cgroup_quota("4:cpu:/\n3:cpuset:/\n", cpuset), kNoLimit);
 }
 
+TEST_F(CgroupQuota, of_a_path_that_does_not_begin_at_the_root_is_not_taken) {
+  write("cpu.max", "100000 100000");
+  EXPECT_EQ(cgroup_quota("0::job\n", v2_mount()), kNoLimit);
+}
+
+TEST_F(CgroupQuota, of_a_folder_in_the_place_of_a_file_is_none) {
+  write("cpu.max/file", "100000 100000");
+  EXPECT_EQ(cgroup_quota("0::/\n", v2_mount()), kNoLimit);
+}
+
 }  // namespace
 }  // namespace anyccl::test
