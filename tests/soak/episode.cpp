@@ -1,0 +1,176 @@
+#include "soak/episode.hpp"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <optional>
+#include <thread>
+
+#include "soak/step.hpp"
+
+namespace anyccl::soak {
+namespace {
+
+using Verdict = RankReport::Verdict;
+
+constexpr std::size_t kSlots = 4;  // For communicators; the first is of all ranks.
+
+/// A communicator of this rank.
+struct Member {
+  Communicator comm;
+  std::optional<CallConfigs> configs;
+  int group = 0;  // The color by which it was split.
+};
+
+class Player {
+ public:
+  Player(const Episode& episode, RankReport& report)
+      : episode_(episode), report_(report), random_(episode.seed) {}
+
+  void play() {
+    Result<Communicator> world = Communicator::from_env();
+    if (!world.ok()) return judge(world.status());
+    me_ = index(world->rank());
+    slots_[0] = Member{*std::move(world), CallConfigs(random_), 0};
+    Status status;
+    for (int step = 0; status.ok() && step < episode_.steps; ++step) {
+      report_.step.store(step, std::memory_order_relaxed);
+      if (me_ == episode_.victim && step == episode_.killed_at) die_soon();
+      status = play_step(step);
+    }
+    if (killer_.joinable()) killer_.join();
+    // All ranks come here, so what only some have seen yet shows now.
+    const Status last = wait(slots_[0]->comm.barrier());
+    judge(status.ok() ? last : status);
+    if (!status.ok() || !last.ok()) judge_last(last);
+    end();
+  }
+
+ private:
+  Status play_step(int step) {
+    const std::uint64_t seed = random_();
+    std::optional<Member>& slot = slots_[seed % kSlots];
+    if (&slot != &slots_[0] && (!was_split_[seed % kSlots] || (seed >> 8) % 32 == 0)) {
+      was_split_[seed % kSlots] = true;
+      return split(slot, seed);
+    }
+    if (!slot) return {};
+    Random random(seed + static_cast<std::uint64_t>(slot->group));
+    const StepOutcome outcome = run_step(slot->comm, std::move(random), *slot->configs, step);
+    report_.calls.fetch_add(outcome.calls, std::memory_order_relaxed);
+    if (!outcome.wrong.empty())
+      accuse(Verdict::wrong_result, "step " + std::to_string(step) + ", " + outcome.wrong);
+    return outcome.status;
+  }
+
+  /// Collective over all ranks; those of one color come into one communicator.
+  Status split(std::optional<Member>& slot, std::uint64_t seed) {
+    const auto mine = static_cast<std::uint64_t>(me_);
+    const int color = static_cast<int>(mix(seed + mine) % 3);
+    const int key = static_cast<int>(mix(seed + 100 + mine) % 5);
+    const bool is_outside = color == 2;
+    slot.reset();
+    Random random(seed);
+    CallConfigs configs(random);
+    Result<Communicator> made =
+        slots_[0]->comm.split(is_outside ? ANYCCL_SPLIT_NOCOLOR : color, key);
+    if (!made.ok()) return made.status();
+    if (!is_outside) slot = Member{*std::move(made), std::move(configs), color};
+    return {};
+  }
+
+  /// At some moment of what this rank does next.
+  void die_soon() {
+    const std::chrono::microseconds after(mix(episode_.seed) % 3000);
+    killer_ = std::thread([after] {
+      std::this_thread::sleep_for(after);  // That is the fault.
+      ::raise(SIGKILL);
+    });
+  }
+
+  bool may_fail() const { return episode_.victim >= 0 || episode_.breaks_links(); }
+
+  /// Of what ended the steps, or of their end.
+  void judge(const Status& status) {
+    if (status.ok()) return;
+    report_.has_failed.store(true, std::memory_order_relaxed);
+    if (!may_fail() || status.code() != Code::remote_error)
+      accuse(Verdict::wrong_error, std::string(status.message()));
+  }
+
+  /// Of the last call of all ranks, when one of them has failed.
+  void judge_last(const Status& status) {
+    const std::string text(status.message());
+    const std::string killed = "rank " + std::to_string(episode_.victim);
+    if (status.ok()) return accuse(Verdict::wrong_error, "the last barrier has not failed");
+    if (text.find(episode_.breaks_links() ? "rank " : killed) == std::string::npos)
+      accuse(Verdict::wrong_error, "no rank is named that broke: " + text);
+  }
+
+  void end() {
+    for (std::optional<Member>& slot : slots_) {
+      if (!slot) continue;
+      const Status status = random_() % 2 == 0 ? slot->comm.destroy() : slot->comm.abort();
+      static_cast<void>(status);  // One that has failed says so once more.
+    }
+  }
+
+  void accuse(Verdict verdict, const std::string& what) {
+    if (report_.verdict != Verdict::right) return;
+    report_.verdict = verdict;
+    std::strncpy(report_.text, what.c_str(), sizeof report_.text - 1);
+  }
+
+  const Episode& episode_;
+  RankReport& report_;
+  Random random_;
+  int me_ = 0;
+  std::optional<Member> slots_[kSlots];
+  bool was_split_[kSlots] = {true};
+  std::thread killer_;
+};
+
+std::string draw_chaos(Random& random) {
+  constexpr const char* kMixes[] = {"", ""};
+  return kMixes[below(random, std::size(kMixes))];
+}
+
+}  // namespace
+
+Episode Episode::draw(std::uint64_t seed, const Options& options) {
+  constexpr const char* kTransports[] = {"shm", "tcp", "unix"};
+  Random random(seed);
+  Episode e;
+  e.seed = seed;
+  // Each is drawn, whatever is chosen, so that the others do not depend on it.
+  e.transport = kTransports[below(random, std::size(kTransports))];
+  if (!options.transport.empty()) e.transport = options.transport;
+  e.chaos = draw_chaos(random);
+  if (options.chaos != kDrawn) e.chaos = options.chaos;
+  e.ranks = 2 + static_cast<int>(below(random, 4));
+  if (options.ranks != 0) e.ranks = options.ranks;
+  e.steps = 50 + static_cast<int>(below(random, 400));
+  e.killed_at = static_cast<int>(random() % static_cast<std::uint64_t>(e.steps));
+  const auto victim = static_cast<int>(below(random, static_cast<std::size_t>(e.ranks)));
+  const bool kills = below(random, 4) == 0;
+  if (kills && options.kills) e.victim = victim;
+  return e;
+}
+
+bool Episode::breaks_links() const {
+  const auto has = [&](const char* fault) { return chaos.find(fault) != std::string::npos; };
+  return has("cut=") || has("corrupt=") || has("drop=") || has("duplicate=");
+}
+
+std::vector<std::pair<std::string, std::string>> Episode::variables() const {
+  return {{"ANYCCL_TRANSPORT", transport}};
+}
+
+void run_rank(const Episode& episode, RankReport& report) {
+  Player(episode, report).play();
+}
+
+}  // namespace anyccl::soak

@@ -1,0 +1,46 @@
+#pragma once
+// A short job under random faults: what is drawn for it, and what each of its ranks does.
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace anyccl::soak {
+
+/// Everything follows from the seed and the options.
+struct Episode {
+  struct Options {
+    std::string transport;  ///< "": drawn.
+    std::string chaos;      ///< Of ANYCCL_CHAOS; kDrawn: drawn; "": none.
+    int ranks = 0;          ///< 0: drawn.
+    bool kills = true;      ///< Whether a rank may be killed.
+  };
+  static constexpr const char* kDrawn = "random";
+  static Episode draw(std::uint64_t seed, const Options& options);
+
+  std::uint64_t seed = 0;
+  std::string transport, chaos;
+  int ranks = 2, steps = 0;
+  int victim = -1, killed_at = 0;  ///< The rank that is killed, and in which step; -1: none.
+
+  /// Whether connections may fail.
+  bool breaks_links() const;
+  /// For the environment of a rank.
+  std::vector<std::pair<std::string, std::string>> variables() const;
+};
+
+/// What a rank tells the process that watches it, in memory that both have.
+struct RankReport {
+  // Relaxed: they count, and what they count is read when the rank has ended.
+  std::atomic<std::uint64_t> calls{0};  ///< Whose results were right.
+  std::atomic<int> step{0};
+  std::atomic<bool> has_failed{false};  ///< By an error that was to be expected.
+  enum class Verdict { right, wrong_result, wrong_error } verdict = Verdict::right;
+  char text[1000] = {};  ///< Of what is wrong.
+};
+
+/// A rank's part, in a process of its own with the episode's environment.
+void run_rank(const Episode& episode, RankReport& report);
+
+}  // namespace anyccl::soak
