@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <complex>
 #include <functional>
 #include <thread>
 
@@ -124,6 +125,18 @@ TEST(ProtocolByRule, works_with_blocks_of_different_sizes) {
     std::vector<float> to(3, static_cast<float>(me)), from(3);
     ASSERT_OK(wait(comm.all_to_all_v(view(to), {ones, places}, view(from), {ones, places})));
     EXPECT_EQ(from, (std::vector<float>{0, 1, 2}));
+  });
+}
+
+TEST(ProtocolByRule, keeps_elements_whole_that_do_not_fill_a_line) {
+  const Environment env(Environment::Variables{{"ANYCCL_PROTO", "LL"}});
+  run_ranks(2, [](Communicator& comm) {
+    using Element = std::complex<double>;  // 3.5 of them would fit
+    std::vector<Element> in(100), out(100), want;
+    for (std::size_t i = 0; i < in.size(); ++i) in[i] = {static_cast<double>(i), 1};
+    for (const Element& one : in) want.push_back(2.0 * one);
+    ASSERT_OK(wait(comm.all_reduce(view(in), view(out), ReduceOp::sum)));
+    EXPECT_EQ(out, want);
   });
 }
 

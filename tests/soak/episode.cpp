@@ -44,9 +44,10 @@ class Player {
     if (killer_.joinable()) killer_.join();
     // All ranks come here, so what only some have seen yet shows now.
     const Status last = wait(slots_[0]->comm.barrier());
-    judge(status.ok() ? last : status);
-    if (!status.ok() || !last.ok()) judge_last(last);
-    end();
+    const Status& first = status.ok() ? last : status;
+    judge(first);
+    if (!first.ok()) judge_last(last);
+    end(first.ok());
   }
 
  private:
@@ -110,11 +111,15 @@ class Player {
       accuse(Verdict::wrong_error, "no rank is named that broke: " + text);
   }
 
-  void end() {
+  void end(bool is_right) {
     for (std::optional<Member>& slot : slots_) {
       if (!slot) continue;
-      const Status status = random_() % 2 == 0 ? slot->comm.destroy() : slot->comm.abort();
-      static_cast<void>(status);  // One that has failed says so once more.
+      if (!is_right && random_() % 2 == 0) {
+        static_cast<void>(slot->comm.abort());
+        continue;
+      }
+      const Status status = slot->comm.destroy();  // One that has failed says so once more.
+      if (is_right) judge(status);
     }
   }
 

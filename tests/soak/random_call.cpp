@@ -221,7 +221,7 @@ class LayoutBuilder {
     }
     const Blocks in(to, seed_ >> 16), out(from, seed_ >> 17);
     send_at(0, in.end);
-    receive_at(in.end + gap_, out.end);
+    receive_at(in.end + gap_ + 1, out.end);  // also where both are empty
     for (int r = 0; r < n_; ++r) {
       give(in.piece(r, 0), r);
       want(out.piece(r, layout_.out), r, r, me_);

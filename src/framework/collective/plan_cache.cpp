@@ -68,11 +68,12 @@ std::size_t largest_publication(const Plan& plan, const Geometry& geometry) {
   return largest;
 }
 
-/// The largest tile whose publications fit slots of `line_bytes`, where that is possible. The same
-/// on all ranks.
-std::size_t tile_for_lines(const RoutedPlan& routed, std::size_t line_bytes) {
+/// The largest tile of whole elements whose publications fit slots of `line_bytes`, where that is
+/// possible. The same on all ranks.
+std::size_t tile_for_lines(const RoutedPlan& routed, std::size_t line_bytes, std::size_t element) {
   const std::size_t chunk = line_bytes / std::max(1U, routed.most_together) / 64 * 64;
-  return chunk == 0 ? kLineBytes : chunk * routed.plan.schedule.contract.chunks_per_block();
+  if (chunk == 0) return kLineBytes / element * element;
+  return chunk * routed.plan.schedule.contract.chunks_per_block();
 }
 
 /// Room for what transports must copy before it can be combined or passed on.
@@ -278,7 +279,7 @@ void PlanCache::choose_tiling(const Call& call, std::size_t wanted_tile_bytes,
   const std::size_t most = room / (prepared.lanes + 1);
   std::size_t tile = std::max(kMinTile, std::min(wanted_tile_bytes, most) / kMinTile * kMinTile);
   if (prepared.only_lines)
-    tile = std::min(tile, tile_for_lines(*prepared.routed, prepared.line_bytes));
+    tile = std::min(tile, tile_for_lines(*prepared.routed, prepared.line_bytes, prepared.element));
   Call read = call;  // as the plan finds its input: multiplied blocks lie side by side
   if (prepared.times != nullptr && call.collective == Collective::reduce_scatter_v) {
     prepared.multiplied_displs = one_after_the_other(call.send_counts, me_.size);
