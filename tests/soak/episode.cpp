@@ -32,7 +32,7 @@ class Player {
 
   void play() {
     Result<Communicator> world = Communicator::from_env();
-    if (!world.ok()) return judge(world.status());
+    if (!world.ok()) return accuse(Verdict::wrong_error, std::string(world.status().message()));
     me_ = index(world->rank());
     slots_[0] = Member{*std::move(world), CallConfigs(random_), 0};
     Status status;
@@ -42,12 +42,12 @@ class Player {
       status = play_step(step);
     }
     if (killer_.joinable()) killer_.join();
-    // All ranks come here, so what only some have seen yet shows now.
-    const Status last = wait(slots_[0]->comm.barrier());
-    const Status& first = status.ok() ? last : status;
-    judge(first);
-    if (!first.ok()) judge_last(last);
-    end(first.ok());
+    if (status.ok()) {  // All come here, so what only some have seen yet shows now.
+      in_ = &slots_[0];
+      status = wait(slots_[0]->comm.barrier());
+    }
+    judge(status);
+    end(status.ok());
   }
 
  private:
@@ -59,6 +59,7 @@ class Player {
       return split(slot, seed);
     }
     if (!slot) return {};
+    in_ = &slot;
     Random random(seed + static_cast<std::uint64_t>(slot->group));
     const StepOutcome outcome = run_step(slot->comm, std::move(random), *slot->configs, step);
     report_.calls.fetch_add(outcome.calls, std::memory_order_relaxed);
@@ -74,6 +75,7 @@ class Player {
     const int key = static_cast<int>(mix(seed + 100 + mine) % 5);
     const bool is_outside = color == 2;
     slot.reset();
+    in_ = &slots_[0];
     Random random(seed);
     CallConfigs configs(random);
     Result<Communicator> made =
@@ -94,32 +96,28 @@ class Player {
 
   bool may_fail() const { return episode_.victim >= 0 || episode_.breaks_links(); }
 
-  /// Of what ended the steps, or of their end.
+  /// Of what ended the steps, or of their end: an error is right that says which rank broke, or which
+  /// one has given up because of that.
   void judge(const Status& status) {
     if (status.ok()) return;
     report_.has_failed.store(true, std::memory_order_relaxed);
-    if (!may_fail() || status.code() != Code::remote_error)
-      accuse(Verdict::wrong_error, std::string(status.message()));
-  }
-
-  /// Of the last call of all ranks, when one of them has failed.
-  void judge_last(const Status& status) {
     const std::string text(status.message());
-    const std::string killed = "rank " + std::to_string(episode_.victim);
-    if (status.ok()) return accuse(Verdict::wrong_error, "the last barrier has not failed");
-    if (text.find(episode_.breaks_links() ? "rank " : killed) == std::string::npos)
-      accuse(Verdict::wrong_error, "no rank is named that broke: " + text);
+    const bool is_for_all = in_ == &slots_[0], broke = status.code() == Code::remote_error;
+    const std::string named = broke && is_for_all && !episode_.breaks_links()
+                                  ? "rank " + std::to_string(episode_.victim)
+                                  : "rank ";
+    if (!may_fail() || (!broke && status.code() != Code::aborted) ||
+        text.find(named) == std::string::npos)
+      accuse(Verdict::wrong_error, text);
   }
 
   void end(bool is_right) {
     for (std::optional<Member>& slot : slots_) {
       if (!slot) continue;
-      if (!is_right && random_() % 2 == 0) {
-        static_cast<void>(slot->comm.abort());
-        continue;
-      }
-      const Status status = slot->comm.destroy();  // One that has failed says so once more.
-      if (is_right) judge(status);
+      if (!is_right) static_cast<void>(slot->comm.revoke());  // Others may wait in it.
+      const bool aborts = !is_right && random_() % 2 == 0;
+      const Status status = aborts ? slot->comm.abort() : slot->comm.destroy();
+      if (is_right) judge(status);  // One that has failed says so once more.
     }
   }
 
@@ -134,6 +132,7 @@ class Player {
   Random random_;
   int me_ = 0;
   std::optional<Member> slots_[kSlots];
+  const std::optional<Member>* in_ = nullptr;  // Where it was last.
   bool was_split_[kSlots] = {true};
   std::thread killer_;
 };
