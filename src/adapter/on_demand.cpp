@@ -199,7 +199,9 @@ Result<std::vector<PeerLink>> links_on_demand(bootstrap::Listeners listeners, Me
     if (!peers[r]) continue;
     const Rank peer{static_cast<std::int32_t>(r)};
     // Not in one piece with the count, as in Link::make().
-    links.push_back({peer, std::shared_ptr<fabric::Link>(new fabric::Link(kind, connector, peer)),
+    links.push_back({peer,
+                     std::shared_ptr<fabric::Link>(
+                         new fabric::Link(kind, connector, peer, link_settings(config, me, peer))),
                      false, false});
     group->links[r] = links.back().link;
   }

@@ -4,6 +4,7 @@
 
 #include "algorithm/plan/plan.hpp"
 #include "base/error.hpp"
+#include "base/hash.hpp"
 #include "platform/transport/shm/arena.hpp"
 #include "platform/transport/shm/shm_transport.hpp"
 #include "platform/transport/tcp/tcp_transport.hpp"
@@ -70,15 +71,23 @@ Status check_transport_name(std::string_view name) {
                fmt::join(transport_names(), ", "));
 }
 
-Result<std::vector<PeerLink>> make_links(std::vector<PeerSocket> sockets, const Config& config) {
+Result<std::vector<PeerLink>> make_links(std::vector<PeerSocket> sockets, Rank me,
+                                         const Config& config) {
   const std::shared_ptr<const fabric::SocketKind> near = unix_socket::unix_socket(),
                                                   far = network_socket(config);
   std::vector<PeerLink> links;
   for (PeerSocket& socket : sockets) {
-    ANYCCL_TRY(auto link, fabric::Link::make(std::move(socket.fd), socket.local ? near : far));
+    ANYCCL_TRY(auto link, fabric::Link::make(std::move(socket.fd), socket.local ? near : far,
+                                             link_settings(config, me, socket.rank)));
     links.push_back({socket.rank, std::move(link), socket.local, socket.same_process});
   }
   return links;
+}
+
+fabric::LinkSettings link_settings(const Config& config, Rank me, Rank peer) {
+  fabric::LinkSettings settings{config.checksums, config.chaos};
+  settings.chaos.seed = mix(mix(settings.chaos.seed, uindex(me)), uindex(peer));
+  return settings;
 }
 
 std::shared_ptr<const fabric::SocketKind> network_socket(const Config& config) {

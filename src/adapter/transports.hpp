@@ -40,8 +40,11 @@ struct PeerLink {
   bool local = false;         ///< A unix socket: the peer is on this host.
   bool same_process = false;  ///< The peer is a thread of this process.
 };
-/// Makes links of fresh connections. Errors: those of Link::make().
-Result<std::vector<PeerLink>> make_links(std::vector<PeerSocket> sockets, const Config& config);
+/// Makes links of fresh connections of rank `me`. Errors: those of Link::make().
+Result<std::vector<PeerLink>> make_links(std::vector<PeerSocket> sockets, Rank me,
+                                         const Config& config);
+/// Of the link from `me` to `peer`.
+fabric::LinkSettings link_settings(const Config& config, Rank me, Rank peer);
 /// The kind of all sockets over the network.
 std::shared_ptr<const fabric::SocketKind> network_socket(const Config& config);
 

@@ -63,6 +63,14 @@ constexpr Variable kVariables[] = {
     {"ANYCCL_TCP_ACK_TIMEOUT", "30",
      "seconds after which a host that acknowledges nothing counts as cut off or powered off: 1 to "
      "600"},
+    {"ANYCCL_CHECKSUM", "0",
+     "1: what goes over connections has checksums and numbers, so that damaged, lost or repeated "
+     "data "
+     "is an error that names the rank",
+     [](const Config& c) { return std::string(c.checksums ? "1" : ""); }},
+    {"ANYCCL_CHAOS", "",
+     "for tests, faults of connections: seed=1,delay=0.01:200us,partial=0.1,reorder=0.01,drop=1e-4,"
+     "duplicate=1e-4,cut=1e-7,corrupt=1e-7,slow=10M"},
     {"ANYCCL_SECRET", "", "32 hex digits that every rank of a job must know; `anyccl run` sets it"},
     {"ANYCCL_PORT", "MASTER_PORT + 1", "port on MASTER_ADDR where rank 0 meets the others"},
     {"ANYCCL_PORT_RANGE", "",
@@ -191,6 +199,15 @@ Status read_secret(std::string& into) {
                into.size());
 }
 
+Status read_chaos(ChaosPlan& into) {
+  const std::string text = text_of("ANYCCL_CHAOS");
+  Result<ChaosPlan> plan = ChaosPlan::parse(text);
+  if (!plan.ok())
+    return error(Code::invalid_argument, "ANYCCL_CHAOS={}: {}", text, plan.status().message());
+  into = *plan;
+  return {};
+}
+
 Status read_port_range(PortRange& into) {
   const std::string text = text_of("ANYCCL_PORT_RANGE");
   into = {};
@@ -270,6 +287,10 @@ Result<Config> read_config() {
   std::optional<int> ack_timeout;
   ANYCCL_CHECK(read_number("ANYCCL_TCP_ACK_TIMEOUT", 1, 600, ack_timeout));
   c.ack_timeout_s = ack_timeout.value_or(c.ack_timeout_s);
+  std::optional<int> checksums;
+  ANYCCL_CHECK(read_number("ANYCCL_CHECKSUM", 0, 1, checksums));
+  c.checksums = checksums == 1;
+  ANYCCL_CHECK(read_chaos(c.chaos));
   ANYCCL_CHECK(read_secret(c.secret));
   c.cache_folder = cache_folder();
   std::optional<int> tune_at_start;

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "anyccl/status.hpp"
+#include "base/chaos_plan.hpp"
 
 namespace anyccl {
 
@@ -73,6 +74,8 @@ struct Config {
   std::string interface;    ///< ANYCCL_SOCKET_IFNAME as written; empty: any.
   std::string congestion;   ///< TCP congestion control; empty: cubic where allowed.
   int ack_timeout_s = 30;   ///< ANYCCL_TCP_ACK_TIMEOUT.
+  bool checksums = false;   ///< ANYCCL_CHECKSUM.
+  ChaosPlan chaos;          ///< ANYCCL_CHAOS.
   std::string secret;       ///< ANYCCL_SECRET as written; empty: none.
   ShmCopy shm_copy = ShmCopy::fastest;
   WaitMode waits = WaitMode::balanced;

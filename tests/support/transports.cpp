@@ -43,7 +43,7 @@ Ends connected_on_one_host() {
 
 std::vector<fabric::PeerChannel> open_channels(const std::shared_ptr<fabric::Context>& context,
                                                std::vector<PeerSocket> sockets) {
-  auto links = make_links(std::move(sockets), {});
+  auto links = make_links(std::move(sockets), context->me, {});
   require(links.ok(), "make links");
   std::vector<fabric::PeerChannel> channels;
   for (const PeerLink& peer : *links) {

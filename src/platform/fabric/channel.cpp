@@ -214,6 +214,8 @@ bool Channel::is_silent() {
 void Channel::look_for_silence() {
   const std::lock_guard lock(link_->mutex_);
   link_->look_for_silence();
+  // The peer notices by its number whether an earlier frame is missing, which both may wait for.
+  if (link_->checksums_) send_credit();
 }
 
 bool Channel::is_gone() {

@@ -26,22 +26,28 @@ bool is_of_silent_host(int problem) {
 
 }  // namespace
 
-Result<std::shared_ptr<Link>> Link::make(UniqueFd socket, std::shared_ptr<const SocketKind> kind) {
+Result<std::shared_ptr<Link>> Link::make(UniqueFd socket, std::shared_ptr<const SocketKind> kind,
+                                         const LinkSettings& settings) {
   if (!socket) return error(Code::invalid_argument, "there is no connection to a peer");
   // Not in one piece with the count, which outlives it where others only know of it.
-  std::shared_ptr<Link> link(new Link(std::move(kind), nullptr, {}));
+  std::shared_ptr<Link> link(new Link(std::move(kind), nullptr, {}, settings));
   ANYCCL_CHECK(link->attach(std::move(socket)));
   return link;
 }
 
 Link::Link(std::shared_ptr<const SocketKind> kind, std::shared_ptr<Connector> connector,
-           Rank member)
+           Rank member, const LinkSettings& settings)
     : kind_(std::move(kind)),
       generation_(fork_generation()),
       connector_(std::move(connector)),
       member_(member),
+      checksums_(settings.checksums),
+      chaos_(settings.chaos.is_empty() ? nullptr : std::make_unique<Chaos>(settings.chaos)),
       out_(-1),
-      in_(kind_->carries_descriptors()) {}
+      in_(kind_->carries_descriptors()) {
+  out_.set_up(checksums_, chaos_.get());
+  in_.set_up(checksums_, chaos_.get());
+}
 
 // --- on demand -----------------------------------------------------------------------------------
 

@@ -23,6 +23,12 @@ struct Companion {
   virtual ~Companion() = default;
 };
 
+/// What the frames of a link go through.
+struct LinkSettings {
+  bool checksums = false;  ///< ANYCCL_CHECKSUM, the same at both ends.
+  ChaosPlan chaos;         ///< ANYCCL_CHAOS, with a seed of this end.
+};
+
 /// The connection between two ranks: one authenticated stream socket, which all communicators that
 /// descend from the one that made it share. Each has a context of its own on it, with its own
 /// credits, so that none waits for another; see Channel. A link may wait for its connection until
@@ -40,10 +46,11 @@ struct Companion {
 class Link : public std::enable_shared_from_this<Link> {
  public:
   /// Errors: those of `kind`, and system_error.
-  static Result<std::shared_ptr<Link>> make(UniqueFd socket,
-                                            std::shared_ptr<const SocketKind> kind);
+  static Result<std::shared_ptr<Link>> make(UniqueFd socket, std::shared_ptr<const SocketKind> kind,
+                                            const LinkSettings& settings = {});
   /// A link to a member of a group that `connector` attaches when it is used, from either side.
-  Link(std::shared_ptr<const SocketKind> kind, std::shared_ptr<Connector> connector, Rank member);
+  Link(std::shared_ptr<const SocketKind> kind, std::shared_ptr<Connector> connector, Rank member,
+       const LinkSettings& settings = {});
 
   // --- on demand --------------------------------------------------------------------------------
   /// Null: connected when it was made.
@@ -98,6 +105,8 @@ class Link : public std::enable_shared_from_this<Link> {
   bool used_ = false, owes_ = false;  // Asked for; something must not get lost. With the lock.
   bool silent_ = false;               // What SocketKind::is_silent() has said. With the lock.
   std::mutex mutex_;  // Held while the socket is read or written, which never waits.
+  const bool checksums_;
+  const std::unique_ptr<Chaos> chaos_;  // Null: no faults.
   Outbox out_;
   Reader in_;
   std::mutex process_mutex_;

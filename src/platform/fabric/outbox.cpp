@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 #include <iterator>
+#include <utility>
 
 namespace anyccl::fabric {
 namespace {
@@ -30,6 +31,7 @@ void Outbox::discard() {
   queue_.clear();
   sent_ = 0;
   attached_.clear();
+  overtaken_.clear();
   note_queued();
 }
 
@@ -39,34 +41,76 @@ void Outbox::close() {
 }
 
 void Outbox::send(const FrameHeader& header, const std::byte* payload) {
-  iovec parts[] = {part(&header, sizeof header), part(payload, header.bytes)};
-  const std::size_t sent = !idle()                     ? 0
-                           : header.bytes <= kOnePiece ? write_small(header, payload)
-                                                       : write(parts);
-  if (broken_ || sent == sizeof header + header.bytes) return;
-  queue(parts, sent);
-  note_queued();
+  send(header, payload, {});
 }
 
 bool Outbox::send(const FrameHeader& header, const std::byte* payload,
                   std::span<const int> descriptors) {
-  if (descriptors.empty()) return send(header, payload), true;
-  iovec parts[] = {part(&header, sizeof header), part(payload, header.bytes)};
-  const std::size_t sent = idle() ? write(parts, descriptors) : 0;
-  if (broken_ || sent == sizeof header + header.bytes) return true;
-  if (sent == 0 && !attach(descriptors)) return false;
+  if (chaos_ != nullptr && is_overtaken(header, payload)) return true;
+  return put(header, payload, descriptors);
+}
+
+/// Sends it as it goes over the wire.
+bool Outbox::put(const FrameHeader& header, const std::byte* payload,
+                 std::span<const int> descriptors) {
+  SealedHeader seal;
+  Bytes head = std::as_bytes(std::span(&header, 1));
+  if (seals_) {
+    seal = sealed(header, next_number_++, payload);
+    head = std::as_bytes(std::span(&seal, 1));
+  }
+  const int copies = chaos_ == nullptr ? 1 : chaos_->copies();
+  bool done = true;
+  for (int i = 0; i < copies; ++i) done &= transmit(head, {payload, header.bytes}, descriptors);
+  return done;
+}
+
+bool Outbox::transmit(Bytes head, Bytes payload, std::span<const int> descriptors) {
+  iovec parts[] = {part(head.data(), head.size()), part(payload.data(), payload.size())};
+  const bool is_small = descriptors.empty() && payload.size() <= kOnePiece;
+  const std::size_t sent = queue_.size() > sent_ ? 0
+                           : is_small            ? write_small(head, payload)
+                                                 : write(parts, descriptors);
+  if (broken_ || sent == head.size() + payload.size()) return true;
+  if (sent == 0 && !descriptors.empty() && !attach(descriptors)) return false;
   queue(parts, sent);
   note_queued();
   return true;
 }
 
+/// Keeps a small data frame for after the next one, and sends the one that was kept before.
+bool Outbox::is_overtaken(const FrameHeader& header, const std::byte* payload) {
+  if (header.type == kData && !overtaken_.empty()) {
+    put(header, payload, {});
+    release_overtaken();
+    return true;
+  }
+  release_overtaken();
+  if (header.type != kData || header.bytes > kSmall || !chaos_->is_overtaken()) return false;
+  const Bytes head = std::as_bytes(std::span(&header, 1));
+  overtaken_.assign(head.begin(), head.end());
+  overtaken_.insert(overtaken_.end(), payload, payload + header.bytes);
+  note_queued();
+  return true;
+}
+
+void Outbox::release_overtaken() {
+  if (overtaken_.empty()) return;
+  const std::vector<std::byte> frame = std::exchange(overtaken_, {});
+  note_queued();
+  FrameHeader header;
+  std::memcpy(&header, frame.data(), sizeof header);
+  put(header, frame.data() + sizeof header, {});
+}
+
 bool Outbox::flush() {
   if (idle()) return true;
-  do {
+  release_overtaken();
+  while (sent_ < queue_.size()) {
     const std::size_t n = write_queued();
     sent_ += n;
     if (n == 0) break;
-  } while (sent_ < queue_.size());
+  }
   if (broken_ || sent_ == queue_.size()) {
     queue_.clear();
     sent_ = 0;
@@ -103,11 +147,11 @@ std::size_t Outbox::write_queued() {
 }
 
 /// A frame in one piece: copying it costs less than describing two to the kernel.
-std::size_t Outbox::write_small(const FrameHeader& header, const std::byte* payload) {
-  std::array<std::byte, sizeof header + kOnePiece> frame;
-  std::memcpy(frame.data(), &header, sizeof header);
-  if (header.bytes > 0) std::memcpy(frame.data() + sizeof header, payload, header.bytes);
-  iovec whole[] = {part(frame.data(), sizeof header + header.bytes)};
+std::size_t Outbox::write_small(Bytes head, Bytes payload) {
+  std::array<std::byte, sizeof(SealedHeader) + kOnePiece> frame;
+  std::memcpy(frame.data(), head.data(), head.size());
+  if (!payload.empty()) std::memcpy(frame.data() + head.size(), payload.data(), payload.size());
+  iovec whole[] = {part(frame.data(), head.size() + payload.size())};
   return write(whole);
 }
 
@@ -128,7 +172,8 @@ std::size_t Outbox::write(std::span<iovec> parts, std::span<const int> descripto
     std::memcpy(CMSG_DATA(item), descriptors.data(), descriptors.size() * sizeof(int));
   }
   for (;;) {
-    const ssize_t n = parts.size() == 1 && descriptors.empty()
+    const ssize_t n = chaos_ != nullptr ? chaos_->write(fd(), message)
+                      : parts.size() == 1 && descriptors.empty()
                           ? ::send(fd(), parts[0].iov_base, parts[0].iov_len, MSG_NOSIGNAL)
                           : ::sendmsg(fd(), &message, MSG_NOSIGNAL);
     if (n >= 0) return static_cast<std::size_t>(n);

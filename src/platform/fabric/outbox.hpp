@@ -9,7 +9,9 @@
 #include <vector>
 
 #include "base/unique_fd.hpp"
+#include "platform/fabric/chaos.hpp"
 #include "platform/fabric/frame.hpp"
+#include "platform/fabric/seal.hpp"
 
 namespace anyccl::fabric {
 
@@ -22,6 +24,11 @@ class Outbox {
  public:
   /// `fd`: -1 until connect().
   explicit Outbox(int fd) : fd_(fd) {}
+  /// Before the first frame. `seals`: every frame has a Seal. `chaos`: faults, or null.
+  void set_up(bool seals, Chaos* chaos) {
+    seals_ = seals;
+    chaos_ = chaos;
+  }
   void connect(int fd) { fd_.store(fd, std::memory_order_relaxed); }
 
   /// Whether a frame with `bytes` bytes of payload may be sent now. A large one has to wait until
@@ -60,14 +67,21 @@ class Outbox {
     std::vector<UniqueFd> descriptors;
   };
 
-  std::size_t write_small(const FrameHeader& header, const std::byte* payload);
+  using Bytes = std::span<const std::byte>;
+  bool put(const FrameHeader& header, const std::byte* payload, std::span<const int> descriptors);
+  bool transmit(Bytes head, Bytes payload, std::span<const int> descriptors);
+  bool is_overtaken(const FrameHeader& header, const std::byte* payload);
+  void release_overtaken();
+  std::size_t write_small(Bytes head, Bytes payload);
   std::size_t write(std::span<iovec> parts, std::span<const int> descriptors = {});
   void queue(std::span<const iovec> parts, std::size_t skip);
   bool attach(std::span<const int> descriptors);
   std::size_t write_queued();
   void drop_sent();
   int fd() const { return fd_.load(std::memory_order_relaxed); }
-  void note_queued() { queued_.store(queue_.size() - sent_, std::memory_order_relaxed); }
+  void note_queued() {
+    queued_.store(queue_.size() - sent_ + overtaken_.size(), std::memory_order_relaxed);
+  }
 
   std::atomic<int> fd_;
   bool broken_ = false;  // The peer takes nothing more.
@@ -76,7 +90,11 @@ class Outbox {
   std::vector<std::byte> queue_;
   std::size_t sent_ = 0;  // How much of queue_ is gone.
   std::list<Attached> attached_;
-  std::atomic<std::size_t> queued_{0};  // As queue_ and sent_ say, for those without the lock.
+  bool seals_ = false;
+  std::uint64_t next_number_ = 0;  // Of a Seal.
+  Chaos* chaos_ = nullptr;
+  std::vector<std::byte> overtaken_;  // A data frame that waits for the one behind it, with chaos.
+  std::atomic<std::size_t> queued_{0};  // As these say, for those without the lock.
 };
 
 }  // namespace anyccl::fabric

@@ -149,16 +149,16 @@ const FrameHeader* Reader::peek(Flow* mine, std::uint64_t message) {
 bool Reader::next_header(const Wanted* wanted) {
   const bool direct = wanted != nullptr && wanted->bytes >= kDirect;
   for (;;) {
-    while (staged() < sizeof(FrameHeader))
-      if (!fill(direct ? sizeof(FrameHeader) : staging_->size())) return false;
+    while (staged() < head_bytes())
+      if (!fill(direct ? head_bytes() : staging_->size())) return false;
     FrameHeader header;
     std::memcpy(&header, staging_->data() + begin_, sizeof header);
-    if (const char* what = problem_of(header)) {
+    if (const char* what = problem_of_head(header)) {
       malformed(what);
       return false;
     }
     if (header.type != kData) {
-      while (staged() < sizeof header + header.bytes)
+      while (staged() < head_bytes() + header.bytes)
         if (!fill(staging_->size())) return false;
       if (!handle_control(header)) return false;
       continue;
@@ -173,7 +173,8 @@ bool Reader::next_header(const Wanted* wanted) {
       malformed(what);
       return false;
     }
-    begin_ += sizeof header;
+    begin_ += head_bytes();
+    ++next_number_;
     frame_ = header;
     flow_ = flow;
     flow->window.credit(header.credit);
@@ -186,10 +187,26 @@ bool Reader::next_header(const Wanted* wanted) {
   }
 }
 
+/// The head of a frame lies at the beginning of the staging buffer.
+const char* Reader::problem_of_head(const FrameHeader& header) {
+  if (seals_) {
+    SealedHeader sealed;
+    std::memcpy(&sealed, staging_->data() + begin_, sizeof sealed);
+    if (const char* what = problem_of(sealed, next_number_)) return what;
+    seal_ = sealed.seal;
+  }
+  return problem_of(header);
+}
+
 /// The frame lies whole in the staging buffer. False: nothing more is to be read.
 bool Reader::handle_control(const FrameHeader& header) {
-  const std::byte* payload = staging_->data() + begin_ + sizeof header;
-  begin_ += sizeof header + header.bytes;
+  const std::byte* payload = staging_->data() + begin_ + head_bytes();
+  begin_ += head_bytes() + header.bytes;
+  ++next_number_;
+  if (seals_ && !fabric::fits(seal_, payload, header.bytes)) {
+    malformed(kDamaged);
+    return false;
+  }
   Flow* const flow = flow_of(header.context);
   if (flow == nullptr || flow->is_over()) {
     malformed(flow == nullptr ? "frames of too many communicators" : "more after its goodbye");
@@ -275,7 +292,7 @@ bool Reader::receive_payload() {
     }
     // The staging buffer is empty now. The next header comes along, which saves a call per frame.
     begin_ = end_ = 0;
-    iovec parts[] = {{target_ + received_, left}, {staging_->data(), sizeof(FrameHeader)}};
+    iovec parts[] = {{target_ + received_, left}, {staging_->data(), head_bytes()}};
     const ssize_t n = receive(parts, 2);
     if (!arrived(n)) return false;
     const auto got = static_cast<std::size_t>(n);
@@ -291,6 +308,7 @@ void Reader::finish_frame() {
   Arrival arrival{frame_, std::exchange(buffer_, Buffer{}), data};
   Context* const context = flow_->context;
   if (std::exchange(dropped_, false)) return flow_->window.consumed(frame_.bytes);
+  if (seals_ && !fabric::fits(seal_, data, frame_.bytes)) return malformed(kDamaged);
   const Key key = key_of(frame_);
   if (context != nullptr && !key.is_message &&
       key.operation < context->oldest.load(std::memory_order_relaxed)) {
@@ -320,6 +338,27 @@ bool Reader::fill(std::size_t most) {
 }
 
 ssize_t Reader::receive(iovec* parts, std::size_t count) {
+  return chaos_ == nullptr ? receive_some(parts, count) : receive_with_faults(parts, count);
+}
+
+ssize_t Reader::receive_with_faults(iovec* parts, std::size_t count) {
+  if (chaos_->holds_back()) {
+    errno = EAGAIN;
+    return -1;
+  }
+  std::size_t most = 0;
+  for (std::size_t i = 0; i < count; ++i) most += parts[i].iov_len;
+  most = chaos_->room(most);
+  for (std::size_t i = 0; i < count; ++i) {
+    parts[i].iov_len = std::min(parts[i].iov_len, most);
+    most -= parts[i].iov_len;
+  }
+  const ssize_t n = receive_some(parts, count);
+  if (n > 0) chaos_->has_read({parts, count}, static_cast<std::size_t>(n));
+  return n;
+}
+
+ssize_t Reader::receive_some(iovec* parts, std::size_t count) {
   if (!carries_descriptors_)
     return count == 1 ? ::recv(fd_, parts->iov_base, parts->iov_len, 0)
                       : ::readv(fd_, parts, static_cast<int>(count));

@@ -9,7 +9,9 @@
 #include <memory>
 #include <unordered_map>
 
+#include "platform/fabric/chaos.hpp"
 #include "platform/fabric/flow.hpp"
+#include "platform/fabric/seal.hpp"
 
 namespace anyccl::fabric {
 
@@ -33,6 +35,11 @@ bool same_size(const FrameHeader& header, const Wanted& in);
 class Reader {
  public:
   explicit Reader(bool carries_descriptors) : carries_descriptors_(carries_descriptors) {}
+  /// As of Outbox.
+  void set_up(bool seals, Chaos* chaos) {
+    seals_ = seals;
+    chaos_ = chaos;
+  }
   /// Nothing arrives before.
   void connect(int fd);
 
@@ -71,7 +78,9 @@ class Reader {
   bool drain();
 
  private:
+  std::size_t head_bytes() const { return seals_ ? sizeof(SealedHeader) : sizeof(FrameHeader); }
   bool next_header(const Wanted* wanted);
+  const char* problem_of_head(const FrameHeader& header);
   bool handle_control(const FrameHeader& header);
   bool take_notice(const FrameHeader& header, const std::byte* payload, Flow& flow);
   void choose_target(Flow* mine, const Wanted* wanted);
@@ -80,6 +89,8 @@ class Reader {
 
   bool fill(std::size_t most);
   ssize_t receive(iovec* parts, std::size_t count);
+  ssize_t receive_some(iovec* parts, std::size_t count);
+  ssize_t receive_with_faults(iovec* parts, std::size_t count);
   void keep_descriptors(msghdr& message);
   bool arrived(ssize_t result);
   void end();
@@ -90,6 +101,8 @@ class Reader {
 
   int fd_ = -1;
   const bool carries_descriptors_;
+  bool seals_ = false;
+  Chaos* chaos_ = nullptr;
   std::unordered_map<ContextKey, Flow> flows_;
   Flow* last_ = nullptr;  // The one found last.
   Context* reads_for_ = nullptr;
@@ -102,6 +115,8 @@ class Reader {
   // The data frame that is being received.
   bool in_frame_ = false;
   FrameHeader frame_;
+  Seal seal_;                      // Of the last frame, and
+  std::uint64_t next_number_ = 0;  // the number of the next one.
   Flow* flow_ = nullptr;
   Buffer buffer_;                // Empty if target_ is the caller's memory.
   std::byte* target_ = nullptr;  // Null: not chosen yet, or the payload is dropped.

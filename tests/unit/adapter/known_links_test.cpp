@@ -36,7 +36,7 @@ struct TwoProcesses {
       sockets[0].rank = Rank{static_cast<std::int32_t>(1 - r)};
       sockets[0].fd = std::move(ends[r]);
       sockets[0].local = true;
-      auto made = make_links(std::move(sockets), {});
+      auto made = make_links(std::move(sockets), Rank{static_cast<std::int32_t>(r)}, {});
       require(made.ok(), "make_links");
       links[r].push_back(made->front().link);
       if (knows < 0 || static_cast<std::size_t>(knows) == r)
