@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <iterator>
 #include <optional>
+#include <string_view>
 #include <thread>
 
 #include "soak/step.hpp"
@@ -137,9 +139,18 @@ class Player {
   std::thread killer_;
 };
 
-std::string draw_chaos(Random& random) {
-  constexpr const char* kMixes[] = {"", ""};
-  return kMixes[below(random, std::size(kMixes))];
+/// A lost frame shows by the next one, of which connections that only serve shared memory have few.
+std::string draw_chaos(Random& random, bool has_frames) {
+  constexpr std::string_view kMixes[] = {"",
+                                         "delay=0.01:200us,partial=0.2,reorder=0.05",
+                                         "delay=0.002:2ms",
+                                         "slow=50M,partial=0.05",
+                                         "cut=2e-7,partial=0.1",
+                                         "corrupt=2e-7,delay=0.005:100us",
+                                         "drop=1e-4",
+                                         "duplicate=1e-4,reorder=0.02"};
+  const std::string_view drawn = kMixes[below(random, std::size(kMixes))];
+  return std::string(drawn.starts_with("drop") && !has_frames ? "" : drawn);
 }
 
 }  // namespace
@@ -152,8 +163,9 @@ Episode Episode::draw(std::uint64_t seed, const Options& options) {
   // Each is drawn, whatever is chosen, so that the others do not depend on it.
   e.transport = kTransports[below(random, std::size(kTransports))];
   if (!options.transport.empty()) e.transport = options.transport;
-  e.chaos = draw_chaos(random);
+  e.chaos = draw_chaos(random, e.transport != "shm");
   if (options.chaos != kDrawn) e.chaos = options.chaos;
+  e.checksums = below(random, 2) == 0 || e.has_any({"corrupt", "drop", "duplicate"});
   e.ranks = 2 + static_cast<int>(below(random, 4));
   if (options.ranks != 0) e.ranks = options.ranks;
   e.steps = 50 + static_cast<int>(below(random, 400));
@@ -164,13 +176,22 @@ Episode Episode::draw(std::uint64_t seed, const Options& options) {
   return e;
 }
 
-bool Episode::breaks_links() const {
-  const auto has = [&](const char* fault) { return chaos.find(fault) != std::string::npos; };
-  return has("cut=") || has("corrupt=") || has("drop=") || has("duplicate=");
+bool Episode::has_any(std::initializer_list<std::string_view> faults) const {
+  return std::any_of(faults.begin(), faults.end(), [&](std::string_view fault) {
+    return chaos.find(std::string(fault) + "=") != std::string::npos;
+  });
 }
 
-std::vector<std::pair<std::string, std::string>> Episode::variables() const {
-  return {{"ANYCCL_TRANSPORT", transport}};
+bool Episode::breaks_links() const {
+  return has_any({"cut", "corrupt", "drop", "duplicate"});
+}
+
+Environment Episode::variables() const {
+  return {{"ANYCCL_TRANSPORT", transport},
+          {"ANYCCL_CHAOS", "seed=" + std::to_string(seed) + (chaos.empty() ? "" : "," + chaos)},
+          {"ANYCCL_CHECKSUM", checksums ? "1" : "0"},
+          {"ANYCCL_TUNER_TABLE", "none"},
+          {"ANYCCL_DEBUG", "NONE"}};
 }
 
 void run_rank(const Episode& episode, RankReport& report) {

@@ -3,10 +3,15 @@
 
 #include <atomic>
 #include <cstdint>
+#include <initializer_list>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 namespace anyccl::soak {
+
+using Environment = std::vector<std::pair<std::string, std::string>>;
 
 /// Everything follows from the seed and the options.
 struct Episode {
@@ -21,13 +26,16 @@ struct Episode {
 
   std::uint64_t seed = 0;
   std::string transport, chaos;
+  bool checksums = false;  ///< ANYCCL_CHECKSUM.
   int ranks = 2, steps = 0;
   int victim = -1, killed_at = 0;  ///< The rank that is killed, and in which step; -1: none.
 
   /// Whether connections may fail.
   bool breaks_links() const;
   /// For the environment of a rank.
-  std::vector<std::pair<std::string, std::string>> variables() const;
+  Environment variables() const;
+  /// Whether one of these is in `chaos`.
+  bool has_any(std::initializer_list<std::string_view> faults) const;
 };
 
 /// What a rank tells the process that watches it, in memory that both have.

@@ -1,10 +1,6 @@
 #include "platform/fabric/reader.hpp"
 
-#include <sys/socket.h>
-#include <sys/uio.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 #include <utility>
 
@@ -18,8 +14,6 @@ constexpr std::size_t kMostUnopened = 4096;
 
 // Notices of a context that no call has taken yet.
 constexpr std::size_t kMostNotices = 16384;
-// Descriptors that may have come before their notice is looked at.
-constexpr std::size_t kMostKept = 1024;
 
 // Payloads from this size are read straight into their place: reading the header alone first costs
 // one more system call, which is cheaper than copying this much.
@@ -318,121 +312,6 @@ void Reader::finish_frame() {
   if (!flow_->arrivals.add(std::move(arrival))) return malformed("a publication twice");
   if (context != nullptr) context->arrivals.fetch_add(1, std::memory_order_relaxed);
   tell(*flow_);
-}
-
-// --- the socket ----------------------------------------------------------------------------------
-
-/// Reads at most `most` bytes into the staging buffer. False if there are none.
-bool Reader::fill(std::size_t most) {
-  if (ended_) return false;
-  if (begin_ > 0) {
-    std::memmove(staging_->data(), staging_->data() + begin_, staged());
-    end_ -= begin_;
-    begin_ = 0;
-  }
-  iovec part{staging_->data() + end_, std::min(most, staging_->size() - end_)};
-  const ssize_t n = receive(&part, 1);
-  if (!arrived(n)) return false;
-  end_ += static_cast<std::size_t>(n);
-  return true;
-}
-
-ssize_t Reader::receive(iovec* parts, std::size_t count) {
-  return chaos_ == nullptr ? receive_some(parts, count) : receive_with_faults(parts, count);
-}
-
-ssize_t Reader::receive_with_faults(iovec* parts, std::size_t count) {
-  if (chaos_->holds_back()) {
-    errno = EAGAIN;
-    return -1;
-  }
-  std::size_t most = 0;
-  for (std::size_t i = 0; i < count; ++i) most += parts[i].iov_len;
-  most = chaos_->room(most);
-  for (std::size_t i = 0; i < count; ++i) {
-    parts[i].iov_len = std::min(parts[i].iov_len, most);
-    most -= parts[i].iov_len;
-  }
-  const ssize_t n = receive_some(parts, count);
-  if (n > 0) chaos_->has_read({parts, count}, static_cast<std::size_t>(n));
-  return n;
-}
-
-ssize_t Reader::receive_some(iovec* parts, std::size_t count) {
-  if (!carries_descriptors_)
-    return count == 1 ? ::recv(fd_, parts->iov_base, parts->iov_len, 0)
-                      : ::readv(fd_, parts, static_cast<int>(count));
-  msghdr message{};
-  message.msg_iov = parts;
-  message.msg_iovlen = count;
-  alignas(cmsghdr) char room[CMSG_SPACE(kMaxDescriptors * sizeof(int))];
-  message.msg_control = room;
-  message.msg_controllen = sizeof room;
-  const ssize_t n = ::recvmsg(fd_, &message, MSG_CMSG_CLOEXEC);
-  if (n > 0 && (message.msg_controllen > 0 || (message.msg_flags & MSG_CTRUNC) != 0))
-    keep_descriptors(message);
-  return n;
-}
-
-/// A read ends with the first piece that has descriptors, so they are all of one notice. Some are
-/// missing where this process has no room for them.
-void Reader::keep_descriptors(msghdr& message) {
-  std::vector<UniqueFd> all;
-  for (cmsghdr* item = CMSG_FIRSTHDR(&message); item != nullptr;
-       item = CMSG_NXTHDR(&message, item)) {
-    if (item->cmsg_level != SOL_SOCKET || item->cmsg_type != SCM_RIGHTS) continue;
-    const std::size_t count = (item->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-    for (std::size_t i = 0; i < count; ++i) {
-      int fd = -1;
-      std::memcpy(&fd, CMSG_DATA(item) + i * sizeof(int), sizeof fd);
-      all.emplace_back(fd);
-    }
-  }
-  descriptors_.push_back(std::move(all));
-  if (descriptors_.size() > kMostKept) malformed("descriptors without notices");
-}
-
-/// Whether a read brought bytes; notices the end of the stream.
-bool Reader::arrived(ssize_t result) {
-  if (result > 0) return true;
-  if (result < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return false;
-  problem_ = result < 0 ? errno : 0;
-  end();
-  return false;
-}
-
-void Reader::end() {
-  ended_ = true;
-  for (auto& [key, flow] : flows_) tell(flow);
-}
-
-/// After this nothing that the peer says is believed, in any context.
-void Reader::malformed(const char* what) {
-  for (auto& [key, flow] : flows_)
-    if (flow.context != nullptr)
-      flow.context->note(
-          error(Code::remote_error,
-                "rank {} sent {} to rank {}; it runs another version of anyccl, or its memory or "
-                "the connection is damaged",
-                index(flow.peer), what, index(flow.context->me)));
-  begin_ = end_ = 0;
-  end();
-}
-
-bool Reader::drain() {
-  ended_ = true;
-  if (staging_ == nullptr) return true;
-  in_frame_ = false;
-  target_ = nullptr;
-  buffer_ = {};
-  unread_ = false;
-  begin_ = end_ = 0;
-  constexpr int kMost = 256;  // A peer that sends without end must not keep us.
-  for (int i = 0; i < kMost; ++i) {
-    const ssize_t n = ::recv(fd_, staging_->data(), staging_->size(), 0);
-    if (n <= 0) return n == 0 || (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
-  }
-  return false;
 }
 
 }  // namespace anyccl::fabric
