@@ -3,10 +3,12 @@
 #
 #   OPTIONS   passed to every configure, for example: make test OPTIONS="-DANYCCL_WERROR=ON"
 .DEFAULT_GOAL := help
-.PHONY: help run fast test test-all test-loaded torch-versions asan tsan fuzz clang odr arm build install deb wheels format docs docs-torch doxygen tidy bench bench-full bench-fabric bench-torch clean
+.PHONY: help run fast test test-all test-loaded soak torch-versions asan tsan fuzz clang odr arm build install deb wheels format docs docs-torch doxygen tidy bench bench-full bench-fabric bench-torch clean
 OPTIONS ?=
 PREFIX  ?= /usr/local
 JOBS    := $(shell nproc)
+SECONDS ?= 600
+SEED    ?= 1
 DATA    := build/data
 # $(call venv,PURPOSES): Python packages into .venv, unless OPTIONS leaves the Python package out
 venv     = $(if $(findstring ANYCCL_WITH_PYTHON=OFF,$(OPTIONS)),,@scripts/make-venv $(1))
@@ -73,6 +75,10 @@ test-loaded: ## Run `make test` five times beside three busy loops: no verdict m
 	$(PREPARE)
 	$(call build,release)
 	scripts/beside-load 3 5 ctest --preset release -j $(JOBS) --no-tests=error -LE long
+
+soak: ## Random calls under random faults and kills, for SECONDS (600) from SEED (1): every result is checked
+	$(call build,release,--target soak)
+	build/release/bin/soak --seconds $(SECONDS) --seed $(SEED)
 
 build: ## Build build/release/bin/anyccl and build/release/lib/libanyccl.so
 	$(call build,release)

@@ -7,10 +7,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <chrono>
-#include <cstdio>
 #include <cstdlib>
 #include <iostream>
+#include <iterator>
+#include <map>
 #include <span>
 #include <thread>
 
@@ -23,8 +26,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr const char* kUsage = R"(usage: soak [options]
-  --seconds N      go on for so long; 0: until --episodes (default 20)
-  --episodes N     stop after so many; 0: no limit (default)
+  --seconds N      go on for so long (default 20)
+  --episodes N     so many instead
   --seed S         of the first episode; the next one has the next seed (default 1)
   --ranks R        of each episode, 2 to 8; 0: random (default)
   --transport T    shm, tcp or unix (default: random)
@@ -70,10 +73,23 @@ Arguments parse(std::span<char*> words) {
   return arguments;
 }
 
-/// What came out of all episodes.
+/// What came out of some episodes.
 struct Totals {
+  static constexpr const char* kTitles[] = {
+      "episodes",      "right results", "ranks killed", "ranks with an error",
+      "wrong results", "wrong errors",  "hangs",        "crashes"};
   std::uint64_t episodes = 0, calls = 0, killed = 0, failed = 0;
   std::uint64_t wrong_results = 0, wrong_errors = 0, hangs = 0, crashes = 0;
+
+  std::array<std::uint64_t, std::size(kTitles)> values() const {
+    return {episodes, calls, killed, failed, wrong_results, wrong_errors, hangs, crashes};
+  }
+  Totals& operator+=(const Totals& other) {
+    episodes += other.episodes, calls += other.calls, killed += other.killed;
+    failed += other.failed, wrong_results += other.wrong_results;
+    wrong_errors += other.wrong_errors, hangs += other.hangs, crashes += other.crashes;
+    return *this;
+  }
   bool are_right() const { return wrong_results + wrong_errors + hangs + crashes == 0; }
 };
 
@@ -94,18 +110,23 @@ class Job {
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
 
-  /// Until all have ended, or none has come further for long: then they are killed.
+  /// Until all have ended, or none has come further for long: then they are killed. Time in which this
+  /// process did not run itself, because it was stopped or had no core, does not count.
   void watch(Totals& totals) {
-    constexpr auto kLongest = std::chrono::seconds(60);
-    auto moved = Clock::now();
+    constexpr std::chrono::milliseconds kLook(1), kMostPerLook(50), kLongest(60'000);
+    std::chrono::nanoseconds idle(0);
+    auto last = Clock::now();
     std::uint64_t before = 0;
     for (std::size_t ended = 0; ended < pids_.size();) {
       ended += collect();
       const std::uint64_t now = progress() + ended;
-      if (now != before) moved = Clock::now();
+      const auto time = Clock::now();
+      idle = now != before ? idle.zero()
+                           : idle + std::min<std::chrono::nanoseconds>(time - last, kMostPerLook);
+      last = time;
       before = now;
-      if (Clock::now() - moved > kLongest) return give_up(totals);
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      if (idle > kLongest) return give_up(totals);
+      std::this_thread::sleep_for(kLook);
     }
     count(totals);
   }
@@ -187,8 +208,7 @@ class Job {
 
 /// What repeats an episode.
 std::string command(const char* program, const Arguments& arguments, const Episode& episode) {
-  std::string text =
-      std::string(program) + " --seconds 0 --episodes 1 --seed " + std::to_string(episode.seed);
+  std::string text = std::string(program) + " --episodes 1 --seed " + std::to_string(episode.seed);
   if (arguments.episode.ranks != 0) text += " --ranks " + std::to_string(episode.ranks);
   if (!arguments.episode.transport.empty()) text += " --transport " + episode.transport;
   if (arguments.episode.chaos != Episode::kDrawn)
@@ -208,11 +228,36 @@ std::string describe(const Episode& e) {
   return text;
 }
 
-Totals run(const char* program, const Arguments& arguments) {
-  Totals totals;
+void print_row(const std::string& title, const Totals& totals) {
+  std::cout << "| " << title;
+  for (const std::uint64_t value : totals.values()) std::cout << " | " << value;
+  std::cout << " |\n";
+}
+
+/// By faults, in Markdown; returns the sum.
+Totals print(const std::map<std::string, Totals>& by_faults) {
+  std::cout << "| faults of connections |";
+  for (const char* title : Totals::kTitles) std::cout << " " << title << " |";
+  std::cout << "\n|---|";
+  for (std::size_t i = 0; i < std::size(Totals::kTitles); ++i) std::cout << "---|";
+  std::cout << "\n";
+  Totals all;
+  for (const auto& [faults, totals] : by_faults) {
+    print_row(faults.empty() ? "none" : "`" + faults + "`", totals);
+    all += totals;
+  }
+  print_row("all", all);
+  return all;
+}
+
+/// Whether everything was right.
+bool run(const char* program, const Arguments& arguments) {
+  std::map<std::string, Totals> by_faults;
+  std::uint64_t done = 0;
   const auto end = Clock::now() + std::chrono::duration<double>(arguments.seconds);
   do {
-    const Episode episode = Episode::draw(arguments.seed + totals.episodes, arguments.episode);
+    const Episode episode = Episode::draw(arguments.seed + done++, arguments.episode);
+    Totals& totals = by_faults[episode.chaos];
     Job job(episode);
     job.watch(totals);
     ++totals.episodes;
@@ -220,20 +265,14 @@ Totals run(const char* program, const Arguments& arguments) {
       std::cout << describe(episode) << "\n"
                 << job.complaints() << "repeat it: " << command(program, arguments, episode)
                 << std::endl;
-  } while (totals.episodes < arguments.episodes || (arguments.episodes == 0 && Clock::now() < end));
-  return totals;
+  } while (arguments.episodes == 0 ? Clock::now() < end : done < arguments.episodes);
+  return print(by_faults).are_right();
 }
 
 }  // namespace
 }  // namespace anyccl::soak
 
 int main(int count, char** words) {
-  using namespace anyccl::soak;
-  const Arguments arguments = parse({words, static_cast<std::size_t>(count)});
-  const Totals t = run(words[0], arguments);
-  std::cout << t.episodes << " episodes, " << t.calls << " calls with right results, " << t.killed
-            << " ranks killed, " << t.failed << " ranks with an expected error\n"
-            << t.wrong_results << " wrong results, " << t.wrong_errors << " wrong errors, "
-            << t.hangs << " hangs, " << t.crashes << " crashes\n";
-  return t.are_right() ? 0 : 1;
+  const auto arguments = anyccl::soak::parse({words, static_cast<std::size_t>(count)});
+  return anyccl::soak::run(words[0], arguments) ? 0 : 1;
 }
