@@ -65,8 +65,7 @@ constexpr Variable kVariables[] = {
      "600"},
     {"ANYCCL_CHECKSUM", "0",
      "1: what goes over connections has checksums and numbers, so that damaged, lost or repeated "
-     "data "
-     "is an error that names the rank",
+     "data is an error that names the rank",
      [](const Config& c) { return std::string(c.checksums ? "1" : ""); }},
     {"ANYCCL_CHAOS", "",
      "for tests, faults of connections: seed=1,delay=0.01:200us,partial=0.1,reorder=0.01,drop=1e-4,"

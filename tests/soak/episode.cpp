@@ -16,7 +16,7 @@
 namespace anyccl::soak {
 namespace {
 
-using Verdict = RankReport::Verdict;
+using Finding = RankReport::Finding;
 
 constexpr std::size_t kSlots = 4;  // For communicators; the first is of all ranks.
 
@@ -34,7 +34,7 @@ class Player {
 
   void play() {
     Result<Communicator> world = Communicator::from_env();
-    if (!world.ok()) return accuse(Verdict::wrong_error, std::string(world.status().message()));
+    if (!world.ok()) return accuse(Finding::wrong_error, std::string(world.status().message()));
     me_ = index(world->rank());
     slots_[0] = Member{*std::move(world), CallConfigs(random_), 0};
     Status status;
@@ -66,7 +66,7 @@ class Player {
     const StepOutcome outcome = run_step(slot->comm, std::move(random), *slot->configs, step);
     report_.calls.fetch_add(outcome.calls, std::memory_order_relaxed);
     if (!outcome.wrong.empty())
-      accuse(Verdict::wrong_result, "step " + std::to_string(step) + ", " + outcome.wrong);
+      accuse(Finding::wrong_result, "step " + std::to_string(step) + ", " + outcome.wrong);
     return outcome.status;
   }
 
@@ -110,7 +110,7 @@ class Player {
                                   : "rank ";
     if (!may_fail() || (!broke && status.code() != Code::aborted) ||
         text.find(named) == std::string::npos)
-      accuse(Verdict::wrong_error, text);
+      accuse(Finding::wrong_error, text);
   }
 
   void end(bool is_right) {
@@ -123,9 +123,9 @@ class Player {
     }
   }
 
-  void accuse(Verdict verdict, const std::string& what) {
-    if (report_.verdict != Verdict::right) return;
-    report_.verdict = verdict;
+  void accuse(Finding finding, const std::string& what) {
+    if (report_.finding != Finding::right) return;
+    report_.finding = finding;
     std::strncpy(report_.text, what.c_str(), sizeof report_.text - 1);
   }
 

@@ -44,7 +44,7 @@ struct RankReport {
   std::atomic<std::uint64_t> calls{0};  ///< Whose results were right.
   std::atomic<int> step{0};
   std::atomic<bool> has_failed{false};  ///< By an error that was to be expected.
-  enum class Verdict { right, wrong_result, wrong_error } verdict = Verdict::right;
+  enum class Finding { right, wrong_result, wrong_error } finding = Finding::right;
   char text[1000] = {};  ///< Of what is wrong.
 };
 

@@ -186,8 +186,8 @@ class Job {
         ++totals.crashes;
         complain(r, "ended with status " + std::to_string(statuses_[r]));
       }
-      if (report.verdict == RankReport::Verdict::right) continue;
-      const bool is_wrong = report.verdict == RankReport::Verdict::wrong_result;
+      if (report.finding == RankReport::Finding::right) continue;
+      const bool is_wrong = report.finding == RankReport::Finding::wrong_result;
       ++(is_wrong ? totals.wrong_results : totals.wrong_errors);
       complain(
           r, std::string(is_wrong ? "has a wrong result: " : "has a wrong error: ") + report.text);
