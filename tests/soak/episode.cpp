@@ -34,7 +34,7 @@ class Player {
 
   void play() {
     Result<Communicator> world = Communicator::from_env();
-    if (!world.ok()) return accuse(Finding::wrong_error, std::string(world.status().message()));
+    if (!world.ok()) return judge(world.status());
     me_ = index(world->rank());
     slots_[0] = Member{*std::move(world), CallConfigs(random_), 0};
     Status status;
