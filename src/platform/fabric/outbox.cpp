@@ -46,32 +46,34 @@ void Outbox::send(const FrameHeader& header, const std::byte* payload) {
 
 bool Outbox::send(const FrameHeader& header, const std::byte* payload,
                   std::span<const int> descriptors) {
+  if (!seals_ && chaos_ == nullptr) return transmit(header, payload, header.bytes, descriptors);
   if (chaos_ != nullptr && is_overtaken(header, payload)) return true;
   return put(header, payload, descriptors);
 }
 
-/// Sends it as it goes over the wire.
+/// With seals or chaos: sends it as it goes over the wire.
 bool Outbox::put(const FrameHeader& header, const std::byte* payload,
                  std::span<const int> descriptors) {
-  SealedHeader seal;
-  Bytes head = std::as_bytes(std::span(&header, 1));
-  if (seals_) {
-    seal = sealed(header, next_number_++, payload);
-    head = std::as_bytes(std::span(&seal, 1));
-  }
+  const SealedHeader seal =
+      seals_ ? sealed(header, next_number_++, payload) : SealedHeader{header, {}};
   const int copies = chaos_ == nullptr ? 1 : chaos_->copies();
   bool done = true;
-  for (int i = 0; i < copies; ++i) done &= transmit(head, {payload, header.bytes}, descriptors);
+  for (int i = 0; i < copies; ++i)
+    done &= seals_ ? transmit(seal, payload, header.bytes, descriptors)
+                   : transmit(header, payload, header.bytes, descriptors);
   return done;
 }
 
-bool Outbox::transmit(Bytes head, Bytes payload, std::span<const int> descriptors) {
-  iovec parts[] = {part(head.data(), head.size()), part(payload.data(), payload.size())};
-  const bool is_small = descriptors.empty() && payload.size() <= kOnePiece;
-  const std::size_t sent = queue_.size() > sent_ ? 0
-                           : is_small            ? write_small(head, payload)
-                                                 : write(parts, descriptors);
-  if (broken_ || sent == head.size() + payload.size()) return true;
+/// `head`: a FrameHeader or a SealedHeader.
+template <typename Head>
+bool Outbox::transmit(const Head& head, const std::byte* payload, std::size_t bytes,
+                      std::span<const int> descriptors) {
+  iovec parts[] = {part(&head, sizeof head), part(payload, bytes)};
+  const bool is_small = descriptors.empty() && bytes <= kOnePiece;
+  const std::size_t sent = !queue_.empty() ? 0
+                           : is_small      ? write_small(head, payload, bytes)
+                                           : write(parts, descriptors);
+  if (broken_ || sent == sizeof head + bytes) return true;
   if (sent == 0 && !descriptors.empty() && !attach(descriptors)) return false;
   queue(parts, sent);
   note_queued();
@@ -87,7 +89,7 @@ bool Outbox::is_overtaken(const FrameHeader& header, const std::byte* payload) {
   }
   release_overtaken();
   if (header.type != kData || header.bytes > kSmall || !chaos_->is_overtaken()) return false;
-  const Bytes head = std::as_bytes(std::span(&header, 1));
+  const auto head = std::as_bytes(std::span(&header, 1));
   overtaken_.assign(head.begin(), head.end());
   overtaken_.insert(overtaken_.end(), payload, payload + header.bytes);
   note_queued();
@@ -147,11 +149,12 @@ std::size_t Outbox::write_queued() {
 }
 
 /// A frame in one piece: copying it costs less than describing two to the kernel.
-std::size_t Outbox::write_small(Bytes head, Bytes payload) {
-  std::array<std::byte, sizeof(SealedHeader) + kOnePiece> frame;
-  std::memcpy(frame.data(), head.data(), head.size());
-  if (!payload.empty()) std::memcpy(frame.data() + head.size(), payload.data(), payload.size());
-  iovec whole[] = {part(frame.data(), head.size() + payload.size())};
+template <typename Head>
+std::size_t Outbox::write_small(const Head& head, const std::byte* payload, std::size_t bytes) {
+  std::array<std::byte, sizeof head + kOnePiece> frame;
+  std::memcpy(frame.data(), &head, sizeof head);
+  if (bytes > 0) std::memcpy(frame.data() + sizeof head, payload, bytes);
+  iovec whole[] = {part(frame.data(), sizeof head + bytes)};
   return write(whole);
 }
 

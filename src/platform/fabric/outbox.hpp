@@ -67,12 +67,14 @@ class Outbox {
     std::vector<UniqueFd> descriptors;
   };
 
-  using Bytes = std::span<const std::byte>;
   bool put(const FrameHeader& header, const std::byte* payload, std::span<const int> descriptors);
-  bool transmit(Bytes head, Bytes payload, std::span<const int> descriptors);
+  template <typename Head>
+  bool transmit(const Head& head, const std::byte* payload, std::size_t bytes,
+                std::span<const int> descriptors);
   bool is_overtaken(const FrameHeader& header, const std::byte* payload);
   void release_overtaken();
-  std::size_t write_small(Bytes head, Bytes payload);
+  template <typename Head>
+  std::size_t write_small(const Head& head, const std::byte* payload, std::size_t bytes);
   std::size_t write(std::span<iovec> parts, std::span<const int> descriptors = {});
   void queue(std::span<const iovec> parts, std::size_t skip);
   bool attach(std::span<const int> descriptors);
