@@ -11,8 +11,8 @@
 
 namespace anyccl::fabric {
 
-/// The faults of one end of a link. What happens follows from the seed and from the frames and bytes
-/// that went before, not from the time.
+/// The faults of one end of a link. What happens follows from the seed and from the frames, bytes,
+/// reads and writes that went before, not from the time.
 ///
 /// Threads: one at a time, the holder of the link's lock.
 class Chaos {
