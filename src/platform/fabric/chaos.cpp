@@ -74,11 +74,13 @@ ssize_t Chaos::write(int fd, const msghdr& message) {
   }
   const ssize_t n = ::sendmsg(fd, &limited, MSG_NOSIGNAL);
   if (n > 0) until_cut_ -= static_cast<std::uint64_t>(n);
+  // What the peer said last comes before the end of the connection, so it is late no more.
+  ended_ |= n < 0 && (errno == EPIPE || errno == ECONNRESET);
   return n;
 }
 
 bool Chaos::holds_back() const {
-  return readable_ != Clock::time_point{} && Clock::now() < readable_;
+  return !ended_ && readable_ != Clock::time_point{} && Clock::now() < readable_;
 }
 
 std::size_t Chaos::room(std::size_t bytes) {

@@ -55,6 +55,7 @@ class Chaos {
   const ChaosPlan plan_;
   Dice frames_, writes_, reads_, flips_;
   std::uint64_t until_cut_, until_flip_;              // Bytes.
+  bool ended_ = false;                                // The peer takes nothing more.
   std::chrono::steady_clock::time_point readable_{};  // From then on.
 };
 

@@ -1,9 +1,12 @@
 #include "platform/fabric/chaos.hpp"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <vector>
+
+#include "base/unique_fd.hpp"
 
 namespace anyccl::fabric {
 namespace {
@@ -58,6 +61,23 @@ TEST(Chaos, holds_back_only_after_a_delay) {
   always.has_read({&nothing, 1}, 0);
   EXPECT_FALSE(never.holds_back());
   EXPECT_TRUE(always.holds_back());
+}
+
+TEST(Chaos, holds_back_nothing_of_a_peer_that_takes_nothing_more) {
+  int ends[2];
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+  const UniqueFd mine(ends[0]);
+  ASSERT_EQ(::close(ends[1]), 0);
+  Chaos chaos(plan("delay=1:1000s"));
+  char byte = 0;
+  iovec part{&byte, 1};
+  chaos.has_read({&part, 1}, 1);
+  EXPECT_TRUE(chaos.holds_back());
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  EXPECT_LT(chaos.write(mine.get(), message), 0);
+  EXPECT_FALSE(chaos.holds_back());
 }
 
 }  // namespace
