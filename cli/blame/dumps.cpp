@@ -3,12 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "base/error.hpp"
+#include "blame/files.hpp"
 
 namespace anyccl::cli {
 namespace {
@@ -26,7 +24,8 @@ std::string describe_call(const Json& call) {
   if (call.contains("op")) text += ", " + call.at("op").get<std::string>();
   if (call.contains("root")) text += fmt::format(", root {}", call.at("root").get<int>());
   if (call.contains("peer"))
-    text += fmt::format(" {} rank {}, tag {}", kind == "send" ? "to" : "from",
+    text += fmt::format(" {} rank {}, tag {}",
+                        kind == "send" || kind == "put" || kind == "signal" ? "to" : "from",
                         call.at("peer").get<int>(), call.at("tag").get<std::uint32_t>());
   if (call.contains("parts")) text += fmt::format(", {} calls as one", call.at("parts").get<int>());
   return text;
@@ -83,18 +82,6 @@ Status check(const RankDump& dump) {
   return fine ? Status() : error(Code::invalid_argument, "it names ranks that there are not");
 }
 
-Status append(const std::filesystem::path& path, std::vector<RankDump>& dumps) {
-  std::ifstream file(path);
-  std::ostringstream text;
-  if (!(text << file.rdbuf()))
-    return error(Code::invalid_argument, "{} cannot be read", path.string());
-  Result<RankDump> dump = parse_dump(text.str());
-  if (!dump.ok())
-    return error(Code::invalid_argument, "{}: {}", path.string(), dump.status().message());
-  dumps.push_back(*std::move(dump));
-  return {};
-}
-
 }  // namespace
 
 const DumpedCall* RankDump::call(std::uint64_t number) const {
@@ -116,19 +103,11 @@ Result<RankDump> parse_dump(const std::string& text) try {
 
 Result<std::vector<RankDump>> read_dumps(const std::vector<std::string>& paths) {
   std::vector<RankDump> dumps;
-  for (const std::string& path : paths) {
-    std::error_code problem;
-    if (!std::filesystem::is_directory(path, problem)) {
-      ANYCCL_CHECK(append(path, dumps));
-      continue;
-    }
-    for (const auto& file : std::filesystem::directory_iterator(path, problem))
-      if (const std::string name = file.path().filename().string();
-          name.starts_with("anyccl-") && name.ends_with(".json"))
-        ANYCCL_CHECK(append(file.path(), dumps));
-    if (problem) return error(Code::invalid_argument, "{} cannot be read", path);
-  }
-  if (dumps.empty()) return error(Code::invalid_argument, "there are no dumps");
+  ANYCCL_CHECK(read_each(paths, "anyccl-", [&](const std::string& text) -> Status {
+    ANYCCL_TRY(RankDump dump, parse_dump(text));
+    dumps.push_back(std::move(dump));
+    return {};
+  }));
   return dumps;
 }
 

@@ -254,6 +254,7 @@ Result<CommPtr> create_over(InitContext& init, const GroupPtr& group, Rank me,
   m.label = fmt::format("communicator {} of {} ranks", m.name.empty() ? m.id : m.name, m.size);
   m.record_entries = init.config.record_entries;
   m.dump_folder = init.config.dump_folder;
+  m.trace_folder = init.config.trace_folder;
   m.process_of = [group, me](Rank rank) {
     return process_here(group->members[uindex(me)], group->members[uindex(rank)]);
   };

@@ -89,10 +89,14 @@ constexpr Variable kVariables[] = {
     {"ANYCCL_WARN_AFTER", "10",
      "seconds without progress after which a waiting rank logs whom it waits for; 0: never"},
     {"ANYCCL_RECORD", "1024",
-     "operations that each communicator remembers for dumps, up to 1048576; 0: none"},
+     "operations that each communicator remembers for dumps and traces, up to 1048576; 0: none. "
+     "With ANYCCL_TRACE 65536 unless it is set"},
     {"ANYCCL_DUMP_DIR", "",
      "folder where a rank writes what it knows when it fails or waits for long, for `anyccl "
      "blame`"},
+    {"ANYCCL_TRACE", "",
+     "folder where a rank writes the timeline of its operations when a communicator ends, for "
+     "`anyccl trace` and Perfetto"},
     {"ANYCCL_DEBUG", "WARN", "NONE, WARN, INFO or TRACE: what is logged on stderr"},
     {"ANYCCL_DEBUG_SUBSYS", "ALL",
      "of INFO: INIT, NET, SHM, COLL, TUNING, comma separated; ^ in front: all but these"},
@@ -312,8 +316,10 @@ Result<Config> read_config() {
   c.warn_after_s = seconds.value_or(c.warn_after_s);
   std::optional<std::size_t> record_entries;
   ANYCCL_CHECK(read_number("ANYCCL_RECORD", std::size_t{0}, kMostRecordEntries, record_entries));
-  c.record_entries = record_entries.value_or(kRecordEntries);
   c.dump_folder = text_of("ANYCCL_DUMP_DIR");
+  c.trace_folder = text_of("ANYCCL_TRACE");
+  c.record_entries =
+      record_entries.value_or(c.trace_folder.empty() ? kRecordEntries : kTracedEntries);
   std::optional<int> connect_all;
   ANYCCL_CHECK(read_number("ANYCCL_CONNECT_ALL", 0, 65536, connect_all));
   c.connect_all = connect_all.value_or(c.connect_all);

@@ -36,8 +36,9 @@ struct SizeLimits {
 /// ANYCCL_CHUNK_SIZE and ANYCCL_BUFFSIZE. How small a buffer may be also depends on the ranks.
 inline constexpr SizeLimits kChunkLimits{4096, std::size_t{1} << 30},
     kBufferLimits{65536, std::size_t{1} << 30};
-/// ANYCCL_RECORD: 64 bytes each.
-inline constexpr std::size_t kRecordEntries = 1024, kMostRecordEntries = std::size_t{1} << 20;
+/// ANYCCL_RECORD: 64 bytes each. Traced: with ANYCCL_TRACE, if nothing else is said.
+inline constexpr std::size_t kRecordEntries = 1024, kTracedEntries = std::size_t{1} << 16,
+                             kMostRecordEntries = std::size_t{1} << 20;
 /// Errors: invalid_argument, naming the setting, its value and the limits.
 Status check_size(std::string_view setting, std::size_t bytes, SizeLimits limits);
 
@@ -89,6 +90,7 @@ struct Config {
   double warn_after_s = 10;                     ///< ANYCCL_WARN_AFTER; 0: never.
   std::size_t record_entries = kRecordEntries;  ///< ANYCCL_RECORD.
   std::string dump_folder;                      ///< ANYCCL_DUMP_DIR; empty: none.
+  std::string trace_folder;                     ///< ANYCCL_TRACE; empty: none.
   int connect_all = 32;                         ///< ANYCCL_CONNECT_ALL.
   /// ANYCCL_TUNE_AT_START.
   bool tune_at_start = false;

@@ -102,17 +102,28 @@ class Operation {
   void record_in(Recorder& recorder, std::uint64_t number) {
     recorder_ = &recorder;
     record_ = number;
+    awaited_.store(0, std::memory_order_relaxed);
   }
   /// Whether it has a record and is not done.
   bool is_recorded() const { return recorder_ != nullptr; }
   /// Of its record.
   std::uint64_t record_number() const { return record_; }
 
+  /// For its record: a thread begins to wait for it at `ticks` of the recorder's clock. Any thread.
+  void note_wait(std::uint64_t ticks) {
+    if (awaited_.load(std::memory_order_relaxed) == 0)
+      awaited_.store(ticks, std::memory_order_relaxed);  // of two at once either will do
+  }
+
   bool done() const { return done_.load(std::memory_order_acquire); }
   /// Only after done().
   const Status& status() const { return status_; }
   void complete(Status status) {
-    if (recorder_ != nullptr) std::exchange(recorder_, nullptr)->end(record_, status.ok());
+    if (recorder_ != nullptr) {
+      if (const std::uint64_t since = awaited_.load(std::memory_order_relaxed); since != 0)
+        recorder_->await(record_, since);
+      std::exchange(recorder_, nullptr)->end(record_, status.ok());
+    }
     status_ = std::move(status);
     done_.store(
         true,
@@ -135,8 +146,9 @@ class Operation {
   Clock::time_point looked_;               // at the last one
   std::uint64_t seen_ = 0;                 // progress(), at the last look()
   bool reported_ = false;
-  Recorder* recorder_ = nullptr;  // until it is done
-  std::uint64_t record_ = 0;      // its number there
+  Recorder* recorder_ = nullptr;           // until it is done
+  std::uint64_t record_ = 0;               // its number there
+  std::atomic<std::uint64_t> awaited_{0};  // see note_wait(); 0: by no thread
   Status status_;
 };
 

@@ -8,7 +8,7 @@ namespace anyccl {
 
 /// Pages of their own: the heap would write to them, and a communicator that is used little should
 /// cost little.
-Recorder::Recorder(std::size_t entries) {
+Recorder::Recorder(std::size_t entries, bool is_traced) : is_traced_(is_traced) {
   if (entries == 0) return;
   entries = std::bit_ceil(entries);  // a division would cost as much as the rest of a record
   const std::size_t bytes = entries * sizeof(RecordedCall);

@@ -23,7 +23,7 @@ Comm::Comm(Membership membership)
       routes_(me_.transports, me_.size),
       plans_(me_, slots_for(me_.size), routes_.publications, routes_.publications_to),
       messages_(me_.rank, routes_.messages_to),
-      recorder_(me_.record_entries),
+      recorder_(me_.record_entries, !me_.trace_folder.empty()),
       loop_(*this, failure_, routes_.transports, me_.cores_each, me_.waits),
       diagnosis_(me_, routes_, messages_),
       fork_generation_((watch_forks(), anyccl::fork_generation())) {
@@ -75,6 +75,7 @@ Status Comm::run_locked(ProgressLock& progress_lock, const Call& call, std::shar
   if (!is_idle()) {
     alive = weak_from_this().lock();
     ANYCCL_TRY(const std::shared_ptr<Operation> operation, enqueue(call, key, Gate::open));
+    note_wait(*operation);
     return wait_or_hand_over(progress_lock, operation, handover);
   }
   const PreparedCall* known = plans_.find_last(key);
@@ -85,12 +86,13 @@ Status Comm::run_locked(ProgressLock& progress_lock, const Call& call, std::shar
   const PreparedCall& p = *known;
   Execution& alone = alone_->execution;
   alone.limit(call.timeout);
+  const std::uint64_t begin = recorder_.begin();
   alone.start(p, call, next_position(p), p.scratch_bytes == 0 ? nullptr : scratch(p.scratch_bytes));
   // What peers wait for goes first: short calls are recorded when their data is on its way.
   const bool later = p.protocol() == Protocol::ll;
   if (!later) record(alone, call, p, RecordState::running);
   alone.advance();
-  if (later) record(alone, call, p, RecordState::running);
+  if (later) record(alone, call, p, RecordState::running, begin);
   if (alone.done()) return alone.status();
   const bool oversubscribed = loop_.is_oversubscribed(call.threads);
   if (oversubscribed) loop_.oversubscription().refresh_sometimes();
@@ -170,6 +172,7 @@ Status Comm::run_message(ProgressLock& progress_lock, const Call& call,
   ANYCCL_CHECK(plans_.check(call));
   loop_.note_limit(call.timeout);
   std::shared_ptr<MessageRequest> request = add_message(call, Gate::open);
+  note_wait(*request);
   if (!request->done()) alive = weak_from_this().lock();
   Status status = wait_or_hand_over(progress_lock, request, handover);
   if (progress_lock.owns_lock() && status.code() != Code::in_progress)
@@ -206,6 +209,8 @@ Status Comm::run_together(std::span<const Call* const> calls) try {
     if (operation.ok()) others.push_back(*std::move(operation));
   }
   issue_messages(Collective::recv);  // who looks for a message should have sent its own before
+  for (const auto& operation : others) note_wait(*operation);
+  for (const auto& message : messages) note_wait(*message);
   for (const auto& operation : others) note(loop_.wait(progress_lock, *operation));
   for (const auto& message : messages) note(loop_.wait(progress_lock, *message));
   if (progress_lock.owns_lock()) {
@@ -373,12 +378,14 @@ void Comm::end_wait() {
 
 Status Comm::wait(Operation& operation, Deadline deadline) {
   if (forked()) return operation.done() ? operation.status() : failure();
+  note_wait(operation);
   ProgressLock progress_lock = loop_.progress_lock();
   return loop_.wait(progress_lock, operation, deadline);
 }
 
 void Comm::wait_any(std::span<const std::shared_ptr<Operation>> operations, Deadline deadline) {
   if (forked()) return;
+  for (const auto& operation : operations) note_wait(*operation);
   ProgressLock progress_lock = loop_.progress_lock();
   loop_.wait_any(progress_lock, operations, deadline);
 }

@@ -177,8 +177,8 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
   /// "all_reduce/two_shot Simple shm": how the last collective was done. Without shared memory "-"
   /// in place of a protocol that nobody asked for.
   std::string last_plan();
-  /// Writes what this rank knows of its operations to a file, as JSON; see docs/blame.md. Any
-  /// thread. Errors: system_error.
+  /// Writes what this rank knows of its operations to a file, as JSON; see docs/blame.md. With
+  /// ANYCCL_TRACE also its trace. Any thread. Errors: system_error.
   Status dump(const std::string& path);
 
  private:
@@ -206,21 +206,38 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
   Result<std::shared_ptr<Operation>> enqueue(const Call& call, const CallKey& key, Gate gate,
                                              std::unique_ptr<FusedCall> fused = nullptr);
   bool does_at_once(const Call& call, std::uint32_t poll_budget) {
+    const std::uint64_t begin = recorder_.begin();
     const bool done = messages_.does_at_once(call, poll_budget);
-    if (done) recorder_.add(call, RecordState::done);
-    return done;
+    if (!done) return false;
+    recorder_.add(call, RecordState::done);
+    recorder_.note_blocking(begin);
+    return true;
   }
   std::string dump_text(std::string_view reason) const;
   void dump_by_itself(std::string_view reason);
+  void trace_by_itself();
+  /// Files that a rank writes unasked.
+  struct FileKind {
+    const char *name, *variable, *prefix;
+    const std::string& folder;
+  };
+  template <typename Text>
+  void write_by_itself(const FileKind& kind, const Text& text);
+  void note_wait(Operation& operation) const {
+    if (recorder_.is_traced()) operation.note_wait(recorder_.clock().now());
+  }
   std::shared_ptr<MessageRequest> add_message(const Call& call, Gate gate);
-  /// Of the call at next_position(), which has been taken.
+  std::shared_ptr<Operation> start(const OneSidedCall& call, Gate gate, std::uint32_t poll_budget);
+  /// Of the call at next_position(), which has been taken. `begin`: see Recorder.
   void record(Execution& execution, const Call& call, const PreparedCall& prepared,
-              RecordState state) {
+              RecordState state, std::uint64_t begin = 0) {
     if (!recorder_.is_on()) return;
+    const bool blocks = state != RecordState::issued;
     if (execution.done()) state = execution.status().ok() ? RecordState::done : RecordState::failed;
     const std::uint64_t number =
         recorder_.add(call, state, prepared.record, sequence_, prepared.routed->algorithm,
                       static_cast<std::uint8_t>(prepared.protocol()));
+    if (blocks) recorder_.note_blocking(begin);
     if (!execution.done()) execution.record_in(recorder_, number);
   }
   Status ready_to_start(Persistent& call);
@@ -260,9 +277,9 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
   Diagnosis diagnosis_;
   std::optional<Rank> shown_receive_;             // see show_receive()
   std::chrono::steady_clock::time_point probed_;  // when probe_now() looked for failures last
-  bool has_no_dump_ = false;                      // one could not be written, as was logged
-  std::atomic<bool> gated_{false};                // streams have used this communicator
-  std::atomic<bool> left_{false};                 // see leave()
+  bool has_no_file_ = false;          // a dump or trace could not be written, as was logged
+  std::atomic<bool> gated_{false};    // streams have used this communicator
+  std::atomic<bool> left_{false};     // see leave()
   std::atomic<bool> listens_{false};  // there are windows; written with the progress lock
   std::uint64_t fork_generation_;
 };

@@ -1,4 +1,5 @@
-// Dumps of a communicator: on demand, after a failure, and in long waits.
+// What a rank writes of its operations: dumps, on demand, after a failure and in long waits; and
+// traces, when the communicator ends.
 
 #include <algorithm>
 #include <exception>
@@ -8,6 +9,7 @@
 #include "framework/communicator/communicator.hpp"
 #include "framework/communicator/dump.hpp"
 #include "framework/communicator/queued_collective.hpp"
+#include "framework/communicator/trace.hpp"
 
 namespace anyccl {
 namespace {
@@ -39,16 +41,29 @@ std::string Comm::dump_text(std::string_view reason) const {
   return dump.text();
 }
 
-/// By the holder of the progress lock. A dump that cannot be written is no failure of the program.
-void Comm::dump_by_itself(std::string_view reason) try {
-  if (me_.dump_folder.empty()) return;
-  const std::string path =
-      fmt::format("{}/anyccl-{}-{}.json", me_.dump_folder, me_.id, index(me_.rank));
-  const Status written = write_whole_file(path, dump_text(reason));
-  if (written.ok() || std::exchange(has_no_dump_, true)) return;
-  log(LogLevel::warn, "{}: no dump, see ANYCCL_DUMP_DIR: {}", me_.label, written.message());
+/// What cannot be written is no failure of the program.
+template <typename Text>
+void Comm::write_by_itself(const FileKind& kind, const Text& text) try {
+  if (kind.folder.empty()) return;
+  const Status written = write_whole_file(
+      fmt::format("{}/{}-{}-{}.json", kind.folder, kind.prefix, me_.id, index(me_.rank)), text());
+  if (written.ok() || std::exchange(has_no_file_, true)) return;
+  log(LogLevel::warn, "{}: no {}, see {}: {}", me_.label, kind.name, kind.variable,
+      written.message());
 } catch (const std::exception& problem) {
-  log(LogLevel::warn, "{}: no dump: {}", me_.label, problem.what());
+  log(LogLevel::warn, "{}: no {}: {}", me_.label, kind.name, problem.what());
+}
+
+/// By the holder of the progress lock.
+void Comm::dump_by_itself(std::string_view reason) {
+  write_by_itself({"dump", "ANYCCL_DUMP_DIR", "anyccl", me_.dump_folder},
+                  [&] { return dump_text(reason); });
+}
+
+/// By the holder of the progress lock.
+void Comm::trace_by_itself() {
+  write_by_itself({"trace", "ANYCCL_TRACE", "trace", me_.trace_folder},
+                  [&] { return trace_text(me_, recorder_); });
 }
 
 Status Comm::dump(const std::string& path) {
@@ -56,6 +71,7 @@ Status Comm::dump(const std::string& path) {
   ProgressLock progress_lock = loop_.progress_lock();
   loop_.lock(progress_lock);
   const std::string text = dump_text("call");
+  trace_by_itself();
   progress_lock.unlock();
   return write_whole_file(path, text);
 }

@@ -26,6 +26,7 @@ void Comm::fail(const Status& why) {
     if (!queued->execution.done()) queued->execution.complete(status);
   collectives_.clear();
   messages_.end(status);
+  trace_by_itself();
 }
 
 void Comm::check_peers() {
@@ -96,6 +97,10 @@ Status Comm::finish(Deadline deadline) {
   }
   loop_.ring();
   leave();
+  if (!recorder_.is_traced() || failure_.happened()) return late;  // a failure has written it
+  ProgressLock progress_lock = loop_.progress_lock();
+  loop_.lock(progress_lock);
+  trace_by_itself();
   return late;
 }
 
@@ -107,8 +112,10 @@ void Comm::leave() {
 
 void Comm::leave_for_exit(Deadline deadline) {
   if (forked()) return;
-  if (gated_.load(std::memory_order_relaxed)) loop_.seize(deadline);
+  const bool is_still =
+      (gated_.load(std::memory_order_relaxed) || recorder_.is_traced()) && loop_.seize(deadline);
   leave();
+  if (is_still && !failure_.happened()) trace_by_itself();
 }
 
 }  // namespace anyccl

@@ -67,6 +67,7 @@ struct Membership : PlanningFacts {
   std::string host;                             ///< Of this rank.
   std::size_t record_entries = kRecordEntries;  ///< Of its Recorder; 0: none.
   std::string dump_folder;                      ///< ANYCCL_DUMP_DIR; empty: no dumps by themselves.
+  std::string trace_folder;                     ///< ANYCCL_TRACE; empty: no traces.
   /// Of a rank of this host that is not in this process; 0: of any other. Empty: none is known.
   std::function<int(Rank)> process_of;
   std::vector<std::unique_ptr<Transport>> transports;

@@ -27,10 +27,17 @@ Status Comm::probe(Rank source, std::uint32_t tag, Deadline deadline, MessageFac
   ANYCCL_CHECK(check_probe(source));
   const auto probe = std::make_shared<Probe>(source, tag);
   if (!deadline.is_never()) probe->limit(Operation::kNoLimit);
+  Call what;
+  what.root = source;
+  what.tag = tag;
+  const std::uint64_t number = recorder_.add(OtherKind::probe, what, RecordState::running);
+  probe->record_in(recorder_, number);
+  note_wait(*probe);
   messages_.add(probe);
   Status status = loop_.wait(progress_lock, *probe, deadline);
   if (!progress_lock.owns_lock()) loop_.lock(progress_lock);
   messages_.remove(probe);
+  if (!probe->done()) recorder_.end(number, status.code() == Code::in_progress);
   if (status.ok()) found = probe->message();
   if (status.code() == Code::in_progress)
     return error(Code::in_progress, "no such message has come yet");

@@ -207,14 +207,16 @@ void ProgressLoop::wake() {
   if (asleep_.load(std::memory_order_seq_cst)) transports_.back()->wake();
 }
 
-void ProgressLoop::seize(Deadline deadline) {
+bool ProgressLoop::seize(Deadline deadline) {
   ProgressLock progress_lock(lock_word_);
   wanted_.fetch_add(1, std::memory_order_relaxed);  // for good: others only sleep from now on
   while (!progress_lock.try_lock() && !deadline.passed()) {
     wake();
     ::sched_yield();
   }
+  const bool is_ours = progress_lock.owns_lock();
   progress_lock.keep_locked();
+  return is_ours;
 }
 
 }  // namespace anyccl

@@ -119,9 +119,9 @@ class ProgressLoop {
   bool is_quiet() const { return quiet_.load(std::memory_order_acquire) || failure_.happened(); }
   void expect() { quiet_.store(false, std::memory_order_release); }
 
-  /// At exit: nobody else makes progress here any more, unless a thread holds the progress lock
+  /// At exit: nobody else makes progress here any more; false: a thread holds the progress lock
   /// until `deadline`.
-  void seize(Deadline deadline);
+  bool seize(Deadline deadline);
 
  private:
   void prepare_sleep();

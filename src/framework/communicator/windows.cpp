@@ -19,7 +19,40 @@ Call exchange_of(Collective what, std::size_t bytes, const void* in, void* out) 
   return call;
 }
 
+OtherKind kind_of(const OneSidedCall& call) {
+  using What = OneSidedCall::What;
+  return call.what == What::put      ? OtherKind::put
+         : call.what == What::signal ? OtherKind::signal
+                                     : OtherKind::signal_wait;
+}
+
+/// What the recorder wants to know.
+Call described(const OneSidedCall& call) {
+  Call what;
+  what.dtype = call.dtype;
+  what.count = call.count;
+  what.root = call.peer;
+  what.tag = static_cast<std::uint32_t>(call.signal);
+  if (call.what == OneSidedCall::What::wait)
+    what.root = call.awaited.size() == 1 ? Rank{call.awaited[0].peer} : kAnySource;
+  return what;
+}
+
 }  // namespace
+
+/// By the holder of the progress lock. Null: it is done.
+std::shared_ptr<Operation> Comm::start(const OneSidedCall& call, Gate gate,
+                                       std::uint32_t poll_budget) {
+  const std::uint64_t number =
+      recorder_.add(kind_of(call), described(call),
+                    gate == Gate::open ? RecordState::running : RecordState::issued);
+  std::shared_ptr<Operation> operation = messages_.start(call, gate, poll_budget);
+  if (operation == nullptr || operation->done())
+    recorder_.end(number, operation == nullptr || operation->status().ok());
+  else
+    operation->record_in(recorder_, number);
+  return operation;
+}
 
 Result<std::uint32_t> Comm::register_window(std::byte* at, std::size_t bytes,
                                             const Status& problem) {
@@ -109,10 +142,11 @@ Status Comm::run(const OneSidedCall& call) {
   loop_.lock(progress_lock);
   if (failure_.happened()) return failure();
   ANYCCL_CHECK(messages_.one_sided().check(call));
-  const auto operation = messages_.start(call, Gate::open, poll_budget());
+  const auto operation = start(call, Gate::open, poll_budget());
   if (call.what == OneSidedCall::What::wait) loop_.ring();  // it has looked for others, too
   if (operation == nullptr) return {};
   alive = weak_from_this().lock();
+  note_wait(*operation);
   return loop_.wait(progress_lock, *operation);
 }
 
@@ -122,7 +156,7 @@ Result<std::shared_ptr<Operation>> Comm::issue(const OneSidedCall& call, Gate ga
   loop_.lock(progress_lock);
   if (failure_.happened()) return failure();
   ANYCCL_CHECK(messages_.one_sided().check(call));
-  std::shared_ptr<Operation> operation = messages_.start(call, gate, 1);
+  std::shared_ptr<Operation> operation = start(call, gate, 1);
   if (operation == nullptr) {
     operation = std::make_shared<ArrivalWait>();
     operation->complete({});

@@ -67,7 +67,7 @@ TEST(BlameRun, names_a_file_that_is_no_dump_and_a_folder_without_any) {
   const test::TemporaryFolder folder;
   Tool empty({"blame", folder.path()});
   EXPECT_EQ(empty.finish(), 2);
-  EXPECT_NE(empty.err().find("there are no dumps"), std::string::npos) << empty.err();
+  EXPECT_NE(empty.err().find("there are no files anyccl-*.json"), std::string::npos) << empty.err();
   write(folder.path() + "/other", "{}");
   Tool other({"blame", folder.path() + "/other"});
   EXPECT_EQ(other.finish(), 2);

@@ -46,6 +46,28 @@ TEST(Recorder, has_the_times_of_each_state_in_order) {
   EXPECT_LE(call.started, call.ended);
 }
 
+TEST(Recorder, of_a_trace_has_the_duration_of_a_call_that_it_hears_of_at_its_end) {
+  for (const bool is_traced : {false, true}) {
+    Recorder recorder(2, is_traced);
+    const std::uint64_t begin = recorder.begin(), before = recorder.clock().now();
+    const RecordedCall& call = recorder[recorder.add(send_to(1), RecordState::done)];
+    recorder.note_blocking(begin);
+    EXPECT_EQ(call.issued <= before, is_traced);
+    EXPECT_EQ(call.ended > call.issued, is_traced);
+  }
+}
+
+TEST(Recorder, knows_when_a_thread_began_to_wait) {
+  Recorder recorder(4);
+  const std::uint64_t issued = recorder.add(send_to(1), RecordState::running);
+  EXPECT_EQ(recorder[issued].awaited, RecordedCall::kNever);
+  recorder.await(issued, recorder[issued].issued + 1000);
+  EXPECT_EQ(recorder[issued].awaited, 1000);
+  const std::uint64_t blocking = recorder.add(send_to(1), RecordState::running);
+  recorder.note_blocking(0);
+  EXPECT_EQ(recorder[blocking].awaited, 0);
+}
+
 TEST(Recorder, without_entries_only_counts) {
   Recorder recorder(0);
   const std::uint64_t number = recorder.add(send_to(1), RecordState::issued);
