@@ -73,6 +73,13 @@ void bind_state(CommunicatorClass& c) {
       .def_prop_ro("failure", &Communicator::failure, docs::kFailure,
                    nb::sig("def failure(self) -> BaseException | None"))
       .def_prop_ro("last_plan", &Communicator::last_plan, docs::kLastPlan)
+      .def(
+          "dump",
+          [](Communicator& self, nb::handle path) {
+            const nb::object bytes = nb::module_::import_("os").attr("fsencode")(path);
+            self.dump(std::string(nb::cast<nb::bytes>(bytes).c_str()));
+          },
+          "path"_a, docs::kDump, nb::sig("def dump(self, path: str | os.PathLike[str]) -> None"))
       .def_prop_rw("timeout", &Communicator::timeout, &Communicator::set_timeout, nb::arg().none(),
                    docs::kTimeout)
       .def("__repr__", &Communicator::text);

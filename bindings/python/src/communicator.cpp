@@ -163,6 +163,11 @@ std::string Communicator::last_plan() {
   return copy;
 }
 
+void Communicator::dump(const std::string& path) {
+  const Call turn(*this);
+  raise_unless_ok(unlocked([&] { return anycclCommDump(turn.handle, path.c_str()); }));
+}
+
 Seconds Communicator::timeout() const {
   if (timeout_ms_ == 0) return std::nullopt;
   if (timeout_ms_ == ANYCCL_NO_TIMEOUT) return HUGE_VAL;

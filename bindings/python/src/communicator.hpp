@@ -51,6 +51,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   /// The exception that operations raise from now on, or None. Any thread.
   nb::object failure() const;
   std::string last_plan();
+  void dump(const std::string& path);
   /// Of the operations that are called from now on; none: they wait for ever.
   Seconds timeout() const;
   void set_timeout(Seconds seconds) { timeout_ms_ = milliseconds(seconds); }

@@ -1,5 +1,6 @@
 """How communicators come, are split, and end; and what their errors are."""
 
+import json
 import pickle
 import threading
 
@@ -54,6 +55,20 @@ def test_split_orders_ranks_by_key(four):
 def test_split_without_a_color_joins_none(four):
     parts = four.each(lambda c: c.split(None if c.rank == 0 else 0))
     assert parts[0] is None and [p.size for p in parts[1:]] == [3, 3, 3]
+
+
+def test_a_dump_has_the_last_operations(two, tmp_path):
+    two.each(lambda c: c.all_reduce(np.ones(3)))
+    two.each(lambda c: c.dump(tmp_path / str(c.rank)))
+    for rank in range(2):
+        dump = json.loads((tmp_path / str(rank)).read_text())
+        assert dump["rank"] == rank
+        assert [(one["kind"], one["bytes"]) for one in dump["entries"]][-1] == ("all_reduce", 24)
+
+
+def test_a_dump_that_cannot_be_written_raises(two, tmp_path):
+    with pytest.raises(anyccl.SystemFailure):
+        two.each(lambda c: c.dump(str(tmp_path / "none" / "dump")))
 
 
 def test_last_plan_names_algorithm_and_transport(two):

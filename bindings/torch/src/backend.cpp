@@ -115,6 +115,13 @@ void Backend::abort() {
   comm().abort();
 }
 
+void Backend::dump(const std::string& path) {
+  comm().with("dump", [&](anycclComm_t comm) {
+    if (anycclCommDump(comm, path.c_str()) != anycclSuccess)
+      throw_backend_error(std::string("anyccl: dump: ") + anycclGetLastError(comm));
+  });
+}
+
 c10d::ErrorType Backend::getError() {
   switch (comm().error()) {
     case anycclSuccess:

@@ -127,6 +127,8 @@ class Backend final : public c10d::Backend {
     core_->close(std::min<std::chrono::milliseconds>(options_->timeout, std::chrono::seconds{30}));
   }
   c10d::ErrorType getError() override;
+  /// Writes what this rank remembers of its operations to a file; see anycclCommDump.
+  void dump(const std::string& path);
 
   /// Shuts down all remaining backends, before the interpreter ends.
   static void close_all(std::chrono::milliseconds timeout);

@@ -82,6 +82,8 @@ void define(py::module_& module) {
       .def_property_readonly("options", [](Backend& self) { return self.getBackendOptions(); })
       .def("_set_default_timeout", &Backend::setTimeout, py::arg("timeout"),
            py::call_guard<py::gil_scoped_release>(), "For operations that are given no timeout.")
+      .def("_dump", &Backend::dump, py::arg("path"), py::call_guard<py::gil_scoped_release>(),
+           "Writes what this rank remembers of its operations to a file, for `anyccl blame`.")
       .def(
           "get_error", [](Backend& self) { return static_cast<int>(self.getError()); },
           py::call_guard<py::gil_scoped_release>(),

@@ -146,6 +146,16 @@ constexpr const char kTimeout[] =
 
 An operation that takes longer raises `Timeout` naming the missing ranks, and the communicator has failed. Of
 collectives it counts from when those before are complete.)";
+constexpr const char kDump[] =
+    R"(Write what this rank remembers of its last operations, and for whom it waits now, to a JSON file.
+
+``anyccl blame`` compares those of all ranks and says which one holds up the others. Also after a failure,
+and while other threads wait in calls. With ``ANYCCL_TRACE`` the rank's trace is written, too.
+
+Raises
+------
+SystemFailure
+    The file cannot be written.)";
 constexpr const char kLastPlan[] =
     R"(How the last collective ran, for people: "all_reduce/two_shot Simple shm".)";
 

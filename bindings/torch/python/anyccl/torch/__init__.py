@@ -46,10 +46,12 @@ if not _torch.__version__.startswith(_FOR_TORCH + "."):  # c10d::Backend changes
 
 from . import _C
 from ._C import Options, ProcessGroupAnyccl
+from ._flight_record import write_flight_record
 from ._gloo_name import replace_gloo
 from ._objects import replace_object_collectives as _replace_object_collectives
 
-__all__ = ["Options", "ProcessGroupAnyccl", "disable_arena", "enable_arena", "replace_gloo", "use_as_cpu_default"]
+__all__ = ["Options", "ProcessGroupAnyccl", "disable_arena", "enable_arena", "replace_gloo", "use_as_cpu_default",
+           "write_flight_record"]
 
 
 def _create(given, pg_options):
