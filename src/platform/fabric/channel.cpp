@@ -21,7 +21,7 @@ Channel::~Channel() {
 
 bool Channel::is_shared() {
   const std::lock_guard lock(link_->mutex_);
-  return link_->connector() != nullptr || link_->in_.count_open() > 1;
+  return link_->connector() != nullptr || link_->in_.count_users() > 1;
 }
 
 // --- sending -------------------------------------------------------------------------------------
@@ -276,6 +276,7 @@ void Channel::ring() {
 /// The last frame of this context. Also for a peer that has ended it: then it can forget it.
 void Channel::begin_end(FrameHeader last, const std::byte* payload) {
   const std::lock_guard lock(link_->mutex_);
+  if (last.type == kGoodbye) flow_.left = true;
   if (std::exchange(ended_, true)) return;
   if (last.type == kAbort) link_->owes_ = true;
   last.context = flow_.key;
@@ -304,11 +305,11 @@ bool Channel::is_delivered() {
   if (link_->is_silent()) return true;
   const bool is_flushed = link_->out_.flush();
   const auto is_in_kernel = [&] { return is_flushed && link_->kind_->all_delivered(link_->fd()); };
-  if (link_->connector() != nullptr) {
+  if (link_->connector() != nullptr || !flow_.left) {
     link_->in_.read(&flow_, nullptr);
     return is_in_kernel() || is_over();
   }
-  if (link_->in_.count_open() > 0) {
+  if (link_->in_.count_users() > 0) {
     link_->in_.read(&flow_, nullptr);
     return is_flushed || link_->in_.ended();
   }
@@ -322,7 +323,14 @@ bool Channel::is_over() const {
 
 void Channel::close_last() {
   const std::lock_guard lock(link_->mutex_);
-  if (link_->connector() == nullptr && link_->in_.count_open() == 0) link_->out_.close();
+  if (link_->connector() == nullptr && link_->in_.count_users() == 0) link_->out_.close();
+}
+
+void Channel::close_if_stuck() {
+  const std::lock_guard lock(link_->mutex_);
+  if (link_->connector() == nullptr && link_->in_.count_users() == 1 && !link_->out_.idle() &&
+      !is_over())
+    link_->out_.close();
 }
 
 }  // namespace anyccl::fabric

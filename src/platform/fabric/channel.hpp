@@ -96,8 +96,12 @@ class Channel {
   /// nobody is there. Reads and drops what comes. Where the link stays, as another communicator of this
   /// rank may use it: whether all has left the queue.
   bool is_delivered();
-  /// Ends the stream after what was sent, unless another communicator of this rank may use it.
+  /// Ends the stream after what was sent, unless another communicator of this rank may use it, or one
+  /// that has failed and not left.
   void close_last();
+  /// After abort(): ends the stream where the peer does not take it, so that it learns at least that this
+  /// rank is gone.
+  void close_if_stuck();
 
  private:
   bool is_shared();

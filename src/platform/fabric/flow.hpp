@@ -86,6 +86,7 @@ struct Flow {
   Context* context = nullptr;        ///< Null: not opened here yet, or closed.
   Rank peer{};                       ///< In that context.
   bool closed = false;               ///< What still comes is dropped.
+  bool left = false;                 ///< This rank needs the link for it no more.
   std::atomic<bool> goodbye{false};  ///< From the peer: nothing more comes.
   std::atomic<bool> aborted{false};  ///< By the peer, as goodbye.
   Arrivals arrivals;

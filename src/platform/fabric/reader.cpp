@@ -54,13 +54,13 @@ void Reader::erase(ContextKey key) {
 
 std::size_t Reader::count_present() const {
   return static_cast<std::size_t>(std::count_if(flows_.begin(), flows_.end(), [](const auto& flow) {
-    return !flow.second.is_over() && (flow.second.context != nullptr || !flow.second.closed);
+    return !flow.second.goodbye && (flow.second.context != nullptr || !flow.second.closed);
   }));
 }
 
-std::size_t Reader::count_open() const {
+std::size_t Reader::count_users() const {
   return static_cast<std::size_t>(std::count_if(flows_.begin(), flows_.end(), [](const auto& flow) {
-    return flow.second.context != nullptr && !flow.second.closed;
+    return flow.second.context != nullptr && !flow.second.left;
   }));
 }
 

@@ -50,10 +50,11 @@ class Reader {
   Flow& own_flow(ContextKey key);
   bool has(ContextKey key) const { return flows_.contains(key); }
   void erase(ContextKey key);
-  /// How many contexts of this rank the peer has not ended.
+  /// How many contexts of this rank the peer has not left.
   std::size_t count_present() const;
-  /// How many contexts this rank has not ended.
-  std::size_t count_open() const;
+  /// How many contexts this rank has not left. One that it has aborted needs the link until then: ranks
+  /// that survive a failure meet over it.
+  std::size_t count_users() const;
 
   /// Takes in all that has arrived, or, with `wanted`, until that has come; whether it has. `mine`:
   /// the flow for which the thread reads; the threads of other contexts are told what came for them.

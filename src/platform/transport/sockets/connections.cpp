@@ -289,14 +289,13 @@ void Connections::open_neighbours() {
   for (std::uint32_t child = first; child < first + kChildren; ++child) open_if_unopened(child);
 }
 
-/// For a peer that does not read, the stream ends in the middle of a frame: it learns at least that
-/// this rank is gone.
+/// The links stay for ranks that carry on together.
 void Connections::deliver_abort() {
   if (left_) return;
   open_neighbours();
   end_unopened(fabric::kAbort, fabric::abort_payload(why_));
   await_delivery(Deadline::in(kAbortTime));
-  for (auto& p : peers_) p->channel->close_last();
+  for (auto& p : peers_) p->channel->close_if_stuck();
 }
 
 void Connections::leave() {
