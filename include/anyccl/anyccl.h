@@ -239,16 +239,31 @@ ANYCCL_API anycclResult_t anycclCommInitRankScalable(anycclComm_t* comm, int nra
 ANYCCL_API anycclResult_t anycclCommSplit(anycclComm_t comm, int color, int key,
                                           anycclComm_t* newcomm, anycclConfig_t* config);
 #define ANYCCL_SHRINK_DEFAULT 0x00
-#define ANYCCL_SHRINK_ABORT 0x01 /* Of a communicator that has failed: refused as Unsupported. */
+#define ANYCCL_SHRINK_ABORT 0x01
 /* Makes a communicator of the ranks of `comm` that are not in excludeRanksList, in their order. These
  * ranks make the call, with lists of the same ranks, and the others do not, but `comm` has not failed
  * and the others have not left. No operation of `comm` is open. `comm` stays as it is. `config`,
  * groups: as for anycclCommSplit. Errors: of the list, on this rank alone; InvalidUsage naming two
  * ranks where lists of ranks that are in it differ; a rank that does not come within ANYCCL_TIMEOUT
- * fails `comm`, and so does one that is in no list but its own. */
+ * fails `comm`, and so does one that is in no list but its own.
+ * With ANYCCL_SHRINK_ABORT the ranks that are left carry on after a failure: what runs on `comm` ends
+ * with Aborted on all of them, unless it has failed already, and `comm` can only be destroyed or aborted
+ * afterwards. The ranks that make the call agree who is left: all but those that have died, or have
+ * destroyed `comm`, and those in the list of any of them. Lists may differ, and may name ranks that live,
+ * such as one that is stopped; a rank that others leave out gets RemoteError. Ranks may die meanwhile.
+ * Nothing of `comm` reaches the new communicator, which can be shrunk in the same way. Errors: Timeout
+ * after ANYCCL_TIMEOUT, naming ranks that live and do not come: the call may be repeated, also with these
+ * ranks in the list; RemoteError, naming a rank that cannot take part and why, on all ranks. */
 ANYCCL_API anycclResult_t anycclCommShrink(anycclComm_t comm, int* excludeRanksList,
                                            int excludeRanksCount, anycclComm_t* newcomm,
                                            anycclConfig_t* config, int shrinkFlags);
+/* *here = how many collectives of `comm` have completed at this rank, in the order of their calls; a group
+ * that travels as one counts as one, and splitting or growing `comm` calls some, too. *everywhere = how many
+ * have completed at all ranks that are left, once they have shrunk `comm` with ANYCCL_SHRINK_ABORT; 0
+ * before. A program that notes *here at the end of each step finds the last step that all have done. Also
+ * after `comm` has failed. Either may be NULL. */
+ANYCCL_API anycclResult_t anycclCommCompleted(anycclComm_t comm, uint64_t* here,
+                                              uint64_t* everywhere);
 /* An id for anycclCommGrow, made by one rank of `comm`. */
 ANYCCL_API anycclResult_t anycclCommGetUniqueId(anycclComm_t comm, anycclUniqueId* id);
 /* Makes a communicator of `nranks` ranks: those of `comm`, with the numbers they have there, and new

@@ -130,22 +130,36 @@ class Communicator : public Operations {
   }
 
   /// A communicator of the ranks that are not in `excluded`, in their order; these make the call, and
-  /// the others do not. See anycclCommShrink.
+  /// the others do not. `flags`: ANYCCL_SHRINK_ABORT after a failure, without the ranks that have died.
+  /// See anycclCommShrink.
   Result<Communicator> shrink(const std::vector<Rank>& excluded,
-                              const CommunicatorConfig& config = {}) {
+                              const CommunicatorConfig& config = {},
+                              int flags = ANYCCL_SHRINK_DEFAULT) {
     return value_of("shrink", "shrink_into", config,
-                    [&](Communicator& part) { return shrink_into(part, excluded, config); });
+                    [&](Communicator& part) { return shrink_into(part, excluded, config, flags); });
   }
   /// The same into `part`; see split_into().
   Status shrink_into(Communicator& part, const std::vector<Rank>& excluded,
-                     const CommunicatorConfig& config = {}) {
+                     const CommunicatorConfig& config = {}, int flags = ANYCCL_SHRINK_DEFAULT) {
     std::vector<int> list;
     for (const Rank rank : excluded) list.push_back(index(rank));
     return part.take("shrink_into", handle_, [&](anycclComm_t* made) {
       anycclConfig_t c = config.c_config();
-      return anycclCommShrink(handle_, list.data(), static_cast<int>(list.size()), made, &c,
-                              ANYCCL_SHRINK_DEFAULT);
+      return anycclCommShrink(handle_, list.data(), static_cast<int>(list.size()), made, &c, flags);
     });
+  }
+  /// How many collectives have completed, in the order of their calls.
+  struct Completed {
+    std::uint64_t here = 0;        ///< At this rank.
+    std::uint64_t everywhere = 0;  ///< At all that are left after a failure.
+  };
+  /// See anycclCommCompleted.
+  Result<Completed> completed() const {
+    Completed completed;
+    const Status status = detail::status_of(
+        anycclCommCompleted(handle_, &completed.here, &completed.everywhere), handle_);
+    if (!status.ok()) return status;
+    return completed;
   }
   /// For one rank, which passes it to the new ranks and to its own grow().
   Result<UniqueId> grow_id() {

@@ -18,6 +18,9 @@ Result<CommPtr> create_over(InitContext& init, const GroupPtr& group, Rank me,
                             const std::vector<PeerLink>& links,
                             std::size_t most_ring_bytes = kAnyRing);
 
+/// The same on all members of a group, and another for each group and use.
+Result<fabric::ContextKey> context_key_of(const bootstrap::Secret& secret, std::string_view use);
+
 /// What communicators that are made of another one get from it.
 struct Inheritance {
   bootstrap::Secret secret;                                      ///< That only its members know.

@@ -161,14 +161,6 @@ bool forces_network(const Config& config) {
   return named != nullptr && named->medium == Medium::network;
 }
 
-/// The same on all members, and another for each group.
-Result<fabric::ContextKey> context_key_of(const bootstrap::Secret& secret) {
-  ANYCCL_TRY(const bootstrap::Secret derived, secret.derive("context"));
-  fabric::ContextKey key = 0;
-  std::memcpy(&key, derived.bytes().data(), sizeof key);
-  return key;
-}
-
 /// As Membership has it.
 int process_here(const bootstrap::Hello& me, const bootstrap::Hello& other) {
   return same_host(me, other) && !same_process(me, other) ? static_cast<int>(other.pid) : 0;
@@ -191,6 +183,13 @@ std::shared_ptr<const std::vector<bootstrap::Hello>> members_of(const GroupPtr& 
 }
 
 }  // namespace
+
+Result<fabric::ContextKey> context_key_of(const bootstrap::Secret& secret, std::string_view use) {
+  ANYCCL_TRY(const bootstrap::Secret derived, secret.derive(use));
+  fabric::ContextKey key = 0;
+  std::memcpy(&key, derived.bytes().data(), sizeof key);
+  return key;
+}
 
 Result<CommPtr> create(InitContext& init, const GroupPtr& group, Rank me) {
   if (group->members.size() == 1) return create_over(init, group, me, {});
@@ -247,7 +246,7 @@ Result<CommPtr> create_over(InitContext& init, const GroupPtr& group, Rank me,
       std::count(placement.host_of.begin(), placement.host_of.end(), placement.host_of[uindex(me)]);
   m.registration =
       probe::OversubscriptionMonitor::of_process().add(static_cast<int>(in_process), on_host);
-  ANYCCL_TRY(const fabric::ContextKey key, context_key_of(group->secret));
+  ANYCCL_TRY(const fabric::ContextKey key, context_key_of(group->secret, "context"));
   m.id = fmt::format("{:08x}", key >> 32);
   m.name = init.name;
   m.host = mine.host_name.data();

@@ -15,6 +15,7 @@ namespace anyccl {
 inline constexpr std::size_t kAnyRing = ~std::size_t{0};  // as ring_bytes_for() has it
 
 using CommPtr = std::shared_ptr<Comm>;
+class Agreement;
 
 /// Makes an id and keeps the server behind it until its group is formed.
 Result<anycclUniqueId> make_unique_id();
@@ -30,6 +31,11 @@ Result<CommPtr> split(Comm& parent, int color, int key, std::size_t most_ring_by
 /// Over the ranks of `parent` that are not `excluded`, which alone make the call.
 Result<CommPtr> shrink(Comm& parent, std::span<const int> excluded, const std::string& name,
                        const CommSettings& settings);
+/// Over the ranks of `parent`, which has failed, that are left: they agree, `among` them, on those that
+/// live and are `excluded` by none of them. Errors: timeout naming ranks that do not come; remote_error
+/// where others do without this rank, or one cannot take part.
+Result<CommPtr> carry_on(Comm& parent, Agreement& among, std::span<const int> excluded,
+                         const std::string& name, const CommSettings& settings);
 /// Collective over `parent`, while other ranks join by the same id: `size` ranks in all. `id`: on one
 /// rank, null on the others.
 Result<CommPtr> grow(Comm& parent, int size, const anycclUniqueId* id, const std::string& name,

@@ -8,61 +8,13 @@
 #include <thread>
 
 #include "adapter/correspondence.hpp"
-#include "adapter/create.hpp"
+#include "adapter/members.hpp"
 #include "base/error.hpp"
 #include "base/hash.hpp"
-#include "base/printable.hpp"
 #include "platform/bootstrap/unique_id.hpp"
 
 namespace anyccl {
 namespace {
-
-/// Why a rank cannot take part, as it tells the others.
-struct Problem {
-  std::int32_t code = 0;
-  char text[256] = {};
-
-  void set(const Status& status) {
-    code = static_cast<std::int32_t>(status.code());
-    status.message().copy(text, sizeof text - 1);
-  }
-  Status of(std::string_view call, Rank rank) const {
-    if (code == 0) return {};
-    return error(Code::remote_error, "{}: rank {} cannot take part: {}", call, index(rank),
-                 printable({text, ::strnlen(text, sizeof text)}));
-  }
-};
-
-/// What a member tells the others; what else they need, the parent knows.
-struct Card {
-  std::int32_t color = 0, key = 0;
-  Problem problem;
-  std::array<char, bootstrap::Hello::kSettings> settings{};  ///< As the hello has them.
-};
-
-/// A rank of the parent that is in the new communicator.
-struct Member {
-  Rank rank;
-  const Card* card;
-};
-
-/// Nobody waits for a member that cannot come.
-Status first_problem(std::string_view call, const std::vector<Member>& members) {
-  for (const Member& member : members) ANYCCL_CHECK(member.card->problem.of(call, member.rank));
-  return {};
-}
-
-/// What a communicator that is made of another has.
-CommSettings inherited(const CommSettings& parent, const CommSettings& own) {
-  CommSettings all = parent;
-  all.problem = own.problem;
-  if (!own.algo.empty()) all.algo = own.algo;
-  if (!own.proto.empty()) all.proto = own.proto;
-  if (own.chunk_bytes != 0) all.chunk_bytes = own.chunk_bytes;
-  if (own.buffer_bytes != 0) all.buffer_bytes = own.buffer_bytes;
-  if (own.time_limit) all.time_limit = own.time_limit;
-  return all;
-}
 
 template <typename T>
 Result<std::vector<T>> exchange_with_all(Comm& parent, const T& mine) {
@@ -90,28 +42,16 @@ Status explain(const Status& found, Comm& parent, const std::vector<Member>& mem
   return found;
 }
 
-/// The links to the other `members`, whose ranks they get.
-std::vector<PeerLink> links_within(const Inheritance& parent, const std::vector<Member>& members,
-                                   Rank me) {
-  std::vector<PeerLink> links;
-  for (std::size_t i = 0; i < members.size(); ++i) {
-    if (members[i].rank == me) continue;
-    PeerLink link = parent.links[uindex(members[i].rank) - (members[i].rank > me ? 1 : 0)];
-    link.rank = Rank{static_cast<std::int32_t>(i)};
-    links.push_back(std::move(link));
-  }
-  return links;
-}
-
 /// create_over() for some ranks of `parent`. If it fails here, it fails for all of them: the others
 /// wait for this rank, and listen to the parent.
 Result<CommPtr> create_within(Comm& parent, const Inheritance& inheritance,
                               const std::vector<Member>& members, InitContext& init,
-                              const GroupPtr& group, Rank me, std::size_t most_ring_bytes) {
+                              const Part& part, std::size_t most_ring_bytes) {
   Status why;
   try {
-    Result<CommPtr> made = create_over(
-        init, group, me, links_within(inheritance, members, parent.rank()), most_ring_bytes);
+    Result<CommPtr> made =
+        create_over(init, part.group, part.me, links_within(inheritance, members, parent.rank()),
+                    most_ring_bytes);
     if (made.ok()) return made;
     why = explain(made.status(), parent, members);
   } catch (const std::bad_alloc&) {
@@ -126,31 +66,8 @@ Result<CommPtr> create_within(Comm& parent, const Inheritance& inheritance,
 Result<CommPtr> form(Comm& parent, const Inheritance& inheritance,
                      const std::vector<Member>& members, const bootstrap::Secret& secret,
                      InitContext& init, std::size_t most_ring_bytes) {
-  bootstrap::Group group;
-  group.secret = secret;
-  group.members.reserve(members.size());
-  Rank me{0};
-  for (std::size_t i = 0; i < members.size(); ++i) {
-    bootstrap::Hello hello = (*inheritance.members)[uindex(members[i].rank)];
-    hello.settings = members[i].card->settings;
-    ANYCCL_CHECK(bootstrap::check_hello(hello));
-    if (i > 0) ANYCCL_CHECK(bootstrap::compare_settings(group.members.front(), hello));
-    if (members[i].rank == parent.rank()) me = Rank{static_cast<std::int32_t>(i)};
-    hello.rank = static_cast<std::uint32_t>(i);
-    hello.size = static_cast<std::uint32_t>(members.size());
-    group.members.push_back(hello);
-  }
-  ANYCCL_CHECK(ring_bytes_of(init, static_cast<int>(members.size()), false).status());
-  return create_within(parent, inheritance, members, init,
-                       std::make_shared<const bootstrap::Group>(std::move(group)), me,
-                       most_ring_bytes);
-}
-
-/// What this rank needs to take part.
-Result<InitContext> prepare(const Comm& parent, const Inheritance& inheritance,
-                            const CommSettings& own) {
-  return prepare_init_within((*inheritance.members)[uindex(parent.rank())], inheritance.transport,
-                             inherited(parent.membership().settings, own));
+  ANYCCL_TRY(const Part part, part_of(inheritance, members, secret, parent.rank(), init));
+  return create_within(parent, inheritance, members, init, part, most_ring_bytes);
 }
 
 /// `made` is of no use without the other members.
@@ -175,28 +92,6 @@ Result<CommPtr> agreed(Result<CommPtr> made, Comm& parent, const std::vector<Mem
 }
 
 // --- shrink --------------------------------------------------------------------------------------
-
-/// Errors: of the list, which other ranks do not see.
-Result<std::vector<Member>> members_without(std::span<const int> excluded, const Comm& parent) {
-  const int size = parent.size();
-  std::vector<bool> is_out(static_cast<std::size_t>(size));
-  for (std::size_t i = 0; i < excluded.size(); ++i) {
-    const int rank = excluded[i];
-    if (rank < 0 || rank >= size)
-      return error(Code::invalid_argument, "excludeRanksList[{}] is {}, which is not in 0..{}", i,
-                   rank, size - 1);
-    if (rank == index(parent.rank()))
-      return error(Code::invalid_argument,
-                   "excludeRanksList[{}] is {}, the calling rank: ranks that are left out do not "
-                   "make the call",
-                   i, rank);
-    is_out[static_cast<std::size_t>(rank)] = true;
-  }
-  std::vector<Member> members;
-  for (int r = 0; r < size; ++r)
-    if (!is_out[static_cast<std::size_t>(r)]) members.push_back({Rank{r}, nullptr});
-  return members;
-}
 
 /// The answer of the first member to each card.
 struct Reply {

@@ -136,7 +136,6 @@ TEST(Shrink, names_what_is_wrong_with_its_arguments) {
     refused({}, 1, 0, anycclInvalidArgument, "excludeRanksList is NULL");
     refused({}, -1, 0, anycclInvalidArgument, "excludeRanksCount is -1");
     refused({}, 0, 2, anycclInvalidArgument, "shrinkFlags is 2");
-    refused({}, 0, ANYCCL_SHRINK_ABORT, anycclUnsupported, "ANYCCL_SHRINK_ABORT");
     EXPECT_EQ(anycclCommShrink(world.handle(), nullptr, 0, nullptr, nullptr, 0),
               anycclInvalidArgument);
     EXPECT_EQ(sum(world.handle(), 1), 2);

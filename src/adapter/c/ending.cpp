@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "adapter/agreement.hpp"
 #include "adapter/c/handle.hpp"
 #include "base/error.hpp"
 
@@ -52,6 +53,7 @@ Status destroy(anycclComm_t comm) {
   std::unique_lock lock(comm->mutex);
   const std::shared_ptr<Team> team = comm->team;
   const CommPtr kept = comm->comm;
+  comm->agreement = nullptr;  // which keeps links that are to be closed
   lock.unlock();
   if (team != nullptr) {
     static_cast<void>(team->finish());  // without a deadline nothing is late
@@ -74,9 +76,11 @@ Status abort(anycclComm_t comm) {
   end_background(*comm, false);
   lock.lock();
   const std::shared_ptr<Team> under_way[] = {comm->team, comm->finishing};
+  const std::shared_ptr<Agreement> agreement = comm->agreement;
   lock.unlock();
   for (const std::shared_ptr<Team>& one : under_way)
     if (one != nullptr) abort(*one);
+  if (agreement != nullptr) agreement->stop();
   if (is_mine)
     bury_comm(comm, error(Code::aborted,
                           "the communicator was aborted: its handle must not be used any more"));
@@ -90,8 +94,8 @@ Status finalize(anycclComm& handle, std::chrono::milliseconds time) {
   std::shared_ptr<Team> finished;
   {
     const std::lock_guard lock(handle.mutex);
-    finished = std::move(handle.team);
-    handle.comm = nullptr;
+    finished = handle.team;
+    handle.set(nullptr);
     handle.finalized = true;
     handle.finishing = finished;
     if (!handle.blocking)

@@ -24,6 +24,7 @@ struct anycclWindow {
 /// One rank's handle.
 struct anycclComm {
   void set(anyccl::CommPtr made) {
+    agreement = nullptr;
     team = made == nullptr ? nullptr : std::make_shared<anyccl::Team>(made);
     comm = std::move(made);
   }
@@ -31,6 +32,7 @@ struct anycclComm {
   anyccl::CommPtr comm;                     // null until it is created, and once it is finalized
   std::shared_ptr<anyccl::Team> team;       // of comm, and null with it
   std::shared_ptr<anyccl::Team> finishing;  // what it was before that
+  std::shared_ptr<anyccl::Agreement> agreement;  // of who is left of comm; null with it
   enum class Stage : std::uint8_t { used, ending, gone };
   Stage stage = Stage::used;  // with the mutex; gone: destroyed or aborted, see bury()
   std::mutex mutex;           // of the rest, which any thread may come to

@@ -133,6 +133,12 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
 
   /// Ends all operations, here and at all peers, with `why`. Any thread; never waits for a peer.
   void abort(const Status& why);
+  /// How many collectives have completed here, in the order of their calls.
+  std::uint64_t completed();
+  /// Ranks that are left after a failure have agreed that so many have completed on all of them. Any
+  /// thread.
+  void note_agreed(std::uint64_t completed) { agreed_.store(completed, std::memory_order_relaxed); }
+  std::uint64_t agreed() const { return agreed_.load(std::memory_order_relaxed); }
   /// Ok, or why the communicator cannot be used: it has failed, or belongs to the parent of this
   /// process. In a forked child nothing waits and no peer is talked to.
   Status failure() const;
@@ -245,6 +251,7 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
   Status check_probe(Rank source) const;
   Status check_stalled(Operation& operation, const Execution* collective);
   void fail(const Status& why);
+  std::uint64_t count_completed() const;
   Status run_locked(ProgressLock& progress_lock, const Call& call, std::shared_ptr<Comm>& alive,
                     Handover* handover);
   Status fail_without_memory();
@@ -264,6 +271,8 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
   Membership me_;
   Routes routes_;
   std::uint64_t sequence_ = 0, history_ = 0;  // of the last call
+  std::uint64_t completed_ = 0;               // when it failed
+  std::atomic<std::uint64_t> agreed_{0};      // see note_agreed(); a number, with nothing behind it
   PlanCache plans_;
   std::shared_ptr<Queued> alone_;  // of the blocking call, when nothing else is open
   std::vector<std::byte> scratch_;

@@ -13,6 +13,7 @@ namespace anyccl {
 /// By the holder of the progress lock.
 void Comm::fail(const Status& why) {
   if (!failure_.begin(why)) return;
+  completed_ = count_completed();
   // Peers hear of it before any caller here does, whose memory they may be reading.
   for (Transport* t : routes_.transports) t->abort(why);
   for (Transport* t : routes_.transports) t->deliver_abort();
@@ -27,6 +28,22 @@ void Comm::fail(const Status& why) {
   collectives_.clear();
   messages_.end(status);
   trace_by_itself();
+}
+
+/// By the holder of the progress lock. What is not complete is queued, or runs alone.
+std::uint64_t Comm::count_completed() const {
+  const Execution& alone = alone_->execution;
+  const auto open = static_cast<std::uint64_t>(
+      std::count_if(collectives_.begin(), collectives_.end(),
+                    [](const auto& queued) { return !queued->execution.done(); }));
+  return sequence_ - open - (alone.kind() != 0 && !alone.done() ? 1 : 0);
+}
+
+std::uint64_t Comm::completed() {
+  if (forked()) return 0;
+  ProgressLock progress_lock = loop_.progress_lock();
+  loop_.lock(progress_lock);
+  return failure_.happened() ? completed_ : count_completed();
 }
 
 void Comm::check_peers() {

@@ -1,0 +1,88 @@
+// The C interface: what calls that create communicators have in common.
+
+#include "adapter/c/creation.hpp"
+
+#include "base/error.hpp"
+
+namespace anyccl {
+namespace {
+
+/// A size of the configuration; 0: not set. What is wrong with it is found later, but for numbers
+/// that are none.
+Result<std::size_t> size_in(int bytes, const char* field) {
+  if (bytes == ANYCCL_CONFIG_UNDEF_INT) return std::size_t{0};
+  if (bytes > 0) return static_cast<std::size_t>(bytes);
+  return error(Code::invalid_argument, "config->{} is {} bytes", field, bytes);
+}
+
+/// The time limit of operations; absent: the configuration says nothing of it.
+Result<std::optional<std::chrono::milliseconds>> time_limit_in(int milliseconds) {
+  if (milliseconds == ANYCCL_CONFIG_UNDEF_INT) return std::optional<std::chrono::milliseconds>();
+  if (milliseconds >= 0) return std::optional(std::chrono::milliseconds(milliseconds));
+  return error(Code::invalid_argument, "config->timeoutMs is {} ms", milliseconds);
+}
+
+}  // namespace
+
+anycclComm_t make_handle(CommPtr comm, std::string name) {
+  auto* handle = new anycclComm;
+  handle->name = std::move(name);
+  handle->set(std::move(comm));
+  return handle;
+}
+
+Result<bool> is_blocking(const anycclConfig_t* config) {
+  constexpr anycclConfig_t kInitial = ANYCCL_CONFIG_INITIALIZER;
+  if (config == nullptr) return true;
+  if (config->size != kInitial.size || config->magic != kInitial.magic)
+    return error(Code::invalid_argument,
+                 "config was not set to ANYCCL_CONFIG_INITIALIZER, or for another version");
+  if (config->blocking == ANYCCL_CONFIG_UNDEF_INT) return true;
+  if (config->blocking != 0 && config->blocking != 1)
+    return error(Code::invalid_argument, "config->blocking is {} instead of 0 or 1",
+                 config->blocking);
+  return config->blocking == 1;
+}
+
+CommSettings settings_in(const anycclConfig_t* config) {
+  CommSettings settings;
+  if (config == nullptr) return settings;
+  if (config->algo != nullptr) settings.algo = config->algo;
+  if (config->proto != nullptr) settings.proto = config->proto;
+  const auto chunk = size_in(config->chunkBytes, "chunkBytes");
+  const auto buffer = size_in(config->buffSize, "buffSize");
+  const auto time_limit = time_limit_in(config->timeoutMs);
+  settings.problem = !chunk.ok()    ? chunk.status()
+                     : !buffer.ok() ? buffer.status()
+                                    : time_limit.status();
+  if (settings.problem.ok()) {
+    settings.time_limit = *time_limit;
+    settings.chunk_bytes = *chunk;
+    settings.buffer_bytes = *buffer;
+  }
+  return settings;
+}
+
+std::string name_in(const anycclConfig_t* config) {
+  return config == nullptr || config->commName == nullptr ? "" : config->commName;
+}
+
+Status begin(anycclComm_t* comm, std::string name, std::function<Result<CommPtr>()> job) {
+  auto handle = std::make_unique<anycclComm>();
+  handle->name = std::move(name);
+  handle->blocking = false;
+  handle->background = Background::start(std::move(job));
+  *comm = handle.release();
+  return Status(Code::in_progress, "the communicator is being created");
+}
+
+Result<std::shared_ptr<Team>> keep(anycclComm_t comm) {
+  ANYCCL_CHECK(need_comm(comm));
+  const std::lock_guard lock(comm->mutex);
+  ANYCCL_CHECK(check_wait({.comm = comm->comm.get()}));
+  if (comm->comm == nullptr)
+    return error(Code::aborted, "the communicator was aborted by another thread");
+  return comm->team;
+}
+
+}  // namespace anyccl

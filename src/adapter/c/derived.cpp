@@ -1,0 +1,127 @@
+// The C interface: communicators that are made of another one.
+
+#include <optional>
+
+#include "adapter/agreement.hpp"
+#include "adapter/c/creation.hpp"
+#include "base/error.hpp"
+
+namespace anyccl {
+namespace {
+
+/// Makes a communicator from `comm` by make(parent, name, settings): at once, in the background, or at the end
+/// of the group.
+template <typename Make>
+Status derive(anycclComm_t comm, anycclComm_t* newcomm, const anycclConfig_t* config,
+              const Make& make) {
+  ANYCCL_TRY(const std::shared_ptr<Team> parent, keep(comm));
+  ANYCCL_CHECK(need(newcomm, "newcomm"));
+  *newcomm = nullptr;
+  ANYCCL_TRY(const bool blocking, is_blocking(config));
+  const std::string name =
+      config == nullptr || config->commName == nullptr ? comm->name : config->commName;
+  const CommSettings settings = settings_in(config);
+  const auto job = [=]() -> Result<CommPtr> { return make(parent->first(), name, settings); };
+  if (!blocking) return begin(newcomm, name, job);
+  const auto place = [=]() -> Status {
+    ANYCCL_TRY(CommPtr made, job());
+    if (made != nullptr) *newcomm = make_handle(std::move(made), name);
+    return {};
+  };
+  if (!in_group()) return place();
+  add_to_group(comm, place);
+  return {};
+}
+
+Status check_shrink(const int* excluded, int count, int flags) {
+  if (count < 0) return error(Code::invalid_argument, "excludeRanksCount is {}", count);
+  if (count > 0) ANYCCL_CHECK(need(excluded, "excludeRanksList"));
+  if (flags != ANYCCL_SHRINK_DEFAULT && flags != ANYCCL_SHRINK_ABORT)
+    return error(Code::invalid_argument, "shrinkFlags is {} instead of {} or {}", flags,
+                 ANYCCL_SHRINK_DEFAULT, ANYCCL_SHRINK_ABORT);
+  return {};
+}
+
+/// Ends what runs on `comm`, and makes it ready for carry_on(). Errors: of the list, before anything ends.
+Result<std::shared_ptr<Agreement>> break_off(anycclComm_t comm, std::span<const int> excluded) {
+  ANYCCL_TRY(const std::shared_ptr<Team> team, keep(comm));
+  ANYCCL_CHECK(members_without(excluded, team->first()).status());
+  const Membership& me = team->first().membership();
+  team->abort(error(Code::aborted, "{} shrinks the communicator", me.names[uindex(me.rank)]));
+  const std::lock_guard lock(comm->mutex);
+  if (comm->agreement == nullptr) {
+    ANYCCL_TRY(comm->agreement, Agreement::among(team->first(), inheritance_of(team->first())));
+  }
+  return comm->agreement;
+}
+
+}  // namespace
+}  // namespace anyccl
+
+using namespace anyccl;
+
+anycclResult_t anycclCommSplit(anycclComm_t comm, int color, int key, anycclComm_t* newcomm,
+                               anycclConfig_t* config) {
+  return guarded(comm, [&]() -> Status {
+    return derive(comm, newcomm, config,
+                  [=](Comm& parent, const std::string& name, const CommSettings& settings) {
+                    return split(parent, color, key, kAnyRing, name, settings);
+                  });
+  });
+}
+
+anycclResult_t anycclCommShrink(anycclComm_t comm, int* excludeRanksList, int excludeRanksCount,
+                                anycclComm_t* newcomm, anycclConfig_t* config, int shrinkFlags) {
+  return guarded(comm, [&]() -> Status {
+    ANYCCL_CHECK(check_shrink(excludeRanksList, excludeRanksCount, shrinkFlags));
+    const std::vector<int> excluded(excludeRanksList, excludeRanksList + excludeRanksCount);
+    if (shrinkFlags == ANYCCL_SHRINK_ABORT) {
+      ANYCCL_TRY(const std::shared_ptr<Agreement> among, break_off(comm, excluded));
+      return derive(comm, newcomm, config,
+                    [=](Comm& parent, const std::string& name, const CommSettings& settings) {
+                      return carry_on(parent, *among, excluded, name, settings);
+                    });
+    }
+    return derive(comm, newcomm, config,
+                  [excluded](Comm& parent, const std::string& name, const CommSettings& settings) {
+                    return shrink(parent, excluded, name, settings);
+                  });
+  });
+}
+
+anycclResult_t anycclCommCompleted(anycclComm_t comm, uint64_t* here, uint64_t* everywhere) {
+  return guarded(comm, [&]() -> Status {
+    ANYCCL_TRY(const std::shared_ptr<Team> team, keep(comm));
+    if (here != nullptr) *here = team->first().completed();
+    if (everywhere != nullptr) *everywhere = team->first().agreed();
+    return {};
+  });
+}
+
+anycclResult_t anycclCommGetUniqueId(anycclComm_t comm, anycclUniqueId* id) {
+  return guarded(comm, [&]() -> Status {
+    ANYCCL_CHECK(need_comm(comm));
+    ANYCCL_CHECK(need(id, "id"));
+    ANYCCL_TRY(*id, make_unique_id());
+    return {};
+  });
+}
+
+anycclResult_t anycclCommGrow(anycclComm_t comm, int nranks, const anycclUniqueId* id, int rank,
+                              anycclComm_t* newcomm, anycclConfig_t* config) {
+  if (comm == nullptr) {
+    const anycclResult_t ready = guarded(nullptr, [&] { return need(id, "id"); });
+    return ready != anycclSuccess ? ready
+                                  : anycclCommInitRankConfig(newcomm, nranks, *id, rank, config);
+  }
+  return guarded(comm, [&]() -> Status {
+    if (rank != -1)
+      return error(Code::invalid_argument, "rank is {}: ranks of comm keep theirs and pass -1",
+                   rank);
+    const std::optional<anycclUniqueId> known = id == nullptr ? std::nullopt : std::optional(*id);
+    return derive(comm, newcomm, config,
+                  [=](Comm& parent, const std::string& name, const CommSettings& settings) {
+                    return grow(parent, nranks, known ? &*known : nullptr, name, settings);
+                  });
+  });
+}

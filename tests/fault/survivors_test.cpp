@@ -1,0 +1,239 @@
+// Ranks that are left after others have died carry on in a communicator of their own.
+
+#include <unistd.h>
+
+#include <csignal>
+#include <numeric>
+#include <set>
+#include <thread>
+
+#include "support/ranks.hpp"
+
+namespace anyccl::test {
+namespace {
+
+class Survivors : public testing::TestWithParam<std::string> {
+ protected:
+  void run(int ranks, const std::set<int>& victims, const Body& body, double timeout_s = 60) const {
+    const auto variables = [&](int) {
+      return Environment::Variables{{"ANYCCL_TRANSPORT", GetParam()},
+                                    {"ANYCCL_TIMEOUT", std::to_string(timeout_s)}};
+    };
+    const auto outcomes = run_processes(ranks, body, variables, 60);
+    for (std::size_t r = 0; r < outcomes.size(); ++r)
+      EXPECT_EQ(outcomes[r].exit_code, victims.contains(static_cast<int>(r)) ? -SIGKILL : 0)
+          << "rank " << r << ": " << outcomes[r].output;
+  }
+};
+INSTANTIATE_TEST_SUITE_P(transports, Survivors, testing::Values("shm", "tcp"),
+                         [](const auto& tested) { return tested.param; });
+
+Communicator carry_on(Communicator& failed, const std::vector<Rank>& silent = {}) {
+  auto made = failed.shrink(silent, {}, ANYCCL_SHRINK_ABORT);
+  EXPECT_TRUE(made.ok()) << made.status().message();
+  return made.ok() ? std::move(*made) : Communicator();
+}
+
+bool has_names(const Status& status, const std::string& words) {
+  return status.message().find(words) != std::string::npos;
+}
+
+Status reduce(Communicator& comm, std::size_t count, float mine, float& sum) {
+  std::vector<float> x(count, mine);
+  const Status status = wait(comm.all_reduce(view(x), view(x), ReduceOp::sum));
+  sum = x.front();
+  EXPECT_TRUE(!status.ok() || x.back() == sum);
+  return status;
+}
+
+/// A copy of `world`, which nobody is in a call of any more.
+Communicator copy_of(Communicator& world) {
+  auto copied = world.split(0, index(world.rank()));
+  EXPECT_TRUE(copied.ok()) << copied.status().message();
+  EXPECT_OK(wait(copied->barrier()));
+  return std::move(*copied);
+}
+
+/// Each rank gives the number that it had at the beginning.
+void expect_ranks(Communicator& comm, int me, const std::vector<int>& left) {
+  ASSERT_EQ(comm.size(), static_cast<int>(left.size()));
+  EXPECT_EQ(left[uindex(comm.rank())], me);
+  const auto expected = static_cast<float>(std::accumulate(left.begin(), left.end(), 0));
+  for (const std::size_t count : {std::size_t{1}, std::size_t{100'000}, std::size_t{1}}) {
+    float sum = 0;
+    ASSERT_OK(reduce(comm, count, static_cast<float>(me), sum));
+    EXPECT_EQ(sum, expected);
+  }
+}
+
+/// Reduces until somebody dies; `dies`: this rank, in operation `at`.
+void reduce_until_failure(Communicator& comm, bool dies = false, int at = 0) {
+  Status status;
+  for (int i = 0; status.ok(); ++i) {
+    if (dies && i == at) ::raise(SIGKILL);
+    float sum = 0;
+    status = reduce(comm, i % 3 == 0 ? 20'000 : 3, 1, sum);
+  }
+}
+
+std::vector<int> all_but(int ranks, const std::set<int>& victims) {
+  std::vector<int> left;
+  for (int r = 0; r < ranks; ++r)
+    if (!victims.contains(r)) left.push_back(r);
+  return left;
+}
+
+TEST_P(Survivors, of_any_number_carry_on) {
+  for (int ranks = 2; ranks <= 8 && !HasFailure(); ++ranks) {
+    const int victim = ranks % 3 == 0 ? 0 : ranks / 2;
+    run(ranks, {victim}, [&](Communicator& world) {
+      const int me = index(world.rank());
+      reduce_until_failure(world, me == victim, ranks);
+      Communicator left = carry_on(world);
+      expect_ranks(left, me, all_but(ranks, {victim}));
+      EXPECT_OK(left.destroy());
+    });
+  }
+}
+
+TEST_P(Survivors, of_two_deaths_at_once_carry_on) {
+  const std::set<int> victims{0, 3};
+  run(5, victims, [&](Communicator& world) {
+    const int me = index(world.rank());
+    reduce_until_failure(world, victims.contains(me), 10 + me);
+    while (world.size() > 3) {  // each death may end a communicator
+      world = carry_on(world);
+      if (world.size() > 3) reduce_until_failure(world, victims.contains(me));
+    }
+    expect_ranks(world, me, all_but(5, victims));
+  });
+}
+
+TEST_P(Survivors, of_a_death_in_a_shrink_carry_on) {
+  const std::set<int> victims{1, 2};
+  for (int round = 0; round < 12 && !HasFailure(); ++round)
+    run(4, victims, [&](Communicator& world) {
+      const int me = index(world.rank());
+      reduce_until_failure(world, me == 2, 5);
+      std::thread end([&] {
+        if (me != 1) return;
+        // So that each round ends at another place of a shrink; any place will do.
+        std::this_thread::sleep_for(std::chrono::microseconds(200 * round));
+        ::raise(SIGKILL);
+      });
+      while (world.size() > 2) {
+        world = carry_on(world);
+        if (world.size() > 2) reduce_until_failure(world);
+      }
+      end.join();
+      expect_ranks(world, me, all_but(4, victims));
+    });
+}
+
+TEST_P(Survivors, carry_on_again_and_again) {
+  constexpr int kRanks = 6;
+  run(kRanks, {5, 0, 3, 4}, [&](Communicator& world) {
+    const int me = index(world.rank());
+    std::set<int> victims;
+    for (const int next : {5, 0, 3, 4}) {
+      reduce_until_failure(world, me == next, 4);
+      victims.insert(next);
+      world = carry_on(world);  // the one before is destroyed, and its links are needed on
+      expect_ranks(world, me, all_but(kRanks, victims));
+    }
+  });
+}
+
+TEST_P(Survivors, of_a_group_carry_on_beside_other_groups) {
+  run(6, {2}, [&](Communicator& world) {
+    const int me = index(world.rank());
+    auto made = world.split(me % 2, 0);
+    ASSERT_TRUE(made.ok()) << made.status().message();
+    Communicator group = std::move(*made);
+    static_cast<void>(
+        wait(world.barrier()));  // all have split; one that is late may hear of a failure
+    if (me % 2 == 0) {           // 0, 2, 4
+      reduce_until_failure(group, me == 2, 7);
+      group = carry_on(group);
+      expect_ranks(group, me, {0, 4});
+    } else {
+      expect_ranks(group, me, {1, 3, 5});
+    }
+    Communicator all = carry_on(world);  // of those that have not seen the death, too
+    expect_ranks(all, me, {0, 1, 3, 4, 5});
+    if (me % 2 == 1) expect_ranks(group, me, {1, 3, 5});
+  });
+}
+
+TEST_P(Survivors, leave_out_a_silent_rank_by_name) {
+  run(3, {}, [&](Communicator& world) {
+    const int me = index(world.rank());
+    Communicator copied = copy_of(world);
+    if (me != 1) {
+      world = carry_on(world, me == 0 ? std::vector<Rank>{Rank{1}} : std::vector<Rank>{});
+      expect_ranks(world, me, {0, 2});
+    }
+    ASSERT_OK(wait(copied.barrier()));
+    if (me == 1) {
+      const auto refused = world.shrink({}, {}, ANYCCL_SHRINK_ABORT);
+      EXPECT_EQ(refused.status().code(), Code::remote_error);
+      EXPECT_TRUE(has_names(refused.status(), "does without this rank"))
+          << refused.status().message();
+    }
+    ASSERT_OK(wait(copied.barrier()));
+  });
+}
+
+TEST_P(Survivors, name_a_rank_that_does_not_come_and_may_ask_again) {
+  run(
+      3, {},
+      [&](Communicator& world) {
+        const int me = index(world.rank());
+        Communicator copied = copy_of(world);
+        if (me != 1) {
+          const auto late = world.shrink({}, {}, ANYCCL_SHRINK_ABORT);
+          EXPECT_EQ(late.status().code(), Code::timeout);
+          EXPECT_TRUE(has_names(late.status(), "rank 1 (")) << late.status().message();
+        }
+        ASSERT_OK(wait(copied.barrier()));
+        for (Result<Communicator> all = Status(Code::timeout, ""); !all.ok();) {
+          all = world.shrink({}, {}, ANYCCL_SHRINK_ABORT);  // a loaded machine takes its time
+          if (all.ok()) expect_ranks(*all, me, {0, 1, 2});
+          EXPECT_TRUE(all.ok() || all.status().code() == Code::timeout) << all.status().message();
+        }
+      },
+      1);
+}
+
+TEST_P(Survivors, know_what_all_of_them_have_completed) {
+  run(4, {3}, [&](Communicator& world) {
+    const int me = index(world.rank());
+    const auto begun = world.completed();
+    ASSERT_TRUE(begun.ok());
+    std::vector<std::uint64_t> ends{begun->here};  // of each step
+    Status status;
+    for (int step = 0; status.ok(); ++step) {
+      if (me == 3 && step == 9) ::raise(SIGKILL);
+      float sum = 0;
+      status = reduce(world, 1000, 1, sum);
+      if (status.ok()) status = wait(world.barrier());
+      if (status.ok()) ends.push_back(world.completed()->here);
+    }
+    EXPECT_EQ(world.completed()->everywhere, 0U);
+    Communicator left = carry_on(world);
+    const auto completed = world.completed();
+    ASSERT_TRUE(completed.ok());
+    EXPECT_LE(completed->everywhere, completed->here);
+    EXPECT_GE(completed->everywhere, ends[0] + 2 * 8) << "a step is complete where the next began";
+    std::vector<float> most{static_cast<float>(completed->everywhere)}, least = most;
+    ASSERT_OK(wait(left.all_reduce(view(most), view(most), ReduceOp::max)));
+    ASSERT_OK(wait(left.all_reduce(view(least), view(least), ReduceOp::min)));
+    EXPECT_EQ(most, least);
+    std::vector<float> here{static_cast<float>(completed->here)};
+    ASSERT_OK(wait(left.all_reduce(view(here), view(here), ReduceOp::min)));
+    EXPECT_EQ(here, most) << "the least of what any of them has completed";
+  });
+}
+
+}  // namespace
+}  // namespace anyccl::test
