@@ -28,6 +28,17 @@ void bind_creation(CommunicatorClass& c) {
           "color"_a.none(), "key"_a = 0, named, name_arg, wait_arg, docs::kSplit,
           nb::sig("def split(self, color: int | None, key: int = 0, *, name: str | None = None, "
                   "wait: bool = True) -> Communicator | None"))
+      .def(
+          "shrink",
+          [](Communicator& self, std::vector<int> excluded, bool after_failure,
+             std::optional<std::string> name, bool wait) {
+            return self.shrink(std::move(excluded), after_failure, {std::move(name), wait});
+          },
+          "excluded"_a = std::vector<int>(), named, "after_failure"_a = false, name_arg, wait_arg,
+          docs::kShrink,
+          nb::sig("def shrink(self, excluded: collections.abc.Sequence[int] = (), *, "
+                  "after_failure: bool = False, name: str | None = None, wait: bool = True) "
+                  "-> Communicator"))
       .def_prop_ro("ready", &Communicator::is_ready, docs::kReady)
       .def("wait_until_ready", &Communicator::wait_until_ready, "timeout"_a.none() = nb::none(),
            docs::kWaitUntilReady)
@@ -80,6 +91,8 @@ void bind_state(CommunicatorClass& c) {
             self.dump(std::string(nb::cast<nb::bytes>(bytes).c_str()));
           },
           "path"_a, docs::kDump, nb::sig("def dump(self, path: str | os.PathLike[str]) -> None"))
+      .def_prop_ro("completed", &Communicator::completed, docs::kCompleted,
+                   nb::sig("def completed(self) -> tuple[int, int]"))
       .def_prop_rw("timeout", &Communicator::timeout, &Communicator::set_timeout, nb::arg().none(),
                    docs::kTimeout)
       .def("__repr__", &Communicator::text);

@@ -168,6 +168,14 @@ void Communicator::dump(const std::string& path) {
   raise_unless_ok(unlocked([&] { return anycclCommDump(turn.handle, path.c_str()); }));
 }
 
+std::pair<std::uint64_t, std::uint64_t> Communicator::completed() {
+  const Call turn(*this);
+  std::pair<std::uint64_t, std::uint64_t> completed;
+  raise_unless_ok(unlocked(
+      [&] { return anycclCommCompleted(turn.handle, &completed.first, &completed.second); }));
+  return completed;
+}
+
 Seconds Communicator::timeout() const {
   if (timeout_ms_ == 0) return std::nullopt;
   if (timeout_ms_ == ANYCCL_NO_TIMEOUT) return HUGE_VAL;

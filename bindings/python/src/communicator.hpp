@@ -40,6 +40,8 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   static std::vector<CommunicatorPtr> init_all(int size);
   /// Null: with color ANYCCL_SPLIT_NOCOLOR.
   CommunicatorPtr split(int color, int key, const Creation& how);
+  /// `after_failure`: with ANYCCL_SHRINK_ABORT.
+  CommunicatorPtr shrink(std::vector<int> excluded, bool after_failure, const Creation& how);
 
   int rank();
   int size();
@@ -52,6 +54,8 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   nb::object failure() const;
   std::string last_plan();
   void dump(const std::string& path);
+  /// Collectives, here and on all ranks that are left.
+  std::pair<std::uint64_t, std::uint64_t> completed();
   /// Of the operations that are called from now on; none: they wait for ever.
   Seconds timeout() const;
   void set_timeout(Seconds seconds) { timeout_ms_ = milliseconds(seconds); }

@@ -77,6 +77,20 @@ CommunicatorPtr Communicator::split(int color, int key, const Creation& how) {
   return part;
 }
 
+CommunicatorPtr Communicator::shrink(std::vector<int> excluded, bool after_failure,
+                                     const Creation& how) {
+  need_no_group("shrink");
+  const Call turn(*this);
+  anycclConfig_t config = config_of(how);
+  CommunicatorPtr left = made([&](anycclComm_t* handle) {
+    return anycclCommShrink(turn.handle, excluded.data(), static_cast<int>(excluded.size()), handle,
+                            how.is_default() ? nullptr : &config,
+                            after_failure ? ANYCCL_SHRINK_ABORT : ANYCCL_SHRINK_DEFAULT);
+  });
+  if (left->creating_) splitting_ = left;
+  return left;
+}
+
 /// Whether the creation has come to its end; raises its failure.
 bool Communicator::is_created() {
   const Outcome state = state_of(handle_);

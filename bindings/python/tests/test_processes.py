@@ -311,3 +311,46 @@ def test_a_rank_that_does_not_come_is_named_when_the_time_is_up():
 def test_importing_anyccl_imports_no_framework():
     done = run(1, """print({"torch", "jax", "ml_dtypes"} & set(sys.modules))""")
     assert lines(done) == ["[0] set()"]
+
+
+def test_ranks_that_are_left_carry_on_from_the_last_step_of_all():
+    done = run(
+        3,
+        """
+        comm = anyccl.Communicator.from_env()
+        first = comm.rank
+        assert comm.completed[1] == 0
+        try:
+            for step in range(10):
+                if first == 1 and step == 5:
+                    os._exit(0)
+                comm.all_reduce(np.ones(1000))
+        except anyccl.RemoteError:
+            pass
+        left = comm.shrink(after_failure=True, name="left")
+        here, everywhere = comm.completed
+        comm.destroy()
+        total = left.all_reduce(np.array([first]))
+        print(left.rank, left.size, total, 4 <= everywhere <= here <= 5)
+        try:
+            left.shrink([0, 1], after_failure=True)
+        except anyccl.InvalidArgument as wrong:
+            print("excluded" in str(wrong).lower() or "exclude" in str(wrong))
+        left.destroy()
+        """,
+    )
+    assert lines(done) == ["[0] 0 2 [2] True", "[0] True", "[2] 1 2 [2] True", "[2] True"]
+
+
+def test_ranks_shrink_without_a_failure():
+    done = run(
+        3,
+        """
+        with anyccl.Communicator.from_env() as comm:
+            if comm.rank != 1:
+                with comm.shrink([1]) as fewer:
+                    print(fewer.all_reduce(np.array([comm.rank])))
+            comm.barrier()
+        """,
+    )
+    assert lines(done) == ["[0] [2]", "[2] [2]"]

@@ -104,6 +104,32 @@ wait : bool
 Returns
 -------
 Communicator or None)";
+constexpr const char kShrink[] =
+    R"(Form a communicator of the ranks that are not `excluded`, in their order. Not in a group.
+
+These ranks make the call, and the others do not. This communicator stays as it is, but for
+``after_failure=True``.
+
+Parameters
+----------
+excluded : sequence of int
+after_failure : bool
+    Ranks that are left after a failure carry on: what runs on this communicator ends as `Aborted`, and
+    it can only be destroyed afterwards. The ranks that make the call agree who is left: all but those
+    that have died or left, and those that any of them excludes, such as one that is stopped. Ranks may
+    die meanwhile. May be called again of the result.
+name : str, optional
+    Of the new communicator, in logs; without it, this one's.
+wait : bool
+    As for `split`.
+
+Raises
+------
+Timeout
+    Naming ranks that do not come within ANYCCL_TIMEOUT seconds. With ``after_failure=True`` the call may
+    be repeated, also with these ranks excluded.
+RemoteError
+    Other ranks do without this one, or a rank cannot take part: named, with its reason.)";
 constexpr const char kReady[] =
     R"(Whether a communicator that was created with ``wait=False`` can be used.
 
@@ -158,5 +184,11 @@ SystemFailure
     The file cannot be written.)";
 constexpr const char kLastPlan[] =
     R"(How the last collective ran, for people: "all_reduce/two_shot Simple shm".)";
+constexpr const char kCompleted[] =
+    R"(How many collectives have completed: at this rank, and at all ranks that are left.
+
+The second is 0 until `shrink` with ``after_failure=True`` has returned. A program that notes the first
+at the end of each step finds the last step that all ranks have done. A group that travels as one counts
+as one, and `split` calls some, too.)";
 
 }  // namespace anyccl::python::docs
