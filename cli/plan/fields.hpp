@@ -22,7 +22,7 @@ class Fields {
 
   /// `path`: what errors call the object, such as "mine.json" or "mine.json: moe".
   Fields(const Json& json, std::string path) : json_(json), path_(std::move(path)) {
-    if (!json.is_object()) fail(fmt::format("{}: it must be an object", path_));
+    if (!json.is_object()) fail("it must be an object");
   }
 
   void whole(const char* key, int& out, int least, Need need = Need::required) {
@@ -107,8 +107,8 @@ class Fields {
     const std::string text = problem();
     return text.empty() ? Status() : error(Code::invalid_argument, "{}", text);
   }
-  void fail(std::string text) {
-    if (problem_.empty()) problem_ = std::move(text);
+  void fail(std::string_view text) {
+    if (problem_.empty()) problem_ = fmt::format("{}: {}", path_, text);
   }
 
  private:
@@ -117,11 +117,11 @@ class Fields {
     if (!json_.is_object()) return nullptr;
     const auto found = json_.find(key);
     if (found != json_.end()) return &*found;
-    if (need == Need::required) fail(fmt::format("{}: the key '{}' is missing", path_, key));
+    if (need == Need::required) fail(fmt::format("the key '{}' is missing", key));
     return nullptr;
   }
   void not_allowed(const char* key, const Json& value, std::string_view allowed) {
-    fail(fmt::format("{}: '{}' is {}, but must be {}", path_, key,
+    fail(fmt::format("'{}' is {}, but must be {}", key,
                      value.dump(-1, ' ', true, Json::error_handler_t::replace), allowed));
   }
 

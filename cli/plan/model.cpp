@@ -5,47 +5,47 @@ namespace {
 
 /// Weights of matrices, and the rest: norms, biases, router biases.
 struct Weights {
-  std::int64_t matrices = 0, rest = 0;
+  double matrices = 0, rest = 0;
 };
 
 Weights operator+(Weights a, Weights b) {
   return {a.matrices + b.matrices, a.rest + b.rest};
 }
-Weights operator*(std::int64_t times, Weights w) {
+Weights operator*(double times, Weights w) {
   return {times * w.matrices, times * w.rest};
 }
 
 Weights attention_weights(const Model& m) {
-  const std::int64_t h = m.hidden, a = m.heads;
+  const double h = m.hidden, a = m.heads;
   if (m.latent) {
     const LatentAttention& l = *m.latent;
-    return {h * l.query_rank + l.query_rank * a * (l.nope_dim + l.rope_dim) +
-                h * (l.kv_rank + l.rope_dim) + l.kv_rank * a * (l.nope_dim + l.value_dim) +
-                a * l.value_dim * h,
-            l.query_rank + l.kv_rank};
+    const double q = l.query_rank, kv = l.kv_rank;
+    return {h * q + q * a * (l.nope_dim + l.rope_dim) + h * (kv + l.rope_dim) +
+                kv * a * (l.nope_dim + l.value_dim) + a * l.value_dim * h,
+            q + kv};
   }
-  const std::int64_t queries = a * m.head_dim, keys = std::int64_t{m.kv_heads} * m.head_dim;
+  const double d = m.head_dim, queries = a * d, keys = m.kv_heads * d;
   return {h * queries + 2 * h * keys + queries * h, m.biased ? queries + 2 * keys + h : 0};
 }
 
-Weights ffn_weights(const Model& m, std::int64_t width) {
-  const std::int64_t h = m.hidden;
+Weights ffn_weights(const Model& m, double width) {
+  const double h = m.hidden;
   return {(m.gated ? 3 : 2) * h * width, m.biased ? width + h : 0};
 }
 
 Weights norm_weights(const Model& m) {
-  return {0, (m.biased ? 2 : 1) * std::int64_t{m.hidden}};
+  return {0, (m.biased ? 2.0 : 1.0) * m.hidden};
 }
 
 Weights router_weights(const Model& m) {
-  const Experts& e = *m.experts;
-  return {std::int64_t{m.hidden} * e.routed, e.router_bias ? e.routed : 0};
+  const double routed = m.experts->routed;
+  return {m.hidden * routed, m.experts->router_bias ? routed : 0};
 }
 
 /// All layers, with this number of routed experts.
 Weights layer_weights(const Model& m, int routed) {
-  Weights sum = std::int64_t{m.layers} * (attention_weights(m) + 2 * norm_weights(m)) +
-                std::int64_t{m.layers - m.expert_layers()} * ffn_weights(m, m.ffn);
+  Weights sum = m.layers * (attention_weights(m) + 2 * norm_weights(m)) +
+                (m.layers - m.expert_layers()) * ffn_weights(m, m.ffn);
   if (m.experts)
     sum = sum + m.expert_layers() * (router_weights(m) +
                                      (routed + m.experts->shared) * ffn_weights(m, m.experts->ffn));
@@ -56,7 +56,7 @@ Weights active_weights(const Model& m) {
   return layer_weights(m, m.experts ? m.experts->per_token : 0);
 }
 
-std::int64_t sum(Weights w) {
+double sum(Weights w) {
   return w.matrices + w.rest;
 }
 
@@ -87,22 +87,20 @@ double attention_bytes(const Model& m) {
 }  // namespace
 
 Parameters parameters(const Model& m) {
-  const std::int64_t table = std::int64_t{m.vocab} * m.hidden;
-  const std::int64_t around =
-      (m.tied ? 1 : 2) * table + std::int64_t{m.positions} * m.hidden + sum(norm_weights(m));
+  const double table = m.vocab * m.hidden;
+  const double around = (m.tied ? 1 : 2) * table + m.positions * m.hidden + sum(norm_weights(m));
   Parameters p;
   p.total = sum(layer_weights(m, m.experts ? m.experts->routed : 0)) + around;
   p.active = sum(active_weights(m)) + around;
   if (m.experts)
-    p.routed =
-        std::int64_t{m.expert_layers()} * m.experts->routed * sum(ffn_weights(m, m.experts->ffn));
+    p.routed = m.expert_layers() * m.experts->routed * sum(ffn_weights(m, m.experts->ffn));
   return p;
 }
 
 TokenFlops token_flops(const Model& m, int sequence, Attention attention) {
   const double seen = attention == Attention::causal ? sequence / 2.0 : sequence;
-  return {2.0 * static_cast<double>(active_weights(m).matrices),
-          2.0 * m.layers * seen * attention_width(m), 2.0 * m.vocab * m.hidden};
+  return {2.0 * active_weights(m).matrices, 2.0 * m.layers * seen * attention_width(m),
+          2.0 * m.vocab * m.hidden};
 }
 
 TokenActivations token_activations(const Model& m, int sequence) {

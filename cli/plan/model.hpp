@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -39,11 +38,11 @@ struct Model {
   int expert_layers() const { return experts ? layers - experts->dense_layers : 0; }
 };
 
-/// Parameters, all layers together.
+/// Parameters, all layers together: whole numbers, exact up to 2^53.
 struct Parameters {
-  std::int64_t total = 0;
-  std::int64_t active = 0;  ///< Those that one token meets.
-  std::int64_t routed = 0;  ///< Those of routed experts, which expert parallelism spreads.
+  double total = 0;
+  double active = 0;  ///< Those that one token meets.
+  double routed = 0;  ///< Those of routed experts, which expert parallelism spreads.
 };
 Parameters parameters(const Model& model);
 

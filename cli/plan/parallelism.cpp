@@ -8,7 +8,7 @@ namespace {
 using Kind = PipelineSchedule::Kind;
 
 Status check_schedule(const Parallelism& p, const Model& model) {
-  const int places = p.pipeline * p.schedule.chunks;
+  const std::int64_t places = std::int64_t{p.pipeline} * p.schedule.chunks;
   if (places > model.layers)
     return error(Code::invalid_argument, "{} layers are too few for {} stages of {} chunks",
                  model.layers, p.pipeline, p.schedule.chunks);
@@ -53,7 +53,7 @@ Status check(const Parallelism& p, const Model& model, const Cluster& cluster) {
   if (p.sequence % (p.context * p.sequence_parts()) != 0)
     return error(Code::invalid_argument, "--seq {} must be a multiple of {} devices that share it",
                  p.sequence, p.context * p.sequence_parts());
-  if (p.batch % (p.data * p.micro_batch) != 0)
+  if (p.batch % (std::int64_t{p.data} * p.micro_batch) != 0)
     return error(Code::invalid_argument, "--batch {} must be a multiple of dp {} x --micro {}",
                  p.batch, p.data, p.micro_batch);
   if (p.precision == Precision::fp8 && cluster.device.fp8_TFLOPs == 0)

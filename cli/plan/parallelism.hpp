@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -37,7 +38,7 @@ struct Parallelism {
   bool overlap = false;  ///< Tensor, context and expert communication beside computing.
   double imbalance = 1;  ///< Tokens of the busiest expert over the mean.
 
-  int devices() const { return tensor * context * pipeline * data; }
+  std::int64_t devices() const { return std::int64_t{tensor} * context * pipeline * data; }
   int micro_batches() const { return batch / (data * micro_batch); }
   double micro_batch_tokens() const {  ///< Of one device.
     return static_cast<double>(micro_batch) * sequence / context;

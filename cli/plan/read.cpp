@@ -1,5 +1,7 @@
 #include "plan/read.hpp"
 
+#include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <span>
@@ -20,7 +22,7 @@ void read_experts(Fields& f, Experts& e) {
   f.whole("dense_layers", e.dense_layers, 0, Need::optional);
   f.whole("hosts_per_token", e.hosts_per_token, 0, Need::optional);
   f.flag("router_bias", e.router_bias);
-  if (e.per_token > e.routed) f.fail("moe: 'per_token' is above 'routed'");
+  if (e.per_token > e.routed) f.fail("'per_token' is above 'routed'");
 }
 
 void read_latent(Fields& f, LatentAttention& l) {
@@ -52,6 +54,8 @@ void read(Fields& f, Model& m) {
   f.object("mla", Need::optional, [&](Fields& inner) { read_latent(inner, m.latent.emplace()); });
   if (m.experts && m.experts->dense_layers >= m.layers)
     f.fail("moe: 'dense_layers' must be below 'layers'");
+  if (m.head_dim == 0) f.fail("'heads' is above 'hidden', so 'head_dim' is needed");
+  if (m.kv_heads > 0 && m.heads % m.kv_heads != 0) f.fail("'kv_heads' must divide 'heads'");
 }
 
 constexpr double kMostRate = 1e9;
@@ -101,11 +105,10 @@ Result<Shape> find(const std::string& name, std::span<const Preset> presets, con
     names.push_back(preset.name);
   }
   std::ifstream file(name);
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
-  if (!file)
+  if (!file || std::filesystem::is_directory(name))
     return error(Code::invalid_argument, "{} '{}' is no file that can be read; the presets are {}",
                  what, name, fmt::join(names, ", "));
-  return parse<Shape>(text, name);
+  return parse<Shape>({std::istreambuf_iterator<char>(file), {}}, name);
 }
 
 }  // namespace

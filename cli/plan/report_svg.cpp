@@ -98,7 +98,7 @@ void draw_pipeline(Page& page, const PlannedStep& plan) {
   constexpr int kMostSpans = 4000, kRow = 16;
   const Parallelism& p = plan.layout;
   if (p.pipeline == 1 || !has_trace(p.schedule) ||
-      2 * p.pipeline * p.schedule.chunks * p.micro_batches() > kMostSpans)
+      2.0 * p.pipeline * p.schedule.chunks * p.micro_batches() > kMostSpans)
     return;
   const auto spans = pipeline_trace(p.schedule, p.pipeline, p.micro_batches(), plan.step.stage);
   double end_s = 0;

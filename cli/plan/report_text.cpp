@@ -21,10 +21,8 @@ std::string percent(double part) {
 
 std::string head(const Model& model, const Cluster& cluster) {
   const Parameters p = parameters(model);
-  std::string text =
-      fmt::format("{}: {:.4g}e9 parameters", model.name, static_cast<double>(p.total) / 1e9);
-  if (p.active != p.total)
-    text += fmt::format(", {:.3g}e9 of them for one token", static_cast<double>(p.active) / 1e9);
+  std::string text = fmt::format("{}: {:.4g}e9 parameters", model.name, p.total / 1e9);
+  if (p.active != p.total) text += fmt::format(", {:.3g}e9 of them for one token", p.active / 1e9);
   return text + fmt::format("; {} x {}, {} on a host\n", cluster.devices, cluster.device.name,
                             cluster.devices_per_host);
 }
@@ -103,7 +101,7 @@ std::vector<int> group_sizes(int layers) {
 std::string to_text(const StepReport& report) {
   const auto& [layout, step] = report.plan;
   return head(report.model, report.cluster) + to_text(layout) +
-         fmt::format("\n{} tokens a step, {} micro-batches; attention counted as {}\n\n",
+         fmt::format("\n{} tokens a step; micro-batches: {}; attention counted as {}\n\n",
                      step.tokens, layout.micro_batches(),
                      layout.attention == Attention::causal ? "causal" : "full") +
          step_table(step) + "\n" + memory_line(step.memory, report.cluster.device) +

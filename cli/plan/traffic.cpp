@@ -176,8 +176,7 @@ double expert_bytes(const Model& model, double tokens, double copies, Precision 
 DeviceParameters device_parameters(const Model& model, const Parallelism& p) {
   const Parameters all = parameters(model);
   const double parts = static_cast<double>(p.tensor) * p.pipeline;
-  return {static_cast<double>(all.total - all.routed) / parts,
-          static_cast<double>(all.routed) / parts / p.expert};
+  return {(all.total - all.routed) / parts, all.routed / parts / p.expert};
 }
 
 double gradient_traffic_bytes(double parameters, int devices, int zero, int gradient_bytes,

@@ -90,7 +90,7 @@ int run(const Flags& flags) {
 }
 
 void declare_layout(CLI::App& app, Flags& flags) {
-  const CLI::Range degree(1, 1 << 24);
+  const CLI::Range degree(1, 1 << 20);
   Parallelism& p = flags.layout;
   app.add_option("--tp", p.tensor, "Tensor parallel devices")->check(degree)->capture_default_str();
   app.add_option("--cp", p.context, "Context parallel devices")
