@@ -22,7 +22,6 @@ StepReport report_step(const Model& model, const Cluster& cluster, const Paralle
 struct SearchReport {
   const Model& model;
   const Cluster& cluster;
-  Parallelism wanted;
   LayoutSearch found;
 };
 

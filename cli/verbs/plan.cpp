@@ -64,7 +64,7 @@ Result<std::string> plan(const Flags& flags) {
     if (found.fitting + found.too_large == 0)
       return error(Code::invalid_argument, "there is no layout of {} for {} devices and --batch {}",
                    model.name, cluster.devices, layout.batch);
-    return written(SearchReport{model, cluster, layout, std::move(found)}, flags);
+    return written(SearchReport{model, cluster, std::move(found)}, flags);
   }
   ANYCCL_CHECK(check(layout, model, cluster));
   return written(report_step(model, cluster, layout), flags);

@@ -183,7 +183,8 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{{"-m", "llama3-8b", "--layer-ms", "10,0"}, "both times must be above 0"},
         Mistake{{"-m", "llama3-8b", "--layer-ms", "10,3", "--latency-ms", "4"},
                 "a part of the 3 ms of communication"},
-        Mistake{{"-m", "llama3-8b", "-n", "7", "--search"}, "there is no layout of llama3-8b"},
+        Mistake{{"-m", "llama3-8b", "-n", "37", "--batch", "1", "--search"},
+                "there is no layout of llama3-8b"},
         Mistake{{"-m", "llama3-8b", "--json", "--svg"}, "excludes"},
         Mistake{{}, "--model is required"}));
 

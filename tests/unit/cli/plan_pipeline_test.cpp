@@ -43,7 +43,9 @@ TEST_P(Pipeline, takes_as_long_simulated_as_by_the_formula) {
   const double formula =
       c.micro_batches * 3 + bubble_s(c.schedule, c.stages, c.micro_batches, {1, 2});
   EXPECT_NEAR(end_s(pipeline_trace(c.schedule, c.stages, c.micro_batches, {1, 2})), formula, 1e-9);
-  if (c.time > 0) EXPECT_DOUBLE_EQ(formula, c.time);
+  if (c.time > 0) {
+    EXPECT_DOUBLE_EQ(formula, c.time);
+  }
 }
 
 TEST_P(Pipeline, does_every_chunk_of_every_micro_batch_once_in_each_direction) {
