@@ -26,6 +26,7 @@ Route route(const Cluster& c, int stride, int size) {
           (size + members - 1) / members};
 }
 
+/// Of calls that take as many rounds as a tree is high.
 double time_s(const Route& way, double bytes, double calls, int devices) {
   return bytes / way.GBps / 1e9 + calls * std::ceil(std::log2(devices)) * way.latency_us / 1e6;
 }
@@ -54,6 +55,12 @@ class Counter {
   double layers() const { return p_.stage_layers(m_); }
   /// Layers times micro-batches.
   double passes() const { return layers() * micro_batches(); }
+
+  /// Straight from one device to others, over its own way: a call has one latency.
+  double direct_s(bool between, double bytes, double calls) const {
+    const LinkSpeed& link = between ? c_.between : c_.inside;
+    return bytes / link.GBps / 1e9 + calls * link.latency_us / 1e6;
+  }
 
   void add_layer_row(Traffic row, double hidden_s) {
     const double shown = row.time_s - hidden_s;
@@ -104,22 +111,19 @@ class Counter {
     const double tokens = p_.micro_batch_tokens() / p_.sequence_parts();
     const double bytes = 2 * expert_bytes(m_, tokens, copies, p_.precision) * away * p_.imbalance *
                          layers_with * micro_batches();
-    const Route own{way.between, way.between ? c_.between.GBps : c_.inside.GBps, way.latency_us,
-                    way.hosts};
-    add_layer_row({"expert", "AllToAll", bytes, way.between, time_s(own, bytes, calls, 2)}, 0);
+    add_layer_row({"expert", "AllToAll", bytes, way.between, direct_s(way.between, bytes, calls)},
+                  0);
   }
 
   /// Sending goes on beside computing, except when the pipeline fills and drains.
   void add_pipeline() {
     const int stride = p_.tensor * p_.context * p_.data;
     const bool between = stride * p_.pipeline > c_.devices_per_host;
-    const LinkSpeed& link = between ? c_.between : c_.inside;
     const double one = activation_bytes(m_, p_) / p_.sequence_parts();
     const double calls = 2 * micro_batches() * p_.schedule.chunks;
-    const Route way{between, link.GBps, link.latency_us, 2};
     const double fill = 2 * (p_.pipeline - 1.0);
     rows_.push_back({"pipeline", "Send, Recv", one * calls, between,
-                     time_s(way, one * calls, calls, 2), time_s(way, one * fill, fill, 2)});
+                     direct_s(between, one * calls, calls), direct_s(between, one * fill, fill)});
   }
 
   double data_cover_s() const {

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <cmath>
 #include <fstream>
 #include <memory>
 #include <optional>
@@ -43,9 +44,10 @@ std::string written(const Report& report, const Flags& flags) {
 Result<std::string> plan_layers(const Flags& flags, const Model& model, const Cluster& cluster) {
   const LayerTimes times{model.layers, flags.layer_ms[0] / 1e3, flags.layer_ms[1] / 1e3,
                          flags.latency_ms / 1e3};
-  if (times.compute_s <= 0 || times.communication_s <= 0)
-    return error(Code::invalid_argument, "--layer-ms: both times must be above 0");
-  if (times.latency_s < 0 || times.latency_s > times.communication_s)
+  for (const double ms : flags.layer_ms)
+    if (!std::isfinite(ms) || ms <= 0)
+      return error(Code::invalid_argument, "--layer-ms: both times must be numbers above 0");
+  if (!(times.latency_s >= 0 && times.latency_s <= times.communication_s))
     return error(Code::invalid_argument,
                  "--latency-ms {}: it is a part of the {} ms of communication", flags.latency_ms,
                  flags.layer_ms[1]);
