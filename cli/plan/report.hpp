@@ -45,6 +45,9 @@ std::string to_svg(const StepReport& report);
 std::string to_svg(const SearchReport& report);
 std::string to_svg(const LayerReport& report);
 
+/// "23.1 %"
+std::string percent(double part);
+
 /// Groups of layers that one call can be for: 1, 2, 4 ... and all.
 std::vector<int> group_sizes(int layers);
 

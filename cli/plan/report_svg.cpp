@@ -119,10 +119,6 @@ void draw_pipeline(Page& page, const PlannedStep& plan) {
   page.key(colour(1), "backward; grey: the bubble");
 }
 
-std::string percent(double part) {
-  return fmt::format("{:.1f} %", 100 * part);
-}
-
 }  // namespace
 
 std::string to_svg(const StepReport& report) {

@@ -15,9 +15,6 @@ constexpr std::string_view kEstimate =
 std::string ms(double seconds) {
   return fmt::format("{:.1f}", 1e3 * seconds);
 }
-std::string percent(double part) {
-  return fmt::format("{:.1f} %", 100 * part);
-}
 
 std::string head(const Model& model, const Cluster& cluster) {
   const Parameters p = parameters(model);
@@ -89,6 +86,10 @@ StepReport report_step(const Model& model, const Cluster& cluster, const Paralle
   if (report.plan.step.exposed_share() > kTolerableShare)
     report.remedies = remedies(model, cluster, report.plan);
   return report;
+}
+
+std::string percent(double part) {
+  return fmt::format("{:.1f} %", 100 * part);
 }
 
 std::vector<int> group_sizes(int layers) {

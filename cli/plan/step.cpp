@@ -42,26 +42,26 @@ class Estimator {
   }
 
  private:
-  double linear_rate() const {
+  /// FLOP/s of a device that are reached.
+  double rate(double peak_TFLOPs) const {
     const Device& d = c_.device;
-    const double peak = p_.precision == Precision::fp8 ? d.fp8_TFLOPs : d.bf16_TFLOPs;
-    return peak * 1e12 * efficiency();
+    return peak_TFLOPs * 1e12 * d.best_efficiency * m_.hidden / (m_.hidden + d.half_hidden);
   }
-  double efficiency() const {
-    return c_.device.best_efficiency * m_.hidden / (m_.hidden + c_.device.half_hidden);
+  double attention_rate() const { return rate(c_.device.bf16_TFLOPs); }
+  double linear_rate() const {
+    return p_.precision == Precision::fp8 ? rate(c_.device.fp8_TFLOPs) : attention_rate();
   }
 
   /// Forward, of all layers of the model, for one token.
   double layers_s() const {
-    const double attention_rate = c_.device.bf16_TFLOPs * 1e12 * efficiency();
-    return (flops_.linear / linear_rate() + flops_.attention / attention_rate) / p_.tensor;
+    return (flops_.linear / linear_rate() + flops_.attention / attention_rate()) / p_.tensor;
   }
   double repeated_s() const {
     if (p_.recompute == Recompute::full) return layers_s();
-    return repeated_flops(flops_, p_.recompute) / (c_.device.bf16_TFLOPs * 1e12 * efficiency()) /
-           p_.tensor;
+    return repeated_flops(flops_, p_.recompute) / attention_rate() / p_.tensor;
   }
-  double memory_s() const {  // one layer, one token, forward and backward
+  /// Of activations through memory: one layer, one token, forward and backward.
+  double memory_s() const {
     const TokenActivations a = token_activations(m_, p_.sequence);
     return kMemoryPasses * (a.split / p_.tensor + a.whole / p_.sequence_parts()) /
            (c_.device.memory_GBps * 1e9);
