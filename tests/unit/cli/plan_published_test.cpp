@@ -174,6 +174,20 @@ TEST(Published, deepseek_v3s_utilization) {
   EXPECT_NEAR(100 * rate(Attention::full) / kH100, 43.73, 0.1);
 }
 
+TEST(Published, deepseek_v3s_step_is_estimated_within_a_tenth_at_the_rate_of_bf16) {
+  const Model m = model_named("deepseek-v3");
+  const Cluster c = cluster_named("h800", 2048);
+  Parallelism p = batch_of(15360, 4096, Attention::causal);
+  p.pipeline = 16;
+  p.data = 128;
+  p.expert = 64;
+  p.schedule = {PipelineSchedule::Kind::dual_pipe, 1};
+  p.overlap = true;
+  p.gradient_bytes = 2;
+  ASSERT_TRUE(check(p, m, c).ok());
+  EXPECT_NEAR(estimate(m, c, p).time_s / 19.926, 1, 0.1);
+}
+
 // DeepSeek-V3 Technical Report, 2024: 180,000 device hours for 1e12 tokens.
 TEST(Published, deepseek_v3s_days_of_training) {
   const double days = 1e12 / (15360.0 * 4096 / 19.926) / kDay;
