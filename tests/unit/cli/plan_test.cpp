@@ -1,6 +1,3 @@
-#include <algorithm>
-#include <cmath>
-
 #include "plan/advice.hpp"
 #include "plan/search.hpp"
 #include "plan_support.hpp"
