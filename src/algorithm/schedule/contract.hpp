@@ -18,6 +18,9 @@ struct Shape {
   bool in_place = false;
   /// Host of each rank or, on one host, what it has near it, like a cache; empty: all the same.
   std::vector<int> host_of = {};
+  /// False: Step::after stays empty. Deriving it takes time and memory for every chunk, which whoever
+  /// follows the order of the steps, on many ranks, need not spend.
+  bool with_dependencies = true;
 };
 
 enum class Space : std::uint8_t { input, output, scratch };

@@ -117,14 +117,24 @@ Schedule Builder::finish() && {
 }
 
 Builder& Builder::add(Step step) {
-  const auto id = static_cast<std::uint32_t>(schedule_.steps.size());
-  const Schedule::Access access = schedule_.access(step);
   const bool remote = std::any_of(step.peers.begin(), step.peers.end(),
                                   [this](Rank r) { return r != schedule_.rank; });
-  if (access.reads.empty() && access.writes.empty() && !remote) return *this;
+  const bool depends = schedule_.contract.shape().with_dependencies;
+  if (depends || !remote) {
+    const Schedule::Access access = schedule_.access(step);
+    if (access.reads.empty() && access.writes.empty() && !remote) return *this;
+    if (depends) step.after = dependencies(access);
+  }
+  schedule_.steps.push_back(std::move(step));
+  return *this;
+}
+
+std::vector<std::uint32_t> Builder::dependencies(const Schedule::Access& access) {
+  const auto id = static_cast<std::uint32_t>(schedule_.steps.size());
+  std::vector<std::uint32_t> after;
   cells_.resize(schedule_.cells());
   const auto wait_for_writer = [&](const Cell& cell) {
-    if (cell.writer >= 0) step.after.push_back(static_cast<std::uint32_t>(cell.writer));
+    if (cell.writer >= 0) after.push_back(static_cast<std::uint32_t>(cell.writer));
   };
   for (std::uint32_t c : access.reads) {
     if (c >= cells_.size()) continue;  // no such chunk: check_structure() says so
@@ -135,12 +145,11 @@ Builder& Builder::add(Step step) {
     if (c >= cells_.size()) continue;
     wait_for_writer(cells_[c]);
     for (std::uint32_t reader : cells_[c].readers)
-      if (reader != id) step.after.push_back(reader);
+      if (reader != id) after.push_back(reader);
     cells_[c] = {.writer = id, .readers = {}};
   }
-  sort_unique(step.after);
-  schedule_.steps.push_back(std::move(step));
-  return *this;
+  sort_unique(after);
+  return after;
 }
 
 }  // namespace anyccl

@@ -90,6 +90,8 @@ class Builder {
     std::vector<std::uint32_t> readers;
   };
   Builder& add(Step step);
+  /// Of the next step, which touches these cells.
+  std::vector<std::uint32_t> dependencies(const Schedule::Access& access);
   Schedule schedule_;
   std::vector<Cell> cells_;
 };

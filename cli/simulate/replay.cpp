@@ -1,0 +1,168 @@
+#include "simulate/replay.hpp"
+
+#include <algorithm>
+
+#include "base/error.hpp"
+#include "simulate/event_queue.hpp"
+#include "simulate/flows.hpp"
+
+namespace anyccl::cli {
+
+namespace {
+
+/// Events this close, in seconds, happen together: far below any latency, far above rounding.
+constexpr double kTogether = 1e-12;
+
+class Replay {
+ public:
+  Replay(const RankPrograms& programs, const Network& network, const Machine& machine, double bytes,
+         const std::vector<std::uint32_t>& place, ReplayLog* log)
+      : programs_(programs),
+        gamma_(machine.gamma_s_per_byte),
+        chunk_bytes_(programs.chunks_per_block() == 0 ? 0 : bytes / programs.chunks_per_block()),
+        place_(place),
+        log_(log),
+        flows_(network, machine, queue_),
+        rank_at_(network.ends()),
+        ranks_(programs.ranks()) {
+    result_.done.resize(ranks_.size());
+    for (std::uint32_t r = 0; r < ranks_.size(); ++r) {
+      rank_at_[place[r]] = r;
+      ranks_[r].first_balance = balance_.size();
+      balance_.resize(balance_.size() + programs.senders(r).size());
+    }
+  }
+
+  Result<ReplayResult> run() && {
+    for (std::uint32_t r = 0; r < ranks_.size(); ++r) advance(r);
+    std::vector<Event> events;
+    while (!queue_.empty()) {
+      const double end = queue_.next() + kTogether;
+      do {
+        now_ = queue_.take(events);
+        for (const Event& event : events) handle(event);
+      } while (!queue_.empty() && queue_.next() <= end);
+      flows_.share(now_);
+    }
+    ANYCCL_CHECK(all_done());
+    result_.seconds = *std::max_element(result_.done.begin(), result_.done.end());
+    result_.link_bytes = flows_.carried();
+    return std::move(result_);
+  }
+
+ private:
+  struct RankState {
+    std::uint32_t step = 0;
+    std::uint32_t missing = 0;  ///< Messages that its receive still waits for.
+    bool waits = false;         ///< In the receive that is its step.
+    double since = 0;           ///< When it began to wait or compute.
+    std::size_t first_balance = 0;
+  };
+
+  void handle(const Event& event) {
+    if (event.kind == EventKind::rank_is_free) return compute_done(event.subject);
+    Flows::Message message;
+    if (flows_.handle(now_, event, message)) arrive(message);
+  }
+
+  void arrive(const Flows::Message& message) {
+    const std::uint32_t from = rank_at_[message.from], to = rank_at_[message.to];
+    if (log_ != nullptr) log_->messages[message.tag].end = now_;
+    ++result_.messages;
+    const auto senders = programs_.senders(to);
+    const auto sender =
+        std::lower_bound(senders.begin(), senders.end(), programs_.distance(to, from));
+    RankState& rank = ranks_[to];
+    const auto number = static_cast<std::size_t>(sender - senders.begin());
+    if (++balance_[rank.first_balance + number] > 0) return;  // for a later receive
+    if (--rank.missing == 0) advance(to);
+  }
+
+  void compute_done(std::uint32_t r) {
+    RankState& rank = ranks_[r];
+    if (log_ != nullptr) log_->reductions.push_back({{rank.since, now_}, r, rank.step});
+    ++rank.step;
+    advance(r);
+  }
+
+  /// Takes the steps of a rank until one takes time.
+  void advance(std::uint32_t r) {
+    RankState& rank = ranks_[r];
+    const auto steps = programs_.steps(r);
+    for (; rank.step < steps.size(); ++rank.step) {
+      const ProgramStep& step = steps[rank.step];
+      if (step.sends) {
+        send(r, step);
+        continue;
+      }
+      if (!rank.waits) expect(r, step);
+      if (rank.missing > 0) return;
+      stop_waiting(r);
+      const double cost = gamma_ * chunk_bytes_ * step.chunks * step.additions;
+      if (cost == 0) continue;
+      rank.since = now_;
+      return queue_.push(now_ + cost, {EventKind::rank_is_free, r});
+    }
+    result_.done[r] = now_;
+  }
+
+  void send(std::uint32_t r, const ProgramStep& step) {
+    const double bytes = chunk_bytes_ * step.chunks;
+    for (const std::uint32_t distance : programs_.peers_of(r, step)) {
+      const std::uint32_t to = programs_.rank_behind(r, distance);
+      std::uint32_t tag = 0;
+      if (log_ != nullptr) {
+        tag = static_cast<std::uint32_t>(log_->messages.size());
+        log_->messages.push_back({{now_, now_}, r, to, bytes});
+      }
+      flows_.send(now_, {place_[r], place_[to], tag}, bytes);
+    }
+  }
+
+  /// Takes the messages that are there; the balance of a sender whose message is not is negative.
+  void expect(std::uint32_t r, const ProgramStep& step) {
+    RankState& rank = ranks_[r];
+    rank.waits = true;
+    rank.since = now_;
+    for (const std::uint32_t sender : programs_.peers_of(r, step))
+      if (--balance_[rank.first_balance + sender] < 0) ++rank.missing;
+  }
+
+  void stop_waiting(std::uint32_t r) {
+    RankState& rank = ranks_[r];
+    rank.waits = false;
+    if (log_ != nullptr && now_ > rank.since)
+      log_->waits.push_back({{rank.since, now_}, r, rank.step});
+  }
+
+  Status all_done() const {
+    for (std::uint32_t r = 0; r < ranks_.size(); ++r)
+      if (ranks_[r].step < programs_.steps(r).size())
+        return error(Code::internal, "rank {} waits for ever for {} messages in step {}", r,
+                     ranks_[r].missing, ranks_[r].step);
+    return {};
+  }
+
+  const RankPrograms& programs_;
+  const double gamma_, chunk_bytes_;
+  const std::vector<std::uint32_t>& place_;
+  ReplayLog* const log_;
+  EventQueue queue_;
+  Flows flows_;
+  std::vector<std::uint32_t> rank_at_;  ///< By end.
+  std::vector<RankState> ranks_;
+  /// For each rank and each of its senders: messages that arrived, less those that were expected.
+  std::vector<std::int32_t> balance_;
+  double now_ = 0;
+  ReplayResult result_;
+};
+
+}  // namespace
+
+Result<ReplayResult> replay(const RankPrograms& programs, const Network& network,
+                            const Machine& machine, double bytes,
+                            const std::vector<std::uint32_t>& place, ReplayLog* log) {
+  return Replay(programs, network, machine, bytes, place, log).run();
+}
+
+}  // namespace anyccl::cli

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "anyccl/status.hpp"
+#include "simulate/machine.hpp"
+#include "simulate/network.hpp"
+#include "simulate/programs.hpp"
+
+namespace anyccl::cli {
+
+/// When things happened, in seconds.
+struct TimeSpan {
+  double begin = 0, end = 0;
+};
+struct WaitSpan : TimeSpan {
+  std::uint32_t rank = 0, step = 0;
+};
+struct ReduceSpan : TimeSpan {
+  std::uint32_t rank = 0, step = 0;
+};
+struct MessageSpan : TimeSpan {
+  std::uint32_t from = 0, to = 0;
+  double bytes = 0;
+};
+struct ReplayLog {
+  std::vector<WaitSpan> waits;
+  std::vector<ReduceSpan> reductions;
+  std::vector<MessageSpan> messages;
+};
+
+struct ReplayResult {
+  double seconds = 0;              ///< Until the last rank is done.
+  std::vector<double> done;        ///< By rank.
+  std::uint64_t messages = 0;      ///< That arrived.
+  std::vector<double> link_bytes;  ///< By link of the network.
+};
+
+/// Replays one collective in which a vector, or a block, has `bytes`. Each rank follows the order of its
+/// steps: a send starts all its messages at once and takes the rank no time, a receive waits for all of its
+/// messages, and then additions take the rank's time. Copies take none.
+/// place: the end of the network at which each rank is. log: filled if not null; it needs a record for
+/// each message. Errors: internal, if ranks wait for ever.
+Result<ReplayResult> replay(const RankPrograms& programs, const Network& network,
+                            const Machine& machine, double bytes,
+                            const std::vector<std::uint32_t>& place, ReplayLog* log = nullptr);
+
+}  // namespace anyccl::cli

@@ -1,0 +1,160 @@
+#include "simulate/runs.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <tuple>
+#include <utility>
+
+#include "base/error.hpp"
+#include "draw/table.hpp"
+#include "simulate/read_network.hpp"
+
+namespace anyccl::cli {
+
+namespace {
+
+using Question = std::tuple<Collective, std::size_t, int>;  // size and ranks
+
+Question question_of(const SimulatedRun& run) {
+  return {run.algorithm->collective, run.bytes, run.ranks};
+}
+
+std::map<Question, const SimulatedRun*> fastest(std::span<const SimulatedRun> runs) {
+  std::map<Question, const SimulatedRun*> best;
+  for (const SimulatedRun& run : runs) {
+    const auto [at, added] = best.emplace(question_of(run), &run);
+    if (run.result.seconds < at->second->result.seconds) at->second = &run;
+  }
+  return best;
+}
+
+double most_link_bytes(const SimulatedRun& run) {
+  const auto& bytes = run.result.link_bytes;
+  return bytes.empty() ? 0 : *std::max_element(bytes.begin(), bytes.end());
+}
+
+/// 1 for those that are as fast, also with times of 0.
+double multiple(const SimulatedRun& run, const SimulatedRun& best) {
+  return run.result.seconds == best.result.seconds ? 1 : run.result.seconds / best.result.seconds;
+}
+
+/// "1M", as the command line takes it.
+std::string size_text(std::size_t bytes) {
+  for (const auto& [suffix, unit] :
+       {std::pair{"G", std::size_t{1} << 30}, std::pair{"M", std::size_t{1} << 20},
+        std::pair{"K", std::size_t{1} << 10}})
+    if (bytes >= unit && bytes % unit == 0) return fmt::format("{}{}", bytes / unit, suffix);
+  return fmt::format("{}", bytes);
+}
+
+template <typename T>
+std::vector<T> sorted_unique(std::vector<T> values) {
+  std::sort(values.begin(), values.end());
+  values.erase(std::unique(values.begin(), values.end()), values.end());
+  return values;
+}
+
+}  // namespace
+
+Result<std::vector<SimulatedRun>> simulate_sizes(const Algorithm& algorithm, int ranks,
+                                                 std::span<const std::size_t> sizes,
+                                                 const Network& network,
+                                                 const SimulationSetting& setting, ReplayLog* log) {
+  Shape shape{.collective = algorithm.collective, .size = ranks, .root = setting.root};
+  for (int r = 0; setting.ranks_per_host > 0 && r < ranks; ++r)
+    shape.host_of.push_back(r / setting.ranks_per_host);
+  ANYCCL_TRY(const RankPrograms programs, RankPrograms::of(algorithm, std::move(shape)));
+  ANYCCL_TRY(const std::vector<std::uint32_t> place,
+             read_placement(setting.placement, programs.ranks(), network.ends()));
+  std::vector<SimulatedRun> runs;
+  for (const std::size_t bytes : sizes) {
+    ANYCCL_TRY(ReplayResult result,
+               replay(programs, network, setting.machine, static_cast<double>(bytes), place, log));
+    runs.push_back({&algorithm, network.text(), ranks, bytes, std::move(result)});
+  }
+  return runs;
+}
+
+std::string describe(std::span<const SimulatedRun> runs, const SimulationSetting& setting) {
+  const Machine& m = setting.machine;
+  const bool one_network = std::all_of(runs.begin(), runs.end(), [&](const SimulatedRun& run) {
+    return run.network == runs[0].network;
+  });
+  const std::string additions = m.gamma_s_per_byte > 0
+                                    ? fmt::format("additions {:g} GB/s", 1e-9 / m.gamma_s_per_byte)
+                                    : "additions free";
+  return fmt::format(
+      "simulated, not measured: {}, ranks placed {}; a message {:g} us + {:g} us a link, a link "
+      "{:g} "
+      "GB/s, {}",
+      one_network ? runs[0].network : setting.topology, setting.placement, m.alpha_s * 1e6,
+      m.hop_s * 1e6, m.bytes_per_s / 1e9, additions);
+}
+
+std::string to_table(std::span<const SimulatedRun> runs) {
+  const auto best = fastest(runs);
+  std::vector<Line> lines = {{"algorithm", "ranks", "bytes", "us", "of the fastest", "messages",
+                              "MB of the busiest link"}};
+  for (const SimulatedRun& run : runs)
+    lines.push_back({id(*run.algorithm), fmt::format("{}", run.ranks), size_text(run.bytes),
+                     fmt::format("{:.3f}", run.result.seconds * 1e6),
+                     fmt::format("x{:.2f}", multiple(run, *best.at(question_of(run)))),
+                     fmt::format("{}", run.result.messages),
+                     fmt::format("{:.3f}", most_link_bytes(run) / 1e6)});
+  return table(lines);
+}
+
+std::string winner_map(std::span<const SimulatedRun> runs) {
+  const auto best = fastest(runs);
+  std::map<Collective, std::pair<std::vector<std::size_t>, std::vector<int>>> axes;
+  for (const auto& [question, run] : best) {
+    axes[run->algorithm->collective].first.push_back(run->bytes);
+    axes[run->algorithm->collective].second.push_back(run->ranks);
+  }
+  std::string text;
+  for (const auto& [collective, axis] : axes) {
+    const std::vector<int> ranks = sorted_unique(axis.second);
+    std::vector<Line> lines = {{fmt::format("{}, bytes", name(collective))}};
+    for (const int n : ranks) lines[0].push_back(fmt::format("{} ranks", n));
+    for (const std::size_t bytes : sorted_unique(axis.first)) {
+      lines.push_back({size_text(bytes)});
+      for (const int n : ranks) {
+        const auto winner = best.find({collective, bytes, n});
+        lines.back().emplace_back(winner == best.end() ? "-" : winner->second->algorithm->name);
+      }
+    }
+    text += (text.empty() ? "" : "\n") + table(lines);
+  }
+  return text;
+}
+
+std::string to_json(std::span<const SimulatedRun> runs, const SimulationSetting& setting) {
+  using Json = nlohmann::ordered_json;
+  Json rows = Json::array();
+  for (const SimulatedRun& run : runs) {
+    const auto& done = run.result.done;
+    rows.push_back({{"algorithm", id(*run.algorithm)},
+                    {"topology", run.network},
+                    {"ranks", run.ranks},
+                    {"bytes", run.bytes},
+                    {"us", run.result.seconds * 1e6},
+                    {"first_rank_done_us", *std::min_element(done.begin(), done.end()) * 1e6},
+                    {"messages", run.result.messages},
+                    {"busiest_link_bytes", most_link_bytes(run)}});
+  }
+  const Machine& m = setting.machine;
+  const Json json = {{"simulated", true},
+                     {"placement", setting.placement},
+                     {"machine",
+                      {{"alpha_us", m.alpha_s * 1e6},
+                       {"hop_us", m.hop_s * 1e6},
+                       {"GBps", m.bytes_per_s / 1e9},
+                       {"gamma_ns_per_byte", m.gamma_s_per_byte * 1e9}}},
+                     {"rows", std::move(rows)}};
+  return json.dump(1);
+}
+
+}  // namespace anyccl::cli

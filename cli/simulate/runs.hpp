@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "algorithm/catalog/algorithm.hpp"
+#include "anyccl/status.hpp"
+#include "simulate/machine.hpp"
+#include "simulate/network.hpp"
+#include "simulate/replay.hpp"
+
+namespace anyccl::cli {
+
+/// Where collectives are simulated.
+struct SimulationSetting {
+  Machine machine;
+  std::string topology = "flat";     ///< For read_network().
+  std::string placement = "linear";  ///< For read_placement().
+  int ranks_per_host = 0;            ///< That algorithms know of; 0: one host.
+  Rank root{0};                      ///< Of collectives that have one.
+};
+
+struct SimulatedRun {
+  const Algorithm* algorithm = nullptr;
+  std::string network;  ///< Its text.
+  int ranks = 0;
+  std::size_t bytes = 0;  ///< Of the vector, or of a block.
+  ReplayResult result;
+};
+
+/// All sizes of one algorithm on one network of `ranks` ranks. Errors: those of RankPrograms::of(),
+/// read_placement() and replay().
+Result<std::vector<SimulatedRun>> simulate_sizes(const Algorithm& algorithm, int ranks,
+                                                 std::span<const std::size_t> sizes,
+                                                 const Network& network,
+                                                 const SimulationSetting& setting,
+                                                 ReplayLog* log = nullptr);
+
+/// The network and the constants, as a line for people.
+std::string describe(std::span<const SimulatedRun> runs, const SimulationSetting& setting);
+
+/// One line for each run, with its time as a multiple of the fastest of its collective, ranks and size.
+std::string to_table(std::span<const SimulatedRun> runs);
+/// For each collective the fastest algorithm for each size and number of ranks.
+std::string winner_map(std::span<const SimulatedRun> runs);
+std::string to_json(std::span<const SimulatedRun> runs, const SimulationSetting& setting);
+
+}  // namespace anyccl::cli
