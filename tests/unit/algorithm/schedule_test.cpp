@@ -67,6 +67,21 @@ TEST(Builder, leaves_out_what_moves_nothing) {
   EXPECT_TRUE(std::move(b).finish().steps.empty());
 }
 
+TEST(Builder, leaves_out_dependencies_and_nothing_else) {
+  for (const Algorithm* algorithm : all_algorithms())
+    for (int n = 1; n <= 9; ++n) {
+      Shape shape{algorithm->collective, n};
+      if (!algorithm->supports(shape)) continue;
+      std::vector<Schedule> with = build_all(*algorithm, shape);
+      shape.with_dependencies = false;
+      const std::vector<Schedule> without = build_all(*algorithm, shape);
+      for (std::size_t r = 0; r < with.size(); ++r) {
+        for (Step& step : with[r].steps) step.after.clear();
+        EXPECT_EQ(with[r].steps, without[r].steps) << id(*algorithm) << " on " << n << " ranks";
+      }
+    }
+}
+
 TEST(Builder, slices_of_input_and_output_are_circular) {
   Builder b({Collective::all_reduce, 2}, Rank{0}, 3);
   b.copy({Space::input, 2, 2}, {Space::output, 2, 2});

@@ -15,7 +15,7 @@ namespace {
 
 Network network(std::string_view text, std::uint32_t ranks = 1) {
   Result<Network> made = read_network(text, ranks);
-  EXPECT_TRUE(made.ok()) << made.status().message();
+  if (!made.ok()) ADD_FAILURE() << made.status().message();
   return *std::move(made);
 }
 
@@ -41,13 +41,12 @@ std::vector<std::uint32_t> way(const Network& n, std::uint32_t from, std::uint32
   return links;
 }
 
-/// The most links between any two ends, or between 40 of them that are spread over all.
+/// The most links from the first, the last or the middle end to any other one.
 std::size_t longest_way(const Network& n) {
   std::size_t longest = 0;
-  const std::uint32_t step = std::max(1U, n.ends() / 40);
-  for (std::uint32_t a = 0; a < n.ends(); a += step)
-    for (std::uint32_t b = 0; b < n.ends(); b += step)
-      if (a != b) longest = std::max(longest, way(n, a, b).size());
+  for (const std::uint32_t from : {0U, n.ends() / 2, n.ends() - 1})
+    for (std::uint32_t to = 0; to < n.ends(); ++to)
+      if (from != to) longest = std::max(longest, way(n, from, to).size());
   return longest;
 }
 
@@ -90,7 +89,7 @@ INSTANTIATE_TEST_SUITE_P(All, NetworkKinds,
                          ::testing::Values("flat", "ring", "tree", "tree:arity=3", "torus",
                                            "torus:dims=6x5", "hypercube", "fat-tree",
                                            "fat-tree:k=8,taper=2", "dragonfly",
-                                           "dragonfly:p=1,a=3,h=2", "dragonfly+", "rails",
+                                           "dragonfly:p=1,a=5,h=2", "dragonfly+", "rails",
                                            "rails:devices=5"));
 
 TEST_P(NetworkKinds, lead_each_message_from_its_end_to_the_other_one) {
