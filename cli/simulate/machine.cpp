@@ -14,7 +14,7 @@ Result<Machine> read_machine(const std::string& text, const std::string& name, M
                  name, kFormat);
   for (const auto& [key, value] : json.items()) {
     if (key == "format" || key == "about") continue;
-    const bool may_be_0 = key == "alpha_us" || key == "hop_us";
+    const bool may_be_0 = key.ends_with("_us");
     const double number = value.is_number() ? value.get<double>() : -1;
     if (number < 0 || (number == 0 && !may_be_0))
       return error(Code::invalid_argument, "{}: {} is {}, not a number {}", name, key, value.dump(),
@@ -23,14 +23,17 @@ Result<Machine> read_machine(const std::string& text, const std::string& name, M
       machine.alpha_s = number * 1e-6;
     else if (key == "hop_us")
       machine.hop_s = number * 1e-6;
+    else if (key == "overhead_us")
+      machine.overhead_s = number * 1e-6;
     else if (key == "GBps")
       machine.bytes_per_s = number * 1e9;
     else if (key == "reduce_GBps")
       machine.gamma_s_per_byte = 1e-9 / number;
     else
-      return error(Code::invalid_argument,
-                   "{}: there is no {}, but alpha_us, hop_us, GBps, reduce_GBps and about", name,
-                   key);
+      return error(
+          Code::invalid_argument,
+          "{}: there is no {}, but alpha_us, hop_us, overhead_us, GBps, reduce_GBps and about",
+          name, key);
   }
   return machine;
 }

@@ -25,8 +25,8 @@ class NetworkPicture {
       place_levels();
     else
       place_map();
-    if (result_ != nullptr)
-      for (const double bytes : result_->link_bytes) most_ = std::max(most_, bytes);
+    for (std::size_t l = 0; l < network.links().size(); ++l)
+      if (!is_hidden(network.links()[l])) most_ = std::max(most_, carried(l));
   }
 
   std::string run() {
@@ -73,7 +73,7 @@ class NetworkPicture {
   static double top() { return MapPage::kTitle + 3 * kRadius; }
 
   bool is_hidden(const Network::Link& link) const {
-    return !network_.map().empty() && link.from < network_.ends();
+    return !network_.map().empty() && std::min(link.from, link.to) < network_.ends();
   }
 
   double carried(std::size_t link) const {

@@ -17,7 +17,7 @@ struct ProgramStep {
   std::uint32_t additions = 0;
 };
 
-/// The schedules of all ranks, without what an outsider cannot see. Ranks that do the same, counted from
+/// What takes time in the schedules of all ranks. Ranks that do the same, counted from
 /// their own position, share one program.
 class RankPrograms {
  public:
@@ -35,20 +35,21 @@ class RankPrograms {
     const Program& p = programs_[program_of_[rank]];
     return {steps_.data() + p.first_step, p.steps};
   }
-  /// Of a send: how far behind this rank each peer is, around the circle of ranks. Of another step: for
+  /// Of a send: the distance from this rank to each peer, around the circle of ranks. Of another step: for
   /// each peer its number among the senders of this rank.
   std::span<const std::uint32_t> peers_of(std::uint32_t rank, const ProgramStep& step) const {
     return {peers_.data() + programs_[program_of_[rank]].first_peer + step.first_peer, step.peers};
   }
-  /// How far behind this rank those are that send to it, ascending.
+  /// The distances to the ranks that send to this one, ascending.
   std::span<const std::uint32_t> senders(std::uint32_t rank) const {
     const Program& p = programs_[program_of_[rank]];
     return {senders_.data() + p.first_sender, p.senders};
   }
-  std::uint32_t rank_behind(std::uint32_t rank, std::uint32_t distance) const {
+  std::uint32_t rank_after(std::uint32_t rank, std::uint32_t distance) const {
     const std::uint32_t to_the_end = ranks() - rank;
     return distance < to_the_end ? rank + distance : distance - to_the_end;
   }
+  /// How many ranks `to` comes after `from`.
   std::uint32_t distance(std::uint32_t from, std::uint32_t to) const {
     return to >= from ? to - from : to + ranks() - from;
   }

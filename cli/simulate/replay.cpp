@@ -19,6 +19,7 @@ class Replay {
          const std::vector<std::uint32_t>& place, ReplayLog* log)
       : programs_(programs),
         gamma_(machine.gamma_s_per_byte),
+        overhead_(machine.overhead_s),
         chunk_bytes_(programs.chunks_per_block() == 0 ? 0 : bytes / programs.chunks_per_block()),
         place_(place),
         log_(log),
@@ -60,7 +61,7 @@ class Replay {
   };
 
   void handle(const Event& event) {
-    if (event.kind == EventKind::rank_is_free) return compute_done(event.subject);
+    if (event.kind == EventKind::rank_is_free) return step_done(event.subject);
     Flows::Message message;
     if (flows_.handle(now_, event, message)) arrive(message);
   }
@@ -78,9 +79,10 @@ class Replay {
     if (--rank.missing == 0) advance(to);
   }
 
-  void compute_done(std::uint32_t r) {
+  void step_done(std::uint32_t r) {
     RankState& rank = ranks_[r];
-    if (log_ != nullptr) log_->reductions.push_back({{rank.since, now_}, r, rank.step});
+    if (log_ != nullptr && !programs_.steps(r)[rank.step].sends)
+      log_->additions.push_back({{rank.since, now_}, r, rank.step});
     ++rank.step;
     advance(r);
   }
@@ -91,14 +93,15 @@ class Replay {
     const auto steps = programs_.steps(r);
     for (; rank.step < steps.size(); ++rank.step) {
       const ProgramStep& step = steps[rank.step];
+      double cost = overhead_ * step.peers;
       if (step.sends) {
         send(r, step);
-        continue;
+      } else {
+        if (!rank.waits) expect(r, step);
+        if (rank.missing > 0) return;
+        stop_waiting(r);
+        cost = gamma_ * chunk_bytes_ * step.chunks * step.additions;
       }
-      if (!rank.waits) expect(r, step);
-      if (rank.missing > 0) return;
-      stop_waiting(r);
-      const double cost = gamma_ * chunk_bytes_ * step.chunks * step.additions;
       if (cost == 0) continue;
       rank.since = now_;
       return queue_.push(now_ + cost, {EventKind::rank_is_free, r});
@@ -108,14 +111,16 @@ class Replay {
 
   void send(std::uint32_t r, const ProgramStep& step) {
     const double bytes = chunk_bytes_ * step.chunks;
+    double leaves = now_;
     for (const std::uint32_t distance : programs_.peers_of(r, step)) {
-      const std::uint32_t to = programs_.rank_behind(r, distance);
+      const std::uint32_t to = programs_.rank_after(r, distance);
       std::uint32_t tag = 0;
       if (log_ != nullptr) {
         tag = static_cast<std::uint32_t>(log_->messages.size());
-        log_->messages.push_back({{now_, now_}, r, to, bytes});
+        log_->messages.push_back({{leaves, leaves}, r, to, bytes});
       }
-      flows_.send(now_, {place_[r], place_[to], tag}, bytes);
+      flows_.send(leaves, {place_[r], place_[to], tag}, bytes);
+      leaves += overhead_;
     }
   }
 
@@ -144,7 +149,7 @@ class Replay {
   }
 
   const RankPrograms& programs_;
-  const double gamma_, chunk_bytes_;
+  const double gamma_, overhead_, chunk_bytes_;
   const std::vector<std::uint32_t>& place_;
   ReplayLog* const log_;
   EventQueue queue_;

@@ -14,10 +14,7 @@ namespace anyccl::cli {
 struct TimeSpan {
   double begin = 0, end = 0;
 };
-struct WaitSpan : TimeSpan {
-  std::uint32_t rank = 0, step = 0;
-};
-struct ReduceSpan : TimeSpan {
+struct StepSpan : TimeSpan {
   std::uint32_t rank = 0, step = 0;
 };
 struct MessageSpan : TimeSpan {
@@ -25,8 +22,7 @@ struct MessageSpan : TimeSpan {
   double bytes = 0;
 };
 struct ReplayLog {
-  std::vector<WaitSpan> waits;
-  std::vector<ReduceSpan> reductions;
+  std::vector<StepSpan> waits, additions;
   std::vector<MessageSpan> messages;
 };
 
@@ -38,8 +34,8 @@ struct ReplayResult {
 };
 
 /// Replays one collective in which a vector, or a block, has `bytes`. Each rank follows the order of its
-/// steps: a send starts all its messages at once and takes the rank no time, a receive waits for all of its
-/// messages, and then additions take the rank's time. Copies take none.
+/// steps: the messages of a send leave one after the other, as long as the rank is busy with each; a receive
+/// waits for all of its messages, and then additions take the rank's time. Copies take none.
 /// place: the end of the network at which each rank is. log: filled if not null; it needs a record for
 /// each message. Errors: internal, if ranks wait for ever.
 Result<ReplayResult> replay(const RankPrograms& programs, const Network& network,

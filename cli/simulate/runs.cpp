@@ -67,6 +67,9 @@ Result<std::vector<SimulatedRun>> simulate_sizes(const Algorithm& algorithm, int
   for (int r = 0; setting.ranks_per_host > 0 && r < ranks; ++r)
     shape.host_of.push_back(r / setting.ranks_per_host);
   ANYCCL_TRY(const RankPrograms programs, RankPrograms::of(algorithm, std::move(shape)));
+  if (log != nullptr && programs.messages() > kMostLogged)
+    return error(Code::invalid_argument, "{} messages are too many for a timeline: at most {}",
+                 programs.messages(), kMostLogged);
   ANYCCL_TRY(const std::vector<std::uint32_t> place,
              read_placement(setting.placement, programs.ranks(), network.ends()));
   std::vector<SimulatedRun> runs;
@@ -87,11 +90,10 @@ std::string describe(std::span<const SimulatedRun> runs, const SimulationSetting
                                     ? fmt::format("additions {:g} GB/s", 1e-9 / m.gamma_s_per_byte)
                                     : "additions free";
   return fmt::format(
-      "simulated, not measured: {}, ranks placed {}; a message {:g} us + {:g} us a link, a link "
-      "{:g} "
-      "GB/s, {}",
+      "simulated, not measured: {}, ranks placed {}; a message {:g} us + {:g} us a link, its "
+      "sender {:g} us, a link {:g} GB/s, {}",
       one_network ? runs[0].network : setting.topology, setting.placement, m.alpha_s * 1e6,
-      m.hop_s * 1e6, m.bytes_per_s / 1e9, additions);
+      m.hop_s * 1e6, m.overhead_s * 1e6, m.bytes_per_s / 1e9, additions);
 }
 
 std::string to_table(std::span<const SimulatedRun> runs) {
@@ -146,13 +148,14 @@ std::string to_json(std::span<const SimulatedRun> runs, const SimulationSetting&
                     {"busiest_link_bytes", most_link_bytes(run)}});
   }
   const Machine& m = setting.machine;
+  Json machine = {{"alpha_us", m.alpha_s * 1e6},
+                  {"hop_us", m.hop_s * 1e6},
+                  {"overhead_us", m.overhead_s * 1e6},
+                  {"GBps", m.bytes_per_s / 1e9}};
+  if (m.gamma_s_per_byte > 0) machine["reduce_GBps"] = 1e-9 / m.gamma_s_per_byte;
   const Json json = {{"simulated", true},
                      {"placement", setting.placement},
-                     {"machine",
-                      {{"alpha_us", m.alpha_s * 1e6},
-                       {"hop_us", m.hop_s * 1e6},
-                       {"GBps", m.bytes_per_s / 1e9},
-                       {"gamma_ns_per_byte", m.gamma_s_per_byte * 1e9}}},
+                     {"machine", std::move(machine)},
                      {"rows", std::move(rows)}};
   return json.dump(1);
 }

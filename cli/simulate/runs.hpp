@@ -31,8 +31,12 @@ struct SimulatedRun {
   ReplayResult result;
 };
 
-/// All sizes of one algorithm on one network of `ranks` ranks. Errors: those of RankPrograms::of(),
-/// read_placement() and replay().
+/// More messages are too much for a browser.
+inline constexpr std::uint64_t kMostLogged = 100'000;
+
+/// All sizes of one algorithm on one network of `ranks` ranks; `log`, if not null, gets what happened.
+/// Errors: those of RankPrograms::of(), read_placement() and replay(); invalid_argument for more than
+/// kMostLogged messages in a log.
 Result<std::vector<SimulatedRun>> simulate_sizes(const Algorithm& algorithm, int ranks,
                                                  std::span<const std::size_t> sizes,
                                                  const Network& network,

@@ -38,10 +38,10 @@ std::string timeline(const ReplayLog& log, std::uint32_t ranks, const std::strin
                       {"tid", r},
                       {"args", {{"name", "rank " + std::to_string(r)}}}});
   std::vector<Json> timed;
-  for (const WaitSpan& wait : log.waits)
+  for (const StepSpan& wait : log.waits)
     timed.push_back(span("wait", wait, wait.rank, {{"step", wait.step}}));
-  for (const ReduceSpan& reduce : log.reductions)
-    timed.push_back(span("add", reduce, reduce.rank, {{"step", reduce.step}}));
+  for (const StepSpan& add : log.additions)
+    timed.push_back(span("add", add, add.rank, {{"step", add.step}}));
   for (std::size_t i = 0; i < log.messages.size(); ++i) {
     const MessageSpan& message = log.messages[i];
     // A send takes its rank no time, but an arrow needs something to begin at.

@@ -129,7 +129,8 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{{"all_reduce/ring", "--placement", "far"}, "'far' is no placement"},
         Mistake{{"all_reduce", "--links"}, "algorithms, name one of them"},
         Mistake{{"all_reduce/ring", "-n", "2,4", "--links"}, "are of one size and number of ranks"},
-        Mistake{{"all_reduce/ring", "-n", "512", "--timeline", "t.json"}, "at most 100000"},
+        Mistake{{"all_reduce/ring", "-n", "512", "--timeline", "t.json"},
+                "too many for a timeline: at most 100000"},
         Mistake{{"topology", "-n", "1024", "--svg", "t.svg"}, "at most 600 are drawn"},
         Mistake{{"broadcast/flat", "-n", "4", "--root", "4"}, "--root 4 is not one of 4 ranks"},
         Mistake{{"all_reduce/ring", "--bandwidth", "0"}, "--bandwidth"}, Mistake{{}, "what"}));

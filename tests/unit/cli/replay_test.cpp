@@ -86,6 +86,14 @@ TEST(Replay, adds_the_links_of_a_route_to_the_latency) {
   EXPECT_NEAR(simulated(Collective::all_reduce, "ring", 8, 0.001, machine, "ring"), 14 * 8.0, 1e-3);
 }
 
+TEST(Replay, keeps_a_sender_busy_with_each_message) {
+  Machine machine;
+  machine.overhead_s = 2e-6;
+  // The last of 3 messages leaves when two have been sent; one message is sent within its own latency.
+  EXPECT_NEAR(simulated(Collective::broadcast, "flat", 4, 0.001, machine), 2 * 2 + 5, 1e-3);
+  EXPECT_NEAR(simulated(Collective::all_reduce, "ring", 4, 0.001, machine), 6 * 5, 1e-3);
+}
+
 TEST(Replay, of_a_barrier_has_no_bytes) {
   EXPECT_DOUBLE_EQ(simulated(Collective::barrier, "dissemination", 1000, 1e9), 10 * 5.0);
 }
