@@ -16,16 +16,16 @@ namespace anyccl::cli {
 
 namespace {
 
-using Question = std::tuple<Collective, std::size_t, int>;  // size and ranks
+using Contest = std::tuple<Collective, std::size_t, int>;  // size and ranks
 
-Question question_of(const SimulatedRun& run) {
+Contest contest_of(const SimulatedRun& run) {
   return {run.algorithm->collective, run.bytes, run.ranks};
 }
 
-std::map<Question, const SimulatedRun*> fastest(std::span<const SimulatedRun> runs) {
-  std::map<Question, const SimulatedRun*> best;
+std::map<Contest, const SimulatedRun*> fastest(std::span<const SimulatedRun> runs) {
+  std::map<Contest, const SimulatedRun*> best;
   for (const SimulatedRun& run : runs) {
-    const auto [at, added] = best.emplace(question_of(run), &run);
+    const auto [at, added] = best.emplace(contest_of(run), &run);
     if (run.result.seconds < at->second->result.seconds) at->second = &run;
   }
   return best;
@@ -103,7 +103,7 @@ std::string to_table(std::span<const SimulatedRun> runs) {
   for (const SimulatedRun& run : runs)
     lines.push_back({id(*run.algorithm), fmt::format("{}", run.ranks), size_text(run.bytes),
                      fmt::format("{:.3f}", run.result.seconds * 1e6),
-                     fmt::format("x{:.2f}", multiple(run, *best.at(question_of(run)))),
+                     fmt::format("x{:.2f}", multiple(run, *best.at(contest_of(run)))),
                      fmt::format("{}", run.result.messages),
                      fmt::format("{:.3f}", most_link_bytes(run) / 1e6)});
   return table(lines);
@@ -112,7 +112,7 @@ std::string to_table(std::span<const SimulatedRun> runs) {
 std::string winner_map(std::span<const SimulatedRun> runs) {
   const auto best = fastest(runs);
   std::map<Collective, std::pair<std::vector<std::size_t>, std::vector<int>>> axes;
-  for (const auto& [question, run] : best) {
+  for (const auto& [contest, run] : best) {
     axes[run->algorithm->collective].first.push_back(run->bytes);
     axes[run->algorithm->collective].second.push_back(run->ranks);
   }
