@@ -42,9 +42,8 @@ UniqueFd show(int ranks) {
 
 /// Each look at it reads a file, and each communicator looks several times.
 long cores() {
-  return per_process<Recent<long>>().get(std::chrono::seconds(1), [] {
-    return std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN));
-  });
+  return per_process<Recent<long>>().get(
+      std::chrono::seconds(1), [] { return std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)); });
 }
 
 /// Of this thread.
