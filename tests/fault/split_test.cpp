@@ -46,7 +46,10 @@ void allow_descriptors_below(int end) {
 /// With room for some of the memory that it shows, or has to map, it drops out while the others wait
 /// for it. Over sockets a split needs no descriptors.
 TEST(SplitOverSharedMemory, ends_for_all_where_one_runs_out_of_descriptors) {
-  const auto variables = [](int) { return Environment::Variables{{"ANYCCL_TRANSPORT", "shm"}}; };
+  // With so large a ring each communicator has files of its own.
+  const auto variables = [](int) {
+    return Environment::Variables{{"ANYCCL_TRANSPORT", "shm"}, {"ANYCCL_BUFFSIZE", "64M"}};
+  };
   for (const int poor : {0, 2}) {
     const std::string name = "rank " + std::to_string(poor);
     const auto outcomes = run_processes(
