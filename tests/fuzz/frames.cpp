@@ -3,6 +3,7 @@
 #include <sys/socket.h>
 
 #include <array>
+#include <cstring>
 
 #include "input.hpp"
 #include "platform/transport/sockets/socket_transport.hpp"

@@ -23,7 +23,7 @@ void run(Input input) {
       const std::size_t at = input.take<std::uint16_t>() % sizeof hello;
       const auto bytes =
           input.take_bytes(std::min<std::size_t>(input.take<std::uint8_t>(), sizeof hello - at));
-      std::memcpy(reinterpret_cast<std::byte*>(&hello) + at, bytes.data(), bytes.size());
+      std::copy(bytes.begin(), bytes.end(), reinterpret_cast<std::byte*>(&hello) + at);
     }
     if (!check_hello(hello).ok()) continue;
     static_cast<void>(describe(hello));

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <span>
 #include <string>
 #include <string_view>
@@ -23,7 +22,7 @@ class Input {
   requires std::is_trivially_copyable_v<T> T take() {
     T value{};
     const std::span<const std::byte> bytes = take_bytes(sizeof value);
-    std::memcpy(static_cast<void*>(&value), bytes.data(), bytes.size());
+    std::copy(bytes.begin(), bytes.end(), reinterpret_cast<std::byte*>(&value));
     return value;
   }
   /// `most` bytes, or all that are left.

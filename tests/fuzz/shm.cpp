@@ -25,7 +25,7 @@ void say(Input& input, shm::test::HostilePeer& peer) {
   message.address = input.take<std::uint64_t>();
   message.bytes = input.take<std::uint32_t>();
   const auto text = input.take_bytes(input.take<std::uint8_t>());
-  std::memcpy(message.text, text.data(), text.size());
+  std::copy(text.begin(), text.end(), reinterpret_cast<std::byte*>(message.text));
   static const auto memory = shm::create_shared(kMost, false, "fuzz");
   peer.say(message, input.take<std::uint8_t>() % 2 != 0 ? memory->fd.get() : -1);
 }

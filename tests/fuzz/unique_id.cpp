@@ -13,7 +13,7 @@ using namespace bootstrap;
 void run(Input input) {
   std::array<char, kUniqueIdBytes> bytes{};
   const auto taken = input.take_bytes(bytes.size());
-  std::memcpy(bytes.data(), taken.data(), taken.size());
+  std::copy(taken.begin(), taken.end(), reinterpret_cast<std::byte*>(bytes.data()));
   const auto id = UniqueId::from_bytes(bytes);
   if (id.ok())
     for (const Address& address : id->addresses()) static_cast<void>(to_string(address));
