@@ -112,8 +112,10 @@ TEST(SurvivorThreads, do_not_wait_on_after_an_abort) {
   run_ranks(2, [](Communicator& world) {
     if (world.rank() == Rank{1}) {  // waits for the other, which never shrinks
       Communicator none;
-      std::thread end(
-          [handle = world.handle()] { EXPECT_EQ(anycclCommAbort(handle), anycclSuccess); });
+      std::thread end([&world] {
+        while (world.failure().ok()) std::this_thread::yield();  // until the call has begun
+        EXPECT_EQ(anycclCommAbort(world.handle()), anycclSuccess);
+      });
       const Status status = carry_on_into(none, world);
       EXPECT_EQ(status.code(), Code::aborted) << status.message();
       end.join();
@@ -129,9 +131,11 @@ TEST(SurvivorThreads, carry_on_in_the_background_and_in_groups) {
     config.blocking = false;
     auto begun = world.shrink({}, config, ANYCCL_SHRINK_ABORT);
     ASSERT_TRUE(begun.ok()) << begun.status().message();
-    Result<bool> ready = false;
-    while (ready.ok() && !*ready) ready = begun->ready();
-    ASSERT_OK(ready.status());
+    for (bool is_ready = false; !is_ready;) {
+      const Result<bool> ready = begun->ready();
+      ASSERT_OK(ready.status());
+      is_ready = *ready;
+    }
     Communicator beside = copy_of(*begun);
     expect_sum(*begun, 1, 3);
     ASSERT_OK(wait(beside.barrier()));

@@ -49,6 +49,9 @@ Result<std::shared_ptr<Agreement>> break_off(anycclComm_t comm, std::span<const 
   const Membership& me = team->first().membership();
   team->abort(error(Code::aborted, "{} shrinks the communicator", me.names[uindex(me.rank)]));
   const std::lock_guard lock(comm->mutex);
+  // Who aborts it from now on sees the agreement, and stops it.
+  if (comm->stage != anycclComm::Stage::used)
+    return error(Code::aborted, "the communicator was aborted by another thread");
   if (comm->agreement == nullptr) {
     ANYCCL_TRY(comm->agreement, Agreement::among(team->first(), inheritance_of(team->first())));
   }

@@ -41,7 +41,9 @@ int usable_cores(int affinity, double quota) {
 HostFacts host_facts() {
   HostFacts facts;
   facts.hostname = host_name();
-  static const std::string boot_id = read_line("/proc/sys/kernel/random/boot_id");
+  // Never destroyed: a thread that creates a communicator may be running at exit.
+  static const std::string& boot_id =
+      *new std::string(read_line("/proc/sys/kernel/random/boot_id"));
   facts.boot_id = boot_id;
   facts.network_namespace = namespace_number("/proc/self/ns/net");
   facts.quota = recent_quota();
