@@ -55,7 +55,7 @@ Status reduce(Communicator& comm) {
     round.id = *id;
     round.has_id = true;
   }
-  while (!round.has_id) ::usleep(100);
+  while (!round.has_id) ::usleep(100);  // a word of shared memory, which wakes nobody
   auto comm = Communicator::from_unique_id(round.id, Rank{rank}, ranks);
   if (!comm.ok()) fail(comm.status());
   ++round.joined;
@@ -85,8 +85,8 @@ std::array<double, 3> measure(int ranks) {
     if (pid == 0) run_rank(round, rank, ranks);
     processes.push_back(pid);
   }
-  while (round.joined < ranks) ::usleep(1000);
-  ::usleep(50'000);  // all run
+  while (round.joined < ranks) ::usleep(1000);  // the same
+  ::usleep(50'000);  // so that the death comes in the middle of the calls of all ranks
   round.killed = Clock::now();
   ::kill(processes.back(), SIGKILL);
   bool is_good = true;

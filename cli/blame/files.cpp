@@ -28,7 +28,7 @@ Result<std::vector<std::string>> files_in(const std::string& folder, std::string
         name.starts_with(prefix) && name.ends_with(".json"))
       files.push_back(file.path().string());
   if (problem) return error(Code::invalid_argument, "{} cannot be read", folder);
-  std::sort(files.begin(), files.end());  // what is said of them must not depend on the disk
+  std::sort(files.begin(), files.end());  // the report must not depend on the order of the disk
   return files;
 }
 

@@ -57,7 +57,7 @@ Status check(const Parallelism& p, const Model& model, const Cluster& cluster) {
   if (p.batch % (std::int64_t{p.data} * p.micro_batch) != 0)
     return error(Code::invalid_argument, "--batch {} must be a multiple of dp {} x --micro {}",
                  p.batch, p.data, p.micro_batch);
-  if (!(p.imbalance >= 1))  // also what is no number
+  if (!(p.imbalance >= 1))  // a NaN, too
     return error(Code::invalid_argument, "--imbalance {}: it must be at least 1", p.imbalance);
   if (p.precision == Precision::fp8 && cluster.device.fp8_TFLOPs == 0)
     return error(Code::invalid_argument, "--precision fp8: {} has none", cluster.device.name);

@@ -118,6 +118,7 @@ TEST_P(Survivors, of_a_death_in_a_shrink_carry_on) {
       std::thread end([&] {
         if (me != 1) return;
         // So that each round ends at another place of a shrink; any place will do.
+        // It dies at another moment of the others' call in each round.
         std::this_thread::sleep_for(std::chrono::microseconds(200 * round));
         ::raise(SIGKILL);
       });

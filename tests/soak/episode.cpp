@@ -91,7 +91,7 @@ class Player {
   void die_soon() {
     const std::chrono::microseconds after(mix(episode_.seed) % 3000);
     killer_ = std::thread([after] {
-      std::this_thread::sleep_for(after);  // That is the fault.
+      std::this_thread::sleep_for(after);  // the fault: a death at a moment that nobody chose
       ::raise(SIGKILL);
     });
   }

@@ -126,7 +126,8 @@ class Job {
       last = time;
       before = now;
       if (idle > kLongest) return give_up(totals);
-      std::this_thread::sleep_for(kLook);
+      std::this_thread::sleep_for(
+          kLook);  // progress is a count in shared memory, which wakes nobody
     }
     count(totals);
   }
