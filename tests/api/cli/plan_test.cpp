@@ -1,11 +1,11 @@
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "../../unit/cli/well_formed.hpp"
+#include "support/temporary_folder.hpp"
 #include "tool.hpp"
 
 namespace anyccl::cli {
@@ -101,17 +101,14 @@ TEST(Plan, draws_every_micro_batch_on_every_stage) {
 /// A file in the test's folder, until the test ends.
 class TextFile {
  public:
-  TextFile(const char* name, const std::string& text)
-      : path_(std::filesystem::path(::testing::TempDir()) / name) {
+  TextFile(const char* name, const std::string& text) : path_(folder_.path() + "/" + name) {
     std::ofstream(path_) << text;
   }
-  TextFile(TextFile&&) = delete;
-  TextFile& operator=(TextFile&&) = delete;
-  ~TextFile() { std::filesystem::remove(path_); }
-  std::string path() const { return path_; }
+  const std::string& path() const { return path_; }
 
  private:
-  std::filesystem::path path_;
+  const test::TemporaryFolder folder_;  // tests run side by side
+  const std::string path_;
 };
 
 const char* const kModel =

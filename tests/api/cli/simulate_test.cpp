@@ -1,11 +1,11 @@
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "support/temporary_folder.hpp"
 #include "tool.hpp"
 
 namespace anyccl::cli {
@@ -20,12 +20,8 @@ bool contains(const std::string& text, const std::string& part) {
 /// A file of this test, which is removed at the end.
 class File {
  public:
-  explicit File(const std::string& name)
-      : path_(std::filesystem::path(::testing::TempDir()) / ("anyccl_simulate_test_" + name)) {}
-  File(File&&) = delete;
-  File& operator=(File&&) = delete;
-  ~File() { std::filesystem::remove(path_); }
-  std::string path() const { return path_; }
+  explicit File(const std::string& name) : path_(folder_.path() + "/" + name) {}
+  const std::string& path() const { return path_; }
   std::string text() const {
     std::ifstream in(path_);
     return {std::istreambuf_iterator<char>(in), {}};
@@ -33,7 +29,8 @@ class File {
   void write(const std::string& text) const { std::ofstream(path_) << text; }
 
  private:
-  std::filesystem::path path_;
+  const test::TemporaryFolder folder_;  // tests run side by side
+  const std::string path_;
 };
 
 /// What `anyccl simulate arguments...` prints.
