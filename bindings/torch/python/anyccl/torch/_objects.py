@@ -96,8 +96,8 @@ def _dump(objects, with_lengths=False):
 
 def _load(data):
     if _c10d._unpickler is _pickle.Unpickler:
-        return _pickle.loads(data.numpy())
-    return _c10d._unpickler(_io.BytesIO(data.numpy())).load()
+        return _pickle.loads(data)
+    return _c10d._unpickler(_io.BytesIO(data)).load()
 
 
 def _block(data, second=0):
@@ -109,9 +109,10 @@ def _block(data, second=0):
     return _torch.frombuffer(block, dtype=_torch.uint8)
 
 
-def _inline(block):
-    """The payload of a block that holds all of it."""
-    return block[_HEAD.size : _HEAD.size + _HEAD.unpack_from(block.numpy())[0]]
+def _inline(blocks, at=0):
+    """The payload of the block that begins there and holds all of it; `blocks` is a memoryview."""
+    at += _HEAD.size
+    return blocks[at : at + _HEAD.unpack_from(blocks, at - _HEAD.size)[0]]
 
 
 def _later(length):
@@ -120,11 +121,12 @@ def _later(length):
 
 
 def _exchange_blocks(data, group):
-    """The blocks of all ranks, and the lengths of their payloads."""
+    """The blocks of all ranks, as a memoryview, and the lengths of their payloads."""
     blocks = _bytes(group.size() * _BLOCK)
     gather = getattr(_dist, "all_gather_single", None) or _dist.all_gather_into_tensor  # its name before torch 2.13
     gather(blocks, _block(data), group=group)
-    return blocks.split(_BLOCK), blocks.view(_torch.int64)[:: _BLOCK // 8].tolist()
+    blocks = blocks.numpy().data
+    return blocks, [_HEAD.unpack_from(blocks, at)[0] for at in range(0, len(blocks), _BLOCK)]
 
 
 def _room(lengths, mine, rank):
@@ -136,9 +138,10 @@ def _room(lengths, mine, rank):
     return parts
 
 
-def _fill(objects, blocks, parts):
-    for i, (block, part) in enumerate(zip(blocks, parts)):
-        objects[i] = _load(part if len(part) else _inline(block))
+def _fill(objects, blocks, parts=()):
+    """The objects of all ranks; `parts` is empty if the blocks hold all of them."""
+    for i in range(len(blocks) // _BLOCK):
+        objects[i] = _load(parts[i].numpy() if parts and len(parts[i]) else _inline(blocks, i * _BLOCK))
 
 
 @_replaces
@@ -148,10 +151,11 @@ def all_gather_object(theirs, object_list, obj, group=None):
         return theirs(object_list, obj, group)
     data, _ = _dump([obj])
     blocks, lengths = _exchange_blocks(data, usable)
+    if not any(map(_later, lengths)):
+        return _fill(object_list, blocks)
     mine = data[: _later(len(data))]
     parts = _room(lengths, mine, usable.rank())
-    if any(map(len, parts)):
-        _dist.all_gather(parts, mine, group=usable)
+    _dist.all_gather(parts, mine, group=usable)
     _fill(object_list, blocks, parts)
 
 
@@ -163,14 +167,13 @@ def gather_object(theirs, obj, object_gather_list=None, dst=None, group=None, gr
         return theirs(obj, object_gather_list, dst, group, group_dst)
     data, _ = _dump([obj])
     blocks, lengths = _exchange_blocks(data, usable)
+    if not any(map(_later, lengths)):
+        return _fill(object_gather_list, blocks) if usable.rank() == root else None
     mine = data[: _later(len(data))]
     if usable.rank() != root:
-        if any(map(_later, lengths)):
-            _dist.gather(mine, group=usable, group_dst=root)
-        return
+        return _dist.gather(mine, group=usable, group_dst=root)
     parts = _room(lengths, mine, root)
-    if any(map(len, parts)):
-        _dist.gather(mine, parts, group=usable, group_dst=root)
+    _dist.gather(mine, parts, group=usable, group_dst=root)
     _fill(object_gather_list, blocks, parts)
 
 
@@ -189,16 +192,18 @@ def broadcast_object_list(theirs, object_list, src=None, group=None, device=None
     block = _bytes(_BLOCK)
     _dist.broadcast(block, group=usable, group_src=root)
     length, count = _HEAD.unpack_from(block.numpy())
-    data = _inline(block)
+    data = _inline(block.numpy().data)
     if _later(length):
-        data = _bytes(length)
-        _dist.broadcast(data, group=usable, group_src=root)
+        rest = _bytes(length)
+        _dist.broadcast(rest, group=usable, group_src=root)
+        data = rest.numpy().data
     if count != len(object_list):
         raise ValueError(
             f"anyccl: broadcast_object_list: object_list has {len(object_list)} objects, that of the source has {count}")
-    lengths = _struct.unpack(f"={count}q", data[len(data) - 8 * count :].numpy())
-    for i, part in enumerate(data[: len(data) - 8 * count].split(lengths)):
-        object_list[i] = _load(part)
+    at = 0
+    for i, size in enumerate(_struct.unpack(f"={count}q", data[len(data) - 8 * count :])):
+        object_list[i] = _load(data[at : at + size])
+        at += size
 
 
 @_replaces
@@ -222,7 +227,7 @@ def scatter_object_list(theirs, scatter_object_output_list, scatter_object_input
     data = parts[root] if sends else _bytes(_later(length))
     if _later(longest):
         _dist.scatter(data, parts, group=usable, group_src=root)
-    scatter_object_output_list[0] = _load(data if len(data) else _inline(block))
+    scatter_object_output_list[0] = _load(data.numpy() if len(data) else _inline(block.numpy().data))
 
 
 def _bound(theirs, ours):
