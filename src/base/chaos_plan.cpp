@@ -64,6 +64,10 @@ Status read_item(std::string_view item, ChaosPlan& into) {
     if (read_number(value, into.seed)) return {};
     return error(Code::invalid_argument, "seed={} is not a number", value);
   }
+  if (name == "die") {
+    if (read_number(value, into.die)) return {};
+    return error(Code::invalid_argument, "die={} is not a number", value);
+  }
   if (name == "slow") {
     ANYCCL_TRY(into.slow, parse_size(value));
     return {};
@@ -71,7 +75,7 @@ Status read_item(std::string_view item, ChaosPlan& into) {
   const auto fault = std::find_if(std::begin(kFaults), std::end(kFaults),
                                   [&](const Fault& one) { return one.name == name; });
   if (fault != std::end(kFaults)) return read_fault(*fault, value, into);
-  std::string names = "seed, slow";
+  std::string names = "seed, die, slow";
   for (const Fault& one : kFaults) names.append(", ").append(one.name);
   return error(Code::invalid_argument, "'{}' is not one of {}", name, names);
 }

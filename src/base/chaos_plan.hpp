@@ -21,7 +21,11 @@ struct ChaosPlan {
   double corrupt = 0;    ///< Of the bytes received: one bit is flipped.
   std::size_t slow = 0;  ///< Bytes per second that are read at most; 0: any.
   std::chrono::nanoseconds delay_time{0};
+  /// The process kills itself instead of publication or message fragment number `die` of a communicator, over any transport;
+  /// 0: never.
+  std::uint64_t die = 0;
 
+  /// Whether connections have no faults.
   bool is_empty() const;
   /// "seed=7,delay=0.01:200us,cut=1e-6,slow=10M"; empty: no faults.
   /// Errors: invalid_argument saying what is wrong where.

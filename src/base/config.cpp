@@ -69,7 +69,7 @@ constexpr Variable kVariables[] = {
      [](const Config& c) { return std::string(c.checksums ? "1" : ""); }},
     {"ANYCCL_CHAOS", "",
      "for tests, faults of connections: seed=1,delay=0.01:200us,partial=0.1,reorder=0.01,drop=1e-4,"
-     "duplicate=1e-4,cut=1e-7,corrupt=1e-7,slow=10M"},
+     "duplicate=1e-4,cut=1e-7,corrupt=1e-7,slow=10M; die=3: the process kills itself"},
     {"ANYCCL_SECRET", "", "32 hex digits that every rank of a job must know; `anyccl run` sets it"},
     {"ANYCCL_PORT", "MASTER_PORT + 1", "port on MASTER_ADDR where rank 0 meets the others"},
     {"ANYCCL_PORT_RANGE", "",

@@ -17,7 +17,7 @@ TEST(ChaosPlan, is_empty_without_text) {
 TEST(ChaosPlan, has_what_is_named) {
   const auto plan = ChaosPlan::parse(
       "seed=7,delay=0.01:200us,partial=0.5,reorder=0.25,drop=1e-4,duplicate=1e-3,cut=1e-7,"
-      "corrupt=1e-6,slow=10M");
+      "corrupt=1e-6,slow=10M,die=3");
   ASSERT_TRUE(plan.ok()) << plan.status().message();
   EXPECT_EQ(plan->seed, 7U);
   EXPECT_EQ(plan->delay, 0.01);
@@ -29,6 +29,7 @@ TEST(ChaosPlan, has_what_is_named) {
   EXPECT_EQ(plan->cut, 1e-7);
   EXPECT_EQ(plan->corrupt, 1e-6);
   EXPECT_EQ(plan->slow, 10U << 20);
+  EXPECT_EQ(plan->die, 3U);
   EXPECT_FALSE(plan->is_empty());
 }
 
@@ -39,7 +40,7 @@ TEST(ChaosPlan, knows_three_units_of_time) {
 
 TEST(ChaosPlan, says_what_is_wrong) {
   for (const auto& [text, problem] :
-       {std::pair{"lag=1", "'lag' is not one of seed, slow, delay, partial"},
+       {std::pair{"lag=1", "'lag' is not one of seed, die, slow, delay, partial"},
         {"drop=2", "drop=2 is not a probability from 0 to 1"},
         {"drop=", "drop= is not a probability"},
         {"cut=nan", "cut=nan is not a probability"},
@@ -47,6 +48,7 @@ TEST(ChaosPlan, says_what_is_wrong) {
         {"delay=0.1:5", "'5' is not how long a delay takes"},
         {"delay=0.1:-5s", "'-5s' is not how long a delay takes"},
         {"delay=0.1:2e9s", "'2e9s' is not how long a delay takes"},
+        {"die=-1", "die=-1 is not a number"},
         {"seed=x", "seed=x is not a number"},
         {"slow=fast", "fast"},
         {"drop=0.1,,cut=0", "'' is not one of"}}) {
