@@ -30,9 +30,9 @@ option(ANYCCL_FUZZ "Let libFuzzer drive the fuzz targets; needs clang++" OFF)
 set(ANYCCL_SANITIZE "" CACHE STRING "Sanitizers for everything, for example address,undefined or thread")
 
 # Optional parts: ON fails if what it needs is missing, AUTO takes it where it is. A part that exists has a file
-# parts/<PART>.cmake, which looks for what it needs: it sets `folder` to where the part is and, unless it can be
-# built, `missing` to why. The others are refused: nobody should believe that a part was built that is not there.
-set(ANYCCL_PARTS CUDA UCX SIMGRID PYTHON TORCH)
+# parts/<PART>.cmake, which looks for what it needs: it sets `folder` to where the part is, or to nothing if it is a part
+# of the library, and, unless it can be built, `missing` to why. The others are refused: nobody should believe that a part was built that is not there.
+set(ANYCCL_PARTS TLS CUDA UCX SIMGRID PYTHON TORCH)
 set(ANYCCL_PARTS_BUILT "")
 set(ANYCCL_PART_FOLDERS "")
 foreach(part IN LISTS ANYCCL_PARTS)

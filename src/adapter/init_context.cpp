@@ -13,6 +13,7 @@
 #include "base/round_up.hpp"
 #include "framework/tuning/machine_table.hpp"
 #include "platform/probe/host_facts.hpp"
+#include "platform/tls/tls.hpp"
 
 namespace anyccl {
 namespace {
@@ -104,6 +105,7 @@ Result<InitContext> read_settings(Config config, const CommSettings& settings) {
   init.settings = settings;
   ANYCCL_CHECK(read_plan_settings(init));
   ANYCCL_CHECK(check_transport_name(init.config.transport));
+  if (init.config.tls) ANYCCL_CHECK(tls::is_available());
   ANYCCL_TRY(init.table, table_of(init.config));
   init.deadline = Deadline::in(
       std::chrono::nanoseconds(static_cast<std::int64_t>(init.config.timeout_s * 1e9)));

@@ -48,12 +48,13 @@ struct UsableLink {
 
 /// In an order that is the same at the other end.
 std::vector<UsableLink> usable_links(const bootstrap::Hello& mine, const bootstrap::Hello& peer,
-                                     bool force_network) {
+                                     bool force_network, bool encrypts) {
   const bool near = bootstrap::same_host(mine, peer) && !force_network;
   std::vector<UsableLink> all;
   for (const KnownLink& known : per_process<KnownLinks>().to(peer.process))
-    if (auto link = known.link.lock();
-        link != nullptr && (near || !known.local) && link->is_alive())
+    if (auto link = known.link.lock(); link != nullptr &&
+                                       (known.local ? near : link->is_encrypted() == encrypts) &&
+                                       link->is_alive())
       all.push_back({std::move(link), known.identity.session, known.local});
   std::sort(all.begin(), all.end(), [](const UsableLink& a, const UsableLink& b) {
     return a.local != b.local ? a.local : a.session < b.session;
@@ -74,11 +75,12 @@ bool is_alone(const bootstrap::Group& group, const bootstrap::Hello& member) {
 class LinksOfGroup::Reunion {
  public:
   Reunion(const bootstrap::Group& group, std::shared_ptr<fabric::Context> context, Rank peer,
-          bool force_network)
+          bool force_network, bool encrypts)
       : group_(group),
         context_(std::move(context)),
         peer_(peer),
         force_network_(force_network),
+        encrypts_(encrypts),
         leads_(peer < context_->me) {
     if (leads_) links_ = known();
   }
@@ -155,7 +157,7 @@ class LinksOfGroup::Reunion {
   }
   std::vector<UsableLink> known() const {
     return usable_links(group_.members[uindex(context_->me)], group_.members[uindex(peer_)],
-                        force_network_);
+                        force_network_, encrypts_);
   }
   Status send_proof(const UsableLink& link) {
     ANYCCL_TRY(const bootstrap::Mac proof, proof_of(context_->me, peer_, link));
@@ -177,7 +179,7 @@ class LinksOfGroup::Reunion {
   const bootstrap::Group& group_;
   const std::shared_ptr<fabric::Context> context_;
   const Rank peer_;
-  const bool force_network_, leads_;
+  const bool force_network_, encrypts_, leads_;
   std::vector<UsableLink> links_;  // to be tried, or, if this rank does not lead, seen last
   std::size_t next_ = 0;
   std::unique_ptr<fabric::Channel> channel_;
@@ -195,7 +197,8 @@ void remember_links(const std::vector<bootstrap::Hello>& members,
 
 Result<std::unique_ptr<LinksOfGroup>> LinksOfGroup::find(const bootstrap::Group& group, Rank me,
                                                          bool force_network,
-                                                         const std::vector<bool>& later) {
+                                                         const std::vector<bool>& later,
+                                                         bool encrypts) {
   std::unique_ptr<LinksOfGroup> links(new LinksOfGroup);
   links->reunions_.resize(group.members.size());
   if (!is_alone(group, group.members[uindex(me)])) return links;
@@ -207,7 +210,8 @@ Result<std::unique_ptr<LinksOfGroup>> LinksOfGroup::find(const bootstrap::Group&
     const Rank peer{static_cast<std::int32_t>(r)};
     const bool left_out = !later.empty() && later[r];
     if (peer != me && !left_out && is_alone(group, group.members[r]))
-      links->reunions_[r] = std::make_unique<Reunion>(group, context, peer, force_network);
+      links->reunions_[r] =
+          std::make_unique<Reunion>(group, context, peer, force_network, encrypts);
   }
   return links;
 }

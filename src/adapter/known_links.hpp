@@ -32,10 +32,12 @@ void remember_links(const std::vector<bootstrap::Hello>& members,
 /// ranks in the group makes fresh links.
 class LinksOfGroup final : public bootstrap::Acquaintances {
  public:
-  /// `group`: borrowed. `later`: peers that are left out, by rank; empty: none. Errors: system_error.
+  /// `group`: borrowed. `later`: peers that are left out, by rank; empty: none. `encrypts`: only links
+  /// that are encrypted, or only others; within a host any. Errors: system_error.
   static Result<std::unique_ptr<LinksOfGroup>> find(const bootstrap::Group& group, Rank me,
                                                     bool force_network,
-                                                    const std::vector<bool>& later = {});
+                                                    const std::vector<bool>& later = {},
+                                                    bool encrypts = false);
   ~LinksOfGroup() override;
 
   Status advance() override;

@@ -154,7 +154,8 @@ void ConnectingThread::progress(ConnectedGroup& group, std::span<const pollfd> e
     if (link == nullptr) continue;  // nobody uses it any more
     const PeerLink made{outcome.peer, link, outcome.socket.local, outcome.socket.same_process};
     Status problem = std::move(outcome.problem);
-    if (problem.ok()) problem = link->attach(std::move(outcome.socket.fd));
+    if (problem.ok())
+      problem = link->attach(std::move(outcome.socket.fd), std::move(outcome.socket.secure));
     if (problem.ok())
       remember_links(*group.members, {made}, {{outcome.peer, outcome.socket.session}});
     else
@@ -184,7 +185,7 @@ Result<std::vector<PeerLink>> links_on_demand(bootstrap::Listeners listeners, Me
   const auto limit = std::chrono::milliseconds(static_cast<std::int64_t>(config.timeout_s * 1000));
   ANYCCL_TRY(bootstrap::OwnNetwork own, bootstrap::OwnNetwork::find());
   const auto group = std::shared_ptr<ConnectedGroup>(new ConnectedGroup{
-      {std::move(listeners), members, me, secret, force_network, std::move(own), limit},
+      {std::move(listeners), members, me, secret, force_network, std::move(own), limit, config.tls},
       members,
       {},
       {},

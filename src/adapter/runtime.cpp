@@ -195,10 +195,10 @@ Result<CommPtr> create(InitContext& init, const GroupPtr& group, Rank me) {
   if (group->members.size() == 1) return create_over(init, group, me, {});
   const bool network = forces_network(init.config);
   const std::vector<bool> later = connected_on_demand(init.config, group->members, me, network);
-  ANYCCL_TRY(const auto known, LinksOfGroup::find(*group, me, network, later));
+  ANYCCL_TRY(const auto known, LinksOfGroup::find(*group, me, network, later, init.config.tls));
   ANYCCL_TRY(std::vector<PeerSocket> sockets,
              bootstrap::connect_all(init.listeners, group->members, me, group->secret, network,
-                                    init.deadline, known.get(), later));
+                                    init.deadline, known.get(), later, init.config.tls));
   std::vector<PeerLink> links = known->found();
   std::vector<LinkIdentity> identities;
   for (const PeerSocket& socket : sockets) identities.push_back({socket.rank, socket.session});

@@ -78,15 +78,17 @@ Result<std::vector<PeerLink>> make_links(std::vector<PeerSocket> sockets, Rank m
                                                   far = network_socket(config);
   std::vector<PeerLink> links;
   for (PeerSocket& socket : sockets) {
+    fabric::LinkSettings settings = link_settings(config, me, socket.rank);
+    settings.encrypts = settings.encrypts && !socket.local;
     ANYCCL_TRY(auto link, fabric::Link::make(std::move(socket.fd), socket.local ? near : far,
-                                             link_settings(config, me, socket.rank)));
+                                             settings, std::move(socket.secure)));
     links.push_back({socket.rank, std::move(link), socket.local, socket.same_process});
   }
   return links;
 }
 
 fabric::LinkSettings link_settings(const Config& config, Rank me, Rank peer) {
-  fabric::LinkSettings settings{config.checksums, config.chaos};
+  fabric::LinkSettings settings{config.checksums, config.chaos, config.tls};
   settings.chaos.seed = mix(mix(settings.chaos.seed, uindex(me)), uindex(peer));
   return settings;
 }
@@ -100,6 +102,10 @@ Status add_transports(Membership& membership, fabric::ContextKey key,
   const auto context = std::make_shared<fabric::Context>(membership.rank, key);
   std::vector<fabric::PeerChannel> peers;
   for (const PeerLink& peer : links) {
+    if (config.tls && !peer.local && !peer.link->is_encrypted())
+      return error(Code::invalid_usage,
+                   "ANYCCL_TLS=1 came after the connection to {}, which the communicator shares",
+                   membership.names[uindex(peer.rank)]);
     fabric::PeerChannel made{peer.rank, nullptr, peer.local, peer.same_process, peer.link};
     if (peer.link->connector() == nullptr) {
       ANYCCL_TRY(made.channel, peer.link->open(context, peer.rank));

@@ -43,14 +43,14 @@ struct PeerLink {
 /// Makes links of fresh connections of rank `me`. Errors: those of Link::make().
 Result<std::vector<PeerLink>> make_links(std::vector<PeerSocket> sockets, Rank me,
                                          const Config& config);
-/// Of the link from `me` to `peer`.
+/// Of the link from `me` to `peer` over the network.
 fabric::LinkSettings link_settings(const Config& config, Rank me, Rank peer);
 /// The kind of all sockets over the network.
 std::shared_ptr<const fabric::SocketKind> network_socket(const Config& config);
 
 /// Opens a context of this key on the links, and gives `membership` the transports that reach these peers: the one that `config` names, or for
 /// each peer the first one of the table that can. Errors: unsupported (the one named does not reach
-/// them all), and those of the transports.
+/// them all), invalid_usage (a link is not encrypted, and should be), and those of the transports.
 Status add_transports(Membership& membership, fabric::ContextKey key,
                       const std::vector<PeerLink>& links, const Config& config, Deadline deadline);
 

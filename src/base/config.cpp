@@ -70,6 +70,11 @@ constexpr Variable kVariables[] = {
     {"ANYCCL_CHAOS", "",
      "for tests, faults of connections: seed=1,delay=0.01:200us,partial=0.1,reorder=0.01,drop=1e-4,"
      "duplicate=1e-4,cut=1e-7,corrupt=1e-7,slow=10M; die=3: the process kills itself"},
+    {"ANYCCL_TLS", "0",
+     "1: TCP connections between ranks are encrypted and authenticated by TLS 1.3, with keys from "
+     "the "
+     "secret of the job",
+     [](const Config& c) { return std::string(c.tls ? "1" : ""); }},
     {"ANYCCL_SECRET", "", "32 hex digits that every rank of a job must know; `anyccl run` sets it"},
     {"ANYCCL_PORT", "MASTER_PORT + 1", "port on MASTER_ADDR where rank 0 meets the others"},
     {"ANYCCL_PORT_RANGE", "",
@@ -294,6 +299,9 @@ Result<Config> read_config() {
   ANYCCL_CHECK(read_number("ANYCCL_CHECKSUM", 0, 1, checksums));
   c.checksums = checksums == 1;
   ANYCCL_CHECK(read_chaos(c.chaos));
+  std::optional<int> tls;
+  ANYCCL_CHECK(read_number("ANYCCL_TLS", 0, 1, tls));
+  c.tls = tls == 1;
   ANYCCL_CHECK(read_secret(c.secret));
   c.cache_folder = cache_folder();
   std::optional<int> tune_at_start;

@@ -77,6 +77,7 @@ struct Config {
   int ack_timeout_s = 30;   ///< ANYCCL_TCP_ACK_TIMEOUT.
   bool checksums = false;   ///< ANYCCL_CHECKSUM.
   ChaosPlan chaos;          ///< ANYCCL_CHAOS.
+  bool tls = false;         ///< ANYCCL_TLS.
   std::string secret;       ///< ANYCCL_SECRET as written; empty: none.
   ShmCopy shm_copy = ShmCopy::fastest;
   WaitMode waits = WaitMode::balanced;

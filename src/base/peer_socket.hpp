@@ -2,8 +2,10 @@
 
 #include <array>
 #include <cstddef>
+#include <memory>
 
 #include "anyccl/types.hpp"
+#include "base/secure_stream.hpp"
 #include "base/unique_fd.hpp"
 
 namespace anyccl {
@@ -16,6 +18,7 @@ struct PeerSocket {
   bool same_process = false;  ///< The peer is a thread of this process, as the kernel says, too.
   /// That only the two ends of this connection know.
   std::array<std::byte, 32> session = {};
+  std::unique_ptr<SecureStream> secure = {};  ///< With ANYCCL_TLS, where it is no unix socket.
 };
 
 }  // namespace anyccl

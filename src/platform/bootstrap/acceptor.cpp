@@ -24,12 +24,13 @@ void log_dropped(int fd, std::string_view why) {
 }  // namespace
 
 Acceptor::Acceptor(std::vector<Listener> listeners, const Secret& secret, std::uint32_t to,
-                   Trust trust, Handshake::Welcome welcome)
+                   Trust trust, Handshake::Welcome welcome, bool encrypts)
     : listeners_(std::move(listeners)),
       secret_(secret),
       to_(to),
       trust_(trust),
       welcome_(std::move(welcome)),
+      encrypts_(encrypts),
       spare_(::eventfd(0, EFD_CLOEXEC)) {}
 
 void Acceptor::append_wanted(std::vector<pollfd>& entries) const {
@@ -63,8 +64,12 @@ void Acceptor::advance_pending(std::span<const pollfd> entries) {
       log_dropped(s.socket.get(), status.message());
       note_refused(s);
     } else if (s.handshake.done()) {
-      authenticated_.push_back(
-          {std::move(s.socket), s.handshake.from(), s.handshake.session(), s.local, {}});
+      authenticated_.push_back({std::move(s.socket),
+                                s.handshake.from(),
+                                s.handshake.session(),
+                                s.local,
+                                {},
+                                s.handshake.take_stream()});
     } else if (s.deadline.passed()) {
       log_dropped(s.socket.get(), "it did not authenticate itself in time");
     } else {
@@ -108,7 +113,8 @@ Status Acceptor::begin_handshake(UniqueFd socket, const Listener& listener) {
       return {};
     }
   }
-  ANYCCL_TRY(Handshake handshake, Handshake::acceptor(secret_, to_, welcome_));
+  ANYCCL_TRY(Handshake handshake,
+             Handshake::acceptor(secret_, to_, welcome_, encrypts_ && !listener.local));
   if (pending_.size() >= std::min(kMostPending, room_)) drop_oldest();
   pending_.push_back({std::move(socket), std::move(handshake), Deadline::in(kHandshakeTime),
                       Deadline::in(kPatience), listener.local});

@@ -25,9 +25,9 @@ class Acceptor {
     bool local = false;  ///< A unix socket.
   };
   /// `to`: as in Greeting, who is greeted here. With Trust::same_user all listeners are local.
-  /// `welcome`: as in Handshake.
+  /// `welcome`: as in Handshake. `encrypts`: connections over the network.
   Acceptor(std::vector<Listener> listeners, const Secret& secret, std::uint32_t to, Trust trust,
-           Handshake::Welcome welcome = {});
+           Handshake::Welcome welcome = {}, bool encrypts = false);
 
   /// Lets in no more than so many at a time from now on: others wait in the kernel's queue until one of
   /// them is done, or was silent for too long. Default: no limit of this kind.
@@ -79,6 +79,7 @@ class Acceptor {
   std::uint32_t to_;
   Trust trust_;
   Handshake::Welcome welcome_;
+  bool encrypts_;
   std::deque<PendingPeer> pending_;  // oldest first
   std::vector<Connection> authenticated_;
   std::string last_refused_;

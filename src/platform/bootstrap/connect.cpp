@@ -26,7 +26,7 @@ std::vector<Acceptor::Listener> listeners_of(const Listeners& listeners) {
 class Mesh {
  public:
   Mesh(const Listeners& listeners, std::span<const Hello> members, Rank me, const Secret& secret,
-       Acquaintances* known, const std::vector<bool>& later);
+       Acquaintances* known, const std::vector<bool>& later, bool encrypts);
 
   Status call_lower_ranks(const Secret& secret, bool force_tcp);
   Result<std::vector<PeerSocket>> finish(Deadline deadline);
@@ -50,6 +50,7 @@ class Mesh {
 
   std::span<const Hello> members_;
   std::uint32_t me_;
+  bool encrypts_;
   Acceptor acceptor_;
   Acquaintances* acquaintances_;
   std::vector<bool> known_;                 // by rank, this one too, and those of later
@@ -60,11 +61,14 @@ class Mesh {
 };
 
 Mesh::Mesh(const Listeners& listeners, std::span<const Hello> members, Rank me,
-           const Secret& secret, Acquaintances* known, const std::vector<bool>& later)
+           const Secret& secret, Acquaintances* known, const std::vector<bool>& later,
+           bool encrypts)
     : members_(members),
       me_(uindex(me)),
-      acceptor_(listeners_of(listeners), secret, me_, Trust::secret,
-                [this](std::uint32_t from) { return is_expected(from); }),
+      encrypts_(encrypts),
+      acceptor_(
+          listeners_of(listeners), secret, me_, Trust::secret,
+          [this](std::uint32_t from) { return is_expected(from); }, encrypts),
       acquaintances_(known),
       known_(later),
       dials_(me_),
@@ -96,8 +100,8 @@ Status Mesh::call_lower_ranks(const Secret& secret, bool force_tcp) {
       return error(Code::system_error, "{} has no network address that {} could reach",
                    describe(members_[peer]), describe(members_[me_]));
     std::string note = own.missing_family(endpoints);
-    dials_[peer].emplace(
-        secret, Dial::Target{std::move(endpoints), me_, peer, Trust::secret, std::move(note)});
+    dials_[peer].emplace(secret, Dial::Target{std::move(endpoints), me_, peer, Trust::secret,
+                                              std::move(note), encrypts_});
   }
   return {};
 }
@@ -155,6 +159,7 @@ void Mesh::take(Connection connection, std::uint32_t peer) {
       same_process(members_[me_], members_[peer]) && leads_to_this_process(connection.socket.get());
   into.fd = std::move(connection.socket);
   into.session = connection.session;
+  into.secure = std::move(connection.secure);
   ++connected_;
 }
 
@@ -199,11 +204,12 @@ Status Mesh::timed_out() const {
 Result<std::vector<PeerSocket>> connect_all(const Listeners& listeners,
                                             std::span<const Hello> members, Rank me,
                                             const Secret& secret, bool force_tcp, Deadline deadline,
-                                            Acquaintances* known, const std::vector<bool>& later) {
+                                            Acquaintances* known, const std::vector<bool>& later,
+                                            bool encrypts) {
   if (uindex(me) >= members.size())
     return error(Code::invalid_argument, "rank {} is not in a group of {} ranks", index(me),
                  members.size());
-  Mesh mesh(listeners, members, me, secret, known, later);
+  Mesh mesh(listeners, members, me, secret, known, later, encrypts);
   ANYCCL_CHECK(mesh.call_lower_ranks(secret, force_tcp));
   return mesh.finish(deadline);
 }

@@ -36,6 +36,8 @@ class Acquaintances {
 /// Ranks to which `known` has a connection are left out; null: there is none. So are those of
 /// `later` (by rank; empty: none), which are not let in either: see OnDemand.
 ///
+/// `encrypts`, equal on all ranks: connections over the network have a SecureStream.
+///
 /// Shapes: members[r] is rank r's hello, `listeners` is what members[me] was made from.
 /// Result: a socket for every other rank, in the order of ranks; the other end of each knows the group's secret
 ///         and is the rank that it says.
@@ -45,6 +47,7 @@ Result<std::vector<PeerSocket>> connect_all(const Listeners& listeners,
                                             std::span<const Hello> members, Rank me,
                                             const Secret& secret, bool force_tcp, Deadline deadline,
                                             Acquaintances* known = nullptr,
-                                            const std::vector<bool>& later = {});
+                                            const std::vector<bool>& later = {},
+                                            bool encrypts = false);
 
 }  // namespace anyccl::bootstrap

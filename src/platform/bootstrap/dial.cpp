@@ -103,7 +103,9 @@ void Dial::end_round() {
 }
 
 Status Dial::start(std::size_t endpoint) {
-  ANYCCL_TRY(Handshake handshake, Handshake::connector(secret_, target_.from, target_.to));
+  const bool encrypts = target_.encrypts && !target_.endpoints[endpoint].local();
+  ANYCCL_TRY(Handshake handshake,
+             Handshake::connector(secret_, target_.from, target_.to, encrypts));
   Result<UniqueFd> opened = open_socket(target_.endpoints[endpoint]);
   shortage_ = opened.status().code() == Code::system_error ? opened.status() : Status();
   ANYCCL_TRY(UniqueFd socket, std::move(opened));
@@ -185,8 +187,8 @@ void Dial::note_failure(std::size_t endpoint, const Status& why) {
 Connection Dial::take() {
   Attempt& attempt = attempts_.front();
   const Endpoint& endpoint = target_.endpoints[attempt.endpoint];
-  return {std::move(attempt.socket), target_.from, attempt.handshake.session(), endpoint.local(),
-          endpoint.address};
+  return {std::move(attempt.socket), target_.from,     attempt.handshake.session(),
+          endpoint.local(),          endpoint.address, attempt.handshake.take_stream()};
 }
 
 const Dial::Attempt* Dial::attempt_at(std::size_t endpoint) const {

@@ -20,6 +20,7 @@ struct Connection {
   Mac session{};
   bool local = false;  ///< A unix socket.
   Address to = {};     ///< Where it was made to; family 0 for a unix socket, and at the acceptor.
+  std::unique_ptr<SecureStream> secure = {};  ///< Null: it is not encrypted.
 };
 
 /// A condition for taking part, besides knowing the secret.
@@ -41,6 +42,7 @@ class Dial {
     std::uint32_t from = 0, to = 0;  ///< As in Greeting.
     Trust trust = Trust::secret;
     std::string note = {};  ///< What problems() adds; may be empty.
+    bool encrypts = false;  ///< Connections over the network.
   };
   Dial(const Secret& secret, Target target) : secret_(secret), target_(std::move(target)) {}
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "platform/tls/tls.hpp"
 
 namespace anyccl::bootstrap {
 namespace {
@@ -42,8 +43,9 @@ Answer refusing(Refusal why) {
   return answer;
 }
 
-Result<Handshake> Handshake::connector(const Secret& secret, std::uint32_t from, std::uint32_t to) {
-  Handshake made(secret);
+Result<Handshake> Handshake::connector(const Secret& secret, std::uint32_t from, std::uint32_t to,
+                                       bool encrypts) {
+  Handshake made(secret, true, encrypts);
   made.greeting_.magic = kGreets;
   made.greeting_.protocol = kProtocol;
   made.greeting_.from = from;
@@ -55,8 +57,9 @@ Result<Handshake> Handshake::connector(const Secret& secret, std::uint32_t from,
   return made;
 }
 
-Result<Handshake> Handshake::acceptor(const Secret& secret, std::uint32_t to, Welcome welcome) {
-  Handshake made(secret);
+Result<Handshake> Handshake::acceptor(const Secret& secret, std::uint32_t to, Welcome welcome,
+                                      bool encrypts) {
+  Handshake made(secret, false, encrypts);
   made.welcome_ = std::move(welcome);
   made.greeting_.to = to;
   made.answer_.magic = kAnswers;
@@ -67,6 +70,7 @@ Result<Handshake> Handshake::acceptor(const Secret& secret, std::uint32_t to, We
 }
 
 short Handshake::events() const {
+  if (phase_ == Phase::encrypt) return stream_->events();
   return out_.empty() ? POLLIN : POLLOUT;
 }
 
@@ -74,16 +78,33 @@ Status Handshake::advance(int fd) {
   while (!done()) {
     ANYCCL_CHECK(out_.flush(fd));
     if (!out_.empty()) return {};
-    if (phase_ == Phase::finish) {
-      phase_ = Phase::done;
-      return {};
-    }
+    if (phase_ == Phase::finish) ANYCCL_CHECK(finish());
+    if (done()) return {};
+    if (phase_ == Phase::encrypt) return encrypt(fd);
     if (phase_ == Phase::refuse) return why_refused_;
     if (phase_ == Phase::proved) return {};
     ANYCCL_CHECK(in_.fill(fd));
     if (!in_.full()) return check_beginning();
     ANYCCL_CHECK(on_message());
   }
+  return {};
+}
+
+/// Both ends have proved that they know the secret.
+Status Handshake::finish() {
+  if (!encrypts_) {
+    phase_ = Phase::done;
+    return {};
+  }
+  ANYCCL_TRY(const Mac key, hmac(session_, "tls 1.3", {}));
+  ANYCCL_TRY(stream_, tls::make_stream(connects_ ? tls::Side::client : tls::Side::server, key));
+  phase_ = Phase::encrypt;
+  return {};
+}
+
+Status Handshake::encrypt(int fd) {
+  ANYCCL_CHECK(stream_->shake_hands(fd));
+  if (stream_->is_ready()) phase_ = Phase::done;
   return {};
 }
 

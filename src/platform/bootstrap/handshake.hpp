@@ -3,8 +3,10 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <memory>
 
 #include "anyccl/status.hpp"
+#include "base/secure_stream.hpp"
 #include "platform/bootstrap/secret.hpp"
 #include "platform/bootstrap/wire.hpp"
 
@@ -50,6 +52,9 @@ Answer refusing(Refusal why);
 ///   connector -> acceptor   proof, or that it knows another secret
 ///   acceptor -> connector   accepted, proved as well
 ///
+/// If both encrypt, a handshake of TLS follows, with the session as its key and the connector as its
+/// client. What is encrypted is the same on both sides before they meet: nothing on the wire decides.
+///
 /// A connector that tries several addresses of one acceptor has several handshakes and commits itself
 /// in the first of them in which the acceptor has proved itself, so that the acceptor takes one.
 ///
@@ -57,11 +62,13 @@ Answer refusing(Refusal why);
 /// can be replayed in another connection, direction or place.
 class Handshake {
  public:
-  static Result<Handshake> connector(const Secret& secret, std::uint32_t from, std::uint32_t to);
+  static Result<Handshake> connector(const Secret& secret, std::uint32_t from, std::uint32_t to,
+                                     bool encrypts = false);
   /// Refuses greetings that are not to `to`, and, once they have proved themselves, ranks that are
   /// not welcome now; null: all are.
   using Welcome = std::function<bool(std::uint32_t from)>;
-  static Result<Handshake> acceptor(const Secret& secret, std::uint32_t to, Welcome welcome = {});
+  static Result<Handshake> acceptor(const Secret& secret, std::uint32_t to, Welcome welcome = {},
+                                    bool encrypts = false);
 
   /// Goes on as far as the nonblocking socket allows. Errors: remote_error when the peer closed the
   /// connection; invalid_argument when it is no anyccl process, knows another secret or is another
@@ -74,7 +81,7 @@ class Handshake {
   bool proved() const { return phase_ == Phase::proved; }
   Status commit();
   /// Connector: the acceptor may have taken this connection, so it must not be given up.
-  bool committed() const { return phase_ == Phase::accepted || done(); }
+  bool committed() const { return phase_ == Phase::accepted || phase_ == Phase::encrypt || done(); }
 
   /// Connector: the acceptor has no room for this connection.
   bool refused() const { return answer_.refusal != 0; }
@@ -85,28 +92,35 @@ class Handshake {
   std::uint32_t from() const { return greeting_.from; }
   /// When done: a key that only the two ends know, if the secret is one.
   const Mac& session() const { return session_; }
+  /// When done: what encrypts the connection from now on; null: nothing.
+  std::unique_ptr<SecureStream> take_stream() { return std::move(stream_); }
 
  private:
-  enum class Phase { greeting, answer, proof, proved, accepted, refuse, finish, done };
+  enum class Phase { greeting, answer, proof, proved, accepted, refuse, finish, encrypt, done };
 
-  explicit Handshake(const Secret& secret) : secret_(secret) {}
+  Handshake(const Secret& secret, bool connects, bool encrypts)
+      : secret_(secret), connects_(connects), encrypts_(encrypts) {}
   Status check_beginning() const;
   Status on_message();
   Status on_greeting();
   Status on_answer();
   Status on_proof();
   Status on_accepted();
+  Status finish();
+  Status encrypt(int fd);
   /// Sends `message` before advance() fails.
   void refuse(Bytes message, Status why);
   Result<Mac> prove(std::string_view label) const;
   Status check_proof(std::string_view label, const Mac& claimed) const;
 
   Secret secret_;
+  bool connects_, encrypts_;
   Welcome welcome_;
   Phase phase_ = Phase::greeting;
   Greeting greeting_;
   Answer answer_;
   Mac session_{};
+  std::unique_ptr<SecureStream> stream_;
   bool met_another_secret_ = false;
   Status why_refused_;
   Inbox in_;

@@ -22,7 +22,8 @@ constexpr std::size_t kMostDials = 64;
 }  // namespace
 
 OnDemand::OnDemand(Listeners listeners, std::shared_ptr<const std::vector<Hello>> members, Rank me,
-                   const Secret& secret, bool force_tcp, OwnNetwork own, milliseconds limit)
+                   const Secret& secret, bool force_tcp, OwnNetwork own, milliseconds limit,
+                   bool encrypts)
     : unix_listener_(std::move(listeners.unix_socket)),
       tcp_listeners_([&] {
         std::vector<PrivateFd> all;
@@ -33,10 +34,12 @@ OnDemand::OnDemand(Listeners listeners, std::shared_ptr<const std::vector<Hello>
       me_(uindex(me)),
       secret_(secret),
       force_tcp_(force_tcp),
+      encrypts_(encrypts),
       limit_(limit),
       own_(std::move(own)),
-      acceptor_(this->listeners(), secret, me_, Trust::secret,
-                [this](std::uint32_t from) { return is_welcome(from); }),
+      acceptor_(
+          this->listeners(), secret, me_, Trust::secret,
+          [this](std::uint32_t from) { return is_welcome(from); }, encrypts),
       connected_(members_->size()) {
   connected_[me_] = true;
 }
@@ -108,7 +111,8 @@ void OnDemand::connected(Connection connection, std::uint32_t peer) {
                         .fd = std::move(connection.socket),
                         .local = connection.local,
                         .same_process = is_here,
-                        .session = connection.session}});
+                        .session = connection.session,
+                        .secure = std::move(connection.secure)}});
 }
 
 // --- own calls -----------------------------------------------------------------------------------
@@ -153,8 +157,8 @@ Status OnDemand::begin(std::uint32_t peer, Call& call) {
   if (endpoints.empty())
     return error(Code::system_error, "it has no network address that this rank could reach");
   std::string note = own_.missing_family(endpoints);
-  call.dial.emplace(secret_,
-                    Dial::Target{std::move(endpoints), me_, peer, Trust::secret, std::move(note)});
+  call.dial.emplace(secret_, Dial::Target{std::move(endpoints), me_, peer, Trust::secret,
+                                          std::move(note), encrypts_});
   return {};
 }
 

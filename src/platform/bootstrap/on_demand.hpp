@@ -33,9 +33,10 @@ namespace anyccl::bootstrap {
 class OnDemand {
  public:
   /// `limit`: how long a call may take. `listeners` is what members[me] was made from. `own`: of this
-  /// host.
+  /// host. `encrypts`: as of connect_all().
   OnDemand(Listeners listeners, std::shared_ptr<const std::vector<Hello>> members, Rank me,
-           const Secret& secret, bool force_tcp, OwnNetwork own, std::chrono::milliseconds limit);
+           const Secret& secret, bool force_tcp, OwnNetwork own, std::chrono::milliseconds limit,
+           bool encrypts = false);
 
   void want(Rank peer);
 
@@ -76,7 +77,7 @@ class OnDemand {
   const std::shared_ptr<const std::vector<Hello>> members_;
   const std::uint32_t me_;
   const Secret secret_;
-  const bool force_tcp_;
+  const bool force_tcp_, encrypts_;
   const std::chrono::milliseconds limit_;
   const OwnNetwork own_;
   Acceptor acceptor_;

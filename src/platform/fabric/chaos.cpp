@@ -83,8 +83,28 @@ bool Chaos::holds_back() const {
   return !ended_ && readable_ != Clock::time_point{} && Clock::now() < readable_;
 }
 
-std::size_t Chaos::room(std::size_t bytes) {
-  return some_of(bytes, reads_);
+/// To what may be read.
+void Chaos::shorten(std::span<iovec> parts) {
+  std::size_t most = 0;
+  for (const iovec& part : parts) most += part.iov_len;
+  most = some_of(most, reads_);
+  for (iovec& part : parts) {
+    part.iov_len = std::min(part.iov_len, most);
+    most -= part.iov_len;
+  }
+}
+
+ssize_t Chaos::send(int fd, std::span<const std::byte> bytes) {
+  iovec part{const_cast<std::byte*>(bytes.data()), bytes.size()};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  return write(fd, message);
+}
+
+ssize_t Chaos::receive(int fd, std::span<std::byte> into) {
+  iovec part{into.data(), into.size()};
+  return read({&part, 1}, [&] { return ::recv(fd, part.iov_base, part.iov_len, 0); });
 }
 
 void Chaos::has_read(std::span<const iovec> parts, std::size_t bytes) {

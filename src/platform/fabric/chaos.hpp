@@ -3,11 +3,13 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
+#include <cerrno>
 #include <chrono>
 #include <cstdint>
 #include <span>
 
 #include "base/chaos_plan.hpp"
+#include "base/secure_stream.hpp"
 
 namespace anyccl::fabric {
 
@@ -15,7 +17,7 @@ namespace anyccl::fabric {
 /// reads and writes that went before, not from the time.
 ///
 /// Threads: one at a time, the holder of the link's lock.
-class Chaos {
+class Chaos final : public SecureStream::Wire {
  public:
   explicit Chaos(const ChaosPlan& plan);
 
@@ -28,10 +30,20 @@ class Chaos {
   // --- bytes ------------------------------------------------------------------------------------
   /// As sendmsg(2).
   ssize_t write(int fd, const msghdr& message);
+  /// What `receive` does to `parts`, which become shorter, as readv(2) would.
+  template <typename Receive>
+  ssize_t read(std::span<iovec> parts, const Receive& receive) {
+    if (holds_back()) return errno = EAGAIN, -1;
+    shorten(parts);
+    const ssize_t n = receive();
+    if (n > 0) has_read(parts, static_cast<std::size_t>(n));
+    return n;
+  }
+  /// Under a connection that is encrypted.
+  ssize_t send(int fd, std::span<const std::byte> bytes) override;
+  ssize_t receive(int fd, std::span<std::byte> into) override;
   /// Whether nothing may be read yet.
   bool holds_back() const;
-  /// How many of these bytes may be read.
-  std::size_t room(std::size_t bytes);
   /// `bytes` were read into `parts`.
   void has_read(std::span<const iovec> parts, std::size_t bytes);
 
@@ -50,6 +62,7 @@ class Chaos {
   };
 
   std::size_t some_of(std::size_t bytes, Dice& dice);
+  void shorten(std::span<iovec> parts);
   void flip_bits(std::span<std::byte> bytes);
 
   const ChaosPlan plan_;

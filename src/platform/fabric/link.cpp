@@ -27,11 +27,12 @@ bool is_of_silent_host(int problem) {
 }  // namespace
 
 Result<std::shared_ptr<Link>> Link::make(UniqueFd socket, std::shared_ptr<const SocketKind> kind,
-                                         const LinkSettings& settings) {
+                                         const LinkSettings& settings,
+                                         std::unique_ptr<SecureStream> secure) {
   if (!socket) return error(Code::invalid_argument, "there is no connection to a peer");
   // Not in one piece with the count, which outlives it where others only know of it.
   std::shared_ptr<Link> link(new Link(std::move(kind), nullptr, {}, settings));
-  ANYCCL_CHECK(link->attach(std::move(socket)));
+  ANYCCL_CHECK(link->attach(std::move(socket), std::move(secure)));
   return link;
 }
 
@@ -42,6 +43,7 @@ Link::Link(std::shared_ptr<const SocketKind> kind, std::shared_ptr<Connector> co
       connector_(std::move(connector)),
       member_(member),
       checksums_(settings.checksums),
+      encrypts_(settings.encrypts),
       chaos_(settings.chaos.is_empty() ? nullptr : std::make_unique<Chaos>(settings.chaos)),
       out_(-1),
       in_(kind_->carries_descriptors()) {
@@ -60,13 +62,17 @@ void Link::use() {
   connector_->connect(member_);
 }
 
-Status Link::attach(UniqueFd socket) {
+Status Link::attach(UniqueFd socket, std::unique_ptr<SecureStream> secure) {
+  if (encrypts_ != (secure != nullptr))
+    return error(Code::internal, "a connection that is encrypted differs from what was agreed");
   ANYCCL_CHECK(make_nonblocking(socket.get()));
   ANYCCL_CHECK(kind_->set_up(socket.get()));
   const std::lock_guard lock(mutex_);
   fd_ = PrivateFd(std::move(socket));
-  out_.connect(fd_.get());
-  in_.connect(fd_.get());
+  secure_ = std::move(secure);
+  if (secure_ != nullptr) secure_->go_through(chaos_.get());
+  out_.connect(fd_.get(), secure_.get());
+  in_.connect(fd_.get(), secure_.get());
   attached_.store(true, std::memory_order_release);
   out_.flush();
   in_.tell_all();

@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "base/private_fd.hpp"
+#include "base/secure_stream.hpp"
 #include "platform/fabric/connector.hpp"
 #include "platform/fabric/outbox.hpp"
 #include "platform/fabric/peer_process.hpp"
@@ -27,6 +28,7 @@ struct Companion {
 struct LinkSettings {
   bool checksums = false;  ///< ANYCCL_CHECKSUM, the same at both ends.
   ChaosPlan chaos;         ///< ANYCCL_CHAOS, with a seed of this end.
+  bool encrypts = false;   ///< ANYCCL_TLS: without a SecureStream there is no connection.
 };
 
 /// The connection between two ranks: one authenticated stream socket, which all communicators that
@@ -47,7 +49,8 @@ class Link : public std::enable_shared_from_this<Link> {
  public:
   /// Errors: those of `kind`, and system_error.
   static Result<std::shared_ptr<Link>> make(UniqueFd socket, std::shared_ptr<const SocketKind> kind,
-                                            const LinkSettings& settings = {});
+                                            const LinkSettings& settings = {},
+                                            std::unique_ptr<SecureStream> secure = nullptr);
   /// A link to a member of a group that `connector` attaches when it is used, from either side.
   Link(std::shared_ptr<const SocketKind> kind, std::shared_ptr<Connector> connector, Rank member,
        const LinkSettings& settings = {});
@@ -59,7 +62,7 @@ class Link : public std::enable_shared_from_this<Link> {
   /// Asks for the connection.
   void use();
   /// Once, by the connector: what waits is sent. Errors: those of make().
-  Status attach(UniqueFd socket);
+  Status attach(UniqueFd socket, std::unique_ptr<SecureStream> secure = nullptr);
   /// By the connector: there will be no connection, because of `why`; remote_error: the member is
   /// gone.
   void give_up(const Status& why);
@@ -78,7 +81,11 @@ class Link : public std::enable_shared_from_this<Link> {
   bool has_context(ContextKey key);
 
   const std::shared_ptr<const SocketKind>& kind() const { return kind_; }
-  std::string name() const { return kind_->name(fd_.get()); }
+  /// What goes over it is encrypted, and nothing else can.
+  bool is_encrypted() const { return encrypts_; }
+  std::string name() const {
+    return encrypts_ ? kind_->name(fd_.get()) + " with TLS 1.3" : kind_->name(fd_.get());
+  }
   int fd() const { return fd_.get(); }
   /// The process at the other end of a unix socket; opened once. Errors: system_error.
   Result<std::shared_ptr<const PeerProcess>> process();
@@ -105,8 +112,9 @@ class Link : public std::enable_shared_from_this<Link> {
   bool used_ = false, owes_ = false;  // Asked for; something must not get lost. With the lock.
   bool silent_ = false;               // What SocketKind::is_silent() has said. With the lock.
   std::mutex mutex_;  // Held while the socket is read or written, which never waits.
-  const bool checksums_;
-  const std::unique_ptr<Chaos> chaos_;  // Null: no faults.
+  const bool checksums_, encrypts_;
+  const std::unique_ptr<Chaos> chaos_;    // Null: no faults.
+  std::unique_ptr<SecureStream> secure_;  // Null: not encrypted, or not attached.
   Outbox out_;
   Reader in_;
   std::mutex process_mutex_;

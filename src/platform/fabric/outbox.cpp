@@ -37,6 +37,7 @@ void Outbox::discard() {
 
 void Outbox::close() {
   closed_ = true;
+  if (secure_ != nullptr) secure_->close(fd());
   ::shutdown(fd(), SHUT_WR);  // Fails only if the connection is gone, which is as good.
 }
 
@@ -119,8 +120,9 @@ bool Outbox::flush() {
     attached_.clear();
   }
   drop_sent();
+  if (secure_ != nullptr && queue_.empty()) write_secure({});
   note_queued();
-  return queue_.empty();
+  return idle();
 }
 
 /// A queue that never becomes empty must not grow for ever.
@@ -161,6 +163,7 @@ std::size_t Outbox::write_small(const Head& head, const std::byte* payload, std:
 /// How many bytes the socket took; with the first of them go the descriptors.
 std::size_t Outbox::write(std::span<iovec> parts, std::span<const int> descriptors) {
   if (broken_ || fd() < 0) return 0;
+  if (secure_ != nullptr) return write_secure(parts);
   msghdr message{};
   message.msg_iov = parts.data();
   message.msg_iovlen = parts.size();
@@ -187,6 +190,18 @@ std::size_t Outbox::write(std::span<iovec> parts, std::span<const int> descripto
     if (broken_) problem_ = errno;
     return 0;
   }
+}
+
+/// The same for a connection that is encrypted. Of what it takes some may wait in the stream.
+std::size_t Outbox::write_secure(std::span<const iovec> parts) {
+  if (broken_) return 0;
+  const ssize_t n = secure_->write(fd(), parts);
+  if (n < 0 && !try_again(errno)) {
+    broken_ = true;
+    problem_ = errno;
+  }
+  note_queued();
+  return n < 0 ? 0 : static_cast<std::size_t>(n);
 }
 
 void Outbox::queue(std::span<const iovec> parts, std::size_t skip) {

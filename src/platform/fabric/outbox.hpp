@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "base/secure_stream.hpp"
 #include "base/unique_fd.hpp"
 #include "platform/fabric/chaos.hpp"
 #include "platform/fabric/frame.hpp"
@@ -29,7 +30,11 @@ class Outbox {
     seals_ = seals;
     chaos_ = chaos;
   }
-  void connect(int fd) { fd_.store(fd, std::memory_order_relaxed); }
+  /// `secure`: what encrypts, or null.
+  void connect(int fd, SecureStream* secure = nullptr) {
+    secure_ = secure;
+    fd_.store(fd, std::memory_order_relaxed);
+  }
 
   /// Whether a frame with `bytes` bytes of payload may be sent now. A large one has to wait until
   /// the queue is empty: the socket then takes most of it, and only the rest is copied.
@@ -76,16 +81,19 @@ class Outbox {
   template <typename Head>
   std::size_t write_small(const Head& head, const std::byte* payload, std::size_t bytes);
   std::size_t write(std::span<iovec> parts, std::span<const int> descriptors = {});
+  std::size_t write_secure(std::span<const iovec> parts);
   void queue(std::span<const iovec> parts, std::size_t skip);
   bool attach(std::span<const int> descriptors);
   std::size_t write_queued();
   void drop_sent();
   int fd() const { return fd_.load(std::memory_order_relaxed); }
   void note_queued() {
-    queued_.store(queue_.size() - sent_ + overtaken_.size(), std::memory_order_relaxed);
+    const std::size_t encrypted = secure_ == nullptr || broken_ ? 0 : secure_->unsent();
+    queued_.store(queue_.size() - sent_ + overtaken_.size() + encrypted, std::memory_order_relaxed);
   }
 
   std::atomic<int> fd_;
+  SecureStream* secure_ = nullptr;
   bool broken_ = false;  // The peer takes nothing more.
   int problem_ = 0;
   bool closed_ = false;

@@ -85,8 +85,9 @@ void Reader::note_unread() {
   for (auto& [key, flow] : flows_) tell(flow);
 }
 
-void Reader::connect(int fd) {
+void Reader::connect(int fd, SecureStream* secure) {
   fd_ = fd;
+  secure_ = secure;
   staging_ = std::make_unique<Staging>();
 }
 
@@ -115,7 +116,7 @@ bool Reader::read(Flow* mine, const Wanted* wanted) {
     const bool found = wanted != nullptr && flow_ == mine && key_of(frame_) == wanted->key;
     finish_frame();
     if (found) {
-      if (staged() > 0) note_unread();
+      if (holds_more()) note_unread();
       return true;
     }
   }

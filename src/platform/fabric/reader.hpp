@@ -9,6 +9,7 @@
 #include <memory>
 #include <unordered_map>
 
+#include "base/secure_stream.hpp"
 #include "platform/fabric/chaos.hpp"
 #include "platform/fabric/flow.hpp"
 #include "platform/fabric/seal.hpp"
@@ -40,8 +41,8 @@ class Reader {
     seals_ = seals;
     chaos_ = chaos;
   }
-  /// Nothing arrives before.
-  void connect(int fd);
+  /// Nothing arrives before. `secure`: what decrypts, or null.
+  void connect(int fd, SecureStream* secure = nullptr);
 
   /// The context, which is made if the peer is the first that speaks of it. Null: there are too many
   /// of these.
@@ -91,7 +92,6 @@ class Reader {
   bool fill(std::size_t most);
   ssize_t receive(iovec* parts, std::size_t count);
   ssize_t receive_some(iovec* parts, std::size_t count);
-  ssize_t receive_with_faults(iovec* parts, std::size_t count);
   void keep_descriptors(msghdr& message);
   bool arrived(ssize_t result);
   void end();
@@ -99,8 +99,13 @@ class Reader {
   void tell(Flow& flow);
   void note_unread();
   std::size_t staged() const { return end_ - begin_; }
+  /// Whether bytes were read from the socket that are no frame yet.
+  bool holds_more() const {
+    return staged() > 0 || (secure_ != nullptr && secure_->holds_unread());
+  }
 
   int fd_ = -1;
+  SecureStream* secure_ = nullptr;
   const bool carries_descriptors_;
   bool seals_ = false;
   Chaos* chaos_ = nullptr;

@@ -35,24 +35,9 @@ bool Reader::fill(std::size_t most) {
 }
 
 ssize_t Reader::receive(iovec* parts, std::size_t count) {
-  return chaos_ == nullptr ? receive_some(parts, count) : receive_with_faults(parts, count);
-}
-
-ssize_t Reader::receive_with_faults(iovec* parts, std::size_t count) {
-  if (chaos_->holds_back()) {
-    errno = EAGAIN;
-    return -1;
-  }
-  std::size_t most = 0;
-  for (std::size_t i = 0; i < count; ++i) most += parts[i].iov_len;
-  most = chaos_->room(most);
-  for (std::size_t i = 0; i < count; ++i) {
-    parts[i].iov_len = std::min(parts[i].iov_len, most);
-    most -= parts[i].iov_len;
-  }
-  const ssize_t n = receive_some(parts, count);
-  if (n > 0) chaos_->has_read({parts, count}, static_cast<std::size_t>(n));
-  return n;
+  if (secure_ != nullptr) return secure_->read(fd_, {parts, count});
+  if (chaos_ == nullptr) return receive_some(parts, count);
+  return chaos_->read({parts, count}, [&] { return receive_some(parts, count); });
 }
 
 ssize_t Reader::receive_some(iovec* parts, std::size_t count) {
@@ -94,7 +79,10 @@ bool Reader::arrived(ssize_t result) {
   if (result > 0) return true;
   if (result < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return false;
   problem_ = result < 0 ? errno : 0;
-  end();
+  if (secure_ != nullptr && problem_ == EBADMSG)
+    malformed(secure_->problem());
+  else
+    end();
   return false;
 }
 

@@ -1,0 +1,15 @@
+// Every algorithm over encrypted connections, between processes.
+
+#include "conformance/run_all.hpp"
+
+namespace anyccl::test {
+namespace {
+
+TEST(OverTls, collectives_of_processes_are_right) {
+  for (const int ranks : {2, 3, 4})
+    expect_all_passed(run_processes(
+        ranks, run_all, [](int) { return kEncrypted; }, 300));
+}
+
+}  // namespace
+}  // namespace anyccl::test
