@@ -264,6 +264,10 @@ ANYCCL_API anycclResult_t anycclCommShrink(anycclComm_t comm, int* excludeRanksL
  * after `comm` has failed. Either may be NULL. */
 ANYCCL_API anycclResult_t anycclCommCompleted(anycclComm_t comm, uint64_t* here,
                                               uint64_t* everywhere);
+/* Who is left: *count = how many ranks the communicator has that the last shrink of `comm` with
+ * ANYCCL_SHRINK_ABORT has made, and ranks[i] = the rank in `comm` of its rank i. `ranks` has room for all
+ * ranks of `comm`, or is NULL. All that are left get the same. Errors: InvalidUsage before such a shrink. */
+ANYCCL_API anycclResult_t anycclCommSurvivors(anycclComm_t comm, int* ranks, int* count);
 /* An id for anycclCommGrow, made by one rank of `comm`. */
 ANYCCL_API anycclResult_t anycclCommGetUniqueId(anycclComm_t comm, anycclUniqueId* id);
 /* Makes a communicator of `nranks` ranks: those of `comm`, with the numbers they have there, and new

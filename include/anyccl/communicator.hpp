@@ -161,6 +161,19 @@ class Communicator : public Operations {
     if (!status.ok()) return status;
     return completed;
   }
+  /// Rank i of the communicator that the last shrink() after a failure has made is rank survivors()[i]
+  /// here. See anycclCommSurvivors.
+  Result<std::vector<Rank>> survivors() const {
+    int size = 0, count = 0;
+    static_cast<void>(anycclCommCount(handle_, &size));
+    std::vector<int> numbers(static_cast<std::size_t>(size));
+    const Status status =
+        detail::status_of(anycclCommSurvivors(handle_, numbers.data(), &count), handle_);
+    if (!status.ok()) return status;
+    std::vector<Rank> ranks;
+    for (int i = 0; i < count; ++i) ranks.push_back(Rank{numbers[static_cast<std::size_t>(i)]});
+    return ranks;
+  }
   /// For one rank, which passes it to the new ranks and to its own grow().
   Result<UniqueId> grow_id() {
     anycclUniqueId id{};

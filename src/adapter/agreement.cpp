@@ -112,6 +112,19 @@ void Agreement::say(const Statement& statement) {
       static_cast<void>(peer->channel->send_notice(payload, {}));  // fails for descriptors only
 }
 
+void Agreement::note_survivors(const Decision& decision) {
+  std::vector<Rank> left;
+  for (std::size_t r = 0; r < decision.gone.size(); ++r)
+    if (!decision.gone[r]) left.push_back(Rank{static_cast<std::int32_t>(r)});
+  const std::lock_guard lock(mutex_);
+  survivors_ = std::move(left);
+}
+
+std::vector<Rank> Agreement::survivors() const {
+  const std::lock_guard lock(mutex_);
+  return survivors_;
+}
+
 // --- listening -----------------------------------------------------------------------------------
 
 void Agreement::listen() {

@@ -53,6 +53,10 @@ class Agreement {
   Result<Decision> decide(const Ballot& mine, Deadline deadline);
   /// Ends decide(), from any thread.
   void stop() { stopped_.store(true, std::memory_order_relaxed); }
+  /// The communicator of this decision is used. Any thread, also of survivors().
+  void note_survivors(const Decision& decision);
+  /// Ranks of the communicator that has failed, in the order of the other one; none: there is none yet.
+  std::vector<Rank> survivors() const;
 
   std::mutex busy;
 
@@ -102,6 +106,8 @@ class Agreement {
   std::optional<Statement> taken_;                     // The decision of the leader in this round.
   std::chrono::steady_clock::time_point next_look_{};  // For silent hosts.
   std::atomic<bool> stopped_{false};                   // See stop(); nothing comes with it.
+  mutable std::mutex mutex_;                           // Of survivors_.
+  std::vector<Rank> survivors_;
 };
 
 }  // namespace anyccl

@@ -63,7 +63,7 @@ Result<CommPtr> carry_on(Comm& parent, Agreement& among, std::span<const int> ex
     if (bad.ok()) bad = decision->problem;
     if (!bad.ok()) return drop(made), bad;
     parent.note_agreed(decision->completed);
-    if (decision->formed) return made;
+    if (decision->formed) return among.note_survivors(*decision), made;
     drop(made);
     auto formed = form_if_there_is_memory(parent, inheritance, *decision, card, *init);
     ballot.formed = formed.ok();

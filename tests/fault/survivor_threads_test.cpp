@@ -62,6 +62,29 @@ TEST(SurvivorThreads, count_what_has_completed) {
   });
 }
 
+TEST(SurvivorThreads, know_who_they_are) {
+  run_ranks(4, [](Communicator& world) {
+    EXPECT_EQ(world.survivors().status().code(), Code::invalid_usage);
+    if (world.rank() == Rank{2}) {
+      while (world.failure().ok()) std::this_thread::yield();  // until the others shrink it
+      return;
+    }
+    Communicator left;
+    ASSERT_OK(carry_on_into(left, world, {Rank{2}}));
+    const auto survivors = world.survivors();
+    ASSERT_OK(survivors.status());
+    EXPECT_EQ(*survivors, (std::vector<Rank>{Rank{0}, Rank{1}, Rank{3}}));
+    EXPECT_EQ((*survivors)[uindex(left.rank())], world.rank());
+    int count = 0;
+    EXPECT_EQ(anycclCommSurvivors(world.handle(), nullptr, &count), anycclSuccess);
+    EXPECT_EQ(count, 3);
+    EXPECT_EQ(anycclCommSurvivors(world.handle(), nullptr, nullptr), anycclInvalidArgument);
+    EXPECT_EQ(anycclCommSurvivors(nullptr, nullptr, &count), anycclInvalidArgument);
+    EXPECT_EQ(left.survivors().status().code(), Code::invalid_usage);
+    expect_sum(left, 1, 3);
+  });
+}
+
 TEST(SurvivorThreads, do_not_count_what_is_open) {
   run_ranks(2, [](Communicator& world) {
     Communicator beside = copy_of(world);

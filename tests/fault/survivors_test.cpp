@@ -1,5 +1,6 @@
 // Ranks that are left after others have died carry on in a communicator of their own.
 
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -204,6 +205,123 @@ TEST_P(Survivors, name_a_rank_that_does_not_come_and_may_ask_again) {
         }
       },
       1);
+}
+
+/// A process that belongs to no communicator, until an id comes: then it joins as `rank` of `size`.
+class Newcomer {
+ public:
+  using Body = std::function<void(anycclComm_t)>;
+  Newcomer(const std::string& transport, int rank, int size, const Body& body) {
+    EXPECT_EQ(::pipe(ends_), 0);
+    process_ = ::fork();
+    if (process_ == 0) be(transport, rank, size, body);
+  }
+  ~Newcomer() {
+    ::close(ends_[0]);
+    ::close(ends_[1]);
+  }
+  Newcomer(const Newcomer&) = delete;
+  Newcomer& operator=(const Newcomer&) = delete;
+
+  /// In any process that was forked since.
+  void invite(const anycclUniqueId& id) const {
+    EXPECT_EQ(::write(ends_[1], &id, sizeof id), static_cast<ssize_t>(sizeof id));
+  }
+  /// -signal if it was killed.
+  int exit_code() {
+    ::close(ends_[1]);  // it waits for the id no longer
+    int status = 0;
+    EXPECT_EQ(::waitpid(process_, &status, 0), process_);
+    return WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
+  }
+
+ private:
+  [[noreturn]] void be(const std::string& transport, int rank, int size, const Body& body) const {
+    ::close(ends_[1]);
+    const Environment variables(Environment::Variables{{"ANYCCL_TRANSPORT", transport}});
+    anycclUniqueId id;
+    anycclComm_t made = nullptr;
+    EXPECT_EQ(::read(ends_[0], &id, sizeof id), static_cast<ssize_t>(sizeof id));
+    EXPECT_EQ(anycclCommGrow(ANYCCL_COMM_NULL, size, &id, rank, &made, nullptr), anycclSuccess)
+        << anycclGetLastError(nullptr);
+    if (!testing::Test::HasFailure()) body(made);
+    ::_exit(testing::Test::HasFailure() ? 1 : 0);
+  }
+
+  int ends_[2]{};
+  pid_t process_ = -1;
+};
+
+/// Gives `mine`, and gets `expected`, in vectors of several sizes.
+void expect_sum(anycclComm_t comm, float mine, float expected) {
+  for (const std::size_t count : {std::size_t{1}, std::size_t{100'000}, std::size_t{1}}) {
+    std::vector<float> x(count, mine);
+    ASSERT_EQ(anycclAllReduce(x.data(), x.data(), count, anycclFloat, anycclSum, comm, nullptr),
+              anycclSuccess)
+        << anycclGetLastError(nullptr);
+    EXPECT_EQ(x, std::vector<float>(count, expected));
+  }
+}
+
+/// `comm` and a newcomer behind its ranks.
+anycclComm_t grow(Communicator& comm, const Newcomer& newcomer) {
+  anycclUniqueId id;
+  const bool first = comm.rank() == Rank{0};
+  if (first) {
+    EXPECT_EQ(anycclCommGetUniqueId(comm.handle(), &id), anycclSuccess);
+    newcomer.invite(id);
+  }
+  anycclComm_t made = nullptr;
+  EXPECT_EQ(
+      anycclCommGrow(comm.handle(), comm.size() + 1, first ? &id : nullptr, -1, &made, nullptr),
+      anycclSuccess)
+      << anycclGetLastError(nullptr);
+  return made;
+}
+
+TEST_P(Survivors, grow_by_a_new_process) {
+  Newcomer newcomer(GetParam(), 3, 4, [](anycclComm_t comm) {
+    expect_sum(comm, 100, 0 + 1 + 3 + 100);
+    EXPECT_EQ(anycclCommDestroy(comm), anycclSuccess);
+  });
+  run(4, {2}, [&](Communicator& world) {
+    const int me = index(world.rank());
+    reduce_until_failure(world, me == 2, 6);
+    world = carry_on(world);
+    const anycclComm_t larger = grow(world, newcomer);
+    ASSERT_NE(larger, nullptr);
+    expect_sum(larger, static_cast<float>(me), 0 + 1 + 3 + 100);
+    expect_ranks(world, me, {0, 1, 3});
+    EXPECT_EQ(anycclCommDestroy(larger), anycclSuccess);
+  });
+  EXPECT_EQ(newcomer.exit_code(), 0);
+}
+
+TEST_P(Survivors, carry_on_without_a_new_process_that_dies) {
+  Newcomer newcomer(GetParam(), 2, 3, [](anycclComm_t comm) {
+    expect_sum(comm, 100, 1 + 2 + 100);
+    ::raise(SIGKILL);
+  });
+  run(3, {0}, [&](Communicator& world) {
+    const int me = index(world.rank());
+    reduce_until_failure(world, me == 0, 6);
+    world = carry_on(world);
+    const anycclComm_t larger = grow(world, newcomer);
+    ASSERT_NE(larger, nullptr);
+    expect_sum(larger, static_cast<float>(me), 1 + 2 + 100);
+    std::vector<float> x(5);
+    while (anycclAllReduce(x.data(), x.data(), x.size(), anycclFloat, anycclSum, larger, nullptr) ==
+           anycclSuccess) {
+    }
+    anycclComm_t left = nullptr;
+    ASSERT_EQ(anycclCommShrink(larger, nullptr, 0, &left, nullptr, ANYCCL_SHRINK_ABORT),
+              anycclSuccess)
+        << anycclGetLastError(nullptr);
+    expect_sum(left, static_cast<float>(me), 1 + 2);
+    EXPECT_EQ(anycclCommDestroy(left), anycclSuccess);
+    EXPECT_EQ(anycclCommDestroy(larger), anycclSuccess);
+  });
+  EXPECT_EQ(newcomer.exit_code(), -SIGKILL);
 }
 
 TEST_P(Survivors, know_what_all_of_them_have_completed) {

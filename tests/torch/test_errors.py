@@ -89,6 +89,61 @@ def test_a_rank_that_dies_is_named(what):
     assert run_ranks(2, body) == ["seen", -signal.SIGKILL]
 
 
+def exchange_with_1():
+    x = torch.ones(3)
+    for work in dist.batch_isend_irecv([dist.P2POp(dist.isend, x, 1), dist.P2POp(dist.irecv, x, 1)]):
+        work.wait()
+
+
+CALLS = {
+    "all_reduce": lambda: dist.all_reduce(torch.ones(3)),
+    "all_reduce of parts": lambda: dist.all_reduce_coalesced([torch.ones(3), torch.ones(70_000)]),
+    "broadcast": lambda: dist.broadcast(torch.ones(3), 0),
+    "reduce": lambda: dist.reduce(torch.ones(3), 2),
+    "gather": lambda: dist.gather(torch.ones(3), [torch.ones(3)] * 3 if dist.get_rank() == 0 else None),
+    "all_to_all": lambda: dist.all_to_all_single(torch.ones(3), torch.ones(3)),
+    "all_gather_object": lambda: dist.all_gather_object([None] * 3, "object"),
+    "sparse": lambda: dist.all_reduce(torch.eye(3).to_sparse()),
+    "work": lambda: dist.all_reduce(torch.ones(3), async_op=True).wait(),
+    "future": lambda: dist.all_reduce(torch.ones(3), async_op=True).get_future().wait(),
+    "recv": lambda: dist.recv(torch.ones(3), 1),
+    "send": lambda: dist.send(torch.ones(1 << 20), 1),
+    "exchange": exchange_with_1,
+    "barrier": lambda: dist.barrier(),
+    "monitored_barrier": lambda: dist.group.WORLD.monitored_barrier(datetime.timedelta(seconds=1)),
+    "new_group": lambda: dist.new_group(timeout=datetime.timedelta(seconds=1)),
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_every_call_raises_an_error_of_torch_distributed_that_names_the_rank(call):
+    def body(rank):
+        dist.all_reduce(torch.ones(3))
+        if rank == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+        caught = None
+        while caught is None:  # a rank that only gives may not need the dead one at once
+            try:
+                CALLS[call]()
+            except dist.DistError as error:
+                caught = str(error)
+        if call not in ("monitored_barrier", "new_group") or rank == 0:
+            assert "rank 1" in caught.lower(), caught
+        return "seen"
+    assert run_ranks(3, body) == ["seen", -signal.SIGKILL, "seen"]
+
+
+def test_a_fault_of_the_network_is_an_error_of_the_network():
+    def body(rank, folder):
+        os.environ.update(ANYCCL_TRANSPORT="tcp", ANYCCL_CHECKSUM="1", ANYCCL_CHAOS="seed=3,corrupt=1e-5")
+        with pytest.raises(dist.DistNetworkError, match="rank 1.*damaged|rank 0.*damaged"):
+            join(rank, 2, folder)
+            while True:
+                dist.all_reduce(torch.ones(50_000))
+    with tempfile.TemporaryDirectory() as folder:
+        fork_ranks(2, body, folder)
+
+
 def test_different_calls_are_named():
     def body(rank):
         with pytest.raises(dist.DistBackendError, match="anyccl: ") as caught:
@@ -136,8 +191,9 @@ def test_wrong_arguments_leave_the_group_usable():
                  ".*"),
                 (lambda: dist.all_reduce(torch.ones(1).expand(4)), RuntimeError, "overlap|single memory"),
         ]:
-            with pytest.raises(kind, match=text):
+            with pytest.raises(kind, match=text) as caught:
                 call()
+            assert not isinstance(caught.value, dist.DistError)
         dist.all_reduce(ones)
         assert ones.eq(2).all()
     run_ranks(2, body)

@@ -39,6 +39,15 @@ void bind_creation(CommunicatorClass& c) {
           nb::sig("def shrink(self, excluded: collections.abc.Sequence[int] = (), *, "
                   "after_failure: bool = False, name: str | None = None, wait: bool = True) "
                   "-> Communicator"))
+      .def(
+          "grow",
+          [](Communicator& self, int size, const anycclUniqueId* id,
+             std::optional<std::string> name, bool wait) {
+            return self.grow(size, id, {std::move(name), wait});
+          },
+          "size"_a, "id"_a.none() = nb::none(), named, name_arg, wait_arg, docs::kGrow,
+          nb::sig("def grow(self, size: int, id: UniqueId | None = None, *, "
+                  "name: str | None = None, wait: bool = True) -> Communicator"))
       .def_prop_ro("ready", &Communicator::is_ready, docs::kReady)
       .def("wait_until_ready", &Communicator::wait_until_ready, "timeout"_a.none() = nb::none(),
            docs::kWaitUntilReady)
@@ -93,6 +102,8 @@ void bind_state(CommunicatorClass& c) {
           "path"_a, docs::kDump, nb::sig("def dump(self, path: str | os.PathLike[str]) -> None"))
       .def_prop_ro("completed", &Communicator::completed, docs::kCompleted,
                    nb::sig("def completed(self) -> tuple[int, int]"))
+      .def_prop_ro("survivors", &Communicator::survivors, docs::kSurvivors,
+                   nb::sig("def survivors(self) -> list[int]"))
       .def_prop_rw("timeout", &Communicator::timeout, &Communicator::set_timeout, nb::arg().none(),
                    docs::kTimeout)
       .def("__repr__", &Communicator::text);

@@ -176,6 +176,18 @@ std::pair<std::uint64_t, std::uint64_t> Communicator::completed() {
   return completed;
 }
 
+std::vector<int> Communicator::survivors() {
+  const Call turn(*this);
+  std::vector<int> ranks(static_cast<std::size_t>(size()));
+  raise_unless_ok(unlocked([&] {
+    int count = 0;
+    const anycclResult_t result = anycclCommSurvivors(turn.handle, ranks.data(), &count);
+    ranks.resize(static_cast<std::size_t>(count));
+    return result;
+  }));
+  return ranks;
+}
+
 Seconds Communicator::timeout() const {
   if (timeout_ms_ == 0) return std::nullopt;
   if (timeout_ms_ == ANYCCL_NO_TIMEOUT) return HUGE_VAL;

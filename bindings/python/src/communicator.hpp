@@ -42,6 +42,8 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   CommunicatorPtr split(int color, int key, const Creation& how);
   /// `after_failure`: with ANYCCL_SHRINK_ABORT.
   CommunicatorPtr shrink(std::vector<int> excluded, bool after_failure, const Creation& how);
+  /// `id`: on one rank.
+  CommunicatorPtr grow(int size, const anycclUniqueId* id, const Creation& how);
 
   int rank();
   int size();
@@ -56,6 +58,8 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   void dump(const std::string& path);
   /// Collectives, here and on all ranks that are left.
   std::pair<std::uint64_t, std::uint64_t> completed();
+  /// Ranks of this communicator, in the order of the one that they have made.
+  std::vector<int> survivors();
   /// Of the operations that are called from now on; none: they wait for ever.
   Seconds timeout() const;
   void set_timeout(Seconds seconds) { timeout_ms_ = milliseconds(seconds); }

@@ -91,6 +91,17 @@ CommunicatorPtr Communicator::shrink(std::vector<int> excluded, bool after_failu
   return left;
 }
 
+CommunicatorPtr Communicator::grow(int size, const anycclUniqueId* id, const Creation& how) {
+  need_no_group("grow");
+  const Call turn(*this);
+  anycclConfig_t config = config_of(how);
+  CommunicatorPtr grown = made([&](anycclComm_t* handle) {
+    return anycclCommGrow(turn.handle, size, id, -1, handle, how.is_default() ? nullptr : &config);
+  });
+  if (grown->creating_) splitting_ = grown;
+  return grown;
+}
+
 /// Whether the creation has come to its end; raises its failure.
 bool Communicator::is_created() {
   const Outcome state = state_of(handle_);

@@ -327,7 +327,12 @@ def test_ranks_that_are_left_carry_on_from_the_last_step_of_all():
                 comm.all_reduce(np.ones(1000))
         except anyccl.RemoteError:
             pass
+        try:
+            print(comm.survivors)
+        except anyccl.InvalidUsage:
+            pass
         left = comm.shrink(after_failure=True, name="left")
+        assert comm.survivors == [0, 2]
         here, everywhere = comm.completed
         comm.destroy()
         total = left.all_reduce(np.array([first]))
@@ -354,3 +359,43 @@ def test_ranks_shrink_without_a_failure():
         """,
     )
     assert lines(done) == ["[0] [2]", "[2] [2]"]
+
+
+@pytest.mark.parametrize("transport", ["shm", "tcp"])
+def test_ranks_that_are_left_grow_by_a_new_process(transport):
+    done = run(
+        3,
+        f"""
+        import pickle, subprocess
+        os.environ["ANYCCL_TRANSPORT"] = "{transport}"
+        newcomer = '''if True:
+            import anyccl, numpy as np, os, pickle, sys
+            id = pickle.load(sys.stdin.buffer)
+            with anyccl.Communicator.from_unique_id(id, 2, 3) as comm:
+                print("new", comm.all_reduce(np.full(50000, 10))[-1], flush=True)
+        '''
+        comm = anyccl.Communicator.from_env()
+        first = comm.rank
+        try:
+            for step in range(10):
+                if first == 1 and step == 5:
+                    os._exit(0)
+                comm.all_reduce(np.ones(1000))
+        except anyccl.RemoteError:
+            pass
+        left = comm.shrink(after_failure=True)
+        comm.destroy()
+        id = process = None
+        if left.rank == 0:
+            id = anyccl.UniqueId.create()
+            process = subprocess.Popen([sys.executable, "-B", "-c", newcomer], stdin=subprocess.PIPE)
+            process.stdin.write(pickle.dumps(id))
+            process.stdin.close()
+        with left.grow(3, id, name="grown") as grown:
+            print(grown.rank, grown.size, grown.all_reduce(np.full(50000, first))[-1])
+        left.destroy()
+        if process is not None:
+            assert process.wait() == 0
+        """,
+    )
+    assert lines(done) == ["[0] 0 3 12", "[0] new 12", "[2] 1 3 12"]

@@ -65,8 +65,12 @@ anycclCall_t& Job::call(anycclCollective_t collective, c10::ScalarType scalar_ty
 
 Backend::Backend(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
                  c10::intrusive_ptr<Options> options)
+    : Backend(meet(*store, rank, size, options->timeout), store, rank, size, options) {}
+
+Backend::Backend(JoinedGroup group, const c10::intrusive_ptr<c10d::Store>& store, int rank,
+                 int size, c10::intrusive_ptr<Options> options)
     : c10d::Backend(rank, size),
-      core_(new Core{::getpid(), meet(*store, rank, size, options->timeout)}),
+      core_(new Core{::getpid(), std::move(group)}),
       options_(std::move(options)),
       store_(store) {
   init();
@@ -141,16 +145,8 @@ c10::intrusive_ptr<c10d::Backend> Backend::split(
     const c10::intrusive_ptr<c10d::Backend::Options>& opts) {
   const auto place = std::find(ranks.begin(), ranks.end(), rank_);
   if (place == ranks.end()) return nullptr;
-  auto options = c10::make_intrusive<Options>(opts ? opts->timeout : options_->timeout);
-  options->profiled_as = options_->profiled_as;
-  for (const int rank : ranks) {
-    const auto index = static_cast<std::size_t>(rank);
-    const auto& global = options_->global_ranks_in_group;
-    options->global_ranks_in_group.push_back(index < global.size() ? global[index] : index);
-  }
-  if (opts) options->group_name = opts->group_name;
   return c10::make_intrusive<Backend>(store->clone(), static_cast<int>(place - ranks.begin()),
-                                      static_cast<int>(ranks.size()), std::move(options));
+                                      static_cast<int>(ranks.size()), options_for(ranks, opts));
 }
 
 c10::intrusive_ptr<c10d::Backend> Backend::merge(

@@ -59,12 +59,16 @@ class Backend final : public c10d::Backend {
   /// are missing.
   Backend(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
           c10::intrusive_ptr<Options> options);
+  /// Over a group that has met already.
+  Backend(JoinedGroup group, const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
+          c10::intrusive_ptr<Options> options);
   ~Backend() override;
 
   const std::string getBackendName() const override { return "anyccl"; }
   c10::intrusive_ptr<c10d::Backend::Options> getBackendOptions() override { return options_; }
   bool supportsCoalescing() const override { return true; }
   bool supportsSplitting() const override { return true; }
+  bool supportsShrinking() const ANYCCL_TORCH_SHRINKS { return true; }
   void setTimeout(std::chrono::milliseconds timeout) override { options_->timeout = timeout; }
 
   using WorkPtr = c10::intrusive_ptr<c10d::Work>;
@@ -120,6 +124,19 @@ class Backend final : public c10d::Backend {
                                           const c10::intrusive_ptr<c10d::Backend::Options>& opts,
                                           const int& rank, const int& size) override;
 
+  /// torch.distributed.shrink_group: of the ranks that are not excluded, which all call it. With its
+  /// SHRINK_ABORT after a failure: then the excluded ranks must be exactly those that are gone, or it
+  /// throws and may be called again.
+  c10::intrusive_ptr<c10d::Backend> shrink(
+      const std::vector<std::int64_t>& ranks_to_exclude, int shrink_flags,
+      const c10::intrusive_ptr<c10d::Backend::Options>& opts_override) ANYCCL_TORCH_SHRINKS;
+  struct LeftOver {
+    c10::intrusive_ptr<Backend> backend;
+    std::vector<int> gone;  // ranks of this group
+  };
+  /// Of the ranks that are left after a failure, which all call it: they agree who they are.
+  LeftOver carry_on(const std::vector<int>& excluded);
+
   void abort() override;
   /// Completes the issued operations and leaves the group; aborts those that peers have not joined
   /// after half a minute, or the timeout of the group if that is shorter.
@@ -136,6 +153,11 @@ class Backend final : public c10d::Backend {
  private:
   SharedComm& comm() const { return *core_->group.comm; }
   std::size_t ranks() const { return static_cast<std::size_t>(size_); }
+  /// Of a group of some ranks of this one.
+  c10::intrusive_ptr<Options> options_for(
+      const std::vector<int>& ranks, const c10::intrusive_ptr<c10d::Backend::Options>& given) const;
+  c10::intrusive_ptr<Backend> over(std::shared_ptr<SharedComm> made, const std::vector<int>& ranks,
+                                   const c10::intrusive_ptr<c10d::Backend::Options>& given) const;
   /// For the options of an operation.
   std::chrono::milliseconds timeout_of(std::chrono::milliseconds given) const {
     return given == c10d::kUnsetTimeout ? options_->timeout : given;

@@ -2,25 +2,54 @@
 
 #include <c10/util/Exception.h>
 
-namespace anyccl::torch {
+#include <algorithm>
+#include <array>
 
-std::string words_of(anycclResult_t code, std::string_view name) {
-  std::string text = anycclGetLastError(nullptr);
+namespace anyccl::torch {
+namespace {
+
+bool says(std::string_view text, std::string_view words) {
+  return text.find(words) != std::string_view::npos;
+}
+
+/// The peer may live, and the way to it is broken.
+bool is_of_network(std::string_view text) {
+  constexpr std::array kWords = {"acknowledged nothing", "damaged",         "cannot connect to",
+                                 "cannot reach",         "could not reach", "no connection in time",
+                                 "no network address",   "find the address"};
+  return std::any_of(kWords.begin(), kWords.end(),
+                     [&](std::string_view words) { return says(text, words); });
+}
+
+/// In the words of Gloo and NCCL that programs look for.
+std::string words_of(anycclResult_t code, std::string_view name, std::string text) {
   if (text.empty()) text = anycclGetErrorString(code);
-  // Programs look for the words of Gloo and NCCL.
-  const auto says = [&](const char* word) { return text.find(word) != std::string::npos; };
   if (code == anycclTimeout)
     text = "Timed out in " + std::string(name) + ": " + text;
-  else if (says(" died") || says(" has left the communicator"))
+  else if (says(text, " died") || says(text, " has left the communicator"))
     text += " (Connection closed by peer)";
   if (const auto at = text.find("timeout after"); at != std::string::npos)
     text.replace(at, sizeof "timeout" - 1, "timed out");
   return "anyccl: " + text;
 }
 
-std::exception_ptr backend_error(const std::string& text) {
+template <typename Error>
+std::exception_ptr make(const std::string& text) {
   return std::make_exception_ptr(
-      c10::DistBackendError({__func__, __FILE__, static_cast<uint32_t>(__LINE__)}, text));
+      Error({__func__, __FILE__, static_cast<uint32_t>(__LINE__)}, text));
+}
+
+}  // namespace
+
+std::exception_ptr failure(anycclResult_t code, std::string_view name, std::string text) {
+  const std::string words = words_of(code, name, std::move(text));
+  if (code == anycclInvalidArgument) return make<c10::Error>(words);
+  return is_of_network(words) ? make<c10::DistNetworkError>(words)
+                              : make<c10::DistBackendError>(words);
+}
+
+std::exception_ptr failure(anycclResult_t code, std::string_view name) {
+  return failure(code, name, anycclGetLastError(nullptr));
 }
 
 void throw_backend_error(const std::string& text) {

@@ -9,16 +9,17 @@
 
 namespace anyccl::torch {
 
-/// The message for `code`, with which a call of this thread has just failed. `name` is torch's
-/// name of the operation.
-std::string words_of(anycclResult_t code, std::string_view name);
-/// torch.distributed.DistBackendError, for later.
-std::exception_ptr backend_error(const std::string& text);
+/// The exception for `code`, for later: torch.distributed.DistNetworkError where the network is the
+/// cause, RuntimeError where an argument is, else DistBackendError. `name` is torch's name of the
+/// operation, `text` the library's reason.
+std::exception_ptr failure(anycclResult_t code, std::string_view name, std::string text);
+/// Of a call of this thread that has just failed.
+std::exception_ptr failure(anycclResult_t code, std::string_view name);
 [[noreturn]] void throw_backend_error(const std::string& text);
 
 inline void check(anycclResult_t code, std::string_view name) {
   if (code != anycclSuccess) [[unlikely]]
-    throw_backend_error(words_of(code, name));
+    std::rethrow_exception(failure(code, name));
 }
 
 }  // namespace anyccl::torch

@@ -2,6 +2,7 @@
 
 #include "arguments.hpp"
 #include "backend.hpp"
+#include "errors.hpp"
 
 namespace anyccl::torch {
 namespace {
@@ -72,17 +73,17 @@ void Backend::monitoredBarrier(const c10d::BarrierOptions& opts, bool wait_all_r
       reason = std::string("\n Original exception: \n") + error.what();
     }
     if (!passed)
-      refuse("monitoredBarrier",
-             me +
-                 " successfully reached monitoredBarrier, but received errors while waiting for "
-                 "send/recv from rank 0. Please check rank 0 logs for faulty rank." +
-                 reason);
+      throw_backend_error(
+          "anyccl: monitoredBarrier: " + me +
+          " successfully reached monitoredBarrier, but received errors while waiting for "
+          "send/recv from rank 0. Please check rank 0 logs for faulty rank." +
+          reason);
     return;
   }
 
   const auto fail = [&](const std::string& text) {
     store_->set(answer, no);
-    refuse("monitoredBarrier", text);
+    throw_backend_error("anyccl: monitoredBarrier: " + text);
   };
   const auto begin = Clock::now();
   const auto deadline = begin + timeout;

@@ -82,6 +82,17 @@ void define(py::module_& module) {
       .def_property_readonly("options", [](Backend& self) { return self.getBackendOptions(); })
       .def("_set_default_timeout", &Backend::setTimeout, py::arg("timeout"),
            py::call_guard<py::gil_scoped_release>(), "For operations that are given no timeout.")
+      .def(
+          "_carry_on",
+          [](Backend& self, const std::vector<int>& excluded) {
+            Backend::LeftOver left = [&] {
+              const py::gil_scoped_release released;
+              return self.carry_on(excluded);
+            }();
+            return py::make_tuple(std::move(left.backend), std::move(left.gone));
+          },
+          py::arg("excluded"),
+          "A group of the ranks that are left after a failure, and those that are gone.")
       .def("_dump", &Backend::dump, py::arg("path"), py::call_guard<py::gil_scoped_release>(),
            "Writes what this rank remembers of its operations to a file, for `anyccl blame`.")
       .def(

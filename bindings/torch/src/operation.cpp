@@ -71,7 +71,7 @@ void Operation::finish() {
   for (const anycclWork_t work : works_) {
     int done = 0;
     const anycclResult_t code = anycclWorkTest(work, &done);
-    if (code != anycclSuccess && error_ == nullptr) error_ = backend_error(words_of(code, name_));
+    if (code != anycclSuccess && error_ == nullptr) error_ = failure(code, name_);
   }
   for (const auto& part : parts_)
     if (error_ == nullptr) error_ = part->error();

@@ -122,14 +122,14 @@ void forget(c10d::Store& store, const std::string& key) {
 JoinedGroup meet(c10d::Store& store, int rank, int size, std::chrono::milliseconds timeout) {
   const Answer answer = rank == 0 ? invite(store, size, timeout) : be_invited(store, rank, timeout);
   Invitation invitation;
-  TORCH_CHECK(answer.text.size() == 1 + sizeof invitation,
-              "anyccl: init_process_group: rank 0 has another version");
+  if (answer.text.size() != 1 + sizeof invitation)
+    throw_backend_error("anyccl: init_process_group: rank 0 has another version");
   std::memcpy(&invitation, answer.text.data() + 1, sizeof invitation);
   // All ranks are here now.
   const auto deadline = Clock::now() + timeout;
   auto comm = std::make_shared<SharedComm>(invitation.id, rank, size);
   answer.forget();
-  comm->ready(deadline);
+  comm->ready(deadline, "init_process_group");
   return {std::move(comm), std::string(invitation.round, sizeof invitation.round)};
 }
 

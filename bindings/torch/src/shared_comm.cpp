@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "errors.hpp"
+#include "gil.hpp"
 
 namespace anyccl::torch {
 namespace {
@@ -53,13 +54,43 @@ SharedComm::~SharedComm() {
   abort();
 }
 
-void SharedComm::ready(Clock::time_point deadline) {
+void SharedComm::ready(Clock::time_point deadline, std::string_view name) {
   const anycclComm_t comm = comm_.load();
-  const anycclResult_t code = outcome(comm, deadline);
-  if (code == anycclSuccess) return;
-  const std::string text = anycclGetLastError(comm);
-  throw_backend_error("anyccl: init_process_group: " +
-                      (code == anycclInProgress ? "timeout while the ranks connect" : text));
+  for (;;) {
+    const auto turn = std::min(deadline, Clock::now() + kSignalTime);
+    const anycclResult_t code = outcome(comm, turn);
+    if (code == anycclSuccess) return;
+    if (code != anycclInProgress)
+      std::rethrow_exception(failure(code, name, anycclGetLastError(comm)));
+    if (turn == deadline)
+      std::rethrow_exception(failure(anycclTimeout, name, "the ranks have not connected in time"));
+    check_signals();
+  }
+}
+
+std::shared_ptr<SharedComm> SharedComm::shrink(std::vector<int> excluded, bool after_failure) {
+  std::shared_ptr<SharedComm> made;
+  with("shrink_group", [&](anycclComm_t comm) {
+    anycclConfig_t config = in_background();
+    anycclComm_t begun = nullptr;
+    const anycclResult_t code =
+        anycclCommShrink(comm, excluded.data(), static_cast<int>(excluded.size()), &begun, &config,
+                         after_failure ? ANYCCL_SHRINK_ABORT : ANYCCL_SHRINK_DEFAULT);
+    if (code != anycclInProgress) check(code, "shrink_group");
+    made = std::make_shared<SharedComm>(begun);
+  });
+  made->ready(Clock::time_point::max(), "shrink_group");
+  return made;
+}
+
+std::vector<int> SharedComm::survivors(int size) {
+  std::vector<int> ranks(static_cast<std::size_t>(size));
+  with("shrink_group", [&](anycclComm_t comm) {
+    int count = 0;
+    check(anycclCommSurvivors(comm, ranks.data(), &count), "shrink_group");
+    ranks.resize(static_cast<std::size_t>(count));
+  });
+  return ranks;
 }
 
 anycclResult_t SharedComm::error() {
@@ -98,7 +129,10 @@ void SharedComm::close(Clock::time_point deadline) {
 
 void SharedComm::abort() {
   open_ = false;
-  // A thread that takes longer is waiting inside the library, and is told by the abort.
+  // Ends the calls of other threads, so that the handle is free of them. Where a shutdown is under way
+  // the library refuses that, and a thread that takes longer is told by the abort.
+  if (const anycclComm_t comm = comm_.load(); comm != nullptr && users_.load() > 0)
+    anycclCommRevoke(comm, ANYCCL_REVOKE_DEFAULT);
   wait_unused(Clock::now() + std::chrono::milliseconds{50});
   const anycclComm_t comm = comm_.exchange(nullptr);
   if (comm == nullptr) return;

@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <string_view>
+#include <vector>
 
 #include "anyccl/anyccl.h"
 #include "deadline.hpp"
@@ -17,12 +18,20 @@ class SharedComm {
  public:
   /// Starts to join; finished by ready().
   SharedComm(const anycclUniqueId& id, int rank, int size);
+  /// Of a communicator that is being made; finished by ready().
+  explicit SharedComm(anycclComm_t begun) : comm_(begun) {}
   ~SharedComm();
   SharedComm(const SharedComm&) = delete;
   SharedComm& operator=(const SharedComm&) = delete;
 
-  /// Returns when all ranks have joined. Throws after `deadline`.
-  void ready(Clock::time_point deadline);
+  /// Returns when all ranks have joined. Throws after `deadline`, as an error of `name`, and what
+  /// signals raise.
+  void ready(Clock::time_point deadline, std::string_view name);
+  /// A communicator of the ranks that are not `excluded`. After a failure: of those that are left;
+  /// what runs ends. The limit is ANYCCL_TIMEOUT. See anycclCommShrink.
+  std::shared_ptr<SharedComm> shrink(std::vector<int> excluded, bool after_failure);
+  /// Ranks of this one that are left after a failure, once it is shrunk.
+  std::vector<int> survivors(int size);
 
   /// `use` may call the communicator; it throws on failure.
   template <typename Use>
@@ -38,7 +47,7 @@ class SharedComm {
   /// Completes the issued operations, leaves and frees the communicator. At `deadline` it aborts
   /// instead.
   void close(Clock::time_point deadline);
-  /// All operations fail, here and at the peers.
+  /// All operations fail, here and at the peers. Never waits for a peer.
   void abort();
 
  private:

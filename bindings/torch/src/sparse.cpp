@@ -77,12 +77,12 @@ class Exchange {
       }
     });
     // All, also after an error: they use the tensors.
-    std::string trouble;
+    std::exception_ptr trouble;
     for (const auto& work : works) {
       const anycclResult_t code = anycclWorkWait(work.get());
-      if (code != anycclSuccess && trouble.empty()) trouble = words_of(code, kName);
+      if (code != anycclSuccess && trouble == nullptr) trouble = failure(code, kName);
     }
-    if (!trouble.empty()) throw_backend_error(trouble);
+    if (trouble != nullptr) std::rethrow_exception(trouble);
   }
 
  private:

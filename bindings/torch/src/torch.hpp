@@ -25,4 +25,11 @@ inline constexpr auto kCoalescedReduceScatter = c10d::OpType::REDUCE_SCATTER_TEN
 inline constexpr auto kCoalescedReduceScatter = c10d::OpType::COALESCED;
 #endif
 
+// Of functions for torch.distributed.shrink_group.
+#if TORCH_VERSION_MINOR >= 10
+#define ANYCCL_TORCH_SHRINKS override
+#else
+#define ANYCCL_TORCH_SHRINKS
+#endif
+
 }  // namespace anyccl::torch

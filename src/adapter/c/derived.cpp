@@ -58,6 +58,18 @@ Result<std::shared_ptr<Agreement>> break_off(anycclComm_t comm, std::span<const 
   return comm->agreement;
 }
 
+Result<std::vector<Rank>> survivors_of(anycclComm& comm) {
+  const std::lock_guard lock(comm.mutex);
+  std::vector<Rank> left;
+  if (comm.agreement != nullptr) left = comm.agreement->survivors();
+  if (left.empty())
+    return error(
+        Code::invalid_usage,
+        "no anycclCommShrink with ANYCCL_SHRINK_ABORT has made a communicator of the ranks "
+        "that are left");
+  return left;
+}
+
 }  // namespace
 }  // namespace anyccl
 
@@ -97,6 +109,17 @@ anycclResult_t anycclCommCompleted(anycclComm_t comm, uint64_t* here, uint64_t* 
     ANYCCL_TRY(const std::shared_ptr<Team> team, keep(comm));
     if (here != nullptr) *here = team->first().completed();
     if (everywhere != nullptr) *everywhere = team->first().agreed();
+    return {};
+  });
+}
+
+anycclResult_t anycclCommSurvivors(anycclComm_t comm, int* ranks, int* count) {
+  return guarded(comm, [&]() -> Status {
+    ANYCCL_TRY(const std::shared_ptr<Team> team, keep(comm));
+    ANYCCL_CHECK(need(count, "count"));
+    ANYCCL_TRY(const std::vector<Rank> left, survivors_of(*comm));
+    *count = static_cast<int>(left.size());
+    for (std::size_t i = 0; ranks != nullptr && i < left.size(); ++i) ranks[i] = index(left[i]);
     return {};
   });
 }

@@ -130,6 +130,29 @@ Timeout
     be repeated, also with these ranks excluded.
 RemoteError
     Other ranks do without this one, or a rank cannot take part: named, with its reason.)";
+constexpr const char kGrow[] =
+    R"(Form a communicator of these ranks, which keep their numbers, and of new ones behind them. Not in a group.
+
+New ranks call `from_unique_id` with the same id and size, and their number. Collective; returns when all
+have joined. This communicator stays as it is.
+
+Parameters
+----------
+size : int
+    Ranks in all.
+id : UniqueId, optional
+    On one rank, which has made it and brought it to the new ranks; None on the others.
+name : str, optional
+    Of the new communicator, in logs; without it, this one's.
+wait : bool
+    As for `split`.
+
+Raises
+------
+Timeout
+    Naming the ranks that did not join within ANYCCL_TIMEOUT seconds.
+InvalidArgument, InvalidUsage
+    A size or an id that one rank has wrong, on all ranks.)";
 constexpr const char kReady[] =
     R"(Whether a communicator that was created with ``wait=False`` can be used.
 
@@ -190,5 +213,9 @@ constexpr const char kCompleted[] =
 The second is 0 until `shrink` with ``after_failure=True`` has returned. A program that notes the first
 at the end of each step finds the last step that all ranks have done. A group that travels as one counts
 as one, and `split` calls some, too.)";
+constexpr const char kSurvivors[] =
+    R"(Ranks of this communicator that are left: rank i of the one that `shrink` has made is `survivors[i]` here.
+
+The same on all that are left. Raises `InvalidUsage` before `shrink` with ``after_failure=True``.)";
 
 }  // namespace anyccl::python::docs

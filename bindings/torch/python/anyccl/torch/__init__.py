@@ -15,9 +15,10 @@ Order:   collectives of a group run in the order in which they are called. Point
 Threads: any thread may call; ranks must still agree on the order of collectives. wait() and all
          other calls that take time let other Python threads run.
 Time:    the limit of a collective runs from the call, that of a send or receive while wait() waits for it.
-Errors:  torch.distributed.DistBackendError with anyccl's message, which names the rank; a failure is
-         permanent, for collectives and point-to-point operations separately. Wrong arguments raise
-         RuntimeError, ValueError or TypeError, and the group can still be used.
+Errors:  torch.distributed.DistError with anyccl's message, which names the rank: DistNetworkError if the
+         network is the cause, such as a host that is silent, else DistBackendError. A failure is permanent: make a new
+         group, or carry_on(). Wrong arguments raise RuntimeError, ValueError or TypeError, and the group can still be
+         used.
 """
 
 import atexit as _atexit
@@ -49,8 +50,10 @@ from ._C import Options, ProcessGroupAnyccl
 from ._flight_record import write_flight_record
 from ._gloo_name import replace_gloo
 from ._objects import replace_object_collectives as _replace_object_collectives
+from ._shrink import carry_on
+from ._shrink import correct_shrink_group as _correct_shrink_group
 
-__all__ = ["Options", "ProcessGroupAnyccl", "disable_arena", "enable_arena", "replace_gloo", "use_as_cpu_default",
+__all__ = ["Options", "ProcessGroupAnyccl", "carry_on", "disable_arena", "enable_arena", "replace_gloo", "use_as_cpu_default",
            "write_flight_record"]
 
 
@@ -103,6 +106,7 @@ def _register() -> None:
     _dist.Backend.register_backend("anyccl", _create, extended_api=True, devices=["cpu"])
     # Operations that complete later might release tensors after the interpreter has ended.
     _atexit.register(_C.close_all, _datetime.timedelta(seconds=2))
+    _correct_shrink_group()
     if _os.environ.get("ANYCCL_TORCH_OBJECTS", "1") != "0":
         _replace_object_collectives()
     if _os.environ.get("ANYCCL_TORCH_AS_GLOO", "0") != "0":

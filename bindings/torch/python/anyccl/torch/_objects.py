@@ -7,19 +7,16 @@ What is not plainly right, and every other group, goes to torch's own function, 
 """
 
 import copyreg as _copyreg
-import functools as _functools
-import inspect as _inspect
 import io as _io
 import pickle as _pickle
 import struct as _struct
-import sys as _sys
-import types as _types
 
 import torch as _torch
 import torch.distributed as _dist
 from torch.distributed import distributed_c10d as _c10d
 
 from ._C import ProcessGroupAnyccl
+from ._replace import replace as _replace
 
 _BLOCK = 512  # bytes of the first round, of each rank
 _HEAD = _struct.Struct("=qq")  # bytes of the payload; a second number that the operation defines
@@ -230,36 +227,5 @@ def scatter_object_list(theirs, scatter_object_output_list, scatter_object_input
     scatter_object_output_list[0] = _load(data.numpy() if len(data) else _inline(block.numpy().data))
 
 
-def _bound(theirs, ours):
-    uncompiled = None  # torch.compile does not look into it, as it does not into torch's
-
-    @_functools.wraps(theirs)
-    def replacement(*args, **kwargs):
-        nonlocal uncompiled
-        if uncompiled is None and hasattr(_sys.modules.get("torch._dynamo"), "disable"):
-            uncompiled = _sys.modules["torch._dynamo"].disable(ours)
-        return (uncompiled or ours)(theirs, *args, **kwargs)
-
-    replacement._anyccl = replacement._torchdynamo_disable = True
-    return replacement
-
-
 def replace_object_collectives() -> None:
-    """Puts these in the place of torch's, also where modules have imported them by name. Functions whose arguments
-    this torch has changed stay. A second call does nothing."""
-    modules = [_names_of(module) for module in list(_sys.modules.values())]
-    for name, ours in _replacements.items():
-        theirs = getattr(_c10d, name, None)
-        if theirs is None or hasattr(theirs, "_anyccl"):
-            continue
-        if list(_inspect.signature(theirs).parameters) != list(_inspect.signature(ours).parameters)[1:]:
-            continue
-        replacement = _bound(theirs, ours)
-        for names in modules:
-            if names.get(name) is theirs:
-                names[name] = replacement
-
-
-def _names_of(module):
-    """Its dictionary; a module that is loaded when it is first used stays as it is."""
-    return object.__getattribute__(module, "__dict__") if isinstance(module, _types.ModuleType) else {}
+    _replace(_replacements)
