@@ -60,7 +60,8 @@ c10::intrusive_ptr<c10d::Backend> Backend::shrink(
   const std::vector<int> expected = others(size_, excluded);
   // Others that have died, or that other ranks have in their lists: torch would count them.
   if (after_failure && comm().survivors(size_) != expected) {
-    made->close(Clock::now() + kTimeToLeave);  // an abort would reach ranks that are still making it
+    made->close(Clock::now() +
+                kTimeToLeave);  // an abort would reach ranks that are still making it
     throw_backend_error("anyccl: shrink_group: rank " +
                         text_of(others(size_, comm().survivors(size_))) +
                         " of the group is gone, and not only " + text_of(excluded) +
