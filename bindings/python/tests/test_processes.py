@@ -388,13 +388,15 @@ def test_ranks_that_are_left_grow_by_a_new_process(transport):
         id = process = None
         if left.rank == 0:
             id = anyccl.UniqueId.create()
-            process = subprocess.Popen([sys.executable, "-B", "-c", newcomer], stdin=subprocess.PIPE)
+            process = subprocess.Popen([sys.executable, "-B", "-c", newcomer], stdin=subprocess.PIPE,
+                                       stdout=subprocess.PIPE)
             process.stdin.write(pickle.dumps(id))
             process.stdin.close()
         with left.grow(3, id, name="grown") as grown:
             print(grown.rank, grown.size, grown.all_reduce(np.full(50000, first))[-1])
         left.destroy()
         if process is not None:
+            print(process.stdout.read().decode().strip())  # two writers of one pipe would mix their lines
             assert process.wait() == 0
         """,
     )
