@@ -10,10 +10,19 @@
  * - Errors: a call returns a code; anycclGetLastError(comm) says in words what, where and which
  *   rank. An error that a communicator meets while it runs makes it fail for good on all ranks:
  *   later calls return the same error, and anycclCommAbort or anycclCommDestroy frees it.
+ * - Calls that differ between ranks are InvalidUsage on all of them. A rank that only gives, as the
+ *   root of a broadcast, is through before the others look: it hears of that in its next call after
+ *   they have come to theirs, which may be anycclCommFinalize or anycclCommDestroy.
  * - Handles: a communicator, stream or event that was destroyed or aborted says so when it is used
- *   or destroyed again, as InvalidUsage or Aborted, until 256 others of its kind have been. Nothing
- *   notices later uses, and uses of works, prepared calls, topologies and routings after they were
- *   freed: they are undefined, as for free().
+ *   or destroyed again, as InvalidUsage or Aborted, until 256 others of its kind have been; also a
+ *   communicator to a thread that comes at the moment when another one ends it.
+ * - Fork: a child has none of its parent's communicators, streams and events. Calls with them are
+ *   InvalidUsage, and destroying them or freeing works does nothing. It may make its own, exit or
+ *   exec, also if other threads of its parent were in calls.
+ * - What no call can notice: uses of handles after 256 others, and of works, prepared calls,
+ *   topologies and routings after they were freed, which are undefined, as for free(); buffers that
+ *   are too small, or change before their operation is complete; a process that the system kills for
+ *   want of memory (its peers are told that it died); a stack that is too small.
  * - Threads that wait must not be cancelled (pthread_cancel): that ends the process or leaves locks
  *   behind. anycclCommAbort of another thread ends a wait.
  * - Streams: with `stream` NULL the call returns when the operation is complete at this rank: the
@@ -294,14 +303,16 @@ ANYCCL_API anycclResult_t anycclCommResume(anycclComm_t comm);
 ANYCCL_API anycclResult_t anycclCommParts(anycclComm_t comm, int threads);
 /* Completes what was issued and says goodbye to the other ranks; then the communicator can only be
  * destroyed. Inside a group: at its end. If it is not blocking: returns InProgress, as does anycclCommGetAsyncError until it is
- * done. */
+ * done. Errors: InvalidUsage, also where another thread was faster, or calls of this rank differed from
+ * those of its peers. */
 ANYCCL_API anycclResult_t anycclCommFinalize(anycclComm_t comm);
 /* The same within `timeout_ms` milliseconds; 0: without a limit of its own. What is open then is given
  * up with Timeout: receives of which nothing has come only here, so that the others go on until they
  * need this rank; anything else on all ranks. The communicator is finalized in each case. */
 ANYCCL_API anycclResult_t anycclCommFinalizeFor(anycclComm_t comm, unsigned int timeout_ms);
 /* Frees the communicator after its issued operations, also those in streams, are complete. NULL is
- * allowed. */
+ * allowed. Errors: InvalidUsage where another thread ends it, or, though it is freed, calls of this rank
+ * differed from those of its peers. */
 ANYCCL_API anycclResult_t anycclCommDestroy(anycclComm_t comm);
 /* Makes all ranks' operations on the communicator fail, then frees this rank's handle. Never waits
  * for a peer. Another thread that is inside a call on `comm` returns Aborted first. */

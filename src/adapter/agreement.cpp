@@ -11,7 +11,7 @@
 namespace anyccl {
 namespace {
 
-constexpr auto kSilenceLooks = std::chrono::milliseconds(100);
+constexpr auto kLooks = std::chrono::milliseconds(100);
 /// Another thread may read what comes, and this one would not wake up.
 constexpr int kNap = 1;  // ms
 
@@ -30,8 +30,9 @@ struct Agreement::Peer {
   bool has_decided(std::uint32_t round) const { return decisions.contains(round); }
 };
 
-Agreement::Agreement(const Comm& parent, std::shared_ptr<fabric::Context> context)
-    : me_(parent.rank()),
+Agreement::Agreement(Comm& parent, std::shared_ptr<fabric::Context> context)
+    : parent_(parent.weak_from_this()),
+      me_(parent.rank()),
       names_(parent.membership().names),
       context_(std::move(context)),
       peers_(static_cast<std::size_t>(parent.size())),
@@ -39,8 +40,16 @@ Agreement::Agreement(const Comm& parent, std::shared_ptr<fabric::Context> contex
 
 Agreement::~Agreement() = default;
 
-Result<std::shared_ptr<Agreement>> Agreement::among(const Comm& parent,
-                                                    const Inheritance& inheritance) {
+void Agreement::decline(const Comm& parent, const Inheritance& inheritance) {
+  const auto key = context_key_of(inheritance.secret, "agreement");
+  if (!key.ok()) return;  // they hear of it when the links end
+  const auto context = std::make_shared<fabric::Context>(parent.rank(), *key);
+  for (const PeerLink& peer : inheritance.links)
+    if (peer.link->connector() == nullptr || peer.link->is_attached())
+      static_cast<void>(peer.link->open(context, peer.rank));  // the end of a channel says so
+}
+
+Result<std::shared_ptr<Agreement>> Agreement::among(Comm& parent, const Inheritance& inheritance) {
   constexpr std::size_t kMost = (fabric::kMaxControl - sizeof(Statement::Fixed)) * 8;
   if (static_cast<std::size_t>(parent.size()) > kMost)
     return error(Code::unsupported, "more than {} ranks cannot agree who of them is left", kMost);
@@ -130,7 +139,7 @@ std::vector<Rank> Agreement::survivors() const {
 void Agreement::listen() {
   const auto now = std::chrono::steady_clock::now();
   const bool looks = now >= next_look_;
-  if (looks) next_look_ = now + kSilenceLooks;
+  if (looks) next_look_ = now + kLooks;
   for (std::size_t r = 0; r < peers_.size(); ++r) {
     if (peers_[r] == nullptr || peers_[r]->is_over) continue;
     Peer& peer = *peers_[r];
@@ -141,6 +150,17 @@ void Agreement::listen() {
     // One that has decided needs to say no more.
     if (peer.is_over && !peer.has_decided(mine_.fixed.round)) gone_[r] = true;
   }
+  if (looks) look_for_leavers();
+}
+
+/// Ranks that had taken leave of the communicator before they knew of its failure. Their links may stay, for
+/// other communicators.
+void Agreement::look_for_leavers() {
+  const std::shared_ptr<Comm> parent = parent_.lock();
+  if (parent == nullptr) return;
+  for (std::size_t r = 0; r < peers_.size(); ++r)
+    if (peers_[r] != nullptr && !gone_[r] && !peers_[r]->has_decided(mine_.fixed.round))
+      gone_[r] = parent->has_left(Rank{static_cast<std::int32_t>(r)});
 }
 
 void Agreement::hear(Peer& peer, std::span<const std::byte> payload) {

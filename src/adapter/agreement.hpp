@@ -42,9 +42,11 @@ class Agreement {
   };
 
   /// Among the ranks of `parent`. Errors: unsupported, of too many ranks.
-  static Result<std::shared_ptr<Agreement>> among(const Comm& parent,
-                                                  const Inheritance& inheritance);
+  static Result<std::shared_ptr<Agreement>> among(Comm& parent, const Inheritance& inheritance);
   ~Agreement();
+  /// This rank takes no part, and the others are not to wait for it: its links to them may stay, for other
+  /// communicators.
+  static void decline(const Comm& parent, const Inheritance& inheritance);
 
   /// The ranks that are left do without this one, whether it lives or not.
   void leave_out(Rank rank) { gone_[uindex(rank)] = true; }
@@ -80,11 +82,12 @@ class Agreement {
   };
   static constexpr std::int32_t kDecided = -1;
 
-  Agreement(const Comm& parent, std::shared_ptr<fabric::Context> context);
+  Agreement(Comm& parent, std::shared_ptr<fabric::Context> context);
   void begin(const Ballot& mine);
   void follow(Rank leader);
   void say(const Statement& statement);
   void listen();
+  void look_for_leavers();
   void hear(Peer& peer, std::span<const std::byte> payload);
   Rank leader() const;
   std::optional<Statement> find_decision();
@@ -94,6 +97,7 @@ class Agreement {
   Status missing() const;
   void wait();
 
+  const std::weak_ptr<Comm> parent_;
   const Rank me_;
   const RankNames names_;
   const std::shared_ptr<fabric::Context> context_;
@@ -104,7 +108,7 @@ class Agreement {
   bool is_decided_ = true;                             // The last round.
   Statement mine_;                                     // In this round.
   std::optional<Statement> taken_;                     // The decision of the leader in this round.
-  std::chrono::steady_clock::time_point next_look_{};  // For silent hosts.
+  std::chrono::steady_clock::time_point next_look_{};  // For silent hosts, and ranks that left.
   std::atomic<bool> stopped_{false};                   // See stop(); nothing comes with it.
   mutable std::mutex mutex_;                           // Of survivors_.
   std::vector<Rank> survivors_;

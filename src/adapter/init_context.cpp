@@ -10,6 +10,7 @@
 #include "base/error.hpp"
 #include "base/hash.hpp"
 #include "base/log.hpp"
+#include "base/per_process.hpp"
 #include "base/round_up.hpp"
 #include "framework/tuning/machine_table.hpp"
 #include "platform/probe/host_facts.hpp"
@@ -79,14 +80,17 @@ Status read_plan_settings(InitContext& init) {
 }
 
 /// Read once: a program may create many communicators.
+struct MachineTables {
+  std::mutex mutex;
+  std::map<std::string, std::shared_ptr<const TunerTable>> by_file;
+};
+
 std::shared_ptr<const TunerTable> machine_table(const Config& config) {
-  static std::mutex mutex;
-  static auto* const tables =  // never destroyed: by file
-      new std::map<std::string, std::shared_ptr<const TunerTable>>;
+  MachineTables& tables = per_process<MachineTables>();
   const std::string file = machine_table_file(config.cache_folder);
   if (file.empty()) return nullptr;
-  const std::lock_guard lock(mutex);
-  const auto [place, is_new] = tables->try_emplace(file);
+  const std::lock_guard lock(tables.mutex);
+  const auto [place, is_new] = tables.by_file.try_emplace(file);
   if (!is_new) return place->second;
   auto table = read_machine_table(file);
   if (table.ok())

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
@@ -18,7 +19,7 @@
 #include "adapter/transports.hpp"
 #include "base/config.hpp"
 #include "base/error.hpp"
-#include "base/fork.hpp"
+#include "base/per_process.hpp"
 #include "base/side_by_side.hpp"
 #include "framework/communicator/tune_at_start.hpp"
 #include "platform/bootstrap/connect.hpp"
@@ -31,14 +32,10 @@ namespace {
 /// How long exit() waits at most for what the threads of streams are doing.
 constexpr auto kExitTime = std::chrono::seconds(1);
 
-/// The state that belongs to the process and to no communicator.
+/// The state that belongs to the process and to no communicator. A forked child has one of its own.
 class Process {
  public:
-  static Process& get() {
-    static Process* const process =
-        new Process;  // never destroyed: communicators may outlive main()
-    return *process;
-  }
+  static Process& get() { return per_process<Process>(); }
 
   void add(const CommPtr& comm, const Inheritance& inheritance) {
     const std::lock_guard lock(mutex_);
@@ -66,13 +63,11 @@ class Process {
     std::erase_if(streams_, [](const auto& other) { return other.expired(); });
     streams_.push_back(stream);
   }
-  /// A forked child has one of its own.
   BackgroundProgress& progress() {
     const std::lock_guard lock(mutex_);
-    if (progress_ != nullptr && progress_generation_ == fork_generation()) return *progress_;
-    watch_forks();
-    progress_generation_ = fork_generation();
-    return *(progress_ = new BackgroundProgress);  // never destroyed: its thread may outlive main()
+    if (progress_ == nullptr)
+      progress_ = new BackgroundProgress;  // never destroyed: its thread may outlive main()
+    return *progress_;
   }
   void prepare_exit() {
     const std::lock_guard lock(mutex_);
@@ -113,15 +108,17 @@ class Process {
   };
   /// With the lock.
   void leave_at_exit() {
-    if (!at_exit_) at_exit_ = std::atexit([] { get().leave_all(); }) == 0;
+    static std::atomic<bool> at_exit{
+        false};  // also of the parent: children inherit what it registered
+    if (!at_exit.load(std::memory_order_relaxed))
+      at_exit.store(std::atexit([] { get().leave_all(); }) == 0, std::memory_order_relaxed);
   }
   /// So that peers know that we left and did not die, and get what is still on its way to them.
   /// Work that streams have not done by then stays undone.
   void leave_all() {
     const std::lock_guard lock(mutex_);
     const Deadline deadline = Deadline::in(kExitTime);
-    if (progress_ != nullptr && progress_generation_ == fork_generation())
-      progress_->stop(deadline);
+    if (progress_ != nullptr) progress_->stop(deadline);
     for (const std::weak_ptr<HostStream>& weak : streams_)
       if (const auto stream = weak.lock(); stream && stream->check().ok()) stream->stop(deadline);
     for (const auto& [key, one] : comms_)
@@ -130,13 +127,11 @@ class Process {
   }
 
   std::mutex mutex_;
-  bool at_exit_ = false;
   std::unordered_map<const Comm*, Joined> comms_;
   std::size_t most_comms_ = 16;  // With so many, those that have ended are forgotten.
   std::vector<std::weak_ptr<HostStream>> streams_;
   std::vector<bootstrap::Rendezvous> rendezvous_;
   BackgroundProgress* progress_ = nullptr;
-  std::uint64_t progress_generation_ = 0;
 };
 
 /// Messages have no rules by size: what is said for everything is said for them.

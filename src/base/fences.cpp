@@ -14,9 +14,14 @@ std::atomic<std::uint64_t> fences{0};
 }  // namespace
 
 bool join_fences() {
-  static const bool joined =
-      ::syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0) == 0;
-  return joined;
+  // Not guarded: a forked child would wait for a thread of its parent that was here.
+  static constinit std::atomic<int> joined{-1};
+  int known = joined.load(std::memory_order_relaxed);
+  if (known < 0) {
+    known = ::syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0) == 0 ? 1 : 0;
+    joined.store(known, std::memory_order_relaxed);
+  }
+  return known == 1;
 }
 
 void fence_all() {

@@ -14,24 +14,27 @@ namespace {
 struct Closing {
   std::mutex mutex;
   std::vector<int> fds;
+  std::vector<std::mutex*> held;
 };
 Closing& closing() {
   static Closing* const all = new Closing;
   return *all;
 }
 
-// The lock is held across fork, so that the child finds the list whole.
+// The locks are held across fork, so that the child finds the lists whole.
 void before_fork() {
   closing().mutex.lock();
+  for (std::mutex* const mutex : closing().held) mutex->lock();
 }
 void after_fork_in_parent() {
+  for (std::mutex* const mutex : closing().held) mutex->unlock();
   closing().mutex.unlock();
 }
 void after_fork_in_child() {
   detail::forks.fetch_add(1, std::memory_order_relaxed);
   for (const int fd : closing().fds) ::close(fd);
   closing().fds.clear();
-  closing().mutex.unlock();
+  after_fork_in_parent();
 }
 
 }  // namespace
@@ -52,6 +55,12 @@ void close_in_children(int fd) {
 void keep_in_children(int fd) {
   const std::lock_guard lock(closing().mutex);
   std::erase(closing().fds, fd);
+}
+
+void hold_across_forks(std::mutex& mutex) {
+  watch_forks();
+  const std::lock_guard lock(closing().mutex);
+  closing().held.push_back(&mutex);
 }
 
 }  // namespace anyccl

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <mutex>
 
 namespace anyccl {
 
@@ -21,5 +22,9 @@ inline std::uint64_t fork_generation() {
 /// Forked children close `fd` before they do anything else, until keep_in_children(). Any thread.
 void close_in_children(int fd);
 void keep_in_children(int fd);
+
+/// From now on no thread holds `mutex`, which is never destroyed, when the process forks: the child finds
+/// what it guards whole. Its holders lock no other mutex.
+void hold_across_forks(std::mutex& mutex);
 
 }  // namespace anyccl

@@ -10,6 +10,7 @@
 #include <mutex>
 
 #include "base/error.hpp"
+#include "base/fork.hpp"
 
 namespace anyccl {
 namespace {
@@ -40,10 +41,20 @@ std::string pattern() {
   return fmt::format("anyccl {}:%P %l %v", host_name());
 }
 
-/// Where lines go, as set_log_file() may change it while other threads write.
-const std::shared_ptr<spdlog::sinks::dist_sink_mt>& destination() {
-  static auto* const instance = new auto(std::make_shared<spdlog::sinks::dist_sink_mt>(
-      std::vector<spdlog::sink_ptr>{std::make_shared<spdlog::sinks::stderr_sink_mt>()}));
+/// Of where lines go, which set_log_file() may change while other threads write.
+std::mutex& mutex() {
+  static std::mutex* const instance = [] {
+    auto* made = new std::mutex;
+    hold_across_forks(*made);
+    return made;
+  }();
+  return *instance;
+}
+
+/// With the mutex.
+const std::shared_ptr<spdlog::sinks::dist_sink_st>& destination() {
+  static auto* const instance = new auto(std::make_shared<spdlog::sinks::dist_sink_st>(
+      std::vector<spdlog::sink_ptr>{std::make_shared<spdlog::sinks::stderr_sink_st>()}));
   return *instance;
 }
 
@@ -74,13 +85,12 @@ std::string expanded(std::string path) {
 }  // namespace
 
 Status set_log_file(const std::string& path) {
-  static std::mutex mutex;
   static std::string current;
-  const std::lock_guard lock(mutex);
+  const std::lock_guard lock(mutex());
   const std::string wanted = expanded(path);
   if (wanted == current) return {};
   try {
-    auto sink = std::make_shared<spdlog::sinks::basic_file_sink_mt>(wanted);
+    auto sink = std::make_shared<spdlog::sinks::basic_file_sink_st>(wanted);
     sink->set_pattern(pattern());
     destination()->set_sinks({std::move(sink)});
   } catch (const spdlog::spdlog_ex& problem) {
@@ -103,6 +113,7 @@ bool log_enabled(LogLevel level) {
   return logger().should_log(native(level));
 }
 void log_text(LogLevel level, std::string_view text) {
+  const std::lock_guard lock(mutex());
   logger().log(native(level), text);
 }
 

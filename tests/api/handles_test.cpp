@@ -1,5 +1,7 @@
 // Handles that are used after they were given back.
 
+#include <algorithm>
+#include <atomic>
 #include <thread>
 
 #include "support/streams.hpp"
@@ -81,6 +83,113 @@ TEST(Handles, that_one_thread_destroys_can_be_aborted_by_another) {
     EXPECT_EQ(anycclWorkFree(work), anycclSuccess);
     EXPECT_EQ(anycclCommAbort(comms[1]), anycclSuccess);
   }
+}
+/// Two ranks of this process.
+struct Pair {
+  Pair() { EXPECT_EQ(anycclCommInitAll(comms, 2, nullptr), anycclSuccess); }
+  anycclComm_t comms[2] = {};
+};
+
+/// Calls what there is on a communicator until it has come to its end; the last result.
+anycclResult_t call_until_the_end(anycclComm_t comm, std::atomic<int>& calls) {
+  float x[2] = {1, 1};
+  int count = 0;
+  anycclResult_t result = anycclSuccess;
+  while (result == anycclSuccess) {
+    result = anycclAllReduce(x, x, 1, anycclFloat32, anycclMax, comm, nullptr);
+    if (result == anycclSuccess) result = anycclCommCount(comm, &count);
+    ++calls;
+  }
+  EXPECT_NE(std::string(anycclGetLastError(nullptr)), "");
+  return result;
+}
+
+TEST(Handles, that_are_aborted_while_other_threads_call_say_so) {
+  for (int round = 0; round < 20; ++round) {
+    const Pair pair;
+    std::atomic<int> calls{0};
+    std::vector<std::thread> threads;
+    for (const anycclComm_t comm : {pair.comms[0], pair.comms[1]})
+      for (int i = 0; i < 2; ++i)
+        threads.emplace_back(
+            [&calls, comm] { EXPECT_EQ(call_until_the_end(comm, calls), anycclAborted); });
+    while (calls < 8) std::this_thread::yield();
+    EXPECT_EQ(anycclCommAbort(pair.comms[0]), anycclSuccess);
+    EXPECT_EQ(anycclCommAbort(pair.comms[1]), anycclSuccess);
+    for (std::thread& thread : threads) thread.join();
+  }
+}
+TEST(Handles, that_are_destroyed_while_other_threads_call_say_so) {
+  for (int round = 0; round < 20; ++round) {
+    const anycclComm_t comm = single_rank();
+    std::atomic<int> calls{0};
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 3; ++i)
+      threads.emplace_back([&] { EXPECT_EQ(call_until_the_end(comm, calls), anycclInvalidUsage); });
+    while (calls < 6) std::this_thread::yield();
+    EXPECT_EQ(anycclCommDestroy(comm), anycclSuccess);
+    for (std::thread& thread : threads) thread.join();
+  }
+}
+/// What four threads at once get of `end`.
+std::vector<anycclResult_t> end_at_once(anycclResult_t (*end)(anycclComm_t), anycclComm_t comm) {
+  std::vector<anycclResult_t> results(4);
+  std::vector<std::thread> threads;
+  std::atomic<std::size_t> ready{0};
+  for (anycclResult_t& result : results)
+    threads.emplace_back([&] {
+      for (++ready; ready < results.size();) std::this_thread::yield();
+      result = end(comm);
+    });
+  for (std::thread& thread : threads) thread.join();
+  return results;
+}
+TEST(Handles, that_several_threads_end_at_once_are_ended_by_one_of_them) {
+  for (int round = 0; round < 20; ++round) {
+    const anycclComm_t comm = single_rank();
+    for (const auto end : {anycclCommFinalize, anycclCommDestroy}) {
+      const auto results = end_at_once(end, comm);
+      EXPECT_EQ(std::count(results.begin(), results.end(), anycclSuccess), 1);
+      EXPECT_EQ(std::count(results.begin(), results.end(), anycclInvalidUsage), 3);
+    }
+  }
+}
+TEST(Handles, that_several_threads_abort_at_once_are_aborted) {
+  for (int round = 0; round < 20; ++round) {
+    const auto results = end_at_once(anycclCommAbort, single_rank());
+    EXPECT_GE(std::count(results.begin(), results.end(), anycclSuccess), 1);
+    for (const anycclResult_t result : results)
+      EXPECT_TRUE(result == anycclSuccess || result == anycclAborted) << result;
+  }
+}
+/// A function of the program keeps the call for as long as it likes.
+struct LongCall {
+  std::atomic<int> began{0};
+  std::atomic<bool> ends{false};
+};
+void wait_for_end(const void*, void*, std::size_t, anycclDataType_t, void* call) {
+  auto& mine = *static_cast<LongCall*>(call);
+  for (++mine.began; !mine.ends;) std::this_thread::yield();
+}
+TEST(Handles, that_are_aborted_during_a_function_of_the_program_say_so_and_wait_for_it) {
+  const Pair pair;
+  LongCall call;
+  std::vector<std::thread> threads;
+  for (const anycclComm_t comm : pair.comms)
+    threads.emplace_back([&, comm] {
+      float x = 1;
+      anycclRedOp_t op{};
+      EXPECT_EQ(anycclRedOpCreate(&op, wait_for_end, &call, comm), anycclSuccess);
+      static_cast<void>(anycclAllReduce(&x, &x, 1, anycclFloat32, op, comm, nullptr));
+    });
+  while (call.began < 2) std::this_thread::yield();
+  for (const anycclComm_t comm : pair.comms)
+    threads.emplace_back([comm] { EXPECT_EQ(anycclCommAbort(comm), anycclSuccess); });
+  for (const anycclComm_t comm : pair.comms)
+    while (anycclCommUserRank(comm, nullptr) != anycclAborted) std::this_thread::yield();
+  call.ends = true;
+  for (std::thread& thread : threads) thread.join();
+  expect_error(anycclBarrier(pair.comms[1], nullptr), anycclAborted, "was aborted");
 }
 TEST(Handles, of_destroyed_streams_and_events_say_so) {
   anycclStream_t stream = nullptr;

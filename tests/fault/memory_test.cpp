@@ -41,7 +41,9 @@ TEST_P(Memory, that_one_rank_lacks_for_a_call_is_an_error_of_all_ranks) {
                   anycclSuccess);
         const std::string text = anycclGetLastError(comm.handle());
         EXPECT_NE(text.find("rank 1 (host "), std::string::npos) << text;
-        EXPECT_NE(text.find(" has no memory for a call"), std::string::npos) << text;
+        EXPECT_NE(text.find(" has no memory for a call: all_reduce of 16777216 f32"),
+                  std::string::npos)
+            << text;
         static_cast<void>(comm.abort());
         std::_Exit(testing::Test::HasFailure() ? 1 : 0);
       },
@@ -63,6 +65,27 @@ TEST(Threads, that_the_system_does_not_give_are_an_error_of_creation) {
       [](int) {
         return std::vector<std::pair<std::string, std::string>>{{"ANYCCL_TIMEOUT", "1"}};
       }));
+}
+
+TEST(FileSizes, that_one_rank_lacks_for_another_communicator_are_an_error_of_all_ranks) {
+  expect_all_passed(run_processes(
+      2,
+      [](Communicator& comm) {
+        const rlimit limit{4096, 4096};
+        const bool lacks = comm.rank() == Rank{1};
+        ASSERT_EQ(lacks ? ::setrlimit(RLIMIT_FSIZE, &limit) : 0, 0);
+        CommunicatorConfig config;
+        config.fields.buffSize = 32 << 20;
+        const auto part = comm.split(0, index(comm.rank()), config);
+        const std::string text(part.status().message());
+        EXPECT_FALSE(part.ok());
+        EXPECT_NE(text.find("RLIMIT_FSIZE"), std::string::npos) << text;
+        EXPECT_TRUE(lacks || text.find("rank 1") != std::string::npos) << text;
+      },
+      [](int) {
+        return std::vector<std::pair<std::string, std::string>>{{"ANYCCL_TRANSPORT", "shm"}};
+      },
+      20));
 }
 
 TEST(FileSizes, that_are_limited_to_less_than_shared_memory_needs_are_an_error) {

@@ -3,6 +3,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <csignal>
 #include <numeric>
 #include <set>
@@ -184,6 +185,30 @@ TEST_P(Survivors, leave_out_a_silent_rank_by_name) {
     }
     ASSERT_OK(wait(copied.barrier()));
   });
+}
+
+/// Another communicator keeps its links.
+TEST_P(Survivors, do_not_wait_for_a_rank_that_has_destroyed_the_communicator) {
+  for (const bool knows_of_the_failure : {false, true})
+    run(3, {}, [&](Communicator& world) {
+      const int me = index(world.rank());
+      Communicator copied = copy_of(world);
+      if (me == 1 && knows_of_the_failure) {
+        while (wait(world.recv({nullptr, 0, DType::f32}, Rank{0})).ok()) {
+        }
+      }
+      if (me == 1) static_cast<void>(world.destroy());
+      if (me == 1 || !knows_of_the_failure) ASSERT_OK(wait(copied.barrier()));
+      if (me == 0) ASSERT_OK(world.revoke());
+      if (me != 1) {
+        const auto before = std::chrono::steady_clock::now();
+        Communicator left = carry_on(world);
+        expect_ranks(left, me, {0, 2});
+        EXPECT_LT(std::chrono::steady_clock::now() - before, std::chrono::seconds(10));
+      }
+      if (me != 1 && knows_of_the_failure) ASSERT_OK(wait(copied.barrier()));
+      ASSERT_OK(wait(copied.barrier()));
+    });
 }
 
 TEST_P(Survivors, name_a_rank_that_does_not_come_and_may_ask_again) {

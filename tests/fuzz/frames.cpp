@@ -81,7 +81,9 @@ class Victim {
     header.operation = input.take<std::uint8_t>() % 4;
     header.number = input.take<std::uint8_t>() % 4;
     header.total = input.take<std::uint8_t>();
-    header.credit = input.take<std::uint64_t>();
+    // It sends nothing, and ends the connection with a peer that has read more than that.
+    const auto credit = input.take<std::uint64_t>();
+    header.credit = credit % 8 == 7 ? credit : 0;
     if (header.type == fabric::kCall) header.bytes = sizeof(CallRecord);
     std::vector<std::byte> payload(header.bytes);
     const auto taken = input.take_bytes(payload.size());

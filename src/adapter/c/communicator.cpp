@@ -21,19 +21,20 @@ Status check_devices(const int* devices, int count) {
 
 /// Takes over what the background has come to; what is still under way stays so.
 void adopt(anycclComm& handle) {
-  const std::lock_guard lock(handle.mutex);
+  std::unique_lock lock(handle.mutex);
   if (handle.background == nullptr || !handle.background->done()) return;
   Result<CommPtr> made = handle.background->take();
   handle.background = nullptr;
   handle.failure = made.status();
-  if (!made.ok()) return;
-  handle.set(*std::move(made));
-  handle.finalized = handle.comm == nullptr;
+  if (made.ok() && *made != nullptr) return handle.set(*std::move(made));
+  if (made.ok()) handle.finalized = true;
+  lock.unlock();
+  close_handle(handle);
 }
 
 Status state_of(anycclComm& handle) {
   adopt(handle);
-  if (handle.comm != nullptr) {
+  if (handle.open.load(std::memory_order_seq_cst)) {
     handle.comm->check_peers();
     return handle.comm->failure();
   }
@@ -167,7 +168,7 @@ anycclResult_t anycclCommGetAsyncError(anycclComm_t comm, anycclResult_t* error)
   return guarded(comm, [&]() -> Status {
     ANYCCL_CHECK(need(comm, "comm"));
     ANYCCL_CHECK(need(error, "error"));
-    const Status state = state_of(*comm);
+    const Status state = comm->is_inherited() ? need_comm(comm) : state_of(*comm);
     *error = state.ok() ? anycclSuccess : report(state, comm);
     return {};
   });

@@ -27,6 +27,7 @@ Result<std::optional<std::chrono::milliseconds>> time_limit_in(int milliseconds)
 anycclComm_t make_handle(CommPtr comm, std::string name) {
   auto* handle = new anycclComm;
   handle->name = std::move(name);
+  const std::lock_guard lock(handle->mutex);
   handle->set(std::move(comm));
   return handle;
 }
@@ -80,8 +81,6 @@ Result<std::shared_ptr<Team>> keep(anycclComm_t comm) {
   ANYCCL_CHECK(need_comm(comm));
   const std::lock_guard lock(comm->mutex);
   ANYCCL_CHECK(check_wait({.comm = comm->comm.get()}));
-  if (comm->comm == nullptr)
-    return error(Code::aborted, "the communicator was aborted by another thread");
   return comm->team;
 }
 

@@ -11,7 +11,7 @@ thread_local std::string last_error_here;
 
 anycclResult_t report(const Status& status, anycclComm_t handle) {
   last_error_here = status.message();
-  if (handle != nullptr) {
+  if (handle != nullptr && !handle->is_inherited()) {
     const std::lock_guard lock(handle->mutex);
     handle->last_error = status.message();
   }
@@ -35,11 +35,17 @@ Status check_wait_in_callback(const Awaited& awaited) {
 Status need_comm(anycclComm_t comm) {
   ANYCCL_CHECK(need(comm, "comm"));
   ANYCCL_CHECK(check_wait({}));
-  if (comm->comm != nullptr) return {};
+  if (comm->is_inherited())
+    return error(
+        Code::invalid_usage,
+        "this communicator was created before fork; create it in the process that uses it");
+  if (comm->open.load(std::memory_order_seq_cst)) return {};
   const std::lock_guard lock(comm->mutex);
   if (comm->finalized)
     return error(Code::invalid_usage, "the communicator is finalized: it can only be destroyed");
   if (!comm->failure.ok()) return comm->failure;
+  if (comm->stage == anycclComm::Stage::ending)
+    return error(Code::invalid_usage, "another thread destroys the communicator");
   return error(Code::invalid_usage,
                "the communicator is still being created: wait until anycclCommGetAsyncError says "
                "anycclSuccess");
@@ -48,9 +54,11 @@ Status need_comm(anycclComm_t comm) {
 }  // namespace anyccl
 
 const char* anycclGetLastError(anycclComm_t comm) {
-  if (comm == nullptr) return anyccl::last_error_here.c_str();
+  if (comm == nullptr || comm->is_inherited()) return anyccl::last_error_here.c_str();
+  static thread_local std::string copy;  // another thread may have the next error
   const std::lock_guard lock(comm->mutex);
-  return comm->last_error.c_str();
+  copy = comm->last_error;
+  return copy.c_str();
 }
 
 const char* anycclGetErrorString(anycclResult_t result) {

@@ -8,9 +8,12 @@
 #include <string>
 
 #include "adapter/c/background.hpp"
+#include "adapter/c/in_call.hpp"
 #include "adapter/runtime.hpp"
 #include "anyccl/anyccl.h"
 #include "base/callback.hpp"
+#include "base/fork.hpp"
+#include "base/per_process.hpp"
 #include "framework/communicator/team.hpp"
 
 /// Belongs to its communicator's handle.
@@ -23,15 +26,23 @@ struct anycclWindow {
 
 /// One rank's handle.
 struct anycclComm {
+  /// With the mutex. Null: no thread is in a call, see await_calls().
   void set(anyccl::CommPtr made) {
     agreement = nullptr;
     team = made == nullptr ? nullptr : std::make_shared<anyccl::Team>(made);
     comm = std::move(made);
+    if (comm != nullptr && stage == Stage::used) open.store(true, std::memory_order_seq_cst);
   }
 
-  anyccl::CommPtr comm;                     // null until it is created, and once it is finalized
-  std::shared_ptr<anyccl::Team> team;       // of comm, and null with it
-  std::shared_ptr<anyccl::Team> finishing;  // what it was before that
+  /// Of the parent of this process: a thread of that may have held the mutex at the fork.
+  bool is_inherited() const { return generation != anyccl::fork_generation(); }
+
+  const std::uint64_t generation = (anyccl::watch_forks(), anyccl::fork_generation());
+  // A call that finds it open may use `comm` and `team` without the mutex until it returns.
+  std::atomic<bool> open{false};
+  std::atomic<bool> is_left_over{false};         // see empty_left_over()
+  anyccl::CommPtr comm;                          // null until it is created, and after its end
+  std::shared_ptr<anyccl::Team> team;            // of comm, and null with it
   std::shared_ptr<anyccl::Agreement> agreement;  // of who is left of comm; null with it
   enum class Stage : std::uint8_t { used, ending, gone };
   Stage stage = Stage::used;  // with the mutex; gone: destroyed or aborted, see bury()
@@ -69,6 +80,7 @@ anycclResult_t report(const Status& status, anycclComm_t handle);
 /// Runs `body` and turns what must not cross the C interface (out of memory) into a code.
 template <typename Body>
 anycclResult_t guarded(anycclComm_t handle, const Body& body) noexcept {
+  const InCall in_call(handle);
   try {
     const Status status = body();
     return status.ok() ? anycclSuccess : report(status, handle);
@@ -86,12 +98,21 @@ anycclResult_t guarded(anycclComm_t handle, const Body& body) noexcept {
 template <typename Handle>
 void bury(std::unique_ptr<Handle> handle) {
   constexpr std::size_t kMostKept = 256;
-  static auto* const kept = new std::deque<std::unique_ptr<Handle>>;  // never destroyed
-  static std::mutex mutex;
-  const std::lock_guard lock(mutex);
-  kept->push_back(std::move(handle));
-  if (kept->size() > kMostKept) kept->pop_front();
+  struct Graves {
+    std::mutex mutex;
+    std::deque<std::unique_ptr<Handle>> kept;
+  };
+  Graves& graves = per_process<Graves>();
+  const std::lock_guard lock(graves.mutex);
+  graves.kept.push_back(std::move(handle));
+  if (graves.kept.size() > kMostKept) graves.kept.pop_front();
 }
+
+/// From now on no call begins on the handle: frees its communicator, unless a call of another thread does
+/// not return soon, which then keeps it. False: so it is.
+bool close_handle(anycclComm& handle);
+/// Closes handles that were kept by calls when they were destroyed or aborted.
+void empty_left_over();
 
 /// A value that does not fit becomes another one that does not exist.
 inline std::uint8_t as_byte(int value) {

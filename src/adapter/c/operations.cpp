@@ -24,7 +24,7 @@ Status launch_in_stream(const Call& call, anycclComm_t comm, anycclStream_t stre
 anycclResult_t run_or_add(const Call& call, anycclComm_t comm, anycclStream_t stream,
                           Comm::Handover* handover = nullptr) noexcept {
   return guarded(comm, [&]() -> Status {
-    if (comm == nullptr || comm->comm == nullptr) return need_comm(comm);
+    if (comm == nullptr || !comm->open.load(std::memory_order_seq_cst)) return need_comm(comm);
     if (stream != nullptr) return launch_in_stream(call, comm, stream);
     if (callback_here() != Callback::none)
       ANYCCL_CHECK(handover != nullptr ? check_wait({})
@@ -95,7 +95,7 @@ anycclResult_t anycclAllReducePart(const void* sendbuff, void* recvbuff, size_t 
                                    int thread, int threads) {
   const Call call = make_call(Collective::all_reduce, sendbuff, recvbuff, count, datatype, 0, op);
   return guarded(comm, [&]() -> Status {
-    if (comm == nullptr || comm->comm == nullptr) return need_comm(comm);
+    if (comm == nullptr || !comm->open.load(std::memory_order_seq_cst)) return need_comm(comm);
     if (in_group())
       return error(Code::invalid_usage, "anycclAllReducePart waits: it cannot be in a group");
     ANYCCL_CHECK(check_wait({.comm = comm->comm.get(), .call = &call}));

@@ -178,7 +178,7 @@ anycclResult_t anycclReduceLocal(const void* in, void* inout, size_t count,
     call.output = static_cast<std::byte*>(inout);
     std::shared_ptr<const Operator> own;
     if (comm != nullptr) ANYCCL_CHECK(check_wait({}));
-    if (comm != nullptr && comm->comm != nullptr) own = comm->comm->find_operator(call.op);
+    if (comm != nullptr && comm->open) own = comm->comm->find_operator(call.op);
     return reduce_local(call, own.get());
   });
 }

@@ -116,6 +116,6 @@ anycclResult_t anycclStartAll(const anycclPrepared_t* prepared, size_t count, an
 }
 
 anycclResult_t anycclPreparedFree(anycclPrepared_t prepared) {
-  delete prepared;
+  if (prepared == nullptr || !prepared->comm->forked()) delete prepared;  // as anycclCommDestroy
   return anycclSuccess;
 }

@@ -25,6 +25,7 @@ Status check_window_arguments(const void* buff, std::size_t size, int flags) {
 
 Status register_window(anycclComm_t comm, void* buff, std::size_t size, anycclWindow_t* win,
                        int flags) {
+  const InCall in_call(comm);  // also at the end of a group
   ANYCCL_CHECK(need_comm(comm));
   const CommPtr kept = comm->comm;
   ANYCCL_CHECK(check_wait({.comm = kept.get()}));
@@ -65,6 +66,7 @@ void forget(anycclComm& comm) {
 }
 
 Status deregister_window(anycclComm_t comm, anycclWindow_t win) {
+  const InCall in_call(comm);
   ANYCCL_CHECK(need_window(comm, win, "win"));
   ANYCCL_CHECK(check_wait({.comm = comm->comm.get()}));
   if (!win->open.exchange(false)) return error(Code::invalid_usage, "win is deregistered");

@@ -155,6 +155,6 @@ anycclResult_t anycclWorkSource(anycclWork_t work, int* rank) {
 }
 
 anycclResult_t anycclWorkFree(anycclWork_t work) {
-  delete work;
+  if (work == nullptr || !work->comm->forked()) delete work;  // as anycclCommDestroy
   return anycclSuccess;
 }

@@ -53,6 +53,7 @@ void Execution::start(const PreparedCall& prepared, const Call& call, Position p
     lanes_[i].round = 0;
     enter(lanes_[i], i);
   }
+  if (prepared.only_gives) announce_first();
 }
 
 void Execution::make_room(Lane& lane) const {
@@ -103,6 +104,13 @@ void Execution::announce() {
   announced_ = true;
   const CallRecord mine = record();
   for (Publications* p : all_) p->announce(mine);
+}
+
+/// Where this rank may be through with the call before anybody looks.
+void Execution::announce_first() {
+  announced_ = true;
+  const CallRecord mine = record();
+  for (Publications* p : all_) p->announce_first(mine);
 }
 
 bool Execution::settle() {

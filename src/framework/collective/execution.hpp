@@ -45,8 +45,9 @@ struct PreparedCall {
   bool only_lines = false;                 ///< in tiles that fit a slot, where they can.
   const CallSettings* settings = nullptr;  ///< Its configuration, if it has one.
   bool posts_each =
-      false;              ///< Progress after each step: slots come round again, or peers may lend.
-  bool consumes = false;  ///< Some transport wants to know what was consumed.
+      false;  ///< Progress after each step: slots come round again, or peers may lend.
+  bool only_gives = false;  ///< This rank reads nothing of its peers.
+  bool consumes = false;    ///< Some transport wants to know what was consumed.
   std::size_t scratch_bytes = 0;
   std::size_t landing_at = 0, landing_bytes = 0;  ///< Of the scratch memory: see destination_for().
   std::size_t largest = 0;  ///< Bytes of the largest publication of this rank.
@@ -156,6 +157,7 @@ class Execution final : public Operation {
                         std::byte* dst, std::byte* second) const;
   const std::byte* multiply_input(const Call& call) const;
   void announce();
+  void announce_first();
   bool settle();
   void divide();
 

@@ -363,6 +363,7 @@ Result<std::shared_ptr<const PreparedCall>> PlanCache::prepare(const Call& call,
   // this operation.
   prepared->posts_each = plan.posts_each && (varies || bytes >= kLendFrom ||
                                              most_publications(plan) * geometry.tiles() > slots_);
+  prepared->only_gives = plan.ticks == 0 && me_.size > 1;
   const auto some = [&](bool Publications::Abilities::*ability) {
     return std::any_of(all_.begin(), all_.end(),
                        [&](const Publications* p) { return p->abilities().*ability; });

@@ -40,7 +40,9 @@ Status Comm::failure() const {
     return error(
         Code::invalid_usage,
         "this communicator was created before fork; create it in the process that uses it");
-  return failure_.happened() ? failure_.why() : Status();
+  if (!failure_.happened()) return {};
+  told_.store(true, std::memory_order_relaxed);
+  return failure_.why();
 }
 
 std::byte* Comm::scratch(std::size_t bytes) {
@@ -59,7 +61,7 @@ Status Comm::run(const Call& call, Handover* handover) {
   } catch (const std::bad_alloc&) {
     if (alive == nullptr) alive = weak_from_this().lock();  // before the lock is given back
     if (progress_lock.owns_lock()) progress_lock.unlock();
-    return fail_without_memory();
+    return fail_without_memory(call);
   }
 }
 
@@ -93,7 +95,7 @@ Status Comm::run_locked(ProgressLock& progress_lock, const Call& call, std::shar
   if (!later) record(alone, call, p, RecordState::running);
   alone.advance();
   if (later) record(alone, call, p, RecordState::running, begin);
-  if (alone.done()) return alone.status();
+  if (alone.done()) return p.only_gives ? glance() : alone.status();
   const bool oversubscribed = loop_.is_oversubscribed(call.threads);
   if (oversubscribed) loop_.oversubscription().refresh_sometimes();
   Backoff backoff(loop_.oversubscription(), oversubscribed, loop_.wait_policy(), alone.kind());
@@ -128,12 +130,6 @@ Status Comm::run_locked(ProgressLock& progress_lock, const Call& call, std::shar
     if (Backoff::sleeps(next)) loop_.sleep(progress_lock, backoff.sleep_time(), &alone);
   }
   return alone.status();
-}
-
-/// A call that this rank cannot make, for want of memory, must not leave its peers waiting in it.
-Status Comm::fail_without_memory() {
-  abort(error(Code::system_error, "{} has no memory for a call", me_.names[uindex(me_.rank)]));
-  return failure();
 }
 
 /// By a blocking call, when other threads have something to call, too, or when it is handed over:
@@ -220,7 +216,7 @@ Status Comm::run_together(std::span<const Call* const> calls) try {
   }
   return first;
 } catch (const std::bad_alloc&) {
-  return fail_without_memory();
+  return fail_without_memory(*calls.front());
 }
 
 Result<std::shared_ptr<Operation>> Comm::issue(const Call& call, Gate gate) try {
@@ -236,7 +232,7 @@ Result<std::shared_ptr<Operation>> Comm::issue(const Call& call, Gate gate) try 
     gated_.store(true, std::memory_order_relaxed);
   return operation;
 } catch (const std::bad_alloc&) {
-  return fail_without_memory();
+  return fail_without_memory(call);
 }
 
 Comm::IssuedCalls Comm::issue_all(std::span<const Call* const> calls, Gate gate) try {
@@ -250,7 +246,7 @@ Comm::IssuedCalls Comm::issue_all(std::span<const Call* const> calls, Gate gate)
     gated_.store(true, std::memory_order_relaxed);
   return issued;
 } catch (const std::bad_alloc&) {
-  return IssuedCalls(calls.size(), fail_without_memory());
+  return IssuedCalls(calls.size(), fail_without_memory(*calls.front()));
 }
 
 /// By the holder of the progress lock: those of the calls that are collectives, in their order.
@@ -318,6 +314,7 @@ bool Comm::advance() {
     const std::shared_ptr<Queued> head = collectives_.front();
     if (!head->execution.is_open()) break;
     if (!head->started) {
+      if (head->prepared->only_gives && !glance().ok()) return true;
       if (head->fused != nullptr) head->fused->pack();
       head->execution.start(*head->prepared, head->kept.call(), head->position,
                             head->scratch.data());

@@ -42,6 +42,8 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
   Rank rank() const { return me_.rank; }
   int size() const { return me_.size; }
   const Membership& membership() const { return me_; }
+  /// Whether it belongs to the parent of this process.
+  bool forked() const { return anyccl::fork_generation() != fork_generation_; }
   /// See ProgressLoop.
   bool is_oversubscribed() const { return loop_.is_oversubscribed(); }
   /// How many collectives were called; equal on all ranks between calls.
@@ -135,6 +137,8 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
   void abort(const Status& why);
   /// How many collectives have completed here, in the order of their calls.
   std::uint64_t completed();
+  /// After a failure: whether `peer` has taken leave, and so will not carry on. Any thread.
+  bool has_left(Rank peer);
   /// Ranks that are left after a failure have agreed that so many have completed on all of them. Any
   /// thread.
   void note_agreed(std::uint64_t completed) { agreed_.store(completed, std::memory_order_relaxed); }
@@ -190,7 +194,6 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
  private:
   struct Queued;
 
-  bool forked() const { return anyccl::fork_generation() != fork_generation_; }
   std::shared_ptr<Queued> make_queued(const Call& call) const;
   std::shared_ptr<Operation> queue_alone();
   Status wait_or_hand_over(ProgressLock& progress_lock, const std::shared_ptr<Operation>& operation,
@@ -251,10 +254,14 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
   Status check_probe(Rank source) const;
   Status check_stalled(Operation& operation, const Execution* collective);
   void fail(const Status& why);
+  /// Where this rank only gives: an error of calls before, or of this one, as far as peers have come to it.
+  Status glance();
+  /// A mismatch of calls that no call here has returned.
+  Status untold() const;
   std::uint64_t count_completed() const;
   Status run_locked(ProgressLock& progress_lock, const Call& call, std::shared_ptr<Comm>& alive,
                     Handover* handover);
-  Status fail_without_memory();
+  Status fail_without_memory(const Call& call);
   Status finish_late();
   void show_receive();
   Status agree_on_window(std::uint32_t window, std::size_t bytes, const Status& problem);
@@ -284,12 +291,14 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
   Recorder recorder_;
   ProgressLoop loop_;
   Diagnosis diagnosis_;
+  std::uint64_t glanced_ = 0;                     // when glance() looked last
   std::optional<Rank> shown_receive_;             // see show_receive()
   std::chrono::steady_clock::time_point probed_;  // when probe_now() looked for failures last
-  bool has_no_file_ = false;          // a dump or trace could not be written, as was logged
-  std::atomic<bool> gated_{false};    // streams have used this communicator
-  std::atomic<bool> left_{false};     // see leave()
-  std::atomic<bool> listens_{false};  // there are windows; written with the progress lock
+  bool has_no_file_ = false;               // a dump or trace could not be written, as was logged
+  std::atomic<bool> gated_{false};         // streams have used this communicator
+  std::atomic<bool> left_{false};          // see leave()
+  mutable std::atomic<bool> told_{false};  // some call has returned why the communicator failed
+  std::atomic<bool> listens_{false};       // there are windows; written with the progress lock
   std::uint64_t fork_generation_;
 };
 

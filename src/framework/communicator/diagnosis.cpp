@@ -50,6 +50,11 @@ Status difference(Rank me, const CallRecord& mine, Rank peer, const CallRecord& 
                                 : " (with another algorithm or protocol)");
 }
 
+Status made_different_calls(Rank me, Rank peer, std::uint64_t before) {
+  return error(Code::invalid_usage, "rank {} and rank {} made different calls before operation {}",
+               index(me), index(peer), before);
+}
+
 /// How long a peer may take to say more. Records come as soon as a peer that waits has a core,
 /// which on a busy machine takes long.
 constexpr auto kMismatchTime = std::chrono::milliseconds(500), kRecordsTime = 20 * kMismatchTime;
@@ -163,6 +168,32 @@ Status Diagnosis::check_stalled(Operation& operation, const Execution* collectiv
                ending(state), names_[uindex(me_)], what, reason(state));
 }
 
+Status Diagnosis::glance(std::uint64_t sequence) const {
+  Status problem;
+  for (Transport* t : routes_.transports)
+    if (Status found = t->glance(); problem.ok() && !t->is_vague()) problem = std::move(found);
+  for (std::size_t r = 0; r < routes_.to.size(); ++r)
+    if (routes_.to[r] != nullptr)
+      ANYCCL_CHECK(compare_known_calls(Rank{static_cast<std::int32_t>(r)}, sequence));
+  return problem;
+}
+
+/// The newest record that both have says whether all calls before it were the same.
+Status Diagnosis::compare_known_calls(Rank peer, std::uint64_t sequence) const {
+  Transport& t = *routes_.to[uindex(peer)];
+  Status different;
+  for (std::uint64_t back = 0; back < std::min<std::uint64_t>(sequence, kCallHistory); ++back) {
+    CallRecord mine, theirs;
+    if (!t.known_call_of(me_, sequence - back, mine) ||
+        !t.known_call_of(peer, sequence - back, theirs))
+      continue;
+    if (theirs == mine) return different;
+    if (!same_call(mine, theirs)) return difference(me_, mine, peer, theirs);
+    different = made_different_calls(me_, peer, sequence - back);
+  }
+  return different;
+}
+
 bool Diagnosis::is_in_mismatch_grace(const Status& problem, bool unexplained) {
   if (problem.code() != Code::invalid_usage) return false;
   if (mismatch_since_ == Clock::time_point()) mismatch_since_ = Clock::now();
@@ -195,9 +226,7 @@ Status Diagnosis::compare_earlier_calls(Rank peer, std::uint64_t sequence,
     if (t.call_of(me_, s, mine) && t.call_of(peer, s, theirs) && !same_call(mine, theirs))
       return difference(me_, mine, peer, theirs);
   }
-  unexplained =
-      error(Code::invalid_usage, "rank {} and rank {} made different calls before operation {}",
-            index(me_), index(peer), sequence);
+  unexplained = made_different_calls(me_, peer, sequence);
   return {};
 }
 

@@ -19,15 +19,41 @@ void Comm::fail(const Status& why) {
   for (Transport* t : routes_.transports) t->deliver_abort();
   dump_by_itself(
       "failure");  // a caller that sees the failure finds the dump, with the operations that were open
+  if (!is_idle()) told_.store(true, std::memory_order_relaxed);
   failure_.end();
   log(LogSubsystem::init, "{}: {}", me_.names[uindex(me_.rank)], why.message());
-  const Status status = failure();
+  const Status status = failure_.why();
   if (alone_->execution.is_recorded()) alone_->execution.complete(status);
   for (const auto& queued : collectives_)
     if (!queued->execution.done()) queued->execution.complete(status);
   collectives_.clear();
   messages_.end(status);
   trace_by_itself();
+}
+
+/// Calls that follow each other fast are not slowed down by more than a percent.
+Status Comm::glance() {
+  constexpr std::uint64_t kTicks = 100'000;  // for each rank: 30 to 100 us
+  const std::uint64_t now = recorder_.clock().now();
+  if (now - glanced_ < kTicks * static_cast<std::uint64_t>(me_.size - 1)) return {};
+  glanced_ = now;
+  const Status bad = diagnosis_.glance(sequence_);
+  if (bad.ok()) return {};
+  fail(bad);
+  return failure();
+}
+
+/// A call that this rank cannot make, for want of memory, must not leave its peers waiting in it.
+Status Comm::fail_without_memory(const Call& call) {
+  CallRecord record;
+  record.collective = static_cast<std::uint8_t>(call.collective);
+  record.dtype = static_cast<std::uint8_t>(call.dtype);
+  record.op = static_cast<std::uint8_t>(call.op);
+  record.root = index(call.root);
+  record.count = call.count;
+  abort(error(Code::system_error, "{} has no memory for a call: {}", me_.names[uindex(me_.rank)],
+              describe(record)));
+  return failure();
 }
 
 /// By the holder of the progress lock. What is not complete is queued, or runs alone.
@@ -44,6 +70,14 @@ std::uint64_t Comm::completed() {
   ProgressLock progress_lock = loop_.progress_lock();
   loop_.lock(progress_lock);
   return failure_.happened() ? completed_ : count_completed();
+}
+
+bool Comm::has_left(Rank peer) {
+  Transport* const transport = routes_.to[uindex(peer)];
+  ProgressLock progress_lock = loop_.progress_lock();
+  if (forked() || transport == nullptr || !progress_lock.try_lock()) return false;
+  static_cast<void>(transport->check());
+  return transport->state(peer) == PeerState::left;
 }
 
 void Comm::check_peers() {
@@ -76,6 +110,13 @@ Status Comm::finish_late() {
   return why;
 }
 
+/// Of calls in which this rank only gave.
+Status Comm::untold() const {
+  const Status why = failure_.why();
+  const bool is_untold = !told_.load(std::memory_order_relaxed);
+  return is_untold && why.code() == Code::invalid_usage ? why : Status();
+}
+
 Status Comm::finish(Deadline deadline) {
   if (forked()) return {};
   Status late;
@@ -83,12 +124,19 @@ Status Comm::finish(Deadline deadline) {
   for (;;) {
     ProgressLock progress_lock = loop_.progress_lock();
     loop_.lock(progress_lock);
-    if (failure_.happened()) break;
+    if (failure_.happened()) {
+      late = untold();
+      break;
+    }
     if (!is_over() && deadline.passed()) {
       late = finish_late();
       break;
     }
     if (is_over()) {
+      if (const Status bad = diagnosis_.glance(sequence_); bad.code() == Code::invalid_usage) {
+        fail(bad);
+        continue;
+      }
       messages_.end_own(error(Code::invalid_usage,
                               "a message of rank {} to itself has only one side, and the "
                               "communicator was destroyed",

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/per_process.hpp"
+
 namespace anyccl::bootstrap {
 namespace {
 
@@ -14,8 +16,7 @@ Address without_port(Address address) {
 }  // namespace
 
 KnownPaths& KnownPaths::of_process() {
-  static auto* const paths = new KnownPaths;  // never destroyed: communicators may outlive main()
-  return *paths;
+  return per_process<KnownPaths>();
 }
 
 void KnownPaths::remember(const Hello& peer, const Address& address) {

@@ -39,6 +39,15 @@ bool Channel::send(FrameHeader header, const std::byte* payload) {
   return link_->out_.idle();
 }
 
+bool Channel::send_ahead(FrameHeader header, const std::byte* payload) {
+  const std::lock_guard lock(link_->mutex_);
+  if (ended_ || flow_.is_over()) return link_->out_.idle();
+  header.context = flow_.key;
+  header.credit = flow_.window.tell();
+  link_->out_.send_ahead(header, payload);
+  return link_->out_.idle();
+}
+
 bool Channel::flush() {
   const std::lock_guard lock(link_->mutex_);
   // A peer that has left may keep the connection open, but reads it no more.
@@ -125,7 +134,8 @@ Status Channel::await_notice(Notice& notice, Deadline deadline) {
     if (next_notice(notice)) return {};
     if (is_gone()) {
       if (next_notice(notice)) return {};
-      return error(Code::remote_error, "it went away");
+      const Status why = context_->problem();
+      return why.ok() ? error(Code::remote_error, "it went away") : why;
     }
     if (deadline.passed()) return error(Code::timeout, "it does not answer");
     pollfd wait = events();

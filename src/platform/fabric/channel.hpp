@@ -40,6 +40,8 @@ class Channel {
   /// Sends a frame, or queues what the socket does not take; whether nothing is queued. After
   /// goodbye() and abort(), and once the peer has said goodbye, it goes nowhere.
   bool send(FrameHeader header, const std::byte* payload);
+  /// The same for a small frame that shall go along with the next one, which follows at once.
+  bool send_ahead(FrameHeader header, const std::byte* payload);
   /// Sends what is queued, for all contexts, as far as the socket takes it; whether nothing is left.
   bool flush();
   bool idle() const { return link_->out_.idle(); }

@@ -24,7 +24,7 @@ class Window {
   static constexpr std::uint64_t kBytes = std::uint64_t{16} << 20;
   static std::uint64_t cost_of(std::size_t bytes) { return bytes + 128; }  // what keeping it takes
 
-  // --- the sender, one thread; credit() by whoever reads the link --------------------------------
+  // --- the sender, one thread; sent() and credit() with the link's lock --------------------------
   bool has_room(const Key& key, std::size_t bytes) const {
     // With prepare_sleep(), pairs with credit() and delivered(): one of the two sees the other.
     const std::uint64_t credit = credit_.load(std::memory_order_seq_cst);
@@ -32,10 +32,12 @@ class Window {
     return has_asked_.load(std::memory_order_acquire) && is_asked_for(key);
   }
   void sent(const Key& key, std::size_t bytes);
-  /// What the receiver has consumed, as it says.
-  void credit(std::uint64_t consumed) {
+  /// What the receiver has consumed, as it says. False: that is more than was sent.
+  bool credit(std::uint64_t consumed) {
+    if (consumed > sent_) return false;
     if (consumed > credit_.load(std::memory_order_relaxed))
       credit_.store(consumed, std::memory_order_seq_cst);
+    return true;
   }
   void asked(const Key& key);
 

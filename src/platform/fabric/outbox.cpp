@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -45,6 +46,12 @@ void Outbox::send(const FrameHeader& header, const std::byte* payload) {
   send(header, payload, {});
 }
 
+void Outbox::send_ahead(const FrameHeader& header, const std::byte* payload) {
+  goes_ahead_ = true;
+  send(header, payload);
+  goes_ahead_ = false;
+}
+
 bool Outbox::send(const FrameHeader& header, const std::byte* payload,
                   std::span<const int> descriptors) {
   if (!seals_ && chaos_ == nullptr) return transmit(header, payload, header.bytes, descriptors);
@@ -69,7 +76,15 @@ bool Outbox::put(const FrameHeader& header, const std::byte* payload,
 template <typename Head>
 bool Outbox::transmit(const Head& head, const std::byte* payload, std::size_t bytes,
                       std::span<const int> descriptors) {
+  if (std::exchange(is_ahead_, false) && descriptors.empty() && !goes_ahead_)
+    return transmit_behind(head, payload, bytes), true;
   iovec parts[] = {part(&head, sizeof head), part(payload, bytes)};
+  if (goes_ahead_ && !broken_) {
+    is_ahead_ = queue_.empty();
+    queue(parts, 0);
+    note_queued();
+    return true;
+  }
   const bool is_small = descriptors.empty() && bytes <= kOnePiece;
   const std::size_t sent = !queue_.empty() ? 0
                            : is_small      ? write_small(head, payload, bytes)
@@ -79,6 +94,23 @@ bool Outbox::transmit(const Head& head, const std::byte* payload, std::size_t by
   queue(parts, sent);
   note_queued();
   return true;
+}
+
+/// In one system call with what send_ahead() has queued.
+template <typename Head>
+void Outbox::transmit_behind(const Head& head, const std::byte* payload, std::size_t bytes) {
+  const std::size_t ahead = queue_.size() - sent_;
+  iovec parts[] = {part(queue_.data() + sent_, ahead), part(&head, sizeof head),
+                   part(payload, bytes)};
+  const std::size_t sent = write(parts);
+  if (broken_) return;
+  sent_ += std::min(sent, ahead);
+  if (sent >= ahead) {
+    queue_.clear();
+    sent_ = 0;
+  }
+  queue(std::span(parts).subspan(1), sent - std::min(sent, ahead));
+  note_queued();
 }
 
 /// Keeps a small data frame for after the next one, and sends the one that was kept before.
@@ -114,6 +146,7 @@ bool Outbox::flush() {
     sent_ += n;
     if (n == 0) break;
   }
+  is_ahead_ = false;
   if (broken_ || sent_ == queue_.size()) {
     queue_.clear();
     sent_ = 0;

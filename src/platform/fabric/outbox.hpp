@@ -48,6 +48,8 @@ class Outbox {
   /// Sends a frame, or queues what the socket does not take. Drops it if the peer has closed the
   /// connection. `payload` is not needed after the call.
   void send(const FrameHeader& header, const std::byte* payload);
+  /// The same for a small frame that goes along with the next one, unless flush() comes first.
+  void send_ahead(const FrameHeader& header, const std::byte* payload);
   /// The same with descriptors, which are duplicated if they have to wait. False, and nothing is
   /// sent: this process has no descriptor left for that.
   bool send(const FrameHeader& header, const std::byte* payload, std::span<const int> descriptors);
@@ -76,6 +78,8 @@ class Outbox {
   template <typename Head>
   bool transmit(const Head& head, const std::byte* payload, std::size_t bytes,
                 std::span<const int> descriptors);
+  template <typename Head>
+  void transmit_behind(const Head& head, const std::byte* payload, std::size_t bytes);
   bool is_overtaken(const FrameHeader& header, const std::byte* payload);
   void release_overtaken();
   template <typename Head>
@@ -97,6 +101,8 @@ class Outbox {
   bool broken_ = false;  // The peer takes nothing more.
   int problem_ = 0;
   bool closed_ = false;
+  bool goes_ahead_ = false;  // In send_ahead().
+  bool is_ahead_ = false;    // Nothing but what send_ahead() has put there is queued.
   std::vector<std::byte> queue_;
   std::size_t sent_ = 0;  // How much of queue_ is gone.
   std::list<Attached> attached_;

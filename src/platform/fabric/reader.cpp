@@ -15,6 +15,9 @@ constexpr std::size_t kMostUnopened = 4096;
 // Notices of a context that no call has taken yet.
 constexpr std::size_t kMostNotices = 16384;
 
+// A frame that came twice was consumed twice.
+constexpr char kTooMuchCredit[] = "that it has read more than it was sent";
+
 // Payloads from this size are read straight into their place: reading the header alone first costs
 // one more system call, which is cheaper than copying this much.
 constexpr std::size_t kDirect = 8192;
@@ -153,8 +156,11 @@ bool Reader::next_header(const Wanted* wanted) {
       return false;
     }
     if (header.type != kData) {
+      // A call comes along with data whose place is known.
+      const std::size_t most =
+          direct && header.type == kCall ? header.bytes + head_bytes() : staging_->size();
       while (staged() < head_bytes() + header.bytes)
-        if (!fill(staging_->size())) return false;
+        if (!fill(most)) return false;
       if (!handle_control(header)) return false;
       continue;
     }
@@ -163,6 +169,7 @@ bool Reader::next_header(const Wanted* wanted) {
                        : flow->is_over() ? "data after its goodbye"
                        : flow->closed    ? nullptr
                        : !flow->window.allows(key_of(header), header.bytes) ? "more than it may"
+                       : !flow->window.credit(header.credit)                ? kTooMuchCredit
                                                                             : nullptr;
     if (what != nullptr) {
       malformed(what);
@@ -172,7 +179,6 @@ bool Reader::next_header(const Wanted* wanted) {
     ++next_number_;
     frame_ = header;
     flow_ = flow;
-    flow->window.credit(header.credit);
     flow->window.arrived(key_of(header), header.bytes);
     if ((header.flags & kMessage) == 0) flow->newest = std::max(flow->newest, header.operation);
     in_frame_ = true;
@@ -207,7 +213,10 @@ bool Reader::handle_control(const FrameHeader& header) {
     malformed(flow == nullptr ? "frames of too many communicators" : "more after its goodbye");
     return false;
   }
-  flow->window.credit(header.credit);
+  if (!flow->window.credit(header.credit)) {
+    malformed(kTooMuchCredit);
+    return false;
+  }
   switch (header.type) {
     case kCall: {
       CallRecord record;

@@ -68,9 +68,7 @@ long count_ranks(const std::string& sockets) {
 }
 
 OversubscriptionMonitor& OversubscriptionMonitor::of_process() {
-  static OversubscriptionMonitor* const monitor =
-      new OversubscriptionMonitor;  // never destroyed: communicators may outlive main()
-  return *monitor;
+  return per_process<OversubscriptionMonitor>();
 }
 
 OversubscriptionMonitor::Registration OversubscriptionMonitor::add(int ranks, long on_host) {

@@ -78,6 +78,9 @@ class Publications {
   /// Announces the call that the publications since the last one finished belong to: for peers that
   /// want to know why nothing fits, so at the latest before this rank waits for one.
   virtual void announce(const CallRecord& call) = 0;
+  /// The same, before the first publication of a call in which this rank reads nothing: it may be gone
+  /// before a peer asks.
+  virtual void announce_first(const CallRecord& call) { announce(call); }
 
   // --- publishing -------------------------------------------------------------------------------
   /// Whether offer() would take `bytes` bytes at `memory`: then a result that is stored there needs

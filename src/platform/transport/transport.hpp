@@ -77,6 +77,13 @@ class Transport {
   /// may be waiting for it. `peer` may be this rank.
   virtual bool call_of(Rank peer, std::uint64_t sequence, CallRecord& record) = 0;
 
+  // What check() and call_of() say, for a rank that waits for nothing: nothing is sent, and no news cost
+  // next to nothing.
+  virtual Status glance() { return check(); }
+  virtual bool known_call_of(Rank peer, std::uint64_t sequence, CallRecord& record) {
+    return call_of(peer, sequence, record);
+  }
+
   /// What can be seen here of the calls of `peer`. Asked for reports, not on any way to a result.
   virtual PeerCalls calls_of(Rank /*peer*/) { return {}; }
   /// This rank waits for a message of `from`, or does not any more: peers that ask can see it.

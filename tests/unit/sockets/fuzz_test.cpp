@@ -5,6 +5,7 @@
 #include <random>
 #include <thread>
 
+#include "platform/fabric/flow.hpp"
 #include "platform/fabric/frame.hpp"
 #include "support.hpp"
 
@@ -85,6 +86,38 @@ TEST(SocketFrames, may_not_come_twice) {
   peer.send_object(header_of(fabric::kData, 0));
   peer.send_object(header_of(fabric::kData, 0));
   EXPECT_EQ(wait_for_problem(*peer.transport).code(), Code::remote_error);
+}
+
+/// As a peer says that has consumed a frame twice.
+TEST(SocketFrames, may_not_give_credit_for_more_than_was_sent) {
+  for (const fabric::FrameType type : {fabric::kData, fabric::kCredit}) {
+    const BarePeer peer;
+    constexpr std::size_t kBytes = 50;
+    publish_to(*peer.transport, 1, number_of(1), pattern(kBytes, 1));
+    FrameHeader header = header_of(type, 0);
+    header.credit = fabric::Window::cost_of(kBytes);
+    peer.send_object(header);
+    for (int i = 0; i < 100; ++i) EXPECT_TRUE(peer.transport->check().ok());
+    ++header.number;
+    ++header.credit;
+    peer.send_object(header);
+    const Status problem = wait_for_problem(*peer.transport);
+    EXPECT_EQ(problem.code(), Code::remote_error);
+    EXPECT_NE(problem.message().find("read more than it was sent"), std::string_view::npos)
+        << problem.message();
+  }
+}
+
+TEST(SocketWindow, has_as_much_room_as_is_not_under_way) {
+  fabric::Window window;
+  const std::size_t kMost = fabric::Window::kBytes - fabric::Window::cost_of(0);
+  window.sent({1, 0}, 100);
+  EXPECT_FALSE(window.has_room({1, 1}, kMost));
+  EXPECT_FALSE(window.credit(fabric::Window::cost_of(100) + 1));
+  EXPECT_FALSE(window.has_room({1, 1}, kMost));
+  EXPECT_TRUE(window.has_room({1, 1}, kMost - fabric::Window::cost_of(100)));
+  EXPECT_TRUE(window.credit(fabric::Window::cost_of(100)));
+  EXPECT_TRUE(window.has_room({1, 1}, kMost));
 }
 
 TEST(SocketFrames, may_not_come_after_a_goodbye) {

@@ -1,6 +1,7 @@
 #include "platform/transport/shm/shm_transport.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/error.hpp"
 #include "base/fences.hpp"
@@ -44,6 +45,11 @@ class ShmTransport final : public Transport {
   GivenBack give_back() override { return publications_.give_back(); }
 
   Status check() override { return peers_.check(); }
+  /// A peer that has failed rings after it has said so.
+  Status glance() override {
+    const std::uint32_t rung = doorbell().load(std::memory_order_acquire);
+    return rung == std::exchange(glanced_, rung) ? Status() : peers_.check();
+  }
   PeerState state(Rank peer) override { return peers_.of(uindex(peer)).state; }
   bool call_of(Rank peer, std::uint64_t sequence, CallRecord& record) override {
     return publications_.call_of(peer, sequence, record);
@@ -116,6 +122,7 @@ class ShmTransport final : public Transport {
   bool wants_progress_ = false;  // since prepare_sleep()
   const bool fenced_;            // all can be made to fence
   std::uint32_t rung_ = 0;       // the doorbell, when prepare_sleep() looked
+  std::uint32_t glanced_ = 0;    // the same, of glance()
 };
 
 }  // namespace
@@ -131,8 +138,10 @@ Result<MadeTransport> make_shm_transport(std::vector<fabric::PeerChannel> peers,
   layout.ring_bytes = setup.ring_bytes;
   const bool shared = std::any_of(peers.begin(), peers.end(),
                                   [](const fabric::PeerChannel& p) { return !p.same_process; });
-  ANYCCL_TRY(const std::shared_ptr<Segment> mine,
-             make_segment(layout, shared, setup.context->key, heap_of(peers)));
+  auto segment = make_segment(layout, shared, setup.context->key, heap_of(peers));
+  if (!segment.ok())  // peers wait for it, and hear why in vain
+    for (const fabric::PeerChannel& peer : peers) peer.channel->abort(segment.status());
+  ANYCCL_TRY(const std::shared_ptr<Segment> mine, std::move(segment));
   ANYCCL_TRY(ConnectResult connected,
              connect_peers(setup.me, std::move(peers), mine, layout, setup.deadline));
   MadeTransport made;

@@ -81,6 +81,7 @@ std::size_t Connections::memory_bytes() {
 void Connections::send(std::uint32_t to, const fabric::FrameHeader& header,
                        const std::byte* payload) {
   Peer& p = peer(to);
+  if (unasked_ && (header.flags & fabric::kMessage) == 0) send_record(p, current_, true);
   note_queue(p, p.channel->send(header, payload));
 }
 
@@ -144,8 +145,9 @@ void Connections::forget_before(std::uint64_t oldest) {
     for (auto& p : peers_) p->channel->forget_old();
 }
 
-void Connections::announce(const CallRecord& call) {
+void Connections::announce(const CallRecord& call, bool unasked) {
   current_ = call.sequence;
+  unasked_ = unasked;
   calls_[call.sequence % kCallHistory] = call;
 }
 
@@ -173,6 +175,15 @@ Status Connections::check() {
   return context_->problem();
 }
 
+Status Connections::glance() {
+  if (aborted_.load(std::memory_order_acquire)) return why_;  // as in check()
+  if (!left_) {
+    open_attached();
+    pump_all();
+  }
+  return context_->problem();
+}
+
 void Connections::look_for_silence() {
   const auto now = std::chrono::steady_clock::now();
   if (now < next_look_) return;
@@ -186,8 +197,8 @@ void Connections::send_records(Peer& to) {
   for (const std::uint64_t theirs : to.channel->call_sequences()) send_record(to, theirs);
 }
 
-/// Once for each call and peer, if we still have it.
-void Connections::send_record(Peer& to, std::uint64_t sequence) {
+/// Once for each call and peer, if we still have it. `ahead`: together with the next frame, which follows.
+void Connections::send_record(Peer& to, std::uint64_t sequence, bool ahead) {
   const std::size_t at = sequence % kCallHistory;
   const CallRecord& ours = calls_[at];
   if (sequence == 0 || ours.sequence != sequence || to.records_sent[at] == sequence) return;
@@ -197,24 +208,29 @@ void Connections::send_record(Peer& to, std::uint64_t sequence) {
   header.bytes = sizeof ours;
   std::array<std::byte, sizeof ours> payload;
   std::memcpy(payload.data(), &ours, sizeof ours);
-  note_queue(to, to.channel->send(header, payload.data()));
+  note_queue(to, ahead ? to.channel->send_ahead(header, payload.data())
+                       : to.channel->send(header, payload.data()));
 }
 
 bool Connections::call_of(Rank rank, std::uint64_t sequence, CallRecord& record) {
-  if (rank == context_->me) {
-    const CallRecord& ours = calls_[sequence % kCallHistory];
-    if (ours.sequence == sequence) record = ours;
-    return ours.sequence == sequence;
-  }
-  Peer* const p = peer_of_[uindex(rank)];
-  if (p == nullptr) return false;
-  if (!over()) {
+  Peer* const p = rank == context_->me ? nullptr : peer_of_[uindex(rank)];
+  if (p != nullptr && !over()) {
     p->channel->pump();
     send_record(*p, sequence);
     send_records(*p);
     flush(*p);
   }
-  return p->channel->call(sequence, record);
+  return known_call_of(rank, sequence, record);
+}
+
+bool Connections::known_call_of(Rank rank, std::uint64_t sequence, CallRecord& record) const {
+  if (rank == context_->me) {
+    const CallRecord& ours = calls_[sequence % kCallHistory];
+    if (ours.sequence == sequence) record = ours;
+    return ours.sequence == sequence;
+  }
+  fabric::Channel* const c = opened(rank);
+  return c != nullptr && c->call(sequence, record);
 }
 
 PeerCalls Connections::calls_of(Rank rank) const {

@@ -55,7 +55,8 @@ class Connections {
   /// Nobody asks for operations before `oldest`; what is left of them (after calls that did not fit
   /// together) must not pile up.
   void forget_before(std::uint64_t oldest);
-  void announce(const CallRecord& call);
+  /// `unasked`: the record goes along with the first frame to each peer.
+  void announce(const CallRecord& call, bool unasked);
 
   /// The channel to this peer, if it has been opened.
   fabric::Channel* opened(Rank rank) const;
@@ -65,6 +66,8 @@ class Connections {
   PeerState state(Rank rank);
   Status check();
   bool call_of(Rank rank, std::uint64_t sequence, CallRecord& record);
+  Status glance();
+  bool known_call_of(Rank rank, std::uint64_t sequence, CallRecord& record) const;
   PeerCalls calls_of(Rank rank) const;
   void prepare_sleep() { context_->prepare_sleep(); }
   void append_events(std::vector<pollfd>& events);
@@ -92,7 +95,7 @@ class Connections {
   void pump_all();
   void look_for_silence();
   void stalled();
-  void send_record(Peer& to, std::uint64_t sequence);
+  void send_record(Peer& to, std::uint64_t sequence, bool ahead = false);
   void send_records(Peer& to);
   void wait_for_events(std::chrono::nanoseconds most, std::span<const pollfd> others);
   void await_delivery(Deadline deadline);
@@ -111,6 +114,7 @@ class Connections {
   std::chrono::steady_clock::time_point next_look_{};  // For silent hosts.
   std::array<CallRecord, kCallHistory> calls_{};       // Ours, by sequence % size.
   std::uint64_t current_ = 0;
+  bool unasked_ = false;  // See announce().
   bool left_ = false;
 
   std::mutex abort_mutex_;  // Between calls of abort(), and with open().

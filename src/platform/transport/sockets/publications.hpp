@@ -12,7 +12,8 @@ class SocketPublications final : public Publications {
   explicit SocketPublications(Connections& connections)
       : Publications({.takes_any_memory = true}), connections_(connections) {}
 
-  void announce(const CallRecord& call) override { connections_.announce(call); }
+  void announce(const CallRecord& call) override { connections_.announce(call, false); }
+  void announce_first(const CallRecord& call) override { connections_.announce(call, true); }
   Offered offer(const Outgoing& out, const std::byte* source, bool lendable) override;
   std::byte* reserve(const Outgoing& out) override;
   void publish(const Outgoing& out) override { send(out, result_.data()); }

@@ -33,6 +33,10 @@ class SocketTransport final : public Transport {
   bool call_of(Rank peer, std::uint64_t sequence, CallRecord& record) override {
     return connections_.call_of(peer, sequence, record);
   }
+  Status glance() override { return connections_.glance(); }
+  bool known_call_of(Rank peer, std::uint64_t sequence, CallRecord& record) override {
+    return connections_.known_call_of(peer, sequence, record);
+  }
   PeerCalls calls_of(Rank peer) override { return connections_.calls_of(peer); }
   void expect(Rank peer) override { connections_.expect(peer); }
   void prepare_sleep(Alarm) override { connections_.prepare_sleep(); }
