@@ -95,6 +95,7 @@ Blame blame_of(const Culprit& culprit, const std::vector<Edge>& edges) {
       : culprit.kind == "silent"  ? "does not answer, as if its host were powered off or cut off"
       : culprit.kind == "left"    ? "has left"
       : culprit.kind == "stopped" ? "is stopped by a signal or a debugger"
+      : culprit.kind == "aborted" ? "has aborted the communicator"
       : culprit.kind == "no_dump"
           ? "has written no dump: it may be busy outside of calls, stopped or dead"
           : "has not called what the others wait for";

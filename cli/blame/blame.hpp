@@ -9,8 +9,8 @@ namespace anyccl::cli {
 
 /// The ranks that held up others, and how.
 struct Blame {
-  /// "nobody", "mismatch", "dead", "left", "stopped", "no_dump", "absent", "cycle", "unclear",
-  /// "failure" or "slow".
+  /// "nobody", "mismatch", "dead", "silent", "left", "stopped", "aborted", "no_dump", "absent",
+  /// "cycle", "unclear", "failure" or "slow".
   std::string kind;
   std::string communicator;  ///< As people call it; empty: none in particular.
   std::vector<int> ranks;    ///< The culprits, of that communicator.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
@@ -58,6 +59,7 @@ RankDump read(const Json& json) {
       fmt::format("host {}, pid {}", json.at("host").get<std::string>(), json.at("pid").get<int>());
   dump.reason = json.at("reason");
   dump.failure = json.value("failure", "");
+  dump.aborted = json.value("aborted", false);
   dump.rank = json.at("rank");
   dump.size = json.at("size");
   dump.sequence = json.at("sequence");
@@ -90,22 +92,28 @@ const DumpedCall* RankDump::call(std::uint64_t number) const {
   return found == calls.end() ? nullptr : &*found;
 }
 
-Result<RankDump> parse_dump(const std::string& text) try {
+Result<std::vector<RankDump>> parse_dumps(const std::string& text) try {
   const Json json = Json::parse(text);
   if (!json.is_object() || json.value("anyccl_dump", 0) != kFormat)
     return error(Code::invalid_argument, "it is no dump of this version of anyccl");
-  RankDump dump = read(json);
-  ANYCCL_CHECK(check(dump));
-  return dump;
+  std::vector<RankDump> dumps{read(json)};
+  for (const Json& other : json.value("threads", Json::array())) dumps.push_back(read(other));
+  for (const RankDump& dump : dumps) ANYCCL_CHECK(check(dump));
+  return dumps;
 } catch (const Json::exception& problem) {
   return error(Code::invalid_argument, "it is no dump: {}", problem.what());
+}
+
+Result<RankDump> parse_dump(const std::string& text) {
+  ANYCCL_TRY(std::vector<RankDump> dumps, parse_dumps(text));
+  return std::move(dumps.front());
 }
 
 Result<std::vector<RankDump>> read_dumps(const std::vector<std::string>& paths) {
   std::vector<RankDump> dumps;
   ANYCCL_CHECK(read_each(paths, "anyccl-", [&](const std::string& text) -> Status {
-    ANYCCL_TRY(RankDump dump, parse_dump(text));
-    dumps.push_back(std::move(dump));
+    ANYCCL_TRY(std::vector<RankDump> found, parse_dumps(text));
+    std::move(found.begin(), found.end(), std::back_inserter(dumps));
     return {};
   }));
   return dumps;

@@ -34,6 +34,7 @@ struct DumpedPeer {
 struct RankDump {
   std::string communicator, name, process, reason, failure;
   int rank = 0, size = 0;
+  bool aborted = false;        ///< The program of this rank has aborted the communicator.
   std::uint64_t sequence = 0;  ///< Of the last collective that it called.
   std::int64_t time_ns = 0;
   std::vector<DumpedCall> calls;
@@ -44,8 +45,11 @@ struct RankDump {
   const DumpedCall* call(std::uint64_t number) const;
 };
 
-/// Errors: invalid_argument, when `text` is not what a rank writes.
+/// Errors: invalid_argument, when `text` is not what a rank writes. Of a team it is the communicator
+/// of its first thread.
 Result<RankDump> parse_dump(const std::string& text);
+/// The same, and the communicators of the other threads of a team.
+Result<std::vector<RankDump>> parse_dumps(const std::string& text);
 
 /// Those in the files, and in the files of the folders that are named like dumps. Errors:
 /// invalid_argument, naming the file that is no dump; also when there is none.

@@ -68,6 +68,8 @@ std::vector<Group> groups_of(const std::vector<RankDump>& dumps) {
     group.sum_up();
     list.push_back(std::move(group));
   }
+  std::stable_sort(list.begin(), list.end(),  // ids are other ones in each run
+                   [](const Group& a, const Group& b) { return a.name < b.name; });
   return list;
 }
 

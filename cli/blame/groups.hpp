@@ -42,7 +42,7 @@ struct Group {
   std::vector<Known> ranks_;
 };
 
-/// By id. Of two dumps of one rank the later one counts.
+/// By name, then by id. Of two dumps of one rank the later one counts.
 std::vector<Group> groups_of(const std::vector<RankDump>& dumps);
 
 }  // namespace anyccl::cli

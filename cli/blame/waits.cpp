@@ -46,11 +46,19 @@ std::set<std::string> waiting_for(const std::string& node, const std::vector<Edg
   return found;
 }
 
+/// Whether that is why the waiting rank has failed, and not what the other one did afterwards.
+bool has_aborted(const Edge& edge) {
+  const RankDump* const dump = edge.group->dump_of(edge.to);
+  return dump != nullptr && dump->aborted &&
+         edge.from->failure.find(dump->failure) != std::string::npos;
+}
+
 /// Why a process that does not wait, or cannot go on, is not there.
 std::string kind_of(const Edge& edge, const Graph& graph, const std::vector<Group>& groups) {
   if (const std::string fate = edge.group->fate(edge.to); !fate.empty()) return fate;
   const std::string node = to_node(edge);
   if (graph.contains(node)) return "";
+  if (has_aborted(edge)) return "aborted";
   const bool has_dump = std::any_of(groups.begin(), groups.end(), [&](const Group& group) {
     return std::any_of(group.dumps.begin(), group.dumps.end(),
                        [&](const auto& one) { return group.node(one.first) == node; });

@@ -73,6 +73,10 @@ class Timeline {
     for (const Part part : common.parts)
       if (part.trace != last.trace) last_[{part.trace, part.call}] = last;
   }
+  static std::string kind_of_track(const TracedCall& call) {
+    if (call.stream != 0) return fmt::format(", stream {}", call.stream);
+    return call.sequence == 0 && call.started_ns != 0 ? ", messages" : "";
+  }
   void append(const Json& event) {
     events_ +=
         (events_.empty() ? "" : ",\n") + event.dump(-1, ' ', false, Json::error_handler_t::replace);
@@ -92,8 +96,7 @@ class Timeline {
       for (const TracedCall& call : trace.calls)
         if (const int track = layout_.track(t, call.track); named.emplace(process, track).second)
           add_name("thread_name", process, track,
-                   fmt::format("{}, rank {}{}", trace.title(), trace.rank,
-                               call.sequence == 0 ? ", messages" : ""));
+                   fmt::format("{}, rank {}{}", trace.title(), trace.rank, kind_of_track(call)));
     }
   }
   /// An event with its place.

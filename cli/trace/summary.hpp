@@ -55,5 +55,7 @@ Summary summarize(const std::vector<RankTrace>& traces);
 inline constexpr double kMostExposed = 0.3;
 /// Tables, and what to do about it.
 std::string text_of(const Summary& summary, const std::vector<HostClock>& clocks);
+/// All of it, for programs: times in nanoseconds, shares from 0 to 1.
+std::string json_of(const Summary& summary, const std::vector<HostClock>& clocks);
 
 }  // namespace anyccl::cli

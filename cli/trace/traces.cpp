@@ -26,6 +26,7 @@ TracedCall read_call(const Json& event) {
   call.started_ns = args.value("started_ns", std::int64_t{0});
   call.awaited_ns = args.value("awaited_ns", std::int64_t{0});
   call.ended_ns = args.value("ended_ns", std::int64_t{0});
+  call.stream = args.value("stream", 0);
   call.track = event.at("tid");
   call.details = args.dump(-1, ' ', false, Json::error_handler_t::replace);
   return call;

@@ -17,6 +17,7 @@ struct TracedCall {
   int root = -1;          ///< Of a message the peer; -1: any, or none.
   std::uint64_t tag = 0;  ///< Of a message.
   std::int64_t issued_ns = 0, started_ns = 0, awaited_ns = 0, ended_ns = 0;
+  int stream = 0;       ///< That has queued it; 0: none.
   int track = 0;        ///< Where it is drawn, of its rank.
   std::string details;  ///< Everything that is known of it, as JSON.
 

@@ -14,6 +14,7 @@ namespace {
 struct Flags {
   std::vector<std::string> paths;
   std::string output;  // empty: a summary is asked for
+  bool json = false;
 };
 
 int refuse(const Status& why) {
@@ -26,7 +27,8 @@ int run(const Flags& flags) {
   if (!traces.ok()) return refuse(traces.status());
   const std::vector<HostClock> clocks = align(*traces);
   if (flags.output.empty()) {
-    fmt::print("{}", text_of(summarize(*traces), clocks));
+    const Summary summary = summarize(*traces);
+    fmt::print("{}", flags.json ? json_of(summary, clocks) : text_of(summary, clocks));
     return 0;
   }
   const Status written = write_whole_file(flags.output, merged(*traces, clocks));
@@ -43,6 +45,7 @@ Body declare(CLI::App& app, const Command&) {
   for (CLI::App* const verb : {merge, summary})
     verb->add_option("traces", flags->paths, "Traces of the ranks, or folders with them")
         ->required();
+  summary->add_flag("--json", flags->json, "Print JSON: times in nanoseconds, shares from 0 to 1");
   app.require_subcommand(1);
   app.footer(
       "Each rank writes its trace when a communicator ends, if ANYCCL_TRACE names a folder. Give\n"

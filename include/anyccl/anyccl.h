@@ -343,10 +343,20 @@ ANYCCL_API anycclResult_t anycclCommMemStats(anycclComm_t comm, anycclCommMemSta
 ANYCCL_API anycclResult_t anycclCommLastPlan(anycclComm_t comm, const char** text);
 
 /* Writes what this rank remembers of its last operations (ANYCCL_RECORD), and for whom it waits now, to
- * the file `path` as JSON: `anyccl blame` compares those of all ranks. A plain file of that name is
- * replaced. Also while another thread waits in a call of `comm`, and after `comm` has failed; never
- * waits for a peer. Errors: SystemError, when the file cannot be written, or `path` is a link or a device. */
+ * the file `path` as JSON: `anyccl blame` compares those of all ranks. With ANYCCL_TRACE the rank's
+ * trace is written, too. Of a team (anycclCommParts) the file has the slices of all threads. A plain
+ * file of that name is replaced. Also while another thread waits in a call of `comm`, which goes on
+ * while the file is written, and after `comm` has failed; never waits for a peer. Errors: SystemError,
+ * when the file cannot be written, or `path` is a link or a device. */
 ANYCCL_API anycclResult_t anycclCommDump(anycclComm_t comm, const char* path);
+/* *text = what this rank has done in `comm` so far, as JSON: calls, bytes, time and failures of each
+ * operation, algorithm and protocol, and the memory that it holds; docs/metrics.md has the fields.
+ * Counts nothing with ANYCCL_RECORD=0. Any thread, also while another one waits in a call of `comm`, and
+ * after `comm` has failed. Valid until the next call of it by the same thread. */
+ANYCCL_API anycclResult_t anycclCommMetrics(anycclComm_t comm, const char** text);
+/* The same over all communicators of the process, also those that have ended, in the text format of
+ * Prometheus. With ANYCCL_METRICS a file is written with it each 5 s. */
+ANYCCL_API anycclResult_t anycclMetrics(const char** text);
 
 /* ---- Operators of your own ------------------------------------------------------------------ */
 

@@ -217,6 +217,13 @@ class Communicator : public Operations {
     static_cast<void>(anycclCommLastPlan(handle_, &text));
     return text;
   }
+  /// What this rank has done in it so far, as JSON. Any thread. See anycclCommMetrics.
+  Result<std::string> metrics() const {
+    const char* text = "";
+    const Status status = detail::status_of(anycclCommMetrics(handle_, &text), handle_);
+    if (!status.ok()) return status;
+    return std::string(text);
+  }
   /// Writes what this rank remembers of its operations to a file. Any thread. See anycclCommDump.
   Status dump(const std::string& path) const {
     return detail::status_of(anycclCommDump(handle_, path.c_str()), handle_);
@@ -278,6 +285,14 @@ class Communicator : public Operations {
 /// Shapes: in.count == inout.count, of one dtype. The two do not overlap.
 inline Status reduce_local(View in, View inout, ReduceOp op) {
   return Communicator().reduce_local(in, inout, op);
+}
+
+/// What all communicators of this process have done so far, as Prometheus reads it. See anycclMetrics.
+inline Result<std::string> metrics_text() {
+  const char* text = "";
+  const Status status = detail::status_of(anycclMetrics(&text), nullptr);
+  if (!status.ok()) return status;
+  return std::string(text);
 }
 
 }  // namespace anyccl

@@ -9,12 +9,14 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <set>
 #include <unordered_map>
 
 #include "adapter/create.hpp"
 #include "adapter/duplicate_library.hpp"
 #include "adapter/init_report.hpp"
 #include "adapter/known_links.hpp"
+#include "adapter/metrics.hpp"
 #include "adapter/on_demand.hpp"
 #include "adapter/transports.hpp"
 #include "base/config.hpp"
@@ -31,6 +33,8 @@ namespace {
 
 /// How long exit() waits at most for what the threads of streams are doing.
 constexpr auto kExitTime = std::chrono::seconds(1);
+/// See ANYCCL_METRICS.
+constexpr std::chrono::seconds kReportEvery{5};
 
 /// The state that belongs to the process and to no communicator. A forked child has one of its own.
 class Process {
@@ -57,17 +61,25 @@ class Process {
       inheritance.links.push_back({peer.rank, peer.link.lock(), peer.local, peer.same_process});
     return inheritance;
   }
-  void add(const std::shared_ptr<HostStream>& stream) {
+  std::shared_ptr<HostStream> make_stream() {
     const std::lock_guard lock(mutex_);
     leave_at_exit();
+    auto stream = std::make_shared<HostStream>(++streams_made_);
     std::erase_if(streams_, [](const auto& other) { return other.expired(); });
     streams_.push_back(stream);
+    return stream;
   }
   BackgroundProgress& progress() {
     const std::lock_guard lock(mutex_);
     if (progress_ == nullptr)
       progress_ = new BackgroundProgress;  // never destroyed: its thread may outlive main()
     return *progress_;
+  }
+  ProcessMetrics& metrics() { return metrics_; }
+  /// From now on the metrics are written into this folder, again and again, and at exit.
+  void report_in(const std::string& folder) {
+    prepare_exit();
+    if (metrics_.report_in(folder)) progress().repeat(kReportEvery, [this] { metrics_.write(); });
   }
   void prepare_exit() {
     const std::lock_guard lock(mutex_);
@@ -108,10 +120,28 @@ class Process {
   };
   /// With the lock.
   void leave_at_exit() {
-    static std::atomic<bool> at_exit{
-        false};  // also of the parent: children inherit what it registered
+    // Also of the parent: children inherit what it registered.
+    static std::atomic<bool> at_exit{false};
     if (!at_exit.load(std::memory_order_relaxed))
-      at_exit.store(std::atexit([] { get().leave_all(); }) == 0, std::memory_order_relaxed);
+      at_exit.store(std::atexit([] {
+                      get().metrics_.write();  // before communicators are kept from answering
+                      get().leave_all();
+                    }) == 0,
+                    std::memory_order_relaxed);
+  }
+  ProcessMetrics::Now now() {
+    ProcessMetrics::Now now;
+    std::set<std::shared_ptr<fabric::Link>> links;
+    const std::lock_guard lock(mutex_);
+    for (const auto& [key, one] : comms_) {
+      CommPtr comm = one.comm.lock();
+      if (comm == nullptr) continue;
+      now.comms.push_back(std::move(comm));
+      for (const Joined::Link& peer : one.links)
+        if (auto link = peer.link.lock()) links.insert(std::move(link));
+    }
+    now.links = links.size();
+    return now;
   }
   /// So that peers know that we left and did not die, and get what is still on its way to them.
   /// Work that streams have not done by then stays undone.
@@ -130,8 +160,10 @@ class Process {
   std::unordered_map<const Comm*, Joined> comms_;
   std::size_t most_comms_ = 16;  // With so many, those that have ended are forgotten.
   std::vector<std::weak_ptr<HostStream>> streams_;
+  std::uint64_t streams_made_ = 0;
   std::vector<bootstrap::Rendezvous> rendezvous_;
   BackgroundProgress* progress_ = nullptr;
+  ProcessMetrics metrics_{[this] { return now(); }};
 };
 
 /// Messages have no rules by size: what is said for everything is said for them.
@@ -249,6 +281,9 @@ Result<CommPtr> create_over(InitContext& init, const GroupPtr& group, Rank me,
   m.record_entries = init.config.record_entries;
   m.dump_folder = init.config.dump_folder;
   m.trace_folder = init.config.trace_folder;
+  m.when_ended = [](const Membership& who, const SpentCalls& calls) {
+    Process::get().metrics().add(who, calls);
+  };
   m.process_of = [group, me](Rank rank) {
     return process_here(group->members[uindex(me)], group->members[uindex(rank)]);
   };
@@ -259,6 +294,7 @@ Result<CommPtr> create_over(InitContext& init, const GroupPtr& group, Rank me,
     background.give_back_later(weak);
   });
   Process::get().add(comm, {group->secret, members_of(group), links, init.config.transport});
+  if (!init.config.metrics_folder.empty()) Process::get().report_in(init.config.metrics_folder);
   if (!init.config.tune_at_start) return comm;
   if (const Status tuned = tune_at_start(*comm, init.deadline); !tuned.ok()) {
     comm->abort(tuned);
@@ -275,10 +311,12 @@ BackgroundProgress& background_progress() {
   return Process::get().progress();
 }
 
+std::optional<std::string> metrics_text(Deadline deadline) {
+  return Process::get().metrics().text(deadline);
+}
+
 std::shared_ptr<HostStream> make_stream() {
-  auto stream = std::make_shared<HostStream>();
-  Process::get().add(stream);
-  return stream;
+  return Process::get().make_stream();
 }
 
 Result<anycclUniqueId> make_unique_id() {

@@ -102,6 +102,10 @@ constexpr Variable kVariables[] = {
     {"ANYCCL_TRACE", "",
      "folder where a rank writes the timeline of its operations when a communicator ends, for "
      "`anyccl trace` and Perfetto"},
+    {"ANYCCL_METRICS", "",
+     "folder where a process writes what it has done so far each 5 s, for the textfile collector "
+     "of "
+     "Prometheus' node exporter"},
     {"ANYCCL_DEBUG", "WARN", "NONE, WARN, INFO or TRACE: what is logged on stderr"},
     {"ANYCCL_DEBUG_SUBSYS", "ALL",
      "of INFO: INIT, NET, SHM, COLL, TUNING, comma separated; ^ in front: all but these"},
@@ -326,6 +330,7 @@ Result<Config> read_config() {
   ANYCCL_CHECK(read_number("ANYCCL_RECORD", std::size_t{0}, kMostRecordEntries, record_entries));
   c.dump_folder = text_of("ANYCCL_DUMP_DIR");
   c.trace_folder = text_of("ANYCCL_TRACE");
+  c.metrics_folder = text_of("ANYCCL_METRICS");
   c.record_entries =
       record_entries.value_or(c.trace_folder.empty() ? kRecordEntries : kTracedEntries);
   std::optional<int> connect_all;

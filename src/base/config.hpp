@@ -92,6 +92,7 @@ struct Config {
   std::size_t record_entries = kRecordEntries;  ///< ANYCCL_RECORD.
   std::string dump_folder;                      ///< ANYCCL_DUMP_DIR; empty: none.
   std::string trace_folder;                     ///< ANYCCL_TRACE; empty: none.
+  std::string metrics_folder;                   ///< ANYCCL_METRICS; empty: none.
   int connect_all = 32;                         ///< ANYCCL_CONNECT_ALL.
   /// ANYCCL_TUNE_AT_START.
   bool tune_at_start = false;

@@ -33,6 +33,10 @@ class TickClock {
                              static_cast<double>(static_cast<std::int64_t>(ticks - first_ticks_)));
     }
 
+    std::int64_t ns_of(std::uint64_t ticks) const {
+      return static_cast<std::int64_t>(ns_per_tick_ * static_cast<double>(ticks));
+    }
+
    private:
     friend class TickClock;
     std::uint64_t first_ticks_ = 0;

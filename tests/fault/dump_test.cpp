@@ -1,191 +1,28 @@
-// Ranks that hang or fail leave dumps, and `anyccl blame` finds in them the rank that is at fault.
+// What ranks know of their operations is in the dumps that they write. planted/ has the verdicts on them.
 
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <csignal>
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <thread>
 
-#include "blame/blame.hpp"
+#include "blame/dumps.hpp"
 #include "support/ranks.hpp"
-#include "support/shared_counts.hpp"
 #include "support/temporary_folder.hpp"
 
 namespace anyccl::test {
 namespace {
 
 using namespace std::chrono_literals;
-using Variables = std::vector<std::pair<std::string, std::string>>;
-constexpr int kRanks = 3;
-constexpr Rank kFaulty{2};
-
-/// The part of one rank; the others are there until `others` of them are through.
-using Part = std::function<void(Communicator& comm, const SharedCounts& shared)>;
-
-/// Nothing wakes a process when the count in their shared memory changes.
-void wait_for(const SharedCounts& shared, int over) {
-  while (shared->over < over) std::this_thread::sleep_for(1ms);
-}
-
-/// The verdict on ranks that play `part`. Nobody leaves before all but the faulty
-/// one are through, as that would tell the others.
-cli::Blame blamed(const std::string& transport, const Part& part, bool dies = false) {
-  const TemporaryFolder folder;
-  const SharedCounts shared;
-  const auto outcomes = run_processes(
-      kRanks,
-      [&](Communicator& comm) {
-        EXPECT_OK(wait(comm.barrier()));
-        part(comm, shared);
-        ++shared->over;
-        if (comm.rank() != kFaulty && shared->stopped != 0 && shared->over == kRanks - 1)
-          ::kill(shared->stopped, SIGCONT);
-        wait_for(shared, dies ? kRanks - 1 : kRanks);
-        static_cast<void>(comm.abort());
-        std::_Exit(testing::Test::HasFailure() ? 1 : 0);
-      },
-      [&](int) {
-        return Variables{{"ANYCCL_TRANSPORT", transport},
-                         {"ANYCCL_WARN_AFTER", "0.2"},
-                         {"ANYCCL_OP_TIMEOUT", "0.5"},
-                         {"ANYCCL_DEBUG", "NONE"},
-                         {"ANYCCL_DUMP_DIR", folder.path()}};
-      },
-      30);
-  for (int r = 0; r < kRanks; ++r)
-    EXPECT_EQ(outcomes[static_cast<std::size_t>(r)].exit_code,
-              dies && r == index(kFaulty) ? -SIGKILL : 0)
-        << r << ": " << outcomes[static_cast<std::size_t>(r)].output;
-  const auto dumps = cli::read_dumps({folder.path()});
-  if (!dumps.ok()) return {"none", "", {}, std::string(dumps.status().message())};
-  return cli::find_blame(*dumps);
-}
+using Variables = Environment::Variables;
 
 Status reduce(Communicator& comm, std::size_t count = 2) {
   std::vector<float> x(count, 1.0F);
   return wait(comm.all_reduce(view(x), view(x), ReduceOp::sum));
-}
-
-void expect_blamed(const cli::Blame& blame, const char* kind) {
-  EXPECT_EQ(blame.kind, kind) << blame.text;
-  EXPECT_EQ(blame.ranks, std::vector<int>{index(kFaulty)}) << blame.text;
-}
-
-class Planted : public testing::TestWithParam<const char*> {};
-INSTANTIATE_TEST_SUITE_P(Over, Planted, testing::Values("shm", "tcp"),
-                         [](const auto& transport) { return std::string(transport.param); });
-
-TEST_P(Planted, missing_call_is_blamed_on_the_rank_that_does_not_call) {
-  expect_blamed(blamed(GetParam(),
-                       [](Communicator& comm, const SharedCounts& shared) {
-                         if (comm.rank() == kFaulty) return wait_for(shared, kRanks - 1);
-                         EXPECT_FALSE(reduce(comm).ok());
-                       }),
-                "absent");
-}
-
-TEST_P(Planted, wrong_root_is_blamed_on_the_rank_that_has_it) {
-  const cli::Blame blame = blamed(GetParam(), [](Communicator& comm, const SharedCounts&) {
-    std::vector<float> x(2, 1.0F);
-    const Rank root = comm.rank() == kFaulty ? kFaulty : Rank{0};
-    static_cast<void>(wait(comm.broadcast(view(x), view(x), root)));
-    EXPECT_FALSE(wait(comm.barrier()).ok());  // a root may have been through before
-  });
-  expect_blamed(blame, "mismatch");
-  EXPECT_NE(blame.text.find("rank 2 called broadcast of 2 f32, root 2"), std::string::npos)
-      << blame.text;
-}
-
-TEST_P(Planted, wrong_size_is_blamed_on_the_rank_that_has_it) {
-  expect_blamed(blamed(GetParam(),
-                       [](Communicator& comm, const SharedCounts&) {
-                         static_cast<void>(reduce(comm, comm.rank() == kFaulty ? 3 : 2));
-                         EXPECT_FALSE(wait(comm.barrier()).ok());
-                       }),
-                "mismatch");
-}
-
-TEST_P(Planted, stop_is_blamed_on_the_frozen_process) {
-  expect_blamed(blamed(GetParam(),
-                       [](Communicator& comm, const SharedCounts& shared) {
-                         if (comm.rank() != kFaulty) {
-                           while (shared->stopped == 0) std::this_thread::yield();
-                           EXPECT_FALSE(reduce(comm).ok());
-                           return;
-                         }
-                         shared->stopped = ::getpid();
-                         ::raise(SIGSTOP);
-                       }),
-                "stopped");
-}
-
-TEST_P(Planted, death_is_blamed_on_the_rank_that_died) {
-  expect_blamed(blamed(
-                    GetParam(),
-                    [](Communicator& comm, const SharedCounts&) {
-                      if (comm.rank() == kFaulty) ::raise(SIGKILL);
-                      EXPECT_FALSE(reduce(comm).ok());
-                    },
-                    true),
-                "dead");
-}
-
-TEST_P(Planted, slowness_is_blamed_on_the_rank_that_lags) {
-  const TemporaryFolder folder;
-  expect_all_passed(run_processes(
-      kRanks,
-      [&](Communicator& comm) {
-        for (int i = 0; i < 10; ++i) {
-          if (comm.rank() == kFaulty) std::this_thread::sleep_for(30ms);  // to be slow is the fault
-          EXPECT_OK(reduce(comm));
-        }
-        EXPECT_OK(
-            comm.dump(folder.path() + "/anyccl-" + std::to_string(index(comm.rank())) + ".json"));
-      },
-      [&](int) {
-        return Variables{{"ANYCCL_TRANSPORT", GetParam()}};
-      }));
-  const auto dumps = cli::read_dumps({folder.path()});
-  ASSERT_OK(dumps.status());
-  expect_blamed(cli::find_blame(*dumps), "slow");
-}
-
-TEST_P(Planted, receive_without_a_send_is_blamed_on_the_rank_that_does_not_send) {
-  const cli::Blame blame = blamed(GetParam(), [](Communicator& comm, const SharedCounts& shared) {
-    std::vector<float> x(4, 1.0F);
-    if (comm.rank() != Rank{0}) return wait_for(shared, 1);
-    EXPECT_FALSE(wait(comm.recv(view(x), kFaulty, {}, 7)).ok());
-  });
-  expect_blamed(blame, "absent");
-  EXPECT_NE(blame.text.find("recv of 4 f32 from rank 2, tag 7"), std::string::npos) << blame.text;
-}
-
-TEST_P(Planted, order_of_two_communicators_is_blamed_with_both_calls) {
-  const cli::Blame blame = blamed(GetParam(), [](Communicator& comm, const SharedCounts& shared) {
-    CommunicatorConfig data, tensor;
-    data.name = "dp";
-    tensor.name = "tp";
-    auto dp = comm.split(0, index(comm.rank()), data),
-         tp = comm.split(0, index(comm.rank()), tensor);
-    ASSERT_OK(dp.status());
-    ASSERT_OK(tp.status());
-    std::vector<float> x(2, 1.0F);
-    EXPECT_FALSE(
-        (comm.rank() == kFaulty ? wait(tp->broadcast(view(x), view(x), Rank{0})) : reduce(*dp))
-            .ok());
-    ++shared->over;
-    wait_for(shared, kRanks);  // nobody leaves before
-    static_cast<void>(dp->abort());
-    static_cast<void>(tp->abort());
-  });
-  EXPECT_EQ(blame.kind, "cycle") << blame.text;
-  for (const char* part :
-       {"communicator dp, all_reduce of 2 f32", "communicator tp, broadcast of 2"})
-    EXPECT_NE(blame.text.find(part), std::string::npos) << blame.text;
 }
 
 std::string text_in(const std::string& path) {
@@ -254,6 +91,49 @@ TEST(Dump, has_as_many_operations_as_are_remembered) {
     EXPECT_EQ(dump->calls.back().sequence, 10U);
     EXPECT_EQ(dump->calls.back().state, "done");
     EXPECT_GE(dump->calls.back().issued_ns, dump->calls.front().ended_ns);
+  });
+}
+
+TEST(Dump, of_a_team_has_the_slices_of_all_its_threads) {
+  const TemporaryFolder folder;
+  constexpr int kThreads = 3;
+  constexpr std::size_t kLong = 100000;
+  run_ranks(2, [&](Communicator& comm) {
+    ASSERT_EQ(anycclCommParts(comm.handle(), kThreads), anycclSuccess);
+    std::vector<float> x(kLong, 1.0F);
+    std::vector<std::thread> threads;
+    for (int t = 0; t < kThreads; ++t)
+      threads.emplace_back([&, t] {
+        EXPECT_EQ(anycclAllReducePart(x.data(), x.data(), x.size(), anycclFloat32, anycclSum,
+                                      comm.handle(), t, kThreads),
+                  anycclSuccess);
+      });
+    for (std::thread& thread : threads) thread.join();
+    ASSERT_OK(comm.dump(folder.path() + "/anyccl-" + std::to_string(index(comm.rank())) + ".json"));
+  });
+  const auto dumps = cli::read_dumps({folder.path()});
+  ASSERT_OK(dumps.status());
+  ASSERT_EQ(dumps->size(), 2U * kThreads);
+  for (const cli::RankDump& dump : *dumps) EXPECT_EQ(dump.calls.back().kind, "all_reduce");
+  EXPECT_NE((*dumps)[0].communicator, (*dumps)[1].communicator);
+}
+
+/// Each operation of the other thread needs the progress lock, and a trace of so many takes long.
+TEST(Dump, and_trace_are_written_while_other_threads_go_on) {
+  constexpr int kCalls = 20000;
+  const TemporaryFolder folder;
+  const Environment environment(Variables{{"ANYCCL_TRACE", folder.path()}});
+  run_ranks(1, [&](Communicator& comm) {
+    for (int i = 0; i < kCalls; ++i) ASSERT_OK(reduce(comm));
+    std::atomic<bool> written{false};
+    std::thread writer([&] {
+      EXPECT_OK(comm.dump(folder.path() + "/dump"));
+      written = true;
+    });
+    int meanwhile = 0;
+    for (; !written; ++meanwhile) ASSERT_OK(reduce(comm));
+    writer.join();
+    EXPECT_GT(meanwhile, 100) << "calls while a trace of " << kCalls << " was written";
   });
 }
 

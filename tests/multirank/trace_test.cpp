@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <map>
+#include <set>
 #include <thread>
 
 #include "anyccl/window.hpp"
@@ -101,6 +102,31 @@ TEST(Trace, has_puts_signals_waits_for_them_and_probes) {
          {"put 12", "signal 0", "signal_wait 0", "probe 0", "send 12", "recv 12"})
       EXPECT_EQ(counts[call], 1) << call;
     for (const cli::TracedCall& call : trace.calls) expect_in_order(call);
+  }
+}
+
+TEST(Trace, says_which_stream_has_queued_an_operation) {
+  const auto traces = traces_of(2, [](Communicator& comm) {
+    std::vector<float> x(2, 1.0F), y(2, 1.0F);
+    auto first = Stream::create(), second = Stream::create();
+    ASSERT_OK(first.status());
+    ASSERT_OK(second.status());
+    ASSERT_OK(wait(comm.barrier()));
+    ASSERT_OK(comm.all_reduce(view(x), view(x), ReduceOp::sum, *first).status());
+    ASSERT_OK(comm.all_reduce(view(y), view(y), ReduceOp::max, *second).status());
+    ASSERT_OK(first->synchronize());
+    ASSERT_OK(second->synchronize());
+  });
+  ASSERT_EQ(traces.size(), 2U);
+  for (const cli::RankTrace& trace : traces) {
+    ASSERT_EQ(trace.calls.size(), 3U);
+    std::set<int> tracks;
+    for (int stream = 0; stream < 3; ++stream) {
+      const cli::TracedCall& call = trace.calls[static_cast<std::size_t>(stream)];
+      EXPECT_EQ(call.stream, stream) << call.details;
+      tracks.insert(call.track);
+    }
+    EXPECT_EQ(tracks.size(), 3U);
   }
 }
 

@@ -20,6 +20,7 @@ from ._core import (
     Work,
     __version__,
     group,
+    metrics_text,
     reduce_local,
 )
 from .arena import empty, empty_like, zeros
@@ -70,6 +71,7 @@ __all__ = [
     "group",
     "include_dir",
     "library_dir",
+    "metrics_text",
     "reduce_local",
     "zeros",
 ]

@@ -100,6 +100,13 @@ void bind_state(CommunicatorClass& c) {
             self.dump(std::string(nb::cast<nb::bytes>(bytes).c_str()));
           },
           "path"_a, docs::kDump, nb::sig("def dump(self, path: str | os.PathLike[str]) -> None"))
+      .def(
+          "metrics",
+          [](Communicator& self) {
+            const std::string text = self.metrics();
+            return nb::module_::import_("json").attr("loads")(text);
+          },
+          docs::kMetrics, nb::sig("def metrics(self) -> dict[str, typing.Any]"))
       .def_prop_ro("completed", &Communicator::completed, docs::kCompleted,
                    nb::sig("def completed(self) -> tuple[int, int]"))
       .def_prop_ro("survivors", &Communicator::survivors, docs::kSurvivors,
@@ -108,6 +115,22 @@ void bind_state(CommunicatorClass& c) {
                    docs::kTimeout)
       .def("__repr__", &Communicator::text);
   bind_creation_of_operators(c);
+}
+
+void bind_metrics(nb::module_& m) {
+  m.def(
+      "metrics_text",
+      [] {
+        std::string kept;
+        raise_unless_ok(unlocked([&] {
+          const char* text = "";
+          const anycclResult_t result = anycclMetrics(&text);
+          kept = text;
+          return result;
+        }));
+        return kept;
+      },
+      docs::kMetricsText);
 }
 
 }  // namespace anyccl::python

@@ -168,6 +168,18 @@ void Communicator::dump(const std::string& path) {
   raise_unless_ok(unlocked([&] { return anycclCommDump(turn.handle, path.c_str()); }));
 }
 
+std::string Communicator::metrics() {
+  const Call turn(*this);
+  std::string kept;
+  raise_unless_ok(unlocked([&] {
+    const char* text = "";
+    const anycclResult_t result = anycclCommMetrics(turn.handle, &text);
+    kept = text;
+    return result;
+  }));
+  return kept;
+}
+
 std::pair<std::uint64_t, std::uint64_t> Communicator::completed() {
   const Call turn(*this);
   std::pair<std::uint64_t, std::uint64_t> completed;

@@ -55,6 +55,8 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   /// The exception that operations raise from now on, or None. Any thread.
   nb::object failure() const;
   std::string last_plan();
+  /// JSON.
+  std::string metrics();
   void dump(const std::string& path);
   /// Collectives, here and on all ranks that are left.
   std::pair<std::uint64_t, std::uint64_t> completed();

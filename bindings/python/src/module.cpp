@@ -30,4 +30,5 @@ NB_MODULE(_core, m) {
   bind_window(m);
   bind_windows(communicator);
   bind_neighbors(m);
+  bind_metrics(m);
 }

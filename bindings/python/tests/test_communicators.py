@@ -66,6 +66,23 @@ def test_a_dump_has_the_last_operations(two, tmp_path):
         assert [(one["kind"], one["bytes"]) for one in dump["entries"]][-1] == ("all_reduce", 24)
 
 
+def test_metrics_count_calls_and_bytes(two):
+    def counted(comm):
+        return {one["operation"]: (one["calls"], one["bytes"], one["failed"]) for one in comm.metrics()["operations"]}
+
+    before = counted(two.comms[0]).get("all_reduce", (0, 0, 0))
+    two.each(lambda c: c.all_reduce(np.ones(3)))
+    assert counted(two.comms[0])["all_reduce"] == (before[0] + 1, before[1] + 24, 0)
+    assert two.comms[0].metrics()["rank"] == 0
+
+
+def test_metrics_of_the_process_are_for_prometheus(two):
+    two.each(lambda c: c.all_reduce(np.ones(3)))
+    lines = anyccl.metrics_text().splitlines()
+    assert "# TYPE anyccl_operations_total counter" in lines
+    assert any(line.startswith("anyccl_operations_total{") and 'operation="all_reduce"' in line for line in lines)
+
+
 def test_a_dump_that_cannot_be_written_raises(two, tmp_path):
     with pytest.raises(anyccl.SystemFailure):
         two.each(lambda c: c.dump(str(tmp_path / "none" / "dump")))

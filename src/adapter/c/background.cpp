@@ -2,7 +2,6 @@
 
 #include <thread>
 
-#include "base/error.hpp"
 #include "base/fork.hpp"
 #include "base/signals.hpp"
 
@@ -54,14 +53,6 @@ void Background::abandon() {
   if (done_ && result_.ok() && *result_ != nullptr) abort(**result_);
   result_ = CommPtr();
 }
-
-namespace {
-
-Status aborted_by(const Membership& me) {
-  return error(Code::aborted, "{} aborted the communicator", me.names[uindex(me.rank)]);
-}
-
-}  // namespace
 
 void abort(Comm& comm) {
   comm.abort(aborted_by(comm.membership()));

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "adapter/c/creation.hpp"
+#include "adapter/metrics.hpp"
 #include "adapter/team.hpp"
 #include "base/error.hpp"
 
@@ -224,7 +225,28 @@ anycclResult_t anycclCommDump(anycclComm_t comm, const char* path) {
   return guarded(comm, [&]() -> Status {
     ANYCCL_TRY(const std::shared_ptr<Team> team, keep(comm));
     ANYCCL_CHECK(need(path, "path"));
-    return team->first().dump(path);
+    return team->dump(path);
+  });
+}
+
+anycclResult_t anycclCommMetrics(anycclComm_t comm, const char** text) {
+  static thread_local std::string kept;
+  return guarded(comm, [&]() -> Status {
+    ANYCCL_TRY(const std::shared_ptr<Team> team, keep(comm));
+    ANYCCL_CHECK(need(text, "text"));
+    kept = team->metrics_text();
+    *text = kept.c_str();
+    return {};
+  });
+}
+
+anycclResult_t anycclMetrics(const char** text) {
+  static thread_local std::string kept;
+  return guarded(nullptr, [&]() -> Status {
+    ANYCCL_CHECK(need(text, "text"));
+    kept = metrics_text(Deadline()).value_or("");
+    *text = kept.c_str();
+    return {};
   });
 }
 

@@ -15,7 +15,16 @@
 namespace anyccl {
 
 /// Whether an operation may start at its turn, or only after Operation::open().
-enum class Gate : bool { open, closed };
+struct Gate {
+  static const Gate open, closed;
+  /// Of an operation of this stream.
+  static constexpr Gate closed_by(std::uint8_t stream) { return {false, stream}; }
+
+  bool is_open;
+  std::uint8_t stream = 0;  ///< As RecordedCall has it.
+  bool operator==(Gate other) const { return is_open == other.is_open; }
+};
+inline constexpr Gate Gate::open{true}, Gate::closed{false};
 
 /// One issued operation. advance() is called by the holder of the communicator's progress lock;
 /// anybody may ask done().

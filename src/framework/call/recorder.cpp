@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <bit>
 
 namespace anyccl {
@@ -17,6 +18,32 @@ Recorder::Recorder(std::size_t entries, bool is_traced) : is_traced_(is_traced) 
   if (memory == MAP_FAILED) return;
   ring_ = {static_cast<RecordedCall*>(memory), Unmap{bytes}};
   entries_ = entries;
+  sum_at_ = entries + 1;
+}
+
+/// Some at a time, so that most calls find nothing to do: as many as there are up to the next multiple, so
+/// that they do not cross the end of the ring.
+void Recorder::sum_up() {
+  const std::uint64_t most = std::min<std::uint64_t>(64, entries_), oldest = sum_at_ - entries_;
+  const std::uint64_t count = most - oldest % most;
+  sums_.add({&at(oldest), count});
+  sum_at_ += count;
+}
+
+RecordedCalls Recorder::copy() const {
+  RecordedCalls copy{first(), {}, clock_.scale()};
+  copy.calls.reserve(last_ + 1 - first());
+  for (std::uint64_t number = first(); number <= last_; ++number)
+    copy.calls.push_back((*this)[number]);
+  return copy;
+}
+
+CallTotals Recorder::totals() const {
+  CallTotals totals = sums_;
+  if (entries_ == 0) return totals;
+  for (std::uint64_t number = sum_at_ - entries_; number <= last_; ++number)
+    totals.add({&(*this)[number], 1});
+  return totals;
 }
 
 void Recorder::Unmap::operator()(RecordedCall* ring) const {

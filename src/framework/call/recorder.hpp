@@ -2,9 +2,11 @@
 
 #include <limits>
 #include <memory>
+#include <vector>
 
 #include "base/tick_clock.hpp"
 #include "framework/call/call.hpp"
+#include "framework/call/call_totals.hpp"
 
 namespace anyccl {
 
@@ -37,61 +39,72 @@ struct RecordedCall {
   std::uint8_t protocol = 0;  ///< Of a collective.
   std::uint8_t parts = 0;     ///< As CallRecord has it.
   RecordState state{};
-  OtherKind other{};  ///< If it is not `none`, `collective` says nothing.
+  OtherKind other{};        ///< If it is not `none`, `collective` says nothing.
+  std::uint8_t stream = 0;  ///< Its number, see HostStream; 0: of none.
 
   static constexpr float kNever = std::numeric_limits<float>::infinity();
 };
 static_assert(sizeof(RecordedCall) == 64, "a cache line each");
 
+/// What a Recorder kept at one moment, to be read without its lock.
+struct RecordedCalls {
+  std::uint64_t first = 1;  ///< Number of the first of `calls`.
+  std::vector<RecordedCall> calls;
+  TickClock::Scale scale;
+};
+
 /// The last operations of one rank of a communicator, in a ring of a fixed size that is never read
-/// while nothing goes wrong. Its memory is touched only as far as it has been used.
+/// while nothing goes wrong, and the sums over all. Its memory is touched only as far as it has been
+/// used.
 ///
 /// Threads: the holder of the communicator's progress lock.
 class Recorder {
  public:
-  /// The next power of two, if it is none. Without memory, and with 0 entries, it counts and keeps
-  /// nothing.
+  /// The next power of two, if it is none. Without memory, and with 0 entries, it counts calls and
+  /// keeps nothing.
   /// `is_traced`: every operation has its duration, also one that ends without waiting.
   explicit Recorder(std::size_t entries, bool is_traced = false);
+
+  /// What is known of a call besides its arguments.
+  struct Facts {
+    const Algorithm* algorithm = nullptr;  ///< These four as RecordedCall has them.
+    std::uint64_t position = 0;
+    std::uint8_t protocol = 0, parts = 0;
+    OtherKind other{};
+    std::uint8_t stream = 0;
+    bool blocks = false;      ///< Its caller waits for it from the beginning on,
+    std::uint64_t began = 0;  ///< which was then, see begin(); 0: now.
+  };
 
   /// Whether it keeps anything.
   bool is_on() const { return entries_ != 0; }
   bool is_traced() const { return is_traced_; }
-  /// For note_blocking(), of a call that begins now and is recorded later; 0: when does not matter.
+  /// For Facts, of a call that begins now and is recorded later; 0: when does not matter.
   std::uint64_t begin() const { return is_traced_ ? clock_.now() : 0; }
   /// A new record, of a call that is made now; its number, from 1.
-  std::uint64_t add(const Call& call, RecordState state) {
+  std::uint64_t add(const Call& call, RecordState state, const Facts& facts) {
     const std::uint64_t number = ++last_;
     if (entries_ == 0) return number;
-    RecordedCall& record = at(number);
-    record = {.position = call.tag,
-              .count = call.count,
-              .issued = clock_.now(),
-              .root = call.root,
-              .collective = call.collective,
-              .dtype = call.dtype,
-              .op = call.op,
-              .state = state};
-    if (state != RecordState::issued) record.started = record.issued;
-    if (state >= RecordState::done) record.ended = record.issued;
-    return number;
-  }
-  /// The same, of a collective.
-  std::uint64_t add(const Call& call, RecordState state, const CallRecord& what,
-                    std::uint64_t sequence, const Algorithm* algorithm, std::uint8_t protocol) {
-    const std::uint64_t number = add(call, state);
-    if (entries_ == 0) return number;
-    RecordedCall& record = at(number);
-    record.position = sequence;
-    record.algorithm = algorithm;
-    record.protocol = protocol;
-    record.parts = what.parts;
-    return number;
-  }
-  /// The same, of a call that is neither a collective nor a message; `call` has its peer, size and tag.
-  std::uint64_t add(OtherKind kind, const Call& call, RecordState state) {
-    const std::uint64_t number = add(call, state);
-    if (entries_ != 0) at(number).other = kind;
+    if (number == sum_at_) [[unlikely]]
+      sum_up();
+    const std::uint64_t now = clock_.now();
+    const std::uint64_t issued = facts.began != 0 ? facts.began : now;
+    at(number) = {.position = facts.position,
+                  .count = call.count,
+                  .algorithm = facts.algorithm,
+                  .issued = issued,
+                  .started = state != RecordState::issued ? issued : 0,
+                  .ended = state >= RecordState::done ? now : 0,
+                  .root = call.root,
+                  .awaited = facts.blocks ? 0 : RecordedCall::kNever,
+                  .collective = call.collective,
+                  .dtype = call.dtype,
+                  .op = call.op,
+                  .protocol = facts.protocol,
+                  .parts = facts.parts,
+                  .state = state,
+                  .other = facts.other,
+                  .stream = facts.stream};
     return number;
   }
   void start(std::uint64_t number) {
@@ -103,14 +116,6 @@ class Recorder {
     if (!keeps(number)) return;
     at(number).ended = clock_.now();
     at(number).state = ok ? RecordState::done : RecordState::failed;
-  }
-  /// The caller of the newest one has waited for it from `begin` on, which see, or, if that is 0,
-  /// since it was added.
-  void note_blocking(std::uint64_t begin) {
-    if (entries_ == 0) return;
-    RecordedCall& record = at(last_);
-    record.awaited = 0;
-    if (begin != 0) record.issued = record.started = begin;
   }
   /// A thread has waited for it since `since`.
   void await(std::uint64_t number, std::uint64_t since) {
@@ -129,6 +134,11 @@ class Recorder {
   const RecordedCall& operator[](std::uint64_t number) const {
     return ring_[number & (entries_ - 1)];
   }
+  /// All that it keeps.
+  RecordedCalls copy() const;
+  /// Of all operations so far. One that was still open when as many others had been made as are kept
+  /// is in them without its time and its failure.
+  CallTotals totals() const;
   const TickClock& clock() const { return clock_; }
 
  private:
@@ -136,11 +146,14 @@ class Recorder {
     std::size_t bytes;
     void operator()(RecordedCall* ring) const;
   };
+  void sum_up();
   RecordedCall& at(std::uint64_t number) { return ring_[number & (entries_ - 1)]; }
 
   TickClock clock_;
   std::size_t entries_ = 0;
   std::uint64_t last_ = 0;
+  std::uint64_t sum_at_ = 0;  // the record of this number takes the place of one that is in no sum
+  CallTotals sums_;           // of all before sum_at_ - entries_
   bool is_traced_;
   std::unique_ptr<RecordedCall[], Unmap> ring_;
 };

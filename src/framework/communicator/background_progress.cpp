@@ -55,6 +55,15 @@ void BackgroundProgress::give_back_later(const std::weak_ptr<Comm>& comm) {
   add_tenant(comm, unused_);
 }
 
+void BackgroundProgress::repeat(std::chrono::milliseconds pause, std::function<void()> chore) {
+  const std::lock_guard lock(mutex_);
+  if (stopping_ || !start_locked().ok()) return;
+  chore_ = std::move(chore);
+  chore_pause_ = pause;
+  chore_due_ = std::chrono::steady_clock::now() + pause;
+  changed_.notify_one();
+}
+
 /// With the lock.
 void BackgroundProgress::add_tenant(const std::weak_ptr<Comm>& comm,
                                     std::chrono::milliseconds pause) {
@@ -148,15 +157,15 @@ void BackgroundProgress::await_turn(std::unique_lock<std::mutex>& lock, int& idl
   idle_polls = kIdlePolls;
 }
 
-/// Also ends when there may be something to give back.
+/// Also ends when there may be something to give back, or a chore to do.
 void BackgroundProgress::sleep_until_needed(std::unique_lock<std::mutex>& lock) {
+  constexpr auto kNever = std::chrono::steady_clock::time_point::max();
   while (!stopping_ && !is_watched() && listening_.empty()) {
-    const auto first =
-        std::min_element(tenants_.begin(), tenants_.end(),
-                         [](const Tenant& a, const Tenant& b) { return a.due < b.due; });
-    if (first == tenants_.end())
+    auto due = chore_ ? chore_due_ : kNever;
+    for (const Tenant& tenant : tenants_) due = std::min(due, tenant.due);
+    if (due == kNever)
       changed_.wait(lock);
-    else if (const auto due = first->due; due > std::chrono::steady_clock::now())
+    else if (due > std::chrono::steady_clock::now())
       changed_.wait_until(lock, due);
     else
       return;
@@ -221,6 +230,7 @@ void BackgroundProgress::work() {
     only_ = nullptr;
     sort_out();
     give_back(lock);
+    do_chore(lock);
     if (tell(lock)) idle_polls = 0;
     in_turn_ = false;
     turned_.notify_all();
@@ -251,6 +261,16 @@ void BackgroundProgress::give_back(std::unique_lock<std::mutex>& lock) {
     if (given == GivenBack::unread)
       add_tenant(tenant.comm, std::min(2 * tenant.pause, std::max(kRareLook, unused_)));
   }
+}
+
+/// Without the lock.
+void BackgroundProgress::do_chore(std::unique_lock<std::mutex>& lock) {
+  if (!chore_ || stopping_ || chore_due_ > std::chrono::steady_clock::now()) return;
+  const std::function<void()> chore = chore_;
+  lock.unlock();
+  chore();
+  lock.lock();
+  chore_due_ = std::chrono::steady_clock::now() + chore_pause_;
 }
 
 /// Calls the functions that are due, without the lock.

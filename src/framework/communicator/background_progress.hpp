@@ -4,6 +4,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -34,6 +35,9 @@ class BackgroundProgress {
   /// Looks every millisecond whether peers put something into windows of `comm`, as long as it has
   /// any; goes on with it then. Errors: system_error (no thread).
   Status listen(const std::shared_ptr<Comm>& comm);
+  /// Calls `chore` each `pause` from now on, which is after the one before. Best effort: without a
+  /// thread nothing does. One chore: a later one takes its place.
+  void repeat(std::chrono::milliseconds pause, std::function<void()> chore);
   /// There is memory that Comm::give_back() may give back, later. Best effort: without a thread it stays.
   void give_back_later(const std::weak_ptr<Comm>& comm);
   /// From now on the thread does not touch `comm`, unless it is added again.
@@ -69,6 +73,7 @@ class BackgroundProgress {
   void forget_tenant(const Comm& comm);
   void sleep_until_needed(std::unique_lock<std::mutex>& lock);
   void give_back(std::unique_lock<std::mutex>& lock);
+  void do_chore(std::unique_lock<std::mutex>& lock);
   void look_again();
   bool is_watched() const { return !open_.empty() || !notes_.empty(); }
   void await_turn(std::unique_lock<std::mutex>& lock, int& idle_polls);
@@ -84,6 +89,9 @@ class BackgroundProgress {
   std::vector<CommPtr> listening_;  // see listen()
   std::vector<Note> notes_;
   std::vector<Tenant> tenants_;
+  std::function<void()> chore_;  // empty: none
+  std::chrono::milliseconds chore_pause_{0};
+  std::chrono::steady_clock::time_point chore_due_;
   const Comm* giving_back_ = nullptr;  // which is asked at this moment, without the lock
   const std::chrono::milliseconds unused_;
   CommPtr only_;                     // where the thread may sleep for longer

@@ -153,7 +153,8 @@ Status Comm::wait_or_hand_over(ProgressLock& progress_lock,
 
 std::shared_ptr<MessageRequest> Comm::add_message(const Call& call, Gate gate) {
   const std::uint64_t number =
-      recorder_.add(call, gate == Gate::open ? RecordState::running : RecordState::issued);
+      recorder_.add(call, gate == Gate::open ? RecordState::running : RecordState::issued,
+                    {.position = call.tag, .stream = gate.stream});
   std::shared_ptr<MessageRequest> request = messages_.add(call, gate);
   if (request->done())
     recorder_.end(number, request->status().ok());
@@ -303,7 +304,7 @@ Result<std::shared_ptr<Operation>> Comm::enqueue(const Call& call, const CallKey
   queued->fused = std::move(fused);
   queued->scratch.resize(queued->prepared->scratch_bytes);
   queued->position = next_position(*queued->prepared);
-  record(queued->execution, call, *queued->prepared, RecordState::issued);
+  record(queued->execution, call, *queued->prepared, RecordState::issued, 0, gate.stream);
   collectives_.push_back(queued);
   return std::shared_ptr<Operation>(queued, &queued->execution);
 }
@@ -443,6 +444,11 @@ std::size_t Comm::memory_bytes() {
   if (forked()) return 0;
   ProgressLock progress_lock = loop_.progress_lock();
   loop_.lock(progress_lock);
+  return memory_here();
+}
+
+/// By the holder of the progress lock.
+std::size_t Comm::memory_here() const {
   std::size_t sum = scratch_.capacity();
   for (Transport* t : routes_.transports) sum += t->memory_bytes();
   for (const auto& queued : collectives_) sum += queued->scratch.capacity();

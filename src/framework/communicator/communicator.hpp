@@ -14,8 +14,10 @@
 #include "base/hash.hpp"
 #include "framework/collective/plan_cache.hpp"
 #include "framework/communicator/diagnosis.hpp"
+#include "framework/communicator/dump.hpp"
 #include "framework/communicator/failure.hpp"
 #include "framework/communicator/membership.hpp"
+#include "framework/communicator/metrics.hpp"
 #include "framework/communicator/progress_loop.hpp"
 #include "framework/communicator/routes.hpp"
 #include "framework/message/message_matcher.hpp"
@@ -38,6 +40,9 @@ namespace anyccl {
 class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLoop::Work {
  public:
   explicit Comm(Membership membership);
+  ~Comm();
+  Comm(const Comm&) = delete;
+  Comm& operator=(const Comm&) = delete;
 
   Rank rank() const { return me_.rank; }
   int size() const { return me_.size; }
@@ -187,9 +192,12 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
   /// "all_reduce/two_shot Simple shm": how the last collective was done. Without shared memory "-"
   /// in place of a protocol that nobody asked for.
   std::string last_plan();
-  /// Writes what this rank knows of its operations to a file, as JSON; see docs/blame.md. With
-  /// ANYCCL_TRACE also its trace. Any thread. Errors: system_error.
-  Status dump(const std::string& path);
+  /// What this rank knows of its operations now, for a file as docs/blame.md has it; with ANYCCL_TRACE
+  /// its trace is written, too. Any thread. Errors: invalid_usage, in a forked child.
+  Result<Dump> dump();
+  /// What was done here until now. Any thread; nothing in a forked child. Null: another thread has
+  /// kept the progress lock until `deadline`.
+  std::optional<Metrics> metrics(Deadline deadline = {});
 
  private:
   struct Queued;
@@ -218,11 +226,10 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
     const std::uint64_t begin = recorder_.begin();
     const bool done = messages_.does_at_once(call, poll_budget);
     if (!done) return false;
-    recorder_.add(call, RecordState::done);
-    recorder_.note_blocking(begin);
+    recorder_.add(call, RecordState::done, {.position = call.tag, .blocks = true, .began = begin});
     return true;
   }
-  std::string dump_text(std::string_view reason) const;
+  Dump dump_now(std::string_view reason) const;
   void dump_by_itself(std::string_view reason);
   void trace_by_itself();
   /// Files that a rank writes unasked.
@@ -230,6 +237,7 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
     const char *name, *variable, *prefix;
     const std::string& folder;
   };
+  FileKind trace_file() const { return {"trace", "ANYCCL_TRACE", "trace", me_.trace_folder}; }
   template <typename Text>
   void write_by_itself(const FileKind& kind, const Text& text);
   void note_wait(Operation& operation) const {
@@ -239,15 +247,20 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
   std::shared_ptr<Operation> start(const OneSidedCall& call, Gate gate, std::uint32_t poll_budget);
   /// Of the call at next_position(), which has been taken. `begin`: see Recorder.
   void record(Execution& execution, const Call& call, const PreparedCall& prepared,
-              RecordState state, std::uint64_t begin = 0) {
+              RecordState state, std::uint64_t begin = 0, std::uint8_t stream = 0) {
     if (!recorder_.is_on()) return;
-    const bool blocks = state != RecordState::issued;
-    if (execution.done()) state = execution.status().ok() ? RecordState::done : RecordState::failed;
+    const bool blocks = state != RecordState::issued, done = execution.done();
+    if (done) state = execution.status().ok() ? RecordState::done : RecordState::failed;
     const std::uint64_t number =
-        recorder_.add(call, state, prepared.record, sequence_, prepared.routed->algorithm,
-                      static_cast<std::uint8_t>(prepared.protocol()));
-    if (blocks) recorder_.note_blocking(begin);
-    if (!execution.done()) execution.record_in(recorder_, number);
+        recorder_.add(call, state,
+                      {.algorithm = prepared.routed->algorithm,
+                       .position = sequence_,
+                       .protocol = static_cast<std::uint8_t>(prepared.protocol()),
+                       .parts = prepared.record.parts,
+                       .stream = stream,
+                       .blocks = blocks,
+                       .began = begin});
+    if (!done) execution.record_in(recorder_, number);
   }
   Status ready_to_start(Persistent& call);
   Result<std::shared_ptr<Operation>> enqueue_again(Persistent& call, Gate gate);
@@ -259,6 +272,7 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
   /// A mismatch of calls that no call here has returned.
   Status untold() const;
   std::uint64_t count_completed() const;
+  std::size_t memory_here() const;
   Status run_locked(ProgressLock& progress_lock, const Call& call, std::shared_ptr<Comm>& alive,
                     Handover* handover);
   Status fail_without_memory(const Call& call);
@@ -294,7 +308,7 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
   std::uint64_t glanced_ = 0;                     // when glance() looked last
   std::optional<Rank> shown_receive_;             // see show_receive()
   std::chrono::steady_clock::time_point probed_;  // when probe_now() looked for failures last
-  bool has_no_file_ = false;               // a dump or trace could not be written, as was logged
+  std::atomic<bool> has_no_file_{false};   // a dump or trace could not be written, as was logged
   std::atomic<bool> gated_{false};         // streams have used this communicator
   std::atomic<bool> left_{false};          // see leave()
   mutable std::atomic<bool> told_{false};  // some call has returned why the communicator failed

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,18 +20,29 @@ struct OpenWait {
 };
 
 /// What one rank knows about its operations and its peers, for whoever looks for the cause of a
-/// hang or a failure: `anyccl blame` compares those of all ranks.
+/// hang or a failure: `anyccl blame` compares those of all ranks. A copy, which is put into words
+/// without the progress lock.
 struct Dump {
-  std::string_view reason;  ///< "failure", "wait" or "call".
-  const Membership& me;
-  const Routes& routes;
-  const Recorder& recorder;
+  struct Peer {
+    Rank rank;
+    PeerState state;
+    bool is_stopped;
+    PeerCalls calls;
+  };
+
+  const Membership& me;        ///< Borrowed.
+  std::string_view reason;     ///< "failure", "wait" or "call".
   std::uint64_t sequence = 0;  ///< Of the last collective that was called.
   std::vector<OpenWait> waits;
   Status failure;
-
-  /// JSON; docs/blame.md has its fields. By the holder of the progress lock.
-  std::string text() const;
+  std::int64_t time_ns = 0;  ///< When it was made.
+  std::vector<Peer> peers;
+  RecordedCalls calls;
 };
+
+/// By the holder of the progress lock.
+std::vector<Dump::Peer> peers_of(const Membership& me, const Routes& routes);
+/// JSON; docs/blame.md has its fields. Several: those of a team, by thread.
+std::string text_of(std::span<const Dump> dumps);
 
 }  // namespace anyccl

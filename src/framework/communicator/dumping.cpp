@@ -2,6 +2,7 @@
 // traces, when the communicator ends.
 
 #include <algorithm>
+#include <array>
 #include <exception>
 
 #include "base/log.hpp"
@@ -31,14 +32,21 @@ OpenWait wait_of(const Operation& message) {
 }  // namespace
 
 /// By the holder of the progress lock.
-std::string Comm::dump_text(std::string_view reason) const {
-  Dump dump{reason, me_, routes_, recorder_, sequence_, {}, failure_.why()};
+Dump Comm::dump_now(std::string_view reason) const {
+  Dump dump{.me = me_,
+            .reason = reason,
+            .sequence = sequence_,
+            .waits = {},
+            .failure = failure_.why(),
+            .time_ns = TickClock::monotonic_ns(),
+            .peers = peers_of(me_, routes_),
+            .calls = recorder_.copy()};
   if (alone_->execution.is_recorded()) dump.waits.push_back(wait_of(alone_->execution));
   if (!collectives_.empty() && collectives_.front()->started)
     dump.waits.push_back(wait_of(collectives_.front()->execution));
   for (const std::shared_ptr<Operation>& message : messages_.waiting())
     if (!message->done()) dump.waits.push_back(wait_of(*message));
-  return dump.text();
+  return dump;
 }
 
 /// What cannot be written is no failure of the program.
@@ -47,7 +55,7 @@ void Comm::write_by_itself(const FileKind& kind, const Text& text) try {
   if (kind.folder.empty()) return;
   const Status written = write_whole_file(
       fmt::format("{}/{}-{}-{}.json", kind.folder, kind.prefix, me_.id, index(me_.rank)), text());
-  if (written.ok() || std::exchange(has_no_file_, true)) return;
+  if (written.ok() || has_no_file_.exchange(true, std::memory_order_relaxed)) return;
   log(LogLevel::warn, "{}: no {}, see {}: {}", me_.label, kind.name, kind.variable,
       written.message());
 } catch (const std::exception& problem) {
@@ -57,23 +65,35 @@ void Comm::write_by_itself(const FileKind& kind, const Text& text) try {
 /// By the holder of the progress lock.
 void Comm::dump_by_itself(std::string_view reason) {
   write_by_itself({"dump", "ANYCCL_DUMP_DIR", "anyccl", me_.dump_folder},
-                  [&] { return dump_text(reason); });
+                  [&] { return text_of(std::array{dump_now(reason)}); });
 }
 
 /// By the holder of the progress lock.
 void Comm::trace_by_itself() {
-  write_by_itself({"trace", "ANYCCL_TRACE", "trace", me_.trace_folder},
-                  [&] { return trace_text(me_, recorder_); });
+  write_by_itself(trace_file(), [&] { return trace_text(me_, recorder_.copy()); });
 }
 
-Status Comm::dump(const std::string& path) {
+Result<Dump> Comm::dump() {
   if (forked()) return failure();
   ProgressLock progress_lock = loop_.progress_lock();
   loop_.lock(progress_lock);
-  const std::string text = dump_text("call");
-  trace_by_itself();
-  progress_lock.unlock();
-  return write_whole_file(path, text);
+  Dump dump = dump_now("call");
+  progress_lock.unlock();  // to put long traces into words takes seconds
+  write_by_itself(trace_file(), [&] { return trace_text(me_, dump.calls); });
+  return dump;
+}
+
+std::optional<Metrics> Comm::metrics(Deadline deadline) {
+  if (forked()) return Metrics();
+  ProgressLock progress_lock = loop_.progress_lock();
+  if (!loop_.lock(progress_lock, deadline)) return std::nullopt;
+  const bool has_failed = failure_.happened();
+  return Metrics{SpentCalls(recorder_), has_failed ? completed_ : count_completed(), memory_here(),
+                 has_failed};
+}
+
+Comm::~Comm() {
+  if (me_.when_ended && !forked()) me_.when_ended(me_, SpentCalls(recorder_));
 }
 
 }  // namespace anyccl

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "base/error.hpp"
+
 namespace anyccl {
 
 std::uint32_t slots_for(int size) {
@@ -25,6 +27,10 @@ std::size_t ring_bytes_for(int size, bool network) {
 std::size_t least_ring_bytes(int size) {
   constexpr std::size_t kLeast = std::size_t{64} << 10, kOfEach = std::size_t{12} << 10;
   return std::clamp(static_cast<std::size_t>(size) * kOfEach, kLeast, ring_bytes_for(size, false));
+}
+
+Status aborted_by(const Membership& me) {
+  return error(Code::aborted, "{} aborted the communicator", me.names[uindex(me.rank)]);
 }
 
 }  // namespace anyccl

@@ -57,6 +57,11 @@ struct WaitLimits {
   std::chrono::seconds silence{0};  ///< Of a peer's host; only for messages, transports look.
 };
 
+class SpentCalls;
+struct Membership;
+/// The reason of the failure of a communicator that the program has ended by an abort on this rank.
+Status aborted_by(const Membership& me);
+
 /// Everything a communicator is made of.
 struct Membership : PlanningFacts {
   RankNames names;
@@ -68,6 +73,8 @@ struct Membership : PlanningFacts {
   std::size_t record_entries = kRecordEntries;  ///< Of its Recorder; 0: none.
   std::string dump_folder;                      ///< ANYCCL_DUMP_DIR; empty: no dumps by themselves.
   std::string trace_folder;                     ///< ANYCCL_TRACE; empty: no traces.
+  /// Hears what was done in it when it is destroyed. Empty: nobody does.
+  std::function<void(const Membership& me, const SpentCalls& calls)> when_ended;
   /// Of a rank of this host that is not in this process; 0: of any other. Empty: none is known.
   std::function<int(Rank)> process_of;
   std::vector<std::unique_ptr<Transport>> transports;

@@ -30,7 +30,8 @@ Status Comm::probe(Rank source, std::uint32_t tag, Deadline deadline, MessageFac
   Call what;
   what.root = source;
   what.tag = tag;
-  const std::uint64_t number = recorder_.add(OtherKind::probe, what, RecordState::running);
+  const std::uint64_t number =
+      recorder_.add(what, RecordState::running, {.position = tag, .other = OtherKind::probe});
   probe->record_in(recorder_, number);
   note_wait(*probe);
   messages_.add(probe);

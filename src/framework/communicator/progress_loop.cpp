@@ -115,12 +115,22 @@ void ProgressLoop::wait_until(ProgressLock& progress_lock, std::uint32_t kind, D
 
 bool ProgressLoop::progress_in_background() {
   if (waiting_.load(std::memory_order_relaxed) > 0) return false;
+  if (stands_back()) return false;
   ProgressLock progress_lock(lock_word_);
   if (!progress_lock.try_lock() || failure_.happened()) return false;
   const bool moved = work_.advance();
   quiet_.store(work_.is_over(), std::memory_order_release);
   if (moved) doorbell_.ring();
   return moved;
+}
+
+/// A thread has a call to make. The background thread has the progress lock nearly all the time, so when
+/// it loses its core it mostly holds it: on that core the other thread would find it locked again and
+/// again.
+bool ProgressLoop::stands_back() const {
+  if (!is_wanted()) return false;
+  ::sched_yield();
+  return true;
 }
 
 bool ProgressLoop::sleep_beside_waiters(std::chrono::nanoseconds most,
@@ -137,7 +147,7 @@ bool ProgressLoop::sleep_beside_waiters(std::chrono::nanoseconds most,
 
 void ProgressLoop::sleep_in_background(std::chrono::nanoseconds most) {
   ProgressLock progress_lock(lock_word_);
-  if (waiting_.load(std::memory_order_relaxed) > 0 || !progress_lock.try_lock())
+  if (waiting_.load(std::memory_order_relaxed) > 0 || stands_back() || !progress_lock.try_lock())
     return background_doorbell_.sleep(Backoff::kSleep);
   if (failure_.happened()) return;
   work_.diagnose();
@@ -160,13 +170,15 @@ void ProgressLoop::sleep_briefly() {
 
 /// Waits for the progress lock. A thread that only waits for an operation leaves it to those that
 /// come here: they are about to add to what can be done.
-void ProgressLoop::lock_slowly(ProgressLock& progress_lock) {
+bool ProgressLoop::lock(ProgressLock& progress_lock, Deadline deadline) {
+  if (progress_lock.try_lock()) return true;
   wanted_.fetch_add(1, std::memory_order_seq_cst);
   do {
     wake();
     ::sched_yield();
-  } while (!progress_lock.try_lock());
+  } while (!progress_lock.try_lock() && !deadline.passed());
   wanted_.fetch_sub(1, std::memory_order_relaxed);
+  return progress_lock.owns_lock();
 }
 
 void ProgressLoop::sleep(ProgressLock& progress_lock, std::chrono::nanoseconds most,

@@ -62,6 +62,8 @@ class ProgressLoop {
   void lock(ProgressLock& progress_lock) {
     if (!progress_lock.try_lock()) lock_slowly(progress_lock);
   }
+  /// False: another thread holds it until `deadline`.
+  bool lock(ProgressLock& progress_lock, Deadline deadline);
   /// Whether another thread has a call to make.
   bool is_wanted() const { return wanted_.load(std::memory_order_relaxed) > 0; }
   /// Whether some thread is in wait() or wait_any().
@@ -125,10 +127,11 @@ class ProgressLoop {
 
  private:
   void prepare_sleep();
+  bool stands_back() const;
   template <typename IsOver, typename ForEach>
   void wait_until(ProgressLock& progress_lock, std::uint32_t kind, Deadline deadline,
                   const IsOver& is_over, const ForEach& for_each);
-  void lock_slowly(ProgressLock& progress_lock);
+  void lock_slowly(ProgressLock& progress_lock) { lock(progress_lock, Deadline()); }
 
   Work& work_;
   const Failure& failure_;

@@ -15,7 +15,7 @@ constexpr std::string_view kOthers[] = {"", "put", "signal", "signal_wait", "pro
 
 }  // namespace
 
-Json writer_json(const Membership& me) {
+Json writer_json(const Membership& me, std::int64_t time_ns) {
   return {{"version", ANYCCL_VERSION_TEXT},
           {"host", me.host},
           {"pid", ::getpid()},
@@ -23,14 +23,18 @@ Json writer_json(const Membership& me) {
           {"name", me.name},
           {"rank", index(me.rank)},
           {"size", me.size},
-          {"time_ns", TickClock::monotonic_ns()},
+          {"time_ns", time_ns},
           {"real_offset_ns", TickClock::real_offset_ns()}};
+}
+
+std::string_view name_of(Collective collective, OtherKind other) {
+  return other != OtherKind::none ? kOthers[static_cast<std::size_t>(other)] : name(collective);
 }
 
 Json record_json(std::uint64_t number, const RecordedCall& call, const TickClock::Scale& scale) {
   Json json{{"number", number}};
   const bool is_other = call.other != OtherKind::none;
-  json["kind"] = is_other ? kOthers[static_cast<std::size_t>(call.other)] : name(call.collective);
+  json["kind"] = name_of(call.collective, call.other);
   json["state"] = kStates[static_cast<std::size_t>(call.state)];
   json["count"] = call.count;
   json["type"] = name_of(call.dtype);
@@ -46,6 +50,7 @@ Json record_json(std::uint64_t number, const RecordedCall& call, const TickClock
     json["peer"] = index(call.root);
     json["tag"] = call.position;
   }
+  if (call.stream != 0) json["stream"] = call.stream;
   json["issued_ns"] = scale.ns_at(call.issued);
   if (call.started != 0) json["started_ns"] = scale.ns_at(call.started);
   if (call.ended != 0) json["ended_ns"] = scale.ns_at(call.ended);

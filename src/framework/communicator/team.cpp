@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "base/whole_file.hpp"
 
 namespace anyccl {
 namespace {
@@ -81,6 +82,28 @@ Status Team::remove_operator(ReduceOp op) {
   ANYCCL_CHECK(first_->remove_operator(op));
   for (const auto& comm : others_) ANYCCL_CHECK(comm->remove_operator(op));
   return {};
+}
+
+Status Team::dump(const std::string& path) const {
+  const std::vector<std::shared_ptr<Comm>> comms = all();  // which what is dumped belongs to
+  std::vector<Dump> dumps;
+  for (const auto& comm : comms) {
+    ANYCCL_TRY(Dump dump, comm->dump());
+    dumps.push_back(std::move(dump));
+  }
+  return write_whole_file(path, text_of(dumps));
+}
+
+std::string Team::metrics_text() const {
+  Metrics sum;
+  for (const auto& comm : all()) {
+    const std::optional<Metrics> metrics = comm->metrics();  // without a deadline it comes
+    sum.calls.add(metrics->calls);
+    sum.completed += metrics->completed;
+    sum.memory_bytes += metrics->memory_bytes;
+    sum.has_failed = sum.has_failed || metrics->has_failed;
+  }
+  return text_of(sum, first_->membership());
 }
 
 void Team::abort(const Status& why) {

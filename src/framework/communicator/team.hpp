@@ -29,6 +29,10 @@ class Team {
   bool end(const Status& why);
 
   // As of one communicator, for all threads of the team:
+  /// Writes what all of them know to a file. Errors: system_error.
+  Status dump(const std::string& path) const;
+  /// JSON of what all of them have done, see docs/metrics.md.
+  std::string metrics_text() const;
   Result<ReduceOp> add_operator(const Operator& op);
   Status remove_operator(ReduceOp op);
   void abort(const Status& why);          ///< Any thread.

@@ -8,8 +8,7 @@
 namespace anyccl {
 
 /// The operations of one rank in one communicator as Chrome's trace events, which Perfetto shows
-/// and `anyccl trace` puts beside those of other ranks; docs/trace.md has the fields. By the holder
-/// of the progress lock.
-std::string trace_text(const Membership& me, const Recorder& recorder);
+/// and `anyccl trace` puts beside those of other ranks; docs/trace.md has the fields.
+std::string trace_text(const Membership& me, const RecordedCalls& calls);
 
 }  // namespace anyccl

@@ -32,7 +32,6 @@ Call described(const OneSidedCall& call) {
   what.dtype = call.dtype;
   what.count = call.count;
   what.root = call.peer;
-  what.tag = static_cast<std::uint32_t>(call.signal);
   if (call.what == OneSidedCall::What::wait)
     what.root = call.awaited.size() == 1 ? Rank{call.awaited[0].peer} : kAnySource;
   return what;
@@ -43,9 +42,11 @@ Call described(const OneSidedCall& call) {
 /// By the holder of the progress lock. Null: it is done.
 std::shared_ptr<Operation> Comm::start(const OneSidedCall& call, Gate gate,
                                        std::uint32_t poll_budget) {
-  const std::uint64_t number =
-      recorder_.add(kind_of(call), described(call),
-                    gate == Gate::open ? RecordState::running : RecordState::issued);
+  const std::uint64_t number = recorder_.add(
+      described(call), gate == Gate::open ? RecordState::running : RecordState::issued,
+      {.position = static_cast<std::uint32_t>(call.signal),
+       .other = kind_of(call),
+       .stream = gate.stream});
   std::shared_ptr<Operation> operation = messages_.start(call, gate, poll_budget);
   if (operation == nullptr || operation->done())
     recorder_.end(number, operation == nullptr || operation->status().ok());

@@ -64,7 +64,9 @@ bool comes_before(const Operation& operation, const Call& call) {
 
 }  // namespace
 
-HostStream::HostStream() : fork_generation_((watch_forks(), anyccl::fork_generation())) {}
+HostStream::HostStream(std::uint64_t number)
+    : fork_generation_((watch_forks(), anyccl::fork_generation())),
+      number_(static_cast<std::uint8_t>(std::min<std::uint64_t>(number, 255))) {}
 
 Status HostStream::check() const {
   if (anyccl::fork_generation() == fork_generation_) return {};
@@ -230,28 +232,28 @@ Batch::~Batch() {
 
 Result<std::shared_ptr<Operation>> Batch::issue(const std::shared_ptr<Comm>& comm,
                                                 const Call& call) {
-  auto operation = comm->issue(call, Gate::closed);
+  auto operation = comm->issue(call, Gate::closed_by(stream_->number()));
   if (operation.ok()) operations_->add(comm, *operation);
   return operation;
 }
 
 Result<std::shared_ptr<Operation>> Batch::start(const std::shared_ptr<Comm>& comm,
                                                 Comm::Persistent& call) {
-  auto operation = comm->start(call, Gate::closed);
+  auto operation = comm->start(call, Gate::closed_by(stream_->number()));
   if (operation.ok()) operations_->add(comm, *operation);
   return operation;
 }
 
 Result<std::shared_ptr<Operation>> Batch::issue(const std::shared_ptr<Comm>& comm,
                                                 const OneSidedCall& call) {
-  auto operation = comm->issue(call, Gate::closed);
+  auto operation = comm->issue(call, Gate::closed_by(stream_->number()));
   if (operation.ok()) operations_->add(comm, *operation);
   return operation;
 }
 
 Comm::IssuedCalls Batch::issue_all(const std::shared_ptr<Comm>& comm,
                                    std::span<const Call* const> calls) {
-  Comm::IssuedCalls issued = comm->issue_all(calls, Gate::closed);
+  Comm::IssuedCalls issued = comm->issue_all(calls, Gate::closed_by(stream_->number()));
   for (const auto& operation : issued)
     if (operation.ok()) operations_->add(comm, *operation);
   return issued;

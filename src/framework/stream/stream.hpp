@@ -44,7 +44,9 @@ class HostStream : public std::enable_shared_from_this<HostStream> {
  public:
   using Items = std::list<std::unique_ptr<StreamItem>>;
 
-  HostStream();
+  /// `number`: what traces call it; 0: nothing. Of more than 255, those share the last one.
+  explicit HostStream(std::uint64_t number = 0);
+  std::uint8_t number() const { return number_; }
   /// Ok, or why it cannot be used: it belongs to the parent of this process.
   Status check() const;
 
@@ -83,6 +85,7 @@ class HostStream : public std::enable_shared_from_this<HostStream> {
   std::thread::id worker_;
   bool closed_ = false, stopping_ = false, in_foreign_code_ = false;
   std::uint64_t fork_generation_;
+  const std::uint8_t number_;
 };
 
 /// Operations that are issued together and belong to one stream: each takes its place in its

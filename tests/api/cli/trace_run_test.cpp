@@ -50,6 +50,16 @@ TEST(TraceRun, merge_writes_a_timeline) {
   EXPECT_EQ(timeline.at("traceEvents").size(), 4U) << timeline;
 }
 
+TEST(TraceRun, prints_the_summary_as_json) {
+  const test::TemporaryFolder folder;
+  write(folder.path() + "/trace-c-0.json", kTrace);
+  Tool tool({"trace", "summary", folder.path(), "--json"});
+  ASSERT_EQ(tool.finish(), 0) << tool.err();
+  const Json json = Json::parse(tool.out());
+  EXPECT_EQ(json.at("operations").at(0).at("kind"), "barrier");
+  EXPECT_EQ(json.at("ranks").size(), 1U);
+}
+
 TEST(TraceRun, refuses_what_is_no_trace) {
   const test::TemporaryFolder folder;
   Tool empty({"trace", "summary", folder.path()});

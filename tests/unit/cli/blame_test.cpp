@@ -47,6 +47,14 @@ struct Rank : RankDump {
     failure = std::move(why);
     return std::move(*this);
   }
+  Rank&& aborts() && {
+    aborted = true;
+    return std::move(*this).fails("aborted");
+  }
+  Rank&& runs_on(const std::string& host) && {
+    process = "host " + host + ", pid 100";  // hosts may have processes of one number
+    return std::move(*this);
+  }
 
  private:
   DumpedCall& add(const std::string& what, std::int64_t at) {
@@ -189,10 +197,44 @@ TEST(ParseDump, refuses_what_is_no_dump_and_ranks_that_there_are_not) {
   ASSERT_TRUE(dump.ok()) << dump.status().message();
   EXPECT_EQ(dump->calls.at(0).what, "recv of 2 f32 from rank 1, tag 7");
   EXPECT_EQ(dump->calls.at(0).issued_ns, 15);
+  const std::string whole = R"("rank": 0, "peers": [], "waits": [], "entries": [], "threads": [)" +
+                            head + R"("rank": 1, "peers": [], "waits": [], "entries": []}]})";
+  const auto team = parse_dumps(head + whole);
+  ASSERT_TRUE(team.ok()) << team.status().message();
+  EXPECT_EQ(team->at(1).rank, 1);
   for (const std::string& bad :
        {std::string("{"), std::string("[]"), std::string(R"({"anyccl_dump": 2})"), head + "}",
         head + R"("rank": 2, "peers": [], "waits": [], "entries": []})"})
     EXPECT_EQ(parse_dump(bad).status().code(), Code::invalid_argument) << bad;
+}
+
+TEST(Blame, is_on_a_rank_that_aborted_while_others_waited_for_it) {
+  const Blame blame = blamed({Rank("c", 0, 3).waits_in("all_reduce", {2}).fails("aborted"),
+                              Rank("c", 1, 3).waits_in("all_reduce", {2}).fails("aborted"),
+                              Rank("c", 2, 3).aborts()});
+  expect(blame, "aborted", {2});
+  expect_in(blame, {"Rank 2 of communicator c", "has aborted the communicator"});
+}
+
+TEST(Blame, is_not_on_a_rank_that_aborts_because_another_one_does_not_come) {
+  expect(blamed({Rank("c", 0, 3).waits_in("all_reduce", {1}).aborts(),
+                 Rank("c", 1, 3).waits_in("all_reduce", {2}).fails("aborted"), Rank("c", 2, 3)}),
+         "absent", {2});
+}
+
+TEST(Blame, is_not_on_the_abort_of_a_rank_that_others_had_given_up_before) {
+  expect(blamed({Rank("c", 0, 2).waits_in("all_reduce", {1}).fails("timeout"),
+                 Rank("c", 1, 2).aborts()}),
+         "absent", {1});
+}
+
+TEST(Blame, tells_processes_of_several_hosts_apart) {
+  const Blame blame = blamed(
+      {Rank("dp", 0, 2).runs_on("a").waits_in("barrier", {1}), Rank("dp", 1, 2).runs_on("b"),
+       Rank("tp", 0, 2).runs_on("b").waits_in("barrier", {1}), Rank("tp", 1, 2).runs_on("c")});
+  expect(blame, "absent", {1});
+  EXPECT_EQ(blame.communicator, "communicator tp");
+  expect_in(blame, {"(host c, pid 100)", "2 processes"});
 }
 
 TEST(Blame, is_on_a_rank_whose_host_does_not_answer) {

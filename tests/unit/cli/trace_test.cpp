@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "trace/clocks.hpp"
 #include "trace/matches.hpp"
@@ -191,6 +192,32 @@ TEST(TraceMerge, keeps_ranks_of_one_process_on_tracks_of_their_own) {
   const auto spans = events_of(merged(traces, {}), "X");
   EXPECT_EQ(spans[0].at("pid"), spans[10].at("pid"));
   EXPECT_NE(spans[0].at("tid"), spans[10].at("tid"));
+}
+
+TEST(TraceMerge, has_a_track_for_each_stream) {
+  Rank rank(0, 1);
+  for (const int stream : {0, 1, 2}) {
+    static_cast<void>(std::move(rank).reduces(10 * stream, 10 * stream + 5));
+    rank.calls.back().stream = stream;
+    rank.calls.back().track = 1 + stream;
+  }
+  std::set<std::string> titles;
+  for (const Json& event : Json::parse(merged({rank}, {}))["traceEvents"])
+    if (event["name"] == "thread_name") titles.insert(event["args"]["name"]);
+  EXPECT_EQ(titles, (std::set<std::string>{"train, rank 0", "train, rank 0, stream 1",
+                                           "train, rank 0, stream 2"}));
+}
+
+TEST(TraceSummary, is_the_same_for_programs) {
+  const std::vector<RankTrace> traces = late_rank();
+  const Summary summary = summarize(traces);
+  const Json json = Json::parse(json_of(summary, {{"n0", 0, 0}}));
+  EXPECT_EQ(json["exposed_share"], summary.exposed_share());
+  EXPECT_EQ(json["ranks"].size(), summary.ranks.size());
+  EXPECT_EQ(json["ranks"][0]["exposed_ns"], summary.ranks[0].exposed);
+  EXPECT_EQ(json["operations"][0]["calls"], 20);
+  EXPECT_EQ(json["late"][0]["rank"], 1);
+  EXPECT_EQ(json["clocks"][0]["host"], "n0");
 }
 
 TEST(TraceSummary, tells_waiting_for_late_ranks_from_the_rest) {

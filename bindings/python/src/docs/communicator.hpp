@@ -205,6 +205,16 @@ Raises
 ------
 SystemFailure
     The file cannot be written.)";
+constexpr const char kMetrics[] =
+    R"(What this rank has done in this communicator so far.
+
+``"operations"`` has calls, bytes, seconds and failures of each operation, algorithm and protocol; the seconds
+go from an operation's turn to its end. Nothing is counted with ``ANYCCL_RECORD=0``. Any thread. `metrics_text`
+has those of all communicators for Prometheus.)";
+constexpr const char kMetricsText[] =
+    R"(What all communicators of this process have done so far, in the text format of Prometheus.
+
+Those that have ended count, too. With ``ANYCCL_METRICS`` a file is written with it each 5 seconds.)";
 constexpr const char kLastPlan[] =
     R"(How the last collective ran, for people: "all_reduce/two_shot Simple shm".)";
 constexpr const char kCompleted[] =
