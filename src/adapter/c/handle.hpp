@@ -75,6 +75,20 @@ struct anycclEvent {
 
 namespace anyccl {
 
+/// From now on no call begins on the handle: frees its communicator, unless a call of another thread does
+/// not return soon, which then keeps it. False: so it is.
+bool close_handle(anycclComm& handle);
+/// Closes handles that were kept by calls when they were destroyed or aborted.
+void empty_left_over();
+
+inline InCall::~InCall() {
+  if (handle_ == nullptr) return;
+  const bool is_left_over = handle_->is_left_over.load(std::memory_order_relaxed);
+  // Pairs with the acquire in await_calls(): the call is over there, too.
+  calls_here->handles[--calls_here->depth].store(nullptr, std::memory_order_release);
+  if (is_left_over) empty_left_over();
+}
+
 /// Remembers the message for anycclGetLastError, in `handle` if there is one, and gives the code.
 anycclResult_t report(const Status& status, anycclComm_t handle);
 /// Runs `body` and turns what must not cross the C interface (out of memory) into a code.
@@ -107,12 +121,6 @@ void bury(std::unique_ptr<Handle> handle) {
   graves.kept.push_back(std::move(handle));
   if (graves.kept.size() > kMostKept) graves.kept.pop_front();
 }
-
-/// From now on no call begins on the handle: frees its communicator, unless a call of another thread does
-/// not return soon, which then keeps it. False: so it is.
-bool close_handle(anycclComm& handle);
-/// Closes handles that were kept by calls when they were destroyed or aborted.
-void empty_left_over();
 
 /// A value that does not fit becomes another one that does not exist.
 inline std::uint8_t as_byte(int value) {
