@@ -202,7 +202,8 @@ TEST(TraceMerge, has_a_track_for_each_stream) {
     rank.calls.back().track = 1 + stream;
   }
   std::set<std::string> titles;
-  for (const Json& event : Json::parse(merged({rank}, {}))["traceEvents"])
+  const Json timeline = Json::parse(merged({rank}, {}));
+  for (const Json& event : timeline.at("traceEvents"))
     if (event["name"] == "thread_name") titles.insert(event["args"]["name"]);
   EXPECT_EQ(titles, (std::set<std::string>{"train, rank 0", "train, rank 0, stream 1",
                                            "train, rank 0, stream 2"}));
