@@ -27,7 +27,7 @@ dist.all_gather_object(objects, rank)
 group = dist.new_group([0, 2])
 if rank != 1:
     dist.barrier(group)
-print("right" if x.eq(6).all() and objects == [0, 1, 2] else "wrong", flush=True)
+os.write(1, b"right\\n" if x.eq(6).all() and objects == [0, 1, 2] else b"wrong\\n")  # in one piece: ranks share the pipe
 dist.destroy_process_group()
 """
 FIRST_ROUNDS = {
