@@ -78,7 +78,7 @@ TEST(Recorder, without_entries_only_counts) {
 }
 
 TEST(Recorder, sums_up_all_operations_also_those_that_it_has_forgotten) {
-  for (const std::size_t entries : {2, 64, 128}) {
+  for (const std::size_t entries : {2U, 64U, 128U}) {
     Recorder recorder(entries);
     constexpr std::uint64_t kCalls = 1000;
     for (std::uint64_t i = 1; i <= kCalls; ++i) {
