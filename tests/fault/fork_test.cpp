@@ -15,12 +15,6 @@
 #include "support/effort.hpp"
 #include "support/ranks.hpp"
 
-/// Read by AddressSanitizer: a child has none of the threads whose stacks hold what its parent had, so that
-/// it would find leaks there.
-extern "C" const char* __asan_default_options() {
-  return "detect_leaks=0";
-}
-
 namespace anyccl::test {
 namespace {
 
