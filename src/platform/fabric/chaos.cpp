@@ -1,11 +1,11 @@
 #include "platform/fabric/chaos.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cmath>
 #include <cstddef>
 #include <limits>
+#include <vector>
 
 namespace anyccl::fabric {
 namespace {
@@ -63,7 +63,7 @@ ssize_t Chaos::write(int fd, const msghdr& message) {
     errno = EPIPE;
     return -1;
   }
-  std::array<iovec, 2> some{};
+  std::vector<iovec> some(all.size());
   msghdr limited = message;
   limited.msg_iov = some.data();
   limited.msg_iovlen = 0;
