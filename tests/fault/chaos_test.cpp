@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "support/ranks.hpp"
+#include "support/add_up.hpp"
 
 namespace anyccl::test {
 namespace {
@@ -16,20 +16,6 @@ std::function<Environment::Variables(int)> with(const std::string& faults,
     if (rank > 0) all.emplace_back("ANYCCL_CHAOS", faults);
     return all;
   };
-}
-
-/// Sums of vectors of several sizes, until one fails or `rounds` of each were right.
-Status add_up(Communicator& comm, int rounds) {
-  for (int round = 0; round < rounds; ++round)
-    for (const std::size_t count : {1UL, 100UL, 30000UL}) {
-      std::vector<float> x(count, static_cast<float>(index(comm.rank()) + round));
-      const Status status = wait(comm.all_reduce(view(x), view(x), ReduceOp::sum));
-      if (!status.ok()) return status;
-      const int n = comm.size();
-      const auto sum = static_cast<float>(n * (n - 1) / 2 + n * round);
-      if (x != std::vector<float>(count, sum)) return {Code::internal, "a wrong sum"};
-    }
-  return {};
 }
 
 class HarmlessFault : public testing::TestWithParam<const char*> {};

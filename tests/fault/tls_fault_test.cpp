@@ -5,9 +5,9 @@
 #include <unistd.h>
 
 #include <array>
-#include <cstring>
 
-#include "support/ranks.hpp"
+#include "support/add_up.hpp"
+#include "support/meet_again.hpp"
 
 namespace anyccl::test {
 namespace {
@@ -21,37 +21,6 @@ std::function<Environment::Variables(int)> encrypted(const std::string& faults =
     if (rank > 0 && !faults.empty()) all.emplace_back("ANYCCL_CHAOS", faults);
     return all;
   };
-}
-
-/// Sums of vectors of several sizes, until one fails or `rounds` of each were right.
-Status add_up(Communicator& comm, int rounds) {
-  for (int round = 0; round < rounds; ++round)
-    for (const std::size_t count : {1UL, 100UL, 30000UL}) {
-      std::vector<float> x(count, static_cast<float>(index(comm.rank()) + round));
-      const Status status = wait(comm.all_reduce(view(x), view(x), ReduceOp::sum));
-      if (!status.ok()) return status;
-      const int n = comm.size();
-      const auto sum = static_cast<float>(n * (n - 1) / 2 + n * round);
-      if (x != std::vector<float>(count, sum)) return {Code::internal, "a wrong sum"};
-    }
-  return {};
-}
-
-/// Another communicator of the same ranks, that does not descend from `world`.
-Communicator meet_again(Communicator& world) {
-  anycclUniqueId id{};
-  if (world.rank() == Rank{0}) {
-    const auto made = UniqueId::create();
-    EXPECT_TRUE(made.ok()) << made.status().message();
-    id = made->value();
-  }
-  std::vector<std::uint8_t> bytes(sizeof id);
-  std::memcpy(bytes.data(), &id, sizeof id);
-  EXPECT_OK(wait(world.broadcast(view(bytes), view(bytes), Rank{0})));
-  std::memcpy(&id, bytes.data(), sizeof id);
-  auto met = Communicator::from_unique_id(UniqueId(id), world.rank(), world.size());
-  EXPECT_TRUE(met.ok()) << met.status().message();
-  return std::move(*met);
 }
 
 class HarmlessFault : public testing::TestWithParam<const char*> {};

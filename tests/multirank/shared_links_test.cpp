@@ -6,11 +6,10 @@
 #include <unistd.h>
 
 #include <csignal>
-#include <cstring>
 #include <fstream>
 #include <thread>
 
-#include "support/ranks.hpp"
+#include "support/meet_again.hpp"
 
 namespace anyccl::test {
 namespace {
@@ -23,23 +22,6 @@ struct SharedLinks : testing::TestWithParam<std::string> {
 };
 INSTANTIATE_TEST_SUITE_P(transports, SharedLinks, testing::Values("shm", "unix", "tcp"),
                          [](const auto& tested) { return tested.param; });
-
-/// Another communicator of the same ranks, that does not descend from `world`.
-Communicator meet_again(Communicator& world) {
-  anycclUniqueId id{};
-  if (world.rank() == Rank{0}) {
-    const auto made = UniqueId::create();
-    EXPECT_TRUE(made.ok()) << made.status().message();
-    id = made->value();
-  }
-  std::vector<std::uint8_t> bytes(sizeof id);
-  std::memcpy(bytes.data(), &id, sizeof id);
-  EXPECT_OK(wait(world.broadcast(view(bytes), view(bytes), Rank{0})));
-  std::memcpy(&id, bytes.data(), sizeof id);
-  auto met = Communicator::from_unique_id(UniqueId(id), world.rank(), world.size());
-  EXPECT_TRUE(met.ok()) << met.status().message();
-  return std::move(*met);
-}
 
 /// Those that this process has open.
 int descriptors() {
