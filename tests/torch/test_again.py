@@ -11,6 +11,8 @@ import torch
 import torch.distributed as dist
 from ranks import fork_ranks
 
+import anyccl.torch
+
 
 def join_over(store, rank, size, timeout_s=20):
     dist.distributed_c10d._world.group_count = 0  # as in a new process
@@ -134,3 +136,16 @@ def test_groups_made_and_destroyed_many_times_leave_nothing():
         assert after[3] - before[3] < 1_000_000, (before, after)
         dist.destroy_process_group()
     run_over_tcp_store(body, size=2, deadline_s=600)
+
+
+def test_a_rank_that_died_while_it_joined_is_not_taken_for_the_next_one():
+    def body(rank, store):
+        if rank == 0:
+            store.set("anyccl/here/1", "a rank that died")
+        else:
+            store.wait(["anyccl/id/1/a rank that died"])  # rank 0 has answered it, and waits for it
+        group = anyccl.torch.ProcessGroupAnyccl(store, rank, 2, anyccl.torch.Options())
+        x = torch.ones(5)
+        group.allreduce([x]).wait()
+        assert x.eq(2).all()
+    run_over_tcp_store(body, size=2)

@@ -11,7 +11,9 @@ namespace {
 
 // A new init_process_group gives groups the same names on the same store: keys of an earlier round
 // may still be there. So each rank makes up a name, rank 0 answers to that name, and the reader of
-// a key deletes it.
+// a key deletes it. A rank that died while it joined leaves its name, which rank 0 of the next round answers
+// instead of the one that takes its place: that one says its name again, and rank 0 looks for names until all
+// have joined.
 
 // The first character of rank 0's answer; the reason for a failure, or an Invitation, follows.
 constexpr char kFailed = '-', kReady = '+';
@@ -63,7 +65,17 @@ void answer(c10d::Store& store, int rank, const std::string& text) {
 struct Answer {
   std::string text;
   std::function<void()> forget;
+  std::function<void()> look_again;  ///< Until all have joined; may be empty.
 };
+
+/// Rank 0: to names that were said since it has answered.
+void answer_late(c10d::Store& store, int size, const std::string& text) {
+  for (int rank = 1; rank < size; ++rank) {
+    if (!store.check({key_of(rank)})) continue;
+    answer(store, rank, text);
+    forget(store, key_of(rank));
+  }
+}
 
 /// Rank 0: waits for all, then tells them the id, or why there is none.
 Answer invite(c10d::Store& store, int size, std::chrono::milliseconds timeout) {
@@ -86,17 +98,29 @@ Answer invite(c10d::Store& store, int size, std::chrono::milliseconds timeout) {
   std::string text(1 + sizeof invitation, kReady);
   std::memcpy(text.data() + 1, &invitation, sizeof invitation);
   for (int rank = 1; rank < size; ++rank) answer(store, rank, text);
-  return {text, [&store, size] {
+  return {text,
+          [&store, size] {
             for (int rank = 1; rank < size; ++rank) forget(store, key_of(rank));
-          }};
+          },
+          [&store, size, text] { answer_late(store, size, text); }};
+}
+
+/// Says the name again every two seconds: it may have been deleted with that of a rank that died.
+bool wait_for_answer(c10d::Store& store, int rank, const std::string& name,
+                     Clock::time_point deadline) {
+  for (;;) {
+    store.set(key_of(rank), name);
+    const auto turn = std::min(deadline, Clock::now() + std::chrono::seconds{2});
+    if (wait_for(store, answer_to(rank, name), turn)) return true;
+    if (turn == deadline) return false;
+  }
 }
 
 Answer be_invited(c10d::Store& store, int rank, std::chrono::milliseconds timeout) {
   // Rank 0 may have waited as long as this rank: it gets a moment to name the missing ranks.
   const auto deadline = Clock::now() + timeout + std::chrono::seconds{1};
   const std::string name = new_name(), key = answer_to(rank, name);
-  store.set(key_of(rank), name);
-  if (!wait_for(store, key, deadline)) {
+  if (!wait_for_answer(store, rank, name, deadline)) {
     forget(store, key_of(rank));
     throw_backend_error("anyccl: init_process_group: Timed out after " +
                         std::to_string(timeout.count()) + " ms waiting for rank 0 to join");
@@ -106,7 +130,7 @@ Answer be_invited(c10d::Store& store, int rank, std::chrono::milliseconds timeou
     forget(store, key);
     throw_backend_error(text.empty() ? text : text.substr(1));
   }
-  return {text, [&store, key] { forget(store, key); }};
+  return {text, [&store, key] { forget(store, key); }, nullptr};
 }
 
 }  // namespace
@@ -129,7 +153,7 @@ JoinedGroup meet(c10d::Store& store, int rank, int size, std::chrono::millisecon
   const auto deadline = Clock::now() + timeout;
   auto comm = std::make_shared<SharedComm>(invitation.id, rank, size);
   answer.forget();
-  comm->ready(deadline, "init_process_group");
+  comm->ready(deadline, "init_process_group", answer.look_again);
   return {std::move(comm), std::string(invitation.round, sizeof invitation.round)};
 }
 

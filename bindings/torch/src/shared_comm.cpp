@@ -54,7 +54,8 @@ SharedComm::~SharedComm() {
   abort();
 }
 
-void SharedComm::ready(Clock::time_point deadline, std::string_view name) {
+void SharedComm::ready(Clock::time_point deadline, std::string_view name,
+                       const std::function<void()>& meanwhile) {
   const anycclComm_t comm = comm_.load();
   for (;;) {
     const auto turn = std::min(deadline, Clock::now() + kSignalTime);
@@ -65,6 +66,7 @@ void SharedComm::ready(Clock::time_point deadline, std::string_view name) {
     if (turn == deadline)
       std::rethrow_exception(failure(anycclTimeout, name, "the ranks have not connected in time"));
     check_signals();
+    if (meanwhile) meanwhile();
   }
 }
 

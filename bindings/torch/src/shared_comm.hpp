@@ -2,6 +2,7 @@
 // One communicator, made safe for use by many threads.
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string_view>
@@ -25,8 +26,9 @@ class SharedComm {
   SharedComm& operator=(const SharedComm&) = delete;
 
   /// Returns when all ranks have joined. Throws after `deadline`, as an error of `name`, and what
-  /// signals raise.
-  void ready(Clock::time_point deadline, std::string_view name);
+  /// signals raise. `meanwhile`: called now and then until then, or null.
+  void ready(Clock::time_point deadline, std::string_view name,
+             const std::function<void()>& meanwhile = nullptr);
   /// A communicator of the ranks that are not `excluded`. After a failure: of those that are left;
   /// what runs ends. The limit is ANYCCL_TIMEOUT. See anycclCommShrink.
   std::shared_ptr<SharedComm> shrink(std::vector<int> excluded, bool after_failure);
