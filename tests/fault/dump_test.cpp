@@ -1,5 +1,7 @@
 // What ranks know of their operations is in the dumps that they write. planted/ has the verdicts on them.
 
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -173,6 +175,24 @@ TEST(Dump, that_is_larger_than_files_may_be_is_an_error_and_ends_nothing) {
     EXPECT_EQ(status.code(), Code::system_error);
     EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
   });
+}
+
+TEST(Dump, to_a_full_disk_is_an_error_and_leaves_nothing_there) {
+  const TemporaryFolder folder;
+  expect_all_passed(run_processes(1, [&](Communicator& comm) {
+    // Of this process alone; needs root.
+    ASSERT_EQ(::unshare(CLONE_NEWNS), 0);
+    ASSERT_EQ(::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr), 0);
+    ASSERT_EQ(::mount("tmpfs", folder.path().c_str(), "tmpfs", 0, "size=4096"), 0);
+    std::ofstream(folder.path() + "/filler") << std::string(4096, 'x');
+    const Status status = comm.dump(folder.path() + "/dump");
+    EXPECT_EQ(status.code(), Code::system_error);
+    EXPECT_NE(status.message().find("No space left on device"), std::string_view::npos)
+        << status.message();
+    EXPECT_FALSE(std::filesystem::exists(folder.path() + "/dump"));
+    std::filesystem::remove(folder.path() + "/filler");
+    EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+  }));
 }
 
 TEST(Dump, into_a_folder_that_is_not_there_is_one_warning) {

@@ -47,8 +47,9 @@ std::string unescaped(std::string_view text) {
 
 enum class Version { v1, v2 };
 
-/// The path of the process within the hierarchy that limits CPU time.
-std::optional<std::string> own_path(std::string_view membership, Version version) {
+/// The path of the process within the hierarchy that has a controller, such as cpu.
+std::optional<std::string> own_path(std::string_view membership, Version version,
+                                    std::string_view controller) {
   for (const std::string_view line : split(membership, '\n')) {
     // hierarchy:controllers:path; version 2 has no controllers, and the path may contain colons.
     const std::size_t first = line.find(':');
@@ -57,7 +58,7 @@ std::optional<std::string> own_path(std::string_view membership, Version version
     if (second == line.npos) continue;
     const std::string_view controllers = line.substr(first + 1, second - first - 1);
     const bool wanted = version == Version::v2 ? line.substr(0, first) == "0" && controllers.empty()
-                                               : lists(controllers, "cpu");
+                                               : lists(controllers, controller);
     if (wanted && line.substr(second + 1).starts_with('/'))
       return std::string(line.substr(second + 1));
   }
@@ -69,7 +70,8 @@ struct Mount {
   std::string point;  ///< Where.
 };
 
-std::vector<Mount> cgroup_mounts(std::string_view mounts, Version version) {
+std::vector<Mount> cgroup_mounts(std::string_view mounts, Version version,
+                                 std::string_view controller) {
   std::vector<Mount> found;
   for (const std::string_view line : split(mounts, '\n')) {
     // id parent device root point options [optional...] - type source super-options
@@ -77,7 +79,7 @@ std::vector<Mount> cgroup_mounts(std::string_view mounts, Version version) {
     const auto dash = std::ranges::find(fields, "-");
     if (fields.size() < 6 || fields.end() - dash < 4) continue;
     const bool wanted = version == Version::v2 ? dash[1] == "cgroup2"
-                                               : dash[1] == "cgroup" && lists(dash[3], "cpu");
+                                               : dash[1] == "cgroup" && lists(dash[3], controller);
     if (wanted) found.push_back({unescaped(fields[3]), unescaped(fields[4])});
   }
   return found;
@@ -101,16 +103,43 @@ double quota_in(const std::string& folder, Version version) {
   return quota / period;
 }
 
-double quota_of(std::string_view membership, std::string_view mounts, Version version) {
-  const auto path = own_path(membership, version);
-  if (!path) return kNoLimit;
+/// The number behind `key` in lines of "key number", or 0.
+double value_of(const std::string& text, std::string_view key) {
+  std::istringstream lines(text);
+  std::string name;
+  for (double value = 0; lines >> name >> value;)
+    if (name == key) return value;
+  return 0;
+}
+
+double memory_left_in(const std::string& folder, Version version) {
+  const bool v2 = version == Version::v2;
+  std::istringstream text(read_text(folder + (v2 ? "/memory.max" : "/memory.limit_in_bytes")) +
+                          " " +
+                          read_text(folder + (v2 ? "/memory.current" : "/memory.usage_in_bytes")));
+  double most = 0, used = 0;  // "max": no limit
+  if (!(text >> most >> used)) return kNoLimit;
+  const std::string stat = read_text(folder + "/memory.stat"), prefix = v2 ? "" : "total_";
+  // Pages of files can be had back.
+  const double files =
+      value_of(stat, prefix + "inactive_file") + value_of(stat, prefix + "active_file");
+  return std::max(0.0, most - used + files);
+}
+
+/// The least of what `in` says of the process's own cgroup and those above it, as far up as they are mounted.
+double least_of(std::string_view membership, std::string_view mounts, std::string_view controller,
+                double (*in)(const std::string& folder, Version version)) {
   double least = kNoLimit;
-  for (const Mount& mount : cgroup_mounts(mounts, version)) {
-    std::string below = below_root(*path, mount.root);
-    while (true) {
-      least = std::min(least, quota_in(mount.point + below, version));
-      if (below.empty()) break;
-      below.erase(below.rfind('/'));
+  for (const Version version : {Version::v1, Version::v2}) {
+    const auto path = own_path(membership, version, controller);
+    if (!path) continue;
+    for (const Mount& mount : cgroup_mounts(mounts, version, controller)) {
+      std::string below = below_root(*path, mount.root);
+      while (true) {
+        least = std::min(least, in(mount.point + below, version));
+        if (below.empty()) break;
+        below.erase(below.rfind('/'));
+      }
     }
   }
   return least;
@@ -119,8 +148,15 @@ double quota_of(std::string_view membership, std::string_view mounts, Version ve
 }  // namespace
 
 double cgroup_quota(std::string_view membership, std::string_view mounts) {
-  return std::min(quota_of(membership, mounts, Version::v1),
-                  quota_of(membership, mounts, Version::v2));
+  return least_of(membership, mounts, "cpu", quota_in);
+}
+
+double cgroup_memory_left(std::string_view membership, std::string_view mounts) {
+  return least_of(membership, mounts, "memory", memory_left_in);
+}
+
+double memory_left() {
+  return cgroup_memory_left(read_text("/proc/self/cgroup"), read_text("/proc/self/mountinfo"));
 }
 
 }  // namespace anyccl::probe

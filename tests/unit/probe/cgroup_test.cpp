@@ -17,7 +17,7 @@ using namespace probe;
 constexpr double kNoLimit = std::numeric_limits<double>::infinity();
 
 /// A temporary folder with cgroup files in it.
-class CgroupQuota : public testing::Test {
+class CgroupFiles : public testing::Test {
  protected:
   void write(const std::string& path, const std::string& text) {
     std::filesystem::create_directories((folder_ / path).parent_path());
@@ -34,6 +34,8 @@ class CgroupQuota : public testing::Test {
   TemporaryFolder temporary_;
   const std::filesystem::path folder_ = temporary_.path();
 };
+using CgroupQuota = CgroupFiles;
+using CgroupMemory = CgroupFiles;
 
 TEST_F(CgroupQuota, is_absent_without_cgroups) {
   EXPECT_EQ(cgroup_quota("", ""), kNoLimit);
@@ -117,6 +119,34 @@ TEST_F(CgroupQuota, of_a_path_that_does_not_begin_at_the_root_is_not_taken) {
 TEST_F(CgroupQuota, of_a_folder_in_the_place_of_a_file_is_none) {
   write("cpu.max/file", "100000 100000");
   EXPECT_EQ(cgroup_quota("0::/\n", v2_mount()), kNoLimit);
+}
+
+TEST_F(CgroupMemory, left_is_all_of_it_without_cgroups) {
+  EXPECT_EQ(cgroup_memory_left("", ""), kNoLimit);
+  EXPECT_EQ(cgroup_memory_left("0::/\n", v2_mount()), kNoLimit);
+}
+
+TEST_F(CgroupMemory, left_of_version_2_counts_pages_of_files_as_free) {
+  write("job/memory.max", "1000000");
+  write("job/memory.current", "600000");
+  write("job/memory.stat", "anon 1\ninactive_file 20000\nactive_file 3000\nshmem 500000");
+  EXPECT_DOUBLE_EQ(cgroup_memory_left("0::/job\n", v2_mount()), 423000);
+}
+
+TEST_F(CgroupMemory, left_is_the_least_on_the_way_up_and_never_negative) {
+  write("memory.max", "1000");
+  write("memory.current", "1500");
+  write("job/memory.max", "max");
+  write("job/memory.current", "700");
+  EXPECT_DOUBLE_EQ(cgroup_memory_left("0::/job\n", v2_mount()), 0);
+}
+
+TEST_F(CgroupMemory, left_of_version_1_counts_those_below_it) {
+  write("job/memory.limit_in_bytes", "5000");
+  write("job/memory.usage_in_bytes", "4000");
+  write("job/memory.stat", "inactive_file 1\ntotal_inactive_file 100\ntotal_active_file 20");
+  const std::string mount = "33 31 0:30 / " + folder_.string() + " rw - cgroup cgroup rw,memory\n";
+  EXPECT_DOUBLE_EQ(cgroup_memory_left("4:memory:/job\n0::/\n", mount), 1120);
 }
 
 }  // namespace

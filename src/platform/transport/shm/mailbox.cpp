@@ -47,7 +47,7 @@ bool Mailboxes::has_room(Peer& peer, std::size_t message) const {
 bool Mailboxes::populate_lines(Peer& peer) {
   const std::size_t begin = layout_.slot(layout_.mailbox_slot(uindex(peer.rank)));
   if (Status status = segment_.populate(begin, line_bytes()); !status.ok())
-    return peers_.problem(std::move(status)), false;
+    return peers_.own_problem(status), false;
   peer.lines_populated = true;
   return true;
 }
@@ -63,7 +63,7 @@ std::byte* Mailboxes::reserve(Peer& peer, std::size_t bytes, std::size_t message
   const std::size_t fragments = layout_.fragments(uindex(peer.rank));
   if (!peer.fragments_populated)
     if (Status status = segment_.populate(fragments, layout_.mailbox_bytes()); !status.ok())
-      return peers_.problem(std::move(status));
+      return peers_.own_problem(status);
   peer.fragments_populated = true;
   return out_ + fragments + peer.fragments_sent % kMailboxSlots * kFragmentBytes;
 }

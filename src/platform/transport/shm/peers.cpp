@@ -137,6 +137,10 @@ std::nullptr_t PeerTable::problem(Status status) {
   return nullptr;
 }
 
+std::nullptr_t PeerTable::own_problem(const Status& status) {
+  return problem(error(status.code(), "rank {}: {}", index(me_), status.message()));
+}
+
 Status PeerTable::check() {
   for (Peer& peer : peers_) pump(peer);
   // Messages say more than the ends of links do.

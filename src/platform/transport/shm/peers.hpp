@@ -87,6 +87,8 @@ class PeerTable {
   }
   /// Keeps the first one; returns null.
   std::nullptr_t problem(Status status);
+  /// One that lies with this rank: the peers get the same text, so it names the rank.
+  std::nullptr_t own_problem(const Status& status);
   /// Reads what the links hold; the first problem.
   Status check();
   /// Also who sleeps. Any thread.

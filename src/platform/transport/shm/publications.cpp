@@ -90,7 +90,7 @@ bool ShmPublications::populate_slots(std::uint32_t slot) {
   if (Status status =
           segment_.populate(layout_.slot(slots_), layout_.slot(to) - layout_.slot(slots_));
       !status.ok())
-    return peers_.problem(std::move(status)), false;
+    return peers_.own_problem(status), false;
   slots_ = to;
   return true;
 }
@@ -144,7 +144,7 @@ bool ShmPublications::populate_ring(std::size_t end) {
   const std::size_t to =
       std::min(layout_.ring_bytes, round_up(std::max({end, 2 * populated_, kFirst}), 4096));
   if (Status status = segment_.populate(layout_.ring() + populated_, to - populated_); !status.ok())
-    return peers_.problem(std::move(status)), false;
+    return peers_.own_problem(status), false;
   populated_ = to;
   if (grown_ && segment_.returnable) grown_();
   return true;
