@@ -65,7 +65,9 @@ anycclCall_t& Job::call(anycclCollective_t collective, c10::ScalarType scalar_ty
 
 Backend::Backend(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
                  c10::intrusive_ptr<Options> options)
-    : Backend(meet(*store, rank, size, options->timeout), store, rank, size, options) {}
+    : Backend(is_configured_later(*options) ? JoinedGroup{std::make_shared<SharedComm>(), ""}
+                                            : meet(*store, rank, size, options->timeout),
+              store, rank, size, options) {}
 
 Backend::Backend(JoinedGroup group, const c10::intrusive_ptr<c10d::Store>& store, int rank,
                  int size, c10::intrusive_ptr<Options> options)
@@ -74,15 +76,22 @@ Backend::Backend(JoinedGroup group, const c10::intrusive_ptr<c10d::Store>& store
       options_(std::move(options)),
       store_(store) {
   init();
+  register_open(core_);
+}
+
+void Backend::register_open(const std::shared_ptr<Core>& core) {
   const std::lock_guard lock(registry().mutex);
-  registry().open.insert(core_);
+  registry().open.insert(core);
+}
+
+void Backend::unregister(const std::shared_ptr<Core>& core) {
+  if (::getpid() != core->process) return;
+  const std::lock_guard lock(registry().mutex);
+  registry().open.erase(core);
 }
 
 Backend::~Backend() {
-  if (::getpid() == core_->process) {
-    const std::lock_guard lock(registry().mutex);
-    registry().open.erase(core_);
-  }
+  unregister(core_);
   const GilReleased released;  // operations that complete meanwhile may need it
   try {
     core_->close(std::chrono::milliseconds{1000});

@@ -137,6 +137,18 @@ class Backend final : public c10d::Backend {
   /// Of the ranks that are left after a failure, which all call it: they agree who they are.
   LeftOver carry_on(const std::vector<int>& excluded);
 
+#ifdef C10D_BACKEND_HAS_RECONFIGURE  // torch 2.14
+  bool supportsReconfigure() const override {
+    return true;
+  }
+  /// For others that are to be in a group with this rank; whoever has it can join, so keep it secret.
+  c10d::ReconfigureHandle get_reconfigure_handle() const override;
+  /// Leaves the group, whose operations end, and joins one of the ranks with these handles, of which its
+  /// own must be one; of a set, in the order of their texts. Returns when all have come; throws after the
+  /// timeout. Nothing else may be called meanwhile.
+  c10::intrusive_ptr<c10d::Work> reconfigure(const c10d::ReconfigureOptions& opts) override;
+#endif
+
   void abort() override;
   /// Completes the issued operations and leaves the group; aborts those that peers have not joined
   /// after half a minute, or the timeout of the group if that is shorter.
@@ -151,8 +163,22 @@ class Backend final : public c10d::Backend {
   static void close_all(std::chrono::milliseconds timeout);
 
  private:
-  SharedComm& comm() const { return *core_->group.comm; }
-  std::size_t ranks() const { return static_cast<std::size_t>(size_); }
+  static bool is_configured_later([[maybe_unused]] const Options& options) {
+#ifdef C10D_BACKEND_HAS_RECONFIGURE
+    return options.enable_reconfigure;
+#else
+    return false;
+#endif
+  }
+  /// That it has to end before the interpreter does.
+  static void register_open(const std::shared_ptr<Core>& core);
+  static void unregister(const std::shared_ptr<Core>& core);
+  SharedComm& comm() const {
+    return *core_->group.comm;
+  }
+  std::size_t ranks() const {
+    return static_cast<std::size_t>(size_);
+  }
   /// Of a group of some ranks of this one.
   c10::intrusive_ptr<Options> options_for(
       const std::vector<int>& ranks, const c10::intrusive_ptr<c10d::Backend::Options>& given) const;
@@ -189,7 +215,7 @@ class Backend final : public c10d::Backend {
 
   // In this order: torch's logger of DDP casts whatever is called gloo to ProcessGroupGloo, which
   // has a shared_ptr and then its options.
-  const std::shared_ptr<Core> core_;
+  std::shared_ptr<Core> core_;
   const c10::intrusive_ptr<Options> options_;
   const c10::intrusive_ptr<c10d::Store> store_;
   std::atomic<std::uint64_t> sequence_ = 0;  // of collectives
@@ -204,6 +230,8 @@ class Backend final : public c10d::Backend {
   std::atomic<std::thread::id> coalescing_thread_;  // this one
   std::uint32_t sparse_sequence_ = 0;
   std::uint64_t barrier_sequence_ = 0, barriers_forgotten_ = 0;  // monitored ones
+  // For the next group that this rank joins; as rank 0 it uses it up. Its owner is the one thread that configures.
+  mutable std::optional<anycclUniqueId> next_id_;
 };
 
 }  // namespace anyccl::torch

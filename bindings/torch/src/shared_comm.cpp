@@ -144,7 +144,10 @@ void SharedComm::abort() {
 
 void SharedComm::throw_closed(std::string_view name) const {
   throw_backend_error("anyccl: " + std::string(name) +
-                      ": this process group was shut down or aborted");
+                      (ended_with_.load() == anycclInvalidUsage
+                           ? ": this process group was made with enable_reconfigure, and has to be "
+                             "reconfigured first"
+                           : ": this process group was shut down or aborted"));
 }
 
 }  // namespace anyccl::torch

@@ -17,6 +17,8 @@ namespace anyccl::torch {
 /// close() or abort() they fail.
 class SharedComm {
  public:
+  /// Of a group that is to be configured; all calls fail.
+  SharedComm() : open_(false), ended_with_(anycclInvalidUsage) {}
   /// Starts to join; finished by ready().
   SharedComm(const anycclUniqueId& id, int rank, int size);
   /// Of a communicator that is being made; finished by ready().

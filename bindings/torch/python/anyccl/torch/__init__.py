@@ -70,6 +70,8 @@ def _create(given, pg_options):
     options._timeout = given.timeout
     options.group_name = given.group_id
     options.global_ranks_in_group = given.global_ranks_in_group
+    if getattr(given, "enable_reconfigure", False):  # torch 2.14
+        options.enable_reconfigure = True
     return ProcessGroupAnyccl(given.store, given.group_rank, given.group_size, options)
 
 
