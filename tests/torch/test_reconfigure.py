@@ -30,7 +30,7 @@ def run_over_a_store(body, size):
             store.set_timeout(timedelta(seconds=60))
             dist.init_process_group("anyccl", store=dist.PrefixStore(f"init{rank}", store), rank=0, world_size=1,
                                     enable_reconfigure=True, timeout=timedelta(seconds=20))
-            body(rank, store)
+            return body(rank, store)
         return fork_ranks(size, begin)
 
 

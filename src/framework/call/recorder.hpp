@@ -83,29 +83,41 @@ class Recorder {
   std::uint64_t begin() const { return is_traced_ ? clock_.now() : 0; }
   /// A new record, of a call that is made now; its number, from 1.
   std::uint64_t add(const Call& call, RecordState state, const Facts& facts) {
+    return add(like(call, facts), facts.position, state, facts.blocks, facts.began);
+  }
+  /// The same of `call`, a record without times: what calls that repeat themselves have in common is made once.
+  std::uint64_t add(const RecordedCall& call, std::uint64_t position, RecordState state,
+                    bool blocks, std::uint64_t began) {
     const std::uint64_t number = ++last_;
     if (entries_ == 0) return number;
     if (number == sum_at_) [[unlikely]]
       sum_up();
     const std::uint64_t now = clock_.now();
-    const std::uint64_t issued = facts.began != 0 ? facts.began : now;
-    at(number) = {.position = facts.position,
-                  .count = call.count,
-                  .algorithm = facts.algorithm,
-                  .issued = issued,
-                  .started = state != RecordState::issued ? issued : 0,
-                  .ended = state >= RecordState::done ? now : 0,
-                  .root = call.root,
-                  .awaited = facts.blocks ? 0 : RecordedCall::kNever,
-                  .collective = call.collective,
-                  .dtype = call.dtype,
-                  .op = call.op,
-                  .protocol = facts.protocol,
-                  .parts = facts.parts,
-                  .state = state,
-                  .other = facts.other,
-                  .stream = facts.stream};
+    const std::uint64_t issued = began != 0 ? began : now;
+    RecordedCall& made = at(number);
+    made = call;
+    made.position = position;
+    made.issued = issued;
+    if (state != RecordState::issued) made.started = issued;
+    if (state >= RecordState::done) made.ended = now;
+    if (blocks) made.awaited = 0;
+    made.state = state;
     return number;
+  }
+  static RecordedCall like(const Call& call, const Facts& facts) {
+    return {.count = call.count,
+            .algorithm = facts.algorithm,
+            .root = call.root,
+            .collective = call.collective,
+            .dtype = call.dtype,
+            .op = call.op,
+            .protocol = facts.protocol,
+            .parts = facts.parts,
+            .other = facts.other,
+            .stream = facts.stream};
+  }
+  void set_stream(std::uint64_t number, std::uint8_t stream) {
+    if (keeps(number)) at(number).stream = stream;
   }
   void start(std::uint64_t number) {
     if (!keeps(number)) return;

@@ -25,12 +25,6 @@ bool streams(const PlanStep& step) {  // each operand can be put into place as i
 
 }  // namespace
 
-Protocol PreparedCall::protocol() const {
-  const bool lines = protocols.has(Protocol::ll) || protocols.has(Protocol::ll128);
-  if (!lines || geometry.sized() || largest > line_bytes) return Protocol::simple;
-  return protocols.has(Protocol::ll) && largest <= kLineBytes ? Protocol::ll : Protocol::ll128;
-}
-
 void Execution::start(const PreparedCall& prepared, const Call& call, Position position,
                       std::byte* scratch) {
   prepared_ = &prepared;

@@ -17,6 +17,7 @@
 
 #include "framework/call/operation.hpp"
 #include "framework/call/operators.hpp"
+#include "framework/call/recorder.hpp"
 #include "framework/collective/fusion.hpp"
 #include "framework/collective/routed_plan.hpp"
 #include "framework/tuning/plan_settings.hpp"
@@ -39,6 +40,7 @@ struct PreparedCall {
   std::size_t element = 1;    ///< Bytes.
   std::size_t input_bytes = 0, output_bytes = 0;  ///< Of the call's buffers at this rank.
   CallRecord record;                              ///< Without its sequence.
+  RecordedCall recorded;                          ///< What all its calls have in common.
   std::uint32_t digest = 0;
   Protocols protocols;                     ///< Those it may have,
   std::uint16_t line_bytes = 0;            ///< and so, what Outgoing has;
@@ -54,8 +56,8 @@ struct PreparedCall {
   BoundPlan full, last;  ///< Of all tiles but the last, and of the last one. Of v-forms: not used.
 
   Labels labels() const { return {digest, line_bytes}; }
-  /// That of its largest publication, where there are slots.
-  Protocol protocol() const;
+  /// See protocol_of().
+  Protocol protocol() const { return static_cast<Protocol>(recorded.protocol); }
 };
 
 /// Of a collective call among all of its communicator.

@@ -112,6 +112,15 @@ std::vector<std::size_t> one_after_the_other(const std::size_t* counts, int size
   return begins;
 }
 
+/// That of the largest publication, where there are slots.
+Protocol protocol_of(const PreparedCall& prepared) {
+  const Protocols& may = prepared.protocols;
+  const bool lines = may.has(Protocol::ll) || may.has(Protocol::ll128);
+  if (!lines || prepared.geometry.sized() || prepared.largest > prepared.line_bytes)
+    return Protocol::simple;
+  return may.has(Protocol::ll) && prepared.largest <= kLineBytes ? Protocol::ll : Protocol::ll128;
+}
+
 }  // namespace
 
 Status PlanCache::check(const Call& call) const {
@@ -373,6 +382,10 @@ Result<std::shared_ptr<const PreparedCall>> PlanCache::prepare(const Call& call,
   const bool may_be_lent = varies || bytes * static_cast<std::size_t>(me_.size) >= kLendFrom;
   if (may_be_lent && some(&Publications::Abilities::needs_landing)) add_landing(*prepared);
   prepared->largest = largest_publication(plan, geometry);
+  prepared->recorded =
+      Recorder::like(call, {.algorithm = choice.algorithm,
+                            .protocol = static_cast<std::uint8_t>(protocol_of(*prepared)),
+                            .parts = prepared->record.parts});
   report(call, choice, *prepared);
   if (!varies) {
     const std::uint32_t last = geometry.tiles() - 1;

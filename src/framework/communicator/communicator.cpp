@@ -92,9 +92,9 @@ Status Comm::run_locked(ProgressLock& progress_lock, const Call& call, std::shar
   alone.start(p, call, next_position(p), p.scratch_bytes == 0 ? nullptr : scratch(p.scratch_bytes));
   // What peers wait for goes first: short calls are recorded when their data is on its way.
   const bool later = p.protocol() == Protocol::ll;
-  if (!later) record(alone, call, p, RecordState::running);
+  if (!later) record(alone, p, RecordState::running);
   alone.advance();
-  if (later) record(alone, call, p, RecordState::running, begin);
+  if (later) record(alone, p, RecordState::running, begin);
   if (alone.done()) return p.only_gives ? glance() : alone.status();
   const bool oversubscribed = loop_.is_oversubscribed(call.threads);
   if (oversubscribed) loop_.oversubscription().refresh_sometimes();
@@ -304,7 +304,7 @@ Result<std::shared_ptr<Operation>> Comm::enqueue(const Call& call, const CallKey
   queued->fused = std::move(fused);
   queued->scratch.resize(queued->prepared->scratch_bytes);
   queued->position = next_position(*queued->prepared);
-  record(queued->execution, call, *queued->prepared, RecordState::issued, 0, gate.stream);
+  record(queued->execution, *queued->prepared, RecordState::issued, 0, gate.stream);
   collectives_.push_back(queued);
   return std::shared_ptr<Operation>(queued, &queued->execution);
 }

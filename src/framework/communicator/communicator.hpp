@@ -246,20 +246,13 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
   std::shared_ptr<MessageRequest> add_message(const Call& call, Gate gate);
   std::shared_ptr<Operation> start(const OneSidedCall& call, Gate gate, std::uint32_t poll_budget);
   /// Of the call at next_position(), which has been taken. `begin`: see Recorder.
-  void record(Execution& execution, const Call& call, const PreparedCall& prepared,
-              RecordState state, std::uint64_t begin = 0, std::uint8_t stream = 0) {
+  void record(Execution& execution, const PreparedCall& prepared, RecordState state,
+              std::uint64_t begin = 0, std::uint8_t stream = 0) {
     if (!recorder_.is_on()) return;
     const bool blocks = state != RecordState::issued, done = execution.done();
     if (done) state = execution.status().ok() ? RecordState::done : RecordState::failed;
-    const std::uint64_t number =
-        recorder_.add(call, state,
-                      {.algorithm = prepared.routed->algorithm,
-                       .position = sequence_,
-                       .protocol = static_cast<std::uint8_t>(prepared.protocol()),
-                       .parts = prepared.record.parts,
-                       .stream = stream,
-                       .blocks = blocks,
-                       .began = begin});
+    const std::uint64_t number = recorder_.add(prepared.recorded, sequence_, state, blocks, begin);
+    if (stream != 0) recorder_.set_stream(number, stream);
     if (!done) execution.record_in(recorder_, number);
   }
   Status ready_to_start(Persistent& call);

@@ -124,7 +124,7 @@ Result<std::shared_ptr<Operation>> Comm::enqueue_again(Persistent& call, Gate ga
   queued.execution.limit(kept.timeout);
   queued.scratch.resize(call.plan->scratch_bytes);
   queued.position = next_position(*call.plan);
-  record(queued.execution, kept, *call.plan, RecordState::issued, 0, gate.stream);
+  record(queued.execution, *call.plan, RecordState::issued, 0, gate.stream);
   plans_.use(kept, call.key, call.plan);
   collectives_.push_back(call.collective);
   call.last = {call.collective, &queued.execution};
