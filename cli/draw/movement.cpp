@@ -4,7 +4,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 #include <tuple>
+#include <utility>
 
 #include "algorithm/verify/simulate.hpp"
 #include "base/error.hpp"
@@ -93,9 +95,12 @@ class Tracing {
   }
 
   void take_messages() {
+    // A rank reads what another one sends in the order of sending.
+    std::map<std::pair<std::size_t, std::size_t>, std::uint32_t> read;
     for (const verify::Trace::Message& m : outcome_.trace.messages)
       to_.messages.push_back({Rank(static_cast<int>(m.from)), Rank(static_cast<int>(m.to)),
-                              m.sent_in, action_of_[m.to][m.read_by], chunks(m.values)});
+                              m.sent_in, action_of_[m.to][m.read_by], chunks(m.values),
+                              read[{m.from, m.to}]++});
     std::stable_sort(to_.messages.begin(), to_.messages.end(),
                      [](const Message& a, const Message& b) {
                        return std::tie(a.round, a.from, a.to) < std::tie(b.round, b.from, b.to);

@@ -33,6 +33,7 @@ struct Message {
   std::uint32_t round = 0;  ///< The round of sending; it is read in the action's, or later.
   std::size_t action = 0;   ///< The one that reads it.
   std::vector<Chunk> chunks = {};
+  std::uint32_t number = 0;  ///< Among those from `from` to `to`, in the order of sending, from 0.
 };
 
 /// All messages of a collective, without a picture's coordinates.

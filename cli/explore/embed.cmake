@@ -1,0 +1,18 @@
+# cmake -DFOLDER=... -DSCRIPTS=a.js,b.js -DOUTPUT=... -P embed.cmake: the files of a page as strings of C++.
+string(REPLACE "," ";" SCRIPTS "${SCRIPTS}")
+file(READ "${FOLDER}/page.html" html)
+file(READ "${FOLDER}/page.css" style)
+set(script "")
+foreach(name IN LISTS SCRIPTS)
+  file(READ "${FOLDER}/${name}" part)
+  string(APPEND script "${part}")
+endforeach()
+
+file(WRITE "${OUTPUT}" "#include \"explore/page_files.hpp\"\n\nnamespace anyccl::cli {\n")
+foreach(literal IN ITEMS "kPageHtml html" "kPageStyle style" "kPageScript script")
+  separate_arguments(literal)
+  list(GET literal 0 name)
+  list(GET literal 1 text)
+  file(APPEND "${OUTPUT}" "\nconst std::string_view ${name} = R\"page(${${text}})page\";\n")
+endforeach()
+file(APPEND "${OUTPUT}" "\n}  // namespace anyccl::cli\n")

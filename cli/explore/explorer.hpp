@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "algorithm/catalog/algorithm.hpp"
+#include "anyccl/status.hpp"
+#include "simulate/machine.hpp"
+
+namespace anyccl::cli {
+
+/// What there is to choose from in an explorer.
+struct ExplorerSetting {
+  std::vector<const Algorithm*> algorithms;
+  std::vector<int> ranks;
+  std::vector<int> roots;           ///< Those that are no rank are left out.
+  std::vector<int> ranks_per_host;  ///< Beside one host; only where it makes a difference.
+  std::vector<std::size_t> bytes;   ///< Of the vector, or of a block.
+  std::vector<std::string> topologies;  ///< For read_network().
+  Machine machine;
+  std::string machine_name;  ///< Where its constants are from; empty: nobody has measured them.
+};
+
+/// The movements, networks and simulated times of everything in `setting`, as JSON for explorer_page().
+/// Errors: invalid_argument if no algorithm supports any of the numbers of ranks, or a topology has no
+/// room for one of them; those of movement_of() and replay().
+Result<std::string> explorer_data(const ExplorerSetting& setting);
+
+/// A page of HTML that shows `data` and needs no other file. Errors: internal, if libcrypto has no SHA-256.
+Result<std::string> explorer_page(std::string_view data);
+
+}  // namespace anyccl::cli

@@ -1,0 +1,64 @@
+
+// The picture of the network: cables as wide and red as what they carry.
+
+const LEVELS = 5;
+
+/// 0 for a cable that carries nothing or little, up to LEVELS - 1.
+const levelOf = (load, most) => (load > 0 ? Math.min(LEVELS - 1, Math.floor((load / most) * LEVELS)) : 0);
+
+function drawCables(svg, network, loads, most, text) {
+  const labels = [];
+  const shown = (node) => network.nodeName(network.routersAreEnds ? node % network.ends : node);
+  for (const [link, back, path] of network.cables) {
+    const there = loads[link], again = loads[back], load = Math.max(there, again);
+    const { from, to } = network.links[link];
+    const g = group(svg, text.cable(shown(from), shown(to), bytesText(there), bytesText(again)), 'cable');
+    const line = draw(g, 'path', { d: path, class: `cable load${levelOf(load, most)}` });
+    if (load > 0) labels.push({ line, load, number: labels.length });
+  }
+  return labels;
+}
+
+/// Numbers beside cables, in one unit. Next to each other they are at different heights.
+function drawLoads(svg, labels, unit) {
+  if (labels.length > 48) return;
+  for (const { line, load, number } of labels) {
+    const at = line.getPointAtLength(line.getTotalLength() * (number % 2 ? 0.42 : 0.6));
+    label(svg, at.x, at.y + 4, Number((load / unit).toPrecision(3)), 'middle halo small');
+  }
+}
+
+function drawNodes(svg, network, ranks) {
+  network.places.forEach(({ x, y }, node) => {
+    if (network.routersAreEnds && node >= network.ends) return;
+    const level = network.levelOf(node), number = node - network.levels[level][1];
+    const g = group(svg, network.nodeName(node), level === 0 && node >= ranks ? 'unused' : '');
+    if (level > 0) draw(g, 'rect', { x: x - 11, y: y - 9, width: 22, height: 18, rx: 3, class: 'switch' });
+    else draw(g, 'circle', { cx: x, cy: y, r: 11, fill: node < ranks ? colourOf(node) : 'none', class: 'node' });
+    if (network.levels[level][2] > 1) label(g, x, y + 4, number, `middle${level === 0 && node < ranks ? ' dark' : ''}`);
+  });
+}
+
+/// Above each level its name, where levels are rows.
+function drawLevels(svg, network) {
+  if (network.routersAreEnds) return;
+  for (const [name, first] of network.levels) label(svg, 2, network.places[first].y - 14, name, 'quiet halo');
+}
+
+function drawNetwork(movement, network, loads, text) {
+  const drawn = network.cables.flatMap(([link, back]) => [loads[link], loads[back]]);
+  const most = Math.max(0, ...drawn), above = network.routersAreEnds ? 0 : 20;  // for the name of the highest level
+  const svg = picture('network', network.width, network.height + above, text.network(network), 0.7, 1.3);
+  svg.setAttribute('viewBox', `0 ${-above} ${network.width} ${network.height + above}`);
+  const labels = drawCables(svg, network, loads, most, text);
+  drawNodes(svg, network, movement.ranks);
+  const [unit, name] = [[1e9, 'GB'], [1e6, 'MB'], [1e3, 'kB'], [1, 'B']].find(([size]) => most >= size) || [1, 'B'];
+  drawLevels(svg, network);
+  drawLoads(svg, labels, unit);
+  document.getElementById('network-name').textContent = text.network(network);
+  if (most === 0) return legend('network-legend', [[null, text.nothingCarried]]);
+  const lines = Array.from({ length: LEVELS }, (_, level) => [
+    (sign) => draw(sign, 'line', { x1: 2, y1: 11, x2: 32, y2: 11, class: `cable load${level}` }),
+    text.legendLoad(bytesText((most * (level + 1)) / LEVELS))]);
+  legend('network-legend', [...lines, [null, `${text.legendNumbers}, ${name}`]]);
+}

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstddef>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <vector>
+
+#include "draw/movement.hpp"
+#include "explore/packed.hpp"
+#include "simulate/machine.hpp"
+#include "simulate/network.hpp"
+
+namespace anyccl::cli {
+
+/// What the variants of all algorithms share.
+struct ExplorerPools {
+  Pool ranks;     ///< Sets of ranks: in hexadecimal, bit r for rank r.
+  Pool names;     ///< Of actions.
+  Pool clocks;    ///< Packed: the times at which something happens, in ns, each after the one before it.
+  Pool patterns;  ///< Packed: what happens at which of them.
+};
+
+/// One algorithm in one shape: what page/data.js reads.
+nlohmann::ordered_json movement_json(const Movement& movement, std::uint32_t chunks_per_block,
+                                     ExplorerPools& pools);
+
+/// When its messages travel and its ranks wait, packed: a pattern and a clock for each network and, within
+/// it, each size. Errors: those of RankPrograms::of() and replay(); internal for a message that only one of
+/// both, movement and replay, has.
+Result<std::string> times_of(const Algorithm& algorithm, const Movement& movement,
+                             const std::vector<Network>& networks,
+                             std::span<const std::size_t> bytes, const Machine& machine,
+                             ExplorerPools& pools);
+
+/// A network of `ranks` ranks, with its drawing and the route of each pair.
+nlohmann::ordered_json network_json(const Network& network, std::uint32_t ranks);
+
+}  // namespace anyccl::cli

@@ -1,0 +1,235 @@
+#!/usr/bin/env python3
+"""The page of `anyccl explore` in Chromium: it says what the tool says, can be used, and needs nothing else.
+
+page_test.py TOOL [TEST...]
+"""
+
+import json
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+from browser import Browser  # noqa: E402
+
+TOOL = Path(sys.argv[1]).resolve()
+MOST_BYTES = 2_000_000
+
+
+def tool(*words):
+    return subprocess.run([TOOL, *map(str, words)], check=True, capture_output=True, text=True).stdout
+
+
+def drawn(algorithm, *flags):
+    """What anyccl draw says: the line about the whole, and the rows of its table of messages."""
+    head, _, rest = tool("draw", algorithm, *flags).partition("\n")
+    moves = rest.strip().split("\n\n")[-1].splitlines()[1:]
+    return head, [re.split(r" {2,}", row.strip()) for row in moves]
+
+
+class Page(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.file = Path(cls.folder.name, "explorer.html")
+        tool("explore", "-o", cls.file)
+        cls.browser = Browser()
+        cls.addClassCleanup(cls.folder.cleanup)
+        cls.addClassCleanup(cls.browser.close)
+
+    def setUp(self):
+        self.browser.prefer(prefers_reduced_motion="reduce")
+        self.browser.resize(1400, 1000)
+        self.browser.open(f"{self.file.as_uri()}#all_reduce/ring/4/0?language=en")
+
+    def tearDown(self):
+        self.assertEqual(self.browser.problems, [])
+        self.browser.problems.clear()
+
+    def value(self, expression):
+        return self.browser.evaluate(expression)
+
+    def text(self, selector):
+        return self.value(f"document.querySelector({json.dumps(selector)}).textContent")
+
+    def rows(self, table):
+        return self.value(f"[...document.querySelectorAll('#{table} tbody tr')].map(r => [...r.cells].map(c => c.textContent))")
+
+    def test_says_what_draw_says(self):
+        shapes = [("all_reduce/ring", 4), ("all_reduce/halving_doubling", 8), ("all_reduce/double_binary_tree", 7),
+                  ("all_to_all/bruck", 6), ("barrier/dissemination", 5), ("scan/recursive_doubling", 6),
+                  ("broadcast/pipelined_tree", 16), ("reduce/binomial", 5)]
+        for algorithm, ranks in shapes:
+            for root in (0, 1) if algorithm.startswith(("broadcast", "reduce/")) else (0,):
+                with self.subTest(algorithm=algorithm, ranks=ranks, root=root):
+                    flags = ["--root", root] if root else []
+                    head, rows = drawn(algorithm, "-n", ranks, *flags)
+                    self.browser.go(f"#{algorithm}/{ranks}/1?root={root}&language=en")
+                    self.value("document.getElementById('whole').checked || document.getElementById('whole').click()")
+                    self.assertEqual(self.text("#summary"), head)
+                    self.assertEqual([row[:6] for row in self.rows("messages")], rows)
+
+    def test_says_what_draw_says_of_several_hosts(self):
+        head, rows = drawn("all_reduce/two_level", "-n", 8, "--hosts", "4,4")
+        self.browser.go("#all_reduce/two_level/8/1?hosts=4&language=en")
+        self.value("document.getElementById('whole').click()")
+        self.assertEqual(self.text("#summary"), head)
+        self.assertEqual([row[:6] for row in self.rows("messages")], rows)
+
+    def test_says_what_simulate_says(self):
+        for algorithm, ranks, size, topology in [("all_reduce/ring", 8, "1M", "torus"), ("all_to_all/direct", 16, "64M", "fat-tree:k=4,taper=2"),
+                                                 ("broadcast/double_binary_tree", 7, "1K", "rails:devices=4")]:
+            with self.subTest(algorithm=algorithm, size=size, topology=topology):
+                run = json.loads(tool("simulate", algorithm, "-n", ranks, "-b", size, "--topology", topology, "--json"))["rows"][0]
+                self.browser.go(f"#{algorithm}/{ranks}/1?bytes={size}&topology={topology}&language=en")
+                us = float(re.search(r"The collective takes ([0-9.]+) us", self.text("#model"))[1])
+                self.assertAlmostEqual(us, run["us"], delta=0.0011)
+                self.assertIn("uncalibrated", self.text("#model"))
+                self.assertEqual(int(self.rows("loads")[0][3]), round(run["busiest_link_bytes"]))
+                self.value("document.getElementById('whole').checked || document.getElementById('whole').click()")
+                self.assertEqual(sum(row[1] != "-" for row in self.rows("messages")), run["messages"])
+
+    def test_every_variant_ends_with_the_results(self):
+        """Of each rank, what it has after the last round holds its result; and no time, link or number is missing."""
+        wrong = self.value("""DATA.algorithms.flatMap((algorithm) => algorithm.variants.filter((variant) => {
+            const m = readMovement(algorithm, variant), last = holdings(m, m.rounds);
+            const results = m.after.every((chunks, rank) => chunks.every((chunk) =>
+                last[rank].some((c) => c.isResult && c.number === chunk.number && isSame(c.ranks, chunk.ranks))));
+            const times = readTimes(m, DATA.topologies.length - 1, DATA.bytes.length - 1);
+            const spans = [...times.messages, ...times.waits.flat()];
+            return !results || spans.some(({ begin, end }) => !(begin >= 0 && begin <= end && end <= times.total));
+        }).map((v) => `${algorithm.id} ${v.ranks}`))""")
+        self.assertEqual(wrong, [])
+
+    def test_every_algorithm_can_be_drawn(self):
+        bad = self.value("""(() => {
+            const bad = [];
+            for (const { id, variants } of DATA.algorithms)
+              for (const variant of [variants[0], variants[variants.length - 1]])
+                for (const round of [0, 1, variant.cost[0]]) {
+                  wish = wishOf(`#${id}/${variant.ranks}/${round}?hosts=${variant.ranksPerHost}&root=${variant.root}`);
+                  chosen = chosenFrom(wish);
+                  showAll();
+                  const html = document.getElementById('views').innerHTML;
+                  if (/NaN|undefined|Infinity|null/.test(html)) bad.push(`${id} ${variant.ranks} ${round}`);
+                }
+            return bad;
+        })()""")
+        self.assertEqual(bad, [])
+
+    def test_keys_step_through_the_rounds(self):
+        steps = [("ArrowRight", 1), ("ArrowRight", 2), ("ArrowLeft", 1), ("End", 6), ("ArrowRight", 6), ("Home", 0), ("ArrowLeft", 0)]
+        for key, round in steps:
+            self.browser.press(key)
+            self.assertEqual(self.value("location.hash"), f"#all_reduce/ring/4/{round}?language=en", key)
+        self.browser.press("ArrowRight")
+        self.assertIn("Round 1 of 6: rank 0 sends chunk 0 of rank 0 to rank 1;", self.text("#live"))
+
+    def test_keys_of_a_control_are_its_own(self):
+        self.value("document.getElementById('ranks').focus()")
+        self.browser.press("ArrowDown")
+        self.assertEqual(self.value("location.hash"), "#all_reduce/ring/5/0?language=en")
+
+    def test_plays_to_the_last_round(self):
+        self.browser.go("#all_reduce/ring/2/0?language=en")
+        self.value("document.getElementById('speed').value = '500'")
+        self.browser.press(" ")
+        self.assertEqual(self.value("document.getElementById('play').title"), "Pause")
+        self.value("""new Promise((done) => {
+            const position = document.getElementById('position'), isLast = () => position.textContent === 'round 2 of 2';
+            if (isLast()) return done();
+            new MutationObserver(() => isLast() && done()).observe(position, { childList: true });
+        })""")
+        self.assertEqual(self.value("document.getElementById('play').title"), "Play")
+
+    def test_buttons_and_choices_work(self):
+        self.browser.click("#next")
+        self.browser.click("#next")
+        self.assertEqual(self.text("#position"), "round 2 of 6")
+        self.browser.click("#back")
+        self.assertEqual(self.text("#position"), "round 1 of 6")
+        for name, value in [("collective", "broadcast"), ("algorithm", "binomial"), ("ranks", "8"), ("root", "1"), ("topology", "torus")]:
+            self.value(f"""(() => {{ const select = document.getElementById('{name}'); select.value = '{value}';
+                select.dispatchEvent(new Event('change')); }})()""")
+        self.assertEqual(self.value("location.hash"), "#broadcast/binomial/8/1?root=1&topology=torus&language=en")
+        self.assertIn("broadcast/binomial, 8 ranks, root 1", self.text("#summary"))
+
+    def test_addresses_that_mean_nothing_show_something(self):
+        for address in ("#", "#nonsense/of/any/kind", "#all_reduce/ring/99/99", "#%E0%A4%A", "#a?language=constructor&bytes=-1&root=x"):
+            self.browser.go(address)
+            self.assertRegex(self.text("#summary"), r"all_reduce/\w+")
+
+    def test_links_of_a_round_are_those_of_its_messages(self):
+        self.browser.go("#broadcast/binomial/4/1?language=en&topology=flat&bytes=1K")
+        used = [row[0] for row in self.rows("loads") if row[2] != "0"]
+        self.assertEqual(sorted(used), ["rank 0 > switch", "switch > rank 1", "switch > rank 2"])
+
+    def test_chinese_has_every_text(self):
+        self.browser.click("#language")
+        self.assertEqual(self.value("document.documentElement.lang"), "zh-CN")
+        self.assertIn("4 个进程", self.text("#summary"))
+        shape = """(text) => JSON.stringify(text, (_, v) => (typeof v === 'function' ? `f${v.length}` :
+            typeof v === 'string' ? 's' : v))"""
+        self.assertEqual(self.value(f"({shape})(STRINGS.en)"), self.value(f"({shape})(STRINGS.zh)"))
+
+    def test_controls_and_pictures_have_names(self):
+        nodes = self.browser.call("Accessibility.getFullAXTree")["nodes"]
+        kinds = {"button", "combobox", "slider", "checkbox", "image"}
+        named = [(n["role"]["value"], n.get("name", {}).get("value", "")) for n in nodes if n.get("role", {}).get("value") in kinds]
+        self.assertGreater(len(named), 15)
+        self.assertEqual([role for role, name in named if not name], [])
+        self.assertIn("status", [n.get("role", {}).get("value") for n in nodes])
+
+    def test_text_has_contrast_in_both_themes(self):
+        measure = """(() => {
+            const style = getComputedStyle(document.documentElement);
+            const channel = (c) => (c <= 10 ? c / 3294 : ((c / 255 + 0.055) / 1.055) ** 2.4);
+            const light = (colour) => [1, 3, 5].map((i) => channel(parseInt(colour.slice(i, i + 2), 16)))
+                .reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0);
+            const of = (name) => light(name[0] === '#' ? name : style.getPropertyValue(name).trim());
+            const contrast = (a, b) => (Math.max(of(a), of(b)) + 0.05) / (Math.min(of(a), of(b)) + 0.05);
+            const pairs = ['--page', '--panel', '--changed'].map((back) => ['--text', back])
+                .concat(['--page', '--panel'].map((back) => ['--quiet', back]), COLOURS.map((c) => ['#15171b', c]));
+            return Math.min(...pairs.map(([a, b]) => contrast(a, b)));
+        })()"""
+        for theme in ("light", "dark"):
+            self.browser.prefer(prefers_color_scheme=theme)
+            self.browser.open(self.file.as_uri())
+            self.assertEqual(self.value("document.documentElement.dataset.theme"), theme)
+            self.assertGreaterEqual(self.value(measure), 4.5, theme)
+
+    def test_moves_only_for_those_who_want_motion(self):
+        dots = "document.querySelectorAll('#moves circle.dot').length"
+        self.browser.press("ArrowRight")
+        self.assertEqual(self.value(dots), 0)
+        self.browser.prefer(prefers_reduced_motion="no-preference")
+        self.assertEqual(self.value(f"goTo(2), {dots}"), 4)
+
+    def test_fits_a_narrow_window(self):
+        for address in ("#all_reduce/ring/16/3", "#all_to_all/direct/8/1?topology=rails", "#all_reduce/ring/4/1?language=zh"):
+            self.browser.go(address)
+            self.browser.resize(360, 800)
+            self.assertLessEqual(self.value("document.documentElement.scrollWidth"), 360)
+            self.browser.resize(1400, 1000)
+
+    def test_needs_nothing_but_itself(self):
+        page = self.file.read_text()
+        code = re.sub(r'<script type="application/json".*?</script>', "", page, flags=re.S)
+        self.assertEqual(re.findall(r"\b(?:src|href)\s*=|url\(|@import|\bfetch\(|XMLHttpRequest|WebSocket", code), [])
+        self.assertEqual(set(re.findall(r"\w+://[^'\"\s]*", code)), {"http://www.w3.org/2000/svg"})
+        self.assertIn("default-src 'none'; style-src 'sha256-", code)
+        self.assertEqual(set(self.browser.requests) - {"about:blank"}, {self.file.as_uri()})
+
+    def test_whole_catalog_is_small(self):
+        self.assertLessEqual(self.file.stat().st_size, MOST_BYTES)
+        there = set(self.value("DATA.algorithms.map((a) => a.id)"))
+        listed = re.findall(r"^  (\w+/\w+)$", Path(__file__).parents[2].joinpath("src/algorithm/catalog/CMakeLists.txt").read_text(), re.M)
+        self.assertEqual(there - set(listed), {id for id in there if id.split("/")[0].endswith("_v") and id not in listed})
+        self.assertLessEqual(set(listed), there)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], *sys.argv[2:]], verbosity=2)

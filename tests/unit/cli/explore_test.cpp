@@ -1,0 +1,128 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "algorithm/catalog/algorithm.hpp"
+#include "draw/movement.hpp"
+#include "explore/explorer.hpp"
+#include "explore/packed.hpp"
+
+namespace anyccl::cli {
+namespace {
+
+ExplorerSetting small(std::vector<const Algorithm*> algorithms) {
+  return {.algorithms = std::move(algorithms),
+          .ranks = {2, 4},
+          .roots = {0, 1, 3},
+          .ranks_per_host = {2},
+          .bytes = {1024},
+          .topologies = {"flat"},
+          .machine = {},
+          .machine_name = {}};
+}
+
+nlohmann::json data_of(const ExplorerSetting& setting) {
+  const Result<std::string> data = explorer_data(setting);
+  EXPECT_TRUE(data.ok()) << data.status().message();
+  return nlohmann::json::parse(data.ok() ? *data : "{}");
+}
+
+const Algorithm* algorithm(Collective collective, std::string_view name) {
+  return find_algorithm(collective, name);
+}
+
+/// The shapes of the only algorithm: ranks, root and ranks per host.
+std::string variants_of(const ExplorerSetting& setting) {
+  std::string text;
+  const nlohmann::json data = data_of(setting);
+  for (const auto& v : data["algorithms"][0]["variants"])
+    text += v["ranks"].dump() + ":" + v["root"].dump() + ":" + v["ranksPerHost"].dump() + " ";
+  return text;
+}
+
+TEST(PackedNumbers, below_60_are_one_character) {
+  EXPECT_EQ(PackedNumbers().add(0).add(9).add(59).text(), "09x");
+}
+
+TEST(PackedNumbers, have_digits_of_base_30_before_the_last_one) {
+  EXPECT_EQ(PackedNumbers().add(60).add(119).text(), "z0zx");
+  EXPECT_EQ(PackedNumbers().add(60 * 30).text(), "zy0");
+}
+
+TEST(PackedNumbers, of_64_bits_fit) {
+  EXPECT_EQ(PackedNumbers().add(~std::uint64_t{0}).text().size(), 13U);
+}
+
+TEST(Movement, numbers_the_messages_of_each_pair_from_0) {
+  for (const Algorithm* a : all_algorithms()) {
+    const Shape shape{a->collective, 8};
+    if (!a->supports(shape)) continue;
+    const Result<Movement> movement = movement_of(*a, shape);
+    ASSERT_TRUE(movement.ok());
+    std::map<std::pair<Rank, Rank>, std::vector<bool>> seen;
+    for (const Message& m : movement->messages) {
+      auto& numbers = seen[{m.from, m.to}];
+      numbers.resize(std::max<std::size_t>(numbers.size(), m.number + 1));
+      EXPECT_FALSE(numbers[m.number]) << id(*a);
+      numbers[m.number] = true;
+    }
+    for (const auto& [pair, numbers] : seen)
+      EXPECT_EQ(std::count(numbers.begin(), numbers.end(), false), 0) << id(*a);
+  }
+}
+
+TEST(ExplorerData, leaves_out_roots_of_collectives_without_one) {
+  EXPECT_EQ(variants_of(small({algorithm(Collective::all_reduce, "ring")})), "2:0:0 4:0:0 ");
+}
+
+TEST(ExplorerData, has_the_roots_that_are_ranks) {
+  EXPECT_EQ(variants_of(small({algorithm(Collective::broadcast, "flat")})),
+            "2:0:0 2:1:0 4:0:0 4:1:0 4:3:0 ");
+}
+
+TEST(ExplorerData, has_several_hosts_where_they_make_a_difference) {
+  EXPECT_EQ(variants_of(small({algorithm(Collective::all_reduce, "two_level")})),
+            "2:0:0 4:0:0 4:0:2 ");
+}
+
+TEST(ExplorerData, leaves_out_ranks_that_an_algorithm_does_not_support) {
+  ExplorerSetting setting = small({algorithm(Collective::all_reduce, "hypercube")});
+  setting.ranks = {3, 4};
+  EXPECT_EQ(variants_of(setting), "4:0:0 ");
+}
+
+TEST(ExplorerData, refuses_ranks_that_no_algorithm_supports) {
+  ExplorerSetting setting = small({algorithm(Collective::all_reduce, "hypercube")});
+  setting.ranks = {3};
+  const Result<std::string> data = explorer_data(setting);
+  ASSERT_FALSE(data.ok());
+  EXPECT_EQ(data.status().code(), Code::invalid_argument);
+  EXPECT_EQ(data.status().message(), "none of these algorithms supports 3 ranks");
+}
+
+TEST(ExplorerData, refuses_a_topology_without_room) {
+  ExplorerSetting setting = small({algorithm(Collective::all_reduce, "ring")});
+  setting.topologies = {"torus:dims=3"};
+  const Result<std::string> data = explorer_data(setting);
+  ASSERT_FALSE(data.ok());
+  EXPECT_EQ(data.status().message(), "torus:dims=3 has room for 3 ranks, not for 4");
+}
+
+TEST(ExplorerPage, has_no_end_of_a_script_in_its_data) {
+  const Result<std::string> page = explorer_page(R"({"name":"</script><b>"})");
+  ASSERT_TRUE(page.ok());
+  EXPECT_NE(page->find(R"({"name":"\u003c/script>\u003cb>"})"), std::string::npos);
+}
+
+TEST(ExplorerPage, has_no_mark_left_to_fill_in) {
+  const Result<std::string> page = explorer_page("{}");
+  ASSERT_TRUE(page.ok());
+  for (const char* mark : {"STYLE-HASH", "SCRIPT-HASH", "STYLE-TEXT", "DATA-TEXT", "SCRIPT-TEXT"})
+    EXPECT_EQ(page->find(mark), std::string::npos) << mark;
+}
+
+}  // namespace
+}  // namespace anyccl::cli
