@@ -34,16 +34,11 @@ class ExplorerWriter {
     if (algorithms.empty())
       return error(Code::invalid_argument, "none of these algorithms supports {} ranks",
                    fmt::join(setting_.ranks, " or "));
-    const Json data = {{"version", ANYCCL_VERSION_TEXT},
-                       {"machine", machine()},
-                       {"bytes", setting_.bytes},
-                       {"topologies", setting_.topologies},
-                       {"networks", networks_json()},
-                       {"ranks", pools_.ranks.all()},
-                       {"names", pools_.names.all()},
-                       {"clocks", pools_.clocks.all()},
-                       {"patterns", pools_.patterns.all()},
-                       {"algorithms", std::move(algorithms)}};
+    const Json data = {{"version", ANYCCL_VERSION_TEXT},    {"machine", machine()},
+                       {"bytes", setting_.bytes},           {"topologies", setting_.topologies},
+                       {"networks", networks_json()},       {"ranks", pools_.ranks.all()},
+                       {"names", pools_.names.all()},       {"clocks", pools_.clocks.all()},
+                       {"patterns", pools_.patterns.all()}, {"algorithms", std::move(algorithms)}};
     return data.dump();
   }
 
@@ -70,7 +65,8 @@ class ExplorerWriter {
       if (is_rooted(algorithm.collective)) roots = {setting_.roots.begin(), setting_.roots.end()};
       for (const int root : roots)
         if (root < ranks)
-          ANYCCL_CHECK(add_variants({algorithm.collective, ranks, Rank{root}}, algorithm, variants));
+          ANYCCL_CHECK(
+              add_variants({algorithm.collective, ranks, Rank{root}}, algorithm, variants));
     }
     return variants;
   }

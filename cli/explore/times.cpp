@@ -85,8 +85,8 @@ class TimesPacker {
     });
     auto first = spans.begin();
     for (int r = 0; r < movement_.shape.size; ++r) {
-      const auto last =
-          std::find_if(first, spans.end(), [r](const StepSpan& s) { return s.rank != uindex(Rank{r}); });
+      const auto last = std::find_if(first, spans.end(),
+                                     [r](const StepSpan& s) { return s.rank != uindex(Rank{r}); });
       to.add(static_cast<std::uint64_t>(last - first));
       for (; first != last; ++first) add(*first, to);
     }
@@ -111,8 +111,8 @@ Result<std::string> times_of(const Algorithm& algorithm, const Movement& movemen
   for (const Network& network : networks)
     for (const std::size_t size : bytes) {
       ReplayLog log;
-      ANYCCL_TRY(const ReplayResult result, replay(programs, network, machine,
-                                                   static_cast<double>(size), place, &log));
+      ANYCCL_TRY(const ReplayResult result,
+                 replay(programs, network, machine, static_cast<double>(size), place, &log));
       const TimesPacker packer(movement, log, result.seconds);
       ANYCCL_TRY(const std::string pattern, packer.pattern());
       to.add(pools.patterns.number_of(pattern)).add(pools.clocks.number_of(packer.clock()));

@@ -14,9 +14,10 @@ namespace anyccl::cli {
 
 /// What the variants of all algorithms share.
 struct ExplorerPools {
-  Pool ranks;     ///< Sets of ranks: in hexadecimal, bit r for rank r.
-  Pool names;     ///< Of actions.
-  Pool clocks;    ///< Packed: the times at which something happens, in ns, each after the one before it.
+  Pool ranks;  ///< Sets of ranks: in hexadecimal, bit r for rank r.
+  Pool names;  ///< Of actions.
+  Pool
+      clocks;  ///< Packed: the times at which something happens, in ns, each after the one before it.
   Pool patterns;  ///< Packed: what happens at which of them.
 };
 

@@ -56,8 +56,8 @@ std::size_t NetworkDrawing::back(std::size_t link) const {
 void NetworkDrawing::place_map() {
   const std::uint32_t ends = network_.ends();
   for (std::uint32_t i = 0; i < ends; ++i)
-    at_[i] = at_[ends + i] = {left_ + kCell * network_.map()[i].x,
-                              top_ + kCell * network_.map()[i].y};
+    at_[i] =
+        at_[ends + i] = {left_ + kCell * network_.map()[i].x, top_ + kCell * network_.map()[i].y};
 }
 
 /// Ends at the bottom, each level above the one before it, as wide as the widest.

@@ -24,8 +24,7 @@ struct Flags {
   std::vector<int> roots = {0, 1};
   std::vector<int> ranks_per_host = {2, 4};
   std::vector<std::string> bytes = {"1K", "1M", "64M"};
-  std::vector<std::string> topologies = {"flat", "torus", "fat-tree:k=4,taper=2",
-                                         "rails:devices=4"};
+  std::vector<std::string> topologies;
   std::string machine, file;
 };
 
@@ -50,6 +49,14 @@ Result<std::vector<const Algorithm*>> algorithms_of(const Flags& flags) {
   return all;
 }
 
+/// Each with room for all ranks.
+std::vector<std::string> topologies_of(const Flags& flags) {
+  if (!flags.topologies.empty()) return flags.topologies;
+  const bool few = *std::max_element(flags.ranks.begin(), flags.ranks.end()) <= 16;
+  return {"flat", "torus", few ? "fat-tree:k=4,taper=2" : "fat-tree:k=6,taper=3",
+          "rails:devices=4"};
+}
+
 template <typename T>
 std::vector<T> sorted_unique(std::vector<T> values) {
   std::sort(values.begin(), values.end());
@@ -68,7 +75,7 @@ Result<ExplorerSetting> setting_of(const Flags& flags) {
     setting.bytes.push_back(size);
   }
   setting.bytes = sorted_unique(setting.bytes);
-  setting.topologies = flags.topologies;
+  setting.topologies = topologies_of(flags);
   for (std::string& topology : setting.topologies)
     if (topology.ends_with(".json")) {
       ANYCCL_TRY(topology, text_of(topology));
@@ -114,7 +121,7 @@ Body declare(CLI::App& app, const Command&) {
       ->delimiter(',');
   app.add_option("--topology", flags->topologies,
                  "What connects the ranks, as torus or torus:dims=4x4, or a file .json; may be "
-                 "repeated; default: flat torus fat-tree:k=4,taper=2 rails:devices=4; kinds: " +
+                 "repeated; default: flat, torus, a tapered fat-tree and rails; kinds: " +
                      network_kinds());
   app.add_option("--machine", flags->machine,
                  "Read the constants of the machine from this file (JSON)");
@@ -122,7 +129,8 @@ Body declare(CLI::App& app, const Command&) {
   app.footer(
       "Writes one page of HTML in which algorithms are played round by round: what each rank has,\n"
       "who sends what to whom, what the links of a network carry, and when, as anyccl simulate\n"
-      "predicts it. The page needs no network. An address such as explorer.html#all_reduce/ring/4/3\n"
+      "predicts it. The page needs no network. An address such as "
+      "explorer.html#all_reduce/ring/4/3\n"
       "is one of its states: an algorithm, a number of ranks, and a round.\n\n"
       "Example: anyccl explore -o explorer.html\n"
       "         anyccl explore ring halving_doubling -n 4,8 --topology ring torus:dims=2x4 -o "

@@ -43,11 +43,12 @@ class Page(unittest.TestCase):
     def setUp(self):
         self.browser.prefer(prefers_reduced_motion="reduce")
         self.browser.resize(1400, 1000)
+        self.browser.requests.clear()
         self.browser.open(f"{self.file.as_uri()}#all_reduce/ring/4/0?language=en")
 
     def tearDown(self):
-        self.assertEqual(self.browser.problems, [])
-        self.browser.problems.clear()
+        problems, self.browser.problems = self.browser.problems, []
+        self.assertEqual(problems, [])
 
     def value(self, expression):
         return self.browser.evaluate(expression)
@@ -93,32 +94,40 @@ class Page(unittest.TestCase):
                 self.assertEqual(sum(row[1] != "-" for row in self.rows("messages")), run["messages"])
 
     def test_every_variant_ends_with_the_results(self):
-        """Of each rank, what it has after the last round holds its result; and no time, link or number is missing."""
-        wrong = self.value("""DATA.algorithms.flatMap((algorithm) => algorithm.variants.filter((variant) => {
-            const m = readMovement(algorithm, variant), last = holdings(m, m.rounds);
-            const results = m.after.every((chunks, rank) => chunks.every((chunk) =>
-                last[rank].some((c) => c.isResult && c.number === chunk.number && isSame(c.ranks, chunk.ranks))));
-            const times = readTimes(m, DATA.topologies.length - 1, DATA.bytes.length - 1);
-            const spans = [...times.messages, ...times.waits.flat()];
-            return !results || spans.some(({ begin, end }) => !(begin >= 0 && begin <= end && end <= times.total));
-        }).map((v) => `${algorithm.id} ${v.ranks}`))""")
-        self.assertEqual(wrong, [])
+        """Of each rank, what it has after the last round holds its result; and messages and waits end after they begin."""
+        for id in self.value("DATA.algorithms.map((a) => a.id)"):
+            wrong = self.value(f"""(({{ variants, ...algorithm }}) => variants.filter((variant) => {{
+                const m = readMovement(algorithm, variant), last = holdings(m, m.rounds);
+                const results = m.after.every((chunks, rank) => chunks.every((chunk) =>
+                    last[rank].some((c) => c.isResult && c.number === chunk.number && isSame(c.ranks, chunk.ranks))));
+                const times = readTimes(m, DATA.topologies.length - 1, DATA.bytes.length - 1);
+                const spans = [...times.messages, ...times.waits.flat()];
+                return !results || spans.some(({{ begin, end }}) => !(begin >= 0 && begin <= end && end <= times.total));
+            }}).map((v) => v.ranks))(DATA.algorithms.find((a) => a.id === '{id}'))""")
+            self.assertEqual(wrong, [], id)
 
     def test_every_algorithm_can_be_drawn(self):
-        bad = self.value("""(() => {
-            const bad = [];
-            for (const { id, variants } of DATA.algorithms)
-              for (const variant of [variants[0], variants[variants.length - 1]])
-                for (const round of [0, 1, variant.cost[0]]) {
-                  wish = wishOf(`#${id}/${variant.ranks}/${round}?hosts=${variant.ranksPerHost}&root=${variant.root}`);
-                  chosen = chosenFrom(wish);
-                  showAll();
-                  const html = document.getElementById('views').innerHTML;
-                  if (/NaN|undefined|Infinity|null/.test(html)) bad.push(`${id} ${variant.ranks} ${round}`);
-                }
-            return bad;
-        })()""")
-        self.assertEqual(bad, [])
+        for id in self.value("DATA.algorithms.map((a) => a.id)"):
+            bad = self.value(f"""(() => {{
+                const {{ variants }} = DATA.algorithms.find((a) => a.id === '{id}'), bad = [];
+                for (const variant of [variants[0], variants[variants.length - 1]])
+                  for (const round of [1, variant.cost[0]]) {{
+                    wish = wishOf(`#{id}/${{variant.ranks}}/${{round}}?hosts=${{variant.ranksPerHost}}&root=${{variant.root}}`);
+                    chosen = chosenFrom(wish);
+                    showAll();
+                    const html = document.getElementById('views').innerHTML;
+                    if (/NaN|undefined|Infinity|null/.test(html)) bad.push(`${{variant.ranks}} ${{round}}`);
+                  }}
+                return bad;
+            }})()""")
+            self.assertEqual(bad, [], id)
+
+    def test_knows_more_ranks_than_a_number_has_bits_for(self):
+        page = Path(self.folder.name, "many.html")
+        tool("explore", "all_reduce/recursive_doubling", "-n", 32, "-b", 8, "-o", page)
+        self.browser.open(f"{page.as_uri()}#all_reduce/recursive_doubling/32/5?language=en")
+        everyone = "+".join(map(str, range(32)))
+        self.assertEqual({row[2] for row in self.rows("memory")}, {f"0 of {everyone}"})
 
     def test_keys_step_through_the_rounds(self):
         steps = [("ArrowRight", 1), ("ArrowRight", 2), ("ArrowLeft", 1), ("End", 6), ("ArrowRight", 6), ("Home", 0), ("ArrowLeft", 0)]

@@ -21,7 +21,16 @@ function ranksIn(chunks) {
   return each.every((ranks) => ranks === each[0]) ? each[0] || '' : each.join(' ');
 }
 
-const memoryText = (chunks) => (chunks.length === 0 ? '-' : `${numbersOf(chunks)} of ${ranksIn(chunks)}`);
+/// "0..3 of 0+1; 4 of 0": next to each other, chunks of the same ranks are one.
+function memoryText(text, chunks) {
+  const runs = [];
+  for (const chunk of chunks) {
+    const last = runs[runs.length - 1];
+    if (last && isSame(last[0].ranks, chunk.ranks)) last.push(chunk);
+    else runs.push([chunk]);
+  }
+  return runs.map((run) => text.holds(numbersOf(run), ranksIn(run))).join(text.joint) || text.nothing;
+}
 
 /// The chunks of each rank after a round: its input, what it read and what it added up. A chunk that is part of
 /// another one is left out, unless it is a result.

@@ -39,17 +39,18 @@ function drawNodes(svg, network, ranks) {
   });
 }
 
-/// Above each level its name, where levels are rows.
+/// Beside each level its name, where levels are rows.
 function drawLevels(svg, network) {
   if (network.routersAreEnds) return;
-  for (const [name, first] of network.levels) label(svg, 2, network.places[first].y - 14, name, 'quiet halo');
+  for (const [name, first] of network.levels) label(svg, -6, network.places[first].y + 4, name, 'quiet end');
 }
 
 function drawNetwork(movement, network, loads, text) {
   const drawn = network.cables.flatMap(([link, back]) => [loads[link], loads[back]]);
-  const most = Math.max(0, ...drawn), above = network.routersAreEnds ? 0 : 20;  // for the name of the highest level
-  const svg = picture('network', network.width, network.height + above, text.network(network), 0.7, 1.3);
-  svg.setAttribute('viewBox', `0 ${-above} ${network.width} ${network.height + above}`);
+  const most = Math.max(0, ...drawn), above = 30;  // for cables that are bent
+  const names = network.levels.map(([name]) => name.length), left = network.routersAreEnds ? 0 : 12 + 6 * Math.max(...names);
+  const svg = picture('network', left + network.width, network.height + above, text.network(network), 0.7, 1.3);
+  svg.setAttribute('viewBox', `${-left} ${-above} ${left + network.width} ${network.height + above}`);
   const labels = drawCables(svg, network, loads, most, text);
   drawNodes(svg, network, movement.ranks);
   const [unit, name] = [[1e9, 'GB'], [1e6, 'MB'], [1e3, 'kB'], [1, 'B']].find(([size]) => most >= size) || [1, 'B'];
@@ -60,5 +61,5 @@ function drawNetwork(movement, network, loads, text) {
   const lines = Array.from({ length: LEVELS }, (_, level) => [
     (sign) => draw(sign, 'line', { x1: 2, y1: 11, x2: 32, y2: 11, class: `cable load${level}` }),
     text.legendLoad(bytesText((most * (level + 1)) / LEVELS))]);
-  legend('network-legend', [...lines, [null, `${text.legendNumbers}, ${name}`]]);
+  legend('network-legend', [...lines, [null, text.legendNumbers(name)]]);
 }

@@ -4,8 +4,8 @@
 const HEAD = 22, LEFT = 66, NUMBER = 13;
 
 /// Which chunk of each rank is drawn where. If there are few chunks, a chunk has the same row at all ranks; else a
-/// rank's input comes first, then its result, then what it passes on.
-function placesOf(movement) {
+/// rank's input comes first, then its result, then what it passes on. `room`: pixels for all ranks, if that is enough.
+function placesOf(movement, room) {
   const held = holdings(movement, movement.rounds);
   const numbers = held.map((chunks, rank) => [...new Set(
     [...movement.before[rank], ...movement.after[rank], ...chunks].map((chunk) => chunk.number))]);
@@ -15,7 +15,7 @@ function placesOf(movement) {
   const rows = Math.min(most, most <= 40 ? 8 : 16), lanes = Math.ceil(most / rows);
   const stripes = movement.combines !== 'none';
   const least = lanes > 6 ? 15 : Math.max(22, 8 + 7 * `${origins - 1}`.length);
-  const column = Math.max(lanes * least + 14, 76, Math.min(170, 720 / movement.ranks));
+  const column = Math.max(lanes * least + 14, 76, Math.min(170, room / movement.ranks));
   const width = Math.min(64, (column - 14) / lanes), height = stripes ? 27 : 20;
   const place = numbers.map((of) => new Map(of.map((number, i) => [
     number, { x: (Math.floor(i / rows) - lanes / 2) * width, y: (i % rows) * (height + 3) }])));
@@ -92,7 +92,7 @@ function drawArrow(svg, movement, arrow, round, number, crowded, text) {
   const point = (back, aside) => `${x2 - ux * back - uy * aside},${y2 - uy * back + ux * aside}`;
   draw(g, 'polygon', { points: `${x2},${y2} ${point(9, 4)} ${point(9, -4)}`, class: 'head' });
   const numbers = numbersOf(message.chunks), at = 0.16 + 0.11 * (number % 3);
-  if (!crowded && numbers.length <= 9)
+  if (!crowded && numbers.length <= 6)
     label(g, x1 + (x2 - x1) * at, y1 + (y2 - y1) * at + 4, numbers, 'middle halo');
 }
 
@@ -124,7 +124,7 @@ function moveDots(svg, arrows, round) {
 }
 
 function drawRounds(movement, round, moves, text) {
-  const places = placesOf(movement);
+  const places = placesOf(movement, document.getElementById('moves').clientWidth - LEFT - 8);
   const columns = movement.before.map((_, rank) => LEFT + places.column * (rank + 0.5));
   const width = LEFT + places.column * movement.ranks + 8;
   const top = HEAD + (movement.ranksPerHost ? 28 : 14), after = holdings(movement, round);
@@ -148,6 +148,7 @@ function drawRounds(movement, round, moves, text) {
   const arrows = arrowsOf(movement, messages, columns, places, top + places.block + 2, lower - 26);
   arrows.forEach((arrow, i) => drawArrow(svg, movement, arrow, round, i, arrows.length > 26, text));
   drawActions(svg, movement, round, arrows, columns, lower - 26, text);
+  crowd(svg, arrows.length);
   if (moves) moveDots(svg, arrows, round);
 }
 

@@ -6,7 +6,7 @@ const counted = (number, word) => `${number} ${word}${number === 1 ? '' : 's'}`;
 
 const STRINGS = {
   en: {
-    name: 'English', other: '中文',
+    other: '中文', joint: '; ',
     title: 'anyccl explorer: how collectives move data',
     collective: 'collective', algorithm: 'algorithm', ranks: 'ranks', root: 'root', hosts: 'hosts',
     bytes: 'vector or block', topology: 'topology', speed: 'speed', shown: 'shown',
@@ -35,6 +35,7 @@ const STRINGS = {
     message: (m) => `round ${m.round}: rank ${m.from} sends ${m.what} to rank ${m.to}: ${m.step}`,
     makes: (rank, what) => `rank ${rank} makes ${what}`,
     readIn: (round) => ` in round ${round}`,
+    holds: (numbers, ranks) => `${numbers} of ${ranks}`,
     isResult: 'part of the rank’s result', isNew: 'new in this round',
     live: {
       before: (rounds) => `Before the first of ${counted(rounds, 'round')}: the input of each rank.`,
@@ -55,7 +56,7 @@ const STRINGS = {
     network: (n) => `${n.text}; rank i is at end i`,
     cable: (a, b, there, back) => `${a} to ${b}: ${there}, back ${back}`,
     legendLoad: (size) => `up to ${size}`,
-    legendNumbers: 'numbers: what the busier direction carries',
+    legendNumbers: (unit) => `numbers: what the busier direction carries, in ${unit}`,
     nothingCarried: 'no link carries anything in this round',
     times: 'Time line',
     uncalibrated: 'Simulated and uncalibrated, not measured',
@@ -63,6 +64,7 @@ const STRINGS = {
     model: (m) => `a message takes ${m.alphaUs} us + ${m.hopUs} us a link, its sender ${m.overheadUs} us, ` +
         `a link carries ${m.GBps} GB/s, additions ${m.reduceGBps ? `${m.reduceGBps} GB/s` : 'are free'}`,
     takes: (us) => `The collective takes ${us} us`,
+    simulated: (how, model, takes) => `${how}: ${model}. ${takes}.`,
     flight: (m) => `rank ${m.from} to rank ${m.to}, ${m.what}: leaves at ${m.begin} us, arrives at ${m.end} us`,
     waits: (r, begin, end) => `rank ${r} waits from ${begin} to ${end} us`,
     adds: (r, begin, end) => `rank ${r} adds from ${begin} to ${end} us`,
@@ -77,7 +79,7 @@ const STRINGS = {
     nothing: 'nothing',
   },
   zh: {
-    name: '中文', other: 'English',
+    other: 'English', joint: '；',
     title: 'anyccl 浏览器：集合通信怎样移动数据',
     collective: '集合操作', algorithm: '算法', ranks: '进程数', root: '根', hosts: '主机',
     bytes: '向量或块', topology: '拓扑', speed: '速度', shown: '显示',
@@ -105,6 +107,7 @@ const STRINGS = {
     message: (m) => `第 ${m.round} 轮：进程 ${m.from} 把${m.what}发给进程 ${m.to}：${m.step}`,
     makes: (rank, what) => `进程 ${rank} 得到${what}`,
     readIn: (round) => `（第 ${round} 轮读取）`,
+    holds: (numbers, ranks) => `${numbers}，来自 ${ranks}`,
     isResult: '属于该进程的结果', isNew: '本轮新得到',
     live: {
       before: (rounds) => `第一轮之前（共 ${rounds} 轮）：每个进程的输入。`,
@@ -125,7 +128,7 @@ const STRINGS = {
     network: (n) => `${n.text}；进程 i 位于端点 i`,
     cable: (a, b, there, back) => `${a} 到 ${b}：${there}，反向 ${back}`,
     legendLoad: (size) => `不超过 ${size}`,
-    legendNumbers: '数字：较忙方向的字节数',
+    legendNumbers: (unit) => `数字：较忙方向的传输量，单位 ${unit}`,
     nothingCarried: '本轮没有链路传输数据',
     times: '时间线',
     uncalibrated: '模拟所得，未校准，并非测量',
@@ -133,6 +136,7 @@ const STRINGS = {
     model: (m) => `一条消息 ${m.alphaUs} us，每段链路另加 ${m.hopUs} us，发送方 ${m.overheadUs} us，` +
         `链路 ${m.GBps} GB/s，${m.reduceGBps ? `加法 ${m.reduceGBps} GB/s` : '加法不计时间'}`,
     takes: (us) => `整个操作用时 ${us} us`,
+    simulated: (how, model, takes) => `${how}：${model}。${takes}。`,
     flight: (m) => `进程 ${m.from} 到进程 ${m.to}，${m.what}：${m.begin} us 发出，${m.end} us 到达`,
     waits: (r, begin, end) => `进程 ${r} 从 ${begin} 到 ${end} us 在等待`,
     adds: (r, begin, end) => `进程 ${r} 从 ${begin} 到 ${end} us 在做加法`,

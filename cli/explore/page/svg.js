@@ -32,6 +32,9 @@ function picture(id, width, height, title, least = 0.75, most = 1.4) {
   return svg;
 }
 
+/// Where there are many lines, they are thin.
+const crowd = (svg, lines) => svg.classList.toggle('crowded', lines > 100);
+
 const label = (parent, x, y, words, className = '') => draw(parent, 'text', { x, y, class: className }, words);
 
 /// Lines of a legend: a small picture and words.

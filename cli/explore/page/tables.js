@@ -59,7 +59,7 @@ function loadsTable(movement, network, times, bytes, round, text) {
 function memoryTable(movement, round, text) {
   const c = text.columns, before = holdings(movement, Math.max(0, round - 1)), after = holdings(movement, round);
   fillTable('memory', [c.rank, c.before, c.after, c.result], after.map((chunks, rank) => [
-    rank, memoryText(before[rank]), memoryText(chunks), memoryText(movement.after[rank])]));
+    rank, memoryText(text, before[rank]), memoryText(text, chunks), memoryText(text, movement.after[rank])]));
 }
 
 /// What the round does, for those who hear it.
@@ -68,5 +68,5 @@ function liveText(movement, round, text) {
   const sent = movement.messages.filter((message) => message.round === round);
   const shown = sent.slice(0, 6).map((message) => text.live.send(told(text, movement, message)));
   if (sent.length > shown.length) shown.push(text.live.more(sent.length - shown.length));
-  return text.live.round(round, movement.rounds, shown.join('; ') || text.live.none);
+  return text.live.round(round, movement.rounds, shown.join(text.joint) || text.live.none);
 }

@@ -53,12 +53,13 @@ function drawTimes(movement, times, round, text) {
   drawAxis(svg, times.total, x, height);
   drawTracks(svg, movement, times, x, y, tall, text);
   drawFlights(svg, movement, times, round, x, y, text);
+  crowd(svg, now.length);
 }
 
 function timesLegend(movement, times, text) {
   const { machine } = DATA;
-  document.getElementById('model').textContent =
-      `${machine.name ? text.calibrated(machine.name) : text.uncalibrated}: ${text.model(machine)}. ${text.takes(usText(times.total))}`;
+  const how = machine.name ? text.calibrated(machine.name) : text.uncalibrated;
+  document.getElementById('model').textContent = text.simulated(how, text.model(machine), text.takes(usText(times.total)));
   const line = (svg) => draw(svg, 'line', { x1: 2, y1: 4, x2: 32, y2: 18, class: 'flight' });
   const bar = (name) => (svg) => draw(svg, 'rect', { x: 2, y: 5, width: 30, height: 12, class: name });
   const lines = [[bar('wait'), text.legendWait], [line, text.legendFlight]];

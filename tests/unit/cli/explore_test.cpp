@@ -74,6 +74,27 @@ TEST(Movement, numbers_the_messages_of_each_pair_from_0) {
   }
 }
 
+TEST(ExplorerData, has_what_happens_at_which_time) {
+  ExplorerSetting setting = small({algorithm(Collective::all_reduce, "ring")});
+  setting.ranks = {2};
+  const nlohmann::json data = data_of(setting);
+  // 5 us and 512 bytes at 25 GB/s, twice
+  EXPECT_EQ(data["clocks"][0], PackedNumbers().add(0).add(5020).add(5021).text());
+  PackedNumbers pattern;
+  for (const int tick : {0, 0, 1, 1}) pattern.add(static_cast<std::uint64_t>(tick)).add(1);
+  for (int rank = 0; rank < 2; ++rank) pattern.add(2).add(0).add(1).add(1).add(1);  // waits
+  pattern.add(0).add(0);                                                            // additions
+  EXPECT_EQ(data["patterns"][0], pattern.text());
+}
+
+TEST(ExplorerData, has_the_links_between_each_two_ranks) {
+  ExplorerSetting setting = small({algorithm(Collective::all_reduce, "ring")});
+  setting.ranks = {2};
+  // Links 0 and 1 go up to the switch, 2 and 3 down from it.
+  EXPECT_EQ(data_of(setting)["networks"]["2"][0]["routes"],
+            PackedNumbers().add(2).add(0).add(3).add(2).add(1).add(2).text());
+}
+
 TEST(ExplorerData, leaves_out_roots_of_collectives_without_one) {
   EXPECT_EQ(variants_of(small({algorithm(Collective::all_reduce, "ring")})), "2:0:0 4:0:0 ");
 }
