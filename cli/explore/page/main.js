@@ -95,7 +95,7 @@ function showAll() {
   fillControls();
   byId('summary').textContent = t.summary(movement);
   byId('chunk').textContent = movement.chunksPerBlock ? t.chunkSize(bytesText(chunkBytes(movement, bytes()))) : '';
-  byId('views').classList.toggle('many', movement.ranks > 8);
+  byId('views').classList.toggle('many', movement.ranks > 8 || network.width > 600);
   document.title = `${movement.id} - anyccl explorer`;
   roundsLegend(movement, t);
   timesLegend(movement, times, t);

@@ -14,17 +14,20 @@ function drawCables(svg, network, loads, most, text) {
     const { from, to } = network.links[link];
     const g = group(svg, text.cable(shown(from), shown(to), bytesText(there), bytesText(again)), 'cable');
     const line = draw(g, 'path', { d: path, class: `cable load${levelOf(load, most)}` });
-    if (load > 0) labels.push({ line, load, number: labels.length });
+    if (load > 0) labels.push({ line, load });
   }
   return labels;
 }
 
-/// Numbers beside cables, in one unit. Next to each other they are at different heights.
+/// Numbers on cables, in one unit.
 function drawLoads(svg, labels, unit) {
   if (labels.length > 48) return;
-  for (const { line, load, number } of labels) {
-    const at = line.getPointAtLength(line.getTotalLength() * (number % 2 ? 0.42 : 0.6));
-    label(svg, at.x, at.y + 4, Number((load / unit).toPrecision(3)), 'middle halo small');
+  const taken = [];
+  for (const { line, load } of labels) {
+    const words = Number((load / unit).toPrecision(3));
+    const points = [0.5, 0.38, 0.62, 0.28, 0.72].map((at) => line.getPointAtLength(line.getTotalLength() * at));
+    const { x, y } = freePoint(points.map((point) => ({ x: point.x, y: point.y + 4 })), words, taken);
+    label(svg, x, y, words, 'middle halo small');
   }
 }
 

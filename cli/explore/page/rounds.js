@@ -81,7 +81,8 @@ function arrowsOf(movement, messages, columns, places, top, bottom) {
   return messages.map((message) => ({ message, x1: leave.get(message), y1: top, x2: come.get(message), y2: bottom }));
 }
 
-function drawArrow(svg, movement, arrow, round, number, crowded, text) {
+/// `taken`: the places of the labels before, or null if there are too many for labels.
+function drawArrow(svg, movement, arrow, round, taken, text) {
   const { message, x1, y1, x2, y2 } = arrow;
   const words = told(text, movement, message);
   const g = group(svg, text.message(words), 'message');
@@ -89,11 +90,13 @@ function drawArrow(svg, movement, arrow, round, number, crowded, text) {
   const style = message.round < round ? ' earlier' : read > round ? ' later' : '';
   draw(g, 'line', { x1, y1, x2, y2, class: `arrow${style}` });
   const length = Math.hypot(x2 - x1, y2 - y1), ux = (x2 - x1) / length, uy = (y2 - y1) / length;
-  const point = (back, aside) => `${x2 - ux * back - uy * aside},${y2 - uy * back + ux * aside}`;
-  draw(g, 'polygon', { points: `${x2},${y2} ${point(9, 4)} ${point(9, -4)}`, class: 'head' });
-  const numbers = numbersOf(message.chunks), at = 0.16 + 0.11 * (number % 3);
-  if (!crowded && numbers.length <= 6)
-    label(g, x1 + (x2 - x1) * at, y1 + (y2 - y1) * at + 4, numbers, 'middle halo');
+  const point = (back, aside) => `${(x2 - ux * back - uy * aside).toFixed(1)},${(y2 - uy * back + ux * aside).toFixed(1)}`;
+  draw(g, 'polygon', { points: [point(0, 0), point(9, 4), point(9, -4)].join(' '), class: 'head' });
+  const numbers = numbersOf(message.chunks);
+  if (taken === null || numbers.length > 6) return;
+  const points = [0.16, 0.27, 0.38, 0.5, 0.62].map((at) => ({ x: x1 + (x2 - x1) * at, y: y1 + (y2 - y1) * at + 4 }));
+  const { x, y } = freePoint(points, numbers, taken);
+  label(g, x, y, numbers, 'middle halo');
 }
 
 /// Where a rank takes its messages: a plus if it adds them, else a dot.
@@ -146,7 +149,8 @@ function drawRounds(movement, round, moves, text) {
   label(svg, 4, lower + 14, text.after, 'strong');
   drawMemory(svg, movement, places, columns, lower, after, text);
   const arrows = arrowsOf(movement, messages, columns, places, top + places.block + 2, lower - 26);
-  arrows.forEach((arrow, i) => drawArrow(svg, movement, arrow, round, i, arrows.length > 26, text));
+  const taken = arrows.length > 26 ? null : [];
+  for (const arrow of arrows) drawArrow(svg, movement, arrow, round, taken, text);
   drawActions(svg, movement, round, arrows, columns, lower - 26, text);
   crowd(svg, arrows.length);
   if (moves) moveDots(svg, arrows, round);

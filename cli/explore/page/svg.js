@@ -8,7 +8,8 @@ const colourOf = (rank) => COLOURS[rank % COLOURS.length];
 /// An element of SVG below `parent`. A "title" is what a pointer that rests there is told.
 function draw(parent, name, attributes = {}, words = null) {
   const element = document.createElementNS('http://www.w3.org/2000/svg', name);
-  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+  for (const [key, value] of Object.entries(attributes))
+    element.setAttribute(key, typeof value === 'number' ? Number(value.toFixed(1)) : value);
   if (words !== null) element.textContent = words;
   parent.append(element);
   return element;
@@ -34,6 +35,15 @@ function picture(id, width, height, title, least = 0.75, most = 1.4) {
 
 /// Where there are many lines, they are thin.
 const crowd = (svg, lines) => svg.classList.toggle('crowded', lines > 100);
+
+/// The first of these points at which `words` overlap none that are there; `taken` is where they are.
+function freePoint(points, words, taken) {
+  const half = 2 + 3.3 * `${words}`.length;
+  const isFree = ({ x, y }) => taken.every((other) => Math.abs(x - other.x) > half + other.half || Math.abs(y - other.y) > 13);
+  const point = points.find(isFree) || points[0];
+  taken.push({ ...point, half });
+  return point;
+}
 
 const label = (parent, x, y, words, className = '') => draw(parent, 'text', { x, y, class: className }, words);
 

@@ -47,8 +47,7 @@ function messagesTable(movement, times, bytes, round, whole, text) {
 function loadsTable(movement, network, times, bytes, round, text) {
   const c = text.columns;
   const now = linkLoads(movement, network, bytes, round), all = linkLoads(movement, network, bytes, null);
-  const order = [...all.keys()].filter((link) => all[link] > 0 || movement.chunksPerBlock === 0)
-    .sort((a, b) => all[b] - all[a] || a - b);
+  const order = [...all.keys()].filter((link) => all[link] > 0).sort((a, b) => all[b] - all[a] || a - b);
   fillTable('loads', [c.link, c.kind, c.thisRound, c.allRounds, c.busy], order.map((link) => {
     const { from, to, kind: [kind, own] } = network.links[link];
     const busy = times.total > 0 ? (100 * all[link]) / ((own || DATA.machine.GBps) * 1e3 * times.total) : 0;
