@@ -35,7 +35,7 @@ class ExplorerWriter {
       return error(Code::invalid_argument, "none of these algorithms supports {} ranks",
                    fmt::join(setting_.ranks, " or "));
     const Json data = {{"version", ANYCCL_VERSION_TEXT},    {"machine", machine()},
-                       {"bytes", setting_.bytes},           {"topologies", setting_.topologies},
+                       {"bytes", setting_.bytes},           {"topologies", topologies()},
                        {"networks", networks_json()},       {"ranks", pools_.ranks.all()},
                        {"names", pools_.names.all()},       {"clocks", pools_.clocks.all()},
                        {"patterns", pools_.patterns.all()}, {"algorithms", std::move(algorithms)}};
@@ -57,12 +57,19 @@ class ExplorerWriter {
             {"reduceGBps", m.gamma_s_per_byte > 0 ? 1e-9 / m.gamma_s_per_byte : 0}};
   }
 
+  Json topologies() const {
+    Json names = Json::array();
+    for (const ExplorerTopology& topology : setting_.topologies) names.push_back(topology.name);
+    return names;
+  }
+
   /// The shapes of an algorithm that differ in what they show; those that it does not support are left out.
   Result<Json> variants_of(const Algorithm& algorithm) {
     Json variants = Json::array();
     for (const int ranks : setting_.ranks) {
       std::set<int> roots = {0};
-      if (is_rooted(algorithm.collective)) roots = {setting_.roots.begin(), setting_.roots.end()};
+      if (is_rooted(algorithm.collective))
+        roots.insert(setting_.roots.begin(), setting_.roots.end());
       for (const int root : roots)
         if (root < ranks)
           ANYCCL_CHECK(
@@ -100,8 +107,9 @@ class ExplorerWriter {
   Result<const std::vector<Network>*> networks_of(int ranks) {
     const auto [at, added] = networks_.try_emplace(ranks);
     if (!added) return &at->second;
-    for (const std::string& topology : setting_.topologies) {
-      ANYCCL_TRY(Network network, read_network(topology, static_cast<std::uint32_t>(ranks)));
+    for (const ExplorerTopology& topology : setting_.topologies) {
+      ANYCCL_TRY(Network network,
+                 read_network(topology.description, static_cast<std::uint32_t>(ranks)));
       if (network.nodes() > kMostDrawn)
         return error(Code::invalid_argument, "{} has {} nodes; at most {} are drawn",
                      network.text(), network.nodes(), kMostDrawn);

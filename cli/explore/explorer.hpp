@@ -11,14 +11,19 @@
 
 namespace anyccl::cli {
 
+struct ExplorerTopology {
+  std::string name;         ///< In addresses.
+  std::string description;  ///< For read_network().
+};
+
 /// What there is to choose from in an explorer.
 struct ExplorerSetting {
   std::vector<const Algorithm*> algorithms;
   std::vector<int> ranks;
-  std::vector<int> roots;               ///< Those that are no rank are left out.
-  std::vector<int> ranks_per_host;      ///< Beside one host; only where it makes a difference.
-  std::vector<std::size_t> bytes;       ///< Of the vector, or of a block.
-  std::vector<std::string> topologies;  ///< For read_network().
+  std::vector<int> roots;           ///< Beside 0; those that are no rank are left out.
+  std::vector<int> ranks_per_host;  ///< Beside one host; only where it makes a difference.
+  std::vector<std::size_t> bytes;   ///< Of the vector, or of a block.
+  std::vector<ExplorerTopology> topologies;
   Machine machine;
   std::string machine_name;  ///< Where its constants are from; empty: nobody has measured them.
 };

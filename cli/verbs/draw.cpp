@@ -12,6 +12,7 @@
 #include "draw/neighbors.hpp"
 #include "draw/picture.hpp"
 #include "hosts_flag.hpp"
+#include "text_file.hpp"
 #include "verb.hpp"
 
 namespace anyccl::cli {
@@ -57,17 +58,6 @@ std::string picture_of(const Drawing& drawing, const Flags& flags) {
   return flags.svg ? to_svg(drawing) : to_text(drawing);
 }
 
-Result<std::string> text_of(const std::string& file) {
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> in(std::fopen(file.c_str(), "r"),
-                                                           std::fclose);
-  std::string text;
-  char part[4096];
-  while (in && !std::feof(in.get()) && !std::ferror(in.get()))
-    text.append(part, std::fread(part, 1, sizeof part, in.get()));
-  if (!in || std::ferror(in.get())) return system_error(errno, "read {}", file);
-  return text;
-}
-
 Result<std::string> topology_asked_for(const Flags& flags) {
   const bool has_words = !flags.words.empty();
   if (has_words == !flags.edges.empty())
@@ -83,7 +73,7 @@ Result<std::string> topology_asked_for(const Flags& flags) {
                  flags.circles[0]);
   std::string edges = fmt::format("{}", fmt::join(flags.words, ","));
   if (!has_words) {
-    ANYCCL_TRY(edges, text_of(flags.edges));
+    ANYCCL_TRY(edges, text_of_file(flags.edges));
   }
   ANYCCL_TRY(const NeighborGraph graph, read_edges(edges, flags.edges, flags.ranks));
   return picture_of(graph, flags);

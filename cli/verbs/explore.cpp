@@ -2,9 +2,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cerrno>
-#include <fstream>
-#include <iterator>
 #include <memory>
 
 #include "algorithms_named.hpp"
@@ -13,6 +10,7 @@
 #include "base/whole_file.hpp"
 #include "explore/explorer.hpp"
 #include "simulate/read_network.hpp"
+#include "text_file.hpp"
 #include "verb.hpp"
 
 namespace anyccl::cli {
@@ -21,19 +19,12 @@ namespace {
 struct Flags {
   std::vector<std::string> algorithms = {"all"};
   std::vector<int> ranks = {2, 3, 4, 5, 6, 7, 8, 16};
-  std::vector<int> roots = {0, 1};
+  std::vector<int> roots = {1};
   std::vector<int> ranks_per_host = {2, 4};
   std::vector<std::string> bytes = {"1K", "1M", "64M"};
   std::vector<std::string> topologies;
   std::string machine, file;
 };
-
-Result<std::string> text_of(const std::string& file) {
-  std::ifstream in(file);
-  std::string text{std::istreambuf_iterator<char>(in), {}};
-  if (!in) return system_error(errno, "read {}", file);
-  return text;
-}
 
 /// In the order of the catalog, each once.
 Result<std::vector<const Algorithm*>> algorithms_of(const Flags& flags) {
@@ -75,13 +66,13 @@ Result<ExplorerSetting> setting_of(const Flags& flags) {
     setting.bytes.push_back(size);
   }
   setting.bytes = sorted_unique(setting.bytes);
-  setting.topologies = topologies_of(flags);
-  for (std::string& topology : setting.topologies)
-    if (topology.ends_with(".json")) {
-      ANYCCL_TRY(topology, text_of(topology));
-    }
+  for (const std::string& topology : topologies_of(flags)) {
+    setting.topologies.push_back({topology, topology});
+    if (!topology.ends_with(".json")) continue;
+    ANYCCL_TRY(setting.topologies.back().description, text_of_file(topology));
+  }
   if (!flags.machine.empty()) {
-    ANYCCL_TRY(const std::string text, text_of(flags.machine));
+    ANYCCL_TRY(const std::string text, text_of_file(flags.machine));
     ANYCCL_TRY(setting.machine, read_machine(text, flags.machine));
     setting.machine_name = flags.machine;
   }
@@ -109,7 +100,7 @@ Body declare(CLI::App& app, const Command&) {
   app.add_option("-n,--ranks", flags->ranks, "Numbers of ranks; default: 2,3,4,5,6,7,8,16")
       ->delimiter(',')
       ->check(CLI::Range(1, 32));
-  app.add_option("--root", flags->roots, "Roots, for collectives with a root; default: 0,1")
+  app.add_option("--root", flags->roots, "Roots beside 0, for collectives with a root; default: 1")
       ->delimiter(',')
       ->check(CLI::Range(0, 31));
   app.add_option("--ranks-per-host", flags->ranks_per_host,

@@ -2,8 +2,6 @@
 #include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
-#include <cerrno>
-#include <fstream>
 #include <iterator>
 #include <memory>
 #include <utility>
@@ -16,6 +14,7 @@
 #include "simulate/read_network.hpp"
 #include "simulate/runs.hpp"
 #include "simulate/timeline.hpp"
+#include "text_file.hpp"
 #include "verb.hpp"
 
 namespace anyccl::cli {
@@ -31,17 +30,10 @@ struct Flags {
   bool links = false, winners = false, json = false;
 };
 
-Result<std::string> text_of(const std::string& file) {
-  std::ifstream in(file);
-  std::string text{std::istreambuf_iterator<char>(in), {}};
-  if (!in) return system_error(errno, "read {}", file);
-  return text;
-}
-
 Result<Machine> machine_of(const Flags& flags) {
   Machine machine;
   if (!flags.machine.empty()) {
-    ANYCCL_TRY(const std::string text, text_of(flags.machine));
+    ANYCCL_TRY(const std::string text, text_of_file(flags.machine));
     ANYCCL_TRY(machine, read_machine(text, flags.machine));
   }
   if (flags.alpha_us >= 0) machine.alpha_s = flags.alpha_us * 1e-6;
@@ -57,7 +49,7 @@ Result<SimulationSetting> setting_of(const Flags& flags) {
   ANYCCL_TRY(setting.machine, machine_of(flags));
   setting.topology = flags.topology;
   if (flags.topology.ends_with(".json")) {
-    ANYCCL_TRY(setting.topology, text_of(flags.topology));
+    ANYCCL_TRY(setting.topology, text_of_file(flags.topology));
   }
   setting.placement = flags.placement;
   setting.ranks_per_host = flags.ranks_per_host;

@@ -16,10 +16,10 @@ namespace {
 ExplorerSetting small(std::vector<const Algorithm*> algorithms) {
   return {.algorithms = std::move(algorithms),
           .ranks = {2, 4},
-          .roots = {0, 1, 3},
+          .roots = {1, 3},
           .ranks_per_host = {2},
           .bytes = {1024},
-          .topologies = {"flat"},
+          .topologies = {{"flat", "flat"}},
           .machine = {},
           .machine_name = {}};
 }
@@ -126,10 +126,19 @@ TEST(ExplorerData, refuses_ranks_that_no_algorithm_supports) {
 
 TEST(ExplorerData, refuses_a_topology_without_room) {
   ExplorerSetting setting = small({algorithm(Collective::all_reduce, "ring")});
-  setting.topologies = {"torus:dims=3"};
+  setting.topologies = {{"small", "torus:dims=3"}};
   const Result<std::string> data = explorer_data(setting);
   ASSERT_FALSE(data.ok());
   EXPECT_EQ(data.status().message(), "torus:dims=3 has room for 3 ranks, not for 4");
+}
+
+TEST(ExplorerData, calls_a_topology_by_its_name_and_its_description) {
+  ExplorerSetting setting = small({algorithm(Collective::all_reduce, "ring")});
+  setting.topologies = {
+      {"my.json", R"({"format": "anyccl.topology/1", "kind": "ring", "params": {}})"}};
+  const nlohmann::json data = data_of(setting);
+  EXPECT_EQ(data["topologies"][0], "my.json");
+  EXPECT_EQ(data["networks"]["4"][0]["text"], "ring:ends=4");
 }
 
 TEST(ExplorerPage, has_no_end_of_a_script_in_its_data) {
