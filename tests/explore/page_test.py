@@ -142,6 +142,19 @@ class Page(unittest.TestCase):
         self.browser.press("ArrowDown")
         self.assertEqual(self.value("location.hash"), "#all_reduce/ring/5/0?language=en")
 
+    def test_a_wide_picture_scrolls_by_keys_if_keys_led_to_it(self):
+        self.browser.go("#all_reduce/ring/16/1?language=en")
+        self.browser.resize(600, 800)
+        self.value("document.getElementById('keys').scrollIntoView(), document.getElementById('speed').focus()")
+        self.browser.press("Tab")
+        self.assertEqual(self.value("document.activeElement.id"), "moves")
+        self.browser.press("ArrowRight")
+        self.assertEqual(self.text("#position"), "round 1 of 30")
+        self.browser.click("#moves")
+        self.assertEqual(self.value("document.activeElement.id"), "moves")
+        self.browser.press("ArrowRight")
+        self.assertEqual(self.text("#position"), "round 2 of 30")
+
     def test_plays_to_the_last_round(self):
         self.browser.go("#all_reduce/ring/2/0?language=en")
         self.value("document.getElementById('speed').value = '500'")
@@ -186,7 +199,7 @@ class Page(unittest.TestCase):
 
     def test_controls_and_pictures_have_names(self):
         nodes = self.browser.call("Accessibility.getFullAXTree")["nodes"]
-        kinds = {"button", "combobox", "slider", "checkbox", "image"}
+        kinds = {"button", "combobox", "slider", "checkbox", "image", "region"}
         named = [(n["role"]["value"], n.get("name", {}).get("value", "")) for n in nodes if n.get("role", {}).get("value") in kinds]
         self.assertGreater(len(named), 15)
         self.assertEqual([role for role, name in named if not name], [])

@@ -132,11 +132,15 @@ function play() {
   goTo(chosen.round === movement.rounds ? 0 : chosen.round + 1);
 }
 
-/// Whether a key belongs to the control that has the focus.
+/// Whether what has the focus got it by a click: a click on a picture is no wish to scroll it with keys.
+let pointed = false;
+
+/// Whether a key belongs to what has the focus: a control, or a picture or table that is wider than its place.
 function isOwnKey(event) {
-  const { tagName } = event.target;
+  const { tagName, scrollWidth, clientWidth } = event.target;
   return event.altKey || event.ctrlKey || event.metaKey || ['SELECT', 'INPUT'].includes(tagName) ||
-      (tagName === 'BUTTON' && event.key === ' ');
+      (tagName === 'BUTTON' && event.key === ' ') ||
+      (event.target.tabIndex === 0 && tagName === 'DIV' && !pointed && scrollWidth > clientWidth);
 }
 
 const KEYS = {
@@ -160,7 +164,9 @@ function listen() {
   byId('round').addEventListener('input', (event) => { stop(); goTo(Number(event.target.value)); });
   byId('whole').addEventListener('change', () => showRound(false));
   darkSystem.addEventListener('change', showTheme);
+  document.addEventListener('pointerdown', () => { pointed = true; });
   document.addEventListener('keydown', (event) => {
+    if (event.key === 'Tab') pointed = false;
     const act = KEYS[event.key];
     if (!act || isOwnKey(event)) return;
     event.preventDefault();
