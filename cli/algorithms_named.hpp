@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -8,11 +9,14 @@
 
 namespace anyccl::cli {
 
-/// "all", a collective ("all_reduce"), an algorithm of each ("ring") or of one ("all_reduce/ring").
-/// Errors: invalid_argument if there is none.
+/// "all", a collective ("all_reduce"), an algorithm of each ("ring") or of one ("all_reduce/ring"), or
+/// a file with one ("mine.json"). Errors: invalid_argument if there is none; as read_algorithm().
 Result<std::vector<const Algorithm*>> algorithms_named(std::string_view what);
 
 /// The same for exactly one algorithm. Errors: also invalid_argument if there are several.
 Result<const Algorithm*> algorithm_named(std::string_view what);
+
+/// The algorithm in a file, which all_algorithms() does not get. Errors: as read_algorithm().
+Result<std::vector<const Algorithm*>> algorithm_in(const std::string& file);
 
 }  // namespace anyccl::cli

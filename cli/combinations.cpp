@@ -1,18 +1,29 @@
 #include "combinations.hpp"
 
+#include "algorithm/loaded/loaded_algorithm.hpp"
 #include "framework/tuning/protocol_rules.hpp"
 
 namespace anyccl::cli {
 
 namespace {
 
+/// One that it supports.
+Shape shape_of(const Algorithm& algorithm) {
+  Shape shape{.collective = algorithm.collective, .size = 4};
+  if (algorithm.loaded != nullptr) {
+    const WrittenSize& first = algorithm.loaded->text().sizes[0];
+    shape.size = first.ranks;
+    shape.host_of = first.host_of;
+  }
+  while (!algorithm.supports(shape)) ++shape.size;
+  return shape;
+}
+
 /// A line takes parts of one vector, or of one block at a time; a slot takes several blocks.
 /// Neither has room for a size.
 bool fits(const Algorithm& algorithm, std::string_view protocol) {
   if (protocol == "Simple") return true;
-  Shape shape{.collective = algorithm.collective, .size = 4};
-  while (!algorithm.supports(shape)) ++shape.size;
-  for (const Schedule& schedule : build_all(algorithm, shape)) {
+  for (const Schedule& schedule : build_all(algorithm, shape_of(algorithm))) {
     const Contract& contract = schedule.contract;
     if (contract.private_sizes()) return false;
     if (protocol == "LL128") continue;

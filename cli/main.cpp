@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "algorithm/loaded/load.hpp"
+#include "base/config.hpp"
 #include "verb.hpp"
 
 namespace anyccl::cli {
@@ -69,6 +71,10 @@ int parse_and_run(const Verb& verb, std::vector<std::string> arguments) {
   command.insert(command.end(), after_dashes.begin(), after_dashes.end());
   if (!verb.takes_command && has_dashes)
     return usage_error(fmt::format("{}: takes no command after --", verb.name));
+  if (!verb.takes_command)  // a command's own process does it
+    if (const auto loaded = load_algorithms(value_now("ANYCCL_ALGO_PATH").value_or(""));
+        !loaded.ok())
+      return usage_error(fmt::format("ANYCCL_ALGO_PATH: {}", loaded.status().message()));
   return body();
 }
 

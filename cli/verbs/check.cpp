@@ -4,12 +4,14 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <charconv>
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "algorithm/loaded/loaded_algorithm.hpp"
 #include "algorithms_named.hpp"
 #include "base/error.hpp"
+#include "framework/communicator/membership.hpp"
+#include "rank_range.hpp"
 #include "verb.hpp"
 
 namespace anyccl::cli {
@@ -18,29 +20,9 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 struct Flags {
-  std::string what, ranks = "2..65";
+  std::string what, file, ranks = "2..65";
   bool json = false;
 };
-
-struct RankRange {
-  int first = 0, last = 0;
-};
-
-/// "2..65", or "8" for one number.
-Result<RankRange> parse_ranks(std::string_view text) {
-  RankRange range;
-  const char* const end = text.data() + text.size();
-  const auto first = std::from_chars(text.data(), end, range.first);
-  std::from_chars_result last{first.ptr, first.ec};
-  range.last = range.first;
-  const std::string_view rest(first.ptr, static_cast<std::size_t>(end - first.ptr));
-  if (first.ec == std::errc{} && rest.starts_with(".."))
-    last = std::from_chars(first.ptr + 2, end, range.last);
-  if (last.ec != std::errc{} || last.ptr != end || range.first < 1 || range.last < range.first)
-    return error(Code::invalid_argument,
-                 "'{}' is not a number or range of ranks such as 8 or 2..65", text);
-  return range;
-}
 
 /// The result for one algorithm.
 struct Checked {
@@ -107,19 +89,48 @@ int usage_error(std::string_view message) {
   return kUsageError;
 }
 
+/// From the least to the most that a file has.
+RankRange ranks_of(const std::vector<const Algorithm*>& loaded) {
+  RankRange range{FormLimits::kRanks, 1};
+  for (const Algorithm* algorithm : loaded)
+    for (const WrittenSize& size : algorithm->loaded->text().sizes)
+      range = {std::min(range.first, size.ranks), std::max(range.last, size.ranks)};
+  return range;
+}
+
+/// One that was loaded, for those of its ranks and hosts that are asked for.
+Result<verify::CheckReport> check_loaded(const LoadedAlgorithm& loaded, const RankRange& range) {
+  std::vector<Shape> shapes;
+  for (const WrittenSize& size : loaded.text().sizes) {
+    if (size.ranks < range.first || size.ranks > range.last) continue;
+    const Shape& shape = shapes.emplace_back(
+        Shape{loaded.text().collective, size.ranks, Rank{0}, false, size.host_of});
+    ANYCCL_CHECK(loaded.check(shape, slots_for(size.ranks)));
+  }
+  return verify::check_shapes(loaded.algorithm(), shapes);
+}
+
+Checked check_in(const RankRange& range, const Algorithm* algorithm) {
+  if (algorithm->loaded != nullptr) return {algorithm, check_loaded(*algorithm->loaded, range)};
+  return {algorithm, verify::check_algorithm(*algorithm, range.first, range.last)};
+}
+
 int run_checks(const Flags& flags) {
-  const Result<RankRange> range = parse_ranks(flags.ranks);
+  if (flags.what.empty() == flags.file.empty())
+    return usage_error("either an algorithm or --file: which is to be checked?");
+  Result<RankRange> range = parse_ranks(flags.ranks);
   if (!range.ok()) return usage_error(range.status().message());
-  const Result<std::vector<const Algorithm*>> algorithms = algorithms_named(flags.what);
+  const auto algorithms =
+      flags.file.empty() ? algorithms_named(flags.what) : algorithm_in(flags.file);
   if (!algorithms.ok()) return usage_error(algorithms.status().message());
+  if (!flags.file.empty()) *range = ranks_of(*algorithms);
 
   bool all_right = true;
   Json rows = Json::array();
   if (!flags.json) print_head();
   for (const Algorithm* algorithm : *algorithms) {
-    const Checked checked{algorithm,
-                          verify::check_algorithm(*algorithm, range->first, range->last)};
-    if (checked.report.status().code() == Code::invalid_argument)
+    const Checked checked = check_in(*range, algorithm);
+    if (algorithm->loaded == nullptr && checked.report.status().code() == Code::invalid_argument)
       return usage_error(checked.report.status().message());
     all_right &= checked.report.ok();
     if (flags.json)
@@ -133,8 +144,13 @@ int run_checks(const Flags& flags) {
 
 Body declare(CLI::App& app, const Command&) {
   const auto flags = std::make_shared<Flags>();
-  app.add_option("algorithm", flags->what, "all_reduce/ring, ring, all_reduce or all")->required();
-  app.add_option("--ranks", flags->ranks, "Numbers of ranks, as 2..65 or 8")->capture_default_str();
+  app.add_option("algorithm", flags->what, "all_reduce/ring, ring, all_reduce or all");
+  auto* const ranks = app.add_option("--ranks", flags->ranks, "Numbers of ranks, as 2..65 or 8")
+                          ->capture_default_str();
+  app.add_option(
+         "--file", flags->file,
+         "Check the algorithm in this file, for all its numbers of ranks; -: standard input")
+      ->excludes(ranks);
   app.add_flag("--json", flags->json, "Print JSON");
   app.footer(
       "Builds the algorithm for every number of ranks and shape, then runs it and its lowered\n"
@@ -143,7 +159,8 @@ Body declare(CLI::App& app, const Command&) {
       "This is a proof, whatever comes first, for the numbers of ranks that were asked for (128\n"
       "at most): up to 17 with all roots; from 18 on with some roots, and with half of the ranks\n"
       "in place. It is one of schedules: transports and kernels are tested instead.\n\n"
-      "Example: anyccl check all_reduce/ring --ranks 2..65");
+      "Example: anyccl check all_reduce/ring --ranks 2..65\n"
+      "         anyccl check --file mine.json");
   return [flags] { return run_checks(*flags); };
 }
 

@@ -3,6 +3,8 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
+#include "algorithm/loaded/load.hpp"
+#include "base/config.hpp"
 #include "base/error.hpp"
 #include "framework/tuning/plan_settings.hpp"
 #include "perf/start.hpp"
@@ -16,7 +18,7 @@ struct Flags {
   std::string operation, type = "float", redop = "sum", in_place = "both";
   std::string first = "8", last = "64M", step = "0";
   std::size_t factor = 2;
-  std::string transport, algorithm, protocol;
+  std::string transport, algorithm, algorithm_file, protocol;
   bool all_combinations = false;
   PerfOptions options;
   Ranks ranks;
@@ -94,6 +96,10 @@ void declare_where(CLI::App& app, Flags& f) {
   auto* const algorithm =
       app.add_option("--algo", f.algorithm,
                      "Set ANYCCL_ALGO for the ranks: ring, or rules such as ring@1M-,^flat");
+  app.add_option(
+      "--algo-file", f.algorithm_file,
+      "File with an algorithm of your own, or several as ANYCCL_ALGO_PATH has them; --algo "
+      "names one of them, and without it they are used where they can be");
   auto* const protocol =
       app.add_option("--proto", f.protocol,
                      "Set ANYCCL_PROTO for the ranks: LL, LL128, Simple, or rules such as "
@@ -124,6 +130,20 @@ void refuse_others(CLI::App& app) {
         ->group("");  // not in the help
 }
 
+/// Algorithms of --algo-file are known here, for --algo, and to the ranks.
+Status load_files(Flags& f) {
+  if (f.algorithm_file.empty()) return {};
+  ANYCCL_TRY(const auto loaded, load_algorithms(f.algorithm_file));
+  const std::string others = value_now("ANYCCL_ALGO_PATH").value_or("");
+  f.ranks.settings.emplace_back("ANYCCL_ALGO_PATH",
+                                f.algorithm_file + (others.empty() ? "" : ":") + others);
+  if (!f.algorithm.empty() || f.all_combinations) return {};
+  for (const LoadedAlgorithm* one : loaded)
+    f.algorithm += fmt::format("{}{}:{}", f.algorithm.empty() ? "" : ";",
+                               name(one->text().collective), one->text().name);
+  return {};
+}
+
 /// Fills the options from the flags.
 Status understand(Flags& f) {
   PerfOptions& options = f.options;
@@ -147,6 +167,7 @@ Status understand(Flags& f) {
   options.in_place = f.in_place != "0";
   if (!options.out_of_place && !options.operation->in_place)
     return Status(Code::invalid_argument, f.operation + " cannot run in place");
+  ANYCCL_CHECK(load_files(f));
   ANYCCL_CHECK(AlgorithmRules::parse(f.algorithm, "--algo").status());
   ANYCCL_CHECK(ProtocolRules::parse(f.protocol, "--proto").status());
   for (const auto& [name, value] : {std::pair{"ANYCCL_TRANSPORT", &f.transport},

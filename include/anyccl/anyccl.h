@@ -358,6 +358,15 @@ ANYCCL_API anycclResult_t anycclCommMetrics(anycclComm_t comm, const char** text
  * Prometheus. With ANYCCL_METRICS a file is written with it each 5 s. */
 ANYCCL_API anycclResult_t anycclMetrics(const char** text);
 
+/* Adds algorithms that files describe (docs/own-algorithms.md) to those that ANYCCL_ALGO, config->algo and
+ * config->algSelection can name, for as long as the process lives. `path`: files, or folders whose *.json
+ * are read, as ANYCCL_ALGO_PATH has them: "mine.json:/opt/algorithms". All ranks must have loaded the same
+ * before they create a communicator, which compares them. An algorithm is checked when it is first
+ * used, for the ranks and hosts of that communicator; a call that it fails for says what is wrong. What
+ * is known already is not added again. Any thread. Errors: InvalidArgument, naming the file and the place
+ * in it, also for a name that another algorithm has; SystemError. */
+ANYCCL_API anycclResult_t anycclLoadAlgorithms(const char* path);
+
 /* ---- Operators of your own ------------------------------------------------------------------ */
 
 typedef enum {

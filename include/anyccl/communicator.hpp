@@ -295,4 +295,9 @@ inline Result<std::string> metrics_text() {
   return std::string(text);
 }
 
+/// Adds algorithms that files describe: "mine.json:/opt/algorithms". See anycclLoadAlgorithms.
+inline Status load_algorithms(const std::string& paths) {
+  return detail::status_of(anycclLoadAlgorithms(paths.c_str()), nullptr);
+}
+
 }  // namespace anyccl

@@ -4,9 +4,11 @@
 #include <cmath>
 #include <map>
 #include <mutex>
+#include <set>
 
 #include "adapter/duplicate_library.hpp"
 #include "adapter/transports.hpp"
+#include "algorithm/loaded/load.hpp"
 #include "base/error.hpp"
 #include "base/hash.hpp"
 #include "base/log.hpp"
@@ -52,6 +54,26 @@ void add_settings_of(const CommSettings& settings, const Config& config, std::st
   add_setting(text, "config->buffSize", size(settings.buffer_bytes, config.buffer_bytes));
 }
 
+/// Of algorithms that were loaded their content counts, not their files. A hello has room for a few.
+void add_loaded_algorithms(std::string& text) {
+  constexpr std::size_t kMost = 256;  // characters
+  std::vector<const LoadedAlgorithm*> loaded;
+  std::size_t characters = 0;
+  for (const Algorithm* algorithm : all_algorithms()) {
+    if (algorithm->loaded == nullptr) continue;
+    loaded.push_back(algorithm->loaded);
+    characters += id(*algorithm).size() + 18;  // the hash, = and a space
+  }
+  if (characters <= kMost) {
+    for (const LoadedAlgorithm* one : loaded)
+      add_setting(text, id(one->algorithm()), fmt::format("{:016x}", one->hash()));
+    return;
+  }
+  std::uint64_t all = 0;  // whatever their order
+  for (const LoadedAlgorithm* one : loaded) all += mix(1, one->hash());
+  add_setting(text, "loaded-algorithms", fmt::format("{}#{:016x}", loaded.size(), all));
+}
+
 /// The variables that must be the same everywhere, as the hello carries them, and what the
 /// configuration says. Of a file its content counts.
 std::string settings_of(Config config, const CommSettings& settings, const TunerTable* named) {
@@ -60,6 +82,7 @@ std::string settings_of(Config config, const CommSettings& settings, const Tuner
   for (const Variable& variable : variables())
     if (variable.same_everywhere()) add_setting(text, variable.name, variable.compared(config));
   add_settings_of(settings, config, text);
+  add_loaded_algorithms(text);
   return text;
 }
 
@@ -101,12 +124,31 @@ std::shared_ptr<const TunerTable> machine_table(const Config& config) {
   return place->second;
 }
 
+/// Read once: a program may create many communicators.
+struct LoadedPaths {
+  std::mutex mutex;
+  std::set<std::string> all;
+};
+
+Status load_once(const std::string& paths) {
+  if (paths.empty()) return {};
+  LoadedPaths& loaded = per_process<LoadedPaths>();
+  const std::lock_guard lock(loaded.mutex);
+  if (loaded.all.contains(paths)) return {};
+  const auto algorithms = load_algorithms(paths);
+  if (!algorithms.ok())
+    return error(algorithms.status().code(), "ANYCCL_ALGO_PATH: {}", algorithms.status().message());
+  loaded.all.insert(paths);
+  return {};
+}
+
 Result<InitContext> read_settings(Config config, const CommSettings& settings) {
   ANYCCL_CHECK(refuse_duplicate_library());
   ANYCCL_CHECK(settings.problem);
   InitContext init;
   init.config = std::move(config);
   init.settings = settings;
+  ANYCCL_CHECK(load_once(init.config.algo_path));
   ANYCCL_CHECK(read_plan_settings(init));
   ANYCCL_CHECK(check_transport_name(init.config.transport));
   if (init.config.tls) ANYCCL_CHECK(tls::is_available());

@@ -30,6 +30,9 @@ constexpr Variable kVariables[] = {
     {"ANYCCL_ALGO", "",
      "algorithm to use, or several by collective and size: all_reduce:ring@1M-;broadcast:^flat",
      [](const Config& c) { return c.algo; }},
+    {"ANYCCL_ALGO_PATH", "",
+     "files with algorithms of your own, or folders with such *.json, as "
+     "mine.json:/opt/algorithms"},
     {"ANYCCL_PROTO", "",
      "LL (beside the word, in its cache line), LL128 (beside it, in its slot) or Simple (staging "
      "ring), or several: all_reduce:LL128@-8K,Simple@8K-;broadcast:^LL. Where there is no shared "
@@ -284,6 +287,7 @@ Result<Config> read_config() {
   ANYCCL_CHECK(read_debug());
   warn_about_unknown_names();
   c.algo = text_of("ANYCCL_ALGO");
+  c.algo_path = text_of("ANYCCL_ALGO_PATH");
   c.tuner_table = text_of("ANYCCL_TUNER_TABLE");
   c.proto = text_of("ANYCCL_PROTO");
   ANYCCL_CHECK(read_size("ANYCCL_CHUNK_SIZE", kChunkLimits, c.chunk_bytes));

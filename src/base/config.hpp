@@ -68,6 +68,7 @@ struct PortRange {
 /// The environment, read and checked once per communicator. Nothing else calls getenv.
 struct Config {
   std::string algo;         ///< ANYCCL_ALGO as written; empty: the tuner chooses.
+  std::string algo_path;    ///< ANYCCL_ALGO_PATH as written; empty: none.
   std::string proto;        ///< ANYCCL_PROTO as written; empty: by size.
   std::string tuner_table;  ///< File of measurements, or kNoTable; empty: that of this machine.
   std::string transport;    ///< Name of the only transport to use; empty: the best per peer.

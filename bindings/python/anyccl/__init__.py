@@ -20,6 +20,7 @@ from ._core import (
     Work,
     __version__,
     group,
+    load_algorithms,
     metrics_text,
     reduce_local,
 )
@@ -71,6 +72,7 @@ __all__ = [
     "group",
     "include_dir",
     "library_dir",
+    "load_algorithms",
     "metrics_text",
     "reduce_local",
     "zeros",

@@ -25,6 +25,7 @@ void bind_streams(nb::module_& m);
 void bind_groups(nb::module_& m);
 void bind_neighbors(nb::module_& m);
 void bind_metrics(nb::module_& m);
+void bind_algorithms(nb::module_& m);
 void bind_routing(nb::module_& m);
 void bind_window(nb::module_& m);
 

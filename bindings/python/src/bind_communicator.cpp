@@ -1,5 +1,7 @@
 // To Python: how communicators come, what they are, and how they end.
 
+#include <nanobind/stl/filesystem.h>
+
 #include "bind.hpp"
 #include "docs/communicator.hpp"
 #include "docs/operators.hpp"
@@ -131,6 +133,15 @@ void bind_metrics(nb::module_& m) {
         return kept;
       },
       docs::kMetricsText);
+}
+
+void bind_algorithms(nb::module_& m) {
+  m.def(
+      "load_algorithms",
+      [](const std::filesystem::path& path) {
+        raise_unless_ok(unlocked([&] { return anycclLoadAlgorithms(path.c_str()); }));
+      },
+      "path"_a, docs::kLoadAlgorithms);
 }
 
 }  // namespace anyccl::python

@@ -31,4 +31,5 @@ NB_MODULE(_core, m) {
   bind_windows(communicator);
   bind_neighbors(m);
   bind_metrics(m);
+  bind_algorithms(m);
 }

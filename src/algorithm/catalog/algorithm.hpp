@@ -1,6 +1,7 @@
 #pragma once
 
 #include <bit>
+#include <concepts>
 #include <span>
 #include <string>
 #include <string_view>
@@ -24,23 +25,47 @@ enum Trait : unsigned {
   kVForm = 2,      ///< It also is one for the v-form, whose blocks differ in size.
 };
 
+/// One that a file describes and not code: algorithm/loaded.
+class LoadedAlgorithm;
+
+/// A pure function of an algorithm: code, or code with data that outlives it.
+template <typename Value, typename... Arguments>
+class Rule {
+ public:
+  template <std::convertible_to<Value (*)(Arguments...)> Code>
+  constexpr Rule(Code code) : code_(code) {}  // implicit: the catalog names functions
+  constexpr Rule(const void* data, Value (*code)(const void* data, Arguments...))
+      : data_(data), code_with_data_(code) {}
+  Value operator()(Arguments... arguments) const {
+    return data_ == nullptr ? code_(arguments...) : code_with_data_(data_, arguments...);
+  }
+
+ private:
+  Value (*code_)(Arguments...) = nullptr;
+  const void* data_ = nullptr;
+  Value (*code_with_data_)(const void*, Arguments...) = nullptr;
+};
+
 /// An algorithm is a pure function from a shape and a rank to what that rank does.
 struct Algorithm {
   std::string_view name;  ///< Within its collective: "ring".
   Collective collective;
-  bool (*supports)(const Shape&);
+  Rule<bool, const Shape&> supports;
   Cost (*cost)(const Shape&);  ///< Null: no closed form; count the schedule.
-  Schedule (*build)(const Shape&, Rank me);
+  Rule<Schedule, const Shape&, Rank> build;
   unsigned traits = 0;          ///< Trait.
   std::string_view needs = {};  ///< What supports() asks for, if that is not any shape, for people.
+  const LoadedAlgorithm* loaded = nullptr;  ///< Where it comes from; null: the catalog.
 };
 
 /// "all_reduce/ring"
 std::string id(const Algorithm& algorithm);
 
 /// Every algorithm compiled in, in the order of catalog/CMakeLists.txt, each followed by its
-/// v-form.
+/// v-form, and then those that were loaded. Any thread; what it returned stays as it is.
 std::span<const Algorithm* const> all_algorithms();
+/// Adds one that lives for ever and that find_algorithm() does not find. One thread at a time.
+void add_algorithm(const Algorithm& algorithm);
 /// Null if there is none of that name for that collective.
 const Algorithm* find_algorithm(Collective collective, std::string_view name);
 

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <atomic>
 #include <deque>
 
 #include "algorithm/catalog/algorithm.hpp"
@@ -32,6 +33,32 @@ struct Catalog {
   std::vector<const Algorithm*> all;
 };
 
+/// What is known, again with each addition, so that whoever reads a list needs no lock.
+class Lists {
+ public:
+  struct List {
+    std::vector<const Algorithm*> all;
+    const List* before = nullptr;  // which somebody may still read
+  };
+  Lists() { newest_.store(new List{catalog_.all}, std::memory_order_release); }
+  const List& newest() const { return *newest_.load(std::memory_order_acquire); }
+  void add(const Algorithm& algorithm) {
+    auto* const longer = new List(newest());
+    longer->before = &newest();
+    longer->all.push_back(&algorithm);
+    newest_.store(longer, std::memory_order_release);
+  }
+
+ private:
+  const Catalog catalog_;
+  std::atomic<const List*> newest_;  // Stored with release when a list is whole; read with acquire.
+};
+
+Lists& lists() {
+  static Lists* const lists = new Lists;  // never destroyed: streams may run during exit
+  return *lists;
+}
+
 }  // namespace
 
 std::string id(const Algorithm& algorithm) {
@@ -39,9 +66,11 @@ std::string id(const Algorithm& algorithm) {
 }
 
 std::span<const Algorithm* const> all_algorithms() {
-  static const Catalog* const catalog =
-      new Catalog;  // never destroyed: streams may run during exit
-  return catalog->all;
+  return lists().newest().all;
+}
+
+void add_algorithm(const Algorithm& algorithm) {
+  lists().add(algorithm);
 }
 
 const Algorithm* find_algorithm(Collective collective, std::string_view name) {

@@ -253,11 +253,12 @@ class Lowering {
     ++operands_;
   }
 
-  // `stays`: what is published is not overwritten before it has been read.
+  // `stays`: what is published is not overwritten before it has been read. A message that is passed on
+  // and not stored is nowhere in own memory.
   void publish(PlanStep& out, bool stays) {
     out.publication = static_cast<std::uint16_t>(published_++);
     const bool stored = (out.flags & PlanStep::store) != 0,
-               pure = (out.flags & ~PlanStep::publish) == 0;
+               pure = (out.flags & ~PlanStep::publish) == 0 && !reads_peer_;
     const auto space = Space(pure ? out.src_space : out.dst_space);
     if ((stored || pure) && space != Space::scratch && mine_.contract.has_bytes() && stays)
       out.flags |= PlanStep::lendable;

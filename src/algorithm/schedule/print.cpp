@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <nlohmann/json.hpp>
-
 namespace anyccl {
 namespace {
 
@@ -65,13 +63,6 @@ std::string effect(const Schedule& s, const Step& step) {
   return moves(s, step);
 }
 
-nlohmann::json json(const Slice& slice) {
-  return {{"space", name(slice.space)},
-          {"first", slice.first},
-          {"count", slice.count},
-          {"stride", slice.stride}};
-}
-
 }  // namespace
 
 std::string_view name(Op op) {
@@ -97,8 +88,10 @@ std::string cell_text(const Schedule& s, std::uint32_t cell) {
 }
 
 std::string step_text(const Schedule& s, std::uint32_t step) {
-  return fmt::format("rank {} step {} ({})", index(s.rank), step,
-                     step < s.steps.size() ? name(s.steps[step].op) : "end");
+  const std::string_view place = step < s.places.size() ? s.places[step] : "";
+  return fmt::format("rank {} step {} ({}{}{})", index(s.rank), step,
+                     step < s.steps.size() ? name(s.steps[step].op) : "end",
+                     place.empty() ? "" : ", ", place);
 }
 
 std::string to_text(const Schedule& s) {
@@ -116,29 +109,6 @@ std::string to_text(const Schedule& s) {
     text += '\n';
   }
   return text;
-}
-
-std::string to_json(const Schedule& s) {
-  const Shape& shape = s.contract.shape();
-  nlohmann::json steps = nlohmann::json::array();
-  for (const Step& step : s.steps) {
-    nlohmann::json peers = nlohmann::json::array();
-    for (Rank r : step.peers) peers.push_back(index(r));
-    nlohmann::json line = {{"op", name(step.op)}, {"peers", peers}, {"after", step.after}};
-    if (step.src.count > 0) line["src"] = json(step.src);
-    if (step.op != Op::send) line["dst"] = json(step.dst);
-    steps.push_back(std::move(line));
-  }
-  return nlohmann::json{{"rank", index(s.rank)},
-                        {"collective", name(shape.collective)},
-                        {"size", shape.size},
-                        {"root", index(shape.root)},
-                        {"in_place", shape.in_place},
-                        {"host_of", shape.host_of},
-                        {"parts", s.contract.chunks_per_block()},
-                        {"scratch", s.scratch},
-                        {"steps", std::move(steps)}}
-      .dump();
 }
 
 }  // namespace anyccl

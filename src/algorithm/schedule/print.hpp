@@ -9,8 +9,6 @@ namespace anyccl {
 
 /// The whole schedule, one line per step: "  3 recv_reduce  output[2] = input[2] + from 1".
 std::string to_text(const Schedule& schedule);
-/// The same as one JSON object: rank, collective, size, root, in_place, parts, scratch, steps.
-std::string to_json(const Schedule& schedule);
 
 // Words for messages, which all name rank, step and chunk.
 std::string_view name(Op op);
@@ -19,7 +17,7 @@ std::string_view name(Space space);
 std::string chunk_text(const Schedule& schedule, const Slice& slice, std::size_t k = 0);
 /// The chunk that a memory cell is: "scratch chunk 1".
 std::string cell_text(const Schedule& schedule, std::uint32_t cell);
-/// "rank 2 step 5 (recv_reduce)"
+/// "rank 2 step 5 (recv_reduce)", or with its place "rank 2 step 5 (recv_reduce, mine.py:12)"
 std::string step_text(const Schedule& schedule, std::uint32_t step);
 
 }  // namespace anyccl

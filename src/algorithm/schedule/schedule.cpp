@@ -112,6 +112,11 @@ PeerList Builder::everyone() const {
   return all;
 }
 
+Builder& Builder::at(std::string_view place) {
+  place_ = place;
+  return *this;
+}
+
 Schedule Builder::finish() && {
   return std::move(schedule_);
 }
@@ -124,6 +129,10 @@ Builder& Builder::add(Step step) {
     const Schedule::Access access = schedule_.access(step);
     if (access.reads.empty() && access.writes.empty() && !remote) return *this;
     if (depends) step.after = dependencies(access);
+  }
+  if (!place_.empty()) {
+    schedule_.places.resize(schedule_.steps.size());
+    schedule_.places.push_back(place_);
   }
   schedule_.steps.push_back(std::move(step));
   return *this;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "algorithm/schedule/contract.hpp"
@@ -37,12 +38,15 @@ struct Step {
   bool operator==(const Step&) const = default;
 };
 
-/// The steps of one rank for one collective. Immutable once built; holds no pointers.
+/// The steps of one rank for one collective. Immutable once built.
 struct Schedule {
   Rank rank{0};
   Contract contract;
   std::vector<Origin> scratch = {};  ///< For each scratch chunk, the origin it has room for.
   std::vector<Step> steps = {};
+  /// Where their author wrote the steps, for messages: "mine.py:12", in memory of what was loaded.
+  /// Empty: unknown; shorter than `steps`: the last ones are unknown.
+  std::vector<std::string_view> places = {};
 
   std::uint32_t chunks(Space space) const;
   Origin origin(Space space, std::uint32_t chunk) const;
@@ -82,6 +86,8 @@ class Builder {
   Builder& recv_reduce(PeerList from, Slice own, Slice dst);
   Builder& recv_reduce(Rank from, Slice own, Slice dst);  ///< dst = own + message
   PeerList everyone() const;                              ///< Ranks 0..n-1, self included.
+  /// The next steps are written there (Schedule::places).
+  Builder& at(std::string_view place);
   Schedule finish() &&;
 
  private:
@@ -93,6 +99,7 @@ class Builder {
   /// Of the next step, which touches these cells.
   std::vector<std::uint32_t> dependencies(const Schedule::Access& access);
   Schedule schedule_;
+  std::string_view place_;
   std::vector<Cell> cells_;
 };
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "algorithm/catalog/algorithm.hpp"
@@ -44,5 +45,9 @@ struct CheckReport {
 /// order. Tiles in flight and all roots up to 17 ranks. Errors: as check(), with the shape in
 /// front; invalid_argument for sizes that make no sense.
 Result<CheckReport> check_algorithm(const Algorithm& algorithm, int first_n, int last_n);
+
+/// The same for shapes that it supports, each rank in place and out of place. Errors: also unsupported
+/// for more than kMaxRanks ranks.
+Result<CheckReport> check_shapes(const Algorithm& algorithm, std::span<const Shape> shapes);
 
 }  // namespace anyccl::verify

@@ -80,7 +80,9 @@ std::string describe(const Algorithm& algorithm, const Shape& shape, InPlace in_
 
 class AlgorithmCheck {
  public:
-  explicit AlgorithmCheck(const Algorithm& algorithm) : algorithm_(algorithm) {}
+  /// `alone`: the shapes are checked for their own sake, each rank in place and out of place.
+  explicit AlgorithmCheck(const Algorithm& algorithm, bool alone = false)
+      : algorithm_(algorithm), alone_(alone) {}
 
   Status check_size(int n) {
     CheckReport::Size size{.size = n};
@@ -103,7 +105,18 @@ class AlgorithmCheck {
     return {};
   }
 
-  CheckReport report() && { return std::move(report_); }
+  Status check_one(const Shape& shape) {
+    CheckReport::Size size{.size = shape.size};
+    ANYCCL_CHECK(check_shape(shape, build_ranks(algorithm_, shape, InPlace::none), size));
+    report_.sizes.push_back(size);
+    return {};
+  }
+
+  CheckReport report() && {
+    report_.seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+    return std::move(report_);
+  }
 
  private:
   Status check_shape(const Shape& shape, const std::vector<Schedule>& out_of_place,
@@ -115,13 +128,13 @@ class AlgorithmCheck {
     for (InPlace way : {InPlace::none, InPlace::all, InPlace::some}) {
       const bool aliases = out_of_place[0].contract.has_bytes();
       if (way != InPlace::none && !aliases) continue;
-      if (way != InPlace::some && aliases && shape.size > kThorough) continue;
+      if ((way == InPlace::some) == alone_ && aliases && shape.size > kThorough) continue;
       const auto ranks = build_ranks(algorithm_, shape, way);
       ANYCCL_CHECK(named(shape, way, check_ranks(shape, ranks, first, size)));
       ++report_.shapes;
     }
     const bool plain = shape.root == Rank{0} && shape.host_of.empty();
-    if (plain) size.cost = counted(first, out_of_place[0].contract);
+    if (plain || alone_) size.cost = counted(first, out_of_place[0].contract);
     return {};
   }
 
@@ -156,6 +169,8 @@ class AlgorithmCheck {
   }
 
   const Algorithm& algorithm_;
+  const bool alone_;
+  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   CheckReport report_;
 };
 
@@ -165,12 +180,20 @@ Result<CheckReport> check_algorithm(const Algorithm& algorithm, int first_n, int
   if (first_n < 1 || last_n < first_n || last_n > static_cast<int>(kMaxRanks))
     return error(Code::invalid_argument, "check {} for {} to {} ranks: from 1 to {} is possible",
                  id(algorithm), first_n, last_n, kMaxRanks);
-  const auto start = std::chrono::steady_clock::now();
   AlgorithmCheck check(algorithm);
   for (int n = first_n; n <= last_n; ++n) ANYCCL_CHECK(check.check_size(n));
-  CheckReport report = std::move(check).report();
-  report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  return report;
+  return std::move(check).report();
+}
+
+Result<CheckReport> check_shapes(const Algorithm& algorithm, std::span<const Shape> shapes) {
+  AlgorithmCheck check(algorithm, true);
+  for (const Shape& shape : shapes) {
+    if (shape.size > static_cast<int>(kMaxRanks))
+      return error(Code::unsupported, "{} for {} ranks cannot be checked: {} are the most",
+                   id(algorithm), shape.size, kMaxRanks);
+    ANYCCL_CHECK(check.check_one(shape));
+  }
+  return std::move(check).report();
 }
 
 }  // namespace anyccl::verify

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstring>
 
+#include "algorithm/loaded/loaded_algorithm.hpp"
 #include "base/error.hpp"
 #include "base/hash.hpp"
 #include "base/log.hpp"
@@ -31,8 +32,9 @@ std::uint32_t digest_of(const CallRecord& record) {
 
 std::uint64_t plan_identity(const PreparedCall& prepared) {
   std::uint64_t h = mix(mix(prepared.tile_bytes, prepared.lanes), prepared.line_bytes);
-  for (const char c : id(*prepared.routed->algorithm)) h = mix(h, static_cast<unsigned char>(c));
-  return h;
+  const Algorithm& algorithm = *prepared.routed->algorithm;
+  for (const char c : id(algorithm)) h = mix(h, static_cast<unsigned char>(c));
+  return algorithm.loaded == nullptr ? h : mix(h, algorithm.loaded->hash());
 }
 
 /// The sizes of a v-form that every rank knows.
@@ -238,6 +240,7 @@ Result<const RoutedPlan*> PlanCache::routed_plan(const Algorithm& algorithm, con
     if (known.plan->algorithm == &algorithm && known.root == root && known.in_place == in_place)
       return known.plan.get();
   const Shape shape{call.collective, me_.size, root, in_place, me_.near_of};
+  if (algorithm.loaded != nullptr) ANYCCL_CHECK(algorithm.loaded->check(shape, slots_));
   ANYCCL_TRY(std::unique_ptr<RoutedPlan> made,
              make_routed_plan(algorithm, shape, me_.rank, route_, slots_));
   routed_plans_.push_back({root, in_place, std::move(made)});

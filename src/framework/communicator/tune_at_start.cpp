@@ -75,7 +75,7 @@ void StartTuner::enter_contests() {
     const auto choice = select_algorithm(q, comm_.membership().policy);
     if (!choice.ok() || choice->table != nullptr) continue;
     for (const Algorithm* a : all_algorithms())
-      if (a->collective == Collective::all_reduce && a->supports(q.shape))
+      if (a->collective == Collective::all_reduce && a->loaded == nullptr && a->supports(q.shape))
         contests_.push_back({a, size});
   }
 }

@@ -186,12 +186,13 @@ const Algorithm* best_measured(const TunerQuery& q, const TunerTable& table, con
   return as_usual && *as_usual < kClearGain * least ? usual : best;
 }
 
-/// Of those that are not excluded; null: there is none.
+/// Of those of the catalog that are not excluded; null: there is none.
 const Algorithm* best_predicted(const TunerQuery& q, const Layers& layers) {
   const Algorithm* best = nullptr;
   double least = 0;
   for (const Candidate& c : candidates(q, nullptr)) {
-    if (!c.possible || excludes(layers, *c.algorithm, q.bytes)) continue;
+    if (!c.possible || c.algorithm->loaded != nullptr || excludes(layers, *c.algorithm, q.bytes))
+      continue;
     if (best == nullptr || c.predicted_us < least) best = c.algorithm, least = c.predicted_us;
   }
   return best;

@@ -159,6 +159,9 @@ bool same_call(const Hello& a, const Hello& b) {
 }
 
 Status compare_settings(const Hello& a, const Hello& b) {
+  const auto shown = [](const std::string& value) {
+    return value.empty() ? "nothing" : printable(value);
+  };
   for (const Hello* one : {&a, &b}) {
     for (const std::string_view word : words_of(view_of(one->settings))) {
       const std::string_view name = name_of(word);
@@ -167,7 +170,7 @@ Status compare_settings(const Hello& a, const Hello& b) {
       if (mine != other)
         return error(Code::invalid_usage,
                      "{} must be the same on every rank, but it is {} at {} and {} at {}",
-                     printable(name), printable(mine), describe(a), printable(other), describe(b));
+                     printable(name), shown(mine), describe(a), shown(other), describe(b));
     }
   }
   return {};

@@ -54,6 +54,20 @@ TEST(Lower, a_received_chunk_is_added_without_being_stored_first) {
   EXPECT_EQ(plan.schedule.chunks(Space::scratch), 0U);
 }
 
+TEST(Lower, a_message_that_is_passed_on_and_not_kept_is_not_lent) {
+  const Slice in{Space::input}, out{Space::output};
+  const auto ranks = written({Collective::broadcast, 3, Rank{0}}, [&](Builder& b, Rank me) {
+    if (me == Rank{0}) b.copy(in, out).send(Rank{1}, in).send(Rank{1}, in);
+    const Slice passed = b.scratch(0);
+    if (me == Rank{1}) b.recv(Rank{0}, passed).send(Rank{2}, passed).recv(Rank{0}, out);
+    if (me == Rank{2}) b.recv(Rank{1}, out);
+  });
+  const auto plan = lower(ranks, Rank{1}, 8);
+  ASSERT_TRUE(plan.ok()) << plan.status().message();
+  EXPECT_EQ(flags(*plan), (std::vector<int>{kPublish, kStore}));
+  EXPECT_EQ(lendable(*plan), (std::vector<bool>{false}));
+}
+
 TEST(Lower, one_shot_in_place_does_as_out_of_place) {
   const Plan in_place = lowered("one_shot", all_reduce(4, true));
   EXPECT_EQ(flags(in_place), flags(lowered("one_shot", all_reduce(4))));

@@ -1,7 +1,5 @@
 // Contracts, builders and printing.
 
-#include <nlohmann/json.hpp>
-
 #include "algorithm/schedule/print.hpp"
 #include "support.hpp"
 
@@ -113,19 +111,6 @@ TEST(Print, pieces_are_shown_one_by_one) {
 TEST(Print, rooted_collectives_name_their_root) {
   const std::string text = to_text(built(Collective::broadcast, "flat", 3)[2]);
   EXPECT_EQ(text.substr(0, text.find(':')), "broadcast, rank 2 of 3, root 0");
-}
-
-TEST(Print, json_has_every_step) {
-  const auto json = nlohmann::json::parse(to_json(built(Collective::all_reduce, "ring", 3)[1]));
-  EXPECT_EQ(json["collective"], "all_reduce");
-  EXPECT_EQ(json["rank"], 1);
-  ASSERT_EQ(json["steps"].size(), 8U);
-  const auto& step = json["steps"][3];
-  EXPECT_EQ(step["op"], "recv_reduce");
-  EXPECT_EQ(step["peers"], (std::vector<int>{1, 0}));
-  EXPECT_EQ(step["dst"]["space"], "output");
-  EXPECT_EQ(step["dst"]["first"], 2);
-  EXPECT_EQ(json["steps"][7]["after"], (std::vector<int>{1, 2}));
 }
 
 TEST(Catalog, finds_algorithms_by_collective_and_name) {

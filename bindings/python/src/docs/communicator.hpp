@@ -215,6 +215,13 @@ constexpr const char kMetricsText[] =
     R"(What all communicators of this process have done so far, in the text format of Prometheus.
 
 Those that have ended count, too. With ``ANYCCL_METRICS`` a file is written with it each 5 seconds.)";
+constexpr const char kLoadAlgorithms[] =
+    R"(Adds algorithms that files describe to those that ``ANYCCL_ALGO`` can name.
+
+``path``: a file, a folder whose ``*.json`` are read, or several as ``ANYCCL_ALGO_PATH`` has them, as
+``"mine.json:/opt/algorithms"``. `anyccl.dsl` writes such files. All ranks must have loaded the same before they
+create a communicator, which compares them. An algorithm is checked when it is first used, for the ranks and hosts
+of that communicator. Raises `InvalidArgument`, naming the file and the place in it.)";
 constexpr const char kLastPlan[] =
     R"(How the last collective ran, for people: "all_reduce/two_shot Simple shm".)";
 constexpr const char kCompleted[] =

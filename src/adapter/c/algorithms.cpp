@@ -1,0 +1,13 @@
+// The C interface: algorithms that users write.
+
+#include "adapter/c/handle.hpp"
+#include "algorithm/loaded/load.hpp"
+
+using namespace anyccl;
+
+anycclResult_t anycclLoadAlgorithms(const char* path) {
+  return guarded(nullptr, [&]() -> Status {
+    ANYCCL_CHECK(need(path, "path"));
+    return load_algorithms(path).status();
+  });
+}

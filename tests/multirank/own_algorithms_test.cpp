@@ -1,0 +1,141 @@
+// Algorithms that users write: loaded, chosen by name, checked before they run, the same on all ranks.
+
+#include <fmt/format.h>
+
+#include <fstream>
+
+#include "support/ranks.hpp"
+#include "support/temporary_folder.hpp"
+
+namespace anyccl::test {
+namespace {
+
+/// Rank 0 adds up everything, or, if `wrong`, forgets itself. `order`: of its sum's first operands.
+std::string star(const std::string& name, int ranks, const std::string& order = "0, 1",
+                 bool wrong = false) {
+  std::string others;
+  for (int r = 2; r < ranks; ++r) others += fmt::format(", {}", r);
+  const std::string summands = wrong ? "1" + others : order + others;
+  std::string steps =
+      fmt::format(R"([["recv_reduce", [{}], "i0", "o0", "@star.py:3"], ["send", [1{}], "o0"]])",
+                  summands, others);
+  for (int r = 1; r < ranks; ++r) steps += R"(, [["send", [0], "i0"], ["recv", [0], "o0"]])";
+  return fmt::format(
+      R"({{"format": "anyccl.algorithm/1", "name": "{}", "collective": "all_reduce", )"
+      R"("sizes": [{{"ranks": {}, "steps": [{}]}}]}})",
+      name, ranks, steps);
+}
+
+class OwnAlgorithm : public ::testing::Test {
+ protected:
+  std::string file_of(const std::string& text, const std::string& name = "mine.json") const {
+    const std::string path = folder_.path() + "/" + name;
+    std::ofstream(path) << text;
+    return path;
+  }
+
+ private:
+  TemporaryFolder folder_;
+};
+
+/// The plan of an AllReduce whose result is right, or what is wrong with the call.
+std::string plan_of(Communicator& comm, const char* algorithm = nullptr) {
+  std::vector<float> x(1000, static_cast<float>(index(comm.rank()) + 1));
+  anycclCollConfig_t config = ANYCCL_COLLCONFIG_INITIALIZER;
+  config.algSelection = algorithm;
+  const anycclResult_t result = anycclAllReduceConfig(x.data(), x.data(), x.size(), anycclFloat32,
+                                                      anycclSum, comm.handle(), nullptr, &config);
+  if (result != anycclSuccess) return anycclGetLastError(comm.handle());
+  const int n = comm.size();
+  EXPECT_EQ(x, std::vector<float>(1000, static_cast<float>(n * (n + 1) / 2)));
+  const char* text = "";
+  EXPECT_EQ(anycclCommLastPlan(comm.handle(), &text), anycclSuccess);
+  return text;
+}
+
+void expect_words(const std::string& text, const std::vector<std::string>& words) {
+  for (const std::string& word : words)
+    EXPECT_NE(text.find(word), std::string::npos) << "no '" << word << "' in: " << text;
+}
+
+TEST_F(OwnAlgorithm, is_used_by_its_name) {
+  ASSERT_OK(load_algorithms(file_of(star("named", 3))));
+  run_ranks(3, [](Communicator& comm) {
+    EXPECT_TRUE(plan_of(comm, "named").starts_with("all_reduce/named ")) << plan_of(comm, "named");
+    EXPECT_FALSE(plan_of(comm).starts_with("all_reduce/named "));
+  });
+}
+
+TEST_F(OwnAlgorithm, comes_from_the_environment) {
+  const Environment env(
+      Environment::Variables{{"ANYCCL_ALGO_PATH", file_of(star("from_environment", 4))},
+                             {"ANYCCL_ALGO", "all_reduce:from_environment"}});
+  run_ranks(4, [](Communicator& comm) {
+    EXPECT_TRUE(plan_of(comm).starts_with("all_reduce/from_environment ")) << plan_of(comm);
+  });
+}
+
+TEST_F(OwnAlgorithm, file_that_cannot_be_read_is_named_when_a_communicator_is_created) {
+  const std::string file = file_of("{\n\"format\": 1}");
+  const Environment env(Environment::Variables{{"ANYCCL_ALGO_PATH", file}});
+  const auto comms = Communicator::init_all(1);
+  EXPECT_EQ(comms.status().code(), Code::invalid_argument);
+  expect_words(std::string(comms.status().message()), {"ANYCCL_ALGO_PATH: " + file, "format"});
+}
+
+TEST_F(OwnAlgorithm, of_other_numbers_of_ranks_says_which_it_has) {
+  const std::string file = file_of(star("of_three", 3));
+  ASSERT_OK(load_algorithms(file));
+  run_ranks(2, [&](Communicator& comm) {
+    expect_words(plan_of(comm, "of_three"),
+                 {"all_reduce/of_three does not support 2 ranks", "3 ranks, for which " + file});
+  });
+}
+
+TEST_F(OwnAlgorithm, is_checked_before_it_runs_and_the_communicator_lives_on) {
+  const std::string file = file_of(star("wrong", 3, "", true));
+  ASSERT_OK(load_algorithms(file));
+  run_ranks(3, [&](Communicator& comm) {
+    expect_words(plan_of(comm, "wrong"),
+                 {file + ": all_reduce/wrong with 3 ranks", "output chunk 0", "1+2"});
+    EXPECT_TRUE(plan_of(comm).starts_with("all_reduce/")) << plan_of(comm);
+  });
+}
+
+TEST_F(OwnAlgorithm, that_another_rank_has_otherwise_is_named_when_they_meet) {
+  expect_all_passed(run_processes(2, [&](Communicator& comm) {
+    const bool first = comm.rank() == Rank{0};
+    const std::string name = first ? "a.json" : "b.json";
+    ASSERT_OK(load_algorithms(file_of(star("differs", 2, first ? "0, 1" : "1, 0"), name)));
+    const Status split = comm.split(0, 0).status();
+    EXPECT_EQ(split.code(), Code::invalid_usage);
+    expect_words(std::string(split.message()),
+                 {"all_reduce/differs must be the same on every rank", "rank 0", "rank 1"});
+  }));
+}
+
+TEST_F(OwnAlgorithm, that_another_rank_has_otherwise_is_no_hang_when_it_is_loaded_later) {
+  expect_all_passed(run_processes(2, [&](Communicator& comm) {
+    const bool first = comm.rank() == Rank{0};
+    const std::string name = first ? "a.json" : "b.json";
+    ASSERT_OK(load_algorithms(file_of(star("later", 2, first ? "0, 1" : "1, 0"), name)));
+    expect_words(plan_of(comm, "later"), {"rank"});
+    EXPECT_FALSE(plan_of(comm, "later").starts_with("all_reduce/"));
+  }));
+}
+
+TEST_F(OwnAlgorithm, runs_in_a_child_of_the_process_that_has_loaded_it) {
+  ASSERT_OK(load_algorithms(file_of(star("inherited", 2))));
+  expect_all_passed(run_processes(2, [](Communicator& comm) {
+    EXPECT_TRUE(plan_of(comm, "inherited").starts_with("all_reduce/inherited "))
+        << plan_of(comm, "inherited");
+  }));
+}
+
+TEST(OwnAlgorithms, a_path_is_needed) {
+  EXPECT_EQ(anycclLoadAlgorithms(nullptr), anycclInvalidArgument);
+  EXPECT_EQ(anycclLoadAlgorithms("/none.json"), anycclSystemError);
+}
+
+}  // namespace
+}  // namespace anyccl::test
