@@ -263,7 +263,8 @@ TEST_P(Sparse, errors_say_what_is_wrong) {
   bad = good;
   bad[12] = std::byte{101};
   EXPECT_TRUE(has(text(bad, 100), "more entries than elements"));
-  for (const std::byte place : {std::byte{96}, std::byte{100}}) {  // 96 97 98 99: again, and beyond
+  // Places 96 97 98 99: the last one comes twice, goes back, and lies beyond.
+  for (const std::byte place : {std::byte{98}, std::byte{96}, std::byte{100}}) {
     bad = good;
     bad[16 + 2 * 3] = place;
     EXPECT_TRUE(has(text(bad, 100), "places out of order or beyond its end"));
@@ -274,8 +275,12 @@ TEST_P(Sparse, errors_say_what_is_wrong) {
 
   Floats wide = make(Kind::sorted, 100, random_);
   Payload marks = *packed(kernels(), wide, nullptr, *sparse_top_k(kernels(), vector_of(wide), 20));
-  marks[16 + 12] |= std::byte{0x80};  // element 103
-  EXPECT_TRUE(has(text(marks, 100), "places out of order or beyond its end"));
+  ASSERT_TRUE(add_hostile(kernels(), marks, 100).ok());
+  for (const std::size_t element : {0, 103}) {  // one more than it says, and beyond
+    bad = marks;
+    bad[16 + element / 8] |= std::byte(1 << element % 8);
+    EXPECT_TRUE(has(text(bad, 100), "places out of order or beyond its end"));
+  }
 }
 
 TEST_P(Sparse, a_payload_may_be_followed_by_anything) {
