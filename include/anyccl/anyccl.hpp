@@ -8,6 +8,7 @@
 #include "anyccl/group.hpp"
 #include "anyccl/memory.hpp"
 #include "anyccl/requests.hpp"
+#include "anyccl/sparse.hpp"
 #include "anyccl/status.hpp"
 #include "anyccl/stream.hpp"
 #include "anyccl/topology.hpp"

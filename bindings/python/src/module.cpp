@@ -26,6 +26,7 @@ NB_MODULE(_core, m) {
   bind_v_forms(communicator);
   bind_objects(communicator);
   bind_routing(m);
+  bind_sparse(m);
   bind_route(communicator);
   bind_window(m);
   bind_windows(communicator);

@@ -1,8 +1,11 @@
 #include "platform/reduce/isa.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <initializer_list>
+
+#include "base/error.hpp"
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -102,6 +105,14 @@ std::array<Isa, 1> detect() {
 std::span<const Isa> instruction_sets() {
   static const auto all = detect();
   return all;
+}
+
+Result<const KernelTable*> best_kernels() {
+  const auto all = instruction_sets();
+  const auto best = std::ranges::find_if(all, &Isa::supported);
+  if (best == all.end())
+    return error(Code::unsupported, "reductions need a CPU that has at least {}", all.back().name);
+  return best->kernels;
 }
 
 }  // namespace anyccl

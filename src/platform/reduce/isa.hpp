@@ -3,6 +3,7 @@
 #include <span>
 #include <string_view>
 
+#include "anyccl/status.hpp"
 #include "platform/reduce/kernels.hpp"
 
 namespace anyccl {
@@ -16,5 +17,10 @@ struct Isa {
 
 /// All of them, best first. Asks the CPU once per process.
 std::span<const Isa> instruction_sets();
+
+/// Those of the best one that this CPU has.
+///
+/// Errors: unsupported (a CPU older than x86-64-v2).
+Result<const KernelTable*> best_kernels();
 
 }  // namespace anyccl

@@ -13,6 +13,7 @@
 #include "platform/reduce/kernels/integers.hpp"
 #include "platform/reduce/kernels/loops.hpp"
 #include "platform/reduce/kernels/order.hpp"
+#include "platform/reduce/kernels/sparse.hpp"
 
 namespace anyccl {
 namespace {
@@ -102,8 +103,15 @@ constexpr KernelTable bf16_alone() {
 }
 constexpr KernelTable kTable = bf16_alone();
 #else
+constexpr SparseKernels kSparse = {
+    mark_larger,
+    in_default_mode<accumulate_momentum>,
+    {in_default_mode<take_marked<SparseF32>>, in_default_mode<take_marked<SparseBf16>>,
+     in_default_mode<take_marked<SparseF16>>},
+    {in_default_mode<add_marked<SparseF32>>, in_default_mode<add_marked<SparseBf16>>,
+     in_default_mode<add_marked<SparseF16>>}};
 // clang-format off
-constexpr KernelTable kTable = {copy_ahead, {
+constexpr KernelTable kTable = {copy_ahead, kSparse, {
     integer<std::int8_t, std::int64_t, Use::seldom>(),
     integer<std::uint8_t, std::int64_t, Use::seldom>(),
     integer<std::int32_t, std::int64_t, Use::often>(),

@@ -51,9 +51,31 @@ struct TypeKernels {
   DivideFn divide;
 };
 
+/// How the values of a sparse vector travel.
+constexpr std::size_t kSparseValues = 3;  ///< f32, bf16, f16, in that order.
+
+/// The loops of sparse vectors over vectors of f32, which may have any alignment: see
+/// platform/reduce/sparse.hpp. Of `marks`, bit i % 64 of word i / 64 belongs to element i; those
+/// beyond `count` are 0. The same bits on every CPU, whatever floating-point mode the caller has set.
+struct SparseKernels {
+  /// Marks the elements of `x` whose bits without the sign are `least` (at most 2^31) or more, and
+  /// counts them.
+  std::size_t (*mark)(std::uint64_t* marks, const float* x, std::size_t count, std::uint32_t least);
+  /// u[i] = m * u[i] + g[i], v[i] += u[i]. The three do not overlap.
+  void (*momentum)(float* u, float* v, const float* g, std::size_t count, float m);
+  /// Writes the marked elements of `v`, rounded, one after the other to `values`; leaves in `v` what
+  /// was not written, and 0 in `u`, which may be null.
+  void (*take[kSparseValues])(void* values, float* v, float* u, const std::uint64_t* marks,
+                              std::size_t count);
+  /// Adds `values` to the marked elements of `into`, in order.
+  void (*add[kSparseValues])(float* into, const void* values, const std::uint64_t* marks,
+                             std::size_t count);
+};
+
 /// The kernels for one instruction set.
 struct KernelTable {
   CopyFn copy;
+  SparseKernels sparse;
   TypeKernels of[kDTypes];  ///< By DType.
 };
 

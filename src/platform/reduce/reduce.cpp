@@ -1,6 +1,5 @@
 #include "platform/reduce/reduce.hpp"
 
-#include <algorithm>
 #include <cstring>
 #include <string>
 
@@ -11,14 +10,6 @@
 
 namespace anyccl {
 namespace {
-
-Result<const KernelTable*> kernels() {
-  const auto all = instruction_sets();
-  const auto best = std::ranges::find_if(all, &Isa::supported);
-  if (best == all.end())
-    return error(Code::unsupported, "reductions need a CPU that has at least {}", all.back().name);
-  return best->kernels;
-}
 
 std::string operators_of(const TypeKernels& type) {
   std::string names;
@@ -32,7 +23,7 @@ std::string operators_of(const TypeKernels& type) {
 /// long: docs/adr/0025. Not measured on others, of which Intel's are taken to be alike.
 CopyFn best_far_copy() {
 #if defined(__x86_64__)
-  const auto all = kernels();
+  const auto all = best_kernels();
   if (all.ok() && __builtin_cpu_is("intel")) return (*all)->copy;
 #endif
   return [](void* dst, const void* src, std::size_t bytes) { std::memcpy(dst, src, bytes); };
@@ -46,7 +37,7 @@ void far_copy(void* dst, const void* src, std::size_t bytes) {
 }
 
 Result<ReduceFn> reduce_kernel(DType dtype, ReduceOp op) {
-  ANYCCL_TRY(const KernelTable* const all, kernels());
+  ANYCCL_TRY(const KernelTable* const all, best_kernels());
   const auto type = static_cast<std::size_t>(dtype), which = static_cast<std::size_t>(op);
   if (type >= kDTypes || which >= kReduceOps)
     return error(Code::unsupported, "there is no type {} or operator {}", type, which);
@@ -57,7 +48,7 @@ Result<ReduceFn> reduce_kernel(DType dtype, ReduceOp op) {
 }
 
 Result<DivideFn> divide_kernel(DType dtype) {
-  ANYCCL_TRY(const KernelTable* const all, kernels());
+  ANYCCL_TRY(const KernelTable* const all, best_kernels());
   const auto type = static_cast<std::size_t>(dtype);
   if (type < kDTypes && all->of[type].divide != nullptr) return all->of[type].divide;
   return error(Code::unsupported, "avg of {} is not supported: it cannot be divided",
