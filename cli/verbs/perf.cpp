@@ -134,9 +134,10 @@ void refuse_others(CLI::App& app) {
 Status load_files(Flags& f) {
   if (f.algorithm_file.empty()) return {};
   ANYCCL_TRY(const auto loaded, load_algorithms(f.algorithm_file));
-  const std::string others = value_now("ANYCCL_ALGO_PATH").value_or("");
-  f.ranks.settings.emplace_back("ANYCCL_ALGO_PATH",
-                                f.algorithm_file + (others.empty() ? "" : ":") + others);
+  std::string paths = value_now("ANYCCL_ALGO_PATH").value_or("");
+  const bool has_them = (paths + ":").starts_with(f.algorithm_file + ":");  // a rank of this perf
+  if (!has_them) paths = f.algorithm_file + (paths.empty() ? "" : ":") + paths;
+  f.ranks.settings.emplace_back("ANYCCL_ALGO_PATH", std::move(paths));
   if (!f.algorithm.empty() || f.all_combinations) return {};
   for (const LoadedAlgorithm* one : loaded)
     f.algorithm += fmt::format("{}{}:{}", f.algorithm.empty() ? "" : ";",
