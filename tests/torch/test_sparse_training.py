@@ -1,6 +1,6 @@
 """Training that sends 1 % of the gradients: as good as with all of them if the rest is remembered, and not without.
 
-One bound for both, so that it can tell the two apart. The long form (TESTS_LONG) has more seeds and variants.
+One bound for both, so that it can tell the two apart. The long form (TESTS_LONG) has more steps, seeds and variants.
 With pytest -s it prints what docs/numbers.md has.
 """
 
@@ -42,7 +42,7 @@ VARIANTS = {
 class Digits:
     """Two layers read handwritten digits. The score: the percentage of unseen digits that it gets wrong."""
 
-    rate, steps, seeds = 0.05, 660, (1, 2, 3, 4) if LONG else (1, 2)
+    rate, steps, seeds = 0.05, 660 if LONG else 440, (1, 2, 3, 4) if LONG else (1, 2)
 
     def __init__(self, seed):
         torch.manual_seed(seed)
@@ -61,7 +61,7 @@ class Digits:
 class Characters:
     """A small transformer continues the license of this repository. The score: its loss on all of that."""
 
-    rate, steps, seeds = 0.05, 250, (1, 2, 3) if LONG else (1,)
+    rate, steps, seeds = 0.05, 250 if LONG else 200, (1, 2, 3) if LONG else (1,)
     batch = 8  # per rank
 
     def __init__(self, seed):
