@@ -276,7 +276,8 @@ TEST_P(Sparse, errors_say_what_is_wrong) {
   Floats wide = make(Kind::sorted, 100, random_);
   Payload marks = *packed(kernels(), wide, nullptr, *sparse_top_k(kernels(), vector_of(wide), 20));
   ASSERT_TRUE(add_hostile(kernels(), marks, 100).ok());
-  for (const std::size_t element : {0, 103}) {  // one more than it says, and beyond
+  for (const std::size_t element :
+       {std::size_t{0}, std::size_t{103}}) {  // one more than it says, and beyond
     bad = marks;
     bad[16 + element / 8] |= std::byte(1 << element % 8);
     EXPECT_TRUE(has(text(bad, 100), "places out of order or beyond its end"));
