@@ -16,7 +16,7 @@ struct ExplorerTopology {
   std::string description;  ///< For read_network().
 };
 
-/// What there is to choose from in an explorer.
+/// The choices of an explorer.
 struct ExplorerSetting {
   std::vector<const Algorithm*> algorithms;
   std::vector<int> ranks;

@@ -22,7 +22,7 @@ Result<std::string> hash_of(std::string_view text) {
   return "'sha256-" + std::string(text64.begin(), text64.begin() + length) + "'";
 }
 
-/// What a parser of HTML could take for the end of the script; in JSON, a < is in a string.
+/// Text that a parser of HTML could take for the end of the script; in JSON, a < is in a string.
 std::string harmless(std::string_view json) {
   std::string safe;
   safe.reserve(json.size());

@@ -12,7 +12,7 @@
 
 namespace anyccl::cli {
 
-/// What the variants of all algorithms share.
+/// The texts and networks that the variants of all algorithms share.
 struct ExplorerPools {
   Pool ranks;  ///< Sets of ranks: in hexadecimal, bit r for rank r.
   Pool names;  ///< Of actions.

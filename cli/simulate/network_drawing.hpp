@@ -13,11 +13,11 @@ class NetworkDrawing {
  public:
   /// Of a node.
   static constexpr double kRadius = 11;
-  /// `left`, `top`: of the picture, for what is beside the network. The network outlives it.
+  /// `left`, `top`: margins of the picture, for text beside the network. The network outlives the drawing.
   NetworkDrawing(const Network& network, double left, double top);
 
   Network::Place at(std::uint32_t node) const { return at_[node]; }
-  /// The right lower corner of what is drawn.
+  /// The right lower corner of the drawn nodes and cables.
   Network::Place end() const;
   /// A router of one end is drawn as that end, and the cable between them is not.
   bool is_hidden(const Network::Link& link) const;

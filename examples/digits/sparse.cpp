@@ -1,7 +1,7 @@
 // Trains the network of the digits by sending the largest 1 % of the gradients, beside all of them:
 //   anyccl run -n 4 -- sparse_digits digits.csv.gz
-// What a rank does not send it keeps and adds to its next gradient (error feedback), and the momentum is part of
-// what it keeps ("Deep Gradient Compression", ICLR 2018). The third variant forgets what it does not send: it sends
+// A rank keeps the elements that it does not send and adds them to its next gradient (error feedback), also its
+// momentum ("Deep Gradient Compression", ICLR 2018). The third variant forgets what it does not send: it sends
 // as few bytes, and shows what the feedback is for.
 #include <algorithm>
 #include <anyccl/anyccl.hpp>

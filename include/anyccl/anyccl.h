@@ -439,8 +439,8 @@ ANYCCL_API anycclResult_t anycclSparseBound(size_t count, size_t entries, anyccl
                                             size_t* bytes);
 /* Moves the elements that `cut`, made of `residual` as it is, takes into `payload`, which has room for
  * `capacity` bytes: at least what anycclSparseBound says, or InvalidArgument. `*bytes` become the bytes
- * that the payload has. What is left of these elements in `residual` is what rounding to `values` took,
- * so that residual and payload are together what residual was; numbers too large for Float16 leave the
+ * that the payload has. `residual` keeps the rest of these elements that rounding to `values` took,
+ * so that residual and payload together are the old residual; numbers too large for Float16 leave the
  * rest, and infinities and NaNs nothing. In `momentum`, which may be NULL, these elements become 0. If
  * `residual` has changed since, InvalidArgument or other elements. */
 ANYCCL_API anycclResult_t anycclSparsePack(float* residual, float* momentum, size_t count,
@@ -448,8 +448,8 @@ ANYCCL_API anycclResult_t anycclSparsePack(float* residual, float* momentum, siz
                                            void* payload, size_t capacity, size_t* bytes);
 /* into[i] += what `payload` has for element i. Ranks that add the payloads of all ranks in the same
  * order get the same bits. A payload may come from anyone: where its bytes are none of a vector of
- * `count` elements, this is InvalidArgument, says what is wrong, and has changed nothing. What lies
- * behind its end, up to `bytes`, is ignored. It must not change meanwhile. */
+ * `count` elements, this is InvalidArgument, says what is wrong, and has changed nothing. Bytes
+ * behind its end, up to `bytes`, are ignored. It must not change meanwhile. */
 ANYCCL_API anycclResult_t anycclSparseAdd(const void* payload, size_t bytes, float* into,
                                           size_t count);
 /* momentum[i] = factor * momentum[i] + gradient[i], then residual[i] += momentum[i]. */

@@ -67,8 +67,8 @@ inline Result<std::size_t> bound(std::size_t count, std::size_t entries,
   return bytes;
 }
 
-/// Moves the elements that `cut` takes from `residual` into `payload`; returns its bytes. What rounding to
-/// `values` takes away stays in `residual`, so residual and payload are together what residual was;
+/// Moves the elements that `cut` takes from `residual` into `payload`; returns its bytes. The rest of
+/// rounding to `values` stays in `residual`, so residual and payload together are the old residual;
 /// numbers too large for f16 leave the rest, infinities and NaNs nothing. The elements become 0 in
 /// `momentum`: the factor masking of Lin, Han, Mao, Wang and Dally, "Deep Gradient Compression", ICLR 2018.
 ///

@@ -32,7 +32,7 @@ Status add_all(const Bytes& all, const std::vector<std::uint64_t>& bytes, std::s
   return {};
 }
 
-/// What all ranks sent and kept is what they had, and all have the same sum.
+/// Nothing is lost between what ranks had, sent and kept, and all have the same sum.
 void expect_complete(Communicator& comm, const std::vector<float>& before,
                      const std::vector<float>& kept, const std::vector<float>& sum) {
   std::vector<float> expected(before.size()), rest(before.size()), rank_0s = sum;

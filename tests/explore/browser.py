@@ -17,7 +17,7 @@ FLAGS = ["--headless=new", "--no-sandbox", "--remote-debugging-pipe", "--disable
 
 
 class Browser:
-    """One Chromium with one page. What goes wrong in the page is kept in `problems`, what it fetches in `requests`."""
+    """One Chromium with one page. Errors of the page are kept in `problems`, its fetches in `requests`."""
 
     def __init__(self, width=1400, height=1000):
         self.home = tempfile.mkdtemp(prefix="anyccl-explore-")

@@ -24,7 +24,7 @@ def tool(*words):
 
 
 def drawn(algorithm, *flags):
-    """What anyccl draw says: the line about the whole, and the rows of its table of messages."""
+    """The output of anyccl draw: the line about the whole, and the rows of its table of messages."""
     head, _, rest = tool("draw", algorithm, *flags).partition("\n")
     moves = rest.strip().split("\n\n")[-1].splitlines()[1:]
     return head, [re.split(r" {2,}", row.strip()) for row in moves]

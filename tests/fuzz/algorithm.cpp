@@ -1,4 +1,4 @@
-// Algorithms that users write. What is read must not hurt whoever builds, prints or checks it.
+// Algorithms that users write. A text that is read must be safe to build, to print and to check.
 
 #include "algorithm/loaded/loaded_algorithm.hpp"
 #include "algorithm/schedule/print.hpp"

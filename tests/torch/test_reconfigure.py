@@ -12,7 +12,7 @@ from ranks import fork_ranks
 
 
 def rendezvous(store, round_, place, size):
-    """What a program does by itself: all members tell each other their handles."""
+    """The part of the program: all members tell each other their handles."""
     store.set(f"{round_}/{place}", dist._get_reconfigure_handle())
     return [store.get(f"{round_}/{i}").decode() for i in range(size)]
 

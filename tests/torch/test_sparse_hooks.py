@@ -56,7 +56,7 @@ class Training:
 
 
 def own_gradients(training, step):
-    """What this rank would send for a batch, without DDP."""
+    """The payload of this rank for a batch, without DDP."""
     alone = network()
     alone.load_state_dict(training.model.state_dict())
     alone(training.batch(step)).square().mean().backward()

@@ -98,7 +98,7 @@ def train(task, hook, options):
 
 
 def bytes_on_loopback():
-    """What has gone through the loopback interface: of these ranks alone, in a network namespace and over TCP."""
+    """The bytes through the loopback interface: of these ranks alone, in a network namespace and over TCP."""
     lines = Path("/proc/net/dev").read_text().splitlines()
     return sum(int(line.split()[9]) for line in lines if line.split()[0] == "lo:")
 

@@ -1,4 +1,4 @@
-"""What ranks do, step by step or chunk by chunk: the words of `anyccl.dsl`."""
+"""The programs of ranks, step by step or chunk by chunk: the words of `anyccl.dsl`."""
 
 from __future__ import annotations
 
@@ -209,7 +209,7 @@ class Chunk:
 
 
 class Program:
-    """What all ranks do, for one number of them.
+    """The programs of all ranks, for one number of them.
 
     Attributes
     ----------

@@ -46,7 +46,7 @@ class Algorithm:
         self._write = write
 
     def program(self, ranks: int, hosts: Hosts = None) -> Program:
-        """What the ranks do. ``hosts``: the number of ranks on each, one after the other."""
+        """The programs of the ranks. ``hosts``: the number of ranks on each, one after the other."""
         if hosts is not None and (sum(hosts) != ranks or min(hosts) < 1):
             raise Error(f"{line_of_user()}: hosts {tuple(hosts)} do not have {ranks} ranks")
         bounds = [0]

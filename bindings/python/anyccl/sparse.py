@@ -66,13 +66,13 @@ def pack(
 ) -> numpy.ndarray | int:
     """Move what `cut` takes out of `residual`.
 
-    What rounding to `values` takes away stays in `residual`, so that residual and payload are together what residual
-    was. Infinities and NaNs leave nothing.
+    The rest of rounding to `values` stays in `residual`, so that residual and payload together are the old
+    residual. Infinities and NaNs leave nothing.
 
     Parameters
     ----------
     residual : array of float32
-        What the cut was made of, and has not changed since.
+        The array that the cut was made of, unchanged since.
     cut : Cut
     momentum : array of float32, optional
         As long as `residual`; what is taken becomes 0 in it.
@@ -100,8 +100,8 @@ def add(payload: Any, into: Any) -> Any:
     Parameters
     ----------
     payload : array of uint8
-        Of any bytes: InvalidArgument if they are no payload for as many elements, and `into` is unchanged. What follows
-        a payload is ignored.
+        Of any bytes: InvalidArgument if they are no payload for as many elements, and `into` is unchanged. Bytes behind
+        a payload are ignored.
     into : array of float32
     """
     _core._sparse_add(payload, into)

@@ -1,5 +1,5 @@
 
-// What is chosen: a state, which the address holds after its #, as all_reduce/ring/4/3?root=1&topology=torus.
+// The choice: a state, which the address holds after its #, as all_reduce/ring/4/3?root=1&topology=torus.
 
 const EXTRAS = ['root', 'hosts', 'bytes', 'topology', 'links', 'language', 'theme'];
 
@@ -10,7 +10,7 @@ function nearest(among, wanted) {
   return among.reduce((best, value) => (Math.abs(value - wanted) < Math.abs(best - wanted) ? value : best));
 }
 
-/// What there is, next to what is wished.
+/// The choice of the page that is next to a wish.
 function chosenFrom(wish) {
   const [collective, name, ranks, round] = wish.path;
   const of = DATA.algorithms.filter((one) => collectiveOf(one) === collective);
@@ -44,7 +44,7 @@ function wishOf(address) {
   return { path: path.split('/'), ...Object.fromEntries(EXTRAS.map((name) => [name, extras.get(name)])) };
 }
 
-/// What differs from what is chosen without a word is said.
+/// The address names only what differs from the defaults.
 function addressOf(wish, chosen) {
   const path = [chosen.algorithm.id, chosen.variant.ranks, chosen.round].join('/');
   const extras = EXTRAS.filter((name) => wish[name] !== undefined && wish[name] !== '').map((name) => `${name}=${wish[name]}`);

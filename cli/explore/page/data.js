@@ -1,5 +1,5 @@
 
-// What the tool wrote (cli/explore): JSON, with long lists of numbers packed (packed.hpp).
+// The data that the tool wrote (cli/explore): JSON, with long lists of numbers packed (packed.hpp).
 
 const DATA = JSON.parse(document.getElementById('data').textContent);
 

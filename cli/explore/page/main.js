@@ -66,7 +66,7 @@ function showTheme() {
   document.documentElement.dataset.theme = dark ? 'dark' : 'light';
 }
 
-/// What depends on the round; `moves`: a step forward, which may be animated.
+/// The parts of the page that depend on the round; `moves`: a step forward, which may be animated.
 function showRound(moves) {
   const t = text(), { round } = chosen, { rounds } = movement;
   byId('round').max = rounds;

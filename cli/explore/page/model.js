@@ -1,5 +1,5 @@
 
-// What follows from a movement: what ranks have after a round, what links carry, and how to say it.
+// The consequences of a movement: what ranks have after a round, what links carry, and how to say it.
 
 const isSubset = (small, large) => small.every((rank) => large.includes(rank));
 const isSame = (a, b) => a.length === b.length && isSubset(a, b);
@@ -60,7 +60,7 @@ function messagesOf(movement, round) {
 
 const chunkBytes = (movement, bytes) => (movement.chunksPerBlock ? bytes / movement.chunksPerBlock : 0);
 
-/// What each link of a network carries of the messages that are sent in `round`; of all, if it is null.
+/// The bytes on each link of a network, of the messages that are sent in `round`; of all, if it is null.
 function linkLoads(movement, network, bytes, round) {
   const loads = new Array(network.links.length).fill(0);
   for (const message of movement.messages) {

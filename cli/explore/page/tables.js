@@ -61,7 +61,7 @@ function memoryTable(movement, round, text) {
     rank, memoryText(text, before[rank]), memoryText(text, chunks), memoryText(text, movement.after[rank])]));
 }
 
-/// What the round does, for those who hear it.
+/// The round in words, for listeners.
 function liveText(movement, round, text) {
   if (round === 0) return text.live.before(movement.rounds);
   const sent = movement.messages.filter((message) => message.round === round);

@@ -33,7 +33,7 @@ struct Catalog {
   std::vector<const Algorithm*> all;
 };
 
-/// What is known, again with each addition, so that whoever reads a list needs no lock.
+/// A new list of all algorithms with each addition, so that readers of a list need no lock.
 class Lists {
  public:
   struct List {

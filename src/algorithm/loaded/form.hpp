@@ -12,7 +12,7 @@
 
 namespace anyccl {
 
-/// What a file may ask for.
+/// The most that a file may ask for.
 struct FormLimits {
   static constexpr std::size_t kBytes = std::size_t{64} << 20;  ///< Of text.
   static constexpr int kRanks = 65536;

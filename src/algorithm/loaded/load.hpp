@@ -12,8 +12,8 @@ namespace anyccl {
 Result<WrittenAlgorithm> read_algorithm(const std::string& file);
 
 /// Reads files, and the *.json of folders in the order of their names, and adds what they describe to
-/// all_algorithms(), for as long as the process lives. What is known already, from the same or another
-/// file, is not added again. `paths`: as "mine.json:/usr/share/mine", relative to the working folder.
+/// all_algorithms(), for as long as the process lives. An algorithm that is known already, from the same or
+/// another file, is not added again. `paths`: as "mine.json:/usr/share/mine", relative to the working folder.
 /// Returns what they describe.
 ///
 /// Threads: any. Errors: as read_algorithm(); invalid_argument when an algorithm of the catalog has

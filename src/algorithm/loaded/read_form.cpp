@@ -18,14 +18,14 @@ using Limits = FormLimits;
 
 constexpr std::string_view kFormat = "anyccl.algorithm/1";
 
-/// What is wrong with JSON, without the library's own number for it.
+/// The fault of a JSON text, without the library's own number for it.
 std::string reason_of(const std::exception& problem) {
   const std::string_view text = problem.what();
   const std::size_t end = text.find("] ");
   return printable(end == std::string_view::npos ? text : text.substr(end + 2));
 }
 
-/// The text of a value, shortened, for messages. What has parts may be nested deeper than the stack.
+/// The text of a value, shortened, for messages. Lists and objects may be nested deeper than the stack.
 std::string shown(const Json& json) {
   constexpr std::size_t kMost = 60;
   if (json.is_structured()) return json.is_array() ? "a list" : "an object";

@@ -40,7 +40,7 @@ struct PreparedCall {
   std::size_t element = 1;    ///< Bytes.
   std::size_t input_bytes = 0, output_bytes = 0;  ///< Of the call's buffers at this rank.
   CallRecord record;                              ///< Without its sequence.
-  RecordedCall recorded;                          ///< What all its calls have in common.
+  RecordedCall recorded;                          ///< The part that is the same for all its calls.
   std::uint32_t digest = 0;
   Protocols protocols;                     ///< Those it may have,
   std::uint16_t line_bytes = 0;            ///< and so, what Outgoing has;

@@ -48,7 +48,7 @@ Result<std::size_t> sparse_pack(const SparseKernels& kernels, SparseVector resid
                                 float* momentum, const anycclSparseCut_t& cut, DType values,
                                 std::span<std::byte> payload);
 
-/// Adds a payload, whatever its bytes are, to `into`. What lies behind its end is ignored.
+/// Adds a payload, whatever its bytes are, to `into`. Bytes behind its end are ignored.
 /// Errors: invalid_argument (no payload of as many elements; nothing was added).
 Status sparse_add(const SparseKernels& kernels, std::span<const std::byte> payload,
                   SparseVector into);

@@ -17,7 +17,7 @@ namespace {
 constexpr std::size_t kWordBits = 64;
 constexpr std::size_t kMostElements = std::size_t{1} << 46;
 
-/// What a payload begins with.
+/// The first bytes of a payload.
 struct Header {
   std::array<char, 3> name;
   std::uint8_t values;  // a DType

@@ -16,7 +16,7 @@ bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-/// What the tool prints, once it has ended well.
+/// The output of the tool, once it has ended well.
 std::string printed(std::vector<std::string> arguments) {
   Tool tool(std::move(arguments));
   EXPECT_EQ(tool.finish(), 0) << tool.err();

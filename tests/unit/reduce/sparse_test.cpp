@@ -35,7 +35,7 @@ std::vector<std::size_t> shares_of(std::size_t count) {
   return shares;
 }
 
-/// What moved is as expected: these elements are in the payload, rounded, and what is left adds up.
+/// The moved elements are as expected: these elements are in the payload, rounded, and what is left adds up.
 void expect_moved(const SparseKernels& kernels, const Floats& before,
                   const std::vector<std::size_t>& places, const anycclSparseCut_t& cut,
                   DType values) {

@@ -155,7 +155,7 @@ template <typename Of>
       of(first + static_cast<size_t>(__builtin_ctzll(word)));
 }
 
-/// What is not finite leaves nothing behind: Inf - Inf would stay as a NaN for ever.
+/// Infinities and NaNs leave nothing behind: Inf - Inf would stay as a NaN for ever.
 [[gnu::always_inline]] inline float left_behind(float value, float sent) {
   return (bits_of(sent) & ~kSignOfF32) < kInfinityOfF32 ? value - sent : 0.0F;
 }

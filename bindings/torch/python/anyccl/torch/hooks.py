@@ -26,7 +26,7 @@ _all_gather = getattr(dist, "all_gather_single", None) or dist.all_gather_into_t
 
 
 class SparseState:
-    """What a rank has not sent yet, and how it chooses what to send. One for each model; all ranks give the same options.
+    """The gradients that a rank has not sent yet, and its rule for what to send. One for each model; all ranks give the same options.
 
     module: the model, or the DistributedDataParallel around it: its parameters have the names of state_dict().
     process_group: that of DDP; None: the default one.
@@ -46,7 +46,7 @@ class SparseState:
     no_sync: gradients that DDP has accumulated count as one. DDP's join() is not supported.
     GradScaler: residuals and momentum have the scale of the gradients. Call rescale(new / old) when it changes, or use
         a constant one. Infinities and NaNs are sent and not remembered: all ranks see them and skip the step, and what
-        this rank had not sent before is as it was. What the others sent in that iteration is lost with the step.
+        this rank had not sent before is as it was. The gradients that others sent then are lost with the step.
     Weight decay, and whatever else the optimizer adds, is not sparsified.
     Memory: 4 bytes for each element of the gradients, 8 with momentum.
 
@@ -91,7 +91,7 @@ class SparseState:
             kept.mul_(factor)
 
     def state_dict(self) -> dict:
-        """What this rank remembers, by the names of the parameters. Each rank has its own, and saves its own."""
+        """The memory of this rank, by the names of the parameters. Each rank has its own, and saves its own."""
         def by_name(kept):
             return {self._names[parameter]: flat.view(parameter.shape).clone() for parameter, flat in kept.items()}
         return {"iteration": self.iteration, "residuals": by_name(self._residuals), "momenta": by_name(self._momenta)}
@@ -114,7 +114,7 @@ class SparseState:
         self._buckets.clear()
 
     def _flat(self, kept, parameters):
-        """What is kept of these parameters, in one vector, which becomes their memory."""
+        """The memory of these parameters, in one vector, which becomes their memory."""
         flat = torch.zeros(sum(parameter.numel() for parameter in parameters))
         first = 0
         for parameter in parameters:
@@ -140,7 +140,7 @@ class SparseState:
 
 
 def _vector(state, bucket, ranks):
-    """What this rank would send: with what it has not sent before. And the momentum that is to be masked, or None."""
+    """The gradient that this rank would send, with all that it has not sent before. And the momentum that is to be masked, or None."""
     gradient = bucket.buffer().detach().float()
     norm = gradient.norm()
     if not norm.isfinite():
