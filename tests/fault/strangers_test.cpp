@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <deque>
 #include <filesystem>
 #include <optional>
@@ -89,6 +90,22 @@ void besiege(int count) {
   }
 }
 
+/// Returns when a listener has dropped one more stranger, and so has accepted all who came before.
+void await_listener(const sockaddr_in& address) {
+  const UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  ASSERT_EQ(::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address),
+            0);
+  const std::string said = "GET / HTTP/1.1\r\nHost: the last one\r\n\r\n" + std::string(1000, '\n');
+  static_cast<void>(::send(socket.get(), said.data(), said.size(), MSG_NOSIGNAL));
+  const timeval limit{.tv_sec = 60, .tv_usec = 0};
+  ASSERT_EQ(::setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit), 0);
+  char answer[256];
+  errno = 0;
+  while (::recv(socket.get(), answer, sizeof answer, 0) > 0) {
+  }
+  EXPECT_NE(errno, EAGAIN) << "the last stranger was not dropped";
+}
+
 TEST(Strangers, do_not_disturb_a_job_and_leave_nothing_behind) {
   const Environment over_tcp({{"ANYCCL_TRANSPORT", "tcp"}, {"ANYCCL_CONNECT_ALL", "0"}});
   std::atomic<bool> over{false};
@@ -114,6 +131,7 @@ TEST(Strangers, do_not_disturb_a_job_and_leave_nothing_behind) {
     }
     strangers.join();
     if (is_first) {
+      for (const sockaddr_in& address : listeners()) await_listener(address);
       // The connecting thread drops those that are gone when it comes to them.
       for (const Deadline limit = patience(); open_sockets().size() > before && !limit.passed();)
         std::this_thread::yield();
