@@ -60,6 +60,7 @@ def joined(rank, folder):
     if rank == 1:
         store.set("process", str(os.getpid()))
         store.wait(["over"])
+    store.wait(["process"])  # an abort also ends the start of a rank that comes later
     return store
 
 
