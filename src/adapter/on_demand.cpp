@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <mutex>
 #include <system_error>
 #include <thread>
@@ -34,8 +35,14 @@ struct ConnectedGroup {
   Members members;
   std::vector<std::weak_ptr<fabric::Link>> links;  // by rank
   std::weak_ptr<GroupConnector> connector;
+  std::chrono::milliseconds reconnect_limit;
+  struct Wanted {
+    Rank peer;
+    bool again;  // its connection was lost
+  };
   std::mutex mutex;
-  std::vector<Rank> wanted;  // since the thread last looked
+  std::vector<Wanted> wanted;                           // since the thread last looked
+  std::vector<std::shared_ptr<fabric::Link>> resuming;  // the thread's
 };
 
 /// Calls and is called for all groups of the process.
@@ -87,11 +94,11 @@ class ConnectingThread {
       bell_.answer();
       std::size_t begin = 1;
       for (std::size_t i = 0; i < groups.size(); ++i) {
-        const std::size_t end = ends_[i];
-        progress(*groups[i], std::span(entries_).subspan(begin, end - begin));
-        begin = end;
+        progress(*groups[i], std::span(entries_).subspan(begin, machine_ends_[i] - begin));
+        begin = ends_[i];
       }
       ends_.clear();
+      machine_ends_.clear();
     }
   }
   Groups current() {
@@ -103,13 +110,19 @@ class ConnectingThread {
     return stopping_;
   }
   void prepare(ConnectedGroup& group, int& wait) {
-    std::vector<Rank> wanted;
+    std::vector<ConnectedGroup::Wanted> wanted;
     {
       const std::lock_guard lock(group.mutex);
       wanted.swap(group.wanted);
     }
-    for (const Rank peer : wanted) group.machine.want(peer);
+    for (const auto& [peer, again] : wanted)
+      again ? group.machine.want_again(peer, group.reconnect_limit) : group.machine.want(peer);
     group.machine.append_wanted(entries_);
+    machine_ends_.push_back(entries_.size());
+    pollfd entry{};
+    std::erase_if(group.resuming, [&](const auto& link) { return !link->is_resuming(entry); });
+    for (const auto& link : group.resuming)
+      if (link->is_resuming(entry)) entries_.push_back(entry);
     ends_.push_back(entries_.size());
     wait = group.machine.poll_ms(wait);
   }
@@ -122,7 +135,8 @@ class ConnectingThread {
   fabric::Doorbell bell_;
   // The thread's:
   std::vector<pollfd> entries_;
-  std::vector<std::size_t> ends_;  // of each group's entries
+  std::vector<std::size_t> ends_;          // of each group's entries
+  std::vector<std::size_t> machine_ends_;  // of those of its machine
 };
 
 class GroupConnector final : public fabric::Connector {
@@ -132,36 +146,50 @@ class GroupConnector final : public fabric::Connector {
   GroupConnector(const GroupConnector&) = delete;
   GroupConnector& operator=(const GroupConnector&) = delete;
 
-  void connect(Rank member) override {
-    if (generation_ != fork_generation()) return;  // the thread is the parent's
-    {
-      const std::lock_guard lock(group_->mutex);
-      group_->wanted.push_back(member);
-    }
-    per_process<ConnectingThread>().look();
+  void connect(Rank member) override { want({member, false}); }
+  void reconnect(Rank member, int problem) override {
+    log(LogSubsystem::net, "the connection to {} was lost: {}",
+        describe((*group_->members)[uindex(member)]),
+        problem == 0 ? "ended at the other end" : std::strerror(problem));
+    want({member, true});
   }
   using Connector::note_attached;
 
  private:
+  void want(ConnectedGroup::Wanted wanted) {
+    if (generation_ != fork_generation()) return;  // the thread is the parent's
+    {
+      const std::lock_guard lock(group_->mutex);
+      group_->wanted.push_back(wanted);
+    }
+    per_process<ConnectingThread>().look();
+  }
+
   const std::shared_ptr<ConnectedGroup> group_;
   const std::uint64_t generation_ = fork_generation();
 };
 
 void ConnectingThread::progress(ConnectedGroup& group, std::span<const pollfd> entries) {
   group.machine.progress(entries);
+  for (const auto& link : group.resuming) link->take_in();
   for (bootstrap::OnDemand::Outcome& outcome : group.machine.take_outcomes()) {
     const auto link = group.links[uindex(outcome.peer)].lock();
     if (link == nullptr) continue;  // nobody uses it any more
     const PeerLink made{outcome.peer, link, outcome.socket.local, outcome.socket.same_process};
+    const bool is_first = !link->was_attached();
     Status problem = std::move(outcome.problem);
     if (problem.ok())
       problem = link->attach(std::move(outcome.socket.fd), std::move(outcome.socket.secure));
-    if (problem.ok())
+    if (!problem.ok())
+      link->give_up(problem);
+    else if (is_first)
       remember_links(*group.members, {made}, {{outcome.peer, outcome.socket.session}});
     else
-      link->give_up(problem);
+      group.resuming.push_back(link);
     log(LogSubsystem::net, "{}: {}", describe((*group.members)[uindex(outcome.peer)]),
-        problem.ok() ? "connected" : problem.message());
+        !problem.ok() ? problem.message()
+        : is_first    ? "connected"
+                      : "connected again");
     if (const auto connector = group.connector.lock()) connector->note_attached();
   }
 }
@@ -172,7 +200,9 @@ std::vector<bool> connected_on_demand(const Config& config,
                                       const std::vector<bootstrap::Hello>& members, Rank me,
                                       bool force_network) {
   std::vector<bool> peers(members.size());
-  if (members.size() <= static_cast<std::size_t>(config.connect_all)) return peers;
+  // A connection that may be lost needs who listens and calls later, too.
+  if (members.size() <= static_cast<std::size_t>(config.connect_all) && config.reconnect_s == 0)
+    return peers;
   for (std::size_t r = 0; r < peers.size(); ++r)
     peers[r] = r != uindex(me) && (force_network || !same_host(members[uindex(me)], members[r]));
   return peers;
@@ -185,9 +215,12 @@ Result<std::vector<PeerLink>> links_on_demand(bootstrap::Listeners listeners, Me
   const auto limit = std::chrono::milliseconds(static_cast<std::int64_t>(config.timeout_s * 1000));
   ANYCCL_TRY(bootstrap::OwnNetwork own, bootstrap::OwnNetwork::find());
   const auto group = std::shared_ptr<ConnectedGroup>(new ConnectedGroup{
-      {std::move(listeners), members, me, secret, force_network, std::move(own), limit, config.tls},
+      {std::move(listeners), members, me, secret, force_network, std::move(own), limit, config.tls,
+       config.reconnect_s > 0},
       members,
       {},
+      {},
+      std::chrono::milliseconds(static_cast<std::int64_t>(config.reconnect_s * 1000)),
       {},
       {},
       {}});

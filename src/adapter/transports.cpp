@@ -88,7 +88,7 @@ Result<std::vector<PeerLink>> make_links(std::vector<PeerSocket> sockets, Rank m
 }
 
 fabric::LinkSettings link_settings(const Config& config, Rank me, Rank peer) {
-  fabric::LinkSettings settings{config.checksums, config.chaos, config.tls};
+  fabric::LinkSettings settings{config.checksums, config.chaos, config.tls, config.reconnect_s > 0};
   settings.chaos.seed = mix(mix(settings.chaos.seed, uindex(me)), uindex(peer));
   return settings;
 }

@@ -78,6 +78,11 @@ constexpr Variable kVariables[] = {
      "the "
      "secret of the job",
      [](const Config& c) { return std::string(c.tls ? "1" : ""); }},
+    {"ANYCCL_RECONNECT", "0",
+     "seconds for which ranks try to replace a TCP connection that is lost, and then go on with "
+     "what "
+     "was under way; 0: it is an error",
+     [](const Config& c) { return std::string(c.reconnect_s > 0 ? "1" : ""); }},
     {"ANYCCL_SECRET", "", "32 hex digits that every rank of a job must know; `anyccl run` sets it"},
     {"ANYCCL_PORT", "MASTER_PORT + 1", "port on MASTER_ADDR where rank 0 meets the others"},
     {"ANYCCL_PORT_RANGE", "",
@@ -310,6 +315,9 @@ Result<Config> read_config() {
   std::optional<int> tls;
   ANYCCL_CHECK(read_number("ANYCCL_TLS", 0, 1, tls));
   c.tls = tls == 1;
+  std::optional<double> reconnect;
+  ANYCCL_CHECK(read_number("ANYCCL_RECONNECT", 0.0, 86400.0, reconnect));
+  c.reconnect_s = reconnect.value_or(c.reconnect_s);
   ANYCCL_CHECK(read_secret(c.secret));
   c.cache_folder = cache_folder();
   std::optional<int> tune_at_start;

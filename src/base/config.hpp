@@ -79,6 +79,7 @@ struct Config {
   bool checksums = false;   ///< ANYCCL_CHECKSUM.
   ChaosPlan chaos;          ///< ANYCCL_CHAOS.
   bool tls = false;         ///< ANYCCL_TLS.
+  double reconnect_s = 0;   ///< ANYCCL_RECONNECT; 0: a connection that is lost stays so.
   std::string secret;       ///< ANYCCL_SECRET as written; empty: none.
   ShmCopy shm_copy = ShmCopy::fastest;
   WaitMode waits = WaitMode::balanced;

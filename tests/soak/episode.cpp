@@ -174,6 +174,7 @@ Episode Episode::draw(std::uint64_t seed, const Options& options) {
   const auto victim = static_cast<int>(below(random, static_cast<std::size_t>(e.ranks)));
   const bool kills = below(random, 4) == 0;
   if (kills && options.kills) e.victim = victim;
+  e.reconnects = below(random, 2) == 0 && e.transport == "tcp";
   return e;
 }
 
@@ -184,7 +185,7 @@ bool Episode::has_any(std::initializer_list<std::string_view> faults) const {
 }
 
 bool Episode::breaks_links() const {
-  return has_any({"cut", "corrupt", "drop", "duplicate"});
+  return has_any({"drop", "duplicate"}) || (has_any({"cut", "corrupt"}) && !reconnects);
 }
 
 Environment Episode::variables() const {
@@ -192,6 +193,7 @@ Environment Episode::variables() const {
       {"ANYCCL_TRANSPORT", transport},
       {"ANYCCL_CHAOS", "seed=" + std::to_string(seed) + (chaos.empty() ? "" : "," + chaos)},
       {"ANYCCL_CHECKSUM", checksums ? "1" : "0"},
+      {"ANYCCL_RECONNECT", reconnects ? "60" : "0"},
       {"ANYCCL_TUNER_TABLE", "none"},
       {"ANYCCL_DEBUG", "NONE"}};
   if (loses_frames()) all.emplace_back("ANYCCL_OP_TIMEOUT", "20");

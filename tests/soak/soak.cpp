@@ -223,6 +223,7 @@ std::string describe(const Episode& e) {
                      " ranks over " + e.transport + ", " + std::to_string(e.steps) + " steps";
   if (!e.chaos.empty()) text += ", chaos " + e.chaos;
   if (e.checksums) text += ", checksums";
+  if (e.reconnects) text += ", reconnecting";
   if (e.victim >= 0)
     text +=
         ", rank " + std::to_string(e.victim) + " is killed in step " + std::to_string(e.killed_at);
@@ -258,7 +259,7 @@ bool run(const char* program, const Arguments& arguments) {
   const auto end = Clock::now() + std::chrono::duration<double>(arguments.seconds);
   do {
     const Episode episode = Episode::draw(arguments.seed + done++, arguments.episode);
-    Totals& totals = by_faults[episode.chaos];
+    Totals& totals = by_faults[episode.chaos + (episode.reconnects ? ", reconnecting" : "")];
     Job job(episode);
     job.watch(totals);
     ++totals.episodes;

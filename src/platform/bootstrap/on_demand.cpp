@@ -23,7 +23,7 @@ constexpr std::size_t kMostDials = 64;
 
 OnDemand::OnDemand(Listeners listeners, std::shared_ptr<const std::vector<Hello>> members, Rank me,
                    const Secret& secret, bool force_tcp, OwnNetwork own, milliseconds limit,
-                   bool encrypts)
+                   bool encrypts, bool reconnects)
     : unix_listener_(std::move(listeners.unix_socket)),
       tcp_listeners_([&] {
         std::vector<PrivateFd> all;
@@ -35,13 +35,15 @@ OnDemand::OnDemand(Listeners listeners, std::shared_ptr<const std::vector<Hello>
       secret_(secret),
       force_tcp_(force_tcp),
       encrypts_(encrypts),
+      reconnects_(reconnects),
       limit_(limit),
       own_(std::move(own)),
       acceptor_(
           this->listeners(), secret, me_, Trust::secret,
           [this](std::uint32_t from) { return is_welcome(from); }, encrypts),
-      connected_(members_->size()) {
-  connected_[me_] = true;
+      connected_(members_->size()),
+      excluded_(members_->size()) {
+  excluded_[me_] = true;
 }
 
 std::vector<Acceptor::Listener> OnDemand::listeners() const {
@@ -51,11 +53,20 @@ std::vector<Acceptor::Listener> OnDemand::listeners() const {
 }
 
 void OnDemand::want(Rank peer) {
-  if (connected_[uindex(peer)]) return;
+  if (!connected_[uindex(peer)]) call(peer, limit_);
+}
+
+void OnDemand::want_again(Rank peer, milliseconds limit) {
+  connected_[uindex(peer)] = false;
+  call(peer, limit);
+}
+
+void OnDemand::call(Rank peer, milliseconds limit) {
+  if (excluded_[uindex(peer)]) return;
   const bool leads = me_ > uindex(peer);
   const milliseconds wait = leads ? milliseconds(0) : kHeadStart;
   calls_.try_emplace(uindex(peer),
-                     Call{Deadline::in(wait), Deadline::in(kYieldTime), Deadline::in(limit_), {}});
+                     Call{Deadline::in(wait), Deadline::in(kYieldTime), Deadline::in(limit), {}});
 }
 
 void OnDemand::append_wanted(std::vector<pollfd>& entries) {
@@ -83,7 +94,8 @@ void OnDemand::progress(std::span<const pollfd> entries) {
 // --- calls from others ---------------------------------------------------------------------------
 
 bool OnDemand::is_welcome(std::uint32_t from) {
-  if (from >= members_->size() || connected_[from]) return false;
+  if (from >= members_->size() || excluded_[from] || (connected_[from] && !reconnects_))
+    return false;
   const auto call = calls_.find(from);
   if (call == calls_.end() || !call->second.dial) return true;
   const bool leads = me_ > from;
@@ -96,7 +108,7 @@ bool OnDemand::is_welcome(std::uint32_t from) {
 void OnDemand::take_accepted() {
   for (Connection& connection : acceptor_.take_authenticated()) {
     const std::uint32_t peer = connection.from;
-    if (!connected_[peer]) connected(std::move(connection), peer);
+    if (!connected_[peer] || reconnects_) connected(std::move(connection), peer);
   }
 }
 
@@ -166,7 +178,7 @@ void OnDemand::failed(std::uint32_t peer, Status why) {
   const Rank rank{static_cast<std::int32_t>(peer)};
   const Hello &mine = (*members_)[me_], &theirs = (*members_)[peer];
   calls_.erase(peer);
-  connected_[peer] = true;  // never
+  excluded_[peer] = true;
   outcomes_.push_back({rank, error(why.code(), "{} cannot reach {}: {}", describe(mine),
                                    describe(theirs), why.message())});
 }

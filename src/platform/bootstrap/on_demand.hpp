@@ -32,13 +32,16 @@ namespace anyccl::bootstrap {
 /// Threads: one at a time.
 class OnDemand {
  public:
-  /// `limit`: how long a call may take. `listeners` is what members[me] was made from. `own`: of this
+  /// `reconnects`: members may call again, as they have lost their connections. `limit`: how long a call
+  /// may take. `listeners` is what members[me] was made from. `own`: of this
   /// host. `encrypts`: as of connect_all().
   OnDemand(Listeners listeners, std::shared_ptr<const std::vector<Hello>> members, Rank me,
            const Secret& secret, bool force_tcp, OwnNetwork own, std::chrono::milliseconds limit,
-           bool encrypts = false);
+           bool encrypts = false, bool reconnects = false);
 
   void want(Rank peer);
+  /// The connection was lost. `limit`: how long the call may take.
+  void want_again(Rank peer, std::chrono::milliseconds limit);
 
   /// Appends what to poll for; the same number of entries goes to progress().
   void append_wanted(std::vector<pollfd>& entries);
@@ -62,6 +65,7 @@ class OnDemand {
     std::optional<Dial> dial;
   };
 
+  void call(Rank peer, std::chrono::milliseconds limit);
   bool is_welcome(std::uint32_t from);
   void take_accepted();
   void advance_calls();
@@ -77,11 +81,12 @@ class OnDemand {
   const std::shared_ptr<const std::vector<Hello>> members_;
   const std::uint32_t me_;
   const Secret secret_;
-  const bool force_tcp_, encrypts_;
+  const bool force_tcp_, encrypts_, reconnects_;
   const std::chrono::milliseconds limit_;
   const OwnNetwork own_;
   Acceptor acceptor_;
-  std::vector<bool> connected_;          // By rank: this one, those connected, and those given up.
+  std::vector<bool> connected_;          // By rank.
+  std::vector<bool> excluded_;           // By rank: this one, and those given up.
   std::map<std::uint32_t, Call> calls_;  // By peer.
   std::vector<Outcome> outcomes_;
   std::size_t accepting_entries_ = 0;  // Of the last append_wanted(), the acceptor's.

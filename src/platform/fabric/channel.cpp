@@ -314,7 +314,11 @@ bool Channel::is_delivered() {
     return !link_->owes_ || link_->in_.ended();
   if (link_->is_silent()) return true;
   const bool is_flushed = link_->out_.flush();
-  const auto is_in_kernel = [&] { return is_flushed && link_->kind_->all_delivered(link_->fd()); };
+  const Resend* const resend = link_->resend_.get();
+  const auto is_in_kernel = [&] {
+    return is_flushed &&
+           (resend == nullptr ? link_->kind_->all_delivered(link_->fd()) : resend->is_settled());
+  };
   if (link_->connector() != nullptr || !flow_.left) {
     link_->in_.read(&flow_, nullptr);
     return is_in_kernel() || is_over();

@@ -94,8 +94,8 @@ class Channel {
   void abort(const Status& why);
   /// Nothing more will be sent.
   void goodbye();
-  /// After goodbye() or abort(): whether all that was sent is in the hands of the peer's kernel, or
-  /// nobody is there. Reads and drops what comes. Where the link stays, as another communicator of this
+  /// After goodbye() or abort(): whether all that was sent is in the hands of the peer's kernel, with
+  /// LinkSettings::reconnects of the peer, or nobody is there. Reads and drops what comes. Where the link stays, as another communicator of this
   /// rank may use it: whether all has left the queue.
   bool is_delivered();
   /// Ends the stream after what was sent, unless another communicator of this rank may use it, or one

@@ -53,6 +53,11 @@ std::size_t Chaos::some_of(std::size_t bytes, Dice& dice) {
   return 1 + dice.roll() % (bytes - 1);
 }
 
+void Chaos::connected() {
+  if (until_cut_ == 0) until_cut_ = flips_.failures(plan_.cut);
+  ended_ = false;
+}
+
 ssize_t Chaos::write(int fd, const msghdr& message) {
   const std::span<const iovec> all(message.msg_iov, message.msg_iovlen);
   std::size_t bytes = 0;

@@ -28,6 +28,8 @@ class Chaos final : public SecureStream::Wire {
   bool is_overtaken() { return frames_.happens(plan_.reorder); }
 
   // --- bytes ------------------------------------------------------------------------------------
+  /// Another connection has taken the place of one that was lost.
+  void connected();
   /// As sendmsg(2).
   ssize_t write(int fd, const msghdr& message);
   /// What `receive` does to `parts`, which become shorter, as readv(2) would.

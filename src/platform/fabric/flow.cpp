@@ -24,6 +24,11 @@ void Window::arrived(const Key& key, std::size_t bytes) {
   if (!wanted_.empty()) std::erase(wanted_, key);
 }
 
+void Window::not_arrived(const Key& key, std::size_t bytes) {
+  arrived_ -= cost_of(bytes);
+  wanted_.push_back(key);  // It may have been, and then was more than the window allows.
+}
+
 bool Window::is_asked_for(const Key& key) const {
   const std::lock_guard lock(asked_mutex_);
   return std::find(asked_.begin(), asked_.end(), key) != asked_.end();

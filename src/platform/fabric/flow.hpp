@@ -49,6 +49,8 @@ class Window {
            std::find(wanted_.begin(), wanted_.end(), key) != wanted_.end();
   }
   void arrived(const Key& key, std::size_t bytes);
+  /// It has not come whole, and comes once more.
+  void not_arrived(const Key& key, std::size_t bytes);
   void consumed(std::size_t bytes) { consumed_ += cost_of(bytes); }
   /// Whether the sender should be told without waiting for a frame that goes there.
   bool owes_credit() const { return consumed_ - told_ >= kBytes / 4; }

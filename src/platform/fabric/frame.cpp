@@ -35,6 +35,7 @@ const char* problem_of(const FrameHeader& header) {
     case kGoodbye:
     case kCredit:
     case kWant:
+    case kReceived:
       return length_is(header.bytes == 0);
     case kAbort:
       return length_is(header.bytes >= sizeof(CodeOnWire) && header.bytes <= kMaxControl);

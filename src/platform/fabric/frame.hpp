@@ -25,6 +25,8 @@ enum FrameType : std::uint8_t {
   kNotice = 5,   ///< A message of the transport, with `number` file descriptors.
   kCredit = 6,   ///< Nothing but `credit`.
   kWant = 7,     ///< The data frame that the header names is waited for: it may exceed the window.
+  kReceived =
+      8,  ///< Of the link: so many bytes of its frames have come as `credit` says. See Resend.
 };
 
 enum FrameFlag : std::uint8_t { kMessage = 1, kSized = 2 };

@@ -45,10 +45,13 @@ Link::Link(std::shared_ptr<const SocketKind> kind, std::shared_ptr<Connector> co
       checksums_(settings.checksums),
       encrypts_(settings.encrypts),
       chaos_(settings.chaos.is_empty() ? nullptr : std::make_unique<Chaos>(settings.chaos)),
+      resend_(settings.reconnects && connector_ != nullptr
+                  ? std::make_unique<Resend>(static_cast<Reconnects&>(*this))
+                  : nullptr),
       out_(-1),
       in_(kind_->carries_descriptors()) {
-  out_.set_up(checksums_, chaos_.get());
-  in_.set_up(checksums_, chaos_.get());
+  out_.set_up(checksums_, chaos_.get(), resend_.get());
+  in_.set_up(checksums_, chaos_.get(), resend_.get());
 }
 
 // --- on demand -----------------------------------------------------------------------------------
@@ -68,12 +71,16 @@ Status Link::attach(UniqueFd socket, std::unique_ptr<SecureStream> secure) {
   ANYCCL_CHECK(make_nonblocking(socket.get()));
   ANYCCL_CHECK(kind_->set_up(socket.get()));
   const std::lock_guard lock(mutex_);
+  if (is_attached())
+    detach();  // The other end has lost the connection, and this one does not know yet.
   fd_ = PrivateFd(std::move(socket));
   secure_ = std::move(secure);
   if (secure_ != nullptr) secure_->go_through(chaos_.get());
-  out_.connect(fd_.get(), secure_.get());
-  in_.connect(fd_.get(), secure_.get());
+  if (chaos_ != nullptr && was_attached()) chaos_->connected();
   attached_.store(true, std::memory_order_release);
+  was_attached_.store(true, std::memory_order_release);
+  in_.connect(fd_.get(), secure_.get());
+  out_.connect(fd_.get(), secure_.get());
   out_.flush();
   in_.tell_all();
   return {};
@@ -82,7 +89,48 @@ Status Link::attach(UniqueFd socket, std::unique_ptr<SecureStream> secure) {
 void Link::give_up(const Status& why) {
   const std::lock_guard lock(mutex_);
   // A communicator that waits for a member says itself that it is gone, and in which call.
-  if (!is_attached()) in_.give_up(why.code() == Code::remote_error ? Status() : why);
+  if (is_attached()) return;
+  silent_ |= is_of_silent_host(lost_by_);
+  in_.give_up(why.code() == Code::remote_error || was_attached() ? Status() : why);
+}
+
+/// A peer that has left all communicators has ended the connection by that. With the lock.
+bool Link::lose(int problem) {
+  if (resend_ == nullptr || generation_ != fork_generation() || in_.ended() || !is_attached() ||
+      out_.is_closed() || in_.count_present() == 0)
+    return false;
+  lost_by_ = problem;
+  detach();
+  connector_->reconnect(member_, problem);
+  return true;
+}
+
+/// With the lock.
+void Link::detach() {
+  attached_.store(false, std::memory_order_release);
+  in_.disconnect();
+  out_.disconnect();
+  secure_ = nullptr;
+  fd_ = PrivateFd();
+}
+
+void Link::acknowledge() {
+  FrameHeader header;
+  header.type = kReceived;
+  header.credit = resend_->tell();
+  out_.send(header, nullptr);
+}
+
+bool Link::is_resuming(pollfd& entry) {
+  const std::lock_guard lock(mutex_);
+  entry = {fd_.get(), static_cast<short>(POLLIN | (out_.idle() ? 0 : POLLOUT)), 0};
+  return resend_ != nullptr && is_attached() && !in_.ended() && !out_.idle();
+}
+
+void Link::take_in() {
+  const std::lock_guard lock(mutex_);
+  in_.read(nullptr, nullptr);
+  out_.flush();
 }
 
 /// Without a connection only the first few are kept: a communicator that makes many others does not
@@ -135,6 +183,7 @@ bool Link::has_context(ContextKey key) {
 /// heard by then that it is gone. With the lock.
 void Link::look_for_silence() {
   if (!is_attached() || in_.ended() || !kind_->is_silent(fd_.get())) return;
+  if (lose(ETIMEDOUT)) return;
   silent_ = true;
   out_.discard();
   in_.give_up({});

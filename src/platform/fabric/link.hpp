@@ -1,5 +1,7 @@
 #pragma once
 
+#include <poll.h>
+
 #include <atomic>
 #include <memory>
 #include <mutex>
@@ -10,6 +12,7 @@
 #include "platform/fabric/outbox.hpp"
 #include "platform/fabric/peer_process.hpp"
 #include "platform/fabric/reader.hpp"
+#include "platform/fabric/resend.hpp"
 #include "platform/fabric/socket_kind.hpp"
 
 namespace anyccl::fabric {
@@ -29,6 +32,8 @@ struct LinkSettings {
   bool checksums = false;  ///< ANYCCL_CHECKSUM, the same at both ends.
   ChaosPlan chaos;         ///< ANYCCL_CHAOS, with a seed of this end.
   bool encrypts = false;   ///< ANYCCL_TLS: without a SecureStream there is no connection.
+  /// ANYCCL_RECONNECT, the same at both ends: a connection that is lost is replaced by its connector.
+  bool reconnects = false;
 };
 
 /// The connection between two ranks: one authenticated stream socket, which all communicators that
@@ -45,7 +50,7 @@ struct LinkSettings {
 /// there was room for all, and plans are free of deadlock even if nothing is buffered.
 ///
 /// Threads: any.
-class Link : public std::enable_shared_from_this<Link> {
+class Link : public std::enable_shared_from_this<Link>, private Reconnects {
  public:
   /// Errors: those of `kind`, and system_error.
   static Result<std::shared_ptr<Link>> make(UniqueFd socket, std::shared_ptr<const SocketKind> kind,
@@ -59,10 +64,18 @@ class Link : public std::enable_shared_from_this<Link> {
   /// Null: connected when it was made.
   const std::shared_ptr<Connector>& connector() const { return connector_; }
   bool is_attached() const { return attached_.load(std::memory_order_acquire); }
+  /// Whether there has been a connection.
+  bool was_attached() const { return was_attached_.load(std::memory_order_acquire); }
   /// Asks for the connection.
   void use();
-  /// Once, by the connector: what waits is sent. Errors: those of make().
+  /// By the connector, once, or with LinkSettings::reconnects whenever a connection takes the place of the
+  /// one before: what waits is sent. Errors: those of make().
   Status attach(UniqueFd socket, std::unique_ptr<SecureStream> secure = nullptr);
+  /// After attach(): whether something is to be exchanged before both ends have what was under way on a
+  /// connection that is lost; what to poll for.
+  bool is_resuming(pollfd& entry);
+  /// Goes on with that.
+  void take_in();
   /// By the connector: there will be no connection, because of `why`; remote_error: the member is
   /// gone.
   void give_up(const Status& why);
@@ -100,6 +113,10 @@ class Link : public std::enable_shared_from_this<Link> {
  private:
   friend class Channel;
 
+  bool lose(int problem) override;
+  bool resume(std::uint64_t received) override { return out_.resume(received); }
+  void acknowledge() override;
+  void detach();
   void look_for_silence();
   bool is_silent() const;
 
@@ -108,12 +125,14 @@ class Link : public std::enable_shared_from_this<Link> {
   const std::uint64_t generation_;
   const std::shared_ptr<Connector> connector_;
   const Rank member_{};  // Of the connector's group.
-  std::atomic<bool> attached_{false};
+  std::atomic<bool> attached_{false}, was_attached_{false};
   bool used_ = false, owes_ = false;  // Asked for; something must not get lost. With the lock.
   bool silent_ = false;               // What SocketKind::is_silent() has said. With the lock.
+  int lost_by_ = 0;                   // The errno that ended the last connection. With the lock.
   std::mutex mutex_;  // Held while the socket is read or written, which never waits.
   const bool checksums_, encrypts_;
   const std::unique_ptr<Chaos> chaos_;    // Null: no faults.
+  const std::unique_ptr<Resend> resend_;  // Null: a connection that is lost ends the link.
   std::unique_ptr<SecureStream> secure_;  // Null: not encrypted, or not attached.
   Outbox out_;
   Reader in_;

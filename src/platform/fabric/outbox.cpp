@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 #include <iterator>
+#include <optional>
 #include <utility>
 
 namespace anyccl::fabric {
@@ -34,6 +35,46 @@ void Outbox::discard() {
   attached_.clear();
   overtaken_.clear();
   note_queued();
+}
+
+void Outbox::connect(int fd, SecureStream* secure) {
+  secure_ = secure;
+  fd_.store(fd, std::memory_order_relaxed);
+  if (resend_ == nullptr) return;
+  greeting_ = {.received = resend_->tell()};
+  greeting_left_ = sizeof greeting_;
+  is_greeted_ = false;
+  greet();
+}
+
+void Outbox::disconnect() {
+  secure_ = nullptr;
+  fd_.store(-1, std::memory_order_relaxed);
+  greeting_left_ = 0;
+  is_greeted_ = true;
+  note_queued();
+}
+
+/// Sends the rest of the greeting as far as the socket takes it.
+void Outbox::greet() {
+  const auto bytes = std::as_bytes(std::span(&greeting_, 1)).last(greeting_left_);
+  iovec rest[] = {part(bytes.data(), bytes.size())};
+  const std::size_t n = bytes.empty() ? 0 : write_now(rest, {});
+  greeting_left_ -= std::min(n, greeting_left_);
+  note_queued();
+}
+
+bool Outbox::resume(std::uint64_t received) {
+  std::optional<std::vector<std::byte>> rest = resend_->take(received);
+  if (!rest) return false;
+  rest->insert(rest->end(), queue_.begin() + static_cast<std::ptrdiff_t>(sent_), queue_.end());
+  queue_ = std::move(*rest);
+  sent_ = 0;
+  is_ahead_ = false;
+  is_greeted_ = true;
+  note_queued();
+  flush();
+  return true;
 }
 
 void Outbox::close() {
@@ -140,6 +181,7 @@ void Outbox::release_overtaken() {
 
 bool Outbox::flush() {
   if (idle()) return true;
+  if (greeting_left_ > 0) greet();
   release_overtaken();
   while (sent_ < queue_.size()) {
     const std::size_t n = write_queued();
@@ -195,7 +237,19 @@ std::size_t Outbox::write_small(const Head& head, const std::byte* payload, std:
 
 /// How many bytes the socket took; with the first of them go the descriptors.
 std::size_t Outbox::write(std::span<iovec> parts, std::span<const int> descriptors) {
-  if (broken_ || fd() < 0) return 0;
+  if (broken_ || fd() < 0 || !is_greeted_ || greeting_left_ > 0) return 0;
+  const std::size_t n = write_now(parts, descriptors);
+  if (resend_ == nullptr) return n;
+  std::size_t left = n;
+  for (const iovec& p : parts) {
+    const std::size_t here = std::min(left, p.iov_len);
+    resend_->sent({static_cast<const std::byte*>(p.iov_base), here});
+    left -= here;
+  }
+  return n;
+}
+
+std::size_t Outbox::write_now(std::span<iovec> parts, std::span<const int> descriptors) {
   if (secure_ != nullptr) return write_secure(parts);
   msghdr message{};
   message.msg_iov = parts.data();
@@ -217,22 +271,24 @@ std::size_t Outbox::write(std::span<iovec> parts, std::span<const int> descripto
                           : ::sendmsg(fd(), &message, MSG_NOSIGNAL);
     if (n >= 0) return static_cast<std::size_t>(n);
     if (errno == EINTR) continue;
-    // Why the peer is gone shows when its stream is read to the end.
-    broken_ = !try_again(errno);
-    // The system says it once, to the side that writes or to the one that reads.
-    if (broken_) problem_ = errno;
+    if (!try_again(errno)) fail(errno);
     return 0;
   }
+}
+
+/// Why the peer is gone shows when its stream is read to the end.
+void Outbox::fail(int problem) {
+  if (resend_ != nullptr && resend_->link.lose(problem)) return;
+  broken_ = true;
+  // The system says it once, to the side that writes or to the one that reads.
+  problem_ = problem;
 }
 
 /// The same for a connection that is encrypted. Of what it takes some may wait in the stream.
 std::size_t Outbox::write_secure(std::span<const iovec> parts) {
   if (broken_) return 0;
   const ssize_t n = secure_->write(fd(), parts);
-  if (n < 0 && !try_again(errno)) {
-    broken_ = true;
-    problem_ = errno;
-  }
+  if (n < 0 && !try_again(errno)) fail(errno);
   note_queued();
   return n < 0 ? 0 : static_cast<std::size_t>(n);
 }

@@ -12,6 +12,7 @@
 #include "base/unique_fd.hpp"
 #include "platform/fabric/chaos.hpp"
 #include "platform/fabric/frame.hpp"
+#include "platform/fabric/resend.hpp"
 #include "platform/fabric/seal.hpp"
 
 namespace anyccl::fabric {
@@ -25,16 +26,19 @@ class Outbox {
  public:
   /// `fd`: -1 until connect().
   explicit Outbox(int fd) : fd_(fd) {}
-  /// Before the first frame. `seals`: every frame has a Seal. `chaos`: faults, or null.
-  void set_up(bool seals, Chaos* chaos) {
+  /// Before the first frame. `seals`: every frame has a Seal. `chaos`: faults, or null. `resend`: null if
+  /// a connection that is lost ends the link.
+  void set_up(bool seals, Chaos* chaos, Resend* resend = nullptr) {
     seals_ = seals;
     chaos_ = chaos;
+    resend_ = resend;
   }
   /// `secure`: what encrypts, or null.
-  void connect(int fd, SecureStream* secure = nullptr) {
-    secure_ = secure;
-    fd_.store(fd, std::memory_order_relaxed);
-  }
+  void connect(int fd, SecureStream* secure = nullptr);
+  /// The connection is lost: what is sent waits for another one.
+  void disconnect();
+  /// The peer has received so much: from there on it is sent over this connection. False: it cannot have.
+  bool resume(std::uint64_t received);
 
   /// Whether a frame with `bytes` bytes of payload may be sent now. A large one has to wait until
   /// the queue is empty: the socket then takes most of it, and only the rest is copied.
@@ -85,6 +89,9 @@ class Outbox {
   template <typename Head>
   std::size_t write_small(const Head& head, const std::byte* payload, std::size_t bytes);
   std::size_t write(std::span<iovec> parts, std::span<const int> descriptors = {});
+  std::size_t write_now(std::span<iovec> parts, std::span<const int> descriptors);
+  void fail(int problem);
+  void greet();
   std::size_t write_secure(std::span<const iovec> parts);
   void queue(std::span<const iovec> parts, std::size_t skip);
   bool attach(std::span<const int> descriptors);
@@ -93,7 +100,10 @@ class Outbox {
   int fd() const { return fd_.load(std::memory_order_relaxed); }
   void note_queued() {
     const std::size_t encrypted = secure_ == nullptr || broken_ ? 0 : secure_->unsent();
-    queued_.store(queue_.size() - sent_ + overtaken_.size() + encrypted, std::memory_order_relaxed);
+    // Without the greeting of the peer it is not known whether all is sent.
+    const std::size_t greetings = greeting_left_ + (is_greeted_ ? 0 : 1);
+    queued_.store(queue_.size() - sent_ + overtaken_.size() + encrypted + greetings,
+                  std::memory_order_relaxed);
   }
 
   std::atomic<int> fd_;
@@ -108,6 +118,10 @@ class Outbox {
   std::list<Attached> attached_;
   bool seals_ = false;
   std::uint64_t next_number_ = 0;  // Of a Seal.
+  Resend* resend_ = nullptr;
+  Resend::Greeting greeting_;      // For this connection,
+  std::size_t greeting_left_ = 0;  // of which so many bytes are not sent.
+  bool is_greeted_ = true;         // Nothing but that is sent before.
   Chaos* chaos_ = nullptr;
   std::vector<std::byte> overtaken_;  // A data frame that waits for the one behind it, with chaos.
   std::atomic<std::size_t> queued_{0};  // As these say, for those without the lock.

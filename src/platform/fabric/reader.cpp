@@ -91,7 +91,21 @@ void Reader::note_unread() {
 void Reader::connect(int fd, SecureStream* secure) {
   fd_ = fd;
   secure_ = secure;
-  staging_ = std::make_unique<Staging>();
+  if (staging_ == nullptr) staging_ = std::make_unique<Staging>();
+}
+
+void Reader::disconnect() {
+  fd_ = -1;
+  secure_ = nullptr;
+  greeting_bytes_ = 0;
+  begin_ = end_ = 0;
+  unread_ = false;
+  if (!std::exchange(in_frame_, false)) return;
+  flow_->window.not_arrived(key_of(frame_), frame_.bytes);
+  --next_number_;
+  target_ = nullptr;
+  buffer_ = {};
+  dropped_ = false;
 }
 
 void Reader::give_up(const Status& problem) {
@@ -116,9 +130,8 @@ bool Reader::read(Flow* mine, const Wanted* wanted) {
     if (!in_frame_ && !next_header(wanted)) return false;
     if (target_ == nullptr && !dropped_) choose_target(mine, wanted);
     if (!receive_payload()) return false;
-    const bool found = wanted != nullptr && flow_ == mine && key_of(frame_) == wanted->key;
-    finish_frame();
-    if (found) {
+    const bool is_wanted = wanted != nullptr && flow_ == mine && key_of(frame_) == wanted->key;
+    if (finish_frame() && is_wanted) {
       if (holds_more()) note_unread();
       return true;
     }
@@ -138,9 +151,8 @@ const FrameHeader* Reader::peek(Flow* mine, std::uint64_t message) {
     }
     if (target_ == nullptr && !dropped_) choose_target(mine, nullptr);
     if (!receive_payload()) return nullptr;
-    const bool found = flow_ == mine && key_of(frame_) == key;
-    finish_frame();
-    if (found) return &mine->arrivals.find(key)->header;
+    const bool is_wanted = flow_ == mine && key_of(frame_) == key;
+    if (finish_frame() && is_wanted) return &mine->arrivals.find(key)->header;
   }
 }
 
@@ -152,7 +164,7 @@ bool Reader::next_header(const Wanted* wanted) {
     FrameHeader header;
     std::memcpy(&header, staging_->data() + begin_, sizeof header);
     if (const char* what = problem_of_head(header)) {
-      malformed(what);
+      damaged(what);
       return false;
     }
     if (header.type != kData) {
@@ -202,12 +214,14 @@ const char* Reader::problem_of_head(const FrameHeader& header) {
 /// The frame lies whole in the staging buffer. False: nothing more is to be read.
 bool Reader::handle_control(const FrameHeader& header) {
   const std::byte* payload = staging_->data() + begin_ + head_bytes();
-  begin_ += head_bytes() + header.bytes;
-  ++next_number_;
   if (seals_ && !fabric::fits(seal_, payload, header.bytes)) {
-    malformed(kDamaged);
+    damaged(kDamaged);
     return false;
   }
+  begin_ += head_bytes() + header.bytes;
+  ++next_number_;
+  came(head_bytes() + header.bytes);
+  if (header.type == kReceived) return take_acknowledgement(header);
   Flow* const flow = flow_of(header.context);
   if (flow == nullptr || flow->is_over()) {
     malformed(flow == nullptr ? "frames of too many communicators" : "more after its goodbye");
@@ -243,8 +257,17 @@ bool Reader::handle_control(const FrameHeader& header) {
         flow->last_words.assign(payload, payload + header.bytes);
   }
   tell(*flow);
+  // Who leaves waits for that: see Channel::is_delivered().
+  if (resend_ != nullptr && flow->is_over()) resend_->link.acknowledge();
   if (flow->closed && flow->context == nullptr && flow->is_over()) erase(flow->key);
   return true;
+}
+
+/// Of frames of this end, by the peer.
+bool Reader::take_acknowledgement(const FrameHeader& header) {
+  if (resend_ != nullptr && resend_->acknowledged(header.credit)) return true;
+  malformed("that it has received what it was not sent");
+  return false;
 }
 
 bool Reader::take_notice(const FrameHeader& header, const std::byte* payload, Flow& flow) {
@@ -306,22 +329,34 @@ bool Reader::receive_payload() {
   return true;
 }
 
-void Reader::finish_frame() {
+/// Whether the frame has come as it was sent.
+bool Reader::finish_frame() {
+  if (seals_ && !dropped_ && !fabric::fits(seal_, target_, frame_.bytes))
+    return damaged(kDamaged), false;
   in_frame_ = false;
   const std::byte* data = std::exchange(target_, nullptr);
   Arrival arrival{frame_, std::exchange(buffer_, Buffer{}), data};
   Context* const context = flow_->context;
-  if (std::exchange(dropped_, false)) return flow_->window.consumed(frame_.bytes);
-  if (seals_ && !fabric::fits(seal_, data, frame_.bytes)) return malformed(kDamaged);
+  Flow& flow = *flow_;
+  came(head_bytes() + frame_.bytes);
+  if (std::exchange(dropped_, false)) return flow.window.consumed(frame_.bytes), false;
   const Key key = key_of(frame_);
   if (context != nullptr && !key.is_message &&
       key.operation < context->oldest.load(std::memory_order_relaxed)) {
-    flow_->window.consumed(frame_.bytes);
-    return BufferPool::of_process().give(std::move(arrival.buffer));
+    flow.window.consumed(frame_.bytes);
+    return BufferPool::of_process().give(std::move(arrival.buffer)), false;
   }
-  if (!flow_->arrivals.add(std::move(arrival))) return malformed("a publication twice");
+  if (!flow.arrivals.add(std::move(arrival))) return malformed("a publication twice"), false;
   if (context != nullptr) context->arrivals.fetch_add(1, std::memory_order_relaxed);
-  tell(*flow_);
+  tell(flow);
+  return true;
+}
+
+/// A frame of so many bytes has come whole.
+void Reader::came(std::size_t bytes) {
+  if (resend_ == nullptr) return;
+  resend_->came(bytes);
+  if (resend_->owes_acknowledgement()) resend_->link.acknowledge();
 }
 
 }  // namespace anyccl::fabric

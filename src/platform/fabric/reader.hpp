@@ -12,6 +12,7 @@
 #include "base/secure_stream.hpp"
 #include "platform/fabric/chaos.hpp"
 #include "platform/fabric/flow.hpp"
+#include "platform/fabric/resend.hpp"
 #include "platform/fabric/seal.hpp"
 
 namespace anyccl::fabric {
@@ -37,12 +38,15 @@ class Reader {
  public:
   explicit Reader(bool carries_descriptors) : carries_descriptors_(carries_descriptors) {}
   /// As of Outbox.
-  void set_up(bool seals, Chaos* chaos) {
+  void set_up(bool seals, Chaos* chaos, Resend* resend = nullptr) {
     seals_ = seals;
     chaos_ = chaos;
+    resend_ = resend;
   }
   /// Nothing arrives before. `secure`: what decrypts, or null.
   void connect(int fd, SecureStream* secure = nullptr);
+  /// The connection is lost: what has not come whole comes once more, over another one.
+  void disconnect();
 
   /// The context, which is made if the peer is the first that speaks of it. Null: there are too many
   /// of these.
@@ -84,18 +88,23 @@ class Reader {
   bool next_header(const Wanted* wanted);
   const char* problem_of_head(const FrameHeader& header);
   bool handle_control(const FrameHeader& header);
+  bool take_acknowledgement(const FrameHeader& header);
   bool take_notice(const FrameHeader& header, const std::byte* payload, Flow& flow);
   void choose_target(Flow* mine, const Wanted* wanted);
   bool receive_payload();
-  void finish_frame();
+  bool finish_frame();
+  void came(std::size_t bytes);
 
   bool fill(std::size_t most);
   ssize_t receive(iovec* parts, std::size_t count);
+  ssize_t receive_greeting();
+  ssize_t receive_bytes(iovec* parts, std::size_t count);
   ssize_t receive_some(iovec* parts, std::size_t count);
   void keep_descriptors(msghdr& message);
   bool arrived(ssize_t result);
   void end();
   void malformed(const char* what);
+  void damaged(const char* what);
   void tell(Flow& flow);
   void note_unread();
   std::size_t staged() const { return end_ - begin_; }
@@ -106,6 +115,11 @@ class Reader {
 
   int fd_ = -1;
   SecureStream* secure_ = nullptr;
+  Resend* resend_ = nullptr;
+  Resend::Greeting greeting_;       // Of the peer, for this connection,
+  std::size_t greeting_bytes_ = 0;  // of which so many bytes have come.
+  std::uint64_t damaged_at_ = 0;    // What had been received when a frame was damaged,
+  int damages_ = 0;                 // and how often it was there.
   const bool carries_descriptors_;
   bool seals_ = false;
   Chaos* chaos_ = nullptr;

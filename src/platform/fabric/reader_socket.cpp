@@ -35,6 +35,28 @@ bool Reader::fill(std::size_t most) {
 }
 
 ssize_t Reader::receive(iovec* parts, std::size_t count) {
+  if (resend_ != nullptr && greeting_bytes_ < sizeof greeting_)
+    if (const ssize_t n = receive_greeting(); n <= 0) return n;
+  return receive_bytes(parts, count);
+}
+
+/// What each connection begins with. Positive: it is there.
+ssize_t Reader::receive_greeting() {
+  const auto wait = [] { return errno = EAGAIN, ssize_t{-1}; };
+  while (greeting_bytes_ < sizeof greeting_) {
+    if (fd_ < 0) return wait();
+    const auto left = std::as_writable_bytes(std::span(&greeting_, 1)).subspan(greeting_bytes_);
+    iovec part{left.data(), left.size()};
+    const ssize_t n = receive_bytes(&part, 1);
+    if (n <= 0) return n;
+    greeting_bytes_ += static_cast<std::size_t>(n);
+  }
+  if (greeting_.magic != Resend::Greeting::kMagic || !resend_->link.resume(greeting_.received))
+    malformed("that it has received what it was not sent");
+  return fd_ < 0 || ended_ ? wait() : 1;
+}
+
+ssize_t Reader::receive_bytes(iovec* parts, std::size_t count) {
   if (secure_ != nullptr) return secure_->read(fd_, {parts, count});
   if (chaos_ == nullptr) return receive_some(parts, count);
   return chaos_->read({parts, count}, [&] { return receive_some(parts, count); });
@@ -78,11 +100,11 @@ void Reader::keep_descriptors(msghdr& message) {
 bool Reader::arrived(ssize_t result) {
   if (result > 0) return true;
   if (result < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return false;
-  problem_ = result < 0 ? errno : 0;
-  if (secure_ != nullptr && problem_ == EBADMSG)
-    malformed(secure_->problem());
-  else
-    end();
+  const int problem = result < 0 ? errno : 0;
+  if (secure_ != nullptr && problem == EBADMSG) return damaged(secure_->problem()), false;
+  if (resend_ != nullptr && resend_->link.lose(problem)) return false;
+  problem_ = problem;
+  end();
   return false;
 }
 
@@ -102,6 +124,19 @@ void Reader::malformed(const char* what) {
                 index(flow.peer), what, index(flow.context->me)));
   begin_ = end_ = 0;
   end();
+}
+
+/// The frame that comes next has not come as it was sent: with Resend it comes once more, if that helps.
+void Reader::damaged(const char* what) {
+  constexpr int kMost = 10;
+  if (resend_ != nullptr) {
+    damages_ = damaged_at_ == resend_->received() ? damages_ + 1 : 1;
+    damaged_at_ = resend_->received();
+    if (damages_ <= kMost && resend_->link.lose(EBADMSG)) return;
+  }
+  in_frame_ = false;
+  target_ = nullptr;
+  malformed(what);
 }
 
 bool Reader::drain() {

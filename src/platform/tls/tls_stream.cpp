@@ -203,14 +203,18 @@ ssize_t TlsStream::write(int fd, std::span<const iovec> parts) {
   for (const iovec& part : parts) all += part.iov_len;
   while (taken < all) {
     if (unsent() >= kMostUnsent) {
-      if (!flush(fd)) return -1;
+      if (!flush(fd) && taken == 0) return -1;
       if (unsent() >= kMostUnsent) break;
     }
     const std::span<const std::byte> record = next_record(parts, taken);
-    if (!encrypt(record)) return errno = EPIPE, -1;
+    if (!encrypt(record)) {
+      if (taken == 0) return errno = EPIPE, -1;
+      break;
+    }
     taken += record.size();
   }
-  if (!flush(fd)) return -1;
+  // Of what was taken the peer may have some; the next call fails, too, and takes nothing.
+  if (!flush(fd) && taken == 0) return -1;
   if (taken > 0 || all == 0) return static_cast<ssize_t>(taken);
   errno = EAGAIN;
   return -1;

@@ -157,9 +157,9 @@ PeerState Connections::state(Rank rank) {
   fabric::Channel* const c = opened(rank);
   if (c == nullptr) return PeerState::present;  // as far as is known
   if (c->is_dead())
-    return c->is_silent()            ? PeerState::silent
-           : c->link().is_attached() ? PeerState::dead
-                                     : PeerState::gone;
+    return c->is_silent()             ? PeerState::silent
+           : c->link().was_attached() ? PeerState::dead
+                                      : PeerState::gone;
   return c->has_left() ? PeerState::left : PeerState::present;
 }
 
