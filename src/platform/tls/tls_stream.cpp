@@ -189,7 +189,10 @@ bool TlsStream::flush(int fd) {
     const ssize_t n = wire_ == nullptr ? ::send(fd, rest.data(), rest.size(), MSG_NOSIGNAL)
                                        : wire_->send(fd, rest);
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return try_again(errno);
+    if (n < 0) {
+      if (!try_again(errno)) failed_ = errno;
+      return failed_ == 0;
+    }
     sent_ += static_cast<std::size_t>(n);
   }
   out_.clear();
@@ -199,6 +202,7 @@ bool TlsStream::flush(int fd) {
 
 ssize_t TlsStream::write(int fd, std::span<const iovec> parts) {
   fd_ = fd;
+  if (failed_ != 0) return errno = failed_, -1;
   std::size_t all = 0, taken = 0;
   for (const iovec& part : parts) all += part.iov_len;
   while (taken < all) {

@@ -67,6 +67,7 @@ class TlsStream final : public SecureStream {
   Wire* wire_ = nullptr;             // Null: the socket itself.
   std::vector<std::byte> out_;       // Records for the socket,
   std::size_t sent_ = 0;             // and how much of them is gone.
+  int failed_ = 0;                   // The errno with which the socket took nothing more; 0: none.
   std::unique_ptr<std::array<std::byte, kRecord>> gathered_;
 };
 
