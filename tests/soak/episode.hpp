@@ -26,8 +26,9 @@ struct Episode {
 
   std::uint64_t seed = 0;
   std::string transport, chaos;
-  bool checksums = false;   ///< ANYCCL_CHECKSUM.
-  bool reconnects = false;  ///< ANYCCL_RECONNECT: connections that are cut or damage data are replaced.
+  bool checksums = false;  ///< ANYCCL_CHECKSUM.
+  bool reconnects =
+      false;  ///< ANYCCL_RECONNECT: connections that are cut or damage data are replaced.
   int ranks = 2, steps = 0;
   int victim = -1, killed_at = 0;  ///< The rank that is killed, and in which step; -1: none.
 

@@ -61,7 +61,7 @@ class Resend {
   std::uint64_t tell() { return told_ = received_; }
 
  private:
-  static constexpr std::uint64_t kTellEvery = std::uint64_t{1} << 20;  // bytes
+  static constexpr std::uint64_t kTellEvery = std::uint64_t{256} << 10;  // bytes
 
   std::vector<std::byte> kept_;  // What was sent from begin_ on.
   std::size_t dropped_ = 0;      // Bytes at the front of kept_ that are needed no more.
