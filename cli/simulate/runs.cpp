@@ -75,7 +75,8 @@ Result<std::vector<SimulatedRun>> simulate_sizes(const Algorithm& algorithm, int
   std::vector<SimulatedRun> runs;
   for (const std::size_t bytes : sizes) {
     ANYCCL_TRY(ReplayResult result,
-               replay(programs, network, setting.machine, static_cast<double>(bytes), place, log));
+               replay(programs, network, setting.machine, static_cast<double>(bytes), place,
+                      static_cast<std::uint32_t>(setting.ranks_per_host), log));
     runs.push_back({&algorithm, network.text(), ranks, bytes, std::move(result)});
   }
   return runs;
@@ -86,14 +87,27 @@ std::string describe(std::span<const SimulatedRun> runs, const SimulationSetting
   const bool one_network = std::all_of(runs.begin(), runs.end(), [&](const SimulatedRun& run) {
     return run.network == runs[0].network;
   });
+  const std::string where = fmt::format(
+      "{}, ranks placed {}", one_network ? runs[0].network : setting.topology, setting.placement);
+  if (m.calibration != nullptr) {
+    const Calibration& c = *m.calibration;
+    return fmt::format(
+        "estimate; calibrated on {} on {}, the fit's residuals: {}; simulated, not measured: {}, "
+        "{}; "
+        "{} cores a host",
+        c.host, c.date, c.residuals(), where,
+        setting.ranks_per_host == 0 ? "all ranks on one host"
+                                    : fmt::format("{} ranks a host", setting.ranks_per_host),
+        c.cores);
+  }
   const std::string additions = m.gamma_s_per_byte > 0
                                     ? fmt::format("additions {:g} GB/s", 1e-9 / m.gamma_s_per_byte)
                                     : "additions free";
   return fmt::format(
-      "simulated, not measured: {}, ranks placed {}; a message {:g} us + {:g} us a link, its "
+      "estimate; uncalibrated; simulated, not measured: {}; a message {:g} us + {:g} us a link, "
+      "its "
       "sender {:g} us, a link {:g} GB/s, {}",
-      one_network ? runs[0].network : setting.topology, setting.placement, m.alpha_s * 1e6,
-      m.hop_s * 1e6, m.overhead_s * 1e6, m.bytes_per_s / 1e9, additions);
+      where, m.alpha_s * 1e6, m.hop_s * 1e6, m.overhead_s * 1e6, m.bytes_per_s / 1e9, additions);
 }
 
 std::string to_table(std::span<const SimulatedRun> runs) {
@@ -148,12 +162,20 @@ std::string to_json(std::span<const SimulatedRun> runs, const SimulationSetting&
                     {"busiest_link_bytes", most_link_bytes(run)}});
   }
   const Machine& m = setting.machine;
-  Json machine = {{"alpha_us", m.alpha_s * 1e6},
-                  {"hop_us", m.hop_s * 1e6},
-                  {"overhead_us", m.overhead_s * 1e6},
-                  {"GBps", m.bytes_per_s / 1e9}};
+  Json machine = {{"hop_us", m.hop_s * 1e6}, {"GBps", m.bytes_per_s / 1e9}};
+  if (m.calibration == nullptr) {
+    machine["alpha_us"] = m.alpha_s * 1e6;
+    machine["overhead_us"] = m.overhead_s * 1e6;
+  }
   if (m.gamma_s_per_byte > 0) machine["reduce_GBps"] = 1e-9 / m.gamma_s_per_byte;
+  const auto calibration = [&]() -> Json {
+    if (m.calibration == nullptr) return nullptr;
+    return {{"host", m.calibration->host},
+            {"date", m.calibration->date},
+            {"residuals", m.calibration->residuals()}};
+  };
   const Json json = {{"simulated", true},
+                     {"calibration", calibration()},
                      {"placement", setting.placement},
                      {"machine", std::move(machine)},
                      {"rows", std::move(rows)}};

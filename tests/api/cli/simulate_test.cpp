@@ -43,7 +43,7 @@ std::string simulated(std::vector<std::string> arguments) {
 
 TEST(Simulate, prints_the_time_and_says_that_nothing_was_measured) {
   const std::string out = simulated({"all_reduce/ring", "-n", "8", "-b", "1M"});
-  EXPECT_TRUE(contains(out, "simulated, not measured: flat:ends=8")) << out;
+  EXPECT_TRUE(contains(out, "estimate; uncalibrated; simulated, not measured: flat:ends=8")) << out;
   EXPECT_TRUE(contains(out, "143.400")) << out;
 }
 
