@@ -30,7 +30,7 @@ struct ReplayResult {
   double seconds = 0;              ///< Until the last rank is done.
   std::vector<double> done;        ///< By rank.
   std::uint64_t messages = 0;      ///< That arrived.
-  std::vector<double> link_bytes;  ///< By link of the network.
+  std::vector<double> link_bytes;  ///< By link of the network; empty: not known.
 };
 
 /// Replays one collective in which a vector, or a block, has `bytes`. Each rank follows the order of its

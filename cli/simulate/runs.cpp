@@ -11,6 +11,7 @@
 #include "base/error.hpp"
 #include "draw/table.hpp"
 #include "simulate/read_network.hpp"
+#include "simulate/simgrid.hpp"
 
 namespace anyccl::cli {
 
@@ -74,9 +75,12 @@ Result<std::vector<SimulatedRun>> simulate_sizes(const Algorithm& algorithm, int
              read_placement(setting.placement, programs.ranks(), network.ends()));
   std::vector<SimulatedRun> runs;
   for (const std::size_t bytes : sizes) {
+    const auto size = static_cast<double>(bytes);
     ANYCCL_TRY(ReplayResult result,
-               replay(programs, network, setting.machine, static_cast<double>(bytes), place,
-                      static_cast<std::uint32_t>(setting.ranks_per_host), log));
+               setting.by_simgrid
+                   ? replay_by_simgrid(programs, network, setting.machine, size, place)
+                   : replay(programs, network, setting.machine, size, place,
+                            static_cast<std::uint32_t>(setting.ranks_per_host), log));
     runs.push_back({&algorithm, network.text(), ranks, bytes, std::move(result)});
   }
   return runs;
@@ -104,10 +108,11 @@ std::string describe(std::span<const SimulatedRun> runs, const SimulationSetting
                                     ? fmt::format("additions {:g} GB/s", 1e-9 / m.gamma_s_per_byte)
                                     : "additions free";
   return fmt::format(
-      "estimate; uncalibrated; simulated, not measured: {}; a message {:g} us + {:g} us a link, "
+      "estimate; uncalibrated; simulated{}, not measured: {}; a message {:g} us + {:g} us a link, "
       "its "
       "sender {:g} us, a link {:g} GB/s, {}",
-      where, m.alpha_s * 1e6, m.hop_s * 1e6, m.overhead_s * 1e6, m.bytes_per_s / 1e9, additions);
+      setting.by_simgrid ? " by SimGrid" : "", where, m.alpha_s * 1e6, m.hop_s * 1e6,
+      m.overhead_s * 1e6, m.bytes_per_s / 1e9, additions);
 }
 
 std::string to_table(std::span<const SimulatedRun> runs) {
@@ -115,11 +120,12 @@ std::string to_table(std::span<const SimulatedRun> runs) {
   std::vector<Line> lines = {{"algorithm", "ranks", "bytes", "us", "of the fastest", "messages",
                               "MB of the busiest link"}};
   for (const SimulatedRun& run : runs)
-    lines.push_back({id(*run.algorithm), fmt::format("{}", run.ranks), size_text(run.bytes),
-                     fmt::format("{:.3f}", run.result.seconds * 1e6),
-                     fmt::format("x{:.2f}", multiple(run, *best.at(contest_of(run)))),
-                     fmt::format("{}", run.result.messages),
-                     fmt::format("{:.3f}", most_link_bytes(run) / 1e6)});
+    lines.push_back(
+        {id(*run.algorithm), fmt::format("{}", run.ranks), size_text(run.bytes),
+         fmt::format("{:.3f}", run.result.seconds * 1e6),
+         fmt::format("x{:.2f}", multiple(run, *best.at(contest_of(run)))),
+         fmt::format("{}", run.result.messages),
+         run.result.link_bytes.empty() ? "-" : fmt::format("{:.3f}", most_link_bytes(run) / 1e6)});
   return table(lines);
 }
 
@@ -175,6 +181,7 @@ std::string to_json(std::span<const SimulatedRun> runs, const SimulationSetting&
             {"residuals", m.calibration->residuals()}};
   };
   const Json json = {{"simulated", true},
+                     {"engine", setting.by_simgrid ? "simgrid" : "flows"},
                      {"calibration", calibration()},
                      {"placement", setting.placement},
                      {"machine", std::move(machine)},

@@ -22,7 +22,7 @@ namespace {
 
 struct Flags {
   std::string what, topology = "flat", placement = "linear", machine, model, svg, timeline;
-  std::string inside;
+  std::string inside, engine = "flows";
   std::vector<int> ranks = {64};
   std::vector<std::string> bytes = {"1M"};
   double alpha_us = -1, hop_us = -1, overhead_us = -1, gb_per_s = -1,
@@ -72,6 +72,10 @@ Status calibrate(const Flags& flags, Machine& machine) {
   return {};
 }
 
+bool wants_one_run(const Flags& flags) {
+  return flags.links || !flags.svg.empty() || !flags.timeline.empty();
+}
+
 Result<SimulationSetting> setting_of(const Flags& flags) {
   SimulationSetting setting;
   ANYCCL_TRY(setting.machine, machine_of(flags));
@@ -81,6 +85,10 @@ Result<SimulationSetting> setting_of(const Flags& flags) {
     ANYCCL_TRY(setting.topology, text_of_file(flags.topology));
   }
   setting.placement = flags.placement;
+  setting.by_simgrid = flags.engine == "simgrid";
+  if (setting.by_simgrid && wants_one_run(flags))
+    return error(Code::invalid_argument,
+                 "--engine simgrid gives times alone: leave --links, --svg and --timeline out");
   setting.ranks_per_host = flags.ranks_per_host;
   setting.root = Rank{flags.root};
   return setting;
@@ -93,10 +101,6 @@ Result<std::vector<std::size_t>> sizes_of(const Flags& flags) {
     sizes.push_back(size);
   }
   return sizes;
-}
-
-bool wants_one_run(const Flags& flags) {
-  return flags.links || !flags.svg.empty() || !flags.timeline.empty();
 }
 
 Status check_root(const Flags& flags) {
@@ -242,6 +246,11 @@ Body declare(CLI::App& app, const Command&) {
   app.add_option("--ranks-per-host", flags->ranks_per_host,
                  "Ranks on each host, for algorithms of several levels; default: one host")
       ->check(CLI::PositiveNumber);
+  app.add_option("--engine", flags->engine,
+                 "flows: that of anyccl; simgrid: by SimGrid, which gives to others what a flow "
+                 "leaves over, for up to 4096 ranks")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"flows", "simgrid"}));
   app.add_option("--root", flags->root, "Root, for collectives with a root")
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);

@@ -58,6 +58,17 @@ TEST(Simulate, takes_the_constants_of_a_file_and_flags_before_it) {
   EXPECT_EQ(out["machine"]["GBps"], 10);
 }
 
+TEST(Simulate, by_simgrid_takes_as_long_or_says_how_to_get_it) {
+  Tool tool({"simulate", "all_reduce/ring", "-n", "8", "-b", "1M", "--engine", "simgrid"});
+  if (tool.finish() == 0) {
+    EXPECT_TRUE(contains(tool.out(), "simulated by SimGrid, not measured")) << tool.out();
+    EXPECT_TRUE(contains(tool.out(), "143.400")) << tool.out();
+  } else {
+    EXPECT_TRUE(contains(tool.err(), "libsimgrid-dev")) << tool.err();
+    EXPECT_TRUE(contains(tool.err(), "-DANYCCL_WITH_SIMGRID=ON")) << tool.err();
+  }
+}
+
 TEST(Simulate, reads_the_topology_that_it_wrote) {
   const File topology("topology.json");
   topology.write(simulated({"topology", "-n", "16", "--topology", "torus:dims=4x4", "--json"}));
