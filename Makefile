@@ -134,6 +134,9 @@ docs: ## Write the pages of docs/ that are generated, and their pictures
 	tests/docs/algorithms . build/release/bin/anyccl --write
 	tests/docs/primitives . build/release/bin/anyccl --write
 	tests/docs/plan . build/release/bin/anyccl --write
+	tests/docs/simulate . build/release/bin/anyccl docs/simulate.md --write
+	tests/docs/simulate . build/release/bin/anyccl docs/model.md --write
+	tests/docs/model . --write
 	tests/explore/figures . build/release/bin/anyccl --write
 	tests/docs/support . build/release/bin/matrix_test build/release/bin/anyccl --write
 	tests/docs/exports . build/release/lib/libanyccl.so --write

@@ -112,7 +112,7 @@ Result<std::string> times_of(const Algorithm& algorithm, const Movement& movemen
     for (const std::size_t size : bytes) {
       ReplayLog log;
       ANYCCL_TRY(const ReplayResult result,
-                 replay(programs, network, machine, static_cast<double>(size), place, &log));
+                 replay(programs, network, machine, static_cast<double>(size), place, 0, &log));
       const TimesPacker packer(movement, log, result.seconds);
       ANYCCL_TRY(const std::string pattern, packer.pattern());
       to.add(pools.patterns.number_of(pattern)).add(pools.clocks.number_of(packer.clock()));

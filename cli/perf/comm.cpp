@@ -1,5 +1,7 @@
 #include "perf/comm.hpp"
 
+#include <algorithm>
+
 #include "adapter/c/handle.hpp"
 #include "base/error.hpp"
 
@@ -39,6 +41,16 @@ Result<std::vector<Comm>> Comm::make_all(int ranks) {
     comms.push_back(std::move(comm));
   }
   return comms;
+}
+
+Result<std::optional<Comm>> Comm::split(int color) const {
+  anycclComm_t part = nullptr;
+  ANYCCL_CHECK(
+      check(anycclCommSplit(handle_, std::max(color, ANYCCL_SPLIT_NOCOLOR), rank_, &part, nullptr),
+            "anycclCommSplit"));
+  if (part == nullptr) return std::optional<Comm>();
+  ANYCCL_TRY(Comm comm, wrap(part));
+  return std::optional<Comm>(std::move(comm));
 }
 
 Comm::~Comm() {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -24,6 +25,9 @@ class Comm {
       : handle_(std::exchange(other.handle_, nullptr)), rank_(other.rank_), ranks_(other.ranks_) {}
   Comm& operator=(Comm&&) = delete;
   ~Comm();
+
+  /// The ranks of one color, in their order; none below 0. Collective.
+  Result<std::optional<Comm>> split(int color) const;
 
   anycclComm_t get() const { return handle_; }
   int rank() const { return rank_; }

@@ -7,7 +7,7 @@
 
 namespace anyccl::cli {
 
-enum class EventKind : std::uint8_t { flow_begins, flow_ends, rank_is_free };
+enum class EventKind : std::uint8_t { flow_begins, flow_ends, rank_is_free, rank_has_core };
 
 struct Event {
   EventKind kind;

@@ -44,7 +44,8 @@ std::uint32_t Flows::room_for(std::uint32_t hops) {
   return first;
 }
 
-void Flows::send(double now, const Message& message, double bytes) {
+void Flows::send(double leaves, const Message& message, double bytes, double latency_s,
+                 double most_bytes_per_s) {
   way_.clear();
   network_.route(message.from, message.to, way_);
   const std::uint32_t number = new_flow();
@@ -52,14 +53,25 @@ void Flows::send(double now, const Message& message, double bytes) {
   flow.message = message;
   flow.left = bytes;
   flow.rate = 0;
+  flow.most = most_bytes_per_s;
   flow.hops = static_cast<std::uint32_t>(way_.size());
   flow.first_hop = room_for(flow.hops);
   for (std::uint32_t k = 0; k < flow.hops; ++k) {
     hops_[flow.first_hop + k].link = way_[k];
     carried_[way_[k]] += bytes;
   }
-  queue_.push(now + machine_.alpha_s + flow.hops * machine_.hop_s,
+  queue_.push(leaves + latency_s + flow.hops * machine_.hop_s,
               {EventKind::flow_begins, number, flow.version});
+}
+
+void Flows::deliver(double time, const Message& message) {
+  const std::uint32_t number = new_flow();
+  Flow& flow = flows_[number];
+  flow.message = message;
+  flow.left = 0;  // so that it is there when it begins
+  flow.hops = 0;
+  flow.first_hop = room_for(0);
+  queue_.push(time, {EventKind::flow_begins, number, flow.version});
 }
 
 bool Flows::handle(double now, const Event& event, Message& arrived) {
@@ -125,7 +137,7 @@ void Flows::share_link(double now, std::uint32_t link, double before) {
     Flow& flow = flows_[sharer.flow];
     // Another link is the narrowest one, was it before, and is looked at itself if it changed.
     if (flow.rate > 0 && flow.rate <= share_[link] && flow.rate != before) continue;
-    double rate = kUnlimited;
+    double rate = flow.most;
     for (std::uint32_t h = flow.first_hop; h < flow.first_hop + flow.hops; ++h)
       rate = std::min(rate, share_[hops_[h].link]);
     if (rate == flow.rate) continue;

@@ -21,7 +21,12 @@ class Flows {
   /// All three outlive it.
   Flows(const Network& network, const Machine& machine, EventQueue& queue);
 
-  void send(double now, const Message& message, double bytes);
+  /// The message begins its way at `leaves`, meets its first link after `latency_s`, and is never faster than
+  /// `most_bytes_per_s`.
+  void send(double leaves, const Message& message, double bytes, double latency_s,
+            double most_bytes_per_s);
+  /// The message is there at `time`, without links.
+  void deliver(double time, const Message& message);
   /// Handles an event of the queue. Returns whether a message has arrived, which is then `arrived`.
   bool handle(double now, const Event& event, Message& arrived);
   /// Gives flows their rates again after events of one time.
@@ -33,6 +38,7 @@ class Flows {
   struct Flow {
     Message message;
     double left = 0, rate = 0, since = 0;  ///< Bytes, bytes/s, and when `left` was right.
+    double most = 0;                       ///< Bytes/s.
     std::uint32_t version = 0;
     std::uint32_t first_hop = 0, hops = 0;
   };

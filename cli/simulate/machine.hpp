@@ -1,8 +1,10 @@
 #pragma once
 
+#include <memory>
 #include <string>
 
 #include "anyccl/status.hpp"
+#include "simulate/calibration.hpp"
 
 namespace anyccl::cli {
 
@@ -15,6 +17,9 @@ struct Machine {
   double overhead_s = 0;
   double bytes_per_s = 25e9;
   double gamma_s_per_byte = 0;
+  /// Takes the place of alpha, overhead and gamma, and moves messages inside a host by its cores instead of links.
+  std::shared_ptr<const Calibration> calibration = {};
+  std::string inside = "shm", between = "tcp";  ///< Its links inside a host and between hosts.
 };
 
 /// From JSON such as {"format": "anyccl.machine/1", "alpha_us": 5, "hop_us": 0.1,

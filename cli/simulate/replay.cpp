@@ -3,8 +3,10 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "simulate/cores.hpp"
 #include "simulate/event_queue.hpp"
 #include "simulate/flows.hpp"
+#include "simulate/step_costs.hpp"
 
 namespace anyccl::cli {
 
@@ -16,10 +18,10 @@ constexpr double kTogether = 1e-12;
 class Replay {
  public:
   Replay(const RankPrograms& programs, const Network& network, const Machine& machine, double bytes,
-         const std::vector<std::uint32_t>& place, ReplayLog* log)
+         const std::vector<std::uint32_t>& place, std::uint32_t ranks_per_host, ReplayLog* log)
       : programs_(programs),
-        gamma_(machine.gamma_s_per_byte),
-        overhead_(machine.overhead_s),
+        costs_(machine, programs.ranks(), ranks_per_host, bytes),
+        cores_(costs_.hosts(), costs_.cores()),
         chunk_bytes_(programs.chunks_per_block() == 0 ? 0 : bytes / programs.chunks_per_block()),
         place_(place),
         log_(log),
@@ -35,7 +37,7 @@ class Replay {
   }
 
   Result<ReplayResult> run() && {
-    for (std::uint32_t r = 0; r < ranks_.size(); ++r) advance(r);
+    for (std::uint32_t r = 0; r < ranks_.size(); ++r) wake(r);
     std::vector<Event> events;
     while (!queue_.empty()) {
       const double end = queue_.next() + kTogether;
@@ -62,6 +64,7 @@ class Replay {
 
   void handle(const Event& event) {
     if (event.kind == EventKind::rank_is_free) return step_done(event.subject);
+    if (event.kind == EventKind::rank_has_core) return advance(event.subject);
     Flows::Message message;
     if (flows_.handle(now_, event, message)) arrive(message);
   }
@@ -76,7 +79,7 @@ class Replay {
     RankState& rank = ranks_[to];
     const auto number = static_cast<std::size_t>(sender - senders.begin());
     if (++balance_[rank.first_balance + number] > 0) return;  // for a later receive
-    if (--rank.missing == 0) advance(to);
+    if (--rank.missing == 0) wake(to);
   }
 
   void step_done(std::uint32_t r) {
@@ -87,41 +90,72 @@ class Replay {
     advance(r);
   }
 
+  /// The rank can go on, as soon as it has a core.
+  void wake(std::uint32_t r) {
+    if (costs_.cores() == 0) return advance(r);
+    if (cores_.take(costs_.host(r), r)) run_on_core(r);
+  }
+  void run_on_core(std::uint32_t r) {
+    queue_.push(now_ + costs_.hand_over_s(), {EventKind::rank_has_core, r});
+  }
+  void leave_core(std::uint32_t r) {
+    if (costs_.cores() == 0) return;
+    if (const auto next = cores_.give_back(costs_.host(r))) run_on_core(*next);
+  }
+
   /// Takes the steps of a rank until one takes time.
   void advance(std::uint32_t r) {
     RankState& rank = ranks_[r];
     const auto steps = programs_.steps(r);
     for (; rank.step < steps.size(); ++rank.step) {
       const ProgramStep& step = steps[rank.step];
-      double cost = overhead_ * step.peers;
-      if (step.sends) {
-        send(r, step);
-      } else {
+      if (!step.sends) {
         if (!rank.waits) expect(r, step);
-        if (rank.missing > 0) return;
+        if (rank.missing > 0) return leave_core(r);
         stop_waiting(r);
-        cost = gamma_ * chunk_bytes_ * step.chunks * step.additions;
       }
+      const double cost = step.sends ? send(r, step) : work(r, step);
       if (cost == 0) continue;
       rank.since = now_;
       return queue_.push(now_ + cost, {EventKind::rank_is_free, r});
     }
     result_.done[r] = now_;
+    leave_core(r);
   }
 
-  void send(std::uint32_t r, const ProgramStep& step) {
+  /// Returns how long the rank is busy.
+  double send(std::uint32_t r, const ProgramStep& step) {
     const double bytes = chunk_bytes_ * step.chunks;
     double leaves = now_;
+    bool is_first = true;  // inside the host
     for (const std::uint32_t distance : programs_.peers_of(r, step)) {
       const std::uint32_t to = programs_.rank_after(r, distance);
+      const bool inside = costs_.inside(r, to);
+      const StepCosts::Departure departure = costs_.departure(inside, is_first, bytes);
+      is_first = is_first && !inside;
+      leaves += departure.busy_s;
       std::uint32_t tag = 0;
       if (log_ != nullptr) {
         tag = static_cast<std::uint32_t>(log_->messages.size());
         log_->messages.push_back({{leaves, leaves}, r, to, bytes});
       }
-      flows_.send(leaves, {place_[r], place_[to], tag}, bytes);
-      leaves += overhead_;
+      const Flows::Message message = {place_[r], place_[to], tag};
+      if (departure.by_network)
+        flows_.send(leaves, message, bytes, departure.latency_s, departure.most_bytes_per_s);
+      else
+        flows_.deliver(leaves + departure.latency_s, message);
+      leaves += departure.after_s;
     }
+    return leaves - now_;
+  }
+
+  double work(std::uint32_t r, const ProgramStep& step) const {
+    std::uint32_t inside = 0;
+    const auto senders = programs_.senders(r);
+    for (const std::uint32_t sender :
+         costs_.calibrated() ? programs_.peers_of(r, step) : std::span<const std::uint32_t>())
+      if (costs_.inside(r, programs_.rank_after(r, senders[sender]))) ++inside;
+    return costs_.work(inside, step.peers - inside, step.additions, chunk_bytes_ * step.chunks);
   }
 
   /// Takes the messages that are there; the balance of a sender whose message is not is negative.
@@ -149,7 +183,9 @@ class Replay {
   }
 
   const RankPrograms& programs_;
-  const double gamma_, overhead_, chunk_bytes_;
+  const StepCosts costs_;
+  Cores cores_;
+  const double chunk_bytes_;
   const std::vector<std::uint32_t>& place_;
   ReplayLog* const log_;
   EventQueue queue_;
@@ -166,8 +202,9 @@ class Replay {
 
 Result<ReplayResult> replay(const RankPrograms& programs, const Network& network,
                             const Machine& machine, double bytes,
-                            const std::vector<std::uint32_t>& place, ReplayLog* log) {
-  return Replay(programs, network, machine, bytes, place, log).run();
+                            const std::vector<std::uint32_t>& place, std::uint32_t ranks_per_host,
+                            ReplayLog* log) {
+  return Replay(programs, network, machine, bytes, place, ranks_per_host, log).run();
 }
 
 }  // namespace anyccl::cli

@@ -11,6 +11,7 @@
 #include "base/error.hpp"
 #include "draw/table.hpp"
 #include "simulate/read_network.hpp"
+#include "simulate/simgrid.hpp"
 
 namespace anyccl::cli {
 
@@ -74,8 +75,12 @@ Result<std::vector<SimulatedRun>> simulate_sizes(const Algorithm& algorithm, int
              read_placement(setting.placement, programs.ranks(), network.ends()));
   std::vector<SimulatedRun> runs;
   for (const std::size_t bytes : sizes) {
+    const auto size = static_cast<double>(bytes);
     ANYCCL_TRY(ReplayResult result,
-               replay(programs, network, setting.machine, static_cast<double>(bytes), place, log));
+               setting.by_simgrid
+                   ? replay_by_simgrid(programs, network, setting.machine, size, place)
+                   : replay(programs, network, setting.machine, size, place,
+                            static_cast<std::uint32_t>(setting.ranks_per_host), log));
     runs.push_back({&algorithm, network.text(), ranks, bytes, std::move(result)});
   }
   return runs;
@@ -86,14 +91,28 @@ std::string describe(std::span<const SimulatedRun> runs, const SimulationSetting
   const bool one_network = std::all_of(runs.begin(), runs.end(), [&](const SimulatedRun& run) {
     return run.network == runs[0].network;
   });
+  const std::string where = fmt::format(
+      "{}, ranks placed {}", one_network ? runs[0].network : setting.topology, setting.placement);
+  if (m.calibration != nullptr) {
+    const Calibration& c = *m.calibration;
+    return fmt::format(
+        "estimate; calibrated on {} on {}, the fit's residuals: {}; simulated, not measured: {}, "
+        "{}; "
+        "{} cores a host",
+        c.host, c.date, c.residuals(), where,
+        setting.ranks_per_host == 0 ? "all ranks on one host"
+                                    : fmt::format("{} ranks a host", setting.ranks_per_host),
+        c.cores);
+  }
   const std::string additions = m.gamma_s_per_byte > 0
                                     ? fmt::format("additions {:g} GB/s", 1e-9 / m.gamma_s_per_byte)
                                     : "additions free";
   return fmt::format(
-      "simulated, not measured: {}, ranks placed {}; a message {:g} us + {:g} us a link, its "
+      "estimate; uncalibrated; simulated{}, not measured: {}; a message {:g} us + {:g} us a link, "
+      "its "
       "sender {:g} us, a link {:g} GB/s, {}",
-      one_network ? runs[0].network : setting.topology, setting.placement, m.alpha_s * 1e6,
-      m.hop_s * 1e6, m.overhead_s * 1e6, m.bytes_per_s / 1e9, additions);
+      setting.by_simgrid ? " by SimGrid" : "", where, m.alpha_s * 1e6, m.hop_s * 1e6,
+      m.overhead_s * 1e6, m.bytes_per_s / 1e9, additions);
 }
 
 std::string to_table(std::span<const SimulatedRun> runs) {
@@ -101,11 +120,12 @@ std::string to_table(std::span<const SimulatedRun> runs) {
   std::vector<Line> lines = {{"algorithm", "ranks", "bytes", "us", "of the fastest", "messages",
                               "MB of the busiest link"}};
   for (const SimulatedRun& run : runs)
-    lines.push_back({id(*run.algorithm), fmt::format("{}", run.ranks), size_text(run.bytes),
-                     fmt::format("{:.3f}", run.result.seconds * 1e6),
-                     fmt::format("x{:.2f}", multiple(run, *best.at(contest_of(run)))),
-                     fmt::format("{}", run.result.messages),
-                     fmt::format("{:.3f}", most_link_bytes(run) / 1e6)});
+    lines.push_back(
+        {id(*run.algorithm), fmt::format("{}", run.ranks), size_text(run.bytes),
+         fmt::format("{:.3f}", run.result.seconds * 1e6),
+         fmt::format("x{:.2f}", multiple(run, *best.at(contest_of(run)))),
+         fmt::format("{}", run.result.messages),
+         run.result.link_bytes.empty() ? "-" : fmt::format("{:.3f}", most_link_bytes(run) / 1e6)});
   return table(lines);
 }
 
@@ -148,12 +168,21 @@ std::string to_json(std::span<const SimulatedRun> runs, const SimulationSetting&
                     {"busiest_link_bytes", most_link_bytes(run)}});
   }
   const Machine& m = setting.machine;
-  Json machine = {{"alpha_us", m.alpha_s * 1e6},
-                  {"hop_us", m.hop_s * 1e6},
-                  {"overhead_us", m.overhead_s * 1e6},
-                  {"GBps", m.bytes_per_s / 1e9}};
+  Json machine = {{"hop_us", m.hop_s * 1e6}, {"GBps", m.bytes_per_s / 1e9}};
+  if (m.calibration == nullptr) {
+    machine["alpha_us"] = m.alpha_s * 1e6;
+    machine["overhead_us"] = m.overhead_s * 1e6;
+  }
   if (m.gamma_s_per_byte > 0) machine["reduce_GBps"] = 1e-9 / m.gamma_s_per_byte;
+  const auto calibration = [&]() -> Json {
+    if (m.calibration == nullptr) return nullptr;
+    return {{"host", m.calibration->host},
+            {"date", m.calibration->date},
+            {"residuals", m.calibration->residuals()}};
+  };
   const Json json = {{"simulated", true},
+                     {"engine", setting.by_simgrid ? "simgrid" : "flows"},
+                     {"calibration", calibration()},
                      {"placement", setting.placement},
                      {"machine", std::move(machine)},
                      {"rows", std::move(rows)}};

@@ -21,6 +21,7 @@ struct SimulationSetting {
   std::string placement = "linear";  ///< For read_placement().
   int ranks_per_host = 0;            ///< That algorithms know of; 0: one host.
   Rank root{0};                      ///< Of collectives that have one.
+  bool by_simgrid = false;           ///< Instead of replay().
 };
 
 struct SimulatedRun {

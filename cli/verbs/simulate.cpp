@@ -21,7 +21,8 @@ namespace anyccl::cli {
 namespace {
 
 struct Flags {
-  std::string what, topology = "flat", placement = "linear", machine, svg, timeline;
+  std::string what, topology = "flat", placement = "linear", machine, model, svg, timeline;
+  std::string inside, engine = "flows";
   std::vector<int> ranks = {64};
   std::vector<std::string> bytes = {"1M"};
   double alpha_us = -1, hop_us = -1, overhead_us = -1, gb_per_s = -1,
@@ -44,14 +45,50 @@ Result<Machine> machine_of(const Flags& flags) {
   return machine;
 }
 
+/// A link of the calibration: the one that is asked for, or else the usual one, or the only one.
+Result<std::string> link_of(const Flags& flags, const Calibration& calibration,
+                            const std::string& asked, const std::string& usual) {
+  const std::string link = !asked.empty()            ? asked
+                           : calibration.find(usual) ? usual
+                                                     : calibration.links[0].name;
+  if (calibration.find(link) != nullptr) return link;
+  std::string known;
+  for (const LinkCosts& l : calibration.links) known += (known.empty() ? "" : ", ") + l.name;
+  return error(Code::invalid_argument, "{} has no link {}, but {}", flags.model, link, known);
+}
+
+Status calibrate(const Flags& flags, Machine& machine) {
+  if (flags.model.empty()) {
+    if (flags.inside.empty()) return {};
+    return error(Code::invalid_argument, "--inside names a link of --model, and there is none");
+  }
+  ANYCCL_TRY(const std::string text, text_of_file(flags.model));
+  ANYCCL_TRY(Calibration calibration, read_calibration(text, flags.model));
+  ANYCCL_TRY(machine.inside, link_of(flags, calibration, flags.inside, "shm"));
+  ANYCCL_TRY(machine.between, link_of(flags, calibration, "", "tcp"));
+  const CostSegment& largest = calibration.find(machine.between)->segments.back();
+  if (flags.gb_per_s < 0 && largest.beta_s > 0) machine.bytes_per_s = 1 / largest.beta_s;
+  machine.calibration = std::make_shared<const Calibration>(std::move(calibration));
+  return {};
+}
+
+bool wants_one_run(const Flags& flags) {
+  return flags.links || !flags.svg.empty() || !flags.timeline.empty();
+}
+
 Result<SimulationSetting> setting_of(const Flags& flags) {
   SimulationSetting setting;
   ANYCCL_TRY(setting.machine, machine_of(flags));
+  ANYCCL_CHECK(calibrate(flags, setting.machine));
   setting.topology = flags.topology;
   if (flags.topology.ends_with(".json")) {
     ANYCCL_TRY(setting.topology, text_of_file(flags.topology));
   }
   setting.placement = flags.placement;
+  setting.by_simgrid = flags.engine == "simgrid";
+  if (setting.by_simgrid && wants_one_run(flags))
+    return error(Code::invalid_argument,
+                 "--engine simgrid gives times alone: leave --links, --svg and --timeline out");
   setting.ranks_per_host = flags.ranks_per_host;
   setting.root = Rank{flags.root};
   return setting;
@@ -64,10 +101,6 @@ Result<std::vector<std::size_t>> sizes_of(const Flags& flags) {
     sizes.push_back(size);
   }
   return sizes;
-}
-
-bool wants_one_run(const Flags& flags) {
-  return flags.links || !flags.svg.empty() || !flags.timeline.empty();
 }
 
 Status check_root(const Flags& flags) {
@@ -167,20 +200,30 @@ int run(const Flags& flags) {
 }
 
 void declare_machine(CLI::App& app, Flags& flags) {
-  app.add_option("--machine", flags.machine,
-                 "Read the constants of the machine from this file (JSON); flags take precedence");
-  app.add_option("--alpha", flags.alpha_us, "What a message costs, in us; default: 5")
-      ->check(CLI::NonNegativeNumber);
+  const auto machine = app.add_option(
+      "--machine", flags.machine,
+      "Read the constants of the machine from this file (JSON); flags take precedence");
+  const auto model =
+      app.add_option("--model", flags.model,
+                     "Take the constants from this file of anyccl tune --calibrate instead");
+  app.add_option("--inside", flags.inside,
+                 "Its link between ranks of a host; default: shm. Between hosts it is tcp");
+  const auto alpha =
+      app.add_option("--alpha", flags.alpha_us, "What a message costs, in us; default: 5")
+          ->check(CLI::NonNegativeNumber);
   app.add_option("--hop", flags.hop_us, "What each link of its route adds, in us; default: 0")
       ->check(CLI::NonNegativeNumber);
-  app.add_option("--overhead", flags.overhead_us,
-                 "How long each message occupies its sender, in us; default: 0")
-      ->check(CLI::NonNegativeNumber);
+  const auto overhead =
+      app.add_option("--overhead", flags.overhead_us,
+                     "How long each message occupies its sender, in us; default: 0")
+          ->check(CLI::NonNegativeNumber);
   app.add_option("--bandwidth", flags.gb_per_s, "Of a link, in GB/s (1e9); default: 25")
       ->check(CLI::PositiveNumber);
-  app.add_option("--reduce", flags.reduce_gb_per_s,
-                 "How fast a rank adds, in GB/s; default: additions take no time")
-      ->check(CLI::PositiveNumber);
+  const auto reduce =
+      app.add_option("--reduce", flags.reduce_gb_per_s,
+                     "How fast a rank adds, in GB/s; default: additions take no time")
+          ->check(CLI::PositiveNumber);
+  for (CLI::Option* option : {machine, alpha, overhead, reduce}) model->excludes(option);
 }
 
 Body declare(CLI::App& app, const Command&) {
@@ -203,6 +246,11 @@ Body declare(CLI::App& app, const Command&) {
   app.add_option("--ranks-per-host", flags->ranks_per_host,
                  "Ranks on each host, for algorithms of several levels; default: one host")
       ->check(CLI::PositiveNumber);
+  app.add_option("--engine", flags->engine,
+                 "flows: that of anyccl; simgrid: by SimGrid, which gives to others what a flow "
+                 "leaves over, for up to 4096 ranks")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"flows", "simgrid"}));
   app.add_option("--root", flags->root, "Root, for collectives with a root")
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);
@@ -216,7 +264,8 @@ Body declare(CLI::App& app, const Command&) {
   app.footer(
       "Replays the schedules that would run on a model of many ranks and their network. Nothing "
       "is\n"
-      "measured: the constants are yours, or those of the course. topology shows the network "
+      "measured: the constants are yours, those of the course, or --model's. topology shows the "
+      "network "
       "alone.\n\n"
       "Example: anyccl simulate all_reduce -n 64 -b 1K,1M --topology fat-tree:k=8,taper=4\n"
       "         anyccl simulate all_reduce -n 8,64,512 -b 1K,1M,64M --overhead 1 --winners\n"

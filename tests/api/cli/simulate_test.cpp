@@ -43,7 +43,7 @@ std::string simulated(std::vector<std::string> arguments) {
 
 TEST(Simulate, prints_the_time_and_says_that_nothing_was_measured) {
   const std::string out = simulated({"all_reduce/ring", "-n", "8", "-b", "1M"});
-  EXPECT_TRUE(contains(out, "simulated, not measured: flat:ends=8")) << out;
+  EXPECT_TRUE(contains(out, "estimate; uncalibrated; simulated, not measured: flat:ends=8")) << out;
   EXPECT_TRUE(contains(out, "143.400")) << out;
 }
 
@@ -56,6 +56,17 @@ TEST(Simulate, takes_the_constants_of_a_file_and_flags_before_it) {
   EXPECT_NEAR(out["rows"][0]["us"].get<double>(), 2 * (3 + 1) + 2, 1e-9);
   EXPECT_TRUE(out["simulated"].get<bool>());
   EXPECT_EQ(out["machine"]["GBps"], 10);
+}
+
+TEST(Simulate, by_simgrid_takes_as_long_or_says_how_to_get_it) {
+  Tool tool({"simulate", "all_reduce/ring", "-n", "8", "-b", "1M", "--engine", "simgrid"});
+  if (tool.finish() == 0) {
+    EXPECT_TRUE(contains(tool.out(), "simulated by SimGrid, not measured")) << tool.out();
+    EXPECT_TRUE(contains(tool.out(), "143.400")) << tool.out();
+  } else {
+    EXPECT_TRUE(contains(tool.err(), "libsimgrid-dev")) << tool.err();
+    EXPECT_TRUE(contains(tool.err(), "-DANYCCL_WITH_SIMGRID=ON")) << tool.err();
+  }
 }
 
 TEST(Simulate, reads_the_topology_that_it_wrote) {

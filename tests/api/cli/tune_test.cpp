@@ -5,6 +5,7 @@
 
 #include <csignal>
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "support/temporary_folder.hpp"
@@ -76,12 +77,83 @@ TEST_F(Tune, leaves_nothing_when_it_is_interrupted) {
   EXPECT_TRUE(tables().empty());
 }
 
+/// The calibration in a file, with plausible constants.
+nlohmann::json calibration_in(const std::string& file) {
+  std::ifstream in(file);
+  const auto json = nlohmann::json::parse(in, nullptr, false);
+  EXPECT_TRUE(json.is_object()) << file;
+  if (!json.is_object()) return json;
+  EXPECT_EQ(json["format"], "anyccl.calibration/1");
+  for (const auto& link : json["links"]) {
+    EXPECT_GT(link["segments"].size(), 2U);
+    EXPECT_GT(link["segments"].back()["beta_ns_per_byte"].get<double>(), 0);
+    EXPECT_GT(link["points"], 10);
+  }
+  EXPECT_GT(json["processor"]["copy_ns_per_byte"].get<double>(), 0);
+  EXPECT_GT(json["contention"]["memory_GBps"].get<double>(), 0);
+  return json;
+}
+
+TEST_F(Tune, writes_a_model_that_simulations_use) {
+  const std::string file = folder_.path() + "/model.json", rows = folder_.path() + "/rows.json";
+  Tool tool({"tune", "--calibrate", "--validate", "reduce", "--ranks", "2", "-b", "1K", "-e", "1K",
+             "--seconds", "12", "-o", file, "--rows", rows});
+  ASSERT_EQ(tool.finish(), 0) << tool.err();
+  const auto model = calibration_in(file);
+  ASSERT_EQ(model["links"].size(), 2U);
+  EXPECT_EQ(model["links"][0]["name"], "shm");
+  EXPECT_EQ(model["links"][1]["name"], "tcp");
+  EXPECT_TRUE(has(tool.out(), "residuals: shm ")) << tool.out();
+  EXPECT_TRUE(has(tool.out(), "up to 4 ranks, as were fitted")) << tool.out();
+  EXPECT_GT(model["collectives"]["factors"][0]["factor"].get<double>(), 0);
+  EXPECT_TRUE(fs::exists(rows));
+
+  const auto simulated = [&](std::vector<std::string> more) {
+    std::vector<std::string> arguments = {"simulate", "all_reduce/ring", "-n", "4"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    Tool simulate(arguments);
+    EXPECT_EQ(simulate.finish(), 0) << simulate.err();
+    return simulate.out();
+  };
+  EXPECT_TRUE(has(simulated({}), "estimate; uncalibrated"));
+  const std::string here = simulated({"--model", file});
+  EXPECT_TRUE(has(here, "estimate; calibrated on ")) << here;
+  EXPECT_TRUE(has(here, "residuals: shm ")) << here;
+  EXPECT_TRUE(has(here, "all ranks on one host")) << here;
+  EXPECT_NE(simulated({"--model", file, "--inside", "tcp"}), here);
+}
+
+TEST_F(Tune, calibrates_the_links_of_a_job) {
+  const std::string file = folder_.path() + "/model.json";
+  Tool tool({"run", "-n", "2", "--", ANYCCL_TOOL, "tune", "--calibrate", "-o", file});
+  ASSERT_EQ(tool.finish(), 0) << tool.err();
+  const auto model = calibration_in(file);
+  ASSERT_EQ(model["links"].size(), 1U);  // both ranks are on this host
+  EXPECT_EQ(model["links"][0]["name"], "shm");
+  EXPECT_TRUE(model["collectives"].is_null());
+}
+
+TEST_F(Tune, says_what_is_wrong_with_a_model) {
+  const std::string file = folder_.path() + "/model.json";
+  std::ofstream(file) << R"({"format": "anyccl.machine/1"})";
+  Tool tool({"simulate", "all_reduce/ring", "--model", file});
+  EXPECT_EQ(tool.finish(), 2);
+  EXPECT_TRUE(has(tool.err(), file + ": not a JSON object with")) << tool.err();
+  EXPECT_TRUE(has(tool.err(), "anyccl tune --calibrate")) << tool.err();
+  Tool alone({"simulate", "all_reduce/ring", "--inside", "tcp"});
+  EXPECT_EQ(alone.finish(), 2);
+  EXPECT_TRUE(has(alone.err(), "--inside names a link of --model")) << alone.err();
+}
+
 TEST_F(Tune, says_what_is_wrong) {
   for (const auto& [arguments, words] :
        std::vector<std::pair<std::vector<std::string>, std::string>>{
            {{"tune", "magic"}, "magic"},
            {{"tune", "--ranks", "1"}, "--ranks"},
            {{"tune", "-b", "many"}, "'many' is not a size"},
+           {{"tune", "--validate"}, "--calibrate"},
+           {{"tune", "--calibrate", "--validate", "all_gather"}, "not all_gather"},
+           {{"tune", "--calibrate", "-o", "/dev/null/model.json"}, "/dev/null"},
            {{"tune", "-o", "/dev/null/table.json"}, "/dev/null"}}) {
     Tool tool(arguments);
     EXPECT_NE(tool.finish(), 0);

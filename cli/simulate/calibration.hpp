@@ -1,0 +1,62 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "anyccl/status.hpp"
+
+namespace anyccl::cli {
+
+/// What a message of b bytes takes from one rank to another one, alpha_s + b * beta_s, for sizes up to a limit at
+/// which the library changes its protocol.
+struct CostSegment {
+  double most_bytes = 0;  ///< Infinite in the last segment.
+  double alpha_s = 0;
+  double beta_s = 0;  ///< A byte.
+};
+
+/// A class of links, such as shared memory or TCP.
+struct LinkCosts {
+  std::string name;                   ///< Of its transport: "shm".
+  std::vector<CostSegment> segments;  ///< Ascending, at least one.
+  double overhead_s = 0;              ///< What each message occupies its sender, and its receiver.
+  double residual = 0;                ///< Of the fit: the root of the mean squared relative errors.
+  int points = 0;                     ///< Sizes that were measured.
+
+  const CostSegment& at(double bytes) const;
+};
+
+/// How many times as long a collective takes as its messages and additions one by one, for one size of the vector: both
+/// sides begin with cold caches and unequally late, and share the machine with other programs.
+struct CollectiveFactor {
+  double bytes = 0, factor = 1;
+};
+
+/// The constants of a machine, fitted to measurements: what `anyccl tune --calibrate` writes.
+struct Calibration {
+  std::string host, cpu, date, version;
+  std::vector<LinkCosts> links;
+  /// Adding k vectors of b bytes into one takes b * (k * read_s + write_s); copying, b * copy_s.
+  double read_s = 0, write_s = 0, copy_s = 0;
+  double reduce_residual = 0;
+  int cores = 1;
+  double memory_bytes_per_s = 0;          ///< That all cores together copy; 0: not measured.
+  double hand_over_s = 0;                 ///< From one rank to another one on the same core.
+  double load = 0;                        ///< Programs that wanted a core meanwhile, on average.
+  std::string factors_link;               ///< The link that `factors` are of.
+  std::vector<CollectiveFactor> factors;  ///< By ascending sizes; empty: not measured.
+
+  /// Null: no class has this name.
+  const LinkCosts* find(const std::string& link) const;
+  /// Between two sizes along a line over the logarithms; beyond them that of the last one; 1 if there are none.
+  double factor_at(const std::string& link, double bytes) const;
+  /// "shm 4 %, tcp 9 %, additions 3 %"
+  std::string residuals() const;
+};
+
+/// From JSON with "format": "anyccl.calibration/1". `name`: the file, for messages. Errors: invalid_argument
+/// naming it, the key, and what to do.
+Result<Calibration> read_calibration(const std::string& text, const std::string& name);
+std::string to_json(const Calibration& calibration);
+
+}  // namespace anyccl::cli
