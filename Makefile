@@ -3,7 +3,7 @@
 #
 #   OPTIONS   passed to every configure, for example: make test OPTIONS="-DANYCCL_WERROR=ON"
 .DEFAULT_GOAL := help
-.PHONY: help run fast test test-all test-loaded soak torch-versions asan tsan fuzz clang odr arm build install deb wheels format docs docs-torch doxygen tidy bench bench-full bench-fabric bench-torch clean
+.PHONY: help run fast test test-all test-loaded soak torch-versions asan tsan fuzz clang odr arm build install deb wheels format docs docs-torch doxygen guide tidy bench bench-full bench-fabric bench-torch clean
 OPTIONS ?=
 PREFIX  ?= /usr/local
 JOBS    := $(shell nproc)
@@ -36,6 +36,13 @@ define PREPARE
 @scripts/install-packages build test package
 $(call venv,build test $(TORCH) $(TORCH:torch=clients))
 @scripts/get-digits $(DATA)
+endef
+
+# $(call guide,FLAGS): the chapters of docs/guide, one after the other
+define guide
+for page in docs/guide/[0-9]*.md; do \
+  .venv/bin/python tests/docs/guide_chapter . build/release $$(basename $$page .md) $(1) || exit 1; \
+done
 endef
 
 help: ## Show this list
@@ -137,6 +144,7 @@ docs: ## Write the pages of docs/ that are generated, and their pictures
 	tests/docs/simulate . build/release/bin/anyccl docs/simulate.md --write
 	tests/docs/simulate . build/release/bin/anyccl docs/model.md --write
 	tests/docs/model . --write
+	$(call guide,--write)
 	tests/explore/figures . build/release/bin/anyccl --write
 	tests/docs/support . build/release/bin/matrix_test build/release/bin/anyccl --write
 	tests/docs/exports . build/release/lib/libanyccl.so --write
@@ -145,6 +153,13 @@ docs: ## Write the pages of docs/ that are generated, and their pictures
 docs-torch: ## Run torch's own suite over anyccl and write docs/torch-conformance.md (some minutes)
 	$(call build,release)
 	PYTHONPATH=build/release/python tests/torch/upstream/run .venv/bin/python build/release/upstream --write
+
+guide: ## Go through docs/guide: build, run its commands, draw its pictures, open its pages in a browser (10 minutes)
+	$(PREPARE)
+	$(call build,release)
+	$(call guide,--long)
+	.venv/bin/python tests/docs/guide_pages . build/guide --pictures
+	@echo "Pages and screenshots are in build/guide: begin with build/guide/README.html or build/guide/zh/README.html"
 
 doxygen: ## Write the reference of the public headers to build/doxygen/html
 	@scripts/install-packages test

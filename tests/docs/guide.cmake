@@ -1,0 +1,16 @@
+# The chapters of docs/guide: their commands and pictures, each chapter a test, and all pages in a browser.
+file(GLOB chapters RELATIVE ${PROJECT_SOURCE_DIR}/docs/guide CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/docs/guide/[0-9]*.md)
+foreach(page IN LISTS chapters)
+  string(REPLACE .md "" chapter ${page})
+  set(command ${Python_EXECUTABLE} -B ${here}/guide_chapter ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR} ${chapter})
+  docs_test(guide/${chapter} LABELS docs process COMMAND ${command})
+  set_tests_properties(docs/guide/${chapter} PROPERTIES TIMEOUT 600)
+  file(STRINGS ${PROJECT_SOURCE_DIR}/docs/guide/${page} long_blocks REGEX "^```sh long")
+  if(long_blocks AND TORCH IN_LIST ANYCCL_PARTS_BUILT)
+    add_test(NAME long/docs/guide/${chapter} COMMAND ${command} --long)
+    set_tests_properties(long/docs/guide/${chapter} PROPERTIES LABELS "docs;process;long" TIMEOUT 1200)
+  endif()
+endforeach()
+docs_test(guide_pages LABELS docs process
+          COMMAND ${Python_EXECUTABLE} -B ${here}/guide_pages ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_BINARY_DIR}/guide)
+set_tests_properties(docs/guide_pages PROPERTIES TIMEOUT 600)
