@@ -41,8 +41,8 @@ struct ConnectedGroup {
     bool again;  // its connection was lost
   };
   std::mutex mutex;
-  std::vector<Wanted> wanted;                           // since the thread last looked
-  std::vector<std::shared_ptr<fabric::Link>> resuming;  // the thread's
+  std::vector<Wanted> wanted;                         // since the thread last looked
+  std::vector<std::weak_ptr<fabric::Link>> resuming;  // the thread's
 };
 
 /// Calls and is called for all groups of the process.
@@ -119,10 +119,13 @@ class ConnectingThread {
       again ? group.machine.want_again(peer, group.reconnect_limit) : group.machine.want(peer);
     group.machine.append_wanted(entries_);
     machine_ends_.push_back(entries_.size());
-    pollfd entry{};
-    std::erase_if(group.resuming, [&](const auto& link) { return !link->is_resuming(entry); });
-    for (const auto& link : group.resuming)
-      if (link->is_resuming(entry)) entries_.push_back(entry);
+    std::erase_if(group.resuming, [&](const auto& weak) {
+      pollfd entry{};
+      const auto link = weak.lock();
+      if (link == nullptr || !link->is_resuming(entry)) return true;
+      entries_.push_back(entry);
+      return false;
+    });
     ends_.push_back(entries_.size());
     wait = group.machine.poll_ms(wait);
   }
@@ -171,7 +174,8 @@ class GroupConnector final : public fabric::Connector {
 
 void ConnectingThread::progress(ConnectedGroup& group, std::span<const pollfd> entries) {
   group.machine.progress(entries);
-  for (const auto& link : group.resuming) link->take_in();
+  for (const auto& weak : group.resuming)
+    if (const auto link = weak.lock()) link->take_in();
   for (bootstrap::OnDemand::Outcome& outcome : group.machine.take_outcomes()) {
     const auto link = group.links[uindex(outcome.peer)].lock();
     if (link == nullptr) continue;  // nobody uses it any more
