@@ -9,7 +9,7 @@ class Copies : public testing::TestWithParam<const char*> {};
 
 TEST_P(Copies, between_processes_are_right) {
   const std::string copy = GetParam();
-  expect_all_passed(run_processes(4, [&](Communicator& all) {
+  const auto body = [&](Communicator& all) {
     in_arena = copy == "window";
     for (const Algorithm* algorithm : all_algorithms()) {
       if (!algorithm->supports({algorithm->collective, 4, Rank{0}, false, {}})) continue;
@@ -21,7 +21,8 @@ TEST_P(Copies, between_processes_are_right) {
       for (const std::size_t count : {257UL, 20000UL, 300001UL})
         if (!testing::Test::HasFailure()) run_once(*comm, algorithm->collective, count);
     }
-  }));
+  };
+  expect_all_passed(run_processes(4, body, {}, 180));  // a second of a core for each algorithm
 }
 TEST_P(Copies, of_messages_between_processes_are_right) {
   const std::string copy = GetParam();
