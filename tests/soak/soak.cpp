@@ -230,6 +230,12 @@ std::string describe(const Episode& e) {
   return text;
 }
 
+/// As the table has them.
+std::string faults_of(const Episode& e) {
+  const std::string faults = e.chaos.empty() ? "none" : "`" + e.chaos + "`";
+  return e.reconnects ? faults + ", reconnecting" : faults;
+}
+
 void print_row(const std::string& title, const Totals& totals) {
   std::cout << "| " << title;
   for (const std::uint64_t value : totals.values()) std::cout << " | " << value;
@@ -245,7 +251,7 @@ Totals print(const std::map<std::string, Totals>& by_faults) {
   std::cout << "\n";
   Totals all;
   for (const auto& [faults, totals] : by_faults) {
-    print_row(faults.empty() ? "none" : "`" + faults + "`", totals);
+    print_row(faults, totals);
     all += totals;
   }
   print_row("all", all);
@@ -259,7 +265,7 @@ bool run(const char* program, const Arguments& arguments) {
   const auto end = Clock::now() + std::chrono::duration<double>(arguments.seconds);
   do {
     const Episode episode = Episode::draw(arguments.seed + done++, arguments.episode);
-    Totals& totals = by_faults[episode.chaos + (episode.reconnects ? ", reconnecting" : "")];
+    Totals& totals = by_faults[faults_of(episode)];
     Job job(episode);
     job.watch(totals);
     ++totals.episodes;
