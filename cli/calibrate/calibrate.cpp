@@ -14,6 +14,7 @@
 #include "launch/job.hpp"
 #include "launch/own_command.hpp"
 #include "perf/files.hpp"
+#include "perf/start.hpp"
 #include "platform/probe/host_facts.hpp"
 #include "platform/probe/machine.hpp"
 
@@ -26,15 +27,6 @@ std::string today() {
   std::tm utc{};
   ::gmtime_r(&now, &utc);
   return fmt::format("{:04}-{:02}-{:02}", utc.tm_year + 1900, utc.tm_mon + 1, utc.tm_mday);
-}
-
-/// The settings that ranks have, whatever this user has set, but for the transport.
-Settings settings_of(const std::string& transport) {
-  return {{"ANYCCL_TUNER_TABLE", "none"},
-          {"ANYCCL_TUNE_AT_START", "0"},
-          {"ANYCCL_ALGO", ""},
-          {"ANYCCL_PROTO", ""},
-          {"ANYCCL_TRANSPORT", transport}};
 }
 
 /// Of all jobs of this machine.
@@ -50,7 +42,7 @@ Result<std::vector<LinkTimings>> measure_here() {
       const int code = run_job({.name = "anyccl tune",
                                 .ranks = ranks,
                                 .command = std::move(command),
-                                .settings = settings_of(transport),
+                                .settings = default_settings(transport),
                                 .prefix_output = false});
       if (code != 0)
         return error(Code::system_error, "the job of {} ranks over {} ended with {}", ranks,
@@ -59,12 +51,6 @@ Result<std::vector<LinkTimings>> measure_here() {
       all.insert(all.end(), more.begin(), more.end());
     }
   return all;
-}
-
-/// The time for this size of a link that was fitted.
-double fitted_s(const LinkCosts& link, double bytes) {
-  const CostSegment& segment = link.at(bytes);
-  return segment.alpha_s + segment.beta_s * bytes;
 }
 
 std::string line_of_segment(const std::string& link, const CostSegment& s, double from) {
@@ -116,7 +102,7 @@ Result<Calibration> fit(const std::vector<LinkTimings>& timings, const Calibrati
   for (const LinkTimings& t : timings)
     if (const LinkCosts* link = c.find(t.link);
         link != nullptr && t.all_at_once_s > 0 && t.link == "shm")
-      c.hand_over_s = std::max(0.0, t.all_at_once_s - fitted_s(*link, 8));
+      c.hand_over_s = std::max(0.0, t.all_at_once_s - link->seconds(8));
   return c;
 }
 
@@ -125,7 +111,7 @@ std::string report(const std::vector<LinkTimings>& timings, const Calibration& c
       {"link", "bytes", "one way, us", "median", "90 % below", "fitted us", "error"}};
   for (const LinkTimings& t : timings)
     for (const SpreadTiming& p : t.pings) {
-      const double fitted = fitted_s(*calibration.find(t.link), p.bytes);
+      const double fitted = calibration.find(t.link)->seconds(p.bytes);
       lines.push_back({t.link, fmt::format("{:.0f}", p.bytes),
                        fmt::format("{:.2f}", p.seconds * 1e6),
                        fmt::format("{:.2f}", p.median_s * 1e6),

@@ -13,7 +13,7 @@ namespace anyccl::cli {
 /// Errors: those of fit_link(); invalid_argument without a link.
 Result<Calibration> fit(const std::vector<LinkTimings>& timings, const Calibration& processor);
 
-/// What was measured, with its spread, beside what the fit says; and the constants.
+/// The measured times, with their spread, beside those of the fit; and the constants.
 std::string report(const std::vector<LinkTimings>& timings, const Calibration& calibration);
 
 /// Measures this machine: the links of `comm`, or, if that is null, those of two and of four local ranks over shared

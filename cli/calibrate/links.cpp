@@ -10,6 +10,7 @@
 #include "base/whole_file.hpp"
 #include "perf/memory.hpp"
 #include "perf/report.hpp"
+#include "perf/statistics.hpp"
 #include "platform/probe/host_facts.hpp"
 
 namespace anyccl::cli {
@@ -78,17 +79,12 @@ class Pair {
   const Memory memory_;
 };
 
-double at_share(std::vector<double>& sorted, double share) {
-  return sorted[static_cast<std::size_t>(share * static_cast<double>(sorted.size() - 1))];
-}
-
-SpreadTiming spread_of(std::size_t bytes, std::vector<double> seconds) {
-  std::sort(seconds.begin(), seconds.end());
+SpreadTiming spread_of(std::size_t bytes, const std::vector<double>& seconds) {
   SpreadTiming timing;
   timing.bytes = static_cast<double>(bytes);
-  timing.seconds = at_share(seconds, 0.1);
-  timing.median_s = at_share(seconds, 0.5);
-  timing.high_s = at_share(seconds, 0.9);
+  timing.seconds = quantile(seconds, 0.1);
+  timing.median_s = quantile(seconds, 0.5);
+  timing.high_s = quantile(seconds, 0.9);
   return timing;
 }
 
@@ -106,8 +102,8 @@ Result<LinkTimings> measure_pair(const Comm& comm) {
     overheads.push_back(overhead_s);
   }
   for (std::size_t i = 0; i < std::size(kSizes); ++i)
-    timings.pings.push_back(spread_of(kSizes[i], std::move(seconds[i])));
-  timings.overhead_s = spread_of(8, std::move(overheads)).seconds;
+    timings.pings.push_back(spread_of(kSizes[i], seconds[i]));
+  timings.overhead_s = spread_of(8, overheads).seconds;
   return timings;
 }
 
@@ -118,7 +114,7 @@ Result<LinkTimings> measure_all_at_once(const Comm& pair_comm) {
   ANYCCL_TRY(timings.link, pair.link());
   std::vector<double> seconds;
   ANYCCL_CHECK(pair.ping(8, 500, seconds));
-  timings.all_at_once_s = spread_of(8, std::move(seconds)).seconds;
+  timings.all_at_once_s = spread_of(8, seconds).seconds;
   return timings;
 }
 

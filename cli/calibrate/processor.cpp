@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "perf/statistics.hpp"
 #include "platform/probe/host_facts.hpp"
 #include "platform/reduce/copy.hpp"
 #include "platform/reduce/reduce.hpp"
@@ -21,13 +22,7 @@ using Clock = std::chrono::steady_clock;
 constexpr std::size_t kMostOperands = 8;
 constexpr std::size_t kCopied = 4 << 20;
 constexpr int kTimes = 25;
-
-/// A tenth of the times are below it, as of links.
-double low(std::vector<double> seconds) {
-  const auto at = seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 10);
-  std::nth_element(seconds.begin(), at, seconds.end());
-  return *at;
-}
+constexpr double kLow = 0.1;  // a tenth of the times are shorter, as of links
 
 /// The time of one call, in seconds. Short calls are timed several at once.
 double time_of(int calls, const std::function<void()>& call) {
@@ -38,7 +33,7 @@ double time_of(int calls, const std::function<void()>& call) {
     for (int k = 0; k < calls; ++k) call();
     seconds.push_back(std::chrono::duration<double>(Clock::now() - start).count() / calls);
   }
-  return low(std::move(seconds));
+  return quantile(std::move(seconds), kLow);
 }
 
 Result<std::vector<Timing>> time_additions() {
@@ -77,7 +72,7 @@ double time_copies(int threads) {
         copy_bytes(to.data(), from.data(), kCopied);
         seconds.push_back(std::chrono::duration<double>(Clock::now() - start).count());
       }
-      mine = low(std::move(seconds));
+      mine = quantile(std::move(seconds), kLow);
     });
   for (std::thread& thread : team) thread.join();
   return *std::max_element(lows.begin(), lows.end());

@@ -9,6 +9,7 @@
 
 #include "base/error.hpp"
 #include "draw/table.hpp"
+#include "perf/statistics.hpp"
 #include "simulate/read_network.hpp"
 #include "simulate/runs.hpp"
 
@@ -40,18 +41,13 @@ Result<Prediction> prediction_of(const Json& row, const Machine& machine) {
   return error(Code::invalid_argument, "there is no algorithm {}", p.algorithm);
 }
 
-double at_share(std::vector<double> values, double share) {
-  std::sort(values.begin(), values.end());
-  return values[static_cast<std::size_t>(share * static_cast<double>(values.size() - 1))];
-}
-
 /// "n = 8 (held out): error of 28 predictions 12 % in the median, 31 % at the 90th percentile"
 std::string sum_line(const std::string& what, const std::vector<const Prediction*>& some) {
   std::vector<double> errors;
   for (const Prediction* p : some) errors.push_back(std::abs(p->error()));
   return fmt::format(
       "{}: error of {} predictions {:.0f} % in the median, {:.0f} % at the 90th percentile\n", what,
-      errors.size(), 100 * at_share(errors, 0.5), 100 * at_share(errors, 0.9));
+      errors.size(), 100 * quantile(errors, 0.5), 100 * quantile(errors, 0.9));
 }
 
 std::string collective_of(const Prediction& p) {
@@ -77,7 +73,7 @@ std::string choice_line(const std::vector<const Prediction*>& some) {
   return fmt::format(
       "  the algorithm that the model says is fastest is within 10 % of the fastest in {} of {} "
       "places, x{:.2f} in the median\n",
-      good, places.size(), at_share(losses, 0.5));
+      good, places.size(), quantile(losses, 0.5));
 }
 
 }  // namespace
@@ -109,13 +105,13 @@ std::vector<CollectiveFactor> factors_of(const std::vector<Prediction>& predicti
       multiples[p.bytes].push_back(p.measured_s / p.predicted_s);
   std::vector<CollectiveFactor> factors;
   for (auto& [bytes, all] : multiples)
-    factors.push_back({static_cast<double>(bytes), at_share(std::move(all), 0.5)});
+    factors.push_back({static_cast<double>(bytes), quantile(std::move(all), 0.5)});
   return factors;
 }
 
 std::string to_table(const std::vector<Prediction>& predictions, int fitted_ranks) {
-  std::vector<Line> lines = {{"algorithm", "ranks", "bytes", "measured us", "median", "99 % below",
-                              "predicted us", "error"}};
+  std::vector<Line> lines = {
+      {"algorithm", "ranks", "bytes", "median us", "least", "99 % below", "predicted us", "error"}};
   std::vector<const Prediction*> fitted, held_out;
   for (const Prediction& p : predictions) {
     (p.ranks <= fitted_ranks ? fitted : held_out).push_back(&p);

@@ -73,6 +73,17 @@ int start_processes(const Ranks& ranks, int count, std::vector<std::string> comm
 
 }  // namespace
 
+Settings default_settings(const std::string& transport) {
+  return {{"ANYCCL_TUNER_TABLE", std::string(kNoTable)},
+          {"ANYCCL_TUNE_AT_START", "0"},
+          {"ANYCCL_ALGO", ""},
+          {"ANYCCL_PROTO", ""},
+          {"ANYCCL_CHUNK_SIZE", ""},
+          {"ANYCCL_BUFFSIZE", ""},
+          {"ANYCCL_SHM_COPY", ""},
+          {"ANYCCL_TRANSPORT", transport}};
+}
+
 Status check_not_a_rank(const Config& config, std::string_view what) {
   ANYCCL_TRY(const std::optional<PlaceInJob> place, find_place(config));
   if (!place) return {};

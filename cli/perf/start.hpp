@@ -16,6 +16,9 @@ struct Ranks {
   Settings settings = {};  ///< Environment variables that they must have.
 };
 
+/// The library's defaults, whatever this user has set, over one transport.
+Settings default_settings(const std::string& transport);
+
 /// Errors: invalid_argument saying that `what` starts its ranks itself, where this process is a rank
 /// of a job of several already.
 Status check_not_a_rank(const Config& config, std::string_view what);

@@ -12,4 +12,10 @@ Summary summarize(std::vector<std::int64_t> times_ns) {
   return {(us((n - 1) / 2) + us(n / 2)) / 2, us(0), us(p99)};
 }
 
+double quantile(std::vector<double> values, double share) {
+  const auto at = static_cast<std::ptrdiff_t>(share * static_cast<double>(values.size() - 1));
+  std::nth_element(values.begin(), values.begin() + at, values.end());
+  return values[static_cast<std::size_t>(at)];
+}
+
 }  // namespace anyccl::cli

@@ -14,4 +14,7 @@ struct Summary {
 /// smallest time that at least 99 % do not exceed.
 Summary summarize(std::vector<std::int64_t> times_ns);
 
+/// The value that a share of `values` (0: none, 1: all others) is not above; `values` is not empty.
+double quantile(std::vector<double> values, double share);
+
 }  // namespace anyccl::cli

@@ -24,6 +24,8 @@ struct LinkCosts {
   int points = 0;                     ///< Sizes that were measured.
 
   const CostSegment& at(double bytes) const;
+  /// By the segment of this size.
+  double seconds(double bytes) const { return at(bytes).alpha_s + at(bytes).beta_s * bytes; }
 };
 
 /// How many times as long a collective takes as its messages and additions one by one, for one size of the vector: both

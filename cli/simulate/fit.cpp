@@ -90,10 +90,7 @@ Result<LinkCosts> fit_link(const std::string& name, std::span<const Timing> timi
     from = limit;
   }
   double squares = 0;
-  for (const Timing& t : timings) {
-    const CostSegment& s = link.at(t.bytes);
-    squares += std::pow((s.alpha_s + s.beta_s * t.bytes) / t.seconds - 1, 2);
-  }
+  for (const Timing& t : timings) squares += std::pow(link.seconds(t.bytes) / t.seconds - 1, 2);
   link.residual = std::sqrt(squares / static_cast<double>(timings.size()));
   return link;
 }

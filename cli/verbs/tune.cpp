@@ -39,18 +39,6 @@ struct Flags {
 /// A calibration comes from jobs of at most so many ranks.
 constexpr int kFittedRanks = 4;
 
-/// Measures the defaults, whatever this user has set.
-Settings usual_settings(const std::string& transport) {
-  return {{"ANYCCL_TUNER_TABLE", std::string(kNoTable)},
-          {"ANYCCL_TUNE_AT_START", "0"},
-          {"ANYCCL_ALGO", ""},
-          {"ANYCCL_PROTO", ""},
-          {"ANYCCL_CHUNK_SIZE", ""},
-          {"ANYCCL_BUFFSIZE", ""},
-          {"ANYCCL_SHM_COPY", ""},
-          {"ANYCCL_TRANSPORT", transport}};
-}
-
 int fail(const Status& status) {
   fmt::print(stderr, "anyccl: tune: {}\n", status.message());
   return status.code() == Code::invalid_argument ? kUsageError : 1;
@@ -70,7 +58,7 @@ std::vector<std::string> tunable_names() {
   return names;
 }
 
-/// What is measured for --validate where nothing else was asked for: ranks that were fitted, and twice as many.
+/// The flags of --validate where the user gave none: ranks that were fitted, and twice as many.
 void use_defaults_of_validation(Flags& f) {
   if (f.collectives.empty()) f.collectives = {"all_reduce"};
   if (f.options.ranks.empty()) f.options.ranks = {2, kFittedRanks, 2 * kFittedRanks};
@@ -122,7 +110,7 @@ int run_part(const Flags& flags, std::vector<std::string> command, int ranks,
   return run_job({.name = "anyccl tune",
                   .ranks = ranks,
                   .command = std::move(command),
-                  .settings = usual_settings(flags.over),
+                  .settings = default_settings(flags.over),
                   .prefix_output = false});
 }
 
