@@ -25,17 +25,15 @@ PROGRAM = """
             os.write(pipe, b"x")
         os._exit(0)
 
-    holding = threading.Event()
+    read, byte = ctypes.PyDLL(None).read, ctypes.create_string_buffer(1)  # a call that keeps the lock
 
     def hold():
-        sys.setswitchinterval(1000)  # nobody else gets the lock before C has it
-        holding.set()
         for _ in range(2):  # until the others are through
-            ctypes.PyDLL(None).read(pipe, ctypes.create_string_buffer(1), 1)
+            read(pipe, byte, 1)
         os._exit(0)
 
+    sys.setswitchinterval(1000)  # the thread that starts has the lock until it waits in C
     threading.Thread(target=hold).start()
-    holding.wait()
     comm.all_reduce(np.ones(2))
 """
 

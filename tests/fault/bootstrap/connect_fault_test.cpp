@@ -104,7 +104,7 @@ TEST_F(ConnectFault, missing_peers_are_named) {
 TEST_F(ConnectFault, a_rank_with_another_secret_is_told_and_not_let_in) {
   make_group(2);
   std::thread lower([&] {
-    EXPECT_EQ(connect(0, secret_, false, Deadline::in(milliseconds(300))).status().code(),
+    EXPECT_EQ(connect(0, secret_, false, Deadline::in(milliseconds(2000))).status().code(),
               Code::timeout);
   });
   const auto peers = connect(1, *Secret::random());
