@@ -1,6 +1,7 @@
 // How long it takes from the death of a rank until the others have the result of an AllReduce again, in
-// a communicator of those that are left. Ranks are processes of this host, which all run AllReduce of
-// 8 bytes without a pause; the last one is killed by a signal.
+// a communicator of those that are left, and until they have one together with a new rank. Ranks are
+// processes of this host, which all run AllReduce of 8 bytes without a pause; the last one is killed by a
+// signal. The new rank is a process that has been started before.
 //   shrink [RANKS [ROUNDS]]    ANYCCL_TRANSPORT chooses what connects them
 // Prints the median, lowest and highest of all rounds, of the rank that is last in each.
 
@@ -15,6 +16,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -27,14 +29,17 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int kMostRanks = 64;
 
+constexpr const char* kStages[] = {"error", "communicator", "result", "grown", "next result"};
+using Times = std::array<double, std::size(kStages)>;
+
 /// What the processes of a round share.
 struct Round {
-  anyccl::UniqueId id;
-  std::atomic<bool> has_id{false};
+  anyccl::UniqueId id, grow_id;
+  std::atomic<bool> has_id{false}, has_grow_id{false};
   std::atomic<int> joined{0};
   Clock::time_point killed;
-  /// Of each rank, when: it had the error, the communicator, and the result.
-  std::array<std::array<Clock::time_point, 3>, kMostRanks> at;
+  /// Of each rank, when it had each of kStages.
+  std::array<std::array<Clock::time_point, std::size(kStages)>, kMostRanks> at;
 };
 
 Status reduce(Communicator& comm) {
@@ -68,13 +73,34 @@ Status reduce(Communicator& comm) {
   const Status again = reduce(*left);
   at[2] = Clock::now();
   if (!again.ok() || left->size() != ranks - 1) fail(again);
+  if (rank == 0) {
+    auto id = left->grow_id();
+    if (!id.ok()) fail(id.status());
+    round.grow_id = *id;
+    round.has_grow_id = true;
+  }
+  auto grown = left->grow(ranks, rank == 0 ? &round.grow_id : nullptr);
+  at[3] = Clock::now();
+  if (!grown.ok()) fail(grown.status());
+  const Status with_new = reduce(*grown);
+  at[4] = Clock::now();
+  if (!with_new.ok()) fail(with_new);
+  std::_Exit(0);
+}
+
+/// Takes the place of the rank that died.
+[[noreturn]] void run_new_rank(const Round& round, int ranks) {
+  while (!round.has_grow_id) ::usleep(100);  // the same
+  auto grown = Communicator().grow(ranks, &round.grow_id, Rank{ranks - 1});
+  if (!grown.ok()) fail(grown.status());
+  if (const Status status = reduce(*grown); !status.ok()) fail(status);
   std::_Exit(0);
 }
 
 using Milliseconds = std::chrono::duration<double, std::milli>;
 
-/// Of the last rank: to its error, its communicator and its result.
-std::array<double, 3> measure(int ranks) {
+/// Of the last rank: to each of kStages.
+Times measure(int ranks) {
   void* const shared =
       ::mmap(nullptr, sizeof(Round), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (shared == MAP_FAILED) std::exit(1);
@@ -85,18 +111,21 @@ std::array<double, 3> measure(int ranks) {
     if (pid == 0) run_rank(round, rank, ranks);
     processes.push_back(pid);
   }
+  const pid_t new_process = ::fork();
+  if (new_process == 0) run_new_rank(round, ranks);
   while (round.joined < ranks) ::usleep(1000);  // the same
   ::usleep(50'000);  // so that the death comes in the middle of the calls of all ranks
   round.killed = Clock::now();
   ::kill(processes.back(), SIGKILL);
-  bool is_good = true;
+  int status = 0;
+  ::waitpid(new_process, &status, 0);
+  bool is_good = status == 0;
   for (int rank = 0; rank < ranks; ++rank) {
-    int status = 0;
     ::waitpid(processes[static_cast<std::size_t>(rank)], &status, 0);
     is_good = is_good && (rank == ranks - 1 || status == 0);
   }
   if (!is_good) std::exit(1);
-  std::array<double, 3> most{};
+  Times most{};
   for (std::size_t rank = 0; rank + 1 < static_cast<std::size_t>(ranks); ++rank)
     for (std::size_t i = 0; i < most.size(); ++i)
       most[i] = std::max(most[i], Milliseconds(round.at[rank][i] - round.killed).count());
@@ -109,15 +138,14 @@ std::array<double, 3> measure(int ranks) {
 int main(int argc, char** argv) {
   const int ranks = argc > 1 ? std::atoi(argv[1]) : 8, rounds = argc > 2 ? std::atoi(argv[2]) : 20;
   if (ranks < 2 || ranks > kMostRanks || rounds < 1) return 2;
-  std::array<std::vector<double>, 3> all;
+  std::array<std::vector<double>, std::size(kStages)> all;
   for (int i = 0; i < rounds; ++i) {
-    const std::array<double, 3> one = measure(ranks);
+    const Times one = measure(ranks);
     for (std::size_t k = 0; k < all.size(); ++k) all[k].push_back(one[k]);
   }
-  constexpr const char* kNames[] = {"error", "communicator", "result"};
   for (std::size_t k = 0; k < all.size(); ++k) {
     std::sort(all[k].begin(), all[k].end());
-    std::printf("%d ranks, kill to %-12s %7.2f ms (%.2f to %.2f, %d rounds)\n", ranks, kNames[k],
+    std::printf("%d ranks, kill to %-12s %7.2f ms (%.2f to %.2f, %d rounds)\n", ranks, kStages[k],
                 all[k][all[k].size() / 2], all[k].front(), all[k].back(), rounds);
   }
 }

@@ -3,7 +3,11 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
+#include <atomic>
 #include <csignal>
+#include <cstdio>
 #include <fstream>
 #include <iterator>
 #include <random>
@@ -32,9 +36,22 @@ enum class Fault {
 };
 constexpr const char* kFaults[] = {"never calls",     "is stopped", "is in another call",
                                    "is in a receive", "was killed", "is late"};
-enum class Action { all_reduce, large_all_reduce, barrier, all_gather, broadcast, issued, receive };
+enum class Action {
+  all_reduce,
+  large_all_reduce,
+  barrier,
+  all_gather,
+  all_to_all,
+  broadcast,
+  scan,
+  issued,
+  gather,
+  reduce,
+  receive
+};
 constexpr const char* kActions[] = {"all_reduce", "large all_reduce", "barrier", "all_gather",
-                                    "broadcast",  "issued",           "receive"};
+                                    "all_to_all", "broadcast",        "scan",    "issued",
+                                    "gather",     "reduce",           "receive"};
 
 struct Case {
   Fault fault;
@@ -46,26 +63,54 @@ struct Case {
 
 Status act(Communicator& comm, const Case& one) {
   std::vector<float> x(one.action == Action::large_all_reduce ? 300000 : 2, 1.0F);
-  std::vector<float> all(x.size() * static_cast<std::size_t>(comm.size()));
+  std::vector<float> all(x.size() * static_cast<std::size_t>(comm.size())), others = all;
+  const Rank next{(index(one.faulty) + 1) % kRanks};
   switch (one.action) {
     case Action::barrier:
       return wait(comm.barrier());
     case Action::all_gather:
       return wait(comm.all_gather(view(x), view(all)));
+    case Action::all_to_all:
+      return wait(comm.all_to_all(view(others), view(all)));
+    case Action::scan:
+      return wait(comm.scan(view(x), view(x), ReduceOp::sum));
+    case Action::gather:
+      return wait(comm.gather(view(x), view(all), next));
+    case Action::reduce:
+      return wait(comm.reduce(view(x), view(x), ReduceOp::sum, next));
     case Action::broadcast:
       return wait(comm.broadcast(view(x), view(x), one.faulty));
     case Action::issued:
       return wait(comm.issue(call_of(anycclCollAllReduce, x)));
     case Action::receive:
-      return comm.rank() == one.faulty
-                 ? wait(comm.send(view(x), Rank{(index(one.faulty) + 1) % kRanks}))
-             : index(comm.rank()) == (index(one.faulty) + 1) % kRanks
-                 ? wait(comm.recv(view(x), one.faulty))
-                 : Status();
+      return comm.rank() == one.faulty ? wait(comm.send(view(x), next))
+             : comm.rank() == next     ? wait(comm.recv(view(x), one.faulty))
+                                       : Status();
     default:
       return wait(comm.all_reduce(view(x), view(x), ReduceOp::sum));
   }
 }
+
+/// By how many microseconds calls ended after their limits, of all processes.
+struct Latenesses {
+  void take(Clock::duration late) {
+    const auto us = std::chrono::duration_cast<std::chrono::microseconds>(late).count();
+    us_[static_cast<std::size_t>(taken_++) % us_.size()] = static_cast<int>(us);
+  }
+  void report() {
+    const auto end = us_.begin() + taken_;
+    std::sort(us_.begin(), end);
+    const auto ms_at = [&](double share) {
+      return 1e-3 * us_[static_cast<std::size_t>(share * (taken_ - 1))];
+    };
+    std::printf("%d calls ended %.1f ms after their limit (median), %.1f (99 %%), %.1f (all)\n",
+                taken_.load(), ms_at(0.5), ms_at(0.99), ms_at(1));
+  }
+
+ private:
+  std::atomic<int> taken_{0};
+  std::array<int, 4096> us_{};
+};
 
 /// The end of the first communicator must not be the error of the others. The ranks are processes: nothing wakes one
 /// when the count in their shared memory changes.
@@ -108,13 +153,17 @@ void expect_named(const Status& status, const Case& one) {
 }
 
 bool needs_the_faulty_rank(const Communicator& comm, const Case& one) {
-  return one.action != Action::receive || index(comm.rank()) == (index(one.faulty) + 1) % kRanks;
+  if (one.action == Action::scan) return comm.rank() > one.faulty;
+  return one.action < Action::gather || index(comm.rank()) == (index(one.faulty) + 1) % kRanks;
 }
 
-void survive(Communicator& comm, const Case& one, const SharedCounts& shared) {
+void survive(Communicator& comm, const Case& one, const SharedCounts& shared,
+             Latenesses* latenesses) {
   const auto since = Clock::now();
   const Status status = act(comm, one);
-  EXPECT_LT(Clock::now() - since, one.limit + 2s) << "the bound is for busy machines";
+  const auto late = Clock::now() - since - one.limit;
+  EXPECT_LT(late, 2s) << "the bound is for busy machines";
+  if (latenesses != nullptr && status.code() == Code::timeout) latenesses->take(late);
   if (one.fault == Fault::is_late)
     EXPECT_OK(status);
   else if (needs_the_faulty_rank(comm, one))
@@ -127,23 +176,24 @@ void survive(Communicator& comm, const Case& one, const SharedCounts& shared) {
 }
 
 /// The part of this rank, at whose end its process ends.
-void play(Communicator& comm, const Case& one, const SharedCounts& shared) {
+void play(Communicator& comm, const Case& one, const SharedCounts& shared,
+          Latenesses* latenesses = nullptr) {
   if (comm.rank() == one.faulty)
     misbehave(comm, one, shared);
   else
-    survive(comm, one, shared);
+    survive(comm, one, shared, latenesses);
   static_cast<void>(comm.abort());
   std::_Exit(testing::Test::HasFailure() ? 1 : 0);
 }
 
-void try_case(const Case& one) {
+void try_case(const Case& one, Latenesses& latenesses) {
   SCOPED_TRACE(std::string("rank ") + std::to_string(index(one.faulty)) + " " +
                kFaults[static_cast<int>(one.fault)] + ", " +
                kActions[static_cast<int>(one.action)] + ", " + std::to_string(one.limit.count()) +
                " ms, " + one.transport);
   const SharedCounts shared;
   const auto outcomes = run_processes(
-      kRanks, [&](Communicator& comm) { play(comm, one, shared); },
+      kRanks, [&](Communicator& comm) { play(comm, one, shared, &latenesses); },
       [&](int) {
         return Variables{
             {"ANYCCL_TRANSPORT", one.transport},
@@ -162,14 +212,17 @@ TEST(Absence, of_any_kind_ends_in_time_in_an_error_that_names_the_rank) {
   const auto draw = [&](int below) {
     return static_cast<int>(random() % static_cast<unsigned>(below));
   };
+  const char* transports[] = {"shm", "unix", "tcp"};
+  const Shared<Latenesses> latenesses;
   const int cases = effort(12, 24, 400);
   for (int i = 0; i < cases && !testing::Test::HasFailure(); ++i) {
-    Case one{static_cast<Fault>(i % 6), static_cast<Action>(draw(7)),
-             std::chrono::milliseconds(50 + draw(351)), Rank{draw(kRanks)},
-             draw(2) == 0 ? "shm" : "tcp"};
+    Case one{static_cast<Fault>(i % 6),
+             static_cast<Action>(draw(static_cast<int>(std::size(kActions)))),
+             std::chrono::milliseconds(50 + draw(351)), Rank{draw(kRanks)}, transports[draw(3)]};
     if (one.fault == Fault::is_late) one.limit = 10s;  // it does come
-    try_case(one);
+    try_case(one, *latenesses);
   }
+  latenesses->report();
 }
 
 /// The log of one rank of a group in which rank 2 does what `fault` does, until two lines are there

@@ -31,6 +31,32 @@ void expect_only_rank_2_was_killed(const std::vector<Outcome>& outcomes) {
         << "rank " << r << ": " << outcomes[r].output;
 }
 
+/// Over shared memory and unix sockets the kernel says how a process has ended.
+TEST(DeathInAHost, is_told_with_what_ended_it) {
+  const std::vector<std::pair<std::function<void()>, std::string>> ends{
+      {[] { ::raise(SIGKILL); }, ") died (killed by signal 9, Killed) while rank "},
+      {[] { ::raise(SIGTERM); }, ") died (killed by signal 15, Terminated) while rank "},
+      {[] { ::_exit(3); }, ") died (exit code 3) while rank "}};
+  for (const char* transport : {"shm", "unix"})
+    for (const auto& [end, text] : ends) {
+      const auto outcomes = run_processes(
+          3,
+          [&end = end, &text = text](Communicator& comm) {
+            std::vector<float> x(3, 1.0F);
+            ASSERT_OK(wait(comm.barrier()));
+            if (comm.rank() == Rank{2}) end();
+            const Status status = wait(comm.all_reduce(view(x), view(x), ReduceOp::sum));
+            EXPECT_NE(status.message().find(text), std::string::npos) << status.message();
+          },
+          [&](int) {
+            return Variables{{"ANYCCL_TRANSPORT", transport}};
+          },
+          20);
+      for (const std::size_t r : {0U, 1U})
+        EXPECT_EQ(outcomes[r].exit_code, 0) << outcomes[r].output;
+    }
+}
+
 /// Whoever comes out last may have failed by then; what it calls next says why.
 void meet(Communicator& comm) {
   static_cast<void>(wait(comm.barrier()));

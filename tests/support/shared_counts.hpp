@@ -14,18 +14,21 @@ struct Counts {
   std::atomic<pid_t> stopped{0};  // the process that stops itself
 };
 
-class SharedCounts {
+template <typename T>
+class Shared {
  public:
-  SharedCounts()
-      : counts_(new (::mmap(nullptr, sizeof(Counts), PROT_READ | PROT_WRITE,
-                            MAP_SHARED | MAP_ANONYMOUS, -1, 0)) Counts) {}
-  ~SharedCounts() { ::munmap(counts_, sizeof(Counts)); }
-  SharedCounts(const SharedCounts&) = delete;
-  SharedCounts& operator=(const SharedCounts&) = delete;
-  Counts* operator->() const { return counts_; }
+  Shared()
+      : all_(new (::mmap(nullptr, sizeof(T), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+                         0)) T) {}
+  ~Shared() { ::munmap(all_, sizeof(T)); }
+  Shared(const Shared&) = delete;
+  Shared& operator=(const Shared&) = delete;
+  T& operator*() const { return *all_; }
+  T* operator->() const { return all_; }
 
  private:
-  Counts* counts_;
+  T* all_;
 };
+using SharedCounts = Shared<Counts>;
 
 }  // namespace anyccl::test

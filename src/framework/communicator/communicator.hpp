@@ -156,7 +156,7 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
   /// all ranks.
   Status finish(Deadline deadline = {});
   /// Says goodbye without waiting for anything: at exit, or after a failure.
-  void leave();
+  void leave(Deadline deadline = Deadline::never());
   /// At exit: the same, after stream workers have been kept from going on here. `deadline`: for
   /// what a worker is doing at the moment.
   void leave_for_exit(Deadline deadline);

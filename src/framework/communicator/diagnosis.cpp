@@ -8,11 +8,17 @@
 namespace anyccl {
 namespace {
 
-const char* ending(PeerState state) {
-  return state == PeerState::left     ? "has left the communicator"
-         : state == PeerState::dead   ? "died"
-         : state == PeerState::silent ? "does not answer"
-                                      : "died or has left the communicator";
+std::string ending(Transport& transport, Rank peer) {
+  switch (transport.state(peer)) {
+    case PeerState::left:
+      return "has left the communicator";
+    case PeerState::dead:
+      return "died" + transport.how_ended(peer);
+    case PeerState::silent:
+      return "does not answer";
+    default:
+      return "died or has left the communicator";
+  }
 }
 
 /// One has sizes of each block, and the other not.
@@ -138,7 +144,7 @@ Status Diagnosis::absence(std::span<const Rank> wanted) const {
   for (const Rank peer : wanted)
     if (Transport* const t = routes_.to[uindex(peer)]; t != nullptr)
       if (const PeerState state = t->state(peer); state != PeerState::present)
-        return error(Code::remote_error, "{} {}{}", names_[uindex(peer)], ending(state),
+        return error(Code::remote_error, "{} {}{}", names_[uindex(peer)], ending(*t, peer),
                      reason(state));
   return {};
 }
@@ -165,7 +171,7 @@ Status Diagnosis::check_stalled(Operation& operation, const Execution* collectiv
   ANYCCL_CHECK(reported());
   const std::string what = WaitReport::where(operation, collective);
   return error(Code::remote_error, "{} {} while {} waits for it {}{}", names_[uindex(*gone)],
-               ending(state), names_[uindex(me_)], what, reason(state));
+               ending(*routes_.to[uindex(*gone)], *gone), names_[uindex(me_)], what, reason(state));
 }
 
 Status Diagnosis::glance(std::uint64_t sequence) const {

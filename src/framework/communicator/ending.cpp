@@ -161,7 +161,7 @@ Status Comm::finish(Deadline deadline) {
                                      std::chrono::milliseconds(std::max(1, deadline.poll_ms()))));
   }
   loop_.ring();
-  leave();
+  leave(deadline);
   if (!recorder_.is_traced() || failure_.happened()) return late;  // a failure has written it
   ProgressLock progress_lock = loop_.progress_lock();
   loop_.lock(progress_lock);
@@ -169,10 +169,10 @@ Status Comm::finish(Deadline deadline) {
   return late;
 }
 
-void Comm::leave() {
+void Comm::leave(Deadline deadline) {
   if (forked()) return;  // the parent's peers are not ours
   left_.store(true, std::memory_order_relaxed);
-  for (Transport* t : routes_.transports) t->leave();
+  for (Transport* t : routes_.transports) t->leave(deadline);
 }
 
 void Comm::leave_for_exit(Deadline deadline) {

@@ -221,6 +221,11 @@ bool Channel::is_silent() {
   return link_->is_silent();
 }
 
+std::string Channel::how_ended() const {
+  const std::lock_guard lock(link_->mutex_);
+  return fabric::how_ended(link_->fd());
+}
+
 void Channel::look_for_silence() {
   const std::lock_guard lock(link_->mutex_);
   link_->look_for_silence();
@@ -308,7 +313,7 @@ void Channel::goodbye() {
   begin_end(header, nullptr);
 }
 
-bool Channel::is_delivered() {
+bool Channel::is_delivered(Delivered to) {
   const std::lock_guard lock(link_->mutex_);
   if (link_->connector() != nullptr && !link_->is_attached())
     return !link_->owes_ || link_->in_.ended();
@@ -316,8 +321,8 @@ bool Channel::is_delivered() {
   const bool is_flushed = link_->out_.flush();
   const Resend* const resend = link_->resend_.get();
   const auto is_in_kernel = [&] {
-    return is_flushed &&
-           (resend == nullptr ? link_->kind_->all_delivered(link_->fd()) : resend->is_settled());
+    if (!is_flushed || to == Delivered::own_kernel) return is_flushed;
+    return (resend == nullptr ? link_->kind_->all_delivered(link_->fd()) : resend->is_settled());
   };
   if (link_->connector() != nullptr || !flow_.left) {
     link_->in_.read(&flow_, nullptr);

@@ -19,6 +19,8 @@ namespace anyccl::fabric {
 /// may come from any thread. Other communicators that share the link run at the same time.
 class Channel {
  public:
+  enum class Delivered : std::uint8_t { peer_kernel, own_kernel };
+
   Channel(std::shared_ptr<Link> link, std::shared_ptr<Context> context, Flow& flow)
       : link_(std::move(link)), context_(std::move(context)), flow_(flow) {}
   /// What still comes is dropped. The peer is told, if neither goodbye() nor abort() has done so.
@@ -75,6 +77,8 @@ class Channel {
   bool is_dead();
   /// Whether is_dead() because the peer's host does not answer.
   bool is_silent();
+  /// How the peer's process has ended, in brackets; empty where this is not known here.
+  std::string how_ended() const;
   /// Looks whether the peer's host still answers; costs a system call.
   void look_for_silence();
   /// Nothing more will come.
@@ -96,8 +100,8 @@ class Channel {
   void goodbye();
   /// After goodbye() or abort(): whether all that was sent is in the hands of the peer's kernel, with
   /// LinkSettings::reconnects of the peer, or nobody is there. Reads and drops what comes. Where the link stays, as another communicator of this
-  /// rank may use it: whether all has left the queue.
-  bool is_delivered();
+  /// rank may use it, and for `to` own_kernel: whether all has left the queue.
+  bool is_delivered(Delivered to = Delivered::peer_kernel);
   /// Ends the stream after what was sent, unless another communicator of this rank may use it, or one
   /// that has failed and not left.
   void close_last();

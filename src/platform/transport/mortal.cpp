@@ -94,6 +94,7 @@ class MortalTransport final : public Transport {
   Status check() override { return inner_->check(); }
   bool is_vague() const override { return inner_->is_vague(); }
   PeerState state(Rank peer) override { return inner_->state(peer); }
+  std::string how_ended(Rank peer) override { return inner_->how_ended(peer); }
   bool call_of(Rank peer, std::uint64_t sequence, CallRecord& record) override {
     return inner_->call_of(peer, sequence, record);
   }
@@ -110,7 +111,7 @@ class MortalTransport final : public Transport {
   void wake() override { inner_->wake(); }
   void abort(const Status& why) override { inner_->abort(why); }
   void deliver_abort() override { inner_->deliver_abort(); }
-  void leave() override { inner_->leave(); }
+  void leave(Deadline deadline) override { inner_->leave(deadline); }
 
  private:
   const std::unique_ptr<Transport> inner_;

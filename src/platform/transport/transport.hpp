@@ -7,11 +7,13 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include "anyccl/status.hpp"
 #include "anyccl/types.hpp"
+#include "base/deadline.hpp"
 #include "platform/transport/call_record.hpp"
 #include "platform/transport/messages.hpp"
 #include "platform/transport/publications.hpp"
@@ -73,6 +75,9 @@ class Transport {
   /// stops because of it, may say more.
   virtual bool is_vague() const { return false; }
   virtual PeerState state(Rank peer) = 0;
+  /// How the process of a dead peer has ended, as " (killed by signal 9, Killed)"; empty where that is not
+  /// known here.
+  virtual std::string how_ended(Rank /*peer*/) { return ""; }
   /// The record that `peer` has of call `sequence`, if it is known here. Sends ours to peers that
   /// may be waiting for it. `peer` may be this rank.
   virtual bool call_of(Rank peer, std::uint64_t sequence, CallRecord& record) = 0;
@@ -119,11 +124,12 @@ class Transport {
   // --- the end ----------------------------------------------------------------------------------
   /// Tells every peer that this communicator has failed with `why`; waits for none. Any thread.
   virtual void abort(const Status& why) = 0;
-  /// After abort(): waits until what it said is where the end of this process cannot lose it, at
-  /// most 200 ms. Reads and drops what peers still send.
+  /// After abort(): waits until the kernel has what it said, at most 200 ms where a connection is full,
+  /// and until peers' hosts have it, at most 50 ms. Reads and drops what peers still send.
   virtual void deliver_abort() {}
-  /// Says goodbye to every peer and flushes what is queued, within a bounded time.
-  virtual void leave() = 0;
+  /// Says goodbye to every peer and waits until peers' hosts have it, at most a second, and hardly
+  /// longer than `deadline`.
+  virtual void leave(Deadline deadline = Deadline::never()) = 0;
 };
 
 }  // namespace anyccl

@@ -23,7 +23,7 @@ class FakePeers : public Transport, Publications, Messages {
   void sleep(std::chrono::nanoseconds, std::span<const pollfd>) override {}
   void wake() override {}
   void abort(const Status&) override {}
-  void leave() override {}
+  void leave(Deadline /*deadline*/) override {}
 
  protected:
   /// Whether the number of this rank is there.

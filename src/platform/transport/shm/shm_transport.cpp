@@ -51,6 +51,7 @@ class ShmTransport final : public Transport {
     return rung == std::exchange(glanced_, rung) ? Status() : peers_.check();
   }
   PeerState state(Rank peer) override { return peers_.of(uindex(peer)).state; }
+  std::string how_ended(Rank peer) override { return peers_.of(uindex(peer)).channel->how_ended(); }
   bool call_of(Rank peer, std::uint64_t sequence, CallRecord& record) override {
     return publications_.call_of(peer, sequence, record);
   }
@@ -101,7 +102,7 @@ class ShmTransport final : public Transport {
     peers_.end(why);
   }
 
-  void leave() override {
+  void leave(Deadline /*deadline*/) override {
     at<RankFlags>(out_, layout_.flags()).left.store(1, std::memory_order_release);
     peers_.say_goodbye();
   }

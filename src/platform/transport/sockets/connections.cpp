@@ -13,6 +13,8 @@ namespace {
 constexpr auto kLeaveTime = std::chrono::seconds(1);
 /// A peer that waits reads at least every few milliseconds, if it gets a core.
 constexpr auto kAbortTime = std::chrono::milliseconds(200);
+/// A host that is there acknowledges within a few round trips.
+constexpr auto kAnswerTime = std::chrono::milliseconds(50);
 /// Of a thread that nothing would wake.
 constexpr auto kNap = std::chrono::milliseconds(1);
 /// Operations.
@@ -163,6 +165,11 @@ PeerState Connections::state(Rank rank) {
   return c->has_left() ? PeerState::left : PeerState::present;
 }
 
+std::string Connections::how_ended(Rank rank) {
+  fabric::Channel* const c = opened(rank);
+  return c == nullptr ? "" : c->how_ended();
+}
+
 Status Connections::check() {
   // Pairs with the release in abort(): why_ is visible.
   if (aborted_.load(std::memory_order_acquire)) return why_;
@@ -310,25 +317,26 @@ void Connections::deliver_abort() {
   if (left_) return;
   open_neighbours();
   end_unopened(fabric::kAbort, fabric::abort_payload(why_));
-  await_delivery(Deadline::in(kAbortTime));
+  await_delivery(Deadline::in(kAbortTime), Delivered::own_kernel);
+  await_delivery(Deadline::in(kAnswerTime));
   for (auto& p : peers_) p->channel->close_if_stuck();
 }
 
-void Connections::leave() {
+void Connections::leave(Deadline deadline) {
   if (std::exchange(left_, true)) return;
   for (auto& p : peers_) p->channel->goodbye();
   if (!aborted_.load(std::memory_order_relaxed)) end_unopened(fabric::kGoodbye, {});
-  await_delivery(Deadline::in(kLeaveTime));
+  await_delivery(std::clamp(deadline, Deadline::in(kAnswerTime), Deadline::in(kLeaveTime)));
   for (auto& p : peers_) p->channel->close_last();
 }
 
 /// Until peers' hosts have all that was sent: a process that ends with unread data resets its
 /// connections and loses what is under way. Reads what arrives meanwhile, as a peer that is stuck in
 /// sending, or fails, too, waits for that.
-void Connections::await_delivery(Deadline deadline) {
+void Connections::await_delivery(Deadline deadline, Delivered to) {
   for (;;) {
     bool waiting = false;
-    for (auto& p : peers_) waiting |= !p->channel->is_delivered();
+    for (auto& p : peers_) waiting |= !p->channel->is_delivered(to);
     if (!waiting || deadline.passed()) break;
     std::this_thread::sleep_for(std::chrono::microseconds(50));
   }

@@ -64,6 +64,7 @@ class Connections {
   // --- slow path: see Transport -----------------------------------------------------------------
   void expect(Rank rank) { peer(uindex(rank)); }
   PeerState state(Rank rank);
+  std::string how_ended(Rank rank);
   Status check();
   bool call_of(Rank rank, std::uint64_t sequence, CallRecord& record);
   Status glance();
@@ -77,7 +78,7 @@ class Connections {
   void wake() { context_->doorbell.ring(); }
   void abort(const Status& why);
   void deliver_abort();
-  void leave();
+  void leave(Deadline deadline);
 
  private:
   bool over() const { return left_ || aborted_.load(std::memory_order_relaxed); }
@@ -98,7 +99,8 @@ class Connections {
   void send_record(Peer& to, std::uint64_t sequence, bool ahead = false);
   void send_records(Peer& to);
   void wait_for_events(std::chrono::nanoseconds most, std::span<const pollfd> others);
-  void await_delivery(Deadline deadline);
+  using Delivered = fabric::Channel::Delivered;
+  void await_delivery(Deadline deadline, Delivered to = Delivered::peer_kernel);
 
   const std::shared_ptr<fabric::Context> context_;
   std::vector<Rank> ranks_;

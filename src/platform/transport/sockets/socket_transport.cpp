@@ -30,6 +30,7 @@ class SocketTransport final : public Transport {
   Status check() override { return connections_.check(); }
   bool is_vague() const override { return connections_.is_vague(); }
   PeerState state(Rank peer) override { return connections_.state(peer); }
+  std::string how_ended(Rank peer) override { return connections_.how_ended(peer); }
   bool call_of(Rank peer, std::uint64_t sequence, CallRecord& record) override {
     return connections_.call_of(peer, sequence, record);
   }
@@ -49,7 +50,7 @@ class SocketTransport final : public Transport {
   void wake() override { connections_.wake(); }
   void abort(const Status& why) override { connections_.abort(why); }
   void deliver_abort() override { connections_.deliver_abort(); }
-  void leave() override { connections_.leave(); }
+  void leave(Deadline deadline) override { connections_.leave(deadline); }
 
  private:
   std::string name_;
