@@ -13,6 +13,7 @@
 #include <unordered_map>
 
 #include "adapter/create.hpp"
+#include "adapter/dump_signal.hpp"
 #include "adapter/duplicate_library.hpp"
 #include "adapter/init_report.hpp"
 #include "adapter/known_links.hpp"
@@ -80,6 +81,15 @@ class Process {
   void report_in(const std::string& folder) {
     prepare_exit();
     if (metrics_.report_in(folder)) progress().repeat(kReportEvery, [this] { metrics_.write(); });
+  }
+  /// From now on the signal asks for dumps of all communicators.
+  void dump_at(int signal) {
+    constexpr std::chrono::milliseconds kLook{200}, kPatience{500};
+    if (!take_dump_signal(signal)) return;
+    progress().repeat(kLook, [this, kPatience] {
+      if (!dumps_were_asked_for()) return;
+      for (const CommPtr& comm : now().comms) comm->dump_on_signal(Deadline::in(kPatience));
+    });
   }
   void prepare_exit() {
     const std::lock_guard lock(mutex_);
@@ -295,6 +305,7 @@ Result<CommPtr> create_over(InitContext& init, const GroupPtr& group, Rank me,
   });
   Process::get().add(comm, {group->secret, members_of(group), links, init.config.transport});
   if (!init.config.metrics_folder.empty()) Process::get().report_in(init.config.metrics_folder);
+  if (init.config.dump_signal != 0) Process::get().dump_at(init.config.dump_signal);
   if (!init.config.tune_at_start) return comm;
   if (const Status tuned = tune_at_start(*comm, init.deadline); !tuned.ok()) {
     comm->abort(tuned);

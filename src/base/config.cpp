@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <csignal>
 #include <cstdlib>
 #include <mutex>
 #include <vector>
@@ -107,6 +108,8 @@ constexpr Variable kVariables[] = {
     {"ANYCCL_DUMP_DIR", "",
      "folder where a rank writes what it knows when it fails or waits for long, for `anyccl "
      "blame`"},
+    {"ANYCCL_DUMP_SIGNAL", "",
+     "USR1 or USR2: a process that gets this signal writes what it knows into ANYCCL_DUMP_DIR"},
     {"ANYCCL_TRACE", "",
      "folder where a rank writes the timeline of its operations when a communicator ends, for "
      "`anyccl trace` and Perfetto"},
@@ -196,6 +199,8 @@ Status read_subsystems() {
   set_log_subsystems(text.empty() ? ~0U : others ? ~bits : bits);
   return {};
 }
+
+constexpr std::string_view kDumpSignals[] = {"USR1", "USR2"};
 
 Status read_debug() {
   std::string level;
@@ -341,6 +346,9 @@ Result<Config> read_config() {
   std::optional<std::size_t> record_entries;
   ANYCCL_CHECK(read_number("ANYCCL_RECORD", std::size_t{0}, kMostRecordEntries, record_entries));
   c.dump_folder = text_of("ANYCCL_DUMP_DIR");
+  std::string dump_signal;
+  ANYCCL_CHECK(read_choice("ANYCCL_DUMP_SIGNAL", dump_signal, kDumpSignals));
+  c.dump_signal = dump_signal.empty() ? 0 : dump_signal == kDumpSignals[0] ? SIGUSR1 : SIGUSR2;
   c.trace_folder = text_of("ANYCCL_TRACE");
   c.metrics_folder = text_of("ANYCCL_METRICS");
   c.record_entries =

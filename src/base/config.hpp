@@ -93,6 +93,7 @@ struct Config {
   double warn_after_s = 10;                     ///< ANYCCL_WARN_AFTER; 0: never.
   std::size_t record_entries = kRecordEntries;  ///< ANYCCL_RECORD.
   std::string dump_folder;                      ///< ANYCCL_DUMP_DIR; empty: none.
+  int dump_signal = 0;                          ///< ANYCCL_DUMP_SIGNAL; 0: none.
   std::string trace_folder;                     ///< ANYCCL_TRACE; empty: none.
   std::string metrics_folder;                   ///< ANYCCL_METRICS; empty: none.
   int connect_all = 32;                         ///< ANYCCL_CONNECT_ALL.

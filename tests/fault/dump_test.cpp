@@ -6,7 +6,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -55,6 +57,37 @@ TEST(Dump, can_be_asked_for_while_another_thread_waits) {
     EXPECT_OK(wait(comm.send(view(go), Rank{1}, {}, 1)));
     waits.join();
   });
+}
+
+/// Of a process that a user suspects to hang: nothing has failed yet.
+TEST(Dump, is_written_at_a_signal) {
+  const TemporaryFolder folder;
+  const auto outcomes = run_processes(
+      2,
+      [&](Communicator& comm) {
+        ASSERT_OK(wait(comm.barrier()));
+        const std::string mine = "-" + std::to_string(index(comm.rank())) + ".json";
+        const auto has_dump = [&] {
+          const std::filesystem::directory_iterator files(folder.path());
+          return std::any_of(begin(files), end(files), [&](const auto& file) {
+            return file.path().string().ends_with(mine) &&
+                   text_in(file.path()).find("\"signal\"") != std::string::npos;
+          });
+        };
+        std::thread waits;
+        if (comm.rank() == Rank{0}) waits = std::thread([&] { EXPECT_OK(reduce(comm)); });
+        ASSERT_EQ(::kill(::getpid(), SIGUSR2), 0);
+        while (!has_dump()) std::this_thread::yield();
+        if (comm.rank() == Rank{1}) {
+          EXPECT_OK(reduce(comm));
+        }
+        if (waits.joinable()) waits.join();
+      },
+      [&](int) {
+        return Variables{{"ANYCCL_DUMP_DIR", folder.path()}, {"ANYCCL_DUMP_SIGNAL", "USR2"}};
+      },
+      20);
+  expect_all_passed(outcomes);
 }
 
 TEST(Dump, is_written_when_a_wait_takes_long) {

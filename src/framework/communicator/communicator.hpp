@@ -195,6 +195,8 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
   /// What this rank knows of its operations now, for a file as docs/blame.md has it; with ANYCCL_TRACE
   /// its trace is written, too. Any thread. Errors: invalid_usage, in a forked child.
   Result<Dump> dump();
+  /// Writes it into ANYCCL_DUMP_DIR, unless another thread keeps the progress lock until `deadline`. Any thread.
+  void dump_on_signal(Deadline deadline);
   /// What was done here until now. Any thread; nothing in a forked child. Null: another thread has
   /// kept the progress lock until `deadline`.
   std::optional<Metrics> metrics(Deadline deadline = {});

@@ -83,6 +83,12 @@ Result<Dump> Comm::dump() {
   return dump;
 }
 
+void Comm::dump_on_signal(Deadline deadline) {
+  if (forked()) return;
+  ProgressLock progress_lock = loop_.progress_lock();
+  if (loop_.lock(progress_lock, deadline)) dump_by_itself("signal");
+}
+
 std::optional<Metrics> Comm::metrics(Deadline deadline) {
   if (forked()) return Metrics();
   ProgressLock progress_lock = loop_.progress_lock();
