@@ -36,7 +36,8 @@ TEST(DeathInAHost, is_told_with_what_ended_it) {
   const std::vector<std::pair<std::function<void()>, std::string>> ends{
       {[] { ::raise(SIGKILL); }, ") died (killed by signal 9, Killed) while rank "},
       {[] { ::raise(SIGTERM); }, ") died (killed by signal 15, Terminated) while rank "},
-      {[] { ::_exit(3); }, ") died (exit code 3) while rank "}};
+      {[] { ::_exit(3); }, ") died (exit code 3) while rank "},
+      {[] { ::_exit(0); }, ") died (exit code 0) while rank "}};
   for (const char* transport : {"shm", "unix"})
     for (const auto& [end, text] : ends) {
       const auto outcomes = run_processes(

@@ -43,10 +43,10 @@ std::optional<int> status_by_pidfd(int socket) {
   return info.exit_code;
 }
 
-/// Of a process that is ending, or that nobody has waited for yet.
-std::optional<int> status_by_proc(pid_t pid) {
+/// Of a process that is ending, or that nobody has waited for yet. 0 is also what others see who may not.
+std::optional<int> status_by_proc(const ucred& peer) {
   constexpr unsigned long kExiting = 0x4;  // PF_EXITING of the kernel
-  std::ifstream file(fmt::format("/proc/{}/stat", pid));
+  std::ifstream file(fmt::format("/proc/{}/stat", peer.pid));
   std::string text;
   if (!std::getline(file, text) || text.rfind(')') == std::string::npos) return std::nullopt;
   std::istringstream fields(text.substr(text.rfind(')') + 1));  // from the third on
@@ -56,7 +56,7 @@ std::optional<int> status_by_proc(pid_t pid) {
     if (number == 9) flags = std::strtoul(field.c_str(), nullptr, 10);
     if (number != 52 || (flags & kExiting) == 0) continue;
     const int status = std::atoi(field.c_str());
-    if (status != 0) return status;  // 0 also of processes that this one may not look at
+    if (status != 0 || (peer.uid == ::geteuid() && peer.gid == ::getegid())) return status;
   }
   return std::nullopt;
 }
@@ -83,7 +83,7 @@ std::string how_ended(int socket) {
       peer.pid == ::getpid())
     return "";
   std::optional<int> status = status_by_pidfd(socket);
-  if (!status) status = status_by_proc(peer.pid);
+  if (!status) status = status_by_proc(peer);
   if (!status) return "";
   if (WIFSIGNALED(*status))
     return fmt::format(" (killed by signal {}, {})", WTERMSIG(*status),
