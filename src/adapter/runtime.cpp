@@ -37,6 +37,18 @@ constexpr auto kExitTime = std::chrono::seconds(1);
 /// See ANYCCL_METRICS.
 constexpr std::chrono::seconds kReportEvery{5};
 
+/// The rank of its process, if that has one alone.
+std::optional<Rank> only_rank_of(const bootstrap::Hello& process,
+                                 const std::vector<bootstrap::Hello>& members) {
+  std::optional<Rank> rank;
+  for (std::size_t r = 0; r < members.size(); ++r) {
+    if (!same_process(process, members[r])) continue;
+    if (rank) return std::nullopt;
+    rank = Rank{static_cast<std::int32_t>(r)};
+  }
+  return rank;
+}
+
 /// The state that belongs to the process and to no communicator. A forked child has one of its own.
 class Process {
  public:
@@ -81,6 +93,24 @@ class Process {
   void report_in(const std::string& folder) {
     prepare_exit();
     if (metrics_.report_in(folder)) progress().repeat(kReportEvery, [this] { metrics_.write(); });
+  }
+  /// What a rank of this process does in other communicators than `id`; see Membership::elsewhere.
+  std::string call_elsewhere(const bootstrap::Hello& rank, std::string_view id) {
+    std::vector<std::pair<CommPtr, Rank>> others;
+    {
+      const std::unique_lock lock(mutex_, std::try_to_lock);  // its holder may wait for the caller
+      if (!lock) return "";
+      for (const auto& [key, one] : comms_) {
+        CommPtr comm = one.comm.lock();
+        const std::optional<Rank> peer = only_rank_of(rank, *one.members);
+        if (comm != nullptr && peer && comm->membership().id != id)
+          others.emplace_back(std::move(comm), *peer);
+      }
+    }
+    for (const auto& [comm, peer] : others)
+      if (const std::string call = comm->call_without_me(peer); !call.empty())
+        return fmt::format(", and has called {}, which this rank has not", call);
+    return "";
   }
   /// From now on the signal asks for dumps of all communicators.
   void dump_at(int signal) {
@@ -293,6 +323,10 @@ Result<CommPtr> create_over(InitContext& init, const GroupPtr& group, Rank me,
   m.trace_folder = init.config.trace_folder;
   m.when_ended = [](const Membership& who, const SpentCalls& calls) {
     Process::get().metrics().add(who, calls);
+  };
+  m.elsewhere = [group, id = m.id](Rank rank) {
+    const bootstrap::Hello& other = group->members[uindex(rank)];
+    return only_rank_of(other, group->members) ? Process::get().call_elsewhere(other, id) : "";
   };
   m.process_of = [group, me](Rank rank) {
     return process_here(group->members[uindex(me)], group->members[uindex(rank)]);

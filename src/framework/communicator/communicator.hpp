@@ -144,6 +144,9 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
   std::uint64_t completed();
   /// After a failure: whether `peer` has taken leave, and so will not carry on. Any thread.
   bool has_left(Rank peer);
+  /// "operation 3, barrier, of communicator tp", if `peer` has made that call, and this rank has not; empty: as far as
+  /// is known it has not, or another thread is at work here.
+  std::string call_without_me(Rank peer);
   /// Ranks that are left after a failure have agreed that so many have completed on all of them. Any
   /// thread.
   void note_agreed(std::uint64_t completed) { agreed_.store(completed, std::memory_order_relaxed); }

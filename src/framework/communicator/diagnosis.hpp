@@ -51,6 +51,7 @@ class Diagnosis {
   Status check_any_source();
   /// Whether these peers may still come, as far as the transports know.
   Status absence(std::span<const Rank> wanted) const;
+  const WaitReport& report() const { return report_; }
   /// A transport sees that a peer is in another call before it knows which one. The peer's record
   /// is on its way and says more, so it gets a moment.
   /// `unexplained`: no record says yet how the calls differ.

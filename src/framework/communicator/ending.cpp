@@ -80,6 +80,14 @@ bool Comm::has_left(Rank peer) {
   return transport->state(peer) == PeerState::left;
 }
 
+std::string Comm::call_without_me(Rank peer) {
+  ProgressLock progress_lock = loop_.progress_lock();
+  if (forked() || !progress_lock.try_lock()) return "";
+  static_cast<void>(diagnosis_.poll_control());
+  const std::string call = diagnosis_.report().call_after(peer, sequence_);
+  return call.empty() ? "" : fmt::format("{}, of {}", call, me_.label);
+}
+
 void Comm::check_peers() {
   if (forked()) return;
   loop_.diagnose();

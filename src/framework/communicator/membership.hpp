@@ -77,6 +77,9 @@ struct Membership : PlanningFacts {
   std::function<void(const Membership& me, const SpentCalls& calls)> when_ended;
   /// Of a rank of this host that is not in this process; 0: of any other. Empty: none is known.
   std::function<int(Rank)> process_of;
+  /// ", and has called operation 3, barrier, of communicator tp, which this rank has not": of another communicator
+  /// of both; empty if nothing is known. Empty function: nothing ever is.
+  std::function<std::string(Rank)> elsewhere;
   std::vector<std::unique_ptr<Transport>> transports;
   int cores_each = 1;                           ///< Of this rank, as Placement has it.
   std::size_t message_line_bytes = kLineBytes;  ///< As TransportSetup has it.

@@ -92,6 +92,7 @@ std::string WaitReport::missing(std::uint64_t sequence, const std::vector<Rank>&
 std::string WaitReport::standing(Rank rank, std::uint64_t sequence) const {
   if (routes_.to[uindex(rank)] == nullptr) return "is this one";
   std::string text = calls_of(rank, sequence);
+  if (me_.elsewhere) text += me_.elsewhere(rank);
   if (is_stopped(rank)) text += ", and its process is stopped (by a signal or a debugger)";
   return text;
 }
@@ -113,6 +114,12 @@ std::string WaitReport::calls_of(Rank rank, std::uint64_t sequence) const {
   return calls.finished == calls.entered
              ? fmt::format("has finished {}, and is in no collective", call)
              : "is in " + call;
+}
+
+std::string WaitReport::call_after(Rank rank, std::uint64_t sequence) const {
+  if (routes_.to[uindex(rank)] == nullptr) return "";
+  const PeerCalls calls = routes_.to[uindex(rank)]->calls_of(rank);
+  return calls.entered > sequence ? number_and_call(rank, calls.entered) : "";
 }
 
 std::string WaitReport::number_and_call(Rank rank, std::uint64_t sequence) const {

@@ -22,6 +22,8 @@ class WaitReport {
   /// barrier/dissemination; not there yet: rank 2 (host n7, pid 13) has called no collective".
   /// `collective`: the same operation, if it is one that has started.
   std::string text(const Operation& operation, const Execution* collective) const;
+  /// "operation 7, barrier", if `rank` has called it and it comes after `sequence`; else empty.
+  std::string call_after(Rank rank, std::uint64_t sequence) const;
   /// "in operation 7, barrier"
   static std::string where(const Operation& operation, const Execution* collective);
 

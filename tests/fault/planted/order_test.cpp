@@ -26,9 +26,16 @@ TEST_P(Planted, order_of_two_communicators) {
     ASSERT_OK(dp.status());
     ASSERT_OK(tp.status());
     std::vector<float> x(2, 1.0F);
-    EXPECT_FALSE(
-        (comm.rank() == kFaulty ? wait(tp->broadcast(view(x), view(x), Rank{0})) : reduce(*dp))
-            .ok());
+    const Status status =
+        comm.rank() == kFaulty ? wait(tp->broadcast(view(x), view(x), Rank{0})) : reduce(*dp);
+    EXPECT_FALSE(status.ok());
+    if (comm.rank() == Rank{0}) {
+      EXPECT_NE(
+          status.message().find("and has called operation 1, broadcast of 2 f32 from rank 0, of "
+                                "communicator tp of 3 ranks, which this rank has not"),
+          std::string::npos)
+          << status.message();
+    }
     leave_together(shared, {&*dp, &*tp});
   });
   expect_as_listed(blame);
