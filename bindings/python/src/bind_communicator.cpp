@@ -56,6 +56,7 @@ void bind_creation(CommunicatorClass& c) {
       .def("finalize", &Communicator::finalize, "timeout"_a.none() = nb::none(), docs::kFinalize)
       .def("destroy", &Communicator::destroy, docs::kDestroy)
       .def("abort", &Communicator::abort, docs::kAbort)
+      .def("revoke", &Communicator::revoke, docs::kRevoke)
       .def(
           "__enter__", [](nb::object self) { return self; },
           nb::sig("def __enter__(self) -> Communicator"))

@@ -73,6 +73,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   void finalize(Seconds timeout);
   void destroy();
   void abort();
+  void revoke();
 
   /// Keeps an operation until it is complete.
   void adopt(OperationPtr operation) {

@@ -185,6 +185,11 @@ InvalidUsage
     While another thread is inside a call.)";
 constexpr const char kAbort[] =
     R"(Make all ranks' operations fail, and free the communicator. Any thread; never waits for a peer.)";
+constexpr const char kRevoke[] =
+    R"(Make all ranks' operations fail as `Aborted`, naming this rank. Any thread; never waits for a peer.
+
+Unlike after `abort`, this rank may still ask the communicator for `completed`, and `shrink` it with
+``after_failure=True``, as the others may.)";
 constexpr const char kRank[] = R"(This rank, from 0 to size - 1.)";
 constexpr const char kSize[] = R"(The number of ranks.)";
 constexpr const char kFailure[] =
