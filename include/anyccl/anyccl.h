@@ -180,7 +180,7 @@ ANYCCL_API anycclResult_t anycclCommInitEnv(anycclComm_t* comm);
  * NULL). */
 #define ANYCCL_SPLIT_NOCOLOR (-1)
 /* How a communicator is created. Start from ANYCCL_CONFIG_INITIALIZER, and set what matters. The
- * fields have NCCL's names, those of its versions up to 2.32, but not its order; the last five are
+ * fields have NCCL's names, those of its versions up to 2.32, but not its order; the last six are
  * this library's. */
 typedef struct {
   size_t size;
@@ -211,6 +211,12 @@ typedef struct {
    * milliseconds; 0: none. Not set: what ANYCCL_OP_TIMEOUT says, or half an hour. May differ between
    * ranks. A split has its parent's, or its own. */
   int timeoutMs;
+  /* The time limit of creating this communicator, also by splitting, shrinking and growing, in
+   * milliseconds, 1 to a day. Not set: what ANYCCL_TIMEOUT says, or a minute; of anycclCommSplit and
+   * anycclCommGrow, until all ranks have called them, the time limit of operations. A rank that does not
+   * call them in time fails the communicator that they are called of. May differ between ranks.
+   * Communicators that are made of this one have their own. */
+  int createTimeoutMs;
 } anycclConfig_t;
 #define ANYCCL_CONFIG_UNDEF_INT (-2147483647 - 1)
 #define ANYCCL_CONFIG_UNDEF_PTR NULL
@@ -225,7 +231,8 @@ typedef struct {
         ANYCCL_CONFIG_UNDEF_INT, ANYCCL_CONFIG_UNDEF_INT, ANYCCL_CONFIG_UNDEF_INT,   \
         ANYCCL_CONFIG_UNDEF_INT, ANYCCL_CONFIG_UNDEF_INT, ANYCCL_CONFIG_UNDEF_INT,   \
         ANYCCL_CONFIG_UNDEF_INT, ANYCCL_CONFIG_UNDEF_PTR, ANYCCL_CONFIG_UNDEF_PTR,   \
-        ANYCCL_CONFIG_UNDEF_INT, ANYCCL_CONFIG_UNDEF_INT, ANYCCL_CONFIG_UNDEF_INT    \
+        ANYCCL_CONFIG_UNDEF_INT, ANYCCL_CONFIG_UNDEF_INT, ANYCCL_CONFIG_UNDEF_INT,   \
+        ANYCCL_CONFIG_UNDEF_INT                                                      \
   }
 /* anycclCommInitRank with a configuration; NULL: the default. With blocking = 0 it returns
  * InProgress at once, also inside a group; anycclCommGetAsyncError says InProgress until `*comm`
@@ -238,6 +245,9 @@ ANYCCL_API anycclResult_t anycclCommInitRankConfig(anycclComm_t* comm, int nrank
 ANYCCL_API anycclResult_t anycclCommInitRankScalable(anycclComm_t* comm, int nranks, int rank,
                                                      int nids, anycclUniqueId* ids,
                                                      anycclConfig_t* config);
+/* anycclCommInitEnv with a configuration; NULL: the default. With blocking = 0 it returns InProgress
+ * at once; otherwise all ranks have joined when it returns, also inside a group. */
+ANYCCL_API anycclResult_t anycclCommInitEnvConfig(anycclComm_t* comm, anycclConfig_t* config);
 /* Collective over `comm`: ranks with the same `color` (>= 0) form a new communicator, ordered by
  * (key, old rank). `config`: as for anycclCommInitRankConfig; with blocking = 0, `comm` must not be
  * used until the new one is ready, and with ANYCCL_SPLIT_NOCOLOR that one is finalized. A color
@@ -253,16 +263,17 @@ ANYCCL_API anycclResult_t anycclCommSplit(anycclComm_t comm, int color, int key,
  * ranks make the call, with lists of the same ranks, and the others do not, but `comm` has not failed
  * and the others have not left. No operation of `comm` is open. `comm` stays as it is. `config`,
  * groups: as for anycclCommSplit. Errors: of the list, on this rank alone; InvalidUsage naming two
- * ranks where lists of ranks that are in it differ; a rank that does not come within ANYCCL_TIMEOUT
- * fails `comm`, and so does one that is in no list but its own.
+ * ranks where lists of ranks that are in it differ; a rank that does not come within ANYCCL_TIMEOUT (or
+ * createTimeoutMs) fails `comm`, and so does one that is in no list but its own.
  * With ANYCCL_SHRINK_ABORT the ranks that are left carry on after a failure: what runs on `comm` ends
  * with Aborted on all of them, unless it has failed already, and `comm` can only be destroyed or aborted
  * afterwards. The ranks that make the call agree who is left: all but those that have died, or have
  * destroyed `comm`, and those in the list of any of them. Lists may differ, and may name ranks that live,
  * such as one that is stopped; a rank that others leave out gets RemoteError. Ranks may die meanwhile.
  * Nothing of `comm` reaches the new communicator, which can be shrunk in the same way. Errors: Timeout
- * after ANYCCL_TIMEOUT, naming ranks that live and do not come: the call may be repeated, also with these
- * ranks in the list; RemoteError, naming a rank that cannot take part and why, on all ranks. */
+ * after ANYCCL_TIMEOUT (or createTimeoutMs), naming ranks that live and do not come: the call may be
+ * repeated, also with these ranks in the list; RemoteError, naming a rank that cannot take part and why,
+ * on all ranks. */
 ANYCCL_API anycclResult_t anycclCommShrink(anycclComm_t comm, int* excludeRanksList,
                                            int excludeRanksCount, anycclComm_t* newcomm,
                                            anycclConfig_t* config, int shrinkFlags);

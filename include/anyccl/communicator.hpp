@@ -83,10 +83,13 @@ class Communicator : public Operations {
       return anycclCommInitRankConfig(made, size, id.value(), index(rank), &c);
     });
   }
-  /// Joins what the launcher's environment describes (`anyccl run`, torchrun).
-  static Result<Communicator> from_env() {
+  /// Joins what the launcher's environment describes (`anyccl run`, torchrun). See
+  /// anycclCommInitEnvConfig.
+  static Result<Communicator> from_env(const CommunicatorConfig& config = {}) {
     Communicator comm;
-    const Status status = detail::status_of(anycclCommInitEnv(&comm.handle_));
+    anycclConfig_t c = config.c_config();
+    const Status status = comm.take(
+        "from_env", nullptr, [&](anycclComm_t* made) { return anycclCommInitEnvConfig(made, &c); });
     if (!status.ok()) return status;
     return comm;
   }

@@ -24,7 +24,6 @@ class Correspondence {
   }
 
  private:
-  static constexpr int kLongest = 24 * 3600 * 1000;  // ms
   Status run(Collective way, Rank peer, std::span<std::byte> bytes) {
     Call call;
     call.collective = way;
@@ -36,7 +35,7 @@ class Correspondence {
       call.input = bytes.data();
     else
       call.output = bytes.data();
-    call.timeout = std::chrono::milliseconds(std::max(1, deadline_.poll_ms(kLongest)));
+    call.timeout = deadline_.operation_limit();
     return parent_.run(call);
   }
 

@@ -153,8 +153,8 @@ Result<InitContext> read_settings(Config config, const CommSettings& settings) {
   ANYCCL_CHECK(check_transport_name(init.config.transport));
   if (init.config.tls) ANYCCL_CHECK(tls::is_available());
   ANYCCL_TRY(init.table, table_of(init.config));
-  init.deadline = Deadline::in(
-      std::chrono::nanoseconds(static_cast<std::int64_t>(init.config.timeout_s * 1e9)));
+  const std::chrono::nanoseconds usual(static_cast<std::int64_t>(init.config.timeout_s * 1e9));
+  init.deadline = Deadline::in(settings.creation_limit ? *settings.creation_limit : usual);
   return init;
 }
 

@@ -387,10 +387,12 @@ Result<CommPtr> join_by_id(const anycclUniqueId& bytes, int size, int rank, cons
   return create(init, std::make_shared<const bootstrap::Group>(*std::move(group)), Rank{rank});
 }
 
-Result<CommPtr> join_by_environment() {
+Result<CommPtr> join_by_environment(const std::string& name, const CommSettings& settings) {
   ANYCCL_TRY(Config config, read_config());
   ANYCCL_TRY(const bootstrap::LaunchInfo info, bootstrap::read_launch_info(config));
-  ANYCCL_TRY(InitContext init, prepare_init(index(info.rank), info.size, std::move(config)));
+  ANYCCL_TRY(InitContext init,
+             prepare_init(index(info.rank), info.size, std::move(config), settings));
+  init.name = name;
   ANYCCL_TRY(bootstrap::Group group,
              bootstrap::join_environment(init.config, init.hello, init.deadline, info.launch,
                                          &init.listeners));

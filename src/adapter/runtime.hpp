@@ -22,7 +22,8 @@ Result<anycclUniqueId> make_unique_id();
 /// `name`: of the communicator, in logs. `settings`: of its configuration.
 Result<CommPtr> join_by_id(const anycclUniqueId& id, int size, int rank,
                            const std::string& name = {}, const CommSettings& settings = {});
-Result<CommPtr> join_by_environment();
+Result<CommPtr> join_by_environment(const std::string& name = {},
+                                    const CommSettings& settings = {});
 /// All ranks of one communicator, in this process.
 Result<std::vector<CommPtr>> join_all_here(int size);
 /// Collective over `parent`. Null for color ANYCCL_SPLIT_NOCOLOR.

@@ -16,8 +16,13 @@
 namespace anyccl {
 namespace {
 
+/// Until when all ranks must have come; never: until the time limit of `parent`.
+Deadline deadline_of(const CommSettings& settings) {
+  return settings.creation_limit ? Deadline::in(*settings.creation_limit) : Deadline::never();
+}
+
 template <typename T>
-Result<std::vector<T>> exchange_with_all(Comm& parent, const T& mine) {
+Result<std::vector<T>> exchange_with_all(Comm& parent, const T& mine, const Deadline& deadline) {
   std::vector<T> all(static_cast<std::size_t>(parent.size()));
   all[uindex(parent.rank())] = mine;
   Call call;
@@ -26,6 +31,7 @@ Result<std::vector<T>> exchange_with_all(Comm& parent, const T& mine) {
   call.count = sizeof(T);
   call.input = reinterpret_cast<std::byte*>(&all[uindex(parent.rank())]);
   call.output = reinterpret_cast<std::byte*>(all.data());
+  if (!deadline.is_never()) call.timeout = deadline.operation_limit();
   ANYCCL_CHECK(parent.run(call));
   return all;
 }
@@ -78,10 +84,11 @@ Status give_up(const CommPtr& made, const Status& why) {
 
 /// Each rank of `parent` says whether its communicator exists: the new one is used when it does on
 /// all of its members.
-Result<CommPtr> agreed(Result<CommPtr> made, Comm& parent, const std::vector<Member>& members) {
+Result<CommPtr> agreed(Result<CommPtr> made, Comm& parent, const std::vector<Member>& members,
+                       const Deadline& deadline) {
   Problem outcome;
   outcome.set(made.status());
-  const auto outcomes = exchange_with_all(parent, outcome);
+  const auto outcomes = exchange_with_all(parent, outcome, deadline);
   if (!made.ok()) return made;
   if (!outcomes.ok()) return give_up(*made, outcomes.status());
   for (const Member& member : members) {
@@ -205,6 +212,7 @@ Result<bootstrap::UniqueId> agree(const std::vector<Invitation>& all) {
 
 Result<CommPtr> split(Comm& parent, int color, int key, std::size_t most_ring_bytes,
                       const std::string& name, const CommSettings& settings) {
+  const Deadline deadline = deadline_of(settings);
   Card mine;
   mine.color = color;
   mine.key = key;
@@ -219,21 +227,21 @@ Result<CommPtr> split(Comm& parent, int color, int key, std::size_t most_ring_by
   if (problem.ok()) mine.settings = init->hello.settings;
   mine.problem.set(problem);
 
-  ANYCCL_TRY(const std::vector<Card> cards, exchange_with_all(parent, mine));
+  ANYCCL_TRY(const std::vector<Card> cards, exchange_with_all(parent, mine, deadline));
   ANYCCL_CHECK(problem);
   std::vector<Member> members;
   for (std::size_t r = 0; r < cards.size(); ++r)
     members.push_back({Rank{static_cast<std::int32_t>(r)}, &cards[r]});
   ANYCCL_CHECK(first_problem("split", members));
-  if (color == ANYCCL_SPLIT_NOCOLOR) return agreed(CommPtr(), parent, {});
+  if (color == ANYCCL_SPLIT_NOCOLOR) return agreed(CommPtr(), parent, {}, deadline);
   std::erase_if(members, [&](const Member& member) { return member.card->color != color; });
   std::stable_sort(members.begin(), members.end(),
                    [](const Member& a, const Member& b) { return a.card->key < b.card->key; });
   const std::uint64_t context[2] = {parent.sequence(), static_cast<std::uint64_t>(color)};
   ANYCCL_TRY(const bootstrap::Secret secret,
              inheritance.secret.derive("split", std::as_bytes(std::span(context))));
-  return agreed(form(parent, inheritance, members, secret, *init, most_ring_bytes), parent,
-                members);
+  return agreed(form(parent, inheritance, members, secret, *init, most_ring_bytes), parent, members,
+                deadline);
 }
 
 Result<CommPtr> shrink(Comm& parent, std::span<const int> excluded, const std::string& name,
@@ -265,20 +273,22 @@ Result<CommPtr> shrink(Comm& parent, std::span<const int> excluded, const std::s
 
 Result<CommPtr> grow(Comm& parent, int size, const anycclUniqueId* id, const std::string& name,
                      const CommSettings& settings) {
+  const Deadline deadline = deadline_of(settings);
   const std::uint64_t context = parent.sequence();
   ANYCCL_TRY(const bootstrap::Secret key,
              inheritance_of(parent).secret.derive("grow", std::as_bytes(std::span(&context, 1))));
   Invitation mine;
-  const CommSettings all_settings = inherited(parent.membership().settings, settings);
+  CommSettings all_settings = inherited(parent.membership().settings, settings);
   const Status problem = invite(parent, size, id, all_settings, mine);
   mine.problem.set(problem);
   if (mine.has_id != 0) hide(mine.id, key);  // nothing would show the key
-  ANYCCL_TRY(const std::vector<Invitation> all, exchange_with_all(parent, mine));
+  ANYCCL_TRY(const std::vector<Invitation> all, exchange_with_all(parent, mine, deadline));
   ANYCCL_CHECK(problem);
   ANYCCL_TRY(bootstrap::UniqueId agreed, agree(all));
   hide(agreed, key);
   anycclUniqueId whole{};
   agreed.to_bytes(whole.internal);
+  if (!deadline.is_never()) all_settings.creation_limit = deadline.operation_limit();
   return join_by_id(whole, size, index(parent.rank()), name, all_settings);
 }
 

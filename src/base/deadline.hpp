@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <compare>
 
@@ -22,6 +23,11 @@ class Deadline {
     if (is_never()) return most;
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(at_ - Clock::now()).count();
     return left <= 0 ? 0 : left < most ? static_cast<int>(left) : most;
+  }
+  /// The time limit of an operation that ends with it, at least a millisecond, and at most a day.
+  std::chrono::milliseconds operation_limit() const {
+    constexpr int kDay = 24 * 3600 * 1000;
+    return std::chrono::milliseconds(std::max(1, poll_ms(kDay)));
   }
 
  private:

@@ -243,6 +243,29 @@ TEST(WaitLimits, of_a_message_to_this_rank_itself) {
   });
 }
 
+TEST(WaitLimits, of_messages_that_this_rank_sends_to_itself_and_does_not_receive) {
+  static float large[12 << 20];
+  const std::pair<const char*, std::function<Status(Communicator&)>> sends[] = {
+      {"send",
+       [](Communicator& comm) {
+         return wait(comm.send(view(std::span<float>(large, 1)), Rank{0}));
+       }},
+      {"long send",
+       [](Communicator& comm) { return wait(comm.send(view(std::span<float>(large)), Rank{0})); }},
+      {"synchronous send",
+       [](Communicator& comm) {
+         return wait(ssend(comm, view(std::span<float>(large, 1)), Rank{0}));
+       }},
+  };
+  for (const auto& [name, send] : sends)
+    run_on_rank_0([&](Communicator& comm) {
+      const Status status = send(comm);
+      EXPECT_EQ(status.code(), Code::timeout) << name << ": " << status.message();
+      EXPECT_NE(status.message().find("waits for itself in a "), std::string::npos)
+          << name << ": " << status.message();
+    });
+}
+
 TEST(WaitLimits, of_a_call_come_before_that_of_the_communicator) {
   const Environment limits{{{"ANYCCL_OP_TIMEOUT", "0.05"}}};
   Door waited;

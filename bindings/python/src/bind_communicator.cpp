@@ -12,50 +12,60 @@ void bind_creation(CommunicatorClass& c) {
   const nb::kw_only named;
   const auto name_arg = "name"_a.none() = nb::none();
   const auto wait_arg = "wait"_a = true;
-  c.def_static("from_env", &Communicator::from_env, docs::kFromEnv)
+  const auto timeout_arg = "timeout"_a.none() = nb::none();
+  c.def_static(
+       "from_env",
+       [](std::optional<std::string> name, bool wait, Seconds timeout) {
+         return Communicator::from_env({std::move(name), wait, timeout});
+       },
+       named, name_arg, wait_arg, timeout_arg, docs::kFromEnv)
       .def_static(
           "from_unique_id",
           [](const anycclUniqueId& id, int rank, int size, std::optional<std::string> name,
-             bool wait) {
-            return Communicator::from_unique_id(id, rank, size, {std::move(name), wait});
+             bool wait, Seconds timeout) {
+            return Communicator::from_unique_id(id, rank, size, {std::move(name), wait, timeout});
           },
-          "id"_a, "rank"_a, "size"_a, named, name_arg, wait_arg, docs::kFromUniqueId)
+          "id"_a, "rank"_a, "size"_a, named, name_arg, wait_arg, timeout_arg, docs::kFromUniqueId)
       .def_static("init_all", &Communicator::init_all, "size"_a, docs::kInitAll)
       .def(
           "split",
           [](Communicator& self, std::optional<int> color, int key, std::optional<std::string> name,
-             bool wait) {
-            return self.split(color.value_or(ANYCCL_SPLIT_NOCOLOR), key, {std::move(name), wait});
+             bool wait, Seconds timeout) {
+            return self.split(color.value_or(ANYCCL_SPLIT_NOCOLOR), key,
+                              {std::move(name), wait, timeout});
           },
-          "color"_a.none(), "key"_a = 0, named, name_arg, wait_arg, docs::kSplit,
+          "color"_a.none(), "key"_a = 0, named, name_arg, wait_arg, timeout_arg, docs::kSplit,
           nb::sig("def split(self, color: int | None, key: int = 0, *, name: str | None = None, "
-                  "wait: bool = True) -> Communicator | None"))
+                  "wait: bool = True, timeout: float | None = None) -> Communicator | None"))
       .def(
           "shrink",
           [](Communicator& self, std::vector<int> excluded, bool after_failure,
-             std::optional<std::string> name, bool wait) {
-            return self.shrink(std::move(excluded), after_failure, {std::move(name), wait});
+             std::optional<std::string> name, bool wait, Seconds timeout) {
+            return self.shrink(std::move(excluded), after_failure,
+                               {std::move(name), wait, timeout});
           },
           "excluded"_a = std::vector<int>(), named, "after_failure"_a = false, name_arg, wait_arg,
-          docs::kShrink,
+          timeout_arg, docs::kShrink,
           nb::sig("def shrink(self, excluded: collections.abc.Sequence[int] = (), *, "
-                  "after_failure: bool = False, name: str | None = None, wait: bool = True) "
-                  "-> Communicator"))
+                  "after_failure: bool = False, name: str | None = None, wait: bool = True, "
+                  "timeout: float | None = None) -> Communicator"))
       .def(
           "grow",
           [](Communicator& self, int size, const anycclUniqueId* id,
-             std::optional<std::string> name, bool wait) {
-            return self.grow(size, id, {std::move(name), wait});
+             std::optional<std::string> name, bool wait, Seconds timeout) {
+            return self.grow(size, id, {std::move(name), wait, timeout});
           },
-          "size"_a, "id"_a.none() = nb::none(), named, name_arg, wait_arg, docs::kGrow,
+          "size"_a, "id"_a.none() = nb::none(), named, name_arg, wait_arg, timeout_arg, docs::kGrow,
           nb::sig("def grow(self, size: int, id: UniqueId | None = None, *, "
-                  "name: str | None = None, wait: bool = True) -> Communicator"))
+                  "name: str | None = None, wait: bool = True, "
+                  "timeout: float | None = None) -> Communicator"))
       .def_prop_ro("ready", &Communicator::is_ready, docs::kReady)
       .def("wait_until_ready", &Communicator::wait_until_ready, "timeout"_a.none() = nb::none(),
            docs::kWaitUntilReady)
       .def("finalize", &Communicator::finalize, "timeout"_a.none() = nb::none(), docs::kFinalize)
       .def("destroy", &Communicator::destroy, docs::kDestroy)
       .def("abort", &Communicator::abort, docs::kAbort)
+      .def("revoke", &Communicator::revoke, docs::kRevoke)
       .def(
           "__enter__", [](nb::object self) { return self; },
           nb::sig("def __enter__(self) -> Communicator"))

@@ -232,6 +232,11 @@ void Communicator::abort() {
   raise_unless_ok(outcome);
 }
 
+void Communicator::revoke() {
+  const Call turn(*this);
+  raise_unless_ok(unlocked([&] { return anycclCommRevoke(turn.handle, ANYCCL_REVOKE_DEFAULT); }));
+}
+
 void Communicator::sweep(bool all) {
   constexpr std::size_t kAFew = 8;  // each call adds at most one
   if (handle_ == nullptr || (kept_.empty() && retired_.empty())) return;

@@ -17,7 +17,8 @@ namespace anyccl::python {
 struct Creation {
   std::optional<std::string> name;
   bool wait = true;
-  bool is_default() const { return !name && wait; }
+  Seconds timeout;
+  bool is_default() const { return !name && wait && !timeout; }
 };
 
 /// One rank's communicator. Everything here is called with the interpreter lock held, which guards
@@ -34,7 +35,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   Communicator& operator=(const Communicator&) = delete;
   ~Communicator();
 
-  static CommunicatorPtr from_env();
+  static CommunicatorPtr from_env(const Creation& how);
   static CommunicatorPtr from_unique_id(const anycclUniqueId& id, int rank, int size,
                                         const Creation& how);
   static std::vector<CommunicatorPtr> init_all(int size);
@@ -73,6 +74,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   void finalize(Seconds timeout);
   void destroy();
   void abort();
+  void revoke();
 
   /// Keeps an operation until it is complete.
   void adopt(OperationPtr operation) {

@@ -9,11 +9,21 @@
 namespace anyccl::python {
 namespace {
 
+/// In milliseconds, as createTimeoutMs of a configuration.
+int creation_limit(double seconds) {
+  constexpr double kLeast = 0.001, kMost = 86400;
+  if (!(seconds >= kLeast && seconds <= kMost))
+    raise_invalid("timeout is " + std::to_string(seconds) +
+                  " s: creating a communicator may take 0.001 to 86400 s, or None: the default");
+  return static_cast<int>(seconds * 1000);
+}
+
 /// The library's form of `how`, which it must not outlive.
 anycclConfig_t config_of(const Creation& how) {
   anycclConfig_t config = ANYCCL_CONFIG_INITIALIZER;
   config.blocking = how.wait ? 1 : 0;
   if (how.name) config.commName = how.name->c_str();
+  if (how.timeout) config.createTimeoutMs = creation_limit(*how.timeout);
   return config;
 }
 
@@ -41,9 +51,10 @@ CommunicatorPtr Communicator::made(const Make& make) {
   return comm;
 }
 
-CommunicatorPtr Communicator::from_env() {
+CommunicatorPtr Communicator::from_env(const Creation& how) {
   need_no_group("from_env");
-  return made(anycclCommInitEnv);
+  anycclConfig_t config = config_of(how);
+  return made([&](anycclComm_t* handle) { return anycclCommInitEnvConfig(handle, &config); });
 }
 
 CommunicatorPtr Communicator::from_unique_id(const anycclUniqueId& id, int rank, int size,

@@ -130,3 +130,35 @@ def test_to_finalize_ends_in_time_though_a_receive_never_does():
         never.wait()
     comms[0].destroy()
     comms[1].destroy()
+
+
+def test_the_time_to_create_has_a_limit_which_names_the_missing_ranks():
+    with pytest.raises(anyccl.Timeout, match="missing: 0, 2"):
+        anyccl.Communicator.from_unique_id(anyccl.UniqueId.create(), 1, 3, timeout=0.3)
+
+
+@pytest.mark.parametrize("create", [
+    lambda c: c.split(0, timeout=0.3),
+    lambda c: c.shrink(timeout=0.3),
+    lambda c: c.grow(3, anyccl.UniqueId.create(), timeout=0.3),
+])
+def test_the_limit_of_making_one_of_another_names_the_rank_that_does_not_come(two, create):
+    with pytest.raises(anyccl.Timeout, match="rank 1"):
+        create(two.comms[0])
+
+
+def test_the_limit_of_a_launched_rank_comes_before_the_environment(monkeypatch):
+    for name, value in ("RANK", "1"), ("WORLD_SIZE", "2"), ("MASTER_ADDR", "127.0.0.1"), ("MASTER_PORT", "1"):
+        monkeypatch.setenv(name, value)
+    with pytest.raises(anyccl.Timeout, match="is rank 0 running"):
+        anyccl.Communicator.from_env(timeout=0.3, name="launched")
+    comm = anyccl.Communicator.from_env(timeout=0.3, wait=False)
+    with pytest.raises(anyccl.Timeout, match="is rank 0 running"):
+        comm.wait_until_ready(60)
+
+
+@pytest.mark.parametrize("wrong", [0, -1, 0.0001, 86401, float("inf"), float("nan")])
+def test_a_limit_that_is_none_is_refused(alone, wrong):
+    with pytest.raises(anyccl.InvalidArgument, match="0.001 to 86400"):
+        alone.split(0, timeout=wrong)
+    assert alone.split(0, timeout=86400).size == 1

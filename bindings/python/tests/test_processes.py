@@ -347,6 +347,27 @@ def test_ranks_that_are_left_carry_on_from_the_last_step_of_all():
     assert lines(done) == ["[0] 0 2 [2] True", "[0] True", "[2] 1 2 [2] True", "[2] True"]
 
 
+def test_ranks_carry_on_after_one_has_revoked_the_communicator():
+    done = run(
+        3,
+        """
+        comm = anyccl.Communicator.from_env()
+        comm.barrier()
+        if comm.rank == 1:
+            comm.revoke()
+        try:
+            comm.all_reduce(np.ones(1000))
+        except anyccl.Aborted as e:
+            print("rank 1" in str(e) and "revoked the communicator" in str(e), repr(comm.failure)[:7])
+        left = comm.shrink(after_failure=True)
+        comm.destroy()
+        print(left.all_reduce(np.array([left.rank])))
+        left.destroy()
+        """,
+    )
+    assert lines(done) == sorted(f"[{rank}] {line}" for rank in range(3) for line in ("True Aborted", "[3]"))
+
+
 def test_ranks_shrink_without_a_failure():
     done = run(
         3,

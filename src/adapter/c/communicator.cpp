@@ -128,12 +128,20 @@ anycclResult_t anycclCommInitAll(anycclComm_t* comms, int ndev, const int* devli
 }
 
 anycclResult_t anycclCommInitEnv(anycclComm_t* comm) {
+  return anycclCommInitEnvConfig(comm, nullptr);
+}
+
+anycclResult_t anycclCommInitEnvConfig(anycclComm_t* comm, anycclConfig_t* config) {
   return guarded(nullptr, [&]() -> Status {
     ANYCCL_CHECK(need(comm, "comm"));
     ANYCCL_CHECK(check_wait({}));
     *comm = nullptr;
-    ANYCCL_TRY(CommPtr made, join_by_environment());
-    *comm = make_handle(std::move(made));
+    ANYCCL_TRY(const bool blocking, is_blocking(config));
+    const std::string name = name_in(config);
+    const CommSettings settings = settings_in(config);
+    if (!blocking) return begin(comm, name, [=] { return join_by_environment(name, settings); });
+    ANYCCL_TRY(CommPtr made, join_by_environment(name, settings));
+    *comm = make_handle(std::move(made), name);
     return {};
   });
 }

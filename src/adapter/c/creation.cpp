@@ -22,6 +22,16 @@ Result<std::optional<std::chrono::milliseconds>> time_limit_in(int milliseconds)
   return error(Code::invalid_argument, "config->timeoutMs is {} ms", milliseconds);
 }
 
+/// The time limit of the creation; absent: the configuration says nothing of it.
+Result<std::optional<std::chrono::milliseconds>> creation_limit_in(int milliseconds) {
+  constexpr int kDay = 24 * 3600 * 1000;  // the most of ANYCCL_TIMEOUT, too
+  if (milliseconds == ANYCCL_CONFIG_UNDEF_INT) return std::optional<std::chrono::milliseconds>();
+  if (milliseconds >= 1 && milliseconds <= kDay)
+    return std::optional(std::chrono::milliseconds(milliseconds));
+  return error(Code::invalid_argument, "config->createTimeoutMs is {} ms instead of 1 to {}",
+               milliseconds, kDay);
+}
+
 }  // namespace
 
 anycclComm_t make_handle(CommPtr comm, std::string name) {
@@ -53,11 +63,13 @@ CommSettings settings_in(const anycclConfig_t* config) {
   const auto chunk = size_in(config->chunkBytes, "chunkBytes");
   const auto buffer = size_in(config->buffSize, "buffSize");
   const auto time_limit = time_limit_in(config->timeoutMs);
-  settings.problem = !chunk.ok()    ? chunk.status()
-                     : !buffer.ok() ? buffer.status()
-                                    : time_limit.status();
+  const auto creation_limit = creation_limit_in(config->createTimeoutMs);
+  for (const Status& status :
+       {chunk.status(), buffer.status(), time_limit.status(), creation_limit.status()})
+    if (settings.problem.ok()) settings.problem = status;
   if (settings.problem.ok()) {
     settings.time_limit = *time_limit;
+    settings.creation_limit = *creation_limit;
     settings.chunk_bytes = *chunk;
     settings.buffer_bytes = *buffer;
   }

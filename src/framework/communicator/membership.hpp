@@ -22,6 +22,8 @@ struct CommSettings {
   std::size_t buffer_bytes = 0;  ///< As ANYCCL_BUFFSIZE; 0: not set.
   /// Time limit of operations that have none of their own; 0: none. Absent: ANYCCL_OP_TIMEOUT's.
   std::optional<std::chrono::milliseconds> time_limit;
+  /// Time limit of creating the communicator, its own alone. Absent: ANYCCL_TIMEOUT's.
+  std::optional<std::chrono::milliseconds> creation_limit;
   Status problem;  ///< What is wrong with them; other ranks hear of it.
 };
 

@@ -249,10 +249,13 @@ bool Channel::fits(const Wanted& in, const FrameHeader& header) {
   const char* const what = in.key.is_message ? "message" : "operation";
   const int peer = index(flow_.peer), me = index(context_->me);
   if (!same_call(header, in)) {
-    context_->note(
-        error(Code::invalid_usage, "rank {} is in a different call at {} {} than rank {}", peer,
-              what, in.key.operation, me),
-        !in.key.is_message);
+    context_->note(in.key.is_message
+                       ? error(Code::invalid_usage,
+                               "rank {} sends another data type than rank {} receives", peer, me)
+                       : error(Code::invalid_usage,
+                               "rank {} is in a different call at operation {} than rank {}", peer,
+                               in.key.operation, me),
+                   !in.key.is_message);
     return false;
   }
   if (same_size(header, in)) return true;

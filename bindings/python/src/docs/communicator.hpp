@@ -59,10 +59,19 @@ constexpr const char kFromEnv[] =
 `anyccl run` and torchrun set RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT; several hosts also need
 the same ANYCCL_SECRET. Returns when all ranks have joined.
 
+Parameters
+----------
+name : str, optional
+    Of the communicator, in logs.
+wait : bool
+    Whether to return when all ranks have joined. If not it returns at once: see `ready`.
+timeout : float, optional
+    Seconds that this may take, 0.001 to 86400; without it, what ANYCCL_TIMEOUT says, or a minute.
+
 Raises
 ------
 Timeout
-    Naming the ranks that did not join within ANYCCL_TIMEOUT seconds.)";
+    Naming the ranks that did not join in time.)";
 constexpr const char kFromUniqueId[] = R"(Join the communicator of `id` as `rank` of `size`.
 
 Any thread; several may join at the same time.
@@ -75,11 +84,13 @@ name : str, optional
     Of the communicator, in logs.
 wait : bool
     Whether to return when all ranks have joined. If not it returns at once: see `ready`.
+timeout : float, optional
+    As for `from_env`.
 
 Raises
 ------
 Timeout
-    Naming the ranks that did not join within ANYCCL_TIMEOUT seconds.)";
+    Naming the ranks that did not join in time.)";
 constexpr const char kInitAll[] = R"(Create all `size` ranks of one communicator in this process.
 
 Returns
@@ -100,10 +111,18 @@ name : str, optional
 wait : bool
     Equal on all ranks. If false it returns at once: see `ready`. This communicator refuses calls until
     then, and a rank with color None gets a communicator that can only be destroyed.
+timeout : float, optional
+    As for `from_env`; without it, until all ranks have made the call, the time limit of operations. Where
+    a rank does not make the call in time this communicator has failed.
 
 Returns
 -------
-Communicator or None)";
+Communicator or None
+
+Raises
+------
+Timeout
+    Naming the ranks that did not come in time.)";
 constexpr const char kShrink[] =
     R"(Form a communicator of the ranks that are not `excluded`, in their order. Not in a group.
 
@@ -122,12 +141,14 @@ name : str, optional
     Of the new communicator, in logs; without it, this one's.
 wait : bool
     As for `split`.
+timeout : float, optional
+    As for `from_env`.
 
 Raises
 ------
 Timeout
-    Naming ranks that do not come within ANYCCL_TIMEOUT seconds. With ``after_failure=True`` the call may
-    be repeated, also with these ranks excluded.
+    Naming ranks that do not come in time. With ``after_failure=True`` the call may be repeated,
+    also with these ranks excluded.
 RemoteError
     Other ranks do without this one, or a rank cannot take part: named, with its reason.)";
 constexpr const char kGrow[] =
@@ -144,13 +165,13 @@ id : UniqueId, optional
     On one rank, which has made it and brought it to the new ranks; None on the others.
 name : str, optional
     Of the new communicator, in logs; without it, this one's.
-wait : bool
+wait, timeout : bool, float
     As for `split`.
 
 Raises
 ------
 Timeout
-    Naming the ranks that did not join within ANYCCL_TIMEOUT seconds.
+    Naming the ranks that did not join in time.
 InvalidArgument, InvalidUsage
     A size or an id that one rank has wrong, on all ranks.)";
 constexpr const char kReady[] =
@@ -185,6 +206,11 @@ InvalidUsage
     While another thread is inside a call.)";
 constexpr const char kAbort[] =
     R"(Make all ranks' operations fail, and free the communicator. Any thread; never waits for a peer.)";
+constexpr const char kRevoke[] =
+    R"(Make all ranks' operations fail as `Aborted`, naming this rank. Any thread; never waits for a peer.
+
+Unlike after `abort`, this rank may still ask the communicator for `completed`, and `shrink` it with
+``after_failure=True``, as the others may.)";
 constexpr const char kRank[] = R"(This rank, from 0 to size - 1.)";
 constexpr const char kSize[] = R"(The number of ranks.)";
 constexpr const char kFailure[] =
