@@ -16,33 +16,45 @@ using Json = nlohmann::ordered_json;
 constexpr std::string_view kFormat = "anyccl.calibration/1";
 constexpr double kUnlimited = std::numeric_limits<double>::infinity();
 
+/// Null if there is none, also in what is no object.
+Json value_of(const Json& object, const std::string& key) {
+  return object.is_object() ? object.value(key, Json()) : Json();
+}
+
 /// Reads keys; the first mistake is kept until status() is asked.
 class Reader {
  public:
   explicit Reader(const std::string& file) : file_(file) {}
 
   double number(const Json& object, const std::string& key, const std::string& where) {
-    const Json value = object.value(key, Json());
+    const Json value = value_of(object, key);
     const double number = value.is_number() ? value.get<double>() : -1;
     if (number >= 0 && std::isfinite(number)) return number;
     wrong(where + key, value, "a number of at least 0");
     return 0;
   }
+  int whole(const Json& object, const std::string& key, const std::string& where) {
+    constexpr int kMost = 1 << 24;
+    const double found = number(object, key, where);
+    if (found <= kMost) return static_cast<int>(found);
+    wrong(where + key, value_of(object, key), fmt::format("at most {}", kMost));
+    return 0;
+  }
   std::string text(const Json& object, const std::string& key, const std::string& where) {
-    const Json value = object.value(key, Json());
+    const Json value = value_of(object, key);
     if (value.is_string()) return value.get<std::string>();
     wrong(where + key, value, "a text");
     return {};
   }
   /// An object without keys, if there is none.
   Json object(const Json& parent, const std::string& key) {
-    Json value = parent.value(key, Json());
+    Json value = value_of(parent, key);
     if (value.is_object()) return value;
     wrong(key, value, "an object");
     return Json::object();
   }
   Json array(const Json& parent, const std::string& key, const std::string& where) {
-    Json value = parent.value(key, Json());
+    Json value = value_of(parent, key);
     if (value.is_array() && !value.empty()) return value;
     wrong(where + key, value, "a list that is not empty");
     return Json::array();
@@ -63,8 +75,8 @@ class Reader {
 CostSegment segment_from(const Json& json, const std::string& where, bool last, Reader& read) {
   CostSegment segment;
   segment.most_bytes = last ? kUnlimited : read.number(json, "up_to_bytes", where);
-  if (last && !json.value("up_to_bytes", Json()).is_null())
-    read.wrong(where + "up_to_bytes", json["up_to_bytes"], "null in the last segment");
+  if (const Json most = value_of(json, "up_to_bytes"); last && !most.is_null())
+    read.wrong(where + "up_to_bytes", most, "null in the last segment");
   segment.alpha_s = read.number(json, "alpha_us", where) * 1e-6;
   segment.beta_s = read.number(json, "beta_ns_per_byte", where) * 1e-9;
   return segment;
@@ -78,11 +90,12 @@ LinkCosts link_from(const Json& json, const std::string& where, Reader& read) {
     const std::string here = fmt::format("{}segments[{}].", where, i);
     link.segments.push_back(segment_from(segments[i], here, i + 1 == segments.size(), read));
     if (i > 0 && !(link.segments[i].most_bytes > link.segments[i - 1].most_bytes))
-      read.wrong(here + "up_to_bytes", segments[i]["up_to_bytes"], "above the one before");
+      read.wrong(here + "up_to_bytes", value_of(segments[i], "up_to_bytes"),
+                 "above the one before");
   }
   link.overhead_s = read.number(json, "overhead_us", where) * 1e-6;
   link.residual = read.number(json, "residual_percent", where) / 100;
-  link.points = static_cast<int>(read.number(json, "points", where));
+  link.points = read.whole(json, "points", where);
   return link;
 }
 
@@ -179,8 +192,8 @@ Result<Calibration> read_calibration(const std::string& text, const std::string&
   c.reduce_residual = read.number(cpu, "reduce_residual_percent", "processor.") / 100;
   c.copy_s = read.number(cpu, "copy_ns_per_byte", "processor.") * 1e-9;
   const Json contention = read.object(json, "contention");
-  c.cores = static_cast<int>(read.number(contention, "cores", "contention."));
-  if (c.cores < 1) read.wrong("contention.cores", contention.value("cores", Json()), "at least 1");
+  c.cores = read.whole(contention, "cores", "contention.");
+  if (c.cores < 1) read.wrong("contention.cores", value_of(contention, "cores"), "at least 1");
   c.memory_bytes_per_s = read.number(contention, "memory_GBps", "contention.") * 1e9;
   c.hand_over_s = read.number(contention, "hand_over_us", "contention.") * 1e-6;
   c.load = read.number(contention, "load", "contention.");

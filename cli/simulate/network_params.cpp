@@ -69,7 +69,8 @@ std::vector<std::uint32_t> NetworkParams::dims(std::string_view name,
   for (std::size_t at = 0; !word.empty() && at <= word.size();) {
     const std::size_t end = std::min(word.find('x', at), word.size());
     std::uint32_t dim = 0;
-    if (reads(std::string_view(word).substr(at, end - at), dim)) ends *= dim;
+    if (!reads(std::string_view(word).substr(at, end - at), dim)) dim = 0;
+    ends *= dim;
     dims.push_back(dim);
     at = end + 1;
     if (dim == 0 || ends > kMostEnds) {

@@ -13,21 +13,50 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr int kFormat = 1;
+/// Nanoseconds: a clock of four years, and real ones of seventy. Differences and sums of what is longer might not
+/// be numbers.
+constexpr std::int64_t kLongest = std::int64_t{1} << 57, kLatest = std::int64_t{1} << 61;
+
+bool is_within(std::int64_t ns, std::int64_t most) {
+  return ns >= -most && ns <= most;
+}
+
+bool has_plausible_times(const RankTrace& trace) {
+  return is_within(trace.time_ns, kLongest) && is_within(trace.real_offset_ns, kLatest) &&
+         std::ranges::all_of(trace.calls, [](const TracedCall& c) {
+           return is_within(c.issued_ns, kLongest) && is_within(c.started_ns, kLongest) &&
+                  is_within(c.awaited_ns, kLongest) && is_within(c.ended_ns, kLongest);
+         });
+}
+
+/// Refuses numbers that are not whole: they might not be converted.
+template <typename T>
+T whole(const Json& number) {
+  if (!number.is_number_integer())
+    throw Json::type_error::create(302, "a whole number is needed", &number);
+  return number.get<T>();
+}
+
+/// `otherwise`, if there is none.
+template <typename T>
+T whole(const Json& object, const char* key, T otherwise = {}) {
+  return object.contains(key) ? whole<T>(object.at(key)) : otherwise;
+}
 
 TracedCall read_call(const Json& event) {
   const Json& args = event.at("args");
   TracedCall call;
-  call.sequence = args.value("sequence", std::uint64_t{0});
+  call.sequence = whole<std::uint64_t>(args, "sequence");
   call.kind = args.at("kind");
-  call.bytes = args.at("bytes");
-  call.root = args.value(call.sequence == 0 ? "peer" : "root", -1);
-  call.tag = args.value("tag", std::uint64_t{0});
-  call.issued_ns = args.at("issued_ns");
-  call.started_ns = args.value("started_ns", std::int64_t{0});
-  call.awaited_ns = args.value("awaited_ns", std::int64_t{0});
-  call.ended_ns = args.value("ended_ns", std::int64_t{0});
-  call.stream = args.value("stream", 0);
-  call.track = event.at("tid");
+  call.bytes = whole<std::uint64_t>(args.at("bytes"));
+  call.root = whole(args, call.sequence == 0 ? "peer" : "root", -1);
+  call.tag = whole<std::uint64_t>(args, "tag");
+  call.issued_ns = whole<std::int64_t>(args.at("issued_ns"));
+  call.started_ns = whole<std::int64_t>(args, "started_ns");
+  call.awaited_ns = whole<std::int64_t>(args, "awaited_ns");
+  call.ended_ns = whole<std::int64_t>(args, "ended_ns");
+  call.stream = whole<int>(args, "stream");
+  call.track = whole<int>(event.at("tid"));
   call.details = args.dump(-1, ' ', false, Json::error_handler_t::replace);
   return call;
 }
@@ -38,12 +67,12 @@ RankTrace read(const Json& json) {
   trace.communicator = writer.at("communicator");
   trace.name = writer.at("name");
   trace.host = writer.at("host");
-  trace.pid = writer.at("pid");
-  trace.rank = writer.at("rank");
-  trace.size = writer.at("size");
-  trace.time_ns = writer.at("time_ns");
-  trace.real_offset_ns = writer.at("real_offset_ns");
-  trace.left_out = writer.at("left_out");
+  trace.pid = whole<int>(writer.at("pid"));
+  trace.rank = whole<int>(writer.at("rank"));
+  trace.size = whole<int>(writer.at("size"));
+  trace.time_ns = whole<std::int64_t>(writer.at("time_ns"));
+  trace.real_offset_ns = whole<std::int64_t>(writer.at("real_offset_ns"));
+  trace.left_out = whole<std::uint64_t>(writer.at("left_out"));
   for (const Json& event : json.at("traceEvents"))
     if (event.at("ph") != "M") trace.calls.push_back(read_call(event));
   return trace;
@@ -54,9 +83,12 @@ RankTrace read(const Json& json) {
 Result<RankTrace> parse_trace(const std::string& text) try {
   const Json json = Json::parse(text);
   if (!json.is_object() || !json.contains("otherData") ||
-      json["otherData"].value("anyccl_trace", 0) != kFormat)
+      whole<int>(json["otherData"], "anyccl_trace") != kFormat)
     return error(Code::invalid_argument, "it is no trace of a rank of this version of anyccl");
-  return read(json);
+  RankTrace trace = read(json);
+  if (!has_plausible_times(trace))
+    return error(Code::invalid_argument, "it is no trace: its times are years apart");
+  return trace;
 } catch (const Json::exception& problem) {
   return error(Code::invalid_argument, "it is no trace: {}", problem.what());
 }

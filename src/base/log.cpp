@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <mutex>
+#include <new>
 
 #include "base/error.hpp"
 #include "base/fork.hpp"
@@ -112,9 +113,10 @@ bool log_enabled(LogSubsystem subsystem) {
 bool log_enabled(LogLevel level) {
   return logger().should_log(native(level));
 }
-void log_text(LogLevel level, std::string_view text) {
+void log_text(LogLevel level, std::string_view text) try {
   const std::lock_guard lock(mutex());
   logger().log(native(level), text);
+} catch (const std::bad_alloc&) {  // the line is lost
 }
 
 }  // namespace anyccl

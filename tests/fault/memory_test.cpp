@@ -67,20 +67,37 @@ TEST(Threads, that_the_system_does_not_give_are_an_error_of_creation) {
       }));
 }
 
-TEST(FileSizes, that_one_rank_lacks_for_another_communicator_are_an_error_of_all_ranks) {
+void limit_file_sizes() {
+  const rlimit limit{4096, 4096};
+  EXPECT_EQ(::setrlimit(RLIMIT_FSIZE, &limit), 0);
+}
+
+/// A limit, and what an error of a split says where one rank has it.
+struct SplitLimit {
+  const char* name;
+  void (*set)();
+  const char* problem;
+};
+class Split : public testing::TestWithParam<SplitLimit> {};
+INSTANTIATE_TEST_SUITE_P(
+    Under, Split,
+    testing::Values(SplitLimit{"RLIMIT_FSIZE", limit_file_sizes, "RLIMIT_FSIZE"},
+                    SplitLimit{"RLIMIT_AS", [] { limit_memory(rlim_t{16} << 20); },
+                               "of a communicator's memory: Cannot allocate memory"}),
+    [](const auto& limit) { return std::string(limit.param.name); });
+
+TEST_P(Split, that_one_rank_has_no_room_for_is_an_error_of_all_ranks) {
   expect_all_passed(run_processes(
       2,
       [](Communicator& comm) {
-        const rlimit limit{4096, 4096};
-        const bool lacks = comm.rank() == Rank{1};
-        ASSERT_EQ(lacks ? ::setrlimit(RLIMIT_FSIZE, &limit) : 0, 0);
+        if (comm.rank() == Rank{1}) GetParam().set();
         CommunicatorConfig config;
         config.fields.buffSize = 32 << 20;
         const auto part = comm.split(0, index(comm.rank()), config);
         const std::string text(part.status().message());
         EXPECT_FALSE(part.ok());
-        EXPECT_NE(text.find("RLIMIT_FSIZE"), std::string::npos) << text;
-        EXPECT_TRUE(lacks || text.find("rank 1") != std::string::npos) << text;
+        EXPECT_NE(text.find(GetParam().problem), std::string::npos) << text;
+        EXPECT_NE(text.find("rank 1"), std::string::npos) << text;
       },
       [](int) {
         return std::vector<std::pair<std::string, std::string>>{{"ANYCCL_TRANSPORT", "shm"}};

@@ -1,4 +1,5 @@
-// The frames of a link, as collectives and messages read them.
+// The frames of a link, as collectives and messages read them. A first byte from kModes on says what they have
+// besides: bit 0, checksums (ANYCCL_CHECKSUM); bit 1, connections that are replaced (ANYCCL_RECONNECT).
 
 #include <sys/socket.h>
 
@@ -6,31 +7,57 @@
 #include <cstring>
 
 #include "input.hpp"
+#include "platform/fabric/connector.hpp"
+#include "platform/fabric/link.hpp"
+#include "platform/fabric/seal.hpp"
 #include "platform/transport/sockets/socket_transport.hpp"
+#include "platform/transport/unix_socket/unix_transport.hpp"
 #include "support/transports.hpp"
 
 namespace anyccl::fuzz {
 namespace {
 
+constexpr std::uint8_t kModes = 0xFC;
+
+/// Hears that a connection is lost.
+struct Connector final : fabric::Connector {
+  void connect(Rank) override {}
+  void reconnect(Rank, int) override { lost = true; }
+  bool lost = false;
+};
+
 /// Rank 0, connected with a peer that says what the input does.
 class Victim {
  public:
-  Victim() {
-    test::Ends ends = test::connected_on_one_host();
-    peer_ = std::move(ends[1]);
-    std::vector<PeerSocket> sockets;
-    sockets.push_back({Rank{1}, std::move(ends[0]), true, false});
+  explicit Victim(Input& input) {
+    const Input rest = input;
+    const auto mode = input.take<std::uint8_t>();
+    if (mode < kModes) input = rest;
+    seals_ = mode >= kModes && mode % 2 != 0;
+    fabric::LinkSettings settings;
+    settings.checksums = seals_;
+    settings.reconnects = mode >= kModes && mode % 4 >= 2;
+    if (settings.reconnects) connector_ = std::make_shared<Connector>();
+    link_.reset(new fabric::Link(unix_socket::unix_socket(), connector_, Rank{1}, settings));
+    connect(input);
     const auto context = std::make_shared<fabric::Context>(Rank{0}, 0);
-    auto made =
-        sockets::make_socket_transport(context, test::open_channels(context, std::move(sockets)));
+    auto channel = link_->open(context, Rank{1});
+    test::require(channel.ok(), "open a channel");
+    std::vector<fabric::PeerChannel> channels;
+    channels.push_back({Rank{1}, *std::move(channel), true, false});
+    auto made = sockets::make_socket_transport(context, std::move(channels));
     test::require(made.ok(), "make_socket_transport");
     transport_ = std::move(*made);
   }
 
+  /// What it takes of the input it takes in statements: compilers differ in the order of arguments.
   void do_next(Input& input) {
+    if (connector_ != nullptr && std::exchange(connector_->lost, false)) connect(input);
     switch (input.take<std::uint8_t>() % 6) {
-      case 0:
-        return say(input.take_bytes(input.take<std::uint8_t>()), input.take<std::uint8_t>() % 4);
+      case 0: {
+        const auto bytes = input.take_bytes(input.take<std::uint8_t>());
+        return say(bytes, input.take<std::uint8_t>() % 4);
+      }
       case 1:
         return say_frame(input);
       case 2:
@@ -48,6 +75,19 @@ class Victim {
   }
 
  private:
+  /// Where it may be the next one, with a greeting, mostly.
+  void connect(Input& input) {
+    test::Ends ends = test::connected_on_one_host();
+    peer_ = std::move(ends[1]);
+    sent_ = 0;
+    test::require(link_->attach(std::move(ends[0]), nullptr).ok(), "attach");
+    if (connector_ == nullptr) return;
+    fabric::Resend::Greeting greeting;
+    const auto how = input.take<std::uint8_t>();
+    if (how % 8 == 1) greeting.received = input.take<std::uint8_t>();
+    if (how % 8 == 2) greeting.received = input.take<std::uint64_t>();
+    if (how % 8 != 3) say(std::as_bytes(std::span(&greeting, 1)));
+  }
   /// With so many descriptors.
   void say(std::span<const std::byte> bytes, std::size_t descriptors = 0) const {
     if (bytes.empty()) return;
@@ -72,10 +112,11 @@ class Victim {
     static_cast<void>(::sendmsg(peer_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT));
   }
   /// One with the right magic number, of a few contexts, operations and messages.
-  void say_frame(Input& input) const {
+  void say_frame(Input& input) {
     fabric::FrameHeader header;
     header.type = input.take<std::uint8_t>() % 9;
-    header.flags = input.take<std::uint8_t>() % 8;
+    const auto flags = input.take<std::uint8_t>();
+    header.flags = flags % 8;
     header.bytes = input.take<std::uint8_t>();
     header.context = input.take<std::uint8_t>() % 4;
     header.operation = input.take<std::uint8_t>() % 4;
@@ -88,13 +129,20 @@ class Victim {
     std::vector<std::byte> payload(header.bytes);
     const auto taken = input.take_bytes(payload.size());
     std::copy(taken.begin(), taken.end(), payload.begin());
-    say(std::as_bytes(std::span(&header, 1)),
-        header.type == fabric::kNotice ? header.number % 3 : 0);
+    const std::size_t descriptors = header.type == fabric::kNotice ? header.number % 3 : 0;
+    if (!seals_) {
+      say(std::as_bytes(std::span(&header, 1)), descriptors);
+      return say(payload);
+    }
+    fabric::SealedHeader sealed = fabric::sealed(header, sent_++, payload.data());
+    if (flags % 16 >= 8) sealed.seal.payload ^= 1U << flags / 16;
+    say(std::as_bytes(std::span(&sealed, 1)), descriptors);
     say(payload);
   }
   void poll(Input& input) {
-    Incoming in = test::from(1, input.take<std::uint8_t>() % 4, input.take<std::uint8_t>() % 4,
-                             input.take<std::uint8_t>());
+    const auto operation = input.take<std::uint8_t>(), number = input.take<std::uint8_t>();
+    const auto bytes = input.take<std::uint8_t>();
+    Incoming in = test::from(1, operation % 4, number % 4, bytes);
     const auto how = input.take<std::uint8_t>();
     in.sized = how % 2 != 0;
     in.total = in.bytes;
@@ -118,7 +166,11 @@ class Victim {
     if (messages.receive(in, 0, place_.data())) ++message_;
   }
 
+  std::shared_ptr<Connector> connector_;  // null: a connection that is lost is not replaced
+  std::shared_ptr<fabric::Link> link_;
   UniqueFd peer_;
+  bool seals_ = false;
+  std::uint64_t sent_ = 0;  // frames, over this connection
   std::unique_ptr<Transport> transport_;
   std::vector<std::byte> place_ = std::vector<std::byte>(4096);
   std::uint64_t message_ = 1;
@@ -127,7 +179,7 @@ class Victim {
 }  // namespace
 
 void run(Input input) {
-  Victim victim;
+  Victim victim(input);
   while (!input.empty()) victim.do_next(input);
 }
 

@@ -32,12 +32,15 @@ void say(Input& input, shm::test::HostilePeer& peer) {
 
 void publish(Input& input, const shm::test::HostilePeer& peer) {
   const std::uint64_t operation = input.take<std::uint8_t>() % 4U;
-  peer.publish(operation, input.take<std::uint8_t>() % 4, input.take<shm::Descriptor>());
+  const std::uint32_t number = input.take<std::uint8_t>() % 4;
+  peer.publish(operation, number, input.take<shm::Descriptor>());
 }
 
 void poll(Input& input, Transport& victim, std::vector<std::byte>& place) {
-  Incoming in = test::from(1, input.take<std::uint8_t>() % 4, input.take<std::uint8_t>() % 4,
-                           input.take<std::uint16_t>());
+  const std::uint64_t operation = input.take<std::uint8_t>() % 4U;
+  const std::uint32_t number = input.take<std::uint8_t>() % 4U;
+  const auto bytes = input.take<std::uint16_t>();
+  Incoming in = test::from(1, operation, number, bytes);
   const auto how = input.take<std::uint8_t>();
   in.sized = how % 2 != 0;
   in.total = in.bytes;

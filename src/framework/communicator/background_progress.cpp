@@ -3,6 +3,7 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <new>
 #include <system_error>
 #include <thread>
 
@@ -208,6 +209,16 @@ void BackgroundProgress::sort_out() {
       open_.push_back(comm);
 }
 
+/// With the lock. None, if there is no memory for the list: there may be in the next turn.
+auto BackgroundProgress::to_look_at() const -> std::vector<CommPtr> try {
+  std::vector<CommPtr> comms = open_;
+  for (const CommPtr& comm : listening_)
+    if (std::find(open_.begin(), open_.end(), comm) == open_.end()) comms.push_back(comm);
+  return comms;
+} catch (const std::bad_alloc&) {
+  return {};
+}
+
 void BackgroundProgress::work() {
   ::pthread_setname_np(::pthread_self(), "anyccl-progress");
   std::unique_lock lock(mutex_);
@@ -218,9 +229,7 @@ void BackgroundProgress::work() {
     ++turn_;
     called_.store(false, std::memory_order_relaxed);  // with the lock, as where it is set
     notes_wait_ = !notes_.empty();
-    std::vector<CommPtr> comms = open_;
-    for (const CommPtr& comm : listening_)
-      if (std::find(open_.begin(), open_.end(), comm) == open_.end()) comms.push_back(comm);
+    std::vector<CommPtr> comms = to_look_at();
     if (comms.size() == 1) only_ = comms.front();
     const bool watched = is_watched();
     lock.unlock();
@@ -266,10 +275,14 @@ void BackgroundProgress::give_back(std::unique_lock<std::mutex>& lock) {
 /// Without the lock.
 void BackgroundProgress::do_chore(std::unique_lock<std::mutex>& lock) {
   if (!chore_ || stopping_ || chore_due_ > std::chrono::steady_clock::now()) return;
-  const std::function<void()> chore = chore_;
-  lock.unlock();
-  chore();
-  lock.lock();
+  try {
+    const std::function<void()> chore = chore_;
+    lock.unlock();
+    chore();
+  } catch (const std::bad_alloc&) {  // it is due again
+    log_text(LogLevel::warn, "there is no memory for what the background thread repeats");
+  }
+  if (!lock.owns_lock()) lock.lock();
   chore_due_ = std::chrono::steady_clock::now() + chore_pause_;
 }
 

@@ -80,6 +80,7 @@ class BackgroundProgress {
   void look(const std::vector<CommPtr>& comms, bool watched, int& idle_polls);
   void sleep(const std::vector<CommPtr>& comms, int idle_polls);
   void sort_out();
+  std::vector<CommPtr> to_look_at() const;
   void work();
   bool tell(std::unique_lock<std::mutex>& lock);
 

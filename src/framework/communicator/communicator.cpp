@@ -51,6 +51,14 @@ std::byte* Comm::scratch(std::size_t bytes) {
   return scratch_.data() + ((address + 63) / 64 * 64 - address);
 }
 
+bool Comm::progress_in_background() try {
+  return !forked() && loop_.progress_in_background();
+} catch (const std::bad_alloc&) {  // the progress lock is free
+  abort(error(Code::system_error, "{} has no memory for operations in the background",
+              me_.names[uindex(me_.rank)]));
+  return false;
+}
+
 Status Comm::run(const Call& call, Handover* handover) {
   if (forked()) return failure();  // before the lock, which a thread of the parent may have held
   std::shared_ptr<Comm> alive;     // longer than the lock, if another thread aborts it meanwhile

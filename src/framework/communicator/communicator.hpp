@@ -110,7 +110,7 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
   void sleep_briefly() {
     if (!forked()) loop_.sleep_briefly();
   }
-  bool progress_in_background() { return !forked() && loop_.progress_in_background(); }
+  bool progress_in_background();
   void sleep_in_background(std::chrono::nanoseconds most) {
     if (!forked()) loop_.sleep_in_background(most);
   }

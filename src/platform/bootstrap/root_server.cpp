@@ -3,9 +3,11 @@
 #include <pthread.h>
 #include <sys/eventfd.h>
 
+#include <new>
 #include <system_error>
 
 #include "base/error.hpp"
+#include "base/log.hpp"
 #include "base/signals.hpp"
 #include "platform/bootstrap/root_loop.hpp"
 
@@ -22,7 +24,11 @@ Result<std::unique_ptr<RootServer>> RootServer::start(std::vector<UniqueFd> list
     std::thread thread([loop = RootLoop(std::move(listeners), std::move(sockets), secret, trust,
                                         tree, stop_event.get())]() mutable {
       ::pthread_setname_np(::pthread_self(), "anyccl-root");
-      loop.run();
+      try {
+        loop.run();
+      } catch (const std::bad_alloc&) {  // the ranks hear of it when their connections end
+        log_text(LogLevel::warn, "rank 0 has no memory to bring the ranks together");
+      }
     });
     return std::unique_ptr<RootServer>(new RootServer(std::move(stop_event), std::move(thread)));
   } catch (const std::system_error& problem) {

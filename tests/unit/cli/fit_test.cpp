@@ -183,5 +183,15 @@ TEST_P(CalibrationMistake, is_named_with_file_key_and_remedy) {
   EXPECT_NE(message.find("anyccl tune --calibrate"), std::string::npos) << message;
 }
 
+TEST(CalibrationFile, whose_links_are_no_objects_is_refused) {
+  const auto read = read_calibration(
+      R"({"format": "anyccl.calibration/1", "host": "", "cpu": "", "date": "", "version": "", "links": [5]})",
+      "m.json");
+  ASSERT_FALSE(read.ok());
+  EXPECT_EQ(
+      read.status().message(),
+      "m.json: links[0].name is missing, not a text; measure again with anyccl tune --calibrate");
+}
+
 }  // namespace
 }  // namespace anyccl::cli

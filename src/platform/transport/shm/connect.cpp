@@ -7,6 +7,7 @@
 #include "base/error.hpp"
 #include "base/fences.hpp"
 #include "base/log.hpp"
+#include "base/per_process.hpp"
 
 namespace anyccl::shm {
 namespace {
@@ -84,6 +85,20 @@ Status try_to_read(Peer& peer, const ControlMessage& message) {
   return {};
 }
 
+/// Once in this process: the reason is mostly the same for all peers and communicators.
+void report_copies(Rank me, const Peer& peer, const Status& why) {
+  struct Report {
+    std::atomic_flag is_made;
+  };
+  if (!log_enabled(LogSubsystem::shm)) return;
+  // Relaxed: nothing else depends on it.
+  if (per_process<Report>().is_made.test_and_set(std::memory_order_relaxed)) return;
+  log(LogSubsystem::shm,
+      "rank {}: large data of rank {}, and of others of which the same is true, is copied twice, "
+      "not read where it is: {}",
+      index(me), index(peer.rank), why.message());
+}
+
 /// Tells the peer what could be mapped and read of it.
 Status answer(Peer& peer, const ControlMessage& shown, bool mapped, Rank me) {
   ControlMessage answer;
@@ -91,9 +106,7 @@ Status answer(Peer& peer, const ControlMessage& shown, bool mapped, Rank me) {
   answer.code = mapped ? 1 : 0;
   if (mapped) {
     const Status readable = try_to_read(peer, shown);
-    if (!readable.ok())
-      log(LogSubsystem::shm, "rank {}: no direct reads from rank {}: {}", index(me),
-          index(peer.rank), readable.message());
+    if (!readable.ok()) report_copies(me, peer, readable);
     answer.number = readable.ok() ? 1 : 0;
   }
   return send(*peer.channel, answer);

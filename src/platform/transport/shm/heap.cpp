@@ -17,6 +17,8 @@ constexpr std::size_t kPage = 4096;
 
 Result<std::shared_ptr<Volume>> make_volume(std::size_t bytes, std::size_t bell_bytes,
                                             std::uint32_t number) {
+  ANYCCL_CHECK(
+      expect_left(kWorthALook));  // the first pages of a communicator, and short operations
   auto volume = std::make_shared<Volume>();
   volume->number = number;
   ANYCCL_TRY(volume->out, create_returnable(bytes, "a communicator's memory"));

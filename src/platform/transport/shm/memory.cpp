@@ -81,20 +81,6 @@ UniqueFd for_reading(const UniqueFd& file) {
   return same ? std::move(reading) : UniqueFd();
 }
 
-/// A cgroup that is full has its processes killed, without an error that could be returned. The answer may be out of
-/// date at once, if neighbours take memory too.
-Status expect_left(std::size_t bytes) {
-  constexpr std::size_t kWorthALook = std::size_t{1} << 20;  // it takes 0.1 ms
-  if (bytes < kWorthALook) return {};
-  const double left = probe::memory_left();
-  if (static_cast<double>(bytes) <= left) return {};
-  return error(
-      Code::system_error,
-      "{} bytes of shared memory: the memory limit of the cgroup leaves {} bytes: raise the "
-      "limit, or give communicators less with buffSize",
-      bytes, static_cast<std::uint64_t>(left));
-}
-
 }  // namespace
 
 Result<SharedMemory> create_shared(std::size_t bytes, bool writable_by_peers, const char* what) {
@@ -123,10 +109,20 @@ bool give_back(const SharedMemory& memory, std::size_t offset, std::size_t bytes
   return ::madvise(memory.mapping.data() + begin, end - begin, advice) == 0;
 }
 
+Status expect_left(std::size_t bytes) {
+  const double left = probe::memory_left();
+  if (static_cast<double>(bytes) <= left) return {};
+  return error(
+      Code::system_error,
+      "{} bytes of shared memory: the memory limit of the cgroup leaves {} bytes: raise the "
+      "limit, or give communicators less with buffSize",
+      bytes, static_cast<std::uint64_t>(left));
+}
+
 Status populate(const SharedMemory& memory, std::size_t offset, std::size_t bytes) {
   bytes += offset % 4096;
   offset -= offset % 4096;
-  ANYCCL_CHECK(expect_left(bytes));
+  if (bytes >= kWorthALook) ANYCCL_CHECK(expect_left(bytes));
   if (::madvise(memory.mapping.data() + offset, bytes, MADV_POPULATE_WRITE) == 0) return {};
   if (errno != EINVAL)  // EINVAL: a kernel before 5.14
     return system_error(errno, "{} bytes of shared memory (is /dev/shm or the memory limit full?)",

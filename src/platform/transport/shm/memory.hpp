@@ -50,6 +50,12 @@ Result<SharedMemory> create_returnable(std::size_t bytes, const char* what);
 /// peers, until populate(). Nobody may read or write them meanwhile. False: the system refuses.
 bool give_back(const SharedMemory& memory, std::size_t offset, std::size_t bytes);
 
+/// A cgroup that is full has its processes killed, without an error that could be returned: this one comes first.
+/// It takes 0.1 ms. It may be wrong at once, if neighbours take memory too. Errors: system_error.
+Status expect_left(std::size_t bytes);
+/// What is smaller is taken without asking.
+inline constexpr std::size_t kWorthALook = std::size_t{1} << 20;
+
 /// Backs the pages of [offset, offset + bytes) with memory, or says that there is none (rather than a SIGBUS
 /// later).
 Status populate(const SharedMemory& memory, std::size_t offset, std::size_t bytes);

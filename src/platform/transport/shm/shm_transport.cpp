@@ -140,9 +140,12 @@ Result<MadeTransport> make_shm_transport(std::vector<fabric::PeerChannel> peers,
   const bool shared = std::any_of(peers.begin(), peers.end(),
                                   [](const fabric::PeerChannel& p) { return !p.same_process; });
   auto segment = make_segment(layout, shared, setup.context->key, heap_of(peers));
-  if (!segment.ok())  // peers wait for it, and hear why in vain
+  if (!segment.ok()) {  // peers wait for it, and hear why in vain
     for (const fabric::PeerChannel& peer : peers) peer.channel->abort(segment.status());
-  ANYCCL_TRY(const std::shared_ptr<Segment> mine, std::move(segment));
+    return error(segment.status().code(), "rank {}: {}", index(setup.me),
+                 segment.status().message());
+  }
+  const std::shared_ptr<Segment> mine = *std::move(segment);
   ANYCCL_TRY(ConnectResult connected,
              connect_peers(setup.me, std::move(peers), mine, layout, setup.deadline));
   MadeTransport made;
