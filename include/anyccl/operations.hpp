@@ -53,6 +53,8 @@ class Operations {
   /// Not while another thread calls.
   void set_timeout(std::chrono::milliseconds limit) { timeout_ms_ = detail::milliseconds(limit); }
 
+  std::chrono::milliseconds timeout() const { return std::chrono::milliseconds(timeout_ms_); }
+
   /// From now on collectives that are called through this object have this configuration, which starts
   /// from ANYCCL_COLLCONFIG_INITIALIZER and is borrowed until the next call of this; null, as at first:
   /// none. Not all_reduce_part(). Not while another thread calls.

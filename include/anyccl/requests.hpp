@@ -31,6 +31,7 @@ inline Result<Work> ssend(Communicator& comm, View data, Rank to, const Stream& 
   call.stream = stream.handle();
   call.tag = tag;
   call.synchronous = 1;
+  call.timeout_ms = detail::milliseconds(comm.timeout());
   return comm.issue(call);
 }
 

@@ -92,7 +92,8 @@ class Process {
   /// From now on the metrics are written into this folder, again and again, and at exit.
   void report_in(const std::string& folder) {
     prepare_exit();
-    if (metrics_.report_in(folder)) progress().repeat(kReportEvery, [this] { metrics_.write(); });
+    if (metrics_.report_in(folder) && !reports_.exchange(true, std::memory_order_relaxed))
+      progress().repeat(kReportEvery, [this] { metrics_.write(); });
   }
   /// What a rank of this process does in other communicators than `id`; see Membership::elsewhere.
   std::string call_elsewhere(const bootstrap::Hello& rank, std::string_view id) {
@@ -203,6 +204,7 @@ class Process {
   std::uint64_t streams_made_ = 0;
   std::vector<bootstrap::Rendezvous> rendezvous_;
   BackgroundProgress* progress_ = nullptr;
+  std::atomic<bool> reports_{false};  // see report_in()
   ProcessMetrics metrics_{[this] { return now(); }};
 };
 

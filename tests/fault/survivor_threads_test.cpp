@@ -1,5 +1,7 @@
 // Ranks that are threads of one process carry on without some of them.
 
+#include <atomic>
+#include <memory>
 #include <thread>
 
 #include "support/ranks.hpp"
@@ -37,6 +39,23 @@ TEST(SurvivorThreads, carry_on_without_a_rank_that_has_gone) {
     EXPECT_EQ(left.size(), 3);
     expect_sum(left, static_cast<float>(index(world.rank())), 0 + 2 + 3);
     ASSERT_OK(left.destroy());
+  });
+}
+
+TEST(SurvivorThreads, may_ask_again_without_one_that_has_not_come) {
+  run_ranks(3, [over = std::make_shared<std::atomic<int>>(0)](Communicator& world) {
+    if (world.rank() == Rank{2}) {
+      while (*over < 2) std::this_thread::yield();
+      return;
+    }
+    CommunicatorConfig config;
+    config.fields.createTimeoutMs = 300;
+    const auto same = world.shrink({}, config, ANYCCL_SHRINK_ABORT);
+    EXPECT_EQ(same.status().code(), Code::timeout) << same.status().message();
+    Communicator left;
+    ASSERT_OK(carry_on_into(left, world, {Rank{2}}));
+    expect_sum(left, 1, 2);
+    ++*over;
   });
 }
 

@@ -243,6 +243,16 @@ TEST(WaitLimits, of_a_message_to_this_rank_itself) {
   });
 }
 
+TEST(WaitLimits, of_an_object_hold_for_its_synchronous_sends) {
+  run_on_rank_0([](Communicator& comm) {
+    std::vector<float> x{1};
+    comm.set_timeout(50ms);
+    const Status status = wait(ssend(comm, view(x), Rank{1}));
+    EXPECT_EQ(status.code(), Code::timeout);
+    EXPECT_NE(status.message().find("timeout after 50 ms"), std::string::npos) << status.message();
+  });
+}
+
 TEST(WaitLimits, of_messages_that_this_rank_sends_to_itself_and_does_not_receive) {
   static float large[12 << 20];
   const std::pair<const char*, std::function<Status(Communicator&)>> sends[] = {

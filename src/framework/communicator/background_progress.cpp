@@ -59,9 +59,7 @@ void BackgroundProgress::give_back_later(const std::weak_ptr<Comm>& comm) {
 void BackgroundProgress::repeat(std::chrono::milliseconds pause, std::function<void()> chore) {
   const std::lock_guard lock(mutex_);
   if (stopping_ || !start_locked().ok()) return;
-  chore_ = std::move(chore);
-  chore_pause_ = pause;
-  chore_due_ = std::chrono::steady_clock::now() + pause;
+  chores_.push_back({pause, std::move(chore), std::chrono::steady_clock::now() + pause});
   changed_.notify_one();
 }
 
@@ -162,7 +160,8 @@ void BackgroundProgress::await_turn(std::unique_lock<std::mutex>& lock, int& idl
 void BackgroundProgress::sleep_until_needed(std::unique_lock<std::mutex>& lock) {
   constexpr auto kNever = std::chrono::steady_clock::time_point::max();
   while (!stopping_ && !is_watched() && listening_.empty()) {
-    auto due = chore_ ? chore_due_ : kNever;
+    auto due = kNever;
+    for (const Chore& chore : chores_) due = std::min(due, chore.due);
     for (const Tenant& tenant : tenants_) due = std::min(due, tenant.due);
     if (due == kNever)
       changed_.wait(lock);
@@ -239,7 +238,7 @@ void BackgroundProgress::work() {
     only_ = nullptr;
     sort_out();
     give_back(lock);
-    do_chore(lock);
+    do_chores(lock);
     if (tell(lock)) idle_polls = 0;
     in_turn_ = false;
     turned_.notify_all();
@@ -273,17 +272,19 @@ void BackgroundProgress::give_back(std::unique_lock<std::mutex>& lock) {
 }
 
 /// Without the lock.
-void BackgroundProgress::do_chore(std::unique_lock<std::mutex>& lock) {
-  if (!chore_ || stopping_ || chore_due_ > std::chrono::steady_clock::now()) return;
-  try {
-    const std::function<void()> chore = chore_;
+void BackgroundProgress::do_chores(std::unique_lock<std::mutex>& lock) {
+  for (std::size_t i = 0; i < chores_.size() && !stopping_; ++i) {
+    Chore& chore = chores_[i];
+    if (chore.due > std::chrono::steady_clock::now()) continue;
     lock.unlock();
-    chore();
-  } catch (const std::bad_alloc&) {  // it is due again
-    log_text(LogLevel::warn, "there is no memory for what the background thread repeats");
+    try {
+      chore.run();
+    } catch (const std::bad_alloc&) {  // it is due again
+      log_text(LogLevel::warn, "there is no memory for what the background thread repeats");
+    }
+    lock.lock();
+    chore.due = std::chrono::steady_clock::now() + chore.pause;
   }
-  if (!lock.owns_lock()) lock.lock();
-  chore_due_ = std::chrono::steady_clock::now() + chore_pause_;
 }
 
 /// Calls the functions that are due, without the lock.

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -36,7 +37,7 @@ class BackgroundProgress {
   /// any; goes on with it then. Errors: system_error (no thread).
   Status listen(const std::shared_ptr<Comm>& comm);
   /// Calls `chore` each `pause` from now on, which is after the one before. Best effort: without a
-  /// thread nothing does. One chore: a later one takes its place.
+  /// thread nothing does.
   void repeat(std::chrono::milliseconds pause, std::function<void()> chore);
   /// There is memory that Comm::give_back() may give back, later. Best effort: without a thread it stays.
   void give_back_later(const std::weak_ptr<Comm>& comm);
@@ -50,6 +51,11 @@ class BackgroundProgress {
 
  private:
   using CommPtr = std::shared_ptr<Comm>;
+  struct Chore {
+    std::chrono::milliseconds pause;
+    std::function<void()> run;
+    std::chrono::steady_clock::time_point due;
+  };
   struct Note {
     std::shared_ptr<Comm> comm;
     std::shared_ptr<Operation> operation;
@@ -73,7 +79,7 @@ class BackgroundProgress {
   void forget_tenant(const Comm& comm);
   void sleep_until_needed(std::unique_lock<std::mutex>& lock);
   void give_back(std::unique_lock<std::mutex>& lock);
-  void do_chore(std::unique_lock<std::mutex>& lock);
+  void do_chores(std::unique_lock<std::mutex>& lock);
   void look_again();
   bool is_watched() const { return !open_.empty() || !notes_.empty(); }
   void await_turn(std::unique_lock<std::mutex>& lock, int& idle_polls);
@@ -90,9 +96,7 @@ class BackgroundProgress {
   std::vector<CommPtr> listening_;  // see listen()
   std::vector<Note> notes_;
   std::vector<Tenant> tenants_;
-  std::function<void()> chore_;  // empty: none
-  std::chrono::milliseconds chore_pause_{0};
-  std::chrono::steady_clock::time_point chore_due_;
+  std::deque<Chore> chores_;           // which stay where they are
   const Comm* giving_back_ = nullptr;  // which is asked at this moment, without the lock
   const std::chrono::milliseconds unused_;
   CommPtr only_;                     // where the thread may sleep for longer

@@ -3,6 +3,9 @@
 #include <sys/random.h>
 
 #include <algorithm>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
 
 #include "base/error.hpp"
 #include "base/fences.hpp"
@@ -12,6 +15,26 @@
 namespace anyccl::shm {
 namespace {
 
+/// What ranks of this process show each other, by its nonce: a rank that gives up may have freed it before the
+/// other one looks.
+class ShownHere {
+ public:
+  void add(const std::shared_ptr<Segment>& segment) {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(segments_, [](const auto& one) { return one.second.expired(); });
+    segments_.emplace(segment->nonce, segment);
+  }
+  std::shared_ptr<Segment> find(std::uint64_t nonce) {
+    const std::lock_guard lock(mutex_);
+    const auto found = segments_.find(nonce);
+    return found == segments_.end() ? nullptr : found->second.lock();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::unordered_map<std::uint64_t, std::weak_ptr<Segment>> segments_;
+};
+
 /// `mapped`: the peer has the volume. As long as no answer has come that says so, it is shown again.
 Status show(Peer& peer, const std::shared_ptr<Segment>& mine, const Layout& layout, bool mapped) {
   ControlMessage message;
@@ -20,10 +43,11 @@ Status show(Peer& peer, const std::shared_ptr<Segment>& mine, const Layout& layo
   message.position = mine->block.position;
   message.volume = mine->block.volume->number;
   message.bell = mine->block.bell;
+  message.number = mine->nonce;
   if (peer.same_process)
-    message.address = reinterpret_cast<std::uint64_t>(&mine);  // alive until its answer
+    per_process<ShownHere>().add(mine);
   else
-    message.address = reinterpret_cast<std::uint64_t>(&mine->nonce), message.number = mine->nonce;
+    message.address = reinterpret_cast<std::uint64_t>(&mine->nonce);
   if (peer.same_process || mapped) return send(*peer.channel, message);
   const Volume& volume = *mine->block.volume;
   return send(*peer.channel, message, {volume.out_fd.get(), volume.bells_fd.get()});
@@ -56,7 +80,9 @@ Status take(Peer& peer, const ControlMessage& message, const Descriptors& fds,
     return error(Code::remote_error, "rank {} shows {} bytes instead of {}", index(peer.rank),
                  message.bytes, layout.bytes());
   if (peer.same_process) {
-    peer.same = *reinterpret_cast<const std::shared_ptr<Segment>*>(message.address);
+    peer.same = per_process<ShownHere>().find(message.number);
+    if (peer.same == nullptr)
+      return error(Code::remote_error, "rank {} has given up", index(peer.rank));
     peer.out = peer.same->out();
     peer.in = peer.same->in();
     return {};
