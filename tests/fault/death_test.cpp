@@ -31,6 +31,11 @@ void expect_only_rank_2_was_killed(const std::vector<Outcome>& outcomes) {
         << "rank " << r << ": " << outcomes[r].output;
 }
 
+/// Whoever comes out last may have failed by then; what it calls next says why.
+void meet(Communicator& comm) {
+  static_cast<void>(wait(comm.barrier()));
+}
+
 /// Over shared memory and unix sockets the kernel says how a process has ended.
 TEST(DeathInAHost, is_told_with_what_ended_it) {
   const std::vector<std::pair<std::function<void()>, std::string>> ends{
@@ -44,7 +49,7 @@ TEST(DeathInAHost, is_told_with_what_ended_it) {
           3,
           [&end = end, &text = text](Communicator& comm) {
             std::vector<float> x(3, 1.0F);
-            ASSERT_OK(wait(comm.barrier()));
+            meet(comm);
             if (comm.rank() == Rank{2}) end();
             const Status status = wait(comm.all_reduce(view(x), view(x), ReduceOp::sum));
             EXPECT_NE(status.message().find(text), std::string::npos) << status.message();
@@ -56,11 +61,6 @@ TEST(DeathInAHost, is_told_with_what_ended_it) {
       for (const std::size_t r : {0U, 1U})
         EXPECT_EQ(outcomes[r].exit_code, 0) << outcomes[r].output;
     }
-}
-
-/// Whoever comes out last may have failed by then; what it calls next says why.
-void meet(Communicator& comm) {
-  static_cast<void>(wait(comm.barrier()));
 }
 
 TEST_P(Death, before_an_operation) {

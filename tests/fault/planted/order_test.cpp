@@ -10,6 +10,7 @@ namespace {
 Result<Communicator> split(Communicator& comm, const char* name, int color = 0) {
   CommunicatorConfig config;
   config.name = name;
+  config.fields.timeoutMs = 3000;  // until then all have called, also on a busy machine
   return comm.split(color, index(comm.rank()), config);
 }
 
