@@ -268,7 +268,7 @@ TEST(WaitLimits, of_messages_that_this_rank_sends_to_itself_and_does_not_receive
        }},
   };
   for (const auto& [name, send] : sends)
-    run_on_rank_0([&](Communicator& comm) {
+    run_on_rank_0([&name = name, &send = send](Communicator& comm) {
       const Status status = send(comm);
       EXPECT_EQ(status.code(), Code::timeout) << name << ": " << status.message();
       EXPECT_NE(status.message().find("waits for itself in a "), std::string::npos)
