@@ -4,120 +4,83 @@
 // Prints the median, lowest and highest of all rounds: of the call, and until the AllReduce of the rank that
 // made it has ended.
 
-#include <sys/mman.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
-#include <algorithm>
-#include <atomic>
-#include <chrono>
 #include <csignal>
-#include <cstdio>
-#include <cstdlib>
-#include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
-#include "anyccl/anyccl.hpp"
+#include "processes.hpp"
 
 namespace {
 
-using anyccl::Communicator, anyccl::Rank, anyccl::ReduceOp, anyccl::Status, anyccl::view;
-using Clock = std::chrono::steady_clock;
+using namespace anyccl;
+using namespace anyccl::bench;
 
 constexpr int kMostRanks = 64;
+enum Fault { calls_nothing, was_killed, is_stopped };
 constexpr const char* kFaults[] = {"calls nothing", "was killed", "is stopped"};
 
 /// What the processes of a round share.
 struct Round {
-  anyccl::UniqueId id;
-  std::atomic<bool> has_id{false};
-  std::atomic<int> joined{0};
-  std::atomic<bool> is_over{false};
+  Meeting meeting;
+  std::atomic<bool> may_abort{false}, is_over{false};
   double abort_ms = 0, ended_ms = 0;
 };
 
-[[noreturn]] void fail(const Status& why) {
-  std::fprintf(stderr, "%s\n", std::string(why.message()).c_str());
-  std::_Exit(1);
-}
-
-double ms_since(Clock::time_point since) {
-  return std::chrono::duration<double, std::milli>(Clock::now() - since).count();
-}
-
-/// Rank 0 aborts while it waits in a call, the last one is the faulty one.
-void run_rank(Round& round, int rank, int ranks) {
-  if (rank == 0) {
-    auto id = anyccl::UniqueId::create();
-    if (!id.ok()) fail(id.status());
-    round.id = *id;
-    round.has_id = true;
-  }
-  while (!round.has_id) ::usleep(100);  // a word of shared memory, which wakes nobody
-  auto comm = Communicator::from_unique_id(round.id, Rank{rank}, ranks);
-  if (!comm.ok()) fail(comm.status());
-  ++round.joined;
-  std::vector<float> x(1 << 20, 1.0F);
-  const auto reduce = [&] {
-    auto work = comm->all_reduce(view(x), view(x), ReduceOp::sum);
-    return work.ok() ? work->wait() : work.status();
-  };
-  if (rank == ranks - 1)
-    while (!round.is_over) ::usleep(100);  // the same
-  else if (rank != 0)
-    static_cast<void>(reduce());
-  if (rank != 0) return;
+/// Rank 0, while another of its threads waits in a call.
+void abort_in_time(Round& round, Communicator& comm, std::vector<float>& x) {
   Clock::time_point ended;
   std::thread waiting([&] {
-    static_cast<void>(reduce());
+    static_cast<void>(reduce(comm, x));
     ended = Clock::now();
   });
-  while (round.joined <= ranks) ::usleep(100);  // the same
+  wait_until([&] { return round.may_abort.load(); });
   const auto since = Clock::now();
-  const Status status = comm->abort();
-  round.abort_ms = ms_since(since);
+  const Status status = comm.abort();
+  round.abort_ms = ms_between(since, Clock::now());
   if (!status.ok()) fail(status);
   waiting.join();
-  round.ended_ms = std::chrono::duration<double, std::milli>(ended - since).count();
+  round.ended_ms = ms_between(since, ended);
   round.is_over = true;
 }
 
+/// The last rank is the faulty one.
+[[noreturn]] void run_rank(Round& round, int rank, int ranks) {
+  Communicator comm = round.meeting.join(rank, ranks);
+  std::vector<float> x(1 << 20, 1.0F);
+  if (rank == 0)
+    abort_in_time(round, comm, x);
+  else if (rank < ranks - 1)
+    static_cast<void>(reduce(comm, x));
+  else
+    wait_until([&] { return round.is_over.load(); });
+  std::_Exit(0);
+}
+
 /// Of the call, and of what it ended.
-std::pair<double, double> measure(int ranks, int fault) {
-  void* const shared =
-      ::mmap(nullptr, sizeof(Round), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (shared == MAP_FAILED) std::exit(1);
-  auto& round = *new (shared) Round;
+std::pair<double, double> measure(int ranks, Fault fault) {
+  const test::Shared<Round> round;
   std::vector<pid_t> processes;
   for (int rank = 0; rank < ranks; ++rank) {
     processes.push_back(::fork());
-    if (processes.back() != 0) continue;
-    run_rank(round, rank, ranks);
-    std::_Exit(0);
+    if (processes.back() == 0) run_rank(*round, rank, ranks);
   }
-  while (round.joined < ranks) ::usleep(1000);  // the same
-  if (fault == 2) ::kill(processes.back(), SIGSTOP);
-  ::usleep(50'000);  // so that the others wait
-  // A death would end the calls before the abort does.
-  if (fault == 1) ::kill(processes.back(), SIGKILL);
-  ++round.joined;
+  wait_until([&] { return round->meeting.joined == ranks; });
+  if (fault == is_stopped) ::kill(processes.back(), SIGSTOP);
+  let_calls_begin();
+  // Now, as the death alone ends the calls, too.
+  if (fault == was_killed) ::kill(processes.back(), SIGKILL);
+  round->may_abort = true;
   int status = 0;
   ::waitpid(processes[0], &status, 0);
   if (status != 0) std::exit(1);
-  for (const pid_t process : processes) ::kill(process, SIGKILL);
-  for (std::size_t i = 1; i < processes.size(); ++i) ::waitpid(processes[i], nullptr, 0);
-  const std::pair<double, double> times{round.abort_ms, round.ended_ms};
-  ::munmap(shared, sizeof(Round));
-  return times;
-}
-
-std::string text_of(std::vector<double>& ms) {
-  std::sort(ms.begin(), ms.end());
-  char text[64];
-  std::snprintf(text, sizeof text, "%.2f ms (%.2f to %.2f)", ms[ms.size() / 2], ms.front(),
-                ms.back());
-  return text;
+  for (std::size_t i = 1; i < processes.size(); ++i) {
+    ::kill(processes[i], SIGKILL);
+    ::waitpid(processes[i], nullptr, 0);
+  }
+  return {round->abort_ms, round->ended_ms};
 }
 
 }  // namespace
@@ -125,7 +88,7 @@ std::string text_of(std::vector<double>& ms) {
 int main(int argc, char** argv) {
   const int ranks = argc > 1 ? std::atoi(argv[1]) : 8, rounds = argc > 2 ? std::atoi(argv[2]) : 20;
   if (ranks < 2 || ranks > kMostRanks || rounds < 1) return 2;
-  for (int fault = 0; fault < 3; ++fault) {
+  for (const Fault fault : {calls_nothing, was_killed, is_stopped}) {
     std::vector<double> aborts, ends;
     for (int i = 0; i < rounds; ++i) {
       const auto [abort, end] = measure(ranks, fault);
@@ -133,6 +96,6 @@ int main(int argc, char** argv) {
       ends.push_back(end);
     }
     std::printf("%d ranks, one %-13s: abort %s, the call ends after %s, %d rounds\n", ranks,
-                kFaults[fault], text_of(aborts).c_str(), text_of(ends).c_str(), rounds);
+                kFaults[fault], spread_of(aborts).c_str(), spread_of(ends).c_str(), rounds);
   }
 }

@@ -5,27 +5,19 @@
 //   shrink [RANKS [ROUNDS]]    ANYCCL_TRANSPORT chooses what connects them
 // Prints the median, lowest and highest of all rounds, of the rank that is last in each.
 
-#include <sys/mman.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
-#include <algorithm>
 #include <array>
-#include <atomic>
-#include <chrono>
 #include <csignal>
-#include <cstdio>
-#include <cstdlib>
 #include <iterator>
-#include <string>
 #include <vector>
 
-#include "anyccl/anyccl.hpp"
+#include "processes.hpp"
 
 namespace {
 
-using anyccl::Communicator, anyccl::Rank, anyccl::ReduceOp, anyccl::Status, anyccl::view;
-using Clock = std::chrono::steady_clock;
+using namespace anyccl;
+using namespace anyccl::bench;
 
 constexpr int kMostRanks = 64;
 
@@ -34,9 +26,9 @@ using Times = std::array<double, std::size(kStages)>;
 
 /// What the processes of a round share.
 struct Round {
-  anyccl::UniqueId id, grow_id;
-  std::atomic<bool> has_id{false}, has_grow_id{false};
-  std::atomic<int> joined{0};
+  Meeting meeting;
+  UniqueId grow_id;
+  std::atomic<bool> has_grow_id{false};
   Clock::time_point killed;
   /// Of each rank, when it had each of kStages.
   std::array<std::array<Clock::time_point, std::size(kStages)>, kMostRanks> at;
@@ -44,30 +36,15 @@ struct Round {
 
 Status reduce(Communicator& comm) {
   std::vector<double> x{1};
-  auto work = comm.all_reduce(view(x), view(x), ReduceOp::sum);
-  return work.ok() ? work->wait() : work.status();
-}
-
-[[noreturn]] void fail(const Status& why) {
-  std::fprintf(stderr, "%s\n", std::string(why.message()).c_str());
-  std::_Exit(1);
+  return bench::reduce(comm, x);
 }
 
 [[noreturn]] void run_rank(Round& round, int rank, int ranks) {
-  if (rank == 0) {
-    auto id = anyccl::UniqueId::create();
-    if (!id.ok()) fail(id.status());
-    round.id = *id;
-    round.has_id = true;
-  }
-  while (!round.has_id) ::usleep(100);  // a word of shared memory, which wakes nobody
-  auto comm = Communicator::from_unique_id(round.id, Rank{rank}, ranks);
-  if (!comm.ok()) fail(comm.status());
-  ++round.joined;
-  while (reduce(*comm).ok()) continue;
+  Communicator comm = round.meeting.join(rank, ranks);
+  while (reduce(comm).ok()) continue;
   auto& at = round.at[static_cast<std::size_t>(rank)];
   at[0] = Clock::now();
-  auto left = comm->shrink({}, {}, ANYCCL_SHRINK_ABORT);
+  auto left = comm.shrink({}, {}, ANYCCL_SHRINK_ABORT);
   at[1] = Clock::now();
   if (!left.ok()) fail(left.status());
   const Status again = reduce(*left);
@@ -90,21 +67,17 @@ Status reduce(Communicator& comm) {
 
 /// Takes the place of the rank that died.
 [[noreturn]] void run_new_rank(const Round& round, int ranks) {
-  while (!round.has_grow_id) ::usleep(100);  // the same
+  wait_until([&] { return round.has_grow_id.load(); });
   auto grown = Communicator().grow(ranks, &round.grow_id, Rank{ranks - 1});
   if (!grown.ok()) fail(grown.status());
   if (const Status status = reduce(*grown); !status.ok()) fail(status);
   std::_Exit(0);
 }
 
-using Milliseconds = std::chrono::duration<double, std::milli>;
-
 /// Of the last rank: to each of kStages.
 Times measure(int ranks) {
-  void* const shared =
-      ::mmap(nullptr, sizeof(Round), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (shared == MAP_FAILED) std::exit(1);
-  auto& round = *new (shared) Round;
+  const test::Shared<Round> shared;
+  Round& round = *shared;
   std::vector<pid_t> processes;
   for (int rank = 0; rank < ranks; ++rank) {
     const pid_t pid = ::fork();
@@ -113,8 +86,8 @@ Times measure(int ranks) {
   }
   const pid_t new_process = ::fork();
   if (new_process == 0) run_new_rank(round, ranks);
-  while (round.joined < ranks) ::usleep(1000);  // the same
-  ::usleep(50'000);  // so that the death comes in the middle of the calls of all ranks
+  wait_until([&] { return round.meeting.joined == ranks; });
+  let_calls_begin();
   round.killed = Clock::now();
   ::kill(processes.back(), SIGKILL);
   int status = 0;
@@ -128,8 +101,7 @@ Times measure(int ranks) {
   Times most{};
   for (std::size_t rank = 0; rank + 1 < static_cast<std::size_t>(ranks); ++rank)
     for (std::size_t i = 0; i < most.size(); ++i)
-      most[i] = std::max(most[i], Milliseconds(round.at[rank][i] - round.killed).count());
-  ::munmap(shared, sizeof(Round));
+      most[i] = std::max(most[i], ms_between(round.killed, round.at[rank][i]));
   return most;
 }
 
@@ -143,9 +115,7 @@ int main(int argc, char** argv) {
     const Times one = measure(ranks);
     for (std::size_t k = 0; k < all.size(); ++k) all[k].push_back(one[k]);
   }
-  for (std::size_t k = 0; k < all.size(); ++k) {
-    std::sort(all[k].begin(), all[k].end());
-    std::printf("%d ranks, kill to %-12s %7.2f ms (%.2f to %.2f, %d rounds)\n", ranks, kStages[k],
-                all[k][all[k].size() / 2], all[k].front(), all[k].back(), rounds);
-  }
+  for (std::size_t k = 0; k < all.size(); ++k)
+    std::printf("%d ranks, kill to %-12s %s, %d rounds\n", ranks, kStages[k],
+                spread_of(all[k]).c_str(), rounds);
 }

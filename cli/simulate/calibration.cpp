@@ -16,7 +16,7 @@ using Json = nlohmann::ordered_json;
 constexpr std::string_view kFormat = "anyccl.calibration/1";
 constexpr double kUnlimited = std::numeric_limits<double>::infinity();
 
-/// Null if there is none, also in what is no object.
+/// Null if the key is missing, or the value is no object.
 Json value_of(const Json& object, const std::string& key) {
   return object.is_object() ? object.value(key, Json()) : Json();
 }

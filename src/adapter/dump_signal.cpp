@@ -8,7 +8,7 @@
 namespace anyccl {
 namespace {
 
-std::atomic<bool> asked{false}, taken{false};
+std::atomic<bool> asked{false};
 static_assert(std::atomic<bool>::is_always_lock_free, "a handler writes it");
 
 void ask(int) {
@@ -18,9 +18,9 @@ void ask(int) {
 }  // namespace
 
 bool take_dump_signal(int signal) {
-  if (taken.exchange(true, std::memory_order_relaxed)) return false;
   struct sigaction now {};
   if (::sigaction(signal, nullptr, &now) != 0) return false;
+  if (now.sa_handler == ask) return true;  // as in a child of a process that has taken it
   if (now.sa_handler != SIG_DFL) {
     log(LogLevel::warn,
         "the program handles the signal of ANYCCL_DUMP_SIGNAL itself: it writes no dumps");

@@ -116,7 +116,7 @@ class Process {
   /// From now on the signal asks for dumps of all communicators.
   void dump_at(int signal) {
     constexpr std::chrono::milliseconds kLook{200}, kPatience{500};
-    if (!take_dump_signal(signal)) return;
+    if (dumps_.exchange(true, std::memory_order_relaxed) || !take_dump_signal(signal)) return;
     progress().repeat(kLook, [this, kPatience] {
       if (!dumps_were_asked_for()) return;
       for (const CommPtr& comm : now().comms) comm->dump_on_signal(Deadline::in(kPatience));
@@ -204,7 +204,7 @@ class Process {
   std::uint64_t streams_made_ = 0;
   std::vector<bootstrap::Rendezvous> rendezvous_;
   BackgroundProgress* progress_ = nullptr;
-  std::atomic<bool> reports_{false};  // see report_in()
+  std::atomic<bool> reports_{false}, dumps_{false};  // see report_in() and dump_at()
   ProcessMetrics metrics_{[this] { return now(); }};
 };
 

@@ -21,6 +21,7 @@ class ShownHere {
  public:
   void add(const std::shared_ptr<Segment>& segment) {
     const std::lock_guard lock(mutex_);
+    if (segments_.contains(segment->nonce)) return;  // it is shown to each peer
     std::erase_if(segments_, [](const auto& one) { return one.second.expired(); });
     segments_.emplace(segment->nonce, segment);
   }
