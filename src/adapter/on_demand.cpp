@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstring>
 #include <mutex>
+#include <new>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -36,6 +37,7 @@ struct ConnectedGroup {
   std::vector<std::weak_ptr<fabric::Link>> links;  // by rank
   std::weak_ptr<GroupConnector> connector;
   std::chrono::milliseconds reconnect_limit;
+  Status without_memory;  // why links are given up then: made while there is memory
   struct Wanted {
     Rank peer;
     bool again;  // its connection was lost
@@ -80,43 +82,54 @@ class ConnectingThread {
 
  private:
   using Groups = std::vector<std::shared_ptr<ConnectedGroup>>;
-  static constexpr int kLongest = 60000, kWithoutBell = 10;  // ms
+  static constexpr int kLongest = 60000, kWithoutBell = 10;       // ms
+  static constexpr std::chrono::milliseconds kWithoutMemory{10};  // there may be some again
 
   void run() {
-    for (;;) {
-      const std::optional<int> bell = bell_.listen();  // what rings from now on ends the poll
-      const Groups groups = current();
-      if (is_stopping()) return bell_.answer();
-      entries_.assign(1, {bell.value_or(-1), POLLIN, 0});
-      int wait = !bell ? 0 : *bell < 0 ? kWithoutBell : kLongest;
-      for (const auto& group : groups) prepare(*group, wait);
-      ::poll(entries_.data(), entries_.size(), wait);
-      bell_.answer();
-      std::size_t begin = 1;
-      for (std::size_t i = 0; i < groups.size(); ++i) {
-        progress(*groups[i], std::span(entries_).subspan(begin, machine_ends_[i] - begin));
-        begin = ends_[i];
+    while (!is_stopping()) {
+      try {
+        take_turn();
+      } catch (const std::bad_alloc&) {
+        bell_.answer();
+        for (const auto& group : groups_of_turn_) give_up(*group);
+        std::this_thread::sleep_for(kWithoutMemory);
       }
-      ends_.clear();
-      machine_ends_.clear();
+      groups_of_turn_.clear();  // without the lock: it may have the last of one
     }
   }
-  Groups current() {
+  void take_turn() {
+    const std::optional<int> bell = bell_.listen();  // what rings from now on ends the poll
+    look_for_groups();
+    const Groups& groups = groups_of_turn_;
+    if (is_stopping()) return bell_.answer();
+    ends_.clear();
+    machine_ends_.clear();
+    entries_.assign(1, {bell.value_or(-1), POLLIN, 0});
+    int wait = !bell ? 0 : *bell < 0 ? kWithoutBell : kLongest;
+    for (const auto& group : groups) prepare(*group, wait);
+    ::poll(entries_.data(), entries_.size(), wait);
+    bell_.answer();
+    std::size_t begin = 1;
+    for (std::size_t i = 0; i < groups.size(); ++i) {
+      progress(*groups[i], std::span(entries_).subspan(begin, machine_ends_[i] - begin));
+      begin = ends_[i];
+    }
+  }
+  void look_for_groups() {
     const std::lock_guard lock(mutex_);
-    return groups_;
+    groups_of_turn_ = groups_;
   }
   bool is_stopping() {
     const std::lock_guard lock(mutex_);
     return stopping_;
   }
   void prepare(ConnectedGroup& group, int& wait) {
-    std::vector<ConnectedGroup::Wanted> wanted;
     {
       const std::lock_guard lock(group.mutex);
-      wanted.swap(group.wanted);
+      for (const auto& [peer, again] : group.wanted)
+        again ? group.machine.want_again(peer, group.reconnect_limit) : group.machine.want(peer);
+      group.wanted.clear();
     }
-    for (const auto& [peer, again] : wanted)
-      again ? group.machine.want_again(peer, group.reconnect_limit) : group.machine.want(peer);
     group.machine.append_wanted(entries_);
     machine_ends_.push_back(entries_.size());
     std::erase_if(group.resuming, [&](const auto& weak) {
@@ -130,6 +143,8 @@ class ConnectingThread {
     wait = group.machine.poll_ms(wait);
   }
   static void progress(ConnectedGroup& group, std::span<const pollfd> entries);
+  /// A turn that ended half-way may have lost any connection that was being made.
+  static void give_up(ConnectedGroup& group);
 
   std::mutex mutex_;
   Groups groups_;
@@ -137,6 +152,7 @@ class ConnectingThread {
   std::thread thread_;
   fabric::Doorbell bell_;
   // The thread's:
+  Groups groups_of_turn_;
   std::vector<pollfd> entries_;
   std::vector<std::size_t> ends_;          // of each group's entries
   std::vector<std::size_t> machine_ends_;  // of those of its machine
@@ -171,6 +187,13 @@ class GroupConnector final : public fabric::Connector {
   const std::shared_ptr<ConnectedGroup> group_;
   const std::uint64_t generation_ = fork_generation();
 };
+
+void ConnectingThread::give_up(ConnectedGroup& group) {
+  group.machine.give_up();
+  for (const auto& weak : group.links)
+    if (const auto link = weak.lock()) link->give_up(group.without_memory);  // those attached stay
+  if (const auto connector = group.connector.lock()) connector->note_attached();
+}
 
 void ConnectingThread::progress(ConnectedGroup& group, std::span<const pollfd> entries) {
   group.machine.progress(entries);
@@ -225,6 +248,8 @@ Result<std::vector<PeerLink>> links_on_demand(bootstrap::Listeners listeners, Me
       {},
       {},
       std::chrono::milliseconds(static_cast<std::int64_t>(config.reconnect_s * 1000)),
+      error(Code::system_error, "{} has no memory to connect with other ranks",
+            describe((*members)[uindex(me)])),
       {},
       {},
       {}});

@@ -5,7 +5,7 @@
 #include "algorithm/plan/plan.hpp"
 #include "base/error.hpp"
 #include "base/hash.hpp"
-#include "platform/transport/mortal.hpp"
+#include "platform/transport/chaos_transport.hpp"
 #include "platform/transport/shm/arena.hpp"
 #include "platform/transport/shm/shm_transport.hpp"
 #include "platform/transport/tcp/tcp_transport.hpp"
@@ -129,7 +129,7 @@ Status add_transports(Membership& membership, fabric::ContextKey key,
     if (made.transport) membership.transports.push_back(std::move(made.transport));
     std::move(made.others.begin(), made.others.end(), std::back_inserter(peers));
   }
-  if (config.chaos.die > 0) make_mortal(membership.transports, config.chaos.die);
+  add_chaos(membership.transports, config.chaos, membership.rank);
   if (peers.empty()) return {};
   const TransportEntry* const named = find_transport(config.transport);
   return error(Code::unsupported,

@@ -9,10 +9,13 @@
 
 namespace anyccl {
 
-/// ANYCCL_CHAOS: the faults that this process adds to its connections, and how often. For tests.
+/// ANYCCL_CHAOS: the faults that this process adds to its connections, and the delays to shared memory, and how often. For
+/// tests.
 struct ChaosPlan {
   std::uint64_t seed = 1;
-  double delay = 0;      ///< Of the reads: the next one finds nothing for `delay_time`.
+  /// Of the reads: the next one finds nothing for `delay_time`. In shared memory, of what is published, sent
+  /// and read: it is so late.
+  double delay = 0;
   double partial = 0;    ///< Of the reads and writes: it moves only some of the bytes.
   double reorder = 0;    ///< Of the data frames that are sent: the next one overtakes it.
   double drop = 0;       ///< Of the frames that are sent: it is lost.

@@ -72,7 +72,8 @@ constexpr Variable kVariables[] = {
      "data is an error that names the rank",
      [](const Config& c) { return std::string(c.checksums ? "1" : ""); }},
     {"ANYCCL_CHAOS", "",
-     "for tests, faults of connections: seed=1,delay=0.01:200us,partial=0.1,reorder=0.01,drop=1e-4,"
+     "for tests, faults of connections, and delays also of shared memory: "
+     "seed=1,delay=0.01:200us,partial=0.1,reorder=0.01,drop=1e-4,"
      "duplicate=1e-4,cut=1e-7,corrupt=1e-7,slow=10M; die=3: the process kills itself"},
     {"ANYCCL_TLS", "0",
      "1: TCP connections between ranks are encrypted and authenticated by TLS 1.3, with keys from "

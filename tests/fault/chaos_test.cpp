@@ -1,6 +1,7 @@
 // Each fault that ANYCCL_CHAOS adds to connections, alone: what a user sees.
 
 #include <algorithm>
+#include <chrono>
 
 #include "support/add_up.hpp"
 
@@ -33,6 +34,40 @@ INSTANTIATE_TEST_SUITE_P(Chaos, HarmlessFault,
                            const std::string text = fault.param;
                            return text.substr(0, text.find('='));
                          });
+
+std::function<Environment::Variables(int)> over_shared_memory(const char* faults) {
+  return [=](int) {
+    return Environment::Variables{{"ANYCCL_TRANSPORT", "shm"}, {"ANYCCL_CHAOS", faults}};
+  };
+}
+
+TEST(Chaos, delays_in_shared_memory_change_no_result) {
+  expect_all_passed(run_processes(
+      3,
+      [](Communicator& comm) {
+        ASSERT_OK(add_up(comm, 30));
+        for (const std::size_t count : {1UL, 1000UL, 300000UL}) {
+          std::vector<float> x(count, 7.0F), y(count);
+          if (comm.rank() == Rank{0}) ASSERT_OK(wait(comm.send(view(x), Rank{2})));
+          if (comm.rank() == Rank{2}) {
+            ASSERT_OK(wait(comm.recv(view(y), Rank{0})));
+            EXPECT_EQ(x, y);
+          }
+        }
+      },
+      over_shared_memory("seed=3,delay=0.2:500us"), 120));
+}
+
+TEST(Chaos, delays_in_shared_memory_take_their_time) {
+  expect_all_passed(run_processes(
+      2,
+      [](Communicator& comm) {
+        const auto begin = std::chrono::steady_clock::now();
+        ASSERT_OK(add_up(comm, 1));
+        EXPECT_GE(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(60));
+      },
+      over_shared_memory("delay=1:20ms"), 120));
+}
 
 /// Two ranks, of which rank 1 has the faults: both must say that the connection to the other one
 /// failed, and how.

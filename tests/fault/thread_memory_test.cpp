@@ -139,5 +139,23 @@ TEST(ThreadMemory, that_is_short_at_the_root_of_a_start_is_an_error_of_all_ranks
   for (const Outcome& rank : ranks) EXPECT_EQ(rank.exit_code, 3) << rank.output;
 }
 
+TEST(ThreadMemory, that_is_short_where_ranks_connect_on_demand_is_an_error_of_all_ranks) {
+  const std::vector<Outcome> ranks = run_processes(
+      3,
+      [](Communicator& comm) {
+        if (comm.rank() == Rank{1}) without_memory = "anyccl-connect";
+        const Status status = wait(comm.barrier());
+        EXPECT_FALSE(status.ok());
+        say(std::string(status.message()));
+      },
+      [](int) {
+        return Environment::Variables{
+            {"ANYCCL_TRANSPORT", "tcp"}, {"ANYCCL_CONNECT_ALL", "0"}, {"ANYCCL_TIMEOUT", "20"}};
+      });
+  for (const Outcome& rank : ranks) EXPECT_EQ(rank.exit_code, 0) << rank.output;
+  EXPECT_NE(ranks[1].output.find("has no memory to connect with other ranks"), std::string::npos)
+      << ranks[1].output;
+}
+
 }  // namespace
 }  // namespace anyccl::test

@@ -2,7 +2,6 @@
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -11,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/condition.hpp"
 #include "framework/communicator/communicator.hpp"
 
 namespace anyccl {
@@ -91,7 +91,7 @@ class BackgroundProgress {
   bool tell(std::unique_lock<std::mutex>& lock);
 
   std::mutex mutex_;
-  std::condition_variable changed_, turned_;
+  Condition changed_, turned_;
   std::vector<CommPtr> open_;
   std::vector<CommPtr> listening_;  // see listen()
   std::vector<Note> notes_;

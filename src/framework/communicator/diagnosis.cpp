@@ -178,10 +178,24 @@ Status Diagnosis::glance(std::uint64_t sequence) const {
   Status problem;
   for (Transport* t : routes_.transports)
     if (Status found = t->glance(); problem.ok() && !t->is_vague()) problem = std::move(found);
-  for (std::size_t r = 0; r < routes_.to.size(); ++r)
-    if (routes_.to[r] != nullptr)
-      ANYCCL_CHECK(compare_known_calls(Rank{static_cast<std::int32_t>(r)}, sequence));
+  for (std::size_t r = 0; r < routes_.to.size(); ++r) {
+    if (routes_.to[r] == nullptr) continue;
+    const Rank peer{static_cast<std::int32_t>(r)};
+    ANYCCL_CHECK(compare_known_calls(peer, sequence));
+    if (problem.ok()) problem = unread_by(peer);
+  }
   return problem;
+}
+
+Status Diagnosis::unread_by(Rank peer) const {
+  Transport& t = *routes_.to[uindex(peer)];
+  const std::uint64_t sequence = t.unread_by(peer);
+  if (sequence == 0) return {};
+  CallRecord mine;
+  const bool is_known = t.known_call_of(me_, sequence, mine);
+  return error(Code::remote_error, "{} {} and has not read what {} gave in operation {}{}{}{}",
+               names_[uindex(peer)], ending(t, peer), names_[uindex(me_)], sequence,
+               is_known ? ", " : "", is_known ? describe(mine) : "", reason(t.state(peer)));
 }
 
 /// The newest record that both have says whether all calls before it were the same.

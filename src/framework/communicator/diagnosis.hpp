@@ -35,8 +35,8 @@ class Diagnosis {
   /// The same, unless it is_in_mismatch_grace(). Asked once more before a peer is said to be gone:
   /// what it said last may have come just now, and says why.
   Status reported();
-  /// For a rank that waits for nothing: which calls up to `sequence` differ from those of peers, or what
-  /// peers report, as far as is known here.
+  /// For a rank that waits for nothing: which calls up to `sequence` differ from those of peers, what
+  /// peers report, or which of them was gone when this rank gave to it, as far as is known here.
   Status glance(std::uint64_t sequence) const;
   /// Why `operation` never will be done, as far as can be seen now. `collective`: the same
   /// operation, if it is one that has started. Says once that it waits, when that takes long.
@@ -64,6 +64,7 @@ class Diagnosis {
   void warn(Operation& operation, const Execution* collective);
   Status compare_calls(const CallRecord& mine, Status& unexplained) const;
   Status compare_known_calls(Rank peer, std::uint64_t sequence) const;
+  Status unread_by(Rank peer) const;
   Status compare_earlier_calls(Rank peer, std::uint64_t sequence, Status& unexplained) const;
 
   const Rank me_;

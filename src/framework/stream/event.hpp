@@ -1,11 +1,11 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <memory>
 #include <mutex>
 
 #include "anyccl/status.hpp"
+#include "base/condition.hpp"
 
 namespace anyccl {
 
@@ -28,7 +28,7 @@ class Moment {
 
  private:
   mutable std::mutex mutex_;
-  mutable std::condition_variable changed_;
+  mutable Condition changed_;
   bool reached_ = false;
   Clock::time_point time_;
   Status so_far_;

@@ -1,12 +1,12 @@
 #pragma once
 
-#include <condition_variable>
 #include <list>
 #include <memory>
 #include <mutex>
 #include <thread>
 #include <vector>
 
+#include "base/condition.hpp"
 #include "base/deadline.hpp"
 #include "framework/communicator/pending_operation.hpp"
 #include "framework/stream/event.hpp"
@@ -78,7 +78,7 @@ class HostStream : public std::enable_shared_from_this<HostStream> {
   void work();
 
   mutable std::mutex mutex_;
-  std::condition_variable ready_, finished_;
+  Condition ready_, finished_;
   Items queue_;
   std::uint64_t pushed_ = 0, done_ = 0;  // items
   Status first_error_;

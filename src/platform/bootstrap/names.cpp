@@ -5,13 +5,13 @@
 #include <pthread.h>
 
 #include <algorithm>
-#include <condition_variable>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <system_error>
 #include <thread>
 
+#include "base/condition.hpp"
 #include "base/error.hpp"
 #include "base/signals.hpp"
 
@@ -45,7 +45,7 @@ Result<std::vector<Address>> look_up(const std::string& host, int flags) {
 struct LookUp {
   std::string host;
   std::mutex mutex;
-  std::condition_variable found;
+  Condition found;
   std::optional<Result<std::vector<Address>>> result;
 };
 

@@ -61,6 +61,12 @@ void OnDemand::want_again(Rank peer, milliseconds limit) {
   call(peer, limit);
 }
 
+void OnDemand::give_up() {
+  calls_.clear();
+  outcomes_.clear();
+  std::fill(excluded_.begin(), excluded_.end(), true);
+}
+
 void OnDemand::call(Rank peer, milliseconds limit) {
   if (excluded_[uindex(peer)]) return;
   const bool leads = me_ > uindex(peer);

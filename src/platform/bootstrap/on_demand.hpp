@@ -42,6 +42,8 @@ class OnDemand {
   void want(Rank peer);
   /// The connection was lost. `limit`: how long the call may take.
   void want_again(Rank peer, std::chrono::milliseconds limit);
+  /// From now on members that it has not connected are refused, and are not called. Needs no memory.
+  void give_up();
 
   /// Appends what to poll for; the same number of entries goes to progress().
   void append_wanted(std::vector<pollfd>& entries);

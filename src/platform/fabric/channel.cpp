@@ -28,6 +28,7 @@ bool Channel::is_shared() {
 
 bool Channel::send(FrameHeader header, const std::byte* payload) {
   const std::lock_guard lock(link_->mutex_);
+  note_unread(header);
   if (ended_ || flow_.is_over()) return link_->out_.idle();
   header.context = flow_.key;
   header.credit = flow_.window.tell();
@@ -37,6 +38,13 @@ bool Channel::send(FrameHeader header, const std::byte* payload) {
   }
   link_->out_.send(header, payload);
   return link_->out_.idle();
+}
+
+/// A peer that has had its part of a collective has read all that was sent to it. With the lock.
+void Channel::note_unread(const FrameHeader& header) {
+  if (unread_ == 0 && header.type == kData && (header.flags & kMessage) == 0 && !ended_ &&
+      (flow_.goodbye || link_->in_.ended() || link_->out_.broken()))
+    unread_ = header.operation;
 }
 
 bool Channel::send_ahead(FrameHeader header, const std::byte* payload) {
@@ -145,7 +153,7 @@ Status Channel::await_notice(Notice& notice, Deadline deadline) {
 
 void Channel::pump() {
   const std::lock_guard lock(link_->mutex_);
-  link_->in_.read(&flow_, nullptr);
+  link_->in_.read_some(&flow_);
   if (flow_.window.hides_credit()) send_credit();
   ask();
   link_->out_.flush();
@@ -214,6 +222,11 @@ bool Channel::is_dead() {
   const std::lock_guard lock(link_->mutex_);
   if (!link_->in_.ended() && link_->out_.broken()) link_->in_.read(&flow_, nullptr);
   return (link_->in_.ended() || link_->out_.broken()) && !flow_.is_over();
+}
+
+std::uint64_t Channel::unread() const {
+  const std::lock_guard lock(link_->mutex_);
+  return flow_.aborted ? 0 : unread_;
 }
 
 bool Channel::is_silent() {

@@ -61,8 +61,8 @@ class Channel {
   bool next_notice(Notice& notice);
   /// Waits for it. Errors: timeout, remote_error (the peer went away).
   Status await_notice(Notice& notice, Deadline deadline);
-  /// Takes in all that has arrived, and sends what has to be said meanwhile: credits, and which
-  /// frames are waited for.
+  /// Takes in what has arrived, up to a thousand frames of data, and sends what has to be said meanwhile:
+  /// credits, and which frames are waited for.
   void pump();
   /// Forgets collective operations before Context::oldest.
   void forget_old();
@@ -75,6 +75,8 @@ class Channel {
   bool has_left();
   /// The stream has ended, or takes nothing more, without a goodbye.
   bool is_dead();
+  /// The first collective of which the peer was sent data when it was gone; 0: none.
+  std::uint64_t unread() const;
   /// Whether is_dead() because the peer's host does not answer.
   bool is_silent();
   /// How the peer's process has ended, in brackets; empty where this is not known here.
@@ -112,6 +114,7 @@ class Channel {
  private:
   bool is_shared();
   bool is_over() const;
+  void note_unread(const FrameHeader& header);
   void begin_end(FrameHeader last, const std::byte* payload);
   void hope(const Key& key);
   void send_credit();
@@ -121,6 +124,7 @@ class Channel {
   const std::shared_ptr<Link> link_;
   const std::shared_ptr<Context> context_;
   Flow& flow_;
+  std::uint64_t unread_ = 0;                 // See unread(); with the link's lock.
   bool ended_ = false;                       // Said goodbye or aborted; with the link's lock.
   std::array<Key, kMostLanes> hoped_for_{};  // Polled for in vain, the newest of each lane.
   std::size_t next_hope_ = 0;

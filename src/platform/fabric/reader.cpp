@@ -122,10 +122,10 @@ void Reader::tell_all() {
 
 // --- reading -------------------------------------------------------------------------------------
 
-bool Reader::read(Flow* mine, const Wanted* wanted) {
+bool Reader::read(Flow* mine, const Wanted* wanted, std::size_t most) {
   if (staging_ == nullptr) return false;
   reads_for_ = mine == nullptr ? nullptr : mine->context;
-  for (;;) {
+  for (std::size_t frames = 0; frames < most; ++frames) {
     unread_ = false;
     if (!in_frame_ && !next_header(wanted)) return false;
     if (target_ == nullptr && !dropped_) choose_target(mine, wanted);
@@ -136,6 +136,8 @@ bool Reader::read(Flow* mine, const Wanted* wanted) {
       return true;
     }
   }
+  if (holds_more()) note_unread();
+  return false;
 }
 
 const FrameHeader* Reader::peek(Flow* mine, std::uint64_t message) {

@@ -63,7 +63,10 @@ class Reader {
 
   /// Takes in all that has arrived, or, with `wanted`, until that has come; whether it has. `mine`:
   /// the flow for which the thread reads; the threads of other contexts are told what came for them.
-  bool read(Flow* mine, const Wanted* wanted);
+  bool read(Flow* mine, const Wanted* wanted) { return read(mine, wanted, kAll); }
+  /// Takes in what has arrived, but no more than some data frames: a peer that only gives may send as fast as
+  /// this rank reads, and others wait to be looked at.
+  void read_some(Flow* mine) { read(mine, nullptr, kSome); }
   /// The header of message `message` of `mine`, if its first fragment is next; its payload stays
   /// where it is.
   const FrameHeader* peek(Flow* mine, std::uint64_t message);
@@ -84,6 +87,9 @@ class Reader {
   bool drain();
 
  private:
+  static constexpr std::size_t kSome = 1024, kAll = ~std::size_t{0};  // data frames
+
+  bool read(Flow* mine, const Wanted* wanted, std::size_t most);
   std::size_t head_bytes() const { return seals_ ? sizeof(SealedHeader) : sizeof(FrameHeader); }
   bool next_header(const Wanted* wanted);
   const char* problem_of_head(const FrameHeader& header);

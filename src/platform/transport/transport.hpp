@@ -89,6 +89,10 @@ class Transport {
     return call_of(peer, sequence, record);
   }
 
+  /// The first collective of which this rank gave data to a peer that was gone by then, and cannot complete
+  /// it; 0: none. A rank that only gives waits for nobody, and learns it from this.
+  virtual std::uint64_t unread_by(Rank /*peer*/) const { return 0; }
+
   /// What can be seen here of the calls of `peer`. Asked for reports, not on any way to a result.
   virtual PeerCalls calls_of(Rank /*peer*/) { return {}; }
   /// This rank waits for a message of `from`, or does not any more: peers that ask can see it.

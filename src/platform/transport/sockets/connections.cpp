@@ -170,6 +170,11 @@ std::string Connections::how_ended(Rank rank) {
   return c == nullptr ? "" : c->how_ended();
 }
 
+std::uint64_t Connections::unread_by(Rank rank) const {
+  const fabric::Channel* const c = opened(rank);
+  return c == nullptr ? 0 : c->unread();
+}
+
 Status Connections::check() {
   // Pairs with the release in abort(): why_ is visible.
   if (aborted_.load(std::memory_order_acquire)) return why_;

@@ -65,6 +65,7 @@ class Connections {
   void expect(Rank rank) { peer(uindex(rank)); }
   PeerState state(Rank rank);
   std::string how_ended(Rank rank);
+  std::uint64_t unread_by(Rank rank) const;
   Status check();
   bool call_of(Rank rank, std::uint64_t sequence, CallRecord& record);
   Status glance();

@@ -35,6 +35,7 @@ class SocketTransport final : public Transport {
     return connections_.call_of(peer, sequence, record);
   }
   Status glance() override { return connections_.glance(); }
+  std::uint64_t unread_by(Rank peer) const override { return connections_.unread_by(peer); }
   bool known_call_of(Rank peer, std::uint64_t sequence, CallRecord& record) override {
     return connections_.known_call_of(peer, sequence, record);
   }
