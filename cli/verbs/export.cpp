@@ -97,7 +97,8 @@ Body declare(CLI::App& app, const Command&) {
   app.footer(
       "Prints what each rank does as text (JSON), which anyccl check --file reads again. A copy\n"
       "with another name and a few changes is an algorithm of your own: see\n"
-      "docs/own-algorithms.md.\n\n"
+      "docs/own-algorithms.md. python3 -m anyccl.chakra turns what --goal prints into traces of\n"
+      "Chakra.\n\n"
       "Example: anyccl export all_reduce/ring -n 2..8 --name mine -o mine.json\n"
       "         anyccl check --file mine.json\n"
       "         anyccl perf all_reduce -g 4 --algo-file mine.json");
