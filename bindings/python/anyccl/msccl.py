@@ -8,6 +8,7 @@ dropped. Whether the result is right, and the same on all ranks in every bit, `a
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import sys
 import xml.etree.ElementTree as ElementTree
@@ -31,6 +32,7 @@ _SENDS = {"s", "rcs", "rrcs", "rrs"}
 _TYPES = _RECEIVES | _SENDS | {"cpy", "re", "nop"}
 _MOST_BYTES = 64 << 20
 _MOST_RANKS = 1024
+_COPIES = -1  # the number of the thread block that stands for <copy>
 
 
 class Error(ValueError):
@@ -85,6 +87,13 @@ def _steps_in(gpu: int, at: int, element: ElementTree.Element) -> Iterator[_Step
         depends = _number(step, "depid", -1)
         waits_for = (depends, _number(step, "deps", -1)) if depends >= 0 else None
         yield _Step(kind, source, target, max(_number(step, "cnt", 1), 0 if kind == "nop" else 1), waits_for, where)
+
+
+def _copies_in(gpu: int, element: ElementTree.Element) -> Iterator[_Step]:
+    """What a GPU copies from its input to its output beside its thread blocks."""
+    for copy in element.iter("copy"):
+        source, target = ("i", _number(copy, "i_off")), ("o", _number(copy, "o_off"))
+        yield _Step("cpy", source, target, max(_number(copy, "cnt", 1), 1), None, f"gpu {gpu} copy")
 
 
 class _Rank:
@@ -165,10 +174,13 @@ def _move(runs: list[dsl.Slice], targets: list[dsl.Slice]) -> Iterator[tuple[dsl
 
 
 class _Run:
-    """All thread blocks, run until they have ended. ``window``: messages of a rank that may be under way."""
+    """All thread blocks, run until they have ended. ``window``: messages of a rank that may be under way.
 
-    def __init__(self, algo: ElementTree.Element, program: dsl.Program, window: int) -> None:
-        self.program, self.window = program, window
+    ``spare``: and how many more that it passes on, so that ranks which have sent all they may take from one another.
+    """
+
+    def __init__(self, algo: ElementTree.Element, program: dsl.Program, window: int, spare: int) -> None:
+        self.program, self.window, self.spare = program, window, spare
         in_place = _number(algo, "inplace", 0) == 1
         self.ranks = [_Rank(program, r, in_place) for r in program.everyone]
         self.pairs: dict[tuple[int, int], deque[_Message]] = {}
@@ -177,6 +189,7 @@ class _Run:
             number = _number(gpu, "id")
             if not 0 <= number < program.ranks:
                 raise Error(f"there is no gpu {number} of {program.ranks}")
+            self.ranks[number].blocks[_COPIES] = _Block(-1, -1, 0, list(_copies_in(number, gpu)))
             for tb in gpu.iter("tb"):
                 at = _number(tb, "id")
                 block = _Block(_number(tb, "send", -1), _number(tb, "recv", -1), _number(tb, "chan", 0))
@@ -221,7 +234,8 @@ class _Run:
             waiting = self.pairs.get((block.recv, rank))
             if not waiting or waiting[0].channel != block.channel:
                 return False
-        return step.type not in _SENDS or self.under_way[rank] < self.window
+        most = self.window + (self.spare if step.type in _RECEIVES else 0)
+        return step.type not in _SENDS or self.under_way[rank] < most
 
     def _take(self, rank: int, block: _Block) -> None:
         step, state = block.steps[block.done], self.ranks[rank]
@@ -333,9 +347,9 @@ def read(path: str | os.PathLike[str], name: str | None = None) -> dsl.Algorithm
     def write(made: dsl.Program) -> None:
         if made.ranks != ranks:
             raise Error(f"{path} is for {ranks} ranks, not for {made.ranks}")
-        for window in (1, 2, 4, 8, 16, 64, 1 << 30):  # few under way need few slots
+        for window, spare in itertools.product((1, 2, 4, 8, 16, 64, 1 << 30), (0, 1)):  # few under way need few slots
             made.restart()
-            run = _Run(algo, made, window)
+            run = _Run(algo, made, window, spare)
             if run.run():
                 return
         raise Error(f"{path}: {run.stuck()} never gets what it waits for: there is no order for one thread")

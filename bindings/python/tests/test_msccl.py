@@ -40,11 +40,28 @@ def ring(n):
     return algo("allreduce", n, n, gpus)
 
 
-def direct_all_to_all(n):
-    """A thread block for each peer, and one for the own block, not in place."""
+def rings(n, instances):
+    """That ring on parts of the vector, each on a channel of its own."""
     gpus = []
     for g in range(n):
-        blocks = [block(0, [step(0, "nop", "i0", "o0"), step(1, "cpy", f"i{g}", f"o{g}")])]
+        kinds = ["s", *["rrs"] * (n - 2), "rrcs", *["rcs"] * (n - 2), "r"]
+        blocks = []
+        for i in range(instances):
+            chunks = [f"i{(g - k) % n * instances + i}" for k in range(len(kinds))]
+            steps = [step(k, kind, chunk, chunk) for k, (kind, chunk) in enumerate(zip(kinds, chunks))]
+            blocks.append(block(i, steps, send=(g + 1) % n, recv=(g - 1) % n, channel=i))
+        gpus.append("".join(blocks))
+    return algo("allreduce", n, n * instances, gpus)
+
+
+def direct_all_to_all(n, own_block="cpy"):
+    """A thread block for each peer, and one for the own block, or a <copy> of it, not in place."""
+    gpus = []
+    for g in range(n):
+        own = [step(1, "cpy", f"i{g}", f"o{g}")] if own_block == "cpy" else []
+        blocks = [block(0, [step(0, "nop", "i0", "o0"), *own])]
+        if own_block == "copy":
+            blocks.insert(0, f'<copy i_off="{g}" o_off="{g}"/>')
         for at, peer in enumerate((p for p in range(n) if p != g), 1):
             steps = [step(0, "s", f"i{peer}", "o0", after=(0, 0)), step(1, "r", "i0", f"o{peer}")]
             blocks.append(block(at, steps, send=peer, recv=peer))
@@ -76,10 +93,19 @@ def check(file):
     return subprocess.run([TOOL, "check", "--file", file], capture_output=True, text=True, timeout=60, check=False)
 
 
-@pytest.mark.parametrize("text", [ring(2), ring(5), direct_all_to_all(3), direct_all_to_all(4)])
+@pytest.mark.parametrize(
+    "text", [ring(2), ring(5), direct_all_to_all(3), direct_all_to_all(4), direct_all_to_all(3, own_block="copy")]
+)
 def test_algorithms_of_msccl_are_right_here(text, tmp_path):
     done = check(imported(text, tmp_path))
     assert done.returncode == 0, done.stdout
+
+
+def test_channels_that_are_many_need_few_slots(tmp_path):
+    done = check(imported(rings(8, 24), tmp_path))
+    assert done.returncode == 0, done.stdout
+    slots = done.stdout.splitlines()[-1].split()[6]
+    assert int(slots) <= 2, done.stdout
 
 
 def test_ranks_that_add_up_in_other_orders_are_found(tmp_path):
