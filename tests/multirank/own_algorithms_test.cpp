@@ -75,6 +75,48 @@ TEST_F(OwnAlgorithm, comes_from_the_environment) {
   });
 }
 
+/// The plan of the last of four small AllReduces in a group.
+std::string plan_of_group(Communicator& comm, const std::string& algorithm) {
+  std::vector<std::vector<float>> all(4, std::vector<float>(10, 1));
+  anycclCollConfig_t config = ANYCCL_COLLCONFIG_INITIALIZER;
+  config.algSelection = algorithm.c_str();
+  EXPECT_EQ(anycclGroupStart(), anycclSuccess);
+  for (auto& x : all)
+    EXPECT_EQ(anycclAllReduceConfig(x.data(), x.data(), x.size(), anycclFloat32, anycclSum,
+                                    comm.handle(), nullptr, &config),
+              anycclSuccess);
+  EXPECT_EQ(anycclGroupEnd(), anycclSuccess) << comm.failure().message();
+  for (const auto& x : all) EXPECT_EQ(x, std::vector<float>(10, static_cast<float>(comm.size())));
+  const char* text = "";
+  EXPECT_EQ(anycclCommLastPlan(comm.handle(), &text), anycclSuccess);
+  return text;
+}
+
+TEST_F(OwnAlgorithm, that_adds_up_in_rank_order_fuses_calls_of_a_group) {
+  const std::string in_order = file_of(star("in_rank_order", 3));
+  const std::string one_first =
+      file_of(star("one_first", 3, "1, 0"), "same.json");  // 0 + 1 is 1 + 0
+  expect_all_passed(run_processes(3, [&](Communicator& comm) {
+    ASSERT_OK(load_algorithms(in_order + ":" + one_first));
+    expect_words(plan_of_group(comm, "in_rank_order"),
+                 {"all_reduce/in_rank_order ", "4 calls as one"});
+    expect_words(plan_of_group(comm, "one_first"), {"all_reduce/one_first ", "4 calls as one"});
+  }));
+}
+
+TEST_F(OwnAlgorithm, that_adds_up_in_another_order_fuses_none) {
+  std::string text = star("in_another_order", 3);
+  const std::string in_order = "[0, 1, 2]";
+  text.replace(text.find(in_order), in_order.size(), "[0, 2, 1]");
+  const std::string file = file_of(text);
+  expect_all_passed(run_processes(3, [&](Communicator& comm) {
+    ASSERT_OK(load_algorithms(file));
+    const std::string plan = plan_of_group(comm, "in_another_order");
+    EXPECT_TRUE(plan.starts_with("all_reduce/in_another_order ")) << plan;
+    EXPECT_EQ(plan.find("as one"), std::string::npos) << plan;
+  }));
+}
+
 TEST_F(OwnAlgorithm, file_that_cannot_be_read_is_named_when_a_communicator_is_created) {
   const std::string file = file_of("{\n\"format\": 1}");
   const Environment env(Environment::Variables{{"ANYCCL_ALGO_PATH", file}});

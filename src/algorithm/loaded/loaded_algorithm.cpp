@@ -206,7 +206,10 @@ LoadedAlgorithm::Proof LoadedAlgorithm::make_proof(const WrittenSize& size) cons
                          return v.loaded.replay(v.size, s, me, v.copies_input && s.in_place);
                        }};
     const auto checked = verify::check_shapes(algorithm, {&shape, 1});
-    if (checked.ok()) return {.slots = checked->sizes[0].slots, .copies_input = copies_input};
+    if (checked.ok())
+      return {.slots = checked->sizes[0].slots,
+              .copies_input = copies_input,
+              .canonical = checked->sizes[0].canonical};
     if (!copies_input) first.status = checked.status();
   }
   const Code code =
@@ -235,6 +238,12 @@ Status LoadedAlgorithm::check(const Shape& shape, std::uint32_t slots) const {
                "{}: {} needs {} slots and a communicator of {} ranks has {}: send fewer, larger "
                "messages or receive earlier",
                file_, id(algorithm_), proof.slots, shape.size, slots);
+}
+
+bool LoadedAlgorithm::is_canonical(const Shape& shape) const {
+  const WrittenSize* const size = find(shape);
+  const bool turned = is_rooted(shape.collective) && shape.root != Rank{0};  // and so is the order
+  return size != nullptr && !turned && proof_of(*size).canonical;
 }
 
 }  // namespace anyccl

@@ -34,12 +34,15 @@ class LoadedAlgorithm {
   /// process remembers the outcome. Errors: invalid_argument, naming file, rank, step and chunk;
   /// unsupported for more ranks than can be checked.
   Status check(const Shape& shape, std::uint32_t slots) const;
+  /// Whether the proof says of it what kCanonical does: each result is one sum in rank order.
+  bool is_canonical(const Shape& shape) const;
 
  private:
   struct Proof {
     Status status = {};
     std::uint32_t slots = 0;  ///< That suffice.
     bool copies_input = false;
+    bool canonical = false;
   };
   struct Proofs;
 

@@ -143,7 +143,9 @@ class AlgorithmCheck {
     const bool thorough = shape.size <= kThorough;
     Terms terms;
     ANYCCL_TRY(Outcome outcome, check(ranks, terms, thorough));
-    if (algorithm_.traits & kCanonical) ANYCCL_CHECK(check_canonical(outcome, terms));
+    const Status canonical = check_canonical(outcome, terms);
+    if (algorithm_.traits & kCanonical) ANYCCL_CHECK(canonical);
+    size.canonical = size.canonical && canonical.ok();
     const Cost spent = counted(outcome, ranks[0].contract);
     if (const Cost promised = algorithm_.cost ? algorithm_.cost(shape) : spent; promised != spent)
       return error(

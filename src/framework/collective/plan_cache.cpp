@@ -182,8 +182,13 @@ bool PlanCache::keeps_bits(std::span<const Call* const> calls) {
 
 /// Whether a call like this adds up in rank order.
 bool PlanCache::is_canonical(const Call& call) {
-  const auto choice = choose_algorithm(call, call.count * bytes_of(call.dtype));
-  return choice.ok() && (choice->algorithm->traits & kCanonical) != 0;
+  const std::size_t bytes = call.count * bytes_of(call.dtype);
+  const auto choice = choose_algorithm(call, bytes);
+  if (!choice.ok()) return false;
+  const Algorithm& algorithm = *choice->algorithm;
+  if (algorithm.loaded != nullptr)
+    return algorithm.loaded->is_canonical(query_of(call, bytes).shape);
+  return (algorithm.traits & kCanonical) != 0;
 }
 
 Result<std::shared_ptr<const PreparedCall>> PlanCache::find(const Call& call, const CallKey& key,

@@ -74,6 +74,21 @@ TEST_P(WrittenCatalog, is_right_for_every_root_and_in_place) {
   EXPECT_TRUE(report.ok()) << report.status().message();
 }
 
+TEST_P(WrittenCatalog, adds_up_in_rank_order_where_the_original_promises_it) {
+  const Shape shape{GetParam()->collective, 4};
+  const LoadedAlgorithm again = loaded(to_text(anyccl::written(*GetParam(), {&shape, 1})));
+  const bool promised = (GetParam()->traits & kCanonical) != 0;
+  EXPECT_TRUE(!promised || again.is_canonical(shape));
+  const Shape of_root_1{GetParam()->collective, 4, Rank{1}};
+  EXPECT_FALSE(is_rooted(GetParam()->collective) && again.is_canonical(of_root_1));
+}
+
+TEST(LoadedAlgorithm, that_a_ring_adds_up_in_many_orders_is_known) {
+  const Shape shape{Collective::all_reduce, 4};
+  const Algorithm& ring = *find_algorithm(Collective::all_reduce, "ring");
+  EXPECT_FALSE(loaded(to_text(anyccl::written(ring, {&shape, 1}))).is_canonical(shape));
+}
+
 TEST(LoadedAlgorithm, hosts_are_matched_whatever_their_numbers) {
   const LoadedAlgorithm mine = loaded(two_ranks("[[],[]]", "barrier", R"("hosts": [7, 3], )"));
   EXPECT_TRUE(mine.supports({Collective::barrier, 2, Rank{0}, false, {0, 1}}));
