@@ -34,11 +34,17 @@ class ExplorerWriter {
     if (algorithms.empty())
       return error(Code::invalid_argument, "none of these algorithms supports {} ranks",
                    fmt::join(setting_.ranks, " or "));
-    const Json data = {{"version", ANYCCL_VERSION_TEXT},    {"machine", machine()},
-                       {"bytes", setting_.bytes},           {"topologies", topologies()},
-                       {"networks", networks_json()},       {"ranks", pools_.ranks.all()},
-                       {"names", pools_.names.all()},       {"clocks", pools_.clocks.all()},
-                       {"patterns", pools_.patterns.all()}, {"algorithms", std::move(algorithms)}};
+    const Json data = {{"version", ANYCCL_VERSION_TEXT},
+                       {"machine", machine()},
+                       {"bytes", setting_.bytes},
+                       {"topologies", topologies()},
+                       {"placements", setting_.placements},
+                       {"networks", networks_json()},
+                       {"ranks", pools_.ranks.all()},
+                       {"names", pools_.names.all()},
+                       {"clocks", pools_.clocks.all()},
+                       {"patterns", pools_.patterns.all()},
+                       {"algorithms", std::move(algorithms)}};
     return data.dump();
   }
 
@@ -95,7 +101,7 @@ class ExplorerWriter {
           movement_json(movement, contract.has_bytes() ? contract.chunks_per_block() : 0, pools_);
       if (!seen.insert(variant.dump()).second) continue;
       variant["ranksPerHost"] = ranks_per_host;
-      ANYCCL_TRY(const std::vector<Network>* networks, networks_of(shape.size));
+      ANYCCL_TRY(const std::vector<PlacedNetwork>* networks, networks_of(shape.size));
       ANYCCL_TRY(variant["times"], times_of(algorithm, movement, *networks, setting_.bytes,
                                             setting_.machine, pools_));
       variants.push_back(std::move(variant));
@@ -104,7 +110,7 @@ class ExplorerWriter {
   }
 
   /// Of each topology.
-  Result<const std::vector<Network>*> networks_of(int ranks) {
+  Result<const std::vector<PlacedNetwork>*> networks_of(int ranks) {
     const auto [at, added] = networks_.try_emplace(ranks);
     if (!added) return &at->second;
     for (const ExplorerTopology& topology : setting_.topologies) {
@@ -113,7 +119,13 @@ class ExplorerWriter {
       if (network.nodes() > kMostDrawn)
         return error(Code::invalid_argument, "{} has {} nodes; at most {} are drawn",
                      network.text(), network.nodes(), kMostDrawn);
-      at->second.push_back(std::move(network));
+      std::vector<std::vector<std::uint32_t>> places;
+      for (const std::string& placement : setting_.placements) {
+        ANYCCL_TRY(std::vector<std::uint32_t> place,
+                   read_placement(placement, static_cast<std::uint32_t>(ranks), network.ends()));
+        places.push_back(std::move(place));
+      }
+      at->second.push_back({std::move(network), std::move(places)});
     }
     return &at->second;
   }
@@ -123,8 +135,7 @@ class ExplorerWriter {
     Json all = Json::object();
     for (const auto& [ranks, networks] : networks_) {
       Json of = Json::array();
-      for (const Network& network : networks)
-        of.push_back(network_json(network, static_cast<std::uint32_t>(ranks)));
+      for (const PlacedNetwork& placed : networks) of.push_back(network_json(placed));
       all[std::to_string(ranks)] = std::move(of);
     }
     return all;
@@ -132,7 +143,7 @@ class ExplorerWriter {
 
   const ExplorerSetting& setting_;
   ExplorerPools pools_;
-  std::map<int, std::vector<Network>> networks_;
+  std::map<int, std::vector<PlacedNetwork>> networks_;
 };
 
 }  // namespace

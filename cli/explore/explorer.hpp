@@ -24,6 +24,7 @@ struct ExplorerSetting {
   std::vector<int> ranks_per_host;  ///< Beside one host; only where it makes a difference.
   std::vector<std::size_t> bytes;   ///< Of the vector, or of a block.
   std::vector<ExplorerTopology> topologies;
+  std::vector<std::string> placements = {"linear"};  ///< For read_placement(); at least one.
   Machine machine;
   std::string machine_name;  ///< Where its constants are from; empty: nobody has measured them.
 };

@@ -54,11 +54,11 @@ Json cables(const Network& network, const NetworkDrawing& drawing) {
 }
 
 /// From each rank to each other one: the number of links, and each.
-std::string routes(const Network& network, std::uint32_t ranks) {
+std::string routes(const Network& network, const std::vector<std::uint32_t>& place) {
   PackedNumbers to;
   std::vector<std::uint32_t> way;
-  for (std::uint32_t from = 0; from < ranks; ++from)
-    for (std::uint32_t end = 0; end < ranks; ++end) {
+  for (const std::uint32_t from : place)
+    for (const std::uint32_t end : place) {
       if (from == end) continue;
       way.clear();
       network.route(from, end, way);
@@ -68,10 +68,20 @@ std::string routes(const Network& network, std::uint32_t ranks) {
   return to.text();
 }
 
+std::string ends_of_ranks(const std::vector<std::uint32_t>& place) {
+  PackedNumbers to;
+  for (const std::uint32_t end : place) to.add(end);
+  return to.text();
+}
+
 }  // namespace
 
-Json network_json(const Network& network, std::uint32_t ranks) {
+Json network_json(const PlacedNetwork& placed) {
+  const Network& network = placed.network;
   const NetworkDrawing drawing(network, kMargin, kMargin);
+  Json placements = Json::array();
+  for (const std::vector<std::uint32_t>& place : placed.places)
+    placements.push_back({ends_of_ranks(place), routes(network, place)});
   const Network::Place end = drawing.end();
   return {{"text", network.text()},
           {"ends", network.ends()},
@@ -83,7 +93,7 @@ Json network_json(const Network& network, std::uint32_t ranks) {
           {"places", places(network, drawing)},
           {"links", links(network)},
           {"cables", cables(network, drawing)},
-          {"routes", routes(network, ranks)}};
+          {"placements", std::move(placements)}};
 }
 
 }  // namespace anyccl::cli

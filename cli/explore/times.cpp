@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <numeric>
 #include <tuple>
 
 #include "base/error.hpp"
@@ -101,22 +100,21 @@ class TimesPacker {
 }  // namespace
 
 Result<std::string> times_of(const Algorithm& algorithm, const Movement& movement,
-                             const std::vector<Network>& networks,
+                             const std::vector<PlacedNetwork>& networks,
                              std::span<const std::size_t> bytes, const Machine& machine,
                              ExplorerPools& pools) {
   ANYCCL_TRY(const RankPrograms programs, RankPrograms::of(algorithm, movement.shape));
-  std::vector<std::uint32_t> place(programs.ranks());
-  std::iota(place.begin(), place.end(), 0U);
   PackedNumbers to;
-  for (const Network& network : networks)
-    for (const std::size_t size : bytes) {
-      ReplayLog log;
-      ANYCCL_TRY(const ReplayResult result,
-                 replay(programs, network, machine, static_cast<double>(size), place, 0, &log));
-      const TimesPacker packer(movement, log, result.seconds);
-      ANYCCL_TRY(const std::string pattern, packer.pattern());
-      to.add(pools.patterns.number_of(pattern)).add(pools.clocks.number_of(packer.clock()));
-    }
+  for (const PlacedNetwork& placed : networks)
+    for (const std::vector<std::uint32_t>& place : placed.places)
+      for (const std::size_t size : bytes) {
+        ReplayLog log;
+        ANYCCL_TRY(const ReplayResult result, replay(programs, placed.network, machine,
+                                                     static_cast<double>(size), place, 0, &log));
+        const TimesPacker packer(movement, log, result.seconds);
+        ANYCCL_TRY(const std::string pattern, packer.pattern());
+        to.add(pools.patterns.number_of(pattern)).add(pools.clocks.number_of(packer.clock()));
+      }
   return to.text();
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <vector>
@@ -21,19 +22,25 @@ struct ExplorerPools {
   Pool patterns;  ///< Packed: what happens at which of them.
 };
 
+/// A network, and for each placement the end of each rank.
+struct PlacedNetwork {
+  Network network;
+  std::vector<std::vector<std::uint32_t>> places;
+};
+
 /// One algorithm in one shape: what page/data.js reads.
 nlohmann::ordered_json movement_json(const Movement& movement, std::uint32_t chunks_per_block,
                                      ExplorerPools& pools);
 
-/// When its messages travel and its ranks wait, packed: a pattern and a clock for each network and, within
-/// it, each size. Errors: those of RankPrograms::of() and replay(); internal for a message that only one of
+/// When its messages travel and its ranks wait, packed: a pattern and a clock for each network, within it each
+/// placement, and within that each size. Errors: those of RankPrograms::of() and replay(); internal for a message that only one of
 /// both, movement and replay, has.
 Result<std::string> times_of(const Algorithm& algorithm, const Movement& movement,
-                             const std::vector<Network>& networks,
+                             const std::vector<PlacedNetwork>& networks,
                              std::span<const std::size_t> bytes, const Machine& machine,
                              ExplorerPools& pools);
 
-/// A network of `ranks` ranks, with its drawing and the route of each pair.
-nlohmann::ordered_json network_json(const Network& network, std::uint32_t ranks);
+/// A network with its drawing and, of each placement, the route of each pair of ranks.
+nlohmann::ordered_json network_json(const PlacedNetwork& placed);
 
 }  // namespace anyccl::cli

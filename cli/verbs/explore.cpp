@@ -22,7 +22,7 @@ struct Flags {
   std::vector<int> roots = {1};
   std::vector<int> ranks_per_host = {2, 4};
   std::vector<std::string> bytes = {"1K", "1M", "64M"};
-  std::vector<std::string> topologies;
+  std::vector<std::string> topologies, placements = {"linear", "random:1"};
   std::string machine, file;
 };
 
@@ -71,6 +71,7 @@ Result<ExplorerSetting> setting_of(const Flags& flags) {
     if (!topology.ends_with(".json")) continue;
     ANYCCL_TRY(setting.topologies.back().description, text_of_file(topology));
   }
+  setting.placements = flags.placements;
   if (!flags.machine.empty()) {
     ANYCCL_TRY(const std::string text, text_of_file(flags.machine));
     ANYCCL_TRY(setting.machine, read_machine(text, flags.machine));
@@ -114,6 +115,10 @@ Body declare(CLI::App& app, const Command&) {
                  "What connects the ranks, as torus or torus:dims=4x4, or a file .json; may be "
                  "repeated; default: flat, torus, a tapered fat-tree and rails; kinds: " +
                      network_kinds());
+  app.add_option(
+         "--placement", flags->placements,
+         "Where the ranks are in a topology: linear, or random:SEED; default: linear,random:1")
+      ->delimiter(',');
   app.add_option("--machine", flags->machine,
                  "Read the constants of the machine from this file (JSON)");
   app.add_option("-o,--output", flags->file, "Write to this file")->required();

@@ -93,6 +93,40 @@ class Page(unittest.TestCase):
                 self.value("document.getElementById('whole').checked || document.getElementById('whole').click()")
                 self.assertEqual(sum(row[1] != "-" for row in self.rows("messages")), run["messages"])
 
+    def test_says_what_simulate_says_of_other_placements(self):
+        page = Path(self.folder.name, "placed.html")
+        tool("explore", "all_reduce/ring", "-n", "8,12", "--placement", "linear,random:1,random:7", "--topology", "torus", "fat-tree:k=4,taper=2", "-o", page)
+        for ranks, topology in ((8, "torus"), (12, "fat-tree:k=4,taper=2")):
+            for placement in ("linear", "random:1", "random:7"):
+                with self.subTest(topology=topology, placement=placement):
+                    run = json.loads(tool("simulate", "all_reduce/ring", "-n", ranks, "-b", "1M", "--topology", topology,
+                                          "--placement", placement, "--json"))["rows"][0]
+                    self.browser.open(f"{page.as_uri()}#all_reduce/ring/{ranks}/1?bytes=1M&topology={topology}&placement={placement}&language=en")
+                    us = float(re.search(r"The collective takes ([0-9.]+) us", self.text("#model"))[1])
+                    self.assertAlmostEqual(us, run["us"], delta=0.0011)
+                    self.assertEqual(int(self.rows("loads")[0][3]), round(run["busiest_link_bytes"]))
+                    self.assertEqual(self.value("document.getElementById('placement').value"), placement)
+                    self.assertIn("rank i is at end i" if placement == "linear" else f"ranks are placed {placement}", self.text("#network-name"))
+                    shown = self.value("[...document.querySelectorAll('#network circle.node + text')].map((t) => +t.textContent)")
+                    self.assertEqual(sorted(shown), list(range(ranks)))
+                    self.assertEqual(shown == list(range(ranks)), placement == "linear")
+
+    def test_placement_is_a_choice_where_there_are_several(self):
+        hidden = "document.getElementById('placement').closest('label').hidden"
+        self.assertFalse(self.value(hidden))
+        self.value("""(() => { const select = document.getElementById('placement'); select.value = 'random:1';
+            select.dispatchEvent(new Event('change')); })()""")
+        self.assertEqual(self.value("location.hash"), "#all_reduce/ring/4/0?placement=random:1&language=en")
+        page = Path(self.folder.name, "linear.html")
+        tool("explore", "all_reduce/ring", "-n", 4, "--placement", "linear", "-o", page)
+        self.browser.open(page.as_uri())
+        self.assertTrue(self.value(hidden))
+
+    def test_placements_that_are_none_are_refused(self):
+        run = subprocess.run([TOOL, "explore", "ring", "--placement", "here", "-o", "/dev/null"], capture_output=True, text=True)
+        self.assertEqual(run.returncode, 2)
+        self.assertIn("'here' is no placement", run.stderr)
+
     def test_every_variant_ends_with_the_results(self):
         """Of each rank, what it has after the last round holds its result; and messages and waits end after they begin."""
         for id in self.value("DATA.algorithms.map((a) => a.id)"):
@@ -100,7 +134,7 @@ class Page(unittest.TestCase):
                 const m = readMovement(algorithm, variant), last = holdings(m, m.rounds);
                 const results = m.after.every((chunks, rank) => chunks.every((chunk) =>
                     last[rank].some((c) => c.isResult && c.number === chunk.number && isSame(c.ranks, chunk.ranks))));
-                const times = readTimes(m, DATA.topologies.length - 1, DATA.bytes.length - 1);
+                const times = readTimes(m, DATA.topologies.length - 1, 0, DATA.bytes.length - 1);
                 const spans = [...times.messages, ...times.waits.flat()];
                 return !results || spans.some(({{ begin, end }}) => !(begin >= 0 && begin <= end && end <= times.total));
             }}).map((v) => v.ranks))(DATA.algorithms.find((a) => a.id === '{id}'))""")

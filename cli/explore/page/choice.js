@@ -1,7 +1,7 @@
 
 // The choice: a state, which the address holds after its #, as all_reduce/ring/4/3?root=1&topology=torus.
 
-const EXTRAS = ['root', 'hosts', 'bytes', 'topology', 'links', 'language', 'theme'];
+const EXTRAS = ['root', 'hosts', 'bytes', 'topology', 'placement', 'links', 'language', 'theme'];
 
 const collectiveOf = (algorithm) => algorithm.id.split('/')[0];
 
@@ -24,8 +24,9 @@ function chosenFrom(wish) {
   const variant = variants.find((v) => v.ranksPerHost === (Number(wish.hosts) || 0)) || variants[0];
   const size = Math.max(0, DATA.bytes.findIndex((bytes) => sizeText(bytes) === wish.bytes || `${bytes}` === wish.bytes));
   const topology = Math.max(0, DATA.topologies.findIndex((text) => text === wish.topology || text.split(':')[0] === wish.topology));
+  const placement = Math.max(0, DATA.placements.indexOf(wish.placement));
   return {
-    algorithm, variant, size, topology, numbers, roots, hosts: variants.map((v) => v.ranksPerHost),
+    algorithm, variant, size, topology, placement, numbers, roots, hosts: variants.map((v) => v.ranksPerHost),
     collective: collectiveOf(algorithm), round: Math.min(Math.max(0, Math.floor(Number(round)) || 0), variant.cost[0]),
     links: wish.links === 'all' ? 'all' : 'round',
     language: Object.hasOwn(STRINGS, wish.language) ? wish.language : navigator.language.startsWith('zh') ? 'zh' : 'en',

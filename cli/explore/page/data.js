@@ -76,9 +76,10 @@ function readMovement(algorithm, variant) {
   };
 }
 
-/// When its messages travel and its ranks wait and add, in us, on one topology and with one size.
-function readTimes(movement, topology, size) {
-  const chosen = unpacked(movement.packedTimes).slice(2 * (topology * DATA.bytes.length + size));
+/// When its messages travel and its ranks wait and add, in us, on one topology, so placed and with one size.
+function readTimes(movement, topology, placement, size) {
+  const which = (topology * DATA.placements.length + placement) * DATA.bytes.length + size;
+  const chosen = unpacked(movement.packedTimes).slice(2 * which);
   let now = 0;
   const clock = unpacked(DATA.clocks[chosen[1]]).map((after) => (now += after) / 1000);
   const from = new Reader(DATA.patterns[chosen[0]]);
@@ -91,17 +92,21 @@ function readTimes(movement, topology, size) {
   return { messages, waits: spansOfRanks(), additions: spansOfRanks(), total: clock.length ? clock[clock.length - 1] : 0 };
 }
 
-/// A network of `ranks` ranks: nodes, links, cables that are drawn, and the links between each two ranks.
-function readNetwork(topology, ranks) {
+/// A network of `ranks` ranks: nodes, links, cables that are drawn, the end of each rank and the rank at each end, and
+/// the links between each two ranks.
+function readNetwork(topology, placement, ranks) {
   const network = DATA.networks[ranks][topology];
+  const [ends, packedRoutes] = network.placements[placement];
+  const rankAt = new Map(unpacked(ends).map((end, rank) => [end, rank]));
   const places = readAll(network.places, (from) => ({ x: from.next(), y: from.next() }));
   const links = readAll(network.links, (from) => ({ from: from.next(), to: from.next(), kind: network.classes[from.next()] }));
-  const way = new Reader(network.routes);
+  const way = new Reader(packedRoutes);
   const routes = way.times(ranks, (_, a) => way.times(ranks, (__, b) => (a === b ? [] : way.times(way.next(), () => way.next()))));
   const levelOf = (node) => network.levels.findIndex(([, first, count]) => node < first + count);
   const nodeName = (node) => {
     const [level, first, count] = network.levels[levelOf(node)];
+    if (node < network.ends) return rankAt.has(node) ? `${level} ${rankAt.get(node)}` : `end ${node}`;
     return count === 1 ? level : `${level} ${node - first}`;
   };
-  return { ...network, places, links, routes, levelOf, nodeName };
+  return { ...network, placement: DATA.placements[placement], places, links, routes, rankAt, levelOf, nodeName };
 }

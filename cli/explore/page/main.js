@@ -28,6 +28,8 @@ function fillControls() {
   fillSelect('hosts', chosen.hosts.map((h) => [h, h === 0 ? t.oneHost : t.someHosts(h)]), variant.ranksPerHost);
   fillSelect('bytes', DATA.bytes.map((size) => [sizeText(size), bytesLabel(size)]), sizeText(bytes()));
   fillSelect('topology', DATA.topologies.map((name, i) => [name, DATA.networks[variant.ranks][i].text]), DATA.topologies[chosen.topology]);
+  fillSelect('placement', DATA.placements.map((name) => [name, name]), DATA.placements[chosen.placement]);
+  byId('placement').parentElement.hidden = DATA.placements.length < 2;
   fillSelect('span', [['round', t.thisRound], ['all', t.allRounds]], chosen.links);
   fillSelect('speed', Object.entries(t.speeds).sort((a, b) => b[0] - a[0]), byId('speed').value || 1200);
 }
@@ -88,8 +90,8 @@ function showRound(moves) {
 function showAll() {
   const t = text();
   movement = readMovement(chosen.algorithm, chosen.variant);
-  times = readTimes(movement, chosen.topology, chosen.size);
-  network = readNetwork(chosen.topology, movement.ranks);
+  times = readTimes(movement, chosen.topology, chosen.placement, chosen.size);
+  network = readNetwork(chosen.topology, chosen.placement, movement.ranks);
   showTheme();
   writeWords();
   fillControls();
@@ -151,7 +153,7 @@ const KEYS = {
 function listen() {
   for (const name of ['collective', 'algorithm', 'ranks'])
     byId(name).addEventListener('change', (event) => { stop(); choose({}, { [name]: event.target.value }); });
-  for (const [id, name] of [['root', 'root'], ['hosts', 'hosts'], ['bytes', 'bytes'], ['topology', 'topology'], ['span', 'links']])
+  for (const [id, name] of [['root', 'root'], ['hosts', 'hosts'], ['bytes', 'bytes'], ['topology', 'topology'], ['placement', 'placement'], ['span', 'links']])
     byId(id).addEventListener('change', (event) => choose({ [name]: event.target.value }));
   byId('language').addEventListener('click', () => choose({ language: chosen.language === 'zh' ? 'en' : 'zh' }));
   byId('theme').addEventListener('click', () => choose({ theme: { auto: 'light', light: 'dark', dark: 'auto' }[chosen.theme] }));

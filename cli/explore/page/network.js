@@ -31,14 +31,15 @@ function drawLoads(svg, labels, unit) {
   }
 }
 
-function drawNodes(svg, network, ranks) {
+function drawNodes(svg, network) {
   network.places.forEach(({ x, y }, node) => {
     if (network.routersAreEnds && node >= network.ends) return;
-    const level = network.levelOf(node), number = node - network.levels[level][1];
-    const g = group(svg, network.nodeName(node), level === 0 && node >= ranks ? 'unused' : '');
+    const level = network.levelOf(node), rank = network.rankAt.get(node), isUsed = rank !== undefined;
+    const number = isUsed ? rank : node - network.levels[level][1];
+    const g = group(svg, network.nodeName(node), level === 0 && !isUsed ? 'unused' : '');
     if (level > 0) draw(g, 'rect', { x: x - 11, y: y - 9, width: 22, height: 18, rx: 3, class: 'switch' });
-    else draw(g, 'circle', { cx: x, cy: y, r: 11, fill: node < ranks ? colourOf(node) : 'none', class: 'node' });
-    if (network.levels[level][2] > 1) label(g, x, y + 4, number, `middle${level === 0 && node < ranks ? ' dark' : ''}`);
+    else draw(g, 'circle', { cx: x, cy: y, r: 11, fill: isUsed ? colourOf(rank) : 'none', class: 'node' });
+    if (isUsed || (level > 0 && network.levels[level][2] > 1)) label(g, x, y + 4, number, `middle${isUsed ? ' dark' : ''}`);
   });
 }
 
@@ -55,7 +56,7 @@ function drawNetwork(movement, network, loads, text) {
   const svg = picture('network', left + network.width, network.height + above, text.network(network), 0.7, 1.3);
   svg.setAttribute('viewBox', `${-left} ${-above} ${left + network.width} ${network.height + above}`);
   const labels = drawCables(svg, network, loads, most, text);
-  drawNodes(svg, network, movement.ranks);
+  drawNodes(svg, network);
   const [unit, name] = [[1e9, 'GB'], [1e6, 'MB'], [1e3, 'kB'], [1, 'B']].find(([size]) => most >= size) || [1, 'B'];
   drawLevels(svg, network);
   drawLoads(svg, labels, unit);

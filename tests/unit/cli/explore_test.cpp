@@ -9,6 +9,7 @@
 #include "draw/movement.hpp"
 #include "explore/explorer.hpp"
 #include "explore/packed.hpp"
+#include "simulate/read_network.hpp"
 
 namespace anyccl::cli {
 namespace {
@@ -91,8 +92,29 @@ TEST(ExplorerData, has_the_links_between_each_two_ranks) {
   ExplorerSetting setting = small({algorithm(Collective::all_reduce, "ring")});
   setting.ranks = {2};
   // Links 0 and 1 go up to the switch, 2 and 3 down from it.
-  EXPECT_EQ(data_of(setting)["networks"]["2"][0]["routes"],
+  EXPECT_EQ(data_of(setting)["networks"]["2"][0]["placements"][0][1],
             PackedNumbers().add(2).add(0).add(3).add(2).add(1).add(2).text());
+}
+
+TEST(ExplorerData, has_the_ends_and_links_of_each_placement) {
+  ExplorerSetting setting = small({algorithm(Collective::all_reduce, "ring")});
+  setting.ranks = {2};
+  setting.topologies = {{"ring", "ring:ends=8"}};
+  setting.placements = {"linear", "random:2"};
+  const nlohmann::json data = data_of(setting);
+  EXPECT_EQ(data["placements"], (nlohmann::json{"linear", "random:2"}));
+  const auto& placements = data["networks"]["2"][0]["placements"];
+  ASSERT_EQ(placements.size(), 2U);
+  EXPECT_EQ(placements[0][0], PackedNumbers().add(0).add(1).text());
+  const std::vector<std::uint32_t> place = *read_placement("random:2", 2, 8);
+  EXPECT_EQ(placements[1][0], PackedNumbers().add(place[0]).add(place[1]).text());
+  EXPECT_NE(placements[0][1], placements[1][1]);
+}
+
+TEST(ExplorerData, refuses_a_placement_that_is_none) {
+  ExplorerSetting setting = small({algorithm(Collective::all_reduce, "ring")});
+  setting.placements = {"anywhere"};
+  EXPECT_EQ(explorer_data(setting).status().code(), Code::invalid_argument);
 }
 
 TEST(ExplorerData, leaves_out_roots_of_collectives_without_one) {
