@@ -6,6 +6,7 @@
 
 #include "base/error.hpp"
 #include "explore/explorer.hpp"
+#include "explore/recorded.hpp"
 #include "explore/variants.hpp"
 #include "simulate/link_loads.hpp"
 #include "simulate/read_network.hpp"
@@ -44,7 +45,8 @@ class ExplorerWriter {
                        {"names", pools_.names.all()},
                        {"clocks", pools_.clocks.all()},
                        {"patterns", pools_.patterns.all()},
-                       {"algorithms", std::move(algorithms)}};
+                       {"algorithms", std::move(algorithms)},
+                       {"recorded", recorded_json(setting_.traces)}};
     return data.dump();
   }
 

@@ -8,6 +8,7 @@
 #include "algorithm/catalog/algorithm.hpp"
 #include "anyccl/status.hpp"
 #include "simulate/machine.hpp"
+#include "trace/traces.hpp"
 
 namespace anyccl::cli {
 
@@ -25,6 +26,7 @@ struct ExplorerSetting {
   std::vector<std::size_t> bytes;   ///< Of the vector, or of a block.
   std::vector<ExplorerTopology> topologies;
   std::vector<std::string> placements = {"linear"};  ///< For read_placement(); at least one.
+  std::vector<RankTrace> traces;  ///< On one clock, see align(); empty: nothing was recorded.
   Machine machine;
   std::string machine_name;  ///< Where its constants are from; empty: nobody has measured them.
 };

@@ -42,8 +42,9 @@ void put(std::string& text, std::string_view mark, std::string_view with) {
 }  // namespace
 
 Result<std::string> explorer_page(std::string_view data) {
-  const std::string style = "\n" + std::string(kPageStyle),
-                    script = "\n" + std::string(kPageScript);
+  const std::string style = "\n" + std::string(kPageStyle);
+  std::string script = "\n";
+  for (const std::string_view part : kPageScripts) script += part;
   ANYCCL_TRY(const std::string style_hash, hash_of(style));
   ANYCCL_TRY(const std::string script_hash, hash_of(script));
   std::string page(kPageHtml);

@@ -2,6 +2,8 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <functional>
+#include <map>
 #include <memory>
 
 #include "algorithms_named.hpp"
@@ -11,18 +13,21 @@
 #include "explore/explorer.hpp"
 #include "simulate/read_network.hpp"
 #include "text_file.hpp"
+#include "trace/clocks.hpp"
 #include "verb.hpp"
 
 namespace anyccl::cli {
 namespace {
 
+constexpr int kMostRanks = 32;
+constexpr std::size_t kMostSizes = 4;  // of those that were recorded
+
 struct Flags {
   std::vector<std::string> algorithms = {"all"};
-  std::vector<int> ranks = {2, 3, 4, 5, 6, 7, 8, 16};
+  std::vector<int> ranks;
   std::vector<int> roots = {1};
   std::vector<int> ranks_per_host = {2, 4};
-  std::vector<std::string> bytes = {"1K", "1M", "64M"};
-  std::vector<std::string> topologies, placements = {"linear", "random:1"};
+  std::vector<std::string> bytes, topologies, placements = {"linear", "random:1"}, traces;
   std::string machine, file;
 };
 
@@ -41,9 +46,9 @@ Result<std::vector<const Algorithm*>> algorithms_of(const Flags& flags) {
 }
 
 /// Each with room for all ranks.
-std::vector<std::string> topologies_of(const Flags& flags) {
+std::vector<std::string> topologies_of(const Flags& flags, const std::vector<int>& ranks) {
   if (!flags.topologies.empty()) return flags.topologies;
-  const bool few = *std::max_element(flags.ranks.begin(), flags.ranks.end()) <= 16;
+  const bool few = *std::max_element(ranks.begin(), ranks.end()) <= 16;
   return {"flat", "torus", few ? "fat-tree:k=4,taper=2" : "fat-tree:k=6,taper=3",
           "rails:devices=4"};
 }
@@ -55,18 +60,54 @@ std::vector<T> sorted_unique(std::vector<T> values) {
   return values;
 }
 
+/// Those of the flags, or of the recorded communicators.
+std::vector<int> ranks_of(const Flags& flags, const std::vector<RankTrace>& traces) {
+  if (!flags.ranks.empty()) return sorted_unique(flags.ranks);
+  std::vector<int> ranks;
+  for (const RankTrace& trace : traces)
+    if (trace.size >= 1 && trace.size <= kMostRanks) ranks.push_back(trace.size);
+  if (ranks.empty()) ranks = {2, 3, 4, 5, 6, 7, 8, 16};
+  return sorted_unique(std::move(ranks));
+}
+
+/// Those of most of the recorded collectives.
+std::vector<std::size_t> sizes_of(const std::vector<RankTrace>& traces) {
+  std::map<std::size_t, std::size_t> calls;  // by size
+  for (const RankTrace& trace : traces)
+    for (const TracedCall& call : trace.calls)
+      if (call.sequence != 0 && call.bytes > 0) ++calls[call.bytes];
+  std::vector<std::pair<std::size_t, std::size_t>> order(calls.begin(), calls.end());
+  std::ranges::stable_sort(order, std::greater<>{}, [](const auto& size) { return size.second; });
+  order.resize(std::min(order.size(), kMostSizes));
+  std::vector<std::size_t> sizes;
+  for (const auto& [size, count] : order) sizes.push_back(size);
+  return sizes;
+}
+
+Result<std::vector<std::size_t>> bytes_of(const Flags& flags,
+                                          const std::vector<RankTrace>& traces) {
+  std::vector<std::size_t> sizes;
+  for (const std::string& text : flags.bytes) {
+    ANYCCL_TRY(const std::size_t size, parse_size(text));
+    sizes.push_back(size);
+  }
+  if (sizes.empty()) sizes = sizes_of(traces);
+  if (sizes.empty()) sizes = {std::size_t{1} << 10, std::size_t{1} << 20, std::size_t{64} << 20};
+  return sorted_unique(std::move(sizes));
+}
+
 Result<ExplorerSetting> setting_of(const Flags& flags) {
   ExplorerSetting setting;
   ANYCCL_TRY(setting.algorithms, algorithms_of(flags));
-  setting.ranks = sorted_unique(flags.ranks);
+  if (!flags.traces.empty()) {
+    ANYCCL_TRY(setting.traces, read_traces(flags.traces));
+    align(setting.traces);
+  }
+  setting.ranks = ranks_of(flags, setting.traces);
   setting.roots = sorted_unique(flags.roots);
   setting.ranks_per_host = sorted_unique(flags.ranks_per_host);
-  for (const std::string& text : flags.bytes) {
-    ANYCCL_TRY(const std::size_t size, parse_size(text));
-    setting.bytes.push_back(size);
-  }
-  setting.bytes = sorted_unique(setting.bytes);
-  for (const std::string& topology : topologies_of(flags)) {
+  ANYCCL_TRY(setting.bytes, bytes_of(flags, setting.traces));
+  for (const std::string& topology : topologies_of(flags, setting.ranks)) {
     setting.topologies.push_back({topology, topology});
     if (!topology.ends_with(".json")) continue;
     ANYCCL_TRY(setting.topologies.back().description, text_of_file(topology));
@@ -98,9 +139,10 @@ Body declare(CLI::App& app, const Command&) {
   const auto flags = std::make_shared<Flags>();
   app.add_option("algorithms", flags->algorithms,
                  "all_reduce/ring, a collective, an algorithm of each; default: all");
-  app.add_option("-n,--ranks", flags->ranks, "Numbers of ranks; default: 2,3,4,5,6,7,8,16")
+  app.add_option("-n,--ranks", flags->ranks,
+                 "Numbers of ranks; default: 2,3,4,5,6,7,8,16, or those of --trace")
       ->delimiter(',')
-      ->check(CLI::Range(1, 32));
+      ->check(CLI::Range(1, kMostRanks));
   app.add_option("--root", flags->roots, "Roots beside 0, for collectives with a root; default: 1")
       ->delimiter(',')
       ->check(CLI::Range(0, 31));
@@ -109,7 +151,8 @@ Body declare(CLI::App& app, const Command&) {
       ->delimiter(',')
       ->check(CLI::Range(1, 32));
   app.add_option("-b,--bytes", flags->bytes,
-                 "Sizes of the vector, or of one block; suffixes K, M and G; default: 1K,1M,64M")
+                 "Sizes of the vector, or of one block; suffixes K, M and G; default: 1K,1M,64M, "
+                 "or those of most collectives of --trace")
       ->delimiter(',');
   app.add_option("--topology", flags->topologies,
                  "What connects the ranks, as torus or torus:dims=4x4, or a file .json; may be "
@@ -121,14 +164,18 @@ Body declare(CLI::App& app, const Command&) {
       ->delimiter(',');
   app.add_option("--machine", flags->machine,
                  "Read the constants of the machine from this file (JSON)");
+  app.add_option("--trace", flags->traces,
+                 "Show what was recorded, too: files of ANYCCL_TRACE, or folders with them");
   app.add_option("-o,--output", flags->file, "Write to this file")->required();
   app.footer(
       "Writes one page of HTML in which algorithms are played round by round: what each rank has,\n"
       "who sends what to whom, what the links of a network carry, and when, as anyccl simulate\n"
       "predicts it. The page needs no network. An address such as "
       "explorer.html#all_reduce/ring/4/3\n"
-      "is one of its states: an algorithm, a number of ranks, and a round.\n\n"
+      "is one of its states: an algorithm, a number of ranks, and a round.\n"
+      "With --trace it has what a job measured, too.\n\n"
       "Example: anyccl explore -o explorer.html\n"
+      "         anyccl explore --trace traces -o job.html\n"
       "         anyccl explore ring halving_doubling -n 4,8 --topology ring torus:dims=2x4 -o "
       "a.html");
   return [flags] { return run(*flags); };

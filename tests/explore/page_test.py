@@ -14,6 +14,7 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 from browser import Browser  # noqa: E402
+from traces import write_trace  # noqa: E402
 
 TOOL = Path(sys.argv[1]).resolve()
 MOST_BYTES = 2_000_000
@@ -126,6 +127,88 @@ class Page(unittest.TestCase):
         run = subprocess.run([TOOL, "explore", "ring", "--placement", "here", "-o", "/dev/null"], capture_output=True, text=True)
         self.assertEqual(run.returncode, 2)
         self.assertIn("'here' is no placement", run.stderr)
+
+    def recorded_page(self):
+        """Of a ring for which rank 1 comes 40 us late, a message, and a call that has not ended when the trace is written."""
+        ring = {"algorithm": "all_reduce/ring", "protocol": "Simple"}
+        with tempfile.TemporaryDirectory() as folder:
+            write_trace(folder, 0, [("all_reduce", 1, 1000, 1060, ring), ("send", 0, 1100, 1110, {"peer": 1}), ("barrier", 2, 1500, 0, {})])
+            write_trace(folder, 1, [("all_reduce", 1, 1040, 1061, ring), ("recv", 0, 1070, 1112, {"peer": 0})])
+            page = Path(self.folder.name, "recorded.html")
+            tool("explore", "--trace", folder, "-o", page)
+        return page
+
+    def test_shows_what_was_recorded(self):
+        self.browser.open(f"{self.recorded_page().as_uri()}#all_reduce/two_shot/2/1?language=en")
+        self.assertEqual(self.text("#recorded-communicator"), "Measured by 2 of 2 ranks: 4 operations; 3 earlier calls left out.")
+        ring = "all_reduce, 1 MiB, ring, Simple"
+        self.assertEqual(self.rows("recorded-calls"), [
+            ["1", "0", ring, "0", "60", "40", "1"], ["1", "1", ring, "40", "61", "0", ""],
+            ["2", "1", "recv, 1 MiB", "70", "112", "0", ""], ["3", "0", "send, 1 MiB", "100", "110", "0", ""],
+            ["4", "0", "barrier, 1 MiB", "500", "900", "0", ""]])  # rank 1 has lost its first messages
+        self.assertIn(f"Operation 1, {ring}: 61 us from its first begin to its last end; 21 us after rank 1 came last", self.text("#recorded-words"))
+        self.assertNotIn("predicts", self.text("#recorded-words"))
+        self.assertEqual(self.value("document.querySelectorAll('#recorded .flight').length"), 1)
+        self.browser.resize(360, 800)
+        self.assertLessEqual(self.value("document.documentElement.scrollWidth"), 360)
+        self.assertEqual(self.value("[DATA.bytes, DATA.algorithms[0].variants.map((v) => v.ranks)]"), [[1 << 20], [2]])
+
+    def test_recorded_messages_have_arrows(self):
+        with tempfile.TemporaryDirectory() as folder:
+            write_trace(folder, 0, [("send", 0, 1100, 1110, {"peer": 1})])
+            write_trace(folder, 1, [("recv", 0, 1070, 1112, {"peer": 0})])
+            lost = Path(folder, "trace-c0ffee-1.json")
+            lost.write_text(lost.read_text().replace('"left_out": 3', '"left_out": 0'))
+            page = Path(self.folder.name, "messages.html")
+            tool("explore", "ring", "--trace", folder, "-o", page)
+        self.browser.open(f"{page.as_uri()}#?language=en")
+        self.assertEqual([row[5:] for row in self.rows("recorded-calls")], [["0", ""], ["30", "0"]])
+        self.assertEqual(self.value("document.querySelector('#recorded .flights title').textContent"), "a message from rank 0 to rank 1")
+
+    def test_recorded_operations_lead_to_their_rounds(self):
+        page = self.recorded_page()
+        self.browser.open(f"{page.as_uri()}#all_reduce/two_shot/2/1?language=en")
+        self.value("document.getElementById('operations').focus()")
+        self.browser.press("ArrowDown")
+        self.assertEqual(self.value("location.hash"), "#all_reduce/two_shot/2/1?operations=16&language=en")
+        self.browser.click("#recorded-rounds")
+        self.assertEqual(self.value("location.hash"), "#all_reduce/ring/2/1?bytes=1M&operations=16&language=en")
+        self.assertIn("the time line above predicts", self.text("#recorded-words"))
+        self.value("""(() => { const first = document.getElementById('operation'); first.value = '4';
+            first.dispatchEvent(new Event('change')); })()""")
+        self.assertEqual([row[0] for row in self.rows("recorded-calls")], ["4"])
+        self.assertTrue(self.value("document.getElementById('recorded-rounds').hidden"))
+        self.browser.go("#all_reduce/ring/2/1?operation=99&language=en")  # there are not so many
+        self.assertEqual([row[0] for row in self.rows("recorded-calls")], ["4"])
+
+    def test_long_traces_keep_their_ends(self):
+        page = Path(self.folder.name, "long.html")
+        with tempfile.TemporaryDirectory() as folder:
+            for rank in (0, 1):
+                write_trace(folder, rank, [("barrier", i + 1, 10 * (i + 1) + rank, 10 * (i + 1) + 5, {}) for i in range(30000)])
+            tool("explore", "--trace", folder, "-o", page)
+        self.browser.open(f"{page.as_uri()}#?operation=20000&operations=1&language=en")
+        self.assertEqual(self.text("#recorded-communicator"), "Measured by 2 of 2 ranks: 20000 operations; 20003 earlier calls left out.")
+        self.assertEqual([row[3:6] for row in self.rows("recorded-calls")], [["0", "5", "1"], ["1", "5", "0"]])
+        self.assertLessEqual(page.stat().st_size, MOST_BYTES)
+
+    def test_traces_of_others_may_have_other_words(self):
+        with tempfile.TemporaryDirectory() as folder:
+            write_trace(folder, 0, [("<b>", 1, 10, 20, {"algorithm": 5, "protocol": None})], size=1)
+            page = Path(self.folder.name, "others.html")
+            tool("explore", "ring", "--trace", folder, "-n", 2, "-o", page)
+        self.browser.open(f"{page.as_uri()}#?language=en")
+        self.assertEqual([row[2] for row in self.rows("recorded-calls")], ["<b>, 1 MiB"])
+
+    def test_page_without_traces_says_nothing_of_them(self):
+        self.assertTrue(self.value("document.getElementById('recorded-section').hidden"))
+
+    def test_files_that_are_no_traces_are_refused(self):
+        with tempfile.TemporaryDirectory() as folder:
+            Path(folder, "trace-1-0.json").write_text("{}")
+            run = subprocess.run([TOOL, "explore", "ring", "--trace", folder, "-o", "/dev/null"], capture_output=True, text=True)
+        self.assertEqual(run.returncode, 2)
+        self.assertIn("trace-1-0.json: it is no trace", run.stderr)
 
     def test_every_variant_ends_with_the_results(self):
         """Of each rank, what it has after the last round holds its result; and messages and waits end after they begin."""

@@ -1,13 +1,24 @@
 
 // The choice: a state, which the address holds after its #, as all_reduce/ring/4/3?root=1&topology=torus.
 
-const EXTRAS = ['root', 'hosts', 'bytes', 'topology', 'placement', 'links', 'language', 'theme'];
+const EXTRAS = ['root', 'hosts', 'bytes', 'topology', 'placement', 'links', 'communicator', 'operation', 'operations',
+  'language', 'theme'];
+
+const SHOWN = [1, 4, 16, 64, 256];  // operations
 
 const collectiveOf = (algorithm) => algorithm.id.split('/')[0];
 
 /// The value of `among` that is next to `wanted`.
 function nearest(among, wanted) {
   return among.reduce((best, value) => (Math.abs(value - wanted) < Math.abs(best - wanted) ? value : best));
+}
+
+/// Which of the recorded operations are shown; null: none are there. Operations of people begin with 1.
+function recordedFrom(wish) {
+  if (DATA.recorded.length === 0) return null;
+  const named = DATA.recorded.findIndex((one) => one.title === wish.communicator);
+  const communicator = Math.max(0, named);
+  return { communicator, first: Math.max(0, Math.floor(Number(wish.operation) || 1) - 1), count: nearest(SHOWN, Number(wish.operations) || SHOWN[1]) };
 }
 
 /// The choice of the page that is next to a wish.
@@ -28,7 +39,7 @@ function chosenFrom(wish) {
   return {
     algorithm, variant, size, topology, placement, numbers, roots, hosts: variants.map((v) => v.ranksPerHost),
     collective: collectiveOf(algorithm), round: Math.min(Math.max(0, Math.floor(Number(round)) || 0), variant.cost[0]),
-    links: wish.links === 'all' ? 'all' : 'round',
+    links: wish.links === 'all' ? 'all' : 'round', recorded: recordedFrom(wish),
     language: Object.hasOwn(STRINGS, wish.language) ? wish.language : navigator.language.startsWith('zh') ? 'zh' : 'en',
     theme: ['light', 'dark'].includes(wish.theme) ? wish.theme : 'auto',
   };

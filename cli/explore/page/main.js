@@ -6,7 +6,7 @@ const darkSystem = matchMedia('(prefers-color-scheme: dark)');
 
 let wish = wishOf(location.hash);
 let chosen = chosenFrom(wish);
-let movement, times, network, playing = null;
+let movement, times, network, recorded = null, playing = null;
 
 const text = () => STRINGS[chosen.language];
 const bytes = () => DATA.bytes[chosen.size];
@@ -87,6 +87,36 @@ function showRound(moves) {
   memoryTable(movement, round, t);
 }
 
+/// What was recorded; the page has it only if the tool was given traces.
+function showRecorded() {
+  byId('recorded-section').hidden = chosen.recorded === null;
+  if (chosen.recorded === null) return;
+  const t = text(), { communicator, count } = chosen.recorded;
+  recorded = recorded && recorded.communicator === communicator ? recorded : { communicator, ...readRecorded(DATA.recorded[communicator]) };
+  const many = recorded.operations.length, first = Math.min(chosen.recorded.first, Math.max(0, many - 1));
+  fillSelect('communicator', DATA.recorded.map((one) => [one.title, one.title]), recorded.title);
+  fillSelect('operations', SHOWN.map((number) => [number, number]), count);
+  byId('operation').value = first + 1;
+  byId('operation').max = many;
+  byId('recorded-communicator').textContent = t.recordedWhat(recorded);
+  if (many === 0) return;
+  const shown = windowOf(recorded, first, count), [call] = recorded.operations[first];
+  byId('recorded-words').textContent = recordedWords(recorded, recorded.operations[first], { movement, times, bytes: bytes() }, t);
+  const algorithm = DATA.algorithms.find(({ id, variants }) => id === call.algorithm && variants.some((v) => v.ranks === recorded.size));
+  byId('recorded-rounds').hidden = !algorithm;
+  byId('recorded-rounds').onclick = () => showRoundsOf(algorithm, recorded.size, call);
+  drawRecorded(recorded, shown, t);
+  recordedLegend(shown, t);
+  recordedTable(shown, t);
+}
+
+/// The rounds of a recorded call, with its size.
+function showRoundsOf(algorithm, ranks, call) {
+  const [collective, name] = algorithm.id.split('/');
+  stop();
+  choose({ bytes: sizeText(call.bytes), ...(call.root > 0 ? { root: `${call.root}` } : {}) }, { collective, algorithm: name, ranks, round: 1 });
+}
+
 function showAll() {
   const t = text();
   movement = readMovement(chosen.algorithm, chosen.variant);
@@ -101,6 +131,7 @@ function showAll() {
   document.title = `${movement.id} - anyccl explorer`;
   roundsLegend(movement, t);
   timesLegend(movement, times, t);
+  showRecorded();
   showRound(false);
 }
 
@@ -153,7 +184,8 @@ const KEYS = {
 function listen() {
   for (const name of ['collective', 'algorithm', 'ranks'])
     byId(name).addEventListener('change', (event) => { stop(); choose({}, { [name]: event.target.value }); });
-  for (const [id, name] of [['root', 'root'], ['hosts', 'hosts'], ['bytes', 'bytes'], ['topology', 'topology'], ['placement', 'placement'], ['span', 'links']])
+  for (const [id, name] of [['root', 'root'], ['hosts', 'hosts'], ['bytes', 'bytes'], ['topology', 'topology'], ['placement', 'placement'], ['span', 'links'],
+    ['communicator', 'communicator'], ['operation', 'operation'], ['operations', 'operations']])
     byId(id).addEventListener('change', (event) => choose({ [name]: event.target.value }));
   byId('language').addEventListener('click', () => choose({ language: chosen.language === 'zh' ? 'en' : 'zh' }));
   byId('theme').addEventListener('click', () => choose({ theme: { auto: 'light', light: 'dark', dark: 'auto' }[chosen.theme] }));

@@ -9,6 +9,7 @@
 #include "draw/movement.hpp"
 #include "explore/explorer.hpp"
 #include "explore/packed.hpp"
+#include "explore/recorded.hpp"
 #include "simulate/read_network.hpp"
 
 namespace anyccl::cli {
@@ -21,6 +22,7 @@ ExplorerSetting small(std::vector<const Algorithm*> algorithms) {
           .ranks_per_host = {2},
           .bytes = {1024},
           .topologies = {{"flat", "flat"}},
+          .traces = {},
           .machine = {},
           .machine_name = {}};
 }
@@ -161,6 +163,63 @@ TEST(ExplorerData, calls_a_topology_by_its_name_and_its_description) {
   const nlohmann::json data = data_of(setting);
   EXPECT_EQ(data["topologies"][0], "my.json");
   EXPECT_EQ(data["networks"]["4"][0]["text"], "ring:ends=4");
+}
+
+/// A rank's collectives 1, 2, ..., each 10 ns after the one before it and 4 ns long.
+RankTrace trace_of(int rank, std::int64_t first_ns, std::size_t calls) {
+  RankTrace trace;
+  trace.communicator = "c";
+  trace.rank = rank;
+  trace.size = 2;
+  for (std::size_t i = 0; i < calls; ++i) {
+    TracedCall call;
+    call.sequence = i + 1;
+    call.kind = "barrier";
+    call.started_ns = first_ns + 10 * static_cast<std::int64_t>(i);
+    call.ended_ns = call.started_ns + 4;
+    call.details = "{}";
+    trace.calls.push_back(call);
+  }
+  return trace;
+}
+
+TEST(Recorded, calls_of_all_ranks_belong_to_operations_in_the_order_of_their_begins) {
+  RankTrace other = trace_of(1, 103, 2);
+  TracedCall message = other.calls[0];  // to a rank whose trace is not there
+  message.sequence = 0;
+  message.kind = "send";
+  message.started_ns = 105;
+  message.ended_ns = 106;
+  other.calls.push_back(message);
+  const auto one = recorded_json({trace_of(0, 100, 2), other})[0];
+  EXPECT_EQ(one["title"], "c");
+  EXPECT_EQ(one["leftOut"], 0);
+  EXPECT_EQ(one["names"].dump(), R"([["barrier",0,"","",-1],["send",0,"","",-1]])");
+  PackedNumbers first, second;  // operation, name, ns after the call before it, ns
+  for (const int n : {0, 0, 0, 4, 2, 0, 10, 4}) first.add(static_cast<std::uint64_t>(n));
+  for (const int n : {0, 0, 3, 4, 1, 1, 2, 1, 2, 0, 8, 4})
+    second.add(static_cast<std::uint64_t>(n));
+  EXPECT_EQ(one["calls"], (nlohmann::ordered_json{first.text(), second.text()}));
+}
+
+TEST(Recorded, of_too_many_calls_the_last_operations_are_kept_whole) {
+  const std::size_t calls = kMostRecorded / 2 + 5;
+  RankTrace second = trace_of(1, 103, calls);
+  second.left_out = 7;
+  const auto one = recorded_json({trace_of(0, 100, calls), second})[0];
+  EXPECT_EQ(one["leftOut"], 10 + 7);
+  const std::string text = one["calls"][0];
+  PackedNumbers first;  // at the time of its operation, which is 0 again
+  for (const int n : {0, 0, 0, 4}) first.add(static_cast<std::uint64_t>(n));
+  EXPECT_TRUE(text.starts_with(first.text())) << text.substr(0, 20);
+}
+
+TEST(Recorded, communicators_share_the_room) {
+  RankTrace other = trace_of(0, 100, kMostRecorded / 2 + 1);
+  other.communicator = "d";
+  const auto all = recorded_json({trace_of(0, 100, kMostRecorded / 2), other});
+  EXPECT_EQ(all[0]["leftOut"], 0);
+  EXPECT_EQ(all[1]["leftOut"], 1);
 }
 
 TEST(ExplorerPage, has_no_end_of_a_script_in_its_data) {
