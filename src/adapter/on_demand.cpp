@@ -91,16 +91,14 @@ class ConnectingThread {
         take_turn();
       } catch (const std::bad_alloc&) {
         bell_.answer();
-        for (const auto& group : groups_of_turn_) give_up(*group);
+        give_up();
         std::this_thread::sleep_for(kWithoutMemory);
       }
-      groups_of_turn_.clear();  // without the lock: it may have the last of one
     }
   }
   void take_turn() {
     const std::optional<int> bell = bell_.listen();  // what rings from now on ends the poll
-    look_for_groups();
-    const Groups& groups = groups_of_turn_;
+    const Groups groups = current();
     if (is_stopping()) return bell_.answer();
     ends_.clear();
     machine_ends_.clear();
@@ -115,9 +113,17 @@ class ConnectingThread {
       begin = ends_[i];
     }
   }
-  void look_for_groups() {
+  Groups current() {
     const std::lock_guard lock(mutex_);
-    groups_of_turn_ = groups_;
+    return groups_;
+  }
+  /// A turn that ended half-way may have lost any connection that was being made. Needs no memory.
+  void give_up() {
+    for (std::size_t i = 0; const auto group = group_at(i); ++i) give_up(*group);
+  }
+  std::shared_ptr<ConnectedGroup> group_at(std::size_t i) {
+    const std::lock_guard lock(mutex_);
+    return i < groups_.size() ? groups_[i] : nullptr;
   }
   bool is_stopping() {
     const std::lock_guard lock(mutex_);
@@ -143,7 +149,6 @@ class ConnectingThread {
     wait = group.machine.poll_ms(wait);
   }
   static void progress(ConnectedGroup& group, std::span<const pollfd> entries);
-  /// A turn that ended half-way may have lost any connection that was being made.
   static void give_up(ConnectedGroup& group);
 
   std::mutex mutex_;
@@ -152,7 +157,6 @@ class ConnectingThread {
   std::thread thread_;
   fabric::Doorbell bell_;
   // The thread's:
-  Groups groups_of_turn_;
   std::vector<pollfd> entries_;
   std::vector<std::size_t> ends_;          // of each group's entries
   std::vector<std::size_t> machine_ends_;  // of those of its machine

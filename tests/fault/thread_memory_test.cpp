@@ -143,12 +143,12 @@ TEST(ThreadMemory, that_is_short_where_ranks_connect_on_demand_is_an_error_of_al
   const std::vector<Outcome> ranks = run_processes(
       3,
       [](Communicator& comm) {
-        if (comm.rank() == Rank{1}) without_memory = "anyccl-connect";
         const Status status = wait(comm.barrier());
         EXPECT_FALSE(status.ok());
         say(std::string(status.message()));
       },
-      [](int) {
+      [](int rank) {
+        if (rank == 1) without_memory = "anyccl-connect";
         return Environment::Variables{
             {"ANYCCL_TRANSPORT", "tcp"}, {"ANYCCL_CONNECT_ALL", "0"}, {"ANYCCL_TIMEOUT", "20"}};
       });

@@ -91,7 +91,8 @@ void Link::give_up(const Status& why) {
   // A communicator that waits for a member says itself that it is gone, and in which call.
   if (is_attached()) return;
   silent_ |= is_of_silent_host(lost_by_);
-  in_.give_up(why.code() == Code::remote_error || was_attached() ? Status() : why);
+  if (why.code() != Code::remote_error && !was_attached()) given_up_ = why;
+  in_.give_up(given_up_);
 }
 
 /// A peer that has left all communicators has ended the connection by that. With the lock.
@@ -163,6 +164,7 @@ Result<std::unique_ptr<Channel>> Link::open(std::shared_ptr<Context> context, Ra
   context->arrivals.fetch_add(flow.arrivals.size(), std::memory_order_relaxed);
   if (flow.aborted)
     context->note(received_abort(peer, flow.last_words.data(), flow.last_words.size()));
+  if (!given_up_.ok()) context->note(given_up_);
   return channel;
 }
 
