@@ -11,17 +11,12 @@
 #include "base/round_up.hpp"
 #include "framework/call/check_call.hpp"
 #include "framework/collective/fusion.hpp"
+#include "framework/collective/tiling.hpp"
 
 namespace anyccl {
 namespace {
 
-constexpr std::size_t kMinTile = 4096;
-constexpr std::uint32_t kTilesInFlight = 2;
-/// Over a network, where each tile is on its way for a round trip: docs/performance/hosts.md.
-constexpr std::uint32_t kTilesInFlightOverNetwork = 8;
 constexpr std::uint32_t kMostTiles = 1U << 31;  // so that adding lanes to a tile does not overflow
-static_assert(kTilesInFlight <= kMostLanes && kTilesInFlightOverNetwork <= kMostLanes,
-              "each tile in flight posts progress in a lane");
 
 std::uint32_t digest_of(const CallRecord& record) {
   std::uint64_t head = 0;
@@ -53,11 +48,6 @@ KnownSizes known_sizes(const Call& call, int size) {
   }
   known.average /= static_cast<std::size_t>(size);
   return known;
-}
-
-/// Of the rank that has most.
-std::uint32_t most_publications(const Plan& plan) {
-  return std::max(1U, *std::max_element(plan.publications.begin(), plan.publications.end()));
 }
 
 std::size_t largest_publication(const Plan& plan, const Geometry& geometry) {
@@ -274,27 +264,16 @@ void PlanCache::choose_lines(const Protocols& allowed, PreparedCall& prepared) c
       !allowed.has(Protocol::simple) && !prepared.routed->plan.schedule.contract.private_sizes();
 }
 
-/// How many tiles are in flight where the slots suffice for so many and the ring for so many of the
-/// size wanted.
-std::uint32_t PlanCache::lanes_for(std::uint32_t by_slots, std::size_t by_ring) const {
-  const std::uint32_t usual = std::clamp(by_slots, 1U, kTilesInFlight);
-  if (!me_.network || by_ring <= usual + 1) return usual;  // rather few tiles than small ones
-  return static_cast<std::uint32_t>(
-      std::min<std::size_t>({by_slots, by_ring - 1, kTilesInFlightOverNetwork}));
-}
-
 /// Tiles that fit the ring and the slots, and how many of them are in flight.
 void PlanCache::choose_tiling(const Call& call, std::size_t wanted_tile_bytes,
                               PreparedCall& prepared) const {
   const Plan& plan = prepared.routed->plan;
   const bool varies = !has_equal_blocks(call.collective);
-  // Everything in flight, and the tile before it, must fit the ring.
   const std::uint32_t chunks_per_block = varies ? 1 : plan.schedule.contract.chunks_per_block();
-  const std::size_t published = std::max<std::size_t>(1, prepared.routed->most_published);
-  const std::size_t room = me_.ring_bytes * chunks_per_block / published;
-  prepared.lanes = lanes_for(slots_ / most_publications(plan), room / wanted_tile_bytes);
-  const std::size_t most = room / (prepared.lanes + 1);
-  std::size_t tile = std::max(kMinTile, std::min(wanted_tile_bytes, most) / kMinTile * kMinTile);
+  const Tiling tiling = anyccl::choose_tiling(
+      *prepared.routed, {slots_, me_.ring_bytes, chunks_per_block, me_.network}, wanted_tile_bytes);
+  prepared.lanes = tiling.lanes;
+  std::size_t tile = tiling.tile_bytes;
   if (prepared.only_lines)
     tile = std::min(tile, tile_for_lines(*prepared.routed, prepared.line_bytes, prepared.element));
   Call read = call;  // as the plan finds its input: multiplied blocks lie side by side

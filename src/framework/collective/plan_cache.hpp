@@ -77,7 +77,6 @@ class PlanCache {
   Result<const RoutedPlan*> routed_plan(const Algorithm& algorithm, const Call& call,
                                         bool in_place);
   void choose_lines(const Protocols& allowed, PreparedCall& prepared) const;
-  std::uint32_t lanes_for(std::uint32_t by_slots, std::size_t by_ring) const;
   void choose_tiling(const Call& call, std::size_t wanted_tile_bytes, PreparedCall& prepared) const;
   void fill_record(const Call& call, std::uint64_t known_sizes, FusedParts parts,
                    PreparedCall& prepared) const;

@@ -141,14 +141,6 @@ Rule best(const TunerQuery& q) {
   }
 }
 
-std::size_t usual_tile(const TunerQuery& q) {
-  const auto is = [&](Collective c) { return q.shape.collective == c; };
-  if (!is(Collective::all_reduce) && !is(Collective::reduce)) return 64 * kKiB;  // of each block
-  return q.network ? 256 * kKiB
-                   : std::size_t{128} * kKiB *
-                         static_cast<std::size_t>(std::max(2, std::min(q.shape.size, 8)));
-}
-
 /// The settings of users, the strongest first.
 using Layers = std::vector<const PlanSettings*>;
 
@@ -287,6 +279,14 @@ struct Speed {
 constexpr Speed kInsideHost{0.17, 5.0e-5}, kNetwork{6.5, 2.4e-4};
 
 }  // namespace
+
+std::size_t usual_tile(const TunerQuery& q) {
+  const auto is = [&](Collective c) { return q.shape.collective == c; };
+  if (!is(Collective::all_reduce) && !is(Collective::reduce)) return 64 * kKiB;  // of each block
+  return q.network ? 256 * kKiB
+                   : std::size_t{128} * kKiB *
+                         static_cast<std::size_t>(std::max(2, std::min(q.shape.size, 8)));
+}
 
 Result<Choice> select_algorithm(const TunerQuery& q, const TunerPolicy& policy,
                                 const CallSettings* call) {

@@ -34,6 +34,8 @@ struct Choice {
   const TunerTable* table = nullptr;  ///< One of the policy's, if it has decided.
   ProtocolChoice protocols = {};
 };
+/// As Choice::tile_bytes, unless a user wants less.
+std::size_t usual_tile(const TunerQuery& query);
 /// Of a choice, for people.
 std::string reason(const Choice& choice);
 

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "framework/collective/routed_plan.hpp"
+
+namespace anyccl {
+
+/// The room that the tiles of a call have.
+struct TilingRoom {
+  std::uint32_t slots = 0;             ///< Of a bank.
+  std::size_t ring_bytes = 0;          ///< Of a rank's staging ring.
+  std::uint32_t chunks_per_block = 1;  ///< Into which a tile is divided; 1 for v-forms.
+  bool network = false;                ///< Some pair of ranks talks over a network.
+};
+
+struct Tiling {
+  std::size_t tile_bytes = 0;
+  std::uint32_t lanes = 1;  ///< Tiles in flight.
+};
+
+/// Of the rank that has most, per tile; at least 1.
+std::uint32_t most_publications(const Plan& plan);
+
+/// Tiles of at most `wanted_tile_bytes` that fit the ring and the slots, and how many of them are in flight:
+/// everything in flight, and the tile before it, must fit the ring. The same on all ranks.
+Tiling choose_tiling(const RoutedPlan& routed, const TilingRoom& room,
+                     std::size_t wanted_tile_bytes);
+
+}  // namespace anyccl
