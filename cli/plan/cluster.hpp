@@ -24,8 +24,9 @@ struct Cluster {
   std::string name, source;
   int devices = 0, devices_per_host = 0;
   Device device;
-  LinkSpeed inside;   ///< Between devices of a host.
-  LinkSpeed between;  ///< Between hosts.
+  LinkSpeed inside;           ///< Between devices of a host.
+  LinkSpeed between;          ///< Between hosts.
+  std::string measured = {};  ///< Which of them were measured, where and when; empty: none.
 };
 
 }  // namespace anyccl::cli

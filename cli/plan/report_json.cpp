@@ -9,10 +9,14 @@ using Json = nlohmann::ordered_json;
 
 Json head(const Model& model, const Cluster& cluster) {
   const Parameters p = parameters(model);
-  return {{"model", model.name},       {"model_source", model.source},
-          {"parameters", p.total},     {"active_parameters", p.active},
-          {"cluster", cluster.name},   {"cluster_source", cluster.source},
-          {"devices", cluster.devices}};
+  return {{"model", model.name},
+          {"model_source", model.source},
+          {"parameters", p.total},
+          {"active_parameters", p.active},
+          {"cluster", cluster.name},
+          {"cluster_source", cluster.source},
+          {"devices", cluster.devices},
+          {"measured_links", cluster.measured.empty() ? Json(nullptr) : Json(cluster.measured)}};
 }
 
 Json to_json(const Parallelism& p) {

@@ -8,9 +8,12 @@
 namespace anyccl::cli {
 namespace {
 
-constexpr std::string_view kEstimate =
-    "An estimate: nothing was measured. docs/plan.md says how far it was off where that is "
-    "known.\n";
+std::string estimate_line(const Cluster& cluster) {
+  return fmt::format(
+      "An estimate: nothing was measured{}. docs/plan.md says how far it was off where that is "
+      "known.\n",
+      cluster.measured.empty() ? "" : " but links (" + cluster.measured + ")");
+}
 
 std::string ms(double seconds) {
   return fmt::format("{:.1f}", 1e3 * seconds);
@@ -109,7 +112,7 @@ std::string to_text(const StepReport& report) {
          fmt::format("{:.1f} TFLOP/s a device: MFU {}, HFU {}; {:.4g} tokens/s\n",
                      step.flops_per_device_s / 1e12, percent(step.mfu), percent(step.hfu),
                      step.tokens_per_s()) +
-         rule(report) + std::string(kEstimate);
+         rule(report) + estimate_line(report.cluster);
 }
 
 std::string to_text(const SearchReport& report) {
@@ -130,7 +133,7 @@ std::string to_text(const SearchReport& report) {
   for (std::size_t i = 0; i < found.best.size(); ++i)
     lines.push_back(line(std::to_string(i + 1), found.best[i]));
   if (found.fastest_too_large) lines.push_back(line("too large", *found.fastest_too_large));
-  return text + table(lines) + "\n" + std::string(kEstimate);
+  return text + table(lines) + "\n" + estimate_line(report.cluster);
 }
 
 std::string to_text(const LayerReport& report) {

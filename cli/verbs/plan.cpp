@@ -7,8 +7,10 @@
 #include <optional>
 
 #include "base/error.hpp"
+#include "plan/measured_links.hpp"
 #include "plan/read.hpp"
 #include "plan/report.hpp"
+#include "text_file.hpp"
 #include "verb.hpp"
 
 namespace anyccl::cli {
@@ -18,6 +20,8 @@ struct Flags {
   std::string model, cluster = "h100", schedule = "1f1b", recompute = "selective",
                      precision = "bf16", attention = "causal", file;
   Parallelism layout;
+  std::string calibration;
+  std::vector<std::string> measured = {"between"};
   std::optional<int> devices;
   std::vector<double> layer_ms;
   double latency_ms = 0;
@@ -59,6 +63,10 @@ Result<std::string> plan(const Flags& flags) {
   ANYCCL_TRY(const Model model, find_model(flags.model));
   ANYCCL_TRY(Cluster cluster, find_cluster(flags.cluster));
   cluster.devices = flags.devices.value_or(cluster.devices);
+  if (!flags.calibration.empty()) {
+    ANYCCL_TRY(const std::string text, text_of_file(flags.calibration));
+    ANYCCL_CHECK(use_measured_links(text, flags.calibration, flags.measured, cluster));
+  }
   if (!flags.layer_ms.empty()) return plan_layers(flags, model, cluster);
   ANYCCL_TRY(Parallelism layout, layout_of(flags, cluster));
   if (flags.search) {
@@ -152,6 +160,14 @@ Body declare(CLI::App& app, const Command&) {
       ->capture_default_str();
   app.add_option("-n,--devices", flags->devices, "Number of devices; default: the cluster's")
       ->check(CLI::Range(1, 1 << 24));
+  CLI::Option* const calibration = app.add_option(
+      "--calibration", flags->calibration,
+      "File of anyccl tune --calibrate: its links take the place of those of the cluster");
+  app.add_option("--measured", flags->measured,
+                 "Which: inside (its shm) or between (its tcp), or both; default: between")
+      ->delimiter(',')
+      ->needs(calibration)
+      ->check(CLI::IsMember({"inside", "between"}));
   declare_layout(app, *flags);
   declare_step(app, *flags);
   CLI::Option* const search =

@@ -126,6 +126,46 @@ TEST(Plan, reads_models_and_clusters_from_files) {
   EXPECT_TRUE(contains(text, "4 x D, 2 on a host")) << text;
 }
 
+const char* const kCalibration =
+    R"({"format": "anyccl.calibration/1", "host": "h0", "cpu": "", "date": "2026-11-26", "version": "0.1.0",
+  "links": [{"name": "tcp", "overhead_us": 1, "residual_percent": 4, "points": 18, "segments": [
+    {"up_to_bytes": 56, "alpha_us": 30, "beta_ns_per_byte": 0},
+    {"up_to_bytes": null, "alpha_us": 0, "beta_ns_per_byte": 8}]}],
+  "processor": {"reduce_read_ns_per_byte": 0, "reduce_write_ns_per_byte": 0, "reduce_residual_percent": 0,
+    "copy_ns_per_byte": 0},
+  "contention": {"cores": 2, "memory_GBps": 10, "hand_over_us": 1, "load": 0}, "collectives": null})";
+
+TEST(Plan, takes_measured_links_from_a_calibration) {
+  const TextFile model("plan_model.json", kModel), cluster("plan_cluster.json", kCluster),
+      calibration("calibration.json", kCalibration);
+  const std::vector<std::string> arguments = {"-m", model.path(), "-c", cluster.path()};
+  const auto between_s = [](const Json& json) {
+    double sum = 0;
+    for (const Json& row : json.at("traffic"))
+      if (row.at("between_hosts").get<bool>()) sum += row.at("time_s").get<double>();
+    return sum;
+  };
+  const Json before = Json::parse(plan(with(arguments, {"--json"})));
+  const Json after =
+      Json::parse(plan(with(arguments, {"--json", "--calibration", calibration.path().c_str()})));
+  EXPECT_TRUE(before.at("measured_links").is_null());
+  EXPECT_GT(between_s(before), 0);
+  EXPECT_NEAR(between_s(after) / between_s(before), 10 / 0.125, 1);  // 8 ns/B are 0.125 GB/s
+  EXPECT_TRUE(contains(
+      plan(with(arguments, {"--calibration", calibration.path().c_str()})),
+      "nothing was measured but links (between: tcp of h0 on 2026-11-26, fitted within 4 %, "
+      "0.125 GB/s and 30 us)."));
+}
+
+TEST(Plan, names_the_link_that_a_calibration_lacks) {
+  const TextFile calibration("calibration.json", kCalibration);
+  Tool tool(
+      {"plan", "-m", "llama3-8b", "--calibration", calibration.path(), "--measured", "inside"});
+  EXPECT_EQ(tool.finish(), 2);
+  EXPECT_TRUE(contains(tool.err(), "has no link shm, which is what 'inside' would be"))
+      << tool.err();
+}
+
 TEST(Plan, writes_what_it_would_print) {
   const TextFile file("plan_out.txt", "");
   EXPECT_EQ(plan(with(kCourse, {"-o", file.path().c_str()})), "");
