@@ -60,6 +60,18 @@ std::string line_of_segment(const std::string& link, const CostSegment& s, doubl
                      s.beta_s > 0 ? fmt::format(" ({:.2f} GB/s)", 1e-9 / s.beta_s) : "");
 }
 
+/// What copies take, by working sets.
+std::string memory_text(const Calibration& c) {
+  std::vector<Line> lines = {{"working set", "copy, alone, ns/B", "on all cores at once"}};
+  for (std::size_t i = 0; i < c.memory_alone.size(); ++i) {
+    const MemoryRate &alone = c.memory_alone[i], &shared = c.memory_shared[i];
+    lines.push_back({fmt::format("{:.0f}", alone.bytes),
+                     fmt::format("{:.4f}", (alone.read_s + alone.write_s) * 1e9),
+                     fmt::format("{:.4f}", (shared.read_s + shared.write_s) * 1e9)});
+  }
+  return c.memory_alone.empty() ? "" : table(lines);
+}
+
 std::string constants(const Calibration& c) {
   std::string text;
   for (const LinkCosts& link : c.links) {
@@ -77,6 +89,7 @@ std::string constants(const Calibration& c) {
       "{} cores; together they copy {:.2f} GB/s, {:.2f} times as much as one; a core changes to "
       "another rank in {:.2f} us\n",
       c.cores, c.memory_bytes_per_s / 1e9, c.memory_bytes_per_s * c.copy_s, c.hand_over_s * 1e6);
+  text += memory_text(c);
   if (c.load > c.cores)
     text += fmt::format(
         "the machine was busy: {:.1f} programs wanted its {} cores; times are longer than on an "

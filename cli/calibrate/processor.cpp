@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "calibrate/memory_rates.hpp"
 #include "perf/statistics.hpp"
 #include "platform/probe/host_facts.hpp"
 #include "platform/reduce/copy.hpp"
@@ -87,7 +88,7 @@ Status measure_processor(Calibration& calibration) {
   constexpr auto kBytes = static_cast<double>(kCopied);
   calibration.copy_s = time_copies(1) / kBytes;
   calibration.memory_bytes_per_s = calibration.cores * kBytes / time_copies(calibration.cores);
-  return {};
+  return measure_memory(calibration);
 }
 
 }  // namespace anyccl::cli

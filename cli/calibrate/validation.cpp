@@ -32,6 +32,7 @@ Result<Prediction> prediction_of(const Json& row, const Machine& machine) {
     ANYCCL_TRY(const Network network, read_network("flat", static_cast<std::uint32_t>(p.ranks)));
     SimulationSetting setting;
     setting.machine = machine;
+    setting.touches = true;  // as `anyccl tune` does between calls
     const std::size_t sizes[] = {p.bytes};
     ANYCCL_TRY(const std::vector<SimulatedRun> runs,
                simulate_sizes(*a, p.ranks, sizes, network, setting));
@@ -98,10 +99,10 @@ Result<std::vector<Prediction>> predict(const std::string& rows, const Machine& 
 }
 
 std::vector<CollectiveFactor> factors_of(const std::vector<Prediction>& predictions,
-                                         int most_ranks) {
+                                         int least_ranks, int most_ranks) {
   std::map<std::size_t, std::vector<double>> multiples;
   for (const Prediction& p : predictions)
-    if (p.ranks <= most_ranks && p.bytes > 0)
+    if (p.ranks >= least_ranks && p.ranks <= most_ranks && p.bytes > 0)
       multiples[p.bytes].push_back(p.measured_s / p.predicted_s);
   std::vector<CollectiveFactor> factors;
   for (auto& [bytes, all] : multiples)

@@ -27,9 +27,9 @@ bool can_predict(std::string_view operation);
 Result<std::vector<Prediction>> predict(const std::string& rows, const Machine& machine);
 
 /// The factors of calibration, from predictions without any: for each size the median over all algorithms and numbers of
-/// ranks up to `most_ranks`.
+/// ranks from `least_ranks` to `most_ranks`.
 std::vector<CollectiveFactor> factors_of(const std::vector<Prediction>& predictions,
-                                         int most_ranks);
+                                         int least_ranks, int most_ranks);
 
 /// One line for each, and sums: of those with up to `fitted_ranks` ranks, and of those that are held out.
 std::string to_table(const std::vector<Prediction>& predictions, int fitted_ranks);

@@ -80,7 +80,8 @@ class Tuning {
       : comm_(comm),
         input_(std::move(input)),
         output_(std::move(output)),
-        share_(share_of(options, comm.ranks())) {
+        share_(share_of(options, comm.ranks())),
+        compares_all_(options.compares_all) {
     for (const TunerCell& cell : cells_of(options, comm.ranks())) {
       Contest& contest = contests_.emplace_back(Contest{cell, {}});
       for (const Algorithm* a : candidates_of(*cell.operation, comm.ranks()))
@@ -105,6 +106,7 @@ class Tuning {
   const Comm& comm_;
   const Memory input_, output_;
   const Share share_;
+  const bool compares_all_;
   const Clock::time_point start_ = Clock::now();
   std::vector<Contest> contests_;
   std::optional<ProgressLine> line_;
@@ -148,7 +150,7 @@ Result<bool> Tuning::compete(Contest& contest, double until_s) {
     show(contest.cell, now_s);
     if (now_s > until_s) return false;
   }
-  drop_hopeless(contest.entrants);
+  if (!compares_all_) drop_hopeless(contest.entrants);
   return true;
 }
 
@@ -160,7 +162,7 @@ Status Tuning::take_turn(const TunerCell& cell, Exercise& exercise, Entrant& ent
   constexpr double kLong_us = 1000;  // calls that take longer need no warm-up
   const double us = entrant.turns.empty() ? 0 : shortest_us(entrant.turns);
   const double calls = us > 0 ? std::clamp(kTurn_us / us, 1.0, 5000.0) : 1;
-  const Protocol protocol{.warmups = us < kLong_us ? 1 : 0,
+  const Protocol protocol{.warmups = us < kLong_us || compares_all_ ? 1 : 0,
                           .iterations = static_cast<int>(calls),
                           .check = false,
                           .loop = false};

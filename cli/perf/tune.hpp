@@ -15,6 +15,8 @@ struct TuneOptions {
   std::vector<std::size_t> sizes = {};  ///< Ascending, in bytes of the buffer, as `anyccl perf`.
   std::vector<int> ranks = {};          ///< Ascending: there is one job for each.
   double seconds = 0;                   ///< For all of them.
+  /// All algorithms count, not the fastest alone: none is left out, and each turn begins with a call that is not timed.
+  bool compares_all = false;
 };
 
 /// A place of comparison: a collective with `count` elements (as in Case::count).
@@ -33,7 +35,7 @@ std::vector<const Algorithm*> candidates_of(const Operation& operation, int rank
 ///
 /// All algorithms of all cells take turns, again and again, so that a disturbance of the machine
 /// meets them all; the median over at least three turns counts. An algorithm that was more
-/// than twice as slow as the best in every turn gets no more turns.
+/// than twice as slow as the best in every turn gets no more turns, unless `compares_all`.
 Result<std::vector<Row>> tune(const TuneOptions& options, const Comm& comm);
 
 }  // namespace anyccl::cli

@@ -99,28 +99,76 @@ LinkCosts link_from(const Json& json, const std::string& where, Reader& read) {
   return link;
 }
 
-/// They may be missing, as null.
+std::vector<CollectiveFactor> factors_from(const Json& collectives, const std::string& key,
+                                           Reader& read) {
+  std::vector<CollectiveFactor> factors;
+  if (value_of(collectives, key).is_null()) return factors;
+  double least = 0;
+  for (const Json& factor : read.array(collectives, key, "collectives.")) {
+    const std::string where = fmt::format("collectives.{}[{}].", key, factors.size());
+    factors.push_back({read.number(factor, "bytes", where), read.number(factor, "factor", where)});
+    if (factors.back().bytes <= least || factors.back().factor <= 0)
+      read.wrong(where + "bytes", factor, "larger than the one before, with a factor above 0");
+    least = factors.back().bytes;
+  }
+  return factors;
+}
+
+/// They may be missing, as null; those in turns are not in files of earlier versions.
 void read_factors(const Json& json, Calibration& c, Reader& read) {
   if (json.value("collectives", Json()).is_null()) return;
   const Json collectives = read.object(json, "collectives");
   c.factors_link = read.text(collectives, "link", "collectives.");
-  double least = 0;
-  for (const Json& factor : read.array(collectives, "factors", "collectives.")) {
-    const std::string where = fmt::format("collectives.factors[{}].", c.factors.size());
-    c.factors.push_back(
-        {read.number(factor, "bytes", where), read.number(factor, "factor", where)});
-    if (c.factors.back().bytes <= least || c.factors.back().factor <= 0)
-      read.wrong(where + "bytes", factor, "larger than the one before, with a factor above 0");
-    least = c.factors.back().bytes;
-  }
+  c.factors = factors_from(collectives, "factors", read);
+  c.factors_in_turns = factors_from(collectives, "factors_in_turns", read);
+}
+
+Json json_of(const std::vector<CollectiveFactor>& factors) {
+  if (factors.empty()) return nullptr;
+  Json json = Json::array();
+  for (const CollectiveFactor& f : factors)
+    json.push_back({{"bytes", f.bytes}, {"factor", f.factor}});
+  return json;
 }
 
 Json json_of_factors(const Calibration& c) {
-  if (c.factors.empty()) return nullptr;
-  Json factors = Json::array();
-  for (const CollectiveFactor& f : c.factors)
-    factors.push_back({{"bytes", f.bytes}, {"factor", f.factor}});
-  return {{"link", c.factors_link}, {"factors", std::move(factors)}};
+  if (c.factors.empty() && c.factors_in_turns.empty()) return nullptr;
+  return {{"link", c.factors_link},
+          {"factors", json_of(c.factors)},
+          {"factors_in_turns", json_of(c.factors_in_turns)}};
+}
+
+/// It may be missing, in files of earlier versions.
+void read_memory(const Json& json, Calibration& c, Reader& read) {
+  if (json.value("memory", Json()).is_null()) return;
+  const Json memory = read.object(json, "memory");
+  for (const auto& [key, rates] :
+       {std::pair{"alone", &c.memory_alone}, std::pair{"shared", &c.memory_shared}}) {
+    double least = 0;
+    for (const Json& rate : read.array(memory, key, "memory.")) {
+      const std::string where = fmt::format("memory.{}[{}].", key, rates->size());
+      rates->push_back({read.number(rate, "bytes", where),
+                        read.number(rate, "read_ns_per_byte", where) * 1e-9,
+                        read.number(rate, "write_ns_per_byte", where) * 1e-9});
+      if (rates->back().bytes <= least)
+        read.wrong(where + "bytes", rate, "larger than the one before");
+      least = rates->back().bytes;
+    }
+  }
+}
+
+Json json_of(const std::vector<MemoryRate>& rates) {
+  Json json = Json::array();
+  for (const MemoryRate& r : rates)
+    json.push_back({{"bytes", r.bytes},
+                    {"read_ns_per_byte", r.read_s * 1e9},
+                    {"write_ns_per_byte", r.write_s * 1e9}});
+  return json;
+}
+
+Json json_of_memory(const Calibration& c) {
+  if (c.memory_alone.empty()) return nullptr;
+  return {{"alone", json_of(c.memory_alone)}, {"shared", json_of(c.memory_shared)}};
 }
 
 Json json_of(const LinkCosts& link) {
@@ -151,16 +199,31 @@ const LinkCosts* Calibration::find(const std::string& link) const {
   return nullptr;
 }
 
-double Calibration::factor_at(const std::string& link, double bytes) const {
-  if (factors.empty() || link != factors_link) return 1;
-  if (bytes <= factors.front().bytes) return factors.front().factor;
-  for (std::size_t i = 1; i < factors.size(); ++i) {
-    const CollectiveFactor &a = factors[i - 1], &b = factors[i];
+double Calibration::factor_at(const std::string& link, double bytes, bool in_turns) const {
+  const std::vector<CollectiveFactor>& all =
+      in_turns && !factors_in_turns.empty() ? factors_in_turns : factors;
+  if (all.empty() || link != factors_link) return 1;
+  if (bytes <= all.front().bytes) return all.front().factor;
+  for (std::size_t i = 1; i < all.size(); ++i) {
+    const CollectiveFactor &a = all[i - 1], &b = all[i];
     if (bytes > b.bytes) continue;
     const double part = std::log(bytes / a.bytes) / std::log(b.bytes / a.bytes);
     return std::exp(std::log(a.factor) * (1 - part) + std::log(b.factor) * part);
   }
-  return factors.back().factor;
+  return all.back().factor;
+}
+
+MemoryRate Calibration::memory_at(double bytes, bool shared) const {
+  const std::vector<MemoryRate>& rates = shared ? memory_shared : memory_alone;
+  if (bytes <= rates.front().bytes) return rates.front();
+  for (std::size_t i = 1; i < rates.size(); ++i) {
+    const MemoryRate &a = rates[i - 1], &b = rates[i];
+    if (bytes > b.bytes) continue;
+    const double part = std::log(bytes / a.bytes) / std::log(b.bytes / a.bytes);
+    return {bytes, a.read_s + part * (b.read_s - a.read_s),
+            a.write_s + part * (b.write_s - a.write_s)};
+  }
+  return rates.back();
 }
 
 std::string Calibration::residuals() const {
@@ -197,6 +260,7 @@ Result<Calibration> read_calibration(const std::string& text, const std::string&
   c.memory_bytes_per_s = read.number(contention, "memory_GBps", "contention.") * 1e9;
   c.hand_over_s = read.number(contention, "hand_over_us", "contention.") * 1e-6;
   c.load = read.number(contention, "load", "contention.");
+  read_memory(json, c, read);
   read_factors(json, c, read);
   ANYCCL_CHECK(read.status());
   return c;
@@ -216,6 +280,7 @@ std::string to_json(const Calibration& c) {
                        {"reduce_write_ns_per_byte", c.write_s * 1e9},
                        {"reduce_residual_percent", c.reduce_residual * 100},
                        {"copy_ns_per_byte", c.copy_s * 1e9}}},
+                     {"memory", json_of_memory(c)},
                      {"contention",
                       {{"cores", c.cores},
                        {"memory_GBps", c.memory_bytes_per_s / 1e9},

@@ -34,6 +34,13 @@ struct CollectiveFactor {
   double bytes = 0, factor = 1;
 };
 
+/// What a byte takes a core that reads, or writes, memory of which it uses `bytes` in turns: the smaller, the nearer
+/// the cache that holds it.
+struct MemoryRate {
+  double bytes = 0;
+  double read_s = 0, write_s = 0;
+};
+
 /// The constants of a machine, fitted to measurements: what `anyccl tune --calibrate` writes.
 struct Calibration {
   std::string host, cpu, date, version;
@@ -41,17 +48,24 @@ struct Calibration {
   /// Adding k vectors of b bytes into one takes b * (k * read_s + write_s); copying, b * copy_s.
   double read_s = 0, write_s = 0, copy_s = 0;
   double reduce_residual = 0;
+  /// By ascending sizes, of one core alone and of each core while all do the same; empty: not measured.
+  std::vector<MemoryRate> memory_alone, memory_shared;
   int cores = 1;
   double memory_bytes_per_s = 0;          ///< That all cores together copy; 0: not measured.
   double hand_over_s = 0;                 ///< From one rank to another one on the same core.
   double load = 0;                        ///< Programs that wanted a core meanwhile, on average.
   std::string factors_link;               ///< The link that `factors` are of.
   std::vector<CollectiveFactor> factors;  ///< By ascending sizes; empty: not measured.
+  /// Of ranks that share cores, which also lose what caches held; empty: `factors`.
+  std::vector<CollectiveFactor> factors_in_turns;
 
   /// Null: no class has this name.
   const LinkCosts* find(const std::string& link) const;
   /// Between two sizes along a line over the logarithms; beyond them that of the last one; 1 if there are none.
-  double factor_at(const std::string& link, double bytes) const;
+  /// `in_turns`: there are more ranks than cores.
+  double factor_at(const std::string& link, double bytes, bool in_turns) const;
+  /// Between two sizes along a line over the logarithms. `shared`: all cores do the same. There are some.
+  MemoryRate memory_at(double bytes, bool shared) const;
   /// "shm 4 %, tcp 9 %, additions 3 %"
   std::string residuals() const;
 };

@@ -10,6 +10,7 @@
 
 #include "base/error.hpp"
 #include "draw/table.hpp"
+#include "simulate/host_replay.hpp"
 #include "simulate/read_network.hpp"
 #include "simulate/simgrid.hpp"
 
@@ -58,6 +59,39 @@ std::vector<T> sorted_unique(std::vector<T> values) {
   return values;
 }
 
+/// Plans have rings and slots, which are those of shared memory.
+bool can_replay_plans(const Algorithm& algorithm, int ranks, const SimulationSetting& setting) {
+  const Machine& m = setting.machine;
+  return m.calibration != nullptr && !m.calibration->memory_alone.empty() && m.inside == "shm" &&
+         setting.ranks_per_host == 0 && !setting.by_simgrid &&
+         HostPlans::can_plan(algorithm, ranks);
+}
+
+Status too_many(std::size_t messages) {
+  return error(Code::invalid_argument, "{} messages are too many for a timeline: at most {}",
+               messages, kMostLogged);
+}
+
+/// `messages`: of the schedules, each as a whole.
+Result<std::vector<SimulatedRun>> simulate_plans(const Algorithm& algorithm, const Shape& shape,
+                                                 std::span<const std::size_t> sizes,
+                                                 const Network& network,
+                                                 const SimulationSetting& setting,
+                                                 std::uint64_t messages, ReplayLog* log) {
+  ANYCCL_TRY(const HostPlans plans, HostPlans::of(algorithm, shape));
+  std::vector<SimulatedRun> runs;
+  for (const std::size_t bytes : sizes) {
+    ANYCCL_TRY(ReplayResult result,
+               replay_on_host(plans, setting.machine, bytes, setting.touches, log));
+    if (log != nullptr && log->messages.size() > kMostLogged)
+      return too_many(log->messages.size());  // a message has tiles
+    result.messages = messages;
+    result.link_bytes.resize(network.links().size());
+    runs.push_back({&algorithm, network.text(), shape.size, bytes, std::move(result)});
+  }
+  return runs;
+}
+
 }  // namespace
 
 Result<std::vector<SimulatedRun>> simulate_sizes(const Algorithm& algorithm, int ranks,
@@ -67,12 +101,12 @@ Result<std::vector<SimulatedRun>> simulate_sizes(const Algorithm& algorithm, int
   Shape shape{.collective = algorithm.collective, .size = ranks, .root = setting.root};
   for (int r = 0; setting.ranks_per_host > 0 && r < ranks; ++r)
     shape.host_of.push_back(r / setting.ranks_per_host);
-  ANYCCL_TRY(const RankPrograms programs, RankPrograms::of(algorithm, std::move(shape)));
-  if (log != nullptr && programs.messages() > kMostLogged)
-    return error(Code::invalid_argument, "{} messages are too many for a timeline: at most {}",
-                 programs.messages(), kMostLogged);
+  ANYCCL_TRY(const RankPrograms programs, RankPrograms::of(algorithm, shape));
+  if (log != nullptr && programs.messages() > kMostLogged) return too_many(programs.messages());
   ANYCCL_TRY(const std::vector<std::uint32_t> place,
              read_placement(setting.placement, programs.ranks(), network.ends()));
+  if (can_replay_plans(algorithm, ranks, setting))
+    return simulate_plans(algorithm, shape, sizes, network, setting, programs.messages(), log);
   std::vector<SimulatedRun> runs;
   for (const std::size_t bytes : sizes) {
     const auto size = static_cast<double>(bytes);

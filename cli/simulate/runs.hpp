@@ -22,6 +22,7 @@ struct SimulationSetting {
   int ranks_per_host = 0;            ///< That algorithms know of; 0: one host.
   Rank root{0};                      ///< Of collectives that have one.
   bool by_simgrid = false;           ///< Instead of replay().
+  bool touches = false;              ///< As replay_on_host() has it; elsewhere it does not count.
 };
 
 struct SimulatedRun {
@@ -35,7 +36,8 @@ struct SimulatedRun {
 /// More messages are too much for a browser.
 inline constexpr std::uint64_t kMostLogged = 100'000;
 
-/// All sizes of one algorithm on one network of `ranks` ranks; `log`, if not null, gets what happened.
+/// All sizes of one algorithm on one network of `ranks` ranks; with memory rates in the calibration those of one host by
+/// replay_on_host(). `log`, if not null, gets what happened.
 /// Errors: those of RankPrograms::of(), read_placement() and replay(); invalid_argument for more than
 /// kMostLogged messages in a log.
 Result<std::vector<SimulatedRun>> simulate_sizes(const Algorithm& algorithm, int ranks,

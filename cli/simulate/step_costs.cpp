@@ -12,12 +12,13 @@ StepCosts::StepCosts(const Machine& machine, std::uint32_t ranks, std::uint32_t 
   const Calibration& c = *machine.calibration;
   inside_ = c.find(machine.inside);
   between_ = c.find(machine.between);
-  factor_ = c.factor_at(machine.inside, bytes);
   const auto cores = static_cast<std::uint32_t>(c.cores);
+  const bool in_turns = std::min(ranks, ranks_per_host_) > cores;
+  factor_ = c.factor_at(machine.inside, bytes, in_turns);
   const std::uint32_t at_once = std::min({cores, ranks, ranks_per_host_});
   if (c.memory_bytes_per_s > 0 && c.copy_s > 0)
     shared_ = std::max(1.0, at_once / c.copy_s / c.memory_bytes_per_s);
-  if (std::min(ranks, ranks_per_host_) <= cores) return;
+  if (!in_turns) return;
   cores_ = cores;
   hand_over_s_ = factor_ * c.hand_over_s;
 }

@@ -65,6 +65,7 @@ void use_defaults_of_validation(Flags& f) {
   if (f.first.empty()) f.first = "1K";
   if (f.last.empty()) f.last = "16M";
   if (f.factor == 0) f.factor = 16;
+  f.options.compares_all = true;
 }
 
 /// Fills the options from the flags.
@@ -183,8 +184,10 @@ Result<int> validate(const Flags& flags, const std::string& file) {
   ANYCCL_TRY(const int code, measure_rows(flags, rows));
   if (code != 0) return code;
   ANYCCL_TRY(std::vector<Prediction> predictions, predict(rows, machine));
+  const int cores = calibration.cores;
   calibration.factors_link = flags.over;
-  calibration.factors = factors_of(predictions, kFittedRanks);
+  calibration.factors = factors_of(predictions, 2, std::min(cores, kFittedRanks));
+  calibration.factors_in_turns = factors_of(predictions, cores + 1, kFittedRanks);
   ANYCCL_CHECK(write_whole_file(file, to_json(calibration)));
   machine.calibration = std::make_shared<const Calibration>(std::move(calibration));
   ANYCCL_TRY(predictions, predict(rows, machine));

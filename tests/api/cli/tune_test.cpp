@@ -106,6 +106,8 @@ TEST_F(Tune, writes_a_model_that_simulations_use) {
   EXPECT_TRUE(has(tool.out(), "residuals: shm ")) << tool.out();
   EXPECT_TRUE(has(tool.out(), "up to 4 ranks, as were fitted")) << tool.out();
   EXPECT_GT(model["collectives"]["factors"][0]["factor"].get<double>(), 0);
+  EXPECT_GT(model["memory"]["alone"].size(), 5U);
+  EXPECT_EQ(model["memory"]["alone"].size(), model["memory"]["shared"].size());
   EXPECT_TRUE(fs::exists(rows));
 
   const auto simulated = [&](std::vector<std::string> more) {

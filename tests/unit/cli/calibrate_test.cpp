@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "calibrate/memory_rates.hpp"
 #include "calibrate/validation.hpp"
 
 namespace anyccl::cli {
@@ -73,6 +74,20 @@ TEST(Calibrate, reports_each_time_beside_the_fit) {
       has(report(timings, *fitted), "the machine was busy: 7.0 programs wanted its 1 cores"));
 }
 
+TEST(MemoryRates, are_what_a_copy_takes_more_than_reading) {
+  const std::vector<MemoryRate> rates = rates_of({{1e5, 0.03e-9, 0.01e-9}, {1e6, 0.1e-9, 0.04e-9}});
+  ASSERT_EQ(rates.size(), 2U);
+  EXPECT_NEAR(rates[0].read_s, 0.01e-9, 1e-18);
+  EXPECT_NEAR(rates[0].write_s, 0.02e-9, 1e-18);
+  EXPECT_NEAR(rates[1].write_s, 0.06e-9, 1e-18);
+}
+
+TEST(MemoryRates, of_a_disturbed_size_are_those_of_the_next_one) {
+  const std::vector<MemoryRate> rates = rates_of({{1e5, 0.3e-9, 0.2e-9}, {1e6, 0.1e-9, 0.04e-9}});
+  EXPECT_NEAR(rates[0].read_s, 0.04e-9, 1e-18);
+  EXPECT_NEAR(rates[0].write_s, 0.06e-9, 1e-18);
+}
+
 /// Messages of 10 us and nothing else, among enough cores.
 Machine machine() {
   Calibration c;
@@ -126,10 +141,12 @@ TEST(Validation, tells_what_is_held_out_from_what_was_fitted) {
 }
 
 TEST(Validation, has_the_factors_of_those_that_are_not_held_out) {
-  const auto factors = factors_of(predictions(), 4);
+  const auto factors = factors_of(predictions(), 2, 4);
   ASSERT_EQ(factors.size(), 1U);
   EXPECT_EQ(factors[0].bytes, 1024);
   EXPECT_NEAR(factors[0].factor, 3, 1e-9);  // the median of 40 / 20, 180 / 60 and 40 / 10
+  EXPECT_NEAR(factors_of(predictions(), 2, 3)[0].factor, 2, 1e-9);
+  EXPECT_TRUE(factors_of(predictions(), 5, 4).empty());
 }
 
 TEST(Validation, refuses_blocks_and_unknown_algorithms) {

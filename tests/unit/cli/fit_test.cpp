@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <limits>
+#include <nlohmann/json.hpp>
 
 namespace anyccl::cli {
 namespace {
@@ -113,6 +114,9 @@ Calibration calibration() {
   c.load = 1.5;
   c.factors_link = "shm";
   c.factors = {{1024, 2}, {1 << 20, 4}};
+  c.factors_in_turns = {{1024, 3}};
+  c.memory_alone = {{1 << 15, 0.01e-9, 0.02e-9}, {1 << 25, 0.03e-9, 0.06e-9}};
+  c.memory_shared = {{1 << 15, 0.02e-9, 0.04e-9}};
   return c;
 }
 
@@ -139,17 +143,39 @@ TEST(CalibrationFile, is_read_as_it_was_written) {
   EXPECT_DOUBLE_EQ(again->hand_over_s, before.hand_over_s);
   EXPECT_DOUBLE_EQ(again->load, before.load);
   ASSERT_EQ(again->factors.size(), 2U);
-  EXPECT_DOUBLE_EQ(again->factor_at("shm", 1 << 20), 4);
+  EXPECT_DOUBLE_EQ(again->factor_at("shm", 1 << 20, false), 4);
+  EXPECT_DOUBLE_EQ(again->factor_at("shm", 1 << 20, true), 3);
+  EXPECT_DOUBLE_EQ(again->memory_at(1 << 25, false).read_s, 0.03e-9);
+  EXPECT_DOUBLE_EQ(again->memory_at(1 << 25, false).write_s, 0.06e-9);
+  EXPECT_DOUBLE_EQ(again->memory_at(1 << 25, true).write_s, 0.04e-9);
   EXPECT_EQ(again->residuals(), "shm 0 %, additions 2 %");
   EXPECT_EQ(again->find("tcp"), nullptr);
 }
 
+TEST(CalibrationFile, of_an_earlier_version_has_no_memory_rates_and_one_list_of_factors) {
+  nlohmann::json json = nlohmann::json::parse(to_json(calibration()));
+  json.erase("memory");
+  json["collectives"].erase("factors_in_turns");
+  const auto old = read_calibration(json.dump(), "model.json");
+  ASSERT_TRUE(old.ok()) << old.status().message();
+  EXPECT_TRUE(old->memory_alone.empty());
+  EXPECT_DOUBLE_EQ(old->factor_at("shm", 1 << 20, true), 4);
+}
+
 TEST(CollectiveFactors, lie_on_a_line_over_the_logarithms) {
   const Calibration c = calibration();
-  EXPECT_DOUBLE_EQ(c.factor_at("shm", 8), 2);
-  EXPECT_NEAR(c.factor_at("shm", 32768), std::sqrt(2.0 * 4.0), 1e-12);
-  EXPECT_DOUBLE_EQ(c.factor_at("shm", 1 << 30), 4);
-  EXPECT_DOUBLE_EQ(c.factor_at("tcp", 32768), 1);
+  EXPECT_DOUBLE_EQ(c.factor_at("shm", 8, false), 2);
+  EXPECT_NEAR(c.factor_at("shm", 32768, false), std::sqrt(2.0 * 4.0), 1e-12);
+  EXPECT_DOUBLE_EQ(c.factor_at("shm", 1 << 30, false), 4);
+  EXPECT_DOUBLE_EQ(c.factor_at("tcp", 32768, false), 1);
+}
+
+TEST(MemoryRates, lie_on_a_line_over_the_logarithms) {
+  const Calibration c = calibration();
+  EXPECT_DOUBLE_EQ(c.memory_at(1, false).read_s, 0.01e-9);
+  EXPECT_NEAR(c.memory_at(1 << 20, false).read_s, 0.02e-9, 1e-18);
+  EXPECT_NEAR(c.memory_at(1 << 20, false).write_s, 0.04e-9, 1e-18);
+  EXPECT_DOUBLE_EQ(c.memory_at(1e12, false).write_s, 0.06e-9);
 }
 
 struct Mistake {
@@ -163,6 +189,8 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"\"cores\": 2", "\"cores\": 0", "m.json: contention.cores is 0, not at least 1"},
         Mistake{"\"copy_ns_per_byte\": 0.1", "\"copy_ns_per_byte\": -1",
                 "m.json: processor.copy_ns_per_byte is -1, not a number of at least 0"},
+        Mistake{"\"bytes\": 33554432.0", "\"bytes\": 5", "m.json: memory.alone[1].bytes is "},
+        Mistake{"\"shared\"", "\"scared\"", "m.json: memory.shared is missing, not a list"},
         Mistake{"\"host\"", "\"ghost\"", "m.json: host is missing, not a text"},
         Mistake{"\"up_to_bytes\": 2048.0", "\"up_to_bytes\": 8",
                 "m.json: links[0].segments[1].up_to_bytes is 8, not above the one before"},
