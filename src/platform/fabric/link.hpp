@@ -128,7 +128,7 @@ class Link : public std::enable_shared_from_this<Link>, private Reconnects {
   std::atomic<bool> attached_{false}, was_attached_{false};
   bool used_ = false, owes_ = false;  // Asked for; something must not get lost. With the lock.
   bool silent_ = false;               // What SocketKind::is_silent() has said. With the lock.
-  Status given_up_;  // Why there is no connection, if that is told here. With the lock.
+  Status given_up_;   // Why there is no connection, if that is told here. With the lock.
   int lost_by_ = 0;   // The errno that ended the last connection. With the lock.
   std::mutex mutex_;  // Held while the socket is read or written, which never waits.
   const bool checksums_, encrypts_;
