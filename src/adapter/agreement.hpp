@@ -61,6 +61,9 @@ class Agreement {
   std::vector<Rank> survivors() const;
 
   std::mutex busy;
+  /// The communicator of the last decision, where the round after it has not ended in time: others may find in that round
+  /// that all have theirs, and use it. With `busy`.
+  CommPtr kept;
 
  private:
   struct Peer;

@@ -56,9 +56,12 @@ Result<CommPtr> carry_on(Comm& parent, Agreement& among, std::span<const int> ex
     ballot.settings = hash_of({card.settings.data(), card.settings.size()});
   }
   const Deadline deadline = init.ok() ? init->deadline : Deadline::in(kTimeToSaySo);
-  CommPtr made;
+  CommPtr made = std::move(among.kept);
+  ballot.formed = made != nullptr;
   for (;;) {
     const auto decision = among.decide(ballot, deadline);
+    if (decision.status().code() == Code::timeout && made != nullptr)
+      return among.kept = std::move(made), decision.status();
     Status bad = !ballot.problem.ok() ? ballot.problem : decision.status();
     if (bad.ok()) bad = decision->problem;
     if (!bad.ok()) return drop(made), bad;

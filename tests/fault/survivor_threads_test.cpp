@@ -59,6 +59,28 @@ TEST(SurvivorThreads, may_ask_again_without_one_that_has_not_come) {
   });
 }
 
+/// Wherever a limit ends the call.
+TEST(SurvivorThreads, may_ask_again_until_there_is_time_enough) {
+  constexpr int kTimes = 10;
+  for (int i = 0; i < kTimes && !testing::Test::HasFailure(); ++i)
+    run_ranks(3, [over = std::make_shared<std::atomic<int>>(0)](Communicator& world) {
+      if (world.rank() == Rank{2}) {
+        while (*over < 2) std::this_thread::yield();
+        return;
+      }
+      Communicator left;
+      Status status{Code::timeout, ""};
+      for (int limit_ms = 1; !status.ok() && limit_ms < 100'000; limit_ms *= 2) {
+        CommunicatorConfig config;
+        config.fields.createTimeoutMs = limit_ms;
+        status = world.shrink_into(left, {Rank{2}}, config, ANYCCL_SHRINK_ABORT);
+      }
+      ++*over;
+      ASSERT_OK(status);
+      expect_sum(left, 1, 2);
+    });
+}
+
 TEST(SurvivorThreads, count_what_has_completed) {
   run_ranks(2, [](Communicator& world) {
     Communicator beside = copy_of(world);
