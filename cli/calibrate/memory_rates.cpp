@@ -97,7 +97,7 @@ Result<std::vector<WorkingSetTiming>> time_all(ReduceFn reduce, int threads, std
   return slowest;
 }
 
-/// So that all cores together take a quarter of what is free at most.
+/// Bytes for each thread: together they take a quarter of the free memory at most.
 std::size_t largest_for(int threads) {
   const long pages = ::sysconf(_SC_AVPHYS_PAGES), page = ::sysconf(_SC_PAGESIZE);
   const std::size_t free = pages > 0 && page > 0

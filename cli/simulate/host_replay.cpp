@@ -37,7 +37,7 @@ struct Lane {
   const BoundPlan* bound = nullptr;
 };
 
-/// What has happened once the work of a rank is done.
+/// The event at the end of a rank's work.
 struct Effect {
   enum Kind : std::uint8_t { none, start, arrival, end_of_step } kind = none;
   std::uint32_t lane = 0;

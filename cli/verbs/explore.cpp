@@ -164,8 +164,9 @@ Body declare(CLI::App& app, const Command&) {
       ->delimiter(',');
   app.add_option("--machine", flags->machine,
                  "Read the constants of the machine from this file (JSON)");
-  app.add_option("--trace", flags->traces,
-                 "Show what was recorded, too: files of ANYCCL_TRACE, or folders with them");
+  app.add_option(
+      "--trace", flags->traces,
+      "Show the recorded operations of a job, too: files of ANYCCL_TRACE, or folders with them");
   app.add_option("-o,--output", flags->file, "Write to this file")->required();
   app.footer(
       "Writes one page of HTML in which algorithms are played round by round: what each rank has,\n"
