@@ -49,7 +49,7 @@ int main(int argc, char** argv) {
               name(isa, static_cast<DType>(type), static_cast<ReduceOp>(op)).c_str(), reduce,
               kernel, bytes_of(static_cast<DType>(type)))
               ->ArgNames({"sources", "bytes"})
-              ->ArgsProduct({{2, 3, 4, 8}, {8, 64, 512, 4096, 32768, 262144, 1048576}});
+              ->ArgsProduct({{2, 3, 4, 6, 8, 16}, {8, 64, 512, 4096, 32768, 262144, 1048576}});
   }
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;

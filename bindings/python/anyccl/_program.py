@@ -113,8 +113,8 @@ class RankProgram:
         return self._add("recv", of, target, *([] if own is None else [own]))
 
     def recv_reduce(self, of: Ranks, own: Slice, target: Slice) -> RankProgram:
-        """target = the sum of all messages, in order, with one rounding; this rank itself: ``own``. Of one rank:
-        own + message."""
+        """target = the sum of all messages, folded by the aligned tree, with one rounding; this rank itself: ``own``.
+        Of one rank: own + message."""
         return self._add("recv_reduce", [self.rank, of] if isinstance(of, int) else of, own, target)
 
     def _add(self, op: str, peers: Ranks | None, *slices: Slice) -> RankProgram:

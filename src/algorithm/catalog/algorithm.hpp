@@ -21,7 +21,7 @@ struct Cost {
 
 /// Further properties of an algorithm.
 enum Trait : unsigned {
-  kCanonical = 1,  ///< Each result is one sum in rank order.
+  kCanonical = 1,  ///< Each result is the aligned tree over its ranks, made in one step.
   kVForm = 2,      ///< It also is one for the v-form, whose blocks differ in size.
 };
 

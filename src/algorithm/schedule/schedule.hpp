@@ -26,7 +26,8 @@ enum class Op : std::uint8_t { copy, reduce, send, recv, recv_reduce };
 /// is the rank itself is the local operand: it reads piece k of `src` instead of a message.
 ///   copy         dst[k] = src[k]              reduce  dst = dst + src[0] + src[1] + ...
 ///   send         peer k may read src[k]       recv    dst[k] = message from peer k
-///   recv_reduce  dst = sum over k, in order   (one rounding, whatever the number of operands)
+///   recv_reduce  dst = sum over k             (one rounding, whatever the number of operands)
+/// The operands of a sum are folded by the aligned tree over their places: docs/adr/0056.
 /// Messages between two ranks match in step order. A send names each peer once; its own entry, if
 /// any, reads nothing. A send is complete, and its source free, only when the peers have read it.
 struct Step {

@@ -84,9 +84,8 @@ Status check_step(const Schedule& s, std::uint32_t i) {
   return {};
 }
 
-// All ranks that end with a chunk of one origin end with the same term for it.
-Status check_same_bits(const std::vector<Schedule>& ranks, const Outcome& outcome,
-                       const Terms& terms) {
+// All ranks that end with a chunk of one origin end with the same bits for it.
+Status check_same_bits(const std::vector<Schedule>& ranks, const Outcome& outcome, Terms& terms) {
   const Contract& contract = ranks[0].contract;
   if (contract.combine() == Combine::none || !contract.same_everywhere()) return {};
   std::map<Origin, std::pair<std::size_t, TermId>> first;  // who ends with it first
@@ -95,7 +94,7 @@ Status check_same_bits(const std::vector<Schedule>& ranks, const Outcome& outcom
       const TermId term = outcome.output[r][c];
       const auto [known, fresh] =
           first.try_emplace(ranks[r].origin(Space::output, c), std::pair(r, term));
-      if (!fresh && known->second.second != term)
+      if (!fresh && terms.bits(known->second.second) != terms.bits(term))
         return error(Code::internal,
                      "rank {} output chunk {} is {} but at rank {} it is {}: other bits", r, c,
                      terms.text(term), known->second.first, terms.text(known->second.second));

@@ -48,21 +48,14 @@ bool same_steps(const std::vector<Schedule>& a, const std::vector<Schedule>& b) 
   });
 }
 
-// Each result is one sum over its ranks in order; the first two commute.
+// Each result is the aligned tree over its ranks, made in one step.
 Status check_canonical(const Outcome& outcome, Terms& terms) {
-  const auto n = outcome.output.size();
-  for (std::size_t r = 0; r < n && n > 1; ++r)
+  for (std::size_t r = 0; r < outcome.output.size(); ++r)
     for (std::size_t c = 0; c < outcome.output[r].size(); ++c) {
       const TermId id = outcome.output[r][c];
-      std::vector<TermId> in_order;
-      for (std::size_t q = 0; q < n; ++q)
-        if (terms[id].ranks.test(q))
-          in_order.push_back(
-              terms.input(Rank(static_cast<int>(q)), terms[id].origin, terms[id].run));
-      ANYCCL_TRY(const TermId wanted, terms.combine(Combine::sum, in_order));
-      if (id != wanted)
-        return error(Code::internal, "rank {} output chunk {} is {}, which is not in rank order", r,
-                     c, terms.text(id));
+      if (terms[id].roundings > 1 || terms.order(id) != terms.tree(terms[id].ranks))
+        return error(Code::internal, "rank {} output chunk {} is {}, which is not the aligned tree",
+                     r, c, terms.text(id));
     }
   return {};
 }

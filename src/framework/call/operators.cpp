@@ -11,6 +11,41 @@ namespace {
 
 constexpr std::size_t kPortion = 4096;  // bytes at a time, which stay in the cache
 
+/// A portion of a call of the user's function.
+struct Portion {
+  const Operator& op;
+  DType dtype;
+  const void* const* sources;
+  std::size_t at, bytes, elements;
+
+  /// to = the aligned tree over the sources from `low` to `high`; docs/adr/0056. What is on the right of
+  /// an operand needs memory of its own, as deep as the tree is.
+  void fold(std::size_t low, std::size_t high, std::byte* to) const {
+    std::memcpy(to, source(low), bytes);
+    // The nodes that begin at `low`, each twice as large as what is there already.
+    for (std::size_t size = 1; low + size < high; size *= 2) {
+      const std::size_t first = low + size, last = std::min(first + size, high);
+      if (last - first == 1)
+        join(source(first), to);
+      else
+        fold_and_join(first, last, to);
+    }
+  }
+
+ private:
+  const std::byte* source(std::size_t k) const {
+    return static_cast<const std::byte*>(sources[k]) + at;
+  }
+  void join(const std::byte* right, std::byte* to) const {
+    op.function(right, to, elements, static_cast<anycclDataType_t>(dtype), op.data);
+  }
+  [[gnu::noinline]] void fold_and_join(std::size_t low, std::size_t high, std::byte* to) const {
+    alignas(64) std::byte right[kPortion];
+    fold(low, high, right);
+    join(right, to);
+  }
+};
+
 }  // namespace
 
 Result<ReduceOp> Operators::add(const Operator& op) {
@@ -58,12 +93,7 @@ void apply(const Operator& op, DType dtype, std::size_t element, void* dst, void
   const std::size_t at_a_time = kPortion / element;
   for (std::size_t i = 0; i < count; i += at_a_time) {
     const std::size_t elements = std::min(at_a_time, count - i), at = i * element;
-    const auto source = [&](std::size_t k) {
-      return static_cast<const std::byte*>(sources[k]) + at;
-    };
-    std::memcpy(result, source(0), elements * element);
-    for (std::size_t k = 1; k < sources_count; ++k)
-      op.function(source(k), result, elements, static_cast<anycclDataType_t>(dtype), op.data);
+    Portion{op, dtype, sources, at, elements * element, elements}.fold(0, sources_count, result);
     for (void* target : {dst, second})
       if (target != nullptr)
         std::memcpy(static_cast<std::byte*>(target) + at, result, elements * element);

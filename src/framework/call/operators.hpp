@@ -43,7 +43,7 @@ class Operators {
 void multiply(std::byte* to, const std::byte* from, std::size_t count, std::size_t element,
               const void* factor, ReduceFn times);
 
-/// dst[i] = op over sources[k][i], in the order of k; `second` gets the same, if it is not null.
+/// dst[i] = op over sources[k][i], folded by the aligned tree; `second` gets the same, if it is not null.
 /// `dst` may be one of the sources.
 void apply(const Operator& op, DType dtype, std::size_t element, void* dst, void* second,
            const void* const* sources, std::size_t sources_count, std::size_t count);

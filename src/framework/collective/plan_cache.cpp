@@ -170,7 +170,7 @@ bool PlanCache::keeps_bits(std::span<const Call* const> calls) {
   return is_canonical(whole);
 }
 
-/// Whether a call like this adds up in rank order.
+/// Whether a call like this adds up by the aligned tree.
 bool PlanCache::is_canonical(const Call& call) {
   const std::size_t bytes = call.count * bytes_of(call.dtype);
   const auto choice = choose_algorithm(call, bytes);

@@ -10,9 +10,10 @@
 
 namespace anyccl {
 
-/// dst[i] = src[0][i] op src[1][i] op ..., in that order. Types of 16 and 8 bits are computed in
-/// f32 and rounded once, to nearest even. One source: a copy. If `also` is not null, the result
-/// goes there too.
+/// dst[i] = src[0][i] op src[1][i] op ..., folded by the aligned tree over their numbers:
+/// T(low, high) = T(low, m) op T(m, high), where m is `low` and the largest power of two below high - low
+/// (docs/adr/0056). Types of 16 and 8 bits are computed in f32 and rounded once, to nearest even. One
+/// source: a copy. If `also` is not null, the result goes there too.
 ///
 /// Shapes: `count` elements in each; sources >= 1. Any alignment. `dst` may be any of the sources;
 ///         there is no other overlap.

@@ -209,7 +209,7 @@ TEST(ScheduleFault, passes_on_a_block_whose_size_only_others_know) {
 TEST(ScheduleFault, claims_the_canonical_order) {
   Algorithm a = *find_algorithm(Collective::all_reduce, "ring");
   a.traits = kCanonical;
-  expect_words(check_algorithm(a, 3, 3).status(), {"rank 0 output chunk 0", "not in rank order"});
+  expect_words(check_algorithm(a, 3, 3).status(), {"rank 0 output chunk 0", "not the aligned tree"});
 }
 
 TEST(ScheduleFault, gets_the_wrong_ranks_block) {

@@ -77,7 +77,7 @@ class Kernels : public testing::TestWithParam<Case> {
   const Isa& isa() const { return GetParam().isa; }
   DType type() const { return GetParam().type; }
   enum class Also { no, yes };
-  static constexpr std::size_t kNoAlias = kMostSources;
+  static constexpr std::size_t kNoAlias = ~std::size_t{0};
 
   /// Calls check() for each operator, with inputs of `sources` sources and what the definition
   /// makes of them.
@@ -158,6 +158,19 @@ TEST_P(Kernels, are_right_for_every_short_count) {
       for_each_operator(sources, count, [&] {
         expect_right(kNoAlias, 3, Also::no);
         expect_right(sources - 1, 0, Also::yes);
+      });
+      if (HasFailure()) return;
+    }
+  }
+}
+
+/// Nodes of the tree beyond what loops of their own are made for.
+TEST_P(Kernels, fold_many_sources_by_the_tree) {
+  for (const std::size_t sources : {10U, 12U, 13U, 15U, 16U, 17U, 24U, 31U, 32U, 63U, 65U}) {
+    for (const std::size_t count : {1U, 5U, 33U, 150U}) {
+      for_each_operator(sources, count, [&] {
+        expect_right(kNoAlias, 0, Also::yes);
+        expect_right(sources / 2, 3, Also::no);
       });
       if (HasFailure()) return;
     }

@@ -142,12 +142,22 @@ inline Bits bits_at(const Memory& memory, std::size_t bytes, std::size_t i) {
   return bits;
 }
 
+/// The aligned tree: T(low, high) = T(low, m) op T(m, high), where m is `low` and the largest power of two
+/// below high - low. `leaf(k)` is operand k.
+template <typename Leaf, typename Op>
+auto tree(std::size_t low, std::size_t high, const Leaf& leaf, const Op& op) {
+  if (high - low == 1) return leaf(low);
+  const std::size_t middle = low + std::bit_floor(high - low - 1);
+  return op(tree(low, middle, leaf, op), tree(middle, high, leaf, op));
+}
+
 template <typename T>
 Bits reduced_float(DType type, ReduceOp op, std::span<const Bits> elements) {
   const Format f = format_of(type);
-  T result = decoded(f, elements[0], T{});
-  for (const Bits x : elements.subspan(1)) result = combined(op, result, decoded(f, x, T{}));
-  return encoded(f, result);
+  return encoded(
+      f, tree(
+             0, elements.size(), [&](std::size_t k) { return decoded(f, elements[k], T{}); },
+             [&](T a, T b) { return combined(op, a, b); }));
 }
 
 __extension__ using Wide = __int128;  // Wraps nowhere that a test goes, once cut to the type.
@@ -196,7 +206,7 @@ inline Bits reduced_integer(DType type, ReduceOp op, std::span<const Bits> eleme
   return cut(type, result);
 }
 
-/// Bits of op over the bits of elements, in order.
+/// Bits of op over the bits of elements, by the tree.
 inline Bits reduced(DType type, ReduceOp op, std::span<const Bits> elements) {
   if (elements.size() == 1) return elements[0];
   if (type == DType::f64) return reduced_float<double>(type, op, elements);
@@ -210,14 +220,20 @@ void reduce_complex(DType type, ReduceOp op, const std::vector<Memory>& sources,
   const auto part = [&](const Memory& memory, std::size_t i) {
     return decoded(f, bits_at(memory, sizeof(T), i), T{});
   };
+  struct Number {
+    T real, imaginary;
+  };
+  const auto combine = [op](Number a, Number b) {
+    if (op == ReduceOp::sum) return Number{a.real + b.real, a.imaginary + b.imaginary};
+    return Number{a.real * b.real - a.imaginary * b.imaginary,
+                  a.real * b.imaginary + a.imaginary * b.real};
+  };
   for (std::size_t i = 0; i < result.size() / sizeof(T); i += 2) {
-    T real = part(sources[0], i), imaginary = part(sources[0], i + 1);
-    for (std::size_t k = 1; k < sources.size(); ++k) {
-      const T c = part(sources[k], i), d = part(sources[k], i + 1), a = real, b = imaginary;
-      real = op == ReduceOp::sum ? a + c : a * c - b * d;
-      imaginary = op == ReduceOp::sum ? b + d : a * d + b * c;
-    }
-    const Bits bits[] = {encoded(f, real), encoded(f, imaginary)};
+    const auto number = [&](std::size_t k) {
+      return Number{part(sources[k], i), part(sources[k], i + 1)};
+    };
+    const Number all = tree(0, sources.size(), number, combine);
+    const Bits bits[] = {encoded(f, all.real), encoded(f, all.imaginary)};
     std::memcpy(result.data() + i * sizeof(T), &bits[0], sizeof(T));
     std::memcpy(result.data() + (i + 1) * sizeof(T), &bits[1], sizeof(T));
   }

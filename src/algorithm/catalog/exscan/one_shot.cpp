@@ -1,5 +1,5 @@
 // One-shot: everyone reads the inputs of the ranks before it where they lie and adds them up at
-// once, in rank order. One round and one rounding; the last rank reads everything, so it suits
+// once, by the aligned tree. One round and one rounding; the last rank reads everything, so it suits
 // small messages and few ranks.
 
 #include "algorithm/catalog/prefix.hpp"

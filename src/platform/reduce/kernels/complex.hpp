@@ -11,6 +11,7 @@ template <typename Part>
 struct Complex {
   using T = typename Part::Wide;
   static constexpr size_t kElement = 2 * sizeof(T);
+  static constexpr bool kRounds = true;
   template <size_t kBytes>
   struct Block : Part::template Block<kBytes> {
     using V = Vector<T, kBytes>;

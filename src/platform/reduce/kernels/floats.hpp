@@ -17,6 +17,7 @@ namespace {
 template <size_t kBytes, std::uint64_t kLastNumber, std::uint64_t kOneNan>
 struct Encoding {
   static constexpr size_t kElement = kBytes;
+  static constexpr bool kRounds = true;
   static constexpr auto kLast = static_cast<Unsigned<kBytes>>(kLastNumber);
   static constexpr auto kNan = static_cast<Unsigned<kBytes>>(kOneNan);
 };
@@ -79,6 +80,17 @@ struct Packed<Small, kBytes, 32> {
   [[gnu::always_inline]] void operator*=(const Packed&) {}
   [[gnu::always_inline]] void operator/=(float) {}
   [[gnu::always_inline]] Words bits() const { return Words{}; }
+};
+
+/// The numbers at kShift alone: a quarter of the registers, where sums wait for others.
+template <typename Small, size_t kBytes, int kShift>
+struct PackedPart {
+  [[gnu::always_inline]] explicit PackedPart(Bytes from)
+      : here(Small::template widen<kBytes, kShift>(load<std::uint32_t, kBytes>(from))) {}
+  [[gnu::always_inline]] void operator+=(const PackedPart& other) { here += other.here; }
+  [[gnu::always_inline]] void operator*=(const PackedPart& other) { here *= other.here; }
+  [[gnu::always_inline]] auto bits() const { return Small::template narrow<kBytes, kShift>(here); }
+  Vector<float, kBytes> here;
 };
 
 /// The upper half of an f32.
@@ -148,6 +160,9 @@ struct Small : Encoding<(1 + kExponent + kMantissa) / 8,
   using Wide = float;
   template <size_t kBytes>
   using Block = Packed<Small, kBytes>;
+  static constexpr bool kInParts = true;
+  template <size_t kBytes, int kShift>
+  using Part = PackedPart<Small, kBytes, kShift>;
 
   template <size_t kBytes, int kShift>
   [[gnu::always_inline]] static Vector<float, kBytes> widen(Vector<std::uint32_t, kBytes> words) {
@@ -271,6 +286,7 @@ struct Halves<kVector> {
 };
 
 struct F16 : Small<5, 10, true, 0x7e00> {
+  static constexpr bool kInParts = false;
   template <size_t kBytes>
   using Block = Halves<kBytes>;
 };

@@ -1,8 +1,9 @@
 #pragma once
 // Operators, and the elements that they work on as they are: integers, and truth values.
 //
-// A type of elements has kElement, their bytes, and Block<kBytes>: a block of them, made from
-// memory, combined with others by an operator, and turned by bits() into what is to be stored.
+// A type of elements has kElement, their bytes, kRounds, whether their sums and products are rounded, and
+// Block<kBytes>: a block of them, made from memory, combined with others by an operator, and turned by
+// bits() into what is to be stored.
 
 #include "platform/reduce/kernels/vectors.hpp"
 
@@ -10,19 +11,20 @@ namespace anyccl {
 namespace {
 
 // clang-format off
-struct Plus    { template <typename B> [[gnu::always_inline]] static void apply(B& a, const B& b) { a += b; } };
-struct Times   { template <typename B> [[gnu::always_inline]] static void apply(B& a, const B& b) { a *= b; } };
-struct Larger  { template <typename B> [[gnu::always_inline]] static void apply(B& a, const B& b) { a.v = b.v > a.v ? b.v : a.v; } };
-struct Smaller { template <typename B> [[gnu::always_inline]] static void apply(B& a, const B& b) { a.v = b.v < a.v ? b.v : a.v; } };
-struct And     { template <typename B> [[gnu::always_inline]] static void apply(B& a, const B& b) { a.v &= b.v; } };
-struct Or      { template <typename B> [[gnu::always_inline]] static void apply(B& a, const B& b) { a.v |= b.v; } };
-struct Xor     { template <typename B> [[gnu::always_inline]] static void apply(B& a, const B& b) { a.v ^= b.v; } };
+struct Plus    { static constexpr bool kRounds = true; template <typename B> [[gnu::always_inline]] static void apply(B& a, const B& b) { a += b; } };
+struct Times   { static constexpr bool kRounds = true; template <typename B> [[gnu::always_inline]] static void apply(B& a, const B& b) { a *= b; } };
+struct Larger  { static constexpr bool kRounds = false; template <typename B> [[gnu::always_inline]] static void apply(B& a, const B& b) { a.v = b.v > a.v ? b.v : a.v; } };
+struct Smaller { static constexpr bool kRounds = false; template <typename B> [[gnu::always_inline]] static void apply(B& a, const B& b) { a.v = b.v < a.v ? b.v : a.v; } };
+struct And     { static constexpr bool kRounds = false; template <typename B> [[gnu::always_inline]] static void apply(B& a, const B& b) { a.v &= b.v; } };
+struct Or      { static constexpr bool kRounds = false; template <typename B> [[gnu::always_inline]] static void apply(B& a, const B& b) { a.v |= b.v; } };
+struct Xor     { static constexpr bool kRounds = false; template <typename B> [[gnu::always_inline]] static void apply(B& a, const B& b) { a.v ^= b.v; } };
 // clang-format on
 
 /// Sums and products want T unsigned: they wrap.
 template <typename T>
 struct Integer {
   static constexpr size_t kElement = sizeof(T);
+  static constexpr bool kRounds = false;
   template <size_t kBytes>
   struct Block {
     [[gnu::always_inline]] explicit Block(Bytes from) : v(load<T, kBytes>(from)) {}
@@ -37,6 +39,7 @@ struct Integer {
 template <typename T>
 struct Truth {
   static constexpr size_t kElement = sizeof(T);
+  static constexpr bool kRounds = false;
   template <size_t kBytes>
   struct Block {
     using Mask = Vector<Signed<sizeof(T)>, kBytes>;

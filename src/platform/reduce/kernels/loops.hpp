@@ -10,14 +10,96 @@ namespace {
 /// A type of elements and how a block of them takes in another.
 template <typename Type, typename Operator>
 struct Reduction {
+  using Elements = Type;
   static constexpr size_t kElement = Type::kElement;
   template <size_t kBytes>
   using Block = typename Type::template Block<kBytes>;
   template <typename B>
-  [[gnu::always_inline]] static void apply(B& block, Bytes next) {
-    Operator::apply(block, B(next));
+  [[gnu::always_inline]] static void apply(B& block, const B& next) {
+    Operator::apply(block, next);
   }
+  /// Whether the order makes no difference.
+  static constexpr bool kExact = !Type::kRounds || !Operator::kRounds;
 };
+
+// --- the order of the sources: docs/adr/0056 ----------------------------------------------------
+
+// The aligned tree over `low` to `high`: what is below the largest power of two that fits in, and the
+// rest. A `read(k)` is source k, as a Block.
+
+constexpr size_t left_part(size_t count) {
+  size_t power = 1;
+  while (2 * power < count) power *= 2;
+  return power;
+}
+
+template <typename Op, size_t kLow, size_t kHigh, typename Read>
+[[gnu::always_inline]] inline auto fold(const Read& read) {
+  if constexpr (kHigh - kLow == 1) {
+    return read(kLow);
+  } else {
+    constexpr size_t kMiddle = kLow + left_part(kHigh - kLow);
+    auto block = fold<Op, kLow, kMiddle>(read);
+    Op::apply(block, fold<Op, kMiddle, kHigh>(read));
+    return block;
+  }
+}
+
+/// Sums that wait for those to their right, as many as a number has ones: 2^32 sources at most.
+template <typename Block>
+class Waiting {
+ public:
+  [[gnu::always_inline]] void push(const Block& block) { at_[count_++].block = block; }
+  [[gnu::always_inline]] bool empty() const { return count_ == 0; }
+  /// The last one, with `right`.
+  template <typename Op>
+  [[gnu::always_inline]] Block join(const Block& right) {
+    Block& left = at_[--count_].block;
+    Op::apply(left, right);
+    return left;
+  }
+
+ private:
+  union Room {
+    Block block;
+    [[gnu::always_inline]] Room() {}
+  };
+  Room at_[33];
+  size_t count_ = 0;
+};
+
+/// The node of kSize sources at k, or what there is of it.
+template <typename Op, size_t kSize, typename Read>
+[[gnu::always_inline]] inline auto fold_node(const Read& read, size_t k, size_t count) {
+  if constexpr (kSize == 1) {
+    return read(k);
+  } else {
+    auto block = fold_node<Op, kSize / 2>(read, k, count);
+    if (k + kSize / 2 < count)
+      Op::apply(block, fold_node<Op, kSize / 2>(read, k + kSize / 2, count));
+    return block;
+  }
+}
+
+/// Of any number: kSize at a time, a power of two, as these are a node of the tree.
+template <typename Op, size_t kSize, typename Read>
+[[gnu::always_inline]] inline auto fold_any(const Read& read, size_t count) {
+  auto block = read(0);
+  if constexpr (Op::kExact) {
+    for (size_t k = 1; k < count; ++k) Op::apply(block, read(k));
+  } else {
+    block = fold_node<Op, kSize>(read, 0, count);
+    Waiting<decltype(block)> waiting;
+    for (size_t k = kSize; k < count; k += kSize) {
+      waiting.push(block);
+      block = fold_node<Op, kSize>(read, k, count);
+      for (size_t node = k / kSize; node % 2 != 0; node /= 2)
+        block = waiting.template join<Op>(block);
+    }
+    while (!waiting.empty()) block = waiting.template join<Op>(block);
+  }
+  return block;
+}
 
 /// `kCount` sources, whose addresses are in registers; 0: as many as the argument says.
 template <size_t kCount>
@@ -28,19 +110,14 @@ class Sources {
   }
   template <typename Op, size_t kBytes>
   [[gnu::always_inline]] auto reduce(size_t offset) const {
-    typename Op::template Block<kBytes> block(at_[0] + offset);
-    take<Op, 1>(block, offset);
-    return block.bits();
+    using Block = typename Op::template Block<kBytes>;
+    const auto read = [&](size_t k) __attribute__((always_inline)) {
+      return Block(at_[k] + offset);
+    };
+    return fold<Op, 0, kCount>(read).bits();
   }
 
  private:
-  template <typename Op, size_t kNext, typename Block>
-  [[gnu::always_inline]] void take(Block& block, size_t offset) const {
-    if constexpr (kNext < kCount) {
-      Op::apply(block, at_[kNext] + offset);
-      take<Op, kNext + 1>(block, offset);
-    }
-  }
   Bytes at_[kCount];
 };
 
@@ -50,12 +127,27 @@ class Sources<0> {
   [[gnu::always_inline]] Sources(const void* const* src, size_t count) : src_(src), count_(count) {}
   template <typename Op, size_t kBytes>
   [[gnu::always_inline]] auto reduce(size_t offset) const {
-    typename Op::template Block<kBytes> block(static_cast<Bytes>(src_[0]) + offset);
-    for (size_t k = 1; k < count_; ++k) Op::apply(block, static_cast<Bytes>(src_[k]) + offset);
-    return block.bits();
+    if constexpr (Op::kExact)
+      return fold_all<Op, kBytes>(src_, count_, offset);
+    else
+      return fold_apart<Op, kBytes>(src_, count_, offset);
   }
 
  private:
+  /// A function of its own, as the code is long and the sources are many.
+  template <typename Op, size_t kBytes>
+  [[gnu::noinline]] static auto fold_apart(const void* const* src, size_t count, size_t offset) {
+    return fold_all<Op, kBytes>(src, count, offset);
+  }
+  template <typename Op, size_t kBytes>
+  [[gnu::always_inline]] static auto fold_all(const void* const* src, size_t count, size_t offset) {
+    using Block = typename Op::template Block<kBytes>;
+    const auto read = [&](size_t k) __attribute__((always_inline)) {
+      return Block(static_cast<Bytes>(src[k]) + offset);
+    };
+    return fold_any<Op, 8>(read, count).bits();
+  }
+
   const void* const* src_;
   size_t count_;
 };
@@ -140,8 +232,15 @@ template <typename Op>
     case 8:
       return reduce<Op, 8>(dst, also, src, sources, count);
     default:
-      return reduce<Op, 0>(dst, also, src, sources, count);
+      break;
   }
+  // Where the order makes no difference, a loop over them is as fast.
+  if constexpr (!Op::kExact) {
+    if (sources == 5) return reduce<Op, 5>(dst, also, src, sources, count);
+    if (sources == 6) return reduce<Op, 6>(dst, also, src, sources, count);
+    if (sources == 7) return reduce<Op, 7>(dst, also, src, sources, count);
+  }
+  return reduce<Op, 0>(dst, also, src, sources, count);
 }
 
 /// A block that may be the last and short one: then it goes through memory of our own.
@@ -161,6 +260,33 @@ struct Piece {
   unsigned char memory[kVector];
 };
 
+/// Types that are packed in words, one place of the words after the other. `from(k)` is source k.
+template <typename Op, typename Type, int kShift = 0, typename From>
+[[gnu::always_inline]] inline auto fold_parts(const From& from, size_t count) {
+  constexpr int kNext = kShift + 8 * static_cast<int>(Type::kElement);
+  const auto read = [&](size_t k) __attribute__((always_inline)) {
+    return typename Type::template Part<kVector, kShift>(from(k));
+  };
+  const auto words = fold_any<Op, 1>(read, count).bits();
+  if constexpr (kNext < 32)
+    return words | fold_parts<Op, Type, kNext>(from, count);
+  else
+    return words;
+}
+
+template <typename Op, typename From>
+[[gnu::always_inline]] inline auto fold_block(const From& from, size_t count) {
+  using Type = typename Op::Elements;
+  if constexpr (!Op::kExact && requires { requires Type::kInParts; }) {
+    return fold_parts<Op, Type>(from, count);
+  } else {
+    const auto read = [&](size_t k) __attribute__((always_inline)) {
+      return typename Op::template Block<kVector>(from(k));
+    };
+    return fold_any<Op, 2>(read, count).bits();
+  }
+}
+
 /// For the rest: little code.
 template <typename Op>
 [[gnu::noinline]] void any_sources(void* dst, void* also, const void* const* src, size_t sources,
@@ -169,11 +295,12 @@ template <typename Op>
   if (sources == 1) return copy(dst, also, src[0], bytes);
   for (size_t offset = 0; offset < bytes; offset += kVector) {
     Piece piece{bytes - offset < kVector ? bytes - offset : kVector, {}};
-    typename Op::template Block<kVector> block(piece.read(static_cast<Bytes>(src[0]) + offset));
-    for (size_t k = 1; k < sources; ++k)
-      Op::apply(block, piece.read(static_cast<Bytes>(src[k]) + offset));
-    piece.write(static_cast<unsigned char*>(dst) + offset, block.bits());
-    if (also != nullptr) piece.write(static_cast<unsigned char*>(also) + offset, block.bits());
+    const auto from = [&](size_t k) __attribute__((always_inline)) {
+      return piece.read(static_cast<Bytes>(src[k]) + offset);
+    };
+    const auto bits = fold_block<Op>(from, sources);
+    piece.write(static_cast<unsigned char*>(dst) + offset, bits);
+    if (also != nullptr) piece.write(static_cast<unsigned char*>(also) + offset, bits);
   }
 }
 

@@ -16,6 +16,7 @@ namespace {
 template <typename Type, bool kNansOnTop>
 struct Keys {
   static constexpr size_t kElement = Type::kElement;
+  static constexpr bool kRounds = false;
   template <size_t kBytes>
   class Block {
     using U = Vector<Unsigned<kElement>, kBytes>;
