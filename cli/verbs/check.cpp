@@ -37,11 +37,24 @@ std::uint32_t most_slots(const verify::CheckReport& report) {
   return most;
 }
 
+/// Over all checked sizes.
+Order weakest_order(const verify::CheckReport& report) {
+  Order weakest = Order::tree;
+  for (const verify::CheckReport::Size& size : report.sizes)
+    weakest = std::min(weakest, size.order);
+  return weakest;
+}
+
+std::string_view order_text(const Algorithm& algorithm, Order order) {
+  return reduces(algorithm.collective) ? name(order) : "-";
+}
+
 void print_head() {
   fmt::print(
-      "# rounds, sent (in vectors, by the busiest rank) and roundings: with the most ranks\n");
-  fmt::print("{:<32}{:>9}{:>8}{:>8}{:>8}{:>11}{:>7}{:>9}  {}\n", "algorithm", "ranks", "shapes",
-             "rounds", "sent", "roundings", "slots", "seconds", "verdict");
+      "# rounds, sent (in vectors, by the busiest rank) and roundings: with the most ranks\n"
+      "# order of a sum: the aligned tree, one for each placement of ranks, or by position\n");
+  fmt::print("{:<32}{:>9}{:>8}{:>8}{:>8}{:>11}{:>11}{:>7}{:>9}  {}\n", "algorithm", "ranks",
+             "shapes", "rounds", "sent", "roundings", "order", "slots", "seconds", "verdict");
 }
 
 void print_line(const Checked& checked, const RankRange& range) {
@@ -54,8 +67,9 @@ void print_line(const Checked& checked, const RankRange& range) {
   } else {
     const verify::CheckReport& report = *checked.report;
     const Cost& cost = report.sizes.back().cost;
-    fmt::print("{:>8}{:>8}{:>8.2f}{:>11}{:>7}{:>9.1f}  {}\n", report.shapes, cost.rounds,
-               static_cast<double>(cost.sent) / cost.of, cost.roundings, most_slots(report),
+    fmt::print("{:>8}{:>8}{:>8.2f}{:>11}{:>11}{:>7}{:>9.1f}  {}\n", report.shapes, cost.rounds,
+               static_cast<double>(cost.sent) / cost.of, cost.roundings,
+               order_text(*checked.algorithm, weakest_order(report)), most_slots(report),
                report.seconds, "right");
   }
   std::fflush(stdout);
@@ -80,6 +94,7 @@ Json to_json(const Checked& checked, const RankRange& range) {
                              {"sent_chunks", size.cost.sent},
                              {"vector_chunks", size.cost.of},
                              {"roundings", size.cost.roundings},
+                             {"order", order_text(*checked.algorithm, size.order)},
                              {"slots", size.slots}});
   return json;
 }

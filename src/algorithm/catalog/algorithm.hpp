@@ -19,10 +19,18 @@ struct Cost {
   bool operator==(const Cost&) const = default;
 };
 
+/// The order of the additions of one element, as far as types are not rounded between steps; a later
+/// one is a stronger promise.
+enum class Order : std::uint8_t {
+  position,   ///< It may depend on where in the vector the element lies, or on the root.
+  placement,  ///< One for all elements and roots, but it may depend on which ranks share a host.
+  tree,       ///< The aligned tree over the ranks: docs/adr/0056.
+};
+std::string_view name(Order order);
+
 /// Further properties of an algorithm.
 enum Trait : unsigned {
-  kCanonical = 1,  ///< Each result is the aligned tree over its ranks, made in one step.
-  kVForm = 2,      ///< It also is one for the v-form, whose blocks differ in size.
+  kVForm = 1,  ///< It also is one for the v-form, whose blocks differ in size.
 };
 
 /// One that a file describes and not code: algorithm/loaded.
@@ -46,6 +54,16 @@ class Rule {
   Value (*code_with_data_)(const void*, Arguments...) = nullptr;
 };
 
+inline Order by_position(const Shape&) {
+  return Order::position;
+}
+inline Order by_placement(const Shape&) {
+  return Order::placement;
+}
+inline Order the_tree(const Shape&) {
+  return Order::tree;
+}
+
 /// An algorithm is a pure function from a shape and a rank to what that rank does.
 struct Algorithm {
   std::string_view name;  ///< Within its collective: "ring".
@@ -53,6 +71,9 @@ struct Algorithm {
   Rule<bool, const Shape&> supports;
   Cost (*cost)(const Shape&);  ///< Null: no closed form; count the schedule.
   Rule<Schedule, const Shape&, Rank> build;
+  /// What it promises of a shape that it supports; it may do better. The conformance suite holds it to
+  /// that. Where nothing is summed it says nothing.
+  Rule<Order, const Shape&> order = by_position;
   unsigned traits = 0;          ///< Trait.
   std::string_view needs = {};  ///< What supports() asks for, if that is not any shape, for people.
   const LoadedAlgorithm* loaded = nullptr;  ///< Where it comes from; null: the catalog.

@@ -61,6 +61,11 @@ Lists& lists() {
 
 }  // namespace
 
+std::string_view name(Order order) {
+  constexpr std::string_view kNames[] = {"position", "placement", "tree"};
+  return kNames[static_cast<std::size_t>(order)];
+}
+
 std::string id(const Algorithm& algorithm) {
   return std::string(name(algorithm.collective)) + "/" + std::string(algorithm.name);
 }

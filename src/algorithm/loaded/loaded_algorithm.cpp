@@ -142,6 +142,10 @@ LoadedAlgorithm::LoadedAlgorithm(WrittenAlgorithm text, std::string file)
                            [](const void* me, const Shape& shape, Rank rank) {
                              return static_cast<const LoadedAlgorithm*>(me)->build(shape, rank);
                            }},
+                 .order = {this,
+                           [](const void* me, const Shape& shape) {
+                             return static_cast<const LoadedAlgorithm*>(me)->order(shape);
+                           }},
                  .needs = needs_,
                  .loaded = this} {}
 
@@ -184,6 +188,11 @@ Schedule LoadedAlgorithm::replay(const WrittenSize& size, const Shape& shape, Ra
   return std::move(b).finish();
 }
 
+Order LoadedAlgorithm::order(const Shape& shape) const {
+  const bool turned = is_rooted(shape.collective) && shape.root != Rank{0};
+  return turned ? Order::position : proof_of(*find(shape)).order;
+}
+
 LoadedAlgorithm::~LoadedAlgorithm() {
   Proofs& proofs = per_process<Proofs>();
   const std::lock_guard lock(proofs.mutex);
@@ -201,6 +210,7 @@ LoadedAlgorithm::Proof LoadedAlgorithm::make_proof(const WrittenSize& size) cons
   for (const bool copies_input : {false, true}) {
     const Variant variant{*this, size, copies_input};
     Algorithm algorithm = algorithm_;
+    algorithm.order = by_position;  // which promises nothing
     algorithm.build = {&variant, [](const void* data, const Shape& s, Rank me) {
                          const auto& v = *static_cast<const Variant*>(data);
                          return v.loaded.replay(v.size, s, me, v.copies_input && s.in_place);
@@ -209,7 +219,7 @@ LoadedAlgorithm::Proof LoadedAlgorithm::make_proof(const WrittenSize& size) cons
     if (checked.ok())
       return {.slots = checked->sizes[0].slots,
               .copies_input = copies_input,
-              .canonical = checked->sizes[0].canonical};
+              .order = checked->sizes[0].order};
     if (!copies_input) first.status = checked.status();
   }
   const Code code =

@@ -29,6 +29,8 @@ class LoadedAlgorithm {
   /// A shape that it supports. If the program is right only out of place, a call in place first copies
   /// its input.
   Schedule build(const Shape& shape, Rank me) const;
+  /// Of a shape that it supports, as found by check(). The terms of other roots than 0 are turned.
+  Order order(const Shape& shape) const;
   /// Whether it may run: results, matching, deadlocks, races, in place, and whether `slots` per bank
   /// suffice. The first call for a number of ranks and hosts takes as long as `anyccl check` does; the
   /// process remembers the outcome. Errors: invalid_argument, naming file, rank, step and chunk;
@@ -42,7 +44,7 @@ class LoadedAlgorithm {
     Status status = {};
     std::uint32_t slots = 0;  ///< That suffice.
     bool copies_input = false;
-    bool canonical = false;
+    Order order = Order::position;
   };
   struct Proofs;
 

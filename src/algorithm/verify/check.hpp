@@ -34,7 +34,8 @@ struct CheckReport {
     int size = 0;
     Cost cost = {};           ///< As counted, everyone out of place, root 0.
     std::uint32_t slots = 0;  ///< The fewest per bank with which every plan of this size runs.
-    bool canonical = true;    ///< As kCanonical says, promised or not.
+    /// The weakest that was found, of all roots and host maps; of a collective that sums.
+    Order order = Order::tree;
   };
   std::vector<Size> sizes = {};
   std::uint32_t shapes = 0;  ///< How many were checked: sizes, roots, in place, host maps.

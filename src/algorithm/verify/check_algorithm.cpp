@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <chrono>
+#include <map>
 #include <set>
+#include <unordered_map>
 
 #include "algorithm/schedule/print.hpp"
 #include "algorithm/verify/check.hpp"
@@ -48,16 +50,20 @@ bool same_steps(const std::vector<Schedule>& a, const std::vector<Schedule>& b) 
   });
 }
 
-// Each result is the aligned tree over its ranks, made in one step.
-Status check_canonical(const Outcome& outcome, Terms& terms) {
-  for (std::size_t r = 0; r < outcome.output.size(); ++r)
-    for (std::size_t c = 0; c < outcome.output[r].size(); ++c) {
-      const TermId id = outcome.output[r][c];
-      if (terms[id].roundings > 1 || terms.order(id) != terms.tree(terms[id].ranks))
-        return error(Code::internal, "rank {} output chunk {} is {}, which is not the aligned tree",
-                     r, c, terms.text(id));
+/// Of the results of one run. `one`: the last of them that was looked at.
+Order order_of(const Outcome& outcome, Terms& terms, TermId& one) {
+  std::unordered_map<std::bitset<kMaxRanks>, TermId> known;  // prefixes are of other ranks
+  Order order = Order::tree;
+  for (const std::vector<TermId>& chunks : outcome.output)
+    for (const TermId id : chunks) {
+      one = id;
+      const TermId exact = terms.order(id);
+      const TermId either = terms.bits(exact);  // ranks that add the same two may swap them
+      if (known.try_emplace(terms[id].ranks, either).first->second != either)
+        return Order::position;
+      if (exact != terms.tree(terms[id].ranks)) order = Order::placement;
     }
-  return {};
+  return order;
 }
 
 std::string describe(const Algorithm& algorithm, const Shape& shape, InPlace in_place) {
@@ -79,6 +85,7 @@ class AlgorithmCheck {
 
   Status check_size(int n) {
     CheckReport::Size size{.size = n};
+    of_root_.clear();
     bool supported = false;
     for (int root : roots(algorithm_.collective, n)) {
       std::vector<std::vector<Schedule>> seen;  // host maps that change nothing are not repeated
@@ -136,9 +143,7 @@ class AlgorithmCheck {
     const bool thorough = shape.size <= kThorough;
     Terms terms;
     ANYCCL_TRY(Outcome outcome, check(ranks, terms, thorough));
-    const Status canonical = check_canonical(outcome, terms);
-    if (algorithm_.traits & kCanonical) ANYCCL_CHECK(canonical);
-    size.canonical = size.canonical && canonical.ok();
+    if (reduces(shape.collective)) ANYCCL_CHECK(check_order(shape, outcome, terms, size));
     const Cost spent = counted(outcome, ranks[0].contract);
     if (const Cost promised = algorithm_.cost ? algorithm_.cost(shape) : spent; promised != spent)
       return error(
@@ -153,6 +158,22 @@ class AlgorithmCheck {
     return {};
   }
 
+  Status check_order(const Shape& shape, const Outcome& outcome, Terms& terms,
+                     CheckReport::Size& size) {
+    TermId one = Terms::kGarbage;
+    Order order = order_of(outcome, terms, one);
+    if (order == Order::placement && is_rooted(shape.collective)) {
+      const std::string order_now = terms.shape(one);
+      if (of_root_.try_emplace(shape.host_of, order_now).first->second != order_now)
+        order = Order::position;
+    }
+    size.order = std::min(size.order, order);
+    const Order promised = algorithm_.order(shape);
+    if (order >= promised) return {};
+    return error(Code::internal, "adds up by {}, such as {}; order() promises {}", name(order),
+                 terms.text(one), name(promised));
+  }
+
   static Cost counted(const Outcome& outcome, const Contract& contract) {
     const std::uint32_t of = contract.chunks(contract.shape().root, Space::input);
     return {outcome.rounds, outcome.sent, of, outcome.roundings};
@@ -165,6 +186,7 @@ class AlgorithmCheck {
 
   const Algorithm& algorithm_;
   const bool alone_;
+  std::map<std::vector<int>, std::string> of_root_;  // by hosts: the order for the first root
   const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   CheckReport report_;
 };

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "base/error.hpp"
 
@@ -141,6 +142,13 @@ std::string Terms::expression(TermId id) const {
   for (std::size_t r = 0; r < kMaxRanks; ++r)
     if (t.ranks.test(r)) words.push_back(std::to_string(r));
   return fmt::format("{}", fmt::join(words, "+"));
+}
+
+std::string Terms::shape(TermId id) const {
+  if (terms_[id].left == kGarbage) return expression(id);
+  std::string a = shape(terms_[id].left), b = shape(terms_[id].right);
+  if (b < a) std::swap(a, b);
+  return fmt::format("({}+{})", a, b);
 }
 
 std::string Terms::text(TermId id) const {

@@ -47,6 +47,8 @@ class Terms {
   TermId order(TermId id);
   /// The order that is the aligned tree over these ranks.
   TermId tree(const std::bitset<kMaxRanks>& ranks);
+  /// Equal for terms of any Terms whose order is the same up to swapped operands.
+  std::string shape(TermId id) const;
   std::string text(TermId id) const;  ///< "rank (0+1)+2's chunk 3"; the sum of one step is flat
 
  private:

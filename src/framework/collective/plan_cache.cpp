@@ -12,6 +12,7 @@
 #include "framework/call/check_call.hpp"
 #include "framework/collective/fusion.hpp"
 #include "framework/collective/tiling.hpp"
+#include "framework/tuning/order_needs.hpp"
 
 namespace anyccl {
 namespace {
@@ -82,19 +83,6 @@ void add_landing(PreparedCall& prepared) {
 ReduceOp name_of_operator(ReduceOp op, const Operator* created) {
   if (created == nullptr) return op;
   return created->function == nullptr ? kPreMulSum : kUserOp;
-}
-
-/// Whether the result is the same in whatever order the ranks' values are combined.
-bool is_exact(DType dtype, ReduceOp op) {
-  switch (op) {
-    case ReduceOp::sum:
-    case ReduceOp::prod:
-    case ReduceOp::avg:
-      return dtype <= DType::u64 || dtype == DType::i16 || dtype == DType::u16 ||
-             dtype == DType::boolean;
-    default:
-      return true;
-  }
 }
 
 /// Where each of `size` blocks begins, and the last one ends.
@@ -172,13 +160,9 @@ bool PlanCache::keeps_bits(std::span<const Call* const> calls) {
 
 /// Whether a call like this adds up by the aligned tree.
 bool PlanCache::is_canonical(const Call& call) {
-  const std::size_t bytes = call.count * bytes_of(call.dtype);
-  const auto choice = choose_algorithm(call, bytes);
-  if (!choice.ok()) return false;
-  const Algorithm& algorithm = *choice->algorithm;
-  if (algorithm.loaded != nullptr)
-    return algorithm.loaded->is_canonical(query_of(call, bytes).shape);
-  return (algorithm.traits & kCanonical) != 0;
+  const auto choice = choose_algorithm(call, call.count * bytes_of(call.dtype));
+  return choice.ok() &&
+         meets(*choice->algorithm, query_of(call, 0).shape, need_of_tree(call.dtype));
 }
 
 Result<std::shared_ptr<const PreparedCall>> PlanCache::find(const Call& call, const CallKey& key,

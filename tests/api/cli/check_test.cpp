@@ -39,6 +39,7 @@ TEST(Check, counts_each_number_of_ranks_in_json) {
   ASSERT_EQ(rows[0]["sizes"].size(), 3U);
   EXPECT_EQ(rows[0]["sizes"][2]["ranks"], 4);
   EXPECT_EQ(rows[0]["sizes"][2]["rounds"], 6);  // 2 (n - 1)
+  EXPECT_EQ(rows[0]["sizes"][2]["order"], "position");
 }
 
 TEST(Check, refuses_an_unknown_algorithm) {

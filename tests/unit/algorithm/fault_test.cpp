@@ -206,10 +206,22 @@ TEST(ScheduleFault, passes_on_a_block_whose_size_only_others_know) {
                {"gather_v/binomial", "whose size only other ranks know"});
 }
 
-TEST(ScheduleFault, claims_the_canonical_order) {
-  Algorithm a = *find_algorithm(Collective::all_reduce, "ring");
-  a.traits = kCanonical;
-  expect_words(check_algorithm(a, 3, 3).status(), {"rank 0 output chunk 0", "not the aligned tree"});
+TEST(ScheduleFault, promises_an_order_that_it_has_not) {
+  Algorithm ring = *find_algorithm(Collective::all_reduce, "ring");
+  ring.order = the_tree;
+  expect_words(check_algorithm(ring, 3, 3).status(),
+               {"all_reduce/ring with 3 ranks", "by position", "promises tree"});
+  ring.order = by_placement;
+  expect_words(check_algorithm(ring, 3, 3).status(), {"by position", "promises placement"});
+  Algorithm doubling = *find_algorithm(Collective::all_reduce, "recursive_doubling");
+  doubling.order = the_tree;
+  expect_words(check_algorithm(doubling, 5, 5).status(), {"by placement", "promises tree"});
+}
+
+TEST(ScheduleFault, promises_one_order_for_all_roots) {
+  Algorithm a = *find_algorithm(Collective::reduce, "binomial");
+  a.order = by_placement;
+  expect_words(check_algorithm(a, 4, 4).status(), {"root 1", "by position", "promises placement"});
 }
 
 TEST(ScheduleFault, gets_the_wrong_ranks_block) {

@@ -30,7 +30,7 @@ Schedule build(const Shape& s, Rank me) {
 
 }  // namespace
 
-extern const Algorithm all_gather_bruck = {"bruck", Collective::all_gather, any_shape, cost, build,
-                                           kVForm};
+extern const Algorithm all_gather_bruck = {
+    "bruck", Collective::all_gather, any_shape, cost, build, by_position, kVForm};
 
 }  // namespace anyccl

@@ -34,6 +34,6 @@ Schedule build(const Shape& s, Rank me) {
 }  // namespace
 
 extern const Algorithm all_gather_circulant = {
-    "circulant", Collective::all_gather, any_shape, cost, build, kVForm};
+    "circulant", Collective::all_gather, any_shape, cost, build, by_position, kVForm};
 
 }  // namespace anyccl

@@ -21,6 +21,6 @@ Schedule build(const Shape& s, Rank me) {
 }  // namespace
 
 extern const Algorithm all_gather_direct = {
-    "direct", Collective::all_gather, any_shape, cost, build, kVForm};
+    "direct", Collective::all_gather, any_shape, cost, build, by_position, kVForm};
 
 }  // namespace anyccl

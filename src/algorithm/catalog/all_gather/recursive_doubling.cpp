@@ -29,6 +29,7 @@ Schedule build(const Shape& s, Rank me) {
 }  // namespace
 
 extern const Algorithm all_gather_recursive_doubling = {
-    "recursive_doubling", Collective::all_gather, power_of_two, cost, build, kVForm, kPowerOfTwo};
+    "recursive_doubling", Collective::all_gather, power_of_two, cost, build, by_position, kVForm,
+    kPowerOfTwo};
 
 }  // namespace anyccl

@@ -26,7 +26,7 @@ Schedule build(const Shape& s, Rank me) {
 
 }  // namespace
 
-extern const Algorithm all_gather_ring = {"ring", Collective::all_gather, any_shape, cost, build,
-                                          kVForm};
+extern const Algorithm all_gather_ring = {
+    "ring", Collective::all_gather, any_shape, cost, build, by_position, kVForm};
 
 }  // namespace anyccl

@@ -53,6 +53,6 @@ Schedule build(const Shape& s, Rank me) {
 }  // namespace
 
 extern const Algorithm all_gather_two_level = {
-    "two_level", Collective::all_gather, any_shape, nullptr, build, kVForm};
+    "two_level", Collective::all_gather, any_shape, nullptr, build, by_position, kVForm};
 
 }  // namespace anyccl

@@ -66,7 +66,9 @@ Schedule build(const Shape& s, Rank me) {
 
 }  // namespace
 
-extern const Algorithm all_reduce_bcube = {
-    "bcube", Collective::all_reduce, supports, cost, build, 0, "a product of two numbers above 1"};
+extern const Algorithm all_reduce_bcube = {"bcube",  Collective::all_reduce,
+                                           supports, cost,
+                                           build,    by_position,
+                                           0,        "a product of two numbers above 1"};
 
 }  // namespace anyccl

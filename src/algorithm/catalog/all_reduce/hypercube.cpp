@@ -36,6 +36,6 @@ Schedule build(const Shape& s, Rank me) {
 }  // namespace
 
 extern const Algorithm all_reduce_hypercube = {
-    "hypercube", Collective::all_reduce, power_of_two, cost, build, 0, kPowerOfTwo};
+    "hypercube", Collective::all_reduce, power_of_two, cost, build, by_position, 0, kPowerOfTwo};
 
 }  // namespace anyccl

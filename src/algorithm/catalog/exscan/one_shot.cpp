@@ -24,7 +24,7 @@ Schedule build(const Shape& s, Rank me) {
 
 }  // namespace
 
-extern const Algorithm exscan_one_shot = {"one_shot", Collective::exscan, any_shape, cost,
-                                          build,      kCanonical};
+extern const Algorithm exscan_one_shot = {"one_shot", Collective::exscan, any_shape, cost, build,
+                                          the_tree};
 
 }  // namespace anyccl

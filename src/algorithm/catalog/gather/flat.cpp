@@ -21,6 +21,7 @@ Schedule build(const Shape& s, Rank me) {
 
 }  // namespace
 
-extern const Algorithm gather_flat = {"flat", Collective::gather, any_shape, cost, build, kVForm};
+extern const Algorithm gather_flat = {"flat", Collective::gather, any_shape, cost,
+                                      build,  by_position,        kVForm};
 
 }  // namespace anyccl

@@ -22,7 +22,6 @@ Schedule build(const Shape& s, Rank me) {
 
 }  // namespace
 
-extern const Algorithm reduce_flat = {"flat", Collective::reduce, any_shape, cost,
-                                      build,  kCanonical};
+extern const Algorithm reduce_flat = {"flat", Collective::reduce, any_shape, cost, build, the_tree};
 
 }  // namespace anyccl

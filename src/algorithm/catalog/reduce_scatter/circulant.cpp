@@ -38,6 +38,6 @@ Schedule build(const Shape& s, Rank me) {
 }  // namespace
 
 extern const Algorithm reduce_scatter_circulant = {
-    "circulant", Collective::reduce_scatter, any_shape, cost, build, kVForm};
+    "circulant", Collective::reduce_scatter, any_shape, cost, build, by_position, kVForm};
 
 }  // namespace anyccl

@@ -30,6 +30,6 @@ Schedule build(const Shape& s, Rank me) {
 }  // namespace
 
 extern const Algorithm reduce_scatter_pairwise = {
-    "pairwise", Collective::reduce_scatter, any_shape, cost, build, kVForm};
+    "pairwise", Collective::reduce_scatter, any_shape, cost, build, by_position, kVForm};
 
 }  // namespace anyccl

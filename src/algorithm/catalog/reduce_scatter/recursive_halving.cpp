@@ -32,7 +32,7 @@ Schedule build(const Shape& s, Rank me) {
 }  // namespace
 
 extern const Algorithm reduce_scatter_recursive_halving = {
-    "recursive_halving", Collective::reduce_scatter, power_of_two, cost, build, kVForm,
+    "recursive_halving", Collective::reduce_scatter, power_of_two, cost, build, by_position, kVForm,
     kPowerOfTwo};
 
 }  // namespace anyccl

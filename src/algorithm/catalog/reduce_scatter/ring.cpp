@@ -32,6 +32,6 @@ Schedule build(const Shape& s, Rank me) {
 }  // namespace
 
 extern const Algorithm reduce_scatter_ring = {
-    "ring", Collective::reduce_scatter, any_shape, cost, build, kVForm};
+    "ring", Collective::reduce_scatter, any_shape, cost, build, by_position, kVForm};
 
 }  // namespace anyccl

@@ -82,6 +82,6 @@ Schedule build(const Shape& s, Rank me) {
 }  // namespace
 
 extern const Algorithm reduce_scatter_two_level = {
-    "two_level", Collective::reduce_scatter, any_shape, nullptr, build, kVForm};
+    "two_level", Collective::reduce_scatter, any_shape, nullptr, build, by_position, kVForm};
 
 }  // namespace anyccl

@@ -21,6 +21,7 @@ Schedule build(const Shape& s, Rank me) {
 
 }  // namespace
 
-extern const Algorithm scatter_flat = {"flat", Collective::scatter, any_shape, cost, build, kVForm};
+extern const Algorithm scatter_flat = {"flat", Collective::scatter, any_shape, cost,
+                                       build,  by_position,         kVForm};
 
 }  // namespace anyccl
