@@ -39,7 +39,7 @@ std::uint32_t most_slots(const verify::CheckReport& report) {
 
 /// Over all checked sizes.
 Order weakest_order(const verify::CheckReport& report) {
-  Order weakest = Order::tree;
+  Order weakest = Order::tree_in_one_step;
   for (const verify::CheckReport::Size& size : report.sizes)
     weakest = std::min(weakest, size.order);
   return weakest;
@@ -53,7 +53,7 @@ void print_head() {
   fmt::print(
       "# rounds, sent (in vectors, by the busiest rank) and roundings: with the most ranks\n"
       "# order of a sum: the aligned tree, one for each placement of ranks, or by position\n");
-  fmt::print("{:<32}{:>9}{:>8}{:>8}{:>8}{:>11}{:>11}{:>7}{:>9}  {}\n", "algorithm", "ranks",
+  fmt::print("{:<32}{:>9}{:>8}{:>8}{:>8}{:>11}{:>18}{:>7}{:>9}  {}\n", "algorithm", "ranks",
              "shapes", "rounds", "sent", "roundings", "order", "slots", "seconds", "verdict");
 }
 
@@ -67,7 +67,7 @@ void print_line(const Checked& checked, const RankRange& range) {
   } else {
     const verify::CheckReport& report = *checked.report;
     const Cost& cost = report.sizes.back().cost;
-    fmt::print("{:>8}{:>8}{:>8.2f}{:>11}{:>11}{:>7}{:>9.1f}  {}\n", report.shapes, cost.rounds,
+    fmt::print("{:>8}{:>8}{:>8.2f}{:>11}{:>18}{:>7}{:>9.1f}  {}\n", report.shapes, cost.rounds,
                static_cast<double>(cost.sent) / cost.of, cost.roundings,
                order_text(*checked.algorithm, weakest_order(report)), most_slots(report),
                report.seconds, "right");

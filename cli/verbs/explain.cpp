@@ -21,7 +21,8 @@ using Json = nlohmann::ordered_json;
 
 struct Flags {
   std::string collective, bytes = "1M", transport = "shm", table, algorithm, protocol;
-  int ranks = 4, root = 0, cores = 0;
+  int ranks = 4, root = 0, cores = 0, level = -1;
+  bool narrow = false;
   std::vector<int> hosts, near;
   bool json = false;
 };
@@ -33,6 +34,7 @@ struct Explanation {
   Choice choice;
   std::string reason;
   std::vector<Candidate> candidates;
+  int level = kLevelOfRuns;
   bool may_change = false;  ///< When a communicator measures at its start.
 };
 
@@ -78,6 +80,10 @@ Result<Explanation> explain(const Flags& flags) {
                                                ? ProtocolRules::parse(config.proto)
                                                : ProtocolRules::parse(flags.protocol, "--proto"));
   policy.environment.chunk_bytes = config.chunk_bytes;
+  policy.environment.level = flags.level >= 0 ? flags.level : config.reproducible;
+  e.level = level_of(policy, nullptr);
+  if (e.level >= kLevelOfTrees && reduces(collective))
+    e.query.need = tree_for(flags.narrow ? DType::bf16 : DType::f32);
   if (table != nullptr) policy.tables.push_back(table);
   ANYCCL_TRY(e.choice, select_algorithm(e.query, policy));
   e.reason = reason(e.choice);
@@ -98,6 +104,9 @@ std::string why(const Explanation& e, const Candidate& c) {
   if (!c.possible)
     return fmt::format("cannot be done: it needs {}, not {} ranks", c.algorithm->needs,
                        e.query.shape.size);
+  if (!meets(*c.algorithm, e.query.shape, e.query.need))
+    return fmt::format("level {} needs the aligned tree{}", e.level,
+                       e.query.need == Order::tree_in_one_step ? ", rounded once" : "");
   if (const auto by = excluded_by(*c.algorithm, e.query, e.policy); !by.empty())
     return fmt::format("excluded by {}", by);
   const Candidate& best = chosen(e);
@@ -148,6 +157,7 @@ Json to_json(const Explanation& e) {
           {"ranks", q.shape.size},
           {"network", q.network},
           {"ranks_per_core", q.ranks_per_core},
+          {"level", e.level},
           {"chosen", id(*e.choice.algorithm)},
           {"reason", e.reason},
           {"tile_bytes", e.choice.tile_bytes},
@@ -159,12 +169,13 @@ Json to_json(const Explanation& e) {
 std::string to_text(const Explanation& e) {
   const TunerQuery& q = e.query;
   std::string text = fmt::format(
-      "{} of {} bytes on {} ranks{}, {}: {}\n{}, {} bytes at a time\nprotocol: {}\n\n"
+      "{} of {} bytes on {} ranks{}, {}{}: {}\n{}, {} bytes at a time\nprotocol: {}\n\n"
       "  {:<24}{:>7}{:>8}{:>11}{:>14}{:>13}  why\n",
       name(q.shape.collective), q.bytes, q.shape.size,
       q.ranks_per_core > 1 ? fmt::format(", {} per core", q.ranks_per_core) : "",
-      q.network ? "over a network" : "inside a host", e.choice.algorithm->name, e.reason,
-      e.choice.tile_bytes, protocol_text(e), "algorithm", "rounds", "sent", "roundings",
+      q.network ? "over a network" : "inside a host",
+      e.level == kLevelOfRuns ? "" : fmt::format(", level {}", e.level), e.choice.algorithm->name,
+      e.reason, e.choice.tile_bytes, protocol_text(e), "algorithm", "rounds", "sent", "roundings",
       "predicted us", "measured us");
   for (const Candidate& c : e.candidates) {
     const char mark = c.algorithm == e.choice.algorithm ? '*' : ' ';
@@ -224,6 +235,11 @@ Body declare(CLI::App& app, const Command&) {
   app.add_option(
       "--proto", flags->protocol,
       "Protocol to ask for, or rules such as LL128@-8K,Simple@8K-; default: ANYCCL_PROTO");
+  app.add_option("--reproducible", flags->level,
+                 "Level of reproducibility, 0 to 3; default: ANYCCL_REPRODUCIBLE")
+      ->check(CLI::Range(0, kMostLevel));
+  app.add_flag("--narrow", flags->narrow,
+               "From level 2 on: of elements of 16 or 8 bits, which are rounded after each step");
   app.add_flag("--json", flags->json, "Print JSON");
   app.footer(
       "Shows which algorithm a call would use in this environment, the reason, and why not\n"

@@ -217,6 +217,14 @@ typedef struct {
    * call them in time fails the communicator that they are called of. May differ between ranks.
    * Communicators that are made of this one have their own. */
   int createTimeoutMs;
+  /* The level of reproducibility, 0 to 3, equal on all ranks. 1, the default: the same bits in every
+   * run with the same ranks, placement and settings. 2: each element of a sum is one function of the
+   * ranks' elements, whatever the algorithm, the size of the call, its root or its group. 3: that function
+   * depends on the number of ranks, type and operator alone. 0: nothing is promised. The higher of this
+   * and ANYCCL_REPRODUCIBLE counts, and the configuration of a call may ask for more. From 2 on only
+   * algorithms are used that are proved to add up by one tree; a choice of others is refused, naming them.
+   * A split has its parent's, or its own. */
+  int reproducible;
 } anycclConfig_t;
 #define ANYCCL_CONFIG_UNDEF_INT (-2147483647 - 1)
 #define ANYCCL_CONFIG_UNDEF_PTR NULL
@@ -347,7 +355,8 @@ typedef enum {
 ANYCCL_API anycclResult_t anycclCommMemStats(anycclComm_t comm, anycclCommMemStat_t stat,
                                              uint64_t* value);
 /* How the last collective ran, for people: "all_reduce/two_shot Simple shm" (algorithm, protocol,
- * transports, and ", tag 7" if its configuration has one). The protocol says where the largest
+ * transports, ", level 3" if its level of reproducibility is not 1, and ", tag 7" if its configuration has
+ * one). The protocol says where the largest
  * publication lies in shared memory: LL, in the cache line of its sequence word; LL128, in the slot
  * of that word, up to 33 lines; Simple, in the staging ring or where the caller has it. It is "-"
  * where no memory is shared and no protocol was asked for. "" before the first. Valid until the next call with the same communicator. */
@@ -392,7 +401,7 @@ ANYCCL_API anycclResult_t anycclRedOpCreatePreMulSum(anycclRedOp_t* op, void* sc
                                                      anycclScalarResidence_t residence,
                                                      anycclComm_t comm);
 /* inout[i] = inout[i] op in[i] for i < count. Must be associative and commutative, also in its last
- * bit where all ranks are to get the same. Comes from whichever thread makes progress. It must
+ * bit where all ranks are to get the same, below level 2 of reproducibility. Comes from whichever thread makes progress. It must
  * not throw, and must not call anyccl but for anycclReduceLocal with `comm` NULL: its thread would wait
  * for itself, so what needs a communicator or waits is refused as InvalidUsage. The two do not overlap; neither is aligned to more than its elements. */
 typedef void (*anycclReduceFunction_t)(const void* in, void* inout, size_t count,
@@ -512,7 +521,7 @@ ANYCCL_API anycclResult_t anycclAllReduce(const void* sendbuff, void* recvbuff, 
  *   for what was issued on `comm` before.
  * - Result: bitwise equal on all ranks, and between runs with the same number of threads. Of up to
  *   8 ranks of a host it is also that of anycclAllReduce, unless ANYCCL_ALGO or a table names the
- *   algorithm; otherwise floating-point sums may be rounded differently.
+ *   algorithm, and always from level 2 of reproducibility on; else sums may be rounded differently.
  * - Operators of `comm` may be used; a function may then be called by several threads at once.
  * - Errors: as anycclAllReduce; anycclGetLastError(NULL) has the calling thread's. One that the
  *   communicator does not survive (a rank that died, an abort, ranks or threads that call with
@@ -650,13 +659,15 @@ typedef struct {
                              * made; TRACE: each call), and in anycclCommLastPlan. 0: none. */
   const char* proto; /* Rules as ANYCCL_PROTO has them. This library's, as is the next one. */
   int chunkBytes; /* At most so much of a vector, or block, is under way at a time: 4096 to 1 GiB. */
+  int reproducible; /* The level of reproducibility, if it is higher than that of the communicator: see
+                     * anycclConfig_t. This library's. */
 } anycclCollConfig_t;
 #define ANYCCL_COLLCONFIG_INITIALIZER                                                     \
   {                                                                                       \
     sizeof(anycclCollConfig_t), 0xa11cc2u, ANYCCL_VERSION_CODE, ANYCCL_CONFIG_UNDEF_PTR,  \
         ANYCCL_CONFIG_UNDEF_INT, ANYCCL_CONFIG_UNDEF_INT, ANYCCL_CONFIG_UNDEF_INT,        \
         ANYCCL_CONFIG_UNDEF_INT, ANYCCL_CONFIG_UNDEF_PTR, 1, ANYCCL_CONFIG_UNDEF_INT, 0u, \
-        ANYCCL_CONFIG_UNDEF_PTR, ANYCCL_CONFIG_UNDEF_INT                                  \
+        ANYCCL_CONFIG_UNDEF_PTR, ANYCCL_CONFIG_UNDEF_INT, ANYCCL_CONFIG_UNDEF_INT         \
   }
 /* The functions of these names, with a configuration; NULL: as without. Errors: InvalidArgument,
  * naming the field and its value; Unsupported, if the ranks cannot do what it names. For other

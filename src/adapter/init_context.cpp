@@ -52,6 +52,8 @@ void add_settings_of(const CommSettings& settings, const Config& config, std::st
   add_setting(text, "config->proto", settings.proto);
   add_setting(text, "config->chunkBytes", size(settings.chunk_bytes, config.chunk_bytes));
   add_setting(text, "config->buffSize", size(settings.buffer_bytes, config.buffer_bytes));
+  if (settings.level >= 0)
+    add_setting(text, "config->reproducible", std::to_string(settings.level));
 }
 
 /// Of algorithms that were loaded their content counts, not their files. A hello has room for a few.
@@ -86,6 +88,17 @@ std::string settings_of(Config config, const CommSettings& settings, const Tuner
   return text;
 }
 
+/// What is measured at a start is another algorithm in another run.
+Status check_level(const InitContext& init) {
+  const int level = std::max(init.config.reproducible, init.settings.level);
+  if (!init.config.tune_at_start || level < kLevelOfRuns) return {};
+  return error(
+      Code::invalid_argument,
+      "ANYCCL_TUNE_AT_START=1 and {}={} contradict each other: what is measured at the start "
+      "may differ from run to run",
+      init.settings.level == level ? "config->reproducible" : "ANYCCL_REPRODUCIBLE", level);
+}
+
 Status read_plan_settings(InitContext& init) {
   const Config& config = init.config;
   const CommSettings& settings = init.settings;
@@ -95,6 +108,9 @@ Status read_plan_settings(InitContext& init) {
   ANYCCL_TRY(init.communicator.algorithms, AlgorithmRules::parse(settings.algo, "config->algo"));
   ANYCCL_TRY(init.communicator.protocols, ProtocolRules::parse(settings.proto, "config->proto"));
   init.communicator.chunk_bytes = settings.chunk_bytes;
+  init.environment.level = std::max(0, config.reproducible);
+  init.communicator.level = std::max(0, settings.level);
+  ANYCCL_CHECK(check_level(init));
   if (settings.chunk_bytes != 0)
     ANYCCL_CHECK(check_size("config->chunkBytes", settings.chunk_bytes, kChunkLimits));
   if (settings.buffer_bytes != 0)

@@ -51,6 +51,12 @@ constexpr Variable kVariables[] = {
     {"ANYCCL_TUNE_AT_START", "0",
      "1: every new communicator measures AllReduce for up to 20 ms and chooses by that",
      [](const Config& c) { return std::string(c.tune_at_start ? "1" : ""); }},
+    {"ANYCCL_REPRODUCIBLE", "1",
+     "level of reproducibility of sums. 2: the same bits whatever algorithm, size of call, root or "
+     "group; 3: also wherever ranks run. 0: nothing is promised",
+     [](const Config& c) {
+       return c.reproducible < 0 ? std::string() : std::to_string(c.reproducible);
+     }},
     {"ANYCCL_FUSION", "1", "0: small collectives of a group do not travel as one",
      [](const Config& c) { return std::string(c.fuses ? "" : "0"); }},
     {"ANYCCL_TRANSPORT", "", "name of the one transport to use (see `anyccl info`)",
@@ -329,6 +335,9 @@ Result<Config> read_config() {
   std::optional<int> tune_at_start;
   ANYCCL_CHECK(read_number("ANYCCL_TUNE_AT_START", 0, 1, tune_at_start));
   c.tune_at_start = tune_at_start == 1;
+  std::optional<int> reproducible;
+  ANYCCL_CHECK(read_number("ANYCCL_REPRODUCIBLE", 0, 3, reproducible));
+  c.reproducible = reproducible.value_or(c.reproducible);
   std::optional<int> fusion;
   ANYCCL_CHECK(read_number("ANYCCL_FUSION", 0, 1, fusion));
   c.fuses = fusion != 0;

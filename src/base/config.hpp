@@ -99,6 +99,7 @@ struct Config {
   int connect_all = 32;                         ///< ANYCCL_CONNECT_ALL.
   /// ANYCCL_TUNE_AT_START.
   bool tune_at_start = false;
+  int reproducible = -1;  ///< ANYCCL_REPRODUCIBLE; -1: not set.
   /// Where programs of this user keep what they can make again; empty: nowhere.
   std::string cache_folder;
   // The launcher's variables (torchrun's names); absent: not set.

@@ -1,6 +1,9 @@
 // The C interface: collectives with a configuration of their own.
 
+#include <algorithm>
+
 #include "adapter/c/calls.hpp"
+#include "adapter/c/creation.hpp"
 #include "base/config.hpp"
 #include "base/error.hpp"
 #include "base/log.hpp"
@@ -21,6 +24,8 @@ Result<CallSettingsTable::Text> read(const anycclCollConfig_t& config) {
                  force);
   text.forced = force != 0;
   text.tag = config.userProfilerTag;
+  ANYCCL_TRY(const int level, level_in(config.reproducible));
+  text.level = std::max(0, level);
   if (config.chunkBytes == ANYCCL_CONFIG_UNDEF_INT) return text;
   if (config.chunkBytes < 0)
     return error(Code::invalid_argument, "config->chunkBytes is {} bytes", config.chunkBytes);

@@ -34,6 +34,13 @@ Result<std::optional<std::chrono::milliseconds>> creation_limit_in(int milliseco
 
 }  // namespace
 
+Result<int> level_in(int level) {
+  if (level == ANYCCL_CONFIG_UNDEF_INT) return -1;
+  if (level >= 0 && level <= kMostLevel) return level;
+  return error(Code::invalid_argument, "config->reproducible is {} instead of 0 to {}", level,
+               kMostLevel);
+}
+
 anycclComm_t make_handle(CommPtr comm, std::string name) {
   auto* handle = new anycclComm;
   handle->name = std::move(name);
@@ -64,10 +71,12 @@ CommSettings settings_in(const anycclConfig_t* config) {
   const auto buffer = size_in(config->buffSize, "buffSize");
   const auto time_limit = time_limit_in(config->timeoutMs);
   const auto creation_limit = creation_limit_in(config->createTimeoutMs);
-  for (const Status& status :
-       {chunk.status(), buffer.status(), time_limit.status(), creation_limit.status()})
+  const auto level = level_in(config->reproducible);
+  for (const Status& status : {chunk.status(), buffer.status(), time_limit.status(),
+                               creation_limit.status(), level.status()})
     if (settings.problem.ok()) settings.problem = status;
   if (settings.problem.ok()) {
+    settings.level = *level;
     settings.time_limit = *time_limit;
     settings.creation_limit = *creation_limit;
     settings.chunk_bytes = *chunk;

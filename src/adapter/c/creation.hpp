@@ -12,6 +12,8 @@ anycclComm_t make_handle(CommPtr comm, std::string name = {});
 
 /// Whether calls are to wait; NULL and what is not set mean the default.
 Result<bool> is_blocking(const anycclConfig_t* config);
+/// The level of reproducibility that a configuration says; -1: none.
+Result<int> level_in(int level);
 /// With what is wrong with them: other ranks may have to hear of it.
 CommSettings settings_in(const anycclConfig_t* config);
 std::string name_in(const anycclConfig_t* config);

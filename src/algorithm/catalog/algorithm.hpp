@@ -19,12 +19,12 @@ struct Cost {
   bool operator==(const Cost&) const = default;
 };
 
-/// The order of the additions of one element, as far as types are not rounded between steps; a later
-/// one is a stronger promise.
+/// The order of the additions of one element; a later one is a stronger promise.
 enum class Order : std::uint8_t {
   position,   ///< It may depend on where in the vector the element lies, or on the root.
   placement,  ///< One for all elements and roots, but it may depend on which ranks share a host.
-  tree,       ///< The aligned tree over the ranks: docs/adr/0056.
+  tree,       ///< The aligned tree over the ranks (docs/adr/0056), for types that steps do not round.
+  tree_in_one_step,  ///< The tree for all types: nothing is rounded inside of it.
 };
 std::string_view name(Order order);
 
@@ -62,6 +62,9 @@ inline Order by_placement(const Shape&) {
 }
 inline Order the_tree(const Shape&) {
   return Order::tree;
+}
+inline Order the_tree_in_one_step(const Shape&) {
+  return Order::tree_in_one_step;
 }
 
 /// An algorithm is a pure function from a shape and a rank to what that rank does.

@@ -62,7 +62,7 @@ Lists& lists() {
 }  // namespace
 
 std::string_view name(Order order) {
-  constexpr std::string_view kNames[] = {"position", "placement", "tree"};
+  constexpr std::string_view kNames[] = {"position", "placement", "tree", "tree_in_one_step"};
   return kNames[static_cast<std::size_t>(order)];
 }
 

@@ -250,10 +250,4 @@ Status LoadedAlgorithm::check(const Shape& shape, std::uint32_t slots) const {
                file_, id(algorithm_), proof.slots, shape.size, slots);
 }
 
-bool LoadedAlgorithm::is_canonical(const Shape& shape) const {
-  const WrittenSize* const size = find(shape);
-  const bool turned = is_rooted(shape.collective) && shape.root != Rank{0};  // and so is the order
-  return size != nullptr && !turned && proof_of(*size).canonical;
-}
-
 }  // namespace anyccl

@@ -36,8 +36,6 @@ class LoadedAlgorithm {
   /// process remembers the outcome. Errors: invalid_argument, naming file, rank, step and chunk;
   /// unsupported for more ranks than can be checked.
   Status check(const Shape& shape, std::uint32_t slots) const;
-  /// Whether the proof says of it what kCanonical does: each result is one sum in rank order.
-  bool is_canonical(const Shape& shape) const;
 
  private:
   struct Proof {

@@ -35,7 +35,7 @@ struct CheckReport {
     Cost cost = {};           ///< As counted, everyone out of place, root 0.
     std::uint32_t slots = 0;  ///< The fewest per bank with which every plan of this size runs.
     /// The weakest that was found, of all roots and host maps; of a collective that sums.
-    Order order = Order::tree;
+    Order order = Order::tree_in_one_step;
   };
   std::vector<Size> sizes = {};
   std::uint32_t shapes = 0;  ///< How many were checked: sizes, roots, in place, host maps.

@@ -53,7 +53,7 @@ bool same_steps(const std::vector<Schedule>& a, const std::vector<Schedule>& b) 
 /// Of the results of one run. `one`: the last of them that was looked at.
 Order order_of(const Outcome& outcome, Terms& terms, TermId& one) {
   std::unordered_map<std::bitset<kMaxRanks>, TermId> known;  // prefixes are of other ranks
-  Order order = Order::tree;
+  Order order = Order::tree_in_one_step;
   for (const std::vector<TermId>& chunks : outcome.output)
     for (const TermId id : chunks) {
       one = id;
@@ -62,6 +62,7 @@ Order order_of(const Outcome& outcome, Terms& terms, TermId& one) {
       if (known.try_emplace(terms[id].ranks, either).first->second != either)
         return Order::position;
       if (exact != terms.tree(terms[id].ranks)) order = Order::placement;
+      if (terms[id].roundings > 1) order = std::min(order, Order::tree);
     }
   return order;
 }

@@ -162,7 +162,7 @@ bool PlanCache::keeps_bits(std::span<const Call* const> calls) {
 bool PlanCache::is_canonical(const Call& call) {
   const auto choice = choose_algorithm(call, call.count * bytes_of(call.dtype));
   return choice.ok() &&
-         meets(*choice->algorithm, query_of(call, 0).shape, need_of_tree(call.dtype));
+         meets(*choice->algorithm, query_of(call, 0).shape, tree_for(call.dtype));
 }
 
 Result<std::shared_ptr<const PreparedCall>> PlanCache::find(const Call& call, const CallKey& key,
@@ -230,7 +230,19 @@ TunerQuery PlanCache::query_of(const Call& call, std::size_t known_bytes) const 
   return {{call.collective, me_.size, call.root, false, me_.near_of},
           known_bytes,
           me_.network,
-          me_.ranks_per_core};
+          me_.ranks_per_core,
+          need_of(call)};
+}
+
+/// A function of the program rounds whatever step it is called in.
+Order PlanCache::need_of(const Call& call) const {
+  if (!reduces(call.collective)) return Order::position;
+  if (level_of(me_.policy, settings_.at(call.settings)) < kLevelOfTrees) return Order::position;
+  const std::shared_ptr<const Operator>& created = operators_.find(call.op);
+  if (created == nullptr)
+    return is_exact(call.dtype, call.op) ? Order::position : tree_for(call.dtype);
+  if (created->function != nullptr) return Order::tree;
+  return is_exact(call.dtype, ReduceOp::sum) ? Order::position : tree_for(call.dtype);
 }
 
 Result<Choice> PlanCache::choose_algorithm(const Call& call, std::size_t known_bytes) const {

@@ -72,6 +72,7 @@ class PlanCache {
     std::unique_ptr<RoutedPlan> plan;
   };
   Status choose_kernels(const Call& call, PreparedCall& prepared) const;
+  Order need_of(const Call& call) const;
   TunerQuery query_of(const Call& call, std::size_t known_bytes) const;
   Result<Choice> choose_algorithm(const Call& call, std::size_t known_bytes) const;
   Result<const RoutedPlan*> routed_plan(const Algorithm& algorithm, const Call& call,

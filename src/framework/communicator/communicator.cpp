@@ -490,6 +490,8 @@ std::string Comm::last_plan() {
   if (const int parts = last->record.parts; parts > 0)
     text += fmt::format(", {} calls as one", parts);
   const CallSettings* const settings = last->settings;
+  if (const int level = level_of(me_.policy, settings); level != kLevelOfRuns)
+    text += fmt::format(", level {}", level);
   const std::uint64_t tag = settings == nullptr ? 0 : settings->tag.load(std::memory_order_relaxed);
   return tag == 0 ? text : fmt::format("{}, tag {}", text, tag);
 }

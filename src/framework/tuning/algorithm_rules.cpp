@@ -29,8 +29,10 @@ const Algorithm* AlgorithmRules::wanted(const TunerQuery& query) const {
   for (const ChoiceRules::Rule& rule : rules_.all()) {
     if (rule.excluded || !rule.fits(query.shape.collective, query.bytes)) continue;
     const Algorithm* const found = find_algorithm(query.shape.collective, rule.name);
-    if (found != nullptr && found->supports(query.shape)) return found;
-    if (first == nullptr) first = found;
+    if (found == nullptr) continue;
+    const bool possible = found->supports(query.shape);
+    if (possible && meets(*found, query.shape, query.need)) return found;
+    if (first == nullptr || (possible && !first->supports(query.shape))) first = found;
   }
   return first;
 }

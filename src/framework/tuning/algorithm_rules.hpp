@@ -16,8 +16,8 @@ class AlgorithmRules {
   static Result<AlgorithmRules> parse(std::string_view text,
                                       std::string_view setting = "ANYCCL_ALGO");
 
-  /// The algorithm that such calls must have: the first that is named and can do this shape, or if
-  /// none can, the first that is named. Null: any.
+  /// The algorithm that such calls must have: the first that is named and can do this shape in the order
+  /// that is needed, or if none can, the first that is named. Null: any.
   const Algorithm* wanted(const TunerQuery& query) const;
   /// Whether they say anything about its algorithms.
   bool names(Collective collective) const;

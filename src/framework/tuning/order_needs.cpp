@@ -2,10 +2,10 @@
 
 namespace anyccl {
 
-OrderNeed need_of_tree(DType dtype) {
+Order tree_for(DType dtype) {
   const bool rounded = dtype == DType::f16 || dtype == DType::bf16 || dtype == DType::f8e4m3 ||
                        dtype == DType::f8e5m2;
-  return rounded ? OrderNeed::tree_in_one_step : OrderNeed::tree;
+  return rounded ? Order::tree_in_one_step : Order::tree;
 }
 
 bool is_exact(DType dtype, ReduceOp op) {
@@ -20,11 +20,9 @@ bool is_exact(DType dtype, ReduceOp op) {
   }
 }
 
-bool meets(const Algorithm& algorithm, const Shape& shape, OrderNeed need) {
-  if (need == OrderNeed::any || !reduces(shape.collective) || shape.size == 1) return true;
-  if (algorithm.order(shape) != Order::tree) return false;
-  if (need == OrderNeed::tree) return true;
-  return algorithm.cost != nullptr && algorithm.cost(shape).roundings <= 1;
+bool meets(const Algorithm& algorithm, const Shape& shape, Order need) {
+  if (need == Order::position || !reduces(shape.collective) || shape.size == 1) return true;
+  return algorithm.order(shape) >= need;
 }
 
 }  // namespace anyccl

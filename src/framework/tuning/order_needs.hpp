@@ -1,22 +1,24 @@
 #pragma once
-// What can be asked of the order of additions.
+// What a level of reproducibility asks of the order of additions. docs/numbers.md says what a level
+// promises, docs/adr/0057 how it is kept.
 
 #include "algorithm/catalog/algorithm.hpp"
 
 namespace anyccl {
 
-enum class OrderNeed : std::uint8_t {
-  any,
-  tree,             ///< All results are the aligned tree over the ranks.
-  tree_in_one_step  ///< And there is no rounding inside of it.
-};
+/// Of ANYCCL_REPRODUCIBLE.
+inline constexpr int kLevelOfRuns =
+    1;  ///< The default: one order in all runs with the same settings.
+inline constexpr int kLevelOfTrees = 2;  ///< From this one on results are the aligned tree.
+inline constexpr int kMostLevel = 3;
 
-/// Of a sum by the tree of such elements: those of 16 and 8 bits are rounded where a step ends.
-OrderNeed need_of_tree(DType dtype);
+/// What a sum of such elements by the tree takes: those of 16 and 8 bits are rounded where a step ends.
+Order tree_for(DType dtype);
 
 /// Whether the order of the operands has no effect on a result.
 bool is_exact(DType dtype, ReduceOp op);
 
-bool meets(const Algorithm& algorithm, const Shape& shape, OrderNeed need);
+/// Whether its order is `need`, or a stronger one; Order::position asks for nothing.
+bool meets(const Algorithm& algorithm, const Shape& shape, Order need);
 
 }  // namespace anyccl

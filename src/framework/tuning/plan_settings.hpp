@@ -17,6 +17,7 @@ struct PlanSettings {
   AlgorithmRules algorithms = {};
   ProtocolRules protocols = {};
   std::size_t chunk_bytes = 0;  ///< At most this much of a vector or block at a time; 0: any.
+  int level = 0;                ///< Of reproducibility, at least.
 };
 
 /// The configuration of calls.
@@ -36,6 +37,7 @@ class CallSettingsTable {
     const char* algorithms = nullptr;
     const char* protocols = nullptr;
     std::size_t chunk_bytes = 0;
+    int level = 0;
     bool forced = true;
     std::uint64_t tag = 0;
   };

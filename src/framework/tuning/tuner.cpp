@@ -157,6 +157,11 @@ bool excludes(const Layers& layers, const Algorithm& algorithm, std::size_t byte
   });
 }
 
+bool is_possible(const Algorithm& algorithm, const TunerQuery& q) {
+  return algorithm.collective == q.shape.collective && algorithm.supports(q.shape) &&
+         meets(algorithm, q.shape, q.need);
+}
+
 /// The choice of the table: the fastest, or `usual` unless that is clearly slower. Null: the table
 /// has not two to compare.
 const Algorithm* best_measured(const TunerQuery& q, const TunerTable& table, const Layers& layers,
@@ -165,11 +170,8 @@ const Algorithm* best_measured(const TunerQuery& q, const TunerTable& table, con
   double least = 0;
   int measured = 0;
   for (const Algorithm* a : all_algorithms()) {
-    if (a->collective != q.shape.collective || !a->supports(q.shape) ||
-        excludes(layers, *a, q.bytes))
-      continue;
     const auto time = table.time(*a, q);
-    if (!time) continue;
+    if (!time || !is_possible(*a, q) || excludes(layers, *a, q.bytes)) continue;
     ++measured;
     if (best == nullptr || *time < least) best = a, least = *time;
   }
@@ -178,14 +180,14 @@ const Algorithm* best_measured(const TunerQuery& q, const TunerTable& table, con
   return as_usual && *as_usual < kClearGain * least ? usual : best;
 }
 
-/// Of those of the catalog that are not excluded; null: there is none.
+/// Of those of the catalog that are possible and not excluded; null: there is none.
 const Algorithm* best_predicted(const TunerQuery& q, const Layers& layers) {
   const Algorithm* best = nullptr;
   double least = 0;
-  for (const Candidate& c : candidates(q, nullptr)) {
-    if (!c.possible || c.algorithm->loaded != nullptr || excludes(layers, *c.algorithm, q.bytes))
-      continue;
-    if (best == nullptr || c.predicted_us < least) best = c.algorithm, least = c.predicted_us;
+  for (const Algorithm* a : all_algorithms()) {
+    if (a->loaded != nullptr || !is_possible(*a, q) || excludes(layers, *a, q.bytes)) continue;
+    const double predicted = predict_us(*a, q);
+    if (best == nullptr || predicted < least) best = a, least = predicted;
   }
   return best;
 }
@@ -194,9 +196,15 @@ const Algorithm* best_predicted(const TunerQuery& q, const Layers& layers) {
 Choice without_user(const TunerQuery& q, const TunerPolicy& policy, const Layers& layers) {
   const auto [name, reason] = best(q);
   Choice choice{find_algorithm(q.shape.collective, name), 0, reason};
-  if (choice.algorithm != nullptr && excludes(layers, *choice.algorithm, q.bytes))
+  const bool excluded = choice.algorithm != nullptr && excludes(layers, *choice.algorithm, q.bytes);
+  if (excluded)
     choice = {best_predicted(q, layers), 0,
               "a rule excludes the built-in choice: the one that should be next"};
+  else if (choice.algorithm != nullptr && !meets(*choice.algorithm, q.shape, q.need))
+    choice = {
+        best_predicted(q, layers), 0,
+        "the level of reproducibility needs the aligned tree: of those that have it, the one that "
+        "should be fastest"};
   for (const auto& table : policy.tables) {
     const Algorithm* const measured = best_measured(q, *table, layers, choice.algorithm);
     if (measured == nullptr) continue;
@@ -214,6 +222,19 @@ Status cannot(const Algorithm& algorithm, const TunerQuery& q, std::string_view 
                setting);
 }
 
+Status is_no_tree(const Algorithm& algorithm, const TunerQuery& q, std::string_view setting) {
+  std::vector<std::string_view> those;
+  for (const Algorithm* a : all_algorithms())
+    if (is_possible(*a, q)) those.push_back(a->name);
+  return error(Code::unsupported,
+               "{} ({}) does not add up by the aligned tree{}, which the level of reproducibility "
+               "(ANYCCL_REPRODUCIBLE) needs from 2 on; {} {}",
+               id(algorithm), setting,
+               q.need == Order::tree_in_one_step ? " with one rounding" : "",
+               those.empty() ? "none does for" : "those that do for",
+               fmt::format("these {} ranks: {}", q.shape.size, fmt::join(those, ", ")));
+}
+
 /// What a user names for this query, if it can be done; else by tables and what is built in.
 Result<Choice> by_layers(const TunerQuery& q, const TunerPolicy& policy, const Layers& layers) {
   Layers above;
@@ -222,6 +243,7 @@ Result<Choice> by_layers(const TunerQuery& q, const TunerPolicy& policy, const L
     const Algorithm* const wanted = rules.wanted(q);
     if (wanted != nullptr && !excludes(above, *wanted, q.bytes)) {
       if (!wanted->supports(q.shape)) return cannot(*wanted, q, rules.setting());
+      if (!meets(*wanted, q.shape, q.need)) return is_no_tree(*wanted, q, rules.setting());
       return Choice{wanted, 0, rules.setting()};
     }
     above.push_back(one);
@@ -296,6 +318,11 @@ Result<Choice> select_algorithm(const TunerQuery& q, const TunerPolicy& policy,
   Result<Choice> choice = select_by(q, policy, layers_of(policy, call));
   if (choice.ok() || call == nullptr || call->forced) return choice;
   return select_by(q, policy, layers_of(policy, nullptr));
+}
+
+int level_of(const TunerPolicy& policy, const CallSettings* call) {
+  const int both = std::max(policy.environment.level, policy.communicator.level);
+  return std::max({kLevelOfRuns, both, call == nullptr ? 0 : call->level});
 }
 
 std::string_view excluded_by(const Algorithm& algorithm, const TunerQuery& q,

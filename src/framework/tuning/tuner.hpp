@@ -36,6 +36,8 @@ struct Choice {
 };
 /// As Choice::tile_bytes, unless a user wants less.
 std::size_t usual_tile(const TunerQuery& query);
+/// Of a call with this configuration, or null: the highest of all that say one.
+int level_of(const TunerPolicy& policy, const CallSettings* call);
 /// Of a choice, for people.
 std::string reason(const Choice& choice);
 
@@ -44,8 +46,9 @@ inline constexpr double kClearGain = 1.1;
 
 /// Where a table decides, its fastest algorithm is taken, if what is built in would take kClearGain
 /// times as long. What the user excludes is not taken: then it is the one that should be fastest of
-/// the others. `call`: its configuration, or null. Errors: unsupported when the algorithm that the
-/// user named cannot do this shape, or when all that can are excluded; the same of protocols.
+/// the others. `call`: its configuration, or null. Only what meets the query's need of an order is
+/// taken. Errors: unsupported when the algorithm that the user named cannot do this shape or has not the
+/// order that is needed, or when all that can are excluded; the same of protocols.
 Result<Choice> select_algorithm(const TunerQuery& query, const TunerPolicy& policy,
                                 const CallSettings* call = nullptr);
 /// The setting that keeps a query from having an algorithm; empty: none.

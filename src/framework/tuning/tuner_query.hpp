@@ -2,6 +2,7 @@
 
 #include "algorithm/catalog/algorithm.hpp"
 #include "anyccl/status.hpp"
+#include "framework/tuning/order_needs.hpp"
 
 namespace anyccl {
 
@@ -11,6 +12,7 @@ struct TunerQuery {
   std::size_t bytes = 0;   ///< Of the vector or block, on average; 0 where no rank knows it.
   bool network = false;    ///< Some pair of ranks talks over a network.
   int ranks_per_core = 1;  ///< At least.
+  Order need = Order::position;
 };
 
 }  // namespace anyccl

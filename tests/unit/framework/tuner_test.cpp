@@ -410,5 +410,44 @@ TEST(Candidates, predict_more_for_more_bytes_and_rounds) {
     EXPECT_EQ(c.possible, c.algorithm->supports({.size = 6})) << c.algorithm->name;
 }
 
+// --- orders that are needed ---------------------------------------------------------------------
+
+TEST(TunerOrder, takes_for_each_call_an_algorithm_that_has_it) {
+  for (const Order need : {Order::tree, Order::tree_in_one_step})
+    for (const Collective c :
+         {Collective::all_reduce, Collective::reduce, Collective::scan, Collective::exscan,
+          Collective::reduce_scatter, Collective::reduce_scatter_v})
+      for (const int ranks : {2, 3, 4, 8, 9, 16, 17, 40, 200})
+        for (const std::size_t bytes : {std::size_t{0}, 64 * kKiB, 1024 * kKiB})
+          for (const bool network : {false, true}) {
+            TunerQuery q = query(c, ranks, bytes, network);
+            q.need = need;
+            q.ranks_per_core = ranks / 2;
+            for (int r = 0; r < ranks && network; ++r) q.shape.host_of.push_back(r / 2);
+            const Result<Choice> choice = select_algorithm(q, {});
+            ASSERT_TRUE(choice.ok()) << choice.status().message();
+            EXPECT_TRUE(meets(*choice->algorithm, q.shape, need)) << id(*choice->algorithm);
+          }
+}
+
+TEST(TunerOrder, counts_no_measurement_of_what_has_it_not) {
+  const TunerTable table =
+      table_of({row("all_reduce/ring", 1024, 1), row("all_reduce/two_shot", 1024, 9),
+                row("all_reduce/one_shot", 1024, 5)});
+  TunerQuery q = query(Collective::all_reduce, 4, 1024);
+  EXPECT_EQ(with_table(q, table).algorithm, "ring");
+  q.need = Order::tree;
+  EXPECT_EQ(with_table(q, table).algorithm, "one_shot");
+}
+
+TEST(TunerOrder, in_one_step_is_not_had_by_the_tree_in_several) {
+  Algorithm a = *find_algorithm(Collective::all_reduce, "recursive_doubling");
+  a.order = the_tree;
+  const Shape shape{Collective::all_reduce, 8};
+  EXPECT_TRUE(meets(a, shape, Order::tree));
+  EXPECT_FALSE(meets(a, shape, Order::tree_in_one_step));
+  EXPECT_TRUE(meets(a, {Collective::all_reduce, 1}, Order::tree_in_one_step));
+}
+
 }  // namespace
 }  // namespace anyccl

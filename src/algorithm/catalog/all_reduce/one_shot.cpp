@@ -27,6 +27,6 @@ Schedule build(const Shape& s, Rank me) {
 }  // namespace
 
 extern const Algorithm all_reduce_one_shot = {
-    "one_shot", Collective::all_reduce, any_shape, cost, build, the_tree};
+    "one_shot", Collective::all_reduce, any_shape, cost, build, the_tree_in_one_step};
 
 }  // namespace anyccl

@@ -28,6 +28,6 @@ Schedule build(const Shape& s, Rank me) {
 }  // namespace
 
 extern const Algorithm reduce_reduce_scatter_gather = {
-    "reduce_scatter_gather", Collective::reduce, any_shape, cost, build, the_tree};
+    "reduce_scatter_gather", Collective::reduce, any_shape, cost, build, the_tree_in_one_step};
 
 }  // namespace anyccl

@@ -22,6 +22,6 @@ Schedule build(const Shape& s, Rank me) {
 }  // namespace
 
 extern const Algorithm reduce_scatter_direct = {
-    "direct", Collective::reduce_scatter, any_shape, cost, build, the_tree, kVForm};
+    "direct", Collective::reduce_scatter, any_shape, cost, build, the_tree_in_one_step, kVForm};
 
 }  // namespace anyccl

@@ -1,0 +1,389 @@
+// Levels of reproducibility: results by the aligned tree, bit for bit, whatever a call looks like and
+// wherever ranks run; and what contradicts a level is refused.
+
+#include <fmt/format.h>
+
+#include <thread>
+
+#include "../unit/reduce/reference.hpp"
+#include "framework/tuning/order_needs.hpp"
+#include "support/effort.hpp"
+#include "support/ranks.hpp"
+
+namespace anyccl::test {
+namespace {
+
+using Random = std::mt19937_64;
+
+std::size_t below(Random& random, std::size_t limit) {
+  return random() % limit;
+}
+
+template <typename T, std::size_t kCount>
+const T& one_of(Random& random, const T (&all)[kCount]) {
+  return all[below(random, kCount)];
+}
+
+// --- random calls -------------------------------------------------------------------------------
+
+constexpr Collective kSums[] = {Collective::all_reduce, Collective::reduce,
+                                Collective::reduce_scatter, Collective::scan};
+constexpr DType kTypes[] = {DType::f32,  DType::f32,       DType::f64,       DType::f16,
+                            DType::bf16, DType::f8e4m3,    DType::complex64, DType::complex128,
+                            DType::i32,  DType::complex64, DType::f8e5m2};
+constexpr ReduceOp kOps[] = {ReduceOp::sum, ReduceOp::sum, ReduceOp::prod, ReduceOp::avg,
+                             ReduceOp::max};
+
+/// A call that all ranks draw alike.
+struct Drawn {
+  Drawn(Random& random, int n)
+      : collective(one_of(random, kSums)),
+        type(one_of(random, kTypes)),
+        op(one_of(random, kOps)),
+        count(below(random, std::size_t{1} << below(random, 13))),
+        offset(below(random, 4)),
+        root(static_cast<int>(below(random, static_cast<std::size_t>(n)))),
+        in_place(below(random, 2) == 0),
+        seed(random()) {
+    const bool none = is_complex(type) && op == ReduceOp::max;
+    if (none || (op == ReduceOp::avg && (collective == Collective::scan || is_complex(type))))
+      op = ReduceOp::sum;
+    constexpr const char* kProtocols[] = {"", "", "LL", "LL128", "Simple"};
+    protocol = one_of(random, kProtocols);
+    std::vector<std::string_view> names{""};
+    const Shape shape{collective, n, Rank{root}};
+    const Order need = is_exact(type, op) ? Order::position : tree_for(type);
+    for (const Algorithm* a : all_algorithms())
+      if (a->collective == collective && a->supports(shape) && meets(*a, shape, need))
+        names.push_back(a->name);
+    algorithm = names[below(random, names.size())];
+  }
+
+  Collective collective;
+  DType type;
+  ReduceOp op;
+  std::size_t count, offset;
+  int root;
+  bool in_place;
+  std::uint64_t seed;
+  std::string algorithm, protocol;
+
+  std::string text() const {
+    return fmt::format(
+        "{} of {} {}, {}, offset {}, root {}, {}in place, algorithm '{}', protocol '{}'",
+        name(collective), count, name_of(type), name_of(op), offset, root, in_place ? "" : "not ",
+        algorithm, protocol);
+  }
+};
+
+/// A drawn call as one rank makes it.
+class Made {
+ public:
+  Made(const Drawn& call, int me, int n)
+      : call_(call),
+        me_(static_cast<std::size_t>(me)),
+        n_(static_cast<std::size_t>(n)),
+        element_(bytes_of(call.type)),
+        skipped_(call.offset * element_) {
+    Random random(call.seed);
+    const bool blocks = call.collective == Collective::reduce_scatter;
+    for (std::size_t r = 0; r < n_; ++r)
+      inputs_.push_back(random_elements(call.type, call.count * (blocks ? n_ : 1), random));
+    in_.resize(skipped_ + inputs_[me_].size());
+    std::copy(inputs_[me_].begin(), inputs_[me_].end(), begin_of(in_));
+    out_.resize(skipped_ + call.count * element_);
+  }
+
+  Status run(Communicator& comm) {
+    anycclCollConfig_t config = ANYCCL_COLLCONFIG_INITIALIZER;
+    config.algSelection = call_.algorithm.c_str();
+    config.proto = call_.protocol.c_str();
+    anycclCall_t c{};
+    c.size = sizeof c;
+    c.collective = static_cast<anycclCollective_t>(call_.collective);
+    c.sendbuff = in_.data() + skipped_;
+    c.recvbuff = result();
+    c.count = call_.count;
+    c.datatype = static_cast<anycclDataType_t>(call_.type);
+    c.op = static_cast<anycclRedOp_t>(call_.op);
+    c.root = call_.root;
+    c.config = &config;
+    if (anycclRun(&c, comm.handle()) == anycclSuccess) return {};
+    return Status(Code::internal, anycclGetLastError(comm.handle()));
+  }
+
+  /// Whether this rank has what the definition says.
+  bool is_right() {
+    if (call_.collective == Collective::reduce && me_ != static_cast<std::size_t>(call_.root))
+      return true;
+    const Memory expected = definition();
+    return std::memcmp(result(), expected.data(), expected.size()) == 0;
+  }
+
+ private:
+  Memory::iterator begin_of(Memory& memory) const {
+    return memory.begin() + static_cast<std::ptrdiff_t>(skipped_);
+  }
+  unsigned char* result() {
+    if (!call_.in_place) return out_.data() + skipped_;
+    const bool blocks = call_.collective == Collective::reduce_scatter;
+    return in_.data() + skipped_ + (blocks ? me_ * call_.count * element_ : 0);
+  }
+  Memory definition() const {
+    std::vector<Memory> sources = inputs_;
+    if (call_.collective == Collective::scan) sources.resize(me_ + 1);
+    if (call_.collective == Collective::reduce_scatter)
+      for (Memory& source : sources) {
+        const auto first =
+            source.begin() + static_cast<std::ptrdiff_t>(me_ * call_.count * element_);
+        source = Memory(first, first + static_cast<std::ptrdiff_t>(call_.count * element_));
+      }
+    Memory all = reduced(call_.type, call_.op == ReduceOp::avg ? ReduceOp::sum : call_.op, sources);
+    for (std::size_t i = 0; call_.op == ReduceOp::avg && i < call_.count; ++i) {
+      const Bits bits =
+          divided(call_.type, bits_at(all, element_, i), static_cast<std::uint32_t>(n_));
+      std::memcpy(all.data() + i * element_, &bits, element_);
+    }
+    return all;
+  }
+
+  const Drawn& call_;
+  const std::size_t me_, n_, element_, skipped_;
+  std::vector<Memory> inputs_;
+  Memory in_, out_;
+};
+
+/// The ranks of a job, where they run and how they talk.
+struct Job {
+  explicit Job(std::uint64_t seed) : random(seed), ranks(static_cast<int>(1 + below(random, 9))) {
+    constexpr const char* kTransports[] = {"", "", "tcp", "unix"};
+    constexpr const char* kCopies[] = {"", "staged", "cma"};
+    constexpr const char* kChunks[] = {"", "4096", "65536"};
+    const std::size_t most = 1 + below(random, 3);
+    for (int r = 0; r < ranks; ++r) hosts += static_cast<char>('a' + below(random, most));
+    variables = {{"ANYCCL_REPRODUCIBLE", "3"},
+                 {"ANYCCL_TRANSPORT", most > 1 ? "" : one_of(random, kTransports)},
+                 {"ANYCCL_SHM_COPY", one_of(random, kCopies)},
+                 {"ANYCCL_CHUNK_SIZE", one_of(random, kChunks)}};
+  }
+  std::string text() const {
+    std::string text = fmt::format("{} ranks on hosts {}", ranks, hosts);
+    for (const auto& [name, value] : variables) text += fmt::format(" {}={}", name, value);
+    return text;
+  }
+
+  Random random;
+  int ranks;
+  std::string hosts;
+  Environment::Variables variables;
+};
+
+void run_job(std::uint64_t seed, int calls) {
+  const Job job(seed);
+  SCOPED_TRACE(fmt::format("seed {}: {}", seed, job.text()));
+  const auto outcomes = run_processes(
+      job.ranks,
+      [&](Communicator& comm) {
+        Random random(seed + 1);
+        for (int i = 0; i < calls; ++i) {
+          const Drawn call(random, comm.size());
+          Made made(call, index(comm.rank()), comm.size());
+          ASSERT_OK(made.run(comm));
+          ASSERT_TRUE(made.is_right()) << "seed " << seed << ", call " << i << ": " << call.text()
+                                       << " by " << comm.last_plan();
+        }
+      },
+      [&](int r) {
+        Environment::Variables all = job.variables;
+        all.emplace_back("ANYCCL_HOSTID", job.hosts.substr(static_cast<std::size_t>(r), 1));
+        return all;
+      },
+      300);
+  expect_all_passed(outcomes);
+}
+
+TEST(LevelThree, has_the_bits_of_the_tree_in_every_call_and_wherever_ranks_run) {
+  const int jobs = effort(6, 400, 2);
+  std::random_device device;
+  const std::uint64_t first = is_long() ? device() : 20251125;
+  for (int i = 0; i < jobs && !testing::Test::HasFailure(); ++i)
+    run_job(first + 2 * static_cast<std::uint64_t>(i), is_long() ? 1000 : 60);
+}
+
+// --- identities ---------------------------------------------------------------------------------
+
+/// Numbers of many magnitudes: another order of additions gives other bits.
+std::vector<float> wide_numbers(std::uint64_t seed, std::size_t count) {
+  Random random(seed);
+  std::vector<float> numbers;
+  for (std::size_t i = 0; i < count; ++i)
+    numbers.push_back(std::ldexp(static_cast<float>(static_cast<int>(random() % 2000001) - 1000000),
+                                 static_cast<int>(below(random, 20)) - 30));
+  return numbers;
+}
+
+TEST(LevelThree, makes_all_reduce_the_same_as_its_parts) {
+  const Environment env(Environment::Variables{{"ANYCCL_REPRODUCIBLE", "3"}});
+  for (const int ranks : {1, 2, 3, 4, 5, 7, 8, 9})
+    run_ranks(ranks, [](Communicator& comm) {
+      const auto n = static_cast<std::size_t>(comm.size());
+      for (const std::size_t block : {1U, 33U, 5000U}) {
+        const auto in = wide_numbers(static_cast<std::uint64_t>(index(comm.rank())), n * block);
+        std::vector<float> once(in.size()), by_root(in.size()), by_parts(in.size()), part(block);
+        ASSERT_OK(wait(comm.all_reduce(view(in), view(once), ReduceOp::sum)));
+        const Rank root{comm.size() / 2};
+        ASSERT_OK(wait(comm.reduce(view(in), view(by_root), ReduceOp::sum, root)));
+        ASSERT_OK(wait(comm.broadcast(view(by_root), view(by_root), root)));
+        ASSERT_OK(wait(comm.reduce_scatter(view(in), view(part), ReduceOp::sum)));
+        ASSERT_OK(wait(comm.all_gather(view(part), view(by_parts))));
+        EXPECT_EQ(once, by_root);
+        EXPECT_EQ(once, by_parts);
+        // Cut in two at any place.
+        std::vector<float> cut(in.size());
+        const std::size_t middle = in.size() / 3;
+        ASSERT_OK(wait(comm.all_reduce(view(std::span(in).first(middle)),
+                                       view(std::span(cut).first(middle)), ReduceOp::sum)));
+        ASSERT_OK(wait(comm.all_reduce(view(std::span(in).subspan(middle)),
+                                       view(std::span(cut).subspan(middle)), ReduceOp::sum)));
+        EXPECT_EQ(once, cut);
+      }
+    });
+}
+
+// --- operators of programs ----------------------------------------------------------------------
+
+std::uint32_t joined(std::uint32_t left, std::uint32_t right) {
+  return left * 31 + right * 17 + 1;  // neither associative nor commutative
+}
+
+void join(const void* in, void* inout, std::size_t count, anycclDataType_t, void*) {
+  const auto* const right = static_cast<const std::uint32_t*>(in);
+  auto* const left = static_cast<std::uint32_t*>(inout);
+  for (std::size_t i = 0; i < count; ++i) left[i] = joined(left[i], right[i]);
+}
+
+TEST(LevelTwo, folds_operators_of_programs_by_the_tree_with_operands_in_rank_order) {
+  const Environment env(Environment::Variables{{"ANYCCL_REPRODUCIBLE", "2"}});
+  for (const int ranks : {1, 2, 3, 5, 6, 8, 9, 17})
+    run_ranks(ranks, [](Communicator& comm) {
+      const auto op = comm.create_operator(join, nullptr);
+      ASSERT_TRUE(op.ok()) << op.status().message();
+      const auto n = static_cast<std::size_t>(comm.size());
+      for (const std::size_t count : {1U, 3000U}) {
+        std::vector<std::uint32_t> x(count, static_cast<std::uint32_t>(index(comm.rank()) + 1));
+        ASSERT_OK(wait(comm.all_reduce(view(x), view(x), *op)));
+        const std::uint32_t expected = tree(
+            0, n, [](std::size_t r) { return static_cast<std::uint32_t>(r + 1); }, joined);
+        EXPECT_EQ(x, std::vector<std::uint32_t>(count, expected));
+      }
+    });
+}
+
+// --- what is refused ----------------------------------------------------------------------------
+
+std::string said(const Communicator& comm) {
+  return anycclGetLastError(comm.handle());
+}
+
+template <typename T>
+anycclResult_t all_reduce(Communicator& comm, anycclDataType_t type,
+                          const anycclCollConfig_t* config) {
+  std::vector<T> x(100, T{});
+  return anycclAllReduceConfig(x.data(), x.data(), x.size(), type, anycclSum, comm.handle(),
+                               nullptr, config);
+}
+
+TEST(LevelTwo, refuses_an_algorithm_without_the_order_by_name_and_names_those_with_it) {
+  const Environment env(
+      Environment::Variables{{"ANYCCL_REPRODUCIBLE", "2"}, {"ANYCCL_ALGO", "ring"}});
+  run_ranks(4, [](Communicator& comm) {
+    EXPECT_EQ(all_reduce<float>(comm, anycclFloat32, nullptr), anycclUnsupported);
+    for (const char* word : {"all_reduce/ring", "ANYCCL_ALGO", "ANYCCL_REPRODUCIBLE", "one_shot",
+                             "two_shot", "aligned tree"})
+      EXPECT_NE(said(comm).find(word), std::string::npos) << word << ": " << said(comm);
+    // Integers are exact in any order.
+    EXPECT_EQ(all_reduce<int>(comm, anycclInt32, nullptr), anycclSuccess) << said(comm);
+    EXPECT_EQ(comm.last_plan().find("all_reduce/ring "), 0U) << comm.last_plan();
+  });
+}
+
+TEST(Level, of_a_call_may_be_higher_than_that_of_its_communicator) {
+  run_ranks(3, [](Communicator& comm) {
+    anycclCollConfig_t config = ANYCCL_COLLCONFIG_INITIALIZER;
+    config.reproducible = 3;
+    EXPECT_EQ(all_reduce<float>(comm, anycclFloat32, &config), anycclSuccess) << said(comm);
+    EXPECT_NE(comm.last_plan().find(", level 3"), std::string::npos) << comm.last_plan();
+    config.algSelection = "ring";
+    EXPECT_EQ(all_reduce<float>(comm, anycclFloat32, &config), anycclUnsupported);
+    config.algSelection = "ring,two_shot";  // the first that has the order
+    EXPECT_EQ(all_reduce<float>(comm, anycclFloat32, &config), anycclSuccess) << said(comm);
+    EXPECT_EQ(comm.last_plan().find("all_reduce/two_shot "), 0U) << comm.last_plan();
+    config.algSelection = "ring";
+    config.reproducible = 1;
+    EXPECT_EQ(all_reduce<float>(comm, anycclFloat32, &config), anycclSuccess) << said(comm);
+    EXPECT_EQ(comm.last_plan().find("level"), std::string::npos) << comm.last_plan();
+    for (const int wrong : {-1, 4}) {
+      config.reproducible = wrong;
+      EXPECT_EQ(all_reduce<float>(comm, anycclFloat32, &config), anycclInvalidArgument);
+      EXPECT_NE(said(comm).find(fmt::format("config->reproducible is {}", wrong)),
+                std::string::npos)
+          << said(comm);
+    }
+  });
+}
+
+/// What became of the creation of each rank, of level levels[r].
+std::vector<Status> create_ranks(const std::vector<int>& levels) {
+  const auto id = UniqueId::create();
+  EXPECT_TRUE(id.ok());
+  std::vector<Status> outcomes(levels.size());
+  std::vector<std::thread> threads;
+  for (std::size_t r = 0; r < levels.size(); ++r)
+    threads.emplace_back([&, r] {
+      anycclConfig_t config = ANYCCL_CONFIG_INITIALIZER;
+      config.reproducible = levels[r];
+      const auto comm = Communicator::from_unique_id(*id, Rank{static_cast<int>(r)},
+                                                     static_cast<int>(levels.size()), config);
+      outcomes[r] = comm.status();
+    });
+  for (std::thread& t : threads) t.join();
+  return outcomes;
+}
+
+void expect_words(const Status& status, const std::vector<std::string>& words) {
+  EXPECT_FALSE(status.ok());
+  for (const std::string& word : words)
+    EXPECT_NE(status.message().find(word), std::string::npos) << word << ": " << status.message();
+}
+
+TEST(Level, that_ranks_have_not_alike_is_an_error_that_names_both) {
+  for (const Status& outcome : create_ranks({3, 2}))
+    expect_words(outcome, {"config->reproducible", "3", "2", "rank 0", "rank 1"});
+  const auto outcomes = run_processes(
+      2, [](Communicator&) {},
+      [](int r) {
+        return Environment::Variables{{"ANYCCL_REPRODUCIBLE", std::to_string(2 + r)}};
+      });
+  for (const Outcome& outcome : outcomes) {
+    EXPECT_NE(outcome.exit_code, 0);
+    EXPECT_NE(outcome.output.find("ANYCCL_REPRODUCIBLE"), std::string::npos) << outcome.output;
+  }
+}
+
+TEST(Level, is_from_0_to_3) {
+  expect_words(create_ranks({7})[0], {"config->reproducible is 7"});
+  const Environment env(Environment::Variables{{"ANYCCL_REPRODUCIBLE", "4"}});
+  expect_words(create_ranks({ANYCCL_CONFIG_UNDEF_INT})[0], {"ANYCCL_REPRODUCIBLE", "4", "3"});
+}
+
+TEST(Level, contradicts_measuring_at_the_start_but_level_0) {
+  const Environment env(Environment::Variables{{"ANYCCL_TUNE_AT_START", "1"}});
+  expect_words(create_ranks({2})[0], {"ANYCCL_TUNE_AT_START", "config->reproducible=2"});
+  EXPECT_OK(create_ranks({0})[0]);
+  const Environment level(Environment::Variables{{"ANYCCL_REPRODUCIBLE", "1"}});
+  expect_words(create_ranks({ANYCCL_CONFIG_UNDEF_INT})[0],
+               {"ANYCCL_TUNE_AT_START", "ANYCCL_REPRODUCIBLE=1"});
+}
+
+}  // namespace
+}  // namespace anyccl::test
