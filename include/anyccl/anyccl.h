@@ -225,6 +225,15 @@ typedef struct {
    * algorithms are used that are proved to add up by one tree; a choice of others is refused, naming them.
    * A split has its parent's, or its own. */
   int reproducible;
+  /* Verification of results, equal on all ranks. 0: none. 1: of each collective; N: of each N-th. Its
+   * ranks compare random sums or hashes of their inputs and results in an operation of its own, and a wrong
+   * result is the error anycclInternalError on all ranks, which names ranks, elements and operation; see
+   * docs/numbers.md. Not set: what ANYCCL_VERIFY says, or none. A split has its parent's, or its own. */
+  int verify;
+  /* 1: a call returns when its result is there, and a later call or anycclCommGetAsyncError returns
+   * what its verification finds, after the result may have been used. 0, the default: a call returns when its
+   * result is verified. Equal on all ranks. */
+  int verifyLater;
 } anycclConfig_t;
 #define ANYCCL_CONFIG_UNDEF_INT (-2147483647 - 1)
 #define ANYCCL_CONFIG_UNDEF_PTR NULL
@@ -239,6 +248,7 @@ typedef struct {
         ANYCCL_CONFIG_UNDEF_INT, ANYCCL_CONFIG_UNDEF_INT, ANYCCL_CONFIG_UNDEF_INT,   \
         ANYCCL_CONFIG_UNDEF_INT, ANYCCL_CONFIG_UNDEF_INT, ANYCCL_CONFIG_UNDEF_INT,   \
         ANYCCL_CONFIG_UNDEF_INT, ANYCCL_CONFIG_UNDEF_PTR, ANYCCL_CONFIG_UNDEF_PTR,   \
+        ANYCCL_CONFIG_UNDEF_INT, ANYCCL_CONFIG_UNDEF_INT, ANYCCL_CONFIG_UNDEF_INT,   \
         ANYCCL_CONFIG_UNDEF_INT, ANYCCL_CONFIG_UNDEF_INT, ANYCCL_CONFIG_UNDEF_INT,   \
         ANYCCL_CONFIG_UNDEF_INT                                                      \
   }

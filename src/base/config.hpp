@@ -100,6 +100,9 @@ struct Config {
   /// ANYCCL_TUNE_AT_START.
   bool tune_at_start = false;
   int reproducible = -1;  ///< ANYCCL_REPRODUCIBLE; -1: not set.
+  // ANYCCL_VERIFY:
+  int verify = 0;             ///< Each N-th collective; 0: none.
+  bool verify_later = false;  ///< Calls do not wait for it.
   /// Where programs of this user keep what they can make again; empty: nowhere.
   std::string cache_folder;
   // The launcher's variables (torchrun's names); absent: not set.

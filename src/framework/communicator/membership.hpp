@@ -21,6 +21,8 @@ struct CommSettings {
   std::size_t chunk_bytes = 0;   ///< As ANYCCL_CHUNK_SIZE; 0: not set.
   std::size_t buffer_bytes = 0;  ///< As ANYCCL_BUFFSIZE; 0: not set.
   int level = -1;                ///< As ANYCCL_REPRODUCIBLE; -1: not set.
+  int verify = -1;               ///< Each N-th collective, 0: none; -1: not set.
+  int verify_later = -1;         ///< Whether calls do not wait for that; -1: not set.
   /// Time limit of operations that have none of their own; 0: none. Absent: ANYCCL_OP_TIMEOUT's.
   std::optional<std::chrono::milliseconds> time_limit;
   /// Time limit of creating the communicator, its own alone. Absent: ANYCCL_TIMEOUT's.
