@@ -26,7 +26,7 @@ Schedule build(const Shape& s, Rank me) {
 
 }  // namespace
 
-extern const Algorithm all_reduce_one_shot = {
-    "one_shot", Collective::all_reduce, any_shape, cost, build, the_tree_in_one_step};
+extern const Algorithm all_reduce_one_shot = {"one_shot", Collective::all_reduce, any_shape, cost,
+                                              build,      the_tree_in_one_step};
 
 }  // namespace anyccl

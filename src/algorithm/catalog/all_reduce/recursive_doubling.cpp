@@ -43,6 +43,6 @@ Schedule build(const Shape& s, Rank me) {
 }  // namespace
 
 extern const Algorithm all_reduce_recursive_doubling = {
-    "recursive_doubling", Collective::all_reduce, any_shape, cost, build};
+    "recursive_doubling", Collective::all_reduce, any_shape, cost, build, by_placement};
 
 }  // namespace anyccl

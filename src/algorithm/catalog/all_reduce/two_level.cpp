@@ -4,7 +4,7 @@
 // it with 2 (H-1)/H of the vector per host. Hosts may be uneven and their ranks scattered: there
 // are as many slices as the largest host has ranks, and small hosts lead several.
 
-#include "algorithm/catalog/levels.hpp"
+#include "algorithm/catalog/aligned_tree.hpp"
 
 namespace anyccl {
 namespace {
@@ -26,7 +26,7 @@ Schedule build(const Shape& s, Rank me) {
 
 }  // namespace
 
-extern const Algorithm all_reduce_two_level = {"two_level", Collective::all_reduce, any_shape,
-                                               nullptr, build};
+extern const Algorithm all_reduce_two_level = {
+    "two_level", Collective::all_reduce, any_shape, nullptr, build, tree_of_aligned_hosts};
 
 }  // namespace anyccl

@@ -25,7 +25,7 @@ Schedule build(const Shape& s, Rank me) {
 
 }  // namespace
 
-extern const Algorithm all_reduce_two_shot = {
-    "two_shot", Collective::all_reduce, any_shape, cost, build, the_tree_in_one_step};
+extern const Algorithm all_reduce_two_shot = {"two_shot", Collective::all_reduce, any_shape, cost,
+                                              build,      the_tree_in_one_step};
 
 }  // namespace anyccl

@@ -1,35 +1,43 @@
-// Binomial tree: everyone adds up what its children have and passes it on. The mirror of a binomial
+// Binomial tree: everyone adds up what its children have and passes it on. The tree is the aligned one for
+// every root, which takes the place of the first rank in the nodes that it is in. The mirror of a binomial
 // broadcast: Thakur, Rabenseifner and Gropp, "Optimization of collective communication operations
 // in MPICH", IJHPCA 19(1), 2005. log2 n rounds, and nobody serves all; suits networks.
 
-#include "algorithm/catalog/tree.hpp"
+#include "algorithm/catalog/aligned_tree.hpp"
 
 namespace anyccl {
 namespace {
 
+/// The longest way to the holder of this node.
+std::uint32_t rounds(RankRange node, int root) {
+  if (node.end - node.first == 1) return 0;
+  const auto half = std::bit_floor(static_cast<unsigned>(node.end - node.first - 1));
+  const int middle = node.first + static_cast<int>(half);
+  const auto of = [&](RankRange part) {
+    return rounds(part, root) + (holder(part, root) == holder(node, root) ? 0U : 1U);
+  };
+  return std::max(of({node.first, middle}), of({middle, node.end}));
+}
+
 Cost cost(const Shape& s) {
-  const auto height = static_cast<std::uint32_t>(std::bit_width(uindex(Rank{s.size}))) - 1;
-  return {height, s.size > 1 ? 1U : 0U, 1, height};
+  return {rounds({0, s.size}, index(s.root)), s.size > 1 ? 1U : 0U, 1, ceil_log2(s.size)};
 }
 
 Schedule build(const Shape& s, Rank me) {
-  const int n = s.size, root = index(s.root);
-  const Node node = binomial_tree(index(wrap(index(me) - root, n)), n);
-  const PeerList children = ranks_at(node.children, root, n);
+  const Node node = aligned_tree(index(me), index(s.root), s.size);
+  const bool leaf = node.children.empty();
   Builder b(s, me, 1);
-  PeerList family{me};
-  family.insert(family.end(), children.begin(), children.end());
+  if (s.size == 1) b.copy({Space::input}, {Space::output});
   Slice sum{Space::input};
-  if (me == s.root || !children.empty()) {
-    sum = me == s.root ? Slice{Space::output} : b.scratch(0);
-    b.recv_reduce(family, {Space::input}, sum);
-  }
-  b.send(ranks_at(node.parent, root, n), sum);
+  if (!leaf) sum = me == s.root ? Slice{Space::output} : b.scratch(0);
+  add_up(b, me, node.children, {Space::input}, sum);
+  b.send(ranks_at(node.parent, 0, s.size), sum);
   return std::move(b).finish();
 }
 
 }  // namespace
 
-extern const Algorithm reduce_binomial = {"binomial", Collective::reduce, any_shape, cost, build};
+extern const Algorithm reduce_binomial = {"binomial", Collective::reduce, any_shape, cost, build,
+                                          the_tree};
 
 }  // namespace anyccl

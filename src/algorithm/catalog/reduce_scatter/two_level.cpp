@@ -1,10 +1,10 @@
 // Two level: each block of another host is added up inside the own host, at one of its ranks, and
-// crosses the network as one sum; its owner adds up these and the inputs of its own host. The way
-// back of all_gather/two_level, with every rank as a leader: Zhu, Goodell, Gropp and Thakur,
+// crosses the network as one sum; its owner adds up these and the sum of its own host, in the order of
+// the hosts. The way back of all_gather/two_level, with every rank as a leader: Zhu, Goodell, Gropp and Thakur,
 // "Hierarchical collectives in MPICH2", EuroPVM/MPI 2009. Least traffic between hosts, two rounds
 // and two roundings; suits hosts with several ranks. Hosts may be uneven and their ranks scattered.
 
-#include "algorithm/catalog/levels.hpp"
+#include "algorithm/catalog/aligned_tree.hpp"
 
 namespace anyccl {
 namespace {
@@ -72,16 +72,21 @@ Schedule build(const Shape& s, Rank me) {
   Builder b(s, me, 1);
   if (home.size() > 1 && hosts.size() > 1) send_sums(b, me, hosts, home);
   send_each(b, home.size() > 1 ? home : b.everyone());
-  PeerList summands = home;
-  for (const PeerList& host : hosts)
-    if (&host != &home) summands.push_back(leader(host, place));
-  b.recv_reduce(summands, {Space::input, uindex(me)}, {Space::output});
+  Slice own{Space::input, uindex(me)};
+  if (hosts.size() == 1 || home.size() > 1) {
+    b.recv_reduce(home, own, {Space::output});
+    own = {Space::output};
+  }
+  PeerList summands;
+  for (const PeerList& host : hosts) summands.push_back(&host == &home ? me : leader(host, place));
+  if (hosts.size() > 1) b.recv_reduce(summands, own, {Space::output});
   return std::move(b).finish();
 }
 
 }  // namespace
 
 extern const Algorithm reduce_scatter_two_level = {
-    "two_level", Collective::reduce_scatter, any_shape, nullptr, build, by_position, kVForm};
+    "two_level", Collective::reduce_scatter, any_shape, nullptr,
+    build,       tree_of_aligned_hosts,      kVForm};
 
 }  // namespace anyccl
