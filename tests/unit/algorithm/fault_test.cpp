@@ -216,10 +216,13 @@ TEST(ScheduleFault, promises_an_order_that_it_has_not) {
   Algorithm doubling = *find_algorithm(Collective::all_reduce, "recursive_doubling");
   doubling.order = the_tree;
   expect_words(check_algorithm(doubling, 5, 5).status(), {"by placement", "promises tree"});
+  Algorithm climb = *find_algorithm(Collective::all_reduce, "reduce_broadcast");
+  climb.order = the_tree_in_one_step;
+  expect_words(check_algorithm(climb, 3, 3).status(), {"by tree", "promises tree_in_one_step"});
 }
 
 TEST(ScheduleFault, promises_one_order_for_all_roots) {
-  Algorithm a = *find_algorithm(Collective::reduce, "binomial");
+  Algorithm a = *find_algorithm(Collective::reduce, "pipelined_chain");
   a.order = by_placement;
   expect_words(check_algorithm(a, 4, 4).status(), {"root 1", "by position", "promises placement"});
 }

@@ -79,7 +79,9 @@ TEST_P(WrittenCatalog, adds_up_in_the_order_that_the_original_promises) {
   const LoadedAlgorithm again = loaded(to_text(anyccl::written(*GetParam(), {&shape, 1})));
   EXPECT_GE(again.order(shape), GetParam()->order(shape));
   const Shape of_root_1{GetParam()->collective, 4, Rank{1}};  // turned, and so is the order
-  if (is_rooted(GetParam()->collective)) EXPECT_EQ(again.order(of_root_1), Order::position);
+  if (is_rooted(GetParam()->collective)) {
+    EXPECT_EQ(again.order(of_root_1), Order::position);
+  }
 }
 
 TEST(LoadedAlgorithm, that_a_ring_adds_up_in_many_orders_is_known) {

@@ -19,6 +19,7 @@ class SliceSum {
         host_(host),
         n_(s.size),
         nodes_(host_nodes(hosts, s.size)),
+        aligned_(nodes_.size() == hosts.size() && folds_to_a_node(nodes_)),
         pieces_(static_cast<std::uint32_t>(hosts.size())),
         first_(slice * pieces_) {
     for (const PeerList& ranks : hosts) leaders_.push_back(leader(ranks, slice));
@@ -34,8 +35,8 @@ class SliceSum {
     const auto width = static_cast<std::uint32_t>(mine_.size());
     b_.send(leaders_, {sums.space, sums.first, width, width});
     const Slice own{sums.space, sums.first + static_cast<std::uint32_t>(host_) * width, width};
-    if (nodes_.size() == leaders_.size() && folds_to_a_node(nodes_)) {
-      b_.recv_reduce(leaders_, {own.space, own.first}, piece);
+    if (aligned_) {
+      b_.recv_reduce(leaders_, own, piece);
     } else {
       receive(own);
       b_.copy(sum_of({0, n_}), piece);
@@ -46,13 +47,14 @@ class SliceSum {
   }
 
  private:
-  /// Of each node of this host the whole slice, one after the other.
+  /// Of each node of this host the whole slice, one after the other; where it will be if that is all.
   Slice sums_of_host() {
     Slice all{.count = 0};
     for (const HostNode& node : mine_) {
       PeerList ranks;
       for (int r = node.ranks.first; r < node.ranks.end; ++r) ranks.push_back(Rank{r});
-      const Slice sum = b_.scratch(first_, pieces_);
+      const Slice sum =
+          aligned_ ? Slice{Space::output, first_, pieces_} : b_.scratch(first_, pieces_);
       b_.recv_reduce(ranks, {Space::input, first_, pieces_}, sum);
       all = {sum.space, all.count == 0 ? sum.first : all.first, all.count + pieces_};
     }
@@ -109,6 +111,7 @@ class SliceSum {
   std::size_t host_;
   int n_;
   std::vector<HostNode> nodes_, mine_;
+  bool aligned_;  // each host has one node, and one step folds them all
   std::uint32_t pieces_, first_;
   PeerList leaders_;
   std::vector<Slice> parts_;  // by node
