@@ -1,6 +1,7 @@
 #include "framework/tuning/tuner.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <set>
 
 #include "algorithm/verify/check.hpp"
@@ -186,10 +187,23 @@ const Algorithm* best_predicted(const TunerQuery& q, const Layers& layers) {
   double least = 0;
   for (const Algorithm* a : all_algorithms()) {
     if (a->loaded != nullptr || !is_possible(*a, q) || excludes(layers, *a, q.bytes)) continue;
-    const double predicted = predict_us(*a, q);
+    const bool counts = a->cost != nullptr || uindex(Rank{q.shape.size}) <= verify::kMaxRanks;
+    const double predicted = counts ? predict_us(*a, q) : std::numeric_limits<double>::infinity();
     if (best == nullptr || predicted < least) best = a, least = predicted;
   }
   return best;
+}
+
+/// Where the built-in choice is not the tree; the model knows nothing of ranks that share a network.
+const Algorithm* best_tree(const TunerQuery& q, const Layers& layers) {
+  const std::size_t groups = count_groups(q.shape);
+  if (q.network && groups > 1 && q.shape.collective == Collective::all_reduce) {
+    const bool small = (groups - 1) * q.bytes <= 64 * kKiB;
+    const Algorithm& usual =
+        *find_algorithm(Collective::all_reduce, small ? "tree_doubling" : "tree_two_level");
+    if (is_possible(usual, q) && !excludes(layers, usual, q.bytes)) return &usual;
+  }
+  return best_predicted(q, layers);
 }
 
 /// By the tables, or else what is built in.
@@ -202,7 +216,7 @@ Choice without_user(const TunerQuery& q, const TunerPolicy& policy, const Layers
               "a rule excludes the built-in choice: the one that should be next"};
   else if (choice.algorithm != nullptr && !meets(*choice.algorithm, q.shape, q.need))
     choice = {
-        best_predicted(q, layers), 0,
+        best_tree(q, layers), 0,
         "the level of reproducibility needs the aligned tree: of those that have it, the one that "
         "should be fastest"};
   for (const auto& table : policy.tables) {

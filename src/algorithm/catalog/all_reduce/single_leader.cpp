@@ -5,7 +5,7 @@
 // and H-1 vectors leave each host: it suits small messages and few hosts. Hosts may be uneven and
 // their ranks scattered.
 
-#include "algorithm/catalog/levels.hpp"
+#include "algorithm/catalog/aligned_tree.hpp"
 
 namespace anyccl {
 namespace {
@@ -32,7 +32,7 @@ Schedule build(const Shape& s, Rank me) {
 
 }  // namespace
 
-extern const Algorithm all_reduce_single_leader = {"single_leader", Collective::all_reduce,
-                                                   any_shape, nullptr, build};
+extern const Algorithm all_reduce_single_leader = {
+    "single_leader", Collective::all_reduce, any_shape, nullptr, build, tree_of_aligned_hosts};
 
 }  // namespace anyccl
