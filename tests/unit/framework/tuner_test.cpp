@@ -430,6 +430,22 @@ TEST(TunerOrder, takes_for_each_call_an_algorithm_that_has_it) {
           }
 }
 
+TEST(TunerOrder, keeps_the_usual_choice_between_aligned_hosts_and_crosses_to_others_as_seldom) {
+  TunerQuery q = query(Collective::all_reduce, 8, 1024 * kKiB, true);
+  q.need = Order::tree;
+  const auto chosen = [&](std::vector<int> hosts, std::size_t bytes) {
+    q.shape.host_of = std::move(hosts);
+    q.bytes = bytes;
+    const Result<Choice> choice = select_algorithm(q, {});
+    return choice.ok() ? std::string(choice->algorithm->name) : choice.status().message();
+  };
+  const std::vector<int> aligned{0, 0, 0, 0, 1, 1, 1, 1}, uneven{0, 0, 0, 1, 1, 1, 1, 1};
+  EXPECT_EQ(chosen(aligned, 1024 * kKiB), "two_level");
+  EXPECT_EQ(chosen(aligned, kKiB), "single_leader");
+  EXPECT_EQ(chosen(uneven, 1024 * kKiB), "tree_two_level");
+  EXPECT_EQ(chosen(uneven, kKiB), "tree_doubling");
+}
+
 TEST(TunerOrder, counts_no_measurement_of_what_has_it_not) {
   const TunerTable table =
       table_of({row("all_reduce/ring", 1024, 1), row("all_reduce/two_shot", 1024, 9),
