@@ -3,7 +3,7 @@
 #
 #   OPTIONS   passed to every configure, for example: make test OPTIONS="-DANYCCL_WERROR=ON"
 .DEFAULT_GOAL := help
-.PHONY: help run fast test test-all test-loaded soak torch-versions asan tsan fuzz clang odr arm build install deb wheels format docs docs-torch doxygen guide tidy bench bench-full bench-fabric bench-torch clean
+.PHONY: help run fast test test-all test-loaded soak torch-versions asan tsan fuzz clang odr arm build install deb wheels format docs docs-torch doxygen guide tidy bench bench-full bench-fabric bench-torch numbers clean
 OPTIONS ?=
 PREFIX  ?= /usr/local
 JOBS    := $(shell nproc)
@@ -193,6 +193,13 @@ bench-torch: ## Compare with Gloo under torch, with 2 and 4 processes (10 minute
 	@scripts/install-packages build
 	$(call build,release)
 	PYTHONPATH=build/release/python .venv/bin/python -W ignore bench/torch/bench.py --runs 3 --json build/bench-torch.json --plot build/bench-torch.svg
+
+numbers: ## Measure what docs/numbers.md says: bits of a million random calls, what levels cost, tokens of 1 to 8 ranks (30 minutes)
+	@scripts/install-packages build
+	$(call build,release)
+	TESTS_LONG=1 build/release/bin/reproducible_test --gtest_filter='LevelThree.has_the_bits*'
+	bench/levels
+	$(if $(TORCH),OMP_NUM_THREADS=1 PYTHONPATH=build/release/python .venv/bin/python -m torch.distributed.run --standalone --nproc-per-node 8 examples/torch/09_same_tokens.py)
 
 clean: ## Remove everything that was built (.venv stays)
 	rm -rf build

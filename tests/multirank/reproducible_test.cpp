@@ -203,11 +203,14 @@ void run_job(std::uint64_t seed, int calls) {
 }
 
 TEST(LevelThree, has_the_bits_of_the_tree_in_every_call_and_wherever_ranks_run) {
-  const int jobs = effort(6, 400, 2);
+  const int jobs = effort(2, 6, 1000), calls = is_long() ? 1000 : 60;
   std::random_device device;
   const std::uint64_t first = is_long() ? device() : 20251125;
   for (int i = 0; i < jobs && !testing::Test::HasFailure(); ++i)
-    run_job(first + 2 * static_cast<std::uint64_t>(i), is_long() ? 1000 : 60);
+    run_job(first + 2 * static_cast<std::uint64_t>(i), calls);
+  if (!testing::Test::HasFailure())
+    fmt::print("{} random calls of 1 to 9 processes, seeds from {}: 0 differing bits\n", jobs * calls,
+               first);
 }
 
 // --- identities ---------------------------------------------------------------------------------
