@@ -82,17 +82,6 @@ struct Packed<Small, kBytes, 32> {
   [[gnu::always_inline]] Words bits() const { return Words{}; }
 };
 
-/// The numbers at kShift alone: a quarter of the registers, where sums wait for others.
-template <typename Small, size_t kBytes, int kShift>
-struct PackedPart {
-  [[gnu::always_inline]] explicit PackedPart(Bytes from)
-      : here(Small::template widen<kBytes, kShift>(load<std::uint32_t, kBytes>(from))) {}
-  [[gnu::always_inline]] void operator+=(const PackedPart& other) { here += other.here; }
-  [[gnu::always_inline]] void operator*=(const PackedPart& other) { here *= other.here; }
-  [[gnu::always_inline]] auto bits() const { return Small::template narrow<kBytes, kShift>(here); }
-  Vector<float, kBytes> here;
-};
-
 /// The upper half of an f32.
 struct UpperHalf : Encoding<2, 0x7f80, 0x7fc0> {
   using Wide = float;
@@ -160,9 +149,6 @@ struct Small : Encoding<(1 + kExponent + kMantissa) / 8,
   using Wide = float;
   template <size_t kBytes>
   using Block = Packed<Small, kBytes>;
-  static constexpr bool kInParts = true;
-  template <size_t kBytes, int kShift>
-  using Part = PackedPart<Small, kBytes, kShift>;
 
   template <size_t kBytes, int kShift>
   [[gnu::always_inline]] static Vector<float, kBytes> widen(Vector<std::uint32_t, kBytes> words) {
@@ -286,7 +272,6 @@ struct Halves<kVector> {
 };
 
 struct F16 : Small<5, 10, true, 0x7e00> {
-  static constexpr bool kInParts = false;
   template <size_t kBytes>
   using Block = Halves<kBytes>;
 };

@@ -10,7 +10,6 @@ namespace {
 /// A type of elements and how a block of them takes in another.
 template <typename Type, typename Operator>
 struct Reduction {
-  using Elements = Type;
   static constexpr size_t kElement = Type::kElement;
   template <size_t kBytes>
   using Block = typename Type::template Block<kBytes>;
@@ -260,33 +259,6 @@ struct Piece {
   unsigned char memory[kVector];
 };
 
-/// Types that are packed in words, one place of the words after the other. `from(k)` is source k.
-template <typename Op, typename Type, int kShift = 0, typename From>
-[[gnu::always_inline]] inline auto fold_parts(const From& from, size_t count) {
-  constexpr int kNext = kShift + 8 * static_cast<int>(Type::kElement);
-  const auto read = [&](size_t k) __attribute__((always_inline)) {
-    return typename Type::template Part<kVector, kShift>(from(k));
-  };
-  const auto words = fold_any<Op, 1>(read, count).bits();
-  if constexpr (kNext < 32)
-    return words | fold_parts<Op, Type, kNext>(from, count);
-  else
-    return words;
-}
-
-template <typename Op, typename From>
-[[gnu::always_inline]] inline auto fold_block(const From& from, size_t count) {
-  using Type = typename Op::Elements;
-  if constexpr (!Op::kExact && requires { requires Type::kInParts; }) {
-    return fold_parts<Op, Type>(from, count);
-  } else {
-    const auto read = [&](size_t k) __attribute__((always_inline)) {
-      return typename Op::template Block<kVector>(from(k));
-    };
-    return fold_any<Op, 2>(read, count).bits();
-  }
-}
-
 /// For the rest: little code.
 template <typename Op>
 [[gnu::noinline]] void any_sources(void* dst, void* also, const void* const* src, size_t sources,
@@ -295,10 +267,10 @@ template <typename Op>
   if (sources == 1) return copy(dst, also, src[0], bytes);
   for (size_t offset = 0; offset < bytes; offset += kVector) {
     Piece piece{bytes - offset < kVector ? bytes - offset : kVector, {}};
-    const auto from = [&](size_t k) __attribute__((always_inline)) {
-      return piece.read(static_cast<Bytes>(src[k]) + offset);
+    const auto read = [&](size_t k) __attribute__((always_inline)) {
+      return typename Op::template Block<kVector>(piece.read(static_cast<Bytes>(src[k]) + offset));
     };
-    const auto bits = fold_block<Op>(from, sources);
+    const auto bits = fold_any<Op, 4>(read, sources).bits();
     piece.write(static_cast<unsigned char*>(dst) + offset, bits);
     if (also != nullptr) piece.write(static_cast<unsigned char*>(also) + offset, bits);
   }
