@@ -92,15 +92,12 @@ std::string plan_of_group(Communicator& comm, const std::string& algorithm) {
   return text;
 }
 
-TEST_F(OwnAlgorithm, that_adds_up_in_rank_order_fuses_calls_of_a_group) {
-  const std::string in_order = file_of(star("in_rank_order", 3));
-  const std::string one_first =
-      file_of(star("one_first", 3, "1, 0"), "same.json");  // 0 + 1 is 1 + 0
+TEST_F(OwnAlgorithm, that_adds_up_by_the_tree_fuses_calls_of_a_group) {
+  const std::string file = file_of(star("by_the_tree", 3));
   expect_all_passed(run_processes(3, [&](Communicator& comm) {
-    ASSERT_OK(load_algorithms(in_order + ":" + one_first));
-    expect_words(plan_of_group(comm, "in_rank_order"),
-                 {"all_reduce/in_rank_order ", "4 calls as one"});
-    expect_words(plan_of_group(comm, "one_first"), {"all_reduce/one_first ", "4 calls as one"});
+    ASSERT_OK(load_algorithms(file));
+    expect_words(plan_of_group(comm, "by_the_tree"),
+                 {"all_reduce/by_the_tree ", "4 calls as one"});
   }));
 }
 
