@@ -1,6 +1,5 @@
 // Halving-doubling: partners swap the halves of what they still have and add, half as much in each
-// round; then they swap back twice as much. Neighbours are partners first, so the large pieces stay inside
-// a host, and the order is the aligned tree. When n is no power of two, the first ranks fold in
+// round; then they swap back twice as much. When n is no power of two, the first ranks fold in
 // pairs before and unfold after. Rabenseifner, "Optimization of collective reduction operations",
 // ICCS 2004. Least traffic in 2 log2 n rounds if n is a power of two; if not, a vector and two
 // rounds more, where circulant needs neither.
@@ -9,11 +8,6 @@
 
 namespace anyccl {
 namespace {
-
-/// The folded pairs are no nodes of the tree.
-Order order(const Shape& s) {
-  return Core(s.size).folded == 0 ? Order::tree : Order::placement;
-}
 
 Cost cost(const Shape& s) {
   const Core core(s.size);
@@ -39,20 +33,17 @@ Schedule build(const Shape& s, Rank me) {
   if (s.size == 1) b.copy(in, out);
   const int i = pair ? r / 2 : r - core.folded;
   Space have = pair ? Space::output : Space::input;
-  int mine = 0;  // where my part begins
-  for (int bit = 1, half = core.size / 2; half > 0; bit *= 2, half /= 2, have = Space::output) {
-    const bool upper = (i & bit) != 0;
-    const Rank partner = core.rank(i ^ bit), self = core.rank(i);
-    b.send(partner, chunks(have, upper ? mine : mine + half, half));
-    if (upper) mine += half;
-    b.recv_reduce(upper ? PeerList{partner, self} : PeerList{self, partner},
-                  chunks(have, mine, half), chunks(Space::output, mine, half));
-  }
-  for (int bit = core.size / 2, part = 1; bit > 0; bit /= 2, part *= 2) {
+  for (int bit = core.size / 2; bit > 0; bit /= 2, have = Space::output) {
+    const int mine = i & -bit, theirs = mine ^ bit;  // the halves begin there
     const Rank partner = core.rank(i ^ bit);
-    b.send(partner, chunks(Space::output, mine, part));
-    b.recv(partner, chunks(Space::output, mine ^ part, part));
-    mine &= ~part;
+    b.send(partner, chunks(have, theirs, bit));
+    b.recv_reduce(partner, chunks(have, mine, bit), chunks(Space::output, mine, bit));
+  }
+  for (int bit = 1; bit < core.size; bit *= 2) {
+    const int mine = i & -bit, theirs = mine ^ bit;
+    const Rank partner = core.rank(i ^ bit);
+    b.send(partner, chunks(Space::output, mine, bit));
+    b.recv(partner, chunks(Space::output, theirs, bit));
   }
   if (pair) b.send(Rank{r - 1}, out);
   return std::move(b).finish();
@@ -60,7 +51,7 @@ Schedule build(const Shape& s, Rank me) {
 
 }  // namespace
 
-extern const Algorithm all_reduce_halving_doubling = {
-    "halving_doubling", Collective::all_reduce, any_shape, cost, build, order};
+extern const Algorithm all_reduce_halving_doubling = {"halving_doubling", Collective::all_reduce,
+                                                      any_shape, cost, build};
 
 }  // namespace anyccl
