@@ -155,28 +155,34 @@ void add_integers(const Method& method, std::uint64_t seed, const Rows& rows, Su
   add(row.get(), 1, weights + rows.count, to.words);
 }
 
-void add_bits(const Method& method, std::uint64_t seed, const Rows& rows, Summary& to) {
+/// Calls visit(number of the row, lane, bits) for all elements.
+template <typename Visit>
+void for_each(const Method& method, const Rows& rows, const Visit& visit) {
   with_type_of(method.bytes, [&]<typename U>(U) {
     const Bits<U> bits(method);
-    const std::size_t elements = rows.count * kRow + rows.rest;
-    for (std::size_t i = 0; i < elements; ++i) {
-      const std::uint64_t x = bits.of(rows.memory + i * sizeof(U));
-      const std::uint64_t random = random_at(seed, rows.number + i / kRow);
-      to.words[i % kRow] ^= method.op == ReduceOp::lxor
-                                ? (x != 0 ? random : 0)
-                                : std::rotl(x, static_cast<int>(random >> 58));
+    const std::byte* at = rows.memory;
+    for (std::size_t j = 0; j <= rows.count; ++j) {
+      const std::size_t lanes = j < rows.count ? kRow : rows.rest;
+      for (std::size_t b = 0; b < lanes; ++b, at += sizeof(U))
+        visit(rows.number + j, b, bits.of(at));
     }
   });
 }
 
+void add_bits(const Method& method, std::uint64_t seed, const Rows& rows, Summary& to) {
+  std::uint64_t row = ~std::uint64_t{0}, random = 0;
+  const bool is_logical = method.op == ReduceOp::lxor;
+  for_each(method, rows, [&](std::uint64_t number, std::size_t b, std::uint64_t x) {
+    if (number != row) random = random_at(seed, row = number);
+    to.words[b] ^=
+        is_logical ? (x != 0 ? random : 0) : std::rotl(x, static_cast<int>(random >> 58));
+  });
+}
+
 void add_order(const Method& method, const Rows& rows, Summary& to) {
-  with_type_of(method.bytes, [&]<typename U>(U) {
-    const Bits<U> bits(method);
-    const std::size_t elements = rows.count * kRow + rows.rest;
-    for (std::size_t i = 0; i < elements; ++i) {
-      std::uint64_t& word = to.words[i % kRow];
-      word = bits.join(static_cast<U>(word), bits.of(rows.memory + i * sizeof(U)));
-    }
+  const bool is_maximum = method.op == ReduceOp::max || method.op == ReduceOp::min;
+  for_each(method, rows, [&](std::uint64_t, std::size_t b, std::uint64_t x) {
+    to.words[b] = is_maximum ? std::max(to.words[b], x) : to.words[b] | x;
   });
 }
 
