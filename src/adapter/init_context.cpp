@@ -54,6 +54,9 @@ void add_settings_of(const CommSettings& settings, const Config& config, std::st
   add_setting(text, "config->buffSize", size(settings.buffer_bytes, config.buffer_bytes));
   if (settings.level >= 0)
     add_setting(text, "config->reproducible", std::to_string(settings.level));
+  if (settings.verify >= 0) add_setting(text, "config->verify", std::to_string(settings.verify));
+  if (settings.verify_later >= 0)
+    add_setting(text, "config->verifyLater", std::to_string(settings.verify_later));
 }
 
 /// Of algorithms that were loaded their content counts, not their files. A hello has room for a few.

@@ -51,6 +51,8 @@ CommSettings inherited(const CommSettings& parent, const CommSettings& own) {
   if (own.chunk_bytes != 0) all.chunk_bytes = own.chunk_bytes;
   if (own.buffer_bytes != 0) all.buffer_bytes = own.buffer_bytes;
   if (own.level >= 0) all.level = own.level;
+  if (own.verify >= 0) all.verify = own.verify;
+  if (own.verify_later >= 0) all.verify_later = own.verify_later;
   if (own.time_limit) all.time_limit = own.time_limit;
   all.creation_limit = own.creation_limit;
   return all;

@@ -304,7 +304,12 @@ Result<CommPtr> create_over(InitContext& init, const GroupPtr& group, Rank me,
   m.cores_each = placement.cores_each[uindex(me)];
   m.waits = init.config.waits;
   m.wait_limits = wait_limits_of(init);
-  m.fuses = init.config.fuses;
+  m.verify = static_cast<std::uint64_t>(init.settings.verify >= 0 ? init.settings.verify
+                                                                  : init.config.verify);
+  m.verify_later =
+      init.settings.verify_later >= 0 ? init.settings.verify_later == 1 : init.config.verify_later;
+  m.fuses = init.config.fuses && m.verify == 0;  // each call has a verification of its own
+  ANYCCL_TRY(m.verify_secret, context_key_of(group->secret, "verification"));
   ANYCCL_TRY(const std::size_t ring_bytes, ring_bytes_of(init, m.size, m.network));
   m.ring_bytes = std::min(most_ring_bytes, ring_bytes);
   const bootstrap::Hello& mine = group->members[uindex(me)];
@@ -339,6 +344,11 @@ Result<CommPtr> create_over(InitContext& init, const GroupPtr& group, Rank me,
   comm->when_grown([weak = std::weak_ptr(comm), &background = background_progress()] {
     background.give_back_later(weak);
   });
+  if (comm->membership().verify_later)
+    comm->when_left_alone([weak = std::weak_ptr(comm), &background = background_progress()] {
+      // Without a thread it goes on with the next call.
+      if (const CommPtr alive = weak.lock()) static_cast<void>(background.add(alive));
+    });
   Process::get().add(comm, {group->secret, members_of(group), links, init.config.transport});
   if (!init.config.metrics_folder.empty()) Process::get().report_in(init.config.metrics_folder);
   if (init.config.dump_signal != 0) Process::get().dump_at(init.config.dump_signal);

@@ -10,6 +10,7 @@
 #include "base/byte_size.hpp"
 #include "base/error.hpp"
 #include "base/log.hpp"
+#include "base/verify_limits.hpp"
 
 extern char** environ;
 
@@ -25,6 +26,13 @@ std::string name_in(std::span<const std::string_view> names, Choice choice) {
 
 std::string size_text(std::size_t bytes) {
   return bytes == 0 ? "" : std::to_string(bytes);
+}
+
+/// As read_verify() reads it; empty: nothing is verified.
+std::string verify_text(const Config& config) {
+  if (config.verify == 0) return "";
+  const std::string each = config.verify == 1 ? "all" : fmt::format("1/{}", config.verify);
+  return config.verify_later ? each + ",late" : each;
 }
 
 constexpr Variable kVariables[] = {
@@ -57,6 +65,11 @@ constexpr Variable kVariables[] = {
      [](const Config& c) {
        return c.reproducible < 0 ? std::string() : std::to_string(c.reproducible);
      }},
+    {"ANYCCL_VERIFY", "off",
+     "all: results of collectives are verified; 1/N: of each N-th; with \",late\" behind it calls "
+     "do not "
+     "wait for that. See docs/numbers.md",
+     [](const Config& c) { return verify_text(c); }},
     {"ANYCCL_FUSION", "1", "0: small collectives of a group do not travel as one",
      [](const Config& c) { return std::string(c.fuses ? "" : "0"); }},
     {"ANYCCL_TRANSPORT", "", "name of the one transport to use (see `anyccl info`)",
@@ -240,6 +253,27 @@ Status read_chaos(ChaosPlan& into) {
   return {};
 }
 
+/// "off", "all", "1/16", "1/16,late".
+Status read_verify(Config& into) {
+  const std::string text = text_of("ANYCCL_VERIFY");
+  std::string_view each = text;
+  constexpr std::string_view kLate = ",late", kOneIn = "1/";
+  into.verify_later = each.ends_with(kLate);
+  if (into.verify_later) each.remove_suffix(kLate.size());
+  into.verify = each == "all" ? 1 : 0;
+  if (each == "all" || (!into.verify_later && (each.empty() || each == "off"))) return {};
+  const char* const end = each.data() + each.size();
+  const bool is_part = each.starts_with(kOneIn);
+  const auto [rest, problem] = std::from_chars(each.data() + (is_part ? 2 : 0), end, into.verify);
+  if (is_part && problem == std::errc{} && rest == end && into.verify >= 1 &&
+      into.verify <= kMostVerify)
+    return {};
+  return error(Code::invalid_argument,
+               "ANYCCL_VERIFY={} is not off, all, or 1/N with N from 1 to {}; \",late\" may be "
+               "behind the last two",
+               text, kMostVerify);
+}
+
 Status read_port_range(PortRange& into) {
   const std::string text = text_of("ANYCCL_PORT_RANGE");
   into = {};
@@ -338,6 +372,7 @@ Result<Config> read_config() {
   std::optional<int> reproducible;
   ANYCCL_CHECK(read_number("ANYCCL_REPRODUCIBLE", 0, 3, reproducible));
   c.reproducible = reproducible.value_or(c.reproducible);
+  ANYCCL_CHECK(read_verify(c));
   std::optional<int> fusion;
   ANYCCL_CHECK(read_number("ANYCCL_FUSION", 0, 1, fusion));
   c.fuses = fusion != 0;

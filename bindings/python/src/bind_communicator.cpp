@@ -13,52 +13,78 @@ void bind_creation(CommunicatorClass& c) {
   const auto name_arg = "name"_a.none() = nb::none();
   const auto wait_arg = "wait"_a = true;
   const auto timeout_arg = "timeout"_a.none() = nb::none();
+  const auto reproducible_arg = "reproducible"_a.none() = nb::none();
+  const auto verify_arg = "verify"_a.none() = nb::none();
+  const auto verify_later_arg = "verify_later"_a.none() = nb::none();
   c.def_static(
        "from_env",
-       [](std::optional<std::string> name, bool wait, Seconds timeout) {
-         return Communicator::from_env({std::move(name), wait, timeout});
+       [](std::optional<std::string> name, bool wait, Seconds timeout,
+          std::optional<int> reproducible, std::optional<int> verify,
+          std::optional<bool> verify_later) {
+         return Communicator::from_env(
+             {std::move(name), wait, timeout, reproducible, verify, verify_later});
        },
-       named, name_arg, wait_arg, timeout_arg, docs::kFromEnv)
+       named, name_arg, wait_arg, timeout_arg, reproducible_arg, verify_arg, verify_later_arg,
+       docs::kFromEnv)
       .def_static(
           "from_unique_id",
           [](const anycclUniqueId& id, int rank, int size, std::optional<std::string> name,
-             bool wait, Seconds timeout) {
-            return Communicator::from_unique_id(id, rank, size, {std::move(name), wait, timeout});
+             bool wait, Seconds timeout, std::optional<int> reproducible, std::optional<int> verify,
+             std::optional<bool> verify_later) {
+            return Communicator::from_unique_id(
+                id, rank, size,
+                {std::move(name), wait, timeout, reproducible, verify, verify_later});
           },
-          "id"_a, "rank"_a, "size"_a, named, name_arg, wait_arg, timeout_arg, docs::kFromUniqueId)
+          "id"_a, "rank"_a, "size"_a, named, name_arg, wait_arg, timeout_arg, reproducible_arg,
+          verify_arg, verify_later_arg, docs::kFromUniqueId)
       .def_static("init_all", &Communicator::init_all, "size"_a, docs::kInitAll)
       .def(
           "split",
           [](Communicator& self, std::optional<int> color, int key, std::optional<std::string> name,
-             bool wait, Seconds timeout) {
+             bool wait, Seconds timeout, std::optional<int> reproducible, std::optional<int> verify,
+             std::optional<bool> verify_later) {
             return self.split(color.value_or(ANYCCL_SPLIT_NOCOLOR), key,
-                              {std::move(name), wait, timeout});
+                              {std::move(name), wait, timeout, reproducible, verify, verify_later});
           },
-          "color"_a.none(), "key"_a = 0, named, name_arg, wait_arg, timeout_arg, docs::kSplit,
+          "color"_a.none(), "key"_a = 0, named, name_arg, wait_arg, timeout_arg, reproducible_arg,
+          verify_arg, verify_later_arg, docs::kSplit,
           nb::sig("def split(self, color: int | None, key: int = 0, *, name: str | None = None, "
-                  "wait: bool = True, timeout: float | None = None) -> Communicator | None"))
+                  "wait: bool = True, timeout: float | None = None, "
+                  "reproducible: int | None = None, verify: int | None = None, "
+                  "verify_later: bool | None = None) -> Communicator | None"))
       .def(
           "shrink",
           [](Communicator& self, std::vector<int> excluded, bool after_failure,
-             std::optional<std::string> name, bool wait, Seconds timeout) {
-            return self.shrink(std::move(excluded), after_failure,
-                               {std::move(name), wait, timeout});
+             std::optional<std::string> name, bool wait, Seconds timeout,
+             std::optional<int> reproducible, std::optional<int> verify,
+             std::optional<bool> verify_later) {
+            return self.shrink(
+                std::move(excluded), after_failure,
+                {std::move(name), wait, timeout, reproducible, verify, verify_later});
           },
           "excluded"_a = std::vector<int>(), named, "after_failure"_a = false, name_arg, wait_arg,
-          timeout_arg, docs::kShrink,
+          timeout_arg, reproducible_arg, verify_arg, verify_later_arg, docs::kShrink,
           nb::sig("def shrink(self, excluded: collections.abc.Sequence[int] = (), *, "
                   "after_failure: bool = False, name: str | None = None, wait: bool = True, "
-                  "timeout: float | None = None) -> Communicator"))
+                  "timeout: float | None = None, "
+                  "reproducible: int | None = None, verify: int | None = None, "
+                  "verify_later: bool | None = None) -> Communicator"))
       .def(
           "grow",
           [](Communicator& self, int size, const anycclUniqueId* id,
-             std::optional<std::string> name, bool wait, Seconds timeout) {
-            return self.grow(size, id, {std::move(name), wait, timeout});
+             std::optional<std::string> name, bool wait, Seconds timeout,
+             std::optional<int> reproducible, std::optional<int> verify,
+             std::optional<bool> verify_later) {
+            return self.grow(size, id,
+                             {std::move(name), wait, timeout, reproducible, verify, verify_later});
           },
-          "size"_a, "id"_a.none() = nb::none(), named, name_arg, wait_arg, timeout_arg, docs::kGrow,
+          "size"_a, "id"_a.none() = nb::none(), named, name_arg, wait_arg, timeout_arg,
+          reproducible_arg, verify_arg, verify_later_arg, docs::kGrow,
           nb::sig("def grow(self, size: int, id: UniqueId | None = None, *, "
                   "name: str | None = None, wait: bool = True, "
-                  "timeout: float | None = None) -> Communicator"))
+                  "timeout: float | None = None, "
+                  "reproducible: int | None = None, verify: int | None = None, "
+                  "verify_later: bool | None = None) -> Communicator"))
       .def_prop_ro("ready", &Communicator::is_ready, docs::kReady)
       .def("wait_until_ready", &Communicator::wait_until_ready, "timeout"_a.none() = nb::none(),
            docs::kWaitUntilReady)

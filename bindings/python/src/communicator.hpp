@@ -18,7 +18,11 @@ struct Creation {
   std::optional<std::string> name;
   bool wait = true;
   Seconds timeout;
-  bool is_default() const { return !name && wait && !timeout; }
+  std::optional<int> reproducible = std::nullopt, verify = std::nullopt;
+  std::optional<bool> verify_later = std::nullopt;
+  bool is_default() const {
+    return !name && wait && !timeout && !reproducible && !verify && !verify_later;
+  }
 };
 
 /// One rank's communicator. Everything here is called with the interpreter lock held, which guards

@@ -24,6 +24,9 @@ anycclConfig_t config_of(const Creation& how) {
   config.blocking = how.wait ? 1 : 0;
   if (how.name) config.commName = how.name->c_str();
   if (how.timeout) config.createTimeoutMs = creation_limit(*how.timeout);
+  if (how.reproducible) config.reproducible = *how.reproducible;
+  if (how.verify) config.verify = *how.verify;
+  if (how.verify_later) config.verifyLater = *how.verify_later ? 1 : 0;
   return config;
 }
 

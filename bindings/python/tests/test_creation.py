@@ -162,3 +162,25 @@ def test_a_limit_that_is_none_is_refused(alone, wrong):
     with pytest.raises(anyccl.InvalidArgument, match="0.001 to 86400"):
         alone.split(0, timeout=wrong)
     assert alone.split(0, timeout=86400).size == 1
+
+
+def test_a_communicator_that_verifies_says_so_where_it_cannot():
+    alone = anyccl.Communicator.init_all(1)[0]
+    x = np.ones(4)
+    with alone.split(0, verify=16, verify_later=True, reproducible=3) as verified:
+        assert (verified.all_reduce(x) == x).all()
+        with pytest.raises(anyccl.InvalidUsage, match="prod.*config->verify"):
+            verified.all_reduce(x, op="prod")
+    with alone.split(0, verify=0) as plain:
+        assert (plain.all_reduce(x, op="prod") == x).all()
+    for wrong in ({"verify": -1}, {"reproducible": 4}):
+        with pytest.raises(anyccl.InvalidArgument, match=next(iter(wrong))):
+            alone.split(0, **wrong)
+
+
+def test_ranks_that_differ_in_verification_hear_both():
+    unique = anyccl.UniqueId.create()
+    comms = [anyccl.Communicator.from_unique_id(unique, r, 2, wait=False, verify=1 + r) for r in range(2)]
+    for comm in comms:
+        with pytest.raises(anyccl.Error, match="config->verify"):
+            comm.wait_until_ready(60)

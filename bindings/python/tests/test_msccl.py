@@ -104,7 +104,7 @@ def test_algorithms_of_msccl_are_right_here(text, tmp_path):
 def test_channels_that_are_many_need_few_slots(tmp_path):
     done = check(imported(rings(8, 24), tmp_path))
     assert done.returncode == 0, done.stdout
-    slots = done.stdout.splitlines()[-1].split()[6]
+    slots = done.stdout.splitlines()[-1].split()[7]
     assert int(slots) <= 2, done.stdout
 
 

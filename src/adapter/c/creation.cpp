@@ -3,6 +3,7 @@
 #include "adapter/c/creation.hpp"
 
 #include "base/error.hpp"
+#include "base/verify_limits.hpp"
 
 namespace anyccl {
 namespace {
@@ -30,6 +31,13 @@ Result<std::optional<std::chrono::milliseconds>> creation_limit_in(int milliseco
     return std::optional(std::chrono::milliseconds(milliseconds));
   return error(Code::invalid_argument, "config->createTimeoutMs is {} ms instead of 1 to {}",
                milliseconds, kDay);
+}
+
+/// -1: the configuration says nothing of it.
+Result<int> verify_in(int verify, const char* field, int most) {
+  if (verify == ANYCCL_CONFIG_UNDEF_INT) return -1;
+  if (verify >= 0 && verify <= most) return verify;
+  return error(Code::invalid_argument, "config->{} is {} instead of 0 to {}", field, verify, most);
 }
 
 }  // namespace
@@ -72,11 +80,16 @@ CommSettings settings_in(const anycclConfig_t* config) {
   const auto time_limit = time_limit_in(config->timeoutMs);
   const auto creation_limit = creation_limit_in(config->createTimeoutMs);
   const auto level = level_in(config->reproducible);
-  for (const Status& status : {chunk.status(), buffer.status(), time_limit.status(),
-                               creation_limit.status(), level.status()})
+  const auto verify = verify_in(config->verify, "verify", kMostVerify);
+  const auto later = verify_in(config->verifyLater, "verifyLater", 1);
+  for (const Status& status :
+       {chunk.status(), buffer.status(), time_limit.status(), creation_limit.status(),
+        level.status(), verify.status(), later.status()})
     if (settings.problem.ok()) settings.problem = status;
   if (settings.problem.ok()) {
     settings.level = *level;
+    settings.verify = *verify;
+    settings.verify_later = *later;
     settings.time_limit = *time_limit;
     settings.creation_limit = *creation_limit;
     settings.chunk_bytes = *chunk;

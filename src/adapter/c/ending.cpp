@@ -105,7 +105,8 @@ Status destroy(anycclComm_t comm) {
   if (team != nullptr) {
     if (!is_finalized) ended = team->finish();
     if (!is_agreed) give_up(team->first());
-    if (comm->background_progress) background_progress().forget(*kept);
+    if (comm->background_progress || kept->membership().verify_later)
+      background_progress().forget(*kept);
     background_progress().forget_memory(*kept);  // so that it ends here, and not in that thread
   }
   bury_comm(comm, error(Code::invalid_usage,

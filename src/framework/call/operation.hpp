@@ -52,13 +52,21 @@ class Operation {
   /// Its turn in a stream has come. Any thread.
   void open() { open_.store(true, std::memory_order_seq_cst); }  // then somebody may be woken
   /// Pairs with open(): a thread that sees it also sees everything before.
-  bool is_open() const { return open_.load(std::memory_order_acquire); }
+  bool is_open() const {
+    return open_.load(std::memory_order_acquire) && (stand_in_ == nullptr || stand_in_->is_open());
+  }
+  /// Before it is queued. The caller has `other` in place of this one: its gate and who waits for it count for
+  /// both. It stays alive as long as this one.
+  void stand_behind(const Operation& other) { stand_in_ = &other; }
 
   /// A thread has waited for it for so long that it looks for failures, and then no longer waits. Any thread.
   void begin_wait() { waits_.fetch_add(1, std::memory_order_relaxed); }
   void end_wait() { waits_.fetch_sub(1, std::memory_order_relaxed); }
   /// Whether something waits for it: a thread, or what follows it in a stream.
-  bool is_awaited() const { return in_stream_ || waits_.load(std::memory_order_relaxed) > 0; }
+  bool is_awaited() const {
+    return in_stream_ || waits_.load(std::memory_order_relaxed) > 0 ||
+           (stand_in_ != nullptr && stand_in_->is_awaited());
+  }
 
   /// It fails when `time` has passed from now on; 0: when the limit of its communicator has passed
   /// from its first look() on. An operation that waits for its turn among collectives has its limit from then on.
@@ -149,6 +157,7 @@ class Operation {
   std::atomic<bool> done_{false}, open_{true};
   std::atomic<int> waits_{0};
   bool in_stream_ = false;  // from its issue on
+  const Operation* stand_in_ = nullptr;
   std::atomic<std::uint32_t> kind_{0};
   std::chrono::milliseconds limit_{0};
   Clock::time_point began_, quiet_since_;  // zero: at the first look()

@@ -36,7 +36,7 @@ void Execution::start(const PreparedCall& prepared, const Call& call, Position p
   scratch_ = scratch;
   if (prepared.times != nullptr) input_ = multiply_input(call);
   announced_ = posted_ = false;
-  fused_ = nullptr;
+  around_ = nullptr;
   restart();
   if (lanes_.size() < prepared.lanes) lanes_.resize(prepared.lanes);
   for (Lane& lane : lanes_)
@@ -115,7 +115,10 @@ bool Execution::settle() {
   posted_ = true;
   if (!settled) return false;
   if (prepared_->divide != nullptr) divide();
-  if (fused_ != nullptr) fused_->unpack();
+  if (around_ != nullptr) {
+    problem_ = around_->after();
+    if (!problem_.ok()) return true;
+  }
   complete({});
   return true;
 }

@@ -15,6 +15,7 @@
 #include <memory>
 #include <vector>
 
+#include "framework/call/around_call.hpp"
 #include "framework/call/operation.hpp"
 #include "framework/call/operators.hpp"
 #include "framework/call/recorder.hpp"
@@ -83,8 +84,10 @@ class Execution final : public Operation {
     set_kind(0);
   }
 
-  /// Of a fused call, after start(): its parts get their results before it is done.
-  void unpack_with(const FusedCall* fused) { fused_ = fused; }
+  /// After start(). Null: there is nothing around it.
+  void end_with(AroundCall* around) { around_ = around; }
+  /// What is around it says that the result is wrong. Then it is never done by itself.
+  const Status& problem() const { return problem_; }
 
   bool advance() override;
   /// The same, but may spin for a fraction of a microsecond for what is missing.
@@ -171,7 +174,8 @@ class Execution final : public Operation {
   const std::byte* input_ = nullptr;
   std::byte* output_ = nullptr;
   Position position_;
-  const FusedCall* fused_ = nullptr;
+  AroundCall* around_ = nullptr;
+  Status problem_;
   std::byte* scratch_ = nullptr;
   std::vector<Lane> lanes_;
   std::uint32_t running_ = 0;

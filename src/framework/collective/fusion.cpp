@@ -113,7 +113,7 @@ void FusedCall::begin(std::span<const Call* const> parts, const PlanningFacts& m
   call_.output = shares_ ? in : output_.of(block_ * blocks_out_);
 }
 
-void FusedCall::pack() const {
+void FusedCall::before() {
   std::byte* to = const_cast<std::byte*>(call_.input);
   for (std::size_t b = 0; b < blocks_in_; ++b)
     for (const Part& part : parts_) {
@@ -122,7 +122,7 @@ void FusedCall::pack() const {
     }
 }
 
-void FusedCall::unpack() const {
+Status FusedCall::after() {
   const std::byte* from = call_.output;
   for (std::size_t b = 0; b < blocks_out_; ++b)
     for (const Part& part : parts_) {
@@ -130,6 +130,7 @@ void FusedCall::unpack() const {
       if (part.bytes > 0 && !there) std::memcpy(part.output + b * part.bytes, from, part.bytes);
       from += part.bytes;
     }
+  return {};
 }
 
 }  // namespace anyccl

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "framework/call/around_call.hpp"
 #include "framework/call/call.hpp"
 #include "framework/collective/planning_facts.hpp"
 
@@ -19,15 +20,17 @@ namespace anyccl {
 std::size_t count_alike(std::span<const Call* const> calls, const PlanningFacts& me);
 
 /// One call in place of several. May be used again.
-class FusedCall {
+class FusedCall final : public AroundCall {
  public:
   /// `parts`: what count_alike() allows.
   void begin(std::span<const Call* const> parts, const PlanningFacts& me);
 
   const Call& call() const { return call_; }
   FusedParts parts() const { return {static_cast<std::uint32_t>(parts_.size()), hash_}; }
-  void pack() const;
-  void unpack() const;
+  /// Its parts become one input.
+  void before() override;
+  /// They get their results.
+  Status after() override;
 
  private:
   struct Part {

@@ -82,7 +82,9 @@ Status Comm::run_locked(ProgressLock& progress_lock, const Call& call, std::shar
   const CallKey key(call, me_.rank);
   if (!plans_.is_checked(call, key)) ANYCCL_CHECK(plans_.check(call));
   loop_.note_limit(call.timeout);
-  if (!is_idle()) {
+  if (me_.verify != 0) [[unlikely]]
+    ANYCCL_CHECK(check_verifiable(call));
+  if (!is_idle() || is_verified_next(call)) {
     alive = weak_from_this().lock();
     ANYCCL_TRY(const std::shared_ptr<Operation> operation, enqueue(call, key, Gate::open));
     note_wait(*operation);
@@ -304,6 +306,7 @@ Result<std::shared_ptr<Operation>> Comm::enqueue_fused(std::span<const Call* con
 Result<std::shared_ptr<Operation>> Comm::enqueue(const Call& call, const CallKey& key, Gate gate,
                                                  std::unique_ptr<FusedCall> fused) {
   if (call.is_point_to_point()) return std::shared_ptr<Operation>(add_message(call, gate));
+  if (is_verified_next(call)) return enqueue_verified(call, key, gate);
   const auto queued = make_queued(call);
   queued->execution.set(gate);
   queued->execution.limit(call.timeout);
@@ -324,16 +327,21 @@ bool Comm::advance() {
     if (!head->execution.is_open()) break;
     if (!head->started) {
       if (head->prepared->only_gives && !glance().ok()) return true;
-      if (head->fused != nullptr) head->fused->pack();
+      AroundCall* const around = head->around();
+      if (around != nullptr) around->before();
       head->execution.start(*head->prepared, head->kept.call(), head->position,
                             head->scratch.data());
-      head->execution.unpack_with(head->fused.get());
+      head->execution.end_with(around);
       head->execution.limit(head->execution.time_limit());  // counts from here
       recorder_.start(head->execution.record_number());
     }
     head->started = true;
     // check_stalled() may have finished it, and then its buffers belong to the caller again.
     if (!head->execution.done()) moved = head->execution.advance() || moved;
+    if (!head->execution.problem().ok()) {
+      fail(head->execution.problem());
+      return true;
+    }
     if (!head->execution.done()) break;
     if (head->fused != nullptr && spare_fused_.size() < kMostSpareFused)
       spare_fused_.push_back(std::move(head->fused));
@@ -407,6 +415,9 @@ Status Comm::limit(Operation& operation, std::chrono::milliseconds time) {
   loop_.lock(progress_lock);
   loop_.note_limit(time);
   operation.limit(time);
+  for (const auto& queued : collectives_)  // what is verified has the limit of its check
+    if (queued->check != nullptr && &queued->check->execution == &operation)
+      queued->execution.limit(time);
   return {};
 }
 

@@ -21,8 +21,11 @@
 #include "framework/communicator/progress_loop.hpp"
 #include "framework/communicator/routes.hpp"
 #include "framework/message/message_matcher.hpp"
+#include "framework/verification/summary.hpp"
 
 namespace anyccl {
+
+class Verification;
 
 /// One rank's end of a communicator: its members, the queue of its collectives, its messages, and
 /// its failure. PlanCache turns calls into what runs, ProgressLoop lets threads wait, and Diagnosis
@@ -51,7 +54,7 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
   bool forked() const { return anyccl::fork_generation() != fork_generation_; }
   /// See ProgressLoop.
   bool is_oversubscribed() const { return loop_.is_oversubscribed(); }
-  /// How many collectives were called; equal on all ranks between calls.
+  /// How many collectives were called, with those that verify others; equal on all ranks between calls.
   std::uint64_t sequence() const { return sequence_; }
 
   /// A blocking call that does not block for ever: after about `time` it becomes one that was
@@ -140,7 +143,8 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
 
   /// Ends all operations, here and at all peers, with `why`. Any thread; never waits for a peer.
   void abort(const Status& why);
-  /// How many collectives have completed here, in the order of their calls.
+  /// How many collectives of the program have completed here, in the order of their calls; what is verified,
+  /// with its check.
   std::uint64_t completed();
   /// After a failure: whether `peer` has taken leave, and so will not carry on. Any thread.
   bool has_left(Rank peer);
@@ -188,6 +192,8 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
   void when_grown(const std::function<void()>& function) {
     for (Transport* t : routes_.transports) t->when_grown(function);
   }
+  /// Called with the progress lock when something is left to do that no caller waits for. Before the first call.
+  void when_left_alone(std::function<void()> function) { when_left_alone_ = std::move(function); }
   /// The number that calls with such a configuration carry; see CallSettingsTable. Any thread.
   Result<std::uint8_t> settings_of_call(const CallSettingsTable::Text& text) {
     return plans_.settings().number_of(text);
@@ -215,8 +221,10 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
   std::uint32_t poll_budget() const { return is_oversubscribed() ? 1 : 32; }
   Status run_message(ProgressLock& progress_lock, const Call& call, std::shared_ptr<Comm>& alive,
                      Handover* handover);
-  Status ready(const Call& call) const {
-    return failure_.happened() ? failure() : plans_.check(call);
+  Status ready(const Call& call) {
+    if (failure_.happened()) return failure();
+    Status status = plans_.check(call);
+    return status.ok() ? check_verifiable(call) : status;
   }
   /// Position of the next call. Its history makes its publications unreadable for a rank whose
   /// calls before it were others.
@@ -227,6 +235,19 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
   Result<std::shared_ptr<Operation>> enqueue_fused(std::span<const Call* const> calls, Gate gate);
   Result<std::shared_ptr<Operation>> enqueue(const Call& call, const CallKey& key, Gate gate,
                                              std::unique_ptr<FusedCall> fused = nullptr);
+  /// Whether the next collective is one that is verified, and this may be it. Calls of programs are counted.
+  bool is_verified_next(const Call& call) const {
+    return me_.verify != 0 && me_.size > 1 && call.collective != Collective::barrier &&
+           (sequence_ - checks_) % me_.verify == 0;
+  }
+  Status check_verifiable(const Call& call) {
+    return me_.verify == 0 ? Status() : method_of(call).status();
+  }
+  Result<Method> method_of(const Call& call);
+  Result<std::shared_ptr<Operation>> enqueue_verified(const Call& call, const CallKey& key,
+                                                      Gate gate);
+  std::shared_ptr<Verification> verification_of(const Call& call, const PreparedCall& prepared,
+                                                const Method& method);
   bool does_at_once(const Call& call, std::uint32_t poll_budget) {
     const std::uint64_t begin = recorder_.begin();
     const bool done = messages_.does_at_once(call, poll_budget);
@@ -291,6 +312,7 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
   Routes routes_;
   std::uint64_t sequence_ = 0, history_ = 0;  // of the last call
   std::uint64_t completed_ = 0;               // when it failed
+  std::uint64_t checks_ = 0;                  // of the calls, which verify others
   std::atomic<std::uint64_t> agreed_{0};      // see note_agreed(); a number, with nothing behind it
   PlanCache plans_;
   std::shared_ptr<Queued> alone_;  // of the blocking call, when nothing else is open
@@ -303,6 +325,7 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
   Recorder recorder_;
   ProgressLoop loop_;
   Diagnosis diagnosis_;
+  std::function<void()> when_left_alone_;
   std::uint64_t glanced_ = 0;                     // when glance() looked last
   std::optional<Rank> shown_receive_;             // see show_receive()
   std::chrono::steady_clock::time_point probed_;  // when probe_now() looked for failures last

@@ -60,9 +60,10 @@ Status Comm::fail_without_memory(const Call& call) {
 std::uint64_t Comm::count_completed() const {
   const Execution& alone = alone_->execution;
   const auto open = static_cast<std::uint64_t>(
-      std::count_if(collectives_.begin(), collectives_.end(),
-                    [](const auto& queued) { return !queued->execution.done(); }));
-  return sequence_ - open - (alone.kind() != 0 && !alone.done() ? 1 : 0);
+      std::count_if(collectives_.begin(), collectives_.end(), [](const auto& queued) {
+        return queued->check == nullptr && !queued->execution.done() && !queued->is_extra;
+      }));
+  return sequence_ - checks_ - open - (alone.kind() != 0 && !alone.done() ? 1 : 0);
 }
 
 std::uint64_t Comm::completed() {

@@ -86,7 +86,10 @@ struct Membership : PlanningFacts {
   /// of both; empty if nothing is known. Empty function: nothing ever is.
   std::function<std::string(Rank)> elsewhere;
   std::vector<std::unique_ptr<Transport>> transports;
-  int cores_each = 1;                           ///< Of this rank, as Placement has it.
+  std::uint64_t verify = 0;         ///< Each N-th collective is verified; 0: none.
+  bool verify_later = false;        ///< Callers do not wait for it.
+  std::uint64_t verify_secret = 0;  ///< Equal on all its ranks: results must not depend on it.
+  int cores_each = 1;               ///< Of this rank, as Placement has it.
   std::size_t message_line_bytes = kLineBytes;  ///< As TransportSetup has it.
   CommSettings settings;                        ///< What its configuration says.
   WaitMode waits = WaitMode::balanced;

@@ -97,6 +97,7 @@ Status Comm::ready_to_start(Persistent& call) {
   const Call& kept = call.kept.call();
   if (call.plan_generation == plans_.generation()) return {};
   ANYCCL_CHECK(plans_.check(kept));
+  if (!kept.is_point_to_point()) ANYCCL_CHECK(check_verifiable(kept));
   if (!kept.is_point_to_point()) {
     ANYCCL_TRY(call.plan, plans_.plan(kept, call.key));
   }
@@ -112,6 +113,10 @@ Result<std::shared_ptr<Operation>> Comm::enqueue_again(Persistent& call, Gate ga
   if (kept.is_point_to_point()) {
     if (call.message != nullptr) messages_.recycle(std::move(call.message));
     call.last = call.message = add_message(kept, gate);
+    return call.last;
+  }
+  if (is_verified_next(kept)) {
+    ANYCCL_TRY(call.last, enqueue_verified(kept, call.key, gate));
     return call.last;
   }
   if (call.collective == nullptr || !is_sole_owner(call.collective))

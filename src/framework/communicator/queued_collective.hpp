@@ -1,6 +1,7 @@
 #pragma once
 
 #include "framework/communicator/communicator.hpp"
+#include "framework/verification/verification.hpp"
 
 namespace anyccl {
 
@@ -11,9 +12,20 @@ struct Comm::Queued final : public Operation {
   bool advance() override { return execution.advance(); }
   void awaited(std::vector<Rank>& ranks) const override { execution.awaited(ranks); }
 
+  /// What is around it; null: nothing.
+  AroundCall* around() const {
+    if (fused != nullptr) return fused.get();
+    if (verification == nullptr) return nullptr;
+    return is_check ? &verification->around_check() : &verification->around_call();
+  }
+
   KeptCall kept;
   std::shared_ptr<const PreparedCall> prepared;
-  std::unique_ptr<FusedCall> fused;  // null: it is one call
+  std::unique_ptr<FusedCall> fused;            // null: it is one call
+  std::shared_ptr<Verification> verification;  // null: it is not verified
+  bool is_check = false;                       // it is what verifies
+  bool is_extra = false;                       // and nobody waits for it
+  std::shared_ptr<Queued> check;  // what the caller has and waits for in place of this one
   std::vector<std::byte> scratch;
   Position position;
   bool started = false;

@@ -67,6 +67,13 @@ wait : bool
     Whether to return when all ranks have joined. If not it returns at once: see `ready`.
 timeout : float, optional
     Seconds that this may take, 0.001 to 86400; without it, what ANYCCL_TIMEOUT says, or a minute.
+reproducible : int, optional
+    Level of reproducibility of sums, 0 to 3; without it, what ANYCCL_REPRODUCIBLE says.
+verify : int, optional
+    1: results of collectives are verified; N: of each N-th; 0: of none. Without it, what ANYCCL_VERIFY
+    says. A wrong result raises an `Error` that names operation, elements and ranks.
+verify_later : bool, optional
+    Whether calls do not wait for that: then a later call raises it.
 
 Raises
 ------
@@ -85,6 +92,8 @@ name : str, optional
 wait : bool
     Whether to return when all ranks have joined. If not it returns at once: see `ready`.
 timeout : float, optional
+    As for `from_env`.
+reproducible, verify, verify_later : optional
     As for `from_env`.
 
 Raises
@@ -114,6 +123,8 @@ wait : bool
 timeout : float, optional
     As for `from_env`; without it, until all ranks have made the call, the time limit of operations. Where
     a rank does not make the call in time this communicator has failed.
+reproducible, verify, verify_later : optional
+    As for `from_env`; without them, those of this communicator.
 
 Returns
 -------
@@ -143,6 +154,8 @@ wait : bool
     As for `split`.
 timeout : float, optional
     As for `from_env`.
+reproducible, verify, verify_later : optional
+    As for `from_env`; without them, those of this communicator.
 
 Raises
 ------
@@ -165,6 +178,8 @@ id : UniqueId, optional
     On one rank, which has made it and brought it to the new ranks; None on the others.
 name : str, optional
     Of the new communicator, in logs; without it, this one's.
+reproducible, verify, verify_later : optional
+    As for `from_env`; without them, those of this communicator.
 wait, timeout : bool, float
     As for `split`.
 

@@ -1,0 +1,73 @@
+// Collectives that are verified: behind each one runs its check, a collective of its own.
+
+#include "algorithm/schedule/contract.hpp"
+#include "base/error.hpp"
+#include "framework/communicator/queued_collective.hpp"
+#include "framework/tuning/order_needs.hpp"
+
+namespace anyccl {
+
+Result<Method> Comm::method_of(const Call& call) {
+  if (call.is_point_to_point() || call.collective == Collective::barrier) return Method();
+  const auto& created = plans_.operators().find(call.op);
+  return anyccl::method_of(call, created.get(), me_.size);
+}
+
+/// Of the next call.
+std::shared_ptr<Verification> Comm::verification_of(const Call& call, const PreparedCall& prepared,
+                                                    const Method& method) {
+  VerifiedCall verified{.call = call,
+                        .me = me_.rank,
+                        .size = me_.size,
+                        .sequence = sequence_ + 1,
+                        .secret = me_.verify_secret,
+                        .method = method,
+                        .roundings = {},
+                        .op = prepared.op};
+  if (method.family == Family::floats) {
+    const Shape& shape = prepared.routed->plan.schedule.contract.shape();
+    verified.roundings = roundings_of(
+        method.dtype, {.ranks = me_.size,
+                       .is_tree = meets(*prepared.routed->algorithm, shape, tree_for(call.dtype)),
+                       .is_average = call.op == ReduceOp::avg,
+                       .is_multiplied = prepared.op != nullptr,
+                       .is_complex = method.per_element == 2});
+  }
+  return std::make_shared<Verification>(verified, [this](Rank r) { return me_.names[uindex(r)]; });
+}
+
+/// Two neighbours in the queue: the call, and its check, which starts when that is done. The caller gets the
+/// check's operation, unless it does not wait for it.
+Result<std::shared_ptr<Operation>> Comm::enqueue_verified(const Call& call, const CallKey& key,
+                                                          Gate gate) {
+  ANYCCL_TRY(const Method method, method_of(call));
+  const auto first = make_queued(call);
+  ANYCCL_TRY(first->prepared, plans_.find(first->kept.call(), key));
+  first->verification = verification_of(call, *first->prepared, method);
+  const Call check = first->verification->check();
+  const auto second = make_queued(check);
+  ANYCCL_TRY(second->prepared, plans_.plan(check, CallKey(check, me_.rank)));
+  second->verification = first->verification;
+  second->is_check = true;
+  second->is_extra = me_.verify_later;
+  if (me_.verify_later) {
+    first->execution.set(gate);
+  } else {
+    second->execution.set(gate);
+    first->check = second;
+    first->execution.stand_behind(second->execution);
+  }
+  for (const auto& queued : {first, second}) {
+    queued->execution.limit(call.timeout);
+    queued->scratch.resize(queued->prepared->scratch_bytes);
+    queued->position = next_position(*queued->prepared);
+    record(queued->execution, *queued->prepared, RecordState::issued, 0, gate.stream);
+    collectives_.push_back(queued);
+  }
+  ++checks_;
+  if (me_.verify_later && when_left_alone_) when_left_alone_();
+  const auto& waited_for = me_.verify_later ? first : second;
+  return std::shared_ptr<Operation>(waited_for, &waited_for->execution);
+}
+
+}  // namespace anyccl

@@ -1,0 +1,577 @@
+// Verification of collectives, with all ranks in one thread: results that are right pass, whatever the data and
+// the order of additions; results with a planted fault do not, and the message names who is wrong.
+
+#include "framework/verification/verification.hpp"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <random>
+#include <set>
+
+#include "../reduce/reference.hpp"
+#include "algorithm/schedule/contract.hpp"
+#include "base/hash.hpp"
+#include "platform/reduce/reduce.hpp"
+#include "support/effort.hpp"
+
+namespace anyccl::test {
+namespace {
+
+using Random = std::mt19937_64;
+
+std::size_t below(Random& random, std::size_t limit) {
+  return random() % limit;
+}
+
+std::string rank_name(Rank r) {
+  return fmt::format("rank {} (host h{}, pid {})", index(r), index(r), 100 + index(r));
+}
+
+/// VERIFICATION_CASES=10000000 says another number.
+std::uint64_t cases_of(std::uint64_t sanitized, std::uint64_t short_form, std::uint64_t long_form) {
+  const char* const asked = std::getenv("VERIFICATION_CASES");
+  return asked == nullptr ? effort(sanitized, short_form, long_form)
+                          : std::strtoull(asked, nullptr, 10);
+}
+
+constexpr Collective kKinds[] = {
+    Collective::all_reduce, Collective::reduce,           Collective::reduce_scatter,
+    Collective::scan,       Collective::exscan,           Collective::broadcast,
+    Collective::all_gather, Collective::gather,           Collective::scatter,
+    Collective::all_to_all, Collective::all_gather_v,     Collective::all_to_all_v,
+    Collective::gather_v,   Collective::reduce_scatter_v, Collective::scatter_v};
+
+/// One call on all ranks, and what a right implementation makes of it.
+class World {
+ public:
+  World(Collective kind, DType dtype, ReduceOp op, int n, std::size_t count, std::uint64_t seed)
+      : kind_(kind),
+        dtype_(dtype),
+        op_(op),
+        n_(static_cast<std::size_t>(n)),
+        count_(count),
+        random_(seed) {
+    root_ = kind == Collective::exscan ? 0 : below(random_, n_);
+    is_tree_ = below(random_, 2) == 0;
+    for (std::size_t r = 0; r < n_; ++r) {
+      counts_.push_back(has_equal_blocks(kind) ? count : below(random_, count + 1));
+      displs_.push_back(r * count);
+    }
+    for (std::size_t r = 0; r < n_; ++r) {
+      in.push_back(Memory(blocks(r, Space::input) * count * element()));
+      out.push_back(Memory(blocks(r, Space::output) * count * element()));
+    }
+  }
+
+  /// Each rank's own data: what `make(r, bytes)` fills in.
+  template <typename Make>
+  void fill(const Make& make) {
+    for (std::size_t r = 0; r < n_; ++r) in[r] = make(r, in[r].size() / element());
+  }
+
+  Call call(std::size_t r) {
+    Call c;
+    c.collective = kind_;
+    c.dtype = dtype_;
+    c.op = op_;
+    c.root = Rank{static_cast<int>(root_)};
+    c.count = has_equal_blocks(kind_) ? count_ : counts_[single(r)];
+    c.input = reinterpret_cast<const std::byte*>(in[r].data());
+    c.output = reinterpret_cast<std::byte*>(out[r].data());
+    c.send_counts = c.recv_counts = counts_.data();
+    c.send_displs = c.recv_displs = displs_.data();
+    if (kind_ == Collective::all_to_all_v) {
+      c.send_counts = pairs_from(r).data();
+      c.recv_counts = pairs_to(r).data();
+    }
+    return c;
+  }
+
+  void begin(const std::shared_ptr<const Operator>& created = nullptr) {
+    pairs();
+    for (std::size_t r = 0; r < n_; ++r) {
+      const Call c = call(r);
+      const auto method = method_of(c, created.get(), static_cast<int>(n_));
+      ASSERT_TRUE(method.ok()) << method.status().message();
+      VerifiedCall verified{
+          .call = c,
+          .me = Rank{static_cast<int>(r)},
+          .size = static_cast<int>(n_),
+          .sequence = 4711,
+          .secret = random_seed_,
+          .method = *method,
+          .roundings = roundings_of(method->dtype, {.ranks = static_cast<int>(n_),
+                                                    .is_tree = is_tree_,
+                                                    .is_average = op_ == ReduceOp::avg,
+                                                    .is_multiplied = false,
+                                                    .is_complex = method->per_element == 2})};
+      all_.push_back(std::make_unique<Verification>(verified, rank_name));
+    }
+    for (auto& v : all_) v->take_input();
+  }
+
+  /// What the ranks say: of results that are there.
+  std::vector<Status> end() {
+    for (auto& v : all_) v->take_result();
+    exchange();
+    std::vector<Status> said;
+    for (auto& v : all_) said.push_back(v->compare());
+    return said;
+  }
+
+  /// The results, in an order of additions that a schedule could have.
+  void run() {
+    for (std::size_t r = 0; r < n_; ++r) run_at(r);
+  }
+
+  /// A sum over some ranks of the part that rank r gets.
+  Memory sum(std::size_t r, std::vector<std::size_t> ranks) {
+    const std::size_t bytes = part(r) * element();
+    std::vector<Memory> sources;
+    for (const std::size_t from : ranks) {
+      const std::size_t at =
+          kind_ == Collective::reduce_scatter || kind_ == Collective::reduce_scatter_v
+              ? r * count_ * element()
+              : 0;
+      sources.emplace_back(in[from].begin() + static_cast<std::ptrdiff_t>(at),
+                           in[from].begin() + static_cast<std::ptrdiff_t>(at + bytes));
+    }
+    const bool is_average = op_ == ReduceOp::avg;
+    const auto kernel = reduce_kernel(dtype_, is_average ? ReduceOp::sum : op_);
+    if (!is_tree_)  // two at a time: they are rounded most often
+      while (sources.size() > 1) {
+        const std::size_t k = below(random_, sources.size() - 1);
+        combine(*kernel, {&sources[k], &sources[k + 1]}, sources[k]);
+        sources.erase(sources.begin() + static_cast<std::ptrdiff_t>(k) + 1);
+      }
+    std::vector<Memory*> left;
+    for (Memory& source : sources) left.push_back(&source);
+    Memory result = sources[0];
+    if (left.size() > 1) combine(*kernel, left, result);
+    if (is_average)
+      (*divide_kernel(dtype_))(result.data(), result.data(), part(r),
+                               static_cast<std::uint32_t>(n_));
+    return result;
+  }
+
+  /// The result stays where it is.
+  void replace(std::size_t r, const Memory& result) {
+    std::copy(result.begin(), result.end(), out[r].begin());
+  }
+
+  std::size_t element() const { return bytes_of(dtype_); }
+  std::size_t n() const { return n_; }
+  bool is_tree() const { return is_tree_; }
+  std::size_t part(std::size_t r) const { return has_equal_blocks(kind_) ? count_ : counts_[r]; }
+  std::vector<std::size_t> all_ranks() const {
+    std::vector<std::size_t> ranks(n_);
+    for (std::size_t r = 0; r < n_; ++r) ranks[r] = r;
+    return ranks;
+  }
+  /// Some rank that has a result.
+  std::size_t someone() {
+    for (;;) {
+      const std::size_t r = below(random_, n_);
+      const bool has = kind_ != Collective::exscan || r > 0;
+      if (has && !out[r].empty()) return r;
+    }
+  }
+  Random& random() { return random_; }
+
+  std::vector<Memory> in, out;
+
+ private:
+  std::size_t blocks(std::size_t r, Space side) const {
+    if (has_blocks_apart(kind_, r == root_, side)) return n_;
+    return blocks_held(kind_, static_cast<int>(n_), r == root_, side);
+  }
+  /// Whose count a v-form has in `count`.
+  std::size_t single(std::size_t r) const { return r; }
+
+  void pairs() {
+    for (std::size_t from = 0; from < n_; ++from)
+      for (std::size_t to = 0; to < n_; ++to) {
+        const std::size_t c = mix(random_seed_, from * n_ + to) % (count_ + 1);
+        from_.resize(n_);
+        to_.resize(n_);
+        from_[from].resize(n_);
+        to_[to].resize(n_);
+        from_[from][to] = to_[to][from] = c;
+      }
+  }
+  std::vector<std::size_t>& pairs_from(std::size_t r) { return from_[r]; }
+  std::vector<std::size_t>& pairs_to(std::size_t r) { return to_[r]; }
+
+  void combine(ReduceFn kernel, const std::vector<Memory*>& from, Memory& to) const {
+    std::vector<const void*> sources;
+    for (const Memory* m : from) sources.push_back(m->data());
+    kernel(to.data(), nullptr, sources.data(), sources.size(), to.size() / element());
+  }
+
+  void put(std::size_t r, std::size_t at, const Memory& from, std::size_t begin,
+           std::size_t count) {
+    ASSERT_LE((at + count) * element(), out[r].size()) << anyccl::name(kind_);
+    ASSERT_LE((begin + count) * element(), from.size()) << anyccl::name(kind_);
+    if (count > 0)
+      std::memcpy(out[r].data() + at * element(), from.data() + begin * element(),
+                  count * element());
+  }
+
+  void run_at(std::size_t r) {
+    switch (kind_) {
+      case Collective::broadcast:
+        return put(r, 0, in[root_], 0, count_);
+      case Collective::scatter:
+      case Collective::scatter_v:
+        return put(r, 0, in[root_], r * count_, part(r));
+      case Collective::gather:
+      case Collective::gather_v:
+        if (r != root_) return;
+        [[fallthrough]];
+      case Collective::all_gather:
+      case Collective::all_gather_v:
+        for (std::size_t from = 0; from < n_; ++from)
+          put(r, from * count_, in[from], 0, part(from));
+        return;
+      case Collective::all_to_all:
+      case Collective::all_to_all_v:
+        for (std::size_t from = 0; from < n_; ++from)
+          put(r, from * count_, in[from], r * count_,
+              kind_ == Collective::all_to_all ? count_ : from_[from][r]);
+        return;
+      default:
+        break;
+    }
+    if (kind_ == Collective::reduce && r != root_) return;
+    std::vector<std::size_t> ranks = all_ranks();
+    if (kind_ == Collective::scan) ranks.resize(r + 1);
+    if (kind_ == Collective::exscan) ranks.resize(r);
+    if (ranks.empty() || part(r) == 0) return;
+    // All ranks have the same bits.
+    const bool is_known = kind_ == Collective::all_reduce && r > 0;
+    put(r, 0, is_known ? out[0] : sum(r, ranks), 0, part(r));
+  }
+
+  void exchange() {
+    std::vector<Call> checks;
+    for (auto& v : all_) checks.push_back(v->check());
+    const std::size_t bytes = checks[0].count;
+    for (std::size_t r = 0; r < n_; ++r)
+      for (std::size_t from = 0; from < n_; ++from) {
+        std::byte* const to = checks[r].output;
+        switch (checks[r].collective) {
+          case Collective::gather:
+            if (r == root_) std::memcpy(to + from * bytes, checks[from].input, bytes);
+            break;
+          case Collective::scatter:
+            if (from == root_) std::memcpy(to, checks[from].input + r * bytes, bytes);
+            break;
+          case Collective::all_to_all:
+            std::memcpy(to + from * bytes, checks[from].input + r * bytes, bytes);
+            break;
+          default:
+            std::memcpy(to + from * bytes, checks[from].input, bytes);
+        }
+      }
+  }
+
+  Collective kind_;
+  DType dtype_;
+  ReduceOp op_;
+  std::size_t n_, count_;
+  Random random_;
+  std::uint64_t random_seed_ = random_();
+  std::size_t root_ = 0;
+  bool is_tree_ = false;
+  std::vector<std::size_t> counts_, displs_;
+  std::vector<std::vector<std::size_t>> from_, to_;
+  std::vector<std::unique_ptr<Verification>> all_;
+};
+
+// --- data ---------------------------------------------------------------------------------------
+
+enum class Data { normal, wide, positive, any_bits, tiny, cancelling, huge };
+constexpr Data kData[] = {Data::normal, Data::wide,       Data::positive, Data::any_bits,
+                          Data::tiny,   Data::cancelling, Data::huge};
+
+Memory elements(DType dtype, Data data, std::size_t rank, std::size_t count, std::uint64_t seed) {
+  // Pairs of ranks cancel each other but for a little.
+  Random random(data == Data::cancelling ? mix(seed, rank / 2) : mix(seed, rank + 100));
+  if (data == Data::any_bits || !is_float(dtype)) return random_elements(dtype, count, random);
+  const Format f = format_of(dtype);
+  const std::size_t bytes = bytes_of(dtype) / (is_complex(dtype) ? 2 : 1),
+                    numbers = count * (is_complex(dtype) ? 2 : 1);
+  const double largest = plain_value(f, f.past_finite() - 1), least = plain_value(f, 1);
+  std::normal_distribution<double> normal;
+  Memory memory(numbers * bytes);
+  for (std::size_t i = 0; i < numbers; ++i) {
+    double x = normal(random);
+    if (data == Data::wide) x = std::ldexp(x, static_cast<int>(below(random, 20)) - 10);
+    if (data == Data::positive) x = std::abs(x);
+    if (data == Data::tiny) x *= least * 8;
+    if (data == Data::huge) x *= largest / 4;
+    if (data == Data::cancelling && rank % 2 == 1)
+      x = -x * (1 + 0x1p-7 * static_cast<double>(i % 3));
+    const Bits b = bytes == 8   ? std::bit_cast<Bits>(x)
+                   : bytes == 4 ? std::bit_cast<std::uint32_t>(static_cast<float>(x))
+                                : nearest(f, x);
+    std::memcpy(memory.data() + i * bytes, &b, bytes);
+  }
+  return memory;
+}
+
+bool is_sum(Collective kind) {
+  return reduces(kind);
+}
+
+/// Of those that can be verified.
+std::vector<ReduceOp> operators_of(DType dtype, Collective kind) {
+  std::vector<ReduceOp> all;
+  for (int op = 0; op < anycclNumOps; ++op) {
+    const auto o = static_cast<ReduceOp>(op);
+    Call call;
+    call.collective = kind;
+    call.dtype = dtype;
+    call.op = o;
+    const bool exists = o == ReduceOp::avg ? divide_kernel(dtype).ok() && !is_prefix(kind)
+                                           : reduce_kernel(dtype, o).ok();
+    if (exists && method_of(call, nullptr, 2).ok()) all.push_back(o);
+  }
+  return all;
+}
+
+TEST(Verification, passes_what_is_right) {
+  const std::uint64_t first = 20261126;
+  const std::uint64_t cases = cases_of(300, 2000, 200'000);
+  for (std::uint64_t seed = first; seed < first + cases; ++seed) {
+    Random random(seed);
+    const Collective kind = kKinds[below(random, std::size(kKinds))];
+    const auto dtype = static_cast<DType>(below(random, anycclNumTypes));
+    ReduceOp op = ReduceOp::sum;
+    if (is_sum(kind)) {
+      const auto ops = operators_of(dtype, kind);
+      op = ops[below(random, ops.size())];
+    }
+    const Data data = kData[below(random, std::size(kData))];
+    const int n = 2 + static_cast<int>(below(random, below(random, 8) == 0 ? 30 : 7));
+    const std::size_t most = std::size_t{1} << below(random, n > 8                    ? 8
+                                                             : below(random, 20) == 0 ? 18
+                                                                                      : 12);
+    World world(kind, dtype, op, n, below(random, most), seed);
+    world.fill(
+        [&](std::size_t r, std::size_t count) { return elements(dtype, data, r, count, seed); });
+    world.begin();
+    world.run();
+    for (const Status& said : world.end())
+      ASSERT_TRUE(said.ok()) << "seed " << seed << ", data " << static_cast<int>(data) << ", " << n
+                             << " ranks, " << (world.is_tree() ? "tree: " : "chain: ")
+                             << said.message();
+  }
+}
+
+// --- faults -------------------------------------------------------------------------------------
+
+enum class Fault { stale_line, zero_line, swapped, shifted, dropped, doubled, exponent };
+constexpr Fault kFaults[] = {Fault::stale_line, Fault::zero_line, Fault::swapped, Fault::shifted,
+                             Fault::dropped,    Fault::doubled,   Fault::exponent};
+
+/// Changes bytes of a result as a fault of a transport or algorithm does.
+void plant(Fault fault, Memory& result, std::size_t element, Random& random) {
+  constexpr std::size_t kLine = 64, kBlock = 4096;
+  const std::size_t lines = result.size() / kLine;
+  const std::size_t at = below(random, lines) * kLine;
+  switch (fault) {
+    case Fault::stale_line:  // another rank's or call's
+      std::swap_ranges(result.begin() + static_cast<std::ptrdiff_t>(at),
+                       result.begin() + static_cast<std::ptrdiff_t>(at + kLine / 2),
+                       result.begin() + static_cast<std::ptrdiff_t>(at + kLine / 2));
+      return;
+    case Fault::zero_line:
+      std::memset(result.data() + at, 0, kLine);
+      return;
+    case Fault::swapped: {
+      const std::size_t block = std::min(kBlock, result.size() / 2 / kLine * kLine);
+      std::swap_ranges(result.begin(), result.begin() + static_cast<std::ptrdiff_t>(block),
+                       result.begin() + static_cast<std::ptrdiff_t>(block));
+      return;
+    }
+    case Fault::shifted:
+      std::memmove(result.data() + element, result.data(), result.size() - element);
+      return;
+    default: {
+      const std::size_t i = below(random, result.size() / element);
+      result[(i + 1) * element - 1] ^= 0x40;  // little endian: the largest exponent bit
+    }
+  }
+}
+
+struct Tally {
+  std::uint64_t planted = 0, found = 0, named = 0;
+  std::string missed;
+};
+
+void try_fault(std::uint64_t seed, Tally& tally) {
+  Random random(seed);
+  const Collective kind = kKinds[below(random, std::size(kKinds))];
+  constexpr DType kTypes[] = {DType::f32, DType::f32, DType::f64,
+                              DType::i32, DType::i64, DType::u16};
+  const DType dtype = kTypes[below(random, std::size(kTypes))];
+  const auto fault = kFaults[below(random, std::size(kFaults))];
+  const int n = 2 + static_cast<int>(below(random, 7));
+  World world(kind, dtype, ReduceOp::sum, n,
+              256 + below(random, below(random, 50) == 0 ? 100'000 : 4000), seed);
+  world.fill([&](std::size_t r, std::size_t count) {
+    return elements(dtype, Data::normal, r, count, seed);
+  });
+  world.begin();
+  world.run();
+  const std::size_t victim = world.someone();
+  if (world.out[victim].size() < 256) return;
+  std::size_t culprit = victim;
+  const Memory before = world.out[victim];
+  if (fault == Fault::dropped || fault == Fault::doubled) {
+    if (kind != Collective::all_reduce && kind != Collective::reduce &&
+        kind != Collective::reduce_scatter)
+      return;
+    culprit = below(random, world.n());
+    std::vector<std::size_t> ranks = world.all_ranks();
+    if (fault == Fault::doubled)
+      ranks.push_back(culprit);
+    else
+      ranks.erase(ranks.begin() + static_cast<std::ptrdiff_t>(culprit));
+    world.replace(victim, world.sum(victim, ranks));
+  } else {
+    const bool has_gaps = !has_equal_blocks(kind);  // where nothing is checked
+    if (has_gaps) return;
+    plant(fault, world.out[victim], world.element(), random);
+  }
+  if (world.out[victim] == before) return;
+  ++tally.planted;
+  const auto said = world.end();
+  const std::string name = rank_name(Rank{static_cast<int>(victim)});
+  const std::string message(said[victim].message());
+  if (said[victim].ok()) {
+    tally.missed += fmt::format("seed {}, fault {}, {} of {}, {} ranks\n", seed,
+                                static_cast<int>(fault), anyccl::name(kind), name_of(dtype), n);
+    return;
+  }
+  ++tally.found;
+  const bool sums = fault == Fault::dropped || fault == Fault::doubled;
+  const std::string blame = fault == Fault::dropped ? "missing" : "twice";
+  const bool is_named =
+      message.find(name) != std::string::npos &&
+      message.find("(operation 4711)") != std::string::npos &&
+      (!sums || (message.find(rank_name(Rank{static_cast<int>(culprit)})) != std::string::npos &&
+                 message.find(blame) != std::string::npos));
+  if (is_named)
+    ++tally.named;
+  else
+    tally.missed += fmt::format("seed {}, not named: {}\n", seed, message);
+  // Where all have the same result, all see that one has another.
+  const bool all_see = kind == Collective::all_reduce || kind == Collective::all_gather ||
+                       kind == Collective::broadcast;
+  for (const Status& one : said) EXPECT_FALSE(all_see && one.ok()) << "seed " << seed;
+}
+
+TEST(Verification, finds_planted_faults_and_names_the_rank) {
+  Tally tally;
+  const std::uint64_t cases = cases_of(300, 2000, 200'000);
+  for (std::uint64_t seed = 1; seed <= cases; ++seed) try_fault(seed, tally);
+  EXPECT_GT(tally.planted, cases / 3);
+  EXPECT_EQ(tally.found, tally.planted) << tally.missed.substr(0, 3000);
+  EXPECT_GE(tally.named * 100, tally.planted * 99) << tally.missed.substr(0, 3000);
+  RecordProperty("planted", std::to_string(tally.planted));
+  std::printf("%llu faults planted, %llu found, %llu named\n",
+              static_cast<unsigned long long>(tally.planted),
+              static_cast<unsigned long long>(tally.found),
+              static_cast<unsigned long long>(tally.named));
+}
+
+TEST(Verification, says_which_elements_are_off_and_by_how_much) {
+  World world(Collective::all_reduce, DType::f32, ReduceOp::sum, 4, 150'000, 7);
+  world.fill([&](std::size_t r, std::size_t count) {
+    return elements(DType::f32, Data::normal, r, count, 7);
+  });
+  world.begin();
+  world.run();
+  const Memory right = world.out[2];
+  const Memory without = world.sum(2, {0, 1, 2});
+  std::copy(without.begin() + 4 * 65536, without.begin() + 4 * 131072,
+            world.out[2].begin() + 4 * 65536);
+  const auto said = world.end();
+  for (const char* word :
+       {"all_reduce of 150000 f32, sum (operation 4711)",
+        "elements 65536..131071 at rank 2 (host h2, pid 102)", "are off by",
+        "where rounding explains", "the contribution of rank 3 (host h3, pid 103) is missing"})
+    EXPECT_NE(said[2].message().find(word), std::string::npos) << word << ": " << said[2].message();
+  EXPECT_EQ(said[2].code(), Code::internal);
+  EXPECT_NE(said[0].message().find("rank 2 (host h2, pid 102) has another result"),
+            std::string::npos)
+      << said[0].message();
+}
+
+TEST(Verification, wants_infinities_where_contributions_have_them_and_nowhere_else) {
+  for (const bool has_one : {false, true}) {
+    World world(Collective::all_reduce, DType::f32, ReduceOp::sum, 3, 1000, 7);
+    world.fill([&](std::size_t r, std::size_t count) {
+      return elements(DType::f32, Data::normal, r, count, 7);
+    });
+    const float infinity = HUGE_VALF;
+    if (has_one) std::memcpy(world.in[1].data() + 4 * 77, &infinity, 4);
+    world.begin();
+    world.run();
+    const float wrong = has_one ? 1.0F : infinity;
+    std::memcpy(world.out[0].data() + 4 * 77, &wrong, 4);
+    const Status said = world.end()[0];
+    EXPECT_NE(said.message().find(has_one ? "the contribution of rank 1 (host h1"
+                                          : "are infinite or no numbers"),
+              std::string::npos)
+        << said.message();
+  }
+}
+
+TEST(Verification, sees_a_maximum_that_lost_one_rank) {
+  World world(Collective::all_reduce, DType::i32, ReduceOp::max, 3, 1000, 7);
+  world.fill([&](std::size_t r, std::size_t count) {
+    return elements(DType::i32, Data::normal, r, count, 7);
+  });
+  world.begin();
+  world.run();
+  world.replace(1, world.sum(1, {0, 2}));
+  EXPECT_NE(world.end()[1].message().find("does not take in its own contribution"),
+            std::string::npos);
+}
+
+TEST(Verification, has_no_check_for_products) {
+  Call call;
+  call.op = ReduceOp::prod;
+  const Status said = method_of(call, nullptr, 4).status();
+  EXPECT_EQ(said.code(), Code::invalid_usage);
+  for (const char* word : {"prod", "ANYCCL_VERIFY", "config->verify"})
+    EXPECT_NE(said.message().find(word), std::string::npos) << said.message();
+}
+
+TEST(Hasher, tells_lengths_places_and_bits_apart) {
+  const Hasher hash(42);
+  Memory memory(5000);
+  std::set<std::uint64_t> seen;
+  const auto hash_of = [&](std::size_t bytes) {
+    return hash(reinterpret_cast<const std::byte*>(memory.data()), bytes);
+  };
+  for (std::size_t bytes = 0; bytes <= 2100; ++bytes) seen.insert(hash_of(bytes));
+  for (std::size_t bit = 0; bit < 8 * memory.size(); bit += 7) {
+    memory[bit / 8] ^= static_cast<unsigned char>(1U << (bit % 8));
+    seen.insert(hash_of(memory.size()));
+    memory[bit / 8] ^= static_cast<unsigned char>(1U << (bit % 8));
+  }
+  EXPECT_EQ(seen.size(), 2101U + (8 * memory.size() + 6) / 7);
+}
+
+}  // namespace
+}  // namespace anyccl::test
