@@ -96,8 +96,7 @@ TEST_F(OwnAlgorithm, that_adds_up_by_the_tree_fuses_calls_of_a_group) {
   const std::string file = file_of(star("by_the_tree", 3));
   expect_all_passed(run_processes(3, [&](Communicator& comm) {
     ASSERT_OK(load_algorithms(file));
-    expect_words(plan_of_group(comm, "by_the_tree"),
-                 {"all_reduce/by_the_tree ", "4 calls as one"});
+    expect_words(plan_of_group(comm, "by_the_tree"), {"all_reduce/by_the_tree ", "4 calls as one"});
   }));
 }
 

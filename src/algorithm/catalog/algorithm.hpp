@@ -23,7 +23,7 @@ struct Cost {
 enum class Order : std::uint8_t {
   position,   ///< It may depend on where in the vector the element lies, or on the root.
   placement,  ///< One for all elements and roots, but it may depend on which ranks share a host.
-  tree,       ///< The aligned tree over the ranks (docs/adr/0056), for types that steps do not round.
+  tree,  ///< The aligned tree over the ranks (docs/adr/0056), for types that steps do not round.
   tree_in_one_step,  ///< The tree for all types: nothing is rounded inside of it.
 };
 std::string_view name(Order order);

@@ -161,8 +161,7 @@ bool PlanCache::keeps_bits(std::span<const Call* const> calls) {
 /// Whether a call like this adds up by the aligned tree.
 bool PlanCache::is_canonical(const Call& call) {
   const auto choice = choose_algorithm(call, call.count * bytes_of(call.dtype));
-  return choice.ok() &&
-         meets(*choice->algorithm, query_of(call, 0).shape, tree_for(call.dtype));
+  return choice.ok() && meets(*choice->algorithm, query_of(call, 0).shape, tree_for(call.dtype));
 }
 
 Result<std::shared_ptr<const PreparedCall>> PlanCache::find(const Call& call, const CallKey& key,

@@ -24,7 +24,7 @@ Schedule build(const Shape& s, Rank me) {
 
 }  // namespace
 
-extern const Algorithm exscan_one_shot = {"one_shot", Collective::exscan, any_shape, cost, build,
-                                          the_tree_in_one_step};
+extern const Algorithm exscan_one_shot = {"one_shot", Collective::exscan,  any_shape, cost,
+                                          build,      the_tree_in_one_step};
 
 }  // namespace anyccl

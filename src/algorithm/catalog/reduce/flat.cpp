@@ -22,6 +22,7 @@ Schedule build(const Shape& s, Rank me) {
 
 }  // namespace
 
-extern const Algorithm reduce_flat = {"flat", Collective::reduce, any_shape, cost, build, the_tree_in_one_step};
+extern const Algorithm reduce_flat = {"flat", Collective::reduce,  any_shape, cost,
+                                      build,  the_tree_in_one_step};
 
 }  // namespace anyccl
