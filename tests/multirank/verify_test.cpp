@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <barrier>
+#include <complex>
 #include <thread>
 
 #include "../unit/reduce/reference.hpp"
@@ -149,6 +150,37 @@ TEST_P(Verified, calls_in_streams_wait_for_their_turn) {
     }
     ASSERT_OK(stream.synchronize());
     EXPECT_EQ(seen, 3.0F * 20 * 21 / 2);
+  });
+}
+
+/// Each rank multiplies by another number.
+template <typename T>
+void sum_products(Communicator& comm, anycclDataType_t type, T factor, T element) {
+  SCOPED_TRACE(type);
+  std::vector<T> x(3000, element), y(3000);
+  anycclRedOp_t op{};
+  ASSERT_EQ(
+      anycclRedOpCreatePreMulSum(&op, &factor, type, anycclScalarHostImmediate, comm.handle()),
+      anycclSuccess);
+  for (const auto at : {x.data(), y.data()}) {  // in place, and not
+    ASSERT_EQ(anycclAllReduce(x.data(), at, x.size(), type, op, comm.handle(), nullptr),
+              anycclSuccess)
+        << anycclGetLastError(comm.handle());
+    std::fill(x.begin(), x.end(), element);
+  }
+  EXPECT_EQ(anycclRedOpDestroy(op, comm.handle()), anycclSuccess);
+}
+
+TEST_P(Verified, sums_of_products_are_of_what_each_rank_multiplies) {
+  run_ranks(3, [](Communicator& comm) {
+    const int me = index(comm.rank());
+    sum_products<float>(comm, anycclFloat32, 0.1F * static_cast<float>(me) - 0.05F, 1.7F);
+    sum_products<double>(comm, anycclFloat64, -1.5 * me, 0.3);
+    sum_products<std::uint16_t>(comm, anycclBfloat16, static_cast<std::uint16_t>(0x3f80 + me),
+                                0x4049);
+    sum_products<std::int32_t>(comm, anycclInt32, 7 - 5 * me, -12345);
+    sum_products<std::complex<float>>(comm, anycclComplexFloat,
+                                      {0.5F, 1.0F * static_cast<float>(me)}, {1.0F, -2.0F});
   });
 }
 

@@ -216,7 +216,7 @@ void Verification::take_input() {
       continue;
     }
     summarize(method, seed_, piece.at, piece.elements, most_elements(), words + kHeadWords);
-    if (call_.op != nullptr && method.family != Family::bits) scale(words + kHeadWords);
+    scale(words + kHeadWords);
   }
 }
 
