@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <new>
 
 #include "adapter/c/creation.hpp"
 #include "base/config.hpp"
@@ -65,6 +66,10 @@ struct Asked {
   std::uint8_t dtype, op;
   bool operator==(const Asked&) const = default;
 };
+
+Asked asked(const Call& call) {
+  return {call.count, static_cast<std::uint8_t>(call.dtype), static_cast<std::uint8_t>(call.op)};
+}
 
 std::string describe(const Asked& asked) {
   CallRecord record;
@@ -168,9 +173,7 @@ Status CodedAllReduce::check(const Call& call) const {
 
 /// All ranks of `comm`, which are these of the parent, have made the same call.
 Status CodedAllReduce::agree(Comm& comm, const std::vector<int>& ranks, const Call& call) const {
-  const Asked mine{call.count, static_cast<std::uint8_t>(call.dtype),
-                   static_cast<std::uint8_t>(call.op)};
-  ANYCCL_TRY(const std::vector<Asked> all, of_all(comm, mine));
+  ANYCCL_TRY(const std::vector<Asked> all, of_all(comm, asked(call)));
   for (std::size_t i = 1; i < all.size(); ++i)
     if (all[i] != all[0])
       return error(Code::invalid_usage, "rank {} called coded {}, but rank {} {}", ranks[0],
@@ -193,7 +196,12 @@ Status CodedAllReduce::run(const Call& call) {
       std::copy_n(call.input, call.count * bytes_of(call.dtype), call.output);
     return {};
   };
-  const Status status = body();
+  Status status;
+  try {
+    status = body();
+  } catch (const std::bad_alloc&) {
+    status = error(Code::system_error, "there is no memory for a coded {}", describe(asked(call)));
+  }
   if (!status.ok()) fail(status);
   return status;
 }
