@@ -65,6 +65,7 @@ typedef struct anycclTopology*
     anycclTopology_t; /* Which ranks are near which, as the program sees it. */
 typedef struct anycclWindow* anycclWindow_t;     /* Memory of all ranks that peers may put into. */
 typedef struct anycclRouting* anycclRouting_t;   /* Which tokens go to which experts. */
+typedef struct anycclCoded* anycclCoded_t;       /* An AllReduce that a codec shortens. */
 typedef struct anycclPrepared* anycclPrepared_t; /* A call that can be started again and again. */
 typedef struct anycclWork* anycclWork_t; /* An operation that was issued and may not be complete. */
 
@@ -485,6 +486,69 @@ ANYCCL_API anycclResult_t anycclSparseAdd(const void* payload, size_t bytes, flo
 /* momentum[i] = factor * momentum[i] + gradient[i], then residual[i] += momentum[i]. */
 ANYCCL_API anycclResult_t anycclSparseMomentum(float* momentum, float* residual,
                                                const float* gradient, size_t count, float factor);
+
+/* ---- Codecs --------------------------------------------------------------------------------- */
+
+/* Vectors of Float32, Bfloat16 or Float16 as payloads of fewer bytes: blocks of elements with a common
+ * scale. Errors and costs of each are in docs/numbers.md. A payload has the codes of all blocks and then their
+ * scales, both from a multiple of 64 bytes on; the last block is whole, its rest zeros. All CPUs give
+ * the same bits. A block with an infinity or a NaN becomes NaN, all of it, where a codec has scales;
+ * Bfloat16 and Float16 have none. Any bytes can be decoded. Any thread may call; vectors may have any
+ * alignment, and vectors and payloads of one call do not overlap. */
+typedef enum {
+  anycclCodecBfloat16 = 0, /* "bf16": rounded to nearest even. */
+  anycclCodecFloat16 = 1,  /* "f16": the same; what is above 65504 becomes infinite. */
+  /* "int8": blocks of 128, -127..127, a Bfloat16 scale. An element is off by at most 1/252 of the
+   * largest in its block; blocks below 2^-119 become zeros. */
+  anycclCodecInt8 = 2,
+  /* "mxint8", "mxfp8_e4m3", "mxfp8_e5m2": OCP Microscaling Formats 1.0, blocks of 32, a scale of 8 bits. */
+  anycclCodecMxInt8 = 3,
+  anycclCodecMxFloat8e4m3 = 4,
+  anycclCodecMxFloat8e5m2 = 5,
+  anycclCodecInt4 = 6, /* "int4": blocks of 32, -7..7, a Bfloat16 scale; off by at most 1/13.8. */
+  anycclNumCodecs = 7
+} anycclCodec_t;
+/* *codec = the one of this name. Errors: Unsupported, naming those that there are. */
+ANYCCL_API anycclResult_t anycclCodecFromName(const char* name, anycclCodec_t* codec);
+/* *bytes = what the payload of `count` elements has. */
+ANYCCL_API anycclResult_t anycclCodecBytes(anycclCodec_t codec, size_t count, size_t* bytes);
+/* `count` elements of `x` as a payload of just these bytes. Errors: InvalidArgument, if `bytes` is not
+ * what anycclCodecBytes says, here and below; Unsupported, naming codec and datatype. */
+ANYCCL_API anycclResult_t anycclCodecEncode(anycclCodec_t codec, const void* x, size_t count,
+                                            anycclDataType_t datatype, void* payload, size_t bytes);
+/* y = the sum of `sources` payloads, one or more, added up in float32 by the tree that reductions have,
+ * and rounded once to `datatype`. A NaN is the positive quiet one. */
+ANYCCL_API anycclResult_t anycclCodecDecode(anycclCodec_t codec, const void* const payloads[],
+                                            size_t sources, size_t bytes, void* y, size_t count,
+                                            anycclDataType_t datatype);
+/* The same sum of `count` elements as a payload again. */
+ANYCCL_API anycclResult_t anycclCodecSum(anycclCodec_t codec, const void* const payloads[],
+                                         size_t sources, size_t bytes, void* payload, size_t count);
+
+/* Makes an AllReduce over the ranks of `comm` in which vectors travel between hosts as payloads of
+ * `codec`. Collective, and splits communicators from `comm`, with memory and connections of their own.
+ * Inside a host nothing is coded, and so nothing at all where there is one host. With `everywhere`, or
+ * ANYCCL_WIRE_EVERYWHERE=1, each rank counts as a host. Errors: InvalidUsage naming two ranks whose
+ * codecs or `everywhere` differ; Unsupported at level 3 of reproducibility, unless each rank counts as a
+ * host; those of anycclCommSplit. */
+ANYCCL_API anycclResult_t anycclCodedCreate(anycclCoded_t* coded, anycclCodec_t codec,
+                                            int everywhere, anycclComm_t comm);
+/* anycclAllReduce with op anycclSum or anycclAvg and Float32, Bfloat16 or Float16. Returns when the result is
+ * there; not in a group. One call at a time; others wait.
+ * - Each host adds up in float32, in slices; two hosts send each other their sums of a slice; more send
+ *   the chunks of others to these, and the sums of chunks to all. Everybody decodes what the others decode, also
+ *   what it has encoded itself: so results are bitwise equal on all ranks, and an element is encoded once
+ *   with two hosts and twice with more.
+ * - An element's result depends on the elements of its block, at a multiple of 128 from the start of
+ *   sendbuff, and on which ranks are on which host; not on the length of the call.
+ * - Errors: Unsupported, naming codec and datatype or operator, and InvalidArgument, on this rank alone;
+ *   InvalidUsage on all ranks, naming two whose calls differ. That, and what else fails on the way, is
+ *   the error of all later calls, too. */
+ANYCCL_API anycclResult_t anycclCodedAllReduce(const void* sendbuff, void* recvbuff, size_t count,
+                                               anycclDataType_t datatype, anycclRedOp_t op,
+                                               anycclCoded_t coded);
+/* On all ranks, before `comm` is destroyed or after. NULL is allowed. No other thread is in a call. */
+ANYCCL_API anycclResult_t anycclCodedDestroy(anycclCoded_t coded);
 
 /* ---- Memory --------------------------------------------------------------------------------- */
 

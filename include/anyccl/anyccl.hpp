@@ -3,6 +3,7 @@
 // the C interface (anyccl.h), whose rules on threads, order and errors hold here too. This is all of
 // it; each header can also be included alone.
 
+#include "anyccl/codec.hpp"
 #include "anyccl/communicator.hpp"
 #include "anyccl/experts.hpp"
 #include "anyccl/group.hpp"

@@ -28,6 +28,7 @@ void bind_metrics(nb::module_& m);
 void bind_algorithms(nb::module_& m);
 void bind_routing(nb::module_& m);
 void bind_sparse(nb::module_& m);
+void bind_codec(nb::module_& m);
 void bind_window(nb::module_& m);
 
 using CommunicatorClass = nb::class_<Communicator>;

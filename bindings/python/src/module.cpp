@@ -27,6 +27,7 @@ NB_MODULE(_core, m) {
   bind_objects(communicator);
   bind_routing(m);
   bind_sparse(m);
+  bind_codec(m);
   bind_route(communicator);
   bind_window(m);
   bind_windows(communicator);

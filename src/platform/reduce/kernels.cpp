@@ -12,36 +12,17 @@
 #include "platform/reduce/kernels/floats.hpp"
 #include "platform/reduce/kernels/integers.hpp"
 #include "platform/reduce/kernels/loops.hpp"
+#include "platform/reduce/kernels/mode.hpp"
 #include "platform/reduce/kernels/order.hpp"
 #include "platform/reduce/kernels/sparse.hpp"
 
+#if !defined(ANYCCL_BF16_ALONE)
+// Of codec_kernels.cpp, for the same instruction set.
+extern "C" const anyccl::CodecKernels ANYCCL_CODEC_KERNELS;
+#endif
+
 namespace anyccl {
 namespace {
-
-/// Runs `kernel` in the default floating-point mode. The caller may flush denormals (-ffast-math
-/// anywhere in the process sets that) or round elsewhere, and ranks must not differ for it.
-template <auto kernel, typename... Args>
-void in_default_mode(Args... args) {
-#if defined(__x86_64__)
-  constexpr unsigned kDefault = 0x1f80, kFlags = 0x3f;
-  const unsigned mode = __builtin_ia32_stmxcsr();
-  if ((mode & ~kFlags) != kDefault) [[unlikely]] {
-    __builtin_ia32_ldmxcsr(kDefault);
-    kernel(args...);
-    return __builtin_ia32_ldmxcsr(mode);
-  }
-#elif defined(__aarch64__)
-  std::uint64_t mode = 0;
-  asm volatile("mrs %0, fpcr" : "=r"(mode));
-  if (mode != 0) [[unlikely]] {
-    asm volatile("msr fpcr, xzr" : : : "memory");
-    kernel(args...);
-    asm volatile("msr fpcr, %0" : : "r"(mode) : "memory");
-    return;
-  }
-#endif
-  kernel(args...);
-}
 
 /// Common types and operators get fast loops, the others little code.
 enum class Use { often, seldom };
@@ -111,7 +92,7 @@ constexpr SparseKernels kSparse = {
     {in_default_mode<add_marked<SparseF32>>, in_default_mode<add_marked<SparseBf16>>,
      in_default_mode<add_marked<SparseF16>>}};
 // clang-format off
-constexpr KernelTable kTable = {copy_ahead, kSparse, {
+constexpr KernelTable kTable = {copy_ahead, kSparse, &ANYCCL_CODEC_KERNELS, {
     integer<std::int8_t, std::int64_t, Use::seldom>(),
     integer<std::uint8_t, std::int64_t, Use::seldom>(),
     integer<std::int32_t, std::int64_t, Use::often>(),

@@ -73,10 +73,39 @@ struct SparseKernels {
                              std::size_t count);
 };
 
+/// Those of platform/reduce/codec.hpp, in their order, and the types of vectors: f32, bf16, f16.
+constexpr std::size_t kCodecs = 7, kCodecTypes = 3;
+
+/// Codes of whole blocks, one after the other, and the scale of each.
+struct CodedBlocks {
+  const unsigned char *codes, *scales;
+};
+
+/// The loops of one codec, over whole blocks.
+struct CodecLoops {
+  /// Codes and scales of `blocks` blocks of `x`, which may have any alignment.
+  void (*encode)(unsigned char* codes, unsigned char* scales, const float* x, std::size_t blocks);
+  /// y[i] = the sum of what `from` has for element i, folded by the aligned tree over its sources, one or
+  /// more; a NaN is the positive quiet one without payload. Any bytes are codes and scales. `y` may have any
+  /// alignment.
+  void (*sum)(float* y, const CodedBlocks* from, std::size_t sources, std::size_t blocks);
+};
+
+/// The loops of block codecs: see platform/reduce/codec.hpp. The same bits on every CPU, whatever
+/// floating-point mode the caller has set.
+struct CodecKernels {
+  /// to[i] = x[i], of the type, i < count. `x` may have any alignment.
+  void (*widen[kCodecTypes])(float* to, const void* x, std::size_t count);
+  /// y[i] = from[i] / divisor, rounded once. `y` may have any alignment, and may be `from`.
+  void (*narrow[kCodecTypes])(void* y, const float* from, std::size_t count, float divisor);
+  CodecLoops of[kCodecs];
+};
+
 /// The kernels for one instruction set.
 struct KernelTable {
   CopyFn copy;
   SparseKernels sparse;
+  const CodecKernels* codecs;
   TypeKernels of[kDTypes];  ///< By DType.
 };
 

@@ -1,4 +1,11 @@
-"""Communication hooks of DDP that send only the large elements of the gradients, and remember the rest.
+"""Communication hooks of DDP that send fewer bytes.
+
+One sends gradients as codes of a few bits between hosts, and keeps nothing:
+
+    from anyccl.torch import hooks
+    ddp.register_comm_hook(hooks.CodecState(codec="int8"), hooks.coded)
+
+Two send only the large elements of the gradients, and remember the rest:
 
     from anyccl.torch import hooks
     state = hooks.SparseState(model, density=0.01, momentum=0.9)
@@ -13,14 +20,17 @@ docs/numbers.md has what each costs, and how to choose.
 The gradients that DDP gets are equal on all ranks, bit for bit: every rank adds the payloads in the order of ranks.
 """
 
+import concurrent.futures
 import math
 
 import torch
 import torch.distributed as dist
 
+import anyccl
 from anyccl import sparse
+from anyccl.codec import AllReduce
 
-__all__ = ["SparseState", "threshold", "topk"]
+__all__ = ["CodecState", "SparseState", "coded", "threshold", "topk"]
 
 _all_gather = getattr(dist, "all_gather_single", None) or dist.all_gather_into_tensor  # its name before torch 2.13
 
@@ -222,3 +232,48 @@ def threshold(state: SparseState, bucket: dist.GradBucket) -> torch.futures.Futu
     Ranks send different numbers of bytes, so there is an all_gather of their lengths first, for which the hook waits.
     """
     return _hook(state, bucket, sparse.threshold, _exchange_by_length)
+
+
+class CodecState:
+    """What the hook `coded` needs: communicators of its own. Created by all ranks, with the same options; one for each model.
+
+    process_group: that of DDP; None: the default one.
+    codec: "int8", "mxint8", "int4", "bf16" and others, as anyccl.codec has them; docs/numbers.md says by how much each is off.
+    everywhere: codes also travel between ranks of one host, as with ANYCCL_WIRE_EVERYWHERE=1; there they cost time.
+
+    Ranks of a host add up their gradients as they are. Buckets stay as they are, too: of float32, bfloat16 or float16. Nothing
+    is remembered, so there is nothing to save. An infinity or a NaN makes its block of 32 or 128 elements NaN on all ranks,
+    so that loss scalers see it.
+    """
+
+    def __init__(self, process_group=None, *, codec="int8", everywhere=False):
+        group = process_group if process_group is not None else dist.group.WORLD
+        anyccl.codec.payload_bytes(codec, 1)  # raises for an unknown one, before anyone waits
+        ids = [bytes(anyccl.UniqueId.create())] if group.rank() == 0 else [None]
+        dist.broadcast_object_list(ids, src=dist.get_global_rank(group, 0), group=group)
+        self.codec = codec
+        self._comm = anyccl.Communicator.from_unique_id(anyccl.UniqueId(ids[0]), group.rank(), group.size())
+        self._coded = AllReduce(self._comm, codec, everywhere=everywhere)
+        # One thread: buckets come in the order of their calls, while backward() goes on.
+        self._thread = concurrent.futures.ThreadPoolExecutor(1, "anyccl-coded")
+
+    def _average(self, buffer, future):
+        try:
+            self._coded.run(buffer, out=buffer, op="avg")
+        except Exception as error:
+            future.set_exception(error)
+        else:
+            future.set_result(buffer)
+
+    def close(self) -> None:
+        """Takes leave of the other ranks, which do so, too."""
+        self._thread.shutdown()
+        self._coded.destroy()
+        self._comm.destroy()
+
+
+def coded(state: CodecState, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
+    """Averages each bucket by an all_reduce whose bytes between hosts are codes."""
+    future = torch.futures.Future()
+    state._thread.submit(state._average, bucket.buffer(), future)
+    return future

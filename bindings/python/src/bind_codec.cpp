@@ -1,0 +1,105 @@
+// To Python: codecs, and AllReduce with one, for anyccl/codec.py.
+
+#include <utility>
+
+#include "array.hpp"
+#include "bind.hpp"
+#include "group.hpp"
+
+namespace anyccl::python {
+namespace {
+
+anycclCodec_t codec_of(const std::string& name) {
+  anycclCodec_t codec{};
+  raise_unless_ok(outcome_of(anycclCodecFromName(name.c_str(), &codec)));
+  return codec;
+}
+
+anycclDataType_t type_of(const Array& x) {
+  return static_cast<anycclDataType_t>(x.dtype);
+}
+
+const Array& bytes_in(const Array& payload) {
+  if (payload.dtype != DType::u8) raise_invalid("a payload is an array of uint8");
+  return payload;
+}
+
+std::size_t payload_bytes(const std::string& codec, std::size_t count) {
+  std::size_t bytes = 0;
+  raise_unless_ok(outcome_of(anycclCodecBytes(codec_of(codec), count, &bytes)));
+  return bytes;
+}
+
+void encode(const std::string& codec, nb::handle x, nb::handle payload) {
+  const Array from = Array::input(x, "x"), to = Array::output(payload, "out");
+  const anycclCodec_t known = codec_of(codec);
+  raise_unless_ok(unlocked([&] {
+    return anycclCodecEncode(known, from.data, from.count(), type_of(from), to.data,
+                             bytes_in(to).count());
+  }));
+}
+
+void decode(const std::string& codec, const std::vector<nb::object>& payloads, nb::handle out) {
+  std::vector<Array> from;
+  std::vector<const void*> at;
+  for (const nb::object& payload : payloads) {
+    from.push_back(Array::input(payload, "payload"));
+    at.push_back(bytes_in(from.back()).data);
+    if (from.back().count() != from.front().count()) raise_invalid("payloads differ in length");
+  }
+  const Array to = Array::output(out, "out");
+  const anycclCodec_t known = codec_of(codec);
+  const std::size_t bytes = from.empty() ? 0 : from.front().count();
+  raise_unless_ok(unlocked([&] {
+    return anycclCodecDecode(known, at.data(), at.size(), bytes, to.data, to.count(), type_of(to));
+  }));
+}
+
+class CodedAllReduce {
+ public:
+  CodedAllReduce(Communicator& comm, const std::string& codec, bool everywhere) {
+    need_no_group("codec.AllReduce");
+    const anycclCodec_t known = codec_of(codec);
+    const Communicator::Call turn(comm);
+    raise_unless_ok(unlocked(
+        [&] { return anycclCodedCreate(&handle_, known, everywhere ? 1 : 0, turn.handle); }));
+  }
+  CodedAllReduce(const CodedAllReduce&) = delete;
+  CodedAllReduce& operator=(const CodedAllReduce&) = delete;
+  ~CodedAllReduce() {
+    static_cast<void>(unlocked([&] { return anycclCodedDestroy(handle_); }));
+  }
+
+  void run(nb::handle x, nb::handle out, ReduceOp op) {
+    const Array from = Array::input(x, "x"), to = Array::output(out, "out");
+    if (from.count() != to.count() || from.dtype != to.dtype)
+      raise_invalid("x has " + std::to_string(from.count()) + " elements and out " +
+                    std::to_string(to.count()) + ", or they are of two types");
+    if (handle_ == nullptr) raise(anycclInvalidUsage, "the coded AllReduce was destroyed");
+    raise_unless_ok(unlocked([&] {
+      return anycclCodedAllReduce(from.data, to.data, from.count(), type_of(from),
+                                  static_cast<anycclRedOp_t>(op), handle_);
+    }));
+  }
+  void destroy() {
+    anycclCoded_t const ended = std::exchange(handle_, nullptr);
+    raise_unless_ok(unlocked([&] { return anycclCodedDestroy(ended); }));
+  }
+
+ private:
+  anycclCoded_t handle_ = nullptr;
+};
+
+}  // namespace
+
+void bind_codec(nb::module_& m) {
+  m.def("_codec_bytes", payload_bytes, "codec"_a, "count"_a);
+  m.def("_codec_encode", encode, "codec"_a, "x"_a, "payload"_a);
+  m.def("_codec_decode", decode, "codec"_a, "payloads"_a, "out"_a);
+  nb::class_<CodedAllReduce>(m, "_CodedAllReduce", "An AllReduce that a codec shortens.")
+      .def(nb::init<Communicator&, const std::string&, bool>(), "comm"_a, "codec"_a, "everywhere"_a)
+      .def("run", &CodedAllReduce::run, "x"_a, "out"_a, "op"_a)
+      .def("destroy", &CodedAllReduce::destroy);
+}
+
+}  // namespace anyccl::python

@@ -1,0 +1,54 @@
+#pragma once
+// AllReduce with a codec between hosts: docs/adr/0061.
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "adapter/c/coded_exchange.hpp"
+#include "adapter/c/handle.hpp"
+
+namespace anyccl {
+
+/// Ranks of one host add up in f32 what they have, each of them one slice of it; the slices go between hosts as
+/// payloads; then each host puts them together again. With one host nothing is coded.
+///
+/// Threads: any, one call at a time.
+class CodedAllReduce {
+ public:
+  /// Collective over `parent`. `everywhere`: each rank counts as a host of its own. Errors: invalid_usage naming
+  /// two ranks whose arguments differ; those of a split.
+  static Result<std::unique_ptr<CodedAllReduce>> create(Comm& parent, Codec codec, bool everywhere,
+                                                        const std::string& name);
+  ~CodedAllReduce();
+  /// An all_reduce. Errors: of its arguments, on this rank alone; what else goes wrong is one on all ranks, and
+  /// of all later calls.
+  Status run(const Call& call);
+  /// Completes, and takes leave of the others.
+  Status destroy();
+
+ private:
+  CodedAllReduce(const Comm& parent, Codec codec, const KernelTable& kernels, bool everywhere);
+  Status make_groups(Comm& parent, const std::string& name, int level);
+  Status check(const Call& call) const;
+  Status agree(Comm& comm, const std::vector<int>& ranks, const Call& call) const;
+  Status run_between_hosts(const Call& call);
+  Status add_in_host(const Call& call, std::vector<std::size_t>& counts,
+                     std::vector<std::size_t>& firsts);
+  void fail(const Status& why);
+
+  const Codec codec_;
+  const KernelTable& kernels_;
+  const int me_, size_;
+  std::vector<int> host_of_;                        // by rank
+  int slices_ = 0;                                  // as many as the smallest host has ranks
+  std::vector<int> in_host_, across_hosts_;         // ranks of the parent, by their ranks there
+  anycclComm_t host_ = nullptr, across_ = nullptr;  // null where this rank has no such group
+  std::unique_ptr<CodedExchange> exchange_;
+  std::vector<float> wide_, sums_;
+  std::mutex mutex_;  // of a call
+  Status failure_;
+};
+
+}  // namespace anyccl
