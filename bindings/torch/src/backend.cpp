@@ -65,8 +65,9 @@ anycclCall_t& Job::call(anycclCollective_t collective, c10::ScalarType scalar_ty
 
 Backend::Backend(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
                  c10::intrusive_ptr<Options> options)
-    : Backend(is_configured_later(*options) ? JoinedGroup{std::make_shared<SharedComm>(), ""}
-                                            : meet(*store, rank, size, options->timeout),
+    : Backend(is_configured_later(*options)
+                  ? JoinedGroup{std::make_shared<SharedComm>(), ""}
+                  : meet(*store, rank, size, options->timeout, options->numbers),
               store, rank, size, options) {}
 
 Backend::Backend(JoinedGroup group, const c10::intrusive_ptr<c10d::Store>& store, int rank,
@@ -161,9 +162,7 @@ c10::intrusive_ptr<c10d::Backend> Backend::split(
 c10::intrusive_ptr<c10d::Backend> Backend::merge(
     const c10::intrusive_ptr<c10d::Store>& store,
     const c10::intrusive_ptr<c10d::Backend::Options>& opts, const int& rank, const int& size) {
-  auto options = c10::make_intrusive<Options>(opts ? opts->timeout : options_->timeout);
-  options->profiled_as = options_->profiled_as;
-  if (opts) options->group_name = opts->group_name;
+  auto options = inherited(opts);
   return c10::make_intrusive<Backend>(store->clone(), rank, size, std::move(options));
 }
 

@@ -53,6 +53,7 @@ class Backend final : public c10d::Backend {
     std::vector<std::shared_ptr<void>> devices;
     int threads = 2;
     std::string profiled_as = "anyccl";  // before the colon in what torch's profiler shows
+    Numbers numbers;
   };
 
   /// Joins the group; returns when all ranks have, or throws after the timeout, naming those that
@@ -180,6 +181,9 @@ class Backend final : public c10d::Backend {
     return static_cast<std::size_t>(size_);
   }
   /// Of a group of some ranks of this one.
+  /// Of a group that is made of this one; `given` may be null, or of another backend.
+  c10::intrusive_ptr<Options> inherited(
+      const c10::intrusive_ptr<c10d::Backend::Options>& given) const;
   c10::intrusive_ptr<Options> options_for(
       const std::vector<int>& ranks, const c10::intrusive_ptr<c10d::Backend::Options>& given) const;
   c10::intrusive_ptr<Backend> over(std::shared_ptr<SharedComm> made, const std::vector<int>& ranks,

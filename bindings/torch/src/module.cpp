@@ -58,9 +58,26 @@ void define(py::module_& module) {
 
   py::class_<Backend::Options, c10d::Backend::Options, c10::intrusive_ptr<Backend::Options>>(
       module, "Options",
-      "The pg_options of init_process_group and new_group. Nothing can be set:\n"
-      "the time limit is their own argument.")
-      .def(py::init([] { return c10::make_intrusive<Backend::Options>(); }))
+      "The pg_options of init_process_group and new_group; the time limit is their own argument.\n"
+      "\n"
+      "reproducible  the level of reproducibility, 0 to 3; None: ANYCCL_REPRODUCIBLE's\n"
+      "verify        each N-th collective is verified, 0: none; None: as ANYCCL_VERIFY says\n"
+      "verify_later  collectives do not wait for that\n"
+      "\n"
+      "All are equal on all ranks. Groups that are split off have the same, unless theirs say "
+      "something\n"
+      "else. docs/numbers.md says what they mean.")
+      .def(py::init([](std::optional<int> reproducible, std::optional<int> verify,
+                       std::optional<bool> verify_later) {
+             auto options = c10::make_intrusive<Backend::Options>();
+             Numbers& numbers = options->numbers;
+             if (reproducible) numbers.reproducible = *reproducible;
+             if (verify) numbers.verify = *verify;
+             if (verify_later) numbers.verify_later = *verify_later ? 1 : 0;
+             return options;
+           }),
+           py::arg("reproducible") = py::none(), py::arg("verify") = py::none(),
+           py::arg("verify_later") = py::none())
       .def_readwrite("_profiled_as", &Backend::Options::profiled_as)
       .def("__copy__",
            [](const Backend::Options& self) { return c10::make_intrusive<Backend::Options>(self); })

@@ -72,8 +72,9 @@ c10::intrusive_ptr<c10d::Work> Backend::reconfigure(const c10d::ReconfigureOptio
   size_ = static_cast<int>(handles.size());
   if (rank_ == 0) next_id_.reset();
   const auto deadline = Clock::now() + opts.timeout.value_or(options_->timeout);
-  core_.reset(new Core{::getpid(), JoinedGroup{std::make_shared<SharedComm>(id, rank_, size_),
-                                               "reconfigured " + std::to_string(opts.uuid)}});
+  core_.reset(new Core{
+      ::getpid(), JoinedGroup{std::make_shared<SharedComm>(id, rank_, size_, options_->numbers),
+                              "reconfigured " + std::to_string(opts.uuid)}});
   register_open(core_);
   sequence_ = 0;
   sparse_sequence_ = 0;

@@ -143,7 +143,8 @@ void forget(c10d::Store& store, const std::string& key) {
   }
 }
 
-JoinedGroup meet(c10d::Store& store, int rank, int size, std::chrono::milliseconds timeout) {
+JoinedGroup meet(c10d::Store& store, int rank, int size, std::chrono::milliseconds timeout,
+                 const Numbers& numbers) {
   const Answer answer = rank == 0 ? invite(store, size, timeout) : be_invited(store, rank, timeout);
   Invitation invitation;
   if (answer.text.size() != 1 + sizeof invitation)
@@ -151,7 +152,7 @@ JoinedGroup meet(c10d::Store& store, int rank, int size, std::chrono::millisecon
   std::memcpy(&invitation, answer.text.data() + 1, sizeof invitation);
   // All ranks are here now.
   const auto deadline = Clock::now() + timeout;
-  auto comm = std::make_shared<SharedComm>(invitation.id, rank, size);
+  auto comm = std::make_shared<SharedComm>(invitation.id, rank, size, numbers);
   answer.forget();
   comm->ready(deadline, "init_process_group", answer.look_again);
   return {std::move(comm), std::string(invitation.round, sizeof invitation.round)};

@@ -14,7 +14,8 @@ struct JoinedGroup {
 };
 /// Returns when all ranks have come; throws after `timeout`, naming those that have not. Leaves
 /// nothing in the store.
-JoinedGroup meet(c10d::Store& store, int rank, int size, std::chrono::milliseconds timeout);
+JoinedGroup meet(c10d::Store& store, int rank, int size, std::chrono::milliseconds timeout,
+                 const Numbers& numbers);
 
 /// Deletes the key, if the store can do that.
 void forget(c10d::Store& store, const std::string& key);

@@ -42,8 +42,19 @@ anycclConfig_t in_background() {
 
 }  // namespace
 
-SharedComm::SharedComm(const anycclUniqueId& id, int rank, int size) {
+Numbers Numbers::or_else(const Numbers& others) const {
+  const auto one = [](int mine, int other) {
+    return mine == ANYCCL_CONFIG_UNDEF_INT ? other : mine;
+  };
+  return {one(reproducible, others.reproducible), one(verify, others.verify),
+          one(verify_later, others.verify_later)};
+}
+
+SharedComm::SharedComm(const anycclUniqueId& id, int rank, int size, const Numbers& numbers) {
   anycclConfig_t config = in_background();
+  config.reproducible = numbers.reproducible;
+  config.verify = numbers.verify;
+  config.verifyLater = numbers.verify_later;
   anycclComm_t comm = nullptr;
   const anycclResult_t code = anycclCommInitRankConfig(&comm, size, id, rank, &config);
   if (code != anycclInProgress) check(code, "init_process_group");

@@ -13,6 +13,14 @@
 
 namespace anyccl::torch {
 
+/// The bits of a group's results, and whether they are verified: as anycclConfig_t has them.
+struct Numbers {
+  int reproducible = ANYCCL_CONFIG_UNDEF_INT, verify = ANYCCL_CONFIG_UNDEF_INT,
+      verify_later = ANYCCL_CONFIG_UNDEF_INT;
+  /// What is not set here is as in `others`.
+  Numbers or_else(const Numbers& others) const;
+};
+
 /// Calls are in the order in which threads make them; none waits for another to end. After
 /// close() or abort() they fail.
 class SharedComm {
@@ -20,7 +28,7 @@ class SharedComm {
   /// Of a group that is to be configured; all calls fail.
   SharedComm() : open_(false), ended_with_(anycclInvalidUsage) {}
   /// Starts to join; finished by ready().
-  SharedComm(const anycclUniqueId& id, int rank, int size);
+  SharedComm(const anycclUniqueId& id, int rank, int size, const Numbers& numbers);
   /// Of a communicator that is being made; finished by ready().
   explicit SharedComm(anycclComm_t begun) : comm_(begun) {}
   ~SharedComm();

@@ -29,14 +29,23 @@ std::vector<int> others(int size, const std::vector<int>& ranks) {
 
 c10::intrusive_ptr<Backend::Options> Backend::options_for(
     const std::vector<int>& ranks, const c10::intrusive_ptr<c10d::Backend::Options>& given) const {
-  auto options = c10::make_intrusive<Options>(given ? given->timeout : options_->timeout);
-  options->profiled_as = options_->profiled_as;
+  auto options = inherited(given);
   for (const int rank : ranks) {
     const auto index = static_cast<std::size_t>(rank);
     const auto& global = options_->global_ranks_in_group;
     options->global_ranks_in_group.push_back(index < global.size() ? global[index] : index);
   }
+  return options;
+}
+
+c10::intrusive_ptr<Backend::Options> Backend::inherited(
+    const c10::intrusive_ptr<c10d::Backend::Options>& given) const {
+  auto options = c10::make_intrusive<Options>(given ? given->timeout : options_->timeout);
+  options->profiled_as = options_->profiled_as;
+  options->numbers = options_->numbers;
   if (given) options->group_name = given->group_name;
+  if (const auto* const own = dynamic_cast<const Options*>(given.get()); own != nullptr)
+    options->numbers = own->numbers.or_else(options_->numbers);
   return options;
 }
 

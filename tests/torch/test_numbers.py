@@ -1,0 +1,68 @@
+"""Options of groups that say what is promised of results: levels of reproducibility, verification."""
+
+import os
+import tempfile
+
+import pytest
+import torch
+import torch.distributed as dist
+from ranks import fork_ranks, join
+
+from anyccl.torch import Options
+
+
+def in_groups(body, *options_of_rank):
+    """body(rank) in a group of two ranks, with these options of each."""
+    def joined(rank, folder):
+        join(rank, 2, folder, pg_options=options_of_rank[rank % len(options_of_rank)])
+        body(rank)
+        dist.destroy_process_group()
+    with tempfile.TemporaryDirectory() as folder:
+        fork_ranks(2, joined, folder)
+
+
+def test_a_level_refuses_what_has_not_its_order():
+    def body(rank):
+        os.environ["ANYCCL_ALGO"] = "all_reduce:ring"
+        group = dist.new_group([0, 1], pg_options=Options(reproducible=2))
+        with pytest.raises(RuntimeError, match="all_reduce/ring .* does not add up by the aligned tree"):
+            dist.all_reduce(torch.ones(100), group=group)
+        integers = torch.full([100], rank + 1)
+        dist.all_reduce(integers, group=group)  # exact in any order
+        assert integers.eq(3).all()
+        ring = torch.ones(100)
+        dist.all_reduce(ring)  # the first group has the default
+        assert ring.eq(2).all()
+    in_groups(body, Options())
+
+
+def test_verification_refuses_what_it_cannot_check_and_passes_the_rest():
+    def body(rank):
+        x = torch.full([1000], float(rank + 1))
+        dist.all_reduce(x)
+        assert x.eq(3).all()
+        with pytest.raises(RuntimeError, match="prod"):
+            dist.all_reduce(x, op=dist.ReduceOp.PRODUCT)
+        split = dist.group.WORLD.split_group([1, 0], group_name="part")
+        y = torch.ones(3)
+        with pytest.raises(RuntimeError, match="prod"):  # as in the group that it was split from
+            dist.all_reduce(y, op=dist.ReduceOp.PRODUCT, group=split)
+    in_groups(body, Options(verify=1))
+
+
+def test_ranks_that_differ_are_an_error_that_names_both():
+    def body(rank, folder):
+        with pytest.raises(dist.DistBackendError, match="config->reproducible"):
+            join(rank, 2, folder, pg_options=Options(reproducible=2 + rank))
+            dist.barrier()
+    with tempfile.TemporaryDirectory() as folder:
+        fork_ranks(2, body, folder)
+
+
+def test_values_are_checked():
+    def body(rank, folder):
+        with pytest.raises(RuntimeError, match="reproducible is 9 instead of 0 to 3"):
+            join(rank, 2, folder, pg_options=Options(reproducible=9))
+            dist.barrier()
+    with tempfile.TemporaryDirectory() as folder:
+        fork_ranks(2, body, folder)
