@@ -132,16 +132,22 @@ struct Summary {
   std::uint64_t words[kRow] = {};
 };
 
+/// A random sign, which the bound of wrong alarms lives on, and 1/2 to 1 with 20 bits, so that rows that were
+/// swapped count otherwise.
+double weight_of(std::uint64_t random) {
+  const double size = 0.5 + std::ldexp(static_cast<double>(random & 0x7ffff), -20);
+  return (random >> 63) != 0 ? -size : size;
+}
+
 void add_floats(const Method& method, std::uint64_t seed, const Rows& rows, Summary& to) {
-  const auto add = row_sums().add_signed[static_cast<std::size_t>(method.dtype)];
-  std::uint64_t signs[kPortion / 64];
-  for (std::size_t i = 0; i <= rows.count / 64 && i < std::size(signs); ++i)
-    signs[i] = random_at(seed, rows.number / 64 + i);
-  if (rows.count > 0) add(rows.memory, rows.count, signs, to.sums, to.squares);
+  const auto add = row_sums().add_floats[static_cast<std::size_t>(method.dtype)];
+  double weights[kPortion];
+  for (std::size_t i = 0; i <= rows.count && i < std::size(weights); ++i)
+    weights[i] = weight_of(random_at(seed, rows.number + i));
+  if (rows.count > 0) add(rows.memory, rows.count, weights, to.sums, to.squares);
   if (rows.rest == 0) return;
   const FilledRow row(method, rows);
-  const std::uint64_t sign = signs[rows.count / 64] >> (rows.count % 64);
-  add(row.get(), 1, &sign, to.sums, to.squares);
+  add(row.get(), 1, weights + rows.count, to.sums, to.squares);
 }
 
 void add_integers(const Method& method, std::uint64_t seed, const Rows& rows, Summary& to) {

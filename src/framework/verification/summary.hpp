@@ -1,5 +1,5 @@
 #pragma once
-// What one rank tells others of a vector, so that they can check a result of it: sums with random signs or
+// What one rank tells others of a vector, so that they can check a result of it: sums with random weights or
 // weights, maxima, or a hash. docs/adr/0060 says what follows from it.
 
 #include <cstddef>
@@ -13,7 +13,7 @@ namespace anyccl {
 /// How a result follows from contributions, as far as its check goes.
 enum class Family : std::uint8_t {
   moved,     ///< It is one of them: hashes.
-  floats,    ///< Their sum, rounded: sums with random signs, and what they may be off.
+  floats,    ///< Their sum, rounded: sums with random weights, and what they may be off.
   integers,  ///< Their sum, modulo a power of two: sums with odd random weights.
   bits,      ///< Exclusive or: the same of what is rotated by random numbers of bits.
   order,     ///< A maximum, a minimum, and, or: the same of all elements of a lane.

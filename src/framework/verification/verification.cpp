@@ -43,8 +43,8 @@ void read_factor(const Method& method, const void* factor, double (&parts)[2]) {
   std::byte row[kRow * 8] = {};
   std::memcpy(row, factor, method.bytes * method.per_element);
   double sums[kRow] = {}, squares[kRow] = {};
-  const std::uint64_t signs = 0;
-  row_sums().add_signed[static_cast<std::size_t>(method.dtype)](row, 1, &signs, sums, squares);
+  const double weight = 1;
+  row_sums().add_floats[static_cast<std::size_t>(method.dtype)](row, 1, &weight, sums, squares);
   parts[0] = sums[0];
   parts[1] = sums[1];
 }

@@ -85,7 +85,7 @@ struct F8E4M3 {
 
 /// As many vectors of sums and squares at a time as registers hold.
 template <typename Type>
-void add_signed(const void* rows, std::size_t count, const std::uint64_t* signs, double* sums,
+void add_floats(const void* rows, std::size_t count, const double* weights, double* sums,
                 double* squares) {
   constexpr std::size_t kTogether = 4, kWidth = kTogether * kDoubles, kPortion = 64;
   const auto* const bytes = static_cast<const unsigned char*>(rows);
@@ -97,11 +97,11 @@ void add_signed(const void* rows, std::size_t count, const std::uint64_t* signs,
       __builtin_memcpy(square, squares + b, sizeof square);
       for (std::size_t j = first; j < last; ++j) {
         const unsigned char* const row = bytes + (j * kRow + b) * Type::kBytes;
-        const double sign = (signs[j / 64] >> (j % 64) & 1) != 0 ? -1.0 : 1.0;
+        const double weight = weights[j];
 #pragma GCC unroll 4
         for (std::size_t v = 0; v < kTogether; ++v) {
           const Doubles x = Type::widen(row + v * kDoubles * Type::kBytes);
-          sum[v] += sign * x;
+          sum[v] += weight * x;
           square[v] += x * x;
         }
       }
@@ -167,8 +167,8 @@ std::uint64_t hash(const void* words, std::size_t count, const std::uint64_t* ke
 // clang-format off
 constexpr RowSums kTable = {
     {nullptr, nullptr, nullptr, nullptr, nullptr, nullptr,
-     in_default_mode<add_signed<F16>>, in_default_mode<add_signed<F32>>, in_default_mode<add_signed<F64>>,
-     in_default_mode<add_signed<Bf16>>, in_default_mode<add_signed<F8E4M3>>, in_default_mode<add_signed<F8E5M2>>},
+     in_default_mode<add_floats<F16>>, in_default_mode<add_floats<F32>>, in_default_mode<add_floats<F64>>,
+     in_default_mode<add_floats<Bf16>>, in_default_mode<add_floats<F8E4M3>>, in_default_mode<add_floats<F8E5M2>>},
     {add_weighted<std::uint8_t, std::uint32_t>, add_weighted<std::uint16_t, std::uint32_t>,
      add_weighted<std::uint32_t, std::uint32_t>, add_weighted<std::uint64_t, std::uint64_t>},
     hash};

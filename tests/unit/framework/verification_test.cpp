@@ -396,9 +396,7 @@ void plant(Fault fault, Memory& result, std::size_t element, Random& random) {
       std::memset(result.data() + at, 0, kLine);
       return;
     case Fault::swapped: {
-      // Not of whole rows: these count the same with a probability of 1/2 each.
-      const std::size_t block =
-          std::min(kBlock, result.size() / 2) / (2 * kLine) * (2 * kLine) - kLine;
+      const std::size_t block = std::min(kBlock, result.size() / 2 / kLine * kLine);
       std::swap_ranges(result.begin(), result.begin() + static_cast<std::ptrdiff_t>(block),
                        result.begin() + static_cast<std::ptrdiff_t>(block));
       return;
