@@ -734,14 +734,22 @@ typedef struct {
   const char* proto; /* Rules as ANYCCL_PROTO has them. This library's, as is the next one. */
   int chunkBytes; /* At most so much of a vector, or block, is under way at a time: 4096 to 1 GiB. */
   int reproducible; /* The level of reproducibility, if it is higher than that of the communicator: see
-                     * anycclConfig_t. This library's. */
+                     * anycclConfig_t. This library's, as are the next ones. */
+  /* Of AllReduce, Reduce and ReduceScatter: the anycclDataType_t of recvbuff, if it is not that of the call, and
+   * the one in which elements are added up and partial sums travel, so that they are rounded once, into recvbuff.
+   * Float16 and Bfloat16 have Float32, Float32 has Float64, integers have wider ones of their kind. A
+   * result may also be a float that is narrower than the sum. In place only if both have the same size. With
+   * a wider type alone for the sum, algorithms that add up in one step stay as they are, as they round once
+   * anyway. Not for operators of programs. */
+  int outputType, accumulateType;
 } anycclCollConfig_t;
 #define ANYCCL_COLLCONFIG_INITIALIZER                                                     \
   {                                                                                       \
     sizeof(anycclCollConfig_t), 0xa11cc2u, ANYCCL_VERSION_CODE, ANYCCL_CONFIG_UNDEF_PTR,  \
         ANYCCL_CONFIG_UNDEF_INT, ANYCCL_CONFIG_UNDEF_INT, ANYCCL_CONFIG_UNDEF_INT,        \
         ANYCCL_CONFIG_UNDEF_INT, ANYCCL_CONFIG_UNDEF_PTR, 1, ANYCCL_CONFIG_UNDEF_INT, 0u, \
-        ANYCCL_CONFIG_UNDEF_PTR, ANYCCL_CONFIG_UNDEF_INT, ANYCCL_CONFIG_UNDEF_INT         \
+        ANYCCL_CONFIG_UNDEF_PTR, ANYCCL_CONFIG_UNDEF_INT, ANYCCL_CONFIG_UNDEF_INT,        \
+        ANYCCL_CONFIG_UNDEF_INT, ANYCCL_CONFIG_UNDEF_INT                                  \
   }
 /* The functions of these names, with a configuration; NULL: as without. Errors: InvalidArgument,
  * naming the field and its value; Unsupported, if the ranks cannot do what it names. For other

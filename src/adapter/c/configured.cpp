@@ -11,6 +11,14 @@
 namespace anyccl {
 namespace {
 
+/// A field that is a type; absent: not set.
+Result<std::optional<DType>> type_in(int value, std::string_view field) {
+  if (value == ANYCCL_CONFIG_UNDEF_INT) return std::optional<DType>();
+  const auto type = static_cast<DType>(value);
+  if (value >= 0 && bytes_of(type) > 0) return std::optional(type);
+  return error(Code::invalid_argument, "{} is {}, which is no datatype", field, value);
+}
+
 /// What the fields say that this library uses; the others are accepted as they are.
 Result<CallSettingsTable::Text> read(const anycclCollConfig_t& config) {
   constexpr anycclCollConfig_t kInitial = ANYCCL_COLLCONFIG_INITIALIZER;
@@ -26,6 +34,8 @@ Result<CallSettingsTable::Text> read(const anycclCollConfig_t& config) {
   text.tag = config.userProfilerTag;
   ANYCCL_TRY(const int level, level_in(config.reproducible));
   text.level = std::max(0, level);
+  ANYCCL_TRY(text.output, type_in(config.outputType, "config->outputType"));
+  ANYCCL_TRY(text.accumulate, type_in(config.accumulateType, "config->accumulateType"));
   if (config.chunkBytes == ANYCCL_CONFIG_UNDEF_INT) return text;
   if (config.chunkBytes < 0)
     return error(Code::invalid_argument, "config->chunkBytes is {} bytes", config.chunkBytes);

@@ -31,10 +31,16 @@ void Execution::start(const PreparedCall& prepared, const Call& call, Position p
   set_kind(prepared.digest);
   plan_ = &prepared.routed->plan;
   input_ = call.input;
-  output_ = call.output;
+  output_ = result_ = call.output;
   position_ = position;
   scratch_ = scratch;
   if (prepared.times != nullptr) input_ = multiply_input(call);
+  if (prepared.convert_input != nullptr) {
+    std::byte* const copy = scratch_ + prepared.multiplied_at;
+    prepared.convert_input(copy, call.input, prepared.input_bytes / prepared.element);
+    input_ = copy;
+  }
+  if (prepared.convert_result != nullptr) output_ = scratch_ + prepared.result_at;
   announced_ = posted_ = false;
   around_ = nullptr;
   restart();
@@ -53,6 +59,7 @@ void Execution::start(const PreparedCall& prepared, const Call& call, Position p
 void Execution::make_room(Lane& lane) const {
   lane.operands.resize(prepared_->routed->most_operands);
   lane.sources.resize(prepared_->routed->most_operands + 1);
+  lane.widened.resize(prepared_->routed->most_operands + 1);
 }
 
 void Execution::enter(Lane& lane, std::uint32_t tile) {
@@ -68,7 +75,7 @@ void Execution::enter(Lane& lane, std::uint32_t tile) {
   }
   const std::size_t begin = geometry.tile_begin(tile);
   lane.base[0] = behind(const_cast<std::byte*>(input_), begin);  // no plan writes its input
-  lane.base[1] = behind(output_, begin);
+  lane.base[1] = behind(output_, begin * prepared_->growth);
   lane.base[2] = scratch_ + lane.index * plan_->schedule.scratch.size() * geometry.scratch_chunk();
 }
 
@@ -115,6 +122,8 @@ bool Execution::settle() {
   posted_ = true;
   if (!settled) return false;
   if (prepared_->divide != nullptr) divide();
+  if (prepared_->convert_result != nullptr)
+    prepared_->convert_result(result_, output_, prepared_->output_bytes / prepared_->element);
   if (around_ != nullptr) {
     problem_ = around_->after();
     if (!problem_.ok()) return true;
@@ -311,6 +320,10 @@ void Execution::combine(Lane& lane, const PlanStep& s, const BoundStep& b, const
     const void** source = lane.sources.data();
     if (extra != 0) *source++ = lane.base[s.dst_space] + *offsets++;
     for (std::uint32_t k = 0; k < s.operands; ++k) source[k] = lane.operands[k] + offsets[k];
+    if (prepared_->widen != nullptr) {
+      combine_widened(lane, extent, sources, targets.own + extent.dst * prepared_->growth);
+      continue;
+    }
     std::byte* const own = targets.own == nullptr ? nullptr : targets.own + extent.dst;
     std::byte* const out = targets.outs == 0 ? nullptr : targets.out[0] + extent.out;
     std::byte* const primary = own == nullptr ? out : own;
@@ -318,6 +331,24 @@ void Execution::combine(Lane& lane, const PlanStep& s, const BoundStep& b, const
                      own == nullptr ? nullptr : out);
     for (std::uint32_t t = 1; t < targets.outs; ++t)
       copy_bytes(targets.out[t] + extent.out, primary, extent.bytes);
+  }
+}
+
+/// The sum goes nowhere but into the result. A portion at a time, so that what was widened stays in the cache.
+void Execution::combine_widened(Lane& lane, const Extent& extent, std::uint32_t sources,
+                                std::byte* dst) const {
+  const std::size_t wide = prepared_->element * prepared_->growth,
+                    all = extent.bytes / prepared_->element;
+  std::byte* const room = scratch_ + prepared_->widened_at;
+  for (std::size_t first = 0; first < all; first += kWidened) {
+    const std::size_t count = std::min(kWidened, all - first);
+    for (std::uint32_t k = 0; k < sources; ++k) {
+      const auto* const narrow = static_cast<const std::byte*>(lane.sources[k]);
+      prepared_->widen(room + k * kWidened * wide, narrow + first * prepared_->element, count);
+    }
+    const void** const widened = lane.widened.data();
+    for (std::uint32_t k = 0; k < sources; ++k) widened[k] = room + k * kWidened * wide;
+    prepared_->kernel(dst + first * wide, nullptr, widened, sources, count);
   }
 }
 

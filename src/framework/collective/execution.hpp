@@ -22,9 +22,13 @@
 #include "framework/collective/fusion.hpp"
 #include "framework/collective/routed_plan.hpp"
 #include "framework/tuning/plan_settings.hpp"
+#include "platform/reduce/convert.hpp"
 #include "platform/reduce/reduce.hpp"
 
 namespace anyccl {
+
+/// Elements that are widened at a time.
+inline constexpr std::size_t kWidened = 1024;
 
 /// Everything about a call that the next call with the same arguments can use again.
 struct PreparedCall {
@@ -38,7 +42,16 @@ struct PreparedCall {
   std::size_t multiplied_at = 0;               ///< into this place of the scratch memory,
   std::vector<std::size_t> multiplied_displs;  ///< blocks one after the other, wherever they lay.
   DivideFn divide = nullptr;  ///< Averages: what is left to do when the sum is there.
-  std::size_t element = 1;    ///< Bytes.
+  // Calls with several types, see ElementTypes. All other sizes here are of elements of the sum.
+  ConvertFn convert_input =
+      nullptr;  ///< Before anything else, into the place for multiplied input.
+  ConvertFn convert_result = nullptr;  ///< At the end, from this place of the scratch memory.
+  std::size_t result_at = 0;
+  /// Instead: sizes are of elements of the input, and what combines them widens each source here first, and
+  /// stores elements of this many times their bytes.
+  ConvertFn widen = nullptr;
+  std::size_t widened_at = 0, growth = 1;
+  std::size_t element = 1;                        ///< Bytes.
   std::size_t input_bytes = 0, output_bytes = 0;  ///< Of the call's buffers at this rank.
   CallRecord record;                              ///< Without its sequence.
   RecordedCall recorded;                          ///< The part that is the same for all its calls.
@@ -116,7 +129,7 @@ class Execution final : public Operation {
     std::byte* base[3] = {};                 ///< By Space, at this tile.
     BoundPlan own;                           ///< v-forms: bound anew for each tile.
     std::vector<const std::byte*> operands;  ///< By operand: what arrived, or own memory.
-    std::vector<const void*> sources;
+    std::vector<const void*> sources, widened;
     std::vector<ReaderOf> readers;
   };
   /// Where a result goes: own memory, and room in each transport that publishes it.
@@ -165,6 +178,8 @@ class Execution final : public Operation {
   void announce_first();
   bool settle();
   void divide();
+  void combine_widened(Lane& lane, const Extent& extent, std::uint32_t sources,
+                       std::byte* dst) const;
 
   std::uint32_t me_;
   const std::vector<Publications*>& route_;
@@ -172,7 +187,7 @@ class Execution final : public Operation {
   const PreparedCall* prepared_ = nullptr;
   const Plan* plan_ = nullptr;
   const std::byte* input_ = nullptr;
-  std::byte* output_ = nullptr;
+  std::byte *output_ = nullptr, *result_ = nullptr;  // where the plan writes; the program's
   Position position_;
   AroundCall* around_ = nullptr;
   Status problem_;

@@ -26,10 +26,13 @@ std::uint32_t digest_of(const CallRecord& record) {
   return static_cast<std::uint32_t>(h ^ h >> 32);
 }
 
-std::uint64_t plan_identity(const PreparedCall& prepared) {
+std::uint64_t plan_identity(const PreparedCall& prepared, const ElementTypes& types) {
   std::uint64_t h = mix(mix(prepared.tile_bytes, prepared.lanes), prepared.line_bytes);
   const Algorithm& algorithm = *prepared.routed->algorithm;
   for (const char c : id(algorithm)) h = mix(h, static_cast<unsigned char>(c));
+  if (!types.are_one())
+    h = mix(h,
+            static_cast<std::uint64_t>(types.sum) << 8 | static_cast<std::uint64_t>(types.output));
   return algorithm.loaded == nullptr ? h : mix(h, algorithm.loaded->hash());
 }
 
@@ -85,6 +88,17 @@ ReduceOp name_of_operator(ReduceOp op, const Operator* created) {
   return created->function == nullptr ? kPreMulSum : kUserOp;
 }
 
+/// Whether sums are the results, which nobody reads.
+bool sums_stay(const Plan& plan) {
+  const auto output = static_cast<unsigned>(Space::output);
+  return std::all_of(plan.steps.begin(), plan.steps.end(), [&](const PlanStep& step) {
+    if ((step.flags & PlanStep::combine) == 0)
+      return step.src_space != output && (step.flags & PlanStep::store) == 0;
+    return step.flags == (PlanStep::combine | PlanStep::store) && step.src_space != output &&
+           step.dst_space == output;
+  });
+}
+
 /// Where each of `size` blocks begins, and the last one ends.
 std::vector<std::size_t> one_after_the_other(const std::size_t* counts, int size) {
   std::vector<std::size_t> begins{0};
@@ -104,7 +118,14 @@ Protocol protocol_of(const PreparedCall& prepared) {
 }  // namespace
 
 Status PlanCache::check(const Call& call) const {
-  return check_call(call, me_.rank, me_.size, operators_);
+  ANYCCL_CHECK(check_call(call, me_.rank, me_.size, operators_));
+  if (call.settings == 0) return {};
+  ANYCCL_TRY(const ElementTypes types, types_of(call));
+  return check_types(call, types, me_.rank, me_.size);
+}
+
+Result<ElementTypes> PlanCache::types_of(const Call& call) const {
+  return anyccl::types_of(call, settings_.at(call.settings), operators_.find(call.op) != nullptr);
 }
 
 Status PlanCache::remove_operator(ReduceOp op) {
@@ -125,6 +146,8 @@ void PlanCache::forget() {
 
 std::size_t PlanCache::count_fusible(std::span<const Call* const> calls) {
   if (!me_.fuses) return 1;
+  const Result<ElementTypes> types = types_of(*calls[0]);
+  if (!types.ok() || !types->are_one()) return 1;
   std::size_t count = count_alike(calls, me_);
   while (count > 1 && !keeps_bits(calls.first(count))) count /= 2;
   return count;
@@ -282,9 +305,30 @@ void PlanCache::choose_tiling(const Call& call, std::size_t wanted_tile_bytes,
   prepared.tile_bytes = tile;
 }
 
+/// Whether it rounds each result once, and has no sum but that.
+bool PlanCache::sums_at_once(const Call& call, const Algorithm& algorithm) const {
+  return me_.size > 1 && meets(algorithm, query_of(call, 0).shape, Order::tree_in_one_step);
+}
+
+/// How elements come from one type into another. Returns the type of those that the plan moves.
+DType PlanCache::choose_conversions(const Call& call, const ElementTypes& types,
+                                    PreparedCall& prepared) const {
+  if (types.are_one()) return types.sum;
+  const RoutedPlan& routed = *prepared.routed;
+  const bool widens = types.sum != types.input && types.sum == types.output;
+  if (widens && sums_at_once(call, *routed.algorithm) && sums_stay(routed.plan)) {
+    prepared.widen = converter(types.input, types.sum);
+    prepared.growth = bytes_of(types.sum) / bytes_of(types.input);
+    return types.input;
+  }
+  if (types.sum != types.input) prepared.convert_input = converter(types.input, types.sum);
+  if (types.output != types.sum) prepared.convert_result = converter(types.sum, types.output);
+  return types.sum;
+}
+
 /// The record that ranks compare. `known_sizes`: a hash of the sizes of a v-form that all know.
 void PlanCache::fill_record(const Call& call, std::uint64_t known_sizes, FusedParts parts,
-                            PreparedCall& prepared) const {
+                            const ElementTypes& types, PreparedCall& prepared) const {
   const bool varies = !has_equal_blocks(call.collective);
   prepared.record = {0,
                      static_cast<std::uint8_t>(call.collective),
@@ -293,7 +337,7 @@ void PlanCache::fill_record(const Call& call, std::uint64_t known_sizes, FusedPa
                      static_cast<std::uint8_t>(std::min(parts.number, 255U)),
                      index(call.root),
                      varies ? 0 : call.count,
-                     mix(plan_identity(prepared), known_sizes ^ parts.hash)};
+                     mix(plan_identity(prepared, types), known_sizes ^ parts.hash)};
   prepared.digest = digest_of(prepared.record);
 }
 
@@ -303,8 +347,14 @@ void PlanCache::plan_scratch(PreparedCall& prepared) const {
       prepared.lanes * plan.schedule.scratch.size() * prepared.geometry.scratch_chunk(), 64);
   if (!prepared.multiplied_displs.empty())
     prepared.scratch_bytes += prepared.multiplied_displs.back() * prepared.element;
-  else if (prepared.times != nullptr)
+  else if (prepared.times != nullptr || prepared.convert_input != nullptr)
     prepared.scratch_bytes += prepared.input_bytes;
+  prepared.result_at = prepared.widened_at = round_up(prepared.scratch_bytes, 64);
+  if (prepared.convert_result != nullptr)
+    prepared.scratch_bytes = prepared.result_at + prepared.output_bytes;
+  if (prepared.widen != nullptr)
+    prepared.scratch_bytes = prepared.widened_at + (prepared.routed->most_operands + 1) * kWidened *
+                                                       prepared.element * prepared.growth;
 }
 
 /// ANYCCL_DEBUG=INFO: the first choice for each collective and size class, and for calls with a
@@ -323,21 +373,32 @@ void PlanCache::report(const Call& call, const Choice& choice, const PreparedCal
       tag == 0 ? "" : fmt::format(", tag {}", tag));
 }
 
-Result<std::shared_ptr<const PreparedCall>> PlanCache::prepare(const Call& call, FusedParts parts) {
-  const bool varies = !has_equal_blocks(call.collective);
+Result<std::shared_ptr<const PreparedCall>> PlanCache::prepare(const Call& given,
+                                                               FusedParts parts) {
+  const bool varies = !has_equal_blocks(given.collective);
   auto prepared = std::make_shared<PreparedCall>();
-  prepared->element = bytes_of(call.dtype);
+  ANYCCL_TRY(ElementTypes types, types_of(given));
+  Call call = given;  // of the elements that the plan moves
+  call.dtype = types.sum;
   ANYCCL_CHECK(choose_kernels(call, *prepared));
+  const KnownSizes sizes = known_sizes(call, me_.size);
+  const std::size_t known = varies ? sizes.average : call.count;
+  ANYCCL_TRY(const Choice choice, choose_algorithm(call, known * bytes_of(call.dtype)));
+  if (types.output == types.input && given.op != ReduceOp::avg &&
+      sums_at_once(given, *choice.algorithm)) {
+    types.sum = call.dtype = types.input;
+    ANYCCL_CHECK(choose_kernels(call, *prepared));
+  }
+  // An input that is multiplied or converted first is read where that was done.
+  ANYCCL_TRY(prepared->routed,
+             routed_plan(*choice.algorithm, call,
+                         types.are_one() && call.in_place(me_.rank) && prepared->times == nullptr));
+  call.dtype = choose_conversions(given, types, *prepared);
+  prepared->element = bytes_of(call.dtype);
   const std::size_t bytes = call.count * prepared->element;
   const BufferBytes buffers = buffer_bytes(call, me_.rank, me_.size);
   prepared->input_bytes = buffers.input;
   prepared->output_bytes = buffers.output;
-  const KnownSizes sizes = known_sizes(call, me_.size);
-  ANYCCL_TRY(const Choice choice,
-             choose_algorithm(call, varies ? sizes.average * prepared->element : bytes));
-  // An input that is multiplied first is read where it was multiplied.
-  ANYCCL_TRY(prepared->routed, routed_plan(*choice.algorithm, call,
-                                           call.in_place(me_.rank) && prepared->times == nullptr));
   prepared->settings = settings_.at(call.settings);
   choose_lines(choice.protocols.allowed, *prepared);
   choose_tiling(call, choice.tile_bytes, *prepared);
@@ -349,7 +410,7 @@ Result<std::shared_ptr<const PreparedCall>> PlanCache::prepare(const Call& call,
                  "them larger",
                  kMostTiles, prepared->tile_bytes);
   if (!varies) prepared->lanes = std::min(prepared->lanes, geometry.tiles());
-  fill_record(call, sizes.hash, parts, *prepared);
+  fill_record(given, sizes.hash, parts, types, *prepared);
   // A rank that lends waits for its readers' progress, and so does one that needs a slot again in
   // this operation.
   prepared->posts_each = plan.posts_each && (varies || bytes >= kLendFrom ||
@@ -365,9 +426,9 @@ Result<std::shared_ptr<const PreparedCall>> PlanCache::prepare(const Call& call,
   if (may_be_lent && some(&Publications::Abilities::needs_landing)) add_landing(*prepared);
   prepared->largest = largest_publication(plan, geometry);
   prepared->recorded =
-      Recorder::like(call, {.algorithm = choice.algorithm,
-                            .protocol = static_cast<std::uint8_t>(protocol_of(*prepared)),
-                            .parts = prepared->record.parts});
+      Recorder::like(given, {.algorithm = choice.algorithm,
+                             .protocol = static_cast<std::uint8_t>(protocol_of(*prepared)),
+                             .parts = prepared->record.parts});
   report(call, choice, *prepared);
   if (!varies) {
     const std::uint32_t last = geometry.tiles() - 1;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "framework/call/operators.hpp"
+#include "framework/collective/element_types.hpp"
 #include "framework/collective/planning_facts.hpp"
 #include "framework/collective/recent_calls.hpp"
 
@@ -29,8 +30,8 @@ class PlanCache {
   bool is_checked(const Call& call, const CallKey& key) const {
     return key == last_key_ && (call.input != nullptr || last_->input_bytes == 0) &&
            (call.output != nullptr || last_->output_bytes == 0) &&
-           (call.in_place(me_.rank) ||
-            !overlap(call.input, last_->input_bytes, call.output, last_->output_bytes));
+           (call.in_place(me_.rank) || !overlap(call.input, last_->input_bytes, call.output,
+                                                last_->output_bytes * last_->growth));
   }
 
   /// Of a call that is right. Errors: what chooses and builds plans says; unsupported.
@@ -71,6 +72,10 @@ class PlanCache {
     bool in_place;
     std::unique_ptr<RoutedPlan> plan;
   };
+  Result<ElementTypes> types_of(const Call& call) const;
+  bool sums_at_once(const Call& call, const Algorithm& algorithm) const;
+  DType choose_conversions(const Call& call, const ElementTypes& types,
+                           PreparedCall& prepared) const;
   Status choose_kernels(const Call& call, PreparedCall& prepared) const;
   Order need_of(const Call& call) const;
   TunerQuery query_of(const Call& call, std::size_t known_bytes) const;
@@ -80,9 +85,9 @@ class PlanCache {
   void choose_lines(const Protocols& allowed, PreparedCall& prepared) const;
   void choose_tiling(const Call& call, std::size_t wanted_tile_bytes, PreparedCall& prepared) const;
   void fill_record(const Call& call, std::uint64_t known_sizes, FusedParts parts,
-                   PreparedCall& prepared) const;
+                   const ElementTypes& types, PreparedCall& prepared) const;
   void plan_scratch(PreparedCall& prepared) const;
-  Result<std::shared_ptr<const PreparedCall>> prepare(const Call& call, FusedParts parts);
+  Result<std::shared_ptr<const PreparedCall>> prepare(const Call& given, FusedParts parts);
   void report(const Call& call, const Choice& choice, const PreparedCall& prepared);
   bool is_canonical(const Call& call);
   bool keeps_bits(std::span<const Call* const> calls);

@@ -9,6 +9,12 @@ namespace anyccl {
 
 Result<Method> Comm::method_of(const Call& call) {
   if (call.is_point_to_point() || call.collective == Collective::barrier) return Method();
+  if (const CallSettings* const settings = plans_.settings().at(call.settings);
+      settings != nullptr && settings->output && *settings->output != call.dtype)
+    return error(Code::invalid_usage,
+                 "config->outputType is {} and the call is of {}: there is no verification of a "
+                 "result of another type",
+                 name_of(*settings->output), name_of(call.dtype));
   const auto& created = plans_.operators().find(call.op);
   return anyccl::method_of(call, created.get(), me_.size);
 }

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <string>
 
 #include "framework/tuning/algorithm_rules.hpp"
@@ -23,7 +24,8 @@ struct PlanSettings {
 /// The configuration of calls.
 struct CallSettings : PlanSettings {
   bool forced = true;  ///< A choice that cannot be done is an error; else another one is taken.
-  std::atomic<std::uint64_t> tag{0};  ///< Of the last such call, for profilers; 0: none.
+  std::optional<DType> output, accumulate;  ///< See ElementTypes; absent: that of the call.
+  std::atomic<std::uint64_t> tag{0};        ///< Of the last such call, for profilers; 0: none.
 };
 
 /// The different configurations of calls of one communicator, so that a call carries a number and
@@ -39,6 +41,7 @@ class CallSettingsTable {
     std::size_t chunk_bytes = 0;
     int level = 0;
     bool forced = true;
+    std::optional<DType> output = {}, accumulate = {};
     std::uint64_t tag = 0;
   };
   static constexpr std::size_t kMost = 63;

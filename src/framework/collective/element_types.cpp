@@ -1,0 +1,77 @@
+#include "framework/collective/element_types.hpp"
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+#include "framework/call/check_call.hpp"
+#include "platform/reduce/convert.hpp"
+
+namespace anyccl {
+namespace {
+
+constexpr std::string_view kOutput = "config->outputType", kAccumulate = "config->accumulateType";
+
+bool is_wider(DType a, DType b) {
+  return bytes_of(a) > bytes_of(b);
+}
+
+bool is_float(DType dtype) {
+  return dtype >= DType::f16 && dtype <= DType::f8e5m2;
+}
+
+/// "f32" or "i16, i32, i64": what elements of this type can be added up in.
+std::string wider_than(DType dtype) {
+  std::string names;
+  for (std::size_t to = 0; to < kDTypes; ++to)
+    if (const auto type = static_cast<DType>(to);
+        is_wider(type, dtype) && converter(dtype, type) != nullptr)
+      names += fmt::format("{}{}", names.empty() ? "" : ", ", name_of(type));
+  return names.empty() ? "none" : names;
+}
+
+Status no_meaning(std::string_view setting, DType type, DType input) {
+  return error(Code::unsupported, "{} is {} and the call is of {}: besides this there {} {}",
+               setting, name_of(type), name_of(input), wider_than(input) == "none" ? "is" : "are",
+               wider_than(input));
+}
+
+}  // namespace
+
+Result<ElementTypes> types_of(const Call& call, const CallSettings* settings, bool is_created) {
+  ElementTypes types{call.dtype, call.dtype, call.dtype};
+  if (settings == nullptr || (!settings->output && !settings->accumulate)) return types;
+  const std::string_view setting = settings->output ? kOutput : kAccumulate;
+  if (call.collective != Collective::all_reduce && call.collective != Collective::reduce &&
+      call.collective != Collective::reduce_scatter)
+    return error(Code::unsupported,
+                 "{} is for all_reduce, reduce and reduce_scatter, and this is a {}", setting,
+                 name(call.collective));
+  if (is_created)
+    return error(Code::unsupported, "{} is not for operators that a program has created", setting);
+  types.output = settings->output.value_or(types.input);
+  types.sum = settings->accumulate.value_or(is_wider(types.output, types.input) ? types.output
+                                                                                : types.input);
+  if (types.sum != types.input &&
+      (!is_wider(types.sum, types.input) || converter(types.input, types.sum) == nullptr))
+    return no_meaning(settings->accumulate ? kAccumulate : kOutput, types.sum, types.input);
+  const bool rounds = is_float(types.sum) && is_float(types.output);
+  if (types.output != types.sum && (!(rounds || is_wider(types.output, types.sum)) ||
+                                    converter(types.sum, types.output) == nullptr))
+    return error(Code::unsupported, "{} is {}, and sums of {} are no such elements", kOutput,
+                 name_of(types.output), name_of(types.sum));
+  return types;
+}
+
+Status check_types(const Call& call, const ElementTypes& types, Rank me, int size) {
+  const std::size_t input = bytes_of(types.input), output = bytes_of(types.output);
+  if (input == output) return {};
+  const BufferBytes bytes = buffer_bytes(call, me, size);
+  if (!overlap(call.input, bytes.input, call.output, bytes.output / input * output)) return {};
+  return error(Code::invalid_argument,
+               "sendbuff {} and recvbuff {} overlap: a result of {} cannot be in the place of an "
+               "input of {}",
+               fmt::ptr(call.input), fmt::ptr(call.output), name_of(types.output),
+               name_of(types.input));
+}
+
+}  // namespace anyccl

@@ -1,0 +1,23 @@
+#pragma once
+// The types of a call, where they are not one: docs/numbers.md, "Types".
+
+#include "anyccl/status.hpp"
+#include "framework/call/call.hpp"
+#include "framework/tuning/plan_settings.hpp"
+
+namespace anyccl {
+
+/// Of the input, of what is added up and travels, and of the result.
+struct ElementTypes {
+  DType input, sum, output;
+  bool are_one() const { return input == sum && sum == output; }
+};
+
+/// What the call's configuration says, or all of its type. `is_created`: its operator is one of the program.
+/// Errors: unsupported, naming types, collective or operator that have no meaning together.
+Result<ElementTypes> types_of(const Call& call, const CallSettings* settings, bool is_created);
+
+/// With buffers of two types none is in the other's place. Errors: invalid_argument.
+Status check_types(const Call& call, const ElementTypes& types, Rank me, int size);
+
+}  // namespace anyccl

@@ -1,0 +1,216 @@
+// Calls whose result has another type than their input, or that add up in a wider one: bit for bit by the
+// definition, whatever the algorithm.
+
+#include <fmt/format.h>
+
+#include "../unit/reduce/reference.hpp"
+#include "support/ranks.hpp"
+
+namespace anyccl::test {
+namespace {
+
+constexpr int kUnset = ANYCCL_CONFIG_UNDEF_INT;
+
+Bits converted(DType from, DType to, Bits bits) {
+  if (from == to) return bits;
+  if (!is_float(from)) return cut(to, whole(from, bits));
+  const double x = from == DType::f64 ? std::bit_cast<double>(bits) : value(format_of(from), bits);
+  return to == DType::f64 ? encoded(format_of(to), x) : nearest(format_of(to), x);
+}
+
+Memory converted(DType from, DType to, const Memory& memory) {
+  const std::size_t count = memory.size() / bytes_of(from);
+  Memory result(count * bytes_of(to));
+  for (std::size_t i = 0; i < count; ++i) {
+    const Bits bits = converted(from, to, bits_at(memory, bytes_of(from), i));
+    std::memcpy(result.data() + i * bytes_of(to), &bits, bytes_of(to));
+  }
+  return result;
+}
+
+/// By the aligned tree, in the type of the sum.
+Memory definition(const std::vector<Memory>& inputs, DType input, DType sum, DType output,
+                  ReduceOp op) {
+  std::vector<Memory> wide;
+  for (const Memory& one : inputs) wide.push_back(converted(input, sum, one));
+  Memory result = reduced(sum, op == ReduceOp::avg ? ReduceOp::sum : op, wide);
+  const std::size_t element = bytes_of(sum);
+  for (std::size_t i = 0; op == ReduceOp::avg && i < result.size() / element; ++i) {
+    const Bits bits =
+        divided(sum, bits_at(result, element, i), static_cast<std::uint32_t>(inputs.size()));
+    std::memcpy(result.data() + i * element, &bits, element);
+  }
+  return converted(sum, output, result);
+}
+
+struct Types {
+  DType input;
+  int output, accumulate;  // kUnset: as it is
+};
+const Types kTypes[] = {
+    {DType::bf16, anycclFloat32, kUnset},         // no rounding
+    {DType::f16, anycclFloat32, kUnset},          //
+    {DType::bf16, kUnset, anycclFloat32},         // one
+    {DType::f16, anycclFloat16, anycclFloat32},   //
+    {DType::bf16, anycclFloat16, anycclFloat32},  //
+    {DType::f32, kUnset, anycclFloat64},          //
+    {DType::f32, anycclFloat64, kUnset},          //
+    {DType::f32, anycclBfloat16, kUnset},         //
+    {DType::i8, anycclInt32, kUnset},             // which does not wrap
+    {DType::u16, anycclUint64, anycclUint32},     // wraps as u32
+};
+
+anycclResult_t run(Communicator& comm, anycclCollective_t kind, const Memory& in, void* out,
+                   std::size_t count, const Types& types, ReduceOp op, const char* algorithm) {
+  anycclCollConfig_t config = ANYCCL_COLLCONFIG_INITIALIZER;
+  config.outputType = types.output;
+  config.accumulateType = types.accumulate;
+  config.algSelection = algorithm;
+  anycclCall_t call{};
+  call.size = sizeof call;
+  call.collective = kind;
+  call.sendbuff = in.data();
+  call.recvbuff = out;
+  call.count = count;
+  call.datatype = static_cast<anycclDataType_t>(types.input);
+  call.op = static_cast<anycclRedOp_t>(op);
+  call.root = 0;
+  call.config = &config;
+  return anycclRun(&call, comm.handle());
+}
+
+void check(Communicator& comm, anycclCollective_t kind, std::size_t count, const Types& types,
+           ReduceOp op, const char* algorithm) {
+  const auto n = static_cast<std::size_t>(comm.size()), me = uindex(comm.rank());
+  const bool blocks = kind == anycclCollReduceScatter;
+  std::mt19937_64 random(count);
+  std::vector<Memory> inputs;
+  for (std::size_t r = 0; r < n; ++r)
+    inputs.push_back(random_elements(types.input, count * (blocks ? n : 1), random));
+  const auto type_or = [](int type, DType other) {
+    return type == kUnset ? other : static_cast<DType>(type);
+  };
+  const DType output = type_or(types.output, types.input);
+  const DType wider = bytes_of(output) > bytes_of(types.input) ? output : types.input;
+  const DType sum = type_or(types.accumulate, wider);
+  Memory result(count * bytes_of(output));
+  const anycclResult_t code =
+      run(comm, kind, inputs[me], result.data(), count, types, op, algorithm);
+  const std::string call = fmt::format(
+      "{} of {} {}, {} ranks, to {} by {}, {} by '{}'", static_cast<int>(kind), count,
+      name_of(types.input), n, name_of(output), name_of(sum), name_of(op), comm.last_plan());
+  ASSERT_EQ(code, anycclSuccess) << call << ": " << anycclGetLastError(comm.handle());
+  if (kind == anycclCollReduce && me != 0) return;
+  if (blocks)
+    for (Memory& input : inputs) {
+      const std::size_t block = count * bytes_of(types.input);
+      const auto first = input.begin() + static_cast<std::ptrdiff_t>(me * block);
+      input = Memory(first, first + static_cast<std::ptrdiff_t>(block));
+    }
+  ASSERT_TRUE(result == definition(inputs, types.input, sum, output, op)) << call;
+}
+
+TEST(Types, give_what_the_definition_says) {
+  const Environment env(Environment::Variables{{"ANYCCL_REPRODUCIBLE", "3"}});
+  for (const int ranks : {2, 3, 4, 5, 8})
+    run_ranks(ranks, [](Communicator& comm) {
+      for (const Types& types : kTypes)
+        for (const auto kind : {anycclCollAllReduce, anycclCollReduce, anycclCollReduceScatter})
+          for (const std::size_t count : {std::size_t{1}, std::size_t{1000}, std::size_t{40'000}})
+            for (const ReduceOp op : {ReduceOp::sum, ReduceOp::avg}) {
+              if (op == ReduceOp::avg && !is_float(types.input)) continue;
+              check(comm, kind, count, types, op, nullptr);
+            }
+    });
+}
+
+TEST(Types, make_all_algorithms_round_once) {
+  run_ranks(4, [](Communicator& comm) {
+    for (const char* algorithm : {"one_shot", "two_shot", "reduce_broadcast", "tree_doubling",
+                                  "tree_halving", "tree_two_level"})
+      for (const Types& types : {kTypes[0], kTypes[2]})
+        check(comm, anycclCollAllReduce, 5000, types, ReduceOp::sum, algorithm);
+  });
+}
+
+TEST(Types, may_be_in_place_where_sizes_are_equal) {
+  run_ranks(3, [](Communicator& comm) {
+    std::mt19937_64 random(1);
+    std::vector<Memory> inputs;
+    for (int r = 0; r < 3; ++r) inputs.push_back(random_elements(DType::bf16, 3000, random));
+    Memory mine = inputs[uindex(comm.rank())];
+    const Types types{DType::bf16, anycclFloat16, anycclFloat32};
+    ASSERT_EQ(
+        run(comm, anycclCollAllReduce, mine, mine.data(), 3000, types, ReduceOp::sum, nullptr),
+        anycclSuccess)
+        << anycclGetLastError(comm.handle());
+    EXPECT_TRUE(mine == definition(inputs, DType::bf16, DType::f32, DType::f16, ReduceOp::sum));
+  });
+}
+
+struct Refused {
+  Types types;
+  anycclCollective_t kind;
+  ReduceOp op;
+  anycclResult_t code;
+  std::vector<const char*> words;
+};
+
+TEST(Types, without_a_meaning_are_refused_with_both_names) {
+  const Refused all[] = {
+      {{DType::f32, anycclInt32, kUnset},
+       anycclCollAllReduce,
+       ReduceOp::sum,
+       anycclUnsupported,
+       {"outputType", "i32", "f32"}},
+      {{DType::f32, kUnset, anycclBfloat16},
+       anycclCollAllReduce,
+       ReduceOp::sum,
+       anycclUnsupported,
+       {"accumulateType", "bf16", "f32"}},
+      {{DType::i32, anycclInt8, kUnset},
+       anycclCollAllReduce,
+       ReduceOp::sum,
+       anycclUnsupported,
+       {"outputType", "i8", "i32"}},
+      {{DType::bf16, anycclFloat32, kUnset},
+       anycclCollScan,
+       ReduceOp::sum,
+       anycclUnsupported,
+       {"outputType", "scan"}},
+      {{DType::bf16, 99, kUnset},
+       anycclCollAllReduce,
+       ReduceOp::sum,
+       anycclInvalidArgument,
+       {"outputType", "99"}},
+  };
+  run_ranks(2, [&](Communicator& comm) {
+    for (const Refused& one : all) {
+      const Memory in(800);
+      Memory out(800);
+      EXPECT_EQ(run(comm, one.kind, in, out.data(), 100, one.types, one.op, nullptr), one.code);
+      const std::string said = anycclGetLastError(comm.handle());
+      for (const char* word : one.words)
+        EXPECT_NE(said.find(word), std::string::npos) << word << ": " << said;
+    }
+    Memory both(400);
+    EXPECT_EQ(run(comm, anycclCollAllReduce, both, both.data(), 100,
+                  {DType::bf16, anycclFloat32, kUnset}, ReduceOp::sum, nullptr),
+              anycclInvalidArgument);
+    EXPECT_NE(std::string(anycclGetLastError(comm.handle())).find("overlap"), std::string::npos);
+  });
+}
+
+TEST(Types, that_ranks_have_not_alike_are_an_error) {
+  run_ranks(2, [](Communicator& comm) {
+    const Memory in(400);
+    Memory out(800);
+    const Types types{DType::bf16, comm.rank() == Rank{0} ? anycclFloat32 : kUnset, kUnset};
+    EXPECT_EQ(run(comm, anycclCollAllReduce, in, out.data(), 200, types, ReduceOp::sum, nullptr),
+              anycclInvalidUsage)
+        << anycclGetLastError(comm.handle());
+  });
+}
+
+}  // namespace
+}  // namespace anyccl::test
