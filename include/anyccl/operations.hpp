@@ -62,13 +62,14 @@ class Operations {
 
   /// Reduces `in` over all ranks; every rank gets the result in `out`, bitwise the same.
   ///
-  /// Shapes: in.count == out.count (elements), equal on all ranks, as are dtype and op. `out` may
-  ///         be `in`; any other overlap is an error.
-  /// Errors: invalid_argument, unsupported (dtype or op). What fails later is in the Work.
+  /// Shapes: in.count == out.count (elements), equal on all ranks, as are dtypes and op. `out` may
+  ///         be `in`; any other overlap is an error. If out.dtype is another one, it is that of the sum, too, if
+  ///         it is wider: outputType of anycclCollConfig_t.
+  /// Errors: invalid_argument, unsupported (dtypes or op). What fails later is in the Work.
   Result<Work> all_reduce(View in, View out, ReduceOp op, const Stream& stream = {}) {
     anycclCall_t call = make(anycclCollAllReduce, in, out, stream);
     call.op = static_cast<anycclRedOp_t>(op);
-    return issue(call, in, out);
+    return issue_sum(call, in, out, out.count);
   }
   /// Collective, once, by one thread of each rank: up to `threads` threads may be in
   /// all_reduce_part(). See anycclCommParts.
@@ -93,12 +94,12 @@ class Operations {
   }
   /// `out` of `root` becomes the reduction of all ranks' `in`; `out` is used only there.
   ///
-  /// Shapes: as all_reduce; elsewhere than at the root `out` may be empty.
+  /// Shapes: as all_reduce; elsewhere than at the root `out` may be empty, but has the dtype.
   Result<Work> reduce(View in, View out, ReduceOp op, Rank root, const Stream& stream = {}) {
     anycclCall_t call = make(anycclCollReduce, in, out, stream);
     call.op = static_cast<anycclRedOp_t>(op);
     call.root = index(root);
-    return rank() == root ? issue(call, in, out) : issue(call);
+    return issue_sum(call, in, out, rank() == root ? out.count : in.count);
   }
   /// `out` becomes the reduction of the `in` of the ranks up to and with this one (MPI's inclusive
   /// prefix). All operators but avg.
@@ -117,11 +118,12 @@ class Operations {
   }
   /// `out` becomes the reduction of all ranks' block of `in` for this rank.
   ///
-  /// Shapes: in.count == size() * out.count. `out` may be block rank() of `in`.
+  /// Shapes: in.count == size() * out.count. `out` may be block rank() of `in`. Of another dtype: as all_reduce.
   Result<Work> reduce_scatter(View in, View out, ReduceOp op, const Stream& stream = {}) {
     anycclCall_t call = make(anycclCollReduceScatter, in, out, stream);
     call.op = static_cast<anycclRedOp_t>(op);
-    return issue_blocks(call, in, out);
+    call.count = out.count;
+    return issue_sum(call, in, out, out.count * static_cast<std::size_t>(size()));
   }
   /// `out` becomes every rank's `in`, in rank order.
   ///
@@ -362,6 +364,21 @@ class Operations {
   }
   Result<Work> issue(const anycclCall_t& call, const View& in, const View& out) {
     if (const Status same = compare(in, out); !same.ok()) return same;
+    return issue(call);
+  }
+  /// `count`: what `in` has to have, by `out`. The result has the type of `out`.
+  Result<Work> issue_sum(anycclCall_t call, const View& in, const View& out, std::size_t count) {
+    if (in.count != count)
+      return detail::refused(Code::invalid_argument, "the views have " + std::to_string(in.count) +
+                                                         " and " + std::to_string(out.count) +
+                                                         " elements on " + std::to_string(size()) +
+                                                         " ranks");
+    if (in.dtype == out.dtype) return issue(call);
+    anycclCollConfig_t config =
+        ANYCCL_COLLCONFIG_INITIALIZER;  // which is read before issue() returns
+    if (call_config_ != nullptr) config = *call_config_;
+    config.outputType = static_cast<int>(out.dtype);
+    call.config = &config;
     return issue(call);
   }
   Status check_entries(std::size_t entries) const {
