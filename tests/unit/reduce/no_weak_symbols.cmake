@@ -1,8 +1,8 @@
 # A weak symbol (W, V, u) in a kernel object could replace the rest of the program's copy with one
 # for a newer CPU.
 execute_process(COMMAND ${NM} ${OBJECT} OUTPUT_VARIABLE symbols COMMAND_ERROR_IS_FATAL ANY)
-if(NOT symbols MATCHES " [A-Z] anyccl_kernels_")
-  message(FATAL_ERROR "${OBJECT} exports no table of kernels:\n${symbols}")
+if(NOT symbols MATCHES " [A-Z] anyccl_(kernels|row_sums)_")
+  message(FATAL_ERROR "${OBJECT} exports no table:\n${symbols}")
 endif()
 string(REGEX MATCHALL "[^\n]* [WwVvu] [^\n]*" weak "${symbols}")
 if(weak)
