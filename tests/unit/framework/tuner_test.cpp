@@ -437,7 +437,7 @@ TEST(TunerOrder, keeps_the_usual_choice_between_aligned_hosts_and_crosses_to_oth
     q.shape.host_of = std::move(hosts);
     q.bytes = bytes;
     const Result<Choice> choice = select_algorithm(q, {});
-    return choice.ok() ? std::string(choice->algorithm->name) : choice.status().message();
+    return std::string(choice.ok() ? choice->algorithm->name : choice.status().message());
   };
   const std::vector<int> aligned{0, 0, 0, 0, 1, 1, 1, 1}, uneven{0, 0, 0, 1, 1, 1, 1, 1};
   EXPECT_EQ(chosen(aligned, 1024 * kKiB), "two_level");

@@ -2,8 +2,8 @@
 # for a newer CPU.
 foreach(object IN LISTS OBJECTS)
   execute_process(COMMAND ${NM} ${object} OUTPUT_VARIABLE symbols COMMAND_ERROR_IS_FATAL ANY)
-  if(NOT symbols MATCHES " [A-Z] anyccl_kernels_")
-    message(FATAL_ERROR "${object} exports no table of kernels:\n${symbols}")
+  if(NOT symbols MATCHES " [A-Z] anyccl_(kernels|row_sums)_")
+    message(FATAL_ERROR "${object} exports no table:\n${symbols}")
   endif()
   string(REGEX MATCHALL "[^\n]* [WwVvu] [^\n]*" weak "${symbols}")
   if(weak)
