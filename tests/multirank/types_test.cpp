@@ -81,7 +81,7 @@ anycclResult_t run(Communicator& comm, anycclCollective_t kind, const Memory& in
 
 void check(Communicator& comm, anycclCollective_t kind, std::size_t count, const Types& types,
            ReduceOp op, const char* algorithm) {
-  const auto n = static_cast<std::size_t>(comm.size()), me = uindex(comm.rank());
+  const std::size_t n = uindex(Rank{comm.size()}), me = uindex(comm.rank());
   const bool blocks = kind == anycclCollReduceScatter;
   std::mt19937_64 random(count);
   std::vector<Memory> inputs;
