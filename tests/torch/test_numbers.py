@@ -66,3 +66,19 @@ def test_values_are_checked():
             dist.barrier()
     with tempfile.TemporaryDirectory() as folder:
         fork_ranks(2, body, folder)
+
+
+def test_reduce_scatter_of_bfloat16_into_float32():
+    """As FSDP wants its shards: nothing is rounded."""
+    def body(rank):
+        x = torch.full([6], 1 + 2.0 ** -7, dtype=torch.bfloat16)  # with a one in its last bit
+        out = torch.empty(3)
+        dist.reduce_scatter_tensor(out, x)
+        assert out.eq(2 * (1 + 2.0 ** -7)).all()
+        x[0] = 2.0 ** -7 if rank == 0 else 4.0
+        x[3] = 2.0 ** -7 if rank == 0 else 4.0
+        dist.reduce_scatter_tensor(out, x)
+        assert out[0] == 4 + 2.0 ** -7  # which has no bfloat16
+        with pytest.raises(RuntimeError, match="outputType"):
+            dist.reduce_scatter_tensor(torch.empty(3, dtype=torch.int32), x)
+    in_groups(body, Options())

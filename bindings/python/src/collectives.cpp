@@ -4,11 +4,25 @@
 
 namespace anyccl::python {
 
+namespace {
+
+/// A sum whose result has the type of `out`.
+void set_result_type(Request& r) {
+  const auto type = static_cast<anycclDataType_t>(r.result.array().dtype);
+  if (type == r.call.datatype) return;
+  anycclCollConfig_t& config = r.more().config;
+  config.outputType = type;
+  r.call.config = &config;
+}
+
+}  // namespace
+
 nb::object all_reduce(Communicator& c, const Options& how, nb::handle x, const Op& op,
                       nb::handle out) {
   Array in = Array::input(x, "x");
-  Result result = Result::make(out, in, in.shape);
+  Result result = Result::of_sum(out, in, in.shape);
   Request r = request_of(anycclCollAllReduce, std::move(in), std::move(result), in.count());
+  set_result_type(r);
   r.call.op = code_of(op, c, r.op);
   return c.run(std::move(r), how);
 }
@@ -64,9 +78,10 @@ nb::object reduce_scatter(Communicator& c, const Options& how, nb::handle x, con
                           nb::handle out) {
   Array in = Array::input(x, "x");
   need_blocks(c, in);
-  Result result = Result::make(out, in, without_first(in.shape));
+  Result result = Result::of_sum(out, in, without_first(in.shape));
   Request r =
       request_of(anycclCollReduceScatter, std::move(in), std::move(result), result.array().count());
+  set_result_type(r);
   r.call.op = code_of(op, c, r.op);
   return c.run(std::move(r), how);
 }

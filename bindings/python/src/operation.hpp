@@ -41,6 +41,7 @@ struct Request {
     BlockLayout sent, received;
     std::vector<Array> arrays;      // that `start` uses
     std::shared_ptr<void> context;  // the same
+    anycclCollConfig_t config = ANYCCL_COLLCONFIG_INITIALIZER;  // that `call` may have
   };
 
   bool is_other() const { return extras != nullptr && extras->start; }

@@ -88,17 +88,23 @@ nb::object Memory::exported(bool versioned) const {
   return capsule_of(e, "dltensor_versioned");
 }
 
+Result Result::of_sum(nb::handle out, const Array& like, const Shape& shape) {
+  if (out.is_none()) return make(out, like, shape);
+  Result given(Array::output(out, "out"));
+  const Array& a = given.array_;
+  const bool flat = a.shape.size() == 1 && a.count() == count_of(shape);
+  if (a.shape != shape && !flat)
+    raise_invalid("out has the shape " + to_string(a.shape) + ", but the result " +
+                  to_string(shape));
+  return given;
+}
+
 Result Result::make(nb::handle out, const Array& like, const Shape& shape, bool zeroed) {
   if (!out.is_none()) {
-    Result given(Array::output(out, "out"));
-    const Array& a = given.array_;
-    if (a.dtype != like.dtype)
-      raise_invalid("out is of " + std::string(info(a.dtype).name) + ", but the result of " +
+    Result given = of_sum(out, like, shape);
+    if (const DType dtype = given.array_.dtype; dtype != like.dtype)
+      raise_invalid("out is of " + std::string(info(dtype).name) + ", but the result of " +
                     std::string(info(like.dtype).name));
-    const bool flat = a.shape.size() == 1 && a.count() == count_of(shape);
-    if (a.shape != shape && !flat)
-      raise_invalid("out has the shape " + to_string(a.shape) + ", but the result " +
-                    to_string(shape));
     return given;
   }
   Result made;

@@ -26,6 +26,8 @@ class Result {
   /// or, if it is None, a new array of the kind of `like`. `zeroed`: parts of it stay
   /// unwritten.
   static Result make(nb::handle out, const Array& like, const Shape& shape, bool zeroed = false);
+  /// The same, but `out` may have any type.
+  static Result of_sum(nb::handle out, const Array& like, const Shape& shape);
   /// The caller's array, whatever its shape.
   explicit Result(Array out) : array_(std::move(out)), object_(array_.source) {}
   /// What the user gets, whatever it is; it is not written.

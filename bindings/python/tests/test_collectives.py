@@ -302,3 +302,20 @@ def test_hundreds_of_dropped_operators_are_freed(alone):
 def test_an_operator_of_another_communicator_is_refused(alone, four):
     with pytest.raises(anyccl.InvalidArgument, match="another communicator"):
         alone.all_reduce(np.ones(1), four.comms[0].pre_mul_sum(2, "float64"))
+
+
+def test_results_of_another_type(two):
+    def run(c):
+        x = np.full(1000, 0.1, "float16")
+        out = np.empty(1000, "float32")
+        assert c.all_reduce(x, out=out) is out
+        assert np.all(out == 2 * np.float32(np.float16(0.1)))  # which float16 would round
+        assert np.all(c.all_reduce(np.full(10, 100, "int8"), out=np.empty(10, "int32")) == 200)
+        block = c.reduce_scatter(np.full((2, 5), 0.1, "float16"), out=np.empty(5, "float32"))
+        assert np.all(block == 2 * np.float32(np.float16(0.1)))
+        with pytest.raises(anyccl.Unsupported, match="outputType is i32 and the call is of f16"):
+            c.all_reduce(x, out=np.empty(1000, "int32"))
+        with pytest.raises(anyccl.InvalidArgument, match="out is of float32"):
+            c.scan(x, out=out)
+
+    two.each(run)

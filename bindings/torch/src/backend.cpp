@@ -63,6 +63,13 @@ anycclCall_t& Job::call(anycclCollective_t collective, c10::ScalarType scalar_ty
   return added;
 }
 
+void Job::set_result_type(anycclCall_t& call, c10::ScalarType type) {
+  anycclCollConfig_t& config =
+      configs.emplace_front(anycclCollConfig_t ANYCCL_COLLCONFIG_INITIALIZER);
+  config.outputType = element_of(type).type;
+  call.config = &config;
+}
+
 Backend::Backend(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
                  c10::intrusive_ptr<Options> options)
     : Backend(is_configured_later(*options)

@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <forward_list>
 #include <memory>
 #include <optional>
 #include <thread>
@@ -24,6 +25,8 @@ struct Job {
   const char* name() const { return title + 7; }
   /// One more call, of elements of `type`.
   anycclCall_t& call(anycclCollective_t collective, c10::ScalarType type);
+  /// Its result has another type.
+  void set_result_type(anycclCall_t& call, c10::ScalarType type);
 
   const char* const title;  // as profilers show it, but for Options::profiled_as
   const c10d::OpType type;
@@ -31,7 +34,8 @@ struct Job {
   const bool async;
   Memory memory;
   c10::SmallVector<anycclCall_t, 1> calls;
-  at::Tensor factor;  // of PREMUL_SUM
+  std::forward_list<anycclCollConfig_t> configs;  // of calls
+  at::Tensor factor;                              // of PREMUL_SUM
 };
 
 /// The operations in progress of a group, which must end before the interpreter does.

@@ -116,13 +116,15 @@ Backend::WorkPtr Backend::allgather_into_tensor_coalesced(Tensors& outputs, Tens
 
 void Backend::add_reduce_scatter(Job& job, const at::Tensor& output, const at::Tensor& input,
                                  const c10d::ReduceOp& op) {
-  check_pair(job, output, input);
+  check_tensor(job.name(), output);
+  check_tensor(job.name(), input);
   if (input.numel() != output.numel() * size_)
     C10_THROW_ERROR(ValueError, std::string("anyccl: ") + job.name() +
                                     ": input tensor must be the same size as output size times "
                                     "world size");
-  anycclCall_t& call = job.call(anycclCollReduceScatter, output.scalar_type());
-  reduce_by(job, op, output.scalar_type());
+  anycclCall_t& call = job.call(anycclCollReduceScatter, input.scalar_type());
+  if (output.scalar_type() != input.scalar_type()) job.set_result_type(call, output.scalar_type());
+  reduce_by(job, op, input.scalar_type());
   call.count = units(output);
   call.recvbuff = job.memory.output(output);
   const auto* const direct = static_cast<const std::byte*>(job.memory.input(input));

@@ -12,7 +12,8 @@ x : array of any shape
     Of the same shape on all ranks.
 op : ReduceOp, str or Operator
 out : array, optional
-    ``out=x`` is in place.
+    ``out=x`` is in place. Of a wider type, elements are added up in that: float32 for float16 and
+    bfloat16, int64 for int32. Of a narrower floating-point type, the sum is rounded to it.
 async_op, stream, timeout
     As of every operation; see `Communicator`.
 
@@ -99,7 +100,7 @@ x : array of shape (size, ...)
     One block for each rank.
 op : ReduceOp, str or Operator
 out : array, optional
-    ``out=x[rank]`` is in place.
+    ``out=x[rank]`` is in place. Of another type: as in `all_reduce`.
 async_op, stream, timeout
     As of every operation; see `Communicator`.
 
