@@ -124,7 +124,7 @@ class Made {
     if (call_.collective == Collective::reduce && me_ != static_cast<std::size_t>(call_.root))
       return true;
     const Memory expected = definition();
-    return std::memcmp(result(), expected.data(), expected.size()) == 0;
+    return std::equal(expected.begin(), expected.end(), result());
   }
 
  private:
