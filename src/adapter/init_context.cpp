@@ -91,7 +91,7 @@ std::string settings_of(Config config, const CommSettings& settings, const Tuner
   return text;
 }
 
-/// What is measured at a start is another algorithm in another run.
+/// A measurement at the start may choose another algorithm in another run.
 Status check_level(const InitContext& init) {
   const int level = std::max(init.config.reproducible, init.settings.level);
   if (!init.config.tune_at_start || level < kLevelOfRuns) return {};

@@ -3,12 +3,11 @@
 
 #include <fmt/format.h>
 
-#include <thread>
-
 #include "../unit/reduce/reference.hpp"
 #include "framework/tuning/order_needs.hpp"
+#include "support/creation.hpp"
 #include "support/effort.hpp"
-#include "support/ranks.hpp"
+#include "support/joined.hpp"
 
 namespace anyccl::test {
 namespace {
@@ -124,7 +123,7 @@ class Made {
     if (call_.collective == Collective::reduce && me_ != static_cast<std::size_t>(call_.root))
       return true;
     const Memory expected = definition();
-    return std::memcmp(result(), expected.data(), expected.size()) == 0;
+    return std::equal(expected.begin(), expected.end(), result());
   }
 
  private:
@@ -262,16 +261,6 @@ TEST(LevelThree, makes_all_reduce_the_same_as_its_parts) {
 
 // --- operators of programs ----------------------------------------------------------------------
 
-std::uint32_t joined(std::uint32_t left, std::uint32_t right) {
-  return left * 31 + right * 17 + 1;  // neither associative nor commutative
-}
-
-void join(const void* in, void* inout, std::size_t count, anycclDataType_t, void*) {
-  const auto* const right = static_cast<const std::uint32_t*>(in);
-  auto* const left = static_cast<std::uint32_t*>(inout);
-  for (std::size_t i = 0; i < count; ++i) left[i] = joined(left[i], right[i]);
-}
-
 TEST(LevelTwo, folds_operators_of_programs_by_the_tree_with_operands_in_rank_order) {
   const Environment env(Environment::Variables{{"ANYCCL_REPRODUCIBLE", "2"}});
   for (const int ranks : {1, 2, 3, 5, 6, 8, 9, 17})
@@ -342,28 +331,13 @@ TEST(Level, of_a_call_may_be_higher_than_that_of_its_communicator) {
   });
 }
 
-/// What became of the creation of each rank, of level levels[r].
 std::vector<Status> create_ranks(const std::vector<int>& levels) {
-  const auto id = UniqueId::create();
-  if (!id.ok()) return {levels.size(), id.status()};
-  std::vector<Status> outcomes(levels.size());
-  std::vector<std::thread> threads;
-  for (std::size_t r = 0; r < levels.size(); ++r)
-    threads.emplace_back([&, r] {
-      anycclConfig_t config = ANYCCL_CONFIG_INITIALIZER;
-      config.reproducible = levels[r];
-      const auto comm = Communicator::from_unique_id(*id, Rank{static_cast<int>(r)},
-                                                     static_cast<int>(levels.size()), config);
-      outcomes[r] = comm.status();
-    });
-  for (std::thread& t : threads) t.join();
-  return outcomes;
-}
-
-void expect_words(const Status& status, const std::vector<std::string>& words) {
-  EXPECT_FALSE(status.ok());
-  for (const std::string& word : words)
-    EXPECT_NE(status.message().find(word), std::string::npos) << word << ": " << status.message();
+  std::vector<anycclConfig_t> configs;
+  for (const int level : levels) {
+    configs.push_back(ANYCCL_CONFIG_INITIALIZER);
+    configs.back().reproducible = level;
+  }
+  return created(configs);
 }
 
 TEST(Level, that_ranks_have_not_alike_is_an_error_that_names_both) {

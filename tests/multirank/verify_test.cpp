@@ -5,12 +5,11 @@
 
 #include <barrier>
 #include <complex>
-#include <thread>
 
 #include "../unit/reduce/reference.hpp"
 #include "algorithm/schedule/contract.hpp"
+#include "support/creation.hpp"
 #include "support/effort.hpp"
-#include "support/ranks.hpp"
 #include "support/streams.hpp"
 
 namespace anyccl::test {
@@ -256,27 +255,13 @@ struct Asked {
 };
 
 std::vector<Status> create_ranks(const std::vector<Asked>& asked) {
-  const auto id = UniqueId::create();
-  EXPECT_TRUE(id.ok());
-  std::vector<Status> outcomes(asked.size());
-  std::vector<std::thread> threads;
-  for (std::size_t r = 0; r < asked.size(); ++r)
-    threads.emplace_back([&, r] {
-      anycclConfig_t config = ANYCCL_CONFIG_INITIALIZER;
-      config.verify = asked[r].verify;
-      config.verifyLater = asked[r].later;
-      const auto comm = Communicator::from_unique_id(*id, Rank{static_cast<int>(r)},
-                                                     static_cast<int>(asked.size()), config);
-      outcomes[r] = comm.status();
-    });
-  for (std::thread& t : threads) t.join();
-  return outcomes;
-}
-
-void expect_words(const Status& status, const std::vector<std::string>& words) {
-  EXPECT_FALSE(status.ok());
-  for (const std::string& word : words)
-    EXPECT_NE(status.message().find(word), std::string::npos) << word << ": " << status.message();
+  std::vector<anycclConfig_t> configs;
+  for (const Asked& one : asked) {
+    configs.push_back(ANYCCL_CONFIG_INITIALIZER);
+    configs.back().verify = one.verify;
+    configs.back().verifyLater = one.later;
+  }
+  return created(configs);
 }
 
 TEST(VerifySetting, that_ranks_have_not_alike_is_an_error_that_names_both) {

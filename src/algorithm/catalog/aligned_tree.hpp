@@ -25,12 +25,12 @@ inline RankRange node_with(int r, int size, int n) {
   return {first, std::min(first + size, n)};
 }
 
-/// Who passes a node's sum on: the root, if it is in the node; else the first rank.
+/// The rank that passes a node's sum on: the root, if it is in the node; else the first one.
 inline int holder(RankRange node, int root) {
   return node.has(root) ? root : node.first;
 }
 
-/// What rank r receives, the smallest node first, and to whom it sends. Each rank holds a node's sum until
+/// The links of rank r: those that it receives from, the smallest node first, and the one that it sends to. Each rank holds a node's sum until
 /// another rank holds the node above.
 inline Node aligned_tree(int r, int root, int n) {
   Node links;

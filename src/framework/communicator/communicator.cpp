@@ -1,7 +1,6 @@
 #include "framework/communicator/communicator.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <new>
 #include <utility>
 
@@ -11,12 +10,6 @@
 #include "framework/communicator/queued_collective.hpp"
 
 namespace anyccl {
-
-namespace {
-
-constexpr std::size_t kMostSpareFused = 4;  // they keep their memory
-
-}  // namespace
 
 Comm::Comm(Membership membership)
     : me_(std::move(membership)),
@@ -228,126 +221,6 @@ Status Comm::run_together(std::span<const Call* const> calls) try {
   return first;
 } catch (const std::bad_alloc&) {
   return fail_without_memory(*calls.front());
-}
-
-Result<std::shared_ptr<Operation>> Comm::issue(const Call& call, Gate gate) try {
-  if (forked()) return failure();
-  ProgressLock progress_lock = loop_.progress_lock();
-  loop_.lock(progress_lock);
-  ANYCCL_CHECK(ready(call));
-  loop_.note_limit(call.timeout);
-  ANYCCL_TRY(std::shared_ptr<Operation> operation, enqueue(call, CallKey(call, me_.rank), gate));
-  if (gate == Gate::open)
-    advance();
-  else
-    gated_.store(true, std::memory_order_relaxed);
-  return operation;
-} catch (const std::bad_alloc&) {
-  return fail_without_memory(call);
-}
-
-Comm::IssuedCalls Comm::issue_all(std::span<const Call* const> calls, Gate gate) try {
-  if (forked()) return IssuedCalls(calls.size(), failure());
-  ProgressLock progress_lock = loop_.progress_lock();
-  loop_.lock(progress_lock);
-  IssuedCalls issued = enqueue_collectives(calls, gate);
-  if (gate == Gate::open)
-    advance();
-  else
-    gated_.store(true, std::memory_order_relaxed);
-  return issued;
-} catch (const std::bad_alloc&) {
-  return IssuedCalls(calls.size(), fail_without_memory(*calls.front()));
-}
-
-/// By the holder of the progress lock: those of the calls that are collectives, in their order.
-Comm::IssuedCalls Comm::enqueue_collectives(std::span<const Call* const> calls, Gate gate) {
-  std::vector<const Call*> todo;
-  std::vector<Status> checked;
-  for (const Call* call : calls) {
-    if (call->is_point_to_point()) continue;
-    todo.push_back(call);
-    checked.push_back(ready(*call));
-    loop_.note_limit(call->timeout);
-  }
-  IssuedCalls issued;
-  while (issued.size() < todo.size()) {
-    const std::size_t first = issued.size();
-    const auto wrong = std::find_if(checked.begin() + static_cast<std::ptrdiff_t>(first),
-                                    checked.end(), [](const Status& s) { return !s.ok(); });
-    const auto right = static_cast<std::size_t>(wrong - checked.begin()) - first;
-    if (right == 0) {
-      issued.push_back(checked[first]);
-      continue;
-    }
-    const auto rest = std::span(todo).subspan(first, right);
-    const std::size_t together = plans_.count_fusible(rest);
-    const auto operation = together > 1 ? enqueue_fused(rest.first(together), gate)
-                                        : enqueue(*rest[0], CallKey(*rest[0], me_.rank), gate);
-    for (std::size_t i = 0; i < together; ++i) issued.push_back(operation);
-  }
-  return issued;
-}
-
-Result<std::shared_ptr<Operation>> Comm::enqueue_fused(std::span<const Call* const> calls,
-                                                       Gate gate) {
-  auto fused = std::make_unique<FusedCall>();
-  if (!spare_fused_.empty()) {
-    fused = std::move(spare_fused_.back());
-    spare_fused_.pop_back();
-  }
-  fused->begin(calls, me_);
-  const Call& call = fused->call();  // stays where it is
-  const CallKey key(call, me_.rank, fused->parts());
-  return enqueue(call, key, gate, std::move(fused));
-}
-
-/// `fused`: what the call stands for, or null.
-Result<std::shared_ptr<Operation>> Comm::enqueue(const Call& call, const CallKey& key, Gate gate,
-                                                 std::unique_ptr<FusedCall> fused) {
-  if (call.is_point_to_point()) return std::shared_ptr<Operation>(add_message(call, gate));
-  if (is_verified_next(call)) return enqueue_verified(call, key, gate);
-  const auto queued = make_queued(call);
-  queued->execution.set(gate);
-  queued->execution.limit(call.timeout);
-  ANYCCL_TRY(queued->prepared, plans_.find(queued->kept.call(), key,
-                                           fused == nullptr ? FusedParts{} : fused->parts()));
-  queued->fused = std::move(fused);
-  queued->scratch.resize(queued->prepared->scratch_bytes);
-  queued->position = next_position(*queued->prepared);
-  record(queued->execution, *queued->prepared, RecordState::issued, 0, gate.stream);
-  collectives_.push_back(queued);
-  return std::shared_ptr<Operation>(queued, &queued->execution);
-}
-
-bool Comm::advance() {
-  bool moved = false;
-  while (!collectives_.empty()) {
-    const std::shared_ptr<Queued> head = collectives_.front();
-    if (!head->execution.is_open()) break;
-    if (!head->started) {
-      if (head->prepared->only_gives && !glance().ok()) return true;
-      AroundCall* const around = head->around();
-      if (around != nullptr) around->before();
-      head->execution.start(*head->prepared, head->kept.call(), head->position,
-                            head->scratch.data());
-      head->execution.end_with(around);
-      head->execution.limit(head->execution.time_limit());  // counts from here
-      recorder_.start(head->execution.record_number());
-    }
-    head->started = true;
-    // check_stalled() may have finished it, and then its buffers belong to the caller again.
-    if (!head->execution.done()) moved = head->execution.advance() || moved;
-    if (!head->execution.problem().ok()) {
-      fail(head->execution.problem());
-      return true;
-    }
-    if (!head->execution.done()) break;
-    if (head->fused != nullptr && spare_fused_.size() < kMostSpareFused)
-      spare_fused_.push_back(std::move(head->fused));
-    collectives_.pop_front();
-  }
-  return messages_.advance() || moved;
 }
 
 Status Comm::check_stalled(Operation& operation, const Execution* collective) {

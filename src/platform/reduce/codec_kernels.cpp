@@ -3,7 +3,7 @@
 
 #include "platform/reduce/kernels.hpp"
 #include "platform/reduce/kernels/codecs.hpp"
-#include "platform/reduce/kernels/mode.hpp"
+#include "platform/reduce/kernels/default_mode.hpp"
 
 namespace anyccl {
 namespace {

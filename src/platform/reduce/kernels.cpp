@@ -9,10 +9,11 @@
 
 #include "platform/reduce/kernels/complex.hpp"
 #include "platform/reduce/kernels/copy_ahead.hpp"
+#include "platform/reduce/kernels/default_mode.hpp"
 #include "platform/reduce/kernels/floats.hpp"
 #include "platform/reduce/kernels/integers.hpp"
 #include "platform/reduce/kernels/loops.hpp"
-#include "platform/reduce/kernels/mode.hpp"
+#include "platform/reduce/kernels/default_mode.hpp"
 #include "platform/reduce/kernels/order.hpp"
 #include "platform/reduce/kernels/sparse.hpp"
 

@@ -4,6 +4,8 @@
 
 #include "platform/reduce/row_sums.hpp"
 
+#include "platform/reduce/kernels/default_mode.hpp"
+
 namespace anyccl {
 namespace {
 
@@ -109,30 +111,6 @@ void add_floats(const void* rows, std::size_t count, const double* weights, doub
       __builtin_memcpy(squares + b, square, sizeof square);
     }
   }
-}
-
-/// A larger exponent than numbers have, and so on, need the default mode: see kernels.cpp.
-template <auto loop, typename... Args>
-void in_default_mode(Args... args) {
-#if defined(__x86_64__)
-  constexpr unsigned kDefault = 0x1f80, kFlags = 0x3f;
-  const unsigned mode = __builtin_ia32_stmxcsr();
-  if ((mode & ~kFlags) != kDefault) [[unlikely]] {
-    __builtin_ia32_ldmxcsr(kDefault);
-    loop(args...);
-    return __builtin_ia32_ldmxcsr(mode);
-  }
-#elif defined(__aarch64__)
-  std::uint64_t mode = 0;
-  asm volatile("mrs %0, fpcr" : "=r"(mode));
-  if (mode != 0) [[unlikely]] {
-    asm volatile("msr fpcr, xzr" : : : "memory");
-    loop(args...);
-    asm volatile("msr fpcr, %0" : : "r"(mode) : "memory");
-    return;
-  }
-#endif
-  loop(args...);
 }
 
 template <typename Element, typename Sum>

@@ -6,21 +6,13 @@
 #include <vector>
 
 #include "framework/call/operators.hpp"
+#include "support/joined.hpp"
 
 namespace anyccl {
 namespace {
 
+using test::join, test::joined;
 using Numbers = std::vector<std::uint32_t>;
-
-std::uint32_t joined(std::uint32_t left, std::uint32_t right) {
-  return left * 31 + right * 17 + 1;  // neither associative nor commutative
-}
-
-void join(const void* in, void* inout, std::size_t count, anycclDataType_t, void*) {
-  const auto* const right = static_cast<const std::uint32_t*>(in);
-  auto* const left = static_cast<std::uint32_t*>(inout);
-  for (std::size_t i = 0; i < count; ++i) left[i] = joined(left[i], right[i]);
-}
 
 std::uint32_t tree(std::size_t low, std::size_t high, const std::vector<Numbers>& sources,
                    std::size_t i) {

@@ -3,8 +3,8 @@
 // Bull and Booth, "Generalisation of recursive doubling for AllReduce: now with simulation",
 // Parallel Computing 69, 2017. Two rounds and two roundings, and with groups of about sqrt(n) each
 // rank reads 2 (sqrt(n) - 1) vectors, where one_shot reads n - 1: it suits small messages of many
-// ranks. Groups are what is near, if the shape says so, and may be uneven: who has no counterpart
-// in a group reads from another of its members.
+// ranks. Groups are ranks that are near each other, if the shape says so, and may be uneven: a rank
+// without a counterpart in a group reads from another of its members.
 
 #include <cmath>
 

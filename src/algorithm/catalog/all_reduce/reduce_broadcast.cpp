@@ -18,7 +18,7 @@ Schedule build(const Shape& s, Rank me) {
   const Node node = aligned_tree(index(me), 0, s.size);
   const PeerList parent = ranks_at(node.parent, 0, s.size);
   PeerList children = ranks_at(node.children, 0, s.size);
-  std::reverse(children.begin(), children.end());  // who has most to pass on hears first
+  std::reverse(children.begin(), children.end());  // the child that has most to pass on hears first
   const Slice in{Space::input}, out{Space::output};
   Builder b(s, me, 1);
   if (s.size == 1) b.copy(in, out);

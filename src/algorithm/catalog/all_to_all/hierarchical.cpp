@@ -1,5 +1,5 @@
-// Hierarchical: what a host has for another one is collected by one of its ranks, crosses the
-// network as one message, and is handed out there; each rank serves other hosts. Jackson and Booth,
+// Hierarchical: the blocks of a host for another one are collected by one of its ranks, cross the
+// network as one message, and are handed out there; each rank serves other hosts. Jackson and Booth,
 // "Planned AlltoAllv: a cluster approach", EPCC, 2004. One message between two hosts instead of one
 // for each pair of ranks, for two more copies inside the hosts; suits small blocks and many ranks
 // per host. Hosts may be uneven and their ranks scattered.

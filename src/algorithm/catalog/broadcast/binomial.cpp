@@ -1,4 +1,4 @@
-// Binomial: whoever has the message sends it to the next half, quarter, eighth of the ranks.
+// Binomial: each rank that has the message sends it to the next half, quarter, eighth of the ranks.
 // Thakur, Rabenseifner and Gropp, "Optimization of collective communication operations in MPICH",
 // IJHPCA 19(1), 2005. Fewest steps for one small message between hosts; the root sends log2 n
 // times.

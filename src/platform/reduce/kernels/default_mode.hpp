@@ -1,5 +1,5 @@
 #pragma once
-// The floating-point mode that kernels run in.
+// The floating-point mode of what is compiled once for each instruction set.
 
 #include <cstdint>
 
