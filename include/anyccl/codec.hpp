@@ -101,16 +101,26 @@ inline Status decode(Codec codec, std::span<const std::byte> payload, View y) {
 ///          those of the communicator that it was made of.
 class AllReduce {
  public:
-  /// Collective over `comm`. `everywhere`: each rank counts as a host. Errors: invalid_usage naming two ranks that
-  /// differ; those of a split.
-  static Result<AllReduce> create(const Communicator& comm, Codec codec, bool everywhere = false) {
+  /// Collective over `comm`. `everywhere`: each rank counts as a host. `if_slow`: it is measured first, and only
+  /// what the codec makes faster is coded. Errors: invalid_usage naming two ranks that differ; unsupported at
+  /// a level of reproducibility that contradicts; those of a split.
+  static Result<AllReduce> create(const Communicator& comm, Codec codec, bool everywhere = false,
+                                  bool if_slow = false) {
     AllReduce made;
     const Status status =
         detail::status_of(anycclCodedCreate(&made.handle_, static_cast<anycclCodec_t>(codec),
-                                            everywhere ? 1 : 0, comm.handle()),
+                                            everywhere ? 1 : 0, if_slow ? 1 : 0, comm.handle()),
                           comm.handle());
     if (!status.ok()) return status;
     return made;
+  }
+  /// Whether elements of this type travel as payloads. Errors: unsupported.
+  Result<bool> uses_codec(DType dtype) const {
+    int is = 0;
+    const Status status =
+        detail::status_of(anycclCodedUsesCodec(handle_, static_cast<anycclDataType_t>(dtype), &is));
+    if (!status.ok()) return status;
+    return is != 0;
   }
   AllReduce() = default;
   AllReduce(AllReduce&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}

@@ -78,7 +78,7 @@ TEST(CodecPayloads, of_bad_arguments_are_refused) {
             anycclInvalidArgument);
   EXPECT_EQ(anycclCodedDestroy(nullptr), anycclSuccess);
   anycclCoded_t coded = nullptr;
-  EXPECT_NE(anycclCodedCreate(&coded, anycclCodecInt8, 0, nullptr), anycclSuccess);
+  EXPECT_NE(anycclCodedCreate(&coded, anycclCodecInt8, 0, 0, nullptr), anycclSuccess);
   EXPECT_EQ(coded, nullptr);
 }
 

@@ -144,6 +144,42 @@ TEST(Coded, the_variable_makes_each_rank_a_host) {
   });
 }
 
+/// Whether it is depends on the machine; all ranks know it, and have the bits of the one or the other.
+TEST(Coded, if_slow_all_ranks_use_the_codec_or_none_does) {
+  for (const int ranks : {2, 3})
+    run_ranks(ranks, [&](Communicator& comm) {
+      auto coded = AllReduce::create(comm, CodecName::int8, true, true);
+      ASSERT_OK(coded.status());
+      constexpr std::size_t kCount = 1000;
+      std::vector<Floats> all;
+      for (int r = 0; r < ranks; ++r) all.push_back(vector_of(r, kCount));
+      Floats x = all[uindex(comm.rank())];
+      ASSERT_OK(coded->run(x, x, ReduceOp::sum));
+      const bool uses = *coded->uses_codec(DType::f32);
+      EXPECT_TRUE(same_bits(x, uses ? coded_sum(CodecName::int8, hosts_of(ranks), kCount, false)
+                                    : tree(all, 0, all.size())));
+      std::vector<BFloat16> small(kCount, BFloat16{0x3f80});  // 1
+      ASSERT_OK(coded->run(small, small, ReduceOp::sum));
+      for (const BFloat16 one : small) ASSERT_EQ(one.bits, ranks == 2 ? 0x4000 : 0x4040);
+      std::vector<int> seen{uses ? 1 : 0, *coded->uses_codec(DType::bf16) ? 1 : 0}, most(2);
+      ASSERT_OK(wait(comm.all_reduce(view(seen), view(most), ReduceOp::max)));
+      EXPECT_EQ(seen, most);
+      EXPECT_EQ(coded->uses_codec(DType::i32).status().code(), Code::unsupported);
+      ASSERT_OK(coded->destroy());
+    });
+}
+
+TEST(Coded, if_slow_contradicts_levels) {
+  const Environment level(Environment::Variables{{"ANYCCL_REPRODUCIBLE", "2"}});
+  run_ranks(2, [](Communicator& comm) {
+    const Status status = AllReduce::create(comm, CodecName::int8, true, true).status();
+    EXPECT_EQ(status.code(), Code::unsupported);
+    EXPECT_NE(status.message().find("level 2 of reproducibility with codec int8 if slow"),
+              std::string::npos)
+        << status.message();
+  });
+}
+
 TEST(Coded, an_infinity_is_seen_by_all) {
   run_ranks(3, [](Communicator& comm) {
     AllReduce coded = must_create(comm, CodecName::int8);
@@ -172,6 +208,9 @@ TEST(Coded, ranks_that_differ_get_the_error_that_names_both) {
   });
   expect_words(2, {"rank 0", "int8, but", "rank 1", "int8, everywhere"}, [](Communicator& comm) {
     return AllReduce::create(comm, CodecName::int8, comm.rank() == Rank{1}).status();
+  });
+  expect_words(2, {"rank 0", "int8, but", "rank 1", "int8, if slow"}, [](Communicator& comm) {
+    return AllReduce::create(comm, CodecName::int8, false, comm.rank() == Rank{1}).status();
   });
   expect_words(3, {"all_reduce of 1000 f32, sum", "rank 1 all_reduce of 999 f32, sum"},
                [](Communicator& comm) {

@@ -57,12 +57,13 @@ void decode(const std::string& codec, const std::vector<nb::object>& payloads, n
 
 class CodedAllReduce {
  public:
-  CodedAllReduce(Communicator& comm, const std::string& codec, bool everywhere) {
+  CodedAllReduce(Communicator& comm, const std::string& codec, bool everywhere, bool if_slow) {
     need_no_group("codec.AllReduce");
     const anycclCodec_t known = codec_of(codec);
     const Communicator::Call turn(comm);
-    raise_unless_ok(unlocked(
-        [&] { return anycclCodedCreate(&handle_, known, everywhere ? 1 : 0, turn.handle); }));
+    raise_unless_ok(unlocked([&] {
+      return anycclCodedCreate(&handle_, known, everywhere ? 1 : 0, if_slow ? 1 : 0, turn.handle);
+    }));
   }
   CodedAllReduce(const CodedAllReduce&) = delete;
   CodedAllReduce& operator=(const CodedAllReduce&) = delete;
@@ -81,6 +82,12 @@ class CodedAllReduce {
                                   static_cast<anycclRedOp_t>(op), handle_);
     }));
   }
+  bool uses_codec(nb::handle dtype) const {
+    int is = 0;
+    const auto type = static_cast<anycclDataType_t>(dtype_from(dtype));
+    raise_unless_ok(outcome_of(anycclCodedUsesCodec(handle_, type, &is)));
+    return is != 0;
+  }
   void destroy() {
     anycclCoded_t const ended = std::exchange(handle_, nullptr);
     raise_unless_ok(unlocked([&] { return anycclCodedDestroy(ended); }));
@@ -97,7 +104,9 @@ void bind_codec(nb::module_& m) {
   m.def("_codec_encode", encode, "codec"_a, "x"_a, "payload"_a);
   m.def("_codec_decode", decode, "codec"_a, "payloads"_a, "out"_a);
   nb::class_<CodedAllReduce>(m, "_CodedAllReduce", "An AllReduce that a codec shortens.")
-      .def(nb::init<Communicator&, const std::string&, bool>(), "comm"_a, "codec"_a, "everywhere"_a)
+      .def(nb::init<Communicator&, const std::string&, bool, bool>(), "comm"_a, "codec"_a,
+           "everywhere"_a, "if_slow"_a)
+      .def("uses_codec", &CodedAllReduce::uses_codec, "dtype"_a)
       .def("run", &CodedAllReduce::run, "x"_a, "out"_a, "op"_a)
       .def("destroy", &CodedAllReduce::destroy);
 }

@@ -184,10 +184,10 @@ class Backend final : public c10d::Backend {
   std::size_t ranks() const {
     return static_cast<std::size_t>(size_);
   }
-  /// Of a group of some ranks of this one.
   /// Of a group that is made of this one; `given` may be null, or of another backend.
   c10::intrusive_ptr<Options> inherited(
       const c10::intrusive_ptr<c10d::Backend::Options>& given) const;
+  /// Of a group of some ranks of this one.
   c10::intrusive_ptr<Options> options_for(
       const std::vector<int>& ranks, const c10::intrusive_ptr<c10d::Backend::Options>& given) const;
   c10::intrusive_ptr<Backend> over(std::shared_ptr<SharedComm> made, const std::vector<int>& ranks,

@@ -64,9 +64,8 @@ void define(py::module_& module) {
       "verify        each N-th collective is verified, 0: none; None: as ANYCCL_VERIFY says\n"
       "verify_later  collectives do not wait for that\n"
       "\n"
-      "All are equal on all ranks. Groups that are split off have the same, unless theirs say "
-      "something\n"
-      "else. docs/numbers.md says what they mean.")
+      "All are equal on all ranks. Groups that are split off have the same where their own\n"
+      "options do not say otherwise. docs/numbers.md says what they mean.")
       .def(py::init([](std::optional<int> reproducible, std::optional<int> verify,
                        std::optional<bool> verify_later) {
              auto options = c10::make_intrusive<Backend::Options>();

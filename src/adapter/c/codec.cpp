@@ -136,7 +136,7 @@ anycclResult_t anycclCodecSum(anycclCodec_t codec, const void* const payloads[],
 }
 
 anycclResult_t anycclCodedCreate(anycclCoded_t* coded, anycclCodec_t codec, int everywhere,
-                                 anycclComm_t comm) {
+                                 int ifSlow, anycclComm_t comm) {
   return guarded(comm, [&]() -> Status {
     ANYCCL_CHECK(need(coded, "coded"));
     *coded = nullptr;
@@ -144,8 +144,20 @@ anycclResult_t anycclCodedCreate(anycclCoded_t* coded, anycclCodec_t codec, int 
     ANYCCL_CHECK(check_wait({}));
     ANYCCL_CHECK(need_no_group("anycclCodedCreate"));
     ANYCCL_TRY(const Codec known, codec_of(static_cast<int>(codec)));
-    ANYCCL_TRY(auto made, CodedAllReduce::create(*comm->comm, known, everywhere != 0, comm->name));
+    const CodedAllReduce::Use use{everywhere != 0, ifSlow != 0};
+    ANYCCL_TRY(auto made, CodedAllReduce::create(*comm->comm, known, use, comm->name));
     *coded = new anycclCoded{std::move(made)};
+    return {};
+  });
+}
+
+anycclResult_t anycclCodedUsesCodec(anycclCoded_t coded, anycclDataType_t datatype, int* is) {
+  return guarded(nullptr, [&]() -> Status {
+    ANYCCL_CHECK(need(coded, "coded"));
+    ANYCCL_CHECK(need(is, "is"));
+    ANYCCL_TRY(const bool uses,
+               coded->all_reduce->uses_codec(static_cast<DType>(as_byte(datatype))));
+    *is = uses ? 1 : 0;
     return {};
   });
 }

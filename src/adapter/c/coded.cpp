@@ -1,6 +1,9 @@
 #include "adapter/c/coded.hpp"
 
 #include <algorithm>
+#include <chrono>
+#include <functional>
+#include <limits>
 #include <map>
 #include <new>
 
@@ -30,13 +33,13 @@ Result<std::vector<T>> of_all(Comm& comm, const T& mine) {
 }
 
 struct Terms {
-  std::uint8_t codec, everywhere;
+  std::uint8_t codec, everywhere, if_slow;
   bool operator==(const Terms&) const = default;
 };
 
 std::string describe(const Terms& terms) {
   return std::string(info_of(static_cast<Codec>(terms.codec)).name) +
-         (terms.everywhere != 0 ? ", everywhere" : "");
+         (terms.everywhere != 0 ? ", everywhere" : "") + (terms.if_slow != 0 ? ", if slow" : "");
 }
 
 Status agree_on_terms(Comm& parent, const Terms& mine) {
@@ -48,16 +51,35 @@ Status agree_on_terms(Comm& parent, const Terms& mine) {
   return {};
 }
 
-/// Which sums are coded follows from the placement of ranks, unless each is a host of its own.
-Status check_level(const Comm& parent, const std::vector<int>& host_of, Codec codec,
-                   bool everywhere) {
+/// Which sums are coded follows from the placement of ranks, unless each is a host of its own, and from what was
+/// measured, where that decides.
+Status check_level(const Comm& parent, bool has_hosts, Codec codec, CodedAllReduce::Use use) {
   const int level = level_of(parent.membership().policy, nullptr);
-  const bool has_one_host = std::ranges::count(host_of, host_of[0]) == parent.size();
-  if (level < kMostLevel || everywhere || has_one_host) return {};
+  if (use.if_slow && level >= kLevelOfTrees)
+    return error(Code::unsupported,
+                 "level {} of reproducibility with codec {} if slow: what is coded depends on a "
+                 "measurement",
+                 level, info_of(codec).name);
+  if (level < kMostLevel || use.everywhere || !has_hosts) return {};
   return error(Code::unsupported,
                "level {} of reproducibility with codec {} between hosts: what is coded depends on "
                "which ranks are on which host, unless it is coded everywhere",
                level, info_of(codec).name);
+}
+
+constexpr std::size_t kMeasured = std::size_t{256} << 10;  // elements
+
+/// Seconds.
+Result<double> best_time(const std::function<Status()>& exchange) {
+  constexpr int kRounds = 4;  // the first of them makes connections and memory
+  double best = std::numeric_limits<double>::infinity();
+  for (int round = 0; round < kRounds; ++round) {
+    const auto begin = std::chrono::steady_clock::now();
+    ANYCCL_CHECK(exchange());
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+    if (round > 0) best = std::min(best, took.count());
+  }
+  return best;
 }
 
 /// A part of an all_reduce that ranks compare.
@@ -99,21 +121,31 @@ CodedAllReduce::~CodedAllReduce() {
   static_cast<void>(destroy());
 }
 
-Result<std::unique_ptr<CodedAllReduce>> CodedAllReduce::create(Comm& parent, Codec codec,
-                                                               bool everywhere,
+Result<std::unique_ptr<CodedAllReduce>> CodedAllReduce::create(Comm& parent, Codec codec, Use use,
                                                                const std::string& name) {
   ANYCCL_TRY(const KernelTable* const kernels, best_kernels());
   ANYCCL_TRY(const Config config, read_config());
-  everywhere = everywhere || config.wire_everywhere;
-  ANYCCL_CHECK(agree_on_terms(parent, {static_cast<std::uint8_t>(codec), everywhere}));
-  std::unique_ptr<CodedAllReduce> made(new CodedAllReduce(parent, codec, *kernels, everywhere));
-  ANYCCL_CHECK(check_level(parent, made->host_of_, codec, everywhere));
+  use.everywhere = use.everywhere || config.wire_everywhere;
+  ANYCCL_CHECK(
+      agree_on_terms(parent, {static_cast<std::uint8_t>(codec), use.everywhere, use.if_slow}));
+  std::unique_ptr<CodedAllReduce> made(new CodedAllReduce(parent, codec, *kernels, use.everywhere));
+  const std::vector<int>& hosts = made->host_of_;
+  const bool has_hosts = std::ranges::count(hosts, hosts[0]) < parent.size();
+  ANYCCL_CHECK(check_level(parent, has_hosts, codec, use));
+  CommSettings settings;  // so that sums depend neither on the call nor on the slice
   // Tuning while the program runs promises nothing, and so contradicts any level.
-  ANYCCL_CHECK(made->make_groups(parent, name, config.tune_at_start ? -1 : kMostLevel));
+  settings.level = config.tune_at_start ? -1 : kMostLevel;
+  if (has_hosts) ANYCCL_CHECK(made->make_groups(parent, name, settings));
+  if (has_hosts && use.if_slow) ANYCCL_CHECK(made->measure(parent));
+  if (!has_hosts) made->is_coded_[0] = made->is_coded_[1] = false;
+  if (made->is_coded_[0] && made->is_coded_[1]) return made;
+  ANYCCL_TRY(CommPtr all, split(parent, 0, made->me_, kAnyRing, name, settings));
+  made->all_ = make_handle(std::move(all), name);
   return made;
 }
 
-Status CodedAllReduce::make_groups(Comm& parent, const std::string& name, int level) {
+Status CodedAllReduce::make_groups(Comm& parent, const std::string& name,
+                                   const CommSettings& settings) {
   std::map<int, std::vector<int>> hosts;
   for (int r = 0; r < size_; ++r) hosts[host_of_[static_cast<std::size_t>(r)]].push_back(r);
   std::size_t least = hosts.begin()->second.size(), most = least;
@@ -126,12 +158,9 @@ Status CodedAllReduce::make_groups(Comm& parent, const std::string& name, int le
   const auto place = static_cast<int>(std::ranges::find(in_host_, me_) - in_host_.begin());
   const int host = host_of_[static_cast<std::size_t>(me_)];
   if (most > 1) {
-    CommSettings settings;
-    settings.level = level;  // so that sums depend neither on the call nor on the slice
     ANYCCL_TRY(CommPtr made, split(parent, host, me_, kAnyRing, name, settings));
     host_ = make_handle(std::move(made), name);
   }
-  if (hosts.size() == 1) return {};
   const bool has_slice = place < slices_;
   ANYCCL_TRY(CommPtr made,
              split(parent, has_slice ? place : ANYCCL_SPLIT_NOCOLOR, host, kAnyRing, name, {}));
@@ -143,10 +172,53 @@ Status CodedAllReduce::make_groups(Comm& parent, const std::string& name, int le
   return {};
 }
 
+/// Seconds with the codec and without; of nothing where this rank exchanges nothing with other hosts.
+Result<CodedAllReduce::Times> CodedAllReduce::times_of(DType dtype) {
+  if (exchange_ == nullptr) return Times{};
+  std::vector<float> vector(kMeasured);
+  const CodecVector x{vector.data(), kMeasured, dtype};
+  Call call;
+  call.collective = Collective::all_reduce;
+  call.dtype = dtype;
+  call.count = kMeasured;
+  call.input = call.output = reinterpret_cast<std::byte*>(vector.data());
+  ANYCCL_TRY(const double coded, best_time([&] { return exchange_->run(x, x, 1); }));
+  ANYCCL_TRY(const double plain, best_time([&] { return across_->comm->run(call); }));
+  return Times{coded, plain};
+}
+
+/// What the codec makes faster is coded: by a tenth, as it costs accuracy. A rank that fails says so to the others.
+Status CodedAllReduce::measure(Comm& parent) {
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    const Result<Times> mine = times_of(dtype);
+    const Times failed{-1, -1};
+    ANYCCL_TRY(const std::vector<Times> all, of_all(parent, mine.ok() ? *mine : failed));
+    ANYCCL_CHECK(mine.status());
+    Times slowest{};
+    for (std::size_t r = 0; r < all.size(); ++r) {
+      if (all[r].coded < 0)
+        return error(Code::remote_error, "rank {} could not measure codec {} between hosts", r,
+                     info_of(codec_).name);
+      slowest = {std::max(slowest.coded, all[r].coded), std::max(slowest.plain, all[r].plain)};
+    }
+    is_coded_[place_of(dtype)] = slowest.coded < 0.9 * slowest.plain;
+    if (me_ == 0)
+      log(LogSubsystem::coll, "{} elements of {} between hosts: {:.3g} ms by {}, {:.3g} ms without",
+          kMeasured, name_of(dtype), slowest.coded * 1e3, info_of(codec_).name,
+          slowest.plain * 1e3);
+  }
+  return {};
+}
+
+Result<bool> CodedAllReduce::uses_codec(DType dtype) const {
+  ANYCCL_CHECK(check_codec_type(codec_, dtype));
+  return is_coded(dtype);
+}
+
 Status CodedAllReduce::destroy() {
   exchange_ = nullptr;
   Status first;
-  for (anycclComm_t* const handle : {&across_, &host_}) {
+  for (anycclComm_t* const handle : {&all_, &across_, &host_}) {
     anycclComm_t const comm = std::exchange(*handle, nullptr);
     if (comm != nullptr && anycclCommDestroy(comm) != anycclSuccess && first.ok())
       first = error(Code::invalid_usage, "{}", anycclGetLastError(nullptr));
@@ -171,13 +243,14 @@ Status CodedAllReduce::check(const Call& call) const {
   return {};
 }
 
-/// All ranks of `comm`, which are these of the parent, have made the same call.
+/// All ranks of `comm`, which are these of the parent, or all, have made the same call.
 Status CodedAllReduce::agree(Comm& comm, const std::vector<int>& ranks, const Call& call) const {
   ANYCCL_TRY(const std::vector<Asked> all, of_all(comm, asked(call)));
   for (std::size_t i = 1; i < all.size(); ++i)
     if (all[i] != all[0])
-      return error(Code::invalid_usage, "rank {} called coded {}, but rank {} {}", ranks[0],
-                   describe(all[0]), ranks[i], describe(all[i]));
+      return error(Code::invalid_usage, "rank {} called coded {}, but rank {} {}",
+                   ranks.empty() ? 0 : ranks[0], describe(all[0]),
+                   ranks.empty() ? static_cast<int>(i) : ranks[i], describe(all[i]));
   return {};
 }
 
@@ -186,15 +259,14 @@ Status CodedAllReduce::run(const Call& call) {
   ANYCCL_CHECK(failure_);
   ANYCCL_CHECK(check(call));
   const auto body = [&]() -> Status {
-    if (host_ != nullptr) ANYCCL_CHECK(agree(*host_->comm, in_host_, call));
-    if (across_ != nullptr) ANYCCL_CHECK(agree(*across_->comm, across_hosts_, call));
+    if (all_ != nullptr) {
+      ANYCCL_CHECK(agree(*all_->comm, {}, call));
+    } else {
+      if (host_ != nullptr) ANYCCL_CHECK(agree(*host_->comm, in_host_, call));
+      if (across_ != nullptr) ANYCCL_CHECK(agree(*across_->comm, across_hosts_, call));
+    }
     if (call.count == 0) return {};
-    const bool is_one_host = static_cast<int>(in_host_.size()) == size_;
-    if (!is_one_host) return run_between_hosts(call);
-    if (host_ != nullptr) return host_->comm->run(call);
-    if (call.input != call.output)
-      std::copy_n(call.input, call.count * bytes_of(call.dtype), call.output);
-    return {};
+    return is_coded(call.dtype) ? run_between_hosts(call) : all_->comm->run(call);
   };
   Status status;
   try {
@@ -209,8 +281,8 @@ Status CodedAllReduce::run(const Call& call) {
 /// Others may wait in another group for a rank that waits in none any more.
 void CodedAllReduce::fail(const Status& why) {
   failure_ = why;
-  if (host_ != nullptr) host_->comm->abort(why);
-  if (across_ != nullptr) across_->comm->abort(why);
+  for (anycclComm_t const comm : {all_, across_, host_})
+    if (comm != nullptr) comm->comm->abort(why);
 }
 
 /// sums_ = this rank's slice, summed over the host.

@@ -12,25 +12,39 @@
 namespace anyccl {
 
 /// Ranks of one host add up in f32 what they have, each of them one slice of it; the slices go between hosts as
-/// payloads; then each host puts them together again. With one host nothing is coded.
+/// payloads; then each host puts them together again. With one host nothing is coded, and with `if_slow` only
+/// elements of a size whose sums are faster with the codec, as was measured when it was created.
 ///
 /// Threads: any, one call at a time.
 class CodedAllReduce {
  public:
-  /// Collective over `parent`. `everywhere`: each rank counts as a host of its own. Errors: invalid_usage naming
-  /// two ranks whose arguments differ; those of a split.
-  static Result<std::unique_ptr<CodedAllReduce>> create(Comm& parent, Codec codec, bool everywhere,
+  struct Use {
+    bool everywhere;  ///< Each rank counts as a host of its own.
+    bool if_slow;
+  };
+  /// Collective over `parent`. Errors: invalid_usage naming two ranks whose arguments differ; unsupported at a
+  /// level that contradicts; those of a split.
+  static Result<std::unique_ptr<CodedAllReduce>> create(Comm& parent, Codec codec, Use use,
                                                         const std::string& name);
   ~CodedAllReduce();
   /// An all_reduce. Errors: of its arguments, on this rank alone; what else goes wrong is one on all ranks, and
   /// of all later calls.
   Status run(const Call& call);
+  /// Whether elements of this type travel as payloads. Errors: unsupported.
+  Result<bool> uses_codec(DType dtype) const;
   /// Completes, and takes leave of the others.
   Status destroy();
 
  private:
   CodedAllReduce(const Comm& parent, Codec codec, const KernelTable& kernels, bool everywhere);
-  Status make_groups(Comm& parent, const std::string& name, int level);
+  Status make_groups(Comm& parent, const std::string& name, const CommSettings& settings);
+  Status measure(Comm& parent);
+  struct Times {
+    double coded, plain;
+  };
+  Result<Times> times_of(DType dtype);
+  static std::size_t place_of(DType dtype) { return bytes_of(dtype) == 4 ? 0 : 1; }
+  bool is_coded(DType dtype) const { return is_coded_[place_of(dtype)]; }
   Status check(const Call& call) const;
   Status agree(Comm& comm, const std::vector<int>& ranks, const Call& call) const;
   Status run_between_hosts(const Call& call);
@@ -44,7 +58,9 @@ class CodedAllReduce {
   std::vector<int> host_of_;                        // by rank
   int slices_ = 0;                                  // as many as the smallest host has ranks
   std::vector<int> in_host_, across_hosts_;         // ranks of the parent, by their ranks there
+  bool is_coded_[2] = {true, true};                 // elements of 4 and of 2 bytes
   anycclComm_t host_ = nullptr, across_ = nullptr;  // null where this rank has no such group
+  anycclComm_t all_ = nullptr;                      // of all ranks, if something is not coded
   std::unique_ptr<CodedExchange> exchange_;
   std::vector<float> wide_, sums_;
   std::mutex mutex_;  // of a call

@@ -13,7 +13,6 @@
 #include "platform/reduce/kernels/floats.hpp"
 #include "platform/reduce/kernels/integers.hpp"
 #include "platform/reduce/kernels/loops.hpp"
-#include "platform/reduce/kernels/default_mode.hpp"
 #include "platform/reduce/kernels/order.hpp"
 #include "platform/reduce/kernels/sparse.hpp"
 

@@ -240,20 +240,21 @@ class CodecState:
     process_group: that of DDP; None: the default one.
     codec: "int8", "mxint8", "int4", "bf16" and others, as anyccl.codec has them; docs/numbers.md says by how much each is off.
     everywhere: codes also travel between ranks of one host, as with ANYCCL_WIRE_EVERYWHERE=1; there they cost time.
+    if_slow: it is measured first, and only what the codec makes faster is coded.
 
     Ranks of a host add up their gradients as they are. Buckets stay as they are, too: of float32, bfloat16 or float16. Nothing
     is remembered, so there is nothing to save. An infinity or a NaN makes its block of 32 or 128 elements NaN on all ranks,
     so that loss scalers see it.
     """
 
-    def __init__(self, process_group=None, *, codec="int8", everywhere=False):
+    def __init__(self, process_group=None, *, codec="int8", everywhere=False, if_slow=False):
         group = process_group if process_group is not None else dist.group.WORLD
         anyccl.codec.payload_bytes(codec, 1)  # raises for an unknown one, before anyone waits
         ids = [bytes(anyccl.UniqueId.create())] if group.rank() == 0 else [None]
         dist.broadcast_object_list(ids, src=dist.get_global_rank(group, 0), group=group)
         self.codec = codec
         self._comm = anyccl.Communicator.from_unique_id(anyccl.UniqueId(ids[0]), group.rank(), group.size())
-        self._coded = AllReduce(self._comm, codec, everywhere=everywhere)
+        self._coded = AllReduce(self._comm, codec, everywhere=everywhere, if_slow=if_slow)
         # One thread: buckets come in the order of their calls, while backward() goes on.
         self._thread = concurrent.futures.ThreadPoolExecutor(1, "anyccl-coded")
 
