@@ -10,6 +10,7 @@
 #include "adapter/c/creation.hpp"
 #include "base/config.hpp"
 #include "base/error.hpp"
+#include "base/log.hpp"
 #include "framework/tuning/order_needs.hpp"
 #include "framework/tuning/tuner.hpp"
 #include "platform/reduce/isa.hpp"

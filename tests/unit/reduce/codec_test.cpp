@@ -195,7 +195,7 @@ TEST_P(Codecs, the_last_block_may_be_short) {
 
 TEST_P(Codecs, sums_are_folded_by_the_aligned_tree) {
   for (const Codec codec : kAllCodecs)
-    for (const std::size_t sources : {1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 13, 17, 33}) {
+    for (const std::size_t sources : {1U, 2U, 3U, 4U, 5U, 6U, 7U, 8U, 9U, 12U, 13U, 17U, 33U}) {
       const std::size_t count = kCounts[random_() % std::size(kCounts)];
       std::vector<Payload> payloads;
       std::vector<Floats> each;
