@@ -144,6 +144,7 @@ docs: ## Write the pages of docs/ that are generated, and their pictures
 	tests/docs/simulate . build/release/bin/anyccl docs/simulate.md --write
 	tests/docs/simulate . build/release/bin/anyccl docs/model.md --write
 	tests/docs/model . --write
+	.venv/bin/python tests/docs/numbers . --write
 	$(call guide,--write)
 	tests/explore/figures . build/release/bin/anyccl --write
 	tests/docs/support . build/release/bin/matrix_test build/release/bin/anyccl --write
