@@ -195,7 +195,7 @@ bench-torch: ## Compare with Gloo under torch, with 2 and 4 processes (10 minute
 	$(call build,release)
 	PYTHONPATH=build/release/python .venv/bin/python -W ignore bench/torch/bench.py --runs 3 --json build/bench-torch.json --plot build/bench-torch.svg
 
-numbers: ## Measure what docs/numbers.md says: bits of a million random calls, planted faults, what levels and verification cost (an hour)
+numbers: ## Measure what docs/numbers.md says: bits of a million random calls, planted faults, what levels, verification, types and codecs cost (an hour or two, as root)
 	@scripts/install-packages build
 	$(call build,release)
 	TESTS_LONG=1 build/release/bin/reproducible_test --gtest_filter='LevelThree.has_the_bits*'
@@ -203,6 +203,13 @@ numbers: ## Measure what docs/numbers.md says: bits of a million random calls, p
 	TESTS_LONG=1 build/release/bin/verification_test --gtest_filter='Verification.*'
 	build/release/bin/verify_bench 2
 	build/release/bin/verify_bench 4
+	build/release/bin/types_bench 2
+	build/release/bin/types_bench 4
+	build/release/bin/codec_bench
+	build/release/bin/codec_bench errors
+	scripts/on-hosts 2 build/release/bin/coded_bench
+	scripts/on-hosts 4 build/release/bin/coded_bench
+	scripts/on-hosts 2 build/release/bin/verify_bench 2 5
 	$(if $(TORCH),OMP_NUM_THREADS=1 PYTHONPATH=build/release/python .venv/bin/python -m torch.distributed.run --standalone --nproc-per-node 8 examples/torch/09_same_tokens.py)
 
 clean: ## Remove everything that was built (.venv stays)

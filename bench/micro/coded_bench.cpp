@@ -1,9 +1,8 @@
 // Time and bytes of AllReduce with codecs between hosts, beside those without: one rank of it in each process.
-// coded_bench [ELEMENTS [ROUNDS [INTERFACE]]]; scripts/measure-codecs runs it on hosts with a rate.
+// coded_bench [ELEMENTS [ROUNDS [INTERFACE]]]; scripts/on-hosts runs it on hosts with a rate.
 // Variants take turns in each round, from a barrier on. Time: of rank 0, the median of rounds, and the middle
 // half of them. Bytes: those that the interface of rank 0 has sent, with all headers and barriers.
 
-#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -14,17 +13,13 @@
 #include <vector>
 
 #include "anyccl/anyccl.hpp"
+#include "must.hpp"
+#include "turns.hpp"
 
 namespace {
 
 using namespace anyccl;
 using Clock = std::chrono::steady_clock;
-
-void must(const Status& status) {
-  if (status.ok()) return;
-  std::fprintf(stderr, "%s\n", std::string(status.message()).c_str());
-  std::exit(1);
-}
 
 double bytes_sent(const std::string& interface) {
   std::ifstream file("/sys/class/net/" + interface + "/statistics/tx_bytes");
@@ -40,18 +35,13 @@ struct Variant {
   double bytes = 0;
 };
 
-double quantile(std::vector<double>& values, double share) {
-  std::sort(values.begin(), values.end());
-  return values[static_cast<std::size_t>(share * static_cast<double>(values.size() - 1))];
-}
-
 void print(std::vector<Variant>& variants, std::size_t elements, int rounds) {
-  const double bf16 = quantile(variants[0].ms, 0.5);
+  const double bf16 = bench::quantile(variants[0].ms, 0.5);
   std::printf("%-22s %9s %21s %8s %14s\n", "", "ms", "(middle half)", "speed", "bytes/element");
   for (Variant& variant : variants) {
-    const double median = quantile(variant.ms, 0.5);
+    const double median = bench::quantile(variant.ms, 0.5);
     std::printf("%-22s %9.2f (%8.2f to %8.2f) %7.2fx %14.3f\n", variant.name.c_str(), median,
-                quantile(variant.ms, 0.25), quantile(variant.ms, 0.75), bf16 / median,
+                bench::quantile(variant.ms, 0.25), bench::quantile(variant.ms, 0.75), bf16 / median,
                 variant.bytes / rounds / static_cast<double>(elements));
   }
 }

@@ -1,0 +1,79 @@
+// What types of results and sums cost: ReduceScatter and AllReduce by ranks in threads, of bf16 as they are, into
+// f32, added up in f32 and rounded once, and of f32, in turns.
+//
+//   types_bench [RANKS] [ROUNDS]
+
+#include <cstdio>
+#include <cstdlib>
+#include <thread>
+#include <vector>
+
+#include "anyccl/anyccl.hpp"
+#include "must.hpp"
+#include "turns.hpp"
+
+namespace {
+
+using anyccl::Communicator;
+
+struct Types {
+  const char* name;
+  anycclDataType_t input;
+  int output, accumulate;
+};
+constexpr int kUnset = ANYCCL_CONFIG_UNDEF_INT;
+constexpr Types kTypes[] = {
+    {"bf16", anycclBfloat16, kUnset, kUnset},
+    {"bf16 to f32", anycclBfloat16, anycclFloat32, kUnset},
+    {"bf16 by f32", anycclBfloat16, kUnset, anycclFloat32},
+    {"f32", anycclFloat32, kUnset, kUnset},
+};
+constexpr anycclCollective_t kKinds[] = {anycclCollReduceScatter, anycclCollAllReduce};
+constexpr std::size_t kElements[] = {1 << 10, 32 << 10, 512 << 10, 8 << 20};
+
+void run(Communicator& comm, int rounds) {
+  for (const anycclCollective_t kind : kKinds)
+    for (const std::size_t elements : kElements) {
+      const bool scatters = kind == anycclCollReduceScatter;
+      std::vector<float> x(elements), y(elements);
+      std::vector<bench::Way> ways;
+      for (const Types& types : kTypes)
+        ways.push_back({types.name, [&, scatters, elements, kind] {
+                          anycclCollConfig_t config = ANYCCL_COLLCONFIG_INITIALIZER;
+                          config.outputType = types.output;
+                          config.accumulateType = types.accumulate;
+                          anycclCall_t call{};
+                          call.size = sizeof call;
+                          call.collective = kind;
+                          call.sendbuff = x.data();
+                          call.recvbuff = y.data();
+                          call.count = scatters ? elements / static_cast<std::size_t>(comm.size())
+                                                : elements;
+                          call.datatype = types.input;
+                          call.op = anycclSum;
+                          call.config = &config;
+                          must(anycclRun(&call, comm.handle()));
+                        }});
+      bench::take_turns(ways, rounds, elements <= 1 << 15 ? 200 : elements <= 1 << 20 ? 20 : 4);
+      if (comm.rank() != anyccl::Rank{0}) continue;
+      std::printf("%-14s %8zu", scatters ? "reduce_scatter" : "all_reduce", elements);
+      for (const bench::Way& way : ways)
+        std::printf("   %9.1f (%.1f to %.1f)", bench::quantile(way.us, 0.5),
+                    bench::quantile(way.us, 0.25), bench::quantile(way.us, 0.75));
+      std::printf("\n");
+    }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const int ranks = argc > 1 ? std::atoi(argv[1]) : 2, rounds = argc > 2 ? std::atoi(argv[2]) : 15;
+  auto world = Communicator::init_all(ranks);
+  if (!world.ok()) return 1;
+  std::printf("%d ranks, elements of a rank's input; us of a call, median (quartiles):", ranks);
+  for (const Types& types : kTypes) std::printf("  %s", types.name);
+  std::printf("\n");
+  std::vector<std::thread> threads;
+  for (Communicator& comm : *world) threads.emplace_back([&comm, rounds] { run(comm, rounds); });
+  for (std::thread& thread : threads) thread.join();
+}
