@@ -12,3 +12,6 @@ inline void must(const anyccl::Status& status) {
   std::fprintf(stderr, "%s\n", std::string(status.message()).c_str());
   std::_Exit(1);
 }
+inline void must(anycclResult_t result, anycclComm_t comm) {
+  if (result != anycclSuccess) must(anyccl::detail::status_of(result, comm));
+}

@@ -52,7 +52,7 @@ void run(Communicator& comm, int rounds) {
                           call.datatype = types.input;
                           call.op = anycclSum;
                           call.config = &config;
-                          must(anycclRun(&call, comm.handle()));
+                          must(anycclRun(&call, comm.handle()), comm.handle());
                         }});
       bench::take_turns(ways, rounds, elements <= 1 << 15 ? 200 : elements <= 1 << 20 ? 20 : 4);
       if (comm.rank() != anyccl::Rank{0}) continue;
