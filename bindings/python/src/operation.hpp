@@ -39,8 +39,8 @@ struct Request {
   struct Extras {
     Start start;  // a call of the library that is none of anycclCall_t, in place of it
     BlockLayout sent, received;
-    std::vector<Array> arrays;      // that `start` uses
-    std::shared_ptr<void> context;  // the same
+    std::vector<Array> arrays;                                  // that `start` uses
+    std::shared_ptr<void> context;                              // the same
     anycclCollConfig_t config = ANYCCL_COLLCONFIG_INITIALIZER;  // that `call` may have
   };
 
