@@ -63,10 +63,10 @@ anycclCall_t& Job::call(anycclCollective_t collective, c10::ScalarType scalar_ty
   return added;
 }
 
-void Job::set_result_type(anycclCall_t& call, c10::ScalarType type) {
+void Job::set_result_type(anycclCall_t& call, c10::ScalarType scalar_type) {
   anycclCollConfig_t& config =
       configs.emplace_front(anycclCollConfig_t ANYCCL_COLLCONFIG_INITIALIZER);
-  config.outputType = element_of(type).type;
+  config.outputType = element_of(scalar_type).type;
   call.config = &config;
 }
 
