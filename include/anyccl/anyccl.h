@@ -744,8 +744,8 @@ typedef struct {
    * the one in which elements are added up and partial sums travel, so that they are rounded once, into recvbuff.
    * Float16 and Bfloat16 have Float32, Float32 has Float64, integers have wider ones of their kind. A
    * result may also be a float that is narrower than the sum. In place only if both have the same size. With
-   * a wider type alone for the sum, algorithms that add up in one step stay as they are, as they round once
-   * anyway. Not for operators of programs. */
+   * Float32 alone for sums of Float16 or Bfloat16, algorithms that add up in one step stay as they are: they
+   * round once anyway. Not for operators of programs. */
   int outputType, accumulateType;
 } anycclCollConfig_t;
 #define ANYCCL_COLLCONFIG_INITIALIZER                                                     \

@@ -94,12 +94,13 @@ class Operations {
   }
   /// `out` of `root` becomes the reduction of all ranks' `in`; `out` is used only there.
   ///
-  /// Shapes: as all_reduce; elsewhere than at the root `out` may be empty, but has the dtype.
+  /// Shapes: as all_reduce; elsewhere than at the root `out` may be empty, if the result has the type of `in`.
   Result<Work> reduce(View in, View out, ReduceOp op, Rank root, const Stream& stream = {}) {
     anycclCall_t call = make(anycclCollReduce, in, out, stream);
     call.op = static_cast<anycclRedOp_t>(op);
     call.root = index(root);
-    return issue_sum(call, in, out, rank() == root ? out.count : in.count);
+    if (rank() != root && out.count != in.count) return issue(call);
+    return issue_sum(call, in, out, out.count);
   }
   /// `out` becomes the reduction of the `in` of the ranks up to and with this one (MPI's inclusive
   /// prefix). All operators but avg.
@@ -373,7 +374,9 @@ class Operations {
                                                          " and " + std::to_string(out.count) +
                                                          " elements on " + std::to_string(size()) +
                                                          " ranks");
-    if (in.dtype == out.dtype) return issue(call);
+    const bool says_type =
+        call_config_ != nullptr && call_config_->outputType != ANYCCL_CONFIG_UNDEF_INT;
+    if (in.dtype == out.dtype && !says_type) return issue(call);
     anycclCollConfig_t config =
         ANYCCL_COLLCONFIG_INITIALIZER;  // which is read before issue() returns
     if (call_config_ != nullptr) config = *call_config_;

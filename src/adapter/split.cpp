@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "adapter/correspondence.hpp"
+#include "adapter/exchange.hpp"
 #include "adapter/members.hpp"
 #include "base/error.hpp"
 #include "base/hash.hpp"
@@ -19,21 +20,6 @@ namespace {
 /// Until when all ranks must have come; never: until the time limit of `parent`.
 Deadline deadline_of(const CommSettings& settings) {
   return settings.creation_limit ? Deadline::in(*settings.creation_limit) : Deadline::never();
-}
-
-template <typename T>
-Result<std::vector<T>> exchange_with_all(Comm& parent, const T& mine, const Deadline& deadline) {
-  std::vector<T> all(static_cast<std::size_t>(parent.size()));
-  all[uindex(parent.rank())] = mine;
-  Call call;
-  call.collective = Collective::all_gather;
-  call.dtype = DType::u8;
-  call.count = sizeof(T);
-  call.input = reinterpret_cast<std::byte*>(&all[uindex(parent.rank())]);
-  call.output = reinterpret_cast<std::byte*>(all.data());
-  if (!deadline.is_never()) call.timeout = deadline.operation_limit();
-  ANYCCL_CHECK(parent.run(call));
-  return all;
 }
 
 /// A member that went away has said why to the parent, or is seen there to be gone: soon.

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "../unit/reduce/reference.hpp"
+#include "support/effort.hpp"
 #include "support/ranks.hpp"
 
 namespace anyccl::test {
@@ -112,11 +113,13 @@ void check(Communicator& comm, anycclCollective_t kind, std::size_t count, const
 
 TEST(Types, give_what_the_definition_says) {
   const Environment env(Environment::Variables{{"ANYCCL_REPRODUCIBLE", "3"}});
-  for (const int ranks : {2, 3, 4, 5, 8})
-    run_ranks(ranks, [](Communicator& comm) {
+  const std::vector<std::size_t> counts{1, effort<std::size_t>(100, 300, 1000),
+                                        effort<std::size_t>(3000, 5000, 40'000)};
+  for (const int ranks : {1, 2, 3, 5, 8})
+    run_ranks(ranks, [&](Communicator& comm) {
       for (const Types& types : kTypes)
         for (const auto kind : {anycclCollAllReduce, anycclCollReduce, anycclCollReduceScatter})
-          for (const std::size_t count : {std::size_t{1}, std::size_t{1000}, std::size_t{40'000}})
+          for (const std::size_t count : counts)
             for (const ReduceOp op : {ReduceOp::sum, ReduceOp::avg}) {
               if (op == ReduceOp::avg && !is_float(types.input)) continue;
               check(comm, kind, count, types, op, nullptr);
@@ -147,6 +150,80 @@ TEST(Types, may_be_in_place_where_sizes_are_equal) {
     EXPECT_TRUE(mine == definition(inputs, DType::bf16, DType::f32, DType::f16, ReduceOp::sum));
   });
 }
+
+TEST(Types, may_lie_side_by_side) {
+  run_ranks(3, [](Communicator& comm) {
+    std::mt19937_64 random(1);
+    std::vector<Memory> inputs;
+    for (int r = 0; r < 3; ++r) inputs.push_back(random_elements(DType::f32, 1000, random));
+    Memory both(2000);  // the result, right before the input
+    both.insert(both.end(), inputs[uindex(comm.rank())].begin(), inputs[uindex(comm.rank())].end());
+    const Types types{DType::f32, anycclBfloat16, kUnset};
+    const Memory in(both.begin() + 2000, both.end());
+    anycclCollConfig_t config = ANYCCL_COLLCONFIG_INITIALIZER;
+    config.outputType = types.output;
+    ASSERT_EQ(anycclAllReduceConfig(both.data() + 2000, both.data(), 1000, anycclFloat32, anycclSum,
+                                    comm.handle(), nullptr, &config),
+              anycclSuccess)
+        << anycclGetLastError(comm.handle());
+    both.resize(2000);
+    EXPECT_TRUE(both == definition(inputs, DType::f32, DType::f32, DType::bf16, ReduceOp::sum));
+  });
+}
+
+TEST(Types, are_compared_with_the_buffers_of_each_call) {
+  run_ranks(2, [](Communicator& comm) {
+    Memory in(200), out(800), both(900);
+    const Types types{DType::u16, anycclUint64, anycclUint32};
+    const auto call = [&](const Memory& from, void* to) {
+      return run(comm, anycclCollAllReduce, from, to, 100, types, ReduceOp::sum, nullptr);
+    };
+    ASSERT_EQ(call(in, out.data()), anycclSuccess) << anycclGetLastError(comm.handle());
+    const Memory wide(both);
+    EXPECT_EQ(call(both, both.data() + 100), anycclInvalidArgument);
+    EXPECT_TRUE(both == wide);
+  });
+}
+
+TEST(Types, of_views_are_those_of_the_result) {
+  run_ranks(2, [](Communicator& comm) {
+    std::vector<BFloat16> x(100, BFloat16{0x3f81});  // 1 and a bit
+    std::vector<float> wide(100);
+    ASSERT_OK(wait(comm.all_reduce(x, wide, ReduceOp::sum)));
+    EXPECT_EQ(wide[0], 2 * 1.0078125F);
+    std::vector<float> of_two(50);
+    ASSERT_OK(wait(comm.reduce_scatter(x, of_two, ReduceOp::sum)));
+    EXPECT_EQ(of_two[49], 2 * 1.0078125F);
+    const bool is_root = comm.rank() == Rank{0};
+    ASSERT_OK(wait(comm.reduce(x, is_root ? View(x) : View{}, ReduceOp::max, Rank{0})));
+    ASSERT_OK(wait(comm.reduce(x, wide, ReduceOp::max, Rank{0})));
+    if (is_root) EXPECT_EQ(wide[99], 1.0078125F);
+    anycclCollConfig_t config = ANYCCL_COLLCONFIG_INITIALIZER;
+    config.outputType = anycclFloat32;
+    comm.set_call_config(&config);  // of calls whose views do not say a type
+    ASSERT_OK(wait(comm.all_reduce(x, x, ReduceOp::max)));
+    EXPECT_EQ(x[99].bits, 0x3f81);
+    comm.set_call_config(nullptr);
+  });
+}
+
+#if defined(__x86_64__)
+TEST(Types, do_not_depend_on_the_floating_point_mode_of_the_caller) {
+  run_ranks(2, [](Communicator& comm) {
+    const unsigned mode = __builtin_ia32_stmxcsr();
+    __builtin_ia32_ldmxcsr(mode | 0x8040);  // denormals are zeros
+    Memory in(400), out(800);
+    for (std::size_t i = 0; i < in.size(); i += 4) in[i] = 1;
+    const Types types{DType::f32, anycclFloat64, kUnset};
+    const anycclResult_t code =
+        run(comm, anycclCollAllReduce, in, out.data(), 100, types, ReduceOp::sum, nullptr);
+    __builtin_ia32_ldmxcsr(mode);
+    ASSERT_EQ(code, anycclSuccess) << anycclGetLastError(comm.handle());
+    const std::vector<Memory> inputs{in, in};
+    EXPECT_TRUE(out == definition(inputs, DType::f32, DType::f64, DType::f64, ReduceOp::sum));
+  });
+}
+#endif
 
 struct Refused {
   Types types;

@@ -143,8 +143,8 @@ test_the_log_names_hosts_transports_and_addresses() {
 
 test_a_slow_link_is_worth_a_codec() {
   cluster up 2 --rate 100mbit
-  for rank in 0 1; do start_rank $rank 2 $rank "$build/bin/codec_if_slow"; done
-  for rank in 0 1; do
+  for rank in 0 1 2 3; do start_rank $rank 4 $((rank / 2)) "$build/bin/codec_if_slow"; done
+  for rank in 0 1 2 3; do
     ends $rank 0
     says $rank 'f32 coded, bf16 coded'
   done

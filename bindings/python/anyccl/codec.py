@@ -41,7 +41,7 @@ def encode(codec: str, x: Any, *, out: Any | None = None) -> numpy.ndarray:
     if out is None:
         import numpy
 
-        out = numpy.empty(payload_bytes(codec, numpy.size(x)), "uint8")
+        out = numpy.empty(payload_bytes(codec, _core._count_of(x)), "uint8")
     _core._codec_encode(codec, x, out)
     return out
 
@@ -97,19 +97,14 @@ class AllReduce:
         ----------
         x : array of float32, bfloat16 or float16
         out : array, optional
-            As `x`; may be `x`. Without it the result is an array of NumPy.
+            As `x`; may be `x`. Without it the result is a new array of the kind of `x`.
         op : "sum" or "avg"
         """
-        if out is None:
-            import numpy
-
-            out = numpy.empty_like(x)
         if isinstance(op, str):
             if op not in ("sum", "avg"):
                 raise InvalidArgument(f"op is {op!r} with codec {self.codec}: a coded all_reduce has 'sum' and 'avg'")
             op = getattr(_core.ReduceOp, op)
-        self._coded.run(x, out, op)
-        return out
+        return self._coded.run(x, out, op)
 
     def destroy(self) -> None:
         """Take leave of the other ranks, which do so, too."""

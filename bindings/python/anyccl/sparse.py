@@ -90,7 +90,7 @@ def pack(
         return _core._sparse_pack(residual, momentum, cut, values, out)
     import numpy
 
-    payload = numpy.empty(bound(numpy.size(residual), cut.entries, values), "uint8")
+    payload = numpy.empty(bound(_core._count_of(residual), cut.entries, values), "uint8")
     return payload[: _core._sparse_pack(residual, momentum, cut, values, payload)]
 
 

@@ -1,10 +1,13 @@
 // To Python: codecs, and AllReduce with one, for anyccl/codec.py.
 
+#include <thread>
 #include <utility>
 
 #include "array.hpp"
 #include "bind.hpp"
 #include "group.hpp"
+#include "interpreter.hpp"
+#include "result.hpp"
 
 namespace anyccl::python {
 namespace {
@@ -55,46 +58,68 @@ void decode(const std::string& codec, const std::vector<nb::object>& payloads, n
   }));
 }
 
+/// Everything here is called with the interpreter lock held, which guards the members.
 class CodedAllReduce {
  public:
+  /// A name that is wrong here is an error of all ranks.
   CodedAllReduce(Communicator& comm, const std::string& codec, bool everywhere, bool if_slow) {
     need_no_group("codec.AllReduce");
-    const anycclCodec_t known = codec_of(codec);
+    anycclCodec_t known = anycclNumCodecs;
+    const Outcome named = outcome_of(anycclCodecFromName(codec.c_str(), &known));
     const Communicator::Call turn(comm);
-    raise_unless_ok(unlocked([&] {
+    const Outcome created = unlocked([&] {
       return anycclCodedCreate(&handle_, known, everywhere ? 1 : 0, if_slow ? 1 : 0, turn.handle);
-    }));
+    });
+    raise_unless_ok(named);
+    raise_unless_ok(created);
   }
   CodedAllReduce(const CodedAllReduce&) = delete;
   CodedAllReduce& operator=(const CodedAllReduce&) = delete;
   ~CodedAllReduce() {
-    static_cast<void>(unlocked([&] { return anycclCodedDestroy(handle_); }));
+    if (handle_ == nullptr || is_exiting()) return;
+    const auto destroy = [handle = handle_] { static_cast<void>(anycclCodedDestroy(handle)); };
+    if (is_in_callback())
+      return std::thread(destroy).detach();  // what it waits for may need this thread
+    const Unlocked released;
+    destroy();
   }
 
-  void run(nb::handle x, nb::handle out, ReduceOp op) {
-    const Array from = Array::input(x, "x"), to = Array::output(out, "out");
-    if (from.count() != to.count() || from.dtype != to.dtype)
-      raise_invalid("x has " + std::to_string(from.count()) + " elements and out " +
-                    std::to_string(to.count()) + ", or they are of two types");
-    if (handle_ == nullptr) raise(anycclInvalidUsage, "the coded AllReduce was destroyed");
-    raise_unless_ok(unlocked([&] {
+  nb::object run(nb::handle x, nb::handle out, ReduceOp op) {
+    const Array from = Array::input(x, "x");
+    Result result = Result::make(out, from, from.shape);
+    const Array& to = result.array();
+    const anycclCoded_t handle = usable();
+    ++inside_;
+    const Outcome outcome = unlocked([&] {
       return anycclCodedAllReduce(from.data, to.data, from.count(), type_of(from),
-                                  static_cast<anycclRedOp_t>(op), handle_);
-    }));
+                                  static_cast<anycclRedOp_t>(op), handle);
+    });
+    --inside_;
+    raise_unless_ok(outcome);
+    return result.take();
   }
   bool uses_codec(nb::handle dtype) const {
     int is = 0;
     const auto type = static_cast<anycclDataType_t>(dtype_from(dtype));
-    raise_unless_ok(outcome_of(anycclCodedUsesCodec(handle_, type, &is)));
+    raise_unless_ok(outcome_of(anycclCodedUsesCodec(usable(), type, &is)));
     return is != 0;
   }
   void destroy() {
+    if (handle_ == nullptr) return;
+    if (inside_ > 0)
+      raise(anycclInvalidUsage, "another thread is in a call: destroy it when it has returned");
     anycclCoded_t const ended = std::exchange(handle_, nullptr);
     raise_unless_ok(unlocked([&] { return anycclCodedDestroy(ended); }));
   }
 
  private:
+  anycclCoded_t usable() const {
+    if (handle_ == nullptr) raise(anycclInvalidUsage, "the coded AllReduce was destroyed");
+    return handle_;
+  }
+
   anycclCoded_t handle_ = nullptr;
+  int inside_ = 0;  // threads in a call
 };
 
 }  // namespace

@@ -12,7 +12,7 @@ def x():
     return np.random.default_rng(1).standard_normal(1000).astype("float32")
 
 
-@pytest.mark.parametrize("name, bound", [("bf16", 1 / 256), ("f16", 1 / 2048), ("int8", 1 / 252), ("mxint8", 1 / 64),
+@pytest.mark.parametrize("name, bound", [("bf16", 1 / 256), ("f16", 1 / 2048), ("int8", 1 / 252), ("mxint8", 1 / 128),
                                          ("mxfp8_e4m3", 1 / 8), ("mxfp8_e5m2", 1 / 8), ("int4", 1 / 13.8)])
 def test_payloads_are_decoded_and_added_up(x, name, bound):
     payload = codec.encode(name, x)
@@ -54,7 +54,7 @@ def test_wrong_arguments_raise(two, x):
             (lambda: coded.run(x, op=anyccl.ReduceOp.max), anyccl.Unsupported, "operator 2 with codec int8"),
             (lambda: coded.run(x, op="max"), anyccl.InvalidArgument, "op is 'max' with codec int8"),
             (lambda: coded.run(x.astype("int32")), anyccl.Unsupported, "datatype 2 with codec int8"),
-            (lambda: coded.run(x, out=x[1:]), anyccl.InvalidArgument, "1000 elements and out 999"),
+            (lambda: coded.run(x, out=x[1:]), anyccl.InvalidArgument, r"shape \(999\,?\), but the result \(1000"),
             (lambda: codec.AllReduce(c, "int5"), anyccl.Unsupported, "codec int5: there are bf16"),
             (lambda: codec.encode("int8", x, out=np.zeros(9, "uint8")), anyccl.InvalidArgument, "bytes is 9"),
             (lambda: codec.decode("int8", [x], x), anyccl.InvalidArgument, "uint8"),
@@ -64,6 +64,36 @@ def test_wrong_arguments_raise(two, x):
                 call()
 
     two.each(run)
+
+
+def test_a_name_that_one_rank_has_wrong_is_an_error_of_all(two):
+    def run(c):
+        with pytest.raises(anyccl.Error, match="int5: there are" if c.rank else "rank 1 of a codec that there is not"):
+            codec.AllReduce(c, "int5" if c.rank else "int8")
+
+    two.each(run)
+
+
+def test_arrays_may_lie_in_any_order(two, x):
+    table = x.reshape(10, 100).T
+    sums = two.each(lambda c: codec.AllReduce(c, "int8", everywhere=True).run(table))
+    assert sums[0].shape == (100, 10) and np.abs(sums[0] - 2 * table).max() < 0.05
+    assert np.array_equal(codec.encode("int8", table), codec.encode("int8", np.ascontiguousarray(table)))
+
+
+def test_if_slow_all_ranks_know_whether_the_codec_is_used(two):
+    def run(c):
+        coded = codec.AllReduce(c, "int8", everywhere=True, if_slow=True)
+        used = coded.uses_codec("float32"), coded.uses_codec(np.float16)
+        with pytest.raises(anyccl.Unsupported, match="datatype 2 with codec int8"):
+            coded.uses_codec("int32")
+        coded.destroy()
+        with pytest.raises(anyccl.InvalidUsage, match="was destroyed"):
+            coded.uses_codec("float32")
+        return used
+
+    first, second = two.each(run)
+    assert first == second
 
 
 def test_ranks_that_differ_raise(two):

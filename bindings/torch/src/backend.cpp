@@ -64,9 +64,12 @@ anycclCall_t& Job::call(anycclCollective_t collective, c10::ScalarType scalar_ty
 }
 
 void Job::set_result_type(anycclCall_t& call, c10::ScalarType scalar_type) {
+  const Element element = element_of(scalar_type);
+  if (!element.reducible)
+    refuse(name(), std::string("a sum cannot be of type ") + c10::toString(scalar_type));
   anycclCollConfig_t& config =
       configs.emplace_front(anycclCollConfig_t ANYCCL_COLLCONFIG_INITIALIZER);
-  config.outputType = element_of(scalar_type).type;
+  config.outputType = element.type;
   call.config = &config;
 }
 

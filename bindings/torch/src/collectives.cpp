@@ -123,14 +123,16 @@ void Backend::add_reduce_scatter(Job& job, const at::Tensor& output, const at::T
                                     ": input tensor must be the same size as output size times "
                                     "world size");
   anycclCall_t& call = job.call(anycclCollReduceScatter, input.scalar_type());
-  if (output.scalar_type() != input.scalar_type()) job.set_result_type(call, output.scalar_type());
-  reduce_by(job, op, input.scalar_type());
+  const bool has_one_type = output.scalar_type() == input.scalar_type();
+  if (!has_one_type)
+    job.set_result_type(call, output.scalar_type()) reduce_by(job, op, input.scalar_type());
   call.count = units(output);
   call.recvbuff = job.memory.output(output);
   const auto* const direct = static_cast<const std::byte*>(job.memory.input(input));
   call.sendbuff = direct;
-  if (call.recvbuff != direct + static_cast<std::size_t>(rank_) * output.nbytes() &&
-      overlap(direct, input.nbytes(), call.recvbuff, output.nbytes()))
+  const bool in_place =
+      has_one_type && call.recvbuff == direct + static_cast<std::size_t>(rank_) * output.nbytes();
+  if (!in_place && overlap(direct, input.nbytes(), call.recvbuff, output.nbytes()))
     call.sendbuff = job.memory.copied_input(input);
 }
 

@@ -33,10 +33,13 @@ anycclResult_t outcome(anycclComm_t comm, Clock::time_point deadline) {
   return state;
 }
 
-anycclConfig_t in_background() {
+anycclConfig_t in_background(const Numbers& numbers) {
   anycclConfig_t config = ANYCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
   config.timeoutMs = 0;  // torch has limits of its own, and messages may be posted long before
+  config.reproducible = numbers.reproducible;
+  config.verify = numbers.verify;
+  config.verifyLater = numbers.verify_later;
   return config;
 }
 
@@ -51,10 +54,7 @@ Numbers Numbers::or_else(const Numbers& others) const {
 }
 
 SharedComm::SharedComm(const anycclUniqueId& id, int rank, int size, const Numbers& numbers) {
-  anycclConfig_t config = in_background();
-  config.reproducible = numbers.reproducible;
-  config.verify = numbers.verify;
-  config.verifyLater = numbers.verify_later;
+  anycclConfig_t config = in_background(numbers);
   anycclComm_t comm = nullptr;
   const anycclResult_t code = anycclCommInitRankConfig(&comm, size, id, rank, &config);
   if (code != anycclInProgress) check(code, "init_process_group");
@@ -81,10 +81,11 @@ void SharedComm::ready(Clock::time_point deadline, std::string_view name,
   }
 }
 
-std::shared_ptr<SharedComm> SharedComm::shrink(std::vector<int> excluded, bool after_failure) {
+std::shared_ptr<SharedComm> SharedComm::shrink(std::vector<int> excluded, bool after_failure,
+                                               const Numbers& numbers) {
   std::shared_ptr<SharedComm> made;
   with("shrink_group", [&](anycclComm_t comm) {
-    anycclConfig_t config = in_background();
+    anycclConfig_t config = in_background(numbers);
     anycclComm_t begun = nullptr;
     const anycclResult_t code =
         anycclCommShrink(comm, excluded.data(), static_cast<int>(excluded.size()), &begun, &config,

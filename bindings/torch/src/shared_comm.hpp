@@ -41,7 +41,8 @@ class SharedComm {
              const std::function<void()>& meanwhile = nullptr);
   /// A communicator of the ranks that are not `excluded`. After a failure: of those that are left;
   /// what runs ends. The limit is ANYCCL_TIMEOUT. See anycclCommShrink.
-  std::shared_ptr<SharedComm> shrink(std::vector<int> excluded, bool after_failure);
+  std::shared_ptr<SharedComm> shrink(std::vector<int> excluded, bool after_failure,
+                                     const Numbers& numbers);
   /// Ranks of this one that are left after a failure, once it is shrunk.
   std::vector<int> survivors(int size);
 

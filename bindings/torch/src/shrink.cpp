@@ -65,7 +65,7 @@ c10::intrusive_ptr<c10d::Backend> Backend::shrink(
     const c10::intrusive_ptr<c10d::Backend::Options>& opts_override) {
   const std::vector<int> excluded(ranks_to_exclude.begin(), ranks_to_exclude.end());
   const bool after_failure = shrink_flags == kAbort;
-  auto made = comm().shrink(excluded, after_failure);
+  auto made = comm().shrink(excluded, after_failure, inherited(opts_override)->numbers);
   const std::vector<int> expected = others(size_, excluded);
   // Others that have died, or that other ranks have in their lists: torch would count them.
   if (after_failure && comm().survivors(size_) != expected) {
@@ -81,7 +81,7 @@ c10::intrusive_ptr<c10d::Backend> Backend::shrink(
 }
 
 Backend::LeftOver Backend::carry_on(const std::vector<int>& excluded) {
-  auto made = comm().shrink(excluded, true);
+  auto made = comm().shrink(excluded, true, options_->numbers);
   const std::vector<int> left = comm().survivors(size_);
   return {over(std::move(made), left, nullptr), others(size_, left)};
 }

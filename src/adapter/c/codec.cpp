@@ -17,20 +17,11 @@ namespace {
 
 static_assert(kCodecs == anycclNumCodecs && static_cast<int>(Codec::int4) == anycclCodecInt4);
 
-constexpr std::size_t kMostElements = std::size_t{1} << 46;
-
-Status need_count(std::size_t count) {
-  if (count <= kMostElements) return {};
-  return error(Code::invalid_argument, "count {} is negative or larger than any memory", count);
-}
-
 Result<CodecVector> vector_of(Codec codec, const void* x, std::size_t count, anycclDataType_t type,
                               const char* name) {
-  ANYCCL_CHECK(need_count(count));
+  ANYCCL_CHECK(need_vector(x, count, name));
   const auto dtype = static_cast<DType>(as_byte(type));
   ANYCCL_CHECK(check_codec_type(codec, dtype));
-  if (x == nullptr && count > 0)
-    return error(Code::invalid_argument, "{} is NULL and count is {}", name, count);
   return CodecVector{const_cast<void*>(x), count, dtype};
 }
 
@@ -63,11 +54,6 @@ Result<std::vector<const std::byte*>> payloads_of(const void* const* payloads, s
   return all;
 }
 
-Status need_no_group(const char* call) {
-  if (!in_group()) return {};
-  return error(Code::invalid_usage, "{} waits: it cannot be in a group", call);
-}
-
 }  // namespace
 }  // namespace anyccl
 
@@ -86,7 +72,7 @@ anycclResult_t anycclCodecFromName(const char* name, anycclCodec_t* codec) {
 anycclResult_t anycclCodecBytes(anycclCodec_t codec, size_t count, size_t* bytes) {
   return guarded(nullptr, [&]() -> Status {
     ANYCCL_CHECK(need(bytes, "bytes"));
-    ANYCCL_CHECK(need_count(count));
+    ANYCCL_CHECK(need_vector(bytes, count, "bytes"));
     ANYCCL_TRY(const Codec known, codec_of(static_cast<int>(codec)));
     *bytes = payload_bytes(known, count);
     return {};
@@ -125,9 +111,8 @@ anycclResult_t anycclCodecSum(anycclCodec_t codec, const void* const payloads[],
                               size_t bytes, void* payload, size_t count) {
   return guarded(nullptr, [&]() -> Status {
     ANYCCL_TRY(const Codec known, codec_of(static_cast<int>(codec)));
-    ANYCCL_CHECK(need_count(count));
+    ANYCCL_CHECK(need_vector(payload, count, "payload"));
     ANYCCL_CHECK(need_bytes(known, count, bytes));
-    if (bytes > 0) ANYCCL_CHECK(need(payload, "payload"));
     ANYCCL_TRY(const auto from, payloads_of(payloads, sources, bytes, payload, bytes));
     ANYCCL_TRY(const KernelTable* const kernels, best_kernels());
     recode(*kernels->codecs, known, from, count, static_cast<std::byte*>(payload));
@@ -143,9 +128,9 @@ anycclResult_t anycclCodedCreate(anycclCoded_t* coded, anycclCodec_t codec, int 
     ANYCCL_CHECK(need_comm(comm));
     ANYCCL_CHECK(check_wait({}));
     ANYCCL_CHECK(need_no_group("anycclCodedCreate"));
-    ANYCCL_TRY(const Codec known, codec_of(static_cast<int>(codec)));
     const CodedAllReduce::Use use{everywhere != 0, ifSlow != 0};
-    ANYCCL_TRY(auto made, CodedAllReduce::create(*comm->comm, known, use, comm->name));
+    ANYCCL_TRY(auto made,
+               CodedAllReduce::create(*comm->comm, static_cast<int>(codec), use, comm->name));
     *coded = new anycclCoded{std::move(made)};
     return {};
   });

@@ -21,10 +21,11 @@ class CodedAllReduce {
   struct Use {
     bool everywhere;  ///< Each rank counts as a host of its own.
     bool if_slow;
+    bool tunes_at_start = false;  ///< ANYCCL_TUNE_AT_START; found by create().
   };
-  /// Collective over `parent`. Errors: invalid_usage naming two ranks whose arguments differ; unsupported at a
-  /// level that contradicts; those of a split.
-  static Result<std::unique_ptr<CodedAllReduce>> create(Comm& parent, Codec codec, Use use,
+  /// Collective over `parent`. `codec`: its number, which may be wrong. Errors: unsupported codecs; invalid_usage
+  /// naming two ranks whose arguments differ; unsupported at a level that contradicts; those of a split.
+  static Result<std::unique_ptr<CodedAllReduce>> create(Comm& parent, int codec, Use use,
                                                         const std::string& name);
   ~CodedAllReduce();
   /// An all_reduce. Errors: of its arguments, on this rank alone; what else goes wrong is one on all ranks, and
@@ -36,17 +37,24 @@ class CodedAllReduce {
   Status destroy();
 
  private:
-  CodedAllReduce(const Comm& parent, Codec codec, const KernelTable& kernels, bool everywhere);
-  Status make_groups(Comm& parent, const std::string& name, const CommSettings& settings);
-  Status measure(Comm& parent);
-  struct Times {
-    double coded, plain;
+  /// Some ranks, and a communicator of them if this one is among them and they need one.
+  struct Group {
+    anycclComm_t handle = nullptr;
+    std::vector<int> ranks;  // of the parent, by their ranks here
   };
+  struct Times {
+    double coded, plain;  // seconds of a call
+  };
+
+  CodedAllReduce(const Comm& parent, Codec codec, const KernelTable& kernels, Use use);
+  Status make(Comm& parent, Use use, const std::string& name);
+  Status make_groups(Comm& parent, const std::string& name, int level);
+  Status measure();
   Result<Times> times_of(DType dtype);
   static std::size_t place_of(DType dtype) { return bytes_of(dtype) == 4 ? 0 : 1; }
-  bool is_coded(DType dtype) const { return is_coded_[place_of(dtype)]; }
+
   Status check(const Call& call) const;
-  Status agree(Comm& comm, const std::vector<int>& ranks, const Call& call) const;
+  Status agree(const Group& group, const Call& call) const;
   Status run_between_hosts(const Call& call);
   Status add_in_host(const Call& call, std::vector<std::size_t>& counts,
                      std::vector<std::size_t>& firsts);
@@ -55,12 +63,11 @@ class CodedAllReduce {
   const Codec codec_;
   const KernelTable& kernels_;
   const int me_, size_;
-  std::vector<int> host_of_;                        // by rank
-  int slices_ = 0;                                  // as many as the smallest host has ranks
-  std::vector<int> in_host_, across_hosts_;         // ranks of the parent, by their ranks there
-  bool is_coded_[2] = {true, true};                 // elements of 4 and of 2 bytes
-  anycclComm_t host_ = nullptr, across_ = nullptr;  // null where this rank has no such group
-  anycclComm_t all_ = nullptr;                      // of all ranks, if something is not coded
+  std::vector<int> host_of_;         // by rank
+  int slices_ = 0;                   // as many as the smallest host has ranks
+  bool is_coded_[2] = {true, true};  // elements of 4 and of 2 bytes
+  Group host_, across_;              // with several hosts: those of this one, and one of each
+  Group all_;                        // if something is not coded
   std::unique_ptr<CodedExchange> exchange_;
   std::vector<float> wide_, sums_;
   std::mutex mutex_;  // of a call

@@ -3,7 +3,6 @@
 
 #include <array>
 #include <memory>
-#include <span>
 #include <vector>
 
 #include "adapter/runtime.hpp"

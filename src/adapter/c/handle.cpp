@@ -24,6 +24,19 @@ Status need(const void* pointer, const char* what) {
   return error(Code::invalid_argument, "{} is NULL", what);
 }
 
+Status need_vector(const void* x, std::size_t count, const char* what) {
+  constexpr std::size_t kMost = std::size_t{1} << 46;  // elements, which no memory has
+  if (count > kMost)
+    return error(Code::invalid_argument, "count {} is negative or larger than any memory", count);
+  if (x != nullptr || count == 0) return {};
+  return error(Code::invalid_argument, "{} is NULL and count is {}", what, count);
+}
+
+Status need_no_group(const char* call) {
+  if (!in_group()) return {};
+  return error(Code::invalid_usage, "{} waits: it cannot be in a group", call);
+}
+
 Status check_wait_in_callback(const Awaited& awaited) {
   if (callback_here() == Callback::stream_function) return HostStream::check_wait(awaited);
   return error(

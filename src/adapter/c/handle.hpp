@@ -128,6 +128,10 @@ inline std::uint8_t as_byte(int value) {
 }
 
 Status need(const void* pointer, const char* what);
+/// A vector of the program, NULL only if it is empty.
+Status need_vector(const void* x, std::size_t count, const char* what);
+/// `call` waits, so it is not in a group.
+Status need_no_group(const char* call);
 /// Not NULL, and ready for use.
 Status need_comm(anycclComm_t comm);
 /// check_wait() of a thread that is in a function of the program.

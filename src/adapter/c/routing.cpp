@@ -39,11 +39,6 @@ Call all_to_all_v(const Sides& sent, const std::byte* from, const Sides& receive
   return call;
 }
 
-Status need_no_group(const char* what) {
-  if (!in_group()) return {};
-  return error(Code::invalid_usage, "{} waits: it cannot be in a group", what);
-}
-
 Status exchange_counts(TokenRouting& routing, Comm& comm) {
   Call call;
   call.collective = Collective::all_to_all;

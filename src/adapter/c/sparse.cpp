@@ -12,14 +12,9 @@
 namespace anyccl {
 namespace {
 
-constexpr std::size_t kMostElements = std::size_t{1} << 46;
-
 /// A vector of the caller. It is only read where the function says so.
 Result<SparseVector> vector_of(const float* x, std::size_t count, const char* name) {
-  if (count > kMostElements)
-    return error(Code::invalid_argument, "count {} is negative or larger than any memory", count);
-  if (x == nullptr && count > 0)
-    return error(Code::invalid_argument, "{} is NULL and count is {}", name, count);
+  ANYCCL_CHECK(need_vector(x, count, name));
   return SparseVector{const_cast<float*>(x), count};
 }
 

@@ -37,18 +37,24 @@ BufferBytes buffer_bytes(const Call& call, Rank me, int size) {
           bytes * blocks_held(call.collective, size, at_root, Space::output)};
 }
 
-Status check_call(const Call& call, Rank me, int size, const Operators& operators) {
+Status check_call(const Call& call, DType result, Rank me, int size, const Operators& operators) {
   ANYCCL_CHECK(check_arguments(call, size, operators));
   if (!has_equal_blocks(call.collective)) return check_blocks(call, me, size);
-  const BufferBytes bytes = buffer_bytes(call, me, size);
+  BufferBytes bytes = buffer_bytes(call, me, size);
+  bytes.output = bytes.output / bytes_of(call.dtype) * bytes_of(result);
   if (bytes.input > 0 && call.input == nullptr)
     return error(Code::invalid_argument, "sendbuff is NULL and count is {}", call.count);
   if (bytes.output > 0 && call.output == nullptr)
     return error(Code::invalid_argument, "recvbuff is NULL and count is {}", call.count);
-  if (!call.in_place(me) && overlap(call.input, bytes.input, call.output, bytes.output))
+  const bool may_be_in_place = bytes_of(result) == bytes_of(call.dtype);
+  if (!(may_be_in_place && call.in_place(me)) &&
+      overlap(call.input, bytes.input, call.output, bytes.output))
     return error(Code::invalid_argument,
-                 "sendbuff {} ({} bytes) and recvbuff {} ({} bytes) overlap, but not as in place",
-                 fmt::ptr(call.input), bytes.input, fmt::ptr(call.output), bytes.output);
+                 "sendbuff {} ({} bytes) and recvbuff {} ({} bytes) overlap, but not as in place{}",
+                 fmt::ptr(call.input), bytes.input, fmt::ptr(call.output), bytes.output,
+                 may_be_in_place ? ""
+                                 : fmt::format(", as a result of {} cannot be in the place of {}",
+                                               name_of(result), name_of(call.dtype)));
   return {};
 }
 

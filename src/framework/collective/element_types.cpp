@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
-#include "framework/call/check_call.hpp"
 #include "platform/reduce/convert.hpp"
+#include "platform/reduce/kernels.hpp"
 
 namespace anyccl {
 namespace {
@@ -60,18 +60,6 @@ Result<ElementTypes> types_of(const Call& call, const CallSettings* settings, bo
     return error(Code::unsupported, "{} is {}, and sums of {} are no such elements", kOutput,
                  name_of(types.output), name_of(types.sum));
   return types;
-}
-
-Status check_types(const Call& call, const ElementTypes& types, Rank me, int size) {
-  const std::size_t input = bytes_of(types.input), output = bytes_of(types.output);
-  if (input == output) return {};
-  const BufferBytes bytes = buffer_bytes(call, me, size);
-  if (!overlap(call.input, bytes.input, call.output, bytes.output / input * output)) return {};
-  return error(Code::invalid_argument,
-               "sendbuff {} and recvbuff {} overlap: a result of {} cannot be in the place of an "
-               "input of {}",
-               fmt::ptr(call.input), fmt::ptr(call.output), name_of(types.output),
-               name_of(types.input));
 }
 
 }  // namespace anyccl

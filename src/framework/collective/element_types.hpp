@@ -17,7 +17,4 @@ struct ElementTypes {
 /// Errors: unsupported, naming types, collective or operator that have no meaning together.
 Result<ElementTypes> types_of(const Call& call, const CallSettings* settings, bool is_created);
 
-/// With buffers of two types none is in the other's place. Errors: invalid_argument.
-Status check_types(const Call& call, const ElementTypes& types, Rank me, int size);
-
 }  // namespace anyccl

@@ -53,6 +53,7 @@ struct PreparedCall {
   std::size_t widened_at = 0, growth = 1;
   std::size_t element = 1;                        ///< Bytes.
   std::size_t input_bytes = 0, output_bytes = 0;  ///< Of the call's buffers at this rank.
+  std::size_t given_bytes = 0, result_bytes = 0;  ///< Of the program's, in its types.
   CallRecord record;                              ///< Without its sequence.
   RecordedCall recorded;                          ///< The part that is the same for all its calls.
   std::uint32_t digest = 0;

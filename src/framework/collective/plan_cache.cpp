@@ -31,8 +31,8 @@ std::uint64_t plan_identity(const PreparedCall& prepared, const ElementTypes& ty
   const Algorithm& algorithm = *prepared.routed->algorithm;
   for (const char c : id(algorithm)) h = mix(h, static_cast<unsigned char>(c));
   if (!types.are_one())
-    h = mix(h,
-            static_cast<std::uint64_t>(types.sum) << 8 | static_cast<std::uint64_t>(types.output));
+    h = mix(mix(h, static_cast<std::uint64_t>(types.sum)),
+            static_cast<std::uint64_t>(types.output) << 8 | prepared.growth);
   return algorithm.loaded == nullptr ? h : mix(h, algorithm.loaded->hash());
 }
 
@@ -118,10 +118,10 @@ Protocol protocol_of(const PreparedCall& prepared) {
 }  // namespace
 
 Status PlanCache::check(const Call& call) const {
-  ANYCCL_CHECK(check_call(call, me_.rank, me_.size, operators_));
-  if (call.settings == 0) return {};
-  ANYCCL_TRY(const ElementTypes types, types_of(call));
-  return check_types(call, types, me_.rank, me_.size);
+  const CallSettings* const settings = settings_.at(call.settings);
+  const DType result = settings == nullptr ? call.dtype : settings->output.value_or(call.dtype);
+  ANYCCL_CHECK(check_call(call, result, me_.rank, me_.size, operators_));
+  return types_of(call).status();
 }
 
 Result<ElementTypes> PlanCache::types_of(const Call& call) const {
@@ -316,7 +316,9 @@ DType PlanCache::choose_conversions(const Call& call, const ElementTypes& types,
   if (types.are_one()) return types.sum;
   const RoutedPlan& routed = *prepared.routed;
   const bool widens = types.sum != types.input && types.sum == types.output;
-  if (widens && sums_at_once(call, *routed.algorithm) && sums_stay(routed.plan)) {
+  // All ranks have to come to the same: of the catalog, plans of ranks are alike.
+  if (widens && routed.algorithm->loaded == nullptr && sums_at_once(call, *routed.algorithm) &&
+      sums_stay(routed.plan)) {
     prepared.widen = converter(types.input, types.sum);
     prepared.growth = bytes_of(types.sum) / bytes_of(types.input);
     return types.input;
@@ -384,9 +386,9 @@ Result<std::shared_ptr<const PreparedCall>> PlanCache::prepare(const Call& given
   const KnownSizes sizes = known_sizes(call, me_.size);
   const std::size_t known = varies ? sizes.average : call.count;
   ANYCCL_TRY(const Choice choice, choose_algorithm(call, known * bytes_of(call.dtype)));
-  if (types.output == types.input && given.op != ReduceOp::avg &&
-      sums_at_once(given, *choice.algorithm)) {
-    types.sum = call.dtype = types.input;
+  if (types.sum != types.input && types.output == types.input && given.op != ReduceOp::avg &&
+      tree_for(types.input) == Order::tree_in_one_step && sums_at_once(given, *choice.algorithm)) {
+    types.sum = call.dtype = types.input;  // added up in f32 and rounded once, as it is
     ANYCCL_CHECK(choose_kernels(call, *prepared));
   }
   // An input that is multiplied or converted first is read where that was done.
@@ -399,6 +401,8 @@ Result<std::shared_ptr<const PreparedCall>> PlanCache::prepare(const Call& given
   const BufferBytes buffers = buffer_bytes(call, me_.rank, me_.size);
   prepared->input_bytes = buffers.input;
   prepared->output_bytes = buffers.output;
+  prepared->given_bytes = buffers.input / prepared->element * bytes_of(types.input);
+  prepared->result_bytes = buffers.output / prepared->element * bytes_of(types.output);
   prepared->settings = settings_.at(call.settings);
   choose_lines(choice.protocols.allowed, *prepared);
   choose_tiling(call, choice.tile_bytes, *prepared);

@@ -30,8 +30,8 @@ class PlanCache {
   bool is_checked(const Call& call, const CallKey& key) const {
     return key == last_key_ && (call.input != nullptr || last_->input_bytes == 0) &&
            (call.output != nullptr || last_->output_bytes == 0) &&
-           (call.in_place(me_.rank) || !overlap(call.input, last_->input_bytes, call.output,
-                                                last_->output_bytes * last_->growth));
+           (call.in_place(me_.rank) ||
+            !overlap(call.input, last_->given_bytes, call.output, last_->result_bytes));
   }
 
   /// Of a call that is right. Errors: what chooses and builds plans says; unsupported.

@@ -52,8 +52,9 @@ Status difference(Rank me, const CallRecord& mine, Rank peer, const CallRecord& 
                : !plans_only ? ""
                : has_known_sizes(static_cast<Collective>(mine.collective))
                    ? " (with other counts, or another algorithm or protocol)"
-               : mine.parts > 0 ? " (of other sizes, or with another algorithm or protocol)"
-                                : " (with another algorithm or protocol)");
+               : mine.parts > 0
+                   ? " (of other sizes, or with another algorithm or protocol)"
+                   : " (with another algorithm, protocol, or type of sums or results)");
 }
 
 Status made_different_calls(Rank me, Rank peer, std::uint64_t before) {

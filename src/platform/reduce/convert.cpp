@@ -2,10 +2,12 @@
 
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <type_traits>
 
 #include "platform/reduce/isa.hpp"
+#include "platform/reduce/kernels/default_mode.hpp"
 
 namespace anyccl {
 namespace {
@@ -29,14 +31,20 @@ void narrow(void* to, const void* from, std::size_t count) {
 }
 
 template <typename From, typename To>
-void convert(void* to, const void* from, std::size_t count) {
-  const auto* const x = static_cast<const From*>(from);
-  auto* const y = static_cast<To*>(to);
+void convert_each(void* to, const void* from, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) {
-    y[i] = static_cast<To>(x[i]);
+    From x;
+    std::memcpy(&x, static_cast<const std::byte*>(from) + i * sizeof x, sizeof x);
+    auto y = static_cast<To>(x);
     if constexpr (std::is_floating_point_v<To>)
-      if (std::isnan(y[i])) y[i] = std::numeric_limits<To>::quiet_NaN();
+      if (std::isnan(y)) y = std::numeric_limits<To>::quiet_NaN();
+    std::memcpy(static_cast<std::byte*>(to) + i * sizeof y, &y, sizeof y);
   }
+}
+
+template <typename From, typename To>
+void convert(void* to, const void* from, std::size_t count) {
+  in_default_mode<convert_each<From, To>>(to, from, count);
 }
 
 struct Conversion {

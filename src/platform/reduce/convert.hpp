@@ -9,7 +9,7 @@ namespace anyccl {
 /// to[i] = from[i] in another type. To a wider one it is exact; f32 and f64 are rounded to nearest even, and a
 /// NaN becomes the positive quiet one.
 ///
-/// Shapes: `count` elements in each, no overlap. 16-bit floats may have any alignment, others that of their type.
+/// Shapes: `count` elements in each, of any alignment, no overlap.
 using ConvertFn = void (*)(void* to, const void* from, std::size_t count);
 
 /// Null: the conversion has no meaning, or this library has none.

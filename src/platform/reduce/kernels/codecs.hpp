@@ -51,7 +51,7 @@ struct Rounded {
 
 /// Integers up to kMost, whose scale is a bf16 that is rounded up, so that no code is above kMost, and that a
 /// code times the scale has 15 bits or less: decoding rounds nothing.
-template <std::int32_t kMost, size_t kBlock>
+template <std::int32_t kMost>
 struct UpScale {
   /// No inverse: the codes are 0, and the scale alone says what the block is.
   struct Scales {
@@ -77,7 +77,7 @@ struct UpScale {
 struct Int8 {
   static constexpr size_t kBlock = 128, kParts = 1, kCodeBytes = 128, kScaleBytes = 2;
   using Code = std::int8_t;
-  using Scale = UpScale<127, kBlock>;
+  using Scale = UpScale<127>;
   [[gnu::always_inline]] static void encode(Code* codes, unsigned char* scale,
                                             const Loose<float>* x) {
     const auto scales = Scale::of(largest<kBlock>(x));
@@ -98,7 +98,7 @@ struct Int8 {
 struct Int4 {
   static constexpr size_t kBlock = 32, kParts = 2, kCodeBytes = 16, kScaleBytes = 2;
   using Code = std::uint8_t;
-  using Scale = UpScale<7, kBlock>;
+  using Scale = UpScale<7>;
   [[gnu::always_inline]] static void encode(Code* codes, unsigned char* scale,
                                             const Loose<float>* x) {
     const auto scales = Scale::of(largest<kBlock>(x));

@@ -249,7 +249,6 @@ class CodecState:
 
     def __init__(self, process_group=None, *, codec="int8", everywhere=False, if_slow=False):
         group = process_group if process_group is not None else dist.group.WORLD
-        anyccl.codec.payload_bytes(codec, 1)  # raises for an unknown one, before anyone waits
         ids = [bytes(anyccl.UniqueId.create())] if group.rank() == 0 else [None]
         dist.broadcast_object_list(ids, src=dist.get_global_rank(group, 0), group=group)
         self.codec = codec
@@ -269,8 +268,10 @@ class CodecState:
     def close(self) -> None:
         """Takes leave of the other ranks, which do so, too."""
         self._thread.shutdown()
-        self._coded.destroy()
-        self._comm.destroy()
+        try:
+            self._coded.destroy()
+        finally:
+            self._comm.destroy()
 
 
 def coded(state: CodecState, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
