@@ -78,8 +78,10 @@ class CodedAllReduce {
   ~CodedAllReduce() {
     if (handle_ == nullptr || is_exiting()) return;
     const auto destroy = [handle = handle_] { static_cast<void>(anycclCodedDestroy(handle)); };
-    if (is_in_callback())
-      return std::thread(destroy).detach();  // what it waits for may need this thread
+    if (is_in_callback()) {
+      std::thread(destroy).detach();  // what it waits for may need this thread
+      return;
+    }
     const Unlocked released;
     destroy();
   }

@@ -36,7 +36,7 @@ Cut select(nb::handle x, std::size_t wanted) {
   return cut;
 }
 
-std::size_t count_of(nb::handle x) {
+std::size_t elements_in(nb::handle x) {
   return Array::like(x, "x").count();
 }
 
@@ -88,7 +88,7 @@ void bind_sparse(nb::module_& m) {
       .def_ro("least", &Cut::least)
       .def_ro("ties", &Cut::ties)
       .def_ro("entries", &Cut::entries);
-  m.def("_count_of", count_of, "x"_a);
+  m.def("_count_of", elements_in, "x"_a);
   m.def("_sparse_threshold", select<anycclSparseThreshold>, "x"_a, "keep"_a);
   m.def("_sparse_top_k", select<anycclSparseTopK>, "x"_a, "k"_a);
   m.def("_sparse_bound", bound, "count"_a, "entries"_a, "values"_a);
