@@ -124,8 +124,8 @@ void Backend::add_reduce_scatter(Job& job, const at::Tensor& output, const at::T
                                     "world size");
   anycclCall_t& call = job.call(anycclCollReduceScatter, input.scalar_type());
   const bool has_one_type = output.scalar_type() == input.scalar_type();
-  if (!has_one_type)
-    job.set_result_type(call, output.scalar_type()) reduce_by(job, op, input.scalar_type());
+  if (!has_one_type) job.set_result_type(call, output.scalar_type());
+  reduce_by(job, op, input.scalar_type());
   call.count = units(output);
   call.recvbuff = job.memory.output(output);
   const auto* const direct = static_cast<const std::byte*>(job.memory.input(input));
