@@ -46,7 +46,9 @@ def test_verification_refuses_what_it_cannot_check_and_passes_the_rest():
         split = dist.group.WORLD.split_group([1, 0], group_name="part")
         y = torch.ones(3)
         with pytest.raises(RuntimeError, match="prod"):  # as in the group that it was split from
-            dist.all_reduce(y, op=dist.ReduceOp.PRODUCT, group=split)
+            how = dist.AllreduceOptions()
+            how.reduceOp = dist.ReduceOp.PRODUCT
+            split.allreduce([y], how).wait()
     in_groups(body, Options(verify=1))
 
 

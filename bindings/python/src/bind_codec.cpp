@@ -134,7 +134,7 @@ void bind_codec(nb::module_& m) {
       .def(nb::init<Communicator&, const std::string&, bool, bool>(), "comm"_a, "codec"_a,
            "everywhere"_a, "if_slow"_a)
       .def("uses_codec", &CodedAllReduce::uses_codec, "dtype"_a)
-      .def("run", &CodedAllReduce::run, "x"_a, "out"_a, "op"_a)
+      .def("run", &CodedAllReduce::run, "x"_a, "out"_a.none(), "op"_a)
       .def("destroy", &CodedAllReduce::destroy);
 }
 
