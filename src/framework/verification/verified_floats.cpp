@@ -43,10 +43,14 @@ Verification::FloatLane Verification::lane_of(std::size_t set, std::size_t b) co
     sum += s;
     terms += norm;
   }
-  const double y = value(result_.data(), set, b, 0), norm = value(result_.data(), set, b, 1);
+  const double y = value(result_.data(), set, b, 0);
+  double norm = value(result_.data(), set, b, 1);
+  // Squares of numbers of f64 overflow, too: nothing is known then, if they are the contributions'. The norm of a
+  // right result is at most this.
+  const bool is_f64 = method.dtype == DType::f64;
+  if (is_f64 && (!is_finite || !std::isfinite(terms))) return lane;
+  if (is_f64 && std::isinf(norm)) norm = 2 * terms * std::abs(roundings.factor);
   const bool is_finite_result = std::isfinite(y) && std::isfinite(norm);
-  // Squares of numbers of f64 overflow, too: nothing is known then.
-  if ((!is_finite || !std::isfinite(terms)) && method.dtype == DType::f64) return lane;
   if (!is_finite) {
     if (is_finite_result) lane.special = "are finite, but not the contribution of ";
     return lane;

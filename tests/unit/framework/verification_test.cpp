@@ -36,7 +36,8 @@ constexpr Data kData[] = {Data::normal, Data::wide,       Data::positive, Data::
 Memory elements(DType dtype, Data data, std::size_t rank, std::size_t count, std::uint64_t seed) {
   // Pairs of ranks cancel each other but for a little.
   Random random(data == Data::cancelling ? mix(seed, rank / 2) : mix(seed, rank + 100));
-  if (data == Data::any_bits || !is_float(dtype)) return random_elements(dtype, count, random);
+  if (data == Data::any_bits || !(is_float(dtype) || is_complex(dtype)))
+    return random_elements(dtype, count, random);
   const Format f = format_of(dtype);
   const std::size_t bytes = bytes_of(dtype) / (is_complex(dtype) ? 2 : 1),
                     numbers = count * (is_complex(dtype) ? 2 : 1);
@@ -267,6 +268,24 @@ TEST(Verification, wants_infinities_where_contributions_have_them_and_nowhere_el
                                           : "are infinite or no numbers"),
               std::string::npos)
         << said.message();
+  }
+}
+
+TEST(Verification, of_f64_is_not_alarmed_by_squares_that_overflow) {
+  for (const bool is_right : {true, false}) {
+    World world(Collective::all_reduce, DType::f64, ReduceOp::sum, 4, 100, 7);
+    world.fill([](std::size_t, std::size_t count) {
+      const std::vector<double> x(count, 1e154);  // whose squares do not, but those of the sum do
+      Memory memory(8 * count);
+      std::memcpy(memory.data(), x.data(), memory.size());
+      return memory;
+    });
+    world.begin();
+    world.run();
+    const double wrong = 5e154;
+    for (std::size_t r = 0; r < 4 && !is_right; ++r)
+      std::memcpy(world.out[r].data() + 8 * 42, &wrong, sizeof wrong);
+    for (const Status& said : world.end()) EXPECT_EQ(said.ok(), is_right) << said.message();
   }
 }
 
