@@ -128,6 +128,7 @@ void misbehave(Communicator& comm, const Case& one, const SharedCounts& shared) 
     case Fault::is_stopped:
       shared->stopped = ::getpid();
       ::raise(SIGSTOP);
+      shared->resumed = true;
       break;
     case Fault::is_in_another_call:
       EXPECT_FALSE(wait(comm.reduce(view(x), view(x), ReduceOp::max, one.faulty)).ok());
@@ -170,7 +171,8 @@ void survive(Communicator& comm, const Case& one, const SharedCounts& shared,
     expect_named(status, one);
   if (++shared->over == kRanks - 1 && one.fault == Fault::is_stopped) {
     while (shared->stopped == 0) std::this_thread::yield();
-    ::kill(shared->stopped, SIGCONT);
+    for (; !shared->resumed; std::this_thread::sleep_for(1ms))
+      ::kill(shared->stopped, SIGCONT);  // nothing, where it has not stopped yet
   }
   meet_outside(one, shared);
 }

@@ -10,8 +10,9 @@ namespace anyccl::test {
 
 /// Counts that the processes of a test share without the library, in memory that is theirs after fork.
 struct Counts {
-  std::atomic<int> over{0};       // ranks that are through
-  std::atomic<pid_t> stopped{0};  // the process that stops itself
+  std::atomic<int> over{0};          // ranks that are through
+  std::atomic<pid_t> stopped{0};     // the process that stops itself
+  std::atomic<bool> resumed{false};  // it goes on
 };
 
 template <typename T>
