@@ -40,6 +40,18 @@ TEST_P(Collectives, are_right_for_all_counts_types_and_places) {
   }
 }
 
+/// Between so many ranks a tile may publish more often than there are slots.
+TEST_P(Collectives, are_right_on_many_ranks) {
+  const Environment env = environment();
+  for (const int ranks : effort<Sizes>({}, {7}, {6, 7, 8, 12, 17})) {
+    if (!supports(ranks)) continue;
+    run_ranks(ranks, [&](Communicator& comm) {
+      for (const std::size_t count : {1UL, 257UL, 20000UL})
+        if (!testing::Test::HasFailure()) run_once(comm, algorithm().collective, count);
+    });
+  }
+}
+
 /// Peers read inputs and results where they lie, or not, as each rank has it.
 TEST_P(Collectives, are_right_in_memory_that_peers_read) {
   if (std::get<1>(GetParam()) == "tcp") return;  // which copies everything

@@ -15,7 +15,8 @@ static_assert(kTilesInFlight <= kMostLanes && kTilesInFlightOverNetwork <= kMost
 /// How many tiles are in flight where the slots suffice for so many and the ring for so many of the
 /// size wanted.
 std::uint32_t lanes_for(std::uint32_t by_slots, std::size_t by_ring, bool network) {
-  const std::uint32_t usual = std::clamp(by_slots, 1U, kTilesInFlight);
+  by_slots = std::max(1U, by_slots);  // one tile may need each slot more than once
+  const std::uint32_t usual = std::min(by_slots, kTilesInFlight);
   if (!network || by_ring <= usual + 1) return usual;  // rather few tiles than small ones
   return static_cast<std::uint32_t>(
       std::min<std::size_t>({by_slots, by_ring - 1, kTilesInFlightOverNetwork}));
