@@ -216,7 +216,7 @@ void run_job(std::uint64_t seed, int calls) {
         all.emplace_back("ANYCCL_HOSTID", job.hosts.substr(static_cast<std::size_t>(r), 1));
         return all;
       },
-      300);
+      is_long() ? 3600 : 300);
   expect_all_passed(outcomes);
 }
 
