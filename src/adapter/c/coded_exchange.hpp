@@ -30,7 +30,9 @@ class CodedExchange {
   /// Payloads of equal length, one for each rank.
   struct Slots {
     void resize(std::size_t ranks, std::size_t bytes_each);
-    std::byte* operator[](std::size_t rank) { return memory.data()->bytes + rank * bytes; }
+    std::byte* operator[](std::size_t rank) {
+      return reinterpret_cast<std::byte*>(memory.data()) + rank * bytes;
+    }
     std::vector<const std::byte*> all(std::size_t ranks);
     std::size_t bytes = 0;
     std::vector<Line> memory;
