@@ -209,7 +209,8 @@ numbers: ## Measure what docs/numbers.md says: bits of a million random calls, p
 	build/release/bin/codec_bench errors
 	scripts/on-hosts 2 build/release/bin/coded_bench
 	scripts/on-hosts 4 build/release/bin/coded_bench
-	scripts/on-hosts 2 build/release/bin/verify_bench 2 5
+	scripts/on-hosts 2 build/release/bin/verify_bench 2 3
+	scripts/on-hosts 2 build/release/bin/types_bench 2 5
 	$(if $(TORCH),OMP_NUM_THREADS=1 PYTHONPATH=build/release/python .venv/bin/python -m torch.distributed.run --standalone --nproc-per-node 8 examples/torch/09_same_tokens.py)
 
 clean: ## Remove everything that was built (.venv stays)

@@ -1,5 +1,6 @@
 // What types of results and sums cost: ReduceScatter and AllReduce by ranks in threads, of bf16 as they are, into
-// f32, added up in f32 and rounded once, and of f32, in turns.
+// f32, added up in f32 and rounded once, and of f32, in turns. With RANK in the environment each process is one
+// rank: scripts/on-hosts.
 //
 //   types_bench [RANKS] [ROUNDS]
 
@@ -10,6 +11,7 @@
 
 #include "anyccl/anyccl.hpp"
 #include "must.hpp"
+#include "ranks.hpp"
 #include "turns.hpp"
 
 namespace {
@@ -68,12 +70,12 @@ void run(Communicator& comm, int rounds) {
 
 int main(int argc, char** argv) {
   const int ranks = argc > 1 ? std::atoi(argv[1]) : 2, rounds = argc > 2 ? std::atoi(argv[2]) : 15;
-  auto world = Communicator::init_all(ranks);
-  if (!world.ok()) return 1;
-  std::printf("%d ranks, elements of a rank's input; us of a call, median (quartiles):", ranks);
+  std::vector<Communicator> world = bench::ranks_of_this_process(ranks);
+  std::printf("%d ranks, elements of a rank's input; us of a call, median (quartiles):",
+              world[0].size());
   for (const Types& types : kTypes) std::printf("  %s", types.name);
   std::printf("\n");
   std::vector<std::thread> threads;
-  for (Communicator& comm : *world) threads.emplace_back([&comm, rounds] { run(comm, rounds); });
+  for (Communicator& comm : world) threads.emplace_back([&comm, rounds] { run(comm, rounds); });
   for (std::thread& thread : threads) thread.join();
 }

@@ -10,6 +10,7 @@
 
 #include "anyccl/anyccl.hpp"
 #include "must.hpp"
+#include "ranks.hpp"
 #include "turns.hpp"
 
 namespace {
@@ -49,24 +50,11 @@ void run(Communicator& world, int rounds) {
   }
 }
 
-std::vector<Communicator> ranks_of_this_process(int ranks) {
-  if (std::getenv("RANK") == nullptr) {
-    auto made = Communicator::init_all(ranks);
-    must(made.status());
-    return *std::move(made);
-  }
-  auto joined = Communicator::from_env();
-  must(joined.status());
-  std::vector<Communicator> one;
-  one.push_back(*std::move(joined));
-  return one;
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
   const int ranks = argc > 1 ? std::atoi(argv[1]) : 2, rounds = argc > 2 ? std::atoi(argv[2]) : 15;
-  std::vector<Communicator> world = ranks_of_this_process(ranks);
+  std::vector<Communicator> world = bench::ranks_of_this_process(ranks);
   std::printf("%d ranks; microseconds of a call, median (quartiles): off, all, 1/16, 1/64\n",
               world[0].size());
   std::vector<std::thread> threads;

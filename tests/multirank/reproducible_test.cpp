@@ -220,13 +220,17 @@ void run_job(std::uint64_t seed, int calls) {
   expect_all_passed(outcomes);
 }
 
+/// What a variable says, or else `other`.
+std::uint64_t number_in(const char* variable, std::uint64_t other) {
+  const char* const asked = std::getenv(variable);
+  return asked == nullptr ? other : std::strtoull(asked, nullptr, 10);
+}
+
 TEST(LevelThree, has_the_bits_of_the_tree_in_every_call_and_wherever_ranks_run) {
-  const int jobs = effort(2, 6, 1000), calls = is_long() ? 1000 : 60;
   std::random_device device;
-  const char* const asked = std::getenv("REPRODUCIBLE_FIRST");  // the seed of the first job
-  const std::uint64_t first = asked != nullptr ? std::strtoull(asked, nullptr, 10)
-                              : is_long()      ? device()
-                                               : 20251125;
+  const auto jobs = static_cast<int>(number_in("REPRODUCIBLE_JOBS", effort(2U, 6U, 1000U)));
+  const std::uint64_t first = number_in("REPRODUCIBLE_FIRST", is_long() ? device() : 20251125);
+  const int calls = is_long() ? 1000 : 60;
   for (int i = 0; i < jobs && !testing::Test::HasFailure(); ++i)
     run_job(first + 2 * static_cast<std::uint64_t>(i), calls);
   if (!testing::Test::HasFailure())
