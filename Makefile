@@ -198,7 +198,7 @@ bench-torch: ## Compare with Gloo under torch, with 2 and 4 processes (10 minute
 numbers: ## Measure what docs/numbers.md says: bits of a million random calls, planted faults, what levels, verification, types and codecs cost (an hour or two, as root)
 	@scripts/install-packages build
 	$(call build,release)
-	TESTS_LONG=1 build/release/bin/reproducible_test --gtest_filter='LevelThree.has_the_bits*'
+	TESTS_LONG=1 REPRODUCIBLE_JOBS=1000 build/release/bin/reproducible_test --gtest_filter='LevelThree.has_the_bits*'
 	bench/levels
 	TESTS_LONG=1 build/release/bin/verification_test --gtest_filter='Verification.*'
 	build/release/bin/verify_bench 2

@@ -228,7 +228,7 @@ std::uint64_t number_in(const char* variable, std::uint64_t other) {
 
 TEST(LevelThree, has_the_bits_of_the_tree_in_every_call_and_wherever_ranks_run) {
   std::random_device device;
-  const auto jobs = static_cast<int>(number_in("REPRODUCIBLE_JOBS", effort(2U, 6U, 1000U)));
+  const auto jobs = static_cast<int>(number_in("REPRODUCIBLE_JOBS", effort(2U, 6U, 40U)));
   const std::uint64_t first = number_in("REPRODUCIBLE_FIRST", is_long() ? device() : 20251125);
   const int calls = is_long() ? 1000 : 60;
   for (int i = 0; i < jobs && !testing::Test::HasFailure(); ++i)
