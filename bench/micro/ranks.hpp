@@ -2,6 +2,7 @@
 // Where the ranks of a benchmark run.
 
 #include <cstdlib>
+#include <thread>
 #include <vector>
 
 #include "anyccl/anyccl.hpp"
@@ -21,6 +22,14 @@ inline std::vector<anyccl::Communicator> ranks_of_this_process(int ranks) {
   std::vector<anyccl::Communicator> one;
   one.push_back(*std::move(joined));
   return one;
+}
+
+/// body(rank's communicator), each in a thread.
+template <typename Body>
+void run_ranks(std::vector<anyccl::Communicator>& ranks, const Body& body) {
+  std::vector<std::thread> threads;
+  for (anyccl::Communicator& comm : ranks) threads.emplace_back([&] { body(comm); });
+  for (std::thread& thread : threads) thread.join();
 }
 
 }  // namespace bench

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <functional>
 #include <string>
 #include <vector>
@@ -19,6 +20,14 @@ struct Way {
   std::function<void()> run;
   std::vector<double> us = {};  // of a call, by round
 };
+
+/// Medians and quartiles, in a line.
+inline void print_times(const std::vector<Way>& ways) {
+  for (const Way& way : ways)
+    std::printf("   %9.2f (%.2f to %.2f)", quantile(way.us, 0.5), quantile(way.us, 0.25),
+                quantile(way.us, 0.75));
+  std::printf("\n");
+}
 
 /// `calls` calls of each in each round; a round before these makes plans and memory.
 inline void take_turns(std::vector<Way>& ways, int rounds, int calls) {

@@ -6,7 +6,6 @@
 
 #include <cstdio>
 #include <cstdlib>
-#include <thread>
 #include <vector>
 
 #include "anyccl/anyccl.hpp"
@@ -59,10 +58,7 @@ void run(Communicator& comm, int rounds) {
       bench::take_turns(ways, rounds, elements <= 1 << 15 ? 200 : elements <= 1 << 20 ? 20 : 4);
       if (comm.rank() != anyccl::Rank{0}) continue;
       std::printf("%-14s %8zu", scatters ? "reduce_scatter" : "all_reduce", elements);
-      for (const bench::Way& way : ways)
-        std::printf("   %9.1f (%.1f to %.1f)", bench::quantile(way.us, 0.5),
-                    bench::quantile(way.us, 0.25), bench::quantile(way.us, 0.75));
-      std::printf("\n");
+      bench::print_times(ways);
     }
 }
 
@@ -75,7 +71,5 @@ int main(int argc, char** argv) {
               world[0].size());
   for (const Types& types : kTypes) std::printf("  %s", types.name);
   std::printf("\n");
-  std::vector<std::thread> threads;
-  for (Communicator& comm : world) threads.emplace_back([&comm, rounds] { run(comm, rounds); });
-  for (std::thread& thread : threads) thread.join();
+  bench::run_ranks(world, [&](Communicator& comm) { run(comm, rounds); });
 }

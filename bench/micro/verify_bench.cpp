@@ -5,7 +5,6 @@
 
 #include <cstdio>
 #include <cstdlib>
-#include <thread>
 #include <vector>
 
 #include "anyccl/anyccl.hpp"
@@ -43,10 +42,7 @@ void run(Communicator& world, int rounds) {
     bench::take_turns(ways, rounds, calls_of(bytes));
     if (world.rank() != anyccl::Rank{0}) continue;
     std::printf("%9zu B", bytes);
-    for (const bench::Way& way : ways)
-      std::printf("   %9.2f (%.2f to %.2f)", bench::quantile(way.us, 0.5),
-                  bench::quantile(way.us, 0.25), bench::quantile(way.us, 0.75));
-    std::printf("\n");
+    bench::print_times(ways);
   }
 }
 
@@ -57,7 +53,5 @@ int main(int argc, char** argv) {
   std::vector<Communicator> world = bench::ranks_of_this_process(ranks);
   std::printf("%d ranks; microseconds of a call, median (quartiles): off, all, 1/16, 1/64\n",
               world[0].size());
-  std::vector<std::thread> threads;
-  for (Communicator& comm : world) threads.emplace_back([&comm, rounds] { run(comm, rounds); });
-  for (std::thread& thread : threads) thread.join();
+  bench::run_ranks(world, [&](Communicator& comm) { run(comm, rounds); });
 }

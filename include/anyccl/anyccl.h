@@ -497,7 +497,7 @@ ANYCCL_API anycclResult_t anycclSparseMomentum(float* momentum, float* residual,
  * alignment, and vectors and payloads of one call do not overlap. */
 typedef enum {
   anycclCodecBfloat16 = 0, /* "bf16": rounded to nearest even. */
-  anycclCodecFloat16 = 1,  /* "f16": the same; what is above 65504 becomes infinite. */
+  anycclCodecFloat16 = 1,  /* "f16": the same; magnitudes above 65504 become infinite. */
   /* "int8": blocks of 128, -127..127, a Bfloat16 scale. An element is off by at most 1/252 of the
    * largest in its block; blocks below 2^-119 become zeros. */
   anycclCodecInt8 = 2,
@@ -510,10 +510,10 @@ typedef enum {
 } anycclCodec_t;
 /* *codec = the one of this name. Errors: Unsupported, naming those that there are. */
 ANYCCL_API anycclResult_t anycclCodecFromName(const char* name, anycclCodec_t* codec);
-/* *bytes = what the payload of `count` elements has. */
+/* *bytes = the size of the payload of `count` elements. */
 ANYCCL_API anycclResult_t anycclCodecBytes(anycclCodec_t codec, size_t count, size_t* bytes);
 /* `count` elements of `x` as a payload of just these bytes. Errors: InvalidArgument, if `bytes` is not
- * what anycclCodecBytes says, here and below; Unsupported, naming codec and datatype. */
+ * that of anycclCodecBytes, here and below; Unsupported, naming codec and datatype. */
 ANYCCL_API anycclResult_t anycclCodecEncode(anycclCodec_t codec, const void* x, size_t count,
                                             anycclDataType_t datatype, void* payload, size_t bytes);
 /* y = the sum of `sources` payloads, one or more, added up in float32 by the tree that reductions have,
@@ -541,8 +541,8 @@ ANYCCL_API anycclResult_t anycclCodedUsesCodec(anycclCoded_t coded, anycclDataTy
 /* anycclAllReduce with op anycclSum or anycclAvg and Float32, Bfloat16 or Float16. Returns when the result is
  * there; not in a group. One call at a time; others wait.
  * - Each host adds up in float32, in slices; two hosts send each other their sums of a slice; more send
- *   the chunks of others to these, and the sums of chunks to all. Everybody decodes what the others decode, also
- *   what it has encoded itself: so results are bitwise equal on all ranks, and an element is encoded once
+ *   the chunks of others to these, and the sums of chunks to all. All ranks decode the same payloads, also
+ *   those that they have encoded themselves: so results are bitwise equal on all ranks, and an element is encoded once
  *   with two hosts and twice with more.
  * - An element's result depends on the elements of its block, at a multiple of 128 from the start of
  *   sendbuff, and on which ranks are on which host; not on the length of the call.

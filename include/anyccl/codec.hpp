@@ -41,7 +41,7 @@ inline Result<Codec> named(const std::string& name) {
   return static_cast<Codec>(codec);
 }
 
-/// What the payload of `count` elements has.
+/// The size of the payload of `count` elements.
 inline Result<std::size_t> bytes(Codec codec, std::size_t count) {
   std::size_t bytes = 0;
   const Status status =

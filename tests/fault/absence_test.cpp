@@ -171,8 +171,12 @@ void survive(Communicator& comm, const Case& one, const SharedCounts& shared,
     expect_named(status, one);
   if (++shared->over == kRanks - 1 && one.fault == Fault::is_stopped) {
     while (shared->stopped == 0) std::this_thread::yield();
-    for (; !shared->resumed; std::this_thread::sleep_for(1ms))
-      ::kill(shared->stopped, SIGCONT);  // nothing, where it has not stopped yet
+    // A signal that comes before the process has stopped does nothing, so there is one more until it says that it
+    // goes on. Nothing wakes this process when that changes in their shared memory, hence the millisecond.
+    while (!shared->resumed) {
+      ::kill(shared->stopped, SIGCONT);
+      std::this_thread::sleep_for(1ms);
+    }
   }
   meet_outside(one, shared);
 }

@@ -120,7 +120,7 @@ class Made {
     return Status(Code::internal, anycclGetLastError(comm.handle()));
   }
 
-  /// Where this rank has not what the definition says; empty: nowhere.
+  /// The first element that is not that of the definition; empty: there is none.
   std::string difference() {
     if (call_.collective == Collective::reduce && me_ != static_cast<std::size_t>(call_.root))
       return "";
@@ -220,7 +220,7 @@ void run_job(std::uint64_t seed, int calls) {
   expect_all_passed(outcomes);
 }
 
-/// What a variable says, or else `other`.
+/// The value of a variable, or else `other`.
 std::uint64_t number_in(const char* variable, std::uint64_t other) {
   const char* const asked = std::getenv(variable);
   return asked == nullptr ? other : std::strtoull(asked, nullptr, 10);

@@ -1,5 +1,5 @@
 #pragma once
-// What a coded AllReduce gives, from its definition: with the codecs of the library, and one element at a time
+// The results of a coded AllReduce, from its definition: with the codecs of the library, and one element at a time
 // otherwise.
 
 #include <gtest/gtest.h>

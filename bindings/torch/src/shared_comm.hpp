@@ -17,7 +17,7 @@ namespace anyccl::torch {
 struct Numbers {
   int reproducible = ANYCCL_CONFIG_UNDEF_INT, verify = ANYCCL_CONFIG_UNDEF_INT,
       verify_later = ANYCCL_CONFIG_UNDEF_INT;
-  /// What is not set here is as in `others`.
+  /// Fields that are not set here are as in `others`.
   Numbers or_else(const Numbers& others) const;
 };
 

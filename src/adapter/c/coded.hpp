@@ -21,7 +21,6 @@ class CodedAllReduce {
   struct Use {
     bool everywhere;  ///< Each rank counts as a host of its own.
     bool if_slow;
-    bool tunes_at_start = false;  ///< ANYCCL_TUNE_AT_START; found by create().
   };
   /// Collective over `parent`. `codec`: its number, which may be wrong. Errors: unsupported codecs; invalid_usage
   /// naming two ranks whose arguments differ; unsupported at a level that contradicts; those of a split.
@@ -47,7 +46,7 @@ class CodedAllReduce {
   };
 
   CodedAllReduce(const Comm& parent, Codec codec, const KernelTable& kernels, Use use);
-  Status make(Comm& parent, Use use, const std::string& name);
+  Status make(Comm& parent, Use use, const std::string& name, int level);
   Status make_groups(Comm& parent, const std::string& name, int level);
   Status measure();
   Result<Times> times_of(DType dtype);

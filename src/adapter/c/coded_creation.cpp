@@ -1,4 +1,4 @@
-// How a coded AllReduce comes to be: what ranks must have in common, the communicators, and whether it pays.
+// How a coded AllReduce comes to be: the terms of all ranks, the communicators, and whether it pays.
 
 #include <algorithm>
 #include <chrono>
@@ -21,7 +21,7 @@
 namespace anyccl {
 namespace {
 
-/// What ranks must have in common.
+/// All ranks have the same ones.
 struct Terms {
   std::uint8_t codec, everywhere, if_slow;
   bool operator==(const Terms&) const = default;
@@ -91,10 +91,7 @@ Result<std::unique_ptr<CodedAllReduce>> CodedAllReduce::create(Comm& parent, int
   const Result<Codec> known = codec_of(codec);
   const Result<Config> config = read_config();
   const bool is_right = known.ok() && config.ok();
-  if (is_right) {
-    use.everywhere = use.everywhere || config->wire_everywhere;
-    use.tunes_at_start = config->tune_at_start;
-  }
+  if (is_right) use.everywhere = use.everywhere || config->wire_everywhere;
   const Terms mine{is_right ? static_cast<std::uint8_t>(*known) : kNoCodec, use.everywhere,
                    use.if_slow};
   ANYCCL_TRY(const std::vector<Terms> all, exchange_with_all(parent, mine));
@@ -105,7 +102,8 @@ Result<std::unique_ptr<CodedAllReduce>> CodedAllReduce::create(Comm& parent, int
   Status why;
   try {
     std::unique_ptr<CodedAllReduce> made(new CodedAllReduce(parent, *known, *kernels, use));
-    why = made->make(parent, use, name);
+    // Tuning while the program runs promises nothing, and so contradicts any level.
+    why = made->make(parent, use, name, config->tune_at_start ? -1 : kMostLevel);
     if (why.ok()) return made;
     made->fail(why);
     return why;
@@ -117,12 +115,12 @@ Result<std::unique_ptr<CodedAllReduce>> CodedAllReduce::create(Comm& parent, int
   return why;
 }
 
-Status CodedAllReduce::make(Comm& parent, Use use, const std::string& name) {
+/// `level`: of sums inside a host.
+Status CodedAllReduce::make(Comm& parent, Use use, const std::string& name, int level) {
   const bool has_hosts = std::ranges::count(host_of_, host_of_[0]) < size_;
   ANYCCL_CHECK(check_level(parent, has_hosts, codec_, use));
   if (!has_hosts) is_coded_[0] = is_coded_[1] = false;
-  // Tuning while the program runs promises nothing, and so contradicts any level.
-  if (has_hosts) ANYCCL_CHECK(make_groups(parent, name, use.tunes_at_start ? -1 : kMostLevel));
+  if (has_hosts) ANYCCL_CHECK(make_groups(parent, name, level));
   if (has_hosts && !use.if_slow) return {};
   ANYCCL_TRY(CommPtr all, split(parent, 0, me_, kAnyRing, name));
   all_.handle = make_handle(std::move(all), name);
@@ -174,7 +172,7 @@ Result<CodedAllReduce::Times> CodedAllReduce::times_of(DType dtype) {
   return Times{coded, plain};
 }
 
-/// What the codec makes faster is coded: by a tenth, as it costs accuracy. All ranks decide the same.
+/// Elements that the codec makes faster by a tenth are coded, as it costs accuracy. All ranks decide the same.
 Status CodedAllReduce::measure() {
   for (const DType dtype : {DType::f32, DType::bf16}) {
     ANYCCL_TRY(const Times mine, times_of(dtype));

@@ -20,7 +20,7 @@ namespace anyccl {
 class CodedExchange {
  public:
   CodedExchange(CommPtr comm, Codec codec, const CodecKernels& kernels);
-  /// y = the sum of `x` over all ranks, divided by `divisor`. `y` may be `x`. Errors: what fails on the way.
+  /// y = the sum of `x` over all ranks, divided by `divisor`. `y` may be `x`. Errors: failures on the way.
   Status run(const CodecVector& x, const CodecVector& y, std::uint32_t divisor);
 
  private:
@@ -43,7 +43,7 @@ class CodedExchange {
     Slots sent, received, sums;
     std::shared_ptr<Operation> operation;
   };
-  /// What a rank has of a piece.
+  /// The share of a rank of a piece.
   struct Chunk {
     std::size_t first, count;
   };

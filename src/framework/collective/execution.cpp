@@ -334,7 +334,7 @@ void Execution::combine(Lane& lane, const PlanStep& s, const BoundStep& b, const
   }
 }
 
-/// The sum goes nowhere but into the result. A portion at a time, so that what was widened stays in the cache.
+/// The sum goes nowhere but into the result. A portion at a time, so that the widened elements stay in the cache.
 void Execution::combine_widened(Lane& lane, const Extent& extent, std::uint32_t sources,
                                 std::byte* dst) const {
   const std::size_t wide = prepared_->element * prepared_->growth,

@@ -52,7 +52,7 @@ struct AsF32 {
   [[gnu::always_inline]] static Word narrow(float x) { return as_bits(one_nan(x)); }
 };
 
-/// Rounded to nearest even; what is too large becomes infinite.
+/// Rounded to nearest even; numbers that are too large become infinite.
 struct AsBf16 {
   using Word = std::uint16_t;
   [[gnu::always_inline]] static float widen(Word word) {

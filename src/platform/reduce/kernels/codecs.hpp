@@ -67,6 +67,12 @@ struct UpScale {
     const std::uint32_t up = (as_bits(exact) + 0xffff) & 0xffff0000;
     return {static_cast<std::uint16_t>(up >> 16), 1.0F / as_float(up)};
   }
+  /// Returns the inverse.
+  [[gnu::always_inline]] static float write(unsigned char* scale, std::int32_t most) {
+    const Scales scales = of(most);
+    __builtin_memcpy(scale, &scales.bf16, sizeof scales.bf16);
+    return scales.inverse;
+  }
   [[gnu::always_inline]] static float read(const unsigned char* scale) {
     std::uint16_t bf16;
     __builtin_memcpy(&bf16, scale, sizeof bf16);
@@ -80,12 +86,10 @@ struct Int8 {
   using Scale = UpScale<127>;
   [[gnu::always_inline]] static void encode(Code* codes, unsigned char* scale,
                                             const Loose<float>* x) {
-    const auto scales = Scale::of(largest<kBlock>(x));
-    __builtin_memcpy(scale, &scales.bf16, sizeof scales.bf16);
-    if (scales.inverse == 0) return static_cast<void>(__builtin_memset(codes, 0, kCodeBytes));
+    const float inverse = Scale::write(scale, largest<kBlock>(x));
+    if (inverse == 0) return static_cast<void>(__builtin_memset(codes, 0, kCodeBytes));
     ANYCCL_APART
-    for (size_t i = 0; i < kBlock; ++i)
-      codes[i] = static_cast<Code>(nearest(x[i] * scales.inverse));
+    for (size_t i = 0; i < kBlock; ++i) codes[i] = static_cast<Code>(nearest(x[i] * inverse));
   }
   template <size_t>
   [[gnu::always_inline]] static float value(const Code* codes, size_t i) {
@@ -101,13 +105,12 @@ struct Int4 {
   using Scale = UpScale<7>;
   [[gnu::always_inline]] static void encode(Code* codes, unsigned char* scale,
                                             const Loose<float>* x) {
-    const auto scales = Scale::of(largest<kBlock>(x));
-    __builtin_memcpy(scale, &scales.bf16, sizeof scales.bf16);
-    if (scales.inverse == 0) return static_cast<void>(__builtin_memset(codes, 0, kCodeBytes));
+    const float inverse = Scale::write(scale, largest<kBlock>(x));
+    if (inverse == 0) return static_cast<void>(__builtin_memset(codes, 0, kCodeBytes));
     ANYCCL_APART
     for (size_t i = 0; i < kCodeBytes; ++i)
-      codes[i] = static_cast<Code>((nearest(x[i] * scales.inverse) & 15) |
-                                   (nearest(x[i + kCodeBytes] * scales.inverse) & 15) << 4);
+      codes[i] = static_cast<Code>((nearest(x[i] * inverse) & 15) |
+                                   (nearest(x[i + kCodeBytes] * inverse) & 15) << 4);
   }
   template <size_t kPart>
   [[gnu::always_inline]] static float value(const Code* codes, size_t i) {

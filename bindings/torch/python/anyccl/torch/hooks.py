@@ -235,12 +235,12 @@ def threshold(state: SparseState, bucket: dist.GradBucket) -> torch.futures.Futu
 
 
 class CodecState:
-    """What the hook `coded` needs: communicators of its own. Created by all ranks, with the same options; one for each model.
+    """The state of the hook `coded`: communicators of its own. Created by all ranks, with the same options; one for each model.
 
     process_group: that of DDP; None: the default one.
     codec: "int8", "mxint8", "int4", "bf16" and others, as anyccl.codec has them; docs/numbers.md says by how much each is off.
     everywhere: codes also travel between ranks of one host, as with ANYCCL_WIRE_EVERYWHERE=1; there they cost time.
-    if_slow: it is measured first, and only what the codec makes faster is coded.
+    if_slow: it is measured first, and only elements that the codec makes faster are coded.
 
     Ranks of a host add up their gradients as they are. Buckets stay as they are, too: of float32, bfloat16 or float16. Nothing
     is remembered, so there is nothing to save. An infinity or a NaN makes its block of 32 or 128 elements NaN on all ranks,
