@@ -5,19 +5,17 @@ As usual a rank multiplies its whole part of a layer at once, and all_reduce add
 shapes of the products and the number of roundings follow from the number of ranks, so logits differ, and tokens in time.
 
 Here a layer is cut into eight leaves, however many ranks there are, and a rank has 8/n of them. Each leaf is multiplied on its own, in the
-same shape everywhere. Partial sums stay in float32; a rank folds those of its leaves by pairs, and all_reduce folds the ranks'
-by the aligned tree, which reproducible level 3 guarantees (docs/numbers.md). Both together are one tree over the leaves. The
-result is rounded to bfloat16 once.
+same shape everywhere. Partial sums stay in float32, and all_reduce_leaves adds up the leaves of all ranks by one tree, which
+does not depend on the number of ranks (docs/numbers.md). The result is rounded to bfloat16 once.
 """
 
 import hashlib
-import os
-
-os.environ.setdefault("ANYCCL_REPRODUCIBLE", "3")  # for groups that are made from here on
 
 import torch
 import torch.distributed as dist
 from torch.nn.functional import gelu, layer_norm, scaled_dot_product_attention
+
+from anyccl.torch import all_reduce_leaves
 
 from example import parser, say, start
 
@@ -41,13 +39,6 @@ def joined(leaves):
     return [torch.cat(kind, 1 if i in (0, 1, 2, 4) else 0) for i, kind in enumerate(by_kind)]
 
 
-def fold(sums):
-    """By pairs: the nodes of the tree below this rank."""
-    while len(sums) > 1:
-        sums = [a + b for a, b in zip(sums[::2], sums[1::2])]
-    return sums[0]
-
-
 class Decoder:
     """One rank's part, of `ranks` ranks. `leaf_by_leaf`: the same bits for all numbers of ranks."""
 
@@ -61,9 +52,12 @@ class Decoder:
 
     def sum(self, parts):
         """Over all leaves of all ranks, in bfloat16."""
-        total = fold(parts) if self.leaf_by_leaf else parts[0].bfloat16()
-        dist.all_reduce(total, group=self.group)
-        return total.bfloat16()
+        total = parts[0].bfloat16()
+        if self.leaf_by_leaf:
+            all_reduce_leaves(total, torch.stack(parts), LEAVES, group=self.group)
+        else:
+            dist.all_reduce(total, group=self.group)
+        return total
 
     def attend(self, x, part, cache):
         query, key, value = (x @ matrix for matrix in part[:3])
@@ -103,7 +97,7 @@ def main():
     weights = random_weights()
     sizes = [n for n in (1, 2, 4, 8) if n <= dist.get_world_size()]
     groups = {n: dist.new_group(list(range(n))) for n in sizes}
-    for leaf_by_leaf in (False, True):
+    for leaf_by_leaf in (False, True) if given.backend == "anyccl" else (False,):
         say("leaves and one tree:" if leaf_by_leaf else "as usual:")
         first = None
         for n in sizes:
@@ -115,7 +109,7 @@ def main():
                 digest = hashlib.sha256(logits.view(torch.int16).numpy().tobytes()).hexdigest()[:16]
                 say(f"  {n} ranks: logits {digest}, {differing:.1f} % differ from those of one rank, "
                     f"{'all tokens are the same' if same is None else f'tokens differ from number {same} on'}")
-                if leaf_by_leaf and given.backend == "anyccl":
+                if leaf_by_leaf:
                     assert same is None and torch.equal(logits, first[1]), f"{n} ranks decode something else"
             dist.barrier()
     dist.destroy_process_group()

@@ -747,6 +747,13 @@ typedef struct {
    * Float32 alone for sums of Float16 or Bfloat16, algorithms that add up in one step stay as they are: they
    * round once anyway. Not for operators of programs. */
   int outputType, accumulateType;
+  /* Of AllReduce, Reduce and ReduceScatter: the sum is of so many parts, the leaves, instead of one for each rank:
+   * 1 to 4096, a power of two times the number of ranks. Sendbuff has leaves / nranks of them, one after the other, each
+   * as long as sendbuff would be without this; those of rank 0 come first. At level 3 at least, and sums of Float16
+   * and Bfloat16 are of Float32, so that a result is a function of the leaves: the same bits for every number of ranks.
+   * Averages are divided by the number of leaves. In place: as without this, in the first part. Not for operators of
+   * programs, and not for floats of 8 bits. */
+  int leaves;
 } anycclCollConfig_t;
 #define ANYCCL_COLLCONFIG_INITIALIZER                                                     \
   {                                                                                       \
@@ -754,7 +761,7 @@ typedef struct {
         ANYCCL_CONFIG_UNDEF_INT, ANYCCL_CONFIG_UNDEF_INT, ANYCCL_CONFIG_UNDEF_INT,        \
         ANYCCL_CONFIG_UNDEF_INT, ANYCCL_CONFIG_UNDEF_PTR, 1, ANYCCL_CONFIG_UNDEF_INT, 0u, \
         ANYCCL_CONFIG_UNDEF_PTR, ANYCCL_CONFIG_UNDEF_INT, ANYCCL_CONFIG_UNDEF_INT,        \
-        ANYCCL_CONFIG_UNDEF_INT, ANYCCL_CONFIG_UNDEF_INT                                  \
+        ANYCCL_CONFIG_UNDEF_INT, ANYCCL_CONFIG_UNDEF_INT, ANYCCL_CONFIG_UNDEF_INT         \
   }
 /* The functions of these names, with a configuration; NULL: as without. Errors: InvalidArgument,
  * naming the field and its value; Unsupported, if the ranks cannot do what it names. For other

@@ -57,7 +57,8 @@ class Operations {
 
   /// From now on collectives that are called through this object have this configuration, which starts
   /// from ANYCCL_COLLCONFIG_INITIALIZER and is borrowed until the next call of this; null, as at first:
-  /// none. Not all_reduce_part(). Not while another thread calls.
+  /// none. Not all_reduce_part(). Not while another thread calls. With leaves the inputs of all_reduce, reduce and
+  /// reduce_scatter have leaves / size() times the elements that they say.
   void set_call_config(const anycclCollConfig_t* config) { call_config_ = config; }
 
   /// Reduces `in` over all ranks; every rank gets the result in `out`, bitwise the same.
@@ -69,6 +70,7 @@ class Operations {
   Result<Work> all_reduce(View in, View out, ReduceOp op, const Stream& stream = {}) {
     anycclCall_t call = make(anycclCollAllReduce, in, out, stream);
     call.op = static_cast<anycclRedOp_t>(op);
+    call.count = out.count;
     return issue_sum(call, in, out, out.count);
   }
   /// Collective, once, by one thread of each rank: up to `threads` threads may be in
@@ -99,7 +101,8 @@ class Operations {
     anycclCall_t call = make(anycclCollReduce, in, out, stream);
     call.op = static_cast<anycclRedOp_t>(op);
     call.root = index(root);
-    if (rank() != root && out.count != in.count) return issue(call);
+    call.count = in.count / parts();
+    if (rank() != root && out.count != call.count) return issue(call);
     return issue_sum(call, in, out, out.count);
   }
   /// `out` becomes the reduction of the `in` of the ranks up to and with this one (MPI's inclusive
@@ -367,9 +370,16 @@ class Operations {
     if (const Status same = compare(in, out); !same.ok()) return same;
     return issue(call);
   }
-  /// `count`: what `in` has to have, by `out`. The result has the type of `out`.
+  /// How many the input of a sum has; see leaves of anycclCollConfig_t.
+  std::size_t parts() const {
+    const bool has_leaves =
+        call_config_ != nullptr && call_config_->leaves != ANYCCL_CONFIG_UNDEF_INT;
+    const int each = has_leaves ? call_config_->leaves / size() : 1;
+    return each > 1 ? static_cast<std::size_t>(each) : 1;
+  }
+  /// `count`: what `in` has to have for each part, by `out`. The result has the type of `out`.
   Result<Work> issue_sum(anycclCall_t call, const View& in, const View& out, std::size_t count) {
-    if (in.count != count)
+    if (in.count != count * parts())
       return detail::refused(Code::invalid_argument, "the views have " + std::to_string(in.count) +
                                                          " and " + std::to_string(out.count) +
                                                          " elements on " + std::to_string(size()) +

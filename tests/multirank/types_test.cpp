@@ -3,51 +3,12 @@
 
 #include <fmt/format.h>
 
-#include "../unit/reduce/reference.hpp"
 #include "support/effort.hpp"
-#include "support/ranks.hpp"
+#include "typed_sums.hpp"
 
 namespace anyccl::test {
 namespace {
 
-constexpr int kUnset = ANYCCL_CONFIG_UNDEF_INT;
-
-Bits converted(DType from, DType to, Bits bits) {
-  if (from == to) return bits;
-  if (!is_float(from)) return cut(to, whole(from, bits));
-  const double x = from == DType::f64 ? std::bit_cast<double>(bits) : value(format_of(from), bits);
-  return to == DType::f64 ? encoded(format_of(to), x) : nearest(format_of(to), x);
-}
-
-Memory converted(DType from, DType to, const Memory& memory) {
-  const std::size_t count = memory.size() / bytes_of(from);
-  Memory result(count * bytes_of(to));
-  for (std::size_t i = 0; i < count; ++i) {
-    const Bits bits = converted(from, to, bits_at(memory, bytes_of(from), i));
-    std::memcpy(result.data() + i * bytes_of(to), &bits, bytes_of(to));
-  }
-  return result;
-}
-
-/// By the aligned tree, in the type of the sum.
-Memory definition(const std::vector<Memory>& inputs, DType input, DType sum, DType output,
-                  ReduceOp op) {
-  std::vector<Memory> wide;
-  for (const Memory& one : inputs) wide.push_back(converted(input, sum, one));
-  Memory result = reduced(sum, op == ReduceOp::avg ? ReduceOp::sum : op, wide);
-  const std::size_t element = bytes_of(sum);
-  for (std::size_t i = 0; op == ReduceOp::avg && i < result.size() / element; ++i) {
-    const Bits bits =
-        divided(sum, bits_at(result, element, i), static_cast<std::uint32_t>(inputs.size()));
-    std::memcpy(result.data() + i * element, &bits, element);
-  }
-  return converted(sum, output, result);
-}
-
-struct Types {
-  DType input;
-  int output, accumulate;  // kUnset: as it is
-};
 const Types kTypes[] = {
     {DType::bf16, anycclFloat32, kUnset},         // no rounding
     {DType::f16, anycclFloat32, kUnset},          //
@@ -63,21 +24,9 @@ const Types kTypes[] = {
 
 anycclResult_t run(Communicator& comm, anycclCollective_t kind, const Memory& in, void* out,
                    std::size_t count, const Types& types, ReduceOp op, const char* algorithm) {
-  anycclCollConfig_t config = ANYCCL_COLLCONFIG_INITIALIZER;
-  config.outputType = types.output;
-  config.accumulateType = types.accumulate;
+  anycclCollConfig_t config = configuration(types);
   config.algSelection = algorithm;
-  anycclCall_t call{};
-  call.size = sizeof call;
-  call.collective = kind;
-  call.sendbuff = in.data();
-  call.recvbuff = out;
-  call.count = count;
-  call.datatype = static_cast<anycclDataType_t>(types.input);
-  call.op = static_cast<anycclRedOp_t>(op);
-  call.root = 0;
-  call.config = &config;
-  return anycclRun(&call, comm.handle());
+  return run_sum(comm, kind, types.input, in.data(), out, count, op, config);
 }
 
 void check(Communicator& comm, anycclCollective_t kind, std::size_t count, const Types& types,
@@ -88,12 +37,7 @@ void check(Communicator& comm, anycclCollective_t kind, std::size_t count, const
   std::vector<Memory> inputs;
   for (std::size_t r = 0; r < n; ++r)
     inputs.push_back(random_elements(types.input, count * (blocks ? n : 1), random));
-  const auto type_or = [](int type, DType other) {
-    return type == kUnset ? other : static_cast<DType>(type);
-  };
-  const DType output = type_or(types.output, types.input);
-  const DType wider = bytes_of(output) > bytes_of(types.input) ? output : types.input;
-  const DType sum = type_or(types.accumulate, wider);
+  const DType output = types.result(), sum = types.sum();
   Memory result(count * bytes_of(output));
   const anycclResult_t code =
       run(comm, kind, inputs[me], result.data(), count, types, op, algorithm);
@@ -103,11 +47,7 @@ void check(Communicator& comm, anycclCollective_t kind, std::size_t count, const
   ASSERT_EQ(code, anycclSuccess) << call << ": " << anycclGetLastError(comm.handle());
   if (kind == anycclCollReduce && me != 0) return;
   if (blocks)
-    for (Memory& input : inputs) {
-      const std::size_t block = count * bytes_of(types.input);
-      const auto first = input.begin() + static_cast<std::ptrdiff_t>(me * block);
-      input = Memory(first, first + static_cast<std::ptrdiff_t>(block));
-    }
+    for (Memory& input : inputs) input = part_of(input, types.input, me * count, count);
   ASSERT_TRUE(result == definition(inputs, types.input, sum, output, op)) << call;
 }
 

@@ -8,7 +8,7 @@ import torch
 import torch.distributed as dist
 from ranks import fork_ranks, join
 
-from anyccl.torch import Options
+from anyccl.torch import Options, all_reduce_leaves
 
 
 def in_groups(body, *options_of_rank):
@@ -66,6 +66,63 @@ def test_values_are_checked():
         with pytest.raises(RuntimeError, match="reproducible is 9 instead of 0 to 3"):
             join(rank, 2, folder, pg_options=Options(reproducible=9))
             dist.barrier()
+    with tempfile.TemporaryDirectory() as folder:
+        fork_ranks(2, body, folder)
+
+
+def test_sums_of_bfloat16_may_be_rounded_once():
+    x = [1.0, 2.0 ** -8, 2.0 ** -8, 2.0 ** -8]  # a float32 has their sum; rounded in each step they vanish
+
+    def body(rank, folder):
+        os.environ["ANYCCL_ALGO"] = "all_reduce:ring;reduce_scatter:ring;reduce:binomial"
+        with pytest.raises(ValueError, match="accumulate is torch.float32"):
+            Options(accumulate=torch.bfloat16)
+        join(rank, 4, folder, pg_options=Options(accumulate=torch.float32))
+        mine = torch.full([8], x[rank], dtype=torch.bfloat16)
+        out, to_root, sums = torch.empty(2, dtype=torch.bfloat16), mine.clone(), mine.clone()
+        dist.reduce_scatter_tensor(out, mine)
+        dist.reduce(to_root, 0)
+        dist.all_reduce(sums)
+        assert out.eq(1 + 2.0 ** -6).all()
+        assert sums.eq(out[0]).all() and (rank > 0 or to_root.eq(out[0]).all())
+        highest = mine.clone()
+        dist.all_reduce(highest, dist.ReduceOp.MAX)
+        assert highest.eq(1).all()
+        dist.destroy_process_group()
+    with tempfile.TemporaryDirectory() as folder:
+        fork_ranks(4, body, folder)
+
+
+def test_leaves_have_the_same_bits_on_any_number_of_ranks():
+    leaves = torch.randn(8, 1000, generator=torch.Generator().manual_seed(1)).bfloat16()
+
+    def body(rank, size, folder):
+        join(rank, size, folder)
+        mine = leaves[rank * 8 // size:(rank + 1) * 8 // size]
+        wide, small = torch.empty(1000), torch.empty(1000, dtype=torch.bfloat16)
+        all_reduce_leaves(wide, mine, 8)
+        all_reduce_leaves(small, mine, 8, dist.ReduceOp.AVG, async_op=True).wait()
+        with pytest.raises(ValueError, match="elements instead of"):
+            all_reduce_leaves(wide[:-1], mine, 8)
+        dist.destroy_process_group()
+        return wide.numpy().tobytes() + small.view(torch.int16).numpy().tobytes()
+
+    results = set()
+    for size in (1, 2, 4, 8):
+        with tempfile.TemporaryDirectory() as folder:
+            results.update(fork_ranks(size, body, size, folder))
+    expected = leaves.float()
+    while len(expected) > 1:
+        expected = expected[::2] + expected[1::2]
+    assert len(results) == 1 and results.pop().startswith(expected.numpy().tobytes())
+
+
+def test_leaves_need_a_group_of_anyccl():
+    def body(rank, folder):
+        join(rank, 2, folder, backend="gloo")
+        with pytest.raises(ValueError, match="not of gloo"):
+            all_reduce_leaves(torch.empty(3), torch.empty(4, 3), 8)
+        dist.destroy_process_group()
     with tempfile.TemporaryDirectory() as folder:
         fork_ranks(2, body, folder)
 

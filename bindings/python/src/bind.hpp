@@ -60,5 +60,8 @@ auto with_options(nb::object (*operation)(Communicator&, const Options&, A...)) 
 #define ANYCCL_OPTIONS "async_op: bool = False, " ANYCCL_STREAM ", timeout: float | None = None)"
 #define ANYCCL_OUT "out: object | None = None, "
 #define ANYCCL_END ", *, " ANYCCL_OUT ANYCCL_OPTIONS " -> typing.Any"
+#define ANYCCL_SUM_END \
+  ", *, " ANYCCL_OUT   \
+  "accumulate: object | None = None, leaves: int | None = None, " ANYCCL_OPTIONS " -> typing.Any"
 
 }  // namespace anyccl::python

@@ -21,12 +21,15 @@ void bind_collectives(CommunicatorClass& c) {
   const auto op = "op"_a = "sum";
   const auto root = "root"_a = 0;
   const auto out = "out"_a.none() = nb::none();
+  const auto accumulate = "accumulate"_a.none() = nb::none();
+  const auto leaves = "leaves"_a.none() = nb::none();
   const auto async_op = "async_op"_a = false;
   const auto stream = "stream"_a.none() = nb::none();
   const auto timeout = "timeout"_a.none() = nb::none();
   const nb::kw_only named;
-  c.def("all_reduce", with_options(all_reduce), x, op, named, out, async_op, stream, timeout,
-        docs::kAllReduce, nb::sig("def all_reduce(self, x: object, " ANYCCL_OP ANYCCL_END))
+  c.def("all_reduce", with_options(all_reduce), x, op, named, out, accumulate, leaves, async_op,
+        stream, timeout, docs::kAllReduce,
+        nb::sig("def all_reduce(self, x: object, " ANYCCL_OP ANYCCL_SUM_END))
       .def("broadcast", with_options(broadcast), x, root, named, out, async_op, stream, timeout,
            docs::kBroadcast,
            nb::sig("def broadcast(self, x: object | None, root: int = 0" ANYCCL_END))
@@ -37,9 +40,9 @@ void bind_collectives(CommunicatorClass& c) {
            nb::sig("def scan(self, x: object, " ANYCCL_OP ANYCCL_END))
       .def("exscan", with_options(exscan), x, op, named, out, async_op, stream, timeout,
            docs::kExscan, nb::sig("def exscan(self, x: object, " ANYCCL_OP ANYCCL_END))
-      .def("reduce_scatter", with_options(reduce_scatter), x, op, named, out, async_op, stream,
-           timeout, docs::kReduceScatter,
-           nb::sig("def reduce_scatter(self, x: object, " ANYCCL_OP ANYCCL_END))
+      .def("reduce_scatter", with_options(reduce_scatter), x, op, named, out, accumulate, leaves,
+           async_op, stream, timeout, docs::kReduceScatter,
+           nb::sig("def reduce_scatter(self, x: object, " ANYCCL_OP ANYCCL_SUM_END))
       .def("all_gather", with_options(all_gather), x, named, out, async_op, stream, timeout,
            docs::kAllGather, nb::sig("def all_gather(self, x: object" ANYCCL_END))
       .def("gather", with_options(gather), x, root, named, out, async_op, stream, timeout,

@@ -1,28 +1,63 @@
 #include "collectives.hpp"
 
+#include <algorithm>
+#include <string>
 #include <utility>
 
 namespace anyccl::python {
 
 namespace {
 
+/// What the arguments of a sum say.
+struct SumOptions {
+  int accumulate = ANYCCL_CONFIG_UNDEF_INT, leaves = 0;  // 0: not given
+};
+
+int leaves_in(nb::handle given) {
+  if (given.is_none()) return 0;
+  int leaves = 0;
+  if (!nb::try_cast(given, leaves)) throw nb::type_error("leaves is not a number");
+  if (leaves < 1) raise_invalid("leaves is " + std::to_string(leaves));
+  return leaves;
+}
+
+SumOptions sum_options(nb::handle accumulate, nb::handle leaves) {
+  SumOptions options;
+  if (!accumulate.is_none()) options.accumulate = static_cast<int>(dtype_from(accumulate));
+  options.leaves = leaves_in(leaves);
+  return options;
+}
+
+/// Of an input, or of each part of one that has several: see leaves of anycclCollConfig_t.
+Shape shape_of_part(Communicator& c, const Array& x, int leaves) {
+  if (leaves == 0) return x.shape;
+  need_blocks(x.shape, static_cast<std::size_t>(std::max(1, leaves / c.size())),
+              "leaves of this rank");
+  return without_first(x.shape);
+}
+
 /// A sum whose result has the type of `out`.
-void set_result_type(Request& r) {
+void configure_sum(Request& r, const SumOptions& options) {
   const auto type = static_cast<anycclDataType_t>(r.result.array().dtype);
-  if (type == r.call.datatype) return;
+  const bool says_sum = options.accumulate != ANYCCL_CONFIG_UNDEF_INT;
+  if (type == r.call.datatype && !says_sum && options.leaves == 0) return;
   anycclCollConfig_t& config = r.more().config;
-  config.outputType = type;
+  if (type != r.call.datatype) config.outputType = type;
+  config.accumulateType = options.accumulate;
+  if (options.leaves != 0) config.leaves = options.leaves;
   r.call.config = &config;
 }
 
 }  // namespace
 
 nb::object all_reduce(Communicator& c, const Options& how, nb::handle x, const Op& op,
-                      nb::handle out) {
+                      nb::handle out, nb::handle accumulate, nb::handle leaves) {
   Array in = Array::input(x, "x");
-  Result result = Result::of_sum(out, in, in.shape);
-  Request r = request_of(anycclCollAllReduce, std::move(in), std::move(result), in.count());
-  set_result_type(r);
+  const SumOptions options = sum_options(accumulate, leaves);
+  Result result = Result::of_sum(out, in, shape_of_part(c, in, options.leaves));
+  const std::size_t count = result.array().count();
+  Request r = request_of(anycclCollAllReduce, std::move(in), std::move(result), count);
+  configure_sum(r, options);
   r.call.op = code_of(op, c, r.op);
   return c.run(std::move(r), how);
 }
@@ -75,13 +110,15 @@ nb::object exscan(Communicator& c, const Options& how, nb::handle x, const Op& o
 }
 
 nb::object reduce_scatter(Communicator& c, const Options& how, nb::handle x, const Op& op,
-                          nb::handle out) {
+                          nb::handle out, nb::handle accumulate, nb::handle leaves) {
   Array in = Array::input(x, "x");
-  need_blocks(c, in);
-  Result result = Result::of_sum(out, in, without_first(in.shape));
-  Request r =
-      request_of(anycclCollReduceScatter, std::move(in), std::move(result), result.array().count());
-  set_result_type(r);
+  const SumOptions options = sum_options(accumulate, leaves);
+  const Shape part = shape_of_part(c, in, options.leaves);
+  need_blocks(c, part);
+  Result result = Result::of_sum(out, in, without_first(part));
+  const std::size_t count = result.array().count();
+  Request r = request_of(anycclCollReduceScatter, std::move(in), std::move(result), count);
+  configure_sum(r, options);
   r.call.op = code_of(op, c, r.op);
   return c.run(std::move(r), how);
 }
@@ -111,7 +148,7 @@ nb::object scatter(Communicator& c, const Options& how, nb::handle x, int root, 
     in.dtype = result.array().dtype;
   } else {
     in = is_root(c, root) ? Array::input(x, "x") : Array::like(x, "x");
-    need_blocks(c, in);
+    need_blocks(c, in.shape);
     result = Result::make(out, in, without_first(in.shape));
   }
   Request r =
@@ -123,7 +160,7 @@ nb::object scatter(Communicator& c, const Options& how, nb::handle x, int root, 
 
 nb::object all_to_all(Communicator& c, const Options& how, nb::handle x, nb::handle out) {
   Array in = Array::input(x, "x");
-  need_blocks(c, in);
+  need_blocks(c, in.shape);
   Result result = Result::make(out, in, in.shape);
   const std::size_t block = in.count() / static_cast<std::size_t>(c.size());
   Request r = request_of(anycclCollAllToAll, std::move(in), std::move(result), block);

@@ -12,14 +12,14 @@ namespace anyccl::python {
 
 // collectives.cpp
 nb::object all_reduce(Communicator& c, const Options& how, nb::handle x, const Op& op,
-                      nb::handle out);
+                      nb::handle out, nb::handle accumulate, nb::handle leaves);
 nb::object broadcast(Communicator& c, const Options& how, nb::handle x, int root, nb::handle out);
 nb::object reduce(Communicator& c, const Options& how, nb::handle x, const Op& op, int root,
                   nb::handle out);
 nb::object scan(Communicator& c, const Options& how, nb::handle x, const Op& op, nb::handle out);
 nb::object exscan(Communicator& c, const Options& how, nb::handle x, const Op& op, nb::handle out);
 nb::object reduce_scatter(Communicator& c, const Options& how, nb::handle x, const Op& op,
-                          nb::handle out);
+                          nb::handle out, nb::handle accumulate, nb::handle leaves);
 nb::object all_gather(Communicator& c, const Options& how, nb::handle x, nb::handle out);
 nb::object gather(Communicator& c, const Options& how, nb::handle x, int root, nb::handle out);
 nb::object scatter(Communicator& c, const Options& how, nb::handle x, int root, nb::handle out);

@@ -21,9 +21,9 @@ Request request_of(Array&& in, Result&& out) {
   return request_of(anycclCollSend, std::move(in), std::move(out), 0);
 }
 
-void need_blocks(const Array& x, std::size_t blocks, const char* what) {
-  if (!x.shape.empty() && static_cast<std::size_t>(x.shape[0]) == blocks) return;
-  raise_invalid("x has the shape " + to_string(x.shape) +
+void need_blocks(const Shape& x, std::size_t blocks, const char* what) {
+  if (!x.empty() && static_cast<std::size_t>(x[0]) == blocks) return;
+  raise_invalid("x has the shape " + to_string(x) +
                 ", but its first dimension must have one entry for each of " +
                 std::to_string(blocks) + " " + what);
 }

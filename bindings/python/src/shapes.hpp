@@ -21,8 +21,8 @@ inline bool is_root(Communicator& c, int root) {
 }
 /// Raises InvalidArgument unless the first dimension of `x` has `blocks` entries, one for each of
 /// `what`.
-void need_blocks(const Array& x, std::size_t blocks, const char* what);
-inline void need_blocks(Communicator& c, const Array& x) {
+void need_blocks(const Shape& x, std::size_t blocks, const char* what);
+inline void need_blocks(Communicator& c, const Shape& x) {
   need_blocks(x, static_cast<std::size_t>(c.size()), "ranks");
 }
 Shape without_first(const Shape& shape);

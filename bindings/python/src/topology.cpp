@@ -76,7 +76,7 @@ nb::object Topology::all_gather(nb::handle x, nb::handle out, const StreamPtr& s
 
 nb::object Topology::all_to_all(nb::handle x, nb::handle out, const StreamPtr& stream) {
   Array in = Array::input(x, "x");
-  need_blocks(in, destinations_.size(), "destinations");
+  need_blocks(in.shape, destinations_.size(), "destinations");
   const std::size_t count = count_of(without_first(in.shape));
   Result result = Result::make(
       out, in, with_first(static_cast<std::int64_t>(sources_.size()), in.shape, 1), true);

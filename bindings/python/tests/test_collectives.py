@@ -304,6 +304,55 @@ def test_an_operator_of_another_communicator_is_refused(alone, four):
         alone.all_reduce(np.ones(1), four.comms[0].pre_mul_sum(2, "float64"))
 
 
+def test_sums_may_be_in_a_wider_type(four):
+    x = np.array([1, 2.0 ** -24, 2.0 ** -24, 2.0 ** -24], "float32")
+    wide = np.float32(x.astype("float64").sum())
+    assert wide != x.sum(dtype="float32")
+
+    def run(c):
+        assert c.all_reduce(x[c.rank:c.rank + 1], accumulate="float64") == wide
+        block = c.reduce_scatter(np.tile(x[c.rank], (4, 2)), accumulate=np.float64)
+        assert np.all(block == wide)
+        with pytest.raises(anyccl.Unsupported, match="accumulateType is f16 and the call is of f32"):
+            c.all_reduce(x, accumulate="float16")
+
+    four.each(run)
+
+
+def test_leaves_have_the_same_bits_on_any_number_of_ranks(alone, two, four):
+    leaves = np.random.default_rng(1).standard_normal((8, 4, 30)).astype("float32")
+
+    def run(c):
+        mine = leaves.reshape(c.size, -1, 4, 30)[c.rank]
+        whole = c.all_reduce(mine, leaves=8)
+        assert whole.shape == (4, 30)
+        out = np.empty((4, 30), "float64")
+        assert c.all_reduce(mine, "avg", out=out, leaves=8) is out
+        block = c.reduce_scatter(mine.reshape(-1, c.size, 120 // c.size), leaves=8)
+        assert np.array_equal(block, whole.reshape(c.size, -1)[c.rank])
+        return whole.tobytes() + out.tobytes()
+
+    expected = leaves
+    while len(expected) > 1:
+        expected = expected[::2] + expected[1::2]
+    results = {run(alone), *two.each(run), *four.each(run)}
+    assert len(results) == 1 and results.pop().startswith(expected.tobytes())
+
+
+def test_leaves_of_a_wrong_number_are_refused(two):
+    def run(c):
+        with pytest.raises(anyccl.InvalidArgument, match=r"one entry for each of 4 leaves of this rank"):
+            c.all_reduce(np.ones((2, 5)), leaves=8)
+        with pytest.raises(anyccl.InvalidArgument, match="leaves is 6 and the communicator has 2 ranks"):
+            c.all_reduce(np.ones((3, 5)), leaves=6)
+        with pytest.raises(anyccl.InvalidArgument, match="leaves is 0"):
+            c.all_reduce(np.ones((3, 5)), leaves=0)
+        with pytest.raises(TypeError, match="leaves is not a number"):
+            c.all_reduce(np.ones((3, 5)), leaves="many")
+
+    two.each(run)
+
+
 def test_results_of_another_type(two):
     def run(c):
         x = np.full(1000, 0.1, "float16")

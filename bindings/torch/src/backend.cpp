@@ -63,14 +63,17 @@ anycclCall_t& Job::call(anycclCollective_t collective, c10::ScalarType scalar_ty
   return added;
 }
 
+anycclCollConfig_t& Job::config_of(anycclCall_t& call) {
+  if (call.config != nullptr) return configs.front();
+  call.config = &configs.emplace_front(anycclCollConfig_t ANYCCL_COLLCONFIG_INITIALIZER);
+  return configs.front();
+}
+
 void Job::set_result_type(anycclCall_t& call, c10::ScalarType scalar_type) {
   const Element element = element_of(scalar_type);
   if (!element.reducible)
     refuse(name(), std::string("a sum cannot be of type ") + c10::toString(scalar_type));
-  anycclCollConfig_t& config =
-      configs.emplace_front(anycclCollConfig_t ANYCCL_COLLCONFIG_INITIALIZER);
-  config.outputType = element.type;
-  call.config = &config;
+  config_of(call).outputType = element.type;
 }
 
 Backend::Backend(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,

@@ -26,6 +26,7 @@ struct Job {
   /// One more call, of elements of `type`.
   anycclCall_t& call(anycclCollective_t collective, c10::ScalarType type);
   /// Its result has another type.
+  anycclCollConfig_t& config_of(anycclCall_t& call);
   void set_result_type(anycclCall_t& call, c10::ScalarType type);
 
   const char* const title;  // as profilers show it, but for Options::profiled_as
@@ -81,6 +82,9 @@ class Backend final : public c10d::Backend {
 
   WorkPtr broadcast(Tensors& tensors, const c10d::BroadcastOptions& opts) override;
   WorkPtr allreduce(Tensors& tensors, const c10d::AllreduceOptions& opts) override;
+  /// all_reduce whose input has several parts; see leaves of anycclCollConfig_t.
+  WorkPtr all_reduce_leaves(at::Tensor& output, at::Tensor& input, int leaves,
+                            const c10d::AllreduceOptions& opts);
   WorkPtr allreduce_sparse(Tensors& tensors, const c10d::AllreduceOptions& opts) override;
   WorkPtr allreduce_coalesced(Tensors& tensors,
                               const c10d::AllreduceCoalescedOptions& opts) override;

@@ -15,6 +15,13 @@ void Backend::reduce_by(Job& job, const c10d::ReduceOp& op, c10::ScalarType type
     job.factor = factor_of(job.name(), op, type);
   else
     job.calls.back().op = operator_of(job.name(), op, type);
+  const int accumulate = options_->numbers.accumulate;
+  if (accumulate == ANYCCL_CONFIG_UNDEF_INT) return;
+  anycclCall_t& call = job.calls.back();
+  const bool adds = op.op_ == c10d::ReduceOp::SUM || op.op_ == c10d::ReduceOp::AVG;
+  const bool is_small = type == at::kBFloat16 || type == at::kHalf;
+  if (adds && is_small && call.collective != anycclCollReduceScatterv)
+    job.config_of(call).accumulateType = accumulate;
 }
 
 Backend::WorkPtr Backend::broadcast(Tensors& tensors, const c10d::BroadcastOptions& opts) {
@@ -47,6 +54,29 @@ Backend::WorkPtr Backend::allreduce(Tensors& tensors, const c10d::AllreduceOptio
   call.recvbuff = job.memory.both(tensor);
   call.sendbuff = call.recvbuff;
   return start(job, tensors, tensors);
+}
+
+Backend::WorkPtr Backend::all_reduce_leaves(at::Tensor& output, at::Tensor& input, int leaves,
+                                            const c10d::AllreduceOptions& opts) {
+  Job job = this->job("anyccl:all_reduce", OpType::ALLREDUCE, opts);
+  check_tensor(job.name(), output);
+  check_tensor(job.name(), input);
+  const int parts = std::max(1, leaves / size_);
+  if (input.numel() != output.numel() * parts)
+    C10_THROW_ERROR(ValueError, std::string("anyccl: ") + job.name() + ": the input has " +
+                                    std::to_string(input.numel()) + " elements instead of " +
+                                    std::to_string(parts) + " leaves of " +
+                                    std::to_string(output.numel()));
+  anycclCall_t& call = job.call(anycclCollAllReduce, input.scalar_type());
+  job.config_of(call).leaves = leaves;
+  if (output.scalar_type() != input.scalar_type()) job.set_result_type(call, output.scalar_type());
+  reduce_by(job, opts.reduceOp, input.scalar_type());
+  call.count = units(output);
+  call.recvbuff = job.memory.output(output);
+  call.sendbuff = job.memory.input(input);
+  if (overlap(call.sendbuff, input.nbytes(), call.recvbuff, output.nbytes()))
+    call.sendbuff = job.memory.copied_input(input);
+  return start(job, input, output);
 }
 
 Backend::WorkPtr Backend::allreduce_coalesced(Tensors& tensors,

@@ -63,20 +63,26 @@ void define(py::module_& module) {
       "reproducible  the level of reproducibility, 0 to 3; None: ANYCCL_REPRODUCIBLE's\n"
       "verify        each N-th collective is verified, 0: none; None: as ANYCCL_VERIFY says\n"
       "verify_later  collectives do not wait for that\n"
+      "accumulate    torch.float32: sums of float16 and bfloat16 are added up in it, and rounded "
+      "once\n"
       "\n"
       "All are equal on all ranks. Groups that are split off have the same where their own\n"
       "options do not say otherwise. docs/numbers.md says what they mean.")
       .def(py::init([](std::optional<int> reproducible, std::optional<int> verify,
-                       std::optional<bool> verify_later) {
+                       std::optional<bool> verify_later, const py::object& accumulate) {
              auto options = c10::make_intrusive<Backend::Options>();
              Numbers& numbers = options->numbers;
              if (reproducible) numbers.reproducible = *reproducible;
              if (verify) numbers.verify = *verify;
              if (verify_later) numbers.verify_later = *verify_later ? 1 : 0;
+             if (!accumulate.is_none() &&
+                 !accumulate.is(py::module_::import("torch").attr("float32")))
+               throw py::value_error("anyccl: accumulate is torch.float32 or None");
+             if (!accumulate.is_none()) numbers.accumulate = anycclFloat32;
              return options;
            }),
            py::arg("reproducible") = py::none(), py::arg("verify") = py::none(),
-           py::arg("verify_later") = py::none())
+           py::arg("verify_later") = py::none(), py::arg("accumulate") = py::none())
       .def_readwrite("_profiled_as", &Backend::Options::profiled_as)
       .def("__copy__",
            [](const Backend::Options& self) { return c10::make_intrusive<Backend::Options>(self); })
@@ -109,6 +115,8 @@ void define(py::module_& module) {
           },
           py::arg("excluded"),
           "A group of the ranks that are left after a failure, and those that are gone.")
+      .def("_all_reduce_leaves", &Backend::all_reduce_leaves, py::arg("output"), py::arg("input"),
+           py::arg("leaves"), py::arg("opts"), py::call_guard<py::gil_scoped_release>())
       .def("_dump", &Backend::dump, py::arg("path"), py::call_guard<py::gil_scoped_release>(),
            "Writes what this rank remembers of its operations to a file, for `anyccl blame`.")
       .def(

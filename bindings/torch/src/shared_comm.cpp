@@ -50,7 +50,7 @@ Numbers Numbers::or_else(const Numbers& others) const {
     return mine == ANYCCL_CONFIG_UNDEF_INT ? other : mine;
   };
   return {one(reproducible, others.reproducible), one(verify, others.verify),
-          one(verify_later, others.verify_later)};
+          one(verify_later, others.verify_later), one(accumulate, others.accumulate)};
 }
 
 SharedComm::SharedComm(const anycclUniqueId& id, int rank, int size, const Numbers& numbers) {

@@ -13,10 +13,11 @@
 
 namespace anyccl::torch {
 
-/// The bits of a group's results, and whether they are verified: as anycclConfig_t has them.
+/// The bits of a group's results, and whether they are verified: as anycclConfig_t has them, and anycclCollConfig_t the
+/// type of sums, here of floats of 16 bits.
 struct Numbers {
   int reproducible = ANYCCL_CONFIG_UNDEF_INT, verify = ANYCCL_CONFIG_UNDEF_INT,
-      verify_later = ANYCCL_CONFIG_UNDEF_INT;
+      verify_later = ANYCCL_CONFIG_UNDEF_INT, accumulate = ANYCCL_CONFIG_UNDEF_INT;
   /// Fields that are not set here are as in `others`.
   Numbers or_else(const Numbers& others) const;
 };

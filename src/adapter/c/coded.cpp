@@ -29,6 +29,11 @@ std::string describe(const Asked& asked) {
   return describe(record);
 }
 
+/// Elements of a piece for each host. Enough that messages are not small; few, as nothing travels while
+/// the first one is encoded and the last one decoded, nor while sums inside the host are made of the first.
+constexpr std::size_t kAlone = std::size_t{512} << 10, kBesideSums = std::size_t{128} << 10;
+static_assert(kAlone % kCodecGrain == 0 && kBesideSums % kCodecGrain == 0);
+
 }  // namespace
 
 CodedAllReduce::~CodedAllReduce() {
@@ -42,6 +47,7 @@ Result<bool> CodedAllReduce::uses_codec(DType dtype) const {
 
 Status CodedAllReduce::destroy() {
   exchange_ = nullptr;
+  sums_ = nullptr;
   Status first;
   for (Group* const group : {&all_, &across_, &host_}) {
     anycclComm_t const comm = std::exchange(group->handle, nullptr);
@@ -105,54 +111,27 @@ void CodedAllReduce::fail(const Status& why) {
     if (group->handle != nullptr) group->handle->comm->abort(why);
 }
 
-/// sums_ = this rank's slice, summed over the host.
-Status CodedAllReduce::add_in_host(const Call& call, std::vector<std::size_t>& counts,
-                                   std::vector<std::size_t>& firsts) {
-  const std::size_t me = uindex(host_.handle->comm->rank());
-  sums_.resize(std::max(sums_.size(), counts[me]));
-  Call sum;
-  sum.collective = Collective::reduce_scatter_v;
-  sum.count = counts[me];
-  sum.input = call.input;
-  if (call.dtype != DType::f32) {
-    wide_.resize(std::max(wide_.size(), call.count));
-    kernels_.codecs->widen[call.dtype == DType::bf16 ? 1 : 2](wide_.data(), call.input, call.count);
-    sum.input = reinterpret_cast<const std::byte*>(wide_.data());
-  }
-  sum.output = reinterpret_cast<std::byte*>(sums_.data());
-  sum.send_counts = counts.data();
-  sum.send_displs = firsts.data();
-  return host_.handle->comm->run(sum);
-}
-
 Status CodedAllReduce::run_between_hosts(const Call& call) {
   const auto divisor = static_cast<std::uint32_t>(call.op == ReduceOp::avg ? size_ : 1);
-  const CodecVector x{const_cast<std::byte*>(call.input), call.count, call.dtype};
-  const CodecVector y{call.output, call.count, call.dtype};
-  if (host_.handle == nullptr) return exchange_->run(x, y, divisor);
-
-  std::vector<std::size_t> counts(host_.ranks.size()), firsts(host_.ranks.size(), call.count);
-  const std::size_t grains = (call.count + kCodecGrain - 1) / kCodecGrain;
-  const auto slices = static_cast<std::size_t>(slices_);
-  for (std::size_t s = 0; s < slices; ++s) {
-    firsts[s] = std::min(call.count, grains * s / slices * kCodecGrain);
-    counts[s] = std::min(call.count, grains * (s + 1) / slices * kCodecGrain) - firsts[s];
+  const std::size_t hosts = hosts_, lag = CodedExchange::lag(hosts);
+  if (sums_ == nullptr) {
+    const CodecVector x{const_cast<std::byte*>(call.input), call.count, call.dtype};
+    exchange_->begin(x, {call.output, call.count, call.dtype}, divisor, kAlone * hosts);
+    for (std::size_t turn = 0; turn < exchange_->pieces() + lag; ++turn)
+      ANYCCL_CHECK(exchange_->turn(turn));
+    return {};
   }
-  ANYCCL_CHECK(add_in_host(call, counts, firsts));
-  const std::size_t me = uindex(host_.handle->comm->rank());
-  std::byte* const mine = call.output + firsts[me] * bytes_of(call.dtype);
+  sums_->begin(call, kBesideSums * hosts);
   if (exchange_ != nullptr)
-    ANYCCL_CHECK(
-        exchange_->run({sums_.data(), counts[me]}, {mine, counts[me], call.dtype}, divisor));
-  Call all;
-  all.collective = Collective::all_gather_v;
-  all.dtype = call.dtype;
-  all.count = counts[me];
-  all.input = mine;
-  all.output = call.output;
-  all.recv_counts = counts.data();
-  all.recv_displs = firsts.data();
-  return host_.handle->comm->run(all);
+    exchange_->begin(sums_->sums(), sums_->result(), divisor, kBesideSums * hosts);
+  ANYCCL_CHECK(sums_->add(0));
+  for (std::size_t turn = 0; turn < sums_->pieces() + lag; ++turn) {
+    if (turn + 1 < sums_->pieces()) ANYCCL_CHECK(sums_->add(turn + 1));
+    if (turn < sums_->pieces()) ANYCCL_CHECK(sums_->wait_for_sum(turn));
+    if (exchange_ != nullptr) ANYCCL_CHECK(exchange_->turn(turn));
+    if (turn >= lag) ANYCCL_CHECK(sums_->gather(turn - lag));
+  }
+  return sums_->finish();
 }
 
 }  // namespace anyccl

@@ -8,6 +8,7 @@
 
 #include "adapter/c/coded_exchange.hpp"
 #include "adapter/c/handle.hpp"
+#include "adapter/c/host_sums.hpp"
 
 namespace anyccl {
 
@@ -55,21 +56,20 @@ class CodedAllReduce {
   Status check(const Call& call) const;
   Status agree(const Group& group, const Call& call) const;
   Status run_between_hosts(const Call& call);
-  Status add_in_host(const Call& call, std::vector<std::size_t>& counts,
-                     std::vector<std::size_t>& firsts);
   void fail(const Status& why);
 
   const Codec codec_;
   const KernelTable& kernels_;
   const int me_, size_;
-  std::vector<int> host_of_;         // by rank
+  std::vector<int> host_of_;  // by rank
+  std::size_t hosts_ = 1;
   int slices_ = 0;                   // as many as the smallest host has ranks
   bool is_coded_[2] = {true, true};  // elements of 4 and of 2 bytes
   Group host_, across_;              // with several hosts: those of this one, and one of each
   Group all_;                        // if something is not coded
-  std::unique_ptr<CodedExchange> exchange_;
-  std::vector<float> wide_, sums_;
-  std::mutex mutex_;  // of a call
+  std::unique_ptr<HostSums> sums_;   // null: each host has one rank
+  std::unique_ptr<CodedExchange> exchange_;  // null: this rank has no slice
+  std::mutex mutex_;                         // of a call
   Status failure_;
 };
 

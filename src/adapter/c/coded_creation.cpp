@@ -138,12 +138,14 @@ Status CodedAllReduce::make_groups(Comm& parent, const std::string& name, int le
     most = std::max(most, ranks.size());
   }
   slices_ = static_cast<int>(least);
+  hosts_ = hosts.size();
   const int host = host_of_[static_cast<std::size_t>(me_)];
   host_.ranks = hosts[host];
   if (most > 1) {
     CommSettings settings;
     settings.level = level;  // so that sums depend neither on the call nor on the slice
     ANYCCL_TRY(CommPtr made, split(parent, host, me_, kAnyRing, name, settings));
+    sums_ = std::make_unique<HostSums>(made, slices_, *kernels_.codecs);
     host_.handle = make_handle(std::move(made), name);
   }
   const auto place = static_cast<int>(std::ranges::find(host_.ranks, me_) - host_.ranks.begin());

@@ -7,11 +7,6 @@
 namespace anyccl {
 namespace {
 
-/// Elements of a piece for each rank. Enough that messages are not small; few, as nothing travels while
-/// the first one is encoded and the last one decoded.
-constexpr std::size_t kPieceElements = std::size_t{512} << 10;
-static_assert(kPieceElements % kCodecGrain == 0);
-
 CodecVector part_of(const CodecVector& x, std::size_t first, std::size_t count) {
   return {static_cast<std::byte*>(x.data) + first * bytes_of(x.type), count, x.type};
 }
@@ -54,21 +49,22 @@ CodedExchange::Chunk CodedExchange::chunk(const Piece& piece, std::size_t rank) 
   return {piece.first + first, std::min(each, piece.count - first)};
 }
 
-Status CodedExchange::run(const CodecVector& x, const CodecVector& y, std::uint32_t divisor) {
-  x_ = x, y_ = y, divisor_ = divisor;
-  const std::size_t most = kPieceElements * ranks();
-  const std::size_t count = (x.count + most - 1) / most;
-  // All ranks come to the steps in this order, and so to the calls of the communicator.
-  for (std::size_t turn = 0; turn < count + steps() - 1; ++turn)
-    for (std::size_t number = 0; number < steps(); ++number) {
-      if (turn < number || turn - number >= count) continue;
-      Piece& piece = pieces_[(turn - number) % pieces_.size()];
-      if (number == 0) {
-        piece.first = turn * most;
-        piece.count = std::min(most, x.count - piece.first);
-      }
-      ANYCCL_CHECK(step(number, piece));
+void CodedExchange::begin(const CodecVector& x, const CodecVector& y, std::uint32_t divisor,
+                          std::size_t piece_elements) {
+  x_ = x, y_ = y, divisor_ = divisor, piece_elements_ = piece_elements;
+}
+
+/// All ranks come to the steps in this order, and so to the calls of the communicator.
+Status CodedExchange::turn(std::size_t turn) {
+  for (std::size_t number = 0; number <= lag(ranks()); ++number) {
+    if (turn < number || turn - number >= pieces()) continue;
+    Piece& piece = pieces_[(turn - number) % pieces_.size()];
+    if (number == 0) {
+      piece.first = turn * piece_elements_;
+      piece.count = std::min(piece_elements_, x_.count - piece.first);
     }
+    ANYCCL_CHECK(step(number, piece));
+  }
   return {};
 }
 

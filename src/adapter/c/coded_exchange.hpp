@@ -20,8 +20,15 @@ namespace anyccl {
 class CodedExchange {
  public:
   CodedExchange(CommPtr comm, Codec codec, const CodecKernels& kernels);
-  /// y = the sum of `x` over all ranks, divided by `divisor`. `y` may be `x`. Errors: failures on the way.
-  Status run(const CodecVector& x, const CodecVector& y, std::uint32_t divisor);
+  /// y = the sum of `x` over all ranks, divided by `divisor`, in pieces of so many elements, a multiple of kCodecGrain.
+  /// `y` may be `x`.
+  void begin(const CodecVector& x, const CodecVector& y, std::uint32_t divisor,
+             std::size_t piece_elements);
+  std::size_t pieces() const { return (x_.count + piece_elements_ - 1) / piece_elements_; }
+  /// In turn t, from 0 on, piece t of `x` is sent, and piece t - lag(ranks) of `y` is complete. Errors: failures on the
+  /// way.
+  Status turn(std::size_t number);
+  static std::size_t lag(std::size_t ranks) { return ranks == 2 ? 1 : 2; }
 
  private:
   struct alignas(64) Line {
@@ -50,7 +57,6 @@ class CodedExchange {
 
   std::size_t ranks() const { return static_cast<std::size_t>(comm_->size()); }
   std::size_t me() const { return uindex(comm_->rank()); }
-  std::size_t steps() const { return ranks() == 2 ? 2 : 3; }
   std::size_t chunk_elements(const Piece& piece) const;
   Chunk chunk(const Piece& piece, std::size_t rank) const;
   Status step(std::size_t number, Piece& piece);
@@ -67,6 +73,7 @@ class CodedExchange {
   std::array<Piece, 3> pieces_;
   CodecVector x_, y_;
   std::uint32_t divisor_ = 1;
+  std::size_t piece_elements_ = 1;
 };
 
 }  // namespace anyccl

@@ -7,6 +7,7 @@
 #include "base/config.hpp"
 #include "base/error.hpp"
 #include "base/log.hpp"
+#include "framework/tuning/order_needs.hpp"
 
 namespace anyccl {
 namespace {
@@ -17,6 +18,14 @@ Result<std::optional<DType>> type_in(int value, std::string_view field) {
   const auto type = static_cast<DType>(value);
   if (value >= 0 && bytes_of(type) > 0) return std::optional(type);
   return error(Code::invalid_argument, "{} is {}, which is no datatype", field, value);
+}
+
+/// 0: not set.
+Result<std::uint32_t> leaves_in(int value) {
+  constexpr int kMost = 4096;
+  if (value == ANYCCL_CONFIG_UNDEF_INT) return std::uint32_t{0};
+  if (value >= 1 && value <= kMost) return static_cast<std::uint32_t>(value);
+  return error(Code::invalid_argument, "config->leaves is {} instead of 1 to {}", value, kMost);
 }
 
 /// What the fields say that this library uses; the others are accepted as they are.
@@ -36,6 +45,8 @@ Result<CallSettingsTable::Text> read(const anycclCollConfig_t& config) {
   text.level = std::max(0, level);
   ANYCCL_TRY(text.output, type_in(config.outputType, "config->outputType"));
   ANYCCL_TRY(text.accumulate, type_in(config.accumulateType, "config->accumulateType"));
+  ANYCCL_TRY(text.leaves, leaves_in(config.leaves));
+  if (text.leaves > 0) text.level = std::max(text.level, kLevelOfLeaves);
   if (config.chunkBytes == ANYCCL_CONFIG_UNDEF_INT) return text;
   if (config.chunkBytes < 0)
     return error(Code::invalid_argument, "config->chunkBytes is {} bytes", config.chunkBytes);

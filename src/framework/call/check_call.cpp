@@ -8,14 +8,14 @@
 namespace anyccl {
 namespace {
 
-Status check_arguments(const Call& call, int size, const Operators& operators) {
+Status check_arguments(const Call& call, std::size_t parts, int size, const Operators& operators) {
   const std::size_t element = bytes_of(call.dtype);
   if (element == 0)
     return error(Code::invalid_argument, "datatype {} does not exist",
                  static_cast<int>(call.dtype));
   if (!call.is_point_to_point() && !exists(call.op) && operators.find(call.op) == nullptr)
     return error(Code::invalid_argument, "op {} does not exist", static_cast<int>(call.op));
-  if (call.count > (std::size_t{1} << 62) / element / static_cast<std::size_t>(size))
+  if (call.count > (std::size_t{1} << 62) / element / parts / static_cast<std::size_t>(size))
     return error(Code::invalid_argument, "count {} of {} is negative or overflows", call.count,
                  name_of(call.dtype));
   if (call.collective == Collective::recv && call.root == kAnySource) return {};
@@ -37,10 +37,13 @@ BufferBytes buffer_bytes(const Call& call, Rank me, int size) {
           bytes * blocks_held(call.collective, size, at_root, Space::output)};
 }
 
-Status check_call(const Call& call, DType result, Rank me, int size, const Operators& operators) {
-  ANYCCL_CHECK(check_arguments(call, size, operators));
+Status check_call(const Call& call, const BufferShape& shape, Rank me, int size,
+                  const Operators& operators) {
+  const auto [result, parts] = shape;
+  ANYCCL_CHECK(check_arguments(call, parts, size, operators));
   if (!has_equal_blocks(call.collective)) return check_blocks(call, me, size);
   BufferBytes bytes = buffer_bytes(call, me, size);
+  bytes.input *= parts;
   bytes.output = bytes.output / bytes_of(call.dtype) * bytes_of(result);
   if (bytes.input > 0 && call.input == nullptr)
     return error(Code::invalid_argument, "sendbuff is NULL and count is {}", call.count);

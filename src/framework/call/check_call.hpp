@@ -11,9 +11,16 @@ struct BufferBytes {
 };
 BufferBytes buffer_bytes(const Call& call, Rank me, int size);
 
-/// Whether the arguments of `call`, whose result has this type, at rank `me` of `size` make sense. `operators`: those
-/// that the program has created. Errors: invalid_argument, which names the argument as its caller knows it.
-Status check_call(const Call& call, DType result, Rank me, int size, const Operators& operators);
+/// What a call's configuration says of its buffers.
+struct BufferShape {
+  DType result;           ///< Its type.
+  std::size_t parts = 1;  ///< The input is so many, each as long as without a configuration.
+};
+
+/// Whether the arguments of `call` at rank `me` of `size` make sense. `operators`: those that the program has created.
+/// Errors: invalid_argument, which names the argument as its caller knows it.
+Status check_call(const Call& call, const BufferShape& shape, Rank me, int size,
+                  const Operators& operators);
 
 /// The additional checks of a v-form: arrays, sizes, overlapping. `call.root` is a rank.
 Status check_blocks(const Call& call, Rank me, int size);

@@ -9,7 +9,8 @@
 namespace anyccl {
 namespace {
 
-constexpr std::string_view kOutput = "config->outputType", kAccumulate = "config->accumulateType";
+constexpr std::string_view kOutput = "config->outputType", kAccumulate = "config->accumulateType",
+                           kLeaves = "config->leaves";
 
 bool is_wider(DType a, DType b) {
   return bytes_of(a) > bytes_of(b);
@@ -29,6 +30,11 @@ std::string wider_than(DType dtype) {
   return names.empty() ? "none" : names;
 }
 
+/// What is not rounded where the leaves of a rank end.
+DType sum_of_leaves(DType leaf) {
+  return leaf == DType::f16 || leaf == DType::bf16 ? DType::f32 : leaf;
+}
+
 Status no_meaning(std::string_view setting, DType type, DType input) {
   return error(Code::unsupported, "{} is {} and the call is of {}: besides this there {} {}",
                setting, name_of(type), name_of(input), wider_than(input) == "none" ? "is" : "are",
@@ -39,8 +45,12 @@ Status no_meaning(std::string_view setting, DType type, DType input) {
 
 Result<ElementTypes> types_of(const Call& call, const CallSettings* settings, bool is_created) {
   ElementTypes types{call.dtype, call.dtype, call.dtype};
-  if (settings == nullptr || (!settings->output && !settings->accumulate)) return types;
-  const std::string_view setting = settings->output ? kOutput : kAccumulate;
+  if (settings == nullptr) return types;
+  const bool has_leaves = settings->leaves > 0;
+  if (!settings->output && !settings->accumulate && !has_leaves) return types;
+  const std::string_view setting = settings->output       ? kOutput
+                                   : settings->accumulate ? kAccumulate
+                                                          : kLeaves;
   if (call.collective != Collective::all_reduce && call.collective != Collective::reduce &&
       call.collective != Collective::reduce_scatter)
     return error(Code::unsupported,
@@ -50,7 +60,13 @@ Result<ElementTypes> types_of(const Call& call, const CallSettings* settings, bo
     return error(Code::unsupported, "{} is not for operators that a program has created", setting);
   types.output = settings->output.value_or(types.input);
   types.sum = settings->accumulate.value_or(is_wider(types.output, types.input) ? types.output
-                                                                                : types.input);
+                                            : has_leaves ? sum_of_leaves(types.input)
+                                                         : types.input);
+  if (has_leaves && is_float(types.sum) && bytes_of(types.sum) < bytes_of(DType::f32))
+    return error(Code::unsupported,
+                 "{} is for sums that are rounded once, and {} is added up as {}, which is "
+                 "rounded where a rank ends",
+                 kLeaves, name_of(types.input), name_of(types.sum));
   if (types.sum != types.input &&
       (!is_wider(types.sum, types.input) || converter(types.input, types.sum) == nullptr))
     return no_meaning(settings->accumulate ? kAccumulate : kOutput, types.sum, types.input);

@@ -30,16 +30,10 @@ void Execution::start(const PreparedCall& prepared, const Call& call, Position p
   prepared_ = &prepared;
   set_kind(prepared.digest);
   plan_ = &prepared.routed->plan;
-  input_ = call.input;
   output_ = result_ = call.output;
   position_ = position;
   scratch_ = scratch;
-  if (prepared.times != nullptr) input_ = multiply_input(call);
-  if (prepared.convert_input != nullptr) {
-    std::byte* const copy = scratch_ + prepared.multiplied_at;
-    prepared.convert_input(copy, call.input, prepared.input_bytes / prepared.element);
-    input_ = copy;
-  }
+  input_ = prepare_input(call);
   if (prepared.convert_result != nullptr) output_ = scratch_ + prepared.result_at;
   announced_ = posted_ = false;
   around_ = nullptr;
@@ -135,7 +129,8 @@ bool Execution::settle() {
 /// The sum becomes an average: once, when no peer reads it any more.
 void Execution::divide() {
   const auto ranks = static_cast<std::uint32_t>(plan_->schedule.contract.shape().size);
-  prepared_->divide(output_, output_, prepared_->output_bytes / prepared_->element, ranks);
+  prepared_->divide(output_, output_, prepared_->output_bytes / prepared_->element,
+                    ranks * prepared_->folding.leaves);
 }
 
 /// Goes to the lane's next tile, unless that would put more tiles in flight than there are lanes:
@@ -358,6 +353,21 @@ void Execution::combine_operands(const void* const* sources, std::uint32_t count
   if (prepared_->kernel != nullptr) return prepared_->kernel(dst, second, sources, count, elements);
   apply(*prepared_->op, static_cast<DType>(prepared_->record.dtype), prepared_->element, dst,
         second, sources, count, elements);
+}
+
+/// The input as the plan finds it.
+const std::byte* Execution::prepare_input(const Call& call) {
+  std::byte* const copy = scratch_ + prepared_->multiplied_at;
+  const std::size_t count = prepared_->input_bytes / prepared_->element;
+  if (prepared_->folds())
+    prepared_->folding.run(copy, call.input, count, scratch_ + prepared_->folding_at, leaves_);
+  else if (prepared_->times != nullptr)
+    return multiply_input(call);
+  else if (prepared_->convert_input != nullptr)
+    prepared_->convert_input(copy, call.input, count);
+  else
+    return call.input;
+  return copy;
 }
 
 /// The input times this rank's factor.

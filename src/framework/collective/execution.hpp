@@ -20,9 +20,8 @@
 #include "framework/call/operators.hpp"
 #include "framework/call/recorder.hpp"
 #include "framework/collective/fusion.hpp"
+#include "framework/collective/leaves.hpp"
 #include "framework/collective/routed_plan.hpp"
-#include "framework/tuning/plan_settings.hpp"
-#include "platform/reduce/convert.hpp"
 #include "platform/reduce/reduce.hpp"
 
 namespace anyccl {
@@ -42,6 +41,8 @@ struct PreparedCall {
   std::size_t multiplied_at = 0;               ///< into this place of the scratch memory,
   std::vector<std::size_t> multiplied_displs;  ///< blocks one after the other, wherever they lay.
   DivideFn divide = nullptr;  ///< Averages: what is left to do when the sum is there.
+  Folding folding;  ///< Of a rank with several leaves: before anything else, into the place
+  std::size_t folding_at = 0;  ///< for multiplied input. This is for folding.room().
   // Calls with several types, see ElementTypes. All other sizes here are of elements of the sum.
   ConvertFn convert_input =
       nullptr;  ///< Before anything else, into the place for multiplied input.
@@ -70,6 +71,7 @@ struct PreparedCall {
   std::size_t largest = 0;  ///< Bytes of the largest publication of this rank.
   BoundPlan full, last;  ///< Of all tiles but the last, and of the last one. Of v-forms: not used.
 
+  bool folds() const { return folding.leaves > 1; }
   Labels labels() const { return {digest, line_bytes}; }
   /// See protocol_of().
   Protocol protocol() const { return static_cast<Protocol>(recorded.protocol); }
@@ -175,6 +177,7 @@ class Execution final : public Operation {
   void combine_operands(const void* const* sources, std::uint32_t count, std::size_t bytes,
                         std::byte* dst, std::byte* second) const;
   const std::byte* multiply_input(const Call& call) const;
+  const std::byte* prepare_input(const Call& call);
   void announce();
   void announce_first();
   bool settle();
@@ -194,6 +197,7 @@ class Execution final : public Operation {
   Status problem_;
   std::byte* scratch_ = nullptr;
   std::vector<Lane> lanes_;
+  std::vector<const void*> leaves_;  // where they are; kept for its memory
   std::uint32_t running_ = 0;
   std::uint16_t poll_budget_ = 1;
   bool announced_ = false, posted_ = false;

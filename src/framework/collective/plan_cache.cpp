@@ -33,6 +33,9 @@ std::uint64_t plan_identity(const PreparedCall& prepared, const ElementTypes& ty
   if (!types.are_one())
     h = mix(mix(h, static_cast<std::uint64_t>(types.sum)),
             static_cast<std::uint64_t>(types.output) << 8 | prepared.growth);
+  if (const CallSettings* const settings = prepared.settings;
+      settings != nullptr && settings->leaves > 0)
+    h = mix(h, settings->leaves);
   return algorithm.loaded == nullptr ? h : mix(h, algorithm.loaded->hash());
 }
 
@@ -88,17 +91,6 @@ ReduceOp name_of_operator(ReduceOp op, const Operator* created) {
   return created->function == nullptr ? kPreMulSum : kUserOp;
 }
 
-/// Whether sums are the results, which nobody reads.
-bool sums_stay(const Plan& plan) {
-  const auto output = static_cast<unsigned>(Space::output);
-  return std::all_of(plan.steps.begin(), plan.steps.end(), [&](const PlanStep& step) {
-    if ((step.flags & PlanStep::combine) == 0)
-      return step.src_space != output && (step.flags & PlanStep::store) == 0;
-    return step.flags == (PlanStep::combine | PlanStep::store) && step.src_space != output &&
-           step.dst_space == output;
-  });
-}
-
 /// Where each of `size` blocks begins, and the last one ends.
 std::vector<std::size_t> one_after_the_other(const std::size_t* counts, int size) {
   std::vector<std::size_t> begins{0};
@@ -120,12 +112,9 @@ Protocol protocol_of(const PreparedCall& prepared) {
 Status PlanCache::check(const Call& call) const {
   const CallSettings* const settings = settings_.at(call.settings);
   const DType result = settings == nullptr ? call.dtype : settings->output.value_or(call.dtype);
-  ANYCCL_CHECK(check_call(call, result, me_.rank, me_.size, operators_));
+  ANYCCL_TRY(const std::uint32_t leaves, leaves_of_rank(settings, me_.size));
+  ANYCCL_CHECK(check_call(call, {result, leaves}, me_.rank, me_.size, operators_));
   return types_of(call).status();
-}
-
-Result<ElementTypes> PlanCache::types_of(const Call& call) const {
-  return anyccl::types_of(call, settings_.at(call.settings), operators_.find(call.op) != nullptr);
 }
 
 Status PlanCache::remove_operator(ReduceOp op) {
@@ -148,6 +137,9 @@ std::size_t PlanCache::count_fusible(std::span<const Call* const> calls) {
   if (!me_.fuses) return 1;
   const Result<ElementTypes> types = types_of(*calls[0]);
   if (!types.ok() || !types->are_one()) return 1;
+  if (const auto* const settings = settings_.at(calls[0]->settings);
+      settings != nullptr && settings->leaves > 0)
+    return 1;
   std::size_t count = count_alike(calls, me_);
   while (count > 1 && !keeps_bits(calls.first(count))) count /= 2;
   return count;
@@ -267,8 +259,11 @@ Order PlanCache::need_of(const Call& call) const {
   return is_exact(call.dtype, ReduceOp::sum) ? Order::position : tree_for(call.dtype);
 }
 
-Result<Choice> PlanCache::choose_algorithm(const Call& call, std::size_t known_bytes) const {
-  return select_algorithm(query_of(call, known_bytes), me_.policy, settings_.at(call.settings));
+Result<Choice> PlanCache::choose_algorithm(const Call& call, std::size_t known_bytes,
+                                           Order least) const {
+  TunerQuery query = query_of(call, known_bytes);
+  query.need = std::max(query.need, least);
+  return select_algorithm(query, me_.policy, settings_.at(call.settings));
 }
 
 /// How much of a publication may be in its slot. Sizes that readers do not know are told elsewhere.
@@ -305,29 +300,6 @@ void PlanCache::choose_tiling(const Call& call, std::size_t wanted_tile_bytes,
   prepared.tile_bytes = tile;
 }
 
-/// Whether it rounds each result once, and has no sum but that.
-bool PlanCache::sums_at_once(const Call& call, const Algorithm& algorithm) const {
-  return me_.size > 1 && meets(algorithm, query_of(call, 0).shape, Order::tree_in_one_step);
-}
-
-/// How elements come from one type into another. Returns the type of those that the plan moves.
-DType PlanCache::choose_conversions(const Call& call, const ElementTypes& types,
-                                    PreparedCall& prepared) const {
-  if (types.are_one()) return types.sum;
-  const RoutedPlan& routed = *prepared.routed;
-  const bool widens = types.sum != types.input && types.sum == types.output;
-  // All ranks have to come to the same: of the catalog, plans of ranks are alike.
-  if (widens && routed.algorithm->loaded == nullptr && sums_at_once(call, *routed.algorithm) &&
-      sums_stay(routed.plan)) {
-    prepared.widen = converter(types.input, types.sum);
-    prepared.growth = bytes_of(types.sum) / bytes_of(types.input);
-    return types.input;
-  }
-  if (types.sum != types.input) prepared.convert_input = converter(types.input, types.sum);
-  if (types.output != types.sum) prepared.convert_result = converter(types.sum, types.output);
-  return types.sum;
-}
-
 /// The record that ranks compare. `known_sizes`: a hash of the sizes of a v-form that all know.
 void PlanCache::fill_record(const Call& call, std::uint64_t known_sizes, FusedParts parts,
                             const ElementTypes& types, PreparedCall& prepared) const {
@@ -349,11 +321,15 @@ void PlanCache::plan_scratch(PreparedCall& prepared) const {
       prepared.lanes * plan.schedule.scratch.size() * prepared.geometry.scratch_chunk(), 64);
   if (!prepared.multiplied_displs.empty())
     prepared.scratch_bytes += prepared.multiplied_displs.back() * prepared.element;
-  else if (prepared.times != nullptr || prepared.convert_input != nullptr)
+  else if (prepared.times != nullptr || prepared.convert_input != nullptr || prepared.folds())
     prepared.scratch_bytes += prepared.input_bytes;
   prepared.result_at = prepared.widened_at = round_up(prepared.scratch_bytes, 64);
   if (prepared.convert_result != nullptr)
     prepared.scratch_bytes = prepared.result_at + prepared.output_bytes;
+  if (prepared.folds()) {
+    prepared.folding_at = round_up(prepared.scratch_bytes, 64);
+    prepared.scratch_bytes = prepared.folding_at + prepared.folding.room();
+  }
   if (prepared.widen != nullptr)
     prepared.scratch_bytes = prepared.widened_at + (prepared.routed->most_operands + 1) * kWidened *
                                                        prepared.element * prepared.growth;
@@ -380,28 +356,25 @@ Result<std::shared_ptr<const PreparedCall>> PlanCache::prepare(const Call& given
   const bool varies = !has_equal_blocks(given.collective);
   auto prepared = std::make_shared<PreparedCall>();
   ANYCCL_TRY(ElementTypes types, types_of(given));
+  ANYCCL_TRY(prepared->folding.leaves, leaves_of_rank(settings_.at(given.settings), me_.size));
+  const KnownSizes sizes = known_sizes(given, me_.size);
+  const std::size_t known = varies ? sizes.average : given.count;
+  ANYCCL_TRY(const Choice choice, choose_for(given, known, types, *prepared));
   Call call = given;  // of the elements that the plan moves
   call.dtype = types.sum;
   ANYCCL_CHECK(choose_kernels(call, *prepared));
-  const KnownSizes sizes = known_sizes(call, me_.size);
-  const std::size_t known = varies ? sizes.average : call.count;
-  ANYCCL_TRY(const Choice choice, choose_algorithm(call, known * bytes_of(call.dtype)));
-  if (types.sum != types.input && types.output == types.input && given.op != ReduceOp::avg &&
-      tree_for(types.input) == Order::tree_in_one_step && sums_at_once(given, *choice.algorithm)) {
-    types.sum = call.dtype = types.input;  // added up in f32 and rounded once, as it is
-    ANYCCL_CHECK(choose_kernels(call, *prepared));
-  }
-  // An input that is multiplied or converted first is read where that was done.
+  // An input that is multiplied, converted or folded first is read where that was done.
+  const bool is_read_there = types.are_one() && prepared->times == nullptr && !prepared->folds();
   ANYCCL_TRY(prepared->routed,
-             routed_plan(*choice.algorithm, call,
-                         types.are_one() && call.in_place(me_.rank) && prepared->times == nullptr));
+             routed_plan(*choice.algorithm, call, is_read_there && call.in_place(me_.rank)));
   call.dtype = choose_conversions(given, types, *prepared);
   prepared->element = bytes_of(call.dtype);
   const std::size_t bytes = call.count * prepared->element;
   const BufferBytes buffers = buffer_bytes(call, me_.rank, me_.size);
   prepared->input_bytes = buffers.input;
   prepared->output_bytes = buffers.output;
-  prepared->given_bytes = buffers.input / prepared->element * bytes_of(types.input);
+  prepared->given_bytes =
+      buffers.input / prepared->element * bytes_of(types.input) * prepared->folding.leaves;
   prepared->result_bytes = buffers.output / prepared->element * bytes_of(types.output);
   prepared->settings = settings_.at(call.settings);
   choose_lines(choice.protocols.allowed, *prepared);

@@ -34,6 +34,9 @@ class PlanCache {
             !overlap(call.input, last_->given_bytes, call.output, last_->result_bytes));
   }
 
+  /// Of a call whose arguments make sense. Errors: unsupported, see anyccl::types_of().
+  Result<ElementTypes> types_of(const Call& call) const;
+
   /// Of a call that is right. Errors: what chooses and builds plans says; unsupported.
   /// `parts`: of a fused call; they are in the key.
   Result<std::shared_ptr<const PreparedCall>> find(const Call& call, const CallKey& key,
@@ -72,14 +75,17 @@ class PlanCache {
     bool in_place;
     std::unique_ptr<RoutedPlan> plan;
   };
-  Result<ElementTypes> types_of(const Call& call) const;
+  bool should_send_input(const Call& call, const ElementTypes& types) const;
+  Result<Choice> choose_for(const Call& given, std::size_t known, ElementTypes& types,
+                            const PreparedCall& prepared) const;
   bool sums_at_once(const Call& call, const Algorithm& algorithm) const;
   DType choose_conversions(const Call& call, const ElementTypes& types,
                            PreparedCall& prepared) const;
   Status choose_kernels(const Call& call, PreparedCall& prepared) const;
   Order need_of(const Call& call) const;
   TunerQuery query_of(const Call& call, std::size_t known_bytes) const;
-  Result<Choice> choose_algorithm(const Call& call, std::size_t known_bytes) const;
+  Result<Choice> choose_algorithm(const Call& call, std::size_t known_bytes,
+                                  Order least = Order::position) const;
   Result<const RoutedPlan*> routed_plan(const Algorithm& algorithm, const Call& call,
                                         bool in_place);
   void choose_lines(const Protocols& allowed, PreparedCall& prepared) const;

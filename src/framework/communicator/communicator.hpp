@@ -246,8 +246,9 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
   Result<Method> method_of(const Call& call);
   Result<std::shared_ptr<Operation>> enqueue_verified(const Call& call, const CallKey& key,
                                                       Gate gate);
-  std::shared_ptr<Verification> verification_of(const Call& call, const PreparedCall& prepared,
-                                                const Method& method);
+  Result<std::shared_ptr<Verification>> verification_of(const Call& call,
+                                                        const PreparedCall& prepared,
+                                                        const Method& method);
   bool does_at_once(const Call& call, std::uint32_t poll_budget) {
     const std::uint64_t begin = recorder_.begin();
     const bool done = messages_.does_at_once(call, poll_budget);

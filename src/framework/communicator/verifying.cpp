@@ -9,35 +9,35 @@ namespace anyccl {
 
 Result<Method> Comm::method_of(const Call& call) {
   if (call.is_point_to_point() || call.collective == Collective::barrier) return Method();
-  if (const CallSettings* const settings = plans_.settings().at(call.settings);
-      settings != nullptr && settings->output && *settings->output != call.dtype)
-    return error(Code::invalid_usage,
-                 "config->outputType is {} and the call is of {}: there is no verification of a "
-                 "result of another type",
-                 name_of(*settings->output), name_of(call.dtype));
+  ANYCCL_TRY(const ElementTypes types, plans_.types_of(call));
   const auto& created = plans_.operators().find(call.op);
-  return anyccl::method_of(call, created.get(), me_.size);
+  return anyccl::method_of(call, types.sum, types.output, created.get(), me_.size);
 }
 
 /// Of the next call.
-std::shared_ptr<Verification> Comm::verification_of(const Call& call, const PreparedCall& prepared,
-                                                    const Method& method) {
+Result<std::shared_ptr<Verification>> Comm::verification_of(const Call& call,
+                                                            const PreparedCall& prepared,
+                                                            const Method& method) {
+  ANYCCL_TRY(const ElementTypes types, plans_.types_of(call));
   VerifiedCall verified{.call = call,
                         .me = me_.rank,
                         .size = me_.size,
                         .sequence = sequence_ + 1,
                         .secret = me_.verify_secret,
                         .method = method,
+                        .output = types.output,
+                        .parts = prepared.folding.leaves,
                         .roundings = {},
                         .op = prepared.op};
   if (method.family == Family::floats) {
     const Shape& shape = prepared.routed->plan.schedule.contract.shape();
-    verified.roundings = roundings_of(
-        method.dtype, {.ranks = me_.size,
-                       .is_tree = meets(*prepared.routed->algorithm, shape, tree_for(call.dtype)),
-                       .is_average = call.op == ReduceOp::avg,
-                       .is_multiplied = prepared.op != nullptr,
-                       .is_complex = method.per_element == 2});
+    verified.roundings =
+        roundings_of(method.dtype, types.output,
+                     {.ranks = me_.size * static_cast<int>(verified.parts),
+                      .is_tree = meets(*prepared.routed->algorithm, shape, tree_for(types.sum)),
+                      .is_average = call.op == ReduceOp::avg,
+                      .is_multiplied = prepared.op != nullptr,
+                      .is_complex = method.per_element == 2});
   }
   return std::make_shared<Verification>(verified, [this](Rank r) { return me_.names[uindex(r)]; });
 }
@@ -49,7 +49,7 @@ Result<std::shared_ptr<Operation>> Comm::enqueue_verified(const Call& call, cons
   ANYCCL_TRY(const Method method, method_of(call));
   const auto first = make_queued(call);
   ANYCCL_TRY(first->prepared, plans_.find(first->kept.call(), key));
-  first->verification = verification_of(call, *first->prepared, method);
+  ANYCCL_TRY(first->verification, verification_of(call, *first->prepared, method));
   const Call check = first->verification->check();
   const auto second = make_queued(check);
   ANYCCL_TRY(second->prepared, plans_.plan(check, CallKey(check, me_.rank)));

@@ -38,7 +38,7 @@ std::size_t CallSettingsTable::find(const Text& text, std::size_t count) const {
     const Entry& entry = *entries_[i].load(std::memory_order_acquire);
     if (entry.settings.chunk_bytes == text.chunk_bytes && entry.settings.level == text.level &&
         entry.settings.forced == text.forced && entry.settings.output == text.output &&
-        entry.settings.accumulate == text.accumulate &&
+        entry.settings.accumulate == text.accumulate && entry.settings.leaves == text.leaves &&
         entry.algorithms == text_of(text.algorithms) && entry.protocols == text_of(text.protocols))
       return i;
   }
@@ -54,6 +54,7 @@ Status CallSettingsTable::parse(const Text& text, Entry& into) {
   settings.level = text.level;
   settings.output = text.output;
   settings.accumulate = text.accumulate;
+  settings.leaves = text.leaves;
   ANYCCL_CHECK(
       parse_into(settings.algorithms, into.algorithms, "config->algSelection", text.forced));
   return parse_into(settings.protocols, into.protocols, "config->proto", text.forced);
@@ -62,7 +63,7 @@ Status CallSettingsTable::parse(const Text& text, Entry& into) {
 Result<std::uint8_t> CallSettingsTable::number_of(const Text& text) {
   const bool says_nothing = text_of(text.algorithms).empty() && text_of(text.protocols).empty() &&
                             text.chunk_bytes == 0 && text.level == 0 && !text.output &&
-                            !text.accumulate && text.tag == 0;
+                            !text.accumulate && text.leaves == 0 && text.tag == 0;
   if (says_nothing) return std::uint8_t{0};
   const auto known = count_.load(std::memory_order_acquire);
   std::size_t place = find(text, known);

@@ -25,6 +25,7 @@ struct PlanSettings {
 struct CallSettings : PlanSettings {
   bool forced = true;  ///< A choice that cannot be done is an error; else another one is taken.
   std::optional<DType> output, accumulate;  ///< See ElementTypes; absent: that of the call.
+  std::uint32_t leaves = 0;                 ///< Of all ranks, see Leaves; 0: not set.
   std::atomic<std::uint64_t> tag{0};        ///< Of the last such call, for profilers; 0: none.
 };
 
@@ -42,6 +43,7 @@ class CallSettingsTable {
     int level = 0;
     bool forced = true;
     std::optional<DType> output = {}, accumulate = {};
+    std::uint32_t leaves = 0;
     std::uint64_t tag = 0;
   };
   static constexpr std::size_t kMost = 63;

@@ -1,7 +1,10 @@
 #include "framework/verification/rounding.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
+
+#include "base/types.hpp"
 
 namespace anyccl {
 namespace {
@@ -34,12 +37,21 @@ double grown(double unit, double times) {
   return std::expm1(times * std::log1p(unit));
 }
 
+/// What the last conversion adds, where it rounds.
+void round_result(Roundings& r, DType sum, DType output) {
+  if (bytes_of(output) >= bytes_of(sum)) return;
+  const Precision p = precision_of(output);
+  r.by_result += p.unit / (1 - p.unit);
+  r.least += 2 * p.least;
+  r.overflow = std::min(r.overflow, p.most / 2 / (1 + r.by_terms));
+}
+
 }  // namespace
 
-Roundings roundings_of(DType dtype, const Additions& additions) {
-  const Precision p = precision_of(dtype);
+Roundings roundings_of(DType sum, DType output, const Additions& additions) {
+  const Precision p = precision_of(sum);
   constexpr double kWide = 0x1p-24;
-  const bool is_small = dtype != DType::f32 && dtype != DType::f64;
+  const bool is_small = sum != DType::f32 && sum != DType::f64;
   const auto n = static_cast<unsigned>(additions.ranks);
   const double depth = additions.is_tree ? std::bit_width(n - 1) : n - 1;
   const double products = additions.is_multiplied ? (additions.is_complex ? 2 : 1) : 0;
@@ -56,9 +68,10 @@ Roundings roundings_of(DType dtype, const Additions& additions) {
     r.by_result = 1.0 / (1 - p.unit) * p.unit * (1 + quotients) * (1 + p.unit);
   r.least = p.least * (depth + products + quotients + 1) * 2;
   r.overflow = p.most / 2 / (1 + r.by_terms);
-  r.vanishing = dtype == DType::f64 ? 0x1p-500 : 0;
+  r.vanishing = sum == DType::f64 ? 0x1p-500 : 0;
   r.ranks = n;
   if (additions.is_average) r.factor = 1.0 / n;
+  round_result(r, sum, output);
   return r;
 }
 

@@ -25,12 +25,13 @@ struct Roundings {
 
 /// How a call adds up.
 struct Additions {
-  int ranks = 1;
+  int ranks = 1;         ///< Or leaves, where a rank has several.
   bool is_tree = false;  ///< Proved to be the aligned tree and, of small types, to round once.
   bool is_average = false, is_multiplied = false, is_complex = false;
 };
 
-Roundings roundings_of(DType dtype, const Additions& additions);
+/// Of sums in `sum` whose results are rounded to `output`, if that is another type.
+Roundings roundings_of(DType sum, DType output, const Additions& additions);
 
 /// What one lane of `rows` elements may be off by, of `lanes` in all: with a probability of 1 - 1e-9 no lane of
 /// a right result is. `terms`: the sum of the ranks' norms, `result`: the norm of the result.

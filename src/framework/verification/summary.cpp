@@ -15,6 +15,7 @@ namespace anyccl {
 namespace {
 
 constexpr std::size_t kSet = 64 << 10, kPortion = 1024;  // elements; rows
+constexpr std::size_t kWidened = 64;                     // rows
 
 bool is_float(DType dtype) {
   return dtype >= DType::f16 && dtype <= DType::f8e5m2;
@@ -185,10 +186,14 @@ void add_bits(const Method& method, std::uint64_t seed, const Rows& rows, Summar
   });
 }
 
+bool is_maximum(const Method& method) {
+  return method.op == ReduceOp::max || method.op == ReduceOp::min;
+}
+
 void add_order(const Method& method, const Rows& rows, Summary& to) {
-  const bool is_maximum = method.op == ReduceOp::max || method.op == ReduceOp::min;
+  const bool takes_most = is_maximum(method);
   for_each(method, rows, [&](std::uint64_t, std::size_t b, std::uint64_t x) {
-    to.words[b] = is_maximum ? std::max(to.words[b], x) : to.words[b] | x;
+    to.words[b] = takes_most ? std::max(to.words[b], x) : to.words[b] | x;
   });
 }
 
@@ -230,20 +235,28 @@ std::size_t Method::lanes(std::size_t elements) const {
   return std::min(kRow, elements * per_element);
 }
 
-Result<Method> method_of(const Call& call, const Operator* created, int size) {
+Result<Method> method_of(const Call& call, DType sum, DType output, const Operator* created,
+                         int size) {
   Method method;
   if (!reduces(call.collective)) return method;
-  const bool is_complex = call.dtype == DType::complex64 || call.dtype == DType::complex128;
-  method.dtype = !is_complex                      ? call.dtype
-                 : call.dtype == DType::complex64 ? DType::f32
-                                                  : DType::f64;
+  const bool is_complex = sum == DType::complex64 || sum == DType::complex128;
+  method.dtype = !is_complex ? sum : sum == DType::complex64 ? DType::f32 : DType::f64;
   method.bytes = bytes_of(method.dtype);
   method.per_element = is_complex ? 2 : 1;
+  method.element_bytes = bytes_of(call.dtype);
+  if (sum != call.dtype) method.widen = converter(call.dtype, sum);
   method.set = kSet * static_cast<std::size_t>(std::max(1, (size + 15) / 16));
   method.op = created != nullptr ? ReduceOp::sum : call.op;
   if (created != nullptr && created->function != nullptr)
     return refuse(call, "a function of the program", "nothing is known of it");
   if (call.dtype == DType::boolean) method.op = logical(method.op);
+  const bool adds = method.op == ReduceOp::sum || method.op == ReduceOp::avg;
+  if (!adds && (sum != call.dtype || output != sum))
+    return refuse(call, "other operators than sums with a result of another type",
+                  "the check compares elements of one type");
+  if (!is_float(method.dtype) && output != sum)
+    return refuse(call, "integers whose result is wider than their sum",
+                  "nothing is known of the rest");
   switch (method.op) {
     case ReduceOp::prod:
       return refuse(call, "prod", "sums say nothing of products");
@@ -267,16 +280,50 @@ Result<Method> method_of(const Call& call, const Operator* created, int size) {
 void summarize(const Method& method, std::uint64_t seed, const std::byte* memory,
                std::size_t elements, std::size_t most, std::uint64_t* words) {
   const std::size_t lanes = method.lanes(most), units = elements * method.per_element;
+  const std::size_t portion = (method.widen != nullptr ? kWidened : kPortion) * kRow;
+  const std::size_t unit = method.element_bytes / method.per_element;
+  std::byte wide[kWidened * kRow * 8];
   for (std::size_t set = 0; set < method.sets(most); ++set) {
     Summary summary;
     const std::size_t end = std::min(units, (set + 1) * method.set);
-    for (std::size_t first = set * method.set; first < end; first += kPortion * kRow) {
-      const std::size_t count = std::min(end - first, kPortion * kRow);
-      add(method, seed, {memory + first * method.bytes, count / kRow, count % kRow, first / kRow},
-          summary);
+    for (std::size_t first = set * method.set; first < end; first += portion) {
+      const std::size_t count = std::min(end - first, portion);
+      const std::byte* at = memory + first * unit;
+      if (method.widen != nullptr) {
+        method.widen(wide, at, count);
+        at = wide;
+      }
+      add(method, seed, {at, count / kRow, count % kRow, first / kRow}, summary);
     }
     write(method, summary, lanes, words + set * lanes * method.words_per_lane());
   }
+}
+
+Method of_result(const Method& method, DType output) {
+  Method result = method;
+  if (result.per_element > 1 || method.family == Family::moved) return result;
+  result.dtype = output;
+  result.bytes = result.element_bytes = bytes_of(output);
+  result.widen = nullptr;
+  return result;
+}
+
+void join(const Method& method, std::uint64_t* words, const std::uint64_t* more,
+          std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) switch (method.family) {
+      case Family::floats:  // norms add up to one that is not smaller
+        words[i] = std::bit_cast<std::uint64_t>(std::bit_cast<double>(words[i]) +
+                                                std::bit_cast<double>(more[i]));
+        break;
+      case Family::integers:
+        words[i] += more[i];
+        break;
+      case Family::bits:
+        words[i] ^= more[i];
+        break;
+      default:
+        words[i] = is_maximum(method) ? std::max(words[i], more[i]) : words[i] | more[i];
+    }
 }
 
 std::size_t first_not_above(const Method& method, const std::byte* y, const std::byte* x,

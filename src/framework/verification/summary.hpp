@@ -7,6 +7,7 @@
 
 #include "framework/call/call.hpp"
 #include "framework/call/operators.hpp"
+#include "platform/reduce/convert.hpp"
 
 namespace anyccl {
 
@@ -26,6 +27,8 @@ struct Method {
   ReduceOp op = ReduceOp::sum;
   std::size_t bytes = 1, per_element = 1;  ///< Of what goes to a lane, and how many of an element.
   std::size_t set = 0;                     ///< So much of it is in a set; a multiple of 64.
+  ConvertFn widen = nullptr;  ///< Makes `dtype` of the elements of a contribution; null: they are,
+  std::size_t element_bytes = 1;  ///< and have so many bytes each.
 
   std::size_t words_per_lane() const { return family == Family::floats ? 2 : 1; }
   std::size_t sets(std::size_t elements) const { return (elements * per_element + set - 1) / set; }
@@ -37,9 +40,14 @@ struct Method {
   }
 };
 
-/// Of calls like this on `size` ranks. `created`: its operator, if a program has created it. Errors:
-/// invalid_usage, where there is no check for the operator.
-Result<Method> method_of(const Call& call, const Operator* created, int size);
+/// Of contributions to calls like this on `size` ranks. `sum`, `output`: see ElementTypes. `created`: its operator, if a
+/// program has created it. Errors: invalid_usage, where there is no check for the operator.
+Result<Method> method_of(const Call& call, DType sum, DType output, const Operator* created,
+                         int size);
+/// Of results of this type.
+Method of_result(const Method& method, DType output);
+/// Of two vectors' summaries, that of all elements of both. Of `count` words each.
+void join(const Method& method, std::uint64_t* words, const std::uint64_t* more, std::size_t count);
 
 /// Writes method.words(most) words: the summary of `elements` of them, at most `most`, at `memory`. Of a
 /// lane of floats: the sum and the root of the sum of squares, as f64.

@@ -54,6 +54,7 @@ void read_factor(const Method& method, const void* factor, double (&parts)[2]) {
 Verification::Verification(const VerifiedCall& call, const RankNamer& name_of)
     : kept_(call.call, call.me, call.size),
       call_(call),
+      of_result_(of_result(call.method, call.output)),
       name_of_(name_of),
       seed_(mix(call.secret, call.sequence)),
       hash_(mix(seed_, 1)),
@@ -129,6 +130,13 @@ Verification::Piece Verification::result_of(std::size_t from) const {
   }
 }
 
+/// The same piece of another part of the input.
+const std::byte* Verification::part(const Piece& piece, std::size_t k) const {
+  const Call& call = call_.call;
+  const std::size_t blocks = call.collective == Collective::reduce_scatter ? n() : 1;
+  return piece.at + k * blocks * call.count * bytes_of(call.dtype);
+}
+
 /// Of those that are summed up: of any rank.
 std::size_t Verification::most_elements() const {
   const Call& call = call_.call;
@@ -202,6 +210,29 @@ void Verification::scale(std::uint64_t* words) const {
   std::memcpy(words, numbers.data(), count * sizeof(double));
 }
 
+/// Of all parts of the input.
+void Verification::summarize_input(const Piece& piece, std::uint64_t* words) const {
+  const Method& method = call_.method;
+  summarize(method, seed_, piece.at, piece.elements, most_elements(), words);
+  std::vector<std::uint64_t> more(call_.parts > 1 ? method.words(most_elements()) : 0);
+  for (std::size_t k = 1; k < call_.parts; ++k) {
+    summarize(method, seed_, part(piece, k), piece.elements, most_elements(), more.data());
+    join(method, words, more.data(), more.size());
+  }
+}
+
+/// The first element of the result that does not take in this rank's; ~0: all do. An input in whose place the result
+/// is, is no more.
+std::size_t Verification::first_not_above(const Piece& y) const {
+  const Piece x = input_for(uindex(call_.me));
+  for (std::size_t k = x.at == y.at ? 1 : 0; k < call_.parts; ++k)
+    if (const std::size_t first =
+            anyccl::first_not_above(call_.method, y.at, part(x, k), y.elements);
+        first < y.elements)
+      return first;
+  return ~std::size_t{0};
+}
+
 void Verification::take_input() {
   const Method& method = call_.method;
   for (std::size_t to = 0; to * block_words_ < given_.size(); ++to) {
@@ -215,7 +246,7 @@ void Verification::take_input() {
       words[kHash] = hash_(piece.at, piece.elements * bytes_of(call_.call.dtype));
       continue;
     }
-    summarize(method, seed_, piece.at, piece.elements, most_elements(), words + kHeadWords);
+    summarize_input(piece, words + kHeadWords);
     scale(words + kHeadWords);
   }
 }
@@ -232,13 +263,10 @@ void Verification::take_result() {
     }
   } else if (has_result()) {
     const Piece y = result_of(0);
-    summarize(method, seed_, y.at, y.elements, most_elements(), result_.data());
-    if (is_alike()) alike = hash_(y.at, y.elements * element);
-    const Piece x = input_for(uindex(call_.me));
-    if (method.family == Family::order && is_summand(uindex(call_.me)) && x.at != y.at) {
-      const std::size_t first = first_not_above(method, y.at, x.at, y.elements);
-      if (first < y.elements) not_above_ = first;
-    }
+    summarize(of_result_, seed_, y.at, y.elements, most_elements(), result_.data());
+    if (is_alike()) alike = hash_(y.at, y.elements * bytes_of(call_.output));
+    if (method.family == Family::order && is_summand(uindex(call_.me)))
+      not_above_ = first_not_above(y);
   }
   for (std::size_t at = 0; at < given_.size(); at += block_words_) {
     std::uint64_t* const words = given_.data() + at;

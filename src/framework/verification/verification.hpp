@@ -20,8 +20,10 @@ struct VerifiedCall {
   int size = 1;
   std::uint64_t sequence = 0;  ///< Of the call.
   std::uint64_t secret = 0;    ///< Equal on all ranks, and another one in other communicators.
-  Method method;
-  Roundings roundings;                           ///< Of sums of floats.
+  Method method;               ///< Of contributions.
+  DType output = DType::f32;   ///< The type of the result.
+  std::size_t parts = 1;       ///< Of the input: see leaves_of_rank().
+  Roundings roundings;         ///< Of sums of floats.
   std::shared_ptr<const Operator> op = nullptr;  ///< If the program created it.
 };
 
@@ -72,6 +74,9 @@ class Verification {
   Piece block(const std::byte* base, std::size_t r, const std::size_t* counts,
               const std::size_t* displs) const;
   std::size_t most_elements() const;
+  const std::byte* part(const Piece& piece, std::size_t k) const;
+  void summarize_input(const Piece& piece, std::uint64_t* words) const;
+  std::size_t first_not_above(const Piece& result) const;
   bool is_summand(std::size_t r) const;
   bool has_result() const;
   /// Whether ranks have the same results.
@@ -99,6 +104,7 @@ class Verification {
   double value(const std::uint64_t* words, std::size_t set, std::size_t b, std::size_t which) const;
   const KeptCall kept_;
   VerifiedCall call_;
+  const Method of_result_;
   const RankNamer name_of_;
   const std::uint64_t seed_;
   const Hasher hash_;

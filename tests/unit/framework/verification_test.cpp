@@ -75,7 +75,7 @@ std::vector<ReduceOp> operators_of(DType dtype, Collective kind) {
     call.op = o;
     const bool exists = o == ReduceOp::avg ? divide_kernel(dtype).ok() && !is_prefix(kind)
                                            : reduce_kernel(dtype, o).ok();
-    if (exists && method_of(call, nullptr, 2).ok()) all.push_back(o);
+    if (exists && method_of(call, dtype, dtype, nullptr, 2).ok()) all.push_back(o);
   }
   return all;
 }
@@ -107,6 +107,75 @@ TEST(Verification, passes_what_is_right) {
       ASSERT_TRUE(said.ok()) << "seed " << seed << ", data " << static_cast<int>(data) << ", " << n
                              << " ranks, " << (world.is_tree() ? "tree: " : "chain: ")
                              << said.message();
+  }
+}
+
+struct Types {
+  DType input, sum, output;
+};
+constexpr Types kConfigured[] = {
+    {DType::bf16, DType::f32, DType::f32},  {DType::f16, DType::f32, DType::f32},
+    {DType::bf16, DType::f32, DType::bf16}, {DType::f16, DType::f32, DType::f16},
+    {DType::bf16, DType::f32, DType::f16},  {DType::f32, DType::f64, DType::f32},
+    {DType::f32, DType::f64, DType::f64},   {DType::f32, DType::f32, DType::bf16},
+    {DType::f32, DType::f32, DType::f16},   {DType::f64, DType::f64, DType::f32},
+    {DType::f32, DType::f32, DType::f32},   {DType::i8, DType::i32, DType::i32},
+    {DType::u16, DType::u64, DType::u64},   {DType::i64, DType::i64, DType::i64}};
+constexpr Collective kTyped[] = {Collective::all_reduce, Collective::reduce,
+                                 Collective::reduce_scatter};
+
+/// A call whose result has another type, or whose ranks have several leaves.
+std::unique_ptr<World> configured_world(std::uint64_t seed, Data& data) {
+  Random random(seed);
+  const Types types = kConfigured[below(random, std::size(kConfigured))];
+  const ReduceOp op =
+      is_float(types.input) && below(random, 2) == 0 ? ReduceOp::avg : ReduceOp::sum;
+  auto world =
+      std::make_unique<World>(kTyped[below(random, std::size(kTyped))], types.input, op,
+                              2 + static_cast<int>(below(random, 7)),
+                              1 + below(random, std::size_t{1} << below(random, 13)), seed);
+  world->configure(types.sum, types.output, std::size_t{1} << below(random, 3));
+  data = kData[below(random, std::size(kData))];
+  return world;
+}
+
+TEST(Verification, passes_right_results_of_other_types_and_of_leaves) {
+  const std::uint64_t cases = cases_of(200, 1000, 50'000);
+  for (std::uint64_t seed = 1; seed <= cases; ++seed) {
+    Data data;
+    const auto world = configured_world(seed, data);
+    world->fill([&](std::size_t r, std::size_t count) {
+      return elements(world->input(), data, r, count, seed);
+    });
+    world->begin();
+    world->run();
+    for (const Status& said : world->end())
+      ASSERT_TRUE(said.ok()) << "seed " << seed << ", data " << static_cast<int>(data) << ": "
+                             << said.message();
+  }
+}
+
+TEST(Verification, finds_lost_contributions_to_results_of_other_types_and_of_leaves) {
+  const std::uint64_t cases = effort<std::uint64_t>(50, 300, 5000);
+  for (std::uint64_t seed = 1; seed <= cases; ++seed) {
+    Data data;
+    const auto world = configured_world(seed, data);
+    world->fill([&](std::size_t r, std::size_t count) {
+      return elements(world->input(), Data::normal, r, count, seed);
+    });
+    world->begin();
+    world->run();
+    const std::size_t wrong = world->someone(), lost = below(world->random(), world->n());
+    std::vector<std::size_t> ranks = world->all_ranks();
+    ranks.erase(ranks.begin() + static_cast<std::ptrdiff_t>(lost));
+    const Memory result = world->sum(wrong, ranks);
+    if (result == world->sum(wrong, world->all_ranks())) continue;  // it was zeros, such as of i8
+    world->replace(wrong, result);
+    const std::vector<Status> said = world->end();
+    ASSERT_FALSE(said[wrong].ok()) << "seed " << seed;
+    ASSERT_NE(said[wrong].message().find(rank_name(Rank{static_cast<int>(wrong)})),
+              std::string::npos)
+        << said[wrong].message();
   }
 }
 
@@ -304,7 +373,7 @@ TEST(Verification, sees_a_maximum_that_lost_one_rank) {
 TEST(Verification, has_no_check_for_products) {
   Call call;
   call.op = ReduceOp::prod;
-  const Status said = method_of(call, nullptr, 4).status();
+  const Status said = method_of(call, call.dtype, call.dtype, nullptr, 4).status();
   EXPECT_EQ(said.code(), Code::invalid_usage);
   for (const char* word : {"prod", "ANYCCL_VERIFY", "config->verify"})
     EXPECT_NE(said.message().find(word), std::string::npos) << said.message();

@@ -14,6 +14,7 @@
 #include "algorithm/schedule/contract.hpp"
 #include "base/hash.hpp"
 #include "framework/verification/verification.hpp"
+#include "platform/reduce/convert.hpp"
 #include "platform/reduce/reduce.hpp"
 
 namespace anyccl::test {
@@ -50,6 +51,15 @@ class World {
     }
   }
 
+  /// The call has a configuration that says so: see ElementTypes, and leaves_of_rank(). Before fill().
+  void configure(DType sum, DType output, std::size_t parts) {
+    sum_ = sum;
+    output_ = output;
+    parts_ = parts;
+    for (Memory& one : in) one.resize(one.size() * parts);
+    for (Memory& one : out) one.resize(one.size() / element() * bytes_of(output));
+  }
+
   /// Each rank's own data: what `make(r, bytes)` fills in.
   template <typename Make>
   void fill(const Make& make) {
@@ -78,20 +88,22 @@ class World {
     pairs();
     for (std::size_t r = 0; r < n_; ++r) {
       const Call c = call(r);
-      const auto method = method_of(c, created.get(), static_cast<int>(n_));
+      const auto method = method_of(c, sum_, output_, created.get(), static_cast<int>(n_));
       ASSERT_TRUE(method.ok()) << method.status().message();
-      VerifiedCall verified{
-          .call = c,
-          .me = Rank{static_cast<int>(r)},
-          .size = static_cast<int>(n_),
-          .sequence = 4711,
-          .secret = random_seed_,
-          .method = *method,
-          .roundings = roundings_of(method->dtype, {.ranks = static_cast<int>(n_),
-                                                    .is_tree = is_tree_,
-                                                    .is_average = op_ == ReduceOp::avg,
-                                                    .is_multiplied = false,
-                                                    .is_complex = method->per_element == 2})};
+      VerifiedCall verified{.call = c,
+                            .me = Rank{static_cast<int>(r)},
+                            .size = static_cast<int>(n_),
+                            .sequence = 4711,
+                            .secret = random_seed_,
+                            .method = *method,
+                            .output = output_,
+                            .parts = parts_,
+                            .roundings = roundings_of(method->dtype, output_,
+                                                      {.ranks = static_cast<int>(n_ * parts_),
+                                                       .is_tree = is_tree_,
+                                                       .is_average = op_ == ReduceOp::avg,
+                                                       .is_multiplied = false,
+                                                       .is_complex = method->per_element == 2})};
       all_.push_back(std::make_unique<Verification>(verified, rank_name));
     }
     for (auto& v : all_) v->take_input();
@@ -113,18 +125,17 @@ class World {
 
   /// A sum over some ranks of the part that rank r gets.
   Memory sum(std::size_t r, std::vector<std::size_t> ranks) {
-    const std::size_t bytes = part(r) * element();
+    const bool has_blocks =
+        kind_ == Collective::reduce_scatter || kind_ == Collective::reduce_scatter_v;
+    const std::size_t first = has_blocks ? r * count_ : 0, all = count_ * (has_blocks ? n_ : 1);
     std::vector<Memory> sources;
-    for (const std::size_t from : ranks) {
-      const std::size_t at =
-          kind_ == Collective::reduce_scatter || kind_ == Collective::reduce_scatter_v
-              ? r * count_ * element()
-              : 0;
-      sources.emplace_back(in[from].begin() + static_cast<std::ptrdiff_t>(at),
-                           in[from].begin() + static_cast<std::ptrdiff_t>(at + bytes));
-    }
+    for (const std::size_t from : ranks)
+      for (std::size_t k = 0; k < parts_; ++k) {
+        const Memory::value_type* const at = in[from].data() + (k * all + first) * element();
+        sources.push_back(converted(dtype_, sum_, Memory(at, at + part(r) * element())));
+      }
     const bool is_average = op_ == ReduceOp::avg;
-    const auto kernel = reduce_kernel(dtype_, is_average ? ReduceOp::sum : op_);
+    const auto kernel = reduce_kernel(sum_, is_average ? ReduceOp::sum : op_);
     if (!is_tree_)  // two at a time: they are rounded most often
       while (sources.size() > 1) {
         const std::size_t k = below(random_, sources.size() - 1);
@@ -136,9 +147,9 @@ class World {
     Memory result = sources[0];
     if (left.size() > 1) combine(*kernel, left, result);
     if (is_average)
-      (*divide_kernel(dtype_))(result.data(), result.data(), part(r),
-                               static_cast<std::uint32_t>(n_));
-    return result;
+      (*divide_kernel(sum_))(result.data(), result.data(), part(r),
+                             static_cast<std::uint32_t>(n_ * parts_));
+    return converted(sum_, output_, result);
   }
 
   /// The result stays where it is.
@@ -146,6 +157,7 @@ class World {
     std::copy(result.begin(), result.end(), out[r].begin());
   }
 
+  DType input() const { return dtype_; }
   std::size_t element() const { return bytes_of(dtype_); }
   std::size_t n() const { return n_; }
   bool is_tree() const { return is_tree_; }
@@ -192,16 +204,24 @@ class World {
   void combine(ReduceFn kernel, const std::vector<Memory*>& from, Memory& to) const {
     std::vector<const void*> sources;
     for (const Memory* m : from) sources.push_back(m->data());
-    kernel(to.data(), nullptr, sources.data(), sources.size(), to.size() / element());
+    kernel(to.data(), nullptr, sources.data(), sources.size(), to.size() / bytes_of(sum_));
+  }
+
+  static Memory converted(DType from, DType to, const Memory& memory) {
+    if (from == to) return memory;
+    const std::size_t count = memory.size() / bytes_of(from);
+    Memory result(count * bytes_of(to));
+    converter(from, to)(result.data(), memory.data(), count);
+    return result;
   }
 
   void put(std::size_t r, std::size_t at, const Memory& from, std::size_t begin,
            std::size_t count) {
-    ASSERT_LE((at + count) * element(), out[r].size()) << anyccl::name(kind_);
-    ASSERT_LE((begin + count) * element(), from.size()) << anyccl::name(kind_);
+    const std::size_t bytes = bytes_of(output_);
+    ASSERT_LE((at + count) * bytes, out[r].size()) << anyccl::name(kind_);
+    ASSERT_LE((begin + count) * bytes, from.size()) << anyccl::name(kind_);
     if (count > 0)
-      std::memcpy(out[r].data() + at * element(), from.data() + begin * element(),
-                  count * element());
+      std::memcpy(out[r].data() + at * bytes, from.data() + begin * bytes, count * bytes);
   }
 
   void run_at(std::size_t r) {
@@ -263,9 +283,9 @@ class World {
   }
 
   Collective kind_;
-  DType dtype_;
+  DType dtype_, sum_ = dtype_, output_ = dtype_;
   ReduceOp op_;
-  std::size_t n_, count_;
+  std::size_t n_, count_, parts_ = 1;
   Random random_;
   std::uint64_t random_seed_ = random_();
   std::size_t root_ = 0;

@@ -14,13 +14,18 @@ op : ReduceOp, str or Operator
 out : array, optional
     ``out=x`` is in place. Of a wider type, elements are added up in that: float32 for float16 and
     bfloat16, int64 for int32. Of a narrower floating-point type, the sum is rounded to it.
+accumulate : dtype or str, optional
+    Elements are added up in this type, which is wider than theirs, and the result is rounded once.
+leaves : int, optional
+    The sum is of so many parts: `x` has ``leaves / size`` of them, a power of two, along its first
+    dimension, and the result the shape of one. Its bits are the same for every number of ranks.
 async_op, stream, timeout
     As of every operation; see `Communicator`.
 
 Returns
 -------
 array
-    Of the shape of `x`.)";
+    Of the shape of `x`, or of a part of it.)";
 constexpr const char kBroadcast[] = R"(Give every rank the array of the root.
 
 Parameters
@@ -101,6 +106,10 @@ x : array of shape (size, ...)
 op : ReduceOp, str or Operator
 out : array, optional
     ``out=x[rank]`` is in place. Of another type: as in `all_reduce`.
+accumulate : dtype or str, optional
+    As in `all_reduce`.
+leaves : int, optional
+    As in `all_reduce`: then `x` has the shape ``(leaves / size, size, ...)``.
 async_op, stream, timeout
     As of every operation; see `Communicator`.
 

@@ -49,11 +49,12 @@ from . import _C
 from ._C import Options, ProcessGroupAnyccl
 from ._flight_record import write_flight_record
 from ._gloo_name import replace_gloo
+from ._leaves import all_reduce_leaves
 from ._objects import replace_object_collectives as _replace_object_collectives
 from ._shrink import carry_on
 from ._shrink import correct_shrink_group as _correct_shrink_group
 
-__all__ = ["Options", "ProcessGroupAnyccl", "carry_on", "disable_arena", "enable_arena", "replace_gloo", "use_as_cpu_default",
+__all__ = ["Options", "ProcessGroupAnyccl", "all_reduce_leaves", "carry_on", "disable_arena", "enable_arena", "replace_gloo", "use_as_cpu_default",
            "write_flight_record"]
 
 

@@ -1,0 +1,91 @@
+// Calls with several types, see ElementTypes: in which one elements travel, and where they are converted.
+
+#include <algorithm>
+
+#include "algorithm/loaded/loaded_algorithm.hpp"
+#include "base/error.hpp"
+#include "framework/collective/plan_cache.hpp"
+#include "framework/tuning/order_needs.hpp"
+
+namespace anyccl {
+namespace {
+
+/// Whether sums are the results, which nobody reads.
+bool sums_stay(const Plan& plan) {
+  const auto output = static_cast<unsigned>(Space::output);
+  return std::all_of(plan.steps.begin(), plan.steps.end(), [&](const PlanStep& step) {
+    if ((step.flags & PlanStep::combine) == 0)
+      return step.src_space != output && (step.flags & PlanStep::store) == 0;
+    return step.flags == (PlanStep::combine | PlanStep::store) && step.src_space != output &&
+           step.dst_space == output;
+  });
+}
+
+/// Whether each rank is on a host of its own.
+bool are_apart(const PlanningFacts& facts) {
+  if (!facts.network) return false;
+  for (std::size_t r = 0; r < facts.near_of.size(); ++r)
+    if (facts.near_of[r] != static_cast<int>(r)) return false;
+  return true;
+}
+
+}  // namespace
+
+Result<ElementTypes> PlanCache::types_of(const Call& call) const {
+  return anyccl::types_of(call, settings_.at(call.settings), operators_.find(call.op) != nullptr);
+}
+
+/// Whether elements of the input should travel, though the sum is wider: a rank that gets all blocks of its result at
+/// once adds them up in one step. Half the bytes of sums on their way, which a few ranks take from each other.
+bool PlanCache::should_send_input(const Call& call, const ElementTypes& types) const {
+  constexpr int kFewRanks = 16;
+  return call.collective == Collective::reduce_scatter && types.sum != types.input &&
+         types.sum == types.output && me_.size <= kFewRanks && are_apart(me_);
+}
+
+/// An algorithm for `known` elements, and by it, in which type they are added up.
+Result<Choice> PlanCache::choose_for(const Call& given, std::size_t known, ElementTypes& types,
+                                     const PreparedCall& prepared) const {
+  Call call = given;
+  call.dtype = types.sum;
+  const std::size_t bytes = known * bytes_of(call.dtype);
+  if (!prepared.folds() && should_send_input(given, types))
+    if (Result<Choice> direct = choose_algorithm(call, bytes, Order::tree_in_one_step); direct.ok())
+      return direct;
+  ANYCCL_TRY(const Choice choice, choose_algorithm(call, bytes));
+  if (types.sum != types.input && types.output == types.input && given.op != ReduceOp::avg &&
+      !prepared.folds() && tree_for(types.input) == Order::tree_in_one_step &&
+      sums_at_once(given, *choice.algorithm))
+    types.sum = types.input;  // added up in f32 and rounded once, as it is
+  return choice;
+}
+
+/// Whether it rounds each result once, and has no sum but that.
+bool PlanCache::sums_at_once(const Call& call, const Algorithm& algorithm) const {
+  return me_.size > 1 && meets(algorithm, query_of(call, 0).shape, Order::tree_in_one_step);
+}
+
+/// How elements come from one type into another. Returns the type of those that the plan moves.
+DType PlanCache::choose_conversions(const Call& call, const ElementTypes& types,
+                                    PreparedCall& prepared) const {
+  Folding& folding = prepared.folding;
+  folding.kernel = prepared.kernel;
+  folding.given_bytes = bytes_of(types.input);
+  folding.bytes = bytes_of(types.sum);
+  if (types.are_one()) return types.sum;
+  const RoutedPlan& routed = *prepared.routed;
+  const bool widens = types.sum != types.input && types.sum == types.output && !prepared.folds();
+  // All ranks have to come to the same: of the catalog, plans of ranks are alike.
+  if (widens && routed.algorithm->loaded == nullptr && sums_at_once(call, *routed.algorithm) &&
+      sums_stay(routed.plan)) {
+    prepared.widen = converter(types.input, types.sum);
+    prepared.growth = bytes_of(types.sum) / bytes_of(types.input);
+    return types.input;
+  }
+  if (types.sum != types.input)
+    prepared.convert_input = folding.widen = converter(types.input, types.sum);
+  if (types.output != types.sum) prepared.convert_result = converter(types.sum, types.output);
+  return types.sum;
+}
+
+}  // namespace anyccl
