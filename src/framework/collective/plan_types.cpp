@@ -29,6 +29,12 @@ bool are_apart(const PlanningFacts& facts) {
   return true;
 }
 
+/// Whether a step that adds up elements of the input does so in the type of the sum, and rounds as the call says.
+bool is_in_wide_steps(const Call& call, const ElementTypes& types) {
+  return types.output == types.input && call.op != ReduceOp::avg &&
+         tree_for(types.input) == Order::tree_in_one_step;
+}
+
 }  // namespace
 
 Result<ElementTypes> PlanCache::types_of(const Call& call) const {
@@ -39,8 +45,8 @@ Result<ElementTypes> PlanCache::types_of(const Call& call) const {
 /// once adds them up in one step. Half the bytes of sums on their way, which a few ranks take from each other.
 bool PlanCache::should_send_input(const Call& call, const ElementTypes& types) const {
   constexpr int kFewRanks = 16;
-  return call.collective == Collective::reduce_scatter && types.sum != types.input &&
-         types.sum == types.output && me_.size <= kFewRanks && are_apart(me_);
+  return call.collective == Collective::reduce_scatter && me_.size <= kFewRanks && are_apart(me_) &&
+         (types.sum == types.output || is_in_wide_steps(call, types));
 }
 
 /// An algorithm for `known` elements, and by it, in which type they are added up.
@@ -49,14 +55,14 @@ Result<Choice> PlanCache::choose_for(const Call& given, std::size_t known, Eleme
   Call call = given;
   call.dtype = types.sum;
   const std::size_t bytes = known * bytes_of(call.dtype);
-  if (!prepared.folds() && should_send_input(given, types))
-    if (Result<Choice> direct = choose_algorithm(call, bytes, Order::tree_in_one_step); direct.ok())
-      return direct;
-  ANYCCL_TRY(const Choice choice, choose_algorithm(call, bytes));
-  if (types.sum != types.input && types.output == types.input && given.op != ReduceOp::avg &&
-      !prepared.folds() && tree_for(types.input) == Order::tree_in_one_step &&
-      sums_at_once(given, *choice.algorithm))
-    types.sum = types.input;  // added up in f32 and rounded once, as it is
+  const bool may_send_input = types.sum != types.input && !prepared.folds();
+  Result<Choice> choice = choose_algorithm(call, bytes);
+  if (may_send_input && should_send_input(given, types))
+    if (const auto direct = choose_algorithm(call, bytes, Order::tree_in_one_step); direct.ok())
+      choice = direct;
+  if (choice.ok() && may_send_input && is_in_wide_steps(given, types) &&
+      sums_at_once(given, *choice->algorithm))
+    types.sum = types.input;
   return choice;
 }
 
