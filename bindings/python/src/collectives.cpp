@@ -28,12 +28,12 @@ SumOptions sum_options(nb::handle accumulate, nb::handle leaves) {
   return options;
 }
 
-/// Of an input, or of each part of one that has several: see leaves of anycclCollConfig_t.
-Shape shape_of_part(Communicator& c, const Array& x, int leaves) {
+/// Of an input, or of each part of one that has several, which goes to `room`: see leaves of anycclCollConfig_t.
+const Shape& shape_of_part(Communicator& c, const Array& x, int leaves, Shape& room) {
   if (leaves == 0) return x.shape;
   need_blocks(x.shape, static_cast<std::size_t>(std::max(1, leaves / c.size())),
               "leaves of this rank");
-  return without_first(x.shape);
+  return room = without_first(x.shape);
 }
 
 /// A sum whose result has the type of `out`.
@@ -54,7 +54,8 @@ nb::object all_reduce(Communicator& c, const Options& how, nb::handle x, const O
                       nb::handle out, nb::handle accumulate, nb::handle leaves) {
   Array in = Array::input(x, "x");
   const SumOptions options = sum_options(accumulate, leaves);
-  Result result = Result::of_sum(out, in, shape_of_part(c, in, options.leaves));
+  Shape room;
+  Result result = Result::of_sum(out, in, shape_of_part(c, in, options.leaves, room));
   const std::size_t count = result.array().count();
   Request r = request_of(anycclCollAllReduce, std::move(in), std::move(result), count);
   configure_sum(r, options);
@@ -113,7 +114,8 @@ nb::object reduce_scatter(Communicator& c, const Options& how, nb::handle x, con
                           nb::handle out, nb::handle accumulate, nb::handle leaves) {
   Array in = Array::input(x, "x");
   const SumOptions options = sum_options(accumulate, leaves);
-  const Shape part = shape_of_part(c, in, options.leaves);
+  Shape room;
+  const Shape& part = shape_of_part(c, in, options.leaves, room);
   need_blocks(c, part);
   Result result = Result::of_sum(out, in, without_first(part));
   const std::size_t count = result.array().count();

@@ -62,8 +62,8 @@ Status HostSums::add(std::size_t piece) {
             part_counts_[s]);
     sum.input = reinterpret_cast<const std::byte*>(wide_.data());
   }
-  sum.output = reinterpret_cast<std::byte*>(sums_.data() + piece * piece_elements_);
-  if (sum.count == 0) sum.output = nullptr;
+  if (sum.count > 0)
+    sum.output = reinterpret_cast<std::byte*>(sums_.data() + piece * piece_elements_);
   sum.send_counts = part_counts_.data();
   sum.send_displs = part_firsts_.data();
   return start(sum, adds_[piece % 2]);

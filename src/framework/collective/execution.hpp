@@ -41,8 +41,8 @@ struct PreparedCall {
   std::size_t multiplied_at = 0;               ///< into this place of the scratch memory,
   std::vector<std::size_t> multiplied_displs;  ///< blocks one after the other, wherever they lay.
   DivideFn divide = nullptr;  ///< Averages: what is left to do when the sum is there.
-  Folding folding;  ///< Of a rank with several leaves: before anything else, into the place
-  std::size_t folding_at = 0;  ///< for multiplied input. This is for folding.room().
+  Folding folding;  ///< Of several leaves: first of all, into the place for multiplied input.
+  std::size_t folding_at = 0;  ///< Of its room in the scratch memory.
   // Calls with several types, see ElementTypes. All other sizes here are of elements of the sum.
   ConvertFn convert_input =
       nullptr;  ///< Before anything else, into the place for multiplied input.

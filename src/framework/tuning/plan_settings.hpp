@@ -25,7 +25,7 @@ struct PlanSettings {
 struct CallSettings : PlanSettings {
   bool forced = true;  ///< A choice that cannot be done is an error; else another one is taken.
   std::optional<DType> output, accumulate;  ///< See ElementTypes; absent: that of the call.
-  std::uint32_t leaves = 0;                 ///< Of all ranks, see Leaves; 0: not set.
+  std::uint32_t leaves = 0;                 ///< Of all ranks, see leaves_of_rank(); 0: not set.
   std::atomic<std::uint64_t> tag{0};        ///< Of the last such call, for profilers; 0: none.
 };
 
