@@ -102,7 +102,7 @@ class Operations {
     call.op = static_cast<anycclRedOp_t>(op);
     call.root = index(root);
     call.count = in.count / parts();
-    if (rank() != root && out.count != call.count) return issue(call);
+    if (rank() != root && out.count != call.count && in.count % parts() == 0) return issue(call);
     return issue_sum(call, in, out, out.count);
   }
   /// `out` becomes the reduction of the `in` of the ranks up to and with this one (MPI's inclusive

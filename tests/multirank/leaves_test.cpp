@@ -156,6 +156,9 @@ TEST(LeavesOf, views_are_those_of_the_configuration) {
     ASSERT_OK(wait(comm.reduce(x, all, ReduceOp::avg, Rank{0})));
     EXPECT_EQ(all[0], comm.rank() == Rank{0} ? 1 : 8);
     EXPECT_EQ(comm.all_reduce(x, half, ReduceOp::sum).status().code(), Code::invalid_argument);
+    const View odd(std::span<BFloat16>(x).first(399));
+    EXPECT_EQ(comm.reduce(odd, View{}, ReduceOp::sum, Rank{0}).status().code(),
+              Code::invalid_argument);
     comm.set_call_config(nullptr);
   });
 }
@@ -169,7 +172,9 @@ TEST(LeavesOf, verified_calls_pass) {
         if (bytes_of(types.result()) == bytes_of(types.input))
           check(comm, kind, types, ReduceOp::sum, 2, 480);
       }
-    check(comm, anycclCollAllReduce, {DType::f32}, ReduceOp::max, 8, 480);
+    for (const DType type : {DType::f32, DType::bf16})
+      check(comm, anycclCollAllReduce, {type}, ReduceOp::max, 8, 480);
+    check(comm, anycclCollAllReduce, {DType::bf16, kUnset, anycclFloat32}, ReduceOp::min, 2, 480);
   });
 }
 

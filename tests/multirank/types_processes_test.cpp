@@ -10,11 +10,13 @@ namespace anyccl::test {
 namespace {
 
 /// The plan of a ReduceScatter whose result is checked.
-std::string plan_of(Communicator& comm, const Types& types, const char* algorithm = nullptr) {
+std::string plan_of(Communicator& comm, const Types& types, const char* algorithm = nullptr,
+                    int force = 1) {
   constexpr std::size_t kCount = 100'000;
   const std::size_t n = static_cast<std::size_t>(comm.size());
   anycclCollConfig_t config = configuration(types);
   config.algSelection = algorithm;
+  config.forceAlgSelection = force;
   std::vector<BFloat16> in(n * kCount, BFloat16{0x3f81});  // 1 + 2^-7
   std::vector<float> wide(kCount);
   std::vector<BFloat16> small(kCount);
@@ -42,6 +44,8 @@ TEST(TypesBetweenHosts, let_elements_of_the_input_travel_where_each_host_has_a_r
               << comm.last_plan();
           EXPECT_TRUE(plan_of(comm, types, "ring").starts_with("reduce_scatter/ring"))
               << comm.last_plan();  // as it was asked for
+          EXPECT_TRUE(plan_of(comm, types, "ring", 0).starts_with("reduce_scatter/ring"))
+              << comm.last_plan();
         }
         EXPECT_TRUE(plan_of(comm, {DType::bf16}).starts_with("reduce_scatter/ring"))
             << comm.last_plan();  // nothing is saved

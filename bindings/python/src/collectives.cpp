@@ -16,7 +16,7 @@ struct SumOptions {
 int leaves_in(nb::handle given) {
   if (given.is_none()) return 0;
   int leaves = 0;
-  if (!nb::try_cast(given, leaves)) throw nb::type_error("leaves is not a number");
+  if (!nb::try_cast(given, leaves)) throw nb::type_error("leaves is not an integer of 32 bits");
   if (leaves < 1) raise_invalid("leaves is " + std::to_string(leaves));
   return leaves;
 }

@@ -25,8 +25,9 @@ struct Job {
   const char* name() const { return title + 7; }
   /// One more call, of elements of `type`.
   anycclCall_t& call(anycclCollective_t collective, c10::ScalarType type);
-  /// Its result has another type.
+  /// Of the last call: its own configuration, made where it has none.
   anycclCollConfig_t& config_of(anycclCall_t& call);
+  /// The result of the last call has another type.
   void set_result_type(anycclCall_t& call, c10::ScalarType type);
 
   const char* const title;  // as profilers show it, but for Options::profiled_as

@@ -75,7 +75,7 @@ class PlanCache {
     bool in_place;
     std::unique_ptr<RoutedPlan> plan;
   };
-  bool should_send_input(const Call& call, const ElementTypes& types) const;
+  bool should_send_input(const Call& call, const ElementTypes& types, const Choice& choice) const;
   Result<Choice> choose_for(const Call& given, std::size_t known, ElementTypes& types,
                             const PreparedCall& prepared) const;
   bool sums_at_once(const Call& call, const Algorithm& algorithm) const;

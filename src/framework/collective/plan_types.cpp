@@ -41,12 +41,17 @@ Result<ElementTypes> PlanCache::types_of(const Call& call) const {
   return anyccl::types_of(call, settings_.at(call.settings), operators_.find(call.op) != nullptr);
 }
 
-/// Whether elements of the input should travel, though the sum is wider: a rank that gets all blocks of its result at
-/// once adds them up in one step. Half the bytes of sums on their way, which a few ranks take from each other.
-bool PlanCache::should_send_input(const Call& call, const ElementTypes& types) const {
+/// Whether elements of the input should travel, though the sum is wider and `choice` would send that: a rank that gets
+/// all blocks of its result at once adds them up in one step. That has fewer bytes, and a few ranks can send to one at
+/// once. Users and measurements come first.
+bool PlanCache::should_send_input(const Call& call, const ElementTypes& types,
+                                  const Choice& choice) const {
   constexpr int kFewRanks = 16;
+  const CallSettings* const settings = settings_.at(call.settings);
+  const bool is_asked_for = choice.table != nullptr ||
+                            (settings != nullptr && settings->algorithms.names(call.collective));
   return call.collective == Collective::reduce_scatter && me_.size <= kFewRanks && are_apart(me_) &&
-         (types.sum == types.output || is_in_wide_steps(call, types));
+         !is_asked_for && (types.sum == types.output || is_in_wide_steps(call, types));
 }
 
 /// An algorithm for `known` elements, and by it, in which type they are added up.
@@ -57,7 +62,7 @@ Result<Choice> PlanCache::choose_for(const Call& given, std::size_t known, Eleme
   const std::size_t bytes = known * bytes_of(call.dtype);
   const bool may_send_input = types.sum != types.input && !prepared.folds();
   Result<Choice> choice = choose_algorithm(call, bytes);
-  if (may_send_input && should_send_input(given, types))
+  if (choice.ok() && may_send_input && should_send_input(given, types, *choice))
     if (const auto direct = choose_algorithm(call, bytes, Order::tree_in_one_step); direct.ok())
       choice = direct;
   if (choice.ok() && may_send_input && is_in_wide_steps(given, types) &&

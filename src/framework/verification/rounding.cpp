@@ -43,7 +43,7 @@ void round_result(Roundings& r, DType sum, DType output) {
   const Precision p = precision_of(output);
   r.by_result += p.unit / (1 - p.unit);
   r.least += 2 * p.least;
-  r.overflow = std::min(r.overflow, p.most / 2 / (1 + r.by_terms));
+  r.overflow = std::min(r.overflow, p.most / 2 / (1 + r.by_terms) / r.factor);
 }
 
 }  // namespace

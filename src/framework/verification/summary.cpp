@@ -239,6 +239,9 @@ Result<Method> method_of(const Call& call, DType sum, DType output, const Operat
                          int size) {
   Method method;
   if (!reduces(call.collective)) return method;
+  method.op = created != nullptr ? ReduceOp::sum : call.op;
+  const bool adds = method.op == ReduceOp::sum || method.op == ReduceOp::avg;
+  if (!adds && output == call.dtype) sum = output;  // what a wider type makes of it is exact
   const bool is_complex = sum == DType::complex64 || sum == DType::complex128;
   method.dtype = !is_complex ? sum : sum == DType::complex64 ? DType::f32 : DType::f64;
   method.bytes = bytes_of(method.dtype);
@@ -246,11 +249,9 @@ Result<Method> method_of(const Call& call, DType sum, DType output, const Operat
   method.element_bytes = bytes_of(call.dtype);
   if (sum != call.dtype) method.widen = converter(call.dtype, sum);
   method.set = kSet * static_cast<std::size_t>(std::max(1, (size + 15) / 16));
-  method.op = created != nullptr ? ReduceOp::sum : call.op;
   if (created != nullptr && created->function != nullptr)
     return refuse(call, "a function of the program", "nothing is known of it");
   if (call.dtype == DType::boolean) method.op = logical(method.op);
-  const bool adds = method.op == ReduceOp::sum || method.op == ReduceOp::avg;
   if (!adds && (sum != call.dtype || output != sum))
     return refuse(call, "other operators than sums with a result of another type",
                   "the check compares elements of one type");

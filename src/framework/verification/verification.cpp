@@ -221,8 +221,8 @@ void Verification::summarize_input(const Piece& piece, std::uint64_t* words) con
   }
 }
 
-/// The first element of the result that does not take in this rank's; ~0: all do. An input in whose place the result
-/// is, is no more.
+/// The first element of the result that does not take in this rank's; ~0: all do. In place the first part is left out,
+/// as the result has overwritten it.
 std::size_t Verification::first_not_above(const Piece& y) const {
   const Piece x = input_for(uindex(call_.me));
   for (std::size_t k = x.at == y.at ? 1 : 0; k < call_.parts; ++k)

@@ -48,7 +48,8 @@ Verification::FloatLane Verification::lane_of(std::size_t set, std::size_t b) co
   // Squares of numbers of f64 overflow, too: nothing is known then, if they are the contributions'. The norm of a
   // right result is at most this.
   const bool is_f64 = method.dtype == DType::f64;
-  if (is_f64 && (!is_finite || !std::isfinite(terms))) return lane;
+  const bool may_overflow = is_f64 && method.widen == nullptr;
+  if (may_overflow && (!is_finite || !std::isfinite(terms))) return lane;
   if (is_f64 && std::isinf(norm)) norm = 2 * terms * std::abs(roundings.factor);
   const bool is_finite_result = std::isfinite(y) && std::isfinite(norm);
   if (!is_finite) {
