@@ -80,6 +80,13 @@ inline anycclResult_t run_sum(Communicator& comm, anycclCollective_t kind, DType
   return anycclRun(&call, comm.handle());
 }
 
+/// The last error has these words.
+inline void expect_said(Communicator& comm, const std::vector<const char*>& words) {
+  const std::string said = anycclGetLastError(comm.handle());
+  for (const char* word : words)
+    EXPECT_NE(said.find(word), std::string::npos) << word << ": " << said;
+}
+
 /// Elements [first, first + count).
 inline Memory part_of(const Memory& memory, DType type, std::size_t first, std::size_t count) {
   const Memory::value_type* const at = memory.data() + first * bytes_of(type);

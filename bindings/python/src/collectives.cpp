@@ -8,7 +8,7 @@ namespace anyccl::python {
 
 namespace {
 
-/// What the arguments of a sum say.
+/// The arguments of a sum that go into its configuration.
 struct SumOptions {
   int accumulate = ANYCCL_CONFIG_UNDEF_INT, leaves = 0;  // 0: not given
 };

@@ -63,7 +63,6 @@ class CodedAllReduce {
   const int me_, size_;
   std::vector<int> host_of_;  // by rank
   std::size_t hosts_ = 1;
-  int slices_ = 0;                   // as many as the smallest host has ranks
   bool is_coded_[2] = {true, true};  // elements of 4 and of 2 bytes
   Group host_, across_;              // with several hosts: those of this one, and one of each
   Group all_;                        // if something is not coded

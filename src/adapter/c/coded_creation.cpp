@@ -137,7 +137,7 @@ Status CodedAllReduce::make_groups(Comm& parent, const std::string& name, int le
     least = std::min(least, ranks.size());
     most = std::max(most, ranks.size());
   }
-  slices_ = static_cast<int>(least);
+  const auto slices = static_cast<int>(least);  // ranks of the smallest host
   hosts_ = hosts.size();
   const int host = host_of_[static_cast<std::size_t>(me_)];
   host_.ranks = hosts[host];
@@ -145,11 +145,11 @@ Status CodedAllReduce::make_groups(Comm& parent, const std::string& name, int le
     CommSettings settings;
     settings.level = level;  // so that sums depend neither on the call nor on the slice
     ANYCCL_TRY(CommPtr made, split(parent, host, me_, kAnyRing, name, settings));
-    sums_ = std::make_unique<HostSums>(made, slices_, *kernels_.codecs);
+    sums_ = std::make_unique<HostSums>(made, slices, *kernels_.codecs);
     host_.handle = make_handle(std::move(made), name);
   }
   const auto place = static_cast<int>(std::ranges::find(host_.ranks, me_) - host_.ranks.begin());
-  const bool has_slice = place < slices_;
+  const bool has_slice = place < slices;
   ANYCCL_TRY(CommPtr made,
              split(parent, has_slice ? place : ANYCCL_SPLIT_NOCOLOR, host, kAnyRing, name));
   if (!has_slice) return {};

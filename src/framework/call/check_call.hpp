@@ -11,7 +11,7 @@ struct BufferBytes {
 };
 BufferBytes buffer_bytes(const Call& call, Rank me, int size);
 
-/// What a call's configuration says of its buffers.
+/// The buffers of a call, as its configuration has them.
 struct BufferShape {
   DType result;           ///< Its type.
   std::size_t parts = 1;  ///< The input is so many, each as long as without a configuration.

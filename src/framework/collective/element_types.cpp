@@ -30,7 +30,7 @@ std::string wider_than(DType dtype) {
   return names.empty() ? "none" : names;
 }
 
-/// What is not rounded where the leaves of a rank end.
+/// A type whose sums are not rounded where the leaves of a rank end.
 DType sum_of_leaves(DType leaf) {
   return leaf == DType::f16 || leaf == DType::bf16 ? DType::f32 : leaf;
 }

@@ -37,7 +37,7 @@ double grown(double unit, double times) {
   return std::expm1(times * std::log1p(unit));
 }
 
-/// What the last conversion adds, where it rounds.
+/// Adds the rounding of the last conversion, where it rounds.
 void round_result(Roundings& r, DType sum, DType output) {
   if (bytes_of(output) >= bytes_of(sum)) return;
   const Precision p = precision_of(output);
