@@ -15,6 +15,7 @@ venv     = $(if $(findstring ANYCCL_WITH_PYTHON=OFF,$(OPTIONS)),,@scripts/make-v
 TORCH    = $(if $(findstring ANYCCL_WITH_PYTHON=OFF,$(OPTIONS))$(findstring ANYCCL_WITH_TORCH=OFF,$(OPTIONS)),,torch)
 TORCHRUN = OMP_NUM_THREADS=1 KINETO_LOG_LEVEL=6 PYTHONPATH=build/release/python \
            .venv/bin/python -m torch.distributed.run --standalone
+LONG_TORCH = TESTS_LONG=1 PYTHONPATH=$(CURDIR)/build/release/python .venv/bin/python -m pytest -s
 BUSY     = PYTHONPATH=build/release/python .venv/bin/python bench/torch/busy.py
 ARM_TESTS = reduce_test shm_test
 SOURCES  = git ls-files -z '*.cpp' '*.hpp' '*.h' '*.c'
@@ -195,8 +196,8 @@ bench-torch: ## Compare with Gloo under torch, with 2 and 4 processes (10 minute
 	$(call build,release)
 	PYTHONPATH=build/release/python .venv/bin/python -W ignore bench/torch/bench.py --runs 3 --json build/bench-torch.json --plot build/bench-torch.svg
 
-numbers: ## Measure what docs/numbers.md says: bits of a million random calls, planted faults, what levels, verification, types and codecs cost (an hour or two, as root)
-	@scripts/install-packages build
+numbers: ## Measure what docs/numbers.md says: bits of a million random calls, planted faults, what levels, verification, types, codecs and sparse gradients cost (some three hours, as root)
+	$(PREPARE)
 	$(call build,release)
 	TESTS_LONG=1 REPRODUCIBLE_JOBS=1000 build/release/bin/reproducible_test --gtest_filter='LevelThree.has_the_bits*'
 	bench/levels
@@ -207,11 +208,17 @@ numbers: ## Measure what docs/numbers.md says: bits of a million random calls, p
 	build/release/bin/types_bench 4
 	build/release/bin/codec_bench
 	build/release/bin/codec_bench errors
+	build/release/bin/sparse_bench 4194304 10 15
 	scripts/on-hosts 2 build/release/bin/coded_bench
 	scripts/on-hosts 4 build/release/bin/coded_bench
+	RANKS=2 scripts/on-hosts 2 build/release/bin/coded_bench
+	RATE=10gbit scripts/on-hosts 2 build/release/bin/coded_bench
 	scripts/on-hosts 2 build/release/bin/verify_bench 2 3
 	scripts/on-hosts 2 build/release/bin/types_bench 2 5
-	$(if $(TORCH),OMP_NUM_THREADS=1 PYTHONPATH=build/release/python .venv/bin/python -m torch.distributed.run --standalone --nproc-per-node 8 examples/torch/09_same_tokens.py)
+	build/release/bin/anyccl run -n 4 -- build/release/bin/sparse_digits $(DATA)/digits.csv.gz
+	$(if $(TORCH),$(LONG_TORCH) tests/torch/test_codec_hooks.py)
+	$(if $(TORCH),unshare -n sh -c 'ip link set lo up; ANYCCL_TRANSPORT=tcp $(LONG_TORCH) tests/torch/test_sparse_training.py')
+	$(if $(TORCH),$(TORCHRUN) --nproc-per-node 8 examples/torch/09_same_tokens.py)
 
 clean: ## Remove everything that was built (.venv stays)
 	rm -rf build

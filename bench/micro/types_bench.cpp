@@ -2,8 +2,9 @@
 // f32, added up in f32 and rounded once, and of f32, in turns. With RANK in the environment each process is one
 // rank: scripts/on-hosts.
 //
-//   types_bench [RANKS] [ROUNDS]
+//   types_bench [RANKS] [ROUNDS] [ELEMENTS]     of the largest call
 
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <vector>
@@ -32,9 +33,10 @@ constexpr Types kTypes[] = {
 constexpr anycclCollective_t kKinds[] = {anycclCollReduceScatter, anycclCollAllReduce};
 constexpr std::size_t kElements[] = {1 << 10, 32 << 10, 512 << 10, 8 << 20};
 
-void run(Communicator& comm, int rounds) {
+void run(Communicator& comm, int rounds, std::size_t most) {
   for (const anycclCollective_t kind : kKinds)
     for (const std::size_t elements : kElements) {
+      if (elements > most) break;
       const bool scatters = kind == anycclCollReduceScatter;
       std::vector<float> x(elements), y(elements);
       std::vector<bench::Way> ways;
@@ -66,10 +68,11 @@ void run(Communicator& comm, int rounds) {
 
 int main(int argc, char** argv) {
   const int ranks = argc > 1 ? std::atoi(argv[1]) : 2, rounds = argc > 2 ? std::atoi(argv[2]) : 15;
+  const std::size_t most = argc > 3 ? std::strtoull(argv[3], nullptr, 10) : SIZE_MAX;
   std::vector<Communicator> world = bench::ranks_of_this_process(ranks);
   std::printf("%d ranks, elements of a rank's input; us of a call, median (quartiles):",
               world[0].size());
   for (const Types& types : kTypes) std::printf("  %s", types.name);
   std::printf("\n");
-  bench::run_ranks(world, [&](Communicator& comm) { run(comm, rounds); });
+  bench::run_ranks(world, [&](Communicator& comm) { run(comm, rounds, most); });
 }

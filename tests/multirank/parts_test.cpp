@@ -9,19 +9,12 @@
 #include <thread>
 
 #include "support/ranks.hpp"
+#include "support/team.hpp"
 
 namespace anyccl::test {
 namespace {
 
 constexpr std::size_t kSliced = 50001;  // floats: a slice for each of some threads
-
-/// Calls work(thread) in each thread of a team, and returns when all have returned.
-template <typename Work>
-void team(int threads, const Work& work) {
-  std::vector<std::jthread> others;
-  for (int t = 1; t < threads; ++t) others.emplace_back([&work, t] { work(t); });
-  work(0);
-}
 
 Status sum_part(Communicator& comm, std::vector<float>& x, int thread, int threads) {
   return comm.all_reduce_part(view(x), view(x), ReduceOp::sum, thread, threads);

@@ -6,10 +6,13 @@
 #include <set>
 
 #include "../unit/reduce/reference.hpp"
+#include "base/error.hpp"
 #include "framework/tuning/order_needs.hpp"
 #include "support/creation.hpp"
 #include "support/effort.hpp"
 #include "support/joined.hpp"
+#include "support/streams.hpp"
+#include "support/team.hpp"
 
 namespace anyccl::test {
 namespace {
@@ -35,6 +38,13 @@ constexpr DType kTypes[] = {DType::f32,  DType::f32,       DType::f64,       DTy
 constexpr ReduceOp kOps[] = {ReduceOp::sum, ReduceOp::sum, ReduceOp::prod, ReduceOp::avg,
                              ReduceOp::max};
 
+/// How a call is made. In a group: as three calls that follow each other, each with a part of the vector.
+enum class Way { alone, stream, group, team };
+constexpr Way kWays[] = {Way::alone, Way::alone,  Way::alone, Way::alone,
+                         Way::alone, Way::stream, Way::group, Way::team};
+constexpr const char* kWayNames[] = {"alone", "in a stream", "as a group of three", "by a team"};
+constexpr int kMostThreads = 3;
+
 /// By rank.
 std::vector<int> numbers_of(const std::string& hosts) {
   return {hosts.begin(), hosts.end()};
@@ -46,6 +56,8 @@ struct Drawn {
       : collective(one_of(random, kSums)),
         type(one_of(random, kTypes)),
         op(one_of(random, kOps)),
+        way(one_of(random, kWays)),
+        threads(static_cast<int>(1 + below(random, kMostThreads))),
         count(below(random, std::size_t{1} << below(random, 13))),
         offset(below(random, 4)),
         root(static_cast<int>(below(random, static_cast<std::size_t>(n)))),
@@ -54,6 +66,11 @@ struct Drawn {
     const bool none = is_complex(type) && op == ReduceOp::max;
     if (none || (op == ReduceOp::avg && (collective == Collective::scan || is_complex(type))))
       op = ReduceOp::sum;
+    if (way == Way::group && collective == Collective::reduce_scatter) way = Way::alone;
+    if (way == Way::team && collective != Collective::all_reduce) way = Way::alone;
+    if (way == Way::team && below(random, 2) == 0) count = below(random, 16384);  // several slices
+    if (below(random, 128) == 0) count = below(random, 70000);                    // several tiles
+    if (way == Way::team) return;  // has no choice of an algorithm
     constexpr const char* kProtocols[] = {"", "", "LL", "LL128", "Simple"};
     protocol = one_of(random, kProtocols);
     std::vector<std::string_view> names{""};
@@ -70,6 +87,8 @@ struct Drawn {
   Collective collective;
   DType type;
   ReduceOp op;
+  Way way;
+  int threads;  // of a team
   std::size_t count, offset;
   int root;
   bool in_place;
@@ -78,9 +97,10 @@ struct Drawn {
 
   std::string text() const {
     return fmt::format(
-        "{} of {} {}, {}, offset {}, root {}, {}in place, algorithm '{}', protocol '{}'",
-        name(collective), count, name_of(type), name_of(op), offset, root, in_place ? "" : "not ",
-        algorithm, protocol);
+        "{} of {} {}, {}, {}, {} threads, offset {}, root {}, {}in place, algorithm '{}', protocol "
+        "'{}'",
+        name(collective), count, name_of(type), name_of(op), kWayNames[static_cast<int>(way)],
+        threads, offset, root, in_place ? "" : "not ", algorithm, protocol);
   }
 };
 
@@ -102,22 +122,23 @@ class Made {
     out_.resize(skipped_ + call.count * element_);
   }
 
-  Status run(Communicator& comm) {
-    anycclCollConfig_t config = ANYCCL_COLLCONFIG_INITIALIZER;
-    config.algSelection = call_.algorithm.c_str();
-    config.proto = call_.protocol.c_str();
-    anycclCall_t c{};
-    c.size = sizeof c;
-    c.collective = static_cast<anycclCollective_t>(call_.collective);
-    c.sendbuff = in_.data() + skipped_;
-    c.recvbuff = result();
-    c.count = call_.count;
-    c.datatype = static_cast<anycclDataType_t>(call_.type);
-    c.op = static_cast<anycclRedOp_t>(call_.op);
-    c.root = call_.root;
-    c.config = &config;
-    if (anycclRun(&c, comm.handle()) == anycclSuccess) return {};
-    return Status(Code::internal, anycclGetLastError(comm.handle()));
+  Status run(Communicator& comm, Stream& stream) {
+    switch (call_.way) {
+      case Way::alone:
+        return run_part(comm, 0, call_.count);
+      case Way::team:
+        return run_team(comm);
+      case Way::stream:
+        ANYCCL_CHECK(run_part(comm, 0, call_.count, stream.handle()));
+        return stream.synchronize();
+      case Way::group:
+        break;
+    }
+    return group([&]() -> Status {
+      for (std::size_t i = 0; i < 3; ++i)
+        ANYCCL_CHECK(run_part(comm, call_.count * i / 3, call_.count * (i + 1) / 3));
+      return {};
+    });
   }
 
   /// The first element that is not that of the definition; empty: there is none.
@@ -134,9 +155,40 @@ class Made {
   }
 
  private:
+  /// Elements begin..end - 1 of the vector; of ReduceScatter all of them.
+  Status run_part(Communicator& comm, std::size_t begin, std::size_t end,
+                  anycclStream_t stream = nullptr) {
+    anycclCollConfig_t config = ANYCCL_COLLCONFIG_INITIALIZER;
+    config.algSelection = call_.algorithm.c_str();
+    config.proto = call_.protocol.c_str();
+    anycclCall_t c{};
+    c.size = sizeof c;
+    c.collective = static_cast<anycclCollective_t>(call_.collective);
+    c.sendbuff = source() + begin * element_;
+    c.recvbuff = result() + begin * element_;
+    c.count = end - begin;
+    c.datatype = static_cast<anycclDataType_t>(call_.type);
+    c.op = static_cast<anycclRedOp_t>(call_.op);
+    c.root = call_.root;
+    c.stream = stream;
+    c.config = &config;
+    return detail::status_of(anycclRun(&c, comm.handle()));
+  }
+  Status run_team(Communicator& comm) {
+    std::vector<Status> results(static_cast<std::size_t>(call_.threads));
+    team(call_.threads, [&](int thread) {
+      results[static_cast<std::size_t>(thread)] = detail::status_of(anycclAllReducePart(
+          source(), result(), call_.count, static_cast<anycclDataType_t>(call_.type),
+          static_cast<anycclRedOp_t>(call_.op), comm.handle(), thread, call_.threads));
+    });
+    for (const Status& status : results) ANYCCL_CHECK(status);
+    return {};
+  }
+
   Memory::iterator begin_of(Memory& memory) const {
     return memory.begin() + static_cast<std::ptrdiff_t>(skipped_);
   }
+  unsigned char* source() { return in_.data() + skipped_; }
   unsigned char* result() {
     if (!call_.in_place) return out_.data() + skipped_;
     const bool blocks = call_.collective == Collective::reduce_scatter;
@@ -197,6 +249,8 @@ void run_job(std::uint64_t seed, int calls) {
   const auto outcomes = run_processes(
       job.ranks,
       [&](Communicator& comm) {
+        ASSERT_OK(comm.make_parts(kMostThreads));
+        Stream stream = new_stream();
         Random random(seed + 1);
         std::set<std::string> choices;  // a communicator can have 63 configurations of calls
         for (int i = 0; i < calls; ++i) {
@@ -206,7 +260,7 @@ void run_job(std::uint64_t seed, int calls) {
           else if (!choices.contains(call.algorithm + " " + call.protocol))
             call.algorithm = call.protocol = "";
           Made made(call, index(comm.rank()), comm.size());
-          ASSERT_OK(made.run(comm));
+          ASSERT_OK(made.run(comm, stream));
           ASSERT_EQ(made.difference(), "") << "seed " << seed << ", call " << i << ": "
                                            << call.text() << " by " << comm.last_plan();
         }

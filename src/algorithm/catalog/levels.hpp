@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <set>
 #include <span>
 #include <vector>
 
@@ -21,6 +22,15 @@ inline std::vector<PeerList> ranks_by_host(const Shape& s) {
     hosts[h].push_back(Rank{r});
   }
   return hosts;
+}
+
+/// How many groups of ranks there are that are near each other; 1: all, or nobody is near anybody.
+inline std::size_t count_groups(const Shape& s) {
+  const std::set<int> groups(s.host_of.begin(), s.host_of.end());
+  return groups.size() > 1 && std::ssize(groups) < s.size ? groups.size() : 1;
+}
+inline bool has_groups(const Shape& s) {
+  return count_groups(s) > 1;
 }
 
 /// The first of the lists with this rank in it.

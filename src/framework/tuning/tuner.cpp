@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <limits>
-#include <set>
 
+#include "algorithm/catalog/levels.hpp"
 #include "algorithm/verify/check.hpp"
 #include "base/error.hpp"
 
@@ -11,16 +11,6 @@ namespace anyccl {
 namespace {
 
 constexpr std::size_t kKiB = 1024;
-
-/// How many groups of ranks there are that are near each other; 1: all, or nobody is near anybody.
-std::size_t count_groups(const Shape& shape) {
-  const std::set<int> groups(shape.host_of.begin(), shape.host_of.end());
-  return groups.size() > 1 && std::ssize(groups) < shape.size ? groups.size() : 1;
-}
-
-bool has_groups(const Shape& shape) {
-  return count_groups(shape) > 1;
-}
 
 /// Ranks of so many hosts that a call should not go from each of them to all others: that takes too
 /// many messages and, where ranks connect on demand, connections.

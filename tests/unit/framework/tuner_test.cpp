@@ -430,6 +430,27 @@ TEST(TunerOrder, takes_for_each_call_an_algorithm_that_has_it) {
           }
 }
 
+TEST(TunerOrder, keeps_the_usual_choice_inside_a_host) {
+  for (const Collective c :
+       {Collective::all_reduce, Collective::reduce, Collective::reduce_scatter})
+    for (int ranks = 1; ranks <= 65; ++ranks)
+      for (const int near_each_other : {1, 8, 65})
+        for (const int ranks_per_core : {1, 2, 8})
+          for (std::size_t bytes = 4; bytes <= 64 * 1024 * kKiB; bytes *= 2) {
+            TunerQuery q = query(c, ranks, bytes);
+            q.ranks_per_core = ranks_per_core;
+            for (int r = 0; r < ranks; ++r) q.shape.host_of.push_back(r / near_each_other);
+            const Result<Choice> usual = select_algorithm(q, {});
+            q.need = Order::tree;
+            const Result<Choice> ordered = select_algorithm(q, {});
+            ASSERT_TRUE(usual.ok() && ordered.ok());
+            ASSERT_EQ(usual->algorithm->name, ordered->algorithm->name)
+                << name(c) << " of " << bytes << " bytes, " << ranks << " ranks, "
+                << near_each_other << " near each other, " << ranks_per_core << " for each core";
+            ASSERT_EQ(usual->tile_bytes, ordered->tile_bytes);
+          }
+}
+
 TEST(TunerOrder, keeps_the_usual_choice_between_aligned_hosts_and_crosses_to_others_as_seldom) {
   TunerQuery q = query(Collective::all_reduce, 8, 1024 * kKiB, true);
   q.need = Order::tree;

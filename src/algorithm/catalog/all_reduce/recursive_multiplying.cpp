@@ -4,18 +4,19 @@
 // Parallel Computing 69, 2017. Two rounds and two roundings, and with groups of about sqrt(n) each
 // rank reads 2 (sqrt(n) - 1) vectors, where one_shot reads n - 1: it suits small messages of many
 // ranks. Groups are ranks that are near each other, if the shape says so, and may be uneven: a rank
-// without a counterpart in a group reads from another of its members.
+// without a counterpart in a group reads from another of its members. Else they have a power of two
+// of ranks, so that both sums together are the aligned tree.
 
 #include <cmath>
 
-#include "algorithm/catalog/levels.hpp"
+#include "algorithm/catalog/aligned_tree.hpp"
 
 namespace anyccl {
 namespace {
 
-/// Runs of ranks, as many as the largest has members, or one fewer.
-std::vector<PeerList> square(int n) {
-  const auto size = static_cast<int>(std::ceil(std::sqrt(n)));
+/// Runs of ranks, about as many as each has members; the last one may have fewer.
+std::vector<PeerList> runs(int n) {
+  const int size = 1 << std::lround(std::log2(n) / 2);
   std::vector<PeerList> groups;
   for (int r = 0; r < n; ++r) {
     if (r % size == 0) groups.emplace_back();
@@ -24,9 +25,12 @@ std::vector<PeerList> square(int n) {
   return groups;
 }
 
+Order order(const Shape& s) {
+  return has_groups(s) ? tree_of_aligned_hosts(s) : Order::tree;
+}
+
 Schedule build(const Shape& s, Rank me) {
-  std::vector<PeerList> groups = ranks_by_host(s);
-  if (groups.size() == 1 || std::ssize(groups) == s.size) groups = square(s.size);
+  const std::vector<PeerList> groups = has_groups(s) ? ranks_by_host(s) : runs(s.size);
   const PeerList& home = list_with(groups, me);
   const auto place_in = [](const PeerList& group, Rank r) {
     return static_cast<std::uint32_t>(std::find(group.begin(), group.end(), r) - group.begin());
@@ -59,6 +63,6 @@ Schedule build(const Shape& s, Rank me) {
 }  // namespace
 
 extern const Algorithm all_reduce_recursive_multiplying = {
-    "recursive_multiplying", Collective::all_reduce, any_shape, nullptr, build};
+    "recursive_multiplying", Collective::all_reduce, any_shape, nullptr, build, order};
 
 }  // namespace anyccl
