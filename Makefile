@@ -196,7 +196,7 @@ bench-torch: ## Compare with Gloo under torch, with 2 and 4 processes (10 minute
 	$(call build,release)
 	PYTHONPATH=build/release/python .venv/bin/python -W ignore bench/torch/bench.py --runs 3 --json build/bench-torch.json --plot build/bench-torch.svg
 
-numbers: ## Measure what docs/numbers.md says: bits of a million random calls, planted faults, what levels, verification, types, codecs and sparse gradients cost (some three hours, as root)
+numbers: ## Measure what docs/numbers.md says: bits of a million random calls, planted faults, what levels, verification, types, codecs and sparse gradients cost (hours, as root)
 	$(PREPARE)
 	$(call build,release)
 	TESTS_LONG=1 REPRODUCIBLE_JOBS=1000 build/release/bin/reproducible_test --gtest_filter='LevelThree.has_the_bits*'

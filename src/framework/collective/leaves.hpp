@@ -27,8 +27,8 @@ struct Folding {
 
   /// Bytes of the memory that it takes.
   std::size_t room() const { return widen == nullptr ? 0 : leaves * kRoom * bytes; }
-  /// sum[i] = parts[i] op parts[count + i] op ..., by the aligned tree, i < count, for the operator of `kernel`. `room`: see room();
-  /// `sources`: for addresses, its contents do not matter.
+  /// sum[i] = parts[i] op parts[count + i] op ..., by the aligned tree, i < count, for the operator of
+  /// `kernel`. `room`: see room(); `sources`: for addresses, its contents do not matter.
   void run(std::byte* sum, const std::byte* parts, std::size_t count, std::byte* room,
            std::vector<const void*>& sources) const;
 };

@@ -7,7 +7,7 @@
 // without a counterpart in a group reads from another of its members. Else they have a power of two
 // of ranks, so that both sums together are the aligned tree.
 
-#include <cmath>
+#include <bit>
 
 #include "algorithm/catalog/aligned_tree.hpp"
 
@@ -16,7 +16,7 @@ namespace {
 
 /// Runs of ranks, about as many as each has members; the last one may have fewer.
 std::vector<PeerList> runs(int n) {
-  const int size = 1 << std::lround(std::log2(n) / 2);
+  const int size = 1 << (std::bit_width(static_cast<unsigned>(n)) / 2);
   std::vector<PeerList> groups;
   for (int r = 0; r < n; ++r) {
     if (r % size == 0) groups.emplace_back();
