@@ -20,15 +20,25 @@ BUSY     = PYTHONPATH=build/release/python .venv/bin/python bench/torch/busy.py
 ARM_TESTS = reduce_test shm_test
 SOURCES  = git ls-files -z '*.cpp' '*.hpp' '*.h' '*.c'
 
-# $(call build,PRESET,ARGUMENTS): packages, configure, compile. Only release has a Python package.
+# $(call build,PRESET,ARGUMENTS): packages, configure, compile, with tests and benchmarks. Only release has a Python package.
 define build
-@scripts/install-packages build
+@scripts/install-packages build checks
 $(if $(filter release,$(1)),$(call venv,build $(TORCH)))
-cmake --preset $(1) $(OPTIONS)
+cmake --preset $(1) $(if $(filter release,$(1)),-DANYCCL_TESTS=ON -DANYCCL_BENCHMARKS=ON) $(OPTIONS)
 cmake --build --preset $(1) $(2)
 endef
-# $(call test,PRESET,CTEST ARGUMENTS): results also go to build/PRESET/tests.xml
+# $(call product,TARGETS): what people use, and nothing that only tests need. A build that has tests keeps them.
+define product
+@scripts/install-packages build
+$(call venv,build $(TORCH))
+cmake --preset release $(if $(wildcard build/release/CMakeCache.txt),,-DANYCCL_TESTS=OFF -DANYCCL_BENCHMARKS=OFF) $(OPTIONS)
+cmake --build --preset release --target $(1)
+endef
+LIBRARY  = anyccl_cli anyccl $(if $(findstring ANYCCL_WITH_PYTHON=OFF,$(OPTIONS)),,anyccl_python anyccl_python_sources) \
+           $(if $(TORCH),anyccl_torch anyccl_torch_sources)
+# $(call test,PRESET,CTEST ARGUMENTS): results also go to build/PRESET/tests.xml, those of single cases to build/PRESET/cases
 define test
+@rm -rf build/$(1)/cases
 ctest --preset $(1) -j $(JOBS) --no-tests=error --output-junit tests.xml $(2)
 endef
 
@@ -50,10 +60,8 @@ help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: ## Train a small network on 4 processes, measure AllReduce, train beside Gloo (installs and builds first)
-	@scripts/install-packages build
 	@scripts/get-digits $(DATA)
-	$(call build,release,--target digits anyccl_cli anyccl \
-	  $(if $(TORCH),anyccl_python anyccl_python_sources anyccl_torch anyccl_torch_sources))
+	$(call product,digits $(LIBRARY))
 	build/release/bin/anyccl run -n 4 -- build/release/bin/digits $(DATA)/digits.csv.gz
 	build/release/bin/anyccl perf all_reduce -g 4 -b 8 -e 4M -f 8
 	$(if $(TORCH),$(TORCHRUN) --nproc-per-node 2 examples/torch/digits_beside_gloo.py)
@@ -88,11 +96,11 @@ soak: ## Random calls under random faults and kills, for SECONDS (600) from SEED
 	$(call build,release,--target soak)
 	build/release/bin/soak --seconds $(SECONDS) --seed $(SEED)
 
-build: ## Build build/release/bin/anyccl and build/release/lib/libanyccl.so
-	$(call build,release)
+build: ## Build build/release/bin/anyccl, build/release/lib/libanyccl.so and the Python packages
+	$(call product,$(LIBRARY))
 
 install: ## Install under PREFIX (default /usr/local): library, headers, tool, CMake and pkg-config files
-	$(call build,release)
+	$(call product,$(LIBRARY))
 	cmake --install build/release --prefix $(PREFIX)
 
 deb: ## Build a Debian package in build/release

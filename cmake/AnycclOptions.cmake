@@ -67,6 +67,9 @@ endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fno-gnu-unique>)
 endif()
+if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+  add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:SHELL:-Xclang -fno-pch-timestamp>")  # a cached one is older than its headers
+endif()
 option(ANYCCL_WERROR "Warnings are errors" OFF)
 if(ANYCCL_WERROR)
   add_compile_options(-Werror)
@@ -85,6 +88,13 @@ if(ANYCCL_SANITIZE)
     add_link_options("$<$<LINK_LANGUAGE:C>:-fsanitize-link-c++-runtime;-lstdc++>")
   endif()
 endif()
+
+# anyccl_light(TARGET...): what reads flags and files and prints text is compiled with -O1, in half the time of -O3.
+function(anyccl_light)
+  foreach(target IN LISTS ARGN)
+    target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
+  endforeach()
+endfunction()
 
 function(anyccl_summary)
   list(JOIN ANYCCL_PARTS_BUILT ", " built)

@@ -20,10 +20,10 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 /// Several in each segment of protocol_limits().
-constexpr std::size_t kSizes[] = {8,       32,      56,      256,     1024,     2048,
-                                  8192,    16384,   32768,   65536,   131072,   262144,
-                                  1 << 20, 2 << 20, 4 << 20, 8 << 20, 16 << 20, 32 << 20};
-constexpr std::size_t kLargest = 32 << 20;
+constexpr std::size_t kPingSizes[] = {8,       32,      56,      256,     1024,     2048,
+                                      8192,    16384,   32768,   65536,   131072,   262144,
+                                      1 << 20, 2 << 20, 4 << 20, 8 << 20, 16 << 20, 32 << 20};
+constexpr std::size_t kMostPinged = 32 << 20;
 constexpr int kRounds = 5;  // all sizes in turns, so that a disturbance meets them all
 
 int exchanges(std::size_t bytes) {
@@ -89,20 +89,20 @@ SpreadTiming spread_of(std::size_t bytes, const std::vector<double>& seconds) {
 }
 
 Result<LinkTimings> measure_pair(const Comm& comm) {
-  ANYCCL_TRY(Memory memory, Memory::allocate(kLargest, false));
+  ANYCCL_TRY(Memory memory, Memory::allocate(kMostPinged, false));
   const Pair pair(comm, std::move(memory));
   LinkTimings timings;
   ANYCCL_TRY(timings.link, pair.link());
-  std::vector<std::vector<double>> seconds(std::size(kSizes));
+  std::vector<std::vector<double>> seconds(std::size(kPingSizes));
   std::vector<double> overheads;
   for (int round = 0; round < kRounds; ++round) {
-    for (std::size_t i = 0; i < std::size(kSizes); ++i)
-      ANYCCL_CHECK(pair.ping(kSizes[i], exchanges(kSizes[i]), seconds[i]));
+    for (std::size_t i = 0; i < std::size(kPingSizes); ++i)
+      ANYCCL_CHECK(pair.ping(kPingSizes[i], exchanges(kPingSizes[i]), seconds[i]));
     ANYCCL_TRY(const double overhead_s, pair.overhead_s());
     overheads.push_back(overhead_s);
   }
-  for (std::size_t i = 0; i < std::size(kSizes); ++i)
-    timings.pings.push_back(spread_of(kSizes[i], seconds[i]));
+  for (std::size_t i = 0; i < std::size(kPingSizes); ++i)
+    timings.pings.push_back(spread_of(kPingSizes[i], seconds[i]));
   timings.overhead_s = spread_of(8, overheads).seconds;
   return timings;
 }

@@ -23,7 +23,7 @@ using Clock = std::chrono::steady_clock;
 constexpr std::size_t kMostOperands = 8;
 constexpr std::size_t kCopied = 4 << 20;
 constexpr int kTimes = 25;
-constexpr double kLow = 0.1;  // a tenth of the times are shorter, as of links
+constexpr double kLowTime = 0.1;  // a tenth of the times are shorter, as of links
 
 /// The time of one call, in seconds. Short calls are timed several at once.
 double time_of(int calls, const std::function<void()>& call) {
@@ -34,7 +34,7 @@ double time_of(int calls, const std::function<void()>& call) {
     for (int k = 0; k < calls; ++k) call();
     seconds.push_back(std::chrono::duration<double>(Clock::now() - start).count() / calls);
   }
-  return quantile(std::move(seconds), kLow);
+  return quantile(std::move(seconds), kLowTime);
 }
 
 Result<std::vector<Timing>> time_additions() {
@@ -73,7 +73,7 @@ double time_copies(int threads) {
         copy_bytes(to.data(), from.data(), kCopied);
         seconds.push_back(std::chrono::duration<double>(Clock::now() - start).count());
       }
-      mine = quantile(std::move(seconds), kLow);
+      mine = quantile(std::move(seconds), kLowTime);
     });
   for (std::thread& thread : team) thread.join();
   return *std::max_element(lows.begin(), lows.end());

@@ -14,7 +14,7 @@
 namespace anyccl::cli {
 namespace {
 
-constexpr int kMostRanks = 64;
+constexpr int kMostMapped = 64;
 
 /// Splits a text into the words of edges, and knows where it is.
 class EdgeWords {
@@ -98,10 +98,10 @@ Result<NeighborGraph> read_edges(std::string_view text, std::string_view file,
                                  std::optional<int> ranks) {
   NeighborGraph graph;
   graph.ranks = ranks.value_or(0);
-  if (graph.ranks < 0 || graph.ranks > kMostRanks)
+  if (graph.ranks < 0 || graph.ranks > kMostMapped)
     return error(Code::invalid_argument,
                  "--ranks: a graph of {} ranks cannot be drawn, only 1 to {}", graph.ranks,
-                 kMostRanks);
+                 kMostMapped);
   EdgeWords words(text, file);
   for (std::string_view word = words.next(); !word.empty(); word = words.next()) {
     const std::size_t before = graph.edges.size();
@@ -110,9 +110,9 @@ Result<NeighborGraph> read_edges(std::string_view text, std::string_view file,
                    words.place(word));
     for (std::size_t i = before; i < graph.edges.size(); ++i) {
       const int largest = std::max(graph.edges[i].from, graph.edges[i].to);
-      if (largest >= ranks.value_or(kMostRanks))
+      if (largest >= ranks.value_or(kMostMapped))
         return error(Code::invalid_argument, "{}: rank {} is not in 0..{}", words.place(word),
-                     largest, ranks.value_or(kMostRanks) - 1);
+                     largest, ranks.value_or(kMostMapped) - 1);
       graph.ranks = std::max(graph.ranks, largest + 1);
     }
   }

@@ -15,9 +15,9 @@
 namespace anyccl::cli {
 namespace {
 
-constexpr int kRadius = 14, kCell = 64, kGap = 28;
+constexpr int kRadius = 14, kMapCell = 64, kMapGap = 28;
 constexpr int kLegendLine = 22;
-constexpr std::string_view kStyle =
+constexpr std::string_view kMapStyle =
     ".edge path{fill:none;stroke-width:3}.edge:hover path{stroke-width:6}"
     ".arrow path{fill:none;stroke:#444;stroke-width:1.5}.arrow:hover path{stroke:#C00}"
     "circle{fill:#FFF;stroke:#444;stroke-width:1.5}";
@@ -53,8 +53,8 @@ class GridLines {
     const std::size_t from_last = grid_.grid.dims.size() - 1 - dim;
     if (a.x == b.x && a.y == b.y)  // a circle of one
       return fmt::format("M{} {}c{} {} {} {} 0 0", a.x, a.y, -40, 22, -22, 40);
-    if (from_last == 0 && b.x == a.x + kCell) return fmt::format("M{} {}H{}", a.x, a.y, b.x);
-    if (from_last == 1 && b.y == a.y + kCell) return fmt::format("M{} {}V{}", a.x, a.y, b.y);
+    if (from_last == 0 && b.x == a.x + kMapCell) return fmt::format("M{} {}H{}", a.x, a.y, b.x);
+    if (from_last == 1 && b.y == a.y + kMapCell) return fmt::format("M{} {}V{}", a.x, a.y, b.y);
     const int bend = 34;
     if (from_last == 0) return curve(a, {0, bend}, b);
     if (from_last == 1) return curve(a, {-bend, 0}, b);
@@ -159,13 +159,13 @@ std::string arrows(const Circle& circle, int low, int high, const std::vector<Ed
 }  // namespace
 
 std::string to_svg(const NeighborGrid& grid) {
-  const GridMap map(grid.grid, kCell, kCell, kGap);
+  const GridMap map(grid.grid, kMapCell, kMapCell, kMapGap);
   constexpr int kAround = 44;  // for what is bent around ranks
   const GridLines lines(grid, map,
                         {MapPage::kMargin + kAround, MapPage::kTitle + kAround + kRadius});
-  const int legend_top = MapPage::kTitle + 2 * kAround + map.height() - kCell + 2 * kRadius + 8;
-  MapPage page{title(grid), kStyle, 0, 0, {}};
-  page.body_width = map.width() - kCell + 2 * kAround + kRadius;
+  const int legend_top = MapPage::kTitle + 2 * kAround + map.height() - kMapCell + 2 * kRadius + 8;
+  MapPage page{title(grid), kMapStyle, 0, 0, {}};
+  page.body_width = map.width() - kMapCell + 2 * kAround + kRadius;
   page.body_height = legend_top - MapPage::kTitle +
                      static_cast<int>(grid.grid.dims.size()) * kLegendLine - kLegendLine + 4;
   for (std::size_t dim = 0; dim < grid.grid.dims.size(); ++dim) {
@@ -183,7 +183,7 @@ std::string to_svg(const NeighborGraph& graph) {
   const Circle circle(graph.ranks);
   std::map<std::pair<int, int>, std::vector<Edge>> between;
   for (const Edge& edge : graph.edges) between[std::minmax(edge.from, edge.to)].push_back(edge);
-  MapPage page{title(graph), kStyle, circle.size(), circle.size(), {}};
+  MapPage page{title(graph), kMapStyle, circle.size(), circle.size(), {}};
   page.body =
       "<defs><marker id=\"head\" viewBox=\"0 0 10 10\" refX=\"9\" refY=\"5\" markerWidth=\"9\" "
       "markerHeight=\"9\" markerUnits=\"userSpaceOnUse\" orient=\"auto-start-reverse\">"

@@ -160,11 +160,6 @@ Result<std::vector<std::string>> orders_of(const HostsJob& hosts_job, PortPair& 
   return texts;
 }
 
-int fail(const Job& job, std::string_view message, int exit_code = 1) {
-  fmt::print(stderr, "{}: {}\n", job.name, message);
-  return exit_code;
-}
-
 /// The meaning that a shell or ssh gives an exit code.
 void explain(const Job& job, int exit_code, const std::string& tool) {
   constexpr int kNotFound = 127, kSshFailed = 255;

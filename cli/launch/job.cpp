@@ -8,12 +8,13 @@
 #include "launch/supervisor.hpp"
 
 namespace anyccl::cli {
-namespace {
 
-int fail(const Job& job, std::string_view message, int exit_code = 1) {
+int fail(const Job& job, std::string_view message, int exit_code) {
   fmt::print(stderr, "{}: {}\n", job.name, message);
   return exit_code;
 }
+
+namespace {
 
 /// The settings of all ranks; rank and local rank come on top. `ports` is kept while the job runs.
 Result<Settings> common_settings(const Job& job, PortPair& ports) {

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "launch/child.hpp"
@@ -43,5 +44,8 @@ struct Job {
 /// Returns the exit code: 0, or that of the rank that failed first (128 + signal); 127 if the
 /// program does not exist, 126 if it cannot be started. Call it from a process's only thread.
 int run_job(const Job& job);
+
+/// Says on stderr why a job cannot go on, and returns the exit code.
+int fail(const Job& job, std::string_view message, int exit_code = 1);
 
 }  // namespace anyccl::cli

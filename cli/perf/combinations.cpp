@@ -16,7 +16,7 @@
 namespace anyccl::cli {
 namespace {
 
-int fail(const Status& status) {
+int failed(const Status& status) {
   fmt::print(stderr, "anyccl perf: {}\n", status.message());
   return status.code() == Code::invalid_argument ? 2 : 1;
 }
@@ -89,7 +89,7 @@ Result<int> run_each(const PerfOptions& options, int ranks) {
 
 int run_all_combinations(const PerfOptions& options, const Ranks& ranks) {
   const Result<int> code = run_each(options, ranks.count.value_or(kUsualRanks));
-  return code.ok() ? *code : fail(code.status());
+  return code.ok() ? *code : failed(code.status());
 }
 
 }  // namespace anyccl::cli

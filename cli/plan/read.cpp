@@ -1,5 +1,7 @@
 #include "plan/read.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <fstream>

@@ -7,7 +7,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json head(const Model& model, const Cluster& cluster) {
+Json head_json(const Model& model, const Cluster& cluster) {
   const Parameters p = parameters(model);
   return {{"model", model.name},
           {"model_source", model.source},
@@ -84,7 +84,7 @@ std::string written(const Json& json) {
 }  // namespace
 
 std::string to_json(const StepReport& report) {
-  Json json = head(report.model, report.cluster);
+  Json json = head_json(report.model, report.cluster);
   json.update(to_json(report.plan, report.cluster.device));
   json["remedies"] = Json::array();
   for (const Remedy& r : report.remedies)
@@ -95,7 +95,7 @@ std::string to_json(const StepReport& report) {
 
 std::string to_json(const SearchReport& report) {
   const LayoutSearch& found = report.found;
-  Json json = head(report.model, report.cluster);
+  Json json = head_json(report.model, report.cluster);
   json.update({{"fitting", found.fitting}, {"too_large", found.too_large}});
   json["best"] = Json::array();
   for (const PlannedStep& plan : found.best)
@@ -108,7 +108,7 @@ std::string to_json(const SearchReport& report) {
 
 std::string to_json(const LayerReport& report) {
   const LayerTimes& t = report.times;
-  Json json = head(report.model, report.cluster);
+  Json json = head_json(report.model, report.cluster);
   json.update({{"layers", t.layers},
                {"compute_s", t.compute_s},
                {"communication_s", t.communication_s},

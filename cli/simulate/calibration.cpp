@@ -13,7 +13,7 @@ namespace anyccl::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
-constexpr std::string_view kFormat = "anyccl.calibration/1";
+constexpr std::string_view kCalibrationFormat = "anyccl.calibration/1";
 constexpr double kUnlimited = std::numeric_limits<double>::infinity();
 
 /// Null if the key is missing, or the value is no object.
@@ -235,11 +235,11 @@ std::string Calibration::residuals() const {
 
 Result<Calibration> read_calibration(const std::string& text, const std::string& name) {
   const Json json = Json::parse(text, nullptr, false);
-  if (!json.is_object() || json.value("format", Json()) != kFormat)
+  if (!json.is_object() || json.value("format", Json()) != kCalibrationFormat)
     return error(
         Code::invalid_argument,
         "{}: not a JSON object with \"format\": \"{}\", which anyccl tune --calibrate writes", name,
-        kFormat);
+        kCalibrationFormat);
   Reader read(name);
   Calibration c;
   c.host = read.text(json, "host", "");
@@ -269,7 +269,7 @@ Result<Calibration> read_calibration(const std::string& text, const std::string&
 std::string to_json(const Calibration& c) {
   Json links = Json::array();
   for (const LinkCosts& link : c.links) links.push_back(json_of(link));
-  const Json json = {{"format", kFormat},
+  const Json json = {{"format", kCalibrationFormat},
                      {"host", c.host},
                      {"cpu", c.cpu},
                      {"date", c.date},

@@ -6,7 +6,7 @@
 namespace anyccl::cli {
 
 namespace {
-constexpr double kUnlimited = std::numeric_limits<double>::infinity();
+constexpr double kNoLimit = std::numeric_limits<double>::infinity();
 }
 
 Flows::Flows(const Network& network, const Machine& machine, EventQueue& queue)
@@ -14,7 +14,7 @@ Flows::Flows(const Network& network, const Machine& machine, EventQueue& queue)
       machine_(machine),
       queue_(queue),
       sharers_(network.links().size()),
-      share_(network.links().size(), kUnlimited),
+      share_(network.links().size(), kNoLimit),
       carried_(network.links().size()),
       is_touched_(network.links().size()) {
   for (const Network::Link& link : network.links()) {
@@ -123,7 +123,7 @@ void Flows::share(double now) {
   for (const std::uint32_t link : touched_) {
     shares_before_.push_back(share_[link]);
     const std::size_t flows = sharers_[link].size();
-    share_[link] = flows == 0 ? kUnlimited : capacity_[link] / static_cast<double>(flows);
+    share_[link] = flows == 0 ? kNoLimit : capacity_[link] / static_cast<double>(flows);
   }
   for (std::size_t i = 0; i < touched_.size(); ++i) {
     share_link(now, touched_[i], shares_before_[i]);

@@ -34,7 +34,7 @@ constexpr NetworkKind kKinds[] = {
     {"rails", make_rails},
 };
 
-constexpr std::string_view kFormat = "anyccl.topology/1";
+constexpr std::string_view kNetworkFormat = "anyccl.topology/1";
 
 /// "k=4,taper=2"
 Result<Words> words_of(std::string_view text) {
@@ -70,12 +70,12 @@ Result<Network> from_json(std::string_view text, std::uint32_t ranks) {
   const auto json = Json::parse(text, nullptr, false);
   const auto is_text = [&](const char* key) { return json.contains(key) && json[key].is_string(); };
   const auto params = json.is_object() ? json.value("params", Json::object()) : Json();
-  if (!json.is_object() || !is_text("format") || json["format"] != kFormat || !is_text("kind") ||
-      !params.is_object())
+  if (!json.is_object() || !is_text("format") || json["format"] != kNetworkFormat ||
+      !is_text("kind") || !params.is_object())
     return error(
         Code::invalid_argument,
         "a topology in JSON is an object with \"format\": \"{}\", a \"kind\" and \"params\"",
-        kFormat);
+        kNetworkFormat);
   Words words;
   for (const auto& [key, value] : params.items())
     words[key] = value.is_string() ? value.get<std::string>() : value.dump();
@@ -105,7 +105,7 @@ std::string to_json(const Network& network) {
   Json params = Json::object();
   const Result<Words> words = words_of(std::string_view(text).substr(network.kind().size() + 1));
   for (const auto& [name, value] : *words) params[name] = value;
-  return Json{{"format", kFormat}, {"kind", network.kind()}, {"params", params}}.dump(1);
+  return Json{{"format", kNetworkFormat}, {"kind", network.kind()}, {"params", params}}.dump(1);
 }
 
 Result<std::vector<std::uint32_t>> read_placement(std::string_view text, std::uint32_t ranks,

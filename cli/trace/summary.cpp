@@ -61,8 +61,8 @@ class Sums {
     for (const CommonCall& common : common_calls_of(traces))
       if (common.is_complete) note(common);
   }
-  Summary sum() {
-    Summary summary;
+  TraceSummary sum() {
+    TraceSummary summary;
     for (std::size_t t = 0; t < traces_.size(); ++t) {
       summary.left_out += traces_[t].left_out;
       for (std::size_t c = 0; c < traces_[t].calls.size(); ++c)
@@ -117,7 +117,7 @@ class Sums {
     durations_[what].push_back(call.ended_ns - call.started_ns);
     for_late_[what] += std::max<std::int64_t>(0, all_here - call.started_ns);
   }
-  void add_late(Summary& summary) {
+  void add_late(TraceSummary& summary) {
     for (auto& [trace, times] : lateness_) {
       LateRank late{traces_[trace].title(),
                     traces_[trace].rank,
@@ -146,7 +146,7 @@ class Sums {
 
 }  // namespace
 
-double Summary::exposed_share() const {
+double TraceSummary::exposed_share() const {
   std::int64_t exposed = 0, total = 0;
   for (const RankTimes& rank : ranks) {
     exposed += rank.exposed;
@@ -155,7 +155,7 @@ double Summary::exposed_share() const {
   return total == 0 ? 0 : static_cast<double>(exposed) / static_cast<double>(total);
 }
 
-double Summary::late_share() const {
+double TraceSummary::late_share() const {
   std::int64_t exposed = 0, for_late = 0;
   for (const RankTimes& rank : ranks) {
     exposed += rank.exposed;
@@ -164,7 +164,7 @@ double Summary::late_share() const {
   return exposed == 0 ? 0 : static_cast<double>(for_late) / static_cast<double>(exposed);
 }
 
-Summary summarize(const std::vector<RankTrace>& traces) {
+TraceSummary summarize(const std::vector<RankTrace>& traces) {
   return Sums(traces).sum();
 }
 

@@ -36,7 +36,7 @@ struct LateRank {
   std::int64_t total = 0, median = 0;  ///< Nanoseconds after the median of the other ranks.
 };
 
-struct Summary {
+struct TraceSummary {
   std::vector<RankTimes> ranks;
   std::vector<OperationTimes> operations;  ///< The longest total first.
   std::vector<LateRank> late;              ///< The latest in total first.
@@ -49,13 +49,13 @@ struct Summary {
 };
 
 /// Of times on one clock, see align().
-Summary summarize(const std::vector<RankTrace>& traces);
+TraceSummary summarize(const std::vector<RankTrace>& traces);
 
 /// Exposed communication above this share of the time is too much.
 inline constexpr double kMostExposed = 0.3;
 /// Tables, and what to do about it.
-std::string text_of(const Summary& summary, const std::vector<HostClock>& clocks);
+std::string text_of(const TraceSummary& summary, const std::vector<HostClock>& clocks);
 /// All of it, for programs: times in nanoseconds, shares from 0 to 1.
-std::string json_of(const Summary& summary, const std::vector<HostClock>& clocks);
+std::string json_of(const TraceSummary& summary, const std::vector<HostClock>& clocks);
 
 }  // namespace anyccl::cli

@@ -4,7 +4,7 @@
 
 namespace anyccl::cli {
 
-std::string json_of(const Summary& summary, const std::vector<HostClock>& clocks) {
+std::string json_of(const TraceSummary& summary, const std::vector<HostClock>& clocks) {
   using Json = nlohmann::ordered_json;
   Json json{{"exposed_share", summary.exposed_share()},
             {"late_share", summary.late_share()},

@@ -27,7 +27,7 @@ std::string share_text(std::int64_t part, std::int64_t whole) {
       "{:.1f} %", whole == 0 ? 0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole));
 }
 
-std::string ranks_text(const Summary& summary) {
+std::string ranks_text(const TraceSummary& summary) {
   std::string text = fmt::format("{:<32} {:>10} {:>14} {:>9} {:>9} {:>13}\n", "", "time",
                                  "communicating", "hidden", "exposed", "late ranks");
   for (const RankTimes& rank : summary.ranks)
@@ -39,7 +39,7 @@ std::string ranks_text(const Summary& summary) {
   return text;
 }
 
-std::string operations_text(const Summary& summary) {
+std::string operations_text(const TraceSummary& summary) {
   constexpr std::size_t kMost = 20;
   std::int64_t all = 0;
   for (const OperationTimes& times : summary.operations) all += times.total;
@@ -57,7 +57,7 @@ std::string operations_text(const Summary& summary) {
   return text;
 }
 
-std::string late_text(const Summary& summary) {
+std::string late_text(const TraceSummary& summary) {
   constexpr std::size_t kMost = 5;
   std::string text;
   for (std::size_t i = 0; i < std::min(kMost, summary.late.size()); ++i) {
@@ -71,7 +71,7 @@ std::string late_text(const Summary& summary) {
   return text;
 }
 
-std::string advice_text(const Summary& summary) {
+std::string advice_text(const TraceSummary& summary) {
   const double exposed = summary.exposed_share();
   std::string text =
       fmt::format("Ranks waited for communication {:.1f} % of the time", 100 * exposed);
@@ -113,7 +113,7 @@ std::string clocks_text(const std::vector<HostClock>& clocks) {
 
 }  // namespace
 
-std::string text_of(const Summary& summary, const std::vector<HostClock>& clocks) {
+std::string text_of(const TraceSummary& summary, const std::vector<HostClock>& clocks) {
   std::vector<std::string> parts{ranks_text(summary), operations_text(summary), late_text(summary),
                                  advice_text(summary), clocks_text(clocks)};
   if (summary.left_out > 0)

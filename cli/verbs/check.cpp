@@ -99,7 +99,7 @@ Json to_json(const Checked& checked, const RankRange& range) {
   return json;
 }
 
-int usage_error(std::string_view message) {
+int wrong_usage(std::string_view message) {
   fmt::print(stderr, "anyccl: check: {}\n", message);
   return kUsageError;
 }
@@ -132,12 +132,12 @@ Checked check_in(const RankRange& range, const Algorithm* algorithm) {
 
 int run_checks(const Flags& flags) {
   if (flags.what.empty() == flags.file.empty())
-    return usage_error("either an algorithm or --file: which is to be checked?");
+    return wrong_usage("either an algorithm or --file: which is to be checked?");
   Result<RankRange> range = parse_ranks(flags.ranks);
-  if (!range.ok()) return usage_error(range.status().message());
+  if (!range.ok()) return wrong_usage(range.status().message());
   const auto algorithms =
       flags.file.empty() ? algorithms_named(flags.what) : algorithm_in(flags.file);
-  if (!algorithms.ok()) return usage_error(algorithms.status().message());
+  if (!algorithms.ok()) return wrong_usage(algorithms.status().message());
   if (!flags.file.empty()) *range = ranks_of(*algorithms);
 
   bool all_right = true;
@@ -146,7 +146,7 @@ int run_checks(const Flags& flags) {
   for (const Algorithm* algorithm : *algorithms) {
     const Checked checked = check_in(*range, algorithm);
     if (algorithm->loaded == nullptr && checked.report.status().code() == Code::invalid_argument)
-      return usage_error(checked.report.status().message());
+      return wrong_usage(checked.report.status().message());
     all_right &= checked.report.ok();
     if (flags.json)
       rows.push_back(to_json(checked, *range));

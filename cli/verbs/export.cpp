@@ -57,20 +57,20 @@ Result<std::string> text_asked_for(const Flags& flags) {
   return to_text(text);
 }
 
-int failed(const Status& status) {
+int export_failed(const Status& status) {
   fmt::print(stderr, "anyccl: export: {}\n", status.message());
   return status.code() == Code::invalid_argument ? kUsageError : 1;
 }
 
 int run(const Flags& flags) {
   const Result<std::string> text = text_asked_for(flags);
-  if (!text.ok()) return failed(text.status());
+  if (!text.ok()) return export_failed(text.status());
   if (flags.file.empty()) {
     fmt::print("{}", *text);
     return 0;
   }
   const Status status = write_whole_file(flags.file, *text);
-  return status.ok() ? 0 : failed(status);
+  return status.ok() ? 0 : export_failed(status);
 }
 
 Body declare(CLI::App& app, const Command&) {

@@ -19,7 +19,7 @@ namespace {
 
 constexpr int kLastPort = 65534;   // anyccl's own port is the next one.
 constexpr int kUsualPort = 29500;  // as torchrun has it
-constexpr int kMostRanks = 65536;
+constexpr int kMostProcesses = 65536;
 constexpr int kMostNodes = 4096;
 constexpr const char* kName = "anyccl run";
 
@@ -91,9 +91,9 @@ Result<std::vector<int>> parse_ranks(std::string_view text) {
     int number = 0;
     const auto [end, problem] = std::from_chars(word.data(), word.data() + word.size(), number);
     if (problem != std::errc{} || end != word.data() + word.size() || number < 1 ||
-        number > kMostRanks)
+        number > kMostProcesses)
       return error(Code::invalid_argument, "--ranks {}: '{}' is not a number from 1 to {}", text,
-                   word, kMostRanks);
+                   word, kMostProcesses);
     numbers.push_back(number);
   }
   return numbers;
@@ -142,7 +142,7 @@ Result<Part> part_of(const Options& o) {
 }
 
 /// A job of its own would be a surprise where this process seems to be a rank already.
-Status check_not_a_rank() {
+Status check_not_in_a_job() {
   for (const char* name : {"RANK", "WORLD_SIZE", "MASTER_ADDR"})
     if (const auto value = value_now(name))
       return error(Code::invalid_argument,
@@ -222,7 +222,7 @@ int run_with(Options o, const Command& command) {
   job.keep_going = o.keep_going;
   job.user_grace = std::chrono::seconds(o.grace);
   if (!o.hosts.empty()) {
-    if (const Status s = check_not_a_rank(); !s.ok()) return refuse(s);
+    if (const Status s = check_not_in_a_job(); !s.ok()) return refuse(s);
     const Result<HostsJob> hosts_job = hosts_job_of(o, std::move(job));
     return hosts_job.ok() ? run_on_hosts(*hosts_job) : refuse(hosts_job.status());
   }
@@ -234,7 +234,7 @@ int run_with(Options o, const Command& command) {
     Result<Part> part = part_of(o);
     if (!part.ok()) return refuse(part.status());
     job.part = *std::move(part);
-  } else if (const Status s = check_not_a_rank(); !s.ok()) {
+  } else if (const Status s = check_not_in_a_job(); !s.ok()) {
     return refuse(s);
   }
   return run_job(job);

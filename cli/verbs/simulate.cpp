@@ -57,7 +57,7 @@ Result<std::string> link_of(const Flags& flags, const Calibration& calibration,
   return error(Code::invalid_argument, "{} has no link {}, but {}", flags.model, link, known);
 }
 
-Status calibrate(const Flags& flags, Machine& machine) {
+Status use_calibration(const Flags& flags, Machine& machine) {
   if (flags.model.empty()) {
     if (flags.inside.empty()) return {};
     return error(Code::invalid_argument, "--inside names a link of --model, and there is none");
@@ -79,7 +79,7 @@ bool wants_one_run(const Flags& flags) {
 Result<SimulationSetting> setting_of(const Flags& flags) {
   SimulationSetting setting;
   ANYCCL_TRY(setting.machine, machine_of(flags));
-  ANYCCL_CHECK(calibrate(flags, setting.machine));
+  ANYCCL_CHECK(use_calibration(flags, setting.machine));
   setting.topology = flags.topology;
   if (flags.topology.ends_with(".json")) {
     ANYCCL_TRY(setting.topology, text_of_file(flags.topology));

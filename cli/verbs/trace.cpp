@@ -17,22 +17,22 @@ struct Flags {
   bool json = false;
 };
 
-int refuse(const Status& why) {
+int refuse_traces(const Status& why) {
   fmt::print(stderr, "anyccl: trace: {}\n", why.message());
   return kUsageError;
 }
 
 int run(const Flags& flags) {
   Result<std::vector<RankTrace>> traces = read_traces(flags.paths);
-  if (!traces.ok()) return refuse(traces.status());
+  if (!traces.ok()) return refuse_traces(traces.status());
   const std::vector<HostClock> clocks = align(*traces);
   if (flags.output.empty()) {
-    const Summary summary = summarize(*traces);
+    const TraceSummary summary = summarize(*traces);
     fmt::print("{}", flags.json ? json_of(summary, clocks) : text_of(summary, clocks));
     return 0;
   }
   const Status written = write_whole_file(flags.output, merged(*traces, clocks));
-  return written.ok() ? 0 : refuse(written);
+  return written.ok() ? 0 : refuse_traces(written);
 }
 
 Body declare(CLI::App& app, const Command&) {

@@ -8,11 +8,11 @@
 namespace anyccl {
 namespace {
 
-std::atomic<bool> asked{false};
+std::atomic<bool> was_asked{false};
 static_assert(std::atomic<bool>::is_always_lock_free, "a handler writes it");
 
 void ask(int) {
-  asked.store(true, std::memory_order_relaxed);
+  was_asked.store(true, std::memory_order_relaxed);
 }
 
 }  // namespace
@@ -33,7 +33,7 @@ bool take_dump_signal(int signal) {
 }
 
 bool dumps_were_asked_for() {
-  return asked.exchange(false, std::memory_order_relaxed);
+  return was_asked.exchange(false, std::memory_order_relaxed);
 }
 
 }  // namespace anyccl

@@ -1,5 +1,7 @@
 #include "adapter/init_report.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 

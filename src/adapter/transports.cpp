@@ -1,5 +1,7 @@
 #include "adapter/transports.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "algorithm/plan/plan.hpp"

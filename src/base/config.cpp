@@ -1,5 +1,7 @@
 #include "base/config.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 #include <csignal>

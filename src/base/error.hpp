@@ -2,7 +2,7 @@
 // How errors are made and passed up. Messages are written with fmt, once, where they are
 // understood.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cerrno>
 #include <cstring>

@@ -12,7 +12,7 @@
 namespace anyccl {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 std::vector<int> numbers_of(const PeerList& peers) {
   std::vector<int> numbers;
@@ -20,8 +20,8 @@ std::vector<int> numbers_of(const PeerList& peers) {
   return numbers;
 }
 
-Json step_json(const Step& step, Rank me, std::string_view place) {
-  Json json = {name(step.op)};
+OrderedJson step_json(const Step& step, Rank me, std::string_view place) {
+  OrderedJson json = {name(step.op)};
   const bool local = step.op == Op::copy || step.op == Op::reduce;
   if (!local) json.push_back(numbers_of(step.peers));
   const bool has_own = local || step.op == Op::recv_reduce;
@@ -43,7 +43,7 @@ std::string lines_of(const Elements& elements, Text text) {
 }
 
 std::string steps_text(const WrittenRank& rank, Rank me, bool bare) {
-  Json steps = Json::array();
+  OrderedJson steps = OrderedJson::array();
   for (std::size_t i = 0; i < rank.steps.size(); ++i)
     steps.push_back(
         step_json(rank.steps[i], me, bare || i >= rank.places.size() ? "" : rank.places[i]));
@@ -51,14 +51,14 @@ std::string steps_text(const WrittenRank& rank, Rank me, bool bare) {
 }
 
 std::string size_text(const WrittenSize& size, bool bare) {
-  const Json hosts = size.host_of.empty() ? Json(nullptr) : Json(size.host_of);
+  const OrderedJson hosts = size.host_of.empty() ? OrderedJson(nullptr) : OrderedJson(size.host_of);
   const bool has_scratch = std::any_of(size.each.begin(), size.each.end(),
                                        [](const WrittenRank& r) { return !r.scratch.empty(); });
   std::string text = fmt::format("  {{\"ranks\": {}, \"parts\": {}, \"hosts\": {}", size.ranks,
                                  size.chunks_per_block, hosts.dump());
   if (has_scratch)
     text += fmt::format(",\n   \"scratch\": {}", lines_of(size.each, [](const WrittenRank& rank) {
-                          return Json(rank.scratch).dump();
+                          return OrderedJson(rank.scratch).dump();
                         }));
   int me = 0;
   return text + fmt::format(",\n   \"steps\": {}}}", lines_of(size.each, [&](const WrittenRank& r) {
@@ -101,11 +101,11 @@ WrittenAlgorithm written(const Algorithm& algorithm, std::span<const Shape> shap
 std::string to_text(const WrittenAlgorithm& algorithm, bool bare) {
   std::vector<std::string> sizes;
   for (const WrittenSize& size : algorithm.sizes) sizes.push_back(size_text(size, bare));
-  const Json about = bare ? "" : algorithm.about;
+  const OrderedJson about = bare ? "" : algorithm.about;
   return fmt::format(
       "{{\"format\": \"anyccl.algorithm/1\", \"name\": {}, \"collective\": \"{}\",{}\n "
       "\"sizes\": [\n{}]}}\n",
-      Json(algorithm.name).dump(), name(algorithm.collective),
+      OrderedJson(algorithm.name).dump(), name(algorithm.collective),
       about.get<std::string>().empty()
           ? ""
           : "\n \"about\": " +

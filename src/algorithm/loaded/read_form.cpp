@@ -234,9 +234,9 @@ class SizeReader {
   std::string_view place_;
 };
 
-class Reader {
+class FormReader {
  public:
-  explicit Reader(const std::string& file) : file_(file) {}
+  explicit FormReader(const std::string& file) : file_(file) {}
 
   Result<WrittenAlgorithm> read(const Json& json) {
     const Value top{json, file_, ""};
@@ -364,7 +364,7 @@ Result<WrittenAlgorithm> parse_algorithm(std::string_view text, const std::strin
   } catch (const Json::exception& problem) {
     return error(Code::invalid_argument, "{}: {}", file, reason_of(problem));
   }
-  return Reader(file).read(json);
+  return FormReader(file).read(json);
 }
 
 }  // namespace anyccl

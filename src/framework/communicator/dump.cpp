@@ -8,7 +8,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kFormat = 1;
+constexpr int kDumpFormat = 1;
 constexpr std::string_view kPeerStates[] = {"present", "left", "dead", "gone", "silent"};
 
 Json ranks_of(const std::vector<Rank>& ranks) {
@@ -18,7 +18,7 @@ Json ranks_of(const std::vector<Rank>& ranks) {
 }
 
 Json json_of(const Dump& dump) {
-  Json json{{"anyccl_dump", kFormat}, {"reason", dump.reason}};
+  Json json{{"anyccl_dump", kDumpFormat}, {"reason", dump.reason}};
   json.update(writer_json(dump.me, dump.time_ns));
   json["sequence"] = dump.sequence;
   if (!dump.failure.ok()) json["failure"] = dump.failure.message();

@@ -13,7 +13,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kFormat = 1;
+constexpr int kTraceFormat = 1;
 
 std::string line_of(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
@@ -95,7 +95,7 @@ Json event_of(Json args, int pid, std::int64_t now, Tracks& tracks) {
 }  // namespace
 
 std::string trace_text(const Membership& me, const RecordedCalls& calls) {
-  Json writer{{"anyccl_trace", kFormat}};
+  Json writer{{"anyccl_trace", kTraceFormat}};
   writer.update(writer_json(me, TickClock::monotonic_ns()));
   writer["left_out"] = calls.first - 1;
   const int pid = writer["pid"];

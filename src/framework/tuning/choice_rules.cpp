@@ -1,5 +1,7 @@
 #include "framework/tuning/choice_rules.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "algorithm/catalog/algorithm.hpp"

@@ -1,5 +1,7 @@
 #include "framework/tuning/protocol_rules.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "base/error.hpp"

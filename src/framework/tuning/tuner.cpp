@@ -1,5 +1,7 @@
 #include "framework/tuning/tuner.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <limits>
 

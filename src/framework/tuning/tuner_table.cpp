@@ -14,16 +14,17 @@
 namespace anyccl {
 namespace {
 
-using Json = nlohmann::json;
+using TableJson = nlohmann::json;
 
-bool is_row(const Json& row) {
-  const auto has = [&](const char* key, bool (Json::*is)() const noexcept) {
+bool is_row(const TableJson& row) {
+  const auto has = [&](const char* key, bool (TableJson::*is)() const noexcept) {
     return row.contains(key) && (row[key].*is)();
   };
-  return row.is_object() && has("algorithm", &Json::is_string) &&
-         has("protocol", &Json::is_string) && has("transport", &Json::is_string) &&
-         has("ranks", &Json::is_number_integer) && has("bytes", &Json::is_number_integer) &&
-         has("median_us", &Json::is_number) && has("inplace", &Json::is_boolean);
+  return row.is_object() && has("algorithm", &TableJson::is_string) &&
+         has("protocol", &TableJson::is_string) && has("transport", &TableJson::is_string) &&
+         has("ranks", &TableJson::is_number_integer) &&
+         has("bytes", &TableJson::is_number_integer) && has("median_us", &TableJson::is_number) &&
+         has("inplace", &TableJson::is_boolean);
 }
 
 /// Of "all_reduce/ring"; null: there is none such here.
@@ -53,14 +54,14 @@ Result<TunerTable> TunerTable::read(const std::string& file) {
 }
 
 Result<TunerTable> TunerTable::parse(const std::string& text, const std::string& file) {
-  const Json all = Json::parse(text, nullptr, false);
+  const TableJson all = TableJson::parse(text, nullptr, false);
   if (!all.is_array())
     return error(Code::invalid_argument, "{} is not a JSON array of rows of `anyccl perf --json`",
                  file);
   TunerTable table(file);
   table.hash_ = hash_of(text);
   for (std::size_t i = 0; i < all.size(); ++i) {
-    const Json& json = all[i];
+    const TableJson& json = all[i];
     if (!is_row(json))
       return error(Code::invalid_argument, "row {} of {} is not one of `anyccl perf --json`", i,
                    file);

@@ -15,7 +15,7 @@ namespace anyccl {
 namespace {
 
 constexpr std::size_t kSet = 64 << 10, kPortion = 1024;  // elements; rows
-constexpr std::size_t kWidened = 64;                     // rows
+constexpr std::size_t kWidenedAtOnce = 64;               // rows
 
 bool is_float(DType dtype) {
   return dtype >= DType::f16 && dtype <= DType::f8e5m2;
@@ -281,9 +281,9 @@ Result<Method> method_of(const Call& call, DType sum, DType output, const Operat
 void summarize(const Method& method, std::uint64_t seed, const std::byte* memory,
                std::size_t elements, std::size_t most, std::uint64_t* words) {
   const std::size_t lanes = method.lanes(most), units = elements * method.per_element;
-  const std::size_t portion = (method.widen != nullptr ? kWidened : kPortion) * kRow;
+  const std::size_t portion = (method.widen != nullptr ? kWidenedAtOnce : kPortion) * kRow;
   const std::size_t unit = method.element_bytes / method.per_element;
-  std::byte wide[kWidened * kRow * 8];
+  std::byte wide[kWidenedAtOnce * kRow * 8];
   for (std::size_t set = 0; set < method.sets(most); ++set) {
     Summary summary;
     const std::size_t end = std::min(units, (set + 1) * method.set);

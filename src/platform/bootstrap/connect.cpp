@@ -1,5 +1,6 @@
 #include "platform/bootstrap/connect.hpp"
 
+#include <fmt/format.h>
 #include <poll.h>
 
 #include <algorithm>

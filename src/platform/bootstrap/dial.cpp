@@ -1,5 +1,7 @@
 #include "platform/bootstrap/dial.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 

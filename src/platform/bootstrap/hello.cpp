@@ -17,19 +17,19 @@ namespace {
 
 constexpr std::array<char, 8> kMagic{'a', 'n', 'y', 'c', 'c', 'l', 'H', 'I'};
 
-using Digest = std::array<std::byte, 16>;
+using Digest16 = std::array<std::byte, 16>;
 
-Result<Digest> digest_of(std::string_view text) {
+Result<Digest16> digest_of(std::string_view text) {
   ANYCCL_TRY(const Mac mac, hmac(Secret().bytes(), "host", {std::as_bytes(std::span(text))}));
-  Digest digest{};
+  Digest16 digest{};
   std::copy_n(mac.begin(), digest.size(), digest.begin());
   return digest;
 }
 
 // Made once and never changed. A forked child has its parent's, and another pid.
-Result<Digest> process_nonce() {
-  static const Result<Digest> nonce = []() -> Result<Digest> {
-    Digest made{};
+Result<Digest16> process_nonce() {
+  static const Result<Digest16> nonce = []() -> Result<Digest16> {
+    Digest16 made{};
     ANYCCL_CHECK(random_bytes(made));
     return made;
   }();

@@ -1,5 +1,6 @@
 #include "platform/bootstrap/interfaces.hpp"
 
+#include <fmt/format.h>
 #include <ifaddrs.h>
 #include <net/if.h>
 
@@ -43,24 +44,24 @@ bool is_bridge(std::string_view name) {
 }
 
 /// How likely an address leads to this host: lower is likelier.
-enum class Place { v4, v6, link_local, no_carrier, bridge, loopback };
+enum class AddressKind { v4, v6, link_local, no_carrier, bridge, loopback };
 
-Place place_of(const ifaddrs& entry, const Address& address) {
-  if (is_loopback(address)) return Place::loopback;
-  if (is_bridge(entry.ifa_name)) return Place::bridge;
-  if ((entry.ifa_flags & IFF_RUNNING) == 0) return Place::no_carrier;
-  if (is_link_local(address)) return Place::link_local;
-  return address.family == 4 ? Place::v4 : Place::v6;
+AddressKind kind_of(const ifaddrs& entry, const Address& address) {
+  if (is_loopback(address)) return AddressKind::loopback;
+  if (is_bridge(entry.ifa_name)) return AddressKind::bridge;
+  if ((entry.ifa_flags & IFF_RUNNING) == 0) return AddressKind::no_carrier;
+  if (is_link_local(address)) return AddressKind::link_local;
+  return address.family == 4 ? AddressKind::v4 : AddressKind::v6;
 }
 
 /// Of an interface without one the address is of no use either.
-bool is_useless(const Address& address, Place place) {
-  return is_link_local(address) && place != Place::link_local;
+bool is_useless(const Address& address, AddressKind kind) {
+  return is_link_local(address) && kind != AddressKind::link_local;
 }
 
 struct Candidate {
   Address address;
-  Place place;
+  AddressKind kind;
 };
 
 /// What is up, with an internet address.
@@ -70,8 +71,8 @@ std::vector<Candidate> candidates(const ifaddrs* head, std::string_view spec) {
     if (i->ifa_addr == nullptr || (i->ifa_flags & IFF_UP) == 0) continue;
     const Address address = to_address(*i->ifa_addr);
     if (address.family == 0 || !interface_matches(spec, i->ifa_name)) continue;
-    const Place place = place_of(*i, address);
-    if (!is_useless(address, place)) found.push_back({address, place});
+    const AddressKind kind = kind_of(*i, address);
+    if (!is_useless(address, kind)) found.push_back({address, kind});
   }
   return found;
 }
@@ -126,7 +127,7 @@ Result<std::vector<Address>> interface_addresses(std::string_view spec) {
         "ANYCCL_SOCKET_IFNAME={} leaves no interface that is up and has an address; there are {}",
         spec, names_of(list.get()));
   std::stable_sort(found.begin(), found.end(),
-                   [](const Candidate& a, const Candidate& b) { return a.place < b.place; });
+                   [](const Candidate& a, const Candidate& b) { return a.kind < b.kind; });
   std::vector<Address> addresses;
   for (const Candidate& c : found) addresses.push_back(c.address);
   return addresses;
@@ -148,9 +149,9 @@ Result<OwnNetwork> OwnNetwork::find() {
   ANYCCL_TRY(const InterfaceList list, list_interfaces());
   OwnNetwork own;
   for (const Candidate& c : candidates(list.get(), "")) {
-    if (c.place == Place::link_local)
+    if (c.kind == AddressKind::link_local)
       own.scopes.push_back(c.address.scope);
-    else if (c.place == Place::v4 || c.place == Place::v6)
+    else if (c.kind == AddressKind::v4 || c.kind == AddressKind::v6)
       (c.address.family == 4 ? own.has_v4 : own.has_v6) = true;
   }
   return own;

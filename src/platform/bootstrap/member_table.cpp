@@ -1,5 +1,7 @@
 #include "platform/bootstrap/member_table.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 

@@ -165,7 +165,7 @@ bool Outbox::is_overtaken(const FrameHeader& header, const std::byte* payload) {
   if (header.type != kData || header.bytes > kSmall || !chaos_->is_overtaken()) return false;
   const auto head = std::as_bytes(std::span(&header, 1));
   overtaken_.assign(head.begin(), head.end());
-  overtaken_.insert(overtaken_.end(), payload, payload + header.bytes);
+  if (payload != nullptr) overtaken_.insert(overtaken_.end(), payload, payload + header.bytes);
   note_queued();
   return true;
 }

@@ -27,13 +27,13 @@ Status thrice(const std::vector<Plan>& plans, Setting setting) {
   return run({&plans, &plans, &plans}, setting);
 }
 
-struct Named {
+struct NamedPlan {
   std::string name;
   std::vector<Plan> plans;
 };
 
-std::vector<Named> catalog_plans(int n) {
-  std::vector<Named> all;
+std::vector<NamedPlan> catalog_plans(int n) {
+  std::vector<NamedPlan> all;
   for (const Algorithm* a : algorithms_for(n))
     for (int root :
          is_rooted(a->collective) ? std::vector<int>{0, 1, n - 1} : std::vector<int>{0}) {
@@ -56,8 +56,8 @@ class Pairs : public testing::TestWithParam<int> {};
 TEST_P(Pairs, of_plans_may_follow_each_other_in_one_ring) {
   const int n = GetParam();
   const auto all = catalog_plans(n);
-  for (const Named& a : all)
-    for (const Named& b : all) {
+  for (const NamedPlan& a : all)
+    for (const NamedPlan& b : all) {
       const Status s = run({&a.plans, &b.plans, &a.plans},
                            {.slots = kLeastSlots, .banks = 1, .lends = even_ranks(n)});
       ASSERT_TRUE(s.ok()) << a.name << ", " << b.name << ": " << s.message();

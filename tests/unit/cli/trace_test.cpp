@@ -211,7 +211,7 @@ TEST(TraceMerge, has_a_track_for_each_stream) {
 
 TEST(TraceSummary, is_the_same_for_programs) {
   const std::vector<RankTrace> traces = late_rank();
-  const Summary summary = summarize(traces);
+  const TraceSummary summary = summarize(traces);
   const Json json = Json::parse(json_of(summary, {{"n0", 0, 0}}));
   EXPECT_EQ(json["exposed_share"], summary.exposed_share());
   EXPECT_EQ(json["ranks"].size(), summary.ranks.size());
@@ -222,7 +222,7 @@ TEST(TraceSummary, is_the_same_for_programs) {
 }
 
 TEST(TraceSummary, tells_waiting_for_late_ranks_from_the_rest) {
-  const Summary summary = summarize(late_rank());
+  const TraceSummary summary = summarize(late_rank());
   ASSERT_EQ(summary.ranks.size(), 2U);
   EXPECT_EQ(summary.ranks[0].total, 95 * kMs);
   EXPECT_EQ(summary.ranks[0].communicating, 50 * kMs);
@@ -237,7 +237,7 @@ TEST(TraceSummary, tells_waiting_for_late_ranks_from_the_rest) {
 }
 
 TEST(TraceSummary, names_the_rank_that_comes_last_and_by_how_much) {
-  const Summary summary = summarize(late_rank());
+  const TraceSummary summary = summarize(late_rank());
   ASSERT_EQ(summary.late.size(), 1U);
   EXPECT_EQ(summary.late[0].rank, 1);
   EXPECT_EQ(summary.late[0].last, 10U);
@@ -246,7 +246,7 @@ TEST(TraceSummary, names_the_rank_that_comes_last_and_by_how_much) {
 }
 
 TEST(TraceSummary, counts_as_hidden_what_no_thread_waits_for) {
-  const Summary summary = summarize({Rank(0).issues(1, 9, 11).issues(11, 20, 13)});
+  const TraceSummary summary = summarize({Rank(0).issues(1, 9, 11).issues(11, 20, 13)});
   EXPECT_EQ(summary.ranks[0].communicating, 12 * kMs);
   EXPECT_EQ(summary.ranks[0].exposed, 2 * kMs);
 }
@@ -258,7 +258,7 @@ TEST(TraceSummary, counts_a_wait_for_an_operation_whose_turn_has_not_come) {
 }
 
 TEST(TraceSummary, counts_operations_at_the_same_time_once) {
-  const Summary summary = summarize({Rank(0).sends(1, 1, 11).sends(1, 6, 13)});
+  const TraceSummary summary = summarize({Rank(0).sends(1, 1, 11).sends(1, 6, 13)});
   EXPECT_EQ(summary.ranks[0].communicating, 12 * kMs);
 }
 

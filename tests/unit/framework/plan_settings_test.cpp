@@ -10,7 +10,7 @@
 namespace anyccl::test {
 namespace {
 
-constexpr std::size_t kKiB = 1024;
+constexpr std::size_t kKibi = 1024;
 
 Protocols of(std::initializer_list<Protocol> all) {
   Protocols made;
@@ -29,8 +29,8 @@ TEST(ProtocolRules, a_name_holds_for_all_collectives_and_for_messages) {
 TEST(ProtocolRules, collectives_and_sizes_have_their_own) {
   const auto rules = ProtocolRules::parse("all_reduce:LL128@-8K,Simple@8K-;broadcast:^LL");
   ASSERT_TRUE(rules.ok()) << rules.status().message();
-  EXPECT_EQ(rules->wanted(Collective::all_reduce, 8 * kKiB - 1), Protocol::ll128);
-  EXPECT_EQ(rules->wanted(Collective::all_reduce, 8 * kKiB), Protocol::simple);
+  EXPECT_EQ(rules->wanted(Collective::all_reduce, 8 * kKibi - 1), Protocol::ll128);
+  EXPECT_EQ(rules->wanted(Collective::all_reduce, 8 * kKibi), Protocol::simple);
   EXPECT_EQ(rules->wanted(Collective::broadcast, 8), std::nullopt);
   EXPECT_EQ(rules->excluded(Collective::broadcast, 8), of({Protocol::ll}));
   EXPECT_TRUE(rules->excluded(Collective::all_reduce, 8).none());

@@ -14,7 +14,7 @@ namespace {
 
 using namespace probe;
 
-constexpr double kNoLimit = std::numeric_limits<double>::infinity();
+constexpr double kUnlimited = std::numeric_limits<double>::infinity();
 
 /// A temporary folder with cgroup files in it.
 class CgroupFiles : public testing::Test {
@@ -38,8 +38,8 @@ using CgroupQuota = CgroupFiles;
 using CgroupMemory = CgroupFiles;
 
 TEST_F(CgroupQuota, is_absent_without_cgroups) {
-  EXPECT_EQ(cgroup_quota("", ""), kNoLimit);
-  EXPECT_EQ(cgroup_quota("garbage\n::\n", "garbage\n - - \n"), kNoLimit);
+  EXPECT_EQ(cgroup_quota("", ""), kUnlimited);
+  EXPECT_EQ(cgroup_quota("garbage\n::\n", "garbage\n - - \n"), kUnlimited);
 }
 
 TEST_F(CgroupQuota, of_version_2_is_quota_over_period) {
@@ -49,7 +49,7 @@ TEST_F(CgroupQuota, of_version_2_is_quota_over_period) {
 
 TEST_F(CgroupQuota, of_version_2_max_is_no_limit) {
   write("job/cpu.max", "max 100000");
-  EXPECT_EQ(cgroup_quota("0::/job\n", v2_mount()), kNoLimit);
+  EXPECT_EQ(cgroup_quota("0::/job\n", v2_mount()), kUnlimited);
 }
 
 TEST_F(CgroupQuota, of_version_1_is_quota_over_period) {
@@ -61,7 +61,7 @@ TEST_F(CgroupQuota, of_version_1_is_quota_over_period) {
 TEST_F(CgroupQuota, of_version_1_minus_one_is_no_limit) {
   write("job/cpu.cfs_quota_us", "-1");
   write("job/cpu.cfs_period_us", "100000");
-  EXPECT_EQ(cgroup_quota("4:cpu:/job\n", v1_mount()), kNoLimit);
+  EXPECT_EQ(cgroup_quota("4:cpu:/job\n", v1_mount()), kUnlimited);
 }
 
 TEST_F(CgroupQuota, is_the_least_on_the_way_up) {
@@ -89,7 +89,7 @@ TEST_F(CgroupQuota, is_found_where_only_the_own_part_is_mounted) {
 
 TEST_F(CgroupQuota, of_a_name_that_only_begins_alike_is_not_taken) {
   write("d/cpu.max", "100000 100000");
-  EXPECT_EQ(cgroup_quota("0::/job/abcd\n", v2_mount("/job/abc")), kNoLimit);
+  EXPECT_EQ(cgroup_quota("0::/job/abcd\n", v2_mount("/job/abc")), kUnlimited);
 }
 
 TEST_F(CgroupQuota, is_found_in_paths_with_spaces_and_colons) {
@@ -108,22 +108,22 @@ TEST_F(CgroupQuota, of_another_controller_is_not_taken) {
   write("cpu.cfs_quota_us", "100000");
   write("cpu.cfs_period_us", "100000");
   const std::string cpuset = "33 31 0:30 / " + folder_.string() + " rw - cgroup cgroup rw,cpuset\n";
-  EXPECT_EQ(cgroup_quota("4:cpu:/\n3:cpuset:/\n", cpuset), kNoLimit);
+  EXPECT_EQ(cgroup_quota("4:cpu:/\n3:cpuset:/\n", cpuset), kUnlimited);
 }
 
 TEST_F(CgroupQuota, of_a_path_that_does_not_begin_at_the_root_is_not_taken) {
   write("cpu.max", "100000 100000");
-  EXPECT_EQ(cgroup_quota("0::job\n", v2_mount()), kNoLimit);
+  EXPECT_EQ(cgroup_quota("0::job\n", v2_mount()), kUnlimited);
 }
 
 TEST_F(CgroupQuota, of_a_folder_in_the_place_of_a_file_is_none) {
   write("cpu.max/file", "100000 100000");
-  EXPECT_EQ(cgroup_quota("0::/\n", v2_mount()), kNoLimit);
+  EXPECT_EQ(cgroup_quota("0::/\n", v2_mount()), kUnlimited);
 }
 
 TEST_F(CgroupMemory, left_is_all_of_it_without_cgroups) {
-  EXPECT_EQ(cgroup_memory_left("", ""), kNoLimit);
-  EXPECT_EQ(cgroup_memory_left("0::/\n", v2_mount()), kNoLimit);
+  EXPECT_EQ(cgroup_memory_left("", ""), kUnlimited);
+  EXPECT_EQ(cgroup_memory_left("0::/\n", v2_mount()), kUnlimited);
 }
 
 TEST_F(CgroupMemory, left_of_version_2_counts_pages_of_files_as_free) {

@@ -134,11 +134,11 @@ void exchange_messages(std::array<std::unique_ptr<Transport>, 2>& ranks, const B
   for (std::thread& thread : threads) thread.join();
 }
 
-constexpr std::string_view kText = "a pattern that anybody would recognise";
+constexpr std::string_view kSent = "a pattern that anybody would recognise";
 
 Bytes recognisable(std::size_t bytes) {
   Bytes made(bytes);
-  for (std::size_t i = 0; i < bytes; ++i) made[i] = static_cast<std::byte>(kText[i % kText.size()]);
+  for (std::size_t i = 0; i < bytes; ++i) made[i] = static_cast<std::byte>(kSent[i % kSent.size()]);
   return made;
 }
 
@@ -151,8 +151,8 @@ TEST(TlsLinks, show_no_payload_on_the_wire) {
     for (auto& rank : ranks) rank.reset();
     const Bytes all = relay.all_said();
     EXPECT_GT(all.size(), 2'000'000U);
-    EXPECT_EQ(has(all, kText), !encrypts);
-    EXPECT_EQ(has(all, kText.substr(0, 8)), !encrypts);
+    EXPECT_EQ(has(all, kSent), !encrypts);
+    EXPECT_EQ(has(all, kSent.substr(0, 8)), !encrypts);
   }
 }
 

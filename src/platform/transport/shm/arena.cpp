@@ -1,6 +1,7 @@
 #include "platform/transport/shm/arena.hpp"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <pthread.h>
 #include <sys/mman.h>
 
