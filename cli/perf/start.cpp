@@ -75,7 +75,6 @@ int start_processes(const Ranks& ranks, int count, std::vector<std::string> comm
 
 Settings default_settings(const std::string& transport) {
   return {{"ANYCCL_TUNER_TABLE", std::string(kNoTable)},
-          {"ANYCCL_TUNE_AT_START", "0"},
           {"ANYCCL_ALGO", ""},
           {"ANYCCL_PROTO", ""},
           {"ANYCCL_CHUNK_SIZE", ""},

@@ -35,7 +35,6 @@ struct Explanation {
   std::string reason;
   std::vector<Candidate> candidates;
   int level = kLevelOfRuns;
-  bool may_change = false;  ///< When a communicator measures at its start.
 };
 
 std::vector<std::string> collective_names() {
@@ -87,8 +86,6 @@ Result<Explanation> explain(const Flags& flags) {
   if (table != nullptr) policy.tables.push_back(table);
   ANYCCL_TRY(e.choice, select_algorithm(e.query, policy));
   e.reason = reason(e.choice);
-  e.may_change = config.tune_at_start && collective == Collective::all_reduce &&
-                 e.choice.table == nullptr && !policy.environment.algorithms.names(collective);
   e.candidates = candidates(e.query, table.get());
   return e;
 }
@@ -162,7 +159,6 @@ Json to_json(const Explanation& e) {
           {"reason", e.reason},
           {"tile_bytes", e.choice.tile_bytes},
           {"protocols", protocol_text(e)},
-          {"measured_at_start", e.may_change},
           {"candidates", std::move(rows)}};
 }
 
@@ -186,10 +182,6 @@ std::string to_text(const Explanation& e) {
                        : fmt::format("{} {:<24}{:>7}{:>8}{:>11}{:>14}{:>13}  {}\n", mark,
                                      c.algorithm->name, "-", "-", "-", "-", measured, why(e, c));
   }
-  if (e.may_change)
-    text +=
-        "\nANYCCL_TUNE_AT_START: a communicator may find another one faster when it is created; "
-        "ANYCCL_DEBUG=INFO logs it.\n";
   return text;
 }
 

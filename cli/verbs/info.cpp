@@ -78,7 +78,6 @@ Json deciders() {
   Json all = Json::array();
   if (!config->algo.empty()) all.push_back("ANYCCL_ALGO=" + config->algo + " where it fits");
   if (*table != nullptr) all.push_back("measurements in " + (*table)->name());
-  if (config->tune_at_start) all.push_back("AllReduce measured at the start");
   all.push_back("the built-in choice");
   return all;
 }

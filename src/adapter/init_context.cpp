@@ -91,17 +91,6 @@ std::string settings_of(Config config, const CommSettings& settings, const Tuner
   return text;
 }
 
-/// A measurement at the start may choose another algorithm in another run.
-Status check_level(const InitContext& init) {
-  const int level = std::max(init.config.reproducible, init.settings.level);
-  if (!init.config.tune_at_start || level < kLevelOfRuns) return {};
-  return error(
-      Code::invalid_argument,
-      "ANYCCL_TUNE_AT_START=1 and {}={} contradict each other: what is measured at the start "
-      "may differ from run to run",
-      init.settings.level == level ? "config->reproducible" : "ANYCCL_REPRODUCIBLE", level);
-}
-
 Status read_plan_settings(InitContext& init) {
   const Config& config = init.config;
   const CommSettings& settings = init.settings;
@@ -113,7 +102,6 @@ Status read_plan_settings(InitContext& init) {
   init.communicator.chunk_bytes = settings.chunk_bytes;
   init.environment.level = std::max(0, config.reproducible);
   init.communicator.level = std::max(0, settings.level);
-  ANYCCL_CHECK(check_level(init));
   if (settings.chunk_bytes != 0)
     ANYCCL_CHECK(check_size("config->chunkBytes", settings.chunk_bytes, kChunkLimits));
   if (settings.buffer_bytes != 0)

@@ -24,7 +24,6 @@
 #include "base/error.hpp"
 #include "base/per_process.hpp"
 #include "base/side_by_side.hpp"
-#include "framework/communicator/tune_at_start.hpp"
 #include "platform/bootstrap/connect.hpp"
 #include "platform/bootstrap/environment.hpp"
 #include "platform/bootstrap/placement.hpp"
@@ -352,11 +351,6 @@ Result<CommPtr> create_over(InitContext& init, const GroupPtr& group, Rank me,
   Process::get().add(comm, {group->secret, members_of(group), links, init.config.transport});
   if (!init.config.metrics_folder.empty()) Process::get().report_in(init.config.metrics_folder);
   if (init.config.dump_signal != 0) Process::get().dump_at(init.config.dump_signal);
-  if (!init.config.tune_at_start) return comm;
-  if (const Status tuned = tune_at_start(*comm, init.deadline); !tuned.ok()) {
-    comm->abort(tuned);
-    return tuned;
-  }
   return comm;
 }
 

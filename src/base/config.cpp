@@ -58,9 +58,6 @@ constexpr Variable kVariables[] = {
     {"ANYCCL_TUNER_TABLE", "what `anyccl tune` has written",
      "file of measurements to choose algorithms by; none: no file",
      [](const Config& c) { return c.tuner_table; }},
-    {"ANYCCL_TUNE_AT_START", "0",
-     "1: every new communicator measures AllReduce for up to 20 ms and chooses by that",
-     [](const Config& c) { return std::string(c.tune_at_start ? "1" : ""); }},
     {"ANYCCL_REPRODUCIBLE", "1",
      "level of reproducibility of sums. 2: the same bits whatever algorithm, size of call, root or "
      "group; 3: also wherever ranks run. 0: nothing is promised",
@@ -371,9 +368,6 @@ Result<Config> read_config() {
   c.reconnect_s = reconnect.value_or(c.reconnect_s);
   ANYCCL_CHECK(read_secret(c.secret));
   c.cache_folder = cache_folder();
-  std::optional<int> tune_at_start;
-  ANYCCL_CHECK(read_number("ANYCCL_TUNE_AT_START", 0, 1, tune_at_start));
-  c.tune_at_start = tune_at_start == 1;
   std::optional<int> reproducible;
   ANYCCL_CHECK(read_number("ANYCCL_REPRODUCIBLE", 0, 3, reproducible));
   c.reproducible = reproducible.value_or(c.reproducible);

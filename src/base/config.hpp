@@ -98,9 +98,7 @@ struct Config {
   std::string trace_folder;                     ///< ANYCCL_TRACE; empty: none.
   std::string metrics_folder;                   ///< ANYCCL_METRICS; empty: none.
   int connect_all = 32;                         ///< ANYCCL_CONNECT_ALL.
-  /// ANYCCL_TUNE_AT_START.
-  bool tune_at_start = false;
-  int reproducible = -1;  ///< ANYCCL_REPRODUCIBLE; -1: not set.
+  int reproducible = -1;                        ///< ANYCCL_REPRODUCIBLE; -1: not set.
   // ANYCCL_VERIFY:
   int verify = 0;             ///< Each N-th collective; 0: none.
   bool verify_later = false;  ///< Calls do not wait for it.

@@ -433,14 +433,5 @@ TEST(Level, is_from_0_to_3) {
   expect_words(create_ranks({ANYCCL_CONFIG_UNDEF_INT})[0], {"ANYCCL_REPRODUCIBLE", "4", "3"});
 }
 
-TEST(Level, contradicts_measuring_at_the_start_but_level_0) {
-  const Environment env(Environment::Variables{{"ANYCCL_TUNE_AT_START", "1"}});
-  expect_words(create_ranks({2})[0], {"ANYCCL_TUNE_AT_START", "config->reproducible=2"});
-  EXPECT_OK(create_ranks({0})[0]);
-  const Environment level(Environment::Variables{{"ANYCCL_REPRODUCIBLE", "1"}});
-  expect_words(create_ranks({ANYCCL_CONFIG_UNDEF_INT})[0],
-               {"ANYCCL_TUNE_AT_START", "ANYCCL_REPRODUCIBLE=1"});
-}
-
 }  // namespace
 }  // namespace anyccl::test

@@ -47,8 +47,8 @@ class CodedAllReduce {
   };
 
   CodedAllReduce(const Comm& parent, Codec codec, const KernelTable& kernels, Use use);
-  Status make(Comm& parent, Use use, const std::string& name, int level);
-  Status make_groups(Comm& parent, const std::string& name, int level);
+  Status make(Comm& parent, Use use, const std::string& name);
+  Status make_groups(Comm& parent, const std::string& name);
   Status measure();
   Result<Times> times_of(DType dtype);
   static std::size_t place_of(DType dtype) { return bytes_of(dtype) == 4 ? 0 : 1; }

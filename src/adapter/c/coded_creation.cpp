@@ -102,8 +102,7 @@ Result<std::unique_ptr<CodedAllReduce>> CodedAllReduce::create(Comm& parent, int
   Status why;
   try {
     std::unique_ptr<CodedAllReduce> made(new CodedAllReduce(parent, *known, *kernels, use));
-    // Tuning while the program runs promises nothing, and so contradicts any level.
-    why = made->make(parent, use, name, config->tune_at_start ? -1 : kMostLevel);
+    why = made->make(parent, use, name);
     if (why.ok()) return made;
     made->fail(why);
     return why;
@@ -115,12 +114,11 @@ Result<std::unique_ptr<CodedAllReduce>> CodedAllReduce::create(Comm& parent, int
   return why;
 }
 
-/// `level`: of sums inside a host.
-Status CodedAllReduce::make(Comm& parent, Use use, const std::string& name, int level) {
+Status CodedAllReduce::make(Comm& parent, Use use, const std::string& name) {
   const bool has_hosts = std::ranges::count(host_of_, host_of_[0]) < size_;
   ANYCCL_CHECK(check_level(parent, has_hosts, codec_, use));
   if (!has_hosts) is_coded_[0] = is_coded_[1] = false;
-  if (has_hosts) ANYCCL_CHECK(make_groups(parent, name, level));
+  if (has_hosts) ANYCCL_CHECK(make_groups(parent, name));
   if (has_hosts && !use.if_slow) return {};
   ANYCCL_TRY(CommPtr all, split(parent, 0, me_, kAnyRing, name));
   all_.handle = make_handle(std::move(all), name);
@@ -129,7 +127,7 @@ Status CodedAllReduce::make(Comm& parent, Use use, const std::string& name, int 
   return has_hosts ? measure() : Status();
 }
 
-Status CodedAllReduce::make_groups(Comm& parent, const std::string& name, int level) {
+Status CodedAllReduce::make_groups(Comm& parent, const std::string& name) {
   std::map<int, std::vector<int>> hosts;
   for (int r = 0; r < size_; ++r) hosts[host_of_[static_cast<std::size_t>(r)]].push_back(r);
   std::size_t least = hosts.begin()->second.size(), most = least;
@@ -143,7 +141,7 @@ Status CodedAllReduce::make_groups(Comm& parent, const std::string& name, int le
   host_.ranks = hosts[host];
   if (most > 1) {
     CommSettings settings;
-    settings.level = level;  // so that sums depend neither on the call nor on the slice
+    settings.level = kMostLevel;  // so that sums depend neither on the call nor on the slice
     ANYCCL_TRY(CommPtr made, split(parent, host, me_, kAnyRing, name, settings));
     sums_ = std::make_unique<HostSums>(made, slices, *kernels_.codecs);
     host_.handle = make_handle(std::move(made), name);
