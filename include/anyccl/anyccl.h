@@ -527,10 +527,10 @@ ANYCCL_API anycclResult_t anycclCodecSum(anycclCodec_t codec, const void* const 
 
 /* Makes an AllReduce over the ranks of `comm` in which vectors travel between hosts as payloads of
  * `codec`. Collective, and splits communicators from `comm`, with memory and connections of their own.
- * Inside a host nothing is coded, and so nothing at all where there is one host. With `everywhere`, or
- * ANYCCL_WIRE_EVERYWHERE=1, each rank counts as a host. With `ifSlow` it is measured now, with and without
- * the codec, and elements of 4 bytes, or of 2, are coded only if that takes less than 9/10 of the time. All
- * ranks decide the same. Errors: InvalidUsage naming two ranks whose codecs, `everywhere` or `ifSlow` differ;
+ * Inside a host nothing is coded, and so nothing at all where there is one host. With `everywhere` each
+ * rank counts as a host. With `ifSlow` it is measured now, with and without the codec, and elements of
+ * 4 bytes, or of 2, are coded only if that takes less than 9/10 of the time. All ranks decide the same.
+ * Errors: InvalidUsage naming two ranks whose codecs, `everywhere` or `ifSlow` differ;
  * Unsupported at level 2 and 3 of reproducibility with `ifSlow`, and at level 3, unless each rank counts
  * as a host; those of anycclCommSplit. */
 ANYCCL_API anycclResult_t anycclCodedCreate(anycclCoded_t* coded, anycclCodec_t codec,

@@ -69,9 +69,6 @@ constexpr Variable kVariables[] = {
      "do not "
      "wait for that. See docs/numbers.md",
      [](const Config& c) { return verify_text(c); }},
-    {"ANYCCL_WIRE_EVERYWHERE", "0",
-     "1: a coded AllReduce takes each rank for a host of its own, so that its codec is used inside "
-     "hosts, too"},
     {"ANYCCL_FUSION", "1", "0: small collectives of a group do not travel as one",
      [](const Config& c) { return std::string(c.fuses ? "" : "0"); }},
     {"ANYCCL_TRANSPORT", "", "name of the one transport to use (see `anyccl info`)",
@@ -372,9 +369,6 @@ Result<Config> read_config() {
   ANYCCL_CHECK(read_number("ANYCCL_REPRODUCIBLE", 0, 3, reproducible));
   c.reproducible = reproducible.value_or(c.reproducible);
   ANYCCL_CHECK(read_verify(c));
-  std::optional<int> wire_everywhere;
-  ANYCCL_CHECK(read_number("ANYCCL_WIRE_EVERYWHERE", 0, 1, wire_everywhere));
-  c.wire_everywhere = wire_everywhere == 1;
   std::optional<int> fusion;
   ANYCCL_CHECK(read_number("ANYCCL_FUSION", 0, 1, fusion));
   c.fuses = fusion != 0;

@@ -84,7 +84,6 @@ struct Config {
   ShmCopy shm_copy = ShmCopy::fastest;
   WaitMode waits = WaitMode::balanced;
   bool fuses = true;                            ///< ANYCCL_FUSION.
-  bool wire_everywhere = false;                 ///< ANYCCL_WIRE_EVERYWHERE.
   std::size_t chunk_bytes = 0;                  ///< ANYCCL_CHUNK_SIZE; 0: not set.
   std::size_t buffer_bytes = 0;                 ///< ANYCCL_BUFFSIZE; 0: not set.
   int port = 0;                                 ///< ANYCCL_PORT; 0: MASTER_PORT + 1.

@@ -133,10 +133,9 @@ TEST(Coded, with_one_host_nothing_is_coded) {
   });
 }
 
-TEST(Coded, the_variable_makes_each_rank_a_host) {
-  const Environment everywhere(Environment::Variables{{"ANYCCL_WIRE_EVERYWHERE", "1"}});
+TEST(Coded, everywhere_makes_each_rank_a_host) {
   run_ranks(2, [](Communicator& comm) {
-    auto coded = AllReduce::create(comm, CodecName::int4);
+    auto coded = AllReduce::create(comm, CodecName::int4, true);
     ASSERT_OK(coded.status());
     Floats x = vector_of(index(comm.rank()), 500);
     ASSERT_OK(coded->run(x, x, ReduceOp::sum));

@@ -70,7 +70,7 @@ class AllReduce:
     comm : Communicator
     codec : str
     everywhere : bool
-        Each rank counts as a host, as with ANYCCL_WIRE_EVERYWHERE=1.
+        Each rank counts as a host.
     if_slow : bool
         It is measured first, and only elements of 4 or of 2 bytes whose sums the codec makes faster are coded.
 

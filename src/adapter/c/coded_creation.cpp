@@ -11,7 +11,6 @@
 #include "adapter/c/coded.hpp"
 #include "adapter/c/creation.hpp"
 #include "adapter/exchange.hpp"
-#include "base/config.hpp"
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "framework/tuning/order_needs.hpp"
@@ -89,14 +88,10 @@ CodedAllReduce::CodedAllReduce(const Comm& parent, Codec codec, const KernelTabl
 Result<std::unique_ptr<CodedAllReduce>> CodedAllReduce::create(Comm& parent, int codec, Use use,
                                                                const std::string& name) {
   const Result<Codec> known = codec_of(codec);
-  const Result<Config> config = read_config();
-  const bool is_right = known.ok() && config.ok();
-  if (is_right) use.everywhere = use.everywhere || config->wire_everywhere;
-  const Terms mine{is_right ? static_cast<std::uint8_t>(*known) : kNoCodec, use.everywhere,
+  const Terms mine{known.ok() ? static_cast<std::uint8_t>(*known) : kNoCodec, use.everywhere,
                    use.if_slow};
   ANYCCL_TRY(const std::vector<Terms> all, exchange_with_all(parent, mine));
   ANYCCL_CHECK(known.status());
-  ANYCCL_CHECK(config.status());
   ANYCCL_CHECK(compare(all));
   ANYCCL_TRY(const KernelTable* const kernels, best_kernels());
   Status why;

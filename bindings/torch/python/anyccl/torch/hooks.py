@@ -239,7 +239,7 @@ class CodecState:
 
     process_group: that of DDP; None: the default one.
     codec: "int8", "mxint8", "int4", "bf16" and others, as anyccl.codec has them; docs/numbers.md says by how much each is off.
-    everywhere: codes also travel between ranks of one host, as with ANYCCL_WIRE_EVERYWHERE=1; there they cost time.
+    everywhere: codes also travel between ranks of one host, where they cost time.
     if_slow: it is measured first, and only elements that the codec makes faster are coded.
 
     Ranks of a host add up their gradients as they are. Buckets stay as they are, too: of float32, bfloat16 or float16. Nothing
