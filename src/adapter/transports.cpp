@@ -96,7 +96,7 @@ fabric::LinkSettings link_settings(const Config& config, Rank me, Rank peer) {
 }
 
 std::shared_ptr<const fabric::SocketKind> network_socket(const Config& config) {
-  return tcp::tcp_socket(config.congestion, config.ack_timeout_s);
+  return tcp::tcp_socket(config.ack_timeout_s);
 }
 
 Status add_transports(Membership& membership, fabric::ContextKey key,

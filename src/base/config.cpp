@@ -80,8 +80,6 @@ constexpr Variable kVariables[] = {
     {"ANYCCL_HOSTID", "", "ranks with different ids count as on different hosts"},
     {"ANYCCL_SOCKET_IFNAME", "",
      "network interfaces: prefixes, comma separated; ^ excludes, = is exact"},
-    {"ANYCCL_TCP_CONGESTION", "",
-     "TCP congestion control; default cubic where the system allows it"},
     {"ANYCCL_TCP_ACK_TIMEOUT", "30",
      "seconds after which a host that acknowledges nothing counts as cut off or powered off: 1 to "
      "600"},
@@ -349,7 +347,6 @@ Result<Config> read_config() {
   c.transport = text_of("ANYCCL_TRANSPORT");
   c.host_id = text_of("ANYCCL_HOSTID");
   c.interface = text_of("ANYCCL_SOCKET_IFNAME");
-  c.congestion = text_of("ANYCCL_TCP_CONGESTION");
   std::optional<int> ack_timeout;
   ANYCCL_CHECK(read_number("ANYCCL_TCP_ACK_TIMEOUT", 1, 600, ack_timeout));
   c.ack_timeout_s = ack_timeout.value_or(c.ack_timeout_s);

@@ -74,7 +74,6 @@ struct Config {
   std::string transport;    ///< Name of the only transport to use; empty: the best per peer.
   std::string host_id;      ///< Ranks with different ids are on different hosts; empty: found out.
   std::string interface;    ///< ANYCCL_SOCKET_IFNAME as written; empty: any.
-  std::string congestion;   ///< TCP congestion control; empty: cubic where allowed.
   int ack_timeout_s = 30;   ///< ANYCCL_TCP_ACK_TIMEOUT.
   bool checksums = false;   ///< ANYCCL_CHECKSUM.
   ChaosPlan chaos;          ///< ANYCCL_CHAOS.

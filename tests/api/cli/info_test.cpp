@@ -61,7 +61,7 @@ TEST(Info, lists_every_algorithm) {
 
 TEST(Info, shows_the_values_that_are_set) {
   EXPECT_EQ(value_of(info_with("ANYCCL_TIMEOUT", "7"), "ANYCCL_TIMEOUT"), "7");
-  EXPECT_TRUE(value_of(info_with("ANYCCL_TIMEOUT", "7"), "ANYCCL_TCP_CONGESTION").is_null());
+  EXPECT_TRUE(value_of(info_with("ANYCCL_TIMEOUT", "7"), "ANYCCL_TCP_ACK_TIMEOUT").is_null());
 }
 
 TEST(Info, does_not_show_the_secret) {

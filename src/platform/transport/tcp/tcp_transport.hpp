@@ -1,7 +1,6 @@
 #pragma once
 
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "platform/transport/setup.hpp"
@@ -13,9 +12,8 @@ namespace anyccl::tcp {
 Result<MadeTransport> make_tcp_transport(std::vector<fabric::PeerChannel> peers,
                                          const TransportSetup& setup);
 
-/// Config::congestion; empty: cubic where the system allows it, else the system's default. Setting
-/// up a socket fails with invalid_argument where it cannot be used. `ack_timeout_s`: that of Config.
-std::unique_ptr<const fabric::SocketKind> tcp_socket(std::string congestion = {},
-                                                     int ack_timeout_s = 30);
+/// Its congestion control is cubic where the system allows it, else the system's default.
+/// `ack_timeout_s`: that of Config.
+std::unique_ptr<const fabric::SocketKind> tcp_socket(int ack_timeout_s = 30);
 
 }  // namespace anyccl::tcp
