@@ -29,10 +29,10 @@ option(ANYCCL_BENCHMARKS "Build the benchmarks" ON)
 option(ANYCCL_FUZZ "Let libFuzzer drive the fuzz targets; needs clang++" OFF)
 set(ANYCCL_SANITIZE "" CACHE STRING "Sanitizers for everything, for example address,undefined or thread")
 
-# Optional parts: ON fails if what it needs is missing, AUTO takes it where it is. A part that exists has a file
-# parts/<PART>.cmake, which looks for what it needs: it sets `folder` to where the part is, or to nothing if it is a part
-# of the library, and, unless it can be built, `missing` to why. The others are refused: nobody should believe that a part was built that is not there.
-set(ANYCCL_PARTS TLS CUDA UCX SIMGRID PYTHON TORCH)
+# Optional parts: ON fails if what it needs is missing, AUTO takes it where it is. A part has a file parts/<PART>.cmake,
+# which looks for what it needs: it sets `folder` to where the part is, or to nothing if it is a part of the library, and,
+# unless it can be built, `missing` to why.
+set(ANYCCL_PARTS TLS SIMGRID PYTHON TORCH)
 set(ANYCCL_PARTS_BUILT "")
 set(ANYCCL_PART_FOLDERS "")
 foreach(part IN LISTS ANYCCL_PARTS)
@@ -44,16 +44,13 @@ foreach(part IN LISTS ANYCCL_PARTS)
     continue()
   endif()
   set(missing "")
-  include(parts/${part} OPTIONAL RESULT_VARIABLE exists)
-  if(NOT exists)
-    set(missing "this version has no ${part} part yet")
-  endif()
+  include(parts/${part})
   if(NOT missing)
     list(APPEND ANYCCL_PARTS_BUILT ${part})
     list(APPEND ANYCCL_PART_FOLDERS ${folder})
   elseif(ANYCCL_WITH_${part} STREQUAL "ON")
     message(FATAL_ERROR "ANYCCL_WITH_${part}=ON, but ${missing}; use OFF or AUTO")
-  elseif(exists)
+  else()
     message(STATUS "without ${part}: ${missing}")
   endif()
 endforeach()
