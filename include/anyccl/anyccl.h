@@ -71,8 +71,8 @@ typedef struct anycclWork* anycclWork_t; /* An operation that was issued and may
 
 typedef enum {
   anycclSuccess = 0,
-  anycclUnhandledDeviceError = 1,
-  anycclUnhandledCudaError = 1, /* NCCL's name. */
+  anycclUnhandledDeviceError = 1, /* NCCL's number; nothing here returns it. */
+  anycclUnhandledCudaError = 1,   /* NCCL's name. */
   anycclSystemError = 2,
   anycclInternalError = 3,
   anycclInvalidArgument = 4,

@@ -11,7 +11,7 @@ namespace anyccl {
 /// Why something failed. The values are those of anycclResult_t: append only.
 enum class Code : int {
   ok = 0,
-  device_error = 1,      ///< A device driver call failed; the message names it.
+  device_error = 1,      ///< NCCL's number; nothing here returns it.
   system_error = 2,      ///< A system or library call failed; the message names it.
   internal = 3,          ///< An anyccl invariant broke: please report it.
   invalid_argument = 4,  ///< An argument broke a documented precondition. Nothing was started.

@@ -9,7 +9,7 @@ class Error(RuntimeError):
 
 
 class DeviceError(Error):
-    """A device driver call failed."""
+    """The code that NCCL has for errors of devices. Nothing here raises it."""
 
     code = 1
 
