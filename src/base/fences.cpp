@@ -7,11 +7,6 @@
 #include <atomic>
 
 namespace anyccl {
-namespace {
-
-std::atomic<std::uint64_t> fences{0};
-
-}  // namespace
 
 bool join_fences() {
   // Not guarded: a forked child would wait for a thread of its parent that was here.
@@ -25,12 +20,7 @@ bool join_fences() {
 }
 
 void fence_all() {
-  fences.fetch_add(1, std::memory_order_relaxed);
   ::syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0);
-}
-
-std::uint64_t count_fences() {
-  return fences.load(std::memory_order_relaxed);
 }
 
 }  // namespace anyccl

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <cstdint>
-
 namespace anyccl {
 
 /// Memory fences on other cores, so that those who publish need none: who is about to sleep pays
@@ -13,7 +11,5 @@ bool join_fences();
 /// Every thread of a process that joined has a full fence between its accesses before and after.
 /// Measured: 14 us while another one runs.
 void fence_all();
-/// How often this process has called it.
-std::uint64_t count_fences();
 
 }  // namespace anyccl

@@ -69,15 +69,6 @@ Status send_all(int fd, std::span<const std::byte> bytes, Deadline deadline,
   return {};
 }
 
-Status recv_all(int fd, std::span<std::byte> into, Deadline deadline, std::string_view peer) {
-  while (!into.empty()) {
-    ANYCCL_TRY(const std::size_t n, recv_some(fd, into, peer));
-    into = into.subspan(n);
-    if (n == 0) ANYCCL_CHECK(wait_for(fd, POLLIN, deadline, peer));
-  }
-  return {};
-}
-
 Status Outbox::flush(int fd, std::string_view peer) {
   while (!empty()) {
     const std::span<const std::byte> left = sent_ < own_.size()

@@ -38,7 +38,6 @@ T read_as(std::span<const std::byte> bytes) {
 /// Waits until `events` of poll(2), or an error, is there.
 Status wait_for(int fd, short events, Deadline deadline, std::string_view peer);
 Status send_all(int fd, std::span<const std::byte> bytes, Deadline deadline, std::string_view peer);
-Status recv_all(int fd, std::span<std::byte> into, Deadline deadline, std::string_view peer);
 
 // --- without waiting: as much as goes now --------------------------------------------------------
 

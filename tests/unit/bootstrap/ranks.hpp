@@ -2,15 +2,18 @@
 // What the bootstrap's tests share: ranks as threads that join and connect.
 
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <functional>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "base/error.hpp"
 #include "platform/bootstrap/connect.hpp"
 #include "platform/bootstrap/join.hpp"
 #include "platform/bootstrap/wire.hpp"
@@ -31,6 +34,20 @@ namespace anyccl::bootstrap::test {
 
 inline Deadline soon() {
   return Deadline::in(std::chrono::seconds(20));
+}
+
+/// Waits until `into` is full. Errors: those of Inbox::fill() and wait_for().
+inline Status recv_all(int fd, std::span<std::byte> into, Deadline deadline,
+                       std::string_view peer) {
+  Inbox inbox;
+  inbox.expect(into.size());
+  for (;;) {
+    ANYCCL_CHECK(inbox.fill(fd, peer));
+    if (inbox.full()) break;
+    ANYCCL_CHECK(wait_for(fd, POLLIN, deadline, peer));
+  }
+  std::ranges::copy(inbox.bytes(), into.begin());
+  return {};
 }
 
 /// Many ranks in one process need many descriptors; the usual limit is 1024.
