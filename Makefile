@@ -127,7 +127,7 @@ tsan: ## Build and test under ThreadSanitizer, with ranks as threads
 	$(call build,tsan)
 	$(call test,tsan,-LE process)
 
-clang: ## Build everything with clang++ and run the unit tests
+clang: ## Build everything with clang++, file by file, and run the unit tests
 	@scripts/install-packages build test asan
 	$(call build,clang)
 	$(call test,clang,-L unit)
@@ -159,6 +159,7 @@ docs: ## Write the pages of docs/ that are generated, and their pictures
 	tests/docs/support . build/release/bin/matrix_test build/release/bin/anyccl --write
 	tests/docs/exports . build/release/lib/libanyccl.so --write
 	tests/docs/tested . --write
+	tests/docs/where . build/release --write
 
 docs-torch: ## Run torch's own suite over anyccl and write docs/torch-conformance.md (some minutes)
 	$(call build,release)

@@ -1,6 +1,6 @@
 # Compiles several files at once. A batch is a file that includes sources of one target, so that the headers they share
 # are read once: a whole build takes less than half the time, a small change a little longer. ANYCCL_BATCHES=OFF, as in the
-# presets dev and single, compiles file by file.
+# presets dev and clang, compiles file by file.
 option(ANYCCL_BATCHES "Compile several files of a part at once" ON)
 
 # anyccl_batches(TARGET [SIZE files] [APART file...] [LIGHT file...] [OWN name... IN folder AFTER header])
