@@ -1,11 +1,14 @@
 """Programs end as they should, however they begin and whatever is still under way."""
 
 import os
+import select
+import signal
 import subprocess
 import sys
 import tempfile
 import textwrap
 import time
+from pathlib import Path
 
 import pytest
 
@@ -18,29 +21,49 @@ def join(rank, size, folder):
     dist.init_process_group("anyccl", store=dist.FileStore(folder + "/store", size), rank=rank, world_size=size,
                             timeout=datetime.timedelta(seconds=30))
 """
-
-
-def run_script(body, size=2, expected=0):
-    """Runs HEADER in a new process, which forks a rank for each run of `body` (names: rank, size, folder).
-
-    Returns all output. Each rank ends as programs do, by the end of its main module.
-    """
-    fork = """
-size, folder = int(sys.argv[1]), sys.argv[2]
-children = []
-for rank in range(size):
-    children.append(os.fork())
-    if children[-1] == 0:
-        break
-else:
-    sys.exit(str([os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]))
+# Reads a line for each program: the number of ranks, a folder, and the program as Python text. Forks the ranks, which leave
+# the loop, and answers with their exit codes.
+SERVER = """
+def be_rank_of_next():
+    for line in sys.stdin:
+        size, folder, body = eval(line)
+        children = []
+        for rank in range(size):
+            children.append(os.fork())
+            if children[-1] == 0:
+                output = os.open(folder + "/output", os.O_CREAT | os.O_WRONLY | os.O_APPEND)
+                os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+                os.dup2(output, 1)
+                os.dup2(output, 2)
+                return rank, size, folder, body
+        print([os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children], flush=True)
+    sys.exit()
+rank, size, folder, body = be_rank_of_next()
+exec(body)
 """
-    with tempfile.TemporaryDirectory() as folder:
-        done = subprocess.run([sys.executable, "-c", HEADER + fork + textwrap.dedent(body), str(size), folder],
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=90)
-    codes = done.stdout.splitlines()[-1]
-    assert codes == str([expected] * size), done.stdout
-    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def run_script():
+    """run_script(body, size=2, expected=0): runs `body` on some ranks (names: rank, size, folder), after HEADER.
+
+    Returns all output. Each rank ends as programs do, by the end of its main module: so they are not children of pytest, but
+    of an interpreter that has only imported torch.
+    """
+    server = subprocess.Popen([sys.executable, "-c", HEADER + SERVER], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                              text=True, start_new_session=True)
+
+    def run(body, size=2, expected=0):
+        with tempfile.TemporaryDirectory() as folder:
+            print((size, folder, textwrap.dedent(body)), file=server.stdin, flush=True)
+            ready, _, _ = select.select([server.stdout], [], [], 90)
+            codes = server.stdout.readline().strip() if ready else "not done after 90 s"
+            output = Path(folder, "output").read_text()
+        assert codes == str([expected] * size), f"{codes}\n{output}"
+        return output
+    yield run
+    os.killpg(server.pid, signal.SIGKILL)
+    server.communicate()
 
 
 def quiet(output):
@@ -49,7 +72,7 @@ def quiet(output):
         assert word not in output, output
 
 
-def test_without_destroying_the_group_and_with_pending_works():
+def test_without_destroying_the_group_and_with_pending_works(run_script):
     quiet(run_script("""
         join(rank, size, folder)
         x = torch.ones(1 << 16)
@@ -62,7 +85,7 @@ def test_without_destroying_the_group_and_with_pending_works():
     """))
 
 
-def test_an_exception_ends_all_ranks():
+def test_an_exception_ends_all_ranks(run_script):
     begin = time.monotonic()
     output = run_script("""
         join(rank, size, folder)
@@ -80,11 +103,11 @@ def test_an_exception_ends_all_ranks():
     assert time.monotonic() - begin < 25
 
 
-def test_while_a_callback_is_running():
+def test_while_a_callback_is_running(run_script):
     output = run_script("""
         join(rank, size, folder)
         def long(future):
-            for _ in range(400):
+            for _ in range(150):
                 time.sleep(0.01)
             print("it ended")
         future = dist.all_reduce(torch.ones(3), async_op=True).get_future().then(long)
@@ -94,7 +117,7 @@ def test_while_a_callback_is_running():
     assert output.count("it ended") == 2
 
 
-def test_while_the_last_reference_goes_in_another_thread():
+def test_while_the_last_reference_goes_in_another_thread(run_script):
     quiet(run_script("""
         join(rank, size, folder)
         groups = [dist.new_group([0, 1]) for _ in range(4)]
@@ -108,7 +131,7 @@ def test_while_the_last_reference_goes_in_another_thread():
     """))
 
 
-def test_works_outlive_their_group():
+def test_works_outlive_their_group(run_script):
     quiet(run_script("""
         join(rank, size, folder)
         work = dist.all_reduce(torch.ones(3), async_op=True)
@@ -119,7 +142,7 @@ def test_works_outlive_their_group():
     """))
 
 
-def test_groups_come_and_go():
+def test_groups_come_and_go(run_script):
     quiet(run_script("""
         join(rank, size, folder)
         for i in range(20):
@@ -135,28 +158,37 @@ def test_groups_come_and_go():
     """))
 
 
-@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
-def test_start_methods(method):
-    with tempfile.TemporaryDirectory() as folder:
-        script = os.path.join(folder, "script.py")
-        with open(script, "w") as file:
-            file.write(HEADER + textwrap.dedent("""
-                def main(rank, folder):
-                    join(rank, 2, folder)
-                    x = torch.ones(3)
-                    dist.all_reduce(x)
-                    assert x.eq(2).all()
-                    dist.destroy_process_group()
-                if __name__ == "__main__":
-                    import torch.multiprocessing as mp
-                    mp.start_processes(main, (sys.argv[2],), nprocs=2, start_method=sys.argv[1])
-            """))
-        done = subprocess.run([sys.executable, script, method, folder], capture_output=True, text=True, timeout=90)
-        assert done.returncode == 0, done.stdout + done.stderr
-        quiet(done.stdout + done.stderr)
+MAIN = """
+def main(rank, folder):
+    join(rank, 2, folder)
+    x = torch.ones(3)
+    dist.all_reduce(x)
+    assert x.eq(2).all()
+    dist.destroy_process_group()
+import torch.multiprocessing as mp
+"""
+
+
+def test_start_by_fork(run_script):
+    quiet(run_script(MAIN + 'mp.start_processes(main, (folder,), nprocs=2, start_method="fork")', size=1))
+
+
+def test_start_by_new_interpreters(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(HEADER + MAIN + textwrap.dedent("""
+        if __name__ == "__main__":
+            mp.set_forkserver_preload(["anyccl.torch"])
+            for method in "spawn", "forkserver":
+                os.mkdir(method)
+                mp.start_processes(main, (method,), nprocs=2, start_method=method)
+    """))
+    done = subprocess.run([sys.executable, script], cwd=tmp_path, capture_output=True, text=True, timeout=90)
+    assert done.returncode == 0, done.stdout + done.stderr
+    quiet(done.stdout + done.stderr)
 
 
 def python(code, **environment):
+    """Runs it in a new interpreter: what an import does can be seen only there."""
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60,
                           env={**os.environ, **environment})
     assert done.returncode == 0, done.stdout + done.stderr
