@@ -6,6 +6,7 @@ import threading
 
 import pytest
 import torch
+import torch._dynamo  # noqa: F401  DDP imports it: once, and not in every rank
 import torch.distributed as dist
 from ranks import fork_ranks, run_ranks
 from torch.nn.parallel import DistributedDataParallel

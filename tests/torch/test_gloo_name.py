@@ -8,6 +8,7 @@ import tempfile
 
 import pytest
 import torch
+import torch._dynamo  # noqa: F401  DDP imports it: once, and not in every rank
 import torch.distributed as dist
 from ranks import count_of_torchs_own, fork_ranks, join, run_ranks
 
