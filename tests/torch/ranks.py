@@ -1,6 +1,7 @@
 """Starts ranks as children of this process, which has imported torch already: a start takes milliseconds."""
 
 import datetime
+import gc
 import os
 import pickle
 import select
@@ -34,6 +35,7 @@ def fork_ranks(size, function, *arguments, deadline_s=60):
     pipes, children = [], []
     sys.stdout.flush()
     sys.stderr.flush()
+    gc.freeze()  # else a rank that collects garbage copies the pages of all Python objects
     for rank in range(size):
         reader, writer = os.pipe()
         child = os.fork()

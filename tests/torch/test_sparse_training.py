@@ -61,7 +61,7 @@ class Digits:
 class Characters:
     """A small transformer continues the license of this repository. The score: its loss on all of that."""
 
-    rate, steps, seeds = 0.05, 250 if LONG else 200, (1, 2, 3) if LONG else (1,)
+    rate, steps, seeds = 0.05, 250 if LONG else 150, (1, 2, 3) if LONG else (1,)
     batch = 8  # per rank
 
     def __init__(self, seed):

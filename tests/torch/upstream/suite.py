@@ -10,6 +10,7 @@ skip or fail. ANYCCL_TORCH_AS_GLOO=1 with `--backend gloo` tests anyccl under Gl
 
 import argparse
 import datetime
+import gc
 import json
 import os
 import sys
@@ -121,6 +122,7 @@ def main():
     if arguments.names:
         tests = unittest.TestSuite(test for test in tests if test.id().rsplit(".", 1)[-1] in arguments.names)
     tests = unittest.TestSuite(list(tests)[::arguments.every])
+    gc.freeze()  # else processes that collect garbage copy the pages of all Python objects
     result = unittest.TextTestRunner(resultclass=Outcomes, verbosity=2, stream=sys.stdout).run(tests)
     if arguments.json:
         with open(arguments.json, "w") as file:
