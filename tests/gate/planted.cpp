@@ -1,6 +1,6 @@
-// Faults that a build must find, one of each kind: ctests start these cases by name and expect that the program fails and
-// says why. Sanitizers find a race, a leak, an overflow and undefined arithmetic; every build finds a wrong result, names
-// the case of a crash, and goes on with the cases behind a failed one.
+// Faults that a build must find, one of each kind: ctests start these cases by name and expect that
+// the program fails and says why. Sanitizers find a race, a leak, an overflow and undefined
+// arithmetic; every build finds a wrong result and names the case of a crash.
 
 #include <gtest/gtest.h>
 
