@@ -3,9 +3,13 @@
 #include "trace/summary.hpp"
 
 namespace anyccl::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+}  // namespace
 
 std::string json_of(const TraceSummary& summary, const std::vector<HostClock>& clocks) {
-  using Json = nlohmann::ordered_json;
   Json json{{"exposed_share", summary.exposed_share()},
             {"late_share", summary.late_share()},
             {"left_out", summary.left_out}};
