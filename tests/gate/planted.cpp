@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <csignal>
 #include <cstdlib>
 #include <limits>
@@ -26,7 +27,13 @@ TEST(Planted, race) {
 
 TEST(Planted, race_between_ranks) {
   std::vector<float> shared(2, 0);
-  run_ranks(2, [&](Communicator& comm) { shared[0] = static_cast<float>(index(comm.rank())); });
+  std::atomic<int> here = 0;  // Relaxed: it keeps both ranks at work, and orders nothing.
+  run_ranks(2, [&](Communicator& comm) {
+    const auto value = static_cast<float>(index(comm.rank()));
+    here.fetch_add(1, std::memory_order_relaxed);
+    while (here.load(std::memory_order_relaxed) < 2) std::this_thread::yield();
+    shared[0] = value;
+  });
 }
 
 TEST(Planted, leak) {
