@@ -1,6 +1,7 @@
 // Every algorithm moves real bytes right, with ranks as threads, over loopback and over TCP.
 
 #include <random>
+#include <set>
 
 #include "conformance/run_collective.hpp"
 
@@ -68,13 +69,16 @@ TEST_P(Collectives, are_right_in_memory_that_peers_read) {
   }
 }
 
-/// Operations of all sizes follow each other in the same slots.
-TEST_P(Collectives, may_follow_each_other_in_any_order) {
-  const Environment env(Environment::Variables{{"ANYCCL_TRANSPORT", std::get<1>(GetParam())}});
-  run_ranks(4, [&](Communicator& comm) {
+/// Operations of all sizes, by the algorithms that are chosen, follow each other in the same slots.
+class Sequences : public testing::TestWithParam<std::tuple<Collective, std::string>> {};
+
+TEST_P(Sequences, may_follow_each_other_in_any_order) {
+  const auto& [collective, transport] = GetParam();
+  const Environment env(Environment::Variables{{"ANYCCL_TRANSPORT", transport}});
+  run_ranks(4, [collective = collective](Communicator& comm) {
     std::mt19937 random(2026);  // the same on all ranks
     for (int i = 0, last = effort(20, 60, 60); i < last && !testing::Test::HasFailure(); ++i) {
-      run_once(comm, algorithm().collective, kCounts[random() % 8]);
+      run_once(comm, collective, kCounts[random() % 8]);
       if (random() % 2 == 0) run_once(comm, Collective::broadcast, kCounts[random() % 8]);
       if (random() % 3 == 0) run_once(comm, Collective::all_reduce, kCounts[random() % 8]);
     }
@@ -128,6 +132,19 @@ std::string case_name(const testing::TestParamInfo<Case>& info) {
   return text;
 }
 INSTANTIATE_TEST_SUITE_P(Catalog, Collectives, testing::ValuesIn(cases()), case_name);
+
+std::set<Collective> collectives() {
+  std::set<Collective> all;
+  for (const Algorithm* a : all_algorithms()) all.insert(a->collective);
+  return all;
+}
+INSTANTIATE_TEST_SUITE_P(Catalog, Sequences,
+                         testing::Combine(testing::ValuesIn(collectives()),
+                                          testing::Values("loopback", "tcp")),
+                         [](const auto& made) {
+                           return std::string(name(std::get<0>(made.param))) + "_over_" +
+                                  std::get<1>(made.param);
+                         });
 
 }  // namespace
 }  // namespace anyccl::test
