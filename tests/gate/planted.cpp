@@ -4,7 +4,6 @@
 
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <csignal>
 #include <cstdlib>
 #include <limits>
@@ -23,17 +22,6 @@ TEST(Planted, race) {
   std::thread other([] { written = 1; });
   written = 2;
   other.join();
-}
-
-TEST(Planted, race_between_ranks) {
-  std::vector<float> shared(2, 0);
-  std::atomic<int> here = 0;  // Relaxed: it keeps both ranks at work, and orders nothing.
-  run_ranks(2, [&](Communicator& comm) {
-    const auto value = static_cast<float>(index(comm.rank()));
-    here.fetch_add(1, std::memory_order_relaxed);
-    while (here.load(std::memory_order_relaxed) < 2) std::this_thread::yield();
-    shared[0] = value;
-  });
 }
 
 TEST(Planted, leak) {
