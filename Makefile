@@ -96,8 +96,8 @@ soak: ## Random calls under random faults and kills, for SECONDS (600) from SEED
 	$(call build,release,--target soak)
 	build/release/bin/soak --seconds $(SECONDS) --seed $(SEED)
 
-build: ## Build build/release/bin/anyccl, build/release/lib/libanyccl.so and the Python packages
-	$(call product,$(LIBRARY))
+build: ## Build build/release/bin/anyccl, build/release/lib/libanyccl.so, the Python packages and the examples
+	$(call product,all)
 
 install: ## Install under PREFIX (default /usr/local): library, headers, tool, CMake and pkg-config files
 	$(call product,$(LIBRARY))

@@ -1,12 +1,13 @@
 # Compiles several files at once. A batch is a file that includes sources of one target, so that the headers they share
-# are read once: a whole build takes less than half the time, a small change a little longer. ANYCCL_BATCHES=OFF, as in the
-# presets dev and clang, compiles file by file.
+# are read once: a whole build takes half the time, a small change a little longer. ANYCCL_BATCHES=OFF, as in the presets
+# dev and clang, compiles file by file.
 option(ANYCCL_BATCHES "Compile several files of a part at once" ON)
 
 # anyccl_batches(TARGET [SIZE files] [APART file...] [LIGHT file...] [OWN name... IN folder AFTER header])
 # SIZE: files in a batch. APART: files that stay alone, as do those with compile options of their own and those that
-# are generated. LIGHT: files that read and print text, compiled with -O1 in a batch of their own. OWN: names that each file of the folder has for itself, in an anonymous namespace; in a batch they begin
-# with the name of the file. The header, where these names mean something else, is read before.
+# are generated. LIGHT: files that read and print text, compiled with -O1 in a batch of their own. OWN: names that each
+# file of the folder has for itself, in an anonymous namespace; in a batch they begin with the name of the file. The
+# header, where these names mean something else, is read before.
 # Batches are made when all folders have been read, so sources may be added afterwards.
 function(anyccl_batches target)
   cmake_parse_arguments(PARSE_ARGV 1 batch "" "SIZE;IN;AFTER" "OWN;APART;LIGHT")

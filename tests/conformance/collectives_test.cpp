@@ -62,7 +62,7 @@ TEST_P(Collectives, are_right_in_memory_that_peers_read) {
     for (const int private_rank : {-1, 1})
       run_ranks(ranks, [&](Communicator& comm) {
         in_arena = index(comm.rank()) != private_rank;
-        for (const std::size_t count : {257UL, 20000UL, 300001UL})
+        for (const std::size_t count : {257UL, 20000UL, kSeveralTiles})
           if (!testing::Test::HasFailure()) run_once(comm, algorithm().collective, count);
         in_arena = false;
       });
