@@ -72,7 +72,7 @@ int parse_and_run(const Verb& verb, std::vector<std::string> arguments) {
   if (!verb.takes_command && has_dashes)
     return usage_error(fmt::format("{}: takes no command after --", verb.name));
   if (!verb.takes_command)  // a command's own process does it
-    if (const auto loaded = load_algorithms(value_now("ANYCCL_ALGO_PATH").value_or(""));
+    if (const auto loaded = load_algorithm_files(value_now("ANYCCL_ALGO_PATH").value_or(""));
         !loaded.ok())
       return usage_error(fmt::format("ANYCCL_ALGO_PATH: {}", loaded.status().message()));
   return body();

@@ -133,7 +133,7 @@ void refuse_others(CLI::App& app) {
 /// Algorithms of --algo-file are known here, for --algo, and to the ranks.
 Status load_files(Flags& f) {
   if (f.algorithm_file.empty()) return {};
-  ANYCCL_TRY(const auto loaded, load_algorithms(f.algorithm_file));
+  ANYCCL_TRY(const auto loaded, load_algorithm_files(f.algorithm_file));
   std::string paths = value_now("ANYCCL_ALGO_PATH").value_or("");
   const bool has_them = (paths + ":").starts_with(f.algorithm_file + ":");  // a rank of this perf
   if (!has_them) paths = f.algorithm_file + (paths.empty() ? "" : ":") + paths;

@@ -142,7 +142,7 @@ Status load_once(const std::string& paths) {
   LoadedPaths& loaded = per_process<LoadedPaths>();
   const std::lock_guard lock(loaded.mutex);
   if (loaded.all.contains(paths)) return {};
-  const auto algorithms = load_algorithms(paths);
+  const auto algorithms = load_algorithm_files(paths);
   if (!algorithms.ok())
     return error(algorithms.status().code(), "ANYCCL_ALGO_PATH: {}", algorithms.status().message());
   loaded.all.insert(paths);

@@ -8,6 +8,6 @@ using namespace anyccl;
 anycclResult_t anycclLoadAlgorithms(const char* path) {
   return guarded(nullptr, [&]() -> Status {
     ANYCCL_CHECK(need(path, "path"));
-    return load_algorithms(path).status();
+    return load_algorithm_files(path).status();
   });
 }

@@ -67,7 +67,7 @@ Result<WrittenAlgorithm> read_algorithm(const std::string& file) {
   return parse_algorithm(text, standard ? "standard input" : file);
 }
 
-Result<std::vector<const LoadedAlgorithm*>> load_algorithms(const std::string& paths) {
+Result<std::vector<const LoadedAlgorithm*>> load_algorithm_files(const std::string& paths) {
   std::vector<const LoadedAlgorithm*> all;
   std::string_view rest = paths;
   while (!rest.empty()) {

@@ -18,6 +18,6 @@ Result<WrittenAlgorithm> read_algorithm(const std::string& file);
 ///
 /// Threads: any. Errors: as read_algorithm(); invalid_argument when an algorithm of the catalog has
 /// the name, or another one was loaded with it.
-Result<std::vector<const LoadedAlgorithm*>> load_algorithms(const std::string& paths);
+Result<std::vector<const LoadedAlgorithm*>> load_algorithm_files(const std::string& paths);
 
 }  // namespace anyccl

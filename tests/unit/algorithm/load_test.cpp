@@ -34,7 +34,7 @@ TEST(LoadAlgorithms, reads_files_and_folders_and_finds_them_by_name) {
   file_of(folder, "a.txt", "no algorithm");
   const auto before = all_algorithms();
   const auto loaded =
-      load_algorithms(file_of(one, "c", barrier("from_file")) + ":" + folder.path());
+      load_algorithm_files(file_of(one, "c", barrier("from_file")) + ":" + folder.path());
   ASSERT_TRUE(loaded.ok()) << loaded.status().message();
   ASSERT_EQ(loaded->size(), 3U);
   EXPECT_EQ((*loaded)[1]->text().name, "from_folder_a");
@@ -45,33 +45,33 @@ TEST(LoadAlgorithms, reads_files_and_folders_and_finds_them_by_name) {
 
 TEST(LoadAlgorithms, the_same_twice_is_one) {
   const TemporaryFolder folder;
-  const auto first = load_algorithms(file_of(folder, "a.json", barrier("once")));
-  const auto second = load_algorithms(file_of(folder, "b.json", barrier("once")));
+  const auto first = load_algorithm_files(file_of(folder, "a.json", barrier("once")));
+  const auto second = load_algorithm_files(file_of(folder, "b.json", barrier("once")));
   ASSERT_TRUE(first.ok() && second.ok());
   EXPECT_EQ(*first, *second);
 }
 
 TEST(LoadAlgorithms, another_one_of_the_same_name_is_refused) {
   const TemporaryFolder folder;
-  ASSERT_TRUE(load_algorithms(file_of(folder, "a.json", barrier("taken"))).ok());
+  ASSERT_TRUE(load_algorithm_files(file_of(folder, "a.json", barrier("taken"))).ok());
   const std::string other = file_of(folder, "b.json", barrier("taken", R"(,["copy", "i0", "o0"])"));
-  expect_words(load_algorithms(other).status(),
+  expect_words(load_algorithm_files(other).status(),
                {other + " has another barrier/taken than", "a.json", "loaded before"});
 }
 
 TEST(LoadAlgorithms, a_name_of_the_catalog_is_refused) {
   const TemporaryFolder folder;
   const std::string file = file_of(folder, "a.json", barrier("central"));
-  expect_words(load_algorithms(file).status(), {file, "barrier/central of its own"});
+  expect_words(load_algorithm_files(file).status(), {file, "barrier/central of its own"});
 }
 
 TEST(LoadAlgorithms, says_which_file_is_missing_or_wrong) {
   const TemporaryFolder folder;
-  expect_words(load_algorithms(folder.path() + "/none.json").status(),
+  expect_words(load_algorithm_files(folder.path() + "/none.json").status(),
                {"read ", "none.json", "No such file"});
-  expect_words(load_algorithms(folder.path()).status(), {folder.path(), "has no *.json"});
+  expect_words(load_algorithm_files(folder.path()).status(), {folder.path(), "has no *.json"});
   const std::string file = file_of(folder, "a.json", "{");
-  expect_words(load_algorithms(file).status(), {file, "line 1"});
+  expect_words(load_algorithm_files(file).status(), {file, "line 1"});
 }
 
 }  // namespace
