@@ -3,7 +3,15 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <exception>
 #include <iterator>
+#include <new>
 
 #include "algorithm/loaded/load.hpp"
 #include "base/config.hpp"
@@ -42,6 +50,26 @@ void describe(CLI::App& app) {
   app.footer("anyccl VERB --help explains a verb.");
 }
 
+/// Numbers that CLI11 takes for others: signs and what does not fit become large ones, and nan is
+/// in every range.
+std::string problem_of_number(const std::string& text, bool is_float) {
+  const char *const first = text.data(), *const last = first + text.size();
+  double value = 0;
+  std::uint64_t whole = 0;
+  const auto [end, problem] =
+      is_float ? std::from_chars(first, last, value) : std::from_chars(first, last, whole);
+  if (problem == std::errc{} && end == last && std::isfinite(value)) return "";
+  return fmt::format("'{}' is not a {}", text, is_float ? "number" : "whole number of 0 or more");
+}
+
+void check_numbers(CLI::App& app) {
+  for (CLI::Option* const option : app.get_options()) {
+    const bool is_float = option->get_type_name().starts_with("FLOAT");
+    if (is_float || option->get_type_name().starts_with("UINT"))
+      option->check([=](const std::string& text) { return problem_of_number(text, is_float); });
+  }
+}
+
 int parse_and_run(const Verb& verb, std::vector<std::string> arguments) {
   Command after_dashes;
   const auto dashes = std::find(arguments.begin(), arguments.end(), "--");
@@ -53,6 +81,7 @@ int parse_and_run(const Verb& verb, std::vector<std::string> arguments) {
   app.prefix_command(verb.takes_command);
   Command command;
   const Body body = verb.declare(app, command);
+  check_numbers(app);
   try {
     std::reverse(arguments.begin(), arguments.end());  // CLI11 takes them from the back
     app.parse(std::move(arguments));
@@ -104,9 +133,23 @@ int run_tool(std::vector<std::string> arguments) {
   return usage_error(fmt::format("unknown flag '{}' (see anyccl --help)", arguments.front()));
 }
 
+/// What was printed is written, or the tool fails.
+int finish_output(int code) {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
+  std::fprintf(stderr, "anyccl: cannot write the output: %s\n", std::strerror(errno));
+  return code != 0 ? code : 1;
+}
+
 }  // namespace
 }  // namespace anyccl::cli
 
-int main(int argc, char** argv) {
-  return anyccl::cli::run_tool(std::vector<std::string>(argv + std::min(1, argc), argv + argc));
+int main(int argc, char** argv) try {
+  return anyccl::cli::finish_output(
+      anyccl::cli::run_tool(std::vector<std::string>(argv + std::min(1, argc), argv + argc)));
+} catch (const std::bad_alloc&) {
+  std::fputs("anyccl: there is not enough memory\n", stderr);
+  return 1;
+} catch (const std::exception& problem) {
+  std::fprintf(stderr, "anyccl: %s\n", problem.what());
+  return 1;
 }

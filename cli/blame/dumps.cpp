@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "blame/files.hpp"
+#include "json_number.hpp"
 
 namespace anyccl::cli {
 namespace {
@@ -20,21 +21,23 @@ std::string describe_call(const Json& call) {
   const std::string kind = call.at("kind");
   std::string text = kind;
   if (kind == "barrier") return text;
-  if (!kind.ends_with("_v")) text += fmt::format(" of {}", call.at("count").get<std::uint64_t>());
+  if (!kind.ends_with("_v"))
+    text += fmt::format(" of {}", whole_number<std::uint64_t>(call.at("count")));
   text += fmt::format(" {}", call.at("type").get<std::string>());
   if (call.contains("op")) text += ", " + call.at("op").get<std::string>();
-  if (call.contains("root")) text += fmt::format(", root {}", call.at("root").get<int>());
+  if (call.contains("root")) text += fmt::format(", root {}", whole_number<int>(call.at("root")));
   if (call.contains("peer"))
-    text += fmt::format(" {} rank {}, tag {}",
-                        kind == "send" || kind == "put" || kind == "signal" ? "to" : "from",
-                        call.at("peer").get<int>(), call.at("tag").get<std::uint32_t>());
-  if (call.contains("parts")) text += fmt::format(", {} calls as one", call.at("parts").get<int>());
+    text += fmt::format(
+        " {} rank {}, tag {}", kind == "send" || kind == "put" || kind == "signal" ? "to" : "from",
+        whole_number<int>(call.at("peer")), whole_number<std::uint32_t>(call.at("tag")));
+  if (call.contains("parts"))
+    text += fmt::format(", {} calls as one", whole_number<int>(call.at("parts")));
   return text;
 }
 
 DumpedCall read_call(const Json& json, std::int64_t offset) {
   const auto time = [&](const char* field) {
-    return json.contains(field) ? json.at(field).get<std::int64_t>() + offset : 0;
+    return json.contains(field) ? whole_number<std::int64_t>(json.at(field)) + offset : 0;
   };
   return {json.at("number"),   json.value("sequence", std::uint64_t{0}),
           json.at("kind"),     json.at("state"),
@@ -55,15 +58,15 @@ RankDump read(const Json& json) {
   const std::int64_t offset = json.at("real_offset_ns");
   dump.communicator = json.at("communicator");
   dump.name = json.at("name");
-  dump.process =
-      fmt::format("host {}, pid {}", json.at("host").get<std::string>(), json.at("pid").get<int>());
+  dump.process = fmt::format("host {}, pid {}", json.at("host").get<std::string>(),
+                             whole_number<int>(json.at("pid")));
   dump.reason = json.at("reason");
   dump.failure = json.value("failure", "");
   dump.aborted = json.value("aborted", false);
-  dump.rank = json.at("rank");
-  dump.size = json.at("size");
-  dump.sequence = json.at("sequence");
-  dump.time_ns = json.at("time_ns").get<std::int64_t>() + offset;
+  dump.rank = whole_number<int>(json.at("rank"));
+  dump.size = whole_number<int>(json.at("size"));
+  dump.sequence = whole_number<std::uint64_t>(json.at("sequence"));
+  dump.time_ns = whole_number<std::int64_t>(json.at("time_ns")) + offset;
   for (const Json& call : json.at("entries")) dump.calls.push_back(read_call(call, offset));
   for (const Json& wait : json.at("waits"))
     dump.waits.push_back(

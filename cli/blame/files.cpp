@@ -2,10 +2,9 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 
 #include "base/error.hpp"
+#include "base/whole_file.hpp"
 
 namespace anyccl::cli {
 namespace {
@@ -13,10 +12,8 @@ namespace {
 using Take = std::function<Status(const std::string& text)>;
 
 Status read_one(const std::string& path, const Take& take) {
-  std::ifstream file(path);
-  std::ostringstream text;
-  if (!(text << file.rdbuf())) return error(Code::invalid_argument, "{} cannot be read", path);
-  const Status taken = take(text.str());
+  ANYCCL_TRY(const std::string text, read_whole_file(path));
+  const Status taken = take(text);
   return taken.ok() ? taken : error(taken.code(), "{}: {}", path, taken.message());
 }
 

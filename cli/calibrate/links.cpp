@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <fstream>
 #include <functional>
 #include <nlohmann/json.hpp>
 
@@ -181,8 +180,8 @@ Status write_timings(const std::string& file, const std::vector<LinkTimings>& ti
 }
 
 Result<std::vector<LinkTimings>> read_timings(const std::string& file) {
-  std::ifstream in(file);
-  const auto json = nlohmann::json::parse(in, nullptr, false);
+  ANYCCL_TRY(const std::string text, read_whole_file(file));
+  const auto json = nlohmann::json::parse(text, nullptr, false);
   if (!json.is_array()) return error(Code::system_error, "{} holds no timings", file);
   std::vector<LinkTimings> timings;
   for (const auto& t : json) {

@@ -9,6 +9,7 @@
 
 #include "base/error.hpp"
 #include "draw/table.hpp"
+#include "json_number.hpp"
 #include "perf/statistics.hpp"
 #include "simulate/read_network.hpp"
 #include "simulate/runs.hpp"
@@ -22,8 +23,8 @@ using Json = nlohmann::ordered_json;
 Result<Prediction> prediction_of(const Json& row, const Machine& machine) {
   Prediction p;
   p.algorithm = row.at("algorithm").get<std::string>();
-  p.ranks = row.at("ranks").get<int>();
-  p.bytes = row.at("bytes").get<std::size_t>();
+  p.ranks = whole_number<int>(row.at("ranks"));
+  p.bytes = whole_number<std::size_t>(row.at("bytes"));
   p.measured_s = row.at("median_us").get<double>() * 1e-6;
   p.least_s = row.at("min_us").get<double>() * 1e-6;
   p.p99_s = row.at("p99_us").get<double>() * 1e-6;

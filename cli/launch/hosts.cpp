@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <filesystem>
 
@@ -45,6 +46,33 @@ std::optional<NameAndNumber> split(std::string_view text, int most) {
   return NameAndNumber{std::string(name), number};
 }
 
+std::string own_host_name() {
+  char name[256] = "";
+  ::gethostname(name, sizeof name - 1);
+  return name;
+}
+
+std::string without_user(const std::string& host) {
+  return host.substr(host.find('@') == std::string::npos ? 0 : host.find('@') + 1);
+}
+
+/// Names have no case, and may end with a dot; localhost is this one.
+bool is_same_host(const std::string& a, const std::string& b) {
+  const auto plain = [](const std::string& host) {
+    std::string name = without_user(host);
+    std::transform(name.begin(), name.end(), name.begin(),
+                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    if (name.ends_with('.')) name.pop_back();
+    return name;
+  };
+  const std::string own = plain(own_host_name());
+  const auto known = [&](const std::string& host) {
+    const std::string name = plain(host);
+    return name == "localhost" ? own : name;
+  };
+  return known(a) == known(b);
+}
+
 Result<std::vector<NameAndNumber>> split_list(std::string_view list) {
   constexpr int kMostRanks = 65536;
   std::vector<NameAndNumber> hosts;
@@ -58,8 +86,10 @@ Result<std::vector<NameAndNumber>> split_list(std::string_view list) {
           Code::invalid_argument,
           "--hosts: '{}' is no host: write NAME or NAME:RANKS, and [ADDRESS]:RANKS for IPv6", word);
     for (const NameAndNumber& other : hosts)
-      if (other.name == host->name)
-        return error(Code::invalid_argument, "--hosts: {} is there twice: write {}:2", word, word);
+      if (is_same_host(other.name, host->name))
+        return error(Code::invalid_argument, "--hosts: {} is there twice{}: write {}:2", host->name,
+                     other.name == host->name ? "" : fmt::format(", also as {}", other.name),
+                     other.name);
     hosts.push_back(*host);
   }
   if (hosts.empty()) return error(Code::invalid_argument, "--hosts: there is no host");
@@ -98,18 +128,8 @@ Result<std::vector<HostRanks>> spread(const std::vector<NameAndNumber>& hosts,
   return spread;
 }
 
-std::string own_host_name() {
-  char name[256] = "";
-  ::gethostname(name, sizeof name - 1);
-  return name;
-}
-
 bool is_here(const std::string& host) {
   return host == "localhost" || host == own_host_name();
-}
-
-std::string without_user(const std::string& host) {
-  return host.substr(host.find('@') == std::string::npos ? 0 : host.find('@') + 1);
 }
 
 /// The name by which other hosts know the first one.
@@ -202,7 +222,10 @@ int run_on_hosts(const HostsJob& hosts_job) {
   Result<SignalQueue> signals = SignalQueue::open();
   if (!signals.ok()) return fail(job, signals.status().message());
 
-  Supervisor supervisor(job, *signals);
+  Result<Guard> guard = Guard::start();
+  if (!guard.ok()) return fail(job, guard.status().message());
+
+  Supervisor supervisor(job, *signals, *std::move(guard));
   for (std::size_t h = 0; h < hosts_job.hosts.size(); ++h) {
     const std::string& name = hosts_job.hosts[h].name;
     ChildSetup setup{.command = command_for(hosts_job, name, *tool)};

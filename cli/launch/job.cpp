@@ -78,7 +78,10 @@ int run_job(const Job& job) {
   Result<SignalQueue> signals = SignalQueue::open();
   if (!signals.ok()) return fail(job, signals.status().message());
 
-  Supervisor supervisor(job, *signals);
+  Result<Guard> guard = Guard::start();
+  if (!guard.ok()) return fail(job, guard.status().message());
+
+  Supervisor supervisor(job, *signals, *std::move(guard));
   for (int rank = 0; rank < job.ranks; ++rank) {
     Child child;
     const StartFailure failure =

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace anyccl::cli {
 
@@ -15,18 +16,41 @@ std::string LinePrefixer::feed(std::string_view bytes) {
     partial_ += bytes.substr(0, taken);
     bytes.remove_prefix(taken == end ? taken + 1 : taken);
     if (taken == end || partial_.size() == kLongestLine) {
-      lines += prefix_ + partial_ + '\n';
-      partial_.clear();
+      lines += take_partial() + '\n';
+      begun_ = false;
     }
   }
   return lines;
 }
 
-std::string LinePrefixer::flush() {
+std::string LinePrefixer::show() {
   if (partial_.empty()) return {};
-  std::string line = prefix_ + partial_ + '\n';
-  partial_.clear();
+  std::string text = take_partial();
+  begun_ = true;
+  return text;
+}
+
+std::string LinePrefixer::interrupt() {
+  return std::exchange(begun_, false) ? "\n" : "";
+}
+
+std::string LinePrefixer::flush() {
+  if (partial_.empty() && !begun_) return {};
+  std::string line = take_partial() + '\n';
+  begun_ = false;
   return line;
+}
+
+/// With the prefix at the begin of the line, and behind each carriage return that something
+/// follows.
+std::string LinePrefixer::take_partial() {
+  std::string text = begun_ ? "" : prefix_;
+  for (std::size_t i = 0; i < partial_.size(); ++i) {
+    text += partial_[i];
+    if (partial_[i] == '\r' && i + 1 < partial_.size()) text += prefix_;
+  }
+  partial_.clear();
+  return text;
 }
 
 std::string rank_prefix(int rank, bool coloured) {

@@ -17,7 +17,7 @@ Result<SignalQueue> SignalQueue::open() {
   sigset_t wanted;
   ::sigemptyset(&wanted);
   ::sigaddset(&wanted, SIGCHLD);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP})
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2})
     if (!is_ignored(signal)) ::sigaddset(&wanted, signal);
   UniqueFd fd(::signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK));
   if (!fd) return system_error(errno, "create a signalfd");

@@ -8,44 +8,40 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <iterator>
 #include <utility>
 
 namespace anyccl::cli {
 namespace {
 
-/// Writes everything, also to a terminal that was made non-blocking. Gives up when there is
-/// no reader any more: the ranks go on.
-void write_all(int fd, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t written = ::write(fd, text.data(), text.size());
-    if (written >= 0) {
-      text.remove_prefix(static_cast<std::size_t>(written));
-    } else if (errno == EAGAIN) {
-      pollfd wanted{fd, POLLOUT, 0};
-      ::poll(&wanted, 1, -1);
-    } else if (errno != EINTR) {
-      return;
-    }
-  }
-}
-
-/// To stderr; without a reader, nothing.
-template <typename... T>
-void say(fmt::format_string<T...> format, T&&... arguments) {
-  write_all(STDERR_FILENO, fmt::format(format, std::forward<T>(arguments)...));
-}
+/// How long a line may have no end before it is shown without: as a prompt, or a bar of progress.
+constexpr std::chrono::milliseconds kShowAfter{50};
+/// And how long what ranks have written is offered to a reader that takes nothing, once the user
+/// has stopped them.
+constexpr std::chrono::seconds kOfferOutput{1};
 
 }  // namespace
 
+/// To stderr; without a reader, nothing.
+template <typename... T>
+void Supervisor::say(fmt::format_string<T...> format, T&&... arguments) {
+  (is_same_file(STDOUT_FILENO, STDERR_FILENO) ? out_ : err_)
+      .add(nullptr, fmt::format(format, std::forward<T>(arguments)...));
+}
+
 void Supervisor::add(Child child, std::string title, std::optional<int> rank) {
   Member member{std::move(child), std::move(title), {}};
-  const auto stream = [&](UniqueFd from, int to) {
-    const bool coloured = job_.coloured || ::isatty(to) == 1;
+  const auto stream = [&](UniqueFd from, int fd, Output& to) {
+    const bool coloured = job_.coloured || ::isatty(fd) == 1;
     std::string prefix = rank ? rank_prefix(*rank, coloured) : "";
-    if (from) member.streams.push_back({std::move(from), to, LinePrefixer(std::move(prefix))});
+    if (from)
+      member.streams.push_back(
+          {std::move(from), &to, std::make_unique<LinePrefixer>(std::move(prefix))});
   };
-  stream(std::move(member.child.out), STDOUT_FILENO);
-  stream(std::move(member.child.err), STDERR_FILENO);
+  stream(std::move(member.child.out), STDOUT_FILENO, out_);
+  stream(std::move(member.child.err), STDERR_FILENO,
+         is_same_file(STDOUT_FILENO, STDERR_FILENO) ? out_ : err_);
+  guard_.watch(target_of(member));
   members_.push_back(std::move(member));
 }
 
@@ -57,6 +53,7 @@ int Supervisor::wait_for_all() {
     handle_control();
     kill_after_grace();
   }
+  finish_output();
   return first_failure_ ? first_failure_->ending.exit_code() : 0;
 }
 
@@ -64,6 +61,7 @@ void Supervisor::kill_all() {
   for (Member& member : members_) {
     if (!std::exchange(member.running, false)) continue;
     signal_process(SIGKILL, member);
+    guard_.forget(target_of(member));
     ::waitpid(member.child.pid, nullptr, 0);
   }
 }
@@ -73,15 +71,20 @@ bool Supervisor::any_running() const {
 }
 
 int Supervisor::poll_ms() const {
-  if (kill_at_.is_never() && give_up_at_.is_never()) return -1;
-  return kill_at_.poll_ms(give_up_at_.poll_ms());
+  Deadline next = std::min(kill_at_, give_up_at_);
+  for (const Member& member : members_)
+    for (const Stream& stream : member.streams) next = std::min(next, stream.show_at);
+  return next.is_never() ? -1 : next.poll_ms();
 }
 
 void Supervisor::wait_for_event() const {
-  std::vector<pollfd> fds{{signals_.fd(), POLLIN, 0}, {control_, POLLIN, 0}};
+  std::vector<pollfd> fds{{signals_.fd(), POLLIN, 0},
+                          {control_, POLLIN, 0},
+                          {out_.pending_fd(), POLLOUT, 0},
+                          {err_.pending_fd(), POLLOUT, 0}};
   for (const Member& member : members_)
     for (const Stream& stream : member.streams)
-      if (stream.from) fds.push_back({stream.from.get(), POLLIN, 0});
+      if (stream.from && !stream.to->is_full()) fds.push_back({stream.from.get(), POLLIN, 0});
   ::poll(fds.data(), fds.size(), poll_ms());
 }
 
@@ -112,6 +115,7 @@ void Supervisor::handle_control() {
 
 void Supervisor::pass_on(const signalfd_siginfo& signal) {
   const int number = static_cast<int>(signal.ssi_signo);
+  if (number == SIGUSR1 || number == SIGUSR2) return send_all(number);
   user_stops_ = true;
   if (number == SIGINT && std::exchange(interrupted_, true)) {
     say("{}: second SIGINT: killing all ranks\n", job_.name);
@@ -148,6 +152,7 @@ std::optional<Supervisor::Ended> Supervisor::reap(std::size_t index) {
     return std::nullopt;
   // Not reaped yet, so no other group can have this number.
   if (member.child.own_group) signal_process(SIGKILL, member);
+  guard_.forget(target_of(member));
   ::waitpid(member.child.pid, nullptr, 0);
   member.running = false;
   close_output(member);
@@ -202,8 +207,15 @@ void Supervisor::kill_ranks() {
   give_up_at_ = Deadline::in(job_.grace);
 }
 
+/// As kill() has it.
+pid_t Supervisor::target_of(const Member& member) {
+  return member.child.own_group ? -member.child.pid : member.child.pid;
+}
+
+/// SIGUSR1 and SIGUSR2 mean something to the rank alone: what it has started would die of them.
 void Supervisor::signal_process(int signal, const Member& member) {
-  ::kill(member.child.own_group ? -member.child.pid : member.child.pid, signal);
+  const bool is_private = signal == SIGUSR1 || signal == SIGUSR2;
+  ::kill(is_private ? member.child.pid : target_of(member), signal);
 }
 
 void Supervisor::send(int signal, const Member& member) const {
@@ -218,32 +230,60 @@ void Supervisor::send_all(int signal) const {
 }
 
 void Supervisor::forward_output() {
+  out_.write_some();
+  err_.write_some();
   for (Member& member : members_)
-    for (Stream& stream : member.streams)
-      if (stream.from) drain(stream);
+    for (Stream& stream : member.streams) {
+      if (stream.from && !stream.to->is_full()) read_some(stream);
+      if (!stream.show_at.passed()) continue;
+      stream.show_at = Deadline::never();
+      const std::string text = stream.lines->show();
+      stream.to->add(stream.lines.get(), text);
+    }
 }
 
-void Supervisor::drain(Stream& stream) {
+/// False: there is nothing more for now.
+bool Supervisor::read_some(Stream& stream) {
   char buffer[64 * 1024];
-  while (true) {
-    const ssize_t got = ::read(stream.from.get(), buffer, sizeof buffer);
-    if (got > 0) {
-      write_all(stream.to, stream.lines.feed({buffer, static_cast<std::size_t>(got)}));
-    } else if (got == 0) {
-      write_all(stream.to, stream.lines.flush());
-      return stream.from.reset();
-    } else if (errno != EINTR) {
-      return;  // EAGAIN: nothing more for now.
+  const ssize_t got = ::read(stream.from.get(), buffer, sizeof buffer);
+  if (got < 0) return errno == EINTR;  // else EAGAIN
+  const std::string lines =
+      got > 0 ? stream.lines->feed({buffer, static_cast<std::size_t>(got)}) : stream.lines->flush();
+  stream.to->add(stream.lines.get(), lines);
+  if (got == 0) stream.from.reset();
+  stream.show_at =
+      got > 0 && stream.lines->has_partial() ? Deadline::in(kShowAfter) : Deadline::never();
+  return got > 0;
+}
+
+/// What is in the pipes of a process that has ended; what still holds them, and writes, is not
+/// waited for.
+void Supervisor::close_output(Member& member) {
+  constexpr int kMostReads = 64;
+  for (Stream& stream : member.streams) {
+    for (int i = 0; i < kMostReads && stream.from && read_some(stream); ++i) {
     }
+    const std::string rest = stream.lines->flush();
+    stream.to->add(stream.lines.get(), rest);
+    stream.from.reset();
+    stream.show_at = Deadline::never();
   }
 }
 
-void Supervisor::close_output(Member& member) {
-  for (Stream& stream : member.streams) {
-    if (!stream.from) continue;
-    drain(stream);
-    write_all(stream.to, stream.lines.flush());
-    stream.from.reset();
+/// All have ended: waits until a reader has taken what they wrote, unless the user stops that.
+void Supervisor::finish_output() {
+  Deadline offered = Deadline::in(kOfferOutput);
+  while (out_.has_more() || err_.has_more()) {
+    pollfd fds[] = {{signals_.fd(), POLLIN, 0},
+                    {out_.pending_fd(), POLLOUT, 0},
+                    {err_.pending_fd(), POLLOUT, 0}};
+    ::poll(fds, std::size(fds), user_stops_ ? offered.poll_ms() : -1);
+    const bool to_out = out_.write_some(), to_err = err_.write_some();
+    if (to_out || to_err) offered = Deadline::in(kOfferOutput);
+    while (const auto signal = signals_.next())
+      user_stops_ = user_stops_ || (signal->ssi_signo != SIGCHLD && signal->ssi_signo != SIGUSR1 &&
+                                    signal->ssi_signo != SIGUSR2);
+    if (user_stops_ && offered.passed()) return;
   }
 }
 

@@ -1,12 +1,18 @@
 #pragma once
 
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "base/deadline.hpp"
 #include "launch/child.hpp"
+#include "launch/guard.hpp"
 #include "launch/job.hpp"
-#include "launch/lines.hpp"
+#include "launch/output.hpp"
 #include "launch/signals.hpp"
 
 namespace anyccl::cli {
@@ -14,7 +20,8 @@ namespace anyccl::cli {
 /// Supervises the started processes of a job: its ranks, or one process for each of its hosts.
 class Supervisor {
  public:
-  Supervisor(const Job& job, SignalQueue& signals) : job_(job), signals_(signals) {}
+  Supervisor(const Job& job, SignalQueue& signals, Guard guard)
+      : job_(job), signals_(signals), guard_(std::move(guard)) {}
 
   /// `title` names the child in messages; its lines of output begin with `rank`, if there is one.
   /// A child with a control socket gets signals through it, as single bytes.
@@ -29,8 +36,9 @@ class Supervisor {
  private:
   struct Stream {
     UniqueFd from;
-    int to = -1;
-    LinePrefixer lines;
+    Output* to;
+    std::unique_ptr<LinePrefixer> lines;
+    Deadline show_at = {};  ///< A line without an end is shown then.
   };
   struct Member {
     Child child;
@@ -56,15 +64,21 @@ class Supervisor {
   void begin_grace(int signal, std::chrono::seconds grace);
   void kill_after_grace();
   void kill_ranks();
+  static pid_t target_of(const Member& member);
   static void signal_process(int signal, const Member& member);
   void send(int signal, const Member& member) const;
   void send_all(int signal) const;
   void forward_output();
-  static void drain(Stream& stream);
+  void finish_output();
+  static bool read_some(Stream& stream);
   static void close_output(Member& member);
+  template <typename... T>
+  void say(fmt::format_string<T...> format, T&&... arguments);
 
   const Job& job_;
   SignalQueue& signals_;
+  Guard guard_;
+  Output out_{STDOUT_FILENO}, err_{STDERR_FILENO};
   std::vector<Member> members_;
   std::optional<Ended> first_failure_;
   bool interrupted_ = false;  ///< A SIGINT was passed on; the next one kills.

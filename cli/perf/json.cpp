@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "base/whole_file.hpp"
 #include "perf/report.hpp"
 
 namespace anyccl::cli {
@@ -48,8 +49,8 @@ Status write_json(const std::string& file, const std::vector<Row>& rows) {
 Result<std::string> joined_json(const std::vector<std::string>& files) {
   Json rows = Json::array();
   for (const std::string& file : files) {
-    std::ifstream in(file);
-    const Json more = Json::parse(in, nullptr, false);
+    ANYCCL_TRY(const std::string text, read_whole_file(file));
+    const Json more = Json::parse(text, nullptr, false);
     if (!more.is_array()) return error(Code::system_error, "{} holds no rows", file);
     rows.insert(rows.end(), more.begin(), more.end());
   }

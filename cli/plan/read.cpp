@@ -3,11 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <span>
 
+#include "base/whole_file.hpp"
 #include "plan/fields.hpp"
 #include "plan/presets.hpp"
 
@@ -106,11 +104,11 @@ Result<Shape> find(const std::string& name, std::span<const Preset> presets, con
     if (preset.name == name) return parse<Shape>(std::string(preset.json), name);
     names.push_back(preset.name);
   }
-  std::ifstream file(name);
-  if (!file || std::filesystem::is_directory(name))
+  const Result<std::string> text = read_whole_file(name);
+  if (!text.ok())
     return error(Code::invalid_argument, "{} '{}' is no file that can be read; the presets are {}",
                  what, name, fmt::join(names, ", "));
-  return parse<Shape>({std::istreambuf_iterator<char>(file), {}}, name);
+  return parse<Shape>(*text, name);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include "base/error.hpp"
 #include "blame/files.hpp"
+#include "json_number.hpp"
 
 namespace anyccl::cli {
 namespace {
@@ -29,12 +30,9 @@ bool has_plausible_times(const RankTrace& trace) {
          });
 }
 
-/// Refuses numbers that are not whole: they might not be converted.
 template <typename T>
 T whole(const Json& number) {
-  if (!number.is_number_integer())
-    throw Json::type_error::create(302, "a whole number is needed", &number);
-  return number.get<T>();
+  return whole_number<T>(number);
 }
 
 /// `otherwise`, if there is none.
@@ -86,6 +84,10 @@ Result<RankTrace> parse_trace(const std::string& text) try {
       whole<int>(json["otherData"], "anyccl_trace") != kFormat)
     return error(Code::invalid_argument, "it is no trace of a rank of this version of anyccl");
   RankTrace trace = read(json);
+  constexpr int kMostRanks = 1 << 20;
+  if (trace.rank < 0 || trace.rank >= trace.size || trace.size > kMostRanks)
+    return error(Code::invalid_argument, "it is no trace: there is no rank {} of {}", trace.rank,
+                 trace.size);
   if (!has_plausible_times(trace))
     return error(Code::invalid_argument, "it is no trace: its times are years apart");
   return trace;

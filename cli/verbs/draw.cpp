@@ -8,11 +8,11 @@
 
 #include "algorithms_named.hpp"
 #include "base/error.hpp"
+#include "base/whole_file.hpp"
 #include "draw/grid.hpp"
 #include "draw/neighbors.hpp"
 #include "draw/picture.hpp"
 #include "hosts_flag.hpp"
-#include "text_file.hpp"
 #include "verb.hpp"
 
 namespace anyccl::cli {
@@ -73,7 +73,7 @@ Result<std::string> topology_asked_for(const Flags& flags) {
                  flags.circles[0]);
   std::string edges = fmt::format("{}", fmt::join(flags.words, ","));
   if (!has_words) {
-    ANYCCL_TRY(edges, text_of_file(flags.edges));
+    ANYCCL_TRY(edges, read_whole_file(flags.edges));
   }
   ANYCCL_TRY(const NeighborGraph graph, read_edges(edges, flags.edges, flags.ranks));
   return picture_of(graph, flags);

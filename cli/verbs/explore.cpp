@@ -12,7 +12,6 @@
 #include "base/whole_file.hpp"
 #include "explore/explorer.hpp"
 #include "simulate/read_network.hpp"
-#include "text_file.hpp"
 #include "trace/clocks.hpp"
 #include "verb.hpp"
 
@@ -110,11 +109,11 @@ Result<ExplorerSetting> setting_of(const Flags& flags) {
   for (const std::string& topology : topologies_of(flags, setting.ranks)) {
     setting.topologies.push_back({topology, topology});
     if (!topology.ends_with(".json")) continue;
-    ANYCCL_TRY(setting.topologies.back().description, text_of_file(topology));
+    ANYCCL_TRY(setting.topologies.back().description, read_whole_file(topology));
   }
   setting.placements = flags.placements;
   if (!flags.machine.empty()) {
-    ANYCCL_TRY(const std::string text, text_of_file(flags.machine));
+    ANYCCL_TRY(const std::string text, read_whole_file(flags.machine));
     ANYCCL_TRY(setting.machine, read_machine(text, flags.machine));
     setting.machine_name = flags.machine;
   }

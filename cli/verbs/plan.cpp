@@ -7,10 +7,10 @@
 #include <optional>
 
 #include "base/error.hpp"
+#include "base/whole_file.hpp"
 #include "plan/measured_links.hpp"
 #include "plan/read.hpp"
 #include "plan/report.hpp"
-#include "text_file.hpp"
 #include "verb.hpp"
 
 namespace anyccl::cli {
@@ -64,7 +64,7 @@ Result<std::string> plan(const Flags& flags) {
   ANYCCL_TRY(Cluster cluster, find_cluster(flags.cluster));
   cluster.devices = flags.devices.value_or(cluster.devices);
   if (!flags.calibration.empty()) {
-    ANYCCL_TRY(const std::string text, text_of_file(flags.calibration));
+    ANYCCL_TRY(const std::string text, read_whole_file(flags.calibration));
     ANYCCL_CHECK(use_measured_links(text, flags.calibration, flags.measured, cluster));
   }
   if (!flags.layer_ms.empty()) return plan_layers(flags, model, cluster);

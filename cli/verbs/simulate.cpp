@@ -14,7 +14,6 @@
 #include "simulate/read_network.hpp"
 #include "simulate/runs.hpp"
 #include "simulate/timeline.hpp"
-#include "text_file.hpp"
 #include "verb.hpp"
 
 namespace anyccl::cli {
@@ -34,7 +33,7 @@ struct Flags {
 Result<Machine> machine_of(const Flags& flags) {
   Machine machine;
   if (!flags.machine.empty()) {
-    ANYCCL_TRY(const std::string text, text_of_file(flags.machine));
+    ANYCCL_TRY(const std::string text, read_whole_file(flags.machine));
     ANYCCL_TRY(machine, read_machine(text, flags.machine));
   }
   if (flags.alpha_us >= 0) machine.alpha_s = flags.alpha_us * 1e-6;
@@ -62,7 +61,7 @@ Status use_calibration(const Flags& flags, Machine& machine) {
     if (flags.inside.empty()) return {};
     return error(Code::invalid_argument, "--inside names a link of --model, and there is none");
   }
-  ANYCCL_TRY(const std::string text, text_of_file(flags.model));
+  ANYCCL_TRY(const std::string text, read_whole_file(flags.model));
   ANYCCL_TRY(Calibration calibration, read_calibration(text, flags.model));
   ANYCCL_TRY(machine.inside, link_of(flags, calibration, flags.inside, "shm"));
   ANYCCL_TRY(machine.between, link_of(flags, calibration, "", "tcp"));
@@ -82,7 +81,7 @@ Result<SimulationSetting> setting_of(const Flags& flags) {
   ANYCCL_CHECK(use_calibration(flags, setting.machine));
   setting.topology = flags.topology;
   if (flags.topology.ends_with(".json")) {
-    ANYCCL_TRY(setting.topology, text_of_file(flags.topology));
+    ANYCCL_TRY(setting.topology, read_whole_file(flags.topology));
   }
   setting.placement = flags.placement;
   setting.by_simgrid = flags.engine == "simgrid";

@@ -21,7 +21,6 @@
 #include "perf/start.hpp"
 #include "platform/probe/host_facts.hpp"
 #include "platform/probe/machine.hpp"
-#include "text_file.hpp"
 #include "verb.hpp"
 
 namespace anyccl::cli {
@@ -173,7 +172,7 @@ Result<int> measure_all(const Flags& flags) {
 
 /// Measures collectives and prints them beside what the calibration says.
 Result<int> validate(const Flags& flags, const std::string& file) {
-  ANYCCL_TRY(const std::string text, text_of_file(file));
+  ANYCCL_TRY(const std::string text, read_whole_file(file));
   ANYCCL_TRY(Calibration calibration, read_calibration(text, file));
   Machine machine;
   machine.inside = machine.between = flags.over;

@@ -153,8 +153,7 @@ ANYCCL_API anycclResult_t anycclGetVersion(int* version);
 /* A constant English sentence for `result`; never NULL. */
 ANYCCL_API const char* anycclGetErrorString(anycclResult_t result);
 /* The last error of `comm`, or, with NULL, of this thread's last failing call; "" if there was
- * none. Valid until the next failing call on the same communicator (with NULL: in the same
- * thread). */
+ * none. Valid until the next failing call on the communicator (with NULL: in the thread). */
 ANYCCL_API const char* anycclGetLastError(anycclComm_t comm);
 
 /* ---- Communicators -------------------------------------------------------------------------- */
@@ -177,8 +176,7 @@ ANYCCL_API anycclResult_t anycclCommInitAll(anycclComm_t* comms, int ndev, const
  * MASTER_PORT (torchrun, `anyccl run`), with ANYCCL_SECRET where ranks run on several hosts. */
 ANYCCL_API anycclResult_t anycclCommInitEnv(anycclComm_t* comm);
 
-/* Color for ranks that take part in a split but join no new communicator (*newcomm becomes
- * NULL). */
+/* Color for ranks that take part in a split but join no communicator: *newcomm becomes NULL. */
 #define ANYCCL_SPLIT_NOCOLOR (-1)
 /* How a communicator is created. Start from ANYCCL_CONFIG_INITIALIZER, and set what matters. The
  * fields have NCCL's names, those of its versions up to 2.32, but not its order; the last six are
@@ -269,8 +267,8 @@ ANYCCL_API anycclResult_t anycclCommInitRankScalable(anycclComm_t* comm, int nra
 ANYCCL_API anycclResult_t anycclCommInitEnvConfig(anycclComm_t* comm, anycclConfig_t* config);
 /* Collective over `comm`: ranks with the same `color` (>= 0) form a new communicator, ordered by
  * (key, old rank). `config`: as for anycclCommInitRankConfig; with blocking = 0, `comm` must not be
- * used until the new one is ready, and with ANYCCL_SPLIT_NOCOLOR that one is finalized. A color
- * or settings that one rank has wrong are an error on all ranks, and `comm` goes on; a rank that
+ * used until the new one is ready, and with ANYCCL_SPLIT_NOCOLOR that one is finalized. An argument
+ * that one rank has wrong is an error on all ranks, and `comm` goes on; a rank that
  * fails while the new communicator is made (no descriptors left, a peer that died or aborted
  * `comm`) aborts `comm`, so that all others hear why. Inside a group the new communicators are there
  * after anycclGroupEnd, so one thread may split several ranks. */
@@ -281,9 +279,10 @@ ANYCCL_API anycclResult_t anycclCommSplit(anycclComm_t comm, int color, int key,
 /* Makes a communicator of the ranks of `comm` that are not in excludeRanksList, in their order. These
  * ranks make the call, with lists of the same ranks, and the others do not, but `comm` has not failed
  * and the others have not left. No operation of `comm` is open. `comm` stays as it is. `config`,
- * groups: as for anycclCommSplit. Errors: of the list, on this rank alone; InvalidUsage naming two
- * ranks where lists of ranks that are in it differ; a rank that does not come within ANYCCL_TIMEOUT (or
- * createTimeoutMs) fails `comm`, and so does one that is in no list but its own.
+ * groups: as for anycclCommSplit. Errors: a rank in the list that is none of `comm`, or the caller, on
+ * this rank alone; other arguments that one rank has wrong, on all that make the call; InvalidUsage
+ * naming two ranks where lists of ranks that are in it differ; a rank that does not come within
+ * ANYCCL_TIMEOUT (or createTimeoutMs) fails `comm`, and so does one that is in no list but its own.
  * With ANYCCL_SHRINK_ABORT the ranks that are left carry on after a failure: what runs on `comm` ends
  * with Aborted on all of them, unless it has failed already, and `comm` can only be destroyed or aborted
  * afterwards. The ranks that make the call agree who is left: all but those that have died, or have
@@ -312,8 +311,8 @@ ANYCCL_API anycclResult_t anycclCommGetUniqueId(anycclComm_t comm, anycclUniqueI
 /* Makes a communicator of `nranks` ranks: those of `comm`, with the numbers they have there, and new
  * ones behind them. Ranks of `comm` pass it and `rank` -1, and one of them the `id`, the others NULL;
  * new ranks pass `comm` NULL, the id, which the program has brought to them, and their rank. `comm`
- * stays as it is. Returns when all have joined. `config`, groups: as for anycclCommSplit. Errors: a
- * number of ranks or an id that one rank of `comm` has wrong is an error on all of them. */
+ * stays as it is. Returns when all have joined. `config`, groups: as for anycclCommSplit. Errors: an
+ * argument that one rank of `comm` has wrong is an error on all of them. */
 ANYCCL_API anycclResult_t anycclCommGrow(anycclComm_t comm, int nranks, const anycclUniqueId* id,
                                          int rank, anycclComm_t* newcomm, anycclConfig_t* config);
 #define ANYCCL_REVOKE_DEFAULT 0x00
@@ -347,11 +346,12 @@ ANYCCL_API anycclResult_t anycclCommDestroy(anycclComm_t comm);
 /* Makes all ranks' operations on the communicator fail, then frees this rank's handle. Never waits
  * for a peer. Another thread that is inside a call on `comm` returns Aborted first. */
 ANYCCL_API anycclResult_t anycclCommAbort(anycclComm_t comm);
-/* *error = Success, InProgress (see anycclCommInitRankConfig), or why the communicator has
- * failed. */
+/* *error = Success, InProgress (see anycclCommInitRankConfig), or why the communicator failed. */
 ANYCCL_API anycclResult_t anycclCommGetAsyncError(anycclComm_t comm, anycclResult_t* error);
 ANYCCL_API anycclResult_t anycclCommCount(anycclComm_t comm, int* count);
 ANYCCL_API anycclResult_t anycclCommUserRank(anycclComm_t comm, int* rank);
+/* *timeout_ms = the limit of operations without one of their own; 0: none. */
+ANYCCL_API anycclResult_t anycclCommGetTimeout(anycclComm_t comm, unsigned int* timeout_ms);
 /* The number of the device, as anycclCommInitAll was given it; 0 for all other communicators. */
 ANYCCL_API anycclResult_t anycclCommCuDevice(anycclComm_t comm, int* device);
 typedef enum {
@@ -835,6 +835,11 @@ ANYCCL_API anycclResult_t anycclProbeFor(int source, int tag, anycclComm_t comm,
 ANYCCL_API anycclResult_t anycclIprobe(int source, int tag, anycclComm_t comm, int* flag,
                                        anycclMessage_t* message);
 
+/* Issues the receive of `message`, which a probe has found, into `recvbuff`, which has room for it.
+ * *work: as of anycclIssue(), or NULL if another thread has received it. Not in a group. */
+ANYCCL_API anycclResult_t anycclRecvFound(void* recvbuff, const anycclMessage_t* message,
+                                          anycclComm_t comm, anycclWork_t* work);
+
 /* ---- One-sided operations ------------------------------------------------------------------- */
 
 /* A rank puts data into memory of another, which does not call anything for it, and signals; the
@@ -868,13 +873,12 @@ ANYCCL_API anycclResult_t anycclWinGetUserPtr(anycclComm_t comm, anycclWindow_t 
  * `peerWinOffset` bytes on, and then signals. Complete when localbuff may be reused; the data may
  * land later. It is there for a rank that has waited for the signal. `peer` may be this rank. Puts
  * and signals of one rank to another with the same `ctx` take effect in the order of their calls
- * (here: whatever their ctx), so one signal also tells of the puts before it; a signal of another rank
- * says nothing about them. `flags` is 0.
- * The target moves the data: while it is in any call on `comm`, and otherwise within some
- * milliseconds by the library's background thread. So a put waits neither for a call of its target nor
- * for ever, with one exception: behind a send of the same pair that its target has not received,
- * it lands only while the target waits for signals of this rank, or deregisters. A target that has
- * failed or gone is an error as for a send. */
+ * (here: whatever their ctx), so one signal also tells of the puts before it; a signal of another
+ * rank says nothing about them. `flags` is 0. The target moves the data: while it is in any call on
+ * `comm`, and otherwise within some milliseconds by the library's background thread. So a put waits
+ * neither for a call of its target nor for ever, with one exception: behind a send of the same pair
+ * that its target has not received, it lands only while the target waits for signals of this rank,
+ * or deregisters. A target that has failed or gone is an error as for a send. */
 ANYCCL_API anycclResult_t anycclPutSignal(const void* localbuff, size_t count,
                                           anycclDataType_t datatype, int peer,
                                           anycclWindow_t peerWin, size_t peerWinOffset, int sigIdx,
@@ -919,16 +923,14 @@ ANYCCL_API anycclResult_t anycclTopologyCreateGraph(anycclTopology_t* topology, 
                                                     const int destinations[], anycclComm_t comm);
 /* NULL is allowed. */
 ANYCCL_API anycclResult_t anycclTopologyDestroy(anycclTopology_t topology);
-/* *ndims = the dimensions of the grid, 0 of a graph, and dims[i] for i < *ndims, unless it is
- * NULL. */
+/* *ndims = the dimensions of the grid, 0 of a graph; dims[i] for i < *ndims, unless it is NULL. */
 ANYCCL_API anycclResult_t anycclTopologyDims(anycclTopology_t topology, int* ndims, int dims[]);
 ANYCCL_API anycclResult_t anycclTopologyCoords(anycclTopology_t topology, int rank, int coords[]);
 /* In a periodic dimension any coordinate is on the circle; elsewhere, beyond the edge, *rank =
  * ANYCCL_NO_RANK. */
 ANYCCL_API anycclResult_t anycclTopologyRank(anycclTopology_t topology, const int coords[],
                                              int* rank);
-/* The ranks that are `displacement` before and after this one along dimension `dim`, or
- * ANYCCL_NO_RANK. */
+/* The ranks `displacement` before and after this one along dimension `dim`, or ANYCCL_NO_RANK. */
 ANYCCL_API anycclResult_t anycclTopologyShift(anycclTopology_t topology, int dim, int displacement,
                                               int* source, int* destination);
 /* The lists belong to the topology. Of a grid both are the same: 2 * ndims ranks, some of them
@@ -1095,8 +1097,7 @@ ANYCCL_API anycclResult_t anycclRunFor(const anycclCall_t* call, anycclComm_t co
 /* Issues `call` and returns at once; buffers belong to the operation until it is complete. It
  * goes on in the background, in a thread of the library that sleeps while there is nothing to
  * do, and whoever waits on the communicator helps; also if its work was freed. Collectives of a
- * communicator run in the order they were issued; sends and receives do not wait for
- * collectives. */
+ * communicator run in the order they were issued; sends and receives do not wait for them. */
 ANYCCL_API anycclResult_t anycclIssue(const anycclCall_t* call, anycclComm_t comm,
                                       anycclWork_t* work);
 /* Issues all `count` calls, in their order, without streams: as a group, whose small collectives
@@ -1173,8 +1174,7 @@ ANYCCL_API anycclResult_t anycclWorkFree(anycclWork_t work);
  * A stream that was created before fork is refused in the child as InvalidUsage. exit() leaves
  * undone what streams have not done, after at most a second for functions that are running. */
 ANYCCL_API anycclResult_t anycclStreamCreate(anycclStream_t* stream);
-/* Frees the handle and returns at once; what was put into the stream is still done. NULL is
- * allowed. */
+/* Frees the handle and returns at once; what is in the stream is still done. NULL is allowed. */
 ANYCCL_API anycclResult_t anycclStreamDestroy(anycclStream_t stream);
 /* Returns when all work that is in the stream now is done, with the first error of the stream. Not
  * from one of its own functions: InvalidUsage. */
@@ -1197,8 +1197,7 @@ ANYCCL_API anycclResult_t anycclLaunchHostFunc(anycclStream_t stream, void (*fn)
 ANYCCL_API anycclResult_t anycclEventCreate(anycclEvent_t* event);
 /* Also while streams are on their way to it. NULL is allowed. */
 ANYCCL_API anycclResult_t anycclEventDestroy(anycclEvent_t event);
-/* The event is complete when all work that is in the stream now is done. What it was recorded at
- * before is forgotten. */
+/* The event is complete when all work now in the stream is done. An earlier recording is forgotten. */
 ANYCCL_API anycclResult_t anycclEventRecord(anycclEvent_t event, anycclStream_t stream);
 /* Success if it is complete, InProgress if not, or the first error of the work before it. */
 ANYCCL_API anycclResult_t anycclEventQuery(anycclEvent_t event);

@@ -1,6 +1,7 @@
 #pragma once
 // Communicators and their operations (anyccl.hpp includes this).
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -95,7 +96,7 @@ class Communicator : public Operations {
   }
   /// All `size` ranks of one communicator in this process; element r is rank r.
   static Result<std::vector<Communicator>> init_all(int size) {
-    std::vector<anycclComm_t> handles(static_cast<std::size_t>(size > 0 ? size : 0));
+    std::vector<anycclComm_t> handles(static_cast<std::size_t>(std::clamp(size, 0, kLargestGroup)));
     const Status status = detail::status_of(anycclCommInitAll(handles.data(), size, nullptr));
     if (!status.ok()) return status;
     std::vector<Communicator> comms;

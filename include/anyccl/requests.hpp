@@ -78,6 +78,21 @@ inline Result<std::optional<MessageInfo>> iprobe_message(Communicator& comm, Ran
   return flag != 0 ? std::optional(detail::message_of(found)) : std::optional<MessageInfo>();
 }
 
+/// Issues the receive of a message that a probe has found; nothing if another thread has received
+/// it meanwhile. `out`: elements of its type, as many as it has. See anycclRecvFound.
+inline Result<std::optional<Work>> recv_found(Communicator& comm, View out,
+                                              const MessageInfo& message) {
+  if (out.dtype != message.dtype || out.count != message.count)
+    return Status(Code::invalid_argument, "out is not of the type or size of the message");
+  const anycclMessage_t found{index(message.source), message.tag,
+                              static_cast<anycclDataType_t>(message.dtype), message.count};
+  anycclWork_t work = nullptr;
+  const Status status =
+      detail::status_of(anycclRecvFound(out.data, &found, comm.handle(), &work), comm.handle());
+  if (!status.ok()) return status;
+  return work != nullptr ? std::optional(Work(work)) : std::optional<Work>();
+}
+
 /// A call that was checked and planned once. Any thread.
 class PersistentCall {
  public:

@@ -38,8 +38,11 @@ enum class DType : std::uint8_t {
   complex128 = 16,
 };
 
-/// Reductions; the values are those of anycclRedOp_t.
-enum class ReduceOp : std::uint8_t {
+/// Ranks of the largest communicator.
+inline constexpr int kLargestGroup = 65536;
+
+/// Reductions; the values are those of anycclRedOp_t, also of operators that programs create.
+enum class ReduceOp : std::int32_t {
   sum = 0,
   prod = 1,
   max = 2,

@@ -216,8 +216,8 @@ std::size_t message_line_bytes(const TunerPolicy& policy, std::size_t usual) {
 }
 
 Status check_rank(int size, int rank) {
-  if (size < 1 || size > bootstrap::kMostRanks)
-    return error(Code::invalid_argument, "nranks {} is not in 1..{}", size, bootstrap::kMostRanks);
+  if (size < 1 || size > kLargestGroup)
+    return error(Code::invalid_argument, "nranks {} is not in 1..{}", size, kLargestGroup);
   if (rank < 0 || rank >= size)
     return error(Code::invalid_argument, "rank {} is not in 0..{}", rank, size - 1);
   return {};

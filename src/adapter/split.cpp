@@ -99,7 +99,8 @@ Result<std::vector<Card>> collect(Correspondence& mail, const std::vector<Member
   cards[0] = mine;
   for (std::size_t i = 1; i < members.size(); ++i) {
     ANYCCL_CHECK(mail.receive(members[i].rank, std::span(&cards[i], 1)));
-    if (cards[i].key != mine.key)
+    const bool all_are_right = cards[i].problem.code == 0 && mine.problem.code == 0;
+    if (all_are_right && cards[i].key != mine.key)
       reply.problem.set(error(Code::invalid_usage, "rank {} leaves out other ranks than rank {}",
                               index(members[i].rank), index(members[0].rank)));
   }

@@ -11,6 +11,7 @@
 
 #include "base/byte_size.hpp"
 #include "base/error.hpp"
+#include "base/launchers.hpp"
 #include "base/log.hpp"
 #include "base/verify_limits.hpp"
 
@@ -179,12 +180,10 @@ Status read_number(const char* name, Number low, Number high, std::optional<Numb
   if (text.empty()) return {};
   Number value{};
   const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (problem != std::errc{} || end != text.data() + text.size() ||
-      !(value >= low && value <= high))
-    return error(Code::invalid_argument, "{}={} is not a number from {} to {}", name, text, low,
-                 high);
-  into = value;
-  return {};
+  if (problem == std::errc{} && end == text.data() + text.size() && value >= low && value <= high)
+    return into = value, Status();
+  return error(Code::invalid_argument, "{}={} is not a number from {} to {}", name, text, low,
+               high);
 }
 
 Status read_size(const char* name, SizeLimits limits, std::size_t& into) {
@@ -394,11 +393,7 @@ Result<Config> read_config() {
   std::optional<int> connect_all;
   ANYCCL_CHECK(read_number("ANYCCL_CONNECT_ALL", 0, 65536, connect_all));
   c.connect_all = connect_all.value_or(c.connect_all);
-  ANYCCL_CHECK(read_number("RANK", 0, 65535, c.rank));
-  ANYCCL_CHECK(read_number("WORLD_SIZE", 1, 65536, c.world_size));
-  ANYCCL_CHECK(read_number("LOCAL_RANK", 0, 65535, c.local_rank));
-  ANYCCL_CHECK(read_number("LOCAL_WORLD_SIZE", 1, 65536, c.local_world_size));
-  ANYCCL_CHECK(read_number("MASTER_PORT", 1, 65535, c.master_port));
+  read_launcher_numbers(c);
   c.master_addr = text_of("MASTER_ADDR");
   return c;
 }

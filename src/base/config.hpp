@@ -6,6 +6,8 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "anyccl/status.hpp"
 #include "base/chaos_plan.hpp"
@@ -102,9 +104,11 @@ struct Config {
   bool verify_later = false;  ///< Calls do not wait for it.
   /// Where programs of this user keep what they can make again; empty: nowhere.
   std::string cache_folder;
-  // The launcher's variables (torchrun's names); absent: not set.
-  std::optional<int> rank, world_size, local_rank, local_world_size, master_port;
+  // The launcher's variables (torchrun's names); absent: not set, or no such number. Other software
+  // has variables of these names, too, and most communicators need none of them.
+  std::optional<int> rank, world_size, master_port;
   std::string master_addr;
+  std::vector<std::pair<std::string, Status>> unreadable = {};  ///< Which are not, and why.
 };
 
 /// Errors: invalid_argument naming the variable, its value and what is allowed. Warns once per

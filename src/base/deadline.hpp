@@ -12,7 +12,14 @@ class Deadline {
  public:
   using Clock = std::chrono::steady_clock;
   Deadline() = default;
-  static Deadline in(std::chrono::nanoseconds time) { return Deadline(Clock::now() + time); }
+  /// Never, if the clock does not go so far.
+  template <typename Number, typename Unit>
+  static Deadline in(std::chrono::duration<Number, Unit> time) {
+    using Seconds = std::chrono::duration<double>;
+    const auto now = Clock::now();
+    if (Seconds(time) >= Seconds(Clock::time_point::max() - now)) return never();
+    return Deadline(now + std::chrono::duration_cast<Clock::duration>(time));
+  }
   static Deadline never() { return {}; }
 
   auto operator<=>(const Deadline&) const = default;

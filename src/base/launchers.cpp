@@ -100,6 +100,24 @@ bool has_started_this(const Launcher& launcher, const Lookup& lookup) {
 
 }  // namespace
 
+void read_launcher_numbers(Config& config) {
+  const auto read = [&](const char* name, int low, int high, std::optional<int>& into) {
+    into.reset();
+    const std::string text = value_now(name).value_or("");
+    if (text.empty()) return;
+    const Result<int> number = number_in(name, text, low);
+    if (number.ok() && *number <= high)
+      into = *number;
+    else
+      config.unreadable.emplace_back(
+          name, error(Code::invalid_argument, "{}={} is not a number from {} to {}", name, text,
+                      low, high));
+  };
+  read("RANK", 0, 65535, config.rank);
+  read("WORLD_SIZE", 1, 65536, config.world_size);
+  read("MASTER_PORT", 1, 65535, config.master_port);
+}
+
 std::span<const Launcher> launchers() {
   return kLaunchers;
 }

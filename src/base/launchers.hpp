@@ -37,6 +37,10 @@ struct Launch {
   std::string first_host;  ///< Empty: unknown.
 };
 
+/// Reads RANK, WORLD_SIZE and MASTER_PORT, which `anyccl run` and torchrun set; see
+/// Config::unreadable.
+void read_launcher_numbers(Config& config);
+
 /// The value of an environment variable, if it is set.
 using Lookup = std::function<std::optional<std::string>(std::string_view)>;
 

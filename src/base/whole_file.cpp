@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 
 #include "base/error.hpp"
@@ -46,6 +47,27 @@ Status write_whole_file(const std::string& path, std::string_view text) {
   const int problem = errno;
   ::unlink(temporary.c_str());
   return system_error(problem, "write {}", path);
+}
+
+Result<std::string> read_whole_file(const std::string& path, std::size_t most) {
+  const bool standard = path == "-";
+  const std::string name = standard ? "the standard input" : path;
+  const UniqueFd opened(standard ? -1 : ::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!standard && !opened) return system_error(errno, "read {}", name);
+  const int fd = standard ? STDIN_FILENO : opened.get();
+  std::string text;
+  for (;;) {
+    constexpr std::size_t kPart = std::size_t{1} << 16;
+    const std::size_t before = text.size();
+    text.resize(before + kPart);
+    const ssize_t n = ::read(fd, text.data() + before, kPart);
+    text.resize(before + static_cast<std::size_t>(std::max<ssize_t>(0, n)));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return system_error(errno, "read {}", name);  // EISDIR
+    if (n == 0) return text;
+    if (text.size() > most)
+      return error(Code::system_error, "read {}: it has more than {} bytes", name, most);
+  }
 }
 
 }  // namespace anyccl

@@ -11,4 +11,9 @@ namespace anyccl {
 /// Errors: system_error, also if something else has the name; then nothing is left of it.
 Status write_whole_file(const std::string& path, std::string_view text);
 
+/// All of a file, or, if it is "-", of the standard input. Errors: system_error naming it, also for
+/// a folder, and for what has more than `most` bytes, such as /dev/zero.
+Result<std::string> read_whole_file(const std::string& path,
+                                    std::size_t most = std::size_t{1} << 30);
+
 }  // namespace anyccl

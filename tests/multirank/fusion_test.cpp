@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstring>
 #include <random>
+#include <thread>
 
 #include "support/ranks.hpp"
 
@@ -96,6 +97,30 @@ void run_in_a_stream(Communicator& comm, std::vector<Part>& parts) {
   EXPECT_EQ(anycclStreamDestroy(stream), anycclSuccess);
 }
 
+/// All parts, with a handle of their own for each.
+void start_all(Communicator& comm, std::vector<Part>& parts) {
+  std::vector<anycclPrepared_t> prepared(parts.size());
+  std::vector<anycclWork_t> works(parts.size());
+  for (std::size_t i = 0; i < parts.size(); ++i)
+    ASSERT_EQ(anycclPrepare(&parts[i].call, comm.handle(), &prepared[i]), anycclSuccess);
+  ASSERT_EQ(anycclStartAll(prepared.data(), prepared.size(), works.data()), anycclSuccess);
+  for (anycclWork_t work : works) {
+    EXPECT_EQ(anycclWorkWait(work), anycclSuccess) << comm.failure().message();
+    anycclWorkFree(work);
+  }
+  for (anycclPrepared_t one : prepared) anycclPreparedFree(one);
+}
+
+/// The buffers of `parts`, which were copied.
+std::vector<Part> copy_of(const std::vector<Part>& parts) {
+  std::vector<Part> copy = parts;
+  for (Part& part : copy) {
+    part.call.sendbuff = part.input.data();
+    part.call.recvbuff = part.output.data();
+  }
+  return copy;
+}
+
 class Fusion : public testing::TestWithParam<const char*> {
  protected:
   void on_ranks(const Body& body) const {
@@ -110,11 +135,8 @@ TEST_P(Fusion, keeps_the_bits_of_every_collective) {
   on_ranks([](Communicator& comm) {
     for (const anycclCollective_t collective : kCollectives)
       for (const auto run : {run_group, issue_all, run_in_a_stream}) {
-        auto alone = make_parts(comm, collective, anycclSum, 20), together = alone;
-        for (std::size_t i = 0; i < alone.size(); ++i) {
-          together[i].call.sendbuff = together[i].input.data();
-          together[i].call.recvbuff = together[i].output.data();
-        }
+        auto alone = make_parts(comm, collective, anycclSum, 20);
+        auto together = copy_of(alone);
         run_one_by_one(comm, alone);
         run(comm, together);
         expect_same_bits(outputs(alone), outputs(together),
@@ -161,6 +183,82 @@ TEST_P(Fusion, is_one_operation) {
     EXPECT_NE(last_plan(comm).find("20 calls as one"), std::string::npos) << last_plan(comm);
     run_one_by_one(comm, parts);
     EXPECT_EQ(last_plan(comm).find("as one"), std::string::npos) << last_plan(comm);
+  });
+}
+
+/// Time limits, tags and streams are local, in NCCL, MPI and torch, too.
+TEST_P(Fusion, is_decided_by_what_all_ranks_give_alike) {
+  on_ranks([](Communicator& comm) {
+    const int me = index(comm.rank());
+    anycclCollConfig_t tagged = ANYCCL_COLLCONFIG_INITIALIZER;
+    tagged.userProfilerTag = 7;
+    for (const anycclCollective_t collective : {anycclCollAllReduce, anycclCollAllGather})
+      for (const auto run : {run_group, issue_all, start_all}) {
+        auto alone = make_parts(comm, collective, anycclMax, 20);
+        auto together = copy_of(alone);
+        for (std::size_t i = 0; i < together.size(); ++i) {
+          anycclCall_t& call = together[i].call;
+          call.timeout_ms = (static_cast<int>(i) + me) % 3 == 0
+                                ? 0
+                                : 60'000 + static_cast<unsigned>(me) * static_cast<unsigned>(i);
+          if ((static_cast<int>(i) + me) % 2 == 0) call.config = &tagged;
+        }
+        run_one_by_one(comm, alone);
+        run(comm, together);
+        expect_same_bits(outputs(alone), outputs(together), "local arguments");
+        EXPECT_NE(last_plan(comm).find("20 calls as one"), std::string::npos) << last_plan(comm);
+      }
+  });
+}
+
+TEST_P(Fusion, belongs_to_the_streams_of_all_its_calls) {
+  on_ranks([](Communicator& comm) {
+    const auto me = static_cast<std::size_t>(index(comm.rank()));
+    std::vector<anycclStream_t> streams(3);  // the last one: none
+    for (const int i : {0, 1})
+      ASSERT_EQ(anycclStreamCreate(&streams[static_cast<std::size_t>(i)]), anycclSuccess);
+    auto alone = make_parts(comm, anycclCollAllReduce, anycclMax, 12);
+    auto together = copy_of(alone);
+    for (std::size_t i = 0; i < together.size();
+         ++i)  // rank 0 has all, rank 1 one, others none or some
+      together[i].call.stream = streams[me == 0 ? i / 4 : me == 1 ? 0 : (i + me) % 3];
+    run_one_by_one(comm, alone);
+    // Its inputs are there when its streams have come to it.
+    std::vector<std::vector<float>> inputs;
+    for (Part& part : together) {
+      inputs.push_back(part.input);
+      std::fill(part.input.begin(), part.input.end(), -1.0F);
+    }
+    struct Fill {
+      std::vector<Part>* parts;
+      const std::vector<std::vector<float>>* inputs;
+      anycclStream_t stream;
+    };
+    std::vector<Fill> fills;
+    for (anycclStream_t stream : streams) fills.push_back({&together, &inputs, stream});
+    const auto fill = [](void* argument) {
+      const Fill& mine = *static_cast<const Fill*>(argument);
+      std::this_thread::sleep_for(std::chrono::milliseconds(mine.stream == nullptr ? 0 : 5));
+      for (std::size_t i = 0; i < mine.parts->size(); ++i) {
+        Part& part = (*mine.parts)[i];
+        if (part.call.stream == mine.stream)
+          std::copy((*mine.inputs)[i].begin(), (*mine.inputs)[i].end(), part.input.begin());
+      }
+    };
+    for (Fill& one : fills) {
+      if (one.stream == nullptr)
+        fill(&one);
+      else
+        ASSERT_EQ(anycclLaunchHostFunc(one.stream, fill, &one), anycclSuccess);
+    }
+    run_group(comm, together);
+    for (anycclStream_t stream : streams) {
+      if (stream == nullptr) continue;
+      EXPECT_EQ(anycclStreamSynchronize(stream), anycclSuccess);
+      EXPECT_EQ(anycclStreamDestroy(stream), anycclSuccess);
+    }
+    expect_same_bits(outputs(alone), outputs(together), "streams");
+    EXPECT_NE(last_plan(comm).find("12 calls as one"), std::string::npos) << last_plan(comm);
   });
 }
 

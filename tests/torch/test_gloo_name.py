@@ -134,3 +134,22 @@ def test_nothing_is_replaced_unasked():
         assert type(backend()) is REAL
         dist.barrier()  # who leaves while another rank connects fails that one
     run_ranks(2, body, backend="gloo")
+
+
+def test_a_class_over_it_keeps_its_methods():
+    def body(rank):
+        class Mine(dist.ProcessGroupGloo):
+            def __init__(self, *arguments, **named):
+                super().__init__(*arguments, **named)
+                self.made = True
+
+            def hello(self):
+                return f"hello of {self.rank()}"
+        made = Mine(dist.FileStore(store, 2), rank, 2, datetime.timedelta(seconds=20))
+        assert made.hello() == f"hello of {rank}" and made.made and isinstance(made, dist.ProcessGroupGloo)
+        x = torch.ones(2)
+        made.allreduce([x]).wait()
+        assert x.eq(2).all()
+    with tempfile.TemporaryDirectory() as folder:
+        store = os.path.join(folder, "second store")
+        as_gloo(2, body)

@@ -5,6 +5,7 @@ A rank whose object cannot be pickled sends that as an error, in the first round
 
 from __future__ import annotations
 
+import io
 import pickle
 import struct
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -36,12 +37,12 @@ class _Parcel:
         """The parcel of an object, and why it is one of an error."""
         try:
             return cls(pickle.dumps(obj, _PROTOCOL)), None
-        except Exception as e:  # whatever the object's own __reduce__ raises
+        except BaseException as e:  # whatever the object's own __reduce__ raises, and interrupts
             return cls.of_error(e), e
 
     @classmethod
     def of_error(cls, e: BaseException) -> _Parcel:
-        return cls(f"{type(e).__name__}: {e}".encode(errors="replace"), failed=True)
+        return cls(_text_of(e), failed=True)
 
     def block(self) -> numpy.ndarray:
         block = numpy.zeros(_BLOCK, numpy.uint8)
@@ -166,34 +167,44 @@ def _parcels(comm: Communicator, objs: Sequence[Any] | None) -> tuple[list[_Parc
             given = "None" if objs is None else f"{len(objs)} objects"
             raise InvalidArgument(f"objs is {given}, but needs one for each of {comm.size} ranks")
         payloads = [pickle.dumps(obj, _PROTOCOL) for obj in objs]
-    except Exception as e:
+    except BaseException as e:
         return [_Parcel.of_error(e)] * comm.size, e
     longest = max(map(len, payloads))
     return [_Parcel(payload, longest=longest) for payload in payloads], None
 
 
 def send(comm: Communicator, obj: Any, dst: int, tag: int) -> None:
-    """As `Communicator.send_object` says."""
+    """As `Communicator.send_object` says. One message: a byte, 1 for an error, and the pickle or the text."""
     _need_no_group("send_object")
-    parcel, error = _Parcel.of(obj)
-    comm.send(parcel.block(), dst, tag=tag)
+    file = io.BytesIO(b"\0")
+    file.seek(1)
+    error: BaseException | None = None
+    try:
+        pickle.dump(obj, file, _PROTOCOL)
+    except BaseException as e:  # whatever the object's own __reduce__ raises, and interrupts
+        error = e
+        file = io.BytesIO(b"\1" + _text_of(e))
+    comm.send(numpy.frombuffer(file.getbuffer(), numpy.uint8), dst, tag=tag)
     if error is not None:
         raise error
-    if len(parcel.payload) > _INLINE:
-        comm.send(parcel.rest(), dst, tag=tag)
 
 
 def recv(comm: Communicator, src: int | None, tag: int) -> Any:
     """As `Communicator.recv_object` says."""
     _need_no_group("recv_object")
-    block = numpy.empty(_BLOCK, numpy.uint8)
-    work = comm.recv(block, src, tag=tag, async_op=True)
+    work = None
+    while work is None:  # until no other thread is faster
+        source, size = comm._probe_bytes(src, tag)
+        message = numpy.empty(size, numpy.uint8)
+        work = comm._recv_found(message, source, tag)
     work.wait()
-    head = _Arrived(block, work.source)
-    head.check("recv_object")
-    if head.rest_size == 0:
-        return head.object()
-    return head.object(comm.recv(numpy.empty(head.rest_size, numpy.uint8), head.rank, tag=tag))
+    if size > 0 and message[0] == 1:
+        _fail("recv_object", source, message[1:].tobytes().decode(errors="replace"), None)
+    return pickle.loads(message[1:].data)
+
+
+def _text_of(e: BaseException) -> bytes:
+    return f"{type(e).__name__}: {e}".encode(errors="replace")
 
 
 def _check_root(what: str, comm: Communicator, root: int) -> None:

@@ -71,6 +71,10 @@ void bind_objects(CommunicatorClass& c) {
           "objs"_a.none() = nb::none(), root, docs::kScatterObject,
           nb::sig("def scatter_object(self, objs: collections.abc.Sequence[object] | None = None, "
                   "root: int = 0) -> typing.Any"))
+      .def("_probe_bytes", &probe_bytes, "src"_a.none(), "tag"_a,
+           nb::sig("def _probe_bytes(self, src: int | None, tag: int) -> tuple[int, int]"))
+      .def("_recv_found", &recv_found, "out"_a, "src"_a, "tag"_a,
+           nb::sig("def _recv_found(self, out: object, src: int, tag: int) -> Work | None"))
       .def(
           "send_object",
           [](Communicator& self, H obj, int dst, int tag) { call("send", self, obj, dst, tag); },

@@ -46,6 +46,10 @@ nb::object send(Communicator& c, const Options& how, nb::handle x, int dst, int 
 /// `src` none: of any rank.
 nb::object recv(Communicator& c, const Options& how, nb::handle out, std::optional<int> src,
                 int tag);
+/// The source and the size of the next message of bytes; `src` none: of any rank.
+std::pair<int, std::size_t> probe_bytes(Communicator& c, std::optional<int> src, int tag);
+/// A Work that receives this message; None if another thread has received it.
+nb::object recv_found(Communicator& c, nb::handle out, int src, int tag);
 /// One array, or None, for each rank.
 nb::object all_to_all_w(Communicator& c, const Options& how, const nb::sequence& xs,
                         const nb::sequence& outs);

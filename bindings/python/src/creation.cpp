@@ -1,5 +1,6 @@
 // How communicators come, and how they end in the background.
 
+#include <algorithm>
 #include <chrono>
 #include <thread>
 
@@ -73,7 +74,7 @@ CommunicatorPtr Communicator::from_unique_id(const anycclUniqueId& id, int rank,
 
 std::vector<CommunicatorPtr> Communicator::init_all(int size) {
   need_no_group("init_all");
-  std::vector<anycclComm_t> handles(static_cast<std::size_t>(size > 0 ? size : 0));
+  std::vector<anycclComm_t> handles(static_cast<std::size_t>(std::clamp(size, 0, kLargestGroup)));
   raise_unless_ok(unlocked([&] { return anycclCommInitAll(handles.data(), size, nullptr); }));
   std::vector<CommunicatorPtr> comms;
   for (const anycclComm_t handle : handles) comms.push_back(std::make_shared<Communicator>(handle));

@@ -39,6 +39,14 @@ std::vector<Array> arrays_of(Communicator& c, const nb::sequence& list, const ch
   return arrays;
 }
 
+/// None is any source; no number is.
+int source_of(Communicator& c, std::optional<int> src) {
+  if (src && (*src < 0 || *src >= c.size()))
+    raise_invalid("src " + std::to_string(*src) + " is not a rank of this communicator of " +
+                  std::to_string(c.size()));
+  return src.value_or(ANYCCL_ANY_SOURCE);
+}
+
 }  // namespace
 
 nb::object barrier(Communicator& c, const Options& how) {
@@ -58,9 +66,47 @@ nb::object recv(Communicator& c, const Options& how, nb::handle out, std::option
   Result result(Array::output(out, "out"));
   Request r = request_of(anycclCollRecv, Array(), std::move(result), result.array().count());
   r.call.datatype = static_cast<anycclDataType_t>(r.result.array().dtype);
-  r.call.root = src.value_or(ANYCCL_ANY_SOURCE);
+  r.call.root = source_of(c, src);
   r.call.tag = tag;
   return c.run(std::move(r), how);
+}
+
+std::pair<int, std::size_t> probe_bytes(Communicator& c, std::optional<int> src, int tag) {
+  const int source = source_of(c, src);
+  anycclMessage_t found{};
+  const Communicator::Call turn(c);
+  unsigned limit_ms = 0;
+  raise_unless_ok(unlocked([&] { return anycclCommGetTimeout(turn.handle, &limit_ms); }));
+  const Seconds limit = c.timeout() || limit_ms == 0 ? c.timeout() : Seconds(limit_ms / 1000.0);
+  Outcome outcome;
+  const bool done = wait_in_slices(limit, [&](unsigned ms) {
+    outcome = outcome_of(anycclProbeFor(source, tag, turn.handle, ms, &found));
+    return outcome.code != anycclInProgress;
+  });
+  if (!done)
+    raise(anycclTimeout, "no object has come from " +
+                             (src ? "rank " + std::to_string(*src) : "any rank") + " with tag " +
+                             std::to_string(tag) + " in " + std::to_string(*limit) + " s");
+  raise_unless_ok(outcome);
+  if (found.datatype != anycclUint8)
+    raise(anycclInvalidUsage, "rank " + std::to_string(found.source) + " sends an array with tag " +
+                                  std::to_string(tag) + ", and this rank receives an object");
+  return {found.source, found.count};
+}
+
+nb::object recv_found(Communicator& c, nb::handle out, int src, int tag) {
+  Request r = request_of(anycclCollRecv, Array(), Result(Array::output(out, "out")), 0);
+  const Array& array = r.result.array();
+  const anycclMessage_t message{src, tag, static_cast<anycclDataType_t>(array.dtype),
+                                array.count()};
+  const Communicator::Call turn(c);
+  auto operation = std::make_shared<Operation>(std::move(r));
+  raise_unless_ok(unlocked([&] {
+    return anycclRecvFound(operation->request.result.array().data, &message, turn.handle,
+                           &operation->work);
+  }));
+  if (operation->work == nullptr) return nb::none();
+  return nb::cast(Work(c.shared_from_this(), std::move(operation)));
 }
 
 nb::object all_to_all_w(Communicator& c, const Options& how, const nb::sequence& xs,

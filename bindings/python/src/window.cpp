@@ -35,7 +35,9 @@ nb::object Window::put(nb::handle x, int peer, std::int64_t offset, SignalPlace 
   if (offset < 0) raise_invalid("offset is " + std::to_string(offset));
   Array in = Array::input(x, "x");
   const auto dtype = static_cast<anycclDataType_t>(in.dtype);
-  const std::size_t at = static_cast<std::size_t>(offset) * info(in.dtype).bytes;
+  std::size_t at = 0;
+  if (__builtin_mul_overflow(static_cast<std::size_t>(offset), info(in.dtype).bytes, &at))
+    raise_invalid("offset is " + std::to_string(offset) + " elements, which no window has");
   const std::size_t count = in.count();
   const std::byte* const from = in.data;
   Request r = request_of(std::move(in), Result());

@@ -1,5 +1,7 @@
 """Objects of Python between ranks."""
 
+import threading
+
 import numpy as np
 import pytest
 
@@ -107,3 +109,85 @@ def test_a_root_that_is_not_there_is_refused(alone):
     for call in (alone.broadcast_object, alone.gather_object, alone.scatter_object):
         with pytest.raises(anyccl.InvalidArgument, match=r"root 1 is not in 0\.\.0"):
             call([0], 1)
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_threads_with_one_tag_get_whole_objects(two, named):
+    """Each object is one message, so halves of two do not meet."""
+    rounds, threads = 60, 2
+    objects = [(t, i, b"x" * (700 * (i % 3) + 10 * t)) for t in range(threads) for i in range(rounds)]
+
+    def run(c):
+        got = []
+
+        def send(t):
+            for i in range(rounds):
+                c.send_object(objects[t * rounds + i], 1, tag=5)
+
+        def receive(t):
+            for _ in range(rounds):
+                got.append(c.recv_object(0 if named else None, tag=5))
+        started = [threading.Thread(target=send if c.rank == 0 else receive, args=(t,)) for t in range(threads)]
+        for thread in started:
+            thread.start()
+        for thread in started:
+            thread.join()
+        return sorted(got)
+
+    assert two.each(run)[1] == sorted(objects)
+
+
+class Interrupts:
+    """As Ctrl-C while it is pickled."""
+
+    def __reduce__(self):
+        raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("call", [
+    lambda c: c.all_gather_object(Interrupts() if c.rank == 0 else 1),
+    lambda c: c.gather_object(Interrupts() if c.rank == 0 else 1, 1),
+    lambda c: c.broadcast_object(Interrupts() if c.rank == 0 else None, 0),
+    lambda c: c.scatter_object([1, Interrupts()] if c.rank == 0 else None, 0),
+    lambda c: c.send_object(Interrupts(), 1) if c.rank == 0 else c.recv_object(0),
+])
+def test_an_interrupt_while_an_object_is_pickled_is_an_error_on_all(two, call):
+    def run(c):
+        with pytest.raises(KeyboardInterrupt if c.rank == 0 else anyccl.InvalidUsage):
+            call(c)
+        return c.all_reduce(np.ones(1))[0]
+
+    assert two.each(run) == [2, 2]
+
+
+def test_an_object_that_does_not_come(two):
+    def run(c):
+        if c.rank == 1:
+            c.timeout = 0.2
+            with pytest.raises(anyccl.Timeout, match="no object has come from rank 0 with tag 3"):
+                c.recv_object(0, tag=3)
+            c.timeout = None
+        c.barrier()
+        return c.all_reduce(np.ones(1))[0]
+
+    assert two.each(run) == [2, 2]
+
+
+def test_an_array_is_no_object(two):
+    def run(c):
+        if c.rank == 0:
+            return c.send(np.ones(3), 1, tag=2)
+        with pytest.raises(anyccl.InvalidUsage, match="rank 0 sends an array with tag 2"):
+            c.recv_object(0, tag=2)
+        return c.recv(np.empty(3), 0, tag=2)
+
+    two.each(run)
+
+
+@pytest.mark.parametrize("receive", [lambda c: c.recv(np.ones(1), -1), lambda c: c.recv_object(-1)])
+def test_no_number_means_every_rank(two, receive):
+    def run(c):
+        with pytest.raises(anyccl.InvalidArgument, match="src -1 is not a rank"):
+            receive(c)
+
+    two.each(run)

@@ -118,3 +118,15 @@ def test_a_communicator_keeps_the_array_of_a_dropped_window(alone):
     assert sys.getrefcount(array) > kept
     alone.destroy()
     assert sys.getrefcount(array) == kept
+
+
+def test_offsets_whose_bytes_wrap_are_refused(two):
+    def run(c):
+        base = np.zeros(16)
+        with c.window(base) as window:
+            for offset in (2**61, 2**62, 2**63 - 1):
+                with pytest.raises(anyccl.InvalidArgument, match="offset"):
+                    window.put(np.full(4, 7.0), 1 - c.rank, offset)
+        return base.any()
+
+    assert two.each(run) == [False, False]

@@ -118,14 +118,14 @@ void Core::close(std::chrono::milliseconds timeout) {
   if (::getpid() != process) return;
   // An operation that never ends must leave the others time to end as they should.
   constexpr std::chrono::milliseconds kLeast{100};
-  const auto deadline = Clock::now() + timeout;
+  const auto deadline = after(timeout);
   executor->wait_idle(timeout / 2);  // first, as callbacks may call operations
   group.comm->close(std::max(deadline, Clock::now() + kLeast));
   executor->wait_idle(std::chrono::milliseconds{500});  // operations that failed by an abort
 }
 
 void Backend::close_all(std::chrono::milliseconds timeout) {
-  const auto deadline = Clock::now() + timeout;
+  const auto deadline = after(timeout);
   std::set<std::shared_ptr<Core>> open;
   {
     const std::unique_lock lock(registry().mutex, std::try_to_lock);
@@ -260,14 +260,12 @@ Backend::WorkPtr Backend::start(Job& job, at::TensorList inputs, at::TensorList 
     return work;
   }
 
-  const bool coalesces =
-      coalescing_thread_.load(std::memory_order_relaxed) == std::this_thread::get_id();
   const auto operation = operation_of(job, inputs, outputs);
   if (c10d::isP2POp(job.type)) operation->limit(job.timeout);
+  const bool coalesces = coalescing_.add(operation, outputs);
   auto work =
       c10::make_intrusive<PendingWork>(rank_, job.type, title, recorded(title, inputs), sequence,
                                        timed, operation, !coalesces, outputs.vec());
-  if (coalesces) coalesce(operation, outputs);
   comm().with(job.name(), [&](anycclComm_t comm) {
     const Factor factor(job, comm);
     issue(job, comm, *operation);
@@ -276,34 +274,15 @@ Backend::WorkPtr Backend::start(Job& job, at::TensorList inputs, at::TensorList 
   return work;
 }
 
-void Backend::coalesce(const std::shared_ptr<Operation>& operation, at::TensorList outputs) {
-  // There are kMany only if an exception kept the program from the end, of which torch tells us
-  // nothing: complete operations must not be kept for ever.
-  constexpr std::size_t kMany = 1024;
-  if (coalescing_->size() % kMany == 0)
-    std::erase_if(*coalescing_, [](const Part& part) {
-      return part.operation->poll() && part.operation->error() == nullptr;
-    });
-  coalescing_->push_back({operation, outputs.vec()});
-}
-
-void Backend::startCoalescing() {
-  if (coalescing_)  // an exception kept the program from its end
-    for (const Part& part : *coalescing_) part.operation->abandon();
-  coalescing_.emplace();
-  coalescing_thread_.store(std::this_thread::get_id(), std::memory_order_relaxed);
-}
-
 Backend::WorkPtr Backend::endCoalescing() {
-  if (!coalescing_) refuse("end_coalescing", "there was no start_coalescing");
-  coalescing_thread_.store({}, std::memory_order_relaxed);
+  const auto parts = coalescing_.take();
+  if (!parts) refuse("end_coalescing", "there was no start_coalescing in this thread");
   const auto operation = std::make_shared<Operation>(core_->executor, "coalesced");
   Tensors outputs;
-  for (const Part& part : *coalescing_) {
+  for (const Coalescing::Part& part : *parts) {
     operation->add(part.operation);
     outputs.insert(outputs.end(), part.outputs.begin(), part.outputs.end());
   }
-  coalescing_.reset();
   return c10::make_intrusive<PendingWork>(rank_, c10d::OpType::COALESCED, nullptr, std::nullopt,
                                           sequence_.load(std::memory_order_relaxed), timed_.load(),
                                           operation, true, std::move(outputs));

@@ -120,7 +120,7 @@ class Backend final : public c10d::Backend {
   WorkPtr recv(Tensors& tensors, int from, int tag) override;
   WorkPtr recvAnysource(Tensors& tensors, int tag) override;
 
-  void startCoalescing() override;
+  void startCoalescing() override { coalescing_.start(); }
   WorkPtr endCoalescing() override;
 
   void setSequenceNumberForGroup() override {}  // all ranks begin with 0
@@ -234,13 +234,7 @@ class Backend final : public c10d::Backend {
   std::atomic<std::uint64_t> sequence_ = 0;  // of collectives
   std::atomic<bool> timed_ = false;
 
-  struct Part {
-    std::shared_ptr<Operation> operation;
-    Tensors outputs;
-  };
-  void coalesce(const std::shared_ptr<Operation>& operation, at::TensorList outputs);
-  std::optional<std::vector<Part>> coalescing_;     // used by one thread,
-  std::atomic<std::thread::id> coalescing_thread_;  // this one
+  Coalescing coalescing_;
   std::uint32_t sparse_sequence_ = 0;
   std::uint64_t barrier_sequence_ = 0, barriers_forgotten_ = 0;  // monitored ones
   // For the next group that this rank joins; as rank 0 it uses it up. Its owner is the one thread that configures.

@@ -62,22 +62,19 @@ void Backend::monitoredBarrier(const c10d::BarrierOptions& opts, bool wait_all_r
   const std::string answer = key(number, "answer");
   const std::vector<std::uint8_t> yes{1}, no{0};
   const std::string me = "Rank " + std::to_string(rank_);
+  const auto alive = [this](int peer) {
+    return [this, peer] { comm().check_alive("monitoredBarrier", peer); };
+  };
   if (rank_ != 0) {
     store_->set(key(number, std::to_string(rank_)), yes);
-    bool passed = false;
-    std::string reason;
-    try {
-      store_->wait({answer}, std::max(timeout, options_->timeout));
-      passed = store_->get(answer) == yes;
-    } catch (const std::exception& error) {
-      reason = std::string("\n Original exception: \n") + error.what();
-    }
-    if (!passed)
+    const auto until = after(std::max(timeout, options_->timeout));
+    const bool answered = wait_for(*store_, answer, until, alive(0));
+    if (!answered || store_->get(answer) != yes)
       throw_backend_error(
           "anyccl: monitoredBarrier: " + me +
           " successfully reached monitoredBarrier, but received errors while waiting for "
           "send/recv from rank 0. Please check rank 0 logs for faulty rank." +
-          reason);
+          (answered ? "" : " It has said nothing in time."));
     return;
   }
 
@@ -85,22 +82,14 @@ void Backend::monitoredBarrier(const c10d::BarrierOptions& opts, bool wait_all_r
     store_->set(answer, no);
     throw_backend_error("anyccl: monitoredBarrier: " + text);
   };
-  const auto begin = Clock::now();
-  const auto deadline = begin + timeout;
+  const auto deadline = after(timeout);
   std::vector<int> missing;
   for (int rank = 1; rank < size_; ++rank) {
-    const milliseconds rest = left(deadline, milliseconds{0});
-    if (!wait_all_ranks && rest.count() == 0)
-      fail(me + " timed out in monitoredBarrier after " + std::to_string(timeout.count()) +
-           " ms.\nThe next rank to wait for was " + std::to_string(rank) + ".");
-    try {
-      store_->wait({key(number, std::to_string(rank))}, std::max(rest, milliseconds{1}));
-    } catch (const std::exception&) {
-      missing.push_back(rank);
-      if (!wait_all_ranks)
-        fail("[Rank 0]: Rank " + std::to_string(rank) + " failed to pass monitoredBarrier in " +
-             std::to_string(timeout.count()) + " ms");
-    }
+    if (wait_for(*store_, key(number, std::to_string(rank)), deadline, alive(rank))) continue;
+    missing.push_back(rank);
+    if (!wait_all_ranks)
+      fail("[Rank 0]: Rank " + std::to_string(rank) + " failed to pass monitoredBarrier in " +
+           std::to_string(timeout.count()) + " ms");
   }
   if (!missing.empty()) {
     std::string names;

@@ -142,5 +142,6 @@ void define(py::module_& module) {
 }  // namespace anyccl::torch
 
 PYBIND11_MODULE(_C, module) {
+  module.attr("AnyOptions") = py::type::of<c10d::Backend::Options>();  // of every backend
   anyccl::torch::define(module);
 }

@@ -33,7 +33,7 @@ bool Operation::poll() {
 bool Operation::wait(std::chrono::milliseconds timeout) {
   if (finished_.load(std::memory_order_acquire)) return true;
   const bool limited = timeout.count() > 0;
-  const auto deadline = limited ? Clock::now() + timeout : Clock::time_point::max();
+  const auto deadline = limited ? after(timeout) : Clock::time_point::max();
   if (!limited && limit_.count() > 0)
     for (const anycclWork_t work : works_) anycclWorkLimit(work, limit_of(limit_));
   constexpr std::chrono::milliseconds kLeast{1};
@@ -101,24 +101,25 @@ float Operation::seconds() const {
   return std::chrono::duration<float>(ended_ - begun_).count();
 }
 
-void Operation::watch(c10::intrusive_ptr<c10::ivalue::Future> future,
-                      std::vector<at::Tensor> value) {
+void Operation::Promise::keep(const std::exception_ptr& error) {
+  if (!future) return;
+  if (before) before();
+  if (error != nullptr)
+    future->setError(error);
+  else
+    future->markCompleted(c10::IValue(std::move(value)));
+}
+
+void Operation::watch(Promise promise) {
   bool already_finished = false;
   {
     const std::lock_guard lock(mutex_);
     already_finished = finished_.load(std::memory_order_relaxed);
-    if (future && !already_finished) futures_.emplace_back(future, std::move(value));
+    if (promise.future && !already_finished) promises_.push_back(std::move(promise));
     if (!already_finished && watched_) return;
     watched_ = true;
   }
-  if (already_finished) {
-    if (!future) return;
-    if (error_ != nullptr)
-      future->setError(error_);
-    else
-      future->markCompleted(c10::IValue(std::move(value)));
-    return;
-  }
+  if (already_finished) return promise.keep(error_);
   executor_->expect();
   if (!parts_.empty()) {  // one thread waits for all
     executor_->submit_expected([self = shared_from_this()] { self->settle(); });
@@ -146,17 +147,14 @@ void Operation::watch(c10::intrusive_ptr<c10::ivalue::Future> future,
 
 void Operation::settle() {
   wait_to_the_end();  // complete, unless it has parts or could not be watched
-  decltype(futures_) futures;
+  decltype(promises_) promises;
   {
     const std::lock_guard lock(mutex_);
-    futures.swap(futures_);
+    promises.swap(promises_);
   }
-  for (auto& [future, value] : futures) {
+  for (Promise& promise : promises) {
     try {
-      if (error_ != nullptr)
-        future->setError(error_);
-      else
-        future->markCompleted(c10::IValue(std::move(value)));
+      promise.keep(error_);
     } catch (...) {
       // A callback threw: torch has put it into the callback's own future.
     }

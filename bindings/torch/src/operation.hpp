@@ -37,7 +37,11 @@ class Operation : public std::enable_shared_from_this<Operation> {
   void add(CopyBack copy) { copies_.push_back(std::move(copy)); }
   /// The limit of wait(): an operation that takes longer fails. 0: only the limit of its call.
   void limit(std::chrono::milliseconds time) { limit_ = time; }
-  void keep(const at::Tensor& tensor) { kept_.push_back(tensor); }
+  /// With the memory that it has now: a program may give it another one.
+  void keep(const at::Tensor& tensor) {
+    kept_.push_back(tensor);
+    if (tensor.has_storage()) memory_.push_back(tensor.storage());
+  }
   /// Called once, when it is complete: soon after if it is watched, else at the next poll or wait.
   void at_end(std::function<void()> fn) { ends_.push_back(std::move(fn)); }
 
@@ -53,9 +57,15 @@ class Operation : public std::enable_shared_from_this<Operation> {
   /// Seconds from begin to completion, of a complete operation.
   float seconds() const;
 
-  /// Completes by itself, in a thread of the executor; then `future` gets `value`.
-  void watch(c10::intrusive_ptr<c10::ivalue::Future> future = {},
-             std::vector<at::Tensor> value = {});
+  struct Promise {
+    c10::intrusive_ptr<c10::ivalue::Future> future;  ///< It is null if nobody has one.
+    std::vector<at::Tensor> value;
+    std::function<void()> before;  ///< Called before the future has it, if there is one.
+
+    void keep(const std::exception_ptr& error);
+  };
+  /// Completes by itself, in a thread of the executor, and keeps the promise.
+  void watch(Promise promise = {});
   /// No thread will ask any more: it completes by itself.
   void abandon() noexcept;
 
@@ -72,6 +82,7 @@ class Operation : public std::enable_shared_from_this<Operation> {
   std::vector<std::shared_ptr<Operation>> parts_;
   std::vector<CopyBack> copies_;
   std::vector<at::Tensor> kept_;
+  std::vector<c10::Storage> memory_;
   std::vector<std::function<void()>> ends_;
   const Clock::time_point begun_ = Clock::now();
   Clock::time_point ended_;
@@ -79,7 +90,7 @@ class Operation : public std::enable_shared_from_this<Operation> {
   mutable std::mutex mutex_;  // of finish(), and of the members below
   bool watched_ = false;
   std::exception_ptr error_;
-  std::vector<std::pair<c10::intrusive_ptr<c10::ivalue::Future>, std::vector<at::Tensor>>> futures_;
+  std::vector<Promise> promises_;
   std::atomic<bool> finished_ =
       false;  // the release in finish() publishes error_, ended_ and copies
   std::atomic<std::size_t> unnotified_ = 0;

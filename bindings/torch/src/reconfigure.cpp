@@ -66,12 +66,11 @@ c10::intrusive_ptr<c10d::Work> Backend::reconfigure(const c10d::ReconfigureOptio
 
   unregister(core_);
   comm().abort();
-  coalescing_.reset();
-  coalescing_thread_.store({}, std::memory_order_relaxed);
+  coalescing_.clear();
   rank_ = static_cast<int>(own - handles.begin());
   size_ = static_cast<int>(handles.size());
   if (rank_ == 0) next_id_.reset();
-  const auto deadline = Clock::now() + opts.timeout.value_or(options_->timeout);
+  const auto deadline = after(opts.timeout.value_or(options_->timeout));
   core_.reset(new Core{
       ::getpid(), JoinedGroup{std::make_shared<SharedComm>(id, rank_, size_, options_->numbers),
                               "reconfigured " + std::to_string(opts.uuid)}});

@@ -2,9 +2,11 @@
 
 #include <functional>
 #include <random>
+#include <thread>
 
 #include "deadline.hpp"
 #include "errors.hpp"
+#include "gil.hpp"
 
 namespace anyccl::torch {
 namespace {
@@ -17,6 +19,9 @@ namespace {
 
 // The first character of rank 0's answer; the reason for a failure, or an Invitation, follows.
 constexpr char kFailed = '-', kReady = '+';
+constexpr const char* kOtherBackend =
+    "; a rank whose backend is another one, such as Gloo itself, does not come";
+constexpr std::chrono::milliseconds kMostTime = std::chrono::hours{24 * 365 * 100};
 /// The answer of rank 0.
 struct Invitation {
   anycclUniqueId id;
@@ -40,19 +45,10 @@ std::string new_name() {
   return name;
 }
 
-bool wait_for(c10d::Store& store, const std::string& key, Clock::time_point deadline) {
-  try {
-    store.wait({key}, left(deadline, std::chrono::milliseconds{1}));
-    return true;
-  } catch (const std::exception&) {
-    return store.check({key});  // throws if the store itself is gone
-  }
-}
-
 std::string missing(c10d::Store& store, int size) {
   std::string names;
   for (int rank = 1; rank < size; ++rank)
-    if (!store.check({key_of(rank)})) names += (names.empty() ? "" : ", ") + std::to_string(rank);
+    if (!has(store, key_of(rank))) names += (names.empty() ? "" : ", ") + std::to_string(rank);
   return names;
 }
 
@@ -71,7 +67,7 @@ struct Answer {
 /// Rank 0: to names that were said since it has answered.
 void answer_late(c10d::Store& store, int size, const std::string& text) {
   for (int rank = 1; rank < size; ++rank) {
-    if (!store.check({key_of(rank)})) continue;
+    if (!has(store, key_of(rank))) continue;
     answer(store, rank, text);
     forget(store, key_of(rank));
   }
@@ -79,14 +75,15 @@ void answer_late(c10d::Store& store, int size, const std::string& text) {
 
 /// Rank 0: waits for all, then tells them the id, or why there is none.
 Answer invite(c10d::Store& store, int size, std::chrono::milliseconds timeout) {
-  const auto deadline = Clock::now() + timeout;
+  const auto deadline = after(timeout);
   for (int rank = 1; rank < size; ++rank) {
     if (wait_for(store, key_of(rank), deadline)) continue;
     const std::string text = "anyccl: init_process_group: Timed out after " +
                              std::to_string(timeout.count()) + " ms waiting for rank " +
-                             missing(store, size) + " of " + std::to_string(size) + " to join";
+                             missing(store, size) + " of " + std::to_string(size) + " to join" +
+                             kOtherBackend;
     for (int other = 1; other < size; ++other) {
-      if (!store.check({key_of(other)})) continue;
+      if (!has(store, key_of(other))) continue;
       answer(store, other, kFailed + text);
       forget(store, key_of(other));
     }
@@ -118,12 +115,13 @@ bool wait_for_answer(c10d::Store& store, int rank, const std::string& name,
 
 Answer be_invited(c10d::Store& store, int rank, std::chrono::milliseconds timeout) {
   // Rank 0 may have waited as long as this rank: it gets a moment to name the missing ranks.
-  const auto deadline = Clock::now() + timeout + std::chrono::seconds{1};
+  const auto deadline = after(std::min(timeout, kMostTime) + std::chrono::seconds{1});
   const std::string name = new_name(), key = answer_to(rank, name);
   if (!wait_for_answer(store, rank, name, deadline)) {
     forget(store, key_of(rank));
     throw_backend_error("anyccl: init_process_group: Timed out after " +
-                        std::to_string(timeout.count()) + " ms waiting for rank 0 to join");
+                        std::to_string(timeout.count()) + " ms waiting for rank 0 to join" +
+                        kOtherBackend);
   }
   const std::string text = store.get_to_str(key);
   if (text.empty() || text[0] != kReady) {
@@ -134,6 +132,43 @@ Answer be_invited(c10d::Store& store, int rank, std::chrono::milliseconds timeou
 }
 
 }  // namespace
+
+bool has(c10d::Store& store, const std::string& key) {
+  try {
+    return store.check({key});
+  } catch (const c10::DistNetworkError&) {
+    throw;  // the store is gone
+  } catch (const std::exception&) {
+    // A store of the program that has no check().
+  }
+  try {
+    store.wait({key}, std::chrono::milliseconds{1});
+    return true;
+  } catch (const c10::DistNetworkError&) {
+    throw;
+  } catch (const std::exception&) {
+    return false;
+  }
+}
+
+bool wait_for(c10d::Store& store, const std::string& key, Clock::time_point deadline,
+              const std::function<void()>& between) {
+  constexpr std::chrono::microseconds kFirst{100}, kMost{20'000};
+  constexpr std::chrono::milliseconds kBetween{100};
+  auto next = Clock::now() + kBetween;
+  for (std::chrono::microseconds pause = kFirst;; pause = std::min(pause * 5 / 4, kMost)) {
+    if (has(store, key)) return true;
+    const auto now = Clock::now();
+    if (now >= deadline) return false;
+    if (now >= next) {
+      check_signals();
+      if (between) between();
+      next = now + kBetween;
+    }
+    std::this_thread::sleep_for(std::min(
+        pause, std::chrono::duration_cast<std::chrono::microseconds>(deadline - now) + kFirst));
+  }
+}
 
 void forget(c10d::Store& store, const std::string& key) {
   try {
@@ -151,7 +186,7 @@ JoinedGroup meet(c10d::Store& store, int rank, int size, std::chrono::millisecon
     throw_backend_error("anyccl: init_process_group: rank 0 has another version");
   std::memcpy(&invitation, answer.text.data() + 1, sizeof invitation);
   // All ranks are here now.
-  const auto deadline = Clock::now() + timeout;
+  const auto deadline = after(timeout);
   auto comm = std::make_shared<SharedComm>(invitation.id, rank, size, numbers);
   answer.forget();
   comm->ready(deadline, "init_process_group", answer.look_again);

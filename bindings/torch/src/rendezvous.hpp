@@ -1,8 +1,11 @@
 #pragma once
 // The ranks of a group find each other through the store that torch gives them.
 
+#include <functional>
 #include <memory>
+#include <string>
 
+#include "deadline.hpp"
 #include "shared_comm.hpp"
 #include "torch.hpp"
 
@@ -16,6 +19,16 @@ struct JoinedGroup {
 /// nothing in the store.
 JoinedGroup meet(c10d::Store& store, int rank, int size, std::chrono::milliseconds timeout,
                  const Numbers& numbers);
+
+/// Whether the store has the key; get, set and wait of a store are enough. Throws if the store
+/// itself is gone.
+bool has(c10d::Store& store, const std::string& key);
+
+/// Returns true as soon as the store has the key, false at `deadline`. Looks again and again, as a
+/// store is locked while somebody waits in it. `between`: called now and then; what it throws ends
+/// the wait, as signals do.
+bool wait_for(c10d::Store& store, const std::string& key, Clock::time_point deadline,
+              const std::function<void()>& between = {});
 
 /// Deletes the key, if the store can do that.
 void forget(c10d::Store& store, const std::string& key);

@@ -115,6 +115,16 @@ anycclResult_t SharedComm::error() {
   return state;
 }
 
+void SharedComm::check_alive(std::string_view name, int peer) {
+  with(name, [&](anycclComm_t comm) {
+    anycclMessage_t found{};
+    int is_there = 0;  // a probe looks for failures, as nothing else may be under way
+    const anycclResult_t code = anycclIprobe(peer, ANYCCL_MAX_TAG, comm, &is_there, &found);
+    if (code != anycclSuccess)
+      std::rethrow_exception(failure(code, name, anycclGetLastError(comm)));
+  });
+}
+
 bool SharedComm::wait_unused(Clock::time_point deadline) {
   return poll(deadline, [&] { return users_.load() == 0; });
 }

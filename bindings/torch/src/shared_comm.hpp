@@ -58,6 +58,8 @@ class SharedComm {
 
   /// The failure of the communicator, also after its end.
   anycclResult_t error();
+  /// Throws if the group has failed, or if `peer` is gone.
+  void check_alive(std::string_view name, int peer);
   /// Completes the issued operations, leaves and frees the communicator. At `deadline` it aborts
   /// instead.
   void close(Clock::time_point deadline);

@@ -222,6 +222,11 @@ void Memory::next_call() {
   written_now_.clear();
 }
 
+/// A tensor of the memory that `tensor` has now, whatever a program sets it to later.
+static at::Tensor memory_of(const at::Tensor& tensor) {
+  return tensor.detach();
+}
+
 bool Memory::is_direct(const at::Tensor& tensor) const {
   if (!is_plain(tensor)) return false;
   if (written_before_.empty()) return true;
@@ -250,7 +255,7 @@ void* Memory::output(const at::Tensor& tensor) {
 void* Memory::copied_output(const at::Tensor& tensor) {
   at::assert_no_internal_overlap(tensor);
   const at::Tensor dense = dense_like(tensor);
-  copies_.push_back({tensor, dense});
+  copies_.push_back({memory_of(tensor), dense});
   return dense.mutable_data_ptr();
 }
 
@@ -259,7 +264,7 @@ void* Memory::both(const at::Tensor& tensor) {
   if (is_direct(tensor)) return tensor.mutable_data_ptr();
   at::assert_no_internal_overlap(tensor);
   const at::Tensor dense = dense_copy(tensor);
-  copies_.push_back({tensor, dense});
+  copies_.push_back({memory_of(tensor), dense});
   return dense.mutable_data_ptr();
 }
 
@@ -290,7 +295,8 @@ Memory::Blocks Memory::outputs(at::TensorList tensors) {
   if (lay_out(memory, counts_of(tensors), unit, true, blocks)) return blocks;
   copies_.resize(copies_before);
   const std::vector<at::Tensor> views = one_buffer(tensors, blocks);
-  for (std::size_t i = 0; i < tensors.size(); ++i) copies_.push_back({tensors[i], views[i]});
+  for (std::size_t i = 0; i < tensors.size(); ++i)
+    copies_.push_back({memory_of(tensors[i]), views[i]});
   return blocks;
 }
 

@@ -1,5 +1,7 @@
 #include "work.hpp"
 
+#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
+
 #include "errors.hpp"
 
 namespace anyccl::torch {
@@ -62,6 +64,7 @@ bool PendingWork::wait(std::chrono::milliseconds timeout) {
   if (!operation_->wait(timeout))
     throw_backend_error("anyccl: Timed out waiting " + std::to_string(timeout.count()) +
                         " ms for " + c10d::opTypeToString(opType_) + "; it goes on");
+  synchronize();  // torch forgets it
   if (const std::exception_ptr error = operation_->error()) std::rethrow_exception(error);
   return true;
 }
@@ -76,7 +79,13 @@ c10::intrusive_ptr<c10::ivalue::Future> PendingWork::getFuture() {
     if (future_) return future_;
     future_ = future_of_tensors();
   }
-  operation_->watch(future_, outputs_);
+  std::function<void()> forget;
+  if (c10d::allow_inflight_collective_as_graph_input())  // the future may be all that is waited for
+    forget = [self = c10::weak_intrusive_ptr<c10d::Work>(
+                  c10::intrusive_ptr<c10d::Work>::unsafe_reclaim_from_nonowning(this))] {
+      if (const auto work = self.lock()) work->synchronize();
+    };
+  operation_->watch({future_, outputs_, std::move(forget)});
   return future_;
 }
 
@@ -84,6 +93,49 @@ float PendingWork::getDuration() const {
   TORCH_CHECK(timed_, kNotTimed);
   TORCH_CHECK(operation_->poll(), "anyccl: the duration is known once the work has completed");
   return operation_->seconds() * 1000;
+}
+
+void Coalescing::start() {
+  if (const auto unfinished = take())
+    for (const Part& part : *unfinished) part.operation->abandon();
+  const std::lock_guard lock(mutex_);
+  parts_[std::this_thread::get_id()];
+  ++threads_;
+}
+
+bool Coalescing::add(const std::shared_ptr<Operation>& operation, at::TensorList outputs) {
+  std::vector<Part>* const mine = here();
+  if (mine == nullptr) return false;
+  // There are kMany only if an exception kept the program from the end, of which torch tells us
+  // nothing: complete operations must not be kept for ever.
+  constexpr std::size_t kMany = 1024;
+  if (mine->size() % kMany == 0)
+    std::erase_if(*mine, [](const Part& part) {
+      return part.operation->poll() && part.operation->error() == nullptr;
+    });
+  mine->push_back({operation, outputs.vec()});
+  return true;
+}
+
+/// Returns null if this thread does not coalesce. Nobody else uses it.
+std::vector<Coalescing::Part>* Coalescing::here() {
+  if (threads_.load(std::memory_order_relaxed) == 0) return nullptr;  // it would know
+  const std::lock_guard lock(mutex_);
+  const auto mine = parts_.find(std::this_thread::get_id());
+  return mine == parts_.end() ? nullptr : &mine->second;
+}
+
+std::optional<std::vector<Coalescing::Part>> Coalescing::take() {
+  const std::lock_guard lock(mutex_);
+  auto mine = parts_.extract(std::this_thread::get_id());
+  if (mine.empty()) return std::nullopt;
+  --threads_;
+  return std::move(mine.mapped());
+}
+
+void Coalescing::clear() {
+  parts_.clear();
+  threads_ = 0;
 }
 
 }  // namespace anyccl::torch

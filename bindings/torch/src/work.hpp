@@ -1,6 +1,13 @@
 #pragma once
 // c10d::Work, which torch gives to programs.
 
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <vector>
+
 #include "operation.hpp"
 
 namespace anyccl::torch {
@@ -21,8 +28,10 @@ class DoneWork final : public c10d::Work {
   void end();
   bool isCompleted() override { return true; }
   bool isSuccess() const override { return true; }
-  bool wait(std::chrono::milliseconds) override { return true; }
-  void synchronize() override {}
+  bool wait(std::chrono::milliseconds) override {
+    synchronize();  // torch forgets it
+    return true;
+  }
   std::vector<at::Tensor> result() override { return {outputs_.begin(), outputs_.end()}; }
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
   float getDuration() const override;
@@ -49,7 +58,6 @@ class PendingWork final : public c10d::Work {
   std::exception_ptr exception() const override { return operation_->error(); }
   int sourceRank() const override { return operation_->source(); }
   std::vector<at::Tensor> result() override;
-  void synchronize() override {}
   bool wait(std::chrono::milliseconds timeout) override;
   void abort() override;
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
@@ -70,5 +78,31 @@ class PendingWork final : public c10d::Work {
 };
 
 c10::intrusive_ptr<c10::ivalue::Future> future_of_tensors();
+
+/// What threads coalesce: between start() and take(), the operations of a thread are parts of one.
+/// Calls of other threads beside it are calls of their own.
+class Coalescing {
+ public:
+  struct Part {
+    std::shared_ptr<Operation> operation;
+    std::vector<at::Tensor> outputs;
+  };
+  /// What an earlier start() of this thread has left is abandoned: an exception kept the program
+  /// from its end.
+  void start();
+  /// Whether this thread coalesces.
+  bool add(const std::shared_ptr<Operation>& operation, at::TensorList outputs);
+  /// What this thread has coalesced; absent: it does not.
+  std::optional<std::vector<Part>> take();
+  /// Nobody coalesces any more, and nothing else is called meanwhile.
+  void clear();
+
+ private:
+  std::vector<Part>* here();
+
+  std::map<std::thread::id, std::vector<Part>> parts_;
+  std::mutex mutex_;
+  std::atomic<int> threads_ = 0;
+};
 
 }  // namespace anyccl::torch

@@ -154,8 +154,8 @@ anycclResult_t anycclCodedAllReduce(const void* sendbuff, void* recvbuff, size_t
     ANYCCL_CHECK(need(coded, "coded"));
     ANYCCL_CHECK(check_wait({}));
     ANYCCL_CHECK(need_no_group("anycclCodedAllReduce"));
-    return coded->all_reduce->run(
-        make_call(Collective::all_reduce, sendbuff, recvbuff, count, datatype, 0, op));
+    return coded->all_reduce->run(make_call(Collective::all_reduce, sendbuff, recvbuff, count,
+                                            datatype, 0, number_of(op, nullptr)));
   });
 }
 

@@ -86,13 +86,13 @@ anycclResult_t anycclCommInitRankConfig(anycclComm_t* comm, int nranks, anycclUn
     ANYCCL_CHECK(need(comm, "comm"));
     ANYCCL_CHECK(check_wait({}));
     *comm = nullptr;
-    ANYCCL_TRY(const bool blocking, is_blocking(config));
-    const std::string name = name_in(config);
-    const CommSettings settings = settings_in(config);
-    if (!blocking)
-      return begin(comm, name, [=] { return join_by_id(id, nranks, rank, name, settings); });
-    const auto join = [=]() -> Status {
-      ANYCCL_TRY(CommPtr made, join_by_id(id, nranks, rank, name, settings));
+    const auto [name, settings, blocking] = creation_in(config);
+    const auto make = [=, name = name, settings = settings] {
+      return join_by_id(id, nranks, rank, name, settings);
+    };
+    if (!blocking) return begin(comm, name, make);
+    const auto join = [=, name = name]() -> Status {
+      ANYCCL_TRY(CommPtr made, make());
       *comm = make_handle(std::move(made), name);
       return {};
     };
@@ -136,10 +136,11 @@ anycclResult_t anycclCommInitEnvConfig(anycclComm_t* comm, anycclConfig_t* confi
     ANYCCL_CHECK(need(comm, "comm"));
     ANYCCL_CHECK(check_wait({}));
     *comm = nullptr;
-    ANYCCL_TRY(const bool blocking, is_blocking(config));
-    const std::string name = name_in(config);
-    const CommSettings settings = settings_in(config);
-    if (!blocking) return begin(comm, name, [=] { return join_by_environment(name, settings); });
+    const auto [name, settings, blocking] = creation_in(config);
+    if (!blocking)
+      return begin(comm, name, [name = name, settings = settings] {
+        return join_by_environment(name, settings);
+      });
     ANYCCL_TRY(CommPtr made, join_by_environment(name, settings));
     *comm = make_handle(std::move(made), name);
     return {};
@@ -188,6 +189,16 @@ anycclResult_t anycclCommCount(anycclComm_t comm, int* count) {
     ANYCCL_CHECK(need_comm(comm));
     ANYCCL_CHECK(need(count, "count"));
     *count = comm->comm->size();
+    return {};
+  });
+}
+
+anycclResult_t anycclCommGetTimeout(anycclComm_t comm, unsigned int* timeout_ms) {
+  return guarded(comm, [&]() -> Status {
+    ANYCCL_CHECK(need_comm(comm));
+    ANYCCL_CHECK(need(timeout_ms, "timeout_ms"));
+    const std::int64_t most = comm->comm->membership().wait_limits.most.count();
+    *timeout_ms = static_cast<unsigned>(std::min<std::int64_t>(most, ANYCCL_NO_TIMEOUT));
     return {};
   });
 }

@@ -86,9 +86,9 @@ using namespace anyccl;
 anycclResult_t anycclAllReduceConfig(const void* sendbuff, void* recvbuff, size_t count,
                                      anycclDataType_t datatype, anycclRedOp_t op, anycclComm_t comm,
                                      anycclStream_t stream, const anycclCollConfig_t* config) {
-  return launch_configured(
-      make_call(Collective::all_reduce, sendbuff, recvbuff, count, datatype, 0, op), config, comm,
-      stream);
+  return launch_configured(make_call(Collective::all_reduce, sendbuff, recvbuff, count, datatype, 0,
+                                     number_of(op, comm)),
+                           config, comm, stream);
 }
 
 anycclResult_t anycclBroadcastConfig(const void* sendbuff, void* recvbuff, size_t count,
@@ -104,17 +104,17 @@ anycclResult_t anycclReduceConfig(const void* sendbuff, void* recvbuff, size_t c
                                   anycclComm_t comm, anycclStream_t stream,
                                   const anycclCollConfig_t* config) {
   return launch_configured(
-      make_call(Collective::reduce, sendbuff, recvbuff, count, datatype, root, op), config, comm,
-      stream);
+      make_call(Collective::reduce, sendbuff, recvbuff, count, datatype, root, number_of(op, comm)),
+      config, comm, stream);
 }
 
 anycclResult_t anycclReduceScatterConfig(const void* sendbuff, void* recvbuff, size_t recvcount,
                                          anycclDataType_t datatype, anycclRedOp_t op,
                                          anycclComm_t comm, anycclStream_t stream,
                                          const anycclCollConfig_t* config) {
-  return launch_configured(
-      make_call(Collective::reduce_scatter, sendbuff, recvbuff, recvcount, datatype, 0, op), config,
-      comm, stream);
+  return launch_configured(make_call(Collective::reduce_scatter, sendbuff, recvbuff, recvcount,
+                                     datatype, 0, number_of(op, comm)),
+                           config, comm, stream);
 }
 
 anycclResult_t anycclAllGatherConfig(const void* sendbuff, void* recvbuff, size_t sendcount,

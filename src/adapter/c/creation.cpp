@@ -40,48 +40,31 @@ Result<int> verify_in(int verify, const char* field, int most) {
   return error(Code::invalid_argument, "config->{} is {} instead of 0 to {}", field, verify, most);
 }
 
-}  // namespace
-
-Result<int> level_in(int level) {
-  if (level == ANYCCL_CONFIG_UNDEF_INT) return -1;
-  if (level >= 0 && level <= kMostLevel) return level;
-  return error(Code::invalid_argument, "config->reproducible is {} instead of 0 to {}", level,
-               kMostLevel);
-}
-
-anycclComm_t make_handle(CommPtr comm, std::string name) {
-  auto* handle = new anycclComm;
-  handle->name = std::move(name);
-  const std::lock_guard lock(handle->mutex);
-  handle->set(std::move(comm));
-  return handle;
-}
-
-Result<bool> is_blocking(const anycclConfig_t* config) {
+/// Whether calls are to wait. Errors: also where it is no configuration of this version.
+Result<bool> is_blocking(const anycclConfig_t& config) {
   constexpr anycclConfig_t kInitial = ANYCCL_CONFIG_INITIALIZER;
-  if (config == nullptr) return true;
-  if (config->size != kInitial.size || config->magic != kInitial.magic)
+  if (config.size != kInitial.size || config.magic != kInitial.magic)
     return error(Code::invalid_argument,
                  "config was not set to ANYCCL_CONFIG_INITIALIZER, or for another version");
-  if (config->blocking == ANYCCL_CONFIG_UNDEF_INT) return true;
-  if (config->blocking != 0 && config->blocking != 1)
+  if (config.blocking == ANYCCL_CONFIG_UNDEF_INT) return true;
+  if (config.blocking != 0 && config.blocking != 1)
     return error(Code::invalid_argument, "config->blocking is {} instead of 0 or 1",
-                 config->blocking);
-  return config->blocking == 1;
+                 config.blocking);
+  return config.blocking == 1;
 }
 
-CommSettings settings_in(const anycclConfig_t* config) {
+/// With what is wrong with them.
+CommSettings settings_in(const anycclConfig_t& config) {
   CommSettings settings;
-  if (config == nullptr) return settings;
-  if (config->algo != nullptr) settings.algo = config->algo;
-  if (config->proto != nullptr) settings.proto = config->proto;
-  const auto chunk = size_in(config->chunkBytes, "chunkBytes");
-  const auto buffer = size_in(config->buffSize, "buffSize");
-  const auto time_limit = time_limit_in(config->timeoutMs);
-  const auto creation_limit = creation_limit_in(config->createTimeoutMs);
-  const auto level = level_in(config->reproducible);
-  const auto verify = verify_in(config->verify, "verify", kMostVerify);
-  const auto later = verify_in(config->verifyLater, "verifyLater", 1);
+  if (config.algo != nullptr) settings.algo = config.algo;
+  if (config.proto != nullptr) settings.proto = config.proto;
+  const auto chunk = size_in(config.chunkBytes, "chunkBytes");
+  const auto buffer = size_in(config.buffSize, "buffSize");
+  const auto time_limit = time_limit_in(config.timeoutMs);
+  const auto creation_limit = creation_limit_in(config.createTimeoutMs);
+  const auto level = level_in(config.reproducible);
+  const auto verify = verify_in(config.verify, "verify", kMostVerify);
+  const auto later = verify_in(config.verifyLater, "verifyLater", 1);
   for (const Status& status :
        {chunk.status(), buffer.status(), time_limit.status(), creation_limit.status(),
         level.status(), verify.status(), later.status()})
@@ -98,8 +81,37 @@ CommSettings settings_in(const anycclConfig_t* config) {
   return settings;
 }
 
-std::string name_in(const anycclConfig_t* config) {
-  return config == nullptr || config->commName == nullptr ? "" : config->commName;
+}  // namespace
+
+Result<int> level_in(int level) {
+  if (level == ANYCCL_CONFIG_UNDEF_INT) return -1;
+  if (level >= 0 && level <= kMostLevel) return level;
+  return error(Code::invalid_argument, "config->reproducible is {} instead of 0 to {}", level,
+               kMostLevel);
+}
+
+Creation creation_in(const anycclConfig_t* config, Status problem) {
+  Creation creation;
+  if (config != nullptr) {
+    const Result<bool> blocking = is_blocking(*config);
+    if (blocking.ok()) {
+      creation.settings = settings_in(*config);
+      creation.blocking = *blocking;
+      if (config->commName != nullptr) creation.name = config->commName;
+    } else {
+      creation.settings.problem = blocking.status();
+    }
+  }
+  if (!problem.ok()) creation.settings.problem = std::move(problem);
+  return creation;
+}
+
+anycclComm_t make_handle(CommPtr comm, std::string name) {
+  auto* handle = new anycclComm;
+  handle->name = std::move(name);
+  const std::lock_guard lock(handle->mutex);
+  handle->set(std::move(comm));
+  return handle;
 }
 
 Status begin(anycclComm_t* comm, std::string name, std::function<Result<CommPtr>()> job) {

@@ -10,13 +10,21 @@ namespace anyccl {
 
 anycclComm_t make_handle(CommPtr comm, std::string name = {});
 
-/// Whether calls are to wait; NULL and what is not set mean the default.
-Result<bool> is_blocking(const anycclConfig_t* config);
 /// The level of reproducibility that a configuration says; -1: none.
 Result<int> level_in(int level);
-/// With what is wrong with them: other ranks may have to hear of it.
-CommSettings settings_in(const anycclConfig_t* config);
-std::string name_in(const anycclConfig_t* config);
+/// A communicator to be made, as a configuration has it.
+struct Creation {
+  std::string name;
+  CommSettings
+      settings;  ///< With what is wrong with the call at this rank: all ranks meet, and hear of it.
+  bool blocking = true;
+};
+/// NULL and what is not set mean the default. `problem`: of other arguments.
+Creation creation_in(const anycclConfig_t* config, Status problem = {});
+
+/// As anycclCommSplit. `problem`: of what color and key are made from.
+anycclResult_t split_by(anycclComm_t comm, int color, int key, anycclComm_t* newcomm,
+                        const anycclConfig_t* config, const Status& problem) noexcept;
 
 /// Runs `job` in the background of a new handle, which has its result later.
 Status begin(anycclComm_t* comm, std::string name, std::function<Result<CommPtr>()> job);

@@ -10,19 +10,19 @@ namespace anyccl {
 namespace {
 
 /// Makes a communicator from `comm` by make(parent, name, settings): at once, in the background, or at the end
-/// of the group.
+/// of the group. `problem`: of this rank's arguments; make() tells it to the others.
 template <typename Make>
 Status derive(anycclComm_t comm, anycclComm_t* newcomm, const anycclConfig_t* config,
-              const Make& make) {
+              Status problem, const Make& make) {
   ANYCCL_TRY(const std::shared_ptr<Team> parent, keep(comm));
-  ANYCCL_CHECK(need(newcomm, "newcomm"));
-  *newcomm = nullptr;
-  ANYCCL_TRY(const bool blocking, is_blocking(config));
-  const std::string name =
-      config == nullptr || config->commName == nullptr ? comm->name : config->commName;
-  const CommSettings settings = settings_in(config);
-  const auto job = [=]() -> Result<CommPtr> { return make(parent->first(), name, settings); };
-  if (!blocking) return begin(newcomm, name, job);
+  if (problem.ok()) problem = need(newcomm, "newcomm");
+  if (newcomm != nullptr) *newcomm = nullptr;
+  const auto [own_name, settings, blocking] = creation_in(config, std::move(problem));
+  const std::string name = own_name.empty() ? comm->name : own_name;
+  const auto job = [=, settings = settings]() -> Result<CommPtr> {
+    return make(parent->first(), name, settings);
+  };
+  if (!blocking && newcomm != nullptr) return begin(newcomm, name, job);
   const auto place = [=]() -> Status {
     ANYCCL_TRY(CommPtr made, job());
     if (made != nullptr) *newcomm = make_handle(std::move(made), name);
@@ -42,10 +42,9 @@ Status check_shrink(const int* excluded, int count, int flags) {
   return {};
 }
 
-/// Ends what runs on `comm`, and makes it ready for carry_on(). Errors: of the list, before anything ends.
-Result<std::shared_ptr<Agreement>> break_off(anycclComm_t comm, std::span<const int> excluded) {
+/// Ends what runs on `comm`, and makes it ready for carry_on().
+Result<std::shared_ptr<Agreement>> break_off(anycclComm_t comm) {
   ANYCCL_TRY(const std::shared_ptr<Team> team, keep(comm));
-  ANYCCL_CHECK(members_without(excluded, team->first()).status());
   const Membership& me = team->first().membership();
   team->abort(error(Code::aborted, "{} shrinks the communicator", me.names[uindex(me.rank)]));
   const std::lock_guard lock(comm->mutex);
@@ -71,33 +70,45 @@ Result<std::vector<Rank>> survivors_of(anycclComm& comm) {
 }
 
 }  // namespace
-}  // namespace anyccl
 
-using namespace anyccl;
-
-anycclResult_t anycclCommSplit(anycclComm_t comm, int color, int key, anycclComm_t* newcomm,
-                               anycclConfig_t* config) {
+anycclResult_t split_by(anycclComm_t comm, int color, int key, anycclComm_t* newcomm,
+                        const anycclConfig_t* config, const Status& problem) noexcept {
   return guarded(comm, [&]() -> Status {
-    return derive(comm, newcomm, config,
+    return derive(comm, newcomm, config, problem,
                   [=](Comm& parent, const std::string& name, const CommSettings& settings) {
                     return split(parent, color, key, kAnyRing, name, settings);
                   });
   });
 }
 
+}  // namespace anyccl
+
+using namespace anyccl;
+
+anycclResult_t anycclCommSplit(anycclComm_t comm, int color, int key, anycclComm_t* newcomm,
+                               anycclConfig_t* config) {
+  return split_by(comm, color, key, newcomm, config, {});
+}
+
 anycclResult_t anycclCommShrink(anycclComm_t comm, int* excludeRanksList, int excludeRanksCount,
                                 anycclComm_t* newcomm, anycclConfig_t* config, int shrinkFlags) {
   return guarded(comm, [&]() -> Status {
-    ANYCCL_CHECK(check_shrink(excludeRanksList, excludeRanksCount, shrinkFlags));
-    const std::vector<int> excluded(excludeRanksList, excludeRanksList + excludeRanksCount);
+    ANYCCL_TRY(const std::shared_ptr<Team> team, keep(comm));
+    const Status problem = check_shrink(excludeRanksList, excludeRanksCount, shrinkFlags);
+    const bool has_list = excludeRanksList != nullptr && excludeRanksCount > 0;
+    const std::vector<int> excluded(excludeRanksList,
+                                    excludeRanksList + (has_list ? excludeRanksCount : 0));
+    // Whom a rank with such a list should tell is not known.
+    ANYCCL_CHECK(members_without(excluded, team->first()).status());
     if (shrinkFlags == ANYCCL_SHRINK_ABORT) {
-      ANYCCL_TRY(const std::shared_ptr<Agreement> among, break_off(comm, excluded));
-      return derive(comm, newcomm, config,
+      ANYCCL_CHECK(problem);  // before anything ends: with another list the call may be repeated
+      ANYCCL_TRY(const std::shared_ptr<Agreement> among, break_off(comm));
+      return derive(comm, newcomm, config, Status(),
                     [=](Comm& parent, const std::string& name, const CommSettings& settings) {
                       return carry_on(parent, *among, excluded, name, settings);
                     });
     }
-    return derive(comm, newcomm, config,
+    return derive(comm, newcomm, config, problem,
                   [excluded](Comm& parent, const std::string& name, const CommSettings& settings) {
                     return shrink(parent, excluded, name, settings);
                   });
@@ -141,11 +152,12 @@ anycclResult_t anycclCommGrow(anycclComm_t comm, int nranks, const anycclUniqueI
                                   : anycclCommInitRankConfig(newcomm, nranks, *id, rank, config);
   }
   return guarded(comm, [&]() -> Status {
+    Status problem;
     if (rank != -1)
-      return error(Code::invalid_argument, "rank is {}: ranks of comm keep theirs and pass -1",
-                   rank);
+      problem =
+          error(Code::invalid_argument, "rank is {}: ranks of comm keep theirs and pass -1", rank);
     const std::optional<anycclUniqueId> known = id == nullptr ? std::nullopt : std::optional(*id);
-    return derive(comm, newcomm, config,
+    return derive(comm, newcomm, config, problem,
                   [=](Comm& parent, const std::string& name, const CommSettings& settings) {
                     return grow(parent, nranks, known ? &*known : nullptr, name, settings);
                   });

@@ -195,7 +195,8 @@ void empty_left_over() {
   {
     const std::lock_guard lock(all.mutex);
     for (auto& handle : all.handles)
-      if (await_calls(*handle, Deadline::in({}))) empty.push_back(std::move(handle));
+      if (await_calls(*handle, Deadline::in(std::chrono::seconds(0))))
+        empty.push_back(std::move(handle));
     std::erase(all.handles, nullptr);
   }
   for (auto& handle : empty) {

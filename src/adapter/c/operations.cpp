@@ -67,7 +67,7 @@ Result<Call> read_call(const anycclCall_t* asked, anycclComm_t comm) {
                  static_cast<int>(asked->collective));
   const auto what = static_cast<Collective>(asked->collective);
   Call call = make_call(what, asked->sendbuff, asked->recvbuff, asked->count, asked->datatype,
-                        is_rooted(what) ? asked->root : 0, asked->op);
+                        is_rooted(what) ? asked->root : 0, number_of(asked->op, comm));
   call.send_counts = asked->sendcounts, call.send_displs = asked->sdispls;
   call.recv_counts = asked->recvcounts, call.recv_displs = asked->rdispls;
   call.tag = static_cast<std::uint32_t>(asked->tag);
@@ -86,14 +86,16 @@ using namespace anyccl;
 anycclResult_t anycclAllReduce(const void* sendbuff, void* recvbuff, size_t count,
                                anycclDataType_t datatype, anycclRedOp_t op, anycclComm_t comm,
                                anycclStream_t stream) {
-  return run_or_add(make_call(Collective::all_reduce, sendbuff, recvbuff, count, datatype, 0, op),
+  return run_or_add(make_call(Collective::all_reduce, sendbuff, recvbuff, count, datatype, 0,
+                              number_of(op, comm)),
                     comm, stream);
 }
 
 anycclResult_t anycclAllReducePart(const void* sendbuff, void* recvbuff, size_t count,
                                    anycclDataType_t datatype, anycclRedOp_t op, anycclComm_t comm,
                                    int thread, int threads) {
-  const Call call = make_call(Collective::all_reduce, sendbuff, recvbuff, count, datatype, 0, op);
+  const Call call = make_call(Collective::all_reduce, sendbuff, recvbuff, count, datatype, 0,
+                              number_of(op, comm));
   return guarded(comm, [&]() -> Status {
     if (comm == nullptr || !comm->open.load(std::memory_order_seq_cst)) return need_comm(comm);
     if (in_group())
@@ -119,30 +121,33 @@ anycclResult_t anycclBcast(void* buff, size_t count, anycclDataType_t datatype, 
 anycclResult_t anycclReduce(const void* sendbuff, void* recvbuff, size_t count,
                             anycclDataType_t datatype, anycclRedOp_t op, int root,
                             anycclComm_t comm, anycclStream_t stream) {
-  return run_or_add(make_call(Collective::reduce, sendbuff, recvbuff, count, datatype, root, op),
-                    comm, stream);
+  return run_or_add(
+      make_call(Collective::reduce, sendbuff, recvbuff, count, datatype, root, number_of(op, comm)),
+      comm, stream);
 }
 
 anycclResult_t anycclReduceScatter(const void* sendbuff, void* recvbuff, size_t recvcount,
                                    anycclDataType_t datatype, anycclRedOp_t op, anycclComm_t comm,
                                    anycclStream_t stream) {
-  return run_or_add(
-      make_call(Collective::reduce_scatter, sendbuff, recvbuff, recvcount, datatype, 0, op), comm,
-      stream);
+  return run_or_add(make_call(Collective::reduce_scatter, sendbuff, recvbuff, recvcount, datatype,
+                              0, number_of(op, comm)),
+                    comm, stream);
 }
 
 anycclResult_t anycclScan(const void* sendbuff, void* recvbuff, size_t count,
                           anycclDataType_t datatype, anycclRedOp_t op, anycclComm_t comm,
                           anycclStream_t stream) {
-  return run_or_add(make_call(Collective::scan, sendbuff, recvbuff, count, datatype, 0, op), comm,
-                    stream);
+  return run_or_add(
+      make_call(Collective::scan, sendbuff, recvbuff, count, datatype, 0, number_of(op, comm)),
+      comm, stream);
 }
 
 anycclResult_t anycclExscan(const void* sendbuff, void* recvbuff, size_t count,
                             anycclDataType_t datatype, anycclRedOp_t op, anycclComm_t comm,
                             anycclStream_t stream) {
-  return run_or_add(make_call(Collective::exscan, sendbuff, recvbuff, count, datatype, 0, op), comm,
-                    stream);
+  return run_or_add(
+      make_call(Collective::exscan, sendbuff, recvbuff, count, datatype, 0, number_of(op, comm)),
+      comm, stream);
 }
 
 anycclResult_t anycclAllGather(const void* sendbuff, void* recvbuff, size_t sendcount,
@@ -195,8 +200,8 @@ anycclResult_t anycclReduceScatterv(const void* sendbuff, const size_t sendcount
                                     const size_t sdispls[], void* recvbuff, size_t recvcount,
                                     anycclDataType_t datatype, anycclRedOp_t op, anycclComm_t comm,
                                     anycclStream_t stream) {
-  Call call =
-      make_call(Collective::reduce_scatter_v, sendbuff, recvbuff, recvcount, datatype, 0, op);
+  Call call = make_call(Collective::reduce_scatter_v, sendbuff, recvbuff, recvcount, datatype, 0,
+                        number_of(op, comm));
   call.send_counts = sendcounts, call.send_displs = sdispls;
   return run_or_add(call, comm, stream);
 }

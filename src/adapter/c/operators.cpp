@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "adapter/c/handle.hpp"
+#include "adapter/c/calls.hpp"
 #include "base/error.hpp"
 #include "platform/reduce/reduce.hpp"
 
@@ -63,8 +63,8 @@ Status check_local(const Call& call, const Operator* own) {
     return error(Code::invalid_argument, "datatype {} does not exist",
                  static_cast<int>(call.dtype));
   if (own == nullptr && !exists(call.op))
-    return error(Code::invalid_argument, "op {} does not exist, or is of another communicator",
-                 static_cast<int>(call.op));
+    return error(Code::invalid_argument,
+                 "op does not exist, was destroyed, or is of another communicator");
   if (call.op == ReduceOp::avg || (own != nullptr && own->function == nullptr))
     return error(Code::unsupported,
                  "{} is not there for two vectors of one process: it is of the inputs of all ranks",
@@ -93,6 +93,17 @@ Status reduce_local(const Call& call, const Operator* own) {
 }
 
 }  // namespace
+
+ReduceOp number_of_created(anycclRedOp_t op, anycclComm_t comm) noexcept {
+  // A function that reduces is called with the lock that this takes; nothing that it calls goes
+  // further.
+  if (comm == nullptr || !comm->open || callback_here() == Callback::reduction)
+    return Operators::kNone;
+  return comm->comm->with_operators(Operators::kNone, [&](const PlanCache& plans) {
+    return plans.operators().number_of(static_cast<ReduceOp>(op));
+  });
+}
+
 }  // namespace anyccl
 
 using namespace anyccl;
@@ -163,7 +174,7 @@ anycclResult_t anycclRedOpCreateLoc(anycclRedOp_t* op, anycclRedOp_t which, anyc
 anycclResult_t anycclRedOpDestroy(anycclRedOp_t op, anycclComm_t comm) {
   return guarded(comm, [&]() -> Status {
     ANYCCL_CHECK(need_comm(comm));
-    return comm->team->remove_operator(static_cast<ReduceOp>(as_byte(op)));
+    return comm->team->remove_operator(static_cast<ReduceOp>(op));
   });
 }
 
@@ -172,13 +183,15 @@ anycclResult_t anycclReduceLocal(const void* in, void* inout, size_t count,
   return guarded(comm, [&]() -> Status {
     Call call;
     call.dtype = static_cast<DType>(as_byte(datatype));
-    call.op = static_cast<ReduceOp>(as_byte(op));
+    call.op = number_of(op, comm);
     call.count = count;
     call.input = static_cast<const std::byte*>(in);
     call.output = static_cast<std::byte*>(inout);
-    std::shared_ptr<const Operator> own;
+    HeldOperator own;
     if (comm != nullptr) ANYCCL_CHECK(check_wait({}));
-    if (comm != nullptr && comm->open) own = comm->comm->find_operator(call.op);
-    return reduce_local(call, own.get());
+    if (comm != nullptr && comm->open)
+      own = comm->comm->with_operators(
+          HeldOperator(), [&](const PlanCache& plans) { return plans.operators().hold(call.op); });
+    return reduce_local(call, own == nullptr ? nullptr : own->get());
   });
 }

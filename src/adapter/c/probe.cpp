@@ -61,3 +61,23 @@ anycclResult_t anycclIprobe(int source, int tag, anycclComm_t comm, int* flag,
     return {};
   });
 }
+
+anycclResult_t anycclRecvFound(void* recvbuff, const anycclMessage_t* message, anycclComm_t comm,
+                               anycclWork_t* work) {
+  return guarded(comm, [&]() -> Status {
+    ANYCCL_CHECK(need(work, "work"));
+    *work = nullptr;
+    ANYCCL_CHECK(need(message, "message"));
+    ANYCCL_CHECK(check_probe(comm, message->tag, message));
+    ANYCCL_CHECK(need_no_group("anycclRecvFound"));
+    ANYCCL_CHECK(check_wait({}));
+    const MessageFacts found{Rank{message->source}, static_cast<std::uint32_t>(message->tag),
+                             static_cast<DType>(as_byte(message->datatype)), message->count};
+    ANYCCL_TRY(std::shared_ptr<Operation> receive,
+               comm->comm->receive_found(found, static_cast<std::byte*>(recvbuff)));
+    if (receive == nullptr) return {};
+    if (!receive->done()) comm->background_progress = true;
+    ANYCCL_TRY(*work, make_work(comm->comm, std::move(receive), Collective::recv));
+    return {};
+  });
+}

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "adapter/c/creation.hpp"
 #include "adapter/c/exchange.hpp"
 #include "base/error.hpp"
 
@@ -222,7 +223,7 @@ anycclResult_t anycclTopologyNeighbors(anycclTopology_t topology, int* nsources,
 anycclResult_t anycclTopologySplit(anycclTopology_t topology, const int keep[], anycclComm_t comm,
                                    anycclComm_t* newcomm, anycclConfig_t* config) {
   int color = 0, rank = 0;
-  const anycclResult_t ready = guarded(comm, [&]() -> Status {
+  const auto read = [&]() -> Status {
     ANYCCL_CHECK(need_grid(topology));
     ANYCCL_CHECK(need(keep, "keep"));
     ANYCCL_CHECK(check_fit(topology, comm));
@@ -230,9 +231,14 @@ anycclResult_t anycclTopologySplit(anycclTopology_t topology, const int keep[], 
     color = grid.color({keep, grid.dims().size()});
     rank = grid.rank();
     return {};
+  };
+  Status problem;
+  const anycclResult_t ready = guarded(comm, [&]() -> Status {
+    ANYCCL_CHECK(need_comm(comm));
+    problem = read();
+    return {};
   });
-  if (ready != anycclSuccess) return ready;
-  return anycclCommSplit(comm, color, rank, newcomm, config);
+  return ready != anycclSuccess ? ready : split_by(comm, color, rank, newcomm, config, problem);
 }
 
 anycclResult_t anycclNeighborAllGather(const void* sendbuff, void* recvbuff, size_t count,

@@ -11,7 +11,9 @@ namespace {
 constexpr std::size_t kMostForgotten =
     64;  // windows that were deregistered: used again, they say so
 
-Status check_window_arguments(const void* buff, std::size_t size, int flags) {
+Status check_window_arguments(const void* buff, std::size_t size, const anycclWindow_t* win,
+                              int flags) {
+  ANYCCL_CHECK(need(win, "win"));
   constexpr int kFlags = ANYCCL_WIN_COLL_SYMMETRIC | ANYCCL_WIN_STRICT_ORDERING;
   if (buff == nullptr && size > 0)
     return error(Code::invalid_argument, "buff is NULL and size is {}", size);
@@ -31,7 +33,7 @@ Status register_window(anycclComm_t comm, void* buff, std::size_t size, anycclWi
   ANYCCL_CHECK(check_wait({.comm = kept.get()}));
   ANYCCL_TRY(const std::uint32_t number,
              kept->register_window(static_cast<std::byte*>(buff), size,
-                                   check_window_arguments(buff, size, flags)));
+                                   check_window_arguments(buff, size, win, flags)));
   comm->background_progress = true;
   if (kept->size() > 1)
     if (Status listens = background_progress().listen(kept); !listens.ok()) {
@@ -102,8 +104,7 @@ anycclResult_t anycclCommWindowRegister(anycclComm_t comm, void* buff, size_t si
                                         anycclWindow_t* win, int winFlags) {
   return guarded(comm, [&]() -> Status {
     ANYCCL_CHECK(need_comm(comm));
-    ANYCCL_CHECK(need(win, "win"));
-    *win = nullptr;
+    if (win != nullptr) *win = nullptr;
     const auto place = [=] { return register_window(comm, buff, size, win, winFlags); };
     if (!in_group()) return place();
     add_to_group(comm, place);

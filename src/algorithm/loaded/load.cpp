@@ -1,14 +1,13 @@
 #include "algorithm/loaded/load.hpp"
 
 #include <algorithm>
-#include <cstdio>
 #include <filesystem>
-#include <memory>
 #include <mutex>
 #include <set>
 
 #include "base/error.hpp"
 #include "base/per_process.hpp"
+#include "base/whole_file.hpp"
 
 namespace anyccl {
 namespace {
@@ -54,17 +53,8 @@ Result<const LoadedAlgorithm*> add(std::unique_ptr<LoadedAlgorithm> fresh) {
 }  // namespace
 
 Result<WrittenAlgorithm> read_algorithm(const std::string& file) {
-  const bool standard = file == "-";
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> opened(
-      standard ? nullptr : std::fopen(file.c_str(), "re"), std::fclose);
-  std::FILE* const in = standard ? stdin : opened.get();
-  if (in == nullptr) return system_error(errno, "read {}", file);
-  std::string text;
-  char part[16384];
-  while (std::feof(in) == 0 && std::ferror(in) == 0 && text.size() <= FormLimits::kBytes)
-    text.append(part, std::fread(part, 1, sizeof part, in));
-  if (std::ferror(in) != 0) return system_error(errno, "read {}", file);
-  return parse_algorithm(text, standard ? "standard input" : file);
+  ANYCCL_TRY(const std::string text, read_whole_file(file, FormLimits::kBytes));
+  return parse_algorithm(text, file == "-" ? "standard input" : file);
 }
 
 Result<std::vector<const LoadedAlgorithm*>> load_algorithm_files(const std::string& paths) {

@@ -23,7 +23,7 @@ constexpr std::uint32_t kShrinkTag = kMostTag - 2;
 struct Call {
   Collective collective = Collective::all_reduce;
   DType dtype = DType::f32;
-  ReduceOp op = ReduceOp::sum;
+  OperatorNumber op = ReduceOp::sum;
   std::uint8_t settings = 0;             ///< Its configuration, as CallSettingsTable has it.
   Rank root{0};                          ///< Send and recv: the peer, or kAnySource.
   std::uint32_t tag = 0;                 ///< Send and recv.

@@ -14,7 +14,10 @@ Status check_arguments(const Call& call, std::size_t parts, int size, const Oper
     return error(Code::invalid_argument, "datatype {} does not exist",
                  static_cast<int>(call.dtype));
   if (!call.is_point_to_point() && !exists(call.op) && operators.find(call.op) == nullptr)
-    return error(Code::invalid_argument, "op {} does not exist", static_cast<int>(call.op));
+    return error(Code::invalid_argument, "op {}",
+                 call.op == Operators::kNone
+                     ? "was not created with this communicator, or was destroyed"
+                     : fmt::format("{} does not exist", static_cast<int>(call.op)));
   if (call.count > (std::size_t{1} << 62) / element / parts / static_cast<std::size_t>(size))
     return error(Code::invalid_argument, "count {} of {} is negative or overflows", call.count,
                  name_of(call.dtype));

@@ -46,14 +46,17 @@ class Operation {
 
   /// Before it is queued. A closed one keeps its place in the queue, and those behind it wait.
   void set(Gate gate) {
-    open_.store(gate == Gate::open, std::memory_order_relaxed);
+    gates_.store(gate == Gate::open ? 0 : 1, std::memory_order_relaxed);
     in_stream_ = gate == Gate::closed;
   }
-  /// Its turn in a stream has come. Any thread.
-  void open() { open_.store(true, std::memory_order_seq_cst); }  // then somebody may be woken
+  /// It starts at its turn in one more stream, too. Before the first open().
+  void add_gate() { gates_.fetch_add(1, std::memory_order_relaxed); }
+  /// Its turn in a stream has come; once for each of its gates. Any thread.
+  void open() { gates_.fetch_sub(1, std::memory_order_seq_cst); }  // then somebody may be woken
   /// Pairs with open(): a thread that sees it also sees everything before.
   bool is_open() const {
-    return open_.load(std::memory_order_acquire) && (stand_in_ == nullptr || stand_in_->is_open());
+    return gates_.load(std::memory_order_acquire) == 0 &&
+           (stand_in_ == nullptr || stand_in_->is_open());
   }
   /// Before it is queued. The caller has `other` in place of this one: its gate and who waits for it count for
   /// both. It stays alive as long as this one.
@@ -154,7 +157,8 @@ class Operation {
  private:
   static constexpr std::chrono::seconds kMostUnseen{1};
 
-  std::atomic<bool> done_{false}, open_{true};
+  std::atomic<bool> done_{false};
+  std::atomic<int> gates_{0};  // that are closed
   std::atomic<int> waits_{0};
   bool in_stream_ = false;  // from its issue on
   const Operation* stand_in_ = nullptr;

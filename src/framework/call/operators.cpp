@@ -9,6 +9,9 @@
 namespace anyccl {
 namespace {
 
+// A handle is a number and, above it, the turn, which begins again after this many.
+constexpr std::uint32_t kNumberBits = 8, kTurns = 1U << 22;
+
 constexpr std::size_t kPortion = 4096;  // bytes at a time, which stay in the cache
 
 /// A portion of a call of the user's function.
@@ -48,30 +51,65 @@ struct Portion {
 
 }  // namespace
 
-Result<ReduceOp> Operators::add(const Operator& op) {
-  auto place = std::find(all_.begin(), all_.end(), nullptr);
+Result<Operators::Added> Operators::add(const Operator& op) {
+  auto place = std::find_if(all_.begin(), all_.end(), [](const Place& p) { return p.is_free(); });
   if (place == all_.end()) {
     if (all_.size() == kMost)
       return error(Code::unsupported,
                    "a communicator has at most {} operators at a time; destroy some", kMost);
-    place = all_.insert(place, nullptr);
+    place = all_.insert(place, Place());
   }
-  *place = std::make_shared<const Operator>(op);
-  return static_cast<ReduceOp>(kFirst + static_cast<std::size_t>(place - all_.begin()));
+  const auto number = kFirst + static_cast<std::uint32_t>(place - all_.begin());
+  const std::uint32_t turn = place->turn % kTurns + 1;
+  const auto handle = static_cast<ReduceOp>(turn << kNumberBits | number);
+  return add_as(handle, op);
 }
 
-Status Operators::remove(ReduceOp name) {
-  if (find(name) == nullptr)
-    return error(Code::invalid_argument, "op {} was not created with this communicator, or is gone",
-                 static_cast<int>(name));
-  all_[static_cast<std::size_t>(name) - kFirst] = nullptr;
+Operators::Added Operators::add_as(ReduceOp handle, const Operator& op) {
+  const auto value = static_cast<std::uint32_t>(handle);
+  const std::size_t i = value % (1U << kNumberBits) - kFirst;
+  if (all_.size() <= i) all_.resize(i + 1);
+  Added added{handle, find(static_cast<ReduceOp>(kFirst + i))};
+  all_[i] = {.op = std::make_shared<const std::shared_ptr<const Operator>>(
+                 std::make_shared<const Operator>(op)),
+             .turn = value >> kNumberBits};
+  return added;
+}
+
+Status Operators::remove(ReduceOp handle) {
+  const Place* const place = place_of(handle);
+  if (place == nullptr)
+    return error(Code::invalid_argument,
+                 "op {:#x} was not created with this communicator, or is gone",
+                 static_cast<std::uint32_t>(handle));
+  all_[static_cast<std::size_t>(place - all_.data())].removed = true;
   return {};
 }
 
-const std::shared_ptr<const Operator>& Operators::find(ReduceOp name) const {
+ReduceOp Operators::number_of(ReduceOp handle) const {
+  if (place_of(handle) == nullptr) return kNone;
+  return static_cast<ReduceOp>(static_cast<std::uint32_t>(handle) % (1U << kNumberBits));
+}
+
+/// Returns null if there is none with that handle.
+const Operators::Place* Operators::place_of(ReduceOp handle) const {
+  const auto value = static_cast<std::uint32_t>(handle);
+  const std::size_t i = std::size_t{value % (1U << kNumberBits)} - kFirst;
+  if (i >= all_.size()) return nullptr;
+  const Place& place = all_[i];
+  const bool lives = place.op != nullptr && !place.removed;
+  return lives && place.turn == value >> kNumberBits ? &place : nullptr;
+}
+
+HeldOperator Operators::hold(ReduceOp number) const {
+  const std::size_t i = static_cast<std::size_t>(number) - kFirst;
+  return i < all_.size() ? all_[i].op : nullptr;
+}
+
+const std::shared_ptr<const Operator>& Operators::find(ReduceOp number) const {
   static const std::shared_ptr<const Operator> none;
-  const std::size_t i = static_cast<std::size_t>(name) - kFirst;
-  return i < all_.size() ? all_[i] : none;
+  const std::size_t i = static_cast<std::size_t>(number) - kFirst;
+  return i < all_.size() && all_[i].op != nullptr ? *all_[i].op : none;
 }
 
 void multiply(std::byte* to, const std::byte* from, std::size_t count, std::size_t element,

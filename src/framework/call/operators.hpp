@@ -24,19 +24,49 @@ struct Operator {
   const void* factor() const { return scalar != nullptr ? scalar : value.data(); }
 };
 
-/// The operators of one communicator. One thread at a time.
+/// What a call keeps that runs later: until it is given back, the number means this operator.
+using HeldOperator = std::shared_ptr<const std::shared_ptr<const Operator>>;
+
+/// The operators of one communicator. A program has a handle of each, which is never given again;
+/// calls have its number, a byte, which is given again when the operator was removed and no call
+/// holds it. One thread at a time.
 class Operators {
  public:
+  /// What stands for a handle that is not known; no operator has it.
+  static constexpr ReduceOp kNone{255};
+  /// Whether the program has created it, or there is none.
+  static bool is_created(ReduceOp op) { return static_cast<std::uint32_t>(op) >= kFirst; }
+
+  struct Added {
+    ReduceOp handle;
+    std::shared_ptr<const Operator> before;  ///< What had its number until now; or null.
+  };
   /// Errors: unsupported when there are too many at a time.
-  Result<ReduceOp> add(const Operator& op);
-  /// Errors: invalid_argument if there is none of that name.
-  Status remove(ReduceOp name);
-  /// Null if there is none of that name.
-  const std::shared_ptr<const Operator>& find(ReduceOp name) const;
+  Result<Added> add(const Operator& op);
+  /// As add(), with a handle that the operators of another communicator have given.
+  Added add_as(ReduceOp handle, const Operator& op);
+  /// Errors: invalid_argument if there is none with that handle.
+  Status remove(ReduceOp handle);
+  /// kNone if there is none with that handle.
+  ReduceOp number_of(ReduceOp handle) const;
+
+  // These take numbers, also of what was removed while calls hold it:
+  /// Returns null if there is none.
+  const std::shared_ptr<const Operator>& find(ReduceOp number) const;
+  HeldOperator hold(ReduceOp number) const;
 
  private:
-  static constexpr std::size_t kFirst = 128, kMost = 127;  // 255 is no operator's
-  std::vector<std::shared_ptr<const Operator>> all_;       // number kFirst + i; null: free
+  static constexpr std::uint32_t kFirst = 128, kMost = 127;
+  struct Place {
+    HeldOperator op;         ///< It is null until there was one.
+    std::uint32_t turn = 0;  ///< How many had the number.
+    bool removed = false;
+
+    bool is_free() const { return op == nullptr || (removed && op.use_count() == 1); }
+  };
+  const Place* place_of(ReduceOp handle) const;
+
+  std::vector<Place> all_;  // number kFirst + i
 };
 
 /// to[i] = from[i] * factor for `count` elements. `times`: the product kernel of the type.

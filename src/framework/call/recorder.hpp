@@ -35,7 +35,7 @@ struct RecordedCall {
   float awaited = kNever;
   Collective collective{};
   DType dtype{};
-  ReduceOp op{};
+  OperatorNumber op = ReduceOp::sum;
   std::uint8_t protocol = 0;  ///< Of a collective.
   std::uint8_t parts = 0;     ///< As CallRecord has it.
   RecordState state{};

@@ -7,6 +7,7 @@
 #include "base/hash.hpp"
 #include "base/round_up.hpp"
 #include "framework/call/check_call.hpp"
+#include "framework/call/operators.hpp"
 
 namespace anyccl {
 namespace {
@@ -20,7 +21,7 @@ constexpr std::size_t kMostParts = 256;
 
 bool is_fusible(const Call& call) {
   return has_equal_blocks(call.collective) && !call.is_point_to_point() &&
-         call.collective != Collective::barrier;
+         call.collective != Collective::barrier && !Operators::is_created(call.op);
 }
 
 /// Of the larger side, at the rank that has most.
@@ -29,9 +30,11 @@ std::size_t blocks(const Call& call, int size) {
                   blocks_held(call.collective, size, true, Space::output));
 }
 
-bool are_alike(const Call& a, const Call& b) {
+/// By what all ranks have to give alike alone: others of them may differ in what is local, as time
+/// limits.
+bool are_alike(const Call& a, const Call& b, const CallSettingsTable& settings) {
   return a.collective == b.collective && a.dtype == b.dtype && a.op == b.op && a.root == b.root &&
-         a.timeout == b.timeout && a.threads == b.threads && a.settings == b.settings;
+         a.threads == b.threads && settings.are_alike(a.settings, b.settings);
 }
 
 /// The memory that the parts write.
@@ -62,14 +65,15 @@ class Written {
 
 }  // namespace
 
-std::size_t count_alike(std::span<const Call* const> calls, const PlanningFacts& me) {
+std::size_t count_alike(std::span<const Call* const> calls, const PlanningFacts& me,
+                        const CallSettingsTable& settings) {
   if (calls.size() < 2 || !is_fusible(*calls[0])) return 1;
   const Limits limits = me.network ? kOverNetwork : kInMemory;
   const std::size_t unit = blocks(*calls[0], me.size) * bytes_of(calls[0]->dtype);
   Written written(std::min(calls.size(), kMostParts));
   std::size_t alike = 0, all = 0;
   for (const Call* call : calls.first(std::min(calls.size(), kMostParts))) {
-    if (!are_alike(*calls[0], *call) || call->count > limits.part / unit) break;
+    if (!are_alike(*calls[0], *call, settings) || call->count > limits.part / unit) break;
     all += call->count * unit;
     const BufferBytes bytes = buffer_bytes(*call, me.rank, me.size);
     if (all > limits.all || written.has(call->input, bytes.input)) break;
@@ -78,6 +82,20 @@ std::size_t count_alike(std::span<const Call* const> calls, const PlanningFacts&
     ++alike;
   }
   return std::max<std::size_t>(1, alike);
+}
+
+std::chrono::milliseconds shortest_limit(std::span<const Call* const> calls,
+                                         std::chrono::milliseconds most) {
+  std::chrono::milliseconds shortest{0};
+  bool has_default = false;
+  for (const Call* call : calls) {
+    if (call->timeout.count() == 0)
+      has_default = true;
+    else if (shortest.count() == 0 || call->timeout < shortest)
+      shortest = call->timeout;
+  }
+  const bool default_is_shorter = most.count() > 0 && most <= shortest;
+  return has_default && default_is_shorter ? std::chrono::milliseconds{0} : shortest;
 }
 
 std::byte* FusedCall::Memory::of(std::size_t wanted) {
@@ -90,8 +108,10 @@ std::byte* FusedCall::Memory::of(std::size_t wanted) {
   return bytes.get() + (round_up(address, kLine) - address);
 }
 
-void FusedCall::begin(std::span<const Call* const> parts, const PlanningFacts& me) {
+void FusedCall::begin(std::span<const Call* const> parts, const PlanningFacts& me,
+                      std::chrono::milliseconds limit) {
   call_ = *parts[0];
+  call_.timeout = limit;
   const bool at_root = call_.root == me.rank;
   blocks_in_ = blocks_held(call_.collective, me.size, at_root, Space::input);
   blocks_out_ = blocks_held(call_.collective, me.size, at_root, Space::output);

@@ -10,20 +10,28 @@
 #include "framework/call/around_call.hpp"
 #include "framework/call/call.hpp"
 #include "framework/collective/planning_facts.hpp"
+#include "framework/tuning/plan_settings.hpp"
 
 namespace anyccl {
 
 /// How many of the first calls may be parts of one, as far as their arguments say: same collective,
-/// type, operator, root, time limit and configuration, small, and none reads what another one before it writes.
-/// The same on all ranks, if the calls are, and if those of one rank that depend on each other do
-/// so on all.
-std::size_t count_alike(std::span<const Call* const> calls, const PlanningFacts& me);
+/// type, operator of the library, root and configuration, small, and none reads what another one
+/// before it writes. The same on all ranks, if what has to be equal there is (docs/programming.md),
+/// and if calls of one rank that depend on each other do so on all.
+std::size_t count_alike(std::span<const Call* const> calls, const PlanningFacts& me,
+                        const CallSettingsTable& settings);
+
+/// The time limit of calls that travel as one: the shortest one. `most`: of calls without a limit;
+/// 0: none.
+std::chrono::milliseconds shortest_limit(std::span<const Call* const> calls,
+                                         std::chrono::milliseconds most);
 
 /// One call in place of several. May be used again.
 class FusedCall final : public AroundCall {
  public:
-  /// `parts`: what count_alike() allows.
-  void begin(std::span<const Call* const> parts, const PlanningFacts& me);
+  /// `parts`: what count_alike() allows. `limit`: of all of them; 0: that of the communicator.
+  void begin(std::span<const Call* const> parts, const PlanningFacts& me,
+             std::chrono::milliseconds limit);
 
   const Call& call() const { return call_; }
   FusedParts parts() const { return {static_cast<std::uint32_t>(parts_.size()), hash_}; }

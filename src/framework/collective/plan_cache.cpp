@@ -117,13 +117,16 @@ Status PlanCache::check(const Call& call) const {
   return types_of(call).status();
 }
 
-Status PlanCache::remove_operator(ReduceOp op) {
-  const std::shared_ptr<const Operator> gone = operators_.find(op);
-  ANYCCL_CHECK(operators_.remove(op));
-  ++generation_;
+Result<ReduceOp> PlanCache::add_operator(const Operator& op) {
+  ANYCCL_TRY(const Operators::Added added, operators_.add(op));
+  forget(added);
+  return added.handle;
+}
+
+/// Calls are found by the number of their operator, which is another one now.
+void PlanCache::forget(const Operators::Added& added) {
   last_key_ = {};
-  recent_.drop_if([&](const PreparedCall& prepared) { return prepared.op == gone; });
-  return {};
+  recent_.drop_if([&](const PreparedCall& one) { return one.op && one.op == added.before; });
 }
 
 void PlanCache::forget() {
@@ -135,12 +138,11 @@ void PlanCache::forget() {
 
 std::size_t PlanCache::count_fusible(std::span<const Call* const> calls) {
   if (!me_.fuses) return 1;
-  const Result<ElementTypes> types = types_of(*calls[0]);
-  if (!types.ok() || !types->are_one()) return 1;
+  if (const auto types = types_of(*calls[0]); !types.ok() || !types->are_one()) return 1;
   if (const auto* const settings = settings_.at(calls[0]->settings);
       settings != nullptr && settings->leaves > 0)
     return 1;
-  std::size_t count = count_alike(calls, me_);
+  std::size_t count = count_alike(calls, me_, settings_);
   while (count > 1 && !keeps_bits(calls.first(count))) count /= 2;
   return count;
 }
@@ -158,10 +160,8 @@ Result<double> PlanCache::predict(const Call& call) const {
 bool PlanCache::keeps_bits(std::span<const Call* const> calls) {
   const Call& first = *calls[0];
   if (!reduces(first.collective)) return true;
-  const std::shared_ptr<const Operator> created = operators_.find(first.op);
-  if (created != nullptr && created->function != nullptr) return false;
-  if (created == nullptr && is_exact(first.dtype, first.op)) return true;
-  const bool sums = created != nullptr || first.op == ReduceOp::sum || first.op == ReduceOp::avg;
+  if (is_exact(first.dtype, first.op)) return true;
+  const bool sums = first.op == ReduceOp::sum || first.op == ReduceOp::avg;
   if (sums && me_.size <= 2) return true;  // a + b is b + a
   Call whole = first;
   whole.count = 0;
@@ -222,7 +222,7 @@ Status PlanCache::choose_kernels(const Call& call, PreparedCall& prepared) const
     ANYCCL_TRY(prepared.divide, divide_kernel(call.dtype));
   }
   const bool sums = prepared.op != nullptr || call.op == ReduceOp::avg;
-  ANYCCL_TRY(prepared.kernel, reduce_kernel(call.dtype, sums ? ReduceOp::sum : call.op));
+  ANYCCL_TRY(prepared.kernel, reduce_kernel(call.dtype, sums ? ReduceOp::sum : ReduceOp{call.op}));
   return {};
 }
 

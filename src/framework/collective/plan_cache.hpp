@@ -63,11 +63,15 @@ class PlanCache {
   void forget();
 
   /// Those that the program has created.
-  Operators& operators() { return operators_; }
+  const Operators& operators() const { return operators_; }
+  Result<ReduceOp> add_operator(const Operator& op);
+  void add_operator_as(ReduceOp handle, const Operator& op) {
+    forget(operators_.add_as(handle, op));
+  }
+  Status remove_operator(ReduceOp handle) { return operators_.remove(handle); }
+  void copy_operators(const PlanCache& from) { operators_ = from.operators_; }
   /// The configurations of calls.
   CallSettingsTable& settings() { return settings_; }
-  /// Calls that use it are found no more.
-  Status remove_operator(ReduceOp op);
 
  private:
   struct Known {
@@ -75,6 +79,7 @@ class PlanCache {
     bool in_place;
     std::unique_ptr<RoutedPlan> plan;
   };
+  void forget(const Operators::Added& added);
   bool should_send_input(const Call& call, const ElementTypes& types, const Choice& choice) const;
   Result<Choice> choose_for(const Call& given, std::size_t known, ElementTypes& types,
                             const PreparedCall& prepared) const;

@@ -204,7 +204,7 @@ Status Comm::run_together(std::span<const Call* const> calls) try {
     }
   };
   issue_messages(Collective::send);
-  for (auto& operation : enqueue_collectives(calls, Gate::open)) {
+  for (auto& operation : enqueue_collectives(calls, {})) {
     note(operation.status());
     if (operation.ok()) others.push_back(*std::move(operation));
   }

@@ -78,8 +78,10 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
   Result<std::shared_ptr<Operation>> issue(const Call& call, Gate gate = Gate::open);
   using IssuedCalls = std::vector<Result<std::shared_ptr<Operation>>>;
   /// Issues the collectives among the calls, in their order; neighbours that can travel as one do,
-  /// see FusedCall, and share an operation. The results are parallel to them.
-  IssuedCalls issue_all(std::span<const Call* const> calls, Gate gate = Gate::open);
+  /// see FusedCall, and share an operation. The results are parallel to them. `gates`: of
+  /// collectives alone, one for each; none: all are open. An operation has one closed gate if any
+  /// of its calls has.
+  IssuedCalls issue_all(std::span<const Call* const> calls, std::span<const Gate> gates = {});
   /// A call that is checked and planned once, and started many times; its arrays are its own.
   /// Preparing is local, errors are those of issue(). Starting it is issuing it; invalid_usage while
   /// the last start is not complete, and after the end of the communicator.
@@ -104,6 +106,9 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
   Status probe(Rank source, std::uint32_t tag, Deadline deadline, MessageFacts& found);
   /// The same without waiting; false: there is none yet.
   Result<bool> probe_now(Rank source, std::uint32_t tag, MessageFacts& found);
+  /// Issues the receive of a message that a probe has told of; null if it is not there any more, as
+  /// another thread has received it. `out` has room for it.
+  Result<std::shared_ptr<Operation>> receive_found(const MessageFacts& message, std::byte* out);
   /// For groups of communicators, and for the background thread: see ProgressLoop.
   bool progress() { return !forked() && loop_.progress(); }
   /// Also hears of failures of peers while nothing is open here. For callers whose communicator is not
@@ -168,14 +173,15 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
   /// what a worker is doing at the moment.
   void leave_for_exit(Deadline deadline);
 
-  /// Operators of this communicator; see anycclRedOpCreate. Any thread.
-  Result<ReduceOp> add_operator(const Operator& op);
-  Status remove_operator(ReduceOp op);
-  /// Null if there is none of that name.
-  std::shared_ptr<const Operator> find_operator(ReduceOp op);
-
-  /// Those of another communicator of the same ranks.
-  void copy_operators(Comm& from);
+  /// Calls use(plans), where the operators of the program are; `otherwise` in a forked child. Any
+  /// thread, but not one that is in a function which reduces.
+  template <typename T, typename Use>
+  T with_operators(T otherwise, const Use& use) {
+    if (forked()) return otherwise;
+    ProgressLock progress_lock = loop_.progress_lock();
+    loop_.lock(progress_lock);
+    return use(plans_);
+  }
   /// A check that run() cannot do for a slice: whether the whole call makes sense.
   Status check_whole(Call call) const;
 
@@ -231,7 +237,7 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
   Position next_position(const PreparedCall& prepared) {
     return {++sequence_, std::exchange(history_, mix(history_, prepared.digest))};
   }
-  IssuedCalls enqueue_collectives(std::span<const Call* const> calls, Gate gate);
+  IssuedCalls enqueue_collectives(std::span<const Call* const> calls, std::span<const Gate> gates);
   Result<std::shared_ptr<Operation>> enqueue_fused(std::span<const Call* const> calls, Gate gate);
   Result<std::shared_ptr<Operation>> enqueue(const Call& call, const CallKey& key, Gate gate,
                                              std::unique_ptr<FusedCall> fused = nullptr);
@@ -285,6 +291,7 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
   Status ready_to_start(Persistent& call);
   Result<std::shared_ptr<Operation>> enqueue_again(Persistent& call, Gate gate);
   Status check_probe(Rank source) const;
+  Result<bool> look_for(Rank source, std::uint32_t tag, MessageFacts& found);
   Status check_stalled(Operation& operation, const Execution* collective);
   void fail(const Status& why);
   /// Where this rank only gives: an error of calls before, or of this one, as far as peers have come to it.

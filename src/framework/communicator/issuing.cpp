@@ -12,6 +12,12 @@ namespace {
 
 constexpr std::size_t kMostSpareFused = 4;  // they keep their memory
 
+/// The gate of an operation that is several calls: the first one that is closed.
+Gate common_gate(std::span<const Gate> gates) {
+  const auto closed = std::find(gates.begin(), gates.end(), Gate::closed);
+  return closed == gates.end() ? Gate::open : *closed;
+}
+
 }  // namespace
 
 Result<std::shared_ptr<Operation>> Comm::issue(const Call& call, Gate gate) try {
@@ -30,22 +36,22 @@ Result<std::shared_ptr<Operation>> Comm::issue(const Call& call, Gate gate) try 
   return fail_without_memory(call);
 }
 
-Comm::IssuedCalls Comm::issue_all(std::span<const Call* const> calls, Gate gate) try {
+Comm::IssuedCalls Comm::issue_all(std::span<const Call* const> calls,
+                                  std::span<const Gate> gates) try {
   if (forked()) return IssuedCalls(calls.size(), failure());
   ProgressLock progress_lock = loop_.progress_lock();
   loop_.lock(progress_lock);
-  IssuedCalls issued = enqueue_collectives(calls, gate);
-  if (gate == Gate::open)
-    advance();
-  else
-    gated_.store(true, std::memory_order_relaxed);
+  IssuedCalls issued = enqueue_collectives(calls, gates);
+  if (common_gate(gates) == Gate::closed) gated_.store(true, std::memory_order_relaxed);
+  advance();
   return issued;
 } catch (const std::bad_alloc&) {
   return IssuedCalls(calls.size(), fail_without_memory(*calls.front()));
 }
 
 /// By the holder of the progress lock: those of the calls that are collectives, in their order.
-Comm::IssuedCalls Comm::enqueue_collectives(std::span<const Call* const> calls, Gate gate) {
+Comm::IssuedCalls Comm::enqueue_collectives(std::span<const Call* const> calls,
+                                            std::span<const Gate> gates) {
   std::vector<const Call*> todo;
   std::vector<Status> checked;
   for (const Call* call : calls) {
@@ -66,6 +72,7 @@ Comm::IssuedCalls Comm::enqueue_collectives(std::span<const Call* const> calls, 
     }
     const auto rest = std::span(todo).subspan(first, right);
     const std::size_t together = plans_.count_fusible(rest);
+    const Gate gate = gates.empty() ? Gate::open : common_gate(gates.subspan(first, together));
     const auto operation = together > 1 ? enqueue_fused(rest.first(together), gate)
                                         : enqueue(*rest[0], CallKey(*rest[0], me_.rank), gate);
     for (std::size_t i = 0; i < together; ++i) issued.push_back(operation);
@@ -80,7 +87,7 @@ Result<std::shared_ptr<Operation>> Comm::enqueue_fused(std::span<const Call* con
     fused = std::move(spare_fused_.back());
     spare_fused_.pop_back();
   }
-  fused->begin(calls, me_);
+  fused->begin(calls, me_, shortest_limit(calls, me_.wait_limits.most));
   const Call& call = fused->call();  // stays where it is
   const CallKey key(call, me_.rank, fused->parts());
   return enqueue(call, key, gate, std::move(fused));

@@ -23,6 +23,7 @@ struct Comm::Persistent {
         key(call.is_point_to_point() ? CallKey() : CallKey(kept.call(), me)) {}
 
   KeptCall kept;
+  HeldOperator op;  // that it names, of the program; or null
   CallKey key;
   std::shared_ptr<const PreparedCall> plan;  // of a collective
   std::uint64_t plan_generation = 0;         // see PlanCache::generation(); 0: to be checked
@@ -38,6 +39,7 @@ Result<std::shared_ptr<Comm::Persistent>> Comm::prepare(const Call& call) {
   loop_.lock(progress_lock);
   ANYCCL_CHECK(ready(call));
   auto persistent = std::make_shared<Persistent>(call, me_.rank, me_.size);
+  persistent->op = plans_.operators().hold(call.op);
   ANYCCL_CHECK(ready_to_start(*persistent));
   return persistent;
 }

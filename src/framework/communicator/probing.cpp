@@ -49,6 +49,11 @@ Result<bool> Comm::probe_now(Rank source, std::uint32_t tag, MessageFacts& found
   if (forked()) return failure();
   ProgressLock progress_lock = loop_.progress_lock();
   loop_.lock(progress_lock);
+  return look_for(source, tag, found);
+}
+
+/// Looks once; for the holder of the progress lock.
+Result<bool> Comm::look_for(Rank source, std::uint32_t tag, MessageFacts& found) {
   ANYCCL_CHECK(check_probe(source));
   const auto probe = std::make_shared<Probe>(source, tag);
   messages_.add(probe);
@@ -63,6 +68,28 @@ Result<bool> Comm::probe_now(Rank source, std::uint32_t tag, MessageFacts& found
   ANYCCL_CHECK(probe->status());
   found = probe->message();
   return true;
+}
+
+Result<std::shared_ptr<Operation>> Comm::receive_found(const MessageFacts& message,
+                                                       std::byte* out) {
+  if (forked()) return failure();
+  ProgressLock progress_lock = loop_.progress_lock();
+  loop_.lock(progress_lock);
+  MessageFacts next;
+  ANYCCL_TRY(const bool is_there, look_for(message.source, message.tag, next));
+  if (!is_there || next.dtype != message.dtype || next.count != message.count)
+    return std::shared_ptr<Operation>();
+  Call call;
+  call.collective = Collective::recv;
+  call.dtype = message.dtype;
+  call.root = message.source;
+  call.tag = message.tag;
+  call.count = message.count;
+  call.output = out;
+  ANYCCL_CHECK(ready(call));
+  std::shared_ptr<Operation> receive = add_message(call, Gate::open);
+  advance();
+  return receive;
 }
 
 }  // namespace anyccl

@@ -52,7 +52,9 @@ Status Team::check_team(int thread, int threads) const {
 }
 
 void Team::add(std::shared_ptr<Comm> comm) {
-  comm->copy_operators(*first_);  // and add_operator() keeps them equal
+  first_->with_operators(true, [&](const PlanCache& from) {
+    return comm->with_operators(true, [&](PlanCache& to) { return to.copy_operators(from), true; });
+  });  // and add_operator() keeps them equal
   const std::lock_guard lock(mutex_);
   others_.push_back(std::move(comm));
 }
@@ -74,14 +76,19 @@ bool Team::end(const Status& why) {
 }
 
 Result<ReduceOp> Team::add_operator(const Operator& op) {
-  for (const auto& comm : others_) ANYCCL_CHECK(comm->add_operator(op).status());
-  return first_->add_operator(op);
+  ANYCCL_TRY(const ReduceOp handle,
+             first_->with_operators(Result<ReduceOp>(first_->failure()),
+                                    [&](PlanCache& plans) { return plans.add_operator(op); }));
+  for (const auto& comm : others_)
+    comm->with_operators(true,
+                         [&](PlanCache& plans) { return plans.add_operator_as(handle, op), true; });
+  return handle;
 }
 
-Status Team::remove_operator(ReduceOp op) {
-  ANYCCL_CHECK(first_->remove_operator(op));
-  for (const auto& comm : others_) ANYCCL_CHECK(comm->remove_operator(op));
-  return {};
+Status Team::remove_operator(ReduceOp handle) {
+  // Others have what calls look up in the first one.
+  return first_->with_operators(first_->failure(),
+                                [&](PlanCache& plans) { return plans.remove_operator(handle); });
 }
 
 Status Team::dump(const std::string& path) const {

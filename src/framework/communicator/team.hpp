@@ -34,7 +34,7 @@ class Team {
   /// JSON of what all of them have done, see docs/metrics.md.
   std::string metrics_text() const;
   Result<ReduceOp> add_operator(const Operator& op);
-  Status remove_operator(ReduceOp op);
+  Status remove_operator(ReduceOp handle);
   void abort(const Status& why);          ///< Any thread.
   Status finish(Deadline deadline = {});  ///< See Comm.
 

@@ -9,7 +9,10 @@ namespace anyccl {
 void CallGroup::add(const std::shared_ptr<Comm>& comm, const Call& call,
                     std::shared_ptr<HostStream> stream) {
   if (comms_.empty() || comms_.back() != comm) comms_.push_back(comm);
-  entries_.emplace_back(*comm, call, std::move(stream));
+  Entry& entry = entries_.emplace_back(*comm, call, std::move(stream));
+  if (Operators::is_created(call.op))
+    entry.op = comm->with_operators(
+        HeldOperator(), [&](const PlanCache& plans) { return plans.operators().hold(call.op); });
 }
 
 void CallGroup::add(const std::shared_ptr<Comm>& comm, const OneSidedCall& call,
@@ -63,25 +66,34 @@ Status CallGroup::run_in_one_communicator() {
   return entries_.front().comm->run_together(calls_);
 }
 
-/// The calls of each communicator that follow each other in the same stream; each message is alone.
-/// Messages aside, they follow each other equally on all ranks.
+/// The collectives of each communicator; each message is alone. Streams make no difference, as they
+/// are local: what travels as one belongs to the streams of all its calls.
 std::vector<CallGroup::Run> CallGroup::runs() const {
   std::vector<Run> runs;
-  std::vector<std::pair<const Comm*, std::size_t>> last;  // run of each communicator's collectives
+  std::vector<std::pair<const Comm*, std::size_t>> collectives;  // where each communicator's are
   for (const Entry& entry : entries_) {
-    const auto known = std::find_if(last.begin(), last.end(),
+    const Call& call = entry.kept.call();
+    const auto known = std::find_if(collectives.begin(), collectives.end(),
                                     [&](const auto& one) { return one.first == entry.comm; });
-    const bool message = entry.kept.call().is_point_to_point();
-    if (!message && known != last.end() && runs[known->second].stream == entry.stream.get()) {
-      runs[known->second].calls.push_back(&entry.kept.call());
+    if (!call.is_point_to_point() && known != collectives.end()) {
+      runs[known->second].calls.push_back(&call);
+      runs[known->second].streams.push_back(entry.stream.get());
       continue;
     }
-    if (!message && known != last.end()) known->second = runs.size();
-    if (!message && known == last.end()) last.emplace_back(entry.comm, runs.size());
-    runs.push_back({entry.comm, entry.stream.get(), {&entry.kept.call()}});
+    if (!call.is_point_to_point()) collectives.emplace_back(entry.comm, runs.size());
+    runs.push_back({entry.comm, {&call}, {entry.stream.get()}});
     if (entry.one_sided != nullptr) runs.back().one_sided = &entry.one_sided->call();
   }
   return runs;
+}
+
+Comm::IssuedCalls CallGroup::issue(const Run& run) {
+  std::vector<Gate> gates;
+  for (const HostStream* stream : run.streams)
+    gates.push_back(stream == nullptr ? Gate::open : Gate::closed_by(stream->number()));
+  if (run.one_sided != nullptr) return {run.comm->issue(*run.one_sided, gates[0])};
+  if (run.calls[0]->is_point_to_point()) return {run.comm->issue(*run.calls[0], gates[0])};
+  return run.comm->issue_all(run.calls, gates);
 }
 
 Status CallGroup::issue_and_wait() const {
@@ -89,20 +101,23 @@ Status CallGroup::issue_and_wait() const {
   Status first;
   std::vector<PendingOperation> mine;
   for (const Run& run : runs()) {
-    const auto batch = std::find_if(batches.begin(), batches.end(),
-                                    [&](const Batch& b) { return b.stream() == run.stream; });
-    const bool waits = batch == batches.end();
     const auto comm = run.comm->shared_from_this();
-    Comm::IssuedCalls issued;
-    if (run.one_sided != nullptr)
-      issued.push_back(waits ? comm->issue(*run.one_sided) : batch->issue(comm, *run.one_sided));
-    else if (run.calls[0]->is_point_to_point())
-      issued.push_back(waits ? comm->issue(*run.calls[0]) : batch->issue(comm, *run.calls[0]));
-    else
-      issued = waits ? comm->issue_all(run.calls) : batch->issue_all(comm, run.calls);
-    for (auto& operation : issued) {
-      if (!operation.ok() && first.ok()) first = operation.status();
-      if (operation.ok() && waits) mine.push_back({comm, *std::move(operation)});
+    const Operation* gated = nullptr;  // which a stream has already
+    Comm::IssuedCalls issued = issue(run);
+    for (std::size_t i = 0; i < issued.size(); ++i) {
+      if (!issued[i].ok()) {
+        if (first.ok()) first = issued[i].status();
+        continue;
+      }
+      const std::shared_ptr<Operation>& operation = *issued[i];
+      const auto batch = std::find_if(batches.begin(), batches.end(),
+                                      [&](const Batch& b) { return b.stream() == run.streams[i]; });
+      if (batch == batches.end()) {
+        mine.push_back({comm, operation});
+      } else if (batch->add(comm, operation)) {
+        if (gated == operation.get()) operation->add_gate();
+        gated = operation.get();
+      }
     }
   }
   batches.clear();  // into their streams: ours may wait for them

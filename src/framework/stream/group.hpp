@@ -28,17 +28,19 @@ class CallGroup {
     Comm* comm;
     KeptCall kept;
     std::shared_ptr<HostStream> stream;
+    HeldOperator op;  ///< That it names, of the program; or null.
     /// What it is instead, and `kept` is a message that takes as long; or null.
     std::unique_ptr<KeptOneSidedCall> one_sided;
   };
   struct Run {
     Comm* comm;
-    const HostStream* stream;
     std::vector<const Call*> calls;
+    std::vector<const HostStream*> streams;   ///< That each call is in.
     const OneSidedCall* one_sided = nullptr;  ///< Instead of `calls`, or null.
   };
   std::vector<Run> runs() const;
   Result<std::vector<Batch>> make_batches() const;
+  static Comm::IssuedCalls issue(const Run& run);
   Status run_in_one_communicator();
   Status issue_and_wait() const;
 

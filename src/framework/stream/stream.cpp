@@ -202,6 +202,9 @@ class Batch::Operations final : public StreamItem {
   void add(const std::shared_ptr<Comm>& comm, std::shared_ptr<Operation> operation) {
     pending_.push_back({comm, std::move(operation)});
   }
+  bool has_last(const Operation& operation) const {
+    return !pending_.empty() && pending_.back().operation.get() == &operation;
+  }
   bool empty() const { return pending_.empty(); }
   bool is_needed_by(const Awaited& awaited) const override {
     return std::any_of(pending_.begin(), pending_.end(), [&](const PendingOperation& mine) {
@@ -251,12 +254,10 @@ Result<std::shared_ptr<Operation>> Batch::issue(const std::shared_ptr<Comm>& com
   return operation;
 }
 
-Comm::IssuedCalls Batch::issue_all(const std::shared_ptr<Comm>& comm,
-                                   std::span<const Call* const> calls) {
-  Comm::IssuedCalls issued = comm->issue_all(calls, Gate::closed_by(stream_->number()));
-  for (const auto& operation : issued)
-    if (operation.ok()) operations_->add(comm, *operation);
-  return issued;
+bool Batch::add(const std::shared_ptr<Comm>& comm, const std::shared_ptr<Operation>& operation) {
+  if (operations_->has_last(*operation)) return false;
+  operations_->add(comm, operation);
+  return true;
 }
 
 }  // namespace anyccl

@@ -105,9 +105,9 @@ class Batch {
                                            Comm::Persistent& call);
   Result<std::shared_ptr<Operation>> issue(const std::shared_ptr<Comm>& comm,
                                            const OneSidedCall& call);
-  /// As Comm::issue_all().
-  Comm::IssuedCalls issue_all(const std::shared_ptr<Comm>& comm,
-                              std::span<const Call* const> calls);
+  /// An operation that was issued with a closed gate, which belongs to this stream, too. Whether it
+  /// is new here: the calls of an operation that is several come one after the other.
+  bool add(const std::shared_ptr<Comm>& comm, const std::shared_ptr<Operation>& operation);
   const HostStream* stream() const { return stream_.get(); }
 
  private:

@@ -61,10 +61,11 @@ Status CallSettingsTable::parse(const Text& text, Entry& into) {
 }
 
 Result<std::uint8_t> CallSettingsTable::number_of(const Text& text) {
-  const bool says_nothing = text_of(text.algorithms).empty() && text_of(text.protocols).empty() &&
-                            text.chunk_bytes == 0 && text.level == 0 && !text.output &&
-                            !text.accumulate && text.leaves == 0 && text.tag == 0;
-  if (says_nothing) return std::uint8_t{0};
+  const bool changes_nothing = text_of(text.algorithms).empty() &&
+                               text_of(text.protocols).empty() && text.chunk_bytes == 0 &&
+                               text.level == 0 && !text.output && !text.accumulate &&
+                               text.leaves == 0;
+  if (changes_nothing && text.tag == 0) return std::uint8_t{0};
   const auto known = count_.load(std::memory_order_acquire);
   std::size_t place = find(text, known);
   if (place == known) {
@@ -79,6 +80,7 @@ Result<std::uint8_t> CallSettingsTable::number_of(const Text& text) {
                      kMost);
       auto entry = std::make_unique<Entry>();
       ANYCCL_CHECK(parse(text, *entry));
+      entry->settings.changes_plans = !changes_nothing;
       entries_[count].store(entry.release(), std::memory_order_release);
       count_.store(count + 1, std::memory_order_release);
     }

@@ -26,6 +26,7 @@ struct CallSettings : PlanSettings {
   bool forced = true;  ///< A choice that cannot be done is an error; else another one is taken.
   std::optional<DType> output, accumulate;  ///< See ElementTypes; absent: that of the call.
   std::uint32_t leaves = 0;                 ///< Of all ranks, see leaves_of_rank(); 0: not set.
+  bool changes_plans = true;                ///< False: it is a tag and nothing else.
   std::atomic<std::uint64_t> tag{0};        ///< Of the last such call, for profilers; 0: none.
 };
 
@@ -61,8 +62,13 @@ class CallSettingsTable {
   const CallSettings* at(std::uint8_t number) const {
     return number == 0 ? nullptr : &entries_[number - 1U].load(std::memory_order_acquire)->settings;
   }
+  /// Whether calls of both numbers are done alike.
+  bool are_alike(std::uint8_t a, std::uint8_t b) const {
+    return a == b || (!changes_plans(a) && !changes_plans(b));
+  }
 
  private:
+  bool changes_plans(std::uint8_t number) const { return number != 0 && at(number)->changes_plans; }
   struct Entry {
     std::string algorithms, protocols;
     CallSettings settings;

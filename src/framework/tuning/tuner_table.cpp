@@ -1,15 +1,14 @@
 #include "framework/tuning/tuner_table.hpp"
 
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
+#include <utility>
 
 #include "base/error.hpp"
 #include "base/hash.hpp"
 #include "base/types.hpp"
+#include "base/whole_file.hpp"
 
 namespace anyccl {
 namespace {
@@ -47,10 +46,8 @@ bool counts_blocks(const Algorithm& algorithm, int ranks) {
 }  // namespace
 
 Result<TunerTable> TunerTable::read(const std::string& file) {
-  std::ifstream in(file);
-  std::stringstream text;
-  if (!in || !(text << in.rdbuf())) return system_error(errno, "read {}", file);
-  return parse(text.str(), file);
+  ANYCCL_TRY(const std::string text, read_whole_file(file));
+  return parse(text, file);
 }
 
 Result<TunerTable> TunerTable::parse(const std::string& text, const std::string& file) {
@@ -65,7 +62,8 @@ Result<TunerTable> TunerTable::parse(const std::string& text, const std::string&
     if (!is_row(json))
       return error(Code::invalid_argument, "row {} of {} is not one of `anyccl perf --json`", i,
                    file);
-    const int ranks = json["ranks"];
+    const int ranks =
+        std::in_range<int>(json["ranks"].get<std::int64_t>()) ? json["ranks"].get<int>() : 0;
     const double us = json["median_us"];
     if (ranks < 1 || !(us > 0))
       return error(Code::invalid_argument, "row {} of {} has {} ranks and takes {} us", i, file,

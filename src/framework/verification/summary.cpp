@@ -239,7 +239,7 @@ Result<Method> method_of(const Call& call, DType sum, DType output, const Operat
                          int size) {
   Method method;
   if (!reduces(call.collective)) return method;
-  method.op = created != nullptr ? ReduceOp::sum : call.op;
+  method.op = created != nullptr ? ReduceOp::sum : ReduceOp{call.op};
   const bool adds = method.op == ReduceOp::sum || method.op == ReduceOp::avg;
   if (!adds && output == call.dtype) sum = output;  // what a wider type makes of it is exact
   const bool is_complex = sum == DType::complex64 || sum == DType::complex128;

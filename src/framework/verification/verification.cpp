@@ -290,7 +290,7 @@ std::string Verification::what() const {
   CallRecord record;
   record.collective = static_cast<std::uint8_t>(call_.call.collective);
   record.dtype = static_cast<std::uint8_t>(call_.call.dtype);
-  record.op = static_cast<std::uint8_t>(call_.op != nullptr ? kPreMulSum : call_.call.op);
+  record.op = static_cast<std::uint8_t>(call_.op != nullptr ? kPreMulSum : ReduceOp{call_.call.op});
   record.root = index(call_.call.root);
   record.count = call_.call.count;
   return fmt::format("{} (operation {})", describe(record), call_.sequence);

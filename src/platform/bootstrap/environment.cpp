@@ -16,7 +16,15 @@ constexpr std::string_view kAdvice =
     "is rank 0 running on MASTER_ADDR, with the same MASTER_PORT or ANYCCL_PORT, and the port "
     "open?";
 
-Status missing(std::string_view name) {
+/// A variable that a launcher sets, and that this configuration does not have.
+Status missing(const Config& config, std::string_view name) {
+  for (const auto& [other, why] : config.unreadable)
+    if (name.starts_with(other))
+      return error(
+          why.code(),
+          "{}; launchers such as `anyccl run` and torchrun set it, and here something else "
+          "has: unset it, or start the program with a launcher",
+          why.message());
   return error(
       Code::invalid_usage,
       "{} is not set: start the program with `anyccl run` or torchrun, which set it, or set it "
@@ -33,7 +41,7 @@ Status missing_for(const Launch& launch, std::string_view name, std::string_view
 
 Result<std::uint16_t> port_of(const Config& config) {
   if (config.port != 0) return static_cast<std::uint16_t>(config.port);
-  if (!config.master_port) return missing("MASTER_PORT (or ANYCCL_PORT)");
+  if (!config.master_port) return missing(config, "MASTER_PORT (or ANYCCL_PORT)");
   if (*config.master_port == 65535)
     return error(Code::invalid_argument,
                  "MASTER_PORT=65535 leaves no port above it: set ANYCCL_PORT");
@@ -83,7 +91,7 @@ Result<RendezvousAddress> local_rendezvous(const Config& config,
 }
 
 Result<RendezvousAddress> rendezvous_of(const Config& config, Deadline deadline) {
-  if (config.master_addr.empty()) return missing("MASTER_ADDR");
+  if (config.master_addr.empty()) return missing(config, "MASTER_ADDR");
   ANYCCL_TRY(const std::uint16_t port, port_of(config));
   ANYCCL_TRY(const std::vector<Address> addresses, resolve_master(config, port, deadline));
   if (config.secret.empty()) return local_rendezvous(config, addresses, port);
@@ -120,6 +128,8 @@ Result<Config> completed(Config config, const Launch& launch, Deadline deadline)
     return missing_for(launch, "MASTER_ADDR", "set it to the address of rank 0's host");
   if (config.port == 0 && !config.master_port && !launch.first_host.empty())
     config.port = port_of_job(launch);
+  if (config.port == 0 && !config.master_port && !config.unreadable.empty())
+    return missing(config, "MASTER_PORT");
   if (config.port == 0 && !config.master_port)
     return missing_for(launch, "MASTER_PORT",
                        "set it to a free port P of rank 0's host, where P + 1 is free, too");
@@ -220,8 +230,8 @@ Result<LaunchInfo> read_launch_info(const Config& config) {
       return LaunchInfo{Rank{launch->rank}, launch->size, launch};
     }
   }
-  if (!config.rank) return missing("RANK");
-  if (!config.world_size) return missing("WORLD_SIZE");
+  if (!config.rank) return missing(config, "RANK");
+  if (!config.world_size) return missing(config, "WORLD_SIZE");
   if (*config.rank >= *config.world_size)
     return error(Code::invalid_argument,
                  "RANK={} is not in a group of WORLD_SIZE={} ranks: they are 0 to {}", *config.rank,

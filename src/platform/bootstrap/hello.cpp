@@ -131,8 +131,8 @@ Status check_hello(const Hello& hello) {
       !text_ends(hello.unix_name) || !text_ends(hello.settings))
     return error(Code::invalid_argument,
                  "a rank introduced itself in a form that cannot be understood");
-  if (hello.size == 0 || hello.size > kMostRanks)
-    return error(Code::invalid_argument, "a group has 1 to {} ranks, not {}", kMostRanks,
+  if (hello.size == 0 || hello.size > kLargestGroup)
+    return error(Code::invalid_argument, "a group has 1 to {} ranks, not {}", kLargestGroup,
                  static_cast<std::int32_t>(hello.size));
   if (hello.rank >= hello.size)
     return error(Code::invalid_argument, "{} is not in a group of {} ranks: they are 0 to {}",

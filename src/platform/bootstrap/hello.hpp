@@ -15,9 +15,6 @@
 
 namespace anyccl::bootstrap {
 
-/// The largest group.
-inline constexpr int kMostRanks = 65536;
-
 /// The identity of a host: two ranks share a host only if all of this is equal.
 struct HostIdentity {
   std::string boot_id;                  ///< /proc/sys/kernel/random/boot_id

@@ -1,8 +1,11 @@
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <sstream>
@@ -203,6 +206,54 @@ TEST(Run, keep_going_lets_the_others_finish) {
   EXPECT_TRUE(contains(tool.err(), ") failed: exit code 6\n")) << tool.err();
 }
 
+TEST(Run, shows_a_prompt) {
+  Tool tool(run_script({"-n", "2"},
+                       "[ $RANK = 0 ] || exit 0; printf 'name? '; read name; echo hello $name"));
+  ASSERT_TRUE(tool.says("[0] name? "));
+  tool.send("bob\n");
+  EXPECT_EQ(tool.finish(), 0);
+  EXPECT_EQ(tool.out(), "[0] name? hello bob\n");
+}
+
+TEST(Run, passes_signals_of_programs_on_and_goes_on) {
+  for (const int signal : {SIGUSR1, SIGUSR2}) {
+    const std::string name = ::sigabbrev_np(signal);
+    Tool tool(run_script({"-n", "2"}, "trap 'echo got it' " + name +
+                                          "; echo ready; sleep 100 & while ! wait; do "
+                                          "[ -n \"$done\" ] && exit 0; done=1; read go; done"));
+    ASSERT_TRUE(tool.says("ready", 2));
+    tool.signal(signal);
+    EXPECT_TRUE(tool.says("got it", 2)) << tool.out() << tool.err();
+    tool.signal(SIGTERM);
+    tool.finish();
+  }
+}
+
+/// Its output is a pipe that is full, and that nobody reads.
+TEST(Run, obeys_while_nobody_reads_its_output) {
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  const UniqueFd unread(ends[0]);
+  UniqueFd write(ends[1]);
+  const int most = ::fcntl(unread.get(), F_GETPIPE_SZ);
+  const pid_t pid = ::fork();
+  ASSERT_GE(pid, 0);
+  if (pid == 0) {
+    ::dup2(write.get(), STDOUT_FILENO);
+    ::execl(ANYCCL_TOOL, "anyccl", "run", "-n", "2", "--", "yes", nullptr);
+    ::_exit(127);
+  }
+  write.reset();
+  for (int filled = 0; filled < most - 4096;) {
+    ASSERT_EQ(::ioctl(unread.get(), FIONREAD, &filled), 0);
+    ::poll(nullptr, 0, 1);
+  }
+  ::kill(pid, SIGTERM);
+  int status = 0;
+  EXPECT_EQ(::waitpid(pid, &status, 0), pid);  // the test's own limit is that of ctest
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 128 + SIGTERM) << status;
+}
+
 class RunSignal : public ::testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Signals, RunSignal, ::testing::Values(SIGINT, SIGTERM, SIGHUP));
 
@@ -253,9 +304,14 @@ TEST(Run, ends_what_a_rank_left_running) {
             0);  // The sleep holds the output open: were it alive, this would not end.
 }
 
-TEST(Run, ranks_die_with_the_launcher) {
-  Tool tool(
-      {"run", "-n", "2", "--no-prefix", "--", "/bin/sh", "-c", "echo pid $$; exec sleep 100"});
+class RunKilled : public ::testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(Ranks, RunKilled,
+                         ::testing::Values("echo pid $$; exec sleep 100",
+                                           "sleep 100 & echo pid $!; wait"));
+
+/// And what they have started.
+TEST_P(RunKilled, takes_its_ranks_with_it) {
+  Tool tool({"run", "-n", "2", "--no-prefix", "--", "/bin/sh", "-c", GetParam()});
   ASSERT_TRUE(tool.says("pid ", 2));
   ASSERT_TRUE(tool.says("\n", 2));
   std::istringstream words(tool.out());

@@ -2,6 +2,8 @@
 #include "tool.hpp"
 
 #include <gtest/gtest.h>
+#include <stdlib.h>
+#include <sys/wait.h>
 
 namespace anyccl::cli {
 namespace {
@@ -47,6 +49,26 @@ TEST(Tool, explains_a_verb) {
   Tool tool({"run", "--help"});
   EXPECT_EQ(tool.finish(), 0);
   EXPECT_NE(tool.out().find("--keep-going"), std::string::npos);
+}
+
+TEST(Tool, says_that_its_output_cannot_be_written) {
+  for (const char* arguments : {"--help", "info", "check all_reduce/ring --ranks 2..4"}) {
+    const std::string command =
+        std::string(ANYCCL_TOOL) + " " + arguments + " 2>&1 >/dev/full | grep -q 'cannot write'";
+    EXPECT_EQ(::system(command.c_str()), 0) << command;
+    const std::string code = std::string(ANYCCL_TOOL) + " " + arguments + " >/dev/full 2>/dev/null";
+    const int status = ::system(code.c_str());
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 1) << code << ": " << status;
+  }
+}
+
+TEST(Tool, takes_no_number_for_another_one) {
+  for (const char* number : {"-2", "+2", "99999999999999999999", "2.5", "nan", "0x2", "2 "}) {
+    Tool tool({"perf", "all_reduce", "-b", "8", "-e", "64", std::string("--stepfactor=") + number});
+    EXPECT_EQ(tool.finish(), 2) << number;
+    EXPECT_NE(tool.err().find("is not a whole number of 0 or more"), std::string::npos)
+        << number << ": " << tool.err();
+  }
 }
 
 }  // namespace

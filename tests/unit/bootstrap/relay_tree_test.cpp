@@ -46,7 +46,7 @@ TEST(RelayTree, needs_the_tellers_of_the_largest_number_of_leaders) {
 TEST(RelayTree, is_flat) {
   EXPECT_EQ(depth_of({}, 63), 1);
   EXPECT_EQ(depth_of({}, 1023), 2);
-  EXPECT_EQ(depth_of({}, kMostRanks - 1), 4);
+  EXPECT_EQ(depth_of({}, kLargestGroup - 1), 4);
 }
 
 TEST(RelayTree, is_for_groups_whose_ranks_the_server_does_not_tell_itself) {

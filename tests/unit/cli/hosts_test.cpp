@@ -41,6 +41,8 @@ TEST(Hosts, that_do_not_fit_are_named) {
   EXPECT_EQ(spread("a,b", 1), "--ranks 1 is less than the 2 hosts");
   EXPECT_EQ(spread("a:2,b:2", 5), "--ranks 5: --hosts has room for 4");
   EXPECT_EQ(spread("a,b,a", 3), "--hosts: a is there twice: write a:2");
+  EXPECT_EQ(spread("a,b,A.", 3), "--hosts: A. is there twice, also as a: write a:2");
+  EXPECT_EQ(spread("me@a,b,you@a", 3), "--hosts: you@a is there twice, also as me@a: write me@a:2");
 }
 
 class NoHost : public ::testing::TestWithParam<const char*> {};

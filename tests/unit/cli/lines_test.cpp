@@ -54,5 +54,29 @@ TEST(RankPrefix, resets_the_colour_before_the_text) {
   EXPECT_EQ(rank_prefix(7, true), "\x1b[32m[7]\x1b[0m ");
 }
 
+TEST(LinePrefixer, shows_a_line_that_has_no_end_yet) {
+  LinePrefixer lines("[0] ");
+  EXPECT_EQ(lines.feed("a\nname? "), "[0] a\n");
+  EXPECT_EQ(lines.show(), "[0] name? ");
+  EXPECT_EQ(lines.show(), "");
+  EXPECT_EQ(lines.feed("bob\nb\n"), "bob\n[0] b\n");
+  EXPECT_EQ(lines.flush(), "");
+}
+
+TEST(LinePrefixer, begins_a_line_again_that_another_one_has_ended) {
+  LinePrefixer lines("[0] ");
+  EXPECT_EQ(lines.interrupt(), "");
+  EXPECT_EQ(lines.feed("name? "), "");
+  EXPECT_EQ(lines.show(), "[0] name? ");
+  EXPECT_EQ(lines.interrupt(), "\n");
+  EXPECT_EQ(lines.feed("bob\n"), "[0] bob\n");
+}
+
+TEST(LinePrefixer, comes_again_behind_a_carriage_return) {
+  LinePrefixer lines("[0] ");
+  EXPECT_EQ(lines.feed("\r10%\r20%\n"), "[0] \r[0] 10%\r[0] 20%\n");
+  EXPECT_EQ(lines.feed("a\r\n"), "[0] a\r\n");
+}
+
 }  // namespace
 }  // namespace anyccl::cli

@@ -47,6 +47,7 @@ if not _torch.__version__.startswith(_FOR_TORCH + "."):  # c10d::Backend changes
 
 from . import _C
 from ._C import Options, ProcessGroupAnyccl
+from ._coalescing import coalesce_by_thread as _coalesce_by_thread
 from ._flight_record import write_flight_record
 from ._gloo_name import replace_gloo
 from ._leaves import all_reduce_leaves
@@ -60,10 +61,10 @@ __all__ = ["Options", "ProcessGroupAnyccl", "all_reduce_leaves", "carry_on", "di
 
 def _create(given, pg_options):
     """One rank of a group, for torch.distributed."""
-    if pg_options is None:
-        options = Options()
-    elif isinstance(pg_options, Options):
+    if isinstance(pg_options, Options):
         options = pg_options.__copy__()
+    elif pg_options is None or isinstance(pg_options, _C.AnyOptions):  # of the backend of another device
+        options = Options()
     else:
         raise TypeError(
             "anyccl: pg_options must be anyccl.torch.Options, not "
@@ -109,6 +110,7 @@ def _register() -> None:
     _dist.Backend.register_backend("anyccl", _create, extended_api=True, devices=["cpu"])
     # Operations that complete later might release tensors after the interpreter has ended.
     _atexit.register(_C.close_all, _datetime.timedelta(seconds=2))
+    _coalesce_by_thread()
     _correct_shrink_group()
     if _os.environ.get("ANYCCL_TORCH_OBJECTS", "1") != "0":
         _replace_object_collectives()

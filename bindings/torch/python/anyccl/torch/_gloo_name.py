@@ -14,6 +14,9 @@ _log = _logging.getLogger("anyccl.torch")
 
 def _options_of(given) -> Options:
     """Of a time limit, or of any backend's options."""
+    if getattr(given, "_devices", None) and not _Name.told_of_devices:
+        _Name.told_of_devices = True
+        _log.warning("anyccl: options._devices is not used: ANYCCL_SOCKET_IFNAME names the network interface")
     options = Options()
     options._profiled_as = "gloo"
     if isinstance(given, _datetime.timedelta):
@@ -25,21 +28,39 @@ def _options_of(given) -> Options:
     return options
 
 
+def _arguments(store, rank, size, timeout=None, options=None, enable_reconfigure=False):
+    """Those of ProcessGroupAnyccl, from those of ProcessGroupGloo."""
+    if enable_reconfigure:
+        raise NotImplementedError(
+            "anyccl: the ranks of a group cannot be changed (enable_reconfigure=True); make a new group, or use "
+            f'the backend "{_REAL_NAME}"')
+    if rank == 0 and not _Name.told:
+        _Name.told = True
+        _log.warning('anyccl: this job runs on anyccl where it asks for "gloo"; Gloo itself is "%s"', _REAL_NAME)
+    return store, rank, size, _options_of(timeout if timeout is not None else options)
+
+
+class _Base(ProcessGroupAnyccl):
+    """What classes of programs over ProcessGroupGloo are derived from."""
+
+    def __init__(self, *arguments, **named):
+        super().__init__(*_arguments(*arguments, **named))
+
+
 class _Name(type):
-    """What calls, instance checks and look-ups of the class ProcessGroupGloo do instead."""
+    """What calls, instance checks, look-ups and subclasses of the class ProcessGroupGloo do instead."""
 
     real = None  # torch's class, once it is replaced
-    told = False
+    told = told_of_devices = False
 
-    def __call__(cls, store, rank, size, timeout=None, options=None, enable_reconfigure=False):
-        if enable_reconfigure:
-            raise NotImplementedError(
-                "anyccl: the ranks of a group cannot be changed (enable_reconfigure=True); make a new group, or use "
-                f'the backend "{_REAL_NAME}"')
-        if rank == 0 and not _Name.told:
-            _Name.told = True
-            _log.warning('anyccl: this job runs on anyccl where it asks for "gloo"; Gloo itself is "%s"', _REAL_NAME)
-        return ProcessGroupAnyccl(store, rank, size, _options_of(timeout if timeout is not None else options))
+    def __new__(mcs, name, bases, namespace, **named):
+        if not any(isinstance(base, mcs) for base in bases):
+            return super().__new__(mcs, name, bases, namespace, **named)
+        bases = tuple(_Base if isinstance(base, mcs) else base for base in bases)
+        return type(_Base)(name, bases, namespace, **named)
+
+    def __call__(cls, *arguments, **named):
+        return ProcessGroupAnyccl(*_arguments(*arguments, **named))
 
     def __instancecheck__(cls, instance):
         return isinstance(instance, (ProcessGroupAnyccl, _Name.real))
