@@ -67,6 +67,8 @@ TEST_P(FoundMessages, that_are_gone_are_nothing) {
     const auto work = recv_found(comm, view(x), *found);
     ASSERT_OK(work.status());
     EXPECT_FALSE(work->has_value());
+    anycclWork_t none = nullptr;
+    EXPECT_EQ(anycclRecvFound(x.data(), nullptr, comm.handle(), &none), anycclInvalidArgument);
     MessageInfo wrong = *found;
     wrong.source = Rank{5};
     EXPECT_EQ(recv_found(comm, view(x), wrong).status().code(), Code::invalid_argument);

@@ -85,6 +85,9 @@ void Backend::monitoredBarrier(const c10d::BarrierOptions& opts, bool wait_all_r
   const auto deadline = after(timeout);
   std::vector<int> missing;
   for (int rank = 1; rank < size_; ++rank) {
+    if (!wait_all_ranks && Clock::now() >= deadline)
+      fail(me + " timed out in monitoredBarrier after " + std::to_string(timeout.count()) +
+           " ms.\nThe next rank to wait for was " + std::to_string(rank) + ".");
     if (wait_for(*store_, key(number, std::to_string(rank)), deadline, alive(rank))) continue;
     missing.push_back(rank);
     if (!wait_all_ranks)

@@ -103,7 +103,6 @@ float Operation::seconds() const {
 
 void Operation::Promise::keep(const std::exception_ptr& error) {
   if (!future) return;
-  if (before) before();
   if (error != nullptr)
     future->setError(error);
   else

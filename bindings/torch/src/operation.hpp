@@ -60,7 +60,6 @@ class Operation : public std::enable_shared_from_this<Operation> {
   struct Promise {
     c10::intrusive_ptr<c10::ivalue::Future> future;  ///< It is null if nobody has one.
     std::vector<at::Tensor> value;
-    std::function<void()> before;  ///< Called before the future has it, if there is one.
 
     void keep(const std::exception_ptr& error);
   };

@@ -1,7 +1,5 @@
 #include "work.hpp"
 
-#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
-
 #include "errors.hpp"
 
 namespace anyccl::torch {
@@ -79,13 +77,8 @@ c10::intrusive_ptr<c10::ivalue::Future> PendingWork::getFuture() {
     if (future_) return future_;
     future_ = future_of_tensors();
   }
-  std::function<void()> forget;
-  if (c10d::allow_inflight_collective_as_graph_input())  // the future may be all that is waited for
-    forget = [self = c10::weak_intrusive_ptr<c10d::Work>(
-                  c10::intrusive_ptr<c10d::Work>::unsafe_reclaim_from_nonowning(this))] {
-      if (const auto work = self.lock()) work->synchronize();
-    };
-  operation_->watch({future_, outputs_, std::move(forget)});
+  synchronize();  // torch forgets the work, for whoever has the future waits for that
+  operation_->watch({future_, outputs_});
   return future_;
 }
 

@@ -95,13 +95,8 @@ Status reduce_local(const Call& call, const Operator* own) {
 }  // namespace
 
 ReduceOp number_of_created(anycclRedOp_t op, anycclComm_t comm) noexcept {
-  // A function that reduces is called with the lock that this takes; nothing that it calls goes
-  // further.
-  if (comm == nullptr || !comm->open || callback_here() == Callback::reduction)
-    return Operators::kNone;
-  return comm->comm->with_operators(Operators::kNone, [&](const PlanCache& plans) {
-    return plans.operators().number_of(static_cast<ReduceOp>(op));
-  });
+  if (comm == nullptr || !comm->open || comm->comm->forked()) return Operators::kNone;
+  return comm->comm->operators().number_of(static_cast<ReduceOp>(op));
 }
 
 }  // namespace anyccl
@@ -189,9 +184,8 @@ anycclResult_t anycclReduceLocal(const void* in, void* inout, size_t count,
     call.output = static_cast<std::byte*>(inout);
     HeldOperator own;
     if (comm != nullptr) ANYCCL_CHECK(check_wait({}));
-    if (comm != nullptr && comm->open)
-      own = comm->comm->with_operators(
-          HeldOperator(), [&](const PlanCache& plans) { return plans.operators().hold(call.op); });
+    if (comm != nullptr && comm->open && !comm->comm->forked())
+      own = comm->comm->operators().hold(call.op);
     return reduce_local(call, own == nullptr ? nullptr : own->get());
   });
 }

@@ -51,7 +51,8 @@ struct Portion {
 
 }  // namespace
 
-Result<Operators::Added> Operators::add(const Operator& op) {
+Result<ReduceOp> Operators::add(const Operator& op) {
+  const std::lock_guard lock(mutex_);
   auto place = std::find_if(all_.begin(), all_.end(), [](const Place& p) { return p.is_free(); });
   if (place == all_.end()) {
     if (all_.size() == kMost)
@@ -62,21 +63,31 @@ Result<Operators::Added> Operators::add(const Operator& op) {
   const auto number = kFirst + static_cast<std::uint32_t>(place - all_.begin());
   const std::uint32_t turn = place->turn % kTurns + 1;
   const auto handle = static_cast<ReduceOp>(turn << kNumberBits | number);
-  return add_as(handle, op);
+  put(handle, op);
+  return handle;
 }
 
-Operators::Added Operators::add_as(ReduceOp handle, const Operator& op) {
+void Operators::add_as(ReduceOp handle, const Operator& op) {
+  const std::lock_guard lock(mutex_);
+  put(handle, op);
+}
+
+void Operators::copy(const Operators& from) {
+  const std::scoped_lock lock(mutex_, from.mutex_);
+  all_ = from.all_;
+}
+
+void Operators::put(ReduceOp handle, const Operator& op) {
   const auto value = static_cast<std::uint32_t>(handle);
   const std::size_t i = value % (1U << kNumberBits) - kFirst;
   if (all_.size() <= i) all_.resize(i + 1);
-  Added added{handle, find(static_cast<ReduceOp>(kFirst + i))};
   all_[i] = {.op = std::make_shared<const std::shared_ptr<const Operator>>(
                  std::make_shared<const Operator>(op)),
              .turn = value >> kNumberBits};
-  return added;
 }
 
 Status Operators::remove(ReduceOp handle) {
+  const std::lock_guard lock(mutex_);
   const Place* const place = place_of(handle);
   if (place == nullptr)
     return error(Code::invalid_argument,
@@ -87,6 +98,7 @@ Status Operators::remove(ReduceOp handle) {
 }
 
 ReduceOp Operators::number_of(ReduceOp handle) const {
+  const std::lock_guard lock(mutex_);
   if (place_of(handle) == nullptr) return kNone;
   return static_cast<ReduceOp>(static_cast<std::uint32_t>(handle) % (1U << kNumberBits));
 }
@@ -103,13 +115,14 @@ const Operators::Place* Operators::place_of(ReduceOp handle) const {
 
 HeldOperator Operators::hold(ReduceOp number) const {
   const std::size_t i = static_cast<std::size_t>(number) - kFirst;
+  const std::lock_guard lock(mutex_);
   return i < all_.size() ? all_[i].op : nullptr;
 }
 
-const std::shared_ptr<const Operator>& Operators::find(ReduceOp number) const {
-  static const std::shared_ptr<const Operator> none;
-  const std::size_t i = static_cast<std::size_t>(number) - kFirst;
-  return i < all_.size() && all_[i].op != nullptr ? *all_[i].op : none;
+std::shared_ptr<const Operator> Operators::find(ReduceOp number) const {
+  if (!is_created(number)) return nullptr;
+  const HeldOperator held = hold(number);
+  return held == nullptr ? nullptr : *held;
 }
 
 void multiply(std::byte* to, const std::byte* from, std::size_t count, std::size_t element,

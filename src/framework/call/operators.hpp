@@ -2,6 +2,7 @@
 
 #include <array>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "anyccl/anyccl.h"
@@ -29,7 +30,9 @@ using HeldOperator = std::shared_ptr<const std::shared_ptr<const Operator>>;
 
 /// The operators of one communicator. A program has a handle of each, which is never given again;
 /// calls have its number, a byte, which is given again when the operator was removed and no call
-/// holds it. One thread at a time.
+/// holds it.
+///
+/// Threads: any. Another one may be in a function of the program that reduces.
 class Operators {
  public:
   /// What stands for a handle that is not known; no operator has it.
@@ -37,22 +40,19 @@ class Operators {
   /// Whether the program has created it, or there is none.
   static bool is_created(ReduceOp op) { return static_cast<std::uint32_t>(op) >= kFirst; }
 
-  struct Added {
-    ReduceOp handle;
-    std::shared_ptr<const Operator> before;  ///< What had its number until now; or null.
-  };
-  /// Errors: unsupported when there are too many at a time.
-  Result<Added> add(const Operator& op);
-  /// As add(), with a handle that the operators of another communicator have given.
-  Added add_as(ReduceOp handle, const Operator& op);
+  /// Returns its handle. Errors: unsupported when there are too many at a time.
+  Result<ReduceOp> add(const Operator& op);
+  /// Adds one with a handle that the operators of another communicator have given.
+  void add_as(ReduceOp handle, const Operator& op);
+  void copy(const Operators& from);
   /// Errors: invalid_argument if there is none with that handle.
   Status remove(ReduceOp handle);
-  /// kNone if there is none with that handle.
+  /// Returns kNone if there is none with that handle.
   ReduceOp number_of(ReduceOp handle) const;
 
-  // These take numbers, also of what was removed while calls hold it:
-  /// Returns null if there is none.
-  const std::shared_ptr<const Operator>& find(ReduceOp number) const;
+  // These take numbers, also of what was removed while calls hold it, and return null if there is
+  // none.
+  std::shared_ptr<const Operator> find(ReduceOp number) const;
   HeldOperator hold(ReduceOp number) const;
 
  private:
@@ -64,8 +64,10 @@ class Operators {
 
     bool is_free() const { return op == nullptr || (removed && op.use_count() == 1); }
   };
+  void put(ReduceOp handle, const Operator& op);
   const Place* place_of(ReduceOp handle) const;
 
+  mutable std::mutex mutex_;
   std::vector<Place> all_;  // number kFirst + i
 };
 

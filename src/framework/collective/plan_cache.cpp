@@ -117,18 +117,6 @@ Status PlanCache::check(const Call& call) const {
   return types_of(call).status();
 }
 
-Result<ReduceOp> PlanCache::add_operator(const Operator& op) {
-  ANYCCL_TRY(const Operators::Added added, operators_.add(op));
-  forget(added);
-  return added.handle;
-}
-
-/// Calls are found by the number of their operator, which is another one now.
-void PlanCache::forget(const Operators::Added& added) {
-  last_key_ = {};
-  recent_.drop_if([&](const PreparedCall& one) { return one.op && one.op == added.before; });
-}
-
 void PlanCache::forget() {
   ++generation_;
   last_key_ = {};
@@ -184,14 +172,15 @@ Result<std::shared_ptr<const PreparedCall>> PlanCache::find(const Call& call, co
   if (key == last_key_) return last_;
   last_key_ = {};
   ANYCCL_TRY(last_, plan(call, key, parts));
-  if (has_equal_blocks(call.collective)) last_key_ = key;
+  use(call, key, last_);
   return last_;
 }
 
 Result<std::shared_ptr<const PreparedCall>> PlanCache::plan(const Call& call, const CallKey& key,
                                                             FusedParts parts) {
   if (!has_equal_blocks(call.collective)) return prepare(call, parts);
-  if (const auto* const known = recent_.find(key)) return *known;
+  const auto* const known = recent_.find(key);
+  if (known != nullptr && (*known)->op == operators_.find(call.op)) return *known;
   ANYCCL_TRY(std::shared_ptr<const PreparedCall> made, prepare(call, parts));
   recent_.add(key, made);
   return made;
@@ -200,7 +189,9 @@ Result<std::shared_ptr<const PreparedCall>> PlanCache::plan(const Call& call, co
 void PlanCache::use(const Call& call, const CallKey& key,
                     const std::shared_ptr<const PreparedCall>& plan) {
   last_ = plan;
-  last_key_ = has_equal_blocks(call.collective) ? key : CallKey();
+  // The number of an operator of the program may mean another one the next time.
+  const bool stays = has_equal_blocks(call.collective) && !Operators::is_created(call.op);
+  last_key_ = stays ? key : CallKey();
 }
 
 Status PlanCache::choose_kernels(const Call& call, PreparedCall& prepared) const {
@@ -252,7 +243,7 @@ TunerQuery PlanCache::query_of(const Call& call, std::size_t known_bytes) const 
 Order PlanCache::need_of(const Call& call) const {
   if (!reduces(call.collective)) return Order::position;
   if (level_of(me_.policy, settings_.at(call.settings)) < kLevelOfTrees) return Order::position;
-  const std::shared_ptr<const Operator>& created = operators_.find(call.op);
+  const std::shared_ptr<const Operator> created = operators_.find(call.op);
   if (created == nullptr)
     return is_exact(call.dtype, call.op) ? Order::position : tree_for(call.dtype);
   if (created->function != nullptr) return Order::tree;

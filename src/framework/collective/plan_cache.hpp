@@ -63,13 +63,7 @@ class PlanCache {
   void forget();
 
   /// Those that the program has created.
-  const Operators& operators() const { return operators_; }
-  Result<ReduceOp> add_operator(const Operator& op);
-  void add_operator_as(ReduceOp handle, const Operator& op) {
-    forget(operators_.add_as(handle, op));
-  }
-  Status remove_operator(ReduceOp handle) { return operators_.remove(handle); }
-  void copy_operators(const PlanCache& from) { operators_ = from.operators_; }
+  Operators& operators() { return operators_; }
   /// The configurations of calls.
   CallSettingsTable& settings() { return settings_; }
 
@@ -79,7 +73,6 @@ class PlanCache {
     bool in_place;
     std::unique_ptr<RoutedPlan> plan;
   };
-  void forget(const Operators::Added& added);
   bool should_send_input(const Call& call, const ElementTypes& types, const Choice& choice) const;
   Result<Choice> choose_for(const Call& given, std::size_t known, ElementTypes& types,
                             const PreparedCall& prepared) const;
@@ -106,7 +99,7 @@ class PlanCache {
   const PlanningFacts& me_;
   const std::uint32_t slots_;
   const std::vector<Publications*>&all_, &route_;
-  Operators operators_;
+  Operators operators_;  // any thread
   CallSettingsTable settings_;
   std::vector<Known> routed_plans_;
   RecentCalls recent_;

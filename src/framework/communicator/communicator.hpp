@@ -173,15 +173,8 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
   /// what a worker is doing at the moment.
   void leave_for_exit(Deadline deadline);
 
-  /// Calls use(plans), where the operators of the program are; `otherwise` in a forked child. Any
-  /// thread, but not one that is in a function which reduces.
-  template <typename T, typename Use>
-  T with_operators(T otherwise, const Use& use) {
-    if (forked()) return otherwise;
-    ProgressLock progress_lock = loop_.progress_lock();
-    loop_.lock(progress_lock);
-    return use(plans_);
-  }
+  /// The operators of the program. Any thread, but not in a forked child.
+  Operators& operators() { return plans_.operators(); }
   /// A check that run() cannot do for a slice: whether the whole call makes sense.
   Status check_whole(Call call) const;
 

@@ -52,9 +52,7 @@ Status Team::check_team(int thread, int threads) const {
 }
 
 void Team::add(std::shared_ptr<Comm> comm) {
-  first_->with_operators(true, [&](const PlanCache& from) {
-    return comm->with_operators(true, [&](PlanCache& to) { return to.copy_operators(from), true; });
-  });  // and add_operator() keeps them equal
+  comm->operators().copy(first_->operators());  // and add_operator() keeps them equal
   const std::lock_guard lock(mutex_);
   others_.push_back(std::move(comm));
 }
@@ -76,19 +74,15 @@ bool Team::end(const Status& why) {
 }
 
 Result<ReduceOp> Team::add_operator(const Operator& op) {
-  ANYCCL_TRY(const ReduceOp handle,
-             first_->with_operators(Result<ReduceOp>(first_->failure()),
-                                    [&](PlanCache& plans) { return plans.add_operator(op); }));
-  for (const auto& comm : others_)
-    comm->with_operators(true,
-                         [&](PlanCache& plans) { return plans.add_operator_as(handle, op), true; });
+  if (first_->forked()) return first_->failure();
+  ANYCCL_TRY(const ReduceOp handle, first_->operators().add(op));
+  for (const auto& comm : others_) comm->operators().add_as(handle, op);
   return handle;
 }
 
 Status Team::remove_operator(ReduceOp handle) {
   // Others have what calls look up in the first one.
-  return first_->with_operators(first_->failure(),
-                                [&](PlanCache& plans) { return plans.remove_operator(handle); });
+  return first_->forked() ? first_->failure() : first_->operators().remove(handle);
 }
 
 Status Team::dump(const std::string& path) const {

@@ -10,7 +10,7 @@ namespace anyccl {
 Result<Method> Comm::method_of(const Call& call) {
   if (call.is_point_to_point() || call.collective == Collective::barrier) return Method();
   ANYCCL_TRY(const ElementTypes types, plans_.types_of(call));
-  const auto& created = plans_.operators().find(call.op);
+  const auto created = plans_.operators().find(call.op);
   return anyccl::method_of(call, types.sum, types.output, created.get(), me_.size);
 }
 

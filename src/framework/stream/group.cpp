@@ -10,9 +10,7 @@ void CallGroup::add(const std::shared_ptr<Comm>& comm, const Call& call,
                     std::shared_ptr<HostStream> stream) {
   if (comms_.empty() || comms_.back() != comm) comms_.push_back(comm);
   Entry& entry = entries_.emplace_back(*comm, call, std::move(stream));
-  if (Operators::is_created(call.op))
-    entry.op = comm->with_operators(
-        HeldOperator(), [&](const PlanCache& plans) { return plans.operators().hold(call.op); });
+  if (Operators::is_created(call.op)) entry.op = comm->operators().hold(call.op);
 }
 
 void CallGroup::add(const std::shared_ptr<Comm>& comm, const OneSidedCall& call,

@@ -89,7 +89,7 @@ def deranged(text, random):
     """JSON that is well-formed and says something else; or None."""
     try:
         value = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     for _ in range(random.choice([1, 1, 2, 3])):
         places = nodes(value)

@@ -229,40 +229,39 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{{"-m", "llama3-8b", "--json", "--svg"}, "excludes"},
         Mistake{{}, "--model is required"}));
 
-  TEST_P(PlanMistake, is_refused_in_words) {
-    expect_refused(GetParam());
-  }
+TEST_P(PlanMistake, is_refused_in_words) {
+  expect_refused(GetParam());
+}
 
-  struct WrongFile {
-    std::string from, to, why;
-  };
-  class PlanFileMistake : public ::testing::TestWithParam<WrongFile> {};
-  INSTANTIATE_TEST_SUITE_P(
-      Keys, PlanFileMistake,
-      ::testing::Values(
-          WrongFile{"{", "", "is no JSON"},
-          WrongFile{"\"layers\": 4,", "", ": the key 'layers' is missing"},
-          WrongFile{"4,", "0,", ": 'layers' is 0, but must be a whole number from 1 to "},
-          WrongFile{"4,", "\"x\",", ": 'layers' is \"x\", but must be a whole number"},
-          WrongFile{"\"mine\"", "\"<b>\"", ": 'name' is \"<b>\", but must be letters, digits"},
-          WrongFile{"model/1", "model/2", "but must be \"anyccl.model/1\""},
-          WrongFile{"\"vocab\"", "\"vocabulary\"", "the key 'vocab' is missing"},
-          WrongFile{"4,", "4, \"width\": 3,",
-                    "there is no key 'width'; the keys are format, name, "},
-          WrongFile{"4,", "4, \"gated\": 1,", "'gated' is 1, but must be true or false"},
-          WrongFile{"4,", "4, \"kv_heads\": 3,", "'kv_heads' must divide 'heads'"},
-          WrongFile{"4,", "4, \"moe\": 8,", ": moe: it must be an object"},
-          WrongFile{"4,", R"(4, "moe": {"routed": 4, "per_token": 8, "ffn": 1},)",
-                    ": moe: 'per_token' is above 'routed'"}));
+struct WrongFile {
+  std::string from, to, why;
+};
+class PlanFileMistake : public ::testing::TestWithParam<WrongFile> {};
+INSTANTIATE_TEST_SUITE_P(
+    Keys, PlanFileMistake,
+    ::testing::Values(
+        WrongFile{"{", "", "is no JSON"},
+        WrongFile{"\"layers\": 4,", "", ": the key 'layers' is missing"},
+        WrongFile{"4,", "0,", ": 'layers' is 0, but must be a whole number from 1 to "},
+        WrongFile{"4,", "\"x\",", ": 'layers' is \"x\", but must be a whole number"},
+        WrongFile{"\"mine\"", "\"<b>\"", ": 'name' is \"<b>\", but must be letters, digits"},
+        WrongFile{"model/1", "model/2", "but must be \"anyccl.model/1\""},
+        WrongFile{"\"vocab\"", "\"vocabulary\"", "the key 'vocab' is missing"},
+        WrongFile{"4,", "4, \"width\": 3,", "there is no key 'width'; the keys are format, name, "},
+        WrongFile{"4,", "4, \"gated\": 1,", "'gated' is 1, but must be true or false"},
+        WrongFile{"4,", "4, \"kv_heads\": 3,", "'kv_heads' must divide 'heads'"},
+        WrongFile{"4,", "4, \"moe\": 8,", ": moe: it must be an object"},
+        WrongFile{"4,", R"(4, "moe": {"routed": 4, "per_token": 8, "ffn": 1},)",
+                  ": moe: 'per_token' is above 'routed'"}));
 
-  TEST_P(PlanFileMistake, is_refused_with_file_and_key) {
-    std::string text = kModel;
-    const WrongFile& wrong = GetParam();
-    text.replace(text.find(wrong.from), wrong.from.size(), wrong.to);
-    const TextFile file("plan_wrong.json", text);
-    expect_refused({{"-m", file.path()}, wrong.why});
-    expect_refused({{"-m", file.path()}, file.path()});
-  }
+TEST_P(PlanFileMistake, is_refused_with_file_and_key) {
+  std::string text = kModel;
+  const WrongFile& wrong = GetParam();
+  text.replace(text.find(wrong.from), wrong.from.size(), wrong.to);
+  const TextFile file("plan_wrong.json", text);
+  expect_refused({{"-m", file.path()}, wrong.why});
+  expect_refused({{"-m", file.path()}, file.path()});
+}
 
 }  // namespace
 }  // namespace anyccl::cli
