@@ -15,8 +15,7 @@ Result<int> level_in(int level);
 /// A communicator to be made, as a configuration has it.
 struct Creation {
   std::string name;
-  CommSettings
-      settings;  ///< With what is wrong with the call at this rank: all ranks meet, and hear of it.
+  CommSettings settings;  ///< They have what is wrong with the call here, for all ranks to hear.
   bool blocking = true;
 };
 /// NULL and what is not set mean the default. `problem`: of other arguments.

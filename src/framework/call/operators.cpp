@@ -75,6 +75,9 @@ void Operators::add_as(ReduceOp handle, const Operator& op) {
 void Operators::copy(const Operators& from) {
   const std::scoped_lock lock(mutex_, from.mutex_);
   all_ = from.all_;
+  for (Place& place : all_)  // what holds them there holds nothing here
+    if (place.op != nullptr)
+      place.op = std::make_shared<const std::shared_ptr<const Operator>>(*place.op);
 }
 
 void Operators::put(ReduceOp handle, const Operator& op) {
