@@ -69,7 +69,8 @@ _TASK = re.compile(
 _REQUIRES = re.compile(r"(\w+)\s+requires\s+(\w+)")
 _RANKS = re.compile(r"num_ranks\s+(\d+)")
 _BEGIN = re.compile(r"rank\s+(\d+)\s*\{")
-_LARGEST_TAG = (1 << 31) - 1
+_LARGEST_TAG, _LARGEST = (1 << 31) - 1, (1 << 63) - 1
+_MOST_TEXT = 1 << 30
 _MOST_RANKS = 1 << 20
 
 
@@ -79,6 +80,7 @@ class _Goal:
     def __init__(self, text: str) -> None:
         self.ranks: list[list[_Task]] = []
         self.rank: int | None = None
+        self.begun: set[int] = set()
         self.line = 0
         self.labels: dict[str, int] = {}
         for number, line in enumerate(text.splitlines(), 1):
@@ -87,6 +89,9 @@ class _Goal:
                 self._take(line.strip())
         if self.rank is not None or not self.ranks:
             raise self.error("the text ends here" if self.ranks else "there is no num_ranks")
+        if len(self.begun) < len(self.ranks):
+            missing = next(r for r in range(len(self.ranks)) if r not in self.begun)
+            raise self.error(f"rank {missing} of {len(self.ranks)} has no block")
 
     def error(self, reason: str) -> Error:
         return Error(f"GOAL line {self.line}: {reason}")
@@ -98,6 +103,7 @@ class _Goal:
             self.ranks = [[] for _ in range(int(found[1]))]
         elif (found := _BEGIN.fullmatch(line)) and int(found[1]) < len(self.ranks):
             self.rank, self.labels = int(found[1]), {}
+            self.begun.add(self.rank)
         else:
             raise self.error(f"{line!r} is neither num_ranks, up to {_MOST_RANKS}, nor the begin of one of the ranks")
 
@@ -119,6 +125,8 @@ class _Goal:
         return self.labels[label]
 
     def _task(self, found: re.Match[str]) -> _Task:
+        if int(found["ns"] or found["bytes"]) > _LARGEST:
+            raise self.error(f"{found['ns'] or found['bytes']} is too large")
         if found["ns"]:
             return _Task("calc", int(found["ns"]))
         peer, tag = int(found["peer"]), int(found["tag"] or 0)
@@ -212,11 +220,10 @@ def _main() -> int:
     parser.add_argument("-o", "--output", required=True, help="the traces are OUTPUT.0.et, OUTPUT.1.et, ...")
     flags = parser.parse_args()
     try:
-        if flags.file == "-":
-            goal = sys.stdin.read()
-        else:
-            with open(flags.file, encoding="utf-8") as file:
-                goal = file.read()
+        with open(0 if flags.file == "-" else flags.file, encoding="utf-8") as file:
+            goal = file.read(_MOST_TEXT + 1)
+        if len(goal) > _MOST_TEXT:
+            raise Error(f"{flags.file} has more than {_MOST_TEXT} characters")
         paths = write(goal, flags.output)
     except (Error, OSError, UnicodeDecodeError) as problem:
         print(f"anyccl.chakra: {problem}", file=sys.stderr)

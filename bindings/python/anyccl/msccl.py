@@ -30,6 +30,7 @@ _COLLECTIVES = {
 _RECEIVES = {"r", "rcs", "rrc", "rrcs", "rrs"}
 _SENDS = {"s", "rcs", "rrcs", "rrs"}
 _TYPES = _RECEIVES | _SENDS | {"cpy", "re", "nop"}
+_MOST = 1 << 16  # of chunks, steps and whatever else is counted
 _MOST_BYTES = 64 << 20
 _MOST_RANKS = 1024
 _COPIES = -1  # the number of the thread block that stands for <copy>
@@ -66,14 +67,17 @@ class _Message:
     runs: list[list[int]]  # of each part that travels as one, the chunks of the collective's vector
 
 
-def _number(element: ElementTree.Element, name: str, default: int | None = None) -> int:
+def _number(element: ElementTree.Element, name: str, default: int | None = None, least: int = -1) -> int:
     text = element.get(name)
     if text is None and default is not None:
         return default
     try:
-        return int(text or "")
+        number = int(text or "")
     except ValueError:
-        raise Error(f"<{element.tag}> has {name}={text!r} instead of a number") from None
+        number = least - 1
+    if not least <= number <= _MOST:
+        raise Error(f"<{element.tag}> has {name}={text!r} instead of a number from {least} to {_MOST}")
+    return number
 
 
 def _steps_in(gpu: int, at: int, element: ElementTree.Element) -> Iterator[_Step]:
@@ -82,8 +86,8 @@ def _steps_in(gpu: int, at: int, element: ElementTree.Element) -> Iterator[_Step
         where = f"gpu {gpu} tb {at} step {number}"
         if kind not in _TYPES:
             raise Error(f"{where}: type {kind!r} is none of {', '.join(sorted(_TYPES))}")
-        source = (step.get("srcbuf", "i"), _number(step, "srcoff", 0))
-        target = (step.get("dstbuf", "o"), _number(step, "dstoff", 0))
+        source = (step.get("srcbuf", "i"), _number(step, "srcoff", 0, least=0))
+        target = (step.get("dstbuf", "o"), _number(step, "dstoff", 0, least=0))
         depends = _number(step, "depid", -1)
         waits_for = (depends, _number(step, "deps", -1)) if depends >= 0 else None
         yield _Step(kind, source, target, max(_number(step, "cnt", 1), 0 if kind == "nop" else 1), waits_for, where)
@@ -92,7 +96,7 @@ def _steps_in(gpu: int, at: int, element: ElementTree.Element) -> Iterator[_Step
 def _copies_in(gpu: int, element: ElementTree.Element) -> Iterator[_Step]:
     """What a GPU copies from its input to its output beside its thread blocks."""
     for copy in element.iter("copy"):
-        source, target = ("i", _number(copy, "i_off")), ("o", _number(copy, "o_off"))
+        source, target = ("i", _number(copy, "i_off", least=0)), ("o", _number(copy, "o_off", least=0))
         yield _Step("cpy", source, target, max(_number(copy, "cnt", 1), 1), None, f"gpu {gpu} copy")
 
 

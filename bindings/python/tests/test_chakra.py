@@ -2,9 +2,11 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections import Counter
+from random import Random
 
 import pytest
 
@@ -156,3 +158,26 @@ def test_what_is_no_goal_is_named_with_its_line(text, words, tmp_path):
         chakra.write(text, tmp_path / "trace")
     assert words in str(raised.value)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_damaged_texts_are_refused_or_right(tmp_path):
+    whole, random = goal_of("all_reduce/ring", 3, "8K").stdout, Random(1)
+    for _ in range(300):
+        text = whole
+        for _ in range(random.choice([1, 2])):
+            at, numbers = random.randrange(len(text) or 1), list(re.finditer(r"\d+", text))
+            way = random.randrange(4)
+            if way == 0:
+                text = text[:at]
+            elif way == 1:
+                text = text[:at] + chr(random.randrange(1, 300)) + text[at + 1 :]
+            elif way == 2 and numbers:
+                one = random.choice(numbers)
+                text = text[: one.start()] + random.choice(["0", "7", "1" * 19, "9" * 19, "9" * 40, "1048576"]) + text[one.end() :]
+            else:
+                text = text[: at + random.randrange(60)] + text[at:]
+        try:
+            paths = chakra.write(text, tmp_path / "trace")
+        except chakra.Error:
+            continue
+        assert len(paths) <= 3 and all(list(chakra.read(path)) is not None for path in paths)

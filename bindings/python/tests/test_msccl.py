@@ -1,12 +1,14 @@
 """`python -m anyccl.msccl`: algorithms of MSCCL are imported, and proved by the tool."""
 
 import os
+import re
 import subprocess
 import sys
+from random import Random
 
 import pytest
 
-from anyccl import msccl
+from anyccl import dsl, msccl
 
 TOOL = os.environ["TEST_TOOL"]
 
@@ -141,3 +143,40 @@ def test_what_cannot_be_imported_is_named(text, words, tmp_path):
     with pytest.raises(msccl.Error) as raised:
         imported(text, tmp_path)
     assert words in str(raised.value)
+
+
+def damaged(text, random):
+    """One or two damages: a cut, another character, another number, a part twice or not at all."""
+    for _ in range(random.choice([1, 2])):
+        at, numbers = random.randrange(len(text) or 1), list(re.finditer(r"-?\d+", text))
+        way = random.randrange(5)
+        if way == 0:
+            text = text[:at]
+        elif way == 1:
+            text = text[:at] + chr(random.randrange(1, 300)) + text[at + 1 :]
+        elif way == 2 and numbers:
+            one = random.choice(numbers)
+            other = random.choice(["0", "-1", "-7", "65537", "4294967298", "1" * 30, "9" * 5000, "x", "1e9"])
+            text = text[: one.start()] + other + text[one.end() :]
+        elif way == 3:
+            text = text[: at + random.randrange(80)] + text[at:]
+        else:
+            text = text[:at] + text[at + random.randrange(80) :]
+    return text
+
+
+def test_damaged_files_are_refused_or_right(tmp_path):
+    random = Random(1)
+    path = tmp_path / "damaged.xml"
+    for _ in range(300):
+        path.write_text(damaged(random.choice([ring(3), rings(2, 2)]), random), encoding="utf-8", errors="replace")
+        try:
+            msccl.read(path).write(tmp_path / "made.json", ranks=random.choice([2, 3]))
+        except (msccl.Error, dsl.Error, OSError):
+            pass
+
+
+def test_odd_files_are_refused(tmp_path):
+    for odd in (tmp_path, "/dev/zero", "/dev/null", tmp_path / "none"):
+        with pytest.raises((msccl.Error, OSError)):
+            msccl.read(odd)
