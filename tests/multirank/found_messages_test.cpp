@@ -30,7 +30,7 @@ TEST_P(FoundMessages, come_whole_to_one_of_several_threads) {
     std::array<std::atomic<int>, kMessages> seen{};
     std::vector<std::thread> threads;
     for (int t = 0; t < kThreads; ++t)
-      threads.emplace_back([&] {
+      threads.emplace_back([&, t] {
         while (left.load() > 0) {
           const auto found = probe_message_for(comm, t == 0 ? kAnySource : Rank{0}, 20, 7);
           if (found.status().code() == Code::in_progress) continue;
