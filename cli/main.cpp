@@ -133,7 +133,7 @@ int run_tool(std::vector<std::string> arguments) {
   return usage_error(fmt::format("unknown flag '{}' (see anyccl --help)", arguments.front()));
 }
 
-/// What was printed is written, or the tool fails.
+/// Writes the output that is still in memory; the tool fails if it cannot be written.
 int finish_output(int code) {
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
   std::fprintf(stderr, "anyccl: cannot write the output: %s\n", std::strerror(errno));

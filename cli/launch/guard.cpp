@@ -49,7 +49,7 @@ void Guard::tell(const Word& word) const {
   }
 }
 
-/// In the child, in a session of its own: what is sent to the launcher's group does not reach it.
+/// Runs in the child, in a session of its own: signals to the launcher's group do not reach it.
 void Guard::guard(int pipe) {
   ::setsid();
   ::prctl(PR_SET_NAME, "anyccl-guard");
@@ -60,8 +60,7 @@ void Guard::guard(int pipe) {
   std::vector<pid_t> watched;
   Word word{};
   for (;;) {
-    const ssize_t got =
-        ::read(pipe, &word, sizeof word);  // whole: a pipe does not cut what is so short
+    const ssize_t got = ::read(pipe, &word, sizeof word);  // a pipe does not cut so short a write
     if (got < 0 && errno == EINTR) continue;
     if (got != sizeof word) break;
     if (word.is_watched)

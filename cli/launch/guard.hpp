@@ -7,8 +7,8 @@
 
 namespace anyccl::cli {
 
-/// A process that kills what is left of a job when the launcher is killed: the kernel kills the
-/// ranks then, but not what they have started.
+/// A process that kills the processes left of a job when the launcher is killed: the kernel kills
+/// the ranks then, but not their children.
 class Guard {
  public:
   static Result<Guard> start();

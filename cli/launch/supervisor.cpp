@@ -20,13 +20,17 @@ constexpr std::chrono::milliseconds kShowAfter{50};
 /// has stopped them.
 constexpr std::chrono::seconds kOfferOutput{1};
 
+/// These mean something to a rank alone: its children would die of them. The job goes on.
+bool is_private(int signal) {
+  return signal == SIGUSR1 || signal == SIGUSR2;
+}
+
 }  // namespace
 
 /// To stderr; without a reader, nothing.
 template <typename... T>
 void Supervisor::say(fmt::format_string<T...> format, T&&... arguments) {
-  (is_same_file(STDOUT_FILENO, STDERR_FILENO) ? out_ : err_)
-      .add(nullptr, fmt::format(format, std::forward<T>(arguments)...));
+  errors_.add(nullptr, fmt::format(format, std::forward<T>(arguments)...));
 }
 
 void Supervisor::add(Child child, std::string title, std::optional<int> rank) {
@@ -39,8 +43,7 @@ void Supervisor::add(Child child, std::string title, std::optional<int> rank) {
           {std::move(from), &to, std::make_unique<LinePrefixer>(std::move(prefix))});
   };
   stream(std::move(member.child.out), STDOUT_FILENO, out_);
-  stream(std::move(member.child.err), STDERR_FILENO,
-         is_same_file(STDOUT_FILENO, STDERR_FILENO) ? out_ : err_);
+  stream(std::move(member.child.err), STDERR_FILENO, errors_);
   guard_.watch(target_of(member));
   members_.push_back(std::move(member));
 }
@@ -104,8 +107,10 @@ void Supervisor::handle_control() {
   pollfd entry{control_, POLLIN, 0};
   if (control_ < 0 || ::poll(&entry, 1, 0) != 1) return;
   unsigned char signal = 0;
+  const bool ended = ::read(control_, &signal, 1) != 1;
+  if (!ended && is_private(signal)) return send_all(signal);
   told_ = true;
-  if (::read(control_, &signal, 1) != 1) {
+  if (ended) {
     control_ = -1;
     return stop_others();
   }
@@ -115,7 +120,7 @@ void Supervisor::handle_control() {
 
 void Supervisor::pass_on(const signalfd_siginfo& signal) {
   const int number = static_cast<int>(signal.ssi_signo);
-  if (number == SIGUSR1 || number == SIGUSR2) return send_all(number);
+  if (is_private(number)) return send_all(number);
   user_stops_ = true;
   if (number == SIGINT && std::exchange(interrupted_, true)) {
     say("{}: second SIGINT: killing all ranks\n", job_.name);
@@ -212,10 +217,8 @@ pid_t Supervisor::target_of(const Member& member) {
   return member.child.own_group ? -member.child.pid : member.child.pid;
 }
 
-/// SIGUSR1 and SIGUSR2 mean something to the rank alone: what it has started would die of them.
 void Supervisor::signal_process(int signal, const Member& member) {
-  const bool is_private = signal == SIGUSR1 || signal == SIGUSR2;
-  ::kill(is_private ? member.child.pid : target_of(member), signal);
+  ::kill(is_private(signal) ? member.child.pid : target_of(member), signal);
 }
 
 void Supervisor::send(int signal, const Member& member) const {
@@ -256,8 +259,8 @@ bool Supervisor::read_some(Stream& stream) {
   return got > 0;
 }
 
-/// What is in the pipes of a process that has ended; what still holds them, and writes, is not
-/// waited for.
+/// Passes on the bytes that are left in the pipes of a process that has ended. Other processes may
+/// hold them, and write: they are not waited for.
 void Supervisor::close_output(Member& member) {
   constexpr int kMostReads = 64;
   for (Stream& stream : member.streams) {
@@ -281,8 +284,8 @@ void Supervisor::finish_output() {
     const bool to_out = out_.write_some(), to_err = err_.write_some();
     if (to_out || to_err) offered = Deadline::in(kOfferOutput);
     while (const auto signal = signals_.next())
-      user_stops_ = user_stops_ || (signal->ssi_signo != SIGCHLD && signal->ssi_signo != SIGUSR1 &&
-                                    signal->ssi_signo != SIGUSR2);
+      user_stops_ = user_stops_ || (signal->ssi_signo != SIGCHLD &&
+                                    !is_private(static_cast<int>(signal->ssi_signo)));
     if (user_stops_ && offered.passed()) return;
   }
 }

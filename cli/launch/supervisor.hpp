@@ -79,6 +79,7 @@ class Supervisor {
   SignalQueue& signals_;
   Guard guard_;
   Output out_{STDOUT_FILENO}, err_{STDERR_FILENO};
+  Output& errors_ = is_same_file(STDOUT_FILENO, STDERR_FILENO) ? out_ : err_;
   std::vector<Member> members_;
   std::optional<Ended> first_failure_;
   bool interrupted_ = false;  ///< A SIGINT was passed on; the next one kills.

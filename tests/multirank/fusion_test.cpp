@@ -238,7 +238,9 @@ TEST_P(Fusion, belongs_to_the_streams_of_all_its_calls) {
     for (anycclStream_t stream : streams) fills.push_back({&together, &inputs, stream});
     const auto fill = [](void* argument) {
       const Fill& mine = *static_cast<const Fill*>(argument);
-      std::this_thread::sleep_for(std::chrono::milliseconds(mine.stream == nullptr ? 0 : 5));
+      // So that a call which did not wait for its streams would most likely read -1; one that waits
+      // is right at any speed.
+      if (mine.stream != nullptr) std::this_thread::sleep_for(std::chrono::milliseconds(5));
       for (std::size_t i = 0; i < mine.parts->size(); ++i) {
         Part& part = (*mine.parts)[i];
         if (part.call.stream == mine.stream)

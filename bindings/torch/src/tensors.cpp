@@ -81,6 +81,11 @@ std::pair<std::uintptr_t, std::uintptr_t> addresses_of(const at::Tensor& tensor)
   return {from, from + tensor.storage().nbytes()};
 }
 
+/// A tensor of the memory that `tensor` has now, whatever a program sets it to later.
+at::Tensor memory_of(const at::Tensor& tensor) {
+  return tensor.detach();
+}
+
 }  // namespace
 
 Element element_of(c10::ScalarType type) {
@@ -220,11 +225,6 @@ void Memory::next_call() {
     written_before_[from] = to;
   }
   written_now_.clear();
-}
-
-/// A tensor of the memory that `tensor` has now, whatever a program sets it to later.
-static at::Tensor memory_of(const at::Tensor& tensor) {
-  return tensor.detach();
 }
 
 bool Memory::is_direct(const at::Tensor& tensor) const {

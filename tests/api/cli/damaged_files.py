@@ -32,15 +32,15 @@ TOPOLOGY = {"nodes": 4, "links": [{"from": 0, "to": 1, "GBps": 10, "latency_us":
 failures = []
 
 
-def run(arguments, what, folder, limit_s=60):
-    """Runs the tool with 4 GiB of memory; what it says and returns must be that of a program that is in order."""
+def run(arguments, what, folder, limit_s=60, tool=TOOL):
+    """Runs the tool with 4 GiB of memory; notes a failure unless it ends as a program that is in order."""
     environment = {**os.environ, "ANYCCL_DUMP_DIR": "", "ANYCCL_TRACE": "", "ANYCCL_ALGO_PATH": ""}
 
     def limit():
         if "san" not in TOOL:  # sanitizers reserve terabytes of addresses
             resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
     try:
-        done = subprocess.run([TOOL, *arguments], stdin=subprocess.DEVNULL, capture_output=True, timeout=limit_s,
+        done = subprocess.run([tool, *arguments], stdin=subprocess.DEVNULL, capture_output=True, timeout=limit_s,
                               cwd=folder, env=environment, preexec_fn=limit)
     except subprocess.TimeoutExpired:
         return failures.append(f"{what}: anyccl {' '.join(arguments)}: not done after {limit_s} s")
@@ -182,6 +182,10 @@ def main(folder):
 
 
 with tempfile.TemporaryDirectory() as made:
+    for bad in ("kill -SEGV $$", "exit 1", "echo why >&2; exit 3", "echo terminate called >&2; exit 1", "sleep 60"):
+        run(["-c", bad], "planted", made, limit_s=1, tool="sh")
+        assert failures, f"this is not noticed: {bad}"
+        failures.clear()
     main(made)
 for failure in failures:
     print(failure)
