@@ -1089,9 +1089,9 @@ typedef struct {
 
 /* Runs `call`, as the function of its name would; also inside a group. */
 ANYCCL_API anycclResult_t anycclRun(const anycclCall_t* call, anycclComm_t comm);
-/* The same, for about `wait_ms`, so that a program can look after something else, such as signals.
- * A call that takes longer goes on as if it were issued: InProgress, and *work, as anycclIssue()
- * gives it, which is NULL otherwise. In a stream or a group: as anycclRun(). */
+/* The same, for about `wait_ms`, so that a program can look after other things, such as signals. A
+ * call that takes longer goes on as if issued: InProgress, and *work, as anycclIssue() gives it; or NULL,
+ * where it has not begun, as another thread is in a sequence. In a stream or group: anycclRun(). */
 ANYCCL_API anycclResult_t anycclRunFor(const anycclCall_t* call, anycclComm_t comm,
                                        unsigned int wait_ms, anycclWork_t* work);
 /* Issues `call` and returns at once; buffers belong to the operation until it is complete. It
@@ -1212,5 +1212,5 @@ ANYCCL_API anycclResult_t anycclEventElapsedTime(float* ms, anycclEvent_t start,
 #ifdef __cplusplus
 }
 #endif
-
+#include "anyccl/sequence.h"
 #endif /* ANYCCL_H */

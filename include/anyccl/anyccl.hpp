@@ -9,6 +9,7 @@
 #include "anyccl/group.hpp"
 #include "anyccl/memory.hpp"
 #include "anyccl/requests.hpp"
+#include "anyccl/sequence.hpp"
 #include "anyccl/sparse.hpp"
 #include "anyccl/status.hpp"
 #include "anyccl/stream.hpp"

@@ -12,6 +12,7 @@
 #include "adapter/members.hpp"
 #include "base/error.hpp"
 #include "base/hash.hpp"
+#include "framework/communicator/call_sequence.hpp"
 #include "platform/bootstrap/unique_id.hpp"
 
 namespace anyccl {
@@ -199,6 +200,7 @@ Result<bootstrap::UniqueId> agree(const std::vector<Invitation>& all) {
 
 Result<CommPtr> split(Comm& parent, int color, int key, std::size_t most_ring_bytes,
                       const std::string& name, const CommSettings& settings) {
+  ANYCCL_TRY(const auto sequence, CallSequence::begin(parent));
   const Deadline deadline = deadline_of(settings);
   Card mine;
   mine.color = color;
@@ -234,6 +236,7 @@ Result<CommPtr> split(Comm& parent, int color, int key, std::size_t most_ring_by
 Result<CommPtr> shrink(Comm& parent, std::span<const int> excluded, const std::string& name,
                        const CommSettings& settings) {
   ANYCCL_TRY(std::vector<Member> members, members_without(excluded, parent));
+  ANYCCL_TRY(const auto sequence, CallSequence::begin(parent));
   const Inheritance inheritance = inheritance_of(parent);
   auto init = prepare(parent, inheritance, settings);
   Card mine;
@@ -260,6 +263,7 @@ Result<CommPtr> shrink(Comm& parent, std::span<const int> excluded, const std::s
 
 Result<CommPtr> grow(Comm& parent, int size, const anycclUniqueId* id, const std::string& name,
                      const CommSettings& settings) {
+  ANYCCL_TRY(const auto sequence, CallSequence::begin(parent));
   const Deadline deadline = deadline_of(settings);
   const std::uint64_t context = parent.sequence();
   ANYCCL_TRY(const bootstrap::Secret key,

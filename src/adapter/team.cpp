@@ -5,6 +5,7 @@
 
 #include "adapter/runtime.hpp"
 #include "base/error.hpp"
+#include "framework/communicator/call_sequence.hpp"
 
 namespace anyccl {
 namespace {
@@ -43,6 +44,7 @@ Status grow(Team& team, int threads) {
   Comm& comm = team.first();
   constexpr int kMost = 1024;
   constexpr std::size_t kLeastRing = 512 * 1024;
+  ANYCCL_TRY(const auto sequence, CallSequence::begin(comm));
   Status problem;
   if (threads < 1 || threads > kMost)
     problem = error(Code::invalid_argument, "threads {} is not in 1..{}", threads, kMost);

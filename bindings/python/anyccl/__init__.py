@@ -23,6 +23,7 @@ from ._core import (
     load_algorithms,
     metrics_text,
     reduce_local,
+    sequence,
 )
 from .arena import empty, empty_like, zeros
 from .errors import (
@@ -75,5 +76,6 @@ __all__ = [
     "load_algorithms",
     "metrics_text",
     "reduce_local",
+    "sequence",
     "zeros",
 ]

@@ -1,13 +1,12 @@
 """Objects of Python between ranks, by pickle; the methods `Communicator.all_gather_object` and its like.
 
-A rank whose object cannot be pickled sends that as an error, in the first round, so that nobody waits for it.
+A rank whose object cannot be pickled sends that as an error, so that nobody waits for it.
 """
 
 from __future__ import annotations
 
 import io
 import pickle
-import struct
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy
@@ -16,161 +15,67 @@ from ._core import Communicator, _need_no_group
 from .errors import InvalidArgument, InvalidUsage
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 _PROTOCOL = 5  # which all versions of Python that anyccl supports have
-_BLOCK = 512  # bytes of the first round, in which small objects travel whole
-_HEAD = struct.Struct("<Qq")  # bytes of the longest payload, of a scatter; of this one, or -1 - those of an error
-_INLINE = _BLOCK - _HEAD.size
+_BROADCAST, _ALL_GATHER, _GATHER, _SCATTER = 1, 8, 9, 10  # of anycclCollective_t
 
 
-class _Parcel:
-    """A payload as it travels: a block of a fixed size, and the rest if it is longer."""
-
-    def __init__(self, payload: bytes = b"", failed: bool = False, longest: int = 0) -> None:
+def _exchange(name: str, comm: Communicator, what: int, pickle_all: Callable[[], list[bytes]], root: int) -> list[bytes]:
+    """What comes to this rank. An interrupt from here on is no loss: the other ranks get what they wait for."""
+    arrived = comm._exchange_payloads(what, pickle_all, root)
+    for rank, (failed, payload) in enumerate(arrived):
         if failed:
-            payload = payload[:_INLINE]
-        self.payload, self.failed, self.longest = payload, failed, longest
-
-    @classmethod
-    def of(cls, obj: Any) -> tuple[_Parcel, BaseException | None]:
-        """The parcel of an object, and why it is one of an error."""
-        try:
-            return cls(pickle.dumps(obj, _PROTOCOL)), None
-        except BaseException as e:  # whatever the object's own __reduce__ raises, and interrupts
-            return cls.of_error(e), e
-
-    @classmethod
-    def of_error(cls, e: BaseException) -> _Parcel:
-        return cls(_text_of(e), failed=True)
-
-    def block(self) -> numpy.ndarray:
-        block = numpy.zeros(_BLOCK, numpy.uint8)
-        size = -1 - len(self.payload) if self.failed else len(self.payload)
-        head = _HEAD.pack(self.longest, size) + self.payload[:_INLINE]
-        block[: len(head)] = numpy.frombuffer(head, numpy.uint8)
-        return block
-
-    def rest(self) -> numpy.ndarray:
-        return numpy.frombuffer(self.payload, numpy.uint8)[_INLINE:]
+            _fail(name, rank if what in (_ALL_GATHER, _GATHER) else root, payload)
+    return [payload for _, payload in arrived]
 
 
-class _Arrived:
-    """A block that has come from a rank."""
-
-    def __init__(self, block: numpy.ndarray, rank: int) -> None:
-        self.longest, size = _HEAD.unpack_from(block)
-        self.rank, self.failed = rank, size < 0
-        self.size = -1 - size if self.failed else size
-        self.inline = block[_HEAD.size : _HEAD.size + min(self.size, _INLINE)].tobytes()
-        self.rest_size = max(0, self.size - _INLINE)
-
-    def check(self, what: str, mine: BaseException | None = None) -> None:
-        """Raise if it is an error: on the rank that has it, that error itself."""
-        if self.failed:
-            _fail(what, self.rank, self.inline.decode(errors="replace"), mine)
-
-    def object(self, rest: numpy.ndarray | None = None) -> Any:
-        return pickle.loads(self.inline if rest is None else self.inline + rest.tobytes())
-
-
-def _fail(what: str, rank: int, text: str, mine: BaseException | None) -> NoReturn:
-    if mine is not None:
-        raise mine
-    raise InvalidUsage(f"{what}: rank {rank} cannot send its object: {text}")
-
-
-def _exchange_heads(what: str, comm: Communicator, obj: Any) -> tuple[_Parcel, list[_Arrived]]:
-    """The first round, after which all ranks know the sizes and the errors of all."""
-    _need_no_group(what)
-    parcel, error = _Parcel.of(obj)
-    blocks = comm.all_gather(parcel.block())
-    heads = [_Arrived(block, rank) for rank, block in enumerate(blocks)]
-    if error is not None:
-        raise error
-    for head in heads:
-        head.check(what)
-    return parcel, heads
-
-
-def _split_rests(rests: numpy.ndarray, heads: list[_Arrived]) -> list[Any]:
-    """The objects of `heads`, whose rests follow each other."""
-    objects, at = [], 0
-    for head in heads:
-        objects.append(head.object(rests[at : at + head.rest_size]))
-        at += head.rest_size
-    return objects
+def _fail(name: str, rank: int, text: bytes) -> NoReturn:
+    raise InvalidUsage(f"{name}: rank {rank} cannot send its object: {text.decode(errors='replace')}")
 
 
 def all_gather(comm: Communicator, obj: Any) -> list[Any]:
     """As `Communicator.all_gather_object` says."""
-    parcel, heads = _exchange_heads("all_gather_object", comm, obj)
-    counts = [head.rest_size for head in heads]
-    if not any(counts):
-        return [head.object() for head in heads]
-    return _split_rests(comm.all_gather_v(parcel.rest(), counts), heads)
+    name = "all_gather_object"
+    _need_no_group(name)
+    return [pickle.loads(one) for one in _exchange(name, comm, _ALL_GATHER, lambda: [_pickled(obj)], 0)]
 
 
 def gather(comm: Communicator, obj: Any, root: int) -> list[Any] | None:
     """As `Communicator.gather_object` says."""
-    _check_root("gather_object", comm, root)
-    parcel, heads = _exchange_heads("gather_object", comm, obj)
-    counts = [head.rest_size for head in heads]
-    rests = comm.gather_v(parcel.rest(), counts, root) if any(counts) else numpy.empty(0, numpy.uint8)
-    return _split_rests(rests, heads) if comm.rank == root else None
+    name = "gather_object"
+    _need_no_group(name)
+    _check_root(name, comm, root)
+    arrived = _exchange(name, comm, _GATHER, lambda: [_pickled(obj)], root)
+    return [pickle.loads(one) for one in arrived] if comm.rank == root else None
 
 
 def broadcast(comm: Communicator, obj: Any, root: int) -> Any:
     """As `Communicator.broadcast_object` says."""
-    _need_no_group("broadcast_object")
-    _check_root("broadcast_object", comm, root)
-    parcel, error = _Parcel.of(obj) if comm.rank == root else (_Parcel(), None)
-    block = parcel.block()
-    comm.broadcast(block, root, out=block)
-    head = _Arrived(block, root)
-    head.check("broadcast_object", error)
-    if head.rest_size == 0:
-        return head.object()
-    rest = parcel.rest() if comm.rank == root else numpy.empty(head.rest_size, numpy.uint8)
-    return head.object(comm.broadcast(rest, root))
+    name = "broadcast_object"
+    _need_no_group(name)
+    _check_root(name, comm, root)
+    mine = (lambda: [_pickled(obj)]) if comm.rank == root else list
+    return pickle.loads(_exchange(name, comm, _BROADCAST, mine, root)[0])
 
 
 def scatter(comm: Communicator, objs: Sequence[Any] | None, root: int) -> Any:
     """As `Communicator.scatter_object` says."""
-    _need_no_group("scatter_object")
-    _check_root("scatter_object", comm, root)
-    block = numpy.empty(_BLOCK, numpy.uint8)
-    error: BaseException | None = None
-    parcels: list[_Parcel] = []
-    if comm.rank == root:
-        parcels, error = _parcels(comm, objs)
-        comm.scatter(numpy.stack([parcel.block() for parcel in parcels]), root, out=block)
-    else:
-        comm.scatter(None, root, out=block)
-    head = _Arrived(block, root)
-    head.check("scatter_object", error)
-    if head.longest <= _INLINE:
-        return head.object()
-    rest = numpy.empty(head.rest_size, numpy.uint8)
-    if comm.rank == root:
-        rests = [parcel.rest() for parcel in parcels]
-        comm.scatter_v(numpy.concatenate(rests), [len(one) for one in rests], root, out=rest)
-    else:
-        comm.scatter_v(None, None, root, out=rest)
-    return head.object(rest)
+    name = "scatter_object"
+    _need_no_group(name)
+    _check_root(name, comm, root)
 
-
-def _parcels(comm: Communicator, objs: Sequence[Any] | None) -> tuple[list[_Parcel], BaseException | None]:
-    """What the root sends to each rank; the same error to all, if there is one."""
-    try:
+    def pickle_all() -> list[bytes]:
         if objs is None or len(objs) != comm.size:
             given = "None" if objs is None else f"{len(objs)} objects"
             raise InvalidArgument(f"objs is {given}, but needs one for each of {comm.size} ranks")
-        payloads = [pickle.dumps(obj, _PROTOCOL) for obj in objs]
-    except BaseException as e:
-        return [_Parcel.of_error(e)] * comm.size, e
-    longest = max(map(len, payloads))
-    return [_Parcel(payload, longest=longest) for payload in payloads], None
+        return [_pickled(obj) for obj in objs]
+
+    return pickle.loads(_exchange(name, comm, _SCATTER, pickle_all if comm.rank == root else list, root)[0])
+
+
+def _pickled(obj: Any) -> bytes:
+    return pickle.dumps(obj, _PROTOCOL)
 
 
 def send(comm: Communicator, obj: Any, dst: int, tag: int) -> None:
@@ -199,7 +104,7 @@ def recv(comm: Communicator, src: int | None, tag: int) -> Any:
         work = comm._recv_found(message, source, tag)
     work.wait()
     if size > 0 and message[0] == 1:
-        _fail("recv_object", source, message[1:].tobytes().decode(errors="replace"), None)
+        _fail("recv_object", source, message[1:].tobytes())
     return pickle.loads(message[1:].data)
 
 

@@ -3,6 +3,7 @@
 #include "bind.hpp"
 #include "collectives.hpp"
 #include "docs/messages.hpp"
+#include "objects.hpp"
 
 namespace anyccl::python {
 
@@ -71,6 +72,15 @@ void bind_objects(CommunicatorClass& c) {
           "objs"_a.none() = nb::none(), root, docs::kScatterObject,
           nb::sig("def scatter_object(self, objs: collections.abc.Sequence[object] | None = None, "
                   "root: int = 0) -> typing.Any"))
+      .def(
+          "_exchange_payloads",
+          [](Communicator& self, int what, const nb::callable& pickle, int at) {
+            return exchange_payloads(self, static_cast<anycclCollective_t>(what), pickle, at);
+          },
+          "what"_a, "pickle"_a, root,
+          nb::sig("def _exchange_payloads(self, what: int, pickle: "
+                  "collections.abc.Callable[[], list[bytes]], root: int = 0)"
+                  " -> list[tuple[bool, bytes]]"))
       .def("_probe_bytes", &probe_bytes, "src"_a.none(), "tag"_a,
            nb::sig("def _probe_bytes(self, src: int | None, tag: int) -> tuple[int, int]"))
       .def("_recv_found", &recv_found, "out"_a, "src"_a, "tag"_a,

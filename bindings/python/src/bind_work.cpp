@@ -38,6 +38,15 @@ void bind_groups(nb::module_& m) {
           "type"_a.none(), "value"_a.none(), "traceback"_a.none());
   m.def(
       "group", [] { return std::make_shared<Group>(); }, docs::kGroup);
+  nb::class_<Sequence>(m, "_Sequence", docs::kSequence)
+      .def("__enter__", &Sequence::enter)
+      .def(
+          "__exit__",
+          [](Sequence& sequence, nb::handle, nb::handle, nb::handle) { sequence.exit(); },
+          "type"_a.none(), "value"_a.none(), "traceback"_a.none());
+  m.def(
+      "sequence", [](const CommunicatorPtr& comm) { return Sequence(comm); }, "comm"_a,
+      docs::kSequence);
   m.def("_need_no_group", need_no_group, "what"_a);
 }
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "group.hpp"
+#include "objects.hpp"
 #include "stream.hpp"
 
 namespace anyccl::python {
@@ -105,9 +106,12 @@ nb::object Communicator::run(Request&& request, const Options& options) {
 nb::object Communicator::run_blocking(Request& request) {
   const Call turn(*this);
   anycclWork_t rest = nullptr;
-  const Outcome outcome = unlocked([&] {
-    if (request.is_other()) return request.launch(turn.handle, nullptr);
-    return anycclRunFor(&request.call, turn.handle, kSignalTime, &rest);
+  Outcome outcome;
+  wait_in_slices(std::nullopt, [&](unsigned ms) {
+    outcome = outcome_of(request.is_other() ? request.launch(turn.handle, nullptr)
+                                            : anycclRunFor(&request.call, turn.handle, ms, &rest));
+    return outcome.code != anycclInProgress ||
+           rest != nullptr;  // else another thread is in a sequence
   });
   if (rest != nullptr) {
     auto operation = std::make_shared<Operation>(std::move(request));
@@ -217,6 +221,7 @@ void Communicator::destroy() {
   if (inside_ > 0)
     raise(anycclInvalidUsage,
           "another thread is inside a call on this communicator: destroy it when it has returned");
+  wait_for_interrupted(*this);
   const anycclComm_t handle = end("destroyed");
   const Outcome outcome = unlocked([&] { return anycclCommDestroy(handle); });
   let_go();

@@ -6,6 +6,7 @@
 
 #include "communicator.hpp"
 #include "group.hpp"
+#include "objects.hpp"
 
 namespace anyccl::python {
 namespace {
@@ -157,6 +158,7 @@ void Communicator::finalize(Seconds timeout) {
     raise(anycclInvalidUsage,
           "another thread is inside a call on this communicator: finalize it when it has returned");
   const unsigned most = milliseconds(timeout);
+  wait_for_interrupted(*this);
   const Call turn(*this);
   finalized_ = true;
   const Outcome outcome = unlocked([&] { return anycclCommFinalizeFor(turn.handle, most); });

@@ -170,4 +170,20 @@ void Group::launch() {
   raise_unless_ok(outcome);
 }
 
+void Sequence::enter() {
+  const Communicator::Call turn(*comm_);
+  Outcome outcome;
+  wait_in_slices(std::nullopt, [&](unsigned ms) {
+    outcome = outcome_of(anycclSequenceBegin(turn.handle, ms));
+    return outcome.code != anycclInProgress;
+  });
+  raise_unless_ok(outcome);
+}
+
+/// A communicator that was destroyed in the block has no sequence any more.
+void Sequence::exit() {
+  const Communicator::Call turn(*comm_);
+  static_cast<void>(unlocked([&] { return anycclSequenceEnd(turn.handle); }));
+}
+
 }  // namespace anyccl::python

@@ -41,4 +41,15 @@ class Group : public std::enable_shared_from_this<Group> {
 /// Raises InvalidUsage in a group: `what` returns a result at once.
 void need_no_group(const char* what);
 
+/// Calls of one thread that are one place in the order of a communicator's calls.
+class Sequence {
+ public:
+  explicit Sequence(CommunicatorPtr comm) : comm_(std::move(comm)) {}
+  void enter();
+  void exit();
+
+ private:
+  CommunicatorPtr comm_;
+};
+
 }  // namespace anyccl::python

@@ -1,6 +1,9 @@
 """Objects of Python between ranks."""
 
+import os
+import signal
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -191,3 +194,78 @@ def test_no_number_means_every_rank(two, receive):
             receive(c)
 
     two.each(run)
+
+
+OBJECTS = {"all_gather": 0, "gather": 0, "broadcast": 1, "scatter": 1}  # a rank that waits for others
+
+
+@pytest.fixture
+def ctrl_c():
+    """Interrupts the main thread soon, as a person does."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
+    yield lambda: threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.parametrize("name", OBJECTS)
+@pytest.mark.parametrize("size", [1, 100000])
+def test_an_interrupt_while_objects_travel_is_no_loss(two, ctrl_c, name, size):
+    """The other rank gets what it waits for, and the next calls are in their places."""
+    waits = OBJECTS[name]
+    call = {
+        "all_gather": lambda c: c.all_gather_object(b"x" * size),
+        "gather": lambda c: c.gather_object(b"x" * size, 1),
+        "broadcast": lambda c: c.broadcast_object(b"x" * size, 0),
+        "scatter": lambda c: c.scatter_object([b"x" * size] * 2, 0),
+    }[name]
+    ctrl_c()
+    with pytest.raises(KeyboardInterrupt):
+        call(two.comms[waits])
+    result = call(two.comms[1 - waits])
+    if name == "all_gather":
+        assert result == [b"x" * size] * 2
+    assert two.each(lambda c: c.all_gather_object(c.rank)) == [[0, 1]] * 2
+    two.each(lambda c: c.destroy())
+
+
+def test_an_interrupt_behind_a_sequence_of_another_thread(two, ctrl_c, in_thread):
+    """What did not begin is not called, and objects, which others wait for, come when it is over."""
+    first, second = two.comms
+    ended = threading.Event()
+    begun = threading.Event()
+
+    def hold():
+        with anyccl.sequence(first):
+            begun.set()
+            ended.wait(10)
+
+    in_thread(hold)
+    begun.wait(10)
+    for call in (lambda: first.all_reduce(np.ones(1)), lambda: first.all_gather_object(1)):
+        ctrl_c()
+        with pytest.raises(KeyboardInterrupt):
+            call()
+    ended.set()
+    assert second.all_gather_object(2) == [1, 2]
+    assert two.each(lambda c: c.all_reduce(np.ones(1))[0]) == [2, 2]
+
+
+def test_a_sequence_is_one_place_in_the_order_of_calls(two, in_thread):
+    def run(c):
+        order = []
+
+        def other():
+            order.append(("other", c.all_reduce(np.ones(3))[2]))
+
+        with anyccl.sequence(c):
+            c.all_reduce(np.ones(1))
+            thread = threading.Thread(target=other)
+            thread.start()
+            time.sleep(0.05)
+            order.append(("mine", c.all_reduce(np.ones(2))[1]))
+            with pytest.raises(anyccl.InvalidUsage, match="in a sequence of comm already"), anyccl.sequence(c):
+                pass
+        thread.join()
+        return order
+
+    assert two.each(run) == [[("mine", 2), ("other", 2)]] * 2

@@ -13,6 +13,7 @@
 #include "adapter/exchange.hpp"
 #include "base/error.hpp"
 #include "base/log.hpp"
+#include "framework/communicator/call_sequence.hpp"
 #include "framework/tuning/order_needs.hpp"
 #include "framework/tuning/tuner.hpp"
 #include "platform/reduce/isa.hpp"
@@ -87,6 +88,7 @@ CodedAllReduce::CodedAllReduce(const Comm& parent, Codec codec, const KernelTabl
 
 Result<std::unique_ptr<CodedAllReduce>> CodedAllReduce::create(Comm& parent, int codec, Use use,
                                                                const std::string& name) {
+  ANYCCL_TRY(const auto sequence, CallSequence::begin(parent));
   const Result<Codec> known = codec_of(codec);
   const Terms mine{known.ok() ? static_cast<std::uint8_t>(*known) : kNoCodec, use.everywhere,
                    use.if_slow};

@@ -5,6 +5,7 @@
 #include "adapter/agreement.hpp"
 #include "adapter/c/creation.hpp"
 #include "base/error.hpp"
+#include "framework/communicator/call_sequence.hpp"
 
 namespace anyccl {
 namespace {
@@ -22,7 +23,15 @@ Status derive(anycclComm_t comm, anycclComm_t* newcomm, const anycclConfig_t* co
   const auto job = [=, settings = settings]() -> Result<CommPtr> {
     return make(parent->first(), name, settings);
   };
-  if (!blocking && newcomm != nullptr) return begin(newcomm, name, job);
+  if (!blocking && newcomm != nullptr) {
+    ANYCCL_TRY(const auto sequence, CallSequence::begin_for_job(parent->first()));
+    return begin(newcomm, name, [=]() -> Result<CommPtr> {
+      sequence->take();
+      auto made = job();
+      sequence->end();
+      return made;
+    });
+  }
   const auto place = [=]() -> Status {
     ANYCCL_TRY(CommPtr made, job());
     if (made != nullptr) *newcomm = make_handle(std::move(made), name);

@@ -33,6 +33,7 @@ void leave_over(std::unique_ptr<anycclComm> handle) {
 /// After await_calls(). What it frees ends without the mutex.
 void free_comm(anycclComm& handle) {
   std::unique_lock lock(handle.mutex);
+  const std::shared_ptr<CallSequence> sequence = std::move(handle.sequence);
   const std::shared_ptr<Agreement> agreement = std::move(handle.agreement);
   const std::shared_ptr<Team> team = std::move(handle.team);
   const CommPtr comm = std::move(handle.comm);

@@ -10,6 +10,7 @@
 #include "adapter/c/handle.hpp"
 #include "base/error.hpp"
 #include "base/side_by_side.hpp"
+#include "framework/communicator/call_order.hpp"
 
 namespace anyccl {
 namespace {
@@ -44,7 +45,11 @@ Status run(const std::vector<std::function<Status()>>& jobs) {
 /// Owners side by side: each may wait for the others.
 Status run_side_by_side(const std::vector<OpenGroup::Jobs>& all) {
   std::vector<std::function<Status()>> jobs;
-  for (const OpenGroup::Jobs& one : all) jobs.emplace_back([&one] { return run(one.jobs); });
+  for (const OpenGroup::Jobs& one : all)
+    jobs.emplace_back([&one, caller = caller_here()] {
+      const CallsFor calls(caller);
+      return run(one.jobs);
+    });
   return anyccl::run_side_by_side(jobs);
 }
 

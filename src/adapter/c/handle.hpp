@@ -14,6 +14,7 @@
 #include "base/callback.hpp"
 #include "base/fork.hpp"
 #include "base/per_process.hpp"
+#include "framework/communicator/call_sequence.hpp"
 #include "framework/communicator/team.hpp"
 
 /// Belongs to its communicator's handle.
@@ -44,6 +45,7 @@ struct anycclComm {
   anyccl::CommPtr comm;                          // null until it is created, and after its end
   std::shared_ptr<anyccl::Team> team;            // of comm, and null with it
   std::shared_ptr<anyccl::Agreement> agreement;  // of who is left of comm; null with it
+  std::shared_ptr<anyccl::CallSequence> sequence;  // of comm; null: the program is in none
   enum class Stage : std::uint8_t { used, ending, gone };
   Stage stage = Stage::used;  // with the mutex; gone: destroyed or aborted, see bury()
   std::mutex mutex;           // of the rest, which any thread may come to

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "framework/communicator/communicator.hpp"
+#include "framework/communicator/call_sequence.hpp"
 
 namespace anyccl {
 namespace {
@@ -57,7 +57,7 @@ std::shared_ptr<Operation> Comm::start(const OneSidedCall& call, Gate gate,
 
 Result<std::uint32_t> Comm::register_window(std::byte* at, std::size_t bytes,
                                             const Status& problem) {
-  if (forked()) return failure();
+  ANYCCL_TRY(const auto sequence, CallSequence::begin(*this));
   ProgressLock progress_lock = loop_.progress_lock();
   loop_.lock(progress_lock);
   if (failure_.happened()) return failure();
@@ -104,7 +104,7 @@ Status Comm::agree_on_window(std::uint32_t window, std::size_t bytes, const Stat
 
 /// Puts that peers made before their own call are counted, and waited for.
 Status Comm::deregister_window(std::uint32_t window) {
-  if (forked()) return failure();
+  ANYCCL_TRY(const auto sequence, CallSequence::begin(*this));
   ProgressLock progress_lock = loop_.progress_lock();
   loop_.lock(progress_lock);
   if (failure_.happened()) return failure();  // and nothing lands any more

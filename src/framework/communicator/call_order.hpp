@@ -1,0 +1,58 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+
+#include "base/doorbell.hpp"
+
+namespace anyccl {
+
+/// Who makes calls: a thread, or what it does the work of.
+using CallerId = const void*;
+[[gnu::tls_model("initial-exec")]] extern thread_local constinit CallerId caller_of_thread;
+inline CallerId caller_here() {
+  return caller_of_thread != nullptr ? caller_of_thread : &caller_of_thread;
+}
+
+/// While it lives, this thread makes calls as a part of those of `caller`, who waits for it.
+class CallsFor {
+ public:
+  explicit CallsFor(CallerId caller) { caller_of_thread = caller; }
+  ~CallsFor() { caller_of_thread = nullptr; }
+  CallsFor(const CallsFor&) = delete;
+  CallsFor& operator=(const CallsFor&) = delete;
+};
+
+/// Whose collectives may take the next places in the order of a communicator's calls. A call that is
+/// several operations keeps the order for its caller until it has made the last one.
+///
+/// Threads: the holder of the progress lock, but for sleep_while_kept().
+class CallOrder {
+ public:
+  bool is_kept() const { return keeper() != nullptr; }
+  bool is_kept_by_other() const { return is_kept() && keeper() != caller_here(); }
+  /// Whether a call keeps it that does not block, so that its caller may wait for what comes later.
+  bool is_kept_by_job() const { return is_kept() && is_job_; }
+  void keep(CallerId caller, bool is_job) {
+    keeper_.store(caller, std::memory_order_seq_cst);
+    is_job_ = is_job;
+  }
+  void give_back() {
+    keeper_.store(nullptr, std::memory_order_seq_cst);
+    doorbell_.ring();
+  }
+  /// Without the progress lock. `most`: less than a second.
+  void sleep_while_kept(std::chrono::nanoseconds most) {
+    doorbell_.sleep_while([this] { return keeper_.load(std::memory_order_seq_cst) != nullptr; },
+                          most);
+  }
+
+ private:
+  CallerId keeper() const { return keeper_.load(std::memory_order_relaxed); }
+
+  std::atomic<CallerId> keeper_{nullptr};  // null: nobody
+  bool is_job_ = false;
+  Doorbell doorbell_;
+};
+
+}  // namespace anyccl
