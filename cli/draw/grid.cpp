@@ -10,7 +10,7 @@
 #include "base/error.hpp"
 #include "draw/colours.hpp"
 #include "draw/map_page.hpp"
-#include "framework/communicator/topology.hpp"
+#include "framework/message/topology.hpp"
 
 namespace anyccl::cli {
 namespace {

@@ -9,7 +9,7 @@
 #include "anyccl/anyccl.h"
 #include "base/error.hpp"
 #include "draw/table.hpp"
-#include "framework/communicator/topology.hpp"
+#include "framework/message/topology.hpp"
 
 namespace anyccl::cli {
 namespace {

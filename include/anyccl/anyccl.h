@@ -1089,9 +1089,9 @@ typedef struct {
 
 /* Runs `call`, as the function of its name would; also inside a group. */
 ANYCCL_API anycclResult_t anycclRun(const anycclCall_t* call, anycclComm_t comm);
-/* The same, for about `wait_ms`, so that a program can look after other things, such as signals. A
- * call that takes longer goes on as if issued: InProgress, and *work, as anycclIssue() gives it; or NULL,
- * where it has not begun, as another thread is in a sequence. In a stream or group: anycclRun(). */
+/* The same, for about `wait_ms`, so that a program can look after signals and the like. A call that
+ * takes longer goes on as if issued: InProgress, and *work, as anycclIssue() gives it; or NULL: it
+ * has not begun, as another thread is in a sequence. In a stream or group: as anycclRun(). */
 ANYCCL_API anycclResult_t anycclRunFor(const anycclCall_t* call, anycclComm_t comm,
                                        unsigned int wait_ms, anycclWork_t* work);
 /* Issues `call` and returns at once; buffers belong to the operation until it is complete. It

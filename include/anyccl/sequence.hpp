@@ -13,8 +13,8 @@ namespace anyccl {
 class Sequence {
  public:
   /// Waits while another thread is in one. Errors: invalid_usage in a group, in a sequence of this
-  /// thread, and while a communicator is made from this one by a call that did not block; timeout at the
-  /// limit of the communicator.
+  /// thread, and while a communicator is made from this one by a call that did not block; timeout
+  /// at the limit of the communicator.
   static Result<Sequence> begin(Communicator& comm) {
     const Status status =
         detail::status_of(anycclSequenceBegin(comm.handle(), ANYCCL_NO_TIMEOUT), comm.handle());

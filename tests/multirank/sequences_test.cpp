@@ -3,6 +3,7 @@
 #include <atomic>
 #include <chrono>
 #include <thread>
+
 #include "support/ranks.hpp"
 
 namespace anyccl::test {
@@ -115,7 +116,9 @@ TEST_P(Sequences, let_messages_pass) {
 TEST_P(Sequences, are_handed_to_another_thread) {
   run_ranks(2, [](Communicator& comm) {
     ASSERT_EQ(anycclSequenceBegin(comm.handle(), ANYCCL_NO_TIMEOUT), anycclSuccess);
+    ASSERT_EQ(anycclSequenceHandOver(comm.handle()), anycclSuccess);
     std::thread other([&] {
+      std::this_thread::sleep_for(kAMoment);
       EXPECT_EQ(anycclSequenceTake(comm.handle()), anycclSuccess);
       EXPECT_OK(sum(comm, 4, 1));
       EXPECT_EQ(anycclSequenceEnd(comm.handle()), anycclSuccess);
@@ -130,6 +133,7 @@ TEST_P(Sequences, say_what_is_wrong) {
     anycclComm_t const c = comm.handle();
     EXPECT_EQ(anycclSequenceEnd(c), anycclInvalidUsage);
     EXPECT_EQ(anycclSequenceTake(c), anycclInvalidUsage);
+    EXPECT_EQ(anycclSequenceHandOver(c), anycclInvalidUsage);
     EXPECT_EQ(anycclSequenceBegin(nullptr, 0), anycclInvalidArgument);
     ASSERT_EQ(anycclSequenceBegin(c, 0), anycclSuccess);
     EXPECT_EQ(anycclSequenceBegin(c, 0), anycclInvalidUsage);

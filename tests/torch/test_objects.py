@@ -4,8 +4,11 @@ import datetime
 import os
 import pickle
 import resource
+import signal
 import subprocess
 import sys
+import threading
+import time
 import types
 
 import pytest
@@ -53,6 +56,62 @@ def test_every_rank_gets_the_objects(objects):
         assert everyone == spread == objects and mine == [objects[rank], "left alone"]
         assert at_1 == (objects if rank == 1 else None)
     run_ranks(3, body)
+
+
+CALLS = {
+    "all_gather": lambda objects, rank: dist.all_gather_object([None] * 2, objects[rank]),
+    "gather": lambda objects, rank: dist.gather_object(objects[rank], [None] * 2 if rank == 1 else None, dst=1),
+    "broadcast": lambda objects, rank: dist.broadcast_object_list(list(objects), src=0),
+    "scatter": lambda objects, rank: dist.scatter_object_list([None], objects if rank == 0 else None, src=0),
+}
+
+
+@pytest.mark.parametrize("size", [1, 100_000])
+@pytest.mark.parametrize("name", CALLS)
+def test_an_interrupt_while_objects_travel_is_no_loss(name, size):
+    """As Ctrl-C: the other rank gets what it waits for, and the next calls are in their places."""
+    def body(rank):
+        objects = [b"x" * size] * 2
+        store = dist.distributed_c10d._get_default_store()
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        if rank == 1:
+            threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+            with pytest.raises(KeyboardInterrupt):
+                CALLS[name](objects, 1)
+            store.set("interrupted", "1")
+        else:
+            store.wait(["interrupted"])
+            CALLS[name](objects, 0)
+        assert use_all([1, 2], rank)[0] == [1, 2]
+    run_ranks(2, body)
+
+
+def test_objects_beside_a_thread_that_reduces():
+    """Whatever comes first, the rounds of objects are one place in the order of calls."""
+    def body(rank):
+        begun, order = threading.Event(), []
+
+        def reduce():
+            begun.wait(10)
+            x = torch.ones(3)
+            dist.all_reduce(x)
+            order.append(x.tolist())
+
+        thread = threading.Thread(target=reduce)
+        thread.start()
+        room = anyccl.torch._objects._room
+
+        def slow_room(*arguments):  # between the rounds
+            begun.set()
+            time.sleep(0.1)
+            order.append("second round")
+            return room(*arguments)
+        anyccl.torch._objects._room = slow_room
+        objects = [None, None]
+        dist.all_gather_object(objects, b"x" * 100_000)
+        thread.join()
+        assert objects == [b"x" * 100_000] * 2 and order == ["second round", [2, 2, 2]]
+    run_ranks(2, body)
 
 
 def test_tensors_travel_in_objects():

@@ -1,8 +1,9 @@
 // Objects between all ranks: bytes of any length, of which the receivers know nothing before.
 //
-// In the first round go blocks of one size, in which small payloads travel whole, in the second one what is left of
-// longer ones. Both are one sequence of the communicator: calls of other threads come before or after. When a signal
-// ends the wait, a thread of its own goes on with the rounds, as other ranks count on this one.
+// In the first round go blocks of one size, in which small payloads travel whole, in the second one
+// what is left of longer ones. Both are one sequence of the communicator: calls of other threads
+// come before or after. When a signal ends the wait, a thread of its own goes on with the rounds,
+// as other ranks count on this one.
 
 #include "objects.hpp"
 
@@ -49,6 +50,10 @@ class Rounds {
 
   /// Goes on for about `ms`; true: all is over. Without the interpreter lock.
   bool go_on(unsigned ms);
+  /// From now on another thread goes on.
+  void hand_over() {
+    if (has_sequence_) static_cast<void>(anycclSequenceHandOver(handle_));
+  }
   /// In another thread, until all is over.
   void go_on_alone();
   /// Nobody waits for this rank any more.
@@ -225,6 +230,7 @@ std::vector<Interrupted>& all_interrupted() {
 }
 
 void finish_in_background(Communicator& c, const std::shared_ptr<Rounds>& rounds) {
+  rounds->hand_over();
   all_interrupted().push_back({c.shared_from_this(), rounds});
   sigset_t all, before;
   ::sigfillset(&all);

@@ -214,15 +214,21 @@ void Backend::issue(const Job& job, anycclComm_t comm, Operation& operation) {
   check(result, job.name());
 }
 
+Sequence::Sequence(const Backend& group) : shared_comm_(group.core_->group.comm) {}
+
 /// A blocking call. In the main thread, what takes long becomes an operation, which goes on if a
 /// signal ends the wait for it: it has its place among those of the other ranks.
 void Backend::run(Job& job, at::TensorList inputs, at::TensorList outputs) {
   std::shared_ptr<Operation> rest;
   const auto run_one = [&](const anycclCall_t& call, anycclComm_t comm) {
     anycclWork_t work = nullptr;
-    const anycclResult_t result = is_main_thread()
-                                      ? anycclRunFor(&call, comm, limit_of(kSignalTime), &work)
-                                      : anycclRun(&call, comm);
+    anycclResult_t result = anycclInProgress;
+    for (;;) {
+      result = is_main_thread() ? anycclRunFor(&call, comm, limit_of(kSignalTime), &work)
+                                : anycclRun(&call, comm);
+      if (result != anycclInProgress || work != nullptr) break;
+      check_signals();  // it has not begun: another thread is in a sequence
+    }
     if (result != anycclInProgress) check(result, job.name());
     if (work == nullptr) return;
     rest = operation_of(job, inputs, outputs);

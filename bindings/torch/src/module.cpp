@@ -53,6 +53,22 @@ namespace {
 
 using std::chrono::milliseconds;
 
+void define_sequence(py::module_& module) {
+  const py::call_guard<py::gil_scoped_release> unlocked;
+  py::class_<Sequence>(module, "_Sequence")
+      .def(py::init([](const Backend& backend) { return std::make_unique<Sequence>(backend); }))
+      .def(
+          "__enter__", [](Sequence& self) { return self.begin(), &self; }, unlocked)
+      .def("__exit__",
+           [](Sequence& self, const py::object&, const py::object&, const py::object&) {
+             const py::gil_scoped_release released;
+             self.leave();
+           })
+      .def("take", &Sequence::take, unlocked)
+      .def("hand_over", &Sequence::hand_over, unlocked)
+      .def("end", &Sequence::end, unlocked);
+}
+
 void define(py::module_& module) {
   module.doc() = "The anyccl backend of torch.distributed.";
 
@@ -144,4 +160,5 @@ void define(py::module_& module) {
 PYBIND11_MODULE(_C, module) {
   module.attr("AnyOptions") = py::type::of<c10d::Backend::Options>();  // of every backend
   anyccl::torch::define(module);
+  anyccl::torch::define_sequence(module);
 }

@@ -1,4 +1,4 @@
-// The C interface: groups of calls.
+// The C interface: groups of calls, and sequences.
 
 #include "framework/stream/group.hpp"
 
@@ -10,7 +10,7 @@
 #include "adapter/c/handle.hpp"
 #include "base/error.hpp"
 #include "base/side_by_side.hpp"
-#include "framework/communicator/call_order.hpp"
+#include "framework/communicator/call_sequence.hpp"
 
 namespace anyccl {
 namespace {
@@ -51,6 +51,17 @@ Status run_side_by_side(const std::vector<OpenGroup::Jobs>& all) {
       return run(one.jobs);
     });
   return anyccl::run_side_by_side(jobs);
+}
+
+template <typename Give>
+anycclResult_t give(anycclComm_t comm, const Give& to) noexcept {
+  return guarded(comm, [&]() -> Status {
+    ANYCCL_CHECK(need_comm(comm));
+    const std::lock_guard lock(comm->mutex);
+    if (comm->sequence == nullptr) return error(Code::invalid_usage, "comm is in no sequence");
+    to(*comm->sequence);
+    return {};
+  });
 }
 
 }  // namespace
@@ -121,6 +132,41 @@ anycclResult_t anycclGroupSimulateEnd(anycclSimInfo_t* info) {
                    "info was not set to ANYCCL_SIM_INFO_INITIALIZER, or for another version");
     ANYCCL_TRY(const double microseconds, mine.calls.predict());
     info->estimatedTime = static_cast<float>(microseconds);
+    return {};
+  });
+}
+
+anycclResult_t anycclSequenceBegin(anycclComm_t comm, unsigned int wait_ms) {
+  return guarded(comm, [&]() -> Status {
+    ANYCCL_CHECK(need_comm(comm));
+    ANYCCL_CHECK(need_no_group("anycclSequenceBegin"));
+    ANYCCL_CHECK(check_wait({.comm = comm->comm.get()}));
+    ANYCCL_TRY(auto sequence,
+               CallSequence::begin(*comm->comm, Deadline::in(std::chrono::milliseconds(wait_ms))));
+    if (sequence == nullptr)
+      return error(Code::invalid_usage, "this thread is in a sequence of comm already");
+    const std::lock_guard lock(comm->mutex);
+    comm->sequence = std::move(sequence);
+    return {};
+  });
+}
+
+anycclResult_t anycclSequenceHandOver(anycclComm_t comm) {
+  return give(comm, [](CallSequence& sequence) { sequence.hand_over(); });
+}
+
+anycclResult_t anycclSequenceTake(anycclComm_t comm) {
+  return give(comm, [](CallSequence& sequence) { sequence.take(); });
+}
+
+anycclResult_t anycclSequenceEnd(anycclComm_t comm) {
+  return guarded(comm, [&]() -> Status {
+    ANYCCL_CHECK(need_comm(comm));
+    std::unique_lock lock(comm->mutex);
+    const std::shared_ptr<CallSequence> sequence = std::move(comm->sequence);
+    lock.unlock();
+    if (sequence == nullptr) return error(Code::invalid_usage, "comm is in no sequence");
+    sequence->end();
     return {};
   });
 }

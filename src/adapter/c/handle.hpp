@@ -41,10 +41,10 @@ struct anycclComm {
   const std::uint64_t generation = (anyccl::watch_forks(), anyccl::fork_generation());
   // A call that finds it open may use `comm` and `team` without the mutex until it returns.
   std::atomic<bool> open{false};
-  std::atomic<bool> is_left_over{false};         // see empty_left_over()
-  anyccl::CommPtr comm;                          // null until it is created, and after its end
-  std::shared_ptr<anyccl::Team> team;            // of comm, and null with it
-  std::shared_ptr<anyccl::Agreement> agreement;  // of who is left of comm; null with it
+  std::atomic<bool> is_left_over{false};           // see empty_left_over()
+  anyccl::CommPtr comm;                            // null until it is created, and after its end
+  std::shared_ptr<anyccl::Team> team;              // of comm, and null with it
+  std::shared_ptr<anyccl::Agreement> agreement;    // of who is left of comm; null with it
   std::shared_ptr<anyccl::CallSequence> sequence;  // of comm; null: the program is in none
   enum class Stage : std::uint8_t { used, ending, gone };
   Stage stage = Stage::used;  // with the mutex; gone: destroyed or aborted, see bury()

@@ -1,6 +1,6 @@
 // The C interface: grids, graphs, and exchanges between neighbours.
 
-#include "framework/communicator/topology.hpp"
+#include "framework/message/topology.hpp"
 
 #include <algorithm>
 #include <vector>

@@ -8,32 +8,6 @@ namespace anyccl {
 
 thread_local constinit CallerId caller_of_thread = nullptr;
 
-/// Waits until collectives of this caller may take places. `until`: in_progress then.
-Status Comm::await_turn(ProgressLock& progress_lock, std::chrono::milliseconds limit,
-                        const Deadline& until) {
-  constexpr auto kLook = std::chrono::milliseconds(50);  // at failures
-  if (limit.count() == 0) limit = me_.wait_limits.most;
-  const Deadline late = limit.count() == 0 ? Deadline::never() : Deadline::in(limit);
-  while (order_.is_kept_by_other()) {
-    if (failure_.happened()) return failure();
-    if (order_.is_kept_by_job())
-      return error(Code::invalid_usage,
-                   "another communicator is being made from {}, by a call that did not block: wait "
-                   "until it is ready",
-                   me_.label);
-    if (until.passed())
-      return Status(Code::in_progress, "another thread is in a call of several operations");
-    if (late.passed())
-      return error(Code::timeout,
-                   "another thread was in a call of several operations on {} until the time limit",
-                   me_.label);
-    progress_lock.unlock();
-    order_.sleep_while_kept(kLook);
-    loop_.lock(progress_lock);
-  }
-  return {};
-}
-
 Result<std::shared_ptr<CallSequence>> CallSequence::begin(Comm& comm, const Deadline& deadline) {
   std::shared_ptr<CallSequence> made(new CallSequence(comm));
   ANYCCL_CHECK(made->keep(caller_here(), false, deadline));
@@ -50,24 +24,25 @@ Status CallSequence::keep(CallerId caller, bool is_job, const Deadline& deadline
   if (comm_->forked()) return comm_->failure();
   ProgressLock progress_lock = comm_->loop_.progress_lock();
   comm_->loop_.lock(progress_lock);
-  ANYCCL_CHECK(comm_->await_turn(progress_lock, {}, deadline));
-  has_begun_ = !comm_->order_.is_kept();
-  if (has_begun_) comm_->order_.keep(caller, is_job);
+  ANYCCL_CHECK(comm_->loop_.await_turn(progress_lock, comm_->me_.wait_limits.most, deadline));
+  if (comm_->failure_.happened()) return comm_->failure();
+  has_begun_ = !comm_->loop_.order().is_kept();
+  if (has_begun_) comm_->loop_.order().keep(caller, is_job);
   return {};
 }
 
-void CallSequence::take() {
+void CallSequence::give_to(CallerId caller) {
   if (!has_begun_ || comm_->forked()) return;
   ProgressLock progress_lock = comm_->loop_.progress_lock();
   comm_->loop_.lock(progress_lock);
-  comm_->order_.keep(caller_here(), comm_->order_.is_kept_by_job());
+  comm_->loop_.order().keep(caller, comm_->loop_.order().is_kept_by_job());
 }
 
 void CallSequence::end() {
   if (!std::exchange(has_begun_, false) || comm_->forked()) return;
   ProgressLock progress_lock = comm_->loop_.progress_lock();
   comm_->loop_.lock(progress_lock);
-  comm_->order_.give_back();
+  comm_->loop_.order().give_back();
 }
 
 }  // namespace anyccl

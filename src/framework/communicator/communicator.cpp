@@ -64,9 +64,9 @@ Status Comm::run(const Call& call, Handover* handover) {
   std::shared_ptr<Comm> alive;     // longer than the lock, if another thread aborts it meanwhile
   ProgressLock progress_lock = loop_.progress_lock();
   loop_.lock(progress_lock);
-  if (order_.is_kept_by_other() && !call.is_point_to_point()) [[unlikely]]
-    ANYCCL_CHECK(await_turn(progress_lock, call.timeout,
-                            handover == nullptr ? Deadline::never() : handover->until()));
+  if (loop_.order().is_kept_by_other() && !call.is_point_to_point()) [[unlikely]]
+    ANYCCL_CHECK(loop_.await_turn(progress_lock, me_.wait_limits.most_of(call.timeout),
+                                  handover == nullptr ? Deadline::never() : handover->until()));
   try {
     return run_locked(progress_lock, call, alive, handover);
   } catch (const std::bad_alloc&) {
@@ -194,8 +194,8 @@ Status Comm::run_together(std::span<const Call* const> calls) try {
   if (forked()) return failure();
   ProgressLock progress_lock = loop_.progress_lock();
   loop_.lock(progress_lock);
-  if (order_.is_kept_by_other() && has_collectives(calls))
-    ANYCCL_CHECK(await_turn(progress_lock, {}));
+  if (loop_.order().is_kept_by_other() && has_collectives(calls))
+    ANYCCL_CHECK(loop_.await_turn(progress_lock, me_.wait_limits.most));
   std::vector<std::shared_ptr<MessageRequest>> messages = std::move(together_);
   std::vector<std::shared_ptr<Operation>> others;
   Status first;

@@ -13,7 +13,6 @@
 #include "base/fork.hpp"
 #include "base/hash.hpp"
 #include "framework/collective/plan_cache.hpp"
-#include "framework/communicator/call_order.hpp"
 #include "framework/communicator/diagnosis.hpp"
 #include "framework/communicator/dump.hpp"
 #include "framework/communicator/failure.hpp"
@@ -37,7 +36,7 @@ class Verification;
 ///    Everything else is queued. When another thread has a call to make, `alone_` joins the queue.
 /// 3. All state but Failure and the counters of ProgressLoop belongs to the holder of the owner
 ///    progress lock.
-/// 4. A call that is several collectives keeps the order of calls for itself meanwhile: CallSequence.
+/// 4. A call that is several collectives keeps the order for itself meanwhile: CallSequence.
 /// 5. After a failure nothing moves: open operations complete with the reason, and so do later
 ///    calls.
 ///
@@ -60,7 +59,8 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
   std::uint64_t sequence() const { return sequence_; }
 
   /// A blocking call that does not block for ever: after about `time` it becomes one that was
-  /// issued, `rest`, and returns in_progress. Without `rest` it has not begun: another thread keeps the order of calls.
+  /// issued, `rest`, and returns in_progress. Without `rest` it has not begun: another thread is in
+  /// a CallSequence.
   struct Handover {
     std::chrono::milliseconds time;
     std::shared_ptr<Operation> rest;
@@ -272,8 +272,6 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
   void note_wait(Operation& operation) const {
     if (recorder_.is_traced()) operation.note_wait(recorder_.clock().now());
   }
-  Status await_turn(ProgressLock& progress_lock, std::chrono::milliseconds limit,
-                    const Deadline& until = Deadline::never());
   std::shared_ptr<MessageRequest> add_message(const Call& call, Gate gate);
   std::shared_ptr<Operation> start(const OneSidedCall& call, Gate gate, std::uint32_t poll_budget);
   /// Of the call at next_position(), which has been taken. `begin`: see Recorder.
@@ -321,7 +319,6 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
   std::uint64_t checks_ = 0;                  // of the calls, which verify others
   std::atomic<std::uint64_t> agreed_{0};      // see note_agreed(); a number, with nothing behind it
   PlanCache plans_;
-  CallOrder order_;
   std::shared_ptr<Queued> alone_;  // of the blocking call, when nothing else is open
   std::vector<std::byte> scratch_;
   Fifo<std::shared_ptr<Queued>> collectives_;

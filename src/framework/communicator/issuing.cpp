@@ -24,8 +24,8 @@ Result<std::shared_ptr<Operation>> Comm::issue(const Call& call, Gate gate) try 
   if (forked()) return failure();
   ProgressLock progress_lock = loop_.progress_lock();
   loop_.lock(progress_lock);
-  if (!call.is_point_to_point() && order_.is_kept_by_other())
-    ANYCCL_CHECK(await_turn(progress_lock, call.timeout));
+  if (!call.is_point_to_point() && loop_.order().is_kept_by_other())
+    ANYCCL_CHECK(loop_.await_turn(progress_lock, me_.wait_limits.most_of(call.timeout)));
   ANYCCL_CHECK(ready(call));
   loop_.note_limit(call.timeout);
   ANYCCL_TRY(std::shared_ptr<Operation> operation, enqueue(call, CallKey(call, me_.rank), gate));
@@ -43,8 +43,8 @@ Comm::IssuedCalls Comm::issue_all(std::span<const Call* const> calls,
   if (forked()) return IssuedCalls(calls.size(), failure());
   ProgressLock progress_lock = loop_.progress_lock();
   loop_.lock(progress_lock);
-  if (order_.is_kept_by_other())
-    if (Status status = await_turn(progress_lock, {}); !status.ok())
+  if (loop_.order().is_kept_by_other())
+    if (Status status = loop_.await_turn(progress_lock, me_.wait_limits.most); !status.ok())
       return IssuedCalls(calls.size(), std::move(status));
   IssuedCalls issued = enqueue_collectives(calls, gates);
   if (common_gate(gates) == Gate::closed) gated_.store(true, std::memory_order_relaxed);

@@ -59,6 +59,9 @@ struct WaitLimits {
   std::chrono::milliseconds warn_after{0};  ///< 0: never.
   /// From the turn of an operation that has no time limit of its own; 0: for ever.
   std::chrono::milliseconds most{0};
+  std::chrono::milliseconds most_of(std::chrono::milliseconds own) const {
+    return own.count() > 0 ? own : most;
+  }
   std::chrono::seconds silence{0};  ///< Of a peer's host; only for messages, transports look.
 };
 

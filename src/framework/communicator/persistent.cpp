@@ -48,8 +48,9 @@ Result<std::shared_ptr<Operation>> Comm::start(Persistent& call, Gate gate) {
   if (forked()) return failure();
   ProgressLock progress_lock = loop_.progress_lock();
   loop_.lock(progress_lock);
-  if (!call.kept.call().is_point_to_point() && order_.is_kept_by_other())
-    ANYCCL_CHECK(await_turn(progress_lock, call.kept.call().timeout));
+  if (!call.kept.call().is_point_to_point() && loop_.order().is_kept_by_other())
+    ANYCCL_CHECK(
+        loop_.await_turn(progress_lock, me_.wait_limits.most_of(call.kept.call().timeout)));
   ANYCCL_TRY(std::shared_ptr<Operation> operation, enqueue_again(call, gate));
   if (gate == Gate::open)
     advance();
@@ -62,8 +63,8 @@ Comm::IssuedCalls Comm::start_all(std::span<Persistent* const> calls) {
   if (forked()) return IssuedCalls(calls.size(), failure());
   ProgressLock progress_lock = loop_.progress_lock();
   loop_.lock(progress_lock);
-  if (order_.is_kept_by_other())
-    if (Status status = await_turn(progress_lock, {}); !status.ok())
+  if (loop_.order().is_kept_by_other())
+    if (Status status = loop_.await_turn(progress_lock, me_.wait_limits.most); !status.ok())
       return IssuedCalls(calls.size(), std::move(status));
   IssuedCalls started(calls.size(), Status());
   std::vector<std::size_t> collectives;

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/error.hpp"
+
 namespace anyccl {
 namespace {
 
@@ -28,6 +30,27 @@ class WaitingThread {
 };
 
 }  // namespace
+
+Status ProgressLoop::await_turn(ProgressLock& progress_lock, std::chrono::milliseconds limit,
+                                const Deadline& until) {
+  constexpr auto kLook = std::chrono::milliseconds(50);  // at failures
+  const Deadline late = limit.count() == 0 ? Deadline::never() : Deadline::in(limit);
+  while (order_.is_kept_by_other() && !failure_.happened()) {
+    if (order_.is_kept_by_job())
+      return error(Code::invalid_usage,
+                   "another communicator is being made from this one, by a call that did not "
+                   "block: wait until it is ready");
+    if (until.passed())
+      return Status(Code::in_progress, "another thread is in a call of several operations");
+    if (late.passed())
+      return error(Code::timeout,
+                   "another thread was in a call of several operations until the time limit");
+    progress_lock.unlock();
+    order_.sleep_while_kept(kLook);
+    lock(progress_lock);
+  }
+  return {};
+}
 
 bool ProgressLoop::progress() {
   ProgressLock progress_lock(lock_word_);

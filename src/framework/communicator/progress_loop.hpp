@@ -21,6 +21,7 @@
 #include "framework/call/operation.hpp"
 #include "framework/communicator/failure.hpp"
 #include "framework/waiting/backoff.hpp"
+#include "framework/waiting/call_order.hpp"
 #include "framework/waiting/progress_lock.hpp"
 #include "platform/probe/oversubscription.hpp"
 #include "platform/transport/transport.hpp"
@@ -64,6 +65,12 @@ class ProgressLoop {
   }
   /// False: another thread holds it until `deadline`.
   bool lock(ProgressLock& progress_lock, Deadline deadline);
+  CallOrder& order() { return order_; }
+  /// Waits, and gives the lock away meanwhile, until collectives of this caller may take places, or
+  /// after a failure. Errors: in_progress at `until`; timeout after `limit`, 0: none; invalid_usage
+  /// while a call that does not block keeps the order.
+  Status await_turn(ProgressLock& progress_lock, std::chrono::milliseconds limit,
+                    const Deadline& until = {});
   /// Whether another thread has a call to make.
   bool is_wanted() const { return wanted_.load(std::memory_order_relaxed) > 0; }
   /// Whether some thread is in wait() or wait_any().
@@ -140,6 +147,7 @@ class ProgressLoop {
   const int cores_;
   WaitPolicy policy_;
   std::atomic<bool> lock_word_{false};
+  CallOrder order_;
   std::atomic<int> wanted_{0};                  // threads in lock_slowly()
   std::atomic<int> waiting_{0};                 // threads in wait()
   std::atomic<bool> quiet_{false};              // see is_quiet()

@@ -38,7 +38,8 @@ constexpr const char kAllGatherObject[] =
     R"(Give every rank the objects of all, in a list in the order of ranks.
 
 Objects travel by `pickle`, so only between programs that trust each other. Small ones (up to 500 bytes
-or so) take one round, others two. `timeout` of the communicator is that of each round. Not in a group.
+or so) take one round, others two, which are one place in the order of calls, and which go on if a signal
+ends the call. `timeout` of the communicator is that of each round. Not in a group.
 
 Raises
 ------
@@ -49,7 +50,8 @@ constexpr const char kBroadcastObject[] =
     R"(Give every rank the object `obj` of the root; on other ranks it is not used.
 
 Objects travel by `pickle`, so only between programs that trust each other. Small ones (up to 500 bytes
-or so) take one round, others two. `timeout` of the communicator is that of each round. Not in a group.
+or so) take one round, others two, which are one place in the order of calls, and which go on if a signal
+ends the call. `timeout` of the communicator is that of each round. Not in a group.
 
 Raises
 ------
@@ -60,7 +62,8 @@ constexpr const char kGatherObject[] =
     R"(Give the root the objects of all ranks, in a list in the order of ranks; others get None.
 
 Objects travel by `pickle`, so only between programs that trust each other. Small ones (up to 500 bytes
-or so) take one round, others two. `timeout` of the communicator is that of each round. Not in a group.
+or so) take one round, others two, which are one place in the order of calls, and which go on if a signal
+ends the call. `timeout` of the communicator is that of each round. Not in a group.
 
 Raises
 ------
@@ -71,7 +74,8 @@ constexpr const char kScatterObject[] =
     R"(Give rank r the object ``objs[r]`` of the root; on other ranks `objs` is not used.
 
 Objects travel by `pickle`, so only between programs that trust each other. Small ones (up to 500 bytes
-or so) take one round, others two. `timeout` of the communicator is that of each round. Not in a group.
+or so) take one round, others two, which are one place in the order of calls, and which go on if a signal
+ends the call. `timeout` of the communicator is that of each round. Not in a group.
 
 Raises
 ------

@@ -57,18 +57,20 @@ Error
     At the end of the block: the first error of its operations.)";
 
 constexpr const char kSequence[] =
-    R"(Make a context manager: what this thread calls in its block is one place in the order of calls of ``comm``.
+    R"(Make a context manager: the calls of its block are one place in the order of calls.
 
-Until the end of the block, collectives of other threads on ``comm`` wait, and so do splits and windows;
-sends, receives, puts and signals do not. For what takes several calls, as an exchange of sizes and then of
-what has them, beside threads with calls of their own. Local. The collectives of objects, `Communicator.split`
-and its like are one place in the order by themselves.
+Until its end, collectives of other threads on ``comm`` wait, and so do splits and
+windows; sends, receives, puts and signals do not. For what takes several calls, as an exchange of
+sizes and then of what has them, beside threads with calls of their own. Local. The collectives of
+objects, `Communicator.split` and its like are one place in the order by themselves.
 
 Raises
 ------
 InvalidUsage
-    In a group; in such a block of this thread; while a communicator is made from ``comm`` with ``wait=False``.
+    In a group; in such a block of this thread; while a communicator is made from ``comm`` with
+    ``wait=False``.
 Timeout
-    At the time limit of ``comm``, where another thread is in such a block; also from calls that wait for one.)";
+    At the time limit of ``comm``, where another thread is in such a block; also from calls that
+    wait for one.)";
 
 }  // namespace anyccl::python::docs

@@ -1,21 +1,24 @@
 """The object collectives of torch.distributed, for groups whose CPU tensors are anyccl's.
 
 Torch exchanges the sizes, then pads every object to the largest. Here small objects travel whole in one round of equal
-blocks; larger ones follow in a second round, as long as they are, and are unpickled where they arrive.
+blocks; larger ones follow in a second round, as long as they are, and are unpickled where they arrive. Both rounds are
+one place in the order of the group's calls, and go on if a signal ends the wait, as other ranks count on them.
 
 What is not plainly right, and every other group, goes to torch's own function, which knows the error or the way.
 """
 
+import contextlib as _contextlib
 import copyreg as _copyreg
 import io as _io
 import pickle as _pickle
 import struct as _struct
+import threading as _threading
 
 import torch as _torch
 import torch.distributed as _dist
 from torch.distributed import distributed_c10d as _c10d
 
-from ._C import ProcessGroupAnyccl
+from ._C import ProcessGroupAnyccl, _Sequence
 from ._replace import replace as _replace
 
 _BLOCK = 512  # bytes of the first round, of each rank
@@ -117,11 +120,37 @@ def _later(length):
     return length if length > _INLINE else 0
 
 
+def _run(group, rounds):
+    """What `rounds` returns, a generator of the works of its calls, each of which is waited for before the next."""
+    with _Sequence(group._get_backend(_CPU)) as sequence:
+        while True:
+            try:
+                work = next(rounds)
+            except StopIteration as end:
+                return end.value
+            try:
+                work.wait()
+            except BaseException:
+                if not work.is_completed():  # a signal's handler has raised it
+                    sequence.hand_over()
+                    _threading.Thread(target=_finish, args=(sequence, work, rounds), daemon=True).start()
+                raise
+
+
+def _finish(sequence, work, rounds):
+    with _contextlib.suppress(Exception):  # the group has failed, as its next call says
+        sequence.take()
+        work.wait()
+        for work in rounds:
+            work.wait()
+    sequence.end()
+
+
 def _exchange_blocks(data, group):
     """The blocks of all ranks, as a memoryview, and the lengths of their payloads."""
     blocks = _bytes(group.size() * _BLOCK)
     gather = getattr(_dist, "all_gather_single", None) or _dist.all_gather_into_tensor  # its name before torch 2.13
-    gather(blocks, _block(data), group=group)
+    yield gather(blocks, _block(data), group=group, async_op=True)
     blocks = blocks.numpy().data
     return blocks, [_HEAD.unpack_from(blocks, at)[0] for at in range(0, len(blocks), _BLOCK)]
 
@@ -147,13 +176,16 @@ def all_gather_object(theirs, object_list, obj, group=None):
     if usable is None:
         return theirs(object_list, obj, group)
     data, _ = _dump([obj])
-    blocks, lengths = _exchange_blocks(data, usable)
-    if not any(map(_later, lengths)):
-        return _fill(object_list, blocks)
-    mine = data[: _later(len(data))]
-    parts = _room(lengths, mine, usable.rank())
-    _dist.all_gather(parts, mine, group=usable)
-    _fill(object_list, blocks, parts)
+
+    def rounds():
+        blocks, lengths = yield from _exchange_blocks(data, usable)
+        if not any(map(_later, lengths)):
+            return blocks, ()
+        mine = data[: _later(len(data))]
+        parts = _room(lengths, mine, usable.rank())
+        yield _dist.all_gather(parts, mine, group=usable, async_op=True)
+        return blocks, parts
+    _fill(object_list, *_run(usable, rounds()))
 
 
 @_replaces
@@ -163,15 +195,29 @@ def gather_object(theirs, obj, object_gather_list=None, dst=None, group=None, gr
     if root is None or (usable.rank() == root) != bool(object_gather_list):
         return theirs(obj, object_gather_list, dst, group, group_dst)
     data, _ = _dump([obj])
-    blocks, lengths = _exchange_blocks(data, usable)
-    if not any(map(_later, lengths)):
-        return _fill(object_gather_list, blocks) if usable.rank() == root else None
-    mine = data[: _later(len(data))]
-    if usable.rank() != root:
-        return _dist.gather(mine, group=usable, group_dst=root)
-    parts = _room(lengths, mine, root)
-    _dist.gather(mine, parts, group=usable, group_dst=root)
-    _fill(object_gather_list, blocks, parts)
+
+    def rounds():
+        blocks, lengths = yield from _exchange_blocks(data, usable)
+        if not any(map(_later, lengths)):
+            return blocks, ()
+        mine = data[: _later(len(data))]
+        parts = _room(lengths, mine, root) if usable.rank() == root else None
+        yield _dist.gather(mine, parts, group=usable, group_dst=root, async_op=True)
+        return blocks, parts
+    arrived = _run(usable, rounds())
+    if usable.rank() == root:
+        _fill(object_gather_list, *arrived)
+
+
+def _broadcast(block, data, group, root):
+    """The second number of the block, and the payload, which is `data` at the root."""
+    yield _dist.broadcast(block, group=group, group_src=root, async_op=True)
+    length, count = _HEAD.unpack_from(block.numpy())
+    if not _later(length):
+        return count, _inline(block.numpy().data)
+    data = _bytes(length) if data is None else data
+    yield _dist.broadcast(data, group=group, group_src=root, async_op=True)
+    return count, data.numpy().data
 
 
 @_replaces
@@ -182,18 +228,9 @@ def broadcast_object_list(theirs, object_list, src=None, group=None, device=None
         return theirs(object_list, src, group, device, group_src)
     if usable.rank() == root:
         data, lengths = _dump(object_list, with_lengths=True)
-        _dist.broadcast(_block(data, len(lengths)), group=usable, group_src=root)
-        if _later(len(data)):
-            _dist.broadcast(data, group=usable, group_src=root)
+        _run(usable, _broadcast(_block(data, len(lengths)), data, usable, root))
         return
-    block = _bytes(_BLOCK)
-    _dist.broadcast(block, group=usable, group_src=root)
-    length, count = _HEAD.unpack_from(block.numpy())
-    data = _inline(block.numpy().data)
-    if _later(length):
-        rest = _bytes(length)
-        _dist.broadcast(rest, group=usable, group_src=root)
-        data = rest.numpy().data
+    count, data = _run(usable, _broadcast(_bytes(_BLOCK), None, usable, root))
     if count != len(object_list):
         raise ValueError(
             f"anyccl: broadcast_object_list: object_list has {len(object_list)} objects, that of the source has {count}")
@@ -217,14 +254,17 @@ def scatter_object_list(theirs, scatter_object_output_list, scatter_object_input
         data, lengths = _dump(scatter_object_input_list)
         longest, parts = max(lengths), data.split(lengths)
         blocks = [_block(part, longest) for part in parts]
-    block = _bytes(_BLOCK)
-    _dist.scatter(block, blocks, group=usable, group_src=root)
-    length, longest = _HEAD.unpack_from(block.numpy())
     parts = parts and [part[: _later(len(part))] for part in parts]
-    data = parts[root] if sends else _bytes(_later(length))
-    if _later(longest):
-        _dist.scatter(data, parts, group=usable, group_src=root)
-    scatter_object_output_list[0] = _load(data.numpy() if len(data) else _inline(block.numpy().data))
+
+    def rounds():
+        block = _bytes(_BLOCK)
+        yield _dist.scatter(block, blocks, group=usable, group_src=root, async_op=True)
+        length, longest = _HEAD.unpack_from(block.numpy())
+        data = parts[root] if sends else _bytes(_later(length))
+        if _later(longest):
+            yield _dist.scatter(data, parts, group=usable, group_src=root, async_op=True)
+        return data.numpy() if len(data) else _inline(block.numpy().data)
+    scatter_object_output_list[0] = _load(_run(usable, rounds()))
 
 
 def replace_object_collectives() -> None:

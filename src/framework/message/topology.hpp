@@ -1,4 +1,5 @@
 #pragma once
+// Which ranks are neighbours.
 
 #include <cstdint>
 #include <span>
@@ -32,7 +33,7 @@ class RankTopology {
   const Neighbors& sources() const { return sources_; }
   const Neighbors& destinations() const { return destinations_; }
 
-  // Of a grid:
+  // These are for grids:
   std::vector<int> coords_of(int rank) const;
   int rank_at(std::span<const int> coords) const;
   /// The rank that is `displacement` further on along dimension `dim`.

@@ -1,4 +1,5 @@
 #pragma once
+// Who may take the next places in the order of a communicator's calls.
 
 #include <atomic>
 #include <chrono>
@@ -23,8 +24,8 @@ class CallsFor {
   CallsFor& operator=(const CallsFor&) = delete;
 };
 
-/// Whose collectives may take the next places in the order of a communicator's calls. A call that is
-/// several operations keeps the order for its caller until it has made the last one.
+/// Knows whose collectives may take the next places in the order of a communicator's calls. A call
+/// that is several operations keeps the order for its caller until it has made the last one.
 ///
 /// Threads: the holder of the progress lock, but for sleep_while_kept().
 class CallOrder {

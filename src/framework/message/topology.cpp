@@ -1,4 +1,4 @@
-#include "framework/communicator/topology.hpp"
+#include "framework/message/topology.hpp"
 
 #include <fmt/ranges.h>
 
