@@ -204,16 +204,9 @@ Status PlanCache::choose_kernels(const Call& call, PreparedCall& prepared) const
                    static_cast<int>(call.op), name_of(prepared.op->dtype), name_of(call.dtype));
     ANYCCL_TRY(prepared.times, reduce_kernel(call.dtype, ReduceOp::prod));
   }
-  if (call.op == ReduceOp::avg) {
-    if (is_prefix(call.collective))
-      return error(Code::unsupported,
-                   "{} of {} has no op avg, as each result is of another number of ranks: divide a "
-                   "sum by it",
-                   name(call.collective), name_of(call.dtype));
-    ANYCCL_TRY(prepared.divide, divide_kernel(call.dtype));
-  }
   const bool sums = prepared.op != nullptr || call.op == ReduceOp::avg;
   ANYCCL_TRY(prepared.kernel, reduce_kernel(call.dtype, sums ? ReduceOp::sum : ReduceOp{call.op}));
+  ANYCCL_TRY(prepared.divide, last_kernel(call));
   return {};
 }
 

@@ -1,4 +1,5 @@
-// Calls with several types, see ElementTypes: in which one elements travel, and where they are converted.
+// What is left to do with results; and calls with several types, see ElementTypes: in which one elements travel, and
+// where they are converted.
 
 #include <algorithm>
 
@@ -35,7 +36,32 @@ bool is_in_wide_steps(const Call& call, const ElementTypes& types) {
          tree_for(types.input) == Order::tree_in_one_step;
 }
 
+bool is_logical(ReduceOp op, DType dtype) {
+  return dtype == DType::boolean || op == ReduceOp::land || op == ReduceOp::lor ||
+         op == ReduceOp::lxor;
+}
+
+/// Whether results at this rank are made of one rank's elements.
+bool has_one_source(Collective collective, Rank me, int size) {
+  if (collective == Collective::scan) return me == Rank{0};
+  if (collective == Collective::exscan) return me == Rank{1};
+  return size == 1;
+}
+
 }  // namespace
+
+/// What is left to do with a result when all is combined; null: nothing.
+Result<DivideFn> PlanCache::last_kernel(const Call& call) const {
+  if (call.op == ReduceOp::avg && is_prefix(call.collective))
+    return error(Code::unsupported,
+                 "{} of {} has no op avg, as each result is of another number of ranks: divide a "
+                 "sum by it",
+                 name(call.collective), name_of(call.dtype));
+  if (call.op == ReduceOp::avg) return divide_kernel(call.dtype);
+  if (Operators::is_created(call.op) || !is_logical(call.op, call.dtype)) return DivideFn();
+  return has_one_source(call.collective, me_.rank, me_.size) ? truth_kernel(call.dtype)
+                                                             : DivideFn();
+}
 
 Result<ElementTypes> PlanCache::types_of(const Call& call) const {
   return anyccl::types_of(call, settings_.at(call.settings), operators_.find(call.op) != nullptr);

@@ -2,6 +2,7 @@
 
 #include <cstring>
 #include <string>
+#include <utility>
 
 #include "base/error.hpp"
 #include "base/types.hpp"
@@ -29,6 +30,20 @@ CopyFn best_far_copy() {
   return [](void* dst, const void* src, std::size_t bytes) { std::memcpy(dst, src, bytes); };
 }
 
+template <std::size_t Type>
+void truth(void* dst, const void* src, std::size_t count, std::uint32_t) {
+  const void* const both[] = {src, src};
+  const ReduceFn land =
+      (*best_kernels())->of[Type].reduce[static_cast<std::size_t>(ReduceOp::land)];
+  land(dst, nullptr, both, 2, count);
+}
+
+template <std::size_t... Types>
+DivideFn truth_of(std::size_t type, std::index_sequence<Types...>) {
+  constexpr DivideFn kAll[] = {truth<Types>...};
+  return kAll[type];
+}
+
 }  // namespace
 
 void far_copy(void* dst, const void* src, std::size_t bytes) {
@@ -53,6 +68,11 @@ Result<DivideFn> divide_kernel(DType dtype) {
   if (type < kDTypes && all->of[type].divide != nullptr) return all->of[type].divide;
   return error(Code::unsupported, "avg of {} is not supported: it cannot be divided",
                name_of(dtype));
+}
+
+Result<DivideFn> truth_kernel(DType dtype) {
+  ANYCCL_CHECK(reduce_kernel(dtype, ReduceOp::land).status());
+  return truth_of(static_cast<std::size_t>(dtype), std::make_index_sequence<kDTypes>());
 }
 
 }  // namespace anyccl

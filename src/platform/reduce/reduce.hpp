@@ -18,4 +18,10 @@ Result<ReduceFn> reduce_kernel(DType dtype, ReduceOp op);
 /// Errors: unsupported (bool, or a CPU older than x86-64-v2).
 Result<DivideFn> divide_kernel(DType dtype);
 
+/// dst[i] = src[i] != 0, as a number of the type: what a logical operator makes of one source,
+/// which no kernel of it has seen. Nothing is divided.
+///
+/// Errors: as reduce_kernel() of land.
+Result<DivideFn> truth_kernel(DType dtype);
+
 }  // namespace anyccl
