@@ -132,7 +132,7 @@ typedef enum {
   anycclMax = 2,
   anycclMin = 3,
   anycclAvg = 4,
-  anycclLand = 5, /* Logical and, or, exclusive or: of whether elements are not 0. */
+  anycclLand = 5, /* Logical and, or, exclusive or: of whether elements are not 0; 0 or 1. */
   anycclLor = 6,
   anycclLxor = 7,
   anycclBand = 8, /* The same of each bit. */

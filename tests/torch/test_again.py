@@ -9,7 +9,7 @@ import tempfile
 import pytest
 import torch
 import torch.distributed as dist
-from ranks import fork_ranks
+from ranks import fork_ranks, run_ranks
 
 import anyccl.torch
 
@@ -136,6 +136,34 @@ def test_groups_made_and_destroyed_many_times_leave_nothing():
         assert after[3] - before[3] < 1_000_000, (before, after)
         dist.destroy_process_group()
     run_over_tcp_store(body, size=2, deadline_s=600)
+
+
+def test_groups_of_one_name_are_not_mixed_up():
+    """Pairs that call new_group for themselves alone have the same name."""
+    def body(rank):
+        mine = [0, 1] if rank < 2 else [2, 3]
+        store = dist.distributed_c10d._get_default_store()
+        if rank in (1, 2):
+            store.wait(["called by 0", "called by 3"])
+        store.set(f"called by {rank}", "")
+        group = dist.new_group(mine, timeout=datetime.timedelta(seconds=30))
+        x = torch.tensor([10.0**rank])
+        dist.all_reduce(x, group=group)
+        assert x.item() == sum(10.0**r for r in mine)
+        dist.barrier()
+    run_ranks(4, body)
+
+
+def test_ranks_that_mean_other_groups_by_one_name_are_named():
+    def body(rank):
+        mine = [[0, 1], [0, 1, 2], [0, 1, 2]][rank]
+        with pytest.raises(dist.DistBackendError) as caught:
+            dist.new_group(mine, timeout=datetime.timedelta(seconds=4))
+        if rank == 0:
+            assert "rank 1 means a group of the ranks 0, 1, 2 by this name, and rank 0 one of 0, 1" in str(caught.value)
+        else:
+            assert "rank 0 means a group of the ranks 0, 1 by this name" in str(caught.value)
+    run_ranks(3, body)
 
 
 def test_a_rank_that_died_while_it_joined_is_not_taken_for_the_next_one():

@@ -280,6 +280,19 @@ def test_a_forked_child_says_that_the_group_is_its_parents():
     run_ranks(2, body)
 
 
+def test_all_to_all_of_elements_that_ranks_cannot_share():
+    def body(rank):
+        with pytest.raises(RuntimeError, match="3 elements does not divide equally across 2 ranks"):
+            dist.all_to_all_single(torch.ones(3), torch.ones(3))
+        for shape in [(1, 4), (1, 0, 2), (3, 2), (1, 2, 3)]:  # parts of all elements, as with Gloo
+            size = torch.Size(shape).numel()
+            mine = [torch.arange(float(size)) + 100 * r for r in range(2)]
+            out = torch.full(shape, -1.0)
+            dist.all_to_all_single(out, mine[rank].reshape(shape))
+            assert out.equal(torch.cat([x.reshape(2, -1)[rank] for x in mine]).reshape(shape))
+    run_ranks(2, body)
+
+
 def test_splits_on_one_rank_only():
     """Where all are equal it makes no difference to the result, but ranks cannot know that of each other."""
     def body(rank):

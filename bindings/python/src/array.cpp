@@ -87,7 +87,10 @@ Found from_buffer(nb::handle x, const char* name, const DType* dtype = nullptr) 
   Found found;
   found.array.data = static_cast<std::byte*>(b.buf);
   found.array.shape.assign(b.shape, b.shape + b.ndim);
-  found.strides.assign(b.strides, b.strides + b.ndim);
+  if (b.strides != nullptr)
+    found.strides.assign(b.strides, b.strides + b.ndim);
+  else  // as ctypes exports: in C order
+    found.strides = strides_in_c_order(found.array.shape, b.itemsize);
   found.writable = b.readonly == 0;
   const char* format = b.format == nullptr ? "B" : b.format;
   const std::optional<DType> known =
@@ -99,6 +102,11 @@ Found from_buffer(nb::handle x, const char* name, const DType* dtype = nullptr) 
 }
 
 Found from_numpy(nb::handle x, const char* name) {
+  if (nb::hasattr(x, "_mask"))
+    raise(anycclUnsupported, std::string(name) +
+                                 " is a masked array: pass what is to take the place "
+                                 "of masked elements, as in " +
+                                 name + ".filled(0)");
   try {
     return from_buffer(x, name);
   } catch (const nb::python_error& e) {
@@ -166,6 +174,10 @@ nb::object exported(nb::handle x) {
 }
 
 Found from_dlpack(nb::handle x, const char* name) {
+  if (nb::hasattr(x, "is_neg") &&
+      nb::cast<bool>(x.attr("is_neg")()))  // of torch, whose export forgets it
+    raise(anycclUnsupported, std::string(name) + " is the negative of what its memory has: pass " +
+                                 name + ".resolve_neg()");
   const auto device =
       nb::cast<std::pair<std::int32_t, std::int32_t>>(x.attr("__dlpack_device__")());
   if (device.first != dlpack::kCpu && device.first != dlpack::kCudaHost &&

@@ -1,6 +1,7 @@
 """Which arrays are taken, from which libraries, and what comes back."""
 
 import array
+import ctypes
 
 import ml_dtypes
 import numpy as np
@@ -19,6 +20,47 @@ def test_numpy_in_gives_numpy_out(alone):
 def test_array_array_and_bytearray_are_inputs(alone):
     assert alone.all_reduce(array.array("d", [1, 2])).tolist() == [1, 2]
     assert alone.all_reduce(bytearray(b"ab")).tolist() == [97, 98]
+
+
+def test_arrays_of_ctypes_which_export_no_strides_are_in_c_order(alone):
+    x = (ctypes.c_double * 3)(1, 2, 3)
+    assert alone.all_reduce(x).tolist() == [1, 2, 3]
+    alone.all_reduce(np.full(3, 5.0), out=x)
+    assert list(x) == [5, 5, 5]
+    assert alone.all_gather(((ctypes.c_short * 2) * 2)((1, 2), (3, 4))).tolist() == [[[1, 2], [3, 4]]]
+    assert alone.all_gather((ctypes.c_int * 0)()).shape == (1, 0)
+
+
+class Structure(ctypes.Structure):
+    _fields_ = [("x", ctypes.c_int)]
+
+
+@pytest.mark.parametrize("x", [
+    (Structure * 2)(),
+    (ctypes.c_double.__ctype_be__ * 2)(1, 2),
+    np.ones(2, ">f4"),
+    np.zeros(2, [("x", "i4")]),
+], ids=["structures", "big-endian", "big-endian of NumPy", "records"])
+def test_buffers_of_other_elements_are_refused(alone, x):
+    with pytest.raises(anyccl.Unsupported, match="no element type for"):
+        alone.all_reduce(x)
+
+
+def test_a_masked_array_is_refused_as_its_mask_would_be_lost(alone):
+    x = np.ma.array([1.0, 2.0], mask=[False, True])
+    with pytest.raises(anyccl.Unsupported, match=r"x is a masked array: .* x\.filled\(0\)"):
+        alone.all_reduce(x)
+    assert alone.all_reduce(x.filled(0)).tolist() == [1, 0]
+
+
+def test_a_tensor_that_is_negative_only_in_name_is_refused(alone):
+    """As those of torch are, whose export shows the memory as it is."""
+    class Negative(Tensor):
+        def is_neg(self):
+            return True
+
+    with pytest.raises(anyccl.Unsupported, match=r"pass x\.resolve_neg\(\)"):
+        alone.all_reduce(Negative(np.ones(2, "u4"), FLOAT))
 
 
 def test_bytes_are_an_input_but_no_output(alone):

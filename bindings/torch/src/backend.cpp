@@ -80,7 +80,8 @@ Backend::Backend(const c10::intrusive_ptr<c10d::Store>& store, int rank, int siz
                  c10::intrusive_ptr<Options> options)
     : Backend(is_configured_later(*options)
                   ? JoinedGroup{std::make_shared<SharedComm>(), ""}
-                  : meet(*store, rank, size, options->timeout, options->numbers),
+                  : meet(store, rank, size, options->timeout, options->numbers,
+                         options->global_ranks_in_group),
               store, rank, size, options) {}
 
 Backend::Backend(JoinedGroup group, const c10::intrusive_ptr<c10d::Store>& store, int rank,

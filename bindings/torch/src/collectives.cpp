@@ -189,9 +189,12 @@ Backend::WorkPtr Backend::alltoall_base(at::Tensor& output, at::Tensor& input,
                                         const c10d::AllToAllOptions& opts) {
   Job job = this->job("anyccl:all_to_all", OpType::ALLTOALL_BASE, opts);
   check_pair(job, output, input);
-  c10d::checkSplitSizes(input_split, input, size_);
-  c10d::checkSplitSizes(output_split, output, size_);
-  if (output_split.empty() && input_split.empty()) {
+  if (output_split.empty() && input_split.empty()) {  // equal parts of all elements, as with Gloo
+    for (const at::Tensor* const tensor : {&input, &output})
+      if (tensor->numel() % size_ != 0)
+        refuse(job.name(), "a size of " + std::to_string(tensor->numel()) +
+                               " elements does not divide equally across " + std::to_string(size_) +
+                               " ranks");
     if (output.numel() != input.numel())
       refuse(job.name(), "output and input tensors differ in size");
     anycclCall_t& call = job.call(anycclCollAllToAll, input.scalar_type());
@@ -200,6 +203,8 @@ Backend::WorkPtr Backend::alltoall_base(at::Tensor& output, at::Tensor& input,
     call.sendbuff = apart(job.memory, input, call.recvbuff, output.nbytes(), call.recvbuff);
     return start(job, input, output);
   }
+  c10d::checkSplitSizes(input_split, input, size_);
+  c10d::checkSplitSizes(output_split, output, size_);
   const auto divide = [&](const at::Tensor& tensor, const std::vector<std::int64_t>& split) {
     Memory::Blocks blocks;
     const std::int64_t rows = tensor.dim() == 0 ? 1 : tensor.size(0);

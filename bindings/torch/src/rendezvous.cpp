@@ -21,6 +21,7 @@ namespace {
 constexpr char kFailed = '-', kReady = '+';
 constexpr const char* kOtherBackend =
     "; a rank whose backend is another one, such as Gloo itself, does not come";
+constexpr std::chrono::milliseconds kLate{2000};
 constexpr std::chrono::milliseconds kMostTime = std::chrono::hours{24 * 365 * 100};
 /// The answer of rank 0.
 struct Invitation {
@@ -29,11 +30,11 @@ struct Invitation {
 };
 
 std::string key_of(int rank) {
-  return "anyccl/here/" + std::to_string(rank);
+  return "here/" + std::to_string(rank);
 }
 
 std::string answer_to(int rank, const std::string& name) {
-  return "anyccl/id/" + std::to_string(rank) + "/" + name;
+  return "id/" + std::to_string(rank) + "/" + name;
 }
 
 /// 16 characters that were never used before.
@@ -44,6 +45,61 @@ std::string new_name() {
     name += "0123456789abcdef"[bits & 15];
   return name;
 }
+
+/// What this process means by a group of a name, for errors of others that mean another one.
+class Meaning {
+ public:
+  Meaning(c10d::Store& store, int rank, int size, const std::vector<std::uint64_t>& members)
+      : store_(store), rank_(rank), members_(members) {
+    if (members.size() != static_cast<std::size_t>(size)) return;  // it is not said
+    for (const std::uint64_t member : members)
+      text_ += (text_.empty() ? "" : ", ") + std::to_string(member);
+  }
+  /// Where those meet that mean the same.
+  std::string place() const {
+    return text_.empty() ? "anyccl" : "anyccl/" + std::to_string(digest(text_));
+  }
+  /// To be called as soon as somebody is late.
+  void tell() {
+    if (told_ || text_.empty()) return;
+    store_.set(key(rank_), text_);
+    told_ = true;
+  }
+  /// To be called when all have come. After a failure others read it.
+  void take_back() {
+    if (told_) forget(store_, key(rank_));
+  }
+  /// Says who means something else, as far as they have been told.
+  std::string others() const {
+    std::string text;
+    for (std::size_t i = 0; i < members_.size() && told_; ++i) {
+      const int rank = static_cast<int>(i);
+      if (rank == rank_ || !has(store_, key(rank))) continue;
+      const std::string theirs = store_.get_to_str(key(rank));
+      if (theirs != text_)
+        text += "; rank " + std::to_string(members_[i]) + " means a group of the ranks " + theirs +
+                " by this name, and rank " +
+                std::to_string(members_[static_cast<std::size_t>(rank_)]) + " one of " + text_;
+    }
+    return text;
+  }
+
+ private:
+  std::string key(int rank) const {
+    return "anyccl/meaning/" + std::to_string(members_[static_cast<std::size_t>(rank)]);
+  }
+  static std::uint64_t digest(const std::string& text) {  // FNV-1a
+    std::uint64_t sum = 0xcbf29ce484222325;
+    for (const char c : text) sum = (sum ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+    return sum;
+  }
+
+  c10d::Store& store_;
+  const int rank_;
+  const std::vector<std::uint64_t>& members_;
+  std::string text_;
+  bool told_ = false;
+};
 
 std::string missing(c10d::Store& store, int size) {
   std::string names;
@@ -74,14 +130,16 @@ void answer_late(c10d::Store& store, int size, const std::string& text) {
 }
 
 /// Rank 0: waits for all, then tells them the id, or why there is none.
-Answer invite(c10d::Store& store, int size, std::chrono::milliseconds timeout) {
-  const auto deadline = after(timeout);
+Answer invite(c10d::Store& store, int size, std::chrono::milliseconds timeout, Meaning& meaning) {
+  const auto deadline = after(timeout), late = std::min(deadline, after(kLate));
   for (int rank = 1; rank < size; ++rank) {
+    if (wait_for(store, key_of(rank), late)) continue;
+    meaning.tell();
     if (wait_for(store, key_of(rank), deadline)) continue;
     const std::string text = "anyccl: init_process_group: Timed out after " +
                              std::to_string(timeout.count()) + " ms waiting for rank " +
                              missing(store, size) + " of " + std::to_string(size) + " to join" +
-                             kOtherBackend;
+                             meaning.others() + kOtherBackend;
     for (int other = 1; other < size; ++other) {
       if (!has(store, key_of(other))) continue;
       answer(store, other, kFailed + text);
@@ -104,24 +162,26 @@ Answer invite(c10d::Store& store, int size, std::chrono::milliseconds timeout) {
 
 /// Says the name again every two seconds: it may have been deleted with that of a rank that died.
 bool wait_for_answer(c10d::Store& store, int rank, const std::string& name,
-                     Clock::time_point deadline) {
+                     Clock::time_point deadline, Meaning& meaning) {
   for (;;) {
     store.set(key_of(rank), name);
-    const auto turn = std::min(deadline, Clock::now() + std::chrono::seconds{2});
+    const auto turn = std::min(deadline, Clock::now() + kLate);
     if (wait_for(store, answer_to(rank, name), turn)) return true;
+    meaning.tell();
     if (turn == deadline) return false;
   }
 }
 
-Answer be_invited(c10d::Store& store, int rank, std::chrono::milliseconds timeout) {
+Answer be_invited(c10d::Store& store, int rank, std::chrono::milliseconds timeout,
+                  Meaning& meaning) {
   // Rank 0 may have waited as long as this rank: it gets a moment to name the missing ranks.
   const auto deadline = after(std::min(timeout, kMostTime) + std::chrono::seconds{1});
   const std::string name = new_name(), key = answer_to(rank, name);
-  if (!wait_for_answer(store, rank, name, deadline)) {
+  if (!wait_for_answer(store, rank, name, deadline, meaning)) {
     forget(store, key_of(rank));
     throw_backend_error("anyccl: init_process_group: Timed out after " +
                         std::to_string(timeout.count()) + " ms waiting for rank 0 to join" +
-                        kOtherBackend);
+                        meaning.others() + kOtherBackend);
   }
   const std::string text = store.get_to_str(key);
   if (text.empty() || text[0] != kReady) {
@@ -178,14 +238,19 @@ void forget(c10d::Store& store, const std::string& key) {
   }
 }
 
-JoinedGroup meet(c10d::Store& store, int rank, int size, std::chrono::milliseconds timeout,
-                 const Numbers& numbers) {
-  const Answer answer = rank == 0 ? invite(store, size, timeout) : be_invited(store, rank, timeout);
+JoinedGroup meet(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
+                 std::chrono::milliseconds timeout, const Numbers& numbers,
+                 const std::vector<std::uint64_t>& members) {
+  Meaning meaning(*store, rank, size, members);
+  const auto here = c10::make_intrusive<c10d::PrefixStore>(meaning.place(), store);
+  const Answer answer =
+      rank == 0 ? invite(*here, size, timeout, meaning) : be_invited(*here, rank, timeout, meaning);
   Invitation invitation;
   if (answer.text.size() != 1 + sizeof invitation)
     throw_backend_error("anyccl: init_process_group: rank 0 has another version");
   std::memcpy(&invitation, answer.text.data() + 1, sizeof invitation);
   // All ranks are here now.
+  meaning.take_back();
   const auto deadline = after(timeout);
   auto comm = std::make_shared<SharedComm>(invitation.id, rank, size, numbers);
   answer.forget();

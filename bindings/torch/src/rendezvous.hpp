@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "deadline.hpp"
 #include "shared_comm.hpp"
@@ -16,9 +17,11 @@ struct JoinedGroup {
   std::string round;  // equal on all ranks, and different for every group ever made
 };
 /// Returns when all ranks have come; throws after `timeout`, naming those that have not. Leaves
-/// nothing in the store.
-JoinedGroup meet(c10d::Store& store, int rank, int size, std::chrono::milliseconds timeout,
-                 const Numbers& numbers);
+/// nothing in the store. `members`: what the ranks of the group are called elsewhere, in their order,
+/// or nothing. Only those meet that mean the same, though groups of others may have the same name.
+JoinedGroup meet(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
+                 std::chrono::milliseconds timeout, const Numbers& numbers,
+                 const std::vector<std::uint64_t>& members);
 
 /// Whether the store has the key; get, set and wait of a store are enough. Throws if the store
 /// itself is gone.

@@ -12,10 +12,12 @@
 namespace anyccl {
 namespace {
 
+/// Names those of the library, as docs/support.md does.
 std::string operators_of(const TypeKernels& type) {
+  constexpr auto kAvg = static_cast<std::size_t>(ReduceOp::avg);  // a sum and a division
   std::string names;
   for (std::size_t op = 0; op < kReduceOps; ++op)
-    if (type.reduce[op] != nullptr)
+    if (op == kAvg ? type.divide != nullptr : type.reduce[op] != nullptr)
       names.append(names.empty() ? "" : ", ").append(name_of(static_cast<ReduceOp>(op)));
   return names;
 }

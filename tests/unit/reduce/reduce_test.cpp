@@ -217,7 +217,7 @@ TEST(ReduceKernel, is_that_of_the_best_instruction_set_or_refused) {
 
 TEST(ReduceKernel, names_what_it_has_not_and_what_it_has) {
   EXPECT_EQ(reduce_kernel(DType::complex64, ReduceOp::max).status().message(),
-            "max of complex64 is not supported; of complex64 there are sum, prod");
+            "max of complex64 is not supported; of complex64 there are sum, prod, avg");
 }
 
 TEST(DivideKernel, is_refused_for_bool) {
