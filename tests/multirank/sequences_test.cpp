@@ -166,6 +166,28 @@ TEST_P(Sequences, that_do_not_end_are_a_timeout_of_who_waits) {
   });
 }
 
+TEST_P(Sequences, of_a_communicator_that_has_failed_are_its_failure) {
+  run_ranks(2, [](Communicator& comm) {
+    if (comm.rank() == Rank{0}) {
+      EXPECT_EQ(anycclCommRevoke(comm.handle(), 0), anycclSuccess);
+    }
+    EXPECT_EQ(sum(comm, 1, 1).code(), Code::aborted);
+    EXPECT_EQ(anycclSequenceBegin(comm.handle(), ANYCCL_NO_TIMEOUT), anycclAborted);
+    EXPECT_EQ(split(comm).code(), Code::aborted);
+    anycclConfig_t config =
+        ANYCCL_CONFIG_INITIALIZER;  // without blocking, those that are left carry on
+    config.blocking = 0;
+    anycclComm_t made = nullptr;
+    anycclResult_t state = anycclInProgress;
+    EXPECT_EQ(anycclCommShrink(comm.handle(), nullptr, 0, &made, &config, ANYCCL_SHRINK_ABORT),
+              anycclInProgress);
+    while (state == anycclInProgress)
+      ASSERT_EQ(anycclCommGetAsyncError(made, &state), anycclSuccess);
+    EXPECT_EQ(state, anycclSuccess);
+    anycclCommDestroy(made);
+  });
+}
+
 TEST_P(Sequences, of_two_threads_that_split_do_not_mix) {
   run_ranks(3, [](Communicator& comm) {
     const auto splits = [&] {

@@ -17,8 +17,9 @@ struct JoinedGroup {
   std::string round;  // equal on all ranks, and different for every group ever made
 };
 /// Returns when all ranks have come; throws after `timeout`, naming those that have not. Leaves
-/// nothing in the store. `members`: what the ranks of the group are called elsewhere, in their order,
-/// or nothing. Only those meet that mean the same, though groups of others may have the same name.
+/// nothing in the store. `members`: what the ranks of the group are called elsewhere, in their
+/// order, or nothing. Only those meet that mean the same, though groups of others may have the same
+/// name.
 JoinedGroup meet(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
                  std::chrono::milliseconds timeout, const Numbers& numbers,
                  const std::vector<std::uint64_t>& members);

@@ -143,6 +143,7 @@ anycclResult_t anycclSequenceBegin(anycclComm_t comm, unsigned int wait_ms) {
     ANYCCL_CHECK(check_wait({.comm = comm->comm.get()}));
     ANYCCL_TRY(auto sequence,
                CallSequence::begin(*comm->comm, Deadline::in(std::chrono::milliseconds(wait_ms))));
+    ANYCCL_CHECK(comm->comm->failure());
     if (sequence == nullptr)
       return error(Code::invalid_usage, "this thread is in a sequence of comm already");
     const std::lock_guard lock(comm->mutex);

@@ -25,8 +25,8 @@ Status CallSequence::keep(CallerId caller, bool is_job, const Deadline& deadline
   ProgressLock progress_lock = comm_->loop_.progress_lock();
   comm_->loop_.lock(progress_lock);
   ANYCCL_CHECK(comm_->loop_.await_turn(progress_lock, comm_->me_.wait_limits.most, deadline));
-  if (comm_->failure_.happened()) return comm_->failure();
-  has_begun_ = !comm_->loop_.order().is_kept();
+  // After a failure nothing has a place any more, and those that are left may carry on.
+  has_begun_ = !comm_->loop_.order().is_kept() && !comm_->failure_.happened();
   if (has_begun_) comm_->loop_.order().keep(caller, is_job);
   return {};
 }

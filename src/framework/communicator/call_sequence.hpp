@@ -13,8 +13,9 @@ namespace anyccl {
 /// Threads: one at a time; only the one that began or took it makes its operations.
 class CallSequence {
  public:
-  /// Waits until no other caller is in one; null: this caller is, and goes on with that. Errors:
-  /// in_progress at `deadline`; timeout; invalid_usage while a call that does not block is in one.
+  /// Waits until no other caller is in one; null: this caller is, and goes on with that, or the
+  /// communicator has failed. Errors: in_progress at `deadline`; timeout; invalid_usage while a
+  /// call that does not block is in one.
   static Result<std::shared_ptr<CallSequence>> begin(Comm& comm, const Deadline& deadline = {});
   /// Begins one for a thread that will take() it.
   static Result<std::shared_ptr<CallSequence>> begin_for_job(Comm& comm);
