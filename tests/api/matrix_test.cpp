@@ -123,6 +123,12 @@ double reduced(DType type, ReduceOp op, std::size_t i) {
   return 0;
 }
 
+/// What one contribution alone becomes.
+double of_one(ReduceOp op, double value) {
+  const bool logical = op == ReduceOp::land || op == ReduceOp::lor || op == ReduceOp::lxor;
+  return logical ? static_cast<double>(value != 0) : value;
+}
+
 std::vector<std::byte> memory(DType type, std::size_t count,
                               const std::function<double(std::size_t)>& value) {
   std::vector<std::byte> bytes;
@@ -152,9 +158,10 @@ double expected(const Case& c, int me, std::size_t i) {
     case Collective::reduce_scatter_v:
       return reduced(c.type, c.op, mine + i);
     case Collective::scan:
-      return me == 0 ? input(0, i) : reduced(c.type, c.op, i);
-    case Collective::broadcast:
+      return me == 0 ? of_one(c.op, input(0, i)) : reduced(c.type, c.op, i);
     case Collective::exscan:
+      return of_one(c.op, input(0, i));
+    case Collective::broadcast:
       return input(0, i);
     case Collective::scatter:
     case Collective::scatter_v:
