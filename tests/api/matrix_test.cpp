@@ -124,8 +124,9 @@ double reduced(DType type, ReduceOp op, std::size_t i) {
 }
 
 /// What one contribution alone becomes.
-double of_one(ReduceOp op, double value) {
-  const bool logical = op == ReduceOp::land || op == ReduceOp::lor || op == ReduceOp::lxor;
+double of_one(DType type, ReduceOp op, double value) {
+  const bool logical =
+      type == DType::boolean || op == ReduceOp::land || op == ReduceOp::lor || op == ReduceOp::lxor;
   return logical ? static_cast<double>(value != 0) : value;
 }
 
@@ -158,9 +159,9 @@ double expected(const Case& c, int me, std::size_t i) {
     case Collective::reduce_scatter_v:
       return reduced(c.type, c.op, mine + i);
     case Collective::scan:
-      return me == 0 ? of_one(c.op, input(0, i)) : reduced(c.type, c.op, i);
+      return me == 0 ? of_one(c.type, c.op, input(0, i)) : reduced(c.type, c.op, i);
     case Collective::exscan:
-      return of_one(c.op, input(0, i));
+      return of_one(c.type, c.op, input(0, i));
     case Collective::broadcast:
       return input(0, i);
     case Collective::scatter:
