@@ -66,6 +66,14 @@ CALLS = {
 }
 
 
+def interrupt_in_run(main):
+    """As Ctrl-C, when the main thread is in the wait for a round."""
+    while sys._current_frames()[main].f_code is not anyccl.torch._objects._run.__code__:
+        time.sleep(0.001)
+    time.sleep(0.1)
+    os.kill(os.getpid(), signal.SIGINT)
+
+
 @pytest.mark.parametrize("size", [1, 100_000])
 @pytest.mark.parametrize("name", CALLS)
 def test_an_interrupt_while_objects_travel_is_no_loss(name, size):
@@ -75,7 +83,7 @@ def test_an_interrupt_while_objects_travel_is_no_loss(name, size):
         store = dist.distributed_c10d._get_default_store()
         signal.signal(signal.SIGINT, signal.default_int_handler)
         if rank == 1:
-            threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+            threading.Thread(target=interrupt_in_run, args=(threading.get_ident(),), daemon=True).start()
             with pytest.raises(KeyboardInterrupt):
                 CALLS[name](objects, 1)
             store.set("interrupted", "1")
@@ -103,7 +111,7 @@ def test_objects_beside_a_thread_that_reduces():
 
         def slow_room(*arguments):  # between the rounds
             begun.set()
-            time.sleep(0.1)
+            time.sleep(0.1)  # in which the call of the other thread would come too early, if nothing kept it back
             order.append("second round")
             return room(*arguments)
         anyccl.torch._objects._room = slow_room

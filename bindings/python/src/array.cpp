@@ -101,12 +101,19 @@ Found from_buffer(nb::handle x, const char* name, const DType* dtype = nullptr) 
   return found;
 }
 
+PyTypeObject* ndarray_type() {
+  // Not initialized where it is declared: C++ would hold a lock of its own for that, while the
+  // import may let another thread have the interpreter's, and that thread come here.
+  static PyObject* ndarray = nullptr;
+  if (ndarray == nullptr)
+    ndarray = nb::object(nb::module_::import_("numpy").attr("ndarray")).release().ptr();
+  return reinterpret_cast<PyTypeObject*>(ndarray);
+}
+
 Found from_numpy(nb::handle x, const char* name) {
-  if (nb::hasattr(x, "_mask"))
-    raise(anycclUnsupported, std::string(name) +
-                                 " is a masked array: pass what is to take the place "
-                                 "of masked elements, as in " +
-                                 name + ".filled(0)");
+  if (Py_TYPE(x.ptr()) != ndarray_type() && nb::hasattr(x, "_mask"))
+    raise(anycclUnsupported,
+          std::string(name) + " is a masked array: fill it first, as in " + name + ".filled(0)");
   try {
     return from_buffer(x, name);
   } catch (const nb::python_error& e) {
@@ -241,12 +248,7 @@ Shape with_first(std::int64_t first, const Shape& shape, std::size_t skip) {
 }
 
 bool is_numpy(nb::handle x) {
-  // Not initialized where it is declared: C++ would hold a lock of its own for that, while the
-  // import may let another thread have the interpreter's, and that thread come here.
-  static PyObject* ndarray = nullptr;
-  if (ndarray == nullptr)
-    ndarray = nb::object(nb::module_::import_("numpy").attr("ndarray")).release().ptr();
-  return PyObject_TypeCheck(x.ptr(), reinterpret_cast<PyTypeObject*>(ndarray)) != 0;
+  return PyObject_TypeCheck(x.ptr(), ndarray_type()) != 0;
 }
 
 Array Array::input(nb::handle x, const char* name) {

@@ -178,12 +178,12 @@ void Sequence::enter() {
     return outcome.code != anycclInProgress;
   });
   raise_unless_ok(outcome);
+  handle_ = turn.handle;
 }
 
-/// A communicator that was destroyed in the block has no sequence any more.
+/// Raises nothing: a communicator that was destroyed in the block has no sequence any more.
 void Sequence::exit() {
-  const Communicator::Call turn(*comm_);
-  static_cast<void>(unlocked([&] { return anycclSequenceEnd(turn.handle); }));
+  static_cast<void>(unlocked([&] { return anycclSequenceEnd(handle_); }));
 }
 
 }  // namespace anyccl::python

@@ -50,6 +50,7 @@ class Sequence {
 
  private:
   CommunicatorPtr comm_;
+  anycclComm_t handle_ = nullptr;  // while it is in a sequence
 };
 
 }  // namespace anyccl::python

@@ -1,7 +1,7 @@
 // Objects between all ranks: bytes of any length, of which the receivers know nothing before.
 //
 // In the first round go blocks of one size, in which small payloads travel whole, in the second one
-// what is left of longer ones. Both are one sequence of the communicator: calls of other threads
+// the rests of longer ones. Both are one sequence of the communicator: calls of other threads
 // come before or after. When a signal ends the wait, a thread of its own goes on with the rounds,
 // as other ranks count on this one.
 

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 import threading
 import time
 
@@ -203,7 +204,16 @@ OBJECTS = {"all_gather": 0, "gather": 0, "broadcast": 1, "scatter": 1}  # a rank
 def ctrl_c():
     """Interrupts the main thread soon, as a person does."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
-    yield lambda: threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+    main = threading.main_thread().ident
+
+    def interrupt(inside):
+        """When the main thread is in that function, and, a moment later, in the library's call there."""
+        while sys._current_frames()[main].f_code.co_name != inside:
+            time.sleep(0.001)
+        time.sleep(0.1)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    yield lambda inside: threading.Thread(target=interrupt, args=(inside,), daemon=True).start()
     signal.signal(signal.SIGINT, before)
 
 
@@ -218,7 +228,7 @@ def test_an_interrupt_while_objects_travel_is_no_loss(two, ctrl_c, name, size):
         "broadcast": lambda c: c.broadcast_object(b"x" * size, 0),
         "scatter": lambda c: c.scatter_object([b"x" * size] * 2, 0),
     }[name]
-    ctrl_c()
+    ctrl_c("_exchange")
     with pytest.raises(KeyboardInterrupt):
         call(two.comms[waits])
     result = call(two.comms[1 - waits])
@@ -241,13 +251,19 @@ def test_an_interrupt_behind_a_sequence_of_another_thread(two, ctrl_c, in_thread
 
     in_thread(hold)
     begun.wait(10)
-    for call in (lambda: first.all_reduce(np.ones(1)), lambda: first.all_gather_object(1)):
-        ctrl_c()
+    for call, inside in ((lambda: first.all_reduce(np.ones(1)), "<lambda>"),
+                         (lambda: first.all_gather_object(1), "_exchange")):
+        ctrl_c(inside)
         with pytest.raises(KeyboardInterrupt):
             call()
     ended.set()
     assert second.all_gather_object(2) == [1, 2]
     assert two.each(lambda c: c.all_reduce(np.ones(1))[0]) == [2, 2]
+
+
+def test_a_sequence_ends_with_its_communicator(alone):
+    with anyccl.sequence(alone):
+        alone.destroy()
 
 
 def test_a_sequence_is_one_place_in_the_order_of_calls(two, in_thread):
@@ -261,7 +277,7 @@ def test_a_sequence_is_one_place_in_the_order_of_calls(two, in_thread):
             c.all_reduce(np.ones(1))
             thread = threading.Thread(target=other)
             thread.start()
-            time.sleep(0.05)
+            time.sleep(0.05)  # in which its call would come too early, if nothing kept it back
             order.append(("mine", c.all_reduce(np.ones(2))[1]))
             with pytest.raises(anyccl.InvalidUsage, match="in a sequence of comm already"), anyccl.sequence(c):
                 pass

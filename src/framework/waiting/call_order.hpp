@@ -8,7 +8,7 @@
 
 namespace anyccl {
 
-/// Who makes calls: a thread, or what it does the work of.
+/// Names the caller of a call: a thread, or the one that it works for.
 using CallerId = const void*;
 [[gnu::tls_model("initial-exec")]] extern thread_local constinit CallerId caller_of_thread;
 inline CallerId caller_here() {
@@ -32,7 +32,7 @@ class CallOrder {
  public:
   bool is_kept() const { return keeper() != nullptr; }
   bool is_kept_by_other() const { return is_kept() && keeper() != caller_here(); }
-  /// Whether a call keeps it that does not block, so that its caller may wait for what comes later.
+  /// Whether a call keeps it that does not block, so that its caller may wait for a later call.
   bool is_kept_by_job() const { return is_kept() && is_job_; }
   void keep(CallerId caller, bool is_job) {
     keeper_.store(caller, std::memory_order_seq_cst);
