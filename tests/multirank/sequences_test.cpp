@@ -9,7 +9,7 @@
 namespace anyccl::test {
 namespace {
 
-/// Gives the calls of another thread time to come too early, if nothing keeps them back. A longer or
+/// Gives calls of another thread time to come too early, if nothing keeps them back. A longer or a
 /// shorter one makes no right library fail.
 constexpr auto kAMoment = std::chrono::milliseconds(20);
 

@@ -60,9 +60,8 @@ constexpr const char kSequence[] =
     R"(Make a context manager: the calls of its block are one place in the order of calls.
 
 Until its end, collectives of other threads on ``comm`` wait, and so do splits and
-windows; sends, receives, puts and signals do not. For work of several calls, as an exchange of sizes
-and then of data, beside threads with calls of their own. Local. The collectives of
-objects, `Communicator.split` and its like are one place in the order by themselves.
+windows; sends, receives, puts and signals do not. For work of several calls, as an exchange of
+sizes and then of data, beside threads with calls of their own. Local. The collectives of objects, `Communicator.split` and its like are one place in the order by themselves.
 
 Raises
 ------
