@@ -61,7 +61,8 @@ constexpr const char kSequence[] =
 
 Until its end, collectives of other threads on ``comm`` wait, and so do splits and
 windows; sends, receives, puts and signals do not. For work of several calls, as an exchange of
-sizes and then of data, beside threads with calls of their own. Local. The collectives of objects, `Communicator.split` and its like are one place in the order by themselves.
+sizes and then of data, beside threads with calls of their own. Local. The collectives of
+objects, `Communicator.split` and its like are one place in the order by themselves.
 
 Raises
 ------
