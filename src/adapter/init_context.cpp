@@ -184,8 +184,12 @@ Result<std::size_t> ring_bytes_of(const InitContext& init, int size, bool networ
   return round_up(asked, kPage);
 }
 
+Result<Config> environment_of(const CommSettings& settings) {
+  return settings.environment == nullptr ? read_config() : *settings.environment;
+}
+
 Result<InitContext> prepare_init(int rank, int size, const CommSettings& settings) {
-  ANYCCL_TRY(Config config, read_config());
+  ANYCCL_TRY(Config config, environment_of(settings));
   return prepare_init(rank, size, std::move(config), settings);
 }
 
@@ -206,7 +210,7 @@ Result<InitContext> prepare_init(int rank, int size, Config config, const CommSe
 
 Result<InitContext> prepare_init_within(const bootstrap::Hello& hello, const std::string& transport,
                                         const CommSettings& settings) {
-  ANYCCL_TRY(Config config, read_config());
+  ANYCCL_TRY(Config config, environment_of(settings));
   config.transport = transport;
   ANYCCL_TRY(InitContext init, read_settings(std::move(config), settings));
   const bool named = !init.config.tuner_table.empty();

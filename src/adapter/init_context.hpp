@@ -29,7 +29,9 @@ struct InitContext {
 /// warning.
 Result<std::shared_ptr<const TunerTable>> table_of(const Config& config);
 
-/// Reads the environment and gets ready to be found. Errors: what is wrong with a setting; as
+/// The environment that `settings` hold, else that of now. Errors: as read_config().
+Result<Config> environment_of(const CommSettings& settings);
+/// Gets ready to be found, by the environment that `settings` hold, else that of now. Errors: what is wrong with a setting; as
 /// table_of().
 Result<InitContext> prepare_init(int rank, int size, const CommSettings& settings = {});
 /// The same, of an environment that has been read.

@@ -394,7 +394,7 @@ Result<CommPtr> join_by_id(const anycclUniqueId& bytes, int size, int rank, cons
 }
 
 Result<CommPtr> join_by_environment(const std::string& name, const CommSettings& settings) {
-  ANYCCL_TRY(Config config, read_config());
+  ANYCCL_TRY(Config config, environment_of(settings));
   ANYCCL_TRY(const bootstrap::LaunchInfo info, bootstrap::read_launch_info(config));
   ANYCCL_TRY(InitContext init,
              prepare_init(index(info.rank), info.size, std::move(config), settings));

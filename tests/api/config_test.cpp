@@ -100,6 +100,21 @@ TEST(NonBlocking, begins_at_once_inside_a_group) {
   for (const anycclComm_t comm : comms) EXPECT_EQ(anycclCommDestroy(comm), anycclSuccess);
 }
 
+/// The program may change it while the call's work is still to come, in any thread.
+TEST(Creation, goes_by_the_environment_of_its_call) {
+  const auto id = UniqueId::create();
+  ASSERT_TRUE(id.ok());
+  anycclComm_t comm = nullptr;
+  ASSERT_EQ(anycclGroupStart(), anycclSuccess);
+  {
+    const Environment env(Environment::Variables{{"ANYCCL_TIMEOUT", "soon"}});
+    EXPECT_EQ(anycclCommInitRank(&comm, 1, id->value(), 0), anycclSuccess);
+  }
+  EXPECT_EQ(anycclGroupEnd(), anycclInvalidArgument);
+  EXPECT_NE(std::string(anycclGetLastError(nullptr)).find("ANYCCL_TIMEOUT=soon"),
+            std::string::npos);
+}
+
 TEST(NonBlocking, splits_in_the_background) {
   run_ranks(4, [](Communicator& comm) {
     anycclConfig_t config = ANYCCL_CONFIG_INITIALIZER;

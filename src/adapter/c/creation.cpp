@@ -92,6 +92,7 @@ Result<int> level_in(int level) {
 
 Creation creation_in(const anycclConfig_t* config, Status problem) {
   Creation creation;
+  creation.settings.environment = std::make_shared<const Result<Config>>(read_config());
   if (config != nullptr) {
     const Result<bool> blocking = is_blocking(*config);
     if (blocking.ok()) {

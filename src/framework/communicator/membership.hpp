@@ -28,6 +28,9 @@ struct CommSettings {
   /// Time limit of creating the communicator, its own alone. Absent: ANYCCL_TIMEOUT's.
   std::optional<std::chrono::milliseconds> creation_limit;
   Status problem;  ///< What is wrong with them; other ranks hear of it.
+  /// The environment when the call was made, which other threads may change before it is used.
+  /// Null: it is read when it is used.
+  std::shared_ptr<const Result<Config>> environment;
 };
 
 /// Slots per bank of every communicator of `size` ranks.
