@@ -31,14 +31,14 @@ Result<std::shared_ptr<const TunerTable>> table_of(const Config& config);
 
 /// The environment that `settings` hold, else that of now. Errors: as read_config().
 Result<Config> environment_of(const CommSettings& settings);
-/// Gets ready to be found, by the environment that `settings` hold, else that of now. Errors: what is wrong with a setting; as
-/// table_of().
+/// Gets ready to be found, by the environment that `settings` hold, else that of now. Errors: what
+/// is wrong with a setting; as table_of().
 Result<InitContext> prepare_init(int rank, int size, const CommSettings& settings = {});
 /// The same, of an environment that has been read.
 Result<InitContext> prepare_init(int rank, int size, Config config,
                                  const CommSettings& settings = {});
-/// For a communicator over the links of another one, whose `hello` and ANYCCL_TRANSPORT it has: this
-/// rank need not be found.
+/// For a communicator over the links of another one, whose `hello` and ANYCCL_TRANSPORT it has:
+/// this rank need not be found.
 Result<InitContext> prepare_init_within(const bootstrap::Hello& hello, const std::string& transport,
                                         const CommSettings& settings);
 /// Bytes of each rank's staging ring: the environment's, the configuration's, or the usual number.

@@ -20,7 +20,7 @@ import anyccl.torch
 
 c10d = dist.distributed_c10d
 NAMES = ["all_gather_object", "gather_object", "broadcast_object_list", "scatter_object_list"]
-INLINE = anyccl.torch._objects._INLINE
+INLINE = 488  # bytes that travel in the first round
 
 
 def text_of(pickled_bytes):
@@ -66,10 +66,15 @@ CALLS = {
 }
 
 
-def interrupt_in_run(main):
-    """As Ctrl-C, when the main thread is in the wait for a round."""
-    while sys._current_frames()[main].f_code is not anyccl.torch._objects._run.__code__:
+def wait_for_exchange(main):
+    """Until the main thread is in the exchange."""
+    while sys._current_frames()[main].f_code is not anyccl.torch._objects._exchange.__code__:
         time.sleep(0.001)
+
+
+def interrupt_in_exchange(main):
+    """As Ctrl-C, a moment after its begin."""
+    wait_for_exchange(main)
     time.sleep(0.1)
     os.kill(os.getpid(), signal.SIGINT)
 
@@ -83,7 +88,7 @@ def test_an_interrupt_while_objects_travel_is_no_loss(name, size):
         store = dist.distributed_c10d._get_default_store()
         signal.signal(signal.SIGINT, signal.default_int_handler)
         if rank == 1:
-            threading.Thread(target=interrupt_in_run, args=(threading.get_ident(),), daemon=True).start()
+            threading.Thread(target=interrupt_in_exchange, args=(threading.get_ident(),), daemon=True).start()
             with pytest.raises(KeyboardInterrupt):
                 CALLS[name](objects, 1)
             store.set("interrupted", "1")
@@ -97,28 +102,60 @@ def test_an_interrupt_while_objects_travel_is_no_loss(name, size):
 def test_objects_beside_a_thread_that_reduces():
     """Whatever comes first, the rounds of objects are one place in the order of calls."""
     def body(rank):
-        begun, order = threading.Event(), []
+        store, x, objects = c10d._get_default_store(), torch.ones(3), [None, None]
 
-        def reduce():
-            begun.wait(10)
-            x = torch.ones(3)
+        def reduce(main):
+            wait_for_exchange(main)
+            time.sleep(0.1)  # the first round has its place, and waits for rank 1
+            work = dist.all_reduce(x, async_op=True)
+            store.set("issued", "")
+            work.wait()
+        if rank == 0:
+            thread = threading.Thread(target=reduce, args=(threading.get_ident(),))
+            thread.start()
+            threading.Thread(target=lambda: (time.sleep(0.5), store.set("issued", "")), daemon=True).start()
+            dist.all_gather_object(objects, b"x" * 100_000)
+            thread.join()
+        else:
+            store.wait(["issued"])
+            dist.all_gather_object(objects, b"x" * 100_000)
             dist.all_reduce(x)
-            order.append(x.tolist())
+        assert objects == [b"x" * 100_000] * 2 and x.tolist() == [2, 2, 2]
+    run_ranks(2, body)
 
-        thread = threading.Thread(target=reduce)
-        thread.start()
-        room = anyccl.torch._objects._room
 
-        def slow_room(*arguments):  # between the rounds
-            begun.set()
-            time.sleep(0.1)  # in which the call of the other thread would come too early, if nothing kept it back
-            order.append("second round")
-            return room(*arguments)
-        anyccl.torch._objects._room = slow_room
-        objects = [None, None]
-        dist.all_gather_object(objects, b"x" * 100_000)
-        thread.join()
-        assert objects == [b"x" * 100_000] * 2 and order == ["second round", [2, 2, 2]]
+@pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
+@pytest.mark.parametrize("name", CALLS)
+def test_an_object_that_cannot_be_pickled_is_an_error_of_all(name, error):
+    """Also where an interrupt comes meanwhile. Nobody waits for it."""
+    class Bad:
+        def __reduce__(self):
+            raise error("not this one")
+
+    def body(rank):
+        bad = 1 if name == "gather" else 0
+        with pytest.raises(error if rank == bad else dist.DistBackendError) as info:
+            CALLS[name]([Bad() if r == bad else "x" * 1000 for r in range(2)], rank)
+        if rank != bad:
+            assert f"rank {bad} cannot send its object: {error.__name__}: not this one" in str(info.value)
+        assert use_all([1, 2], rank)[0] == [1, 2]
+    run_ranks(2, body)
+
+
+def test_an_interrupted_exchange_is_waited_for_when_its_group_ends():
+    def body(rank):
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        store, got = c10d._get_default_store(), [None, None]
+        if rank == 1:
+            threading.Thread(target=interrupt_in_exchange, args=(threading.get_ident(),), daemon=True).start()
+            with pytest.raises(KeyboardInterrupt):
+                dist.all_gather_object(got, "x" * 10_000)
+            store.set("interrupted", "")
+        else:
+            store.wait(["interrupted"])
+            time.sleep(0.2)
+            dist.all_gather_object(got, "y")
+            assert got == ["y", "x" * 10_000]
     run_ranks(2, body)
 
 
@@ -192,7 +229,6 @@ def test_wrong_arguments_raise_what_torch_raises():
         lambda d, rank: d["all_gather_object"]([None] * 2, lambda: 0),
         lambda d, rank: d["gather_object"](1, [None] * 2, dst=0, group_dst=0),
         lambda d, rank: d["gather_object"](1, None if rank == 0 else [None] * 2),
-        lambda d, rank: d["broadcast_object_list"]([lambda: 0], src=rank),
         lambda d, rank: d["broadcast_object_list"]([], src=rank),
         lambda d, rank: d["broadcast_object_list"]([1], src=7),
         lambda d, rank: d["scatter_object_list"]([], [1, 2]),
@@ -216,8 +252,9 @@ def test_wrong_arguments_raise_what_torch_raises():
 
 def test_too_few_inputs_of_a_scatter_are_counted():
     def body(rank):
-        with pytest.raises(RuntimeError, match="Incorrect input list size 1. Input list size should be 2"):
-            dist.scatter_object_list([None], ["x"], src=rank)
+        with pytest.raises(ValueError if rank == 0 else dist.DistBackendError,
+                           match="the input list has 1 objects, but needs one for each of 2 ranks"):
+            dist.scatter_object_list([None], ["x"] if rank == 0 else None, src=0)
         use_all([1, 2], rank)
     run_ranks(2, body)
 

@@ -7,7 +7,7 @@
 #include <set>
 
 #include "errors.hpp"
-#include "gil.hpp"
+#include "waiting.hpp"
 
 namespace anyccl::torch {
 namespace {
@@ -214,8 +214,6 @@ void Backend::issue(const Job& job, anycclComm_t comm, Operation& operation) {
     if (work != nullptr) operation.add(work);
   check(result, job.name());
 }
-
-Sequence::Sequence(const Backend& group) : shared_comm_(group.core_->group.comm) {}
 
 /// A blocking call. In the main thread, what takes long becomes an operation, which goes on if a
 /// signal ends the wait for it: it has its place among those of the other ranks.

@@ -173,7 +173,7 @@ class Backend final : public c10d::Backend {
   static void close_all(std::chrono::milliseconds timeout);
 
  private:
-  friend class Sequence;
+  friend class ObjectExchange;
   static bool is_configured_later([[maybe_unused]] const Options& options) {
 #ifdef C10D_BACKEND_HAS_RECONFIGURE
     return options.enable_reconfigure;

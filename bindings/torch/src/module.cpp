@@ -8,7 +8,8 @@
 
 #include "arena.hpp"
 #include "backend.hpp"
-#include "gil.hpp"
+#include "objects.hpp"
+#include "waiting.hpp"
 
 namespace anyccl::torch {
 namespace {
@@ -53,25 +54,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-void define_sequence(py::module_& module) {
-  const py::call_guard<py::gil_scoped_release> unlocked;
-  py::class_<Sequence>(module, "_Sequence")
-      .def(py::init([](const Backend& backend) { return std::make_unique<Sequence>(backend); }))
-      .def(
-          "__enter__", [](Sequence& self) { return self.begin(), &self; }, unlocked)
-      .def("__exit__",
-           [](Sequence& self, const py::object&, const py::object&, const py::object&) {
-             const py::gil_scoped_release released;
-             self.leave();
-           })
-      .def("take", &Sequence::take, unlocked)
-      .def("hand_over", &Sequence::hand_over, unlocked)
-      .def("end", &Sequence::end, unlocked);
-}
-
-void define(py::module_& module) {
-  module.doc() = "The anyccl backend of torch.distributed.";
-
+void define_options(py::module_& module) {
   py::class_<Backend::Options, c10d::Backend::Options, c10::intrusive_ptr<Backend::Options>>(
       module, "Options",
       "The pg_options of init_process_group and new_group; the time limit is their own argument.\n"
@@ -105,7 +88,9 @@ void define(py::module_& module) {
       .def("__deepcopy__", [](const Backend::Options& self, const py::dict&) {
         return c10::make_intrusive<Backend::Options>(self);
       });
+}
 
+void define_group(py::module_& module) {
   py::class_<Backend, c10d::Backend, c10::intrusive_ptr<Backend>>(
       module, "ProcessGroupAnyccl",
       "One rank of a process group. torch.distributed makes it: init_process_group(\"anyccl\").")
@@ -133,6 +118,14 @@ void define(py::module_& module) {
           "A group of the ranks that are left after a failure, and those that are gone.")
       .def("_all_reduce_leaves", &Backend::all_reduce_leaves, py::arg("output"), py::arg("input"),
            py::arg("leaves"), py::arg("opts"), py::call_guard<py::gil_scoped_release>())
+      .def(
+          "_exchange_objects",
+          [](Backend& self, const std::string& name, int what, const py::function& pickle,
+             int root) {
+            return exchange_objects(self, name, static_cast<anycclCollective_t>(what), pickle,
+                                    root);
+          },
+          py::arg("name"), py::arg("what"), py::arg("pickle"), py::arg("root"))
       .def("_dump", &Backend::dump, py::arg("path"), py::call_guard<py::gil_scoped_release>(),
            "Writes what this rank remembers of its operations to a file, for `anyccl blame`.")
       .def(
@@ -140,7 +133,9 @@ void define(py::module_& module) {
           py::call_guard<py::gil_scoped_release>(),
           "0 while the group works; then 1: timeout, 2: communication failed, 3: another rank "
           "failed.");
+}
 
+void define_functions(py::module_& module) {
   module.def(
       "close_all",
       [](milliseconds timeout) {
@@ -159,6 +154,8 @@ void define(py::module_& module) {
 
 PYBIND11_MODULE(_C, module) {
   module.attr("AnyOptions") = py::type::of<c10d::Backend::Options>();  // of every backend
-  anyccl::torch::define(module);
-  anyccl::torch::define_sequence(module);
+  module.doc() = "The anyccl backend of torch.distributed.";
+  anyccl::torch::define_options(module);
+  anyccl::torch::define_group(module);
+  anyccl::torch::define_functions(module);
 }

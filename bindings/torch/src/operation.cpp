@@ -4,7 +4,7 @@
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include "errors.hpp"
-#include "gil.hpp"
+#include "waiting.hpp"
 
 namespace anyccl::torch {
 

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "anyccl/anyccl.h"
-#include "deadline.hpp"
 #include "executor.hpp"
 #include "torch.hpp"
+#include "waiting.hpp"
 
 namespace anyccl::torch {
 

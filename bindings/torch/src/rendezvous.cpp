@@ -4,9 +4,8 @@
 #include <random>
 #include <thread>
 
-#include "deadline.hpp"
 #include "errors.hpp"
-#include "gil.hpp"
+#include "waiting.hpp"
 
 namespace anyccl::torch {
 namespace {

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "deadline.hpp"
 #include "shared_comm.hpp"
 #include "torch.hpp"
+#include "waiting.hpp"
 
 namespace anyccl::torch {
 

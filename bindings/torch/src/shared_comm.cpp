@@ -4,12 +4,10 @@
 #include <thread>
 
 #include "errors.hpp"
-#include "gil.hpp"
+#include "waiting.hpp"
 
 namespace anyccl::torch {
 namespace {
-
-constexpr const char* kSequence = "sequence";
 
 /// Asks `done` until it is true, at first often, and so that it hears of that a sixteenth too late, or
 /// as late as a sleep of the system ends; false if it is not at `deadline`.
@@ -172,35 +170,6 @@ void SharedComm::throw_closed(std::string_view name) const {
                            ? ": this process group was made with enable_reconfigure, and has to be "
                              "reconfigured first"
                            : ": this process group was shut down or aborted"));
-}
-
-void Sequence::begin() {
-  anycclResult_t result = anycclInProgress;
-  while (result == anycclInProgress) {
-    shared_comm_->with(kSequence, [&](anycclComm_t comm) {
-      result = anycclSequenceBegin(comm, limit_of(kSignalTime));
-      if (result != anycclInProgress) check(result, kSequence);
-    });
-    if (result == anycclInProgress) check_signals();
-  }
-}
-
-void Sequence::hand_over() {
-  handed_over_ = true;
-  shared_comm_->with(kSequence, [](anycclComm_t comm) { anycclSequenceHandOver(comm); });
-}
-
-void Sequence::take() {
-  shared_comm_->with(kSequence,
-                     [](anycclComm_t comm) { check(anycclSequenceTake(comm), kSequence); });
-}
-
-/// A group that has ended meanwhile has none.
-void Sequence::end() {
-  try {
-    shared_comm_->with(kSequence, [](anycclComm_t comm) { anycclSequenceEnd(comm); });
-  } catch (const std::exception&) {
-  }
 }
 
 }  // namespace anyccl::torch

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "anyccl/anyccl.h"
-#include "deadline.hpp"
+#include "waiting.hpp"
 
 namespace anyccl::torch {
 
@@ -21,8 +21,6 @@ struct Numbers {
   /// Fields that are not set here are as in `others`.
   Numbers or_else(const Numbers& others) const;
 };
-
-class Backend;
 
 /// Calls are in the order in which threads make them; none waits for another to end. After
 /// close() or abort() they fail.
@@ -91,27 +89,6 @@ class SharedComm {
   std::atomic<anycclComm_t> comm_ = nullptr;  // null once it is closed or aborted
   std::atomic<anycclResult_t> ended_with_ = anycclSuccess;
   std::timed_mutex closing_;
-};
-
-/// A context manager of Python for calls of one thread that are one place in the order of a group's
-/// calls, see anycclSequenceBegin.
-class Sequence {
- public:
-  explicit Sequence(const Backend& group);
-  /// Waits while another thread is in one. In the main thread it throws what signals raise.
-  void begin();
-  /// From now on it is this thread's.
-  void take();
-  /// Ends it when a block is left, unless hand_over() was called in it.
-  void leave() {
-    if (!handed_over_) end();
-  }
-  void hand_over();
-  void end();
-
- private:
-  const std::shared_ptr<SharedComm> shared_comm_;
-  bool handed_over_ = false;
 };
 
 }  // namespace anyccl::torch
