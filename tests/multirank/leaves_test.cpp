@@ -83,8 +83,11 @@ TEST_P(Leaves, give_the_same_bits_for_every_number_of_ranks) {
   struct Numbers {
     int leaves, ranks;
   };
-  for (const auto [leaves, ranks] :
-       {Numbers{8, 1}, {8, 2}, {8, 4}, {8, 8}, {12, 3}, {12, 6}, {64, 1}, {64, 2}, {64, 4}})
+  // Over TCP the numbers of the second half alone: it is another way of the same sums.
+  const std::vector<Numbers> all{{8, 1}, {8, 2},  {8, 4},  {12, 3}, {64, 1},
+                                 {8, 8}, {12, 6}, {64, 2}, {64, 4}};
+  const bool is_short = !is_long() && (kSanitized || *GetParam() != 0);
+  for (const auto [leaves, ranks] : std::span(all).subspan(is_short ? 5 : 0))
     run_ranks(ranks, [&, leaves = leaves](Communicator& comm) {
       for (const Types& types : kTypes)
         for (const auto kind : kSums)

@@ -196,6 +196,8 @@ std::shared_ptr<Operation> Backend::operation_of(Job& job, at::TensorList inputs
   for (const at::Tensor& tensor : inputs) operation->keep(tensor);
   for (const at::Tensor& tensor : outputs) operation->keep(tensor);
   for (const at::Tensor& tensor : job.memory.temporaries()) operation->keep(tensor);
+  for (const at::Tensor& tensor : outputs)
+    if (is_plain(tensor)) operation->writes(tensor);
   for (CopyBack& copy : job.memory.copies()) operation->add(std::move(copy));
   return operation;
 }
@@ -245,7 +247,7 @@ void Backend::run(Job& job, at::TensorList inputs, at::TensorList outputs) {
     check_signals();
     rest->wait(std::chrono::milliseconds{0});
   } catch (...) {
-    if (rest != nullptr) rest->abandon();
+    if (rest != nullptr) open_.add(rest), rest->abandon();
     throw;
   }
   if (const std::exception_ptr error = rest->error()) std::rethrow_exception(error);
@@ -275,6 +277,7 @@ Backend::WorkPtr Backend::start(Job& job, at::TensorList inputs, at::TensorList 
     const Factor factor(job, comm);
     issue(job, comm, *operation);
   });
+  if (!c10d::isP2POp(job.type)) open_.add(operation);
   if (work->observed()) operation->watch();
   return work;
 }

@@ -19,8 +19,9 @@ namespace anyccl::torch {
 
 /// One operation of torch on its way: it is filled in, then started.
 struct Job {
-  Job(const char* title_, c10d::OpType type_, std::chrono::milliseconds timeout_, bool async_)
-      : title(title_), type(type_), timeout(timeout_), async(async_), memory(name()) {}
+  Job(const char* title_, c10d::OpType type_, std::chrono::milliseconds timeout_, bool async_,
+      OpenOperations* earlier)
+      : title(title_), type(type_), timeout(timeout_), async(async_), memory(earlier) {}
   /// The title without its "anyccl:".
   const char* name() const { return title + 7; }
   /// One more call, of elements of `type`.
@@ -204,7 +205,7 @@ class Backend final : public c10d::Backend {
   }
   template <typename Opts>
   Job job(const char* title, c10d::OpType type, const Opts& opts) const {
-    return Job(title, type, timeout_of(opts.timeout), opts.asyncOp);
+    return Job(title, type, timeout_of(opts.timeout), opts.asyncOp, &open_);
   }
   /// `title`, an "anyccl:...", as profilers show it; null while there is none.
   const char* profiled(const char* title) const;
@@ -235,6 +236,7 @@ class Backend final : public c10d::Backend {
   std::atomic<std::uint64_t> sequence_ = 0;  // of collectives
   std::atomic<bool> timed_ = false;
 
+  mutable OpenOperations open_;
   Coalescing coalescing_;
   std::uint32_t sparse_sequence_ = 0;
   std::uint64_t barrier_sequence_ = 0, barriers_forgotten_ = 0;  // monitored ones

@@ -34,19 +34,19 @@ Backend::WorkPtr Backend::message(Job& job, const at::Tensor& tensor, bool sends
 }
 
 Backend::WorkPtr Backend::send(Tensors& tensors, int to, int tag) {
-  Job job("anyccl:send", OpType::SEND, options_->timeout, true);
+  Job job("anyccl:send", OpType::SEND, options_->timeout, true, &open_);
   return message(job, check_single(job.name(), tensors), true, to, tag);
 }
 
 Backend::WorkPtr Backend::recv(Tensors& tensors, int from, int tag) {
-  Job job("anyccl:recv", OpType::RECV, options_->timeout, true);
+  Job job("anyccl:recv", OpType::RECV, options_->timeout, true, &open_);
   const at::Tensor& tensor = check_single(job.name(), tensors);
   if (from < 0) refuse(job.name(), "invalid source rank: " + std::to_string(from));
   return message(job, tensor, false, from, tag);
 }
 
 Backend::WorkPtr Backend::recvAnysource(Tensors& tensors, int tag) {
-  Job job("anyccl:recvAnySource", OpType::RECVANYSOURCE, options_->timeout, true);
+  Job job("anyccl:recvAnySource", OpType::RECVANYSOURCE, options_->timeout, true, &open_);
   return message(job, check_single(job.name(), tensors), false, ANYCCL_ANY_SOURCE, tag);
 }
 

@@ -3,6 +3,9 @@
 #include <ATen/core/grad_mode.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
+#include <algorithm>
+#include <cstdlib>
+
 #include "errors.hpp"
 #include "waiting.hpp"
 
@@ -12,6 +15,105 @@ void copy_back(const std::vector<CopyBack>& copies) {
   if (copies.empty()) return;
   const at::AutoDispatchBelowADInplaceOrView below_autograd;
   for (const CopyBack& copy : copies) copy.to.copy_(copy.from);
+}
+
+namespace {
+
+std::uintptr_t begin_of(const at::Tensor& tensor) {
+  return reinterpret_cast<std::uintptr_t>(tensor.const_data_ptr());
+}
+
+/// Behind its last element.
+std::uintptr_t end_of(const at::Tensor& tensor) {
+  if (tensor.numel() == 0) return begin_of(tensor);
+  std::int64_t last = 0;
+  for (std::int64_t d = 0; d < tensor.dim(); ++d) last += (tensor.size(d) - 1) * tensor.stride(d);
+  return begin_of(tensor) + static_cast<std::uintptr_t>(last + 1) * tensor.element_size();
+}
+
+struct Steps {
+  std::int64_t stride, most;  // of one dimension: how many times
+};
+
+/// Whether `distance` is a sum of strides, each at most so many times in either direction. Larger
+/// strides come first. True after many tries, too.
+bool can_reach(std::int64_t distance, c10::ArrayRef<Steps> steps, int& tries) {
+  if (steps.empty() || ++tries > 1000) return distance == 0 || tries > 1000;
+  std::int64_t rest = 0;
+  for (const Steps& s : steps.slice(1)) rest += s.stride * s.most;
+  const std::int64_t stride = steps[0].stride, most = steps[0].most;
+  for (std::int64_t times = std::max(-most, (distance - rest) / stride - 1);
+       times <= std::min(most, (distance + rest) / stride + 1); ++times)
+    if (std::abs(distance - times * stride) <= rest &&
+        can_reach(distance - times * stride, steps.slice(1), tries))
+      return true;
+  return false;
+}
+
+/// Whether they may have an element in common; exact for two of one shape, such as columns.
+bool may_overlap(const at::Tensor& a, const at::Tensor& b) {
+  if (begin_of(a) >= end_of(b) || begin_of(b) >= end_of(a)) return false;
+  const auto distance = static_cast<std::int64_t>(begin_of(b) - begin_of(a)),
+             element = static_cast<std::int64_t>(a.element_size());
+  if (a.sizes() != b.sizes() || a.strides() != b.strides() || a.dtype() != b.dtype() ||
+      distance % element != 0)
+    return true;
+  c10::SmallVector<Steps, 5> steps;
+  for (std::int64_t d = 0; d < a.dim(); ++d)
+    if (a.size(d) > 1 && a.stride(d) > 0) steps.push_back({a.stride(d), a.size(d) - 1});
+  std::sort(steps.begin(), steps.end(),
+            [](const Steps& x, const Steps& y) { return x.stride > y.stride; });
+  int tries = 0;
+  return can_reach(distance / element, steps, tries);
+}
+
+}  // namespace
+
+void Operation::writes(const at::Tensor& tensor) {
+  written_.emplace_back(begin_of(tensor), end_of(tensor));
+}
+
+bool Operation::touches(const at::Tensor& tensor, bool by_copies) const {
+  for (const CopyBack& copy : copies_)
+    if (may_overlap(copy.to, tensor)) return true;
+  if (by_copies) return false;
+  for (const auto& [from, to] : written_)
+    if (from < end_of(tensor) && begin_of(tensor) < to) return true;
+  return false;
+}
+
+void OpenOperations::forget_finished() {
+  std::size_t copying = 0;
+  std::erase_if(open_, [&](const std::weak_ptr<Operation>& one) {
+    const auto operation = one.lock();
+    if (operation == nullptr || operation->is_finished()) return true;
+    copying += operation->has_copies() ? 1 : 0;
+    return false;
+  });
+  copying_.store(copying);
+}
+
+void OpenOperations::add(const std::shared_ptr<Operation>& operation) {
+  const std::lock_guard lock(mutex_);
+  open_.push_back(operation);
+  if (operation->has_copies()) copying_.fetch_add(1);
+  if (open_.size() < many_) return;
+  forget_finished();
+  many_ = std::max<std::size_t>(16, 2 * open_.size());
+}
+
+void OpenOperations::finish_before(const at::Tensor& tensor, bool is_copied) {
+  if (!is_copied && copying_.load() == 0) return;
+  std::vector<std::shared_ptr<Operation>> earlier;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& one : open_)
+      if (auto operation = one.lock())
+        if (!operation->is_finished() && operation->touches(tensor, !is_copied))
+          earlier.push_back(std::move(operation));
+    forget_finished();
+  }
+  for (const auto& operation : earlier) operation->wait(std::chrono::milliseconds{0});
 }
 
 Operation::~Operation() {

@@ -1,10 +1,13 @@
 #pragma once
 // Issued operations that may not be complete: the library's works, and the tensors that they use.
 
+#include <atomic>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "anyccl/anyccl.h"
@@ -42,6 +45,12 @@ class Operation : public std::enable_shared_from_this<Operation> {
     kept_.push_back(tensor);
     if (tensor.has_storage()) memory_.push_back(tensor.storage());
   }
+  /// It writes this plain tensor where it is.
+  void writes(const at::Tensor& tensor);
+  /// Whether it may write, or with `by_copies` copy results, to memory of `tensor`.
+  bool touches(const at::Tensor& tensor, bool by_copies) const;
+  bool has_copies() const { return !copies_.empty(); }
+  bool is_finished() const { return finished_.load(std::memory_order_acquire); }
   /// Called once, when it is complete: soon after if it is watched, else at the next poll or wait.
   void at_end(std::function<void()> fn) { ends_.push_back(std::move(fn)); }
 
@@ -82,6 +91,7 @@ class Operation : public std::enable_shared_from_this<Operation> {
   std::vector<CopyBack> copies_;
   std::vector<at::Tensor> kept_;
   std::vector<c10::Storage> memory_;
+  c10::SmallVector<std::pair<std::uintptr_t, std::uintptr_t>, 1> written_;  // from and to
   std::vector<std::function<void()>> ends_;
   const Clock::time_point begun_ = Clock::now();
   Clock::time_point ended_;
@@ -93,6 +103,24 @@ class Operation : public std::enable_shared_from_this<Operation> {
   std::atomic<bool> finished_ =
       false;  // the release in finish() publishes error_, ended_ and copies
   std::atomic<std::size_t> unnotified_ = 0;
+};
+
+/// Asynchronous collectives of a group that may be under way. The library runs them in their order;
+/// what is copied before and after them keeps this order by waiting. Any thread.
+class OpenOperations {
+ public:
+  void add(const std::shared_ptr<Operation>& operation);
+  /// Returns when those are over that write where `tensor` is: all, if it is about to be copied, else
+  /// those that copy their results. Throws what signals raise.
+  void finish_before(const at::Tensor& tensor, bool is_copied);
+
+ private:
+  void forget_finished();
+
+  std::mutex mutex_;
+  std::vector<std::weak_ptr<Operation>> open_;
+  std::size_t many_ = 16;                 // when it is worth to look who has finished
+  std::atomic<std::size_t> copying_ = 0;  // of them, those that copy their results
 };
 
 }  // namespace anyccl::torch

@@ -240,15 +240,19 @@ void Memory::note_written(const at::Tensor& tensor) {
 }
 
 const void* Memory::input(const at::Tensor& tensor) {
-  return is_direct(tensor) ? tensor.const_data_ptr() : copied_input(tensor);
+  if (!is_direct(tensor)) return copied_input(tensor);
+  come_after(tensor, false);
+  return tensor.const_data_ptr();
 }
 
 const void* Memory::copied_input(const at::Tensor& tensor) {
+  come_after(tensor, true);
   return temporaries_.emplace_back(dense_copy(tensor)).const_data_ptr();
 }
 
 void* Memory::output(const at::Tensor& tensor) {
   note_written(tensor);
+  come_after(tensor, false);
   return is_direct(tensor) ? tensor.mutable_data_ptr() : copied_output(tensor);
 }
 
@@ -261,7 +265,9 @@ void* Memory::copied_output(const at::Tensor& tensor) {
 
 void* Memory::both(const at::Tensor& tensor) {
   note_written(tensor);
-  if (is_direct(tensor)) return tensor.mutable_data_ptr();
+  const bool direct = is_direct(tensor);
+  come_after(tensor, !direct);
+  if (direct) return tensor.mutable_data_ptr();
   at::assert_no_internal_overlap(tensor);
   const at::Tensor dense = dense_copy(tensor);
   copies_.push_back({memory_of(tensor), dense});
@@ -277,6 +283,7 @@ Memory::Blocks Memory::inputs(at::TensorList tensors) {
   const std::size_t unit = element_of(tensors[0].scalar_type()).bytes;
   if (lay_out(memory, counts_of(tensors), unit, false, blocks)) return blocks;
   const std::vector<at::Tensor> views = one_buffer(tensors, blocks);
+  for (const at::Tensor& tensor : tensors) come_after(tensor, true);
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     copy_back({{views[i], tensors[i]}});
     temporaries_.push_back(views[i]);

@@ -43,7 +43,8 @@ inline bool is_plain(const at::Tensor& tensor) {
 /// the job, and of two outputs that overlap, the later one wins.
 class Memory {
  public:
-  explicit Memory(const char* name) : name_(name) {}
+  /// `earlier`: operations of the group; null where no order is promised.
+  explicit Memory(OpenOperations* earlier) : earlier_(earlier) {}
 
   /// The tensors that come now are those of another call.
   void next_call();
@@ -70,8 +71,12 @@ class Memory {
   /// Whether it can be used where it is.
   bool is_direct(const at::Tensor& tensor) const;
   void note_written(const at::Tensor& tensor);
+  /// Waits for what earlier operations of the group still write there.
+  void come_after(const at::Tensor& tensor, bool is_copied) const {
+    if (earlier_ != nullptr) earlier_->finish_before(tensor, is_copied);
+  }
 
-  const char* const name_;
+  OpenOperations* const earlier_;
   std::vector<at::Tensor> temporaries_;
   std::vector<CopyBack> copies_;
   // Addresses that are written, from and to: by this call, and by earlier calls without overlaps.

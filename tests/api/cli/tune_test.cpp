@@ -40,7 +40,7 @@ bool has(const std::string& text, const std::string& part) {
 }
 
 TEST_F(Tune, writes_a_table_that_the_next_start_chooses_by) {
-  Tool tool({"tune", "all_reduce", "barrier", "--ranks", "2", "--seconds", "60", "-e", "512"});
+  Tool tool({"tune", "all_reduce", "barrier", "--ranks", "2", "--seconds", "2", "-e", "512"});
   ASSERT_EQ(tool.finish(), 0) << tool.err();
   ASSERT_EQ(tables().size(), 1U);
   const std::string file = tables()[0];

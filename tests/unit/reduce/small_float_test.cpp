@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "reference.hpp"
+#include "support/effort.hpp"
 
 namespace anyccl::test {
 namespace {
@@ -46,8 +47,11 @@ class SmallFloat : public testing::TestWithParam<DType> {
   }
 };
 
+/// Values are the same under sanitizers, and the 256 of 8 bits go through the same code.
 INSTANTIATE_TEST_SUITE_P(Types, SmallFloat,
-                         testing::Values(DType::f16, DType::bf16, DType::f8e4m3, DType::f8e5m2),
+                         testing::ValuesIn(kSanitized ? std::vector{DType::f8e4m3, DType::f8e5m2}
+                                                      : std::vector{DType::f16, DType::bf16,
+                                                                    DType::f8e4m3, DType::f8e5m2}),
                          [](const auto& test) { return std::string(name_of(test.param)); });
 
 TEST_P(SmallFloat, minus_zero_changes_no_value) {
