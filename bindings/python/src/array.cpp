@@ -59,23 +59,25 @@ bool is_in_c_order(const Found& found) {
 }
 
 /// Copies the elements from dimension `d` on; returns the end of the copy.
-std::byte* copy_strided(const Found& from, std::size_t d, const std::byte* first, std::byte* to) {
-  const std::size_t item = info(from.array.dtype).bytes;
-  if (d == from.array.shape.size()) {
+std::byte* copy_strided(const Array& array, const Shape& strides, std::size_t d,
+                        const std::byte* first, std::byte* to) {
+  const std::size_t item = info(array.dtype).bytes;
+  if (d == array.shape.size()) {
     std::memcpy(to, first, item);
     return to + item;
   }
-  for (std::int64_t i = 0; i < from.array.shape[d]; ++i)
-    to = copy_strided(from, d + 1, first + i * from.strides[d], to);
+  for (std::int64_t i = 0; i < array.shape[d]; ++i)
+    to = copy_strided(array, strides, d + 1, first + i * strides[d], to);
   return to;
 }
 
 Array copied(const Found& found) {
   Array copy = found.array;
   auto hold = std::make_shared<CopyHold>(copy.bytes());
+  copy.origin = std::make_shared<Origin>(Origin{copy.data, found.strides, std::move(copy.hold)});
   copy.data = hold->memory.get();
-  copy_strided(found, 0, found.array.data, copy.data);
   copy.hold = std::move(hold);
+  copy.copy_again();
   return copy;
 }
 
@@ -249,6 +251,21 @@ Shape with_first(std::int64_t first, const Shape& shape, std::size_t skip) {
 
 bool is_numpy(nb::handle x) {
   return PyObject_TypeCheck(x.ptr(), ndarray_type()) != 0;
+}
+
+void Array::copy_again() const {
+  copy_strided(*this, origin->strides, 0, origin->first, data);
+}
+
+bool Array::is_copied_from(const Array& written) const {
+  if (count() == 0) return false;
+  const auto address = [](const std::byte* at) { return reinterpret_cast<std::uintptr_t>(at); };
+  std::uintptr_t low = address(origin->first), high = low + info(dtype).bytes;
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    const std::int64_t reach = (shape[d] - 1) * origin->strides[d];
+    (reach < 0 ? low : high) += static_cast<std::uintptr_t>(reach);
+  }
+  return low < address(written.data) + written.bytes() && address(written.data) < high;
 }
 
 Array Array::input(nb::handle x, const char* name) {

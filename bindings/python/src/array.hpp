@@ -26,9 +26,17 @@ class Hold {
   virtual ~Hold() = default;
 };
 
+/// Memory in another order than C's, of which an array is a copy.
+struct Origin {
+  const std::byte* first;
+  Shape strides;  // in bytes
+  std::shared_ptr<Hold> hold;
+};
+
 /// The elements of the user's array, in C order, and the owner that keeps them alive.
 struct Array {
-  /// An array to read. An array in another order is copied. `name` is that of the argument.
+  /// An array to read. An array in another order is copied, see `origin`. `name` is that of the
+  /// argument.
   ///
   /// Errors (raised): InvalidArgument, Unsupported for an element type or a device that the library
   ///                  does not have.
@@ -46,12 +54,17 @@ struct Array {
 
   std::size_t count() const { return count_of(shape); }
   std::size_t bytes() const { return count() * info(dtype).bytes; }
+  /// Copies `origin` once more. Needs no interpreter.
+  void copy_again() const;
+  /// Whether `origin` may have bytes of an array that is written.
+  bool is_copied_from(const Array& written) const;
 
   std::byte* data = nullptr;
   DType dtype = DType::f32;
   Shape shape;
-  nb::object source;           // the user's argument
-  std::shared_ptr<Hold> hold;  // the memory behind `data`
+  nb::object source;                     // the user's argument
+  std::shared_ptr<Hold> hold;            // the memory behind `data`
+  std::shared_ptr<const Origin> origin;  // null: `data` is the user's
 };
 
 bool is_numpy(nb::handle x);

@@ -97,14 +97,17 @@ nb::object Communicator::run(Request&& request, const Options& options) {
   if (options.stream != nullptr) return run_in_stream(std::move(request), options);
   if (!options.async) return run_blocking(request);
   const Call turn(*this);
+  issued_.copy_inputs(request, nullptr);
   auto operation = std::make_shared<Operation>(std::move(request));
   raise_unless_ok(unlocked(
       [&] { return anycclIssue(&operation->request.call, turn.handle, &operation->work); }));
+  issued_.add(operation);
   return nb::cast(Work(shared_from_this(), std::move(operation)));
 }
 
 nb::object Communicator::run_blocking(Request& request) {
   const Call turn(*this);
+  issued_.copy_inputs(request, nullptr);
   anycclWork_t rest = nullptr;
   Outcome outcome;
   wait_in_slices(std::nullopt, [&](unsigned ms) {
@@ -116,6 +119,7 @@ nb::object Communicator::run_blocking(Request& request) {
   if (rest != nullptr) {
     auto operation = std::make_shared<Operation>(std::move(request));
     operation->work = rest;
+    issued_.add(operation);
     return Work(shared_from_this(), std::move(operation)).wait(std::nullopt);
   }
   check_operators();
@@ -127,7 +131,9 @@ nb::object Communicator::run_in_stream(Request&& request, const Options& options
   const Call turn(*this);
   const anycclStream_t stream = options.stream->handle();
   nb::object later = options.async ? nb::none() : request.result.later();
+  issued_.copy_inputs(request, options.stream.get());
   auto operation = std::make_shared<Operation>(std::move(request));
+  operation->stream = options.stream;
   Request& issued = operation->request;
   issued.call.stream = stream;
   raise_unless_ok(unlocked([&] {
@@ -135,6 +141,7 @@ nb::object Communicator::run_in_stream(Request&& request, const Options& options
                              : anycclIssue(&issued.call, turn.handle, &operation->work);
   }));
   if (operation->work == nullptr) operation->end = options.stream->end();
+  issued_.add(operation);
   options.stream->note_use(shared_from_this());
   if (options.async) return nb::cast(Work(shared_from_this(), std::move(operation)));
   adopt(std::move(operation));

@@ -89,6 +89,8 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
     windows_.insert_or_assign(window, std::move(array));
   }
   void release_window(anycclWindow_t window) { windows_.erase(window); }
+  /// What was issued before, for a call that is issued now.
+  IssuedOperations& issued() { return issued_; }
   /// Gives up the complete ones of the operations that it keeps: all, or a few of them.
   void sweep(bool all);
 
@@ -121,6 +123,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   std::string ended_;
   std::weak_ptr<Communicator> splitting_;  // the communicator that is being split from this one
   std::deque<OperationPtr> kept_;
+  IssuedOperations issued_;
   std::map<anycclWindow_t, Array> windows_;
   std::vector<anycclRedOp_t> retired_;
   nb::object operator_failure_;

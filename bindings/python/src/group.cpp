@@ -85,6 +85,13 @@ void Group::run() {
   const bool plain = std::none_of(entries_.begin(), entries_.end(), [](const Entry& entry) {
     return entry.operation->stream != nullptr || entry.operation->request.is_other();
   });
+  try {
+    for (const Entry& entry : entries_)
+      entry.comm->issued().copy_inputs(entry.operation->request, entry.operation->stream.get());
+  } catch (...) {
+    abandon({anycclInvalidUsage, "the end of the group of this operation was interrupted"});
+    throw;
+  }
   for (const Entry& entry : entries_) entry.operation->in_open_group = false;
   plain ? issue_and_wait() : launch();
   for (const Entry& entry : entries_) entry.comm->check_operators();
@@ -100,11 +107,11 @@ void Group::issue_and_wait() {
   try {
     for (Communicator* const comm : comms) {
       std::vector<anycclCall_t> calls;
-      std::vector<Operation*> operations;
+      std::vector<OperationPtr> operations;
       for (const Entry& entry : entries_)
         if (entry.comm.get() == comm) {
           calls.push_back(entry.operation->request.call);
-          operations.push_back(entry.operation.get());
+          operations.push_back(entry.operation);
         }
       const Communicator::Call turn(*comm);
       std::vector<anycclWork_t> works(calls.size());
@@ -113,6 +120,7 @@ void Group::issue_and_wait() {
       if (first.ok()) first = issued;
       for (std::size_t i = 0; i < works.size(); ++i) {
         operations[i]->work = works[i];
+        comm->issued().add(operations[i]);
         if (works[i] == nullptr) operations[i]->outcome = issued;
       }
     }
@@ -165,6 +173,7 @@ void Group::launch() {
     operation.end =
         known != ends.end() ? known->second : ends.emplace_back(stream, stream->end()).second;
     stream->note_use(entry.comm);
+    entry.comm->issued().add(entry.operation);
     entry.comm->adopt(entry.operation);
   }
   raise_unless_ok(outcome);

@@ -1,5 +1,6 @@
 #include "operation.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "communicator.hpp"
@@ -42,22 +43,63 @@ void Work::need_issued() const {
     raise(anycclInvalidUsage, "the group of this operation is still open: it starts at its end");
 }
 
+Outcome Operation::wait(Seconds timeout) {
+  Outcome result = outcome.value_or(Outcome());
+  if (outcome) return result;
+  const bool done = wait_in_slices(timeout, [&](unsigned ms) {
+    if (work == nullptr) return end->wait_for(ms);
+    result = outcome_of(anycclWorkWaitFor(work, ms));
+    return result.code != anycclInProgress;
+  });
+  if (!done) return {anycclInProgress, ""};
+  return end != nullptr && result.ok() ? stream->status() : result;
+}
+
+bool Operation::writes_origin_of(const Array& copied) const {
+  const auto is_written = [&](const Array& array) { return copied.is_copied_from(array); };
+  if (is_written(request.result.array())) return true;
+  return request.extras != nullptr &&
+         std::any_of(request.extras->arrays.begin(), request.extras->arrays.end(), is_written);
+}
+
+void IssuedOperations::copy_inputs(const Request& request, Stream* stream) const {
+  std::vector<const Array*> copies;
+  if (request.input.origin != nullptr) copies.push_back(&request.input);
+  if (request.extras != nullptr)
+    for (const Array& array : request.extras->arrays)
+      if (array.origin != nullptr) copies.push_back(&array);
+  for (const Array* const copy : copies) {
+    const std::vector<std::weak_ptr<Operation>> all = all_;  // others may add to it
+    for (const std::weak_ptr<Operation>& one : all) {
+      const OperationPtr earlier = one.lock();
+      if (earlier == nullptr || !earlier->writes_origin_of(*copy)) continue;
+      if (stream == nullptr || earlier->stream.get() != stream)
+        static_cast<void>(earlier->wait(std::nullopt));
+    }
+    if (stream == nullptr)
+      copy->copy_again();
+    else
+      stream->run(
+          nb::borrow<nb::callable>(nb::cpp_function([again = *copy] { again.copy_again(); })));
+  }
+}
+
+void IssuedOperations::add(const OperationPtr& operation) {
+  constexpr std::size_t kMany = 64;
+  if (all_.size() >= kMany)
+    std::erase_if(all_, [](const std::weak_ptr<Operation>& one) { return one.expired(); });
+  all_.push_back(operation);
+}
+
 nb::object Work::wait(Seconds timeout) {
   need_issued();
-  Operation& operation = *operation_;
-  Outcome outcome = operation.outcome.value_or(Outcome());
-  const bool done = operation.outcome.has_value() || wait_in_slices(timeout, [&](unsigned ms) {
-                      if (operation.work == nullptr) return operation.end->wait_for(ms);
-                      outcome = outcome_of(anycclWorkWaitFor(operation.work, ms));
-                      return outcome.code != anycclInProgress;
-                    });
-  if (!done)
+  const Outcome outcome = operation_->wait(timeout);
+  if (outcome.code == anycclInProgress)
     raise(anycclInProgress,
           "the operation is not complete after " + std::to_string(*timeout) + " s; it goes on");
-  if (operation.end != nullptr && outcome.ok()) outcome = operation.stream->status();
   complete();
   raise_unless_ok(outcome);
-  return operation.request.result.take();
+  return operation_->request.result.take();
 }
 
 /// Raises the failure of an operator's function, which the library does not know of.

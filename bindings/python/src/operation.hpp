@@ -65,6 +65,11 @@ struct Operation {
   /// Whether the library has nothing to do with it any more; makes progress. Without the
   /// interpreter lock.
   bool is_settled();
+  /// Returns when it is complete, with how it ended; InProgress if that takes longer than
+  /// `timeout`.
+  Outcome wait(Seconds timeout);
+  /// Whether it may write where `copied` was copied from.
+  bool writes_origin_of(const Array& copied) const;
 
   Request request;
   bool in_open_group = false;
@@ -75,6 +80,18 @@ struct Operation {
   StreamPtr stream;
 };
 using OperationPtr = std::shared_ptr<Operation>;
+
+/// Operations of a communicator that may be under way.
+class IssuedOperations {
+ public:
+  void add(const OperationPtr& operation);
+  /// For a request that is issued now: what it reads by way of copies is copied once more when all
+  /// that was issued before has been written; in `stream`, unless it is null, when its turn comes.
+  void copy_inputs(const Request& request, Stream* stream) const;
+
+ private:
+  std::vector<std::weak_ptr<Operation>> all_;
+};
 
 /// What a call with async_op=True returns. Any thread.
 class Work {

@@ -110,8 +110,8 @@ class Operation : public std::enable_shared_from_this<Operation> {
 class OpenOperations {
  public:
   void add(const std::shared_ptr<Operation>& operation);
-  /// Returns when those are over that write where `tensor` is: all, if it is about to be copied, else
-  /// those that copy their results. Throws what signals raise.
+  /// Returns when those are over that write where `tensor` is: all, if it is about to be copied,
+  /// else those that copy their results. Throws what signals raise.
   void finish_before(const at::Tensor& tensor, bool is_copied);
 
  private:

@@ -23,7 +23,8 @@ the end of the block, and aborted if the block raises.
 Arrays
     Any object in host memory with DLPack or the buffer protocol: NumPy, JAX and PyTorch arrays,
     ``array.array``, ``bytearray``. An input may be read-only, and is copied if it is not contiguous
-    in C order; its elements must not change until the operation is complete. ``out`` must be writable,
+    in C order; its elements must not change until the operation is complete, but by earlier operations
+    of the communicator (or stream): it is copied when these have written. ``out`` must be writable,
     contiguous in C order, and of the result's type and shape (or have as many elements in one
     dimension); it is returned. Without ``out`` the result is a new array of the same library as the
     input, or of NumPy if that library cannot take arrays over.
