@@ -131,7 +131,8 @@ TEST_P(Kernels, give_the_bits_of_the_definition) {
   for (std::size_t sources = 1; sources <= kMostSources; ++sources) {
     for (const std::size_t count : kCounts) {
       for_each_operator(sources, count, [&] {
-        for (const std::size_t misaligned : {0U, 1U, 2U, 8U, 13U})
+        for (const std::size_t misaligned : kSanitized ? std::vector<std::size_t>{0, 13}
+                                                       : std::vector<std::size_t>{0, 1, 2, 8, 13})
           expect_right(kNoAlias, misaligned, misaligned % 2 == 0 ? Also::no : Also::yes);
       });
       if (HasFailure()) return;
@@ -155,7 +156,8 @@ TEST_P(Kernels, may_write_over_any_source) {
 }
 
 TEST_P(Kernels, are_right_for_every_short_count) {
-  for (const std::size_t sources : {2U, 3U, 4U, 5U, 8U}) {
+  for (const std::size_t sources :
+       kSanitized ? std::vector<std::size_t>{2, 8} : std::vector<std::size_t>{2, 3, 4, 5, 8}) {
     for (std::size_t count = 0; count * bytes_of(type()) <= 136; ++count) {
       for_each_operator(sources, count, [&] {
         expect_right(kNoAlias, 3, Also::no);

@@ -24,7 +24,9 @@ class Sparse : public testing::TestWithParam<std::size_t> {
     return isas[GetParam()].kernels->sparse;
   }
   /// Whether to try one more case of so many elements: of the large ones a sample, but for the long form.
-  bool is_worth(std::size_t count) { return count < 10000 || random_() % effort(16U, 2U, 1U) == 0; }
+  bool is_worth(std::size_t count) {
+    return count < effort(1000U, 10000U, 10000U) || random_() % effort(16U, 2U, 1U) == 0;
+  }
   std::mt19937_64 random_{kSeed};
 };
 
