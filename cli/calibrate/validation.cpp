@@ -63,8 +63,8 @@ std::string choice_line(const std::vector<const Prediction*>& some) {
   std::size_t good = 0;
   std::vector<double> losses;
   for (const auto& [place, all] : places) {
-    const auto by = [&](double Prediction::*time) {
-      return *std::min_element(all.begin(), all.end(),
+    const auto by = [&here = all](double Prediction::*time) {
+      return *std::min_element(here.begin(), here.end(),
                                [&](const auto* a, const auto* b) { return a->*time < b->*time; });
     };
     const double loss =

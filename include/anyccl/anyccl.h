@@ -1127,7 +1127,7 @@ ANYCCL_API anycclResult_t anycclPreparedFree(anycclPrepared_t prepared);
 ANYCCL_API anycclResult_t anycclWorkTest(anycclWork_t work, int* done);
 /* Returns when the operation is complete. Any thread. */
 ANYCCL_API anycclResult_t anycclWorkWait(anycclWork_t work);
-/* The same, but InProgress if it is not complete after `timeout_ms`: it goes on then. */
+/* The same, but InProgress, with the awaited ranks as text, after `timeout_ms`: it goes on then. */
 ANYCCL_API anycclResult_t anycclWorkWaitFor(anycclWork_t work, unsigned int timeout_ms);
 /* Several works, of any communicators; those that are NULL are left out, so a program sets to NULL
  * what it has freed. */

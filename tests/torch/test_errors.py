@@ -2,6 +2,7 @@
 
 import datetime
 import os
+import resource
 import signal
 import tempfile
 import threading
@@ -172,6 +173,23 @@ def test_a_missing_rank_0_is_named_when_joining():
             join(rank + 1, 2, folder, timeout_s=0.5)
     with tempfile.TemporaryDirectory() as folder:
         fork_ranks(1, body, folder)
+
+
+@pytest.mark.parametrize("poor", [0, 1])
+def test_a_rank_that_cannot_join_tells_the_others_why(poor):
+    """At once, by the store: no connection can."""
+    def body(rank, folder):
+        store = dist.FileStore(folder + "/store", 2)
+        if rank == poor:
+            used = len(os.listdir("/proc/self/fd"))  # with the one of this look, which the store needs
+            resource.setrlimit(resource.RLIMIT_NOFILE, (used, used))
+        begin = time.monotonic()
+        with pytest.raises(dist.DistBackendError, match=f"rank {poor} cannot join: .*ulimit -n"):
+            dist.init_process_group("anyccl", store=store, rank=rank, world_size=2,
+                                    timeout=datetime.timedelta(seconds=60))
+        assert time.monotonic() - begin < 50
+    with tempfile.TemporaryDirectory() as folder:
+        fork_ranks(2, body, folder)
 
 
 def test_wrong_arguments_leave_the_group_usable():

@@ -144,11 +144,19 @@ def test_a_wait_that_is_too_short():
             wait_for("rank 0 has waited")
         work = dist.all_reduce(x, async_op=True)
         if rank == 0:
-            with pytest.raises(dist.DistBackendError, match="Timed out waiting 50 ms"):
+            with pytest.raises(dist.DistBackendError, 
+                               match="Timed out waiting 50 ms for ALLREDUCE; it goes on: rank 0 .* waits for rank 1 in"):
                 work.wait(datetime.timedelta(milliseconds=50))
+            received = dist.irecv(torch.ones(2), 1)
+            with pytest.raises(dist.DistBackendError, match="RECV; it goes on: rank 0 .* waits for rank 1 .* in a receive"):
+                received.wait(datetime.timedelta(milliseconds=50))
             tell("rank 0 has waited")
         work.wait()  # it went on
         assert x.eq(2).all()
+        if rank == 0:
+            received.wait()
+        else:
+            dist.send(torch.ones(2), 0)
     run_ranks(2, body)
 
 

@@ -51,7 +51,7 @@ Outcome Operation::wait(Seconds timeout) {
     result = outcome_of(anycclWorkWaitFor(work, ms));
     return result.code != anycclInProgress;
   });
-  if (!done) return {anycclInProgress, ""};
+  if (!done) return {anycclInProgress, result.message};
   return end != nullptr && result.ok() ? stream->status() : result;
 }
 
@@ -94,9 +94,12 @@ void IssuedOperations::add(const OperationPtr& operation) {
 nb::object Work::wait(Seconds timeout) {
   need_issued();
   const Outcome outcome = operation_->wait(timeout);
-  if (outcome.code == anycclInProgress)
-    raise(anycclInProgress,
-          "the operation is not complete after " + std::to_string(*timeout) + " s; it goes on");
+  if (outcome.code == anycclInProgress) {
+    const auto whom = outcome.message.find(": ");  // behind "the operation is not complete yet"
+    raise(anycclInProgress, "the operation is not complete after " + std::to_string(*timeout) +
+                                " s; it goes on" +
+                                (whom == std::string::npos ? "" : outcome.message.substr(whom)));
+  }
   complete();
   raise_unless_ok(outcome);
   return operation_->request.result.take();

@@ -111,6 +111,40 @@ void answer(c10d::Store& store, int rank, const std::string& text) {
   store.set(answer_to(rank, store.get_to_str(key_of(rank))), text);
 }
 
+/// What a rank says to the others when it has failed to join.
+std::string cannot_join(int rank, const std::string& why) {
+  constexpr std::string_view kOurs = "anyccl: ";
+  return "anyccl: init_process_group: rank " + std::to_string(rank) +
+         " cannot join: " + why.substr(why.starts_with(kOurs) ? kOurs.size() : 0);
+}
+
+/// Where a rank of a round says that it cannot go on once all have come. Others look there while they
+/// connect, as no connection may tell them.
+class Trouble {
+ public:
+  Trouble(c10d::Store& store, int rank, const std::string& round)
+      : store_(store), rank_(rank), key_("trouble/" + round) {}
+  /// False: it is another rank's trouble, or a time limit, which each rank has for itself.
+  bool tell(const std::string& why) const {
+    if (why.find("Timed out") != std::string::npos || why.find("cannot join") != std::string::npos)
+      return false;
+    try {
+      if (!has(store_, key_)) store_.set(key_, cannot_join(rank_, why));
+    } catch (const std::exception&) {
+      // The store is gone.
+    }
+    return true;
+  }
+  void throw_if_told() const {
+    if (has(store_, key_)) throw_backend_error(store_.get_to_str(key_));
+  }
+
+ private:
+  c10d::Store& store_;
+  const int rank_;
+  const std::string key_;
+};
+
 /// What the store gave, and what deletes it there: every access costs a round trip, so that is done
 /// when the ranks are on their way.
 struct Answer {
@@ -147,7 +181,13 @@ Answer invite(c10d::Store& store, int size, std::chrono::milliseconds timeout, M
     throw_backend_error(text);
   }
   Invitation invitation;
-  check(anycclGetUniqueId(&invitation.id), "init_process_group");
+  try {
+    check(anycclGetUniqueId(&invitation.id), "init_process_group");
+  } catch (const c10::Error& error) {
+    for (int rank = 1; rank < size; ++rank)
+      answer(store, rank, kFailed + cannot_join(0, error.what_without_backtrace()));
+    throw_backend_error(cannot_join(0, error.what_without_backtrace()));
+  }
   new_name().copy(invitation.round, sizeof invitation.round);
   std::string text(1 + sizeof invitation, kReady);
   std::memcpy(text.data() + 1, &invitation, sizeof invitation);
@@ -250,11 +290,25 @@ JoinedGroup meet(const c10::intrusive_ptr<c10d::Store>& store, int rank, int siz
   std::memcpy(&invitation, answer.text.data() + 1, sizeof invitation);
   // All ranks are here now.
   meaning.take_back();
+  const std::string round(invitation.round, sizeof invitation.round);
+  const Trouble trouble(*here, rank, round);
   const auto deadline = after(timeout);
-  auto comm = std::make_shared<SharedComm>(invitation.id, rank, size, numbers);
-  answer.forget();
-  comm->ready(deadline, "init_process_group", answer.look_again);
-  return {std::move(comm), std::string(invitation.round, sizeof invitation.round)};
+  try {
+    auto comm = std::make_shared<SharedComm>(invitation.id, rank, size, numbers);
+    answer.forget();
+    comm->ready(deadline, "init_process_group", [&] {
+      if (answer.look_again) answer.look_again();
+      trouble.throw_if_told();
+    });
+    return {std::move(comm), round};
+  } catch (const c10::Error& error) {
+    const std::string why = error.what_without_backtrace();
+    if (trouble.tell(why)) throw_backend_error(cannot_join(rank, why));
+    throw;
+  } catch (...) {
+    trouble.tell("it was interrupted");
+    throw;
+  }
 }
 
 }  // namespace anyccl::torch

@@ -275,13 +275,6 @@ void Comm::end_wait() {
   for (Transport* t : routes_.transports) t->show_receive(false, Rank{0});
 }
 
-Status Comm::wait(Operation& operation, Deadline deadline) {
-  if (forked()) return operation.done() ? operation.status() : failure();
-  note_wait(operation);
-  ProgressLock progress_lock = loop_.progress_lock();
-  return loop_.wait(progress_lock, operation, deadline);
-}
-
 void Comm::wait_any(std::span<const std::shared_ptr<Operation>> operations, Deadline deadline) {
   if (forked()) return;
   for (const auto& operation : operations) note_wait(*operation);

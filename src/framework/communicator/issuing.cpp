@@ -146,4 +146,26 @@ bool Comm::advance() {
   return messages_.advance() || moved;
 }
 
+/// In progress: with whom it waits for, as a time limit would say.
+Status Comm::wait(Operation& operation, Deadline deadline) {
+  if (forked()) return operation.done() ? operation.status() : failure();
+  note_wait(operation);
+  ProgressLock progress_lock = loop_.progress_lock();
+  Status status = loop_.wait(progress_lock, operation, deadline);
+  if (status.code() != Code::in_progress) return status;
+  if (!progress_lock.owns_lock()) loop_.lock(progress_lock);
+  if (operation.done()) return operation.status();
+  const auto& messages = messages_.waiting();
+  std::string text;
+  if (std::any_of(messages.begin(), messages.end(),
+                  [&](const auto& message) { return message.get() == &operation; })) {
+    text = diagnosis_.report().text(operation, nullptr);
+  } else if (!collectives_.empty() && collectives_.front()->started) {
+    const Execution& first = collectives_.front()->execution;
+    text = diagnosis_.report().text(first, &first);
+  }
+  if (text.empty()) return status;
+  return error(Code::in_progress, "{}: {}", status.message(), text);
+}
+
 }  // namespace anyccl
