@@ -118,8 +118,8 @@ std::string cannot_join(int rank, const std::string& why) {
          " cannot join: " + why.substr(why.starts_with(kOurs) ? kOurs.size() : 0);
 }
 
-/// Where a rank of a round says that it cannot go on once all have come. Others look there while they
-/// connect, as no connection may tell them.
+/// Where a rank of a round says that it cannot go on once all have come. Others look there while
+/// they connect, as no connection may tell them.
 class Trouble {
  public:
   Trouble(c10d::Store& store, int rank, const std::string& round)
