@@ -186,13 +186,17 @@ class LinksOfGroup::Reunion {
   UsableLink result_;
 };
 
-void remember_links(const std::vector<bootstrap::Hello>& members,
-                    const std::vector<PeerLink>& links,
-                    const std::vector<LinkIdentity>& identities) {
-  for (std::size_t i = 0; i < links.size(); ++i)
-    if (!links[i].same_process)
-      per_process<KnownLinks>().add(members[uindex(links[i].rank)].process,
-                                    {identities[i], links[i].link, links[i].local});
+std::vector<std::shared_ptr<void>> remember_links(const std::vector<bootstrap::Hello>& members,
+                                                  const std::vector<PeerLink>& links,
+                                                  const std::vector<LinkIdentity>& identities) {
+  std::vector<std::shared_ptr<void>> claims;
+  for (std::size_t i = 0; i < links.size(); ++i) {
+    if (links[i].same_process) continue;
+    claims.push_back(links[i].link->claim());
+    per_process<KnownLinks>().add(members[uindex(links[i].rank)].process,
+                                  {identities[i], links[i].link, links[i].local});
+  }
+  return claims;
 }
 
 Result<std::unique_ptr<LinksOfGroup>> LinksOfGroup::find(const bootstrap::Group& group, Rank me,

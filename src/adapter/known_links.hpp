@@ -19,7 +19,9 @@ struct LinkIdentity {
   std::array<std::byte, 32> session{};  ///< That only its two ends know.
 };
 /// From now on this process finds the links when it meets the peers again. `identities`: as `links`.
-void remember_links(const std::vector<bootstrap::Hello>& members,
+/// Returns what the communicator keeps until it has opened the links: those of other threads may
+/// use them, and end, before that.
+std::vector<std::shared_ptr<void>> remember_links(const std::vector<bootstrap::Hello>& members,
                     const std::vector<PeerLink>& links,
                     const std::vector<LinkIdentity>& identities);
 

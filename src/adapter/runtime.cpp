@@ -271,7 +271,7 @@ Result<CommPtr> create(InitContext& init, const GroupPtr& group, Rank me) {
   std::vector<LinkIdentity> identities;
   for (const PeerSocket& socket : sockets) identities.push_back({socket.rank, socket.session});
   ANYCCL_TRY(std::vector<PeerLink> fresh, make_links(std::move(sockets), me, init.config));
-  remember_links(group->members, fresh, identities);
+  const auto claims = remember_links(group->members, fresh, identities);
   std::move(fresh.begin(), fresh.end(), std::back_inserter(links));
   if (std::find(later.begin(), later.end(), true) != later.end()) {
     Process::get().prepare_exit();

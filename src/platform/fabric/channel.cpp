@@ -344,7 +344,7 @@ bool Channel::is_delivered(Delivered to) {
     link_->in_.read(&flow_, nullptr);
     return is_in_kernel() || is_over();
   }
-  if (link_->in_.count_users() > 0) {
+  if (link_->has_users()) {
     link_->in_.read(&flow_, nullptr);
     return is_flushed || link_->in_.ended();
   }
@@ -358,13 +358,13 @@ bool Channel::is_over() const {
 
 void Channel::close_last() {
   const std::lock_guard lock(link_->mutex_);
-  if (link_->connector() == nullptr && link_->in_.count_users() == 0) link_->out_.close();
+  link_->close_unless_used();
 }
 
 void Channel::close_if_stuck() {
   const std::lock_guard lock(link_->mutex_);
-  if (link_->connector() == nullptr && link_->in_.count_users() == 1 && !link_->out_.idle() &&
-      !is_over())
+  if (link_->connector() == nullptr && link_->use_.claims == 0 && link_->in_.count_users() == 1 &&
+      !link_->out_.idle() && !is_over())
     link_->out_.close();
 }
 

@@ -90,9 +90,9 @@ void Link::give_up(const Status& why) {
   const std::lock_guard lock(mutex_);
   // A communicator that waits for a member says itself that it is gone, and in which call.
   if (is_attached()) return;
-  silent_ |= is_of_silent_host(lost_by_);
-  if (why.code() != Code::remote_error && !was_attached()) given_up_ = why;
-  in_.give_up(given_up_);
+  loss_.silent |= is_of_silent_host(loss_.by);
+  if (why.code() != Code::remote_error && !was_attached()) loss_.why = why;
+  in_.give_up(loss_.why);
 }
 
 /// A peer that has left all communicators has ended the connection by that. With the lock.
@@ -100,7 +100,7 @@ bool Link::lose(int problem) {
   if (resend_ == nullptr || generation_ != fork_generation() || in_.ended() || !is_attached() ||
       out_.is_closed() || in_.count_present() == 0)
     return false;
-  lost_by_ = problem;
+  loss_.by = problem;
   detach();
   connector_->reconnect(member_, problem);
   return true;
@@ -164,8 +164,24 @@ Result<std::unique_ptr<Channel>> Link::open(std::shared_ptr<Context> context, Ra
   context->arrivals.fetch_add(flow.arrivals.size(), std::memory_order_relaxed);
   if (flow.aborted)
     context->note(received_abort(peer, flow.last_words.data(), flow.last_words.size()));
-  if (!given_up_.ok()) context->note(given_up_);
+  if (!loss_.why.ok()) context->note(loss_.why);
   return channel;
+}
+
+std::shared_ptr<void> Link::claim() {
+  const std::lock_guard lock(mutex_);
+  ++use_.claims;
+  return {this, [link = shared_from_this()](void*) {
+            const std::lock_guard released(link->mutex_);
+            --link->use_.claims;
+            if (link->use_.ends) link->close_unless_used();
+          }};
+}
+
+/// With the lock.
+void Link::close_unless_used() {
+  use_.ends = true;
+  if (connector_ == nullptr && !has_users()) out_.close();
 }
 
 bool Link::is_alive() {
@@ -186,14 +202,14 @@ bool Link::has_context(ContextKey key) {
 void Link::look_for_silence() {
   if (!is_attached() || in_.ended() || !kind_->is_silent(fd_.get())) return;
   if (lose(ETIMEDOUT)) return;
-  silent_ = true;
+  loss_.silent = true;
   out_.discard();
   in_.give_up({});
 }
 
 /// Whether the host of the peer does not answer, as far as is known. With the lock.
 bool Link::is_silent() const {
-  return silent_ || is_of_silent_host(in_.problem()) || is_of_silent_host(out_.problem());
+  return loss_.silent || is_of_silent_host(in_.problem()) || is_of_silent_host(out_.problem());
 }
 
 Result<std::shared_ptr<const PeerProcess>> Link::process() {

@@ -88,6 +88,9 @@ class Link : public std::enable_shared_from_this<Link>, private Reconnects {
   /// on demand, where the channel shows it.
   Result<std::unique_ptr<Channel>> open(std::shared_ptr<Context> context, Rank peer);
 
+  /// As long as the result lives, the end of a communicator does not end the stream: another one is
+  /// being created and is about to open its context.
+  std::shared_ptr<void> claim();
   /// Whether the other end may still be used: neither side has closed it. Nothing in a forked child.
   bool is_alive();
   /// Whether one of the two has spoken of this context. Takes in what has arrived.
@@ -118,6 +121,8 @@ class Link : public std::enable_shared_from_this<Link>, private Reconnects {
   void acknowledge() override;
   void detach();
   void look_for_silence();
+  void close_unless_used();
+  bool has_users() const { return use_.claims > 0 || in_.count_users() > 0; }
   bool is_silent() const;
 
   PrivateFd fd_;
@@ -127,10 +132,16 @@ class Link : public std::enable_shared_from_this<Link>, private Reconnects {
   const Rank member_{};  // Of the connector's group.
   std::atomic<bool> attached_{false}, was_attached_{false};
   bool used_ = false, owes_ = false;  // Asked for; something must not get lost. With the lock.
-  bool silent_ = false;               // What SocketKind::is_silent() has said. With the lock.
-  Status given_up_;   // Why there is no connection, if that is told here. With the lock.
-  int lost_by_ = 0;   // The errno that ended the last connection. With the lock.
-  std::mutex mutex_;  // Held while the socket is read or written, which never waits.
+  struct {
+    int claims = 0;
+    bool ends = false;  // When nobody uses it any more.
+  } use_;               // With the lock.
+  struct {
+    bool silent = false;  // What SocketKind::is_silent() has said.
+    Status why;           // There is no connection, if that is told here.
+    int by = 0;           // The errno that ended the last connection.
+  } loss_;                // With the lock.
+  std::mutex mutex_;      // Held while the socket is read or written, which never waits.
   const bool checksums_, encrypts_;
   const std::unique_ptr<Chaos> chaos_;    // Null: no faults.
   const std::unique_ptr<Resend> resend_;  // Null: a connection that is lost ends the link.

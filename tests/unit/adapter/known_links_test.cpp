@@ -136,6 +136,26 @@ TEST(KnownLinks, may_become_known_to_the_lower_rank_later) {
   EXPECT_TRUE((*follower)->has(Rank{1}));
 }
 
+/// Another one, of another thread, may find them, be used and end before it has opened its own
+/// context.
+TEST(KnownLinks, live_while_the_communicator_that_made_them_is_created) {
+  TwoProcesses two;
+  two.connect(1, 1);
+  const std::shared_ptr<fabric::Link> link = two.links[0][0];
+  const auto use_and_end = [&](fabric::ContextKey key) {
+    auto channel = link->open(std::make_shared<fabric::Context>(Rank{0}, key), Rank{1});
+    ASSERT_TRUE(channel.ok()) << channel.status().message();
+    (*channel)->goodbye();
+    (*channel)->close_last();
+  };
+  std::shared_ptr<void> claim = link->claim();
+  use_and_end(5);
+  EXPECT_TRUE(link->is_alive());
+  use_and_end(6);
+  claim.reset();
+  EXPECT_FALSE(link->is_alive()) << "nobody uses it";
+}
+
 TEST(KnownLinks, are_none_where_none_was_made) {
   TwoProcesses two;
   const auto found = two.find();
