@@ -72,8 +72,9 @@ void measure(const Isa& isa, std::size_t elements, std::size_t keep, int rounds)
                                         std::tuple{DType::bf16, "pack bf16", "add bf16"},
                                         std::tuple{DType::f16, "pack f16", "add f16"}}) {
     std::vector<std::byte> payload(must(sparse_bound(elements, cut.entries, type)));
-    print(pack, time_of(rounds, elements, restore,
-                        [&] { must(sparse_pack(kernels, vector, u.data(), cut, type, payload)); }));
+    print(pack, time_of(rounds, elements, restore, [&, type = type] {
+            must(sparse_pack(kernels, vector, u.data(), cut, type, payload));
+          }));
     print(add, time_of(rounds, elements, nothing, [&] {
             if (!sparse_add(kernels, payload, into).ok()) std::exit(1);
           }));
