@@ -22,8 +22,8 @@ struct LinkIdentity {
 /// Returns what the communicator keeps until it has opened the links: those of other threads may
 /// use them, and end, before that.
 std::vector<std::shared_ptr<void>> remember_links(const std::vector<bootstrap::Hello>& members,
-                    const std::vector<PeerLink>& links,
-                    const std::vector<LinkIdentity>& identities);
+                                                  const std::vector<PeerLink>& links,
+                                                  const std::vector<LinkIdentity>& identities);
 
 /// The links to members of a group that both processes know of.
 ///
