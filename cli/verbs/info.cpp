@@ -3,10 +3,13 @@
 
 #include <CLI/CLI.hpp>
 #include <cmath>
+#include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "adapter/init_context.hpp"
+#include "adapter/init_report.hpp"
 #include "adapter/transports.hpp"
 #include "algorithm/catalog/algorithm.hpp"
 #include "base/config.hpp"
@@ -59,6 +62,28 @@ Json environment_json() {
   return list;
 }
 
+/// The speed that the kernel says; absent: it does not, as for interfaces that are no cards.
+std::optional<int> megabits_of(const std::string& interface) {
+  std::ifstream file("/sys/class/net/" + interface + "/speed");
+  int megabits = 0;
+  if (!(file >> megabits) || megabits <= 0) return std::nullopt;
+  return megabits;
+}
+
+/// In the order in which others try them.
+Json interfaces_json() {
+  const Result<Config> config = read_config();
+  Json list = Json::array();
+  for (const OwnAddress& one : own_addresses(config.ok() ? *config : Config())) {
+    const std::optional<int> megabits = megabits_of(one.interface);
+    list.push_back({{"interface", one.interface},
+                    {"address", one.address},
+                    {"megabits_per_s", megabits ? Json(*megabits) : Json(nullptr)},
+                    {"leads_elsewhere", !one.is_loopback}});
+  }
+  return list;
+}
+
 /// Where bytes lie that one rank publishes for others.
 Json protocols_json() {
   return {{kProtocolNames[0], "up to 56 bytes: in the cache line of their sequence word"},
@@ -87,6 +112,7 @@ Json everything() {
           {"build", {{"compiler", ANYCCL_COMPILER}, {"type", ANYCCL_BUILD_TYPE}}},
           {"host", host_json()},
           {"transports", Json(transport_names())},
+          {"interfaces", interfaces_json()},
           {"algorithms", algorithms_json()},
           {"protocols", protocols_json()},
           {"chosen_by", deciders()},
@@ -120,6 +146,15 @@ void print_text(const Json& all) {
              host["cores"].get<int>(), quota, words(host["instruction_sets"]));
   fmt::print("machine: {}\n", host["machine"].get<std::string>());
   fmt::print("transports: {}\n", words(all["transports"]));
+  fmt::print(
+      "interfaces, in the order in which other hosts try them (ANYCCL_SOCKET_IFNAME chooses)\n");
+  for (const Json& one : all["interfaces"]) {
+    std::string note = one["leads_elsewhere"].get<bool>() ? "" : ", this host only";
+    if (!one["megabits_per_s"].is_null())
+      note = fmt::format(", {} Mbit/s", one["megabits_per_s"].get<int>());
+    fmt::print("  {:<17} {}{}\n", one["interface"].get<std::string>(),
+               one["address"].get<std::string>(), note);
+  }
   fmt::print("algorithms\n");
   for (const auto& [collective, names] : all["algorithms"].items())
     fmt::print("  {:<17} {}\n", collective, words(names));

@@ -7,6 +7,7 @@
 
 #include "base/log.hpp"
 #include "platform/bootstrap/address.hpp"
+#include "platform/bootstrap/interfaces.hpp"
 
 namespace anyccl {
 namespace {
@@ -72,6 +73,17 @@ void report_init(const InitContext& init, const bootstrap::Placement& placement,
       init.config.interface.empty()
           ? ""
           : fmt::format(" (ANYCCL_SOCKET_IFNAME={})", init.config.interface));
+}
+
+std::vector<OwnAddress> own_addresses(const Config& config) {
+  std::vector<OwnAddress> own;
+  const auto all = bootstrap::addresses_by_interface(config.interface);
+  if (!all.ok()) return own;
+  for (const auto& [interface, address] : *all) {
+    const std::string text = bootstrap::to_string(address);
+    own.push_back({interface, text.substr(0, text.rfind(':')), bootstrap::is_loopback(address)});
+  }
+  return own;
 }
 
 }  // namespace anyccl

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "adapter/init_context.hpp"
 #include "framework/communicator/membership.hpp"
 #include "platform/bootstrap/placement.hpp"
@@ -11,5 +14,13 @@ namespace anyccl {
 /// where it can be reached.
 void report_init(const InitContext& init, const bootstrap::Placement& placement,
                  const Membership& membership);
+
+/// Where this host can be reached.
+struct OwnAddress {
+  std::string interface, address;
+  bool is_loopback = false;
+};
+/// In the order in which other hosts try them, of the interfaces that ANYCCL_SOCKET_IFNAME names.
+std::vector<OwnAddress> own_addresses(const Config& config);
 
 }  // namespace anyccl

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <charconv>
 #include <csignal>
 #include <cstdlib>
-#include <mutex>
 #include <vector>
 
 #include "base/byte_size.hpp"
@@ -295,20 +295,20 @@ std::string cache_folder() {
   return home.starts_with('/') ? home + "/.cache" : "";
 }
 
-void warn_about_unknown_names() {
-  static std::once_flag once;
-  std::call_once(once, [] {
-    for (char** entry = environ; *entry != nullptr; ++entry) {
-      const std::string_view name =
-          std::string_view(*entry).substr(0, std::string_view(*entry).find('='));
-      const bool known = std::any_of(std::begin(kVariables), std::end(kVariables),
-                                     [&](const Variable& v) { return v.name == name; });
-      const bool of_torch = name.starts_with("ANYCCL_TORCH_");  // docs/torch.md
-      if (name.starts_with("ANYCCL_") && !of_torch && !known)
-        log(LogLevel::warn,
-            "{} is set but anyccl does not know it; `anyccl info` lists what it reads", name);
-    }
-  });
+/// Once: what is set, and means nothing here. What NCCL reads may be for NCCL in the same job.
+void report_unknown_names() {
+  static std::atomic_flag reported;
+  if (reported.test_and_set()) return;
+  std::vector<std::string_view> of_nccl;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view text(*entry), name = text.substr(0, text.find('='));
+    if (name.starts_with("NCCL_")) of_nccl.push_back(name);
+    if (!name.starts_with("ANYCCL_") || name.starts_with("ANYCCL_TORCH_")) continue;
+    if (std::ranges::find(kVariables, name, &Variable::name) == std::end(kVariables))
+      log(LogLevel::warn, "{} is set but anyccl does not know it; see `anyccl info`", name);
+  }
+  if (!of_nccl.empty())
+    log(LogSubsystem::init, "set for NCCL, not read: {}; docs/nccl.md", fmt::join(of_nccl, ", "));
 }
 
 }  // namespace
@@ -332,7 +332,7 @@ std::optional<std::string> value_now(std::string_view name) {
 Result<Config> read_config() {
   Config c;
   ANYCCL_CHECK(read_debug());
-  warn_about_unknown_names();
+  report_unknown_names();
   c.algo = text_of("ANYCCL_ALGO");
   c.algo_path = text_of("ANYCCL_ALGO_PATH");
   c.tuner_table = text_of("ANYCCL_TUNER_TABLE");

@@ -39,7 +39,7 @@ std::string host_name() {
 }
 
 std::string pattern() {
-  return fmt::format("anyccl {}:%P %l %v", host_name());
+  return fmt::format("anyccl %Y-%m-%d %H:%M:%S.%e {}:%P %l %v", host_name());
 }
 
 /// Of where lines go, which set_log_file() may change while other threads write.

@@ -33,12 +33,13 @@ bool log_enabled(LogLevel level);
 bool log_enabled(LogSubsystem subsystem);
 void log_text(LogLevel level, std::string_view text);
 
-/// One line, "anyccl host:pid warning ...", if `level` is enabled. Not for hot paths.
+/// One line, "anyccl 2026-11-28 14:01:04.123 host:pid warning ...", in local time, if `level` is
+/// enabled. Not for hot paths.
 template <typename... Args>
 void log(LogLevel level, fmt::format_string<Args...> text, Args&&... args) {
   if (log_enabled(level)) log_text(level, fmt::format(text, std::forward<Args>(args)...));
 }
-/// The same with level info, "anyccl host:pid info INIT ...".
+/// The same with level info, "... info INIT ...".
 template <typename... Args>
 void log(LogSubsystem subsystem, fmt::format_string<Args...> text, Args&&... args) {
   if (log_enabled(subsystem))

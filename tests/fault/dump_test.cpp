@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <regex>
 #include <thread>
 
 #include "blame/dumps.hpp"
@@ -247,6 +248,25 @@ TEST(Dump, into_a_folder_that_is_not_there_is_one_warning) {
   const std::size_t first = text.find("no dump, see ANYCCL_DUMP_DIR");
   EXPECT_NE(first, std::string::npos) << text;
   EXPECT_EQ(text.find("no dump", first + 1), std::string::npos) << text;
+}
+
+TEST(Log, lines_have_their_time_and_tell_what_is_set_in_vain) {
+  const TemporaryFolder folder;
+  expect_all_passed(run_processes(
+      1, [](Communicator& comm) { EXPECT_OK(wait(comm.barrier())); },
+      [&](int) {
+        return Variables{{"ANYCCL_DEBUG", "INFO"},
+                         {"ANYCCL_DEBUG_FILE", folder.path() + "/log"},
+                         {"ANYCCL_DEBGU", "INFO"},
+                         {"NCCL_DEBUG", "INFO"},
+                         {"NCCL_ALGO", "ring"}};
+      }));
+  const std::string text = text_in(folder.path() + "/log");
+  const std::regex line(
+      R"(anyccl \d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} \S+:\d+ warning ANYCCL_DEBGU is set but)");
+  EXPECT_TRUE(std::regex_search(text, line)) << text;
+  EXPECT_NE(text.find("info INIT set for NCCL, not read: NCCL_"), std::string::npos) << text;
+  EXPECT_NE(text.find("NCCL_ALGO"), std::string::npos) << text;
 }
 
 }  // namespace

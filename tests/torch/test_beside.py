@@ -12,9 +12,8 @@ import torch
 import torch.distributed as dist
 from ranks import fork_ranks, run_ranks
 from torch._C._distributed_c10d import Backend as AnyBackend
-from torch.distributed import distributed_c10d as c10d
 
-import anyccl.torch  # noqa: F401
+import anyccl.torch
 
 
 def beside_a_batch(call):
@@ -130,8 +129,8 @@ class OtherOptions(AnyBackend.Options):
 
 
 def make_other(store, rank, size, timeout):
-    """Stands for a backend of devices."""
-    return c10d.ProcessGroupGloo(store, rank, size, timeout=timeout)
+    """Stands for a backend of devices, with options of its own."""
+    return anyccl.torch.ProcessGroupAnyccl(store, rank, size, anyccl.torch.Options())
 
 
 def test_options_of_another_backend_are_ignored():

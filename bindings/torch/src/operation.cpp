@@ -82,23 +82,29 @@ bool Operation::touches(const at::Tensor& tensor, bool by_copies) const {
   return false;
 }
 
-void OpenOperations::forget_finished() {
+std::vector<std::shared_ptr<Operation>> OpenOperations::forget_finished() {
+  std::vector<std::shared_ptr<Operation>> left;
   std::size_t copying = 0;
   std::erase_if(open_, [&](const std::weak_ptr<Operation>& one) {
-    const auto operation = one.lock();
-    if (operation == nullptr || operation->is_finished()) return true;
-    copying += operation->has_copies() ? 1 : 0;
-    return false;
+    auto operation = one.lock();
+    if (operation == nullptr) return true;
+    const bool is_finished = operation->is_finished();
+    copying += !is_finished && operation->has_copies() ? 1 : 0;
+    left.push_back(std::move(operation));
+    return is_finished;
   });
   copying_.store(copying);
+  return left;
 }
 
 void OpenOperations::add(const std::shared_ptr<Operation>& operation) {
+  // Freed behind the lock: the last to have an operation frees its tensors.
+  std::vector<std::shared_ptr<Operation>> looked_at;
   const std::lock_guard lock(mutex_);
   open_.push_back(operation);
   if (operation->has_copies()) copying_.fetch_add(1);
   if (open_.size() < many_) return;
-  forget_finished();
+  looked_at = forget_finished();
   many_ = std::max<std::size_t>(16, 2 * open_.size());
 }
 
@@ -107,13 +113,10 @@ void OpenOperations::finish_before(const at::Tensor& tensor, bool is_copied) {
   std::vector<std::shared_ptr<Operation>> earlier;
   {
     const std::lock_guard lock(mutex_);
-    for (const auto& one : open_)
-      if (auto operation = one.lock())
-        if (!operation->is_finished() && operation->touches(tensor, !is_copied))
-          earlier.push_back(std::move(operation));
-    forget_finished();
+    earlier = forget_finished();
   }
-  for (const auto& operation : earlier) operation->wait(std::chrono::milliseconds{0});
+  for (const auto& operation : earlier)
+    if (operation->touches(tensor, !is_copied)) operation->wait(std::chrono::milliseconds{0});
 }
 
 Operation::~Operation() {

@@ -115,7 +115,8 @@ class OpenOperations {
   void finish_before(const at::Tensor& tensor, bool is_copied);
 
  private:
-  void forget_finished();
+  /// With the lock. Returns those that it has looked at, to be freed without it.
+  std::vector<std::shared_ptr<Operation>> forget_finished();
 
   std::mutex mutex_;
   std::vector<std::weak_ptr<Operation>> open_;

@@ -114,8 +114,12 @@ void answer(c10d::Store& store, int rank, const std::string& text) {
 /// What a rank says to the others when it has failed to join.
 std::string cannot_join(int rank, const std::string& why) {
   constexpr std::string_view kOurs = "anyccl: ";
-  return "anyccl: init_process_group: rank " + std::to_string(rank) +
+  return "init_process_group: rank " + std::to_string(rank) +
          " cannot join: " + why.substr(why.starts_with(kOurs) ? kOurs.size() : 0);
+}
+
+[[noreturn]] void throw_trouble(const std::string& text) {
+  std::rethrow_exception(failure(anycclSystemError, "init_process_group", text));
 }
 
 /// Where a rank of a round says that it cannot go on once all have come. Others look there while
@@ -136,7 +140,7 @@ class Trouble {
     return true;
   }
   void throw_if_told() const {
-    if (has(store_, key_)) throw_backend_error(store_.get_to_str(key_));
+    if (has(store_, key_)) throw_trouble(store_.get_to_str(key_));
   }
 
  private:
@@ -184,9 +188,9 @@ Answer invite(c10d::Store& store, int size, std::chrono::milliseconds timeout, M
   try {
     check(anycclGetUniqueId(&invitation.id), "init_process_group");
   } catch (const c10::Error& error) {
-    for (int rank = 1; rank < size; ++rank)
-      answer(store, rank, kFailed + cannot_join(0, error.what_without_backtrace()));
-    throw_backend_error(cannot_join(0, error.what_without_backtrace()));
+    const std::string text = cannot_join(0, error.what_without_backtrace());
+    for (int rank = 1; rank < size; ++rank) answer(store, rank, kFailed + ("anyccl: " + text));
+    throw_trouble(text);
   }
   new_name().copy(invitation.round, sizeof invitation.round);
   std::string text(1 + sizeof invitation, kReady);
@@ -303,7 +307,7 @@ JoinedGroup meet(const c10::intrusive_ptr<c10d::Store>& store, int rank, int siz
     return {std::move(comm), round};
   } catch (const c10::Error& error) {
     const std::string why = error.what_without_backtrace();
-    if (trouble.tell(why)) throw_backend_error(cannot_join(rank, why));
+    if (trouble.tell(why)) throw_trouble(cannot_join(rank, why));
     throw;
   } catch (...) {
     trouble.tell("it was interrupted");

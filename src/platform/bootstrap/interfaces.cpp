@@ -60,7 +60,7 @@ bool is_useless(const Address& address, AddressKind kind) {
 }
 
 struct Candidate {
-  Address address;
+  InterfaceAddress found;
   AddressKind kind;
 };
 
@@ -72,7 +72,7 @@ std::vector<Candidate> candidates(const ifaddrs* head, std::string_view spec) {
     const Address address = to_address(*i->ifa_addr);
     if (address.family == 0 || !interface_matches(spec, i->ifa_name)) continue;
     const AddressKind kind = kind_of(*i, address);
-    if (!is_useless(address, kind)) found.push_back({address, kind});
+    if (!is_useless(address, kind)) found.push_back({{i->ifa_name, address}, kind});
   }
   return found;
 }
@@ -118,7 +118,7 @@ bool interface_matches(std::string_view spec, std::string_view name) {
   return named != exclude;
 }
 
-Result<std::vector<Address>> interface_addresses(std::string_view spec) {
+Result<std::vector<InterfaceAddress>> addresses_by_interface(std::string_view spec) {
   ANYCCL_TRY(const InterfaceList list, list_interfaces());
   std::vector<Candidate> found = candidates(list.get(), spec);
   if (found.empty() && !spec.empty())
@@ -128,8 +128,15 @@ Result<std::vector<Address>> interface_addresses(std::string_view spec) {
         spec, names_of(list.get()));
   std::stable_sort(found.begin(), found.end(),
                    [](const Candidate& a, const Candidate& b) { return a.kind < b.kind; });
+  std::vector<InterfaceAddress> all;
+  for (Candidate& c : found) all.push_back(std::move(c.found));
+  return all;
+}
+
+Result<std::vector<Address>> interface_addresses(std::string_view spec) {
+  ANYCCL_TRY(const std::vector<InterfaceAddress> all, addresses_by_interface(spec));
   std::vector<Address> addresses;
-  for (const Candidate& c : found) addresses.push_back(c.address);
+  for (const InterfaceAddress& one : all) addresses.push_back(one.address);
   return addresses;
 }
 
@@ -150,9 +157,9 @@ Result<OwnNetwork> OwnNetwork::find() {
   OwnNetwork own;
   for (const Candidate& c : candidates(list.get(), "")) {
     if (c.kind == AddressKind::link_local)
-      own.scopes.push_back(c.address.scope);
+      own.scopes.push_back(c.found.address.scope);
     else if (c.kind == AddressKind::v4 || c.kind == AddressKind::v6)
-      (c.address.family == 4 ? own.has_v4 : own.has_v6) = true;
+      (c.found.address.family == 4 ? own.has_v4 : own.has_v6) = true;
   }
   return own;
 }

@@ -15,10 +15,15 @@ namespace anyccl::bootstrap {
 /// front all others; with = (or ^=) in front the names are complete. Empty: everything.
 bool interface_matches(std::string_view spec, std::string_view name);
 
+struct InterfaceAddress {
+  std::string interface;
+  Address address;
+};
 /// Addresses of this host's interfaces that are up and match `spec`, the likeliest way to reach
 /// this host first: IPv4, IPv6, link-local IPv6; then those of interfaces without a carrier, of
 /// bridges of containers and VMs, and loopback. Port 0.
 /// Errors: invalid_argument when `spec` is not empty and nothing matches.
+Result<std::vector<InterfaceAddress>> addresses_by_interface(std::string_view spec);
 Result<std::vector<Address>> interface_addresses(std::string_view spec);
 
 /// Leaves `most` of what interface_addresses() found: one of each family as long as there is room,

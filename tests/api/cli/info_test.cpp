@@ -29,6 +29,21 @@ nlohmann::json value_of(const nlohmann::json& info, std::string_view name) {
   return "no such variable";
 }
 
+TEST(Info, lists_the_interfaces_that_are_used) {
+  const nlohmann::json all = info_with("ANYCCL_TIMEOUT", "5")["interfaces"];
+  const nlohmann::json loopback = info_with("ANYCCL_SOCKET_IFNAME", "=lo")["interfaces"];
+  ASSERT_FALSE(loopback.empty());
+  for (const auto& one : loopback) {
+    EXPECT_EQ(one["interface"], "lo");
+    EXPECT_EQ(one["leads_elsewhere"], false);
+    EXPECT_NE(std::find(all.begin(), all.end(), one), all.end()) << all;
+  }
+  Tool tool({"info"});
+  EXPECT_EQ(tool.finish(), 0);
+  EXPECT_TRUE(contains(tool.out(), loopback[0]["address"].get<std::string>())) << tool.out();
+  EXPECT_TRUE(contains(tool.out(), "this host only")) << tool.out();
+}
+
 TEST(Info, says_what_protocols_are) {
   Tool tool({"info"});
   EXPECT_EQ(tool.finish(), 0);
