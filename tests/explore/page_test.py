@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The page of `anyccl explore` in Chromium: it says what the tool says, can be used, and needs nothing else.
 
-page_test.py TOOL [TEST...]
+page_test.py TOOL [PART PARTS | TEST...]
 """
 
 import json
@@ -377,4 +377,11 @@ class Page(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=[sys.argv[0], *sys.argv[2:]], verbosity=2)
+    words = sys.argv[2:]
+    if len(words) == 2 and words[0].isdigit():
+        part, parts = map(int, words)
+        names = unittest.defaultTestLoader.getTestCaseNames(Page)
+        for name in set(names) - set(names[part - 1::parts]):
+            delattr(Page, name)
+        words = []
+    unittest.main(argv=[sys.argv[0], *words], verbosity=2)
