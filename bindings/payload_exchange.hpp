@@ -68,7 +68,7 @@ class PayloadExchange {
     std::vector<std::size_t> counts, displs;
   };
 
-  /// What the second round has of a payload.
+  /// Bytes of a payload that travel in the second round.
   static std::size_t later(std::size_t size) { return size > kInline ? size : 0; }
   static Blocks blocks_of(const std::vector<std::string_view>& parts);
   bool gathers() const {
@@ -87,7 +87,7 @@ class PayloadExchange {
   const Settings settings_;
   const std::vector<std::string_view> payloads_;
   std::vector<char> sent_, received_;     // blocks of the first round
-  std::vector<char> memory_;              // for what comes in the second one
+  std::vector<char> memory_;              // the bytes of the second one
   std::vector<std::string_view> coming_;  // where that is
   Blocks sends_, receives_;
   anycclCall_t call_{};

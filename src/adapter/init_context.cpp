@@ -155,6 +155,7 @@ Result<InitContext> read_settings(Config config, const CommSettings& settings) {
   InitContext init;
   init.config = std::move(config);
   init.settings = settings;
+  init.settings.environment = nullptr;  // that of this call, and not of those of the communicator
   ANYCCL_CHECK(load_once(init.config.algo_path));
   ANYCCL_CHECK(read_plan_settings(init));
   ANYCCL_CHECK(check_transport_name(init.config.transport));

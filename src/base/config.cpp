@@ -295,7 +295,7 @@ std::string cache_folder() {
   return home.starts_with('/') ? home + "/.cache" : "";
 }
 
-/// Once: what is set, and means nothing here. What NCCL reads may be for NCCL in the same job.
+/// Reports once which set variables mean nothing here; those of NCCL may be for it in the same job.
 void report_unknown_names() {
   static std::atomic_flag reported;
   if (reported.test_and_set()) return;

@@ -89,7 +89,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
     windows_.insert_or_assign(window, std::move(array));
   }
   void release_window(anycclWindow_t window) { windows_.erase(window); }
-  /// What was issued before, for a call that is issued now.
+  /// Calls that were issued before, for one that is issued now.
   IssuedOperations& issued() { return issued_; }
   /// Gives up the complete ones of the operations that it keeps: all, or a few of them.
   void sweep(bool all);

@@ -85,10 +85,10 @@ void IssuedOperations::copy_inputs(const Request& request, Stream* stream) const
 }
 
 void IssuedOperations::add(const OperationPtr& operation) {
-  constexpr std::size_t kMany = 64;
-  if (all_.size() >= kMany)
-    std::erase_if(all_, [](const std::weak_ptr<Operation>& one) { return one.expired(); });
   all_.push_back(operation);
+  if (all_.size() < many_) return;
+  std::erase_if(all_, [](const std::weak_ptr<Operation>& one) { return one.expired(); });
+  many_ = std::max<std::size_t>(64, 2 * all_.size());
 }
 
 nb::object Work::wait(Seconds timeout) {

@@ -85,12 +85,13 @@ using OperationPtr = std::shared_ptr<Operation>;
 class IssuedOperations {
  public:
   void add(const OperationPtr& operation);
-  /// For a request that is issued now: what it reads by way of copies is copied once more when all
-  /// that was issued before has been written; in `stream`, unless it is null, when its turn comes.
+  /// For a request that is issued now: its copied inputs are copied once more when all earlier
+  /// operations have written; in `stream`, unless it is null, when its turn comes.
   void copy_inputs(const Request& request, Stream* stream) const;
 
  private:
   std::vector<std::weak_ptr<Operation>> all_;
+  std::size_t many_ = 64;  // The number at which those that are gone are looked for.
 };
 
 /// What a call with async_op=True returns. Any thread.

@@ -95,7 +95,7 @@ void ObjectExchange::finish_in_background() {
     }
   };
   tell([this](anycclComm_t comm) { rounds_.hand_over(comm); });
-  executor_->expect();  // who leaves the group waits for it
+  executor_->expect();  // the end of the group waits for it
   executor_->submit_expected([self = shared_from_this(), tell] {
     tell([&](anycclComm_t comm) { self->rounds_.take(comm); });
     while (!self->go_on(kSignalTime)) {

@@ -106,7 +106,7 @@ class Operation : public std::enable_shared_from_this<Operation> {
 };
 
 /// Asynchronous collectives of a group that may be under way. The library runs them in their order;
-/// what is copied before and after them keeps this order by waiting. Any thread.
+/// copies before and after them keep this order by waiting. Any thread.
 class OpenOperations {
  public:
   void add(const std::shared_ptr<Operation>& operation);
@@ -120,7 +120,7 @@ class OpenOperations {
 
   std::mutex mutex_;
   std::vector<std::weak_ptr<Operation>> open_;
-  std::size_t many_ = 16;                 // when it is worth to look who has finished
+  std::size_t many_ = 16;                 // the number at which finished ones are looked for
   std::atomic<std::size_t> copying_ = 0;  // of them, those that copy their results
 };
 
