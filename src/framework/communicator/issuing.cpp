@@ -146,7 +146,7 @@ bool Comm::advance() {
   return messages_.advance() || moved;
 }
 
-/// In progress: with whom it waits for, as a time limit would say.
+/// Where it ends too early, the status says for which ranks this one waits.
 Status Comm::wait(Operation& operation, Deadline deadline) {
   if (forked()) return operation.done() ? operation.status() : failure();
   note_wait(operation);

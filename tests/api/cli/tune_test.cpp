@@ -40,12 +40,13 @@ bool has(const std::string& text, const std::string& part) {
 }
 
 TEST_F(Tune, writes_a_table_that_the_next_start_chooses_by) {
-  Tool tool({"tune", "all_reduce", "barrier", "--ranks", "2", "--seconds", "2", "-e", "512"});
+  Tool tool(
+      {"tune", "all_reduce", "barrier", "--ranks", "2", "--seconds", "16", "-b", "64", "-e", "64"});
   ASSERT_EQ(tool.finish(), 0) << tool.err();
   ASSERT_EQ(tables().size(), 1U);
   const std::string file = tables()[0];
   EXPECT_TRUE(has(tool.out(), file)) << tool.out();
-  EXPECT_TRUE(has(tool.out(), " of 4 places ")) << tool.out();  // 8, 64 and 512 bytes, a barrier
+  EXPECT_TRUE(has(tool.out(), " of 2 places ")) << tool.out();  // 64 bytes, a barrier
   EXPECT_TRUE(has(tool.err(), " left: 2 ranks, ")) << tool.err();
 
   Tool explain({"explain", "all_reduce", "-n", "2", "--bytes", "64", "--json"});
