@@ -5,7 +5,7 @@
 #include <fmt/core.h>
 
 #include <cerrno>
-#include <cstring>
+#include <string>
 #include <utility>
 
 #include "anyccl/status.hpp"
@@ -18,13 +18,14 @@ Status error(Code code, fmt::format_string<Args...> text, Args&&... args) {
   return Status(code, fmt::format(text, std::forward<Args>(args)...));
 }
 
-/// The same for a failed system call: appends the system's own reason for `number` (an errno).
+/// The system's own reason for `number` (an errno); of EMFILE also the limit that was met.
+std::string system_reason(int number);
+
+/// error() of a failed system call: appends system_reason(number).
 template <typename... Args>
 Status system_error(int number, fmt::format_string<Args...> text, Args&&... args) {
-  char buffer[128];
-  const char* reason = ::strerror_r(number, buffer, sizeof buffer);
   return Status(Code::system_error,
-                fmt::format(text, std::forward<Args>(args)...) + ": " + std::string(reason));
+                fmt::format(text, std::forward<Args>(args)...) + ": " + system_reason(number));
 }
 
 #define ANYCCL_CONCAT_(a, b) a##b

@@ -8,7 +8,6 @@
 #include <cstddef>
 #include <cstring>
 
-#include "base/descriptor_limit.hpp"
 #include "base/error.hpp"
 #include "base/printable.hpp"
 
@@ -22,18 +21,11 @@ bool is_shortage(int number) {
   return number == EMFILE || number == ENFILE || number == ENOBUFS || number == ENOMEM;
 }
 
-Status shortage(int number, std::string_view doing) {
-  if (number != EMFILE) return system_error(number, "{}", doing);
-  return system_error(
-      number, "{}: this process has used up the {} descriptors that it may have (`ulimit -n`)",
-      doing, descriptor_limit());
-}
-
 Result<UniqueFd> open_socket(int family) {
   UniqueFd socket(::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (socket) return socket;
   const int number = errno;
-  if (is_shortage(number)) return shortage(number, "opening a socket");
+  if (is_shortage(number)) return system_error(number, "opening a socket");
   return Status(Code::unsupported, std::string(system_error(number, "opening a socket").message()));
 }
 
@@ -188,7 +180,7 @@ Result<UniqueFd> accept_from(int listener) {
       ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
       return socket;
     }
-    if (is_shortage(errno)) return shortage(errno, "accepting a connection");
+    if (is_shortage(errno)) return system_error(errno, "accepting a connection");
     switch (errno) {
       case EINTR:
       case ECONNABORTED:

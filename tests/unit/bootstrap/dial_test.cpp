@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "platform/bootstrap/acceptor.hpp"
+#include "platform/bootstrap/interfaces.hpp"
 #include "ranks.hpp"
 
 namespace anyccl::bootstrap {
@@ -255,6 +256,8 @@ TEST_F(DialTest, says_which_descriptors_are_used_up) {
   const Status status = dial.advance();
   EXPECT_EQ(status.code(), Code::system_error);
   EXPECT_TRUE(contains(status.message(), "`ulimit -n`")) << status.message();
+  const Status listing = interface_addresses("").status();
+  EXPECT_TRUE(contains(listing.message(), "`ulimit -n`")) << listing.message();
 }
 
 #endif
