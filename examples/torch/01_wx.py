@@ -37,7 +37,7 @@ def main():
     y.backward()
 
     w = model.module.w
-    print(f"rank {rank}: x = {x.item()}, w = {w.item()}, y = {y.item()}, w.grad = {w.grad.item()}", flush=True)
+    print(f"rank {rank}: x = {x.item()}, w = {w.item()}, y = {y.item()}, w.grad = {w.grad.item()}\n", end="", flush=True)
     assert y.item() == 5 * 7 * (rank + 1)
     assert w.grad.item() == 7 * (1 + ranks) / 2  # the mean of 7 * 1, 7 * 2, ...
     dist.destroy_process_group()
