@@ -12,7 +12,8 @@ namespace {
 
 constexpr anycclCollective_t kCollectives[] = {
     anycclCollAllReduce, anycclCollReduce, anycclCollBroadcast, anycclCollReduceScatter,
-    anycclCollAllGather, anycclCollGather, anycclCollScatter,   anycclCollAllToAll};
+    anycclCollAllGather, anycclCollGather, anycclCollScatter,   anycclCollAllToAll,
+    anycclCollScan,      anycclCollExscan};
 
 /// Values whose sum depends on the order in which they are added up.
 std::vector<float> values(std::size_t count, std::mt19937& random) {
@@ -291,6 +292,44 @@ TEST(FusionOrder, calls_that_depend_on_each_other_keep_their_order) {
     anycclAllReduce(b.data(), c.data(), 8, anycclInt32, anycclSum, comm.handle(), nullptr);
     ASSERT_EQ(anycclGroupEnd(), anycclSuccess);
     EXPECT_EQ(c, std::vector<std::int32_t>(8, 9));
+  });
+}
+
+/// Each of three calls reads what the one before it has written at the root, or everywhere: what that
+/// means is one rank's matter, and the others cannot know it.
+TEST_P(Fusion, keeps_the_order_of_calls_that_depend_on_each_other_at_the_root) {
+  on_ranks([](Communicator& comm) {
+    for (const anycclCollective_t collective : kCollectives) {
+      const int root = comm.size() - 1;
+      const bool at_root = index(comm.rank()) == root;
+      const auto n = static_cast<std::size_t>(comm.size());
+      // Stages of equal size: stage i + 1 is the result of stage i; others' pointers may be null.
+      const auto stages_after = [&](const auto& run_them) {
+        std::vector<std::vector<float>> stages(4);
+        std::mt19937 random(static_cast<unsigned>(index(comm.rank())));
+        for (auto& stage : stages) stage = values(8 * n, random);
+        std::vector<Part> parts(3);
+        for (std::size_t i = 0; i < 3; ++i) {
+          anycclCall_t& call = parts[i].call;
+          call.size = sizeof call;
+          call.collective = collective;
+          call.datatype = anycclFloat32;
+          call.op = anycclSum;
+          call.count = 8;
+          call.root = root;
+          call.sendbuff = stages[i].data();
+          call.recvbuff = stages[i + 1].data();
+          if (collective == anycclCollReduce && !at_root) call.recvbuff = nullptr;
+          if (collective == anycclCollGather && !at_root) call.recvbuff = nullptr;
+          if (collective == anycclCollScatter && !at_root) call.sendbuff = nullptr;
+          if (collective == anycclCollBroadcast && !at_root) call.sendbuff = nullptr;
+        }
+        run_them(comm, parts);
+        return stages;
+      };
+      expect_same_bits(stages_after(run_one_by_one), stages_after(run_group),
+                       "collective " + std::to_string(collective));
+    }
   });
 }
 

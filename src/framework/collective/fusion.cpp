@@ -19,9 +19,23 @@ struct Limits {
 constexpr Limits kInMemory{16 << 10, 256 << 10}, kOverNetwork{64 << 10, 1 << 20};
 constexpr std::size_t kMostParts = 256;
 
+/// Whether one rank's call may read what an earlier one has written there, though the same calls of
+/// the other ranks write nothing and cannot know it: they would pack what that rank may not.
+bool may_depend_at_one_rank(Collective collective) {
+  return collective == Collective::reduce || collective == Collective::exscan;
+}
+
+/// Whether the root moves its own part from buffer to buffer by itself, and no other rank's call
+/// reads memory that an earlier one writes. Then the root can keep the order of dependent calls.
+bool is_local_at_root(Collective collective) {
+  return collective == Collective::broadcast || collective == Collective::scatter ||
+         collective == Collective::gather;
+}
+
 bool is_fusible(const Call& call) {
   return has_equal_blocks(call.collective) && !call.is_point_to_point() &&
-         call.collective != Collective::barrier && !Operators::is_created(call.op);
+         call.collective != Collective::barrier && !Operators::is_created(call.op) &&
+         !may_depend_at_one_rank(call.collective);
 }
 
 /// Of the larger side, at the rank that has most.
@@ -35,6 +49,11 @@ std::size_t blocks(const Call& call, int size) {
 bool are_alike(const Call& a, const Call& b, const CallSettingsTable& settings) {
   return a.collective == b.collective && a.dtype == b.dtype && a.op == b.op && a.root == b.root &&
          a.threads == b.threads && settings.are_alike(a.settings, b.settings);
+}
+
+/// What is in its place already may be only readable.
+void copy(std::byte* to, const std::byte* from, std::size_t bytes) {
+  if (bytes > 0 && to != from) std::memcpy(to, from, bytes);
 }
 
 /// The memory that the parts write.
@@ -76,9 +95,11 @@ std::size_t count_alike(std::span<const Call* const> calls, const PlanningFacts&
     if (!are_alike(*calls[0], *call, settings) || call->count > limits.part / unit) break;
     all += call->count * unit;
     const BufferBytes bytes = buffer_bytes(*call, me.rank, me.size);
-    if (all > limits.all || written.has(call->input, bytes.input)) break;
-    if (call->collective != Collective::broadcast || call->input != call->output)
+    if (all > limits.all) break;
+    if (!is_local_at_root(call->collective)) {
+      if (written.has(call->input, bytes.input)) break;
       written.add(call->output, bytes.output);
+    }
     ++alike;
   }
   return std::max<std::size_t>(1, alike);
@@ -96,6 +117,11 @@ std::chrono::milliseconds shortest_limit(std::span<const Call* const> calls,
   }
   const bool default_is_shorter = most.count() > 0 && most <= shortest;
   return has_default && default_is_shorter ? std::chrono::milliseconds{0} : shortest;
+}
+
+std::size_t FusedCall::own_block() const {
+  return call_.collective == Collective::broadcast ? 0
+                                                   : static_cast<std::size_t>(index(call_.root));
 }
 
 std::byte* FusedCall::Memory::of(std::size_t wanted) {
@@ -126,30 +152,34 @@ void FusedCall::begin(std::span<const Call* const> parts, const PlanningFacts& m
   }
   block_ = call_.count * element;
   hash_ = static_cast<std::uint32_t>(hash ^ hash >> 32);
-  shares_ = call_.collective == Collective::broadcast;
-  keeps_in_place_ = shares_ && at_root;
+  own_ = !at_root || !is_local_at_root(call_.collective) ? Own::travels
+         : call_.collective == Collective::gather        ? Own::taken
+                                                         : Own::given;
   std::byte* const in = input_.of(block_ * std::max(blocks_in_, blocks_out_));
   call_.input = in;
-  call_.output = shares_ ? in : output_.of(block_ * blocks_out_);
+  call_.output = call_.collective == Collective::broadcast ? in : output_.of(block_ * blocks_out_);
 }
 
 void FusedCall::before() {
   std::byte* to = const_cast<std::byte*>(call_.input);
-  for (std::size_t b = 0; b < blocks_in_; ++b)
-    for (const Part& part : parts_) {
-      if (part.bytes > 0) std::memcpy(to, part.input + b * part.bytes, part.bytes);
-      to += part.bytes;
-    }
+  for (const Part& part : parts_) {
+    for (std::size_t b = 0; b < blocks_in_; ++b)
+      copy(to + b * block_, part.input + b * part.bytes, part.bytes);
+    if (own_ == Own::given) copy(part.output, part.input + own_block() * part.bytes, part.bytes);
+    to += part.bytes;
+  }
 }
 
 Status FusedCall::after() {
+  if (own_ == Own::given) return {};  // before() has done it
   const std::byte* from = call_.output;
-  for (std::size_t b = 0; b < blocks_out_; ++b)
-    for (const Part& part : parts_) {
-      const bool there = keeps_in_place_ && part.input == part.output;  // may be only readable
-      if (part.bytes > 0 && !there) std::memcpy(part.output + b * part.bytes, from, part.bytes);
-      from += part.bytes;
+  for (const Part& part : parts_) {
+    for (std::size_t b = 0; b < blocks_out_; ++b) {
+      const bool is_own = own_ == Own::taken && b == own_block();
+      copy(part.output + b * part.bytes, is_own ? part.input : from + b * block_, part.bytes);
     }
+    from += part.bytes;
+  }
   return {};
 }
 

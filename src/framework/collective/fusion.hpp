@@ -16,8 +16,9 @@ namespace anyccl {
 
 /// How many of the first calls may be parts of one, as far as their arguments say: same collective,
 /// type, operator of the library, root and configuration, small, and none reads what another one
-/// before it writes. The same on all ranks, if what has to be equal there is (docs/programming.md),
-/// and if calls of one rank that depend on each other do so on all.
+/// before it writes, unless that is a matter of the root alone, which FusedCall keeps in order.
+/// Reduce and Exscan never are. The same on all ranks, if what has to be equal there is
+/// (docs/programming.md), and if calls of one rank that depend on each other do so on all.
 std::size_t count_alike(std::span<const Call* const> calls, const PlanningFacts& me,
                         const CallSettingsTable& settings);
 
@@ -46,19 +47,26 @@ class FusedCall final : public AroundCall {
     std::byte* output;
     std::size_t bytes;  ///< Of one block.
   };
+  /// What happens to a rank's own block, which the root of a call may move by itself.
+  enum class Own : std::uint8_t {
+    travels,  ///< It goes through the packed call.
+    given,    ///< Broadcast or scatter at the root: before() copies it, each part in its turn.
+    taken,    ///< Gather at the root: after() copies it, each part in its turn.
+  };
   struct Memory {
     std::unique_ptr<std::byte[]> bytes;
     std::size_t size = 0;
     std::byte* of(std::size_t wanted);
   };
 
+  std::size_t own_block() const;  // among the blocks of the root's larger side
+
   Call call_;
   std::vector<Part> parts_;
   std::uint32_t hash_ = 0;
   std::size_t block_ = 0;  // bytes that all parts have of one rank's block
   std::size_t blocks_in_ = 0, blocks_out_ = 0;
-  bool shares_ = false;          // input and output are the same memory
-  bool keeps_in_place_ = false;  // what is in place is right already
+  Own own_ = Own::travels;
   Memory input_, output_;
 };
 
