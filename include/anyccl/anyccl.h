@@ -1016,11 +1016,11 @@ ANYCCL_API anycclResult_t anycclCombine(const void* sendbuff, const void* weight
  * go to the end of their streams, which no other thread may use meanwhile, and all of one stream
  * start together when it comes to them. Small collectives that follow each other in one
  * communicator travel as one, if collective, datatype, root and configuration are the same, the
- * operator is one of the library, and the results have the same bits that way. So the calls of a
- * group are the same on all ranks, messages aside, and those that read what an earlier one of the
- * group writes do so on all ranks, unless only the root does (ANYCCL_FUSION=0 lifts both). Calls on
- * streams and events themselves are no part of a group. The first error of a call inside the group
- * is what anycclGroupEnd returns; then nothing was started. */
+ * operator is the library's, and the results have the same bits that way. So the calls of a group
+ * are the same on all ranks, messages aside, and one that reads what an earlier one writes does so
+ * on all ranks or only at its root (ANYCCL_FUSION=0 lifts both). Calls on streams and events are no
+ * part of a group. The first error inside the group is what anycclGroupEnd returns; then nothing
+ * was started. */
 ANYCCL_API anycclResult_t anycclGroupStart(void);
 ANYCCL_API anycclResult_t anycclGroupEnd(void);
 

@@ -295,8 +295,8 @@ TEST(FusionOrder, calls_that_depend_on_each_other_keep_their_order) {
   });
 }
 
-/// Each of three calls reads what the one before it has written at the root, or everywhere: what that
-/// means is one rank's matter, and the others cannot know it.
+/// Each of three calls reads what the one before it writes, some at the root only: the other ranks
+/// cannot know it.
 TEST_P(Fusion, keeps_the_order_of_calls_that_depend_on_each_other_at_the_root) {
   on_ranks([](Communicator& comm) {
     for (const anycclCollective_t collective : kCollectives) {
