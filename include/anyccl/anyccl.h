@@ -1018,9 +1018,8 @@ ANYCCL_API anycclResult_t anycclCombine(const void* sendbuff, const void* weight
  * communicator travel as one, if collective, datatype, root and configuration are the same, the
  * operator is the library's, and the results have the same bits that way. So the calls of a group
  * are the same on all ranks, messages aside, and one that reads what an earlier one writes does so
- * on all ranks or only at its root (ANYCCL_FUSION=0 lifts both). Calls on streams and events are no
- * part of a group. The first error inside the group is what anycclGroupEnd returns; then nothing
- * was started. */
+ * on all ranks or only at its root (ANYCCL_FUSION=0 lifts both). Not for calls on streams and events.
+ * The first error inside the group is what anycclGroupEnd returns; then nothing was started. */
 ANYCCL_API anycclResult_t anycclGroupStart(void);
 ANYCCL_API anycclResult_t anycclGroupEnd(void);
 
