@@ -136,6 +136,24 @@ TEST(Group, runs_all_ranks_of_a_communicator_from_one_thread) {
   for (const auto& result : x) EXPECT_EQ(result.back(), 8.0F);
 }
 
+/// Without a group the first call waits for the others, which this thread never makes.
+TEST(Group, is_advised_to_a_thread_that_calls_for_several_ranks_without_one) {
+  auto comms = Communicator::init_all(2);
+  ASSERT_TRUE(comms.ok()) << comms.status().message();
+  float x = 1;
+  anycclCall_t call{};
+  call.size = sizeof call;
+  call.sendbuff = call.recvbuff = &x;
+  call.count = 1;
+  call.datatype = anycclFloat32;
+  call.timeout_ms = 100;
+  ASSERT_NE(anycclRun(&call, (*comms)[0].handle()), anycclSuccess);
+  const std::string text = anycclGetLastError((*comms)[0].handle());
+  EXPECT_NE(text.find("a thread that calls for several ranks of its process does so in a group"),
+            std::string::npos)
+      << text;
+}
+
 TEST(Group, creates_several_ranks_from_one_thread) {
   anycclUniqueId id;
   ASSERT_EQ(anycclGetUniqueId(&id), anycclSuccess) << anycclGetLastError(nullptr);

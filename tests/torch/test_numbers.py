@@ -138,6 +138,6 @@ def test_reduce_scatter_of_bfloat16_into_float32():
         x[3] = 2.0 ** -7 if rank == 0 else 4.0
         dist.reduce_scatter_tensor(out, x)
         assert out[0] == 4 + 2.0 ** -7  # which has no bfloat16
-        with pytest.raises(RuntimeError, match="outputType"):
+        with pytest.raises(RuntimeError, match="the type of the result"):
             dist.reduce_scatter_tensor(torch.empty(3, dtype=torch.int32), x)
     in_groups(body, Options())

@@ -205,7 +205,7 @@ def test_what_is_no_array_is_refused(alone, x):
 def test_an_output_of_another_type_is_refused(alone):
     with pytest.raises(anyccl.InvalidArgument, match="out is of int64, but the result of float64"):
         alone.broadcast(np.ones(2), root=0, out=np.ones(2, np.int64))
-    with pytest.raises(anyccl.Unsupported, match="outputType is i64, and sums of f64 are no such elements"):
+    with pytest.raises(anyccl.Unsupported, match="outputType. is i64, and sums of f64 are no such elements"):
         alone.all_reduce(np.ones(2), out=np.ones(2, np.int64))
 
 

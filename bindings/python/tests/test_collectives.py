@@ -313,7 +313,7 @@ def test_sums_may_be_in_a_wider_type(four):
         assert c.all_reduce(x[c.rank:c.rank + 1], accumulate="float64") == wide
         block = c.reduce_scatter(np.tile(x[c.rank], (4, 2)), accumulate=np.float64)
         assert np.all(block == wide)
-        with pytest.raises(anyccl.Unsupported, match="accumulateType is f16 and the call is of f32"):
+        with pytest.raises(anyccl.Unsupported, match="accumulateType. is f16 and the call is of f32"):
             c.all_reduce(x, accumulate="float16")
 
     four.each(run)
@@ -362,7 +362,7 @@ def test_results_of_another_type(two):
         assert np.all(c.all_reduce(np.full(10, 100, "int8"), out=np.empty(10, "int32")) == 200)
         block = c.reduce_scatter(np.full((2, 5), 0.1, "float16"), out=np.empty(5, "float32"))
         assert np.all(block == 2 * np.float32(np.float16(0.1)))
-        with pytest.raises(anyccl.Unsupported, match="outputType is i32 and the call is of f16"):
+        with pytest.raises(anyccl.Unsupported, match="outputType. is i32 and the call is of f16"):
             c.all_reduce(x, out=np.empty(1000, "int32"))
         with pytest.raises(anyccl.InvalidArgument, match="out is of float32"):
             c.scan(x, out=out)

@@ -9,8 +9,9 @@
 namespace anyccl {
 namespace {
 
-constexpr std::string_view kOutput = "config->outputType", kAccumulate = "config->accumulateType",
-                           kLeaves = "config->leaves";
+// In words of every interface; C has the names in brackets, in a call's configuration.
+constexpr std::string_view kOutput = "the type of the result (outputType)",
+                           kAccumulate = "the type of the sum (accumulateType)", kLeaves = "leaves";
 
 bool is_wider(DType a, DType b) {
   return bytes_of(a) > bytes_of(b);

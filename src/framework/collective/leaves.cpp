@@ -13,7 +13,7 @@ Result<std::uint32_t> leaves_of_rank(const CallSettings* settings, int size) {
   const std::uint32_t each = settings->leaves / ranks;
   if (settings->leaves % ranks == 0 && std::has_single_bit(each)) return each;
   return error(Code::invalid_argument,
-               "config->leaves is {} and the communicator has {} ranks: each needs 1, 2, 4, 8 or "
+               "leaves is {} and the communicator has {} ranks: each needs 1, 2, 4, 8 or "
                "another power of two of them",
                settings->leaves, size);
 }

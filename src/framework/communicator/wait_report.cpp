@@ -1,5 +1,7 @@
 #include "framework/communicator/wait_report.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 
 #include "base/error.hpp"
@@ -37,10 +39,12 @@ std::string WaitReport::text(const Operation& operation, const Execution* collec
   std::string text = fmt::format("{} waits for {} {}", me_.names[uindex(me_.rank)], whom,
                                  where(operation, collective));
   if (collective != nullptr)
-    return fmt::format("{}, {}; {}", text, collective->place(),
-                       missing(collective->sequence(), awaited));
-  for (std::size_t i = 0; i < std::min(awaited.size(), kMostNamed); ++i)
-    text += fmt::format("; {} {}", number(awaited[i]), standing(awaited[i], 0));
+    text += fmt::format(", {}; {}", collective->place(), missing(collective->sequence(), awaited));
+  else
+    for (std::size_t i = 0; i < std::min(awaited.size(), kMostNamed); ++i)
+      text += fmt::format("; {} {}", number(awaited[i]), standing(awaited[i], 0));
+  if (std::any_of(awaited.begin(), awaited.end(), [&](Rank r) { return is_of_this_process(r); }))
+    text += "; a thread that calls for several ranks of its process does so in a group";
   return text;
 }
 
@@ -127,6 +131,10 @@ std::string WaitReport::number_and_call(Rank rank, std::uint64_t sequence) const
   if (!routes_.to[uindex(rank)]->call_of(rank, sequence, record))
     return fmt::format("operation {}", sequence);
   return fmt::format("operation {}, {}", sequence, describe(record));
+}
+
+bool WaitReport::is_of_this_process(Rank rank) const {
+  return me_.process_of && me_.process_of(rank) == ::getpid();
 }
 
 bool WaitReport::is_stopped(Rank rank) const {

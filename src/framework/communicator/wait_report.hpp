@@ -33,6 +33,7 @@ class WaitReport {
   std::string standing(Rank rank, std::uint64_t sequence) const;
   std::string calls_of(Rank rank, std::uint64_t sequence) const;
   std::string number_and_call(Rank rank, std::uint64_t sequence) const;
+  bool is_of_this_process(Rank rank) const;
   bool is_stopped(Rank rank) const;
 
   const Membership& me_;

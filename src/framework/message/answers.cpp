@@ -28,7 +28,7 @@ bool MessageMatcher::answer(Rank to, std::uint64_t message) {
   const std::byte nothing{};
   Fragment out;
   out.peer = to;
-  out.digest = MessageRequest::answer_digest(message);
+  out.digest = message_digest::answer(message);
   out.message = pair.sent + 1;
   if (route_[uindex(to)]->send(out, &nothing) == Messages::Sent::busy) return false;
   ++pair.sent;
@@ -39,13 +39,13 @@ bool MessageMatcher::answer(Rank to, std::uint64_t message) {
 /// Of the next message, which its receive gets: whether it has all the answer it wants. The answer
 /// must have left: when the receive is complete nobody may be here to see to it.
 bool MessageMatcher::answer_next(Rank from, const Envelope& envelope) {
-  if (!MessageRequest::is_synchronous(envelope.digest)) return true;
+  if (!message_digest::is_synchronous(envelope.digest)) return true;
   return answer(from, pairs_[uindex(from)].received + 1) && route_[uindex(from)]->settled(from);
 }
 
 /// The same of a kept message.
 bool MessageMatcher::has_answered(Rank from, Early& early) {
-  if (!MessageRequest::is_synchronous(early.request->digest())) return true;
+  if (!message_digest::is_synchronous(early.request->digest())) return true;
   if (!early.answered) early.answered = answer(from, early.request->number());
   return early.answered && route_[uindex(from)]->settled(from);
 }

@@ -69,7 +69,7 @@ bool MessageMatcher::land(Rank from, const Envelope& envelope) {
   call.collective = Collective::recv;
   call.dtype = DType::u8;
   call.root = from;
-  call.tag = MessageRequest::tag_of(envelope.digest);
+  call.tag = message_digest::tag_of(envelope.digest);
   call.count = place.size();
   call.output = place.data();
   Exchange& open = exchange(from);

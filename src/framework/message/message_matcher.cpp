@@ -59,7 +59,7 @@ bool MessageMatcher::does_at_once(const Call& call, std::uint32_t poll_budget) {
     return false;
   Messages& messages = *route_[uindex(call.root)];
   Pair& pair = pairs_[uindex(call.root)];
-  const std::uint32_t digest = MessageRequest::digest_of(call.tag, call.dtype);
+  const std::uint32_t digest = message_digest::of(call.tag, call.dtype);
   const bool done =
       sends ? !has_sends(pair) && messages.send_at_once(call.root, digest, {call.input, bytes})
             : is_next(pair) &&
@@ -112,8 +112,8 @@ bool MessageMatcher::comes_at_once(const std::shared_ptr<MessageRequest>& receiv
   Envelope envelope;
   if (!receive->is_open() || !is_next(pair) ||
       !route_[uindex(from)]->peek(from, pair.received + 1, envelope) ||
-      !MessageRequest::is_plain(envelope.digest) ||
-      MessageRequest::tag_of(envelope.digest) != receive->call().tag)
+      !message_digest::is_plain(envelope.digest) ||
+      message_digest::tag_of(envelope.digest) != receive->call().tag)
     return false;
   receive->bind(*route_[uindex(from)], from, ++pair.received, envelope);
   receive->advance();
@@ -227,8 +227,8 @@ bool MessageMatcher::next_message(Rank from) {
   if (!wanted && !one_sided_.looks()) return false;
   Envelope envelope;
   if (!route_[uindex(from)]->peek(from, pair.received + 1, envelope)) return false;
-  if (MessageRequest::is_answer(envelope.digest)) return take_answer(from, envelope);
-  const std::uint32_t tag = MessageRequest::tag_of(envelope.digest);
+  if (message_digest::is_answer(envelope.digest)) return take_answer(from, envelope);
+  const std::uint32_t tag = message_digest::tag_of(envelope.digest);
   if (one_sided_.expects(from, tag)) return land(from, envelope);
   const Found found = find_receive(from, tag);
   if (found.queue == nullptr && show_next(from, envelope)) return true;
@@ -251,8 +251,8 @@ void MessageMatcher::keep(Rank from, const Envelope& envelope) {
   Pair& pair = pairs_[uindex(from)];
   Call call;
   call.collective = Collective::recv;
-  call.dtype = MessageRequest::dtype_of(envelope.digest);
-  call.tag = MessageRequest::tag_of(envelope.digest);
+  call.dtype = message_digest::dtype_of(envelope.digest);
+  call.tag = message_digest::tag_of(envelope.digest);
   const std::size_t element = bytes_of(call.dtype);
   Early early;
   if (element > 0 && envelope.total % element == 0)

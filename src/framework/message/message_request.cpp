@@ -14,7 +14,7 @@ constexpr std::size_t kLentPart = std::size_t{64} << 20;
 
 void MessageRequest::begin(const Call& call, std::uint64_t order) {
   restart();
-  set_kind(digest_of(call.tag, call.dtype) ^ static_cast<std::uint32_t>(call.root) << 16 ^
+  set_kind(message_digest::of(call.tag, call.dtype) ^ static_cast<std::uint32_t>(call.root) << 16 ^
            static_cast<std::uint32_t>(call.collective) << 28);
   call_ = call;
   messages_ = nullptr;
@@ -31,7 +31,8 @@ void MessageRequest::bind(Messages& messages, Rank peer, std::uint64_t number,
   messages_ = &messages;
   call_.root = peer;
   message_ = number;
-  if (call_.collective == Collective::recv) call_.synchronous = is_synchronous(envelope.digest);
+  if (call_.collective == Collective::recv)
+    call_.synchronous = message_digest::is_synchronous(envelope.digest);
   lent_ = envelope.lent;
   most_ = lent_ ? kLentPart : messages.fragment_bytes();
 }

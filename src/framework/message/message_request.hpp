@@ -2,6 +2,7 @@
 
 #include "framework/call/call.hpp"
 #include "framework/call/operation.hpp"
+#include "platform/transport/message_digest.hpp"
 #include "platform/transport/messages.hpp"
 
 namespace anyccl {
@@ -33,7 +34,8 @@ class MessageRequest final : public Operation {
   std::size_t bytes() const { return total_; }
   /// The announcement to the receiver: its tag and type, and whether it is synchronous.
   std::uint32_t digest() const {
-    return digest_of(call_.tag, call_.dtype) | (call_.synchronous ? kSynchronous : 0);
+    const std::uint32_t plain = message_digest::of(call_.tag, call_.dtype);
+    return call_.synchronous ? message_digest::synchronous(plain) : plain;
   }
   std::uint64_t number() const { return message_; }
   bool has_started() const { return fragments_ > 0; }
@@ -46,27 +48,11 @@ class MessageRequest final : public Operation {
   /// Once it is done.
   Rank peer() const { return call_.root; }
 
-  static constexpr std::uint32_t digest_of(std::uint32_t tag, DType dtype) {
-    return tag << 8 | tag >> 24 << 7 | static_cast<std::uint32_t>(dtype);
+  bool is_answered_by(std::uint32_t digest) const {
+    return message_digest::answer(message_) == digest;
   }
-  static std::uint32_t tag_of(std::uint32_t digest) {
-    return digest >> 8 | (digest >> 7 & 1) << 24;
-  }
-  static DType dtype_of(std::uint32_t digest) { return static_cast<DType>(digest & kTypes); }
-  static bool is_synchronous(std::uint32_t digest) { return (digest & kSynchronous) != 0; }
-  /// Of the message without contents that answers a synchronous message `number`.
-  static std::uint32_t answer_digest(std::uint64_t number) {
-    return digest_of(static_cast<std::uint32_t>(number) & kMostTag, DType{kTypes});
-  }
-  static bool is_answer(std::uint32_t digest) { return (digest & kTypes) == kTypes; }
-  static bool is_plain(std::uint32_t digest) {
-    return !is_synchronous(digest) && !is_answer(digest);
-  }
-  bool is_answered_by(std::uint32_t digest) const { return answer_digest(message_) == digest; }
 
  private:
-  static constexpr std::uint32_t kSynchronous = 0x40, kTypes = 0x3f;  // bits of a digest
-  static_assert(anycclNumTypes < kTypes);
   Fragment fragment() const;
   bool send_fragment();
   bool receive_fragment();

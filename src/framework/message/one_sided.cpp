@@ -8,8 +8,8 @@
 namespace anyccl {
 namespace {
 
-constexpr std::uint32_t kPutDigest = MessageRequest::digest_of(kPutTag, DType::u8),
-                        kPutBytesDigest = MessageRequest::digest_of(kPutBytesTag, DType::u8);
+constexpr std::uint32_t kPutDigest = message_digest::of(kPutTag, DType::u8),
+                        kPutBytesDigest = message_digest::of(kPutBytesTag, DType::u8);
 constexpr std::uint32_t kLandedKind = 0x77696e64;  // any constant: see Operation::kind()
 
 /// Whether [offset, offset + bytes) is in [0, size).

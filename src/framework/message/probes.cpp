@@ -69,10 +69,10 @@ bool MessageMatcher::show_own() {
 
 /// A message that has come and that no receive waits for.
 bool MessageMatcher::show_next(Rank from, const Envelope& envelope) {
-  const DType dtype = MessageRequest::dtype_of(envelope.digest);
+  const DType dtype = message_digest::dtype_of(envelope.digest);
   const std::size_t element = bytes_of(dtype);
   if (element == 0 || envelope.total % element != 0) return false;  // keep() reports it
-  return show({from, MessageRequest::tag_of(envelope.digest), dtype, envelope.total / element});
+  return show({from, message_digest::tag_of(envelope.digest), dtype, envelope.total / element});
 }
 
 }  // namespace anyccl

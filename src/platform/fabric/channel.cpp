@@ -5,6 +5,7 @@
 
 #include "base/error.hpp"
 #include "base/fork.hpp"
+#include "platform/transport/message_digest.hpp"
 
 namespace anyccl::fabric {
 
@@ -259,27 +260,27 @@ std::size_t Channel::early_bytes() {
 
 /// Whether `header` announces what `in` wants; notes the problem if not.
 bool Channel::fits(const Wanted& in, const FrameHeader& header) {
-  const char* const what = in.key.is_message ? "message" : "operation";
   const int peer = index(flow_.peer), me = index(context_->me);
-  if (!same_call(header, in)) {
-    context_->note(in.key.is_message
-                       ? error(Code::invalid_usage,
-                               "rank {} sends another data type than rank {} receives", peer, me)
-                       : error(Code::invalid_usage,
-                               "rank {} is in a different call at operation {} than rank {}", peer,
-                               in.key.operation, me),
-                   !in.key.is_message);
-    return false;
-  }
-  if (same_size(header, in)) return true;
   const auto size_of = [](bool sized, std::uint64_t total, std::size_t bytes) {
     return sized ? total : std::uint64_t{bytes};
   };
+  const std::uint64_t sent = size_of((header.flags & kSized) != 0, header.total, header.bytes);
+  const std::uint64_t expected = size_of(in.sized, in.total, in.bytes);
+  if (!same_call(header, in)) {
+    context_->note(
+        in.key.is_message
+            ? message_digest::other_type({peer, header.digest, sent}, {me, in.digest, expected})
+            : error(Code::invalid_usage,
+                    "rank {} is in a different call at operation {} than rank {}", peer,
+                    in.key.operation, me),
+        !in.key.is_message);
+    return false;
+  }
+  if (same_size(header, in)) return true;
   context_->note(
       error(Code::invalid_usage,
             "rank {} sends {} bytes where rank {} expects {} ({} {}): the two must agree", peer,
-            size_of((header.flags & kSized) != 0, header.total, header.bytes), me,
-            size_of(in.sized, in.total, in.bytes), what, in.key.operation));
+            sent, me, expected, in.key.is_message ? "message" : "operation", in.key.operation));
   return false;
 }
 

@@ -20,7 +20,7 @@ class ScriptedPeer final : public Messages {
  public:
   explicit ScriptedPeer(bool is_eager) : is_eager_(is_eager) {}
   void say(std::uint32_t tag, DType dtype, Bytes bytes) {
-    said_.push_back({MessageRequest::digest_of(tag, dtype), std::move(bytes)});
+    said_.push_back({message_digest::of(tag, dtype), std::move(bytes)});
   }
   bool was_heard() const { return said_.empty(); }
 

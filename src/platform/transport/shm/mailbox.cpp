@@ -5,6 +5,7 @@
 #include "base/error.hpp"
 #include "base/read_once.hpp"
 #include "platform/reduce/copy.hpp"
+#include "platform/transport/message_digest.hpp"
 
 namespace anyccl::shm {
 namespace {
@@ -185,11 +186,11 @@ const std::byte* Mailboxes::find(Peer& peer, const Line& line, const Fragment& i
                                  std::size_t offset, std::byte* into, bool& lent) {
   const std::uint64_t word = line.word.load(std::memory_order_acquire);  // as in peek()
   if (!is_fragment(word, peer.fragments_read + 1)) return nullptr;
-  if (word != word_of(peer.fragments_read + 1, in.digest))
-    return peers_.problem(error(Code::invalid_usage,
-                                "rank {} sends another data type than rank {} receives",
-                                index(in.peer), index(me_)));
   const Size size = size_in(line);
+  if (word != word_of(peer.fragments_read + 1, in.digest))
+    return peers_.problem(message_digest::other_type(
+        {index(in.peer), static_cast<std::uint32_t>(word), size & ~kLent},
+        {index(me_), in.digest, in.total}));
   const std::span fragments{peer.out + layout_.fragments(uindex(me_)), layout_.mailbox_bytes()};
   lent = (size & kLent) != 0;
   if (lent) {
