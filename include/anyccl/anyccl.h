@@ -179,8 +179,8 @@ ANYCCL_API anycclResult_t anycclCommInitEnv(anycclComm_t* comm);
 /* Color for ranks that take part in a split but join no communicator: *newcomm becomes NULL. */
 #define ANYCCL_SPLIT_NOCOLOR (-1)
 /* How a communicator is created. Start from ANYCCL_CONFIG_INITIALIZER, and set what matters. The
- * fields have NCCL's names, those of its versions up to 2.32, but not its order; the last six are
- * this library's. */
+ * fields have NCCL's names, those of its versions up to 2.32, but not its order; those from `algo`
+ * on are this library's. */
 typedef struct {
   size_t size;
   unsigned int magic;
@@ -325,10 +325,10 @@ ANYCCL_API anycclResult_t anycclCommResume(anycclComm_t comm);
 #define ANYCCL_SUSPEND_MEM 0x01
 /* Makes `comm` ready for anycclAllReducePart by up to `threads` (1..1024) threads of each rank.
  * Collective over `comm`: one thread of each rank calls it, with the same number. Every thread but
- * the first gets a communicator inside `comm`, with memory and two file descriptors per rank of its
- * own, so call it once, before the work begins. Asking for fewer later changes nothing, for more
- * adds what is missing; no thread may be in anycclAllReducePart meanwhile. Errors: InvalidUsage,
- * naming two ranks, where numbers differ, and `comm` is as before; those of a split. */
+ * the first gets a communicator inside `comm`, with memory of its own, so call it once,
+ * before the work begins. Asking for fewer later changes nothing, for more adds what is missing; no
+ * thread may be in anycclAllReducePart meanwhile. Errors: InvalidUsage, naming two ranks, where
+ * numbers differ, and `comm` is as before; those of a split. */
 ANYCCL_API anycclResult_t anycclCommParts(anycclComm_t comm, int threads);
 /* Completes what was issued and says goodbye to the other ranks; then the communicator can only be
  * destroyed. Inside a group: at its end. If it is not blocking: returns InProgress, as does anycclCommGetAsyncError until it is

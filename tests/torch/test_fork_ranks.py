@@ -17,7 +17,7 @@ for case in sys.argv[2:]:
         os.dup2(os.open(case + ".log", os.O_CREAT | os.O_WRONLY), 2)
         sys.argv = ["fork_ranks.py", "3", case, "argument"]
         sys.exit(fork_ranks.main())
-    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)  # a fork copies what is not written
 """
 PROGRAMS = {
     "right.py": "assert __file__ == sys.argv[0] and sys.argv[1:] == ['argument'] and __name__ == '__main__'\n"
