@@ -229,9 +229,10 @@ bool forces_network(const Config& config) {
   return named != nullptr && named->medium == Medium::network;
 }
 
-/// As Membership has it.
+/// See Membership. A process of another container may have the same number.
 int process_here(const bootstrap::Hello& me, const bootstrap::Hello& other) {
-  return same_host(me, other) && !same_process(me, other) ? static_cast<int>(other.pid) : 0;
+  if (!same_host(me, other) || (other.pid == me.pid && !same_process(me, other))) return 0;
+  return static_cast<int>(other.pid);
 }
 
 /// A time above 0 becomes at least a millisecond.
@@ -334,9 +335,7 @@ Result<CommPtr> create_over(InitContext& init, const GroupPtr& group, Rank me,
     const bootstrap::Hello& other = group->members[uindex(rank)];
     return only_rank_of(other, group->members) ? Process::get().call_elsewhere(other, id) : "";
   };
-  m.process_of = [group, me](Rank rank) {
-    return process_here(group->members[uindex(me)], group->members[uindex(rank)]);
-  };
+  m.process_of = [group, &mine](Rank r) { return process_here(mine, group->members[uindex(r)]); };
   ANYCCL_CHECK(add_transports(m, key, links, init.config, init.deadline));
   report_init(init, placement, m);
   const auto comm = std::make_shared<Comm>(std::move(m));

@@ -86,7 +86,7 @@ struct Membership : PlanningFacts {
   std::string trace_folder;                     ///< ANYCCL_TRACE; empty: no traces.
   /// Hears what was done in it when it is destroyed. Empty: nobody does.
   std::function<void(const Membership& me, const SpentCalls& calls)> when_ended;
-  /// Of a rank of this host that is not in this process; 0: of any other. Empty: none is known.
+  /// Of a rank of this host, also of this process; 0: of any other. Empty: none is known.
   std::function<int(Rank)> process_of;
   /// ", and has called operation 3, barrier, of communicator tp, which this rank has not": of another communicator
   /// of both; empty if nothing is known. Empty function: nothing ever is.
