@@ -1,6 +1,7 @@
 // What ranks do is in their traces, once and with the right bytes: ANYCCL_TRACE.
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <map>
 #include <set>
@@ -127,6 +128,37 @@ TEST(Trace, says_which_stream_has_queued_an_operation) {
       tracks.insert(call.track);
     }
     EXPECT_EQ(tracks.size(), 3U);
+  }
+}
+
+/// The thread of a stream waits for its operations; that hides nothing from the program.
+TEST(Trace, of_a_stream_has_the_waits_of_the_program_only) {
+  constexpr int kTimes = 20;
+  const auto traces = traces_of(2, [](Communicator& comm) {
+    std::vector<float> x(2, 1.0F);
+    auto stream = Stream::create();
+    auto event = Event::create();
+    ASSERT_OK(stream.status());
+    ASSERT_OK(event.status());
+    ASSERT_OK(comm.all_reduce(view(x), view(x), ReduceOp::max, *stream).status());
+    while (!*stream->query()) std::this_thread::yield();
+    // Each wait begins before the operation can, unless this thread is held up for 5 ms.
+    for (int i = 0; i < 2 * kTimes; ++i) {
+      ASSERT_OK(stream->run([] { std::this_thread::sleep_for(std::chrono::milliseconds(5)); }));
+      ASSERT_OK(comm.all_reduce(view(x), view(x), ReduceOp::sum, *stream).status());
+      ASSERT_OK(event->record(*stream));
+      ASSERT_OK(i % 2 == 0 ? stream->synchronize() : event->synchronize());
+    }
+  });
+  ASSERT_EQ(traces.size(), 2U);
+  for (const cli::RankTrace& trace : traces) {
+    ASSERT_EQ(trace.calls.size(), 1U + 2 * kTimes);
+    EXPECT_EQ(trace.calls[0].awaited_ns, 0) << "no thread has waited for it";
+    std::array<int, 2> awaited{};
+    for (std::size_t i = 1; i < trace.calls.size(); ++i)
+      awaited[i % 2] += trace.calls[i].awaited_ns != 0 ? 1 : 0;
+    EXPECT_GT(awaited[0], 0) << "of waits for events";
+    EXPECT_GT(awaited[1], 0) << "of waits for the stream";
   }
 }
 

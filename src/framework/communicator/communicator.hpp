@@ -96,8 +96,13 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
   Status limit(Operation& operation, std::chrono::milliseconds time);
   /// Opens the gate of an operation that was issued here. Any thread.
   void open(Operation& operation);
+  /// For the trace: a thread of the program begins to wait for it. Any thread.
+  void note_wait(Operation& operation) const {
+    if (recorder_.is_traced()) operation.note_wait(recorder_.clock().now());
+  }
   /// Returns when the operation is done, with its status; in_progress if it is not at `deadline`.
-  Status wait(Operation& operation, Deadline deadline = {});
+  /// `noted`: see note_wait().
+  Status wait(Operation& operation, Deadline deadline = {}, bool noted = true);
   /// Returns when one of them is done, or the communicator has failed, or at `deadline`.
   void wait_any(std::span<const std::shared_ptr<Operation>> operations, Deadline deadline);
   /// Makes progress once; true if the operation is done.
@@ -269,9 +274,6 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
   FileKind trace_file() const { return {"trace", "ANYCCL_TRACE", "trace", me_.trace_folder}; }
   template <typename Text>
   void write_by_itself(const FileKind& kind, const Text& text);
-  void note_wait(Operation& operation) const {
-    if (recorder_.is_traced()) operation.note_wait(recorder_.clock().now());
-  }
   std::shared_ptr<MessageRequest> add_message(const Call& call, Gate gate);
   std::shared_ptr<Operation> start(const OneSidedCall& call, Gate gate, std::uint32_t poll_budget);
   /// Of the call at next_position(), which has been taken. `begin`: see Recorder.

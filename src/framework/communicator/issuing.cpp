@@ -147,9 +147,9 @@ bool Comm::advance() {
 }
 
 /// Where it ends too early, the status says for which ranks this one waits.
-Status Comm::wait(Operation& operation, Deadline deadline) {
+Status Comm::wait(Operation& operation, Deadline deadline, bool noted) {
   if (forked()) return operation.done() ? operation.status() : failure();
-  note_wait(operation);
+  if (noted) note_wait(operation);
   ProgressLock progress_lock = loop_.progress_lock();
   Status status = loop_.wait(progress_lock, operation, deadline);
   if (status.code() != Code::in_progress) return status;

@@ -46,7 +46,7 @@ std::size_t first_over(std::span<const PendingOperation> operations) {
 
 }  // namespace
 
-Status wait_all(std::span<const PendingOperation> operations) {
+Status wait_all(std::span<const PendingOperation> operations, bool noted) {
   const std::vector<Comm*> comms = communicators(operations);
   if (comms.size() > 1)
     drive(comms, {}, [&] {
@@ -55,7 +55,7 @@ Status wait_all(std::span<const PendingOperation> operations) {
     });
   Status first;
   for (const PendingOperation& pending : operations) {
-    Status status = pending.comm->wait(*pending.operation);
+    Status status = pending.comm->wait(*pending.operation, {}, noted);
     if (first.ok()) first = std::move(status);
   }
   return first;

@@ -19,8 +19,8 @@ struct PendingOperation {
 };
 
 /// Returns when all are complete, making progress in all of their communicators, with the first
-/// error.
-Status wait_all(std::span<const PendingOperation> operations);
+/// error. `noted`: see Comm::note_wait().
+Status wait_all(std::span<const PendingOperation> operations, bool noted = true);
 /// Returns when one is over, making progress in all of their communicators: which one. Their number:
 /// none was at `deadline`.
 std::size_t wait_any(std::span<const PendingOperation> operations, Deadline deadline = {});

@@ -21,13 +21,20 @@ bool Moment::reached() const {
   return reached_;
 }
 
+void Moment::note_wait() const {
+  if (reached()) return;
+  if (const auto stream = stream_.lock()) stream->note_wait(*this);
+}
+
 Status Moment::wait() const {
+  note_wait();
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return reached_; });
   return so_far_;
 }
 
 bool Moment::wait_for(std::chrono::milliseconds time) const {
+  note_wait();
   std::unique_lock lock(mutex_);
   return changed_.wait_for(lock, time, [&] { return reached_; });
 }
@@ -46,7 +53,7 @@ Status HostEvent::check() const {
 }
 
 Status HostEvent::record(HostStream& stream) {
-  const auto moment = std::make_shared<Moment>();
+  const auto moment = std::make_shared<Moment>(stream.weak_from_this());
   const std::lock_guard lock(mutex_);  // the latest one here is the latest one in the stream, too
   ANYCCL_CHECK(stream.record(moment));
   latest_ = moment;

@@ -16,6 +16,7 @@ class Moment {
  public:
   using Clock = std::chrono::steady_clock;
 
+  explicit Moment(std::weak_ptr<const HostStream> stream) : stream_(std::move(stream)) {}
   /// By the stream: `so_far` is what became of its work until here.
   void reach(const Status& so_far);
   bool reached() const;
@@ -27,6 +28,9 @@ class Moment {
   Clock::time_point time() const;
 
  private:
+  void note_wait() const;  // see HostStream::note_wait()
+
+  const std::weak_ptr<const HostStream> stream_;
   mutable std::mutex mutex_;
   mutable Condition changed_;
   bool reached_ = false;

@@ -119,8 +119,20 @@ Status HostStream::synchronize() {
   std::unique_lock lock(mutex_);
   if (std::this_thread::get_id() == worker_)
     return error(Code::invalid_usage, "a function in a stream cannot wait for its own stream");
+  if (running_ != nullptr) running_->note_wait();
+  for (const auto& item : queue_) item->note_wait();
   finished_.wait(lock, [&, until = pushed_] { return done_ >= until; });
   return first_error_;
+}
+
+void HostStream::note_wait(const Moment& moment) const {
+  const std::lock_guard lock(mutex_);
+  const auto end = std::find_if(queue_.begin(), queue_.end(), [&](const auto& item) {
+    return item->is_needed_by({.moment = &moment});
+  });
+  if (end == queue_.end()) return;  // the stream has come to it meanwhile
+  if (running_ != nullptr) running_->note_wait();
+  std::for_each(queue_.begin(), end, [](const auto& item) { item->note_wait(); });
 }
 
 Status HostStream::check_wait(const Awaited& awaited) {
@@ -174,7 +186,8 @@ void HostStream::work() {
       finished_.notify_all();
       continue;
     }
-    in_foreign_code_ = item.front()->is_foreign();
+    running_ = item.front().get();
+    in_foreign_code_ = running_->is_foreign();
     const Status so_far = first_error_;
     lock.unlock();
     Status status;
@@ -183,10 +196,13 @@ void HostStream::work() {
     } catch (const std::exception& e) {
       status = Status(Code::system_error, e.what());
     }
-    item.clear();  // whoever waits sees it gone
     lock.lock();
     if (first_error_.ok()) first_error_ = std::move(status);
     in_foreign_code_ = false;
+    running_ = nullptr;
+    lock.unlock();
+    item.clear();  // whoever waits sees it gone
+    lock.lock();
     ++done_;
     finished_.notify_all();
   }
@@ -197,7 +213,10 @@ class Batch::Operations final : public StreamItem {
   explicit Operations(std::size_t most) { pending_.reserve(most); }
   Status run(const Status&) override {
     for (const PendingOperation& pending : pending_) pending.comm->open(*pending.operation);
-    return wait_all(pending_);
+    return wait_all(pending_, false);
+  }
+  void note_wait() const override {
+    for (const PendingOperation& pending : pending_) pending.comm->note_wait(*pending.operation);
   }
   void add(const std::shared_ptr<Comm>& comm, std::shared_ptr<Operation> operation) {
     pending_.push_back({comm, std::move(operation)});

@@ -32,6 +32,8 @@ class StreamItem {
   /// It only tells others that the stream is here, which takes no time: a thread that has waited for the
   /// last of these finds the stream done.
   virtual bool is_mark() const { return false; }
+  /// For the trace: somebody waits for this item, or for one behind it. Any thread, beside run().
+  virtual void note_wait() const {}
   /// Who waits for that waits for this item.
   virtual bool is_needed_by(const Awaited&) const { return false; }
 };
@@ -65,6 +67,8 @@ class HostStream : public std::enable_shared_from_this<HostStream> {
   /// Of a thread that is in a function of a stream: whether it can wait for that. Errors:
   /// invalid_usage if it stands behind that function in the stream.
   static Status check_wait(const Awaited& awaited);
+  /// For the trace: somebody waits for `moment`, and so for what the stream has before it.
+  void note_wait(const Moment& moment) const;
   /// Whether everything queued is done. Errors: the first one of the stream.
   Result<bool> query() const;
   /// The thread ends when everything queued is done.
@@ -80,6 +84,7 @@ class HostStream : public std::enable_shared_from_this<HostStream> {
   mutable std::mutex mutex_;
   Condition ready_, finished_;
   Items queue_;
+  const StreamItem* running_ = nullptr;
   std::uint64_t pushed_ = 0, done_ = 0;  // items
   Status first_error_;
   std::thread::id worker_;
