@@ -29,6 +29,7 @@ CLUSTER = {"format": "anyccl.cluster/1", "name": "ours", "devices": 16, "devices
            "inside": {"GBps": 360, "latency_us": 2}, "between": {"GBps": 50, "latency_us": 5}}
 MACHINE = {"alpha": 1e-6, "overhead": 1e-7, "reduce": 1e-10}
 TOPOLOGY = {"nodes": 4, "links": [{"from": 0, "to": 1, "GBps": 10, "latency_us": 1}, {"from": 1, "to": 2, "GBps": 10, "latency_us": 1}]}
+ENDLESS = ("trace summary", "blame", "check --file", "plan --model")  # the others in the long form: each takes 2 s
 failures = []
 
 
@@ -162,7 +163,8 @@ def main(folder):
             run([given if argument == "FILE" else argument for argument in arguments], f"{name}, {what}", folder)
         for what, odd in (("a folder", folder), ("/dev/zero", "/dev/zero"), ("/dev/null", "/dev/null"), ("none", path("none.json")),
                           ("an empty name", "")):
-            give(what, odd)
+            if odd != "/dev/zero" or ROUNDS >= 100 or name in ENDLESS:
+                give(what, odd)
         os.mkfifo(path("pipe.json"))
         feeder = threading.Thread(target=lambda: write("pipe.json", seeds[0][: len(seeds[0]) // 2]), daemon=True)
         feeder.start()
