@@ -58,7 +58,7 @@ bool find_mismatch(const Group& group, Blame& blame) {
 }
 
 /// "rank 0 waits for it in operation 3, all_reduce of 2 f32, sum, since ..."
-std::string waiter_text(const Edge& edge) {
+std::string waiter_text(const WaitEdge& edge) {
   const DumpedCall* const call = edge.from->call(edge.wait->number);
   std::string text =
       fmt::format("rank {} of {} waits for it in {}{}", edge.from->rank, edge.group->title(),
@@ -85,8 +85,8 @@ std::string absence_text(const Group& group, int rank) {
              : fmt::format("its last call there, {}, ended at {}", call, time_text(last.ended_ns));
 }
 
-Blame blame_of(const Culprit& culprit, const std::vector<Edge>& edges) {
-  const Edge& edge = edges[culprit.edge];
+Blame blame_of(const Culprit& culprit, const std::vector<WaitEdge>& edges) {
+  const WaitEdge& edge = edges[culprit.edge];
   const std::string subject =
       fmt::format("Rank {} of {}{}", edge.to, edge.group->title(),
                   culprit.process.empty() ? "" : fmt::format(" ({})", culprit.process));
@@ -106,9 +106,9 @@ Blame blame_of(const Culprit& culprit, const std::vector<Edge>& edges) {
   return {culprit.kind, edge.group->title(), {edge.to}, text + "."};
 }
 
-Blame blame_of_cycle(const std::vector<Edge>& cycle) {
-  const Edge& first = cycle.front();
-  const bool is_one_call = std::all_of(cycle.begin(), cycle.end(), [&](const Edge& edge) {
+Blame blame_of_cycle(const std::vector<WaitEdge>& cycle) {
+  const WaitEdge& first = cycle.front();
+  const bool is_one_call = std::all_of(cycle.begin(), cycle.end(), [&](const WaitEdge& edge) {
     return edge.group == first.group && edge.wait->sequence > 0 &&
            edge.wait->sequence == first.wait->sequence;
   });
@@ -121,7 +121,7 @@ Blame blame_of_cycle(const std::vector<Edge>& cycle) {
     return blame;
   }
   std::vector<std::string> parts;
-  for (const Edge& edge : cycle) {
+  for (const WaitEdge& edge : cycle) {
     const DumpedCall* const call = edge.from->call(edge.wait->number);
     const std::string kind = call == nullptr ? edge.wait->what : call->what;
     parts.push_back(
@@ -193,9 +193,9 @@ Blame find_blame(const std::vector<RankDump>& dumps) {
   Blame blame;
   for (const Group& group : groups)
     if (find_mismatch(group, blame)) return blame;
-  const std::vector<Edge> edges = edges_of(groups);
+  const std::vector<WaitEdge> edges = edges_of(groups);
   if (const auto culprit = find_culprit(groups, edges)) return blame_of(*culprit, edges);
-  if (const std::vector<Edge> cycle = find_cycle(edges); !cycle.empty())
+  if (const std::vector<WaitEdge> cycle = find_cycle(edges); !cycle.empty())
     return blame_of_cycle(cycle);
   if (find_failure(dumps, blame)) return blame;
   for (const Group& group : groups)

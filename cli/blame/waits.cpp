@@ -18,28 +18,28 @@ std::vector<int> awaited(const Group& group, const RankDump& dump, const DumpedW
   return ranks;
 }
 
-const std::string& from_node(const Edge& edge) {
+const std::string& from_node(const WaitEdge& edge) {
   return edge.group->node(edge.from->rank);
 }
-const std::string& to_node(const Edge& edge) {
+const std::string& to_node(const WaitEdge& edge) {
   return edge.group->node(edge.to);
 }
 
 /// The edges that leave each process.
 using Graph = std::map<std::string, std::vector<std::size_t>>;
 
-Graph graph_of(const std::vector<Edge>& edges) {
+Graph graph_of(const std::vector<WaitEdge>& edges) {
   Graph graph;
   for (std::size_t i = 0; i < edges.size(); ++i) graph[from_node(edges[i])].push_back(i);
   return graph;
 }
 
 /// All processes that wait for `node`, also through others.
-std::set<std::string> waiting_for(const std::string& node, const std::vector<Edge>& edges) {
+std::set<std::string> waiting_for(const std::string& node, const std::vector<WaitEdge>& edges) {
   std::set<std::string> found{node};
   for (bool grows = true; grows;) {
     grows = false;
-    for (const Edge& edge : edges)
+    for (const WaitEdge& edge : edges)
       if (found.contains(to_node(edge))) grows = found.insert(from_node(edge)).second || grows;
   }
   found.erase(node);
@@ -47,14 +47,14 @@ std::set<std::string> waiting_for(const std::string& node, const std::vector<Edg
 }
 
 /// Whether that is why the waiting rank has failed, and not what the other one did afterwards.
-bool has_aborted(const Edge& edge) {
+bool has_aborted(const WaitEdge& edge) {
   const RankDump* const dump = edge.group->dump_of(edge.to);
   return dump != nullptr && dump->aborted &&
          edge.from->failure.find(dump->failure) != std::string::npos;
 }
 
 /// Why a process that does not wait, or cannot go on, is not there.
-std::string kind_of(const Edge& edge, const Graph& graph, const std::vector<Group>& groups) {
+std::string kind_of(const WaitEdge& edge, const Graph& graph, const std::vector<Group>& groups) {
   if (const std::string fate = edge.group->fate(edge.to); !fate.empty()) return fate;
   const std::string node = to_node(edge);
   if (graph.contains(node)) return "";
@@ -66,7 +66,7 @@ std::string kind_of(const Edge& edge, const Graph& graph, const std::vector<Grou
   return has_dump ? "absent" : "no_dump";
 }
 
-bool follow(std::size_t at, const std::vector<Edge>& edges, const Graph& graph,
+bool follow(std::size_t at, const std::vector<WaitEdge>& edges, const Graph& graph,
             std::vector<std::size_t>& path, std::set<std::string>& seen) {
   const std::string node = to_node(edges[at]);
   path.push_back(at);
@@ -86,8 +86,8 @@ bool follow(std::size_t at, const std::vector<Edge>& edges, const Graph& graph,
 
 }  // namespace
 
-std::vector<Edge> edges_of(const std::vector<Group>& groups) {
-  std::vector<Edge> edges;
+std::vector<WaitEdge> edges_of(const std::vector<Group>& groups) {
+  std::vector<WaitEdge> edges;
   for (const Group& group : groups)
     for (const auto& [rank, dump] : group.dumps)
       for (const DumpedWait& wait : dump->waits)
@@ -97,7 +97,7 @@ std::vector<Edge> edges_of(const std::vector<Group>& groups) {
 }
 
 std::optional<Culprit> find_culprit(const std::vector<Group>& groups,
-                                    const std::vector<Edge>& edges) {
+                                    const std::vector<WaitEdge>& edges) {
   const Graph graph = graph_of(edges);
   std::map<std::string, Culprit> culprits;
   for (std::size_t i = 0; i < edges.size(); ++i) {
@@ -117,13 +117,13 @@ std::optional<Culprit> find_culprit(const std::vector<Group>& groups,
   return worst;
 }
 
-std::vector<Edge> find_cycle(const std::vector<Edge>& edges) {
+std::vector<WaitEdge> find_cycle(const std::vector<WaitEdge>& edges) {
   const Graph graph = graph_of(edges);
   std::set<std::string> seen;
   for (std::size_t i = 0; i < edges.size(); ++i) {
     std::vector<std::size_t> path;
     if (!follow(i, edges, graph, path, seen)) continue;
-    std::vector<Edge> cycle;
+    std::vector<WaitEdge> cycle;
     for (const std::size_t at : path) cycle.push_back(edges[at]);
     return cycle;
   }

@@ -9,7 +9,7 @@
 namespace anyccl::cli {
 
 /// A rank that waits for another one. Everything is borrowed.
-struct Edge {
+struct WaitEdge {
   const Group* group = nullptr;
   const RankDump* from = nullptr;
   const DumpedWait* wait = nullptr;
@@ -18,7 +18,7 @@ struct Edge {
 
 /// All waits, each from a rank to one that it waits for. In a collective a rank waits for those that have not come to it, if there
 /// are any: those between them and it only pass the delay on.
-std::vector<Edge> edges_of(const std::vector<Group>& groups);
+std::vector<WaitEdge> edges_of(const std::vector<Group>& groups);
 
 /// A rank that others wait for while it waits for nobody.
 struct Culprit {
@@ -28,9 +28,9 @@ struct Culprit {
 };
 /// The one that most processes wait for; a dead one before all others.
 std::optional<Culprit> find_culprit(const std::vector<Group>& groups,
-                                    const std::vector<Edge>& edges);
+                                    const std::vector<WaitEdge>& edges);
 
 /// Ranks that wait for each other in a circle; empty: there is none.
-std::vector<Edge> find_cycle(const std::vector<Edge>& edges);
+std::vector<WaitEdge> find_cycle(const std::vector<WaitEdge>& edges);
 
 }  // namespace anyccl::cli

@@ -52,7 +52,7 @@ class EdgeWords {
 };
 
 /// Adds the edges of "0>1-2"; false if the word is none.
-bool add_edges(std::string_view word, std::vector<Edge>& edges) {
+bool add_edges(std::string_view word, std::vector<GraphEdge>& edges) {
   const char* at = word.data();
   const char* const end = at + word.size();
   const auto number = [&](int& rank) {
@@ -168,7 +168,7 @@ std::string to_text(const NeighborGraph& graph) {
   std::vector<Line> lines{{"rank", "hears of", "sends to"}};
   for (int rank = 0; rank < graph.ranks; ++rank) {
     std::vector<int> from, to;
-    for (const Edge& edge : graph.edges) {
+    for (const GraphEdge& edge : graph.edges) {
       if (edge.to == rank) from.push_back(edge.from);
       if (edge.from == rank) to.push_back(edge.to);
     }

@@ -22,14 +22,14 @@ struct NeighborGrid {
 Result<NeighborGrid> read_neighbor_grid(std::span<const std::string> words,
                                         std::span<const std::string> circles);
 
-struct Edge {
+struct GraphEdge {
   int from = 0, to = 0;
 };
 
 /// Any ranks, and who sends to whom.
 struct NeighborGraph {
   int ranks = 0;
-  std::vector<Edge> edges;
+  std::vector<GraphEdge> edges;
 };
 
 /// From edges like "0>1,1>2" or, both ways, "0-1"; "0>1>2" is two of them. They are separated by

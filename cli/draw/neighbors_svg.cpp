@@ -129,7 +129,7 @@ std::string arrow(std::string_view words, std::string_view path, bool both_ways)
 }
 
 /// All edges between two ranks, or of one with itself.
-std::string arrows(const Circle& circle, int low, int high, const std::vector<Edge>& edges) {
+std::string arrows(const Circle& circle, int low, int high, const std::vector<GraphEdge>& edges) {
   const Point a = circle.at(low), b = circle.at(high);
   if (low == high) {
     const Point out = circle.beyond(low, 44);
@@ -147,7 +147,7 @@ std::string arrows(const Circle& circle, int low, int high, const std::vector<Ed
   std::string out;
   const int several = static_cast<int>(edges.size());
   for (int i = 0; i < several; ++i) {
-    const Edge& edge = edges[static_cast<std::size_t>(i)];
+    const GraphEdge& edge = edges[static_cast<std::size_t>(i)];
     const int bend = (2 * i - several + 1) * 16;  // to the left of low to high
     const bool up = edge.from == low;
     out += arrow(fmt::format("{} to {}", edge.from, edge.to),
@@ -181,8 +181,9 @@ std::string to_svg(const NeighborGrid& grid) {
 
 std::string to_svg(const NeighborGraph& graph) {
   const Circle circle(graph.ranks);
-  std::map<std::pair<int, int>, std::vector<Edge>> between;
-  for (const Edge& edge : graph.edges) between[std::minmax(edge.from, edge.to)].push_back(edge);
+  std::map<std::pair<int, int>, std::vector<GraphEdge>> between;
+  for (const GraphEdge& edge : graph.edges)
+    between[std::minmax(edge.from, edge.to)].push_back(edge);
   MapPage page{title(graph), kMapStyle, circle.size(), circle.size(), {}};
   page.body =
       "<defs><marker id=\"head\" viewBox=\"0 0 10 10\" refX=\"9\" refY=\"5\" markerWidth=\"9\" "
