@@ -326,8 +326,8 @@ ANYCCL_API anycclResult_t anycclCommResume(anycclComm_t comm);
 /* Makes `comm` ready for anycclAllReducePart by up to `threads` (1..1024) threads of each rank.
  * Collective over `comm`: one thread of each rank calls it, with the same number. Every thread but
  * the first gets a communicator inside `comm`, with memory of its own, so call it once,
- * before the work begins. Asking for fewer later changes nothing, for more adds what is missing; no
- * thread may be in anycclAllReducePart meanwhile. Errors: InvalidUsage, naming two ranks, where
+ * before the work begins. Asking for fewer later changes nothing, for more adds the missing ones;
+ * no thread may be in anycclAllReducePart meanwhile. Errors: InvalidUsage, naming two ranks, where
  * numbers differ, and `comm` is as before; those of a split. */
 ANYCCL_API anycclResult_t anycclCommParts(anycclComm_t comm, int threads);
 /* Completes what was issued and says goodbye to the other ranks; then the communicator can only be

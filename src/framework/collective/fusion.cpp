@@ -51,7 +51,7 @@ bool are_alike(const Call& a, const Call& b, const CallSettingsTable& settings) 
          a.threads == b.threads && settings.are_alike(a.settings, b.settings);
 }
 
-/// What is in its place already may be only readable.
+/// Bytes that are in their place already are left alone: that memory may be read-only.
 void copy(std::byte* to, const std::byte* from, std::size_t bytes) {
   if (bytes > 0 && to != from) std::memcpy(to, from, bytes);
 }

@@ -17,8 +17,9 @@ namespace anyccl {
 /// How many of the first calls may be parts of one, as far as their arguments say: same collective,
 /// type, operator of the library, root and configuration, small, and none reads what another one
 /// before it writes, unless that is a matter of the root alone, which FusedCall keeps in order.
-/// Reduce and Exscan never are. The same on all ranks, if what has to be equal there is
-/// (docs/programming.md), and if calls of one rank that depend on each other do so on all.
+/// Calls of Reduce and Exscan never are parts. All ranks get the same number, if the arguments that
+/// have to be equal are (docs/programming.md), and if calls that depend on each other on one rank
+/// do so on all.
 std::size_t count_alike(std::span<const Call* const> calls, const PlanningFacts& me,
                         const CallSettingsTable& settings);
 
