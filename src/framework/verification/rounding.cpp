@@ -82,7 +82,8 @@ double tolerance(const Roundings& r, std::size_t rows, double lanes, double term
   const double all_terms = terms * r.factor * (1 + m * kOwn) + unseen,
                own = result * (1 + m * kOwn) + unseen;
   const double error = r.by_terms * all_terms + r.by_result * own + r.least * std::sqrt(m);
-  const double confidence = std::sqrt(2 * std::log(2 * lanes * 1e9));
+  // Few rows are at most this far off, whatever their signs (Cauchy and Schwarz).
+  const double confidence = std::min(std::sqrt(2 * std::log(2 * lanes * 1e9)), std::sqrt(m));
   return confidence * error + kOwn * (m + 16 + r.ranks) * std::sqrt(m) * (all_terms + own) * 2;
 }
 

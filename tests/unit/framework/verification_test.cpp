@@ -130,10 +130,10 @@ std::unique_ptr<World> configured_world(std::uint64_t seed, Data& data) {
   const Types types = kConfigured[below(random, std::size(kConfigured))];
   const ReduceOp op =
       is_float(types.input) && below(random, 2) == 0 ? ReduceOp::avg : ReduceOp::sum;
-  auto world =
-      std::make_unique<World>(kTyped[below(random, std::size(kTyped))], types.input, op,
-                              2 + static_cast<int>(below(random, 7)),
-                              1 + below(random, std::size_t{1} << below(random, 13)), seed);
+  const Collective kind = kTyped[below(random, std::size(kTyped))];
+  const int n = 2 + static_cast<int>(below(random, 7));
+  const std::size_t most = std::size_t{1} << below(random, 13);
+  auto world = std::make_unique<World>(kind, types.input, op, n, 1 + below(random, most), seed);
   world->configure(types.sum, types.output, std::size_t{1} << below(random, 3));
   data = kData[below(random, std::size(kData))];
   return world;
