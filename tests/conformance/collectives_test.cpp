@@ -78,9 +78,9 @@ TEST_P(Sequences, may_follow_each_other_in_any_order) {
   run_ranks(4, [collective = collective](Communicator& comm) {
     std::mt19937 random(2026);  // the same on all ranks
     for (int i = 0, last = effort(20, 60, 60); i < last && !testing::Test::HasFailure(); ++i) {
-      run_once(comm, collective, kCounts[random() % 8]);
-      if (random() % 2 == 0) run_once(comm, Collective::broadcast, kCounts[random() % 8]);
-      if (random() % 3 == 0) run_once(comm, Collective::all_reduce, kCounts[random() % 8]);
+      run_once(comm, collective, kCounts[random() % (kCounts.size() - 1)]);
+      if (random() % 2 == 0) run_once(comm, Collective::broadcast, kCounts[random() % (kCounts.size() - 1)]);
+      if (random() % 3 == 0) run_once(comm, Collective::all_reduce, kCounts[random() % (kCounts.size() - 1)]);
     }
   });
 }
