@@ -31,9 +31,20 @@ std::string wider_than(DType dtype) {
   return names.empty() ? "none" : names;
 }
 
+bool is_configurable(Collective collective) {
+  return collective == Collective::all_reduce || collective == Collective::reduce ||
+         collective == Collective::reduce_scatter;
+}
+
 /// A type whose sums are not rounded where the leaves of a rank end.
 DType sum_of_leaves(DType leaf) {
   return leaf == DType::f16 || leaf == DType::bf16 ? DType::f32 : leaf;
+}
+
+/// Whether a sum may be too large for the type of an average. That of bf16 is so only where that of f32 is.
+bool is_average_of_few_exponents(const Call& call) {
+  return call.op == ReduceOp::avg && is_configurable(call.collective) &&
+         (call.dtype == DType::f16 || call.dtype == DType::f8e4m3 || call.dtype == DType::f8e5m2);
 }
 
 Status no_meaning(std::string_view setting, DType type, DType input) {
@@ -46,14 +57,14 @@ Status no_meaning(std::string_view setting, DType type, DType input) {
 
 Result<ElementTypes> types_of(const Call& call, const CallSettings* settings, bool is_created) {
   ElementTypes types{call.dtype, call.dtype, call.dtype};
+  if (is_average_of_few_exponents(call)) types.sum = DType::f32;
   if (settings == nullptr) return types;
   const bool has_leaves = settings->leaves > 0;
   if (!settings->output && !settings->accumulate && !has_leaves) return types;
   const std::string_view setting = settings->output       ? kOutput
                                    : settings->accumulate ? kAccumulate
                                                           : kLeaves;
-  if (call.collective != Collective::all_reduce && call.collective != Collective::reduce &&
-      call.collective != Collective::reduce_scatter)
+  if (!is_configurable(call.collective))
     return error(Code::unsupported,
                  "{} is for all_reduce, reduce and reduce_scatter, and this is a {}", setting,
                  name(call.collective));
@@ -62,7 +73,7 @@ Result<ElementTypes> types_of(const Call& call, const CallSettings* settings, bo
   types.output = settings->output.value_or(types.input);
   types.sum = settings->accumulate.value_or(is_wider(types.output, types.input) ? types.output
                                             : has_leaves ? sum_of_leaves(types.input)
-                                                         : types.input);
+                                                         : types.sum);
   if (has_leaves && is_float(types.sum) && bytes_of(types.sum) < bytes_of(DType::f32))
     return error(Code::unsupported,
                  "{} is for sums that are rounded once, and {} is added up as {}, which is "

@@ -26,8 +26,8 @@
 
 namespace anyccl {
 
-/// Elements that are widened at a time.
-inline constexpr std::size_t kWidened = 1024;
+/// Elements that are widened, or divided, at a time: they stay in a core's cache.
+inline constexpr std::size_t kElementsAtOnce = 1024;
 
 /// Everything about a call that the next call with the same arguments can use again.
 struct PreparedCall {
@@ -40,7 +40,9 @@ struct PreparedCall {
   ReduceFn times = nullptr;                    ///< What multiplies the input before anything else,
   std::size_t multiplied_at = 0;               ///< into this place of the scratch memory,
   std::vector<std::size_t> multiplied_displs;  ///< blocks one after the other, wherever they lay.
-  DivideFn divide = nullptr;  ///< Averages: what is left to do when the sum is there.
+  DivideFn divide = nullptr;  ///< Averages: by the number of summands, when the sum is there:
+  bool divides_in_steps =
+      false;        ///< in the step that combines, as each result has one; else at the end.
   Folding folding;  ///< Of several leaves: first of all, into the place for multiplied input.
   std::size_t folding_at = 0;  ///< Of its room in the scratch memory.
   // Calls with several types, see ElementTypes. All other sizes here are of elements of the sum.
@@ -48,9 +50,9 @@ struct PreparedCall {
       nullptr;  ///< Before anything else, into the place for multiplied input.
   ConvertFn convert_result = nullptr;  ///< At the end, from this place of the scratch memory.
   std::size_t result_at = 0;
-  /// Instead: sizes are of elements of the input, and what combines them widens each source here first, and
-  /// stores elements of this many times their bytes.
-  ConvertFn widen = nullptr;
+  /// Instead: sizes are of elements of the input, and what combines them widens each source here first, to this many
+  /// times their bytes, in which results are stored unless they are narrowed again.
+  ConvertFn widen = nullptr, narrow = nullptr;
   std::size_t widened_at = 0, growth = 1;
   std::size_t element = 1;                        ///< Bytes.
   std::size_t input_bytes = 0, output_bytes = 0;  ///< Of the call's buffers at this rank.
@@ -71,6 +73,8 @@ struct PreparedCall {
   std::size_t largest = 0;  ///< Bytes of the largest publication of this rank.
   BoundPlan full, last;  ///< Of all tiles but the last, and of the last one. Of v-forms: not used.
 
+  std::size_t stored_growth() const { return narrow == nullptr ? growth : 1; }
+  bool in_portions() const { return widen != nullptr || divides_in_steps; }
   bool folds() const { return folding.leaves > 1; }
   Labels labels() const { return {digest, line_bytes}; }
   /// See protocol_of().
@@ -132,7 +136,7 @@ class Execution final : public Operation {
     std::byte* base[3] = {};                 ///< By Space, at this tile.
     BoundPlan own;                           ///< v-forms: bound anew for each tile.
     std::vector<const std::byte*> operands;  ///< By operand: what arrived, or own memory.
-    std::vector<const void*> sources, widened;
+    std::vector<const void*> sources, portions;
     std::vector<ReaderOf> readers;
   };
   /// Where a result goes: own memory, and room in each transport that publishes it.
@@ -181,9 +185,9 @@ class Execution final : public Operation {
   void announce();
   void announce_first();
   bool settle();
-  void divide();
-  void combine_widened(Lane& lane, const Extent& extent, std::uint32_t sources,
-                       std::byte* dst) const;
+  void divide(std::byte* sums, std::size_t count) const;
+  void combine_in_portions(Lane& lane, std::size_t elements, std::uint32_t sources,
+                           std::byte* dst) const;
 
   std::uint32_t me_;
   const std::vector<Publications*>& route_;

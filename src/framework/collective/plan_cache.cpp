@@ -32,7 +32,7 @@ std::uint64_t plan_identity(const PreparedCall& prepared, const ElementTypes& ty
   for (const char c : id(algorithm)) h = mix(h, static_cast<unsigned char>(c));
   if (!types.are_one())
     h = mix(mix(h, static_cast<std::uint64_t>(types.sum)),
-            static_cast<std::uint64_t>(types.output) << 8 | prepared.growth);
+            static_cast<std::uint64_t>(types.output) << 8 | prepared.stored_growth());
   if (const CallSettings* const settings = prepared.settings;
       settings != nullptr && settings->leaves > 0)
     h = mix(h, settings->leaves);
@@ -315,8 +315,9 @@ void PlanCache::plan_scratch(PreparedCall& prepared) const {
     prepared.scratch_bytes = prepared.folding_at + prepared.folding.room();
   }
   if (prepared.widen != nullptr)
-    prepared.scratch_bytes = prepared.widened_at + (prepared.routed->most_operands + 1) * kWidened *
-                                                       prepared.element * prepared.growth;
+    prepared.scratch_bytes = prepared.widened_at + (prepared.routed->most_operands + 2) *
+                                                       kElementsAtOnce * prepared.element *
+                                                       prepared.growth;
 }
 
 /// ANYCCL_DEBUG=INFO: the first choice for each collective and size class, and for calls with a
@@ -352,6 +353,7 @@ Result<std::shared_ptr<const PreparedCall>> PlanCache::prepare(const Call& given
   ANYCCL_TRY(prepared->routed,
              routed_plan(*choice.algorithm, call, is_read_there && call.in_place(me_.rank)));
   call.dtype = choose_conversions(given, types, *prepared);
+  choose_division(call, *prepared);
   prepared->element = bytes_of(call.dtype);
   const std::size_t bytes = call.count * prepared->element;
   const BufferBytes buffers = buffer_bytes(call, me_.rank, me_.size);

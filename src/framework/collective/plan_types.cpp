@@ -31,9 +31,8 @@ bool are_apart(const PlanningFacts& facts) {
 }
 
 /// Whether a step that adds up elements of the input does so in the type of the sum, and rounds as the call says.
-bool is_in_wide_steps(const Call& call, const ElementTypes& types) {
-  return types.output == types.input && call.op != ReduceOp::avg &&
-         tree_for(types.input) == Order::tree_in_one_step;
+bool is_in_wide_steps(const ElementTypes& types) {
+  return types.output == types.input && tree_for(types.input) == Order::tree_in_one_step;
 }
 
 bool is_logical(ReduceOp op, DType dtype) {
@@ -77,7 +76,7 @@ bool PlanCache::should_send_input(const Call& call, const ElementTypes& types,
   const bool is_asked_for = choice.table != nullptr ||
                             (settings != nullptr && settings->algorithms.names(call.collective));
   return call.collective == Collective::reduce_scatter && me_.size <= kFewRanks && are_apart(me_) &&
-         !is_asked_for && (types.sum == types.output || is_in_wide_steps(call, types));
+         !is_asked_for && (types.sum == types.output || is_in_wide_steps(types));
 }
 
 /// An algorithm for `known` elements, and by it, in which type they are added up.
@@ -91,7 +90,7 @@ Result<Choice> PlanCache::choose_for(const Call& given, std::size_t known, Eleme
   if (choice.ok() && may_send_input && should_send_input(given, types, *choice))
     if (const auto direct = choose_algorithm(call, bytes, Order::tree_in_one_step); direct.ok())
       choice = direct;
-  if (choice.ok() && may_send_input && is_in_wide_steps(given, types) &&
+  if (choice.ok() && may_send_input && is_in_wide_steps(types) &&
       sums_at_once(given, *choice->algorithm))
     types.sum = types.input;
   return choice;
@@ -123,6 +122,21 @@ DType PlanCache::choose_conversions(const Call& call, const ElementTypes& types,
     prepared.convert_input = folding.widen = converter(types.input, types.sum);
   if (types.output != types.sum) prepared.convert_result = converter(types.sum, types.output);
   return types.sum;
+}
+
+/// Where each result is made in one step, that divides, too, and small types are rounded only then: the sum may be
+/// larger than their largest number.
+void PlanCache::choose_division(const Call& call, PreparedCall& prepared) const {
+  const Algorithm& algorithm = *prepared.routed->algorithm;
+  if (call.op != ReduceOp::avg || algorithm.loaded != nullptr || !sums_at_once(call, algorithm))
+    return;
+  prepared.divides_in_steps = true;
+  if (prepared.widen != nullptr || tree_for(call.dtype) != Order::tree_in_one_step) return;
+  prepared.widen = converter(call.dtype, DType::f32);
+  prepared.narrow = converter(DType::f32, call.dtype);
+  prepared.growth = bytes_of(DType::f32) / bytes_of(call.dtype);
+  prepared.kernel = *reduce_kernel(DType::f32, ReduceOp::sum);
+  prepared.divide = *divide_kernel(DType::f32);
 }
 
 }  // namespace anyccl

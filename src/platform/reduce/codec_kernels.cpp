@@ -4,6 +4,7 @@
 #include "platform/reduce/kernels.hpp"
 #include "platform/reduce/kernels/codecs.hpp"
 #include "platform/reduce/kernels/default_mode.hpp"
+#include "platform/reduce/kernels/floats.hpp"
 
 namespace anyccl {
 namespace {
@@ -13,10 +14,38 @@ constexpr CodecLoops loops_of() {
   return {in_default_mode<encode_blocks<Codec>>, in_default_mode<sum_blocks<Codec>>};
 }
 
+constexpr size_t kLanes = kVector / sizeof(float);
+
+template <typename Small>
+void widen_f8(float* to, const void* x, size_t count) {
+  const auto* const from = static_cast<Bytes>(x);
+  for (size_t first = 0; first < count; first += kLanes) {
+    const size_t some = count - first < kLanes ? count - first : kLanes;
+    Vector<std::uint32_t, kVector> words{};
+    for (size_t i = 0; i < some; ++i) words[i] = from[first + i];
+    const auto floats = Small::template widen<kVector, 0>(words);
+    __builtin_memcpy(to + first, &floats, some * sizeof(float));
+  }
+}
+
+template <typename Small>
+void narrow_f8(void* y, const float* from, size_t count) {
+  auto* const to = static_cast<unsigned char*>(y);
+  for (size_t first = 0; first < count; first += kLanes) {
+    const size_t some = count - first < kLanes ? count - first : kLanes;
+    Vector<float, kVector> floats{};
+    __builtin_memcpy(&floats, from + first, some * sizeof(float));
+    const auto words = Small::template narrow<kVector, 0>(floats);
+    for (size_t i = 0; i < some; ++i) to[first + i] = static_cast<unsigned char>(words[i]);
+  }
+}
+
 constexpr CodecKernels kCodecTable = {
     {in_default_mode<widen<AsF32>>, in_default_mode<widen<AsBf16>>, in_default_mode<widen<AsF16>>},
     {in_default_mode<narrow<AsF32>>, in_default_mode<narrow<AsBf16>>,
      in_default_mode<narrow<AsF16>>},
+    {in_default_mode<widen_f8<F8E4M3>>, in_default_mode<widen_f8<F8E5M2>>},
+    {in_default_mode<narrow_f8<F8E4M3>>, in_default_mode<narrow_f8<F8E5M2>>},
     {loops_of<Rounded<AsBf16>>(), loops_of<Rounded<AsF16>>(), loops_of<Int8>(), loops_of<MxInt8>(),
      loops_of<MxFloat<4, 3, false>>(), loops_of<MxFloat<5, 2, true>>(), loops_of<Int4>()}};
 

@@ -30,6 +30,16 @@ void narrow(void* to, const void* from, std::size_t count) {
   loops().narrow[kType](to, static_cast<const float*>(from), count, 1.0F);
 }
 
+template <std::size_t kType>
+void widen_f8(void* to, const void* from, std::size_t count) {
+  loops().widen_f8[kType](static_cast<float*>(to), from, count);
+}
+
+template <std::size_t kType>
+void narrow_f8(void* to, const void* from, std::size_t count) {
+  loops().narrow_f8[kType](to, static_cast<const float*>(from), count);
+}
+
 template <typename From, typename To>
 void convert_each(void* to, const void* from, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) {
@@ -56,6 +66,10 @@ constexpr Conversion kConversions[] = {
     {DType::f16, DType::f32, widen<kF16>},
     {DType::f32, DType::bf16, narrow<kBf16>},
     {DType::f32, DType::f16, narrow<kF16>},
+    {DType::f8e4m3, DType::f32, widen_f8<0>},
+    {DType::f8e5m2, DType::f32, widen_f8<1>},
+    {DType::f32, DType::f8e4m3, narrow_f8<0>},
+    {DType::f32, DType::f8e5m2, narrow_f8<1>},
     {DType::f32, DType::f64, convert<float, double>},
     {DType::f64, DType::f32, convert<double, float>},
     {DType::i8, DType::i16, convert<std::int8_t, std::int16_t>},
