@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "algorithm/catalog/algorithm.hpp"
 #include "support/effort.hpp"
 #include "typed_sums.hpp"
 
@@ -15,6 +16,8 @@ const Types kTypes[] = {
     {DType::bf16, kUnset, anycclFloat32},         // one
     {DType::f16, anycclFloat16, anycclFloat32},   //
     {DType::bf16, anycclFloat16, anycclFloat32},  //
+    {DType::f8e4m3, anycclFloat32, kUnset},       //
+    {DType::f8e5m2, kUnset, anycclFloat32},       //
     {DType::f32, kUnset, anycclFloat64},          //
     {DType::f32, anycclFloat64, kUnset},          //
     {DType::f32, anycclBfloat16, kUnset},         //
@@ -85,6 +88,74 @@ TEST(Types, make_all_algorithms_round_once) {
       for (const Types& types : {kTypes[0], kTypes[2]})
         check(comm, anycclCollAllReduce, 5000, types, ReduceOp::sum, algorithm);
   });
+}
+
+/// Elements near the largest of their type, whose sum is infinite or no number in it.
+Memory large_elements(DType type, std::size_t count, std::mt19937_64& random) {
+  const Format f = format_of(type);
+  Memory memory(count * bytes_of(type));
+  for (std::size_t i = 0; i < count; ++i) {
+    const double x = plain_value(f, f.past_finite() - 1) * static_cast<double>(random() % 1000);
+    const Bits bits = nearest(f, (random() % 8 == 0 ? -x : x) / 1000);
+    std::memcpy(memory.data() + i * bytes_of(type), &bits, bytes_of(type));
+  }
+  return memory;
+}
+
+void check_average(Communicator& comm, const Algorithm& algorithm, DType type, std::size_t count) {
+  const bool blocks = algorithm.collective == Collective::reduce_scatter;
+  const std::size_t n = uindex(Rank{comm.size()}), me = uindex(comm.rank());
+  std::mt19937_64 random(count);
+  std::vector<Memory> inputs;
+  for (std::size_t r = 0; r < n; ++r)
+    inputs.push_back(large_elements(type, count * (blocks ? n : 1), random));
+  Memory result(count * bytes_of(type));
+  anycclCollConfig_t config = ANYCCL_COLLCONFIG_INITIALIZER;
+  config.algSelection = algorithm.name.data();
+  const auto kind = static_cast<anycclCollective_t>(algorithm.collective);
+  ASSERT_EQ(
+      run_sum(comm, kind, type, inputs[me].data(), result.data(), count, ReduceOp::avg, config),
+      anycclSuccess)
+      << anycclGetLastError(comm.handle());
+  if (algorithm.collective == Collective::reduce && me != 0) return;
+  if (blocks)
+    for (Memory& input : inputs) input = part_of(input, type, me * count, count);
+  const Memory want = definition(inputs, type, DType::f32, type, ReduceOp::avg);
+  ASSERT_TRUE(result == want) << algorithm.name << ", " << count << " " << name_of(type);
+}
+
+/// In any order: so few numbers of so few bits have no rounded sum in f32.
+TEST(Averages, of_f16_and_f8_are_right_where_the_sum_is_too_large_for_the_type) {
+  for (const char* transport : {"loopback", "tcp"}) {
+    const Environment env(Environment::Variables{{"ANYCCL_TRANSPORT", transport}});
+    for (const int ranks : effort<std::vector<int>>({3}, {2, 3, 4}, {2, 3, 4, 5, 8}))
+      run_ranks(ranks, [](Communicator& comm) {
+        for (const Algorithm* a : all_algorithms())
+          if ((a->collective == Collective::all_reduce || a->collective == Collective::reduce ||
+               a->collective == Collective::reduce_scatter) &&
+              a->supports({a->collective, comm.size(), Rank{0}, false, {}}))
+            for (const DType type : {DType::f16, DType::f8e4m3, DType::f8e5m2})
+              for (const std::size_t count : {1UL, 1500UL})
+                if (!testing::Test::HasFailure()) check_average(comm, *a, type, count);
+      });
+  }
+}
+
+TEST(Averages, that_one_step_adds_up_are_rounded_once) {
+  const Environment env(Environment::Variables{{"ANYCCL_REPRODUCIBLE", "3"}});
+  for (const int ranks : {2, 3, 4})
+    run_ranks(ranks, [](Communicator& comm) {
+      std::mt19937_64 random(7);
+      std::vector<Memory> inputs;
+      for (int r = 0; r < comm.size(); ++r)
+        inputs.push_back(random_elements(DType::bf16, 70'000, random));
+      Memory result(inputs[0].size());
+      ASSERT_EQ(run_sum(comm, anycclCollAllReduce, DType::bf16, inputs[uindex(comm.rank())].data(),
+                        result.data(), 70'000, ReduceOp::avg, ANYCCL_COLLCONFIG_INITIALIZER),
+                anycclSuccess);
+      EXPECT_TRUE(result ==
+                  definition(inputs, DType::bf16, DType::f32, DType::bf16, ReduceOp::avg));
+    });
 }
 
 TEST(Types, may_be_in_place_where_sizes_are_equal) {
