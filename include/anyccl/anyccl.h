@@ -131,7 +131,7 @@ typedef enum {
   anycclProd = 1,
   anycclMax = 2,
   anycclMin = 3,
-  anycclAvg = 4, /* The sum divided by the number of ranks; that of f16 and f8 is added up in f32. */
+  anycclAvg = 4,  /* The sum divided by the number of ranks; f16 and f8 add up in f32. */
   anycclLand = 5, /* Logical and, or, exclusive or: of whether elements are not 0; 0 or 1. */
   anycclLor = 6,
   anycclLxor = 7,

@@ -79,8 +79,10 @@ TEST_P(Sequences, may_follow_each_other_in_any_order) {
     std::mt19937 random(2026);  // the same on all ranks
     for (int i = 0, last = effort(20, 60, 60); i < last && !testing::Test::HasFailure(); ++i) {
       run_once(comm, collective, kCounts[random() % (kCounts.size() - 1)]);
-      if (random() % 2 == 0) run_once(comm, Collective::broadcast, kCounts[random() % (kCounts.size() - 1)]);
-      if (random() % 3 == 0) run_once(comm, Collective::all_reduce, kCounts[random() % (kCounts.size() - 1)]);
+      if (random() % 2 == 0)
+        run_once(comm, Collective::broadcast, kCounts[random() % (kCounts.size() - 1)]);
+      if (random() % 3 == 0)
+        run_once(comm, Collective::all_reduce, kCounts[random() % (kCounts.size() - 1)]);
     }
   });
 }

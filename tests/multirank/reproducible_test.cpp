@@ -5,7 +5,6 @@
 
 #include <set>
 
-#include "../unit/reduce/reference.hpp"
 #include "base/error.hpp"
 #include "framework/tuning/order_needs.hpp"
 #include "support/creation.hpp"
@@ -13,6 +12,7 @@
 #include "support/joined.hpp"
 #include "support/streams.hpp"
 #include "support/team.hpp"
+#include "typed_sums.hpp"
 
 namespace anyccl::test {
 namespace {
@@ -203,13 +203,11 @@ class Made {
             source.begin() + static_cast<std::ptrdiff_t>(me_ * call_.count * element_);
         source = Memory(first, first + static_cast<std::ptrdiff_t>(call_.count * element_));
       }
-    Memory all = reduced(call_.type, call_.op == ReduceOp::avg ? ReduceOp::sum : call_.op, sources);
-    for (std::size_t i = 0; call_.op == ReduceOp::avg && i < call_.count; ++i) {
-      const Bits bits =
-          divided(call_.type, bits_at(all, element_, i), static_cast<std::uint32_t>(n_));
-      std::memcpy(all.data() + i * element_, &bits, element_);
-    }
-    return all;
+    // An average of a small type is rounded once, after the division.
+    const bool is_wide =
+        call_.op == ReduceOp::avg && tree_for(call_.type) == Order::tree_in_one_step;
+    return test::definition(sources, call_.type, is_wide ? DType::f32 : call_.type, call_.type,
+                            call_.op);
   }
 
   const Drawn& call_;

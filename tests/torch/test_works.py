@@ -342,3 +342,23 @@ def test_a_signal_ends_a_wait_and_the_operation_goes_on(what):
         dist.barrier()
         until(lambda: rank == 1 or what != "receive" or tag.item() == 1, "the message is never there")
     run_ranks(2, body)
+
+
+def test_a_signal_ends_the_end_of_a_group():
+    """Where an operation is open that no other rank has called."""
+    def body(rank):
+        group = dist.new_group()
+        if rank == 1:
+            wait_for("interrupted")
+        else:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+            work = dist.all_reduce(torch.ones(1000), group=group, async_op=True)
+            threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+            begin = time.monotonic()
+            with pytest.raises(KeyboardInterrupt):
+                dist.destroy_process_group(group)
+            assert time.monotonic() - begin < 20, "it waited for its limit, 30 s"
+            del work
+            tell("interrupted")
+        dist.barrier()
+    run_ranks(2, body)

@@ -20,9 +20,6 @@ struct Creation {
   Seconds timeout;
   std::optional<int> reproducible = std::nullopt, verify = std::nullopt;
   std::optional<bool> verify_later = std::nullopt;
-  bool is_default() const {
-    return !name && wait && !timeout && !reproducible && !verify && !verify_later;
-  }
 };
 
 /// One rank's communicator. Everything here is called with the interpreter lock held, which guards
@@ -106,7 +103,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
 
  private:
   template <typename Make>
-  static CommunicatorPtr made(const Make& make);
+  static CommunicatorPtr made(const Creation& how, Communicator* parent, const Make& make);
   nb::object run_blocking(Request& request);
   nb::object run_in_stream(Request&& request, const Options& options);
   bool is_created();
@@ -118,7 +115,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   anycclComm_t handle_;
   int rank_ = -1, size_ = -1;
   unsigned int timeout_ms_ = 0;
-  bool creating_ = false, finalized_ = false;
+  bool creating_ = false, finalized_ = false, waits_ = true;
   int inside_ = 0;  // threads in a call
   std::string ended_;
   std::weak_ptr<Communicator> splitting_;  // the communicator that is being split from this one

@@ -20,10 +20,11 @@ int creation_limit(double seconds) {
   return static_cast<int>(seconds * 1000);
 }
 
-/// The library's form of `how`, which it must not outlive.
+/// The library's form of `how`, which it must not outlive. Always in the background, so that
+/// signals can end a wait.
 anycclConfig_t config_of(const Creation& how) {
   anycclConfig_t config = ANYCCL_CONFIG_INITIALIZER;
-  config.blocking = how.wait ? 1 : 0;
+  config.blocking = 0;
   if (how.name) config.commName = how.name->c_str();
   if (how.timeout) config.createTimeoutMs = creation_limit(*how.timeout);
   if (how.reproducible) config.reproducible = *how.reproducible;
@@ -43,30 +44,35 @@ Outcome state_of(anycclComm_t handle) {
 
 }  // namespace
 
-/// `make` calls the library, which writes the handle.
+/// `make` calls the library, which writes the handle. Waits for the end where `how` says so.
+/// Returns null for a split that this rank has no part in. `parent`: it is derived from that, or
+/// null.
 template <typename Make>
-CommunicatorPtr Communicator::made(const Make& make) {
+CommunicatorPtr Communicator::made(const Creation& how, Communicator* parent, const Make& make) {
   anycclComm_t handle = nullptr;
   const Outcome outcome = unlocked([&] { return make(&handle); });
-  const bool creating = outcome.code == anycclInProgress;
-  if (!creating) raise_unless_ok(outcome);
-  if (handle == nullptr) return nullptr;
+  if (outcome.code != anycclInProgress) raise_unless_ok(outcome);
   auto comm = std::make_shared<Communicator>(handle);
-  comm->creating_ = creating;
-  return comm;
+  comm->creating_ = true;  // so that it is aborted where the wait is interrupted
+  comm->waits_ = how.wait;
+  if (parent != nullptr) parent->splitting_ = comm;
+  if (!how.wait) return comm;
+  comm->wait_until_ready(std::nullopt);
+  return comm->rank_ < 0 ? nullptr : comm;
 }
 
 CommunicatorPtr Communicator::from_env(const Creation& how) {
   need_no_group("from_env");
   anycclConfig_t config = config_of(how);
-  return made([&](anycclComm_t* handle) { return anycclCommInitEnvConfig(handle, &config); });
+  return made(how, nullptr,
+              [&](anycclComm_t* handle) { return anycclCommInitEnvConfig(handle, &config); });
 }
 
 CommunicatorPtr Communicator::from_unique_id(const anycclUniqueId& id, int rank, int size,
                                              const Creation& how) {
   need_no_group("from_unique_id");
   anycclConfig_t config = config_of(how);
-  CommunicatorPtr comm = made([&](anycclComm_t* handle) {
+  CommunicatorPtr comm = made(how, nullptr, [&](anycclComm_t* handle) {
     return anycclCommInitRankConfig(handle, size, id, rank, &config);
   });
   comm->rank_ = rank, comm->size_ = size;
@@ -86,11 +92,9 @@ CommunicatorPtr Communicator::split(int color, int key, const Creation& how) {
   need_no_group("split");
   const Call turn(*this);
   anycclConfig_t config = config_of(how);
-  CommunicatorPtr part = made([&](anycclComm_t* handle) {
-    return anycclCommSplit(turn.handle, color, key, handle, how.is_default() ? nullptr : &config);
+  return made(how, this, [&](anycclComm_t* handle) {
+    return anycclCommSplit(turn.handle, color, key, handle, &config);
   });
-  if (part != nullptr && part->creating_) splitting_ = part;
-  return part;
 }
 
 CommunicatorPtr Communicator::shrink(std::vector<int> excluded, bool after_failure,
@@ -98,24 +102,19 @@ CommunicatorPtr Communicator::shrink(std::vector<int> excluded, bool after_failu
   need_no_group("shrink");
   const Call turn(*this);
   anycclConfig_t config = config_of(how);
-  CommunicatorPtr left = made([&](anycclComm_t* handle) {
+  return made(how, this, [&](anycclComm_t* handle) {
     return anycclCommShrink(turn.handle, excluded.data(), static_cast<int>(excluded.size()), handle,
-                            how.is_default() ? nullptr : &config,
-                            after_failure ? ANYCCL_SHRINK_ABORT : ANYCCL_SHRINK_DEFAULT);
+                            &config, after_failure ? ANYCCL_SHRINK_ABORT : ANYCCL_SHRINK_DEFAULT);
   });
-  if (left->creating_) splitting_ = left;
-  return left;
 }
 
 CommunicatorPtr Communicator::grow(int size, const anycclUniqueId* id, const Creation& how) {
   need_no_group("grow");
   const Call turn(*this);
   anycclConfig_t config = config_of(how);
-  CommunicatorPtr grown = made([&](anycclComm_t* handle) {
-    return anycclCommGrow(turn.handle, size, id, -1, handle, how.is_default() ? nullptr : &config);
+  return made(how, this, [&](anycclComm_t* handle) {
+    return anycclCommGrow(turn.handle, size, id, -1, handle, &config);
   });
-  if (grown->creating_) splitting_ = grown;
-  return grown;
 }
 
 /// Whether the creation has come to its end; raises its failure.
@@ -142,13 +141,15 @@ bool Communicator::is_ready() {
 void Communicator::wait_until_ready(Seconds timeout) {
   const CommunicatorPtr alive = shared_from_this();
   const Countdown countdown(timeout);
+  std::chrono::microseconds pause(10);
   while (!is_ready()) {  // the library has no wait for it
     if (PyErr_CheckSignals() != 0) throw nb::python_error();
     if (countdown.is_over())
       raise(anycclInProgress,
             "the communicator is not ready after " + std::to_string(*timeout) + " s; it goes on");
     const Unlocked released;
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    std::this_thread::sleep_for(pause);
+    pause = std::min<std::chrono::microseconds>(2 * pause, std::chrono::milliseconds(1));
   }
 }
 
@@ -162,7 +163,8 @@ void Communicator::finalize(Seconds timeout) {
   const Call turn(*this);
   finalized_ = true;
   const Outcome outcome = unlocked([&] { return anycclCommFinalizeFor(turn.handle, most); });
-  if (outcome.code != anycclInProgress) raise_unless_ok(outcome);
+  if (outcome.code != anycclInProgress) return raise_unless_ok(outcome);
+  if (waits_) wait_until_ready(std::nullopt);
 }
 
 }  // namespace anyccl::python

@@ -1,26 +1,7 @@
 """Ranks as processes, started by `anyccl run`: how they join, end, fork and die."""
 
-import os
-import subprocess
-import sys
-import textwrap
-
 import pytest
-
-TOOL = os.environ["TEST_TOOL"]
-
-
-def run(ranks, program, *options):
-    program = "import anyccl, numpy as np, os, sys\n" + textwrap.dedent(program)
-    command = [TOOL, "run", "-n", str(ranks), *options, "--", sys.executable, "-B", "-c", program]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60)
-
-
-def lines(done):
-    """What the ranks printed, in the order of ranks; fails unless all ended well and said nothing else."""
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stderr == ""
-    return sorted(done.stdout.splitlines())
+from jobs import lines, run
 
 
 def test_ranks_join_by_the_environment():
@@ -209,48 +190,6 @@ def test_a_peer_that_dies_is_an_error_of_streams_groups_and_objects():
     )
     assert done.returncode == 7
     assert done.stdout.splitlines() == ["[0] True"] * 3
-
-
-def test_a_signal_ends_the_waits_for_streams_and_groups():
-    done = run(
-        2,
-        """
-        import signal, threading
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        comm = anyccl.Communicator.from_env()
-        peer, x = 1 - comm.rank, [np.ones(3), np.ones(3)]
-        def interrupted(wait):
-            threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
-            try:
-                wait()
-            except KeyboardInterrupt:
-                print("interrupted")
-        def group():
-            with anyccl.group():
-                comm.recv(x[0], 0)
-                comm.recv(x[0], 0)
-        if comm.rank == 1:
-            stream = anyccl.Stream()
-            interrupted(group)
-            comm.recv(x[1], 0, tag=1, stream=stream)
-            interrupted(stream.synchronize)
-            comm.send(np.ones(1), 0)
-            stream.synchronize()
-        else:
-            comm.recv(np.ones(1), 1)
-            comm.send(np.zeros(3), 1, tag=1)
-            comm.send(np.zeros(3), 1)
-            comm.send(np.full(3, 2.0), 1)
-        comm.barrier()
-        print(x[0].tolist(), x[1].tolist())
-        """,
-    )
-    assert sorted(lines(done)) == [
-        "[0] [1.0, 1.0, 1.0] [1.0, 1.0, 1.0]",
-        "[1] [2.0, 2.0, 2.0] [0.0, 0.0, 0.0]",
-        "[1] interrupted",
-        "[1] interrupted",
-    ]
 
 
 def test_a_communicator_from_before_fork_is_refused_in_the_child():

@@ -115,13 +115,21 @@ Backend::~Backend() {
   }
 }
 
-void Core::close(std::chrono::milliseconds timeout) {
+void Core::close(std::chrono::milliseconds timeout, const std::function<void()>& meanwhile) {
   if (::getpid() != process) return;
   // An operation that never ends must leave the others time to end as they should.
   constexpr std::chrono::milliseconds kLeast{100};
-  const auto deadline = after(timeout);
-  executor->wait_idle(timeout / 2);  // first, as callbacks may call operations
-  group.comm->close(std::max(deadline, Clock::now() + kLeast));
+  const auto deadline = after(timeout), half = after(timeout / 2);
+  try {
+    // First, as callbacks may call operations.
+    while (!executor->wait_idle(std::min(left(half, std::chrono::milliseconds{0}), kSignalTime)) &&
+           Clock::now() < half)
+      meanwhile();
+    group.comm->close(std::max(deadline, Clock::now() + kLeast), meanwhile);
+  } catch (...) {
+    group.comm->abort();
+    throw;
+  }
   executor->wait_idle(std::chrono::milliseconds{500});  // operations that failed by an abort
 }
 

@@ -43,8 +43,10 @@ struct Job {
 
 /// The operations in progress of a group, which must end before the interpreter does.
 struct Core {
-  /// Completes the issued operations and leaves the group; aborts those longer than `timeout`.
-  void close(std::chrono::milliseconds timeout);
+  /// Completes the issued operations and leaves the group; aborts those longer than `timeout`, and
+  /// all if `meanwhile` throws, which is called now and then.
+  void close(
+      std::chrono::milliseconds timeout, const std::function<void()>& meanwhile = [] {});
 
   const pid_t process;  // a forked child has nothing to close
   const JoinedGroup group;
@@ -162,9 +164,10 @@ class Backend final : public c10d::Backend {
 
   void abort() override;
   /// Completes the issued operations and leaves the group; aborts those that peers have not joined
-  /// after half a minute, or the timeout of the group if that is shorter.
+  /// after half a minute, or the timeout of the group if that is shorter, or when a signal raises.
   void shutdown() override {
-    core_->close(std::min<std::chrono::milliseconds>(options_->timeout, std::chrono::seconds{30}));
+    core_->close(std::min<std::chrono::milliseconds>(options_->timeout, std::chrono::seconds{30}),
+                 check_signals);
   }
   c10d::ErrorType getError() override;
   /// Writes what this rank remembers of its operations to a file; see anycclCommDump.

@@ -129,7 +129,7 @@ bool SharedComm::wait_unused(Clock::time_point deadline) {
   return poll(deadline, [&] { return users_.load() == 0; });
 }
 
-void SharedComm::close(Clock::time_point deadline) {
+void SharedComm::close(Clock::time_point deadline, const std::function<void()>& meanwhile) {
   open_ = false;
   const std::unique_lock lock(closing_, deadline);
   const anycclComm_t comm = comm_.load();
@@ -143,7 +143,10 @@ void SharedComm::close(Clock::time_point deadline) {
     code = anycclCommFinalizeFor(comm, limit_of(left(deadline, kLeast)));
     // It ends by itself, but for what keeps its threads from running.
     constexpr std::chrono::seconds kGrace{1};
-    if (code == anycclInProgress) code = outcome(comm, deadline + kGrace);
+    while (code == anycclInProgress && Clock::now() < deadline + kGrace) {
+      code = outcome(comm, std::min(deadline + kGrace, Clock::now() + kSignalTime));
+      if (code == anycclInProgress && meanwhile) meanwhile();
+    }
   }
   if (code == anycclInProgress)
     abort();

@@ -61,8 +61,8 @@ class SharedComm {
   /// Throws if the group has failed, or if `peer` is gone.
   void check_alive(std::string_view name, int peer);
   /// Completes the issued operations, leaves and frees the communicator. At `deadline` it aborts
-  /// instead.
-  void close(Clock::time_point deadline);
+  /// instead. `meanwhile`: as of ready().
+  void close(Clock::time_point deadline, const std::function<void()>& meanwhile = nullptr);
   /// All operations fail, here and at the peers. Never waits for a peer.
   void abort();
 

@@ -41,7 +41,8 @@ DType sum_of_leaves(DType leaf) {
   return leaf == DType::f16 || leaf == DType::bf16 ? DType::f32 : leaf;
 }
 
-/// Whether a sum may be too large for the type of an average. That of bf16 is so only where that of f32 is.
+/// Whether a sum may be too large for the type of an average. That of bf16 is so only where that of
+/// f32 is.
 bool is_average_of_few_exponents(const Call& call) {
   return call.op == ReduceOp::avg && is_configurable(call.collective) &&
          (call.dtype == DType::f16 || call.dtype == DType::f8e4m3 || call.dtype == DType::f8e5m2);

@@ -69,7 +69,7 @@ void Execution::enter(Lane& lane, std::uint32_t tile) {
   }
   const std::size_t begin = geometry.tile_begin(tile);
   lane.base[0] = behind(const_cast<std::byte*>(input_), begin);  // no plan writes its input
-  lane.base[1] = behind(output_, begin * prepared_->stored_growth());
+  lane.base[1] = behind(output_, begin * prepared_->portions.stored_growth());
   lane.base[2] = scratch_ + lane.index * plan_->schedule.scratch.size() * geometry.scratch_chunk();
 }
 
@@ -115,9 +115,7 @@ bool Execution::settle() {
         (posted_ ? p->settled() : p->finished(position_.sequence, plan_->everyone)) && settled;
   posted_ = true;
   if (!settled) return false;
-  // Sums become averages once, when no peer reads them any more.
-  if (prepared_->divide != nullptr && !prepared_->divides_in_steps)
-    divide(output_, prepared_->output_bytes / prepared_->element);
+  if (prepared_->divide != nullptr && prepared_->portions.divide == nullptr) divide();
   if (prepared_->convert_result != nullptr)
     prepared_->convert_result(result_, output_, prepared_->output_bytes / prepared_->element);
   if (around_ != nullptr) {
@@ -128,9 +126,11 @@ bool Execution::settle() {
   return true;
 }
 
-void Execution::divide(std::byte* sums, std::size_t count) const {
+/// The sum becomes an average: once, when no peer reads it any more.
+void Execution::divide() {
   const auto ranks = static_cast<std::uint32_t>(plan_->schedule.contract.shape().size);
-  prepared_->divide(sums, sums, count, ranks * prepared_->folding.leaves);
+  prepared_->divide(output_, output_, prepared_->output_bytes / prepared_->element,
+                    ranks * prepared_->folding.leaves);
 }
 
 /// Goes to the lane's next tile, unless that would put more tiles in flight than there are lanes:
@@ -315,41 +315,22 @@ void Execution::combine(Lane& lane, const PlanStep& s, const BoundStep& b, const
     const void** source = lane.sources.data();
     if (extra != 0) *source++ = lane.base[s.dst_space] + *offsets++;
     for (std::uint32_t k = 0; k < s.operands; ++k) source[k] = lane.operands[k] + offsets[k];
+    const Portions& portions = prepared_->portions;
     std::byte* const own =
-        targets.own == nullptr ? nullptr : targets.own + extent.dst * prepared_->stored_growth();
+        targets.own == nullptr ? nullptr : targets.own + extent.dst * portions.stored_growth();
     std::byte* const out = targets.outs == 0 ? nullptr : targets.out[0] + extent.out;
     std::byte* const primary = own == nullptr ? out : own;
     std::uint32_t written = 1;
-    if (!prepared_->in_portions()) {
+    if (portions.kernel == nullptr) {
       combine_operands(lane.sources.data(), sources, extent.bytes, primary,
                        own == nullptr ? nullptr : out);
     } else {
-      combine_in_portions(lane, extent.bytes / prepared_->element, sources, primary);
+      portions.run(primary, lane.sources.data(), sources, extent.bytes / prepared_->element,
+                   scratch_ + portions.at, lane.portions.data());
       if (own != nullptr) written = 0;
     }
     for (std::uint32_t t = written; t < targets.outs; ++t)
       copy_bytes(targets.out[t] + extent.out, primary, extent.bytes);
-  }
-}
-
-void Execution::combine_in_portions(Lane& lane, std::size_t elements, std::uint32_t sources,
-                                    std::byte* dst) const {
-  const PreparedCall& p = *prepared_;
-  const std::size_t wide = p.element * p.growth;
-  std::byte* const room = scratch_ + p.widened_at;
-  for (std::size_t first = 0; first < elements; first += kElementsAtOnce) {
-    const std::size_t count = std::min(kElementsAtOnce, elements - first);
-    for (std::uint32_t k = 0; k < sources; ++k) {
-      const auto* const given = static_cast<const std::byte*>(lane.sources[k]) + first * p.element;
-      std::byte* const widened = room + k * kElementsAtOnce * wide;
-      if (p.widen != nullptr) p.widen(widened, given, count);
-      lane.portions[k] = p.widen != nullptr ? widened : given;
-    }
-    std::byte* const result = dst + first * p.element * p.stored_growth();
-    std::byte* const sum = p.narrow == nullptr ? result : room + sources * kElementsAtOnce * wide;
-    p.kernel(sum, nullptr, lane.portions.data(), sources, count);
-    if (p.divides_in_steps) divide(sum, count);
-    if (p.narrow != nullptr) p.narrow(result, sum, count);
   }
 }
 

@@ -21,13 +21,11 @@
 #include "framework/call/recorder.hpp"
 #include "framework/collective/fusion.hpp"
 #include "framework/collective/leaves.hpp"
+#include "framework/collective/portions.hpp"
 #include "framework/collective/routed_plan.hpp"
 #include "platform/reduce/reduce.hpp"
 
 namespace anyccl {
-
-/// Elements that are widened, or divided, at a time: they stay in a core's cache.
-inline constexpr std::size_t kElementsAtOnce = 1024;
 
 /// Everything about a call that the next call with the same arguments can use again.
 struct PreparedCall {
@@ -40,9 +38,7 @@ struct PreparedCall {
   ReduceFn times = nullptr;                    ///< What multiplies the input before anything else,
   std::size_t multiplied_at = 0;               ///< into this place of the scratch memory,
   std::vector<std::size_t> multiplied_displs;  ///< blocks one after the other, wherever they lay.
-  DivideFn divide = nullptr;  ///< Averages: by the number of summands, when the sum is there:
-  bool divides_in_steps =
-      false;        ///< in the step that combines, as each result has one; else at the end.
+  DivideFn divide = nullptr;  ///< Averages: what is left to do when the sum is there.
   Folding folding;  ///< Of several leaves: first of all, into the place for multiplied input.
   std::size_t folding_at = 0;  ///< Of its room in the scratch memory.
   // Calls with several types, see ElementTypes. All other sizes here are of elements of the sum.
@@ -50,10 +46,7 @@ struct PreparedCall {
       nullptr;  ///< Before anything else, into the place for multiplied input.
   ConvertFn convert_result = nullptr;  ///< At the end, from this place of the scratch memory.
   std::size_t result_at = 0;
-  /// Instead: sizes are of elements of the input, and what combines them widens each source here first, to this many
-  /// times their bytes, in which results are stored unless they are narrowed again.
-  ConvertFn widen = nullptr, narrow = nullptr;
-  std::size_t widened_at = 0, growth = 1;
+  Portions portions;                              ///< Instead: sizes are of elements of the input.
   std::size_t element = 1;                        ///< Bytes.
   std::size_t input_bytes = 0, output_bytes = 0;  ///< Of the call's buffers at this rank.
   std::size_t given_bytes = 0, result_bytes = 0;  ///< Of the program's, in its types.
@@ -73,8 +66,6 @@ struct PreparedCall {
   std::size_t largest = 0;  ///< Bytes of the largest publication of this rank.
   BoundPlan full, last;  ///< Of all tiles but the last, and of the last one. Of v-forms: not used.
 
-  std::size_t stored_growth() const { return narrow == nullptr ? growth : 1; }
-  bool in_portions() const { return widen != nullptr || divides_in_steps; }
   bool folds() const { return folding.leaves > 1; }
   Labels labels() const { return {digest, line_bytes}; }
   /// See protocol_of().
@@ -185,9 +176,7 @@ class Execution final : public Operation {
   void announce();
   void announce_first();
   bool settle();
-  void divide(std::byte* sums, std::size_t count) const;
-  void combine_in_portions(Lane& lane, std::size_t elements, std::uint32_t sources,
-                           std::byte* dst) const;
+  void divide();
 
   std::uint32_t me_;
   const std::vector<Publications*>& route_;

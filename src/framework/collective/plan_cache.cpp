@@ -32,20 +32,21 @@ std::uint64_t plan_identity(const PreparedCall& prepared, const ElementTypes& ty
   for (const char c : id(algorithm)) h = mix(h, static_cast<unsigned char>(c));
   if (!types.are_one())
     h = mix(mix(h, static_cast<std::uint64_t>(types.sum)),
-            static_cast<std::uint64_t>(types.output) << 8 | prepared.stored_growth());
+            static_cast<std::uint64_t>(types.output) << 8 | prepared.portions.stored_growth());
   if (const CallSettings* const settings = prepared.settings;
       settings != nullptr && settings->leaves > 0)
     h = mix(h, settings->leaves);
   return algorithm.loaded == nullptr ? h : mix(h, algorithm.loaded->hash());
 }
 
-/// The sizes of a v-form that every rank knows.
+/// The sizes that every rank knows: all of a call with equal blocks.
 struct KnownSizes {
   std::size_t average = 0;  ///< Elements per block; 0: no rank knows all.
   std::uint64_t hash = 0;
 };
 KnownSizes known_sizes(const Call& call, int size) {
   KnownSizes known;
+  if (has_equal_blocks(call.collective)) return {call.count, 0};
   if (!has_known_sizes(call.collective)) return known;
   const bool sends = has_blocks_apart(call.collective, false, Space::input);
   const std::size_t* const counts = sends ? call.send_counts : call.recv_counts;
@@ -138,9 +139,7 @@ std::size_t PlanCache::count_fusible(std::span<const Call* const> calls) {
 Result<double> PlanCache::predict(const Call& call) const {
   const std::size_t bytes = call.count * bytes_of(call.dtype);
   if (call.is_point_to_point()) return predict_message(bytes, me_.network);
-  const bool varies = !has_equal_blocks(call.collective);
-  const std::size_t known =
-      varies ? known_sizes(call, me_.size).average * bytes_of(call.dtype) : bytes;
+  const std::size_t known = known_sizes(call, me_.size).average * bytes_of(call.dtype);
   ANYCCL_TRY(const Choice choice, choose_algorithm(call, known));
   return predict_us(*choice.algorithm, query_of(call, known));
 }
@@ -307,17 +306,16 @@ void PlanCache::plan_scratch(PreparedCall& prepared) const {
     prepared.scratch_bytes += prepared.multiplied_displs.back() * prepared.element;
   else if (prepared.times != nullptr || prepared.convert_input != nullptr || prepared.folds())
     prepared.scratch_bytes += prepared.input_bytes;
-  prepared.result_at = prepared.widened_at = round_up(prepared.scratch_bytes, 64);
+  prepared.result_at = round_up(prepared.scratch_bytes, 64);
   if (prepared.convert_result != nullptr)
     prepared.scratch_bytes = prepared.result_at + prepared.output_bytes;
   if (prepared.folds()) {
     prepared.folding_at = round_up(prepared.scratch_bytes, 64);
     prepared.scratch_bytes = prepared.folding_at + prepared.folding.room();
   }
-  if (prepared.widen != nullptr)
-    prepared.scratch_bytes = prepared.widened_at + (prepared.routed->most_operands + 2) *
-                                                       kElementsAtOnce * prepared.element *
-                                                       prepared.growth;
+  prepared.portions.at = round_up(prepared.scratch_bytes, 64);
+  if (const std::size_t room = prepared.portions.room(prepared.routed->most_operands + 1); room > 0)
+    prepared.scratch_bytes = prepared.portions.at + room;
 }
 
 /// ANYCCL_DEBUG=INFO: the first choice for each collective and size class, and for calls with a
@@ -343,8 +341,7 @@ Result<std::shared_ptr<const PreparedCall>> PlanCache::prepare(const Call& given
   ANYCCL_TRY(ElementTypes types, types_of(given));
   ANYCCL_TRY(prepared->folding.leaves, leaves_of_rank(settings_.at(given.settings), me_.size));
   const KnownSizes sizes = known_sizes(given, me_.size);
-  const std::size_t known = varies ? sizes.average : given.count;
-  ANYCCL_TRY(const Choice choice, choose_for(given, known, types, *prepared));
+  ANYCCL_TRY(const Choice choice, choose_for(given, sizes.average, types, *prepared));
   Call call = given;  // of the elements that the plan moves
   call.dtype = types.sum;
   ANYCCL_CHECK(choose_kernels(call, *prepared));

@@ -30,7 +30,8 @@ bool are_apart(const PlanningFacts& facts) {
   return true;
 }
 
-/// Whether a step that adds up elements of the input does so in the type of the sum, and rounds as the call says.
+/// Whether a step that adds up elements of the input does so in the type of the sum, and rounds
+/// as the call says.
 bool is_in_wide_steps(const ElementTypes& types) {
   return types.output == types.input && tree_for(types.input) == Order::tree_in_one_step;
 }
@@ -114,8 +115,10 @@ DType PlanCache::choose_conversions(const Call& call, const ElementTypes& types,
   // All ranks have to come to the same: of the catalog, plans of ranks are alike.
   if (widens && routed.algorithm->loaded == nullptr && sums_at_once(call, *routed.algorithm) &&
       sums_stay(routed.plan)) {
-    prepared.widen = converter(types.input, types.sum);
-    prepared.growth = bytes_of(types.sum) / bytes_of(types.input);
+    prepared.portions.widen = converter(types.input, types.sum);
+    prepared.portions.growth = bytes_of(types.sum) / bytes_of(types.input);
+    prepared.portions.element = bytes_of(types.input);
+    prepared.portions.kernel = prepared.kernel;
     return types.input;
   }
   if (types.sum != types.input)
@@ -124,19 +127,24 @@ DType PlanCache::choose_conversions(const Call& call, const ElementTypes& types,
   return types.sum;
 }
 
-/// Where each result is made in one step, that divides, too, and small types are rounded only then: the sum may be
-/// larger than their largest number.
+/// Where each result is made in one step, that divides, too. Small types are rounded only then, as
+/// the sum may be larger than their largest number.
 void PlanCache::choose_division(const Call& call, PreparedCall& prepared) const {
   const Algorithm& algorithm = *prepared.routed->algorithm;
   if (call.op != ReduceOp::avg || algorithm.loaded != nullptr || !sums_at_once(call, algorithm))
     return;
-  prepared.divides_in_steps = true;
-  if (prepared.widen != nullptr || tree_for(call.dtype) != Order::tree_in_one_step) return;
-  prepared.widen = converter(call.dtype, DType::f32);
-  prepared.narrow = converter(DType::f32, call.dtype);
-  prepared.growth = bytes_of(DType::f32) / bytes_of(call.dtype);
-  prepared.kernel = *reduce_kernel(DType::f32, ReduceOp::sum);
-  prepared.divide = *divide_kernel(DType::f32);
+  Portions& portions = prepared.portions;
+  if (portions.widen == nullptr && tree_for(call.dtype) == Order::tree_in_one_step) {
+    portions.widen = converter(call.dtype, DType::f32);
+    portions.narrow = converter(DType::f32, call.dtype);
+    portions.growth = bytes_of(DType::f32) / bytes_of(call.dtype);
+    prepared.kernel = *reduce_kernel(DType::f32, ReduceOp::sum);
+    prepared.divide = *divide_kernel(DType::f32);
+  }
+  portions.element = bytes_of(call.dtype);
+  portions.kernel = prepared.kernel;
+  portions.divide = prepared.divide;
+  portions.divisor = static_cast<std::uint32_t>(me_.size) * prepared.folding.leaves;
 }
 
 }  // namespace anyccl

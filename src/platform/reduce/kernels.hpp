@@ -98,7 +98,7 @@ struct CodecKernels {
   void (*widen[kCodecTypes])(float* to, const void* x, std::size_t count);
   /// y[i] = from[i] / divisor, rounded once. `y` may have any alignment, and may be `from`.
   void (*narrow[kCodecTypes])(void* y, const float* from, std::size_t count, float divisor);
-  /// The same for f8e4m3 and f8e5m2, without a division.
+  /// f8e4m3 and f8e5m2 are widened and narrowed by these, without a division.
   void (*widen_f8[2])(float* to, const void* x, std::size_t count);
   void (*narrow_f8[2])(void* y, const float* from, std::size_t count);
   CodecLoops of[kCodecs];

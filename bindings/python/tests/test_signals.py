@@ -1,0 +1,80 @@
+"""Signals that raise, such as Ctrl-C, end waits: for communicators, streams and groups."""
+
+import pytest
+from jobs import lines, run
+
+
+@pytest.mark.parametrize("what", ["creation", "split"])
+def test_a_signal_ends_the_wait_for_a_communicator(what, tmp_path):
+    """Else the first rank would wait until the second one gives up, which it does only afterwards."""
+    done = run(
+        2,
+        f"""
+        import signal, threading, time
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        interrupted = {str(tmp_path / "interrupted")!r}
+        def interrupt():
+            threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+        try:
+            if {what!r} == "creation" and os.environ["RANK"] == "0":
+                interrupt()
+            elif {what!r} == "creation":
+                while not os.path.exists(interrupted):
+                    time.sleep(0.01)
+                os._exit(0)
+            with anyccl.Communicator.from_env() as comm:
+                if comm.rank == 0:
+                    interrupt()
+                    comm.split(0)
+                while not os.path.exists(interrupted):
+                    time.sleep(0.01)
+        except KeyboardInterrupt:
+            print("interrupted", flush=True)
+            open(interrupted, "w").close()
+        except anyccl.Error:  # the other one has left
+            pass
+        """,
+    )
+    assert "[0] interrupted" in done.stdout.splitlines(), done.stdout + done.stderr
+
+
+def test_a_signal_ends_the_waits_for_streams_and_groups():
+    done = run(
+        2,
+        """
+        import signal, threading
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        comm = anyccl.Communicator.from_env()
+        peer, x = 1 - comm.rank, [np.ones(3), np.ones(3)]
+        def interrupted(wait):
+            threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+            try:
+                wait()
+            except KeyboardInterrupt:
+                print("interrupted")
+        def group():
+            with anyccl.group():
+                comm.recv(x[0], 0)
+                comm.recv(x[0], 0)
+        if comm.rank == 1:
+            stream = anyccl.Stream()
+            interrupted(group)
+            comm.recv(x[1], 0, tag=1, stream=stream)
+            interrupted(stream.synchronize)
+            comm.send(np.ones(1), 0)
+            stream.synchronize()
+        else:
+            comm.recv(np.ones(1), 1)
+            comm.send(np.zeros(3), 1, tag=1)
+            comm.send(np.zeros(3), 1)
+            comm.send(np.full(3, 2.0), 1)
+        comm.barrier()
+        print(x[0].tolist(), x[1].tolist())
+        """,
+    )
+    assert sorted(lines(done)) == [
+        "[0] [1.0, 1.0, 1.0] [1.0, 1.0, 1.0]",
+        "[1] [2.0, 2.0, 2.0] [0.0, 0.0, 0.0]",
+        "[1] interrupted",
+        "[1] interrupted",
+    ]
