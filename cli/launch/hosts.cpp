@@ -157,7 +157,7 @@ std::vector<std::string> command_for(const HostsJob& job, const std::string& hos
 /// The orders for all hosts, and the ports that are kept while the job runs.
 Result<std::vector<std::string>> orders_of(const HostsJob& hosts_job, PortPair& ports) {
   Order order{.job = hosts_job.job};
-  Part& part = order.job.part.emplace();
+  HostPart& part = order.job.part.emplace();
   std::error_code problem;
   order.folder = std::filesystem::current_path(problem).string();
   order.job.coloured = ::isatty(STDOUT_FILENO) == 1;

@@ -11,7 +11,7 @@
 namespace anyccl::cli {
 
 /// What the ranks of one host need to know of a job that spans several.
-struct Part {
+struct HostPart {
   int first_rank = 0;  ///< Those of this host are this one and the next ones.
   int world_size = 0;
   std::string master_addr = {};
@@ -26,7 +26,7 @@ struct Part {
 struct Job {
   std::string name = {};  ///< The start of every message, such as "anyccl run".
   int ranks = 1;
-  std::optional<Part> part = {};  ///< Absent: these are all ranks of the job.
+  std::optional<HostPart> part = {};  ///< Absent: these are all ranks of the job.
   std::vector<std::string> command = {};
   Settings settings = {};        ///< For all ranks, besides RANK, WORLD_SIZE and the like.
   std::optional<int> port = {};  ///< MASTER_PORT; absent: a free one.

@@ -75,7 +75,7 @@ Result<Order> parse(std::string_view bytes) {
   Reader in(bytes);
   Order order;
   Job& job = order.job;
-  Part& part = job.part.emplace();
+  HostPart& part = job.part.emplace();
   job.ranks = in.number();
   part.first_rank = in.number();
   part.world_size = in.number();
@@ -101,7 +101,7 @@ Result<Order> parse(std::string_view bytes) {
 
 Result<std::string> text_of(const Order& order) {
   const Job& job = order.job;
-  const Part& part = *job.part;
+  const HostPart& part = *job.part;
   Writer out;
   out.put(job.ranks);
   out.put(part.first_rank);

@@ -9,7 +9,7 @@ namespace anyccl::cli {
 /// What a launcher tells the `anyccl run` that it has started on a host of its job, through that
 /// one's standard input: command lines can be read by everyone, and pass through shells.
 struct Order {
-  Job job;                  ///< Its ranks there. All but the name, the port and Part::control.
+  Job job;                  ///< Its ranks there. All but the name, the port and HostPart::control.
   std::string folder = {};  ///< Where they start.
 };
 

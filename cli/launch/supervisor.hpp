@@ -26,7 +26,7 @@ class Supervisor {
   /// `title` names the child in messages; its lines of output begin with `rank`, if there is one.
   /// A child with a control socket gets signals through it, as single bytes.
   void add(Child child, std::string title, std::optional<int> rank);
-  /// Takes signals for all from `control`, as Part::control has them; -1: from nowhere.
+  /// Takes signals for all from `control`, as HostPart::control has them; -1: from nowhere.
   void obey(int control) { control_ = control; }
   /// Passes output and signals on until all ranks have ended; returns the job's exit code.
   int wait_for_all();

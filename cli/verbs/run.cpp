@@ -128,9 +128,9 @@ int ranks_on(const Options& o, int node) {
   return o.ranks.size() == 1 ? o.ranks[0] : o.ranks[static_cast<std::size_t>(node)];
 }
 
-Result<Part> part_of(const Options& o) {
+Result<HostPart> part_of(const Options& o) {
   ANYCCL_TRY(const HostPort master, parse_master(o.master));
-  Part part;
+  HostPart part;
   for (int node = 0; node < *o.nodes; ++node) {
     if (node < *o.node_rank) part.first_rank += ranks_on(o, node);
     part.world_size += ranks_on(o, node);
@@ -231,7 +231,7 @@ int run_with(Options o, const Command& command) {
   job.ranks = ranks_on(o, o.node_rank.value_or(0));
   job.port = o.port;
   if (o.nodes) {
-    Result<Part> part = part_of(o);
+    Result<HostPart> part = part_of(o);
     if (!part.ok()) return refuse(part.status());
     job.part = *std::move(part);
   } else if (const Status s = check_not_in_a_job(); !s.ok()) {

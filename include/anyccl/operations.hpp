@@ -362,9 +362,9 @@ class Operations {
   }
   static Status compare(const View& in, const View& out) {
     if (in.count == out.count && in.dtype == out.dtype) return {};
-    return detail::refused(Code::invalid_argument, "the views have " + std::to_string(in.count) +
-                                                       " and " + std::to_string(out.count) +
-                                                       " elements, or other types");
+    return detail::refused(Code::invalid_argument, "the input has " + detail::described(in) +
+                                                       " and the result " + detail::described(out) +
+                                                       ": they must be equal");
   }
   Result<Work> issue(const anycclCall_t& call, const View& in, const View& out) {
     if (const Status same = compare(in, out); !same.ok()) return same;
@@ -380,10 +380,10 @@ class Operations {
   /// `count`: what `in` has to have for each part, by `out`. The result has the type of `out`.
   Result<Work> issue_sum(anycclCall_t call, const View& in, const View& out, std::size_t count) {
     if (in.count != count * parts())
-      return detail::refused(Code::invalid_argument, "the views have " + std::to_string(in.count) +
-                                                         " and " + std::to_string(out.count) +
-                                                         " elements on " + std::to_string(size()) +
-                                                         " ranks");
+      return detail::refused(Code::invalid_argument,
+                             "the input has " + detail::described(in) + " and the result " +
+                                 detail::described(out) + " on " + std::to_string(size()) +
+                                 " ranks: the input needs " + std::to_string(count * parts()));
     const bool says_type =
         call_config_ != nullptr && call_config_->outputType != ANYCCL_CONFIG_UNDEF_INT;
     if (in.dtype == out.dtype && !says_type) return issue(call);
@@ -405,10 +405,10 @@ class Operations {
   Result<Work> issue_blocks(anycclCall_t call, const View& blocks, const View& block) {
     if (blocks.count != block.count * static_cast<std::size_t>(size()) ||
         blocks.dtype != block.dtype)
-      return detail::refused(Code::invalid_argument,
-                             "the views have " + std::to_string(blocks.count) + " and " +
-                                 std::to_string(block.count) + " elements on " +
-                                 std::to_string(size()) + " ranks, or other types");
+      return detail::refused(Code::invalid_argument, "the views have " + detail::described(blocks) +
+                                                         " and " + detail::described(block) +
+                                                         ": one is a block for each of " +
+                                                         std::to_string(size()) + " ranks");
     call.count = block.count;
     return issue(call);
   }

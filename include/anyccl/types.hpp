@@ -1,6 +1,9 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <iterator>
+#include <string_view>
 
 #include "anyccl/anyccl.h"
 
@@ -37,6 +40,18 @@ enum class DType : std::uint8_t {
   complex64 = 15,
   complex128 = 16,
 };
+
+namespace detail {
+inline constexpr std::string_view kTypeNames[] = {  // by DType
+    "i8",   "u8",     "i32",    "u32", "i64", "u64",  "f16",       "f32",       "f64",
+    "bf16", "f8e4m3", "f8e5m2", "i16", "u16", "bool", "complex64", "complex128"};
+}  // namespace detail
+
+/// Gives "f32", as messages have it; "?" if there is no such type.
+constexpr std::string_view name_of(DType type) {
+  const auto i = static_cast<std::size_t>(type);
+  return i < std::size(detail::kTypeNames) ? detail::kTypeNames[i] : "?";
+}
 
 /// Ranks of the largest communicator.
 inline constexpr int kLargestGroup = 65536;

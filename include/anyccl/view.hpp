@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <type_traits>
 #include <vector>
 
@@ -143,6 +144,13 @@ struct View {
   std::size_t count = 0;
   DType dtype = DType::f32;
 };
+
+namespace detail {
+/// Gives "3 f32", as messages have it.
+inline std::string described(const View& view) {
+  return std::to_string(view.count) + " " + std::string(name_of(view.dtype));
+}
+}  // namespace detail
 
 /// The same by name.
 template <typename T>

@@ -103,10 +103,17 @@ TEST_F(BadInput, blocks_that_do_not_fit) {
   ASSERT_TRUE(two.ok());
   const auto status = (*two)[0].all_gather(view(x_), view(x_)).status();
   EXPECT_EQ(status.code(), Code::invalid_argument);
-  EXPECT_NE(status.message().find("64 and 64 elements on 2 ranks"), std::string::npos)
-      << status.message();
+  EXPECT_NE(status.message().find("64 f32 and 64 f32"), std::string::npos) << status.message();
   std::vector<float> odd(3);
   EXPECT_EQ((*two)[0].all_to_all(view(odd), view(odd)).status().code(), Code::invalid_argument);
+}
+TEST_F(BadInput, views_of_two_types) {
+  auto alone = Communicator::init_all(1);
+  ASSERT_TRUE(alone.ok());
+  std::vector<std::int64_t> numbers(x_.size());
+  const std::string said(
+      (*alone)[0].broadcast(view(x_), view(numbers), Rank{0}).status().message());
+  EXPECT_NE(said.find("64 f32 and the result 64 i64"), std::string::npos) << said;
 }
 TEST_F(BadInput, tables_of_all_to_all) {
   const std::size_t one[] = {1}, huge[] = {static_cast<std::size_t>(-3)};
