@@ -371,3 +371,18 @@ class TestMonitoredBarrier:
                     self.wait(0)
             dist.barrier()
         run_ranks(2, body)
+
+
+@pytest.mark.parametrize("twice", [0, 1])
+def test_two_processes_that_claim_one_rank_are_told_so(twice):
+    """And so is everyone who waits with them, long before the limit."""
+    def body(process, folder):
+        rank = [0, 1, twice][process]
+        if process == 2:
+            time.sleep(0.3)  # any time is right; mostly the first one has said its rank by then
+        with pytest.raises(dist.DistBackendError, match=f"rank {twice} joined twice: from host .*, pid .* and from host"):
+            join(rank, 3, folder)
+    begin = time.monotonic()
+    with tempfile.TemporaryDirectory() as folder:
+        fork_ranks(3, body, folder)
+    assert time.monotonic() - begin < 25, "somebody waited for the limit, 30 s"

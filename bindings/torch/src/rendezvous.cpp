@@ -1,5 +1,7 @@
 #include "rendezvous.hpp"
 
+#include <unistd.h>
+
 #include <functional>
 #include <random>
 #include <thread>
@@ -12,16 +14,17 @@ namespace {
 
 // A new init_process_group gives groups the same names on the same store: keys of an earlier round
 // may still be there. So each rank makes up a name, rank 0 answers to that name, and the reader of
-// a key deletes it. A rank that died while it joined leaves its name, which rank 0 of the next round answers
-// instead of the one that takes its place: that one says its name again, and rank 0 looks for names until all
-// have joined.
+// a key deletes it. A rank that died while it joined leaves its name, which rank 0 of the next
+// round answers instead of the one in its place: that one says its name again, and rank 0 looks for
+// names until all have joined. A name that another process has replaced is noticed by its owner.
 
-// The first character of rank 0's answer; the reason for a failure, or an Invitation, follows.
-constexpr char kFailed = '-', kReady = '+';
+// The first character of rank 0's answer, before the reason of a failure or an Invitation; and of
+// a name that two processes have said, before what to say of it.
+constexpr char kFailed = '-', kReady = '+', kTwice = '!';
+constexpr const char* kSaidTwice = "here/twice";  // where rank 0 looks while it waits
 constexpr const char* kOtherBackend =
     "; a rank whose backend is another one, such as Gloo itself, does not come";
-constexpr std::chrono::milliseconds kLate{2000};
-constexpr std::chrono::milliseconds kMostTime = std::chrono::hours{24 * 365 * 100};
+constexpr std::chrono::milliseconds kLate{2000}, kMostTime = std::chrono::hours{24 * 365 * 100};
 /// The answer of rank 0.
 struct Invitation {
   anycclUniqueId id;
@@ -36,6 +39,12 @@ std::string answer_to(int rank, const std::string& name) {
   return "id/" + std::to_string(rank) + "/" + name;
 }
 
+std::string this_process() {
+  char host[256] = "?";
+  static_cast<void>(::gethostname(host, sizeof host - 1));
+  return "host " + std::string(host) + ", pid " + std::to_string(::getpid());
+}
+
 /// 16 characters that were never used before.
 std::string new_name() {
   std::random_device random;
@@ -43,6 +52,47 @@ std::string new_name() {
   for (std::uint64_t bits = std::uint64_t{random()} << 32 | random(); name.size() < 16; bits >>= 4)
     name += "0123456789abcdef"[bits & 15];
   return name;
+}
+
+/// The name that this process says for its rank, with where it runs.
+class Claim {
+ public:
+  Claim(c10d::Store& store, int rank)
+      : store_(store), rank_(rank), name_(new_name() + " " + this_process()) {}
+  void say() const { store_.set(key_of(rank_), name_); }
+  std::string answer() const { return answer_to(rank_, name_); }
+  /// Throws if another process has said its name for this rank since, and tells that one.
+  void check() const {
+    if (!has(store_, key_of(rank_))) return;
+    const std::string other = store_.get_to_str(key_of(rank_));
+    if (other == name_) return;
+    if (!other.empty() && other[0] == kTwice) throw_backend_error(other.substr(1));
+    const std::string text = "anyccl: init_process_group: rank " + std::to_string(rank_) +
+                             " joined twice: from " + process_of(name_) + " and from " +
+                             process_of(other);
+    store_.set(key_of(rank_), kTwice + text);  // where rank 0 has not come yet
+    store_.set(kSaidTwice, kFailed + text);
+    store_.set(answer_to(rank_, other), kFailed + text);
+    throw_backend_error(text);
+  }
+
+ private:
+  static std::string process_of(const std::string& name) {
+    const std::size_t space = name.find(' ');
+    return space == std::string::npos ? "another process" : name.substr(space + 1);
+  }
+  c10d::Store& store_;
+  const int rank_;
+  const std::string name_;
+};
+
+/// Calls `between` twice a second.
+std::function<void()> now_and_then(std::function<void()> between) {
+  return [between = std::move(between), next = Clock::now() + kSignalTime]() mutable {
+    if (Clock::now() < next) return;
+    between();
+    next = Clock::now() + kSignalTime;
+  };
 }
 
 /// What this process means by a group of a name, for errors of others that mean another one.
@@ -157,7 +207,7 @@ struct Answer {
   std::function<void()> look_again;  ///< Until all have joined; may be empty.
 };
 
-/// Rank 0: to names that were said since it has answered.
+/// Rank 0: answers names that are there, such as those that were said since it has answered.
 void answer_late(c10d::Store& store, int size, const std::string& text) {
   for (int rank = 1; rank < size; ++rank) {
     if (!has(store, key_of(rank))) continue;
@@ -166,23 +216,49 @@ void answer_late(c10d::Store& store, int size, const std::string& text) {
   }
 }
 
+/// Rank 0: tells those that wait that there will be no group.
+void refuse_all(c10d::Store& store, int size, const std::string& text) {
+  answer_late(store, size, kFailed + text);
+  forget(store, key_of(0));
+  forget(store, kSaidTwice);
+}
+
+/// Rank 0: waits for all.
+void wait_for_all(c10d::Store& store, int size, std::chrono::milliseconds timeout,
+                  const Claim& claim, Meaning& meaning) {
+  const auto deadline = after(timeout), late = std::min(deadline, after(kLate));
+  const auto look = now_and_then([&] {
+    for (const std::string& key : {claim.answer(), std::string(kSaidTwice)})
+      if (has(store, key)) throw_backend_error(store.get_to_str(key).substr(1));
+    claim.check();
+  });
+  for (int rank = 1; rank < size; ++rank) {
+    if (!wait_for(store, key_of(rank), late, look)) {
+      meaning.tell();
+      if (!wait_for(store, key_of(rank), deadline, look))
+        throw_backend_error("anyccl: init_process_group: Timed out after " +
+                            std::to_string(timeout.count()) + " ms waiting for rank " +
+                            missing(store, size) + " of " + std::to_string(size) + " to join" +
+                            meaning.others() + kOtherBackend);
+    }
+    const std::string name = store.get_to_str(key_of(rank));
+    if (name.empty() || name[0] != kTwice) continue;  // perhaps of an earlier round: it comes again
+    forget(store, key_of(rank));
+    if (!wait_for(store, key_of(rank), std::min(deadline, after(2 * kLate)), look))
+      throw_backend_error(name.substr(1));
+  }
+}
+
 /// Rank 0: waits for all, then tells them the id, or why there is none.
 Answer invite(c10d::Store& store, int size, std::chrono::milliseconds timeout, Meaning& meaning) {
-  const auto deadline = after(timeout), late = std::min(deadline, after(kLate));
-  for (int rank = 1; rank < size; ++rank) {
-    if (wait_for(store, key_of(rank), late)) continue;
-    meaning.tell();
-    if (wait_for(store, key_of(rank), deadline)) continue;
-    const std::string text = "anyccl: init_process_group: Timed out after " +
-                             std::to_string(timeout.count()) + " ms waiting for rank " +
-                             missing(store, size) + " of " + std::to_string(size) + " to join" +
-                             meaning.others() + kOtherBackend;
-    for (int other = 1; other < size; ++other) {
-      if (!has(store, key_of(other))) continue;
-      answer(store, other, kFailed + text);
-      forget(store, key_of(other));
-    }
-    throw_backend_error(text);
+  const Claim claim(store, 0);
+  forget(store, kSaidTwice);  // of an earlier round
+  claim.say();
+  try {
+    wait_for_all(store, size, timeout, claim, meaning);
+  } catch (const c10::Error& error) {
+    refuse_all(store, size, error.what_without_backtrace());
+    throw;
   }
   Invitation invitation;
   try {
@@ -198,18 +274,20 @@ Answer invite(c10d::Store& store, int size, std::chrono::milliseconds timeout, M
   for (int rank = 1; rank < size; ++rank) answer(store, rank, text);
   return {text,
           [&store, size] {
-            for (int rank = 1; rank < size; ++rank) forget(store, key_of(rank));
+            for (int rank = 0; rank < size; ++rank) forget(store, key_of(rank));
           },
           [&store, size, text] { answer_late(store, size, text); }};
 }
 
 /// Says the name again every two seconds: it may have been deleted with that of a rank that died.
-bool wait_for_answer(c10d::Store& store, int rank, const std::string& name,
-                     Clock::time_point deadline, Meaning& meaning) {
+bool wait_for_answer(c10d::Store& store, const Claim& claim, Clock::time_point deadline,
+                     Meaning& meaning) {
+  const auto look = now_and_then([&] { claim.check(); });
   for (;;) {
-    store.set(key_of(rank), name);
+    claim.say();
     const auto turn = std::min(deadline, Clock::now() + kLate);
-    if (wait_for(store, answer_to(rank, name), turn)) return true;
+    if (wait_for(store, claim.answer(), turn, look)) return true;
+    claim.check();
     meaning.tell();
     if (turn == deadline) return false;
   }
@@ -219,8 +297,9 @@ Answer be_invited(c10d::Store& store, int rank, std::chrono::milliseconds timeou
                   Meaning& meaning) {
   // Rank 0 may have waited as long as this rank: it gets a moment to name the missing ranks.
   const auto deadline = after(std::min(timeout, kMostTime) + std::chrono::seconds{1});
-  const std::string name = new_name(), key = answer_to(rank, name);
-  if (!wait_for_answer(store, rank, name, deadline, meaning)) {
+  const Claim claim(store, rank);
+  const std::string key = claim.answer();
+  if (!wait_for_answer(store, claim, deadline, meaning)) {
     forget(store, key_of(rank));
     throw_backend_error("anyccl: init_process_group: Timed out after " +
                         std::to_string(timeout.count()) + " ms waiting for rank 0 to join" +

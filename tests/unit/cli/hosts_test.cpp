@@ -87,7 +87,7 @@ Result<Order> read_back(std::string_view bytes) {
 Order some_order() {
   Order order;
   order.job.ranks = 3;
-  order.job.part = Part{.first_rank = 2, .world_size = 5, .master_addr = "a", .master_port = 7};
+  order.job.part = HostPart{.first_rank = 2, .world_size = 5, .master_addr = "a", .master_port = 7};
   order.job.part->secret = "s";
   order.job.settings = {{"A", "1=2"}, {"EMPTY", ""}, {"LINES", "a\nb"}};
   order.job.command = {"p", "", "with space", "it's", "\xff"};
