@@ -202,6 +202,32 @@ TEST_P(Sequences, of_two_threads_that_split_do_not_mix) {
   });
 }
 
+TEST_P(Sequences, have_creations_that_do_not_block_as_a_part) {
+  run_ranks(3, [](Communicator& comm) {
+    ASSERT_EQ(anycclSequenceBegin(comm.handle(), ANYCCL_NO_TIMEOUT), anycclSuccess);
+    ASSERT_OK(sum(comm, 3, 1.0F));
+    for (const bool waits : {true, false}) {
+      anycclConfig_t config = ANYCCL_CONFIG_INITIALIZER;
+      config.blocking = 0;
+      anycclComm_t part = nullptr;
+      ASSERT_EQ(anycclCommSplit(comm.handle(), 0, 0, &part, &config), anycclInProgress);
+      if (!waits) {  // it ends first
+        ASSERT_EQ(anycclSequenceEnd(comm.handle()), anycclSuccess);
+      }
+      anycclResult_t state = anycclInProgress;
+      while (state == anycclInProgress) {
+        ASSERT_EQ(anycclCommGetAsyncError(part, &state), anycclSuccess);
+        std::this_thread::yield();
+      }
+      ASSERT_EQ(state, anycclSuccess) << anycclGetLastError(part);
+      ASSERT_OK(sum(comm, 3, 2.0F));
+      ASSERT_EQ(anycclCommDestroy(part), anycclSuccess);
+    }
+    EXPECT_EQ(anycclSequenceEnd(comm.handle()), anycclInvalidUsage);
+    std::thread([&] { ASSERT_OK(sum(comm, 3, 3.0F)); }).join();
+  });
+}
+
 TEST_P(Sequences, of_creations_that_do_not_block_refuse_other_calls) {
   std::atomic<bool> refused = false;
   run_ranks(2, [&](Communicator& comm) {

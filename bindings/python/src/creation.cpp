@@ -20,8 +20,8 @@ int creation_limit(double seconds) {
   return static_cast<int>(seconds * 1000);
 }
 
-/// The library's form of `how`, which it must not outlive. Always in the background, so that
-/// signals can end a wait.
+/// The library's form of `how`, which it must not outlive. The library creates in the background,
+/// so that signals can end a wait.
 anycclConfig_t config_of(const Creation& how) {
   anycclConfig_t config = ANYCCL_CONFIG_INITIALIZER;
   config.blocking = 0;

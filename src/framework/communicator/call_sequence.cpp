@@ -17,7 +17,18 @@ Result<std::shared_ptr<CallSequence>> CallSequence::begin(Comm& comm, const Dead
 Result<std::shared_ptr<CallSequence>> CallSequence::begin_for_job(Comm& comm) {
   std::shared_ptr<CallSequence> made(new CallSequence(comm));
   ANYCCL_CHECK(made->keep(made.get(), true, {}));
+  if (!made->has_begun_) made->borrow();
   return made;
+}
+
+void CallSequence::borrow() {
+  if (comm_->forked()) return;
+  ProgressLock progress_lock = comm_->loop_.progress_lock();
+  comm_->loop_.lock(progress_lock);
+  CallOrder& order = comm_->loop_.order();
+  if (!order.is_kept() || order.is_kept_by_other()) return;
+  order.lend(this);
+  has_begun_ = is_part_ = true;
 }
 
 Status CallSequence::keep(CallerId caller, bool is_job, const Deadline& deadline) {
@@ -42,7 +53,7 @@ void CallSequence::end() {
   if (!std::exchange(has_begun_, false) || comm_->forked()) return;
   ProgressLock progress_lock = comm_->loop_.progress_lock();
   comm_->loop_.lock(progress_lock);
-  comm_->loop_.order().give_back();
+  is_part_ ? comm_->loop_.order().give_back_lent() : comm_->loop_.order().give_back_own();
 }
 
 }  // namespace anyccl

@@ -17,7 +17,7 @@ class CallSequence {
   /// communicator has failed. Errors: in_progress at `deadline`; timeout; invalid_usage while a
   /// call that does not block is in one.
   static Result<std::shared_ptr<CallSequence>> begin(Comm& comm, const Deadline& deadline = {});
-  /// Begins one for a thread that will take() it.
+  /// Begins one for a thread that will take() it: in a sequence of this thread, a part of that.
   static Result<std::shared_ptr<CallSequence>> begin_for_job(Comm& comm);
   CallSequence(const CallSequence&) = delete;
   CallSequence& operator=(const CallSequence&) = delete;
@@ -32,10 +32,12 @@ class CallSequence {
  private:
   explicit CallSequence(Comm& comm) : comm_(comm.shared_from_this()) {}
   void give_to(CallerId caller);
+  void borrow();
   Status keep(CallerId caller, bool is_job, const Deadline& deadline);
 
   std::shared_ptr<Comm> comm_;  // null: it is over
   bool has_begun_ = false;
+  bool is_part_ = false;  // of the sequence of another caller
 };
 
 }  // namespace anyccl

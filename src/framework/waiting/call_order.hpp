@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <utility>
 
 #include "base/doorbell.hpp"
 
@@ -42,6 +43,20 @@ class CallOrder {
     keeper_.store(nullptr, std::memory_order_seq_cst);
     doorbell_.ring();
   }
+  /// A caller that keeps it lends it to a call that does not block.
+  void lend(CallerId job) {
+    lender_ = keeper();
+    keep(job, true);
+  }
+  /// The call is over: who has lent it keeps it again, unless that one has given it back meanwhile.
+  void give_back_lent() {
+    if (lender_ == nullptr) return give_back();
+    keep(std::exchange(lender_, nullptr), false);
+  }
+  /// Who keeps it, or has lent it, gives it back; in the latter case the call that has it goes on.
+  void give_back_own() {
+    if (std::exchange(lender_, nullptr) == nullptr) give_back();
+  }
   /// Without the progress lock. `most`: less than a second.
   void sleep_while_kept(std::chrono::nanoseconds most) {
     doorbell_.sleep_while([this] { return keeper_.load(std::memory_order_seq_cst) != nullptr; },
@@ -53,6 +68,7 @@ class CallOrder {
 
   std::atomic<CallerId> keeper_{nullptr};  // null: nobody
   bool is_job_ = false;
+  CallerId lender_ = nullptr;  // of who keeps it
   Doorbell doorbell_;
 };
 
