@@ -192,6 +192,19 @@ def test_a_peer_that_dies_is_an_error_of_streams_groups_and_objects():
     assert done.stdout.splitlines() == ["[0] True"] * 3
 
 
+def test_a_sequence_may_split_its_communicator():
+    done = run(
+        2,
+        """
+        comm = anyccl.Communicator.from_env()
+        with anyccl.sequence(comm):
+            part = comm.split(comm.rank)
+            print(part.size, comm.all_reduce(np.ones(1)).tolist())
+        """,
+    )
+    assert lines(done) == ["[0] 1 [2.0]", "[1] 1 [2.0]"]
+
+
 def test_a_communicator_from_before_fork_is_refused_in_the_child():
     done = run(
         2,
