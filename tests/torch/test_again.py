@@ -1,15 +1,17 @@
-"""Groups that are made again on the same store, under the same name: what earlier ones left there does no harm."""
+"""Groups that are made again on the same store, under the same name: what earlier ones left there does no harm.
+And ranks that are there twice."""
 
 import datetime
 import gc
 import os
 import resource
 import tempfile
+import time
 
 import pytest
 import torch
 import torch.distributed as dist
-from ranks import fork_ranks, run_ranks
+from ranks import fork_ranks, join, run_ranks
 
 import anyccl.torch
 
@@ -177,3 +179,18 @@ def test_a_rank_that_died_while_it_joined_is_not_taken_for_the_next_one():
         group.allreduce([x]).wait()
         assert x.eq(2).all()
     run_over_tcp_store(body, size=2)
+
+
+@pytest.mark.parametrize("twice", [0, 1])
+def test_two_processes_that_claim_one_rank_are_told_so(twice):
+    """And so is everyone who waits with them, long before the limit."""
+    def body(process, folder):
+        rank = [0, 1, twice][process]
+        if process == 2:
+            time.sleep(0.3)  # any time is right; mostly the first one has said its rank by then
+        with pytest.raises(dist.DistBackendError, match=f"rank {twice} joined twice: from host .*, pid .* and from host"):
+            join(rank, 3, folder)
+    begin = time.monotonic()
+    with tempfile.TemporaryDirectory() as folder:
+        fork_ranks(3, body, folder)
+    assert time.monotonic() - begin < 25, "somebody waited for the limit, 30 s"

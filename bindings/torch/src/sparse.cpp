@@ -1,6 +1,7 @@
 // all_reduce of sparse COO tensors: every rank gets every rank's elements and adds them up in the
-// order of ranks, so that all have the same bits. By messages, as ranks have different numbers of
-// elements; in a thread of its own, as the second message depends on the first.
+// order of ranks, so that all have the same bits. Shapes go first, by a collective, so that a rank
+// that calls something else is named; then elements by messages, as ranks have different numbers of
+// them, in a thread of its own.
 
 #include "arguments.hpp"
 #include "backend.hpp"
@@ -11,6 +12,7 @@ namespace {
 
 constexpr const char* kTitle = "anyccl:sparse_all_reduce";
 constexpr const char* kName = "sparse_all_reduce";
+constexpr int kDimensions = 16;
 constexpr int kFirstTag = 0xf00000, kTags = 0x100000;  // above those of programs
 
 /// Completes when its thread calls complete().
@@ -39,7 +41,15 @@ class SparseWork final : public c10d::Work {
   const c10::intrusive_ptr<c10::ivalue::Future> future_ = future_of_tensors();
 };
 
-/// Exchanges messages of one tag with all other ranks.
+using Issued = std::unique_ptr<anycclWork, void (*)(anycclWork_t)>;
+
+Issued issue(const anycclCall_t& call, anycclComm_t comm) {
+  anycclWork_t issued = nullptr;
+  check(anycclIssue(&call, comm, &issued), kName);
+  return {issued, [](anycclWork_t work) { anycclWorkFree(work); }};
+}
+
+/// Exchanges the parts of one sum with all other ranks: messages have one tag.
 class Exchange {
  public:
   Exchange(std::shared_ptr<SharedComm> shared_comm, int rank, int size, int tag,
@@ -50,9 +60,24 @@ class Exchange {
         tag_(tag),
         timeout_ms_(timeout_ms) {}
 
+  /// Row r of `all` gets the header of rank r. In its place among the collectives of the group.
+  Issued gather(const at::Tensor& header, const at::Tensor& all) const {
+    anycclCall_t call = {};
+    call.size = sizeof call;
+    call.collective = anycclCollAllGather;
+    call.datatype = anycclInt64;
+    call.count = static_cast<std::size_t>(header.numel());
+    call.sendbuff = header.const_data_ptr();
+    call.recvbuff = all.mutable_data_ptr();
+    call.timeout_ms = timeout_ms_;
+    Issued issued(nullptr, nullptr);
+    shared_comm_->with(kName, [&](anycclComm_t comm) { issued = issue(call, comm); });
+    return issued;
+  }
+
   /// theirs[r] gets the message of rank r, mine goes to all. All are contiguous.
   void run(const at::Tensor& mine, const std::vector<at::Tensor>& theirs) const {
-    std::vector<std::unique_ptr<anycclWork, void (*)(anycclWork_t)>> works;
+    std::vector<Issued> works;
     shared_comm_->with(kName, [&](anycclComm_t comm) {
       for (const bool sends : {false, true}) {
         for (int peer = 0; peer < size_; ++peer) {
@@ -70,9 +95,7 @@ class Exchange {
             call.sendbuff = tensor.const_data_ptr();
           else
             call.recvbuff = tensor.mutable_data_ptr();
-          anycclWork_t issued = nullptr;
-          check(anycclIssue(&call, comm, &issued), kName);
-          works.emplace_back(issued, [](anycclWork_t work) { anycclWorkFree(work); });
+          works.push_back(issue(call, comm));
         }
       }
     });
@@ -91,38 +114,61 @@ class Exchange {
   const unsigned int timeout_ms_;
 };
 
-at::Tensor sum_over_ranks(const Exchange& exchange, const at::Tensor& input, int rank, int size) {
-  const at::Tensor mine = input.coalesce();
-  const at::Tensor indices = mine._indices().contiguous(), values = mine._values().contiguous();
-  // The values that all must agree on, then the number of elements.
-  std::vector<std::int64_t> shape{mine.sparse_dim(), mine.dense_dim()};
-  shape.insert(shape.end(), mine.sizes().begin(), mine.sizes().end());
-  shape.resize(2 + 16);
-  shape.push_back(mine._nnz());
-  const at::Tensor header = at::tensor(shape, at::kLong);
-  const auto ranks = static_cast<std::size_t>(size);
-  std::vector<at::Tensor> headers(ranks), all_indices(ranks), all_values(ranks);
-  for (at::Tensor& one : headers) one = at::empty_like(header);
-  exchange.run(header, headers);
-  headers[static_cast<std::size_t>(rank)] = header;
+/// One sum on its way, of a tensor as it was when this was made.
+class SparseSum {
+ public:
+  SparseSum(Exchange exchange, const at::Tensor& input, int rank, int size)
+      : exchange_(std::move(exchange)),
+        mine_(input.coalesce()),
+        header_(header_of(mine_)),
+        headers_(at::empty({size, header_.numel()}, header_.options())),
+        rank_(rank),
+        gathered_(exchange_.gather(header_, headers_)) {}
+
+  /// Waits for all ranks.
+  at::Tensor complete();
+
+ private:
+  /// The values that all must agree on, then the number of elements.
+  static at::Tensor header_of(const at::Tensor& mine) {
+    std::vector<std::int64_t> shape{mine.sparse_dim(), mine.dense_dim()};
+    shape.insert(shape.end(), mine.sizes().begin(), mine.sizes().end());
+    shape.resize(2 + kDimensions);
+    shape.push_back(mine._nnz());
+    return at::tensor(shape, at::kLong);
+  }
+
+  const Exchange exchange_;
+  const at::Tensor mine_, header_, headers_;
+  const int rank_;
+  const Issued gathered_;
+};
+
+at::Tensor SparseSum::complete() {
+  if (const anycclResult_t code = anycclWorkWait(gathered_.get()); code != anycclSuccess)
+    std::rethrow_exception(failure(code, kName));
+  const at::Tensor indices = mine_._indices().contiguous(), values = mine_._values().contiguous();
+  const auto ranks = static_cast<std::size_t>(headers_.size(0));
+  std::vector<at::Tensor> all_indices(ranks), all_values(ranks);
   for (std::size_t r = 0; r < ranks; ++r) {
-    const auto last = header.numel() - 1;
-    if (!headers[r].narrow(0, 0, last).equal(header.narrow(0, 0, last)))
+    const at::Tensor header = headers_[static_cast<std::int64_t>(r)];
+    const auto last = header_.numel() - 1;
+    if (!header.narrow(0, 0, last).equal(header_.narrow(0, 0, last)))
       refuse(kName, "Sparse dimensions or sizes do not match those of rank " + std::to_string(r));
-    const std::int64_t elements = headers[r][last].item<std::int64_t>();
-    all_indices[r] = at::empty({mine.sparse_dim(), elements}, indices.options());
+    const std::int64_t elements = header[last].item<std::int64_t>();
+    all_indices[r] = at::empty({mine_.sparse_dim(), elements}, indices.options());
     std::vector<std::int64_t> sizes = values.sizes().vec();
     sizes[0] = elements;
     all_values[r] = at::empty(sizes, values.options());
   }
-  exchange.run(indices, all_indices);
-  exchange.run(values, all_values);
-  all_indices[static_cast<std::size_t>(rank)] = indices;
-  all_values[static_cast<std::size_t>(rank)] = values;
+  exchange_.run(indices, all_indices);
+  exchange_.run(values, all_values);
+  all_indices[static_cast<std::size_t>(rank_)] = indices;
+  all_values[static_cast<std::size_t>(rank_)] = values;
   at::Tensor sum;
   for (std::size_t r = 0; r < ranks; ++r) {
-    const at::Tensor one =
-        at::_sparse_coo_tensor_unsafe(all_indices[r], all_values[r], mine.sizes(), mine.options());
+    const at::Tensor one = at::_sparse_coo_tensor_unsafe(all_indices[r], all_values[r],
+                                                         mine_.sizes(), mine_.options());
     sum = sum.defined() ? sum + one : one.clone();
   }
   return sum.coalesce();
@@ -137,20 +183,22 @@ Backend::WorkPtr Backend::allreduce_sparse(Tensors& tensors, const c10d::Allredu
     refuse(kName, "requires a sparse COO tensor on the CPU");
   if (opts.reduceOp.op_ != c10d::ReduceOp::SUM)
     refuse(kName, "sparse tensors support only ReduceOp.SUM");
-  if (tensor.dim() > 16) refuse(kName, "the tensor has more than 16 dimensions");
+  if (tensor.dim() > kDimensions) refuse(kName, "the tensor has more than 16 dimensions");
   operator_of(kName, opts.reduceOp, tensor.scalar_type());
   const int tag = kFirstTag + static_cast<int>(sparse_sequence_++ % kTags);
   const Exchange exchange(core_->group.comm, rank_, size_, tag, limit_of(timeout_of(opts.timeout)));
+  const at::AutoDispatchBelowADInplaceOrView here_too;
+  const auto sum = std::make_shared<SparseSum>(exchange, tensor, rank_, size_);
   const std::uint64_t sequence = sequence_.fetch_add(1, std::memory_order_relaxed) + 1;
   const char* const title = profiled(kTitle);
   auto work = c10::make_intrusive<SparseWork>(
       rank_, title, title != nullptr ? std::make_optional(tensors) : std::nullopt, sequence,
       tensors);
-  const auto body = [work, exchange, tensor, rank = rank_, size = size_] {
+  const auto body = [work, sum, tensor] {
     std::exception_ptr error;
     try {
       const at::AutoDispatchBelowADInplaceOrView below_autograd;
-      tensor.copy_(sum_over_ranks(exchange, tensor, rank, size));
+      tensor.copy_(sum->complete());
     } catch (...) {
       error = std::current_exception();
     }

@@ -133,6 +133,19 @@ void refuse(const char* name, const std::string& text) {
   C10_THROW_ERROR(Error, std::string("anyccl: ") + name + ": " + text);
 }
 
+namespace {
+
+/// Whether the storage has what the tensor needs; of one with strides, anything at all.
+bool has_memory(const at::Tensor& tensor) {
+  if (tensor.numel() == 0 || tensor._is_zerotensor()) return true;
+  const std::size_t bytes = tensor.storage().nbytes();
+  if (!tensor.is_contiguous()) return bytes > 0;
+  const auto end = static_cast<std::size_t>(tensor.storage_offset() + tensor.numel());
+  return end * tensor.itemsize() <= bytes;
+}
+
+}  // namespace
+
 void check_tensor(const char* name, const at::Tensor& tensor) {
   if (!tensor.defined()) refuse(name, "a tensor is undefined");
   if (!tensor.device().is_cpu())
@@ -141,6 +154,10 @@ void check_tensor(const char* name, const at::Tensor& tensor) {
                      "backend=\"cpu:anyccl,cuda:nccl\"");
   if (tensor.layout() != c10::kStrided)
     refuse(name, "unsupported layout " + c10d::toString(tensor.layout()));
+  if (!has_memory(tensor))
+    refuse(name, "the tensor has " + std::to_string(tensor.numel()) +
+                     " elements and a storage of " + std::to_string(tensor.storage().nbytes()) +
+                     " bytes: was its memory freed, as by untyped_storage().resize_()?");
 }
 
 void check_tensors(const char* name, at::TensorList tensors, const c10::TensorOptions& like) {
