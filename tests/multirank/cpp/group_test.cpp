@@ -65,7 +65,7 @@ TEST(CppGroup, starts_nothing_after_an_error_wherever_it_is_found) {
       EXPECT_OK(comm.send(x, peer).status());
       EXPECT_FALSE(comm.all_reduce(x, y, ReduceOp::sum).ok());
     });
-    EXPECT_REFUSED(first, Code::invalid_argument, "4 and 3 elements");
+    EXPECT_REFUSED(first, Code::invalid_argument, "4 i32 and the result 3 i32");
     const auto second = group([&] {
       EXPECT_OK(comm.send(x, peer).status());
       EXPECT_FALSE(comm.send(x, peer, {}, -3).ok());
@@ -75,7 +75,7 @@ TEST(CppGroup, starts_nothing_after_an_error_wherever_it_is_found) {
       EXPECT_OK(comm.send(x, peer).status());
       EXPECT_FALSE(group([&] { return comm.all_reduce(x, y, ReduceOp::sum).status(); }).ok());
     });
-    EXPECT_REFUSED(inner, Code::invalid_argument, "4 and 3 elements");
+    EXPECT_REFUSED(inner, Code::invalid_argument, "4 i32 and the result 3 i32");
     expect_group([&] {  // the first message that there is is this one
       x.assign(4, 8);
       EXPECT_OK(comm.send(x, peer).status());

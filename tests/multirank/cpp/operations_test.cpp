@@ -42,7 +42,8 @@ TEST(CppOperators, reduce_locally) {
   std::vector<float> y{2, 3}, three(3);
   ASSERT_OK(reduce_local(x, y, ReduceOp::max));
   EXPECT_EQ(y, (std::vector<float>{2, 5}));
-  EXPECT_REFUSED(reduce_local(x, three, ReduceOp::sum), Code::invalid_argument, "2 and 3 elements");
+  EXPECT_REFUSED(reduce_local(x, three, ReduceOp::sum), Code::invalid_argument,
+                 "2 f32 and the result 3 f32");
   EXPECT_REFUSED(reduce_local(x, y, ReduceOp::avg), Code::unsupported, "avg");
   auto comms = Communicator::init_all(1);
   ASSERT_TRUE(comms.ok());
