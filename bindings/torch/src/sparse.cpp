@@ -41,9 +41,9 @@ class SparseWork final : public c10d::Work {
   const c10::intrusive_ptr<c10::ivalue::Future> future_ = future_of_tensors();
 };
 
-using Issued = std::unique_ptr<anycclWork, void (*)(anycclWork_t)>;
+using OpenWork = std::unique_ptr<anycclWork, void (*)(anycclWork_t)>;
 
-Issued issue(const anycclCall_t& call, anycclComm_t comm) {
+OpenWork issue(const anycclCall_t& call, anycclComm_t comm) {
   anycclWork_t issued = nullptr;
   check(anycclIssue(&call, comm, &issued), kName);
   return {issued, [](anycclWork_t work) { anycclWorkFree(work); }};
@@ -61,7 +61,7 @@ class Exchange {
         timeout_ms_(timeout_ms) {}
 
   /// Row r of `all` gets the header of rank r. In its place among the collectives of the group.
-  Issued gather(const at::Tensor& header, const at::Tensor& all) const {
+  OpenWork gather(const at::Tensor& header, const at::Tensor& all) const {
     anycclCall_t call = {};
     call.size = sizeof call;
     call.collective = anycclCollAllGather;
@@ -70,14 +70,14 @@ class Exchange {
     call.sendbuff = header.const_data_ptr();
     call.recvbuff = all.mutable_data_ptr();
     call.timeout_ms = timeout_ms_;
-    Issued issued(nullptr, nullptr);
+    OpenWork issued(nullptr, nullptr);
     shared_comm_->with(kName, [&](anycclComm_t comm) { issued = issue(call, comm); });
     return issued;
   }
 
   /// theirs[r] gets the message of rank r, mine goes to all. All are contiguous.
   void run(const at::Tensor& mine, const std::vector<at::Tensor>& theirs) const {
-    std::vector<Issued> works;
+    std::vector<OpenWork> works;
     shared_comm_->with(kName, [&](anycclComm_t comm) {
       for (const bool sends : {false, true}) {
         for (int peer = 0; peer < size_; ++peer) {
@@ -141,7 +141,7 @@ class SparseSum {
   const Exchange exchange_;
   const at::Tensor mine_, header_, headers_;
   const int rank_;
-  const Issued gathered_;
+  const OpenWork gathered_;
 };
 
 at::Tensor SparseSum::complete() {
