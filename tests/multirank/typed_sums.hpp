@@ -16,6 +16,7 @@ inline Bits converted(DType from, DType to, Bits bits) {
 }
 
 inline Memory converted(DType from, DType to, const Memory& memory) {
+  if (from == to) return memory;
   const std::size_t count = memory.size() / bytes_of(from);
   Memory result(count * bytes_of(to));
   for (std::size_t i = 0; i < count; ++i) {
