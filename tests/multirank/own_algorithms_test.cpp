@@ -92,6 +92,21 @@ std::string plan_of_group(Communicator& comm, const std::string& algorithm) {
   return text;
 }
 
+TEST_F(OwnAlgorithm, averages_numbers_whose_sum_is_too_large_for_their_type) {
+  ASSERT_OK(load_algorithms(file_of(star("averages", 3))));
+  run_ranks(3, [](Communicator& comm) {
+    constexpr std::uint16_t k60000 = 0x7b53;  // of f16, whose largest number is 65504
+    std::vector<Float16> x(1000, Float16{k60000});
+    anycclCollConfig_t config = ANYCCL_COLLCONFIG_INITIALIZER;
+    config.algSelection = "averages";
+    ASSERT_EQ(anycclAllReduceConfig(x.data(), x.data(), x.size(), anycclFloat16, anycclAvg,
+                                    comm.handle(), nullptr, &config),
+              anycclSuccess)
+        << anycclGetLastError(comm.handle());
+    for (const Float16& average : x) ASSERT_EQ(average.bits, k60000);
+  });
+}
+
 TEST_F(OwnAlgorithm, that_adds_up_by_the_tree_fuses_calls_of_a_group) {
   const std::string file = file_of(star("by_the_tree", 3));
   expect_all_passed(run_processes(3, [&](Communicator& comm) {

@@ -60,7 +60,7 @@ class Exchange {
         tag_(tag),
         timeout_ms_(timeout_ms) {}
 
-  /// Row r of `all` gets the header of rank r. In its place among the collectives of the group.
+  /// Row r of `all` gets the header of rank r. It has its place among the group's collectives.
   OpenWork gather(const at::Tensor& header, const at::Tensor& all) const {
     anycclCall_t call = {};
     call.size = sizeof call;

@@ -79,6 +79,7 @@ class PlanCache {
   bool sums_at_once(const Call& call, const Algorithm& algorithm) const;
   DType choose_conversions(const Call& call, const ElementTypes& types,
                            PreparedCall& prepared) const;
+  bool divides_in_steps(const Call& call, const Algorithm& algorithm) const;
   void choose_division(const Call& call, PreparedCall& prepared) const;
   Result<DivideFn> last_kernel(const Call& call) const;
   Status choose_kernels(const Call& call, PreparedCall& prepared) const;

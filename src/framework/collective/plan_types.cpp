@@ -92,7 +92,8 @@ Result<Choice> PlanCache::choose_for(const Call& given, std::size_t known, Eleme
     if (const auto direct = choose_algorithm(call, bytes, Order::tree_in_one_step); direct.ok())
       choice = direct;
   if (choice.ok() && may_send_input && is_in_wide_steps(types) &&
-      sums_at_once(given, *choice->algorithm))
+      sums_at_once(given, *choice->algorithm) &&
+      (given.op != ReduceOp::avg || divides_in_steps(given, *choice->algorithm)))
     types.sum = types.input;
   return choice;
 }
@@ -100,6 +101,12 @@ Result<Choice> PlanCache::choose_for(const Call& given, std::size_t known, Eleme
 /// Whether it rounds each result once, and has no sum but that.
 bool PlanCache::sums_at_once(const Call& call, const Algorithm& algorithm) const {
   return me_.size > 1 && meets(algorithm, query_of(call, 0).shape, Order::tree_in_one_step);
+}
+
+/// Whether the step that makes a result of an average divides it. A loaded algorithm may have steps
+/// that only copy.
+bool PlanCache::divides_in_steps(const Call& call, const Algorithm& algorithm) const {
+  return call.op == ReduceOp::avg && algorithm.loaded == nullptr && sums_at_once(call, algorithm);
 }
 
 /// How elements come from one type into another. Returns the type of those that the plan moves.
@@ -131,8 +138,7 @@ DType PlanCache::choose_conversions(const Call& call, const ElementTypes& types,
 /// the sum may be larger than their largest number.
 void PlanCache::choose_division(const Call& call, PreparedCall& prepared) const {
   const Algorithm& algorithm = *prepared.routed->algorithm;
-  if (call.op != ReduceOp::avg || algorithm.loaded != nullptr || !sums_at_once(call, algorithm))
-    return;
+  if (!divides_in_steps(call, algorithm)) return;
   Portions& portions = prepared.portions;
   if (portions.widen == nullptr && tree_for(call.dtype) == Order::tree_in_one_step) {
     portions.widen = converter(call.dtype, DType::f32);

@@ -48,12 +48,12 @@ class CallOrder {
     lender_ = keeper();
     keep(job, true);
   }
-  /// The call is over: who has lent it keeps it again, unless that one has given it back meanwhile.
+  /// The call is over: its lender keeps the order again, unless it has given it back meanwhile.
   void give_back_lent() {
     if (lender_ == nullptr) return give_back();
     keep(std::exchange(lender_, nullptr), false);
   }
-  /// Who keeps it, or has lent it, gives it back; in the latter case the call that has it goes on.
+  /// The keeper gives it back, or the lender does: then the call that has it goes on.
   void give_back_own() {
     if (std::exchange(lender_, nullptr) == nullptr) give_back();
   }
@@ -68,7 +68,7 @@ class CallOrder {
 
   std::atomic<CallerId> keeper_{nullptr};  // null: nobody
   bool is_job_ = false;
-  CallerId lender_ = nullptr;  // of who keeps it
+  CallerId lender_ = nullptr;  // null: the keeper has not borrowed it
   Doorbell doorbell_;
 };
 
