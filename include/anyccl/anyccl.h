@@ -1062,7 +1062,8 @@ typedef enum {
 } anycclCollective_t;
 
 #define ANYCCL_ANY_SOURCE (-1) /* The `root` of a Recv: the next fitting message of any rank. */
-#define ANYCCL_MAX_TAG 0xffffff
+#define ANYCCL_MAX_TAG 0x7fffffff
+#define ANYCCL_LAYER_TAG(n) (-ANYCCL_MAX_TAG - 1 + (n)) /* For libraries above this one: n < 2^20 */
 #define ANYCCL_NO_TIMEOUT 0xffffffffu /* A timeout_ms that no wait reaches: 49 days. */
 /* One call as data. Zero it, set `size` to sizeof(anycclCall_t) and the fields that the operation
  * has under the same names above. The four arrays are copied. */
@@ -1079,10 +1080,9 @@ typedef struct {
   anycclStream_t stream; /* It starts after earlier work in the stream; NULL: at once. */
   int tag; /* Send, Recv: 0..ANYCCL_MAX_TAG. Messages match in order where it is the same. */
   unsigned int timeout_ms; /* When it is over the call fails, and the communicator; 0: the limit of
-                            * the communicator, see anycclConfig_t. Of a message it counts from the
-                            * call; of a collective from its turn: when those issued before are
-                            * complete and its stream has come to it. That of the communicator counts
-                            * from when the operation begins to wait for peers. */
+                            * the communicator, which counts from when the operation begins to wait
+                            * for peers. Of a message it counts from the call; of a collective from
+                            * its turn, when those before are complete and its stream has come to it. */
   const anycclCollConfig_t* config; /* Of a collective; NULL: none. Read during the call. */
   int synchronous;                  /* Send: not 0, as anycclSsend. */
 } anycclCall_t;

@@ -42,10 +42,10 @@ TEST_F(BadRequest, sources_and_tags_of_probes) {
     expect_words(anycclIprobe(source, 0, comm_, &flag, &message_), anycclInvalidArgument,
                  {"source " + said});
   }
-  for (const int tag : {-1, ANYCCL_MAX_TAG + 1}) {
+  for (const int tag : {-1, ANYCCL_LAYER_TAG(1 << 20)}) {
     const std::string said = std::to_string(tag);
     expect_words(anycclProbeFor(0, tag, comm_, 1, &message_), anycclInvalidArgument,
-                 {"tag " + said, "16777215"});
+                 {"tag " + said, "2147483647"});
     expect_words(anycclIprobe(0, tag, comm_, &flag, &message_), anycclInvalidArgument,
                  {"tag " + said});
   }

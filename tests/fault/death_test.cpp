@@ -164,6 +164,31 @@ TEST_P(Death, of_a_rank_with_children) {
       variables(), 5));
 }
 
+/// An abort is told behind what was sent before. Whoever does not read until the process has ended
+/// hears only that the connection did.
+TEST(DeathOverTcp, may_have_been_an_abort_on_a_full_connection) {
+  const auto outcomes = run_processes(
+      2,
+      [](Communicator& comm) {
+        meet(comm);
+        std::vector<float> x(std::size_t{4} << 20, 1.0F);
+        if (comm.rank() == Rank{0}) {
+          const auto open = comm.all_reduce(view(x), view(x), ReduceOp::sum);
+          std::this_thread::sleep_for(std::chrono::milliseconds(50));
+          static_cast<void>(comm.abort());
+          ::_exit(0);
+        }
+        std::this_thread::sleep_for(std::chrono::milliseconds(800));
+        const Status status = wait(comm.all_reduce(view(x), view(x), ReduceOp::sum));
+        EXPECT_NE(status.message().find("abort"), std::string::npos) << status.message();
+      },
+      [](int) {
+        return Variables{{"ANYCCL_TRANSPORT", "tcp"}};
+      },
+      20);
+  expect_all_passed(outcomes);
+}
+
 /// Who stops in the middle of a job without a word is named too.
 TEST_P(Death, by_leaving_while_others_need_it) {
   const auto outcomes = run_processes(

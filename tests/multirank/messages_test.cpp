@@ -29,7 +29,7 @@ std::vector<float> numbers(std::size_t count, int salt) {
 TEST_P(Messages, match_by_tag_and_then_in_order) {
   run_ranks(2, [](Communicator& comm) {
     for (const std::size_t count : kSizes) {
-      constexpr int kTags[] = {5, 0, 5, ANYCCL_MAX_TAG};
+      constexpr int kTags[] = {5, ANYCCL_LAYER_TAG(0), 5, ANYCCL_MAX_TAG};
       constexpr std::size_t kWanted[] = {3, 1, 0, 2};  // the two of tag 5 in order
       std::vector<std::vector<float>> data;
       std::vector<Work> works;
@@ -176,7 +176,7 @@ TEST(MessagesOfOne, end_with_their_communicator) {
 TEST_P(Messages, must_have_a_tag_that_exists) {
   run_ranks(1, [](Communicator& comm) {
     float x = 0;
-    for (const int tag : {-1, ANYCCL_MAX_TAG + 1}) {
+    for (const int tag : {-1, ANYCCL_LAYER_TAG(1 << 20)}) {
       const Status status = comm.send(view(std::span(&x, 1)), Rank{0}, {}, tag).status();
       EXPECT_EQ(status.code(), Code::invalid_argument);
       EXPECT_NE(status.message().find("tag " + std::to_string(tag)), std::string::npos);

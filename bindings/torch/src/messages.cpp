@@ -9,9 +9,6 @@ namespace {
 
 using c10d::OpType;
 
-// The highest tags are for sparse tensors.
-constexpr int kMaxTag = 0xefffff;
-
 }  // namespace
 
 Backend::WorkPtr Backend::message(Job& job, const at::Tensor& tensor, bool sends, int peer,
@@ -19,8 +16,9 @@ Backend::WorkPtr Backend::message(Job& job, const at::Tensor& tensor, bool sends
   if (peer != ANYCCL_ANY_SOURCE && (peer < 0 || peer >= size_))
     refuse(job.name(),
            "rank " + std::to_string(peer) + " is not in this group of " + std::to_string(size_));
-  if (tag < 0 || tag > kMaxTag)
-    refuse(job.name(), "tag " + std::to_string(tag) + " is not in 0.." + std::to_string(kMaxTag));
+  if (tag < 0)
+    refuse(job.name(),
+           "tag " + std::to_string(tag) + " is not in 0.." + std::to_string(ANYCCL_MAX_TAG));
   anycclCall_t& call = job.call(sends ? anycclCollSend : anycclCollRecv, tensor.scalar_type());
   call.count = units(tensor);
   call.timeout_ms = 0;  // the limit counts during wait()

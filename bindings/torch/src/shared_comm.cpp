@@ -119,7 +119,7 @@ void SharedComm::check_alive(std::string_view name, int peer) {
   with(name, [&](anycclComm_t comm) {
     anycclMessage_t found{};
     int is_there = 0;  // a probe looks for failures, as nothing else may be under way
-    const anycclResult_t code = anycclIprobe(peer, ANYCCL_MAX_TAG, comm, &is_there, &found);
+    const anycclResult_t code = anycclIprobe(peer, ANYCCL_LAYER_TAG(0), comm, &is_there, &found);
     if (code != anycclSuccess)
       std::rethrow_exception(failure(code, name, anycclGetLastError(comm)));
   });

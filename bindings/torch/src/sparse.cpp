@@ -13,7 +13,6 @@ namespace {
 constexpr const char* kTitle = "anyccl:sparse_all_reduce";
 constexpr const char* kName = "sparse_all_reduce";
 constexpr int kDimensions = 16;
-constexpr int kFirstTag = 0xf00000, kTags = 0x100000;  // above those of programs
 
 /// Completes when its thread calls complete().
 class SparseWork final : public c10d::Work {
@@ -185,7 +184,7 @@ Backend::WorkPtr Backend::allreduce_sparse(Tensors& tensors, const c10d::Allredu
     refuse(kName, "sparse tensors support only ReduceOp.SUM");
   if (tensor.dim() > kDimensions) refuse(kName, "the tensor has more than 16 dimensions");
   operator_of(kName, opts.reduceOp, tensor.scalar_type());
-  const int tag = kFirstTag + static_cast<int>(sparse_sequence_++ % kTags);
+  const int tag = ANYCCL_LAYER_TAG(static_cast<int>(sparse_sequence_++ % (1U << 20)));
   const Exchange exchange(core_->group.comm, rank_, size_, tag, limit_of(timeout_of(opts.timeout)));
   const at::AutoDispatchBelowADInplaceOrView here_too;
   const auto sum = std::make_shared<SparseSum>(exchange, tensor, rank_, size_);

@@ -45,6 +45,11 @@ Status check_wait_in_callback(const Awaited& awaited) {
       "when the operation is complete");
 }
 
+Status check_tag(int tag) {
+  if (tag >= 0 || tag < ANYCCL_LAYER_TAG(1 << 20)) return {};
+  return error(Code::invalid_argument, "tag {} is not in 0..{}", tag, ANYCCL_MAX_TAG);
+}
+
 Status need_comm(anycclComm_t comm) {
   ANYCCL_CHECK(need(comm, "comm"));
   ANYCCL_CHECK(check_wait({}));

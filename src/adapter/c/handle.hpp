@@ -134,6 +134,8 @@ Status need(const void* pointer, const char* what);
 Status need_vector(const void* x, std::size_t count, const char* what);
 /// `call` waits, so it is not in a group.
 Status need_no_group(const char* call);
+/// The tag of a message: one of a program's, or of the layers above this library.
+Status check_tag(int tag);
 /// Not NULL, and ready for use.
 Status need_comm(anycclComm_t comm);
 /// check_wait() of a thread that is in a function of the program.

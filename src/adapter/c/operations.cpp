@@ -71,8 +71,7 @@ Result<Call> read_call(const anycclCall_t* asked, anycclComm_t comm) {
   call.send_counts = asked->sendcounts, call.send_displs = asked->sdispls;
   call.recv_counts = asked->recvcounts, call.recv_displs = asked->rdispls;
   call.tag = static_cast<std::uint32_t>(asked->tag);
-  if (call.is_point_to_point() && call.tag > ANYCCL_MAX_TAG)
-    return error(Code::invalid_argument, "tag {} is not in 0..{}", asked->tag, ANYCCL_MAX_TAG);
+  if (call.is_point_to_point()) ANYCCL_CHECK(check_tag(asked->tag));
   call.timeout = std::chrono::milliseconds(asked->timeout_ms);
   ANYCCL_CHECK(configure(asked->config, comm, call));
   call.synchronous = what == Collective::send && asked->synchronous != 0;

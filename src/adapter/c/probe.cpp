@@ -9,9 +9,7 @@ namespace {
 Status check_probe(anycclComm_t comm, int tag, const anycclMessage_t* message) {
   ANYCCL_CHECK(need_comm(comm));
   ANYCCL_CHECK(need(message, "message"));
-  if (tag < 0 || tag > ANYCCL_MAX_TAG)
-    return error(Code::invalid_argument, "tag {} is not in 0..{}", tag, ANYCCL_MAX_TAG);
-  return {};
+  return check_tag(tag);
 }
 
 void tell(const MessageFacts& found, anycclMessage_t* message) {

@@ -10,13 +10,13 @@
 
 namespace anyccl {
 
-/// Tags of the library's own messages have this bit, those of programs have not.
-constexpr std::uint32_t kOwnTag = ANYCCL_MAX_TAG + 1, kMostTag = kOwnTag | ANYCCL_MAX_TAG;
+/// Tags of the library's own messages have these two bits, those of its users have not.
+constexpr std::uint32_t kOwnTag = 0xc0000000;
 /// Of them: a put or a signal, and the bytes that follow a long put. Other messages of the library
 /// have tags far below.
-constexpr std::uint32_t kPutTag = kMostTag - 1, kPutBytesTag = kMostTag;
+constexpr std::uint32_t kPutTag = 0xfffffffe, kPutBytesTag = 0xffffffff;
 /// And between the ranks that are left when a communicator is shrunk.
-constexpr std::uint32_t kShrinkTag = kMostTag - 2;
+constexpr std::uint32_t kShrinkTag = kPutTag - 1;
 
 /// The arguments of one operation, as the caller gave them. Counts are in elements: of the vector,
 /// or of one block. Made for every call: what is larger than 80 bytes, compilers clear in a loop.

@@ -54,12 +54,12 @@ bool MessageMatcher::does_at_once(const Call& call, std::uint32_t poll_budget) {
   const std::size_t element = bytes_of(call.dtype), bytes = call.count * element;
   const bool sends = call.collective == Collective::send;
   if (uindex(call.root) >= pairs_.size() || route_[uindex(call.root)] == nullptr || element == 0 ||
-      call.count > kMost || call.tag > kMostTag || call.synchronous ||
+      call.count > kMost || call.synchronous ||
       (bytes > 0 && (sends ? call.input == nullptr : call.output == nullptr)))
     return false;
   Messages& messages = *route_[uindex(call.root)];
   Pair& pair = pairs_[uindex(call.root)];
-  const std::uint32_t digest = message_digest::of(call.tag, call.dtype);
+  const std::uint64_t digest = message_digest::of(call.tag, call.dtype);
   const bool done =
       sends ? !has_sends(pair) && messages.send_at_once(call.root, digest, {call.input, bytes})
             : is_next(pair) &&

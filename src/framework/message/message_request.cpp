@@ -14,7 +14,8 @@ constexpr std::size_t kLentPart = std::size_t{64} << 20;
 
 void MessageRequest::begin(const Call& call, std::uint64_t order) {
   restart();
-  set_kind(message_digest::of(call.tag, call.dtype) ^ static_cast<std::uint32_t>(call.root) << 16 ^
+  set_kind(call.tag << 8 ^ static_cast<std::uint32_t>(call.dtype) ^
+           static_cast<std::uint32_t>(call.root) << 16 ^
            static_cast<std::uint32_t>(call.collective) << 28);
   call_ = call;
   messages_ = nullptr;
@@ -61,7 +62,7 @@ std::string MessageRequest::what() const {
   if (call_.tag == kPutTag || call_.tag == kPutBytesTag)
     return fmt::format("a put or signal of {} bytes", total_);
   const std::string tag =
-      call_.tag >= kOwnTag ? " of the library" : fmt::format(" with tag {}", call_.tag);
+      call_.tag > ANYCCL_MAX_TAG ? " of the library" : fmt::format(" with tag {}", call_.tag);
   return fmt::format("a {} of {} {}{}", call_.collective == Collective::send ? "send" : "receive",
                      call_.count, name_of(call_.dtype), tag);
 }

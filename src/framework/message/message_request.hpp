@@ -33,8 +33,8 @@ class MessageRequest final : public Operation {
   std::uint64_t order() const { return order_; }
   std::size_t bytes() const { return total_; }
   /// The announcement to the receiver: its tag and type, and whether it is synchronous.
-  std::uint32_t digest() const {
-    const std::uint32_t plain = message_digest::of(call_.tag, call_.dtype);
+  std::uint64_t digest() const {
+    const std::uint64_t plain = message_digest::of(call_.tag, call_.dtype);
     return call_.synchronous ? message_digest::synchronous(plain) : plain;
   }
   std::uint64_t number() const { return message_; }
@@ -48,7 +48,7 @@ class MessageRequest final : public Operation {
   /// Once it is done.
   Rank peer() const { return call_.root; }
 
-  bool is_answered_by(std::uint32_t digest) const {
+  bool is_answered_by(std::uint64_t digest) const {
     return message_digest::answer(message_) == digest;
   }
 

@@ -8,7 +8,7 @@
 namespace anyccl {
 namespace {
 
-constexpr std::uint32_t kPutDigest = message_digest::of(kPutTag, DType::u8),
+constexpr std::uint64_t kPutDigest = message_digest::of(kPutTag, DType::u8),
                         kPutBytesDigest = message_digest::of(kPutBytesTag, DType::u8);
 constexpr std::uint32_t kLandedKind = 0x77696e64;  // any constant: see Operation::kind()
 

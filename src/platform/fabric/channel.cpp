@@ -237,7 +237,10 @@ bool Channel::is_silent() {
 
 std::string Channel::how_ended() const {
   const std::lock_guard lock(link_->mutex_);
-  return fabric::how_ended(link_->fd());
+  std::string known = fabric::how_ended(link_->fd());
+  if (!known.empty() || !link_->in_.ended_in_a_frame()) return known;
+  // An abort is behind what was sent before it.
+  return ", or aborted and exited before this rank read what it had sent";
 }
 
 void Channel::look_for_silence() {

@@ -79,7 +79,7 @@ class Channel {
   std::uint64_t unread() const;
   /// Whether is_dead() because the peer's host does not answer.
   bool is_silent();
-  /// How the peer's process has ended, in brackets; empty where this is not known here.
+  /// How the peer's process has ended, as Transport::how_ended() says it.
   std::string how_ended() const;
   /// Looks whether the peer's host still answers; costs a system call.
   void look_for_silence();

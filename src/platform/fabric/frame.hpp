@@ -31,7 +31,7 @@ enum FrameType : std::uint8_t {
 
 enum FrameFlag : std::uint8_t { kMessage = 1, kSized = 2 };
 
-inline constexpr std::uint16_t kMagic = 0xACC3;  ///< Changes with the format.
+inline constexpr std::uint16_t kMagic = 0xACC4;  ///< Changes with the format.
 
 struct FrameHeader {
   std::uint16_t magic = kMagic;
@@ -41,11 +41,12 @@ struct FrameHeader {
   ContextKey context = 0;
   // Data and kWant only:
   std::uint64_t operation = 0;  ///< With kMessage: the message, per pair and direction.
-  std::uint32_t number = 0, digest = 0;
+  std::uint64_t digest = 0;     ///< See Publication and Fragment.
+  std::uint32_t number = 0, zero = 0;
   std::uint64_t total = 0;   ///< With kSized: bytes of the whole block or message of this pair.
   std::uint64_t credit = 0;  ///< See Window.
 };
-static_assert(sizeof(FrameHeader) == 48);
+static_assert(sizeof(FrameHeader) == 56);
 
 /// Names a data frame of a peer in a context.
 struct Key {

@@ -22,6 +22,13 @@ constexpr char kTooMuchCredit[] = "that it has read more than it was sent";
 // one more system call, which is cheaper than copying this much.
 constexpr std::size_t kDirect = 8192;
 
+/// A frame of so many bytes has come whole.
+void came(Resend* resend, std::size_t bytes) {
+  if (resend == nullptr) return;
+  resend->came(bytes);
+  if (resend->owes_acknowledgement()) resend->link.acknowledge();
+}
+
 }  // namespace
 
 bool same_call(const FrameHeader& header, const Wanted& in) {
@@ -222,7 +229,7 @@ bool Reader::handle_control(const FrameHeader& header) {
   }
   begin_ += head_bytes() + header.bytes;
   ++next_number_;
-  came(head_bytes() + header.bytes);
+  came(resend_, head_bytes() + header.bytes);
   if (header.type == kReceived) return take_acknowledgement(header);
   Flow* const flow = flow_of(header.context);
   if (flow == nullptr || flow->is_over()) {
@@ -340,7 +347,7 @@ bool Reader::finish_frame() {
   Arrival arrival{frame_, std::exchange(buffer_, Buffer{}), data};
   Context* const context = flow_->context;
   Flow& flow = *flow_;
-  came(head_bytes() + frame_.bytes);
+  came(resend_, head_bytes() + frame_.bytes);
   if (std::exchange(dropped_, false)) return flow.window.consumed(frame_.bytes), false;
   const Key key = key_of(frame_);
   if (context != nullptr && !key.is_message &&
@@ -352,13 +359,6 @@ bool Reader::finish_frame() {
   if (context != nullptr) context->arrivals.fetch_add(1, std::memory_order_relaxed);
   tell(flow);
   return true;
-}
-
-/// A frame of so many bytes has come whole.
-void Reader::came(std::size_t bytes) {
-  if (resend_ == nullptr) return;
-  resend_->came(bytes);
-  if (resend_->owes_acknowledgement()) resend_->link.acknowledge();
 }
 
 }  // namespace anyccl::fabric

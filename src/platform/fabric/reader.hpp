@@ -20,7 +20,7 @@ namespace anyccl::fabric {
 /// A data frame that a rank asks for.
 struct Wanted {
   Key key;
-  std::uint32_t digest = 0;
+  std::uint64_t digest = 0;
   bool sized = false;
   std::size_t bytes = 0;
   std::uint64_t total = 0;    ///< If `sized`.
@@ -74,6 +74,8 @@ class Reader {
   void close(Flow& flow);
 
   bool ended() const { return ended_; }
+  /// The stream ended before the frame that it had begun.
+  bool ended_in_a_frame() const { return ended_ && in_frame_; }
   /// The errno that ended the stream; 0: none.
   int problem() const { return problem_; }
   /// Nothing will come any more, as there will be no connection, or nobody answers. `problem`: for all
@@ -99,7 +101,6 @@ class Reader {
   void choose_target(Flow* mine, const Wanted* wanted);
   bool receive_payload();
   bool finish_frame();
-  void came(std::size_t bytes);
 
   bool fill(std::size_t most);
   ssize_t receive(iovec* parts, std::size_t count);

@@ -17,7 +17,7 @@ struct SealedHeader {
   FrameHeader header;
   Seal seal;
 };
-static_assert(sizeof(SealedHeader) == 64);
+static_assert(sizeof(SealedHeader) == 72);
 
 SealedHeader sealed(const FrameHeader& header, std::uint64_t number, const std::byte* payload);
 /// The problem of a header from the wire where the frame `expected` comes next, or null.

@@ -1,5 +1,5 @@
 #pragma once
-// The 32 bits of a message that say which tag and data type it has, and whether it is synchronous
+// The 40 bits of a message that say which tag and data type it has, and whether it is synchronous
 // or the answer to a synchronous one.
 
 #include <cstddef>
@@ -10,41 +10,41 @@
 
 namespace anyccl::message_digest {
 
-inline constexpr std::uint32_t kSynchronous = 0x40, kTypes = 0x3f;
+inline constexpr std::uint64_t kSynchronous = 0x40, kTypes = 0x3f;
+inline constexpr int kBits = 40;
 static_assert(anycclNumTypes < kTypes);
 
-/// `tag`: 25 bits.
-constexpr std::uint32_t of(std::uint32_t tag, DType dtype) {
-  return tag << 8 | tag >> 24 << 7 | static_cast<std::uint32_t>(dtype);
+constexpr std::uint64_t of(std::uint32_t tag, DType dtype) {
+  return std::uint64_t{tag} << 8 | static_cast<std::uint64_t>(dtype);
 }
-constexpr std::uint32_t synchronous(std::uint32_t digest) {
+constexpr std::uint64_t synchronous(std::uint64_t digest) {
   return digest | kSynchronous;
 }
-constexpr std::uint32_t tag_of(std::uint32_t digest) {
-  return digest >> 8 | (digest >> 7 & 1) << 24;
+constexpr std::uint32_t tag_of(std::uint64_t digest) {
+  return static_cast<std::uint32_t>(digest >> 8);
 }
-constexpr DType dtype_of(std::uint32_t digest) {
+constexpr DType dtype_of(std::uint64_t digest) {
   return static_cast<DType>(digest & kTypes);
 }
-constexpr bool is_synchronous(std::uint32_t digest) {
+constexpr bool is_synchronous(std::uint64_t digest) {
   return (digest & kSynchronous) != 0;
 }
 
 /// That of the message without contents that answers a synchronous message `number`.
-constexpr std::uint32_t answer(std::uint64_t number) {
-  return of(static_cast<std::uint32_t>(number) & 0x1ffffff, DType{kTypes});
+constexpr std::uint64_t answer(std::uint64_t number) {
+  return of(static_cast<std::uint32_t>(number), DType{kTypes});
 }
-constexpr bool is_answer(std::uint32_t digest) {
+constexpr bool is_answer(std::uint64_t digest) {
   return (digest & kTypes) == kTypes;
 }
-constexpr bool is_plain(std::uint32_t digest) {
+constexpr bool is_plain(std::uint64_t digest) {
   return !is_synchronous(digest) && !is_answer(digest);
 }
 
 /// One side's message: its digest and its bytes.
 struct Side {
   int rank;
-  std::uint32_t digest;
+  std::uint64_t digest;
   std::uint64_t bytes;
 };
 /// The error of two sides whose digests differ: it names both ranks, types and numbers of elements.

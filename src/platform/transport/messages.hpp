@@ -12,7 +12,7 @@ namespace anyccl {
 /// numbered from 1, fragments of a message from 0. An empty message is one empty fragment.
 struct Fragment {
   Rank peer{};
-  std::uint32_t digest = 0;   ///< Of tag and data type.
+  std::uint64_t digest = 0;   ///< Of tag and data type.
   std::uint64_t message = 0;  ///< Its number.
   std::uint32_t number = 0;
   std::size_t bytes = 0;
@@ -21,7 +21,7 @@ struct Fragment {
 
 /// The facts about a message that are known before it is read.
 struct Envelope {
-  std::uint32_t digest = 0;
+  std::uint64_t digest = 0;
   std::uint64_t total = 0;  ///< Bytes.
   bool lent = false;        ///< The receiver reads it from the sender's memory.
 };
@@ -47,7 +47,7 @@ class Messages {
   virtual Sent send(const Fragment& out, const std::byte* source) = 0;
   /// Sends a short message, if that needs no waiting; false: nothing has happened. It is the next
   /// message to `to`.
-  virtual bool send_at_once(Rank /*to*/, std::uint32_t /*digest*/,
+  virtual bool send_at_once(Rank /*to*/, std::uint64_t /*digest*/,
                             std::span<const std::byte> /*message*/) {
     return false;
   }
@@ -65,7 +65,7 @@ class Messages {
   virtual bool receive(const Fragment& in, std::size_t offset, std::byte* into) = 0;
   /// Reads the next message of `from`, if it is short, is there, and has just this digest and size;
   /// false: nothing has happened. `poll_budget`: as in Incoming.
-  virtual bool receive_at_once(Rank /*from*/, std::uint32_t /*digest*/,
+  virtual bool receive_at_once(Rank /*from*/, std::uint64_t /*digest*/,
                                std::uint32_t /*poll_budget*/, std::span<std::byte> /*message*/) {
     return false;
   }

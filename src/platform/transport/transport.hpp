@@ -75,8 +75,7 @@ class Transport {
   /// stops because of it, may say more.
   virtual bool is_vague() const { return false; }
   virtual PeerState state(Rank peer) = 0;
-  /// How the process of a dead peer has ended, as " (killed by signal 9, Killed)"; empty where that is not
-  /// known here.
+  /// What is known of the end of a dead peer, as " (killed by signal 9, Killed)"; empty: nothing.
   virtual std::string how_ended(Rank /*peer*/) { return ""; }
   /// The record that `peer` has of call `sequence`, if it is known here. Sends ours to peers that
   /// may be waiting for it. `peer` may be this rank.

@@ -40,7 +40,7 @@ class ScriptedPeer final : public Messages {
     said_.pop_front();
     return true;
   }
-  bool receive_at_once(Rank from, std::uint32_t digest, std::uint32_t,
+  bool receive_at_once(Rank from, std::uint64_t digest, std::uint32_t,
                        std::span<std::byte> message) override {
     return is_eager_ &&
            receive(
@@ -50,7 +50,7 @@ class ScriptedPeer final : public Messages {
 
  private:
   struct Message {
-    std::uint32_t digest;
+    std::uint64_t digest;
     Bytes bytes;
   };
   bool is_eager_;
@@ -220,7 +220,7 @@ TEST_P(Target, survives_anything) {
                              .bytes = number(kWindow)};
       Bytes bytes = message(header, header.bytes > kMostWithHeader ? below(8) / 7 : header.bytes);
       if (below(8) == 0) bytes.resize(below(kMostPutMessage + 10));
-      peer.say(below(8) == 0 ? static_cast<std::uint32_t>(below(kMostTag)) : kPutTag,
+      peer.say(below(8) == 0 ? static_cast<std::uint32_t>(below(kPutBytesTag)) : kPutTag,
                below(8) == 0 ? DType::i8 : DType::u8, std::move(bytes));
       if (header.bytes > kMostWithHeader && header.bytes < 2 * kWindow && below(8) != 0)
         peer.say(kPutBytesTag, DType::u8, Bytes(header.bytes + below(8) / 7));

@@ -11,7 +11,7 @@ constexpr const char kSend[] =
     R"(Send an array to rank `dst`, which receives as many elements of the same type with the same tag.
 
 May return before the receiver has called `recv`, but need not: to exchange, use `anyccl.group`, or
-``async_op=True`` on both sides. The `Work` gives None. Tags are from 0 to 16777215.)";
+``async_op=True`` on both sides. The `Work` gives None. Tags are from 0 to 2147483647.)";
 constexpr const char kRecv[] = R"(Receive from rank `src` into the array `out`, and return it.
 
 Without `src`: the next fitting message of any rank. With ``async_op=True``, `Work.source` tells which.

@@ -72,7 +72,9 @@ struct AsF16 {
     // As a number with the exponent of f32, whose least normal ones have a 1 that denormal ones lack.
     const std::uint32_t small = as_bits(as_float(moved + kLeastNormal) - as_float(kLeastNormal));
     const std::uint32_t number = moved < 0x400U << 13 ? small : moved + kRebias;
-    return as_float(sign | (moved >= 0x7c00U << 13 ? moved + 2 * kRebias : number));
+    // A NaN is a quiet one, as instructions that convert make it.
+    const std::uint32_t quiet = moved > 0x7c00U << 13 ? kNanBits & ~kInfinityBits : 0;
+    return as_float(sign | (moved >= 0x7c00U << 13 ? (moved + 2 * kRebias) | quiet : number));
   }
   [[gnu::always_inline]] static Word narrow(float x) {
     const std::uint32_t bits = as_bits(x), magnitude = bits & ~kSignBit;

@@ -212,6 +212,7 @@ template <size_t kBytes>
 struct Halves {
   using Floats = Vector<float, 2 * kBytes>;
   [[gnu::always_inline]] explicit Halves(Bytes from) : v(widen(from)) {}
+  [[gnu::always_inline]] explicit Halves(Floats from) : v(from) {}
   [[gnu::always_inline]] void operator+=(const Halves& other) { v += other.v; }
   [[gnu::always_inline]] void operator*=(const Halves& other) { v *= other.v; }
   [[gnu::always_inline]] void operator/=(float by) { v /= by; }

@@ -14,11 +14,15 @@ namespace {
 /// no earlier than without.
 constexpr std::size_t kLendMessagesFrom = kMailboxSlots * kFragmentBytes + 1;
 
-std::uint64_t word_of(std::uint64_t fragment, std::uint32_t digest) {
-  return fragment << 32 | digest;
+/// The number of a fragment has 24 bits: those of a slot differ by kMailboxSlots.
+std::uint64_t word_of(std::uint64_t fragment, std::uint64_t digest) {
+  return fragment << message_digest::kBits | digest;
+}
+std::uint64_t digest_in(std::uint64_t word) {
+  return word & ((std::uint64_t{1} << message_digest::kBits) - 1);
 }
 bool is_fragment(std::uint64_t word, std::uint64_t fragment) {
-  return word >> 32 == static_cast<std::uint32_t>(fragment);
+  return word - digest_in(word) == fragment << message_digest::kBits;
 }
 
 std::uint64_t size_in(const Line& line) {
@@ -97,7 +101,7 @@ bool Mailboxes::lend(Peer& peer, const Fragment& out, const std::byte* source) {
   return true;
 }
 
-bool Mailboxes::send_at_once(Rank to, std::uint32_t digest, std::span<const std::byte> message) {
+bool Mailboxes::send_at_once(Rank to, std::uint64_t digest, std::span<const std::byte> message) {
   peers_.maintain_windows();
   Peer& peer = peers_.of(uindex(to));
   if (message.size() > kFragmentBytes || may_lend(message.size()) ||
@@ -110,7 +114,7 @@ bool Mailboxes::send_at_once(Rank to, std::uint32_t digest, std::span<const std:
   return true;
 }
 
-void Mailboxes::reveal(Peer& peer, std::uint32_t digest, Size size) {
+void Mailboxes::reveal(Peer& peer, std::uint64_t digest, Size size) {
   Line& line = line_to(peer);
   std::memcpy(line.before_word(sizeof size), &size, sizeof size);
   line.word.store(word_of(++peer.fragments_sent, digest), std::memory_order_release);
@@ -140,11 +144,11 @@ bool Mailboxes::peek(Rank from, std::uint64_t, Envelope& envelope) {
   const std::uint64_t word = line.word.load(std::memory_order_acquire);
   if (!is_fragment(word, peer.fragments_read + 1)) return false;
   const Size size = size_in(line);
-  envelope = {static_cast<std::uint32_t>(word), size & ~kLent, (size & kLent) != 0};
+  envelope = {digest_in(word), size & ~kLent, (size & kLent) != 0};
   return true;
 }
 
-bool Mailboxes::receive_at_once(Rank from, std::uint32_t digest, std::uint32_t poll_budget,
+bool Mailboxes::receive_at_once(Rank from, std::uint64_t digest, std::uint32_t poll_budget,
                                 std::span<std::byte> message) {
   peers_.maintain_windows();
   Peer& peer = peers_.of(uindex(from));
@@ -189,8 +193,7 @@ const std::byte* Mailboxes::find(Peer& peer, const Line& line, const Fragment& i
   const Size size = size_in(line);
   if (word != word_of(peer.fragments_read + 1, in.digest))
     return peers_.problem(message_digest::other_type(
-        {index(in.peer), static_cast<std::uint32_t>(word), size & ~kLent},
-        {index(me_), in.digest, in.total}));
+        {index(in.peer), digest_in(word), size & ~kLent}, {index(me_), in.digest, in.total}));
   const std::span fragments{peer.out + layout_.fragments(uindex(me_)), layout_.mailbox_bytes()};
   lent = (size & kLent) != 0;
   if (lent) {

@@ -28,11 +28,11 @@ class Mailboxes final : public Messages {
 
   std::size_t fragment_bytes() const override { return kFragmentBytes; }
   Sent send(const Fragment& out, const std::byte* source) override;
-  bool send_at_once(Rank to, std::uint32_t digest, std::span<const std::byte> message) override;
+  bool send_at_once(Rank to, std::uint64_t digest, std::span<const std::byte> message) override;
   bool settled(Rank reader) override;
   bool peek(Rank from, std::uint64_t message, Envelope& envelope) override;
   bool receive(const Fragment& in, std::size_t offset, std::byte* into) override;
-  bool receive_at_once(Rank from, std::uint32_t digest, std::uint32_t poll_budget,
+  bool receive_at_once(Rank from, std::uint64_t digest, std::uint32_t poll_budget,
                        std::span<std::byte> message) override;
   /// Of the slots and fragments whose pages exist.
   std::size_t bytes() const;
@@ -63,7 +63,7 @@ class Mailboxes final : public Messages {
   std::uint64_t most_unread(std::size_t message) const;
   bool has_room(Peer& peer, std::size_t message) const;
   std::byte* reserve(Peer& peer, std::size_t bytes, std::size_t message);
-  void reveal(Peer& peer, std::uint32_t digest, Size size);
+  void reveal(Peer& peer, std::uint64_t digest, Size size);
   const std::byte* find(Peer& peer, const Line& line, const Fragment& in, std::size_t offset,
                         std::byte* into, bool& lent);
   void consume(Peer& peer);
