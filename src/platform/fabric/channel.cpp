@@ -239,7 +239,7 @@ std::string Channel::how_ended() const {
   const std::lock_guard lock(link_->mutex_);
   std::string known = fabric::how_ended(link_->fd());
   if (!known.empty() || !link_->in_.ended_in_a_frame()) return known;
-  // An abort is behind what was sent before it.
+  // The abort would have come behind this frame.
   return ", or aborted and exited before this rank read what it had sent";
 }
 

@@ -42,7 +42,8 @@ struct FrameHeader {
   // Data and kWant only:
   std::uint64_t operation = 0;  ///< With kMessage: the message, per pair and direction.
   std::uint64_t digest = 0;     ///< See Publication and Fragment.
-  std::uint32_t number = 0, zero = 0;
+  std::uint32_t number = 0;
+  std::uint32_t zero = 0;    ///< So that no byte of the header is left to chance.
   std::uint64_t total = 0;   ///< With kSized: bytes of the whole block or message of this pair.
   std::uint64_t credit = 0;  ///< See Window.
 };

@@ -75,7 +75,7 @@ class Transport {
   /// stops because of it, may say more.
   virtual bool is_vague() const { return false; }
   virtual PeerState state(Rank peer) = 0;
-  /// What is known of the end of a dead peer, as " (killed by signal 9, Killed)"; empty: nothing.
+  /// The end of a dead peer's process, as " (killed by signal 9, Killed)"; empty: nothing is known.
   virtual std::string how_ended(Rank /*peer*/) { return ""; }
   /// The record that `peer` has of call `sequence`, if it is known here. Sends ours to peers that
   /// may be waiting for it. `peer` may be this rank.
