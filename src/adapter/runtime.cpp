@@ -125,25 +125,7 @@ class Process {
     const std::lock_guard lock(mutex_);
     leave_at_exit();
   }
-  void keep(bootstrap::Rendezvous rendezvous) {
-    const std::lock_guard lock(mutex_);
-    rendezvous_.push_back(std::move(rendezvous));
-  }
-  /// The group of this id is formed, or has failed with `outcome`: its server, if it is ours, is
-  /// not needed any more.
-  void drop(const bootstrap::UniqueId& id, const Status& outcome) {
-    std::vector<bootstrap::Rendezvous> done;
-    {
-      const std::lock_guard lock(mutex_);
-      for (auto it = rendezvous_.begin(); it != rendezvous_.end();) {
-        const bool same = it->id.secret == id.secret;
-        if (same) done.push_back(std::move(*it));
-        it = same ? rendezvous_.erase(it) : it + 1;
-      }
-    }
-    for (const bootstrap::Rendezvous& r : done)
-      if (!outcome.ok() && outcome.code() != Code::timeout) r.server->stop_when_told();
-  }
+  bootstrap::UniqueIds& unique_ids() { return unique_ids_; }
 
  private:
   struct Joined {
@@ -201,7 +183,7 @@ class Process {
   std::size_t most_comms_ = 16;  // With so many, those that have ended are forgotten.
   std::vector<std::weak_ptr<HostStream>> streams_;
   std::uint64_t streams_made_ = 0;
-  std::vector<bootstrap::Rendezvous> rendezvous_;
+  bootstrap::UniqueIds unique_ids_;
   BackgroundProgress* progress_ = nullptr;
   std::atomic<bool> reports_{false}, dumps_{false};  // see report_in() and dump_at()
   ProcessMetrics metrics_{[this] { return now(); }};
@@ -372,12 +354,16 @@ std::shared_ptr<HostStream> make_stream() {
 Result<anycclUniqueId> make_unique_id() {
   ANYCCL_CHECK(refuse_duplicate_library());
   ANYCCL_TRY(const Config config, read_config());
-  ANYCCL_TRY(bootstrap::Rendezvous rendezvous,
-             bootstrap::make_rendezvous(config.interface, config.ports));
+  ANYCCL_TRY(const bootstrap::UniqueId made,
+             Process::get().unique_ids().make(config.interface, config.ports));
   anycclUniqueId id{};
-  rendezvous.id.to_bytes(id.internal);
-  Process::get().keep(std::move(rendezvous));
+  made.to_bytes(id.internal);
   return id;
+}
+
+void drop_unique_id(const anycclUniqueId& bytes) {
+  const auto id = bootstrap::UniqueId::from_bytes(bytes.internal);
+  if (id.ok()) Process::get().unique_ids().drop(*id, false);
 }
 
 Result<CommPtr> join_by_id(const anycclUniqueId& bytes, int size, int rank, const std::string& name,
@@ -386,8 +372,10 @@ Result<CommPtr> join_by_id(const anycclUniqueId& bytes, int size, int rank, cons
   ANYCCL_TRY(const bootstrap::UniqueId id, bootstrap::UniqueId::from_bytes(bytes.internal));
   ANYCCL_TRY(InitContext init, prepare_init(rank, size, settings));
   init.name = name;
-  Result<bootstrap::Group> group = bootstrap::join(id, init.hello, init.deadline, &init.listeners);
-  Process::get().drop(id, group.status());
+  bootstrap::UniqueIds& ids = Process::get().unique_ids();
+  Result<bootstrap::Group> group =
+      bootstrap::join(id, init.hello, init.deadline, &init.listeners, ids.made(id));
+  ids.drop(id, !group.ok() && group.status().code() != Code::timeout);
   if (!group.ok()) return group.status();
   return create(init, std::make_shared<const bootstrap::Group>(*std::move(group)), Rank{rank});
 }

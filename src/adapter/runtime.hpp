@@ -19,6 +19,8 @@ class Agreement;
 
 /// Makes an id and keeps the server behind it until its group is formed.
 Result<anycclUniqueId> make_unique_id();
+/// Nobody here waits for its group any more: ranks that do are told so. Nothing, for an id of another process.
+void drop_unique_id(const anycclUniqueId& id);
 /// `name`: of the communicator, in logs. `settings`: of its configuration.
 Result<CommPtr> join_by_id(const anycclUniqueId& id, int size, int rank,
                            const std::string& name = {}, const CommSettings& settings = {});

@@ -65,6 +65,7 @@ inline constexpr std::string_view kWaitNames[] = {"balanced", "latency", "thrift
 struct PortRange {
   std::uint16_t low = 0, high = 0;  ///< 0: any free port.
   bool is_any() const { return low == 0; }
+  bool operator==(const PortRange&) const = default;
 };
 
 /// The environment, read and checked once per communicator. Nothing else calls getenv.

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "support/streams.hpp"
+#include "support/usage.hpp"
 
 namespace anyccl::test {
 namespace {
@@ -190,6 +191,22 @@ TEST(Handles, that_are_aborted_during_a_function_of_the_program_say_so_and_wait_
   call.ends = true;
   for (std::thread& thread : threads) thread.join();
   expect_error(anycclBarrier(pair.comms[1], nullptr), anycclAborted, "was aborted");
+}
+TEST(Handles, whose_creation_is_aborted_leave_nothing) {
+  anycclConfig_t config = ANYCCL_CONFIG_INITIALIZER;
+  config.blocking = 0;
+  const auto abort_one = [&] {
+    anycclUniqueId id;
+    anycclComm_t comm = nullptr;
+    ASSERT_EQ(anycclGetUniqueId(&id), anycclSuccess);
+    EXPECT_EQ(anycclCommInitRankConfig(&comm, 2, id, 0, &config), anycclInProgress);
+    EXPECT_EQ(anycclCommAbort(comm), anycclSuccess);
+  };
+  const std::ptrdiff_t threads_before = entries_of("/proc/self/task");
+  const std::ptrdiff_t descriptors_before = entries_of("/proc/self/fd");
+  for (int i = 0; i < 5; ++i) abort_one();
+  EXPECT_LE(threads(threads_before), threads_before);
+  EXPECT_LE(descriptors(descriptors_before), descriptors_before);
 }
 TEST(Handles, of_destroyed_streams_and_events_say_so) {
   anycclStream_t stream = nullptr;

@@ -12,8 +12,10 @@ Background::Background() : result_(CommPtr()) {
   fork_generation_ = fork_generation();
 }
 
-std::shared_ptr<Background> Background::start(std::function<Result<CommPtr>()> job) {
+std::shared_ptr<Background> Background::start(std::function<Result<CommPtr>()> job,
+                                              std::function<void()> when_abandoned) {
   const std::shared_ptr<Background> made(new Background);
+  made->when_abandoned_ = std::move(when_abandoned);
   const SignalsBlocked blocked;
   std::thread([made, job = std::move(job)] { made->run(job); }).detach();
   return made;
@@ -48,10 +50,13 @@ Result<CommPtr> Background::take() {
 
 void Background::abandon() {
   if (fork_generation() != fork_generation_) return;
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   abandoned_ = true;
   if (done_ && result_.ok() && *result_ != nullptr) abort(**result_);
   result_ = CommPtr();
+  const bool is_under_way = !done_;
+  lock.unlock();
+  if (is_under_way && when_abandoned_) when_abandoned_();
 }
 
 void abort(Comm& comm) {

@@ -14,7 +14,9 @@ namespace anyccl {
 /// communicator, or finish one.
 class Background {
  public:
-  static std::shared_ptr<Background> start(std::function<Result<CommPtr>()> job);
+  /// `when_abandoned`: what lets `job` end soon; may be null.
+  static std::shared_ptr<Background> start(std::function<Result<CommPtr>()> job,
+                                           std::function<void()> when_abandoned = {});
 
   bool done();
   /// Waits until it is done. A communicator comes out once; who asks again gets null, as does a
@@ -30,6 +32,7 @@ class Background {
   std::mutex mutex_;
   std::condition_variable ended_;
   bool done_ = false, abandoned_ = false;
+  std::function<void()> when_abandoned_;
   Result<CommPtr> result_;
   std::uint64_t fork_generation_;
 };

@@ -90,7 +90,7 @@ anycclResult_t anycclCommInitRankConfig(anycclComm_t* comm, int nranks, anycclUn
     const auto make = [=, name = name, settings = settings] {
       return join_by_id(id, nranks, rank, name, settings);
     };
-    if (!blocking) return begin(comm, name, make);
+    if (!blocking) return begin(comm, name, make, [id] { drop_unique_id(id); });
     const auto join = [=, name = name]() -> Status {
       ANYCCL_TRY(CommPtr made, make());
       *comm = make_handle(std::move(made), name);

@@ -115,11 +115,12 @@ anycclComm_t make_handle(CommPtr comm, std::string name) {
   return handle;
 }
 
-Status begin(anycclComm_t* comm, std::string name, std::function<Result<CommPtr>()> job) {
+Status begin(anycclComm_t* comm, std::string name, std::function<Result<CommPtr>()> job,
+             std::function<void()> when_aborted) {
   auto handle = std::make_unique<anycclComm>();
   handle->name = std::move(name);
   handle->blocking = false;
-  handle->background = Background::start(std::move(job));
+  handle->background = Background::start(std::move(job), std::move(when_aborted));
   *comm = handle.release();
   return Status(Code::in_progress, "the communicator is being created");
 }

@@ -11,10 +11,10 @@ namespace anyccl {
 namespace {
 
 /// Makes a communicator from `comm` by make(parent, name, settings): at once, in the background, or at the end
-/// of the group. `problem`: of this rank's arguments; make() tells it to the others.
+/// of the group. `problem`: of this rank's arguments; make() tells it to the others. `when_aborted`: as in begin().
 template <typename Make>
 Status derive(anycclComm_t comm, anycclComm_t* newcomm, const anycclConfig_t* config,
-              Status problem, const Make& make) {
+              Status problem, const Make& make, std::function<void()> when_aborted = {}) {
   ANYCCL_TRY(const std::shared_ptr<Team> parent, keep(comm));
   if (problem.ok()) problem = need(newcomm, "newcomm");
   if (newcomm != nullptr) *newcomm = nullptr;
@@ -25,12 +25,15 @@ Status derive(anycclComm_t comm, anycclComm_t* newcomm, const anycclConfig_t* co
   };
   if (!blocking && newcomm != nullptr) {
     ANYCCL_TRY(const auto sequence, CallSequence::begin_for_job(parent->first()));
-    return begin(newcomm, name, [=]() -> Result<CommPtr> {
-      sequence->take();
-      auto made = job();
-      sequence->end();
-      return made;
-    });
+    return begin(
+        newcomm, name,
+        [=]() -> Result<CommPtr> {
+          sequence->take();
+          auto made = job();
+          sequence->end();
+          return made;
+        },
+        std::move(when_aborted));
   }
   const auto place = [=]() -> Status {
     ANYCCL_TRY(CommPtr made, job());
@@ -166,9 +169,13 @@ anycclResult_t anycclCommGrow(anycclComm_t comm, int nranks, const anycclUniqueI
       problem =
           error(Code::invalid_argument, "rank is {}: ranks of comm keep theirs and pass -1", rank);
     const std::optional<anycclUniqueId> known = id == nullptr ? std::nullopt : std::optional(*id);
-    return derive(comm, newcomm, config, problem,
-                  [=](Comm& parent, const std::string& name, const CommSettings& settings) {
-                    return grow(parent, nranks, known ? &*known : nullptr, name, settings);
-                  });
+    return derive(
+        comm, newcomm, config, problem,
+        [=](Comm& parent, const std::string& name, const CommSettings& settings) {
+          return grow(parent, nranks, known ? &*known : nullptr, name, settings);
+        },
+        [known] {
+          if (known) drop_unique_id(*known);
+        });
   });
 }

@@ -23,10 +23,10 @@ void log_dropped(int fd, std::string_view why) {
 
 }  // namespace
 
-Acceptor::Acceptor(std::vector<Listener> listeners, const Secret& secret, std::uint32_t to,
-                   Trust trust, Handshake::Welcome welcome, bool encrypts)
+Acceptor::Acceptor(std::vector<Listener> listeners, Secrets secrets, std::uint32_t to, Trust trust,
+                   Handshake::Welcome welcome, bool encrypts)
     : listeners_(std::move(listeners)),
-      secret_(secret),
+      secrets_(std::move(secrets)),
       to_(to),
       trust_(trust),
       welcome_(std::move(welcome)),
@@ -69,7 +69,8 @@ void Acceptor::advance_pending(std::span<const pollfd> entries) {
                                 s.handshake.session(),
                                 s.local,
                                 {},
-                                s.handshake.take_stream()});
+                                s.handshake.take_stream(),
+                                s.handshake.meeting()});
     } else if (s.deadline.passed()) {
       log_dropped(s.socket.get(), "it did not authenticate itself in time");
     } else {
@@ -114,7 +115,7 @@ Status Acceptor::begin_handshake(UniqueFd socket, const Listener& listener) {
     }
   }
   ANYCCL_TRY(Handshake handshake,
-             Handshake::acceptor(secret_, to_, welcome_, encrypts_ && !listener.local));
+             Handshake::acceptor(secrets_, to_, welcome_, encrypts_ && !listener.local));
   if (pending_.size() >= std::min(kMostPending, room_)) drop_oldest();
   pending_.push_back({std::move(socket), std::move(handshake), Deadline::in(kHandshakeTime),
                       Deadline::in(kPatience), listener.local});

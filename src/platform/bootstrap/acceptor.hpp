@@ -26,7 +26,7 @@ class Acceptor {
   };
   /// `to`: as in Greeting, who is greeted here. With Trust::same_user all listeners are local.
   /// `welcome`: as in Handshake. `encrypts`: connections over the network.
-  Acceptor(std::vector<Listener> listeners, const Secret& secret, std::uint32_t to, Trust trust,
+  Acceptor(std::vector<Listener> listeners, Secrets secrets, std::uint32_t to, Trust trust,
            Handshake::Welcome welcome = {}, bool encrypts = false);
 
   /// Lets in no more than so many at a time from now on: others wait in the kernel's queue until one of
@@ -75,7 +75,7 @@ class Acceptor {
   void note_refused(const PendingPeer& peer);
 
   std::vector<Listener> listeners_;
-  Secret secret_;
+  Secrets secrets_;
   std::uint32_t to_;
   Trust trust_;
   Handshake::Welcome welcome_;

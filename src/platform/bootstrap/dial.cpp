@@ -107,7 +107,7 @@ void Dial::end_round() {
 Status Dial::start(std::size_t endpoint) {
   const bool encrypts = target_.encrypts && !target_.endpoints[endpoint].local();
   ANYCCL_TRY(Handshake handshake,
-             Handshake::connector(secret_, target_.from, target_.to, encrypts));
+             Handshake::connector(secret_, target_.from, target_.to, encrypts, target_.meeting));
   Result<UniqueFd> opened = open_socket(target_.endpoints[endpoint]);
   shortage_ = opened.status().code() == Code::system_error ? opened.status() : Status();
   ANYCCL_TRY(UniqueFd socket, std::move(opened));

@@ -21,6 +21,7 @@ struct Connection {
   bool local = false;  ///< A unix socket.
   Address to = {};     ///< Where it was made to; family 0 for a unix socket, and at the acceptor.
   std::unique_ptr<SecureStream> secure = {};  ///< Null: it is not encrypted.
+  std::uint32_t meeting = 0;                  ///< As in Greeting; at the acceptor only.
 };
 
 /// A condition for taking part, besides knowing the secret.
@@ -41,8 +42,9 @@ class Dial {
     std::vector<Endpoint> endpoints;
     std::uint32_t from = 0, to = 0;  ///< As in Greeting.
     Trust trust = Trust::secret;
-    std::string note = {};  ///< What problems() adds; may be empty.
-    bool encrypts = false;  ///< Connections over the network.
+    std::string note = {};      ///< What problems() adds; may be empty.
+    bool encrypts = false;      ///< Connections over the network.
+    std::uint32_t meeting = 0;  ///< As in Greeting.
   };
   Dial(const Secret& secret, Target target) : secret_(secret), target_(std::move(target)) {}
 

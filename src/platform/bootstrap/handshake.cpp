@@ -30,6 +30,11 @@ Status refused_because(std::uint32_t refusal) {
     return error(Code::system_error,
                  "it refused the connection, as its process has no descriptor left (`ulimit -n` "
                  "there)");
+  if (refusal == static_cast<std::uint32_t>(Refusal::no_meeting))
+    return error(
+        Code::remote_error,
+        "the group of this unique id is formed already, or the process that made the id has "
+        "given it up");
   return error(Code::system_error, "it refused the connection for a reason of number {}", refusal);
 }
 
@@ -44,10 +49,12 @@ Answer refusing(Refusal why) {
 }
 
 Result<Handshake> Handshake::connector(const Secret& secret, std::uint32_t from, std::uint32_t to,
-                                       bool encrypts) {
+                                       bool encrypts, std::uint32_t meeting) {
   Handshake made(secret, true, encrypts);
+  made.secret_ = secret;
   made.greeting_.magic = kGreets;
   made.greeting_.protocol = kProtocol;
+  made.greeting_.meeting = meeting;
   made.greeting_.from = from;
   made.greeting_.to = to;
   ANYCCL_CHECK(random_bytes(made.greeting_.nonce));
@@ -57,9 +64,9 @@ Result<Handshake> Handshake::connector(const Secret& secret, std::uint32_t from,
   return made;
 }
 
-Result<Handshake> Handshake::acceptor(const Secret& secret, std::uint32_t to, Welcome welcome,
+Result<Handshake> Handshake::acceptor(Secrets secrets, std::uint32_t to, Welcome welcome,
                                       bool encrypts) {
-  Handshake made(secret, false, encrypts);
+  Handshake made(std::move(secrets), false, encrypts);
   made.welcome_ = std::move(welcome);
   made.greeting_.to = to;
   made.answer_.magic = kAnswers;
@@ -142,6 +149,14 @@ Status Handshake::on_greeting() {
     return {};
   }
   if (greeting_.to != me) return error(Code::invalid_argument, "it looks for another rank");
+  const std::optional<Secret> secret = secrets_.of(greeting_.meeting);
+  if (!secret) {
+    answer_ = refusing(Refusal::no_meeting);
+    refuse(bytes_of(answer_),
+           error(Code::invalid_argument, "it asks for a meeting that is not here"));
+    return {};
+  }
+  secret_ = *secret;
   ANYCCL_TRY(answer_.proof, prove("acceptor"));
   out_.put(bytes_of(answer_));
   in_.expect(sizeof(Mac));

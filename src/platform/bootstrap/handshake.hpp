@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 
 #include "anyccl/status.hpp"
 #include "base/secure_stream.hpp"
@@ -14,7 +15,7 @@ namespace anyccl::bootstrap {
 
 /// Raised when the messages below, Hello or frames change. The layouts of Greeting and Answer never
 /// change, so that other versions can be told apart.
-inline constexpr std::uint32_t kProtocol = 7;
+inline constexpr std::uint32_t kProtocol = 8;
 
 /// `to` of a greeting to a root server, and to the rank that tells others its answer.
 inline constexpr std::uint32_t kToRoot = 0xffffffff, kToRelay = 0xfffffffe;
@@ -23,7 +24,7 @@ inline constexpr std::uint32_t kToRoot = 0xffffffff, kToRelay = 0xfffffffe;
 struct Greeting {
   std::array<char, 8> magic{};
   std::uint32_t protocol = 0;
-  std::uint32_t unused = 0;
+  std::uint32_t meeting = 0;       ///< Of those at one root server: a unique id's number, or 0.
   std::uint32_t from = 0, to = 0;  ///< Ranks; `to` may be kToRoot or kToRelay.
   std::array<std::byte, 16> nonce{};
 };
@@ -41,9 +42,23 @@ struct Answer {
 enum class Refusal : std::uint32_t {
   none,
   no_descriptors,  ///< Its process has no descriptor left for this connection.
+  no_meeting,      ///< It has no meeting of this number, or no more.
 };
 /// What such an acceptor sends.
 Answer refusing(Refusal why);
+
+/// The secrets that an acceptor asks for: one, or that of the meeting which a greeting names.
+class Secrets {
+ public:
+  Secrets(const Secret& one) : of_([one](std::uint32_t) { return one; }) {}
+  /// `of`: none for a meeting that is not here.
+  explicit Secrets(std::function<std::optional<Secret>(std::uint32_t meeting)> of)
+      : of_(std::move(of)) {}
+  std::optional<Secret> of(std::uint32_t meeting) const { return of_(meeting); }
+
+ private:
+  std::function<std::optional<Secret>(std::uint32_t)> of_;
+};
 
 /// One end of mutual authentication over a fresh connection, without waiting:
 ///
@@ -63,11 +78,11 @@ Answer refusing(Refusal why);
 class Handshake {
  public:
   static Result<Handshake> connector(const Secret& secret, std::uint32_t from, std::uint32_t to,
-                                     bool encrypts = false);
+                                     bool encrypts = false, std::uint32_t meeting = 0);
   /// Refuses greetings that are not to `to`, and, once they have proved themselves, ranks that are
   /// not welcome now; null: all are.
   using Welcome = std::function<bool(std::uint32_t from)>;
-  static Result<Handshake> acceptor(const Secret& secret, std::uint32_t to, Welcome welcome = {},
+  static Result<Handshake> acceptor(Secrets secrets, std::uint32_t to, Welcome welcome = {},
                                     bool encrypts = false);
 
   /// Goes on as far as the nonblocking socket allows. Errors: remote_error when the peer closed the
@@ -90,6 +105,7 @@ class Handshake {
   bool met_another_secret() const { return met_another_secret_; }
 
   std::uint32_t from() const { return greeting_.from; }
+  std::uint32_t meeting() const { return greeting_.meeting; }
   /// When done: a key that only the two ends know, if the secret is one.
   const Mac& session() const { return session_; }
   /// When done: what encrypts the connection from now on; null: nothing.
@@ -98,8 +114,8 @@ class Handshake {
  private:
   enum class Phase { greeting, answer, proof, proved, accepted, refuse, finish, encrypt, done };
 
-  Handshake(const Secret& secret, bool connects, bool encrypts)
-      : secret_(secret), connects_(connects), encrypts_(encrypts) {}
+  Handshake(Secrets secrets, bool connects, bool encrypts)
+      : secrets_(std::move(secrets)), connects_(connects), encrypts_(encrypts) {}
   Status check_beginning() const;
   Status on_message();
   Status on_greeting();
@@ -113,7 +129,8 @@ class Handshake {
   Result<Mac> prove(std::string_view label) const;
   Status check_proof(std::string_view label, const Mac& claimed) const;
 
-  Secret secret_;
+  Secrets secrets_;
+  Secret secret_;  // the acceptor's: from the greeting on
   bool connects_, encrypts_;
   Welcome welcome_;
   Phase phase_ = Phase::greeting;

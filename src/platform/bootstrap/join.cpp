@@ -39,7 +39,8 @@ struct Peer {
 Result<Peer> reach_root(const Joiner& joiner) {
   ANYCCL_TRY(const Source source, root_source(joiner.rendezvous, joiner.mine));
   Dial dial(joiner.rendezvous.secret, source.target);
-  Result<Connection> connection = wait_for_connection(dial, joiner.deadline, false);
+  Result<Connection> connection =
+      wait_for_connection(dial, joiner.deadline, joiner.rendezvous.is_here);
   if (connection.status().code() == Code::timeout)
     return could_not_reach(joiner.mine, source, dial);
   if (!connection.ok())
@@ -180,11 +181,13 @@ Result<Group> join_large(const Joiner& joiner, const Listeners* listeners) {
 }  // namespace
 
 Result<Group> join(const UniqueId& id, const Hello& mine, Deadline deadline,
-                   const Listeners* listeners) {
+                   const Listeners* listeners, bool is_here) {
   RendezvousAddress rendezvous;
   ANYCCL_TRY(const OwnNetwork own, OwnNetwork::find());
   rendezvous.endpoints = own.endpoints_to(id.addresses());
   rendezvous.secret = Secret(id.secret);
+  rendezvous.meeting = id.meeting;
+  rendezvous.is_here = is_here;
   rendezvous.advice =
       "the process that made the unique id must still run and be reachable from here "
       "(ANYCCL_SOCKET_IFNAME there chooses its addresses), and an id serves one group only";

@@ -22,6 +22,8 @@ struct Group {
 /// them. A leader tells the others the answer, and leaders of other hosts, which call at `listeners`, and
 /// returns when it has. `listeners` is what `mine` was made from; null: it tells no leaders.
 ///
+/// `is_here`: the id was made in this process, so that a listener that is closed never comes back.
+///
 /// Threads: any; all ranks may be threads of one process.
 /// Errors: timeout, saying which ranks are missing or why the root server could not be reached;
 ///         invalid_usage when the ranks do not fit together (a rank twice, other sizes, settings or
@@ -29,7 +31,7 @@ struct Group {
 ///         remote_error when a rank or the root server goes; aborted when it was stopped;
 ///         system_error.
 Result<Group> join(const UniqueId& id, const Hello& mine, Deadline deadline,
-                   const Listeners* listeners = nullptr);
+                   const Listeners* listeners = nullptr, bool is_here = false);
 
 /// The same, at a given place.
 Result<Group> join_at(const RendezvousAddress& rendezvous, const Hello& mine, Deadline deadline,

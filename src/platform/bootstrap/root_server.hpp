@@ -1,50 +1,84 @@
 #pragma once
 
+#include <condition_variable>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <thread>
 #include <vector>
 
 #include "anyccl/status.hpp"
 #include "base/unique_fd.hpp"
-#include "platform/bootstrap/dial.hpp"
-#include "platform/bootstrap/relay_tree.hpp"
-#include "platform/bootstrap/secret.hpp"
+#include "platform/bootstrap/group_root.hpp"
 
 namespace anyccl::bootstrap {
 
-/// Where the ranks of one group meet: collects a hello from each of them and, when all are there,
-/// sends everyone the table of all; in a large group, leaders of hosts come, and some of them are sent the
-/// table, which send it on (see RelayTree). Serves one group, from a thread of its own.
+/// Where the ranks of one group, or of several, meet: collects a hello from each rank of a group and,
+/// when all are there, sends everyone the table of all; in a large group, leaders of hosts come, and some
+/// of them are sent the table, which send it on (see RelayTree). Greetings say which meeting a rank is
+/// for. Serves from a thread of its own, which ends, and listens no more, once its last group is formed.
 ///
-/// The group fails, and every member is told why, when a rank joins twice, when sizes, settings or
+/// A group fails, and every member is told why, when a rank joins twice, when sizes, settings or
 /// versions differ, when a member leaves, or when a member's time limit is nearly over (then the
-/// missing ranks are named). Members that come later are told the same, until the server is
-/// stopped. Before the first member has joined it waits without limit.
+/// missing ranks are named). Members that come later are told the same, until it is stopped. Before
+/// the first member has joined it waits without limit.
 class RootServer {
  public:
-  /// Listens on `listeners`; with Trust::same_user all are unix sockets.
+  /// Listens on `listeners` for one group; with Trust::same_user all are unix sockets.
   static Result<std::unique_ptr<RootServer>> start(std::vector<UniqueFd> listeners,
                                                    const Secret& secret, Trust trust,
-                                                   RelayTree tree = {});
+                                                   RelayTree tree = {}, std::uint32_t meeting = 0);
   RootServer(const RootServer&) = delete;
   RootServer& operator=(const RootServer&) = delete;
   ~RootServer() { stop(); }
 
+  /// Serves one more group, whose ranks have `secret` and say `meeting`, a number that no other has.
+  /// False: it has ended.
+  bool serve(std::uint32_t meeting, const Secret& secret);
+  /// Whether the group of this meeting is still to be formed, or told why not.
+  bool serves(std::uint32_t meeting) const;
+  /// Stops one group's meeting, as stop() and stop_when_told() do for all. Any thread.
+  void end(std::uint32_t meeting, bool when_told);
+
   /// Ends the server. Members that wait get an answer first (that it was stopped, if ranks are
   /// missing), which takes two seconds at most if a member is slow. May be called twice, by one
   /// thread. In a forked child it does nothing: the server stays the parent's.
-  void stop() { end(false); }
+  void stop() { end_all(false); }
   /// The same after a failure, but ranks that are still on their way get two seconds to come and
   /// hear of it; returns at once when all have.
-  void stop_when_told() { end(true); }
+  void stop_when_told() { end_all(true); }
 
  private:
-  void end(bool when_told);
-  RootServer(UniqueFd stop_event, std::thread thread)
-      : owner_(::getpid()), stop_event_(std::move(stop_event)), thread_(std::move(thread)) {}
+  struct Served {
+    Secret secret;
+    GroupRoot root;
+    bool is_stopped = false;
+  };
+  struct Polled {
+    Served* meeting;  ///< Only the thread ends meetings.
+    std::size_t entries;
+  };
+
+  RootServer(std::vector<UniqueFd> listeners, UniqueFd wake, Trust trust, RelayTree tree);
+  void run();
+  Status look(std::unique_lock<std::mutex>& lock);
+  void let_in(std::span<const pollfd> entries);
+  void warn_of_refused();
+  void stop_meeting(Served& meeting, bool when_told);
+  void end_all(bool when_told);
+  void close_unless_open();
+  void forget_finished();
 
   pid_t owner_;
-  UniqueFd stop_event_;
+  UniqueFd wake_;
+  Trust trust_;
+  RelayTree tree_;
+  mutable std::mutex mutex_;
+  std::condition_variable ended_;  // a meeting has
+  std::vector<UniqueFd> listeners_;
+  Acceptor acceptor_;
+  std::map<std::uint32_t, Served> meetings_;
+  bool is_closed_ = false, warned_ = false;
   std::thread thread_;
 };
 

@@ -12,10 +12,7 @@ namespace anyccl::bootstrap {
 /// (epoll).
 class SocketSet {
  public:
-  /// Errors: system_error.
-  static Result<SocketSet> make();
-
-  /// A descriptor for poll(2) that is readable when one of the sockets is ready.
+  /// A descriptor for poll(2) that is readable when one of the sockets is ready; -1 before the first one.
   int fd() const { return epoll_.get(); }
   /// Waits for `events` of poll(2) at `socket` from now on. Errors: system_error.
   Status watch(int socket, std::uint32_t events);
@@ -25,7 +22,7 @@ class SocketSet {
   std::vector<int> ready() const;
 
  private:
-  explicit SocketSet(UniqueFd epoll) : epoll_(std::move(epoll)) {}
+  Status open();
   UniqueFd epoll_;
 };
 

@@ -9,10 +9,12 @@ namespace anyccl::bootstrap {
 
 Result<Source> root_source(const RendezvousAddress& rendezvous, const Hello& mine) {
   ANYCCL_TRY(const OwnNetwork own, OwnNetwork::find());
-  return Source{{rendezvous.endpoints, mine.rank, kToRoot, rendezvous.trust,
+  Source source{{rendezvous.endpoints, mine.rank, kToRoot, rendezvous.trust,
                  own.missing_family(rendezvous.endpoints)},
                 "the root server",
                 std::string(rendezvous.advice)};
+  source.target.meeting = rendezvous.meeting;
+  return source;
 }
 
 Result<Source> teller_source(const RendezvousAddress& rendezvous, const Hello& mine,

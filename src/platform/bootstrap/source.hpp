@@ -15,8 +15,10 @@ struct RendezvousAddress {
   std::vector<Endpoint> endpoints;
   Secret secret;
   Trust trust = Trust::secret;
-  std::string_view advice;  ///< Ends the message when nobody answers at any of them.
-  RelayTree tree = {};      ///< That of the root server.
+  std::string_view advice;    ///< Ends the message when nobody answers at any of them.
+  RelayTree tree = {};        ///< That of the root server.
+  std::uint32_t meeting = 0;  ///< As in Greeting.
+  bool is_here = false;       ///< In this process: if it listens no more, it is over.
 };
 
 /// Where a rank hears the answer.

@@ -2,8 +2,7 @@
 
 #include <poll.h>
 
-#include <chrono>
-#include <memory>
+#include <functional>
 #include <set>
 #include <string>
 #include <unordered_map>
@@ -18,18 +17,36 @@
 
 namespace anyccl::bootstrap {
 
-/// The work of a root server, without its thread: it lets ranks in, reads their hellos until all
-/// are there or something is wrong, and gives everyone the same answer. One poll(2) loop.
-class RootLoop {
+/// The root server's work for one group: it reads the hellos of ranks that the server has let in,
+/// until all are there or something is wrong, and gives everyone the same answer. The server polls.
+class GroupRoot {
  public:
-  /// `stop_event`: an eventfd.
-  RootLoop(std::vector<UniqueFd> listeners, SocketSet sockets, const Secret& secret, Trust trust,
-           RelayTree tree, int stop_event);
-  /// Returns when every member has the table. After a failure it goes on telling it to whoever
-  /// comes late, until the stop event: it is the number kStopNow, or kStopWhenTold to give late
-  /// ranks a moment.
-  void run();
-  static constexpr std::uint64_t kStopNow = 1, kStopWhenTold = 2;
+  /// `acceptor`: of those ranks; the messages say whom it refused. `when_complete` is called once all
+  /// ranks are there, before any of them hears it.
+  GroupRoot(const Acceptor& acceptor, Trust trust, RelayTree tree,
+            std::function<void()> when_complete)
+      : acceptor_(acceptor), trust_(trust), tree_(tree), when_complete_(std::move(when_complete)) {}
+
+  /// A rank whose hello comes next.
+  void admit(Connection connection);
+  /// Appends what to poll for. The same entries go to progress().
+  void append_wanted(std::vector<pollfd>& entries) const;
+  /// When to call progress() even if nothing happened: milliseconds, at most `most`.
+  int poll_ms(int most) const;
+  void progress(std::span<const pollfd> entries);
+  /// No more ranks can come in, for `why`.
+  void fail_to_accept(const Status& why);
+  /// Ranks that wait hear it, unless there is an answer; those on their way get a moment to come and
+  /// hear it, too, if it `waits_for_late`.
+  void stop(bool waits_for_late);
+
+  /// Ranks may still come: not all are there.
+  bool is_open() const { return answer_.kind != Frame::table; }
+  /// Every member has the table, or has been told why it was stopped. After another failure the
+  /// group goes on telling it to late ranks.
+  bool finished() const;
+  bool has_begun() const { return table_.joined() > 0 || !arriving_.empty(); }
+  std::size_t arriving() const { return arriving_.size(); }
 
  private:
   /// An authenticated rank: it is arriving until its hello is there, and then waits for the answer,
@@ -39,14 +56,9 @@ class RootLoop {
     Deadline hello_due;
   };
 
-  bool finished() const;
   /// Errors: why the group cannot be formed; once there is an answer, why nothing works any more.
-  Status step();
-  void stop();
-  Status poll_once(std::vector<pollfd>& entries);
-  int poll_ms() const;
-  Status let_in(std::span<const pollfd> entries);
-  void admit_authenticated();
+  Status step(std::span<const pollfd> entries);
+  void fail(const Status& why);
   Status read_from_arriving(std::span<const pollfd> entries);
   Status read_hello(Member& member);
   Status join(Member member, const HelloFrame& frame);
@@ -62,33 +74,30 @@ class RootLoop {
   Status check_timeouts() const;
   Status who_is_lost() const;
   std::string hint() const;
-  void warn_of_refused();
 
   /// Errors: why there can be no answer at all.
   Status settle(const Status& outcome);
   Result<std::vector<std::byte>> group_payload() const;
   void tell(int socket);
   void drop(int socket);
-  void close_listeners();
 
-  std::vector<UniqueFd> listeners_;
-  Acceptor acceptor_;
+  const Acceptor& acceptor_;
   Trust trust_;
-  int stop_event_;
+  RelayTree tree_;
+  std::function<void()> when_complete_;
   MemberTable table_;
   std::vector<Member> arriving_;
   std::unordered_map<int, Member> waiting_;  // by socket
   SocketSet sockets_;                        // of those: readable if they leave, or writable
   Deadline first_timeout_;                   // of those; it goes first
   double first_timeout_s_ = 0;
-  RelayTree tree_;
   std::vector<std::uint32_t> tellers_;  // ranks of leaders that can tell others, as they came
   std::uint32_t leaders_ = 0;           // as far as each has a place in the tree
   std::unordered_map<std::uint32_t, std::uint32_t> teller_of_;  // ranks of those sent elsewhere
   std::set<std::uint32_t> present_;  // ranks that wait, here or at the leader that tells them
   FinalReply answer_;                // without payload while ranks are missing
   std::set<std::uint32_t> told_;     // ranks that have the answer, or whose leader has
-  bool stopped_ = false, waits_for_late_ = false, warned_ = false;
+  bool stopped_ = false, waits_for_late_ = false, broken_ = false;
   Deadline end_;
 };
 

@@ -1,4 +1,4 @@
-#include "platform/bootstrap/root_loop.hpp"
+#include "platform/bootstrap/group_root.hpp"
 
 #include <unistd.h>
 
@@ -17,15 +17,6 @@ using std::chrono::milliseconds;
 constexpr std::chrono::seconds kHelloTime{20};
 constexpr std::chrono::seconds kDeliveryTime{10};
 constexpr std::chrono::seconds kTimeToStop{2};
-/// Ranks that are let in, so that a job of any size needs few descriptors.
-constexpr std::size_t kMostAtATime = 64;
-
-std::vector<Acceptor::Listener> listeners_of(const std::vector<UniqueFd>& listeners) {
-  std::vector<Acceptor::Listener> entries;
-  entries.reserve(listeners.size());
-  for (const UniqueFd& listener : listeners) entries.push_back({listener.get(), false});
-  return entries;
-}
 
 // The members must hear which ranks are missing before they give up by themselves.
 milliseconds without_margin(milliseconds timeout) {
@@ -34,52 +25,53 @@ milliseconds without_margin(milliseconds timeout) {
 
 }  // namespace
 
-RootLoop::RootLoop(std::vector<UniqueFd> listeners, SocketSet sockets, const Secret& secret,
-                   Trust trust, RelayTree tree, int stop_event)
-    : listeners_(std::move(listeners)),
-      acceptor_(listeners_of(listeners_), secret, kToRoot, trust),
-      trust_(trust),
-      stop_event_(stop_event),
-      sockets_(std::move(sockets)),
-      tree_(tree) {}
-
-void RootLoop::run() {
-  while (!finished()) {
-    if (const Status problem = step(); !problem.ok()) {
-      if (answer_.payload) break;
-      log(LogSubsystem::net, "root server: {}", problem.message());
-      if (!settle(problem).ok()) break;
-    }
-  }
-  close_listeners();
+void GroupRoot::admit(Connection connection) {
+  Member member;
+  member.socket = std::move(connection.socket);
+  member.session = connection.session;
+  member.rank = connection.from;
+  member.hello.expect(sizeof(FrameHeader) + sizeof(HelloFrame));
+  member.hello_due = Deadline::in(kHelloTime);
+  arriving_.push_back(std::move(member));
 }
 
-bool RootLoop::finished() const {
-  const bool ending = stopped_ || answer_.kind == Frame::table;
-  if (!answer_.payload || !ending) return false;
+void GroupRoot::append_wanted(std::vector<pollfd>& entries) const {
+  entries.push_back({sockets_.fd(), POLLIN, 0});
+  for (const Member& m : arriving_) entries.push_back({m.socket.get(), POLLIN, 0});
+}
+
+int GroupRoot::poll_ms(int most) const {
+  int wait = first_timeout_.poll_ms(end_.poll_ms(most));
+  for (const Member& m : arriving_) wait = m.hello_due.poll_ms(wait);
+  return wait;
+}
+
+void GroupRoot::progress(std::span<const pollfd> entries) {
+  if (const Status problem = step(entries); !problem.ok()) fail(problem);
+}
+
+void GroupRoot::fail(const Status& why) {
+  log(LogSubsystem::net, "root server: {}", why.message());
+  if (answer_.payload || !settle(why).ok()) broken_ = true;
+}
+
+bool GroupRoot::finished() const {
+  const bool ending = stopped_ || !is_open();
+  if (!answer_.payload || !ending) return broken_;
   const bool all_told =
       arriving_.empty() && waiting_.empty() && (!waits_for_late_ || told_.size() >= table_.size());
-  return all_told || end_.passed();
+  return all_told || end_.passed() || broken_;
 }
 
-void RootLoop::stop() {
-  std::uint64_t how = kStopNow;  // the event is ready, so it can be read
-  waits_for_late_ = ::read(stop_event_, &how, sizeof how) == sizeof how && how == kStopWhenTold;
+void GroupRoot::stop(bool waits_for_late) {
+  waits_for_late_ = waits_for_late;
   stopped_ = true;
   end_ = Deadline::in(kTimeToStop);
 }
 
-Status RootLoop::step() {
-  std::vector<pollfd> entries;
-  ANYCCL_CHECK(poll_once(entries));
-  const std::span<const pollfd> rest = std::span(entries).subspan(2);
-  const std::size_t arriving = arriving_.size();
-  ANYCCL_CHECK(let_in(rest.subspan(arriving)));
-  warn_of_refused();
-  ANYCCL_CHECK(read_from_arriving(rest.first(arriving)));
-  if (entries[1].revents != 0) ANYCCL_CHECK(serve_waiting());
-  admit_authenticated();
-  if (entries[0].revents != 0) stop();
+Status GroupRoot::step(std::span<const pollfd> entries) {
+  ANYCCL_CHECK(read_from_arriving(entries.subspan(1)));
+  if (entries[0].revents != 0) ANYCCL_CHECK(serve_waiting());
   if (answer_.payload) return {};
   if (is_complete()) return settle({});
   if (stopped_)
@@ -87,37 +79,7 @@ Status RootLoop::step() {
   return check_timeouts();
 }
 
-Status RootLoop::poll_once(std::vector<pollfd>& entries) {
-  entries.push_back({stopped_ ? -1 : stop_event_, POLLIN, 0});
-  entries.push_back({sockets_.fd(), POLLIN, 0});
-  for (const Member& m : arriving_) entries.push_back({m.socket.get(), POLLIN, 0});
-  acceptor_.let_in_at_most(kMostAtATime - std::min(kMostAtATime, arriving_.size()));
-  acceptor_.append_wanted(entries);
-  if (::poll(entries.data(), entries.size(), poll_ms()) >= 0) return {};
-  if (errno != EINTR) return system_error(errno, "root server: poll");
-  for (pollfd& entry : entries) entry.revents = 0;
-  return {};
-}
-
-int RootLoop::poll_ms() const {
-  int wait = first_timeout_.poll_ms(acceptor_.poll_ms(end_.poll_ms()));
-  for (const Member& m : arriving_) wait = m.hello_due.poll_ms(wait);
-  return wait;
-}
-
-void RootLoop::admit_authenticated() {
-  for (Connection& connection : acceptor_.take_authenticated()) {
-    Member member;
-    member.socket = std::move(connection.socket);
-    member.session = connection.session;
-    member.rank = connection.from;
-    member.hello.expect(sizeof(FrameHeader) + sizeof(HelloFrame));
-    member.hello_due = Deadline::in(kHelloTime);
-    arriving_.push_back(std::move(member));
-  }
-}
-
-Status RootLoop::read_from_arriving(std::span<const pollfd> entries) {
+Status GroupRoot::read_from_arriving(std::span<const pollfd> entries) {
   for (std::size_t i = 0; i < entries.size(); ++i) {
     Member& m = arriving_[i];
     if (entries[i].revents != 0) ANYCCL_CHECK(read_hello(m));
@@ -128,7 +90,7 @@ Status RootLoop::read_from_arriving(std::span<const pollfd> entries) {
 }
 
 /// Those that wait have news, have left, or can take more of the answer.
-Status RootLoop::serve_waiting() {
+Status GroupRoot::serve_waiting() {
   for (const int socket : sockets_.ready()) {
     if (answer_.payload) {
       tell(socket);
@@ -139,7 +101,7 @@ Status RootLoop::serve_waiting() {
   return {};
 }
 
-Status RootLoop::hear(Member& m) {
+Status GroupRoot::hear(Member& m) {
   while (const std::optional<Report> report = m.read_report()) {
     if (report->left)
       return error(Code::remote_error, "rank {} left before all ranks had joined", *report->left);
@@ -152,7 +114,7 @@ Status RootLoop::hear(Member& m) {
 }
 
 /// A connection that breaks before the hello is there is forgotten: the rank tries again.
-Status RootLoop::read_hello(Member& m) {
+Status GroupRoot::read_hello(Member& m) {
   if (!m.hello.fill(m.socket.get()).ok()) {
     m.socket.reset();
     return {};
@@ -170,7 +132,7 @@ Status RootLoop::read_hello(Member& m) {
   return join(std::move(m), frame);
 }
 
-Status RootLoop::join(Member m, const HelloFrame& frame) {
+Status GroupRoot::join(Member m, const HelloFrame& frame) {
   const int socket = m.socket.get();
   Member& waiting = waiting_.insert_or_assign(socket, std::move(m)).first->second;
   if (answer_.payload) {
@@ -186,18 +148,18 @@ Status RootLoop::join(Member m, const HelloFrame& frame) {
 }
 
 /// A rank that has joined may come again, having lost the leader that spoke for it or was to tell it.
-Status RootLoop::add(const HelloFrame& frame) {
+Status GroupRoot::add(const HelloFrame& frame) {
   note_timeout(frame);
   return is_known(frame.hello) ? Status() : table_.add(frame.hello);
 }
 
-bool RootLoop::is_known(const Hello& hello) const {
+bool GroupRoot::is_known(const Hello& hello) const {
   const Hello* const known = table_.find(hello.rank);
   return known != nullptr && same_call(*known, hello);
 }
 
 /// The rank that tells the next leader; absent: it is told here.
-std::optional<std::uint32_t> RootLoop::next_teller() {
+std::optional<std::uint32_t> GroupRoot::next_teller() {
   const std::optional<std::uint32_t> number = tree_.teller_of(leaders_);
   if (number && *number >= tellers_.size()) return std::nullopt;
   ++leaders_;
@@ -205,7 +167,7 @@ std::optional<std::uint32_t> RootLoop::next_teller() {
 }
 
 /// Tells a leader where it hears the answer.
-Status RootLoop::place(const HelloFrame& frame, int socket) {
+Status GroupRoot::place(const HelloFrame& frame, int socket) {
   const std::uint32_t rank = frame.hello.rank;
   const bool again = frame.visit == static_cast<std::uint32_t>(Visit::again);
   const std::optional<std::uint32_t> teller = again ? std::nullopt : next_teller();
@@ -222,7 +184,7 @@ Status RootLoop::place(const HelloFrame& frame, int socket) {
 }
 
 /// `teller`: null: the leader hears the answer here.
-Status RootLoop::send_place(int socket, const Place& place, const Hello* teller) {
+Status GroupRoot::send_place(int socket, const Place& place, const Hello* teller) {
   std::vector<std::byte> payload(bytes_of(place).begin(), bytes_of(place).end());
   if (teller != nullptr)
     payload.insert(payload.end(), bytes_of(*teller).begin(), bytes_of(*teller).end());
@@ -235,7 +197,7 @@ Status RootLoop::send_place(int socket, const Place& place, const Hello* teller)
   return error(Code::remote_error, "rank {} left before all ranks had joined", m.rank);
 }
 
-void RootLoop::note_timeout(const HelloFrame& frame) {
+void GroupRoot::note_timeout(const HelloFrame& frame) {
   if (frame.timeout_ms == kForever) return;
   const milliseconds timeout(frame.timeout_ms);
   const Deadline due = Deadline::in(without_margin(timeout));
@@ -244,7 +206,7 @@ void RootLoop::note_timeout(const HelloFrame& frame) {
   first_timeout_s_ = std::chrono::duration<double>(timeout + milliseconds(frame.waited_ms)).count();
 }
 
-Status RootLoop::check_timeouts() const {
+Status GroupRoot::check_timeouts() const {
   if (!first_timeout_.passed()) return {};
   if (table_.complete()) return who_is_lost();
   const Status incomplete = table_.incomplete(first_timeout_s_);
@@ -252,7 +214,7 @@ Status RootLoop::check_timeouts() const {
 }
 
 /// All have joined, but not all wait.
-Status RootLoop::who_is_lost() const {
+Status GroupRoot::who_is_lost() const {
   std::uint32_t rank = 0;
   while (present_.contains(rank)) ++rank;
   const auto teller = teller_of_.find(rank);
@@ -262,7 +224,7 @@ Status RootLoop::who_is_lost() const {
 }
 
 /// Why ranks may be missing.
-std::string RootLoop::hint() const {
+std::string GroupRoot::hint() const {
   if (const std::string refusals = acceptor_.refusals(); !refusals.empty())
     return fmt::format("; {}: is ANYCCL_SECRET the same everywhere?", refusals);
   if (trust_ == Trust::same_user)
@@ -273,32 +235,19 @@ std::string RootLoop::hint() const {
 
 /// Without a descriptor there is no group. Once everyone is told why, those that come later have been
 /// turned away, and descriptors become free.
-Status RootLoop::let_in(std::span<const pollfd> entries) {
-  const Status why = acceptor_.progress(entries);
-  if (why.ok() || (answer_.payload && why.code() == Code::system_error)) return {};
-  return error(why.code(),
-               "{} of {} ranks joined, and the root server (pid {}) can take no more: {}",
-               table_.joined(), table_.size(), ::getpid(), why.message());
+void GroupRoot::fail_to_accept(const Status& why) {
+  if (answer_.payload && why.code() == Code::system_error) return;
+  fail(error(why.code(), "{} of {} ranks joined, and the root server (pid {}) can take no more: {}",
+             table_.joined(), table_.size(), ::getpid(), why.message()));
 }
 
-/// At once: the ranks that are here may wait for long.
-void RootLoop::warn_of_refused() {
-  if (warned_ || acceptor_.last_refused().empty()) return;
-  warned_ = true;
-  log(LogLevel::warn,
-      "a process at {} wanted to join and was refused, as it knows another secret: it belongs to "
-      "another job, or its ANYCCL_SECRET differs",
-      acceptor_.last_refused());
-}
-
-Status RootLoop::settle(const Status& outcome) {
+Status GroupRoot::settle(const Status& outcome) {
   Result<std::vector<std::byte>> group = outcome.ok() ? group_payload() : outcome;
   const Frame kind = group.ok() ? Frame::table : Frame::failure;
   ANYCCL_TRY(answer_, FinalReply::make(
                           kind, group.ok() ? *std::move(group) : failure_payload(group.status())));
   if (answer_.kind == Frame::table) {
-    // Before anyone hears it: who then meets again at this port must not meet this server.
-    close_listeners();
+    when_complete_();
     arriving_.clear();
     if (!stopped_) end_ = Deadline::in(kDeliveryTime);
   }
@@ -313,7 +262,7 @@ Status RootLoop::settle(const Status& outcome) {
   return {};
 }
 
-Result<std::vector<std::byte>> RootLoop::group_payload() const {
+Result<std::vector<std::byte>> GroupRoot::group_payload() const {
   GroupHead head;
   ANYCCL_CHECK(random_bytes(head.salt));
   const std::vector<std::byte> table = encode_table(table_.hellos());
@@ -324,7 +273,7 @@ Result<std::vector<std::byte>> RootLoop::group_payload() const {
 }
 
 /// Sends the answer as far as its socket takes it now.
-void RootLoop::tell(int socket) {
+void GroupRoot::tell(int socket) {
   Member& m = waiting_.at(socket);
   const bool may_report = tree_.is_large(static_cast<std::uint32_t>(table_.size()));
   std::vector<HelloFrame> late;
@@ -336,16 +285,9 @@ void RootLoop::tell(int socket) {
   drop(socket);
 }
 
-void RootLoop::drop(int socket) {
+void GroupRoot::drop(int socket) {
   sockets_.forget(socket);
   waiting_.erase(socket);
-}
-
-void RootLoop::close_listeners() {
-  acceptor_.close();
-  // A forked child may hold copies of them, so closing is not enough.
-  for (const UniqueFd& listener : listeners_) ::shutdown(listener.get(), SHUT_RDWR);
-  listeners_.clear();
 }
 
 }  // namespace anyccl::bootstrap
