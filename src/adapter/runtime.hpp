@@ -19,7 +19,7 @@ class Agreement;
 
 /// Makes an id and keeps the server behind it until its group is formed.
 Result<anycclUniqueId> make_unique_id();
-/// Nobody here waits for its group any more: ranks that do are told so. Nothing, for an id of another process.
+/// Gives its group up: ranks that wait for it are told so. Ids of other processes: does nothing.
 void drop_unique_id(const anycclUniqueId& id);
 /// `name`: of the communicator, in logs. `settings`: of its configuration.
 Result<CommPtr> join_by_id(const anycclUniqueId& id, int size, int rank,

@@ -11,7 +11,8 @@ namespace anyccl {
 namespace {
 
 /// Makes a communicator from `comm` by make(parent, name, settings): at once, in the background, or at the end
-/// of the group. `problem`: of this rank's arguments; make() tells it to the others. `when_aborted`: as in begin().
+/// of the group. `problem`: of this rank's arguments; make() tells it to the others.
+/// `when_aborted`: as in begin().
 template <typename Make>
 Status derive(anycclComm_t comm, anycclComm_t* newcomm, const anycclConfig_t* config,
               Status problem, const Make& make, std::function<void()> when_aborted = {}) {

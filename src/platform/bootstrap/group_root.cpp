@@ -147,7 +147,7 @@ Status GroupRoot::join(Member m, const HelloFrame& frame) {
   return {};
 }
 
-/// A rank that has joined may come again, having lost the leader that spoke for it or was to tell it.
+/// A rank that has joined comes again if it has lost the leader that spoke for it, or told it.
 Status GroupRoot::add(const HelloFrame& frame) {
   note_timeout(frame);
   return is_known(frame.hello) ? Status() : table_.add(frame.hello);
@@ -233,8 +233,8 @@ std::string GroupRoot::hint() const {
   return "";
 }
 
-/// Without a descriptor there is no group. Once everyone is told why, those that come later have been
-/// turned away, and descriptors become free.
+/// Without a descriptor there is no group. Once everyone is told why, those that come later have
+/// been turned away, and descriptors become free.
 void GroupRoot::fail_to_accept(const Status& why) {
   if (answer_.payload && why.code() == Code::system_error) return;
   fail(error(why.code(), "{} of {} ranks joined, and the root server (pid {}) can take no more: {}",

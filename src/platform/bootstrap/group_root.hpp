@@ -21,7 +21,7 @@ namespace anyccl::bootstrap {
 /// until all are there or something is wrong, and gives everyone the same answer. The server polls.
 class GroupRoot {
  public:
-  /// `acceptor`: of those ranks; the messages say whom it refused. `when_complete` is called once all
+  /// `acceptor`: of those ranks; messages say whom it refused. `when_complete` is called once all
   /// ranks are there, before any of them hears it.
   GroupRoot(const Acceptor& acceptor, Trust trust, RelayTree tree,
             std::function<void()> when_complete)
@@ -36,8 +36,8 @@ class GroupRoot {
   void progress(std::span<const pollfd> entries);
   /// No more ranks can come in, for `why`.
   void fail_to_accept(const Status& why);
-  /// Ranks that wait hear it, unless there is an answer; those on their way get a moment to come and
-  /// hear it, too, if it `waits_for_late`.
+  /// Tells it to ranks that wait, unless there is an answer. Those on their way get a moment to
+  /// come and hear it, too, if it `waits_for_late`.
   void stop(bool waits_for_late);
 
   /// Ranks may still come: not all are there.

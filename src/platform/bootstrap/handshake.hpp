@@ -24,7 +24,7 @@ inline constexpr std::uint32_t kToRoot = 0xffffffff, kToRelay = 0xfffffffe;
 struct Greeting {
   std::array<char, 8> magic{};
   std::uint32_t protocol = 0;
-  std::uint32_t meeting = 0;       ///< Of those at one root server: a unique id's number, or 0.
+  std::uint32_t meeting = 0;       ///< Its number at the root server: a unique id's, or 0.
   std::uint32_t from = 0, to = 0;  ///< Ranks; `to` may be kToRoot or kToRelay.
   std::array<std::byte, 16> nonce{};
 };

@@ -151,8 +151,8 @@ void RootServer::forget_finished() {
   ended_.notify_all();
 }
 
-/// Before ranks hear that their group is formed: who then meets again at this port must not meet this
-/// server.
+/// Called before ranks hear that their group is formed: if they meet again at this port, they must
+/// not meet this server.
 void RootServer::close_unless_open() {
   const bool is_open = std::any_of(meetings_.begin(), meetings_.end(),
                                    [](const auto& m) { return m.second.root.is_open(); });

@@ -13,10 +13,11 @@
 
 namespace anyccl::bootstrap {
 
-/// Where the ranks of one group, or of several, meet: collects a hello from each rank of a group and,
-/// when all are there, sends everyone the table of all; in a large group, leaders of hosts come, and some
-/// of them are sent the table, which send it on (see RelayTree). Greetings say which meeting a rank is
-/// for. Serves from a thread of its own, which ends, and listens no more, once its last group is formed.
+/// Where the ranks of one group, or of several, meet: collects a hello from each rank of a group
+/// and, when all are there, sends everyone the table of all; in a large group, leaders of hosts
+/// come, and some of them are sent the table, which send it on (see RelayTree). Greetings say which
+/// meeting a rank is for. Serves from a thread of its own, which ends, and listens no more, once
+/// its last group is formed.
 ///
 /// A group fails, and every member is told why, when a rank joins twice, when sizes, settings or
 /// versions differ, when a member leaves, or when a member's time limit is nearly over (then the
@@ -32,8 +33,8 @@ class RootServer {
   RootServer& operator=(const RootServer&) = delete;
   ~RootServer() { stop(); }
 
-  /// Serves one more group, whose ranks have `secret` and say `meeting`, a number that no other has.
-  /// False: it has ended.
+  /// Serves one more group, whose ranks have `secret` and say `meeting`, a number of its own.
+  /// False: the server has ended.
   bool serve(std::uint32_t meeting, const Secret& secret);
   /// Whether the group of this meeting is still to be formed, or told why not.
   bool serves(std::uint32_t meeting) const;

@@ -12,7 +12,8 @@ namespace anyccl::bootstrap {
 /// (epoll).
 class SocketSet {
  public:
-  /// A descriptor for poll(2) that is readable when one of the sockets is ready; -1 before the first one.
+  /// A descriptor for poll(2) that is readable when one of the sockets is ready; -1 before the
+  /// first one.
   int fd() const { return epoll_.get(); }
   /// Waits for `events` of poll(2) at `socket` from now on. Errors: system_error.
   Status watch(int socket, std::uint32_t events);

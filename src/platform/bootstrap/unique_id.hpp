@@ -51,7 +51,7 @@ struct Rendezvous {
 };
 
 /// Starts a root server on this host's interfaces (`interfaces` as in ANYCCL_SOCKET_IFNAME), at
-/// free ports of `ports`, and makes the id that leads to it. Errors: invalid_argument, system_error.
+/// free ports of `ports`, and makes the id that leads there. Errors: invalid_argument, system_error.
 Result<Rendezvous> make_rendezvous(std::string_view interfaces, PortRange ports = {},
                                    std::uint32_t meeting = 0);
 
@@ -61,8 +61,8 @@ class UniqueIds {
  public:
   /// As make_rendezvous().
   Result<UniqueId> make(std::string_view interfaces, PortRange ports);
-  /// The group of `id` is formed, or never will be: its ranks are told so, and late ones get a moment to hear
-  /// it if it `waits_for_late`. Nothing, if it was not made here.
+  /// Ends the meeting of `id`: its group is formed, or never will be, and ranks that wait for it
+  /// are told so; late ones get a moment to hear it if it `waits_for_late`. Others: does nothing.
   void drop(const UniqueId& id, bool waits_for_late);
   /// Whether it was made here, but for one in 2^32 of other processes.
   bool made(const UniqueId& id);
