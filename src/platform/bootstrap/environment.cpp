@@ -213,6 +213,16 @@ Status check_agreement(std::string_view name, const std::optional<int>& value, c
                name, *value, other_name, other_value, launch.by->name, name);
 }
 
+/// The place of the root server is `taken`. If another process has it as rank 0 of this job, too, both
+/// are told so. Returns the cause.
+Status why_taken(const RendezvousAddress& rendezvous, const Hello& mine, Deadline deadline,
+                 const Listeners* listeners, const Status& taken) {
+  constexpr std::chrono::seconds kTimeToAsk{1};
+  const Deadline soon = std::min(deadline, Deadline::in(kTimeToAsk));
+  const Status answer = join_at(rendezvous, mine, soon, listeners).status();
+  return answer.code() == Code::invalid_usage ? answer : taken;
+}
+
 Result<Group> group_of_one(const Hello& mine) {
   ANYCCL_TRY(const Secret secret, Secret::random());
   return Group{{mine}, secret};
@@ -250,10 +260,13 @@ Result<Group> join_environment(const Config& given, const Hello& mine, Deadline 
   ANYCCL_TRY(RendezvousAddress rendezvous,
              by_launcher ? launched_here(*launch) : rendezvous_of(config, deadline));
   if (mine.rank != 0) return join_at(rendezvous, mine, deadline, listeners);
-  ANYCCL_TRY(std::vector<UniqueFd> sockets, open_listeners(config, rendezvous));
+  Result<std::vector<UniqueFd>> sockets = open_listeners(config, rendezvous);
+  if (sockets.status().code() == Code::invalid_usage)
+    return why_taken(rendezvous, mine, deadline, listeners, sockets.status());
+  ANYCCL_CHECK(sockets.status());
   // Its end waits until the others have their answer too.
   ANYCCL_TRY(const auto server,
-             RootServer::start(std::move(sockets), rendezvous.secret, rendezvous.trust));
+             RootServer::start(*std::move(sockets), rendezvous.secret, rendezvous.trust));
   Result<Group> group = join_at(rendezvous, mine, deadline, listeners);
   if (!group.ok() && group.status().code() != Code::timeout) server->stop_when_told();
   return group;
