@@ -213,7 +213,7 @@ Status check_agreement(std::string_view name, const std::optional<int>& value, c
                name, *value, other_name, other_value, launch.by->name, name);
 }
 
-/// The place of the root server is `taken`. If another process has it as rank 0 of this job, too, both
+/// The place of the root server is `taken`. If another process has it as rank 0 of this job, both
 /// are told so. Returns the cause.
 Status why_taken(const RendezvousAddress& rendezvous, const Hello& mine, Deadline deadline,
                  const Listeners* listeners, const Status& taken) {
