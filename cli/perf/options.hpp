@@ -28,8 +28,9 @@ struct PerfOptions {
   int root = 0;
   Protocol protocol = {};
   bool out_of_place = true, in_place = true;
-  bool arena = false;     ///< Buffers from anycclMemAlloc, which peers can read directly.
-  std::string json = {};  ///< File to write; empty: none.
+  bool arena = false;      ///< Buffers from anycclMemAlloc, which peers can read directly.
+  std::size_t offset = 0;  ///< Bytes from the beginning of a page to that of each buffer.
+  std::string json = {};   ///< File to write; empty: none.
 };
 
 }  // namespace anyccl::cli

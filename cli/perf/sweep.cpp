@@ -108,8 +108,8 @@ Result<std::int64_t> sweep(const PerfOptions& options, const Comm& comm, std::st
   // Written before the run, so that a wrong path fails at once.
   if (leader && !options.json.empty()) ANYCCL_CHECK(write_json(options.json, {}));
   const std::size_t bytes = buffer_bytes(options.sizes, comm.ranks());
-  ANYCCL_TRY(Memory input, Memory::allocate(bytes, options.arena));
-  ANYCCL_TRY(Memory output, Memory::allocate(bytes, options.arena));
+  ANYCCL_TRY(Memory input, Memory::allocate(bytes, options.arena, options.offset));
+  ANYCCL_TRY(Memory output, Memory::allocate(bytes, options.arena, options.offset));
   if (leader) fmt::print("{}", table_head(options, where));
 
   Sweep sweep(options, comm, std::move(input), std::move(output));

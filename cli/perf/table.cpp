@@ -62,12 +62,14 @@ std::string table_head(const PerfOptions& options, std::string_view where) {
   const std::string calls = protocol.iterations ? std::to_string(*protocol.iterations) : "auto";
   return fmt::format(
              "# anyccl {} perf {}, {}\n"
-             "# warm-up calls {}, timed calls {}, touch {}, check {}\n"
+             "# warm-up calls {}, timed calls {}, touch {}, check {}{}\n"
              "# time: slowest rank of each call, median over the calls; loop: untouched calls back "
              "to back\n"
              "#\n",
              ANYCCL_VERSION_TEXT, options.operation->name, where, protocol.warmups, calls,
-             on_off(protocol.touch), on_off(protocol.check)) +
+             on_off(protocol.touch), on_off(protocol.check),
+             options.offset != 0 ? fmt::format(", buffers at offset {} of a page", options.offset)
+                                 : "") +
          std::string(kColumns);
 }
 

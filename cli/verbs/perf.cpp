@@ -85,6 +85,11 @@ void declare_how(CLI::App& app, Flags& f) {
   app.add_option("-R,--local_register", f.options.arena,
                  "1: buffers from anycclMemAlloc, which peers read directly")
       ->capture_default_str();
+  app.add_option(
+         "--offset", f.options.offset,
+         "Bytes from the beginning of a page to that of each buffer: 16 is malloc's and NumPy's")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 4095));
   app.add_option("--json", f.options.json, "Write the rows to this file");
 }
 

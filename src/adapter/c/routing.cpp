@@ -8,6 +8,7 @@
 #include "base/error.hpp"
 #include "framework/call/operators.hpp"
 #include "framework/call/token_routing.hpp"
+#include "platform/reduce/copy.hpp"
 #include "platform/reduce/reduce.hpp"
 
 struct anycclRouting {
@@ -92,16 +93,15 @@ Status dispatch(const Exchange& x, anycclRouting& handle, Comm& comm) {
   const auto* const tokens = static_cast<const std::byte*>(x.from);
   for (std::size_t i = 0; i < routing.place_of().size(); ++i)
     if (routing.place_of()[i] != TokenRouting::kDropped)
-      std::memcpy(handle.outgoing.data() + routing.place_of()[i] * row, tokens + i / choices * row,
-                  row);
+      copy_bytes(handle.outgoing.data() + routing.place_of()[i] * row, tokens + i / choices * row,
+                 row);
   ANYCCL_CHECK(comm.run(
       all_to_all_v(sent, handle.outgoing.data(), received, handle.incoming.data(), x.dtype)));
   auto* const rows = static_cast<std::byte*>(x.to);
   if (routing.wanted().padded) std::memset(rows, 0, routing.rows() * row);
   for (const TokenRouting::Block& block : routing.blocks())
-    if (block.rows > 0)
-      std::memcpy(rows + block.belongs * row, handle.incoming.data() + block.arrives * row,
-                  block.rows * row);
+    copy_bytes(rows + block.belongs * row, handle.incoming.data() + block.arrives * row,
+               block.rows * row);
   return {};
 }
 
@@ -169,9 +169,8 @@ Status combine(const Exchange& x, const void* weights, anycclRouting& handle, Co
   handle.incoming.resize((received.displs.back() + received.counts.back()) * bytes_of(x.dtype));
   const auto* const rows = static_cast<const std::byte*>(x.from);
   for (const TokenRouting::Block& block : routing.blocks())
-    if (block.rows > 0)
-      std::memcpy(handle.incoming.data() + block.arrives * row, rows + block.belongs * row,
-                  block.rows * row);
+    copy_bytes(handle.incoming.data() + block.arrives * row, rows + block.belongs * row,
+               block.rows * row);
   ANYCCL_CHECK(comm.run(
       all_to_all_v(received, handle.incoming.data(), sent, handle.outgoing.data(), x.dtype)));
   auto* const out = static_cast<std::byte*>(x.to);

@@ -5,6 +5,7 @@
 
 #include "base/callback.hpp"
 #include "base/error.hpp"
+#include "platform/reduce/copy.hpp"
 
 namespace anyccl {
 namespace {
@@ -24,7 +25,7 @@ struct Portion {
   /// to = the aligned tree over the sources from `low` to `high`; docs/adr/0056. What is on the right of
   /// an operand needs memory of its own, as deep as the tree is.
   void fold(std::size_t low, std::size_t high, std::byte* to) const {
-    std::memcpy(to, source(low), bytes);
+    copy_bytes(to, source(low), bytes);
     // The nodes that begin at `low`, each twice as large as what is there already.
     for (std::size_t size = 1; low + size < high; size *= 2) {
       const std::size_t first = low + size, last = std::min(first + size, high);

@@ -8,6 +8,7 @@
 #include "base/round_up.hpp"
 #include "framework/call/check_call.hpp"
 #include "framework/call/operators.hpp"
+#include "platform/reduce/copy.hpp"
 
 namespace anyccl {
 namespace {
@@ -53,7 +54,7 @@ bool are_alike(const Call& a, const Call& b, const CallSettingsTable& settings) 
 
 /// Bytes that are in their place already are left alone: that memory may be read-only.
 void copy(std::byte* to, const std::byte* from, std::size_t bytes) {
-  if (bytes > 0 && to != from) std::memcpy(to, from, bytes);
+  if (to != from) copy_bytes(to, from, bytes);
 }
 
 /// The memory that the parts write.

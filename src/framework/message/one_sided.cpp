@@ -4,6 +4,7 @@
 
 #include "base/error.hpp"
 #include "framework/message/message_request.hpp"
+#include "platform/reduce/copy.hpp"
 
 namespace anyccl {
 namespace {
@@ -283,9 +284,8 @@ void OneSided::landed(Rank from) {
   if (Status bad = check_arrived(from, in.put, in.bytes); !bad.ok()) return refuse(std::move(bad));
   in.is_followed = follows(in.put, in.bytes);
   if (in.is_followed) return;
-  if (in.put.bytes > 0)
-    std::memcpy(windows_.at(in.put.window).at + in.put.offset,
-                in.message.data() + sizeof(PutHeader), in.put.bytes);
+  copy_bytes(windows_.at(in.put.window).at + in.put.offset, in.message.data() + sizeof(PutHeader),
+             in.put.bytes);
   count(from, in.put);
 }
 

@@ -8,6 +8,7 @@
 #include "base/types.hpp"
 #include "platform/reduce/copy.hpp"
 #include "platform/reduce/isa.hpp"
+#include "platform/reduce/kernels/copy_distance.hpp"
 
 namespace anyccl {
 namespace {
@@ -22,14 +23,27 @@ std::string operators_of(const TypeKernels& type) {
   return names;
 }
 
+void c_copy(void* dst, const void* src, std::size_t bytes) {
+  std::memcpy(dst, src, bytes);
+}
+
+/// The copies of this CPU: `far` between caches, `close` where the C library's might use rep movsb
+/// and dst is a little ahead of src within a page, which makes that very slow.
+struct Copies {
+  CopyFn far = c_copy, close = c_copy;
+};
+
 /// On Cascade Lake writing by the C library's copy (rep movsb from 8 KiB on) takes x1.4 to x1.6 as
 /// long: docs/adr/0025. Not measured on others, of which Intel's are taken to be alike.
-CopyFn best_far_copy() {
+Copies best_copies() {
+  Copies best;
 #if defined(__x86_64__)
-  const auto all = best_kernels();
-  if (all.ok() && __builtin_cpu_is("intel")) return (*all)->copy;
+  if (const auto all = best_kernels(); all.ok()) {
+    best.close = (*all)->copy;
+    if (__builtin_cpu_is("intel")) best.far = (*all)->copy;
+  }
 #endif
-  return [](void* dst, const void* src, std::size_t bytes) { std::memcpy(dst, src, bytes); };
+  return best;
 }
 
 template <std::size_t Type>
@@ -48,9 +62,11 @@ DivideFn truth_of(std::size_t type, std::index_sequence<Types...>) {
 
 }  // namespace
 
-void far_copy(void* dst, const void* src, std::size_t bytes) {
-  static const CopyFn best = best_far_copy();
-  best(dst, src, bytes);
+void long_copy(void* dst, const void* src, std::size_t bytes) {
+  static const Copies best = best_copies();
+  if (is_slow_for_rep_movsb(dst, src)) return best.close(dst, src, bytes);
+  if (bytes >= kFarCopyFrom && bytes < kFarCopyTo) return best.far(dst, src, bytes);
+  std::memcpy(dst, src, bytes);
 }
 
 Result<ReduceFn> reduce_kernel(DType dtype, ReduceOp op) {

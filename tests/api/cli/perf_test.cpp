@@ -107,6 +107,14 @@ TEST(Perf, is_right_without_touching) {
   EXPECT_EQ(rows_of({}, {"all_reduce", "-g", "2", "--touch", "0"})[1]["wrong"], 0);
 }
 
+TEST(Perf, takes_buffers_that_begin_anywhere_in_a_page) {
+  for (const auto& row : rows_of({}, {"all_reduce", "-g", "2", "--offset", "16"}))
+    EXPECT_EQ(row["wrong"], 0);
+  Tool tool({"perf", "all_reduce", "-g", "2", "--offset", "4096"});
+  EXPECT_NE(tool.finish(), 0);
+  EXPECT_TRUE(contains(tool.err(), "--offset")) << tool.err();
+}
+
 TEST(Perf, refuses_an_unknown_operation) {
   Tool tool({"perf", "all_produce"});
   EXPECT_EQ(tool.finish(), 2);

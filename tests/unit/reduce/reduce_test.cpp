@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <ostream>
 #include <string>
@@ -248,6 +249,19 @@ TEST(Copy, copies_any_length_at_any_alignment_and_nothing_beyond) {
         copy(to.data() + shift, from.data() + 3, bytes);
         EXPECT_TRUE(to == expected) << bytes << " bytes, shifted by " << shift;
       }
+}
+
+TEST(Copy, is_right_at_every_distance_within_a_page) {
+  constexpr std::size_t kPage = 4096, kBytes = 3 * kPage / 2;
+  alignas(kPage) static std::array<char, kBytes> from;
+  alignas(kPage) static std::array<char, kBytes + kPage> to;
+  for (std::size_t i = 0; i < kBytes; ++i) from[i] = static_cast<char>(i % 251);
+  for (std::size_t ahead = 0; ahead < 130; ++ahead) {
+    to.fill('!');
+    copy_bytes(to.data() + ahead, from.data(), kBytes);
+    EXPECT_TRUE(std::equal(from.begin(), from.end(), to.begin() + ahead)) << ahead;
+    EXPECT_EQ(to[ahead + kBytes], '!') << ahead;
+  }
 }
 
 TEST(Copy, copies) {

@@ -2,6 +2,8 @@
 // The loops over blocks and sources.
 
 #include "platform/reduce/kernels.hpp"
+#include "platform/reduce/kernels/copy_ahead.hpp"
+#include "platform/reduce/kernels/copy_distance.hpp"
 #include "platform/reduce/kernels/vectors.hpp"
 
 namespace anyccl {
@@ -209,10 +211,17 @@ template <typename Op, size_t kCount>
   if (bytes != 0) reduce_few<Op, kVector>(out, Sources<kCount>(src, sources), bytes);
 }
 
+[[gnu::noinline]] void copy_to(void* to, const void* from, size_t bytes) {
+  if (is_slow_for_rep_movsb(to, from))
+    copy_ahead(to, from, bytes);
+  else
+    __builtin_memcpy(to, from, bytes);
+}
+
 [[gnu::noinline]] void copy(void* dst, void* also, const void* from, size_t bytes) {
   if (bytes == 0) return;
-  if (dst != from) __builtin_memcpy(dst, from, bytes);
-  if (also != nullptr) __builtin_memcpy(also, from, bytes);
+  if (dst != from) copy_to(dst, from, bytes);
+  if (also != nullptr) copy_to(also, from, bytes);
 }
 
 /// For what is often asked for: the usual numbers of sources have loops of their own.

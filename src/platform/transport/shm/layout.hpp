@@ -176,7 +176,9 @@ struct Layout {
   /// of the others is when they are first used.
   std::uint32_t first_slots() const { return banks; }
   std::size_t fixed_bytes() const { return (mailbox_progress(ranks) + 4095) / 4096 * 4096; }
-  std::size_t ring() const { return fixed_bytes(); }
+  /// In the middle of a page: most buffers of callers begin near the beginning of one, and copies
+  /// between places that are a little apart within a page are slow (docs/adr/0068).
+  std::size_t ring() const { return fixed_bytes() + 2048; }
   std::size_t mailbox_bytes() const { return kMailboxSlots * kFragmentBytes; }
   std::size_t fragments(std::uint32_t reader) const {
     return ring() + ring_bytes + reader * mailbox_bytes();
