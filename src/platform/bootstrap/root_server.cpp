@@ -127,9 +127,11 @@ void RootServer::let_in(std::span<const pollfd> entries) {
   if (is_closed_) return;
   const Status why = acceptor_.progress(entries);
   warn_of_refused();
-  for (Connection& connection : acceptor_.take_authenticated())
-    if (const auto meeting = meetings_.find(connection.meeting); meeting != meetings_.end())
-      meeting->second.root.admit(std::move(connection));
+  for (Connection& connection : acceptor_.take_authenticated()) {
+    const auto found = meetings_.find(connection.meeting);
+    if (found == meetings_.end() || !found->second.root.is_open()) continue;
+    found->second.root.admit(std::move(connection));
+  }
   if (why.ok()) return;
   for (auto& [number, meeting] : meetings_)
     if (meeting.root.has_begun()) meeting.root.fail_to_accept(why);
