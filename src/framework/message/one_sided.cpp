@@ -284,8 +284,9 @@ void OneSided::landed(Rank from) {
   if (Status bad = check_arrived(from, in.put, in.bytes); !bad.ok()) return refuse(std::move(bad));
   in.is_followed = follows(in.put, in.bytes);
   if (in.is_followed) return;
-  copy_bytes(windows_.at(in.put.window).at + in.put.offset, in.message.data() + sizeof(PutHeader),
-             in.put.bytes);
+  if (in.put.bytes > 0)  // else it is a signal, which needs no window
+    copy_bytes(windows_.at(in.put.window).at + in.put.offset, in.message.data() + sizeof(PutHeader),
+               in.put.bytes);
   count(from, in.put);
 }
 
