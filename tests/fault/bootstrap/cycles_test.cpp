@@ -68,7 +68,7 @@ TEST(UniqueIdsOfAProcess, share_listeners_and_a_thread) {
   }
   EXPECT_EQ(held.threads(1), 1);
   EXPECT_LE(held.descriptors(kMostListeners + 2), std::ptrdiff_t{kMostListeners + 2});
-  for (const std::size_t i : {7, 19, 0}) {  // in any order, beside unused ones
+  for (const std::size_t i : {7U, 19U, 0U}) {  // in any order, beside unused ones
     form_pair(made[i]);
     ids.drop(made[i], false);
   }
