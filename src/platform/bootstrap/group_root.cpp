@@ -64,6 +64,7 @@ bool GroupRoot::finished() const {
 }
 
 void GroupRoot::stop(bool waits_for_late) {
+  if (stopped_) return;
   waits_for_late_ = waits_for_late;
   stopped_ = true;
   end_ = Deadline::in(kTimeToStop);

@@ -167,7 +167,7 @@ void RootServer::close_unless_open() {
 }
 
 void RootServer::stop_meeting(Served& meeting, bool when_told) {
-  if (!std::exchange(meeting.is_stopped, true)) meeting.root.stop(when_told);
+  meeting.root.stop(when_told);
   constexpr std::uint64_t kRing = 1;
   // Cannot fail: the counter is far from its limit.
   [[maybe_unused]] const ssize_t written = ::write(wake_.get(), &kRing, sizeof kRing);

@@ -53,7 +53,6 @@ class RootServer {
   struct Served {
     Secret secret;
     GroupRoot root;
-    bool is_stopped = false;
   };
   struct Polled {
     Served* meeting;  ///< Only the thread ends meetings.

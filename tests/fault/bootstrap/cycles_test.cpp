@@ -56,16 +56,21 @@ void form_pair(const UniqueId& id) {
   });
 }
 
+std::vector<UniqueId> several(UniqueIds& ids, int count) {
+  std::vector<UniqueId> made;
+  for (int i = 0; i < count; ++i) {
+    const Result<UniqueId> id = ids.make("", {});
+    if (!id.ok()) throw std::runtime_error(message_of(id));
+    made.push_back(*id);
+  }
+  return made;
+}
+
 TEST(UniqueIdsOfAProcess, share_listeners_and_a_thread) {
   run_cycle(0);
   const Held held;
   UniqueIds ids;
-  std::vector<UniqueId> made;
-  for (int i = 0; i < 20; ++i) {
-    const Result<UniqueId> id = ids.make("", {});
-    ASSERT_OK(id.status());
-    made.push_back(*id);
-  }
+  const std::vector<UniqueId> made = several(ids, 20);
   EXPECT_EQ(held.threads(1), 1);
   EXPECT_LE(held.descriptors(kMostListeners + 2), std::ptrdiff_t{kMostListeners + 2});
   for (const std::size_t i : {7U, 19U, 0U}) {  // in any order, beside unused ones
@@ -79,12 +84,7 @@ TEST(UniqueIdsOfAProcess, share_listeners_and_a_thread) {
 
 TEST(UniqueIdsOfAProcess, serve_groups_that_meet_at_once) {
   UniqueIds ids;
-  std::vector<UniqueId> made;
-  for (int i = 0; i < 8; ++i) {
-    const Result<UniqueId> id = ids.make("", {});
-    ASSERT_OK(id.status());
-    made.push_back(*id);
-  }
+  const std::vector<UniqueId> made = several(ids, 8);
   in_threads(16, [&](int i) {
     const UniqueId& id = made[static_cast<std::size_t>(i) / 2];
     const Result<Group> group = join(id, make_member(i % 2, 2).hello, soon());
