@@ -77,6 +77,7 @@ struct Ends {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(kNotStarted);  // The parent died before the line above.
   if (setup.own_group) ::setpgid(0, 0);
+  if (setup.guard != nullptr) setup.guard->watch(Child{::getpid(), setup.own_group}.target());
   if (ends.in >= 0) {
     ::dup2(ends.in, STDIN_FILENO);
   } else if (!setup.inherit_stdin) {
@@ -147,6 +148,7 @@ StartFailure start_child(const ChildSetup& setup, Child& child) {
 
   report->write.reset();
   if (const int reason = wait_for_exec(report->read.get()); reason != 0) {
+    if (setup.guard != nullptr) setup.guard->forget(Child{pid, setup.own_group}.target());
     ::waitpid(pid, nullptr, 0);
     return exec_refused(setup.command.front(), reason);
   }

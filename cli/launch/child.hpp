@@ -9,6 +9,7 @@
 
 #include "anyccl/status.hpp"
 #include "base/unique_fd.hpp"
+#include "launch/guard.hpp"
 
 namespace anyccl::cli {
 
@@ -24,6 +25,7 @@ struct ChildSetup {
   bool pipe_output = false;    ///< Otherwise the child writes where this process writes.
   bool own_group = true;       ///< The child leads a process group of its own.
   sigset_t signal_mask = {};
+  const Guard* guard = nullptr;  ///< It watches the child before the command begins; null: none.
 };
 
 struct Child {
@@ -31,6 +33,9 @@ struct Child {
   bool own_group = true;
   UniqueFd out = {}, err = {};  ///< Non-blocking read ends, if its output is piped.
   UniqueFd control = {};        ///< As ChildSetup has it.
+
+  /// The child, or its group, as kill() has it.
+  pid_t target() const { return own_group ? -pid : pid; }
 };
 
 /// Why a command could not be started, as a shell would report it: 127 not found, 126 otherwise.

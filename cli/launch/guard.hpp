@@ -16,6 +16,7 @@ class Guard {
   ~Guard();
 
   /// From now on, or until forget(): as kill() has it, a process or, negative, a process group.
+  /// A child may call it between fork and exec.
   void watch(pid_t target) const { tell({target, true}); }
   void forget(pid_t target) const { tell({target, false}); }
 

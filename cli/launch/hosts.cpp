@@ -231,6 +231,7 @@ int run_on_hosts(const HostsJob& hosts_job) {
     ChildSetup setup{.command = command_for(hosts_job, name, *tool)};
     setup.control = setup.pipe_output = true;
     setup.signal_mask = signals->former_mask();
+    setup.guard = &supervisor.guard();
     Child child;
     const StartFailure failure = start_child(setup, child);
     if (!failure.status.ok()) {

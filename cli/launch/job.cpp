@@ -84,8 +84,9 @@ int run_job(const Job& job) {
   Supervisor supervisor(job, *signals, *std::move(guard));
   for (int rank = 0; rank < job.ranks; ++rank) {
     Child child;
-    const StartFailure failure =
-        start_child(setup_of(job, *common, rank, signals->former_mask()), child);
+    ChildSetup setup = setup_of(job, *common, rank, signals->former_mask());
+    setup.guard = &supervisor.guard();
+    const StartFailure failure = start_child(setup, child);
     if (!failure.status.ok()) {
       supervisor.kill_all();
       return fail(job, failure.status.message(), failure.exit_code);

@@ -44,7 +44,6 @@ void Supervisor::add(Child child, std::string title, std::optional<int> rank) {
   };
   stream(std::move(member.child.out), STDOUT_FILENO, out_);
   stream(std::move(member.child.err), STDERR_FILENO, errors_);
-  guard_.watch(target_of(member));
   members_.push_back(std::move(member));
 }
 
@@ -64,7 +63,7 @@ void Supervisor::kill_all() {
   for (Member& member : members_) {
     if (!std::exchange(member.running, false)) continue;
     signal_process(SIGKILL, member);
-    guard_.forget(target_of(member));
+    guard_.forget(member.child.target());
     ::waitpid(member.child.pid, nullptr, 0);
   }
 }
@@ -157,7 +156,7 @@ std::optional<Supervisor::Ended> Supervisor::reap(std::size_t index) {
     return std::nullopt;
   // Not reaped yet, so no other group can have this number.
   if (member.child.own_group) signal_process(SIGKILL, member);
-  guard_.forget(target_of(member));
+  guard_.forget(member.child.target());
   ::waitpid(member.child.pid, nullptr, 0);
   member.running = false;
   close_output(member);
@@ -212,13 +211,8 @@ void Supervisor::kill_ranks() {
   give_up_at_ = Deadline::in(job_.grace);
 }
 
-/// As kill() has it.
-pid_t Supervisor::target_of(const Member& member) {
-  return member.child.own_group ? -member.child.pid : member.child.pid;
-}
-
 void Supervisor::signal_process(int signal, const Member& member) {
-  ::kill(is_private(signal) ? member.child.pid : target_of(member), signal);
+  ::kill(is_private(signal) ? member.child.pid : member.child.target(), signal);
 }
 
 void Supervisor::send(int signal, const Member& member) const {

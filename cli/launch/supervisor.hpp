@@ -23,6 +23,8 @@ class Supervisor {
   Supervisor(const Job& job, SignalQueue& signals, Guard guard)
       : job_(job), signals_(signals), guard_(std::move(guard)) {}
 
+  /// For ChildSetup: what kills the children that are left if this process is killed.
+  const Guard& guard() const { return guard_; }
   /// `title` names the child in messages; its lines of output begin with `rank`, if there is one.
   /// A child with a control socket gets signals through it, as single bytes.
   void add(Child child, std::string title, std::optional<int> rank);
@@ -64,7 +66,6 @@ class Supervisor {
   void begin_grace(int signal, std::chrono::seconds grace);
   void kill_after_grace();
   void kill_ranks();
-  static pid_t target_of(const Member& member);
   static void signal_process(int signal, const Member& member);
   void send(int signal, const Member& member) const;
   void send_all(int signal) const;
