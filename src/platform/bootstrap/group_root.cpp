@@ -36,7 +36,6 @@ void GroupRoot::admit(Connection connection) {
 }
 
 void GroupRoot::append_wanted(std::vector<pollfd>& entries) const {
-  entries.push_back({sockets_.fd(), POLLIN, 0});
   for (const Member& m : arriving_) entries.push_back({m.socket.get(), POLLIN, 0});
 }
 
@@ -46,8 +45,8 @@ int GroupRoot::poll_ms(int most) const {
   return wait;
 }
 
-void GroupRoot::progress(std::span<const pollfd> entries) {
-  if (const Status problem = step(entries); !problem.ok()) fail(problem);
+void GroupRoot::progress(std::span<const pollfd> entries, std::span<const int> ready) {
+  if (const Status problem = step(entries, ready); !problem.ok()) fail(problem);
 }
 
 void GroupRoot::fail(const Status& why) {
@@ -70,9 +69,9 @@ void GroupRoot::stop(bool waits_for_late) {
   end_ = Deadline::in(kTimeToStop);
 }
 
-Status GroupRoot::step(std::span<const pollfd> entries) {
-  ANYCCL_CHECK(read_from_arriving(entries.subspan(1)));
-  if (entries[0].revents != 0) ANYCCL_CHECK(serve_waiting());
+Status GroupRoot::step(std::span<const pollfd> entries, std::span<const int> ready) {
+  ANYCCL_CHECK(read_from_arriving(entries));
+  ANYCCL_CHECK(serve_waiting(ready));
   if (answer_.payload) return {};
   if (is_complete()) return settle({});
   if (stopped_)
@@ -91,8 +90,9 @@ Status GroupRoot::read_from_arriving(std::span<const pollfd> entries) {
 }
 
 /// Those that wait have news, have left, or can take more of the answer.
-Status GroupRoot::serve_waiting() {
-  for (const int socket : sockets_.ready()) {
+Status GroupRoot::serve_waiting(std::span<const int> ready) {
+  for (const int socket : ready) {
+    if (!waiting_.contains(socket)) continue;  // of another group
     if (answer_.payload) {
       tell(socket);
       continue;

@@ -21,19 +21,24 @@ namespace anyccl::bootstrap {
 /// until all are there or something is wrong, and gives everyone the same answer. The server polls.
 class GroupRoot {
  public:
-  /// `acceptor`: of those ranks; messages say whom it refused. `when_complete` is called once all
-  /// ranks are there, before any of them hears it.
-  GroupRoot(const Acceptor& acceptor, Trust trust, RelayTree tree,
+  /// `acceptor`: of those ranks; messages say whom it refused. `sockets`: ranks that wait join it.
+  /// `when_complete` is called once all ranks are there, before any of them hears it.
+  GroupRoot(const Acceptor& acceptor, SocketSet& sockets, Trust trust, RelayTree tree,
             std::function<void()> when_complete)
-      : acceptor_(acceptor), trust_(trust), tree_(tree), when_complete_(std::move(when_complete)) {}
+      : acceptor_(acceptor),
+        sockets_(sockets),
+        trust_(trust),
+        tree_(tree),
+        when_complete_(std::move(when_complete)) {}
 
   /// A rank whose hello comes next.
   void admit(Connection connection);
-  /// Appends what to poll for. The same entries go to progress().
+  /// Appends what to poll for beside the sockets of the set. The same entries go to progress().
   void append_wanted(std::vector<pollfd>& entries) const;
   /// When to call progress() even if nothing happened: milliseconds, at most `most`.
   int poll_ms(int most) const;
-  void progress(std::span<const pollfd> entries);
+  /// `ready`: sockets of the set, also of other groups.
+  void progress(std::span<const pollfd> entries, std::span<const int> ready);
   /// No more ranks can come in, for `why`.
   void fail_to_accept(const Status& why);
   /// Tells it to ranks that wait, unless there is an answer. Those on their way get a moment to
@@ -57,7 +62,7 @@ class GroupRoot {
   };
 
   /// Errors: why the group cannot be formed; once there is an answer, why nothing works any more.
-  Status step(std::span<const pollfd> entries);
+  Status step(std::span<const pollfd> entries, std::span<const int> ready);
   void fail(const Status& why);
   Status read_from_arriving(std::span<const pollfd> entries);
   Status read_hello(Member& member);
@@ -69,7 +74,7 @@ class GroupRoot {
   Status place(const HelloFrame& frame, int socket);
   Status send_place(int socket, const Place& place, const Hello* teller);
   void note_timeout(const HelloFrame& frame);
-  Status serve_waiting();
+  Status serve_waiting(std::span<const int> ready);
   Status hear(Member& member);
   Status check_timeouts() const;
   Status who_is_lost() const;
@@ -82,13 +87,13 @@ class GroupRoot {
   void drop(int socket);
 
   const Acceptor& acceptor_;
+  SocketSet& sockets_;  // of those that wait: readable if they leave, or writable
   Trust trust_;
   RelayTree tree_;
   std::function<void()> when_complete_;
   MemberTable table_;
   std::vector<Member> arriving_;
   std::unordered_map<int, Member> waiting_;  // by socket
-  SocketSet sockets_;                        // of those: readable if they leave, or writable
   Deadline first_timeout_;                   // of those; it goes first
   double first_timeout_s_ = 0;
   std::vector<std::uint32_t> tellers_;  // ranks of leaders that can tell others, as they came

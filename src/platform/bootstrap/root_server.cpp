@@ -28,7 +28,8 @@ std::vector<Acceptor::Listener> listeners_of(const std::vector<UniqueFd>& listen
 
 }  // namespace
 
-RootServer::RootServer(std::vector<UniqueFd> listeners, UniqueFd wake, Trust trust, RelayTree tree)
+RootServer::RootServer(std::vector<UniqueFd> listeners, UniqueFd wake, SocketSet sockets,
+                       Trust trust, RelayTree tree)
     : owner_(::getpid()),
       wake_(std::move(wake)),
       trust_(trust),
@@ -39,15 +40,17 @@ RootServer::RootServer(std::vector<UniqueFd> listeners, UniqueFd wake, Trust tru
                   const bool is_open = found != meetings_.end() && found->second.root.is_open();
                   return is_open ? std::optional(found->second.secret) : std::nullopt;
                 }),
-                kToRoot, trust) {}
+                kToRoot, trust),
+      sockets_(std::move(sockets)) {}
 
 Result<std::unique_ptr<RootServer>> RootServer::start(std::vector<UniqueFd> listeners,
                                                       const Secret& secret, Trust trust,
                                                       RelayTree tree, std::uint32_t meeting) {
   UniqueFd wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!wake) return system_error(errno, "eventfd");
+  ANYCCL_TRY(SocketSet sockets, SocketSet::make());
   std::unique_ptr<RootServer> server(
-      new RootServer(std::move(listeners), std::move(wake), trust, tree));
+      new RootServer(std::move(listeners), std::move(wake), std::move(sockets), trust, tree));
   server->serve(meeting, secret);
   const SignalsBlocked blocked;
   try {
@@ -64,7 +67,7 @@ Result<std::unique_ptr<RootServer>> RootServer::start(std::vector<UniqueFd> list
 bool RootServer::serve(std::uint32_t meeting, const Secret& secret) {
   const std::lock_guard lock(mutex_);
   if (is_closed_) return false;
-  GroupRoot root(acceptor_, trust_, tree_, [this] { close_unless_open(); });
+  GroupRoot root(acceptor_, sockets_, trust_, tree_, [this] { close_unless_open(); });
   meetings_.emplace(meeting, Served{secret, std::move(root)});
   return true;
 }
@@ -91,12 +94,13 @@ void RootServer::run() {
 }
 
 Status RootServer::look(std::unique_lock<std::mutex>& lock) {
-  std::vector<pollfd> entries{{wake_.get(), POLLIN, 0}};
+  std::vector<pollfd> entries{{wake_.get(), POLLIN, 0}, {sockets_.fd(), POLLIN, 0}};
+  constexpr std::size_t kOwn = 2;
   std::size_t arriving = 0;
   for (const auto& [number, meeting] : meetings_) arriving += meeting.root.arriving();
   acceptor_.let_in_at_most(kMostAtATime - std::min(kMostAtATime, arriving));
   acceptor_.append_wanted(entries);
-  const std::size_t accepting = entries.size() - 1;
+  const std::size_t accepting = entries.size() - kOwn;
   std::vector<Polled> polled;
   int wait = acceptor_.poll_ms(std::numeric_limits<int>::max());
   for (auto& [number, meeting] : meetings_) {
@@ -114,10 +118,11 @@ Status RootServer::look(std::unique_lock<std::mutex>& lock) {
     for (pollfd& entry : entries) entry.revents = 0;
   std::uint64_t rung = 0;
   if (entries[0].revents != 0) static_cast<void>(::read(wake_.get(), &rung, sizeof rung));
-  let_in(std::span(entries).subspan(1, accepting));
-  std::size_t next = 1 + accepting;
+  let_in(std::span(entries).subspan(kOwn, accepting));
+  const std::vector<int> ready = entries[1].revents != 0 ? sockets_.ready() : std::vector<int>();
+  std::size_t next = kOwn + accepting;
   for (const Polled& one : polled) {
-    one.meeting->root.progress(std::span(entries).subspan(next, one.entries));
+    one.meeting->root.progress(std::span(entries).subspan(next, one.entries), ready);
     next += one.entries;
   }
   return {};

@@ -59,7 +59,8 @@ class RootServer {
     std::size_t entries;
   };
 
-  RootServer(std::vector<UniqueFd> listeners, UniqueFd wake, Trust trust, RelayTree tree);
+  RootServer(std::vector<UniqueFd> listeners, UniqueFd wake, SocketSet sockets, Trust trust,
+             RelayTree tree);
   void run();
   Status look(std::unique_lock<std::mutex>& lock);
   void let_in(std::span<const pollfd> entries);
@@ -77,6 +78,7 @@ class RootServer {
   std::condition_variable ended_;  // a meeting has
   std::vector<UniqueFd> listeners_;
   Acceptor acceptor_;
+  SocketSet sockets_;
   std::map<std::uint32_t, Served> meetings_;
   bool is_closed_ = false, warned_ = false;
   std::thread thread_;

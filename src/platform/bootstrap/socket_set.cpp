@@ -9,13 +9,13 @@ namespace anyccl::bootstrap {
 
 static_assert(EPOLLIN == POLLIN && EPOLLOUT == POLLOUT);
 
-Status SocketSet::open() {
-  if (!epoll_) epoll_.reset(::epoll_create1(EPOLL_CLOEXEC));
-  return epoll_ ? Status() : system_error(errno, "epoll_create1");
+Result<SocketSet> SocketSet::make() {
+  UniqueFd epoll(::epoll_create1(EPOLL_CLOEXEC));
+  if (!epoll) return system_error(errno, "epoll_create1");
+  return SocketSet(std::move(epoll));
 }
 
 Status SocketSet::watch(int socket, std::uint32_t events) {
-  ANYCCL_CHECK(open());
   epoll_event event{};
   event.events = events;
   event.data.fd = socket;

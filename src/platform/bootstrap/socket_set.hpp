@@ -12,8 +12,10 @@ namespace anyccl::bootstrap {
 /// (epoll).
 class SocketSet {
  public:
-  /// A descriptor for poll(2) that is readable when one of the sockets is ready; -1 before the
-  /// first one.
+  /// Errors: system_error.
+  static Result<SocketSet> make();
+
+  /// A descriptor for poll(2) that is readable when one of the sockets is ready.
   int fd() const { return epoll_.get(); }
   /// Waits for `events` of poll(2) at `socket` from now on. Errors: system_error.
   Status watch(int socket, std::uint32_t events);
@@ -23,7 +25,7 @@ class SocketSet {
   std::vector<int> ready() const;
 
  private:
-  Status open();
+  explicit SocketSet(UniqueFd epoll) : epoll_(std::move(epoll)) {}
   UniqueFd epoll_;
 };
 
