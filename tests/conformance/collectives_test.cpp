@@ -91,6 +91,7 @@ template <typename T>
 void average(Communicator& comm, std::size_t count) {
   const int n = comm.size();
   const auto me = static_cast<std::size_t>(comm.rank());
+  const bool is_last = comm.rank() == Rank{n - 1};
   const auto blocks = static_cast<std::size_t>(n) * count;
   std::vector<T> x(blocks), everywhere(blocks), mine(count), at_last(blocks);
   for (std::size_t i = 0; i < blocks; ++i) x[i] = static_cast<T>(input(static_cast<int>(me), i));
@@ -105,7 +106,7 @@ void average(Communicator& comm, std::size_t count) {
     if (i / count == me) {
       ASSERT_EQ(mine[i % count], want) << i;
     }
-    ASSERT_EQ(at_last[i], comm.rank() == Rank{n - 1} ? want : T{}) << i;
+    ASSERT_EQ(at_last[i], is_last ? want : T{}) << i;
   }
 }
 

@@ -58,6 +58,10 @@ T element(long value) {
   else
     return static_cast<T>(value);
 }
+void fill(std::span<float> x, int rank) {
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(input(rank, i));
+}
+
 template <typename T>
 bool equal(T a, T b) {
   if constexpr (std::is_same_v<T, BFloat16>)
@@ -65,9 +69,8 @@ bool equal(T a, T b) {
   else
     return a == b;
 }
-template <typename T>
-void expect_all(const Buffer<T>& got, const std::function<long(std::size_t)>& want,
-                const std::string& what) {
+template <typename T, typename Want>
+void expect_all(const Buffer<T>& got, Want want, const std::string& what) {
   for (std::size_t i = 0; i < got.size(); ++i)
     if (!equal(got[i], element<T>(want(i)))) {
       ADD_FAILURE() << what << " is wrong at element " << i << " of " << got.size();
@@ -97,7 +100,7 @@ void all_reduce(Communicator& comm, std::size_t count, ReduceOp op, bool in_plac
 void broadcast(Communicator& comm, std::size_t count, int root, bool in_place) {
   const int me = index(comm.rank());
   Buffer<float> x(count), y(count, -1.0F);
-  for (std::size_t i = 0; i < count; ++i) x[i] = static_cast<float>(input(me, i));
+  fill(x, me);
   const View out = in_place ? view_of(x) : view_of(y);
   ASSERT_OK(wait(comm.broadcast(view_of(x), out, Rank{root})));
   expect_all(
@@ -141,16 +144,17 @@ View part_of(Buffer<T>& x, std::size_t first, std::size_t count) {
 }
 
 void reduce(Communicator& comm, std::size_t count, int root, bool in_place) {
+  const int n = comm.size(), me = index(comm.rank());
   Buffer<float> x(count), y(count, -1.0F);
-  for (std::size_t i = 0; i < count; ++i) x[i] = static_cast<float>(input(index(comm.rank()), i));
+  fill(x, me);
   const View out = in_place ? view_of(x) : view_of(y);
   ASSERT_OK(wait(comm.reduce(view_of(x), out, ReduceOp::sum, Rank{root})));
-  if (comm.rank() != Rank{root})
+  if (me != root)
     return expect_all(
         y, [](std::size_t) { return -1; }, "elsewhere");
   const auto want = [&](std::size_t i) {
     long sum = 0;
-    for (int r = 0; r < comm.size(); ++r) sum += input(r, i);
+    for (int r = 0; r < n; ++r) sum += input(r, i);
     return sum;
   };
   expect_all(in_place ? x : y, want, "the result");
@@ -178,15 +182,16 @@ void scan(Communicator& comm, std::size_t count, bool with_own, ReduceOp op, boo
 }
 
 void reduce_scatter(Communicator& comm, std::size_t count, bool in_place) {
-  const auto n = static_cast<std::size_t>(comm.size()), me = static_cast<std::size_t>(comm.rank());
+  const int ranks = comm.size(), rank = index(comm.rank());
+  const auto n = static_cast<std::size_t>(ranks), me = static_cast<std::size_t>(rank);
   Buffer<std::int64_t> x(n * count), y(count, -1);
-  for (std::size_t i = 0; i < x.size(); ++i) x[i] = input(index(comm.rank()), i);
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = input(rank, i);
   ASSERT_OK(wait(comm.reduce_scatter(
       view_of(x), in_place ? part_of(x, me * count, count) : view_of(y), ReduceOp::sum)));
   if (in_place) std::copy_n(x.begin() + static_cast<std::ptrdiff_t>(me * count), count, y.begin());
   const auto want = [&](std::size_t i) {
     long sum = 0;
-    for (int r = 0; r < comm.size(); ++r) sum += input(r, me * count + i);
+    for (int r = 0; r < ranks; ++r) sum += input(r, me * count + i);
     return sum;
   };
   expect_all(y, want, "the result");
@@ -196,7 +201,7 @@ void reduce_scatter(Communicator& comm, std::size_t count, bool in_place) {
 void all_gather(Communicator& comm, std::size_t count, bool in_place, int root = -1) {
   const auto n = static_cast<std::size_t>(comm.size()), me = static_cast<std::size_t>(comm.rank());
   Buffer<float> x(count), y(n * count, -1.0F);
-  for (std::size_t i = 0; i < count; ++i) x[i] = static_cast<float>(input(index(comm.rank()), i));
+  fill(x, static_cast<int>(me));
   if (in_place) std::copy(x.begin(), x.end(), y.begin() + static_cast<std::ptrdiff_t>(me * count));
   const View in = in_place ? part_of(y, me * count, count) : view_of(x);
   const Buffer<float> before = y;
@@ -216,7 +221,7 @@ void scatter(Communicator& comm, std::size_t count, int root, bool in_place) {
   const auto n = static_cast<std::size_t>(comm.size()), me = static_cast<std::size_t>(comm.rank());
   const bool at_root = comm.rank() == Rank{root};
   Buffer<float> x(at_root ? n * count : 0), y(count, -1.0F);
-  for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(input(root, i));
+  fill(x, root);
   const bool inside = in_place && at_root;
   ASSERT_OK(wait(
       comm.scatter(view_of(x), inside ? part_of(x, me * count, count) : view_of(y), Rank{root})));
@@ -228,8 +233,7 @@ void scatter(Communicator& comm, std::size_t count, int root, bool in_place) {
 void all_to_all(Communicator& comm, std::size_t count, bool in_place) {
   const auto n = static_cast<std::size_t>(comm.size()), me = static_cast<std::size_t>(comm.rank());
   Buffer<float> x(n * count), y(n * count, -1.0F);
-  for (std::size_t i = 0; i < x.size(); ++i)
-    x[i] = static_cast<float>(input(index(comm.rank()), i));
+  fill(x, static_cast<int>(me));
   ASSERT_OK(wait(comm.all_to_all(view_of(x), in_place ? view_of(x) : view_of(y))));
   const auto want = [&](std::size_t i) {
     return count == 0 ? 0 : input(static_cast<int>(i / count), me * count + i % count);
@@ -257,10 +261,6 @@ struct Apart {
   std::vector<std::size_t> counts, displs;
   std::size_t all = 0;
 };
-
-void fill(std::span<float> x, int rank) {
-  for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(input(rank, i));
-}
 
 /// Everywhere, or at `root` only, where alone the arrays are there.
 void all_gather_v(Communicator& comm, std::size_t scale, bool in_place, int root = -1) {
@@ -311,7 +311,7 @@ void messages(Communicator& comm, std::size_t count, int distance, bool grouped)
   const int n = comm.size(), me = index(comm.rank());
   const int to = (me + distance) % n, from = (me + n - distance) % n;
   Buffer<float> x(count), y(count, -1.0F);
-  for (std::size_t i = 0; i < count; ++i) x[i] = static_cast<float>(input(me, i));
+  fill(x, me);
   if (grouped) {
     ASSERT_EQ(anycclGroupStart(), anycclSuccess);
     EXPECT_EQ(anycclRecv(y.data(), count, anycclFloat32, from, comm.handle(), nullptr),
@@ -326,7 +326,7 @@ void messages(Communicator& comm, std::size_t count, int distance, bool grouped)
     ASSERT_OK(sent->wait());
   }
   std::fill(x.begin(), x.end(), -2.0F);
-  expect_all<float>(
+  expect_all(
       y, [&](std::size_t i) { return input(from, i); }, "received");
 }
 

@@ -16,6 +16,7 @@
 #include <thread>
 
 #include "blame/dumps.hpp"
+#include "support/effort.hpp"
 #include "support/ranks.hpp"
 #include "support/temporary_folder.hpp"
 
@@ -156,7 +157,7 @@ TEST(Dump, of_a_team_has_the_slices_of_all_its_threads) {
 
 /// Each operation of the other thread needs the progress lock, and a trace of so many takes long.
 TEST(Dump, and_trace_are_written_while_other_threads_go_on) {
-  constexpr int kCalls = 20000;
+  constexpr int kCalls = kSanitized ? 5000 : 20000;
   const TemporaryFolder folder;
   const Environment environment(Variables{{"ANYCCL_TRACE", folder.path()}});
   run_ranks(1, [&](Communicator& comm) {

@@ -1,14 +1,16 @@
 // Communicators give idle memory back while they are used, and by themselves, by ranks that are processes.
 
 #include "multirank/idle_memory.hpp"
+#include "support/effort.hpp"
 
 namespace anyccl::test {
 namespace {
 
 TEST(IdleMemory, is_given_back_between_operations_of_processes) {
   for (const int ranks : {2, 4})
-    expect_all_passed(run_processes(
-        ranks, [](Communicator& comm) { reduce_while_memory_is_given_back(comm, 200); }));
+    expect_all_passed(run_processes(ranks, [](Communicator& comm) {
+      reduce_while_memory_is_given_back(comm, effort(60, 200, 200));
+    }));
 }
 
 /// Without a further call: the background thread looks after some seconds.

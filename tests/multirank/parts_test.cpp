@@ -48,12 +48,13 @@ TEST_P(Parts, of_any_number_and_size_make_the_sum) {
   for (const int ranks : {2, 3})
     run_ranks(ranks, [&](Communicator& comm) {
       ASSERT_OK(comm.make_parts(4));
+      const int me = index(comm.rank());
       for (const std::size_t count : {0UL, 1UL, 2047UL, 4096UL, 4097UL, 8191UL, 100003UL})
         for (const int threads : {1, 2, 3, 4})
           for (const bool in_place : {false, true}) {
             std::vector<float> in(count), out(count, -1.0F);
             for (std::size_t i = 0; i < count; ++i)
-              in[i] = static_cast<float>(index(comm.rank()) + static_cast<int>(i % 1000));
+              in[i] = static_cast<float>(me + static_cast<int>(i % 1000));
             std::vector<float>& result = in_place ? in : out;
             team(threads, [&](int t) {
               EXPECT_OK(comm.all_reduce_part(view(in), view(result), ReduceOp::sum, t, threads));

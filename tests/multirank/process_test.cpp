@@ -264,8 +264,8 @@ TEST(Processes, read_registered_memory_where_it_is) {
     for (int round = 0; round < 2; ++round) {
       ASSERT_EQ(anycclMemRegister(x, kCount * sizeof(float), file.fd, kOffset), anycclSuccess)
           << anycclGetLastError(nullptr);
-      const auto sum_up = [&] {
-        for (std::size_t i = 0; i < kCount; ++i) x[i] = input(index(comm.rank()), i);
+      const auto sum_up = [&, me = index(comm.rank())] {
+        for (std::size_t i = 0; i < kCount; ++i) x[i] = input(me, i);
         ASSERT_OK(wait(comm.all_reduce(view(std::span(x, kCount)), view(y), ReduceOp::sum)));
         for (std::size_t i = 0; i < kCount; ++i) ASSERT_EQ(y[i], sum(3, i)) << i;
       };

@@ -11,12 +11,14 @@ namespace {
 struct Sizes {
   int first, last;
 };
-/// Up to 65 ranks: all of them, or the small ones and those around powers of two.
+/// Up to 65 ranks: all of them, or the small ones and those around powers of two. Sanitizers see
+/// the same code with any number.
 std::vector<Sizes> sizes() {
 #if defined(NDEBUG)
   if (test::is_long()) return {{1, 65}};
   if (!test::kSanitized) return {{1, 17}, {31, 33}, {64, 65}};
 #endif
+  if (test::kSanitized) return {{1, 5}, {8, 8}};
   return {{1, 9}};
 }
 

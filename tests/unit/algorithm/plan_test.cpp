@@ -67,7 +67,7 @@ TEST_P(Pairs, of_plans_may_follow_each_other_in_one_ring) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(Of, Pairs, testing::Range(2, test::kSanitized ? 5 : 10));
+INSTANTIATE_TEST_SUITE_P(Of, Pairs, testing::Range(2, test::kSanitized ? 4 : 10));
 
 TEST(Plan, operations_reuse_the_banks_when_there_are_more_than_banks) {
   const auto all = catalog_plans(5);

@@ -54,13 +54,24 @@ inline Format format_of(DType type) {
   }
 }
 
+/// x times 2 to the `power`.
+inline double scaled(double x, int power) {
+  if (power < -1022) return std::ldexp(x, power);
+  return x * std::bit_cast<double>(static_cast<Bits>(power + 1023) << 52);
+}
+
+/// The step between subnormal numbers, a power of two.
+inline int least_step(const Format& f) {
+  const int bias = (1 << (f.exponent - 1)) - 1;
+  return 1 - bias - f.mantissa;
+}
+
 /// What the bits of a magnitude mean if no exponent is special.
 inline double plain_value(const Format& f, Bits magnitude) {
   const auto field = static_cast<int>(magnitude >> f.mantissa);
   const Bits fraction = magnitude & ((Bits{1} << f.mantissa) - 1);
   const Bits whole = field == 0 ? fraction : fraction | Bits{1} << f.mantissa;
-  const int bias = (1 << (f.exponent - 1)) - 1;
-  return std::ldexp(static_cast<double>(whole), std::max(field, 1) - bias - f.mantissa);
+  return scaled(static_cast<double>(whole), std::max(field - 1, 0) + least_step(f));
 }
 
 inline double value(const Format& f, Bits bits) {
@@ -71,23 +82,20 @@ inline double value(const Format& f, Bits bits) {
   return bits == magnitude ? value : -value;
 }
 
-/// The number nearest to `x`, ties to even, found by bisection. Exact for formats up to f32.
+/// The number nearest to `x`, ties to even: numbers of its size are so many steps. Exact for
+/// formats up to f32.
 inline Bits nearest(const Format& f, double x) {
   if (std::isnan(x)) return f.nan;
   const double magnitude = std::abs(x);
-  Bits low = 0, high = f.past_finite();  // low <= magnitude < high
-  if (magnitude >= plain_value(f, high)) low = high;
-  while (high - low > 1) {
-    const Bits middle = low + (high - low) / 2;
-    (plain_value(f, middle) <= magnitude ? low : high) = middle;
+  Bits bits = f.past_finite();
+  if (magnitude < plain_value(f, bits)) {
+    const bool subnormal = magnitude < plain_value(f, Bits{1} << f.mantissa);
+    const int least = least_step(f), step = subnormal ? least : std::ilogb(magnitude) - f.mantissa;
+    const auto steps = static_cast<Bits>(std::nearbyint(scaled(magnitude, -step)));
+    bits = (static_cast<Bits>(step - least) << f.mantissa) + steps;  // may carry
   }
-  if (low != high) {
-    const double to_low = magnitude - plain_value(f, low);
-    const double to_high = plain_value(f, high) - magnitude;
-    if (to_high < to_low || (to_high == to_low && low % 2 != 0)) low = high;
-  }
-  if (low == f.past_finite() && !f.infinities) return f.nan;
-  return std::signbit(x) ? low | f.sign() : low;
+  if (bits == f.past_finite() && !f.infinities) return f.nan;
+  return std::signbit(x) ? bits | f.sign() : bits;
 }
 
 inline float decoded(const Format& f, Bits bits, float) {
