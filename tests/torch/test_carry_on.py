@@ -1,5 +1,6 @@
 """Groups of fewer ranks: after a death, a silent rank, a failure that all survive, and when a rank leaves in order."""
 
+import datetime
 import os
 import signal
 import tempfile
@@ -306,6 +307,27 @@ def test_of_operations_that_are_open():
                 work.wait()
         expect_ranks([0, 2], rank)
     survive(3, {1}, body)
+
+
+def test_the_store_goes_with_the_rank_that_has_it():
+    def body(rank, reader, writer):
+        port = 0 if rank == 0 else int(os.read(reader, 5))
+        store = dist.TCPStore("127.0.0.1", port, 4, rank == 0, wait_for_workers=False)
+        if rank == 0:
+            os.write(writer, b"%05d" % store.port * 3)
+        dist.init_process_group("anyccl", store=store, rank=rank, world_size=4)
+        for left in [1, 2, 3], [2, 3]:  # first rank 0 dies, then the next one, which has the second store
+            use_until_failure(dies=dist.get_rank() == 0)
+            with pytest.raises(dist.DistBackendError, match="shrink_group: the store of the group is gone"):
+                dist.shrink_group([0], shrink_flags=SHRINK_ABORT)
+            anyccl.torch.carry_on()
+            expect_ranks(left, rank)
+            dist.group.WORLD.monitored_barrier(datetime.timedelta(seconds=20))
+            assert sum_of(1, dist.new_group([0, 1])) == 2 or dist.get_rank() > 1
+        dist.destroy_process_group()
+        return "done"
+    reader, writer = os.pipe()
+    assert fork_ranks(4, body, reader, writer) == [-signal.SIGKILL] * 2 + ["done"] * 2
 
 
 def test_groups_of_other_backends_are_refused():

@@ -91,22 +91,20 @@ Backend::Backend(JoinedGroup group, const c10::intrusive_ptr<c10d::Store>& store
       options_(std::move(options)),
       store_(store) {
   init();
-  register_open(core_);
+  set_open(core_, true);
 }
 
-void Backend::register_open(const std::shared_ptr<Core>& core) {
-  const std::lock_guard lock(registry().mutex);
-  registry().open.insert(core);
-}
-
-void Backend::unregister(const std::shared_ptr<Core>& core) {
+void Backend::set_open(const std::shared_ptr<Core>& core, bool is_open) {
   if (::getpid() != core->process) return;
   const std::lock_guard lock(registry().mutex);
-  registry().open.erase(core);
+  if (is_open)
+    registry().open.insert(core);
+  else
+    registry().open.erase(core);
 }
 
 Backend::~Backend() {
-  unregister(core_);
+  set_open(core_, false);
   const GilReleased released;  // operations that complete meanwhile may need it
   try {
     core_->close(std::chrono::milliseconds{1000});

@@ -149,6 +149,8 @@ class Backend final : public c10d::Backend {
   };
   /// Of the ranks that are left after a failure, which all call it: they agree who they are.
   LeftOver carry_on(const std::vector<int>& excluded);
+  /// From here on. Before the group is used.
+  void use_store(c10::intrusive_ptr<c10d::Store> store) { store_ = std::move(store); }
 
 #ifdef C10D_BACKEND_HAS_RECONFIGURE  // torch 2.14
   bool supportsReconfigure() const override {
@@ -185,9 +187,8 @@ class Backend final : public c10d::Backend {
     return false;
 #endif
   }
-  /// That it has to end before the interpreter does.
-  static void register_open(const std::shared_ptr<Core>& core);
-  static void unregister(const std::shared_ptr<Core>& core);
+  /// Whether it has to end before the interpreter does.
+  static void set_open(const std::shared_ptr<Core>& core, bool is_open);
   SharedComm& comm() const {
     return *core_->group.comm;
   }
@@ -235,7 +236,7 @@ class Backend final : public c10d::Backend {
   // has a shared_ptr and then its options.
   std::shared_ptr<Core> core_;
   const c10::intrusive_ptr<Options> options_;
-  const c10::intrusive_ptr<c10d::Store> store_;
+  c10::intrusive_ptr<c10d::Store> store_;
   std::atomic<std::uint64_t> sequence_ = 0;  // of collectives
   std::atomic<bool> timed_ = false;
 

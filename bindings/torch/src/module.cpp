@@ -116,6 +116,8 @@ void define_group(py::module_& module) {
           },
           py::arg("excluded"),
           "A group of the ranks that are left after a failure, and those that are gone.")
+      .def("_use_store", &Backend::use_store, py::arg("store"),
+           "Another store than the old group's. Before the group is used.")
       .def("_all_reduce_leaves", &Backend::all_reduce_leaves, py::arg("output"), py::arg("input"),
            py::arg("leaves"), py::arg("opts"), py::call_guard<py::gil_scoped_release>())
       .def(

@@ -64,7 +64,7 @@ c10::intrusive_ptr<c10d::Work> Backend::reconfigure(const c10d::ReconfigureOptio
     refuse(kName, "the handle of this rank is there twice");
   const anycclUniqueId id = id_of(handles[0]);
 
-  unregister(core_);
+  set_open(core_, false);
   comm().abort();
   coalescing_.clear();
   rank_ = static_cast<int>(own - handles.begin());
@@ -74,7 +74,7 @@ c10::intrusive_ptr<c10d::Work> Backend::reconfigure(const c10d::ReconfigureOptio
   core_.reset(new Core{
       ::getpid(), JoinedGroup{std::make_shared<SharedComm>(id, rank_, size_, options_->numbers),
                               "reconfigured " + std::to_string(opts.uuid)}});
-  register_open(core_);
+  set_open(core_, true);
   sequence_ = 0;
   sparse_sequence_ = 0;
   barrier_sequence_ = barriers_forgotten_ = 0;

@@ -11,8 +11,10 @@ from torch.distributed import distributed_c10d as _c10d
 from ._C import ProcessGroupAnyccl
 from ._objects import _usable
 from ._replace import replace as _replace
+from ._store import is_gone as _is_gone, replaced_if_gone as _replaced_if_gone
 
 _CPU = _torch.device("cpu")
+_SHRINK_ABORT = 1
 
 
 class _Before:
@@ -33,6 +35,10 @@ class _Before:
 def shrink_group(theirs, ranks_to_exclude, group=None, shrink_flags=0, pg_options=None):
     usable = _usable(group)
     before = None if usable is None else _Before(usable)
+    if before is not None and shrink_flags == _SHRINK_ABORT and _is_gone(_c10d._world.pg_map[usable][1]):
+        raise _dist.DistBackendError(
+            "anyccl: shrink_group: the store of the group is gone, with the process that had it: call "
+            "anyccl.torch.carry_on(), which makes another one, on all ranks that are left")
     made = theirs(ranks_to_exclude, group, shrink_flags, pg_options)
     return made if before is None else before.number(made, ranks_to_exclude)
 
@@ -46,10 +52,11 @@ def carry_on(group=None, exclude=()) -> _dist.ProcessGroup:
 
     Returns: the new group; the old one is destroyed. The new default group numbers its ranks from 0, and all other groups
              are destroyed, as by torch.distributed.shrink_group: make them again.
-    Needs:   the store of the group, so it must not be a TCPStore of a rank that has died; torchrun's is its agent's.
+    Store:   the old group's. If that was a TCPStore and has gone with the process that had it, such as rank 0, there is
+             a new TCPStore at the new group's rank 0; torchrun's is its agent's, and stays.
     Raises:  DistBackendError naming ranks that live and do not come within ANYCCL_TIMEOUT seconds: it may be called
-             again, also with these in `exclude`. The same where the others do without this rank. ValueError for a group
-             that is not, or not only, anyccl's.
+             again, also with these in `exclude`. The same where the others do without this rank, and where a new store
+             cannot be made or reached. ValueError for a group that is not, or not only, anyccl's.
     """
     usable = _usable(group)
     if usable is None or any(
@@ -59,6 +66,11 @@ def carry_on(group=None, exclude=()) -> _dist.ProcessGroup:
         raise NotImplementedError(f"anyccl: torch {_torch.__version__} cannot shrink groups, as torch 2.10 can")
     before = _Before(usable)
     backend, gone = usable._get_backend(_CPU)._carry_on(list(exclude))
+    name, store = _c10d._world.pg_map[usable]
+    left = _replaced_if_gone(store, backend)
+    if left is not store:
+        backend._use_store(left)
+        _c10d._world.pg_map[usable] = name, left
     made = _c10d._finalize_shrunk_group(
         {"process_group": usable, "is_default_group": before.is_default}, set(gone), backend)
     return before.number(made, gone)
