@@ -25,6 +25,10 @@ milliseconds without_margin(milliseconds timeout) {
 
 }  // namespace
 
+GroupRoot::~GroupRoot() {
+  for (const auto& [socket, member] : waiting_) sockets_.forget(socket);
+}
+
 void GroupRoot::admit(Connection connection) {
   Member member;
   member.socket = std::move(connection.socket);

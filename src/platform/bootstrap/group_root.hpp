@@ -30,6 +30,9 @@ class GroupRoot {
         trust_(trust),
         tree_(tree),
         when_complete_(std::move(when_complete)) {}
+  GroupRoot(GroupRoot&&) = default;
+  /// Takes the sockets out of the set: if a forked child has copies, closing them does not.
+  ~GroupRoot();
 
   /// A rank whose hello comes next.
   void admit(Connection connection);
