@@ -1,5 +1,6 @@
 """Another store for the ranks that are left, where the old one has gone with the process that had it."""
 
+import contextlib as _contextlib
 import datetime as _datetime
 import socket as _socket
 
@@ -10,6 +11,7 @@ _CPU = _torch.device("cpu")
 _TEXT_BYTES = 512
 _TROUBLE = "trouble: "
 _TIME_TO_CONNECT = _datetime.timedelta(seconds=10)
+_TIME_TO_END_S = 0.1  # of a process that is dying, and still listens
 
 
 def is_gone(store) -> bool:
@@ -18,10 +20,17 @@ def is_gone(store) -> bool:
     if not isinstance(store, _dist.TCPStore):
         return False
     try:
-        _socket.create_connection((store.host, store.port), _TIME_TO_CONNECT.total_seconds()).close()
+        connection = _socket.create_connection((store.host, store.port), _TIME_TO_CONNECT.total_seconds())
     except OSError:
         return True
-    return False
+    with connection:
+        connection.settimeout(_TIME_TO_END_S)
+        try:
+            return not connection.recv(1)  # a store says nothing first
+        except _socket.timeout:
+            return False
+        except OSError:
+            return True
 
 
 def replaced_if_gone(store, backend):
@@ -53,13 +62,11 @@ def _without_prefixes(store):
 
 def _address_on_the_way_to(host: str) -> str:
     """An address of this host, by which that one can reach it: of the interface that leads there."""
-    try:
+    with _contextlib.suppress(OSError):
         for family, kind, _, _, address in _socket.getaddrinfo(host, 1, type=_socket.SOCK_DGRAM):
-            with _socket.socket(family, kind) as route:  # which sends nothing
+            with _contextlib.suppress(OSError), _socket.socket(family, kind) as route:  # which sends nothing
                 route.connect(address)
                 return route.getsockname()[0]
-    except OSError:
-        pass
     return "127.0.0.1"
 
 
