@@ -270,11 +270,11 @@ TEST(StreamErrors, after_fork_everything_is_refused_and_nothing_waits) {
 
 // --- the end of handles --------------------------------------------------------------------------
 
-/// After those of other tests have ended. With the first thread of a program, ThreadSanitizer
-/// starts one of its own.
+/// How many threads there are before a test begins. With the first thread of a program,
+/// ThreadSanitizer starts one of its own.
 std::ptrdiff_t threads_before() {
   std::thread([] {}).join();
-  return threads(1);
+  return threads();
 }
 
 TEST(StreamEnd, what_was_put_in_before_is_still_done) {
@@ -290,7 +290,7 @@ TEST(StreamEnd, what_was_put_in_before_is_still_done) {
   }
   door.open();
   EXPECT_TRUE(done.pass());
-  EXPECT_EQ(threads(before), before);
+  EXPECT_LE(threads(before), before);
 }
 
 TEST(StreamEnd, leaves_no_thread) {
@@ -300,13 +300,13 @@ TEST(StreamEnd, leaves_no_thread) {
     if (i % 2 == 0) ASSERT_OK(stream.run([] {}));
     if (i % 4 == 0) ASSERT_OK(stream.synchronize());
   }
-  EXPECT_EQ(threads(before), before);
+  EXPECT_LE(threads(before), before);
 }
 
 TEST(StreamEnd, a_stream_without_work_has_no_thread) {
   const auto before = threads_before();
   const Stream stream = new_stream();
-  EXPECT_EQ(entries_of("/proc/self/task"), before);
+  EXPECT_LE(threads(), before);
 }
 
 // --- one rank's communicator ---------------------------------------------------------------------
