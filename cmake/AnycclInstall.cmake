@@ -16,6 +16,10 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/anyccl DESTINATION ${CMAKE_INSTA
 if(ANYCCL_CLI)
   install(TARGETS anyccl_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT library)
 endif()
+if(TARGET anyccl_simgrid)
+  set_target_properties(anyccl_cli PROPERTIES INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")  # the tool opens it
+  install(TARGETS anyccl_simgrid LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library)
+endif()
 
 set(package ${CMAKE_INSTALL_LIBDIR}/cmake/anyccl)
 set(generated ${PROJECT_BINARY_DIR}/generated/install)

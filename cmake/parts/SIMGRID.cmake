@@ -1,4 +1,4 @@
-# The check of `anyccl simulate` by SimGrid: cli/simulate/simgrid.cpp, in the tool and not in the library.
+# The check of `anyccl simulate` by SimGrid: cli/simulate/simgrid_module.cpp, which the tool opens.
 set(folder "")
 if(ANYCCL_SANITIZE)
   set(missing "its library is not sanitized")
