@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "executor.hpp"
-#include "rendezvous.hpp"
+#include "join/rendezvous.hpp"
 #include "shared_comm.hpp"
 #include "tensors.hpp"
 #include "torch.hpp"

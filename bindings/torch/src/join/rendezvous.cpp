@@ -1,4 +1,4 @@
-#include "rendezvous.hpp"
+#include "join/rendezvous.hpp"
 
 #include <unistd.h>
 
@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "errors.hpp"
+#include "join/meaning.hpp"
 #include "waiting.hpp"
 
 namespace anyccl::torch {
@@ -95,61 +96,6 @@ std::function<void()> now_and_then(std::function<void()> between) {
   };
 }
 
-/// What this process means by a group of a name, for errors of others that mean another one.
-class Meaning {
- public:
-  Meaning(c10d::Store& store, int rank, int size, const std::vector<std::uint64_t>& members)
-      : store_(store), rank_(rank), members_(members) {
-    if (members.size() != static_cast<std::size_t>(size)) return;  // it is not said
-    for (const std::uint64_t member : members)
-      text_ += (text_.empty() ? "" : ", ") + std::to_string(member);
-  }
-  /// Where those meet that mean the same.
-  std::string place() const {
-    return text_.empty() ? "anyccl" : "anyccl/" + std::to_string(digest(text_));
-  }
-  /// To be called as soon as somebody is late.
-  void tell() {
-    if (told_ || text_.empty()) return;
-    store_.set(key(rank_), text_);
-    told_ = true;
-  }
-  /// To be called when all have come. After a failure others read it.
-  void take_back() {
-    if (told_) forget(store_, key(rank_));
-  }
-  /// Says who means something else, as far as they have been told.
-  std::string others() const {
-    std::string text;
-    for (std::size_t i = 0; i < members_.size() && told_; ++i) {
-      const int rank = static_cast<int>(i);
-      if (rank == rank_ || !has(store_, key(rank))) continue;
-      const std::string theirs = store_.get_to_str(key(rank));
-      if (theirs != text_)
-        text += "; rank " + std::to_string(members_[i]) + " means a group of the ranks " + theirs +
-                " by this name, and rank " +
-                std::to_string(members_[static_cast<std::size_t>(rank_)]) + " one of " + text_;
-    }
-    return text;
-  }
-
- private:
-  std::string key(int rank) const {
-    return "anyccl/meaning/" + std::to_string(members_[static_cast<std::size_t>(rank)]);
-  }
-  static std::uint64_t digest(const std::string& text) {  // FNV-1a
-    std::uint64_t sum = 0xcbf29ce484222325;
-    for (const char c : text) sum = (sum ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-    return sum;
-  }
-
-  c10d::Store& store_;
-  const int rank_;
-  const std::vector<std::uint64_t>& members_;
-  std::string text_;
-  bool told_ = false;
-};
-
 std::string missing(c10d::Store& store, int size) {
   std::string names;
   for (int rank = 1; rank < size; ++rank)
@@ -227,12 +173,14 @@ void refuse_all(c10d::Store& store, int size, const std::string& text) {
 void wait_for_all(c10d::Store& store, int size, std::chrono::milliseconds timeout,
                   const Claim& claim, Meaning& meaning) {
   const auto deadline = after(timeout), late = std::min(deadline, after(kLate));
+  int awaited = 1;
   const auto look = now_and_then([&] {
+    meaning.look(awaited);
     for (const std::string& key : {claim.answer(), std::string(kSaidTwice)})
       if (has(store, key)) throw_backend_error(store.get_to_str(key).substr(1));
     claim.check();
   });
-  for (int rank = 1; rank < size; ++rank) {
+  for (int rank = 1; rank < size; awaited = ++rank) {
     if (!wait_for(store, key_of(rank), late, look)) {
       meaning.tell();
       if (!wait_for(store, key_of(rank), deadline, look))
@@ -282,7 +230,10 @@ Answer invite(c10d::Store& store, int size, std::chrono::milliseconds timeout, M
 /// Says the name again every two seconds: it may have been deleted with that of a rank that died.
 bool wait_for_answer(c10d::Store& store, const Claim& claim, Clock::time_point deadline,
                      Meaning& meaning) {
-  const auto look = now_and_then([&] { claim.check(); });
+  const auto look = now_and_then([&] {
+    meaning.look(0);
+    claim.check();
+  });
   for (;;) {
     claim.say();
     const auto turn = std::min(deadline, Clock::now() + kLate);
