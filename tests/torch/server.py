@@ -39,6 +39,8 @@ def start():
     path, caller = address(), os.pidfd_open(os.getppid())
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     mask = os.umask(0o077)
+    if os.path.exists(path):  # of a server that was killed
+        os.unlink(path)
     listener.bind(path)
     os.umask(mask)
     import_all()

@@ -8,7 +8,7 @@
 namespace anyccl::torch {
 namespace {
 
-constexpr std::chrono::seconds kBetween{1};
+constexpr std::chrono::seconds kTellAgain{1};
 constexpr int kAtOnce = 8;             // ranks that are looked at
 constexpr int kAlive = 3;              // different tellings show that a rank waits there now
 constexpr char kMark = '#';            // what follows it is new each time
@@ -44,7 +44,7 @@ void Meaning::set(const std::string& mark) {
 void Meaning::tell() {
   if (text_.empty() || Clock::now() < next_) return;
   set(std::to_string(++told_));
-  next_ = Clock::now() + kBetween;
+  next_ = Clock::now() + kTellAgain;
 }
 
 void Meaning::look(int awaited) {
