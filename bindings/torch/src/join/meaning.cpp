@@ -11,7 +11,7 @@ namespace {
 constexpr std::chrono::seconds kTellAgain{1};
 constexpr int kAtOnce = 8;             // ranks that are looked at
 constexpr int kAlive = 3;              // different tellings show that a rank waits there now
-constexpr char kMark = '#';            // what follows it is new each time
+constexpr char kMark = '#';            // the text after it is new each time
 constexpr const char* kGone = "gone";  // the last mark of a rank that has failed for this reason
 
 std::uint64_t digest(const std::string& text) {  // FNV-1a

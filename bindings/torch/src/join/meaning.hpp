@@ -10,9 +10,9 @@
 
 namespace anyccl::torch {
 
-/// What this process means by a group of a name, for others that mean another one. As soon as
-/// somebody is late, a rank tells it in the store, once a second: what is told again is no remnant
-/// of an earlier attempt.
+/// The members that this process means by the name of a group, for ranks that mean others. As soon
+/// as a rank is late, those that wait write theirs to the store, once a second: a key that changes
+/// is no remnant of an earlier attempt.
 class Meaning {
  public:
   /// Without members of that size nothing is told.
@@ -20,14 +20,14 @@ class Meaning {
 
   /// Where those meet that mean the same.
   std::string place() const;
-  /// To be called as soon as somebody is late.
+  /// Writes the members to the store, as soon as a rank is late.
   void tell();
-  /// To be called again and again; it does nothing before that. Throws if `awaited`, or one of the
-  /// few ranks after it, keeps on telling that it means something else: it does not come.
+  /// Writes them again, once tell() was called, however often this is. Throws if `awaited`, or one
+  /// of the few ranks after it, keeps on writing other members: that rank does not come.
   void look(int awaited);
-  /// To be called when all have come. After a failure others read what was told.
+  /// Deletes the key when all ranks have come. After a failure it stays for other ranks to read.
   void take_back();
-  /// Says who means something else, as far as they have been told.
+  /// Names the ranks that have written other members.
   std::string others() const;
 
  private:
@@ -46,7 +46,7 @@ class Meaning {
   std::string text_;
   int told_ = 0;
   Clock::time_point next_;
-  std::map<int, Seen> seen_;  ///< What ranks tell that mean something else.
+  std::map<int, Seen> seen_;  ///< The keys of ranks with other members.
 };
 
 }  // namespace anyccl::torch
