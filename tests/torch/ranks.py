@@ -19,6 +19,8 @@ import anyccl.torch  # noqa: F401
 if not hasattr(dist, "all_gather_single"):  # their names before torch 2.13
     dist.all_gather_single, dist.reduce_scatter_single = dist.all_gather_into_tensor, dist.reduce_scatter_tensor
 
+BACKEND = "gloo" if "ANYCCL_TORCH_AS_GLOO" in os.environ else "anyccl"  # which is anyccl in both cases
+
 torch.set_num_threads(1)  # OpenMP's threads do not survive a fork
 
 
@@ -96,14 +98,14 @@ def _be_rank(pipe, function, rank, arguments):
         os._exit(code)
 
 
-def run_ranks(size, function, *arguments, timeout_s=30, deadline_s=60, backend="anyccl"):
+def run_ranks(size, function, *arguments, timeout_s=30, deadline_s=60, backend=BACKEND):
     """As fork_ranks, in a process group of that backend, which is destroyed afterwards."""
     with tempfile.TemporaryDirectory() as folder:
         return fork_ranks(size, _in_group, size, folder, backend, timeout_s, function, arguments,
                           deadline_s=deadline_s)
 
 
-def join(rank, size, folder, backend="anyccl", timeout_s=30, **options):
+def join(rank, size, folder, backend=BACKEND, timeout_s=30, **options):
     dist.init_process_group(backend, store=dist.FileStore(os.path.join(folder, "store"), size), rank=rank,
                             world_size=size, timeout=datetime.timedelta(seconds=timeout_s), **options)
 
@@ -137,7 +139,7 @@ def count_of_torchs_own(call):
 
 def _in_group(rank, size, folder, backend, timeout_s, function, arguments):
     join(rank, size, folder, backend, timeout_s)
-    if backend == "gloo":  # fails to start where a peer has ended meanwhile
+    if backend != BACKEND:  # Gloo fails to start where a peer has ended meanwhile
         dist.barrier()
     result = function(rank, *arguments)
     dist.destroy_process_group()

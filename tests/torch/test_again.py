@@ -170,6 +170,22 @@ def test_ranks_that_mean_other_groups_by_one_name_are_named(limit):
     run_ranks(3, body)
 
 
+def test_the_members_that_an_earlier_attempt_wrote_are_no_rank_that_waits_now():
+    def body(rank, store):
+        if rank == 0:
+            store.set("anyccl/meaning/1", "0, 7#1")  # of rank 1, which comes late now
+        else:
+            while not store.check(["anyccl/meaning/0"]) or int(store.get("anyccl/meaning/0").split(b"#")[1]) < 4:
+                time.sleep(0.1)  # rank 0 looks each time it writes
+        options = anyccl.torch.Options()
+        options.global_ranks_in_group = [0, 1]
+        group = anyccl.torch.ProcessGroupAnyccl(store, rank, 2, options)
+        x = torch.ones(5)
+        group.allreduce([x]).wait()
+        assert x.eq(2).all()
+    run_over_tcp_store(body, size=2)
+
+
 def test_a_rank_that_died_while_it_joined_is_not_taken_for_the_next_one():
     def body(rank, store):
         if rank == 0:

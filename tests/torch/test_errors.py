@@ -11,7 +11,7 @@ import time
 import pytest
 import torch
 import torch.distributed as dist
-from ranks import fork_ranks, join, limit_operations, run_ranks, tell, wait_for
+from ranks import BACKEND, fork_ranks, join, limit_operations, run_ranks, tell, wait_for
 
 import anyccl.torch
 
@@ -332,7 +332,7 @@ def test_splits_on_one_rank_only():
 def test_options():
     def body(rank, folder):
         join(rank, 2, folder, pg_options=anyccl.torch.Options())
-        assert dist.get_backend() == "anyccl" and type(backend()) is anyccl.torch.ProcessGroupAnyccl
+        assert dist.get_backend() == BACKEND and type(backend()) is anyccl.torch.ProcessGroupAnyccl
         assert backend().options._timeout == datetime.timedelta(seconds=30)
         with pytest.raises(TypeError, match="must be anyccl.torch.Options, not builtins.int"):
             dist.new_group([0, 1], pg_options=3)

@@ -72,7 +72,8 @@ def quiet(output):
         assert word not in output, output
 
 
-def test_without_destroying_the_group_and_with_pending_works(run_script):
+@pytest.mark.parametrize("attempt", range(1000 if "TESTS_LONG" in os.environ else 1))
+def test_without_destroying_the_group_and_with_pending_works(run_script, attempt):
     quiet(run_script("""
         join(rank, size, folder)
         x = torch.ones(1 << 16)

@@ -1,9 +1,12 @@
 #include "array.hpp"
 
 #include <array>
-#include <cstring>
+#include <optional>
 #include <string_view>
 #include <utility>
+
+#include "interpreter.hpp"
+#include "strided_copy.hpp"
 
 namespace anyccl::python {
 namespace {
@@ -58,26 +61,13 @@ bool is_in_c_order(const Found& found) {
   return true;
 }
 
-/// Copies the elements from dimension `d` on; returns the end of the copy.
-std::byte* copy_strided(const Array& array, const Shape& strides, std::size_t d,
-                        const std::byte* first, std::byte* to) {
-  const std::size_t item = info(array.dtype).bytes;
-  if (d == array.shape.size()) {
-    std::memcpy(to, first, item);
-    return to + item;
-  }
-  for (std::int64_t i = 0; i < array.shape[d]; ++i)
-    to = copy_strided(array, strides, d + 1, first + i * strides[d], to);
-  return to;
-}
-
+/// Its memory waits for copy_again().
 Array copied(const Found& found) {
   Array copy = found.array;
   auto hold = std::make_shared<CopyHold>(copy.bytes());
   copy.origin = std::make_shared<Origin>(Origin{copy.data, found.strides, std::move(copy.hold)});
   copy.data = hold->memory.get();
   copy.hold = std::move(hold);
-  copy.copy_again();
   return copy;
 }
 
@@ -254,7 +244,10 @@ bool is_numpy(nb::handle x) {
 }
 
 void Array::copy_again() const {
-  copy_strided(*this, origin->strides, 0, origin->first, data);
+  constexpr std::size_t kLong = std::size_t{64} << 10;  // bytes, from which on others may run
+  std::optional<Unlocked> released;
+  if (bytes() >= kLong) released.emplace();
+  bindings::copy_strided(origin->first, shape, origin->strides, info(dtype).bytes, data);
 }
 
 bool Array::is_copied_from(const Array& written) const {
@@ -271,6 +264,12 @@ bool Array::is_copied_from(const Array& written) const {
 Array Array::input(nb::handle x, const char* name) {
   Found found = find(x, name);
   return is_in_c_order(found) ? std::move(found.array) : copied(found);
+}
+
+Array Array::read(nb::handle x, const char* name) {
+  Array array = input(x, name);
+  if (array.origin != nullptr) array.copy_again();
+  return array;
 }
 
 Array Array::output(nb::handle x, const char* name) {

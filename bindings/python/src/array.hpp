@@ -35,12 +35,14 @@ struct Origin {
 
 /// The elements of the user's array, in C order, and the owner that keeps them alive.
 struct Array {
-  /// An array to read. An array in another order is copied, see `origin`. `name` is that of the
-  /// argument.
+  /// An array that a call reads. One in another order has a copy, which gets its elements when
+  /// IssuedOperations::copy_inputs() says so. `name` is that of the argument.
   ///
   /// Errors (raised): InvalidArgument, Unsupported for an element type or a device that the library
   ///                  does not have.
   static Array input(nb::handle x, const char* name);
+  /// An array to read at once; the same.
+  static Array read(nb::handle x, const char* name);
   /// An array to write; the same, and InvalidArgument if it is read-only or not in C order.
   static Array output(nb::handle x, const char* name);
   /// Shape and type only, of an array that is neither read nor written.
@@ -54,7 +56,7 @@ struct Array {
 
   std::size_t count() const { return count_of(shape); }
   std::size_t bytes() const { return count() * info(dtype).bytes; }
-  /// Copies `origin` once more. Needs no interpreter.
+  /// Copies `origin`. With the interpreter lock, which a long copy releases meanwhile.
   void copy_again() const;
   /// Whether `origin` may have bytes of an array that is written.
   bool is_copied_from(const Array& written) const;

@@ -34,7 +34,7 @@ std::size_t payload_bytes(const std::string& codec, std::size_t count) {
 }
 
 void encode(const std::string& codec, nb::handle x, nb::handle payload) {
-  const Array from = Array::input(x, "x"), to = Array::output(payload, "out");
+  const Array from = Array::read(x, "x"), to = Array::output(payload, "out");
   const anycclCodec_t known = codec_of(codec);
   raise_unless_ok(unlocked([&] {
     return anycclCodecEncode(known, from.data, from.count(), type_of(from), to.data,
@@ -46,7 +46,7 @@ void decode(const std::string& codec, const std::vector<nb::object>& payloads, n
   std::vector<Array> from;
   std::vector<const void*> at;
   for (const nb::object& payload : payloads) {
-    from.push_back(Array::input(payload, "payload"));
+    from.push_back(Array::read(payload, "payload"));
     at.push_back(bytes_in(from.back()).data);
     if (from.back().count() != from.front().count()) raise_invalid("payloads differ in length");
   }
@@ -87,17 +87,15 @@ class CodedAllReduce {
   }
 
   nb::object run(nb::handle x, nb::handle out, ReduceOp op) {
-    const Array from = Array::input(x, "x");
+    const Array from = Array::read(x, "x");
     Result result = Result::make(out, from, from.shape);
     const Array& to = result.array();
     const anycclCoded_t handle = usable();
-    ++inside_;
-    const Outcome outcome = unlocked([&] {
+    const Inside inside(inside_);
+    raise_unless_ok(unlocked([&] {
       return anycclCodedAllReduce(from.data, to.data, from.count(), type_of(from),
                                   static_cast<anycclRedOp_t>(op), handle);
-    });
-    --inside_;
-    raise_unless_ok(outcome);
+    }));
     return result.take();
   }
   bool uses_codec(nb::handle dtype) const {
@@ -115,6 +113,18 @@ class CodedAllReduce {
   }
 
  private:
+  /// Counts a thread in a call.
+  class Inside {
+   public:
+    explicit Inside(int& count) : count_(count) { ++count_; }
+    Inside(const Inside&) = delete;
+    Inside& operator=(const Inside&) = delete;
+    ~Inside() { --count_; }
+
+   private:
+    int& count_;
+  };
+
   anycclCoded_t usable() const {
     if (handle_ == nullptr) raise(anycclInvalidUsage, "the coded AllReduce was destroyed");
     return handle_;

@@ -29,7 +29,7 @@ std::size_t common_count(const Array& a, const Array& b, const char* names) {
 using Select = anycclResult_t (*)(const float*, std::size_t, std::size_t, Cut*);
 template <Select kSelect>
 Cut select(nb::handle x, std::size_t wanted) {
-  const Array from = Array::input(x, "x");
+  const Array from = Array::read(x, "x");
   const float* const data = floats(from, "x");
   Cut cut{};
   raise_unless_ok(unlocked([&] { return kSelect(data, from.count(), wanted, &cut); }));
@@ -64,7 +64,7 @@ std::size_t pack(nb::handle residual, nb::handle momentum, const Cut& cut, nb::h
 }
 
 void add(nb::handle payload, nb::handle into) {
-  const Array from = Array::input(payload, "payload"), to = Array::output(into, "into");
+  const Array from = Array::read(payload, "payload"), to = Array::output(into, "into");
   float* const data = floats(to, "into");
   need_bytes(from);
   raise_unless_ok(
@@ -73,7 +73,7 @@ void add(nb::handle payload, nb::handle into) {
 
 void momentum(nb::handle velocity, nb::handle residual, nb::handle gradient, float factor) {
   const Array u = Array::output(velocity, "momentum"), v = Array::output(residual, "residual");
-  const Array g = Array::input(gradient, "gradient");
+  const Array g = Array::read(gradient, "gradient");
   float *const to = floats(u, "momentum"), *const sum = floats(v, "residual");
   const float* const from = floats(g, "gradient");
   common_count(u, g, "momentum and gradient");

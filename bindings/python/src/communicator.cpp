@@ -110,12 +110,14 @@ nb::object Communicator::run_blocking(Request& request) {
   issued_.copy_inputs(request, nullptr);
   anycclWork_t rest = nullptr;
   Outcome outcome;
-  wait_in_slices(std::nullopt, [&](unsigned ms) {
-    outcome = outcome_of(request.is_other() ? request.launch(turn.handle, nullptr)
-                                            : anycclRunFor(&request.call, turn.handle, ms, &rest));
-    return outcome.code != anycclInProgress ||
-           rest != nullptr;  // else another thread is in a sequence
-  });
+  if (request.is_other())
+    outcome = unlocked([&] { return request.launch(turn.handle, nullptr); });
+  else
+    wait_in_slices(std::nullopt, [&](unsigned ms) {
+      outcome = outcome_of(anycclRunFor(&request.call, turn.handle, ms, &rest));
+      return outcome.code != anycclInProgress ||
+             rest != nullptr;  // else another thread is in a sequence
+    });
   if (rest != nullptr) {
     auto operation = std::make_shared<Operation>(std::move(request));
     operation->work = rest;

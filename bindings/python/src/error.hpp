@@ -39,11 +39,18 @@ inline void raise_unless_ok(const Outcome& outcome) {
 /// The exception itself, not raised.
 nb::object exception_of(const Outcome& outcome);
 
-/// Calls the library without the interpreter lock.
+/// Calls the library without the interpreter lock. A signal whose handler raises ends the call, and
+/// the communicator with it, where it waits for other ranks; that is raised here.
 template <typename Call>
 Outcome unlocked(const Call& call) {
-  const Unlocked released;
-  return outcome_of(call());
+  Outcome outcome;
+  {
+    const EndsAtSignals listens;
+    const Unlocked released;
+    outcome = outcome_of(call());
+  }
+  EndsAtSignals::raise_pending();
+  return outcome;
 }
 
 }  // namespace anyccl::python

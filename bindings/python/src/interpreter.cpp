@@ -4,7 +4,11 @@
 
 #include <atomic>
 #include <chrono>
+#include <optional>
 #include <thread>
+#include <utility>
+
+#include "anyccl/interrupt.h"
 
 namespace anyccl::python {
 namespace {
@@ -13,8 +17,10 @@ namespace {
 // the interpreter ends, or begin_exit() sees that it runs. Sequentially consistent, therefore.
 std::atomic<bool> exiting = false;
 std::atomic<int> running = 0;
-std::thread::id ending_thread;  // written before `exiting`
-thread_local int depth = 0;     // of with_interpreter()
+std::thread::id ending_thread;                              // written before `exiting`
+thread_local int depth = 0;                                 // of with_interpreter()
+thread_local bool listens = false;                          // see EndsAtSignals
+thread_local std::optional<nanobind::python_error> raised;  // by a handler, during a call
 
 bool is_over() {
 #if PY_VERSION_HEX >= 0x030d0000
@@ -23,6 +29,19 @@ bool is_over() {
   const bool finalizing = _Py_IsFinalizing() != 0;
 #endif
   return (finalizing || Py_IsInitialized() == 0) && std::this_thread::get_id() != ending_thread;
+}
+
+/// For anycclThreadInterrupt.
+int look_at_signals(void*) {
+  if (!listens || exiting) return 0;
+  int ends = raised ? 1 : 0;
+  auto look = [&] {
+    if (PyErr_CheckSignals() == 0) return;
+    raised.emplace();
+    ends = 1;
+  };
+  if (ends == 0) with_interpreter(look);
+  return ends;
 }
 
 [[noreturn]] void stay_here() {
@@ -76,6 +95,22 @@ void with_interpreter(void (*body)(void*), void* argument) {
 
 bool is_in_callback() {
   return depth > 0;
+}
+
+EndsAtSignals::EndsAtSignals() : before_(std::exchange(listens, true)) {
+  static thread_local const anycclResult_t told = anycclThreadInterrupt(look_at_signals, nullptr);
+  static_cast<void>(told);
+}
+
+EndsAtSignals::~EndsAtSignals() {
+  listens = before_;
+}
+
+void EndsAtSignals::raise_pending() {
+  if (!raised) return;
+  nanobind::python_error error = std::move(*raised);
+  raised.reset();
+  throw error;
 }
 
 }  // namespace anyccl::python

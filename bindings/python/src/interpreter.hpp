@@ -38,4 +38,19 @@ void with_interpreter(Body& body) {
 /// waiting for an operation may never end here.
 bool is_in_callback();
 
+/// While it lives, calls of this thread that wait look at Python's signals, and end where a handler
+/// raises. With the interpreter lock.
+class EndsAtSignals {
+ public:
+  EndsAtSignals();
+  EndsAtSignals(const EndsAtSignals&) = delete;
+  EndsAtSignals& operator=(const EndsAtSignals&) = delete;
+  ~EndsAtSignals();
+  /// Raises what a handler has raised meanwhile.
+  static void raise_pending();
+
+ private:
+  bool before_;
+};
+
 }  // namespace anyccl::python

@@ -85,7 +85,7 @@ using OperationPtr = std::shared_ptr<Operation>;
 class IssuedOperations {
  public:
   void add(const OperationPtr& operation);
-  /// For a request that is issued now: its copied inputs are copied once more when all earlier
+  /// For a request that is issued now: copies of its inputs get their elements when all earlier
   /// operations have written; in `stream`, unless it is null, when its turn comes.
   void copy_inputs(const Request& request, Stream* stream) const;
 

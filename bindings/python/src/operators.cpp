@@ -164,7 +164,7 @@ void Operator::fail(nb::object exception) const {
 }
 
 nb::object reduce_local(nb::handle a, nb::handle inout, const Op& op) {
-  const Array from = Array::input(a, "a");
+  const Array from = Array::read(a, "a");
   const Array to = Array::output(inout, "inout");
   if (from.dtype != to.dtype || from.count() != to.count())
     raise_invalid("a has " + std::to_string(from.count()) + " elements of " +

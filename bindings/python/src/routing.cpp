@@ -40,7 +40,7 @@ std::shared_ptr<Routing> Routing::make(Communicator& c, nb::handle experts, int 
   need_no_group("route");
   if (capacity && *capacity < 1)
     raise_invalid("capacity is " + std::to_string(*capacity) + ": it is 1 or more, or None");
-  const Array chosen = Array::input(as_int32(experts), "experts");
+  const Array chosen = Array::read(as_int32(experts), "experts");
   if (chosen.shape.empty() || chosen.shape.size() > 2)
     raise_invalid("experts has the shape " + to_string(chosen.shape) +
                   ", but needs (tokens,) or (tokens, choices)");
@@ -83,17 +83,17 @@ nb::object Routing::exchange(Array in, std::int64_t rows, nb::handle out, const 
 }
 
 nb::object Routing::dispatch(nb::handle x, nb::handle out) {
-  Array in = Array::input(x, "x");
+  Array in = Array::read(x, "x");
   need_rows(in, static_cast<std::size_t>(tokens_), "tokens");
   return exchange(std::move(in), static_cast<std::int64_t>(rows_), out, nullptr);
 }
 
 nb::object Routing::combine(nb::handle x, nb::handle weights, nb::handle out) {
-  Array in = Array::input(x, "x");
+  Array in = Array::read(x, "x");
   need_rows(in, rows_, "rows of this rank's experts");
   Array factors;
   if (!weights.is_none()) {
-    factors = Array::input(weights, "weights");
+    factors = Array::read(weights, "weights");
     if (factors.dtype != in.dtype)
       raise_invalid("weights is of " + std::string(info(factors.dtype).name) + ", but x of " +
                     std::string(info(in.dtype).name));

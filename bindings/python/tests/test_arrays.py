@@ -212,3 +212,19 @@ def test_an_output_of_another_type_is_refused(alone):
 def test_an_output_of_another_shape_is_refused(alone):
     with pytest.raises(anyccl.InvalidArgument, match=r"out has the shape \(2, 3\), but the result \(3, 2\)"):
         alone.all_reduce(np.ones((3, 2)), out=np.ones((2, 3)))
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float16", "int32", "float64", "complex128"])
+def test_inputs_of_any_layout_are_read_in_c_order(alone, dtype):
+    rng = np.random.default_rng(7)
+
+    def laid_out():
+        shape = rng.integers(0, [2, 5, 40][rng.integers(3)] + 1, rng.integers(1, 5))
+        steps = [(1, 1, 2, 3, -1, -2)[rng.integers(6)] for _ in shape]
+        whole = rng.integers(0, 100, [extent * abs(step) for extent, step in zip(shape, steps)]).astype(dtype)
+        x = whole[tuple(slice(None, None, step) for step in steps)].transpose(rng.permutation(len(shape)))
+        return x if rng.integers(4) else np.broadcast_to(x, (3, *x.shape))
+
+    for _ in range(300):
+        x = laid_out()
+        assert np.array_equal(alone.all_reduce(x, "sum"), x), (x.shape, x.strides)

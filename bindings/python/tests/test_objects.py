@@ -55,6 +55,20 @@ def test_arrays_are_objects(two):
     assert all(np.array_equal(x, y) for y in results)
 
 
+def test_an_object_of_more_than_two_gib_in_the_long_form(two):
+    data = bytes(range(251)) * (2_200_000_000 // 251 if "TESTS_LONG" in os.environ else 400)
+
+    def run(c):
+        if c.rank == 0:
+            c.broadcast_object(data)
+            return c.recv_object(1)
+        got = c.broadcast_object(None)
+        c.send_object(len(got), 0)
+        return got == data
+
+    assert two.each(run) == [len(data), True]
+
+
 CALLS = {
     "all_gather": lambda c, obj: c.all_gather_object(obj),
     "gather": lambda c, obj: c.gather_object(obj, 0),

@@ -78,3 +78,47 @@ def test_a_signal_ends_the_waits_for_streams_and_groups():
         "[1] interrupted",
         "[1] interrupted",
     ]
+
+
+def test_a_signal_ends_other_calls_with_their_communicator():
+    """The first rank comes late to each, and hears why it is alone."""
+    done = run(
+        2,
+        """
+        import signal, threading
+        from anyccl import codec
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        world = anyccl.Communicator.from_env()
+        def behind_an_open_call(comm):
+            comm.all_reduce(np.ones(3), async_op=True)
+            comm.destroy()
+        calls = {
+            "window": lambda comm: comm.window(np.zeros(3)),
+            "wait_signal": lambda comm: comm.wait_signal(0),
+            "codec": lambda comm: codec.AllReduce(comm, "int8", everywhere=True),
+            "route": lambda comm: comm.route(np.zeros(3, np.int64), 2),
+            "grid": lambda comm: anyccl.Grid(comm, line=2).neighbor_all_gather(np.ones(3)),
+            "destroy": behind_an_open_call,
+        }
+        for name, call in calls.items():
+            comm = world.split(0)
+            if comm.rank == 1:
+                threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+                try:
+                    call(comm)
+                except KeyboardInterrupt:
+                    print(name, "interrupted")
+                world.send(np.ones(1), 0)
+            else:
+                world.recv(np.ones(1), 1)
+                try:
+                    if name in ("window", "codec", "route", "grid"):
+                        call(comm)  # which may have all that it needs of rank 1
+                    comm.all_reduce(np.ones(3))
+                    comm.barrier()
+                except anyccl.Aborted as error:
+                    print(name, "told" if "rank 1" in str(error) and "interrupted" in str(error) else error)
+        """,
+    )
+    names = ["codec", "destroy", "grid", "route", "wait_signal", "window"]
+    assert lines(done) == [f"[0] {name} told" for name in names] + [f"[1] {name} interrupted" for name in names]

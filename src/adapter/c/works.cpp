@@ -1,9 +1,11 @@
-// The C interface: works, and waiting for several of them.
+// The C interface: works, waiting for several of them, and how a program ends a wait.
 
 #include <vector>
 
 #include "adapter/c/handle.hpp"
+#include "anyccl/interrupt.h"
 #include "base/error.hpp"
+#include "framework/waiting/interrupt.hpp"
 
 namespace anyccl {
 namespace {
@@ -156,5 +158,10 @@ anycclResult_t anycclWorkSource(anycclWork_t work, int* rank) {
 
 anycclResult_t anycclWorkFree(anycclWork_t work) {
   if (work == nullptr || !work->comm->forked()) delete work;  // as anycclCommDestroy
+  return anycclSuccess;
+}
+
+anycclResult_t anycclThreadInterrupt(int (*check)(void* argument), void* argument) {
+  interrupt_check_of_thread = {check, argument};
   return anycclSuccess;
 }

@@ -8,6 +8,7 @@
 #include "base/fork.hpp"
 #include "base/log.hpp"
 #include "framework/communicator/queued_collective.hpp"
+#include "framework/waiting/interrupt.hpp"
 
 namespace anyccl {
 namespace {
@@ -112,6 +113,7 @@ Status Comm::run_locked(ProgressLock& progress_lock, const Call& call, std::shar
   const bool oversubscribed = loop_.is_oversubscribed(call.threads);
   if (oversubscribed) loop_.oversubscription().refresh_sometimes();
   Backoff backoff(loop_.oversubscription(), oversubscribed, loop_.wait_policy(), alone.kind());
+  Interrupt interrupt;
   while (!alone.done()) {
     if (loop_.is_wanted()) {
       alive = weak_from_this().lock();
@@ -131,12 +133,9 @@ Status Comm::run_locked(ProgressLock& progress_lock, const Call& call, std::shar
       if (bad.ok()) bad = messages_.problem();
       if (!bad.ok()) fail(bad);
       if (failure_.happened()) return failure();
-      if (handover != nullptr && handover->until().passed()) {
-        alive = weak_from_this().lock();
-        return wait_or_hand_over(progress_lock, queue_alone(), handover);
-      }
     }
-    if (Backoff::sleeps(next) && has_windows) {  // what comes there must end the sleep, too
+    const bool has_to_go = handover != nullptr ? handover->until().passed() : interrupt.is_due();
+    if (has_to_go || (Backoff::sleeps(next) && has_windows)) {  // which must end the sleep, too
       alive = weak_from_this().lock();
       return wait_or_hand_over(progress_lock, queue_alone(), handover);
     }

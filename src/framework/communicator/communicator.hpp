@@ -155,6 +155,8 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
 
   /// Ends all operations, here and at all peers, with `why`. Any thread; never waits for a peer.
   void abort(const Status& why);
+  /// Aborts where the program has ended a wait of its own, see Interrupt. Without locks.
+  void interrupt() override;
   /// How many collectives of the program have completed here, in the order of their calls; what is verified,
   /// with its check.
   std::uint64_t completed();
@@ -295,7 +297,6 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
   /// Where this rank only gives: an error of calls before, or of this one, as far as peers have come to it.
   Status glance();
   /// A mismatch of calls that no call here has returned.
-  Status untold() const;
   std::uint64_t count_completed() const;
   std::size_t memory_here() const;
   Status run_locked(ProgressLock& progress_lock, const Call& call, std::shared_ptr<Comm>& alive,

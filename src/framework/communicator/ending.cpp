@@ -7,6 +7,7 @@
 #include "base/log.hpp"
 #include "framework/communicator/communicator.hpp"
 #include "framework/communicator/queued_collective.hpp"
+#include "framework/waiting/interrupt.hpp"
 
 namespace anyccl {
 
@@ -106,6 +107,11 @@ void Comm::abort(const Status& why) {
   if (!failure_.happened()) fail(failure_.why());
 }
 
+void Comm::interrupt() {
+  abort(error(Code::aborted, "{} was interrupted by its program while it waited",
+              me_.names[uindex(me_.rank)]));
+}
+
 /// Peers may never know of a receive, but they read from a send, and wait for this rank in a collective.
 Status Comm::finish_late() {
   const Status why = error(Code::timeout,
@@ -119,22 +125,17 @@ Status Comm::finish_late() {
   return why;
 }
 
-/// Of calls in which this rank only gave.
-Status Comm::untold() const {
-  const Status why = failure_.why();
-  const bool is_untold = !told_.load(std::memory_order_relaxed);
-  return is_untold && why.code() == Code::invalid_usage ? why : Status();
-}
-
 Status Comm::finish(Deadline deadline) {
   if (forked()) return {};
   Status late;
   Backoff backoff(loop_.oversubscription(), is_oversubscribed(), loop_.wait_policy(), 0);
+  Interrupt asked;
   for (;;) {
     ProgressLock progress_lock = loop_.progress_lock();
     loop_.lock(progress_lock);
     if (failure_.happened()) {
-      late = untold();
+      late = told_.load(std::memory_order_relaxed) ? Status() : failure_.why();
+      if (late.code() != Code::invalid_usage) late = {};  // of calls in which this rank only gave
       break;
     }
     if (!is_over() && deadline.passed()) {
@@ -163,6 +164,13 @@ Status Comm::finish(Deadline deadline) {
     if (Backoff::checks(next)) {
       diagnosis_.wait_for_all();
       diagnose();
+    }
+    if (next != Backoff::Next::poll && asked.is_due()) {
+      progress_lock.unlock();
+      if (!Interrupt::is_wanted()) continue;
+      interrupt();
+      late = failure();
+      break;
     }
     if (Backoff::sleeps(next))
       loop_.sleep(progress_lock, std::min<std::chrono::nanoseconds>(

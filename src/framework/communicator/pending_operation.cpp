@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "framework/waiting/interrupt.hpp"
+
 namespace anyccl {
 namespace {
 
@@ -22,6 +24,7 @@ void drive(std::span<Comm* const> comms, Deadline deadline, const IsOver& is_ove
       probe::OversubscriptionMonitor::of_process(),
       std::any_of(comms.begin(), comms.end(), [](const Comm* c) { return c->is_oversubscribed(); }),
       comms.front()->wait_policy(), 0);
+  Interrupt interrupt;
   for (std::size_t turn = 0; !is_over();) {
     bool moved = false;
     for (Comm* comm : comms) moved = comm->progress() || moved;
@@ -32,6 +35,8 @@ void drive(std::span<Comm* const> comms, Deadline deadline, const IsOver& is_ove
     const Backoff::Next next = backoff.next();
     if (next == Backoff::Next::poll) continue;
     if (deadline.passed()) return;
+    if (deadline.is_never() && interrupt.is_due() && Interrupt::is_wanted())
+      for (Comm* comm : comms) comm->interrupt();
     if (Backoff::checks(next))
       for (Comm* comm : comms) comm->check_peers();
     if (Backoff::sleeps(next) && !is_over()) comms[turn++ % comms.size()]->sleep_briefly();

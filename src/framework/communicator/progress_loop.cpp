@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "framework/waiting/interrupt.hpp"
 
 namespace anyccl {
 namespace {
@@ -35,6 +36,7 @@ Status ProgressLoop::await_turn(ProgressLock& progress_lock, std::chrono::millis
                                 const Deadline& until) {
   constexpr auto kLook = std::chrono::milliseconds(50);  // at failures
   const Deadline late = limit.count() == 0 ? Deadline::never() : Deadline::in(limit);
+  Interrupt interrupt;
   while (order_.is_kept_by_other() && !failure_.happened()) {
     if (order_.is_kept_by_job())
       return error(Code::invalid_usage,
@@ -47,7 +49,11 @@ Status ProgressLoop::await_turn(ProgressLock& progress_lock, std::chrono::millis
                    "another thread was in a call of several operations until the time limit");
     progress_lock.unlock();
     order_.sleep_while_kept(kLook);
+    const bool ends = until.is_never() && interrupt.is_due() && Interrupt::is_wanted();
     lock(progress_lock);
+    if (ends)
+      return error(Code::aborted,
+                   "the program ended the wait for a call of several operations of another thread");
   }
   return {};
 }
@@ -102,6 +108,12 @@ void ProgressLoop::wait_until(ProgressLock& progress_lock, std::uint32_t kind, D
   const bool oversubscribed = is_oversubscribed();
   if (oversubscribed) oversubscription_.refresh_sometimes();
   Backoff backoff(oversubscription_, oversubscribed, policy_, kind);
+  Interrupt interrupt;
+  const auto look_for_interrupt = [&](Backoff::Next next) {
+    if (next == Backoff::Next::poll || !deadline.is_never() || !interrupt.is_due()) return;
+    if (progress_lock.owns_lock()) progress_lock.unlock();
+    if (Interrupt::is_wanted()) work_.interrupt();
+  };
   while (!is_over()) {
     const bool wanted = is_wanted();
     if (wanted) progress_lock.unlock();
@@ -110,6 +122,7 @@ void ProgressLoop::wait_until(ProgressLock& progress_lock, std::uint32_t kind, D
       ::sched_yield();
       const Backoff::Next next = backoff.next();
       note_check(next);
+      look_for_interrupt(next);
       if (next != Backoff::Next::poll && deadline.passed()) break;
       if (Backoff::sleeps(next) && !is_over()) doorbell_.sleep(Backoff::kSleep);
       continue;
@@ -124,7 +137,8 @@ void ProgressLoop::wait_until(ProgressLock& progress_lock, std::uint32_t kind, D
     note_check(next);
     if (Backoff::checks(next)) work_.diagnose();
     if (next != Backoff::Next::poll && deadline.passed()) break;
-    if (Backoff::sleeps(next) && !is_over())
+    look_for_interrupt(next);
+    if (Backoff::sleeps(next) && progress_lock.owns_lock() && !is_over())
       sleep(progress_lock,
             std::min<std::chrono::nanoseconds>(
                 backoff.sleep_time(), std::chrono::milliseconds(std::max(1, deadline.poll_ms()))));

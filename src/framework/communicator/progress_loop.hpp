@@ -39,6 +39,8 @@ class ProgressLoop {
     virtual void diagnose() = 0;
     /// A thread that waited does so no more.
     virtual void end_wait() {}
+    /// The program has ended a wait: what is open fails. Without the progress lock.
+    virtual void interrupt() {}
     /// Whether nothing that is open waits for a peer.
     virtual bool is_idle() const = 0;
     /// Whether nothing is open that will ever move: what is_idle() says, and no message of this
@@ -68,7 +70,7 @@ class ProgressLoop {
   CallOrder& order() { return order_; }
   /// Waits, and gives the lock away meanwhile, until collectives of this caller may take places, or
   /// after a failure. Errors: in_progress at `until`; timeout after `limit`, 0: none; invalid_usage
-  /// while a call that does not block keeps the order.
+  /// while a call that does not block keeps the order; aborted where the program ends the wait.
   Status await_turn(ProgressLock& progress_lock, std::chrono::milliseconds limit,
                     const Deadline& until = {});
   /// Whether another thread has a call to make.
@@ -85,7 +87,8 @@ class ProgressLoop {
   WaitPolicy& wait_policy() { return policy_; }
 
   /// Returns when the operation is done, with its status; else the failure, or in_progress if that
-  /// is all at `deadline`. Holds the progress lock as long as nobody else wants it.
+  /// is all at `deadline`. Holds the progress lock as long as nobody else wants it. Without a
+  /// deadline the program may end it by an Interrupt.
   Status wait(ProgressLock& progress_lock, Operation& operation, Deadline deadline = {});
   /// Returns when one of them is done; also after a failure and at `deadline`.
   void wait_any(ProgressLock& progress_lock, std::span<const std::shared_ptr<Operation>> operations,

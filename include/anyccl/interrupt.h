@@ -1,0 +1,27 @@
+/* How a program ends calls of its own that wait, for Ctrl-C and its like. */
+#ifndef ANYCCL_INTERRUPT_H
+#define ANYCCL_INTERRUPT_H
+
+#include "anyccl/anyccl.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Gives this thread a function that says whether its calls should go on waiting, for instance
+ * after Ctrl-C. A call that waits for other ranks asks it ten times a second, from this thread
+ * and without a lock of the library; it may call the library. As soon as it returns something
+ * else than 0, the communicator is aborted, its other ranks are told, and the call returns
+ * Aborted: half of it may be done, so nothing can follow it. A call that waits for a sequence of
+ * another thread has done nothing yet, and returns Aborted alone. Local. `check` NULL: none
+ * again, as at first.
+ *
+ * Calls with a time of their own, as anycclRunFor, do not ask, and return anyway. Creations may
+ * not ask: let them not block (`blocking` of anycclConfig_t), and abort what they make. */
+ANYCCL_API anycclResult_t anycclThreadInterrupt(int (*check)(void* argument), void* argument);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
