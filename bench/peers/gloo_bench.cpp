@@ -1,6 +1,6 @@
 // Measures an operation of Gloo, with each algorithm it has for it, over TCP on loopback, the only
 // transport that Debian's build has.
-//   gloo_bench RANK RANKS FOLDER OPERATION CALLS BUDGET_MS BYTES...      FOLDER: empty, the meeting
+//   gloo_bench RANK RANKS FOLDER OPERATION CALLS BUDGET_MS OFFSET BYTES...      FOLDER: empty, the meeting
 //   place of the ranks
 #include <gloo/allgather.h>
 #include <gloo/allreduce.h>

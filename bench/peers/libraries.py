@@ -33,7 +33,7 @@ def peer_rows(output):
 
 
 def peer_arguments(turn):
-    return [turn.op, turn.batch.calls(), BUDGET_MS, *turn.batch.sizes()]
+    return [turn.op, turn.batch.calls(), BUDGET_MS, turn.offset, *turn.batch.sizes()]
 
 
 class Anyccl:
@@ -67,7 +67,7 @@ class Anyccl:
         with tempfile.NamedTemporaryFile(suffix=".json") as results:
             call([self.program, "perf", turn.op, "-g", turn.ranks, "-b", max(part.first, 1), "-e", max(part.last, 1),
                   "-f", part.factor, "-n", part.calls, "-w", max(5, part.calls // 10), "--inplace", in_place, "-c", 0,
-                  *self.options, *self.transports[turn.transport], "--json", results.name], env=self.environment)
+                  "--offset", turn.offset, *self.options, *self.transports[turn.transport], "--json", results.name], env=self.environment)
             try:
                 rows = json.load(results)
             except json.JSONDecodeError as why:
@@ -95,7 +95,7 @@ class ZeroCopy:
 
     def measure(self, turn):
         sizes = [size for size in turn.batch.sizes() if size >= 256 * KIB]
-        arguments = [turn.op, turn.batch.calls(), BUDGET_MS, *sizes]
+        arguments = [turn.op, turn.batch.calls(), BUDGET_MS, turn.offset, *sizes]
         return peer_rows(call([self.program, turn.ranks, *arguments])) if sizes else []
 
 

@@ -30,20 +30,20 @@ class Group {
   virtual void maximum(std::vector<double>& values) = 0;
 };
 
-/// Floats in private 4 KiB pages, all of them present.
+/// Floats in private 4 KiB pages, all of them present, from `offset` bytes of the first page on.
 class Buffer {
  public:
-  Buffer(std::size_t count, float value) : count_(count), bytes_((count + 1) * sizeof(float)) {
-    void* const start =
-        ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (start == MAP_FAILED) std::perror("mmap"), std::exit(1);
-    ::madvise(start, bytes_, MADV_NOHUGEPAGE);
-    data_ = static_cast<float*>(start);
+  Buffer(std::size_t count, float value, std::size_t offset = 0)
+      : count_(count), bytes_((count + 1) * sizeof(float) + offset) {
+    start_ = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (start_ == MAP_FAILED) std::perror("mmap"), std::exit(1);
+    ::madvise(start_, bytes_, MADV_NOHUGEPAGE);
+    data_ = reinterpret_cast<float*>(static_cast<char*>(start_) + offset);
     fill(value);
   }
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;
-  ~Buffer() { ::munmap(data_, bytes_); }
+  ~Buffer() { ::munmap(start_, bytes_); }
 
   float* data() const { return data_; }
   std::size_t size() const { return count_; }
@@ -61,6 +61,7 @@ class Buffer {
 
  private:
   std::size_t count_, bytes_;
+  void* start_;
   float* data_;
 };
 
@@ -72,8 +73,9 @@ struct Call {
 using MakeCall = std::function<Call(const Case& what, float* in, float* out)>;
 
 struct Limits {
-  int calls;         // the number of timed calls ...
-  double budget_us;  // ... unless they would take longer than this, but at least kFewestCalls ...
+  int calls;           // the number of timed calls ...
+  double budget_us;    // ... unless they would take longer than this, but at least kFewestCalls ...
+  std::size_t offset;  // of both buffers, in bytes from the beginning of a page
 };
 constexpr int kFewestCalls = 5;
 constexpr double kLongest_us = 2e6;    // ... and of calls that are so slow, at least one
@@ -131,7 +133,7 @@ inline std::vector<double> timed_calls(Group& group, const Case& c, const Call& 
 /// wrong result, name. `best_us`: the time of the fastest way, on rank 0; 0: this is the first.
 inline void measure(Group& group, const std::string& name, const Case& c, const Limits& limits,
                     const MakeCall& make, double& best_us) {
-  Buffer in(c.input_count(), 0), out(c.output_count(), -1);
+  Buffer in(c.input_count(), 0, limits.offset), out(c.output_count(), -1, limits.offset);
   for (std::size_t i = 0; i < in.size(); ++i) in.data()[i] = input_at(c.rank, i);
   const Call call = make(c, in.data(), out.data());
   if (!call.run) return;
@@ -164,7 +166,7 @@ inline void measure(Group& group, const Case& c, const Limits& limits, const Mak
   measure(group, "default", c, limits, make, best_us);
 }
 
-/// OPERATION CALLS BUDGET_MS BYTES... from the command line, from argv[first] on.
+/// OPERATION CALLS BUDGET_MS OFFSET BYTES... from the command line, from argv[first] on.
 struct Arguments {
   std::string op;
   Limits limits;
@@ -181,13 +183,15 @@ struct Arguments {
   }
 };
 inline Arguments arguments(int argc, char** argv, int first) {
-  if (argc < first + 4) {
-    std::fprintf(stderr, "usage: %s ... OPERATION CALLS BUDGET_MS BYTES...\n", argv[0]);
+  if (argc < first + 5) {
+    std::fprintf(stderr, "usage: %s ... OPERATION CALLS BUDGET_MS OFFSET BYTES...\n", argv[0]);
     std::exit(2);
   }
-  Arguments result{argv[first], {std::atoi(argv[first + 1]), std::atof(argv[first + 2]) * 1e3}, {}};
-  for (int i = first + 3; i < argc; ++i)
-    result.sizes.push_back(std::strtoull(argv[i], nullptr, 10));
+  const auto bytes = [&](int i) { return std::strtoull(argv[i], nullptr, 10); };
+  const Limits limits{std::atoi(argv[first + 1]), std::atof(argv[first + 2]) * 1e3,
+                      bytes(first + 3)};
+  Arguments result{argv[first], limits, {}};
+  for (int i = first + 4; i < argc; ++i) result.sizes.push_back(bytes(i));
   return result;
 }
 

@@ -1,5 +1,5 @@
 // Measures an operation of MPI; compiled once with each MPI library.
-//   mpirun -np RANKS mpi_bench OPERATION CALLS BUDGET_MS BYTES...
+//   mpirun -np RANKS mpi_bench OPERATION CALLS BUDGET_MS OFFSET BYTES...
 #include "mpi_group.hpp"
 
 namespace {

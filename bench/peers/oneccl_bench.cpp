@@ -1,5 +1,5 @@
 // Measures an operation of oneCCL, over Intel MPI.
-//   mpiexec.hydra -np RANKS oneccl_bench OPERATION CALLS BUDGET_MS BYTES...
+//   mpiexec.hydra -np RANKS oneccl_bench OPERATION CALLS BUDGET_MS OFFSET BYTES...
 #include <oneapi/ccl.hpp>
 
 #include "mpi_group.hpp"

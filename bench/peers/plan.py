@@ -44,6 +44,7 @@ class Turn(NamedTuple):
     op: str
     ranks: int
     batch: Batch
+    offset: int = 0  # of all buffers, in bytes from the beginning of a page
 
     def key(self):
         return f"{self.transport} {self.op} {self.ranks} {self.batch.name}"

@@ -106,6 +106,7 @@ def heading(results):
              "a whole batch of sizes is measured in the first round only. A barrier, which is not timed, precedes "
              "each call of an operation with a root. With more ranks than cores, the last rank to leave that barrier "
              "may find the data already there, so small sizes are not judged (-).",
+             *([f"All buffers begin {about['offset']} bytes behind the beginning of a page."] if about.get("offset") else []),
              f"A cache line takes {(about['limits']['line_us'] or 0) * 1e3:.0f} ns."]
     return lines + [f"Left out: {name}: {why}" for name, why in about.get("left_out", {}).items()]
 

@@ -1,7 +1,7 @@
 // The bound of an AllReduce that copies nothing: ranks are threads, each bound to a core, that sum
 // the inputs in place, between two barriers of one counter. Each writes a part to all outputs
 // (push), or everything to its own (pull).
-//   zero_copy RANKS all_reduce CALLS BUDGET_MS BYTES...
+//   zero_copy RANKS all_reduce CALLS BUDGET_MS OFFSET BYTES...
 #ifdef __SSE2__
 #include <emmintrin.h>
 #endif

@@ -4,7 +4,7 @@
  *
  * Rules for all calls
  * - Threads: any, but anycclCommFinalize and anycclCommDestroy come when no other thread is in a
- *   call on the communicator. The order of calls on a communicator is the same on every rank;
+ *   call on the communicator. The order of its collectives is the same on every rank;
  *   one that waits does not keep another thread from issuing the next. Different communicators
  *   are independent and may be used in any order.
  * - Errors: a call returns a code; anycclGetLastError(comm) says in words what, where and which
@@ -366,8 +366,8 @@ typedef enum {
 ANYCCL_API anycclResult_t anycclCommMemStats(anycclComm_t comm, anycclCommMemStat_t stat,
                                              uint64_t* value);
 /* How the last collective ran, for people: "all_reduce/two_shot Simple shm" (algorithm, protocol,
- * transports, ", level 3" if its level of reproducibility is not 1, and ", tag 7" if its configuration has
- * one). The protocol says where the largest
+ * transports, ", level 3" if its level of reproducibility is not 1, ", tag 7" if its configuration
+ * has one). Also one of a split; not AllToAllw, of messages. The protocol says where the largest
  * publication lies in shared memory: LL, in the cache line of its sequence word; LL128, in the slot
  * of that word, up to 33 lines; Simple, in the staging ring or where the caller has it. It is "-"
  * where no memory is shared and no protocol was asked for. "" before the first. Valid until the next call with the same communicator. */
@@ -544,8 +544,8 @@ ANYCCL_API anycclResult_t anycclCodedUsesCodec(anycclCoded_t coded, anycclDataTy
  *   the chunks of others to these, and the sums of chunks to all. All ranks decode the same payloads, also
  *   those that they have encoded themselves: so results are bitwise equal on all ranks, and an element is encoded once
  *   with two hosts and twice with more.
- * - An element's result depends on the elements of its block, at a multiple of 128 from the start of
- *   sendbuff, and on which ranks are on which host; not on the length of the call.
+ * - An element's result depends on the elements of its block, which begin at sendbuff, and on which
+ *   ranks are on which host; on the length of the call only in a last block that it cuts.
  * - Errors: Unsupported, naming codec and datatype or operator, and InvalidArgument, on this rank alone;
  *   InvalidUsage on all ranks, naming two whose calls differ. That, and what else fails on the way, is
  *   the error of all later calls, too. */
@@ -599,8 +599,8 @@ ANYCCL_API anycclResult_t anycclAllReduce(const void* sendbuff, void* recvbuff, 
  * - Order: on `comm` it is one collective, that of thread 0. The slices of the others do not wait
  *   for what was issued on `comm` before.
  * - Result: bitwise equal on all ranks, and between runs with the same number of threads. Of up to
- *   8 ranks of a host it is also that of anycclAllReduce, unless ANYCCL_ALGO or a table names the
- *   algorithm, and always from level 2 of reproducibility on; else sums may be rounded differently.
+ *   8 ranks of a host it is also that of anycclAllReduce, unless a variable, configuration or table
+ *   names its algorithm, and always from level 2 of reproducibility on; else rounding may differ.
  * - Operators of `comm` may be used; a function may then be called by several threads at once.
  * - Errors: as anycclAllReduce; anycclGetLastError(NULL) has the calling thread's. One that the
  *   communicator does not survive (a rank that died, an abort, ranks or threads that call with
@@ -1102,7 +1102,7 @@ ANYCCL_API anycclResult_t anycclIssue(const anycclCall_t* call, anycclComm_t com
                                       anycclWork_t* work);
 /* Issues all `count` calls, in their order, without streams: as a group, whose small collectives
  * travel as one where they can. works[i] is that of calls[i], or NULL if it failed; the first error
- * is returned. Errors of what `calls` points to: then nothing was issued. */
+ * is returned. One whose size, collective, tag, stream or config is wrong: nothing was issued. */
 ANYCCL_API anycclResult_t anycclIssueAll(const anycclCall_t* calls, size_t count, anycclComm_t comm,
                                          anycclWork_t* works);
 /* Checks `call` once and plans it, with copies of its arrays, so that starting it costs less than

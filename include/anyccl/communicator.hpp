@@ -58,8 +58,8 @@ struct CommunicatorConfig {
 
 /// One rank's handle of a communicator.
 ///
-/// Threads: any, but destroy() comes when no other thread is in a call. Operations come in the same
-///          order on every rank.
+/// Threads: any, but destroy() comes when no other thread is in a call. Collectives come in
+///          the same order on every rank, messages in that of their pair, direction and tag.
 /// Order:   that of its Operations.
 class Communicator : public Operations {
  public:

@@ -310,10 +310,14 @@ constexpr Speed kInsideHost{0.17, 5.0e-5}, kNetwork{6.5, 2.4e-4};
 
 std::size_t usual_tile(const TunerQuery& q) {
   const auto is = [&](Collective c) { return q.shape.collective == c; };
-  if (!is(Collective::all_reduce) && !is(Collective::reduce)) return 64 * kKiB;  // of each block
-  return q.network ? 256 * kKiB
-                   : std::size_t{128} * kKiB *
-                         static_cast<std::size_t>(std::max(2, std::min(q.shape.size, 8)));
+  if (is(Collective::all_reduce) || is(Collective::reduce))
+    return q.network ? 256 * kKiB
+                     : std::size_t{128} * kKiB *
+                           static_cast<std::size_t>(std::max(2, std::min(q.shape.size, 8)));
+  // Each block has tiles of its own. Where ranks pass them on, larger ones come later.
+  const bool is_direct = is(Collective::all_gather) || is(Collective::all_to_all) ||
+                         (is(Collective::broadcast) && q.shape.size == 2);
+  return q.network && is_direct ? 256 * kKiB : 64 * kKiB;
 }
 
 Result<Choice> select_algorithm(const TunerQuery& q, const TunerPolicy& policy,
