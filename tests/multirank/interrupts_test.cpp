@@ -62,13 +62,17 @@ anycclResult_t make_window(anycclComm_t comm, float* x) {
 
 anycclResult_t make_coded(anycclComm_t comm, float*) {
   anycclCoded_t coded = nullptr;
-  return anycclCodedCreate(&coded, anycclCodecBfloat16, 1, 0, comm);
+  const anycclResult_t result = anycclCodedCreate(&coded, anycclCodecBfloat16, 1, 0, comm);
+  EXPECT_EQ(anycclCodedDestroy(coded), anycclSuccess);
+  return result;
 }
 
 anycclResult_t route(anycclComm_t comm, float*) {
   const int experts[] = {0};
   anycclRouting_t routing = nullptr;
-  return anycclRoutingCreate(&routing, 1, 1, experts, 2, 0, 0, comm);
+  const anycclResult_t result = anycclRoutingCreate(&routing, 1, 1, experts, 2, 0, 0, comm);
+  EXPECT_EQ(anycclRoutingDestroy(routing), anycclSuccess);
+  return result;
 }
 
 anycclResult_t finalize_behind_a_call(anycclComm_t comm, float* x) {
