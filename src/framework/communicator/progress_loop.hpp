@@ -39,7 +39,7 @@ class ProgressLoop {
     virtual void diagnose() = 0;
     /// A thread that waited does so no more.
     virtual void end_wait() {}
-    /// The program has ended a wait: what is open fails. Without the progress lock.
+    /// Open operations fail, as the program has ended a wait. Without the progress lock.
     virtual void interrupt() {}
     /// Whether nothing that is open waits for a peer.
     virtual bool is_idle() const = 0;
