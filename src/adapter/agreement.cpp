@@ -14,6 +14,8 @@ namespace {
 constexpr auto kLooks = std::chrono::milliseconds(100);
 /// Another thread may read what comes, and this one would not wake up.
 constexpr int kNap = 1;  // ms
+/// Where all have come, what is missing takes messages, not programs: it gets more than the limit.
+constexpr auto kTimeToAgree = std::chrono::seconds(1);
 
 std::size_t bytes_for(std::size_t ranks) {
   return (ranks + 7) / 8;
@@ -28,6 +30,9 @@ struct Agreement::Peer {
   std::map<std::uint32_t, Statement> ballots, decisions;  // By round, the newest of each.
 
   bool has_decided(std::uint32_t round) const { return decisions.contains(round); }
+  bool has_spoken(std::uint32_t round) const {
+    return ballots.contains(round) || has_decided(round);
+  }
 };
 
 Agreement::Agreement(Comm& parent, std::shared_ptr<fabric::Context> context)
@@ -59,7 +64,7 @@ Result<std::shared_ptr<Agreement>> Agreement::among(Comm& parent, const Inherita
   for (const PeerLink& link : inheritance.links) {
     auto peer = std::make_unique<Peer>();
     if (auto channel = link.link->open(made->context_, link.rank); channel.ok())
-      peer->channel = *std::move(channel);
+      peer->channel = *std::move(channel);  // of a link that has ended, too, if the peer has spoken
     peer->is_over = peer->channel == nullptr;
     made->gone_[uindex(link.rank)] = peer->is_over;
     made->peers_[uindex(link.rank)] = std::move(peer);
@@ -69,6 +74,7 @@ Result<std::shared_ptr<Agreement>> Agreement::among(Comm& parent, const Inherita
 
 Result<Agreement::Decision> Agreement::decide(const Ballot& mine, Deadline deadline) {
   begin(mine);
+  auto last = deadline.passed() ? std::optional(deadline) : std::nullopt;
   for (;;) {
     listen();
     if (gone_[uindex(me_)])
@@ -82,7 +88,7 @@ Result<Agreement::Decision> Agreement::decide(const Ballot& mine, Deadline deadl
     }
     if (stopped_.load(std::memory_order_relaxed))
       return error(Code::aborted, "the communicator was aborted by another thread");
-    if (deadline.passed()) return missing();
+    if (deadline.passed()) ANYCCL_CHECK(allow_more(last));
     wait();
   }
 }
@@ -247,16 +253,27 @@ Agreement::Decision Agreement::end(const Statement& decision) {
 
 // --- waiting -------------------------------------------------------------------------------------
 
-Status Agreement::missing() const {
-  std::string who;
-  for (std::size_t r = 0; r < peers_.size(); ++r) {
-    if (gone_[r] || peers_[r] == nullptr || peers_[r]->ballots.contains(mine_.fixed.round))
-      continue;
-    who += (who.empty() ? "" : ", ") + names_[r];
-  }
-  if (who.empty()) who = names_[uindex(leader())];
+/// After the limit of a call. `last`: until when it goes on where all have come.
+Status Agreement::allow_more(std::optional<Deadline>& last) const {
+  if (const std::string absent = absentees(); !absent.empty())
+    return error(Code::timeout,
+                 "shrink: in time nothing has come of {}; leave out ranks that will not come",
+                 absent);
+  if (!last) last = Deadline::in(kTimeToAgree);
+  if (!last->passed()) return {};
   return error(Code::timeout,
-               "shrink: in time nothing has come of {}; leave out ranks that will not come", who);
+               "shrink: all ranks that are left have come, but {} has not decided in time who they "
+               "are; make the call again",
+               names_[uindex(leader())]);
+}
+
+std::string Agreement::absentees() const {
+  std::string names;
+  for (std::size_t r = 0; r < peers_.size(); ++r) {
+    if (gone_[r] || peers_[r] == nullptr || peers_[r]->has_spoken(mine_.fixed.round)) continue;
+    names += (names.empty() ? "" : ", ") + names_[r];
+  }
+  return names;
 }
 
 void Agreement::wait() {

@@ -51,7 +51,8 @@ class Agreement {
   /// The ranks that are left do without this one, whether it lives or not.
   void leave_out(Rank rank) { gone_[uindex(rank)] = true; }
   /// A round. One that has ended in an error is gone on with. Errors: timeout, naming ranks that have
-  /// not come; remote_error: the others do without this rank; aborted: stop().
+  /// not come, or a second later where all have come and do not agree; remote_error: the others do
+  /// without this rank; aborted: stop().
   Result<Decision> decide(const Ballot& mine, Deadline deadline);
   /// Ends decide(), from any thread.
   void stop() { stopped_.store(true, std::memory_order_relaxed); }
@@ -97,7 +98,8 @@ class Agreement {
   std::optional<Statement> lead();
   Statement conclude() const;
   Decision end(const Statement& decision);
-  Status missing() const;
+  Status allow_more(std::optional<Deadline>& last) const;
+  std::string absentees() const;
   void wait();
 
   const std::weak_ptr<Comm> parent_;

@@ -1,5 +1,6 @@
 // Ranks that are left of a communicator that has failed make another one.
 
+#include <algorithm>
 #include <new>
 
 #include "adapter/agreement.hpp"
@@ -11,6 +12,8 @@ namespace {
 
 /// Of a rank that cannot take part, and does not know ANYCCL_TIMEOUT: the others are to hear of it.
 constexpr auto kTimeToSaySo = std::chrono::seconds(60);
+/// What ranks that have agreed at the end of their limits still get to connect, and to say so.
+constexpr auto kTimeToForm = std::chrono::seconds(1);
 
 /// Its secret is another one for each decision: nothing that comes late for one communicator reaches
 /// another.
@@ -55,7 +58,7 @@ Result<CommPtr> carry_on(Comm& parent, Agreement& among, std::span<const int> ex
     card.settings = init->hello.settings;
     ballot.settings = hash_of({card.settings.data(), card.settings.size()});
   }
-  const Deadline deadline = init.ok() ? init->deadline : Deadline::in(kTimeToSaySo);
+  Deadline deadline = init.ok() ? init->deadline : Deadline::in(kTimeToSaySo);
   CommPtr made = std::move(among.kept);
   ballot.formed = made != nullptr;
   for (;;) {
@@ -68,6 +71,7 @@ Result<CommPtr> carry_on(Comm& parent, Agreement& among, std::span<const int> ex
     parent.note_agreed(decision->completed);
     if (decision->formed) return among.note_survivors(*decision), made;
     drop(made);
+    init->deadline = deadline = std::max(deadline, Deadline::in(kTimeToForm));
     auto formed = form_if_there_is_memory(parent, inheritance, *decision, card, *init);
     ballot.formed = formed.ok();
     made = formed.ok() ? *std::move(formed) : nullptr;

@@ -152,7 +152,8 @@ void Link::end_unopened(FrameHeader last, const std::byte* payload) {
 
 Result<std::unique_ptr<Channel>> Link::open(std::shared_ptr<Context> context, Rank peer) {
   const std::lock_guard lock(mutex_);
-  if (connector_ == nullptr && (in_.ended() || out_.is_closed()))
+  const bool has_ended = in_.ended() || out_.is_closed();
+  if (has_ended && connector_ == nullptr && !in_.has(context->key))
     return error(Code::remote_error, "the connection to rank {} has ended", index(peer));
   Flow& flow = in_.own_flow(context->key);
   if (flow.context != nullptr || flow.closed)

@@ -85,7 +85,8 @@ class Link : public std::enable_shared_from_this<Link>, private Reconnects {
   // --- communicators ----------------------------------------------------------------------------
   /// This rank's end of a communicator. `context` lives as long as the channel.
   /// Errors: internal, if the link has a context of this key; remote_error, if it has ended, except
-  /// on demand, where the channel shows it.
+  /// on demand, or if the peer has spoken of the context before: then the channel gives what that
+  /// said, and shows that it is gone.
   Result<std::unique_ptr<Channel>> open(std::shared_ptr<Context> context, Rank peer);
 
   /// As long as the result lives, the end of a communicator does not end the stream: another one is
