@@ -6,7 +6,7 @@ option(ANYCCL_BATCHES "Compile several files of a part at once" ON)
 # anyccl_batches(TARGET [HOT|COLD] [SIZE files] [APART file...] [LIGHT file...] [OWN name... IN folder AFTER header])
 # HOT: calls of programs go through it, so g++ inlines there as it does in single files: in large units it stops earlier
 # (6 to 14 ns of an AllReduce of 8 bytes). COLD: it reads and prints text, and is compiled with -O1. LIGHT: the same for
-# some files, in a batch of their own. SIZE: files in a batch. APART: files that stay alone, as do those with compile
+# some files, or all of a folder, in batches of their own. SIZE: files in a batch. APART: files that stay alone, as do those with compile
 # options of their own and those that are generated. OWN: names that each file of the folder has for itself, in an
 # anonymous namespace; in a batch they begin with the name of the file. The header, where these names mean something
 # else, is read before.
@@ -44,6 +44,7 @@ function(anyccl_make_batches target)
   get_target_property(all ${target} SOURCES)
   set(sources "")
   set(together "")
+  set(light_files "")
   foreach(file IN LISTS all)
     cmake_path(ABSOLUTE_PATH file BASE_DIRECTORY ${folder} NORMALIZE OUTPUT_VARIABLE path)
     get_source_file_property(options ${path} TARGET_DIRECTORY ${target} COMPILE_OPTIONS)
@@ -51,12 +52,19 @@ function(anyccl_make_batches target)
     cmake_path(IS_PREFIX PROJECT_BINARY_DIR ${path} is_generated)
     if(NOT path MATCHES "\\.cpp$" OR options OR path IN_LIST apart OR is_generated OR NOT is_ours)
       list(APPEND sources ${file})
-    elseif(NOT path IN_LIST light)
-      list(APPEND together ${path})
+    else()
+      set(batches together)
+      foreach(place IN LISTS light)
+        cmake_path(IS_PREFIX place ${path} is_light)
+        if(is_light)
+          set(batches light_files)
+        endif()
+      endforeach()
+      list(APPEND ${batches} ${path})
     endif()
   endforeach()
   anyccl_split(batches ${target} ${target} "${together}")
-  anyccl_split(light_batches ${target} ${target}_light "${light}")
+  anyccl_split(light_batches ${target} ${target}_light "${light_files}")
   set_source_files_properties(${light_batches} TARGET_DIRECTORY ${target} PROPERTIES COMPILE_OPTIONS
                               $<$<CONFIG:Release>:-O1>)
   set_target_properties(${target} PROPERTIES SOURCES "${sources};${batches};${light_batches}")

@@ -80,7 +80,7 @@ Result<std::string> plan(const Flags& flags) {
   return written(report_step(model, cluster, layout), flags);
 }
 
-Status write(const std::string& text, const std::string& file) {
+Status write_out(const std::string& text, const std::string& file) {
   if (file.empty()) {
     fmt::print("{}", text);
     return {};
@@ -93,7 +93,7 @@ Status write(const std::string& text, const std::string& file) {
 
 int run(const Flags& flags) {
   const Result<std::string> text = plan(flags);
-  const Status status = text.ok() ? write(*text, flags.file) : text.status();
+  const Status status = text.ok() ? write_out(*text, flags.file) : text.status();
   if (status.ok()) return 0;
   fmt::print(stderr, "anyccl: plan: {}\n", status.message());
   return status.code() == Code::invalid_argument ? kUsageError : 1;

@@ -20,7 +20,7 @@ std::atomic<int> running = 0;
 std::thread::id ending_thread;                              // written before `exiting`
 thread_local int depth = 0;                                 // of with_interpreter()
 thread_local bool listens = false;                          // see EndsAtSignals
-thread_local std::optional<nanobind::python_error> raised;  // by a handler, during a call
+thread_local std::optional<nanobind::python_error> caught;  // from a handler, during a call
 
 bool is_over() {
 #if PY_VERSION_HEX >= 0x030d0000
@@ -34,10 +34,10 @@ bool is_over() {
 /// For anycclThreadInterrupt.
 int look_at_signals(void*) {
   if (!listens || exiting) return 0;
-  int ends = raised ? 1 : 0;
+  int ends = caught ? 1 : 0;
   auto look = [&] {
     if (PyErr_CheckSignals() == 0) return;
-    raised.emplace();
+    caught.emplace();
     ends = 1;
   };
   if (ends == 0) with_interpreter(look);
@@ -107,9 +107,9 @@ EndsAtSignals::~EndsAtSignals() {
 }
 
 void EndsAtSignals::raise_pending() {
-  if (!raised) return;
-  nanobind::python_error error = std::move(*raised);
-  raised.reset();
+  if (!caught) return;
+  nanobind::python_error error = std::move(*caught);
+  caught.reset();
   throw error;
 }
 
