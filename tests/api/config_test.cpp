@@ -102,17 +102,20 @@ TEST(NonBlocking, begins_at_once_inside_a_group) {
 
 /// The program may change it while the call's work is still to come, in any thread.
 TEST(Creation, goes_by_the_environment_of_its_call) {
-  const auto id = UniqueId::create();
-  ASSERT_TRUE(id.ok());
-  anycclComm_t comm = nullptr;
-  ASSERT_EQ(anycclGroupStart(), anycclSuccess);
-  {
-    const Environment env(Environment::Variables{{"ANYCCL_TIMEOUT", "soon"}});
-    EXPECT_EQ(anycclCommInitRank(&comm, 1, id->value(), 0), anycclSuccess);
+  anycclConfig_t config = ANYCCL_CONFIG_INITIALIZER;
+  for (anycclConfig_t* const given : {static_cast<anycclConfig_t*>(nullptr), &config}) {
+    const auto id = UniqueId::create();
+    ASSERT_TRUE(id.ok());
+    anycclComm_t comm = nullptr;
+    ASSERT_EQ(anycclGroupStart(), anycclSuccess);
+    {
+      const Environment env(Environment::Variables{{"ANYCCL_TIMEOUT", "soon"}});
+      EXPECT_EQ(anycclCommInitRankConfig(&comm, 1, id->value(), 0, given), anycclSuccess);
+    }
+    EXPECT_EQ(anycclGroupEnd(), anycclInvalidArgument);
+    EXPECT_NE(std::string(anycclGetLastError(nullptr)).find("ANYCCL_TIMEOUT=soon"),
+              std::string::npos);
   }
-  EXPECT_EQ(anycclGroupEnd(), anycclInvalidArgument);
-  EXPECT_NE(std::string(anycclGetLastError(nullptr)).find("ANYCCL_TIMEOUT=soon"),
-            std::string::npos);
 }
 
 TEST(NonBlocking, splits_in_the_background) {

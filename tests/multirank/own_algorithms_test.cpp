@@ -107,6 +107,30 @@ TEST_F(OwnAlgorithm, averages_numbers_whose_sum_is_too_large_for_their_type) {
   });
 }
 
+/// As the library's own do: bf16 is rounded once, after the division.
+TEST_F(OwnAlgorithm, averages_to_the_bits_of_others_that_add_up_at_once) {
+  ASSERT_OK(load_algorithms(file_of(star("averages_at_once", 3))));
+  run_ranks(3, [](Communicator& comm) {
+    constexpr std::size_t kCount = 4096;
+    std::vector<BFloat16> x(kCount);
+    for (std::size_t i = 0; i < kCount; ++i)
+      x[i].bits = static_cast<std::uint16_t>(0x3f80 + (37 * i + 11 * uindex(comm.rank())) % 128);
+    const auto average = [&](const char* algorithm) {
+      std::vector<BFloat16> y(kCount);
+      anycclCollConfig_t config = ANYCCL_COLLCONFIG_INITIALIZER;
+      config.algSelection = algorithm;
+      config.reproducible = 3;
+      EXPECT_EQ(anycclAllReduceConfig(x.data(), y.data(), kCount, anycclBfloat16, anycclAvg,
+                                      comm.handle(), nullptr, &config),
+                anycclSuccess)
+          << anycclGetLastError(comm.handle());
+      return y;
+    };
+    const auto own = average("one_shot"), loaded = average("averages_at_once");
+    for (std::size_t i = 0; i < kCount; ++i) ASSERT_EQ(own[i].bits, loaded[i].bits) << i;
+  });
+}
+
 TEST_F(OwnAlgorithm, that_adds_up_by_the_tree_fuses_calls_of_a_group) {
   const std::string file = file_of(star("by_the_tree", 3));
   expect_all_passed(run_processes(3, [&](Communicator& comm) {

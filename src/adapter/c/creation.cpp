@@ -92,7 +92,6 @@ Result<int> level_in(int level) {
 
 Creation creation_in(const anycclConfig_t* config, Status problem) {
   Creation creation;
-  creation.settings.environment = std::make_shared<const Result<Config>>(read_config());
   if (config != nullptr) {
     const Result<bool> blocking = is_blocking(*config);
     if (blocking.ok()) {
@@ -103,6 +102,7 @@ Creation creation_in(const anycclConfig_t* config, Status problem) {
       creation.settings.problem = blocking.status();
     }
   }
+  creation.settings.environment = std::make_shared<const Result<Config>>(read_config());
   if (!problem.ok()) creation.settings.problem = std::move(problem);
   return creation;
 }

@@ -95,6 +95,11 @@ Result<Choice> PlanCache::choose_for(const Call& given, std::size_t known, Eleme
       sums_at_once(given, *choice->algorithm) &&
       (given.op != ReduceOp::avg || divides_in_steps(given, *choice->algorithm)))
     types.sum = types.input;
+  // Else a sum of bf16 would be rounded, divided, and rounded once more.
+  if (choice.ok() && given.op == ReduceOp::avg && has_equal_blocks(given.collective) &&
+      types.are_one() && is_in_wide_steps(types) && sums_at_once(given, *choice->algorithm) &&
+      !divides_in_steps(given, *choice->algorithm))
+    types.sum = DType::f32;
   return choice;
 }
 
