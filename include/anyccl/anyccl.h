@@ -4,12 +4,13 @@
  *
  * Rules for all calls
  * - Threads: any, but anycclCommFinalize and anycclCommDestroy come when no other thread is in a
- *   call on the communicator. The order of its collectives is the same on every rank;
- *   one that waits does not keep another thread from issuing the next. Different communicators
- *   are independent and may be used in any order.
+ *   call on the communicator. The order of its collectives is the same on every rank; one that
+ *   waits does not keep another thread from issuing the next, but a call that takes several, as a
+ *   split, does (sequence.h). Different communicators are independent and may be used in any order.
  * - Errors: a call returns a code; anycclGetLastError(comm) says in words what, where and which
- *   rank. An error that a communicator meets while it runs makes it fail for good on all ranks:
- *   later calls return the same error, and anycclCommAbort or anycclCommDestroy frees it.
+ *   rank, for calls without `comm` anycclGetLastError(NULL). An error that a communicator meets
+ *   while it runs makes it fail for good on all ranks: later operations return the same error, and
+ *   anycclCommAbort or anycclCommDestroy frees it.
  * - Calls that differ between ranks are InvalidUsage on all of them. A rank that only gives, as the
  *   root of a broadcast, is through before the others look: it hears of that in its next call after
  *   they have come to theirs, which may be anycclCommFinalize or anycclCommDestroy.
@@ -19,18 +20,19 @@
  * - Fork: a child has none of its parent's communicators, streams and events. Calls with them are
  *   InvalidUsage, and destroying them or freeing works does nothing. It may make its own, exit or
  *   exec, also if other threads of its parent were in calls.
- * - What no call can notice: uses of handles after 256 others, and of works, prepared calls,
- *   topologies and routings after they were freed, which are undefined, as for free(); buffers that
- *   are too small, or change before their operation is complete; a process that the system kills for
- *   want of memory (its peers are told that it died); a stack that is too small.
+ * - What no call can notice: uses of handles after 256 others, of windows after 64 others of their
+ *   communicator were deregistered, and of works, prepared calls, topologies, routings and coded
+ *   AllReduces after they were freed, which are undefined, as for free(); buffers that are too
+ *   small, or change before their operation is complete; a process that the system kills for want
+ *   of memory (its peers are told that it died); a stack that is too small.
  * - Threads that wait must not be cancelled (pthread_cancel): that ends the process or leaves locks
  *   behind. anycclCommAbort of another thread ends a wait.
  * - Streams: with `stream` NULL the call returns when the operation is complete at this rank: the
- *   result is there and the buffers may be reused. With a stream it returns at once; see
+ *   result is there and buffers may be reused. With a stream it returns at once; see
  *   anycclStreamCreate. The order on a communicator is that of the calls, whatever their streams:
- *   an operation, also a blocking one, waits until those called before it are complete (sends and
- *   receives: those of the same peer and direction), so until their streams have come to them.
- *   Inside a group nothing starts until anycclGroupEnd.
+ *   an operation, also a blocking one, waits until those before it are complete (a send: those to
+ *   its peer; a receive: those from its peer with its tag), so until their streams have come to
+ *   them. Inside a group calls with a `stream`, which may be NULL, start at anycclGroupEnd.
  * - Counts are in elements; buffers may have any alignment. A NULL buffer is allowed where its
  *   count is 0. Except in place, input and output must not overlap.
  */
@@ -114,12 +116,10 @@ typedef enum {
   anycclNumTypes = 17
 } anycclDataType_t;
 
-/* Reductions, bit for bit the same on every CPU. Complex numbers have Sum, Prod and Avg, other
- * floating-point types also Max and Min, integers all, Bool all but Avg. Other combinations are
- * refused as unsupported.
+/* Reductions, with the same bits on every CPU. Complex numbers have Sum, Prod and Avg, other
+ * floating-point types also Max and Min, integers all, Bool all but Avg. Others are Unsupported.
  * - Avg is Sum, then one division by the number of ranks; of integers it is truncated.
- * - Integers wrap modulo 2^n. All operators on Bool are logical: Sum and Max are or, Prod and Min
- *   are and.
+ * - Integers wrap modulo 2^n. On Bool all are logical: Sum and Max are or, Prod and Min are and.
  * - 16- and 8-bit floating-point types are computed in float32 and rounded to nearest even, once
  *   for all sources that one step of the algorithm combines. What is too large becomes infinite or,
  *   as Float8e4m3 has no infinity, NaN.
@@ -131,7 +131,7 @@ typedef enum {
   anycclProd = 1,
   anycclMax = 2,
   anycclMin = 3,
-  anycclAvg = 4,  /* The sum divided by the number of ranks; f16 and f8 add up in f32. */
+  anycclAvg = 4,  /* See above; f16 and f8 add up in f32, but for ReduceScatterv. */
   anycclLand = 5, /* Logical and, or, exclusive or: of whether elements are not 0; 0 or 1. */
   anycclLor = 6,
   anycclLxor = 7,
@@ -152,42 +152,44 @@ typedef struct {
 ANYCCL_API anycclResult_t anycclGetVersion(int* version);
 /* A constant English sentence for `result`; never NULL. */
 ANYCCL_API const char* anycclGetErrorString(anycclResult_t result);
-/* The last error of `comm`, or, with NULL, of this thread's last failing call; "" if there was
- * none. Valid until the next failing call on the communicator (with NULL: in the thread). */
+/* The last error that a call with `comm` has returned, or, with NULL, of this thread's last failing
+ * call; "" if there was none. Valid until this thread asks for that of a communicator again (with
+ * NULL: until its next failing call). */
 ANYCCL_API const char* anycclGetLastError(anycclComm_t comm);
 
 /* ---- Communicators -------------------------------------------------------------------------- */
 
 /* Makes an id for one new communicator and starts to listen for its ranks in this process, which
- * must live until all have joined. Errors: SystemError, InvalidArgument (environment). */
+ * must live until all have joined. Errors: SystemError, InvalidArgument (environment), InvalidUsage
+ * (another copy of the library is in use). */
 ANYCCL_API anycclResult_t anycclGetUniqueId(anycclUniqueId* id);
 /* Joins the communicator of `id` as `rank` of `nranks`; returns when all ranks have joined, or
- * fails after ANYCCL_TIMEOUT seconds naming the missing ranks. Between anycclGroupStart and
- * anycclGroupEnd, one thread may create several ranks; the handles are there after
- * anycclGroupEnd. */
+ * fails after ANYCCL_TIMEOUT seconds naming the missing ranks. Inside a group one thread may create
+ * several ranks; the handles are there after anycclGroupEnd. */
 ANYCCL_API anycclResult_t anycclCommInitRank(anycclComm_t* comm, int nranks, anycclUniqueId id,
                                              int rank);
-/* Creates all `ndev` ranks of one communicator in this process: comms[i] is rank i. `devlist` is
- * NULL, which means 0..ndev-1, or has a number of its own for each rank: what
- * anycclCommCuDevice says, as programs want it; all are this host's memory. Use each rank from a
- * thread of its own, or group the calls. */
+/* Creates all `ndev` ranks of a communicator in this process: comms[i] is rank i. `devlist` is
+ * NULL, for 0..ndev-1, or has its own number for each: what anycclCommCuDevice says, as programs
+ * want it; all are this host's memory. Use each from its own thread, or group the calls. */
 ANYCCL_API anycclResult_t anycclCommInitAll(anycclComm_t* comms, int ndev, const int* devlist);
 /* Joins the communicator that the launcher's environment describes: RANK, WORLD_SIZE, MASTER_ADDR,
- * MASTER_PORT (torchrun, `anyccl run`), with ANYCCL_SECRET where ranks run on several hosts. */
+ * MASTER_PORT (torchrun, `anyccl run`), or what mpirun, mpiexec or srun set, with ANYCCL_SECRET
+ * where ranks run on several hosts. */
 ANYCCL_API anycclResult_t anycclCommInitEnv(anycclComm_t* comm);
 
-/* Color for ranks that take part in a split but join no communicator: *newcomm becomes NULL. */
+/* Color for ranks that take part in a split but join no communicator: *newcomm becomes NULL, or,
+ * with blocking = 0, one that is finalized. */
 #define ANYCCL_SPLIT_NOCOLOR (-1)
-/* How a communicator is created. Start from ANYCCL_CONFIG_INITIALIZER, and set what matters. The
- * fields have NCCL's names, those of its versions up to 2.32, but not its order; those from `algo`
- * on are this library's. */
+/* How a communicator is created. Start from ANYCCL_CONFIG_INITIALIZER and set what matters. The
+ * fields have NCCL's names (up to 2.32), but not its order; those from `algo` on are this
+ * library's. */
 typedef struct {
   size_t size;
   unsigned int magic;
   unsigned int version;
   int blocking; /* 0: creating, splitting and finalizing return InProgress at once. Default 1. */
-  const char* commName; /* Of the communicator, in logs; copied. A split has its parent's, or its
-                         * own. */
+  const char* commName; /* In logs, dumps, traces and metrics; it is copied. A split has its
+                         * parent's, or its own. */
   /* About device kernels, networks in hardware and shared resources. Host memory has none of them:
    * any value is accepted and changes nothing. */
   const char* netName;
@@ -195,43 +197,44 @@ typedef struct {
       shrinkShare, nvlsCTAs, nChannelsPerNetPeer, nvlinkCentricSched, graphUsageMode, numRmaCtx,
       maxP2pPeers, graphStreamOrdering, launchOrderImplicit, numRmaSig, rmaEagerInit, hostCftMode,
       nvlsHostMode;
-  /* How collectives are done, equal on all ranks: those that differ fail here, and say in what. Texts
-   * are copied. A split has its parent's, unless its own say something. What a variable of the
-   * environment says comes first, as in NCCL, and what the configuration of a call says next.
+  /* How collectives are done, equal on all ranks: those that differ fail here, and say in what.
+   * Texts are copied. A split has its parent's, unless its own say something. What a variable of
+   * the environment says comes first, as in NCCL, and what the configuration of a call says next.
    * - algo, proto: rules as ANYCCL_ALGO and ANYCCL_PROTO have them, "ring" or
    *   "all_reduce:LL128@-8K,Simple@8K-;broadcast:^LL". NULL or "": none.
    * - chunkBytes: at most so much of a vector, or of a block, is under way at a time
    *   (ANYCCL_CHUNK_SIZE), 4096 to 1 GiB.
-   * - buffSize: bytes of each rank's staging ring in shared memory (ANYCCL_BUFFSIZE), 65536 to 1 GiB,
-   *   and 12 KiB for each rank up to 1 MiB. */
+   * - buffSize: bytes of each rank's staging ring in shared memory (ANYCCL_BUFFSIZE), 65536 to 1
+   *   GiB, and 12 KiB for each rank up to 1 MiB. */
   const char *algo, *proto;
   int chunkBytes, buffSize;
   /* The time limit of operations that have none of their own (timeout_ms of anycclCall_t), in
-   * milliseconds; 0: none. Not set: what ANYCCL_OP_TIMEOUT says, or half an hour. May differ between
-   * ranks. A split has its parent's, or its own. */
+   * milliseconds; 0: none. Not set: what ANYCCL_OP_TIMEOUT says, or half an hour. May differ
+   * between ranks. A split has its parent's, or its own. */
   int timeoutMs;
-  /* The time limit of creating this communicator, also by splitting, shrinking and growing, in
-   * milliseconds, 1 to a day. Not set: what ANYCCL_TIMEOUT says, or a minute; of anycclCommSplit and
-   * anycclCommGrow, until all ranks have called them, the time limit of operations. A rank that does not
-   * call them in time fails the communicator that they are called of. May differ between ranks.
-   * Communicators that are made of this one have their own. */
+  /* The time limit of creating this communicator, also by split, shrink and grow, in ms, 1 to a
+   * day. Not set: what ANYCCL_TIMEOUT says, or a minute; of anycclCommSplit and anycclCommGrow,
+   * until all ranks have called them, the time limit of operations. A rank that does not call them
+   * in time fails their `comm`. May differ between ranks. Those made of this one have their own. */
   int createTimeoutMs;
-  /* The level of reproducibility, 0 to 3, equal on all ranks. 1, the default: the same bits in every
-   * run with the same ranks, placement and settings. 2: each element of a sum is one function of the
-   * ranks' elements, whatever the algorithm, the size of the call, its root or its group. 3: that function
-   * depends on the number of ranks, type and operator alone. 0: nothing is promised. The higher of this
-   * and ANYCCL_REPRODUCIBLE counts, and the configuration of a call may ask for more. From 2 on only
-   * algorithms are used that are proved to add up by one tree; a choice of others is refused, naming them.
-   * A split has its parent's, or its own. */
+  /* The level of reproducibility, 0 to 3, equal on all ranks. 1, the default: the same bits in
+   * every run with the same ranks, placement and settings. 2: each element of a sum is one function
+   * of the ranks' elements, whatever the algorithm, the size of the call, its root or its group. 3:
+   * that function depends on the number of ranks, type and operator alone. 0: nothing is promised.
+   * The higher of this and ANYCCL_REPRODUCIBLE counts, and the configuration of a call may ask for
+   * more. From 2 on only algorithms are used that are proved to add up by one tree; a choice of
+   * others is refused, naming them. A split has its parent's, or its own. */
   int reproducible;
-  /* Verification of results, equal on all ranks. 0: none. 1: of each collective; N: of each N-th. Its
-   * ranks compare random sums or hashes of their inputs and results in an operation of its own, and a wrong
-   * result is the error anycclInternalError on all ranks, which names ranks, elements and operation; see
-   * docs/numbers.md. Not set: what ANYCCL_VERIFY says, or none. A split has its parent's, or its own. */
+  /* Verification of results, equal on all ranks. 0: none. 1: of each collective; N: of each N-th.
+   * Its ranks compare random sums or hashes of their inputs and results in an operation of its own,
+   * and a wrong result is the error anycclInternalError on all ranks, which names ranks, elements
+   * and operation. Barriers have no check, and Prod, averages of integers and functions of programs
+   * are InvalidUsage then; see docs/numbers.md. Not set: what ANYCCL_VERIFY says, or none. A split
+   * has its parent's, or its own. */
   int verify;
   /* 1: a call returns when its result is there, and a later call or anycclCommGetAsyncError returns
-   * what its verification finds, after the result may have been used. 0, the default: a call returns when its
-   * result is verified. Equal on all ranks. */
+   * what its verification finds, after the result may have been used. 0, the default: a call
+   * returns when its result is verified. Equal on all ranks. */
   int verifyLater;
 } anycclConfig_t;
 #define ANYCCL_CONFIG_UNDEF_INT (-2147483647 - 1)
@@ -262,62 +265,61 @@ ANYCCL_API anycclResult_t anycclCommInitRankConfig(anycclComm_t* comm, int nrank
 ANYCCL_API anycclResult_t anycclCommInitRankScalable(anycclComm_t* comm, int nranks, int rank,
                                                      int nids, anycclUniqueId* ids,
                                                      anycclConfig_t* config);
-/* anycclCommInitEnv with a configuration; NULL: the default. With blocking = 0 it returns InProgress
- * at once; otherwise all ranks have joined when it returns, also inside a group. */
+/* anycclCommInitEnv with a configuration; NULL: the default. With blocking = 0 it returns
+ * InProgress at once; otherwise all ranks have joined when it returns, also inside a group. */
 ANYCCL_API anycclResult_t anycclCommInitEnvConfig(anycclComm_t* comm, anycclConfig_t* config);
 /* Collective over `comm`: ranks with the same `color` (>= 0) form a new communicator, ordered by
- * (key, old rank). `config`: as for anycclCommInitRankConfig; with blocking = 0, `comm` must not be
- * used until the new one is ready, and with ANYCCL_SPLIT_NOCOLOR that one is finalized. An argument
- * that one rank has wrong is an error on all ranks, and `comm` goes on; a rank that
- * fails while the new communicator is made (no descriptors left, a peer that died or aborted
- * `comm`) aborts `comm`, so that all others hear why. Inside a group the new communicators are there
- * after anycclGroupEnd, so one thread may split several ranks. */
+ * (key, old rank). `config`: as for anycclCommInitRankConfig; with blocking = 0, `comm` is not used
+ * until the new one is ready, and with ANYCCL_SPLIT_NOCOLOR that one is finalized. An argument
+ * wrong on one rank is an error on all, and `comm` goes on; a rank that fails while the new one is
+ * made (no descriptors left, a peer died or aborted `comm`) aborts `comm`: all others hear why. In
+ * a group the new ones are there after anycclGroupEnd, so one thread may split several ranks. */
 ANYCCL_API anycclResult_t anycclCommSplit(anycclComm_t comm, int color, int key,
                                           anycclComm_t* newcomm, anycclConfig_t* config);
 #define ANYCCL_SHRINK_DEFAULT 0x00
 #define ANYCCL_SHRINK_ABORT 0x01
-/* Makes a communicator of the ranks of `comm` that are not in excludeRanksList, in their order. These
- * ranks make the call, with lists of the same ranks, and the others do not, but `comm` has not failed
- * and the others have not left. No operation of `comm` is open. `comm` stays as it is. `config`,
- * groups: as for anycclCommSplit. Errors: a rank in the list that is none of `comm`, or the caller, on
- * this rank alone; other arguments that one rank has wrong, on all that make the call; InvalidUsage
- * naming two ranks where lists of ranks that are in it differ; a rank that does not come within
- * ANYCCL_TIMEOUT (or createTimeoutMs) fails `comm`, and so does one that is in no list but its own.
- * With ANYCCL_SHRINK_ABORT the ranks that are left carry on after a failure: what runs on `comm` ends
- * with Aborted on all of them, unless it has failed already, and `comm` can only be destroyed or aborted
- * afterwards. The ranks that make the call agree who is left: all but those that have died, or have
- * destroyed `comm`, and those in the list of any of them. Lists may differ, and may name ranks that live,
- * such as one that is stopped; a rank that others leave out gets RemoteError. Ranks may die meanwhile.
- * Nothing of `comm` reaches the new communicator, which can be shrunk in the same way. Errors: Timeout
- * after ANYCCL_TIMEOUT (or createTimeoutMs), naming ranks that live and do not come: the call may be
- * repeated, also with these ranks in the list; RemoteError, naming a rank that cannot take part and why,
- * on all ranks. */
+/* Makes a communicator of the ranks of `comm` that are not in excludeRanksList, in their order.
+ * These ranks make the call, with lists of the same ranks, and the others do not, but `comm` has
+ * not failed and the others have not left. No operation of `comm` is open. `comm` stays as it is.
+ * `config`, groups: as for anycclCommSplit. Errors: a rank in the list that is none of `comm`, or
+ * the caller, on this rank alone; other arguments that one rank has wrong, on all that call;
+ * RemoteError naming two ranks where their lists differ; a rank that does not come within
+ * ANYCCL_TIMEOUT (or createTimeoutMs) fails `comm`, and so does one that makes the call and is left
+ * out by all others. With ANYCCL_SHRINK_ABORT the ranks left carry on after a failure: what runs on
+ * `comm` ends with Aborted on all of them, unless it has failed already, and `comm` can only be
+ * shrunk so again, destroyed or aborted afterwards. The ranks that make the call agree who is left:
+ * all but those that have died, or have destroyed or aborted `comm`, and those in the list of any
+ * of them. Lists may differ, and name ranks that live, such as a stopped one; a rank that others
+ * leave out gets RemoteError. Ranks may die meanwhile. Nothing of `comm` reaches the new one, which
+ * can be shrunk so, too. Errors: Timeout after the same time, naming ranks that live and do not
+ * come: it may be repeated, also with these in the list; RemoteError, naming a rank that cannot
+ * take part and why, on all ranks, but that rank may return an error of its own. */
 ANYCCL_API anycclResult_t anycclCommShrink(anycclComm_t comm, int* excludeRanksList,
                                            int excludeRanksCount, anycclComm_t* newcomm,
                                            anycclConfig_t* config, int shrinkFlags);
-/* *here = how many collectives of `comm` have completed at this rank, in the order of their calls; a group
- * that travels as one counts as one, and splitting or growing `comm` calls some, too. *everywhere = how many
- * have completed at all ranks that are left, once they have shrunk `comm` with ANYCCL_SHRINK_ABORT; 0
- * before. A program that notes *here at the end of each step finds the last step that all have done. Also
- * after `comm` has failed. Either may be NULL. */
+/* *here = how many collectives of `comm` have completed at this rank, in the order of calls; a
+ * group that travels as one counts as one, and splitting or growing `comm`, its parts, its windows
+ * and what is coded call some, too. *everywhere = how many have at all ranks that are left, once
+ * they have shrunk `comm` with ANYCCL_SHRINK_ABORT; 0 before. A program that notes *here after each
+ * step finds the last that all have done. Also after `comm` has failed. Either may be NULL. */
 ANYCCL_API anycclResult_t anycclCommCompleted(anycclComm_t comm, uint64_t* here,
                                               uint64_t* everywhere);
 /* Who is left: *count = how many ranks the communicator has that the last shrink of `comm` with
- * ANYCCL_SHRINK_ABORT has made, and ranks[i] = the rank in `comm` of its rank i. `ranks` has room for all
- * ranks of `comm`, or is NULL. All that are left get the same. Errors: InvalidUsage before such a shrink. */
+ * ANYCCL_SHRINK_ABORT made, and ranks[i] = the rank in `comm` of its rank i. `ranks` has room for
+ * all of `comm`, or is NULL. All that are left get the same. Errors: InvalidUsage before that. */
 ANYCCL_API anycclResult_t anycclCommSurvivors(anycclComm_t comm, int* ranks, int* count);
 /* An id for anycclCommGrow, made by one rank of `comm`. */
 ANYCCL_API anycclResult_t anycclCommGetUniqueId(anycclComm_t comm, anycclUniqueId* id);
-/* Makes a communicator of `nranks` ranks: those of `comm`, with the numbers they have there, and new
- * ones behind them. Ranks of `comm` pass it and `rank` -1, and one of them the `id`, the others NULL;
- * new ranks pass `comm` NULL, the id, which the program has brought to them, and their rank. `comm`
- * stays as it is. Returns when all have joined. `config`, groups: as for anycclCommSplit. Errors: an
- * argument that one rank of `comm` has wrong is an error on all of them. */
+/* Makes a communicator of `nranks` ranks: those of `comm`, with the numbers they have there, and
+ * new ones behind them. Ranks of `comm` pass it and `rank` -1, and one of them the `id`, the others
+ * NULL; new ranks pass `comm` NULL, the id, which the program has brought to them, and their rank.
+ * `comm` stays as it is. Returns when all have joined. `config`, groups: as for anycclCommSplit.
+ * Errors: an argument that one rank of `comm` has wrong is an error on all of them. */
 ANYCCL_API anycclResult_t anycclCommGrow(anycclComm_t comm, int nranks, const anycclUniqueId* id,
                                          int rank, anycclComm_t* newcomm, anycclConfig_t* config);
 #define ANYCCL_REVOKE_DEFAULT 0x00
-/* Makes all ranks' operations on `comm` fail with Aborted and the name of this rank. Never waits for a
- * peer. The handle stays, to be destroyed or aborted. */
+/* Makes all ranks' operations on `comm` fail with Aborted and the name of this rank. Never waits
+ * for a peer. The handle stays, to be destroyed or aborted. */
 ANYCCL_API anycclResult_t anycclCommRevoke(anycclComm_t comm, int revokeFlags);
 /* Refused as Unsupported: memory that peers have mapped cannot be given back for a while. */
 ANYCCL_API anycclResult_t anycclCommSuspend(anycclComm_t comm, int flags);
@@ -325,26 +327,27 @@ ANYCCL_API anycclResult_t anycclCommResume(anycclComm_t comm);
 #define ANYCCL_SUSPEND_MEM 0x01
 /* Makes `comm` ready for anycclAllReducePart by up to `threads` (1..1024) threads of each rank.
  * Collective over `comm`: one thread of each rank calls it, with the same number. Every thread but
- * the first gets a communicator inside `comm`, with memory of its own, so call it once,
- * before the work begins. Asking for fewer later changes nothing, for more adds the missing ones;
- * no thread may be in anycclAllReducePart meanwhile. Errors: InvalidUsage, naming two ranks, where
- * numbers differ, and `comm` is as before; those of a split. */
+ * the first gets a communicator inside `comm`, with memory of its own, so call it once, before the
+ * work begins. Asking for fewer later changes nothing, for more adds the missing ones; no thread
+ * may be in anycclAllReducePart meanwhile. Errors: InvalidUsage, naming two ranks, where numbers
+ * differ, and `comm` is as before; those of a split. */
 ANYCCL_API anycclResult_t anycclCommParts(anycclComm_t comm, int threads);
 /* Completes what was issued and says goodbye to the other ranks; then the communicator can only be
- * destroyed. Inside a group: at its end. If it is not blocking: returns InProgress, as does anycclCommGetAsyncError until it is
- * done. Errors: InvalidUsage, also where another thread was faster, or calls of this rank differed from
- * those of its peers. */
+ * destroyed or aborted. Inside a group: at its end. If it is not blocking: returns InProgress, as
+ * does anycclCommGetAsyncError until it is done. Errors: InvalidUsage, also where another thread
+ * was faster, or calls of this rank differed from those of its peers. */
 ANYCCL_API anycclResult_t anycclCommFinalize(anycclComm_t comm);
-/* The same within `timeout_ms` milliseconds; 0: without a limit of its own. What is open then is given
- * up with Timeout: receives of which nothing has come only here, so that the others go on until they
+/* The same within `timeout_ms` milliseconds; 0: no limit of its own. What is open then is given up
+ * with Timeout: receives of which nothing has come only here, so that the others go on until they
  * need this rank; anything else on all ranks. The communicator is finalized in each case. */
 ANYCCL_API anycclResult_t anycclCommFinalizeFor(anycclComm_t comm, unsigned int timeout_ms);
 /* Frees the communicator after its issued operations, also those in streams, are complete. NULL is
- * allowed. Errors: InvalidUsage where another thread ends it, or, though it is freed, calls of this rank
- * differed from those of its peers. */
+ * allowed. Errors: InvalidUsage where another thread ends it, or, though it is freed, calls of this
+ * rank differed from those of its peers. */
 ANYCCL_API anycclResult_t anycclCommDestroy(anycclComm_t comm);
 /* Makes all ranks' operations on the communicator fail, then frees this rank's handle. Never waits
- * for a peer. Another thread that is inside a call on `comm` returns Aborted first. */
+ * for a peer. Another thread that is inside a call on `comm` returns Aborted, and does so first, if
+ * that takes no longer than 100 ms. */
 ANYCCL_API anycclResult_t anycclCommAbort(anycclComm_t comm);
 /* *error = Success, InProgress (see anycclCommInitRankConfig), or why the communicator failed. */
 ANYCCL_API anycclResult_t anycclCommGetAsyncError(anycclComm_t comm, anycclResult_t* error);
@@ -360,42 +363,43 @@ typedef enum {
   anycclStatGpuMemPersist = 2,   /* What the communicator holds. */
   anycclStatGpuMemTotal = 3      /* The same. */
 } anycclCommMemStat_t;
-/* *value = bytes of host memory that this rank holds for `comm`: what its peers can map, buffers and
- * scratch. Grows as larger calls need more; plans, the library's own objects and memory of
- * anycclMemAlloc are not counted. */
+/* *value = bytes of host memory that this rank holds for `comm`: what its peers can map, buffers
+ * and scratch. Grows as larger calls need more; plans, the library's own objects, memory of
+ * anycclMemAlloc and what anycclCommParts has added are not counted. */
 ANYCCL_API anycclResult_t anycclCommMemStats(anycclComm_t comm, anycclCommMemStat_t stat,
                                              uint64_t* value);
 /* How the last collective ran, for people: "all_reduce/two_shot Simple shm" (algorithm, protocol,
- * transports, ", level 3" if its level of reproducibility is not 1, ", tag 7" if its configuration
- * has one). Also one of a split; not AllToAllw, of messages. The protocol says where the largest
- * publication lies in shared memory: LL, in the cache line of its sequence word; LL128, in the slot
- * of that word, up to 33 lines; Simple, in the staging ring or where the caller has it. It is "-"
- * where no memory is shared and no protocol was asked for. "" before the first. Valid until the next call with the same communicator. */
+ * transports, ", 4 calls as one" if it is a group's, ", level 3" if its level of reproducibility is
+ * not 1, ", tag 7" if its configuration has one). Also one of a split; not AllToAllw, of messages.
+ * The protocol says where the largest publication lies in shared memory: LL, in the cache line of
+ * its sequence word; LL128, in the slot of that word, up to 33 lines; Simple, in the staging ring
+ * or where the caller has it. It is "-" where no memory is shared, unless LL or LL128 alone was
+ * asked for. "" before the first. Valid until the next call with `comm`. */
 ANYCCL_API anycclResult_t anycclCommLastPlan(anycclComm_t comm, const char** text);
 
-/* Writes what this rank remembers of its last operations (ANYCCL_RECORD), and for whom it waits now, to
- * the file `path` as JSON: `anyccl blame` compares those of all ranks. With ANYCCL_TRACE the rank's
- * trace is written, too. Of a team (anycclCommParts) the file has the slices of all threads. A plain
- * file of that name is replaced. Also while another thread waits in a call of `comm`, which goes on
- * while the file is written, and after `comm` has failed; never waits for a peer. Errors: SystemError,
- * when the file cannot be written, or `path` is a link or a device. */
+/* Writes what this rank remembers of its last operations (ANYCCL_RECORD), and for whom it waits
+ * now, to the file `path` as JSON: `anyccl blame` compares those of all ranks. With ANYCCL_TRACE
+ * the rank's trace is written, too. Of a team (anycclCommParts) the file has the slices of all
+ * threads. A plain file of that name is replaced. Also while another thread waits in a call of
+ * `comm`, which goes on while the file is written, and after `comm` has failed; never waits for a
+ * peer. Errors: SystemError, when the file cannot be written, or `path` is a link or a device. */
 ANYCCL_API anycclResult_t anycclCommDump(anycclComm_t comm, const char* path);
-/* *text = what this rank has done in `comm` so far, as JSON: calls, bytes, time and failures of each
- * operation, algorithm and protocol, and the memory that it holds; docs/metrics.md has the fields.
- * Counts nothing with ANYCCL_RECORD=0. Any thread, also while another one waits in a call of `comm`, and
- * after `comm` has failed. Valid until the next call of it by the same thread. */
+/* *text = what this rank has done in `comm` so far, as JSON: calls, bytes, time and failures of
+ * each operation, algorithm and protocol, and the memory that it holds; docs/metrics.md has the
+ * fields. Counts nothing with ANYCCL_RECORD=0. Any thread, also while another one waits in a call
+ * of `comm`, and after `comm` has failed. Valid until the next call of it by the same thread. */
 ANYCCL_API anycclResult_t anycclCommMetrics(anycclComm_t comm, const char** text);
 /* The same over all communicators of the process, also those that have ended, in the text format of
  * Prometheus. With ANYCCL_METRICS a file is written with it each 5 s. */
 ANYCCL_API anycclResult_t anycclMetrics(const char** text);
 
-/* Adds algorithms that files describe (docs/own-algorithms.md) to those that ANYCCL_ALGO, config->algo and
- * config->algSelection can name, for as long as the process lives. `path`: files, or folders whose *.json
- * are read, as ANYCCL_ALGO_PATH has them: "mine.json:/opt/algorithms". All ranks must have loaded the same
- * before they create a communicator, which compares them. An algorithm is checked when it is first
- * used, for the ranks and hosts of that communicator; a call that it fails for says what is wrong. What
- * is known already is not added again. Any thread. Errors: InvalidArgument, naming the file and the place
- * in it, also for a name that another algorithm has; SystemError. */
+/* Adds algorithms that files describe (docs/own-algorithms.md) to those that ANYCCL_ALGO,
+ * config->algo and config->algSelection can name, while the process lives. `path`: files, or
+ * folders whose *.json are read, as ANYCCL_ALGO_PATH has them: "mine.json:/opt/algorithms". All
+ * ranks must have loaded the same before they create a communicator, which compares them. An
+ * algorithm is checked at its first use, for the ranks and hosts of that communicator; a call that
+ * it fails for says what is wrong. Known ones are not added again. Any thread. Errors:
+ * InvalidArgument, naming file and place, also for another algorithm's name; SystemError. */
 ANYCCL_API anycclResult_t anycclLoadAlgorithms(const char* path);
 
 /* ---- Operators of your own ------------------------------------------------------------------ */
@@ -405,26 +409,26 @@ typedef enum {
   anycclScalarHostImmediate = 1, /* Read now. */
 } anycclScalarResidence_t;
 /* Makes an operator for `comm`: each rank's input times its `*scalar`, of `datatype`, is summed.
- * The product is rounded to `datatype` before the sum. Calls must be of the same datatype,
- * and all ranks must use such an operator; their scalars may differ. Not of Bool. */
+ * The product is rounded to `datatype` before the sum. Calls must be of the same datatype, and all
+ * ranks must use such an operator; their scalars may differ. Not of Bool. */
 ANYCCL_API anycclResult_t anycclRedOpCreatePreMulSum(anycclRedOp_t* op, void* scalar,
                                                      anycclDataType_t datatype,
                                                      anycclScalarResidence_t residence,
                                                      anycclComm_t comm);
 /* inout[i] = inout[i] op in[i] for i < count. Must be associative and commutative, also in its last
- * bit where all ranks are to get the same, below level 2 of reproducibility. Comes from whichever thread makes progress. It must
- * not throw, and must not call anyccl but for anycclReduceLocal with `comm` NULL: its thread would wait
- * for itself, so what needs a communicator or waits is refused as InvalidUsage. The two do not overlap; neither is aligned to more than its elements. */
+ * bit where all ranks are to get the same, below level 2 of reproducibility. Comes from whichever
+ * thread makes progress. It must not throw, and must not call anyccl but for anycclReduceLocal with
+ * `comm` NULL: its thread would wait for itself, so what needs a communicator or waits is refused
+ * as InvalidUsage. The two do not overlap; either may have any alignment. */
 typedef void (*anycclReduceFunction_t)(const void* in, void* inout, size_t count,
                                        anycclDataType_t datatype, void* userdata);
 /* Makes an operator for `comm` that calls `function` with `userdata`, whatever the datatype. */
 ANYCCL_API anycclResult_t anycclRedOpCreate(anycclRedOp_t* op, anycclReduceFunction_t function,
                                             void* userdata, anycclComm_t comm);
-/* Makes MPI's MAXLOC (which = anycclMax) or MINLOC (anycclMin) for `comm`: each element of a call is
- * a value with an index behind it, and the result is the largest or least value with the least index
- * that has it; a NaN wins. Values of Float32 and Int32 have an int32_t index, and calls are of
- * anycclUint64; values of Float64 and Int64 have an int64_t index, and calls are of
- * anycclComplexDouble, which is as large. */
+/* Makes MPI's MAXLOC (which = anycclMax) or MINLOC (anycclMin) for `comm`: each element of a call
+ * is a value with an index behind it, and the result is the largest or least value with the least
+ * index that has it; a NaN wins. Float32 and Int32 have int32_t indices, in calls of anycclUint64;
+ * Float64 and Int64 have int64_t ones, in calls of anycclComplexDouble, which is as large. */
 ANYCCL_API anycclResult_t anycclRedOpCreateLoc(anycclRedOp_t* op, anycclRedOp_t which,
                                                anycclDataType_t value, anycclComm_t comm);
 /* inout[i] = in[i] op inout[i], i < count, in this process alone and with the bits that collectives
@@ -438,42 +442,43 @@ ANYCCL_API anycclResult_t anycclRedOpDestroy(anycclRedOp_t op, anycclComm_t comm
 
 /* ---- Sparse vectors ------------------------------------------------------------------------- */
 
-/* The large elements of a vector of Float32 as bytes that ranks exchange instead of all of it: with
- * anycclAllGather where all ranks take equally many, else with anycclAllGatherv. Nothing here knows of
- * communicators. Any thread may call; vectors may have any alignment, and those of one call do not overlap. Top-K
- * with error feedback: Stich, Cordonnier and Jaggi, "Sparsified SGD with Memory", NeurIPS 2018. Momentum
- * correction and masking: Lin, Han, Mao, Wang and Dally, "Deep Gradient Compression", ICLR 2018.
+/* The large elements of a Float32 vector as bytes that ranks exchange instead: with anycclAllGather
+ * if all take equally many, else anycclAllGatherv. Nothing here needs a communicator. Any thread
+ * may call; vectors have any alignment and do not overlap in a call. Top-K with error feedback:
+ * Stich, Cordonnier and Jaggi, "Sparsified SGD with Memory", NeurIPS 2018. Momentum correction and
+ * masking: Lin, Han, Mao, Wang and Dally, "Deep Gradient Compression", ICLR 2018.
  *
  * A payload has 12 bytes ('a', 'S', 1, the datatype of its values, the elements of the vector as
- * uint64_t), then for each block of 65536 elements the number of its entries as uint32_t and, whichever
- * is shorter: their places in the block as uint16_t, or a bit for each element, and then their values; or
- * the values of all elements, -0 for those that are no entries. All in the order of bytes of x86. */
+ * uint64_t), then for each block of 65536 elements the number of its entries as uint32_t and,
+ * whichever is shorter: their places in the block as uint16_t, or a bit for each element, and then
+ * their values; or the values of all elements, -0 for those that are no entries. All in the order
+ * of bytes of x86. */
 
 /* Which elements are taken: those whose bits without the sign are more than `least`, and the first
- * `ties` of those where they are equal; `entries` in all. Infinities and NaNs are above all numbers. */
+ * `ties` where they are equal; `entries` in all. Infinities and NaNs are above all numbers. */
 typedef struct {
   uint32_t least;
   size_t ties;
   size_t entries;
 } anycclSparseCut_t;
 /* About `keep` <= count elements, by the magnitudes of every 61st element (of all, up to 8192): one
- * pass. The same ones in every run. Vectors unlike their sample have more or fewer, but never zeros. */
+ * pass. Every run takes the same. Vectors unlike their sample have more or fewer, never zeros. */
 ANYCCL_API anycclResult_t anycclSparseThreshold(const float* x, size_t count, size_t keep,
                                                 anycclSparseCut_t* cut);
 /* Exactly the `k` <= count largest elements; of equal ones, the first. Takes temporary memory, of 4
- * bytes for some 2 k elements, and for all if they are unlike every 61st one. */
+ * bytes for every 61st element and for some 2 k, and for all if they are unlike every 61st one. */
 ANYCCL_API anycclResult_t anycclSparseTopK(const float* x, size_t count, size_t k,
                                            anycclSparseCut_t* cut);
-/* The most bytes that a payload with `entries` of `count` elements has. `values` is Float32, Bfloat16
- * or Float16; others are Unsupported. */
+/* The most bytes that a payload with `entries` of `count` elements has. `values` is Float32,
+ * Bfloat16 or Float16; others are Unsupported. */
 ANYCCL_API anycclResult_t anycclSparseBound(size_t count, size_t entries, anycclDataType_t values,
                                             size_t* bytes);
-/* Moves the elements that `cut`, made of `residual` as it is, takes into `payload`, which has room for
- * `capacity` bytes: at least what anycclSparseBound says, or InvalidArgument. `*bytes` become the bytes
- * that the payload has. `residual` keeps the rest of these elements that rounding to `values` took,
- * so that residual and payload together are the old residual; numbers too large for Float16 leave the
- * rest, and infinities and NaNs nothing. In `momentum`, which may be NULL, these elements become 0. If
- * `residual` has changed since, InvalidArgument or other elements. */
+/* Moves the elements that `cut`, made of `residual` as it is, takes into `payload`, which has room
+ * for `capacity` bytes: at least what anycclSparseBound says, or InvalidArgument. `*bytes` become
+ * the bytes that the payload has. `residual` keeps the rest of these elements that rounding to
+ * `values` took, so that residual and payload together are the old residual; numbers too large for
+ * Float16 leave the rest, and infinities and NaNs nothing. In `momentum`, which may be NULL, these
+ * elements become 0. If `residual` has changed since, InvalidArgument or other elements. */
 ANYCCL_API anycclResult_t anycclSparsePack(float* residual, float* momentum, size_t count,
                                            const anycclSparseCut_t* cut, anycclDataType_t values,
                                            void* payload, size_t capacity, size_t* bytes);
@@ -489,19 +494,19 @@ ANYCCL_API anycclResult_t anycclSparseMomentum(float* momentum, float* residual,
 
 /* ---- Codecs --------------------------------------------------------------------------------- */
 
-/* Vectors of Float32, Bfloat16 or Float16 as payloads of fewer bytes: blocks of elements with a common
- * scale. Errors and costs of each are in docs/numbers.md. A payload has the codes of all blocks and then their
- * scales, both from a multiple of 64 bytes on; the last block is whole, its rest zeros. All CPUs give
- * the same bits. A block with an infinity or a NaN becomes NaN, all of it, where a codec has scales;
- * Bfloat16 and Float16 have none. Any bytes can be decoded. Any thread may call; vectors may have any
- * alignment, and vectors and payloads of one call do not overlap. */
+/* Vectors of Float32, Bfloat16 or Float16 as payloads of fewer bytes: blocks of elements with a
+ * common scale. Errors and costs of each are in docs/numbers.md. A payload has the codes of all
+ * blocks and then their scales, both from a multiple of 64 bytes on; the last block is whole, its
+ * rest zeros. All CPUs give the same bits. A block with an infinity or a NaN becomes all NaN where
+ * a codec has scales; Bfloat16 and Float16 have none. Any bytes can be decoded. Any thread may
+ * call; vectors may have any alignment, and vectors and payloads of one call do not overlap. */
 typedef enum {
   anycclCodecBfloat16 = 0, /* "bf16": rounded to nearest even. */
-  anycclCodecFloat16 = 1,  /* "f16": the same; magnitudes above 65504 become infinite. */
+  anycclCodecFloat16 = 1,  /* "f16": the same; magnitudes from 65520 on become infinite. */
   /* "int8": blocks of 128, -127..127, a Bfloat16 scale. An element is off by at most 1/252 of the
    * largest in its block; blocks below 2^-119 become zeros. */
   anycclCodecInt8 = 2,
-  /* "mxint8", "mxfp8_e4m3", "mxfp8_e5m2": OCP Microscaling Formats 1.0, blocks of 32, a scale of 8 bits. */
+  /* "mxint8", "mxfp8_e4m3", "mxfp8_e5m2": OCP Microscaling (MX) 1.0, blocks of 32, 8-bit scale. */
   anycclCodecMxInt8 = 3,
   anycclCodecMxFloat8e4m3 = 4,
   anycclCodecMxFloat8e5m2 = 5,
@@ -512,12 +517,12 @@ typedef enum {
 ANYCCL_API anycclResult_t anycclCodecFromName(const char* name, anycclCodec_t* codec);
 /* *bytes = the size of the payload of `count` elements. */
 ANYCCL_API anycclResult_t anycclCodecBytes(anycclCodec_t codec, size_t count, size_t* bytes);
-/* `count` elements of `x` as a payload of just these bytes. Errors: InvalidArgument, if `bytes` is not
- * that of anycclCodecBytes, here and below; Unsupported, naming codec and datatype. */
+/* `count` elements of `x` as a payload of just these bytes. Errors: InvalidArgument, if `bytes` is
+ * not that of anycclCodecBytes, here and below; Unsupported, naming codec and datatype. */
 ANYCCL_API anycclResult_t anycclCodecEncode(anycclCodec_t codec, const void* x, size_t count,
                                             anycclDataType_t datatype, void* payload, size_t bytes);
-/* y = the sum of `sources` payloads, one or more, added up in float32 by the tree that reductions have,
- * and rounded once to `datatype`. A NaN is the positive quiet one. */
+/* y = the sum of `sources` payloads, one or more, added up in float32 by the tree that reductions
+ * have, and rounded once to `datatype`. A NaN is the positive quiet one. */
 ANYCCL_API anycclResult_t anycclCodecDecode(anycclCodec_t codec, const void* const payloads[],
                                             size_t sources, size_t bytes, void* y, size_t count,
                                             anycclDataType_t datatype);
@@ -526,33 +531,33 @@ ANYCCL_API anycclResult_t anycclCodecSum(anycclCodec_t codec, const void* const 
                                          size_t sources, size_t bytes, void* payload, size_t count);
 
 /* Makes an AllReduce over the ranks of `comm` in which vectors travel between hosts as payloads of
- * `codec`. Collective, and splits communicators from `comm`, with memory and connections of their own.
- * Inside a host nothing is coded, and so nothing at all where there is one host. With `everywhere` each
- * rank counts as a host. With `ifSlow` it is measured now, with and without the codec, and elements of
- * 4 bytes, or of 2, are coded only if that takes less than 9/10 of the time. All ranks decide the same.
- * Errors: InvalidUsage naming two ranks whose codecs, `everywhere` or `ifSlow` differ;
- * Unsupported at level 2 and 3 of reproducibility with `ifSlow`, and at level 3, unless each rank counts
- * as a host; those of anycclCommSplit. */
+ * `codec`. Collective, and splits communicators from `comm`, with memory of their own. Inside a
+ * host nothing is coded, and so nothing at all where there is one host. With `everywhere` each rank
+ * counts as a host. With `ifSlow` it is measured now, with and without the codec, and elements of 4
+ * bytes, or of 2, are coded only if that takes less than 9/10 of the time. All ranks decide the
+ * same. Errors: InvalidUsage naming two ranks whose codecs, `everywhere` or `ifSlow` differ;
+ * Unsupported at level 2 and 3 of reproducibility with `ifSlow`, and at level 3 with several hosts,
+ * unless `everywhere`; those of anycclCommSplit. */
 ANYCCL_API anycclResult_t anycclCodedCreate(anycclCoded_t* coded, anycclCodec_t codec,
                                             int everywhere, int ifSlow, anycclComm_t comm);
 /* *is = 1 if elements of `datatype` travel as payloads, 0 if as they are. Any thread, any time. */
 ANYCCL_API anycclResult_t anycclCodedUsesCodec(anycclCoded_t coded, anycclDataType_t datatype,
                                                int* is);
-/* anycclAllReduce with op anycclSum or anycclAvg and Float32, Bfloat16 or Float16. Returns when the result is
- * there; not in a group. One call at a time; others wait.
- * - Each host adds up in float32, in slices; two hosts send each other their sums of a slice; more send
- *   the chunks of others to these, and the sums of chunks to all. All ranks decode the same payloads, also
- *   those that they have encoded themselves: so results are bitwise equal on all ranks, and an element is encoded once
- *   with two hosts and twice with more.
+/* anycclAllReduce with op anycclSum or anycclAvg and Float32, Bfloat16 or Float16. Returns when the
+ * result is there; not in a group. One call at a time; others wait.
+ * - Each host adds up in float32, in slices; two hosts send each other their sums of a slice; more
+ *   send the chunks of others to these, and the sums of chunks to all. All ranks decode the same
+ *   payloads, also those that they have encoded themselves: so results are bitwise equal on all
+ *   ranks, and an element is encoded once with two hosts and twice with more.
  * - An element's result depends on the elements of its block, which begin at sendbuff, and on which
  *   ranks are on which host; on the length of the call only in a last block that it cuts.
- * - Errors: Unsupported, naming codec and datatype or operator, and InvalidArgument, on this rank alone;
- *   InvalidUsage on all ranks, naming two whose calls differ. That, and what else fails on the way, is
- *   the error of all later calls, too. */
+ * - Errors: Unsupported, naming codec and datatype or operator, and InvalidArgument, on this rank
+ *   alone; InvalidUsage on all ranks, naming two whose calls differ. That, and what else fails on
+ *   the way, is the error of all later calls, too. */
 ANYCCL_API anycclResult_t anycclCodedAllReduce(const void* sendbuff, void* recvbuff, size_t count,
                                                anycclDataType_t datatype, anycclRedOp_t op,
                                                anycclCoded_t coded);
-/* On all ranks, before `comm` is destroyed or after. NULL is allowed. No other thread is in a call. */
+/* On all ranks, before `comm` is destroyed or after. NULL is allowed. No thread is in a call. */
 ANYCCL_API anycclResult_t anycclCodedDestroy(anycclCoded_t coded);
 
 /* ---- Memory --------------------------------------------------------------------------------- */
@@ -594,20 +599,19 @@ ANYCCL_API anycclResult_t anycclAllReduce(const void* sendbuff, void* recvbuff, 
  *   vector the first threads have all, and the others return at once.
  * - `threads` is equal on all ranks and at most what anycclCommParts was called with (1 needs no
  *   call); it may change from call to call. Not in a group, not in a stream.
- * - Threads write nothing in common and take no lock. One team at a time on one communicator; but
- *   a thread need not wait for the others before its next call, if that has other buffers.
+ * - Threads share no writes and no locks. One team at a time on one communicator; but a thread need
+ *   not wait for others before its next call, if that has other buffers.
  * - Order: on `comm` it is one collective, that of thread 0. The slices of the others do not wait
  *   for what was issued on `comm` before.
  * - Result: bitwise equal on all ranks, and between runs with the same number of threads. Of up to
  *   8 ranks of a host it is also that of anycclAllReduce, unless a variable, configuration or table
  *   names its algorithm, and always from level 2 of reproducibility on; else rounding may differ.
  * - Operators of `comm` may be used; a function may then be called by several threads at once.
- * - Errors: as anycclAllReduce; anycclGetLastError(NULL) has the calling thread's. One that the
- *   communicator does not survive (a rank that died, an abort, ranks or threads that call with
- *   other arguments) is returned to every thread of the team that has not returned, on all ranks,
- *   and to all that call later. But threads of one rank are not compared with each other: what they
- *   do wrong alike on all ranks is not noticed. anycclCommAbort frees the handle, so it comes when
- *   no thread of the team is still to call. */
+ * - Errors: as anycclAllReduce; anycclGetLastError(NULL) has the calling thread's. One that `comm`
+ *   does not survive (a rank that died, an abort, ranks or threads that call with other arguments)
+ *   is returned to every thread of the team that has not returned, on all ranks, and to all that
+ *   call later. But threads of one rank are not compared: what they do wrong alike on all ranks is
+ *   not noticed. anycclCommAbort frees the handle, so it comes when no thread is still to call. */
 ANYCCL_API anycclResult_t anycclAllReducePart(const void* sendbuff, void* recvbuff, size_t count,
                                               anycclDataType_t datatype, anycclRedOp_t op,
                                               anycclComm_t comm, int thread, int threads);
@@ -624,9 +628,8 @@ ANYCCL_API anycclResult_t anycclBcast(void* buff, size_t count, anycclDataType_t
 ANYCCL_API anycclResult_t anycclReduce(const void* sendbuff, void* recvbuff, size_t count,
                                        anycclDataType_t datatype, anycclRedOp_t op, int root,
                                        anycclComm_t comm, anycclStream_t stream);
-/* sendbuff has one block of `recvcount` elements for each rank; recvbuff, one block, becomes op
- * over all ranks of their block for this rank. In place: recvbuff == sendbuff + rank *
- * recvcount. */
+/* sendbuff has a block of `recvcount` elements for each rank; recvbuff, one block, becomes op over
+ * all ranks' blocks for this one. In place: recvbuff == sendbuff + rank * recvcount. */
 ANYCCL_API anycclResult_t anycclReduceScatter(const void* sendbuff, void* recvbuff,
                                               size_t recvcount, anycclDataType_t datatype,
                                               anycclRedOp_t op, anycclComm_t comm,
@@ -646,9 +649,9 @@ ANYCCL_API anycclResult_t anycclGather(const void* sendbuff, void* recvbuff, siz
 ANYCCL_API anycclResult_t anycclScatter(const void* sendbuff, void* recvbuff, size_t count,
                                         anycclDataType_t datatype, int root, anycclComm_t comm,
                                         anycclStream_t stream);
-/* recvbuff[i] = op over the sendbuff[i] of the ranks up to and with this one, i < count: MPI's inclusive
- * prefix reduction. In place: sendbuff == recvbuff. `count`, `datatype` and `op` are equal on all
- * ranks; all operators but Avg. */
+/* recvbuff[i] = op over the sendbuff[i] of the ranks up to and with this one, i < count: MPI's
+ * inclusive prefix reduction. In place: sendbuff == recvbuff. `count`, `datatype` and `op` are
+ * equal on all ranks; all operators but Avg. */
 ANYCCL_API anycclResult_t anycclScan(const void* sendbuff, void* recvbuff, size_t count,
                                      anycclDataType_t datatype, anycclRedOp_t op, anycclComm_t comm,
                                      anycclStream_t stream);
@@ -662,10 +665,9 @@ ANYCCL_API anycclResult_t anycclAllToAll(const void* sendbuff, void* recvbuff, s
                                          anycclDataType_t datatype, anycclComm_t comm,
                                          anycclStream_t stream);
 #define anycclAlltoAll anycclAllToAll /* NCCL's spelling */
-/* Sends sendcounts[j] elements from sendbuff + sdispls[j] to rank j, and receives recvcounts[j]
- * from it at recvbuff + rdispls[j], for all j. All four arrays have one entry per rank, in
- * elements; sendcounts[j] here equals recvcounts[i] at rank j. Received blocks must not overlap.
- * Not in place. */
+/* Sends sendcounts[j] elements from sendbuff + sdispls[j] to rank j and receives recvcounts[j] from
+ * it at recvbuff + rdispls[j], for all j. Arrays have an entry per rank, in elements; sendcounts[j]
+ * here equals recvcounts[i] at rank j. Received blocks do not overlap. Not in place. */
 ANYCCL_API anycclResult_t anycclAllToAllv(const void* sendbuff, const size_t sendcounts[],
                                           const size_t sdispls[], void* recvbuff,
                                           const size_t recvcounts[], const size_t rdispls[],
@@ -700,16 +702,15 @@ ANYCCL_API anycclResult_t anycclReduceScatterv(const void* sendbuff, const size_
                                                size_t recvcount, anycclDataType_t datatype,
                                                anycclRedOp_t op, anycclComm_t comm,
                                                anycclStream_t stream);
-/* recvbuff + rdispls[r] of rank `root` gets the sendbuff of rank r, whose sendcount is
- * recvcounts[r]; recvbuff and the arrays are used only at the root. In place there: sendbuff ==
- * recvbuff + rdispls[root]. */
+/* recvbuff + rdispls[r] of `root` gets the sendbuff of rank r, whose sendcount is recvcounts[r]; it
+ * and the arrays are used only there. In place there: sendbuff == recvbuff + rdispls[root]. */
 ANYCCL_API anycclResult_t anycclGatherv(const void* sendbuff, size_t sendcount, void* recvbuff,
                                         const size_t recvcounts[], const size_t rdispls[],
                                         anycclDataType_t datatype, int root, anycclComm_t comm,
                                         anycclStream_t stream);
 /* recvbuff of rank r, recvcount elements, = the sendcounts[r] elements at sendbuff + sdispls[r] of
- * rank `root`; sendbuff and the arrays are used only at the root. In place there: recvbuff ==
- * sendbuff + sdispls[root]. */
+ * `root`; it and the arrays are used only there. In place there: recvbuff == sendbuff +
+ * sdispls[root]. */
 ANYCCL_API anycclResult_t anycclScatterv(const void* sendbuff, const size_t sendcounts[],
                                          const size_t sdispls[], void* recvbuff, size_t recvcount,
                                          anycclDataType_t datatype, int root, anycclComm_t comm,
@@ -737,22 +738,23 @@ typedef struct {
   uint64_t userProfilerTag; /* In the log's lines on the call (ANYCCL_DEBUG=INFO: when its plan is
                              * made; TRACE: each call), and in anycclCommLastPlan. 0: none. */
   const char* proto; /* Rules as ANYCCL_PROTO has them. This library's, as is the next one. */
-  int chunkBytes; /* At most so much of a vector, or block, is under way at a time: 4096 to 1 GiB. */
-  int reproducible; /* The level of reproducibility, if it is higher than that of the communicator: see
-                     * anycclConfig_t. This library's, as are the next ones. */
-  /* Of AllReduce, Reduce and ReduceScatter: the anycclDataType_t of recvbuff, if it is not that of the call, and
-   * the one in which elements are added up and partial sums travel, so that they are rounded once, into recvbuff.
-   * Float16 and Bfloat16 have Float32, Float32 has Float64, integers have wider ones of their kind. A
-   * result may also be a float that is narrower than the sum. In place only if both have the same size. With
-   * Float32 alone for sums of Float16 or Bfloat16, algorithms that add up in one step stay as they are: they
-   * round once anyway. Not for operators of programs. */
+  int chunkBytes; /* At most so much of a vector or block is under way at a time: 4096 to 1 GiB. */
+  int reproducible; /* The level of reproducibility, if it is higher than that of the communicator:
+                     * see anycclConfig_t. This library's, as are the next ones. */
+  /* Of AllReduce, Reduce and ReduceScatter: the anycclDataType_t of recvbuff, if not that of the
+   * call, and the one in which elements are added up and partial sums travel, so that they are
+   * rounded once, into recvbuff. 16- and 8-bit floats have Float32, Float32 has Float64, integers
+   * have wider ones of their kind. A result may also be a narrower float than the sum. In place
+   * only if both are of one size. With Float32 alone for sums of 16- or 8-bit floats, algorithms
+   * that add up in one step stay: they round once anyway. Not for operators of programs. */
   int outputType, accumulateType;
-  /* Of AllReduce, Reduce and ReduceScatter: the sum is of so many parts, the leaves, instead of one for each rank:
-   * 1 to 4096, a power of two times the number of ranks. Sendbuff has leaves / nranks of them, one after the other, each
-   * as long as sendbuff would be without this; those of rank 0 come first. At level 3 at least, and sums of Float16
-   * and Bfloat16 are of Float32, so that a result is a function of the leaves: the same bits for every number of ranks.
-   * Averages are divided by the number of leaves. In place: as without this, in the first part. Not for operators of
-   * programs, and not for floats of 8 bits. */
+  /* Of AllReduce, Reduce and ReduceScatter: the sum is of so many parts, the leaves, not of one for
+   * each rank: 1 to 4096, a power of two times the number of ranks. Sendbuff has leaves / nranks of
+   * them, one after the other, each as long as sendbuff is without this; those of rank 0 come
+   * first. At level 3 at least, and sums of Float16 and Bfloat16 are of Float32, so that a result
+   * is a function of the leaves: the same bits for every number of ranks. Averages are divided by
+   * the number of leaves. In place: as without this, in the first part. Not for operators of
+   * programs, and not for floats of 8 bits, unless `accumulateType` or `outputType` is Float32. */
   int leaves;
 } anycclCollConfig_t;
 #define ANYCCL_COLLCONFIG_INITIALIZER                                                     \
@@ -820,11 +822,10 @@ typedef struct {
   anycclDataType_t datatype;
   size_t count; /* Elements. */
 } anycclMessage_t;
-/* Returns when there is a message from `source`, which may be ANYCCL_ANY_SOURCE, with `tag` that a
- * receive called now would get, and says which in *message. It stays where it is: the next receive
- * of this rank from that source with that tag gets just this message. Receives that were called
- * before come first. Messages that came before it are kept in memory. Not in a group. Errors: as a
- * receive, such as of a peer that is gone. */
+/* Returns when there is a message from `source` (or ANYCCL_ANY_SOURCE) with `tag` that a receive
+ * called now would get, and says which in *message. It stays: the next receive of this rank from
+ * that source with that tag gets just it. Receives called before come first. Earlier messages are
+ * kept in memory. Not in a group. Errors: as a receive, such as of a gone peer. */
 ANYCCL_API anycclResult_t anycclProbe(int source, int tag, anycclComm_t comm,
                                       anycclMessage_t* message);
 /* The same, but InProgress if there is none after `timeout_ms`. */
@@ -852,19 +853,17 @@ ANYCCL_API anycclResult_t anycclRecvFound(void* recvbuff, const anycclMessage_t*
 #define ANYCCL_NUM_SIGNALS 256             /* sigIdx is in 0..255, */
 #define ANYCCL_NUM_CONTEXTS 16             /* ctx in 0..15; all are there from the start. */
 /* Makes the `size` bytes at `buff` this rank's part of a window, into which all ranks of `comm` may
- * put. Collective over `comm`, and returns when all ranks have called it; inside a group: at its end,
- * before its other calls, and *win is there then. Memory of any kind and alignment; sizes may differ
- * between ranks, and where `size` is 0 `buff` may be NULL. Windows may overlap. `winFlags` are
- * accepted and change nothing: puts are always ordered, and memory of anycclMemAlloc is read in place
- * by collectives without a window. The memory belongs to the caller, who reads it after
- * anycclWaitSignal. Errors: InvalidArgument at the rank that passed it, RemoteError at all others;
- * `comm` goes on. */
+ * put. Collective over `comm`; returns when all ranks have called it; in a group: at its end,
+ * before its other calls, and *win is there then. Memory of any kind and alignment; sizes may
+ * differ between ranks; where `size` is 0 `buff` may be NULL. Windows may overlap. `winFlags`
+ * change nothing: puts are always ordered, and collectives read memory of anycclMemAlloc in place
+ * without a window. The memory belongs to the caller, who reads it after anycclWaitSignal. Errors:
+ * InvalidArgument at the rank that passed it, RemoteError at others; `comm` goes on. */
 ANYCCL_API anycclResult_t anycclCommWindowRegister(anycclComm_t comm, void* buff, size_t size,
                                                    anycclWindow_t* win, int winFlags);
-/* Collective over `comm`; inside a group: at its end, before its other calls. Returns when what other
- * ranks put here before they called it has landed; then nobody writes the memory any more. Using
- * the window later is InvalidUsage. Destroying or aborting `comm` also ends its windows, but does not
- * wait for puts. */
+/* Collective over `comm`; in a group: at its end, before its other calls. Returns when what others
+ * put here before they called it has landed; then nobody writes the memory. Using `win` later is
+ * InvalidUsage. Destroying or aborting `comm` also ends its windows, without waiting for puts. */
 ANYCCL_API anycclResult_t anycclCommWindowDeregister(anycclComm_t comm, anycclWindow_t win);
 /* *outUserPtr = the `buff` of this rank. */
 ANYCCL_API anycclResult_t anycclWinGetUserPtr(anycclComm_t comm, anycclWindow_t win,
@@ -896,28 +895,28 @@ typedef struct {
   int ctx;
 } anycclWaitSignalDesc_t;
 /* Complete when all signals that the `nDesc` descriptors ask for have arrived, which are used up
- * then; they may have arrived before. Calls that want the same signals get them in the order of the
- * calls. The descriptors are copied. Inside a group: complete at its end, as are the group's puts. */
+ * then; they may have come before. Calls that want the same signals get them in the order of calls.
+ * The descriptors are copied. Inside a group: complete at its end, as are the group's puts. */
 ANYCCL_API anycclResult_t anycclWaitSignal(int nDesc, anycclWaitSignalDesc_t* signalDescs,
                                            anycclComm_t comm, anycclStream_t stream);
 
 /* ---- Grids and neighbours ------------------------------------------------------------------- */
 
-/* A topology is this rank's view of who talks to whom, and a local object: making one sends nothing,
- * and the communicator need not outlive it. Any thread; one that destroys it is the last. */
+/* A topology is this rank's view of who talks to whom, and a local object: making one sends
+ * nothing, and `comm` need not outlive it. Any thread; one that destroys it is the last. */
 #define ANYCCL_NO_RANK (-2) /* Beyond the edge of a grid. */
 /* All ranks of `comm` as the places of a grid, in row-major order: the last dimension varies
- * fastest. A dims[i] that is 0 is chosen: the product becomes the number of ranks, with factors as
- * near to each other as possible and the larger ones first. Where periodic[i] is not 0 dimension i
- * is a circle; NULL: none is. Neighbours are, for each dimension, the rank before and the rank
- * after; what goes to the one before arrives there as from the one after, also where both are the
- * same rank. `ndims` is in 1..16. */
+ * fastest. A dims[i] that is 0 is chosen: the product becomes the number of ranks, with factors
+ * near to each other (not always the nearest: 72 is 12 x 6) and the larger ones first. Where
+ * periodic[i] is not 0 dimension i is a circle; NULL: none is. Neighbours are, for each dimension,
+ * the rank before and the rank after; what goes to the one before arrives there as from the one
+ * after, also where both are the same rank. `ndims` is in 1..16. */
 ANYCCL_API anycclResult_t anycclTopologyCreateGrid(anycclTopology_t* topology, int ndims,
                                                    const int dims[], const int periodic[],
                                                    anycclComm_t comm);
-/* Neighbours in any order; a rank may occur several times, and then its messages match in order. Each
- * rank says whom it sends to and whom it hears of: they fit if r is a source of q as often as q is a
- * destination of r. */
+/* Neighbours in any order; a rank may occur several times, and then its messages match in order.
+ * Each rank says whom it sends to and whom it hears of: they fit if r is a source of q as often as
+ * q is a destination of r. */
 ANYCCL_API anycclResult_t anycclTopologyCreateGraph(anycclTopology_t* topology, int nsources,
                                                     const int sources[], int ndestinations,
                                                     const int destinations[], anycclComm_t comm);
@@ -926,8 +925,7 @@ ANYCCL_API anycclResult_t anycclTopologyDestroy(anycclTopology_t topology);
 /* *ndims = the dimensions of the grid, 0 of a graph; dims[i] for i < *ndims, unless it is NULL. */
 ANYCCL_API anycclResult_t anycclTopologyDims(anycclTopology_t topology, int* ndims, int dims[]);
 ANYCCL_API anycclResult_t anycclTopologyCoords(anycclTopology_t topology, int rank, int coords[]);
-/* In a periodic dimension any coordinate is on the circle; elsewhere, beyond the edge, *rank =
- * ANYCCL_NO_RANK. */
+/* In periodic dimensions any coordinate is on the circle; beyond an edge *rank = ANYCCL_NO_RANK. */
 ANYCCL_API anycclResult_t anycclTopologyRank(anycclTopology_t topology, const int coords[],
                                              int* rank);
 /* The ranks `displacement` before and after this one along dimension `dim`, or ANYCCL_NO_RANK. */
@@ -946,9 +944,9 @@ ANYCCL_API anycclResult_t anycclTopologySplit(anycclTopology_t topology, const i
                                               anycclComm_t comm, anycclComm_t* newcomm,
                                               anycclConfig_t* config);
 /* Exchanges with neighbours, in the order of their lists. Every rank of `comm` that is a neighbour
- * of another makes the call, with a topology that fits; there are messages between neighbours and no
- * others, so it does not wait for all ranks. Blocks of neighbours that are ANYCCL_NO_RANK are neither
- * read nor written. Buffers do not overlap. Also inside a group.
+ * of another makes the call, with a topology that fits; there are messages between neighbours and
+ * no others, so it does not wait for all ranks. Blocks of neighbours that are ANYCCL_NO_RANK are
+ * neither read nor written. Buffers do not overlap. Also inside a group.
  * Block i of recvbuff = the sendbuff of source i, `count` elements each. */
 ANYCCL_API anycclResult_t anycclNeighborAllGather(const void* sendbuff, void* recvbuff,
                                                   size_t count, anycclDataType_t datatype,
@@ -979,47 +977,49 @@ ANYCCL_API anycclResult_t anycclNeighborAllToAllw(
 
 /* Decides where tokens go, and exchanges the counts. Collective over `comm`; returns when it is
  * done, so not in a group. experts[token * choices + k] in 0..nexperts-1 is the k-th expert of a
- * token, or -1: none. Rank r of n has the nexperts / n experts from r * nexperts / n on; `choices`
- * and `nexperts` are equal on all ranks, `ntokens` is each rank's own. An expert takes the first
- * `capacity` tokens of each rank, and the others are dropped; 0: it takes all. With `padded` not 0
- * every expert has `capacity` rows of each rank, so sizes do not depend on the tokens. Both are equal
- * on all ranks. A routing serves any number of Dispatch and Combine calls, one at a time, forwards
- * and backwards. */
+ * token, or -1: none. Rank r of n has the nexperts / n experts from r * nexperts / n on; `ntokens`
+ * is each rank's own, the other numbers are equal on all ranks. An expert takes the first
+ * `capacity` tokens of each rank, others are dropped; 0: it takes all. With `padded` not 0 every
+ * expert has `capacity` rows of each rank, so sizes do not depend on tokens. A routing serves any
+ * number of Dispatch and Combine calls, one at a time, forwards and backwards. */
 ANYCCL_API anycclResult_t anycclRoutingCreate(anycclRouting_t* routing, size_t ntokens, int choices,
                                               const int experts[], int nexperts, size_t capacity,
                                               int padded, anycclComm_t comm);
 /* NULL is allowed. */
 ANYCCL_API anycclResult_t anycclRoutingDestroy(anycclRouting_t routing);
-/* *rows = the rows that this rank's experts have in all; counts[e] = how many of them are tokens for
- * its expert e, unless counts is NULL; *dropped = the choices of this rank's tokens that were
- * dropped, unless it is NULL. */
+/* *rows = the rows that this rank's experts have in all; counts[e] = how many of them are tokens
+ * for its expert e; *dropped = the dropped choices of this rank's tokens. `counts` and `dropped`
+ * may be NULL. */
 ANYCCL_API anycclResult_t anycclRoutingRows(anycclRouting_t routing, size_t* rows, size_t counts[],
                                             size_t* dropped);
 /* recvbuff = the tokens for this rank's experts, one expert after the other, each in the order of
  * ranks and of their tokens; padding is zero. sendbuff has ntokens rows, recvbuff as many as
- * anycclRoutingRows says, of `width` elements. Collective, not in place, not in a group; returns
- * when it is complete. */
+ * anycclRoutingRows says, of `width` elements. Collective, not in place or in a group; returns when
+ * complete. */
 ANYCCL_API anycclResult_t anycclDispatch(const void* sendbuff, void* recvbuff, size_t width,
                                          anycclDataType_t datatype, anycclRouting_t routing,
                                          anycclComm_t comm);
-/* The way back: recvbuff[token] = the sum over its choices of weights[token * choices + k] times the
- * row that its expert has made of it; a dropped choice adds nothing. `weights` are of `datatype`,
- * each product is rounded to it, and the sum is in the order of choices; NULL: all are 1. Shapes as
- * for anycclDispatch, the other way round. */
+/* The way back: recvbuff[token] = the sum over its choices of weights[token * choices + k] times
+ * the row that its expert made of it; dropped choices add nothing. `weights` are of `datatype`,
+ * each product is rounded to it, and they are added up in the order of choices by the tree that
+ * reductions have, 16 at a time; NULL: all are 1. Shapes are those of anycclDispatch, reversed. */
 ANYCCL_API anycclResult_t anycclCombine(const void* sendbuff, const void* weights, void* recvbuff,
                                         size_t width, anycclDataType_t datatype,
                                         anycclRouting_t routing, anycclComm_t comm);
 
 /* Calls of this thread between Start and End are issued together at the outermost End, which
  * returns when all without a stream are complete: sends and receives between them, also of several
- * communicators or of several ranks in this thread, cannot wait for each other. Those with streams
- * go to the end of their streams, which no other thread may use meanwhile, and all of one stream
- * start together when it comes to them. Small collectives that follow each other in one
- * communicator travel as one, if collective, datatype, root and configuration are the same, the
- * operator is the library's, and the results have the same bits that way. So the calls of a group
- * are the same on all ranks, messages aside, and one that reads what an earlier one writes does so
- * on all ranks or only at its root (ANYCCL_FUSION=0 lifts both). Not for calls on streams and events.
- * The first error inside the group is what anycclGroupEnd returns; then nothing was started. */
+ * communicators or ranks in this thread, cannot wait for each other. Those with streams go to the
+ * end of these, which no other thread may use meanwhile, and all of one stream start together when
+ * it comes to them. Small collectives in a row in one communicator travel as one, if collective,
+ * datatype, operator, root and configuration are the same, the operator is the library's, and the
+ * results have the same bits that way; but not Reduce, Exscan, barriers, those with blocks of
+ * different sizes or leaves, and those whose sums or results are of another type than inputs. So a
+ * group's calls are the same on all ranks, messages aside, and one that reads what an earlier one
+ * writes does so on all ranks or only at its root (ANYCCL_FUSION=0 lifts both). Not for calls on
+ * streams and events, nor for anycclIssue, anycclStart and such, which begin at once.
+ * anycclGroupEnd returns the first error of a call inside the group; then nothing was started.
+ * Buffers and counts are checked at the end: then the right calls run all the same. */
 ANYCCL_API anycclResult_t anycclGroupStart(void);
 ANYCCL_API anycclResult_t anycclGroupEnd(void);
 
@@ -1032,9 +1032,9 @@ typedef struct {
 } anycclSimInfo_t;
 #define ANYCCL_SIM_INFO_INITIALIZER \
   { sizeof(anycclSimInfo_t), 0xa11cc1u, ANYCCL_VERSION_CODE, 0.0f }
-/* In place of anycclGroupEnd: runs nothing, and says how long the group's collectives should take, by
- * the model that `anyccl explain` uses (rounds and bytes, with constants of one machine). Messages
- * count as one round. */
+/* In place of anycclGroupEnd: runs nothing, and says how long the group's collectives should take,
+ * by the model that `anyccl explain` uses (rounds and bytes, with constants of one machine).
+ * Messages count as one round. */
 ANYCCL_API anycclResult_t anycclGroupSimulateEnd(anycclSimInfo_t* info);
 
 /* ---- Asynchronous operations ---------------------------------------------------------------- */
@@ -1066,7 +1066,7 @@ typedef enum {
 #define ANYCCL_LAYER_TAG(n) (-ANYCCL_MAX_TAG - 1 + (n)) /* For libraries above this one: n < 2^20 */
 #define ANYCCL_NO_TIMEOUT 0xffffffffu /* A timeout_ms that no wait reaches: 49 days. */
 /* One call as data. Zero it, set `size` to sizeof(anycclCall_t) and the fields that the operation
- * has under the same names above. The four arrays are copied. */
+ * has under the same names above; `count` is also its sendcount or recvcount. Arrays are copied. */
 typedef struct {
   size_t size;
   anycclCollective_t collective;
@@ -1079,10 +1079,10 @@ typedef struct {
   const size_t *sendcounts, *sdispls, *recvcounts, *rdispls;
   anycclStream_t stream; /* It starts after earlier work in the stream; NULL: at once. */
   int tag; /* Send, Recv: 0..ANYCCL_MAX_TAG. Messages match in order where it is the same. */
-  unsigned int timeout_ms; /* When it is over the call fails, and the communicator; 0: the limit of
-                            * the communicator, which counts from when the operation begins to wait
-                            * for peers. Of a message it counts from the call; of a collective from
-                            * its turn, when those before are complete and its stream has come to it. */
+  unsigned int timeout_ms;          /* When it is over the call fails, and the communicator; 0: the
+                            * communicator's, which counts from when the operation waits for peers.
+                            * Of a message it counts from the call; of a collective from its turn,
+                            * when those before are complete and its stream has come to it. */
   const anycclCollConfig_t* config; /* Of a collective; NULL: none. Read during the call. */
   int synchronous;                  /* Send: not 0, as anycclSsend. */
 } anycclCall_t;
@@ -1094,9 +1094,9 @@ ANYCCL_API anycclResult_t anycclRun(const anycclCall_t* call, anycclComm_t comm)
  * has not begun, as another thread is in a sequence. In a stream or group: as anycclRun(). */
 ANYCCL_API anycclResult_t anycclRunFor(const anycclCall_t* call, anycclComm_t comm,
                                        unsigned int wait_ms, anycclWork_t* work);
-/* Issues `call` and returns at once; buffers belong to the operation until it is complete. It
- * goes on in the background, in a thread of the library that sleeps while there is nothing to
- * do, and whoever waits on the communicator helps; also if its work was freed. Collectives of a
+/* Issues `call` and returns at once; buffers belong to the operation until it is complete. It goes
+ * on in the background, in a thread of the library that sleeps while there is nothing to do, and
+ * whoever waits on the communicator helps; also if its work was freed. Collectives of a
  * communicator run in the order they were issued; sends and receives do not wait for them. */
 ANYCCL_API anycclResult_t anycclIssue(const anycclCall_t* call, anycclComm_t comm,
                                       anycclWork_t* work);
@@ -1111,13 +1111,13 @@ ANYCCL_API anycclResult_t anycclIssueAll(const anycclCall_t* calls, size_t count
 ANYCCL_API anycclResult_t anycclPrepare(const anycclCall_t* call, anycclComm_t comm,
                                         anycclPrepared_t* prepared);
 /* As anycclIssue of its call: the order of starts is the order of calls, and buffers are read and
- * written as they are then. All ranks start the same collectives, prepared or not. InvalidUsage while
- * the operation of its last start is not complete, and once its communicator is finalized or
+ * written as they are then. All ranks start the same collectives, prepared or not. InvalidUsage
+ * while the operation of its last start is not complete, and once its communicator is finalized or
  * destroyed. Any thread. */
 ANYCCL_API anycclResult_t anycclStart(anycclPrepared_t prepared, anycclWork_t* work);
 /* Starts all `count`, also of several communicators, which have no streams, as anycclIssueAll: in
  * their order, small collectives as one where they can. works[i] is that of prepared[i], or NULL if
- * it failed; the first error is returned. A NULL among them, or a stream: then nothing was started. */
+ * it failed; returns the first error. With a NULL or a stream among them nothing was started. */
 ANYCCL_API anycclResult_t anycclStartAll(const anycclPrepared_t* prepared, size_t count,
                                          anycclWork_t* works);
 /* Frees the handle; what was started goes on. NULL is allowed. */
@@ -1129,8 +1129,7 @@ ANYCCL_API anycclResult_t anycclWorkTest(anycclWork_t work, int* done);
 ANYCCL_API anycclResult_t anycclWorkWait(anycclWork_t work);
 /* The same, but InProgress, with the awaited ranks as text, after `timeout_ms`: it goes on then. */
 ANYCCL_API anycclResult_t anycclWorkWaitFor(anycclWork_t work, unsigned int timeout_ms);
-/* Several works, of any communicators; those that are NULL are left out, so a program sets to NULL
- * what it has freed. */
+/* Several works of any communicators; NULLs are left out, so a program sets freed ones to NULL. */
 /* Returns when all of them are complete, with the first error. Any thread. */
 ANYCCL_API anycclResult_t anycclWorkWaitAll(const anycclWork_t* works, size_t count);
 /* Returns when one of them is complete or has failed: works[*index], with its error. *index = count
@@ -1143,15 +1142,14 @@ ANYCCL_API anycclResult_t anycclWorkWaitAnyFor(const anycclWork_t* works, size_t
  * Makes progress. */
 ANYCCL_API anycclResult_t anycclWorkTestAny(const anycclWork_t* works, size_t count, size_t* index,
                                             int* done);
-/* In place of the time limit of its call: the operation fails, and the communicator, when
- * `timeout_ms` have passed from now on, or for a collective from its turn; 0: the limit of the
- * communicator. Any thread. */
+/* In place of its call's limit: the operation fails, and the communicator, when `timeout_ms` have
+ * passed from now on, or for a collective from its turn; 0: the communicator's. Any thread. */
 ANYCCL_API anycclResult_t anycclWorkLimit(anycclWork_t work, unsigned int timeout_ms);
 /* fn(userdata) is called once, when the operation is complete or has failed: now, by this thread,
- * if it is; otherwise soon after by the library's background thread, which must not be kept long,
- * as nothing else moves in the background meanwhile. fn may call anyccl, but should not wait there
- * for what another rank of this process has issued, which only this thread advances. An exception from
- * it is logged. Any thread. Errors: of a communicator that has failed; then fn is not called. */
+ * if it is; else soon after by the library's background thread, which must not be kept long, as
+ * nothing else moves there meanwhile. fn may call anyccl, but should not wait there for what
+ * another rank of this process has issued, which only this thread advances. An exception from it is
+ * logged. Any thread. Errors: of a communicator that has failed; then fn is not called. */
 ANYCCL_API anycclResult_t anycclWorkNotify(anycclWork_t work, void (*fn)(void*), void* userdata);
 /* *rank = the rank that a complete Recv came from. InvalidUsage of other or incomplete ones. */
 ANYCCL_API anycclResult_t anycclWorkSource(anycclWork_t work, int* rank);
@@ -1160,19 +1158,17 @@ ANYCCL_API anycclResult_t anycclWorkFree(anycclWork_t work);
 
 /* ---- Streams and events --------------------------------------------------------------------- */
 
-/* A stream does its work one after the other, in the order of the calls, at the same time as the
- * program: operations, functions of the program, and waits for other streams. A thread of its own,
- * started with the first work, does it.
+/* A stream does its work in a thread of its own, started with the first work, one by one in the
+ * order of calls, beside the program: operations, its functions, and waits for other streams.
  *
  * An operation with a stream returns after its arguments were checked and it has its place in the
  * order of its communicator. It starts when earlier work in the stream is done; later work in the
- * stream sees its result. Its buffers belong to it until then.
- * Errors: what is wrong with a call is returned by it, and nothing was put into the stream. What
- * fails later is what anycclStreamSynchronize and anycclStreamQuery return from then on (and
- * anycclCommGetAsyncError for the communicator); it does not end the stream: functions still run,
- * operations on a failed communicator fail at once, others run.
- * A stream that was created before fork is refused in the child as InvalidUsage. exit() leaves
- * undone what streams have not done, after at most a second for functions that are running. */
+ * stream sees its result. Its buffers belong to it until then. Errors: what is wrong with a call is
+ * returned by it, and nothing was put into the stream. What fails later is what
+ * anycclStreamSynchronize and anycclStreamQuery return from then on (and anycclCommGetAsyncError
+ * for the communicator); it does not end the stream: functions still run, operations on a failed
+ * communicator fail at once, others run. A stream created before fork is InvalidUsage in the child.
+ * exit() leaves undone what streams have not done, after at most a second for running functions. */
 ANYCCL_API anycclResult_t anycclStreamCreate(anycclStream_t* stream);
 /* Frees the handle and returns at once; what is in the stream is still done. NULL is allowed. */
 ANYCCL_API anycclResult_t anycclStreamDestroy(anycclStream_t stream);
@@ -1181,15 +1177,14 @@ ANYCCL_API anycclResult_t anycclStreamDestroy(anycclStream_t stream);
 ANYCCL_API anycclResult_t anycclStreamSynchronize(anycclStream_t stream);
 /* Success if all work is done, InProgress if not, or the first error of the stream. */
 ANYCCL_API anycclResult_t anycclStreamQuery(anycclStream_t stream);
-/* Work put into `stream` from now on starts when what `event` was last recorded at is done; an
- * error of that is an error of `stream`, too. At once if it was never recorded. Recording it again
- * later changes nothing here. */
+/* Work put into `stream` later starts when what `event` was last recorded at is done; an error of
+ * that is one of `stream`, too. At once if never recorded. Recording it again changes nothing. */
 ANYCCL_API anycclResult_t anycclStreamWaitEvent(anycclStream_t stream, anycclEvent_t event);
 /* fn(userdata) runs when earlier work in the stream is done, also if that has failed, in the thread
- * of the stream; later work starts when it has returned. Waiting for what
- * stands behind it in its own stream is InvalidUsage: by a work, an event or a call whose turn comes
- * after such an operation, as the collectives of a communicator. Nothing notices streams that wait for
- * each other in a circle. An exception from it is an error of the stream. */
+ * of the stream; later work starts when it has returned. Waiting for what stands behind it in its
+ * own stream is InvalidUsage: by a work, an event or a call whose turn comes after such an
+ * operation, as the collectives of a communicator. Nothing notices streams that wait for each other
+ * in a circle. An exception from it is an error of the stream. */
 ANYCCL_API anycclResult_t anycclLaunchHostFunc(anycclStream_t stream, void (*fn)(void*),
                                                void* userdata);
 
@@ -1197,7 +1192,7 @@ ANYCCL_API anycclResult_t anycclLaunchHostFunc(anycclStream_t stream, void (*fn)
 ANYCCL_API anycclResult_t anycclEventCreate(anycclEvent_t* event);
 /* Also while streams are on their way to it. NULL is allowed. */
 ANYCCL_API anycclResult_t anycclEventDestroy(anycclEvent_t event);
-/* The event is complete when all work now in the stream is done. An earlier recording is forgotten. */
+/* The event is complete when all work now in `stream` is done. Earlier recordings are forgotten. */
 ANYCCL_API anycclResult_t anycclEventRecord(anycclEvent_t event, anycclStream_t stream);
 /* Success if it is complete, InProgress if not, or the first error of the work before it. */
 ANYCCL_API anycclResult_t anycclEventQuery(anycclEvent_t event);

@@ -50,7 +50,7 @@ inline Result<std::size_t> bytes(Codec codec, std::size_t count) {
   return bytes;
 }
 
-/// `x` as a payload. An infinity or a NaN makes its block NaN.
+/// `x` as a payload. An infinity or a NaN makes its block NaN, where the codec has scales.
 ///
 /// Shapes: payload.size() == bytes(codec, x.count); x is of f32, bf16 or f16. They do not overlap.
 /// Threads: any, as for all functions here.
@@ -96,7 +96,7 @@ inline Status decode(Codec codec, std::span<const std::byte> payload, View y) {
 /// An AllReduce in which vectors travel between hosts as payloads of a codec. See anycclCodedCreate and
 /// anycclCodedAllReduce.
 ///
-/// Threads: any; one call at a time, the others wait.
+/// Threads: any; one call at a time, the others wait. None is in a call when it is destroyed.
 /// Order:   calls come in the same order on all ranks. It has communicators of its own, so they are independent of
 ///          those of the communicator that it was made of.
 class AllReduce {

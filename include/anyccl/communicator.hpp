@@ -40,7 +40,7 @@ struct CommunicatorConfig {
   CommunicatorConfig(const anycclConfig_t& config)
       : blocking(config.blocking != 0), fields(config) {}
 
-  /// In logs; empty: that of the communicator it is split from, or none.
+  /// In logs, dumps, traces and metrics; empty: that of the one it is split from, or none.
   std::string name{};
   /// False: creating and finalizing do not wait; Communicator::ready() says when it is done.
   bool blocking = true;
@@ -58,13 +58,14 @@ struct CommunicatorConfig {
 
 /// One rank's handle of a communicator.
 ///
-/// Threads: any, but destroy() comes when no other thread is in a call. Collectives come in
-///          the same order on every rank, messages in that of their pair, direction and tag.
+/// Threads: any, but finalize() and destroy() come when no other thread is in a call.
+///          Collectives come in the same order on every rank, messages in that of their pair,
+///          direction and tag.
 /// Order:   that of its Operations.
 class Communicator : public Operations {
  public:
   /// Joins as `rank` of `size`. Errors: timeout naming the missing ranks, invalid_argument,
-  /// system_error.
+  /// invalid_usage naming what differs between ranks, remote_error where one left, system_error.
   static Result<Communicator> from_unique_id(const UniqueId& id, Rank rank, int size,
                                              const CommunicatorConfig& config = {}) {
     return value_of("from_unique_id", "join", config,
@@ -84,7 +85,7 @@ class Communicator : public Operations {
       return anycclCommInitRankConfig(made, size, id.value(), index(rank), &c);
     });
   }
-  /// Joins what the launcher's environment describes (`anyccl run`, torchrun). See
+  /// Joins what the launcher's environment describes (`anyccl run`, torchrun, mpirun, srun). See
   /// anycclCommInitEnvConfig.
   static Result<Communicator> from_env(const CommunicatorConfig& config = {}) {
     Communicator comm;
@@ -114,12 +115,12 @@ class Communicator : public Operations {
   }
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
-  /// Ends the communicator without waiting for a peer; prefer destroy(), which completes what was
-  /// issued.
+  /// As destroy(), so it completes what was issued; prefer destroy(), which says what went wrong.
   ~Communicator() { static_cast<void>(anycclCommDestroy(handle_)); }
 
   /// Collective: ranks with the same color (>= 0) form a new communicator, ordered by (key, rank).
-  /// With ANYCCL_SPLIT_NOCOLOR the result has a null handle(). See anycclCommSplit.
+  /// With ANYCCL_SPLIT_NOCOLOR the result has a null handle(), or, if it does not block, is
+  /// finalized when it is ready. See anycclCommSplit.
   Result<Communicator> split(int color, int key, const CommunicatorConfig& config = {}) {
     return value_of("split", "split_into", config,
                     [&](Communicator& part) { return split_into(part, color, key, config); });

@@ -97,9 +97,10 @@ class GroupScope {
 /// The calls return an empty Work: the end of the group is what there is to wait for. A group in a
 /// group is a part of it. Not for what gives a value, as from_unique_id() and split(): there are
 /// join() and split_into().
-/// Errors: the first one that a call returned, or what function() returns, if that is a Status; then
-///         nothing was started, nor after an exception. What the library finds at the end of the group,
-///         such as a rank that does not exist, is returned, too.
+/// Errors: the first one that a call returned, one that this header finds, such as shapes that do not
+///         fit, before others, or what function() returns, if that is a Status; then nothing was
+///         started, nor after an exception. What the library finds at the end of the group, such as a
+///         rank that does not exist, is returned, too.
 template <typename Function>
 Status group(Function&& function) {
   detail::GroupScope scope;

@@ -16,8 +16,10 @@ extern "C" {
  * another thread has done nothing yet, and returns Aborted alone. Local. `check` NULL: none
  * again, as at first.
  *
- * Calls with a time of their own, as anycclRunFor, do not ask, and return anyway. Creations may
- * not ask: let them not block (`blocking` of anycclConfig_t), and abort what they make. */
+ * Calls with a time of their own, as anycclRunFor and anycclSequenceBegin, do not ask, and return
+ * anyway. Waits for a stream or an event do not ask either: give them a time, as
+ * anycclEventSynchronizeFor does. Creations may not ask: let them not block (`blocking` of
+ * anycclConfig_t), and abort what they make. */
 ANYCCL_API anycclResult_t anycclThreadInterrupt(int (*check)(void* argument), void* argument);
 
 #ifdef __cplusplus

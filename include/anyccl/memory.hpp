@@ -41,7 +41,7 @@ class Buffer {
   static_assert(std::is_trivially_copyable_v<T>);
 
  public:
-  /// Errors: system_error.
+  /// Errors: invalid_argument (larger than any memory), system_error.
   static Result<Buffer> create(std::size_t count) {
     if (detail::overflows<T>(count))
       return Status(Code::invalid_argument, "count " + std::to_string(count) + " overflows");

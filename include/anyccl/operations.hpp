@@ -32,7 +32,7 @@ struct TypedBlockLayout {
 /// Order:   operations return at once with a Work. With a stream they start after earlier work in
 ///          it, and later work in it sees the result; nobody needs to wait for the Work then. But
 ///          collectives of a communicator run in the order of the calls, whatever their streams,
-///          and so do messages of one peer and direction.
+///          and so do sends to one peer, and receives from one peer with one tag.
 class Operations {
  public:
   Rank rank() const {
@@ -50,15 +50,15 @@ class Operations {
   /// The time limit of the operations that are called through this object from now on; 0, as at
   /// first: that of the communicator, see anycclConfig_t. When it is over the operation fails,
   /// and the communicator. Of a message it counts from the call, of a collective from its turn.
-  /// Not while another thread calls.
+  /// Not of all_reduce_part(), all_to_all_w(), issue(), issue_all(). Not while other threads call.
   void set_timeout(std::chrono::milliseconds limit) { timeout_ms_ = detail::milliseconds(limit); }
 
   std::chrono::milliseconds timeout() const { return std::chrono::milliseconds(timeout_ms_); }
 
-  /// From now on collectives that are called through this object have this configuration, which starts
-  /// from ANYCCL_COLLCONFIG_INITIALIZER and is borrowed until the next call of this; null, as at first:
-  /// none. Not all_reduce_part(). Not while another thread calls. With leaves the inputs of all_reduce, reduce and
-  /// reduce_scatter have leaves / size() times the elements that they say.
+  /// From now on collectives that are called through this object have this configuration, which
+  /// starts from ANYCCL_COLLCONFIG_INITIALIZER and is borrowed until the next call of this; null,
+  /// as at first: none. Not those that set_timeout() leaves out. Not while other threads call.
+  /// With leaves inputs of all_reduce, reduce and reduce_scatter are leaves / size() times as long.
   void set_call_config(const anycclCollConfig_t* config) { call_config_ = config; }
 
   /// Reduces `in` over all ranks; every rank gets the result in `out`, bitwise the same.
@@ -88,7 +88,8 @@ class Operations {
         in.data, out.data, in.count, static_cast<anycclDataType_t>(in.dtype),
         static_cast<anycclRedOp_t>(op), handle_, thread, threads));  // the thread's own error
   }
-  /// `out` on every rank becomes `in` of `root`; `in` is read only there and may be `out`.
+  /// `out` on every rank becomes `in` of `root`; `in` is read only there and may be `out`. Both are
+  /// of one shape on every rank.
   Result<Work> broadcast(View in, View out, Rank root, const Stream& stream = {}) {
     anycclCall_t call = make(anycclCollBroadcast, in, out, stream);
     call.root = index(root);
@@ -106,9 +107,7 @@ class Operations {
     return issue_sum(call, in, out, out.count);
   }
   /// `out` becomes the reduction of the `in` of the ranks up to and with this one (MPI's inclusive
-  /// prefix). All operators but avg.
-  ///
-  /// Shapes: as all_reduce.
+  /// prefix). All operators but avg. Shapes: as all_reduce, but of one dtype.
   Result<Work> scan(View in, View out, ReduceOp op, const Stream& stream = {}) {
     anycclCall_t call = make(anycclCollScan, in, out, stream);
     call.op = static_cast<anycclRedOp_t>(op);
@@ -211,7 +210,7 @@ class Operations {
     return rank() == root ? issue_v(call, sent, {}) : issue(call);
   }
   /// all_to_all_v with a type for each pair, equal at both ends, and offsets in bytes: MPI's. Without
-  /// a stream it returns when it is complete; no time limit. See anycclAllToAllw.
+  /// a stream it returns when complete, within the communicator's time limit. See anycclAllToAllw.
   Status all_to_all_w(std::span<const std::byte> in, const TypedBlockLayout& sent,
                       std::span<std::byte> out, const TypedBlockLayout& received,
                       const Stream& stream = {}) {
@@ -261,8 +260,9 @@ class Operations {
     if (!status.ok()) return status;
     return Work(work);
   }
-  /// Issues all calls, in their order, without streams: as a group, whose small collectives travel as
-  /// one where they can. Errors: the first one; the others go on without a Work. Not inside a group().
+  /// Issues all calls, in their order, without streams: as a group, whose small collectives travel
+  /// as one where they can. Not inside a group(). Errors: the first one; the others go on without a
+  /// Work, but nothing was issued if a size, collective, tag, stream or config is wrong.
   Result<std::vector<Work>> issue_all(std::span<const anycclCall_t> calls) {
     if (const Status free = check_no_group("issue_all", "issue"); !free.ok()) return free;
     std::vector<anycclWork_t> handles(calls.size());
@@ -308,7 +308,7 @@ class Operations {
     return detail::status_of(anycclRedOpDestroy(static_cast<anycclRedOp_t>(op), handle_), handle_);
   }
 
-  /// reduce_local() with an operator of this communicator, or any other.
+  /// reduce_local() that also takes operators of this communicator, but no pre-multiplied sums.
   Status reduce_local(View in, View inout, ReduceOp op) {
     if (const Status same = compare(in, inout); !same.ok()) return same;
     return detail::status_of(

@@ -13,10 +13,9 @@ extern "C" {
  * Messages, puts and signals do not. For what takes several calls, as an exchange of sizes and then
  * of what has them: the whole is one place in the order of calls, the same on all ranks. Local.
  * anycclCommSplit and its like are sequences by themselves. Waits while another thread is in one,
- * for at most `wait_ms`: InProgress then. ANYCCL_NO_TIMEOUT: as calls do that wait for the end of
- * a sequence, Timeout at the time limit of `comm`. Any thread. InvalidUsage in a group, in a
- * sequence of this thread, and while a communicator is made from `comm` by a call that did not
- * block. */
+ * for at most `wait_ms`: InProgress then; or, if that comes first, as with ANYCCL_NO_TIMEOUT,
+ * Timeout at the time limit of `comm`. Any thread. InvalidUsage in a group, in a sequence of this
+ * thread, and while a communicator is made from `comm` by a call that did not block. */
 ANYCCL_API anycclResult_t anycclSequenceBegin(anycclComm_t comm, unsigned int wait_ms);
 /* From now on no thread makes calls of the sequence, until one takes it. InvalidUsage if there is
  * none. */

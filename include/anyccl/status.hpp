@@ -16,7 +16,7 @@ enum class Code : int {
   internal = 3,          ///< An anyccl invariant broke: please report it.
   invalid_argument = 4,  ///< An argument broke a documented precondition. Nothing was started.
   invalid_usage = 5,     ///< The calls do not fit together: other ranks called something else, or
-                         ///< the handle was used after a fork, an abort or its end.
+                         ///< the handle was used after a fork or its end.
   remote_error = 6,      ///< A peer failed or disconnected; the message names its rank.
   in_progress = 7,       ///< Not finished yet. Not an error.
   unsupported = 8,       ///< Valid, but no algorithm, transport or device here can do it.

@@ -142,8 +142,8 @@ class Grid : public Topology {
     Rank source, destination;
   };
 
-  /// Errors: invalid_argument, naming the dimension: 1 to 16 of them, whose product is the number of
-  /// ranks, and whose names differ.
+  /// Errors: invalid_argument, saying what does not fit: 1 to 16 dimensions, whose product is the
+  /// number of ranks, and whose names differ.
   static Result<Grid> create(const Communicator& comm, const std::vector<Dimension>& dimensions) {
     std::vector<int> dims, periodic;
     for (std::size_t i = 0; i < dimensions.size(); ++i) {

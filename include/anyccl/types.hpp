@@ -9,7 +9,7 @@
 
 namespace anyccl {
 
-/// Position of a process in a communicator, in [0, size). Not a node, a GPU or a local index.
+/// A place in a communicator, in [0, size). Not a process, a node, a GPU or a local index.
 enum class Rank : std::int32_t {};
 inline constexpr Rank kAnySource{ANYCCL_ANY_SOURCE};
 inline constexpr Rank kNoRank{ANYCCL_NO_RANK};  ///< Beyond the edge of a grid.

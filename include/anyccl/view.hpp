@@ -38,7 +38,7 @@ struct ValueIndex {
   bool operator==(const ValueIndex&) const = default;
 };
 
-/// The DType of a C++ type; other types do not compile.
+/// The DType of a C++ type; programs with other types do not link, and compilers warn of them.
 template <typename T>
 constexpr DType dtype_of();
 template <>

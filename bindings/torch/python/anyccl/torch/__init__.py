@@ -14,7 +14,7 @@ Order:   collectives of a group run in the order in which they are called. Point
          not wait for them, and are matched in order per (sender, receiver, tag).
 Threads: any thread may call; ranks must still agree on the order of collectives. wait() and all
          other calls that take time let other Python threads run.
-Time:    the limit of a collective runs from the call, that of a send or receive while wait() waits for it.
+Time:    the limit of a collective runs from its turn, that of a send or receive while wait() waits for it.
 Errors:  torch.distributed.DistError with anyccl's message, which names the rank: DistNetworkError if the
          network is the cause, such as a host that is silent, else DistBackendError. A failure is permanent: make a new
          group, or carry_on(). Wrong arguments raise RuntimeError, ValueError or TypeError, and the group can still be
