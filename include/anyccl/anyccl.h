@@ -202,8 +202,8 @@ typedef struct {
    * the environment says comes first, as in NCCL, and what the configuration of a call says next.
    * - algo, proto: rules as ANYCCL_ALGO and ANYCCL_PROTO have them, "ring" or
    *   "all_reduce:LL128@-8K,Simple@8K-;broadcast:^LL". NULL or "": none.
-   * - chunkBytes: at most so much of a vector, or of a block, is under way at a time
-   *   (ANYCCL_CHUNK_SIZE), 4096 to 1 GiB.
+   * - chunkBytes: a vector, or a block, goes in tiles of at most so many bytes (ANYCCL_CHUNK_SIZE),
+   *   4096 to 1 GiB; two are under way at a time, over a network up to eight.
    * - buffSize: bytes of each rank's staging ring in shared memory (ANYCCL_BUFFSIZE), 65536 to 1
    *   GiB, and 12 KiB for each rank up to 1 MiB. */
   const char *algo, *proto;
@@ -475,10 +475,10 @@ ANYCCL_API anycclResult_t anycclSparseBound(size_t count, size_t entries, anyccl
                                             size_t* bytes);
 /* Moves the elements that `cut`, made of `residual` as it is, takes into `payload`, which has room
  * for `capacity` bytes: at least what anycclSparseBound says, or InvalidArgument. `*bytes` become
- * the bytes that the payload has. `residual` keeps the rest of these elements that rounding to
- * `values` took, so that residual and payload together are the old residual; numbers too large for
- * Float16 leave the rest, and infinities and NaNs nothing. In `momentum`, which may be NULL, these
- * elements become 0. If `residual` has changed since, InvalidArgument or other elements. */
+ * the bytes of the payload. `residual` keeps what rounding to `values` took of these elements, so
+ * that residual and payload together are the old residual; numbers too large for Float16 leave the
+ * rest, infinities and NaNs nothing. In `momentum`, which may be NULL, these elements become 0. If
+ * `residual` has changed since: other elements, or InvalidArgument, and some may be lost. */
 ANYCCL_API anycclResult_t anycclSparsePack(float* residual, float* momentum, size_t count,
                                            const anycclSparseCut_t* cut, anycclDataType_t values,
                                            void* payload, size_t capacity, size_t* bytes);
@@ -738,8 +738,8 @@ typedef struct {
   uint64_t userProfilerTag; /* In the log's lines on the call (ANYCCL_DEBUG=INFO: when its plan is
                              * made; TRACE: each call), and in anycclCommLastPlan. 0: none. */
   const char* proto; /* Rules as ANYCCL_PROTO has them. This library's, as is the next one. */
-  int chunkBytes; /* At most so much of a vector or block is under way at a time: 4096 to 1 GiB. */
-  int reproducible; /* The level of reproducibility, if it is higher than that of the communicator:
+  int chunkBytes;    /* A vector or block goes in tiles of at most so many bytes: 4096 to 1 GiB. */
+  int reproducible;  /* The level of reproducibility, if it is higher than that of the communicator:
                      * see anycclConfig_t. This library's, as are the next ones. */
   /* Of AllReduce, Reduce and ReduceScatter: the anycclDataType_t of recvbuff, if not that of the
    * call, and the one in which elements are added up and partial sums travel, so that they are

@@ -75,7 +75,7 @@ inline Result<std::size_t> bound(std::size_t count, std::size_t entries,
 /// Shapes: momentum is empty or as long as residual; payload has at least bound(residual.size(),
 ///         cut.entries, values) bytes; none of them overlap.
 /// Errors: invalid_argument (shapes; or residual has changed since the cut was made, and more of it
-///         than cut.entries is taken now), unsupported.
+///         than cut.entries is taken now: some may be lost then), unsupported.
 inline Result<std::size_t> pack(std::span<float> residual, std::span<float> momentum,
                                 const Cut& cut, std::span<std::byte> payload,
                                 DType values = DType::f32) {

@@ -51,7 +51,7 @@ constexpr Variable kVariables[] = {
      "memory they only say how long pieces are",
      [](const Config& c) { return c.proto; }},
     {"ANYCCL_CHUNK_SIZE", "",
-     "bytes of a vector or block that are under way at a time, at most: 4K to 1G",
+     "bytes of the tiles in which a vector or block goes, at most: 4K to 1G",
      [](const Config& c) { return size_text(c.chunk_bytes); }},
     {"ANYCCL_BUFFSIZE", "1M to 4M",
      "bytes of each rank's staging ring, 64K to 1G; the default depends on ranks and hosts",
