@@ -92,42 +92,35 @@ std::string plan_of_group(Communicator& comm, const std::string& algorithm) {
   return text;
 }
 
+/// The averages of the ranks' `x`, by `algorithm`.
+template <typename T>
+std::vector<T> averaged(Communicator& comm, const std::vector<T>& x, const char* algorithm) {
+  std::vector<T> y(x.size());
+  anycclCollConfig_t config = ANYCCL_COLLCONFIG_INITIALIZER;
+  config.algSelection = algorithm;
+  config.reproducible = 3;
+  EXPECT_EQ(anycclAllReduceConfig(x.data(), y.data(), x.size(),
+                                  static_cast<anycclDataType_t>(dtype_of<T>()), anycclAvg,
+                                  comm.handle(), nullptr, &config),
+            anycclSuccess)
+      << anycclGetLastError(comm.handle());
+  return y;
+}
+
+/// Of 16 bits it rounds once, after the division, as algorithms of the library that add up at once.
 TEST_F(OwnAlgorithm, averages_numbers_whose_sum_is_too_large_for_their_type) {
   ASSERT_OK(load_algorithms(file_of(star("averages", 3))));
   run_ranks(3, [](Communicator& comm) {
     constexpr std::uint16_t k60000 = 0x7b53;  // of f16, whose largest number is 65504
-    std::vector<Float16> x(1000, Float16{k60000});
-    anycclCollConfig_t config = ANYCCL_COLLCONFIG_INITIALIZER;
-    config.algSelection = "averages";
-    ASSERT_EQ(anycclAllReduceConfig(x.data(), x.data(), x.size(), anycclFloat16, anycclAvg,
-                                    comm.handle(), nullptr, &config),
-              anycclSuccess)
-        << anycclGetLastError(comm.handle());
-    for (const Float16& average : x) ASSERT_EQ(average.bits, k60000);
-  });
-}
+    for (const Float16& average :
+         averaged(comm, std::vector<Float16>(1000, Float16{k60000}), "averages"))
+      ASSERT_EQ(average.bits, k60000);
 
-/// As the library's own do: bf16 is rounded once, after the division.
-TEST_F(OwnAlgorithm, averages_to_the_bits_of_others_that_add_up_at_once) {
-  ASSERT_OK(load_algorithms(file_of(star("averages_at_once", 3))));
-  run_ranks(3, [](Communicator& comm) {
-    constexpr std::size_t kCount = 4096;
-    std::vector<BFloat16> x(kCount);
-    for (std::size_t i = 0; i < kCount; ++i)
+    std::vector<BFloat16> x(4096);
+    for (std::size_t i = 0; i < x.size(); ++i)
       x[i].bits = static_cast<std::uint16_t>(0x3f80 + (37 * i + 11 * uindex(comm.rank())) % 128);
-    const auto average = [&](const char* algorithm) {
-      std::vector<BFloat16> y(kCount);
-      anycclCollConfig_t config = ANYCCL_COLLCONFIG_INITIALIZER;
-      config.algSelection = algorithm;
-      config.reproducible = 3;
-      EXPECT_EQ(anycclAllReduceConfig(x.data(), y.data(), kCount, anycclBfloat16, anycclAvg,
-                                      comm.handle(), nullptr, &config),
-                anycclSuccess)
-          << anycclGetLastError(comm.handle());
-      return y;
-    };
-    const auto own = average("one_shot"), loaded = average("averages_at_once");
-    for (std::size_t i = 0; i < kCount; ++i) ASSERT_EQ(own[i].bits, loaded[i].bits) << i;
+    const auto mine = averaged(comm, x, "averages"), usual = averaged(comm, x, "one_shot");
+    for (std::size_t i = 0; i < x.size(); ++i) ASSERT_EQ(mine[i].bits, usual[i].bits) << i;
   });
 }
 
