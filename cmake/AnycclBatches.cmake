@@ -6,10 +6,10 @@ option(ANYCCL_BATCHES "Compile several files of a part at once" ON)
 # anyccl_batches(TARGET [HOT|COLD] [SIZE files] [APART file...] [LIGHT file...] [OWN name... IN folder AFTER header])
 # HOT: calls of programs go through it, so g++ inlines there as it does in single files: in large units it stops earlier
 # (6 to 14 ns of an AllReduce of 8 bytes). COLD: it reads and prints text, and is compiled with -O1. LIGHT: the same for
-# some files, or all of a folder, in batches of their own. SIZE: files in a batch. APART: files that stay alone, as do those with compile
-# options of their own and those that are generated. OWN: names that each file of the folder has for itself, in an
-# anonymous namespace; in a batch they begin with the name of the file. The header, where these names mean something
-# else, is read before.
+# some files, or all of a folder, in batches of their own. SIZE: files in a batch. APART: files that stay alone, as do
+# those with compile options of their own and those that are generated. OWN: names that each file of the folder has for
+# itself, in an anonymous namespace; in a batch they begin with the name of the file. The header, where these names mean
+# something else, is read before.
 # Batches are made when all folders have been read, so sources may be added afterwards.
 function(anyccl_batches target)
   cmake_parse_arguments(PARSE_ARGV 1 batch "HOT;COLD" "SIZE;IN;AFTER" "OWN;APART;LIGHT")

@@ -21,22 +21,12 @@ namespace {
 constexpr int kRanks = 3;
 constexpr Rank kMe{1};
 
-/// The peers of the communicator that has failed, which say nothing more there.
-class Silent final : public test::FakePeers {
- public:
-  Silent() : FakePeers(0, {Rank{0}, Rank{2}}) {}
-  PeerState state(Rank) override { return PeerState::present; }
-
- private:
-  bool has_published(std::uint32_t) override { return false; }
-};
-
 std::shared_ptr<Comm> failed_comm() {
   Membership m;
   m.rank = kMe;
   m.size = kRanks;
   m.near_of.assign(kRanks, 0);
-  m.transports.push_back(std::make_unique<Silent>());
+  m.transports.push_back(std::make_unique<test::PresentPeers>(std::vector{Rank{0}, Rank{2}}));
   return std::make_shared<Comm>(std::move(m));
 }
 

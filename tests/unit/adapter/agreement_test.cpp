@@ -17,16 +17,6 @@ constexpr int kRanks = 3;
 constexpr auto kEnough = std::chrono::seconds(60);
 constexpr auto kShort = std::chrono::milliseconds(50);
 
-/// The peers of a communicator that has failed, which say nothing more there.
-class Silent final : public FakePeers {
- public:
-  explicit Silent(std::vector<Rank> peers) : FakePeers(0, std::move(peers)) {}
-  PeerState state(Rank) override { return PeerState::present; }
-
- private:
-  bool has_published(std::uint32_t) override { return false; }
-};
-
 /// Three ranks in this process, each with its links and its half of the agreement.
 class Limits : public testing::Test {
  protected:
@@ -45,7 +35,7 @@ class Limits : public testing::Test {
       m.rank = Rank{r};
       m.size = kRanks;
       m.near_of.assign(kRanks, 0);
-      m.transports.push_back(std::make_unique<Silent>(std::move(others)));
+      m.transports.push_back(std::make_unique<PresentPeers>(std::move(others)));
       comms_[r] = std::make_shared<Comm>(std::move(m));
     }
   }

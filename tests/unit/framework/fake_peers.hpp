@@ -54,4 +54,14 @@ class FakePeers : public Transport, Publications, Messages {
   alignas(64) std::byte room_[4096] = {};
 };
 
+/// Peers that are there, and publish nothing.
+class PresentPeers final : public FakePeers {
+ public:
+  explicit PresentPeers(std::vector<Rank> peers) : FakePeers(0, std::move(peers)) {}
+  PeerState state(Rank) override { return PeerState::present; }
+
+ private:
+  bool has_published(std::uint32_t) override { return false; }
+};
+
 }  // namespace anyccl::test
