@@ -2,6 +2,11 @@
  *
  * The C interface, in NCCL's shape: a program written for NCCL ports by replacing the prefix. C99.
  *
+ * Sections: codes and types, Communicators, Operators of your own, Memory, Collectives, Point to
+ * point, One-sided operations, Groups, Asynchronous operations, Streams and events, Misuse.
+ * Included at the end: sequence.h, calls that belong together; interrupt.h, Ctrl-C; ext/codec.h and
+ * ext/sparse.h, shorter vectors; ext/neighbors.h, grids and graphs; ext/experts.h.
+ *
  * Rules for all calls
  * - Threads: any, but anycclCommFinalize and anycclCommDestroy come when no other thread is in a
  *   call on the communicator. The order of its collectives is the same on every rank; one that
@@ -14,19 +19,6 @@
  * - Calls that differ between ranks are InvalidUsage on all of them. A rank that only gives, as the
  *   root of a broadcast, is through before the others look: it hears of that in its next call after
  *   they have come to theirs, which may be anycclCommFinalize or anycclCommDestroy.
- * - Handles: a communicator, stream or event that was destroyed or aborted says so when it is used
- *   or destroyed again, as InvalidUsage or Aborted, until 256 others of its kind have been; also a
- *   communicator to a thread that comes at the moment when another one ends it.
- * - Fork: a child has none of its parent's communicators, streams and events. Calls with them are
- *   InvalidUsage, and destroying them or freeing works does nothing. It may make its own, exit or
- *   exec, also if other threads of its parent were in calls.
- * - What no call can notice: uses of handles after 256 others, of windows after 64 others of their
- *   communicator were deregistered, and of works, prepared calls, topologies, routings and coded
- *   AllReduces after they were freed, which are undefined, as for free(); buffers that are too
- *   small, or change before their operation is complete; a process that the system kills for want
- *   of memory (its peers are told that it died); a stack that is too small.
- * - Threads that wait must not be cancelled (pthread_cancel): that ends the process or leaves locks
- *   behind. anycclCommAbort of another thread ends a wait.
  * - Streams: with `stream` NULL the call returns when the operation is complete at this rank: the
  *   result is there and buffers may be reused. With a stream it returns at once; see
  *   anycclStreamCreate. The order on a communicator is that of the calls, whatever their streams:
@@ -63,11 +55,7 @@ typedef struct anycclComm* anycclComm_t; /* One rank's handle of a communicator.
 #define ANYCCL_COMM_NULL NULL
 typedef struct anycclStream* anycclStream_t; /* A queue of work. NULL: the call itself waits. */
 typedef struct anycclEvent* anycclEvent_t;   /* A place in a stream's work, once it is recorded. */
-typedef struct anycclTopology*
-    anycclTopology_t; /* Which ranks are near which, as the program sees it. */
-typedef struct anycclWindow* anycclWindow_t;     /* Memory of all ranks that peers may put into. */
-typedef struct anycclRouting* anycclRouting_t;   /* Which tokens go to which experts. */
-typedef struct anycclCoded* anycclCoded_t;       /* An AllReduce that a codec shortens. */
+typedef struct anycclWindow* anycclWindow_t; /* Memory of all ranks that peers may put into. */
 typedef struct anycclPrepared* anycclPrepared_t; /* A call that can be started again and again. */
 typedef struct anycclWork* anycclWork_t; /* An operation that was issued and may not be complete. */
 
@@ -157,7 +145,7 @@ ANYCCL_API const char* anycclGetErrorString(anycclResult_t result);
  * NULL: until its next failing call). */
 ANYCCL_API const char* anycclGetLastError(anycclComm_t comm);
 
-/* ---- Communicators -------------------------------------------------------------------------- */
+/* ---- Communicators --------------------------------------------------------------------------- */
 
 /* Makes an id for one new communicator and starts to listen for its ranks in this process, which
  * must live until all have joined. Errors: SystemError, InvalidArgument (environment), InvalidUsage
@@ -402,7 +390,7 @@ ANYCCL_API anycclResult_t anycclMetrics(const char** text);
  * InvalidArgument, naming file and place, also for another algorithm's name; SystemError. */
 ANYCCL_API anycclResult_t anycclLoadAlgorithms(const char* path);
 
-/* ---- Operators of your own ------------------------------------------------------------------ */
+/* ---- Operators of your own ------------------------------------------------------------------- */
 
 typedef enum {
   anycclScalarDevice = 0,        /* Read when an operation starts; must live as long as the op. */
@@ -440,127 +428,7 @@ ANYCCL_API anycclResult_t anycclReduceLocal(const void* in, void* inout, size_t 
 /* Operations that use it and were issued before still complete. */
 ANYCCL_API anycclResult_t anycclRedOpDestroy(anycclRedOp_t op, anycclComm_t comm);
 
-/* ---- Sparse vectors ------------------------------------------------------------------------- */
-
-/* The large elements of a Float32 vector as bytes that ranks exchange instead: with anycclAllGather
- * if all take equally many, else anycclAllGatherv. Nothing here needs a communicator. Any thread
- * may call; vectors have any alignment and do not overlap in a call. Top-K with error feedback:
- * Stich, Cordonnier and Jaggi, "Sparsified SGD with Memory", NeurIPS 2018. Momentum correction and
- * masking: Lin, Han, Mao, Wang and Dally, "Deep Gradient Compression", ICLR 2018.
- *
- * A payload has 12 bytes ('a', 'S', 1, the datatype of its values, the elements of the vector as
- * uint64_t), then for each block of 65536 elements the number of its entries as uint32_t and,
- * whichever is shorter: their places in the block as uint16_t, or a bit for each element, and then
- * their values; or the values of all elements, -0 for those that are no entries. All in the order
- * of bytes of x86. */
-
-/* Which elements are taken: those whose bits without the sign are more than `least`, and the first
- * `ties` where they are equal; `entries` in all. Infinities and NaNs are above all numbers. */
-typedef struct {
-  uint32_t least;
-  size_t ties;
-  size_t entries;
-} anycclSparseCut_t;
-/* About `keep` <= count elements, by the magnitudes of every 61st element (of all, up to 8192): one
- * pass. Every run takes the same. Vectors unlike their sample have more or fewer, never zeros. */
-ANYCCL_API anycclResult_t anycclSparseThreshold(const float* x, size_t count, size_t keep,
-                                                anycclSparseCut_t* cut);
-/* Exactly the `k` <= count largest elements; of equal ones, the first. Takes temporary memory, of 4
- * bytes for every 61st element and for some 2 k, and for all if they are unlike every 61st one. */
-ANYCCL_API anycclResult_t anycclSparseTopK(const float* x, size_t count, size_t k,
-                                           anycclSparseCut_t* cut);
-/* The most bytes that a payload with `entries` of `count` elements has. `values` is Float32,
- * Bfloat16 or Float16; others are Unsupported. */
-ANYCCL_API anycclResult_t anycclSparseBound(size_t count, size_t entries, anycclDataType_t values,
-                                            size_t* bytes);
-/* Moves the elements that `cut`, made of `residual` as it is, takes into `payload`, which has room
- * for `capacity` bytes: at least what anycclSparseBound says, or InvalidArgument. `*bytes` become
- * the bytes of the payload. `residual` keeps what rounding to `values` took of these elements, so
- * that residual and payload together are the old residual; numbers too large for Float16 leave the
- * rest, infinities and NaNs nothing. In `momentum`, which may be NULL, these elements become 0. If
- * `residual` has changed since: other elements, or InvalidArgument, and some may be lost. */
-ANYCCL_API anycclResult_t anycclSparsePack(float* residual, float* momentum, size_t count,
-                                           const anycclSparseCut_t* cut, anycclDataType_t values,
-                                           void* payload, size_t capacity, size_t* bytes);
-/* into[i] += what `payload` has for element i. Ranks that add the payloads of all ranks in the same
- * order get the same bits. A payload may come from anyone: where its bytes are none of a vector of
- * `count` elements, this is InvalidArgument, says what is wrong, and has changed nothing. Bytes
- * behind its end, up to `bytes`, are ignored. It must not change meanwhile. */
-ANYCCL_API anycclResult_t anycclSparseAdd(const void* payload, size_t bytes, float* into,
-                                          size_t count);
-/* momentum[i] = factor * momentum[i] + gradient[i], then residual[i] += momentum[i]. */
-ANYCCL_API anycclResult_t anycclSparseMomentum(float* momentum, float* residual,
-                                               const float* gradient, size_t count, float factor);
-
-/* ---- Codecs --------------------------------------------------------------------------------- */
-
-/* Vectors of Float32, Bfloat16 or Float16 as payloads of fewer bytes: blocks of elements with a
- * common scale. Errors and costs of each are in docs/numbers.md. A payload has the codes of all
- * blocks and then their scales, both from a multiple of 64 bytes on; the last block is whole, its
- * rest zeros. All CPUs give the same bits. A block with an infinity or a NaN becomes all NaN where
- * a codec has scales; Bfloat16 and Float16 have none. Any bytes can be decoded. Any thread may
- * call; vectors may have any alignment, and vectors and payloads of one call do not overlap. */
-typedef enum {
-  anycclCodecBfloat16 = 0, /* "bf16": rounded to nearest even. */
-  anycclCodecFloat16 = 1,  /* "f16": the same; magnitudes from 65520 on become infinite. */
-  /* "int8": blocks of 128, -127..127, a Bfloat16 scale. An element is off by at most 1/252 of the
-   * largest in its block; blocks below 2^-119 become zeros. */
-  anycclCodecInt8 = 2,
-  /* "mxint8", "mxfp8_e4m3", "mxfp8_e5m2": OCP Microscaling (MX) 1.0, blocks of 32, 8-bit scale. */
-  anycclCodecMxInt8 = 3,
-  anycclCodecMxFloat8e4m3 = 4,
-  anycclCodecMxFloat8e5m2 = 5,
-  anycclCodecInt4 = 6, /* "int4": blocks of 32, -7..7, a Bfloat16 scale; off by at most 1/13.8. */
-  anycclNumCodecs = 7
-} anycclCodec_t;
-/* *codec = the one of this name. Errors: Unsupported, naming those that there are. */
-ANYCCL_API anycclResult_t anycclCodecFromName(const char* name, anycclCodec_t* codec);
-/* *bytes = the size of the payload of `count` elements. */
-ANYCCL_API anycclResult_t anycclCodecBytes(anycclCodec_t codec, size_t count, size_t* bytes);
-/* `count` elements of `x` as a payload of just these bytes. Errors: InvalidArgument, if `bytes` is
- * not that of anycclCodecBytes, here and below; Unsupported, naming codec and datatype. */
-ANYCCL_API anycclResult_t anycclCodecEncode(anycclCodec_t codec, const void* x, size_t count,
-                                            anycclDataType_t datatype, void* payload, size_t bytes);
-/* y = the sum of `sources` payloads, one or more, added up in float32 by the tree that reductions
- * have, and rounded once to `datatype`. A NaN is the positive quiet one. */
-ANYCCL_API anycclResult_t anycclCodecDecode(anycclCodec_t codec, const void* const payloads[],
-                                            size_t sources, size_t bytes, void* y, size_t count,
-                                            anycclDataType_t datatype);
-/* The same sum of `count` elements as a payload again. */
-ANYCCL_API anycclResult_t anycclCodecSum(anycclCodec_t codec, const void* const payloads[],
-                                         size_t sources, size_t bytes, void* payload, size_t count);
-
-/* Makes an AllReduce over the ranks of `comm` in which vectors travel between hosts as payloads of
- * `codec`. Collective, and splits communicators from `comm`, with memory of their own. Inside a
- * host nothing is coded, and so nothing at all where there is one host. With `everywhere` each rank
- * counts as a host. With `ifSlow` it is measured now, with and without the codec, and elements of 4
- * bytes, or of 2, are coded only if that takes less than 9/10 of the time. All ranks decide the
- * same. Errors: InvalidUsage naming two ranks whose codecs, `everywhere` or `ifSlow` differ;
- * Unsupported at level 2 and 3 of reproducibility with `ifSlow`, and at level 3 with several hosts,
- * unless `everywhere`; those of anycclCommSplit. */
-ANYCCL_API anycclResult_t anycclCodedCreate(anycclCoded_t* coded, anycclCodec_t codec,
-                                            int everywhere, int ifSlow, anycclComm_t comm);
-/* *is = 1 if elements of `datatype` travel as payloads, 0 if as they are. Any thread, any time. */
-ANYCCL_API anycclResult_t anycclCodedUsesCodec(anycclCoded_t coded, anycclDataType_t datatype,
-                                               int* is);
-/* anycclAllReduce with op anycclSum or anycclAvg and Float32, Bfloat16 or Float16. Returns when the
- * result is there; not in a group. One call at a time; others wait.
- * - Each host adds up in float32, in slices; two hosts send each other their sums of a slice; more
- *   send the chunks of others to these, and the sums of chunks to all. All ranks decode the same
- *   payloads, also those that they have encoded themselves: so results are bitwise equal on all
- *   ranks, and an element is encoded once with two hosts and twice with more.
- * - An element's result depends on the elements of its block, which begin at sendbuff, and on which
- *   ranks are on which host; on the length of the call only in a last block that it cuts.
- * - Errors: Unsupported, naming codec and datatype or operator, and InvalidArgument, on this rank
- *   alone; InvalidUsage on all ranks, naming two whose calls differ. That, and what else fails on
- *   the way, is the error of all later calls, too. */
-ANYCCL_API anycclResult_t anycclCodedAllReduce(const void* sendbuff, void* recvbuff, size_t count,
-                                               anycclDataType_t datatype, anycclRedOp_t op,
-                                               anycclCoded_t coded);
-/* On all ranks, before `comm` is destroyed or after. NULL is allowed. No thread is in a call. */
-ANYCCL_API anycclResult_t anycclCodedDestroy(anycclCoded_t coded);
-
-/* ---- Memory --------------------------------------------------------------------------------- */
+/* ---- Memory ---------------------------------------------------------------------------------- */
 
 /* Memory (64 byte aligned, of undefined contents) that local peers can read where it lies:
  * operations on it copy less. Serves many small and large blocks; what is freed goes back to the
@@ -583,7 +451,7 @@ ANYCCL_API anycclResult_t anycclCommRegister(anycclComm_t comm, void* buff, size
                                              void** handle);
 ANYCCL_API anycclResult_t anycclCommDeregister(anycclComm_t comm, void* handle);
 
-/* ---- Collectives ---------------------------------------------------------------------------- */
+/* ---- Collectives ----------------------------------------------------------------------------- */
 
 /* recvbuff[i] = op over all ranks of sendbuff[i], i < count, on every rank, bitwise equal on all.
  * In place: sendbuff == recvbuff. `count`, `datatype` and `op` are equal on all ranks. */
@@ -803,7 +671,7 @@ ANYCCL_API anycclResult_t anycclScatterConfig(const void* sendbuff, void* recvbu
                                               anycclComm_t comm, anycclStream_t stream,
                                               const anycclCollConfig_t* config);
 
-/* ---- Point to point ------------------------------------------------------------------------- */
+/* ---- Point to point -------------------------------------------------------------------------- */
 
 /* Messages between two ranks match in order; `count` and `datatype` are equal on both sides. A call
  * may return before the receiver has posted its receive. To exchange, group the calls. These have
@@ -841,7 +709,7 @@ ANYCCL_API anycclResult_t anycclIprobe(int source, int tag, anycclComm_t comm, i
 ANYCCL_API anycclResult_t anycclRecvFound(void* recvbuff, const anycclMessage_t* message,
                                           anycclComm_t comm, anycclWork_t* work);
 
-/* ---- One-sided operations ------------------------------------------------------------------- */
+/* ---- One-sided operations -------------------------------------------------------------------- */
 
 /* A rank puts data into memory of another, which does not call anything for it, and signals; the
  * other waits for signals. As NCCL has it since 2.29, for host memory. */
@@ -900,112 +768,7 @@ typedef struct {
 ANYCCL_API anycclResult_t anycclWaitSignal(int nDesc, anycclWaitSignalDesc_t* signalDescs,
                                            anycclComm_t comm, anycclStream_t stream);
 
-/* ---- Grids and neighbours ------------------------------------------------------------------- */
-
-/* A topology is this rank's view of who talks to whom, and a local object: making one sends
- * nothing, and `comm` need not outlive it. Any thread; one that destroys it is the last. */
-#define ANYCCL_NO_RANK (-2) /* Beyond the edge of a grid. */
-/* All ranks of `comm` as the places of a grid, in row-major order: the last dimension varies
- * fastest. A dims[i] that is 0 is chosen: the product becomes the number of ranks, with factors
- * near to each other (not always the nearest: 72 is 12 x 6) and the larger ones first. Where
- * periodic[i] is not 0 dimension i is a circle; NULL: none is. Neighbours are, for each dimension,
- * the rank before and the rank after; what goes to the one before arrives there as from the one
- * after, also where both are the same rank. `ndims` is in 1..16. */
-ANYCCL_API anycclResult_t anycclTopologyCreateGrid(anycclTopology_t* topology, int ndims,
-                                                   const int dims[], const int periodic[],
-                                                   anycclComm_t comm);
-/* Neighbours in any order; a rank may occur several times, and then its messages match in order.
- * Each rank says whom it sends to and whom it hears of: they fit if r is a source of q as often as
- * q is a destination of r. */
-ANYCCL_API anycclResult_t anycclTopologyCreateGraph(anycclTopology_t* topology, int nsources,
-                                                    const int sources[], int ndestinations,
-                                                    const int destinations[], anycclComm_t comm);
-/* NULL is allowed. */
-ANYCCL_API anycclResult_t anycclTopologyDestroy(anycclTopology_t topology);
-/* *ndims = the dimensions of the grid, 0 of a graph; dims[i] for i < *ndims, unless it is NULL. */
-ANYCCL_API anycclResult_t anycclTopologyDims(anycclTopology_t topology, int* ndims, int dims[]);
-ANYCCL_API anycclResult_t anycclTopologyCoords(anycclTopology_t topology, int rank, int coords[]);
-/* In periodic dimensions any coordinate is on the circle; beyond an edge *rank = ANYCCL_NO_RANK. */
-ANYCCL_API anycclResult_t anycclTopologyRank(anycclTopology_t topology, const int coords[],
-                                             int* rank);
-/* The ranks `displacement` before and after this one along dimension `dim`, or ANYCCL_NO_RANK. */
-ANYCCL_API anycclResult_t anycclTopologyShift(anycclTopology_t topology, int dim, int displacement,
-                                              int* source, int* destination);
-/* The lists belong to the topology. Of a grid both are the same: 2 * ndims ranks, some of them
- * ANYCCL_NO_RANK. */
-ANYCCL_API anycclResult_t anycclTopologyNeighbors(anycclTopology_t topology, int* nsources,
-                                                  const int** sources, int* ndestinations,
-                                                  const int** destinations);
-/* Collective over the communicator `comm` of the grid: ranks whose coordinates differ only in the
- * dimensions with keep[i] != 0 form a new communicator, in the order of those coordinates, the last
- * one fastest. So a grid of pipeline x data x tensor parallelism gives the group of each, and of
- * each pair. `config`, groups, errors: as for anycclCommSplit. */
-ANYCCL_API anycclResult_t anycclTopologySplit(anycclTopology_t topology, const int keep[],
-                                              anycclComm_t comm, anycclComm_t* newcomm,
-                                              anycclConfig_t* config);
-/* Exchanges with neighbours, in the order of their lists. Every rank of `comm` that is a neighbour
- * of another makes the call, with a topology that fits; there are messages between neighbours and
- * no others, so it does not wait for all ranks. Blocks of neighbours that are ANYCCL_NO_RANK are
- * neither read nor written. Buffers do not overlap. Also inside a group.
- * Block i of recvbuff = the sendbuff of source i, `count` elements each. */
-ANYCCL_API anycclResult_t anycclNeighborAllGather(const void* sendbuff, void* recvbuff,
-                                                  size_t count, anycclDataType_t datatype,
-                                                  anycclTopology_t topology, anycclComm_t comm,
-                                                  anycclStream_t stream);
-/* Block j of sendbuff goes to destination j; block i of recvbuff comes from source i; `count`
- * elements each. */
-ANYCCL_API anycclResult_t anycclNeighborAllToAll(const void* sendbuff, void* recvbuff, size_t count,
-                                                 anycclDataType_t datatype,
-                                                 anycclTopology_t topology, anycclComm_t comm,
-                                                 anycclStream_t stream);
-/* The same with blocks of different sizes; counts and offsets in elements, one for each destination
- * and each source. Both ends of a message have the same count; an empty one is not sent. */
-ANYCCL_API anycclResult_t anycclNeighborAllToAllv(const void* sendbuff, const size_t sendcounts[],
-                                                  const size_t sdispls[], void* recvbuff,
-                                                  const size_t recvcounts[], const size_t rdispls[],
-                                                  anycclDataType_t datatype,
-                                                  anycclTopology_t topology, anycclComm_t comm,
-                                                  anycclStream_t stream);
-/* The same with a datatype for each block, equal at both ends, and offsets in bytes. */
-ANYCCL_API anycclResult_t anycclNeighborAllToAllw(
-    const void* sendbuff, const size_t sendcounts[], const size_t sdispls[],
-    const anycclDataType_t sendtypes[], void* recvbuff, const size_t recvcounts[],
-    const size_t rdispls[], const anycclDataType_t recvtypes[], anycclTopology_t topology,
-    anycclComm_t comm, anycclStream_t stream);
-
-/* ---- Mixture of experts --------------------------------------------------------------------- */
-
-/* Decides where tokens go, and exchanges the counts. Collective over `comm`; returns when it is
- * done, so not in a group. experts[token * choices + k] in 0..nexperts-1 is the k-th expert of a
- * token, or -1: none. Rank r of n has the nexperts / n experts from r * nexperts / n on; `ntokens`
- * is each rank's own, the other numbers are equal on all ranks. An expert takes the first
- * `capacity` tokens of each rank, others are dropped; 0: it takes all. With `padded` not 0 every
- * expert has `capacity` rows of each rank, so sizes do not depend on tokens. A routing serves any
- * number of Dispatch and Combine calls, one at a time, forwards and backwards. */
-ANYCCL_API anycclResult_t anycclRoutingCreate(anycclRouting_t* routing, size_t ntokens, int choices,
-                                              const int experts[], int nexperts, size_t capacity,
-                                              int padded, anycclComm_t comm);
-/* NULL is allowed. */
-ANYCCL_API anycclResult_t anycclRoutingDestroy(anycclRouting_t routing);
-/* *rows = the rows that this rank's experts have in all; counts[e] = how many of them are tokens
- * for its expert e; *dropped = the dropped choices of this rank's tokens. `counts` and `dropped`
- * may be NULL. */
-ANYCCL_API anycclResult_t anycclRoutingRows(anycclRouting_t routing, size_t* rows, size_t counts[],
-                                            size_t* dropped);
-/* recvbuff = the tokens for this rank's experts, one expert after the other, each in the order of
- * ranks and of their tokens; padding is zero. sendbuff has ntokens rows, recvbuff as many as
- * anycclRoutingRows says, of `width` elements. Collective, not in place or in a group; returns when
- * complete. */
-ANYCCL_API anycclResult_t anycclDispatch(const void* sendbuff, void* recvbuff, size_t width,
-                                         anycclDataType_t datatype, anycclRouting_t routing,
-                                         anycclComm_t comm);
-/* The way back: recvbuff[token] = the sum over its choices of weights[token * choices + k] times
- * the row that its expert made of it; dropped choices add nothing. `weights` are of `datatype`,
- * each product is rounded to it, and they are added up in the order of choices by the tree that
- * reductions have, 16 at a time; NULL: all are 1. Shapes are those of anycclDispatch, reversed. */
-ANYCCL_API anycclResult_t anycclCombine(const void* sendbuff, const void* weights, void* recvbuff,
-                                        size_t width, anycclDataType_t datatype,
-                                        anycclRouting_t routing, anycclComm_t comm);
+/* ---- Groups ---------------------------------------------------------------------------------- */
 
 /* Calls of this thread between Start and End are issued together at the outermost End, which
  * returns when all without a stream are complete: sends and receives between them, also of several
@@ -1037,7 +800,7 @@ typedef struct {
  * Messages count as one round. */
 ANYCCL_API anycclResult_t anycclGroupSimulateEnd(anycclSimInfo_t* info);
 
-/* ---- Asynchronous operations ---------------------------------------------------------------- */
+/* ---- Asynchronous operations ----------------------------------------------------------------- */
 
 typedef enum {
   anycclCollAllReduce = 0,
@@ -1156,7 +919,7 @@ ANYCCL_API anycclResult_t anycclWorkSource(anycclWork_t work, int* rank);
 /* Frees the handle; the operation goes on. NULL is allowed. */
 ANYCCL_API anycclResult_t anycclWorkFree(anycclWork_t work);
 
-/* ---- Streams and events --------------------------------------------------------------------- */
+/* ---- Streams and events ---------------------------------------------------------------------- */
 
 /* A stream does its work in a thread of its own, started with the first work, one by one in the
  * order of calls, beside the program: operations, its functions, and waits for other streams.
@@ -1204,8 +967,30 @@ ANYCCL_API anycclResult_t anycclEventSynchronizeFor(anycclEvent_t event, unsigne
  * one was never recorded, InProgress if one is not complete. */
 ANYCCL_API anycclResult_t anycclEventElapsedTime(float* ms, anycclEvent_t start, anycclEvent_t end);
 
+/* ---- Misuse ---------------------------------------------------------------------------------- */
+
+/* Uses that are wrong, and what comes of them:
+ * - Handles: a communicator, stream or event that was destroyed or aborted says so when it is used
+ *   or destroyed again, as InvalidUsage or Aborted, until 256 others of its kind have been; also a
+ *   communicator to a thread that comes at the moment when another one ends it.
+ * - Fork: a child has none of its parent's communicators, streams and events. Calls with them are
+ *   InvalidUsage, and destroying them or freeing works does nothing. It may make its own, exit or
+ *   exec, also if other threads of its parent were in calls.
+ * - What no call can notice: uses of handles after 256 others, of windows after 64 others of their
+ *   communicator were deregistered, and of works, prepared calls, topologies, routings and coded
+ *   AllReduces after they were freed, which are undefined, as for free(); buffers that are too
+ *   small, or change before their operation is complete; a process that the system kills for want
+ *   of memory (its peers are told that it died); a stack that is too small.
+ * - Threads that wait must not be cancelled (pthread_cancel): that ends the process or leaves locks
+ *   behind. anycclCommAbort of another thread ends a wait. */
+
 #ifdef __cplusplus
 }
 #endif
+#include "anyccl/ext/codec.h"
+#include "anyccl/ext/experts.h"
+#include "anyccl/ext/neighbors.h"
+#include "anyccl/ext/sparse.h"
+#include "anyccl/interrupt.h"
 #include "anyccl/sequence.h"
 #endif /* ANYCCL_H */

@@ -1,4 +1,4 @@
-/* Calls that are one place in the order of a communicator's calls; anyccl.h includes this. */
+/* Calls that are one place in the order of a communicator's calls. */
 #ifndef ANYCCL_SEQUENCE_H
 #define ANYCCL_SEQUENCE_H
 
