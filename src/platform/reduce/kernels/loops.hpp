@@ -224,29 +224,36 @@ template <typename Op, size_t kCount>
   if (also != nullptr) copy_to(also, from, bytes);
 }
 
+/// Builds for old processors have loops of their own for one and two sources only.
+#if defined(ANYCCL_FEW_LOOPS)
+constexpr bool kFewLoops = true;
+#else
+constexpr bool kFewLoops = false;
+#endif
+
 /// For what is often asked for: the usual numbers of sources have loops of their own.
 template <typename Op>
 [[gnu::noinline]] void by_sources(void* dst, void* also, const void* const* src, size_t sources,
                                   size_t count) {
-  switch (sources) {
-    case 1:
-      return copy(dst, also, src[0], count * Op::kElement);
-    case 2:
-      return reduce<Op, 2>(dst, also, src, sources, count);
-    case 3:
-      return reduce<Op, 3>(dst, also, src, sources, count);
-    case 4:
-      return reduce<Op, 4>(dst, also, src, sources, count);
-    case 8:
-      return reduce<Op, 8>(dst, also, src, sources, count);
-    default:
-      break;
-  }
-  // Where the order makes no difference, a loop over them is as fast.
-  if constexpr (!Op::kExact) {
-    if (sources == 5) return reduce<Op, 5>(dst, also, src, sources, count);
-    if (sources == 6) return reduce<Op, 6>(dst, also, src, sources, count);
-    if (sources == 7) return reduce<Op, 7>(dst, also, src, sources, count);
+  if (sources == 1) return copy(dst, also, src[0], count * Op::kElement);
+  if (sources == 2) return reduce<Op, 2>(dst, also, src, sources, count);
+  if constexpr (!kFewLoops) {
+    switch (sources) {
+      case 3:
+        return reduce<Op, 3>(dst, also, src, sources, count);
+      case 4:
+        return reduce<Op, 4>(dst, also, src, sources, count);
+      case 8:
+        return reduce<Op, 8>(dst, also, src, sources, count);
+      default:
+        break;
+    }
+    // Where the order makes no difference, a loop over them is as fast.
+    if constexpr (!Op::kExact) {
+      if (sources == 5) return reduce<Op, 5>(dst, also, src, sources, count);
+      if (sources == 6) return reduce<Op, 6>(dst, also, src, sources, count);
+      if (sources == 7) return reduce<Op, 7>(dst, also, src, sources, count);
+    }
   }
   return reduce<Op, 0>(dst, also, src, sources, count);
 }
