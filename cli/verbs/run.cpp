@@ -150,7 +150,7 @@ Status check_not_in_a_job() {
                    "without anyccl run; or give --nnodes, --node-rank and --master to start "
                    "several ranks on each node; or, for a separate job on this host, unset {}",
                    name, *value, name);
-  ANYCCL_TRY(const std::optional<Launch> launch, find_launch());
+  ANYCCL_TRY(const std::optional<Launch> launch, find_launch(value_now));
   if (!launch || launch->size == 1) return {};
   return error(Code::invalid_argument,
                "{} has started this as process {} of {}: start the program itself, without anyccl "

@@ -106,7 +106,7 @@ class Communicator : public Operations {
   }
 
   Communicator() = default;
-  Communicator(Communicator&& other) noexcept : Operations(other) { other.handle_ = nullptr; }
+  Communicator(Communicator&& other) noexcept : Operations(other) { other.handle_.take(); }
   Communicator& operator=(Communicator&& other) noexcept {
     std::swap(handle_, other.handle_);
     std::swap(timeout_ms_, other.timeout_ms_);
@@ -255,9 +255,10 @@ class Communicator : public Operations {
     return status.code() == Code::in_progress ? Status{} : status;
   }
   /// Completes what was issued, then frees the handle.
-  Status destroy() { return detail::status_of(anycclCommDestroy(std::exchange(handle_, nullptr))); }
-  /// Makes all ranks' operations fail, then frees the handle. Never waits for a peer.
-  Status abort() { return detail::status_of(anycclCommAbort(std::exchange(handle_, nullptr))); }
+  Status destroy() { return detail::status_of(anycclCommDestroy(handle_.take())); }
+  /// Makes all ranks' operations fail, then frees the handle. Never waits for a peer. Other threads
+  /// may be in calls of this object, which return Aborted.
+  Status abort() { return detail::status_of(anycclCommAbort(handle_.take())); }
 
  private:
   friend class Grid;
@@ -268,7 +269,9 @@ class Communicator : public Operations {
     if (handle_ != nullptr)
       return detail::refused(Code::invalid_usage,
                              std::string(what) + ": the object is a communicator already");
-    const anycclResult_t result = init(&handle_);
+    anycclComm_t made = nullptr;
+    const anycclResult_t result = init(&made);
+    handle_ = made;
     return result == anycclInProgress ? Status{} : detail::status_of(result, parent);
   }
   /// What make(communicator) puts there.

@@ -331,7 +331,7 @@ class Operations {
                                                     instead + "() can be in a group");
   }
 
-  anycclComm_t handle_ = nullptr;
+  detail::CommHandle handle_;
   unsigned timeout_ms_ = 0;
   const anycclCollConfig_t* call_config_ = nullptr;
 

@@ -55,7 +55,9 @@ class Event {
   Status synchronize() const { return detail::status_of(anycclEventSynchronize(handle_)); }
   /// The same, but in_progress if it is not complete after `milliseconds`: the stream goes on then.
   Status synchronize_for(unsigned milliseconds) const {
-    return detail::status_of(anycclEventSynchronizeFor(handle_, milliseconds));
+    const anycclResult_t result = anycclEventSynchronizeFor(handle_, milliseconds);
+    return result == anycclInProgress ? Status(Code::in_progress, "the event is not complete")
+                                      : detail::status_of(result);
   }
 
  private:

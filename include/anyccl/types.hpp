@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
@@ -93,4 +94,23 @@ enum class Collective : std::uint8_t {
   exscan = 17,
 };
 
+namespace detail {
+
+/// A communicator's handle, which one thread may take away while others are in calls with it.
+class CommHandle {
+ public:
+  CommHandle(anycclComm_t handle = nullptr) : handle_(handle) {}
+  CommHandle(const CommHandle& other) : handle_(static_cast<anycclComm_t>(other)) {}
+  CommHandle& operator=(const CommHandle& other) {
+    handle_.store(other, std::memory_order_release);
+    return *this;
+  }
+  operator anycclComm_t() const { return handle_.load(std::memory_order_acquire); }
+  anycclComm_t take() { return handle_.exchange(nullptr, std::memory_order_acq_rel); }
+
+ private:
+  std::atomic<anycclComm_t> handle_;
+};
+
+}  // namespace detail
 }  // namespace anyccl

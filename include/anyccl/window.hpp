@@ -34,6 +34,10 @@ class Window {
   /// anycclCommWindowRegister.
   static Result<Window> create(Communicator& comm, void* at, std::size_t bytes,
                                int flags = ANYCCL_WIN_DEFAULT) {
+    if (detail::open_group != nullptr)
+      return detail::refused(Code::invalid_usage,
+                             "Window::create: there is no value before the group ends; create it "
+                             "before the group");
     Window window;
     window.comm_ = comm.handle();
     const Status status = detail::status_of(

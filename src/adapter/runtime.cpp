@@ -300,8 +300,8 @@ Result<CommPtr> create_over(InitContext& init, const GroupPtr& group, Rank me,
                     [&](const bootstrap::Hello& other) { return same_process(mine, other); });
   const auto on_host =
       std::count(placement.host_of.begin(), placement.host_of.end(), placement.host_of[uindex(me)]);
-  m.registration =
-      probe::OversubscriptionMonitor::of_process().add(static_cast<int>(in_process), on_host);
+  m.registration = probe::OversubscriptionMonitor::of_process().add(
+      static_cast<int>(in_process), on_host, count_in_containers_beside(mine, group->members));
   ANYCCL_TRY(const fabric::ContextKey key, context_key_of(group->secret, "context"));
   m.id = fmt::format("{:08x}", key >> 32);
   m.name = init.name;

@@ -393,7 +393,7 @@ Result<Config> read_config() {
   std::optional<int> connect_all;
   ANYCCL_CHECK(read_number("ANYCCL_CONNECT_ALL", 0, 65536, connect_all));
   c.connect_all = connect_all.value_or(c.connect_all);
-  read_launcher_numbers(c);
+  read_launcher_variables(c);
   c.master_addr = text_of("MASTER_ADDR");
   return c;
 }

@@ -110,6 +110,8 @@ struct Config {
   std::optional<int> rank, world_size, master_port;
   std::string master_addr;
   std::vector<std::pair<std::string, Status>> unreadable = {};  ///< Which are not, and why.
+  /// The variables of other launchers that are set, see find_launch().
+  std::vector<std::pair<std::string_view, std::string>> of_launchers = {};
 };
 
 /// Errors: invalid_argument naming the variable, its value and what is allowed. Warns once per

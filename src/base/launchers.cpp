@@ -100,7 +100,7 @@ bool has_started_this(const Launcher& launcher, const Lookup& lookup) {
 
 }  // namespace
 
-void read_launcher_numbers(Config& config) {
+void read_launcher_variables(Config& config) {
   const auto read = [&](const char* name, int low, int high, std::optional<int>& into) {
     into.reset();
     const std::string text = value_now(name).value_or("");
@@ -116,6 +116,15 @@ void read_launcher_numbers(Config& config) {
   read("RANK", 0, 65535, config.rank);
   read("WORLD_SIZE", 1, 65536, config.world_size);
   read("MASTER_PORT", 1, 65535, config.master_port);
+  config.of_launchers.clear();
+  for (const Launcher& launcher : kLaunchers) {
+    std::vector<std::string_view> names = launcher.job;
+    names.insert(names.end(), {launcher.rank, launcher.size, launcher.local_size, launcher.hosts,
+                               launcher.host_list});
+    for (const std::string_view name : names)
+      if (const auto value = name.empty() ? std::nullopt : value_now(name))
+        config.of_launchers.emplace_back(name, *value);
+  }
 }
 
 std::span<const Launcher> launchers() {
@@ -131,13 +140,17 @@ Result<std::optional<Launch>> find_launch(const Lookup& lookup) {
   return std::optional<Launch>();
 }
 
-Result<std::optional<Launch>> find_launch() {
-  return find_launch(value_now);
+Result<std::optional<Launch>> find_launch(const Config& config) {
+  return find_launch([&](std::string_view name) -> std::optional<std::string> {
+    for (const auto& [known, value] : config.of_launchers)
+      if (known == name) return value;
+    return std::nullopt;
+  });
 }
 
 Result<std::optional<PlaceInJob>> find_place(const Config& config) {
   if (config.rank) return std::optional(PlaceInJob{*config.rank, config.world_size.value_or(0)});
-  ANYCCL_TRY(const std::optional<Launch> launch, find_launch());
+  ANYCCL_TRY(const std::optional<Launch> launch, find_launch(config));
   if (!launch || launch->size == 1) return std::optional<PlaceInJob>();
   return std::optional(PlaceInJob{launch->rank, launch->size});
 }

@@ -37,9 +37,9 @@ struct Launch {
   std::string first_host;  ///< Empty: unknown.
 };
 
-/// Reads RANK, WORLD_SIZE and MASTER_PORT, which `anyccl run` and torchrun set; see
-/// Config::unreadable.
-void read_launcher_numbers(Config& config);
+/// Reads RANK, WORLD_SIZE and MASTER_PORT, which `anyccl run` and torchrun set, see
+/// Config::unreadable, and the variables of launchers().
+void read_launcher_variables(Config& config);
 
 /// The value of an environment variable, if it is set.
 using Lookup = std::function<std::optional<std::string>(std::string_view)>;
@@ -48,8 +48,8 @@ using Lookup = std::function<std::optional<std::string>(std::string_view)>;
 /// other, the first of the table whose variables are all set. Absent: there is none.
 /// Errors: invalid_argument naming the variable.
 Result<std::optional<Launch>> find_launch(const Lookup& lookup);
-/// In this process's environment.
-Result<std::optional<Launch>> find_launch();
+/// By the variables that were set when `config` was read.
+Result<std::optional<Launch>> find_launch(const Config& config);
 
 /// Where this process is in a job of several ranks, for programs that can also start ranks
 /// themselves: RANK and WORLD_SIZE (0 if it is not set), else what the launcher says. Absent: in none.

@@ -51,6 +51,15 @@ TEST(ReductionFunctions, cannot_call_a_collective) {
   expect_refused_in_reductions(
       [](Communicator& comm) { return [c = comm.handle()] { return anycclBarrier(c, nullptr); }; });
 }
+/// These would look at communicators whose lock this thread has.
+TEST(ReductionFunctions, cannot_ask_for_the_metrics_of_the_process) {
+  expect_refused_in_reductions([](Communicator&) {
+    return [] {
+      const char* text = nullptr;
+      return anycclMetrics(&text);
+    };
+  });
+}
 TEST(ReductionFunctions, cannot_issue) {
   expect_refused_in_reductions([](Communicator& comm) {
     return [c = comm.handle()] {

@@ -118,6 +118,24 @@ TEST(Creation, goes_by_the_environment_of_its_call) {
   }
 }
 
+TEST(NonBlocking, is_started_by_the_launcher_of_its_call) {
+  anycclConfig_t config = ANYCCL_CONFIG_INITIALIZER;
+  config.blocking = 0;
+  for (int i = 0; i < 10; ++i) {
+    anycclComm_t comm = nullptr;
+    {
+      const Environment env(Environment::Variables{{"OMPI_COMM_WORLD_RANK", "0"},
+                                                   {"OMPI_COMM_WORLD_SIZE", "1"},
+                                                   {"OMPI_COMM_WORLD_LOCAL_SIZE", "1"}});
+      ASSERT_EQ(anycclCommInitEnvConfig(&comm, &config), anycclInProgress);
+    }
+    anycclResult_t state = anycclInProgress;
+    while (state == anycclInProgress) anycclCommGetAsyncError(comm, &state);
+    EXPECT_EQ(state, anycclSuccess) << anycclGetLastError(comm);
+    EXPECT_EQ(anycclCommDestroy(comm), anycclSuccess);
+  }
+}
+
 TEST(NonBlocking, splits_in_the_background) {
   run_ranks(4, [](Communicator& comm) {
     anycclConfig_t config = ANYCCL_CONFIG_INITIALIZER;

@@ -70,6 +70,26 @@ TEST(Metrics, count_operations_bytes_and_time_by_algorithm_and_protocol) {
   });
 }
 
+/// It has no count of its own: what a rank sends is counted.
+TEST(Metrics, count_the_bytes_of_blocks_of_different_sizes) {
+  run_ranks(2, [&](Communicator& comm) {
+    std::vector<std::int32_t> in(20), out(20);
+    for (const std::size_t most : {3U, 5U}) {
+      const auto me = static_cast<std::size_t>(index(comm.rank()));
+      const std::vector<std::size_t> counts{me, most}, displs{0, 10};
+      const std::vector<std::size_t> from(2, me == 0 ? 0 : most), to{0, 10};
+      const std::vector<std::size_t> sent = me == 0 ? counts : std::vector<std::size_t>{1, most};
+      const std::vector<std::size_t> got =
+          me == 0 ? std::vector<std::size_t>{0, 1} : std::vector<std::size_t>{most, most};
+      ASSERT_EQ(anycclAllToAllv(in.data(), sent.data(), displs.data(), out.data(), got.data(),
+                                to.data(), anycclInt32, comm.handle(), nullptr),
+                anycclSuccess);
+    }
+    const std::uint64_t all = comm.rank() == Rank{0} ? 3 + 5 : 1 + 3 + 1 + 5;
+    EXPECT_EQ(sum(metrics_of(comm), "all_to_all_v", "bytes"), 4 * all);
+  });
+}
+
 TEST(Metrics, count_operations_that_fail) {
   run_ranks(2, [&](Communicator& comm) {
     std::vector<float> x(1, 1.0F);

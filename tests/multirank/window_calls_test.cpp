@@ -161,6 +161,16 @@ TEST(WindowAborts, end_waits_of_another_thread_and_of_streams) {
   });
 }
 
+TEST_P(WindowCalls, are_not_made_by_a_group) {
+  run_ranks(1, [](Communicator& comm) {
+    Bytes memory(100);
+    auto window = Result<Window>(Window());
+    ASSERT_OK(group([&] { window = Window::create(comm, memory); }));
+    expect_error(window.status(), Code::invalid_usage, {"Window::create", "before the group"});
+    EXPECT_OK(wait(comm.barrier()));
+  });
+}
+
 /// No send has to meet a receive, so nothing is left to complete.
 TEST(WindowAborts, are_not_needed_by_a_rank_whose_own_signal_never_comes) {
   run_ranks(1, [](Communicator& comm) {

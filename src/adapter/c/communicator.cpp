@@ -262,6 +262,7 @@ anycclResult_t anycclCommMetrics(anycclComm_t comm, const char** text) {
 anycclResult_t anycclMetrics(const char** text) {
   static thread_local std::string kept;
   return guarded(nullptr, [&]() -> Status {
+    ANYCCL_CHECK(check_wait({}));
     ANYCCL_CHECK(need(text, "text"));
     kept = metrics_text(Deadline()).value_or("");
     *text = kept.c_str();

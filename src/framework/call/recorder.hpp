@@ -2,6 +2,7 @@
 
 #include <limits>
 #include <memory>
+#include <numeric>
 #include <vector>
 
 #include "base/tick_clock.hpp"
@@ -27,7 +28,7 @@ enum class OtherKind : std::uint8_t { none, put, signal, signal_wait, probe };
 struct RecordedCall {
   /// Of a collective its sequence, of a message or probe its tag, of a put the index of its signal.
   std::uint64_t position = 0;
-  std::size_t count = 0;                 ///< As Call has it.
+  std::size_t count = 0;                 ///< As Call has it; of AllToAllv all that is sent.
   const Algorithm* algorithm = nullptr;  ///< Of the catalog; null: of a message.
   std::uint64_t issued = 0, started = 0, ended = 0;
   Rank root{0};  ///< As Call has it; of others the peer, or kAnySource.
@@ -74,6 +75,7 @@ class Recorder {
     std::uint8_t stream = 0;
     bool blocks = false;      ///< Its caller waits for it from the beginning on,
     std::uint64_t began = 0;  ///< which was then, see begin(); 0: now.
+    int ranks = 0;            ///< Of an AllToAllv, which has a count for each.
   };
 
   /// Whether it keeps anything.
@@ -105,7 +107,10 @@ class Recorder {
     return number;
   }
   static RecordedCall like(const Call& call, const Facts& facts) {
-    return {.count = call.count,
+    const bool has_counts = call.collective == Collective::all_to_all_v && facts.ranks > 0;
+    return {.count = has_counts ? std::accumulate(call.send_counts, call.send_counts + facts.ranks,
+                                                  std::size_t{0})
+                                : call.count,
             .algorithm = facts.algorithm,
             .root = call.root,
             .collective = call.collective,

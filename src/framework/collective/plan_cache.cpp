@@ -58,16 +58,6 @@ KnownSizes known_sizes(const Call& call, int size) {
   return known;
 }
 
-std::size_t largest_publication(const Plan& plan, const Geometry& geometry) {
-  std::size_t largest = 0;
-  for (const std::vector<Origin>& publication : plan.published) {
-    std::size_t bytes = 0;
-    for (const Origin origin : publication) bytes += geometry.bytes(0, origin);
-    largest = std::max(largest, bytes);
-  }
-  return largest;
-}
-
 /// The largest tile of whole elements whose publications fit slots of `line_bytes`, where that is
 /// possible. The same on all ranks.
 std::size_t tile_for_lines(const RoutedPlan& routed, std::size_t line_bytes, std::size_t element) {
@@ -388,7 +378,8 @@ Result<std::shared_ptr<const PreparedCall>> PlanCache::prepare(const Call& given
   prepared->recorded =
       Recorder::like(given, {.algorithm = choice.algorithm,
                              .protocol = static_cast<std::uint8_t>(protocol_of(*prepared)),
-                             .parts = prepared->record.parts});
+                             .parts = prepared->record.parts,
+                             .ranks = me_.size});
   report(call, choice, *prepared);
   if (!varies) {
     const std::uint32_t last = geometry.tiles() - 1;

@@ -28,6 +28,16 @@ std::uint32_t most_publications(const Plan& plan) {
   return std::max(1U, *std::max_element(plan.publications.begin(), plan.publications.end()));
 }
 
+std::size_t largest_publication(const Plan& plan, const Geometry& geometry) {
+  std::size_t largest = 0;
+  for (const std::vector<Origin>& publication : plan.published) {
+    std::size_t bytes = 0;
+    for (const Origin origin : publication) bytes += geometry.bytes(0, origin);
+    largest = std::max(largest, bytes);
+  }
+  return largest;
+}
+
 Tiling choose_tiling(const RoutedPlan& routed, const TilingRoom& room,
                      std::size_t wanted_tile_bytes) {
   const std::size_t published = std::max<std::size_t>(1, routed.most_published);

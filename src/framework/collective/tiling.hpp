@@ -22,6 +22,8 @@ struct Tiling {
 
 /// Of the rank that has most, per tile; at least 1.
 std::uint32_t most_publications(const Plan& plan);
+/// The bytes of the largest publication of a tile.
+std::size_t largest_publication(const Plan& plan, const Geometry& geometry);
 
 /// Tiles of at most `wanted_tile_bytes` that fit the ring and the slots, and how many of them are in flight:
 /// everything in flight, and the tile before it, must fit the ring. The same on all ranks.

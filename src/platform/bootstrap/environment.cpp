@@ -232,7 +232,7 @@ Result<Group> group_of_one(const Hello& mine) {
 
 Result<LaunchInfo> read_launch_info(const Config& config) {
   if (!config.rank || !config.world_size) {
-    ANYCCL_TRY(const std::optional<Launch> launch, find_launch());
+    ANYCCL_TRY(const std::optional<Launch> launch, find_launch(config));
     if (launch) {
       ANYCCL_CHECK(check_agreement("RANK", config.rank, *launch, launch->by->rank, launch->rank));
       ANYCCL_CHECK(check_agreement("WORLD_SIZE", config.world_size, *launch, launch->by->size,

@@ -1,5 +1,6 @@
 #include "platform/bootstrap/hosts.hpp"
 
+#include <algorithm>
 #include <string_view>
 #include <unordered_map>
 
@@ -35,6 +36,12 @@ std::vector<int> number_hosts(std::span<const Hello> hellos) {
     host_of.push_back(numbers.try_emplace(key, static_cast<int>(numbers.size())).first->second);
   }
   return host_of;
+}
+
+long count_in_containers_beside(const Hello& mine, std::span<const Hello> hellos) {
+  return std::count_if(hellos.begin(), hellos.end(), [&](const Hello& other) {
+    return other.boot_id == mine.boot_id && !same_network(mine, other);
+  });
 }
 
 }  // namespace anyccl::bootstrap

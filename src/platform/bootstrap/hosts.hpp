@@ -11,4 +11,7 @@ namespace anyccl::bootstrap {
 /// appearance. Takes time in proportion to the hellos.
 std::vector<int> number_hosts(std::span<const Hello> hellos);
 
+/// The number of hellos from the machine of `mine`, but from other network namespaces: containers.
+long count_in_containers_beside(const Hello& mine, std::span<const Hello> hellos);
+
 }  // namespace anyccl::bootstrap

@@ -71,33 +71,38 @@ OversubscriptionMonitor& OversubscriptionMonitor::of_process() {
   return per_process<OversubscriptionMonitor>();
 }
 
-OversubscriptionMonitor::Registration OversubscriptionMonitor::add(int ranks, long on_host) {
+OversubscriptionMonitor::Registration OversubscriptionMonitor::add(int ranks, long on_host,
+                                                                   long beside) {
   watch_forks();
   const std::lock_guard lock(mutex_);
   if (std::exchange(generation_, fork_generation()) != fork_generation()) {
     registered_.clear();
+    beside_ = {0};
     shown_ = 0;
   }
   registered_.insert(ranks);
+  beside_.insert(beside);
   show_most();
-  if (on_host > cores()) {
-    note(std::max(on_host, ranks_.load(std::memory_order_relaxed)));
+  if (on_host + beside > cores()) {
+    note(std::max(on_host + beside, ranks_.load(std::memory_order_relaxed)));
     wait_for(Clock::now(), kEvery * crowding());
   } else {
     next_.store(0, std::memory_order_relaxed);
     refresh();
   }
-  return Registration(*this, ranks, generation_);
+  return Registration(*this, ranks, beside, generation_);
 }
 
-void OversubscriptionMonitor::leave(int ranks, std::uint64_t generation) {
+void OversubscriptionMonitor::leave(int ranks, long beside, std::uint64_t generation) {
   if (generation != fork_generation()) return;
   const std::lock_guard lock(mutex_);
   registered_.extract(ranks);
+  beside_.extract(beside);
   show_most();
 }
 
 void OversubscriptionMonitor::show_most() {
+  most_beside_.store(*beside_.rbegin(), std::memory_order_relaxed);
   const int most = registered_.empty() ? 0 : *registered_.rbegin();
   if (most == std::exchange(shown_, most)) return;
   socket_ = PrivateFd(most == 0 ? UniqueFd() : show(most));
@@ -111,7 +116,7 @@ void OversubscriptionMonitor::refresh() {
                                      std::memory_order_relaxed))
     return;
   const std::chrono::nanoseconds before = cpu_time();
-  note(count_ranks(read_text("/proc/net/unix")));
+  note(count_ranks(read_text("/proc/net/unix")) + most_beside_.load(std::memory_order_relaxed));
   wait_for(now, kPart * crowding() * (cpu_time() - before));
 }
 

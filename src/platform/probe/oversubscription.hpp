@@ -16,7 +16,7 @@ namespace anyccl::probe {
 /// How many ranks all jobs have on this host: ranks that spin take cores from each other, whatever
 /// communicators they are in. A process shows how many it has in the name of an abstract socket,
 /// which the kernel lists and drops when the process ends. So only ranks in the same network
-/// namespace are seen.
+/// namespace are seen; those of this process's communicators that are in others are known.
 ///
 /// Any thread.
 class OversubscriptionMonitor {
@@ -27,27 +27,30 @@ class OversubscriptionMonitor {
   class Registration {
    public:
     Registration() = default;
-    Registration(OversubscriptionMonitor& monitor, int ranks, std::uint64_t generation)
-        : monitor_(&monitor), ranks_(ranks), generation_(generation) {}
+    Registration(OversubscriptionMonitor& monitor, int ranks, long beside, std::uint64_t generation)
+        : monitor_(&monitor), ranks_(ranks), beside_(beside), generation_(generation) {}
     Registration(Registration&& other) noexcept { *this = std::move(other); }
     Registration& operator=(Registration&& other) noexcept {
       std::swap(monitor_, other.monitor_);
       std::swap(ranks_, other.ranks_);
+      std::swap(beside_, other.beside_);
       std::swap(generation_, other.generation_);
       return *this;
     }
     ~Registration() {
-      if (monitor_ != nullptr) monitor_->leave(ranks_, generation_);
+      if (monitor_ != nullptr) monitor_->leave(ranks_, beside_, generation_);
     }
 
    private:
     OversubscriptionMonitor* monitor_ = nullptr;
     int ranks_ = 0;
+    long beside_ = 0;
     std::uint64_t generation_ = 0;
   };
-  /// `on_host`: how many are known to be on this host; if those are more than it has cores, they are
-  /// not counted now.
-  Registration add(int ranks, long on_host = 0);
+  /// `on_host`: how many are known to be on this host. `beside`: how many more are known to be in
+  /// other network namespaces of this machine. If those are more than it has cores, they are not
+  /// counted now.
+  Registration add(int ranks, long on_host = 0, long beside = 0);
   /// Counts them anew, unless that was done lately.
   void refresh();
   /// The same, for who calls it very often.
@@ -66,7 +69,7 @@ class OversubscriptionMonitor {
 
  private:
   using Clock = std::chrono::steady_clock;
-  void leave(int ranks, std::uint64_t generation);
+  void leave(int ranks, long beside, std::uint64_t generation);
   void note(long ranks);
   void wait_for(Clock::time_point now, std::chrono::nanoseconds time);
   void show_most();
@@ -74,6 +77,8 @@ class OversubscriptionMonitor {
   std::mutex mutex_;
   PrivateFd socket_;
   std::multiset<int> registered_;  // ranks of each
+  std::multiset<long> beside_{0};  // those in other network namespaces
+  std::atomic<long> most_beside_{0};
   int shown_ = 0;
   std::uint64_t generation_ = 0;  // a forked child has none of its parent's ranks
   std::atomic<std::uint64_t> calls_{0};

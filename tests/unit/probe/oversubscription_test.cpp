@@ -51,6 +51,22 @@ TEST(Oversubscription, takes_ranks_that_are_known_to_be_more_than_cores_as_count
   EXPECT_EQ(here.crowding(), many / cores / 4);
 }
 
+TEST(Oversubscription, adds_ranks_that_are_known_in_other_network_namespaces) {
+  const long cores = ::sysconf(_SC_NPROCESSORS_ONLN), many = 80000;  // more than all tests have
+  OversubscriptionMonitor here;
+  const auto registration = here.add(1, 1);
+  {
+    const auto beside = here.add(1, 1, many);
+    EXPECT_TRUE(here.is_oversubscribed());
+    EXPECT_EQ(here.ranks(), 1 + many);
+    EXPECT_EQ(here.crowding(), (1 + many) / cores / 4);
+    const auto more = here.add(1, 1);  // counts again
+    EXPECT_GT(here.ranks(), many);
+  }
+  const auto again = here.add(1, 1);
+  EXPECT_LT(here.ranks(), many);
+}
+
 TEST(Oversubscription, sees_forked_children_as_soon_as_they_have_ranks) {
   const auto ranks = [] { return count_ranks(read_text("/proc/net/unix")); };
   constexpr int kMany = 60000;
