@@ -1,6 +1,6 @@
 /* anyccl: collective communication between the ranks of a job, in host memory.
  *
- * The C interface, in NCCL's shape: a program written for NCCL ports by replacing the prefix. C99.
+ * The C interface, in NCCL's shape; docs/nccl.md says how a program written for NCCL ports. C99.
  *
  * Sections: codes and types, Communicators, Operators of your own, Memory, Collectives, Point to
  * point, One-sided operations, Groups, Asynchronous operations, Streams and events, Misuse.
@@ -13,18 +13,18 @@
  *   waits does not keep another thread from issuing the next, but a call that takes several, as a
  *   split, does (sequence.h). Different communicators are independent and may be used in any order.
  * - Errors: a call returns a code; anycclGetLastError(comm) says in words what, where and which
- *   rank, for calls without `comm` anycclGetLastError(NULL). An error that a communicator meets
- *   while it runs makes it fail for good on all ranks: later operations return the same error, and
- *   anycclCommAbort or anycclCommDestroy frees it.
+ *   rank, for calls without `comm` and those that free it anycclGetLastError(NULL). An error that a
+ *   communicator meets while it runs makes it fail for good on all ranks: later operations return
+ *   the same error, and anycclCommAbort or anycclCommDestroy frees it.
  * - Calls that differ between ranks are InvalidUsage on all of them. A rank that only gives, as the
  *   root of a broadcast, is through before the others look: it hears of that in its next call after
  *   they have come to theirs, which may be anycclCommFinalize or anycclCommDestroy.
  * - Streams: with `stream` NULL the call returns when the operation is complete at this rank: the
  *   result is there and buffers may be reused. With a stream it returns at once; see
  *   anycclStreamCreate. The order on a communicator is that of the calls, whatever their streams:
- *   an operation, also a blocking one, waits until those before it are complete (a send: those to
- *   its peer; a receive: those from its peer with its tag), so until their streams have come to
- *   them. Inside a group calls with a `stream`, which may be NULL, start at anycclGroupEnd.
+ *   an operation, also a blocking one, waits until those before it are complete (a collective: the
+ *   collectives; a send: those to its peer; a receive: those from its peer with its tag), so until
+ *   their streams come to them. In a group calls with a `stream`, also NULL, start at its end.
  * - Counts are in elements; buffers may have any alignment. A NULL buffer is allowed where its
  *   count is 0. Except in place, input and output must not overlap.
  */
@@ -140,9 +140,9 @@ typedef struct {
 ANYCCL_API anycclResult_t anycclGetVersion(int* version);
 /* A constant English sentence for `result`; never NULL. */
 ANYCCL_API const char* anycclGetErrorString(anycclResult_t result);
-/* The last error that a call with `comm` has returned, or, with NULL, of this thread's last failing
- * call; "" if there was none. Valid until this thread asks for that of a communicator again (with
- * NULL: until its next failing call). */
+/* The last error, or InProgress, that a call with `comm` has told, or, with NULL, any call of this
+ * thread; "" if there was none. anycclCommDestroy and anycclCommAbort tell theirs with NULL. Valid
+ * until this thread asks for that of a communicator again (with NULL: until its next call). */
 ANYCCL_API const char* anycclGetLastError(anycclComm_t comm);
 
 /* ---- Communicators --------------------------------------------------------------------------- */
@@ -162,7 +162,7 @@ ANYCCL_API anycclResult_t anycclCommInitRank(anycclComm_t* comm, int nranks, any
 ANYCCL_API anycclResult_t anycclCommInitAll(anycclComm_t* comms, int ndev, const int* devlist);
 /* Joins the communicator that the launcher's environment describes: RANK, WORLD_SIZE, MASTER_ADDR,
  * MASTER_PORT (torchrun, `anyccl run`), or what mpirun, mpiexec or srun set, with ANYCCL_SECRET
- * where ranks run on several hosts. */
+ * where ranks run on several hosts (under mpirun and mpiexec MASTER_ADDR and MASTER_PORT, too). */
 ANYCCL_API anycclResult_t anycclCommInitEnv(anycclComm_t* comm);
 
 /* Color for ranks that take part in a split but join no communicator: *newcomm becomes NULL, or,
@@ -175,7 +175,7 @@ typedef struct {
   size_t size;
   unsigned int magic;
   unsigned int version;
-  int blocking; /* 0: creating, splitting and finalizing return InProgress at once. Default 1. */
+  int blocking; /* 0: creating, also from another, and finalizing return InProgress. Default 1. */
   const char* commName; /* In logs, dumps, traces and metrics; it is copied. A split has its
                          * parent's, or its own. */
   /* About device kernels, networks in hardware and shared resources. Host memory has none of them:
@@ -210,8 +210,8 @@ typedef struct {
    * of the ranks' elements, whatever the algorithm, the size of the call, its root or its group. 3:
    * that function depends on the number of ranks, type and operator alone. 0: nothing is promised.
    * The higher of this and ANYCCL_REPRODUCIBLE counts, and the configuration of a call may ask for
-   * more. From 2 on only algorithms are used that are proved to add up by one tree; a choice of
-   * others is refused, naming them. A split has its parent's, or its own. */
+   * more. From 2 on operators that round use only algorithms that promise to add up by one tree;
+   * a choice of others is refused, naming those. A split has its parent's, or its own. */
   int reproducible;
   /* Verification of results, equal on all ranks. 0: none. 1: of each collective; N: of each N-th.
    * Its ranks compare random sums or hashes of their inputs and results in an operation of its own,
@@ -286,10 +286,10 @@ ANYCCL_API anycclResult_t anycclCommShrink(anycclComm_t comm, int* excludeRanksL
                                            int excludeRanksCount, anycclComm_t* newcomm,
                                            anycclConfig_t* config, int shrinkFlags);
 /* *here = how many collectives of `comm` have completed at this rank, in the order of calls; a
- * group that travels as one counts as one, and splitting or growing `comm`, its parts, its windows
- * and what is coded call some, too. *everywhere = how many have at all ranks that are left, once
- * they have shrunk `comm` with ANYCCL_SHRINK_ABORT; 0 before. A program that notes *here after each
- * step finds the last that all have done. Also after `comm` has failed. Either may be NULL. */
+ * group that travels as one counts as one, and splitting or growing `comm`, its parts, windows and
+ * routings and what is coded call some, too. *everywhere = how many have at all that are left,
+ * once they have shrunk `comm` with ANYCCL_SHRINK_ABORT; 0 before. A program that notes *here after
+ * each step finds the last that all have done. Also after `comm` has failed. Either may be NULL. */
 ANYCCL_API anycclResult_t anycclCommCompleted(anycclComm_t comm, uint64_t* here,
                                               uint64_t* everywhere);
 /* Who is left: *count = how many ranks the communicator has that the last shrink of `comm` with
@@ -321,8 +321,8 @@ ANYCCL_API anycclResult_t anycclCommResume(anycclComm_t comm);
  * differ, and `comm` is as before; those of a split. */
 ANYCCL_API anycclResult_t anycclCommParts(anycclComm_t comm, int threads);
 /* Completes what was issued and says goodbye to the other ranks; then the communicator can only be
- * destroyed or aborted. Inside a group: at its end. If it is not blocking: returns InProgress, as
- * does anycclCommGetAsyncError until it is done. Errors: InvalidUsage, also where another thread
+ * destroyed or aborted. Inside a group: at its end. If it is not blocking: returns InProgress, and
+ * anycclCommGetAsyncError says so until it is done. Errors: InvalidUsage, also where another thread
  * was faster, or calls of this rank differed from those of its peers. */
 ANYCCL_API anycclResult_t anycclCommFinalize(anycclComm_t comm);
 /* The same within `timeout_ms` milliseconds; 0: no limit of its own. What is open then is given up
@@ -352,8 +352,8 @@ typedef enum {
   anycclStatGpuMemTotal = 3      /* The same. */
 } anycclCommMemStat_t;
 /* *value = bytes of host memory that this rank holds for `comm`: what its peers can map, buffers
- * and scratch. Grows as larger calls need more; plans, the library's own objects, memory of
- * anycclMemAlloc and what anycclCommParts has added are not counted. */
+ * and scratch. Grows as larger calls need more; plans, the library's own objects, the packed calls
+ * of groups, memory of anycclMemAlloc and what anycclCommParts has added are not counted. */
 ANYCCL_API anycclResult_t anycclCommMemStats(anycclComm_t comm, anycclCommMemStat_t stat,
                                              uint64_t* value);
 /* How the last collective ran, for people: "all_reduce/two_shot Simple shm" (algorithm, protocol,
@@ -361,8 +361,8 @@ ANYCCL_API anycclResult_t anycclCommMemStats(anycclComm_t comm, anycclCommMemSta
  * not 1, ", tag 7" if its configuration has one). Also one of a split; not AllToAllw, of messages.
  * The protocol says where the largest publication lies in shared memory: LL, in the cache line of
  * its sequence word; LL128, in the slot of that word, up to 33 lines; Simple, in the staging ring
- * or where the caller has it. It is "-" where no memory is shared, unless LL or LL128 alone was
- * asked for. "" before the first. Valid until the next call with `comm`. */
+ * or where the caller has it. It is "-" among ranks that share no memory, unless LL or LL128 alone
+ * was asked for. "" before the first. Valid until the next call with `comm`. */
 ANYCCL_API anycclResult_t anycclCommLastPlan(anycclComm_t comm, const char** text);
 
 /* Writes what this rank remembers of its last operations (ANYCCL_RECORD), and for whom it waits
@@ -393,7 +393,7 @@ ANYCCL_API anycclResult_t anycclLoadAlgorithms(const char* path);
 /* ---- Operators of your own ------------------------------------------------------------------- */
 
 typedef enum {
-  anycclScalarDevice = 0,        /* Read when an operation starts; must live as long as the op. */
+  anycclScalarDevice = 0,        /* Read as operations start; must live until the last is over. */
   anycclScalarHostImmediate = 1, /* Read now. */
 } anycclScalarResidence_t;
 /* Makes an operator for `comm`: each rank's input times its `*scalar`, of `datatype`, is summed.
@@ -406,8 +406,8 @@ ANYCCL_API anycclResult_t anycclRedOpCreatePreMulSum(anycclRedOp_t* op, void* sc
 /* inout[i] = inout[i] op in[i] for i < count. Must be associative and commutative, also in its last
  * bit where all ranks are to get the same, below level 2 of reproducibility. Comes from whichever
  * thread makes progress. It must not throw, and must not call anyccl but for anycclReduceLocal with
- * `comm` NULL: its thread would wait for itself, so what needs a communicator or waits is refused
- * as InvalidUsage. The two do not overlap; either may have any alignment. */
+ * `comm` NULL: its thread would wait for itself. Most other calls are refused as InvalidUsage, and
+ * some never return. The two do not overlap; either may have any alignment. */
 typedef void (*anycclReduceFunction_t)(const void* in, void* inout, size_t count,
                                        anycclDataType_t datatype, void* userdata);
 /* Makes an operator for `comm` that calls `function` with `userdata`, whatever the datatype. */
@@ -431,8 +431,8 @@ ANYCCL_API anycclResult_t anycclRedOpDestroy(anycclRedOp_t op, anycclComm_t comm
 /* ---- Memory ---------------------------------------------------------------------------------- */
 
 /* Memory (64 byte aligned, of undefined contents) that local peers can read where it lies:
- * operations on it copy less. Serves many small and large blocks; what is freed goes back to the
- * system in regions of some MiB. A forked child gets a private copy of what its parent had. */
+ * operations on it copy less. For small and large blocks; the system gets regions of some MiB back.
+ * What a forked child writes is its own; pages it has not written show what its parent writes. */
 ANYCCL_API anycclResult_t anycclMemAlloc(void** ptr, size_t size);
 /* Frees it; no operation may be using it. NULL is allowed. */
 ANYCCL_API anycclResult_t anycclMemFree(void* ptr);
@@ -467,8 +467,8 @@ ANYCCL_API anycclResult_t anycclAllReduce(const void* sendbuff, void* recvbuff, 
  *   vector the first threads have all, and the others return at once.
  * - `threads` is equal on all ranks and at most what anycclCommParts was called with (1 needs no
  *   call); it may change from call to call. Not in a group, not in a stream.
- * - Threads share no writes and no locks. One team at a time on one communicator; but a thread need
- *   not wait for others before its next call, if that has other buffers.
+ * - Threads share no writes or locks, but for operators of `comm`. One team at a time on `comm`;
+ *   but a thread need not wait for others before its next call, if that has other buffers.
  * - Order: on `comm` it is one collective, that of thread 0. The slices of the others do not wait
  *   for what was issued on `comm` before.
  * - Result: bitwise equal on all ranks, and between runs with the same number of threads. Of up to
@@ -620,7 +620,7 @@ typedef struct {
    * each rank: 1 to 4096, a power of two times the number of ranks. Sendbuff has leaves / nranks of
    * them, one after the other, each as long as sendbuff is without this; those of rank 0 come
    * first. At level 3 at least, and sums of Float16 and Bfloat16 are of Float32, so that a result
-   * is a function of the leaves: the same bits for every number of ranks. Averages are divided by
+   * is a function of the leaves: the same bits for other numbers of ranks. Averages are divided by
    * the number of leaves. In place: as without this, in the first part. Not for operators of
    * programs, and not for floats of 8 bits, unless `accumulateType` or `outputType` is Float32. */
   int leaves;
@@ -741,18 +741,18 @@ ANYCCL_API anycclResult_t anycclWinGetUserPtr(anycclComm_t comm, anycclWindow_t 
  * land later. It is there for a rank that has waited for the signal. `peer` may be this rank. Puts
  * and signals of one rank to another with the same `ctx` take effect in the order of their calls
  * (here: whatever their ctx), so one signal also tells of the puts before it; a signal of another
- * rank says nothing about them. `flags` is 0. The target moves the data: while it is in any call on
+ * rank says nothing about them. `flags` is 0. The target moves the data: when it waits in a call on
  * `comm`, and otherwise within some milliseconds by the library's background thread. So a put waits
  * neither for a call of its target nor for ever, with one exception: behind a send of the same pair
- * that its target has not received, it lands only while the target waits for signals of this rank,
- * or deregisters. A target that has failed or gone is an error as for a send. */
+ * that its target has not received, it lands only while that waits for signals or messages of this
+ * rank, or deregisters. A target that has failed or gone is an error as for a send. */
 ANYCCL_API anycclResult_t anycclPutSignal(const void* localbuff, size_t count,
                                           anycclDataType_t datatype, int peer,
                                           anycclWindow_t peerWin, size_t peerWinOffset, int sigIdx,
                                           int ctx, unsigned int flags, anycclComm_t comm,
                                           anycclStream_t stream);
 /* A put of nothing, which needs no window. Without any window of `comm` signals arrive only while
- * their target waits for signals or messages, and some more of them than 8 may wait until then. */
+ * their target waits for signals or messages, and the fourth and later ones may wait until then. */
 ANYCCL_API anycclResult_t anycclSignal(int peer, int sigIdx, int ctx, unsigned int flags,
                                        anycclComm_t comm, anycclStream_t stream);
 /* Waits for `opCnt` signals of rank `peer` with that index and context. */
@@ -777,10 +777,10 @@ ANYCCL_API anycclResult_t anycclWaitSignal(int nDesc, anycclWaitSignalDesc_t* si
  * it comes to them. Small collectives in a row in one communicator travel as one, if collective,
  * datatype, operator, root and configuration are the same, the operator is the library's, and the
  * results have the same bits that way; but not Reduce, Exscan, barriers, those with blocks of
- * different sizes or leaves, and those whose sums or results are of another type than inputs. So a
- * group's calls are the same on all ranks, messages aside, and one that reads what an earlier one
- * writes does so on all ranks or only at its root (ANYCCL_FUSION=0 lifts both). Not for calls on
- * streams and events, nor for anycclIssue, anycclStart and such, which begin at once.
+ * different sizes or leaves, those whose sums or results are of another type than inputs, and none
+ * with verification. So a group's calls are the same on all ranks, messages aside, and one that
+ * reads what an earlier one writes does so on all ranks or only at its root (ANYCCL_FUSION=0 lifts
+ * both). Not for calls on streams and events, nor for anycclIssue and such, which begin at once.
  * anycclGroupEnd returns the first error of a call inside the group; then nothing was started.
  * Buffers and counts are checked at the end: then the right calls run all the same. */
 ANYCCL_API anycclResult_t anycclGroupStart(void);
@@ -840,7 +840,7 @@ typedef struct {
   anycclRedOp_t op;
   int root; /* Of the rooted collectives. Send and Recv: the peer. */
   const size_t *sendcounts, *sdispls, *recvcounts, *rdispls;
-  anycclStream_t stream; /* It starts after earlier work in the stream; NULL: at once. */
+  anycclStream_t stream; /* It starts after earlier work in the stream; NULL: at its turn. */
   int tag; /* Send, Recv: 0..ANYCCL_MAX_TAG. Messages match in order where it is the same. */
   unsigned int timeout_ms;          /* When it is over the call fails, and the communicator; 0: the
                             * communicator's, which counts from when the operation waits for peers.
@@ -890,7 +890,7 @@ ANYCCL_API anycclResult_t anycclPreparedFree(anycclPrepared_t prepared);
 ANYCCL_API anycclResult_t anycclWorkTest(anycclWork_t work, int* done);
 /* Returns when the operation is complete. Any thread. */
 ANYCCL_API anycclResult_t anycclWorkWait(anycclWork_t work);
-/* The same, but InProgress, with the awaited ranks as text, after `timeout_ms`: it goes on then. */
+/* The same, but InProgress, naming awaited ranks if any, after `timeout_ms`: it goes on then. */
 ANYCCL_API anycclResult_t anycclWorkWaitFor(anycclWork_t work, unsigned int timeout_ms);
 /* Several works of any communicators; NULLs are left out, so a program sets freed ones to NULL. */
 /* Returns when all of them are complete, with the first error. Any thread. */

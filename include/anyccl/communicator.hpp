@@ -36,13 +36,13 @@ class UniqueId {
 /// How a communicator is created.
 struct CommunicatorConfig {
   CommunicatorConfig() = default;
-  /// What the C interface calls a configuration, and borrows until the call is over.
+  /// A configuration of the C interface; the texts that it points to live as long as this is used.
   CommunicatorConfig(const anycclConfig_t& config)
       : blocking(config.blocking != 0), fields(config) {}
 
-  /// In logs, dumps, traces and metrics; empty: that of the one it is split from, or none.
+  /// In logs, dumps, traces and metrics; empty: fields.commName, or its parent's name, or none.
   std::string name{};
-  /// False: creating and finalizing do not wait; Communicator::ready() says when it is done.
+  /// False: creating and finalizing wait for no rank; Communicator::ready() says when it is done.
   bool blocking = true;
   /// All others.
   anycclConfig_t fields = ANYCCL_CONFIG_INITIALIZER;
@@ -58,13 +58,12 @@ struct CommunicatorConfig {
 
 /// One rank's handle of a communicator.
 ///
-/// Threads: any, but finalize() and destroy() come when no other thread is in a call.
-///          Collectives come in the same order on every rank, messages in that of their pair,
-///          direction and tag.
+/// Threads: any, but finalize() and destroy() come when no other thread is in a call. Collectives
+///          come in the same order on every rank, messages in that of their pair, direction and tag.
 /// Order:   that of its Operations.
 class Communicator : public Operations {
  public:
-  /// Joins as `rank` of `size`. Errors: timeout naming the missing ranks, invalid_argument,
+  /// Joins as `rank` of `size`. Errors: timeout naming missing ranks, invalid_argument, aborted,
   /// invalid_usage naming what differs between ranks, remote_error where one left, system_error.
   static Result<Communicator> from_unique_id(const UniqueId& id, Rank rank, int size,
                                              const CommunicatorConfig& config = {}) {
@@ -77,16 +76,16 @@ class Communicator : public Operations {
     config.blocking = false;
     return from_unique_id(id, rank, size, config);
   }
-  /// from_unique_id() of a default one. In a group() it is created at its end, so that one thread may
-  /// create several ranks; this object stays where it is until then.
+  /// from_unique_id() of a default one. In a group() one that blocks is created at its end, so that
+  /// one thread may create several ranks; this object stays where it is until then.
   Status join(const UniqueId& id, Rank rank, int size, const CommunicatorConfig& config = {}) {
     return take("join", nullptr, [&](anycclComm_t* made) {
       anycclConfig_t c = config.c_config();
       return anycclCommInitRankConfig(made, size, id.value(), index(rank), &c);
     });
   }
-  /// Joins what the launcher's environment describes (`anyccl run`, torchrun, mpirun, srun). See
-  /// anycclCommInitEnvConfig.
+  /// Joins what the launcher's environment describes (`anyccl run`, torchrun, mpirun, mpiexec,
+  /// srun). See anycclCommInitEnvConfig.
   static Result<Communicator> from_env(const CommunicatorConfig& config = {}) {
     Communicator comm;
     anycclConfig_t c = config.c_config();
@@ -125,8 +124,8 @@ class Communicator : public Operations {
     return value_of("split", "split_into", config,
                     [&](Communicator& part) { return split_into(part, color, key, config); });
   }
-  /// The same into `part`, a default one. In a group() it is created at its end, so that one thread may
-  /// split several ranks; `part` stays where it is until then.
+  /// The same into `part`, a default one. In a group() one that blocks is made at its end, so that
+  /// one thread may split several ranks; `part` stays where it is until then.
   Status split_into(Communicator& part, int color, int key, const CommunicatorConfig& config = {}) {
     return part.take("split_into", handle_, [&](anycclComm_t* made) {
       anycclConfig_t c = config.c_config();
@@ -166,8 +165,8 @@ class Communicator : public Operations {
     if (!status.ok()) return status;
     return completed;
   }
-  /// Rank i of the communicator that the last shrink() after a failure has made is rank survivors()[i]
-  /// here. See anycclCommSurvivors.
+  /// Rank i of what the last shrink() with ANYCCL_SHRINK_ABORT made is rank survivors()[i] here.
+  /// See anycclCommSurvivors.
   Result<std::vector<Rank>> survivors() const {
     int size = 0, count = 0;
     static_cast<void>(anycclCommCount(handle_, &size));
@@ -246,9 +245,9 @@ class Communicator : public Operations {
     if (!now.ok()) return now;
     return true;
   }
-  /// Completes what was issued and takes leave; after that it can only be destroyed. One that was
-  /// begun without waiting does not wait here either: ready() says when it is done. `most`: above 0,
-  /// how long it may take; see anycclCommFinalizeFor.
+  /// Completes what was issued and takes leave; then it can only be destroyed or aborted. One that
+  /// was begun without waiting does not wait here either: ready() says when it is done. `most`:
+  /// above 0, how long it may take; see anycclCommFinalizeFor.
   Status finalize(std::chrono::milliseconds most = {}) {
     const Status status = detail::status_of(
         anycclCommFinalizeFor(handle_, static_cast<unsigned int>(most.count())), handle_);
@@ -287,7 +286,7 @@ class Communicator : public Operations {
   }
 };
 
-/// inout[i] = in[i] op inout[i], in this process alone and with the bits that collectives have. Not
+/// inout[i] = in[i] op inout[i], in this process alone, with the bits that two ranks would get. Not
 /// avg, nor operators of a communicator, which has a reduce_local() of its own.
 ///
 /// Shapes: in.count == inout.count, of one dtype. The two do not overlap.

@@ -35,8 +35,8 @@ class Routing {
   /// experts[token * choices + k] is the k-th expert of a token, or -1: none. The number of tokens is
   /// each rank's own.
   ///
-  /// Errors: invalid_argument, naming the token, or what does not fit; invalid_usage, naming what
-  ///         differs between ranks.
+  /// Errors: invalid_argument, naming the token, or what does not fit; invalid_usage, naming a
+  ///         difference between ranks, of which not all are found.
   static Result<Routing> create(Communicator& comm, std::span<const int> experts,
                                 const RoutingConfig& config) {
     Routing routing;

@@ -111,7 +111,7 @@ Status group(Function&& function) {
 /// Starts none of the calls of function(), and says how many microseconds they should take, by the
 /// model of `anyccl explain`. See anycclGroupSimulateEnd.
 ///
-/// Errors: as group(); invalid_usage inside a group.
+/// Errors: as group(); invalid_usage inside a group().
 template <typename Function>
 Result<float> simulate_group(Function&& function) {
   if (detail::open_group != nullptr)

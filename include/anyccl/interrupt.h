@@ -8,18 +8,18 @@
 extern "C" {
 #endif
 
-/* Gives this thread a function that says whether its calls should go on waiting, for instance
+/* Gives this thread a function that says whether its calls should stop waiting, for instance
  * after Ctrl-C. A call that waits for other ranks asks it ten times a second, from this thread
  * and without a lock of the library; it may call the library. As soon as it returns something
- * else than 0, the communicator is aborted, its other ranks are told, and the call returns
- * Aborted: half of it may be done, so nothing can follow it. A call that waits for a sequence of
- * another thread has done nothing yet, and returns Aborted alone. Local. `check` NULL: none
- * again, as at first.
+ * else than 0, the communicators that the call waits for are aborted, their other ranks are told,
+ * and it returns Aborted: half of it may be done, so nothing can follow it. A call that waits for
+ * a sequence of another thread has done nothing yet, and returns Aborted alone. Local. `check`
+ * NULL: none again, as at first.
  *
- * Calls with a time of their own, as anycclRunFor and anycclSequenceBegin, do not ask, and return
- * anyway. Waits for a stream or an event do not ask either: give them a time, as
- * anycclEventSynchronizeFor does. Creations may not ask: let them not block (`blocking` of
- * anycclConfig_t), and abort what they make. */
+ * Calls with a time of their own, as anycclRunFor and anycclSequenceBegin, do not ask (but for
+ * anycclCommFinalizeFor), and return anyway. Waits for a stream or an event do not ask either:
+ * give an event a time, by anycclEventSynchronizeFor. Not all creations ask: let them not block
+ * (`blocking` of anycclConfig_t), and abort what they make. */
 ANYCCL_API anycclResult_t anycclThreadInterrupt(int (*check)(void* argument), void* argument);
 
 #ifdef __cplusplus

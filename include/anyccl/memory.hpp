@@ -34,7 +34,7 @@ constexpr bool overflows(std::size_t count) {
 }  // namespace detail
 
 /// `size()` elements of undefined contents, aligned to 64 bytes, that local peers read where they lie:
-/// operations on them copy less. Freed with the object, when no operation uses it any more. See
+/// operations on them copy less. Freed with the object: no operation may be using it then. See
 /// anycclMemAlloc.
 template <typename T>
 class Buffer {
@@ -109,7 +109,7 @@ class Allocator {
 class MemoryRegistration {
  public:
   /// `memory` is mapped with MAP_SHARED from `offset` on of `fd`, which may be closed afterwards.
-  /// Errors: invalid_argument if it is no such mapping, or overlaps one that is registered.
+  /// Errors: invalid_argument if it is no such mapping, or overlaps one there is; system_error.
   static Result<MemoryRegistration> create(std::span<std::byte> memory, int fd,
                                            std::size_t offset = 0) {
     const Status status =

@@ -50,7 +50,7 @@ class Operations {
   /// The time limit of the operations that are called through this object from now on; 0, as at
   /// first: that of the communicator, see anycclConfig_t. When it is over the operation fails,
   /// and the communicator. Of a message it counts from the call, of a collective from its turn.
-  /// Not of all_reduce_part(), all_to_all_w(), issue(), issue_all(). Not while other threads call.
+  /// Not of issue(), issue_all(), and calls that give no Work. Not while other threads call.
   void set_timeout(std::chrono::milliseconds limit) { timeout_ms_ = detail::milliseconds(limit); }
 
   std::chrono::milliseconds timeout() const { return std::chrono::milliseconds(timeout_ms_); }
@@ -64,9 +64,9 @@ class Operations {
   /// Reduces `in` over all ranks; every rank gets the result in `out`, bitwise the same.
   ///
   /// Shapes: in.count == out.count (elements), equal on all ranks, as are dtypes and op. `out` may
-  ///         be `in`; any other overlap is an error. If out.dtype is another one, it is that of the sum, too, if
-  ///         it is wider: outputType of anycclCollConfig_t.
-  /// Errors: invalid_argument, unsupported (dtypes or op). What fails later is in the Work.
+  ///         be `in` if elements are as large; any other overlap is an error. Another out.dtype is
+  ///         that of the sum, too, if wider, unless accumulateType is set: see anycclCollConfig_t.
+  /// Errors: invalid_argument, unsupported (dtypes or op), among others; later ones: in the Work.
   Result<Work> all_reduce(View in, View out, ReduceOp op, const Stream& stream = {}) {
     anycclCall_t call = make(anycclCollAllReduce, in, out, stream);
     call.op = static_cast<anycclRedOp_t>(op);
@@ -210,7 +210,7 @@ class Operations {
     return rank() == root ? issue_v(call, sent, {}) : issue(call);
   }
   /// all_to_all_v with a type for each pair, equal at both ends, and offsets in bytes: MPI's. Without
-  /// a stream it returns when complete, within the communicator's time limit. See anycclAllToAllw.
+  /// stream and group() it returns when complete, in the communicator's limit. See anycclAllToAllw.
   Status all_to_all_w(std::span<const std::byte> in, const TypedBlockLayout& sent,
                       std::span<std::byte> out, const TypedBlockLayout& received,
                       const Stream& stream = {}) {

@@ -25,13 +25,13 @@ namespace anyccl::sparse {
 /// Which elements of a vector are taken, and how many (`entries`).
 using Cut = anycclSparseCut_t;
 
-/// The elements of `x` that reach the magnitude which about `keep` of them reach, estimated from every
-/// 61st element (from all, up to 8,192): one pass, the same elements in every run. A vector that is unlike its
-/// sample has more or fewer; zeros are never taken. Infinities and NaNs count as largest.
+/// About `keep` elements of `x` with the largest magnitudes, by an estimate from every 61st element
+/// (from all, up to 8,192) and one pass: the same elements in every run. Of a vector that is unlike
+/// its sample there are more or fewer; zeros are never taken. Infinities and NaNs count as largest.
 ///
 /// Shapes: keep <= x.size().
 /// Threads: any, as for all functions here.
-/// Errors: invalid_argument.
+/// Errors: invalid_argument, system_error (no memory for the sample).
 inline Result<Cut> threshold(std::span<const float> x, std::size_t keep) {
   Cut cut{};
   const Status status = detail::status_of(anycclSparseThreshold(x.data(), x.size(), keep, &cut));
@@ -44,7 +44,7 @@ inline Result<Cut> threshold(std::span<const float> x, std::size_t keep) {
 /// "Sparsified SGD with Memory", NeurIPS 2018.
 ///
 /// Shapes: k <= x.size().
-/// Memory: 4 bytes for some 2 k elements while it runs; for all if they are unlike every 61st one.
+/// Memory: 4 bytes for every 61st element and some 2 k while it runs; for all if these are unlike.
 /// Errors: invalid_argument, system_error (no memory).
 inline Result<Cut> top_k(std::span<const float> x, std::size_t k) {
   Cut cut{};

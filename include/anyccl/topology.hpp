@@ -24,7 +24,7 @@ namespace anyccl {
 /// The exchanges are with neighbours, in the order of their lists, and with nobody else: they do not
 /// wait for all ranks. Every rank that is a neighbour makes the call. Blocks of neighbours that are
 /// kNoRank are neither read nor written. Buffers do not overlap. Without a stream an exchange returns
-/// when it is complete.
+/// when it is complete, in a group at once.
 class Topology {
  public:
   Topology(const Topology&) = delete;
@@ -206,7 +206,7 @@ class Grid : public Topology {
   }
 
   /// Collective over the communicator of the grid: ranks whose coordinates differ only in the `kept`
-  /// dimensions form a new communicator, in the order of those coordinates, the last one fastest.
+  /// dimensions form a new communicator, in the order of their ranks in `comm`.
   Result<Communicator> split(Communicator& comm, const std::vector<std::string>& kept,
                              const CommunicatorConfig& config = {}) const {
     return Communicator::value_of("split", "split_into", config, [&](Communicator& part) {

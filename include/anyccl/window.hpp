@@ -30,8 +30,8 @@ struct Signals {
 /// Threads: any; create() and deregister() are collective, in the same order on all ranks.
 class Window {
  public:
-  /// Collective: `bytes` at `at` become this rank's part; sizes may differ. See
-  /// anycclCommWindowRegister.
+  /// Collective: `bytes` at `at` become this rank's part; sizes may differ. Not in
+  /// a group(). See anycclCommWindowRegister.
   static Result<Window> create(Communicator& comm, void* at, std::size_t bytes,
                                int flags = ANYCCL_WIN_DEFAULT) {
     if (detail::open_group != nullptr)
@@ -61,17 +61,17 @@ class Window {
   }
   Window(const Window&) = delete;
   Window& operator=(const Window&) = delete;
-  /// As deregister(), so it waits for the other ranks: the memory may be freed behind it.
+  /// As deregister(): outside a group() it waits for the other ranks; the memory may be freed then.
   ~Window() { static_cast<void>(deregister()); }
 
-  /// Collective: returns when what the others have put here has landed, and nothing more comes.
+  /// Collective: returns (in a group() its end does) when all that the others put here has landed.
   Status deregister() {
     if (handle_ == nullptr) return {};
     return detail::status_of(anycclCommWindowDeregister(comm_, std::exchange(handle_, nullptr)),
                              comm_);
   }
   /// Writes `data` into the part of `peer`, `offset` bytes from its beginning, then signals. Without
-  /// a stream it returns when `data` may be reused. See anycclPutSignal for order and progress.
+  /// stream and group() it returns when `data` may be reused. Order, progress: see anycclPutSignal.
   Status put_signal(View data, Rank peer, std::size_t offset, SignalSlot slot = {},
                     const Stream& stream = {}) {
     return detail::status_of(
@@ -95,7 +95,7 @@ inline Status signal(Communicator& comm, Rank peer, SignalSlot slot = {},
       comm.handle());
 }
 
-/// Without a stream it returns when all of these have arrived. See anycclWaitSignal.
+/// Without stream and group() it returns when all of these have arrived. See anycclWaitSignal.
 inline Status wait_signal(Communicator& comm, std::span<const Signals> wanted,
                           const Stream& stream = {}) {
   std::vector<anycclWaitSignalDesc_t> all;

@@ -14,7 +14,7 @@
 namespace anyccl {
 
 namespace detail {
-/// As the C interface counts them; what is negative is 0, and what is too long the longest.
+/// As the C interface counts them, but from 0 to 0x7fffffff, which are 24 days.
 inline unsigned milliseconds(std::chrono::milliseconds time) {
   constexpr std::chrono::milliseconds kLongest{0x7fffffff};
   return static_cast<unsigned>(std::clamp(time, std::chrono::milliseconds(0), kLongest).count());
@@ -51,14 +51,14 @@ class [[nodiscard]] Work {
     return detail::status_of(anycclWorkWaitFor(handle_, milliseconds));
   }
   Status wait_for(std::chrono::milliseconds time) { return wait_for(detail::milliseconds(time)); }
-  /// In place of the time limit of its call; 0: that of the communicator. Counts from now, or from its turn. When it is
-  /// over the operation fails, and the communicator.
+  /// In place of its call's time limit; 0: the communicator's. Counts from now, or for a collective
+  /// from its turn. When it is over the operation fails, and the communicator.
   Status limit(unsigned milliseconds) {
     return detail::status_of(anycclWorkLimit(handle_, milliseconds));
   }
   Status limit(std::chrono::milliseconds time) { return limit(detail::milliseconds(time)); }
   /// Calls function() once, when it is complete or has failed: now, or soon after from the library's
-  /// background thread, which must not be kept long. It must not throw. See anycclWorkNotify.
+  /// background thread: it must be short, and not throw. Never if this fails. See anycclWorkNotify.
   template <typename Function>
   Status notify(Function function) {
     auto kept = std::make_unique<Function>(std::move(function));

@@ -287,9 +287,9 @@ Result<CommPtr> create_over(InitContext& init, const GroupPtr& group, Rank me,
   m.waits = init.config.waits;
   m.wait_limits = wait_limits_of(init);
   m.verify = static_cast<std::uint64_t>(init.settings.verify >= 0 ? init.settings.verify
-                                                                  : init.config.verify);
+                                                                  : init.config.verify.each);
   m.verify_later =
-      init.settings.verify_later >= 0 ? init.settings.verify_later == 1 : init.config.verify_later;
+      init.settings.verify_later >= 0 ? init.settings.verify_later == 1 : init.config.verify.later;
   m.fuses = init.config.fuses && m.verify == 0;  // each call has a verification of its own
   ANYCCL_TRY(m.verify_secret, context_key_of(group->secret, "verification"));
   ANYCCL_TRY(const std::size_t ring_bytes, ring_bytes_of(init, m.size, m.network));

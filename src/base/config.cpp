@@ -33,9 +33,10 @@ std::string size_text(std::size_t bytes) {
 
 /// As read_verify() reads it; empty: nothing is verified.
 std::string verify_text(const Config& config) {
-  if (config.verify == 0) return "";
-  const std::string each = config.verify == 1 ? "all" : fmt::format("1/{}", config.verify);
-  return config.verify_later ? each + ",late" : each;
+  if (config.verify.each == 0) return "";
+  const std::string each =
+      config.verify.each == 1 ? "all" : fmt::format("1/{}", config.verify.each);
+  return config.verify.later ? each + ",late" : each;
 }
 
 constexpr Variable kVariables[] = {
@@ -254,15 +255,16 @@ Status read_verify(Config& into) {
   const std::string text = text_of("ANYCCL_VERIFY");
   std::string_view each = text;
   constexpr std::string_view kLate = ",late", kOneIn = "1/";
-  into.verify_later = each.ends_with(kLate);
-  if (into.verify_later) each.remove_suffix(kLate.size());
-  into.verify = each == "all" ? 1 : 0;
-  if (each == "all" || (!into.verify_later && (each.empty() || each == "off"))) return {};
+  into.verify.later = each.ends_with(kLate);
+  if (into.verify.later) each.remove_suffix(kLate.size());
+  into.verify.each = each == "all" ? 1 : 0;
+  if (each == "all" || (!into.verify.later && (each.empty() || each == "off"))) return {};
   const char* const end = each.data() + each.size();
   const bool is_part = each.starts_with(kOneIn);
-  const auto [rest, problem] = std::from_chars(each.data() + (is_part ? 2 : 0), end, into.verify);
-  if (is_part && problem == std::errc{} && rest == end && into.verify >= 1 &&
-      into.verify <= kMostVerify)
+  const auto [rest, problem] =
+      std::from_chars(each.data() + (is_part ? 2 : 0), end, into.verify.each);
+  if (is_part && problem == std::errc{} && rest == end && into.verify.each >= 1 &&
+      into.verify.each <= kMostVerify)
     return {};
   return error(Code::invalid_argument,
                "ANYCCL_VERIFY={} is not off, all, or 1/N with N from 1 to {}; \",late\" may be "

@@ -100,9 +100,11 @@ struct Config {
   std::string metrics_folder;                   ///< ANYCCL_METRICS; empty: none.
   int connect_all = 32;                         ///< ANYCCL_CONNECT_ALL.
   int reproducible = -1;                        ///< ANYCCL_REPRODUCIBLE; -1: not set.
-  // ANYCCL_VERIFY:
-  int verify = 0;             ///< Each N-th collective; 0: none.
-  bool verify_later = false;  ///< Calls do not wait for it.
+  struct Verify {
+    int each = 0;        ///< Each N-th collective; 0: none.
+    bool later = false;  ///< Calls do not wait for it.
+  };
+  Verify verify;  ///< ANYCCL_VERIFY.
   /// Where programs of this user keep what they can make again; empty: nowhere.
   std::string cache_folder;
   // The launcher's variables (torchrun's names); absent: not set, or no such number. Other software

@@ -48,7 +48,7 @@ using Lookup = std::function<std::optional<std::string>(std::string_view)>;
 /// other, the first of the table whose variables are all set. Absent: there is none.
 /// Errors: invalid_argument naming the variable.
 Result<std::optional<Launch>> find_launch(const Lookup& lookup);
-/// By the variables that were set when `config` was read.
+/// Looks at the variables that were set when `config` was read.
 Result<std::optional<Launch>> find_launch(const Config& config);
 
 /// Where this process is in a job of several ranks, for programs that can also start ranks

@@ -62,7 +62,7 @@ ANYCCL_API anycclResult_t anycclCodedUsesCodec(anycclCoded_t coded, anycclDataTy
 /* anycclAllReduce with op anycclSum or anycclAvg and Float32, Bfloat16 or Float16. Returns when the
  * result is there; not in a group. One call at a time; others wait.
  * - Each host adds up in float32, in slices; two hosts send each other their sums of a slice; more
- *   send the chunks of others to these, and the sums of chunks to all. All ranks decode the same
+ *   send the chunks of others to these, and the sums of chunks to all. All hosts decode the same
  *   payloads, also those that they have encoded themselves: so results are bitwise equal on all
  *   ranks, and an element is encoded once with two hosts and twice with more.
  * - An element's result depends on the elements of its block, which begin at sendbuff, and on which

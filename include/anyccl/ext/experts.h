@@ -12,11 +12,11 @@ typedef struct anycclRouting* anycclRouting_t; /* Which tokens go to which exper
 
 /* Decides where tokens go, and exchanges the counts. Collective over `comm`; returns when it is
  * done, so not in a group. experts[token * choices + k] in 0..nexperts-1 is the k-th expert of a
- * token, or -1: none. Rank r of n has the nexperts / n experts from r * nexperts / n on; `ntokens`
- * is each rank's own, the other numbers are equal on all ranks. An expert takes the first
- * `capacity` tokens of each rank, others are dropped; 0: it takes all. With `padded` not 0 every
- * expert has `capacity` rows of each rank, so sizes do not depend on tokens. A routing serves any
- * number of Dispatch and Combine calls, one at a time, forwards and backwards. */
+ * token, or -1: none. Rank r of n has the nexperts / n experts from r * nexperts / n on, without a
+ * rest; `ntokens` is each rank's own, the other numbers are equal on all ranks. An expert takes the
+ * first `capacity` tokens of each rank, others are dropped; 0: it takes all. With `padded` not 0
+ * every expert has `capacity` rows (not 0) of each rank, so sizes do not depend on tokens. A
+ * routing serves any number of Dispatch and Combine calls, one at a time, also backwards. */
 ANYCCL_API anycclResult_t anycclRoutingCreate(anycclRouting_t* routing, size_t ntokens, int choices,
                                               const int experts[], int nexperts, size_t capacity,
                                               int padded, anycclComm_t comm);

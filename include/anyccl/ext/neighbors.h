@@ -40,8 +40,8 @@ ANYCCL_API anycclResult_t anycclTopologyRank(anycclTopology_t topology, const in
 /* The ranks `displacement` before and after this one along dimension `dim`, or ANYCCL_NO_RANK. */
 ANYCCL_API anycclResult_t anycclTopologyShift(anycclTopology_t topology, int dim, int displacement,
                                               int* source, int* destination);
-/* The lists belong to the topology. Of a grid both are the same: 2 * ndims ranks, some of them
- * ANYCCL_NO_RANK. */
+/* The lists belong to the topology. Of a grid both are the same: 2 * ndims ranks, beyond an
+ * edge ANYCCL_NO_RANK. */
 ANYCCL_API anycclResult_t anycclTopologyNeighbors(anycclTopology_t topology, int* nsources,
                                                   const int** sources, int* ndestinations,
                                                   const int** destinations);

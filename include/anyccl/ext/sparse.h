@@ -32,10 +32,10 @@ typedef struct {
 ANYCCL_API anycclResult_t anycclSparseThreshold(const float* x, size_t count, size_t keep,
                                                 anycclSparseCut_t* cut);
 /* Exactly the `k` <= count largest elements; of equal ones, the first. Takes temporary memory, of 4
- * bytes for every 61st element and for some 2 k, and for all if they are unlike every 61st one. */
+ * bytes for each of such a sample and for some 2 (k + 1000), or for all if they are unlike it. */
 ANYCCL_API anycclResult_t anycclSparseTopK(const float* x, size_t count, size_t k,
                                            anycclSparseCut_t* cut);
-/* The most bytes that a payload with `entries` of `count` elements has. `values` is Float32,
+/* No payload with `entries` of `count` elements has more than `*bytes`. `values` is Float32,
  * Bfloat16 or Float16; others are Unsupported. */
 ANYCCL_API anycclResult_t anycclSparseBound(size_t count, size_t entries, anycclDataType_t values,
                                             size_t* bytes);
@@ -49,9 +49,9 @@ ANYCCL_API anycclResult_t anycclSparsePack(float* residual, float* momentum, siz
                                            const anycclSparseCut_t* cut, anycclDataType_t values,
                                            void* payload, size_t capacity, size_t* bytes);
 /* into[i] += what `payload` has for element i. Ranks that add the payloads of all ranks in the same
- * order get the same bits. A payload may come from anyone: where its bytes are none of a vector of
- * `count` elements, this is InvalidArgument, says what is wrong, and has changed nothing. Bytes
- * behind its end, up to `bytes`, are ignored. It must not change meanwhile. */
+ * order to equal vectors get the same bits. A payload may come from anyone: where its bytes are
+ * none of a vector of `count` elements, this is InvalidArgument, says what is wrong, and changes
+ * nothing. Bytes behind its end, up to `bytes`, are ignored. It must not change meanwhile. */
 ANYCCL_API anycclResult_t anycclSparseAdd(const void* payload, size_t bytes, float* into,
                                           size_t count);
 /* momentum[i] = factor * momentum[i] + gradient[i], then residual[i] += momentum[i]. */

@@ -75,7 +75,7 @@ class Recorder {
     std::uint8_t stream = 0;
     bool blocks = false;      ///< Its caller waits for it from the beginning on,
     std::uint64_t began = 0;  ///< which was then, see begin(); 0: now.
-    int ranks = 0;            ///< Of an AllToAllv, which has a count for each.
+    int ranks = 0;            ///< An AllToAllv has a count for each.
   };
 
   /// Whether it keeps anything.

@@ -98,6 +98,14 @@ Protocol protocol_of(const PreparedCall& prepared) {
   return may.has(Protocol::ll) && prepared.largest <= kLineBytes ? Protocol::ll : Protocol::ll128;
 }
 
+RecordedCall recorded_as(const Call& call, const Algorithm& algorithm, const PreparedCall& prepared,
+                         int ranks) {
+  return Recorder::like(call, {.algorithm = &algorithm,
+                               .protocol = static_cast<std::uint8_t>(protocol_of(prepared)),
+                               .parts = prepared.record.parts,
+                               .ranks = ranks});
+}
+
 }  // namespace
 
 Status PlanCache::check(const Call& call) const {
@@ -375,11 +383,7 @@ Result<std::shared_ptr<const PreparedCall>> PlanCache::prepare(const Call& given
   const bool may_be_lent = varies || bytes * static_cast<std::size_t>(me_.size) >= kLendFrom;
   if (may_be_lent && some(&Publications::Abilities::needs_landing)) add_landing(*prepared);
   prepared->largest = largest_publication(plan, geometry);
-  prepared->recorded =
-      Recorder::like(given, {.algorithm = choice.algorithm,
-                             .protocol = static_cast<std::uint8_t>(protocol_of(*prepared)),
-                             .parts = prepared->record.parts,
-                             .ranks = me_.size});
+  prepared->recorded = recorded_as(given, *choice.algorithm, *prepared, me_.size);
   report(call, choice, *prepared);
   if (!varies) {
     const std::uint32_t last = geometry.tiles() - 1;
