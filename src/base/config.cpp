@@ -251,20 +251,19 @@ Status read_chaos(ChaosPlan& into) {
 }
 
 /// "off", "all", "1/16", "1/16,late".
-Status read_verify(Config& into) {
+Status read_verify(Config::Verify& into) {
   const std::string text = text_of("ANYCCL_VERIFY");
   std::string_view each = text;
   constexpr std::string_view kLate = ",late", kOneIn = "1/";
-  into.verify.later = each.ends_with(kLate);
-  if (into.verify.later) each.remove_suffix(kLate.size());
-  into.verify.each = each == "all" ? 1 : 0;
-  if (each == "all" || (!into.verify.later && (each.empty() || each == "off"))) return {};
+  into.later = each.ends_with(kLate);
+  if (into.later) each.remove_suffix(kLate.size());
+  into.each = each == "all" ? 1 : 0;
+  if (each == "all" || (!into.later && (each.empty() || each == "off"))) return {};
   const char* const end = each.data() + each.size();
   const bool is_part = each.starts_with(kOneIn);
-  const auto [rest, problem] =
-      std::from_chars(each.data() + (is_part ? 2 : 0), end, into.verify.each);
-  if (is_part && problem == std::errc{} && rest == end && into.verify.each >= 1 &&
-      into.verify.each <= kMostVerify)
+  const auto [rest, problem] = std::from_chars(each.data() + (is_part ? 2 : 0), end, into.each);
+  if (is_part && problem == std::errc{} && rest == end && into.each >= 1 &&
+      into.each <= kMostVerify)
     return {};
   return error(Code::invalid_argument,
                "ANYCCL_VERIFY={} is not off, all, or 1/N with N from 1 to {}; \",late\" may be "
@@ -366,7 +365,7 @@ Result<Config> read_config() {
   std::optional<int> reproducible;
   ANYCCL_CHECK(read_number("ANYCCL_REPRODUCIBLE", 0, 3, reproducible));
   c.reproducible = reproducible.value_or(c.reproducible);
-  ANYCCL_CHECK(read_verify(c));
+  ANYCCL_CHECK(read_verify(c.verify));
   std::optional<int> fusion;
   ANYCCL_CHECK(read_number("ANYCCL_FUSION", 0, 1, fusion));
   c.fuses = fusion != 0;
