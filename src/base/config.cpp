@@ -33,10 +33,10 @@ std::string size_text(std::size_t bytes) {
 
 /// As read_verify() reads it; empty: nothing is verified.
 std::string verify_text(const Config& config) {
-  if (config.verify.each == 0) return "";
-  const std::string each =
-      config.verify.each == 1 ? "all" : fmt::format("1/{}", config.verify.each);
-  return config.verify.later ? each + ",late" : each;
+  const auto [each, later] = config.verify;
+  if (each == 0) return "";
+  const std::string calls = each == 1 ? "all" : fmt::format("1/{}", each);
+  return later ? calls + ",late" : calls;
 }
 
 constexpr Variable kVariables[] = {
