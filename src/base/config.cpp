@@ -35,8 +35,7 @@ std::string size_text(std::size_t bytes) {
 std::string verify_text(const Config& config) {
   const auto [each, later] = config.verify;
   if (each == 0) return "";
-  const std::string calls = each == 1 ? "all" : fmt::format("1/{}", each);
-  return later ? calls + ",late" : calls;
+  return (each == 1 ? "all" : fmt::format("1/{}", each)) + (later ? ",late" : "");
 }
 
 constexpr Variable kVariables[] = {
