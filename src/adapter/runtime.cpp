@@ -26,6 +26,7 @@
 #include "base/side_by_side.hpp"
 #include "platform/bootstrap/connect.hpp"
 #include "platform/bootstrap/environment.hpp"
+#include "platform/bootstrap/hosts.hpp"
 #include "platform/bootstrap/placement.hpp"
 
 namespace anyccl {
@@ -295,13 +296,9 @@ Result<CommPtr> create_over(InitContext& init, const GroupPtr& group, Rank me,
   ANYCCL_TRY(const std::size_t ring_bytes, ring_bytes_of(init, m.size, m.network));
   m.ring_bytes = std::min(most_ring_bytes, ring_bytes);
   const bootstrap::Hello& mine = group->members[uindex(me)];
-  const auto in_process =
-      std::count_if(group->members.begin(), group->members.end(),
-                    [&](const bootstrap::Hello& other) { return same_process(mine, other); });
-  const auto on_host =
-      std::count(placement.host_of.begin(), placement.host_of.end(), placement.host_of[uindex(me)]);
-  m.registration = probe::OversubscriptionMonitor::of_process().add(
-      static_cast<int>(in_process), on_host, count_in_containers_beside(mine, group->members));
+  const bootstrap::RanksNear near = bootstrap::ranks_near(mine, group->members);
+  m.registration = probe::OversubscriptionMonitor::of_process().add(near.in_process, near.on_host,
+                                                                    near.in_containers_beside);
   ANYCCL_TRY(const fabric::ContextKey key, context_key_of(group->secret, "context"));
   m.id = fmt::format("{:08x}", key >> 32);
   m.name = init.name;

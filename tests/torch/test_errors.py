@@ -177,19 +177,19 @@ def test_a_missing_rank_0_is_named_when_joining():
 
 @pytest.mark.parametrize("poor", [0, 1])
 def test_a_rank_that_cannot_join_tells_the_others_why(poor):
-    """At once, by the store: no connection can."""
+    """At once, by the store: no connection can. A third rank, which hears of it by a connection, too, names it."""
     def body(rank, folder):
-        store = dist.FileStore(folder + "/store", 2)
+        store = dist.FileStore(folder + "/store", 3)
         if rank == poor:
             used = len(os.listdir("/proc/self/fd"))  # with the one of this look, which the store needs
             resource.setrlimit(resource.RLIMIT_NOFILE, (used, used))
         begin = time.monotonic()
         with pytest.raises(dist.DistBackendError, match=f"rank {poor} cannot join: .*ulimit -n"):
-            dist.init_process_group("anyccl", store=store, rank=rank, world_size=2,
+            dist.init_process_group("anyccl", store=store, rank=rank, world_size=3,
                                     timeout=datetime.timedelta(seconds=60))
         assert time.monotonic() - begin < 50
     with tempfile.TemporaryDirectory() as folder:
-        fork_ranks(2, body, folder)
+        fork_ranks(3, body, folder)
 
 
 def of_storage(size):

@@ -153,6 +153,16 @@ def test_a_wait_that_is_too_short():
             tell("rank 0 has waited")
         work.wait()  # it went on
         assert x.eq(2).all()
+        sparse = torch.eye(3).to_sparse()
+        if rank == 1:
+            wait_for("rank 0 has waited for a sparse sum")
+        work = dist.all_reduce(sparse, async_op=True)
+        if rank == 0:
+            with pytest.raises(dist.DistBackendError, match="SPARSE; it goes on: rank 0 .* waits for rank 1 in"):
+                work.wait(datetime.timedelta(milliseconds=50))
+            tell("rank 0 has waited for a sparse sum")
+        work.wait()
+        assert sparse.to_dense().equal(2 * torch.eye(3))
         if rank == 0:
             received.wait()
         else:
@@ -311,7 +321,7 @@ def test_coalesced_calls_read_what_was_there_before(is_async):
     run_ranks(2, body)
 
 
-@pytest.mark.parametrize("what", ["blocking", "work", "work within", "receive"])
+@pytest.mark.parametrize("what", ["blocking", "work", "work within", "receive", "sparse"])
 def test_a_signal_ends_a_wait_and_the_operation_goes_on(what):
     """As Ctrl-C does."""
     def body(rank):
@@ -328,6 +338,9 @@ def test_a_signal_ends_a_wait_and_the_operation_goes_on(what):
                 dist.recv(tag, src=1)
             elif what == "receive":
                 dist.send(torch.ones(1), dst=0)
+            elif what == "sparse":
+                x = x.to_sparse()
+                dist.all_reduce(x)
             else:
                 within = (datetime.timedelta(seconds=50),) if what == "work within" else ()
                 dist.all_reduce(x, async_op=True).wait(*within)
@@ -338,7 +351,7 @@ def test_a_signal_ends_a_wait_and_the_operation_goes_on(what):
         y = torch.ones(1)
         dist.all_reduce(y)  # in its place behind the other
         assert y.item() == 2
-        assert what == "receive" or x.eq(2).all()
+        until(lambda: what == "receive" or x.to_dense().eq(2).all(), "it went on")
         dist.barrier()
         until(lambda: rank == 1 or what != "receive" or tag.item() == 1, "the message is never there")
     run_ranks(2, body)

@@ -56,4 +56,16 @@ void throw_backend_error(const std::string& text) {
   C10_THROW_ERROR(DistBackendError, text);
 }
 
+std::string awaited() {
+  const std::string text = anycclGetLastError(nullptr);
+  const auto at = text.find(": ");
+  return at == std::string::npos ? "" : text.substr(at);
+}
+
+void throw_timed_out(std::chrono::milliseconds time, c10d::OpType operation,
+                     const std::string& awaited) {
+  throw_backend_error("anyccl: Timed out waiting " + std::to_string(time.count()) + " ms for " +
+                      c10d::opTypeToString(operation) + "; it goes on" + awaited);
+}
+
 }  // namespace anyccl::torch

@@ -1,9 +1,11 @@
 #pragma once
 // Failures become exceptions of torch.
 
+#include <chrono>
 #include <exception>
 #include <string>
 #include <string_view>
+#include <torch/csrc/distributed/c10d/Work.hpp>
 
 #include "anyccl/anyccl.h"
 
@@ -16,6 +18,11 @@ std::exception_ptr failure(anycclResult_t code, std::string_view name, std::stri
 /// Of a call of this thread that has just failed.
 std::exception_ptr failure(anycclResult_t code, std::string_view name);
 [[noreturn]] void throw_backend_error(const std::string& text);
+/// ": rank 0 waits for rank 1 in ...", after a wait of this thread that was too short.
+std::string awaited();
+/// A wait for an operation was over before it: `awaited` says for whom that waits, or is empty.
+[[noreturn]] void throw_timed_out(std::chrono::milliseconds time, c10d::OpType operation,
+                                  const std::string& awaited);
 
 inline void check(anycclResult_t code, std::string_view name) {
   if (code != anycclSuccess) [[unlikely]]

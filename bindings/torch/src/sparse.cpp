@@ -6,6 +6,7 @@
 #include "arguments.hpp"
 #include "backend.hpp"
 #include "errors.hpp"
+#include "waiting.hpp"
 
 namespace anyccl::torch {
 namespace {
@@ -14,14 +15,42 @@ constexpr const char* kTitle = "anyccl:sparse_all_reduce";
 constexpr const char* kName = "sparse_all_reduce";
 constexpr int kDimensions = 16;
 
+/// The work that a sum waits for now. Any thread.
+class Awaited {
+ public:
+  /// By the thread of the sum.
+  anycclResult_t wait(anycclWork_t work) {
+    set(work);
+    const anycclResult_t result = anycclWorkWait(work);
+    set(nullptr);
+    return result;
+  }
+  /// For whom it waits, see awaited(); empty: for nobody.
+  std::string ranks() {
+    const std::lock_guard lock(mutex_);
+    const bool waits = work_ != nullptr && anycclWorkWaitFor(work_, 1) == anycclInProgress;
+    return waits ? awaited() : "";
+  }
+
+ private:
+  void set(anycclWork_t work) {
+    const std::lock_guard lock(mutex_);
+    work_ = work;
+  }
+  std::mutex mutex_;
+  anycclWork_t work_ = nullptr;
+};
+
 /// Completes when its thread calls complete().
 class SparseWork final : public c10d::Work {
  public:
   SparseWork(int rank, const char* title, const std::optional<std::vector<at::Tensor>>& inputs,
-             std::uint64_t sequence, std::vector<at::Tensor> outputs)
+             std::uint64_t sequence, std::vector<at::Tensor> outputs,
+             std::shared_ptr<Awaited> awaited)
       : Work(rank, c10d::OpType::_ALLREDUCE_SPARSE, title, inputs),
         sequence_(sequence),
-        outputs_(std::move(outputs)) {}
+        outputs_(std::move(outputs)),
+        awaited_(std::move(awaited)) {}
 
   void complete(std::exception_ptr error) {
     finish(error);
@@ -30,6 +59,21 @@ class SparseWork final : public c10d::Work {
     else
       future_->markCompleted(c10::IValue(outputs_));
   }
+  bool wait(std::chrono::milliseconds timeout) override {
+    const auto deadline = timeout == kNoTimeout ? Clock::time_point::max() : after(timeout);
+    std::unique_lock lock(mutex_);
+    while (!completed_) {
+      cv_.wait_until(lock, std::min(deadline, Clock::now() + kSignalTime),
+                     [this] { return completed_; });
+      if (completed_) break;
+      lock.unlock();
+      check_signals();
+      if (Clock::now() >= deadline) throw_timed_out(timeout, opType_, awaited_->ranks());
+      lock.lock();
+    }
+    if (exception_ != nullptr) std::rethrow_exception(exception_);
+    return true;
+  }
   std::vector<at::Tensor> result() override { return outputs_; }
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override { return future_; }
   std::uint64_t getSequencenumber() const override { return sequence_; }
@@ -37,6 +81,7 @@ class SparseWork final : public c10d::Work {
  private:
   const std::uint64_t sequence_;
   const std::vector<at::Tensor> outputs_;
+  const std::shared_ptr<Awaited> awaited_;
   const c10::intrusive_ptr<c10::ivalue::Future> future_ = future_of_tensors();
 };
 
@@ -75,7 +120,7 @@ class Exchange {
   }
 
   /// theirs[r] gets the message of rank r, mine goes to all. All are contiguous.
-  void run(const at::Tensor& mine, const std::vector<at::Tensor>& theirs) const {
+  void run(const at::Tensor& mine, const std::vector<at::Tensor>& theirs, Awaited& awaited) const {
     std::vector<OpenWork> works;
     shared_comm_->with(kName, [&](anycclComm_t comm) {
       for (const bool sends : {false, true}) {
@@ -101,7 +146,7 @@ class Exchange {
     // All, also after an error: they use the tensors.
     std::exception_ptr trouble;
     for (const auto& work : works) {
-      const anycclResult_t code = anycclWorkWait(work.get());
+      const anycclResult_t code = awaited.wait(work.get());
       if (code != anycclSuccess && trouble == nullptr) trouble = failure(code, kName);
     }
     if (trouble != nullptr) std::rethrow_exception(trouble);
@@ -116,12 +161,14 @@ class Exchange {
 /// One sum on its way, of a tensor as it was when this was made.
 class SparseSum {
  public:
-  SparseSum(Exchange exchange, const at::Tensor& input, int rank, int size)
+  SparseSum(Exchange exchange, const at::Tensor& input, int rank, int size,
+            std::shared_ptr<Awaited> awaited)
       : exchange_(std::move(exchange)),
         mine_(input.coalesce()),
         header_(header_of(mine_)),
         headers_(at::empty({size, header_.numel()}, header_.options())),
         rank_(rank),
+        awaited_(std::move(awaited)),
         gathered_(exchange_.gather(header_, headers_)) {}
 
   /// Waits for all ranks.
@@ -140,11 +187,12 @@ class SparseSum {
   const Exchange exchange_;
   const at::Tensor mine_, header_, headers_;
   const int rank_;
+  const std::shared_ptr<Awaited> awaited_;
   const OpenWork gathered_;
 };
 
 at::Tensor SparseSum::complete() {
-  if (const anycclResult_t code = anycclWorkWait(gathered_.get()); code != anycclSuccess)
+  if (const anycclResult_t code = awaited_->wait(gathered_.get()); code != anycclSuccess)
     std::rethrow_exception(failure(code, kName));
   const at::Tensor indices = mine_._indices().contiguous(), values = mine_._values().contiguous();
   const auto ranks = static_cast<std::size_t>(headers_.size(0));
@@ -160,8 +208,8 @@ at::Tensor SparseSum::complete() {
     sizes[0] = elements;
     all_values[r] = at::empty(sizes, values.options());
   }
-  exchange_.run(indices, all_indices);
-  exchange_.run(values, all_values);
+  exchange_.run(indices, all_indices, *awaited_);
+  exchange_.run(values, all_values, *awaited_);
   all_indices[static_cast<std::size_t>(rank_)] = indices;
   all_values[static_cast<std::size_t>(rank_)] = values;
   at::Tensor sum;
@@ -187,12 +235,13 @@ Backend::WorkPtr Backend::allreduce_sparse(Tensors& tensors, const c10d::Allredu
   const int tag = ANYCCL_LAYER_TAG(static_cast<int>(sparse_sequence_++ % (1U << 20)));
   const Exchange exchange(core_->group.comm, rank_, size_, tag, limit_of(timeout_of(opts.timeout)));
   const at::AutoDispatchBelowADInplaceOrView here_too;
-  const auto sum = std::make_shared<SparseSum>(exchange, tensor, rank_, size_);
+  const auto awaited = std::make_shared<Awaited>();
+  const auto sum = std::make_shared<SparseSum>(exchange, tensor, rank_, size_, awaited);
   const std::uint64_t sequence = sequence_.fetch_add(1, std::memory_order_relaxed) + 1;
   const char* const title = profiled(kTitle);
   auto work = c10::make_intrusive<SparseWork>(
       rank_, title, title != nullptr ? std::make_optional(tensors) : std::nullopt, sequence,
-      tensors);
+      tensors, awaited);
   const auto body = [work, sum, tensor] {
     std::exception_ptr error;
     try {
@@ -203,12 +252,8 @@ Backend::WorkPtr Backend::allreduce_sparse(Tensors& tensors, const c10d::Allredu
     }
     work->complete(error);
   };
-  if (opts.asyncOp) {
-    core_->executor->submit(body);
-  } else {
-    body();
-    work->wait();
-  }
+  core_->executor->submit(body);
+  if (!opts.asyncOp) work->wait(kNoTimeout);
   return work;
 }
 

@@ -58,17 +58,8 @@ std::vector<at::Tensor> PendingWork::result() {
   return outputs_;
 }
 
-/// ": rank 0 waits for rank 1 in ...", after a wait of this thread that was too short.
-static std::string awaited() {
-  const std::string text = anycclGetLastError(nullptr);
-  const auto at = text.find(": ");
-  return at == std::string::npos ? "" : text.substr(at);
-}
-
 bool PendingWork::wait(std::chrono::milliseconds timeout) {
-  if (!operation_->wait(timeout))
-    throw_backend_error("anyccl: Timed out waiting " + std::to_string(timeout.count()) +
-                        " ms for " + c10d::opTypeToString(opType_) + "; it goes on" + awaited());
+  if (!operation_->wait(timeout)) throw_timed_out(timeout, opType_, awaited());
   synchronize();  // torch forgets it
   if (const std::exception_ptr error = operation_->error()) std::rethrow_exception(error);
   return true;

@@ -1,6 +1,5 @@
 #include "platform/bootstrap/hosts.hpp"
 
-#include <algorithm>
 #include <string_view>
 #include <unordered_map>
 
@@ -38,10 +37,14 @@ std::vector<int> number_hosts(std::span<const Hello> hellos) {
   return host_of;
 }
 
-long count_in_containers_beside(const Hello& mine, std::span<const Hello> hellos) {
-  return std::count_if(hellos.begin(), hellos.end(), [&](const Hello& other) {
-    return other.boot_id == mine.boot_id && !same_network(mine, other);
-  });
+RanksNear ranks_near(const Hello& mine, std::span<const Hello> hellos) {
+  RanksNear near;
+  for (const Hello& other : hellos) {
+    if (same_process(mine, other)) ++near.in_process;
+    if (same_host(mine, other)) ++near.on_host;
+    if (other.boot_id == mine.boot_id && !same_network(mine, other)) ++near.in_containers_beside;
+  }
+  return near;
 }
 
 }  // namespace anyccl::bootstrap

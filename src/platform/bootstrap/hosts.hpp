@@ -11,7 +11,12 @@ namespace anyccl::bootstrap {
 /// appearance. Takes time in proportion to the hellos.
 std::vector<int> number_hosts(std::span<const Hello> hellos);
 
-/// The number of hellos from the machine of `mine`, but from other network namespaces: containers.
-long count_in_containers_beside(const Hello& mine, std::span<const Hello> hellos);
+/// How many ranks there are near one of them, which counts, too.
+struct RanksNear {
+  int in_process = 0;
+  long on_host = 0;
+  long in_containers_beside = 0;  ///< Of the same machine, in other network namespaces.
+};
+RanksNear ranks_near(const Hello& mine, std::span<const Hello> hellos);
 
 }  // namespace anyccl::bootstrap

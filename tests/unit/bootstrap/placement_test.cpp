@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "platform/bootstrap/hosts.hpp"
 #include "random_bytes.hpp"
 #include "ranks.hpp"
 
@@ -58,6 +59,18 @@ TEST(Placement, a_quota_is_shared_by_the_ranks_of_a_host) {
   EXPECT_EQ(placement_of(members).cores_each, Ints({0, 0, 0}));
   for (Hello& member : members) member.quota = 1;
   EXPECT_EQ(placement_of(members).ranks_per_core, 3);
+}
+
+TEST(RanksNear, are_counted_by_process_host_and_machine) {
+  auto members = bound_to({"0", "0", "0", "0", "0"});
+  for (std::size_t r = 0; r < members.size(); ++r) members[r].pid = r < 2 ? 1 : 9;
+  members[3].network_namespace = members[4].network_namespace = 1;
+  members[4].boot_id[0] = static_cast<std::byte>(1);
+  const RanksNear near = ranks_near(members[0], members);
+  EXPECT_EQ(near.in_process, 2);
+  EXPECT_EQ(near.on_host, 3);
+  EXPECT_EQ(near.in_containers_beside, 1);
+  EXPECT_EQ(ranks_near(members[4], members).in_containers_beside, 0);
 }
 
 TEST(Placement, hosts_share_no_cores) {

@@ -138,6 +138,16 @@ class Trouble {
   void throw_if_told() const {
     if (has(store_, key_)) throw_trouble(store_.get_to_str(key_));
   }
+  /// After a failure that another rank's may have caused, which has told of it or is about to.
+  void throw_if_told_soon() const {
+    bool told = false;
+    try {
+      told = wait_for(store_, key_, after(kSignalTime), nullptr);
+    } catch (const c10::DistNetworkError&) {
+      // The store is gone.
+    }
+    if (told) throw_if_told();
+  }
 
  private:
   c10d::Store& store_;
@@ -337,6 +347,7 @@ JoinedGroup meet(const c10::intrusive_ptr<c10d::Store>& store, int rank, int siz
     return {std::move(comm), round};
   } catch (const c10::Error& error) {
     const std::string why = error.what_without_backtrace();
+    if (why.find("stopped") != std::string::npos) trouble.throw_if_told_soon();
     if (trouble.tell(why)) throw_trouble(cannot_join(rank, why));
     throw;
   } catch (...) {

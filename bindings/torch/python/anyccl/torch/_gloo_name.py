@@ -32,8 +32,8 @@ def _arguments(store, rank, size, timeout=None, options=None, enable_reconfigure
     """Those of ProcessGroupAnyccl, from those of ProcessGroupGloo."""
     if enable_reconfigure:
         raise NotImplementedError(
-            "anyccl: the ranks of a group cannot be changed (enable_reconfigure=True); make a new group, or use "
-            f'the backend "{_REAL_NAME}"')
+            "anyccl: the ranks of a group cannot be changed (enable_reconfigure=True) under Gloo's name; make a new "
+            'group, or use the backend "anyccl"')
     if rank == 0 and not _Name.told:
         _Name.told = True
         _log.warning('anyccl: this job runs on anyccl where it asks for "gloo"; Gloo itself is "%s"', _REAL_NAME)
