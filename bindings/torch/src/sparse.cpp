@@ -18,7 +18,7 @@ constexpr int kDimensions = 16;
 /// The work that a sum waits for now. Any thread.
 class Awaited {
  public:
-  /// By the thread of the sum.
+  /// Called by the thread of the sum.
   anycclResult_t wait(anycclWork_t work) {
     set(work);
     const anycclResult_t result = anycclWorkWait(work);

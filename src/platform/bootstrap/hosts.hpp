@@ -15,7 +15,7 @@ std::vector<int> number_hosts(std::span<const Hello> hellos);
 struct RanksNear {
   int in_process = 0;
   long on_host = 0;
-  long in_containers_beside = 0;  ///< Of the same machine, in other network namespaces.
+  long in_containers_beside = 0;  ///< On the same machine, in other network namespaces.
 };
 RanksNear ranks_near(const Hello& mine, std::span<const Hello> hellos);
 
