@@ -268,9 +268,7 @@ class Communicator : public Operations {
     if (handle_ != nullptr)
       return detail::refused(Code::invalid_usage,
                              std::string(what) + ": the object is a communicator already");
-    anycclComm_t made = nullptr;
-    const anycclResult_t result = init(&made);
-    handle_ = made;
+    const anycclResult_t result = init(handle_.place());
     return result == anycclInProgress ? Status{} : detail::status_of(result, parent);
   }
   /// What make(communicator) puts there.

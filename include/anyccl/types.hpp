@@ -102,14 +102,16 @@ class CommHandle {
   CommHandle(anycclComm_t handle = nullptr) : handle_(handle) {}
   CommHandle(const CommHandle& other) : handle_(static_cast<anycclComm_t>(other)) {}
   CommHandle& operator=(const CommHandle& other) {
-    handle_.store(other, std::memory_order_release);
+    std::atomic_ref(handle_).store(other);
     return *this;
   }
-  operator anycclComm_t() const { return handle_.load(std::memory_order_acquire); }
-  anycclComm_t take() { return handle_.exchange(nullptr, std::memory_order_acq_rel); }
+  operator anycclComm_t() const { return std::atomic_ref(handle_).load(std::memory_order_acquire); }
+  anycclComm_t take() { return std::atomic_ref(handle_).exchange(nullptr); }
+  /// Where a call that creates a communicator puts its handle, perhaps at the end of a group.
+  anycclComm_t* place() { return &handle_; }
 
  private:
-  std::atomic<anycclComm_t> handle_;
+  mutable anycclComm_t handle_;
 };
 
 }  // namespace detail

@@ -34,7 +34,7 @@ class WaitingThread {
 
 Status ProgressLoop::await_turn(ProgressLock& progress_lock, std::chrono::milliseconds limit,
                                 const Deadline& until) {
-  constexpr auto kLook = std::chrono::milliseconds(50);  // at failures
+  constexpr int kLookMs = 50;  // at failures
   const Deadline late = limit.count() == 0 ? Deadline::never() : Deadline::in(limit);
   Interrupt interrupt;
   while (order_.is_kept_by_other() && !failure_.happened()) {
@@ -48,7 +48,8 @@ Status ProgressLoop::await_turn(ProgressLock& progress_lock, std::chrono::millis
       return error(Code::timeout,
                    "another thread was in a call of several operations until the time limit");
     progress_lock.unlock();
-    order_.sleep_while_kept(kLook);
+    const int left_ms = std::min(until.poll_ms(kLookMs), late.poll_ms(kLookMs));
+    order_.sleep_while_kept(std::chrono::milliseconds(std::max(1, left_ms)));
     const bool ends = until.is_never() && interrupt.is_due() && Interrupt::is_wanted();
     lock(progress_lock);
     if (ends)
