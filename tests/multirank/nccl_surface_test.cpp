@@ -98,6 +98,11 @@ TEST_F(OneThread, is_told_how_long_a_group_should_take) {
   ASSERT_SUCCESS(anycclGroupStart());
   EXPECT_EQ(anycclGroupSimulateEnd(&wrong), anycclInvalidArgument);
   EXPECT_EQ(anycclGroupSimulateEnd(&wrong), anycclInvalidUsage) << "there is no group any more";
+  anycclSimInfo_t inner = ANYCCL_SIM_INFO_INITIALIZER;
+  ASSERT_EQ(anycclGroupStart(), anycclSuccess);
+  ASSERT_EQ(anycclGroupStart(), anycclSuccess);
+  EXPECT_EQ(anycclGroupSimulateEnd(&inner), anycclInvalidUsage) << "it is inside another group";
+  EXPECT_EQ(anycclGroupEnd(), anycclInvalidUsage) << "which has that error";
   EXPECT_EQ(sums(comms_), std::vector<int>(kRanks, 10));
 }
 

@@ -123,7 +123,10 @@ anycclResult_t anycclGroupSimulateEnd(anycclSimInfo_t* info) {
     constexpr anycclSimInfo_t kInitial = ANYCCL_SIM_INFO_INITIALIZER;
     if (depth == 0)
       return error(Code::invalid_usage, "anycclGroupSimulateEnd without anycclGroupStart");
-    if (--depth > 0) return {};
+    if (--depth > 0)
+      return error(Code::invalid_usage,
+                   "anycclGroupSimulateEnd ends a group inside another one: only the outer one can "
+                   "be simulated");
     OpenGroup mine = std::exchange(*current, {});
     ANYCCL_CHECK(mine.first_error);
     ANYCCL_CHECK(need(info, "info"));

@@ -1,6 +1,6 @@
 #pragma once
 // Vectors of floats as payloads of fewer bytes: blocks of elements with a common scale. Nothing here knows of
-// ranks. anyccl.h describes the functions to callers, and docs/numbers.md the formats.
+// ranks. ext/codec.h describes the functions to callers, and docs/numbers.md the formats.
 
 #include <cstddef>
 #include <cstdint>
