@@ -11,20 +11,20 @@
  * - Threads: any, but anycclCommFinalize and anycclCommDestroy come when no other thread is in a
  *   call on the communicator. The order of its collectives is the same on every rank; one that
  *   waits does not keep another thread from issuing the next, but a call that takes several, as a
- *   split, does (sequence.h). Different communicators are independent and may be used in any order.
+ *   split, does (sequence.h). Issued calls of different communicators may come in any order.
  * - Errors: a call returns a code; anycclGetLastError(comm) says in words what, where and which
  *   rank, for calls without `comm` and those that free it anycclGetLastError(NULL). An error that a
  *   communicator meets while it runs makes it fail for good on all ranks: later operations return
  *   the same error, and anycclCommAbort or anycclCommDestroy frees it.
  * - Calls that differ between ranks are InvalidUsage on all of them. A rank that only gives, as the
- *   root of a broadcast, is through before the others look: it hears of that in its next call after
- *   they have come to theirs, which may be anycclCommFinalize or anycclCommDestroy.
+ *   root of a broadcast, is through before the others look: it hears of that in a later call, once
+ *   they have come to theirs; that may be anycclCommFinalize or anycclCommDestroy.
  * - Streams: with `stream` NULL the call returns when the operation is complete at this rank: the
- *   result is there and buffers may be reused. With a stream it returns at once; see
+ *   result is there and buffers may be reused. With a stream it does not wait for that; see
  *   anycclStreamCreate. The order on a communicator is that of the calls, whatever their streams:
- *   an operation, also a blocking one, waits until those before it are complete (a collective: the
- *   collectives; a send: those to its peer; a receive: those from its peer with its tag), so until
- *   their streams come to them. In a group calls with a `stream`, also NULL, start at its end.
+ *   an operation, also a blocking one, comes after those before it (a collective: the collectives;
+ *   a send: those to its peer; a receive: those from its peer with its tag), so waits until their
+ *   streams come to them. In a group operations with a `stream`, also NULL, start at its end.
  * - Counts are in elements; buffers may have any alignment. A NULL buffer is allowed where its
  *   count is 0. Except in place, input and output must not overlap.
  */
@@ -75,7 +75,7 @@ typedef enum {
   anycclNumResults = 11
 } anycclResult_t;
 
-/* Element types; all can be sent, and reduced by the operators below. */
+/* Element types; all can be sent, and be reduced by some of the operators below. */
 typedef enum {
   anycclInt8 = 0,
   anycclChar = 0,
@@ -140,8 +140,8 @@ typedef struct {
 ANYCCL_API anycclResult_t anycclGetVersion(int* version);
 /* A constant English sentence for `result`; never NULL. */
 ANYCCL_API const char* anycclGetErrorString(anycclResult_t result);
-/* The last error, or InProgress, that a call with `comm` has told, or, with NULL, any call of this
- * thread; "" if there was none. anycclCommDestroy and anycclCommAbort tell theirs with NULL. Valid
+/* The last error, mostly also InProgress, that a call with `comm` has told, or, with NULL, any call
+ * of this thread; "" if none. anycclCommDestroy and anycclCommAbort tell theirs with NULL. Valid
  * until this thread asks for that of a communicator again (with NULL: until its next call). */
 ANYCCL_API const char* anycclGetLastError(anycclComm_t comm);
 
@@ -191,7 +191,7 @@ typedef struct {
    * - algo, proto: rules as ANYCCL_ALGO and ANYCCL_PROTO have them, "ring" or
    *   "all_reduce:LL128@-8K,Simple@8K-;broadcast:^LL". NULL or "": none.
    * - chunkBytes: a vector, or a block, goes in tiles of at most so many bytes (ANYCCL_CHUNK_SIZE),
-   *   4096 to 1 GiB; two are under way at a time, over a network up to eight.
+   *   4096 to 1 GiB; at most two are under way at a time, over a network eight.
    * - buffSize: bytes of each rank's staging ring in shared memory (ANYCCL_BUFFSIZE), 65536 to 1
    *   GiB, and 12 KiB for each rank up to 1 MiB. */
   const char *algo, *proto;
@@ -208,17 +208,17 @@ typedef struct {
   /* The level of reproducibility, 0 to 3, equal on all ranks. 1, the default: the same bits in
    * every run with the same ranks, placement and settings. 2: each element of a sum is one function
    * of the ranks' elements, whatever the algorithm, the size of the call, its root or its group. 3:
-   * that function depends on the number of ranks, type and operator alone. 0: nothing is promised.
+   * that function depends on the number of ranks, type and operator alone. 0: no such promise.
    * The higher of this and ANYCCL_REPRODUCIBLE counts, and the configuration of a call may ask for
    * more. From 2 on operators that round use only algorithms that promise to add up by one tree;
    * a choice of others is refused, naming those. A split has its parent's, or its own. */
   int reproducible;
   /* Verification of results, equal on all ranks. 0: none. 1: of each collective; N: of each N-th.
    * Its ranks compare random sums or hashes of their inputs and results in an operation of its own,
-   * and a wrong result is the error anycclInternalError on all ranks, which names ranks, elements
-   * and operation. Barriers have no check, and Prod, averages of integers and functions of programs
-   * are InvalidUsage then; see docs/numbers.md. Not set: what ANYCCL_VERIFY says, or none. A split
-   * has its parent's, or its own. */
+   * and a wrong result is the error anycclInternalError on all ranks, which names the operation,
+   * ranks and often elements. Barriers have no check, and Prod, averages of integers and functions
+   * of programs are InvalidUsage then; see docs/numbers.md. Not set: what ANYCCL_VERIFY says, or
+   * none. A split has its parent's, or its own. */
   int verify;
   /* 1: a call returns when its result is there, and a later call or anycclCommGetAsyncError returns
    * what its verification finds, after the result may have been used. 0, the default: a call
@@ -267,21 +267,21 @@ ANYCCL_API anycclResult_t anycclCommSplit(anycclComm_t comm, int color, int key,
 #define ANYCCL_SHRINK_DEFAULT 0x00
 #define ANYCCL_SHRINK_ABORT 0x01
 /* Makes a communicator of the ranks of `comm` that are not in excludeRanksList, in their order.
- * These ranks make the call, with lists of the same ranks, and the others do not, but `comm` has
- * not failed and the others have not left. No operation of `comm` is open. `comm` stays as it is.
- * `config`, groups: as for anycclCommSplit. Errors: a rank in the list that is none of `comm`, or
- * the caller, on this rank alone; other arguments that one rank has wrong, on all that call;
- * RemoteError naming two ranks where their lists differ; a rank that does not come within
- * ANYCCL_TIMEOUT (or createTimeoutMs) fails `comm`, and so does one that makes the call and is left
- * out by all others. With ANYCCL_SHRINK_ABORT the ranks left carry on after a failure: what runs on
- * `comm` ends with Aborted on all of them, unless it has failed already, and `comm` can only be
- * shrunk so again, destroyed or aborted afterwards. The ranks that make the call agree who is left:
- * all but those that have died, or have destroyed or aborted `comm`, and those in the list of any
- * of them. Lists may differ, and name ranks that live, such as a stopped one; a rank that others
- * leave out gets RemoteError. Ranks may die meanwhile. Nothing of `comm` reaches the new one, which
- * can be shrunk so, too. Errors: Timeout after the same time, naming ranks that live and do not
- * come: it may be repeated, also with these in the list; RemoteError, naming a rank that cannot
- * take part and why, on all ranks, but that rank may return an error of its own. */
+ * These ranks make the call, with lists of the same ranks, and the others do not; `comm` has not
+ * failed. No operation of `comm` is open. `comm` stays as it is. `config`, groups: as for
+ * anycclCommSplit. Errors: a rank in the list that is none of `comm`, or the caller, on this rank
+ * alone; other arguments that one rank has wrong, on all that call; RemoteError naming two ranks,
+ * or Timeout, where their lists differ; a rank that does not come within ANYCCL_TIMEOUT (or
+ * createTimeoutMs) fails `comm`, and so does one that makes the call and is left out by all others.
+ * With ANYCCL_SHRINK_ABORT the ranks left carry on after a failure: what runs on `comm` ends with
+ * Aborted on all of them, unless it has failed already, and `comm` runs nothing afterwards: it can
+ * be shrunk so again, destroyed or aborted. The ranks that make the call agree who is left: all but
+ * those that have died, or have destroyed or aborted `comm`, and those in the list of any of them.
+ * Lists may differ, and name ranks that live, such as a stopped one; a rank that others leave out
+ * gets RemoteError. Ranks may die meanwhile. Nothing of `comm` reaches the new one, which can be
+ * shrunk so, too. Errors: Timeout after the same time, naming ranks that live and do not come: it
+ * may be repeated, also with these in the list; RemoteError, naming a rank that cannot take part
+ * and why, on all ranks, but that rank may return an error of its own. */
 ANYCCL_API anycclResult_t anycclCommShrink(anycclComm_t comm, int* excludeRanksList,
                                            int excludeRanksCount, anycclComm_t* newcomm,
                                            anycclConfig_t* config, int shrinkFlags);
@@ -306,8 +306,8 @@ ANYCCL_API anycclResult_t anycclCommGetUniqueId(anycclComm_t comm, anycclUniqueI
 ANYCCL_API anycclResult_t anycclCommGrow(anycclComm_t comm, int nranks, const anycclUniqueId* id,
                                          int rank, anycclComm_t* newcomm, anycclConfig_t* config);
 #define ANYCCL_REVOKE_DEFAULT 0x00
-/* Makes all ranks' operations on `comm` fail with Aborted and the name of this rank. Never waits
- * for a peer. The handle stays, to be destroyed or aborted. */
+/* Makes all ranks' operations on `comm` fail with Aborted and the name of this rank, unless it has
+ * failed before. Never waits for a peer. The handle stays, to be destroyed or aborted. */
 ANYCCL_API anycclResult_t anycclCommRevoke(anycclComm_t comm, int revokeFlags);
 /* Refused as Unsupported: memory that peers have mapped cannot be given back for a while. */
 ANYCCL_API anycclResult_t anycclCommSuspend(anycclComm_t comm, int flags);
@@ -334,7 +334,7 @@ ANYCCL_API anycclResult_t anycclCommFinalizeFor(anycclComm_t comm, unsigned int 
  * rank differed from those of its peers. */
 ANYCCL_API anycclResult_t anycclCommDestroy(anycclComm_t comm);
 /* Makes all ranks' operations on the communicator fail, then frees this rank's handle. Never waits
- * for a peer. Another thread that is inside a call on `comm` returns Aborted, and does so first, if
+ * for a peer. Another thread that waits in a call on `comm` returns Aborted, and does so first, if
  * that takes no longer than 100 ms. */
 ANYCCL_API anycclResult_t anycclCommAbort(anycclComm_t comm);
 /* *error = Success, InProgress (see anycclCommInitRankConfig), or why the communicator failed. */
@@ -357,12 +357,12 @@ typedef enum {
 ANYCCL_API anycclResult_t anycclCommMemStats(anycclComm_t comm, anycclCommMemStat_t stat,
                                              uint64_t* value);
 /* How the last collective ran, for people: "all_reduce/two_shot Simple shm" (algorithm, protocol,
- * transports, ", 4 calls as one" if it is a group's, ", level 3" if its level of reproducibility is
+ * transports, ", 4 calls as one" if they travel so, ", level 3" if its level of reproducibility is
  * not 1, ", tag 7" if its configuration has one). Also one of a split; not AllToAllw, of messages.
  * The protocol says where the largest publication lies in shared memory: LL, in the cache line of
  * its sequence word; LL128, in the slot of that word, up to 33 lines; Simple, in the staging ring
- * or where the caller has it. It is "-" among ranks that share no memory, unless LL or LL128 alone
- * was asked for. "" before the first. Valid until the next call with `comm`. */
+ * or where the caller has it. Among ranks that share no memory it is mostly "-". The text is ""
+ * before the first collective. Valid until the next call with `comm`. */
 ANYCCL_API anycclResult_t anycclCommLastPlan(anycclComm_t comm, const char** text);
 
 /* Writes what this rank remembers of its last operations (ANYCCL_RECORD), and for whom it waits
@@ -463,8 +463,8 @@ ANYCCL_API anycclResult_t anycclAllReduce(const void* sendbuff, void* recvbuff, 
  * and reduces one slice of the vector with the threads of the same number. It returns when that
  * slice is complete at this rank. The result is there, and the buffers may be used again, when the
  * whole team has returned: the caller's barrier comes behind it.
- * - Slices are consecutive, cut at multiples of 64 bytes, and have some 8 KiB or more: of a small
- *   vector the first threads have all, and the others return at once.
+ * - Slices are consecutive, cut at multiples of 64 bytes, and have some 8 KiB or more, the last one
+ *   what is left: of a small vector the first threads have all, and the others return at once.
  * - `threads` is equal on all ranks and at most what anycclCommParts was called with (1 needs no
  *   call); it may change from call to call. Not in a group, not in a stream.
  * - Threads share no writes or locks, but for operators of `comm`. One team at a time on `comm`;
@@ -472,8 +472,8 @@ ANYCCL_API anycclResult_t anycclAllReduce(const void* sendbuff, void* recvbuff, 
  * - Order: on `comm` it is one collective, that of thread 0. The slices of the others do not wait
  *   for what was issued on `comm` before.
  * - Result: bitwise equal on all ranks, and between runs with the same number of threads. Of up to
- *   8 ranks of a host it is also that of anycclAllReduce, unless a variable, configuration or table
- *   names its algorithm, and always from level 2 of reproducibility on; else rounding may differ.
+ *   8 ranks in shared memory it is also that of anycclAllReduce, unless a variable, configuration
+ *   or table names its algorithm, and always from level 2 of reproducibility on.
  * - Operators of `comm` may be used; a function may then be called by several threads at once.
  * - Errors: as anycclAllReduce; anycclGetLastError(NULL) has the calling thread's. One that `comm`
  *   does not survive (a rank that died, an abort, ranks or threads that call with other arguments)
@@ -535,7 +535,7 @@ ANYCCL_API anycclResult_t anycclAllToAll(const void* sendbuff, void* recvbuff, s
 #define anycclAlltoAll anycclAllToAll /* NCCL's spelling */
 /* Sends sendcounts[j] elements from sendbuff + sdispls[j] to rank j and receives recvcounts[j] from
  * it at recvbuff + rdispls[j], for all j. Arrays have an entry per rank, in elements; sendcounts[j]
- * here equals recvcounts[i] at rank j. Received blocks do not overlap. Not in place. */
+ * at rank i equals recvcounts[i] at rank j. Received blocks do not overlap. Not in place. */
 ANYCCL_API anycclResult_t anycclAllToAllv(const void* sendbuff, const size_t sendcounts[],
                                           const size_t sdispls[], void* recvbuff,
                                           const size_t recvcounts[], const size_t rdispls[],
@@ -843,8 +843,8 @@ typedef struct {
   anycclStream_t stream; /* It starts after earlier work in the stream; NULL: at its turn. */
   int tag; /* Send, Recv: 0..ANYCCL_MAX_TAG. Messages match in order where it is the same. */
   unsigned int timeout_ms;          /* When it is over the call fails, and the communicator; 0: the
-                            * communicator's, which counts from when the operation waits for peers.
-                            * Of a message it counts from the call; of a collective from its turn,
+                            * communicator's, for a message while something waits for it. Of a
+                            * message this one counts from the call; of a collective from its turn,
                             * when those before are complete and its stream has come to it. */
   const anycclCollConfig_t* config; /* Of a collective; NULL: none. Read during the call. */
   int synchronous;                  /* Send: not 0, as anycclSsend. */
@@ -857,7 +857,7 @@ ANYCCL_API anycclResult_t anycclRun(const anycclCall_t* call, anycclComm_t comm)
  * has not begun, as another thread is in a sequence. In a stream or group: as anycclRun(). */
 ANYCCL_API anycclResult_t anycclRunFor(const anycclCall_t* call, anycclComm_t comm,
                                        unsigned int wait_ms, anycclWork_t* work);
-/* Issues `call` and returns at once; buffers belong to the operation until it is complete. It goes
+/* Issues `call` and does not wait for it; its buffers belong to it until it is complete. It goes
  * on in the background, in a thread of the library that sleeps while there is nothing to do, and
  * whoever waits on the communicator helps; also if its work was freed. Collectives of a
  * communicator run in the order they were issued; sends and receives do not wait for them. */
@@ -906,7 +906,7 @@ ANYCCL_API anycclResult_t anycclWorkWaitAnyFor(const anycclWork_t* works, size_t
 ANYCCL_API anycclResult_t anycclWorkTestAny(const anycclWork_t* works, size_t count, size_t* index,
                                             int* done);
 /* In place of its call's limit: the operation fails, and the communicator, when `timeout_ms` have
- * passed from now on, or for a collective from its turn; 0: the communicator's. Any thread. */
+ * passed from now on, or for a collective from a later turn; 0: the communicator's. Any thread. */
 ANYCCL_API anycclResult_t anycclWorkLimit(anycclWork_t work, unsigned int timeout_ms);
 /* fn(userdata) is called once, when the operation is complete or has failed: now, by this thread,
  * if it is; else soon after by the library's background thread, which must not be kept long, as
@@ -944,10 +944,10 @@ ANYCCL_API anycclResult_t anycclStreamQuery(anycclStream_t stream);
  * that is one of `stream`, too. At once if never recorded. Recording it again changes nothing. */
 ANYCCL_API anycclResult_t anycclStreamWaitEvent(anycclStream_t stream, anycclEvent_t event);
 /* fn(userdata) runs when earlier work in the stream is done, also if that has failed, in the thread
- * of the stream; later work starts when it has returned. Waiting for what stands behind it in its
- * own stream is InvalidUsage: by a work, an event or a call whose turn comes after such an
- * operation, as the collectives of a communicator. Nothing notices streams that wait for each other
- * in a circle. An exception from it is an error of the stream. */
+ * of the stream; later work starts when it has returned. Waiting without a limit for what stands
+ * behind it in its own stream is InvalidUsage: by a work, an event or a call whose turn comes after
+ * such an operation, as the collectives of a communicator. Nothing notices streams that wait for
+ * each other in a circle. An exception from it is an error of the stream. */
 ANYCCL_API anycclResult_t anycclLaunchHostFunc(anycclStream_t stream, void (*fn)(void*),
                                                void* userdata);
 

@@ -97,8 +97,8 @@ inline Status decode(Codec codec, std::span<const std::byte> payload, View y) {
 /// anycclCodedAllReduce.
 ///
 /// Threads: any; one call at a time, the others wait. None is in a call when it is destroyed.
-/// Order:   calls come in the same order on all ranks. It has communicators of its own, so they are independent of
-///          those of the communicator that it was made of.
+/// Order:   calls come in the same order on all ranks. It has communicators of its own, so other threads may call the
+///          one that it was made of meanwhile, in any order with them.
 class AllReduce {
  public:
   /// Collective over `comm`. `everywhere`: each rank counts as a host. `if_slow`: it is measured first, and only

@@ -63,8 +63,8 @@ struct CommunicatorConfig {
 /// Order:   that of its Operations.
 class Communicator : public Operations {
  public:
-  /// Joins as `rank` of `size`. Errors: timeout naming missing ranks, invalid_argument, aborted,
-  /// invalid_usage naming what differs between ranks, remote_error where one left, system_error.
+  /// Joins as `rank` of `size`. Errors: timeout naming missing ranks if they are known, aborted,
+  /// invalid_usage where ranks differ, remote_error, invalid_argument, system_error, unsupported.
   static Result<Communicator> from_unique_id(const UniqueId& id, Rank rank, int size,
                                              const CommunicatorConfig& config = {}) {
     return value_of("from_unique_id", "join", config,
@@ -133,8 +133,8 @@ class Communicator : public Operations {
     });
   }
 
-  /// A communicator of the ranks that are not in `excluded`, in their order; these make the call, and
-  /// the others do not. `flags`: ANYCCL_SHRINK_ABORT after a failure, without the ranks that have died.
+  /// A communicator of the ranks that are not in `excluded`, in their order; these make the call,
+  /// the others do not. `flags`: ANYCCL_SHRINK_ABORT after a failure, without those that have gone.
   /// See anycclCommShrink.
   Result<Communicator> shrink(const std::vector<Rank>& excluded,
                               const CommunicatorConfig& config = {},

@@ -20,7 +20,7 @@ struct OpenGroup {
 };
 inline thread_local constinit OpenGroup* open_group = nullptr;
 
-/// An error that came before the library was called; in a group, nothing starts then.
+/// An error that came before the library was called; in a group(), nothing starts then.
 inline Status refused(Status error) {
   if (open_group != nullptr && open_group->error.ok()) open_group->error = error;
   return error;
@@ -91,13 +91,13 @@ class GroupScope {
 
 /// Issues all calls of function() together, when it has returned: sends and receives among them
 /// cannot wait for each other, also of several communicators or of several ranks of this thread, and
-/// small collectives travel as one. Returns when all without a stream are complete; those with
+/// small collectives may travel as one. Returns when all without a stream are complete; those with
 /// streams go to the ends of these. See anycclGroupStart.
 ///
 /// The calls return an empty Work: the end of the group is what there is to wait for. A group in a
 /// group is a part of it. Not for what gives a value, as from_unique_id() and split(): there are
-/// join() and split_into().
-/// Errors: the first one that a call returned, one that this header finds, such as shapes that do not
+/// join() and split_into(). start(), calls on streams and joins that do not block begin at once.
+/// Errors: the first one that a call returned, one that headers find, such as shapes that do not
 ///         fit, before others, or what function() returns, if that is a Status; then nothing was
 ///         started, nor after an exception. What the library finds at the end of the group, such as a
 ///         rank that does not exist, is returned, too.
@@ -111,7 +111,7 @@ Status group(Function&& function) {
 /// Starts none of the calls of function(), and says how many microseconds they should take, by the
 /// model of `anyccl explain`. See anycclGroupSimulateEnd.
 ///
-/// Errors: as group(); invalid_usage inside a group().
+/// Errors: as group(); invalid_usage inside a group(). Not after anycclGroupStart.
 template <typename Function>
 Result<float> simulate_group(Function&& function) {
   if (detail::open_group != nullptr)

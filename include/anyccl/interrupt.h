@@ -12,8 +12,8 @@ extern "C" {
  * after Ctrl-C. A call that waits for other ranks asks it ten times a second, from this thread
  * and without a lock of the library; it may call the library. As soon as it returns something
  * else than 0, the communicators that the call waits for are aborted, their other ranks are told,
- * and it returns Aborted: half of it may be done, so nothing can follow it. A call that waits for
- * a sequence of another thread has done nothing yet, and returns Aborted alone. Local. `check`
+ * and it returns Aborted: half of it may be done, so no operation can follow it. A call that waits
+ * for a sequence of another thread has done nothing yet, and returns Aborted alone. Local. `check`
  * NULL: none again, as at first.
  *
  * Calls with a time of their own, as anycclRunFor and anycclSequenceBegin, do not ask (but for

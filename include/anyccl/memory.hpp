@@ -33,8 +33,8 @@ constexpr bool overflows(std::size_t count) {
 }
 }  // namespace detail
 
-/// `size()` elements of undefined contents, aligned to 64 bytes, that local peers read where they lie:
-/// operations on them copy less. Freed with the object: no operation may be using it then. See
+/// `size()` elements of undefined contents, aligned to 64 bytes, which local peers can read there:
+/// long operations may copy less. Freed with the object: no operation may be using it then. See
 /// anycclMemAlloc.
 template <typename T>
 class Buffer {
@@ -105,7 +105,7 @@ class Allocator {
 
 /// Memory of the program's own that is made such memory for as long as the object lives: a mapping of
 /// a sealed memfd. No operation may be using it when the object ends, and the program unmaps it only
-/// then. See anycclMemRegister.
+/// after that. See anycclMemRegister.
 class MemoryRegistration {
  public:
   /// `memory` is mapped with MAP_SHARED from `offset` on of `fd`, which may be closed afterwards.

@@ -49,7 +49,7 @@ class Operations {
 
   /// The time limit of the operations that are called through this object from now on; 0, as at
   /// first: that of the communicator, see anycclConfig_t. When it is over the operation fails,
-  /// and the communicator. Of a message it counts from the call, of a collective from its turn.
+  /// and the communicator. Of a message it counts from its issue, of a collective from its turn.
   /// Not of issue(), issue_all(), and calls that give no Work. Not while other threads call.
   void set_timeout(std::chrono::milliseconds limit) { timeout_ms_ = detail::milliseconds(limit); }
 
@@ -79,8 +79,8 @@ class Operations {
     return detail::status_of(anycclCommParts(handle_, threads), handle_);
   }
   /// all_reduce() by a team of `threads` threads in each rank, inside the program's own parallel
-  /// region: each calls it with its number `thread` and else equal arguments, waits only for the
-  /// threads of its number, and returns when its slice of `out` is complete. The barrier behind the
+  /// region: each calls it with its number `thread` and else equal arguments, waits for no thread
+  /// of another number, and returns when its slice of `out` is complete. The barrier behind the
   /// region makes the rest visible. See anycclAllReducePart for slices, order, threads and errors.
   Status all_reduce_part(View in, View out, ReduceOp op, int thread, int threads) {
     if (const Status same = compare(in, out); !same.ok()) return same;
@@ -97,7 +97,7 @@ class Operations {
   }
   /// `out` of `root` becomes the reduction of all ranks' `in`; `out` is used only there.
   ///
-  /// Shapes: as all_reduce; elsewhere than at the root `out` may be empty, if the result has the type of `in`.
+  /// Shapes: as all_reduce; elsewhere `out` may be 0 elements of `in`'s type, if the result has it.
   Result<Work> reduce(View in, View out, ReduceOp op, Rank root, const Stream& stream = {}) {
     anycclCall_t call = make(anycclCollReduce, in, out, stream);
     call.op = static_cast<anycclRedOp_t>(op);

@@ -169,7 +169,7 @@ inline Completed wait_any(std::span<const Work> works) {
   first.status = detail::status_of(anycclWorkWaitAny(handles.data(), handles.size(), &first.index));
   return first;
 }
-/// The same, but in_progress if none is complete after `milliseconds`.
+/// The same, but in_progress if there are some and none is complete after `milliseconds`.
 inline Completed wait_any_for(std::span<const Work> works, unsigned milliseconds) {
   const std::vector<anycclWork_t> handles = detail::handles_of(works);
   Completed first;
@@ -177,7 +177,7 @@ inline Completed wait_any_for(std::span<const Work> works, unsigned milliseconds
       anycclWorkWaitAnyFor(handles.data(), handles.size(), milliseconds, &first.index));
   return first;
 }
-/// The same without waiting: in_progress if none is complete. Makes progress.
+/// The same without waiting: in_progress if there are some and none is complete. Makes progress.
 inline Completed test_any(std::span<const Work> works) {
   const std::vector<anycclWork_t> handles = detail::handles_of(works);
   Completed first;

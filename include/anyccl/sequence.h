@@ -13,7 +13,7 @@ extern "C" {
  * puts, signals and AllReducePart in threads from 1 on do not. For what takes several calls, as an
  * exchange of sizes, then of data: it is one place in the order of calls, the same on all ranks.
  * Local. anycclCommSplit and its like are sequences by themselves. Waits while another thread is in
- * one, for at most `wait_ms`: InProgress then; or, if that comes first, as with ANYCCL_NO_TIMEOUT,
+ * one, for at most `wait_ms`: InProgress then; or, if sooner, as with ANYCCL_NO_TIMEOUT,
  * Timeout at the time limit of `comm`. Any thread. InvalidUsage in a group, in a sequence of this
  * thread, and while a communicator is made from `comm` by a call that did not block. */
 ANYCCL_API anycclResult_t anycclSequenceBegin(anycclComm_t comm, unsigned int wait_ms);

@@ -44,7 +44,7 @@ inline Result<Cut> threshold(std::span<const float> x, std::size_t keep) {
 /// "Sparsified SGD with Memory", NeurIPS 2018.
 ///
 /// Shapes: k <= x.size().
-/// Memory: 4 bytes for every 61st element and some 2 k while it runs; for all if these are unlike.
+/// Memory: while it runs 4 bytes for every 61st element and some 4 k + 10,000; more if x is unlike.
 /// Errors: invalid_argument, system_error (no memory).
 inline Result<Cut> top_k(std::span<const float> x, std::size_t k) {
   Cut cut{};
@@ -57,7 +57,7 @@ inline Result<Cut> top_k(std::span<const float> x, std::size_t k) {
 /// Ranks that take equally many can all_gather payloads of this size: what lies behind the end of a payload is
 /// ignored.
 ///
-/// Errors: invalid_argument (entries > count), unsupported (values).
+/// Errors: invalid_argument (entries > count, or count > 2^46), unsupported (values).
 inline Result<std::size_t> bound(std::size_t count, std::size_t entries,
                                  DType values = DType::f32) {
   std::size_t bytes = 0;
@@ -103,8 +103,8 @@ inline Result<std::vector<std::byte>> pack(std::span<float> residual, std::span<
   return payload;
 }
 
-/// into[i] += what `payload` has for element i. Ranks that add the payloads of all ranks in the order of
-/// ranks have the same bits. A payload may have any bytes: they are checked before anything is added.
+/// into[i] += what `payload` has for i. Ranks that add all payloads to equal vectors in the order
+/// of ranks get the same bits. A payload may have any bytes: they are checked before any are added.
 ///
 /// Errors: invalid_argument, saying what is wrong: no payload of into.size() elements; `into` is unchanged.
 inline Status add(std::span<const std::byte> payload, std::span<float> into) {

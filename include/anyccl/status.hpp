@@ -16,7 +16,7 @@ enum class Code : int {
   internal = 3,          ///< An anyccl invariant broke: please report it.
   invalid_argument = 4,  ///< An argument broke a documented precondition. Nothing was started.
   invalid_usage = 5,     ///< The calls do not fit together: other ranks called something else, or
-                         ///< the handle was used after a fork or its end.
+                         ///< one came at a wrong time, as after a fork.
   remote_error = 6,      ///< A peer failed or disconnected; the message names its rank.
   in_progress = 7,       ///< Not finished yet. Not an error.
   unsupported = 8,       ///< Valid, but no algorithm, transport or device here can do it.
@@ -24,8 +24,8 @@ enum class Code : int {
   aborted = 10,          ///< The communicator was aborted, here or by a peer.
 };
 
-/// A code and, unless ok, one sentence for a person. Copies share the sentence, so copying never
-/// throws and an ok Status allocates nothing.
+/// A code and, unless ok, words for a person. Copies share the words, so copying never throws; an
+/// ok Status allocates nothing.
 class [[nodiscard]] Status {
  public:
   Status() = default;

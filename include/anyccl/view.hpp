@@ -13,7 +13,7 @@
 
 namespace anyccl {
 
-/// Numbers of types that C++ does not have, as their bits.
+/// Numbers of types that C++20 does not have, as their bits.
 struct BFloat16 {
   std::uint16_t bits = 0;
 };
@@ -126,8 +126,8 @@ constexpr DType dtype_of<std::complex<double>>() {
   return DType::complex128;
 }
 
-/// Elements in memory that the caller owns: `count` of `dtype` at `data`. Spans and vectors become
-/// one by themselves: `comm.all_reduce(x, y, ReduceOp::sum)`. What is only read may be const.
+/// The caller's elements: `count` of `dtype` at `data`. Vectors (not of bool) and spans (without a
+/// fixed size) become one: `comm.all_reduce(x, y, ReduceOp::sum)`. What is only read may be const.
 struct View {
   View() = default;
   View(void* first, std::size_t elements, DType type) : data(first), count(elements), dtype(type) {}

@@ -52,7 +52,7 @@ class [[nodiscard]] Work {
   }
   Status wait_for(std::chrono::milliseconds time) { return wait_for(detail::milliseconds(time)); }
   /// In place of its call's time limit; 0: the communicator's. Counts from now, or for a collective
-  /// from its turn. When it is over the operation fails, and the communicator.
+  /// from its turn, if that is later. When it is over the operation fails, and the communicator.
   Status limit(unsigned milliseconds) {
     return detail::status_of(anycclWorkLimit(handle_, milliseconds));
   }

@@ -10,23 +10,23 @@ extern "C" {
 
 typedef struct anycclCoded* anycclCoded_t; /* An AllReduce that a codec shortens. */
 
-/* Vectors of Float32, Bfloat16 or Float16 as payloads of fewer bytes: blocks of elements with a
- * common scale. Errors and costs of each are in docs/numbers.md. A payload has the codes of all
- * blocks and then their scales, both from a multiple of 64 bytes on; the last block is whole, its
- * rest zeros. All CPUs give the same bits. A block with an infinity or a NaN becomes all NaN where
- * a codec has scales; Bfloat16 and Float16 have none. Any bytes can be decoded. Any thread may
- * call; vectors may have any alignment, and vectors and payloads of one call do not overlap. */
+/* Vectors of Float32, Bfloat16 or Float16 as payloads, mostly of fewer bytes: blocks of elements
+ * with a common scale. Errors and costs of each are in docs/numbers.md. A payload has the codes of
+ * all blocks and then their scales, both from a multiple of 64 bytes on; the last block is whole,
+ * its rest zeros. All CPUs give the same bits. A block with an infinity or a NaN becomes all NaN
+ * where a codec has scales; Bfloat16 and Float16 have none. Any bytes can be decoded. Any thread
+ * may call; vectors may have any alignment, and vectors and payloads of one call do not overlap. */
 typedef enum {
   anycclCodecBfloat16 = 0, /* "bf16": rounded to nearest even. */
   anycclCodecFloat16 = 1,  /* "f16": the same; magnitudes from 65520 on become infinite. */
   /* "int8": blocks of 128, -127..127, a Bfloat16 scale. An element is off by at most 1/252 of the
-   * largest in its block; blocks below 2^-119 become zeros. */
+   * largest in its block, before it is rounded to `datatype`; blocks below 2^-119 become zeros. */
   anycclCodecInt8 = 2,
   /* "mxint8", "mxfp8_e4m3", "mxfp8_e5m2": OCP Microscaling (MX) 1.0, blocks of 32, 8-bit scale. */
   anycclCodecMxInt8 = 3,
   anycclCodecMxFloat8e4m3 = 4,
   anycclCodecMxFloat8e5m2 = 5,
-  anycclCodecInt4 = 6, /* "int4": blocks of 32, -7..7, a Bfloat16 scale; off by at most 1/13.8. */
+  anycclCodecInt4 = 6, /* "int4": blocks of 32, -7..7, a Bfloat16 scale; see docs/numbers.md. */
   anycclNumCodecs = 7
 } anycclCodec_t;
 /* *codec = the one of this name. Errors: Unsupported, naming those that there are. */
@@ -61,11 +61,11 @@ ANYCCL_API anycclResult_t anycclCodedUsesCodec(anycclCoded_t coded, anycclDataTy
                                                int* is);
 /* anycclAllReduce with op anycclSum or anycclAvg and Float32, Bfloat16 or Float16. Returns when the
  * result is there; not in a group. One call at a time; others wait.
- * - Each host adds up in float32, in slices; two hosts send each other their sums of a slice; more
- *   send the chunks of others to these, and the sums of chunks to all. All hosts decode the same
- *   payloads, also those that they have encoded themselves: so results are bitwise equal on all
- *   ranks, and an element is encoded once with two hosts and twice with more.
- * - An element's result depends on the elements of its block, which begin at sendbuff, and on which
+ * - With the codec each host adds up in float32, in slices; two hosts send each other their sums of
+ *   a slice; more send the chunks of others to these, and the sums of chunks to all. All decode the
+ *   same payloads, also those that they have encoded themselves: so results are bitwise equal on
+ *   all ranks, and an element is encoded once with two hosts and twice with more.
+ * - An element's result then depends on its block (the first begins at sendbuff), and on which
  *   ranks are on which host; on the length of the call only in a last block that it cuts.
  * - Errors: Unsupported, naming codec and datatype or operator, and InvalidArgument, on this rank
  *   alone; InvalidUsage on all ranks, naming two whose calls differ. That, and what else fails on
