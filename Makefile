@@ -100,7 +100,7 @@ build: ## Build build/release/bin/anyccl, build/release/lib/libanyccl.so, the Py
 	$(call product,all)
 
 install: ## Install under PREFIX (default /usr/local): library, headers, tool, CMake and pkg-config files
-	$(call product,$(LIBRARY))
+	$(call product,$(LIBRARY) anyccl_lab)
 	cmake --install build/release --prefix $(PREFIX)
 
 deb: ## Build a Debian package in build/release

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -15,6 +16,7 @@
 
 #include "algorithm/loaded/load.hpp"
 #include "base/config.hpp"
+#include "launch/own_command.hpp"
 #include "verb.hpp"
 
 namespace anyccl::cli {
@@ -40,8 +42,10 @@ int usage_error(std::string_view message) {
 int unknown_verb(std::string_view name) {
   std::vector<std::string_view> names;
   for (const Verb* verb : kVerbs) names.push_back(verb->name);
-  return usage_error(fmt::format("there is no verb '{}'; the verbs are {} (see anyccl --help)",
-                                 name, fmt::join(names, ", ")));
+  const bool has_all = ANYCCL_TOOL == std::string_view("anyccl-lab");
+  return usage_error(fmt::format(
+      "there is no verb '{}'; the verbs are {} (see anyccl --help){}", name, fmt::join(names, ", "),
+      has_all ? "" : "; anyccl-lab, which has more, is not beside this program (make build)"));
 }
 
 void describe(CLI::App& app) {
@@ -114,14 +118,27 @@ int print_help(CLI::App& app, int code) {
   return code;
 }
 
+/// Starts the program that has all verbs in place of this one. Returns if it is not beside it.
+void start_lab(std::vector<std::string> arguments) {
+  constexpr std::string_view kLab = "anyccl-lab";
+  const Result<std::string> own = own_path();
+  if (kLab == ANYCCL_TOOL || !own.ok()) return;
+  arguments.insert(arguments.begin(), own->substr(0, own->rfind('/') + 1) + std::string(kLab));
+  std::vector<char*> words;
+  for (std::string& argument : arguments) words.push_back(argument.data());
+  words.push_back(nullptr);
+  ::execv(words[0], words.data());
+}
+
 int run_tool(std::vector<std::string> arguments) {
   CLI::App app{"Collective communication for CPUs: shared memory and TCP"};
   describe(app);
-  if (arguments.empty()) return print_help(app, kUsageError);
-  if (const Verb* verb = find_verb(arguments.front())) {
+  if (const Verb* verb = arguments.empty() ? nullptr : find_verb(arguments.front())) {
     arguments.erase(arguments.begin());
     return parse_and_run(*verb, std::move(arguments));
   }
+  start_lab(arguments);
+  if (arguments.empty()) return print_help(app, kUsageError);
   if (!arguments.front().starts_with('-')) return unknown_verb(arguments.front());
   try {
     app.parse(std::vector<std::string>{arguments.front()});

@@ -17,7 +17,7 @@ using Body = std::function<int()>;
 /// The arguments after the first "--", or after the verb's flags: a command to run.
 using Command = std::vector<std::string>;
 
-/// One verb of the tool. A verb is one file in verbs/ that defines `verb_<name>`, and one line in
+/// One verb of the tool. A verb is one file in verbs/ that defines `verb_<name>`, and one name in
 /// verbs/CMakeLists.txt.
 struct Verb {
   std::string_view name, summary;

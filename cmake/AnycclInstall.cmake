@@ -14,10 +14,10 @@ install(TARGETS anyccl EXPORT anyccl
   INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/anyccl DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT library)
 if(ANYCCL_CLI)
-  install(TARGETS anyccl_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT library)
+  install(TARGETS anyccl_cli anyccl_lab RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT library)
 endif()
 if(TARGET anyccl_simgrid)
-  set_target_properties(anyccl_cli PROPERTIES INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")  # the tool opens it
+  set_target_properties(anyccl_lab PROPERTIES INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")  # the tool opens it
   install(TARGETS anyccl_simgrid LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library)
 endif()
 

@@ -5,6 +5,10 @@
 #include <stdlib.h>
 #include <sys/wait.h>
 
+#include <filesystem>
+
+#include "support/temporary_folder.hpp"
+
 namespace anyccl::cli {
 namespace {
 
@@ -31,6 +35,24 @@ TEST(Tool, refuses_an_unknown_verb_and_lists_the_known_ones) {
   EXPECT_EQ(tool.finish(), 2);
   EXPECT_NE(tool.err().find("there is no verb 'frobnicate'; the verbs are run"), std::string::npos)
       << tool.err();
+}
+
+/// `make run` builds no anyccl-lab.
+TEST(Tool, does_without_the_program_that_has_all_verbs) {
+  const test::TemporaryFolder folder;
+  const std::string tool = folder.path() + "/anyccl";
+  std::filesystem::copy_file(ANYCCL_TOOL, tool);
+  const auto ends_with = [&](const std::string& arguments, int code, const std::string& text) {
+    const std::string pattern = " 2>&1 | grep -qF -- '" + text + "'";
+    EXPECT_EQ(::system((tool + " " + arguments + pattern).c_str()), 0) << arguments;
+    const int status = ::system((tool + " " + arguments + " >/dev/null 2>&1").c_str());
+    EXPECT_EQ(WEXITSTATUS(status), code) << arguments;
+  };
+  ends_with("simulate all_reduce", 2, "anyccl-lab, which has more, is not beside this program");
+  ends_with("--help", 0, "perf");
+  ends_with("", 2, "Usage: anyccl");
+  ends_with("--version", 0, "anyccl " ANYCCL_VERSION_TEXT);
+  ends_with("info", 0, "anyccl ");
 }
 
 TEST(Tool, refuses_an_unknown_flag) {
