@@ -72,6 +72,7 @@ class SparseWork final : public c10d::Work {
       lock.lock();
     }
     if (exception_ != nullptr) std::rethrow_exception(exception_);
+    synchronize();  // torch forgets it
     return true;
   }
   std::vector<at::Tensor> result() override { return outputs_; }
