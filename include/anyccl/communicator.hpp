@@ -256,7 +256,7 @@ class Communicator : public Operations {
   /// Completes what was issued, then frees the handle.
   Status destroy() { return detail::status_of(anycclCommDestroy(handle_.take())); }
   /// Makes all ranks' operations fail, then frees the handle. Never waits for a peer. Other threads
-  /// may be in calls of this object, which return Aborted.
+  /// may be in calls of this object: those that wait return aborted.
   Status abort() { return detail::status_of(anycclCommAbort(handle_.take())); }
 
  private:
@@ -265,9 +265,11 @@ class Communicator : public Operations {
   /// Creates it by init(handle); what was begun without waiting is no error. Errors are in `parent`.
   template <typename Init>
   Status take(const char* what, anycclComm_t parent, const Init& init) {
-    if (handle_ != nullptr)
-      return detail::refused(Code::invalid_usage,
-                             std::string(what) + ": the object is a communicator already");
+    if (handle_ != nullptr) {
+      std::string text(what);
+      text += ": the object is a communicator already";
+      return detail::refused(Code::invalid_usage, text);
+    }
     const anycclResult_t result = init(handle_.place());
     return result == anycclInProgress ? Status{} : detail::status_of(result, parent);
   }
