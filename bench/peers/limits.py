@@ -5,6 +5,16 @@ from plan import FULL
 from process import call, compile_with
 
 
+FAR = 1.5  # times the shortest time of a line: one of the cores has moved away from the other
+
+
+def line_us(folder):
+    """The time of a cache line from one core to another now; 0 with one core. In a virtual machine it changes: the host
+    moves cores, for seconds or minutes, and then all that goes between them takes two or three times as long."""
+    lines = call([folder / "limits"]).split()
+    return float(lines[2]) if lines else 0
+
+
 def measure(folder):
     """{"cores": n, "line_us": one way, "copy_GBps": [[bytes, of all cores together], ...]}"""
     program = folder / "limits"

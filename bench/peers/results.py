@@ -4,6 +4,8 @@ import math
 from statistics import mean, median, stdev
 from typing import NamedTuple
 
+from limits import FAR
+
 OURS = "anyccl"
 ARENA = "anyccl arena"  # the same in memory from anycclMemAlloc
 BOUND = "zero copy"     # not a library: a loop that copies nothing
@@ -42,17 +44,19 @@ class Results:
         self.rows = []         # as in the file
         self.done = set()      # keys of (round, turn)
         self.times = {}        # Place -> {library: {round: us}}
+        self.lines = {}        # (Place, library, round) -> us that a cache line took then
         self.algorithms = {}   # (Place, library) -> name, in the last round
         self.wrong = set()     # (Place, library)
 
-    def add(self, number, turn, library, row):
+    def add(self, number, turn, library, row, line_us=0):
         self._take({"round": number, "transport": turn.transport, "op": turn.op, "ranks": turn.ranks,
-                    "library": library, **row._asdict()})
+                    "library": library, "line_us": line_us, **row._asdict()})
 
     def _take(self, row):
         place = Place(row["transport"], row["op"], row["ranks"], row["bytes"])
         self.rows.append(row)
         self.times.setdefault(place, {}).setdefault(row["library"], {})[row["round"]] = row["median_us"]
+        self.lines[place, row["library"], row["round"]] = row.get("line_us", 0)
         self.algorithms[place, row["library"]] = row["algorithm"]
         if row["wrong"]:
             self.wrong.add((place, row["library"]))
@@ -91,20 +95,35 @@ class Results:
     def rounds(self):
         return max((row["round"] for row in self.rows), default=0)
 
+    def is_far(self, place, library, number):
+        """The cores were farther from each other than at other times of this measurement."""
+        return self.lines[place, library, number] > FAR * self.shortest_line()
+
+    def shortest_line(self):
+        return min((us for us in self.lines.values() if us), default=0)
+
+    def far_share(self):
+        return mean(self.is_far(*key) for key in self.lines) if self.lines else 0
+
+    def _near(self, place, libraries):
+        """The rounds that have all of these libraries, with near cores; with far ones where there are no others."""
+        times = self.times.get(place, {})
+        common = [n for n in times.get(libraries[0], {}) if all(times.get(name, {}).get(n) for name in libraries)]
+        return [n for n in common if not any(self.is_far(place, name, n) for name in libraries)] or common
+
     def median_us(self, place, library=OURS):
         times = self.times.get(place, {}).get(library)
-        return median(times.values()) if times else None
+        return median(times[number] for number in self._near(place, [library])) if times else None
 
     def spread(self, place, library=OURS):
         """Between the rounds: (highest - lowest) / median."""
-        times = self.times[place][library].values()
+        times = [self.times[place][library][number] for number in self._near(place, [library])]
         return (max(times) - min(times)) / median(times)
 
     def ratio(self, place, library, ours=OURS):
         """To ours, of the rounds in which both were measured; None if there is none."""
         times = self.times.get(place, {})
-        ours, theirs = times.get(ours, {}), times.get(library, {})
-        ratios = [theirs[number] / ours[number] for number in theirs if ours.get(number)]
+        ratios = [times[library][number] / times[ours][number] for number in self._near(place, [library, ours])]
         if not ratios:
             return None
         return Ratio(median(ratios), min(ratios), max(ratios), lower_bound(ratios))
