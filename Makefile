@@ -3,7 +3,7 @@
 #
 #   OPTIONS   passed to every configure, for example: make test OPTIONS="-DANYCCL_WERROR=ON"
 .DEFAULT_GOAL := help
-.PHONY: help run fast test test-all test-loaded soak torch-versions asan tsan fuzz clang odr arm build install deb wheels format docs docs-torch doxygen guide tidy bench bench-full bench-fabric bench-torch numbers clean
+.PHONY: help run fast test test-all test-loaded soak torch-versions asan tsan fuzz clang odr arm build install deb wheels format docs docs-torch doxygen guide tidy bench bench-full bench-start bench-torch numbers clean
 OPTIONS ?=
 PREFIX  ?= /usr/local
 JOBS    := $(shell nproc)
@@ -195,10 +195,10 @@ bench-full: ## Compare all operations and sizes, and fail if a peer is ahead (lo
 	$(call build,release)
 	.venv/bin/python bench/peers/run --full --rounds 5 --resume --gate --json build/bench-full.json --plots build/bench-full
 
-bench-fabric: ## What starting and groups cost, beside Open MPI, Gloo and, with BASE=COMMIT, that version (10 minutes)
+bench-start: ## What starting and groups cost, beside Open MPI, Gloo and, with BASE=COMMIT, that version (10 minutes)
 	@scripts/install-packages build bench
 	$(call build,release)
-	$(if $(TORCH),.venv/bin/python,python3) bench/fabric/run $(if $(BASE),--base $(BASE)) --json build/bench-fabric.json
+	$(if $(TORCH),.venv/bin/python,python3) bench/start/run $(if $(BASE),--base $(BASE)) --json build/bench-start.json
 
 bench-torch: ## Compare with Gloo under torch, with 2 and 4 processes (10 minutes)
 	@scripts/install-packages build

@@ -28,6 +28,9 @@ constexpr const Verb* kVerbs[] = {
 };
 #undef ANYCCL_ENTRY
 
+constexpr std::string_view kLab = "anyccl-lab";
+constexpr bool kHasAll = kLab == ANYCCL_TOOL;
+
 const Verb* find_verb(std::string_view name) {
   const auto* const found = std::find_if(std::begin(kVerbs), std::end(kVerbs),
                                          [&](const Verb* v) { return v->name == name; });
@@ -42,10 +45,9 @@ int usage_error(std::string_view message) {
 int unknown_verb(std::string_view name) {
   std::vector<std::string_view> names;
   for (const Verb* verb : kVerbs) names.push_back(verb->name);
-  const bool has_all = ANYCCL_TOOL == std::string_view("anyccl-lab");
   return usage_error(fmt::format(
       "there is no verb '{}'; the verbs are {} (see anyccl --help){}", name, fmt::join(names, ", "),
-      has_all ? "" : "; anyccl-lab, which has more, is not beside this program (make build)"));
+      kHasAll ? "" : "; anyccl-lab, which has more, is not beside this program (make build)"));
 }
 
 void describe(CLI::App& app) {
@@ -120,9 +122,8 @@ int print_help(CLI::App& app, int code) {
 
 /// Starts the program that has all verbs in place of this one. Returns if it is not beside it.
 void start_lab(std::vector<std::string> arguments) {
-  constexpr std::string_view kLab = "anyccl-lab";
   const Result<std::string> own = own_path();
-  if (kLab == ANYCCL_TOOL || !own.ok()) return;
+  if (kHasAll || !own.ok()) return;
   arguments.insert(arguments.begin(), own->substr(0, own->rfind('/') + 1) + std::string(kLab));
   std::vector<char*> words;
   for (std::string& argument : arguments) words.push_back(argument.data());

@@ -106,7 +106,7 @@ Result<LinkTimings> measure_pair(const Comm& comm) {
   return timings;
 }
 
-Result<LinkTimings> measure_all_at_once(const Comm& pair_comm) {
+Result<LinkTimings> measure_beside_others(const Comm& pair_comm) {
   ANYCCL_TRY(Memory memory, Memory::allocate(4096, false));
   const Pair pair(pair_comm, std::move(memory));
   LinkTimings timings;
@@ -150,18 +150,23 @@ Result<std::vector<LinkTimings>> measure_links(const Comm& comm) {
     return 0;
   };
   const int near = first(true), far = first(false);
-  if (far == 0 && comm.ranks() >= 4) {
-    const bool odd = comm.ranks() % 2 == 1 && comm.rank() + 1 == comm.ranks();
-    ANYCCL_TRY(const std::optional<Comm> pair, comm.split(odd ? -1 : comm.rank() / 2));
-    if (pair) {
-      ANYCCL_TRY(LinkTimings more, measure_all_at_once(*pair));
-      timings.push_back(std::move(more));
-    }
-    ANYCCL_CHECK(comm.barrier());
-  } else if (near > 0) {
-    ANYCCL_CHECK(add_pair(comm, near, timings));
-  }
+  if (near > 0) ANYCCL_CHECK(add_pair(comm, near, timings));
   if (far > 0) ANYCCL_CHECK(add_pair(comm, far, timings));
+  if (far == 0 && comm.ranks() >= 4) {
+    ANYCCL_TRY(LinkTimings more, measure_all_pairs(comm));
+    timings.push_back(std::move(more));
+  }
+  return timings;
+}
+
+Result<LinkTimings> measure_all_pairs(const Comm& comm) {
+  const bool odd = comm.ranks() % 2 == 1 && comm.rank() + 1 == comm.ranks();
+  ANYCCL_TRY(const std::optional<Comm> pair, comm.split(odd ? -1 : comm.rank() / 2));
+  LinkTimings timings;
+  if (pair) {
+    ANYCCL_TRY(timings, measure_beside_others(*pair));
+  }
+  ANYCCL_CHECK(comm.barrier());
   return timings;
 }
 

@@ -24,11 +24,15 @@ struct LinkTimings {
   double all_at_once_s = 0;
 };
 
-/// Measures, as one rank of `comm`, the link between rank 0 and the first other rank of its host, and the one
-/// between rank 0 and the first rank of another host; what there is not is left out. Where all are on one host and
-/// are 4 or more, only how slow pairs are at once. The same on all ranks, but only rank 0's is filled. Errors: of
-/// the calls.
+/// Measures, as one rank of `comm`, the link between rank 0 and the first other rank of its host,
+/// and the one between rank 0 and the first rank of another host; what there is not is left out.
+/// Where all are on one host and are 4 or more, also how slow pairs are at once. All ranks call it;
+/// only rank 0's result is filled. Errors: those of the calls.
 Result<std::vector<LinkTimings>> measure_links(const Comm& comm);
+
+/// Measures how slow links are while all pairs of ranks use theirs. All ranks call it. Errors: those
+/// of the calls.
+Result<LinkTimings> measure_all_pairs(const Comm& comm);
 
 /// A file of them, from one process to another.
 Status write_timings(const std::string& file, const std::vector<LinkTimings>& timings);

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "adapter/c/handle.hpp"
 #include "base/error.hpp"
+#include "c/handle.hpp"
 
 namespace anyccl::cli {
 namespace {

@@ -21,10 +21,10 @@ struct HostClock {
 ///
 /// No result of an operation can be there before what it is made of has begun: a receive ends after
 /// its send begins, and an AllReduce ends nowhere before it has begun everywhere. Each operation of
-/// ranks on two hosts thus bounds the difference of their clocks, mostly from both sides; the
-/// tightest bounds of all operations are as far apart as the fastest one takes, and the difference
-/// is taken to be in their middle. Clocks that go at different rates during the trace, which those
-/// that NTP or PTP keeps do not, are beyond that.
+/// ranks on two hosts thus bounds the difference of their clocks, an AllReduce from both sides, a
+/// receive from one. The tightest bounds of all operations are about twice as far apart as the
+/// fastest one takes, and the difference is taken to be in their middle. Clocks that go at
+/// different rates during the trace, which those that NTP or PTP keeps do not, are beyond that.
 std::vector<HostClock> align(std::vector<RankTrace>& traces);
 
 }  // namespace anyccl::cli

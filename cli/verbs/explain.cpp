@@ -6,12 +6,12 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "adapter/init_context.hpp"
 #include "base/error.hpp"
 #include "framework/tuning/tuner.hpp"
 #include "hosts_flag.hpp"
 #include "perf/sizes.hpp"
 #include "platform/probe/host_facts.hpp"
+#include "runtime/process/init_context.hpp"
 #include "verb.hpp"
 
 namespace anyccl::cli {

@@ -8,9 +8,6 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "adapter/init_context.hpp"
-#include "adapter/init_report.hpp"
-#include "adapter/transports.hpp"
 #include "algorithm/catalog/algorithm.hpp"
 #include "base/config.hpp"
 #include "combinations.hpp"
@@ -18,6 +15,9 @@
 #include "platform/probe/host_facts.hpp"
 #include "platform/probe/machine.hpp"
 #include "platform/reduce/isa.hpp"
+#include "runtime/links/transports.hpp"
+#include "runtime/process/init_context.hpp"
+#include "runtime/process/init_report.hpp"
 #include "verb.hpp"
 
 namespace anyccl::cli {

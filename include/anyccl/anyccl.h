@@ -257,8 +257,8 @@ ANYCCL_API anycclResult_t anycclCommInitRankScalable(anycclComm_t* comm, int nra
  * InProgress at once; otherwise all ranks have joined when it returns, also inside a group. */
 ANYCCL_API anycclResult_t anycclCommInitEnvConfig(anycclComm_t* comm, anycclConfig_t* config);
 /* Collective over `comm`: ranks with the same `color` (>= 0) form a new communicator, ordered by
- * (key, old rank). `config`: as for anycclCommInitRankConfig; with blocking = 0, `comm` is not used
- * until the new one is ready, and with ANYCCL_SPLIT_NOCOLOR that one is finalized. An argument
+ * (key, old rank). `config`: as for anycclCommInitRankConfig; `blocking` defaults to `comm`'s. With
+ * 0 `comm` is InProgress until the new one is ready (finalized after _NOCOLOR). An argument
  * wrong on one rank is an error on all, and `comm` goes on; a rank that fails while the new one is
  * made (no descriptors left, a peer died or aborted `comm`) aborts `comm`: all others hear why. In
  * a group the new ones are there after anycclGroupEnd, so one thread may split several ranks. */
@@ -287,7 +287,7 @@ ANYCCL_API anycclResult_t anycclCommShrink(anycclComm_t comm, int* excludeRanksL
                                            anycclConfig_t* config, int shrinkFlags);
 /* *here = how many collectives of `comm` have completed at this rank, in the order of calls; a
  * group that travels as one counts as one, and splitting or growing `comm`, its parts, windows and
- * routings and what is coded call some, too. *everywhere = how many have at all that are left,
+ * routings and coded calls have some, too. *everywhere = how many have at all that are left,
  * once they have shrunk `comm` with ANYCCL_SHRINK_ABORT; 0 before. A program that notes *here after
  * each step finds the last that all have done. Also after `comm` has failed. Either may be NULL. */
 ANYCCL_API anycclResult_t anycclCommCompleted(anycclComm_t comm, uint64_t* here,
@@ -307,7 +307,7 @@ ANYCCL_API anycclResult_t anycclCommGrow(anycclComm_t comm, int nranks, const an
                                          int rank, anycclComm_t* newcomm, anycclConfig_t* config);
 #define ANYCCL_REVOKE_DEFAULT 0x00
 /* Makes all ranks' operations on `comm` fail with Aborted and the name of this rank, unless it has
- * failed before. Never waits for a peer. The handle stays, to be destroyed or aborted. */
+ * failed before. Never waits for a peer. Then it is shrunk with ANYCCL_SHRINK_ABORT, or ended. */
 ANYCCL_API anycclResult_t anycclCommRevoke(anycclComm_t comm, int revokeFlags);
 /* Refused as Unsupported: memory that peers have mapped cannot be given back for a while. */
 ANYCCL_API anycclResult_t anycclCommSuspend(anycclComm_t comm, int flags);
@@ -352,8 +352,8 @@ typedef enum {
   anycclStatGpuMemTotal = 3      /* The same. */
 } anycclCommMemStat_t;
 /* *value = bytes of host memory that this rank holds for `comm`: what its peers can map, buffers
- * and scratch. Grows as larger calls need more; plans, the library's own objects, the packed calls
- * of groups, memory of anycclMemAlloc and what anycclCommParts has added are not counted. */
+ * and scratch, which is less again when unused. Without plans, the library's own objects, packed
+ * calls of groups, queues of messages and sockets, anycclMemAlloc, slices of anycclCommParts. */
 ANYCCL_API anycclResult_t anycclCommMemStats(anycclComm_t comm, anycclCommMemStat_t stat,
                                              uint64_t* value);
 /* How the last collective ran, for people: "all_reduce/two_shot Simple shm" (algorithm, protocol,
@@ -375,7 +375,7 @@ ANYCCL_API anycclResult_t anycclCommDump(anycclComm_t comm, const char* path);
 /* *text = what this rank has done in `comm` so far, as JSON: calls, bytes, time and failures of
  * each operation, algorithm and protocol, and the memory that it holds; docs/metrics.md has the
  * fields. Counts nothing with ANYCCL_RECORD=0. Any thread, also while another one waits in a call
- * of `comm`, and after `comm` has failed. Valid until the next call of it by the same thread. */
+ * of `comm`, and after it has failed. Valid until this thread asks again, of any comm, or ends. */
 ANYCCL_API anycclResult_t anycclCommMetrics(anycclComm_t comm, const char** text);
 /* The same over all communicators of the process, also those that have ended, in the text format of
  * Prometheus. With ANYCCL_METRICS a file is written with it each 5 s. */
@@ -924,10 +924,10 @@ ANYCCL_API anycclResult_t anycclWorkFree(anycclWork_t work);
 /* A stream does its work in a thread of its own, started with the first work, one by one in the
  * order of calls, beside the program: operations, its functions, and waits for other streams.
  *
- * An operation with a stream returns after its arguments were checked and it has its place in the
- * order of its communicator. It starts when earlier work in the stream is done; later work in the
- * stream sees its result. Its buffers belong to it until then. Errors: what is wrong with a call is
- * returned by it, and nothing was put into the stream. What fails later is what
+ * Outside groups an operation with a stream returns after its arguments were checked and it has its
+ * place in the order of its communicator. It starts when earlier work in the stream is done; later
+ * work in the stream sees its result. Its buffers belong to it until then. Errors: what is wrong
+ * with a call is returned by it, and nothing was put into the stream. What fails later is what
  * anycclStreamSynchronize and anycclStreamQuery return from then on (and anycclCommGetAsyncError
  * for the communicator); it does not end the stream: functions still run, operations on a failed
  * communicator fail at once, others run. A stream created before fork is InvalidUsage in the child.
@@ -969,7 +969,7 @@ ANYCCL_API anycclResult_t anycclEventElapsedTime(float* ms, anycclEvent_t start,
 
 /* ---- Misuse ---------------------------------------------------------------------------------- */
 
-/* Uses that are wrong, and what comes of them:
+/* Wrong uses, and their consequences:
  * - Handles: a communicator, stream or event that was destroyed or aborted says so when it is used
  *   or destroyed again, as InvalidUsage or Aborted, until 256 others of its kind have been; also a
  *   communicator to a thread that comes at the moment when another one ends it.

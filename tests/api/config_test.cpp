@@ -155,6 +155,33 @@ TEST(NonBlocking, splits_in_the_background) {
   });
 }
 
+/// As with NCCL: a program may ask the parent alone, and no configuration is the parent's.
+TEST(NonBlocking, a_parent_is_in_progress_until_what_is_made_from_it_can_be_used) {
+  for (const bool has_config : {false, true})
+    run_ranks(2, [&](Communicator& comm) {
+      anycclConfig_t config = ANYCCL_CONFIG_INITIALIZER;
+      config.blocking = 0;
+      anycclComm_t first = nullptr, second = nullptr;
+      const auto wait_for = [](anycclComm_t parent) {
+        anycclResult_t state = anycclInProgress;
+        while (state == anycclInProgress)
+          ASSERT_EQ(anycclCommGetAsyncError(parent, &state), anycclSuccess);
+        EXPECT_EQ(state, anycclSuccess) << anycclGetLastError(parent);
+      };
+      ASSERT_EQ(anycclCommSplit(comm.handle(), 0, 0, &first, &config), anycclInProgress);
+      wait_for(comm.handle());
+      config.blocking = ANYCCL_CONFIG_UNDEF_INT;
+      ASSERT_EQ(anycclCommSplit(first, 0, 0, &second, has_config ? &config : nullptr),
+                anycclInProgress);
+      wait_for(first);
+      int size = 0;
+      EXPECT_EQ(anycclCommCount(second, &size), anycclSuccess) << anycclGetLastError(second);
+      EXPECT_EQ(size, 2);
+      EXPECT_EQ(anycclCommDestroy(second), anycclSuccess);
+      EXPECT_EQ(anycclCommDestroy(first), anycclSuccess);
+    });
+}
+
 TEST(Finalize, completes_what_was_issued_and_refuses_what_comes_then) {
   run_ranks(3, [](Communicator& comm) {
     float x = 1;

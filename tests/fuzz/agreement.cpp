@@ -1,7 +1,7 @@
 // What ranks that are left of a communicator say to each other until they agree who they are: rank 1 of
 // three hears what the input has the two others say.
 
-#include "adapter/agreement.hpp"
+#include "runtime/members/agreement.hpp"
 
 #include <sys/socket.h>
 
@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "input.hpp"
-#include "platform/fabric/link.hpp"
-#include "platform/transport/unix_socket/unix_transport.hpp"
+#include "platform/link/link.hpp"
+#include "platform/transports/unix_socket/unix_transport.hpp"
 #include "support/transports.hpp"
 #include "unit/framework/fake_peers.hpp"
 
@@ -39,8 +39,8 @@ class Victim {
     key_ = *key;
     for (const Rank peer : {Rank{0}, Rank{2}}) {
       test::Ends ends = test::connected_on_one_host();
-      const std::shared_ptr<fabric::Link> link(
-          new fabric::Link(unix_socket::unix_socket(), nullptr, peer, {}));
+      const std::shared_ptr<link::Link> link(
+          new link::Link(unix_socket::unix_socket(), nullptr, peer, {}));
       test::require(link->attach(std::move(ends[0]), nullptr).ok(), "attach");
       peers_[uindex(peer)] = std::move(ends[1]);
       all.links.push_back({peer, link, true, false});
@@ -49,7 +49,7 @@ class Victim {
     test::require(made.ok(), "among");
     agreement_ = *std::move(made);
     static_cast<void>(agreement_->decide({}, Deadline::in(std::chrono::seconds(0))));
-    fabric::FrameHeader said;
+    link::FrameHeader said;
     test::require(::recv(peers_[0].get(), &said, sizeof said, MSG_WAITALL) == sizeof said,
                   "what this rank says itself");
     statement_bytes_ = said.bytes;
@@ -88,8 +88,8 @@ class Victim {
   }
   void say(const UniqueFd& peer, std::span<const std::byte> payload) const {
     if (peer.get() < 0) return;
-    fabric::FrameHeader header;
-    header.type = fabric::kNotice;
+    link::FrameHeader header;
+    header.type = link::kNotice;
     header.bytes = static_cast<std::uint32_t>(payload.size());
     header.context = key_;
     std::vector<std::byte> frame(sizeof header + payload.size());
@@ -108,7 +108,7 @@ class Victim {
   }
 
   const std::shared_ptr<Comm> comm_;
-  fabric::ContextKey key_ = 0;
+  link::ContextKey key_ = 0;
   std::array<UniqueFd, kRanks> peers_;
   std::shared_ptr<Agreement> agreement_;
   std::size_t statement_bytes_ = 0;

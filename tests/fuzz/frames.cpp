@@ -7,11 +7,11 @@
 #include <cstring>
 
 #include "input.hpp"
-#include "platform/fabric/connector.hpp"
-#include "platform/fabric/link.hpp"
-#include "platform/fabric/seal.hpp"
-#include "platform/transport/sockets/socket_transport.hpp"
-#include "platform/transport/unix_socket/unix_transport.hpp"
+#include "platform/link/connector.hpp"
+#include "platform/link/link.hpp"
+#include "platform/link/seal.hpp"
+#include "platform/transports/sockets/socket_transport.hpp"
+#include "platform/transports/unix_socket/unix_transport.hpp"
 #include "support/transports.hpp"
 
 namespace anyccl::fuzz {
@@ -20,7 +20,7 @@ namespace {
 constexpr std::uint8_t kModes = 0xFC;
 
 /// Hears that a connection is lost.
-struct Connector final : fabric::Connector {
+struct Connector final : link::Connector {
   void connect(Rank) override {}
   void reconnect(Rank, int) override { lost = true; }
   bool lost = false;
@@ -34,16 +34,16 @@ class Victim {
     const auto mode = input.take<std::uint8_t>();
     if (mode < kModes) input = rest;
     seals_ = mode >= kModes && mode % 2 != 0;
-    fabric::LinkSettings settings;
+    link::LinkSettings settings;
     settings.checksums = seals_;
     settings.reconnects = mode >= kModes && mode % 4 >= 2;
     if (settings.reconnects) connector_ = std::make_shared<Connector>();
-    link_.reset(new fabric::Link(unix_socket::unix_socket(), connector_, Rank{1}, settings));
+    link_.reset(new link::Link(unix_socket::unix_socket(), connector_, Rank{1}, settings));
     connect(input);
-    const auto context = std::make_shared<fabric::Context>(Rank{0}, 0);
+    const auto context = std::make_shared<link::Context>(Rank{0}, 0);
     auto channel = link_->open(context, Rank{1});
     test::require(channel.ok(), "open a channel");
-    std::vector<fabric::PeerChannel> channels;
+    std::vector<link::PeerChannel> channels;
     channels.push_back({Rank{1}, *std::move(channel), true, false});
     auto made = sockets::make_socket_transport(context, std::move(channels));
     test::require(made.ok(), "make_socket_transport");
@@ -82,7 +82,7 @@ class Victim {
     sent_ = 0;
     test::require(link_->attach(std::move(ends[0]), nullptr).ok(), "attach");
     if (connector_ == nullptr) return;
-    fabric::Resend::Greeting greeting;
+    link::Resend::Greeting greeting;
     const auto how = input.take<std::uint8_t>();
     if (how % 8 == 1) greeting.received = input.take<std::uint8_t>();
     if (how % 8 == 2) greeting.received = input.take<std::uint64_t>();
@@ -113,7 +113,7 @@ class Victim {
   }
   /// One with the right magic number, of a few contexts, operations and messages.
   void say_frame(Input& input) {
-    fabric::FrameHeader header;
+    link::FrameHeader header;
     header.type = input.take<std::uint8_t>() % 9;
     const auto flags = input.take<std::uint8_t>();
     header.flags = flags % 8;
@@ -125,16 +125,16 @@ class Victim {
     // It sends nothing, and ends the connection with a peer that has read more than that.
     const auto credit = input.take<std::uint64_t>();
     header.credit = credit % 8 == 7 ? credit : 0;
-    if (header.type == fabric::kCall) header.bytes = sizeof(CallRecord);
+    if (header.type == link::kCall) header.bytes = sizeof(CallRecord);
     std::vector<std::byte> payload(header.bytes);
     const auto taken = input.take_bytes(payload.size());
     std::copy(taken.begin(), taken.end(), payload.begin());
-    const std::size_t descriptors = header.type == fabric::kNotice ? header.number % 3 : 0;
+    const std::size_t descriptors = header.type == link::kNotice ? header.number % 3 : 0;
     if (!seals_) {
       say(std::as_bytes(std::span(&header, 1)), descriptors);
       return say(payload);
     }
-    fabric::SealedHeader sealed = fabric::sealed(header, sent_++, payload.data());
+    link::SealedHeader sealed = link::sealed(header, sent_++, payload.data());
     if (flags % 16 >= 8) sealed.seal.payload ^= 1U << flags / 16;
     say(std::as_bytes(std::span(&sealed, 1)), descriptors);
     say(payload);
@@ -167,7 +167,7 @@ class Victim {
   }
 
   std::shared_ptr<Connector> connector_;  // null: a connection that is lost is not replaced
-  std::shared_ptr<fabric::Link> link_;
+  std::shared_ptr<link::Link> link_;
   UniqueFd peer_;
   bool seals_ = false;
   std::uint64_t sent_ = 0;  // frames, over this connection

@@ -1,6 +1,6 @@
 // Both ends of the handshake, with a third party on the wire that changes bytes.
 
-#include "platform/bootstrap/handshake.hpp"
+#include "platform/bootstrap/auth/handshake.hpp"
 
 #include <sys/socket.h>
 

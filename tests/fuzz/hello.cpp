@@ -1,9 +1,9 @@
 // Hellos: what a rank says of itself, and what the others make of it.
 
 #include "input.hpp"
-#include "platform/bootstrap/hosts.hpp"
-#include "platform/bootstrap/member_table.hpp"
-#include "platform/bootstrap/placement.hpp"
+#include "platform/bootstrap/group/hosts.hpp"
+#include "platform/bootstrap/group/member_table.hpp"
+#include "platform/bootstrap/group/placement.hpp"
 #include "support/transports.hpp"
 
 namespace anyccl::fuzz {

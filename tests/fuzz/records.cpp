@@ -1,9 +1,9 @@
 // Descriptions of peers' calls, reasons of their aborts, and their counts of rows.
 
+#include "ext/experts/token_routing.hpp"
 #include "framework/call/call.hpp"
-#include "framework/call/token_routing.hpp"
 #include "input.hpp"
-#include "platform/fabric/frame.hpp"
+#include "platform/link/frame.hpp"
 
 namespace anyccl::fuzz {
 namespace {
@@ -31,7 +31,7 @@ void run(Input input) {
   route(input);
   const auto words = input.rest();
   if (words.size() >= 4)
-    static_cast<void>(fabric::received_abort(Rank{1}, words.data(), words.size()));
+    static_cast<void>(link::received_abort(Rank{1}, words.data(), words.size()));
 }
 
 }  // namespace anyccl::fuzz

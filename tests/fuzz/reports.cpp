@@ -3,8 +3,8 @@
 #include <sys/socket.h>
 
 #include "input.hpp"
-#include "platform/bootstrap/member_table.hpp"
-#include "platform/bootstrap/receiver.hpp"
+#include "platform/bootstrap/group/member_table.hpp"
+#include "platform/bootstrap/rendezvous/receiver.hpp"
 #include "support/transports.hpp"
 
 namespace anyccl::fuzz {

@@ -10,7 +10,7 @@
 #include "framework/tuning/protocol_rules.hpp"
 #include "input.hpp"
 #include "launch/hosts.hpp"
-#include "platform/bootstrap/secret.hpp"
+#include "platform/bootstrap/socket/secret.hpp"
 
 namespace anyccl::fuzz {
 namespace {

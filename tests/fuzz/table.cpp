@@ -1,6 +1,6 @@
 // The table of all ranks' hellos, as the root server sends it.
 
-#include "platform/bootstrap/table.hpp"
+#include "platform/bootstrap/group/table.hpp"
 
 #include "input.hpp"
 

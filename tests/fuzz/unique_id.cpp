@@ -1,9 +1,9 @@
 // Unique ids, which users pass around.
 
-#include "platform/bootstrap/unique_id.hpp"
+#include "platform/bootstrap/rendezvous/unique_id.hpp"
 
 #include "input.hpp"
-#include "platform/bootstrap/address.hpp"
+#include "platform/bootstrap/socket/address.hpp"
 
 namespace anyccl::fuzz {
 

@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-#include "adapter/c/handle.hpp"
+#include "c/handle.hpp"
 #include "support/ranks.hpp"
 
 namespace anyccl::test {

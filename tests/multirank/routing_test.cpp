@@ -205,5 +205,27 @@ TEST(Routing, names_what_is_wrong_with_its_arguments) {
   EXPECT_EQ(anycclGroupEnd(), anycclInvalidUsage);
 }
 
+TEST(Routing, compares_what_ranks_give) {
+  struct Given {
+    std::size_t capacity;
+    int padded;
+    const char* text;  // of rank 0
+  };
+  for (const Given& other : {Given{5, 1, "capacity is 4 here and 5 on rank 1"},
+                             Given{4, 0, "padded is 1 here and 0 on rank 1"}})
+    run_ranks(3, [&](Communicator& comm) {
+      const bool is_other = comm.rank() == Rank{1};
+      const Given given = is_other ? other : Given{4, 1, nullptr};
+      const int expert = 0;
+      anycclRouting_t made = nullptr;
+      EXPECT_EQ(
+          anycclRoutingCreate(&made, 1, 1, &expert, 3, given.capacity, given.padded, comm.handle()),
+          anycclInvalidUsage);
+      const std::string text = anycclGetLastError(comm.handle());
+      EXPECT_NE(text.find(is_other ? "rank 0" : other.text), std::string::npos) << text;
+      EXPECT_TRUE(comm.barrier().ok());
+    });
+}
+
 }  // namespace
 }  // namespace anyccl::test

@@ -100,6 +100,29 @@ TEST_P(Sequences, keep_collectives_of_other_threads_back) {
   });
 }
 
+/// Two ranks send each other a number: issued together, and started together.
+void exchange_together(Communicator& comm) {
+  std::vector<float> sent(1, 2.0F), received(1);
+  anycclCall_t calls[] = {call_of(anycclCollSend, sent), call_of(anycclCollRecv, received)};
+  for (anycclCall_t& call : calls) call.root = 1 - index(comm.rank());
+  anycclWork_t works[2] = {};
+  const auto finish = [&] {
+    for (anycclWork_t work : works) {
+      EXPECT_EQ(anycclWorkWait(work), anycclSuccess);
+      EXPECT_EQ(anycclWorkFree(work), anycclSuccess);
+    }
+    EXPECT_EQ(std::exchange(received[0], 0), 2);
+  };
+  ASSERT_EQ(anycclIssueAll(calls, 2, comm.handle(), works), anycclSuccess);
+  finish();
+  anycclPrepared_t prepared[2] = {};
+  for (int i : {0, 1})
+    ASSERT_EQ(anycclPrepare(&calls[i], comm.handle(), &prepared[i]), anycclSuccess);
+  ASSERT_EQ(anycclStartAll(prepared, 2, works), anycclSuccess);
+  finish();
+  for (anycclPrepared_t one : prepared) EXPECT_EQ(anycclPreparedFree(one), anycclSuccess);
+}
+
 TEST_P(Sequences, let_messages_pass) {
   run_ranks(2, [](Communicator& comm) {
     const auto sequence = Sequence::begin(comm);
@@ -110,6 +133,7 @@ TEST_P(Sequences, let_messages_pass) {
         EXPECT_OK(wait(comm.send(view(x), Rank{1})));
       else
         EXPECT_OK(wait(comm.recv(view(x), Rank{0})));
+      exchange_together(comm);
     });
     other.join();
   });

@@ -41,11 +41,11 @@ Ends connected_on_one_host() {
   return {UniqueFd(ends[0]), UniqueFd(ends[1])};
 }
 
-std::vector<fabric::PeerChannel> open_channels(const std::shared_ptr<fabric::Context>& context,
-                                               std::vector<PeerSocket> sockets) {
+std::vector<link::PeerChannel> open_channels(const std::shared_ptr<link::Context>& context,
+                                             std::vector<PeerSocket> sockets) {
   auto links = make_links(std::move(sockets), context->me, {});
   require(links.ok(), "make links");
-  std::vector<fabric::PeerChannel> channels;
+  std::vector<link::PeerChannel> channels;
   for (const PeerLink& peer : *links) {
     auto channel = peer.link->open(context, peer.rank);
     require(channel.ok(), "open a channel");
@@ -55,7 +55,7 @@ std::vector<fabric::PeerChannel> open_channels(const std::shared_ptr<fabric::Con
 }
 
 std::vector<std::unique_ptr<Transport>> make_ranks(const TransportEntry& entry, int ranks) {
-  fabric::PeerChannel near;
+  link::PeerChannel near;
   near.local = true;
   const bool local = entry.reaches(near, true), same_process = local && !entry.reaches(near, false);
   std::vector<std::vector<PeerSocket>> peers(static_cast<std::size_t>(ranks));
@@ -73,7 +73,7 @@ std::vector<std::unique_ptr<Transport>> make_ranks(const TransportEntry& entry, 
   for (std::size_t me = 0; me < made.size(); ++me)
     threads.emplace_back([&, me] {
       const Rank rank{static_cast<std::int32_t>(me)};
-      const auto context = std::make_shared<fabric::Context>(rank, 0);
+      const auto context = std::make_shared<link::Context>(rank, 0);
       TransportSetup setup{.me = rank,
                            .context = context,
                            .ranks = static_cast<std::uint32_t>(ranks),

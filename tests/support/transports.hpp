@@ -9,7 +9,7 @@
 #include <memory>
 #include <vector>
 
-#include "adapter/transports.hpp"
+#include "runtime/links/transports.hpp"
 
 namespace anyccl::test {
 
@@ -21,8 +21,8 @@ Ends connected_by_tcp();
 Ends connected_on_one_host();
 
 /// Fresh links over the sockets, with a context on each.
-std::vector<fabric::PeerChannel> open_channels(const std::shared_ptr<fabric::Context>& context,
-                                               std::vector<PeerSocket> sockets);
+std::vector<link::PeerChannel> open_channels(const std::shared_ptr<link::Context>& context,
+                                             std::vector<PeerSocket> sockets);
 
 /// One transport per rank, each of which reaches all others.
 std::vector<std::unique_ptr<Transport>> make_ranks(const TransportEntry& entry, int ranks);

@@ -229,7 +229,6 @@ def test_wrong_arguments_raise_what_torch_raises():
         lambda d, rank: d["all_gather_object"]([None] * 2, lambda: 0),
         lambda d, rank: d["gather_object"](1, [None] * 2, dst=0, group_dst=0),
         lambda d, rank: d["gather_object"](1, None if rank == 0 else [None] * 2),
-        lambda d, rank: d["broadcast_object_list"]([], src=rank),
         lambda d, rank: d["broadcast_object_list"]([1], src=7),
         lambda d, rank: d["scatter_object_list"]([], [1, 2]),
         lambda d, rank: d["scatter_object_list"]([None], None, src=rank),
@@ -267,6 +266,20 @@ def test_lists_of_different_lengths_are_named(size):
         else:
             with pytest.raises(ValueError, match="object_list has 3 objects, that of the source has 2"):
                 dist.broadcast_object_list([None] * 3)
+        use_all([1, 2], rank)
+    run_ranks(2, body)
+
+
+def test_an_empty_list_is_a_list_of_another_length():
+    def body(rank):
+        for source, other, text in [([], [None], "has 1 objects, that of the source has 0"),
+                                    (["x"], [], "has 0 objects, that of the source has 1")]:
+            if rank == 0:
+                dist.broadcast_object_list(source)
+            else:
+                with pytest.raises(ValueError, match=text):
+                    dist.broadcast_object_list(other)
+        dist.broadcast_object_list([])
         use_all([1, 2], rank)
     run_ranks(2, body)
 

@@ -12,7 +12,8 @@ nb::object as_int32(nb::handle experts) {
   const nb::module_ numpy = nb::module_::import_("numpy");
   const nb::object array = numpy.attr("asarray")(experts);
   const auto kind = nb::cast<std::string>(array.attr("dtype").attr("kind"));
-  if (kind != "i" && kind != "u")
+  const bool is_empty = nb::cast<std::int64_t>(array.attr("size")) == 0;  // [] is of floats
+  if (kind != "i" && kind != "u" && !is_empty)
     raise_invalid("experts is of " + nb::cast<std::string>(array.attr("dtype").attr("name")) +
                   ", but needs integers");
   return numpy.attr("ascontiguousarray")(numpy.attr("clip")(array, -2, 0x7fffffff), "int32");

@@ -43,6 +43,14 @@ def test_capacity_drops_tokens_and_padding_fixes_sizes(two):
     ]
 
 
+def test_a_rank_without_tokens_takes_part(two):
+    def run(c):
+        routing = c.route([[0, 1]] if c.rank == 0 else [], 2)
+        return routing.dispatch(np.ones((routing.tokens, 3))).shape, routing.counts
+
+    assert two.each(run) == [((1, 3), [1]), ((1, 3), [1])]
+
+
 def test_results_go_into_out(alone):
     routing, out, back = alone.route([0, 0], 1), np.zeros(2), np.zeros(2)
     assert routing.dispatch(np.ones(2), out=out) is out and out.tolist() == [1, 1]

@@ -138,7 +138,7 @@ class Backend final : public c10d::Backend {
                                           const int& rank, const int& size) override;
 
   /// torch.distributed.shrink_group: of the ranks that are not excluded, which all call it. With its
-  /// SHRINK_ABORT after a failure: then the excluded ranks must be exactly those that are gone, or it
+  /// SHRINK_ABORT after a failure: then all ranks that are gone must be among the excluded ones, or it
   /// throws and may be called again.
   c10::intrusive_ptr<c10d::Backend> shrink(
       const std::vector<std::int64_t>& ranks_to_exclude, int shrink_flags,

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -74,6 +76,10 @@ struct Call {
     return displs[uindex(me)] * bytes_of(dtype);
   }
 };
+
+inline bool has_collectives(std::span<const Call* const> calls) {
+  return std::ranges::any_of(calls, [](const Call* call) { return !call->is_point_to_point(); });
+}
 
 static_assert(sizeof(void*) < 8 || sizeof(Call) <= 80);
 

@@ -11,13 +11,6 @@
 #include "framework/waiting/interrupt.hpp"
 
 namespace anyccl {
-namespace {
-
-bool has_collectives(std::span<const Call* const> calls) {
-  return std::ranges::any_of(calls, [](const Call* call) { return !call->is_point_to_point(); });
-}
-
-}  // namespace
 
 Comm::Comm(Membership membership)
     : me_(std::move(membership)),

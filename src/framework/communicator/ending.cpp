@@ -114,10 +114,21 @@ void Comm::interrupt() {
 
 /// Peers may never know of a receive, but they read from a send, and wait for this rank in a collective.
 Status Comm::finish_late() {
+  const auto& messages = messages_.waiting();
+  std::string wait;
+  if (!collectives_.empty() && collectives_.front()->started) {
+    const Execution& first = collectives_.front()->execution;
+    wait = diagnosis_.report().text(first, &first);
+  } else if (!messages.empty()) {
+    wait = diagnosis_.report().text(*messages.front(), nullptr);
+  }
+  if (wait.empty())
+    wait = fmt::format("{} of {} are open", collectives_.empty() ? "messages" : "collectives",
+                       me_.names[uindex(me_.rank)]);
   const Status why = error(Code::timeout,
                            "what was issued before the communicator was finalized has not ended "
                            "within the time limit: {}",
-                           collectives_.empty() ? "messages are open" : "collectives are open");
+                           wait);
   if (collectives_.empty() && messages_.has_only_receives())
     messages_.end(why);
   else

@@ -43,7 +43,7 @@ Comm::IssuedCalls Comm::issue_all(std::span<const Call* const> calls,
   if (forked()) return IssuedCalls(calls.size(), failure());
   ProgressLock progress_lock = loop_.progress_lock();
   loop_.lock(progress_lock);
-  if (loop_.order().is_kept_by_other())
+  if (loop_.order().is_kept_by_other() && has_collectives(calls))
     if (Status status = loop_.await_turn(progress_lock, me_.wait_limits.most); !status.ok())
       return IssuedCalls(calls.size(), std::move(status));
   IssuedCalls issued = enqueue_collectives(calls, gates);

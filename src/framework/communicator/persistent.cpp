@@ -1,5 +1,7 @@
 // Persistent calls: checked and planned once, started many times.
 
+#include <algorithm>
+
 #include "base/error.hpp"
 #include "framework/communicator/queued_collective.hpp"
 
@@ -63,7 +65,9 @@ Comm::IssuedCalls Comm::start_all(std::span<Persistent* const> calls) {
   if (forked()) return IssuedCalls(calls.size(), failure());
   ProgressLock progress_lock = loop_.progress_lock();
   loop_.lock(progress_lock);
-  if (loop_.order().is_kept_by_other())
+  const bool all_are_messages = std::ranges::all_of(
+      calls, [](const Persistent* call) { return call->kept.call().is_point_to_point(); });
+  if (loop_.order().is_kept_by_other() && !all_are_messages)
     if (Status status = loop_.await_turn(progress_lock, me_.wait_limits.most); !status.ok())
       return IssuedCalls(calls.size(), std::move(status));
   IssuedCalls started(calls.size(), Status());

@@ -1,4 +1,7 @@
 #pragma once
+// TLS 1.3 encrypts the connections between hosts if ANYCCL_TLS is set. The bootstrap makes a stream
+// for each connection, with a key that only its two ends have; then the link reads and writes
+// through the stream. A build without OpenSSL compiles without_tls.cpp in place of tls.cpp.
 
 #include <array>
 #include <cstddef>

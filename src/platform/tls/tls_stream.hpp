@@ -1,4 +1,6 @@
 #pragma once
+// A TLS stream is the SecureStream that OpenSSL gives: records of TLS are on the wire.
+// make_stream() creates it (tls.hpp). The bootstrap and the link use it through its base class.
 
 #include <openssl/ssl.h>
 

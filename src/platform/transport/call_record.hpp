@@ -1,4 +1,7 @@
 #pragma once
+// A call record says which collective a rank has called, and with which parameters. Ranks compare
+// their records to find out why calls do not fit together. Sockets carry the 40 bytes of a record
+// in a frame (platform/link/frame.hpp), and the shm transport shows its fields in shared memory.
 
 #include <cstdint>
 

@@ -1,4 +1,7 @@
 #pragma once
+// Messages are the point-to-point path of a transport. A message is sent in fragments, and messages
+// come in the order of their sends. Each transport implements this interface, and the framework's
+// code for messages calls it.
 
 #include <cstddef>
 #include <cstdint>
@@ -26,8 +29,8 @@ struct Envelope {
   bool lent = false;        ///< The receiver reads it from the sender's memory.
 };
 
-/// Point-to-point messages between this rank and its peers, which come in the order of their sends.
-/// A message that its receiver does not take yet holds back its sender, sooner or later.
+/// Point-to-point messages between this rank and its peers. A message that its receiver does not
+/// take yet holds back its sender, sooner or later.
 ///
 /// Threads: one at a time, the holder of the communicator's progress lock.
 class Messages {

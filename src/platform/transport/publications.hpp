@@ -1,4 +1,7 @@
 #pragma once
+// Publications are the data path of collectives: each rank publishes blocks of bytes for some of
+// its peers, and reads theirs. Each transport implements this interface. The framework calls it
+// when it executes a collective.
 
 #include <cstddef>
 #include <cstdint>
@@ -56,9 +59,8 @@ struct Incoming {
   std::byte* into = nullptr;
 };
 
-/// The data path of collectives: each rank publishes blocks of bytes for some of its peers, and
-/// reads theirs. It knows nothing of collectives: the executor says which bytes to publish for
-/// which peers and which to wait for.
+/// This interface knows nothing of collectives: the executor says which bytes to publish for which
+/// peers and which to wait for.
 ///
 /// Threads: one at a time, the holder of the communicator's progress lock.
 class Publications {

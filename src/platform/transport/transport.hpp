@@ -1,4 +1,8 @@
 #pragma once
+// A transport carries the data of one communicator between a rank and some of its peers: over
+// shared memory, TCP or unix sockets. The framework calls this interface with the progress lock of
+// the communicator. Publications (collectives) and Messages (point-to-point) are its fast paths;
+// the rest serves waits that take long, sleep, failures and the end.
 
 #include <poll.h>
 
@@ -44,9 +48,8 @@ struct PeerCalls {
   Rank receives_from = kAnySource;  ///< of this rank.
 };
 
-/// The way between this rank and some of its peers, in one communicator. Publications and messages
-/// are its fast paths; what is here is called when a wait takes long, never on the way of a fast
-/// operation.
+/// The way between this rank and some of its peers, in one communicator. Its own functions are
+/// called when a wait takes long, never on the way of a fast operation.
 ///
 /// Threads: one at a time, the holder of the communicator's progress lock; abort() and wake() alone
 /// may be called by any thread.

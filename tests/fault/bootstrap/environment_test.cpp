@@ -1,6 +1,6 @@
 // Ranks that a launcher starts as processes meet through the environment.
 
-#include "platform/bootstrap/environment.hpp"
+#include "platform/bootstrap/rendezvous/environment.hpp"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "platform/bootstrap/frame.hpp"
+#include "platform/bootstrap/rendezvous/frame.hpp"
 #include "unauthenticated.hpp"
 
 namespace anyccl::bootstrap {

@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "platform/bootstrap/frame.hpp"
-#include "platform/bootstrap/table.hpp"
+#include "platform/bootstrap/group/table.hpp"
+#include "platform/bootstrap/rendezvous/frame.hpp"
 #include "unauthenticated.hpp"
 
 namespace anyccl::bootstrap {

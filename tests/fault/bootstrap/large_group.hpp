@@ -3,9 +3,9 @@
 
 #include <gtest/gtest.h>
 
-#include "platform/bootstrap/frame.hpp"
-#include "platform/bootstrap/root_server.hpp"
-#include "platform/bootstrap/table.hpp"
+#include "platform/bootstrap/group/table.hpp"
+#include "platform/bootstrap/rendezvous/frame.hpp"
+#include "platform/bootstrap/rendezvous/root_server.hpp"
 #include "unauthenticated.hpp"
 
 namespace anyccl::bootstrap::test {

@@ -10,10 +10,10 @@
 #include <future>
 
 #include "large_group.hpp"
-#include "platform/bootstrap/host_meeting.hpp"
-#include "platform/bootstrap/receiver.hpp"
-#include "platform/bootstrap/relay.hpp"
-#include "platform/bootstrap/uplink.hpp"
+#include "platform/bootstrap/rendezvous/host_meeting.hpp"
+#include "platform/bootstrap/rendezvous/receiver.hpp"
+#include "platform/bootstrap/rendezvous/relay.hpp"
+#include "platform/bootstrap/rendezvous/uplink.hpp"
 
 namespace anyccl::bootstrap {
 namespace {

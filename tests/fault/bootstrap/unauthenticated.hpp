@@ -3,9 +3,9 @@
 
 #include <random>
 
-#include "platform/bootstrap/acceptor.hpp"
-#include "platform/bootstrap/dial.hpp"
-#include "platform/bootstrap/interfaces.hpp"
+#include "platform/bootstrap/auth/acceptor.hpp"
+#include "platform/bootstrap/auth/dial.hpp"
+#include "platform/bootstrap/socket/interfaces.hpp"
 #include "unit/bootstrap/random_bytes.hpp"
 #include "unit/bootstrap/ranks.hpp"
 

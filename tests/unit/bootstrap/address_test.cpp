@@ -1,9 +1,9 @@
 #include <gtest/gtest.h>
 
-#include "platform/bootstrap/interfaces.hpp"
-#include "platform/bootstrap/listeners.hpp"
-#include "platform/bootstrap/names.hpp"
-#include "platform/bootstrap/packed_addresses.hpp"
+#include "platform/bootstrap/socket/interfaces.hpp"
+#include "platform/bootstrap/socket/listeners.hpp"
+#include "platform/bootstrap/socket/names.hpp"
+#include "platform/bootstrap/socket/packed_addresses.hpp"
 #include "ranks.hpp"
 
 namespace anyccl::bootstrap {

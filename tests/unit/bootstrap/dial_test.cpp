@@ -1,11 +1,11 @@
 // How a connection is found among several addresses, of which some lead nowhere or to others.
 
-#include "platform/bootstrap/dial.hpp"
+#include "platform/bootstrap/auth/dial.hpp"
 
 #include <gtest/gtest.h>
 
-#include "platform/bootstrap/acceptor.hpp"
-#include "platform/bootstrap/interfaces.hpp"
+#include "platform/bootstrap/auth/acceptor.hpp"
+#include "platform/bootstrap/socket/interfaces.hpp"
 #include "ranks.hpp"
 
 namespace anyccl::bootstrap {

@@ -5,7 +5,7 @@
 
 #include <optional>
 
-#include "platform/bootstrap/handshake.hpp"
+#include "platform/bootstrap/auth/handshake.hpp"
 #include "ranks.hpp"
 
 namespace anyccl::bootstrap {

@@ -1,4 +1,4 @@
-#include "platform/bootstrap/handshake.hpp"
+#include "platform/bootstrap/auth/handshake.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>

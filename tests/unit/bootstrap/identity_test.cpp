@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "platform/bootstrap/unique_id.hpp"
+#include "platform/bootstrap/rendezvous/unique_id.hpp"
 #include "ranks.hpp"
 
 namespace anyccl::bootstrap {

@@ -1,4 +1,4 @@
-#include "platform/bootstrap/known_paths.hpp"
+#include "platform/bootstrap/group/known_paths.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "platform/bootstrap/member_table.hpp"
+#include "platform/bootstrap/group/member_table.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // How members of a group connect one pair at a time: who calls whom, and what comes of it.
 
-#include "platform/bootstrap/on_demand.hpp"
+#include "platform/bootstrap/mesh/on_demand.hpp"
 
 #include <random>
 

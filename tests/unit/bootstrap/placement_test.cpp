@@ -1,13 +1,13 @@
 // Which ranks are near each other, and which have a core of their own.
 
-#include "platform/bootstrap/placement.hpp"
+#include "platform/bootstrap/group/placement.hpp"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <limits>
 
-#include "platform/bootstrap/hosts.hpp"
+#include "platform/bootstrap/group/hosts.hpp"
 #include "random_bytes.hpp"
 #include "ranks.hpp"
 

@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "platform/bootstrap/connect.hpp"
-#include "platform/bootstrap/join.hpp"
-#include "platform/bootstrap/wire.hpp"
+#include "platform/bootstrap/mesh/connect.hpp"
+#include "platform/bootstrap/rendezvous/join.hpp"
+#include "platform/bootstrap/socket/wire.hpp"
 
 #define ASSERT_OK(...)                                          \
   do {                                                          \

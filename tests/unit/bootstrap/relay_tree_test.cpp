@@ -1,12 +1,12 @@
 // The way of the root server's answer to the leaders of hosts.
 
-#include "platform/bootstrap/relay_tree.hpp"
+#include "platform/bootstrap/rendezvous/relay_tree.hpp"
 
 #include <gtest/gtest.h>
 
 #include <map>
 
-#include "platform/bootstrap/hello.hpp"
+#include "platform/bootstrap/group/hello.hpp"
 
 namespace anyccl::bootstrap {
 namespace {

@@ -1,6 +1,6 @@
 // The table that everyone gets: small, the same after decoding, and harmless whatever it holds.
 
-#include "platform/bootstrap/table.hpp"
+#include "platform/bootstrap/group/table.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "platform/bootstrap/wire.hpp"
+#include "platform/bootstrap/socket/wire.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "base/unique_fd.hpp"
-#include "platform/bootstrap/frame_reader.hpp"
+#include "platform/bootstrap/rendezvous/frame_reader.hpp"
 #include "ranks.hpp"
 
 namespace anyccl::bootstrap {

@@ -54,14 +54,17 @@ class FakePeers : public Transport, Publications, Messages {
   alignas(64) std::byte room_[4096] = {};
 };
 
-/// Peers that are there, and publish nothing.
+/// Peers that are always there. They have published whatever is looked for, or nothing at all.
 class PresentPeers final : public FakePeers {
  public:
-  explicit PresentPeers(std::vector<Rank> peers) : FakePeers(0, std::move(peers)) {}
+  explicit PresentPeers(std::vector<Rank> peers, bool publish = false)
+      : FakePeers(1.0F, std::move(peers)), publish_(publish) {}
   PeerState state(Rank) override { return PeerState::present; }
 
  private:
-  bool has_published(std::uint32_t) override { return false; }
+  bool has_published(std::uint32_t) override { return publish_; }
+
+  const bool publish_;
 };
 
 }  // namespace anyccl::test

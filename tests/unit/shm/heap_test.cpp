@@ -1,6 +1,6 @@
 // The memory that a rank shows in all communicators over the same links: when a part of it is used again.
 
-#include "platform/transport/shm/heap.hpp"
+#include "platform/transports/shm/heap.hpp"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -13,9 +13,9 @@
 #include <array>
 #include <csignal>
 
-#include "platform/transport/shm/control.hpp"
-#include "platform/transport/shm/layout.hpp"
-#include "platform/transport/shm/pair_memory.hpp"
+#include "platform/transports/shm/control.hpp"
+#include "platform/transports/shm/layout.hpp"
+#include "platform/transports/shm/pair_memory.hpp"
 #include "support/ranks.hpp"
 #include "unit/shm/pair_of_ranks.hpp"
 
@@ -85,7 +85,7 @@ TEST_F(Heap, takes_a_reader_that_is_in_another_communicator_for_one_that_has_lef
 TEST_F(Heap, uses_the_parts_of_dead_readers_before_it_takes_another_volume) {
   const pid_t child = ::fork();
   if (child == 0) ::pause(), ::_exit(0);
-  const auto process = std::make_shared<fabric::PeerProcess>();
+  const auto process = std::make_shared<link::PeerProcess>();
   process->handle = PrivateFd(UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, child, 0))));
   ASSERT_TRUE(process->handle);
   const std::size_t most = SharedHeap::kMost;
@@ -124,7 +124,7 @@ Result<MadeTransport> meet(const ControlMessage& shown, std::array<int, 2> fds) 
   const auto open = [&](int me) {
     std::vector<PeerSocket> sockets;
     sockets.push_back({Rank{1 - me}, UniqueFd(ends[static_cast<std::size_t>(me)]), true, false});
-    const auto context = std::make_shared<fabric::Context>(Rank{me}, 0);
+    const auto context = std::make_shared<link::Context>(Rank{me}, 0);
     return std::pair(context, anyccl::test::open_channels(context, std::move(sockets)));
   };
   auto [context, peers] = open(0);

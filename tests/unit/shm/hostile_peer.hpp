@@ -6,10 +6,10 @@
 #include <cstring>
 #include <thread>
 
-#include "platform/transport/shm/control.hpp"
-#include "platform/transport/shm/layout.hpp"
-#include "platform/transport/shm/memory.hpp"
-#include "platform/transport/shm/shm_transport.hpp"
+#include "platform/transports/shm/control.hpp"
+#include "platform/transports/shm/layout.hpp"
+#include "platform/transports/shm/memory.hpp"
+#include "platform/transports/shm/shm_transport.hpp"
 #include "support/transports.hpp"
 
 namespace anyccl::shm::test {
@@ -22,8 +22,8 @@ class HostilePeer {
 
   HostilePeer() {
     anyccl::test::Ends ends = anyccl::test::connected_on_one_host();
-    const auto victim = std::make_shared<fabric::Context>(Rank{0}, 0);
-    const auto own = std::make_shared<fabric::Context>(Rank{1}, 0);
+    const auto victim = std::make_shared<link::Context>(Rank{0}, 0);
+    const auto own = std::make_shared<link::Context>(Rank{1}, 0);
     auto at_victim = channels(victim, 1, std::move(ends[0]));
     auto at_peer = channels(own, 0, std::move(ends[1]));
     channel_ = std::move(at_peer[0].channel);
@@ -57,8 +57,8 @@ class HostilePeer {
   }
 
  private:
-  static std::vector<fabric::PeerChannel> channels(const std::shared_ptr<fabric::Context>& context,
-                                                   int peer, UniqueFd socket) {
+  static std::vector<link::PeerChannel> channels(const std::shared_ptr<link::Context>& context,
+                                                 int peer, UniqueFd socket) {
     std::vector<PeerSocket> sockets;
     sockets.push_back({Rank{peer}, std::move(socket), true, false});
     return anyccl::test::open_channels(context, std::move(sockets));
@@ -82,7 +82,7 @@ class HostilePeer {
     anyccl::test::require(send(*channel_, answer).ok(), "send");
   }
 
-  std::unique_ptr<fabric::Channel> channel_;
+  std::unique_ptr<link::Channel> channel_;
   SharedMemory shown_;
   std::unique_ptr<Transport> victim_;
 };

@@ -1,6 +1,6 @@
 // How far the sender of messages may be ahead of their receiver.
 
-#include "platform/transport/shm/layout.hpp"
+#include "platform/transports/shm/layout.hpp"
 #include "unit/shm/pair_of_ranks.hpp"
 
 namespace anyccl::shm {

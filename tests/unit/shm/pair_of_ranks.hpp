@@ -7,7 +7,7 @@
 #include <memory>
 #include <thread>
 
-#include "platform/transport/shm/shm_transport.hpp"
+#include "platform/transports/shm/shm_transport.hpp"
 #include "support/transports.hpp"
 
 namespace anyccl::shm::test {
@@ -22,7 +22,7 @@ inline std::array<std::unique_ptr<Transport>, 2> make_pair_of_ranks(bool cores_a
   const auto make = [&](std::size_t me) {
     std::vector<PeerSocket> peers;
     peers.push_back({Rank{static_cast<std::int32_t>(1 - me)}, UniqueFd(fds[me]), true, true});
-    const auto context = std::make_shared<fabric::Context>(Rank{static_cast<std::int32_t>(me)}, 0);
+    const auto context = std::make_shared<link::Context>(Rank{static_cast<std::int32_t>(me)}, 0);
     auto made = make_shm_transport(anyccl::test::open_channels(context, std::move(peers)),
                                    {.me = context->me,
                                     .context = context,

@@ -18,10 +18,10 @@
 #include <thread>
 
 #include "base/error.hpp"
-#include "platform/transport/shm/arena.hpp"
-#include "platform/transport/shm/cma.hpp"
-#include "platform/transport/shm/memory.hpp"
-#include "platform/transport/shm/slot_tracker.hpp"
+#include "platform/transports/shm/arena.hpp"
+#include "platform/transports/shm/cma.hpp"
+#include "platform/transports/shm/memory.hpp"
+#include "platform/transports/shm/slot_tracker.hpp"
 
 namespace anyccl::shm {
 namespace {
@@ -173,8 +173,8 @@ class Other {
 };
 
 Result<CmaReader> reader_of(int socket) {
-  ANYCCL_TRY(fabric::PeerProcess process, fabric::PeerProcess::of(socket));
-  return CmaReader(std::make_shared<const fabric::PeerProcess>(std::move(process)));
+  ANYCCL_TRY(link::PeerProcess process, link::PeerProcess::of(socket));
+  return CmaReader(std::make_shared<const link::PeerProcess>(std::move(process)));
 }
 
 std::uint64_t here = 42;

@@ -6,8 +6,8 @@
 #include <thread>
 
 #include "ends.hpp"
-#include "platform/transport/sockets/socket_transport.hpp"
-#include "platform/transport/tcp/tcp_transport.hpp"
+#include "platform/transports/sockets/socket_transport.hpp"
+#include "platform/transports/tcp/tcp_transport.hpp"
 
 namespace anyccl {
 namespace {
@@ -92,7 +92,7 @@ std::array<std::unique_ptr<Transport>, 2> connect_ranks(Relay& relay, bool encry
   std::array<std::unique_ptr<Transport>, 2> made;
   for (std::size_t i = 0; i < 2; ++i) {
     const Rank me{static_cast<std::int32_t>(i)};
-    const auto context = std::make_shared<fabric::Context>(me, 0);
+    const auto context = std::make_shared<link::Context>(me, 0);
     Config config;
     config.tls = encrypts;
     config.chaos = *ChaosPlan::parse(chaos);
@@ -102,7 +102,7 @@ std::array<std::unique_ptr<Transport>, 2> connect_ranks(Relay& relay, bool encry
     require(links.ok(), "make_links");
     auto channel = links->front().link->open(context, links->front().rank);
     require(channel.ok(), "open");
-    std::vector<fabric::PeerChannel> channels;
+    std::vector<link::PeerChannel> channels;
     channels.push_back({links->front().rank, std::move(*channel), false, false});
     auto transport = sockets::make_socket_transport(context, std::move(channels));
     require(transport.ok(), "make_socket_transport");

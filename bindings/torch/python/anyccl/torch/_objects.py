@@ -129,7 +129,7 @@ def gather_object(theirs, obj, object_gather_list=None, dst=None, group=None, gr
 def broadcast_object_list(theirs, object_list, src=None, group=None, device=None, group_src=None):
     usable = _usable(group)
     root = None if usable is None else _root(usable, src, group_src)
-    if root is None or not len(object_list) or (device is not None and _torch.device(device).type != "cpu"):
+    if root is None or (device is not None and _torch.device(device).type != "cpu"):
         return theirs(object_list, src, group, device, group_src)
     pickle = (lambda: [_dump(object_list, with_lengths=True)]) if usable.rank() == root else list
     for data in _exchange("broadcast_object_list", _BROADCAST, usable, pickle, root):

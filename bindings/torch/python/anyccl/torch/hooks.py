@@ -257,13 +257,9 @@ class CodecState:
         # One thread: buckets come in the order of their calls, while backward() goes on.
         self._thread = concurrent.futures.ThreadPoolExecutor(1, "anyccl-coded")
 
-    def _average(self, buffer, future):
-        try:
-            self._coded.run(buffer, out=buffer, op="avg")
-        except Exception as error:
-            future.set_exception(error)
-        else:
-            future.set_result(buffer)
+    def _average(self, buffer):
+        self._coded.run(buffer, out=buffer, op="avg")
+        return buffer
 
     def close(self) -> None:
         """Takes leave of the other ranks, which do so, too."""
@@ -276,6 +272,7 @@ class CodecState:
 
 def coded(state: CodecState, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
     """Averages each bucket by an all_reduce whose bytes between hosts are codes."""
-    future = torch.futures.Future()
-    state._thread.submit(state._average, bucket.buffer(), future)
-    return future
+    begun, buffer = torch.futures.Future(), bucket.buffer()
+    averaged = begun.then(lambda _: state._average(buffer))  # DDP reads the text of what this raises
+    state._thread.submit(begun.set_result, None)
+    return averaged

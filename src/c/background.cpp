@@ -1,0 +1,69 @@
+#include "c/background.hpp"
+
+#include <thread>
+
+#include "base/fork.hpp"
+#include "base/signals.hpp"
+
+namespace anyccl {
+
+Background::Background() : result_(CommPtr()) {
+  watch_forks();
+  fork_generation_ = fork_generation();
+}
+
+std::shared_ptr<Background> Background::start(std::function<Result<CommPtr>()> job,
+                                              std::function<void()> when_abandoned) {
+  const std::shared_ptr<Background> made(new Background);
+  made->when_abandoned_ = std::move(when_abandoned);
+  const SignalsBlocked blocked;
+  std::thread([made, job = std::move(job)] { made->run(job); }).detach();
+  return made;
+}
+
+void Background::run(const std::function<Result<CommPtr>()>& job) {
+  Result<CommPtr> result = CommPtr();
+  try {
+    result = job();
+  } catch (const std::exception& e) {
+    result = Status(Code::system_error, e.what());
+  }
+  const std::lock_guard lock(mutex_);
+  if (abandoned_ && result.ok() && *result != nullptr) abort(**result);
+  result_ = abandoned_ ? CommPtr() : std::move(result);
+  done_ = true;
+  ended_.notify_all();
+}
+
+bool Background::done() {
+  if (fork_generation() != fork_generation_) return true;
+  const std::lock_guard lock(mutex_);
+  return done_;
+}
+
+Result<CommPtr> Background::take() {
+  if (fork_generation() != fork_generation_) return CommPtr();  // its thread is the parent's
+  std::unique_lock lock(mutex_);
+  ended_.wait(lock, [this] { return done_; });
+  return std::exchange(result_, CommPtr());
+}
+
+void Background::abandon() {
+  if (fork_generation() != fork_generation_) return;
+  std::unique_lock lock(mutex_);
+  abandoned_ = true;
+  if (done_ && result_.ok() && *result_ != nullptr) abort(**result_);
+  result_ = CommPtr();
+  const bool is_under_way = !done_;
+  lock.unlock();
+  if (is_under_way && when_abandoned_) when_abandoned_();
+}
+
+void abort(Comm& comm) {
+  comm.abort(aborted_by(comm.membership()));
+}
+void abort(Team& team) {
+  team.abort(aborted_by(team.first().membership()));
+}
+
+}  // namespace anyccl

@@ -1,0 +1,137 @@
+// The C interface: what calls that create communicators have in common.
+
+#include "c/creation.hpp"
+
+#include "base/error.hpp"
+#include "base/verify_limits.hpp"
+
+namespace anyccl {
+namespace {
+
+/// A size of the configuration; 0: not set. What is wrong with it is found later, but for numbers
+/// that are none.
+Result<std::size_t> size_in(int bytes, const char* field) {
+  if (bytes == ANYCCL_CONFIG_UNDEF_INT) return std::size_t{0};
+  if (bytes > 0) return static_cast<std::size_t>(bytes);
+  return error(Code::invalid_argument, "config->{} is {} bytes", field, bytes);
+}
+
+/// The time limit of operations; absent: the configuration says nothing of it.
+Result<std::optional<std::chrono::milliseconds>> time_limit_in(int milliseconds) {
+  if (milliseconds == ANYCCL_CONFIG_UNDEF_INT) return std::optional<std::chrono::milliseconds>();
+  if (milliseconds >= 0) return std::optional(std::chrono::milliseconds(milliseconds));
+  return error(Code::invalid_argument, "config->timeoutMs is {} ms", milliseconds);
+}
+
+/// The time limit of the creation; absent: the configuration says nothing of it.
+Result<std::optional<std::chrono::milliseconds>> creation_limit_in(int milliseconds) {
+  constexpr int kDay = 24 * 3600 * 1000;  // the most of ANYCCL_TIMEOUT, too
+  if (milliseconds == ANYCCL_CONFIG_UNDEF_INT) return std::optional<std::chrono::milliseconds>();
+  if (milliseconds >= 1 && milliseconds <= kDay)
+    return std::optional(std::chrono::milliseconds(milliseconds));
+  return error(Code::invalid_argument, "config->createTimeoutMs is {} ms instead of 1 to {}",
+               milliseconds, kDay);
+}
+
+/// -1: the configuration says nothing of it.
+Result<int> verify_in(int verify, const char* field, int most) {
+  if (verify == ANYCCL_CONFIG_UNDEF_INT) return -1;
+  if (verify >= 0 && verify <= most) return verify;
+  return error(Code::invalid_argument, "config->{} is {} instead of 0 to {}", field, verify, most);
+}
+
+/// Whether calls are to wait; `usual`: where the configuration does not say so. Errors: also where
+/// it is no configuration of this version.
+Result<bool> is_blocking(const anycclConfig_t& config, bool usual) {
+  constexpr anycclConfig_t kInitial = ANYCCL_CONFIG_INITIALIZER;
+  if (config.size != kInitial.size || config.magic != kInitial.magic)
+    return error(Code::invalid_argument,
+                 "config was not set to ANYCCL_CONFIG_INITIALIZER, or for another version");
+  if (config.blocking == ANYCCL_CONFIG_UNDEF_INT) return usual;
+  if (config.blocking != 0 && config.blocking != 1)
+    return error(Code::invalid_argument, "config->blocking is {} instead of 0 or 1",
+                 config.blocking);
+  return config.blocking == 1;
+}
+
+/// With what is wrong with them.
+CommSettings settings_in(const anycclConfig_t& config) {
+  CommSettings settings;
+  if (config.algo != nullptr) settings.algo = config.algo;
+  if (config.proto != nullptr) settings.proto = config.proto;
+  const auto chunk = size_in(config.chunkBytes, "chunkBytes");
+  const auto buffer = size_in(config.buffSize, "buffSize");
+  const auto time_limit = time_limit_in(config.timeoutMs);
+  const auto creation_limit = creation_limit_in(config.createTimeoutMs);
+  const auto level = level_in(config.reproducible);
+  const auto verify = verify_in(config.verify, "verify", kMostVerify);
+  const auto later = verify_in(config.verifyLater, "verifyLater", 1);
+  for (const Status& status :
+       {chunk.status(), buffer.status(), time_limit.status(), creation_limit.status(),
+        level.status(), verify.status(), later.status()})
+    if (settings.problem.ok()) settings.problem = status;
+  if (settings.problem.ok()) {
+    settings.level = *level;
+    settings.verify = *verify;
+    settings.verify_later = *later;
+    settings.time_limit = *time_limit;
+    settings.creation_limit = *creation_limit;
+    settings.chunk_bytes = *chunk;
+    settings.buffer_bytes = *buffer;
+  }
+  return settings;
+}
+
+}  // namespace
+
+Result<int> level_in(int level) {
+  if (level == ANYCCL_CONFIG_UNDEF_INT) return -1;
+  if (level >= 0 && level <= kMostLevel) return level;
+  return error(Code::invalid_argument, "config->reproducible is {} instead of 0 to {}", level,
+               kMostLevel);
+}
+
+Creation creation_in(const anycclConfig_t* config, Status problem, const anycclComm* parent) {
+  Creation creation;
+  creation.blocking = parent == nullptr || parent->blocking;
+  if (config != nullptr) {
+    const Result<bool> blocking = is_blocking(*config, creation.blocking);
+    if (blocking.ok()) {
+      creation.settings = settings_in(*config);
+      creation.blocking = *blocking;
+      if (config->commName != nullptr) creation.name = config->commName;
+    } else {
+      creation.settings.problem = blocking.status();
+    }
+  }
+  creation.settings.environment = std::make_shared<const Result<Config>>(read_config());
+  if (!problem.ok()) creation.settings.problem = std::move(problem);
+  return creation;
+}
+
+anycclComm_t make_handle(CommPtr comm, std::string name) {
+  auto* handle = new anycclComm;
+  handle->name = std::move(name);
+  const std::lock_guard lock(handle->mutex);
+  handle->set(std::move(comm));
+  return handle;
+}
+
+Status begin(anycclComm_t* comm, std::string name, std::function<Result<CommPtr>()> job,
+             std::function<void()> when_aborted) {
+  auto handle = std::make_unique<anycclComm>();
+  handle->name = std::move(name);
+  handle->blocking = false;
+  handle->background.own = Background::start(std::move(job), std::move(when_aborted));
+  *comm = handle.release();
+  return Status(Code::in_progress, "the communicator is being created");
+}
+
+Result<std::shared_ptr<Team>> keep(anycclComm_t comm) {
+  ANYCCL_CHECK(need_comm(comm));
+  const std::lock_guard lock(comm->mutex);
+  ANYCCL_CHECK(check_wait({.comm = comm->comm.get()}));
+  return comm->team;
+}
+
+}  // namespace anyccl

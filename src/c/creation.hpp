@@ -1,0 +1,40 @@
+#pragma once
+// The calls that create communicators share this: the configuration is read here, and handles are
+// made.
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "c/handle.hpp"
+
+namespace anyccl {
+
+anycclComm_t make_handle(CommPtr comm, std::string name = {});
+
+/// The level of reproducibility that a configuration says; -1: none.
+Result<int> level_in(int level);
+/// A communicator to be made, as a configuration has it.
+struct Creation {
+  std::string name;
+  CommSettings settings;  ///< They have what is wrong with the call here, for all ranks to hear.
+  bool blocking = true;
+};
+/// NULL and what is not set mean the default, and for `blocking` that of `parent`, if there is one.
+/// `problem`: of other arguments.
+Creation creation_in(const anycclConfig_t* config, Status problem = {},
+                     const anycclComm* parent = nullptr);
+
+/// As anycclCommSplit. `problem`: of what color and key are made from.
+anycclResult_t split_by(anycclComm_t comm, int color, int key, anycclComm_t* newcomm,
+                        const anycclConfig_t* config, const Status& problem) noexcept;
+
+/// Runs `job` in the background of a new handle, which has its result later. `when_aborted`: as in
+/// Background::start().
+Status begin(anycclComm_t* comm, std::string name, std::function<Result<CommPtr>()> job,
+             std::function<void()> when_aborted = {});
+
+/// For calls that take long, during which another thread may abort it.
+Result<std::shared_ptr<Team>> keep(anycclComm_t comm);
+
+}  // namespace anyccl

@@ -1,0 +1,115 @@
+#pragma once
+// A root server may form several groups at once, and has a GroupRoot for each. RootServer calls it
+// with its lock held, mostly in its own thread. Hello and left frames come in from the ranks, and
+// place, table and failure frames go out to them (frame.hpp).
+
+#include <poll.h>
+
+#include <functional>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/deadline.hpp"
+#include "platform/bootstrap/auth/acceptor.hpp"
+#include "platform/bootstrap/group/member_table.hpp"
+#include "platform/bootstrap/rendezvous/receiver.hpp"
+#include "platform/bootstrap/rendezvous/relay_tree.hpp"
+#include "platform/bootstrap/socket/socket_set.hpp"
+
+namespace anyccl::bootstrap {
+
+/// The root server's work for one group: it reads the hellos of ranks that the server has let in,
+/// until all are there or something is wrong, and gives everyone the same answer. The server polls.
+class GroupRoot {
+ public:
+  /// `acceptor`: of those ranks; messages say whom it refused. `sockets`: ranks that wait join it.
+  /// `when_complete` is called once all ranks are there, before any of them hears it.
+  GroupRoot(const Acceptor& acceptor, SocketSet& sockets, Trust trust, RelayTree tree,
+            std::function<void()> when_complete)
+      : acceptor_(acceptor),
+        sockets_(sockets),
+        trust_(trust),
+        tree_(tree),
+        when_complete_(std::move(when_complete)) {}
+  GroupRoot(GroupRoot&&) = default;
+  /// Takes the sockets out of the set: if a forked child has copies, closing them does not.
+  ~GroupRoot();
+
+  /// A rank whose hello comes next.
+  void admit(Connection connection);
+  /// Appends what to poll for beside the sockets of the set. The same entries go to progress().
+  void append_wanted(std::vector<pollfd>& entries) const;
+  /// When to call progress() even if nothing happened: milliseconds, at most `most`.
+  int poll_ms(int most) const;
+  /// `ready`: sockets of the set, also of other groups.
+  void progress(std::span<const pollfd> entries, std::span<const int> ready);
+  /// No more ranks can come in, for `why`.
+  void fail_to_accept(const Status& why);
+  /// Tells it to ranks that wait, unless there is an answer. Those on their way get a moment to
+  /// come and hear it, too, if it `waits_for_late`.
+  void stop(bool waits_for_late);
+
+  /// Ranks may still come: not all are there.
+  bool is_open() const { return answer_.kind != Frame::table; }
+  /// Every member has the table, or has been told why it was stopped. After another failure the
+  /// group goes on telling it to late ranks.
+  bool finished() const;
+  bool has_begun() const { return table_.joined() > 0 || !arriving_.empty(); }
+  std::size_t arriving() const { return arriving_.size(); }
+
+ private:
+  /// An authenticated rank: it is arriving until its hello is there, and then waits for the answer,
+  /// here or at the leader that tells it.
+  struct Member : Receiver {
+    Inbox hello;
+    Deadline hello_due;
+  };
+
+  /// Errors: why the group cannot be formed; once there is an answer, why nothing works any more.
+  Status step(std::span<const pollfd> entries, std::span<const int> ready);
+  void fail(const Status& why);
+  Status read_from_arriving(std::span<const pollfd> entries);
+  Status read_hello(Member& member);
+  Status join(Member member, const HelloFrame& frame);
+  Status add(const HelloFrame& frame);
+  bool is_known(const Hello& hello) const;
+  bool is_complete() const { return table_.complete() && present_.size() == table_.size(); }
+  std::optional<std::uint32_t> next_teller();
+  Status place(const HelloFrame& frame, int socket);
+  Status send_place(int socket, const Place& place, const Hello* teller);
+  void note_timeout(const HelloFrame& frame);
+  Status serve_waiting(std::span<const int> ready);
+  Status hear(Member& member);
+  Status check_timeouts() const;
+  Status who_is_lost() const;
+  std::string hint() const;
+
+  /// Errors: why there can be no answer at all.
+  Status settle(const Status& outcome);
+  Result<std::vector<std::byte>> group_payload() const;
+  void tell(int socket);
+  void drop(int socket);
+
+  const Acceptor& acceptor_;
+  SocketSet& sockets_;  // of those that wait: readable if they leave, or writable
+  Trust trust_;
+  RelayTree tree_;
+  std::function<void()> when_complete_;
+  MemberTable table_;
+  std::vector<Member> arriving_;
+  std::unordered_map<int, Member> waiting_;  // by socket
+  Deadline first_timeout_;                   // of those; it goes first
+  double first_timeout_s_ = 0;
+  std::vector<std::uint32_t> tellers_;  // ranks of leaders that can tell others, as they came
+  std::uint32_t leaders_ = 0;           // as far as each has a place in the tree
+  std::unordered_map<std::uint32_t, std::uint32_t> teller_of_;  // ranks of those sent elsewhere
+  std::set<std::uint32_t> present_;  // ranks that wait, here or at the leader that tells them
+  FinalReply answer_;                // without payload while ranks are missing
+  std::set<std::uint32_t> told_;     // ranks that have the answer, or whose leader has
+  bool stopped_ = false, waits_for_late_ = false, broken_ = false;
+  Deadline end_;
+};
+
+}  // namespace anyccl::bootstrap

@@ -1,0 +1,145 @@
+#pragma once
+// Transports talk with a peer through a channel, which is one communicator's end of a link. It
+// sends and receives the frames of one context: data, call records, notices and credits. At the end
+// it tells the peer whether the communicator has left or failed.
+
+#include <poll.h>
+
+#include <array>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/deadline.hpp"
+#include "platform/link/link.hpp"
+#include "platform/transport/publications.hpp"
+
+namespace anyccl::link {
+
+/// One communicator's end of a link.
+///
+/// Threads: the holder of the communicator's progress lock, one at a time; abort() and wakes alone
+/// may come from any thread. Other communicators that share the link run at the same time.
+class Channel {
+ public:
+  enum class Delivered : std::uint8_t { peer_kernel, own_kernel };
+
+  Channel(std::shared_ptr<Link> link, std::shared_ptr<Context> context, Flow& flow)
+      : link_(std::move(link)), context_(std::move(context)), flow_(flow) {}
+  /// What still comes is dropped. The peer is told, if neither goodbye() nor abort() has done so.
+  ~Channel();
+  Channel(const Channel&) = delete;
+  Channel& operator=(const Channel&) = delete;
+
+  Rank peer() const { return flow_.peer; }
+  Link& link() const { return *link_; }
+  Context& context() const { return *context_; }
+
+  // --- sending ----------------------------------------------------------------------------------
+  /// Whether the data frame `key` of `bytes` bytes may be sent now: also to a peer that has left, which
+  /// does not take it, but not to one that has aborted. A rank that only sends has to wait to learn why.
+  bool has_room(const Key& key, std::size_t bytes) const {
+    return link_->out_.room(bytes) && !flow_.aborted &&
+           (flow_.window.has_room(key, bytes) || flow_.goodbye);
+  }
+  /// Sends a frame, or queues what the socket does not take; whether nothing is queued. After
+  /// goodbye() and abort(), and once the peer has said goodbye, it goes nowhere.
+  bool send(FrameHeader header, const std::byte* payload);
+  /// The same for a small frame that shall go along with the next one, which follows at once.
+  bool send_ahead(FrameHeader header, const std::byte* payload);
+  /// Sends what is queued, for all contexts, as far as the socket takes it; whether nothing is left.
+  bool flush();
+  bool idle() const { return link_->out_.idle(); }
+  /// A message of the transport, which next_notice() gives to the peer. Any thread.
+  /// Errors: system_error: there is no descriptor left to keep `descriptors` until they can be sent.
+  Status send_notice(std::span<const std::byte> payload, std::span<const int> descriptors);
+
+  // --- receiving --------------------------------------------------------------------------------
+  /// The payload of `in`, or null while it is not there or is not as it should be, which
+  /// Context::problem() says then. It stays until consumed().
+  const std::byte* poll(const Wanted& in);
+  void consumed(const Key& key);
+  /// The header of the first fragment of `message`, if it has arrived.
+  bool peek(std::uint64_t message, FrameHeader& header);
+  bool next_notice(Notice& notice);
+  /// Waits for it. Errors: timeout, remote_error (the peer went away).
+  Status await_notice(Notice& notice, Deadline deadline);
+  /// Takes in what has arrived, up to a thousand frames of data, and sends what has to be said meanwhile:
+  /// credits, and which frames are waited for.
+  void pump();
+  /// Forgets collective operations before Context::oldest.
+  void forget_old();
+  bool call(std::uint64_t sequence, CallRecord& record);
+  /// Of the records received; 0: none.
+  std::array<std::uint64_t, kCallHistory> call_sequences();
+  /// The last collective of which the peer has sent something, a record or data; 0: none.
+  std::uint64_t newest_call();
+
+  bool has_left();
+  /// The stream has ended, or takes nothing more, without a goodbye.
+  bool is_dead();
+  /// The first collective of which the peer was sent data when it was gone; 0: none.
+  std::uint64_t unread() const;
+  /// Whether is_dead() because the peer's host does not answer.
+  bool is_silent();
+  /// How the peer's process has ended, as Transport::how_ended() says it.
+  std::string how_ended() const;
+  /// Looks whether the peer's host still answers; costs a system call.
+  void look_for_silence();
+  /// Nothing more will come.
+  bool is_gone();
+  /// Bytes of memory for what was not asked for yet.
+  std::size_t early_bytes();
+
+  // --- sleep ------------------------------------------------------------------------------------
+  /// What to wait for with poll(2); fd -1 if nothing can come.
+  pollfd events();
+  bool holds_unread();
+  /// Ends the sleep of a peer that waits for this link.
+  void ring();
+
+  // --- the end ----------------------------------------------------------------------------------
+  /// Tells the peer that this communicator has failed with `why`; never waits. Any thread.
+  void abort(const Status& why);
+  /// Nothing more will be sent.
+  void goodbye();
+  /// After goodbye() or abort(): whether all that was sent is in the hands of the peer's kernel, with
+  /// LinkSettings::reconnects of the peer, or nobody is there. Reads and drops what comes. Where the link stays, as another communicator of this
+  /// rank may use it, and for `to` own_kernel: whether all has left the queue.
+  bool is_delivered(Delivered to = Delivered::peer_kernel);
+  /// Ends the stream after what was sent, unless another communicator of this rank may use it, or one
+  /// that has failed and not left.
+  void close_last();
+  /// After abort(): ends the stream where the peer does not take it, so that it learns at least that this
+  /// rank is gone.
+  void close_if_stuck();
+
+ private:
+  bool is_shared();
+  bool is_over() const;
+  void note_unread(const FrameHeader& header);
+  void begin_end(FrameHeader last, const std::byte* payload);
+  void hope(const Key& key);
+  void send_credit();
+  void ask();
+  bool fits(const Wanted& in, const FrameHeader& header);
+
+  const std::shared_ptr<Link> link_;
+  const std::shared_ptr<Context> context_;
+  Flow& flow_;
+  std::uint64_t unread_ = 0;                 // See unread(); with the link's lock.
+  bool ended_ = false;                       // Said goodbye or aborted; with the link's lock.
+  std::array<Key, kMostLanes> hoped_for_{};  // Polled for in vain, the newest of each lane.
+  std::size_t next_hope_ = 0;
+};
+
+/// A peer, as the transports of a communicator get it.
+struct PeerChannel {
+  Rank rank{};
+  std::unique_ptr<Channel> channel;  ///< Null: it is opened on `link` at its first use.
+  bool local = false;                ///< A unix socket: the peer is on this host.
+  bool same_process = false;         ///< The peer is a thread of this process.
+  std::shared_ptr<Link> link = {};
+};
+
+}  // namespace anyccl::link
