@@ -5,7 +5,7 @@ from plan import FULL
 from process import call, compile_with
 
 
-FAR = 1.5  # times the shortest time of a line: one of the cores has moved away from the other
+FAR = 1.5  # times the usual time of a line: one of the cores has moved away from the other
 
 
 def line_us(folder):

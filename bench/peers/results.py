@@ -95,35 +95,37 @@ class Results:
     def rounds(self):
         return max((row["round"] for row in self.rows), default=0)
 
-    def is_far(self, place, library, number):
-        """The cores were farther from each other than at other times of this measurement."""
-        return self.lines[place, library, number] > FAR * self.shortest_line()
+    def usual_line(self):
+        """The us that a cache line takes while the cores are near: the lower quartile; 0: it was not measured."""
+        known = sorted(filter(None, [self.about["limits"]["line_us"], *self.lines.values()]))
+        return known[len(known) // 4] if known else 0
 
-    def shortest_line(self):
-        return min((us for us in self.lines.values() if us), default=0)
+    def is_far(self, line_us):
+        return line_us > FAR * self.usual_line()
 
     def far_share(self):
-        return mean(self.is_far(*key) for key in self.lines) if self.lines else 0
+        return mean(self.is_far(us) for us in self.lines.values()) if self.lines else 0
 
-    def _near(self, place, libraries):
-        """The rounds that have all of these libraries, with near cores; with far ones where there are no others."""
+    def _rounds(self, place, libraries):
+        """Those of all these libraries with near cores; else with cores that were far for all; else whatever there is."""
         times = self.times.get(place, {})
         common = [n for n in times.get(libraries[0], {}) if all(times.get(name, {}).get(n) for name in libraries)]
-        return [n for n in common if not any(self.is_far(place, name, n) for name in libraries)] or common
+        far = {n: [self.is_far(self.lines[place, name, n]) for name in libraries] for n in common}
+        return [n for n in common if not any(far[n])] or [n for n in common if all(far[n])] or common
 
     def median_us(self, place, library=OURS):
         times = self.times.get(place, {}).get(library)
-        return median(times[number] for number in self._near(place, [library])) if times else None
+        return median(times[number] for number in self._rounds(place, [library])) if times else None
 
     def spread(self, place, library=OURS):
         """Between the rounds: (highest - lowest) / median."""
-        times = [self.times[place][library][number] for number in self._near(place, [library])]
+        times = [self.times[place][library][number] for number in self._rounds(place, [library])]
         return (max(times) - min(times)) / median(times)
 
     def ratio(self, place, library, ours=OURS):
         """To ours, of the rounds in which both were measured; None if there is none."""
         times = self.times.get(place, {})
-        ratios = [times[library][number] / times[ours][number] for number in self._near(place, [library, ours])]
+        ratios = [times[library][number] / times[ours][number] for number in self._rounds(place, [library, ours])]
         if not ratios:
             return None
         return Ratio(median(ratios), min(ratios), max(ratios), lower_bound(ratios))
