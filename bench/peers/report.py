@@ -107,9 +107,11 @@ def heading(results):
              "each call of an operation with a root. With more ranks than cores, the last rank to leave that barrier "
              "may find the data already there, so small sizes are not judged (-).",
              *([f"All buffers begin {about['offset']} bytes behind the beginning of a page."] if about.get("offset") else []),
-             f"A cache line takes {results.usual_line() * 1e3:.0f} ns from core to core. During {results.far_share() * 100:.0f} % "
-             f"of the measurements it took over {FAR:g} times as long, as the host of a virtual machine moves cores. Ratios "
-             "are of rounds with near cores, or of rounds in which they were far for both libraries."]
+             f"A cache line takes {results.usual_line() * 1e3:.0f} ns from core to core."]
+    if any(results.lines.values()):
+        lines.append(f"During {results.far_share() * 100:.0f} % of the measurements it took over {FAR:g} times as long, as the "
+                     "host of a virtual machine moves cores. Ratios are of rounds with near cores, or of rounds in which "
+                     "they were far for both libraries.")
     return lines + [f"Left out: {name}: {why}" for name, why in about.get("left_out", {}).items()]
 
 

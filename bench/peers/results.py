@@ -44,7 +44,8 @@ class Results:
         self.rows = []         # as in the file
         self.done = set()      # keys of (round, turn)
         self.times = {}        # Place -> {library: {round: us}}
-        self.lines = {}        # (Place, library, round) -> us that a cache line took then
+        self.lines = {}        # (Place, library, round) -> us that a cache line took then; 0: not known
+        self._usual_line = None
         self.algorithms = {}   # (Place, library) -> name, in the last round
         self.wrong = set()     # (Place, library)
 
@@ -57,6 +58,7 @@ class Results:
         self.rows.append(row)
         self.times.setdefault(place, {}).setdefault(row["library"], {})[row["round"]] = row["median_us"]
         self.lines[place, row["library"], row["round"]] = row.get("line_us", 0)
+        self._usual_line = None
         self.algorithms[place, row["library"]] = row["algorithm"]
         if row["wrong"]:
             self.wrong.add((place, row["library"]))
@@ -97,8 +99,10 @@ class Results:
 
     def usual_line(self):
         """The us that a cache line takes while the cores are near: the lower quartile; 0: it was not measured."""
-        known = sorted(filter(None, [self.about["limits"]["line_us"], *self.lines.values()]))
-        return known[len(known) // 4] if known else 0
+        if self._usual_line is None:
+            known = sorted(filter(None, [self.about["limits"]["line_us"], *self.lines.values()]))
+            self._usual_line = known[len(known) // 4] if known else 0
+        return self._usual_line
 
     def is_far(self, line_us):
         return line_us > FAR * self.usual_line()
@@ -109,7 +113,7 @@ class Results:
     def _rounds(self, place, libraries):
         """Those of all these libraries with near cores; else with cores that were far for all; else whatever there is."""
         times = self.times.get(place, {})
-        common = [n for n in times.get(libraries[0], {}) if all(times.get(name, {}).get(n) for name in libraries)]
+        common = [n for n in times.get(libraries[0], {}) if all(n in times.get(name, {}) for name in libraries)]
         far = {n: [self.is_far(self.lines[place, name, n]) for name in libraries] for n in common}
         return [n for n in common if not any(far[n])] or [n for n in common if all(far[n])] or common
 
@@ -125,7 +129,8 @@ class Results:
     def ratio(self, place, library, ours=OURS):
         """To ours, of the rounds in which both were measured; None if there is none."""
         times = self.times.get(place, {})
-        ratios = [times[library][number] / times[ours][number] for number in self._rounds(place, [library, ours])]
+        ratios = [times[library][number] / times[ours][number] for number in self._rounds(place, [library, ours])
+                  if times[ours][number]]
         if not ratios:
             return None
         return Ratio(median(ratios), min(ratios), max(ratios), lower_bound(ratios))

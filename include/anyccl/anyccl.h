@@ -175,7 +175,7 @@ typedef struct {
   size_t size;
   unsigned int magic;
   unsigned int version;
-  int blocking; /* 0: creating, also from another, and finalizing return InProgress. Default 1. */
+  int blocking; /* 0: creating and finalizing return InProgress. Default 1, or the parent's. */
   const char* commName; /* In logs, dumps, traces and metrics; it is copied. A split has its
                          * parent's, or its own. */
   /* About device kernels, networks in hardware and shared resources. Host memory has none of them:
@@ -278,10 +278,10 @@ ANYCCL_API anycclResult_t anycclCommSplit(anycclComm_t comm, int color, int key,
  * be shrunk so again, destroyed or aborted. The ranks that make the call agree who is left: all but
  * those that have died, or have destroyed or aborted `comm`, and those in the list of any of them.
  * Lists may differ, and name ranks that live, such as a stopped one; a rank that others leave out
- * gets RemoteError. Ranks may die meanwhile. Nothing of `comm` reaches the new one, which can be
- * shrunk so, too. Errors: Timeout after the same time, naming ranks that live and do not come: it
- * may be repeated, also with these in the list; RemoteError, naming a rank that cannot take part
- * and why, on all ranks, but that rank may return an error of its own. */
+ * gets RemoteError if it hears of that. Ranks may die meanwhile. Nothing of `comm` reaches the new
+ * one, which can be shrunk so, too. Errors: Timeout after the same time, naming ranks that live and
+ * do not come: it may be repeated, also with these in the list; RemoteError, naming a rank that
+ * cannot take part and why, on all ranks, but that rank may return an error of its own. */
 ANYCCL_API anycclResult_t anycclCommShrink(anycclComm_t comm, int* excludeRanksList,
                                            int excludeRanksCount, anycclComm_t* newcomm,
                                            anycclConfig_t* config, int shrinkFlags);
@@ -337,7 +337,7 @@ ANYCCL_API anycclResult_t anycclCommDestroy(anycclComm_t comm);
  * for a peer. Another thread that waits in a call on `comm` returns Aborted, and does so first, if
  * that takes no longer than 100 ms. */
 ANYCCL_API anycclResult_t anycclCommAbort(anycclComm_t comm);
-/* *error = Success, InProgress (see anycclCommInitRankConfig), or why the communicator failed. */
+/* *error = Success, why it failed, or InProgress (anycclCommInitRankConfig, anycclCommSplit). */
 ANYCCL_API anycclResult_t anycclCommGetAsyncError(anycclComm_t comm, anycclResult_t* error);
 ANYCCL_API anycclResult_t anycclCommCount(anycclComm_t comm, int* count);
 ANYCCL_API anycclResult_t anycclCommUserRank(anycclComm_t comm, int* rank);

@@ -50,7 +50,7 @@ struct CommunicatorConfig {
   /// The same for the C interface; valid while this object is.
   anycclConfig_t c_config() const {
     anycclConfig_t config = fields;
-    if (!blocking) config.blocking = 0;
+    config.blocking = blocking ? 1 : 0;
     if (!name.empty()) config.commName = name.c_str();
     return config;
   }
@@ -232,13 +232,13 @@ class Communicator : public Operations {
   Status dump(const std::string& path) const {
     return detail::status_of(anycclCommDump(handle_, path.c_str()), handle_);
   }
-  /// Ok, or why the communicator has failed. Any thread.
+  /// Ok, why it has failed, or in_progress as ready() has it. Any thread.
   Status failure() const {
     anycclResult_t error = anycclSuccess;
     static_cast<void>(anycclCommGetAsyncError(handle_, &error));
     return detail::status_of(error, handle_);
   }
-  /// False while it is being created or finalized in the background. Errors: why that failed.
+  /// False while it is being created or finalized in the background, or another one made from it.
   Result<bool> ready() const {
     const Status now = failure();
     if (now.code() == Code::in_progress) return false;

@@ -22,17 +22,19 @@ Status check_devices(const int* devices, int count) {
 
 Status state_of(anycclComm& handle) {
   adopt(handle);
-  if (handle.open.load(std::memory_order_seq_cst)) {
+  const bool is_open = handle.open.load(std::memory_order_seq_cst);
+  if (is_open) {
     handle.comm->check_peers();
     ANYCCL_CHECK(handle.comm->failure());
   }
   const std::lock_guard lock(handle.mutex);
-  if (handle.background.made != nullptr && !handle.background.made->done())
-    return Status(Code::in_progress, "another communicator is being made from this one");
-  handle.background.made = nullptr;
-  if (handle.background.own != nullptr)
+  ANYCCL_CHECK(handle.failure);
+  const auto& [own, made] = handle.background;
+  if (own != nullptr)
     return Status(Code::in_progress, "the communicator is being created or finalized");
-  return handle.failure;
+  if (is_open && made != nullptr && !made->done())
+    return Status(Code::in_progress, "another communicator is being made from this one");
+  return {};
 }
 
 anycclResult_t refuse_suspension(anycclComm_t comm, const char* call) {
@@ -80,7 +82,7 @@ anycclResult_t anycclCommInitRankConfig(anycclComm_t* comm, int nranks, anycclUn
     const auto make = [=, name = name, settings = settings] {
       return join_by_id(id, nranks, rank, name, settings);
     };
-    if (!blocking) return begin(comm, name, make, [id] { drop_unique_id(id); });
+    if (!blocking) return begin(comm, name, Background::start(make, [id] { drop_unique_id(id); }));
     const auto join = [=, name = name]() -> Status {
       ANYCCL_TRY(CommPtr made, make());
       *comm = make_handle(std::move(made), name);
@@ -128,9 +130,9 @@ anycclResult_t anycclCommInitEnvConfig(anycclComm_t* comm, anycclConfig_t* confi
     *comm = nullptr;
     const auto [name, settings, blocking] = creation_in(config);
     if (!blocking)
-      return begin(comm, name, [name = name, settings = settings] {
-        return join_by_environment(name, settings);
-      });
+      return begin(comm, name, Background::start([name = name, settings = settings] {
+                     return join_by_environment(name, settings);
+                   }));
     ANYCCL_TRY(CommPtr made, join_by_environment(name, settings));
     *comm = make_handle(std::move(made), name);
     return {};

@@ -117,12 +117,11 @@ anycclComm_t make_handle(CommPtr comm, std::string name) {
   return handle;
 }
 
-Status begin(anycclComm_t* comm, std::string name, std::function<Result<CommPtr>()> job,
-             std::function<void()> when_aborted) {
+Status begin(anycclComm_t* comm, std::string name, std::shared_ptr<Background> background) {
   auto handle = std::make_unique<anycclComm>();
   handle->name = std::move(name);
   handle->blocking = false;
-  handle->background.own = Background::start(std::move(job), std::move(when_aborted));
+  handle->background.own = std::move(background);
   *comm = handle.release();
   return Status(Code::in_progress, "the communicator is being created");
 }

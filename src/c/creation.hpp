@@ -29,10 +29,8 @@ Creation creation_in(const anycclConfig_t* config, Status problem = {},
 anycclResult_t split_by(anycclComm_t comm, int color, int key, anycclComm_t* newcomm,
                         const anycclConfig_t* config, const Status& problem) noexcept;
 
-/// Runs `job` in the background of a new handle, which has its result later. `when_aborted`: as in
-/// Background::start().
-Status begin(anycclComm_t* comm, std::string name, std::function<Result<CommPtr>()> job,
-             std::function<void()> when_aborted = {});
+/// Gives `background` a handle, which has its result later.
+Status begin(anycclComm_t* comm, std::string name, std::shared_ptr<Background> background);
 
 /// For calls that take long, during which another thread may abort it.
 Result<std::shared_ptr<Team>> keep(anycclComm_t comm);

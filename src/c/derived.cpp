@@ -12,7 +12,7 @@ namespace {
 
 /// Makes a communicator from `comm` by make(parent, name, settings): at once, in the background, or at the end
 /// of the group. `problem`: of this rank's arguments; make() tells it to the others.
-/// `when_aborted`: as in begin().
+/// `when_aborted`: as in Background::start().
 template <typename Make>
 Status derive(anycclComm_t comm, anycclComm_t* newcomm, const anycclConfig_t* config,
               Status problem, const Make& make, std::function<void()> when_aborted = {}) {
@@ -26,8 +26,7 @@ Status derive(anycclComm_t comm, anycclComm_t* newcomm, const anycclConfig_t* co
   };
   if (!blocking && newcomm != nullptr) {
     ANYCCL_TRY(const auto sequence, CallSequence::begin_for_job(parent->first()));
-    Status begun = begin(
-        newcomm, name,
+    auto background = Background::start(
         [=]() -> Result<CommPtr> {
           sequence->take();
           auto made = job();
@@ -35,9 +34,11 @@ Status derive(anycclComm_t comm, anycclComm_t* newcomm, const anycclConfig_t* co
           return made;
         },
         std::move(when_aborted));
-    const std::lock_guard lock(comm->mutex);
-    comm->background.made = (*newcomm)->background.own;
-    return begun;
+    {
+      const std::lock_guard lock(comm->mutex);
+      comm->background.made = background;
+    }
+    return begin(newcomm, name, std::move(background));
   }
   const auto place = [=]() -> Status {
     ANYCCL_TRY(CommPtr made, job());

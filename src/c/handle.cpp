@@ -52,6 +52,7 @@ Status check_tag(int tag) {
 
 void adopt(anycclComm& handle) {
   std::unique_lock lock(handle.mutex);
+  if (handle.stage != anycclComm::Stage::used) return;  // whoever ends it takes that
   if (handle.background.own == nullptr || !handle.background.own->done()) return;
   Result<CommPtr> made = handle.background.own->take();
   handle.background.own = nullptr;

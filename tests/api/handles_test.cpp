@@ -198,14 +198,22 @@ TEST(Handles, whose_creation_is_aborted_leave_nothing) {
   const auto abort_one = [&] {
     anycclUniqueId id;
     anycclComm_t comm = nullptr;
-    ASSERT_EQ(anycclGetUniqueId(&id), anycclSuccess);
+    EXPECT_EQ(anycclGetUniqueId(&id), anycclSuccess);
     EXPECT_EQ(anycclCommInitRankConfig(&comm, 2, id, 0, &config), anycclInProgress);
     EXPECT_EQ(anycclCommAbort(comm), anycclSuccess);
+    return comm;
   };
   const std::ptrdiff_t threads_before = threads(), descriptors_before = descriptors();
-  for (int i = 0; i < 5; ++i) abort_one();
+  anycclComm_t last = nullptr;
+  for (int i = 0; i < 5; ++i) last = abort_one();
   EXPECT_LE(threads(threads_before), threads_before);
   EXPECT_LE(descriptors(descriptors_before), descriptors_before);
+  const char* const words = "the communicator was aborted";  // also when its creation has ended
+  anycclResult_t state = anycclSuccess;
+  EXPECT_EQ(anycclCommGetAsyncError(last, &state), anycclSuccess);
+  EXPECT_EQ(state, anycclAborted);
+  expect_error(anycclBarrier(last, nullptr), anycclAborted, words);
+  expect_error(anycclCommAbort(last), anycclAborted, words);
 }
 TEST(Handles, of_destroyed_streams_and_events_say_so) {
   anycclStream_t stream = nullptr;

@@ -13,7 +13,7 @@ typedef struct anycclRouting* anycclRouting_t; /* Which tokens go to which exper
 /* Decides where tokens go, and exchanges the counts. Collective over `comm`; returns when it is
  * done, so not in a group. experts[token * choices + k] in 0..nexperts-1 is the k-th expert of a
  * token, or -1: none. Rank r of n has the nexperts / n experts from r * nexperts / n on, without a
- * rest; `nexperts`, `capacity` and `padded` are equal on all ranks. An expert takes the
+ * rest. Ranks with other `nexperts`, `capacity` or `padded` get InvalidUsage. An expert takes the
  * first `capacity` tokens of each rank, others are dropped; 0: it takes all. With `padded` not 0
  * every expert has `capacity` rows (not 0) of each rank, so sizes do not depend on tokens. A
  * routing serves any number of Dispatch and Combine calls, one at a time, also backwards. */

@@ -221,7 +221,9 @@ bool Channel::has_left() {
 /// read first.
 bool Channel::is_dead() {
   const std::lock_guard lock(link_->mutex_);
-  if (!link_->in_.ended() && link_->out_.broken()) link_->in_.read(&flow_, nullptr);
+  if (!link_->in_.ended() && link_->out_.broken())  // so what is there has an end
+    do link_->in_.read(&flow_, nullptr);
+    while (link_->in_.holds_unread() && !link_->in_.ended());
   return (link_->in_.ended() || link_->out_.broken()) && !flow_.is_over();
 }
 

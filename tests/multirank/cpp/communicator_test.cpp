@@ -39,6 +39,10 @@ TEST(CppCommunicator, is_created_and_split_without_waiting) {
       EXPECT_FALSE(part->last_plan().empty());
       ASSERT_OK(part->finalize());
       until_ready(*part);
+      auto waited_for =
+          comm->split(0, 0);  // the default of this interface, whatever the parent has
+      ASSERT_TRUE(waited_for.ok()) << waited_for.status().message();
+      ASSERT_OK(wait(waited_for->barrier()));
     });
   for (std::thread& thread : threads) thread.join();
 }
