@@ -926,9 +926,9 @@ ANYCCL_API anycclResult_t anycclWorkFree(anycclWork_t work);
  *
  * Outside groups an operation with a stream returns after its arguments were checked and it has its
  * place in the order of its communicator. It starts when earlier work in the stream is done; later
- * work in the stream sees its result. Its buffers belong to it until then. Errors: what is wrong
- * with a call is returned by it, and nothing was put into the stream. What fails later is what
- * anycclStreamSynchronize and anycclStreamQuery return from then on (and anycclCommGetAsyncError
+ * work in the stream sees its result. Its buffers belong to it until then. Errors: a wrong call
+ * returns its error, and nothing was put into the stream. A later failure is returned by
+ * anycclStreamSynchronize and anycclStreamQuery from then on (and by anycclCommGetAsyncError
  * for the communicator); it does not end the stream: functions still run, operations on a failed
  * communicator fail at once, others run. A stream created before fork is InvalidUsage in the child.
  * exit() leaves undone what streams have not done, after at most a second for running functions. */

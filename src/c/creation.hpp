@@ -20,7 +20,7 @@ struct Creation {
   CommSettings settings;  ///< They have what is wrong with the call here, for all ranks to hear.
   bool blocking = true;
 };
-/// NULL and what is not set mean the default, and for `blocking` that of `parent`, if there is one.
+/// NULL and fields that are not set mean the default, and for `blocking` the parent's, if any.
 /// `problem`: of other arguments.
 Creation creation_in(const anycclConfig_t* config, Status problem = {},
                      const anycclComm* parent = nullptr);

@@ -85,7 +85,7 @@ struct anycclEvent {
 
 namespace anyccl {
 
-/// Takes over what the background has come to; what is still under way stays so.
+/// Takes over the result of the background, if it is there.
 void adopt(anycclComm& handle);
 /// From now on no call begins on the handle: frees its communicator, unless a call of another thread does
 /// not return soon, which then keeps it. False: so it is.
