@@ -127,7 +127,9 @@ bool PayloadExchange::go_on(anycclComm_t comm, unsigned ms) {
   }
   if (!has_sequence_) {
     const anycclResult_t begun = anycclSequenceBegin(comm, ms);
-    if (begun == anycclInProgress) return false;
+    if (begun == anycclInProgress)
+      return turn_.is_over(comm, settings_.timeout_ms, ms) &&
+             end(comm, anycclTimeout, TurnLimit::kText);
     if (begun != anycclSuccess) return end(comm, begun, anycclGetLastError(nullptr));
     has_sequence_ = true;
   }
@@ -167,6 +169,18 @@ std::string_view PayloadExchange::payload(std::size_t i) const {
   const Head head = head_of(i);
   if (later(head.size) == 0) return {received_.data() + i * kBlock + sizeof head, head.size};
   return coming_.empty() ? std::string_view() : coming_[i];
+}
+
+std::string PayloadExchange::text(std::size_t i) const {
+  std::string shown;
+  for (const char c : payload(i)) {
+    const auto byte = static_cast<unsigned char>(c);
+    // Those of Latin-1 are two bytes of UTF-8.
+    const bool is_second = !shown.empty() && shown.back() == '\xc2' && byte >= 0x80 && byte < 0xa0;
+    if (is_second) shown.pop_back();
+    shown += byte < 0x20 || byte == 0x7f || is_second ? '?' : c;
+  }
+  return shown;
 }
 
 }  // namespace anyccl::bindings

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "anyccl/anyccl.h"
+#include "turn_limit.hpp"
 
 namespace anyccl::bindings {
 
@@ -51,6 +52,8 @@ class PayloadExchange {
   int source(std::size_t i) const { return gathers() ? static_cast<int>(i) : settings_.root; }
   /// Whether `i` is the text of an error; then only the texts are whole.
   bool is_error(std::size_t i) const { return head_of(i).failed != 0; }
+  /// The text of an error, with question marks in the place of control characters.
+  std::string text(std::size_t i) const;
   /// Payload `i`, in memory of this exchange, or this rank's own where it was given.
   std::string_view payload(std::size_t i) const;
 
@@ -93,6 +96,7 @@ class PayloadExchange {
   anycclCall_t call_{};
   anycclWork_t work_ = nullptr;
   bool has_sequence_ = false, is_second_ = false;
+  TurnLimit turn_;  // where another thread is in a sequence
   anycclResult_t result_ = anycclSuccess;
   std::string message_;
   std::atomic<bool> is_over_{false};

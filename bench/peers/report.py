@@ -110,8 +110,8 @@ def heading(results):
              f"A cache line takes {results.usual_line() * 1e3:.0f} ns from core to core."]
     if any(results.lines.values()):
         lines.append(f"During {results.far_share() * 100:.0f} % of the measurements it took over {FAR:g} times as long, as the "
-                     "host of a virtual machine moves cores. Ratios are of rounds with near cores, or of rounds in which "
-                     "they were far for both libraries.")
+                     "host of a virtual machine moves cores. Ratios are of rounds with near cores, else of rounds in which "
+                     "they were far for both libraries, else of all rounds.")
     return lines + [f"Left out: {name}: {why}" for name, why in about.get("left_out", {}).items()]
 
 

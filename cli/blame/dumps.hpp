@@ -35,20 +35,20 @@ struct RankDump {
   std::string communicator, name, process, reason, failure;
   int rank = 0, size = 0;
   bool aborted = false;        ///< The program of this rank has aborted the communicator.
-  std::uint64_t sequence = 0;  ///< Of the last collective that it called.
+  std::uint64_t sequence = 0;  ///< That of the last collective that it called.
   std::int64_t time_ns = 0;
   std::vector<DumpedCall> calls;
   std::vector<DumpedWait> waits;
   std::vector<DumpedPeer> peers;
 
-  /// Null: it has been overwritten, or there was none.
+  /// The call of this number; null if it has been overwritten, or there was none.
   const DumpedCall* call(std::uint64_t number) const;
 };
 
-/// Errors: invalid_argument, when `text` is not what a rank writes. Of a team it is the communicator
-/// of its first thread.
+/// Errors: invalid_argument, when `text` is not what a rank writes. Of a team it is the
+/// communicator of its first thread.
 Result<RankDump> parse_dump(const std::string& text);
-/// The same, and the communicators of the other threads of a team.
+/// Parses as parse_dump() does; of a team, the communicators of its other threads, too.
 Result<std::vector<RankDump>> parse_dumps(const std::string& text);
 
 /// Those in the files, and in the files of the folders that are named like dumps. Errors:

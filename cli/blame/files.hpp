@@ -10,8 +10,8 @@
 namespace anyccl::cli {
 
 /// Calls `take` with the text of each file; of a folder, of its files that are named
-/// "PREFIX....json". Errors: those of `take`, with the file's name; invalid_argument when one cannot
-/// be read, or there is none.
+/// "PREFIX....json". Errors: those of `take`, with the file's name; invalid_argument when one
+/// cannot be read, or there is none.
 Status read_each(const std::vector<std::string>& paths, std::string_view prefix,
                  const std::function<Status(const std::string& text)>& take);
 

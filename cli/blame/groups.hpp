@@ -15,7 +15,7 @@ struct Group {
   std::map<int, const RankDump*> dumps;  ///< By rank; borrowed.
 
   std::string title() const { return "communicator " + (name.empty() ? id : name); }
-  /// Null: it has written none.
+  /// What `rank` has written; null if it has written nothing.
   const RankDump* dump_of(int rank) const;
   /// Once, when all dumps are there and before the rest: each dump knows all ranks, so to look
   /// through them for each question takes hours where there are a thousand.
@@ -27,7 +27,7 @@ struct Group {
   const std::string& fate(int rank) const { return at(rank).fate; }
   /// "host n7, pid 12"; empty: not known.
   const std::string& process(int rank) const { return at(rank).process; }
-  /// The same for all ranks of a process, unless it has several ranks here.
+  /// Equal for all ranks of a process, unless it has several ranks here.
   const std::string& node(int rank) const { return at(rank).node; }
 
  private:

@@ -125,6 +125,7 @@ std::vector<WaitEdge> find_cycle(const std::vector<WaitEdge>& edges) {
     if (!follow(i, edges, graph, path, seen)) continue;
     std::vector<WaitEdge> cycle;
     for (const std::size_t at : path) cycle.push_back(edges[at]);
+    std::rotate(cycle.begin(), std::ranges::min_element(cycle, {}, &WaitEdge::group), cycle.end());
     return cycle;
   }
   return {};

@@ -16,8 +16,8 @@ struct WaitEdge {
   int to = 0;
 };
 
-/// All waits, each from a rank to one that it waits for. In a collective a rank waits for those that have not come to it, if there
-/// are any: those between them and it only pass the delay on.
+/// All waits, each from a rank to one that it waits for. In a collective a rank waits for those
+/// that have not come to it, if there are any: those between them and it only pass the delay on.
 std::vector<WaitEdge> edges_of(const std::vector<Group>& groups);
 
 /// A rank that others wait for while it waits for nobody.
@@ -30,7 +30,8 @@ struct Culprit {
 std::optional<Culprit> find_culprit(const std::vector<Group>& groups,
                                     const std::vector<WaitEdge>& edges);
 
-/// Ranks that wait for each other in a circle; empty: there is none.
+/// Ranks that wait for each other in a circle, which begins in the first group that it passes;
+/// empty: there is none.
 std::vector<WaitEdge> find_cycle(const std::vector<WaitEdge>& edges);
 
 }  // namespace anyccl::cli

@@ -29,7 +29,7 @@ std::string today() {
   return fmt::format("{:04}-{:02}-{:02}", utc.tm_year + 1900, utc.tm_mon + 1, utc.tm_mday);
 }
 
-/// Of all jobs of this machine.
+/// The timings of all jobs that run on this machine.
 Result<std::vector<LinkTimings>> measure_here() {
   ANYCCL_TRY(const std::vector<std::string> own, own_command());
   ANYCCL_TRY(const TemporaryFolder folder, TemporaryFolder::create());

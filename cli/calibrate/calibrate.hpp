@@ -9,16 +9,18 @@
 
 namespace anyccl::cli {
 
-/// All constants, from what links were seen to do in one or more jobs; those of the processor are `processor`'s.
+/// All constants, from what links were seen to do in one or more jobs; those of the processor are
+/// `processor`'s.
 /// Errors: those of fit_link(); invalid_argument without a link.
 Result<Calibration> fit(const std::vector<LinkTimings>& timings, const Calibration& processor);
 
 /// The measured times, with their spread, beside those of the fit; and the constants.
 std::string report(const std::vector<LinkTimings>& timings, const Calibration& calibration);
 
-/// Measures this machine: the links of `comm`, or, if that is null, those of two and of four local ranks over shared
-/// memory and TCP, for which it starts this very command with --links-part FILE. Returns the text for people; the
-/// file is written by rank 0. Errors: those of all steps; system_error if a job failed.
+/// Measures this machine: the links of `comm`, or, if that is null, those of two and of four local
+/// ranks over shared memory and TCP, for which it starts this very command with --links-part FILE.
+/// Returns the text for people; the file is written by rank 0. Errors: those of all steps;
+/// system_error if a job failed.
 Result<std::string> calibrate(const std::string& file, const Comm* comm);
 
 /// As one rank of such a job; rank 0 leaves what it measured in the file.

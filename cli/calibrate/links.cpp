@@ -29,8 +29,8 @@ int exchanges(std::size_t bytes) {
   return static_cast<int>(std::clamp<std::size_t>((4 << 20) / bytes, 2, 60));
 }
 
-/// The two ranks of a communicator, which send the same bytes to and fro: each way is one broadcast, so the path is
-/// the one of collectives.
+/// The two ranks of a communicator, which send the same bytes to and fro: each way is one
+/// broadcast, so the path is the one of collectives.
 class Pair {
  public:
   Pair(const Comm& comm, Memory memory) : comm_(comm), memory_(std::move(memory)) {}

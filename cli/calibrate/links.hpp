@@ -8,8 +8,8 @@
 
 namespace anyccl::cli {
 
-/// A measured time with its spread. `seconds`, which constants are fitted to, is what a tenth of the times fell below: what
-/// else the machine does makes times longer and never shorter.
+/// A measured time with its spread. `seconds`, which constants are fitted to, is what a tenth of
+/// the times fell below: what else the machine does makes times longer and never shorter.
 struct SpreadTiming : Timing {
   double median_s = 0;
   double high_s = 0;  ///< A tenth of the times exceeded it.
@@ -19,7 +19,7 @@ struct SpreadTiming : Timing {
 struct LinkTimings {
   std::string link;                 ///< The transport.
   std::vector<SpreadTiming> pings;  ///< One way.
-  double overhead_s = 0;            ///< Of one of many small messages of the same sender.
+  double overhead_s = 0;            ///< One of many small messages of the same sender.
   /// The smallest ping while all pairs of the job do the same; 0: there was one pair.
   double all_at_once_s = 0;
 };
@@ -30,8 +30,8 @@ struct LinkTimings {
 /// only rank 0's result is filled. Errors: those of the calls.
 Result<std::vector<LinkTimings>> measure_links(const Comm& comm);
 
-/// Measures how slow links are while all pairs of ranks use theirs. All ranks call it. Errors: those
-/// of the calls.
+/// Measures how slow links are while all pairs of ranks use theirs. All ranks call it. Errors:
+/// those of the calls.
 Result<LinkTimings> measure_all_pairs(const Comm& comm);
 
 /// A file of them, from one process to another.

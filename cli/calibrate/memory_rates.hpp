@@ -13,12 +13,12 @@ struct WorkingSetTiming {
   double copy_s = 0, read_s = 0;
 };
 
-/// A copy reads and writes, so what it takes more than reading is writing. Larger working sets are never faster: where
-/// they were, the smaller one was disturbed. `timings`: by ascending sizes.
+/// A copy reads and writes, so what it takes more than reading is writing. Larger working sets are
+/// never faster: where they were, the smaller one was disturbed. `timings`: by ascending sizes.
 std::vector<MemoryRate> rates_of(const std::vector<WorkingSetTiming>& timings);
 
-/// Measures memory_alone and memory_shared of this machine, in some seconds. Errors: unsupported on a CPU without
-/// kernels.
+/// Measures memory_alone and memory_shared of this machine, in some seconds. Errors: unsupported on
+/// a CPU without kernels.
 Status measure_memory(Calibration& calibration);
 
 }  // namespace anyccl::cli

@@ -22,7 +22,8 @@ Result<Grid> read_grid(std::span<const std::string> words);
 std::vector<std::vector<std::vector<int>>> groups_of(const Grid& grid);
 
 std::string to_text(const Grid& grid);
-/// A picture that needs no other file: one map of all ranks for each dimension, its groups coloured.
+/// A picture that needs no other file: one map of all ranks for each dimension, its groups
+/// coloured.
 std::string to_svg(const Grid& grid);
 
 }  // namespace anyccl::cli

@@ -185,7 +185,7 @@ class Layouter {
     return first;
   }
 
-  /// Of the parcels [first, last).
+  /// The size of the parcels [first, last) in one line.
   Size line_size(const Parcels& parcels, std::size_t first, std::size_t last) const {
     Size size{-kBetweenRacks, 0};
     for (std::size_t i = first; i < last; ++i) {

@@ -7,8 +7,8 @@
 
 namespace anyccl::cli {
 
-/// Where the ranks of a grid are on a map: the last dimension goes to the right and the one before it
-/// down; each place of the others is a block to the right.
+/// Where the ranks of a grid are on a map: the last dimension goes to the right and the one before
+/// it down; each place of the others is a block to the right.
 class GridMap {
  public:
   /// `cell`, `height`: from one rank to the next; `gap`: between blocks.

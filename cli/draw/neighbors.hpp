@@ -14,7 +14,7 @@ namespace anyccl::cli {
 /// A grid of which dimensions may be circles: who is next to whom.
 struct NeighborGrid {
   Grid grid;
-  std::vector<int> periodic;  ///< Of each dimension: not 0, if it is a circle.
+  std::vector<int> periodic;  ///< By dimension: not 0, if it is a circle.
 };
 
 /// `circles`: the names of periodic dimensions. Errors: those of read_grid(), and invalid_argument
@@ -33,9 +33,9 @@ struct NeighborGraph {
 };
 
 /// From edges like "0>1,1>2" or, both ways, "0-1"; "0>1>2" is two of them. They are separated by
-/// commas or white space; what follows a # in a line is a comment. `file`: where the text is from, or
-/// nothing. `ranks`: how many there are; otherwise as many as the edges name. Errors: invalid_argument
-/// naming the place, the words there, and what is wrong with them.
+/// commas or white space; what follows a # in a line is a comment. `file`: where the text is from,
+/// or nothing. `ranks`: how many there are; otherwise as many as the edges name. Errors:
+/// invalid_argument naming the place, the words there, and what is wrong with them.
 Result<NeighborGraph> read_edges(std::string_view text, std::string_view file,
                                  std::optional<int> ranks);
 
@@ -50,7 +50,7 @@ std::string to_svg(const NeighborGraph& graph);
 /// The facts from which both forms are drawn.
 std::string title(const NeighborGrid& grid);
 std::string title(const NeighborGraph& graph);
-/// Of each rank the ranks before and after it along `dim`, or ANYCCL_NO_RANK.
+/// The ranks before and after one rank along a dimension, or ANYCCL_NO_RANK.
 struct Sides {
   int before = 0, after = 0;
 };

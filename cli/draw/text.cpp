@@ -51,14 +51,14 @@ Move move_of(const Movement& m, const Message& message) {
            action.name + read}};
 }
 
-/// Of an action that reads no message.
+/// The move of an action that reads no message.
 Move move_of(const Action& action) {
   return {action.round,
           {fmt::format("{}", action.round), "-", fmt::format("{}", index(action.rank)),
            numbers(action.sums), ranks_in(action.sums), action.name}};
 }
 
-/// Of each round the messages, then the sums without a message.
+/// The messages of each round, then its sums without a message.
 std::vector<Line> moves_of(const Movement& m) {
   std::vector<bool> reads(m.actions.size());
   std::vector<Move> moves;

@@ -71,7 +71,8 @@ class ExplorerWriter {
     return names;
   }
 
-  /// The shapes of an algorithm that differ in what they show; those that it does not support are left out.
+  /// The shapes of an algorithm that differ in what they show; those that it does not support are
+  /// left out.
   Result<Json> variants_of(const Algorithm& algorithm) {
     Json variants = Json::array();
     for (const int ranks : setting_.ranks) {
@@ -111,7 +112,7 @@ class ExplorerWriter {
     return {};
   }
 
-  /// Of each topology.
+  /// The networks of all topologies for so many ranks.
   Result<const std::vector<PlacedNetwork>*> networks_of(int ranks) {
     const auto [at, added] = networks_.try_emplace(ranks);
     if (!added) return &at->second;
@@ -132,7 +133,7 @@ class ExplorerWriter {
     return &at->second;
   }
 
-  /// By the number of ranks.
+  /// The networks, by the number of ranks.
   Json networks_json() const {
     Json all = Json::object();
     for (const auto& [ranks, networks] : networks_) {

@@ -23,7 +23,7 @@ class MovementPacker {
  public:
   explicit MovementPacker(ExplorerPools& pools) : pools_(pools) {}
 
-  /// Of each rank.
+  /// The chunks that each rank has.
   std::string memory(const std::vector<std::vector<Chunk>>& ranks) {
     PackedNumbers to;
     for (const std::vector<Chunk>& chunks : ranks) add(chunks, to);

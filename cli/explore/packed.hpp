@@ -8,8 +8,9 @@
 
 namespace anyccl::cli {
 
-/// Numbers as text, a character for each below 60 and rarely more than two, which a page of HTML and JSON
-/// take as they are: digits of base 30, the most significant one first, and a last one of base 60.
+/// Numbers as text, a character for each below 60 and rarely more than two, which a page of HTML
+/// and JSON take as they are: digits of base 30, the most significant one first, and a last one of
+/// base 60.
 class PackedNumbers {
  public:
   PackedNumbers& add(std::uint64_t number) {

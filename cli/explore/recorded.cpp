@@ -78,8 +78,8 @@ class Recording {
     if (!operations_.empty()) start_ns_ = begin_of(operations_[0]);
   }
 
-  /// Of each call in the order of their begins: its operation, its name, when it begins after the one before
-  /// it, and how many ns it lasts.
+  /// Packs calls in the order of their begins: the operation of each, its name, when it begins
+  /// after the one before it, and how many ns it lasts.
   std::string calls_of(std::size_t trace) {
     std::vector<std::pair<std::size_t, const TracedCall*>> calls;
     for (std::size_t o = 0; o < operations_.size(); ++o)

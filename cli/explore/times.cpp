@@ -77,7 +77,7 @@ class TimesPacker {
     to.add(tick(span.begin)).add(tick(span.end) - tick(span.begin));
   }
 
-  /// Of each rank their number, and each of them.
+  /// For each rank, how many spans it has, and each of them.
   void add(std::vector<StepSpan> spans, PackedNumbers& to) const {
     std::stable_sort(spans.begin(), spans.end(), [](const StepSpan& a, const StepSpan& b) {
       return std::tie(a.rank, a.begin) < std::tie(b.rank, b.begin);

@@ -15,10 +15,9 @@ namespace anyccl::cli {
 
 /// The texts and networks that the variants of all algorithms share.
 struct ExplorerPools {
-  Pool ranks;  ///< Sets of ranks: in hexadecimal, bit r for rank r.
-  Pool names;  ///< Of actions.
-  Pool
-      clocks;  ///< Packed: the times at which something happens, in ns, each after the one before it.
+  Pool ranks;     ///< Sets of ranks: in hexadecimal, bit r for rank r.
+  Pool names;     ///< Those of actions.
+  Pool clocks;    ///< Packed: the times at which something happens, in ns, in their order.
   Pool patterns;  ///< Packed: what happens at which of them.
 };
 
@@ -32,9 +31,9 @@ struct PlacedNetwork {
 nlohmann::ordered_json movement_json(const Movement& movement, std::uint32_t chunks_per_block,
                                      ExplorerPools& pools);
 
-/// When its messages travel and its ranks wait, packed: a pattern and a clock for each network, within it each
-/// placement, and within that each size. Errors: those of RankPrograms::of() and replay(); internal for a message that only one of
-/// both, movement and replay, has.
+/// When its messages travel and its ranks wait, packed: a pattern and a clock for each network,
+/// within it each placement, and within that each size. Errors: those of RankPrograms::of() and
+/// replay(); internal for a message that only one of both, movement and replay, has.
 Result<std::string> times_of(const Algorithm& algorithm, const Movement& movement,
                              const std::vector<PlacedNetwork>& networks,
                              std::span<const std::size_t> bytes, const Machine& machine,

@@ -140,8 +140,7 @@ void Supervisor::collect_ended() {
   std::vector<Ended> ended;
   for (std::size_t i = 0; i < members_.size(); ++i)
     if (const auto end = reap(i)) ended.push_back(*end);
-  // Of ranks that ended together, one that was killed is the cause, one with an exit code the
-  // effect.
+  // Where ranks ended together, one that was killed is the cause, one with an exit code the effect.
   std::stable_partition(ended.begin(), ended.end(),
                         [](const Ended& e) { return e.ending.by_signal; });
   report_failures(ended);
@@ -205,7 +204,8 @@ void Supervisor::kill_after_grace() {
   kill_ranks();
 }
 
-/// On other hosts by what runs there; where that does not answer its connection is closed in the end.
+/// On other hosts by what runs there; where that does not answer its connection is closed in the
+/// end.
 void Supervisor::kill_ranks() {
   send_all(SIGKILL);
   give_up_at_ = Deadline::in(job_.grace);

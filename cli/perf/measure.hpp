@@ -10,7 +10,7 @@ namespace anyccl::cli {
 
 /// The result of one case, equal on all ranks.
 struct Measurement {
-  Summary call = {};       ///< Of the slowest rank in each call.
+  Summary call = {};       ///< The slowest rank's in each call.
   double loop_us = 0;      ///< Mean of calls back to back, of the slowest rank; 0: not measured.
   std::int64_t wrong = 0;  ///< Elements, over all ranks and calls.
   std::string plan = {};   ///< As Comm::last_plan says.

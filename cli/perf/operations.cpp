@@ -340,7 +340,8 @@ int block_each(int n) {
 
 // clang-format off
 constexpr Operation kOperations[] = {
-    // name               call                    data   redop  root   in place collective bus factor    count  blocks      make
+    // name               call                    data   redop  root   in place collective bus
+    // factor    count  blocks      make
     {"all_reduce",       "anycclAllReduce",      true,  true,  false, true,    true,      twice_others, whole, one_block,  make<AllReduce>},
     {"reduce",           "anycclReduce",         true,  true,  true,  true,    true,      one,          whole, one_block,  make<Reduce>},
     {"scan",             "anycclScan",           true,  true,  false, true,    true,      one,          whole, one_block,  make<Scan>},

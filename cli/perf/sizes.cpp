@@ -13,11 +13,14 @@ Result<std::vector<std::size_t>> sizes_in(const SizeRange& range) {
     return error(Code::invalid_argument, "the factor between sizes is {}; it must be at least 2",
                  range.factor);
   std::vector<std::size_t> sizes;
-  for (std::size_t size = range.first; size <= range.last;) {
+  for (std::size_t size = range.first;;) {
     sizes.push_back(size);
+    // The next size may be too large for a number, so it is compared before it is computed.
+    const bool is_last =
+        range.step > 0 ? range.step > range.last - size : range.factor > range.last / size;
+    if (is_last) return sizes;
     size = range.step > 0 ? size + range.step : size * range.factor;
   }
-  return sizes;
 }
 
 }  // namespace anyccl::cli

@@ -19,8 +19,8 @@ struct Ranks {
 /// The library's defaults, whatever this user has set, over one transport.
 Settings default_settings(const std::string& transport);
 
-/// Errors: invalid_argument saying that `what` starts its ranks itself, where this process is a rank
-/// of a job of several already.
+/// Errors: invalid_argument saying that `what` starts its ranks itself, where this process is a
+/// rank of a job of several already.
 Status check_not_a_rank(const Config& config, std::string_view what);
 
 /// Runs this very command once for each algorithm and protocol that supports it, one after the

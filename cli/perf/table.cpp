@@ -67,7 +67,7 @@ std::string table_head(const PerfOptions& options, std::string_view where) {
              "to back\n"
              "#\n",
              ANYCCL_VERSION_TEXT, options.operation->name, where, protocol.warmups, calls,
-             on_off(protocol.touch), on_off(protocol.check),
+             on_off(protocol.touch), on_off(protocol.touch && protocol.check),
              options.offset != 0 ? fmt::format(", buffers at offset {} of a page", options.offset)
                                  : "") +
          std::string(kColumns);

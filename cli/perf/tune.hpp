@@ -15,7 +15,8 @@ struct TuneOptions {
   std::vector<std::size_t> sizes = {};  ///< Ascending, in bytes of the buffer, as `anyccl perf`.
   std::vector<int> ranks = {};          ///< Ascending: there is one job for each.
   double seconds = 0;                   ///< For all of them.
-  /// All algorithms count, not the fastest alone: none is left out, and each turn begins with a call that is not timed.
+  /// All algorithms count, not the fastest alone: none is left out, and each turn begins with a
+  /// call that is not timed.
   bool compares_all = false;
 };
 

@@ -36,7 +36,7 @@ struct WholeNumber {
 /// tells a misplaced or stale element; what differs between ranks, a missing or doubled rank.
 class Values {
  public:
-  /// Of an operation that only moves elements.
+  /// Values for an operation that only moves elements.
   explicit Values(const TypeName& type) : Values(type, anycclMax, 1) {}
   /// `ranks`: all whose values an operation reduces.
   Values(const TypeName& type, anycclRedOp_t redop, int ranks);

@@ -7,7 +7,7 @@ namespace anyccl::cli {
 /// What one device does; a rate is of one direction.
 struct Device {
   std::string name;
-  double bf16_TFLOPs = 0, fp8_TFLOPs = 0;  ///< By the data sheet; fp8 0: it has none.
+  double bf16_TFLOPs = 0, fp8_TFLOPs = 0;  ///< As the data sheet says; fp8 0: it has none.
   double memory_GB = 0, memory_GBps = 0;   ///< 10^9 bytes.
   /// A matrix product runs at `best_efficiency` * hidden / (hidden + half_hidden) of the peak: the
   /// wider the model, the better.
@@ -27,6 +27,12 @@ struct Cluster {
   LinkSpeed inside;           ///< Between devices of a host.
   LinkSpeed between;          ///< Between hosts.
   std::string measured = {};  ///< Which of them were measured, where and when; empty: none.
+
+  /// Whether all groups of so many devices next to each other, from device 0 on, are within hosts.
+  bool keeps_together(int group) const {
+    return group <= devices_per_host &&
+           (devices <= devices_per_host || devices_per_host % group == 0);
+  }
 };
 
 }  // namespace anyccl::cli

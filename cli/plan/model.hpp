@@ -23,7 +23,8 @@ struct LatentAttention {
   int value_dim = 0;               ///< Per head.
 };
 
-/// The shape of a transformer. A count of parameters or FLOPs follows from it and from nothing else.
+/// The shape of a transformer. A count of parameters or FLOPs follows from it and from nothing
+/// else.
 struct Model {
   std::string name, source;
   int layers = 0, hidden = 0, ffn = 0, heads = 0, kv_heads = 0, head_dim = 0, vocab = 0;
@@ -68,7 +69,7 @@ struct TokenActivations {
   double split = 0;   ///< Per layer, of which each tensor parallel device has its part.
   double whole = 0;   ///< Per layer: inputs of norms and of parallel parts, masks of dropout.
   double scores = 0;  ///< Per layer, split, too: what selective recomputation leaves out.
-  double input = 0;   ///< Of a layer: what full recomputation keeps.
+  double input = 0;   ///< Per layer: what full recomputation keeps.
 };
 TokenActivations token_activations(const Model& model, int sequence);
 

@@ -25,8 +25,8 @@ struct OverlapSpan {
   double begin_s = 0, end_s = 0;
 };
 
-/// Two streams: layers are computed one after the other, and each `group` of them is followed by one
-/// call beside the next ones. The last call shows, as nothing is left to compute.
+/// Two streams: layers are computed one after the other, and each `group` of them is followed by
+/// one call beside the next ones. The last call shows, as nothing is left to compute.
 std::vector<OverlapSpan> overlap_trace(const LayerTimes& times, int group);
 
 /// When the last call of that ends.

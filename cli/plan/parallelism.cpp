@@ -9,8 +9,7 @@ using Kind = PipelineSchedule::Kind;
 
 Status check_schedule(const Parallelism& p, const Model& model) {
   const std::int64_t places = std::int64_t{p.pipeline} * p.schedule.chunks;
-  constexpr int kEnds = 2;  // where the embedding and the head take the place of a layer
-  if (places > model.layers + kEnds)
+  if (places > most_stages(model))
     return error(Code::invalid_argument, "{} layers are too few for {} stages of {} chunks",
                  model.layers, p.pipeline, p.schedule.chunks);
   if (p.schedule.kind == Kind::interleaved && p.micro_batches() % p.pipeline != 0)

@@ -11,8 +11,8 @@
 
 namespace anyccl::cli {
 
-// Of one parameter in bf16; of one number of an activation; of the optimizer's state for one parameter:
-// a copy and two moments in fp32.
+// Bytes of one parameter in bf16; of one number of an activation; of the optimizer's state for one
+// parameter: a copy and two moments in fp32.
 inline constexpr double kWeightBytes = 2, kActivationBytes = 2, kOptimizerBytes = 12;
 
 /// Which activations are computed again in the backward pass instead of being kept.
@@ -22,14 +22,15 @@ enum class Recompute { none, selective, full };
 enum class Precision { bf16, fp8 };
 
 /// How a model is spread over devices, and what one step of training is. Ranks are numbered with
-/// tensor parallel devices next to each other, then context, expert, data and pipeline parallel ones.
+/// tensor parallel devices next to each other, then context, expert, data and pipeline parallel
+/// ones.
 struct Parallelism {
   int tensor = 1, context = 1, pipeline = 1, data = 1;
   int expert = 1;  ///< Divides context * data: experts are spread over these.
   int zero = 1;    ///< 0: all have all; 1: optimizer, 2: gradients, 3: weights divided.
   bool sequence_parallel = false;  ///< Norms and dropout are divided over tensor devices, too.
   int micro_batch = 1;             ///< Sequences.
-  int batch = 1, sequence = 1;     ///< Of a step: sequences, and tokens of each.
+  int batch = 1, sequence = 1;     ///< Sequences of a step, and tokens of each.
   PipelineSchedule schedule;
   Recompute recompute = Recompute::selective;
   Precision precision = Precision::bf16;
@@ -40,7 +41,7 @@ struct Parallelism {
 
   std::int64_t devices() const { return std::int64_t{tensor} * context * pipeline * data; }
   int micro_batches() const { return batch / (data * micro_batch); }
-  double micro_batch_tokens() const {  ///< Of one device.
+  double micro_batch_tokens() const {  ///< On one device.
     return static_cast<double>(micro_batch) * sequence / context;
   }
   /// By how much sequence parallelism divides what tensor parallelism leaves whole.
@@ -48,6 +49,11 @@ struct Parallelism {
   /// Layers of the stage that has most of them.
   int stage_layers(const Model& model) const;
 };
+
+/// The most stages of a pipeline: its ends may have the embedding and the head in place of a layer.
+inline int most_stages(const Model& model) {
+  return model.layers + 2;
+}
 
 /// Whether the model can be spread so. Errors: invalid_argument, with what must divide what.
 Status check(const Parallelism& p, const Model& model, const Cluster& cluster);

@@ -12,20 +12,21 @@ struct PipelineSchedule {
   enum class Kind {
     gpipe,        ///< All forward, then all backward. Huang et al., 2019.
     one_f_one_b,  ///< Backward as soon as possible. Narayanan et al., 2019 (with a flush).
-    interleaved,  ///< The same, each device with several chunks of layers. Narayanan et al., 2021.
+    interleaved,  ///< 1F1B, each device with several chunks of layers. Narayanan et al., 2021.
     two_bw,       ///< Without a flush: two versions of the weights. Narayanan et al., 2021 (2BW).
     zero_bubble,  ///< Weight gradients fill the bubble (ZB1P). Qi et al., 2023.
     dual_pipe,    ///< From both ends. DeepSeek-V3 Technical Report, 2024, table 2.
   };
   Kind kind = Kind::one_f_one_b;
-  int chunks = 1;  ///< Of a device; above 1 only if interleaved.
+  int chunks = 1;  ///< A device's; above 1 only if interleaved.
 };
 
 /// "gpipe", "1f1b", "interleaved:4", "2bw", "zb" or "dualpipe". Errors: invalid_argument.
 Result<PipelineSchedule> parse_schedule(const std::string& text);
 std::string to_text(const PipelineSchedule& schedule);
 
-/// Of one micro-batch on one stage, all chunks of it. Half of backward is for weight gradients.
+/// How long one micro-batch takes on one stage, all chunks of it. Half of backward is for weight
+/// gradients.
 struct StageTime {
   double forward_s = 0, backward_s = 0;
   double both() const { return forward_s + backward_s; }

@@ -8,12 +8,13 @@
 
 namespace anyccl::cli {
 
-// JSON in the formats of docs/plan.md; `where` is what errors call it. Errors: invalid_argument, with
-// the key and what is allowed there.
+// JSON in the formats of docs/plan.md; `where` is what errors call it. Errors: invalid_argument,
+// with the key and what is allowed there.
 Result<Model> parse_model(const std::string& text, const std::string& where);
 Result<Cluster> parse_cluster(const std::string& text, const std::string& where);
 
-// A preset, or else a file. Errors: invalid_argument, naming the presets where there is no such file.
+// A preset, or else a file. Errors: invalid_argument, naming the presets where there is no such
+// file.
 Result<Model> find_model(const std::string& name);
 Result<Cluster> find_cluster(const std::string& name);
 

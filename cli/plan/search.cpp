@@ -28,10 +28,11 @@ class Search {
 
   LayoutSearch run(std::size_t most) && {
     for (int tensor : divisors(c_.devices, c_.devices_per_host)) {
+      if (!c_.keeps_together(tensor)) continue;
       p_.tensor = tensor;
       p_.sequence_parallel = tensor > 1;
       const int rest = c_.devices / tensor;
-      for (int pipeline : divisors(rest, m_.layers)) {
+      for (int pipeline : divisors(rest, most_stages(m_))) {
         p_.pipeline = pipeline;
         for (int context : divisors(rest / pipeline, std::max(1, p_.sequence / kLeastContextPart)))
           try_context(context);

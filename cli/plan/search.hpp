@@ -25,8 +25,8 @@ struct LayoutSearch {
   std::optional<PlannedStep> fastest_too_large;
 };
 
-/// Tries every degree and schedule for the batch, sequence, precision, attention, gradients, overlap
-/// and imbalance of `wanted`. Tensor parallel devices stay on one host.
+/// Tries every degree and schedule for the batch, sequence, precision, attention, gradients,
+/// overlap and imbalance of `wanted`. Tensor parallel devices stay on one host.
 LayoutSearch search_layouts(const Model& model, const Cluster& cluster, const Parallelism& wanted,
                             std::size_t most);
 

@@ -60,7 +60,7 @@ class Estimator {
     if (p_.recompute == Recompute::full) return layers_s();
     return repeated_flops(flops_, p_.recompute) / attention_rate() / p_.tensor;
   }
-  /// Of activations through memory: one layer, one token, forward and backward.
+  /// The time of activations through memory: one layer, one token, forward and backward.
   double memory_s() const {
     const TokenActivations a = token_activations(m_, p_.sequence);
     return kMemoryPasses * (a.split / p_.tensor + a.whole / p_.sequence_parts()) /

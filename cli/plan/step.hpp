@@ -11,14 +11,14 @@ namespace anyccl::cli {
 /// exposed of each traffic.
 struct StepEstimate {
   double time_s = 0;
-  double compute_s = 0;  ///< Of the stage that has most to do.
+  double compute_s = 0;  ///< On the stage that has most to do.
   double bubble_s = 0;
   StageTime stage;  ///< One micro-batch, with the communication in it that is exposed.
   std::vector<Traffic> traffic;
   DeviceMemory memory;
   double tokens = 0;
-  double model_flops = 0;     ///< Of all devices: what the model needs.
-  double hardware_flops = 0;  ///< The same with what is computed twice.
+  double model_flops = 0;     ///< What the model needs, on all devices.
+  double hardware_flops = 0;  ///< That, and what is computed twice.
   double flops_per_device_s = 0;
   double mfu = 0, hfu = 0;  ///< Model and hardware FLOPs over what the devices could do, in bf16.
 

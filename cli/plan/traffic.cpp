@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 namespace anyccl::cli {
 namespace {
@@ -19,19 +20,25 @@ struct Route {
 };
 
 Route route(const Cluster& c, int stride, int size) {
-  if (stride * size <= c.devices_per_host) return {false, c.inside.GBps, c.inside.latency_us, 1};
-  // Members on one host share its ways to the network: a ring enters and leaves a host by all of them.
-  const int members = std::clamp(c.devices_per_host / stride, 1, size);
+  const int group = stride * size;
+  if (c.keeps_together(group)) return {false, c.inside.GBps, c.inside.latency_us, 1};
+  // Hosts end at multiples of `part` devices of a group, so one part is the least that a host has.
+  // Members on one host share its ways to the network: a ring enters and leaves a host by all of
+  // them.
+  const int part = std::gcd(group, c.devices_per_host);
+  const int members = std::clamp(part / stride, 1, size);
+  const int more_hosts = (group - part + c.devices_per_host - 1) / c.devices_per_host;
   return {true, std::min(c.inside.GBps, members * c.between.GBps), c.between.latency_us,
-          (size + members - 1) / members};
+          std::min(size, 1 + more_hosts)};
 }
 
-/// Of calls that take as many rounds as a tree is high.
+/// What calls take that have as many rounds as a tree is high. `bytes`: of all together.
 double time_s(const Route& way, double bytes, double calls, int devices) {
   return bytes / way.GBps / 1e9 + calls * std::ceil(std::log2(devices)) * way.latency_us / 1e6;
 }
 
-/// What shows of communication in `parts` parts beside `cover_s` of computing: at least the last part.
+/// What shows of communication in `parts` parts beside `cover_s` of computing: at least the last
+/// part.
 double exposed_s(double time, double cover_s, double parts) {
   return std::max(time - cover_s, time / parts);
 }
@@ -69,8 +76,8 @@ class Counter {
     rows_.push_back(row);
   }
 
-  /// Shoeybi et al., "Megatron-LM", 2019; with sequence parallelism Korthikanti et al., 2022: inputs
-  /// are gathered once more in the backward pass, beside the weight gradients.
+  /// Shoeybi et al., "Megatron-LM", 2019; with sequence parallelism Korthikanti et al., 2022:
+  /// inputs are gathered once more in the backward pass, beside the weight gradients.
   void add_tensor() {
     const Route way = route(c_, 1, p_.tensor);
     const double vector = activation_bytes(m_, p_) * ring_share(p_.tensor);

@@ -42,8 +42,8 @@ struct DeviceParameters {
 DeviceParameters device_parameters(const Model& model, const Parallelism& p);
 
 /// Bytes for gradients and weights that a device sends among `devices`, which divide them as `zero`
-/// says: AllReduce for 0, else ReduceScatter and AllGather. From ZeRO-2 on gradients, and with ZeRO-3
-/// also weights, travel in every micro-batch.
+/// says: AllReduce for 0, else ReduceScatter and AllGather. From ZeRO-2 on gradients, and with
+/// ZeRO-3 also weights, travel in every micro-batch.
 double gradient_traffic_bytes(double parameters, int devices, int zero, int gradient_bytes,
                               int micro_batches);
 

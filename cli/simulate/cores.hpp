@@ -7,8 +7,8 @@
 
 namespace anyccl::cli {
 
-/// The cores of hosts that have fewer of them than ranks. A rank runs on one until it waits, in the order in which
-/// ranks became able to run.
+/// The cores of hosts that have fewer of them than ranks. A rank runs on one until it waits, in the
+/// order in which ranks became able to run.
 class Cores {
  public:
   Cores(std::uint32_t hosts, std::uint32_t cores) : hosts_(hosts) {

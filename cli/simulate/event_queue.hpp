@@ -12,11 +12,11 @@ enum class EventKind : std::uint8_t { flow_begins, flow_ends, rank_is_free, rank
 struct Event {
   EventKind kind;
   std::uint32_t subject;      ///< The number of the flow or rank.
-  std::uint32_t version = 0;  ///< Of the flow; an older event means nothing any more.
+  std::uint32_t version = 0;  ///< The flow's; an older event means nothing any more.
 };
 
-/// Events by time, in seconds. Ranks that move in step make many events of exactly one time: these share a
-/// bucket, and only buckets are sorted.
+/// Events by time, in seconds. Ranks that move in step make many events of exactly one time: these
+/// share a bucket, and only buckets are sorted.
 class EventQueue {
  public:
   void push(double time, Event event) {
@@ -36,7 +36,8 @@ class EventQueue {
   }
   bool empty() const { return heap_.empty(); }
   double next() const { return heap_.top().time; }
-  /// Moves the events of one bucket, of the earliest time, to `events`. Another bucket may have that time.
+  /// Moves the events of one bucket, of the earliest time, to `events`. Another bucket may have
+  /// that time.
   double take(std::vector<Event>& events) {
     const Open first = heap_.top();
     heap_.pop();

@@ -10,8 +10,8 @@ namespace anyccl::cli {
 
 namespace {
 
-/// One equation: a * x + b * y is about 1, which is the measured time as a multiple of itself. So each size counts
-/// as much as another one, though one takes a thousand times as long.
+/// One equation: a * x + b * y is about 1, which is the measured time as a multiple of itself. So
+/// each size counts as much as another one, though one takes a thousand times as long.
 struct Equation {
   double x = 0, y = 0;
 };
@@ -26,7 +26,8 @@ double squares_left(std::span<const Equation> equations, const Solution& s) {
   return sum;
 }
 
-/// The least squares with a, b >= 0: the free minimum if it is there, or else the better one of the two edges.
+/// The least squares with a, b >= 0: the free minimum if it is there, or else the better one of the
+/// two edges.
 Solution solve(std::span<const Equation> equations) {
   double xx = 0, xy = 0, yy = 0, x = 0, y = 0;
   for (const Equation& e : equations) {
@@ -45,7 +46,7 @@ Solution solve(std::span<const Equation> equations) {
   return squares_left(equations, only_a) <= squares_left(equations, only_b) ? only_a : only_b;
 }
 
-/// Of the sizes above one limit and up to another one.
+/// One equation for each size above one limit and up to another one.
 std::vector<Equation> equations_between(std::span<const Timing> timings, double from, double to) {
   std::vector<Equation> equations;
   for (const Timing& t : timings)

@@ -18,12 +18,13 @@ struct Timing {
 /// Sizes at which segments end: those where a library changes its protocol, the last one infinite.
 std::vector<double> protocol_limits();
 
-/// alpha and beta of each segment, by least squares of the relative errors; neither is negative. A segment with
-/// fewer than two sizes is left to the one before it. Errors: invalid_argument, if there are fewer than two sizes
-/// or a time is not above 0; `name` is said then.
+/// alpha and beta of each segment, by least squares of the relative errors; neither is negative. A
+/// segment with fewer than two sizes is left to the one before it. Errors: invalid_argument, if
+/// there are fewer than two sizes or a time is not above 0; `name` is said then.
 Result<LinkCosts> fit_link(const std::string& name, std::span<const Timing> timings);
 
-/// read_s, write_s and reduce_residual, from timings with operands; neither time is negative. Errors: as above.
+/// read_s, write_s and reduce_residual, from timings with operands; neither time is negative.
+/// Errors: as above.
 Status fit_additions(std::span<const Timing> timings, Calibration& calibration);
 
 }  // namespace anyccl::cli

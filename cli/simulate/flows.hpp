@@ -9,9 +9,9 @@
 
 namespace anyccl::cli {
 
-/// Messages on their way. After its latency a message is a flow over all links of its route at once, whose
-/// rate is the least of what its links have for each of their flows; what a flow leaves over is not given to
-/// others.
+/// Messages on their way. After its latency a message is a flow over all links of its route at
+/// once, whose rate is the least of what its links have for each of their flows; what a flow leaves
+/// over is not given to others.
 class Flows {
  public:
   struct Message {
@@ -21,8 +21,8 @@ class Flows {
   /// All three outlive it.
   Flows(const Network& network, const Machine& machine, EventQueue& queue);
 
-  /// The message begins its way at `leaves`, meets its first link after `latency_s`, and is never faster than
-  /// `most_bytes_per_s`.
+  /// The message begins its way at `leaves`, meets its first link after `latency_s`, and is never
+  /// faster than `most_bytes_per_s`.
   void send(double leaves, const Message& message, double bytes, double latency_s,
             double most_bytes_per_s);
   /// The message is there at `time`, without links.
@@ -69,7 +69,7 @@ class Flows {
   std::vector<std::uint32_t> touched_;
   std::vector<bool> is_touched_;
   std::vector<double> shares_before_;
-  std::vector<std::uint32_t> way_;  ///< Of the message that is being sent.
+  std::vector<std::uint32_t> way_;  ///< That of the message that is being sent.
 };
 
 }  // namespace anyccl::cli

@@ -33,19 +33,20 @@ HostCosts::Kinds HostCosts::kinds_of(const Calibration& c, const LinkCosts& link
     const MemoryRate rate = c.memory_at(bytes, shared);
     return Rates{rate.read_s, rate.write_s};
   };
-  // A rank comes to a place of its ring again after all of the ring, or of what it publishes, and after its share
-  // of the memory of the call.
+  // A rank comes to a place of its ring again after all of the ring, or of what it publishes, and
+  // after its share of the memory of the call.
   const double published = std::max(1.0, call.published_bytes);
   const double ring = std::min(published, static_cast<double>(plans.ring_bytes()));
   const double around = ring / published * (call.user_bytes + published);
-  // The program has touched the memory of the call before: the other ranks of the core in between, and half of its own.
+  // The program has touched the memory of the call before: the other ranks of the core in between,
+  // and half of its own.
   const double everything = per_core * (call.user_bytes + ring + call.scratch_bytes);
   Kinds kinds;
   kinds.user = rates(everything * (1 - 0.5 / per_core));
   kinds.scratch = rates(per_core * call.scratch_bytes);
   kinds.ring = rates(per_core * around);
-  // A message of one tile is copied twice. What that takes beyond two copies in caches is the way between cores, and
-  // memory that is further away than another core has no such way.
+  // A message of one tile is copied twice. What that takes beyond two copies in caches is the way
+  // between cores, and memory that is further away than another core has no such way.
   const Rates near = rates(kInCache);
   const double across_s = std::max(0.0, link.at(kTile).beta_s / 2 - near.read_s - near.write_s);
   kinds.ring.read_s = std::max(kinds.ring.read_s, near.read_s + across_s);

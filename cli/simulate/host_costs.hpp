@@ -6,11 +6,13 @@
 
 namespace anyccl::cli {
 
-/// What the steps of plans cost on one host. A core reads and writes memory as fast as the cache that holds it allows:
-/// each kind of memory by how many bytes the core touches before it comes to the same place again.
+/// What the steps of plans cost on one host. A core reads and writes memory as fast as the cache
+/// that holds it allows: each kind of memory by how many bytes the core touches before it comes to
+/// the same place again.
 class HostCosts {
  public:
-  /// `link`: of the calibration, for collectives of `ranks` ranks and vectors, or blocks, of `bytes`.
+  /// `link`: of the calibration, for collectives of `ranks` ranks and vectors, or blocks, of
+  /// `bytes`.
   HostCosts(const Calibration& calibration, const LinkCosts& link, const HostPlans& plans,
             const HostPlans::Bound& call);
 

@@ -31,8 +31,8 @@ class HostPlans {
     std::uint32_t tiles = 1, lanes = 1, line_bytes = 0;
     bool posts_each = false;
     double user_bytes = 0;              ///< Input and output of a rank, in the mean.
-    double published_bytes = 0;         ///< Of a rank through its ring, in the mean.
-    double scratch_bytes = 0;           ///< Of the rank that has most.
+    double published_bytes = 0;         ///< By a rank through its ring, in the mean.
+    double scratch_bytes = 0;           ///< That of the rank that has most.
     std::vector<BoundPlan> full, last;  ///< By rank: all tiles but the last, and the last one.
   };
   /// `bytes`: of the vector, or of a block.

@@ -18,7 +18,8 @@ namespace {
 /// More are the same again.
 constexpr std::uint32_t kMostTiles = 128;
 
-/// Of ranks on their cores; nobody knows the true one. Among many ranks orders differ less.
+/// How many orders of ranks on their cores are tried; nobody knows the true one. With many ranks
+/// orders differ less.
 std::uint32_t orders_for(std::uint32_t ranks) {
   return ranks <= 16 ? 9 : 3;
 }

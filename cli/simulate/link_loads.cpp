@@ -16,7 +16,7 @@ struct ClassLoad {
   double bytes = 0, most = 0;
 };
 
-/// Of the time of the collective, how much the link needs for what it carried.
+/// The share of the collective's time that the link needs for what it carried.
 double busy(const Network& network, const Machine& machine, const ReplayResult& result,
             std::size_t link) {
   const double own = network.classes()[network.links()[link].link_class].bytes_per_s;

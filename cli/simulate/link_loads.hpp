@@ -11,8 +11,8 @@ namespace anyccl::cli {
 /// What the links carried: by class, and the five busiest ones.
 std::string link_loads(const Network& network, const Machine& machine, const ReplayResult& result);
 
-/// A picture that needs no other file: the network, with each cable the redder and wider the more it
-/// carried; null: only the network. Errors: invalid_argument for more than kMostDrawn nodes.
+/// A picture that needs no other file: the network, with each cable the redder and wider the more
+/// it carried; null: only the network. Errors: invalid_argument for more than kMostDrawn nodes.
 inline constexpr std::uint32_t kMostDrawn = 600;
 Result<std::string> network_svg(const Network& network, const ReplayResult* result);
 

@@ -9,12 +9,12 @@
 
 namespace anyccl::cli {
 
-/// What ranks are connected by: ends, at which ranks are, switches, and links in one direction each. Nodes
-/// are numbered level by level; the ends are the first level.
+/// What ranks are connected by: ends, at which ranks are, switches, and links in one direction
+/// each. Nodes are numbered level by level; the ends are the first level.
 class Network {
  public:
   struct Level {
-    std::string name;  ///< Of one node: "edge switch".
+    std::string name;  ///< One node's: "edge switch".
     std::uint32_t first = 0, count = 0;
   };
   struct LinkClass {
@@ -38,7 +38,8 @@ class Network {
   const std::vector<Level>& levels() const { return levels_; }
   const std::vector<Link>& links() const { return links_; }
   const std::vector<LinkClass>& classes() const { return classes_; }
-  /// Where routers are drawn that belong to one end each, in the order of the ends; empty if there are none.
+  /// Where routers are drawn that belong to one end each, in the order of the ends; empty if there
+  /// are none.
   const std::vector<Place>& map() const { return map_; }
   std::string name_of(std::uint32_t node) const;
   /// "rank 3 > router 3"
@@ -53,7 +54,7 @@ class Network {
   std::vector<Level> levels_;
   std::vector<LinkClass> classes_;
   std::vector<Link> links_;                ///< By `from`, then by `to`.
-  std::vector<std::uint32_t> first_link_;  ///< Of each node, and the number of links at the end.
+  std::vector<std::uint32_t> first_link_;  ///< By node, and the number of links at the end.
   std::vector<Place> map_;
   Path path_;
 };

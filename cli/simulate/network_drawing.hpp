@@ -11,9 +11,10 @@ namespace anyccl::cli {
 /// Where the nodes and cables of a network are in a picture, in pixels.
 class NetworkDrawing {
  public:
-  /// Of a node.
+  /// The radius of a node.
   static constexpr double kRadius = 11;
-  /// `left`, `top`: margins of the picture, for text beside the network. The network outlives the drawing.
+  /// `left`, `top`: margins of the picture, for text beside the network. The network outlives the
+  /// drawing.
   NetworkDrawing(const Network& network, double left, double top);
 
   Network::Place at(std::uint32_t node) const { return at_[node]; }

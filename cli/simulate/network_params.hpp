@@ -10,7 +10,8 @@
 
 namespace anyccl::cli {
 
-/// The parameters of a network, as "k=16,taper=4". The first mistake is kept until status() is asked.
+/// The parameters of a network, as "k=16,taper=4". The first mistake is kept until status() is
+/// asked.
 class NetworkParams {
  public:
   /// `words`: names and values as they were written.

@@ -59,8 +59,8 @@ class ProgramWriter {
     else if (step.op == Op::reduce)
       s.additions = 1;
     if (s.peers == 0 && s.additions == 0) return;
-    // Messages of one step leave together and are awaited together, so their order means nothing; sorted,
-    // the programs of more ranks are equal.
+    // Messages of one step leave together and are awaited together, so their order means nothing;
+    // sorted, the programs of more ranks are equal.
     const auto first = peers_.end() - s.peers;
     std::sort(first, peers_.end());
     if (!s.sends) senders_.insert(senders_.end(), first, peers_.end());

@@ -13,7 +13,7 @@ namespace anyccl::cli {
 struct ProgramStep {
   bool sends = false;
   std::uint32_t first_peer = 0, peers = 0;  ///< In RankPrograms::peers_of().
-  std::uint32_t chunks = 0;                 ///< Of each message, and of each addition.
+  std::uint32_t chunks = 0;                 ///< In each message, and in each addition.
   std::uint32_t additions = 0;
 };
 
@@ -21,8 +21,8 @@ struct ProgramStep {
 /// their own position, share one program.
 class RankPrograms {
  public:
-  /// Builds the schedules one after the other and keeps none. Errors: invalid_argument, if the algorithm
-  /// does not support the shape or sends too many messages.
+  /// Builds the schedules one after the other and keeps none. Errors: invalid_argument, if the
+  /// algorithm does not support the shape or sends too many messages.
   static Result<RankPrograms> of(const Algorithm& algorithm, Shape shape);
 
   std::uint32_t ranks() const { return static_cast<std::uint32_t>(program_of_.size()); }
@@ -35,8 +35,8 @@ class RankPrograms {
     const Program& p = programs_[program_of_[rank]];
     return {steps_.data() + p.first_step, p.steps};
   }
-  /// Of a send: the distance from this rank to each peer, around the circle of ranks. Of another step: for
-  /// each peer its number among the senders of this rank.
+  /// The distance from this rank to each peer of a send, around the circle of ranks. Of another
+  /// step, the number of each peer among the senders of this rank.
   std::span<const std::uint32_t> peers_of(std::uint32_t rank, const ProgramStep& step) const {
     return {peers_.data() + programs_[program_of_[rank]].first_peer + step.first_peer, step.peers};
   }

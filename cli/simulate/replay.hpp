@@ -33,12 +33,13 @@ struct ReplayResult {
   std::vector<double> link_bytes;  ///< By link of the network; empty: not known.
 };
 
-/// Replays one collective in which a vector, or a block, has `bytes`. Each rank follows the order of its
-/// steps: the messages of a send leave one after the other, as long as the rank is busy with each; a receive
-/// waits for all of its messages, and then additions take the rank's time. Copies take none. With a calibration,
-/// see StepCosts, also for ranks that share cores.
-/// place: the end of the network at which each rank is. ranks_per_host: 0: all are on one; it matters with a calibration only. log: filled if not null; it needs a record for
-/// each message. Errors: internal, if ranks wait for ever.
+/// Replays one collective in which a vector, or a block, has `bytes`. Each rank follows the order
+/// of its steps: the messages of a send leave one after the other, as long as the rank is busy with
+/// each; a receive waits for all of its messages, and then additions take the rank's time. Copies
+/// take none. With a calibration, see StepCosts, also for ranks that share cores. place: the end of
+/// the network at which each rank is. ranks_per_host: 0: all are on one; it matters with a
+/// calibration only. log: filled if not null; it needs a record for each message. Errors: internal,
+/// if ranks wait for ever.
 Result<ReplayResult> replay(const RankPrograms& programs, const Network& network,
                             const Machine& machine, double bytes,
                             const std::vector<std::uint32_t>& place,

@@ -18,9 +18,9 @@ using SimGridRun = bool(const RankPrograms& programs, const Network& network,
                         const std::vector<std::uint32_t>& place, ReplayResult& result);
 
 /// replay() by SimGrid, where what a flow leaves over is given to others (max-min fairness). It is
-/// the check of our engine. In a process of its own. Without link_bytes. Errors: unsupported without
-/// SimGrid, saying how to get it; invalid_argument for more than kMostSimGridRanks ranks or a
-/// calibrated machine; internal, if it lost messages.
+/// the check of our engine. In a process of its own. Without link_bytes. Errors: unsupported
+/// without SimGrid, saying how to get it; invalid_argument for more than kMostSimGridRanks ranks or
+/// a calibrated machine; internal, if it lost messages.
 Result<ReplayResult> replay_by_simgrid(const RankPrograms& programs, const Network& network,
                                        const Machine& machine, double bytes,
                                        const std::vector<std::uint32_t>& place);

@@ -23,8 +23,8 @@ StepCosts::StepCosts(const Machine& machine, std::uint32_t ranks, std::uint32_t 
   hand_over_s_ = factor_ * c.hand_over_s;
 }
 
-/// The sender's part of beta. At most half: with a fast copy the reader, who fetches lines of another core, is
-/// the slower side.
+/// The sender's part of beta. At most half: with a fast copy the reader, who fetches lines of
+/// another core, is the slower side.
 double StepCosts::copied_s(const CostSegment& segment) const {
   return std::min(machine_.calibration->copy_s, segment.beta_s / 2);
 }

@@ -11,10 +11,10 @@ namespace anyccl::cli {
 
 /// What steps and messages cost by the constants of a machine, which outlives it.
 ///
-/// With a calibration, a message inside a host has no link: its sender copies it, its readers read it, and both
-/// are work of a core. Alpha + beta * b is divided so that a message that meets no other one takes just that: the
-/// overhead and the copy are the sender's, the overhead and the rest of beta are the receiver's, and the rest of
-/// alpha is its way.
+/// With a calibration, a message inside a host has no link: its sender copies it, its readers read
+/// it, and both are work of a core. Alpha + beta * b is divided so that a message that meets no
+/// other one takes just that: the overhead and the copy are the sender's, the overhead and the rest
+/// of beta are the receiver's, and the rest of alpha is its way.
 class StepCosts {
  public:
   /// ranks_per_host: 0: all are on one. bytes: of the vector, or of a block.
@@ -22,15 +22,16 @@ class StepCosts {
             double bytes);
 
   struct Departure {
-    double busy_s = 0;     ///< Of the sender, before the message leaves; 0 without a calibration.
-    double after_s = 0;    ///< Of the sender, afterwards.
+    double busy_s = 0;     ///< The sender's, before the message leaves; 0 without a calibration.
+    double after_s = 0;    ///< The sender's, afterwards.
     double latency_s = 0;  ///< Before its flow begins, or until it is there.
     double most_bytes_per_s = std::numeric_limits<double>::infinity();
     bool by_network = true;
   };
   /// is_first: of a send's messages inside the host, which share one copy.
   Departure departure(bool inside, bool is_first, double bytes) const;
-  /// What a receive or an addition takes of its rank, once all is there. inside: messages from this host.
+  /// What a receive or an addition takes of its rank, once all is there. inside: messages from this
+  /// host.
   double work(std::uint32_t inside, std::uint32_t between, std::uint32_t additions,
               double bytes) const;
 
@@ -38,7 +39,7 @@ class StepCosts {
   std::uint32_t hosts() const { return hosts_; }
   bool calibrated() const { return machine_.calibration != nullptr; }
   bool inside(std::uint32_t a, std::uint32_t b) const { return calibrated() && host(a) == host(b); }
-  /// Of a host; 0: as many as it has ranks.
+  /// How many a host has; 0: as many as it has ranks.
   std::uint32_t cores() const { return cores_; }
   double hand_over_s() const { return hand_over_s_; }
 

@@ -30,7 +30,7 @@ class Differences {
     Bounds& back = bounds_[{earlier_host, later_host}];
     back.low = std::max(earlier - later, back.low.value_or(earlier - later));
   }
-  /// Of `host` less `other`.
+  /// The bounds of the clock of `host` less that of `other`.
   Bounds of(const std::string& host, const std::string& other) const {
     const auto found = bounds_.find({host, other});
     return found == bounds_.end() ? Bounds() : found->second;

@@ -16,7 +16,7 @@ struct Part {
 /// A collective, as far as ranks have begun it.
 struct CommonCall {
   std::vector<Part> parts;   ///< At least two, by rank.
-  bool is_complete = false;  ///< Of all ranks of the communicator.
+  bool is_complete = false;  ///< All ranks of the communicator are in it.
 };
 /// By communicator and sequence.
 std::vector<CommonCall> common_calls_of(const std::vector<RankTrace>& traces);

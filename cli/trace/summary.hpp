@@ -15,8 +15,8 @@ struct RankTimes {
   std::string label;               ///< "rank 2 (host n7, pid 4911)"
   std::int64_t total = 0;          ///< From its first call to the end of its last operation.
   std::int64_t communicating = 0;  ///< An operation was under way.
-  std::int64_t exposed = 0;        ///< Of it: a thread waited for one.
-  std::int64_t for_late = 0;       ///< Of that: some rank had not come to it yet.
+  std::int64_t exposed = 0;        ///< The part in which a thread waited for one.
+  std::int64_t for_late = 0;       ///< The part of that before the last rank came to it.
 };
 
 /// All calls of one kind and size, on all ranks.
@@ -25,7 +25,7 @@ struct OperationTimes {
   std::uint64_t bytes = 0;
   std::size_t calls = 0;
   std::int64_t total = 0, median = 0;  ///< Nanoseconds.
-  std::int64_t for_late = 0;           ///< Of the total: some rank had not come yet.
+  std::int64_t for_late = 0;           ///< The part of the total before the last rank came.
 };
 
 /// A rank that came last to operations of its communicator.
@@ -48,7 +48,7 @@ struct TraceSummary {
   double late_share() const;
 };
 
-/// Of times on one clock, see align().
+/// The summary of traces whose times are on one clock, see align().
 TraceSummary summarize(const std::vector<RankTrace>& traces);
 
 /// Exposed communication above this share of the time is too much.

@@ -14,8 +14,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr int kFormat = 1;
-/// In nanoseconds: a clock of four years, and real times of seventy. Sums and differences of longer times might
-/// overflow.
+/// In nanoseconds: a clock of four years, and real times of seventy. Sums and differences of longer
+/// times might overflow.
 constexpr std::int64_t kLongest = std::int64_t{1} << 57, kLatest = std::int64_t{1} << 61;
 
 bool is_within(std::int64_t ns, std::int64_t most) {

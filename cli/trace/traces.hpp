@@ -14,8 +14,8 @@ struct TracedCall {
   std::uint64_t sequence = 0;  ///< 0: a message.
   std::string kind;
   std::uint64_t bytes = 0;
-  int root = -1;          ///< Of a message the peer; -1: any, or none.
-  std::uint64_t tag = 0;  ///< Of a message.
+  int root = -1;          ///< A message's peer, too; -1: any, or none.
+  std::uint64_t tag = 0;  ///< A message's.
   std::int64_t issued_ns = 0, started_ns = 0, awaited_ns = 0, ended_ns = 0;
   int stream = 0;       ///< That has queued it; 0: none.
   int track = 0;        ///< Where it is drawn, of its rank.

@@ -39,7 +39,9 @@ int run(const Flags& flags) {
 
 Body declare(CLI::App& app, const Command&) {
   const auto flags = std::make_shared<Flags>();
-  app.add_option("dumps", flags->paths, "Dumps of the ranks, or folders with them")->required();
+  app.add_option("dumps", flags->paths,
+                 "Dumps of the ranks, or folders with such, named anyccl-*.json")
+      ->required();
   app.add_flag("--json", flags->json, "Print JSON");
   app.footer(
       "Says which rank keeps back the others of a job that hangs or has failed, in which call and\n"

@@ -173,7 +173,8 @@ Body declare(CLI::App& app, const Command&) {
       "finds a fault, it prints the place and exits with 1.\n\n"
       "This is a proof, whatever comes first, for the numbers of ranks that were asked for (128\n"
       "at most): up to 17 with all roots; from 18 on with some roots, and with half of the ranks\n"
-      "in place. It is one of schedules: transports and kernels are tested instead.\n\n"
+      "in place. A --file is checked with root 0; from 18 on with all ranks in place and with\n"
+      "none. It is a proof of schedules: transports and kernels are tested instead.\n\n"
       "Example: anyccl check all_reduce/ring --ranks 2..65\n"
       "         anyccl check --file mine.json");
   return [flags] { return run_checks(*flags); };

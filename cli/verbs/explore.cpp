@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 
+#include "algorithm/loaded/loaded_algorithm.hpp"
 #include "algorithms_named.hpp"
 #include "base/byte_size.hpp"
 #include "base/error.hpp"
@@ -30,7 +31,13 @@ struct Flags {
   std::string machine, file;
 };
 
-/// In the order of the catalog, each once.
+/// Whether both are one algorithm, also if its file was read twice.
+bool is_same(const Algorithm& a, const Algorithm& b) {
+  return &a == &b ||
+         (a.loaded != nullptr && b.loaded != nullptr && a.loaded->hash() == b.loaded->hash());
+}
+
+/// In the order of the catalog, then those of files; each once.
 Result<std::vector<const Algorithm*>> algorithms_of(const Flags& flags) {
   std::vector<const Algorithm*> named;
   for (const std::string& what : flags.algorithms) {
@@ -41,6 +48,16 @@ Result<std::vector<const Algorithm*>> algorithms_of(const Flags& flags) {
   std::erase_if(all, [&](const Algorithm* algorithm) {
     return std::find(named.begin(), named.end(), algorithm) == named.end();
   });
+  for (const Algorithm* algorithm : named) {
+    const auto known = std::find_if(
+        all.begin(), all.end(), [&](const Algorithm* one) { return id(*one) == id(*algorithm); });
+    if (known == all.end())
+      all.push_back(algorithm);
+    else if (!is_same(**known, *algorithm))
+      return error(Code::invalid_argument,
+                   "two of the algorithms have the name {}: give that of the file another one",
+                   id(*algorithm));
+  }
   return all;
 }
 

@@ -78,7 +78,8 @@ void declare_how(CLI::App& app, Flags& f) {
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);
   app.add_option("-c,--check", protocol.check,
-                 "Write and compare every element in every call; 0: in one only")
+                 "Write and compare every element in every timed call; 0, or --touch 0: in one "
+                 "only")
       ->capture_default_str();
   app.add_option("--touch", protocol.touch, "Between timed calls, write to inputs and read results")
       ->capture_default_str();
@@ -94,7 +95,8 @@ void declare_how(CLI::App& app, Flags& f) {
 }
 
 void declare_where(CLI::App& app, Flags& f) {
-  app.add_option("-g,--ranks", f.ranks.count, "Number of ranks; default: 2")
+  app.add_option("-g,--ranks", f.ranks.count,
+                 "Number of ranks; default: those of the launcher, or 2")
       ->check(CLI::Range(1, 65536));
   app.add_flag("--threads", f.ranks.threads, "Run the ranks as threads of one process");
   app.add_option("--transport", f.transport, "Set ANYCCL_TRANSPORT for the ranks");
@@ -110,7 +112,8 @@ void declare_where(CLI::App& app, Flags& f) {
                      "Set ANYCCL_PROTO for the ranks: LL, LL128, Simple, or rules such as "
                      "LL128@-8K,Simple@8K-");
   app.add_flag("--all-combinations", f.all_combinations,
-               "Measure every algorithm with every protocol, one after the other")
+               "Measure each algorithm that supports the ranks with each protocol that it can be "
+               "forced to use, one after the other")
       ->excludes(algorithm)
       ->excludes(protocol);
 }

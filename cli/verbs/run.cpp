@@ -25,7 +25,7 @@ constexpr const char* kName = "anyccl run";
 
 struct Options {
   std::string ranks_text = {};
-  std::vector<int> ranks = {};  ///< Of that.
+  std::vector<int> ranks = {};  ///< What that says.
   std::optional<int> port = {};
   bool keep_going = false, no_prefix = false, ordered = false;
   int grace = static_cast<int>(Job().user_grace.count());
@@ -40,7 +40,10 @@ void add_flags(CLI::App& app, Options& o) {
   app.add_option("-n,--ranks", o.ranks_text,
                  "Number of ranks (processes) to start; with --nnodes: on each node, or one number "
                  "per node: 3,1,2");
-  app.add_option("--port", o.port, "MASTER_PORT; default: a free port P where P + 1 is free")
+  app.add_option("--port", o.port,
+                 fmt::format("MASTER_PORT, unless --master has one; default: a free port P where "
+                             "P + 1 is free, with --nnodes {}",
+                             kUsualPort))
       ->check(CLI::Range(1, kLastPort));
   app.add_flag("--keep-going", o.keep_going, "Let the other ranks go on when one fails");
   app.add_option("--grace", o.grace,
@@ -48,6 +51,10 @@ void add_flags(CLI::App& app, Options& o) {
       ->check(CLI::Range(0, 86400))
       ->capture_default_str();
   app.add_flag("--no-prefix", o.no_prefix, "Do not put \"[rank] \" before each line of output");
+  app.add_option("-x,--export", o.exports,
+                 "NAME or NAME=VALUE: a variable for all ranks, with --hosts besides all ANYCCL_*; "
+                 "may be repeated")
+      ->allow_extra_args(false);
   app.add_flag("--ordered", o.ordered)->group("");  // for what `--hosts` starts
 }
 
@@ -60,7 +67,8 @@ void add_node_flags(CLI::App& app, Options& o) {
       ->check(CLI::NonNegativeNumber)
       ->group(group);
   app.add_option("--master", o.master,
-                 fmt::format("Address of node 0, HOST or HOST:PORT (default port {})", kUsualPort))
+                 "Address of node 0, HOST or HOST:PORT; default port: --port, with --hosts a free "
+                 "one")
       ->group(group);
   app.add_option("--secret-file", o.secret_file,
                  "The same secret on every node (`anyccl secret` makes it); default: ANYCCL_SECRET")
@@ -74,11 +82,7 @@ void add_host_flags(CLI::App& app, Options& o) {
       ->excludes("--nnodes", "--node-rank", "--secret-file", "--port");
   app.add_option("--ssh", o.ssh, "Command that runs another one on a host")
       ->capture_default_str()
-      ->group(group);
-  app.add_option("-x,--export", o.exports,
-                 "NAME or NAME=VALUE: a variable for all ranks, besides all ANYCCL_*; may be "
-                 "repeated")
-      ->allow_extra_args(false)
+      ->needs("--hosts")
       ->group(group);
 }
 
@@ -158,14 +162,8 @@ Status check_not_in_a_job() {
                launch->by->name, launch->rank, launch->size);
 }
 
-Settings settings_for_hosts(const Options& o) {
+Settings exports_of(const Options& o) {
   Settings settings;
-  for (char** entry = environ; *entry != nullptr; ++entry) {
-    const std::string_view text(*entry);
-    const std::size_t equals = text.find('=');
-    if (text.starts_with("ANYCCL_") && !text.starts_with("ANYCCL_SECRET="))
-      settings.emplace_back(text.substr(0, equals), text.substr(equals + 1));
-  }
   for (const std::string& text : o.exports) {
     const std::size_t equals = text.find('=');
     const std::string name = text.substr(0, equals);
@@ -174,6 +172,19 @@ Settings settings_for_hosts(const Options& o) {
     else if (const auto value = value_now(name))
       settings.emplace_back(name, *value);
   }
+  return settings;
+}
+
+Settings settings_for_hosts(const Options& o) {
+  Settings settings;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view text(*entry);
+    const std::size_t equals = text.find('=');
+    if (text.starts_with("ANYCCL_") && !text.starts_with("ANYCCL_SECRET="))
+      settings.emplace_back(text.substr(0, equals), text.substr(equals + 1));
+  }
+  const Settings exports = exports_of(o);
+  settings.insert(settings.end(), exports.begin(), exports.end());
   return settings;
 }
 
@@ -228,6 +239,7 @@ int run_with(Options o, const Command& command) {
   }
   if (o.ranks.empty()) return refuse(error(Code::invalid_argument, "--ranks is required"));
   if (const Status s = check_nodes(o); !s.ok()) return refuse(s);
+  job.settings = exports_of(o);
   job.ranks = ranks_on(o, o.node_rank.value_or(0));
   job.port = o.port;
   if (o.nodes) {

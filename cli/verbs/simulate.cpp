@@ -109,8 +109,8 @@ Status check_root(const Flags& flags) {
   return {};
 }
 
-/// What was asked for, for each number of ranks. Several algorithms may be asked for, of which some do not
-/// support it.
+/// What was asked for, for each number of ranks. Several algorithms may be asked for, of which some
+/// do not support it.
 Result<std::vector<SimulatedRun>> all_runs(const Flags& flags,
                                            const std::vector<const Algorithm*>& algorithms,
                                            const SimulationSetting& setting) {
@@ -206,7 +206,8 @@ void declare_machine(CLI::App& app, Flags& flags) {
       app.add_option("--model", flags.model,
                      "Take the constants from this file of anyccl tune --calibrate instead");
   app.add_option("--inside", flags.inside,
-                 "Its link between ranks of a host; default: shm. Between hosts it is tcp");
+                 "Its link between ranks of a host; default: shm, or else the first of the file. "
+                 "Between hosts it is tcp, or else that one");
   const auto alpha =
       app.add_option("--alpha", flags.alpha_us, "What a message costs, in us; default: 5")
           ->check(CLI::NonNegativeNumber);

@@ -5,7 +5,7 @@
  * Sections: codes and types, Communicators, Operators of your own, Memory, Collectives, Point to
  * point, One-sided operations, Groups, Asynchronous operations, Streams and events, Misuse.
  * Included at the end: sequence.h, calls that belong together; interrupt.h, Ctrl-C; ext/codec.h and
- * ext/sparse.h, shorter vectors; ext/neighbors.h, grids and graphs; ext/experts.h.
+ * ext/sparse.h, shorter vectors; ext/neighbors.h, grids and graphs; ext/experts.h; ext/nccl.h.
  *
  * Rules for all calls
  * - Threads: any, but anycclCommFinalize and anycclCommDestroy come when no other thread is in a
@@ -123,7 +123,7 @@ typedef enum {
   anycclLand = 5, /* Logical and, or, exclusive or: of whether elements are not 0; 0 or 1. */
   anycclLor = 6,
   anycclLxor = 7,
-  anycclBand = 8, /* The same of each bit. */
+  anycclBand = 8, /* And, or, exclusive or of each bit. */
   anycclBor = 9,
   anycclBxor = 10,
   anycclNumOps = 11,
@@ -214,11 +214,11 @@ typedef struct {
    * a choice of others is refused, naming those. A split has its parent's, or its own. */
   int reproducible;
   /* Verification of results, equal on all ranks. 0: none. 1: of each collective; N: of each N-th.
-   * Its ranks compare random sums or hashes of their inputs and results in an operation of its own,
-   * and a wrong result is the error anycclInternalError on all ranks, which names the operation,
-   * ranks and often elements. Barriers have no check, and Prod, averages of integers and functions
-   * of programs are InvalidUsage then; see docs/numbers.md. Not set: what ANYCCL_VERIFY says, or
-   * none. A split has its parent's, or its own. */
+   * Its ranks compare random sums or hashes of their inputs and results in an operation of its own.
+   * A wrong result is anycclInternalError on the ranks that find it, with the operation, ranks and
+   * often elements, and fails the communicator. Barriers have no check, and Prod, but of Bool,
+   * averages of integers and functions of programs are InvalidUsage then; see docs/numbers.md. Not
+   * set: what ANYCCL_VERIFY says, or none. A split has its parent's, or its own. */
   int verify;
   /* 1: a call returns when its result is there, and a later call or anycclCommGetAsyncError returns
    * what its verification finds, after the result may have been used. 0, the default: a call
@@ -248,8 +248,8 @@ typedef struct {
 ANYCCL_API anycclResult_t anycclCommInitRankConfig(anycclComm_t* comm, int nranks,
                                                    anycclUniqueId id, int rank,
                                                    anycclConfig_t* config);
-/* The same with several ids, as large jobs have them; `ids` has `nids` of them, the same on all
- * ranks. All ranks meet at the first one. */
+/* anycclCommInitRankConfig with several ids, as large jobs have them; `ids` has `nids` of them, the
+ * same on all ranks. All ranks meet at the first one. */
 ANYCCL_API anycclResult_t anycclCommInitRankScalable(anycclComm_t* comm, int nranks, int rank,
                                                      int nids, anycclUniqueId* ids,
                                                      anycclConfig_t* config);
@@ -309,25 +309,21 @@ ANYCCL_API anycclResult_t anycclCommGrow(anycclComm_t comm, int nranks, const an
 /* Makes all ranks' operations on `comm` fail with Aborted and the name of this rank, unless it has
  * failed before. Never waits for a peer. Then it is shrunk with ANYCCL_SHRINK_ABORT, or ended. */
 ANYCCL_API anycclResult_t anycclCommRevoke(anycclComm_t comm, int revokeFlags);
-/* Refused as Unsupported: memory that peers have mapped cannot be given back for a while. */
-ANYCCL_API anycclResult_t anycclCommSuspend(anycclComm_t comm, int flags);
-ANYCCL_API anycclResult_t anycclCommResume(anycclComm_t comm);
-#define ANYCCL_SUSPEND_MEM 0x01
 /* Makes `comm` ready for anycclAllReducePart by up to `threads` (1..1024) threads of each rank.
  * Collective over `comm`: one thread of each rank calls it, with the same number. Every thread but
  * the first gets a communicator inside `comm`, with memory of its own, so call it once, before the
  * work begins. Asking for fewer later changes nothing, for more adds the missing ones; no thread
  * may be in anycclAllReducePart meanwhile. Errors: InvalidUsage, naming two ranks, where numbers
- * differ, and `comm` is as before; those of a split. */
+ * differ, and `comm` is as before; those of a split. Not in a group. */
 ANYCCL_API anycclResult_t anycclCommParts(anycclComm_t comm, int threads);
 /* Completes what was issued and says goodbye to the other ranks; then the communicator can only be
  * destroyed or aborted. Inside a group: at its end. If it is not blocking: returns InProgress, and
  * anycclCommGetAsyncError says so until it is done. Errors: InvalidUsage, also where another thread
  * was faster, or calls of this rank differed from those of its peers. */
 ANYCCL_API anycclResult_t anycclCommFinalize(anycclComm_t comm);
-/* The same within `timeout_ms` milliseconds; 0: no limit of its own. What is open then is given up
- * with Timeout: receives of which nothing has come only here, so that the others go on until they
- * need this rank; anything else on all ranks. The communicator is finalized in each case. */
+/* anycclCommFinalize within `timeout_ms`; 0: no limit of its own. What is open then is given up
+ * with Timeout: waits for signals, and receives of which nothing has come, only here, so that
+ * others go on until they need this rank; all else on all ranks. It is finalized in each case. */
 ANYCCL_API anycclResult_t anycclCommFinalizeFor(anycclComm_t comm, unsigned int timeout_ms);
 /* Frees the communicator after its issued operations, also those in streams, are complete. NULL is
  * allowed. Errors: InvalidUsage where another thread ends it, or, though it is freed, calls of this
@@ -335,7 +331,7 @@ ANYCCL_API anycclResult_t anycclCommFinalizeFor(anycclComm_t comm, unsigned int 
 ANYCCL_API anycclResult_t anycclCommDestroy(anycclComm_t comm);
 /* Makes all ranks' operations on the communicator fail, then frees this rank's handle. Never waits
  * for a peer. Another thread that waits in a call on `comm` returns Aborted, and does so first, if
- * that takes no longer than 100 ms. */
+ * that takes no longer than 100 ms; anycclCommFinalize and anycclCommDestroy return Success. */
 ANYCCL_API anycclResult_t anycclCommAbort(anycclComm_t comm);
 /* *error = Success, why it failed, or InProgress (anycclCommInitRankConfig, anycclCommSplit). */
 ANYCCL_API anycclResult_t anycclCommGetAsyncError(anycclComm_t comm, anycclResult_t* error);
@@ -349,7 +345,7 @@ typedef enum {
   anycclStatGpuMemSuspend = 0,   /* What anycclCommSuspend could give back: 0. */
   anycclStatGpuMemSuspended = 1, /* Whether it is given back: 0. */
   anycclStatGpuMemPersist = 2,   /* What the communicator holds. */
-  anycclStatGpuMemTotal = 3      /* The same. */
+  anycclStatGpuMemTotal = 3      /* What it holds, too. */
 } anycclCommMemStat_t;
 /* *value = bytes of host memory that this rank holds for `comm`: what its peers can map, buffers
  * and scratch, which is less again when unused. Without plans, the library's own objects, packed
@@ -358,11 +354,11 @@ ANYCCL_API anycclResult_t anycclCommMemStats(anycclComm_t comm, anycclCommMemSta
                                              uint64_t* value);
 /* How the last collective ran, for people: "all_reduce/two_shot Simple shm" (algorithm, protocol,
  * transports, ", 4 calls as one" if they travel so, ", level 3" if its level of reproducibility is
- * not 1, ", tag 7" if its configuration has one). Also one of a split; not AllToAllw, of messages.
+ * not 1, ", tag 7": see userProfilerTag). Also one of a split; not AllToAllw, of messages.
  * The protocol says where the largest publication lies in shared memory: LL, in the cache line of
  * its sequence word; LL128, in the slot of that word, up to 33 lines; Simple, in the staging ring
  * or where the caller has it. Among ranks that share no memory it is mostly "-". The text is ""
- * before the first collective. Valid until the next call with `comm`. */
+ * before the first collective. Valid until this thread asks again. */
 ANYCCL_API anycclResult_t anycclCommLastPlan(anycclComm_t comm, const char** text);
 
 /* Writes what this rank remembers of its last operations (ANYCCL_RECORD), and for whom it waits
@@ -377,8 +373,8 @@ ANYCCL_API anycclResult_t anycclCommDump(anycclComm_t comm, const char* path);
  * fields. Counts nothing with ANYCCL_RECORD=0. Any thread, also while another one waits in a call
  * of `comm`, and after it has failed. Valid until this thread asks again, of any comm, or ends. */
 ANYCCL_API anycclResult_t anycclCommMetrics(anycclComm_t comm, const char** text);
-/* The same over all communicators of the process, also those that have ended, in the text format of
- * Prometheus. With ANYCCL_METRICS a file is written with it each 5 s. */
+/* *text = what all communicators of the process have done, also those that have ended, in the text
+ * format of Prometheus. With ANYCCL_METRICS a file is written with it each 5 s. */
 ANYCCL_API anycclResult_t anycclMetrics(const char** text);
 
 /* Adds algorithms that files describe (docs/own-algorithms.md) to those that ANYCCL_ALGO,
@@ -523,7 +519,7 @@ ANYCCL_API anycclResult_t anycclScatter(const void* sendbuff, void* recvbuff, si
 ANYCCL_API anycclResult_t anycclScan(const void* sendbuff, void* recvbuff, size_t count,
                                      anycclDataType_t datatype, anycclRedOp_t op, anycclComm_t comm,
                                      anycclStream_t stream);
-/* The same over the ranks before this one. recvbuff of rank 0 is not used. */
+/* anycclScan over the ranks before this one. recvbuff of rank 0 is not used. */
 ANYCCL_API anycclResult_t anycclExscan(const void* sendbuff, void* recvbuff, size_t count,
                                        anycclDataType_t datatype, anycclRedOp_t op,
                                        anycclComm_t comm, anycclStream_t stream);
@@ -542,8 +538,8 @@ ANYCCL_API anycclResult_t anycclAllToAllv(const void* sendbuff, const size_t sen
                                           anycclDataType_t datatype, anycclComm_t comm,
                                           anycclStream_t stream);
 
-/* The same with a datatype for each pair, equal at both ends, and offsets in bytes: MPI's. Runs as
- * messages between the pairs that exchange anything; also in a group. */
+/* anycclAllToAllv with a datatype for each pair, equal at both ends, and offsets in bytes: MPI's.
+ * Runs as messages between the pairs that exchange anything; also in a group. */
 ANYCCL_API anycclResult_t anycclAllToAllw(const void* sendbuff, const size_t sendcounts[],
                                           const size_t sdispls[],
                                           const anycclDataType_t sendtypes[], void* recvbuff,
@@ -583,7 +579,7 @@ ANYCCL_API anycclResult_t anycclScatterv(const void* sendbuff, const size_t send
                                          const size_t sdispls[], void* recvbuff, size_t recvcount,
                                          anycclDataType_t datatype, int root, anycclComm_t comm,
                                          anycclStream_t stream);
-/* Returns when all ranks have called it. */
+/* Is complete when all ranks have called it. */
 ANYCCL_API anycclResult_t anycclBarrier(anycclComm_t comm, anycclStream_t stream);
 
 /* How one call is done, as NCCL 2.31 has it. Start from ANYCCL_COLLCONFIG_INITIALIZER, and set what
@@ -604,19 +600,19 @@ typedef struct {
   int forceAlgSelection;    /* 1: what cannot be done is an error; 0: it is chosen without this. */
   int CTAPolicy;            /* Changes nothing. */
   uint64_t userProfilerTag; /* In the log's lines on the call (ANYCCL_DEBUG=INFO: when its plan is
-                             * made; TRACE: each call), and in anycclCommLastPlan. 0: none. */
-  const char* proto; /* Rules as ANYCCL_PROTO has them. This library's, as is the next one. */
+                             * made; TRACE: each call, or as it is prepared). Also in
+                             * anycclCommLastPlan: the last one of configurations alike. 0: none. */
+  const char* proto; /* Rules as ANYCCL_PROTO has them. This library's, as are all that follow. */
   int chunkBytes;    /* A vector or block goes in tiles of at most so many bytes: 4096 to 1 GiB. */
-  int reproducible;  /* The level of reproducibility, if it is higher than that of the communicator:
-                     * see anycclConfig_t. This library's, as are the next ones. */
-  /* Of AllReduce, Reduce and ReduceScatter: the anycclDataType_t of recvbuff, if not that of the
-   * call, and the one in which elements are added up and partial sums travel, so that they are
-   * rounded once, into recvbuff. 16- and 8-bit floats have Float32, Float32 has Float64, integers
-   * have wider ones of their kind. A result may also be a narrower float than the sum. In place
+  int reproducible;  /* The level, if higher than that of the communicator: see anycclConfig_t. */
+  /* AllReduce, Reduce and ReduceScatter: the anycclDataType_t of recvbuff, if not that of the call,
+   * and the one in which elements are added up and partial sums travel, so that they are rounded
+   * once, into recvbuff. 16- and 8-bit floats have Float32, Float32 has Float64, integers have
+   * wider ones of their kind. A result may be a narrower float than the sum (of f64: f32). In place
    * only if both are of one size. With Float32 alone for sums of 16- or 8-bit floats, algorithms
    * that add up in one step stay: they round once anyway. Not for operators of programs. */
   int outputType, accumulateType;
-  /* Of AllReduce, Reduce and ReduceScatter: the sum is of so many parts, the leaves, not of one for
+  /* AllReduce, Reduce and ReduceScatter: the sum is of so many parts, the leaves, not of one for
    * each rank: 1 to 4096, a power of two times the number of ranks. Sendbuff has leaves / nranks of
    * them, one after the other, each as long as sendbuff is without this; those of rank 0 come
    * first. At level 3 at least, and sums of Float16 and Bfloat16 are of Float32, so that a result
@@ -696,16 +692,16 @@ typedef struct {
  * kept in memory. Not in a group. Errors: as a receive, such as of a gone peer. */
 ANYCCL_API anycclResult_t anycclProbe(int source, int tag, anycclComm_t comm,
                                       anycclMessage_t* message);
-/* The same, but InProgress if there is none after `timeout_ms`. */
+/* anycclProbe, but InProgress if there is none after `timeout_ms`. */
 ANYCCL_API anycclResult_t anycclProbeFor(int source, int tag, anycclComm_t comm,
                                          unsigned int timeout_ms, anycclMessage_t* message);
-/* The same without waiting: *flag = 1 if there is one, else 0. Makes progress, so that a message is
- * found if it is asked for again and again. */
+/* anycclProbe without waiting: *flag = 1 if there is one, else 0. Makes progress, so that a message
+ * is found if it is asked for again and again. */
 ANYCCL_API anycclResult_t anycclIprobe(int source, int tag, anycclComm_t comm, int* flag,
                                        anycclMessage_t* message);
 
-/* Issues the receive of `message`, which a probe has found, into `recvbuff`, which has room for it.
- * *work: as of anycclIssue(), or NULL if another thread has received it. Not in a group. */
+/* Issues the receive of the next message with source and tag of `message`, which a probe has found,
+ * if it has its type and size, too. *work: as of anycclIssue(), else NULL. Not in a group. */
 ANYCCL_API anycclResult_t anycclRecvFound(void* recvbuff, const anycclMessage_t* message,
                                           anycclComm_t comm, anycclWork_t* work);
 
@@ -781,12 +777,12 @@ ANYCCL_API anycclResult_t anycclWaitSignal(int nDesc, anycclWaitSignalDesc_t* si
  * with verification. So a group's calls are the same on all ranks, messages aside, and one that
  * reads what an earlier one writes does so on all ranks or only at its root (ANYCCL_FUSION=0 lifts
  * both). Not for calls on streams and events, nor for anycclIssue and such, which begin at once.
- * anycclGroupEnd returns the first error of a call inside the group; then nothing was started.
- * Buffers and counts are checked at the end: then the right calls run all the same. */
+ * anycclGroupEnd returns the first error of a call in it; then nothing was started. Buffers and
+ * counts are checked at its end: right calls run, unless a new window or communicator failed. */
 ANYCCL_API anycclResult_t anycclGroupStart(void);
 ANYCCL_API anycclResult_t anycclGroupEnd(void);
 
-/* Of anycclGroupSimulateEnd. Start from ANYCCL_SIM_INFO_INITIALIZER. */
+/* What anycclGroupSimulateEnd says. Start from ANYCCL_SIM_INFO_INITIALIZER. */
 typedef struct {
   size_t size;
   unsigned int magic;
@@ -838,21 +834,22 @@ typedef struct {
   size_t count;
   anycclDataType_t datatype;
   anycclRedOp_t op;
-  int root; /* Of the rooted collectives. Send and Recv: the peer. */
+  int root; /* For the rooted collectives. Send and Recv: the peer. */
   const size_t *sendcounts, *sdispls, *recvcounts, *rdispls;
   anycclStream_t stream; /* It starts after earlier work in the stream; NULL: at its turn. */
   int tag; /* Send, Recv: 0..ANYCCL_MAX_TAG. Messages match in order where it is the same. */
-  unsigned int timeout_ms;          /* When it is over the call fails, and the communicator; 0: the
-                            * communicator's, for a message while something waits for it. Of a
-                            * message this one counts from the call; of a collective from its turn,
-                            * when those before are complete and its stream has come to it. */
-  const anycclCollConfig_t* config; /* Of a collective; NULL: none. Read during the call. */
+  /* When it is over the call fails, and the communicator; 0: the communicator's, for a message
+   * while something waits for it. It counts from the call of a message, and from the turn of a
+   * collective, when those before are complete and its stream has come to it. While another thread
+   * is in a sequence it may count from the call, which then fails alone. */
+  unsigned int timeout_ms;
+  const anycclCollConfig_t* config; /* For a collective; NULL: none. Read during the call. */
   int synchronous;                  /* Send: not 0, as anycclSsend. */
 } anycclCall_t;
 
 /* Runs `call`, as the function of its name would; also inside a group. */
 ANYCCL_API anycclResult_t anycclRun(const anycclCall_t* call, anycclComm_t comm);
-/* The same, for about `wait_ms`, so that a program can look after signals and the like. A call that
+/* anycclRun for about `wait_ms`, so that a program can look after signals and the like. A call that
  * takes longer goes on as if issued: InProgress, and *work, as anycclIssue() gives it; or NULL: it
  * has not begun, as another thread is in a sequence. In a stream or group: as anycclRun(). */
 ANYCCL_API anycclResult_t anycclRunFor(const anycclCall_t* call, anycclComm_t comm,
@@ -865,7 +862,7 @@ ANYCCL_API anycclResult_t anycclIssue(const anycclCall_t* call, anycclComm_t com
                                       anycclWork_t* work);
 /* Issues all `count` calls, in their order, without streams: as a group, whose small collectives
  * travel as one where they can. works[i] is that of calls[i], or NULL if it failed; the first error
- * is returned. One whose size, collective, tag, stream or config is wrong: nothing was issued. */
+ * is returned; with a stream or an impossible size, collective, tag or config: none was issued. */
 ANYCCL_API anycclResult_t anycclIssueAll(const anycclCall_t* calls, size_t count, anycclComm_t comm,
                                          anycclWork_t* works);
 /* Checks `call` once and plans it, with copies of its arrays, so that starting it costs less than
@@ -890,7 +887,7 @@ ANYCCL_API anycclResult_t anycclPreparedFree(anycclPrepared_t prepared);
 ANYCCL_API anycclResult_t anycclWorkTest(anycclWork_t work, int* done);
 /* Returns when the operation is complete. Any thread. */
 ANYCCL_API anycclResult_t anycclWorkWait(anycclWork_t work);
-/* The same, but InProgress, naming awaited ranks if any, after `timeout_ms`: it goes on then. */
+/* anycclWorkWait, but InProgress, naming awaited ranks if any, after `timeout_ms`; it goes on. */
 ANYCCL_API anycclResult_t anycclWorkWaitFor(anycclWork_t work, unsigned int timeout_ms);
 /* Several works of any communicators; NULLs are left out, so a program sets freed ones to NULL. */
 /* Returns when all of them are complete, with the first error. Any thread. */
@@ -898,11 +895,10 @@ ANYCCL_API anycclResult_t anycclWorkWaitAll(const anycclWork_t* works, size_t co
 /* Returns when one of them is complete or has failed: works[*index], with its error. *index = count
  * if all are NULL. A work that is complete is so again when asked again. */
 ANYCCL_API anycclResult_t anycclWorkWaitAny(const anycclWork_t* works, size_t count, size_t* index);
-/* The same, but InProgress, and *index = count, if none is after `timeout_ms`. */
+/* anycclWorkWaitAny, but InProgress, and *index = count, if none is after `timeout_ms`. */
 ANYCCL_API anycclResult_t anycclWorkWaitAnyFor(const anycclWork_t* works, size_t count,
                                                unsigned int timeout_ms, size_t* index);
-/* The same without waiting: *done = 1 if one is complete or has failed, or all are NULL; else 0.
- * Makes progress. */
+/* anycclWorkWaitAny at once: *done = 1 if one has ended or all are NULL. Makes progress. */
 ANYCCL_API anycclResult_t anycclWorkTestAny(const anycclWork_t* works, size_t count, size_t* index,
                                             int* done);
 /* In place of its call's limit: the operation fails, and the communicator, when `timeout_ms` have
@@ -914,7 +910,7 @@ ANYCCL_API anycclResult_t anycclWorkLimit(anycclWork_t work, unsigned int timeou
  * another rank of this process has issued, which only this thread advances. An exception from it is
  * logged. Any thread. Errors: of a communicator that has failed; then fn is not called. */
 ANYCCL_API anycclResult_t anycclWorkNotify(anycclWork_t work, void (*fn)(void*), void* userdata);
-/* *rank = the rank that a complete Recv came from. InvalidUsage of other or incomplete ones. */
+/* *rank = the rank a done Recv came from; maybe ANYCCL_ANY_SOURCE if failed. Else InvalidUsage. */
 ANYCCL_API anycclResult_t anycclWorkSource(anycclWork_t work, int* rank);
 /* Frees the handle; the operation goes on. NULL is allowed. */
 ANYCCL_API anycclResult_t anycclWorkFree(anycclWork_t work);
@@ -961,7 +957,7 @@ ANYCCL_API anycclResult_t anycclEventRecord(anycclEvent_t event, anycclStream_t 
 ANYCCL_API anycclResult_t anycclEventQuery(anycclEvent_t event);
 /* Returns when it is complete, with the first error of the work before it. */
 ANYCCL_API anycclResult_t anycclEventSynchronize(anycclEvent_t event);
-/* The same, but InProgress if it is not complete after `timeout_ms`: the stream goes on then. */
+/* anycclEventSynchronize, but InProgress if not complete after `timeout_ms`; the stream goes on. */
 ANYCCL_API anycclResult_t anycclEventSynchronizeFor(anycclEvent_t event, unsigned int timeout_ms);
 /* *ms = time from when the stream of `start` came to it until that of `end` did. InvalidUsage if
  * one was never recorded, InProgress if one is not complete. */
@@ -989,6 +985,7 @@ ANYCCL_API anycclResult_t anycclEventElapsedTime(float* ms, anycclEvent_t start,
 #endif
 #include "anyccl/ext/codec.h"
 #include "anyccl/ext/experts.h"
+#include "anyccl/ext/nccl.h"
 #include "anyccl/ext/neighbors.h"
 #include "anyccl/ext/sparse.h"
 #include "anyccl/interrupt.h"

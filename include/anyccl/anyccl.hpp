@@ -1,7 +1,7 @@
 #pragma once
 // The C++ interface: values instead of exceptions, handles that free themselves. Header-only over
-// the C interface (anyccl.h), whose rules on threads, order and errors hold here too. This is all of
-// it but window.hpp; each header can also be included alone.
+// the C interface (anyccl.h), whose rules on threads, order and errors hold here too. This is all
+// of it but window.hpp; each header can also be included alone.
 
 #include "anyccl/codec.hpp"
 #include "anyccl/communicator.hpp"

@@ -1,6 +1,6 @@
 #pragma once
-// Codecs: vectors of floats as payloads of fewer bytes, and AllReduce with them between hosts (anyccl.hpp
-// includes this).
+// Codecs: vectors of floats as payloads of fewer bytes, and AllReduce with them between hosts
+// (anyccl.hpp includes this).
 //
 //   auto coded = codec::AllReduce::create(comm, codec::Codec::int8);   // collective, once
 //   coded->run(gradients, gradients, ReduceOp::avg);                   // float, BFloat16, Float16
@@ -60,7 +60,7 @@ inline Status encode(Codec codec, View x, std::span<std::byte> payload) {
                                              static_cast<anycclDataType_t>(x.dtype), payload.data(),
                                              payload.size()));
 }
-/// The same into memory of its own.
+/// Encodes into memory of its own.
 inline Result<std::vector<std::byte>> encode(Codec codec, View x) {
   const Result<std::size_t> size = bytes(codec, x.count);
   if (!size.ok()) return size.status();
@@ -70,40 +70,42 @@ inline Result<std::vector<std::byte>> encode(Codec codec, View x) {
   return payload;
 }
 
-/// y = the sum of the payloads, in f32, by the tree that reductions have, and rounded once. Their bytes may be
-/// anyone's.
+/// y = the sum of the payloads, in f32, by the tree that reductions have, and rounded once. Their
+/// bytes may be anyone's.
 ///
-/// Shapes: one payload or more, each of bytes(codec, y.count); y is of f32, bf16 or f16. No overlaps.
+/// Shapes: one payload or more, each of bytes(codec, y.count); y is of f32, bf16 or f16. No
+/// overlaps.
 /// Errors: invalid_argument, unsupported.
 inline Status decode(Codec codec, std::span<const std::span<const std::byte>> payloads, View y) {
   const std::size_t size = payloads.empty() ? 0 : payloads[0].size();
   std::vector<const void*> at;
   for (const std::span<const std::byte> payload : payloads) {
     if (payload.size() != size)
-      return Status(Code::invalid_argument, "payloads have " + std::to_string(size) + " and " +
-                                                std::to_string(payload.size()) + " bytes");
+      return detail::refused(Code::invalid_argument, "payloads have " + std::to_string(size) +
+                                                         " and " + std::to_string(payload.size()) +
+                                                         " bytes");
     at.push_back(payload.data());
   }
   return detail::status_of(anycclCodecDecode(static_cast<anycclCodec_t>(codec), at.data(),
                                              at.size(), size, y.data, y.count,
                                              static_cast<anycclDataType_t>(y.dtype)));
 }
-/// Of one payload.
+/// y = the elements of one payload.
 inline Status decode(Codec codec, std::span<const std::byte> payload, View y) {
   return decode(codec, std::span(&payload, 1), y);
 }
 
-/// An AllReduce in which vectors travel between hosts as payloads of a codec. See anycclCodedCreate and
-/// anycclCodedAllReduce.
+/// An AllReduce in which vectors travel between hosts as payloads of a codec. See anycclCodedCreate
+/// and anycclCodedAllReduce.
 ///
 /// Threads: any; one call at a time, the others wait. None is in a call when it is destroyed.
-/// Order:   calls come in the same order on all ranks. It has communicators of its own, so other threads may call the
-///          one that it was made of meanwhile, in any order with them.
+/// Order:   calls come in the same order on all ranks. It has communicators of its own, so other
+///          threads may call the one that it was made of meanwhile, in any order with them.
 class AllReduce {
  public:
-  /// Collective over `comm`. `everywhere`: each rank counts as a host. `if_slow`: it is measured first, and only
-  /// what the codec makes faster is coded. Errors: invalid_usage naming two ranks that differ; unsupported at
-  /// a level of reproducibility that contradicts; those of a split.
+  /// Collective over `comm`. `everywhere`: each rank counts as a host. `if_slow`: it is measured
+  /// first, and only what the codec makes faster is coded. Errors: invalid_usage naming two ranks
+  /// that differ; unsupported at a level of reproducibility that contradicts; those of a split.
   static Result<AllReduce> create(const Communicator& comm, Codec codec, bool everywhere = false,
                                   bool if_slow = false) {
     AllReduce made;
@@ -132,15 +134,16 @@ class AllReduce {
   AllReduce& operator=(const AllReduce&) = delete;
   ~AllReduce() { static_cast<void>(anycclCodedDestroy(handle_)); }
 
-  /// out = the sum or average over all ranks of `in`, bitwise equal on all of them. Returns when it is there.
+  /// out = the sum or average over all ranks of `in`, bitwise equal on all of them. Returns when it
+  /// is there.
   ///
   /// Shapes: in.count == out.count, of one dtype: f32, bf16 or f16. `out` may be `in`.
   /// Errors: unsupported, invalid_argument; invalid_usage where ranks differ.
   Status run(View in, View out, ReduceOp op) {
     if (in.count != out.count || in.dtype != out.dtype)
-      return Status(Code::invalid_argument, "in has " + std::to_string(in.count) +
-                                                " elements and out " + std::to_string(out.count) +
-                                                ", or they are of two types");
+      return detail::refused(Code::invalid_argument,
+                             "in has " + std::to_string(in.count) + " elements and out " +
+                                 std::to_string(out.count) + ", or they are of two types");
     return detail::status_of(anycclCodedAllReduce(in.data, out.data, in.count,
                                                   static_cast<anycclDataType_t>(in.dtype),
                                                   static_cast<anycclRedOp_t>(op), handle_));

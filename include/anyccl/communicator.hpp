@@ -47,7 +47,7 @@ struct CommunicatorConfig {
   /// All others.
   anycclConfig_t fields = ANYCCL_CONFIG_INITIALIZER;
 
-  /// The same for the C interface; valid while this object is.
+  /// The configuration for the C interface; valid while this object is.
   anycclConfig_t c_config() const {
     anycclConfig_t config = fields;
     config.blocking = blocking ? 1 : 0;
@@ -59,7 +59,7 @@ struct CommunicatorConfig {
 /// One rank's handle of a communicator.
 ///
 /// Threads: any, but finalize() and destroy() come when no other thread is in a call. Collectives
-///          come in the same order on every rank, messages in that of their pair, direction and tag.
+///          come in one order on every rank, messages in that of their pair, direction and tag.
 /// Order:   that of its Operations.
 class Communicator : public Operations {
  public:
@@ -70,7 +70,7 @@ class Communicator : public Operations {
     return value_of("from_unique_id", "join", config,
                     [&](Communicator& comm) { return comm.join(id, rank, size, config); });
   }
-  /// The same without waiting for the others: it can be used when ready() says so.
+  /// Begins to join without waiting for the others: it can be used when ready() says so.
   static Result<Communicator> begin_from_unique_id(const UniqueId& id, Rank rank, int size) {
     CommunicatorConfig config;
     config.blocking = false;
@@ -124,7 +124,7 @@ class Communicator : public Operations {
     return value_of("split", "split_into", config,
                     [&](Communicator& part) { return split_into(part, color, key, config); });
   }
-  /// The same into `part`, a default one. In a group() one that blocks is made at its end, so that
+  /// split() into `part`, a default one. In a group() one that blocks is made at its end, so that
   /// one thread may split several ranks; `part` stays where it is until then.
   Status split_into(Communicator& part, int color, int key, const CommunicatorConfig& config = {}) {
     return part.take("split_into", handle_, [&](anycclComm_t* made) {
@@ -142,7 +142,7 @@ class Communicator : public Operations {
     return value_of("shrink", "shrink_into", config,
                     [&](Communicator& part) { return shrink_into(part, excluded, config, flags); });
   }
-  /// The same into `part`; see split_into().
+  /// shrink() into `part`; see split_into().
   Status shrink_into(Communicator& part, const std::vector<Rank>& excluded,
                      const CommunicatorConfig& config = {}, int flags = ANYCCL_SHRINK_DEFAULT) {
     std::vector<int> list;
@@ -185,15 +185,15 @@ class Communicator : public Operations {
     if (!status.ok()) return status;
     return UniqueId(id);
   }
-  /// A communicator of these ranks and of new ones behind them, `size` in all. One rank has the `id`,
-  /// the others null; a new rank calls it of a default communicator, with the id and its `rank`. See
-  /// anycclCommGrow.
+  /// A communicator of these ranks and of new ones behind them, `size` in all. One rank has the
+  /// `id`, the others null; a new rank calls it of a default communicator, with the id and its
+  /// `rank`. See anycclCommGrow.
   Result<Communicator> grow(int size, const UniqueId* id, Rank rank = Rank{-1},
                             const CommunicatorConfig& config = {}) {
     return value_of("grow", "grow_into", config,
                     [&](Communicator& grown) { return grow_into(grown, size, id, rank, config); });
   }
-  /// The same into `grown`; see split_into().
+  /// grow() into `grown`; see split_into().
   Status grow_into(Communicator& grown, int size, const UniqueId* id, Rank rank = Rank{-1},
                    const CommunicatorConfig& config = {}) {
     return grown.take("grow_into", handle_, [&](anycclComm_t* made) {
@@ -202,11 +202,12 @@ class Communicator : public Operations {
                             made, &c);
     });
   }
-  /// Makes all ranks' operations fail, naming this rank. Never waits for a peer; the handle stays.
+  /// Makes all ranks' operations fail, naming this rank, unless the communicator has failed before.
+  /// Never waits for a peer; the handle stays.
   Status revoke() {
     return detail::status_of(anycclCommRevoke(handle_, ANYCCL_REVOKE_DEFAULT), handle_);
   }
-  /// Of host memory that this rank holds for it. See anycclCommMemStats.
+  /// Bytes of host memory that this rank holds for it. See anycclCommMemStats.
   Result<std::uint64_t> memory_bytes() const {
     std::uint64_t bytes = 0;
     const Status status =
@@ -254,15 +255,21 @@ class Communicator : public Operations {
     return status.code() == Code::in_progress ? Status{} : status;
   }
   /// Completes what was issued, then frees the handle.
-  Status destroy() { return detail::status_of(anycclCommDestroy(handle_.take())); }
+  Status destroy() {
+    const anycclResult_t result = anycclCommDestroy(handle_);  // an abort() meanwhile has it, too
+    static_cast<void>(handle_.take());
+    return detail::status_of(result);
+  }
   /// Makes all ranks' operations fail, then frees the handle. Never waits for a peer. Other threads
-  /// may be in calls of this object: those that wait return aborted.
+  /// may be in calls of this object: those that wait return aborted, but finalize() and destroy()
+  /// return ok.
   Status abort() { return detail::status_of(anycclCommAbort(handle_.take())); }
 
  private:
   friend class Grid;
   explicit Communicator(anycclComm_t handle) : Operations(handle) {}
-  /// Creates it by init(handle); what was begun without waiting is no error. Errors are in `parent`.
+  /// Creates it by init(handle); what was begun without waiting is no error. Errors are in
+  /// `parent`.
   template <typename Init>
   Status take(const char* what, anycclComm_t parent, const Init& init) {
     if (handle_ != nullptr) {
@@ -294,7 +301,8 @@ inline Status reduce_local(View in, View inout, ReduceOp op) {
   return Communicator().reduce_local(in, inout, op);
 }
 
-/// What all communicators of this process have done so far, as Prometheus reads it. See anycclMetrics.
+/// What all communicators of this process have done so far, as Prometheus reads it. See
+/// anycclMetrics.
 inline Result<std::string> metrics_text() {
   const char* text = "";
   const Status status = detail::status_of(anycclMetrics(&text), nullptr);

@@ -18,7 +18,7 @@ namespace anyccl {
 
 /// What all ranks of a routing have in common.
 struct RoutingConfig {
-  /// Of all ranks: rank r of n has the experts / n experts from r * experts / n on.
+  /// Experts of all ranks: rank r of n has the experts / n experts from r * experts / n on.
   int experts = 0;
   /// Experts of each token.
   int choices = 1;
@@ -28,12 +28,13 @@ struct RoutingConfig {
   bool padded = false;
 };
 
-/// Where tokens go. Serves any number of dispatch() and combine() calls, one at a time, forwards and
-/// backwards. All three calls are collective, return when they are done, and cannot be in a group.
+/// Where tokens go. Serves any number of dispatch() and combine() calls, one at a time, forwards
+/// and backwards. All three calls are collective, return when they are done, and cannot be in a
+/// group.
 class Routing {
  public:
-  /// experts[token * choices + k] is the k-th expert of a token, or -1: none. The number of tokens is
-  /// each rank's own.
+  /// experts[token * choices + k] is the k-th expert of a token, or -1: none. The number of tokens
+  /// is each rank's own.
   ///
   /// Errors: invalid_argument, naming the token, or what does not fit; invalid_usage, naming a
   ///         difference between ranks, of which not all are found.
@@ -72,7 +73,7 @@ class Routing {
   anycclRouting_t handle() const { return handle_; }
 
   std::size_t tokens() const { return tokens_; }
-  /// Of all experts of this rank, with padding.
+  /// Rows of all experts of this rank, with padding.
   std::size_t rows() const {
     std::size_t rows = 0;
     static_cast<void>(anycclRoutingRows(handle_, &rows, nullptr, nullptr));
@@ -92,11 +93,11 @@ class Routing {
     return dropped;
   }
 
-  /// `rows` become the tokens for this rank's experts, one expert after the other, each in the order
-  /// of ranks and of their tokens; padding is zero.
+  /// `rows` become the tokens for this rank's experts, one expert after the other, each in the
+  /// order of ranks and of their tokens; padding is zero.
   ///
-  /// Shapes: tokens() * width and rows() * width elements of one dtype; width is equal on all ranks.
-  ///         Not in place.
+  /// Shapes: tokens() * width and rows() * width elements of one dtype; width is equal on all
+  ///         ranks. Not in place.
   Status dispatch(Communicator& comm, View tokens, View rows) {
     const Result<std::size_t> width = width_of(tokens, rows);
     if (!width.ok()) return width.status();
@@ -105,9 +106,9 @@ class Routing {
                        handle_, comm.handle()),
         comm.handle());
   }
-  /// The way back: each of `tokens` becomes the sum over its choices of weights[token * choices + k]
-  /// times the row that its expert has made of it; a dropped choice adds nothing. Without `weights`
-  /// all are 1.
+  /// The way back: each of `tokens` becomes the sum over its choices of weights[token * choices +
+  /// k] times the row that its expert has made of it; a dropped choice adds nothing. Without
+  /// `weights` all are 1.
   ///
   /// Shapes: as dispatch(), and tokens() * choices weights of the same dtype.
   Status combine(Communicator& comm, View rows, View weights, View tokens) {

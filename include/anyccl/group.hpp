@@ -71,9 +71,12 @@ class GroupScope {
   Status end() {
     state_.ended = true;
     const Status failed = error();
-    if (failed.ok()) return status_of(anycclGroupEnd());
-    discard_group();
-    return failed;
+    if (!failed.ok()) {
+      discard_group();
+      return failed;
+    }
+    const anycclResult_t result = anycclGroupEnd();
+    return result == anycclInProgress ? Status{} : status_of(result);  // ready() says when
   }
   Result<float> predict() {
     state_.ended = true;
@@ -90,17 +93,19 @@ class GroupScope {
 }  // namespace detail
 
 /// Issues all calls of function() together, when it has returned: sends and receives among them
-/// cannot wait for each other, also of several communicators or of several ranks of this thread, and
-/// small collectives may travel as one. Returns when all without a stream are complete; those with
-/// streams go to the ends of these. See anycclGroupStart.
+/// cannot wait for each other, also of several communicators or of several ranks of this thread,
+/// and small collectives may travel as one. Returns when all without a stream are complete; those
+/// with streams go to the ends of these. See anycclGroupStart.
 ///
 /// The calls return an empty Work: the end of the group is what there is to wait for. A group in a
-/// group is a part of it. Not for what gives a value, as from_unique_id() and split(): there are
-/// join() and split_into(). start(), calls on streams and joins that do not block begin at once.
+/// group is a part of it: the outer one returns the errors that the library finds in it. Not for
+/// make_parts(), nor for what gives a value, as from_unique_id() and split(): there are join() and
+/// split_into(). These begin at once: start(), calls on streams, from_env(), init_all(), revoke(),
+/// destroy(), abort(), and what makes a communicator without blocking.
 /// Errors: the first one that a call returned, one that headers find, such as shapes that do not
 ///         fit, before others, or what function() returns, if that is a Status; then nothing was
-///         started, nor after an exception. What the library finds at the end of the group, such as a
-///         rank that does not exist, is returned, too.
+///         started, nor after an exception. What the library finds at the end of the group, such as
+///         a rank that does not exist, is returned, too.
 template <typename Function>
 Status group(Function&& function) {
   detail::GroupScope scope;
@@ -108,8 +113,9 @@ Status group(Function&& function) {
   return scope.end();
 }
 
-/// Starts none of the calls of function(), and says how many microseconds they should take, by the
-/// model of `anyccl explain`. See anycclGroupSimulateEnd.
+/// Starts none of the calls of function() but those that begin at once, see group(), and says how
+/// many microseconds the others should take, by the model of `anyccl explain`. See
+/// anycclGroupSimulateEnd.
 ///
 /// Errors: as group(); invalid_usage inside a group(). Not after anycclGroupStart.
 template <typename Function>

@@ -19,7 +19,9 @@ extern "C" {
  * Calls with a time of their own, as anycclRunFor and anycclSequenceBegin, do not ask (but for
  * anycclCommFinalizeFor), and return anyway. Waits for a stream or an event do not ask either:
  * give an event a time, by anycclEventSynchronizeFor. Not all creations ask: let them not block
- * (`blocking` of anycclConfig_t), and abort what they make. */
+ * (`blocking` of anycclConfig_t), and abort what they make. Windows in a group do not ask: make and
+ * deregister them outside. anycclCommDestroy asks while its communicator is still being created or
+ * finalized, and leaves that to the background then. */
 ANYCCL_API anycclResult_t anycclThreadInterrupt(int (*check)(void* argument), void* argument);
 
 #ifdef __cplusplus

@@ -44,7 +44,8 @@ class Buffer {
   /// Errors: invalid_argument (larger than any memory), system_error.
   static Result<Buffer> create(std::size_t count) {
     if (detail::overflows<T>(count))
-      return Status(Code::invalid_argument, "count " + std::to_string(count) + " overflows");
+      return detail::refused(Code::invalid_argument,
+                             "count " + std::to_string(count) + " overflows");
     Buffer buffer;
     const Status status = detail::status_of(detail::allocate(count, &buffer.data_));
     if (!status.ok()) return status;
@@ -83,8 +84,8 @@ View view(const Buffer<T>& elements) {
   return elements;
 }
 
-/// The same memory for containers: `std::vector<float, Allocator<float>>`. Throws std::bad_alloc where
-/// there is none, as containers expect.
+/// Gives such memory to containers: `std::vector<float, Allocator<float>>`. Throws std::bad_alloc
+/// where there is none, as containers expect.
 template <typename T>
 class Allocator {
  public:
@@ -103,9 +104,9 @@ class Allocator {
   bool operator==(const Allocator&) const = default;
 };
 
-/// Memory of the program's own that is made such memory for as long as the object lives: a mapping of
-/// a sealed memfd. No operation may be using it when the object ends, and the program unmaps it only
-/// after that. See anycclMemRegister.
+/// Memory of the program's own that is made such memory for as long as the object lives: a mapping
+/// of a sealed memfd. No operation may be using it when the object ends, and the program unmaps it
+/// only after that. See anycclMemRegister.
 class MemoryRegistration {
  public:
   /// `memory` is mapped with MAP_SHARED from `offset` on of `fd`, which may be closed afterwards.

@@ -21,7 +21,7 @@ namespace anyccl {
 struct BlockLayout {
   std::span<const std::size_t> counts, displs;
 };
-/// The same with a type for each rank, and offsets in bytes.
+/// A BlockLayout with a type for each rank, and offsets in bytes.
 struct TypedBlockLayout {
   std::span<const std::size_t> counts, displs;
   std::span<const DType> dtypes;
@@ -29,10 +29,10 @@ struct TypedBlockLayout {
 
 /// What a Communicator can do once it is created; use that.
 ///
-/// Order:   operations return at once with a Work. With a stream they start after earlier work in
-///          it, and later work in it sees the result; nobody needs to wait for the Work then. But
-///          collectives of a communicator run in the order of the calls, whatever their streams,
-///          and so do sends to one peer, and receives from one peer with one tag.
+/// Order:   calls that give a Work return at once, collectives when no other thread is in a split
+///          or Sequence. With a stream they start after earlier work in it, and later work in it
+///          sees the result. But collectives of a communicator run in the order of the calls,
+///          whatever their streams, and so do sends to a peer, and receives of one peer and tag.
 class Operations {
  public:
   Rank rank() const {
@@ -113,7 +113,7 @@ class Operations {
     call.op = static_cast<anycclRedOp_t>(op);
     return issue(call, in, out);
   }
-  /// The same of the ranks before this one. On rank 0 `out` is not used and may be empty.
+  /// scan() of the ranks before this one. On rank 0 `out` is not used and may be empty.
   Result<Work> exscan(View in, View out, ReduceOp op, const Stream& stream = {}) {
     anycclCall_t call = make(anycclCollExscan, in, out, stream);
     call.op = static_cast<anycclRedOp_t>(op);
@@ -121,7 +121,7 @@ class Operations {
   }
   /// `out` becomes the reduction of all ranks' block of `in` for this rank.
   ///
-  /// Shapes: in.count == size() * out.count. `out` may be block rank() of `in`. Of another dtype: as all_reduce.
+  /// Shapes: in.count == size() * out.count. `out` may be block rank() of `in`. Types: as all_reduce.
   Result<Work> reduce_scatter(View in, View out, ReduceOp op, const Stream& stream = {}) {
     anycclCall_t call = make(anycclCollReduceScatter, in, out, stream);
     call.op = static_cast<anycclRedOp_t>(op);
@@ -134,7 +134,7 @@ class Operations {
   Result<Work> all_gather(View in, View out, const Stream& stream = {}) {
     return issue_blocks(make(anycclCollAllGather, in, out, stream), out, in);
   }
-  /// The same at `root` only; elsewhere `out` is not used and may be empty.
+  /// all_gather() at `root` only; elsewhere `out` is not used and may be empty.
   Result<Work> gather(View in, View out, Rank root, const Stream& stream = {}) {
     anycclCall_t call = make(anycclCollGather, in, out, stream);
     call.root = index(root);
@@ -155,12 +155,12 @@ class Operations {
   /// Shapes: in.count == out.count, a multiple of size(). `out` may be `in`.
   Result<Work> all_to_all(View in, View out, const Stream& stream = {}) {
     const auto n = static_cast<std::size_t>(size());
-    if (in.count % n != 0)
+    if (n > 0 && in.count % n != 0)
       return detail::refused(Code::invalid_argument, "all_to_all: " + std::to_string(in.count) +
                                                          " elements are not equal blocks for " +
                                                          std::to_string(n) + " ranks");
     anycclCall_t call = make(anycclCollAllToAll, in, out, stream);
-    call.count = in.count / n;
+    call.count = n > 0 ? in.count / n : 0;  // without ranks issue() says why
     return issue(call, in, out);
   }
   /// Sends sent.counts[j] elements at in[sent.displs[j]] to rank j and receives received.counts[j]
@@ -209,7 +209,7 @@ class Operations {
     call.datatype = static_cast<anycclDataType_t>(out.dtype);
     return rank() == root ? issue_v(call, sent, {}) : issue(call);
   }
-  /// all_to_all_v with a type for each pair, equal at both ends, and offsets in bytes: MPI's. Without
+  /// all_to_all_v with a type for each pair, equal at both ends, and offsets in bytes. Without a
   /// stream and group() it returns when complete, in the communicator's limit. See anycclAllToAllw.
   Status all_to_all_w(std::span<const std::byte> in, const TypedBlockLayout& sent,
                       std::span<std::byte> out, const TypedBlockLayout& received,
@@ -262,7 +262,7 @@ class Operations {
   }
   /// Issues all calls, in their order, without streams: as a group, whose small collectives travel
   /// as one where they can. Not inside a group(). Errors: the first one; the others go on without a
-  /// Work, but nothing was issued if a size, collective, tag, stream or config is wrong.
+  /// Work, but none was issued with a stream or an impossible size, collective, tag or config.
   Result<std::vector<Work>> issue_all(std::span<const anycclCall_t> calls) {
     if (const Status free = check_no_group("issue_all", "issue"); !free.ok()) return free;
     std::vector<anycclWork_t> handles(calls.size());
@@ -374,7 +374,7 @@ class Operations {
   std::size_t parts() const {
     const bool has_leaves =
         call_config_ != nullptr && call_config_->leaves != ANYCCL_CONFIG_UNDEF_INT;
-    const int each = has_leaves ? call_config_->leaves / size() : 1;
+    const int n = has_leaves ? size() : 0, each = n > 0 ? call_config_->leaves / n : 1;
     return each > 1 ? static_cast<std::size_t>(each) : 1;
   }
   /// `count`: what `in` has to have for each part, by `out`. The result has the type of `out`.
@@ -412,7 +412,7 @@ class Operations {
     call.count = block.count;
     return issue(call);
   }
-  /// Of the sides that have blocks here.
+  /// Issues `call` with the sides that have blocks here.
   Result<Work> issue_v(anycclCall_t call, const BlockLayout& sent, const BlockLayout& received) {
     for (const BlockLayout* side : {&sent, &received})
       for (const auto& entries : {side->counts, side->displs})

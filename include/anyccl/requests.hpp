@@ -1,6 +1,6 @@
 #pragma once
-// What MPI programs know as requests (anyccl.hpp includes this): synchronous sends, probes, calls that
-// are prepared once, and waiting for several operations. See docs/mpi.md.
+// What MPI programs know as requests (anyccl.hpp includes this): synchronous sends, probes, calls
+// that are prepared once, and waiting for several operations. See docs/mpi.md.
 
 #include <cstddef>
 #include <optional>
@@ -49,8 +49,8 @@ inline MessageInfo message_of(const anycclMessage_t& found) {
 }
 }  // namespace detail
 
-/// Waits for a message that a recv() from `from`, which may be kAnySource, with `tag` would get now.
-/// It stays where it is. See anycclProbe.
+/// Waits for a message that a recv() from `from`, which may be kAnySource, with `tag` would get
+/// now. It stays where it is. See anycclProbe.
 inline Result<MessageInfo> probe_message(Communicator& comm, Rank from, int tag = 0) {
   anycclMessage_t found{};
   const Status status =
@@ -58,7 +58,7 @@ inline Result<MessageInfo> probe_message(Communicator& comm, Rank from, int tag 
   if (!status.ok()) return status;
   return detail::message_of(found);
 }
-/// The same, but in_progress if there is none after `milliseconds`.
+/// probe_message(), but in_progress if there is none after `milliseconds`.
 inline Result<MessageInfo> probe_message_for(Communicator& comm, Rank from, unsigned milliseconds,
                                              int tag = 0) {
   anycclMessage_t found{};
@@ -67,7 +67,7 @@ inline Result<MessageInfo> probe_message_for(Communicator& comm, Rank from, unsi
   if (!status.ok()) return status;
   return detail::message_of(found);
 }
-/// The same without waiting; nothing if there is none yet.
+/// probe_message() without waiting; nothing if there is none yet.
 inline Result<std::optional<MessageInfo>> iprobe_message(Communicator& comm, Rank from,
                                                          int tag = 0) {
   anycclMessage_t found{};
@@ -78,12 +78,12 @@ inline Result<std::optional<MessageInfo>> iprobe_message(Communicator& comm, Ran
   return flag != 0 ? std::optional(detail::message_of(found)) : std::optional<MessageInfo>();
 }
 
-/// Issues the receive of a message that a probe has found; nothing if another thread has received
-/// it meanwhile. `out`: elements of its type, as many as it has. See anycclRecvFound.
+/// Issues the receive of the next message with source and tag of one that a probe has found, if it
+/// has its type and size, too; else nothing. `out`: of that type and size. See anycclRecvFound.
 inline Result<std::optional<Work>> recv_found(Communicator& comm, View out,
                                               const MessageInfo& message) {
   if (out.dtype != message.dtype || out.count != message.count)
-    return Status(Code::invalid_argument, "out is not of the type or size of the message");
+    return detail::refused(Code::invalid_argument, "out is not of the type or size of the message");
   const anycclMessage_t found{index(message.source), message.tag,
                               static_cast<anycclDataType_t>(message.dtype), message.count};
   anycclWork_t work = nullptr;
@@ -121,7 +121,8 @@ class PersistentCall {
   anycclPrepared_t handle_ = nullptr;
 };
 
-/// Checks and keeps a call, whose `size` is set, with copies of its arrays. Local. See anycclPrepare.
+/// Checks and keeps a call, whose `size` is set, with copies of its arrays. Local. See
+/// anycclPrepare.
 inline Result<PersistentCall> prepare(Communicator& comm, const anycclCall_t& call) {
   anycclPrepared_t prepared = nullptr;
   const Status status =
@@ -169,7 +170,7 @@ inline Completed wait_any(std::span<const Work> works) {
   first.status = detail::status_of(anycclWorkWaitAny(handles.data(), handles.size(), &first.index));
   return first;
 }
-/// The same, but in_progress if there are some and none is complete after `milliseconds`.
+/// wait_any(), but in_progress if there are some and none is complete after `milliseconds`.
 inline Completed wait_any_for(std::span<const Work> works, unsigned milliseconds) {
   const std::vector<anycclWork_t> handles = detail::handles_of(works);
   Completed first;
@@ -177,7 +178,7 @@ inline Completed wait_any_for(std::span<const Work> works, unsigned milliseconds
       anycclWorkWaitAnyFor(handles.data(), handles.size(), milliseconds, &first.index));
   return first;
 }
-/// The same without waiting: in_progress if there are some and none is complete. Makes progress.
+/// wait_any() without waiting: in_progress if there are some and none is complete. Makes progress.
 inline Completed test_any(std::span<const Work> works) {
   const std::vector<anycclWork_t> handles = detail::handles_of(works);
   Completed first;

@@ -1,9 +1,10 @@
 #pragma once
-// Sparse vectors: the large elements of a vector as bytes that ranks exchange (anyccl.hpp includes this).
+// Sparse vectors: the large elements of a vector as bytes that ranks exchange (anyccl.hpp includes
+// this).
 //
-//   sparse::momentum(u, v, gradient, 0.9F);                   // or v += gradient
+//   sparse::momentum(u, v, gradient, 0.9F);         // or v += gradient
 //   const auto cut = sparse::top_k(v, v.size() / 100);
-//   const auto payload = sparse::pack(v, u, *cut);             // v keeps the rest, for the next step
+//   const auto payload = sparse::pack(v, u, *cut);  // v keeps the rest, for the next step
 //   ... all_gather ...
 //   for (each rank, in order) sparse::add(its_payload, sum);
 //
@@ -16,6 +17,7 @@
 #include <vector>
 
 #include "anyccl/anyccl.h"
+#include "anyccl/group.hpp"
 #include "anyccl/status.hpp"
 #include "anyccl/stream.hpp"
 #include "anyccl/types.hpp"
@@ -39,12 +41,13 @@ inline Result<Cut> threshold(std::span<const float> x, std::size_t keep) {
   return cut;
 }
 
-/// Exactly the `k` elements of `x` with the largest magnitude, the first ones of equal ones. Infinities and
-/// NaNs count as largest. With the error feedback of pack() this is Stich, Cordonnier and Jaggi,
-/// "Sparsified SGD with Memory", NeurIPS 2018.
+/// Exactly the `k` elements of `x` with the largest magnitude, the first ones of equal ones.
+/// Infinities and NaNs count as largest. With the error feedback of pack() this is Stich,
+/// Cordonnier and Jaggi, "Sparsified SGD with Memory", NeurIPS 2018.
 ///
 /// Shapes: k <= x.size().
-/// Memory: while it runs 4 bytes for every 61st element and some 4 k + 10,000; more if x is unlike.
+/// Memory: while it runs 4 bytes for each element of such a sample as that of threshold(), and for
+///         some 2 (k + 1,000) more, or for all if x is unlike its sample.
 /// Errors: invalid_argument, system_error (no memory).
 inline Result<Cut> top_k(std::span<const float> x, std::size_t k) {
   Cut cut{};
@@ -53,9 +56,9 @@ inline Result<Cut> top_k(std::span<const float> x, std::size_t k) {
   return cut;
 }
 
-/// The most bytes that a payload with `entries` of `count` elements has, values being f32, bf16 or f16.
-/// Ranks that take equally many can all_gather payloads of this size: what lies behind the end of a payload is
-/// ignored.
+/// The most bytes that a payload with `entries` of `count` elements has, values being f32, bf16 or
+/// f16. Ranks that take equally many can all_gather payloads of this size: what lies behind the end
+/// of a payload is ignored.
 ///
 /// Errors: invalid_argument (entries > count, or count > 2^46), unsupported (values).
 inline Result<std::size_t> bound(std::size_t count, std::size_t entries,
@@ -67,10 +70,11 @@ inline Result<std::size_t> bound(std::size_t count, std::size_t entries,
   return bytes;
 }
 
-/// Moves the elements that `cut` takes from `residual` into `payload`; returns its bytes. The rest of
-/// rounding to `values` stays in `residual`, so residual and payload together are the old residual;
-/// numbers too large for f16 leave the rest, infinities and NaNs nothing. The elements become 0 in
-/// `momentum`: the factor masking of Lin, Han, Mao, Wang and Dally, "Deep Gradient Compression", ICLR 2018.
+/// Moves the elements that `cut` takes from `residual` into `payload`; returns its bytes. The rest
+/// of rounding to `values` stays in `residual`, so residual and payload together are the old
+/// residual; numbers too large for f16 leave the rest, infinities and NaNs nothing. The elements
+/// become 0 in `momentum`: the factor masking of Lin, Han, Mao, Wang and Dally, "Deep Gradient
+/// Compression", ICLR 2018.
 ///
 /// Shapes: momentum is empty or as long as residual; payload has at least bound(residual.size(),
 ///         cut.entries, values) bytes; none of them overlap.
@@ -80,9 +84,9 @@ inline Result<std::size_t> pack(std::span<float> residual, std::span<float> mome
                                 const Cut& cut, std::span<std::byte> payload,
                                 DType values = DType::f32) {
   if (!momentum.empty() && momentum.size() != residual.size())
-    return Status(Code::invalid_argument, "momentum has " + std::to_string(momentum.size()) +
-                                              " elements, and residual " +
-                                              std::to_string(residual.size()));
+    return detail::refused(Code::invalid_argument,
+                           "momentum has " + std::to_string(momentum.size()) +
+                               " elements, and residual " + std::to_string(residual.size()));
   std::size_t bytes = 0;
   const Status status = detail::status_of(anycclSparsePack(
       residual.data(), momentum.empty() ? nullptr : momentum.data(), residual.size(), &cut,
@@ -91,7 +95,7 @@ inline Result<std::size_t> pack(std::span<float> residual, std::span<float> mome
   return bytes;
 }
 
-/// The same into memory of its own.
+/// Packs into memory of its own.
 inline Result<std::vector<std::byte>> pack(std::span<float> residual, std::span<float> momentum,
                                            const Cut& cut, DType values = DType::f32) {
   const Result<std::size_t> most = bound(residual.size(), cut.entries, values);
@@ -106,7 +110,8 @@ inline Result<std::vector<std::byte>> pack(std::span<float> residual, std::span<
 /// into[i] += what `payload` has for i. Ranks that add all payloads to equal vectors in the order
 /// of ranks get the same bits. A payload may have any bytes: they are checked before any are added.
 ///
-/// Errors: invalid_argument, saying what is wrong: no payload of into.size() elements; `into` is unchanged.
+/// Errors: invalid_argument, saying what is wrong: no payload of into.size() elements; `into` is
+/// unchanged.
 inline Status add(std::span<const std::byte> payload, std::span<float> into) {
   return detail::status_of(
       anycclSparseAdd(payload.data(), payload.size(), into.data(), into.size()));
@@ -120,10 +125,11 @@ inline Status add(std::span<const std::byte> payload, std::span<float> into) {
 inline Status momentum(std::span<float> momentum, std::span<float> residual,
                        std::span<const float> gradient, float factor) {
   if (momentum.size() != residual.size() || gradient.size() != residual.size())
-    return Status(Code::invalid_argument, "momentum, residual and gradient have " +
-                                              std::to_string(momentum.size()) + ", " +
-                                              std::to_string(residual.size()) + " and " +
-                                              std::to_string(gradient.size()) + " elements");
+    return detail::refused(Code::invalid_argument, "momentum, residual and gradient have " +
+                                                       std::to_string(momentum.size()) + ", " +
+                                                       std::to_string(residual.size()) + " and " +
+                                                       std::to_string(gradient.size()) +
+                                                       " elements");
   return detail::status_of(anycclSparseMomentum(momentum.data(), residual.data(), gradient.data(),
                                                 residual.size(), factor));
 }

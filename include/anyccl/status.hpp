@@ -12,16 +12,21 @@ namespace anyccl {
 enum class Code : int {
   ok = 0,
   device_error = 1,      ///< NCCL's number; nothing here returns it.
-  system_error = 2,      ///< A system or library call failed; the message names it.
-  internal = 3,          ///< An anyccl invariant broke: please report it.
-  invalid_argument = 4,  ///< An argument broke a documented precondition. Nothing was started.
-  invalid_usage = 5,     ///< The calls do not fit together: other ranks called something else, or
-                         ///< one came at a wrong time, as after a fork.
-  remote_error = 6,      ///< A peer failed or disconnected; the message names its rank.
+  system_error = 2,      ///< A system or library call failed, there is no memory, or a file cannot
+                         ///< be written; the message says which.
+  internal = 3,          ///< An anyccl invariant broke: please report it. Or verification has found
+                         ///< a wrong result.
+  invalid_argument = 4,  ///< An argument broke a documented precondition. The call has started
+                         ///< nothing, but others of its group() or issue_all() may run.
+  invalid_usage = 5,     ///< Mostly, the calls do not fit together: other ranks called something
+                         ///< else, or one came at a wrong time, as after a fork. Also, a function
+                         ///< of a stream threw.
+  remote_error = 6,      ///< A peer failed or disconnected; the message names its rank if known.
   in_progress = 7,       ///< Not finished yet. Not an error.
   unsupported = 8,       ///< Valid, but no algorithm, transport or device here can do it.
   timeout = 9,           ///< The deadline passed with work outstanding.
-  aborted = 10,          ///< The communicator was aborted, here or by a peer.
+  aborted = 10,          ///< The communicator was aborted, revoked or shrunk, here or by a peer, or
+                         ///< the program ended the wait of the call.
 };
 
 /// A code and, unless ok, words for a person. Copies share the words, so copying never throws; an

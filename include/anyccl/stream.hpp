@@ -15,7 +15,7 @@ inline Status status_of(anycclResult_t code, anycclComm_t comm = nullptr) {
   const char* text = anycclGetLastError(comm);
   return Status(static_cast<Code>(code), *text != '\0' ? text : anycclGetErrorString(code));
 }
-/// Of a query.
+/// The answer to a query.
 inline Result<bool> done(anycclResult_t code) {
   if (code == anycclInProgress) return false;
   const Status status = status_of(code);
@@ -53,7 +53,8 @@ class Event {
   Result<bool> query() const { return detail::done(anycclEventQuery(handle_)); }
   /// Returns when it is complete, with the first error of the work before it.
   Status synchronize() const { return detail::status_of(anycclEventSynchronize(handle_)); }
-  /// The same, but in_progress if it is not complete after `milliseconds`: the stream goes on then.
+  /// synchronize(), but in_progress if it is not complete after `milliseconds`: the stream goes on
+  /// then.
   Status synchronize_for(unsigned milliseconds) const {
     const anycclResult_t result = anycclEventSynchronizeFor(handle_, milliseconds);
     return result == anycclInProgress ? Status(Code::in_progress, "the event is not complete")

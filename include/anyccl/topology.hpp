@@ -18,21 +18,21 @@
 
 namespace anyccl {
 
-/// One rank's view of whom it exchanges messages with: a Grid or a Graph. A local object, which sends
-/// nothing when it is made and may outlive its communicator. Any thread.
+/// One rank's view of whom it exchanges messages with: a Grid or a Graph. A local object, which
+/// sends nothing when it is made and may outlive its communicator. Any thread.
 ///
-/// The exchanges are with neighbours, in the order of their lists, and with nobody else: they do not
-/// wait for all ranks. Every rank that is a neighbour makes the call. Blocks of neighbours that are
-/// kNoRank are neither read nor written. Buffers do not overlap. Without a stream an exchange returns
-/// when it is complete, in a group at once.
+/// The exchanges are with neighbours, in the order of their lists, and with nobody else: they do
+/// not wait for all ranks. Every rank that is a neighbour makes the call. Blocks of neighbours that
+/// are kNoRank are neither read nor written. Buffers do not overlap. Without a stream an exchange
+/// returns when it is complete, in a group at once.
 class Topology {
  public:
   Topology(const Topology&) = delete;
   Topology& operator=(const Topology&) = delete;
   anycclTopology_t handle() const { return handle_; }
 
-  /// Whom this rank hears of, and whom it sends to. Of a grid both are, for each dimension, the rank
-  /// before and the rank after, or kNoRank.
+  /// Whom this rank hears of, and whom it sends to. Of a grid both are, for each dimension, the
+  /// rank before and the rank after, or kNoRank.
   std::vector<Rank> sources() const { return lists().first; }
   std::vector<Rank> destinations() const { return lists().second; }
 
@@ -46,8 +46,8 @@ class Topology {
                                                      comm.handle(), stream.handle()),
                              comm.handle());
   }
-  /// Block j of `in` goes to destination j; block i of `out` comes from source i. Of a grid, what goes
-  /// to the rank before arrives there as from the rank after.
+  /// Block j of `in` goes to destination j; block i of `out` comes from source i. Of a grid, what
+  /// goes to the rank before arrives there as from the rank after.
   ///
   /// Shapes: one block for each destination and each source, all of the same size.
   Status neighbor_all_to_all(Communicator& comm, View in, View out, const Stream& stream = {}) {
@@ -61,8 +61,9 @@ class Topology {
                                                     comm.handle(), stream.handle()),
                              comm.handle());
   }
-  /// The same with blocks of different sizes: `sent` has an entry for each destination, `received` for
-  /// each source. Both ends of a message have the same count; an empty one is not sent.
+  /// neighbor_all_to_all() with blocks of different sizes: `sent` has an entry for each
+  /// destination, `received` for each source. Both ends of a message have the same count; an empty
+  /// one is not sent.
   Status neighbor_all_to_all_v(Communicator& comm, View in, const BlockLayout& sent, View out,
                                const BlockLayout& received, const Stream& stream = {}) {
     const auto [from, to] = lists();
@@ -129,13 +130,12 @@ struct Dimension {
   bool periodic = false;  ///< A circle: the last one is before the first.
 };
 
-/// All ranks of a communicator as the places of a grid, in row-major order: the last dimension varies
-/// fastest.
+/// All ranks of a communicator as the places of a grid, in row-major order: the last dimension
+/// varies fastest.
 ///
-/// So one world becomes the groups of data, tensor, pipeline, expert and context parallelism, each by
-/// one call:
-/// `grid = Grid::create(world, {{"pipeline", 4}, {"data", 2}, {"tensor", 2}})`, and then
-/// `grid->split(world, {"tensor"})`, `grid->split(world, {"data", "tensor"})`, ...
+/// So one world becomes the groups of data, tensor, pipeline, expert and context parallelism, each
+/// by one call: `grid = Grid::create(world, {{"pipeline", 4}, {"data", 2}, {"tensor", 2}})`, and
+/// then `grid->split(world, {"tensor"})`, `grid->split(world, {"data", "tensor"})`, ...
 class Grid : public Topology {
  public:
   struct Shift {
@@ -182,8 +182,8 @@ class Grid : public Topology {
     if (!status.ok()) return status;
     return coords;
   }
-  /// The rank at a place. In a periodic dimension any coordinate is on the circle; elsewhere, beyond
-  /// the edge, it is kNoRank.
+  /// The rank at a place. In a periodic dimension any coordinate is on the circle; elsewhere,
+  /// beyond the edge, it is kNoRank.
   Result<Rank> rank(const std::vector<int>& coords) const {
     if (coords.size() != dimensions_.size())
       return detail::refused(Code::invalid_argument,
@@ -205,15 +205,15 @@ class Grid : public Topology {
     return Shift{Rank{source}, Rank{destination}};
   }
 
-  /// Collective over the communicator of the grid: ranks whose coordinates differ only in the `kept`
-  /// dimensions form a new communicator, in the order of their ranks in `comm`.
+  /// Collective over the communicator of the grid: ranks whose coordinates differ only in the
+  /// `kept` dimensions form a new communicator, in the order of their ranks in `comm`.
   Result<Communicator> split(Communicator& comm, const std::vector<std::string>& kept,
                              const CommunicatorConfig& config = {}) const {
     return Communicator::value_of("split", "split_into", config, [&](Communicator& part) {
       return split_into(part, comm, kept, config);
     });
   }
-  /// The same into `part`; see Communicator::split_into().
+  /// split() into `part`; see Communicator::split_into().
   Status split_into(Communicator& part, Communicator& comm, const std::vector<std::string>& kept,
                     const CommunicatorConfig& config = {}) const {
     std::vector<int> keep(dimensions_.size());
@@ -242,11 +242,12 @@ class Grid : public Topology {
   std::vector<Dimension> dimensions_;
 };
 
-/// Any neighbours, in any order; a rank may occur several times, and then its messages match in order.
+/// Any neighbours, in any order; a rank may occur several times, and then its messages match in
+/// order.
 class Graph : public Topology {
  public:
-  /// Each rank says whom it hears of and whom it sends to: they fit if r is a source of q as often as q
-  /// is a destination of r. Errors: invalid_argument, naming the entry.
+  /// Each rank says whom it hears of and whom it sends to: they fit if r is a source of q as often
+  /// as q is a destination of r. Errors: invalid_argument, naming the entry.
   static Result<Graph> create(const Communicator& comm, const std::vector<Rank>& sources,
                               const std::vector<Rank>& destinations) {
     const auto numbers = [](const std::vector<Rank>& ranks) {

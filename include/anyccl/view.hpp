@@ -27,8 +27,8 @@ struct Float8E5M2 {
   std::uint8_t bits = 0;
 };
 
-/// A value with its place, as the operators of Communicator::create_max_loc() take them: of float and
-/// std::int32_t with an index of 32 bits, of double and std::int64_t with one of 64.
+/// A value with its place, as the operators of Communicator::create_max_loc() take them: of float
+/// and std::int32_t with an index of 32 bits, of double and std::int64_t with one of 64.
 template <typename T>
 struct ValueIndex {
   static_assert(std::is_same_v<T, float> || std::is_same_v<T, std::int32_t> ||
@@ -152,7 +152,7 @@ inline std::string described(const View& view) {
 }
 }  // namespace detail
 
-/// The same by name.
+/// These make a View by name.
 template <typename T>
 View view(std::span<T> elements) {
   return elements;

@@ -70,8 +70,9 @@ class Window {
     return detail::status_of(anycclCommWindowDeregister(comm_, std::exchange(handle_, nullptr)),
                              comm_);
   }
-  /// Writes `data` into the part of `peer`, `offset` bytes from its beginning, then signals. Without
-  /// stream and group() it returns when `data` may be reused. Order, progress: see anycclPutSignal.
+  /// Writes `data` into the part of `peer`, `offset` bytes from its beginning, then signals.
+  /// Without stream and group() it returns when `data` may be reused. Order, progress: see
+  /// anycclPutSignal.
   Status put_signal(View data, Rank peer, std::size_t offset, SignalSlot slot = {},
                     const Stream& stream = {}) {
     return detail::status_of(

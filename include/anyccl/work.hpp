@@ -22,8 +22,8 @@ inline unsigned milliseconds(std::chrono::milliseconds time) {
 }  // namespace detail
 
 /// An operation that was issued. Dropping it does not stop it; its buffers belong to it until it is
-/// complete. A default one is no operation, and nothing can be asked of it: a call in a group() gives
-/// such a Work. Any thread.
+/// complete. A default one is no operation, and nothing can be asked of it: a call in a group()
+/// gives such a Work. Any thread.
 class [[nodiscard]] Work {
  public:
   Work() = default;
@@ -46,7 +46,7 @@ class [[nodiscard]] Work {
   }
   /// Returns when it is complete, with what became of it.
   Status wait() { return detail::status_of(anycclWorkWait(handle_)); }
-  /// The same, but in_progress if it is not complete after `milliseconds`: it goes on then.
+  /// wait(), but in_progress if it is not complete after `milliseconds`: it goes on then.
   Status wait_for(unsigned milliseconds) {
     return detail::status_of(anycclWorkWaitFor(handle_, milliseconds));
   }
@@ -57,8 +57,9 @@ class [[nodiscard]] Work {
     return detail::status_of(anycclWorkLimit(handle_, milliseconds));
   }
   Status limit(std::chrono::milliseconds time) { return limit(detail::milliseconds(time)); }
-  /// Calls function() once, when it is complete or has failed: now, or soon after from the library's
-  /// background thread: it must be short, and not throw. Never if this fails. See anycclWorkNotify.
+  /// Calls function() once, when it is complete or has failed: now, or soon after from the
+  /// library's background thread: it must be short, and not throw. Never if this fails. See
+  /// anycclWorkNotify.
   template <typename Function>
   Status notify(Function function) {
     auto kept = std::make_unique<Function>(std::move(function));
@@ -69,7 +70,7 @@ class [[nodiscard]] Work {
     if (status.ok()) static_cast<void>(kept.release());
     return status;
   }
-  /// Of a complete recv: whom the message came from.
+  /// Whom the message of a complete recv came from.
   Result<Rank> source() const {
     int rank = 0;
     const Status status = detail::status_of(anycclWorkSource(handle_, &rank));

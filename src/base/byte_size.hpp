@@ -1,4 +1,6 @@
 #pragma once
+// Users write sizes with units, in environment variables, rules of the tuner and on the command
+// line. parse_size() reads all of these.
 
 #include <cstddef>
 #include <string_view>

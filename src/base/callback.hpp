@@ -1,4 +1,7 @@
 #pragma once
+// A thread notes here that it is in code of the program that the library has called: an operator or
+// a function in a stream. The C interface asks for that before a call waits, as a thread must not
+// wait for itself.
 
 #include <cstdint>
 #include <exception>

@@ -1,4 +1,6 @@
 #pragma once
+// Threads of the library wait for each other by a Condition in place of std::condition_variable:
+// those of streams, events and background progress, and those that look up names.
 
 #include <pthread.h>
 
@@ -9,8 +11,9 @@
 
 namespace anyccl {
 
-/// A condition variable whose time limits are of CLOCK_MONOTONIC. With the C++ library that wheels are built with, those of
-/// std::condition_variable are of CLOCK_REALTIME: when that is set back by an hour, a wait takes an hour more.
+/// A condition variable whose time limits are of CLOCK_MONOTONIC. With the C++ library that wheels
+/// are built with, those of std::condition_variable are of CLOCK_REALTIME: when that is set back by
+/// an hour, a wait takes an hour more.
 class Condition {
  public:
   using Clock = std::chrono::steady_clock;

@@ -20,7 +20,7 @@ extern char** environ;
 namespace anyccl {
 namespace {
 
-/// Of a choice whose value 0 means that nothing is chosen.
+/// The name of `choice`, whose value 0 means that nothing is chosen.
 template <typename Choice>
 std::string name_in(std::span<const std::string_view> names, Choice choice) {
   const auto value = static_cast<std::size_t>(choice);
@@ -54,7 +54,8 @@ constexpr Variable kVariables[] = {
      "bytes of the tiles in which a vector or block goes, at most: 4K to 1G",
      [](const Config& c) { return size_text(c.chunk_bytes); }},
     {"ANYCCL_BUFFSIZE", "1M to 4M",
-     "bytes of each rank's staging ring, 64K to 1G; the default depends on ranks and hosts",
+     "bytes of each rank's staging ring, 64K to 1G, and at least 12K for each rank up to 1M; the "
+     "default depends on ranks and hosts",
      [](const Config& c) { return size_text(c.buffer_bytes); }},
     {"ANYCCL_TUNER_TABLE", "what `anyccl tune` has written",
      "file of measurements to choose algorithms by; none: no file",
@@ -67,8 +68,7 @@ constexpr Variable kVariables[] = {
      }},
     {"ANYCCL_VERIFY", "off",
      "all: results of collectives are verified; 1/N: of each N-th; with \",late\" behind it calls "
-     "do not "
-     "wait for that. See docs/numbers.md",
+     "do not wait for that. See docs/numbers.md",
      [](const Config& c) { return verify_text(c); }},
     {"ANYCCL_FUSION", "1", "0: small collectives of a group do not travel as one",
      [](const Config& c) { return std::string(c.fuses ? "" : "0"); }},
@@ -94,8 +94,7 @@ constexpr Variable kVariables[] = {
      "duplicate=1e-4,cut=1e-7,corrupt=1e-7,slow=10M; die=3: the process kills itself"},
     {"ANYCCL_TLS", "0",
      "1: TCP connections between ranks are encrypted and authenticated by TLS 1.3, with keys from "
-     "the "
-     "secret of the job",
+     "the secret of the job",
      [](const Config& c) { return std::string(c.tls ? "1" : ""); }},
     {"ANYCCL_RECONNECT", "0",
      "seconds for which ranks try to replace a TCP connection that is lost, and then go on with "
@@ -108,8 +107,9 @@ constexpr Variable kVariables[] = {
      "ports at which ranks listen, as 40000-40999; default any free port. Rank 0's ANYCCL_PORT is "
      "another one"},
     {"ANYCCL_CONNECT_ALL", "32",
-     "up to so many ranks connect with all others when a communicator is created; in larger groups "
-     "two ranks of different hosts connect when they first need to",
+     "up to so many ranks connect with all others when a communicator is created; in larger "
+     "groups, and with ANYCCL_RECONNECT, ranks that reach each other over TCP connect when they "
+     "first need to",
      [](const Config& c) {
        return std::string(c.connect_all == Config().connect_all ? ""
                                                                 : std::to_string(c.connect_all));
@@ -288,7 +288,7 @@ Status read_port_range(PortRange& into) {
   return {};
 }
 
-/// By the XDG Base Directory Specification, in which relative paths count as not set.
+/// As the XDG Base Directory Specification says: relative paths count as not set.
 std::string cache_folder() {
   if (const std::string folder = text_of("XDG_CACHE_HOME"); folder.starts_with('/')) return folder;
   const std::string home = text_of("HOME");

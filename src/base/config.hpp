@@ -1,4 +1,6 @@
 #pragma once
+// The environment is read here, and nowhere else. read_config() is called when a communicator is
+// created, and passes its settings on as a Config. `anyccl info` and the docs show variables().
 
 #include <cstddef>
 #include <cstdint>

@@ -1,4 +1,6 @@
 #pragma once
+// Code that polls or writes memory which other cores use takes these instructions of the CPU, for
+// which C++ has no functions.
 
 namespace anyccl {
 

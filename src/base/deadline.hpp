@@ -1,4 +1,6 @@
 #pragma once
+// A deadline bounds a wait. Whatever creates communicators, connects ranks or waits for messages of
+// control gets one from its caller.
 
 #include <algorithm>
 #include <chrono>

@@ -1,4 +1,7 @@
 #pragma once
+// A doorbell wakes threads that wait for other threads of this process: those that wait for the
+// progress or the order of calls of a communicator. platform/link/doorbell.hpp serves threads that
+// wait for sockets.
 
 #include <atomic>
 #include <chrono>
@@ -14,8 +17,8 @@ class Doorbell {
   void sleep(std::chrono::nanoseconds most) {
     sleep_while([] { return true; }, most);
   }
-  /// The same as long as `holds()`, and no ring is missed: a thread that changes what it looks at (seq_cst, both) and then rings
-  /// ends the sleep.
+  /// Sleeps only while `holds()`, and no ring is missed: a thread that changes what it looks at
+  /// (seq_cst, both) and then rings ends the sleep.
   template <typename Condition>
   void sleep_while(const Condition& holds, std::chrono::nanoseconds most) {
     const std::uint32_t before = rings_.load(std::memory_order_acquire);

@@ -1,4 +1,5 @@
 #pragma once
+// Communicators and their messages keep what waits in Fifos: there are several for each peer.
 
 #include <cstddef>
 #include <iterator>

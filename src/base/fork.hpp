@@ -1,4 +1,7 @@
 #pragma once
+// A forked child has copies of all objects of the library, but none of its threads. The functions
+// here tell objects whether they belong to the parent, and what must not reach a child is closed
+// there.
 
 #include <atomic>
 #include <cstdint>
@@ -23,8 +26,8 @@ inline std::uint64_t fork_generation() {
 void close_in_children(int fd);
 void keep_in_children(int fd);
 
-/// From now on no thread holds `mutex`, which is never destroyed, when the process forks: the child finds
-/// what it guards whole. Its holders lock no other mutex.
+/// From now on no thread holds `mutex`, which is never destroyed, when the process forks: the child
+/// finds what it guards whole. Its holders lock no other mutex.
 void hold_across_forks(std::mutex& mutex);
 
 }  // namespace anyccl

@@ -1,4 +1,6 @@
 #pragma once
+// Threads sleep on a word of memory by futex(2), also of memory that processes share. Doorbells and
+// the shm transport do so.
 
 #include <linux/futex.h>
 #include <sys/syscall.h>

@@ -1,4 +1,6 @@
 #pragma once
+// Ranks compare hashes of their calls, settings and tables, and the machine's table has one in its
+// name: a hash is the same in every process and on every host.
 
 #include <cstdint>
 #include <string_view>

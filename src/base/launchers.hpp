@@ -1,4 +1,7 @@
 #pragma once
+// Programs such as Slurm's srun and Open MPI's mpirun start ranks, each with its own environment
+// variables. Code that creates a communicator from the environment, and commands that may run as
+// ranks of a job, learn here which rank this process is.
 
 #include <functional>
 #include <optional>
@@ -52,7 +55,8 @@ Result<std::optional<Launch>> find_launch(const Lookup& lookup);
 Result<std::optional<Launch>> find_launch(const Config& config);
 
 /// Where this process is in a job of several ranks, for programs that can also start ranks
-/// themselves: RANK and WORLD_SIZE (0 if it is not set), else what the launcher says. Absent: in none.
+/// themselves: RANK and WORLD_SIZE (0 if it is not set), else what the launcher says. Absent: in
+/// none.
 struct PlaceInJob {
   int rank = 0, size = 0;
 };
@@ -61,8 +65,8 @@ Result<std::optional<PlaceInJob>> find_place(const Config& config);
 /// The first of the hosts in a list like "node[03-05,9],other": "node03".
 std::string first_host_of(std::string_view list);
 
-/// A port for the ranks of a job to meet at, the same on all hosts: from 10000 to 29999, below those
-/// that the system hands out by itself. Jobs may have the same.
+/// A port for the ranks of a job to meet at, the same on all hosts: from 10000 to 29999, below
+/// those that the system hands out by itself. Jobs may have the same.
 int port_of_job(const Launch& launch);
 
 }  // namespace anyccl

@@ -42,7 +42,7 @@ std::string pattern() {
   return fmt::format("anyccl %Y-%m-%d %H:%M:%S.%e {}:%P %l %v", host_name());
 }
 
-/// Of where lines go, which set_log_file() may change while other threads write.
+/// Guards where lines go, which set_log_file() may change while other threads write.
 std::mutex& mutex() {
   static std::mutex* const instance = [] {
     auto* made = new std::mutex;

@@ -1,4 +1,6 @@
 #pragma once
+// The whole library writes its log by log(), to stderr or to a file. read_config() sets what is
+// printed, and where, from ANYCCL_DEBUG and the like.
 
 #include <fmt/core.h>
 
@@ -24,7 +26,7 @@ inline constexpr std::string_view kSubsystemNames[] = {"INIT", "NET", "SHM", "CO
 
 /// Sets what is printed (ANYCCL_DEBUG); the default is warn. Any thread.
 void set_log_level(LogLevel level);
-/// Of the lines of level info, those of subsystems whose bit is set are printed.
+/// Lines of level info are printed if their subsystem's bit is set.
 void set_log_subsystems(std::uint32_t bits);
 /// From now on lines go to the end of this file instead of stderr; %h is the host, %p the process.
 /// Errors: system_error when it cannot be opened.
@@ -39,7 +41,7 @@ template <typename... Args>
 void log(LogLevel level, fmt::format_string<Args...> text, Args&&... args) {
   if (log_enabled(level)) log_text(level, fmt::format(text, std::forward<Args>(args)...));
 }
-/// The same with level info, "... info INIT ...".
+/// One line of level info, "... info INIT ...", if that is enabled for `subsystem`.
 template <typename... Args>
 void log(LogSubsystem subsystem, fmt::format_string<Args...> text, Args&&... args) {
   if (log_enabled(subsystem))

@@ -1,4 +1,6 @@
 #pragma once
+// A PeerSocket is what the bootstrap makes for each pair of ranks that connects over the network or
+// a unix socket. The runtime makes a link of it.
 
 #include <array>
 #include <cstddef>

@@ -1,4 +1,6 @@
 #pragma once
+// per_process() makes what a process has once: pools, registries and what was found out about the
+// host. Whatever it holds need not care for forks.
 
 #include <atomic>
 #include <cstdint>
@@ -8,8 +10,9 @@
 
 namespace anyccl {
 
-/// The T of this process, made when it is first asked for. A forked child has one of its own: a lock
-/// of its parent's may have been held at the fork. Never destroyed, as threads may outlive main().
+/// The T of this process, made when it is first asked for. A forked child has one of its own: a
+/// lock of its parent's may have been held at the fork. Never destroyed, as threads may outlive
+/// main().
 template <typename T>
 T& per_process() {
   struct Owned {

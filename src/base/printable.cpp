@@ -5,8 +5,8 @@
 namespace anyccl {
 namespace {
 
-/// Leads of UTF-8 characters, how many bytes these have, and between which the second one lies: not those
-/// of control characters, and of no character that has a shorter form or does not exist.
+/// Leads of UTF-8 characters, how many bytes these have, and between which the second one lies: not
+/// those of control characters, and of no character that has a shorter form or does not exist.
 struct Lead {
   unsigned char first, last;
   std::size_t bytes;
@@ -19,7 +19,7 @@ constexpr Lead kLeads[] = {
     {0xf4, 0xf4, 4, 0x80, 0x8f},
 };
 
-/// Of the character with which `text` begins; 0: it cannot be shown.
+/// How long the character is with which `text` begins; 0: it cannot be shown.
 std::size_t bytes_of_character(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const auto* const lead = std::find_if(std::begin(kLeads), std::end(kLeads), [&](const Lead& one) {

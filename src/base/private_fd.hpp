@@ -1,4 +1,6 @@
 #pragma once
+// Descriptors that would keep something alive in a forked child are kept in a PrivateFd: sockets of
+// links, listeners, files of shared memory.
 
 #include <cstdint>
 

@@ -1,4 +1,5 @@
 #pragma once
+// The shm transport takes what peers have written by read_once(), before it checks and uses it.
 
 #include <cstddef>
 #include <cstring>
@@ -6,8 +7,8 @@
 
 namespace anyccl {
 
-/// A copy of the object at `from`, in memory that another process may change at any time: what is checked
-/// is what is used, as the compiler cannot read it there again.
+/// A copy of the object at `from`, in memory that another process may change at any time: what is
+/// checked is what is used, as the compiler cannot read it there again.
 template <typename T>
 requires std::is_trivially_copyable_v<T> T read_once(const std::byte* from) {
   T copy;

@@ -1,4 +1,6 @@
 #pragma once
+// Facts about the host that change seldom are kept in a Recent, as creating a communicator asks for
+// them several times: quotas of cores, interfaces, cores that are online.
 
 #include <chrono>
 #include <mutex>

@@ -1,4 +1,5 @@
 #pragma once
+// round_up() gives buffers and shared memory sizes of whole pages or cache lines.
 
 #include <cstddef>
 

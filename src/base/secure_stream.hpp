@@ -1,4 +1,6 @@
 #pragma once
+// A SecureStream is all that the bootstrap and links know of TLS: they shake hands, read and write
+// through it where a connection is encrypted. platform/tls makes it.
 
 #include <sys/types.h>
 #include <sys/uio.h>
@@ -48,7 +50,8 @@ class SecureStream {
   virtual std::size_t unsent() const = 0;
   /// Sends them as far as the socket takes them. False, with errno: it takes nothing more.
   virtual bool flush(int fd) = 0;
-  /// Whether bytes were read from the socket that read() has not returned: poll(2) does not see them.
+  /// Whether bytes were read from the socket that read() has not returned: poll(2) does not see
+  /// them.
   virtual bool holds_unread() const = 0;
   /// Tells the peer that nothing more comes.
   virtual void close(int fd) = 0;

@@ -1,4 +1,6 @@
 #pragma once
+// A thread that creates several communicators at once does so in other threads, side by side, as
+// each communicator waits for its ranks, which may be among the others.
 
 #include <functional>
 #include <span>
@@ -10,9 +12,9 @@
 
 namespace anyccl {
 
-/// Runs the jobs at the same time, each in a thread of its own, as they may wait for each other. Returns
-/// when all have ended, with the error of the first that has one; also if one throws, or if the system
-/// gives no thread for it.
+/// Runs the jobs at the same time, each in a thread of its own, as they may wait for each other.
+/// Returns when all have ended, with the error of the first that has one; also if one throws, or if
+/// the system gives no thread for it.
 inline Status run_side_by_side(std::span<const std::function<Status()>> jobs) {
   std::vector<Status> problems(jobs.size());
   std::vector<std::thread> threads;

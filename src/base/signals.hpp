@@ -1,4 +1,6 @@
 #pragma once
+// Two guards keep signals of the program and the library apart. Code that starts a thread or makes
+// a file larger has one of them meanwhile.
 
 #include <pthread.h>
 
@@ -25,8 +27,8 @@ class SignalsBlocked {
   sigset_t before_{};
 };
 
-/// Where a file may become larger than the process may make it: that is EFBIG while one of these lives,
-/// and not SIGXFSZ, which ends the program.
+/// Where a file may become larger than the process may make it: that is EFBIG while one of these
+/// lives, and not SIGXFSZ, which ends the program.
 class FileSizeSignalHeld {
  public:
   FileSizeSignalHeld() {

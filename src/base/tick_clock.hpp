@@ -1,4 +1,5 @@
 #pragma once
+// The recorder of calls (framework/call/recorder.hpp) takes its times from a TickClock.
 
 #include <chrono>
 #include <cstdint>

@@ -1,4 +1,5 @@
 #pragma once
+// Whatever opens a file descriptor keeps it in a UniqueFd, which closes it at its end.
 
 #include <unistd.h>
 

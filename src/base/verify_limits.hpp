@@ -1,4 +1,6 @@
 #pragma once
+// ANYCCL_VERIFY and the settings of a communicator ask for the verification of each N-th
+// collective. The limit of N is here, for those who check either.
 
 namespace anyccl {
 

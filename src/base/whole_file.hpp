@@ -1,4 +1,6 @@
 #pragma once
+// Tables, dumps, metrics and what the command line makes are written as whole files, and files that
+// users name are read so.
 
 #include <string>
 #include <string_view>

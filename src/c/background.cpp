@@ -1,9 +1,12 @@
 #include "c/background.hpp"
 
+#include <chrono>
 #include <thread>
 
+#include "base/error.hpp"
 #include "base/fork.hpp"
 #include "base/signals.hpp"
+#include "framework/waiting/interrupt.hpp"
 
 namespace anyccl {
 
@@ -44,7 +47,17 @@ bool Background::done() {
 Result<CommPtr> Background::take() {
   if (fork_generation() != fork_generation_) return CommPtr();  // its thread is the parent's
   std::unique_lock lock(mutex_);
-  ended_.wait(lock, [this] { return done_; });
+  Interrupt interrupt;
+  while (!done_) {
+    ended_.wait_for(lock, std::chrono::milliseconds(50));
+    if (!interrupt.is_due()) continue;
+    lock.unlock();
+    if (Interrupt::is_wanted()) {
+      abandon();
+      return error(Code::aborted, "the program ended the wait for the communicator's creation");
+    }
+    lock.lock();
+  }
   return std::exchange(result_, CommPtr());
 }
 

@@ -2,11 +2,11 @@
 // A handle that does not block has a thread for its creation or its end. The calls of the C
 // interface start it and ask for its result.
 
-#include <condition_variable>
 #include <functional>
 #include <memory>
 #include <mutex>
 
+#include "base/condition.hpp"
 #include "framework/communicator/team.hpp"
 #include "runtime/process/runtime.hpp"
 
@@ -32,7 +32,7 @@ class Background {
   void run(const std::function<Result<CommPtr>()>& job);
 
   std::mutex mutex_;
-  std::condition_variable ended_;
+  Condition ended_;
   bool done_ = false, abandoned_ = false;
   std::function<void()> when_abandoned_;
   Result<CommPtr> result_;

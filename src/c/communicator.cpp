@@ -162,6 +162,8 @@ anycclResult_t anycclCommResume(anycclComm_t comm) {
 anycclResult_t anycclCommParts(anycclComm_t comm, int threads) {
   return guarded(comm, [&]() -> Status {
     ANYCCL_TRY(const std::shared_ptr<Team> team, keep(comm));
+    ANYCCL_CHECK(need_no_group("anycclCommParts"));
+    ANYCCL_CHECK(check_wait({.comm = &team->first()}));
     return grow(*team, threads);
   });
 }
@@ -263,11 +265,12 @@ anycclResult_t anycclMetrics(const char** text) {
 }
 
 anycclResult_t anycclCommLastPlan(anycclComm_t comm, const char** text) {
+  static thread_local std::string kept;
   return guarded(comm, [&]() -> Status {
     ANYCCL_CHECK(need_comm(comm));
     ANYCCL_CHECK(need(text, "text"));
-    comm->last_plan = comm->comm->last_plan();
-    *text = comm->last_plan.c_str();
+    kept = comm->comm->last_plan();
+    *text = kept.c_str();
     return {};
   });
 }

@@ -129,7 +129,6 @@ Status begin(anycclComm_t* comm, std::string name, std::shared_ptr<Background> b
 Result<std::shared_ptr<Team>> keep(anycclComm_t comm) {
   ANYCCL_CHECK(need_comm(comm));
   const std::lock_guard lock(comm->mutex);
-  ANYCCL_CHECK(check_wait({.comm = comm->comm.get()}));
   return comm->team;
 }
 

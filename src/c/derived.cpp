@@ -10,13 +10,14 @@
 namespace anyccl {
 namespace {
 
-/// Makes a communicator from `comm` by make(parent, name, settings): at once, in the background, or at the end
-/// of the group. `problem`: of this rank's arguments; make() tells it to the others.
+/// Makes a communicator from `comm` by make(parent, name, settings): at once, in the background, or
+/// at the end of the group. `problem`: of this rank's arguments; make() tells it to the others.
 /// `when_aborted`: as in Background::start().
 template <typename Make>
 Status derive(anycclComm_t comm, anycclComm_t* newcomm, const anycclConfig_t* config,
               Status problem, const Make& make, std::function<void()> when_aborted = {}) {
   ANYCCL_TRY(const std::shared_ptr<Team> parent, keep(comm));
+  ANYCCL_CHECK(check_wait({.comm = &parent->first()}));
   if (problem.ok()) problem = need(newcomm, "newcomm");
   if (newcomm != nullptr) *newcomm = nullptr;
   const auto [own_name, settings, blocking] = creation_in(config, std::move(problem), comm);
@@ -111,6 +112,7 @@ anycclResult_t anycclCommShrink(anycclComm_t comm, int* excludeRanksList, int ex
                                 anycclComm_t* newcomm, anycclConfig_t* config, int shrinkFlags) {
   return guarded(comm, [&]() -> Status {
     ANYCCL_TRY(const std::shared_ptr<Team> team, keep(comm));
+    ANYCCL_CHECK(check_wait({.comm = &team->first()}));
     const Status problem = check_shrink(excludeRanksList, excludeRanksCount, shrinkFlags);
     const bool has_list = excludeRanksList != nullptr && excludeRanksCount > 0;
     const std::vector<int> excluded(excludeRanksList,

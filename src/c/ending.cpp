@@ -43,8 +43,8 @@ void free_comm(anycclComm& handle) {
 /// A call that has come this far returns within milliseconds of a failure, if it has a core.
 constexpr auto kCallTime = std::chrono::milliseconds(100);
 
-/// Frees the communicator, and the handle later: another thread may still be in a call. `why`: the error of
-/// all calls from now on.
+/// Frees the communicator, and the handle later: another thread may still be in a call. `why`: the
+/// error of all calls from now on.
 void bury_comm(anycclComm* comm, Status why) {
   {
     const std::lock_guard lock(comm->mutex);
@@ -166,8 +166,8 @@ Status finalize(anycclComm& handle, std::chrono::milliseconds time) {
   return ended;
 }
 
-/// What a forked child has of its parent's stays as it was: threads that are not there may have been changing
-/// it at that moment.
+/// What a forked child has of its parent's stays as it was: threads that are not there may have
+/// been changing it at that moment.
 bool is_ours(anycclComm_t comm) {
   return comm != nullptr && !comm->is_inherited();
 }

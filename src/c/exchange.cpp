@@ -27,6 +27,7 @@ Status add(const BlockMessage& message, anycclComm_t comm, anycclStream_t stream
     call.input = bytes;
   else
     call.output = const_cast<std::byte*>(bytes);  // it was not const
+  if (stream == nullptr) ANYCCL_CHECK(check_wait({.comm = comm->comm.get(), .call = &call}));
   add_to_group(comm, call, stream);
   return {};
 }

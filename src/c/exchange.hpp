@@ -14,7 +14,7 @@ struct BlockMessage {
   Collective way;  ///< send or recv
   int peer;
   std::uint32_t tag;  ///< Below 65536; no message of the program itself has it.
-  const void* at;     ///< Of a receive, too.
+  const void* at;     ///< What is sent, or where to receive.
   std::size_t count;
   anycclDataType_t datatype;
 };

@@ -43,7 +43,8 @@ struct anycclComm {
     if (comm != nullptr && stage == Stage::used) open.store(true, std::memory_order_seq_cst);
   }
 
-  /// Of the parent of this process: a thread of that may have held the mutex at the fork.
+  /// Whether it belongs to the parent of this process: a thread of that may have held the mutex at
+  /// the fork.
   bool is_inherited() const { return generation != anyccl::fork_generation(); }
 
   const std::uint64_t generation = (anyccl::watch_forks(), anyccl::fork_generation());
@@ -57,7 +58,7 @@ struct anycclComm {
   enum class Stage : std::uint8_t { used, ending, gone };
   Stage stage = Stage::used;  // with the mutex; gone: destroyed or aborted, see bury()
   std::mutex mutex;           // of the rest, which any thread may come to
-  std::string last_error, last_plan;
+  std::string last_error;
   int device = 0;  // as the program calls it
   std::string name;
   bool blocking = true, finalized = false;
@@ -87,8 +88,8 @@ namespace anyccl {
 
 /// Takes over the result of the background, if it is there.
 void adopt(anycclComm& handle);
-/// From now on no call begins on the handle: frees its communicator, unless a call of another thread does
-/// not return soon, which then keeps it. False: so it is.
+/// From now on no call begins on the handle: frees its communicator, unless a call of another
+/// thread does not return soon, which then keeps it. False: so it is.
 bool close_handle(anycclComm& handle);
 /// Closes handles that were kept by calls when they were destroyed or aborted.
 void empty_left_over();
@@ -150,8 +151,8 @@ Status check_tag(int tag);
 Status need_comm(anycclComm_t comm);
 /// check_wait() of a thread that is in a function of the program.
 Status check_wait_in_callback(const Awaited& awaited);
-/// Ok, or why this thread, which is in a function of the program that the library has called, cannot
-/// wait for that. Before anything that waits, or needs a communicator for itself.
+/// Ok, or why this thread, which is in a function of the program that the library has called,
+/// cannot wait for that. Before anything that waits, or needs a communicator for itself.
 inline Status check_wait(const Awaited& awaited) {
   if (callback_here() == Callback::none) [[likely]]
     return {};

@@ -18,7 +18,7 @@ bool fences_others() {
   return kSeesFences && join_fences();
 }
 
-/// Of all threads; they are never freed, and taken by the next thread.
+/// The calls of all threads. They are never freed, but taken by the next thread.
 std::atomic<Calls*> all_calls{nullptr};
 
 struct GiveBack {

@@ -24,14 +24,15 @@ struct Calls {
   std::atomic<bool> has_thread{true};
   Calls* next = nullptr;  // set once, before others see it
 };
-/// Of this thread; null before its first call. In the space that is set aside at start, so that asking costs one load.
+/// The calls of this thread; null before its first one. The pointer is in the space that is set
+/// aside at start, so that asking costs one load.
 [[gnu::tls_model("initial-exec")]] extern thread_local constinit Calls* calls_here;
 /// For the first call of a thread.
 Calls& take_calls();
 
-/// While it lives, this thread is in a call with a handle: a thread that ends the communicator meanwhile
-/// leaves what the handle has until the call has returned. Two stores, as the other side pays for both
-/// (see join_fences()).
+/// While it lives, this thread is in a call with a handle: a thread that ends the communicator
+/// meanwhile leaves what the handle has until the call has returned. Two stores, as the other side
+/// pays for both (see join_fences()).
 ///
 /// Threads: each one its own.
 class InCall {
@@ -61,8 +62,8 @@ class InCall {
   anycclComm* handle_;
 };
 
-/// After `open` of the handle has become false: waits until no other thread is in a call that may have seen
-/// it true. False: one still is.
+/// After `open` of the handle has become false: waits until no other thread is in a call that may
+/// have seen it true. False: one still is.
 bool await_calls(const anycclComm& handle, Deadline deadline);
 
 }  // namespace anyccl

@@ -42,7 +42,7 @@ anycclReduceFunction_t locator(bool largest) {
   return largest ? locate<Pair, true> : locate<Pair, false>;
 }
 
-/// Null: not of values of this type.
+/// The function for values of this type; null: there is none.
 anycclReduceFunction_t locator_of(anycclDataType_t value, bool largest) {
   switch (value) {
     case anycclFloat32:
@@ -183,9 +183,10 @@ anycclResult_t anycclReduceLocal(const void* in, void* inout, size_t count,
     call.input = static_cast<const std::byte*>(in);
     call.output = static_cast<std::byte*>(inout);
     HeldOperator own;
-    if (comm != nullptr) ANYCCL_CHECK(check_wait({}));
-    if (comm != nullptr && comm->open && !comm->comm->forked())
+    if (comm != nullptr) {
+      ANYCCL_CHECK(need_comm(comm));
       own = comm->comm->operators().hold(call.op);
+    }
     return reduce_local(call, own == nullptr ? nullptr : own->get());
   });
 }

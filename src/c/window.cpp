@@ -78,8 +78,19 @@ Status deregister_window(anycclComm_t comm, anycclWindow_t win) {
   return status;
 }
 
+/// Whether a function of a stream may make the call: a put or signal travels behind what was sent
+/// to its peer, or put into this rank's own windows.
+Status check_queue(const OneSidedCall& call, const Comm& comm) {
+  if (call.what == OneSidedCall::What::wait) return {};
+  if (call.peer == comm.rank()) return check_wait({.comm = &comm});
+  Call sent;
+  sent.collective = Collective::send;
+  sent.root = call.peer;
+  return check_wait({.comm = &comm, .call = &sent});
+}
+
 Status launch(const OneSidedCall& call, anycclComm_t comm, anycclStream_t stream) {
-  if (stream != nullptr) ANYCCL_CHECK(need_stream(stream));
+  ANYCCL_CHECK(stream != nullptr ? need_stream(stream) : check_queue(call, *comm->comm));
   if (in_group()) return add_to_group(comm, call, stream), Status{};
   if (stream == nullptr) return comm->comm->run(call);
   ANYCCL_TRY(Batch batch, Batch::make(stream->stream, 1));

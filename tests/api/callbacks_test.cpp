@@ -170,6 +170,39 @@ TEST(FunctionsInStreams, cannot_make_calls_that_wait_for_those_behind_them) {
     EXPECT_EQ(x, 2.0F);
   });
 }
+TEST(FunctionsInStreams, cannot_exchange_with_neighbours_or_experts_behind_them) {
+  run_ranks(2, [](Communicator& comm) {
+    Stream stream = new_stream();
+    Door issued;
+    const anycclComm_t c = comm.handle();
+    const int experts[] = {0, 1};
+    const size_t ones[] = {1, 1}, displs[] = {0, sizeof(float)};
+    const anycclDataType_t types[] = {anycclFloat32, anycclFloat32};
+    float tokens[] = {1, 2}, rows[4] = {}, from[] = {1, 2}, to[2] = {};
+    anycclRouting_t routing = nullptr, another = nullptr;
+    anycclCoded_t coded = nullptr;
+    ASSERT_EQ(anycclRoutingCreate(&routing, 2, 1, experts, 2, 0, 0, c), anycclSuccess);
+    std::vector<Status> inside;
+    ASSERT_OK(stream.run([&] {
+      ASSERT_TRUE(issued.pass());
+      inside = {status_of(anycclRoutingCreate(&another, 2, 1, experts, 2, 0, 0, c)),
+                status_of(anycclDispatch(tokens, rows, 1, anycclFloat32, routing, c)),
+                status_of(anycclCombine(rows, nullptr, tokens, 1, anycclFloat32, routing, c)),
+                status_of(anycclCodedCreate(&coded, anycclCodecInt8, 1, 0, c)),
+                status_of(anycclAllToAllw(from, ones, displs, types, to, ones, displs, types, c,
+                                          nullptr))};
+    }));
+    ASSERT_EQ(anycclAllReduce(from, from, 2, anycclFloat32, anycclSum, c, stream.handle()),
+              anycclSuccess);
+    ASSERT_EQ(anycclSend(from, 1, anycclFloat32, 1 - index(comm.rank()), c, stream.handle()),
+              anycclSuccess);
+    issued.open();
+    ASSERT_EQ(anycclRecv(to, 1, anycclFloat32, 1 - index(comm.rank()), c, nullptr), anycclSuccess);
+    ASSERT_OK(stream.synchronize());
+    for (const Status& one : inside) expect_own_stream(one);
+    ASSERT_EQ(anycclRoutingDestroy(routing), anycclSuccess);
+  });
+}
 TEST(FunctionsInStreams, cannot_send_where_a_send_is_behind_them) {
   run_ranks(1, [](Communicator& comm) {
     Stream stream = new_stream();
@@ -187,6 +220,75 @@ TEST(FunctionsInStreams, cannot_send_where_a_send_is_behind_them) {
     ASSERT_EQ(anycclRecv(&y, 1, anycclFloat32, 0, c, nullptr), anycclSuccess);
     ASSERT_OK(stream.synchronize());
     expect_own_stream(send);
+  });
+}
+TEST(FunctionsInStreams, cannot_put_or_signal_where_a_send_is_behind_them) {
+  run_ranks(2, [](Communicator& comm) {
+    Stream stream = new_stream();
+    Door issued;
+    float x = 1, y = 0;
+    const anycclComm_t c = comm.handle();
+    const int peer = 1 - index(comm.rank());
+    Status signal;
+    ASSERT_OK(stream.run([&] {
+      ASSERT_TRUE(issued.pass());
+      signal = status_of(anycclSignal(peer, 0, 0, 0, c, nullptr));
+    }));
+    ASSERT_EQ(anycclSend(&x, 1, anycclFloat32, peer, c, stream.handle()), anycclSuccess);
+    issued.open();
+    ASSERT_EQ(anycclRecv(&y, 1, anycclFloat32, peer, c, nullptr), anycclSuccess);
+    ASSERT_OK(stream.synchronize());
+    expect_own_stream(signal);
+  });
+}
+/// A receive of any rank comes before them, one with another tag does not.
+TEST(FunctionsInStreams, cannot_receive_what_a_receive_behind_them_may_take) {
+  run_ranks(1, [](Communicator& comm) {
+    Stream stream = new_stream();
+    Door issued;
+    float x = 1, y = 0, z = 0;
+    const anycclComm_t c = comm.handle();
+    Status same, other;
+    ASSERT_OK(stream.run([&] {
+      ASSERT_TRUE(issued.pass());
+      same = status_of(anycclRecv(&z, 1, anycclFloat32, 0, c, nullptr));
+      anycclCall_t call = call_of(anycclCollRecv, {&z, 1});
+      call.tag = 5;
+      other = status_of(anycclRun(&call, c));
+    }));
+    ASSERT_EQ(anycclRecv(&y, 1, anycclFloat32, ANYCCL_ANY_SOURCE, c, stream.handle()),
+              anycclSuccess);
+    issued.open();
+    anycclCall_t call = call_of(anycclCollSend, {&x, 1});
+    call.tag = 5;
+    ASSERT_EQ(anycclRun(&call, c), anycclSuccess);
+    ASSERT_EQ(anycclSend(&x, 1, anycclFloat32, 0, c, nullptr), anycclSuccess);
+    ASSERT_OK(stream.synchronize());
+    expect_own_stream(same);
+    EXPECT_OK(other);
+    EXPECT_EQ(y + z, 2.0F);
+  });
+}
+TEST(FunctionsInStreams, may_ask_and_revoke_whatever_is_behind_them) {
+  run_ranks(2, [](Communicator& comm) {
+    Stream stream = new_stream();
+    Door issued;
+    float x = 1;
+    const anycclComm_t c = comm.handle();
+    anycclResult_t metrics{}, completed{}, revoked{};
+    ASSERT_OK(stream.run([&] {
+      ASSERT_TRUE(issued.pass());
+      const char* text = nullptr;
+      uint64_t here = 0;
+      metrics = anycclCommMetrics(c, &text);
+      completed = anycclCommCompleted(c, &here, nullptr);
+      revoked = anycclCommRevoke(c, ANYCCL_REVOKE_DEFAULT);
+    }));
+    ASSERT_EQ(anycclAllReduce(&x, &x, 1, anycclFloat32, anycclSum, c, stream.handle()),
+              anycclSuccess);
+    issued.open();
+    EXPECT_EQ(stream.synchronize().code(), Code::aborted);
+    for (const anycclResult_t one : {metrics, completed, revoked}) EXPECT_EQ(one, anycclSuccess);
   });
 }
 TEST(FunctionsInStreams, cannot_wait_for_events_behind_them) {

@@ -1,4 +1,5 @@
-// Ranks that make different calls: each collective against each other one, and messages that do not fit.
+// Ranks that make different calls: each collective against each other one, and messages that do not
+// fit.
 
 #include <fmt/format.h>
 
@@ -54,8 +55,8 @@ std::string called(int collective) {
          (collective == anycclCollBarrier ? "" : " of");
 }
 
-/// In a communicator of their own: rank 1 makes another call than the others. Who only gives hears of it in
-/// the next one.
+/// In a communicator of their own: rank 1 makes another call than the others. Who only gives hears
+/// of it in the next one.
 void expect_both_calls(Communicator& world, int one, int other, std::size_t block) {
   const bool is_other = world.rank() == Rank{1};
   Communicator comm;
@@ -118,8 +119,8 @@ INSTANTIATE_TEST_SUITE_P(All, Pairs,
 
 class Messages : public testing::TestWithParam<const char*> {
  protected:
-  /// Rank 0 makes one call and rank 1 another one; what comes of both, and of a barrier behind those that
-  /// succeed.
+  /// Rank 0 makes one call and rank 1 another one; what comes of both, and of a barrier behind
+  /// those that succeed.
   static std::array<Status, 2> after(const std::function<Status(Communicator&)>& by_rank_0,
                                      const std::function<Status(Communicator&)>& by_rank_1,
                                      const char* limit_s = "20") {
@@ -160,7 +161,8 @@ TEST_P(Messages, of_as_many_bytes_and_another_type_name_both_ranks) {
   }
 }
 
-/// Each waits for the other one, as both may call what fits later: who is first at its limit says so.
+/// Each waits for the other one, as both may call what fits later: who is first at its limit says
+/// so.
 TEST_P(Messages, of_another_tag_are_waited_for_and_both_ranks_are_named) {
   std::vector<float> x(1), y(1);
   const auto statuses =

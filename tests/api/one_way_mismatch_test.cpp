@@ -1,5 +1,5 @@
-// A rank that only gives is through with its call before anybody reads: if the call differs from those of
-// its peers, it hears of that in its next one.
+// A rank that only gives is through with its call before anybody reads: if the call differs from
+// those of its peers, it hears of that in its next one.
 
 #include <barrier>
 #include <chrono>
@@ -46,8 +46,8 @@ enum class Next { the_same, barrier, group, finalize, destroy };
 constexpr Next kNexts[] = {Next::the_same, Next::barrier, Next::group, Next::finalize,
                            Next::destroy};
 
-/// The other rank may have come to its call only just now, and calls that follow each other within 100 us
-/// do not look each time.
+/// The other rank may have come to its call only just now, and calls that follow each other within
+/// 100 us do not look each time.
 Status give_again(const Rooted& rooted, Communicator& comm, std::vector<float>& x, Rank root) {
   std::this_thread::sleep_for(std::chrono::milliseconds(1));
   return wait(rooted.call(comm, x, root));
@@ -90,7 +90,8 @@ Rank giving_root(const Rooted& rooted, Rank rank) {
 
 class OneWay : public testing::TestWithParam<std::tuple<int, std::string>> {};
 
-/// Rank 0 only gives; rank 1 makes another call, and rank 0 makes its next one when that one is through.
+/// Rank 0 only gives; rank 1 makes another call, and rank 0 makes its next one when that one is
+/// through.
 TEST_P(OneWay, mismatch_is_told_in_the_next_call) {
   const Rooted& given = kRooted[std::get<0>(GetParam())];
   const Environment env(Environment::Variables{{"ANYCCL_TRANSPORT", std::get<1>(GetParam())},

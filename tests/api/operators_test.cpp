@@ -296,6 +296,15 @@ TEST(ReduceLocal, combines_two_vectors_as_collectives_do) {
   EXPECT_NE(failure_of(reduce(anycclBand), Code::unsupported).find("f32"), std::string::npos);
 }
 
+TEST(ReduceLocal, needs_a_communicator_that_can_be_used_or_none) {
+  float x = 1, y = 2;
+  anycclComm_t comm = nullptr;
+  ASSERT_EQ(anycclCommInitAll(&comm, 1, nullptr), anycclSuccess);
+  ASSERT_EQ(anycclCommDestroy(comm), anycclSuccess);
+  EXPECT_EQ(anycclReduceLocal(&x, &y, 1, anycclFloat32, anycclSum, comm), anycclInvalidUsage);
+  EXPECT_EQ(anycclReduceLocal(&x, &y, 1, anycclFloat32, anycclSum, nullptr), anycclSuccess);
+}
+
 TEST(ReduceLocal, needs_sensible_arguments) {
   int x[4] = {}, y[4] = {};
   const auto reduce = [&](const void* in, void* inout, int type) {

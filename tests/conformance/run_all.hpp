@@ -7,7 +7,8 @@ namespace anyccl::test {
 
 inline const Environment::Variables kEncrypted{{"ANYCCL_TRANSPORT", "tcp"}, {"ANYCCL_TLS", "1"}};
 
-/// Every algorithm that fits, in a communicator of its own over the same connections; then messages.
+/// Every algorithm that fits, in a communicator of its own over the same connections; then
+/// messages.
 inline void run_all(Communicator& all) {
   for (const Algorithm* algorithm : all_algorithms()) {
     if (!algorithm->supports({algorithm->collective, all.size(), Rank{0}, false, {}})) continue;

@@ -14,7 +14,7 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 from browser import Browser  # noqa: E402
-from traces import write_trace  # noqa: E402
+from traces import write_job, write_trace  # noqa: E402
 
 TOOL = Path(sys.argv[1]).resolve()
 MOST_BYTES = 2_000_000
@@ -180,6 +180,20 @@ class Page(unittest.TestCase):
         self.assertTrue(self.value("document.getElementById('recorded-rounds').hidden"))
         self.browser.go("#all_reduce/ring/2/1?operation=99&language=en")  # there are not so many
         self.assertEqual([row[0] for row in self.rows("recorded-calls")], ["4"])
+
+    def test_recorded_operations_lead_to_the_rounds_of_their_root_and_hosts(self):
+        page, tree, levels = Path(self.folder.name, "job.html"), "#broadcast/binomial/4/1?", "#all_reduce/two_level/4/1?"
+        for hosts, operation, at, to in [("aaaa", 1, tree + "root=1&", tree), ("aaaa", 2, tree, None), ("aaaa", 3, levels + "hosts=2&", levels),
+                                         ("aabb", 3, levels, levels + "hosts=2&"), ("aaab", 3, levels, None)]:
+            with self.subTest(hosts=hosts, operation=operation), tempfile.TemporaryDirectory() as folder:
+                write_job(folder, hosts)
+                tool("explore", "broadcast/binomial", "two_level", "--trace", folder, "-o", page)
+                self.browser.open(f"{page.as_uri()}{at}operation={operation}&language=en")
+                self.assertNotIn("predicts", self.text("#recorded-words"))
+                self.assertEqual(self.value("document.getElementById('recorded-rounds').hidden"), to is None)
+                if to:
+                    self.browser.click("#recorded-rounds")
+                    self.assertEqual(self.value("location.hash"), f"{to}bytes=1M&operation={operation}&language=en")
 
     def test_long_traces_keep_their_ends(self):
         page = Path(self.folder.name, "long.html")

@@ -112,8 +112,8 @@ struct Latenesses {
   std::array<int, 4096> us_{};
 };
 
-/// The end of the first communicator must not be the error of the others. The ranks are processes: nothing wakes one
-/// when the count in their shared memory changes.
+/// The end of the first communicator must not be the error of the others. The ranks are processes:
+/// nothing wakes one when the count in their shared memory changes.
 void meet_outside(const Case& one, const SharedCounts& shared) {
   const int all = one.fault == Fault::is_late ? kRanks : kRanks - 1;
   while (shared->over < all) std::this_thread::sleep_for(1ms);
@@ -171,8 +171,9 @@ void survive(Communicator& comm, const Case& one, const SharedCounts& shared,
     expect_named(status, one);
   if (++shared->over == kRanks - 1 && one.fault == Fault::is_stopped) {
     while (shared->stopped == 0) std::this_thread::yield();
-    // A signal that comes before the process has stopped does nothing, so there is one more until it says that it
-    // goes on. Nothing wakes this process when that changes in their shared memory, hence the millisecond.
+    // A signal that comes before the process has stopped does nothing, so there is one more until
+    // it says that it goes on. Nothing wakes this process when that changes in their shared memory,
+    // hence the millisecond.
     while (!shared->resumed) {
       ::kill(shared->stopped, SIGCONT);
       std::this_thread::sleep_for(1ms);

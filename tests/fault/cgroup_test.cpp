@@ -1,5 +1,5 @@
-// A cgroup whose memory limit is too small: what would not fit is an error that says so, before the system kills
-// the rank.
+// A cgroup whose memory limit is too small: what would not fit is an error that says so, before the
+// system kills the rank.
 
 #include <unistd.h>
 

@@ -1,5 +1,5 @@
-// The clock of the day jumps by an hour at each look at it, forwards and back, as where somebody sets it: limits
-// are neither over at once nor late, and nothing hangs.
+// The clock of the day jumps by an hour at each look at it, forwards and back, as where somebody
+// sets it: limits are neither over at once nor late, and nothing hangs.
 
 #include <sys/syscall.h>
 #include <unistd.h>

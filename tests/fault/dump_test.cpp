@@ -1,4 +1,5 @@
-// What ranks know of their operations is in the dumps that they write. planted/ has the verdicts on them.
+// What ranks know of their operations is in the dumps that they write. planted/ has the verdicts on
+// them.
 
 #include <sched.h>
 #include <sys/mount.h>
@@ -34,6 +35,30 @@ Status reduce(Communicator& comm, std::size_t count = 2) {
 std::string text_in(const std::string& path) {
   std::ifstream file(path);
   return {std::istreambuf_iterator<char>(file), {}};
+}
+
+TEST(Dump, says_without_records_whom_a_collective_waits_for) {
+  const TemporaryFolder folder;
+  const std::string path = folder.path() + "/dump";
+  const Environment environment(Variables{{"ANYCCL_RECORD", "0"}});
+  run_ranks(2, [&](Communicator& comm) {
+    std::vector<float> x(2, 1.0F);
+    if (comm.rank() == Rank{1}) {
+      ASSERT_OK(wait(comm.recv(view(x), Rank{0}, {}, 1)));
+      ASSERT_OK(reduce(comm));
+      return;
+    }
+    std::thread waits([&] { EXPECT_OK(reduce(comm)); });
+    Result<cli::RankDump> dump = Status(Code::in_progress, "");
+    do {
+      ASSERT_EQ(anycclCommDump(comm.handle(), path.c_str()), anycclSuccess);
+      dump = cli::parse_dump(text_in(path));
+      ASSERT_OK(dump.status());
+    } while (dump->waits.empty());
+    EXPECT_EQ(dump->waits[0].ranks, std::vector<int>{1});
+    EXPECT_OK(wait(comm.send(view(x), Rank{1}, {}, 1)));
+    waits.join();
+  });
 }
 
 TEST(Dump, can_be_asked_for_while_another_thread_waits) {

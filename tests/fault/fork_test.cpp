@@ -1,5 +1,5 @@
-// A process forks in one thread while its other threads are in calls: the child ends, however it does, and
-// hears that its parent's communicators are not its own.
+// A process forks in one thread while its other threads are in calls: the child ends, however it
+// does, and hears that its parent's communicators are not its own.
 
 #include <fcntl.h>
 #include <sys/wait.h>

@@ -54,6 +54,36 @@ TEST_P(Memory, that_one_rank_lacks_for_a_call_is_an_error_of_all_ranks) {
       20));
 }
 
+TEST_P(Memory, that_one_rank_lacks_for_a_prepared_call_is_an_error_of_all_ranks) {
+  expect_all_passed(run_processes(
+      2,
+      [](Communicator& comm) {
+        std::vector<float> x(16 << 20, 1.0F);
+        const auto times = comm.create_pre_mul_sum(2.0F);
+        ASSERT_OK(times.status());
+        anycclCall_t call = call_of(anycclCollAllReduce, x);
+        call.op = static_cast<anycclRedOp_t>(*times);
+        auto sum = prepare(comm, call);
+        ASSERT_OK(sum.status());
+        if (comm.rank() == Rank{1}) limit_memory(rlim_t{32} << 20);
+        auto work = sum->start();
+        const Status status = work.ok() ? work->wait() : work.status();
+        const std::string text(status.message());
+        EXPECT_FALSE(status.ok());
+        EXPECT_NE(text.find("rank 1 (host "), std::string::npos) << text;
+        EXPECT_NE(text.find(" has no memory for a call: all_reduce of 16777216 f32"),
+                  std::string::npos)
+            << text;
+        static_cast<void>(comm.abort());
+        std::_Exit(testing::Test::HasFailure() ? 1 : 0);
+      },
+      [](int) {
+        return std::vector<std::pair<std::string, std::string>>{{"ANYCCL_TRANSPORT", GetParam()},
+                                                                {"ANYCCL_OP_TIMEOUT", "30"}};
+      },
+      20));
+}
+
 TEST(Threads, that_the_system_does_not_give_are_an_error_of_creation) {
   expect_all_passed(run_processes(
       1,

@@ -1,4 +1,5 @@
-// ANYCCL_RECONNECT: connections that are lost while their ranks live are replaced, and no result changes.
+// ANYCCL_RECONNECT: connections that are lost while their ranks live are replaced, and no result
+// changes.
 
 #include <filesystem>
 #include <fstream>
@@ -94,7 +95,8 @@ TEST(LostConnection, is_replaced_while_a_rank_computes) {
   EXPECT_GT(reconnections(logs.path()), 3);
 }
 
-/// A frame that is lost before it is counted is lost for good: an error, and no rank waits for ever.
+/// A frame that is lost before it is counted is lost for good: an error, and no rank waits for
+/// ever.
 TEST(LostConnection, does_not_bring_back_a_frame_that_was_never_sent) {
   const TemporaryFolder logs;
   const Losses losses{"", "drop=0.01", "1"};

@@ -1,5 +1,6 @@
-// A hostile rank writes random bytes over all memory that it shares with others, while it takes part in their
-// operations. They end with a result or an error at their time limit, and touch nothing but their buffers.
+// A hostile rank writes random bytes over all memory that it shares with others, while it takes
+// part in their operations. They end with a result or an error at their time limit, and touch
+// nothing but their buffers.
 
 #include <poll.h>
 #include <unistd.h>

@@ -1,4 +1,5 @@
-// Signals all the time, as a profiler sends them, without SA_RESTART: no call hangs or fails for that.
+// Signals all the time, as a profiler sends them, without SA_RESTART: no call hangs or fails for
+// that.
 
 #include <sys/time.h>
 

@@ -43,8 +43,8 @@ void allow_descriptors_below(int end) {
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
 }
 
-/// With room for some of the memory that it shows, or has to map, it drops out while the others wait
-/// for it. Over sockets a split needs no descriptors.
+/// With room for some of the memory that it shows, or has to map, it drops out while the others
+/// wait for it. Over sockets a split needs no descriptors.
 TEST(SplitOverSharedMemory, ends_for_all_where_one_runs_out_of_descriptors) {
   // With so large a ring each communicator has files of its own.
   const auto variables = [](int) {

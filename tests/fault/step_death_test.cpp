@@ -1,6 +1,7 @@
 // A rank dies at each step of each algorithm: all others name it, whatever they were doing.
 //
-// The long form does so with 2 to 8 ranks, and each of them as the one that dies. It prints how long the others need.
+// The long form does so with 2 to 8 ranks, and each of them as the one that dies. It prints how
+// long the others need.
 
 #include <sys/mman.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
-// Thousands of connections of strangers come to the ports of a running job: its results stay right, and nothing
-// of them is left.
+// Thousands of connections of strangers come to the ports of a running job: its results stay right,
+// and nothing of them is left.
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -72,7 +72,8 @@ UniqueFd stranger(const sockaddr_in& address, std::mt19937& random) {
       said.resize(random() % 200);
       for (char& c : said) c = static_cast<char>(random());
   }
-  // The connection of a loopback interface is there at once; what it does not take makes no difference.
+  // The connection of a loopback interface is there at once; what it does not take makes no
+  // difference.
   static_cast<void>(::send(socket.get(), said.data(), said.size(), MSG_NOSIGNAL));
   return socket;
 }

@@ -20,7 +20,8 @@ void expect_sum(Communicator& comm, float mine, float expected) {
   EXPECT_EQ(x, std::vector<float>(x.size(), expected));
 }
 
-/// Another communicator of the same ranks: when a barrier there is over, nobody is in a call of `world`.
+/// Another communicator of the same ranks: when a barrier there is over, nobody is in a call of
+/// `world`.
 Communicator copy_of(Communicator& world) {
   Communicator copy;
   EXPECT_OK(world.split_into(copy, 0, index(world.rank())));

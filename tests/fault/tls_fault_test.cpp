@@ -44,7 +44,8 @@ INSTANTIATE_TEST_SUITE_P(OverTls, HarmlessFault,
                            return text.substr(0, text.find('='));
                          });
 
-/// Two ranks, of which rank 1 has the faults: both fail and name the other one, and no sum is wrong.
+/// Two ranks, of which rank 1 has the faults: both fail and name the other one, and no sum is
+/// wrong.
 void expect_both_name_the_other(const std::string& faults,
                                 const std::array<std::string, 2>& texts) {
   expect_all_passed(run_processes(

@@ -1,5 +1,5 @@
-// Two ranks die at the same time while all make rooted calls: the others name one of them. It prints how
-// long they need.
+// Two ranks die at the same time while all make rooted calls: the others name one of them. It
+// prints how long they need.
 
 #include <sys/mman.h>
 #include <unistd.h>

@@ -1,4 +1,5 @@
-// The root of a broadcast needs nothing of its readers. Once one of them has died or left, its next calls say so.
+// The root of a broadcast needs nothing of its readers. Once one of them has died or left, its next
+// calls say so.
 
 #include <poll.h>
 #include <sys/syscall.h>
@@ -15,7 +16,8 @@ namespace {
 
 /// Longer than a rank waits from one look at its peers to the next.
 constexpr auto kPause = std::chrono::milliseconds(2);
-/// The first one after the end sees it, the second one gives the reader something, if the system is as fast.
+/// The first one after the end sees it, the second one gives the reader something, if the system is
+/// as fast.
 constexpr int kMostCalls = 10;
 
 void await_end(std::int64_t pid) {

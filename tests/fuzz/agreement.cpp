@@ -1,5 +1,5 @@
-// What ranks that are left of a communicator say to each other until they agree who they are: rank 1 of
-// three hears what the input has the two others say.
+// What ranks that are left of a communicator say to each other until they agree who they are: rank
+// 1 of three hears what the input has the two others say.
 
 #include "runtime/members/agreement.hpp"
 

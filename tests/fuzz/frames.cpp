@@ -1,5 +1,6 @@
-// The frames of a link, as collectives and messages read them. A first byte from kModes on says what they have
-// besides: bit 0, checksums (ANYCCL_CHECKSUM); bit 1, connections that are replaced (ANYCCL_RECONNECT).
+// The frames of a link, as collectives and messages read them. A first byte from kModes on says
+// what they have besides: bit 0, checksums (ANYCCL_CHECKSUM); bit 1, connections that are replaced
+// (ANYCCL_RECONNECT).
 
 #include <sys/socket.h>
 

@@ -1,6 +1,6 @@
 #pragma once
-// A fuzz target is run(): it gets bytes that an attacker may have written, hands them to a parser, and
-// returns. Whatever they are, nothing may crash, hang, or be read or written beyond its end.
+// A fuzz target is run(): it gets bytes that an attacker may have written, hands them to a parser,
+// and returns. Whatever they are, nothing may crash, hang, or be read or written beyond its end.
 
 #include <algorithm>
 #include <cstddef>

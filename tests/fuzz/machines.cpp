@@ -1,5 +1,5 @@
-// Files about machines, as `anyccl simulate` and `anyccl plan` read them: networks, constants and fits of
-// machines, models, clusters. The first byte says which.
+// Files about machines, as `anyccl simulate` and `anyccl plan` read them: networks, constants and
+// fits of machines, models, clusters. The first byte says which.
 
 #include "input.hpp"
 #include "plan/read.hpp"

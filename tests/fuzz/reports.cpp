@@ -14,8 +14,8 @@ using namespace bootstrap;
 
 constexpr Mac kSession{};
 
-/// A frame with these contents, which the other end of the session has sealed; its header damaged if
-/// the input says so.
+/// A frame with these contents, which the other end of the session has sealed; its header damaged
+/// if the input says so.
 std::vector<std::byte> next_frame(Input& input) {
   const auto kind = static_cast<Frame>(input.take<std::uint8_t>() % 7);
   const bool is_damaged = input.take<std::uint8_t>() % 8 == 7;

@@ -1,5 +1,5 @@
-// Both ends of an encrypted connection, with a third party on the wire that changes bytes: what is read
-// is what was sent, or nothing.
+// Both ends of an encrypted connection, with a third party on the wire that changes bytes: what is
+// read is what was sent, or nothing.
 
 #include "platform/tls/tls.hpp"
 

@@ -9,7 +9,8 @@ namespace anyccl::fuzz {
 
 using namespace bootstrap;
 
-/// Bytes that claim to be one; else one that is right but for its addresses, which are lists of bytes.
+/// Bytes that claim to be one; else one that is right but for its addresses, which are lists of
+/// bytes.
 void run(Input input) {
   std::array<char, kUniqueIdBytes> bytes{};
   const auto taken = input.take_bytes(bytes.size());

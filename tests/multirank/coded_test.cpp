@@ -111,7 +111,8 @@ double error_of(int ranks, CodecName codec) {
 }
 
 TEST(Coded, the_error_does_not_grow_with_the_number_of_ranks) {
-  // That of the mx types varies by a tenth with how near the largest elements are to a power of two.
+  // That of the mx types varies by a tenth with how near the largest elements are to a power of
+  // two.
   for (const CodecName codec : {CodecName::int8, CodecName::int4}) {
     const double of_four = error_of(4, codec);
     EXPECT_NEAR(error_of(8, codec), of_four, 0.05 * of_four);
@@ -143,7 +144,8 @@ TEST(Coded, everywhere_makes_each_rank_a_host) {
   });
 }
 
-/// Whether it is depends on the machine; all ranks know it, and have the bits of the one or the other.
+/// Whether it is depends on the machine; all ranks know it, and have the bits of the one or the
+/// other.
 TEST(Coded, if_slow_all_ranks_use_the_codec_or_none_does) {
   for (const int ranks : {2, 3})
     run_ranks(ranks, [&](Communicator& comm) {

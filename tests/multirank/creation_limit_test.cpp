@@ -1,6 +1,8 @@
 // createTimeoutMs of a configuration: how long creating a communicator may take.
 
+#include <chrono>
 #include <latch>
+#include <thread>
 
 #include "support/ranks.hpp"
 
@@ -27,7 +29,8 @@ void expect_failure(const Communicator& comm) {
   EXPECT_EQ(failure.code(), Code::timeout) << failure.message();
 }
 
-/// Rank 0 makes a communicator by `create`, which ends in time and names rank 1, which does not come.
+/// Rank 0 makes a communicator by `create`, which ends in time and names rank 1, which does not
+/// come.
 void expect_absence(const std::function<Status(Communicator&)>& create) {
   run_ranks(2, [&](Communicator& comm) {
     if (comm.rank() == Rank{1}) return expect_failure(comm);
@@ -77,6 +80,19 @@ TEST(CreationLimit, of_a_launched_rank_names_the_one_that_does_not_come) {
 
 TEST(CreationLimit, of_a_split_names_the_rank_that_does_not_come) {
   expect_absence([](Communicator& comm) { return comm.split(0, 0, limited(kShort)).status(); });
+}
+
+/// ANYCCL_TIMEOUT is the time for what comes when all have called it.
+TEST(CreationLimit, of_the_environment_does_not_count_the_wait_for_a_split) {
+  constexpr std::chrono::milliseconds kLimit{1500};
+  const Environment env(
+      Environment::Variables{{"ANYCCL_TIMEOUT", "1.5"}, {"ANYCCL_TRANSPORT", "shm"}});
+  run_ranks(2, [&](Communicator& comm) {
+    if (comm.rank() == Rank{1}) std::this_thread::sleep_for(kLimit + kLimit / 10);
+    auto part = comm.split(0, 0);
+    ASSERT_OK(part.status());
+    ASSERT_OK(wait(part->barrier()));
+  });
 }
 
 TEST(CreationLimit, of_shrinking_names_the_rank_that_does_not_come) {

@@ -11,8 +11,8 @@
 
 namespace anyccl::test {
 
-/// Reduces vectors of random sizes with ranks that are late at random, while each rank gives back its idle
-/// memory whenever it may.
+/// Reduces vectors of random sizes with ranks that are late at random, while each rank gives back
+/// its idle memory whenever it may.
 inline void reduce_while_memory_is_given_back(Communicator& comm, int rounds) {
   std::atomic<bool> over{false};
   std::atomic<int> given_back{0};

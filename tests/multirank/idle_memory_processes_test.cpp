@@ -1,4 +1,5 @@
-// Communicators give idle memory back while they are used, and by themselves, by ranks that are processes.
+// Communicators give idle memory back while they are used, and by themselves, by ranks that are
+// processes.
 
 #include "multirank/idle_memory.hpp"
 #include "support/effort.hpp"

@@ -150,5 +150,17 @@ TEST_P(Interrupts, are_not_asked_for_by_calls_with_a_time_of_their_own) {
   });
 }
 
+TEST_P(Interrupts, end_the_wait_of_destroying_a_communicator_that_is_still_being_created) {
+  const auto id = UniqueId::create();
+  ASSERT_OK(id.status());
+  CommunicatorConfig config;
+  config.blocking = false;
+  auto comm = Communicator::from_unique_id(*id, Rank{0}, 2, config);
+  ASSERT_OK(comm.status());
+  const AsksTwice asks;
+  EXPECT_OK(comm->destroy());
+  EXPECT_GE(asks.asked(), 2);
+}
+
 }  // namespace
 }  // namespace anyccl::test

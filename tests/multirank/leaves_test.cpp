@@ -1,5 +1,5 @@
-// Sums of several leaves of each rank: bit for bit the aligned tree over all leaves, for every number of ranks that
-// has them.
+// Sums of several leaves of each rank: bit for bit the aligned tree over all leaves, for every
+// number of ranks that has them.
 
 #include <fmt/format.h>
 

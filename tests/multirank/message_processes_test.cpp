@@ -1,4 +1,5 @@
-// Probes and synchronous sends between processes: messages are read in the memory of others, and ranks die.
+// Probes and synchronous sends between processes: messages are read in the memory of others, and
+// ranks die.
 
 #include <csignal>
 #include <thread>

@@ -1,5 +1,5 @@
-// Ranks of a large group connect when they first need to: which pairs do, and what each may expect of the others. ANYCCL_CONNECT_ALL=0 makes
-// every group a large one.
+// Ranks of a large group connect when they first need to: which pairs do, and what each may expect
+// of the others. ANYCCL_CONNECT_ALL=0 makes every group a large one.
 
 #include <dirent.h>
 #include <sys/socket.h>
@@ -144,7 +144,8 @@ TEST(OnDemandRanks, hear_of_an_abort_though_nobody_is_connected) {
           ASSERT_OK(world.abort());
           return;
         }
-        // As a watchdog asks, between calls; it need not be at once. Without an abort the test times out.
+        // As a watchdog asks, between calls; it need not be at once. Without an abort the test
+        // times out.
         Status status;
         while ((status = world.failure()).ok())
           std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -179,7 +180,8 @@ TEST(OnDemandRanks, are_let_in_while_they_compute) {
       2,
       [](Communicator& world) {
         if (world.rank() == Rank{0}) return send(world, 1, 5);
-        // Rank 1 makes no call, which would tell it: its process lets rank 0 in, or the test times out.
+        // Rank 1 makes no call, which would tell it: its process lets rank 0 in, or the test times
+        // out.
         while (connections() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
         expect_message(world, 0, 5);
       },

@@ -1,4 +1,5 @@
-// Calls that are prepared once and started many times, and waiting for several works. Ranks as threads.
+// Calls that are prepared once and started many times, and waiting for several works. Ranks as
+// threads.
 
 #include <atomic>
 #include <numeric>
@@ -203,6 +204,37 @@ TEST_P(PreparedCalls, in_a_stream_wait_for_earlier_work) {
     anycclWork_t work = nullptr;
     EXPECT_EQ(anycclStartAll(&handle, 1, &work), anycclInvalidUsage);
     EXPECT_EQ(work, nullptr);
+  });
+}
+
+TEST_P(PreparedCalls, are_not_started_twice_at_once) {
+  run_ranks(1, [](Communicator& comm) {
+    float x = 1, y = 0;
+    const PersistentCall sum = prepared(comm, call_of(anycclCollAllReduce, {&x, 1}, {&y, 1}));
+    const anycclPrepared_t twice[] = {sum.handle(), sum.handle()};
+    anycclWork_t works[2] = {};
+    EXPECT_EQ(anycclStartAll(twice, 2, works), anycclInvalidUsage);
+    EXPECT_EQ(works[0], nullptr);
+  });
+}
+
+TEST_P(PreparedCalls, keep_a_stream_that_was_destroyed) {
+  run_ranks(2, [](Communicator& comm) {
+    std::vector<float> x(3, 1.0F), y(3);
+    PersistentCall sum;
+    {
+      Stream stream = new_stream();
+      anycclCall_t call = call_of(anycclCollAllReduce, x, y);
+      call.stream = stream.handle();
+      sum = prepared(comm, call);
+      ASSERT_OK(stream.run([] {}));
+      ASSERT_OK(stream.synchronize());  // its thread runs, and ends with it
+    }
+    for (int round = 1; round <= 3; ++round) {
+      x.assign(3, static_cast<float>(round));
+      ASSERT_OK(wait(sum.start()));
+      EXPECT_EQ(y, std::vector<float>(3, 2.0F * static_cast<float>(round)));
+    }
   });
 }
 

@@ -1,5 +1,5 @@
-// Levels of reproducibility: results by the aligned tree, bit for bit, whatever a call looks like and
-// wherever ranks run; and what contradicts a level is refused.
+// Levels of reproducibility: results by the aligned tree, bit for bit, whatever a call looks like
+// and wherever ranks run; and what contradicts a level is refused.
 
 #include <fmt/format.h>
 
@@ -38,7 +38,7 @@ constexpr DType kTypes[] = {DType::f32,  DType::f32,       DType::f64,       DTy
 constexpr ReduceOp kOps[] = {ReduceOp::sum, ReduceOp::sum, ReduceOp::prod, ReduceOp::avg,
                              ReduceOp::max};
 
-/// How a call is made. In a group: as three calls that follow each other, each with a part of the vector.
+/// How a call is made. In a group: as three calls one after the other, each with a part of it.
 enum class Way { alone, stream, group, team };
 constexpr Way kWays[] = {Way::alone, Way::alone,  Way::alone, Way::alone,
                          Way::alone, Way::stream, Way::group, Way::team};

@@ -169,8 +169,8 @@ TEST_P(SharedLinks, tell_every_communicator_of_a_death) {
     EXPECT_EQ(outcomes[r].exit_code, r == 1 ? -SIGKILL : 0) << r << ": " << outcomes[r].output;
 }
 
-/// Ranks with peers by shared memory and by TCP sleep on the sockets of both. A rank that is not woken
-/// sleeps for up to a second, and all of these together would take too long.
+/// Ranks with peers by shared memory and by TCP sleep on the sockets of both. A rank that is not
+/// woken sleeps for up to a second, and all of these together would take too long.
 TEST(SharedLinksOfTwoKinds, wake_a_rank_whichever_peer_is_late) {
   const auto hosts = [](int rank) {
     return Environment::Variables{{"ANYCCL_HOSTID", rank < 2 ? "a" : "b"},
@@ -188,8 +188,8 @@ TEST(SharedLinksOfTwoKinds, wake_a_rank_whichever_peer_is_late) {
       hosts, 30));
 }
 
-// Not under UBSan, which comes with ASan here: to look whether an object is one it opens a pipe, and
-// says that it is none where it cannot.
+// Not under UBSan, which comes with ASan here: to look whether an object is one it opens a pipe,
+// and says that it is none where it cannot.
 #if !defined(__SANITIZE_ADDRESS__)
 TEST(SharedLinksOverSockets, make_communicators_where_no_descriptor_is_left) {
   const auto variables = [](int) { return Environment::Variables{{"ANYCCL_TRANSPORT", "tcp"}}; };

@@ -245,6 +245,21 @@ TEST(StreamGroups, wait_only_for_calls_without_a_stream) {
 }
 
 /// One thread, one stream: the ranks' operations are one piece of work.
+TEST(StreamGroups, keep_a_stream_that_is_destroyed_before_their_end) {
+  run_ranks(2, [](Communicator& comm) {
+    std::vector<float> x(3, 1.0F);
+    const Status ended = group([&] {
+      Stream stream = new_stream();
+      EXPECT_OK(stream.run([] {}));
+      EXPECT_OK(stream.synchronize());
+      EXPECT_OK(comm.all_reduce(view(x), view(x), ReduceOp::sum, stream).status());
+    });
+    ASSERT_OK(ended);
+    ASSERT_OK(wait(comm.barrier()));
+    EXPECT_EQ(x, std::vector<float>(3, 2.0F));
+  });
+}
+
 TEST(StreamGroups, run_all_ranks_of_a_communicator_in_one_stream) {
   auto comms = Communicator::init_all(4);
   ASSERT_TRUE(comms.ok()) << comms.status().message();

@@ -212,6 +212,25 @@ TEST(Trace, tells_calls_that_block_from_those_that_nobody_waits_for) {
       EXPECT_EQ(call.awaited_ns == 0, call.kind == "recv") << call.details;
 }
 
+TEST(Trace, has_waits_for_operations_of_two_communicators) {
+  const auto traces = traces_of(2, [](Communicator& comm) {
+    const Rank other{1 - index(comm.rank())};
+    auto part = comm.split(0, 0);
+    ASSERT_OK(part.status());
+    std::vector<float> x(1, 1.0F), y(1), z(1);
+    std::vector<Work> works;
+    works.push_back(*comm.recv(view(y), other));
+    works.push_back(*part->recv(view(z), other));
+    ASSERT_OK(wait(comm.send(view(x), other)));
+    ASSERT_OK(wait(part->send(view(x), other)));
+    ASSERT_OK(wait_all(works));
+  });
+  ASSERT_EQ(traces.size(), 4U);
+  for (const cli::RankTrace& trace : traces)
+    for (const cli::TracedCall& call : trace.calls)
+      EXPECT_TRUE(call.kind != "recv" || call.awaited_ns != 0) << call.details;
+}
+
 TEST(Trace, that_is_longer_than_what_is_remembered_says_so) {
   const Environment environment(Variables{{"ANYCCL_RECORD", "4"}});
   const auto traces = traces_of(1, [](Communicator& comm) {

@@ -1,5 +1,6 @@
 #pragma once
-// Calls whose sum or result has another type than their input, and what the definition says of them.
+// Calls whose sum or result has another type than their input, and what the definition says of
+// them.
 
 #include "../unit/reduce/reference.hpp"
 #include "support/ranks.hpp"

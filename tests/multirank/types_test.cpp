@@ -1,5 +1,5 @@
-// Calls whose result has another type than their input, or that add up in a wider one: bit for bit by the
-// definition, whatever the algorithm.
+// Calls whose result has another type than their input, or that add up in a wider one: bit for bit
+// by the definition, whatever the algorithm.
 
 #include <fmt/format.h>
 

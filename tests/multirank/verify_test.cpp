@@ -1,5 +1,5 @@
-// Verified collectives: what is right passes, whatever the call looks like and however it is made; what is
-// wrong is an error that names it; and settings.
+// Verified collectives: what is right passes, whatever the call looks like and however it is made;
+// what is wrong is an error that names it; and settings.
 
 #include <fmt/format.h>
 
@@ -189,7 +189,8 @@ std::string said(const Communicator& comm) {
   return anycclGetLastError(comm.handle());
 }
 
-/// Rank 1 writes into its input after the call has begun, so that the sum is not that of what it gave.
+/// Rank 1 writes into its input after the call has begun, so that the sum is not that of what it
+/// gave.
 void change_input_during_a_call(bool later) {
   constexpr std::size_t kCount = 24 << 20;
   std::barrier<> begun(2);

@@ -1,5 +1,5 @@
-// Windows: puts, signals and waits for them, blocking, with streams and in groups. Ranks as threads,
-// over every transport.
+// Windows: puts, signals and waits for them, blocking, with streams and in groups. Ranks as
+// threads, over every transport.
 
 #include "support/windows.hpp"
 

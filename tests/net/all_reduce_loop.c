@@ -1,9 +1,10 @@
-/* A rank that adds up a mebibyte again and again, until an operation fails; then it prints the error and ends.
+/* A rank that adds up a mebibyte again and again, until an operation fails; then it prints the
+ * error and ends.
  *
  *   all_reduce_loop [MILLISECONDS]    the time limit of each operation
  *
- * Prints "rank R of N runs" after the first one. With LOOPS=N in the environment it ends well after N. With RECEIVE=1 each
- * rank then only waits for a message of the next one, which never comes. */
+ * Prints "rank R of N runs" after the first one. With LOOPS=N in the environment it ends well after
+ * N. With RECEIVE=1 each rank then only waits for a message of the next one, which never comes. */
 #include <anyccl/anyccl.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* A rank of a coded AllReduce that uses its codec, int8, where the network is slow enough: prints for which types. All
- * ranks average the same vector. */
+/* A rank of a coded AllReduce that uses its codec, int8, where the network is slow enough: prints
+ * for which types. All ranks average the same vector. */
 #include <anyccl/anyccl.h>
 #include <stdio.h>
 

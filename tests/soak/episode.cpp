@@ -98,8 +98,8 @@ class Player {
 
   bool may_fail() const { return episode_.victim >= 0 || episode_.breaks_links(); }
 
-  /// Of what ended the steps, or of their end: an error is right that says which rank broke, or which
-  /// one has given up because of that.
+  /// Of what ended the steps, or of their end: an error is right that says which rank broke, or
+  /// which one has given up because of that.
   void judge(const Status& status) {
     if (status.ok()) return;
     report_.has_failed.store(true, std::memory_order_relaxed);

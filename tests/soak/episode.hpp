@@ -34,8 +34,8 @@ struct Episode {
 
   /// Whether connections may fail.
   bool breaks_links() const;
-  /// A lost frame shows by the next one on its connection, which may never come, as all ranks wait: until the
-  /// time limit of an operation.
+  /// A lost frame shows by the next one on its connection, which may never come, as all ranks wait:
+  /// until the time limit of an operation.
   bool loses_frames() const { return has_any({"drop"}); }
   /// For the environment of a rank.
   Environment variables() const;

@@ -17,8 +17,8 @@ struct Elements {
   int ranks = 1;
 };
 
-/// Elements in a buffer: `count` of block `block`, reduced over the ranks `first` to `last`, at element
-/// `at`. What one rank contributes is such a piece, too.
+/// Elements in a buffer: `count` of block `block`, reduced over the ranks `first` to `last`, at
+/// element `at`. What one rank contributes is such a piece, too.
 struct Piece {
   std::size_t at = 0, count = 0;
   int first = 0, last = 0, block = 0;

@@ -30,7 +30,8 @@ struct RandomCall {
   std::string text() const;
 };
 
-/// One rank's buffer for a call; the vector that it sends and the one that it receives are both in it.
+/// One rank's buffer for a call; the vector that it sends and the one that it receives are both in
+/// it.
 struct CallLayout {
   bool takes_part = true, sends = false, receives = false;
   std::size_t elements = 0;     ///< Of the buffer.

@@ -1,5 +1,5 @@
-// Random calls on random communicators, under faults and with ranks that are killed; every result is
-// checked. Runs episodes, each a job of a few processes, until the time is over.
+// Random calls on random communicators, under faults and with ranks that are killed; every result
+// is checked. Runs episodes, each a job of a few processes, until the time is over.
 
 #include <signal.h>
 #include <sys/mman.h>
@@ -110,8 +110,8 @@ class Job {
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
 
-  /// Until all have ended, or none has come further for long: then they are killed. Time in which this
-  /// process did not run itself, because it was stopped or had no core, does not count.
+  /// Until all have ended, or none has come further for long: then they are killed. Time in which
+  /// this process did not run itself, because it was stopped or had no core, does not count.
   void watch(Totals& totals) {
     constexpr std::chrono::milliseconds kLook(1), kMostPerLook(50), kLongest(60'000);
     std::chrono::nanoseconds idle(0);

@@ -1,6 +1,6 @@
 #pragma once
-// The results of a coded AllReduce, from its definition: with the codecs of the library, and one element at a time
-// otherwise.
+// The results of a coded AllReduce, from its definition: with the codecs of the library, and one
+// element at a time otherwise.
 
 #include <gtest/gtest.h>
 
@@ -22,7 +22,8 @@ constexpr CodecName kEveryCodec[] = {
     CodecName::bf16,       CodecName::f16,        CodecName::int8, CodecName::mxint8,
     CodecName::mxfp8_e4m3, CodecName::mxfp8_e5m2, CodecName::int4};
 
-/// Element i of a rank: of several magnitudes, also in one block; a bf16 number, which an f16 can be, too.
+/// Element i of a rank: of several magnitudes, also in one block; a bf16 number, which an f16 can
+/// be, too.
 inline float element_of(int rank, std::size_t i) {
   std::uint64_t x = (static_cast<std::uint64_t>(rank) << 40 | i) * 0x9e3779b97f4a7c15;
   x ^= x >> 29;

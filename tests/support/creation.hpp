@@ -9,7 +9,8 @@
 
 namespace anyccl::test {
 
-/// By rank, each in a thread of its own: configs[r] is that of rank r. Its communicator ends at once.
+/// By rank, each in a thread of its own: configs[r] is that of rank r. Its communicator ends at
+/// once.
 inline std::vector<Status> created(const std::vector<anycclConfig_t>& configs) {
   const auto id = UniqueId::create();
   if (!id.ok()) return {configs.size(), id.status()};

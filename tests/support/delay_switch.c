@@ -2,8 +2,8 @@
  *
  *   delay_switch NANOSECONDS (NAMESPACE INTERFACE RAIL)...
  *
- * Makes INTERFACE in each network namespace. Frames go between interfaces of one RAIL: to the one that a frame's
- * destination was seen at, else to all. Says "ready" and serves until it is killed. */
+ * Makes INTERFACE in each network namespace. Frames go between interfaces of one RAIL: to the one
+ * that a frame's destination was seen at, else to all. Says "ready" and serves until killed. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,6 @@
 #pragma once
-// An operator of a program that is neither associative nor commutative: its results tell how it was called.
+// An operator of a program that is neither associative nor commutative: its results tell how it was
+// called.
 
 #include <cstddef>
 #include <cstdint>

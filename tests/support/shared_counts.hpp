@@ -8,7 +8,8 @@
 
 namespace anyccl::test {
 
-/// Counts that the processes of a test share without the library, in memory that is theirs after fork.
+/// Counts that the processes of a test share without the library, in memory that is theirs after
+/// fork.
 struct Counts {
   std::atomic<int> over{0};          // ranks that are through
   std::atomic<pid_t> stopped{0};     // the process that stops itself

@@ -50,7 +50,18 @@ def one_operation(random, size):
         for base in bases:
             for r in range(size):
                 base[:, r] = columns[r]
-    return random.choice([(all_reduce, all_reduce_of_all), (broadcast, broadcast_of_all), (gather, gather_of_all)])
+
+    def exchange(base, **how):
+        parts = list(base[2].chunk(size))
+        return dist.all_to_all(parts, parts, **how)
+
+    def exchange_of_all(bases):
+        rows = [base[2].clone().chunk(size) for base in bases]
+        for me, base in enumerate(bases):
+            for r, part in enumerate(base[2].chunk(size)):
+                part.copy_(rows[r][me])
+    return random.choice([(all_reduce, all_reduce_of_all), (broadcast, broadcast_of_all), (gather, gather_of_all),
+                          (exchange, exchange_of_all)])
 
 
 @pytest.mark.parametrize("size", [2, 3])

@@ -31,7 +31,7 @@ _SPACES = {"input": "i", "output": "o", "scratch": "s"}
 
 
 class Error(ValueError):
-    """A program that cannot be written down; names the line, the rank and the step."""
+    """A program that cannot be written down; names the line, and of a step its rank and number."""
 
 
 def line_of_user() -> str:

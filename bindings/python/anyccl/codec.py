@@ -5,7 +5,8 @@
 >>> coded.run(gradients, out=gradients, op="avg")      # float32, bfloat16 or float16
 
 A codec is "bf16", "f16", "int8", "mxint8", "mxfp8_e4m3", "mxfp8_e5m2" or "int4"; docs/numbers.md says by how much each
-is off, and when it pays. An infinity or a NaN makes its block NaN. `anyccl.torch.hooks` trains with it under DDP.
+is off, and when it pays. An infinity or a NaN makes its block NaN, but with "bf16" and "f16".
+`anyccl.torch.hooks` trains with it under DDP.
 """
 
 from __future__ import annotations
@@ -77,9 +78,10 @@ class AllReduce:
     Raises
     ------
     InvalidUsage
-        Ranks differ in these; of `run`, in what they call it with.
+        Ranks differ in these, and `comm` goes on; of `run`, in what they call it with.
     Unsupported
-        A level of reproducibility contradicts: 3 unless `everywhere`, 2 and 3 with `if_slow`.
+        A level of reproducibility contradicts: 3 with several hosts unless `everywhere`, 2 and 3 with
+        `if_slow`.
     """
 
     def __init__(self, comm: Communicator, codec: str, *, everywhere: bool = False, if_slow: bool = False) -> None:

@@ -16,7 +16,7 @@ in a file that anyccl loads, checks and runs like one of its own (docs/own-algor
 
 A vector is ``parts`` chunks; of collectives with blocks, each block is. `Program.rank` gives the steps of one rank,
 in its own words; `Program.chunk` follows a chunk from rank to rank, and each statement is both ends of a message.
-Only `Algorithm.load` needs the library itself.
+Only `Algorithm.load` calls the library.
 """
 
 from __future__ import annotations
@@ -73,7 +73,8 @@ class Algorithm:
         """Writes the file that `anyccl.load_algorithms` and ``ANYCCL_ALGO_PATH`` read.
 
         ``ranks``: numbers of ranks, as ``range(2, 17)``. ``hosts``: for which hosts, as ``[None, (4, 4)]``; None
-        stands for all others. Programs are for root 0; other roots are the same with turned ranks.
+        stands for all others. Programs are for root 0; other roots are the same with turned ranks, but
+        never with given hosts.
         """
         text = self.text(ranks, hosts)
         with open(path, "w", encoding="utf-8") as file:

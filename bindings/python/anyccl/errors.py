@@ -2,7 +2,7 @@
 
 
 class Error(RuntimeError):
-    """The base of all errors of anyccl."""
+    """The base of the library's errors."""
 
     code: int = 0
     """The value of anycclResult_t."""
@@ -45,7 +45,7 @@ class RemoteError(Error):
 
 
 class InProgress(Error, TimeoutError):
-    """A wait with a time of its own has ended before what it waits for, which goes on."""
+    """What was asked for is not complete yet, as after a wait with a time of its own; it goes on."""
 
     code = 7
 
@@ -57,7 +57,7 @@ class Unsupported(Error):
 
 
 class Timeout(Error, TimeoutError):
-    """The time limit has passed (ANYCCL_TIMEOUT)."""
+    """A time limit has passed: of an operation (ANYCCL_OP_TIMEOUT), or of creation (ANYCCL_TIMEOUT)."""
 
     code = 9
 

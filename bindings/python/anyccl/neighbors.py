@@ -86,7 +86,7 @@ class Neighbors:
         send_displs, recv_displs : sequence of int, optional
             The first row of each block in `x` and in the result. Without it they follow each other.
         out : array, optional
-            May have more rows than are written.
+            Of rows as `x` has them; may have more than are written.
         stream : Stream, optional
 
         Returns

@@ -31,7 +31,8 @@ def _exchange(name: str, comm: Communicator, what: int, pickle_all: Callable[[],
 
 
 def _fail(name: str, rank: int, text: bytes) -> NoReturn:
-    raise InvalidUsage(f"{name}: rank {rank} cannot send its object: {text.decode(errors='replace')}")
+    shown = "".join(c if c.isprintable() else "?" for c in text.decode(errors="replace"))
+    raise InvalidUsage(f"{name}: rank {rank} cannot send its object: {shown}")
 
 
 def all_gather(comm: Communicator, obj: Any) -> list[Any]:

@@ -250,11 +250,12 @@ void Array::copy_again() const {
   bindings::copy_strided(origin->first, shape, origin->strides, info(dtype).bytes, data);
 }
 
-bool Array::is_copied_from(const Array& written) const {
+bool Array::shares_bytes_with(const Array& written) const {
   if (count() == 0) return false;
   const auto address = [](const std::byte* at) { return reinterpret_cast<std::uintptr_t>(at); };
-  std::uintptr_t low = address(origin->first), high = low + info(dtype).bytes;
-  for (std::size_t d = 0; d < shape.size(); ++d) {
+  std::uintptr_t low = address(origin == nullptr ? data : origin->first);
+  std::uintptr_t high = low + (origin == nullptr ? bytes() : info(dtype).bytes);
+  for (std::size_t d = 0; origin != nullptr && d < shape.size(); ++d) {
     const std::int64_t reach = (shape[d] - 1) * origin->strides[d];
     (reach < 0 ? low : high) += static_cast<std::uintptr_t>(reach);
   }

@@ -58,8 +58,8 @@ struct Array {
   std::size_t bytes() const { return count() * info(dtype).bytes; }
   /// Copies `origin`. With the interpreter lock, which a long copy releases meanwhile.
   void copy_again() const;
-  /// Whether `origin` may have bytes of an array that is written.
-  bool is_copied_from(const Array& written) const;
+  /// Whether it, or `origin` of a copy, may have bytes of an array that is written.
+  bool shares_bytes_with(const Array& written) const;
 
   std::byte* data = nullptr;
   DType dtype = DType::f32;

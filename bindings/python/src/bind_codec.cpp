@@ -66,7 +66,7 @@ class CodedAllReduce {
     need_no_group("codec.AllReduce");
     anycclCodec_t known = anycclNumCodecs;
     const Outcome named = outcome_of(anycclCodecFromName(codec.c_str(), &known));
-    const Communicator::Call turn(comm);
+    const Communicator::Call turn(comm, true);
     const Outcome created = unlocked([&] {
       return anycclCodedCreate(&handle_, known, everywhere ? 1 : 0, if_slow ? 1 : 0, turn.handle);
     });
@@ -87,6 +87,7 @@ class CodedAllReduce {
   }
 
   nb::object run(nb::handle x, nb::handle out, ReduceOp op) {
+    need_no_group("codec.AllReduce.run");
     const Array from = Array::read(x, "x");
     Result result = Result::make(out, from, from.shape);
     const Array& to = result.array();

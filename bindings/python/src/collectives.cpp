@@ -28,7 +28,8 @@ SumOptions sum_options(nb::handle accumulate, nb::handle leaves) {
   return options;
 }
 
-/// Of an input, or of each part of one that has several, which goes to `room`: see leaves of anycclCollConfig_t.
+/// The shape of an input, or of each part of one that has several, which goes to `room`: see leaves
+/// of anycclCollConfig_t.
 const Shape& shape_of_part(Communicator& c, const Array& x, int leaves, Shape& room) {
   if (leaves == 0) return x.shape;
   need_blocks(x.shape, static_cast<std::size_t>(std::max(1, leaves / c.size())),

@@ -8,10 +8,20 @@
 #include "group.hpp"
 #include "objects.hpp"
 #include "stream.hpp"
+#include "turn_limit.hpp"
 
 namespace anyccl::python {
 
-Communicator::Call::Call(Communicator& comm) : comm_(&comm), handle(comm.handle_) {
+Communicator::Call::Call(Communicator& comm, bool in_order) : comm_(&comm), handle(comm.handle_) {
+  // A handler of signals may run in the very thread that makes another communicator.
+  const auto is_kept = [&] {
+    return comm.making_ > 0 && comm.maker_ != std::this_thread::get_id();
+  };
+  while (in_order && is_kept()) {
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+    const Unlocked released;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
   comm.check_usable();
   ++comm.inside_;
   comm.sweep(false);
@@ -22,13 +32,13 @@ Communicator::Communicator(anycclComm_t handle) : handle_(handle) {
   static_cast<void>(anycclCommCount(handle, &size_));
 }
 
-/// Of arrays that nobody uses any more.
+/// Lets go of arrays that nobody uses any more.
 void Communicator::let_go() {
   kept_.clear();
   windows_.clear();
 }
 
-/// Of arrays that the library may still use, when nobody can wait for it.
+/// Keeps arrays that the library may still use for ever, as nobody can wait for it.
 void Communicator::leak() {
   new std::deque<OperationPtr>(std::move(kept_));
   new std::map<anycclWindow_t, Array>(std::move(windows_));
@@ -96,7 +106,7 @@ nb::object Communicator::run(Request&& request, const Options& options) {
     return group->add(shared_from_this(), std::move(request), options);
   if (options.stream != nullptr) return run_in_stream(std::move(request), options);
   if (!options.async) return run_blocking(request);
-  const Call turn(*this);
+  const Call turn(*this, request.is_collective());
   issued_.copy_inputs(request, nullptr);
   auto operation = std::make_shared<Operation>(std::move(request));
   raise_unless_ok(unlocked(
@@ -106,17 +116,21 @@ nb::object Communicator::run(Request&& request, const Options& options) {
 }
 
 nb::object Communicator::run_blocking(Request& request) {
-  const Call turn(*this);
+  const Call turn(*this, request.is_collective());
   issued_.copy_inputs(request, nullptr);
   anycclWork_t rest = nullptr;
   Outcome outcome;
+  bindings::TurnLimit limit;
   if (request.is_other())
     outcome = unlocked([&] { return request.launch(turn.handle, nullptr); });
   else
     wait_in_slices(std::nullopt, [&](unsigned ms) {
       outcome = outcome_of(anycclRunFor(&request.call, turn.handle, ms, &rest));
-      return outcome.code != anycclInProgress ||
-             rest != nullptr;  // else another thread is in a sequence
+      if (outcome.code != anycclInProgress || rest != nullptr) return true;
+      // Another thread is in a sequence.
+      if (!limit.is_over(turn.handle, request.call.timeout_ms, ms)) return false;
+      outcome = {anycclTimeout, bindings::TurnLimit::kText};
+      return true;
     });
   if (rest != nullptr) {
     auto operation = std::make_shared<Operation>(std::move(request));
@@ -130,7 +144,7 @@ nb::object Communicator::run_blocking(Request& request) {
 }
 
 nb::object Communicator::run_in_stream(Request&& request, const Options& options) {
-  const Call turn(*this);
+  const Call turn(*this, request.is_collective());
   const anycclStream_t stream = options.stream->handle();
   nb::object later = options.async ? nb::none() : request.result.later();
   issued_.copy_inputs(request, options.stream.get());
@@ -167,7 +181,6 @@ std::string Communicator::last_plan() {
   const Call turn(*this);
   std::string copy;
   raise_unless_ok(unlocked([&] {
-    const std::lock_guard lock(plan_mutex_);
     const char* text = "";
     const anycclResult_t result = anycclCommLastPlan(turn.handle, &text);
     copy = text;

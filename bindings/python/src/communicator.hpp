@@ -4,9 +4,9 @@
 #include <deque>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "operation.hpp"
@@ -30,6 +30,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
  public:
   /// One thread's turn: what it calls finds the communicator alive.
   class Call;
+  class Making;
 
   explicit Communicator(anycclComm_t handle);
   Communicator(const Communicator&) = delete;
@@ -40,7 +41,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   static CommunicatorPtr from_unique_id(const anycclUniqueId& id, int rank, int size,
                                         const Creation& how);
   static std::vector<CommunicatorPtr> init_all(int size);
-  /// Null: with color ANYCCL_SPLIT_NOCOLOR.
+  /// Returns null with color ANYCCL_SPLIT_NOCOLOR.
   CommunicatorPtr split(int color, int key, const Creation& how);
   /// `after_failure`: with ANYCCL_SHRINK_ABORT.
   CommunicatorPtr shrink(std::vector<int> excluded, bool after_failure, const Creation& how);
@@ -64,7 +65,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   std::pair<std::uint64_t, std::uint64_t> completed();
   /// Ranks of this communicator, in the order of the one that they have made.
   std::vector<int> survivors();
-  /// Of the operations that are called from now on; none: they wait for ever.
+  /// The time limit of the operations that are called from now on; none: they wait for ever.
   Seconds timeout() const;
   void set_timeout(Seconds seconds) { timeout_ms_ = milliseconds(seconds); }
 
@@ -116,7 +117,9 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   int rank_ = -1, size_ = -1;
   unsigned int timeout_ms_ = 0;
   bool creating_ = false, finalized_ = false, waits_ = true;
-  int inside_ = 0;  // threads in a call
+  int inside_ = 0;         // threads in a call
+  int making_ = 0;         // threads that make another communicator from this one, and wait for it
+  std::thread::id maker_;  // the last of them
   std::string ended_;
   std::weak_ptr<Communicator> splitting_;  // the communicator that is being split from this one
   std::deque<OperationPtr> kept_;
@@ -124,12 +127,12 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   std::map<anycclWindow_t, Array> windows_;
   std::vector<anycclRedOp_t> retired_;
   nb::object operator_failure_;
-  std::mutex plan_mutex_;  // of the text in the library; taken without the interpreter lock
 };
 
 class Communicator::Call {
  public:
-  explicit Call(Communicator& comm);
+  /// `in_order`: it comes after communicators that other threads make from this one.
+  explicit Call(Communicator& comm, bool in_order = false);
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
   Call(Call&& other) noexcept : comm_(std::exchange(other.comm_, nullptr)), handle(other.handle) {}

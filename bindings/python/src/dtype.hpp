@@ -20,7 +20,8 @@ const DTypeInfo& info(DType dtype);
 
 std::optional<DType> dtype_named(std::string_view name);
 std::optional<DType> dtype_of(const dlpack::Type& type);
-/// Of the format of a buffer (module struct), or of a character of numpy.dtype.char.
+/// The type that the format of a buffer (module struct) means, or of a character of
+/// numpy.dtype.char.
 std::optional<DType> dtype_of_format(std::string_view format, std::size_t item_bytes);
 /// From the user's form: a name, numpy.dtype, numpy.float32, torch.float32. Raises InvalidArgument.
 DType dtype_from(nb::handle what);

@@ -23,7 +23,7 @@ struct Outcome {
   std::string message;
   bool ok() const { return code == anycclSuccess; }
 };
-/// Of a call that this thread has just made.
+/// The outcome of a call that this thread has just made.
 Outcome outcome_of(anycclResult_t code);
 
 /// Raises the exception of anyccl.errors that belongs to `code`.

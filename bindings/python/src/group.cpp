@@ -5,6 +5,7 @@
 
 #include "communicator.hpp"
 #include "stream.hpp"
+#include "turn_limit.hpp"
 
 namespace anyccl::python {
 namespace {
@@ -113,7 +114,7 @@ void Group::issue_and_wait() {
           calls.push_back(entry.operation->request.call);
           operations.push_back(entry.operation);
         }
-      const Communicator::Call turn(*comm);
+      const Communicator::Call turn(*comm, true);
       std::vector<anycclWork_t> works(calls.size());
       const Outcome issued = unlocked(
           [&] { return anycclIssueAll(calls.data(), calls.size(), turn.handle, works.data()); });
@@ -180,11 +181,17 @@ void Group::launch() {
 }
 
 void Sequence::enter() {
-  const Communicator::Call turn(*comm_);
+  need_no_group("sequence");
+  const Communicator::Call turn(*comm_, true);
   Outcome outcome;
+  const unsigned most_ms = milliseconds(comm_->timeout());
+  bindings::TurnLimit limit;
   wait_in_slices(std::nullopt, [&](unsigned ms) {
     outcome = outcome_of(anycclSequenceBegin(turn.handle, ms));
-    return outcome.code != anycclInProgress;
+    if (outcome.code != anycclInProgress) return true;
+    if (!limit.is_over(turn.handle, most_ms, ms)) return false;
+    outcome = {anycclTimeout, bindings::TurnLimit::kText};
+    return true;
   });
   raise_unless_ok(outcome);
   handle_ = turn.handle;

@@ -55,11 +55,21 @@ Outcome Operation::wait(Seconds timeout) {
   return end != nullptr && result.ok() ? stream->status() : result;
 }
 
-bool Operation::writes_origin_of(const Array& copied) const {
-  const auto is_written = [&](const Array& array) { return copied.is_copied_from(array); };
+bool Operation::writes_into(const Array& copied) const {
+  const auto is_written = [&](const Array& array) { return copied.shares_bytes_with(array); };
   if (is_written(request.result.array())) return true;
   return request.extras != nullptr &&
          std::any_of(request.extras->arrays.begin(), request.extras->arrays.end(), is_written);
+}
+
+void IssuedOperations::finish_writers(const Array& array, const Stream* stream) const {
+  const std::vector<std::weak_ptr<Operation>> all = all_;  // others may add to it
+  for (const std::weak_ptr<Operation>& one : all) {
+    const OperationPtr earlier = one.lock();
+    if (earlier == nullptr || !earlier->writes_into(array)) continue;
+    if (stream == nullptr || earlier->stream.get() != stream)
+      static_cast<void>(earlier->wait(std::nullopt));
+  }
 }
 
 void IssuedOperations::copy_inputs(const Request& request, Stream* stream) const {
@@ -69,13 +79,7 @@ void IssuedOperations::copy_inputs(const Request& request, Stream* stream) const
     for (const Array& array : request.extras->arrays)
       if (array.origin != nullptr) copies.push_back(&array);
   for (const Array* const copy : copies) {
-    const std::vector<std::weak_ptr<Operation>> all = all_;  // others may add to it
-    for (const std::weak_ptr<Operation>& one : all) {
-      const OperationPtr earlier = one.lock();
-      if (earlier == nullptr || !earlier->writes_origin_of(*copy)) continue;
-      if (stream == nullptr || earlier->stream.get() != stream)
-        static_cast<void>(earlier->wait(std::nullopt));
-    }
+    finish_writers(*copy, stream);
     if (stream == nullptr)
       copy->copy_again();
     else

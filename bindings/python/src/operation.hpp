@@ -45,6 +45,9 @@ struct Request {
   };
 
   bool is_other() const { return extras != nullptr && extras->start; }
+  bool is_collective() const {
+    return !is_other() && call.collective != anycclCollSend && call.collective != anycclCollRecv;
+  }
   Extras& more();
   anycclResult_t launch(anycclComm_t comm, anycclStream_t stream);
 
@@ -69,7 +72,7 @@ struct Operation {
   /// `timeout`.
   Outcome wait(Seconds timeout);
   /// Whether it may write where `copied` was copied from.
-  bool writes_origin_of(const Array& copied) const;
+  bool writes_into(const Array& copied) const;
 
   Request request;
   bool in_open_group = false;
@@ -88,6 +91,8 @@ class IssuedOperations {
   /// For a request that is issued now: copies of its inputs get their elements when all earlier
   /// operations have written; in `stream`, unless it is null, when its turn comes.
   void copy_inputs(const Request& request, Stream* stream) const;
+  /// Waits for earlier operations that may write into `array`, but for those of `stream`.
+  void finish_writers(const Array& array, const Stream* stream = nullptr) const;
 
  private:
   std::vector<std::weak_ptr<Operation>> all_;

@@ -26,7 +26,7 @@ class Result {
   /// or, if it is None, a new array of the kind of `like`. `zeroed`: parts of it stay
   /// unwritten.
   static Result make(nb::handle out, const Array& like, const Shape& shape, bool zeroed = false);
-  /// The same, but `out` may have any type.
+  /// As make(), but `out` may have any type.
   static Result of_sum(nb::handle out, const Array& like, const Shape& shape);
   /// The caller's array, whatever its shape.
   explicit Result(Array out) : array_(std::move(out)), object_(array_.source) {}
@@ -42,8 +42,8 @@ class Result {
   const Array& array() const { return array_; }
   /// For the caller, once the operation is complete.
   nb::object take();
-  /// The same before it is complete: an array that will have the result. Raises InvalidUsage for
-  /// libraries whose arrays nobody may write.
+  /// Gives the caller, before the operation is complete, an array that will have the result. Raises
+  /// InvalidUsage for libraries whose arrays nobody may write.
   nb::object later();
 
  private:

@@ -48,7 +48,7 @@ std::shared_ptr<Routing> Routing::make(Communicator& c, nb::handle experts, int 
   auto routing = std::make_shared<Routing>(c.shared_from_this());
   routing->tokens_ = chosen.shape[0];
   if (chosen.shape.size() == 2) routing->choices_ = chosen.shape[1];
-  const Communicator::Call turn(c);
+  const Communicator::Call turn(c, true);
   raise_unless_ok(unlocked([&] {
     return anycclRoutingCreate(
         &routing->handle_, static_cast<std::size_t>(routing->tokens_),
@@ -67,6 +67,12 @@ void Routing::need_rows(const Array& x, std::size_t rows, const char* of) const 
                 std::to_string(rows) + " " + of);
 }
 
+/// The library packs what it sends before the turn of the call comes.
+void Routing::read_now(const Array& array) const {
+  comm_->issued().finish_writers(array);
+  if (array.origin != nullptr) array.copy_again();
+}
+
 nb::object Routing::exchange(Array in, std::int64_t rows, nb::handle out, const Array* weights) {
   const bool back = weights != nullptr;
   need_no_group(back ? "combine" : "dispatch");
@@ -75,7 +81,9 @@ nb::object Routing::exchange(Array in, std::int64_t rows, nb::handle out, const 
   const auto dtype = static_cast<anycclDataType_t>(in.dtype);
   std::byte* const to = result.array().data;
   const Turn mine(*this);
-  const Communicator::Call turn(*comm_);
+  const Communicator::Call turn(*comm_, true);
+  read_now(in);
+  if (back && weights->data != nullptr) read_now(*weights);
   raise_unless_ok(unlocked([&] {
     return back ? anycclCombine(in.data, weights->data, to, width, dtype, handle_, turn.handle)
                 : anycclDispatch(in.data, to, width, dtype, handle_, turn.handle);
@@ -84,17 +92,17 @@ nb::object Routing::exchange(Array in, std::int64_t rows, nb::handle out, const 
 }
 
 nb::object Routing::dispatch(nb::handle x, nb::handle out) {
-  Array in = Array::read(x, "x");
+  Array in = Array::input(x, "x");
   need_rows(in, static_cast<std::size_t>(tokens_), "tokens");
   return exchange(std::move(in), static_cast<std::int64_t>(rows_), out, nullptr);
 }
 
 nb::object Routing::combine(nb::handle x, nb::handle weights, nb::handle out) {
-  Array in = Array::read(x, "x");
+  Array in = Array::input(x, "x");
   need_rows(in, rows_, "rows of this rank's experts");
   Array factors;
   if (!weights.is_none()) {
-    factors = Array::read(weights, "weights");
+    factors = Array::input(weights, "weights");
     if (factors.dtype != in.dtype)
       raise_invalid("weights is of " + std::string(info(factors.dtype).name) + ", but x of " +
                     std::string(info(in.dtype).name));

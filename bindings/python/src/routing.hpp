@@ -33,6 +33,7 @@ class Routing {
   class Turn;
 
   void need_rows(const Array& x, std::size_t rows, const char* of) const;
+  void read_now(const Array& array) const;
   nb::object exchange(Array in, std::int64_t rows, nb::handle out, const Array* weights);
 
   CommunicatorPtr comm_;

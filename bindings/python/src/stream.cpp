@@ -10,7 +10,7 @@
 namespace anyccl::python {
 
 struct Stream::Failures {
-  /// By the text that the library's error has.
+  /// Each exception has the text of the library's error beside it.
   std::vector<std::pair<std::string, nb::object>> raised;
 };
 

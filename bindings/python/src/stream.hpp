@@ -22,7 +22,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
   void synchronize(Seconds timeout);
   /// Whether all work is done; raises its first error.
   bool query();
-  /// The same, but an error is done, too.
+  /// Whether all work is done or one has failed.
   bool done();
   /// The first error, without raising it. Of a stream whose work is not done: so far.
   Outcome status() const;

@@ -13,8 +13,8 @@ using Seconds = std::optional<double>;  // none: as long as the operation may ta
 /// long enough that a rank which waits for minutes sleeps nearly all the time.
 constexpr unsigned kSignalTime = 500;
 
-/// In milliseconds, as timeout_ms of a call: 0 for nothing. Raises InvalidArgument unless it is more
-/// than 0 and at most 4000000; infinity is no limit.
+/// In milliseconds, as timeout_ms of a call: 0 for nothing. Raises InvalidArgument unless it is
+/// more than 0 and at most 4000000; infinity is no limit.
 unsigned milliseconds(Seconds seconds);
 
 /// Calls `wait`(milliseconds) until it returns true, without the interpreter lock, with a look at

@@ -166,8 +166,11 @@ def test_an_error_of_a_call_is_raised_at_the_end_of_the_block(two):
 
 def test_what_has_its_result_at_once_is_refused(alone):
     x = np.array([0])
+    coded = anyccl.codec.AllReduce(alone, "int8")
     for call in (
         lambda: alone.split(0),
+        lambda: anyccl.sequence(alone).__enter__(),
+        lambda: coded.run(np.ones(4, np.float32)),
         lambda: alone.broadcast_object(1),
         lambda: alone.route(x, 1),
         lambda: anyccl.Communicator.init_all(1),

@@ -16,7 +16,7 @@ SIZES = [0, 1, 400, 496, 497, 600, 100000]
 
 class Unpicklable:
     def __reduce__(self):
-        raise TypeError("not this one")
+        raise TypeError("not\x1bthis one")
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -82,7 +82,7 @@ CALLS = {
 def test_an_object_that_cannot_be_pickled_is_an_error_on_all_ranks(four, name, size):
     def run(c):
         bad = c.rank == 1
-        with pytest.raises(TypeError if bad else anyccl.InvalidUsage, match="not this one") as caught:
+        with pytest.raises(TypeError if bad else anyccl.InvalidUsage, match="not.this one") as caught:
             CALLS[name](c, Unpicklable() if bad else b"x" * size)
         if not bad:
             assert f"{name}_object: rank 1 cannot send its object: TypeError" in str(caught.value)
@@ -94,7 +94,7 @@ def test_an_object_that_cannot_be_pickled_is_an_error_on_all_ranks(four, name, s
 def test_an_object_that_cannot_be_pickled_is_an_error_at_both_ends_of_a_message(two):
     def run(c):
         if c.rank == 0:
-            with pytest.raises(TypeError, match="not this one"):
+            with pytest.raises(TypeError, match="not.this one"):
                 c.send_object(Unpicklable(), 1)
         else:
             with pytest.raises(anyccl.InvalidUsage, match="rank 0 cannot send its object"):
@@ -272,6 +272,29 @@ def test_an_interrupt_behind_a_sequence_of_another_thread(two, ctrl_c, in_thread
             call()
     ended.set()
     assert second.all_gather_object(2) == [1, 2]
+    assert two.each(lambda c: c.all_reduce(np.ones(1))[0]) == [2, 2]
+
+
+def test_a_time_limit_holds_behind_a_sequence_of_another_thread(two, in_thread):
+    first, second = two.comms
+    ended = threading.Event()
+    begun = threading.Event()
+
+    def hold():
+        with anyccl.sequence(first):
+            begun.set()
+            ended.wait(60)
+
+    in_thread(hold)
+    begun.wait(10)
+    with pytest.raises(anyccl.Timeout, match="several operations"):
+        first.all_reduce(np.ones(1), timeout=0.7)
+    first.timeout = 0.7
+    for call in (lambda: anyccl.sequence(first).__enter__(), lambda: first.all_gather_object(1)):
+        with pytest.raises(anyccl.Timeout, match="several operations"):
+            call()
+    first.timeout = None
+    ended.set()
     assert two.each(lambda c: c.all_reduce(np.ones(1))[0]) == [2, 2]
 
 

@@ -1,5 +1,7 @@
 """Mixture of experts: where tokens go, and the way back."""
 
+import time
+
 import numpy as np
 import pytest
 
@@ -49,6 +51,24 @@ def test_a_rank_without_tokens_takes_part(two):
         return routing.dispatch(np.ones((routing.tokens, 3))).shape, routing.counts
 
     assert two.each(run) == [((1, 3), [1]), ((1, 3), [1])]
+
+
+def test_tokens_are_read_when_earlier_operations_have_written(two):
+    def run(c):
+        routing = c.route(np.array([[0], [1]]), 2)
+        tokens = np.ones((2, 2))
+        work = None
+        if c.rank == 0:
+            work = c.all_reduce(tokens, out=tokens, async_op=True)
+        else:
+            time.sleep(0.05)  # in which the other rank would read too early
+            c.all_reduce(tokens, out=tokens)
+        rows = routing.dispatch(tokens.T if c.rank == 0 else tokens)
+        if work is not None:
+            work.wait()
+        return rows.tolist()
+
+    assert two.each(run) == [[[2, 2], [2, 2]]] * 2
 
 
 def test_results_go_into_out(alone):

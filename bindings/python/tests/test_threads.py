@@ -1,6 +1,7 @@
 """Several threads inside one communicator."""
 
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -16,6 +17,29 @@ def test_a_thread_may_receive_while_another_one_reduces(two, in_thread):
     assert not received.is_set()
     two.comms[1].send(np.full(100000, 5.0), 0, tag=7)
     assert received.wait(60) and out.min() == 5
+
+
+def test_messages_pass_while_another_thread_splits_and_collectives_come_after_it(two, in_thread):
+    first, second = two.comms
+    sums = {}
+
+    def split_and_sum(c):
+        c.split(0)
+        sums["second"] = c.all_reduce(np.ones(1))[0]
+
+    in_thread(lambda: first.split(0))
+    while first.ready:  # until the split has begun, in which the second rank joins below
+        time.sleep(0.001)
+    out = np.zeros(1)
+    receives = first.recv(out, 1, async_op=True)
+    second.send(np.full(1, 4.0), 0)
+    receives.wait()
+    assert out[0] == 4
+    in_thread(lambda: sums.update(first=first.all_reduce(np.ones(1))[0]))
+    in_thread(lambda: split_and_sum(second))
+    while len(sums) < 2:
+        time.sleep(0.001)
+    assert sums == {"first": 2, "second": 2}
 
 
 def test_threads_with_messages_of_their_own_do_not_disturb_each_other(two):

@@ -18,7 +18,7 @@ void check_pair(const Job& job, const at::Tensor& output, const at::Tensor& inpu
 /// Memory of `input`, not overlapping `written` (unless it is exactly `in_place`).
 const void* apart(Memory& memory, const at::Tensor& input, const void* written,
                   std::size_t written_bytes, const void* in_place);
-/// The same where the written memory is blocks, of which number `mine` may be the input.
+/// Memory of `input`, where the written memory is blocks, of which number `mine` may be the input.
 const void* apart(Memory& memory, const at::Tensor& input, const Memory::Blocks& blocks,
                   std::size_t unit, std::size_t mine);
 

@@ -26,7 +26,7 @@ struct Job {
   const char* name() const { return title + 7; }
   /// One more call, of elements of `type`.
   anycclCall_t& call(anycclCollective_t collective, c10::ScalarType type);
-  /// Of the last call: its own configuration, made where it has none.
+  /// The configuration of the last call alone, which is made if it has none.
   anycclCollConfig_t& config_of(anycclCall_t& call);
   /// The result of the last call has another type.
   void set_result_type(anycclCall_t& call, c10::ScalarType type);
@@ -137,9 +137,9 @@ class Backend final : public c10d::Backend {
                                           const c10::intrusive_ptr<c10d::Backend::Options>& opts,
                                           const int& rank, const int& size) override;
 
-  /// torch.distributed.shrink_group: of the ranks that are not excluded, which all call it. With its
-  /// SHRINK_ABORT after a failure: then all ranks that are gone must be among the excluded ones, or it
-  /// throws and may be called again.
+  /// torch.distributed.shrink_group: of the ranks that are not excluded, which all call it. With
+  /// its SHRINK_ABORT after a failure: then all ranks that are gone must be among the excluded
+  /// ones, or it throws and may be called again.
   c10::intrusive_ptr<c10d::Backend> shrink(
       const std::vector<std::int64_t>& ranks_to_exclude, int shrink_flags,
       const c10::intrusive_ptr<c10d::Backend::Options>& opts_override) ANYCCL_TORCH_SHRINKS;
@@ -147,7 +147,8 @@ class Backend final : public c10d::Backend {
     c10::intrusive_ptr<Backend> backend;
     std::vector<int> gone;  // ranks of this group
   };
-  /// Of the ranks that are left after a failure, which all call it: they agree who they are.
+  /// Makes a group of the ranks that are left after a failure, which all call it: they agree who
+  /// they are.
   LeftOver carry_on(const std::vector<int>& excluded);
   /// From here on. Before the group is used.
   void use_store(c10::intrusive_ptr<c10d::Store> store) { store_ = std::move(store); }
@@ -156,11 +157,12 @@ class Backend final : public c10d::Backend {
   bool supportsReconfigure() const override {
     return true;
   }
-  /// For others that are to be in a group with this rank; whoever has it can join, so keep it secret.
+  /// For others that are to be in a group with this rank; whoever has it can join, so keep it
+  /// secret.
   c10d::ReconfigureHandle get_reconfigure_handle() const override;
-  /// Leaves the group, whose operations end, and joins one of the ranks with these handles, of which its
-  /// own must be one; of a set, in the order of their texts. Returns when all have come; throws after the
-  /// timeout. Nothing else may be called meanwhile.
+  /// Leaves the group, whose operations end, and joins one of the ranks with these handles, of
+  /// which its own must be one; of a set, in the order of their texts. Returns when all have come;
+  /// throws after the timeout. Nothing else may be called meanwhile.
   c10::intrusive_ptr<c10d::Work> reconfigure(const c10d::ReconfigureOptions& opts) override;
 #endif
 
@@ -195,10 +197,10 @@ class Backend final : public c10d::Backend {
   std::size_t ranks() const {
     return static_cast<std::size_t>(size_);
   }
-  /// Of a group that is made of this one; `given` may be null, or of another backend.
+  /// The options of a group that is made of this one; `given` may be null, or of another backend.
   c10::intrusive_ptr<Options> inherited(
       const c10::intrusive_ptr<c10d::Backend::Options>& given) const;
-  /// Of a group of some ranks of this one.
+  /// The options of a group of some ranks of this one.
   c10::intrusive_ptr<Options> options_for(
       const std::vector<int>& ranks, const c10::intrusive_ptr<c10d::Backend::Options>& given) const;
   c10::intrusive_ptr<Backend> over(std::shared_ptr<SharedComm> made, const std::vector<int>& ranks,
@@ -244,7 +246,8 @@ class Backend final : public c10d::Backend {
   Coalescing coalescing_;
   std::uint32_t sparse_sequence_ = 0;
   std::uint64_t barrier_sequence_ = 0, barriers_forgotten_ = 0;  // monitored ones
-  // For the next group that this rank joins; as rank 0 it uses it up. Its owner is the one thread that configures.
+  // For the next group that this rank joins; as rank 0 it uses it up. Its owner is the one thread
+  // that configures.
   mutable std::optional<anycclUniqueId> next_id_;
 };
 

@@ -26,7 +26,8 @@ std::string words_of(anycclResult_t code, std::string_view name, std::string tex
   if (text.empty()) text = anycclGetErrorString(code);
   if (code == anycclTimeout)
     text = "Timed out in " + std::string(name) + ": " + text;
-  else if (says(text, " died") || says(text, " has left the communicator"))
+  else if (says(text, " died") || says(text, " has left the communicator") ||
+           says(text, "all others are gone"))
     text += " (Connection closed by peer)";
   if (const auto at = text.find("timeout after"); at != std::string::npos)
     text.replace(at, sizeof "timeout" - 1, "timed out");

@@ -15,7 +15,7 @@ namespace anyccl::torch {
 /// cause, RuntimeError where an argument is, else DistBackendError. `name` is torch's name of the
 /// operation, `text` the library's reason.
 std::exception_ptr failure(anycclResult_t code, std::string_view name, std::string text);
-/// Of a call of this thread that has just failed.
+/// The exception for a call of this thread that has just failed.
 std::exception_ptr failure(anycclResult_t code, std::string_view name);
 [[noreturn]] void throw_backend_error(const std::string& text);
 /// ": rank 0 waits for rank 1 in ...", after a wait of this thread that was too short.

@@ -14,8 +14,8 @@
 namespace anyccl::torch {
 
 /// Runs tasks in up to kPlenty threads, and in more, up to kMost, where all of them are stuck for
-/// some milliseconds, as a callback may wait for a second operation. Idle threads end after a while.
-/// The threads own all that they use, so they need no join.
+/// some milliseconds, as a callback may wait for a second operation. Idle threads end after a
+/// while. The threads own all that they use, so they need no join.
 class Executor : public std::enable_shared_from_this<Executor> {
  public:
   void submit(std::function<void()> task);

@@ -187,8 +187,8 @@ Backend::WorkPtr Backend::alltoall(Tensors& outputs, Tensors& inputs,
       for (std::size_t r = 0; r < ranks(); ++r)
         overlaps |= overlap(input.const_data_ptr(), input.nbytes(), to.base + to.displs[r] * unit,
                             to.counts[r] * unit);
-    apart_inputs.push_back(overlaps ? input.clone() : input);
-    if (overlaps) job.memory.temporaries().push_back(apart_inputs.back());
+    if (overlaps) static_cast<void>(job.memory.copied_input(input));
+    apart_inputs.push_back(overlaps ? job.memory.temporaries().back() : input);
   }
   const Memory::Blocks from = job.memory.inputs(apart_inputs);
   anycclCall_t& call = job.call(anycclCollAllToAllv, inputs[0].scalar_type());

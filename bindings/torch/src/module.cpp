@@ -63,7 +63,7 @@ void define_options(py::module_& module) {
       "verify        each N-th collective is verified, 0: none; None: as ANYCCL_VERIFY says\n"
       "verify_later  collectives do not wait for that\n"
       "accumulate    torch.float32: sums and averages of float16 and bfloat16 are made in it and\n"
-      "              rounded once, but not in reduce_scatter of a list\n"
+      "              rounded once, but not in reduce_scatter of a list, nor of sparse tensors\n"
       "\n"
       "All are equal on all ranks. Groups that are split off have the same where their own\n"
       "options do not say otherwise. docs/numbers.md says what they mean.")

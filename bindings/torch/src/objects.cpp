@@ -110,7 +110,7 @@ std::exception_ptr ObjectExchange::error() const {
     if (rounds_.is_error(i))
       return failure(anycclInvalidUsage, name_,
                      name_ + ": rank " + std::to_string(rounds_.source(i)) +
-                         " cannot send its object: " + std::string(rounds_.payload(i)));
+                         " cannot send its object: " + rounds_.text(i));
   return nullptr;
 }
 

@@ -9,8 +9,8 @@
 namespace anyccl::torch {
 namespace {
 
-/// Asks `done` until it is true, at first often, and so that it hears of that a sixteenth too late, or
-/// as late as a sleep of the system ends; false if it is not at `deadline`.
+/// Asks `done` until it is true, at first often, and so that it hears of that a sixteenth too late,
+/// or as late as a sleep of the system ends; false if it is not at `deadline`.
 template <typename Done>
 bool poll(Clock::time_point deadline, const Done& done) {
   std::chrono::microseconds pause{20};
@@ -156,8 +156,8 @@ void SharedComm::close(Clock::time_point deadline, const std::function<void()>& 
 
 void SharedComm::abort() {
   open_ = false;
-  // Ends the calls of other threads, so that the handle is free of them. Where a shutdown is under way
-  // the library refuses that, and a thread that takes longer is told by the abort.
+  // Ends the calls of other threads, so that the handle is free of them. Where a shutdown is under
+  // way the library refuses that, and a thread that takes longer is told by the abort.
   if (const anycclComm_t comm = comm_.load(); comm != nullptr && users_.load() > 0)
     anycclCommRevoke(comm, ANYCCL_REVOKE_DEFAULT);
   wait_unused(Clock::now() + std::chrono::milliseconds{50});

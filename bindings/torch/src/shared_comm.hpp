@@ -13,8 +13,8 @@
 
 namespace anyccl::torch {
 
-/// The bits of a group's results, and whether they are verified: as anycclConfig_t has them, and anycclCollConfig_t the
-/// type of sums, here of floats of 16 bits.
+/// The bits of a group's results, and whether they are verified: as anycclConfig_t has them, and
+/// anycclCollConfig_t the type of sums, here of floats of 16 bits.
 struct Numbers {
   int reproducible = ANYCCL_CONFIG_UNDEF_INT, verify = ANYCCL_CONFIG_UNDEF_INT,
       verify_later = ANYCCL_CONFIG_UNDEF_INT, accumulate = ANYCCL_CONFIG_UNDEF_INT;
@@ -26,11 +26,11 @@ struct Numbers {
 /// close() or abort() they fail.
 class SharedComm {
  public:
-  /// Of a group that is to be configured; all calls fail.
+  /// Stands for a group that is to be configured; all calls fail.
   SharedComm() : open_(false), ended_with_(anycclInvalidUsage) {}
   /// Starts to join; finished by ready().
   SharedComm(const anycclUniqueId& id, int rank, int size, const Numbers& numbers);
-  /// Of a communicator that is being made; finished by ready().
+  /// Takes a communicator that is being made; finished by ready().
   explicit SharedComm(anycclComm_t begun) : comm_(begun) {}
   ~SharedComm();
   SharedComm(const SharedComm&) = delete;

@@ -8,7 +8,7 @@ namespace {
 
 /// NCCL's, which torch.distributed.shrink_group passes on.
 constexpr int kAbort = 1;
-/// Of a communicator in which nothing was called.
+/// How long a communicator in which nothing was called takes to leave, at most.
 constexpr std::chrono::seconds kTimeToLeave{1};
 
 std::string text_of(const std::vector<int>& ranks) {

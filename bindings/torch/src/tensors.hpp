@@ -24,7 +24,7 @@ Element element_of(c10::ScalarType type);
 [[noreturn]] void refuse(const char* name, const std::string& text);
 /// A dense tensor in host memory.
 void check_tensor(const char* name, const at::Tensor& tensor);
-/// The same for all, and one type.
+/// All are dense tensors in host memory, and of the type of `like`.
 void check_tensors(const char* name, at::TensorList tensors, const c10::TensorOptions& like);
 const at::Tensor& check_single(const char* name, at::TensorList tensors);
 /// Fails for an invalid operator, in the words of torch where it has some. Not for PREMUL_SUM.
@@ -38,9 +38,9 @@ inline bool is_plain(const at::Tensor& tensor) {
 }
 
 /// Memory of tensors for the calls of one job. Tensors that are not laid out as the library wants
-/// are copied: before the calls (inputs), and after them (outputs, by copies()). So are tensors that
-/// overlap what an earlier call of the job writes: every call reads the tensors as they were before
-/// the job, and of two outputs that overlap, the later one wins.
+/// are copied: before the calls (inputs), and after them (outputs, by copies()). So are tensors
+/// that overlap what an earlier call of the job writes: every call reads the tensors as they were
+/// before the job, and of two outputs that overlap, the later one wins.
 class Memory {
  public:
   /// `earlier`: operations of the group; null where no order is promised.
@@ -52,7 +52,7 @@ class Memory {
   const void* input(const at::Tensor& tensor);
   void* output(const at::Tensor& tensor);
   void* both(const at::Tensor& tensor);  // read, and then written
-  /// The same by way of a copy, also where it is not needed.
+  /// These go by way of a copy, also where none is needed.
   const void* copied_input(const at::Tensor& tensor);
   void* copied_output(const at::Tensor& tensor);
 
@@ -84,7 +84,7 @@ class Memory {
   std::map<std::uintptr_t, std::uintptr_t> written_before_;
 };
 
-/// Of plain tensors' memory; false if one is empty.
+/// Whether plain tensors' memory has bytes in common; false if one is empty.
 bool overlap(const void* a, std::size_t a_bytes, const void* b, std::size_t b_bytes);
 
 }  // namespace anyccl::torch

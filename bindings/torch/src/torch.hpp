@@ -25,7 +25,7 @@ inline constexpr auto kCoalescedReduceScatter = c10d::OpType::REDUCE_SCATTER_TEN
 inline constexpr auto kCoalescedReduceScatter = c10d::OpType::COALESCED;
 #endif
 
-// Of functions for torch.distributed.shrink_group.
+// Functions for torch.distributed.shrink_group override those of torch, where it has them.
 #if TORCH_VERSION_MINOR >= 10
 #define ANYCCL_TORCH_SHRINKS override
 #else

@@ -101,20 +101,20 @@ function showRecorded() {
   byId('recorded-communicator').textContent = t.recordedWhat(recorded);
   if (many === 0) return;
   const shown = windowOf(recorded, first, count), [call] = recorded.operations[first];
-  byId('recorded-words').textContent = recordedWords(recorded, recorded.operations[first], { movement, times, bytes: bytes() }, t);
-  const algorithm = DATA.algorithms.find(({ id, variants }) => id === call.algorithm && variants.some((v) => v.ranks === recorded.size));
-  byId('recorded-rounds').hidden = !algorithm;
-  byId('recorded-rounds').onclick = () => showRoundsOf(algorithm, recorded.size, call);
+  const variant = variantOf(recorded, call), isShown = chosen.variant === variant && bytes() === call.bytes;
+  byId('recorded-words').textContent = recordedWords(recorded.operations[first], isShown ? times : null, t);
+  byId('recorded-rounds').hidden = !variant;
+  byId('recorded-rounds').onclick = () => showRoundsOf(variant, call);
   drawRecorded(recorded, shown, t);
   recordedLegend(shown, t);
   recordedTable(shown, t);
 }
 
 /// The rounds of a recorded call, with its size.
-function showRoundsOf(algorithm, ranks, call) {
-  const [collective, name] = algorithm.id.split('/');
+function showRoundsOf({ ranks, root, ranksPerHost }, call) {
+  const [collective, algorithm] = call.algorithm.split('/'), unless0 = (number) => (number === 0 ? '' : `${number}`);
   stop();
-  choose({ bytes: sizeText(call.bytes), ...(call.root > 0 ? { root: `${call.root}` } : {}) }, { collective, algorithm: name, ranks, round: 1 });
+  choose({ root: unless0(root), hosts: unless0(ranksPerHost), bytes: sizeText(call.bytes) }, { collective, algorithm, ranks, round: 1 });
 }
 
 function showAll() {

@@ -70,15 +70,26 @@ function drawRecorded(recorded, shown, text) {
   crowd(svg, shown.calls.length);
 }
 
-/// The first operation that is shown, in words, and beside it what the model says where the page shows the same.
-function recordedWords(recorded, calls, now, text) {
+/// Whether all recorded ranks are on hosts as where so many are on each; 0: on one host.
+function areOnHosts({ ranks }, each) {
+  const number = (rank) => (each === 0 ? 0 : Math.floor(rank / each));
+  return ranks.every(([a, host]) => ranks.every(([b, other]) => (host === other) === (number(a) === number(b))));
+}
+
+/// The variant of an algorithm that a recorded call was; undefined: the page has none. One that is alone is that of all hosts.
+function variantOf(recorded, call) {
+  const { rooted, variants } = DATA.algorithms.find(({ id }) => id === call.algorithm) || { variants: [] };
+  const those = variants.filter((v) => v.ranks === recorded.size && (!rooted || v.root === call.root));
+  return those.length > 1 ? those.find((v) => areOnHosts(recorded, v.ranksPerHost)) : those[0];
+}
+
+/// The first operation that is shown, in words, and beside it what the model says: `times`, if the page shows the same.
+function recordedWords(calls, times, text) {
   const [call] = calls, last = calls.find((one) => calls.every((other) => !other.for || other.for === one)) || call;
   const begin = Math.min(...calls.map((one) => one.begin)), end = Math.max(...calls.map((one) => one.end));
   const words = [text.recordedOperation(call, usText(end - begin))];
   if (calls.some((one) => one.waits > 0)) words.push(text.recordedLate(last.rank, usText(Math.max(0, end - last.begin))));
-  const isSame = now.movement.id === call.algorithm && now.movement.ranks === recorded.size && now.bytes === call.bytes &&
-      (!now.movement.rooted || now.movement.root === call.root);
-  if (isSame) words.push(text.recordedModel(usText(now.times.total)));
+  if (times) words.push(text.recordedModel(usText(times.total)));
   return words.join(text.joint);
 }
 

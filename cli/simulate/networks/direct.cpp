@@ -1,5 +1,5 @@
-// Networks without switches that have no end, and the one with a single switch. Routes go along one dimension
-// after the other, the shorter way round.
+// Networks without switches that have no end, and the one with a single switch. Routes go along one
+// dimension after the other, the shorter way round.
 
 #include <algorithm>
 #include <bit>

@@ -1,6 +1,6 @@
-// Dragonfly: Kim, Dally, Scott and Abts, "Technology-driven, highly-scalable dragonfly topology", ISCA 2008.
-// Dragonfly+: Shpiner et al., "Dragonfly+: low cost topology for scaling datacenters", HiPINEB 2017. Both
-// with one cable between each two groups, and routes of the fewest hops.
+// Dragonfly: Kim, Dally, Scott and Abts, "Technology-driven, highly-scalable dragonfly topology",
+// ISCA 2008. Dragonfly+: Shpiner et al., "Dragonfly+: low cost topology for scaling datacenters",
+// HiPINEB 2017. Both with one cable between each two groups, and routes of the fewest hops.
 
 #include <algorithm>
 

@@ -1,6 +1,6 @@
-// Fat trees of switches with k ports: Al-Fares, Loukissas and Vahdat, "A scalable, commodity data center network
-// architecture", SIGCOMM 2008. The way up follows from the number of the receiver, so messages to different
-// ends of an edge switch come by different ways.
+// Fat trees of switches with k ports: Al-Fares, Loukissas and Vahdat, "A scalable, commodity data
+// center network architecture", SIGCOMM 2008. The way up follows from the number of the receiver,
+// so messages to different ends of an edge switch come by different ways.
 
 #include "base/error.hpp"
 #include "simulate/networks/kinds.hpp"
@@ -18,8 +18,7 @@ std::uint32_t ports_for(std::uint32_t ranks) {
 
 struct FatTree {
   std::uint32_t half;  ///< k / 2: of each switch, the ports that go down.
-  std::uint32_t
-      up;  ///< Of an edge switch, the ports that go up; and the aggregation switches of a pod.
+  std::uint32_t up;    ///< Ports of an edge switch that go up; aggregation switches of a pod.
   std::uint32_t edges, aggregations, cores;  ///< First nodes.
 
   void path(std::uint32_t from, std::uint32_t to, std::vector<std::uint32_t>& nodes) const {

@@ -1,5 +1,5 @@
-// Rails: device i of each host is on switch i, as in clusters of eight GPUs per host. A message to another device
-// of another host first goes inside the host to the device on the receiver's rail.
+// Rails: device i of each host is on switch i, as in clusters of eight GPUs per host. A message to
+// another device of another host first goes inside the host to the device on the receiver's rail.
 
 #include <algorithm>
 

@@ -1,4 +1,7 @@
 #pragma once
+// An algorithm says what each rank does in a collective of any shape that it supports. Each file of
+// the catalog has some. The tuner chooses among all_algorithms(), and plans are made of what they
+// build.
 
 #include <bit>
 #include <concepts>
@@ -15,7 +18,7 @@ struct Cost {
   std::uint32_t rounds = 0;     ///< Publications on the longest dependent path.
   std::uint32_t sent = 0;       ///< Chunks that peers read from the busiest rank ...
   std::uint32_t of = 1;         ///< ... when its vector, or its row of blocks, has this many.
-  std::uint32_t roundings = 0;  ///< Of the worst result.
+  std::uint32_t roundings = 0;  ///< Those of the worst result.
   bool operator==(const Cost&) const = default;
 };
 
@@ -72,10 +75,10 @@ struct Algorithm {
   std::string_view name;  ///< Within its collective: "ring".
   Collective collective;
   Rule<bool, const Shape&> supports;
-  Cost (*cost)(const Shape&);  ///< Null: no closed form; count the schedule.
+  Cost (*cost)(const Shape&);  ///< Null if it has no closed form: count the schedule.
   Rule<Schedule, const Shape&, Rank> build;
-  /// What it promises of a shape that it supports; it may do better. The conformance suite holds it to
-  /// that. Where nothing is summed it says nothing.
+  /// What it promises of a shape that it supports; it may do better. The conformance suite holds it
+  /// to that. Where nothing is summed it says nothing.
   Rule<Order, const Shape&> order = by_position;
   unsigned traits = 0;          ///< Trait.
   std::string_view needs = {};  ///< What supports() asks for, if that is not any shape, for people.

@@ -1,8 +1,8 @@
 #pragma once
 // For algorithms that add up by the aligned tree (docs/adr/0056) in several steps.
 //
-// A node of size 2^k covers the ranks j*2^k up to (j+1)*2^k, as far as there are such. Its sum is that of
-// its lower half plus that of its upper half.
+// A node of size 2^k covers the ranks j*2^k up to (j+1)*2^k, as far as there are such. Its sum is
+// that of its lower half plus that of its upper half.
 
 #include <bit>
 #include <span>
@@ -30,8 +30,8 @@ inline int holder(RankRange node, int root) {
   return node.has(root) ? root : node.first;
 }
 
-/// The links of rank r: those that it receives from, the smallest node first, and the one that it sends to. Each rank holds a node's sum until
-/// another rank holds the node above.
+/// The links of rank r: those that it receives from, the smallest node first, and the one that it
+/// sends to. Each rank holds a node's sum until another rank holds the node above.
 inline Node aligned_tree(int r, int root, int n) {
   Node links;
   for (int size = 1; size < n && links.parent.empty(); size *= 2) {
@@ -84,7 +84,8 @@ inline std::vector<HostNode> host_nodes(const std::vector<PeerList>& hosts, int 
   return found;
 }
 
-/// Whether one step that folds these nodes, which lie side by side, makes the sum of the node of all.
+/// Whether one step that folds these nodes, which lie side by side, makes the sum of the node of
+/// all.
 inline bool folds_to_a_node(std::span<const HostNode> nodes) {
   if (nodes.size() == 1) return true;
   const auto half = [](auto count) { return std::bit_floor(static_cast<std::size_t>(count) - 1); };

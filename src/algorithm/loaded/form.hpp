@@ -1,5 +1,6 @@
 #pragma once
-// Algorithms as text: calls of Builder, listed for each number of ranks. docs/own-algorithms.md has the form.
+// Algorithms as text: calls of Builder, listed for each number of ranks. docs/own-algorithms.md has
+// the form.
 
 #include <deque>
 #include <memory>
@@ -14,11 +15,11 @@ namespace anyccl {
 
 /// The most that a file may ask for.
 struct FormLimits {
-  static constexpr std::size_t kBytes = std::size_t{64} << 20;  ///< Of text.
+  static constexpr std::size_t kBytes = std::size_t{64} << 20;  ///< Its text.
   static constexpr int kRanks = 65536;
-  static constexpr std::size_t kSteps = 65536;           ///< Of each rank.
-  static constexpr std::size_t kPeers = 1024;            ///< Of each step.
-  static constexpr std::uint32_t kChunks = 1U << 20;     ///< Of each space of a rank.
+  static constexpr std::size_t kSteps = 65536;           ///< Per rank.
+  static constexpr std::size_t kPeers = 1024;            ///< Per step.
+  static constexpr std::uint32_t kChunks = 1U << 20;     ///< Per space of a rank.
   static constexpr std::uint64_t kOrigins = 1ULL << 24;  ///< Chunks of the collective's vector.
   static constexpr std::size_t kNameLength = 64, kPlaceLength = 256;
 };
@@ -30,7 +31,7 @@ struct WrittenRank {
   std::vector<std::string_view> places = {};  ///< As Schedule::places.
 };
 
-/// The same of all ranks, of one number of them, for root 0.
+/// The calls of all ranks' Builders, for one number of ranks and root 0.
 struct WrittenSize {
   int ranks = 1;
   std::uint32_t chunks_per_block = 1;

@@ -65,8 +65,9 @@ class Turned {
   const Rank me_;
 };
 
-/// The input's place in scratch memory, where a call in place has copied it. Slices of the input may go
-/// beyond its end, those of scratch memory may not, so the copy goes on with the input's begin.
+/// The input's place in scratch memory, where a call in place has copied it. Slices of the input
+/// may go beyond its end, those of scratch memory may not, so the copy goes on with the input's
+/// begin.
 class CopiedInput {
  public:
   /// `already`: scratch chunks that the program has.
@@ -120,7 +121,7 @@ void replay_step(Builder& b, const Step& step, PeerList peers, Slice src, Slice 
 
 }  // namespace
 
-/// Of the process: a child that is forked while another thread checks has none of its own yet.
+/// Each process has its own: a child that is forked while another thread checks has none yet.
 struct LoadedAlgorithm::Proofs {
   std::mutex mutex;
   std::map<const WrittenSize*, Proof> by_size;

@@ -1,4 +1,6 @@
 #pragma once
+// A LoadedAlgorithm is made of the text of a file (form.hpp) by load.hpp. Calls are planned with it
+// only once check() has proved it right for their shape.
 
 #include <memory>
 #include <string>
@@ -7,8 +9,8 @@
 
 namespace anyccl {
 
-/// An algorithm that a text describes, as one of the catalog: its text is replayed through Builder. Programs
-/// are written for root 0; for another root the ranks, and the blocks, are turned.
+/// An algorithm that a text describes, as one of the catalog: its text is replayed through Builder.
+/// Programs are written for root 0; for another root the ranks, and the blocks, are turned.
 ///
 /// Threads: any. Must outlive whatever uses algorithm().
 class LoadedAlgorithm {
@@ -22,19 +24,20 @@ class LoadedAlgorithm {
   const Algorithm& algorithm() const { return algorithm_; }
   const WrittenAlgorithm& text() const { return text_; }
   const std::string& file() const { return file_; }
-  /// The same for all texts that say the same.
+  /// Equal for all texts that say the same.
   std::uint64_t hash() const { return hash_; }
 
   bool supports(const Shape& shape) const { return find(shape) != nullptr; }
-  /// A shape that it supports. If the program is right only out of place, a call in place first copies
-  /// its input.
+  /// A shape that it supports. If the program is right only out of place, a call in place first
+  /// copies its input.
   Schedule build(const Shape& shape, Rank me) const;
-  /// Of a shape that it supports, as found by check(). The terms of other roots than 0 are turned.
+  /// The order for a shape that it supports, as check() finds it; with another root than 0, for
+  /// which terms are turned, it is Order::position.
   Order order(const Shape& shape) const;
-  /// Whether it may run: results, matching, deadlocks, races, in place, and whether `slots` per bank
-  /// suffice. The first call for a number of ranks and hosts takes as long as `anyccl check` does; the
-  /// process remembers the outcome. Errors: invalid_argument, naming file, rank, step and chunk;
-  /// unsupported for more ranks than can be checked.
+  /// Whether it may run: results, matching, deadlocks, races, in place, and whether `slots` per
+  /// bank suffice. The first call for a number of ranks and hosts takes as long as `anyccl check`
+  /// does; the process remembers the outcome. Errors: invalid_argument, naming file, rank, step and
+  /// chunk; unsupported for more ranks than can be checked.
   Status check(const Shape& shape, std::uint32_t slots) const;
 
  private:

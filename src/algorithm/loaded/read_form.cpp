@@ -1,4 +1,5 @@
-// The text of an algorithm, which anyone may have written: nothing in it is used before it is known to exist.
+// The text of an algorithm, which anyone may have written: nothing in it is used before it is known
+// to exist.
 
 #include <algorithm>
 #include <charconv>
@@ -25,7 +26,8 @@ std::string reason_of(const std::exception& problem) {
   return printable(end == std::string_view::npos ? text : text.substr(end + 2));
 }
 
-/// The text of a value, shortened, for messages. Lists and objects may be nested deeper than the stack.
+/// The text of a value, shortened, for messages. Lists and objects may be nested deeper than the
+/// stack.
 std::string shown(const Json& json) {
   constexpr std::size_t kMost = 60;
   if (json.is_structured()) return json.is_array() ? "a list" : "an object";
@@ -310,9 +312,12 @@ class FormReader {
     most *= size.chunks_per_block;
     const bool pairs = Contract({.collective = all_.collective, .size = 1}, 1).pairs();
     const std::uint64_t origins = pairs ? most * static_cast<std::uint64_t>(size.ranks) : most;
-    if (most > Limits::kChunks || origins > Limits::kOrigins)
+    if (most > Limits::kChunks)
       return value.wrong("{} ranks and {} parts are more than {} chunks", size.ranks,
                          size.chunks_per_block, Limits::kChunks);
+    if (origins > Limits::kOrigins)
+      return value.wrong("{} ranks and {} parts are more than {} chunks of all ranks together",
+                         size.ranks, size.chunks_per_block, Limits::kOrigins);
     return {};
   }
 

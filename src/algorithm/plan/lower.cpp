@@ -28,9 +28,9 @@ Status check_limits(Collective collective, const std::vector<Matching>& matching
 // First it meets every rank, then it finishes.
 class Lowering {
  public:
-  // `matchings`: of all ranks when it finishes, and of each when it is met; of other ranks only what
-  // they have with this one. Fused, all sends are taken to be staged; not fused, they may be lent as
-  // the author was told.
+  // `matchings`: of all ranks when it finishes, and of each when it is met; of other ranks only
+  // what they have with this one. Fused, all sends are taken to be staged; not fused, they may be
+  // lent as the author was told.
   Lowering(const Schedule& mine, const std::vector<Matching>& matchings, bool fuse)
       : matchings_(matchings),
         fuse_(fuse),
@@ -253,8 +253,8 @@ class Lowering {
     ++operands_;
   }
 
-  // `stays`: what is published is not overwritten before it has been read. A message that is passed on
-  // and not stored is nowhere in own memory.
+  // `stays`: what is published is not overwritten before it has been read. A message that is passed
+  // on and not stored is nowhere in own memory.
   void publish(PlanStep& out, bool stays) {
     out.publication = static_cast<std::uint16_t>(published_++);
     const bool stored = (out.flags & PlanStep::store) != 0,

@@ -29,7 +29,7 @@ struct Matching {
 
   std::span<const Message> sent_to(Rank peer) const;
   std::span<const Receipt> received_from(Rank peer) const;
-  /// The same with no messages but those from and to this rank.
+  /// This matching with no messages but those from and to `peer`.
   Matching with(Rank peer) const;
 };
 Matching matching_of(const Schedule& schedule);

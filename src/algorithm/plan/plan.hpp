@@ -1,4 +1,7 @@
 #pragma once
+// A plan is what one rank runs for a collective: its schedule, lowered to wide steps over
+// publications. lower() makes it of the schedules of all ranks. The executor (framework/collective)
+// and the symbolic engine (algorithm/verify) run plans.
 
 #include <cstdint>
 #include <functional>
@@ -9,8 +12,6 @@
 
 namespace anyccl {
 
-// A plan is a schedule lowered to what runs: wide steps over publications.
-//
 // A *publication* is a run of chunks that one rank makes readable to one or more peers. The rules
 // that every transport, the executor and the symbolic engine share:
 //
@@ -56,8 +57,8 @@ struct PlanStep {
   std::uint8_t src_space : 4 = 0, dst_space : 4 = 0;
   std::uint16_t operands = 0;
   std::uint16_t publication = 0;  ///< With publish: which one, within the tile.
-  std::uint16_t tick = 0;       ///< Of the steps that read a peer, the how-manieth, from 1; else 0.
-  std::uint32_t first_ref = 0;  ///< Plan::refs: the operands.
+  std::uint16_t tick = 0;         ///< Number among the steps that read a peer, from 1; else 0.
+  std::uint32_t first_ref = 0;    ///< Plan::refs: the operands.
   std::uint32_t src = 0, src_stride = 0, dst = 0, dst_stride = 0, count = 0;
 };
 static_assert(sizeof(PlanStep) == 32);
@@ -73,7 +74,7 @@ struct Ref {
 /// One reader of a publication: the part it reads (chunks) and when it has surely read it.
 struct Reader {
   std::uint16_t rank = 0;
-  std::uint16_t tick = 0;               ///< Of the reader's last step that reads this publication.
+  std::uint16_t tick = 0;               ///< That of the reader's last step that reads it.
   std::uint16_t ticks = 0;              ///< How many ticks the reader's plan has.
   std::uint32_t offset = 0, count = 0;  ///< The chunks it reads, within the publication.
 };
@@ -85,8 +86,8 @@ struct Plan {
   std::vector<PlanStep> steps = {};
   std::vector<Ref> refs = {};
   std::vector<std::uint32_t> step_of = {};       ///< Schedule step of each plan step, for messages.
-  std::vector<std::uint32_t> publications = {};  ///< Of every rank, per tile.
-  /// Of publication p: published[p] are the origins in it, readers[p] who reads it.
+  std::vector<std::uint32_t> publications = {};  ///< How many each rank makes per tile.
+  /// published[p] are the origins in publication p, readers[p] says who reads it.
   std::vector<std::vector<Origin>> published = {};
   std::vector<std::vector<Reader>> readers = {};
   /// For each ref to a peer: the origins of the whole publication it reads from (parallel to refs).
@@ -108,11 +109,11 @@ struct Plan {
 /// and what peers say about this rank, does not depend on it. Errors: internal, naming rank, step
 /// and chunk of a send and receive that do not match; unsupported when a count does not fit.
 Result<Plan> lower(const std::vector<Schedule>& ranks, Rank me, std::uint32_t slots);
-/// The same, of schedules that are built one after the other, so that a plan of many ranks does not
-/// need the memory of all. That of `me` is built twice.
+/// Lowers schedules that are built one after the other, so that a plan of many ranks does not need
+/// the memory of all. That of `me` is built twice.
 Result<Plan> lower(const std::function<Schedule(Rank)>& build, int size, Rank me,
                    std::uint32_t slots);
-/// The same for every rank.
+/// The plans of all ranks, each as lower() makes it.
 Result<std::vector<Plan>> lower_all(const std::vector<Schedule>& ranks, std::uint32_t slots);
 /// One plan step per schedule step, nothing fused: what the author wrote, for the checker to run.
 Result<std::vector<Plan>> lower_plainly(const std::vector<Schedule>& ranks);

@@ -1,4 +1,6 @@
 #pragma once
+// The contract of a collective says what each chunk of each rank means, and a Shape what a call is
+// for an algorithm. Builders, checks, lowering and the executor all go by them.
 
 #include <cstdint>
 #include <string_view>
@@ -18,8 +20,8 @@ struct Shape {
   bool in_place = false;
   /// Host of each rank or, on one host, what it has near it, like a cache; empty: all the same.
   std::vector<int> host_of = {};
-  /// False: Step::after stays empty. Deriving it takes time and memory for every chunk, which whoever
-  /// follows the order of the steps, on many ranks, need not spend.
+  /// False: Step::after stays empty. Deriving it takes time and memory for every chunk, which
+  /// whoever follows the order of the steps, on many ranks, need not spend.
   bool with_dependencies = true;
 };
 
@@ -100,7 +102,7 @@ bool has_equal_blocks(Collective collective);
 /// A v-form of which every rank knows all sizes.
 bool has_known_sizes(Collective collective);
 std::string_view name(Collective collective);
-/// The same with blocks of different sizes, of a collective that has blocks.
+/// The v-form of a collective that has blocks: with blocks of different sizes.
 Collective v_form(Collective collective);
 
 }  // namespace anyccl

@@ -1,4 +1,6 @@
 #pragma once
+// The functions here put schedules into words. Errors of checks, lowering and loaded algorithms
+// name steps and chunks by them.
 
 #include <string>
 #include <string_view>

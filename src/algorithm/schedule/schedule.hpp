@@ -1,4 +1,7 @@
 #pragma once
+// A schedule lists the steps of one rank for a collective: which chunks it moves, sends, receives
+// and adds up. Algorithms write it by a Builder. It is lowered to a plan (plan/plan.hpp) before it
+// runs.
 
 #include <cstdint>
 #include <string_view>
@@ -97,7 +100,7 @@ class Builder {
     std::vector<std::uint32_t> readers;
   };
   Builder& add(Step step);
-  /// Of the next step, which touches these cells.
+  /// The steps that the next one, which touches these cells, has to wait for.
   std::vector<std::uint32_t> dependencies(const Schedule::Access& access);
   Schedule schedule_;
   std::string_view place_;

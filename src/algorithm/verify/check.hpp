@@ -1,4 +1,6 @@
 #pragma once
+// The checks prove algorithms right: their schedules, plans, promised costs and orders. `anyccl
+// check` and the conformance tests run them, and communicators do for each loaded algorithm.
 
 #include <cstdint>
 #include <span>
@@ -48,8 +50,8 @@ struct CheckReport {
 /// front; invalid_argument for sizes that make no sense.
 Result<CheckReport> check_algorithm(const Algorithm& algorithm, int first_n, int last_n);
 
-/// The same for shapes that it supports, each rank in place and out of place. Errors: also unsupported
-/// for more than kMaxRanks ranks.
+/// Checks an algorithm as check_algorithm() does, for shapes that it supports, each rank in place
+/// and out of place. Errors: also unsupported for more than kMaxRanks ranks.
 Result<CheckReport> check_shapes(const Algorithm& algorithm, std::span<const Shape> shapes);
 
 }  // namespace anyccl::verify

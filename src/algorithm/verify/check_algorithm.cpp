@@ -50,7 +50,7 @@ bool same_steps(const std::vector<Schedule>& a, const std::vector<Schedule>& b) 
   });
 }
 
-/// Of the results of one run. `one`: the last of them that was looked at.
+/// The order of the results of one run. `one`: the last of them that was looked at.
 Order order_of(const Outcome& outcome, Terms& terms, TermId& one) {
   std::unordered_map<std::bitset<kMaxRanks>, TermId> known;  // prefixes are of other ranks
   Order order = Order::tree_in_one_step;

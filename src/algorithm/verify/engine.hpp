@@ -135,7 +135,7 @@ class Engine {
   std::uint32_t run_of(std::size_t operation, std::uint32_t tile) const;
   bool fail(Status s);
 
-  // Of each distinct set of plans: [publisher][publication], who reads it with how many operands.
+  // [publisher][publication]: who reads it with how many operands, in one set of plans.
   using Readers = std::vector<std::vector<std::vector<Read>>>;
   std::span<const Operation> operations_;
   Setting setting_;

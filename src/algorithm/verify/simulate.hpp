@@ -1,4 +1,6 @@
 #pragma once
+// The symbolic machine runs plans on terms (terms.hpp) in place of elements. The checks run
+// schedules and plans on it, and `anyccl draw` shows the moves that it traces.
 
 #include <cstdint>
 #include <span>
@@ -37,7 +39,7 @@ struct Trace {
     std::vector<TermId> values = {};
   };
   struct Step {
-    std::uint32_t round = 0;        ///< Of the last publication that it waited for.
+    std::uint32_t round = 0;        ///< That of the last publication that it waited for.
     std::vector<TermId> sums = {};  ///< What it made, if it combines.
   };
   std::vector<Message> messages = {};
@@ -47,9 +49,9 @@ struct Trace {
 struct Outcome {
   std::uint32_t rounds = 0;     ///< Wide publications on the longest path, one at a time per rank.
   std::uint32_t sent = 0;       ///< Chunks that peers read from the busiest rank, per tile.
-  std::uint32_t roundings = 0;  ///< Of the worst result.
+  std::uint32_t roundings = 0;  ///< Those of the worst result.
   std::uint32_t slots = 0;      ///< With how many it ran.
-  std::vector<std::vector<TermId>> output = {};  ///< Of the last tile: [rank][chunk].
+  std::vector<std::vector<TermId>> output = {};  ///< After the last tile: [rank][chunk].
   Trace trace = {};
 };
 

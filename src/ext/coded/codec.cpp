@@ -126,7 +126,7 @@ anycclResult_t anycclCodedCreate(anycclCoded_t* coded, anycclCodec_t codec, int 
     ANYCCL_CHECK(need(coded, "coded"));
     *coded = nullptr;
     ANYCCL_CHECK(need_comm(comm));
-    ANYCCL_CHECK(check_wait({}));
+    ANYCCL_CHECK(check_wait({.comm = comm->comm.get()}));
     ANYCCL_CHECK(need_no_group("anycclCodedCreate"));
     const CodedAllReduce::Use use{everywhere != 0, ifSlow != 0};
     ANYCCL_TRY(auto made,

@@ -29,8 +29,9 @@ std::string describe(const Asked& asked) {
   return describe(record);
 }
 
-/// Elements of a piece for each host. Enough that messages are not small; few, as nothing travels while
-/// the first one is encoded and the last one decoded, nor while sums inside the host are made of the first.
+/// Elements of a piece for each host. Enough that messages are not small; few, as nothing travels
+/// while the first one is encoded and the last one decoded, nor while sums inside the host are made
+/// of the first.
 constexpr std::size_t kAlone = std::size_t{512} << 10, kBesideSums = std::size_t{128} << 10;
 static_assert(kAlone % kCodecGrain == 0 && kBesideSums % kCodecGrain == 0);
 

@@ -12,9 +12,10 @@
 
 namespace anyccl {
 
-/// Ranks of one host add up in f32 what they have, each of them one slice of it; the slices go between hosts as
-/// payloads; then each host puts them together again. With one host nothing is coded, and with `if_slow` only
-/// elements of a size whose sums are faster with the codec, as was measured when it was created.
+/// Ranks of one host add up in f32 what they have, each of them one slice of it; the slices go
+/// between hosts as payloads; then each host puts them together again. With one host nothing is
+/// coded, and with `if_slow` only elements of a size whose sums are faster with the codec, as was
+/// measured when it was created.
 ///
 /// Threads: any, one call at a time.
 class CodedAllReduce {
@@ -23,13 +24,14 @@ class CodedAllReduce {
     bool everywhere;  ///< Each rank counts as a host of its own.
     bool if_slow;
   };
-  /// Collective over `parent`. `codec`: its number, which may be wrong. Errors: unsupported codecs; invalid_usage
-  /// naming two ranks whose arguments differ; unsupported at a level that contradicts; those of a split.
+  /// Collective over `parent`. `codec`: its number, which may be wrong. Errors: unsupported codecs;
+  /// invalid_usage naming two ranks whose arguments differ; unsupported at a level that
+  /// contradicts; those of a split.
   static Result<std::unique_ptr<CodedAllReduce>> create(Comm& parent, int codec, Use use,
                                                         const std::string& name);
   ~CodedAllReduce();
-  /// An all_reduce. Errors: of its arguments, on this rank alone; what else goes wrong is one on all ranks, and
-  /// of all later calls.
+  /// An all_reduce. Errors: of its arguments, on this rank alone; what else goes wrong is one on
+  /// all ranks, and of all later calls.
   Status run(const Call& call);
   /// Whether elements of this type travel as payloads. Errors: unsupported.
   Result<bool> uses_codec(DType dtype) const;

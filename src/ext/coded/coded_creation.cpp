@@ -1,4 +1,5 @@
-// How a coded AllReduce comes to be: the terms of all ranks, the communicators, and whether it pays.
+// How a coded AllReduce comes to be: the terms of all ranks, the communicators, and whether it
+// pays.
 
 #include <algorithm>
 #include <chrono>
@@ -42,8 +43,8 @@ Status compare(const std::vector<Terms>& all) {
   return {};
 }
 
-/// Which sums are coded follows from the placement of ranks, unless each is a host of its own, and from what was
-/// measured, where that decides.
+/// Which sums are coded follows from the placement of ranks, unless each is a host of its own, and
+/// from what was measured, where that decides.
 Status check_level(const Comm& parent, bool has_hosts, Codec codec, CodedAllReduce::Use use) {
   const int level = level_of(parent.membership().policy, nullptr);
   if (use.if_slow && level >= kLevelOfTrees)
@@ -169,7 +170,8 @@ Result<CodedAllReduce::Times> CodedAllReduce::times_of(DType dtype) {
   return Times{coded, plain};
 }
 
-/// Elements that the codec makes faster by a tenth are coded, as it costs accuracy. All ranks decide the same.
+/// Elements that the codec makes faster by a tenth are coded, as it costs accuracy. All ranks
+/// decide the same.
 Status CodedAllReduce::measure() {
   for (const DType dtype : {DType::f32, DType::bf16}) {
     ANYCCL_TRY(const Times mine, times_of(dtype));

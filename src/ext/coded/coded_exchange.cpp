@@ -75,7 +75,7 @@ Status CodedExchange::step(std::size_t number, Piece& piece) {
   return number == 1 ? add_chunk(piece) : decode_sums(piece);
 }
 
-/// Of this rank's slot to all.
+/// Begins to give this rank's slot to all.
 Status CodedExchange::gather(Slots& slots, Piece& piece) {
   ANYCCL_TRY(piece.operation,
              comm_->issue(bytes_call(Collective::all_gather, slots[me()], slots[0], slots.bytes)));

@@ -10,23 +10,23 @@
 
 namespace anyccl {
 
-/// Over the ranks of one communicator. Two of them send each other their vectors, and both decode both. More
-/// have a chunk each: they send the chunks of others to these, add up their own, and send the sum to
-/// all, which decode it, its owner too. So all have the same bits, an element is encoded once or twice, and what
-/// it becomes depends on its block alone, not on the length of the vector. Long vectors go in pieces: one
-/// is encoded while another one is under way.
+/// Over the ranks of one communicator. Two of them send each other their vectors, and both decode
+/// both. More have a chunk each: they send the chunks of others to these, add up their own, and
+/// send the sum to all, which decode it, its owner too. So all have the same bits, an element is
+/// encoded once or twice, and what it becomes depends on its block alone, not on the length of the
+/// vector. Long vectors go in pieces: one is encoded while another one is under way.
 ///
 /// Threads: one at a time.
 class CodedExchange {
  public:
   CodedExchange(CommPtr comm, Codec codec, const CodecKernels& kernels);
-  /// y = the sum of `x` over all ranks, divided by `divisor`, in pieces of so many elements, a multiple of kCodecGrain.
-  /// `y` may be `x`.
+  /// y = the sum of `x` over all ranks, divided by `divisor`, in pieces of so many elements, a
+  /// multiple of kCodecGrain. `y` may be `x`.
   void begin(const CodecVector& x, const CodecVector& y, std::uint32_t divisor,
              std::size_t piece_elements);
   std::size_t pieces() const { return (x_.count + piece_elements_ - 1) / piece_elements_; }
-  /// In turn t, from 0 on, piece t of `x` is sent, and piece t - lag(ranks) of `y` is complete. Errors: failures on the
-  /// way.
+  /// In turn t, from 0 on, piece t of `x` is sent, and piece t - lag(ranks) of `y` is complete.
+  /// Errors: failures on the way.
   Status turn(std::size_t number);
   static std::size_t lag(std::size_t ranks) { return ranks == 2 ? 1 : 2; }
 

@@ -9,9 +9,10 @@
 
 namespace anyccl {
 
-/// Ranks of a host add up in f32 what they have. Each of the first of them gets a slice of the sum; when it is summed
-/// over hosts, too, all get all slices. Slices are summed and gathered a piece at a time, so that other pieces are
-/// between hosts meanwhile. All ranks of the host call the same, in the same order.
+/// Ranks of a host add up in f32 what they have. Each of the first of them gets a slice of the sum;
+/// when it is summed over hosts, too, all get all slices. Slices are summed and gathered a piece at
+/// a time, so that other pieces are between hosts meanwhile. All ranks of the host call the same,
+/// in the same order.
 ///
 /// Threads: one at a time.
 class HostSums {
@@ -19,7 +20,7 @@ class HostSums {
   HostSums(std::shared_ptr<Comm> comm, int slices, const CodecKernels& kernels);
   /// An AllReduce, in pieces of so many elements of each slice; a multiple of kCodecGrain.
   void begin(const Call& call, std::size_t piece_elements);
-  /// Of the longest slice.
+  /// How many pieces the longest slice has.
   std::size_t pieces() const { return pieces_; }
   /// This rank's slice: of the sums of this host, and of the result. Empty, if it has none.
   CodecVector sums() { return {sums_.data(), counts_[me()], DType::f32}; }

@@ -40,6 +40,12 @@ Call all_to_all_v(const Sides& sent, const std::byte* from, const Sides& receive
   return call;
 }
 
+/// Runs `call` and waits for it, unless it would wait for itself in a function of a stream.
+Status run(Comm& comm, const Call& call) {
+  ANYCCL_CHECK(check_wait({.comm = &comm, .call = &call}));
+  return comm.run(call);
+}
+
 /// A number that all ranks give alike.
 struct Common {
   const char* name;
@@ -66,7 +72,7 @@ Status exchange_counts(TokenRouting& routing, Comm& comm) {
   static_assert(sizeof(std::size_t) == 8);
   call.input = reinterpret_cast<const std::byte*>(told.data());
   call.output = reinterpret_cast<std::byte*>(heard.data());
-  ANYCCL_CHECK(comm.run(call));
+  ANYCCL_CHECK(run(comm, call));
   auto at = heard.begin();
   for (std::size_t r = 0; r < ranks; ++r) {
     counts.insert(counts.end(), at, at + static_cast<std::ptrdiff_t>(local));
@@ -122,8 +128,8 @@ Status dispatch(const Exchange& x, anycclRouting& handle, Comm& comm) {
     if (routing.place_of()[i] != TokenRouting::kDropped)
       copy_bytes(handle.outgoing.data() + routing.place_of()[i] * row, tokens + i / choices * row,
                  row);
-  ANYCCL_CHECK(comm.run(
-      all_to_all_v(sent, handle.outgoing.data(), received, handle.incoming.data(), x.dtype)));
+  ANYCCL_CHECK(run(
+      comm, all_to_all_v(sent, handle.outgoing.data(), received, handle.incoming.data(), x.dtype)));
   auto* const rows = static_cast<std::byte*>(x.to);
   if (routing.wanted().padded) std::memset(rows, 0, routing.rows() * row);
   for (const TokenRouting::Block& block : routing.blocks())
@@ -132,7 +138,7 @@ Status dispatch(const Exchange& x, anycclRouting& handle, Comm& comm) {
   return {};
 }
 
-/// Of one token: the sum of its rows, each times its weight.
+/// The sum of the rows of one token, each times its weight.
 class WeightedSum {
  public:
   static Result<WeightedSum> make(const Exchange& x, const void* weights, int choices) {
@@ -198,8 +204,8 @@ Status combine(const Exchange& x, const void* weights, anycclRouting& handle, Co
   for (const TokenRouting::Block& block : routing.blocks())
     copy_bytes(handle.incoming.data() + block.arrives * row, rows + block.belongs * row,
                block.rows * row);
-  ANYCCL_CHECK(comm.run(
-      all_to_all_v(received, handle.incoming.data(), sent, handle.outgoing.data(), x.dtype)));
+  ANYCCL_CHECK(run(
+      comm, all_to_all_v(received, handle.incoming.data(), sent, handle.outgoing.data(), x.dtype)));
   auto* const out = static_cast<std::byte*>(x.to);
   for (std::size_t t = 0; t < tokens; ++t)
     sum.write(t, routing.place_of().data() + t * choices, handle.outgoing.data(), out + t * row);

@@ -17,14 +17,16 @@ class TokenRouting {
   struct Wanted {
     std::size_t tokens = 0;
     int choices = 0;           ///< Per token.
-    int experts = 0;           ///< Of all ranks.
+    int experts = 0;           ///< On all ranks together.
     std::size_t capacity = 0;  ///< The most rows of one rank that an expert takes; 0: all.
     bool padded = false;       ///< Every expert has `capacity` rows of each rank.
   };
 
-  /// `expert_of`[token * choices + k]: the expert, or -1. Errors: invalid_argument, naming the token.
+  /// `expert_of`[token * choices + k]: the expert, or -1. Errors: invalid_argument, naming the
+  /// token.
   static Result<TokenRouting> make(const Wanted& wanted, std::span<const int> expert_of, int ranks);
-  /// `counts`[rank * local_experts() + e]: the rows that `rank` sends to expert e of this rank, as it says.
+  /// `counts`[rank * local_experts() + e]: the rows that `rank` sends to expert e of this rank, as
+  /// it says.
   /// Errors: invalid_usage, naming the rank, when they are more than there is room for.
   Status set_received(std::span<const std::size_t> counts);
 
@@ -45,13 +47,13 @@ class TokenRouting {
     std::size_t arrives, belongs, rows;
   };
   std::vector<Block> blocks() const;
-  std::size_t rows() const;                          ///< Of all experts of this rank.
+  std::size_t rows() const;                          ///< Those of all experts of this rank.
   std::vector<std::size_t> rows_of_experts() const;  ///< Without padding.
   std::size_t dropped() const { return dropped_; }
   const Wanted& wanted() const { return wanted_; }
 
  private:
-  /// Of one expert from one rank: their sum over all of them cannot overflow.
+  /// The most rows of one expert from one rank: their sum over all of them cannot overflow.
   static constexpr std::size_t kMostRows = std::size_t{1} << 32;
 
   TokenRouting(const Wanted& wanted, int ranks) : wanted_(wanted), ranks_(ranks) {}

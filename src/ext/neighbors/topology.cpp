@@ -43,9 +43,9 @@ std::span<const int> first(const int* numbers, int count) {
 struct Blocks {
   Collective way;
   const void* buffer;
-  const std::size_t *counts, *displs;       ///< Null: blocks of `count` elements,
+  const std::size_t *counts, *displs;       ///< If null: blocks of `count` elements,
   std::size_t count, stride;                ///< as many elements apart.
-  const anycclDataType_t* types = nullptr;  ///< Of each block, and then `displs` is in bytes.
+  const anycclDataType_t* types = nullptr;  ///< One for each block: `displs` is in bytes then.
 };
 
 Status add_messages(const Blocks& blocks, const RankTopology::Neighbors& neighbors,

@@ -1,4 +1,6 @@
 #pragma once
+// The arguments of a collective or message go through the framework as a Call. Its key, by which
+// its plan is found again, is here, and the tags of the library's own messages.
 
 #include <algorithm>
 #include <chrono>
@@ -14,10 +16,10 @@ namespace anyccl {
 
 /// Tags of the library's own messages have these two bits, those of its users have not.
 constexpr std::uint32_t kOwnTag = 0xc0000000;
-/// Of them: a put or a signal, and the bytes that follow a long put. Other messages of the library
-/// have tags far below.
+/// A put or a signal has the first of these tags, the bytes that follow a long put have the second.
+/// Other messages of the library have tags far below.
 constexpr std::uint32_t kPutTag = 0xfffffffe, kPutBytesTag = 0xffffffff;
-/// And between the ranks that are left when a communicator is shrunk.
+/// Messages between the ranks that are left when a communicator is shrunk have this tag.
 constexpr std::uint32_t kShrinkTag = kPutTag - 1;
 
 /// The arguments of one operation, as the caller gave them. Counts are in elements: of the vector,
@@ -29,7 +31,7 @@ struct Call {
   std::uint8_t settings = 0;             ///< Its configuration, as CallSettingsTable has it.
   Rank root{0};                          ///< Send and recv: the peer, or kAnySource.
   std::uint32_t tag = 0;                 ///< Send and recv.
-  std::uint16_t threads = 1;             ///< Of each rank that are in such a call at once.
+  std::uint16_t threads = 1;             ///< How many of each rank are in such a call at once.
   bool synchronous = false;              ///< Send: complete only when it was matched.
   std::chrono::milliseconds timeout{0};  ///< 0: none.
   std::size_t count = 0;
@@ -86,7 +88,7 @@ static_assert(sizeof(void*) < 8 || sizeof(Call) <= 80);
 /// A call whose arrays are its own.
 class KeptCall {
  public:
-  /// Of rank `me` of `size`.
+  /// Copies the arrays of `call`, which is one of rank `me` of `size`.
   KeptCall(const Call& call, Rank me, int size);
   const Call& call() const { return call_; }
 
@@ -98,7 +100,7 @@ class KeptCall {
 /// The calls that one call stands for; see FusedCall.
 struct FusedParts {
   std::uint32_t number = 0;  ///< 0: it is one call.
-  std::uint32_t hash = 0;    ///< Of their sizes.
+  std::uint32_t hash = 0;    ///< The hash of their sizes.
 };
 
 /// Everything about a call of rank `me` that its plan depends on, except the arrays of a v-form.

@@ -1,4 +1,5 @@
 #pragma once
+// A Recorder keeps these sums over all operations; metrics are made of them.
 
 #include <cstddef>
 #include <cstdint>

@@ -1,4 +1,5 @@
 #pragma once
+// Arguments of collectives and messages are checked here before anything uses them. PlanCache asks.
 
 #include "framework/call/call.hpp"
 #include "framework/call/operators.hpp"
@@ -17,7 +18,8 @@ struct BufferShape {
   std::size_t parts = 1;  ///< The input is so many, each as long as without a configuration.
 };
 
-/// Whether the arguments of `call` at rank `me` of `size` make sense. `operators`: those that the program has created.
+/// Whether the arguments of `call` at rank `me` of `size` make sense. `operators`: those that the
+/// program has created.
 /// Errors: invalid_argument, which names the argument as its caller knows it.
 Status check_call(const Call& call, const BufferShape& shape, Rank me, int size,
                   const Operators& operators);

@@ -1,4 +1,6 @@
 #pragma once
+// The arguments of a put, signal or wait for signals go through the framework as a OneSidedCall.
+// OneSided checks them.
 
 #include <cstddef>
 #include <cstdint>
@@ -29,7 +31,7 @@ struct OneSidedCall {
   /// A wait.
   std::span<const anycclWaitSignalDesc_t> awaited;
 
-  /// Of a put that is right.
+  /// The bytes of a put whose arguments are right.
   std::size_t bytes() const { return count * bytes_of(dtype); }
 };
 

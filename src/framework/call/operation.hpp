@@ -1,4 +1,6 @@
 #pragma once
+// Everything that is issued becomes an Operation: collectives, messages, probes and waits for
+// signals implement it. The holder of the progress lock advances it, and callers wait for it.
 
 #include <atomic>
 #include <chrono>
@@ -17,7 +19,7 @@ namespace anyccl {
 /// Whether an operation may start at its turn, or only after Operation::open().
 struct Gate {
   static const Gate open, closed;
-  /// Of an operation of this stream.
+  /// The gate is closed until this stream comes to the operation.
   static constexpr Gate closed_by(std::uint8_t stream) { return {false, stream}; }
 
   bool is_open;
@@ -58,11 +60,12 @@ class Operation {
     return gates_.load(std::memory_order_acquire) == 0 &&
            (stand_in_ == nullptr || stand_in_->is_open());
   }
-  /// Before it is queued. The caller has `other` in place of this one: its gate and who waits for it count for
-  /// both. It stays alive as long as this one.
+  /// Before it is queued. The caller has `other` in place of this one: its gate and who waits for
+  /// it count for both. It stays alive as long as this one.
   void stand_behind(const Operation& other) { stand_in_ = &other; }
 
-  /// A thread has waited for it for so long that it looks for failures, and then no longer waits. Any thread.
+  /// A thread has waited for it for so long that it looks for failures, and then no longer waits.
+  /// Any thread.
   void begin_wait() { waits_.fetch_add(1, std::memory_order_relaxed); }
   void end_wait() { waits_.fetch_sub(1, std::memory_order_relaxed); }
   /// Whether something waits for it: a thread, or what follows it in a stream.
@@ -72,7 +75,8 @@ class Operation {
   }
 
   /// It fails when `time` has passed from now on; 0: when the limit of its communicator has passed
-  /// from its first look() on. An operation that waits for its turn among collectives has its limit from then on.
+  /// from its first look() on. An operation that waits for its turn among collectives has its limit
+  /// from then on.
   void limit(std::chrono::milliseconds time) {
     limit_ = time;
     began_ = time.count() == 0 ? Clock::time_point() : Clock::now();
@@ -80,7 +84,7 @@ class Operation {
   }
   /// Longer than any wait, as ANYCCL_NO_TIMEOUT.
   static constexpr std::chrono::milliseconds kNoLimit{0xffffffff};
-  /// Of its own; 0: none.
+  /// The time limit of its own; 0: it has none.
   std::chrono::milliseconds time_limit() const { return limit_; }
   bool is_late() const { return limit_.count() > 0 && !done() && Clock::now() - began_ >= limit_; }
 
@@ -90,8 +94,9 @@ class Operation {
     Clock::duration total,  ///< Since its limit counts.
         quiet;              ///< Since it was last seen to move.
   };
-  /// By the holder of the progress lock, now and then while it waits. Time in which nobody looked counts for a
-  /// second at most: the process may have been stopped, and its peers with it.
+  /// Says how long the operation has waited. The holder of the progress lock looks now and then;
+  /// time in which nobody looked counts for a second at most: the process may have been stopped,
+  /// and its peers with it.
   Age look(Clock::time_point now) {
     if (const auto gap = now - std::exchange(looked_, now) - kMostUnseen; gap.count() > 0) {
       if (limit_.count() == 0 && began_ != Clock::time_point()) began_ += gap;
@@ -108,7 +113,8 @@ class Operation {
     }
     return {now - began_, now - quiet_since_};
   }
-  /// Nothing waits for it at the moment: the limit of its communicator counts anew when something does.
+  /// Nothing waits for it at the moment: the limit of its communicator counts anew when something
+  /// does.
   void rest() {
     if (limit_.count() == 0) began_ = {};
     quiet_since_ = {};
@@ -117,8 +123,8 @@ class Operation {
   bool is_reported() const { return reported_; }
   void set_reported() { reported_ = true; }
 
-  /// By the holder of the progress lock: the record ends with the operation. `recorder` is alive
-  /// until then.
+  /// From now on the record `number` ends when the operation does; `recorder` is alive until then.
+  /// The caller holds the progress lock.
   void record_in(Recorder& recorder, std::uint64_t number) {
     recorder_ = &recorder;
     record_ = number;
@@ -126,7 +132,7 @@ class Operation {
   }
   /// Whether it has a record and is not done.
   bool is_recorded() const { return recorder_ != nullptr; }
-  /// Of its record.
+  /// The number of its record.
   std::uint64_t record_number() const { return record_; }
 
   /// For its record: a thread begins to wait for it at `ticks` of the recorder's clock. Any thread.

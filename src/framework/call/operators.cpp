@@ -22,8 +22,8 @@ struct Portion {
   const void* const* sources;
   std::size_t at, bytes, elements;
 
-  /// to = the aligned tree over the sources from `low` to `high`; docs/adr/0056. What is on the right of
-  /// an operand needs memory of its own, as deep as the tree is.
+  /// to = the aligned tree over the sources from `low` to `high`; docs/adr/0056. What is on the
+  /// right of an operand needs memory of its own, as deep as the tree is.
   void fold(std::size_t low, std::size_t high, std::byte* to) const {
     copy_bytes(to, source(low), bytes);
     // The nodes that begin at `low`, each twice as large as what is there already.

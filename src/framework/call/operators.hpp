@@ -1,4 +1,6 @@
 #pragma once
+// Operators that a program has created are kept here, in a table for each communicator, and applied
+// to elements.
 
 #include <array>
 #include <memory>
@@ -14,10 +16,10 @@ namespace anyccl {
 
 /// An operator that the user has created.
 struct Operator {
-  anycclReduceFunction_t function = nullptr;  ///< Null: the sum of what is multiplied first.
+  anycclReduceFunction_t function = nullptr;  ///< If it is null, the operator is a sum of products.
   void* data = nullptr;
 
-  // Of a sum of products:
+  // A sum of products has these:
   DType dtype = DType::f32;
   const void* scalar = nullptr;  ///< What to multiply by, read when an operation starts; or,
   std::array<std::byte, 16> value = {};  ///< if that is null, this.
@@ -75,8 +77,8 @@ class Operators {
 void multiply(std::byte* to, const std::byte* from, std::size_t count, std::size_t element,
               const void* factor, ReduceFn times);
 
-/// dst[i] = op over sources[k][i], folded by the aligned tree; `second` gets the same, if it is not null.
-/// `dst` may be one of the sources.
+/// dst[i] = op over sources[k][i], folded by the aligned tree; `second` gets the same, if it is not
+/// null. `dst` may be one of the sources.
 void apply(const Operator& op, DType dtype, std::size_t element, void* dst, void* second,
            const void* const* sources, std::size_t sources_count, std::size_t count);
 

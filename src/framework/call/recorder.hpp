@@ -1,4 +1,6 @@
 #pragma once
+// Each communicator records its last operations, for dumps, traces and metrics. Every call comes
+// here, so what it runs is inline.
 
 #include <limits>
 #include <memory>
@@ -26,10 +28,10 @@ enum class OtherKind : std::uint8_t { none, put, signal, signal_wait, probe };
 /// What is known of one operation of this rank, now and after its end. Times are those of a
 /// TickClock; 0: it has not come to that.
 struct RecordedCall {
-  /// Of a collective its sequence, of a message or probe its tag, of a put the index of its signal.
+  /// A collective has its sequence here, a message or probe its tag, a put the index of its signal.
   std::uint64_t position = 0;
   std::size_t count = 0;                 ///< As Call has it; of AllToAllv all that is sent.
-  const Algorithm* algorithm = nullptr;  ///< Of the catalog; null: of a message.
+  const Algorithm* algorithm = nullptr;  ///< One of the catalog; null: it has none, as a message.
   std::uint64_t issued = 0, started = 0, ended = 0;
   Rank root{0};  ///< As Call has it; of others the peer, or kAnySource.
   /// Ticks after `issued`, rounded, when a thread began to wait for it; infinite: none has.
@@ -37,7 +39,7 @@ struct RecordedCall {
   Collective collective{};
   DType dtype{};
   OperatorNumber op = ReduceOp::sum;
-  std::uint8_t protocol = 0;  ///< Of a collective.
+  std::uint8_t protocol = 0;  ///< A collective has one.
   std::uint8_t parts = 0;     ///< As CallRecord has it.
   RecordState state{};
   OtherKind other{};        ///< If it is not `none`, `collective` says nothing.
@@ -55,8 +57,8 @@ struct RecordedCalls {
 };
 
 /// The last operations of one rank of a communicator, in a ring of a fixed size that is never read
-/// while nothing goes wrong, and the sums over all. Its memory is touched only as far as it has been
-/// used.
+/// while nothing goes wrong, and the sums over all. Its memory is touched only as far as it has
+/// been used.
 ///
 /// Threads: the holder of the communicator's progress lock.
 class Recorder {
@@ -87,7 +89,8 @@ class Recorder {
   std::uint64_t add(const Call& call, RecordState state, const Facts& facts) {
     return add(like(call, facts), facts.position, state, facts.blocks, facts.began);
   }
-  /// The same of `call`, a record without times: what calls that repeat themselves have in common is made once.
+  /// Adds a copy of `call`, a record without times: what calls that repeat themselves have in
+  /// common is made once.
   std::uint64_t add(const RecordedCall& call, std::uint64_t position, RecordState state,
                     bool blocks, std::uint64_t began) {
     const std::uint64_t number = ++last_;
@@ -141,9 +144,9 @@ class Recorder {
     at(number).awaited = since > issued ? static_cast<float>(since - issued) : 0;
   }
 
-  /// Of the newest record; 0: there was none.
+  /// The number of the newest record; 0: there was none.
   std::uint64_t last() const { return last_; }
-  /// Of the oldest one that it keeps; past the last: it keeps none.
+  /// The number of the oldest record that it keeps; past the last: it keeps none.
   std::uint64_t first() const { return last_ < entries_ ? 1 : last_ - entries_ + 1; }
   /// Whether it is not overwritten yet.
   bool keeps(std::uint64_t number) const { return number + entries_ > last_ && number <= last_; }
@@ -153,8 +156,8 @@ class Recorder {
   }
   /// All that it keeps.
   RecordedCalls copy() const;
-  /// Of all operations so far. One that was still open when as many others had been made as are kept
-  /// is in them without its time and its failure.
+  /// The sums over all operations so far. One that was still open when as many others had been made
+  /// as are kept is in them without its time and its failure.
   CallTotals totals() const;
   const TickClock& clock() const { return clock_; }
 

@@ -39,8 +39,8 @@ struct PreparedCall {
   std::size_t multiplied_at = 0;               ///< into this place of the scratch memory,
   std::vector<std::size_t> multiplied_displs;  ///< blocks one after the other, wherever they lay.
   DivideFn divide = nullptr;  ///< Averages: what is left to do when the sum is there.
-  Folding folding;  ///< Of several leaves: first of all, into the place for multiplied input.
-  std::size_t folding_at = 0;  ///< Of its room in the scratch memory.
+  Folding folding;  ///< Adds up several leaves, first of all, into the place for multiplied input.
+  std::size_t folding_at = 0;  ///< Where its room in the scratch memory is.
   // Calls with several types, see ElementTypes. All other sizes here are of elements of the sum.
   ConvertFn convert_input =
       nullptr;  ///< Before anything else, into the place for multiplied input.
@@ -48,8 +48,8 @@ struct PreparedCall {
   std::size_t result_at = 0;
   Portions portions;                              ///< Instead: sizes are of elements of the input.
   std::size_t element = 1;                        ///< Bytes.
-  std::size_t input_bytes = 0, output_bytes = 0;  ///< Of the call's buffers at this rank.
-  std::size_t given_bytes = 0, result_bytes = 0;  ///< Of the program's, in its types.
+  std::size_t input_bytes = 0, output_bytes = 0;  ///< The call's buffers at this rank.
+  std::size_t given_bytes = 0, result_bytes = 0;  ///< The program's, in its types.
   CallRecord record;                              ///< Without its sequence.
   RecordedCall recorded;                          ///< The part that is the same for all its calls.
   std::uint32_t digest = 0;
@@ -62,9 +62,9 @@ struct PreparedCall {
   bool only_gives = false;  ///< This rank reads nothing of its peers.
   bool consumes = false;    ///< Some transport wants to know what was consumed.
   std::size_t scratch_bytes = 0;
-  std::size_t landing_at = 0, landing_bytes = 0;  ///< Of the scratch memory: see destination_for().
+  std::size_t landing_at = 0, landing_bytes = 0;  ///< In the scratch memory: see destination_for().
   std::size_t largest = 0;  ///< Bytes of the largest publication of this rank.
-  BoundPlan full, last;  ///< Of all tiles but the last, and of the last one. Of v-forms: not used.
+  BoundPlan full, last;     ///< All tiles but the last, and the last one. v-forms do not use them.
 
   bool folds() const { return folding.leaves > 1; }
   Labels labels() const { return {digest, line_bytes}; }
@@ -72,7 +72,7 @@ struct PreparedCall {
   Protocol protocol() const { return static_cast<Protocol>(recorded.protocol); }
 };
 
-/// Of a collective call among all of its communicator.
+/// Where a collective call stands among all of its communicator.
 struct Position {
   std::uint64_t sequence = 0;  ///< From 1.
   std::uint64_t history = 0;   ///< Digest of all calls before it.
@@ -101,7 +101,7 @@ class Execution final : public Operation {
   const Status& problem() const { return problem_; }
 
   bool advance() override;
-  /// The same, but may spin for a fraction of a microsecond for what is missing.
+  /// Does what advance() does, but may spin for a fraction of a microsecond for what is missing.
   bool advance_patiently();
   void awaited(std::vector<Rank>& ranks) const override;
   std::uint64_t progress() const override;

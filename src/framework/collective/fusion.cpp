@@ -39,7 +39,7 @@ bool is_fusible(const Call& call) {
          !may_depend_at_one_rank(call.collective);
 }
 
-/// Of the larger side, at the rank that has most.
+/// How many blocks the larger side has, at the rank that has most.
 std::size_t blocks(const Call& call, int size) {
   return std::max(blocks_held(call.collective, size, true, Space::input),
                   blocks_held(call.collective, size, true, Space::output));

@@ -46,7 +46,7 @@ class FusedCall final : public AroundCall {
   struct Part {
     const std::byte* input;
     std::byte* output;
-    std::size_t bytes;  ///< Of one block.
+    std::size_t bytes;  ///< One block's.
   };
   /// What happens to a rank's own block, which the root of a call may move by itself.
   enum class Own : std::uint8_t {

@@ -1,4 +1,6 @@
 #pragma once
+// A communicator finds the plans of its collectives here. On a miss this chooses algorithm, kernels
+// and tiles, and keeps them for the next call with the same arguments.
 
 #include <array>
 #include <memory>
@@ -34,21 +36,22 @@ class PlanCache {
             !overlap(call.input, last_->given_bytes, call.output, last_->result_bytes));
   }
 
-  /// Of a call whose arguments make sense. Errors: unsupported, see anyccl::types_of().
+  /// The types of a call whose arguments make sense. Errors: unsupported, see anyccl::types_of().
   Result<ElementTypes> types_of(const Call& call) const;
 
-  /// Of a call that is right. Errors: what chooses and builds plans says; unsupported.
-  /// `parts`: of a fused call; they are in the key.
+  /// The prepared form of a call that is right, which is made if it is not known. Errors: what
+  /// chooses and builds plans says; unsupported. `parts`: of a fused call; they are in the key.
   Result<std::shared_ptr<const PreparedCall>> find(const Call& call, const CallKey& key,
                                                    FusedParts parts = {});
-  /// The same, of a call that will run later: last() stays what it is. Equal to what find() would give
-  /// as long as generation() is the same.
+  /// Prepares a call that will run later: last() stays what it is. The result is what find() would
+  /// give as long as generation() is the same.
   Result<std::shared_ptr<const PreparedCall>> plan(const Call& call, const CallKey& key,
                                                    FusedParts parts = {});
   std::uint64_t generation() const { return generation_; }
   /// The call runs now, by what plan() gave: as find().
   void use(const Call& call, const CallKey& key, const std::shared_ptr<const PreparedCall>& plan);
-  /// The same if it was found last, else null. Valid until find() is called.
+  /// The prepared form of the call with this key, if it was found last, else null. Valid until
+  /// find() is called.
   const PreparedCall* find_last(const CallKey& key) const {
     return key == last_key_ ? last_.get() : nullptr;
   }

@@ -1,5 +1,5 @@
-// What is left to do with results; and calls with several types, see ElementTypes: in which one elements travel, and
-// where they are converted.
+// What is left to do with results; and calls with several types, see ElementTypes: in which one
+// elements travel, and where they are converted.
 
 #include <algorithm>
 
@@ -67,9 +67,9 @@ Result<ElementTypes> PlanCache::types_of(const Call& call) const {
   return anyccl::types_of(call, settings_.at(call.settings), operators_.find(call.op) != nullptr);
 }
 
-/// Whether elements of the input should travel, though the sum is wider and `choice` would send that: a rank that gets
-/// all blocks of its result at once adds them up in one step. That has fewer bytes, and a few ranks can send to one at
-/// once. Users and measurements come first.
+/// Whether elements of the input should travel, though the sum is wider and `choice` would send
+/// that: a rank that gets all blocks of its result at once adds them up in one step. That has fewer
+/// bytes, and a few ranks can send to one at once. Users and measurements come first.
 bool PlanCache::should_send_input(const Call& call, const ElementTypes& types,
                                   const Choice& choice) const {
   constexpr int kFewRanks = 16;

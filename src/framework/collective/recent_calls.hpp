@@ -1,4 +1,5 @@
 #pragma once
+// PlanCache keeps the calls that it has prepared here, and finds them by their keys.
 
 #include <algorithm>
 #include <array>

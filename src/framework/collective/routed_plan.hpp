@@ -18,13 +18,13 @@
 
 namespace anyccl {
 
-/// Of one publication: how many transports it can travel over.
+/// The most transports that one publication can travel over.
 inline constexpr std::uint32_t kMostRoutes = 4;
 
 /// A plan with the transports that its publications travel over. Knows no sizes; immutable.
 struct RoutedPlan {
   struct Route {
-    Publications* publications;  ///< Of the transport.
+    Publications* publications;  ///< The transport's.
     std::vector<Reader> readers;
   };
   RoutedPlan(const Algorithm* a, Plan p) : algorithm(a), plan(std::move(p)) {}
@@ -34,7 +34,7 @@ struct RoutedPlan {
   std::vector<std::vector<Route>> routes;  ///< By publication; kMostRoutes at most.
   std::uint32_t most_published = 0;        ///< Chunks that the busiest rank publishes per tile.
   std::uint32_t most_together = 0;         ///< Chunks of the largest publication of any rank.
-  std::uint32_t most_operands = 0;         ///< Of one step.
+  std::uint32_t most_operands = 0;         ///< Operands of the step that has most.
 };
 
 /// One contiguous run of bytes that a step works on: offsets in bytes, own ones relative to the
@@ -51,7 +51,7 @@ struct BoundStep {
   std::uint32_t first_extent = 0, extents = 0;
   std::uint32_t first_wanted = 0;     ///< BoundPlan::wanted, parallel to the step's operands.
   std::uint32_t first_out = 0;        ///< BoundPlan::outs, parallel to the publication's routes.
-  std::size_t out_bytes = 0;          ///< Of the publication.
+  std::size_t out_bytes = 0;          ///< The publication's.
   bool contiguous = false;            ///< The publication is contiguous in own memory,
   Space direct_space = Space::input;  ///< here,
   std::size_t direct = 0;             ///< at this offset.
@@ -63,8 +63,8 @@ struct BoundPlan {
   std::vector<Extent> extents;
   std::vector<std::size_t> sources;
   std::vector<Incoming> wanted;   ///< As in operation 0 and tile 0.
-  std::vector<Outgoing> outs;     ///< The same.
-  std::vector<ReaderOf> readers;  ///< Of `outs`. Their ticks are those of the first tile of a lane.
+  std::vector<Outgoing> outs;     ///< In operation 0 and tile 0, too.
+  std::vector<ReaderOf> readers;  ///< Those of `outs`, with the ticks of the first tile of a lane.
 };
 
 /// Where the chunks of one tile lie. The same formula on all ranks.
@@ -89,11 +89,11 @@ class Geometry {
                      std::uint32_t chunk) const;
   /// Bytes that every scratch chunk gets.
   std::size_t scratch_chunk() const { return scratch_chunk_; }
-  /// Of v-forms.
+  /// Whether it is of a v-form, whose blocks differ in size.
   bool varies() const { return varies_; }
-  /// Of v-forms whose sizes some ranks do not know.
+  /// Whether it is of a v-form whose sizes some ranks do not know.
   bool sized() const { return sized_; }
-  /// Of v-forms: bytes of the whole one that belongs to this origin.
+  /// The bytes of the whole block of a v-form that belongs to this origin.
   std::uint64_t total(Origin origin) const;
 
  private:

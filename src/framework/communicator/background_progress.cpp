@@ -19,8 +19,9 @@ namespace {
 /// How often it looks without success before it sleeps: some tens of microseconds. It shares the
 /// cores with whoever computes, and a peer that publishes wakes it.
 constexpr int kIdlePolls = 200, kTired = kIdlePolls + 10;
-/// How long it sleeps where another thread waits: not long if somebody is to be told of operations. Else
-/// nothing needs it; with a thousand ranks on a host, waking up each 5 ms took most of two cores.
+/// How long it sleeps where another thread waits: not long if somebody is to be told of operations.
+/// Else nothing needs it; with a thousand ranks on a host, waking up each 5 ms took most of two
+/// cores.
 constexpr std::chrono::milliseconds kBesideWaiters{5}, kOnlyBesideWaiters{500};
 
 /// Nobody waits for a result to which an exception could belong.

@@ -1,4 +1,6 @@
 #pragma once
+// Operations that nobody waits for go on in a thread of the library. A process has one for all its
+// communicators.
 
 #include <atomic>
 #include <chrono>
@@ -17,14 +19,14 @@ namespace anyccl {
 
 /// The background thread of a process: makes progress on communicators with operations that were
 /// issued and that nobody waits for, and tells when they are done. It starts with the first one and
-/// sleeps while there are none. Where somebody waits, it stands back. It also gives back memory that
-/// communicators have not used for a while.
+/// sleeps while there are none. Where somebody waits, it stands back. It also gives back memory
+/// that communicators have not used for a while.
 ///
 /// Threads: any.
 class BackgroundProgress {
  public:
-  /// How long memory is not used before it is given back. Also the time between two looks, which grows where
-  /// peers do not read, up to kRareLook.
+  /// How long memory is not used before it is given back. Also the time between two looks, which
+  /// grows where peers do not read, up to kRareLook.
   static constexpr std::chrono::milliseconds kUnused{5000}, kRareLook{60000};
   explicit BackgroundProgress(std::chrono::milliseconds unused = kUnused) : unused_(unused) {}
 
@@ -39,12 +41,13 @@ class BackgroundProgress {
   /// Calls `chore` each `pause` from now on, which is after the one before. Best effort: without a
   /// thread nothing does.
   void repeat(std::chrono::milliseconds pause, std::function<void()> chore);
-  /// There is memory that Comm::give_back() may give back, later. Best effort: without a thread it stays.
+  /// There is memory that Comm::give_back() may give back, later. Best effort: without a thread it
+  /// stays.
   void give_back_later(const std::weak_ptr<Comm>& comm);
   /// From now on the thread does not touch `comm`, unless it is added again.
   void forget(const Comm& comm);
-  /// The same, as far as give_back_later() goes: waits for nothing else that the thread may be doing, such as
-  /// functions of the program.
+  /// Forgets what give_back_later() was told of `comm`, and no more: waits for nothing else that
+  /// the thread may be doing, such as functions of the program.
   void forget_memory(const Comm& comm);
   /// At exit: the thread ends, unless it takes longer than until `deadline`.
   void stop(Deadline deadline);

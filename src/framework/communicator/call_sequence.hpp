@@ -1,4 +1,6 @@
 #pragma once
+// A call that is several operations, such as a split, uses this to keep them together in the order
+// of the calls of its communicator.
 
 #include <memory>
 

@@ -7,6 +7,7 @@
 #include "base/error.hpp"
 #include "base/fork.hpp"
 #include "base/log.hpp"
+#include "framework/communicator/background_progress.hpp"
 #include "framework/communicator/queued_collective.hpp"
 #include "framework/waiting/interrupt.hpp"
 
@@ -23,6 +24,9 @@ Comm::Comm(Membership membership)
       fork_generation_((watch_forks(), anyccl::fork_generation())) {
   alone_ = make_queued({});
   loop_.note_limit(me_.wait_limits.most);
+  if (me_.background == nullptr) return;
+  for (Transport* t : routes_.transports)
+    t->when_grown([this] { me_.background->give_back_later(weak_from_this()); });
 }
 
 std::shared_ptr<Comm::Queued> Comm::make_queued(const Call& call) const {
@@ -336,7 +340,7 @@ std::size_t Comm::memory_bytes() {
   return memory_here();
 }
 
-/// By the holder of the progress lock.
+/// The caller holds the progress lock.
 std::size_t Comm::memory_here() const {
   std::size_t sum = scratch_.capacity();
   for (Transport* t : routes_.transports) sum += t->memory_bytes();
@@ -369,7 +373,7 @@ std::string Comm::last_plan() {
     text += fmt::format("{}{}", i > 0 ? "+" : "", routes_.transports[i]->name());
   if (routes_.transports.empty()) text += "loopback";
   if (const int parts = last->record.parts; parts > 0)
-    text += fmt::format(", {} calls as one", parts);
+    text += fmt::format(", {}{} calls as one", parts == 255 ? "at least " : "", parts);
   const CallSettings* const settings = last->settings;
   if (const int level = level_of(me_.policy, settings); level != kLevelOfRuns)
     text += fmt::format(", level {}", level);

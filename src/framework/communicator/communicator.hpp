@@ -1,6 +1,8 @@
 #pragma once
+// The runtime makes communicators; the C interface, streams and extensions call them. The sources
+// of this class are named by what they do: issuing, persistent, probing, verifying, windows,
+// dumping and ending; the rest is in communicator.cpp.
 
-#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -55,7 +57,8 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
   bool forked() const { return anyccl::fork_generation() != fork_generation_; }
   /// See ProgressLoop.
   bool is_oversubscribed() const { return loop_.is_oversubscribed(); }
-  /// How many collectives were called, with those that verify others; equal on all ranks between calls.
+  /// How many collectives were called, with those that verify others; equal on all ranks between
+  /// calls.
   std::uint64_t sequence() const { return sequence_; }
 
   /// A blocking call that does not block for ever: after about `time` it becomes one that was
@@ -85,8 +88,8 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
   /// of its calls has.
   IssuedCalls issue_all(std::span<const Call* const> calls, std::span<const Gate> gates = {});
   /// A call that is checked and planned once, and started many times; its arrays are its own.
-  /// Preparing is local, errors are those of issue(). Starting it is issuing it; invalid_usage while
-  /// the last start is not complete, and after the end of the communicator.
+  /// Preparing is local, errors are those of issue(). Starting it is issuing it; invalid_usage
+  /// while the last start is not complete, and after the end of the communicator.
   struct Persistent;
   Result<std::shared_ptr<Persistent>> prepare(const Call& call);
   Result<std::shared_ptr<Operation>> start(Persistent& call, Gate gate = Gate::open);
@@ -111,15 +114,15 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
   /// get if it were called now; waits for it, and in_progress at `deadline`. Errors: of arguments,
   /// and as a receive.
   Status probe(Rank source, std::uint32_t tag, Deadline deadline, MessageFacts& found);
-  /// The same without waiting; false: there is none yet.
+  /// Tells of such a message without waiting; false: there is none yet.
   Result<bool> probe_now(Rank source, std::uint32_t tag, MessageFacts& found);
   /// Issues the receive of a message that a probe has told of; null if it is not there any more, as
   /// another thread has received it. `out` has room for it.
   Result<std::shared_ptr<Operation>> receive_found(const MessageFacts& message, std::byte* out);
   /// For groups of communicators, and for the background thread: see ProgressLoop.
   bool progress() { return !forked() && loop_.progress(); }
-  /// Also hears of failures of peers while nothing is open here. For callers whose communicator is not
-  /// destroyed meanwhile: the background thread does not look then, as leave() takes no lock.
+  /// Also hears of failures of peers while nothing is open here. For callers whose communicator is
+  /// not destroyed meanwhile: the background thread does not look then, as leave() takes no lock.
   void check_peers();
   WaitPolicy& wait_policy() { return loop_.wait_policy(); }
   void sleep_briefly() {
@@ -157,16 +160,16 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
   void abort(const Status& why);
   /// Aborts where the program has ended a wait of its own, see Interrupt. Without locks.
   void interrupt() override;
-  /// How many collectives of the program have completed here, in the order of their calls; what is verified,
-  /// with its check.
+  /// How many collectives of the program have completed here, in the order of their calls; what is
+  /// verified, with its check.
   std::uint64_t completed();
   /// After a failure: whether `peer` has taken leave, and so will not carry on. Any thread.
   bool has_left(Rank peer);
-  /// "operation 3, barrier, of communicator tp", if `peer` has made that call, and this rank has not; empty: as far as
-  /// is known it has not, or another thread is at work here.
+  /// "operation 3, barrier, of communicator tp", if `peer` has made that call, and this rank has
+  /// not; empty: as far as is known it has not, or another thread is at work here.
   std::string call_without_me(Rank peer);
-  /// Ranks that are left after a failure have agreed that so many have completed on all of them. Any
-  /// thread.
+  /// Ranks that are left after a failure have agreed that so many have completed on all of them.
+  /// Any thread.
   void note_agreed(std::uint64_t completed) { agreed_.store(completed, std::memory_order_relaxed); }
   std::uint64_t agreed() const { return agreed_.load(std::memory_order_relaxed); }
   /// Ok, or why the communicator cannot be used: it has failed, or belongs to the parent of this
@@ -194,14 +197,9 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
   Result<double> predict(const Call& call);
   /// Bytes that this rank holds for it: what peers can map, buffers and scratch; not plans.
   std::size_t memory_bytes();
-  /// See Transport; `unread` also if another thread is at work here. Any thread, also after leave().
+  /// See Transport; `unread` also if another thread is at work here. Any thread, also after
+  /// leave().
   GivenBack give_back();
-  /// Before the first call.
-  void when_grown(const std::function<void()>& function) {
-    for (Transport* t : routes_.transports) t->when_grown(function);
-  }
-  /// Called with the progress lock when something is left to do that no caller waits for. Before the first call.
-  void when_left_alone(std::function<void()> function) { when_left_alone_ = std::move(function); }
   /// The number that calls with such a configuration carry; see CallSettingsTable. Any thread.
   Result<std::uint8_t> settings_of_call(const CallSettingsTable::Text& text) {
     return plans_.settings().number_of(text);
@@ -209,10 +207,11 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
   /// "all_reduce/two_shot Simple shm": how the last collective was done. Without shared memory "-"
   /// in place of a protocol that nobody asked for.
   std::string last_plan();
-  /// What this rank knows of its operations now, for a file as docs/blame.md has it; with ANYCCL_TRACE
-  /// its trace is written, too. Any thread. Errors: invalid_usage, in a forked child.
+  /// What this rank knows of its operations now, for a file as docs/blame.md has it; with
+  /// ANYCCL_TRACE its trace is written, too. Any thread. Errors: invalid_usage, in a forked child.
   Result<Dump> dump();
-  /// Writes it into ANYCCL_DUMP_DIR, unless another thread keeps the progress lock until `deadline`. Any thread.
+  /// Writes it into ANYCCL_DUMP_DIR, unless another thread keeps the progress lock until
+  /// `deadline`. Any thread.
   void dump_on_signal(Deadline deadline);
   /// What was done here until now. Any thread; nothing in a forked child. Null: another thread has
   /// kept the progress lock until `deadline`.
@@ -244,7 +243,8 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
   Result<std::shared_ptr<Operation>> enqueue_fused(std::span<const Call* const> calls, Gate gate);
   Result<std::shared_ptr<Operation>> enqueue(const Call& call, const CallKey& key, Gate gate,
                                              std::unique_ptr<FusedCall> fused = nullptr);
-  /// Whether the next collective is one that is verified, and this may be it. Calls of programs are counted.
+  /// Whether the next collective is one that is verified, and this may be it. Calls of programs are
+  /// counted.
   bool is_verified_next(const Call& call) const {
     return me_.verify != 0 && me_.size > 1 && call.collective != Collective::barrier &&
            (sequence_ - checks_) % me_.verify == 0;
@@ -272,13 +272,14 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
   struct FileKind {
     const char *name, *variable, *prefix;
     const std::string& folder;
+    unsigned bit;  // in has_no_file_
   };
-  FileKind trace_file() const { return {"trace", "ANYCCL_TRACE", "trace", me_.trace_folder}; }
+  FileKind trace_file() const { return {"trace", "ANYCCL_TRACE", "trace", me_.trace_folder, 2}; }
   template <typename Text>
   void write_by_itself(const FileKind& kind, const Text& text);
   std::shared_ptr<MessageRequest> add_message(const Call& call, Gate gate);
   std::shared_ptr<Operation> start(const OneSidedCall& call, Gate gate, std::uint32_t poll_budget);
-  /// Of the call at next_position(), which has been taken. `begin`: see Recorder.
+  /// Records the call that has taken next_position(). `begin`: see Recorder.
   void record(Execution& execution, const PreparedCall& prepared, RecordState state,
               std::uint64_t begin = 0, std::uint8_t stream = 0) {
     if (!recorder_.is_on()) return;
@@ -294,7 +295,8 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
   Result<bool> look_for(Rank source, std::uint32_t tag, MessageFacts& found);
   Status check_stalled(Operation& operation, const Execution* collective);
   void fail(const Status& why);
-  /// Where this rank only gives: an error of calls before, or of this one, as far as peers have come to it.
+  /// Where this rank only gives: an error of calls before, or of this one, as far as peers have
+  /// come to it.
   Status glance();
   /// A mismatch of calls that no call here has returned.
   std::uint64_t count_completed() const;
@@ -332,13 +334,12 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
   Recorder recorder_;
   ProgressLoop loop_;
   Diagnosis diagnosis_;
-  std::function<void()> when_left_alone_;
   std::uint64_t glanced_ = 0;                     // when glance() looked last
   std::optional<Rank> shown_receive_;             // see show_receive()
   std::chrono::steady_clock::time_point probed_;  // when probe_now() looked for failures last
-  std::atomic<bool> has_no_file_{false};   // a dump or trace could not be written, as was logged
-  std::atomic<bool> gated_{false};         // streams have used this communicator
-  std::atomic<bool> left_{false};          // see leave()
+  std::atomic<unsigned> has_no_file_{0};          // kinds that could not be written, as was logged
+  std::atomic<bool> gated_{false};                // streams have used this communicator
+  std::atomic<bool> left_{false};                 // see leave()
   mutable std::atomic<bool> told_{false};  // some call has returned why the communicator failed
   std::atomic<bool> listens_{false};       // there are windows; written with the progress lock
   std::uint64_t fork_generation_;

@@ -1,4 +1,5 @@
 #pragma once
+// A communicator asks here, when a wait takes long, whether it can still end.
 
 #include <array>
 #include <span>
@@ -32,11 +33,12 @@ class Diagnosis {
 
   /// The first problem that the peers report.
   Status poll_control();
-  /// The same, unless it is_in_mismatch_grace(). Asked once more before a peer is said to be gone:
-  /// what it said last may have come just now, and says why.
+  /// What poll_control() says, unless it is_in_mismatch_grace(). Asked once more before a peer is
+  /// said to be gone: what it said last may have come just now, and says why.
   Status reported();
-  /// For a rank that waits for nothing: which calls up to `sequence` differ from those of peers, what
-  /// peers report, or which of them was gone when this rank gave to it, as far as is known here.
+  /// For a rank that waits for nothing: which calls up to `sequence` differ from those of peers,
+  /// what peers report, or which of them was gone when this rank gave to it, as far as is known
+  /// here.
   Status glance(std::uint64_t sequence) const;
   /// Why `operation` never will be done, as far as can be seen now. `collective`: the same
   /// operation, if it is one that has started. Says once that it waits, when that takes long.
@@ -76,7 +78,8 @@ class Diagnosis {
   bool waits_for_all_ = false, has_warned_ = false;
   using Clock = std::chrono::steady_clock;
   Clock::time_point mismatch_since_;
-  /// The last warning: when, since when that operation had not moved, and how long there is no further one.
+  /// The last warning: when, since when that operation had not moved, and how long there is no
+  /// further one.
   struct Warned {
     Clock::time_point at, since;
     Clock::duration pause{0};

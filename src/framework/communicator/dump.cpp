@@ -52,7 +52,7 @@ std::vector<Dump::Peer> peers_of(const Membership& me, const Routes& routes) {
   for (int r = 0; r < me.size; ++r) {
     Transport* const transport = routes.to[static_cast<std::size_t>(r)];
     if (transport == nullptr) continue;
-    const int pid = me.process_of ? me.process_of(Rank{r}) : 0;
+    const int pid = me.around != nullptr ? me.around->process_of(Rank{r}) : 0;
     peers.push_back({Rank{r}, transport->state(Rank{r}), pid != 0 && probe::is_stopped(pid),
                      transport->calls_of(Rank{r})});
   }

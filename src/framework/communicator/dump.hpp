@@ -1,4 +1,6 @@
 #pragma once
+// A communicator makes a dump when it fails, when a wait takes long, and when it is asked for one.
+// docs/blame.md has the format.
 
 #include <span>
 #include <string>
@@ -14,7 +16,7 @@ namespace anyccl {
 /// An operation that waits for peers.
 struct OpenWait {
   std::uint64_t record = 0;    ///< Its number in the recorder; 0: it has none.
-  std::uint64_t sequence = 0;  ///< Of a collective; 0: it is none.
+  std::uint64_t sequence = 0;  ///< A collective's; 0: it is none.
   std::string what;           ///< "a receive from rank 1 with tag 2", or the place in a collective.
   std::vector<Rank> awaited;  ///< Empty: any rank.
 };
@@ -31,8 +33,8 @@ struct Dump {
   };
 
   const Membership& me;        ///< Borrowed.
-  std::string_view reason;     ///< "failure", "wait" or "call".
-  std::uint64_t sequence = 0;  ///< Of the last collective that was called.
+  std::string_view reason;     ///< "failure", "wait", "signal" or "call".
+  std::uint64_t sequence = 0;  ///< The last collective that was called has it.
   std::vector<OpenWait> waits;
   Status failure;
   std::int64_t time_ns = 0;  ///< When it was made.
@@ -40,7 +42,7 @@ struct Dump {
   RecordedCalls calls;
 };
 
-/// By the holder of the progress lock.
+/// What is known of each peer now. The caller holds the progress lock.
 std::vector<Dump::Peer> peers_of(const Membership& me, const Routes& routes);
 /// JSON; docs/blame.md has its fields. Several: those of a team, by thread.
 std::string text_of(std::span<const Dump> dumps);

@@ -16,7 +16,10 @@ namespace anyccl {
 namespace {
 
 OpenWait wait_of(const Execution& execution) {
-  OpenWait wait{execution.record_number(), execution.sequence(), execution.place(), {}};
+  OpenWait wait{execution.is_recorded() ? execution.record_number() : 0,
+                execution.sequence(),
+                execution.place(),
+                {}};
   execution.awaited(wait.awaited);
   std::sort(wait.awaited.begin(), wait.awaited.end());
   wait.awaited.erase(std::unique(wait.awaited.begin(), wait.awaited.end()), wait.awaited.end());
@@ -31,7 +34,7 @@ OpenWait wait_of(const Operation& message) {
 
 }  // namespace
 
-/// By the holder of the progress lock.
+/// The caller holds the progress lock.
 Dump Comm::dump_now(std::string_view reason) const {
   Dump dump{.me = me_,
             .reason = reason,
@@ -41,7 +44,8 @@ Dump Comm::dump_now(std::string_view reason) const {
             .time_ns = TickClock::monotonic_ns(),
             .peers = peers_of(me_, routes_),
             .calls = recorder_.copy()};
-  if (alone_->execution.is_recorded()) dump.waits.push_back(wait_of(alone_->execution));
+  if (alone_->execution.kind() != 0 && !alone_->execution.done())
+    dump.waits.push_back(wait_of(alone_->execution));
   if (!collectives_.empty() && collectives_.front()->started)
     dump.waits.push_back(wait_of(collectives_.front()->execution));
   for (const std::shared_ptr<Operation>& message : messages_.waiting())
@@ -55,20 +59,21 @@ void Comm::write_by_itself(const FileKind& kind, const Text& text) try {
   if (kind.folder.empty()) return;
   const Status written = write_whole_file(
       fmt::format("{}/{}-{}-{}.json", kind.folder, kind.prefix, me_.id, index(me_.rank)), text());
-  if (written.ok() || has_no_file_.exchange(true, std::memory_order_relaxed)) return;
+  if (written.ok()) return;
+  if ((has_no_file_.fetch_or(kind.bit, std::memory_order_relaxed) & kind.bit) != 0) return;
   log(LogLevel::warn, "{}: no {}, see {}: {}", me_.label, kind.name, kind.variable,
       written.message());
 } catch (const std::exception& problem) {
   log(LogLevel::warn, "{}: no {}: {}", me_.label, kind.name, problem.what());
 }
 
-/// By the holder of the progress lock.
+/// The caller holds the progress lock.
 void Comm::dump_by_itself(std::string_view reason) {
-  write_by_itself({"dump", "ANYCCL_DUMP_DIR", "anyccl", me_.dump_folder},
+  write_by_itself({"dump", "ANYCCL_DUMP_DIR", "anyccl", me_.dump_folder, 1},
                   [&] { return text_of(std::array{dump_now(reason)}); });
 }
 
-/// By the holder of the progress lock.
+/// The caller holds the progress lock.
 void Comm::trace_by_itself() {
   write_by_itself(trace_file(), [&] { return trace_text(me_, recorder_.copy()); });
 }
@@ -99,7 +104,7 @@ std::optional<Metrics> Comm::metrics(Deadline deadline) {
 }
 
 Comm::~Comm() {
-  if (me_.when_ended && !forked()) me_.when_ended(me_, SpentCalls(recorder_));
+  if (me_.around != nullptr && !forked()) me_.around->note_ended(me_, SpentCalls(recorder_));
 }
 
 }  // namespace anyccl

@@ -11,15 +11,15 @@
 
 namespace anyccl {
 
-/// By the holder of the progress lock.
+/// The caller holds the progress lock.
 void Comm::fail(const Status& why) {
   if (!failure_.begin(why)) return;
   completed_ = count_completed();
   // Peers hear of it before any caller here does, whose memory they may be reading.
   for (Transport* t : routes_.transports) t->abort(why);
   for (Transport* t : routes_.transports) t->deliver_abort();
-  dump_by_itself(
-      "failure");  // a caller that sees the failure finds the dump, with the operations that were open
+  // A caller that sees the failure finds the dump, with the operations that were open.
+  dump_by_itself("failure");
   if (!is_idle()) told_.store(true, std::memory_order_relaxed);
   failure_.end();
   log(LogSubsystem::init, "{}: {}", me_.names[uindex(me_.rank)], why.message());
@@ -57,7 +57,7 @@ Status Comm::fail_without_memory(const Call& call) {
   return failure();
 }
 
-/// By the holder of the progress lock. What is not complete is queued, or runs alone.
+/// The caller holds the progress lock. What is not complete is queued, or runs alone.
 std::uint64_t Comm::count_completed() const {
   const Execution& alone = alone_->execution;
   const auto open = static_cast<std::uint64_t>(
@@ -112,7 +112,8 @@ void Comm::interrupt() {
               me_.names[uindex(me_.rank)]));
 }
 
-/// Peers may never know of a receive, but they read from a send, and wait for this rank in a collective.
+/// Peers may never know of a receive, but they read from a send, and wait for this rank in a
+/// collective.
 Status Comm::finish_late() {
   const auto& messages = messages_.waiting();
   std::string wait;

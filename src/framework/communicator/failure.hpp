@@ -1,4 +1,6 @@
 #pragma once
+// Threads see here whether a communicator has failed, and ask for its end, without its progress
+// lock.
 
 #include <atomic>
 #include <mutex>
@@ -23,7 +25,8 @@ class Failure {
   }
   bool is_asked() const { return asked_.load(std::memory_order_seq_cst); }
 
-  /// By the holder of the progress lock, before it tells the peers. False: it has happened already.
+  /// The holder of the progress lock calls this before it tells the peers. False: it has happened
+  /// already.
   bool begin(const Status& why) {
     const std::lock_guard lock(mutex_);
     if (!why_.ok() && happened_.load(std::memory_order_relaxed)) return false;

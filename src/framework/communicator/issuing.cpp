@@ -54,7 +54,8 @@ Comm::IssuedCalls Comm::issue_all(std::span<const Call* const> calls,
   return IssuedCalls(calls.size(), fail_without_memory(*calls.front()));
 }
 
-/// By the holder of the progress lock: those of the calls that are collectives, in their order.
+/// Queues those of the calls that are collectives, in their order. The caller holds the progress
+/// lock.
 Comm::IssuedCalls Comm::enqueue_collectives(std::span<const Call* const> calls,
                                             std::span<const Gate> gates) {
   std::vector<const Call*> todo;

@@ -1,4 +1,6 @@
 #pragma once
+// The runtime makes a communicator of a Membership, which has its ranks, settings and transports,
+// and the process around it. The sizes that depend on the number of ranks are here, too.
 
 #include <chrono>
 #include <functional>
@@ -37,8 +39,8 @@ struct CommSettings {
 std::uint32_t slots_for(int size);
 /// Bytes that a slot holds itself: 2 KiB in small communicators, less in large ones.
 std::size_t line_bytes_for(int size);
-/// Of each rank's staging ring. On one host less with more ranks, because all rings together take
-/// room from the last-level cache.
+/// Bytes of each rank's staging ring: on one host less with more ranks, because all rings together
+/// take room from the last-level cache.
 std::size_t ring_bytes_for(int size, bool network);
 /// The smallest ring with which every algorithm can go on.
 std::size_t least_ring_bytes(int size);
@@ -65,11 +67,33 @@ struct WaitLimits {
   std::chrono::milliseconds most_of(std::chrono::milliseconds own) const {
     return own.count() > 0 ? own : most;
   }
-  std::chrono::seconds silence{0};  ///< Of a peer's host; only for messages, transports look.
+  /// A peer's host that has not answered for so long is silent. Transports look; here it is only
+  /// for messages.
+  std::chrono::seconds silence{0};
 };
 
+class BackgroundProgress;
 class SpentCalls;
 struct Membership;
+
+/// The process around one communicator, of which the framework knows nothing else: no other
+/// communicators, processes or metrics. Reports of waits and dumps ask who a peer is and what else
+/// it does, and the end of the communicator says what it has done. The runtime implements it.
+/// Functions may be called with the progress lock: they do not wait.
+///
+/// Threads: any.
+class CommHost {
+ public:
+  virtual ~CommHost() = default;
+  /// The process number of a rank of this host, also of this process; 0 of any other rank.
+  virtual int process_of(Rank rank) const = 0;
+  /// ", and has called operation 3, barrier, of communicator tp, which this rank has not": of
+  /// another communicator of both; empty if nothing is known.
+  virtual std::string call_elsewhere(Rank rank) const = 0;
+  /// The communicator is being destroyed after `calls`.
+  virtual void note_ended(const Membership& me, const SpentCalls& calls) const = 0;
+};
+
 /// The reason of the failure of a communicator that the program has ended by an abort on this rank.
 Status aborted_by(const Membership& me);
 
@@ -80,22 +104,18 @@ struct Membership : PlanningFacts {
   /// Equal on all its ranks, and another one for each communicator of a job.
   std::string id;
   std::string name;                             ///< As the program calls it; may be empty.
-  std::string host;                             ///< Of this rank.
-  std::size_t record_entries = kRecordEntries;  ///< Of its Recorder; 0: none.
+  std::string host;                             ///< This rank's.
+  std::size_t record_entries = kRecordEntries;  ///< Its Recorder's; 0: none.
   std::string dump_folder;                      ///< ANYCCL_DUMP_DIR; empty: no dumps by themselves.
   std::string trace_folder;                     ///< ANYCCL_TRACE; empty: no traces.
-  /// Hears what was done in it when it is destroyed. Empty: nobody does.
-  std::function<void(const Membership& me, const SpentCalls& calls)> when_ended;
-  /// Of a rank of this host, also of this process; 0: of any other. Empty: none is known.
-  std::function<int(Rank)> process_of;
-  /// ", and has called operation 3, barrier, of communicator tp, which this rank has not": of another communicator
-  /// of both; empty if nothing is known. Empty function: nothing ever is.
-  std::function<std::string(Rank)> elsewhere;
+  std::shared_ptr<const CommHost> around;       ///< The process; null: nothing is known of it.
+  /// Goes on with what no caller waits for, and gives memory back. Null: nothing does.
+  BackgroundProgress* background = nullptr;
   std::vector<std::unique_ptr<Transport>> transports;
   std::uint64_t verify = 0;         ///< Each N-th collective is verified; 0: none.
   bool verify_later = false;        ///< Callers do not wait for it.
   std::uint64_t verify_secret = 0;  ///< Equal on all its ranks: results must not depend on it.
-  int cores_each = 1;               ///< Of this rank, as Placement has it.
+  int cores_each = 1;               ///< This rank's, as Placement has it.
   std::size_t message_line_bytes = kLineBytes;  ///< As TransportSetup has it.
   CommSettings settings;                        ///< What its configuration says.
   WaitMode waits = WaitMode::balanced;

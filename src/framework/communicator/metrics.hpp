@@ -1,4 +1,6 @@
 #pragma once
+// A communicator says here what it has done. The runtime adds it up over the process, and the C
+// interface gives it as JSON.
 
 #include <cstdint>
 #include <string>
@@ -20,7 +22,7 @@ class SpentCalls {
   };
 
   SpentCalls() = default;
-  /// Of all operations of `recorder`.
+  /// Adds up all operations of `recorder`.
   explicit SpentCalls(const Recorder& recorder);
   void add(const SpentCalls& other);
   const std::vector<Row>& rows() const { return rows_; }

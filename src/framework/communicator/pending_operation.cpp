@@ -49,15 +49,22 @@ std::size_t first_over(std::span<const PendingOperation> operations) {
   return static_cast<std::size_t>(over - operations.begin());
 }
 
+/// For the trace: a thread of the program begins to wait.
+void note_waits(std::span<const PendingOperation> operations) {
+  for (const PendingOperation& one : operations) one.comm->note_wait(*one.operation);
+}
+
 }  // namespace
 
 Status wait_all(std::span<const PendingOperation> operations, bool noted) {
   const std::vector<Comm*> comms = communicators(operations);
-  if (comms.size() > 1)
+  if (comms.size() > 1) {
+    if (noted) note_waits(operations);
     drive(comms, {}, [&] {
       return std::all_of(operations.begin(), operations.end(),
                          [](const PendingOperation& one) { return one.is_over(); });
     });
+  }
   Status first;
   for (const PendingOperation& pending : operations) {
     Status status = pending.comm->wait(*pending.operation, {}, noted);
@@ -70,6 +77,7 @@ std::size_t wait_any(std::span<const PendingOperation> operations, Deadline dead
   const std::vector<Comm*> comms = communicators(operations);
   if (first_over(operations) < operations.size() || comms.empty()) return first_over(operations);
   if (comms.size() > 1) {
+    note_waits(operations);
     drive(comms, deadline, [&] { return first_over(operations) < operations.size(); });
   } else {
     std::vector<std::shared_ptr<Operation>> all;

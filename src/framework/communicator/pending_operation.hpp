@@ -1,4 +1,6 @@
 #pragma once
+// The C interface and streams keep what they have issued in this form, and wait for it, also in
+// several communicators at once.
 
 #include <memory>
 #include <span>
@@ -21,10 +23,11 @@ struct PendingOperation {
 /// Returns when all are complete, making progress in all of their communicators, with the first
 /// error. `noted`: see Comm::note_wait().
 Status wait_all(std::span<const PendingOperation> operations, bool noted = true);
-/// Returns when one is over, making progress in all of their communicators: which one. Their number:
-/// none was at `deadline`.
+/// Returns when one is over, making progress in all of their communicators: which one. Their
+/// number: none was at `deadline`.
 std::size_t wait_any(std::span<const PendingOperation> operations, Deadline deadline = {});
-/// The same without waiting.
+/// Makes progress once in all of their communicators, and says which one is over; their number:
+/// none is.
 std::size_t test_any(std::span<const PendingOperation> operations);
 
 }  // namespace anyccl

@@ -1,6 +1,7 @@
 // Persistent calls: checked and planned once, started many times.
 
 #include <algorithm>
+#include <new>
 
 #include "base/error.hpp"
 #include "framework/communicator/queued_collective.hpp"
@@ -46,7 +47,7 @@ Result<std::shared_ptr<Comm::Persistent>> Comm::prepare(const Call& call) {
   return persistent;
 }
 
-Result<std::shared_ptr<Operation>> Comm::start(Persistent& call, Gate gate) {
+Result<std::shared_ptr<Operation>> Comm::start(Persistent& call, Gate gate) try {
   if (forked()) return failure();
   ProgressLock progress_lock = loop_.progress_lock();
   loop_.lock(progress_lock);
@@ -59,9 +60,11 @@ Result<std::shared_ptr<Operation>> Comm::start(Persistent& call, Gate gate) {
   else
     gated_.store(true, std::memory_order_relaxed);
   return operation;
+} catch (const std::bad_alloc&) {
+  return fail_without_memory(call.kept.call());
 }
 
-Comm::IssuedCalls Comm::start_all(std::span<Persistent* const> calls) {
+Comm::IssuedCalls Comm::start_all(std::span<Persistent* const> calls) try {
   if (forked()) return IssuedCalls(calls.size(), failure());
   ProgressLock progress_lock = loop_.progress_lock();
   loop_.lock(progress_lock);
@@ -95,10 +98,11 @@ Comm::IssuedCalls Comm::start_all(std::span<Persistent* const> calls) {
   }
   advance();
   return started;
+} catch (const std::bad_alloc&) {
+  return IssuedCalls(calls.size(), fail_without_memory(calls.front()->kept.call()));
 }
 
-/// By the holder of the progress lock. It is checked and planned anew where the plan may be another
-/// now.
+/// Checks and plans it anew where the plan may be another now. The caller holds the progress lock.
 Status Comm::ready_to_start(Persistent& call) {
   if (failure_.happened()) return failure();
   if (left_.load(std::memory_order_relaxed))

@@ -162,9 +162,9 @@ bool ProgressLoop::progress_in_background() {
   return moved;
 }
 
-/// A thread has a call to make. The background thread has the progress lock nearly all the time, so when
-/// it loses its core it mostly holds it: on that core the other thread would find it locked again and
-/// again.
+/// A thread has a call to make. The background thread has the progress lock nearly all the time, so
+/// when it loses its core it mostly holds it: on that core the other thread would find it locked
+/// again and again.
 bool ProgressLoop::stands_back() const {
   if (!is_wanted()) return false;
   ::sched_yield();
@@ -242,7 +242,7 @@ void ProgressLoop::sleep(ProgressLock& progress_lock, std::chrono::nanoseconds m
   if (moved) doorbell_.ring();
 }
 
-/// By the holder of the lock: peers of all transports wake the last one.
+/// From now on peers of all transports wake the last one. The caller holds the progress lock.
 void ProgressLoop::prepare_sleep() {
   alarms_.clear();
   for (Transport* t : transports_) {

@@ -98,8 +98,8 @@ class ProgressLoop {
   void diagnose();
   /// Sleeps shortly, after progress() found nothing for long.
   void sleep_briefly();
-  /// By the holder of the progress lock. `alone`: what it waits for, if that is not among what is
-  /// open.
+  /// Sleeps until something may have moved, for `most` at most. The caller holds the progress lock.
+  /// `alone`: what the caller waits for, if that is not among what is open.
   void sleep(ProgressLock& progress_lock, std::chrono::nanoseconds most,
              Operation* alone = nullptr);
   /// Something moved, or may move: threads that wait without the progress lock look again.
@@ -114,8 +114,8 @@ class ProgressLoop {
     if (limit.count() > 0 && limit < 10 * Backoff::kLongSleep) short_limits_ = true;
   }
 
-  /// Of the background thread: as progress() and sleep_briefly(), where nobody waits; else they do
-  /// nothing and sleep. `most`: how long, if nothing is missed meanwhile.
+  /// The background thread calls these in place of progress() and sleep_briefly(). Where somebody
+  /// waits, they do nothing and sleep. `most`: how long, if nothing is missed meanwhile.
   bool progress_in_background();
   void sleep_in_background(std::chrono::nanoseconds most);
   /// Sleeps while other threads wait, for they make progress; false: none does. `called`: see

@@ -1,4 +1,5 @@
 #pragma once
+// A collective waits in this form for its turn. It is private to Comm: only its sources include it.
 
 #include "framework/communicator/communicator.hpp"
 #include "framework/verification/verification.hpp"

@@ -1,4 +1,6 @@
 #pragma once
+// Dumps, traces and metrics use these functions, so that an operation has the same name and fields
+// in all of them.
 
 #include <nlohmann/json.hpp>
 

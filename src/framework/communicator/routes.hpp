@@ -1,4 +1,5 @@
 #pragma once
+// A communicator finds here, by rank, the transport that reaches a peer.
 
 #include <memory>
 #include <vector>

@@ -1,4 +1,6 @@
 #pragma once
+// A handle of a communicator has a Team, mostly of one thread. Several threads of a rank do one
+// AllReduce together with it.
 
 #include <memory>
 #include <mutex>
@@ -13,7 +15,7 @@ namespace anyccl {
 /// of its own. See anycclAllReducePart. Threads share nothing that any of them writes.
 class Team {
  public:
-  /// Of one thread.
+  /// The team is of one thread until add().
   explicit Team(std::shared_ptr<Comm> first) : first_(std::move(first)) {}
 
   Comm& first() const { return *first_; }

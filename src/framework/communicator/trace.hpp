@@ -1,4 +1,5 @@
 #pragma once
+// A communicator writes its recorded operations as a trace here, where ANYCCL_TRACE asks for one.
 
 #include <string>
 

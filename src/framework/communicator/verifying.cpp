@@ -2,6 +2,7 @@
 
 #include "algorithm/schedule/contract.hpp"
 #include "base/error.hpp"
+#include "framework/communicator/background_progress.hpp"
 #include "framework/communicator/queued_collective.hpp"
 #include "framework/tuning/order_needs.hpp"
 
@@ -14,7 +15,7 @@ Result<Method> Comm::method_of(const Call& call) {
   return anyccl::method_of(call, types.sum, types.output, created.get(), me_.size);
 }
 
-/// Of the next call.
+/// The verification of the next call.
 Result<std::shared_ptr<Verification>> Comm::verification_of(const Call& call,
                                                             const PreparedCall& prepared,
                                                             const Method& method) {
@@ -42,8 +43,8 @@ Result<std::shared_ptr<Verification>> Comm::verification_of(const Call& call,
   return std::make_shared<Verification>(verified, [this](Rank r) { return me_.names[uindex(r)]; });
 }
 
-/// Two neighbours in the queue: the call, and its check, which starts when that is done. The caller gets the
-/// check's operation, unless it does not wait for it.
+/// Two neighbours in the queue: the call, and its check, which starts when that is done. The caller
+/// gets the check's operation, unless it does not wait for it.
 Result<std::shared_ptr<Operation>> Comm::enqueue_verified(const Call& call, const CallKey& key,
                                                           Gate gate) {
   ANYCCL_TRY(const Method method, method_of(call));
@@ -71,7 +72,8 @@ Result<std::shared_ptr<Operation>> Comm::enqueue_verified(const Call& call, cons
     collectives_.push_back(queued);
   }
   ++checks_;
-  if (me_.verify_later && when_left_alone_) when_left_alone_();
+  if (me_.verify_later && me_.background != nullptr)  // without a thread the next call goes on
+    static_cast<void>(me_.background->add(shared_from_this()));
   const auto& waited_for = me_.verify_later ? first : second;
   return std::shared_ptr<Operation>(waited_for, &waited_for->execution);
 }

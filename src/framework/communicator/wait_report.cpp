@@ -92,11 +92,12 @@ std::string WaitReport::missing(std::uint64_t sequence, const std::vector<Rank>&
   return text;
 }
 
-/// "has called no collective, and its process is stopped". `sequence`: the call that it has not entered; 0: none.
+/// "has called no collective, and its process is stopped". `sequence`: the call that it has not
+/// entered; 0: none.
 std::string WaitReport::standing(Rank rank, std::uint64_t sequence) const {
   if (routes_.to[uindex(rank)] == nullptr) return "is this one";
   std::string text = calls_of(rank, sequence);
-  if (me_.elsewhere) text += me_.elsewhere(rank);
+  if (me_.around != nullptr) text += me_.around->call_elsewhere(rank);
   if (is_stopped(rank)) text += ", and its process is stopped (by a signal or a debugger)";
   return text;
 }
@@ -134,11 +135,11 @@ std::string WaitReport::number_and_call(Rank rank, std::uint64_t sequence) const
 }
 
 bool WaitReport::is_of_this_process(Rank rank) const {
-  return me_.process_of && me_.process_of(rank) == ::getpid();
+  return me_.around != nullptr && me_.around->process_of(rank) == ::getpid();
 }
 
 bool WaitReport::is_stopped(Rank rank) const {
-  const int pid = me_.process_of ? me_.process_of(rank) : 0;
+  const int pid = me_.around != nullptr ? me_.around->process_of(rank) : 0;
   return pid != 0 && probe::is_stopped(pid);
 }
 

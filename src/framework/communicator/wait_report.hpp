@@ -1,4 +1,5 @@
 #pragma once
+// Diagnosis says with this, in warnings and errors, for whom and in which call a rank waits.
 
 #include <string>
 #include <vector>

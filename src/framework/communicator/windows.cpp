@@ -1,5 +1,6 @@
 // Comm: windows, and what is put into them.
 
+#include <new>
 #include <utility>
 
 #include "base/error.hpp"
@@ -37,9 +38,17 @@ Call described(const OneSidedCall& call) {
   return what;
 }
 
+/// The error of all ranks where this one has no memory for `call`.
+Status without_memory(const std::string& me, const OneSidedCall& call) {
+  if (call.what == OneSidedCall::What::wait)
+    return error(Code::system_error, "{} has no memory for a call: wait_signal", me);
+  return error(Code::system_error, "{} has no memory for a call: {} to rank {}", me,
+               call.what == OneSidedCall::What::put ? "put_signal" : "signal", index(call.peer));
+}
+
 }  // namespace
 
-/// By the holder of the progress lock. Null: it is done.
+/// Null if it is done at once. The caller holds the progress lock.
 std::shared_ptr<Operation> Comm::start(const OneSidedCall& call, Gate gate,
                                        std::uint32_t poll_budget) {
   const std::uint64_t number = recorder_.add(
@@ -136,7 +145,7 @@ Status Comm::close_window(std::uint32_t window) {
   return status;
 }
 
-Status Comm::run(const OneSidedCall& call) {
+Status Comm::run(const OneSidedCall& call) try {
   if (forked()) return failure();
   std::shared_ptr<Comm> alive;  // longer than the lock, if another thread aborts it meanwhile
   ProgressLock progress_lock = loop_.progress_lock();
@@ -149,9 +158,12 @@ Status Comm::run(const OneSidedCall& call) {
   alive = weak_from_this().lock();
   note_wait(*operation);
   return loop_.wait(progress_lock, *operation);
+} catch (const std::bad_alloc&) {
+  abort(without_memory(me_.names[uindex(me_.rank)], call));
+  return failure();
 }
 
-Result<std::shared_ptr<Operation>> Comm::issue(const OneSidedCall& call, Gate gate) {
+Result<std::shared_ptr<Operation>> Comm::issue(const OneSidedCall& call, Gate gate) try {
   if (forked()) return failure();
   ProgressLock progress_lock = loop_.progress_lock();
   loop_.lock(progress_lock);
@@ -167,6 +179,9 @@ Result<std::shared_ptr<Operation>> Comm::issue(const OneSidedCall& call, Gate ga
   else
     gated_.store(true, std::memory_order_relaxed);
   return operation;
+} catch (const std::bad_alloc&) {
+  abort(without_memory(me_.names[uindex(me_.rank)], call));
+  return failure();
 }
 
 }  // namespace anyccl

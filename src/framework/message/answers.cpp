@@ -36,21 +36,21 @@ bool MessageMatcher::answer(Rank to, std::uint64_t message) {
   return true;
 }
 
-/// Of the next message, which its receive gets: whether it has all the answer it wants. The answer
-/// must have left: when the receive is complete nobody may be here to see to it.
+/// Whether the next message, which its receive gets, has all the answer it wants; answers it if it
+/// can. The answer must have left: when the receive is complete nobody may be here to see to it.
 bool MessageMatcher::answer_next(Rank from, const Envelope& envelope) {
   if (!message_digest::is_synchronous(envelope.digest)) return true;
   return answer(from, pairs_[uindex(from)].received + 1) && route_[uindex(from)]->settled(from);
 }
 
-/// The same of a kept message.
+/// Whether a kept message has all the answer it wants, as answer_next() has it.
 bool MessageMatcher::has_answered(Rank from, Early& early) {
   if (!message_digest::is_synchronous(early.request->digest())) return true;
   if (!early.answered) early.answered = answer(from, early.request->number());
   return early.answered && route_[uindex(from)]->settled(from);
 }
 
-/// Of a message that this rank sent. True if there may be more to read.
+/// Takes the answer to a message that this rank sent. True if there may be more to read.
 bool MessageMatcher::take_answer(Rank from, const Envelope& envelope) {
   Pair& pair = pairs_[uindex(from)];
   std::byte nothing{};

@@ -1,4 +1,5 @@
 #pragma once
+// OneSided makes such a wait for signals, and for puts that have to land before a window ends.
 
 #include <vector>
 

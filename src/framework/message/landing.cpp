@@ -22,7 +22,7 @@ std::shared_ptr<Operation> MessageMatcher::put(const OneSidedCall& call, Gate ga
   return send(message.rest(), gate);
 }
 
-/// Null: it is done.
+/// Sends the message; null if it is done at once.
 std::shared_ptr<Operation> MessageMatcher::send(const Call& call, Gate gate) {
   if (gate == Gate::open && does_at_once(call, 1)) return nullptr;
   std::shared_ptr<MessageRequest> request = add(call, gate);

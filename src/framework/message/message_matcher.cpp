@@ -25,7 +25,7 @@ MessageMatcher::Exchange& MessageMatcher::exchange(Rank other) {
   return *pair.open;
 }
 
-/// Its memory is kept for another one. A few stay: ranks that exchange messages will soon do so again.
+/// Its memory is kept for another one. A few stay: ranks that exchange messages soon do so again.
 void MessageMatcher::end_if_over(Rank other) {
   constexpr std::size_t kFew = 8;
   Pair& pair = pairs_[uindex(other)];

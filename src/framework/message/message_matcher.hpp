@@ -8,9 +8,9 @@
 // 4. Short messages are eager: does_at_once() sends or receives them without a request object.
 // 5. A message of a rank to itself meets its receive here; no transport sees it.
 // 6. A synchronous message that meets its receive is answered first, by a message without contents,
-//    which goes before all that have not started; until it has gone the message is kept. A rank that
-//    waits for an answer keeps whatever comes before it. So reading never waits for an answer, and
-//    no answer is stuck. See answers.cpp.
+//    which goes before all that have not started; until it has gone the message is kept. A rank
+//    that waits for an answer keeps whatever comes before it. So reading never waits for an answer,
+//    and no answer is stuck. See answers.cpp.
 // 7. Puts and signals are messages that OneSided has a place for; no receive gets them.
 
 #include <algorithm>
@@ -40,10 +40,10 @@ class MessageMatcher {
   /// is the next one wanted. False: nothing has happened; so it is for a call with wrong arguments.
   /// `poll_budget`: how often to look for what it receives, see Incoming.
   bool does_at_once(const Call& call, std::uint32_t poll_budget);
-  /// Of a call that is right. It may be done already.
+  /// Adds the request of a call that is right. It may be done already.
   std::shared_ptr<MessageRequest> add(const Call& call, Gate gate);
-  /// From now on advance() shows it what comes, until it is done and removed, or removed. What comes
-  /// before what it looks for is kept in memory.
+  /// From now on advance() shows it what comes, until it is done and removed, or removed. What
+  /// comes before what it looks for is kept in memory.
   void add(std::shared_ptr<Probe> probe);
   void remove(const std::shared_ptr<Probe>& probe);
   /// Nobody but the caller has it any more, and it is done: another call may get it.
@@ -60,12 +60,14 @@ class MessageMatcher {
   bool waits_for_peers() const { return open_ > 0 && open_ > one_sided_.standing(); }
   /// Whether nothing is open but receives to which nothing has come: no peer may still read here.
   bool has_only_receives() const;
-  /// What waits_for_peers() says, or peers may put something here: there is no time in which nothing can come.
+  /// What waits_for_peers() says, or peers may put something here: there is no time in which
+  /// nothing can come.
   bool looks_at_peers() const { return open_ > 0; }
   /// Whether messages of this rank to itself will meet when a gate opens.
   bool will_meet_itself() const;
 
-  /// Requests that may wait for a peer in vain: the first of each queue, and those that something waits for.
+  /// Requests that may wait for a peer in vain: the first of each queue, and those that something
+  /// waits for.
   std::vector<std::shared_ptr<Operation>> waiting() const;
   /// The rank whose message is wanted first, which may be kAnySource; none: no receive waits.
   std::optional<Rank> awaited_sender() const;
@@ -83,7 +85,7 @@ class MessageMatcher {
 
   /// Completes everything with `why`.
   void end(const Status& why);
-  /// The same, for messages to itself only.
+  /// Completes with `why` what waits for messages of this rank to itself, and nothing else.
   void end_own(const Status& why);
 
  private:
@@ -113,7 +115,7 @@ class MessageMatcher {
     std::unique_ptr<Exchange> open;        // null: nothing is
   };
 
-  /// Of a message from or to `other`.
+  /// Whether a message from or to `other` needs a peer.
   bool needs_peer(Rank other) const {
     return other == kAnySource ? pairs_.size() > 1 : other != me_;
   }
@@ -125,7 +127,7 @@ class MessageMatcher {
   }
   bool advance_with(Rank other);
   bool go_on(MessageRequest& send, Pair& pair);
-  /// Of the rank that a message is from or to; it has one from then on.
+  /// What is open with the rank `other`, which has an Exchange from then on.
   Exchange& exchange(Rank other);
   void end_if_over(Rank other);
   static bool has_sends(const Pair& pair) {

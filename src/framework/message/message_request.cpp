@@ -7,7 +7,8 @@
 namespace anyccl {
 namespace {
 
-/// Of a lent message, at a time: some 10 ms, after which others get their turn.
+/// The most bytes of a lent message that are copied at a time: some 10 ms, after which others get
+/// their turn.
 constexpr std::size_t kLentPart = std::size_t{64} << 20;
 
 }  // namespace

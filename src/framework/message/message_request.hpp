@@ -1,4 +1,6 @@
 #pragma once
+// MessageMatcher makes a request of each send and receive that cannot be done at once, and binds it
+// to its message.
 
 #include "framework/call/call.hpp"
 #include "framework/call/operation.hpp"
@@ -16,7 +18,7 @@ class MessageRequest final : public Operation {
   /// It is message `number` between this rank and `peer` in its direction, from 1. `envelope`: of a
   /// receive, what came.
   void bind(Messages& messages, Rank peer, std::uint64_t number, const Envelope& envelope = {});
-  /// Of a send that has not moved: its bytes are a copy from now on.
+  /// Copies the bytes of a send that has not moved: from now on it sends the copy.
   void copy_bytes() {
     own_.assign(call_.input, call_.input + total_);
     call_.input = own_.data();
@@ -39,11 +41,11 @@ class MessageRequest final : public Operation {
   }
   std::uint64_t number() const { return message_; }
   bool has_started() const { return fragments_ > 0; }
-  /// Of a send: only the answer of its receiver is missing, if anything is.
+  /// Whether a send is out: only the answer of its receiver is missing, if anything is.
   bool is_sent() const { return sent_; }
   /// A synchronous send was matched.
   void take_answer();
-  /// Of a receive whose message was found otherwise: where it came from.
+  /// The message of a receive was found otherwise: it came from `source`.
   void set_source(Rank source) { call_.root = source; }
   /// Once it is done.
   Rank peer() const { return call_.root; }

@@ -70,7 +70,7 @@ class OneSided {
   // --- what arrives -----------------------------------------------------------------------------
   /// Whether to look for messages of a rank that no receive wants.
   bool looks() const { return looks_ || !windows_.empty() || !waits_.empty(); }
-  /// The same, for a while, for a wait that was not added.
+  /// Whether looks() also says so for a while, for a wait that was not added.
   void look(bool looks) { looks_ = looks; }
   /// Whether messages that block others of `from` must be moved out of the way.
   bool wants(Rank from) const;
@@ -90,7 +90,7 @@ class OneSided {
   void first_waiting(std::vector<std::shared_ptr<Operation>>& operations) const;
   /// Completes everything with `why`; nothing lands any more.
   void end(const Status& why);
-  /// The same, for waits that only this rank itself can end.
+  /// Completes with `why` the waits that only this rank itself can end.
   void end_own(const Status& why);
 
  private:

@@ -1,4 +1,5 @@
 #pragma once
+// A program can look at a message before it receives it. MessageMatcher shows a Probe what comes.
 
 #include <fmt/core.h>
 

@@ -1,7 +1,7 @@
 #pragma once
 // What a put or a signal is on its way: one message with a header, which a short put follows in the
-// same message, and a longer one, or one whose bytes a stream has still to make, as the next message of
-// the pair.
+// same message, and a longer one, or one whose bytes a stream has still to make, as the next
+// message of the pair.
 
 #include <array>
 #include <cstring>

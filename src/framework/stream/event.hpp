@@ -1,4 +1,6 @@
 #pragma once
+// Events mark places in the work of streams. A stream records them; threads and other streams wait
+// for them.
 
 #include <chrono>
 #include <memory>
@@ -17,7 +19,7 @@ class Moment {
   using Clock = std::chrono::steady_clock;
 
   explicit Moment(std::weak_ptr<const HostStream> stream) : stream_(std::move(stream)) {}
-  /// By the stream: `so_far` is what became of its work until here.
+  /// The stream has come to it; `so_far` is what became of its work until here.
   void reach(const Status& so_far);
   bool reached() const;
   /// Returns when it is reached, with what became of the work before it.

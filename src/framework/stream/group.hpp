@@ -1,4 +1,6 @@
 #pragma once
+// The C interface collects the calls between anycclGroupStart and anycclGroupEnd here, and then
+// issues them together.
 
 #include <functional>
 #include <memory>

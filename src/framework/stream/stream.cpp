@@ -58,8 +58,10 @@ class WaitFor final : public StreamItem {
 bool comes_before(const Operation& operation, const Call& call) {
   const auto* const message = dynamic_cast<const MessageRequest*>(&operation);
   if (!call.is_point_to_point()) return dynamic_cast<const Execution*>(&operation) != nullptr;
-  return message != nullptr && message->call().collective == call.collective &&
-         message->call().root == call.root;
+  if (message == nullptr || message->call().collective != call.collective) return false;
+  const Rank peer = message->call().root;
+  if (call.collective == Collective::send) return peer == call.root;
+  return message->call().tag == call.tag && (peer == call.root || peer == kAnySource);
 }
 
 }  // namespace
@@ -76,12 +78,14 @@ Status HostStream::check() const {
 
 Status HostStream::start() {
   const std::lock_guard lock(mutex_);
-  if (worker_ != std::thread::id()) return {};
   const SignalsBlocked blocked;
   try {
-    std::thread worker([self = shared_from_this()] { self->work(); });
-    worker_ = worker.get_id();
-    worker.detach();
+    if (worker_ == std::thread::id()) {
+      std::thread worker([self = shared_from_this()] { self->work(); });
+      worker_ = worker.get_id();
+      worker.detach();
+    }
+    ++promised_;
     return {};
   } catch (const std::system_error& problem) {
     return system_error(problem.code().value(), "starting a stream's thread");
@@ -91,6 +95,7 @@ Status HostStream::start() {
 void HostStream::push(Items items) noexcept {
   {
     const std::lock_guard lock(mutex_);
+    --promised_;
     pushed_ += items.size();
     queue_.splice(queue_.end(), items);
   }
@@ -175,12 +180,16 @@ void HostStream::work() {
   stream_here = this;
   std::unique_lock lock(mutex_);
   for (;;) {
-    ready_.wait(lock, [&] { return closed_ || !queue_.empty(); });
-    if (stopping_ || queue_.empty()) return;
+    ready_.wait(lock, [&] { return (closed_ && promised_ == 0) || !queue_.empty(); });
+    if (stopping_) return;
+    if (queue_.empty()) {  // a prepared call or an open group may still use the stream
+      worker_ = {};
+      return;
+    }
     Items item;
     item.splice(item.end(), queue_, queue_.begin());
-    if (item.front()
-            ->is_mark()) {  // with the lock: no thread sees it told and not done, or done and not told
+    // A mark is told with the lock: no thread sees it told and not done, or done and not told.
+    if (item.front()->is_mark()) {
       static_cast<void>(item.front()->run(first_error_));
       ++done_;
       finished_.notify_all();
@@ -249,7 +258,9 @@ Batch::Batch(std::shared_ptr<HostStream> stream, std::size_t most) : stream_(std
 }
 
 Batch::~Batch() {
-  if (!items_.empty() && !operations_->empty()) stream_->push(std::move(items_));
+  if (items_.empty()) return;  // it was moved
+  if (operations_->empty()) items_.clear();
+  stream_->push(std::move(items_));
 }
 
 Result<std::shared_ptr<Operation>> Batch::issue(const std::shared_ptr<Comm>& comm,

@@ -1,4 +1,5 @@
 #pragma once
+// A stream does its work in order, in a thread of its own. Operations are put into it by a Batch.
 
 #include <list>
 #include <memory>
@@ -29,8 +30,8 @@ class StreamItem {
   virtual Status run(const Status& so_far) = 0;
   /// It runs code of the program, which must not meet the end of the process.
   virtual bool is_foreign() const { return false; }
-  /// It only tells others that the stream is here, which takes no time: a thread that has waited for the
-  /// last of these finds the stream done.
+  /// It only tells others that the stream is here, which takes no time: a thread that has waited
+  /// for the last of these finds the stream done.
   virtual bool is_mark() const { return false; }
   /// For the trace: somebody waits for this item, or for one behind it. Any thread, beside run().
   virtual void note_wait() const {}
@@ -52,9 +53,10 @@ class HostStream : public std::enable_shared_from_this<HostStream> {
   /// Ok, or why it cannot be used: it belongs to the parent of this process.
   Status check() const;
 
-  /// Before push(): starts the thread, if there is none. Errors: system_error.
+  /// Before each push(): starts the thread, if there is none, and keeps it until then. Errors:
+  /// system_error.
   Status start();
-  /// Puts the items behind everything that is queued.
+  /// Puts the items, or none, behind everything that is queued.
   void push(Items items) noexcept;
 
   Status call(void (*function)(void*), void* argument);
@@ -64,8 +66,8 @@ class HostStream : public std::enable_shared_from_this<HostStream> {
 
   /// Returns when everything queued is done, with the first error of the stream.
   Status synchronize();
-  /// Of a thread that is in a function of a stream: whether it can wait for that. Errors:
-  /// invalid_usage if it stands behind that function in the stream.
+  /// Whether this thread can wait for `awaited`. Errors: invalid_usage if the thread is in a
+  /// function of a stream, and `awaited` stands behind that function.
   static Status check_wait(const Awaited& awaited);
   /// For the trace: somebody waits for `moment`, and so for what the stream has before it.
   void note_wait(const Moment& moment) const;
@@ -87,7 +89,8 @@ class HostStream : public std::enable_shared_from_this<HostStream> {
   const StreamItem* running_ = nullptr;
   std::uint64_t pushed_ = 0, done_ = 0;  // items
   Status first_error_;
-  std::thread::id worker_;
+  std::thread::id worker_;    // of a closed stream it ends with the work, and may begin again
+  std::size_t promised_ = 0;  // pushes that start() was called for
   bool closed_ = false, stopping_ = false, in_foreign_code_ = false;
   std::uint64_t fork_generation_;
   const std::uint8_t number_;

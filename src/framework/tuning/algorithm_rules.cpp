@@ -24,12 +24,13 @@ Result<AlgorithmRules> AlgorithmRules::parse(std::string_view text, std::string_
   return rules;
 }
 
-const Algorithm* AlgorithmRules::wanted(const TunerQuery& query) const {
+const Algorithm* AlgorithmRules::wanted(const TunerQuery& query,
+                                        const std::function<bool(const Algorithm&)>& barred) const {
   const Algorithm* first = nullptr;
   for (const ChoiceRules::Rule& rule : rules_.all()) {
     if (rule.excluded || !rule.fits(query.shape.collective, query.bytes)) continue;
     const Algorithm* const found = find_algorithm(query.shape.collective, rule.name);
-    if (found == nullptr) continue;
+    if (found == nullptr || barred(*found)) continue;
     const bool possible = found->supports(query.shape);
     if (possible && meets(*found, query.shape, query.need)) return found;
     if (first == nullptr || (possible && !first->supports(query.shape))) first = found;

@@ -1,4 +1,6 @@
 #pragma once
+// Settings that choose algorithms and protocols have one grammar, which is parsed here.
+// AlgorithmRules and ProtocolRules use it.
 
 #include <optional>
 #include <span>
@@ -35,7 +37,7 @@ class ChoiceRules {
     bool fits(Collective called, std::size_t bytes) const {
       return (!collective || *collective == called) && bytes >= from && bytes < below;
     }
-    /// Of every collective and size.
+    /// Whether it is for every collective and size.
     bool is_plain() const { return !collective && from == 0 && below == ~std::size_t{0}; }
   };
 

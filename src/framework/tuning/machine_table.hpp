@@ -1,4 +1,6 @@
 #pragma once
+// `anyccl tune` leaves what it has measured on a machine in a file. A process reads it here when it
+// first creates a communicator.
 
 #include <memory>
 #include <string>

@@ -6,14 +6,15 @@
 
 namespace anyccl {
 
-/// Of ANYCCL_REPRODUCIBLE.
+/// These are the levels of ANYCCL_REPRODUCIBLE.
 inline constexpr int kLevelOfRuns =
     1;  ///< The default: one order in all runs with the same settings.
 inline constexpr int kLevelOfTrees = 2;   ///< From this one on results are the aligned tree.
 inline constexpr int kLevelOfLeaves = 3;  ///< Calls with leaves are at this one at least.
 inline constexpr int kMostLevel = 3;
 
-/// What a sum of such elements by the tree takes: those of 16 and 8 bits are rounded where a step ends.
+/// What a sum of such elements by the tree takes: those of 16 and 8 bits are rounded where a step
+/// ends.
 Order tree_for(DType dtype);
 
 /// Whether the order of the operands has no effect on a result.

@@ -1,4 +1,6 @@
 #pragma once
+// The environment, the configuration of a communicator and that of a call say in this form how
+// plans are made. The tuner reads all three.
 
 #include <array>
 #include <atomic>
@@ -18,16 +20,16 @@ struct PlanSettings {
   AlgorithmRules algorithms = {};
   ProtocolRules protocols = {};
   std::size_t chunk_bytes = 0;  ///< At most this much of a vector or block at a time; 0: any.
-  int level = 0;                ///< Of reproducibility, at least.
+  int level = 0;                ///< The least level of reproducibility.
 };
 
 /// The configuration of calls.
 struct CallSettings : PlanSettings {
   bool forced = true;  ///< A choice that cannot be done is an error; else another one is taken.
   std::optional<DType> output, accumulate;  ///< See ElementTypes; absent: that of the call.
-  std::uint32_t leaves = 0;                 ///< Of all ranks, see leaves_of_rank(); 0: not set.
-  bool changes_plans = true;                ///< False: it is a tag and nothing else.
-  std::atomic<std::uint64_t> tag{0};        ///< Of the last such call, for profilers; 0: none.
+  std::uint32_t leaves = 0;           ///< Those of all ranks, see leaves_of_rank(); 0: not set.
+  bool changes_plans = true;          ///< False: it is a tag and nothing else.
+  std::atomic<std::uint64_t> tag{0};  ///< The last such call's, for profilers; 0: none.
 };
 
 /// The different configurations of calls of one communicator, so that a call carries a number and
@@ -55,8 +57,8 @@ class CallSettingsTable {
   CallSettingsTable& operator=(const CallSettingsTable&) = delete;
 
   /// Its number from 1 on; 0: it says nothing. The tag is remembered, but makes no difference.
-  /// Errors: invalid_argument, what is wrong with a text (not if `forced` is false: then it does not
-  /// count); invalid_usage for more than kMost.
+  /// Errors: invalid_argument, what is wrong with a text (not if `forced` is false: then it does
+  /// not count); invalid_usage for more than kMost.
   Result<std::uint8_t> number_of(const Text& text);
   /// Null for 0.
   const CallSettings* at(std::uint8_t number) const {

@@ -26,9 +26,11 @@ Result<ProtocolRules> ProtocolRules::parse(std::string_view text, std::string_vi
   return rules;
 }
 
-std::optional<Protocol> ProtocolRules::wanted(Collective collective, std::size_t bytes) const {
+std::optional<Protocol> ProtocolRules::wanted(Collective collective, std::size_t bytes,
+                                              Protocols allowed) const {
   for (const ChoiceRules::Rule& rule : rules_.all())
-    if (!rule.excluded && rule.fits(collective, bytes)) return protocol_of(rule);
+    if (!rule.excluded && rule.fits(collective, bytes) && allowed.has(protocol_of(rule)))
+      return protocol_of(rule);
   return std::nullopt;
 }
 
@@ -50,8 +52,7 @@ Result<ProtocolChoice> choose_protocols(Collective collective, std::size_t bytes
   ProtocolChoice choice;
   std::vector<std::string_view> excluding;
   for (const ProtocolRules* one : rules) {
-    const auto wanted = one->wanted(collective, bytes);
-    if (wanted && choice.allowed.has(*wanted))
+    if (const auto wanted = one->wanted(collective, bytes, choice.allowed))
       return ProtocolChoice{Protocols::only(*wanted), one->setting()};
     const Protocols excluded = one->excluded(collective, bytes);
     choice.allowed = choice.allowed.without(excluded);

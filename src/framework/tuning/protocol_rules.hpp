@@ -1,4 +1,5 @@
 #pragma once
+// The protocols of shared memory are defined here, and chosen by what the user says about them.
 
 #include <array>
 #include <span>
@@ -7,9 +8,9 @@
 
 namespace anyccl {
 
-/// Where bytes lie that one rank makes readable for others in shared memory. Not a format: all three
-/// are one release store of one word. Sockets have no such places; there LL and LL128 only mean that
-/// a vector travels in pieces that would fit.
+/// Where bytes lie that one rank makes readable for others in shared memory. Not a format: all
+/// three are one release store of one word. Sockets have no such places; there LL and LL128 only
+/// mean that a vector travels in pieces that would fit.
 enum class Protocol : std::uint8_t {
   ll,      ///< In the cache line of their word.
   ll128,   ///< In the slot of their word, several lines.
@@ -54,7 +55,9 @@ class ProtocolRules {
   static Result<ProtocolRules> parse(std::string_view text,
                                      std::string_view setting = "ANYCCL_PROTO");
 
-  std::optional<Protocol> wanted(Collective collective, std::size_t bytes) const;
+  /// The first that is named for such calls and is `allowed`.
+  std::optional<Protocol> wanted(Collective collective, std::size_t bytes,
+                                 Protocols allowed = Protocols::all()) const;
   Protocols excluded(Collective collective, std::size_t bytes) const;
   /// What a rule says that names neither a collective nor sizes: such a rule is for messages, too.
   std::optional<Protocol> of_messages() const;
@@ -68,7 +71,8 @@ struct ProtocolChoice {
   Protocols allowed = Protocols::all();
   std::string_view rule = {};  ///< The setting that names it; empty: by size.
 };
-/// By rules of which the first counts most. Later ones cannot ask for a choice that an earlier one excludes.
+/// By rules of which the first counts most. Later ones cannot ask for a choice that an earlier one
+/// excludes.
 /// Errors: unsupported, naming the settings, when nothing is left.
 Result<ProtocolChoice> choose_protocols(Collective collective, std::size_t bytes,
                                         std::span<const ProtocolRules* const> rules);

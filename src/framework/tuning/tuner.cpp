@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "algorithm/catalog/levels.hpp"
+#include "algorithm/loaded/loaded_algorithm.hpp"
 #include "algorithm/verify/check.hpp"
 #include "base/error.hpp"
 
@@ -50,8 +51,8 @@ Rule best_all_reduce_of_many(const TunerQuery& q) {
   return {has_groups(q.shape) ? "two_level" : "two_shot", kRuleOfThumb};
 }
 
-/// Over a network a round costs more than anything else as long as messages are short, and two ranks
-/// move the same bytes in one round as in two.
+/// Over a network a round costs more than anything else as long as messages are short, and two
+/// ranks move the same bytes in one round as in two.
 Rule best_all_reduce_over_network(const TunerQuery& q) {
   const std::string_view reason = measured_all_reduce(q) ? kMeasured : kRuleOfThumb;
   if (const std::size_t groups = count_groups(q.shape); groups > 1)
@@ -173,7 +174,8 @@ const Algorithm* best_measured(const TunerQuery& q, const TunerTable& table, con
   return as_usual && *as_usual < kClearGain * least ? usual : best;
 }
 
-/// Of those of the catalog that are possible and not excluded; null: there is none.
+/// The one of the catalog that should be fastest, of those that are possible and not excluded;
+/// null: there is none.
 const Algorithm* best_predicted(const TunerQuery& q, const Layers& layers) {
   const Algorithm* best = nullptr;
   double least = 0;
@@ -186,7 +188,8 @@ const Algorithm* best_predicted(const TunerQuery& q, const Layers& layers) {
   return best;
 }
 
-/// Where the built-in choice is not the tree; the model knows nothing of ranks that share a network.
+/// Where the built-in choice is not the tree; the model knows nothing of ranks that share a
+/// network.
 const Algorithm* best_tree(const TunerQuery& q, const Layers& layers) {
   const std::size_t groups = count_groups(q.shape);
   if (q.network && groups > 1 && q.shape.collective == Collective::all_reduce) {
@@ -198,7 +201,7 @@ const Algorithm* best_tree(const TunerQuery& q, const Layers& layers) {
   return best_predicted(q, layers);
 }
 
-/// By the tables, or else what is built in.
+/// What the tables choose, or else what is built in.
 Choice without_user(const TunerQuery& q, const TunerPolicy& policy, const Layers& layers) {
   const auto [name, reason] = best(q);
   Choice choice{find_algorithm(q.shape.collective, name), 0, reason};
@@ -246,10 +249,15 @@ Result<Choice> by_layers(const TunerQuery& q, const TunerPolicy& policy, const L
   Layers above;
   for (const PlanSettings* one : layers) {
     const AlgorithmRules& rules = one->algorithms;
-    const Algorithm* const wanted = rules.wanted(q);
-    if (wanted != nullptr && !excludes(above, *wanted, q.bytes)) {
+    const Algorithm* const wanted =
+        rules.wanted(q, [&](const Algorithm& found) { return excludes(above, found, q.bytes); });
+    if (wanted != nullptr) {
       if (!wanted->supports(q.shape)) return cannot(*wanted, q, rules.setting());
-      if (!meets(*wanted, q.shape, q.need)) return is_no_tree(*wanted, q, rules.setting());
+      if (!meets(*wanted, q.shape, q.need)) {
+        // One that is wrong has no order at all.
+        if (wanted->loaded != nullptr) ANYCCL_CHECK(wanted->loaded->check(q.shape, ~0U));
+        return is_no_tree(*wanted, q, rules.setting());
+      }
       return Choice{wanted, 0, rules.setting()};
     }
     above.push_back(one);

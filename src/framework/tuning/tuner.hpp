@@ -36,9 +36,10 @@ struct Choice {
 };
 /// As Choice::tile_bytes, unless a user wants less.
 std::size_t usual_tile(const TunerQuery& query);
-/// Of a call with this configuration, or null: the highest of all that say one.
+/// The level of reproducibility of a call, whose configuration may be null: the highest of all that
+/// say one.
 int level_of(const TunerPolicy& policy, const CallSettings* call);
-/// Of a choice, for people.
+/// Says for people why a choice was made.
 std::string reason(const Choice& choice);
 
 /// Where a table says less gain than this, what is built in stays: times vary by as much.
@@ -47,8 +48,8 @@ inline constexpr double kClearGain = 1.1;
 /// Where a table decides, its fastest algorithm is taken, if what is built in would take kClearGain
 /// times as long. What the user excludes is not taken: then it is the one that should be fastest of
 /// the others. `call`: its configuration, or null. Only what meets the query's need of an order is
-/// taken. Errors: unsupported when the algorithm that the user named cannot do this shape or has not the
-/// order that is needed, or when all that can are excluded; the same of protocols.
+/// taken. Errors: unsupported when the algorithm that the user named cannot do this shape or has
+/// not the order that is needed, or when all that can are excluded; the same of protocols.
 Result<Choice> select_algorithm(const TunerQuery& query, const TunerPolicy& policy,
                                 const CallSettings* call = nullptr);
 /// The setting that keeps a query from having an algorithm; empty: none.
@@ -60,13 +61,13 @@ struct Candidate {
   const Algorithm* algorithm = nullptr;
   bool possible = true;     ///< It can do this shape.
   Cost cost = {};           ///< If possible.
-  double predicted_us = 0;  ///< By the model below.
+  double predicted_us = 0;  ///< What the model below says.
   std::optional<double> measured_us = {};
 };
 
 /// The prediction for one algorithm, by the model below.
 double predict_us(const Algorithm& algorithm, const TunerQuery& query);
-/// Of one message.
+/// The prediction for one message.
 double predict_message(std::size_t bytes, bool network);
 
 /// All algorithms of the collective, in the order of the catalog.

@@ -26,7 +26,7 @@ bool is_row(const TableJson& row) {
          has("inplace", &TableJson::is_boolean);
 }
 
-/// Of "all_reduce/ring"; null: there is none such here.
+/// The algorithm with this name, such as "all_reduce/ring"; null: there is none.
 const Algorithm* algorithm_of(std::string_view id) {
   for (const Algorithm* a : all_algorithms()) {
     const std::string_view collective = name(a->collective);

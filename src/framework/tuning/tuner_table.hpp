@@ -1,4 +1,6 @@
 #pragma once
+// The tuner chooses by measurements of `anyccl perf` and `anyccl tune`, which are read and looked
+// up here.
 
 #include <cstdint>
 #include <map>
@@ -20,7 +22,7 @@ class TunerTable {
   static Result<TunerTable> read(const std::string& file);
   static Result<TunerTable> parse(const std::string& text, const std::string& file);
 
-  /// Of several times for the same, the shortest counts.
+  /// Where there are several times for the same, the shortest counts.
   void add(const Algorithm& algorithm, int ranks, bool network, double bytes, double us);
   /// The time of `algorithm` in us: measured with as many ranks over the same kind of transport,
   /// and interpolated between the sizes next to `query.bytes`. Absent: it was not measured.

@@ -10,7 +10,7 @@ namespace anyccl {
 namespace {
 
 struct Precision {
-  double unit;   ///< Of a rounding to the type, relative,
+  double unit;   ///< The error of a rounding to the type, relative,
   double least;  ///< and absolute, of subnormal numbers.
   double most;   ///< The largest number.
 };

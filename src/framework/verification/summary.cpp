@@ -113,7 +113,7 @@ void with_type_of(std::size_t bytes, const Function& function) {
 struct Rows {
   const std::byte* memory;
   std::size_t count, rest;  ///< Rows; elements of one more.
-  std::uint64_t number;     ///< Of the first row in the vector.
+  std::uint64_t number;     ///< The first row's, in the vector.
 };
 
 /// The last row, filled up with zeros.
@@ -133,8 +133,8 @@ struct Summary {
   std::uint64_t words[kRow] = {};
 };
 
-/// A random sign, which the bound of wrong alarms lives on, and 1/2 to 1 with 20 bits, so that rows that were
-/// swapped count otherwise.
+/// A random sign, which the bound of wrong alarms lives on, and 1/2 to 1 with 20 bits, so that rows
+/// that were swapped count otherwise.
 double weight_of(std::uint64_t random) {
   const double size = 0.5 + std::ldexp(static_cast<double>(random & 0x7ffff), -20);
   return (random >> 63) != 0 ? -size : size;

@@ -1,6 +1,6 @@
 #pragma once
-// What one rank tells others of a vector, so that they can check a result of it: sums with random weights or
-// weights, maxima, or a hash. docs/adr/0060 says what follows from it.
+// What one rank tells others of a vector, so that they can check a result of it: sums with random
+// weights or weights, maxima, or a hash. docs/adr/0060 says what follows from it.
 
 #include <cstddef>
 #include <cstdint>
@@ -23,44 +23,46 @@ enum class Family : std::uint8_t {
 /// Elements go to 64 lanes, one after the other; those of a set have one summary for each lane.
 struct Method {
   Family family = Family::moved;
-  DType dtype = DType::u8;  ///< Of what goes to the lanes: of complex numbers the parts do.
+  DType dtype = DType::u8;  ///< What goes to the lanes; of complex numbers the parts do.
   ReduceOp op = ReduceOp::sum;
-  std::size_t bytes = 1, per_element = 1;  ///< Of what goes to a lane, and how many of an element.
+  std::size_t bytes = 1, per_element = 1;  ///< The size of each, and how many an element has.
   std::size_t set = 0;                     ///< So much of it is in a set; a multiple of 64.
   ConvertFn widen = nullptr;  ///< Makes `dtype` of the elements of a contribution; null: they are,
   std::size_t element_bytes = 1;  ///< and have so many bytes each.
 
   std::size_t words_per_lane() const { return family == Family::floats ? 2 : 1; }
   std::size_t sets(std::size_t elements) const { return (elements * per_element + set - 1) / set; }
-  /// Of each set; fewer in small vectors.
+  /// How many lanes each set has; fewer in small vectors.
   std::size_t lanes(std::size_t elements) const;
-  /// Of a vector of so many elements.
+  /// The words that summarize a vector of so many elements.
   std::size_t words(std::size_t elements) const {
     return family == Family::moved ? 0 : sets(elements) * lanes(elements) * words_per_lane();
   }
 };
 
-/// Of contributions to calls like this on `size` ranks. `sum`, `output`: see ElementTypes. `created`: its operator, if a
-/// program has created it. Errors: invalid_usage, where there is no check for the operator.
+/// How contributions to calls like this on `size` ranks are summarized. `sum`, `output`: see
+/// ElementTypes. `created`: its operator, if a program has created it. Errors: invalid_usage, where
+/// there is no check for the operator.
 Result<Method> method_of(const Call& call, DType sum, DType output, const Operator* created,
                          int size);
-/// Of results of this type.
+/// How results of this type are summarized, where contributions are by `method`.
 Method of_result(const Method& method, DType output);
-/// Of two vectors' summaries, that of all elements of both. Of `count` words each.
+/// Joins two vectors' summaries, of `count` words each: `words` becomes that of all elements of
+/// both.
 void join(const Method& method, std::uint64_t* words, const std::uint64_t* more, std::size_t count);
 
-/// Writes method.words(most) words: the summary of `elements` of them, at most `most`, at `memory`. Of a
-/// lane of floats: the sum and the root of the sum of squares, as f64.
+/// Writes method.words(most) words: the summary of `elements` of them, at most `most`, at `memory`.
+/// Of a lane of floats: the sum and the root of the sum of squares, as f64.
 void summarize(const Method& method, std::uint64_t seed, const std::byte* memory,
                std::size_t elements, std::size_t most, std::uint64_t* words);
 
-/// Of Family::order: the first element of `y` that does not dominate that of `x`, as the result of both
-/// does; `elements`, if all do.
+/// Finds, for Family::order, the first element of `y` that does not dominate that of `x`, as the
+/// result of both does; `elements`, if all do.
 std::size_t first_not_above(const Method& method, const std::byte* y, const std::byte* x,
                             std::size_t elements);
 
-/// Hashes of memories, with 64 bits: two that differ have the same with a probability of 2^-32, whatever
-/// they are, as long as nobody knows the seed.
+/// Hashes of memories, with 64 bits: two that differ have the same with a probability of 2^-32,
+/// whatever they are, as long as nobody knows the seed.
 class Hasher {
  public:
   explicit Hasher(std::uint64_t seed);

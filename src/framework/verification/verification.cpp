@@ -130,14 +130,14 @@ Verification::Piece Verification::result_of(std::size_t from) const {
   }
 }
 
-/// The same piece of another part of the input.
+/// Where this piece of part `k` of the input is.
 const std::byte* Verification::part(const Piece& piece, std::size_t k) const {
   const Call& call = call_.call;
   const std::size_t blocks = call.collective == Collective::reduce_scatter ? n() : 1;
   return piece.at + k * blocks * call.count * bytes_of(call.dtype);
 }
 
-/// Of those that are summed up: of any rank.
+/// The most elements that any rank summarizes.
 std::size_t Verification::most_elements() const {
   const Call& call = call_.call;
   if (call_.method.family == Family::moved) return 0;
@@ -210,7 +210,7 @@ void Verification::scale(std::uint64_t* words) const {
   std::memcpy(words, numbers.data(), count * sizeof(double));
 }
 
-/// Of all parts of the input.
+/// Summarizes all parts of the input.
 void Verification::summarize_input(const Piece& piece, std::uint64_t* words) const {
   const Method& method = call_.method;
   summarize(method, seed_, piece.at, piece.elements, most_elements(), words);
@@ -221,8 +221,8 @@ void Verification::summarize_input(const Piece& piece, std::uint64_t* words) con
   }
 }
 
-/// The first element of the result that does not take in this rank's; ~0: all do. In place the first part is left out,
-/// as the result has overwritten it.
+/// The first element of the result that does not take in this rank's; ~0: all do. In place the
+/// first part is left out, as the result has overwritten it.
 std::size_t Verification::first_not_above(const Piece& y) const {
   const Piece x = input_for(uindex(call_.me));
   for (std::size_t k = x.at == y.at ? 1 : 0; k < call_.parts; ++k)

@@ -1,7 +1,8 @@
 #pragma once
-// The verification of one collective call at one rank. Before the call starts, each rank takes a summary of
-// its input, and when it is there, of its result; in a collective of its own, the check, ranks give each
-// other their summaries, and each compares. docs/adr/0060 says why results that are right pass.
+// The verification of one collective call at one rank. Before the call starts, each rank takes a
+// summary of its input, and when it is there, of its result; in a collective of its own, the check,
+// ranks give each other their summaries, and each compares. docs/adr/0060 says why results that are
+// right pass.
 
 #include <memory>
 #include <string>
@@ -18,12 +19,12 @@ struct VerifiedCall {
   Call call;  ///< Its buffers stay where they are until the verification ends.
   Rank me{0};
   int size = 1;
-  std::uint64_t sequence = 0;  ///< Of the call.
+  std::uint64_t sequence = 0;  ///< The call's.
   std::uint64_t secret = 0;    ///< Equal on all ranks, and another one in other communicators.
-  Method method;               ///< Of contributions.
+  Method method;               ///< That of contributions.
   DType output = DType::f32;   ///< The type of the result.
-  std::size_t parts = 1;       ///< Of the input: see leaves_of_rank().
-  Roundings roundings;         ///< Of sums of floats.
+  std::size_t parts = 1;       ///< Those of the input: see leaves_of_rank().
+  Roundings roundings;         ///< Those of sums of floats.
   std::shared_ptr<const Operator> op = nullptr;  ///< If the program created it.
 };
 

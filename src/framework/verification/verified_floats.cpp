@@ -1,4 +1,5 @@
-// Verification of sums of floats: are they within what rounding explains, and if not, whose contribution is wrong?
+// Verification of sums of floats: are they within what rounding explains, and if not, whose
+// contribution is wrong?
 
 #include <fmt/format.h>
 
@@ -45,8 +46,8 @@ Verification::FloatLane Verification::lane_of(std::size_t set, std::size_t b) co
   }
   const double y = value(result_.data(), set, b, 0);
   double norm = value(result_.data(), set, b, 1);
-  // Squares of numbers of f64 overflow, too: nothing is known then, if they are the contributions'. The norm of a
-  // right result is at most this.
+  // Squares of numbers of f64 overflow, too: nothing is known then, if they are the contributions'.
+  // The norm of a right result is at most this.
   const bool is_f64 = method.dtype == DType::f64;
   const bool may_overflow = is_f64 && method.widen == nullptr;
   if (may_overflow && (!is_finite || !std::isfinite(terms))) return lane;
@@ -70,7 +71,7 @@ Verification::FloatLane Verification::lane_of(std::size_t set, std::size_t b) co
   return lane;
 }
 
-/// Of the ranks, one whose contribution explains all of it.
+/// Names the rank whose contribution explains all of it, if there is just one.
 std::string Verification::fault_of_floats(const std::vector<FloatLane>& wrong) const {
   std::string fault;
   int explanations = 0;

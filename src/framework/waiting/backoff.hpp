@@ -1,4 +1,6 @@
 #pragma once
+// ProgressLoop asks a Backoff after each look that found nothing. It spins or yields, or says when
+// to sleep and when to look for failures.
 
 #include <chrono>
 #include <cstdint>

@@ -1,4 +1,6 @@
 #pragma once
+// One thread at a time makes progress on a communicator: it holds this lock, which ProgressLoop
+// gives it.
 
 #include <atomic>
 

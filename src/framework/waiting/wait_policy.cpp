@@ -27,8 +27,8 @@ void Cadence::restart(std::uint32_t kind) {
   different_.store(false, std::memory_order_relaxed);
 }
 
-/// A wait that is quite different, such as that for a checkpoint, is not taken for a change of pace;
-/// two in a row are.
+/// A wait that is quite different, such as that for a checkpoint, is not taken for a change of
+/// pace; two in a row are.
 void Cadence::learn(Duration wait) {
   std::uint32_t waits = waits_.load(std::memory_order_relaxed);
   Duration::rep mean = mean_.load(std::memory_order_relaxed);

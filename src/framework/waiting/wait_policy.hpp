@@ -1,4 +1,6 @@
 #pragma once
+// A communicator learns here how long its waits take, and so when a thread should spin, yield or
+// sleep. Backoff asks.
 
 #include <array>
 #include <atomic>
@@ -13,7 +15,8 @@ namespace anyccl {
 struct WaitStep {
   enum class How : std::uint8_t { spin, yield, sleep };
   How how = How::spin;
-  /// Of a sleep: until the awaited thing is about to come; 0: nothing is known about that.
+  /// For a sleep, the time until the awaited thing is about to come; 0: nothing is known about
+  /// that.
   std::chrono::nanoseconds until_expected{0};
 };
 
@@ -46,7 +49,7 @@ class WaitPolicy {
 
   using Duration = Cadence::Duration;
   WaitMode mode() const { return mode_; }
-  /// Of a thread that has waited for so long, for an operation of this kind; 0: of no kind.
+  /// What a thread does that has waited for so long, for an operation of this kind; 0: of no kind.
   WaitStep step(std::uint32_t kind, Duration waited) const;
   /// Such a wait is over. `slept`: until it was woken.
   void learn(std::uint32_t kind, Duration wait, bool slept);

@@ -48,7 +48,7 @@ class BufferPool {
   static std::size_t size_class(std::size_t bytes);
 
   std::mutex mutex_;
-  std::array<std::vector<Buffer>, 32> free_;  // Of size class c: kSmallest << c bytes.
+  std::array<std::vector<Buffer>, 32> free_;  // By size class: c has kSmallest << c bytes.
   std::size_t kept_ = 0;
 };
 

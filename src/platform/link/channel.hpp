@@ -36,8 +36,9 @@ class Channel {
   Context& context() const { return *context_; }
 
   // --- sending ----------------------------------------------------------------------------------
-  /// Whether the data frame `key` of `bytes` bytes may be sent now: also to a peer that has left, which
-  /// does not take it, but not to one that has aborted. A rank that only sends has to wait to learn why.
+  /// Whether the data frame `key` of `bytes` bytes may be sent now: also to a peer that has left,
+  /// which does not take it, but not to one that has aborted. A rank that only sends has to wait to
+  /// learn why.
   bool has_room(const Key& key, std::size_t bytes) const {
     return link_->out_.room(bytes) && !flow_.aborted &&
            (flow_.window.has_room(key, bytes) || flow_.goodbye);
@@ -45,13 +46,15 @@ class Channel {
   /// Sends a frame, or queues what the socket does not take; whether nothing is queued. After
   /// goodbye() and abort(), and once the peer has said goodbye, it goes nowhere.
   bool send(FrameHeader header, const std::byte* payload);
-  /// The same for a small frame that shall go along with the next one, which follows at once.
+  /// Sends a small frame along with the next one, which follows at once; returns what send() does.
   bool send_ahead(FrameHeader header, const std::byte* payload);
-  /// Sends what is queued, for all contexts, as far as the socket takes it; whether nothing is left.
+  /// Sends what is queued, for all contexts, as far as the socket takes it; whether nothing is
+  /// left.
   bool flush();
   bool idle() const { return link_->out_.idle(); }
   /// A message of the transport, which next_notice() gives to the peer. Any thread.
-  /// Errors: system_error: there is no descriptor left to keep `descriptors` until they can be sent.
+  /// Errors: system_error: there is no descriptor left to keep `descriptors` until they can be
+  /// sent.
   Status send_notice(std::span<const std::byte> payload, std::span<const int> descriptors);
 
   // --- receiving --------------------------------------------------------------------------------
@@ -64,13 +67,13 @@ class Channel {
   bool next_notice(Notice& notice);
   /// Waits for it. Errors: timeout, remote_error (the peer went away).
   Status await_notice(Notice& notice, Deadline deadline);
-  /// Takes in what has arrived, up to a thousand frames of data, and sends what has to be said meanwhile:
-  /// credits, and which frames are waited for.
+  /// Takes in what has arrived, up to a thousand frames of data, and sends what has to be said
+  /// meanwhile: credits, and which frames are waited for.
   void pump();
   /// Forgets collective operations before Context::oldest.
   void forget_old();
   bool call(std::uint64_t sequence, CallRecord& record);
-  /// Of the records received; 0: none.
+  /// The sequence numbers of the call records received; 0: none.
   std::array<std::uint64_t, kCallHistory> call_sequences();
   /// The last collective of which the peer has sent something, a record or data; 0: none.
   std::uint64_t newest_call();
@@ -103,15 +106,16 @@ class Channel {
   void abort(const Status& why);
   /// Nothing more will be sent.
   void goodbye();
-  /// After goodbye() or abort(): whether all that was sent is in the hands of the peer's kernel, with
-  /// LinkSettings::reconnects of the peer, or nobody is there. Reads and drops what comes. Where the link stays, as another communicator of this
-  /// rank may use it, and for `to` own_kernel: whether all has left the queue.
+  /// After goodbye() or abort(): whether all that was sent is in the hands of the peer's kernel,
+  /// with LinkSettings::reconnects of the peer, or nobody is there. Reads and drops what comes.
+  /// Where the link stays, as another communicator of this rank may use it, and for `to`
+  /// own_kernel: whether all has left the queue.
   bool is_delivered(Delivered to = Delivered::peer_kernel);
-  /// Ends the stream after what was sent, unless another communicator of this rank may use it, or one
-  /// that has failed and not left.
+  /// Ends the stream after what was sent, unless another communicator of this rank may use it, or
+  /// one that has failed and not left.
   void close_last();
-  /// After abort(): ends the stream where the peer does not take it, so that it learns at least that this
-  /// rank is gone.
+  /// After abort(): ends the stream where the peer does not take it, so that it learns at least
+  /// that this rank is gone.
   void close_if_stuck();
 
  private:
@@ -136,7 +140,7 @@ class Channel {
 /// A peer, as the transports of a communicator get it.
 struct PeerChannel {
   Rank rank{};
-  std::unique_ptr<Channel> channel;  ///< Null: it is opened on `link` at its first use.
+  std::unique_ptr<Channel> channel;  ///< Null if it is opened on `link` at its first use.
   bool local = false;                ///< A unix socket: the peer is on this host.
   bool same_process = false;         ///< The peer is a thread of this process.
   std::shared_ptr<Link> link = {};

@@ -40,7 +40,8 @@ Chaos::Chaos(const ChaosPlan& plan)
       writes_(frames_.roll()),
       reads_(writes_.roll()),
       flips_(reads_.roll()),
-      until_cut_(flips_.failures(plan.cut)),
+      cuts_(flips_.roll()),
+      until_cut_(cuts_.failures(plan.cut)),
       until_flip_(flips_.failures(plan.corrupt)) {}
 
 int Chaos::copies() {
@@ -54,7 +55,7 @@ std::size_t Chaos::some_of(std::size_t bytes, Dice& dice) {
 }
 
 void Chaos::connected() {
-  if (until_cut_ == 0) until_cut_ = flips_.failures(plan_.cut);
+  if (until_cut_ == 0) until_cut_ = cuts_.failures(plan_.cut);
   ended_ = false;
 }
 

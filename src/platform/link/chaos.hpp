@@ -71,7 +71,7 @@ class Chaos final : public SecureStream::Wire {
   void flip_bits(std::span<std::byte> bytes);
 
   const ChaosPlan plan_;
-  Dice frames_, writes_, reads_, flips_;
+  Dice frames_, writes_, reads_, flips_, cuts_;
   std::uint64_t until_cut_, until_flip_;              // Bytes.
   bool ended_ = false;                                // The peer takes nothing more.
   std::chrono::steady_clock::time_point readable_{};  // From then on.

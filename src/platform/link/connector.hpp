@@ -23,8 +23,8 @@ class Connector {
   virtual ~Connector() = default;
   /// The link to this member is used here: in a while it is attached, or given up. Never waits.
   virtual void connect(Rank member) = 0;
-  /// The connection of the link is lost, by this errno; 0: the peer has ended it. In a while another one is
-  /// attached, or the link given up. Never waits; with the link's lock.
+  /// The connection of the link is lost, by this errno; 0: the peer has ended it. In a while
+  /// another one is attached, or the link given up. Never waits; with the link's lock.
   virtual void reconnect(Rank member, int problem) = 0;
 
   /// How many links were attached so far. A communicator that waits opens channels on them, as they

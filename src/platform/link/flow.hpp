@@ -71,7 +71,7 @@ class Window {
   std::uint64_t sent_ = 0;
   std::atomic<std::uint64_t> credit_{0};
   mutable std::mutex asked_mutex_;
-  std::vector<Key> asked_;  // By the receiver, and not sent yet.
+  std::vector<Key> asked_;  // Asked for by the receiver, and not sent yet.
   std::atomic<bool> has_asked_{false};
 
   std::uint64_t arrived_ = 0, consumed_ = 0, told_ = 0;
@@ -90,12 +90,12 @@ struct Flow {
   explicit Flow(ContextKey k) : key(k) {}
 
   const ContextKey key;
-  Context* context = nullptr;        ///< Null: not opened here yet, or closed.
+  Context* context = nullptr;        ///< Null until it is opened here, and once it is closed.
   Rank peer{};                       ///< In that context.
   bool closed = false;               ///< What still comes is dropped.
   bool left = false;                 ///< This rank needs the link for it no more.
   std::atomic<bool> goodbye{false};  ///< From the peer: nothing more comes.
-  std::atomic<bool> aborted{false};  ///< By the peer, as goodbye.
+  std::atomic<bool> aborted{false};  ///< The peer has, and nothing more comes.
   Arrivals arrivals;
   std::array<CallRecord, kCallHistory> calls{};  ///< The newest received; sequence 0: none.
   std::uint64_t newest = 0;                      ///< Operation of which something has come.
@@ -104,7 +104,8 @@ struct Flow {
   Window window;
 
   bool is_over() const { return goodbye || aborted; }
-  /// Of a frame that was taken out of `arrivals`, because it was read or is of no interest any more.
+  /// Counts a frame as consumed, and gives its buffer back: it was taken out of `arrivals`, because
+  /// it was read or is of no interest any more.
   void drop(Arrival arrival);
 };
 

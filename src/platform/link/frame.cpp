@@ -60,8 +60,8 @@ Status received_abort(Rank from, const std::byte* payload, std::size_t bytes) {
   std::memcpy(&code, payload, sizeof code);
   const std::string text =
       printable({reinterpret_cast<const char*>(payload) + sizeof code, bytes - sizeof code});
-  // A mismatch of calls and an abort by the user are the same everywhere, and who says that a rank is
-  // gone is not to blame; anything else is, seen from here, a failure of that rank.
+  // A mismatch of calls and an abort by the user are the same everywhere, and who says that a rank
+  // is gone is not to blame; anything else is, seen from here, a failure of that rank.
   if (code == static_cast<CodeOnWire>(Code::aborted))
     return error(Code::aborted, "rank {} aborted: {}", index(from), text);
   if (code == static_cast<CodeOnWire>(Code::invalid_usage))

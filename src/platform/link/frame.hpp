@@ -21,15 +21,14 @@ static_assert(std::endian::native == std::endian::little, "the wire format is li
 using ContextKey = std::uint64_t;
 
 enum FrameType : std::uint8_t {
-  kData = 1,     ///< The reader's part of a publication, or a fragment of a message.
-  kCall = 2,     ///< A CallRecord.
-  kGoodbye = 3,  ///< Nothing follows in this context.
-  kAbort = 4,    ///< Code (u32) and text; nothing follows in this context.
-  kNotice = 5,   ///< A message of the transport, with `number` file descriptors.
-  kCredit = 6,   ///< Nothing but `credit`.
-  kWant = 7,     ///< The data frame that the header names is waited for: it may exceed the window.
-  kReceived =
-      8,  ///< Of the link: so many bytes of its frames have come as `credit` says. See Resend.
+  kData = 1,      ///< The reader's part of a publication, or a fragment of a message.
+  kCall = 2,      ///< A CallRecord.
+  kGoodbye = 3,   ///< Nothing follows in this context.
+  kAbort = 4,     ///< Code (u32) and text; nothing follows in this context.
+  kNotice = 5,    ///< A message of the transport, with `number` file descriptors.
+  kCredit = 6,    ///< Nothing but `credit`.
+  kWant = 7,      ///< The data frame that the header names is waited for: it may exceed the window.
+  kReceived = 8,  ///< `credit` bytes of the link's frames have come. See Resend.
 };
 
 enum FrameFlag : std::uint8_t { kMessage = 1, kSized = 2 };
@@ -40,7 +39,7 @@ struct FrameHeader {
   std::uint16_t magic = kMagic;
   std::uint8_t type = kData;
   std::uint8_t flags = 0;
-  std::uint32_t bytes = 0;  ///< Of the payload.
+  std::uint32_t bytes = 0;  ///< The payload's length.
   ContextKey context = 0;
   // Data and kWant only:
   std::uint64_t operation = 0;  ///< With kMessage: the message, per pair and direction.

@@ -198,8 +198,8 @@ bool Link::has_context(ContextKey key) {
   return in_.has(key);
 }
 
-/// Of a host that does not answer nothing is expected any more, even if it comes back: ranks may have
-/// heard by then that it is gone. With the lock.
+/// Looks whether the peer's host answers. If it does not, nothing more is expected of it, even if
+/// it comes back: ranks may have heard by then that it is gone. With the lock.
 void Link::look_for_silence() {
   if (!is_attached() || in_.ended() || !kind_->is_silent(fd_.get())) return;
   if (lose(ETIMEDOUT)) return;

@@ -35,7 +35,8 @@ struct LinkSettings {
   bool checksums = false;  ///< ANYCCL_CHECKSUM, the same at both ends.
   ChaosPlan chaos;         ///< ANYCCL_CHAOS, with a seed of this end.
   bool encrypts = false;   ///< ANYCCL_TLS: without a SecureStream there is no connection.
-  /// ANYCCL_RECONNECT, the same at both ends: a connection that is lost is replaced by its connector.
+  /// ANYCCL_RECONNECT, the same at both ends: a connection that is lost is replaced by its
+  /// connector.
   bool reconnects = false;
 };
 
@@ -62,23 +63,24 @@ class Link : public std::enable_shared_from_this<Link>, private Reconnects {
        const LinkSettings& settings = {});
 
   // --- on demand --------------------------------------------------------------------------------
-  /// Null: connected when it was made.
+  /// Null if the link was connected when it was made.
   const std::shared_ptr<Connector>& connector() const { return connector_; }
   bool is_attached() const { return attached_.load(std::memory_order_acquire); }
   /// Whether there has been a connection.
   bool was_attached() const { return was_attached_.load(std::memory_order_acquire); }
   /// Asks for the connection.
   void use();
-  /// By the connector, once, or with LinkSettings::reconnects whenever a connection takes the place of the
-  /// one before: what waits is sent. Errors: those of make().
+  /// Gives the link a connection, and sends what waits. The connector calls it once, or with
+  /// LinkSettings::reconnects whenever a connection takes the place of the one before. Errors:
+  /// those of make().
   Status attach(UniqueFd socket, std::unique_ptr<SecureStream> secure = nullptr);
-  /// After attach(): whether something is to be exchanged before both ends have what was under way on a
-  /// connection that is lost; what to poll for.
+  /// After attach(): whether something is to be exchanged before both ends have what was under way
+  /// on a connection that is lost; what to poll for.
   bool is_resuming(pollfd& entry);
   /// Goes on with that.
   void take_in();
-  /// By the connector: there will be no connection, because of `why`; remote_error: the member is
-  /// gone.
+  /// The connector says that there will be no connection, because of `why`; remote_error: the
+  /// member is gone.
   void give_up(const Status& why);
   /// Ends the context of a communicator that has no channel here, by its last frame.
   void end_unopened(FrameHeader last, const std::byte* payload);
@@ -93,7 +95,8 @@ class Link : public std::enable_shared_from_this<Link>, private Reconnects {
   /// As long as the result lives, the end of a communicator does not end the stream: another one is
   /// being created and is about to open its context.
   std::shared_ptr<void> claim();
-  /// Whether the other end may still be used: neither side has closed it. Nothing in a forked child.
+  /// Whether the other end may still be used: neither side has closed it. Nothing in a forked
+  /// child.
   bool is_alive();
   /// Whether one of the two has spoken of this context. Takes in what has arrived.
   bool has_context(ContextKey key);
@@ -131,7 +134,7 @@ class Link : public std::enable_shared_from_this<Link>, private Reconnects {
   const std::shared_ptr<const SocketKind> kind_;
   const std::uint64_t generation_;
   const std::shared_ptr<Connector> connector_;
-  const Rank member_{};  // Of the connector's group.
+  const Rank member_{};  // In the connector's group.
   std::atomic<bool> attached_{false}, was_attached_{false};
   bool used_ = false, owes_ = false;  // Asked for; something must not get lost. With the lock.
   struct {
@@ -145,9 +148,9 @@ class Link : public std::enable_shared_from_this<Link>, private Reconnects {
   } loss_;                // With the lock.
   std::mutex mutex_;      // Held while the socket is read or written, which never waits.
   const bool checksums_, encrypts_;
-  const std::unique_ptr<Chaos> chaos_;    // Null: no faults.
-  const std::unique_ptr<Resend> resend_;  // Null: a connection that is lost ends the link.
-  std::unique_ptr<SecureStream> secure_;  // Null: not encrypted, or not attached.
+  const std::unique_ptr<Chaos> chaos_;    // Null if there are no faults.
+  const std::unique_ptr<Resend> resend_;  // Null if a lost connection ends the link.
+  std::unique_ptr<SecureStream> secure_;  // Null if not encrypted, or not attached.
   Outbox out_;
   Reader in_;
   std::mutex process_mutex_;

@@ -284,7 +284,7 @@ void Outbox::fail(int problem) {
   problem_ = problem;
 }
 
-/// The same for a connection that is encrypted. Of what it takes some may wait in the stream.
+/// Writes to a connection that is encrypted. Some of what it takes may wait in the stream.
 std::size_t Outbox::write_secure(std::span<const iovec> parts) {
   if (broken_) return 0;
   const ssize_t n = secure_->write(fd(), parts);

@@ -28,8 +28,8 @@ class Outbox {
  public:
   /// `fd`: -1 until connect().
   explicit Outbox(int fd) : fd_(fd) {}
-  /// Before the first frame. `seals`: every frame has a Seal. `chaos`: faults, or null. `resend`: null if
-  /// a connection that is lost ends the link.
+  /// Before the first frame. `seals`: every frame has a Seal. `chaos`: faults, or null. `resend`:
+  /// null if a connection that is lost ends the link.
   void set_up(bool seals, Chaos* chaos, Resend* resend = nullptr) {
     seals_ = seals;
     chaos_ = chaos;
@@ -39,7 +39,8 @@ class Outbox {
   void connect(int fd, SecureStream* secure = nullptr);
   /// The connection is lost: what is sent waits for another one.
   void disconnect();
-  /// The peer has received so much: from there on it is sent over this connection. False: it cannot have.
+  /// The peer has received so much: from there on it is sent over this connection. False: it cannot
+  /// have.
   bool resume(std::uint64_t received);
 
   /// Whether a frame with `bytes` bytes of payload may be sent now. A large one has to wait until
@@ -54,10 +55,10 @@ class Outbox {
   /// Sends a frame, or queues what the socket does not take. Drops it if the peer has closed the
   /// connection. `payload` is not needed after the call.
   void send(const FrameHeader& header, const std::byte* payload);
-  /// The same for a small frame that goes along with the next one, unless flush() comes first.
+  /// Sends a small frame along with the next one, unless flush() comes first.
   void send_ahead(const FrameHeader& header, const std::byte* payload);
-  /// The same with descriptors, which are duplicated if they have to wait. False, and nothing is
-  /// sent: this process has no descriptor left for that.
+  /// Sends a frame with descriptors, which are duplicated if they have to wait. False, and nothing
+  /// is sent: this process has no descriptor left for that.
   bool send(const FrameHeader& header, const std::byte* payload, std::span<const int> descriptors);
   /// Sends what is queued as far as the socket takes it; whether nothing is left.
   bool flush();
@@ -119,7 +120,7 @@ class Outbox {
   std::size_t sent_ = 0;  // How much of queue_ is gone.
   std::list<Attached> attached_;
   bool seals_ = false;
-  std::uint64_t next_number_ = 0;  // Of a Seal.
+  std::uint64_t next_number_ = 0;  // For the next Seal.
   Resend* resend_ = nullptr;
   Resend::Greeting greeting_;      // For this connection,
   std::size_t greeting_left_ = 0;  // of which so many bytes are not sent.

@@ -30,7 +30,7 @@ constexpr std::uint64_t kWithExitCode = 1U << 3;
 constexpr unsigned long kGetInfo = _IOWR(0xFF, 11, PidfdInfo);
 constexpr int kPeerPidfd = 77;  // SO_PEERPIDFD
 
-/// Of a process that has been waited for: as waitpid() gave it.
+/// The status of a process that has been waited for, as waitpid() gave it.
 std::optional<int> status_by_pidfd(int socket) {
   int raw = -1;
   socklen_t size = sizeof raw;
@@ -43,7 +43,8 @@ std::optional<int> status_by_pidfd(int socket) {
   return info.exit_code;
 }
 
-/// Of a process that is ending, or that nobody has waited for yet. 0 is also what others see who may not.
+/// The status of a process that is ending, or that nobody has waited for yet. Others, who may not
+/// see it, find 0 there, too.
 std::optional<int> status_by_proc(const ucred& peer) {
   constexpr unsigned long kExiting = 0x4;  // PF_EXITING of the kernel
   std::ifstream file(fmt::format("/proc/{}/stat", peer.pid));

@@ -21,9 +21,9 @@ struct PeerProcess {
   pid_t pid = 0;
 };
 
-/// How the process at the other end of a unix socket has ended, as " (killed by signal 9, Killed)" or
-/// " (exit code 1)"; empty: it has not, or the kernel does not say. Once it has been waited for only
-/// Linux 6.16 or newer knows.
+/// How the process at the other end of a unix socket has ended, as " (killed by signal 9, Killed)"
+/// or " (exit code 1)"; empty: it has not, or the kernel does not say. Once it has been waited for
+/// only Linux 6.16 or newer knows.
 std::string how_ended(int socket);
 
 }  // namespace anyccl::link

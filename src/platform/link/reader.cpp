@@ -47,7 +47,7 @@ Flow* Reader::flow_of(ContextKey key) {
   const auto found = flows_.find(key);
   if (found != flows_.end()) return last_ = &found->second;
   const auto unopened = std::count_if(flows_.begin(), flows_.end(), [](const auto& flow) {
-    return flow.second.context == nullptr && !flow.second.closed && !flow.second.is_over();
+    return flow.second.context == nullptr && !flow.second.closed;  // also those that have ended
   });
   if (static_cast<std::size_t>(unopened) >= kMostUnopened) return nullptr;
   return last_ = &flows_.try_emplace(key, key).first->second;
@@ -276,7 +276,7 @@ bool Reader::handle_control(const FrameHeader& header) {
   return true;
 }
 
-/// Of frames of this end, by the peer.
+/// Takes the peer's word for how much of this end's frames it has received.
 bool Reader::take_acknowledgement(const FrameHeader& header) {
   if (resend_ != nullptr && resend_->acknowledged(header.credit)) return true;
   malformed("that it has received what it was not sent");

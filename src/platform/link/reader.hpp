@@ -51,21 +51,22 @@ class Reader {
   /// The connection is lost: what has not come whole comes once more, over another one.
   void disconnect();
 
-  /// The context, which is made if the peer is the first that speaks of it. Null: there are too many
-  /// of these.
+  /// The context, which is made if the peer is the first that speaks of it. Null: there are too
+  /// many of these.
   Flow* flow_of(ContextKey key);
-  /// The same for this rank, which may speak of any number.
+  /// The context, which is made if there is none yet: this rank may speak of any number.
   Flow& own_flow(ContextKey key);
   bool has(ContextKey key) const { return flows_.contains(key); }
   void erase(ContextKey key);
   /// How many contexts of this rank the peer has not left.
   std::size_t count_present() const;
-  /// How many contexts this rank has not left. One that it has aborted needs the link until then: ranks
-  /// that survive a failure meet over it.
+  /// How many contexts this rank has not left. One that it has aborted needs the link until then:
+  /// ranks that survive a failure meet over it.
   std::size_t count_users() const;
 
   /// Takes in all that has arrived, or, with `wanted`, until that has come; whether it has. `mine`:
-  /// the flow for which the thread reads; the threads of other contexts are told what came for them.
+  /// the flow for which the thread reads; the threads of other contexts are told what came for
+  /// them.
   bool read(Flow* mine, const Wanted* wanted) { return read(mine, wanted, kAll); }
   /// Takes in what has arrived, but no more than some data frames: a peer that only gives may send
   /// as fast as this rank reads, and others wait to be looked at. Frames of control have such a
@@ -82,8 +83,8 @@ class Reader {
   bool ended_in_a_frame() const { return ended_ && in_frame_; }
   /// The errno that ended the stream; 0: none.
   int problem() const { return problem_; }
-  /// Nothing will come any more, as there will be no connection, or nobody answers. `problem`: for all
-  /// contexts, if it is one.
+  /// Nothing will come any more, as there will be no connection, or nobody answers. `problem`: for
+  /// all contexts, if it is one.
   void give_up(const Status& problem);
   /// The threads of all contexts look again.
   void tell_all();
@@ -127,7 +128,7 @@ class Reader {
   int fd_ = -1;
   SecureStream* secure_ = nullptr;
   Resend* resend_ = nullptr;
-  Resend::Greeting greeting_;       // Of the peer, for this connection,
+  Resend::Greeting greeting_;       // The peer's, for this connection,
   std::size_t greeting_bytes_ = 0;  // of which so many bytes have come.
   std::uint64_t damaged_at_ = 0;    // What had been received when a frame was damaged,
   int damages_ = 0;                 // and how often it was there.
@@ -146,18 +147,18 @@ class Reader {
   // The data frame that is being received.
   bool in_frame_ = false;
   FrameHeader frame_;
-  Seal seal_;                      // Of the last frame, and
+  Seal seal_;                      // The last frame's, and
   std::uint64_t next_number_ = 0;  // the number of the next one.
   Flow* flow_ = nullptr;
   Buffer buffer_;                // Empty if target_ is the caller's memory.
-  std::byte* target_ = nullptr;  // Null: not chosen yet, or the payload is dropped.
+  std::byte* target_ = nullptr;  // Null until it is chosen, and if the payload is dropped.
   bool dropped_ = false;
   std::size_t received_ = 0;
 
   // Bytes read but not looked at: small frames come many at a time.
   std::size_t begin_ = 0, end_ = 0;
   struct alignas(64) Staging : std::array<std::byte, 16384> {};
-  std::unique_ptr<Staging> staging_;  // Of a connection.
+  std::unique_ptr<Staging> staging_;  // Made with the first connection.
 };
 
 }  // namespace anyccl::link

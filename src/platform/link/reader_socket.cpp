@@ -126,7 +126,8 @@ void Reader::malformed(const char* what) {
   end();
 }
 
-/// The frame that comes next has not come as it was sent: with Resend it comes once more, if that helps.
+/// The frame that comes next has not come as it was sent: with Resend it comes once more, if that
+/// helps.
 void Reader::damaged(const char* what) {
   constexpr int kMost = 10;
   if (resend_ != nullptr) {

@@ -16,10 +16,11 @@ namespace anyccl::link {
 class Reconnects {
  public:
   virtual ~Reconnects() = default;
-  /// The connection has ended, with this errno; 0: by the peer. False: so has the link. Otherwise both
-  /// halves are disconnected when it returns.
+  /// The connection has ended, with this errno; 0: by the peer. False: so has the link. Otherwise
+  /// both halves are disconnected when it returns.
   virtual bool lose(int problem) = 0;
-  /// The peer has received so many bytes of what this end has sent, over all connections. False: it cannot.
+  /// The peer has received so many bytes of what this end has sent, over all connections. False: it
+  /// cannot.
   virtual bool resume(std::uint64_t received) = 0;
   /// The peer is to be told what has been received.
   virtual void acknowledge() = 0;
@@ -46,12 +47,13 @@ class Resend {
   void sent(std::span<const std::byte> bytes) {
     kept_.insert(kept_.end(), bytes.begin(), bytes.end());
   }
-  /// The peer needs nothing before `received`; it may have said more since, in another greeting. False:
-  /// that is more than was sent.
+  /// The peer needs nothing before `received`; it may have said more since, in another greeting.
+  /// False: that is more than was sent.
   bool acknowledged(std::uint64_t received);
   /// Whether the peer has said that it needs none of it any more.
   bool is_settled() const { return dropped_ == kept_.size(); }
-  /// What the peer needs once more, with which sending goes on; absent: what it has received is not possible.
+  /// What the peer needs once more, with which sending goes on; absent: what it has received is not
+  /// possible.
   std::optional<std::vector<std::byte>> take(std::uint64_t received);
 
   // --- receiving --------------------------------------------------------------------------------

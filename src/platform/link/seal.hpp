@@ -11,7 +11,7 @@ namespace anyccl::link {
 
 /// The part of a frame between its header and its payload.
 struct Seal {
-  std::uint64_t number = 0;   ///< Of the frame, on this link in this direction.
+  std::uint64_t number = 0;   ///< The frame's, on this link in this direction.
   std::uint32_t payload = 0;  ///< CRC-32C of the payload,
   std::uint32_t header = 0;   ///< and of all that is before this.
 };

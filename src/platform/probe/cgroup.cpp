@@ -126,7 +126,8 @@ double memory_left_in(const std::string& folder, Version version) {
   return std::max(0.0, most - used + files);
 }
 
-/// The least of what `in` says of the process's own cgroup and those above it, as far up as they are mounted.
+/// The least of what `in` says of the process's own cgroup and those above it, as far up as they
+/// are mounted.
 double least_of(std::string_view membership, std::string_view mounts, std::string_view controller,
                 double (*in)(const std::string& folder, Version version)) {
   double least = kNoLimit;

@@ -1,4 +1,6 @@
 #pragma once
+// A Contention notices that others take the cores of this process from its waiting threads, so that
+// these yield or sleep rather than spin. The process has one, in its OversubscriptionMonitor.
 
 #include <atomic>
 #include <chrono>

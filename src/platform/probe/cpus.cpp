@@ -17,8 +17,8 @@
 namespace anyccl::probe {
 namespace {
 
-/// Of one thread; 0: the calling one. None if it has ended. The kernel refuses a set smaller than
-/// its own: try larger ones.
+/// The CPUs that a thread may run on; 0: the calling one. None if it has ended. The kernel refuses
+/// a set smaller than its own: try larger ones.
 CpuSet affinity_of(pid_t thread) {
   struct Free {
     void operator()(cpu_set_t* set) const { CPU_FREE(set); }

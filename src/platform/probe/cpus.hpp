@@ -1,4 +1,6 @@
 #pragma once
+// The functions here say on which CPUs this process may run, and what is near these. The hello of
+// each rank carries that, so that all ranks of a host know which of them share cores or a cache.
 
 #include <bitset>
 #include <cstdint>
@@ -20,7 +22,7 @@ CpuSet cpus_in(std::string_view list);
 /// the node, plus 1; 0: not known, or not one for all.
 struct Nearness {
   std::uint32_t cache = 0;  ///< The last level.
-  std::uint32_t node = 0;   ///< Of memory.
+  std::uint32_t node = 0;   ///< The memory node.
 };
 /// Reads /sys.
 Nearness nearness_of(const CpuSet& cpus);

@@ -1,4 +1,6 @@
 #pragma once
+// The facts about the host say on what machine this process runs, and on how many of its cores. A
+// rank reads them for its hello, and the command line for what it shows and writes.
 
 #include <cstdint>
 #include <string>

@@ -1,4 +1,7 @@
 #pragma once
+// A Machine describes the hardware on which times are measured. `anyccl tune` writes it into its
+// table, whose file has the fingerprint in its name: programs read the table of the machine that
+// they run on.
 
 #include <string>
 
@@ -9,7 +12,7 @@ struct Machine {
   std::string cpu;     ///< Model, as the kernel names it.
   std::string cores;   ///< Those online, as "0-7".
   std::string nodes;   ///< NUMA nodes, as "0-1".
-  std::string caches;  ///< Of the first core, with who shares them: "L1 48K 0, L2 1024K 0".
+  std::string caches;  ///< Those of the first core, with who shares them: "L1 48K 0, L2 1024K 0".
   double quota = 0;    ///< As in HostFacts.
 };
 

@@ -46,7 +46,7 @@ long cores() {
       std::chrono::seconds(1), [] { return std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)); });
 }
 
-/// Of this thread.
+/// The CPU time that this thread has used.
 std::chrono::nanoseconds cpu_time() {
   timespec time{};
   ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);

@@ -1,4 +1,7 @@
 #pragma once
+// The monitor counts the ranks on this host and tells whether they are more than its cores. A
+// process has one. Its communicators register their ranks, and threads that wait ask it whether to
+// spin.
 
 #include <atomic>
 #include <chrono>
@@ -53,7 +56,7 @@ class OversubscriptionMonitor {
   Registration add(int ranks, long on_host = 0, long beside = 0);
   /// Counts them anew, unless that was done lately.
   void refresh();
-  /// The same, for who calls it very often.
+  /// Calls refresh() once in 1024 times, for who calls it very often.
   void refresh_sometimes() {
     if (calls_.fetch_add(1, std::memory_order_relaxed) % 1024 == 0) refresh();
   }

@@ -1,4 +1,6 @@
 #pragma once
+// Reports of waits and dumps of communicators name the peers whose processes are stopped: the
+// function here finds that out.
 
 namespace anyccl::probe {
 

@@ -1,4 +1,5 @@
 #pragma once
+// All probes read the small files of /proc and /sys with the functions here.
 
 #include <fstream>
 #include <sstream>

@@ -1,5 +1,5 @@
-// Block codecs for one instruction set: compiled several times, with ANYCCL_CODEC_KERNELS the name of
-// the table. What kernels.cpp says of weak symbols holds here, too.
+// Block codecs for one instruction set: compiled several times, with ANYCCL_CODEC_KERNELS the name
+// of the table. What kernels.cpp says of weak symbols holds here, too.
 
 #include "platform/reduce/kernels.hpp"
 #include "platform/reduce/kernels/codecs.hpp"

@@ -1,4 +1,6 @@
 #pragma once
+// Collectives that add up in a wider type than that of the elements, or have results in another
+// type, convert elements by the functions here. A call looks them up when it is prepared.
 
 #include <cstddef>
 
@@ -6,13 +8,13 @@
 
 namespace anyccl {
 
-/// to[i] = from[i] in another type. To a wider one it is exact; f32 and f64 are rounded to nearest even, and a
-/// NaN becomes the positive quiet one.
+/// to[i] = from[i] in another type. To a wider one it is exact; f32 and f64 are rounded to nearest
+/// even, and a NaN becomes the positive quiet one.
 ///
 /// Shapes: `count` elements in each, of any alignment, no overlap.
 using ConvertFn = void (*)(void* to, const void* from, std::size_t count);
 
-/// Null: the conversion has no meaning, or this library has none.
+/// The function that converts `from` to `to`; null if that has no meaning, or there is none here.
 ConvertFn converter(DType from, DType to);
 
 }  // namespace anyccl

@@ -1,4 +1,6 @@
 #pragma once
+// Transports and collectives copy data by copy_bytes(), which chooses the copy by length and
+// addresses: memcpy() of lines that are in another core's cache is slow for some on some CPUs.
 
 #include <cstddef>
 #include <cstring>

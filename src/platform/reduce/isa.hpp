@@ -1,4 +1,6 @@
 #pragma once
+// The kernels are compiled for several instruction sets. The functions here tell which of these
+// this CPU has. Whatever calls kernels takes those of the best one.
 
 #include <span>
 #include <string_view>

@@ -17,7 +17,7 @@
 #include "platform/reduce/kernels/sparse.hpp"
 
 #if !defined(ANYCCL_BF16_ALONE)
-// Of codec_kernels.cpp, for the same instruction set.
+// codec_kernels.cpp has it, for the same instruction set.
 extern "C" const anyccl::CodecKernels ANYCCL_CODEC_KERNELS;
 #endif
 

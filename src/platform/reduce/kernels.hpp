@@ -10,10 +10,10 @@
 
 namespace anyccl {
 
-/// dst[i] = src[0][i] op src[1][i] op ..., folded by the aligned tree over their numbers:
-/// T(low, high) = T(low, m) op T(m, high), where m is `low` and the largest power of two below high - low
-/// (docs/adr/0056). Types of 16 and 8 bits are computed in f32 and rounded once, to nearest even. One
-/// source: a copy. If `also` is not null, the result goes there too.
+/// dst[i] = src[0][i] op src[1][i] op ..., folded by the aligned tree over their numbers: T(low,
+/// high) = T(low, m) op T(m, high), where m is `low` and the largest power of two below high - low
+/// (docs/adr/0056). Types of 16 and 8 bits are computed in f32 and rounded once, to nearest even.
+/// One source: a copy. If `also` is not null, the result goes there too.
 ///
 /// Shapes: `count` elements in each; sources >= 1. Any alignment. `dst` may be any of the sources;
 ///         there is no other overlap.
@@ -57,15 +57,16 @@ constexpr std::size_t kSparseValues = 3;  ///< f32, bf16, f16, in that order.
 
 /// The loops of sparse vectors over vectors of f32, which may have any alignment: see
 /// platform/reduce/sparse.hpp. Of `marks`, bit i % 64 of word i / 64 belongs to element i; those
-/// beyond `count` are 0. The same bits on every CPU, whatever floating-point mode the caller has set.
+/// beyond `count` are 0. The same bits on every CPU, whatever floating-point mode the caller has
+/// set.
 struct SparseKernels {
   /// Marks the elements of `x` whose bits without the sign are `least` (at most 2^31) or more, and
   /// counts them.
   std::size_t (*mark)(std::uint64_t* marks, const float* x, std::size_t count, std::uint32_t least);
   /// u[i] = m * u[i] + g[i], v[i] += u[i]. The three do not overlap.
   void (*momentum)(float* u, float* v, const float* g, std::size_t count, float m);
-  /// Writes the marked elements of `v`, rounded, one after the other to `values`; leaves in `v` what
-  /// was not written, and 0 in `u`, which may be null.
+  /// Writes the marked elements of `v`, rounded, one after the other to `values`; leaves in `v`
+  /// what was not written, and 0 in `u`, which may be null.
   void (*take[kSparseValues])(void* values, float* v, float* u, const std::uint64_t* marks,
                               std::size_t count);
   /// Adds `values` to the marked elements of `into`, in order.
@@ -85,9 +86,9 @@ struct CodedBlocks {
 struct CodecLoops {
   /// Codes and scales of `blocks` blocks of `x`, which may have any alignment.
   void (*encode)(unsigned char* codes, unsigned char* scales, const float* x, std::size_t blocks);
-  /// y[i] = the sum of what `from` has for element i, folded by the aligned tree over its sources, one or
-  /// more; a NaN is the positive quiet one without payload. Any bytes are codes and scales. `y` may have any
-  /// alignment.
+  /// y[i] = the sum of what `from` has for element i, folded by the aligned tree over its sources,
+  /// one or more; a NaN is the positive quiet one without payload. Any bytes are codes and scales.
+  /// `y` may have any alignment.
   void (*sum)(float* y, const CodedBlocks* from, std::size_t sources, std::size_t blocks);
 };
 

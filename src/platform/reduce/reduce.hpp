@@ -1,4 +1,6 @@
 #pragma once
+// Collectives look up here the kernels that reduce elements of their type by their operator. The
+// kernels themselves, and what they do, are in kernels.hpp.
 
 #include "anyccl/status.hpp"
 #include "anyccl/types.hpp"

@@ -1,6 +1,6 @@
 // The loops of RowSums, for one instruction set: compiled several times, as kernels.cpp is, with
-// ANYCCL_ROW_SUMS the name of the table and ANYCCL_VECTOR_BYTES the width to work in. All is in an anonymous
-// namespace for the reason that is said there.
+// ANYCCL_ROW_SUMS the name of the table and ANYCCL_VECTOR_BYTES the width to work in. All is in an
+// anonymous namespace for the reason that is said there.
 
 #include "platform/reduce/row_sums.hpp"
 
@@ -46,8 +46,8 @@ struct Bf16 {
     return __builtin_convertvector(reinterpret_cast<Floats>(bits), Doubles);
   }
 };
-/// The magnitude as that of an f32 with a smaller exponent, times what is missing. From `first_special` on it
-/// is infinite or no number.
+/// The magnitude as that of an f32 with a smaller exponent, times what is missing. From
+/// `first_special` on it is infinite or no number.
 template <int kDropped>
 [[gnu::always_inline]] inline Doubles widen_small(Words magnitude, Words sign, float missing,
                                                   std::uint32_t first_special) {

@@ -1,6 +1,7 @@
 #pragma once
-// The large elements of a vector: which they are, how they travel, and how they are added up. Nothing
-// here knows of ranks. ext/sparse.h describes the functions, and docs/numbers.md the format.
+// The large elements of a vector: which they are, how they travel, and how they are added up.
+// Nothing here knows of ranks. ext/sparse.h describes the functions, and docs/numbers.md the
+// format.
 
 #include <cstddef>
 #include <cstdint>
@@ -40,10 +41,10 @@ Result<anycclSparseCut_t> sparse_top_k(const SparseKernels& kernels, SparseVecto
 /// Errors: invalid_argument (entries > count, or too many), unsupported (values).
 Result<std::size_t> sparse_bound(std::size_t count, std::size_t entries, DType values);
 
-/// Moves what the cut takes from `residual` into `payload`, and clears it in `momentum`, which is null
-/// or as long; returns the bytes of the payload.
-/// Errors: invalid_argument (the payload is shorter than the bound, or the vector has changed since the
-///         cut was made), unsupported (values).
+/// Moves what the cut takes from `residual` into `payload`, and clears it in `momentum`, which is
+/// null or as long; returns the bytes of the payload.
+/// Errors: invalid_argument (the payload is shorter than the bound, or the vector has changed since
+///         the cut was made), unsupported (values).
 Result<std::size_t> sparse_pack(const SparseKernels& kernels, SparseVector residual,
                                 float* momentum, const anycclSparseCut_t& cut, DType values,
                                 std::span<std::byte> payload);

@@ -1,7 +1,7 @@
 // Which elements of a vector are large: by a sample, or exactly.
 //
-// Magnitudes are compared as bits without the sign, which order like them, with infinities and then NaNs
-// at the top: so what is not finite is taken first, and the peers see it.
+// Magnitudes are compared as bits without the sign, which order like them, with infinities and then
+// NaNs at the top: so what is not finite is taken first, and the peers see it.
 
 #include <algorithm>
 #include <bit>
@@ -91,7 +91,8 @@ Result<anycclSparseCut_t> sparse_top_k(const SparseKernels& kernels, SparseVecto
   if (k == 0) return anycclSparseCut_t{kNothing, 0, 0};
   Sample sample(x);
   std::vector<std::uint32_t> found;
-  // The sample says which elements may be among them; if they are too few, it was not like the rest.
+  // The sample says which elements may be among them; if they are too few, it was not like the
+  // rest.
   std::size_t wanted = k + k / 4 + 16 * sample.step();
   do {
     found.clear();

@@ -1,7 +1,8 @@
-// The large elements of a vector as bytes: a header, then blocks of 65,536 elements, each in the container
-// that takes least: places, a bitmap, or all values. The containers are those of Roaring bitmaps (Chambi,
-// Lemire, Kaser and Godin, "Better bitmap performance with Roaring bitmaps", Software: Practice and
-// Experience 46(5), 2016), without runs. Which one it is follows from the numbers of entries and elements.
+// The large elements of a vector as bytes: a header, then blocks of 65,536 elements, each in the
+// container that takes least: places, a bitmap, or all values. The containers are those of Roaring
+// bitmaps (Chambi, Lemire, Kaser and Godin, "Better bitmap performance with Roaring bitmaps",
+// Software: Practice and Experience 46(5), 2016), without runs. Which one it is follows from the
+// numbers of entries and elements.
 
 #include <algorithm>
 #include <array>
@@ -122,8 +123,8 @@ void write_places(std::byte* to, const SparseMarks& marks, std::size_t words) {
     }
 }
 
-/// Moves the values of the entries, which lie at the front, to their places, from the end on, and puts -0
-/// between them: added to any number it changes nothing, not even the sign of a zero.
+/// Moves the values of the entries, which lie at the front, to their places, from the end on, and
+/// puts -0 between them: added to any number it changes nothing, not even the sign of a zero.
 void spread(std::byte* values, const SparseMarks& marks, const Block& block) {
   std::array<std::byte, sizeof(float)> negative_zero{};
   negative_zero[block.value_bytes - 1] = std::byte{0x80};

@@ -1,4 +1,5 @@
-// How both ends of a connection are set up: what is spoken, and the key by which they know each other.
+// How both ends of a connection are set up: what is spoken, and the key by which they know each
+// other.
 
 #include "platform/tls/tls.hpp"
 
@@ -21,7 +22,8 @@ constexpr unsigned char kIdentity[] = {'a', 'n', 'y', 'c', 'c', 'l'};
 /// What a system call brings at most: some records.
 constexpr std::size_t kReadAhead = std::size_t{64} << 10;
 
-/// The key in the form in which OpenSSL wants it: a session that may be resumed. Null: out of memory.
+/// The key in the form in which OpenSSL wants it: a session that may be resumed. Null: out of
+/// memory.
 SSL_SESSION* session_of(SSL* ssl) {
   const Key* const key = TlsStream::of(ssl).key();
   if (key == nullptr) return nullptr;
@@ -51,7 +53,7 @@ int find_key(SSL* ssl, const unsigned char* identity, std::size_t bytes, SSL_SES
   return 1;  // Without a session the handshake fails, as there is no certificate.
 }
 
-/// Null: OpenSSL cannot do it.
+/// Returns null if OpenSSL cannot make one.
 SSL_CTX* make_context(Side side) {
   // No atexit handler and no configuration file: the process may use OpenSSL for itself.
   OPENSSL_init_ssl(OPENSSL_INIT_NO_ATEXIT | OPENSSL_INIT_NO_LOAD_CONFIG, nullptr);

@@ -26,9 +26,9 @@ inline constexpr std::uint32_t kRecordsPerKey = 1U << 22;
 Status is_available();
 
 /// One end of TLS 1.3 over a connection, before its handshake. Both ends prove by it that they have
-/// `key`, and nothing else: there are no certificates. A Diffie-Hellman exchange goes into the keys of
-/// the records, so that who comes to know `key` later cannot read what was recorded. There are no
-/// tickets, no early data and no older versions.
+/// `key`, and nothing else: there are no certificates. A Diffie-Hellman exchange goes into the keys
+/// of the records, so that who comes to know `key` later cannot read what was recorded. There are
+/// no tickets, no early data and no older versions.
 ///
 /// Errors: as is_available(); system_error.
 Result<std::unique_ptr<SecureStream>> make_stream(Side side, const Key& key,

@@ -122,8 +122,8 @@ Status TlsStream::shake_hands(int fd) {
   return error(Code::remote_error, "it closed the connection during the TLS handshake");
 }
 
-/// The peer has shown that it has the key, and nothing else was agreed upon. OpenSSL sees to that; it
-/// is too important to be left to one function.
+/// The peer has shown that it has the key, and nothing else was agreed upon. OpenSSL sees to that;
+/// it is too important to be left to one function.
 Status TlsStream::check_key() const {
   const bool has_key = SSL_session_reused(ssl_.get()) == 1;
   if (has_key && SSL_version(ssl_.get()) == TLS1_3_VERSION) return {};
@@ -217,7 +217,8 @@ ssize_t TlsStream::write(int fd, std::span<const iovec> parts) {
     }
     taken += record.size();
   }
-  // Of what was taken the peer may have some; the next call fails, too, and takes nothing.
+  // If that fails, the peer may have some of what was taken; the next call fails, too, and takes
+  // nothing.
   if (!flush(fd) && taken == 0) return -1;
   if (taken > 0 || all == 0) return static_cast<ssize_t>(taken);
   errno = EAGAIN;

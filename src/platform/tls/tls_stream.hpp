@@ -12,8 +12,8 @@
 
 namespace anyccl::tls {
 
-/// An SSL object that reads its socket when it needs bytes, and whose records wait in a buffer, from
-/// which several go with one system call.
+/// An SSL object that reads its socket when it needs bytes, and whose records wait in a buffer,
+/// from which several go with one system call.
 class TlsStream final : public SecureStream {
  public:
   TlsStream(const Key& key, std::uint32_t records_per_key)
@@ -66,7 +66,7 @@ class TlsStream final : public SecureStream {
   const char* problem_ = "nothing";  // If that is EBADMSG,
   const char* why_ = "no reason";    // and OpenSSL's word for it.
   int fd_ = -1;                      // During a call.
-  Wire* wire_ = nullptr;             // Null: the socket itself.
+  Wire* wire_ = nullptr;             // Null for the socket itself.
   std::vector<std::byte> out_;       // Records for the socket,
   std::size_t sent_ = 0;             // and how much of them is gone.
   int failed_ = 0;                   // The errno with which the socket took nothing more; 0: none.

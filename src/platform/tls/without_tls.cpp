@@ -4,8 +4,7 @@
 namespace anyccl::tls {
 
 Status is_available() {
-  return error(Code::unsupported,
-               "ANYCCL_TLS needs a build with OpenSSL, and this one has none (ANYCCL_WITH_TLS=ON)");
+  return error(Code::unsupported, "ANYCCL_TLS needs a build with ANYCCL_WITH_TLS=ON");
 }
 
 Result<std::unique_ptr<SecureStream>> make_stream(Side, const Key&, std::uint32_t) {

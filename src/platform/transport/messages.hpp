@@ -15,7 +15,7 @@ namespace anyccl {
 /// numbered from 1, fragments of a message from 0. An empty message is one empty fragment.
 struct Fragment {
   Rank peer{};
-  std::uint64_t digest = 0;   ///< Of tag and data type.
+  std::uint64_t digest = 0;   ///< Made of tag and data type.
   std::uint64_t message = 0;  ///< Its number.
   std::uint32_t number = 0;
   std::size_t bytes = 0;

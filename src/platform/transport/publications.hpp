@@ -33,14 +33,14 @@ struct Outgoing {
   std::uint64_t operation = 0;
   std::uint32_t number = 0;  ///< Within the operation.
   std::uint32_t lane = 0;
-  std::uint32_t digest = 0;  ///< Of the call: readers with another digest refuse the data.
+  std::uint32_t digest = 0;  ///< The call's: readers with another digest refuse the data.
   bool sized = false;        ///< The readers cannot know `bytes`: it is sent along and compared.
-  /// LL and LL128: up to so many bytes are in the slot, if there are slots. Both sides have the same
-  /// number, which is no greater than TransportSetup::line_bytes.
+  /// LL and LL128: up to so many bytes are in the slot, if there are slots. Both sides have the
+  /// same number, which is no greater than TransportSetup::line_bytes.
   std::uint16_t line_bytes = kLineBytes;
   std::size_t bytes = 0;
   std::uint64_t total = 0;            ///< If `sized`: bytes of the whole block of this pair.
-  std::span<const ReaderOf> readers;  ///< Of this transport only; alive until the call returns.
+  std::span<const ReaderOf> readers;  ///< This transport's only; alive until the call returns.
 };
 
 /// A publication of a peer that this rank wants to read.
@@ -80,8 +80,8 @@ class Publications {
   /// Announces the call that the publications since the last one finished belong to: for peers that
   /// want to know why nothing fits, so at the latest before this rank waits for one.
   virtual void announce(const CallRecord& call) = 0;
-  /// The same, before the first publication of a call in which this rank reads nothing: it may be gone
-  /// before a peer asks.
+  /// Announces a call in which this rank reads nothing, before its first publication: the rank may
+  /// be gone before a peer asks.
   virtual void announce_first(const CallRecord& call) { announce(call); }
 
   // --- publishing -------------------------------------------------------------------------------

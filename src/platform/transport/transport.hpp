@@ -65,8 +65,8 @@ class Transport {
   /// Bytes of memory that this rank has for it: what its peers can map, and buffers.
   virtual std::size_t memory_bytes() = 0;
 
-  /// Gives memory back to the system that only larger publications need, if none came since the last time and
-  /// peers have read all of them; the next one takes it again.
+  /// Gives memory back to the system that only larger publications need, if none came since the
+  /// last time and peers have read all of them; the next one takes it again.
   virtual GivenBack give_back() { return GivenBack::all; }
   /// Calls the function, with the progress lock held, when there is something to give back: seldom.
   virtual void when_grown(std::function<void()> /*function*/) {}
@@ -84,15 +84,15 @@ class Transport {
   /// may be waiting for it. `peer` may be this rank.
   virtual bool call_of(Rank peer, std::uint64_t sequence, CallRecord& record) = 0;
 
-  // What check() and call_of() say, for a rank that waits for nothing: nothing is sent, and no news cost
-  // next to nothing.
+  // What check() and call_of() say, for a rank that waits for nothing: nothing is sent, and no news
+  // cost next to nothing.
   virtual Status glance() { return check(); }
   virtual bool known_call_of(Rank peer, std::uint64_t sequence, CallRecord& record) {
     return call_of(peer, sequence, record);
   }
 
-  /// The first collective of which this rank gave data to a peer that was gone by then, and cannot complete
-  /// it; 0: none. A rank that only gives waits for nobody, and learns it from this.
+  /// The first collective of which this rank gave data to a peer that was gone by then, and cannot
+  /// complete it; 0: none. A rank that only gives waits for nobody, and learns it from this.
   virtual std::uint64_t unread_by(Rank /*peer*/) const { return 0; }
 
   /// What can be seen here of the calls of `peer`. Asked for reports, not on any way to a result.
@@ -110,14 +110,14 @@ class Transport {
     own,      ///< The rank sleeps in this transport.
     sockets,  ///< It sleeps in another one, which waits for append_alarms() too.
   };
-  /// This rank is about to sleep: what a peer publishes from now on will end that. What it published
-  /// before must be looked for once more, in between.
+  /// This rank is about to sleep: what a peer publishes from now on will end that. What it
+  /// published before must be looked for once more, in between.
   virtual void prepare_sleep(Alarm /*alarm*/) {}
   /// The sockets on which this rank is woken, after prepare_sleep(Alarm::sockets).
   virtual void append_alarms(std::vector<pollfd>& alarms) = 0;
-  /// Blocks until something may have arrived, here or on one of `others`, at most `most`; 0: it need
-  /// not sleep any more. Of transports that network or unix sockets connect; the others have no
-  /// `others`.
+  /// Blocks until something may have arrived, here or on one of `others`, at most `most`; 0: it
+  /// need not sleep any more. Of transports that network or unix sockets connect; the others have
+  /// no `others`.
   virtual void sleep(std::chrono::nanoseconds most, std::span<const pollfd> others = {}) = 0;
   /// After a sleep in another transport.
   virtual void end_sleep() {}
@@ -130,8 +130,8 @@ class Transport {
   // --- the end ----------------------------------------------------------------------------------
   /// Tells every peer that this communicator has failed with `why`; waits for none. Any thread.
   virtual void abort(const Status& why) = 0;
-  /// After abort(): waits until the kernel has what it said, at most 200 ms where a connection is full,
-  /// and until peers' hosts have it, at most 50 ms. Reads and drops what peers still send.
+  /// After abort(): waits until the kernel has what it said, at most 200 ms where a connection is
+  /// full, and until peers' hosts have it, at most 50 ms. Reads and drops what peers still send.
   virtual void deliver_abort() {}
   /// Says goodbye to every peer and waits until peers' hosts have it, at most a second, and hardly
   /// longer than `deadline`.

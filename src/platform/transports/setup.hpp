@@ -18,10 +18,10 @@ struct TransportSetup {
   Rank me{};
   std::shared_ptr<link::Context> context = {};
   // Equal on all ranks:
-  std::uint32_t ranks = 0;  ///< Of the communicator.
+  std::uint32_t ranks = 0;  ///< How many the communicator has.
   std::uint32_t banks = 0,
                 slots = 0;  ///< See Plan: number i of operation e goes to slot i % slots.
-  std::size_t ring_bytes = std::size_t{1} << 20;  ///< Of each rank's staging ring.
+  std::size_t ring_bytes = std::size_t{1} << 20;  ///< The size of each rank's staging ring.
   /// The most bytes that fit a slot before its sequence word (LL and LL128).
   std::size_t line_bytes = kLineBytes;
   /// A fragment of a message is in its slot if it has at most this many bytes with its size.

@@ -17,9 +17,9 @@ struct LinkIdentity {
   Rank rank{};                          ///< The peer, in the group for which it was made.
   std::array<std::byte, 32> session{};  ///< That only its two ends know.
 };
-/// From now on this process finds the links when it meets the peers again. `identities`: as `links`.
-/// Returns what the communicator keeps until it has opened the links: those of other threads may
-/// use them, and end, before that.
+/// From now on this process finds the links when it meets the peers again. `identities`: as
+/// `links`. Returns what the communicator keeps until it has opened the links: those of other
+/// threads may use them, and end, before that.
 std::vector<std::shared_ptr<void>> remember_links(const std::vector<bootstrap::Hello>& members,
                                                   const std::vector<PeerLink>& links,
                                                   const std::vector<LinkIdentity>& identities);
@@ -27,14 +27,14 @@ std::vector<std::shared_ptr<void>> remember_links(const std::vector<bootstrap::H
 /// The links to members of a group that both processes know of.
 ///
 /// The higher rank of a pair proves over a link that it knows the group's secret, and the lower one
-/// answers with its own proof, so a process that claims to be a member is none of it. The lower rank
-/// looks for that again and again: it may come to know a link later than the other, if the
+/// answers with its own proof, so a process that claims to be a member is none of it. The lower
+/// rank looks for that again and again: it may come to know a link later than the other, if the
 /// communicator for which it was made is being created at the same time. A process with several
 /// ranks in the group makes fresh links.
 class LinksOfGroup final : public bootstrap::Acquaintances {
  public:
-  /// `group`: borrowed. `later`: peers that are left out, by rank; empty: none. `encrypts`: only links
-  /// that are encrypted, or only others; within a host any. Errors: system_error.
+  /// `group`: borrowed. `later`: peers that are left out, by rank; empty: none. `encrypts`: only
+  /// links that are encrypted, or only others; within a host any. Errors: system_error.
   static Result<std::unique_ptr<LinksOfGroup>> find(const bootstrap::Group& group, Rank me,
                                                     bool force_network,
                                                     const std::vector<bool>& later = {},

@@ -18,8 +18,8 @@ std::vector<bool> connected_on_demand(const Config& config,
                                       const std::vector<bootstrap::Hello>& members, Rank me,
                                       bool force_network);
 
-/// The links to them, which will be connected as long as one of these links exists. `listeners`: what
-/// members[me] was made from. Errors: system_error (no thread).
+/// The links to them, which will be connected as long as one of these links exists. `listeners`:
+/// what members[me] was made from. Errors: system_error (no thread).
 Result<std::vector<PeerLink>> links_on_demand(
     bootstrap::Listeners listeners, std::shared_ptr<const std::vector<bootstrap::Hello>> members,
     const bootstrap::Secret& secret, Rank me, const std::vector<bool>& peers, bool force_network,

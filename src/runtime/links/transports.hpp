@@ -18,7 +18,7 @@ enum class Medium : std::uint8_t { memory, sockets, network };
 
 struct TransportEntry {
   std::string_view name;   ///< What ANYCCL_TRANSPORT may say.
-  Medium medium;           ///< Of a network: ranks of one host are connected by TCP for it, too.
+  Medium medium;           ///< If it is `network`, ranks of one host are connected by TCP, too.
   std::string_view reach;  ///< "It reaches ...", for messages.
   /// `threads`: all peers are threads of this process.
   bool (*reaches)(const link::PeerChannel& peer, bool threads);
@@ -42,14 +42,15 @@ struct PeerLink {
 /// Makes links of fresh connections of rank `me`. Errors: those of Link::make().
 Result<std::vector<PeerLink>> make_links(std::vector<PeerSocket> sockets, Rank me,
                                          const Config& config);
-/// Of the link from `me` to `peer` over the network.
+/// The settings of the link from `me` to `peer` over the network.
 link::LinkSettings link_settings(const Config& config, Rank me, Rank peer);
 /// The kind of all sockets over the network.
 std::shared_ptr<const link::SocketKind> network_socket(const Config& config);
 
-/// Opens a context of this key on the links, and gives `membership` the transports that reach these peers: the one that `config` names, or for
-/// each peer the first one of the table that can. Errors: unsupported (the one named does not reach
-/// them all), invalid_usage (a link is not encrypted, and should be), and those of the transports.
+/// Opens a context of this key on the links, and gives `membership` the transports that reach these
+/// peers: the one that `config` names, or for each peer the first one of the table that can.
+/// Errors: unsupported (the one named does not reach them all), invalid_usage (a link is not
+/// encrypted, and should be), and those of the transports.
 Status add_transports(Membership& membership, link::ContextKey key,
                       const std::vector<PeerLink>& links, const Config& config, Deadline deadline);
 

@@ -159,8 +159,8 @@ void Agreement::listen() {
   if (looks) look_for_leavers();
 }
 
-/// Ranks that had taken leave of the communicator before they knew of its failure. Their links may stay, for
-/// other communicators.
+/// Ranks that had taken leave of the communicator before they knew of its failure. Their links may
+/// stay, for other communicators.
 void Agreement::look_for_leavers() {
   const std::shared_ptr<Comm> parent = parent_.lock();
   if (parent == nullptr) return;

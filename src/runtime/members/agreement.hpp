@@ -13,17 +13,18 @@
 
 namespace anyccl {
 
-/// How ranks that are left of a communicator that has failed agree who they are, over its links: all
-/// that return from a round have the same decision, whoever dies meanwhile, even if some of them have
-/// returned and speak no more. Ranks that die crash; hosts that are cut off from each other both find
-/// that the other is gone.
+/// How ranks that are left of a communicator that has failed agree who they are, over its links:
+/// all that return from a round have the same decision, whoever dies meanwhile, even if some of
+/// them have returned and speak no more. Ranks that die crash; hosts that are cut off from each
+/// other both find that the other is gone.
 ///
-/// A rank says to all others what it knows and whom it follows: the lowest rank that it does not know to
-/// be gone. That one decides when all that it waits for follow it, or takes over the decision that one
-/// of them has taken from an earlier leader. A rank takes the decision of the leader that it follows
-/// only, and tells all others before it returns, so that the next leader finds it. After Chandra and
-/// Toueg, "Unreliable failure detectors for reliable distributed systems", JACM 43(2), 1996, with the
-/// ends of links, which are never wrong about a process, in place of a majority.
+/// A rank says to all others what it knows and whom it follows: the lowest rank that it does not
+/// know to be gone. That one decides when all that it waits for follow it, or takes over the
+/// decision that one of them has taken from an earlier leader. A rank takes the decision of the
+/// leader that it follows only, and tells all others before it returns, so that the next leader
+/// finds it. After Chandra and Toueg, "Unreliable failure detectors for reliable distributed
+/// systems", JACM 43(2), 1996, with the ends of links, which are never wrong about a process, in
+/// place of a majority.
 ///
 /// Threads: one at a time, the owner of `busy`.
 class Agreement {
@@ -46,32 +47,33 @@ class Agreement {
   /// Among the ranks of `parent`. Errors: unsupported, of too many ranks.
   static Result<std::shared_ptr<Agreement>> among(Comm& parent, const Inheritance& inheritance);
   ~Agreement();
-  /// This rank takes no part, and the others are not to wait for it: its links to them may stay, for other
-  /// communicators.
+  /// This rank takes no part, and the others are not to wait for it: its links to them may stay,
+  /// for other communicators.
   static void decline(const Comm& parent, const Inheritance& inheritance);
 
   /// The ranks that are left do without this one, whether it lives or not.
   void leave_out(Rank rank) { gone_[uindex(rank)] = true; }
-  /// A round. One that has ended in an error is gone on with. Errors: timeout, naming ranks that have
-  /// not come, or a second later where all have come and do not agree; remote_error: the others do
-  /// without this rank; aborted: stop().
+  /// A round. One that has ended in an error is gone on with. Errors: timeout, naming ranks that
+  /// have not come, or a second later where all have come and do not agree; remote_error: the
+  /// others do without this rank; aborted: stop().
   Result<Decision> decide(const Ballot& mine, Deadline deadline);
   /// Ends decide(), from any thread.
   void stop() { stopped_.store(true, std::memory_order_relaxed); }
   /// The communicator of this decision is used. Any thread, also of survivors().
   void note_survivors(const Decision& decision);
-  /// Ranks of the communicator that has failed, in the order of the other one; none: there is none yet.
+  /// Ranks of the communicator that has failed, in the order of the other one; none: there is none
+  /// yet.
   std::vector<Rank> survivors() const;
 
   std::mutex busy;
-  /// The communicator of the last decision, where the round after it has not ended in time: others may find in that round
-  /// that all have theirs, and use it. With `busy`.
+  /// The communicator of the last decision, where the round after it has not ended in time: others
+  /// may find in that round that all have theirs, and use it. With `busy`.
   CommPtr kept;
 
  private:
   struct Peer;
-  /// What a rank says to all others. The first part is sent as it is in memory, then the ranks that are
-  /// gone, a bit for each.
+  /// What a rank says to all others. The first part is sent as it is in memory, then the ranks that
+  /// are gone, a bit for each.
   struct Statement {
     struct Fixed {
       std::uint32_t round = 0;
@@ -117,7 +119,7 @@ class Agreement {
   std::optional<Statement> taken_;                     // The decision of the leader in this round.
   std::chrono::steady_clock::time_point next_look_{};  // For silent hosts, and ranks that left.
   std::atomic<bool> stopped_{false};                   // See stop(); nothing comes with it.
-  mutable std::mutex mutex_;                           // Of survivors_.
+  mutable std::mutex mutex_;                           // Guards survivors_.
   std::vector<Rank> survivors_;
 };
 

@@ -10,13 +10,14 @@
 namespace anyccl {
 namespace {
 
-/// Of a rank that cannot take part, and does not know ANYCCL_TIMEOUT: the others are to hear of it.
+/// A rank that cannot take part, and does not know ANYCCL_TIMEOUT, gets so long to say so: the
+/// others are to hear of it.
 constexpr auto kTimeToSaySo = std::chrono::seconds(60);
 /// What ranks that have agreed at the end of their limits still get to connect, and to say so.
 constexpr auto kTimeToForm = std::chrono::seconds(1);
 
-/// Its secret is another one for each decision: nothing that comes late for one communicator reaches
-/// another.
+/// Its secret is another one for each decision: nothing that comes late for one communicator
+/// reaches another.
 Result<CommPtr> form(Comm& parent, const Inheritance& inheritance,
                      const Agreement::Decision& decision, const Card& card, InitContext& init) {
   std::vector<Member> members;
@@ -75,7 +76,8 @@ Result<CommPtr> carry_on(Comm& parent, Agreement& among, std::span<const int> ex
     auto formed = form_if_there_is_memory(parent, inheritance, *decision, card, *init);
     ballot.formed = formed.ok();
     made = formed.ok() ? *std::move(formed) : nullptr;
-    // A member that went away meanwhile is no problem of this rank: the next decision is without it.
+    // A member that went away meanwhile is no problem of this rank: the next decision is without
+    // it.
     if (formed.status().code() != Code::remote_error) ballot.problem = formed.status();
   }
 }

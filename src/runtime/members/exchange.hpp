@@ -9,8 +9,9 @@
 
 namespace anyccl {
 
-/// The words of all ranks of `comm`, in their order. T can be copied byte by byte, and has no padding. Errors: failures
-/// on the way; timeout after `deadline`, or after the limit of `comm` if that is never.
+/// The words of all ranks of `comm`, in their order. T can be copied byte by byte, and has no
+/// padding. Errors: failures on the way; timeout after `deadline`, or after the limit of `comm` if
+/// that is never.
 template <typename T>
 Result<std::vector<T>> exchange_with_all(Comm& comm, const T& mine,
                                          const Deadline& deadline = Deadline::never()) {

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "base/error.hpp"
+#include "base/printable.hpp"
 
 namespace anyccl {
 
@@ -14,7 +15,7 @@ void Problem::set(const Status& status) {
 Status Problem::of(std::string_view call, Rank rank) const {
   if (code == 0) return {};
   return error(Code::remote_error, "{}: rank {} cannot take part: {}", call, index(rank),
-               std::string_view(text, ::strnlen(text, sizeof text)));
+               printable({text, ::strnlen(text, sizeof text)}));
 }
 
 Status first_problem(std::string_view call, const std::vector<Member>& members) {

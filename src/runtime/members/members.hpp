@@ -17,7 +17,7 @@ struct Problem {
   char text[256] = {};
 
   void set(const Status& status);
-  /// Of `rank`, in `call`; ok: it has none.
+  /// The error of `call` when `rank` has this problem; ok: it has none.
   Status of(std::string_view call, Rank rank) const;
 };
 
@@ -34,8 +34,8 @@ struct Member {
   const Card* card;
 };
 
-/// All but those in `excluded`, a list as anycclCommShrink has it, without cards. Errors: of the list,
-/// which other ranks do not see.
+/// All but those in `excluded`, a list as anycclCommShrink has it, without cards. Errors: of the
+/// list, which other ranks do not see.
 Result<std::vector<Member>> members_without(std::span<const int> excluded, const Comm& parent);
 
 /// Nobody waits for a member that cannot come.
@@ -53,8 +53,8 @@ struct Part {
   GroupPtr group;
   Rank me{0};
 };
-/// Of `members`, in this order; `me` is one of them. Errors: of settings that differ or do not suit so
-/// many ranks.
+/// The group of `members`, in this order; `me` is one of them. Errors: of settings that differ or
+/// do not suit so many ranks.
 Result<Part> part_of(const Inheritance& parent, const std::vector<Member>& members,
                      const bootstrap::Secret& secret, Rank me, const InitContext& init);
 

@@ -222,6 +222,8 @@ Result<CommPtr> split(Comm& parent, int color, int key, std::size_t most_ring_by
   for (std::size_t r = 0; r < cards.size(); ++r)
     members.push_back({Rank{static_cast<std::int32_t>(r)}, &cards[r]});
   ANYCCL_CHECK(first_problem("split", members));
+  // Without a limit of its own it begins when all have called it.
+  if (deadline.is_never()) init->deadline = creation_deadline(init->config, settings);
   if (color == ANYCCL_SPLIT_NOCOLOR) return agreed(CommPtr(), parent, {}, deadline);
   std::erase_if(members, [&](const Member& member) { return member.card->color != color; });
   std::stable_sort(members.begin(), members.end(),

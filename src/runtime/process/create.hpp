@@ -15,12 +15,13 @@ using GroupPtr = std::shared_ptr<const bootstrap::Group>;
 /// Connects the members of `group`, of which this rank is `me`, and makes a communicator of them.
 Result<CommPtr> create(InitContext& init, const GroupPtr& group, Rank me);
 
-/// The same over links that there are: one for each other member, by rank.
+/// Makes a communicator of them over links that there are: one for each other member, by rank.
 Result<CommPtr> create_over(InitContext& init, const GroupPtr& group, Rank me,
                             const std::vector<PeerLink>& links,
                             std::size_t most_ring_bytes = kAnyRing);
 
-/// The same on all members of a group, and another for each group and use.
+/// The key of their contexts: the same on all members of a group, and another for each group and
+/// use.
 Result<link::ContextKey> context_key_of(const bootstrap::Secret& secret, std::string_view use);
 
 /// What communicators that are made of another one get from it.
@@ -30,7 +31,7 @@ struct Inheritance {
   std::vector<PeerLink> links;                                   ///< To all others, by rank.
   std::string transport;                                         ///< That ANYCCL_TRANSPORT named.
 };
-/// Of `comm`, whose handle the caller keeps alive.
+/// What `comm`, whose handle the caller keeps alive, passes on to others.
 Inheritance inheritance_of(const Comm& comm);
 
 }  // namespace anyccl

@@ -59,7 +59,8 @@ void add_settings_of(const CommSettings& settings, const Config& config, std::st
     add_setting(text, "config->verifyLater", std::to_string(settings.verify_later));
 }
 
-/// Of algorithms that were loaded their content counts, not their files. A hello has room for a few.
+/// Algorithms that were loaded count by their content, not by their files. A hello has room for a
+/// few.
 void add_loaded_algorithms(std::string& text) {
   constexpr std::size_t kMost = 256;  // characters
   std::vector<const LoadedAlgorithm*> loaded;
@@ -161,12 +162,16 @@ Result<InitContext> read_settings(Config config, const CommSettings& settings) {
   ANYCCL_CHECK(check_transport_name(init.config.transport));
   if (init.config.tls) ANYCCL_CHECK(tls::is_available());
   ANYCCL_TRY(init.table, table_of(init.config));
-  const std::chrono::nanoseconds usual(static_cast<std::int64_t>(init.config.timeout_s * 1e9));
-  init.deadline = Deadline::in(settings.creation_limit ? *settings.creation_limit : usual);
+  init.deadline = creation_deadline(init.config, settings);
   return init;
 }
 
 }  // namespace
+
+Deadline creation_deadline(const Config& config, const CommSettings& settings) {
+  const std::chrono::nanoseconds usual(static_cast<std::int64_t>(config.timeout_s * 1e9));
+  return Deadline::in(settings.creation_limit ? *settings.creation_limit : usual);
+}
 
 Result<std::shared_ptr<const TunerTable>> table_of(const Config& config) {
   if (config.tuner_table.empty()) return machine_table(config);

@@ -15,9 +15,9 @@ namespace anyccl {
 
 /// The state of a rank that begins to create a communicator.
 struct InitContext {
-  std::string name;  ///< Of the communicator, in logs.
+  std::string name;  ///< The communicator's, in logs.
   Config config;
-  CommSettings settings;                    ///< Of the communicator's configuration.
+  CommSettings settings;                    ///< What the communicator's configuration says.
   PlanSettings environment,                 ///< What the environment says about plans,
       communicator;                         ///< and what `settings` say.
   std::shared_ptr<const TunerTable> table;  ///< Named by the user, or found for this machine.
@@ -36,9 +36,11 @@ Result<Config> environment_of(const CommSettings& settings);
 /// Gets ready to be found, by the environment that `settings` hold, else that of now. Errors: what
 /// is wrong with a setting; as table_of().
 Result<InitContext> prepare_init(int rank, int size, const CommSettings& settings = {});
-/// The same, of an environment that has been read.
+/// Gets ready by an environment that has been read.
 Result<InitContext> prepare_init(int rank, int size, Config config,
                                  const CommSettings& settings = {});
+/// When the creation of a communicator that begins now has to be done.
+Deadline creation_deadline(const Config& config, const CommSettings& settings);
 /// For a communicator over the links of another one, whose `hello` and ANYCCL_TRANSPORT it has:
 /// this rank need not be found.
 Result<InitContext> prepare_init_within(const bootstrap::Hello& hello, const std::string& transport,

@@ -29,7 +29,7 @@ class ProcessMetrics {
 
   /// A communicator has ended.
   void add(const Membership& me, const SpentCalls& calls);
-  /// Null: some communicator was busy until `deadline`.
+  /// The metrics so far; nothing, if some communicator was busy until `deadline`.
   std::optional<std::string> text(Deadline deadline) const;
   /// From now on write() writes into this folder. False: it does already.
   bool report_in(const std::string& folder);
@@ -47,7 +47,7 @@ class ProcessMetrics {
   std::atomic<bool> has_no_file_{false};
 };
 
-/// Of this process.
+/// The metrics of this process, as ProcessMetrics::text() has them.
 std::optional<std::string> metrics_text(Deadline deadline);
 
 }  // namespace anyccl

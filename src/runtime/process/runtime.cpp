@@ -1,20 +1,11 @@
 #include "runtime/process/runtime.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <atomic>
 #include <cmath>
-#include <cstdlib>
 #include <cstring>
-#include <map>
-#include <mutex>
-#include <set>
-#include <unordered_map>
 
 #include "base/config.hpp"
 #include "base/error.hpp"
-#include "base/per_process.hpp"
 #include "base/side_by_side.hpp"
 #include "platform/bootstrap/group/hosts.hpp"
 #include "platform/bootstrap/group/placement.hpp"
@@ -24,171 +15,13 @@
 #include "runtime/links/on_demand.hpp"
 #include "runtime/links/transports.hpp"
 #include "runtime/process/create.hpp"
-#include "runtime/process/dump_signal.hpp"
 #include "runtime/process/duplicate_library.hpp"
 #include "runtime/process/init_report.hpp"
-#include "runtime/process/metrics.hpp"
+#include "runtime/process/joined_comm.hpp"
+#include "runtime/process/process.hpp"
 
 namespace anyccl {
 namespace {
-
-/// How long exit() waits at most for what the threads of streams are doing.
-constexpr auto kExitTime = std::chrono::seconds(1);
-/// See ANYCCL_METRICS.
-constexpr std::chrono::seconds kReportEvery{5};
-
-/// The rank of its process, if that has one alone.
-std::optional<Rank> only_rank_of(const bootstrap::Hello& process,
-                                 const std::vector<bootstrap::Hello>& members) {
-  std::optional<Rank> rank;
-  for (std::size_t r = 0; r < members.size(); ++r) {
-    if (!same_process(process, members[r])) continue;
-    if (rank) return std::nullopt;
-    rank = Rank{static_cast<std::int32_t>(r)};
-  }
-  return rank;
-}
-
-/// The state that belongs to the process and to no communicator. A forked child has one of its own.
-class Process {
- public:
-  static Process& get() { return per_process<Process>(); }
-
-  void add(const CommPtr& comm, const Inheritance& inheritance) {
-    const std::lock_guard lock(mutex_);
-    leave_at_exit();
-    if (comms_.size() >= most_comms_) {
-      std::erase_if(comms_, [](const auto& other) { return other.second.comm.expired(); });
-      most_comms_ = std::max<std::size_t>(16, 2 * comms_.size());
-    }
-    Joined joined{comm, inheritance.secret, inheritance.members, inheritance.transport, {}};
-    for (const PeerLink& peer : inheritance.links)
-      joined.links.push_back({peer.rank, peer.link, peer.local, peer.same_process});
-    comms_.insert_or_assign(comm.get(), std::move(joined));
-  }
-  Inheritance inheritance_of(const Comm& comm) {
-    const std::lock_guard lock(mutex_);
-    const Joined& joined = comms_.at(&comm);
-    Inheritance inheritance{joined.secret, joined.members, {}, joined.transport};
-    for (const Joined::Link& peer : joined.links)  // the communicator keeps its links
-      inheritance.links.push_back({peer.rank, peer.link.lock(), peer.local, peer.same_process});
-    return inheritance;
-  }
-  std::shared_ptr<HostStream> make_stream() {
-    const std::lock_guard lock(mutex_);
-    leave_at_exit();
-    auto stream = std::make_shared<HostStream>(++streams_made_);
-    std::erase_if(streams_, [](const auto& other) { return other.expired(); });
-    streams_.push_back(stream);
-    return stream;
-  }
-  BackgroundProgress& progress() {
-    const std::lock_guard lock(mutex_);
-    if (progress_ == nullptr)
-      progress_ = new BackgroundProgress;  // never destroyed: its thread may outlive main()
-    return *progress_;
-  }
-  ProcessMetrics& metrics() { return metrics_; }
-  /// From now on the metrics are written into this folder, again and again, and at exit.
-  void report_in(const std::string& folder) {
-    prepare_exit();
-    if (metrics_.report_in(folder) && !reports_.exchange(true, std::memory_order_relaxed))
-      progress().repeat(kReportEvery, [this] { metrics_.write(); });
-  }
-  /// What a rank of this process does in other communicators than `id`; see Membership::elsewhere.
-  std::string call_elsewhere(const bootstrap::Hello& rank, std::string_view id) {
-    std::vector<std::pair<CommPtr, Rank>> others;
-    {
-      const std::unique_lock lock(mutex_, std::try_to_lock);  // its holder may wait for the caller
-      if (!lock) return "";
-      for (const auto& [key, one] : comms_) {
-        CommPtr comm = one.comm.lock();
-        const std::optional<Rank> peer = only_rank_of(rank, *one.members);
-        if (comm != nullptr && peer && comm->membership().id != id)
-          others.emplace_back(std::move(comm), *peer);
-      }
-    }
-    for (const auto& [comm, peer] : others)
-      if (const std::string call = comm->call_without_me(peer); !call.empty())
-        return fmt::format(", and has called {}, which this rank has not", call);
-    return "";
-  }
-  /// From now on the signal asks for dumps of all communicators.
-  void dump_at(int signal) {
-    constexpr std::chrono::milliseconds kLook{200}, kPatience{500};
-    if (dumps_.exchange(true, std::memory_order_relaxed) || !take_dump_signal(signal)) return;
-    progress().repeat(kLook, [this, kPatience] {
-      if (!dumps_were_asked_for()) return;
-      for (const CommPtr& comm : now().comms) comm->dump_on_signal(Deadline::in(kPatience));
-    });
-  }
-  void prepare_exit() {
-    const std::lock_guard lock(mutex_);
-    leave_at_exit();
-  }
-  bootstrap::UniqueIds& unique_ids() { return unique_ids_; }
-
- private:
-  struct Joined {
-    struct Link {
-      Rank rank;
-      std::weak_ptr<link::Link> link;
-      bool local, same_process;
-    };
-    std::weak_ptr<Comm> comm;
-    bootstrap::Secret secret;
-    std::shared_ptr<const std::vector<bootstrap::Hello>> members;
-    std::string transport;
-    std::vector<Link> links;
-  };
-  /// With the lock.
-  void leave_at_exit() {
-    // Also of the parent: children inherit what it registered.
-    static std::atomic<bool> at_exit{false};
-    if (!at_exit.load(std::memory_order_relaxed))
-      at_exit.store(std::atexit([] {
-                      get().metrics_.write();  // before communicators are kept from answering
-                      get().leave_all();
-                    }) == 0,
-                    std::memory_order_relaxed);
-  }
-  ProcessMetrics::Now now() {
-    ProcessMetrics::Now now;
-    std::set<std::shared_ptr<link::Link>> links;
-    const std::lock_guard lock(mutex_);
-    for (const auto& [key, one] : comms_) {
-      CommPtr comm = one.comm.lock();
-      if (comm == nullptr) continue;
-      now.comms.push_back(std::move(comm));
-      for (const Joined::Link& peer : one.links)
-        if (auto link = peer.link.lock()) links.insert(std::move(link));
-    }
-    now.links = links.size();
-    return now;
-  }
-  /// So that peers know that we left and did not die, and get what is still on its way to them.
-  /// Work that streams have not done by then stays undone.
-  void leave_all() {
-    const std::lock_guard lock(mutex_);
-    const Deadline deadline = Deadline::in(kExitTime);
-    if (progress_ != nullptr) progress_->stop(deadline);
-    for (const std::weak_ptr<HostStream>& weak : streams_)
-      if (const auto stream = weak.lock(); stream && stream->check().ok()) stream->stop(deadline);
-    for (const auto& [key, one] : comms_)
-      if (const CommPtr comm = one.comm.lock()) comm->leave_for_exit(deadline);
-    stop_connecting();
-  }
-
-  std::mutex mutex_;
-  std::unordered_map<const Comm*, Joined> comms_;
-  std::size_t most_comms_ = 16;  // With so many, those that have ended are forgotten.
-  std::vector<std::weak_ptr<HostStream>> streams_;
-  std::uint64_t streams_made_ = 0;
-  bootstrap::UniqueIds unique_ids_;
-  BackgroundProgress* progress_ = nullptr;
-  std::atomic<bool> reports_{false}, dumps_{false};  // see report_in() and dump_at()
-  ProcessMetrics metrics_{[this] { return now(); }};
-};
 
 /// Messages have no rules by size: what is said for everything is said for them.
 std::size_t message_line_bytes(const TunerPolicy& policy, std::size_t usual) {
@@ -212,12 +45,6 @@ bool forces_network(const Config& config) {
   return named != nullptr && named->medium == Medium::network;
 }
 
-/// See Membership. A process of another container may have the same number.
-int process_here(const bootstrap::Hello& me, const bootstrap::Hello& other) {
-  if (!same_host(me, other) || (other.pid == me.pid && !same_process(me, other))) return 0;
-  return static_cast<int>(other.pid);
-}
-
 /// A time above 0 becomes at least a millisecond.
 std::chrono::milliseconds milliseconds_of(double seconds) {
   return std::chrono::milliseconds(static_cast<std::int64_t>(std::ceil(seconds * 1e3)));
@@ -228,10 +55,6 @@ WaitLimits wait_limits_of(const InitContext& init) {
   return {.warn_after = milliseconds_of(init.config.warn_after_s),
           .most = init.settings.time_limit.value_or(milliseconds_of(init.config.op_timeout_s)),
           .silence = std::chrono::seconds(init.config.ack_timeout_s)};
-}
-
-std::shared_ptr<const std::vector<bootstrap::Hello>> members_of(const GroupPtr& group) {
-  return {group, &group->members};
 }
 
 }  // namespace
@@ -260,8 +83,8 @@ Result<CommPtr> create(InitContext& init, const GroupPtr& group, Rank me) {
   if (std::find(later.begin(), later.end(), true) != later.end()) {
     Process::get().prepare_exit();
     ANYCCL_TRY(std::vector<PeerLink> others,
-               links_on_demand(std::move(init.listeners), members_of(group), group->secret, me,
-                               later, network, init.config));
+               links_on_demand(std::move(init.listeners), {group, &group->members}, group->secret,
+                               me, later, network, init.config));
     std::move(others.begin(), others.end(), std::back_inserter(links));
   }
   std::sort(links.begin(), links.end(),
@@ -307,41 +130,19 @@ Result<CommPtr> create_over(InitContext& init, const GroupPtr& group, Rank me,
   m.record_entries = init.config.record_entries;
   m.dump_folder = init.config.dump_folder;
   m.trace_folder = init.config.trace_folder;
-  m.when_ended = [](const Membership& who, const SpentCalls& calls) {
-    Process::get().metrics().add(who, calls);
-  };
-  m.elsewhere = [group, id = m.id](Rank rank) {
-    const bootstrap::Hello& other = group->members[uindex(rank)];
-    return only_rank_of(other, group->members) ? Process::get().call_elsewhere(other, id) : "";
-  };
-  m.process_of = [group, &mine](Rank r) { return process_here(mine, group->members[uindex(r)]); };
+  m.around = std::make_shared<JoinedComm>(group, me, links, init.config.transport, m.id);
+  m.background = &background_progress();
   ANYCCL_CHECK(add_transports(m, key, links, init.config, init.deadline));
   report_init(init, placement, m);
   const auto comm = std::make_shared<Comm>(std::move(m));
-  comm->when_grown([weak = std::weak_ptr(comm), &background = background_progress()] {
-    background.give_back_later(weak);
-  });
-  if (comm->membership().verify_later)
-    comm->when_left_alone([weak = std::weak_ptr(comm), &background = background_progress()] {
-      // Without a thread it goes on with the next call.
-      if (const CommPtr alive = weak.lock()) static_cast<void>(background.add(alive));
-    });
-  Process::get().add(comm, {group->secret, members_of(group), links, init.config.transport});
+  Process::get().add(comm);
   if (!init.config.metrics_folder.empty()) Process::get().report_in(init.config.metrics_folder);
   if (init.config.dump_signal != 0) Process::get().dump_at(init.config.dump_signal);
   return comm;
 }
 
-Inheritance inheritance_of(const Comm& comm) {
-  return Process::get().inheritance_of(comm);
-}
-
 BackgroundProgress& background_progress() {
   return Process::get().progress();
-}
-
-std::optional<std::string> metrics_text(Deadline deadline) {
-  return Process::get().metrics().text(deadline);
 }
 
 std::shared_ptr<HostStream> make_stream() {

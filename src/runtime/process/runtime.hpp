@@ -34,13 +34,13 @@ Result<CommPtr> split(Comm& parent, int color, int key, std::size_t most_ring_by
 /// Over the ranks of `parent` that are not `excluded`, which alone make the call.
 Result<CommPtr> shrink(Comm& parent, std::span<const int> excluded, const std::string& name,
                        const CommSettings& settings);
-/// Over the ranks of `parent`, which has failed, that are left: they agree, `among` them, on those that
-/// live and are `excluded` by none of them. Errors: timeout naming ranks that do not come; remote_error
-/// where others do without this rank, or one cannot take part.
+/// Over the ranks of `parent`, which has failed, that are left: they agree, `among` them, on those
+/// that live and are `excluded` by none of them. Errors: timeout naming ranks that do not come;
+/// remote_error where others do without this rank, or one cannot take part.
 Result<CommPtr> carry_on(Comm& parent, Agreement& among, std::span<const int> excluded,
                          const std::string& name, const CommSettings& settings);
-/// Collective over `parent`, while other ranks join by the same id: `size` ranks in all. `id`: on one
-/// rank, null on the others.
+/// Collective over `parent`, while other ranks join by the same id: `size` ranks in all. `id`: on
+/// one rank, null on the others.
 Result<CommPtr> grow(Comm& parent, int size, const anycclUniqueId* id, const std::string& name,
                      const CommSettings& settings);
 /// The background thread of this process. Stopped at exit.

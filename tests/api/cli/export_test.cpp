@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <iterator>
 
 #include "support/temporary_folder.hpp"
 #include "tool.hpp"
@@ -41,6 +42,29 @@ TEST(Export, writes_a_file_that_other_verbs_take_for_an_algorithm) {
   EXPECT_EQ(
       printed({"export", file, "-n", "4", "--hosts", "2,2"}),
       printed({"export", "all_reduce/two_level", "-n", "4", "--hosts", "2,2", "--name", "mine"}));
+}
+
+TEST(Explore, shows_the_algorithm_of_a_file) {
+  const TemporaryFolder folder;
+  const std::string file = folder.path() + "/mine.json", page = folder.path() + "/mine.html";
+  printed({"export", "all_reduce/ring", "-n", "2", "--name", "mine", "-o", file});
+  printed({"explore", file, "all_reduce/two_shot", file, "-n", "2", "-o", page});
+  std::ifstream in(page);
+  const std::string text{std::istreambuf_iterator<char>(in), {}};
+  const std::size_t mine = text.find(R"("id":"all_reduce/mine")");
+  EXPECT_NE(mine, std::string::npos);
+  EXPECT_LT(text.find(R"("id":"all_reduce/two_shot")"), mine);
+  EXPECT_EQ(text.find(R"("id":"all_reduce/mine")", mine + 1), std::string::npos);
+}
+
+TEST(Explore, refuses_two_algorithms_of_one_name) {
+  const TemporaryFolder folder;
+  const std::string file = folder.path() + "/mine.json";
+  printed({"export", "all_reduce/ring", "-n", "2", "-o", file});
+  Tool tool({"explore", "all_reduce/ring", file, "-n", "2", "-o", folder.path() + "/mine.html"});
+  EXPECT_EQ(tool.finish(), 2);
+  EXPECT_TRUE(contains(tool.err(), "two of the algorithms have the name all_reduce/ring"))
+      << tool.err();
 }
 
 TEST(Export, refuses_what_the_algorithm_cannot_do) {

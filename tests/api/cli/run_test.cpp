@@ -78,6 +78,22 @@ TEST(Run, takes_the_port_it_is_given) {
   EXPECT_EQ(tool.out(), "[0] 12345\n");
 }
 
+TEST(Run, gives_exported_variables_to_all_ranks_of_one_host_and_of_a_node) {
+  ASSERT_EQ(::setenv("ANYCCL_SECRET", std::string(32, '7').c_str(), 1), 0);
+  ASSERT_EQ(::setenv("KEPT", "here", 1), 0);
+  using Words = std::vector<std::string>;
+  for (Words flags :
+       {Words(), Words{"--nnodes", "1", "--node-rank", "0", "--master", "localhost"}}) {
+    flags.insert(flags.end(), {"-n", "2", "-x", "GIVEN=a=b", "-x", "KEPT", "-x", "RANK=5"});
+    Tool tool(run_script(flags, "echo $GIVEN $KEPT $RANK"));
+    EXPECT_EQ(tool.finish(), 0) << tool.err();
+    for (const char* line : {"[0] a=b here 0\n", "[1] a=b here 1\n"})
+      EXPECT_TRUE(contains(tool.out(), line)) << tool.out();
+  }
+  ::unsetenv("KEPT");
+  ::unsetenv("ANYCCL_SECRET");
+}
+
 TEST(Run, gives_its_standard_input_to_rank_0_only) {
   Tool tool(run_script({"-n", "2"}, "read line; echo got:$line"));
   tool.send("hello\n");
@@ -138,6 +154,11 @@ TEST(Run, names_what_several_nodes_lack) {
   EXPECT_EQ(refusal({"-n", "1", "--master", "a"}),
             "anyccl run: --node-rank, --master and --secret-file are for a job of several nodes: "
             "give --nnodes, too\n");
+}
+
+TEST(Run, refuses_a_remote_shell_without_hosts) {
+  EXPECT_EQ(refusal({"-n", "1", "--ssh", "rsh"}),
+            "anyccl: run: --ssh requires --hosts (see anyccl run --help)\n");
 }
 
 TEST(Secret, is_made_new_for_this_user_alone) {

@@ -1,6 +1,6 @@
-/* The collectives that came with NCCL 2.28: a transpose by AlltoAll, and Scatter and Gather there and
- * back. Programs for older versions had groups of sends and receives. Written for NCCL and CUDA; nothing
- * here knows of any other library. */
+/* The collectives that came with NCCL 2.28: a transpose by AlltoAll, and Scatter and Gather there
+ * and back. Programs for older versions had groups of sends and receives. Written for NCCL and
+ * CUDA; nothing here knows of any other library. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
-/* What NVIDIA's programs have at their beginning, shared by those here: a failed call ends the program.
- * Written for NCCL and CUDA, and ported as they are. */
+/* What NVIDIA's programs have at their beginning, shared by those here: a failed call ends the
+ * program. Written for NCCL and CUDA, and ported as they are. */
 #include <stdio.h>
 #include <stdlib.h>
 

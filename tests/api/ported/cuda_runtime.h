@@ -1,5 +1,6 @@
-/* What the ported programs need of CUDA, on a machine whose only device is its host: memory is malloc's,
- * streams and events are anyccl's, and there are as many devices as a program asks for. */
+/* What the ported programs need of CUDA, on a machine whose only device is its host: memory is
+ * malloc's, streams and events are anyccl's, and there are as many devices as a program asks for.
+ */
 #ifndef PORTED_CUDA_RUNTIME_H
 #define PORTED_CUDA_RUNTIME_H
 

@@ -1,6 +1,6 @@
-/* Communicators that never block: creating, splitting, groups and finalizing may all be in progress, and
- * the program asks until they are not. One that never completes is aborted. Written for NCCL and CUDA;
- * nothing here knows of any other library. */
+/* Communicators that never block: creating, splitting, groups and finalizing may all be in
+ * progress, and the program asks until they are not. One that never completes is aborted. Written
+ * for NCCL and CUDA; nothing here knows of any other library. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,5 +1,6 @@
-/* Buffers that the library allocates, and that the program registers with each communicator before it
- * uses them again and again. Written for NCCL and CUDA; nothing here knows of any other library. */
+/* Buffers that the library allocates, and that the program registers with each communicator before
+ * it uses them again and again. Written for NCCL and CUDA; nothing here knows of any other library.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 

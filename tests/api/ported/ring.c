@@ -1,5 +1,5 @@
-/* A ring of sends and receives among communicators that are created without waiting, and a sum with a
- * factor of each rank. Written for NCCL and CUDA; nothing here knows of any other library. */
+/* A ring of sends and receives among communicators that are created without waiting, and a sum with
+ * a factor of each rank. Written for NCCL and CUDA; nothing here knows of any other library. */
 #include <stdio.h>
 #include <stdlib.h>
 

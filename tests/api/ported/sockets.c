@@ -1,5 +1,5 @@
-/* One device per process, and the unique id over TCP: rank 0 listens, and the others fetch it there.
- * Written for NCCL and CUDA; nothing here knows of any other library. */
+/* One device per process, and the unique id over TCP: rank 0 listens, and the others fetch it
+ * there. Written for NCCL and CUDA; nothing here knows of any other library. */
 #define _POSIX_C_SOURCE 200809L
 #include <arpa/inet.h>
 #include <netinet/in.h>

@@ -53,6 +53,9 @@ int main(void) {
   NCCLCHECK(ncclCommInitAll(comms, DEVICES, devices));
   config.splitShare = 1;
   config.maxCTAs = 4;
+  config.CTAPolicy = NCCL_CTA_POLICY_EFFICIENCY;
+  config.hostCftMode = ncclHostCftFallback;
+  config.nvlsHostMode = ncclNvlsHostModeDisable;
   config.commName = "halves";
   NCCLCHECK(ncclGroupStart());
   for (d = 0; d < DEVICES; ++d)

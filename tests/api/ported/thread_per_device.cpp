@@ -1,6 +1,6 @@
-// One process, one thread for each device. Each thread joins by the id that all share, copies its data
-// in its stream, and measures by events what the stream does. Written for NCCL and CUDA; nothing here
-// knows of any other library.
+// One process, one thread for each device. Each thread joins by the id that all share, copies its
+// data in its stream, and measures by events what the stream does. Written for NCCL and CUDA;
+// nothing here knows of any other library.
 #include <cstdio>
 #include <cstdlib>
 #include <thread>

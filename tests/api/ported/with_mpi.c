@@ -1,6 +1,6 @@
-/* One device per process, started by mpirun; MPI hands round the unique id and the names of hosts, from
- * which each process takes its device. Written for NCCL, CUDA and MPI; nothing here knows of any other
- * library. */
+/* One device per process, started by mpirun; MPI hands round the unique id and the names of hosts,
+ * from which each process takes its device. Written for NCCL, CUDA and MPI; nothing here knows of
+ * any other library. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>

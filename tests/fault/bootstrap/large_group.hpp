@@ -1,5 +1,6 @@
 #pragma once
-// A root server for groups that are large by its numbers, and ranks of such a group that do only what a test says.
+// A root server for groups that are large by its numbers, and ranks of such a group that do only
+// what a test says.
 
 #include <gtest/gtest.h>
 
@@ -60,7 +61,8 @@ class LargeGroup : public testing::Test {
         recv_all(from.socket.get(), std::as_writable_bytes(std::span(&header, 1)), soon(), "peer"));
     return static_cast<Frame>(header.kind);
   }
-  /// What the root server says to a leader: the rank that tells it, or null: it hears the answer there.
+  /// What the root server says to a leader: the rank that tells it, or null: it hears the answer
+  /// there.
   static std::optional<Hello> receive_place(const Connection& root) {
     FrameHeader header;
     EXPECT_OK(

@@ -1,4 +1,5 @@
-// The connection of a leader to the root server breaks after any part of any message: nobody waits for long.
+// The connection of a leader to the root server breaks after any part of any message: nobody waits
+// for long.
 
 #include <sys/eventfd.h>
 
@@ -12,8 +13,8 @@ namespace {
 
 using namespace test;
 
-/// Passes bytes on between the root server and those that connect here; the first connection breaks after so many
-/// bytes in one direction.
+/// Passes bytes on between the root server and those that connect here; the first connection breaks
+/// after so many bytes in one direction.
 class BreakingProxy {
  public:
   BreakingProxy(Endpoint root, bool upwards, std::size_t bytes)

@@ -130,7 +130,7 @@ TEST_F(HostLeaders, name_missing_ranks_to_everyone) {
 TEST_F(HostLeaders, let_in_a_rank_that_comes_late) {
   const Member late = member_at(1, 5, 6);
   in_threads(6, [&](int rank) {
-    // There is a leader before the late rank begins: one that says nothing after its handshake goes unnoticed.
+    // There is a leader before the late rank begins: a silent one is not noticed.
     if (rank == 5) static_cast<void>(call({{name_at(late), {}}}, 5, kToRelay));
     const Member member = member_at(rank / 3, rank, 6);
     EXPECT_OK(join_as(rank == 5 ? late : member).status());

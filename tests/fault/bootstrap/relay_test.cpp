@@ -1,5 +1,5 @@
-// Leaders of hosts hear the root server's answer from each other. Here each rank has a host of its own; the server
-// tells two of them, and each of these two others.
+// Leaders of hosts hear the root server's answer from each other. Here each rank has a host of its
+// own; the server tells two of them, and each of these two others.
 
 #include <gtest/gtest.h>
 

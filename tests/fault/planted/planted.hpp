@@ -20,8 +20,8 @@ using Part = std::function<void(Communicator& comm, const SharedCounts& shared)>
 
 /// Until so many ranks are through.
 void wait_for(const SharedCounts& shared, int over);
-/// The verdict on ranks that play `part`. Nobody leaves before all are through, or all but the faulty
-/// one if it `dies`: that would tell the others.
+/// The verdict on ranks that play `part`. Nobody leaves before all are through, or all but the
+/// faulty one if it `dies`: that would tell the others.
 cli::Blame blamed(const std::string& transport, const Part& part, bool dies = false);
 
 Status reduce(Communicator& comm, std::size_t count = 2, ReduceOp op = ReduceOp::sum);

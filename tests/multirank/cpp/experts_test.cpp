@@ -35,8 +35,8 @@ TEST(CppExperts, get_the_tokens_and_give_back_weighted_sums) {
   });
 }
 
-/// Expert parallelism within data and tensor parallelism: of each expert group, with tokens and experts
-/// of its own.
+/// Expert parallelism within data and tensor parallelism: of each expert group, with tokens and
+/// experts of its own.
 TEST(CppExperts, are_shared_by_the_group_of_a_grid) {
   run_ranks(8, [](Communicator& world) {
     const auto grid = Grid::create(world, {{"data", 2}, {"expert", 2}, {"tensor", 2}});

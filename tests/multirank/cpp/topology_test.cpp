@@ -1,4 +1,5 @@
-// Grids, graphs and their exchanges in the C++ interface. What they do is tested where it is tested in C.
+// Grids, graphs and their exchanges in the C++ interface. What they do is tested where it is tested
+// in C.
 
 #include <array>
 

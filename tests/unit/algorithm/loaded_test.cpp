@@ -210,6 +210,9 @@ TEST(LoadedAlgorithm, text_that_is_wrong_is_refused_with_its_place) {
       {two_ranks("[[],[]]", "send"), {"collective", "send"}},
       {two_ranks("[[],[]]", "all_gather_v", R"("parts": 2, )"), {"parts", "2", "1 to 1"}},
       {two_ranks("[[],[]]", "all_gather", R"("parts": 1000000, )"), {"sizes[0]", "chunks"}},
+      {R"({"format": "anyccl.algorithm/1", "name": "a", "collective": "all_to_all", "sizes": )"
+       R"([{"ranks": 128, "parts": 2048, "steps": []}]})",
+       {"sizes[0]", "2048 parts are more than 16777216 chunks of all ranks together"}},
       {two_ranks("[[],[]]", "all_gather", R"("hosts": [0], )"), {"hosts", "1 hosts for 2 ranks"}},
       {step(R"(["resv", [1], "o0"])"),
        {"sizes[0].steps[0][0]", "\"resv\" is none of send, recv, recv_reduce, copy, reduce"}},

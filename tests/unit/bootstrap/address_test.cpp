@@ -154,6 +154,7 @@ TEST(OwnNetwork, tells_that_there_is_no_common_family) {
   EXPECT_TRUE(contains(missing_family(false, true, {v4(1)}), "it has IPv4 addresses"));
   EXPECT_EQ(missing_family(true, false, {v6(1), v4(1)}), "");
   EXPECT_EQ(missing_family(false, false, {kLoopback}), "");
+  EXPECT_TRUE(contains(missing_family(true, false, {v6(1), kLoopback}), "it has IPv6 addresses"));
 }
 
 TEST(ListenTcp, takes_a_free_port_of_a_range) {

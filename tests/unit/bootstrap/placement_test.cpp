@@ -119,7 +119,8 @@ int share_of(std::size_t cpus, std::size_t ranks) {
   return static_cast<int>(cpus / ranks);
 }
 
-/// cores_each of one rank, and how many ranks at least share one of its cores, by their definitions.
+/// cores_each of one rank, and how many ranks at least share one of its cores, by their
+/// definitions.
 std::pair<int, int> cores_by_comparison(const std::vector<Hello>& members, std::size_t rank) {
   const probe::CpuSet& own = members[rank].cpus;
   probe::CpuSet all, inside;

@@ -113,6 +113,15 @@ TEST(Blame, of_another_order_of_two_communicators_names_both_calls) {
                     "rank 1 is in operation 1 of communicator tp, broadcast of 1 f32"});
 }
 
+TEST(Blame, of_a_cycle_is_on_the_first_communicator_of_it_by_name) {
+  const Blame blame =
+      blamed({Rank("a", 0, 2).runs_in(1).waits_in("barrier", {1}), Rank("a", 1, 2).runs_in(2),
+              Rank("b", 0, 2).runs_in(3).waits_in("barrier", {1}), Rank("b", 1, 2).runs_in(2),
+              Rank("z", 0, 2).runs_in(3), Rank("z", 1, 2).runs_in(2).waits_in("barrier", {0})});
+  expect(blame, "cycle", {0});
+  EXPECT_EQ(blame.communicator, "communicator b");
+}
+
 TEST(Blame, follows_a_wait_into_another_communicator) {
   const Blame blame =
       blamed({Rank("dp", 0, 2).runs_in(1).waits_in("barrier", {1}), Rank("dp", 1, 2).runs_in(2),

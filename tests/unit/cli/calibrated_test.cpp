@@ -56,14 +56,16 @@ TEST(Calibrated, a_message_alone_takes_what_was_fitted) {
 }
 
 TEST(Calibrated, an_addition_reads_and_writes) {
-  // Both send to the other one; a receive of a vector that is added reads it over the link, and its own vector, and
-  // writes the sum: what a copy from the link takes, one more operand, and nothing else.
+  // Both send to the other one; a receive of a vector that is added reads it over the link, and its
+  // own vector, and writes the sum: what a copy from the link takes, one more operand, and nothing
+  // else.
   const double exchange = us(Collective::all_reduce, "one_shot", 2, 1e6, calibration(2));
   EXPECT_NEAR(exchange, 4 + 1e6 * (0.1e-3 + 0.02e-3), 1e-6);
 }
 
 TEST(Calibrated, a_publication_is_copied_once_for_all_readers) {
-  // The sender's overhead and copy, the way, three overheads, three reads over the link, an addition of four.
+  // The sender's overhead and copy, the way, three overheads, three reads over the link, an
+  // addition of four.
   const double expected = 0.5 + 1e3 * 0.03 + 3 + 3 * 0.5 + 1e3 * (3 * 0.01 + 4 * 0.02 + 0.04);
   EXPECT_NEAR(us(Collective::all_reduce, "one_shot", 4, 1e6, calibration(4)), expected, 1e-6);
 }

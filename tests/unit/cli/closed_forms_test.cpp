@@ -54,7 +54,8 @@ double direct(double n, double m) {
 double two_shot(double n, double m) {
   return 2 * direct(n, m / n);
 }
-/// The root's messages to its log2 n children leave together and share its port, and so on down the tree.
+/// The root's messages to its log2 n children leave together and share its port, and so on down the
+/// tree.
 double tree_down(double n, double m) {
   const double k = std::log2(n);
   return k * kAlpha + k * (k + 1) / 2 * kBeta * m;
@@ -127,7 +128,8 @@ TEST(Model, has_the_table_of_the_course) {
       EXPECT_NEAR(expected * 1e6, row.us[i], 5.1e-4);
       EXPECT_NEAR(all_reduce_s(row.algorithm, row.ranks, kBytes[i]) / expected, 1, 1e-9);
     }
-  // Binomial reduce and broadcast as textbooks count them, twice up the tree, and recursive doubling; 1 MiB.
+  // Binomial reduce and broadcast as textbooks count them, twice up the tree, and recursive
+  // doubling; 1 MiB.
   const auto up_us = [](int n) {
     return replayed(Collective::reduce, "binomial", n, 1048576).seconds * 1e6;
   };

@@ -55,7 +55,8 @@ TEST(HostReplay, copies_a_tile_into_the_ring_and_out_of_it) {
 }
 
 TEST(HostReplay, overlaps_the_copies_of_tiles) {
-  // The root copies four tiles into the ring and to its output; meanwhile the other rank copies them out of the ring.
+  // The root copies four tiles into the ring and to its output; meanwhile the other rank copies
+  // them out of the ring.
   EXPECT_NEAR(broadcast(2, 4 * 65536, calibration(2)), 8 * 65536 * 0.1e-3, 1e-9);
 }
 
@@ -74,7 +75,8 @@ TEST(HostReplay, passes_the_way_between_cores_twice) {
 }
 
 TEST(HostReplay, is_as_slow_as_the_memory_that_ranks_of_a_core_touch) {
-  // 16 MiB on two ranks are far beyond the caches, 64 KiB are within; so is what ranks do with them.
+  // 16 MiB on two ranks are far beyond the caches, 64 KiB are within; so is what ranks do with
+  // them.
   const Calibration c = calibration(2);
   const double small = us(Collective::all_reduce, "two_shot", 2, 65536, c),
                large = us(Collective::all_reduce, "two_shot", 2, 16 * kMiB, c);

@@ -1,5 +1,5 @@
-// Figures that others have published, and ours. The tolerance of each is what its source rounds to, or
-// what is said beside it.
+// Figures that others have published, and ours. The tolerance of each is what its source rounds to,
+// or what is said beside it.
 
 #include "plan/memory.hpp"
 #include "plan_support.hpp"
@@ -22,8 +22,8 @@ Parallelism batch_of(int sequences, int length, Attention attention) {
   return p;
 }
 
-// Narayanan et al., "Efficient Large-Scale Language Model Training on GPU Clusters Using Megatron-LM",
-// 2021, table 1: (layers, hidden, parameters in 1e9, rounded to 0.1).
+// Narayanan et al., "Efficient Large-Scale Language Model Training on GPU Clusters Using
+// Megatron-LM", 2021, table 1: (layers, hidden, parameters in 1e9, rounded to 0.1).
 TEST(Published, megatrons_ten_sizes) {
   struct Row {
     int layers, hidden, heads;
@@ -48,8 +48,9 @@ TEST(Published, megatrons_days_of_training) {
   EXPECT_NEAR(per_token * 300e9 / (1024 * 140 * kTera) / kDay, 34, 1.0);
 }
 
-/// Korthikanti et al., "Reducing Activation Recomputation in Large Transformer Models", 2022, tables 3
-/// and 5: sequence parallel, selective recomputation, 2048 tokens, 8 tensor parallel A100s.
+/// Korthikanti et al., "Reducing Activation Recomputation in Large Transformer Models", 2022,
+/// tables 3 and 5: sequence parallel, selective recomputation, 2048 tokens, 8 tensor parallel
+/// A100s.
 struct Korthikanti {
   int layers, hidden, heads, stages, chunks, batch, micro_batch, devices;
   double seconds, mfu;
@@ -161,8 +162,8 @@ TEST(Published, llama_3s_step_is_estimated_within_a_sixth) {
   }
 }
 
-// Zhao et al., "Insights into DeepSeek-V3", 2025, table 4: 15,360 sequences of 4096 tokens take 19.926 s
-// on 2048 H800. Ours leaves the layer for multi-token prediction out.
+// Zhao et al., "Insights into DeepSeek-V3", 2025, table 4: 15,360 sequences of 4096 tokens take
+// 19.926 s on 2048 H800. Ours leaves the layer for multi-token prediction out.
 TEST(Published, deepseek_v3s_utilization) {
   const Model m = model_named("deepseek-v3");
   const double seconds = 19.926, devices = 2048;

@@ -1,3 +1,7 @@
+#include <algorithm>
+#include <set>
+#include <tuple>
+
 #include "plan/advice.hpp"
 #include "plan/search.hpp"
 #include "plan_support.hpp"
@@ -114,6 +118,36 @@ TEST(PlanTraffic, imbalance_of_experts_is_paid_in_bytes) {
   EXPECT_DOUBLE_EQ(spread.row("expert").bytes, 1.3 * even);
 }
 
+TEST(PlanTraffic, groups_that_the_end_of_a_host_cuts_are_between_hosts) {
+  Llama llama;
+  llama.model = gpt(24, 3072, 24);
+  llama.p.pipeline = 1;
+  llama.p.batch = 24;
+  for (const auto& [devices, tensor, between] :
+       {std::tuple{24, 4, false}, {24, 3, true}, {24, 6, true}, {6, 6, false}}) {
+    llama.cluster.devices = devices;
+    llama.p.tensor = tensor;
+    llama.p.data = devices / tensor;
+    EXPECT_EQ(llama.row("tensor").between, between) << devices << " / " << tensor;
+  }
+}
+
+TEST(PlanTraffic, a_ring_is_as_fast_as_the_host_with_the_fewest_of_its_members) {
+  Llama llama;
+  llama.model = gpt(24, 3072, 24);
+  llama.cluster.between.latency_us = 0;
+  llama.p.pipeline = 1;
+  llama.p.batch = 24;
+  for (const auto& [tensor, members] : {std::pair{3, 1}, {6, 2}, {12, 4}, {24, 8}}) {
+    llama.cluster.devices = 24;
+    llama.p.tensor = tensor;
+    llama.p.data = 24 / tensor;
+    const Traffic row = llama.row("tensor");
+    const double GBps = std::min(llama.cluster.inside.GBps, members * llama.cluster.between.GBps);
+    EXPECT_DOUBLE_EQ(row.bytes / row.time_s / 1e9, GBps) << tensor;
+  }
+}
+
 TEST(PlanTraffic, overlap_hides_what_is_shorter_than_computing) {
   Llama llama;
   const Traffic shown = llama.row("tensor");
@@ -162,6 +196,28 @@ TEST(PlanSearch, finds_layouts_that_fit_and_the_fastest_first) {
   }
   ASSERT_TRUE(found.fastest_too_large);
   EXPECT_FALSE(fits(found.fastest_too_large->step.memory, c.device));
+}
+
+TEST(PlanSearch, keeps_tensor_parallel_devices_on_one_host) {
+  Parallelism wanted;
+  wanted.batch = 192;
+  wanted.sequence = 6144;
+  std::set<int> tensor;
+  for (const PlannedStep& plan :
+       search_layouts(gpt(24, 3072, 24), cluster_named("h100", 24), wanted, 100'000).best)
+    tensor.insert(plan.layout.tensor);
+  EXPECT_EQ(tensor, (std::set{1, 2, 4, 8}));
+}
+
+TEST(PlanSearch, tries_as_many_stages_as_can_be_planned) {
+  Parallelism wanted;
+  wanted.batch = 8;
+  wanted.sequence = 2048;
+  int most = 0;
+  for (const PlannedStep& plan :
+       search_layouts(gpt(6, 3072, 24), cluster_named("h100", 8), wanted, 100'000).best)
+    most = std::max(most, plan.layout.pipeline);
+  EXPECT_EQ(most, 8) << "6 layers, the embedding and the head";
 }
 
 TEST(PlanRemedies, each_lowers_the_exposed_share) {

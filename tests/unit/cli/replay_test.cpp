@@ -65,7 +65,8 @@ TEST(Replay, adds_the_links_of_a_route_to_the_latency) {
 TEST(Replay, keeps_a_sender_busy_with_each_message) {
   Machine machine;
   machine.overhead_s = 2e-6;
-  // The last of 3 messages leaves when two have been sent; one message is sent within its own latency.
+  // The last of 3 messages leaves when two have been sent; one message is sent within its own
+  // latency.
   EXPECT_NEAR(simulated(Collective::broadcast, "flat", 4, 0.001, machine), 2 * 2 + 5, 1e-3);
   EXPECT_NEAR(simulated(Collective::all_reduce, "ring", 4, 0.001, machine), 6 * 5, 1e-3);
 }

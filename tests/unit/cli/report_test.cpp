@@ -39,6 +39,13 @@ TEST(PlanText, shows_a_dash_for_what_is_missing) {
   EXPECT_EQ(split_plan("point_to_point").protocol, "-");
 }
 
+TEST(Table, head_says_that_nothing_is_checked_between_calls_that_are_not_touched) {
+  PerfOptions options{.operation = find_operation("all_reduce")};
+  EXPECT_NE(table_head(options, "2 ranks").find("touch on, check on"), std::string::npos);
+  options.protocol.touch = false;
+  EXPECT_NE(table_head(options, "2 ranks").find("touch off, check off"), std::string::npos);
+}
+
 TEST(Table, line_shows_both_halves_and_the_plan) {
   const std::string line = table_line(megabyte_in_100_us(), megabyte_in_100_us());
   EXPECT_EQ(line,

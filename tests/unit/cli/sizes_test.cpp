@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 namespace anyccl::cli {
 namespace {
 
@@ -41,6 +43,14 @@ TEST(SizesIn, adds_the_step_if_there_is_one) {
 
 TEST(SizesIn, stays_below_a_last_size_that_is_no_multiple) {
   EXPECT_EQ(*sizes_in({.first = 8, .last = 100, .step = 0, .factor = 8}), (Sizes{8, 64}));
+}
+
+TEST(SizesIn, ends_before_a_size_that_no_number_holds) {
+  constexpr std::size_t kMost = std::numeric_limits<std::size_t>::max();
+  EXPECT_EQ(*sizes_in({.first = 8, .last = 64, .step = 0, .factor = std::size_t{1} << 61}),
+            (Sizes{8}));
+  EXPECT_EQ(*sizes_in({.first = 8, .last = kMost, .step = kMost - 9, .factor = 2}),
+            (Sizes{8, kMost - 1}));
 }
 
 TEST(SizesIn, refuses_ranges_that_are_empty_or_never_end) {

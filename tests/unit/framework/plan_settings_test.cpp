@@ -72,6 +72,7 @@ TEST(ProtocolChoice, has_nothing_that_rules_exclude) {
   EXPECT_EQ(chosen("^LL", "", "")->allowed, of({Protocol::ll128, Protocol::simple}));
   EXPECT_EQ(chosen("^LL", "LL", "")->allowed, of({Protocol::ll128, Protocol::simple}))
       << "nobody can ask for what a rule before it excludes";
+  EXPECT_EQ(chosen("^LL", "LL,Simple", "")->allowed, Protocols::only(Protocol::simple));
   EXPECT_EQ(chosen("^LL", "^Simple", "")->allowed, of({Protocol::ll128}));
   const Status none = chosen("^LL,^LL128", "^Simple", "").status();
   EXPECT_EQ(none.code(), Code::unsupported);

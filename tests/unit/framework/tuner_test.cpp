@@ -123,8 +123,8 @@ TEST(Tuner, asks_the_environment_first_then_the_call_then_the_communicator) {
   EXPECT_EQ(chosen("broadcast:flat", "two_shot", ""), "two_shot by config->algSelection")
       << "a rule for something else says nothing";
   EXPECT_EQ(chosen("ring@1M-", "two_shot", ""), "two_shot by config->algSelection");
-  EXPECT_EQ(chosen("^two_shot", "two_shot", "bcube"), "bcube by config->algo")
-      << "nobody can ask for what a rule before it excludes";
+  EXPECT_EQ(chosen("^two_shot", "two_shot", "bcube"), "bcube by config->algo") << "excluded before";
+  EXPECT_EQ(chosen("^ring", "", "ring,bcube"), "bcube by config->algo");
   EXPECT_EQ(chosen("", "^bcube", "bcube").find("one_shot"), 0U);
 }
 

@@ -1,5 +1,6 @@
-// Verification of collectives, with all ranks in one thread: results that are right pass, whatever the data and
-// the order of additions; results with a planted fault do not, and the message names who is wrong.
+// Verification of collectives, with all ranks in one thread: results that are right pass, whatever
+// the data and the order of additions; results with a planted fault do not, and the message names
+// who is wrong.
 
 #include "framework/verification/verification.hpp"
 

@@ -51,7 +51,8 @@ class World {
     }
   }
 
-  /// The call has a configuration that says so: see ElementTypes, and leaves_of_rank(). Before fill().
+  /// The call has a configuration that says so: see ElementTypes, and leaves_of_rank(). Before
+  /// fill().
   void configure(DType sum, DType output, std::size_t parts) {
     sum_ = sum;
     output_ = output;

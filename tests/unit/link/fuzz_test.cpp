@@ -72,6 +72,18 @@ TEST(SocketFrames, that_are_malformed_are_an_error_of_their_rank) {
   }
 }
 
+/// A peer cannot keep memory here for as many as it likes, also not for those that it ends at once.
+TEST(SocketFrames, of_too_many_communicators_are_malformed) {
+  const BarePeer peer;
+  FrameHeader header = header_of(link::kGoodbye, 0);
+  for (header.context = 1000; header.context < 1000 + 4096; ++header.context) {
+    peer.send_object(header);
+    ASSERT_TRUE(peer.transport->check().ok()) << header.context;
+  }
+  peer.send_object(header);
+  EXPECT_EQ(wait_for_problem(*peer.transport).code(), Code::remote_error);
+}
+
 TEST(SocketFrames, of_more_bytes_than_their_message_are_malformed) {
   const BarePeer peer;
   FrameHeader header = header_of(link::kData, 100);

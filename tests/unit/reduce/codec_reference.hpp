@@ -1,6 +1,6 @@
 #pragma once
-// Block codecs as their definitions say, one element at a time and in f64. Nothing is taken from the kernels but
-// the types.
+// Block codecs as their definitions say, one element at a time and in f64. Nothing is taken from
+// the kernels but the types.
 
 #include <algorithm>
 #include <bit>
@@ -82,7 +82,8 @@ inline double scale_at(Codec codec, std::span<const std::byte> scales, std::size
   return exponent == 255 ? std::nan("") : std::ldexp(1.0, exponent - 127);
 }
 
-/// The elements of a payload, each rounded to f32 once, as a product with a scale of any bytes may have to be.
+/// The elements of a payload, each rounded to f32 once, as a product with a scale of any bytes may
+/// have to be.
 inline Floats decode_slowly(Codec codec, std::span<const std::byte> payload, std::size_t count) {
   Floats y(count);
   const auto scales = payload.subspan(codes_bytes(codec, count));
@@ -99,7 +100,8 @@ inline float tree(std::span<const Floats> x, std::size_t i, std::size_t low, std
   return canonical(tree(x, i, low, low + left) + tree(x, i, low + left, high));
 }
 
-/// The most by which an element of a block with the largest magnitude `most` is off. Infinity: any value.
+/// The most by which an element of a block with the largest magnitude `most` is off. Infinity: any
+/// value.
 inline double bound_of(Codec codec, double most, double x) {
   const double exponent = most == 0 ? -127 : std::max(std::floor(std::log2(most)), -127.0);
   const auto small = [](double least) { return [least](double m) { return m < least; }; };

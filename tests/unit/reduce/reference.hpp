@@ -150,8 +150,8 @@ inline Bits bits_at(const Memory& memory, std::size_t bytes, std::size_t i) {
   return bits;
 }
 
-/// The aligned tree: T(low, high) = T(low, m) op T(m, high), where m is `low` and the largest power of two
-/// below high - low. `leaf(k)` is operand k.
+/// The aligned tree: T(low, high) = T(low, m) op T(m, high), where m is `low` and the largest power
+/// of two below high - low. `leaf(k)` is operand k.
 template <typename Leaf, typename Op>
 auto tree(std::size_t low, std::size_t high, const Leaf& leaf, const Op& op) {
   if (high - low == 1) return leaf(low);

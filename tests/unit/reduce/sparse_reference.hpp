@@ -1,6 +1,6 @@
 #pragma once
-// Sparse vectors as their definition says: sorted, and one element at a time. Nothing is taken from the
-// kernels but the types.
+// Sparse vectors as their definition says: sorted, and one element at a time. Nothing is taken from
+// the kernels but the types.
 
 #include <algorithm>
 #include <cstring>

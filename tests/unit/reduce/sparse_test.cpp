@@ -23,7 +23,8 @@ class Sparse : public testing::TestWithParam<std::size_t> {
     static const auto isas = supported_isas();
     return isas[GetParam()].kernels->sparse;
   }
-  /// Whether to try one more case of so many elements: of the large ones a sample, but for the long form.
+  /// Whether to try one more case of so many elements: of the large ones a sample, but for the long
+  /// form.
   bool is_worth(std::size_t count) {
     return count < effort(1000U, 10000U, 10000U) || random_() % effort(16U, 2U, 1U) == 0;
   }
@@ -37,7 +38,8 @@ std::vector<std::size_t> shares_of(std::size_t count) {
   return shares;
 }
 
-/// The moved elements are as expected: these elements are in the payload, rounded, and what is left adds up.
+/// The moved elements are as expected: these elements are in the payload, rounded, and what is left
+/// adds up.
 void expect_moved(const SparseKernels& kernels, const Floats& before,
                   const std::vector<std::size_t>& places, const anycclSparseCut_t& cut,
                   DType values) {

@@ -7,6 +7,13 @@ namespace {
 
 using namespace std::chrono_literals;
 
+TEST(Problems, of_other_ranks_are_shown_without_control_characters) {
+  Problem problem;
+  problem.set(Status(Code::system_error, "no memory\n\x1b[2J"));
+  EXPECT_EQ(problem.of("split", Rank{3}).message(),
+            "split: rank 3 cannot take part: no memory??[2J");
+}
+
 TEST(InheritedSettings, are_the_parents_unless_the_own_say_something) {
   CommSettings parent, own;
   parent.algo = "ring";

@@ -1,4 +1,5 @@
-// The memory that a rank shows in all communicators over the same links: when a part of it is used again.
+// The memory that a rank shows in all communicators over the same links: when a part of it is used
+// again.
 
 #include "platform/transports/shm/heap.hpp"
 

@@ -14,7 +14,8 @@
 
 namespace anyccl::shm::test {
 
-/// Rank 1, and the transport of rank 0, which maps what rank 1 shows as it maps that of another process.
+/// Rank 1, and the transport of rank 0, which maps what rank 1 shows as it maps that of another
+/// process.
 class HostilePeer {
  public:
   static constexpr Layout kLayout{

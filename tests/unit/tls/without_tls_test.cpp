@@ -9,8 +9,7 @@ TEST(WithoutTls, says_that_the_build_has_none) {
   for (const Status& status :
        {tls::is_available(), tls::make_stream(tls::Side::client, {}).status()}) {
     EXPECT_EQ(status.code(), Code::unsupported);
-    EXPECT_NE(status.message().find("ANYCCL_TLS needs a build with OpenSSL"),
-              std::string_view::npos)
+    EXPECT_NE(status.message().find("ANYCCL_TLS needs a build with"), std::string_view::npos)
         << status.message();
   }
 }

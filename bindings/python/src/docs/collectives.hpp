@@ -18,7 +18,8 @@ accumulate : dtype or str, optional
     Elements are added up in this type, which is wider than theirs, and the result is rounded once.
 leaves : int, optional
     The sum is of so many parts: `x` has ``leaves / size`` of them, a power of two, along its first
-    dimension, and the result the shape of one. Its bits are the same for every number of ranks.
+    dimension, and the result the shape of one; ``out=x[0]`` is in place. Its bits are the same for
+    every number of ranks.
 async_op, stream, timeout
     As of every operation; see `Communicator`.
 
@@ -109,14 +110,15 @@ out : array, optional
 accumulate : dtype or str, optional
     As in `all_reduce`.
 leaves : int, optional
-    As in `all_reduce`: then `x` has the shape ``(leaves / size, size, ...)``.
+    As in `all_reduce`: then `x` has the shape ``(leaves / size, size, ...)``, and
+    ``out=x[0][rank]`` is in place.
 async_op, stream, timeout
     As of every operation; see `Communicator`.
 
 Returns
 -------
 array
-    Of the shape of a block, ``x.shape[1:]``.)";
+    Of the shape of a block, ``x.shape[1:]``; with `leaves`, ``x.shape[2:]``.)";
 constexpr const char kAllGather[] = R"(Give every rank the arrays of all.
 
 Parameters
@@ -153,8 +155,8 @@ constexpr const char kScatter[] = R"(Give each rank its block of the array of th
 Parameters
 ----------
 x : array of shape (size, ...)
-    One block for each rank. On ranks other than the root only its type and shape matter, and it may be
-    None if there is `out`.
+    One block for each rank. On ranks other than the root only its type and shape matter, and it may
+    be None if there is `out`.
 root : int
 out : array, optional
     ``out=x[root]`` is in place at the root.

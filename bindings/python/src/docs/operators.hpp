@@ -7,8 +7,8 @@ constexpr const char kReduceOp[] =
     R"(How elements are combined; every function takes the name as well.
 
 ``avg`` is the sum divided by the number of ranks (truncated for integers); ``land``, ``lor`` and
-``lxor`` are logical, ``band``, ``bor`` and ``bxor`` bitwise. Complex numbers have sum, prod and avg,
-other floating-point types also max and min, integers all, bool all but avg.)";
+``lxor`` are logical, ``band``, ``bor`` and ``bxor`` bitwise. Complex numbers have sum, prod and
+avg, other floating-point types also max and min, integers all, bool all but avg.)";
 constexpr const char kOperator[] =
     R"(An operator of one communicator: of `Communicator.create_operator`, `max_loc` or `min_loc`.
 
@@ -36,9 +36,10 @@ Parameters
 ----------
 function : callable
     ``function(a, inout)`` with two one-dimensional NumPy arrays of the type of the call: writes
-    ``a[i] op inout[i]`` to ``inout[i]``, for all i. It gets parts of the vectors, copied, of at most
-    4 KiB. Must be associative and commutative, also in its last bit where all ranks are to get the same.
-    Called by whichever thread makes progress, which may be one of the library; it must not call anyccl.
+    ``a[i] op inout[i]`` to ``inout[i]``, for all i. It gets parts of the vectors, copied, of at
+    most 4 KiB, but whole ones in `reduce_local`. Must be associative and commutative, also in its
+    last bit where all ranks are to get the same. Called by whichever thread makes progress, which
+    may be one of the library; it must not call anyccl.
 
 Returns
 -------
@@ -47,19 +48,19 @@ Operator
 
 Notes
 -----
-If it raises, the operation raises that exception on this rank, as does everything on the communicator
-from then on; other ranks get `Aborted`, at the latest with their next operation.)";
+If it raises, the operation raises that exception on this rank, as does everything on the
+communicator from then on; other ranks get `Aborted`, at the latest with their next operation.)";
 constexpr const char kMaxLoc[] =
     R"(Make an operator for the largest value and where it is: MPI's MAXLOC.
 
-Elements of a call are pairs of a value and an index, and the result has the largest value with the least
-index that has it; a NaN wins.
+Elements of a call are pairs of a value and an index, and the result has the largest value with the
+least index that has it; a NaN wins.
 
 Parameters
 ----------
 value : str or dtype
-    "float32" or "int32", with indices of int32: calls are of uint64. "float64" or "int64", with indices
-    of int64: calls are of complex128.
+    "float32" or "int32", with indices of int32: calls are of uint64. "float64" or "int64", with
+    indices of int64: calls are of complex128.
 
 Examples
 --------
@@ -67,7 +68,8 @@ Examples
 >>> mine = numpy.array([(loss, comm.rank)], pair)
 >>> best = comm.all_reduce(mine.view("complex128"), comm.max_loc()).view(pair))";
 constexpr const char kMinLoc[] =
-    R"(Make an operator for the least value and where it is: MPI's MINLOC; otherwise as `max_loc`.)";
+    R"(Make an operator for the least value and where it is: MPI's MINLOC; otherwise as
+`max_loc`.)";
 constexpr const char kReduceLocal[] =
     R"(Combine two arrays of this process: inout = a op inout, with the bits that collectives have.
 

@@ -21,8 +21,8 @@ async_op, stream, timeout
 Returns
 -------
 array
-    Of shape ``(sum(recv_counts), *x.shape[1:])``, or as far as `recv_displs` reach; unwritten rows of
-    a new array are 0.)";
+    Of shape ``(sum(recv_counts), *x.shape[1:])``, or as far as `recv_displs` reach; unwritten rows
+    of a new array are 0.)";
 constexpr const char kAllGatherV[] =
     R"(Give every rank the arrays of all, of different numbers of rows.
 
@@ -41,8 +41,8 @@ async_op, stream, timeout
 Returns
 -------
 array
-    Of shape ``(sum(counts), *x.shape[1:])``, or as far as `displs` reach; unwritten rows of a new array
-    are 0.)";
+    Of shape ``(sum(counts), *x.shape[1:])``, or as far as `displs` reach; unwritten rows of a new
+    array are 0.)";
 constexpr const char kReduceScatterV[] =
     R"(Combine the arrays of all ranks; rank r gets its counts[r] rows of the result.
 

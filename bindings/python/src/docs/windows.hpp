@@ -6,15 +6,15 @@ namespace anyccl::python::docs {
 constexpr const char kWindow[] =
     R"(An array of each rank into which all ranks may put, made by `Communicator.window`.
 
-As a context manager it is closed at the end, on all ranks.)";
+As a context manager it is closed at the end of the block, on all ranks, unless the block raises.)";
 constexpr const char kWindowCreate[] =
     R"(Let all ranks put into `array`. Collective; not in a group.
 
 Parameters
 ----------
 array : writable array in C order
-    Of any shape and type, which may differ between ranks. The communicator keeps it alive until the window
-    is closed, or it ends itself.
+    Of any shape and type, which may differ between ranks. The communicator keeps it alive until the
+    window is closed, or it ends itself.
 
 Returns
 -------
@@ -23,7 +23,8 @@ constexpr const char kWindowArray[] = R"(The array of this rank.)";
 constexpr const char kWindowPut[] =
     R"(Copy `x` into the array of rank `peer`, which calls nothing for it, and then signal.
 
-Returns when `x` may be changed. A rank that has waited for the signal sees the data, also of puts before it.
+Returns when `x` may be changed. A rank that has waited for the signal sees the data, also of puts
+before it.
 
 Parameters
 ----------
@@ -40,7 +41,8 @@ Raises
 InvalidArgument
     Naming what does not fit the peer's array.)";
 constexpr const char kWindowClose[] =
-    R"(End the window. Collective; not in a group. Returns when what other ranks have put has arrived.)";
+    R"(End the window. Collective; not in a group. Returns when what other ranks have put has
+arrived.)";
 constexpr const char kSignal[] =
     R"(Signal to rank `peer`, without data.
 

@@ -1,8 +1,9 @@
 // Two level: everyone publishes its block for its own host and for one rank of each other host,
 // which passes it on inside that host. Zhu, Goodell, Gropp and Thakur, "Hierarchical collectives in
 // MPICH2", EuroPVM/MPI 2009, with every rank as a leader. Each block crosses to each other host
-// once, and all ranks of a host share that work. Two rounds; every rank receives n blocks, so it
-// suits hosts with several ranks. Hosts may be uneven and their ranks scattered.
+// once, and all ranks of a host share that work. H rounds for H even hosts, of which one crosses
+// the network; every rank receives n blocks, so it suits hosts with several ranks. Hosts may be
+// uneven and their ranks scattered.
 
 #include "algorithm/catalog/levels.hpp"
 

@@ -1,6 +1,6 @@
 // One shot: everyone publishes its whole input and sums everyone's by the aligned tree. The
-// small-message path of MSCCL++ and NCCL's symmetric kernels (LL all-gather, then reduce). One round and one
-// rounding; reads n vectors, so it suits small messages inside a host.
+// small-message path of MSCCL++ and NCCL's symmetric kernels (LL all-gather, then reduce). One
+// round and one rounding; reads n vectors, so it suits small messages inside a host.
 
 #include "algorithm/catalog/algorithm.hpp"
 

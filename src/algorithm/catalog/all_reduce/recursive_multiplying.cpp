@@ -5,7 +5,8 @@
 // rank reads 2 (sqrt(n) - 1) vectors, where one_shot reads n - 1: it suits small messages of many
 // ranks. Groups are ranks that are near each other, if the shape says so, and may be uneven: a rank
 // without a counterpart in a group reads from another of its members. Else they have a power of two
-// of ranks, so that both sums together are the aligned tree.
+// of ranks, but for the last, which may have fewer, so that both sums together are the aligned
+// tree.
 
 #include <bit>
 

@@ -1,7 +1,7 @@
-// Reduce and broadcast: up the aligned tree, which is a binomial one, to rank 0, and down again. The two-phase all-reduce of
-// Thakur, Rabenseifner and Gropp, "Optimization of collective communication operations in MPICH",
-// IJHPCA 19(1), 2005. Fewest messages, 2 (n-1) in all; most ranks are idle most of the time, so it
-// suits small messages where a message is what costs.
+// Reduce and broadcast: up the aligned tree, which is a binomial one, to rank 0, and down again.
+// The two-phase all-reduce of Thakur, Rabenseifner and Gropp, "Optimization of collective
+// communication operations in MPICH", IJHPCA 19(1), 2005. Fewest messages, 2 (n-1) in all; most
+// ranks are idle most of the time, so it suits small messages where a message is what costs.
 
 #include "algorithm/catalog/aligned_tree.hpp"
 

@@ -1,8 +1,8 @@
-// Tree doubling: recursive doubling along the aligned tree. In round k everyone reads the sum of the
-// node beside its node of 2^k ranks from one of that node's ranks. Recursive doubling as in Thakur,
-// Rabenseifner and Gropp, "Optimization of collective communication operations in MPICH", IJHPCA 19(1),
-// 2005, with the tree's order for any number of ranks, and no rounds more if that is no power of two;
-// a node that is small then serves more readers. For small messages between hosts.
+// Tree doubling: recursive doubling along the aligned tree. In round k everyone reads the sum of
+// the node beside its node of 2^k ranks from one of that node's ranks. Recursive doubling as in
+// Thakur, Rabenseifner and Gropp, "Optimization of collective communication operations in MPICH",
+// IJHPCA 19(1), 2005, with the tree's order for any number of ranks, and no rounds more if that is
+// no power of two; a node that is small then serves more readers. For small messages between hosts.
 
 #include "algorithm/catalog/aligned_tree.hpp"
 

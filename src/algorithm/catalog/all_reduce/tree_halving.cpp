@@ -1,7 +1,8 @@
-// Tree halving: halving-doubling with neighbours as the first partners, so that it adds up by the aligned
-// tree, and large pieces stay inside a host or below a switch: the farther a partner, the less is sent to it.
-// Rabenseifner, "Optimization of collective reduction operations", ICCS 2004, with the bits of the ranks in
-// ascending order. Least traffic in 2 log2 n rounds, for a power of two.
+// Tree halving: halving-doubling with neighbours as the first partners, so that it adds up by the
+// aligned tree, and large pieces stay inside a host or below a switch: the farther a partner, the
+// less is sent to it. Rabenseifner, "Optimization of collective reduction operations", ICCS 2004,
+// with the bits of the ranks in ascending order. Least traffic in 2 log2 n rounds, for a power of
+// two.
 
 #include "algorithm/catalog/algorithm.hpp"
 

@@ -1,9 +1,9 @@
-// Tree two level: two_level by the aligned tree for any placement of ranks. Inside each host every slice
-// is reduced to the sums of the largest nodes of the tree whose ranks all are there; the leaders of the slice
-// exchange these by pieces, and each adds up its piece along the tree. After Bayatpour et al., "Scalable
-// reduction collectives with data partitioning-based multi-leader design" (DPML), SC 2017. Crosses
-// the network like two_level, with as many vectors more as hosts have nodes: one if the ranks of
-// hosts are aligned, where both are the same.
+// Tree two level: two_level by the aligned tree for any placement of ranks. Inside each host every
+// slice is reduced to the sums of the largest nodes of the tree whose ranks all are there; the
+// leaders of the slice exchange these by pieces, and each adds up its piece along the tree. After
+// Bayatpour et al., "Scalable reduction collectives with data partitioning-based multi-leader
+// design" (DPML), SC 2017. Crosses the network like two_level, with as many vectors more as hosts
+// have nodes: one if the ranks of hosts are aligned, where both are the same.
 
 #include "algorithm/catalog/aligned_tree.hpp"
 
@@ -47,7 +47,8 @@ class SliceSum {
   }
 
  private:
-  /// Of each node of this host the whole slice, one after the other; where it will be if that is all.
+  /// The whole slice, summed over each node of this host, one after the other; in the output if the
+  /// hosts are aligned.
   Slice sums_of_host() {
     Slice all{.count = 0};
     for (const HostNode& node : mine_) {
@@ -61,7 +62,7 @@ class SliceSum {
     return all;
   }
 
-  /// The same by pieces: of each the sums of all nodes, so that they travel as one message.
+  /// Those sums piece by piece: for each the sums of all nodes, so that they travel as one message.
   Slice in_pieces(Slice by_node) {
     const auto width = static_cast<std::uint32_t>(mine_.size());
     if (width == 1) return by_node;

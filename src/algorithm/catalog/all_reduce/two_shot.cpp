@@ -1,5 +1,5 @@
-// Two shot: everyone sums its own chunk of all inputs by the aligned tree, then everyone
-// gathers the sums. Rabenseifner's reduce-scatter and all-gather with direct access to every peer ("A new
+// Two shot: everyone sums its own chunk of all inputs by the aligned tree, then everyone gathers
+// the sums. Rabenseifner's reduce-scatter and all-gather with direct access to every peer ("A new
 // optimized MPI reduce algorithm", 1997). Two rounds, one rounding, 2 (n-1)/n of the vector: the
 // workhorse inside a host.
 

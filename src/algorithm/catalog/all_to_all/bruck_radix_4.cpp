@@ -1,6 +1,6 @@
 // Bruck with radix 4: blocks travel the digits of their way to base 4, three messages side by side
-// for each digit; half as many dependent steps as with radix 2, and a block travels at most half as
-// often. Bruck, Ho, Kipnis, Upfal and Weathersby, "Efficient algorithms for all-to-all
+// for each digit; ceil(log4 n) dependent steps instead of ceil(log2 n), and a block travels that
+// often at most. Bruck, Ho, Kipnis, Upfal and Weathersby, "Efficient algorithms for all-to-all
 // communications in multiport message-passing systems", IEEE TPDS 8(11), 1997. Between bruck and
 // direct; suits small to medium blocks over a network.
 

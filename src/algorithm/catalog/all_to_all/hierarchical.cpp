@@ -1,8 +1,8 @@
 // Hierarchical: the blocks of a host for another one are collected by one of its ranks, cross the
-// network as one message, and are handed out there; each rank serves other hosts. Jackson and Booth,
-// "Planned AlltoAllv: a cluster approach", EPCC, 2004. One message between two hosts instead of one
-// for each pair of ranks, for two more copies inside the hosts; suits small blocks and many ranks
-// per host. Hosts may be uneven and their ranks scattered.
+// network as one message, and are handed out there; each rank serves other hosts. Jackson and
+// Booth, "Planned AlltoAllv: a cluster approach", EPCC, 2004. One message between two hosts instead
+// of one for each pair of ranks, for two more copies inside the hosts; suits small blocks and many
+// ranks per host. Hosts may be uneven and their ranks scattered.
 
 #include "algorithm/catalog/levels.hpp"
 

@@ -1,7 +1,7 @@
-// Recursive doubling: everyone gets the vector of the rank before it; a scan of those is the result.
-// In round k of it everyone adds what the rank 2^k before it has. Hillis and Steele, "Data parallel
-// algorithms", CACM 29(12), 1986. Sends the whole vector in each of about log2 n rounds, so it suits
-// small messages on many ranks.
+// Recursive doubling: everyone gets the vector of the rank before it; a scan of those is the
+// result. In round k of it everyone adds what the rank 2^k before it has. Hillis and Steele, "Data
+// parallel algorithms", CACM 29(12), 1986. Sends the whole vector in each of about log2 n rounds,
+// so it suits small messages on many ranks.
 
 #include "algorithm/catalog/prefix.hpp"
 

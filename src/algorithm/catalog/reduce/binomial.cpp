@@ -1,7 +1,8 @@
-// Binomial tree: everyone adds up what its children have and passes it on. The tree is the aligned one for
-// every root, which takes the place of the first rank in the nodes that it is in. The mirror of a binomial
-// broadcast: Thakur, Rabenseifner and Gropp, "Optimization of collective communication operations
-// in MPICH", IJHPCA 19(1), 2005. log2 n rounds, and nobody serves all; suits networks.
+// Binomial tree: everyone adds up what its children have and passes it on. The tree is the aligned
+// one for every root, which takes the place of the first rank in the nodes that it is in. The
+// mirror of a binomial broadcast: Thakur, Rabenseifner and Gropp, "Optimization of collective
+// communication operations in MPICH", IJHPCA 19(1), 2005. log2 n rounds, and nobody serves all;
+// suits networks.
 
 #include "algorithm/catalog/aligned_tree.hpp"
 

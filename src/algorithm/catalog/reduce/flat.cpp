@@ -1,5 +1,6 @@
-// Flat: the root reads every rank's input where it lies and adds them up at once, by the aligned tree.
-// One round and one rounding; the root reads everything, so it suits small messages and few ranks.
+// Flat: the root reads every rank's input where it lies and adds them up at once, by the aligned
+// tree. One round and one rounding; the root reads everything, so it suits small messages and few
+// ranks.
 
 #include "algorithm/catalog/algorithm.hpp"
 

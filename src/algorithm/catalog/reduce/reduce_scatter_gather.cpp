@@ -1,6 +1,7 @@
-// Reduce-scatter and gather: everyone sums its own chunk of all inputs by the aligned tree, then the
-// root collects the sums. Rabenseifner, "A new optimized MPI reduce algorithm", 1997, with direct access
-// to every peer. All ranks share the work; two rounds and one rounding, for large messages.
+// Reduce-scatter and gather: everyone sums its own chunk of all inputs by the aligned tree, then
+// the root collects the sums. Rabenseifner, "A new optimized MPI reduce algorithm", 1997, with
+// direct access to every peer. All ranks share the work; two rounds and one rounding, for large
+// messages.
 
 #include "algorithm/catalog/algorithm.hpp"
 

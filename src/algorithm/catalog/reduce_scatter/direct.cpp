@@ -1,6 +1,6 @@
 // Direct: everyone reads its block of every rank's input where it lies and adds them up at once, by
-// the aligned tree. The first half of two-shot AllReduce. Least traffic, one round and one rounding;
-// every rank talks to all others, so it suits shared memory and few ranks.
+// the aligned tree. The first half of two-shot AllReduce. Least traffic, one round and one
+// rounding; every rank talks to all others, so it suits shared memory and few ranks.
 
 #include "algorithm/catalog/algorithm.hpp"
 

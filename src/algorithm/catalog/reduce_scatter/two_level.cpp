@@ -1,8 +1,9 @@
 // Two level: each block of another host is added up inside the own host, at one of its ranks, and
-// crosses the network as one sum; its owner adds up these and the sum of its own host, in the order of
-// the hosts. The way back of all_gather/two_level, with every rank as a leader: Zhu, Goodell, Gropp and Thakur,
-// "Hierarchical collectives in MPICH2", EuroPVM/MPI 2009. Least traffic between hosts, two rounds
-// and two roundings; suits hosts with several ranks. Hosts may be uneven and their ranks scattered.
+// crosses the network as one sum; its owner adds up these and the sum of its own host, in the order
+// of the hosts. The way back of all_gather/two_level, with every rank as a leader: Zhu, Goodell,
+// Gropp and Thakur, "Hierarchical collectives in MPICH2", EuroPVM/MPI 2009. Least traffic between
+// hosts and two roundings; H+1 rounds for H even hosts, of which one crosses the network. Suits
+// hosts with several ranks. Hosts may be uneven and their ranks scattered.
 
 #include "algorithm/catalog/aligned_tree.hpp"
 

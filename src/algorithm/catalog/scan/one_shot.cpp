@@ -1,6 +1,6 @@
 // One-shot: everyone reads the inputs of the ranks before it where they lie and adds them up at
-// once, by the aligned tree. One round and one rounding; the last rank reads everything, so it suits
-// small messages and few ranks.
+// once, by the aligned tree. One round and one rounding; the last rank reads everything, so it
+// suits small messages and few ranks.
 
 #include "algorithm/catalog/prefix.hpp"
 

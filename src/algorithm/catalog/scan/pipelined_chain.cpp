@@ -1,7 +1,7 @@
 // Pipelined chain: everyone adds its vector to what the rank before it has and passes it on, tile
-// by tile, so the tiles of a large message keep all ranks busy. Sanders and Traeff, "Parallel prefix
-// (scan) algorithms for MPI", EuroPVM/MPI 2006. Everyone sends and receives once; n-1 rounds, so it
-// suits large messages.
+// by tile, so the tiles of a large message keep all ranks busy. Sanders and Traeff, "Parallel
+// prefix (scan) algorithms for MPI", EuroPVM/MPI 2006. Everyone sends and receives once; n-1
+// rounds, so it suits large messages.
 
 #include "algorithm/catalog/prefix.hpp"
 

@@ -32,8 +32,8 @@ class Acceptor {
   Acceptor(std::vector<Listener> listeners, Secrets secrets, std::uint32_t to, Trust trust,
            Handshake::Welcome welcome = {}, bool encrypts = false);
 
-  /// Lets in no more than so many at a time from now on: others wait in the kernel's queue until one of
-  /// them is done, or was silent for too long. Default: no limit of this kind.
+  /// Lets in no more than so many at a time from now on: others wait in the kernel's queue until
+  /// one of them is done, or was silent for too long. Default: no limit of this kind.
   void let_in_at_most(std::size_t room) { room_ = room; }
   /// Appends what to poll for. The same number of entries goes to progress().
   void append_wanted(std::vector<pollfd>& entries) const;

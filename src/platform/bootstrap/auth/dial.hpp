@@ -24,7 +24,7 @@ struct Connection {
   Mac session{};
   bool local = false;  ///< A unix socket.
   Address to = {};     ///< Where it was made to; family 0 for a unix socket, and at the acceptor.
-  std::unique_ptr<SecureStream> secure = {};  ///< Null: it is not encrypted.
+  std::unique_ptr<SecureStream> secure = {};  ///< Null if it is not encrypted.
   std::uint32_t meeting = 0;                  ///< As in Greeting; at the acceptor only.
 };
 
@@ -34,12 +34,12 @@ enum class Trust {
   same_user,  ///< Unix sockets only: the other process must run as this user.
 };
 
-/// Gets one authenticated connection to whoever listens at any of several endpoints, without waiting:
-/// begins with the first, goes on to the next at a failure or when there is no answer after a moment,
-/// with several attempts under way, again and again. It uses the first one in which the other end
-/// proves that it knows the secret; only there does it prove the same, so the other end takes no
-/// second connection. A unix socket that connects leads to the right process, so nothing else is
-/// tried beside it. The caller polls and keeps the deadline.
+/// Gets one authenticated connection to whoever listens at any of several endpoints, without
+/// waiting: begins with the first, goes on to the next at a failure or when there is no answer
+/// after a moment, with several attempts under way, again and again. It uses the first one in which
+/// the other end proves that it knows the secret; only there does it prove the same, so the other
+/// end takes no second connection. A unix socket that connects leads to the right process, so
+/// nothing else is tried beside it. The caller polls and keeps the deadline.
 class Dial {
  public:
   struct Target {
@@ -80,11 +80,11 @@ class Dial {
     bool connected = false;
   };
   struct Outcome {
-    Status problem;  ///< Of the last attempt.
+    Status problem;  ///< Why the last attempt failed.
     bool hopeless = false;
     bool refused = false;                  ///< Nobody listens there.
     bool no_way = false;                   ///< There is no way there, or nobody listens.
-    std::chrono::milliseconds time{3000};  ///< Of the next attempt.
+    std::chrono::milliseconds time{3000};  ///< How long the next attempt waits.
   };
 
   void go_on_with_all();
@@ -112,8 +112,8 @@ class Dial {
   Status shortage_;                          // no socket could be opened
 };
 
-/// Polls until `dial` has a connection. Errors: as Dial::advance(); remote_error when nobody listens, if a
-/// `refusal_is_final`; timeout. The last two say what dial.problems() does.
+/// Polls until `dial` has a connection. Errors: as Dial::advance(); remote_error when nobody
+/// listens, if a `refusal_is_final`; timeout. The last two say what dial.problems() does.
 Result<Connection> wait_for_connection(Dial& dial, Deadline deadline, bool refusal_is_final);
 
 }  // namespace anyccl::bootstrap

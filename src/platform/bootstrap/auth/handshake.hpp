@@ -71,11 +71,13 @@ class Secrets {
 ///   connector -> acceptor   proof, or that it knows another secret
 ///   acceptor -> connector   accepted, proved as well
 ///
-/// If both encrypt, a handshake of TLS follows, with the session as its key and the connector as its
-/// client. What is encrypted is the same on both sides before they meet: nothing on the wire decides.
+/// If both encrypt, a handshake of TLS follows, with the session as its key and the connector as
+/// its client. What is encrypted is the same on both sides before they meet: nothing on the wire
+/// decides.
 ///
-/// A connector that tries several addresses of one acceptor has several handshakes and commits itself
-/// in the first of them in which the acceptor has proved itself, so that the acceptor takes one.
+/// A connector that tries several addresses of one acceptor has several handshakes and commits
+/// itself in the first of them in which the acceptor has proved itself, so that the acceptor takes
+/// one.
 ///
 /// A proof is an HMAC with the secret over who proves it, both nonces and both ranks, so no message
 /// can be replayed in another connection, direction or place.

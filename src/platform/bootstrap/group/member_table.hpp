@@ -20,7 +20,7 @@ class MemberTable {
   std::size_t size() const { return members_.size(); }
   std::size_t joined() const { return joined_; }
   bool complete() const { return joined_ > 0 && joined_ == members_.size(); }
-  /// Null: it has not joined.
+  /// The hello of `rank`; null if it has not joined.
   const Hello* find(std::uint32_t rank) const {
     return rank < members_.size() && members_[rank] ? &*members_[rank] : nullptr;
   }

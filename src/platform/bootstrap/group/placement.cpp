@@ -76,7 +76,7 @@ void share_cores_of_host(const std::vector<Hello>& members, std::span<const std:
   const std::vector<RanksByCpuSet> sets = ranks_by_cpu_set(members, ranks_here);
   const auto here = static_cast<int>(ranks_here.size());
   for (const RanksByCpuSet& set : sets) {
-    // Of the ranks that share CPUs with these, and of those among them that have no other CPUs.
+    // `all` has the ranks that share CPUs with these, `inside` those of them without other CPUs.
     CpuPool all, inside;
     for (const RanksByCpuSet& other : sets) {
       if ((set.cpus & other.cpus).any()) all.add(other);

@@ -11,9 +11,9 @@ namespace anyccl::bootstrap {
 
 /// Where the ranks of a group run.
 struct Placement {
-  std::vector<int> host_of;  ///< Of each rank, numbered from 0 in order of appearance.
-  /// The same; if there is but one host, by what groups of its ranks are bound to: a last-level
-  /// cache or else a memory node. All 0 if that does not divide them into groups.
+  std::vector<int> host_of;  ///< Each rank's host, numbered from 0 in order of appearance.
+  /// Each rank's host, too; if there is but one, its group of ranks that are bound to one
+  /// last-level cache, or else to one memory node. All 0 if that does not divide them into groups.
   std::vector<int> near_of;
   /// For each rank, how many cores there are for each of those that may run where it may, itself
   /// included. 0: fewer than ranks.

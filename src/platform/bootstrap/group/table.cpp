@@ -65,7 +65,7 @@ class Reader {
     spoiled_ = true;
     return 0;
   }
-  /// Of the size that was asked for, or one zero.
+  /// Takes `size` bytes, or one zero if there are not so many, here or in an earlier call.
   Bytes take(std::size_t size) {
     spoiled_ = spoiled_ || size > left_.size();
     if (spoiled_) return Bytes(&kZero, 1);

@@ -20,8 +20,9 @@ namespace anyccl::bootstrap {
 //   run    skip, length, then so many bytes
 //
 // `distance` leads back to the hello that this one is like: 1 is the one before; 0 stands for bytes
-// that are all zero. `skip` bytes are equal, the next `length` replaced; what follows the last run is
-// equal. Numbers are LEB128: 7 bits a byte, low ones first, the top bit says that another follows.
+// that are all zero. `skip` bytes are equal, the next `length` replaced; what follows the last run
+// is equal. Numbers are LEB128: 7 bits a byte, low ones first, the top bit says that another
+// follows.
 
 /// More than the entry of any hello takes: see encode_table().
 inline constexpr std::size_t kMostEntryBytes = sizeof(Hello) + 16;

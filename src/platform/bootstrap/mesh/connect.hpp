@@ -42,8 +42,8 @@ class Acquaintances {
 /// `encrypts`, equal on all ranks: connections over the network have a SecureStream.
 ///
 /// Shapes: members[r] is rank r's hello, `listeners` is what members[me] was made from.
-/// Result: a socket for every other rank, in the order of ranks; the other end of each knows the group's secret
-///         and is the rank that it says.
+/// Result: a socket for every other rank, in the order of ranks; the other end of each knows the
+///         group's secret and is the rank that it says.
 /// Threads: any; all ranks call this at the same time and may be threads of one process.
 /// Errors: timeout naming the missing ranks; invalid_argument; system_error.
 Result<std::vector<PeerSocket>> connect_all(const Listeners& listeners,

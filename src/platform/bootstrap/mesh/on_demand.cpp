@@ -14,7 +14,8 @@ using std::chrono::milliseconds;
 
 /// In which a call of the higher rank comes, if it wants the connection, too.
 constexpr milliseconds kHeadStart{5};
-/// A call that got nowhere until then may never get there: a firewall lets only the other one through.
+/// A call that got nowhere until then may never get there: a firewall lets only the other one
+/// through.
 constexpr milliseconds kYieldTime{250};
 /// Sockets that are being connected at the same time.
 constexpr std::size_t kMostDials = 64;

@@ -27,18 +27,18 @@ namespace anyccl::bootstrap {
 /// Connects a rank with members of its group one by one, when it wants a connection or they do, as
 /// long as the group lives. It has no thread and never waits.
 ///
-/// Both ends of a pair may call each other at the same time and must end up with one connection. The
-/// higher rank calls at once, the lower one after a moment in which the higher one may have called.
-/// While the higher rank calls, it lets the lower one in only if it has got nowhere for a while
-/// and has not committed itself in a handshake; then it gives its own call up. The lower rank always
-/// lets the higher one in and gives its own call up.
+/// Both ends of a pair may call each other at the same time and must end up with one connection.
+/// The higher rank calls at once, the lower one after a moment in which the higher one may have
+/// called. While the higher rank calls, it lets the lower one in only if it has got nowhere for a
+/// while and has not committed itself in a handshake; then it gives its own call up. The lower rank
+/// always lets the higher one in and gives its own call up.
 ///
 /// Threads: one at a time.
 class OnDemand {
  public:
-  /// `reconnects`: members may call again, as they have lost their connections. `limit`: how long a call
-  /// may take. `listeners` is what members[me] was made from. `own`: of this
-  /// host. `encrypts`: as of connect_all().
+  /// `reconnects`: members may call again, as they have lost their connections. `limit`: how long a
+  /// call may take. `listeners` is what members[me] was made from. `own`: of this host. `encrypts`:
+  /// as of connect_all().
   OnDemand(Listeners listeners, std::shared_ptr<const std::vector<Hello>> members, Rank me,
            const Secret& secret, bool force_tcp, OwnNetwork own, std::chrono::milliseconds limit,
            bool encrypts = false, bool reconnects = false);
@@ -46,7 +46,8 @@ class OnDemand {
   void want(Rank peer);
   /// The connection was lost. `limit`: how long the call may take.
   void want_again(Rank peer, std::chrono::milliseconds limit);
-  /// From now on members that it has not connected are refused, and are not called. Needs no memory.
+  /// From now on members that it has not connected are refused, and are not called. Needs no
+  /// memory.
   void give_up();
 
   /// Appends what to poll for; the same number of entries goes to progress().
@@ -95,7 +96,7 @@ class OnDemand {
   std::vector<bool> excluded_;           // By rank: this one, and those given up.
   std::map<std::uint32_t, Call> calls_;  // By peer.
   std::vector<Outcome> outcomes_;
-  std::size_t accepting_entries_ = 0;  // Of the last append_wanted(), the acceptor's.
+  std::size_t accepting_entries_ = 0;  // The acceptor's in the last append_wanted().
 };
 
 }  // namespace anyccl::bootstrap

@@ -32,7 +32,7 @@ Status missing(const Config& config, std::string_view name) {
       name);
 }
 
-/// The same where another launcher has started ranks on several hosts.
+/// A variable that ranks on several hosts need if another launcher has started them.
 Status missing_for(const Launch& launch, std::string_view name, std::string_view meaning) {
   return error(Code::invalid_usage,
                "{} is not set, and {} has started ranks on several hosts: {} ({})", name,
@@ -203,7 +203,8 @@ Result<std::vector<UniqueFd>> open_listeners(const Config& config, RendezvousAdd
   return listeners;
 }
 
-/// Of RANK and WORLD_SIZE only one is set: it is left from something else, or means the same.
+/// Only one of RANK and WORLD_SIZE is set: it means what the launcher says, or is left from
+/// something else.
 Status check_agreement(std::string_view name, const std::optional<int>& value, const Launch& launch,
                        std::string_view other_name, int other_value) {
   if (!value || *value == other_value) return {};

@@ -11,8 +11,8 @@
 
 namespace anyccl::bootstrap {
 
-/// The rank of this process and the number of ranks, from RANK and WORLD_SIZE; where neither is set,
-/// from the variables of another launcher.
+/// The rank of this process and the number of ranks, from RANK and WORLD_SIZE; where neither is
+/// set, from the variables of another launcher.
 /// Errors: invalid_usage naming the variable that is missing; invalid_argument, also where one of
 /// the two is set and contradicts the other launcher.
 struct LaunchInfo {

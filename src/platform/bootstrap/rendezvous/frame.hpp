@@ -26,7 +26,7 @@ enum class Frame : std::uint32_t {
 
 struct FrameHeader {
   std::uint32_t kind = 0;
-  std::uint32_t bytes = 0;  ///< Of the payload.
+  std::uint32_t bytes = 0;  ///< The payload's length.
   Mac mac{};
 };
 

@@ -15,14 +15,14 @@ namespace anyccl::bootstrap {
 struct ReceivedFrame {
   Frame kind = Frame::failure;
   std::vector<std::byte> payload;
-  Digest digest;  ///< Of the payload.
+  Digest digest;  ///< The payload's.
 };
 
 /// The frames that arrive over one connection, in pieces.
 class FrameReader {
  public:
-  /// The most bytes that the payload of a frame of `kind` has in a group of `size` ranks; absent: no such
-  /// frame comes this way.
+  /// The most bytes that the payload of a frame of `kind` has in a group of `size` ranks; absent:
+  /// no such frame comes this way.
   using Limit = std::optional<std::size_t> (*)(Frame kind, std::uint32_t size);
   explicit FrameReader(Limit limit, std::uint32_t size = 0) : limit_(limit), size_(size) {
     in_.expect(sizeof(FrameHeader));

@@ -10,9 +10,10 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// How long a rank waits for the leader of its host to let it in. One that runs does so in less than a
-/// millisecond, or some milliseconds where many ranks start on each core; a process that has taken the name and says
-/// nothing may cost no more than what a leader costs that cannot be reached.
+/// How long a rank waits for the leader of its host to let it in. One that runs does so in less
+/// than a millisecond, or some milliseconds where many ranks start on each core; a process that has
+/// taken the name and says nothing may cost no more than what a leader costs that cannot be
+/// reached.
 constexpr milliseconds kMeetTime{1000};
 /// Between a leader's end, or its bind() and its listen(), and the next attempt.
 constexpr milliseconds kPause{1};
@@ -23,7 +24,8 @@ Result<Connection> call_leader(const RendezvousAddress& rendezvous, const Hello&
   return wait_for_connection(dial, deadline, true);
 }
 
-/// That of the place: it is the same for all ranks of a host, whereas rank 0 may go to fewer addresses.
+/// That of the place: it is the same for all ranks of a host, whereas rank 0 may go to fewer
+/// addresses.
 std::string place_of(const RendezvousAddress& rendezvous) {
   if (rendezvous.endpoints.empty()) return "";
   const Endpoint& first = rendezvous.endpoints.front();

@@ -12,21 +12,23 @@ namespace anyccl::bootstrap {
 
 /// The part of a rank of a large group on its host (as same_host() tells hosts apart).
 struct HostPlace {
-  /// It leads its host, and the other ranks call here. None, and no leader: it leads nobody but itself.
+  /// It leads its host, and the other ranks call here. None, and no leader: it leads nobody but
+  /// itself.
   UniqueFd listener;
   /// The leader of its host.
   std::optional<Connection> leader;
 };
 
-/// Meets the ranks of this host that join the same group: the first one listens at an abstract unix socket, whose
-/// name only processes that know the secret can compute, and the others connect to it, if it proves within a moment
-/// that it knows the secret, too (with Trust::same_user, that it is of this user). A rank that meets another
-/// process there, or has no descriptors for this, is a leader without others. Errors: system_error.
+/// Meets the ranks of this host that join the same group: the first one listens at an abstract unix
+/// socket, whose name only processes that know the secret can compute, and the others connect to
+/// it, if it proves within a moment that it knows the secret, too (with Trust::same_user, that it
+/// is of this user). A rank that meets another process there, or has no descriptors for this, is a
+/// leader without others. Errors: system_error.
 Result<HostPlace> meet_on_host(const RendezvousAddress& rendezvous, const Hello& mine,
                                Deadline deadline);
 
-/// Whether the process that listens there lets nobody in within a moment: it is stopped, or hangs. `mine` asks. A
-/// leader that runs does not notice. Errors: system_error.
+/// Whether the process that listens there lets nobody in within a moment: it is stopped, or hangs.
+/// `mine` asks. A leader that runs does not notice. Errors: system_error.
 Result<bool> has_silent_leader(const RendezvousAddress& rendezvous, const Hello& mine,
                                Deadline deadline);
 

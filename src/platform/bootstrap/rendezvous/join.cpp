@@ -17,8 +17,9 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// How long a rank waits for the answer before it looks whether the leader of its host still runs: so seldom that
-/// the leader of 64 ranks spends no time worth mention on it, and soon against the time limits of jobs.
+/// How long a rank waits for the answer before it looks whether the leader of its host still runs:
+/// so seldom that the leader of 64 ranks spends no time worth mention on it, and soon against the
+/// time limits of jobs.
 constexpr milliseconds kLookTime{2000};
 
 /// One rank's way to the answer.
@@ -67,7 +68,8 @@ Status say_hello(const Joiner& joiner, const Peer& to) {
   return send_all(fd, bytes_of(hello), joiner.deadline, to.name);
 }
 
-/// Until something has come. Errors: timeout when nothing will: the deadline has passed, or the leader hangs.
+/// Until something has come. Errors: timeout when nothing will: the deadline has passed, or the
+/// leader hangs.
 Status await_more(const Joiner& joiner, const Peer& from) {
   const int fd = from.connection.socket.get();
   if (!from.leads_this_host) return wait_for(fd, POLLIN, joiner.deadline, from.name);
@@ -157,8 +159,8 @@ Result<AtLeader> join_through(const Joiner& joiner, const Peer& leader) {
   return AtLeader{AtLeader::joined, *std::move(group), {}};
 }
 
-/// Its leader hangs, and may have told the root server of this rank. As long as the connection to it is open, it does
-/// not tell that this rank left.
+/// Its leader hangs, and may have told the root server of this rank. As long as the connection to
+/// it is open, it does not tell that this rank left.
 Result<Group> join_beside(const Joiner& joiner, const Listeners* listeners, const Status& hangs) {
   Result<Group> group = join_as_leader(joiner, listeners, {}, {});
   if (group.status().code() != Code::timeout) return group;

@@ -22,9 +22,10 @@ struct Group {
 /// Joins the group that `id` leads to, as the rank in `mine`, and waits until all ranks have
 /// joined.
 ///
-/// In a large group (see RelayTree) the ranks of a host meet first, and one of them, the leader, speaks for
-/// them. A leader tells the others the answer, and leaders of other hosts, which call at `listeners`, and
-/// returns when it has. `listeners` is what `mine` was made from; null: it tells no leaders.
+/// In a large group (see RelayTree) the ranks of a host meet first, and one of them, the leader,
+/// speaks for them. A leader tells the others the answer, and leaders of other hosts, which call at
+/// `listeners`, and returns when it has. `listeners` is what `mine` was made from; null: it tells
+/// no leaders.
 ///
 /// `is_here`: the id was made in this process, so that a listener that is closed never comes back.
 ///
@@ -37,7 +38,7 @@ struct Group {
 Result<Group> join(const UniqueId& id, const Hello& mine, Deadline deadline,
                    const Listeners* listeners = nullptr, bool is_here = false);
 
-/// The same, at a given place.
+/// Joins as join() does, at the root server of `rendezvous` rather than at that of a unique id.
 Result<Group> join_at(const RendezvousAddress& rendezvous, const Hello& mine, Deadline deadline,
                       const Listeners* listeners = nullptr);
 

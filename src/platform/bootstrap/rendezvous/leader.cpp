@@ -11,8 +11,8 @@ namespace {
 
 /// How long a leader tells others the table, ...
 constexpr std::chrono::milliseconds kTellingTime{10000};
-/// ... and how long when it is out of time, or has only a failure to tell: a rank that runs reads it within
-/// milliseconds.
+/// ... and how long when it is out of time, or has only a failure to tell: a rank that runs reads
+/// it within milliseconds.
 constexpr std::chrono::milliseconds kShortTellingTime{1000};
 
 /// Polls what `entries` has, and the relay.

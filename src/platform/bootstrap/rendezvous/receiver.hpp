@@ -18,7 +18,7 @@ namespace anyccl::bootstrap {
 /// The answer that all ranks of a group get: the table, or why there is none.
 struct FinalReply {
   Frame kind = Frame::failure;
-  std::shared_ptr<const std::vector<std::byte>> payload;  ///< Null: there is none yet.
+  std::shared_ptr<const std::vector<std::byte>> payload;  ///< Null until there is one.
   Digest digest;
 
   static Result<FinalReply> make(Frame kind, std::vector<std::byte> payload);
@@ -28,7 +28,7 @@ struct FinalReply {
 
 /// The words of a rank while it waits for the answer.
 struct Report {
-  std::vector<HelloFrame> hellos;  ///< Of ranks that it speaks for.
+  std::vector<HelloFrame> hellos;  ///< Those of ranks that it speaks for.
   std::optional<std::uint32_t> left = {};
 };
 
@@ -41,14 +41,14 @@ struct Receiver {
   FrameReader in{largest_report};
   Outbox out;
 
-  /// When the socket is readable, and there is no answer: the next report. A connection that broke or
-  /// brings nonsense means that this rank has left. Absent: there is none at the moment.
+  /// When the socket is readable, and there is no answer: the next report. A connection that broke
+  /// or brings nonsense means that this rank has left. Absent: there is none at the moment.
   std::optional<Report> read_report();
   /// Puts the answer, sealed for this one, into `out`.
   Status put(const FinalReply& reply);
-  /// Sends what is in `out`, as far as it goes now. Result: whether the answer is sent, or this rank
-  /// gone. If it `may_report`, only when it has closed the connection: closing one with reports unread
-  /// takes back what was sent; the hellos that still come are added to `late`.
+  /// Sends what is in `out`, as far as it goes now. Result: whether the answer is sent, or this
+  /// rank gone. If it `may_report`, only when it has closed the connection: closing one with
+  /// reports unread takes back what was sent; the hellos that still come are added to `late`.
   bool is_told(bool may_report, std::vector<HelloFrame>& late);
   /// The events to poll(2) for.
   short events() const;

@@ -14,12 +14,13 @@
 
 namespace anyccl::bootstrap {
 
-/// The work of the leader of a host for the ranks that it tells the root server's answer, those of its host and
-/// other leaders: it lets them in, hears what they report, and sends them the answer. The caller polls.
+/// The work of the leader of a host for the ranks that it tells the root server's answer, those of
+/// its host and other leaders: it lets them in, hears what they report, and sends them the answer.
+/// The caller polls.
 class Relay {
  public:
-  /// Ranks of its host that it lets in; more of them meet another leader. To tell a thousand took seconds on a host
-  /// whose cores they all want.
+  /// Ranks of its host that it lets in; more of them meet another leader. To tell a thousand took
+  /// seconds on a host whose cores they all want.
   static constexpr int kMostOfHost = 64;
 
   /// `host`: where ranks of this host call; none: they do not.
@@ -28,9 +29,9 @@ class Relay {
   Relay& operator=(const Relay&) = delete;
   ~Relay() { close(); }
 
-  /// From now on leaders may come, to `listeners`, which outlive it; with Trust::same_user only over unix
-  /// sockets. Until then, and after the answer, leaders that call there wait in the kernel's queue: ranks that
-  /// have the table already are to meet no process that sends them away.
+  /// From now on leaders may come, to `listeners`, which outlive it; with Trust::same_user only
+  /// over unix sockets. Until then, and after the answer, leaders that call there wait in the
+  /// kernel's queue: ranks that have the table already are to meet no process that sends them away.
   void let_leaders_in(const Listeners& listeners);
 
   /// Appends what to poll for. The same number of entries goes to progress().

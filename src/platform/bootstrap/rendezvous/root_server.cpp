@@ -1,5 +1,6 @@
 #include "platform/bootstrap/rendezvous/root_server.hpp"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -28,10 +29,25 @@ std::vector<Acceptor::Listener> listeners_of(const std::vector<UniqueFd>& listen
 
 }  // namespace
 
-RootServer::RootServer(std::vector<UniqueFd> listeners, UniqueFd wake, SocketSet sockets,
+Result<RootServer::Wakeup> RootServer::Wakeup::make() {
+  Wakeup wakeup{UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), {}};
+  if (wakeup.heard) return wakeup;
+  int ends[2];  // a sandbox may forbid eventfd
+  if (::pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return system_error(errno, "pipe2");
+  return Wakeup{UniqueFd(ends[0]), UniqueFd(ends[1])};
+}
+
+void RootServer::Wakeup::ring() const {
+  constexpr std::uint64_t kRing = 1;
+  // If it fails, it was rung so often that it will be heard.
+  [[maybe_unused]] const ssize_t written =
+      ::write(rung ? rung.get() : heard.get(), &kRing, sizeof kRing);
+}
+
+RootServer::RootServer(std::vector<UniqueFd> listeners, Wakeup wakeup, SocketSet sockets,
                        Trust trust, RelayTree tree)
     : owner_(::getpid()),
-      wake_(std::move(wake)),
+      wakeup_(std::move(wakeup)),
       trust_(trust),
       tree_(tree),
       listeners_(std::move(listeners)),
@@ -46,11 +62,10 @@ RootServer::RootServer(std::vector<UniqueFd> listeners, UniqueFd wake, SocketSet
 Result<std::unique_ptr<RootServer>> RootServer::start(std::vector<UniqueFd> listeners,
                                                       const Secret& secret, Trust trust,
                                                       RelayTree tree, std::uint32_t meeting) {
-  UniqueFd wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!wake) return system_error(errno, "eventfd");
+  ANYCCL_TRY(Wakeup wakeup, Wakeup::make());
   ANYCCL_TRY(SocketSet sockets, SocketSet::make());
   std::unique_ptr<RootServer> server(
-      new RootServer(std::move(listeners), std::move(wake), std::move(sockets), trust, tree));
+      new RootServer(std::move(listeners), std::move(wakeup), std::move(sockets), trust, tree));
   server->serve(meeting, secret);
   const SignalsBlocked blocked;
   try {
@@ -94,7 +109,7 @@ void RootServer::run() {
 }
 
 Status RootServer::look(std::unique_lock<std::mutex>& lock) {
-  std::vector<pollfd> entries{{wake_.get(), POLLIN, 0}, {sockets_.fd(), POLLIN, 0}};
+  std::vector<pollfd> entries{{wakeup_.heard.get(), POLLIN, 0}, {sockets_.fd(), POLLIN, 0}};
   constexpr std::size_t kOwn = 2;
   std::size_t arriving = 0;
   for (const auto& [number, meeting] : meetings_) arriving += meeting.root.arriving();
@@ -117,7 +132,7 @@ Status RootServer::look(std::unique_lock<std::mutex>& lock) {
   if (found < 0)
     for (pollfd& entry : entries) entry.revents = 0;
   std::uint64_t rung = 0;
-  if (entries[0].revents != 0) static_cast<void>(::read(wake_.get(), &rung, sizeof rung));
+  if (entries[0].revents != 0) static_cast<void>(::read(wakeup_.heard.get(), &rung, sizeof rung));
   let_in(std::span(entries).subspan(kOwn, accepting));
   const std::vector<int> ready = entries[1].revents != 0 ? sockets_.ready() : std::vector<int>();
   std::size_t next = kOwn + accepting;
@@ -173,9 +188,7 @@ void RootServer::close_unless_open() {
 
 void RootServer::stop_meeting(Served& meeting, bool when_told) {
   meeting.root.stop(when_told);
-  constexpr std::uint64_t kRing = 1;
-  // Cannot fail: the counter is far from its limit.
-  [[maybe_unused]] const ssize_t written = ::write(wake_.get(), &kRing, sizeof kRing);
+  wakeup_.ring();
 }
 
 void RootServer::end(std::uint32_t meeting, bool when_told) {

@@ -49,8 +49,8 @@ class RootServer {
   /// missing), which takes two seconds at most if a member is slow. May be called twice, by one
   /// thread. In a forked child it does nothing: the server stays the parent's.
   void stop() { end_all(false); }
-  /// The same after a failure, but ranks that are still on their way get two seconds to come and
-  /// hear of it; returns at once when all have.
+  /// Ends the server after a failure, as stop() does, but gives ranks that are still on their way
+  /// two seconds to come and hear of it; returns at once when all have.
   void stop_when_told() { end_all(true); }
 
  private:
@@ -63,7 +63,15 @@ class RootServer {
     std::size_t entries;
   };
 
-  RootServer(std::vector<UniqueFd> listeners, UniqueFd wake, SocketSet sockets, Trust trust,
+  /// Wakes the thread.
+  struct Wakeup {
+    static Result<Wakeup> make();
+    void ring() const;
+    UniqueFd heard;  ///< What the thread polls.
+    UniqueFd rung;   ///< The other end of that, or empty if it is the same.
+  };
+
+  RootServer(std::vector<UniqueFd> listeners, Wakeup wakeup, SocketSet sockets, Trust trust,
              RelayTree tree);
   void run();
   Status look(std::unique_lock<std::mutex>& lock);
@@ -75,7 +83,7 @@ class RootServer {
   void forget_finished();
 
   pid_t owner_;
-  UniqueFd wake_;
+  Wakeup wakeup_;
   Trust trust_;
   RelayTree tree_;
   mutable std::mutex mutex_;

@@ -41,8 +41,8 @@ Result<Source> teller_source(const RendezvousAddress& rendezvous, const Hello& m
 /// "rank 3 (...) could not reach the root server in time: ..."
 Status could_not_reach(const Hello& mine, const Source& source, const Dial& dial);
 
-/// What `mine` says to the root server, or to the leader of its host, at this moment. `deadline`: how long it
-/// waits; `waited`: how long it took to get there.
+/// What `mine` says to the root server, or to the leader of its host, at this moment. `deadline`:
+/// how long it waits; `waited`: how long it took to get there.
 HelloFrame hello_frame(const Hello& mine, Deadline deadline, std::chrono::milliseconds waited);
 
 }  // namespace anyccl::bootstrap

@@ -54,7 +54,8 @@ struct Rendezvous {
 };
 
 /// Starts a root server on this host's interfaces (`interfaces` as in ANYCCL_SOCKET_IFNAME), at
-/// free ports of `ports`, and makes the id that leads there. Errors: invalid_argument, system_error.
+/// free ports of `ports`, and makes the id that leads there. Errors: invalid_argument,
+/// system_error.
 Result<Rendezvous> make_rendezvous(std::string_view interfaces, PortRange ports = {},
                                    std::uint32_t meeting = 0);
 

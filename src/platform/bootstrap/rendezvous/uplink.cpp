@@ -10,13 +10,15 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// How long a leader tries to reach the one that is to tell it, before it goes back to the root server, and
-/// then that one: both are there, or gone for good.
+/// How long a leader tries to reach the one that is to tell it, before it goes back to the root
+/// server, and then that one: both are there, or gone for good.
 constexpr milliseconds kReachTime{1000};
-/// The same for a server that it has not lost: with thousands of ranks at its door, their handshakes take seconds.
+/// How long a leader that goes back tries to reach a root server that it has not lost: with
+/// thousands of ranks at its door, their handshakes take seconds.
 constexpr milliseconds kReturnTime{10000};
-/// At least so much is between two reports, so that hellos which come together go up together: the others of
-/// a host start within milliseconds, and a frame for each costs each leader on the way up a wakeup.
+/// At least so much is between two reports, so that hellos which come together go up together: the
+/// others of a host start within milliseconds, and a frame for each costs each leader on the way up
+/// a wakeup.
 constexpr milliseconds kBetweenReports{2};
 
 milliseconds since(Deadline::Clock::time_point then) {
@@ -49,9 +51,9 @@ void Uplink::report(const Report& report) {
   if (report.left && !forget_unsent(*report.left)) left_.push_back(*report.left);
 }
 
-/// Until the server is there, a rank of which it has not heard may go, and come again, as if it had never been here.
-/// Later it may be a leader that the server has sent here, and counts as one that came. Result: whether it is such
-/// a rank.
+/// Until the server is there, a rank of which it has not heard may go, and come again, as if it had
+/// never been here. Later it may be a leader that the server has sent here, and counts as one that
+/// came. Result: whether it is such a rank.
 bool Uplink::forget_unsent(std::uint32_t rank) {
   if (placed_) return false;
   const auto is_it = [rank](const Known& known) { return known.frame.hello.rank == rank; };
@@ -201,8 +203,8 @@ Status Uplink::send_reports() {
   return {};
 }
 
-/// The server may wait for late ranks: those that this one speaks for hear the answer from it. What does not fit into
-/// the socket is left out.
+/// The server may wait for late ranks: those that this one speaks for hear the answer from it. What
+/// does not fit into the socket is left out.
 void Uplink::report_the_rest() {
   if (!reports_) begin_reports(1);
   next_send_ = Deadline::in(milliseconds(0));

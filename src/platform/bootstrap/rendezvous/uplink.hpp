@@ -20,15 +20,15 @@ struct Attendance {
   Hello mine;
   Deadline deadline;
   Deadline::Clock::time_point begun = Deadline::Clock::now();  ///< When it began to join.
-  /// Why it has lost the leader that spoke for it, if it has: the root server was there, so a server that
-  /// cannot be reached has gone.
+  /// Why it has lost the leader that spoke for it, if it has: the root server was there, so a
+  /// server that cannot be reached has gone.
   Status lost = {};
 };
 
-/// A leader's connection towards the root server, without waiting: it says hello to the server, waits there
-/// or at the leader to which the server sends it, reports the ranks that it speaks for, and gets the answer. If
-/// it cannot reach that leader, or loses its connection, it goes back to the server once and reports all again. The
-/// caller polls.
+/// A leader's connection towards the root server, without waiting: it says hello to the server,
+/// waits there or at the leader to which the server sends it, reports the ranks that it speaks for,
+/// and gets the answer. If it cannot reach that leader, or loses its connection, it goes back to
+/// the server once and reports all again. The caller polls.
 class Uplink {
  public:
   /// `can_tell`: this rank can tell other leaders. `rendezvous` outlives it.
@@ -83,8 +83,8 @@ class Uplink {
   Connection connection_;
   FrameReader in_;
   Outbox out_;
-  Status
-      lost_;  // why it has lost the leader that spoke for it, or why it is not where it was to hear the answer at first
+  // Why it has lost the leader that spoke for it, or is not where it was to hear the answer first.
+  Status lost_;
 
   std::vector<Known> known_;                     // this rank's is the first
   std::vector<std::uint32_t> left_;              // ranks

@@ -30,7 +30,7 @@ bool is_loopback(const Address& address);
 /// An IPv6 address that means something on one wire only: who connects says by which interface.
 bool is_link_local(const Address& address);
 bool is_valid(const Address& address);
-/// The same address with another port.
+/// `address` with another port.
 Address with_port(Address address, std::uint16_t port);
 
 struct SocketAddress {

@@ -54,7 +54,7 @@ AddressKind kind_of(const ifaddrs& entry, const Address& address) {
   return address.family == 4 ? AddressKind::v4 : AddressKind::v6;
 }
 
-/// Of an interface without one the address is of no use either.
+/// Whether it is the link-local address of a bridge, or of an interface without a carrier.
 bool is_useless(const Address& address, AddressKind kind) {
   return is_link_local(address) && kind != AddressKind::link_local;
 }
@@ -182,7 +182,8 @@ std::vector<Endpoint> OwnNetwork::endpoints_to(std::span<const Address> addresse
 std::string OwnNetwork::missing_family(std::span<const Endpoint> endpoints) const {
   bool wants_v4 = false, wants_v6 = false;
   for (const Endpoint& e : endpoints) {
-    if (e.local() || is_loopback(e.address) || is_link_local(e.address)) return "";
+    if (e.local() || is_link_local(e.address)) return "";
+    if (is_loopback(e.address)) continue;  // of this host, if it is a way at all
     (e.address.family == 4 ? wants_v4 : wants_v6) = true;
   }
   if ((wants_v4 && has_v4) || (wants_v6 && has_v6) || wants_v4 == wants_v6) return "";

@@ -39,7 +39,7 @@ Result<bool> is_local(const Address& address);
 /// What decides to which addresses this host can connect at all.
 struct OwnNetwork {
   bool has_v4 = false, has_v6 = false;  ///< Addresses besides loopback and link-local ones.
-  std::vector<std::uint32_t> scopes;    ///< Of the interfaces with link-local IPv6 addresses.
+  std::vector<std::uint32_t> scopes;    ///< The interfaces with link-local IPv6 addresses.
 
   static Result<OwnNetwork> find();
   /// Where to connect to for `addresses` of a process, in this order. Link-local ones of another

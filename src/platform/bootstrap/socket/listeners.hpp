@@ -15,10 +15,10 @@ namespace anyccl::bootstrap {
 /// At how many addresses one rank listens.
 inline constexpr std::size_t kMostListeners = 8;
 
-/// Listens at a free port of `ports` at each of at most `most` addresses of this host, the likeliest
-/// first. Without an explicit choice of interfaces the last one is loopback, for the ranks of this
-/// host. Raises the process's limit of descriptors first. Errors: invalid_argument; system_error,
-/// also when no port is free.
+/// Listens at a free port of `ports` at each of at most `most` addresses of this host, the
+/// likeliest first. Without an explicit choice of interfaces the last one is loopback, for the
+/// ranks of this host. Raises the process's limit of descriptors first. Errors: invalid_argument;
+/// system_error, also when no port is free.
 Result<std::vector<TcpListener>> listen_on_interfaces(std::string_view interfaces, PortRange ports,
                                                       std::size_t most = kMostListeners);
 

@@ -16,7 +16,8 @@ namespace anyccl::bootstrap {
 bool is_numeric(const std::string& host);
 
 /// The addresses of `host` (a name or a numeric address), with `port`. The system's resolver may
-/// take longer than the deadline allows: it goes on in a thread of its own, and nobody waits for it.
+/// take longer than the deadline allows: it goes on in a thread of its own, and nobody waits for
+/// it.
 /// Errors: invalid_argument naming the host; system_error for a passing problem; timeout.
 Result<std::vector<Address>> resolve(const std::string& host, std::uint16_t port,
                                      Deadline deadline);

@@ -7,7 +7,7 @@
 namespace anyccl::bootstrap {
 namespace {
 
-/// Of the first address.
+/// The port of the first address.
 std::uint16_t port_in(std::span<const std::uint8_t> packed) {
   return static_cast<std::uint16_t>(packed[1] | packed[2] << 8);
 }

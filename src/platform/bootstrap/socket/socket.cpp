@@ -86,9 +86,9 @@ Status bind_and_listen(int fd, const Endpoint& endpoint) {
   return {};
 }
 
-/// Who connects speaks first. Until then it stays with the kernel, so that strangers who say nothing take no
-/// descriptor and none of the places of those that have not proved themselves. A kernel that cannot do that
-/// hands them over at once.
+/// Who connects speaks first. Until then it stays with the kernel, so that strangers who say
+/// nothing take no descriptor and none of the places of those that have not proved themselves. A
+/// kernel that cannot do that hands them over at once.
 void keep_silent_ones_waiting(int listener) {
   constexpr int kSeconds = 20;
   static_cast<void>(

@@ -54,8 +54,8 @@ bool has_waiting(int listener);
 
 /// The process at the other end of a unix socket.
 Result<ucred> peer_of(int fd);
-/// Whether the other end of a socket is in this process too, as the kernel says: false for one that is no
-/// unix socket.
+/// Whether the other end of a socket is in this process too, as the kernel says: false for one that
+/// is no unix socket.
 bool leads_to_this_process(int fd);
 /// "192.0.2.1:4000" or "a process of this host", for messages.
 std::string describe_peer(int fd);

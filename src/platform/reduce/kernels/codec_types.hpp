@@ -1,6 +1,6 @@
 #pragma once
-// What codecs are made of: bits of floats, and vectors of f32, bf16 and f16. As in kernels/codecs.hpp, these are plain
-// loops.
+// What codecs are made of: bits of floats, and vectors of f32, bf16 and f16. As in
+// kernels/codecs.hpp, these are plain loops.
 
 #include <cstddef>
 #include <cstdint>
@@ -10,16 +10,17 @@ namespace {
 
 using std::size_t;
 
-// Of a loop whose steps do not depend on each other: else memory that might overlap is compared first. Clang
-// makes an error of a loop that it then does not change, as without optimization.
+// ANYCCL_APART stands before a loop whose steps do not depend on each other: else memory that might
+// overlap is compared first. Clang makes an error of a loop that it then does not change, as
+// without optimization.
 #if defined(__clang__)
 #define ANYCCL_APART
 #else
 #define ANYCCL_APART _Pragma("GCC ivdep")
 #endif
 
-/// In memory of any alignment. Copies of some hundred bytes to memory of our own would be instructions (rep movs)
-/// that take longer than the loops.
+/// In memory of any alignment. Copies of some hundred bytes to memory of our own would be
+/// instructions (rep movs) that take longer than the loops.
 template <typename T>
 struct LooseOf {
   typedef T type __attribute__((aligned(1), may_alias));
@@ -35,7 +36,8 @@ constexpr std::uint32_t kSignBit = 0x80000000, kInfinityBits = 0x7f800000, kNanB
 [[gnu::always_inline]] inline float as_float(std::uint32_t bits) {
   return __builtin_bit_cast(float, bits);
 }
-/// As numbers of equal signs compare like their bits, which is one instruction for a vector of them.
+/// As numbers of equal signs compare like their bits, which is one instruction for a vector of
+/// them.
 [[gnu::always_inline]] inline std::int32_t magnitude_of(float x) {
   return static_cast<std::int32_t>(as_bits(x) & ~kSignBit);
 }
@@ -69,7 +71,8 @@ struct AsF16 {
   static constexpr std::uint32_t kRebias = 112U << 23, kLeastNormal = 113U << 23;  // 2^-14
   [[gnu::always_inline]] static float widen(Word word) {
     const std::uint32_t sign = (word & 0x8000U) << 16, moved = (word & 0x7fffU) << 13;
-    // As a number with the exponent of f32, whose least normal ones have a 1 that denormal ones lack.
+    // As a number with the exponent of f32, whose least normal ones have a 1 that denormal ones
+    // lack.
     const std::uint32_t small = as_bits(as_float(moved + kLeastNormal) - as_float(kLeastNormal));
     const std::uint32_t number = moved < 0x400U << 13 ? small : moved + kRebias;
     // A NaN is a quiet one, as instructions that convert make it.

@@ -1,7 +1,8 @@
 #pragma once
-// The loops of block codecs (platform/reduce/codec.hpp). They are plain loops over elements, which compilers
-// make vectors of, as explicit vectors of bytes became code for one byte at a time (GCC 12). What keeps
-// them so: no branch inside a loop, no clamp of a float, sources unrolled, the scale outside.
+// The loops of block codecs (platform/reduce/codec.hpp). They are plain loops over elements, which
+// compilers make vectors of, as explicit vectors of bytes became code for one byte at a time (GCC
+// 12). What keeps them so: no branch inside a loop, no clamp of a float, sources unrolled, the
+// scale outside.
 
 #include <cstddef>
 #include <cstdint>
@@ -14,8 +15,8 @@ namespace {
 
 // --- codecs --------------------------------------------------------------------------------------
 //
-// A codec has kBlock elements in a block, in kParts parts: element i of part p is value<p>(codes, i) times
-// the scale of the block.
+// A codec has kBlock elements in a block, in kParts parts: element i of part p is value<p>(codes,
+// i) times the scale of the block.
 
 template <size_t kBlock>
 [[gnu::always_inline]] inline std::int32_t largest(const Loose<float>* x) {
@@ -49,8 +50,8 @@ struct Rounded {
   [[gnu::always_inline]] static float scale(const unsigned char*) { return 1; }
 };
 
-/// Integers up to kMost, whose scale is a bf16 that is rounded up, so that no code is above kMost, and that a
-/// code times the scale has 15 bits or less: decoding rounds nothing.
+/// Integers up to kMost, whose scale is a bf16 that is rounded up, so that no code is above kMost,
+/// and that a code times the scale has 15 bits or less: decoding rounds nothing.
 template <std::int32_t kMost>
 struct UpScale {
   /// No inverse: the codes are 0, and the scale alone says what the block is.
@@ -120,8 +121,8 @@ struct Int4 {
   [[gnu::always_inline]] static float scale(const unsigned char* at) { return Scale::read(at); }
 };
 
-// OCP Microscaling Formats (MX) 1.0: a scale of a power of two for 32 elements, a byte with the exponent of f32;
-// 255 is NaN.
+// OCP Microscaling Formats (MX) 1.0: a scale of a power of two for 32 elements, a byte with the
+// exponent of f32; 255 is NaN.
 
 [[gnu::always_inline]] inline float power_of_two(const unsigned char* exponent) {
   const std::uint32_t e = *exponent;
@@ -242,7 +243,7 @@ class BlockOfEach {
       scale_[k] = Codec::scale(from[k].scales + block * Codec::kScaleBytes);
     }
   }
-  /// By the aligned tree: docs/adr/0056.
+  /// Adds up by the aligned tree: docs/adr/0056.
   template <size_t kPart>
   [[gnu::always_inline]] float sum(size_t i) const {
     if constexpr (kCount == 1) return at<kPart>(0, i);
@@ -274,7 +275,8 @@ template <typename Codec, size_t kCount, size_t kPart = 0>
   }
 }
 
-/// The node of up to four sources, of `blocks` blocks: the code is long, so there is one copy of it.
+/// The node of up to four sources, of `blocks` blocks: the code is long, so there is one copy of
+/// it.
 template <typename Codec>
 [[gnu::noinline]] void sum_node(Loose<float>* y, const CodedBlocks* from, size_t sources,
                                 size_t first, size_t blocks) {

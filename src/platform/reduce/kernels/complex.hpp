@@ -6,7 +6,7 @@
 namespace anyccl {
 namespace {
 
-/// Of two parts of type `Part`, the real one first.
+/// A complex number has two parts of type `Part`, the real one first.
 template <typename Part>
 struct Complex {
   using T = typename Part::Wide;

@@ -1,9 +1,9 @@
 #pragma once
 // Operators, and the elements that they work on as they are: integers, and truth values.
 //
-// A type of elements has kElement, their bytes, kRounds, whether their sums and products are rounded, and
-// Block<kBytes>: a block of them, made from memory, combined with others by an operator, and turned by
-// bits() into what is to be stored.
+// A type of elements has kElement, their bytes, kRounds, whether their sums and products are
+// rounded, and Block<kBytes>: a block of them, made from memory, combined with others by an
+// operator, and turned by bits() into what is to be stored.
 
 #include "platform/reduce/kernels/vectors.hpp"
 

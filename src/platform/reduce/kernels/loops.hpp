@@ -25,8 +25,8 @@ struct Reduction {
 
 // --- the order of the sources: docs/adr/0056 ----------------------------------------------------
 
-// The aligned tree over `low` to `high`: what is below the largest power of two that fits in, and the
-// rest. A `read(k)` is source k, as a Block.
+// The aligned tree over `low` to `high`: what is below the largest power of two that fits in, and
+// the rest. A `read(k)` is source k, as a Block.
 
 constexpr size_t left_part(size_t count) {
   size_t power = 1;
@@ -82,7 +82,7 @@ template <typename Op, size_t kSize, typename Read>
   }
 }
 
-/// Of any number: kSize at a time, a power of two, as these are a node of the tree.
+/// Folds any number of sources: kSize at a time, a power of two, as these are a node of the tree.
 template <typename Op, size_t kSize, typename Read>
 [[gnu::always_inline]] inline auto fold_any(const Read& read, size_t count) {
   auto block = read(0);

@@ -1,6 +1,6 @@
 #pragma once
-// The loops of sparse vectors (platform/reduce/sparse.hpp): which elements are large, and moving those
-// out of a vector and into one.
+// The loops of sparse vectors (platform/reduce/sparse.hpp): which elements are large, and moving
+// those out of a vector and into one.
 
 #include "platform/reduce/kernels/vectors.hpp"
 
@@ -137,7 +137,8 @@ struct SparseF16 {
     const std::uint32_t magnitude = word & 0x7fffU, sign = (word & kSign) << 16;
     if (magnitude > kInfinity) return kNanOfF32;
     if (magnitude == kInfinity) return sign | kInfinityOfF32;
-    // As a number with the exponent of f32, whose least normal ones have a 1 that denormal ones lack.
+    // As a number with the exponent of f32, whose least normal ones have a 1 that denormal ones
+    // lack.
     if (magnitude < 0x400)
       return sign | bits_of(float_of((magnitude << 13) + kLeastNormal) - float_of(kLeastNormal));
     return sign | ((magnitude << 13) + (112U << 23));

@@ -62,7 +62,7 @@ std::uint64_t name_of(const Outgoing& out) {
 std::uint64_t name_of(const Incoming& in) {
   return mix(mix(mix(kIn, in.operation), in.number), in.rank);
 }
-/// Of a fragment of a message; those of a lent message have offsets.
+/// Names a fragment of a message; those of a lent message have offsets.
 std::uint64_t name_of(Direction way, const Fragment& part, std::size_t offset) {
   return mix(mix(mix(mix(~std::uint64_t{way}, uindex(part.peer)), part.message), part.number),
              offset);

@@ -16,7 +16,7 @@ namespace anyccl::shm {
 namespace {
 
 constexpr std::size_t kAlignment = 64;
-constexpr std::size_t kMostBytes = std::size_t{1} << 46;  ///< Of a block; rounding up is safe then.
+constexpr std::size_t kMostBytes = std::size_t{1} << 46;  ///< Per block; rounding up is safe then.
 constexpr std::size_t kSmallestRegion = std::size_t{1} << 20;
 /// Small blocks share regions of at most this size, and an empty region of at most this size is
 /// kept: a larger block has its own, and comes and goes as with malloc().
@@ -90,8 +90,9 @@ Status Arena::grow(std::size_t bytes) {
   return {};
 }
 
-/// By the thread that allocates, which decides on what node the memory is; without the lock,
-/// because it takes long. Two threads may populate one range: that does no harm.
+/// Backs a block with memory. The thread that allocates does it, as that decides on what node the
+/// memory is; without the lock, because it takes long. Two threads may populate one range: that
+/// does no harm.
 Status Arena::populate_block(std::byte* at, std::size_t bytes) {
   std::unique_lock lock(mutex_);
   Region& region = region_of(at);  // stays: it holds this block

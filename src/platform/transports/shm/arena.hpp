@@ -25,9 +25,9 @@ namespace anyccl::shm {
 class Arena {
  public:
   struct Window {
-    std::uint64_t id;      ///< Of the region; never reused in this process.
+    std::uint64_t id;      ///< The region's; never reused in this process.
     std::size_t position;  ///< In the file, of what was looked for.
-    std::size_t bytes;     ///< Of the file, as far as peers map it.
+    std::size_t bytes;     ///< The file's, as far as peers map it.
     int fd;                ///< Valid while the memory is not freed.
   };
   Arena() = default;

@@ -15,8 +15,8 @@
 namespace anyccl::shm {
 namespace {
 
-/// What ranks of this process show each other, by its nonce: a rank that gives up may have freed it before the
-/// other one looks.
+/// What ranks of this process show each other, by its nonce: a rank that gives up may have freed it
+/// before the other one looks.
 class ShownHere {
  public:
   void add(const std::shared_ptr<Segment>& segment) {
@@ -36,7 +36,8 @@ class ShownHere {
   std::unordered_map<std::uint64_t, std::weak_ptr<Segment>> segments_;
 };
 
-/// `mapped`: the peer has the volume. As long as no answer has come that says so, it is shown again.
+/// `mapped`: the peer has the volume. As long as no answer has come that says so, it is shown
+/// again.
 Status show(Peer& peer, const std::shared_ptr<Segment>& mine, const Layout& layout, bool mapped) {
   ControlMessage message;
   message.kind = ControlMessage::segment;

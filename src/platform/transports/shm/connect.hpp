@@ -74,8 +74,8 @@ struct Peer {
   std::uint32_t notices = 0;                               // about windows, read so far
 };
 
-/// Memory to show to peers: shared, or private if all of them are threads of this process.
-/// `key`: of the communicator. It is a part of `heap`, if there is one and it is not too long for that.
+/// Memory to show to peers: shared, or private if all of them are threads of this process. `key`:
+/// of the communicator. It is a part of `heap`, if there is one and it is not too long for that.
 Result<std::shared_ptr<Segment>> make_segment(const Layout& layout, bool shared, std::uint64_t key,
                                               const std::shared_ptr<SharedHeap>& heap);
 /// That from which these peers are shown memory; null: they have not the same one.

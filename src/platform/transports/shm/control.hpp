@@ -18,7 +18,7 @@ struct ControlMessage {
   enum Kind : std::uint32_t { segment = 0x616e7931, mapped, window, abort, no_window };
   Kind kind = segment;
   std::int32_t code = 0;      ///< mapped: 1 if it worked. abort: the Code.
-  std::uint64_t number = 0;   ///< Of the window, between owner and communicator; never reused.
+  std::uint64_t number = 0;   ///< The window's, between owner and communicator; never reused.
                               ///< segment: what lies at `address`. mapped: 1 if that could be read.
   std::uint64_t address = 0;  ///< To a thread of the same process: where the memory is, or whose.
   std::uint64_t bytes = 0;
@@ -33,8 +33,8 @@ using Descriptors = std::array<UniqueFd, link::kMaxDescriptors>;
 
 /// `fds`: -1 for none; the first comes first. Any thread. Errors: as Channel::send_notice().
 Status send(link::Channel& to, const ControlMessage& message, std::array<int, 2> fds = {-1, -1});
-/// Takes the next message, if it is there; `fds` receives what came with it. What is malformed is an
-/// abort that says so.
+/// Takes the next message, if it is there; `fds` receives what came with it. What is malformed is
+/// an abort that says so.
 bool receive(link::Channel& from, ControlMessage& message, Descriptors& fds);
 /// Waits for the next message. Errors: timeout, remote_error (the peer went away).
 Status await(link::Channel& from, ControlMessage& message, Descriptors& fds, Deadline deadline);

@@ -31,8 +31,8 @@ Result<std::shared_ptr<Volume>> make_volume(std::size_t bytes, std::size_t bell_
 }  // namespace
 
 bool BlockReader::is_done(std::uint64_t key) const {
-  // Pairs with the release in ~ShmTransport(): all that it read was read before. Another key: it has gone
-  // on to another communicator.
+  // Pairs with the release in ~ShmTransport(): all that it read was read before. Another key: it
+  // has gone on to another communicator.
   return reads->load(std::memory_order_acquire) != key;
 }
 
@@ -150,7 +150,8 @@ void SharedHeap::collect(bool look_for_the_dead) {
   });
 }
 
-/// What cannot be zeroed is not used again: a word of another communicator might look like one of the next.
+/// What cannot be zeroed is not used again: a word of another communicator might look like one of
+/// the next.
 void SharedHeap::recycle(const Block& block) {
   if (!give_back(block.volume->out, block.position, block.bytes)) return;
   std::memset(block.in(), 0, Volume::kBellBytes);

@@ -15,12 +15,12 @@
 
 namespace anyccl::shm {
 
-/// A file of memory that peers read, and one of doorbells that they ring. `number`: how peers that have
-/// mapped it are told of it; 0: it holds one block, and is shown for that one alone.
+/// A file of memory that peers read, and one of doorbells that they ring. `number`: how peers that
+/// have mapped it are told of it; 0: it holds one block, and is shown for that one alone.
 struct Volume {
-  static constexpr std::size_t kBytes = std::size_t{256} << 20;  ///< Of one with a number; sparse.
+  static constexpr std::size_t kBytes = std::size_t{256} << 20;  ///< If it has a number; sparse.
   static constexpr std::size_t kBellBytes = 128;
-  static constexpr std::uint32_t kBells = 512;  ///< Of one with a number.
+  static constexpr std::uint32_t kBells = 512;  ///< If it has a number.
 
   std::uint32_t number = 0;
   SharedMemory out, bells;  ///< Without descriptors.
@@ -36,7 +36,7 @@ struct PeerVolume {
 struct BlockReader {
   std::shared_ptr<const PeerVolume> volume;           ///< In which `reads` lies.
   const std::atomic<std::uint64_t>* reads = nullptr;  ///< RankFlags::reads of the peer.
-  std::shared_ptr<const link::PeerProcess> process;   ///< Null: unknown.
+  std::shared_ptr<const link::PeerProcess> process;   ///< Null if unknown.
 
   /// Whether it reads nothing more of what it read under `key`.
   bool is_done(std::uint64_t key) const;
@@ -59,19 +59,20 @@ struct Block {
 
 /// Memory of a volume of its own. Errors: system_error.
 Result<Block> make_single_block(std::size_t bytes);
-/// The same for ranks that are threads of one process.
+/// Memory that only this process has, for ranks that are threads of it. Errors: system_error.
 Result<Block> make_private_block(std::size_t bytes);
 
 /// The memory that a rank shows in all communicators over the same links.
 ///
-/// A block is used again when nobody can read what was in it: with a peer that is still in a call of a
-/// communicator that was aborted here, that may be later. Until then it is left as it is.
+/// A block is used again when nobody can read what was in it: with a peer that is still in a call
+/// of a communicator that was aborted here, that may be later. Until then it is left as it is.
 /// Threads: any.
 class SharedHeap : public std::enable_shared_from_this<SharedHeap> {
  public:
   /// The longest block; longer ones get a volume each.
   static constexpr std::size_t kMost = Volume::kBytes / 8;
-  /// Whether this process may have volumes: no limit forbids their size, and they can be given back.
+  /// Whether this process may have volumes: no limit forbids their size, and they can be given
+  /// back.
   static bool is_affordable();
 
   /// Zeroed memory. Errors: system_error.
@@ -80,7 +81,7 @@ class SharedHeap : public std::enable_shared_from_this<SharedHeap> {
   void release(Block block, std::uint64_t key, std::vector<BlockReader> readers);
 
  private:
-  struct Space;  // Of a volume.
+  struct Space;  // What of a volume is free.
   /// A block that may still be read.
   struct Released {
     Block block;

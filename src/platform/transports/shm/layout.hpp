@@ -39,11 +39,11 @@ static_assert(sizeof(Line) == 64);
 struct Descriptor {
   enum Kind : std::uint32_t { staged, window, memory };
   std::uint32_t kind;
-  std::uint32_t number;    ///< Of the window, as its owner announced it.
+  std::uint32_t number;    ///< The window's, as its owner announced it.
   std::uint64_t position;  ///< In the staging ring, in the fragments of the mailbox, in the window,
                            ///< or (memory) its address in the process of its owner.
   std::uint64_t bytes;
-  std::uint64_t total;  ///< Of all that goes to this reader, if the publication is sized.
+  std::uint64_t total;  ///< Bytes of all that goes to this reader, if the publication is sized.
 };
 static_assert(sizeof(Descriptor) <= kLineBytes);
 
@@ -120,7 +120,7 @@ constexpr std::uint64_t reads_word(std::uint64_t key) {
   return key | 1;
 }
 
-/// Of any rank, or of rank `from`.
+/// Says that the owner waits for a message of any rank, or of rank `from`.
 constexpr std::uint32_t receives_word(Rank from) {
   return from == kAnySource ? 1 : uindex(from) + 2;
 }
@@ -172,8 +172,8 @@ struct Layout {
   std::size_t mailbox_progress(std::uint32_t source) const {
     return slot(mailbox_slot(ranks)) + source * sizeof(MailboxProgress);
   }
-  /// Slots whose memory is populated at creation, with everything but slots: the first of each bank. That
-  /// of the others is when they are first used.
+  /// Slots whose memory is populated at creation, with everything but slots: the first of each
+  /// bank. That of the others is when they are first used.
   std::uint32_t first_slots() const { return banks; }
   std::size_t fixed_bytes() const { return (mailbox_progress(ranks) + 4095) / 4096 * 4096; }
   /// In the middle of a page: most buffers of callers begin near the beginning of one, and copies

@@ -15,8 +15,8 @@ namespace anyccl::shm {
 /// room of the slot.
 class Mailboxes final : public Messages {
  public:
-  /// All but `setup` is borrowed. Fragments that fit their `message_line_bytes` together with the size
-  /// lie in their slot.
+  /// All but `setup` is borrowed. Fragments that fit their `message_line_bytes` together with the
+  /// size lie in their slot.
   Mailboxes(Rank me, const Layout& layout, Segment& mine, PeerTable& peers,
             const TransportSetup& setup)
       : me_(me),
@@ -36,7 +36,7 @@ class Mailboxes final : public Messages {
   bool receive(const Fragment& in, std::size_t offset, std::byte* into) override;
   bool receive_at_once(Rank from, std::uint64_t digest, std::uint32_t poll_budget,
                        std::span<std::byte> message) override;
-  /// Of the slots and fragments whose pages exist.
+  /// Bytes of the slots and fragments whose pages exist.
   std::size_t bytes() const;
 
  private:
@@ -56,7 +56,7 @@ class Mailboxes final : public Messages {
     return at<MailboxProgress>(peer.out, layout_.mailbox_progress(uindex(me_)))
         .consumed.load(std::memory_order_acquire);
   }
-  /// Of the slots for one peer.
+  /// Bytes of the slots for one peer.
   std::size_t line_bytes() const { return layout_.slot(kMailboxSlots) - layout_.slot(0); }
   bool has_lines(Peer& peer) { return peer.lines_populated || populate_lines(peer); }
   bool populate_lines(Peer& peer);

@@ -67,8 +67,8 @@ Status seal(const SharedMemory& memory, bool writable, const char* what) {
   return {};
 }
 
-/// A descriptor of the same file that nobody can write through, or none. Its mode keeps other users from
-/// opening it again for writing.
+/// A descriptor of the same file that nobody can write through, or none. Its mode keeps other users
+/// from opening it again for writing.
 UniqueFd for_reading(const UniqueFd& file) {
   if (::fchmod(file.get(), S_IRUSR) != 0) return {};
   UniqueFd reading(

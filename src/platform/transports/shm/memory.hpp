@@ -46,22 +46,25 @@ struct SharedMemory {
 /// never change, so no peer can make an access fault. Pages exist once populate() has returned ok.
 Result<SharedMemory> create_shared(std::size_t bytes, bool writable_by_peers, const char* what);
 
-/// The same for memory that give_back() takes: peers get a descriptor for reading only, in place of the
-/// seal, which would forbid give_back() too. Where that cannot be had (without /proc), with the seal.
+/// Memory that give_back() takes: peers get a descriptor for reading only, in place of the seal,
+/// which would forbid give_back() too. Where that cannot be had (without /proc), it has the seal,
+/// and give_back() refuses it.
 Result<SharedMemory> create_returnable(std::size_t bytes, const char* what);
 
-/// Gives the pages that lie in [offset, offset + bytes) back to the system; they read as zeros then, here and at
-/// peers, until populate(). Nobody may read or write them meanwhile. False: the system refuses.
+/// Gives the pages that lie in [offset, offset + bytes) back to the system; they read as zeros
+/// then, here and at peers, until populate(). Nobody may read or write them meanwhile. False: the
+/// system refuses.
 bool give_back(const SharedMemory& memory, std::size_t offset, std::size_t bytes);
 
-/// A cgroup that is full has its processes killed, without an error that could be returned: this one comes first.
-/// It takes 0.1 ms. It may be wrong at once, if neighbours take memory too. Errors: system_error.
+/// A cgroup that is full has its processes killed, without an error that could be returned: this
+/// one comes first. It takes 0.1 ms. It may be wrong at once, if neighbours take memory too.
+/// Errors: system_error.
 Status expect_left(std::size_t bytes);
 /// What is smaller is taken without asking.
 inline constexpr std::size_t kWorthALook = std::size_t{1} << 20;
 
-/// Backs the pages of [offset, offset + bytes) with memory, or says that there is none (rather than a SIGBUS
-/// later).
+/// Backs the pages of [offset, offset + bytes) with memory, or says that there is none (rather than
+/// a SIGBUS later).
 Status populate(const SharedMemory& memory, std::size_t offset, std::size_t bytes);
 
 /// Maps what a peer created. Refuses what the peer could still shrink or is smaller than `bytes`.

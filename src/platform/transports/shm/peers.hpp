@@ -73,8 +73,8 @@ class PeerTable {
   /// bytes are in `staged`. Nothing in the descriptor is trusted.
   const std::byte* follow(Peer& peer, const Descriptor& d, const Wanted& want,
                           std::span<const std::byte> staged);
-  /// What follow() returns from now on is read until end_reads(), and stays mapped until then, whatever
-  /// its owner says.
+  /// What follow() returns from now on is read until end_reads(), and stays mapped until then,
+  /// whatever its owner says.
   void begin_reads() { reads_ = true; }
   void end_reads() {
     reads_ = false;

@@ -150,8 +150,8 @@ bool ShmPublications::populate_ring(std::size_t end) {
   return true;
 }
 
-/// Only this rank writes the ring, and readers that have posted their progress look at it no more: until the
-/// next reserve() nobody does.
+/// Only this rank writes the ring, and readers that have posted their progress look at it no more:
+/// until the next reserve() nobody does.
 GivenBack ShmPublications::give_back() {
   if (populated_ == 0) return GivenBack::all;
   if (std::exchange(used_, tracker_.used()) != tracker_.used()) return GivenBack::in_use;

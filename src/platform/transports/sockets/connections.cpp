@@ -15,7 +15,7 @@ constexpr auto kLeaveTime = std::chrono::seconds(1);
 constexpr auto kAbortTime = std::chrono::milliseconds(200);
 /// A host that is there acknowledges within a few round trips.
 constexpr auto kAnswerTime = std::chrono::milliseconds(50);
-/// Of a thread that nothing would wake.
+/// The longest sleep of a thread that nothing would wake.
 constexpr auto kNap = std::chrono::milliseconds(1);
 /// Operations.
 constexpr std::uint64_t kForgetEvery = 64;
@@ -58,7 +58,7 @@ Peer& Connections::open(std::uint32_t rank) {
   return *peer_of_[rank];
 }
 
-/// Of peers that have connected: what is wrong may come from them.
+/// Opens the channels of peers that have connected: what is wrong may come from them.
 void Connections::open_attached() {
   if (connector_ == nullptr || connector_->attached() == attached_) return;
   attached_ = connector_->attached();
@@ -140,7 +140,8 @@ void Connections::pump_all() {
 void Connections::forget_before(std::uint64_t oldest) {
   if (oldest > context_->oldest.load(std::memory_order_relaxed))
     context_->oldest.store(oldest, std::memory_order_relaxed);
-  // Looks at all that has come, of which a root that is behind has thousands: not in each operation.
+  // Looks at all that has come, of which a root that is behind has thousands: not in each
+  // operation.
   if (oldest < forgotten_ + kForgetEvery) return;
   forgotten_ = oldest;
   if (context_->arrivals.load(std::memory_order_relaxed) > 0)
@@ -209,7 +210,8 @@ void Connections::send_records(Peer& to) {
   for (const std::uint64_t theirs : to.channel->call_sequences()) send_record(to, theirs);
 }
 
-/// Once for each call and peer, if we still have it. `ahead`: together with the next frame, which follows.
+/// Once for each call and peer, if we still have it. `ahead`: together with the next frame, which
+/// follows.
 void Connections::send_record(Peer& to, std::uint64_t sequence, bool ahead) {
   const std::size_t at = sequence % kCallHistory;
   const CallRecord& ours = calls_[at];
@@ -336,8 +338,8 @@ void Connections::leave(Deadline deadline) {
 }
 
 /// Until peers' hosts have all that was sent: a process that ends with unread data resets its
-/// connections and loses what is under way. Reads what arrives meanwhile, as a peer that is stuck in
-/// sending, or fails, too, waits for that.
+/// connections and loses what is under way. Reads what arrives meanwhile, as a peer that is stuck
+/// in sending, or fails, too, waits for that.
 void Connections::await_delivery(Deadline deadline, Delivered to) {
   for (;;) {
     bool waiting = false;

@@ -39,7 +39,7 @@ class Connections {
 
   std::span<const Rank> ranks() const { return ranks_; }
   link::Channel& channel(std::uint32_t rank) { return *peer(rank).channel; }
-  /// Of what came and was not asked for yet.
+  /// Bytes that keep what came and was not asked for yet.
   std::size_t memory_bytes();
   bool is_vague() const { return context_->is_vague(); }
 
@@ -110,8 +110,8 @@ class Connections {
   std::vector<std::unique_ptr<Peer>> peers_;  // Those opened. Grows with abort_mutex_, too.
   std::vector<Peer*> peer_of_;                // By rank; null where it is not opened.
   std::vector<std::shared_ptr<link::Link>> unopened_;  // By rank; null elsewhere.
-  std::shared_ptr<link::Connector> connector_;         // Of those; null: there are none.
-  std::uint64_t attached_ = 0;                         // Of connector_, when this rank last looked.
+  std::shared_ptr<link::Connector> connector_;         // Connects those; null if there are none.
+  std::uint64_t attached_ = 0;                         // connector_'s, when this rank last looked.
   std::vector<pollfd> events_;                         // The doorbell, then as peers_, then others.
   std::size_t queues_ = 0;       // How many links this rank has left something queued on.
   std::uint64_t forgotten_ = 0;  // Frames of older operations than this are gone.

@@ -13,7 +13,7 @@ link::Key key_of(const Outgoing& out) {
   return {out.operation, out.number, false};
 }
 
-/// Of `reader`'s part of `out`.
+/// The header for `reader`'s part of `out`.
 link::FrameHeader header_of(const Outgoing& out, const ReaderOf& reader) {
   link::FrameHeader header;
   header.flags = out.sized ? link::kSized : 0;

@@ -26,20 +26,22 @@ void prefer_cubic(int fd) {
   ::setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, kCubic, sizeof kCubic - 1);
 }
 
-/// The system finds out by itself that a host has gone to which nothing is under way: after half the
-/// limit without a word it asks, and then again until the limit.
+/// The system finds out by itself that a host has gone to which nothing is under way: after about
+/// half the limit without a word it asks, three times a sixth of it apart, and then the limit is
+/// over. It counts in seconds.
 Status set_keepalive(int fd, int limit_s) {
-  const int idle = std::max(1, limit_s / 2), interval = std::max(1, limit_s / 6);
-  const int count = std::max(1, (limit_s - idle) / interval);
+  const int interval = std::max(1, limit_s / 6), count = std::clamp(limit_s - 1, 1, 3);
+  const int idle = std::max(1, limit_s - count * interval);
   ANYCCL_CHECK(set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1, "SO_KEEPALIVE"));
   ANYCCL_CHECK(set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, idle, "TCP_KEEPIDLE"));
   ANYCCL_CHECK(set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, interval, "TCP_KEEPINTVL"));
   return set_option(fd, IPPROTO_TCP, TCP_KEEPCNT, count, "TCP_KEEPCNT");
 }
 
-/// Otherwise the system repeats what is not acknowledged, and asks whether a peer that does not read
-/// has room again, more and more rarely, to once in two minutes. It then notices as late that a host
-/// has gone, or is back, perhaps after the limit. Linux has this since 6.15; before, it stays so.
+/// Otherwise the system repeats what is not acknowledged, and asks whether a peer that does not
+/// read has room again, more and more rarely, to once in two minutes. It then notices as late that
+/// a host has gone, or is back, perhaps after the limit. Linux has this since 6.15; before, it
+/// stays so.
 void limit_backoff(int fd, int limit_s) {
   constexpr int kRtoMaxMs = 44;  // TCP_RTO_MAX_MS, which headers do not have yet
   const int most_ms = std::clamp(limit_s * 1000 / 6, 1000, 120'000);
@@ -55,10 +57,10 @@ Status set_up(int fd, int limit_s) {
   return {};
 }
 
-/// No TCP_USER_TIMEOUT: it also ends the connection to a peer that computes for that long and does not
-/// read, whose host answers. Here the host must have failed to answer twice, and for the whole limit.
-/// A connection that has been idle asks by keepalive before half the limit is over, so the answers
-/// that are missing are of the second half, whatever was sent last.
+/// No TCP_USER_TIMEOUT: it also ends the connection to a peer that computes for that long and does
+/// not read, whose host answers. Here the host must have failed to answer twice, and for the whole
+/// limit. A connection that has been idle asks by keepalive before half the limit is over, so the
+/// answers that are missing are of the second half, whatever was sent last.
 bool is_silent(int fd, int limit_s) {
   constexpr int kUnanswered = 2;
   tcp_info info{};

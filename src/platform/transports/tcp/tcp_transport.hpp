@@ -10,7 +10,8 @@
 
 namespace anyccl::tcp {
 
-/// A transport over links that are TCP connections, called "tcp/" and the congestion control in use.
+/// A transport over links that are TCP connections, called "tcp/" and the congestion control in
+/// use.
 /// Errors: those of make_socket_transport().
 Result<MadeTransport> make_tcp_transport(std::vector<link::PeerChannel> peers,
                                          const TransportSetup& setup);

@@ -87,8 +87,8 @@ def enable_arena(least_bytes: int = 65536) -> None:
     """From now on CPU tensors of at least `least_bytes` bytes are in memory that the ranks of this host
     can read directly: collectives on them copy less. Every rank decides for itself.
 
-    Memory: shared (memfd), and counted as such; where there is none, tensors get ordinary memory. A region
-            whose tensors are all gone is returned to the system.
+    Memory: shared (memfd), and counted as such; where there is none, tensors get ordinary memory. Regions
+            whose tensors are all gone are returned to the system, but for one of up to 32 MiB.
     Fork:   a child reads the tensors of its parent as they were, and writes to copies of its own; later
             writes of the parent may show where the child has not written. New tensors of the child are in
             memory of its own.

@@ -60,8 +60,9 @@ class SparseState:
     Weight decay, and whatever else the optimizer adds, is not sparsified.
     Memory: 4 bytes for each element of the gradients, 8 with momentum.
 
-    bytes_sent and bytes_dense: what this rank has given to collectives so far, times the ranks that it goes to, and
-    what ring all-reduces of the same buckets would have sent.
+    bytes_sent: what this rank has given to all_gathers so far, times the ranks that it goes to, and for
+        buckets that are sent whole what a ring all-reduce sends.
+    bytes_dense: what ring all-reduces of all buckets would have sent.
     """
 
     def __init__(self, module, process_group=None, *, density=0.01, momentum=0.0, masking=True, max_norm=None, warm_up=0,
@@ -243,8 +244,8 @@ class CodecState:
     if_slow: it is measured first, and only elements that the codec makes faster are coded.
 
     Ranks of a host add up their gradients as they are. Buckets stay as they are, too: of float32, bfloat16 or float16. Nothing
-    is remembered, so there is nothing to save. An infinity or a NaN makes its block of 32 or 128 elements NaN on all ranks,
-    so that loss scalers see it.
+    is remembered, so there is nothing to save. Where gradients are coded, an infinity or a NaN makes its
+    block of 32 or 128 elements NaN on all ranks, but with "bf16" and "f16". Loss scalers see it in any case.
     """
 
     def __init__(self, process_group=None, *, codec="int8", everywhere=False, if_slow=False):
