@@ -29,10 +29,6 @@ Status check_all(const anycclPrepared_t* prepared, std::size_t count) {
     if (prepared[i]->stream != nullptr)
       return error(Code::invalid_usage, "prepared[{}] has a stream: use anycclStart", i);
   }
-  std::vector<anycclPrepared_t> each(prepared, prepared + count);
-  std::sort(each.begin(), each.end());
-  if (std::adjacent_find(each.begin(), each.end()) != each.end())
-    return error(Code::invalid_usage, "a prepared call is given twice: each has one operation");
   return {};
 }
 

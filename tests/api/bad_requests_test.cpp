@@ -120,6 +120,24 @@ TEST_F(BadRequest, the_same_prepared_call_twice) {
   EXPECT_EQ(anycclWorkFree(works[0]), anycclSuccess);
   EXPECT_EQ(anycclPreparedFree(prepared), anycclSuccess);
 }
+/// Small ones travel as one.
+TEST_F(BadRequest, the_same_prepared_collective_twice) {
+  auto alone = Communicator::init_all(1);
+  ASSERT_OK(alone.status());
+  float x = 1, y = 0;
+  anycclCall_t call = call_of(anycclCollAllReduce, {&x, 1});
+  call.recvbuff = &y;
+  anycclPrepared_t prepared = nullptr;
+  ASSERT_EQ(anycclPrepare(&call, (*alone)[0].handle(), &prepared), anycclSuccess);
+  const anycclPrepared_t two[] = {prepared, prepared};
+  anycclWork_t works[2] = {};
+  expect_words(anycclStartAll(two, 2, works), anycclInvalidUsage, {"not complete"});
+  EXPECT_EQ(works[1], nullptr);
+  EXPECT_EQ(anycclWorkWaitAll(works, 2), anycclSuccess);
+  EXPECT_EQ(y, 1);
+  EXPECT_EQ(anycclWorkFree(works[0]), anycclSuccess);
+  EXPECT_EQ(anycclPreparedFree(prepared), anycclSuccess);
+}
 TEST_F(BadRequest, lists_of_works) {
   std::size_t index = 0;
   expect_words(anycclWorkWaitAll(nullptr, 2), anycclInvalidArgument, {"works", "NULL"});

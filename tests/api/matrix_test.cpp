@@ -284,8 +284,8 @@ std::string page(const Found& found) {
       out << (found.at(Collective::all_reduce).at(type).contains(op) ? " yes |" : " |");
   }
   out << "\n\nscan and exscan have no avg. Pre-multiplied sums (`anycclRedOpCreatePreMulSum`) are "
-         "there wherever sum and prod "
-         "are, but for bool;\noperators of your own (`anycclRedOpCreate`) for every type.\n\n"
+         "there wherever sum and prod are, but\nfor bool; operators of your own "
+         "(`anycclRedOpCreate`) for every type.\n\n"
          "## Collectives that move every type\n\n";
   comma = "";
   for (const auto& [collective, types] : found)

@@ -207,17 +207,6 @@ TEST_P(PreparedCalls, in_a_stream_wait_for_earlier_work) {
   });
 }
 
-TEST_P(PreparedCalls, are_not_started_twice_at_once) {
-  run_ranks(1, [](Communicator& comm) {
-    float x = 1, y = 0;
-    const PersistentCall sum = prepared(comm, call_of(anycclCollAllReduce, {&x, 1}, {&y, 1}));
-    const anycclPrepared_t twice[] = {sum.handle(), sum.handle()};
-    anycclWork_t works[2] = {};
-    EXPECT_EQ(anycclStartAll(twice, 2, works), anycclInvalidUsage);
-    EXPECT_EQ(works[0], nullptr);
-  });
-}
-
 TEST_P(PreparedCalls, keep_a_stream_that_was_destroyed) {
   run_ranks(2, [](Communicator& comm) {
     std::vector<float> x(3, 1.0F), y(3);

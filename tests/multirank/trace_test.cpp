@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdlib>
 #include <map>
 #include <set>
@@ -217,18 +218,26 @@ TEST(Trace, has_waits_for_operations_of_two_communicators) {
     const Rank other{1 - index(comm.rank())};
     auto part = comm.split(0, 0);
     ASSERT_OK(part.status());
-    std::vector<float> x(1, 1.0F), y(1), z(1);
-    std::vector<Work> works;
-    works.push_back(*comm.recv(view(y), other));
-    works.push_back(*part->recv(view(z), other));
-    ASSERT_OK(wait(comm.send(view(x), other)));
-    ASSERT_OK(wait(part->send(view(x), other)));
-    ASSERT_OK(wait_all(works));
+    std::vector<float> x(1, 1.0F), y(1);
+    for (int round = 0; round < 50; ++round) {  // in one of them the messages come after the wait
+      if (comm.rank() == Rank{1}) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        ASSERT_OK(wait(comm.send(view(x), other)));
+        ASSERT_OK(wait(part->send(view(x), other)));
+        continue;
+      }
+      std::vector<Work> works;
+      works.push_back(*comm.recv(view(x), other));
+      works.push_back(*part->recv(view(y), other));
+      ASSERT_OK(wait_all(works));
+    }
   });
   ASSERT_EQ(traces.size(), 4U);
+  int awaited = 0;
   for (const cli::RankTrace& trace : traces)
     for (const cli::TracedCall& call : trace.calls)
-      EXPECT_TRUE(call.kind != "recv" || call.awaited_ns != 0) << call.details;
+      awaited += call.kind == "recv" && call.awaited_ns != 0 ? 1 : 0;
+  EXPECT_GE(awaited, 2);
 }
 
 TEST(Trace, that_is_longer_than_what_is_remembered_says_so) {

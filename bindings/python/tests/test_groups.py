@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import anyccl
+import anyccl.codec
 
 
 def test_messages_of_a_group_do_not_wait_for_each_other(two):

@@ -9,6 +9,10 @@
 namespace anyccl {
 namespace {
 
+Status is_open_still() {
+  return error(Code::invalid_usage, "the prepared call was started before and is not complete yet");
+}
+
 /// Whether nobody else has it any more, and all that others did with it has happened before this
 /// returns. use_count() alone orders nothing; giving up an owner does, after those before.
 template <typename T>
@@ -92,8 +96,10 @@ Comm::IssuedCalls Comm::start_all(std::span<Persistent* const> calls) try {
     const auto operation = count > 1 ? enqueue_fused(rest.first(count), Gate::open)
                                      : enqueue_again(*calls[collectives[first]], Gate::open);
     for (std::size_t i = first; i < first + count; ++i) {
-      started[collectives[i]] = operation;
-      if (operation.ok()) calls[collectives[i]]->last = *operation;
+      Persistent& one = *calls[collectives[i]];
+      const bool is_again = operation.ok() && count > 1 && one.last == *operation;
+      started[collectives[i]] = is_again ? is_open_still() : operation;
+      if (operation.ok()) one.last = *operation;
     }
   }
   advance();
@@ -107,9 +113,7 @@ Status Comm::ready_to_start(Persistent& call) {
   if (failure_.happened()) return failure();
   if (left_.load(std::memory_order_relaxed))
     return error(Code::invalid_usage, "the communicator of the prepared call was destroyed");
-  if (call.last != nullptr && !call.last->done())
-    return error(Code::invalid_usage,
-                 "the prepared call was started before and is not complete yet");
+  if (call.last != nullptr && !call.last->done()) return is_open_still();
   const Call& kept = call.kept.call();
   if (call.plan_generation == plans_.generation()) return {};
   ANYCCL_CHECK(plans_.check(kept));
