@@ -20,11 +20,15 @@ BUSY     = PYTHONPATH=build/release/python .venv/bin/python bench/torch/busy.py
 ARM_TESTS = reduce_test shm_test
 SOURCES  = git ls-files -z '*.cpp' '*.hpp' '*.h' '*.c'
 
-# $(call build,PRESET,ARGUMENTS): packages, configure, compile, with tests and benchmarks. Only release has a Python package.
+# The benchmarks are built where they are run or asked for, and once they have been.
+BENCHES  = $(if $(wildcard build/release/CMakeCache.txt),,-DANYCCL_BENCHMARKS=OFF)
+bench bench-full bench-start bench-torch numbers test-all: BENCHES = -DANYCCL_BENCHMARKS=ON
+
+# $(call build,PRESET,ARGUMENTS): packages, configure, compile, with tests. Only release has a Python package.
 define build
 @scripts/install-packages build checks
 $(if $(filter release,$(1)),$(call venv,build $(TORCH)))
-cmake --preset $(1) $(if $(filter release,$(1)),-DANYCCL_TESTS=ON -DANYCCL_BENCHMARKS=ON) $(OPTIONS)
+cmake --preset $(1) $(if $(filter release,$(1)),-DANYCCL_TESTS=ON $(BENCHES)) $(OPTIONS)
 cmake --build --preset $(1) $(2)
 endef
 # $(call product,TARGETS): what people use, and nothing that only tests need. A build that has tests keeps them.

@@ -23,7 +23,7 @@
  *   result is there and buffers may be reused. With a stream it does not wait for that; see
  *   anycclStreamCreate. The order on a communicator is that of the calls, whatever their streams:
  *   an operation, also a blocking one, comes after those before it (a collective: the collectives;
- *   a send: those to its peer; a receive: those from its peer with its tag), so waits until their
+ *   a send: those to its peer; a receive: those from its peer), so waits until their
  *   streams come to them. In a group operations with a `stream`, also NULL, start at its end.
  * - Counts are in elements; buffers may have any alignment. A NULL buffer is allowed where its
  *   count is 0. Except in place, input and output must not overlap.
@@ -609,8 +609,8 @@ typedef struct {
    * and the one in which elements are added up and partial sums travel, so that they are rounded
    * once, into recvbuff. 16- and 8-bit floats have Float32, Float32 has Float64, integers have
    * wider ones of their kind. A result may be a narrower float than the sum (of f64: f32). In place
-   * only if both are of one size. With Float32 alone for sums of 16- or 8-bit floats, algorithms
-   * that add up in one step stay: they round once anyway. Not for operators of programs. */
+   * only if input and result are of one size. With Float32 alone for sums of 16- or 8-bit floats,
+   * algorithms that add up in one step stay: they round once. Not for operators of programs. */
   int outputType, accumulateType;
   /* AllReduce, Reduce and ReduceScatter: the sum is of so many parts, the leaves, not of one for
    * each rank: 1 to 4096, a power of two times the number of ranks. Sendbuff has leaves / nranks of
@@ -942,8 +942,8 @@ ANYCCL_API anycclResult_t anycclStreamWaitEvent(anycclStream_t stream, anycclEve
 /* fn(userdata) runs when earlier work in the stream is done, also if that has failed, in the thread
  * of the stream; later work starts when it has returned. Waiting without a limit for what stands
  * behind it in its own stream is InvalidUsage: by a work, an event or a call whose turn comes after
- * such an operation, as the collectives of a communicator. Nothing notices streams that wait for
- * each other in a circle. An exception from it is an error of the stream. */
+ * such an operation, as a collective or a message of its pair. Nothing notices streams that wait
+ * for each other in a circle. An exception from it is an error of the stream. */
 ANYCCL_API anycclResult_t anycclLaunchHostFunc(anycclStream_t stream, void (*fn)(void*),
                                                void* userdata);
 

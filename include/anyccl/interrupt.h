@@ -20,8 +20,9 @@ extern "C" {
  * anycclCommFinalizeFor), and return anyway. Waits for a stream or an event do not ask either:
  * give an event a time, by anycclEventSynchronizeFor. Not all creations ask: let them not block
  * (`blocking` of anycclConfig_t), and abort what they make. Windows in a group do not ask: make and
- * deregister them outside. anycclCommDestroy asks while its communicator is still being created or
- * finalized, and leaves that to the background then. */
+ * deregister them outside. anycclCommDestroy asks while its communicator is still being created,
+ * and leaves that to the background then. It does not while the communicator is being finalized in
+ * the background: wait until anycclCommGetAsyncError says that it is done, or abort it. */
 ANYCCL_API anycclResult_t anycclThreadInterrupt(int (*check)(void* argument), void* argument);
 
 #ifdef __cplusplus

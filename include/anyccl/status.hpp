@@ -17,7 +17,8 @@ enum class Code : int {
   internal = 3,          ///< An anyccl invariant broke: please report it. Or verification has found
                          ///< a wrong result.
   invalid_argument = 4,  ///< An argument broke a documented precondition. The call has started
-                         ///< nothing, but others of its group() or issue_all() may run.
+                         ///< nothing, but others of its group() or issue_all() may run, and
+                         ///< sparse::pack() may have moved elements.
   invalid_usage = 5,     ///< Mostly, the calls do not fit together: other ranks called something
                          ///< else, or one came at a wrong time, as after a fork. Also, a function
                          ///< of a stream threw.

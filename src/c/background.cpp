@@ -44,13 +44,13 @@ bool Background::done() {
   return done_;
 }
 
-Result<CommPtr> Background::take() {
+Result<CommPtr> Background::take(bool may_end) {
   if (fork_generation() != fork_generation_) return CommPtr();  // its thread is the parent's
   std::unique_lock lock(mutex_);
   Interrupt interrupt;
   while (!done_) {
     ended_.wait_for(lock, std::chrono::milliseconds(50));
-    if (!interrupt.is_due()) continue;
+    if (!may_end || !interrupt.is_due()) continue;
     lock.unlock();
     if (Interrupt::is_wanted()) {
       abandon();

@@ -23,7 +23,8 @@ class Background {
   bool done();
   /// Waits until it is done. A communicator comes out once; who asks again gets null, as does a
   /// forked child.
-  Result<CommPtr> take();
+  /// `may_end`: the program may end the wait, see anycclThreadInterrupt; it is abandoned then.
+  Result<CommPtr> take(bool may_end = false);
   /// Nobody wants the result: a communicator that still comes of it is aborted.
   void abandon();
 

@@ -59,19 +59,24 @@ void bury_comm(anycclComm* comm, Status why) {
     leave_over(std::unique_ptr<anycclComm>(comm));
 }
 
-/// Ends the work that a handle has in the background, if any.
-void end_background(anycclComm& handle, bool wait) {
+/// Ends the work that a handle has in the background, if any. Aborted: the program has ended the
+/// wait for a creation.
+Status end_background(anycclComm& handle, bool wait) {
   std::shared_ptr<Background> background;
+  bool is_creation = false;
   {
     const std::lock_guard lock(handle.mutex);  // another thread may adopt its result
     background = handle.background.own;
+    is_creation = handle.team == nullptr;
   }
-  if (background == nullptr) return;
-  if (!wait) return background->abandon();
-  Result<CommPtr> made = background->take();
-  if (!made.ok() || *made == nullptr) return;
+  if (background == nullptr) return {};
+  if (!wait) return background->abandon(), Status{};
+  Result<CommPtr> made = background->take(is_creation);
+  if (made.status().code() == Code::aborted) return made.status();
+  if (!made.ok() || *made == nullptr) return {};
   const std::lock_guard lock(handle.mutex);
   handle.set(*std::move(made));
+  return {};
 }
 
 /// From now on no call begins. Errors: it has come to its end before.
@@ -95,14 +100,13 @@ void give_up(const Comm& comm) {
 /// An abort by another thread meanwhile ends the wait for what is open.
 Status destroy(anycclComm_t comm) {
   ANYCCL_CHECK(begin_end(*comm));
-  end_background(*comm, true);
+  Status ended = end_background(*comm, true);
   std::unique_lock lock(comm->mutex);
   const std::shared_ptr<Team> team = comm->team;
   const CommPtr kept = comm->comm;
   const bool is_finalized = comm->finalized, is_agreed = comm->agreement != nullptr;
   comm->agreement = nullptr;  // which keeps links that are to be closed
   lock.unlock();
-  Status ended;
   if (team != nullptr) {
     if (!is_finalized) ended = team->finish();
     if (!is_agreed) give_up(team->first());
@@ -127,7 +131,7 @@ Status abort(anycclComm_t comm) {
   if (is_mine) comm->failure = why;
   comm->open.store(false, std::memory_order_seq_cst);
   lock.unlock();
-  end_background(*comm, false);
+  static_cast<void>(end_background(*comm, false));
   lock.lock();
   const std::shared_ptr<Team> under_way = comm->team;
   const std::shared_ptr<Agreement> agreement = comm->agreement;

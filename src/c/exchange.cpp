@@ -22,6 +22,13 @@ Status add(const BlockMessage& message, anycclComm_t comm, anycclStream_t stream
   call.root = Rank{message.peer};
   call.tag = kOwnTag | message.tag;
   call.count = message.count;
+  // Those of a group are checked one by one at its end, when the others have been sent.
+  if (bytes_of(call.dtype) == 0)
+    return error(Code::invalid_argument, "datatype {} does not exist",
+                 static_cast<int>(message.datatype));
+  if (call.count > (std::size_t{1} << 62) / bytes_of(call.dtype))
+    return error(Code::invalid_argument, "count {} of {} is negative or overflows", call.count,
+                 name_of(call.dtype));
   const auto* const bytes = static_cast<const std::byte*>(message.at);
   if (sends)
     call.input = bytes;

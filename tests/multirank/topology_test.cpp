@@ -323,6 +323,12 @@ TEST_P(Exchange, all_to_all_w_has_a_type_for_each_pair) {
       sent_as[r] = type(r), received_as[r] = type(me);
     }
     std::fill(x.begin(), x.end(), static_cast<char>('a' + me));
+    auto wrong = sent_as;
+    wrong[1] = anycclNumTypes;
+    EXPECT_EQ(anycclAllToAllw(x.data(), sent.data(), sent_at.data(), wrong.data(), y.data(),
+                              received.data(), received_at.data(), received_as.data(),
+                              comm.handle(), nullptr),
+              anycclInvalidArgument);  // and nothing was sent, or what follows would find it
     ASSERT_EQ(anycclAllToAllw(x.data(), sent.data(), sent_at.data(), sent_as.data(), y.data(),
                               received.data(), received_at.data(), received_as.data(),
                               comm.handle(), nullptr),

@@ -66,7 +66,7 @@ class CodedAllReduce {
     need_no_group("codec.AllReduce");
     anycclCodec_t known = anycclNumCodecs;
     const Outcome named = outcome_of(anycclCodecFromName(codec.c_str(), &known));
-    const Communicator::Call turn(comm, true);
+    const Communicator::Call turn(comm);
     const Outcome created = unlocked([&] {
       return anycclCodedCreate(&handle_, known, everywhere ? 1 : 0, if_slow ? 1 : 0, turn.handle);
     });

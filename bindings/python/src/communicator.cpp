@@ -12,16 +12,7 @@
 
 namespace anyccl::python {
 
-Communicator::Call::Call(Communicator& comm, bool in_order) : comm_(&comm), handle(comm.handle_) {
-  // A handler of signals may run in the very thread that makes another communicator.
-  const auto is_kept = [&] {
-    return comm.making_ > 0 && comm.maker_ != std::this_thread::get_id();
-  };
-  while (in_order && is_kept()) {
-    if (PyErr_CheckSignals() != 0) throw nb::python_error();
-    const Unlocked released;
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
+Communicator::Call::Call(Communicator& comm) : comm_(&comm), handle(comm.handle_) {
   comm.check_usable();
   ++comm.inside_;
   comm.sweep(false);
@@ -106,7 +97,7 @@ nb::object Communicator::run(Request&& request, const Options& options) {
     return group->add(shared_from_this(), std::move(request), options);
   if (options.stream != nullptr) return run_in_stream(std::move(request), options);
   if (!options.async) return run_blocking(request);
-  const Call turn(*this, request.is_collective());
+  const Call turn(*this);
   issued_.copy_inputs(request, nullptr);
   auto operation = std::make_shared<Operation>(std::move(request));
   raise_unless_ok(unlocked(
@@ -116,7 +107,7 @@ nb::object Communicator::run(Request&& request, const Options& options) {
 }
 
 nb::object Communicator::run_blocking(Request& request) {
-  const Call turn(*this, request.is_collective());
+  const Call turn(*this);
   issued_.copy_inputs(request, nullptr);
   anycclWork_t rest = nullptr;
   Outcome outcome;
@@ -144,7 +135,7 @@ nb::object Communicator::run_blocking(Request& request) {
 }
 
 nb::object Communicator::run_in_stream(Request&& request, const Options& options) {
-  const Call turn(*this, request.is_collective());
+  const Call turn(*this);
   const anycclStream_t stream = options.stream->handle();
   nb::object later = options.async ? nb::none() : request.result.later();
   issued_.copy_inputs(request, options.stream.get());

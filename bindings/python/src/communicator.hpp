@@ -6,7 +6,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "operation.hpp"
@@ -30,7 +29,6 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
  public:
   /// One thread's turn: what it calls finds the communicator alive.
   class Call;
-  class Making;
 
   explicit Communicator(anycclComm_t handle);
   Communicator(const Communicator&) = delete;
@@ -117,9 +115,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   int rank_ = -1, size_ = -1;
   unsigned int timeout_ms_ = 0;
   bool creating_ = false, finalized_ = false, waits_ = true;
-  int inside_ = 0;         // threads in a call
-  int making_ = 0;         // threads that make another communicator from this one, and wait for it
-  std::thread::id maker_;  // the last of them
+  int inside_ = 0;  // threads in a call
   std::string ended_;
   std::weak_ptr<Communicator> splitting_;  // the communicator that is being split from this one
   std::deque<OperationPtr> kept_;
@@ -131,8 +127,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
 
 class Communicator::Call {
  public:
-  /// `in_order`: it comes after communicators that other threads make from this one.
-  explicit Call(Communicator& comm, bool in_order = false);
+  explicit Call(Communicator& comm);
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
   Call(Call&& other) noexcept : comm_(std::exchange(other.comm_, nullptr)), handle(other.handle) {}

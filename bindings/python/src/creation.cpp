@@ -44,30 +44,11 @@ Outcome state_of(anycclComm_t handle) {
 
 }  // namespace
 
-/// While it lives, other threads wait to make calls on `parent` that come in an order.
-class Communicator::Making {
- public:
-  explicit Making(Communicator* parent) : parent_(parent) {
-    if (parent_ == nullptr) return;
-    ++parent_->making_;
-    parent_->maker_ = std::this_thread::get_id();
-  }
-  Making(const Making&) = delete;
-  Making& operator=(const Making&) = delete;
-  ~Making() {
-    if (parent_ != nullptr) --parent_->making_;
-  }
-
- private:
-  Communicator* parent_;
-};
-
 /// `make` calls the library, which writes the handle. Waits for the end where `how` says so.
 /// Returns null for a split that this rank has no part in. `parent`: it is derived from that, or
 /// null.
 template <typename Make>
 CommunicatorPtr Communicator::made(const Creation& how, Communicator* parent, const Make& make) {
-  const Making making(how.wait ? parent : nullptr);
   anycclComm_t handle = nullptr;
   const Outcome outcome = unlocked([&] { return make(&handle); });
   if (outcome.code != anycclInProgress) raise_unless_ok(outcome);
@@ -109,7 +90,7 @@ std::vector<CommunicatorPtr> Communicator::init_all(int size) {
 
 CommunicatorPtr Communicator::split(int color, int key, const Creation& how) {
   need_no_group("split");
-  const Call turn(*this, true);
+  const Call turn(*this);
   anycclConfig_t config = config_of(how);
   return made(how, this, [&](anycclComm_t* handle) {
     return anycclCommSplit(turn.handle, color, key, handle, &config);
@@ -119,7 +100,7 @@ CommunicatorPtr Communicator::split(int color, int key, const Creation& how) {
 CommunicatorPtr Communicator::shrink(std::vector<int> excluded, bool after_failure,
                                      const Creation& how) {
   need_no_group("shrink");
-  const Call turn(*this, !after_failure);
+  const Call turn(*this);
   anycclConfig_t config = config_of(how);
   return made(how, this, [&](anycclComm_t* handle) {
     return anycclCommShrink(turn.handle, excluded.data(), static_cast<int>(excluded.size()), handle,
@@ -129,7 +110,7 @@ CommunicatorPtr Communicator::shrink(std::vector<int> excluded, bool after_failu
 
 CommunicatorPtr Communicator::grow(int size, const anycclUniqueId* id, const Creation& how) {
   need_no_group("grow");
-  const Call turn(*this, true);
+  const Call turn(*this);
   anycclConfig_t config = config_of(how);
   return made(how, this, [&](anycclComm_t* handle) {
     return anycclCommGrow(turn.handle, size, id, -1, handle, &config);

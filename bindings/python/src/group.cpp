@@ -114,7 +114,7 @@ void Group::issue_and_wait() {
           calls.push_back(entry.operation->request.call);
           operations.push_back(entry.operation);
         }
-      const Communicator::Call turn(*comm, true);
+      const Communicator::Call turn(*comm);
       std::vector<anycclWork_t> works(calls.size());
       const Outcome issued = unlocked(
           [&] { return anycclIssueAll(calls.data(), calls.size(), turn.handle, works.data()); });
@@ -182,7 +182,7 @@ void Group::launch() {
 
 void Sequence::enter() {
   need_no_group("sequence");
-  const Communicator::Call turn(*comm_, true);
+  const Communicator::Call turn(*comm_);
   Outcome outcome;
   const unsigned most_ms = milliseconds(comm_->timeout());
   bindings::TurnLimit limit;

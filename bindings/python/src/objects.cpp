@@ -104,7 +104,7 @@ nb::list exchange_payloads(Communicator& c, anycclCollective_t what, const nb::c
     error.emplace(std::move(e));
   }
   std::erase_if(all_interrupted(), [](const auto& one) { return one->rounds.is_over(); });
-  const Communicator::Call turn(c, true);
+  const Communicator::Call turn(c);
   const PayloadExchange::Settings settings{what, c.rank(), c.size(), root,
                                            c.timeout() ? milliseconds(c.timeout()) : 0};
   const auto exchange =

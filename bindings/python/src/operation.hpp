@@ -45,9 +45,6 @@ struct Request {
   };
 
   bool is_other() const { return extras != nullptr && extras->start; }
-  bool is_collective() const {
-    return !is_other() && call.collective != anycclCollSend && call.collective != anycclCollRecv;
-  }
   Extras& more();
   anycclResult_t launch(anycclComm_t comm, anycclStream_t stream);
 

@@ -48,7 +48,7 @@ std::shared_ptr<Routing> Routing::make(Communicator& c, nb::handle experts, int 
   auto routing = std::make_shared<Routing>(c.shared_from_this());
   routing->tokens_ = chosen.shape[0];
   if (chosen.shape.size() == 2) routing->choices_ = chosen.shape[1];
-  const Communicator::Call turn(c, true);
+  const Communicator::Call turn(c);
   raise_unless_ok(unlocked([&] {
     return anycclRoutingCreate(
         &routing->handle_, static_cast<std::size_t>(routing->tokens_),
@@ -81,7 +81,7 @@ nb::object Routing::exchange(Array in, std::int64_t rows, nb::handle out, const 
   const auto dtype = static_cast<anycclDataType_t>(in.dtype);
   std::byte* const to = result.array().data;
   const Turn mine(*this);
-  const Communicator::Call turn(*comm_, true);
+  const Communicator::Call turn(*comm_);
   read_now(in);
   if (back && weights->data != nullptr) read_now(*weights);
   raise_unless_ok(unlocked([&] {

@@ -24,7 +24,8 @@ void Comm::fail(const Status& why) {
   failure_.end();
   log(LogSubsystem::init, "{}: {}", me_.names[uindex(me_.rank)], why.message());
   const Status status = failure_.why();
-  if (alone_->execution.is_recorded()) alone_->execution.complete(status);
+  if (Execution& alone = alone_->execution; alone.kind() != 0 && !alone.done())
+    alone.complete(status);
   for (const auto& queued : collectives_)
     if (!queued->execution.done()) queued->execution.complete(status);
   collectives_.clear();

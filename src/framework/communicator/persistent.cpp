@@ -38,6 +38,7 @@ struct Comm::Persistent {
   // The operation, which may run again if nobody else has it any more.
   std::shared_ptr<Queued> collective;
   std::shared_ptr<MessageRequest> message;
+  bool is_taken = false;  // by a start_all() that is under way
 };
 
 Result<std::shared_ptr<Comm::Persistent>> Comm::prepare(const Call& call) {
@@ -84,22 +85,25 @@ Comm::IssuedCalls Comm::start_all(std::span<Persistent* const> calls) try {
       started[i] = enqueue_again(*calls[i], Gate::open);
     else if (Status status = ready_to_start(*calls[i]); !status.ok())
       started[i] = std::move(status);
+    else if (std::exchange(calls[i]->is_taken, true))
+      started[i] = is_open_still();
     else
       collectives.push_back(i);
     loop_.note_limit(calls[i]->kept.call().timeout);
   }
   std::vector<const Call*> todo;
-  for (const std::size_t i : collectives) todo.push_back(&calls[i]->kept.call());
+  for (const std::size_t i : collectives) {
+    calls[i]->is_taken = false;
+    todo.push_back(&calls[i]->kept.call());
+  }
   for (std::size_t first = 0, count = 0; first < todo.size(); first += count) {
     const auto rest = std::span(todo).subspan(first);
     count = plans_.count_fusible(rest);
     const auto operation = count > 1 ? enqueue_fused(rest.first(count), Gate::open)
                                      : enqueue_again(*calls[collectives[first]], Gate::open);
     for (std::size_t i = first; i < first + count; ++i) {
-      Persistent& one = *calls[collectives[i]];
-      const bool is_again = operation.ok() && count > 1 && one.last == *operation;
-      started[collectives[i]] = is_again ? is_open_still() : operation;
-      if (operation.ok()) one.last = *operation;
+      started[collectives[i]] = operation;
+      if (operation.ok()) calls[collectives[i]]->last = *operation;
     }
   }
   advance();

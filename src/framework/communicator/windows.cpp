@@ -145,22 +145,26 @@ Status Comm::close_window(std::uint32_t window) {
   return status;
 }
 
-Status Comm::run(const OneSidedCall& call) try {
+Status Comm::run(const OneSidedCall& call) {
   if (forked()) return failure();
   std::shared_ptr<Comm> alive;  // longer than the lock, if another thread aborts it meanwhile
   ProgressLock progress_lock = loop_.progress_lock();
   loop_.lock(progress_lock);
   if (failure_.happened()) return failure();
   ANYCCL_CHECK(messages_.one_sided().check(call));
-  const auto operation = start(call, Gate::open, poll_budget());
-  if (call.what == OneSidedCall::What::wait) loop_.ring();  // it has looked for others, too
-  if (operation == nullptr) return {};
-  alive = weak_from_this().lock();
-  note_wait(*operation);
-  return loop_.wait(progress_lock, *operation);
-} catch (const std::bad_alloc&) {
-  abort(without_memory(me_.names[uindex(me_.rank)], call));
-  return failure();
+  try {
+    const auto operation = start(call, Gate::open, poll_budget());
+    if (call.what == OneSidedCall::What::wait) loop_.ring();  // it has looked for others, too
+    if (operation == nullptr) return {};
+    alive = weak_from_this().lock();
+    note_wait(*operation);
+    return loop_.wait(progress_lock, *operation);
+  } catch (const std::bad_alloc&) {
+    if (alive == nullptr) alive = weak_from_this().lock();  // before the lock is given back
+    if (progress_lock.owns_lock()) progress_lock.unlock();
+    abort(without_memory(me_.names[uindex(me_.rank)], call));
+    return failure();
+  }
 }
 
 Result<std::shared_ptr<Operation>> Comm::issue(const OneSidedCall& call, Gate gate) try {

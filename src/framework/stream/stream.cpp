@@ -60,8 +60,8 @@ bool comes_before(const Operation& operation, const Call& call) {
   if (!call.is_point_to_point()) return dynamic_cast<const Execution*>(&operation) != nullptr;
   if (message == nullptr || message->call().collective != call.collective) return false;
   const Rank peer = message->call().root;
-  if (call.collective == Collective::send) return peer == call.root;
-  return message->call().tag == call.tag && (peer == call.root || peer == kAnySource);
+  return peer == call.root ||
+         peer == kAnySource;  // what comes for a closed receive blocks its pair
 }
 
 }  // namespace
@@ -78,9 +78,9 @@ Status HostStream::check() const {
 
 Status HostStream::start() {
   const std::lock_guard lock(mutex_);
-  const SignalsBlocked blocked;
   try {
     if (worker_ == std::thread::id()) {
+      const SignalsBlocked blocked;
       std::thread worker([self = shared_from_this()] { self->work(); });
       worker_ = worker.get_id();
       worker.detach();
@@ -247,8 +247,12 @@ class Batch::Operations final : public StreamItem {
 };
 
 Result<Batch> Batch::make(std::shared_ptr<HostStream> stream, std::size_t most) {
-  ANYCCL_CHECK(stream->start());
-  return Batch(std::move(stream), most);
+  Batch batch(std::move(stream), most);
+  if (Status started = batch.stream_->start(); !started.ok()) {
+    batch.items_.clear();  // so that nothing is pushed
+    return started;
+  }
+  return batch;
 }
 
 Batch::Batch(std::shared_ptr<HostStream> stream, std::size_t most) : stream_(std::move(stream)) {

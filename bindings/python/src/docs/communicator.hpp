@@ -37,8 +37,9 @@ Order
 Threads
     Any thread may call a communicator, also while another one waits in it; the order of the calls
     must be the same on all ranks, so threads that call collectives must agree about it. `finalize`
-    and `destroy` come when no other thread is in a call. The interpreter lock is released while a
-    call waits.
+    and `destroy` come when no other thread is in a call. While one is in `split`, `shrink` or
+    `grow`, collectives of others on that communicator raise `InvalidUsage`; messages pass. The
+    interpreter lock is released while a call waits.
 Waiting
     A call returns when the operation is complete at this rank. With ``async_op=True`` it returns a
     `Work` at once. With ``stream=`` it returns at once, too: a `Work`, or else the array that will

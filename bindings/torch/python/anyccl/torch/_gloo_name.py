@@ -80,8 +80,9 @@ def replace_gloo() -> None:
     """From now on groups of the backend "gloo" are anyccl's, so programs that name Gloo, or that get it by
     default, need no change. Gloo itself is the backend "real_gloo".
 
-    Call it, or set ANYCCL_TORCH_AS_GLOO=1, on every rank, before groups are made and before modules are
-    imported that import ProcessGroupGloo by name. A second call does nothing. Tensors of devices are refused.
+    Call it on every rank, before groups are made and before modules are imported that import
+    ProcessGroupGloo by name; or set ANYCCL_TORCH_AS_GLOO=1 in the environment of every rank, which is read
+    once, when torch loads the backend. A second call does nothing. Tensors of devices are refused.
     """
     if _Name.real is not None:
         return
