@@ -39,7 +39,7 @@ class GoalRank {
       for (const std::uint32_t before : step.after) requires_all(ends.back(), before);
     }
     if (read > 0) calculate(read, step, ends);
-    if (ends.empty())  // a step without work takes no time: what is after it waits for those before
+    if (ends.empty())  // a step without work takes no time: later steps wait for those before it
       for (const std::uint32_t before : step.after)
         ends.insert(ends.end(), ends_[before].begin(), ends_[before].end());
     ends_.push_back(std::move(ends));

@@ -35,7 +35,7 @@ struct NeighborGraph {
 /// From edges like "0>1,1>2" or, both ways, "0-1"; "0>1>2" is two of them. They are separated by
 /// commas or white space; what follows a # in a line is a comment. `file`: where the text is from,
 /// or nothing. `ranks`: how many there are; otherwise as many as the edges name. Errors:
-/// invalid_argument naming the place, the words there, and what is wrong with them.
+/// invalid_argument naming the place, the words there, and the fault.
 Result<NeighborGraph> read_edges(std::string_view text, std::string_view file,
                                  std::optional<int> ranks);
 

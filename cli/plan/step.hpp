@@ -18,7 +18,7 @@ struct StepEstimate {
   DeviceMemory memory;
   double tokens = 0;
   double model_flops = 0;     ///< What the model needs, on all devices.
-  double hardware_flops = 0;  ///< That, and what is computed twice.
+  double hardware_flops = 0;  ///< With those of recomputation.
   double flops_per_device_s = 0;
   double mfu = 0, hfu = 0;  ///< Model and hardware FLOPs over what the devices could do, in bf16.
 

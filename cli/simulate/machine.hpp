@@ -24,7 +24,7 @@ struct Machine {
 };
 
 /// From JSON such as {"format": "anyccl.machine/1", "alpha_us": 5, "hop_us": 0.1, "overhead_us":
-/// 0.5, "GBps": 25, "reduce_GBps": 50}; what is left out stays as in `machine`. `name`: where the
+/// 0.5, "GBps": 25, "reduce_GBps": 50}; a missing number stays as in `machine`. `name`: where the
 /// text is from. Errors: invalid_argument naming it, the key, and what is allowed.
 Result<Machine> read_machine(const std::string& text, const std::string& name,
                              Machine machine = {});

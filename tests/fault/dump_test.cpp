@@ -37,6 +37,15 @@ std::string text_in(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
+/// The first dump in which an operation of `comm` waits.
+Result<cli::RankDump> dump_with_a_wait(Communicator& comm, const std::string& path) {
+  for (;;) {
+    if (const Status written = comm.dump(path); !written.ok()) return written;
+    auto dump = cli::parse_dump(text_in(path));
+    if (!dump.ok() || !dump->waits.empty()) return dump;
+  }
+}
+
 TEST(Dump, says_without_records_whom_a_collective_waits_for) {
   const TemporaryFolder folder;
   const std::string path = folder.path() + "/dump";
@@ -49,12 +58,8 @@ TEST(Dump, says_without_records_whom_a_collective_waits_for) {
       return;
     }
     std::thread waits([&] { EXPECT_OK(reduce(comm)); });
-    Result<cli::RankDump> dump = Status(Code::in_progress, "");
-    do {
-      ASSERT_EQ(anycclCommDump(comm.handle(), path.c_str()), anycclSuccess);
-      dump = cli::parse_dump(text_in(path));
-      ASSERT_OK(dump.status());
-    } while (dump->waits.empty());
+    const Result<cli::RankDump> dump = dump_with_a_wait(comm, path);
+    ASSERT_OK(dump.status());
     EXPECT_EQ(dump->waits[0].ranks, std::vector<int>{1});
     EXPECT_OK(wait(comm.send(view(x), Rank{1}, {}, 1)));
     waits.join();
@@ -72,12 +77,8 @@ TEST(Dump, can_be_asked_for_while_another_thread_waits) {
       return;
     }
     std::thread waits([&] { EXPECT_OK(wait(comm.recv(view(x), Rank{1}))); });
-    Result<cli::RankDump> dump = Status(Code::in_progress, "");
-    do {
-      ASSERT_EQ(anycclCommDump(comm.handle(), path.c_str()), anycclSuccess);
-      dump = cli::parse_dump(text_in(path));
-      ASSERT_OK(dump.status());
-    } while (dump->waits.empty());
+    const Result<cli::RankDump> dump = dump_with_a_wait(comm, path);
+    ASSERT_OK(dump.status());
     EXPECT_EQ(dump->waits[0].ranks, std::vector<int>{1});
     EXPECT_EQ(dump->call(dump->waits[0].number)->what, "recv of 2 f32 from rank 1, tag 0");
     std::vector<float> go(2, 1.0F);

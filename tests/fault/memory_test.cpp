@@ -11,7 +11,12 @@
 namespace anyccl::test {
 namespace {
 
-class Memory : public testing::TestWithParam<const char*> {};
+class Memory : public testing::TestWithParam<const char*> {
+ protected:
+  static Environment::Variables variables(int /*rank*/) {
+    return {{"ANYCCL_TRANSPORT", GetParam()}, {"ANYCCL_OP_TIMEOUT", "30"}};
+  }
+};
 INSTANTIATE_TEST_SUITE_P(Over, Memory, testing::Values("shm", "tcp"),
                          [](const auto& transport) { return std::string(transport.param); });
 
@@ -23,6 +28,15 @@ void limit_memory(rlim_t more) {
   const rlim_t most = pages * static_cast<rlim_t>(::sysconf(_SC_PAGESIZE)) + more;
   const rlimit limit{most, most};
   EXPECT_EQ(::setrlimit(RLIMIT_AS, &limit), 0);
+}
+
+/// The process ends with what the text of its error has shown.
+[[noreturn]] void end_without_memory(Communicator& comm, const std::string& text) {
+  EXPECT_NE(text.find("rank 1 (host "), std::string::npos) << text;
+  EXPECT_NE(text.find(" has no memory for a call: all_reduce of 16777216 f32"), std::string::npos)
+      << text;
+  static_cast<void>(comm.abort());
+  std::_Exit(testing::Test::HasFailure() ? 1 : 0);
 }
 
 TEST_P(Memory, that_one_rank_lacks_for_a_call_is_an_error_of_all_ranks) {
@@ -39,19 +53,9 @@ TEST_P(Memory, that_one_rank_lacks_for_a_call_is_an_error_of_all_ranks) {
         EXPECT_NE(anycclAllReduce(x.data(), x.data(), x.size(), anycclFloat32, times, comm.handle(),
                                   nullptr),
                   anycclSuccess);
-        const std::string text = anycclGetLastError(comm.handle());
-        EXPECT_NE(text.find("rank 1 (host "), std::string::npos) << text;
-        EXPECT_NE(text.find(" has no memory for a call: all_reduce of 16777216 f32"),
-                  std::string::npos)
-            << text;
-        static_cast<void>(comm.abort());
-        std::_Exit(testing::Test::HasFailure() ? 1 : 0);
+        end_without_memory(comm, anycclGetLastError(comm.handle()));
       },
-      [](int) {
-        return std::vector<std::pair<std::string, std::string>>{{"ANYCCL_TRANSPORT", GetParam()},
-                                                                {"ANYCCL_OP_TIMEOUT", "30"}};
-      },
-      20));
+      variables, 20));
 }
 
 TEST_P(Memory, that_one_rank_lacks_for_a_prepared_call_is_an_error_of_all_ranks) {
@@ -68,20 +72,10 @@ TEST_P(Memory, that_one_rank_lacks_for_a_prepared_call_is_an_error_of_all_ranks)
         if (comm.rank() == Rank{1}) limit_memory(rlim_t{32} << 20);
         auto work = sum->start();
         const Status status = work.ok() ? work->wait() : work.status();
-        const std::string text(status.message());
         EXPECT_FALSE(status.ok());
-        EXPECT_NE(text.find("rank 1 (host "), std::string::npos) << text;
-        EXPECT_NE(text.find(" has no memory for a call: all_reduce of 16777216 f32"),
-                  std::string::npos)
-            << text;
-        static_cast<void>(comm.abort());
-        std::_Exit(testing::Test::HasFailure() ? 1 : 0);
+        end_without_memory(comm, std::string(status.message()));
       },
-      [](int) {
-        return std::vector<std::pair<std::string, std::string>>{{"ANYCCL_TRANSPORT", GetParam()},
-                                                                {"ANYCCL_OP_TIMEOUT", "30"}};
-      },
-      20));
+      variables, 20));
 }
 
 TEST(Threads, that_the_system_does_not_give_are_an_error_of_creation) {

@@ -219,7 +219,8 @@ TEST(Trace, has_waits_for_operations_of_two_communicators) {
     auto part = comm.split(0, 0);
     ASSERT_OK(part.status());
     std::vector<float> x(1, 1.0F), y(1);
-    for (int round = 0; round < 50; ++round) {  // in one of them the messages come after the wait
+    // Nothing tells rank 1 that the other waits: in one of 50 rounds its messages come after that.
+    for (int round = 0; round < 50; ++round) {
       if (comm.rank() == Rank{1}) {
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
         ASSERT_OK(wait(comm.send(view(x), other)));

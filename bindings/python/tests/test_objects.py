@@ -252,19 +252,24 @@ def test_an_interrupt_while_objects_travel_is_no_loss(two, ctrl_c, name, size):
     two.each(lambda c: c.destroy())
 
 
+def held_sequence(comm, in_thread):
+    """Another thread is in a sequence of `comm` until the event that this returns is set."""
+    begun, ended = threading.Event(), threading.Event()
+
+    def hold():
+        with anyccl.sequence(comm):
+            begun.set()
+            ended.wait(60)
+
+    in_thread(hold)
+    assert begun.wait(60)
+    return ended
+
+
 def test_an_interrupt_behind_a_sequence_of_another_thread(two, ctrl_c, in_thread):
     """What did not begin is not called, and objects, which others wait for, come when it is over."""
     first, second = two.comms
-    ended = threading.Event()
-    begun = threading.Event()
-
-    def hold():
-        with anyccl.sequence(first):
-            begun.set()
-            ended.wait(10)
-
-    in_thread(hold)
-    begun.wait(10)
+    ended = held_sequence(first, in_thread)
     for call, inside in ((lambda: first.all_reduce(np.ones(1)), "<lambda>"),
                          (lambda: first.all_gather_object(1), "_exchange")):
         ctrl_c(inside)
@@ -277,16 +282,7 @@ def test_an_interrupt_behind_a_sequence_of_another_thread(two, ctrl_c, in_thread
 
 def test_a_time_limit_holds_behind_a_sequence_of_another_thread(two, in_thread):
     first, second = two.comms
-    ended = threading.Event()
-    begun = threading.Event()
-
-    def hold():
-        with anyccl.sequence(first):
-            begun.set()
-            ended.wait(60)
-
-    in_thread(hold)
-    begun.wait(10)
+    ended = held_sequence(first, in_thread)
     with pytest.raises(anyccl.Timeout, match="several operations"):
         first.all_reduce(np.ones(1), timeout=0.7)
     first.timeout = 0.7

@@ -152,9 +152,9 @@ Parameters
 excluded : sequence of int
 after_failure : bool
     Ranks that are left after a failure carry on: what runs on this communicator ends as `Aborted`,
-    and it runs nothing afterwards. The ranks that make the call agree who is left: all but those
-    that have died or left, and those that any of them excludes, such as one that is stopped. Ranks
-    may die meanwhile. May be called again of the result.
+    and it runs nothing afterwards. The ranks that make the call agree which ranks are left: all but
+    those that have died or left, and those that any of them excludes, such as one that is stopped.
+    Ranks may die meanwhile. May be called again of the result.
 name : str, optional
     Of the new communicator, in logs; without it, this one's.
 wait : bool
