@@ -72,9 +72,9 @@ inline Result<std::size_t> bound(std::size_t count, std::size_t entries,
 
 /// Moves the elements that `cut` takes from `residual` into `payload`; returns its bytes. The rest
 /// of rounding to `values` stays in `residual`, so residual and payload together are the old
-/// residual; numbers too large for f16 leave the rest, infinities and NaNs nothing. The elements
-/// become 0 in `momentum`: the factor masking of Lin, Han, Mao, Wang and Dally, "Deep Gradient
-/// Compression", ICLR 2018.
+/// residual; numbers too large for f16 leave the rest, rounded to f32 from 2^29 on, and infinities
+/// and NaNs nothing. The elements become 0 in `momentum`: the factor masking of Lin, Han, Mao, Wang
+/// and Dally, "Deep Gradient Compression", ICLR 2018.
 ///
 /// Shapes: momentum is empty or as long as residual; payload has at least bound(residual.size(),
 ///         cut.entries, values) bytes; none of them overlap.

@@ -14,6 +14,8 @@ from .errors import InvalidArgument
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+_MOST_BYTES = 1 << 46  # as anycclMemAlloc has it
+
 
 def empty(shape: int | Sequence[int], dtype: Any = "float64") -> numpy.ndarray:
     """Make a NumPy array in memory that peers can read, with undefined contents.
@@ -31,15 +33,19 @@ def empty(shape: int | Sequence[int], dtype: Any = "float64") -> numpy.ndarray:
     Raises
     ------
     InvalidArgument
-        If a dimension is negative, or anyccl has no such element type.
+        If a dimension is negative, the array would have more than 64 TiB, or anyccl has no such element type.
     SystemFailure
-        If there is no memory.
+        If a limit of the process or of its cgroup leaves too little memory. Without one, the system ends a program
+        that takes more than there is.
     """
     extents = tuple(map(operator.index, shape)) if hasattr(shape, "__iter__") else (operator.index(shape),)
     if any(extent < 0 for extent in extents):
         raise InvalidArgument(f"shape is {extents}: dimensions are 0 or more")
     kind = _numpy_dtype(dtype)
-    block = _ArenaBlock(math.prod(extents) * kind.itemsize)
+    size = math.prod(extents) * kind.itemsize
+    if size > _MOST_BYTES:
+        raise InvalidArgument(f"shape is {extents}: {size} bytes, and 64 TiB are the most")
+    block = _ArenaBlock(size)
     return numpy.ndarray(extents, kind, buffer=memoryview(block))
 
 

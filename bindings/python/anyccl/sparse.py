@@ -67,7 +67,7 @@ def pack(
     """Move what `cut` takes out of `residual`.
 
     The rest of rounding to `values` stays in `residual`, so that residual and payload together are the old
-    residual. Infinities and NaNs leave nothing.
+    residual; of numbers from 2^29 on, which float16 has not, the rest is rounded. Infinities and NaNs leave nothing.
 
     Parameters
     ----------

@@ -20,8 +20,8 @@ Result<Network> make_hypercube(NetworkParams& params, std::uint32_t ranks);
 /// Three levels of switches with k ports: k pods of k/2 edge switches, each with k/2 ends. Of the
 /// cables above edge switches there is one in `taper`.
 Result<Network> make_fat_tree(NetworkParams& params, std::uint32_t ranks);
-/// Groups of `a` routers, each with p ends, h cables to other groups, and one to each router of its
-/// group.
+/// Groups of `a` routers, each with p ends, h ports for cables to other groups, and a cable to each
+/// router of its group. Each two groups have one cable.
 Result<Network> make_dragonfly(NetworkParams& params, std::uint32_t ranks);
 /// Groups of radix/2 leaf switches and as many spine switches, each leaf with radix/2 ends and a
 /// cable to each spine of its group, each spine with radix/2 cables to other groups.

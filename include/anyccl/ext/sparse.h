@@ -43,8 +43,9 @@ ANYCCL_API anycclResult_t anycclSparseBound(size_t count, size_t entries, anyccl
  * for `capacity` bytes: at least what anycclSparseBound says, or InvalidArgument. `*bytes` become
  * the bytes of the payload. `residual` keeps what rounding to `values` took of these elements, so
  * that residual and payload together are the old residual; numbers too large for Float16 leave the
- * rest, infinities and NaNs nothing. In `momentum`, which may be NULL, these elements become 0. If
- * `residual` has changed since: other elements, or InvalidArgument, and some may be lost. */
+ * rest, rounded to f32 from 2^29 on; infinities and NaNs leave nothing. In `momentum`, which may be
+ * NULL, these elements become 0. If `residual` has changed since: other elements, or
+ * InvalidArgument, and some may be lost. */
 ANYCCL_API anycclResult_t anycclSparsePack(float* residual, float* momentum, size_t count,
                                            const anycclSparseCut_t* cut, anycclDataType_t values,
                                            void* payload, size_t capacity, size_t* bytes);

@@ -32,6 +32,9 @@ PreMulSum
 constexpr const char kCreateOperator[] =
     R"(Make an operator of a function of your own, for arrays of any type.
 
+NumPy has bfloat16 and the 8-bit floats only with the package ml_dtypes: without it, calls of these
+types with such an operator are Unsupported, and a collective ends the communicator.
+
 Parameters
 ----------
 function : callable
