@@ -154,8 +154,8 @@ docs: ## Write the pages of docs/ that are generated, and their pictures
 	tests/docs/algorithms . build/release/bin/anyccl --write
 	tests/docs/primitives . build/release/bin/anyccl --write
 	tests/docs/plan . build/release/bin/anyccl --write
-	tests/docs/simulate . build/release/bin/anyccl docs/simulate.md --write
-	tests/docs/simulate . build/release/bin/anyccl docs/model.md --write
+	tests/docs/simulate . build/release/bin/anyccl docs/lab/simulate.md --write
+	tests/docs/simulate . build/release/bin/anyccl docs/lab/model.md --write
 	tests/docs/model . --write
 	.venv/bin/python tests/docs/numbers . --write
 	$(call guide,--write)
@@ -165,7 +165,7 @@ docs: ## Write the pages of docs/ that are generated, and their pictures
 	tests/docs/tested . --write
 	tests/docs/where . build/release --write
 
-docs-torch: ## Run torch's own suite over anyccl and write docs/torch-conformance.md (some minutes)
+docs-torch: ## Run torch's own suite over anyccl and write docs/generated/torch-conformance.md (some minutes)
 	$(call build,release)
 	PYTHONPATH=build/release/python tests/torch/upstream/run .venv/bin/python build/release/upstream --write
 
@@ -209,7 +209,7 @@ bench-torch: ## Compare with Gloo under torch, with 2 and 4 processes (10 minute
 	$(call build,release)
 	PYTHONPATH=build/release/python .venv/bin/python -W ignore bench/torch/bench.py --runs 3 --json build/bench-torch.json --plot build/bench-torch.svg
 
-numbers: ## Measure what docs/numbers.md says: bits of a million random calls, planted faults, what levels, verification, types, codecs and sparse gradients cost (hours, as root)
+numbers: ## Measure what docs/numbers says: bits of a million random calls, planted faults, what levels, verification, types, codecs and sparse gradients cost (hours, as root)
 	$(PREPARE)
 	$(call build,release)
 	TESTS_LONG=1 REPRODUCIBLE_JOBS=1000 build/release/bin/reproducible_test --gtest_filter='LevelThree.has_the_bits*'

@@ -3,8 +3,8 @@
 namespace anyccl::cli {
 namespace {
 
-// The two numbers of a device's efficiency are fitted on A100s (docs/plan.md#how-good-it-is) and
-// taken over for the others.
+// The two numbers of a device's efficiency are fitted on A100s (docs/lab/plan.md#how-good-it-is)
+// and taken over for the others.
 constexpr Preset kClusters[] = {
     {"a100", R"({
   "format": "anyccl.cluster/1", "name": "a100",

@@ -8,8 +8,8 @@
 
 namespace anyccl::cli {
 
-// JSON in the formats of docs/plan.md; `where` is what errors call it. Errors: invalid_argument,
-// with the key and the values that are allowed there.
+// JSON in the formats of docs/lab/plan.md; `where` is what errors call it. Errors:
+// invalid_argument, with the key and the values that are allowed there.
 Result<Model> parse_model(const std::string& text, const std::string& where);
 Result<Cluster> parse_cluster(const std::string& text, const std::string& where);
 

@@ -10,7 +10,7 @@ namespace {
 
 std::string estimate_line(const Cluster& cluster) {
   return fmt::format(
-      "An estimate: nothing was measured{}. docs/plan.md says how far it was off where that is "
+      "An estimate: nothing was measured{}. docs/lab/plan.md says how far it was off where that is "
       "known.\n",
       cluster.measured.empty() ? "" : " but links (" + cluster.measured + ")");
 }

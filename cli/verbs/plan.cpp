@@ -154,7 +154,7 @@ void declare_step(CLI::App& app, Flags& flags) {
 
 Body declare(CLI::App& app, const Command&) {
   const auto flags = std::make_shared<Flags>();
-  app.add_option("-m,--model", flags->model, "Model: a preset or a file (docs/plan.md)")
+  app.add_option("-m,--model", flags->model, "Model: a preset or a file (docs/lab/plan.md)")
       ->required();
   app.add_option("-c,--cluster", flags->cluster, "Cluster: a preset or a file")
       ->capture_default_str();

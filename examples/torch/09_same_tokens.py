@@ -6,7 +6,7 @@ shapes of the products and the number of roundings follow from the number of ran
 
 Here a layer is cut into eight leaves, however many ranks there are, and a rank has 8/n of them. Each leaf is multiplied on its own, in the
 same shape everywhere. Partial sums stay in float32, and all_reduce_leaves adds up the leaves of all ranks by one tree, which
-does not depend on the number of ranks (docs/numbers.md). The result is rounded to bfloat16 once.
+does not depend on the number of ranks (docs/numbers/reproducibility.md). The result is rounded to bfloat16 once.
 """
 
 import hashlib

@@ -217,7 +217,7 @@ typedef struct {
    * Its ranks compare random sums or hashes of their inputs and results in an operation of its own.
    * A wrong result is anycclInternalError on the ranks that find it, with the operation, ranks and
    * often elements, and fails the communicator. Barriers have no check, and Prod, but of Bool,
-   * averages of integers and functions of programs are InvalidUsage then; see docs/numbers.md. Not
+   * averages of integers and functions of programs are InvalidUsage then; see docs/numbers. Not
    * set: what ANYCCL_VERIFY says, or none. A split has its parent's, or its own. */
   int verify;
   /* 1: a call returns when its result is there, and a later call or anycclCommGetAsyncError returns
@@ -369,9 +369,9 @@ ANYCCL_API anycclResult_t anycclCommLastPlan(anycclComm_t comm, const char** tex
  * peer. Errors: SystemError, when the file cannot be written, or `path` is a link or a device. */
 ANYCCL_API anycclResult_t anycclCommDump(anycclComm_t comm, const char* path);
 /* *text = what this rank has done in `comm` so far, as JSON: calls, bytes, time and failures of
- * each operation, algorithm and protocol, and the memory that it holds; docs/metrics.md has the
- * fields. Counts nothing with ANYCCL_RECORD=0. Any thread, also while another one waits in a call
- * of `comm`, and after it has failed. Valid until this thread asks again, of any comm, or ends. */
+ * each operation, algorithm and protocol, and the memory that it holds (docs/observe/metrics.md).
+ * Counts nothing with ANYCCL_RECORD=0. Any thread, also while another one waits in a call of
+ * `comm`, and after it has failed. Valid until this thread asks again, of any comm, or ends. */
 ANYCCL_API anycclResult_t anycclCommMetrics(anycclComm_t comm, const char** text);
 /* *text = what all communicators of the process have done, also those that have ended, in the text
  * format of Prometheus. With ANYCCL_METRICS a file is written with it each 5 s. */

@@ -5,7 +5,7 @@
 //   auto coded = codec::AllReduce::create(comm, codec::Codec::int8);   // collective, once
 //   coded->run(gradients, gradients, ReduceOp::avg);                   // float, BFloat16, Float16
 //
-// docs/numbers.md says by how much each codec is off, and when it pays.
+// docs/numbers/codecs.md says by how much each codec is off, and when it pays.
 
 #include <cstddef>
 #include <span>

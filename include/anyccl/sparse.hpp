@@ -9,7 +9,7 @@
 //   for (each rank, in order) sparse::add(its_payload, sum);
 //
 // There is no communicator in here, and no state: residuals and momentum belong to the program.
-// docs/numbers.md says what each way of choosing costs, and how to train with it.
+// docs/numbers/sparse-gradients.md says what each way of choosing costs, and how to train with it.
 
 #include <cstddef>
 #include <span>

@@ -68,7 +68,7 @@ constexpr Variable kVariables[] = {
      }},
     {"ANYCCL_VERIFY", "off",
      "all: results of collectives are verified; 1/N: of each N-th; with \",late\" behind it calls "
-     "do not wait for that. See docs/numbers.md",
+     "do not wait for that. See docs/numbers/verification.md",
      [](const Config& c) { return verify_text(c); }},
     {"ANYCCL_FUSION", "1", "0: small collectives of a group do not travel as one",
      [](const Config& c) { return std::string(c.fuses ? "" : "0"); }},

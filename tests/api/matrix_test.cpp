@@ -1,5 +1,6 @@
 // Every collective with every type and operator gives the right result or is refused by name. With
-// ANYCCL_SUPPORT_PAGE set, what was found out is written to that file: it is docs/support.md.
+// ANYCCL_SUPPORT_PAGE set, what was found out is written to that file, which is
+// docs/generated/support.md.
 
 #include <bit>
 #include <cmath>

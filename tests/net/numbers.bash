@@ -1,4 +1,4 @@
-# What docs/numbers.md says of bytes between hosts, and scripts/on-hosts, which measures it.
+# What docs/numbers says of bytes between hosts, and scripts/on-hosts, which measures it.
 
 # on_hosts HOSTS PROGRAM...: what it prints, in $folder/on_hosts
 on_hosts() {
@@ -10,11 +10,11 @@ bytes_are() {
   on_hosts "$1" "$build/bin/coded_bench" 1048576 1
   local row page now
   for row in 'bf16, none' 'f32, none' 'bf16, `int8`' 'f32, `int8`' 'f32, `mxint8`' 'f32, `mxfp8_e4m3`' 'f32, `int4`' 'f32, `bf16`'; do
-    page=$(grep -F "| $row |" "$here/../../docs/numbers.md" | cut -d '|' -f "$2")
+    page=$(grep -F "| $row |" "$here/../../docs/numbers/codecs.md" | cut -d '|' -f "$2")
     row=${row//\`/} row=${row/none/no codec}
     now=$(grep "^$row  " "$folder/on_hosts" | awk '{print $NF}')
     awk -v now="$now" -v page="$page" 'BEGIN { exit !(now > 0 && now < page * 1.05 && now > page * 0.95) }' ||
-      fail "$row: ${now:-no} bytes for each element, and $page in docs/numbers.md"
+      fail "$row: ${now:-no} bytes for each element, and $page in docs/numbers/codecs.md"
   done
 }
 

@@ -1,6 +1,6 @@
 """DDP's hook that sends codes: the gradients that come of it, and training that ends as well as without it.
 
-With pytest -s it prints what docs/numbers.md has.
+With pytest -s it prints what docs/numbers/codecs.md has.
 """
 
 import os

@@ -1,7 +1,7 @@
 """Training that sends 1 % of the gradients: as good as with all of them if the rest is remembered, and not without.
 
 One bound for both, so that it can tell the two apart. The long form (TESTS_LONG) has more steps, seeds and variants.
-With pytest -s it prints what docs/numbers.md has.
+With pytest -s it prints what docs/numbers/sparse-gradients.md has.
 """
 
 import os

@@ -4,8 +4,8 @@
 >>> coded = codec.AllReduce(comm, "int8")              # collective, once
 >>> coded.run(gradients, out=gradients, op="avg")      # float32, bfloat16 or float16
 
-A codec is "bf16", "f16", "int8", "mxint8", "mxfp8_e4m3", "mxfp8_e5m2" or "int4"; docs/numbers.md says by how much each
-is off, and when it pays. An infinity or a NaN makes its block NaN, but with "bf16" and "f16".
+A codec is "bf16", "f16", "int8", "mxint8", "mxfp8_e4m3", "mxfp8_e5m2" or "int4"; docs/numbers/codecs.md says by how
+much each is off, and when it pays. An infinity or a NaN makes its block NaN, but with "bf16" and "f16".
 `anyccl.torch.hooks` trains with it under DDP.
 """
 

@@ -9,7 +9,7 @@ import textwrap
 from pathlib import Path
 
 TOOL = os.environ["TEST_TOOL"]
-TABLE = Path(__file__).parents[3] / "docs/blame.md"
+TABLE = Path(__file__).parents[3] / "docs/observe/blame.md"
 
 PROGRAM = """
     import anyccl, ctypes, numpy as np, os, sys, threading

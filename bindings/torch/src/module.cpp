@@ -66,7 +66,7 @@ void define_options(py::module_& module) {
       "              rounded once, but not in reduce_scatter of a list, nor of sparse tensors\n"
       "\n"
       "All are equal on all ranks. Groups that are split off have the same where their own\n"
-      "options do not say otherwise. docs/numbers.md says what they mean.")
+      "options do not say otherwise. docs/numbers says what they mean.")
       .def(py::init([](std::optional<int> reproducible, std::optional<int> verify,
                        std::optional<bool> verify_later, const py::object& accumulate) {
              auto options = c10::make_intrusive<Backend::Options>();

@@ -11,11 +11,12 @@ extern "C" {
 typedef struct anycclCoded* anycclCoded_t; /* An AllReduce that a codec shortens. */
 
 /* Vectors of Float32, Bfloat16 or Float16 as payloads, mostly of fewer bytes: blocks of elements
- * with a common scale. Errors and costs of each are in docs/numbers.md. A payload has the codes of
- * all blocks and then their scales, both from a multiple of 64 bytes on; the last block is whole,
- * its rest zeros. All CPUs give the same bits. A block with an infinity or a NaN becomes all NaN
- * where a codec has scales; Bfloat16 and Float16 have none. Any bytes can be decoded. Any thread
- * may call; vectors may have any alignment, and vectors and payloads of one call do not overlap. */
+ * with a common scale. Errors and costs of each are in docs/numbers/codecs.md. A payload has the
+ * codes of all blocks and then their scales, both from a multiple of 64 bytes on; the last block is
+ * whole, its rest zeros. All CPUs give the same bits. A block with an infinity or a NaN becomes all
+ * NaN where a codec has scales; Bfloat16 and Float16 have none. Any bytes can be decoded. Any
+ * thread may call; vectors may have any alignment, and vectors and payloads of one call do not
+ * overlap. */
 typedef enum {
   anycclCodecBfloat16 = 0, /* "bf16": rounded to nearest even. */
   anycclCodecFloat16 = 1,  /* "f16": the same; magnitudes from 65520 on become infinite. */
@@ -26,7 +27,7 @@ typedef enum {
   anycclCodecMxInt8 = 3,
   anycclCodecMxFloat8e4m3 = 4,
   anycclCodecMxFloat8e5m2 = 5,
-  anycclCodecInt4 = 6, /* "int4": blocks of 32, -7..7, a Bfloat16 scale; see docs/numbers.md. */
+  anycclCodecInt4 = 6, /* "int4": blocks of 32, -7..7, a Bfloat16 scale; docs/numbers/codecs.md. */
   anycclNumCodecs = 7
 } anycclCodec_t;
 /* *codec = the one of this name. Errors: Unsupported, naming those that there are. */

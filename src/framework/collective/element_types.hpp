@@ -1,5 +1,5 @@
 #pragma once
-// The types of a call, where they are not one: docs/numbers.md, "Types".
+// The types of a call, where they are not one: docs/numbers/types.md.
 
 #include "anyccl/status.hpp"
 #include "framework/call/call.hpp"

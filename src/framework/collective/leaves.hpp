@@ -1,6 +1,6 @@
 #pragma once
 // Sums of several parts of each rank, the leaves, whose bits do not depend on the number of ranks:
-// docs/numbers.md, "The same bits for other numbers of ranks"; docs/adr/0062.
+// docs/numbers/reproducibility.md; docs/adr/0062.
 
 #include <cstddef>
 #include <cstdint>

@@ -207,7 +207,7 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
   /// "all_reduce/two_shot Simple shm": how the last collective was done. Without shared memory "-"
   /// in place of a protocol that nobody asked for.
   std::string last_plan();
-  /// What this rank knows of its operations now, for a file as docs/blame.md has it; with
+  /// What this rank knows of its operations now, for a file as docs/observe/blame.md has it; with
   /// ANYCCL_TRACE its trace is written, too. Any thread. Errors: invalid_usage, in a forked child.
   Result<Dump> dump();
   /// Writes it into ANYCCL_DUMP_DIR, unless another thread keeps the progress lock until

@@ -1,6 +1,6 @@
 #pragma once
 // A communicator makes a dump when it fails, when a wait takes long, and when it is asked for one.
-// docs/blame.md has the format.
+// docs/observe/blame.md has the format.
 
 #include <span>
 #include <string>
@@ -44,7 +44,7 @@ struct Dump {
 
 /// What is known of each peer now. The caller holds the progress lock.
 std::vector<Dump::Peer> peers_of(const Membership& me, const Routes& routes);
-/// JSON; docs/blame.md has its fields. Several: those of a team, by thread.
+/// JSON; docs/observe/blame.md has its fields. Several: those of a team, by thread.
 std::string text_of(std::span<const Dump> dumps);
 
 }  // namespace anyccl

@@ -41,7 +41,7 @@ struct Metrics {
   bool has_failed = false;
 };
 
-/// JSON; docs/metrics.md has its fields.
+/// JSON; docs/observe/metrics.md has its fields.
 std::string text_of(const Metrics& metrics, const Membership& me);
 
 }  // namespace anyccl

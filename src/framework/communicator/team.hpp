@@ -33,7 +33,7 @@ class Team {
   // As of one communicator, for all threads of the team:
   /// Writes what all of them know to a file. Errors: system_error.
   Status dump(const std::string& path) const;
-  /// JSON of what all of them have done, see docs/metrics.md.
+  /// JSON of what all of them have done, see docs/observe/metrics.md.
   std::string metrics_text() const;
   Result<ReduceOp> add_operator(const Operator& op);
   Status remove_operator(ReduceOp handle);

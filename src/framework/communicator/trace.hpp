@@ -9,7 +9,7 @@
 namespace anyccl {
 
 /// The operations of one rank in one communicator as Chrome's trace events, which Perfetto shows
-/// and `anyccl trace` puts beside those of other ranks; docs/trace.md has the fields.
+/// and `anyccl trace` puts beside those of other ranks; docs/observe/trace.md has the fields.
 std::string trace_text(const Membership& me, const RecordedCalls& calls);
 
 }  // namespace anyccl

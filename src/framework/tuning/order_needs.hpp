@@ -1,6 +1,6 @@
 #pragma once
-// What a level of reproducibility asks of the order of additions. docs/numbers.md says what a level
-// promises, docs/adr/0057 how it is kept.
+// What a level of reproducibility asks of the order of additions. docs/numbers/reproducibility.md
+// says what a level promises, docs/adr/0057 how it is kept.
 
 #include "algorithm/catalog/algorithm.hpp"
 

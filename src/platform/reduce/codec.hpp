@@ -1,7 +1,7 @@
 #pragma once
 // Vectors of floats as payloads of fewer bytes: blocks of elements with a common scale. Nothing
-// here knows of ranks. ext/codec.h describes the functions to callers, and docs/numbers.md the
-// formats.
+// here knows of ranks. ext/codec.h describes the functions to callers, and docs/numbers/codecs.md
+// the formats.
 
 #include <cstddef>
 #include <cstdint>

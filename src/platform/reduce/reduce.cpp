@@ -13,7 +13,7 @@
 namespace anyccl {
 namespace {
 
-/// Names those of the library, as docs/support.md does.
+/// Names those of the library, as docs/generated/support.md does.
 std::string operators_of(const TypeKernels& type) {
   constexpr auto kAvg = static_cast<std::size_t>(ReduceOp::avg);  // a sum and a division
   std::string names;

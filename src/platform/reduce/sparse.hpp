@@ -1,7 +1,7 @@
 #pragma once
 // The large elements of a vector: which they are, how they travel, and how they are added up.
-// Nothing here knows of ranks. ext/sparse.h describes the functions, and docs/numbers.md the
-// format.
+// Nothing here knows of ranks. ext/sparse.h describes the functions, and
+// docs/numbers/sparse-gradients.md the format.
 
 #include <cstddef>
 #include <cstdint>

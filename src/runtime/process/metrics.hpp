@@ -15,7 +15,7 @@
 namespace anyccl {
 
 /// What all communicators of a process have done so far, also those that have ended, as Prometheus
-/// reads it; docs/metrics.md has the names.
+/// reads it; docs/observe/metrics.md has the names.
 ///
 /// Threads: any.
 class ProcessMetrics {

@@ -1,6 +1,6 @@
 #pragma once
 // Plants a hang or a failure among ranks that are processes, and asks `anyccl blame` about their
-// dumps. docs/blame.md has the verdicts: by the name of the test.
+// dumps. docs/observe/blame.md has the verdicts: by the name of the test.
 
 #include <functional>
 #include <string>

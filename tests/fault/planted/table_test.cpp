@@ -1,4 +1,4 @@
-// The table of docs/blame.md has the hangs that are planted, and no others.
+// The table of docs/observe/blame.md has the hangs that are planted, and no others.
 
 #include <set>
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes docs/torch-conformance.md from what suite.py found, or checks that it says the same.
+"""Writes docs/generated/torch-conformance.md from what suite.py found, or checks that it says the same.
 
     page.py DOC ANYCCL.json GLOO.json [--write]
     page.py DOC ANYCCL.json GLOO.json --part      ANYCCL.json holds some of the tests

@@ -1,4 +1,4 @@
-// The formulas of docs/model.md: the replay takes the same time, to 1e-9.
+// The formulas of docs/lab/model.md: the replay takes the same time, to 1e-9.
 
 #include <gtest/gtest.h>
 
@@ -108,7 +108,7 @@ TEST(Model, a_square_of_ranks_and_hosts_pay_for_both_levels) {
 struct CourseRow {
   std::string_view algorithm;
   int ranks;
-  double us[4];  ///< For 8 B, 64 KiB, 1 MiB and 256 MiB, as printed in docs/model.md.
+  double us[4];  ///< For 8 B, 64 KiB, 1 MiB and 256 MiB, as printed in docs/lab/model.md.
 };
 constexpr CourseRow kCourse[] = {
     {"ring", 8, {70.001, 74.588, 143.400, 18860.482}},

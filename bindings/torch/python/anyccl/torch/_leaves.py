@@ -8,7 +8,9 @@ from ._C import ProcessGroupAnyccl
 
 def all_reduce_leaves(output: _torch.Tensor, input: _torch.Tensor, leaves: int, op=_dist.ReduceOp.SUM,
                       group: _dist.ProcessGroup | None = None, async_op: bool = False):
-    """Adds up the leaves of all ranks into `output`: the same bits for every number of ranks (docs/numbers.md).
+    """Adds up the leaves of all ranks into `output`: the same bits for every number of ranks.
+
+    docs/numbers/reproducibility.md says more.
 
     Shapes: `input` has leaves / size parts of the size of `output`, one after the other, equally many on all ranks and a power
             of two of them: those of rank 0 come first. It may be of float16 or bfloat16 where `output` is float32; they are

@@ -15,7 +15,7 @@ Two send only the large elements of the gradients, and remember the rest:
 
 Sources: error feedback, Stich, Cordonnier and Jaggi, "Sparsified SGD with Memory", NeurIPS 2018; momentum correction,
 momentum factor masking, local clipping and warm-up, Lin, Han, Mao, Wang and Dally, "Deep Gradient Compression", ICLR 2018.
-docs/numbers.md has what each costs, and how to choose.
+docs/numbers/sparse-gradients.md has what each costs, and how to choose.
 
 The gradients that DDP gets are equal on all ranks, bit for bit: every rank adds the payloads in the order of ranks.
 """
@@ -239,7 +239,7 @@ class CodecState:
     """The state of the hook `coded`: communicators of its own. Created by all ranks, with the same options; one for each model.
 
     process_group: that of DDP; None: the default one.
-    codec: "int8", "mxint8", "int4", "bf16" and others, as anyccl.codec has them; docs/numbers.md says by how much each is off.
+    codec: "int8", "mxint8", "int4", "bf16" and others, as anyccl.codec has them; docs/numbers/codecs.md says by how much each is off.
     everywhere: codes also travel between ranks of one host, where they cost time.
     if_slow: it is measured first, and only elements that the codec makes faster are coded.
 
