@@ -579,7 +579,7 @@ ANYCCL_API anycclResult_t anycclScatterv(const void* sendbuff, const size_t send
                                          const size_t sdispls[], void* recvbuff, size_t recvcount,
                                          anycclDataType_t datatype, int root, anycclComm_t comm,
                                          anycclStream_t stream);
-/* Is complete when all ranks have called it. */
+/* Is complete when all ranks have called it, and their streams have come to it. */
 ANYCCL_API anycclResult_t anycclBarrier(anycclComm_t comm, anycclStream_t stream);
 
 /* How one call is done, as NCCL 2.31 has it. Start from ANYCCL_COLLCONFIG_INITIALIZER, and set what

@@ -6,7 +6,7 @@ namespace anyccl::python::docs {
 constexpr const char kBarrier[] =
     R"(Return when all ranks have called it; with ``async_op=True``, a `Work` that is complete then.
 
-In a stream: later work of the stream starts then.)";
+In a stream: later work of the stream starts when the streams of all ranks have come to it.)";
 constexpr const char kSend[] =
     R"(Send an array to rank `dst`, which receives as many elements of the same type with the same
 tag.

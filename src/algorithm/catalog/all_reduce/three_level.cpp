@@ -2,8 +2,8 @@
 // between hosts; all-gather the way back. Karonis et al., "Exploiting hierarchy in parallel
 // computer networks to optimize collective operation performance", IPDPS 2000, with the leaders of
 // two_level at each level. A rank talks to few others at a time, so it suits hosts with many ranks.
-// A group is a run of about four of a host's ranks, or of those that share a cache, if the shape
-// has those instead of hosts.
+// A group is a run of about four of a host's ranks, or of those that share a cache or a memory
+// node, if the shape has those instead of hosts.
 
 #include "algorithm/catalog/levels.hpp"
 

@@ -17,7 +17,8 @@ Sources: error feedback, Stich, Cordonnier and Jaggi, "Sparsified SGD with Memor
 momentum factor masking, local clipping and warm-up, Lin, Han, Mao, Wang and Dally, "Deep Gradient Compression", ICLR 2018.
 docs/numbers/sparse-gradients.md has what each costs, and how to choose.
 
-The gradients that DDP gets are equal on all ranks, bit for bit: every rank adds the payloads in the order of ranks.
+The gradients that DDP gets are equal on all ranks, bit for bit: with ``topk`` and ``threshold`` every rank adds the
+payloads in the order of ranks; with ``coded`` all decode the same sums.
 """
 
 import concurrent.futures
