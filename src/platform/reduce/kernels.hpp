@@ -106,6 +106,10 @@ struct CodecKernels {
 };
 
 /// The kernels for one instruction set.
+/// Whether reductions fetch lines ahead of their use: another core has those of memory that is
+/// shared. Measured: docs/adr/0025.
+extern const bool kFetchesAhead;
+
 struct KernelTable {
   CopyFn copy;
   SparseKernels sparse;

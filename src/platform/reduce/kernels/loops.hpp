@@ -117,6 +117,9 @@ class Sources {
     };
     return fold<Op, 0, kCount>(read).bits();
   }
+  [[gnu::always_inline]] void fetch(size_t offset) const {
+    for (size_t k = 0; k < kCount; ++k) __builtin_prefetch(at_[k] + offset);
+  }
 
  private:
   Bytes at_[kCount];
@@ -132,6 +135,9 @@ class Sources<0> {
       return fold_all<Op, kBytes>(src_, count_, offset);
     else
       return fold_apart<Op, kBytes>(src_, count_, offset);
+  }
+  [[gnu::always_inline]] void fetch(size_t offset) const {
+    for (size_t k = 0; k < count_; ++k) __builtin_prefetch(static_cast<Bytes>(src_[k]) + offset);
   }
 
  private:
@@ -153,8 +159,15 @@ class Sources<0> {
   size_t count_;
 };
 
+/// From so many bytes on, and so far ahead: the time of a line on its way from another core.
+constexpr size_t kFetchFrom = 8192, kFetchAhead = 2048;
+
 struct Output {
   unsigned char *dst, *also;
+  [[gnu::always_inline]] void fetch(size_t offset) const {
+    fetch_for_writing(dst + offset);
+    if (also != nullptr) fetch_for_writing(also + offset);
+  }
   template <size_t kBytes, typename V>
   [[gnu::always_inline]] void put(size_t offset, V block) const {
     store<kBytes>(dst + offset, block);
@@ -181,7 +194,8 @@ template <typename Op, size_t kBytes, typename S>
   if constexpr (kBytes > Op::kElement) reduce_few<Op, kBytes / 2>(out, src, bytes);
 }
 
-/// At least 2 * kVector bytes. The blocks between the ends are at aligned addresses of dst (as
+/// At least 2 * kVector bytes. Lines that another core has are fetched ahead, where that is faster.
+/// The blocks between the ends are at aligned addresses of dst (as
 /// far as its elements are), because stores across cache lines are slow. The ends may overlap them,
 /// and the output may be a source: so the ends are computed first and stored last.
 template <typename Op, size_t kCount>
@@ -194,8 +208,14 @@ template <typename Op, size_t kCount>
   const auto back = from.template reduce<Op, kVector>(last);
   size_t offset = kVector - reinterpret_cast<std::uintptr_t>(dst) % kVector;
   offset -= offset % Op::kElement;
-  for (; offset < last; offset += kVector)
+  const size_t fetched_until = kFetchesAhead && bytes >= kFetchFrom ? last - kFetchAhead : 0;
+  for (; offset < last; offset += kVector) {
+    if (offset < fetched_until) {
+      out.fetch(offset + kFetchAhead);
+      from.fetch(offset + kFetchAhead);
+    }
     out.put<kVector>(offset, from.template reduce<Op, kVector>(offset));
+  }
   out.put<kVector>(0, front);
   out.put<kVector>(last, back);
 }
