@@ -4,7 +4,7 @@
 
 #include "base/error.hpp"
 #include "framework/collective/tiling.hpp"
-#include "framework/communicator/membership.hpp"
+#include "framework/membership/membership.hpp"
 #include "framework/tuning/tuner.hpp"
 
 namespace anyccl::cli {

@@ -10,7 +10,7 @@
 #include "algorithm/loaded/loaded_algorithm.hpp"
 #include "algorithms_named.hpp"
 #include "base/error.hpp"
-#include "framework/communicator/membership.hpp"
+#include "framework/membership/membership.hpp"
 #include "rank_range.hpp"
 #include "verb.hpp"
 

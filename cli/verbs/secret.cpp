@@ -21,7 +21,7 @@ Status write_new_file(const std::string& path, const std::string& text) {
   return {};
 }
 
-Status make(const std::string& path) {
+Status make_secret(const std::string& path) {
   ANYCCL_TRY(const std::string secret, random_secret());
   if (!path.empty()) return write_new_file(path, secret + "\n");
   fmt::print("{}\n", secret);
@@ -36,7 +36,7 @@ Body declare(CLI::App& app, const Command&) {
       "to\n"
       "all nodes: anyccl run --secret-file FILE, or the variable ANYCCL_SECRET.");
   return [path] {
-    const Status made = make(*path);
+    const Status made = make_secret(*path);
     if (made.ok()) return 0;
     fmt::print(stderr, "anyccl secret: {}\n", made.message());
     return 1;

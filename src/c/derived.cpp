@@ -5,6 +5,7 @@
 #include "base/error.hpp"
 #include "c/creation.hpp"
 #include "framework/communicator/call_sequence.hpp"
+#include "framework/communicator/survivors.hpp"
 #include "runtime/members/agreement.hpp"
 
 namespace anyccl {
@@ -137,7 +138,7 @@ anycclResult_t anycclCommShrink(anycclComm_t comm, int* excludeRanksList, int ex
 anycclResult_t anycclCommCompleted(anycclComm_t comm, uint64_t* here, uint64_t* everywhere) {
   return guarded(comm, [&]() -> Status {
     ANYCCL_TRY(const std::shared_ptr<Team> team, keep(comm));
-    if (here != nullptr) *here = team->first().completed();
+    if (here != nullptr) *here = Survivors(team->first()).completed();
     if (everywhere != nullptr) *everywhere = team->first().agreed();
     return {};
   });

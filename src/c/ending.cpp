@@ -52,7 +52,7 @@ void bury_comm(anycclComm* comm, Status why) {
     comm->failure = std::move(why);
     comm->stage = anycclComm::Stage::gone;
   }
-  const bool is_closed = close_handle(*comm);
+  const bool is_closed = close_communicator(*comm);
   if (is_closed)
     bury(std::unique_ptr<anycclComm>(comm));
   else
@@ -166,7 +166,7 @@ Status finalize(anycclComm& handle, std::chrono::milliseconds time) {
   lock.unlock();
   if (!handle.blocking) return Status(Code::in_progress, "the communicator is being finalized");
   const Status ended = finished->finish(deadline);
-  close_handle(handle);
+  close_communicator(handle);
   return ended;
 }
 
@@ -187,7 +187,7 @@ anycclResult_t finalize_in_turn(anycclComm_t comm, std::chrono::milliseconds tim
 
 }  // namespace
 
-bool close_handle(anycclComm& handle) {
+bool close_communicator(anycclComm& handle) {
   handle.open.store(false, std::memory_order_seq_cst);
   if (!await_calls(handle, Deadline::in(kCallTime))) return false;
   free_comm(handle);

@@ -60,7 +60,7 @@ void adopt(anycclComm& handle) {
   if (made.ok() && *made != nullptr) return handle.set(*std::move(made));
   if (made.ok()) handle.finalized = true;
   lock.unlock();
-  close_handle(handle);
+  close_communicator(handle);
 }
 
 Status need_comm(anycclComm_t comm) {

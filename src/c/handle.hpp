@@ -90,7 +90,7 @@ namespace anyccl {
 void adopt(anycclComm& handle);
 /// From now on no call begins on the handle: frees its communicator, unless a call of another
 /// thread does not return soon, which then keeps it. False: so it is.
-bool close_handle(anycclComm& handle);
+bool close_communicator(anycclComm& handle);
 /// Closes handles that were kept by calls when they were destroyed or aborted.
 void empty_left_over();
 

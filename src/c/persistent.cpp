@@ -1,5 +1,7 @@
 // The C interface: calls that are prepared once and started many times.
 
+#include "framework/communicator/persistent.hpp"
+
 #include <algorithm>
 #include <vector>
 
@@ -8,7 +10,7 @@
 
 struct anycclPrepared {
   anyccl::CommPtr comm;
-  std::shared_ptr<anyccl::Comm::Persistent> call;
+  std::shared_ptr<anyccl::PersistentRequest> call;
   std::shared_ptr<anyccl::HostStream> stream;  // null: none
   anyccl::Collective collective;
 };
@@ -36,9 +38,9 @@ Status check_all(const anycclPrepared_t* prepared, std::size_t count) {
 Status start_together(const anycclPrepared_t* prepared, const std::vector<std::size_t>& places,
                       anycclWork_t* works) {
   const CommPtr& comm = prepared[places[0]]->comm;
-  std::vector<Comm::Persistent*> calls;
+  std::vector<PersistentRequest*> calls;
   for (const std::size_t place : places) calls.push_back(prepared[place]->call.get());
-  Comm::IssuedCalls started = comm->start_all(calls);
+  Comm::IssuedCalls started = PersistentRequest::start_all(calls);
   Status first;
   for (std::size_t i = 0; i < places.size(); ++i) {
     const auto work = started[i].ok()
@@ -65,7 +67,7 @@ anycclResult_t anycclPrepare(const anycclCall_t* asked, anycclComm_t comm,
     *prepared = nullptr;
     ANYCCL_TRY(const Call call, read_call(asked, comm));
     if (asked->stream != nullptr) ANYCCL_CHECK(need_stream(asked->stream));
-    ANYCCL_TRY(auto kept, comm->comm->prepare(call));
+    ANYCCL_TRY(auto kept, PersistentRequest::prepare(*comm->comm, call));
     comm->background_progress = true;
     *prepared = new anycclPrepared{comm->comm, std::move(kept),
                                    asked->stream == nullptr ? nullptr : asked->stream->stream,
@@ -84,7 +86,7 @@ anycclResult_t anycclStart(anycclPrepared_t prepared, anycclWork_t* work) {
       ANYCCL_TRY(*work, start_in_stream(*prepared));
       return {};
     }
-    ANYCCL_TRY(std::shared_ptr<Operation> operation, prepared->comm->start(*prepared->call));
+    ANYCCL_TRY(std::shared_ptr<Operation> operation, prepared->call->start());
     ANYCCL_TRY(*work, make_work(prepared->comm, std::move(operation), prepared->collective));
     return {};
   });

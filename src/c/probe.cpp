@@ -2,6 +2,7 @@
 
 #include "base/error.hpp"
 #include "c/handle.hpp"
+#include "framework/communicator/probing.hpp"
 
 namespace anyccl {
 namespace {
@@ -23,7 +24,8 @@ anycclResult_t probe_until(int source, int tag, anycclComm_t comm, Deadline dead
     ANYCCL_CHECK(check_probe(comm, tag, message));
     if (in_group()) return error(Code::invalid_usage, "anycclProbe waits: it cannot be in a group");
     MessageFacts found;
-    ANYCCL_CHECK(comm->comm->probe(Rank{source}, static_cast<std::uint32_t>(tag), deadline, found));
+    ANYCCL_CHECK(
+        Probing(*comm->comm).wait(Rank{source}, static_cast<std::uint32_t>(tag), deadline, found));
     tell(found, message);
     return {};
   });
@@ -52,7 +54,7 @@ anycclResult_t anycclIprobe(int source, int tag, anycclComm_t comm, int* flag,
     *flag = 0;
     MessageFacts found;
     ANYCCL_TRY(const bool is_there,
-               comm->comm->probe_now(Rank{source}, static_cast<std::uint32_t>(tag), found));
+               Probing(*comm->comm).look(Rank{source}, static_cast<std::uint32_t>(tag), found));
     if (!is_there) return {};
     *flag = 1;
     tell(found, message);
@@ -72,7 +74,7 @@ anycclResult_t anycclRecvFound(void* recvbuff, const anycclMessage_t* message, a
     const MessageFacts found{Rank{message->source}, static_cast<std::uint32_t>(message->tag),
                              static_cast<DType>(as_byte(message->datatype)), message->count};
     ANYCCL_TRY(std::shared_ptr<Operation> receive,
-               comm->comm->receive_found(found, static_cast<std::byte*>(recvbuff)));
+               Probing(*comm->comm).receive(found, static_cast<std::byte*>(recvbuff)));
     if (receive == nullptr) return {};
     if (!receive->done()) comm->background_progress = true;
     ANYCCL_TRY(*work, make_work(comm->comm, std::move(receive), Collective::recv));

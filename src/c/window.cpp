@@ -4,6 +4,7 @@
 
 #include "base/error.hpp"
 #include "c/handle.hpp"
+#include "framework/communicator/windows.hpp"
 
 namespace anyccl {
 namespace {
@@ -32,8 +33,8 @@ Status register_window(anycclComm_t comm, void* buff, std::size_t size, anycclWi
   const CommPtr kept = comm->comm;
   ANYCCL_CHECK(check_wait({.comm = kept.get()}));
   ANYCCL_TRY(const std::uint32_t number,
-             kept->register_window(static_cast<std::byte*>(buff), size,
-                                   check_window_arguments(buff, size, win, flags)));
+             WindowRegistry(*kept).add(static_cast<std::byte*>(buff), size,
+                                       check_window_arguments(buff, size, win, flags)));
   comm->background_progress = true;
   if (kept->size() > 1)
     if (Status listens = background_progress().listen(kept); !listens.ok()) {
@@ -73,7 +74,7 @@ Status deregister_window(anycclComm_t comm, anycclWindow_t win) {
   ANYCCL_CHECK(check_wait({.comm = comm->comm.get()}));
   if (!win->open.exchange(false)) return error(Code::invalid_usage, "win is deregistered");
   const CommPtr kept = comm->comm;
-  Status status = kept->deregister_window(win->number);
+  Status status = WindowRegistry(*kept).remove(win->number);
   forget(*comm);
   return status;
 }

@@ -49,7 +49,9 @@ class Blocked(threading.Thread):
     def run(self):
         try:
             self.call()
-        except RuntimeError as error:  # a future has lost the type
+        except (RuntimeError, ValueError) as error:  # a future has lost the type
+            if isinstance(error, ValueError):  # torch logs the error, for which it asks a group that is just taken away
+                error = error.__context__
             self.error, self.ended = str(error), time.monotonic()
 
 

@@ -81,7 +81,7 @@ struct Operation {
 };
 using OperationPtr = std::shared_ptr<Operation>;
 
-/// Operations of a communicator that may be under way.
+/// Operations of a communicator that may be under way; it keeps none of them alive.
 class IssuedOperations {
  public:
   void add(const OperationPtr& operation);

@@ -30,11 +30,13 @@ void Execution::start(const PreparedCall& prepared, const Call& call, Position p
   prepared_ = &prepared;
   set_kind(prepared.digest);
   plan_ = &prepared.routed->plan;
-  output_ = result_ = call.output;
+  result_ = call.output;
   position_ = position;
   scratch_ = scratch;
-  input_ = prepare_input(call);
-  if (prepared.convert_result != nullptr) output_ = scratch_ + prepared.result_at;
+  input_ = prepared.input.is_empty()
+               ? call.input
+               : prepared.input.run(call, prepared.op.get(), scratch_, leaves_);
+  output_ = prepared.result.written(result_, scratch_);
   announced_ = posted_ = false;
   around_ = nullptr;
   restart();
@@ -115,22 +117,14 @@ bool Execution::settle() {
         (posted_ ? p->settled() : p->finished(position_.sequence, plan_->everyone)) && settled;
   posted_ = true;
   if (!settled) return false;
-  if (prepared_->divide != nullptr && prepared_->portions.divide == nullptr) divide();
-  if (prepared_->convert_result != nullptr)
-    prepared_->convert_result(result_, output_, prepared_->output_bytes / prepared_->element);
+  if (!prepared_->result.is_empty())
+    prepared_->result.run(result_, output_, prepared_->bytes.output / prepared_->element);
   if (around_ != nullptr) {
     problem_ = around_->after();
     if (!problem_.ok()) return true;
   }
   complete({});
   return true;
-}
-
-/// The sum becomes an average: once, when no peer reads it any more.
-void Execution::divide() {
-  const auto ranks = static_cast<std::uint32_t>(plan_->schedule.contract.shape().size);
-  prepared_->divide(output_, output_, prepared_->output_bytes / prepared_->element,
-                    ranks * prepared_->folding.leaves);
 }
 
 /// Goes to the lane's next tile, unless that would put more tiles in flight than there are lanes:
@@ -199,9 +193,9 @@ std::byte* Execution::landing(const Lane& lane, const PlanStep& s, const BoundSt
 std::byte* Execution::destination_for(const Lane& lane, const PlanStep& s, const BoundStep& b,
                                       std::uint32_t operand) const {
   if (std::byte* const place = streams(s) ? landing(lane, s, b, operand) : nullptr) return place;
-  if (prepared_->landing_bytes == 0) return nullptr;
+  if (prepared_->landing.bytes == 0) return nullptr;
   const std::size_t place = lane.index * prepared_->routed->most_operands + operand;
-  return scratch_ + prepared_->landing_at + place * prepared_->landing_bytes;
+  return scratch_ + prepared_->landing.at + place * prepared_->landing.bytes;
 }
 
 Outgoing Execution::outgoing(Lane& lane, const PlanStep& s, const BoundStep& b, std::size_t route) {
@@ -340,35 +334,6 @@ void Execution::combine_operands(const void* const* sources, std::uint32_t count
   if (prepared_->kernel != nullptr) return prepared_->kernel(dst, second, sources, count, elements);
   apply(*prepared_->op, static_cast<DType>(prepared_->record.dtype), prepared_->element, dst,
         second, sources, count, elements);
-}
-
-/// The input as the plan finds it.
-const std::byte* Execution::prepare_input(const Call& call) {
-  std::byte* const copy = scratch_ + prepared_->multiplied_at;
-  const std::size_t count = prepared_->input_bytes / prepared_->element;
-  if (prepared_->folds())
-    prepared_->folding.run(copy, call.input, count, scratch_ + prepared_->folding_at, leaves_);
-  else if (prepared_->times != nullptr)
-    return multiply_input(call);
-  else if (prepared_->convert_input != nullptr)
-    prepared_->convert_input(copy, call.input, count);
-  else
-    return call.input;
-  return copy;
-}
-
-/// The input times this rank's factor.
-const std::byte* Execution::multiply_input(const Call& call) const {
-  std::byte* const copy = scratch_ + prepared_->multiplied_at;
-  const auto part = [&](std::size_t to, std::size_t from, std::size_t count) {
-    multiply(copy + to * prepared_->element, call.input + from * prepared_->element, count,
-             prepared_->element, prepared_->op->factor(), prepared_->times);
-  };
-  const std::vector<std::size_t>& begins = prepared_->multiplied_displs;
-  if (begins.empty()) part(0, 0, prepared_->input_bytes / prepared_->element);
-  for (std::size_t r = 0; r + 1 < begins.size(); ++r)
-    part(begins[r], call.send_displs[r], call.send_counts[r]);
-  return copy;
 }
 
 void Execution::move(Lane& lane, const BoundStep& b, std::uint32_t operand,

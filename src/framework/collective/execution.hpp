@@ -20,9 +20,9 @@
 #include "framework/call/operators.hpp"
 #include "framework/call/recorder.hpp"
 #include "framework/collective/fusion.hpp"
-#include "framework/collective/leaves.hpp"
 #include "framework/collective/portions.hpp"
 #include "framework/collective/routed_plan.hpp"
+#include "framework/collective/stages.hpp"
 #include "platform/reduce/reduce.hpp"
 
 namespace anyccl {
@@ -34,24 +34,19 @@ struct PreparedCall {
   std::size_t tile_bytes = 0;
   std::uint32_t lanes = 1;
   ReduceFn kernel = nullptr;  ///< Null where nothing is reduced, or by the user's own function.
-  std::shared_ptr<const Operator> op;          ///< One that the user created, if it is one.
-  ReduceFn times = nullptr;                    ///< What multiplies the input before anything else,
-  std::size_t multiplied_at = 0;               ///< into this place of the scratch memory,
-  std::vector<std::size_t> multiplied_displs;  ///< blocks one after the other, wherever they lay.
-  DivideFn divide = nullptr;  ///< Averages: what is left to do when the sum is there.
-  Folding folding;  ///< Adds up several leaves, first of all, into the place for multiplied input.
-  std::size_t folding_at = 0;  ///< Where its room in the scratch memory is.
-  // Calls with several types, see ElementTypes. All other sizes here are of elements of the sum.
-  ConvertFn convert_input =
-      nullptr;  ///< Before anything else, into the place for multiplied input.
-  ConvertFn convert_result = nullptr;  ///< At the end, from this place of the scratch memory.
-  std::size_t result_at = 0;
-  Portions portions;                              ///< Instead: sizes are of elements of the input.
-  std::size_t element = 1;                        ///< Bytes.
-  std::size_t input_bytes = 0, output_bytes = 0;  ///< The call's buffers at this rank.
-  std::size_t given_bytes = 0, result_bytes = 0;  ///< The program's, in its types.
-  CallRecord record;                              ///< Without its sequence.
-  RecordedCall recorded;                          ///< The part that is the same for all its calls.
+  std::shared_ptr<const Operator> op;  ///< One that the user created, if it is one.
+  InputStage input;                    ///< Before the plan reads the input.
+  ResultStage result;                  ///< When the plan is done.
+  // Sizes of calls with several types, see ElementTypes, are of elements of the sum, or, with
+  // portions, of the input.
+  Portions portions;
+  std::size_t element = 1;  ///< Bytes.
+  /// The call's buffers at this rank: as the plan has them, and the program, in its types.
+  struct {
+    std::size_t input = 0, output = 0, given = 0, result = 0;
+  } bytes;
+  CallRecord record;      ///< Without its sequence.
+  RecordedCall recorded;  ///< The part that is the same for all its calls.
   std::uint32_t digest = 0;
   Protocols protocols;                     ///< Those it may have,
   std::uint16_t line_bytes = 0;            ///< and so, what Outgoing has;
@@ -62,11 +57,12 @@ struct PreparedCall {
   bool only_gives = false;  ///< This rank reads nothing of its peers.
   bool consumes = false;    ///< Some transport wants to know what was consumed.
   std::size_t scratch_bytes = 0;
-  std::size_t landing_at = 0, landing_bytes = 0;  ///< In the scratch memory: see destination_for().
+  struct {
+    std::size_t at = 0, bytes = 0;
+  } landing;                ///< In the scratch memory: see destination_for().
   std::size_t largest = 0;  ///< Bytes of the largest publication of this rank.
   BoundPlan full, last;     ///< All tiles but the last, and the last one. v-forms do not use them.
 
-  bool folds() const { return folding.leaves > 1; }
   Labels labels() const { return {digest, line_bytes}; }
   /// See protocol_of().
   Protocol protocol() const { return static_cast<Protocol>(recorded.protocol); }
@@ -171,12 +167,9 @@ class Execution final : public Operation {
   }
   void combine_operands(const void* const* sources, std::uint32_t count, std::size_t bytes,
                         std::byte* dst, std::byte* second) const;
-  const std::byte* multiply_input(const Call& call) const;
-  const std::byte* prepare_input(const Call& call);
   void announce();
   void announce_first();
   bool settle();
-  void divide();
 
   std::uint32_t me_;
   const std::vector<Publications*>& route_;

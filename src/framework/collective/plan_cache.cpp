@@ -66,16 +66,6 @@ std::size_t tile_for_lines(const RoutedPlan& routed, std::size_t line_bytes, std
   return chunk * routed.plan.schedule.contract.chunks_per_block();
 }
 
-/// Room for what transports must copy before it can be combined or passed on.
-void add_landing(PreparedCall& prepared) {
-  std::uint32_t chunks = 0;
-  for (const PlanStep& step : prepared.routed->plan.steps) chunks = std::max(chunks, step.count);
-  prepared.landing_at = prepared.scratch_bytes;
-  prepared.landing_bytes = chunks * prepared.geometry.scratch_chunk();
-  prepared.scratch_bytes +=
-      prepared.lanes * prepared.routed->most_operands * prepared.landing_bytes;
-}
-
 /// As ranks compare it.
 ReduceOp name_of_operator(ReduceOp op, const Operator* created) {
   if (created == nullptr) return op;
@@ -199,11 +189,11 @@ Status PlanCache::choose_kernels(const Call& call, PreparedCall& prepared) const
     if (prepared.op->dtype != call.dtype)
       return error(Code::invalid_usage, "op {} multiplies {}, but the call is of {}",
                    static_cast<int>(call.op), name_of(prepared.op->dtype), name_of(call.dtype));
-    ANYCCL_TRY(prepared.times, reduce_kernel(call.dtype, ReduceOp::prod));
+    ANYCCL_TRY(prepared.input.multiply, reduce_kernel(call.dtype, ReduceOp::prod));
   }
   const bool sums = prepared.op != nullptr || call.op == ReduceOp::avg;
   ANYCCL_TRY(prepared.kernel, reduce_kernel(call.dtype, sums ? ReduceOp::sum : ReduceOp{call.op}));
-  ANYCCL_TRY(prepared.divide, last_kernel(call));
+  ANYCCL_TRY(prepared.result.divide, last_kernel(call));
   return {};
 }
 
@@ -271,9 +261,9 @@ void PlanCache::choose_tiling(const Call& call, std::size_t wanted_tile_bytes,
   if (prepared.only_lines)
     tile = std::min(tile, tile_for_lines(*prepared.routed, prepared.line_bytes, prepared.element));
   Call read = call;  // as the plan finds its input: multiplied blocks lie side by side
-  if (prepared.times != nullptr && call.collective == Collective::reduce_scatter_v) {
-    prepared.multiplied_displs = one_after_the_other(call.send_counts, me_.size);
-    read.send_displs = prepared.multiplied_displs.data();
+  if (prepared.input.multiply != nullptr && call.collective == Collective::reduce_scatter_v) {
+    prepared.input.begins = one_after_the_other(call.send_counts, me_.size);
+    read.send_displs = prepared.input.begins.data();
   }
   const std::size_t bytes = call.count * prepared.element;
   prepared.geometry = varies ? Geometry::of_blocks(plan.schedule.contract, read, me_.rank, tile)
@@ -296,24 +286,25 @@ void PlanCache::fill_record(const Call& call, std::uint64_t known_sizes, FusedPa
   prepared.digest = digest_of(prepared.record);
 }
 
-void PlanCache::plan_scratch(PreparedCall& prepared) const {
-  const Plan& plan = prepared.routed->plan;
-  prepared.scratch_bytes = prepared.multiplied_at = round_up(
-      prepared.lanes * plan.schedule.scratch.size() * prepared.geometry.scratch_chunk(), 64);
-  if (!prepared.multiplied_displs.empty())
-    prepared.scratch_bytes += prepared.multiplied_displs.back() * prepared.element;
-  else if (prepared.times != nullptr || prepared.convert_input != nullptr || prepared.folds())
-    prepared.scratch_bytes += prepared.input_bytes;
-  prepared.result_at = round_up(prepared.scratch_bytes, 64);
-  if (prepared.convert_result != nullptr)
-    prepared.scratch_bytes = prepared.result_at + prepared.output_bytes;
-  if (prepared.folds()) {
-    prepared.folding_at = round_up(prepared.scratch_bytes, 64);
-    prepared.scratch_bytes = prepared.folding_at + prepared.folding.room();
+/// `may_be_lent`: operands may lie in memory of peers, which some transports must copy before it
+/// can be combined or passed on.
+void PlanCache::plan_scratch(bool may_be_lent, PreparedCall& prepared) const {
+  const RoutedPlan& routed = *prepared.routed;
+  const std::size_t chunk = prepared.geometry.scratch_chunk();
+  ScratchLayout layout;
+  layout.add(prepared.lanes * routed.plan.schedule.scratch.size() * chunk);
+  prepared.input.element = prepared.element;
+  prepared.input.plan(layout, prepared.bytes.input);
+  prepared.result.plan(layout, prepared.bytes.output);
+  prepared.portions.at = layout.add(prepared.portions.room(routed.most_operands + 1));
+  if (may_be_lent) {
+    std::uint32_t chunks = 0;
+    for (const PlanStep& step : routed.plan.steps) chunks = std::max(chunks, step.count);
+    prepared.landing.bytes = chunks * chunk;
+    prepared.landing.at =
+        layout.add(prepared.lanes * routed.most_operands * prepared.landing.bytes);
   }
-  prepared.portions.at = round_up(prepared.scratch_bytes, 64);
-  if (const std::size_t room = prepared.portions.room(prepared.routed->most_operands + 1); room > 0)
-    prepared.scratch_bytes = prepared.portions.at + room;
+  prepared.scratch_bytes = layout.bytes();
 }
 
 /// ANYCCL_DEBUG=INFO: the first choice for each collective and size class, and for calls with a
@@ -337,14 +328,15 @@ Result<std::shared_ptr<const PreparedCall>> PlanCache::prepare(const Call& given
   const bool varies = !has_equal_blocks(given.collective);
   auto prepared = std::make_shared<PreparedCall>();
   ANYCCL_TRY(ElementTypes types, types_of(given));
-  ANYCCL_TRY(prepared->folding.leaves, leaves_of_rank(settings_.at(given.settings), me_.size));
+  ANYCCL_TRY(prepared->input.folding.leaves,
+             leaves_of_rank(settings_.at(given.settings), me_.size));
   const KnownSizes sizes = known_sizes(given, me_.size);
   ANYCCL_TRY(const Choice choice, choose_for(given, sizes.average, types, *prepared));
   Call call = given;  // of the elements that the plan moves
   call.dtype = types.sum;
   ANYCCL_CHECK(choose_kernels(call, *prepared));
   // An input that is multiplied, converted or folded first is read where that was done.
-  const bool is_read_there = types.are_one() && prepared->times == nullptr && !prepared->folds();
+  const bool is_read_there = types.are_one() && prepared->input.is_empty();
   ANYCCL_TRY(prepared->routed,
              routed_plan(*choice.algorithm, call, is_read_there && call.in_place(me_.rank)));
   call.dtype = choose_conversions(given, types, *prepared);
@@ -352,11 +344,11 @@ Result<std::shared_ptr<const PreparedCall>> PlanCache::prepare(const Call& given
   prepared->element = bytes_of(call.dtype);
   const std::size_t bytes = call.count * prepared->element;
   const BufferBytes buffers = buffer_bytes(call, me_.rank, me_.size);
-  prepared->input_bytes = buffers.input;
-  prepared->output_bytes = buffers.output;
-  prepared->given_bytes =
-      buffers.input / prepared->element * bytes_of(types.input) * prepared->folding.leaves;
-  prepared->result_bytes = buffers.output / prepared->element * bytes_of(types.output);
+  const std::uint32_t leaves = prepared->input.folding.leaves;
+  prepared->bytes = {.input = buffers.input,
+                     .output = buffers.output,
+                     .given = buffers.input / prepared->element * bytes_of(types.input) * leaves,
+                     .result = buffers.output / prepared->element * bytes_of(types.output)};
   prepared->settings = settings_.at(call.settings);
   choose_lines(choice.protocols.allowed, *prepared);
   choose_tiling(call, choice.tile_bytes, *prepared);
@@ -379,9 +371,8 @@ Result<std::shared_ptr<const PreparedCall>> PlanCache::prepare(const Call& given
                        [&](const Publications* p) { return p->abilities().*ability; });
   };
   prepared->consumes = some(&Publications::Abilities::takes_any_memory);
-  plan_scratch(*prepared);
   const bool may_be_lent = varies || bytes * static_cast<std::size_t>(me_.size) >= kLendFrom;
-  if (may_be_lent && some(&Publications::Abilities::needs_landing)) add_landing(*prepared);
+  plan_scratch(may_be_lent && some(&Publications::Abilities::needs_landing), *prepared);
   prepared->largest = largest_publication(plan, geometry);
   prepared->recorded = recorded_as(given, *choice.algorithm, *prepared, me_.size);
   report(call, choice, *prepared);

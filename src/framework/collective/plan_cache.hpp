@@ -30,10 +30,10 @@ class PlanCache {
   Status check(const Call& call) const;
   /// Whether check() is known to say yes: the call found last had the same key and these sizes.
   bool is_checked(const Call& call, const CallKey& key) const {
-    return key == last_key_ && (call.input != nullptr || last_->input_bytes == 0) &&
-           (call.output != nullptr || last_->output_bytes == 0) &&
+    return key == last_key_ && (call.input != nullptr || last_->bytes.input == 0) &&
+           (call.output != nullptr || last_->bytes.output == 0) &&
            (call.in_place(me_.rank) ||
-            !overlap(call.input, last_->given_bytes, call.output, last_->result_bytes));
+            !overlap(call.input, last_->bytes.given, call.output, last_->bytes.result));
   }
 
   /// The types of a call whose arguments make sense. Errors: unsupported, see anyccl::types_of().
@@ -96,7 +96,7 @@ class PlanCache {
   void choose_tiling(const Call& call, std::size_t wanted_tile_bytes, PreparedCall& prepared) const;
   void fill_record(const Call& call, std::uint64_t known_sizes, FusedParts parts,
                    const ElementTypes& types, PreparedCall& prepared) const;
-  void plan_scratch(PreparedCall& prepared) const;
+  void plan_scratch(bool may_be_lent, PreparedCall& prepared) const;
   Result<std::shared_ptr<const PreparedCall>> prepare(const Call& given, FusedParts parts);
   void report(const Call& call, const Choice& choice, const PreparedCall& prepared);
   bool is_canonical(const Call& call);

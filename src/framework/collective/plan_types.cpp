@@ -2,6 +2,7 @@
 // elements travel, and where they are converted.
 
 #include <algorithm>
+#include <utility>
 
 #include "algorithm/loaded/loaded_algorithm.hpp"
 #include "base/error.hpp"
@@ -86,7 +87,7 @@ Result<Choice> PlanCache::choose_for(const Call& given, std::size_t known, Eleme
   Call call = given;
   call.dtype = types.sum;
   const std::size_t bytes = known * bytes_of(call.dtype);
-  const bool may_send_input = types.sum != types.input && !prepared.folds();
+  const bool may_send_input = types.sum != types.input && !prepared.input.folds();
   Result<Choice> choice = choose_algorithm(call, bytes);
   if (choice.ok() && may_send_input && should_send_input(given, types, *choice))
     if (const auto direct = choose_algorithm(call, bytes, Order::tree_in_one_step); direct.ok())
@@ -117,13 +118,14 @@ bool PlanCache::divides_in_steps(const Call& call, const Algorithm& algorithm) c
 /// How elements come from one type into another. Returns the type of those that the plan moves.
 DType PlanCache::choose_conversions(const Call& call, const ElementTypes& types,
                                     PreparedCall& prepared) const {
-  Folding& folding = prepared.folding;
+  Folding& folding = prepared.input.folding;
   folding.kernel = prepared.kernel;
   folding.given_bytes = bytes_of(types.input);
   folding.bytes = bytes_of(types.sum);
   if (types.are_one()) return types.sum;
   const RoutedPlan& routed = *prepared.routed;
-  const bool widens = types.sum != types.input && types.sum == types.output && !prepared.folds();
+  const bool widens =
+      types.sum != types.input && types.sum == types.output && !prepared.input.folds();
   // All ranks have to come to the same: of the catalog, plans of ranks are alike.
   if (widens && routed.algorithm->loaded == nullptr && sums_at_once(call, *routed.algorithm) &&
       sums_stay(routed.plan)) {
@@ -134,8 +136,8 @@ DType PlanCache::choose_conversions(const Call& call, const ElementTypes& types,
     return types.input;
   }
   if (types.sum != types.input)
-    prepared.convert_input = folding.widen = converter(types.input, types.sum);
-  if (types.output != types.sum) prepared.convert_result = converter(types.sum, types.output);
+    prepared.input.convert = folding.widen = converter(types.input, types.sum);
+  if (types.output != types.sum) prepared.result.convert = converter(types.sum, types.output);
   return types.sum;
 }
 
@@ -143,6 +145,7 @@ DType PlanCache::choose_conversions(const Call& call, const ElementTypes& types,
 /// the sum may be larger than their largest number.
 void PlanCache::choose_division(const Call& call, PreparedCall& prepared) const {
   const Algorithm& algorithm = *prepared.routed->algorithm;
+  prepared.result.divisor = static_cast<std::uint32_t>(me_.size) * prepared.input.folding.leaves;
   if (!divides_in_steps(call, algorithm)) return;
   Portions& portions = prepared.portions;
   if (portions.widen == nullptr && tree_for(call.dtype) == Order::tree_in_one_step) {
@@ -150,12 +153,12 @@ void PlanCache::choose_division(const Call& call, PreparedCall& prepared) const 
     portions.narrow = converter(DType::f32, call.dtype);
     portions.growth = bytes_of(DType::f32) / bytes_of(call.dtype);
     prepared.kernel = *reduce_kernel(DType::f32, ReduceOp::sum);
-    prepared.divide = *divide_kernel(DType::f32);
+    prepared.result.divide = *divide_kernel(DType::f32);
   }
   portions.element = bytes_of(call.dtype);
   portions.kernel = prepared.kernel;
-  portions.divide = prepared.divide;
-  portions.divisor = static_cast<std::uint32_t>(me_.size) * prepared.folding.leaves;
+  portions.divide = std::exchange(prepared.result.divide, nullptr);
+  portions.divisor = prepared.result.divisor;
 }
 
 }  // namespace anyccl

@@ -299,7 +299,7 @@ void bind(const RoutedPlan& routed, const Geometry& geometry, Labels labels, std
 namespace {
 
 /// Chunks that a step publishes.
-std::uint32_t published_by(const Step& step) {
+std::uint32_t chunks_published(const Step& step) {
   if (step.op != Op::send) return 0;
   return step.src.count *
          (step.src.stride == 0 ? 1U : static_cast<std::uint32_t>(step.peers.size()));
@@ -316,8 +316,8 @@ Result<std::unique_ptr<RoutedPlan>> make_routed_plan(const Algorithm& algorithm,
     Schedule schedule = algorithm.build(shape, rank);
     std::uint32_t all = 0;
     for (const Step& step : schedule.steps) {
-      all += published_by(step);
-      most_together = std::max(most_together, published_by(step));
+      all += chunks_published(step);
+      most_together = std::max(most_together, chunks_published(step));
     }
     most_published = std::max(most_published, all);
     return schedule;

@@ -34,7 +34,7 @@ void call_notified(void (*function)(void*), void* argument) {
 
 Status BackgroundProgress::add(const CommPtr& comm) {
   const std::lock_guard lock(mutex_);
-  comm->expect_progress();
+  comm->loop().expect();
   if (std::find(open_.begin(), open_.end(), comm) != open_.end()) return {};
   ANYCCL_CHECK(start_locked());
   open_.push_back(comm);
@@ -146,7 +146,7 @@ Status BackgroundProgress::start_locked() {
 void BackgroundProgress::look_again() {
   called_.store(true, std::memory_order_seq_cst);
   changed_.notify_one();
-  if (only_ != nullptr) only_->wake_background();
+  if (only_ != nullptr) only_->loop().wake_background();
 }
 
 /// Returns when there is something to look at. Windows are that always, but not often.
@@ -193,19 +193,19 @@ void BackgroundProgress::sleep(const std::vector<CommPtr>& comms, int idle_polls
     return std::this_thread::sleep_for(Backoff::kSleep);  // for notes, which ring nothing
   const bool only = comms.size() == 1;
   // A waiting thread rings when it leaves, but not for each operation that it completes.
-  if (only && comms.front()->sleep_beside_waiters(notes_wait_ ? kBesideWaiters : kOnlyBesideWaiters,
-                                                  called_))
+  if (only && comms.front()->loop().sleep_beside_waiters(
+                  notes_wait_ ? kBesideWaiters : kOnlyBesideWaiters, called_))
     return;
-  comms[static_cast<std::size_t>(idle_polls) % comms.size()]->sleep_in_background(
+  comms[static_cast<std::size_t>(idle_polls) % comms.size()]->loop().sleep_in_background(
       only && idle_polls > kTired ? Backoff::kLongSleep : Backoff::kSleep);
 }
 
 /// Bytes that came into a window may be the beginning of more.
 void BackgroundProgress::sort_out() {
-  std::erase_if(open_, [](const CommPtr& comm) { return comm->is_quiet(); });
+  std::erase_if(open_, [](const CommPtr& comm) { return comm->loop().is_quiet(); });
   std::erase_if(listening_, [](const CommPtr& comm) { return !comm->is_listening(); });
   for (const CommPtr& comm : listening_)
-    if (!comm->is_quiet() && std::find(open_.begin(), open_.end(), comm) == open_.end())
+    if (!comm->loop().is_quiet() && std::find(open_.begin(), open_.end(), comm) == open_.end())
       open_.push_back(comm);
 }
 

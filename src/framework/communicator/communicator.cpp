@@ -5,10 +5,8 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "base/fork.hpp"
 #include "base/log.hpp"
 #include "framework/communicator/background_progress.hpp"
-#include "framework/communicator/queued_collective.hpp"
 #include "framework/waiting/interrupt.hpp"
 
 namespace anyccl {
@@ -16,21 +14,20 @@ namespace anyccl {
 Comm::Comm(Membership membership)
     : me_(std::move(membership)),
       routes_(me_.transports, me_.size),
-      plans_(me_, slots_for(me_.size), routes_.publications, routes_.publications_to),
+      records_(me_, routes_),
       messages_(me_.rank, routes_.messages_to),
-      recorder_(me_.record_entries, !me_.trace_folder.empty()),
-      loop_(*this, failure_, routes_.transports, me_.cores_each, me_.waits),
       diagnosis_(me_, routes_, messages_),
-      fork_generation_((watch_forks(), anyccl::fork_generation())) {
-  alone_ = make_queued({});
+      queue_(me_, routes_, records_, diagnosis_),
+      loop_(*this, failure_, routes_.transports, me_.cores_each, me_.waits) {
   loop_.note_limit(me_.wait_limits.most);
   if (me_.background == nullptr) return;
   for (Transport* t : routes_.transports)
     t->when_grown([this] { me_.background->give_back_later(weak_from_this()); });
 }
 
-std::shared_ptr<Comm::Queued> Comm::make_queued(const Call& call) const {
-  return std::make_shared<Queued>(KeptCall(call, me_.rank, me_.size), me_.rank, routes_);
+Comm::~Comm() {
+  if (me_.around != nullptr && !forked())
+    me_.around->note_ended(me_, SpentCalls(records_.recorder()));
 }
 
 Status Comm::failure() const {
@@ -43,14 +40,8 @@ Status Comm::failure() const {
   return failure_.why();
 }
 
-std::byte* Comm::scratch(std::size_t bytes) {
-  if (scratch_.size() < bytes + 64) scratch_.resize(bytes + 64);
-  const auto address = reinterpret_cast<std::uintptr_t>(scratch_.data());
-  return scratch_.data() + ((address + 63) / 64 * 64 - address);
-}
-
 bool Comm::progress_in_background() try {
-  return !forked() && loop_.progress_in_background();
+  return loop_.progress_in_background();
 } catch (const std::bad_alloc&) {  // the progress lock is free
   abort(error(Code::system_error, "{} has no memory for operations in the background",
               me_.names[uindex(me_.rank)]));
@@ -81,41 +72,41 @@ Status Comm::run_locked(ProgressLock& progress_lock, const Call& call, std::shar
     return does_at_once(call, poll_budget()) ? Status()
                                              : run_message(progress_lock, call, alive, handover);
   const CallKey key(call, me_.rank);
-  if (!plans_.is_checked(call, key)) ANYCCL_CHECK(plans_.check(call));
+  PlanCache& plans = queue_.plans();
+  if (!plans.is_checked(call, key)) ANYCCL_CHECK(plans.check(call));
   loop_.note_limit(call.timeout);
   if (me_.verify != 0) [[unlikely]]
-    ANYCCL_CHECK(check_verifiable(call));
-  if (!is_idle() || is_verified_next(call)) {
+    ANYCCL_CHECK(queue_.check_verifiable(call));
+  if (!is_idle() || queue_.is_verified_next(call)) {
     alive = weak_from_this().lock();
     ANYCCL_TRY(const std::shared_ptr<Operation> operation, enqueue(call, key, Gate::open));
     note_wait(*operation);
     return wait_or_hand_over(progress_lock, operation, handover);
   }
-  const PreparedCall* known = plans_.find_last(key);
+  const PreparedCall* known = plans.find_last(key);
   if (known == nullptr) {
-    ANYCCL_TRY(const std::shared_ptr<const PreparedCall> found, plans_.find(call, key));
+    ANYCCL_TRY(const std::shared_ptr<const PreparedCall> found, plans.find(call, key));
     known = found.get();
   }
-  const PreparedCall& p = *known;
-  Execution& alone = alone_->execution;
-  alone.limit(call.timeout);
-  const std::uint64_t begin = recorder_.begin();
-  alone.start(p, call, next_position(p), p.scratch_bytes == 0 ? nullptr : scratch(p.scratch_bytes));
-  // What peers wait for goes first: short calls are recorded when their data is on its way.
-  const bool later = p.protocol() == Protocol::ll;
-  if (!later) record(alone, p, RecordState::running);
-  alone.advance();
-  if (later) record(alone, p, RecordState::running, begin);
-  if (alone.done()) return p.only_gives ? glance() : alone.status();
+  Execution& alone = queue_.run_alone(*known, call);
+  if (alone.done()) return known->only_gives ? glance() : alone.status();
+  return finish_alone(progress_lock, alone, call, alive, handover);
+}
+
+/// Advances what runs alone to its end, unless another thread has a call to make or the call is
+/// handed over.
+Status Comm::finish_alone(ProgressLock& progress_lock, Execution& alone, const Call& call,
+                          std::shared_ptr<Comm>& alive, Handover* handover) {
+  const auto queue_it = [&] {
+    alive = weak_from_this().lock();
+    return wait_or_hand_over(progress_lock, queue_.queue_alone(), handover);
+  };
   const bool oversubscribed = loop_.is_oversubscribed(call.threads);
   if (oversubscribed) loop_.oversubscription().refresh_sometimes();
   Backoff backoff(loop_.oversubscription(), oversubscribed, loop_.wait_policy(), alone.kind());
   Interrupt interrupt;
   while (!alone.done()) {
-    if (loop_.is_wanted()) {
-      alive = weak_from_this().lock();
-      return wait_or_hand_over(progress_lock, queue_alone(), handover);
-    }
+    if (loop_.is_wanted()) return queue_it();
     if (oversubscribed ? alone.advance() : alone.advance_patiently()) {
       backoff.reset();
       continue;
@@ -132,24 +123,11 @@ Status Comm::run_locked(ProgressLock& progress_lock, const Call& call, std::shar
       if (failure_.happened()) return failure();
     }
     const bool has_to_go = handover != nullptr ? handover->until().passed() : interrupt.is_due();
-    if (has_to_go || (Backoff::sleeps(next) && has_windows)) {  // which must end the sleep, too
-      alive = weak_from_this().lock();
-      return wait_or_hand_over(progress_lock, queue_alone(), handover);
-    }
+    if (has_to_go || (Backoff::sleeps(next) && has_windows))  // which must end the sleep, too
+      return queue_it();
     if (Backoff::sleeps(next)) loop_.sleep(progress_lock, backoff.sleep_time(), &alone);
   }
   return alone.status();
-}
-
-/// By a blocking call, when other threads have something to call, too, or when it is handed over:
-/// from now on it is one that was issued, so that what is called next has a place behind it.
-std::shared_ptr<Operation> Comm::queue_alone() {
-  const std::shared_ptr<Queued> mine = std::exchange(alone_, make_queued({}));
-  mine->prepared = plans_.last();
-  mine->scratch = std::move(scratch_);  // and stays where it is
-  mine->started = true;
-  collectives_.push_back(mine);
-  return {mine, &mine->execution};
 }
 
 Status Comm::wait_or_hand_over(ProgressLock& progress_lock,
@@ -161,21 +139,22 @@ Status Comm::wait_or_hand_over(ProgressLock& progress_lock,
 }
 
 std::shared_ptr<MessageRequest> Comm::add_message(const Call& call, Gate gate) {
+  Recorder& recorder = records_.recorder();
   const std::uint64_t number =
-      recorder_.add(call, gate == Gate::open ? RecordState::running : RecordState::issued,
-                    {.position = call.tag, .stream = gate.stream});
+      recorder.add(call, gate == Gate::open ? RecordState::running : RecordState::issued,
+                   {.position = call.tag, .stream = gate.stream});
   std::shared_ptr<MessageRequest> request = messages_.add(call, gate);
   if (request->done())
-    recorder_.end(number, request->status().ok());
+    recorder.end(number, request->status().ok());
   else
-    request->record_in(recorder_, number);
+    request->record_in(recorder, number);
   return request;
 }
 
 /// `alive`: for who waits.
 Status Comm::run_message(ProgressLock& progress_lock, const Call& call,
                          std::shared_ptr<Comm>& alive, Handover* handover) {
-  ANYCCL_CHECK(plans_.check(call));
+  ANYCCL_CHECK(queue_.plans().check(call));
   loop_.note_limit(call.timeout);
   std::shared_ptr<MessageRequest> request = add_message(call, Gate::open);
   note_wait(*request);
@@ -190,8 +169,7 @@ Status Comm::run_together(std::span<const Call* const> calls) try {
   if (forked()) return failure();
   ProgressLock progress_lock = loop_.progress_lock();
   loop_.lock(progress_lock);
-  if (loop_.order().is_kept_by_other() && has_collectives(calls))
-    ANYCCL_CHECK(loop_.await_turn(progress_lock, me_.wait_limits.most));
+  if (has_collectives(calls)) ANYCCL_CHECK(await_turn(progress_lock));
   std::vector<std::shared_ptr<MessageRequest>> messages = std::move(together_);
   std::vector<std::shared_ptr<Operation>> others;
   Status first;
@@ -234,7 +212,7 @@ Status Comm::run_together(std::span<const Call* const> calls) try {
 Status Comm::check_stalled(Operation& operation, const Execution* collective) {
   if (failure_.is_asked()) return failure_.why();
   Status problem = diagnosis_.check_stalled(operation, collective);
-  if (diagnosis_.take_warning()) dump_by_itself("wait");
+  if (diagnosis_.take_warning()) records_.write_dump([&] { return dump_now("wait"); });
   return problem;
 }
 
@@ -242,10 +220,10 @@ void Comm::diagnose() {
   loop_.oversubscription().refresh();
   if (failure_.happened()) return;
   Status bad;
-  if (!collectives_.empty()) {
-    Execution& head = collectives_.front()->execution;
-    bad = collectives_.front()->started ? check_stalled(head, &head) : diagnosis_.poll_control();
-  }
+  if (Execution* const head = queue_.running())
+    bad = check_stalled(*head, head);
+  else if (!queue_.empty())
+    bad = diagnosis_.poll_control();
   show_receive();
   for (const std::shared_ptr<Operation>& operation : messages_.waiting())
     if (bad.ok() && !operation->done()) bad = check_stalled(*operation, nullptr);
@@ -259,7 +237,7 @@ void Comm::diagnose() {
 /// Peers that wait for this rank see that it is in no collective, but waits for a message.
 void Comm::show_receive() {
   const std::optional<Rank> from =
-      loop_.has_waiting() && collectives_.empty() ? messages_.awaited_sender() : std::nullopt;
+      loop_.has_waiting() && queue_.empty() ? messages_.awaited_sender() : std::nullopt;
   if (from == shown_receive_) return;
   shown_receive_ = from;
   for (Transport* t : routes_.transports) t->show_receive(from.has_value(), from.value_or(Rank{0}));
@@ -279,7 +257,7 @@ void Comm::wait_any(std::span<const std::shared_ptr<Operation>> operations, Dead
 }
 
 bool Comm::test(Operation& operation) {
-  if (!operation.done()) progress();
+  if (!operation.done()) loop_.progress();
   return operation.done();
 }
 
@@ -288,10 +266,7 @@ Status Comm::limit(Operation& operation, std::chrono::milliseconds time) {
   ProgressLock progress_lock = loop_.progress_lock();
   loop_.lock(progress_lock);
   loop_.note_limit(time);
-  operation.limit(time);
-  for (const auto& queued : collectives_)  // what is verified has the limit of its check
-    if (queued->check != nullptr && &queued->check->execution == &operation)
-      queued->execution.limit(time);
+  queue_.limit(operation, time);
   return {};
 }
 
@@ -301,28 +276,16 @@ void Comm::open(Operation& operation) {
   loop_.ring();
 }
 
-Status Comm::absence(std::span<const Rank> wanted) {
-  if (forked()) return failure();
-  ProgressLock progress_lock = loop_.progress_lock();
-  loop_.lock(progress_lock);
-  if (failure_.happened()) return failure();
-  Status bad = diagnosis_.reported(), absent;
-  if (bad.ok()) absent = diagnosis_.absence(wanted);
-  if (!absent.ok()) bad = diagnosis_.reported();
-  if (!bad.ok()) fail(bad);
-  return bad.ok() ? absent : failure();
-}
-
 Status Comm::check_whole(Call call) const {
   if (!exists(call.op)) call.op = ReduceOp::sum;  // created or wrong: run() sees, with the lock
-  return plans_.check(call);
+  return queue_.plans().check(call);
 }
 
 void Comm::set_policy(TunerPolicy policy) {
   ProgressLock progress_lock = loop_.progress_lock();
   loop_.lock(progress_lock);
   me_.policy = std::move(policy);
-  plans_.forget();
+  queue_.plans().forget();
 }
 
 Result<double> Comm::predict(const Call& call) {
@@ -330,7 +293,7 @@ Result<double> Comm::predict(const Call& call) {
   ProgressLock progress_lock = loop_.progress_lock();
   loop_.lock(progress_lock);
   ANYCCL_CHECK(ready(call));
-  return plans_.predict(call);
+  return queue_.plans().predict(call);
 }
 
 std::size_t Comm::memory_bytes() {
@@ -342,9 +305,8 @@ std::size_t Comm::memory_bytes() {
 
 /// The caller holds the progress lock.
 std::size_t Comm::memory_here() const {
-  std::size_t sum = scratch_.capacity();
+  std::size_t sum = queue_.memory_bytes();
   for (Transport* t : routes_.transports) sum += t->memory_bytes();
-  for (const auto& queued : collectives_) sum += queued->scratch.capacity();
   return sum;
 }
 
@@ -361,7 +323,7 @@ std::string Comm::last_plan() {
   if (forked()) return "";
   ProgressLock progress_lock = loop_.progress_lock();
   loop_.lock(progress_lock);
-  const std::shared_ptr<const PreparedCall>& last = plans_.last();
+  const std::shared_ptr<const PreparedCall>& last = queue_.plans().last();
   if (last == nullptr) return "";
   const bool has_meaning =
       last->only_lines || me_.size == 1 ||
@@ -379,6 +341,40 @@ std::string Comm::last_plan() {
     text += fmt::format(", level {}", level);
   const std::uint64_t tag = settings == nullptr ? 0 : settings->tag.load(std::memory_order_relaxed);
   return tag == 0 ? text : fmt::format("{}, tag {}", text, tag);
+}
+
+/// The caller holds the progress lock.
+Dump Comm::dump_now(std::string_view reason) const {
+  std::vector<OpenWait> waits;
+  if (const Execution* const alone = queue_.running_alone()) waits.push_back(wait_of(*alone));
+  if (const Execution* const first = queue_.running()) waits.push_back(wait_of(*first));
+  for (const std::shared_ptr<Operation>& message : messages_.waiting())
+    if (!message->done()) waits.push_back(wait_of(*message));
+  return records_.dump(reason, queue_.sequence(), failure_.why(), std::move(waits));
+}
+
+Result<Dump> Comm::dump() {
+  if (forked()) return failure();
+  ProgressLock progress_lock = loop_.progress_lock();
+  loop_.lock(progress_lock);
+  Dump dump = dump_now("call");
+  progress_lock.unlock();  // to put long traces into words takes seconds
+  records_.write_trace(dump.calls);
+  return dump;
+}
+
+void Comm::dump_on_signal(Deadline deadline) {
+  if (forked()) return;
+  ProgressLock progress_lock = loop_.progress_lock();
+  if (loop_.lock(progress_lock, deadline)) records_.write_dump([&] { return dump_now("signal"); });
+}
+
+std::optional<Metrics> Comm::metrics(Deadline deadline) {
+  if (forked()) return Metrics();
+  ProgressLock progress_lock = loop_.progress_lock();
+  if (!loop_.lock(progress_lock, deadline)) return std::nullopt;
+  const bool has_failed = failure_.happened();
+  return Metrics{SpentCalls(records_.recorder()), count_completed(), memory_here(), has_failed};
 }
 
 }  // namespace anyccl

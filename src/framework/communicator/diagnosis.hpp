@@ -9,9 +9,9 @@
 
 #include "base/deadline.hpp"
 #include "framework/collective/execution.hpp"
-#include "framework/communicator/membership.hpp"
-#include "framework/communicator/routes.hpp"
 #include "framework/communicator/wait_report.hpp"
+#include "framework/membership/membership.hpp"
+#include "framework/membership/routes.hpp"
 #include "framework/message/message_matcher.hpp"
 
 namespace anyccl {

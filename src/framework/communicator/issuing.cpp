@@ -5,12 +5,11 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "framework/communicator/queued_collective.hpp"
+#include "framework/communicator/background_progress.hpp"
+#include "framework/communicator/communicator.hpp"
 
 namespace anyccl {
 namespace {
-
-constexpr std::size_t kMostSpareFused = 4;  // they keep their memory
 
 /// The gate of an operation that is several calls: the first one that is closed.
 Gate common_gate(std::span<const Gate> gates) {
@@ -24,15 +23,11 @@ Result<std::shared_ptr<Operation>> Comm::issue(const Call& call, Gate gate) try 
   if (forked()) return failure();
   ProgressLock progress_lock = loop_.progress_lock();
   loop_.lock(progress_lock);
-  if (!call.is_point_to_point() && loop_.order().is_kept_by_other())
-    ANYCCL_CHECK(loop_.await_turn(progress_lock, me_.wait_limits.most_of(call.timeout)));
+  if (!call.is_point_to_point()) ANYCCL_CHECK(await_turn(progress_lock, call.timeout));
   ANYCCL_CHECK(ready(call));
   loop_.note_limit(call.timeout);
   ANYCCL_TRY(std::shared_ptr<Operation> operation, enqueue(call, CallKey(call, me_.rank), gate));
-  if (gate == Gate::open)
-    advance();
-  else
-    gated_.store(true, std::memory_order_relaxed);
+  go_on(gate);
   return operation;
 } catch (const std::bad_alloc&) {
   return fail_without_memory(call);
@@ -43,8 +38,8 @@ Comm::IssuedCalls Comm::issue_all(std::span<const Call* const> calls,
   if (forked()) return IssuedCalls(calls.size(), failure());
   ProgressLock progress_lock = loop_.progress_lock();
   loop_.lock(progress_lock);
-  if (loop_.order().is_kept_by_other() && has_collectives(calls))
-    if (Status status = loop_.await_turn(progress_lock, me_.wait_limits.most); !status.ok())
+  if (has_collectives(calls))
+    if (Status status = await_turn(progress_lock); !status.ok())
       return IssuedCalls(calls.size(), std::move(status));
   IssuedCalls issued = enqueue_collectives(calls, gates);
   if (common_gate(gates) == Gate::closed) gated_.store(true, std::memory_order_relaxed);
@@ -77,72 +72,42 @@ Comm::IssuedCalls Comm::enqueue_collectives(std::span<const Call* const> calls,
       continue;
     }
     const auto rest = std::span(todo).subspan(first, right);
-    const std::size_t together = plans_.count_fusible(rest);
+    const std::size_t together = queue_.plans().count_fusible(rest);
     const Gate gate = gates.empty() ? Gate::open : common_gate(gates.subspan(first, together));
-    const auto operation = together > 1 ? enqueue_fused(rest.first(together), gate)
+    const auto operation = together > 1 ? queue_.add_fused(rest.first(together), gate)
                                         : enqueue(*rest[0], CallKey(*rest[0], me_.rank), gate);
     for (std::size_t i = 0; i < together; ++i) issued.push_back(operation);
   }
   return issued;
 }
 
-Result<std::shared_ptr<Operation>> Comm::enqueue_fused(std::span<const Call* const> calls,
-                                                       Gate gate) {
-  auto fused = std::make_unique<FusedCall>();
-  if (!spare_fused_.empty()) {
-    fused = std::move(spare_fused_.back());
-    spare_fused_.pop_back();
-  }
-  fused->begin(calls, me_, shortest_limit(calls, me_.wait_limits.most));
-  const Call& call = fused->call();  // stays where it is
-  const CallKey key(call, me_.rank, fused->parts());
-  return enqueue(call, key, gate, std::move(fused));
+Result<std::shared_ptr<Operation>> Comm::enqueue(const Call& call, const CallKey& key, Gate gate) {
+  if (call.is_point_to_point()) return std::shared_ptr<Operation>(add_message(call, gate));
+  ANYCCL_TRY(std::shared_ptr<Operation> operation, queue_.add(call, key, gate));
+  keep_extra_going();
+  return operation;
 }
 
-/// `fused`: what the call stands for, or null.
-Result<std::shared_ptr<Operation>> Comm::enqueue(const Call& call, const CallKey& key, Gate gate,
-                                                 std::unique_ptr<FusedCall> fused) {
-  if (call.is_point_to_point()) return std::shared_ptr<Operation>(add_message(call, gate));
-  if (is_verified_next(call)) return enqueue_verified(call, key, gate);
-  const auto queued = make_queued(call);
-  queued->execution.set(gate);
-  queued->execution.limit(call.timeout);
-  ANYCCL_TRY(queued->prepared, plans_.find(queued->kept.call(), key,
-                                           fused == nullptr ? FusedParts{} : fused->parts()));
-  queued->fused = std::move(fused);
-  queued->scratch.resize(queued->prepared->scratch_bytes);
-  queued->position = next_position(*queued->prepared);
-  record(queued->execution, *queued->prepared, RecordState::issued, 0, gate.stream);
-  collectives_.push_back(queued);
-  return std::shared_ptr<Operation>(queued, &queued->execution);
+/// A check for which no caller waits goes on in the background; without a thread for that the next
+/// call goes on with it.
+void Comm::keep_extra_going() {
+  if (queue_.take_extra() && me_.background != nullptr)
+    static_cast<void>(me_.background->add(shared_from_this()));
+}
+
+/// After something was issued: it starts, unless its gate is closed.
+void Comm::go_on(Gate gate) {
+  if (gate == Gate::open)
+    advance();
+  else
+    gated_.store(true, std::memory_order_relaxed);
 }
 
 bool Comm::advance() {
   bool moved = false;
-  while (!collectives_.empty()) {
-    const std::shared_ptr<Queued> head = collectives_.front();
-    if (!head->execution.is_open()) break;
-    if (!head->started) {
-      if (head->prepared->only_gives && !glance().ok()) return true;
-      AroundCall* const around = head->around();
-      if (around != nullptr) around->before();
-      head->execution.start(*head->prepared, head->kept.call(), head->position,
-                            head->scratch.data());
-      head->execution.end_with(around);
-      head->execution.limit(head->execution.time_limit());  // counts from here
-      recorder_.start(head->execution.record_number());
-    }
-    head->started = true;
-    // check_stalled() may have finished it, and then its buffers belong to the caller again.
-    if (!head->execution.done()) moved = head->execution.advance() || moved;
-    if (!head->execution.problem().ok()) {
-      fail(head->execution.problem());
-      return true;
-    }
-    if (!head->execution.done()) break;
-    if (head->fused != nullptr && spare_fused_.size() < kMostSpareFused)
-      spare_fused_.push_back(std::move(head->fused));
-    collectives_.pop_front();
+  if (const Status bad = queue_.advance(moved); !bad.ok()) {
+    fail(bad);
+    return true;
   }
   return messages_.advance() || moved;
 }
@@ -159,12 +124,10 @@ Status Comm::wait(Operation& operation, Deadline deadline, bool noted) {
   const auto& messages = messages_.waiting();
   std::string text;
   if (std::any_of(messages.begin(), messages.end(),
-                  [&](const auto& message) { return message.get() == &operation; })) {
+                  [&](const auto& message) { return message.get() == &operation; }))
     text = diagnosis_.report().text(operation, nullptr);
-  } else if (!collectives_.empty() && collectives_.front()->started) {
-    const Execution& first = collectives_.front()->execution;
-    text = diagnosis_.report().text(first, &first);
-  }
+  else if (const Execution* const first = queue_.running())
+    text = diagnosis_.report().text(*first, first);
   if (text.empty()) return status;
   return error(Code::in_progress, "{}: {}", status.message(), text);
 }

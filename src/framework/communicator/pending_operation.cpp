@@ -20,14 +20,14 @@ std::vector<Comm*> communicators(std::span<const PendingOperation> operations) {
 /// may be complete at a peer only after one of another is.
 template <typename IsOver>
 void drive(std::span<Comm* const> comms, Deadline deadline, const IsOver& is_over) {
-  Backoff backoff(
-      probe::OversubscriptionMonitor::of_process(),
-      std::any_of(comms.begin(), comms.end(), [](const Comm* c) { return c->is_oversubscribed(); }),
-      comms.front()->wait_policy(), 0);
+  Backoff backoff(probe::OversubscriptionMonitor::of_process(),
+                  std::any_of(comms.begin(), comms.end(),
+                              [](const Comm* c) { return c->loop().is_oversubscribed(); }),
+                  comms.front()->loop().wait_policy(), 0);
   Interrupt interrupt;
   for (std::size_t turn = 0; !is_over();) {
     bool moved = false;
-    for (Comm* comm : comms) moved = comm->progress() || moved;
+    for (Comm* comm : comms) moved = comm->loop().progress() || moved;
     if (moved) {
       backoff.reset();
       continue;
@@ -39,7 +39,7 @@ void drive(std::span<Comm* const> comms, Deadline deadline, const IsOver& is_ove
       for (Comm* comm : comms) comm->interrupt();
     if (Backoff::checks(next))
       for (Comm* comm : comms) comm->check_peers();
-    if (Backoff::sleeps(next) && !is_over()) comms[turn++ % comms.size()]->sleep_briefly();
+    if (Backoff::sleeps(next) && !is_over()) comms[turn++ % comms.size()]->loop().sleep_briefly();
   }
 }
 
@@ -89,7 +89,7 @@ std::size_t wait_any(std::span<const PendingOperation> operations, Deadline dead
 
 std::size_t test_any(std::span<const PendingOperation> operations) {
   if (const std::size_t first = first_over(operations); first < operations.size()) return first;
-  for (Comm* comm : communicators(operations)) comm->progress();
+  for (Comm* comm : communicators(operations)) comm->loop().progress();
   return first_over(operations);
 }
 

@@ -60,6 +60,7 @@ Status ProgressLoop::await_turn(ProgressLock& progress_lock, std::chrono::millis
 }
 
 bool ProgressLoop::progress() {
+  if (is_forked()) return false;
   ProgressLock progress_lock(lock_word_);
   if (!progress_lock.try_lock() || failure_.happened()) return false;
   const bool moved = work_.advance();
@@ -68,6 +69,7 @@ bool ProgressLoop::progress() {
 }
 
 void ProgressLoop::diagnose() {
+  if (is_forked()) return;
   ProgressLock progress_lock(lock_word_);
   if (progress_lock.try_lock()) work_.diagnose();
 }
@@ -152,7 +154,7 @@ void ProgressLoop::wait_until(ProgressLock& progress_lock, std::uint32_t kind, D
 }
 
 bool ProgressLoop::progress_in_background() {
-  if (waiting_.load(std::memory_order_relaxed) > 0) return false;
+  if (is_forked() || waiting_.load(std::memory_order_relaxed) > 0) return false;
   if (stands_back()) return false;
   ProgressLock progress_lock(lock_word_);
   if (!progress_lock.try_lock() || failure_.happened()) return false;
@@ -173,7 +175,7 @@ bool ProgressLoop::stands_back() const {
 
 bool ProgressLoop::sleep_beside_waiters(std::chrono::nanoseconds most,
                                         const std::atomic<bool>& called) {
-  if (waiting_.load(std::memory_order_relaxed) == 0) return false;
+  if (is_forked() || waiting_.load(std::memory_order_relaxed) == 0) return false;
   background_doorbell_.sleep_while(
       [&] {
         return waiting_.load(std::memory_order_seq_cst) > 0 &&
@@ -184,6 +186,7 @@ bool ProgressLoop::sleep_beside_waiters(std::chrono::nanoseconds most,
 }
 
 void ProgressLoop::sleep_in_background(std::chrono::nanoseconds most) {
+  if (is_forked()) return;
   ProgressLock progress_lock(lock_word_);
   if (waiting_.load(std::memory_order_relaxed) > 0 || stands_back() || !progress_lock.try_lock())
     return background_doorbell_.sleep(Backoff::kSleep);
@@ -199,6 +202,7 @@ void ProgressLoop::sleep_in_background(std::chrono::nanoseconds most) {
 }
 
 void ProgressLoop::sleep_briefly() {
+  if (is_forked()) return;
   ProgressLock progress_lock(lock_word_);
   if (progress_lock.try_lock())
     sleep(progress_lock, Backoff::kSleep);

@@ -18,6 +18,7 @@
 
 #include "base/deadline.hpp"
 #include "base/doorbell.hpp"
+#include "base/fork.hpp"
 #include "framework/call/operation.hpp"
 #include "framework/communicator/failure.hpp"
 #include "framework/waiting/backoff.hpp"
@@ -59,7 +60,12 @@ class ProgressLoop {
         transports_(transports),
         oversubscription_(probe::OversubscriptionMonitor::of_process()),
         cores_(cores),
-        policy_(waits) {}
+        policy_(waits),
+        fork_generation_((watch_forks(), fork_generation())) {}
+
+  /// Whether it belongs to the parent of this process, where its threads are. Then functions that
+  /// take the lock by themselves do nothing, and callers must not take it.
+  bool is_forked() const { return fork_generation() != fork_generation_; }
 
   ProgressLock progress_lock() { return ProgressLock(lock_word_); }
   void lock(ProgressLock& progress_lock) {
@@ -161,6 +167,7 @@ class ProgressLoop {
   std::vector<pollfd> alarms_;       // the sockets of all transports but the last; with the lock
   Doorbell doorbell_;                // threads that wait without the progress lock look again
   Doorbell background_doorbell_;  // the background thread does, which others' progress never wakes
+  const std::uint64_t fork_generation_;
 };
 
 }  // namespace anyccl

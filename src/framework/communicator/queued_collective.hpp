@@ -1,17 +1,22 @@
 #pragma once
-// A collective waits in this form for its turn. It is private to Comm: only its sources include it.
+// A collective waits in this form for its turn. It is private to CollectiveQueue and to calls that
+// are prepared once.
 
-#include "framework/communicator/communicator.hpp"
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "framework/call/call.hpp"
+#include "framework/collective/execution.hpp"
+#include "framework/membership/routes.hpp"
 #include "framework/verification/verification.hpp"
 
 namespace anyccl {
 
 /// A collective that was issued without waiting: everything it needs is its own.
-struct Comm::Queued final : public Operation {
-  Queued(KeptCall call, Rank me, const Routes& routes)
+struct QueuedCollective {
+  QueuedCollective(KeptCall call, Rank me, const Routes& routes)
       : kept(std::move(call)), execution(me, routes.publications_to, routes.publications) {}
-  bool advance() override { return execution.advance(); }
-  void awaited(std::vector<Rank>& ranks) const override { execution.awaited(ranks); }
 
   /// What is around it; null: nothing.
   AroundCall* around() const {
@@ -26,7 +31,8 @@ struct Comm::Queued final : public Operation {
   std::shared_ptr<Verification> verification;  // null: it is not verified
   bool is_check = false;                       // it is what verifies
   bool is_extra = false;                       // and nobody waits for it
-  std::shared_ptr<Queued> check;  // what the caller has and waits for in place of this one
+  std::shared_ptr<QueuedCollective>
+      check;  // what the caller has and waits for in place of this one
   std::vector<std::byte> scratch;
   Position position;
   bool started = false;

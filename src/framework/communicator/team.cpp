@@ -4,6 +4,7 @@
 
 #include "base/error.hpp"
 #include "base/whole_file.hpp"
+#include "framework/communicator/shutdown.hpp"
 
 namespace anyccl {
 namespace {
@@ -114,7 +115,7 @@ void Team::abort(const Status& why) {
 Status Team::finish(Deadline deadline) {
   Status first;
   for (const auto& comm : all())
-    if (Status ended = comm->finish(deadline); first.ok()) first = std::move(ended);
+    if (Status ended = Shutdown(*comm).finish(deadline); first.ok()) first = std::move(ended);
   return first;
 }
 

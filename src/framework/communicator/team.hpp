@@ -38,7 +38,7 @@ class Team {
   Result<ReduceOp> add_operator(const Operator& op);
   Status remove_operator(ReduceOp handle);
   void abort(const Status& why);          ///< Any thread.
-  Status finish(Deadline deadline = {});  ///< See Comm.
+  Status finish(Deadline deadline = {});  ///< See Shutdown.
 
  private:
   Status check_team(int thread, int threads) const;

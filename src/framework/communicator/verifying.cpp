@@ -1,14 +1,13 @@
-// Collectives that are verified: behind each one runs its check, a collective of its own.
+// CollectiveQueue: behind each collective that is verified runs its check, a collective of its own.
 
 #include "algorithm/schedule/contract.hpp"
 #include "base/error.hpp"
-#include "framework/communicator/background_progress.hpp"
-#include "framework/communicator/queued_collective.hpp"
+#include "framework/communicator/collective_queue.hpp"
 #include "framework/tuning/order_needs.hpp"
 
 namespace anyccl {
 
-Result<Method> Comm::method_of(const Call& call) {
+Result<Method> CollectiveQueue::method_of(const Call& call) {
   if (call.is_point_to_point() || call.collective == Collective::barrier) return Method();
   ANYCCL_TRY(const ElementTypes types, plans_.types_of(call));
   const auto created = plans_.operators().find(call.op);
@@ -16,9 +15,9 @@ Result<Method> Comm::method_of(const Call& call) {
 }
 
 /// The verification of the next call.
-Result<std::shared_ptr<Verification>> Comm::verification_of(const Call& call,
-                                                            const PreparedCall& prepared,
-                                                            const Method& method) {
+Result<std::shared_ptr<Verification>> CollectiveQueue::verification_of(const Call& call,
+                                                                       const PreparedCall& prepared,
+                                                                       const Method& method) {
   ANYCCL_TRY(const ElementTypes types, plans_.types_of(call));
   VerifiedCall verified{.call = call,
                         .me = me_.rank,
@@ -27,7 +26,7 @@ Result<std::shared_ptr<Verification>> Comm::verification_of(const Call& call,
                         .secret = me_.verify_secret,
                         .method = method,
                         .output = types.output,
-                        .parts = prepared.folding.leaves,
+                        .parts = prepared.input.folding.leaves,
                         .roundings = {},
                         .op = prepared.op};
   if (method.family == Family::floats) {
@@ -45,14 +44,14 @@ Result<std::shared_ptr<Verification>> Comm::verification_of(const Call& call,
 
 /// Two neighbours in the queue: the call, and its check, which starts when that is done. The caller
 /// gets the check's operation, unless it does not wait for it.
-Result<std::shared_ptr<Operation>> Comm::enqueue_verified(const Call& call, const CallKey& key,
-                                                          Gate gate) {
+Result<std::shared_ptr<Operation>> CollectiveQueue::add_verified(const Call& call,
+                                                                 const CallKey& key, Gate gate) {
   ANYCCL_TRY(const Method method, method_of(call));
-  const auto first = make_queued(call);
+  const auto first = make(call);
   ANYCCL_TRY(first->prepared, plans_.find(first->kept.call(), key));
   ANYCCL_TRY(first->verification, verification_of(call, *first->prepared, method));
   const Call check = first->verification->check();
-  const auto second = make_queued(check);
+  const auto second = make(check);
   ANYCCL_TRY(second->prepared, plans_.plan(check, CallKey(check, me_.rank)));
   second->verification = first->verification;
   second->is_check = true;
@@ -66,14 +65,10 @@ Result<std::shared_ptr<Operation>> Comm::enqueue_verified(const Call& call, cons
   }
   for (const auto& queued : {first, second}) {
     queued->execution.limit(call.timeout);
-    queued->scratch.resize(queued->prepared->scratch_bytes);
-    queued->position = next_position(*queued->prepared);
-    record(queued->execution, *queued->prepared, RecordState::issued, 0, gate.stream);
-    collectives_.push_back(queued);
+    push(queued, gate);
   }
   ++checks_;
-  if (me_.verify_later && me_.background != nullptr)  // without a thread the next call goes on
-    static_cast<void>(me_.background->add(shared_from_this()));
+  has_extra_ = me_.verify_later;
   const auto& waited_for = me_.verify_later ? first : second;
   return std::shared_ptr<Operation>(waited_for, &waited_for->execution);
 }

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "framework/collective/execution.hpp"
-#include "framework/communicator/membership.hpp"
-#include "framework/communicator/routes.hpp"
+#include "framework/membership/membership.hpp"
+#include "framework/membership/routes.hpp"
 
 namespace anyccl {
 

@@ -275,8 +275,8 @@ Result<std::shared_ptr<Operation>> Batch::issue(const std::shared_ptr<Comm>& com
 }
 
 Result<std::shared_ptr<Operation>> Batch::start(const std::shared_ptr<Comm>& comm,
-                                                Comm::Persistent& call) {
-  auto operation = comm->start(call, Gate::closed_by(stream_->number()));
+                                                PersistentRequest& call) {
+  auto operation = call.start(Gate::closed_by(stream_->number()));
   if (operation.ok()) operations_->add(comm, *operation);
   return operation;
 }

@@ -10,6 +10,7 @@
 #include "base/condition.hpp"
 #include "base/deadline.hpp"
 #include "framework/communicator/pending_operation.hpp"
+#include "framework/communicator/persistent.hpp"
 #include "framework/stream/event.hpp"
 
 namespace anyccl {
@@ -108,9 +109,9 @@ class Batch {
   ~Batch();
 
   Result<std::shared_ptr<Operation>> issue(const std::shared_ptr<Comm>& comm, const Call& call);
-  /// As Comm::start().
+  /// As PersistentRequest::start(); `comm` is that of the call.
   Result<std::shared_ptr<Operation>> start(const std::shared_ptr<Comm>& comm,
-                                           Comm::Persistent& call);
+                                           PersistentRequest& call);
   Result<std::shared_ptr<Operation>> issue(const std::shared_ptr<Comm>& comm,
                                            const OneSidedCall& call);
   /// An operation that was issued with a closed gate, which belongs to this stream, too. Whether it

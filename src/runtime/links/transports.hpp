@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/peer_socket.hpp"
-#include "framework/communicator/membership.hpp"
+#include "framework/membership/membership.hpp"
 #include "platform/transports/setup.hpp"
 
 namespace anyccl {

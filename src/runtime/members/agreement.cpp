@@ -7,6 +7,7 @@
 #include <map>
 
 #include "base/error.hpp"
+#include "framework/communicator/survivors.hpp"
 
 namespace anyccl {
 namespace {
@@ -166,7 +167,7 @@ void Agreement::look_for_leavers() {
   if (parent == nullptr) return;
   for (std::size_t r = 0; r < peers_.size(); ++r)
     if (peers_[r] != nullptr && !gone_[r] && !peers_[r]->has_decided(mine_.fixed.round))
-      gone_[r] = parent->has_left(Rank{static_cast<std::int32_t>(r)});
+      gone_[r] = Survivors(*parent).has_left(Rank{static_cast<std::int32_t>(r)});
 }
 
 void Agreement::hear(Peer& peer, std::span<const std::byte> payload) {

@@ -32,7 +32,7 @@ class Agreement {
   /// What this rank brings to a round.
   struct Ballot {
     bool formed = false;          ///< It has the communicator of the last decision.
-    std::uint64_t completed = 0;  ///< See Comm::completed().
+    std::uint64_t completed = 0;  ///< See Survivors::completed().
     std::uint64_t settings = 0;   ///< Their hash.
     Status problem;               ///< Why it cannot take part.
   };

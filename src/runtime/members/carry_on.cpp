@@ -5,6 +5,7 @@
 
 #include "base/error.hpp"
 #include "base/hash.hpp"
+#include "framework/communicator/survivors.hpp"
 #include "runtime/members/agreement.hpp"
 
 namespace anyccl {
@@ -53,7 +54,7 @@ Result<CommPtr> carry_on(Comm& parent, Agreement& among, std::span<const int> ex
   const Inheritance inheritance = inheritance_of(parent);
   auto init = prepare(parent, inheritance, settings);
   Card card;
-  Agreement::Ballot ballot{.completed = parent.completed(), .problem = init.status()};
+  Agreement::Ballot ballot{.completed = Survivors(parent).completed(), .problem = init.status()};
   if (init.ok()) {
     init->name = name;
     card.settings = init->hello.settings;

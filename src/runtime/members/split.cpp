@@ -10,6 +10,7 @@
 #include "base/error.hpp"
 #include "base/hash.hpp"
 #include "framework/communicator/call_sequence.hpp"
+#include "framework/communicator/survivors.hpp"
 #include "platform/bootstrap/rendezvous/unique_id.hpp"
 #include "runtime/members/correspondence.hpp"
 #include "runtime/members/exchange.hpp"
@@ -29,7 +30,7 @@ Status explain(const Status& found, Comm& parent, const std::vector<Member>& mem
   for (const Member& member : members) ranks.push_back(member.rank);
   const Deadline grace = Deadline::in(std::chrono::milliseconds(500));
   while (found.code() == Code::remote_error && !grace.passed()) {
-    ANYCCL_CHECK(parent.absence(ranks));
+    ANYCCL_CHECK(Survivors(parent).absence(ranks));
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   return found;

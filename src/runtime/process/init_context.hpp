@@ -7,7 +7,7 @@
 
 #include "base/config.hpp"
 #include "base/deadline.hpp"
-#include "framework/communicator/membership.hpp"
+#include "framework/membership/membership.hpp"
 #include "framework/tuning/tuner.hpp"
 #include "platform/bootstrap/group/hello.hpp"
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "framework/communicator/membership.hpp"
+#include "framework/membership/membership.hpp"
 #include "platform/bootstrap/group/placement.hpp"
 #include "runtime/process/init_context.hpp"
 

@@ -9,6 +9,8 @@
 #include <utility>
 
 #include "base/per_process.hpp"
+#include "framework/communicator/shutdown.hpp"
+#include "framework/communicator/survivors.hpp"
 #include "runtime/links/on_demand.hpp"
 #include "runtime/process/dump_signal.hpp"
 #include "runtime/process/joined_comm.hpp"
@@ -71,7 +73,7 @@ std::string Process::call_elsewhere(const bootstrap::Hello& rank, std::string_vi
     if (comm->membership().id == id) continue;
     const std::optional<Rank> peer = only_rank_of(rank, JoinedComm::of(*comm).members());
     if (!peer) continue;
-    if (const std::string call = comm->call_without_me(*peer); !call.empty())
+    if (const std::string call = Survivors(*comm).call_without_me(*peer); !call.empty())
       return fmt::format(", and has called {}, which this rank has not", call);
   }
   return "";
@@ -126,7 +128,7 @@ void Process::leave_all() {
   for (const std::weak_ptr<HostStream>& weak : streams_)
     if (const auto stream = weak.lock(); stream && stream->check().ok()) stream->stop(deadline);
   for (const std::weak_ptr<Comm>& one : comms_)
-    if (const CommPtr comm = one.lock()) comm->leave_for_exit(deadline);
+    if (const CommPtr comm = one.lock()) Shutdown(*comm).leave_for_exit(deadline);
   stop_connecting();
 }
 

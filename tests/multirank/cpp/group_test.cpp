@@ -76,6 +76,12 @@ TEST(CppGroup, starts_nothing_after_an_error_wherever_it_is_found) {
       EXPECT_FALSE(group([&] { return comm.all_reduce(x, y, ReduceOp::sum).status(); }).ok());
     });
     EXPECT_REFUSED(inner, Code::invalid_argument, "4 i32 and the result 3 i32");
+    const auto of_another_header = group([&] {
+      EXPECT_OK(comm.send(x, peer).status());
+      std::vector<float> residual(4), momentum(3);
+      EXPECT_FALSE(sparse::pack(residual, momentum, {}).ok());
+    });
+    EXPECT_REFUSED(of_another_header, Code::invalid_argument, "momentum has 3 elements");
     expect_group([&] {  // the first message that there is is this one
       x.assign(4, 8);
       EXPECT_OK(comm.send(x, peer).status());

@@ -78,6 +78,14 @@ TEST(CppCalls, all_to_all_w_has_a_type_for_each_pair) {
   });
 }
 
+TEST(CppCalls, whose_blocks_are_counted_need_a_communicator_that_is_not_finalized) {
+  run_ranks(2, [](Communicator& comm) {
+    ASSERT_OK(comm.finalize());
+    std::vector<int> x(4), y(4);
+    EXPECT_REFUSED(comm.all_to_all(x, y).status(), Code::invalid_usage, "finalized");
+  });
+}
+
 TEST(CppCalls, issue_all_gives_a_work_for_each_call) {
   run_ranks(2, [](Communicator& comm) {
     Ints x(1, 1), y(1, 2);

@@ -6,6 +6,8 @@
 
 #include "base/error.hpp"
 #include "fake_peers.hpp"
+#include "framework/communicator/shutdown.hpp"
+#include "framework/communicator/survivors.hpp"
 #include "support/ranks.hpp"
 
 namespace anyccl::test {
@@ -122,7 +124,7 @@ TEST(Comm, says_why_a_peer_went_rather_than_that_it_did) {
   EXPECT_EQ(all_reduce_with_failing_peer().message(), "rank 1 failed: rank 2 died");
   EXPECT_EQ(recv_from_anyone_with_failing_peer().message(), "rank 1 failed: rank 2 died");
   Comm comm(members(2, std::make_unique<FailingPeer>()));
-  EXPECT_EQ(comm.absence(std::array{Rank{1}}).message(), "rank 1 failed: rank 2 died");
+  EXPECT_EQ(Survivors(comm).absence(std::array{Rank{1}}).message(), "rank 1 failed: rank 2 died");
 }
 
 TEST(Comm, does_not_touch_a_result_again_that_came_while_it_looked_for_failures) {
@@ -140,7 +142,7 @@ TEST(Comm, does_not_touch_a_result_again_that_came_while_it_looked_for_failures)
   ASSERT_OK(comm.wait(**operation));
   EXPECT_EQ(average, 2.0F);
 
-  ASSERT_OK(comm.finish());
+  ASSERT_OK(Shutdown(comm).finish());
   EXPECT_EQ(average, 2.0F);
 }
 

@@ -4,58 +4,14 @@
 
 #include <algorithm>
 #include <cstring>
-#include <deque>
 #include <random>
 
 #include "framework/message/message_matcher.hpp"
 #include "support/ranks.hpp"
+#include "unit/framework/scripted_peer.hpp"
 
 namespace anyccl::test {
 namespace {
-
-using Bytes = std::vector<std::byte>;
-
-/// Rank 1, as rank 0 hears it: messages that the test writes, each one fragment.
-class ScriptedPeer final : public Messages {
- public:
-  explicit ScriptedPeer(bool is_eager) : is_eager_(is_eager) {}
-  void say(std::uint32_t tag, DType dtype, Bytes bytes) {
-    said_.push_back({message_digest::of(tag, dtype), std::move(bytes)});
-  }
-  bool was_heard() const { return said_.empty(); }
-
-  std::size_t fragment_bytes() const override { return std::size_t{1} << 30; }
-  Sent send(const Fragment&, const std::byte*) override { return Sent::busy; }
-  bool settled(Rank) override { return true; }
-  bool peek(Rank, std::uint64_t, Envelope& envelope) override {
-    if (said_.empty()) return false;
-    envelope = {said_.front().digest, said_.front().bytes.size(), false};
-    return true;
-  }
-  bool receive(const Fragment& in, std::size_t, std::byte* into) override {
-    if (said_.empty() || said_.front().digest != in.digest ||
-        said_.front().bytes.size() != in.total)
-      return false;
-    if (in.bytes > 0) std::memcpy(into, said_.front().bytes.data(), in.bytes);
-    said_.pop_front();
-    return true;
-  }
-  bool receive_at_once(Rank from, std::uint64_t digest, std::uint32_t,
-                       std::span<std::byte> message) override {
-    return is_eager_ &&
-           receive(
-               {.peer = from, .digest = digest, .bytes = message.size(), .total = message.size()},
-               0, message.data());
-  }
-
- private:
-  struct Message {
-    std::uint64_t digest;
-    Bytes bytes;
-  };
-  bool is_eager_;
-  std::deque<Message> said_;
-};
 
 /// Rank 0 of 2 with one window, between bytes that nobody may touch.
 class Target : public testing::TestWithParam<bool> {

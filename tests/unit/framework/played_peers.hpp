@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "framework/communicator/membership.hpp"
+#include "framework/membership/membership.hpp"
 #include "unit/framework/fake_peers.hpp"
 
 namespace anyccl::test {

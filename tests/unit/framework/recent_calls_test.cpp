@@ -72,10 +72,10 @@ TEST(RecentCalls, finds_each_as_it_was_after_there_are_more_sets) {
 TEST(RecentCalls, drops_what_it_is_asked_to) {
   RecentCalls recent;
   auto large = std::make_shared<PreparedCall>();
-  large->input_bytes = 100;
+  large->bytes.input = 100;
   recent.add(key_of(1), large);
   recent.add(key_of(2), std::make_shared<PreparedCall>());
-  recent.drop_if([](const PreparedCall& prepared) { return prepared.input_bytes == 100; });
+  recent.drop_if([](const PreparedCall& prepared) { return prepared.bytes.input == 100; });
   EXPECT_EQ(recent.find(key_of(1)), nullptr);
   EXPECT_NE(recent.find(key_of(2)), nullptr);
   EXPECT_EQ(large.use_count(), 1);

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "framework/communicator/membership.hpp"
+#include "framework/membership/membership.hpp"
 
 namespace anyccl {
 namespace {

@@ -62,7 +62,7 @@ void Acceptor::advance_pending(std::span<const pollfd> entries) {
     const Status status = entries[i].revents != 0 ? s.handshake.advance(s.socket.get()) : Status();
     if (!status.ok()) {
       log_dropped(s.socket.get(), status.message());
-      note_refused(s);
+      note_if_other_secret(s);
     } else if (s.handshake.done()) {
       authenticated_.push_back({std::move(s.socket),
                                 s.handshake.from(),
@@ -80,7 +80,7 @@ void Acceptor::advance_pending(std::span<const pollfd> entries) {
   pending_ = std::move(still);
 }
 
-void Acceptor::note_refused(const PendingPeer& peer) {
+void Acceptor::note_if_other_secret(const PendingPeer& peer) {
   if (!peer.handshake.met_another_secret()) return;
   last_refused_ = describe_peer(peer.socket.get());
   ++refused_;

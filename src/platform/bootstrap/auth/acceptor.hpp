@@ -75,7 +75,7 @@ class Acceptor {
   Status on_shortage(const Status& why);
   void turn_away_waiting();
   void drop_oldest();
-  void note_refused(const PendingPeer& peer);
+  void note_if_other_secret(const PendingPeer& peer);
 
   std::vector<Listener> listeners_;
   Secrets secrets_;

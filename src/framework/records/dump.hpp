@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "framework/call/recorder.hpp"
-#include "framework/communicator/membership.hpp"
-#include "framework/communicator/routes.hpp"
+#include "framework/membership/membership.hpp"
+#include "framework/membership/routes.hpp"
 
 namespace anyccl {
 

@@ -1,4 +1,4 @@
-#include "framework/communicator/membership.hpp"
+#include "framework/membership/membership.hpp"
 
 #include <algorithm>
 #include <bit>

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "framework/call/recorder.hpp"
-#include "framework/communicator/membership.hpp"
+#include "framework/membership/membership.hpp"
 
 namespace anyccl {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "framework/call/recorder.hpp"
-#include "framework/communicator/membership.hpp"
+#include "framework/membership/membership.hpp"
 
 namespace anyccl {
 

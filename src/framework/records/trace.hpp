@@ -4,7 +4,7 @@
 #include <string>
 
 #include "framework/call/recorder.hpp"
-#include "framework/communicator/membership.hpp"
+#include "framework/membership/membership.hpp"
 
 namespace anyccl {
 

@@ -1,4 +1,4 @@
-#include "framework/communicator/record_json.hpp"
+#include "framework/records/record_json.hpp"
 
 #include <unistd.h>
 

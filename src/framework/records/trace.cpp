@@ -1,4 +1,4 @@
-#include "framework/communicator/trace.hpp"
+#include "framework/records/trace.hpp"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "framework/communicator/record_json.hpp"
+#include "framework/records/record_json.hpp"
 
 namespace anyccl {
 namespace {

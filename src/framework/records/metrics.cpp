@@ -1,9 +1,9 @@
-#include "framework/communicator/metrics.hpp"
+#include "framework/records/metrics.hpp"
 
 #include <algorithm>
 
 #include "algorithm/catalog/algorithm.hpp"
-#include "framework/communicator/record_json.hpp"
+#include "framework/records/record_json.hpp"
 #include "framework/tuning/protocol_rules.hpp"
 
 namespace anyccl {

@@ -1,6 +1,6 @@
-#include "framework/communicator/dump.hpp"
+#include "framework/records/dump.hpp"
 
-#include "framework/communicator/record_json.hpp"
+#include "framework/records/record_json.hpp"
 #include "platform/probe/process_state.hpp"
 
 namespace anyccl {
