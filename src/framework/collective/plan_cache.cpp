@@ -286,9 +286,9 @@ void PlanCache::fill_record(const Call& call, std::uint64_t known_sizes, FusedPa
   prepared.digest = digest_of(prepared.record);
 }
 
-/// `may_be_lent`: operands may lie in memory of peers, which some transports must copy before it
-/// can be combined or passed on.
-void PlanCache::plan_scratch(bool may_be_lent, PreparedCall& prepared) const {
+/// `needs_landing`: operands may lie in memory of peers, and some transport must copy them before
+/// they can be combined or passed on.
+void PlanCache::plan_scratch(bool needs_landing, PreparedCall& prepared) const {
   const RoutedPlan& routed = *prepared.routed;
   const std::size_t chunk = prepared.geometry.scratch_chunk();
   ScratchLayout layout;
@@ -297,7 +297,7 @@ void PlanCache::plan_scratch(bool may_be_lent, PreparedCall& prepared) const {
   prepared.input.plan(layout, prepared.bytes.input);
   prepared.result.plan(layout, prepared.bytes.output);
   prepared.portions.at = layout.add(prepared.portions.room(routed.most_operands + 1));
-  if (may_be_lent) {
+  if (needs_landing) {
     std::uint32_t chunks = 0;
     for (const PlanStep& step : routed.plan.steps) chunks = std::max(chunks, step.count);
     prepared.landing.bytes = chunks * chunk;

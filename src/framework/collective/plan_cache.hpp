@@ -96,7 +96,7 @@ class PlanCache {
   void choose_tiling(const Call& call, std::size_t wanted_tile_bytes, PreparedCall& prepared) const;
   void fill_record(const Call& call, std::uint64_t known_sizes, FusedParts parts,
                    const ElementTypes& types, PreparedCall& prepared) const;
-  void plan_scratch(bool may_be_lent, PreparedCall& prepared) const;
+  void plan_scratch(bool needs_landing, PreparedCall& prepared) const;
   Result<std::shared_ptr<const PreparedCall>> prepare(const Call& given, FusedParts parts);
   void report(const Call& call, const Choice& choice, const PreparedCall& prepared);
   bool is_canonical(const Call& call);

@@ -26,7 +26,8 @@ namespace anyccl {
 /// A blocking collective that finds nothing else open does not stand in the queue: it runs alone,
 /// in an Execution that is used again and again, and allocates nothing.
 ///
-/// Threads: the holder of the communicator's progress lock, but where it says any.
+/// Threads: the holder of the communicator's progress lock; any may read what the plans know of
+/// operators and configurations.
 class CollectiveQueue {
  public:
   /// Everything is borrowed.

@@ -14,7 +14,7 @@ struct QueuedCollective;
 /// A call that is checked and planned once, and started many times; its arrays are its own. To
 /// start it is to issue it.
 ///
-/// Threads: one at a time. The communicator is borrowed.
+/// Threads: any. The communicator is borrowed.
 class PersistentRequest {
  public:
   /// Prepares a call, which is local. Errors: those of Comm::issue().

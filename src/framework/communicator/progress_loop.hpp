@@ -64,7 +64,7 @@ class ProgressLoop {
         fork_generation_((watch_forks(), fork_generation())) {}
 
   /// Whether it belongs to the parent of this process, where its threads are. Then functions that
-  /// take the lock by themselves do nothing, and callers must not take it.
+  /// make progress or sleep do nothing, and nobody may take the lock.
   bool is_forked() const { return fork_generation() != fork_generation_; }
 
   ProgressLock progress_lock() { return ProgressLock(lock_word_); }

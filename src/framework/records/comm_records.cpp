@@ -58,12 +58,11 @@ void CommRecords::write_dump(const std::function<Dump()>& make) {
 }
 
 void CommRecords::write_trace(const RecordedCalls& calls) {
-  write({"trace", "ANYCCL_TRACE", "trace", me_.trace_folder, 2},
-        [&] { return trace_text(me_, calls); });
+  write(trace_file(), [&] { return trace_text(me_, calls); });
 }
 
 void CommRecords::write_trace() {
-  if (!me_.trace_folder.empty()) write_trace(recorder_.copy());
+  write(trace_file(), [&] { return trace_text(me_, recorder_.copy()); });
 }
 
 }  // namespace anyccl

@@ -51,7 +51,7 @@ class CommRecords {
   void write_dump(const std::function<Dump()>& make);
   /// Writes the trace of `calls` into ANYCCL_TRACE, in the same way. Any thread.
   void write_trace(const RecordedCalls& calls);
-  /// Writes the trace of all that it has recorded.
+  /// Writes the trace of all that it has recorded, in the same way.
   void write_trace();
 
  private:
@@ -61,6 +61,7 @@ class CommRecords {
     const std::string& folder;
     unsigned bit;  // in failed_files_
   };
+  FileKind trace_file() const { return {"trace", "ANYCCL_TRACE", "trace", me_.trace_folder, 2}; }
   void write(const FileKind& kind, const std::function<std::string()>& text);
 
   const Membership& me_;

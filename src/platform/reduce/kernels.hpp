@@ -105,11 +105,11 @@ struct CodecKernels {
   CodecLoops of[kCodecs];
 };
 
-/// The kernels for one instruction set.
 /// Whether reductions fetch lines ahead of their use: another core has those of memory that is
-/// shared. Measured: docs/adr/0025.
+/// shared. Measured: docs/adr/0073.
 extern const bool kFetchesAhead;
 
+/// The kernels for one instruction set.
 struct KernelTable {
   CopyFn copy;
   SparseKernels sparse;

@@ -33,9 +33,9 @@ struct Copies {
   CopyFn far = c_copy, close = c_copy;
 };
 
-/// On Cascade Lake writing by the C library's copy (rep movsb from 8 KiB on) takes x1.4 to x1.6 as
-/// long: docs/adr/0025. Not measured on others, of which Intel's are taken to be alike.
-/// Those that were measured: copies and reductions that fetch ahead are faster there.
+/// Copies and reductions that fetch ahead are faster there: on Cascade Lake, writing by the C
+/// library's copy (rep movsb from 8 KiB on) takes x1.4 to x1.6 as long (docs/adr/0025); reductions
+/// were measured on Granite Rapids (docs/adr/0073). Other CPUs of Intel are taken to be alike.
 bool is_intel() {
 #if defined(__x86_64__)
   return __builtin_cpu_is("intel") != 0;
