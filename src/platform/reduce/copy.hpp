@@ -10,7 +10,8 @@ namespace anyccl {
 /// From so many bytes on, copy_bytes() asks long_copy(): below, the C library's copy is a loop of
 /// vectors everywhere. Measured: docs/adr/0068.
 inline constexpr std::size_t kLongCopyFrom = 2048;
-/// Between these the C library's copy between caches is slow on some CPUs: docs/adr/0025.
+/// Between these the C library's copy between caches is slow on some CPUs: docs/adr/0025. On some
+/// it is from kLongCopyFrom on: docs/adr/0073.
 inline constexpr std::size_t kFarCopyFrom = 32768, kFarCopyTo = std::size_t{1} << 20;
 
 /// The copy that is fastest on this CPU for these addresses, if another core has the lines of one

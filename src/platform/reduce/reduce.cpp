@@ -1,5 +1,9 @@
 #include "platform/reduce/reduce.hpp"
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
 #include <cstring>
 #include <string>
 #include <utility>
@@ -31,6 +35,7 @@ void c_copy(void* dst, const void* src, std::size_t bytes) {
 /// and dst is a little ahead of src within a page, which makes that very slow.
 struct Copies {
   CopyFn far = c_copy, close = c_copy;
+  std::size_t far_from = kFarCopyFrom;
 };
 
 /// Copies and reductions that fetch ahead are faster there: on Cascade Lake, writing by the C
@@ -44,12 +49,25 @@ bool is_intel() {
 #endif
 }
 
+/// Whether the C library's copy is rep movsb from 2112 bytes on, as the CPU calls it fast for short
+/// copies: between caches it is not.
+bool has_short_rep_movsb() {
+#if defined(__x86_64__)
+  constexpr unsigned kFeatures = 7, kFsrm = 1U << 4;
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid_count(kFeatures, 0, &a, &b, &c, &d) != 0 && (d & kFsrm) != 0;
+#else
+  return false;
+#endif
+}
+
 Copies best_copies() {
   Copies best;
 #if defined(__x86_64__)
   if (const auto all = best_kernels(); all.ok()) {
     best.close = (*all)->copy;
     if (is_intel()) best.far = (*all)->copy;
+    if (is_intel() && has_short_rep_movsb()) best.far_from = kLongCopyFrom;
   }
 #endif
   return best;
@@ -76,7 +94,7 @@ const bool kFetchesAhead = is_intel();
 void long_copy(void* dst, const void* src, std::size_t bytes) {
   static const Copies best = best_copies();
   if (is_slow_for_rep_movsb(dst, src)) return best.close(dst, src, bytes);
-  if (bytes >= kFarCopyFrom && bytes < kFarCopyTo) return best.far(dst, src, bytes);
+  if (bytes >= best.far_from && bytes < kFarCopyTo) return best.far(dst, src, bytes);
   std::memcpy(dst, src, bytes);
 }
 

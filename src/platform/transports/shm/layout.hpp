@@ -10,6 +10,7 @@
 #include <cstring>
 #include <utility>
 
+#include "platform/reduce/copy.hpp"
 #include "platform/transport/transport.hpp"
 
 namespace anyccl::shm {
@@ -206,7 +207,7 @@ inline void copy_few(std::byte* to, const std::byte* from, std::size_t bytes) {
     std::memcpy(to + bytes - sizeof back, &back, sizeof back);
   };
   if (bytes > 16)
-    std::memcpy(to, from, bytes);
+    copy_bytes(to, from, bytes);
   else if (bytes >= 8)
     ends(std::uint64_t{});
   else if (bytes >= 4)
