@@ -9,7 +9,7 @@
 namespace anyccl {
 namespace {
 
-constexpr std::size_t kLine = 64;          // slices are cut here: no two threads write one line
+constexpr std::size_t kCacheLine = 64;     // slices are cut here: no two threads write one line
 constexpr std::size_t kLeastSlice = 8192;  // less is not worth a thread: docs/adr/0019
 
 /// One slice, by a look at the count. Elements have at most 16 bytes.
@@ -20,7 +20,7 @@ bool is_small(const Call& call) {
 /// Bytes of each slice; the last one may have less.
 std::size_t slice_bytes(std::size_t bytes, int threads) {
   const std::size_t slices = std::min(bytes / kLeastSlice, static_cast<std::size_t>(threads));
-  return ((bytes + slices - 1) / slices + kLine - 1) / kLine * kLine;
+  return ((bytes + slices - 1) / slices + kCacheLine - 1) / kCacheLine * kCacheLine;
 }
 
 }  // namespace
