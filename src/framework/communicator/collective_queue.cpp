@@ -141,7 +141,7 @@ void CollectiveQueue::limit(Operation& operation, std::chrono::milliseconds time
       queued->execution.limit(time);
 }
 
-/// What is not complete is queued, or runs alone.
+/// Collectives that are not complete are queued, or one runs alone.
 std::uint64_t CollectiveQueue::count_completed() const {
   const auto open = static_cast<std::uint64_t>(
       std::count_if(collectives_.begin(), collectives_.end(), [](const auto& queued) {

@@ -1,7 +1,7 @@
-// Pipelined chain: everyone adds its vector to what comes from behind and passes it on, tile by
-// tile, so the tiles of a large message keep all ranks busy. The mirror of a pipelined chain
-// broadcast: Pjesivac-Grbovic et al., "Performance analysis of MPI collective operations", Cluster
-// Computing 10(2), 2007. Everyone sends and receives once; n-1 rounds, so it suits large messages.
+// Pipelined chain: each rank adds its vector to the sum from behind and passes it on, tile by tile,
+// so the tiles of a large message keep all ranks busy. The mirror of a pipelined chain broadcast:
+// Pjesivac-Grbovic et al., "Performance analysis of MPI collective operations", Cluster Computing
+// 10(2), 2007. Each rank sends and receives once; n-1 rounds, so it suits large messages.
 
 #include "algorithm/catalog/algorithm.hpp"
 
