@@ -34,7 +34,7 @@ def main():
         axis.add_patch(figure.matplotlib.patches.Rectangle((0.1, y), 9.8, 0.95, color=color, alpha=0.16, linewidth=0))
         axis.text(0.3, y + 0.66, module, fontsize=10.5, fontweight="bold", color=color, va="center")
         axis.text(4.2, y + 0.66, does, fontsize=8.5, va="center")
-        axis.text(0.3, y + 0.25, parts, fontsize=8, color="#444444", va="center")
+        axis.text(0.3, y + 0.25, parts, fontsize=7.5, color="#444444", va="center")
     figure.save(axis.figure)
 
 

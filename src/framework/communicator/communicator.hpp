@@ -11,13 +11,13 @@
 #include <vector>
 
 #include "base/deadline.hpp"
-#include "framework/communicator/collective_queue.hpp"
-#include "framework/communicator/diagnosis.hpp"
 #include "framework/communicator/failure.hpp"
 #include "framework/communicator/progress_loop.hpp"
+#include "framework/diagnosis/diagnosis.hpp"
 #include "framework/membership/membership.hpp"
 #include "framework/membership/routes.hpp"
 #include "framework/message/message_matcher.hpp"
+#include "framework/queue/collective_queue.hpp"
 #include "framework/records/comm_records.hpp"
 #include "framework/records/dump.hpp"
 #include "framework/records/metrics.hpp"

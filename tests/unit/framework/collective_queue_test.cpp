@@ -1,6 +1,6 @@
 // These tests make a rank's queue of collectives go on, one step of one rank at a time.
 
-#include "framework/communicator/collective_queue.hpp"
+#include "framework/queue/collective_queue.hpp"
 
 #include <array>
 #include <chrono>

@@ -1,4 +1,4 @@
-#include "framework/communicator/collective_queue.hpp"
+#include "framework/queue/collective_queue.hpp"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "framework/communicator/diagnosis.hpp"
+#include "framework/diagnosis/diagnosis.hpp"
 
 #include <algorithm>
 

@@ -9,7 +9,7 @@
 
 #include "base/deadline.hpp"
 #include "framework/collective/execution.hpp"
-#include "framework/communicator/wait_report.hpp"
+#include "framework/diagnosis/wait_report.hpp"
 #include "framework/membership/membership.hpp"
 #include "framework/membership/routes.hpp"
 #include "framework/message/message_matcher.hpp"

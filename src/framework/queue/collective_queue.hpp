@@ -10,10 +10,10 @@
 #include "base/fifo.hpp"
 #include "base/hash.hpp"
 #include "framework/collective/plan_cache.hpp"
-#include "framework/communicator/diagnosis.hpp"
-#include "framework/communicator/queued_collective.hpp"
+#include "framework/diagnosis/diagnosis.hpp"
 #include "framework/membership/membership.hpp"
 #include "framework/membership/routes.hpp"
+#include "framework/queue/queued_collective.hpp"
 #include "framework/records/comm_records.hpp"
 #include "framework/verification/summary.hpp"
 

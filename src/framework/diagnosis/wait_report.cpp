@@ -1,4 +1,4 @@
-#include "framework/communicator/wait_report.hpp"
+#include "framework/diagnosis/wait_report.hpp"
 
 #include <unistd.h>
 

@@ -2,7 +2,7 @@
 
 #include "algorithm/schedule/contract.hpp"
 #include "base/error.hpp"
-#include "framework/communicator/collective_queue.hpp"
+#include "framework/queue/collective_queue.hpp"
 #include "framework/tuning/order_needs.hpp"
 
 namespace anyccl {
