@@ -4,6 +4,7 @@
 
 #include "base/error.hpp"
 #include "c/handle.hpp"
+#include "framework/communicator/planning.hpp"
 
 namespace anyccl::cli {
 namespace {
@@ -58,7 +59,7 @@ Comm::~Comm() {
 }
 
 void Comm::use(const Algorithm* algorithm) const {
-  handle_->comm->set_policy({.measured = algorithm});
+  Planning(*handle_->comm).set_policy({.measured = algorithm});
 }
 
 void Comm::abort() {

@@ -5,6 +5,8 @@
 
 #include "base/error.hpp"
 #include "c/creation.hpp"
+#include "framework/communicator/comm_memory.hpp"
+#include "framework/communicator/planning.hpp"
 #include "runtime/members/team.hpp"
 #include "runtime/process/metrics.hpp"
 
@@ -226,7 +228,7 @@ anycclResult_t anycclCommMemStats(anycclComm_t comm, anycclCommMemStat_t stat, u
         return {};
       case anycclStatGpuMemPersist:
       case anycclStatGpuMemTotal:
-        *value = comm->comm->memory_bytes();
+        *value = CommMemory(*comm->comm).bytes();
         return {};
     }
     return error(Code::invalid_argument, "stat is {} instead of 0..{}", static_cast<int>(stat),
@@ -269,7 +271,7 @@ anycclResult_t anycclCommLastPlan(anycclComm_t comm, const char** text) {
   return guarded(comm, [&]() -> Status {
     ANYCCL_CHECK(need_comm(comm));
     ANYCCL_CHECK(need(text, "text"));
-    kept = comm->comm->last_plan();
+    kept = Planning(*comm->comm).last_plan();
     *text = kept.c_str();
     return {};
   });

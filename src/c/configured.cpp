@@ -7,6 +7,7 @@
 #include "base/log.hpp"
 #include "c/calls.hpp"
 #include "c/creation.hpp"
+#include "framework/communicator/planning.hpp"
 #include "framework/tuning/order_needs.hpp"
 
 namespace anyccl {
@@ -72,7 +73,7 @@ Status configure(const anycclCollConfig_t* config, anycclComm_t comm, Call& call
     return error(Code::invalid_argument, "config is for collectives, and this is a {}",
                  name(call.collective));
   ANYCCL_TRY(const CallSettingsTable::Text text, read(*config));
-  ANYCCL_TRY(call.settings, comm->comm->settings_of_call(text));
+  ANYCCL_TRY(call.settings, Planning(*comm->comm).settings_of_call(text));
   if (text.tag != 0 && log_enabled(LogLevel::trace))
     log(LogSubsystem::coll, "rank {}: {} of {} {}, tag {}", index(comm->comm->rank()),
         name(call.collective), call.count, name_of(call.dtype), text.tag);

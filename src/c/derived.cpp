@@ -139,7 +139,7 @@ anycclResult_t anycclCommCompleted(anycclComm_t comm, uint64_t* here, uint64_t* 
   return guarded(comm, [&]() -> Status {
     ANYCCL_TRY(const std::shared_ptr<Team> team, keep(comm));
     if (here != nullptr) *here = Survivors(team->first()).completed();
-    if (everywhere != nullptr) *everywhere = team->first().agreed();
+    if (everywhere != nullptr) *everywhere = Survivors(team->first()).agreed();
     return {};
   });
 }

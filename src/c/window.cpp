@@ -4,6 +4,7 @@
 
 #include "base/error.hpp"
 #include "c/handle.hpp"
+#include "framework/communicator/one_sided_calls.hpp"
 #include "framework/communicator/windows.hpp"
 
 namespace anyccl {
@@ -93,7 +94,7 @@ Status check_queue(const OneSidedCall& call, const Comm& comm) {
 Status launch(const OneSidedCall& call, anycclComm_t comm, anycclStream_t stream) {
   ANYCCL_CHECK(stream != nullptr ? need_stream(stream) : check_queue(call, *comm->comm));
   if (in_group()) return add_to_group(comm, call, stream), Status{};
-  if (stream == nullptr) return comm->comm->run(call);
+  if (stream == nullptr) return OneSidedCalls(*comm->comm).run(call);
   ANYCCL_TRY(Batch batch, Batch::make(stream->stream, 1));
   return batch.issue(comm->comm, call).status();
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "c/handle.hpp"
+#include "framework/communicator/comm_memory.hpp"
 #include "support/ranks.hpp"
 
 namespace anyccl::test {
@@ -16,11 +17,11 @@ namespace anyccl::test {
 inline void reduce_while_memory_is_given_back(Communicator& comm, int rounds) {
   std::atomic<bool> over{false};
   std::atomic<int> given_back{0};
-  const CommPtr mine = comm.handle()->comm;
+  CommMemory mine(*comm.handle()->comm);
   std::thread giver([&] {
     while (!over.load()) {
-      const std::size_t before = mine->memory_bytes();
-      if (mine->give_back() == GivenBack::all && mine->memory_bytes() < before) ++given_back;
+      const std::size_t before = mine.bytes();
+      if (mine.give_back() == GivenBack::all && mine.bytes() < before) ++given_back;
       std::this_thread::yield();
     }
   });

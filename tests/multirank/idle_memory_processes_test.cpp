@@ -19,8 +19,8 @@ TEST(IdleMemory, is_given_back_by_communicators_that_nobody_calls) {
   expect_all_passed(run_processes(
       2,
       [](Communicator& comm) {
-        Comm& mine = *comm.handle()->comm;
-        const std::size_t fresh = mine.memory_bytes();
+        CommMemory mine(*comm.handle()->comm);
+        const std::size_t fresh = mine.bytes();
         std::vector<float> x(std::size_t{1} << 20, 1.0F);
         const auto reduce = [&] {
           std::fill(x.begin(), x.end(), 1.0F);
@@ -28,10 +28,10 @@ TEST(IdleMemory, is_given_back_by_communicators_that_nobody_calls) {
           EXPECT_EQ(x, std::vector<float>(x.size(), 2.0F));
         };
         reduce();
-        const std::size_t used = mine.memory_bytes();
+        const std::size_t used = mine.bytes();
         EXPECT_GE(used, fresh + 65536);
         const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(50);
-        while (mine.memory_bytes() + 65536 > used) {
+        while (mine.bytes() + 65536 > used) {
           ASSERT_LT(std::chrono::steady_clock::now(), limit);
           // Between looks, so that the background thread finds the progress lock free.
           std::this_thread::sleep_for(std::chrono::milliseconds(10));

@@ -12,6 +12,7 @@
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "base/signals.hpp"
+#include "framework/communicator/comm_memory.hpp"
 
 namespace anyccl {
 namespace {
@@ -260,7 +261,7 @@ void BackgroundProgress::give_back(std::unique_lock<std::mutex>& lock) {
     if (CommPtr comm = tenant.comm.lock()) {
       giving_back_ = comm.get();
       lock.unlock();
-      given = comm->give_back();
+      given = CommMemory(*comm).give_back();
       comm = nullptr;  // without the lock, as it may be the last
       lock.lock();
       giving_back_ = nullptr;

@@ -41,8 +41,8 @@ class BackgroundProgress {
   /// Calls `chore` each `pause` from now on, which is after the one before. Best effort: without a
   /// thread nothing does.
   void repeat(std::chrono::milliseconds pause, std::function<void()> chore);
-  /// There is memory that Comm::give_back() may give back, later. Best effort: without a thread it
-  /// stays.
+  /// There is memory that CommMemory::give_back() may give back, later. Best effort: without a
+  /// thread it stays.
   void give_back_later(const std::weak_ptr<Comm>& comm);
   /// From now on the thread does not touch `comm`, unless it is added again.
   void forget(const Comm& comm);

@@ -1,12 +1,11 @@
 #pragma once
 // The runtime makes communicators; the C interface, streams and extensions call them. The sources
-// of this class are named by what they do: issuing, one_sided_calls and ending; the rest is in
+// of this class are named by what they do: blocking_call, issuing and ending; the rest is in
 // communicator.cpp.
 
 #include <memory>
 #include <optional>
 #include <span>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -19,8 +18,6 @@
 #include "framework/message/message_matcher.hpp"
 #include "framework/queue/collective_queue.hpp"
 #include "framework/records/comm_records.hpp"
-#include "framework/records/dump.hpp"
-#include "framework/records/metrics.hpp"
 
 namespace anyccl {
 
@@ -52,7 +49,6 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
   bool forked() const { return loop_.is_forked(); }
   /// Drives what is open here; for groups of communicators, and for the background thread.
   ProgressLoop& loop() { return loop_; }
-  const ProgressLoop& loop() const { return loop_; }
   /// How many collectives were called, with those that verify others; equal on all ranks between
   /// calls.
   std::uint64_t sequence() const { return queue_.sequence(); }
@@ -103,9 +99,6 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
   /// Makes progress for the background thread, see ProgressLoop; without memory for that the
   /// communicator fails.
   bool progress_in_background();
-  /// Runs a put, a signal, or a wait for signals to its end; see WindowRegistry for windows.
-  Status run(const OneSidedCall& call);
-  Result<std::shared_ptr<Operation>> issue(const OneSidedCall& call, Gate gate = Gate::open);
   /// Whether peers may put something here while no thread is in a call. Any thread.
   bool is_listening() const {
     return listens_.load(std::memory_order_relaxed) && !failure_.happened();
@@ -115,65 +108,27 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
   void abort(const Status& why);
   /// Aborts where the program has ended a wait of its own, see Interrupt. Without locks.
   void interrupt() override;
-  /// Ranks that are left after a failure have agreed that so many have completed on all of them.
-  /// Any thread.
-  void note_agreed(std::uint64_t completed) { agreed_.store(completed, std::memory_order_relaxed); }
-  std::uint64_t agreed() const { return agreed_.load(std::memory_order_relaxed); }
   /// Ok, or why the communicator cannot be used: it has failed, or belongs to the parent of this
   /// process. In a forked child nothing waits and no peer is talked to.
   Status failure() const;
   /// The operators of the program. Any thread, but not in a forked child.
   Operators& operators() { return queue_.plans().operators(); }
-  /// A check that run() cannot do for a slice: whether the whole call makes sense.
-  Status check_whole(Call call) const;
-
-  /// From now on algorithms are chosen by these. All ranks do this between the same operations,
-  /// with equal policies.
-  void set_policy(TunerPolicy policy);
-  /// Microseconds that the call should take, by the tuner's model. Errors: of its arguments.
-  Result<double> predict(const Call& call);
-  /// Bytes that this rank holds for it: what peers can map, buffers and scratch; not plans.
-  std::size_t memory_bytes();
-  /// See Transport; `unread` also if another thread is at work here. Any thread, also after the
-  /// goodbye.
-  GivenBack give_back();
-  /// The number that calls with such a configuration carry; see CallSettingsTable. Any thread.
-  Result<std::uint8_t> settings_of_call(const CallSettingsTable::Text& text) {
-    return queue_.plans().settings().number_of(text);
-  }
-  /// "all_reduce/two_shot Simple shm": how the last collective was done. Without shared memory "-"
-  /// in place of a protocol that nobody asked for.
-  std::string last_plan();
-  /// What this rank knows of its operations now, for a file as docs/observe/blame.md has it; with
-  /// ANYCCL_TRACE its trace is written, too. Any thread. Errors: invalid_usage, in a forked child.
-  Result<Dump> dump();
-  /// Writes it into ANYCCL_DUMP_DIR, unless another thread keeps the progress lock until
-  /// `deadline`. Any thread.
-  void dump_on_signal(Deadline deadline);
-  /// What was done here until now. Any thread; nothing in a forked child. Null: another thread has
-  /// kept the progress lock until `deadline`.
-  std::optional<Metrics> metrics(Deadline deadline = {});
 
  private:
   // What consists of several steps is a class of its own, which holds the progress lock as the
-  // functions here do.
+  // functions here do; so is what is asked from outside.
+  friend class BlockingCall;
   friend class CallSequence;
+  friend class CommMemory;
+  friend class CommReport;
+  friend class OneSidedCalls;
   friend class PersistentRequest;
+  friend class Planning;
   friend class Probing;
   friend class Shutdown;
   friend class Survivors;
   friend class WindowRegistry;
 
-  Status wait_or_hand_over(ProgressLock& progress_lock, const std::shared_ptr<Operation>& operation,
-                           Handover* handover);
-  /// How often a blocking receive looks before it waits like others.
-  std::uint32_t poll_budget() const { return loop_.is_oversubscribed() ? 1 : 32; }
-  Status run_message(ProgressLock& progress_lock, const Call& call, std::shared_ptr<Comm>& alive,
-                     Handover* handover);
-  Status run_locked(ProgressLock& progress_lock, const Call& call, std::shared_ptr<Comm>& alive,
-                    Handover* handover);
-  Status finish_alone(ProgressLock& progress_lock, Execution& alone, const Call& call,
-                      std::shared_ptr<Comm>& alive, Handover* handover);
   Status ready(const Call& call) { return failure_.happened() ? failure() : queue_.check(call); }
   /// Waits until collectives of this caller may take places. `own`: its time limit; 0: none.
   Status await_turn(ProgressLock& progress_lock, std::chrono::milliseconds own = {}) {
@@ -194,23 +149,14 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
     return true;
   }
   std::shared_ptr<MessageRequest> add_message(const Call& call, Gate gate);
-  std::shared_ptr<Operation> start(const OneSidedCall& call, Gate gate, std::uint32_t poll_budget);
   Status check_stalled(Operation& operation, const Execution* collective);
-  void show_receive();
-  Dump dump_now(std::string_view reason) const;
-  std::size_t memory_here() const;
-  /// See Survivors. The caller holds the progress lock.
-  std::uint64_t count_completed() const {
-    return failure_.happened() ? completed_ : queue_.count_completed();
-  }
   void fail(const Status& why);
-  Status glance();
   Status fail_without_memory(const Call& call);
 
   // As ProgressLoop::Work:
   bool advance() override;
   void diagnose() override;
-  void end_wait() override;
+  void end_wait() override { diagnosis_.show_receive(std::nullopt); }
   bool is_idle() const override { return queue_.empty() && !messages_.waits_for_peers(); }
   bool is_over() const override { return is_idle() && !messages_.will_meet_itself(); }
 
@@ -223,12 +169,11 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
   Failure failure_;
   ProgressLoop loop_;
   std::vector<std::shared_ptr<MessageRequest>> together_;  // room for run_together()
-  std::optional<Rank> shown_receive_;                      // see show_receive()
   std::chrono::steady_clock::time_point probed_;           // when Probing looked for failures last
   std::uint64_t completed_ = 0;                            // when it failed
-  std::atomic<std::uint64_t> agreed_{0};   // see note_agreed(); with nothing behind it
-  std::atomic<bool> gated_{false};         // streams have used this communicator
-  std::atomic<bool> left_{false};          // see Shutdown
+  std::atomic<std::uint64_t> agreed_{0};                   // see Survivors; with nothing behind it
+  std::atomic<bool> gated_{false};                         // streams have used this communicator
+  std::atomic<bool> left_{false};                          // see Shutdown
   mutable std::atomic<bool> told_{false};  // some call has returned why the communicator failed
   std::atomic<bool> listens_{false};       // there are windows; written with the progress lock
 };

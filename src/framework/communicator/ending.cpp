@@ -5,7 +5,7 @@
 
 #include "base/error.hpp"
 #include "base/log.hpp"
-#include "framework/communicator/communicator.hpp"
+#include "framework/communicator/comm_report.hpp"
 
 namespace anyccl {
 
@@ -17,7 +17,7 @@ void Comm::fail(const Status& why) {
   for (Transport* t : routes_.transports) t->abort(why);
   for (Transport* t : routes_.transports) t->deliver_abort();
   // A caller that sees the failure finds the dump, with the operations that were open.
-  records_.write_dump([&] { return dump_now("failure"); });
+  records_.write_dump([&] { return CommReport(*this).dump_here("failure"); });
   if (!is_idle()) told_.store(true, std::memory_order_relaxed);
   failure_.end();
   log(LogSubsystem::init, "{}: {}", me_.names[uindex(me_.rank)], why.message());
@@ -25,13 +25,6 @@ void Comm::fail(const Status& why) {
   queue_.end(status);
   messages_.end(status);
   records_.write_trace();
-}
-
-Status Comm::glance() {
-  const Status bad = queue_.glance();
-  if (bad.ok()) return {};
-  fail(bad);
-  return failure();
 }
 
 /// A call that this rank cannot make, for want of memory, must not leave its peers waiting in it.

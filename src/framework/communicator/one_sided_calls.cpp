@@ -1,10 +1,9 @@
-// Comm: puts, signals and waits for signals.
+#include "framework/communicator/one_sided_calls.hpp"
 
 #include <new>
 #include <utility>
 
 #include "base/error.hpp"
-#include "framework/communicator/communicator.hpp"
 
 namespace anyccl {
 namespace {
@@ -38,59 +37,67 @@ Status without_memory(const std::string& me, const OneSidedCall& call) {
 }  // namespace
 
 /// Null if it is done at once. The caller holds the progress lock.
-std::shared_ptr<Operation> Comm::start(const OneSidedCall& call, Gate gate,
-                                       std::uint32_t poll_budget) {
-  const std::uint64_t number = records_.recorder().add(
-      described(call), gate == Gate::open ? RecordState::running : RecordState::issued,
-      {.position = static_cast<std::uint32_t>(call.signal),
-       .other = kind_of(call),
-       .stream = gate.stream});
-  std::shared_ptr<Operation> operation = messages_.start(call, gate, poll_budget);
+std::shared_ptr<Operation> OneSidedCalls::start(const OneSidedCall& call, Gate gate,
+                                                std::uint32_t poll_budget) {
+  Recorder& recorder = comm_.records_.recorder();
+  const std::uint64_t number =
+      recorder.add(described(call), gate == Gate::open ? RecordState::running : RecordState::issued,
+                   {.position = static_cast<std::uint32_t>(call.signal),
+                    .other = kind_of(call),
+                    .stream = gate.stream});
+  std::shared_ptr<Operation> operation = comm_.messages_.start(call, gate, poll_budget);
   if (operation == nullptr || operation->done())
-    records_.recorder().end(number, operation == nullptr || operation->status().ok());
+    recorder.end(number, operation == nullptr || operation->status().ok());
   else
-    operation->record_in(records_.recorder(), number);
+    operation->record_in(recorder, number);
   return operation;
 }
 
-Status Comm::run(const OneSidedCall& call) {
-  if (forked()) return failure();
+Status OneSidedCalls::check(const OneSidedCall& call) {
+  return comm_.failure_.happened() ? comm_.failure() : comm_.messages_.one_sided().check(call);
+}
+
+Status OneSidedCalls::run(const OneSidedCall& call) {
+  if (comm_.forked()) return comm_.failure();
   std::shared_ptr<Comm> alive;  // longer than the lock, if another thread aborts it meanwhile
-  ProgressLock progress_lock = loop_.progress_lock();
-  loop_.lock(progress_lock);
-  if (failure_.happened()) return failure();
-  ANYCCL_CHECK(messages_.one_sided().check(call));
+  ProgressLoop& loop = comm_.loop_;
+  ProgressLock progress_lock = loop.progress_lock();
+  loop.lock(progress_lock);
+  ANYCCL_CHECK(check(call));
   try {
-    const auto operation = start(call, Gate::open, poll_budget());
-    if (call.what == OneSidedCall::What::wait) loop_.ring();  // it has looked for others, too
+    const auto operation = start(call, Gate::open, loop.poll_budget());
+    if (call.what == OneSidedCall::What::wait) loop.ring();  // it has looked for others, too
     if (operation == nullptr) return {};
-    alive = weak_from_this().lock();
-    note_wait(*operation);
-    return loop_.wait(progress_lock, *operation);
+    alive = comm_.weak_from_this().lock();
+    comm_.note_wait(*operation);
+    return loop.wait(progress_lock, *operation);
   } catch (const std::bad_alloc&) {
-    if (alive == nullptr) alive = weak_from_this().lock();  // before the lock is given back
+    if (alive == nullptr) alive = comm_.weak_from_this().lock();  // before the lock is given back
     if (progress_lock.owns_lock()) progress_lock.unlock();
-    abort(without_memory(me_.names[uindex(me_.rank)], call));
-    return failure();
+    return fail_without_memory(call);
   }
 }
 
-Result<std::shared_ptr<Operation>> Comm::issue(const OneSidedCall& call, Gate gate) try {
-  if (forked()) return failure();
-  ProgressLock progress_lock = loop_.progress_lock();
-  loop_.lock(progress_lock);
-  if (failure_.happened()) return failure();
-  ANYCCL_CHECK(messages_.one_sided().check(call));
+Result<std::shared_ptr<Operation>> OneSidedCalls::issue(const OneSidedCall& call, Gate gate) try {
+  if (comm_.forked()) return comm_.failure();
+  ProgressLock progress_lock = comm_.loop_.progress_lock();
+  comm_.loop_.lock(progress_lock);
+  ANYCCL_CHECK(check(call));
   std::shared_ptr<Operation> operation = start(call, gate, 1);
   if (operation == nullptr) {
     operation = std::make_shared<ArrivalWait>();
     operation->complete({});
   }
-  go_on(gate);
+  comm_.go_on(gate);
   return operation;
 } catch (const std::bad_alloc&) {
-  abort(without_memory(me_.names[uindex(me_.rank)], call));
-  return failure();
+  return fail_without_memory(call);
+}
+
+/// Without the lock. Peers must not wait for what this rank cannot do.
+Status OneSidedCalls::fail_without_memory(const OneSidedCall& call) {
+  comm_.abort(without_memory(comm_.me_.names[uindex(comm_.me_.rank)], call));
+  return comm_.failure();
 }
 
 }  // namespace anyccl

@@ -22,7 +22,7 @@ template <typename IsOver>
 void drive(std::span<Comm* const> comms, Deadline deadline, const IsOver& is_over) {
   Backoff backoff(probe::OversubscriptionMonitor::of_process(),
                   std::any_of(comms.begin(), comms.end(),
-                              [](const Comm* c) { return c->loop().is_oversubscribed(); }),
+                              [](Comm* c) { return c->loop().is_oversubscribed(); }),
                   comms.front()->loop().wait_policy(), 0);
   Interrupt interrupt;
   for (std::size_t turn = 0; !is_over();) {

@@ -89,6 +89,8 @@ class ProgressLoop {
   bool is_oversubscribed(int threads = 1) const {
     return threads > cores_ || oversubscription_.is_oversubscribed();
   }
+  /// How often a blocking receive looks before it waits like others.
+  std::uint32_t poll_budget() const { return is_oversubscribed() ? 1 : 32; }
   probe::OversubscriptionMonitor& oversubscription() { return oversubscription_; }
   WaitPolicy& wait_policy() { return policy_; }
 

@@ -8,7 +8,11 @@ std::uint64_t Survivors::completed() {
   if (comm_.forked()) return 0;
   ProgressLock progress_lock = comm_.loop_.progress_lock();
   comm_.loop_.lock(progress_lock);
-  return comm_.count_completed();
+  return completed_here();
+}
+
+std::uint64_t Survivors::completed_here() const {
+  return comm_.failure_.happened() ? comm_.completed_ : comm_.queue_.count_completed();
 }
 
 Status Survivors::absence(std::span<const Rank> wanted) {

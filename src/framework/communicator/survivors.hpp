@@ -20,6 +20,14 @@ class Survivors {
   /// How many collectives of the program have completed here, in the order of their calls; what is
   /// verified, with its check.
   std::uint64_t completed();
+  /// Says what completed() says, for the holder of the progress lock.
+  std::uint64_t completed_here() const;
+  /// Ranks that are left after a failure have agreed that so many have completed on all of them.
+  void note_agreed(std::uint64_t completed) {
+    comm_.agreed_.store(completed, std::memory_order_relaxed);
+  }
+  /// What was noted last; 0: nothing.
+  std::uint64_t agreed() const { return comm_.agreed_.load(std::memory_order_relaxed); }
   /// For a caller that waits for these peers elsewhere: ok, or why one will not come, as far as is
   /// known here.
   Status absence(std::span<const Rank> wanted);

@@ -4,6 +4,8 @@
 
 #include "base/error.hpp"
 #include "base/whole_file.hpp"
+#include "framework/communicator/comm_report.hpp"
+#include "framework/communicator/planning.hpp"
 #include "framework/communicator/shutdown.hpp"
 
 namespace anyccl {
@@ -29,7 +31,7 @@ Status Team::run(Call call, int thread, int threads) {
   ANYCCL_CHECK(first_->failure());
   ANYCCL_CHECK(check_team(thread, threads));
   if (is_small(call)) return thread == 0 ? first_->run(call) : Status();
-  ANYCCL_CHECK(first_->check_whole(call));
+  ANYCCL_CHECK(Planning(*first_).check_whole(call));
   const std::size_t element = bytes_of(call.dtype), bytes = call.count * element;
   const std::size_t slice = slice_bytes(bytes, threads);
   const std::size_t begin = std::min(bytes, static_cast<std::size_t>(thread) * slice);
@@ -90,7 +92,7 @@ Status Team::dump(const std::string& path) const {
   const std::vector<std::shared_ptr<Comm>> comms = all();  // which what is dumped belongs to
   std::vector<Dump> dumps;
   for (const auto& comm : comms) {
-    ANYCCL_TRY(Dump dump, comm->dump());
+    ANYCCL_TRY(Dump dump, CommReport(*comm).dump());
     dumps.push_back(std::move(dump));
   }
   return write_whole_file(path, text_of(dumps));
@@ -99,7 +101,8 @@ Status Team::dump(const std::string& path) const {
 std::string Team::metrics_text() const {
   Metrics sum;
   for (const auto& comm : all()) {
-    const std::optional<Metrics> metrics = comm->metrics();  // without a deadline it comes
+    const std::optional<Metrics> metrics =
+        CommReport(*comm).metrics();  // without a deadline it comes
     sum.calls.add(metrics->calls);
     sum.completed += metrics->completed;
     sum.memory_bytes += metrics->memory_bytes;

@@ -2,6 +2,7 @@
 // A communicator asks here, when a wait takes long, whether it can still end.
 
 #include <array>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -53,6 +54,14 @@ class Diagnosis {
   Status check_any_source();
   /// Whether these peers may still come, as far as the transports know.
   Status absence(std::span<const Rank> wanted) const;
+  /// Peers that wait for this rank see that it is in no collective, but waits for a message of
+  /// `from`; without that they see it no more.
+  void show_receive(std::optional<Rank> from) {
+    if (from == shown_receive_) return;
+    shown_receive_ = from;
+    for (Transport* t : routes_.transports)
+      t->show_receive(from.has_value(), from.value_or(Rank{0}));
+  }
   const WaitReport& report() const { return report_; }
   /// A transport sees that a peer is in another call before it knows which one. The peer's record
   /// is on its way and says more, so it gets a moment.
@@ -76,6 +85,7 @@ class Diagnosis {
   MessageMatcher& messages_;
   const WaitReport report_;
   bool waits_for_all_ = false, has_warned_ = false;
+  std::optional<Rank> shown_receive_;  // see show_receive()
   using Clock = std::chrono::steady_clock;
   Clock::time_point mismatch_since_;
   /// The last warning: when, since when that operation had not moved, and how long there is no

@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "framework/communicator/one_sided_calls.hpp"
+#include "framework/communicator/planning.hpp"
 
 namespace anyccl {
 
@@ -52,7 +54,7 @@ Status CallGroup::run() {
 Result<double> CallGroup::predict() const {
   double sum = 0;
   for (const Entry& entry : entries_) {
-    ANYCCL_TRY(const double microseconds, entry.comm->predict(entry.kept.call()));
+    ANYCCL_TRY(const double microseconds, Planning(*entry.comm).predict(entry.kept.call()));
     sum += microseconds;
   }
   return sum;
@@ -89,7 +91,7 @@ Comm::IssuedCalls CallGroup::issue(const Run& run) {
   std::vector<Gate> gates;
   for (const HostStream* stream : run.streams)
     gates.push_back(stream == nullptr ? Gate::open : Gate::closed_by(stream->number()));
-  if (run.one_sided != nullptr) return {run.comm->issue(*run.one_sided, gates[0])};
+  if (run.one_sided != nullptr) return {OneSidedCalls(*run.comm).issue(*run.one_sided, gates[0])};
   if (run.calls[0]->is_point_to_point()) return {run.comm->issue(*run.calls[0], gates[0])};
   return run.comm->issue_all(run.calls, gates);
 }

@@ -9,6 +9,7 @@
 #include "base/error.hpp"
 #include "base/fork.hpp"
 #include "base/signals.hpp"
+#include "framework/communicator/one_sided_calls.hpp"
 
 namespace anyccl {
 namespace {
@@ -283,7 +284,7 @@ Result<std::shared_ptr<Operation>> Batch::start(const std::shared_ptr<Comm>& com
 
 Result<std::shared_ptr<Operation>> Batch::issue(const std::shared_ptr<Comm>& comm,
                                                 const OneSidedCall& call) {
-  auto operation = comm->issue(call, Gate::closed_by(stream_->number()));
+  auto operation = OneSidedCalls(*comm).issue(call, Gate::closed_by(stream_->number()));
   if (operation.ok()) operations_->add(comm, *operation);
   return operation;
 }

@@ -70,7 +70,7 @@ Result<CommPtr> carry_on(Comm& parent, Agreement& among, std::span<const int> ex
     Status bad = !ballot.problem.ok() ? ballot.problem : decision.status();
     if (bad.ok()) bad = decision->problem;
     if (!bad.ok()) return drop(made), bad;
-    parent.note_agreed(decision->completed);
+    Survivors(parent).note_agreed(decision->completed);
     if (decision->formed) return among.note_survivors(*decision), made;
     drop(made);
     init->deadline = deadline = std::max(deadline, Deadline::in(kTimeToForm));

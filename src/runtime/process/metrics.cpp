@@ -9,6 +9,7 @@
 #include "base/fork.hpp"
 #include "base/log.hpp"
 #include "base/whole_file.hpp"
+#include "framework/communicator/comm_report.hpp"
 
 namespace anyccl {
 namespace {
@@ -90,7 +91,7 @@ std::optional<std::string> ProcessMetrics::text(Deadline deadline) const {
   }
   std::size_t failed = 0, memory = 0;
   for (const CommPtr& comm : now.comms) {
-    const std::optional<Metrics> metrics = comm->metrics(deadline);
+    const std::optional<Metrics> metrics = CommReport(*comm).metrics(deadline);
     if (!metrics) return std::nullopt;
     calls[{comm->membership().name, index(comm->rank())}].add(metrics->calls);
     failed += metrics->has_failed ? 1 : 0;

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "framework/records/metrics.hpp"
 #include "runtime/process/runtime.hpp"
 
 namespace anyccl {

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/per_process.hpp"
+#include "framework/communicator/comm_report.hpp"
 #include "framework/communicator/shutdown.hpp"
 #include "framework/communicator/survivors.hpp"
 #include "runtime/links/on_demand.hpp"
@@ -84,7 +85,8 @@ void Process::dump_at(int signal) {
   if (dumps_.exchange(true, std::memory_order_relaxed) || !take_dump_signal(signal)) return;
   progress().repeat(kLook, [this, kPatience] {
     if (!dumps_were_asked_for()) return;
-    for (const CommPtr& comm : now().comms) comm->dump_on_signal(Deadline::in(kPatience));
+    for (const CommPtr& comm : now().comms)
+      CommReport(*comm).dump_on_signal(Deadline::in(kPatience));
   });
 }
 
