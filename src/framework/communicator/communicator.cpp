@@ -70,8 +70,7 @@ Status Comm::run_together(std::span<const Call* const> calls) try {
   const auto note = [&](Status status) {
     if (first.ok()) first = std::move(status);
   };
-  std::uint32_t first_budget =
-      loop_.poll_budget();  // for the first receive only: it blocks the rest
+  std::uint32_t first_budget = loop_.poll_budget();  // of the first receive, which blocks the rest
   const auto issue_messages = [&](Collective kind) {
     for (const Call* call : calls) {
       if (call->collective != kind) continue;
