@@ -129,7 +129,7 @@ bool PayloadExchange::go_on(anycclComm_t comm, unsigned ms) {
     const anycclResult_t begun = anycclSequenceBegin(comm, ms);
     if (begun == anycclInProgress)
       return turn_.is_over(comm, settings_.timeout_ms, ms) &&
-             end(comm, anycclTimeout, TurnLimit::kText);
+             end(comm, anycclTimeout, SequenceLimit::kText);
     if (begun != anycclSuccess) return end(comm, begun, anycclGetLastError(nullptr));
     has_sequence_ = true;
   }

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "anyccl/anyccl.h"
-#include "turn_limit.hpp"
+#include "sequence_limit.hpp"
 
 namespace anyccl::bindings {
 
@@ -96,7 +96,7 @@ class PayloadExchange {
   anycclCall_t call_{};
   anycclWork_t work_ = nullptr;
   bool has_sequence_ = false, is_second_ = false;
-  TurnLimit turn_;  // where another thread is in a sequence
+  SequenceLimit turn_;  // where another thread is in a sequence
   anycclResult_t result_ = anycclSuccess;
   std::string message_;
   std::atomic<bool> is_over_{false};

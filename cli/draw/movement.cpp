@@ -131,7 +131,7 @@ std::string title(const Movement& m) {
   return text;
 }
 
-std::string summary(const Movement& m) {
+std::string caption_of(const Movement& m) {
   const bool signals = m.combine == Combine::gathers;
   std::string text = fmt::format("{}; the busiest rank sends {}", counted(m.cost.rounds, "round"),
                                  counted(m.cost.sent, signals ? "signal" : "chunk"));

@@ -55,7 +55,7 @@ Result<Movement> movement_of(const Algorithm& algorithm, const Shape& shape);
 /// "all_reduce/ring, 4 ranks"
 std::string title(const Movement& movement);
 /// "6 rounds; the busiest rank sends 6 chunks, 1.50 times its input; 3 roundings"
-std::string summary(const Movement& movement);
+std::string caption_of(const Movement& movement);
 /// "0+1+3"
 std::string contributors(const Chunk& chunk);
 

@@ -71,7 +71,7 @@ class Writer {
     write_definitions();
     put("<rect width=\"{}\" height=\"{}\" fill=\"#FFF\"/>\n", at_.width, height);
     text({16, 26}, "title", title(m_));
-    text({16, 46}, "", summary(m_));
+    text({16, 46}, "", caption_of(m_));
     write_bands();
     write_ranks();
     for (const Arrow& arrow : at_.arrows) write_arrow(arrow);

@@ -82,7 +82,7 @@ std::string to_text(const Movement& m) {
   for (std::size_t r = 0; r < m.before.size(); ++r)
     memories.push_back({fmt::format("{}", r), memory(m.before[r]), memory(m.after[r])});
   const std::vector<Line> moves = moves_of(m);
-  return fmt::format("{}: {}\n\n{}\n{}", title(m), summary(m), table(memories),
+  return fmt::format("{}: {}\n\n{}\n{}", title(m), caption_of(m), table(memories),
                      moves.size() == 1 ? "nothing is sent\n" : table(moves));
 }
 

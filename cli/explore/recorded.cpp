@@ -32,7 +32,7 @@ class Recording {
     std::uint64_t left_out = left_out_;
     for (const RankTrace& trace : traces_) left_out += trace.left_out;
     Json names = Json::array();
-    for (const std::string& name : names_.all()) names.push_back(Json::parse(name));
+    for (const std::string& label : labels_.all()) names.push_back(Json::parse(label));
     return {{"title", traces_[0].title()}, {"size", traces_[0].size},
             {"leftOut", left_out},         {"ranks", std::move(ranks)},
             {"names", std::move(names)},   {"calls", std::move(calls)}};
@@ -90,7 +90,7 @@ class Recording {
     std::int64_t last = start_ns_;
     for (const auto& [operation, call] : calls) {
       const std::int64_t end = call->ended_ns != 0 ? call->ended_ns : traces_[trace].time_ns;
-      to.add(operation).add(names_.number_of(name_of(*call)));
+      to.add(operation).add(labels_.number_of(label_of(*call)));
       to.add(static_cast<std::uint64_t>(call->started_ns - last));
       to.add(static_cast<std::uint64_t>(std::max<std::int64_t>(0, end - call->started_ns)));
       last = call->started_ns;
@@ -104,7 +104,8 @@ class Recording {
     return found != details.end() && found->is_string() ? found->get<std::string>() : "";
   }
 
-  static std::string name_of(const TracedCall& call) {
+  /// What the page shows of a call. Calls with equal labels share one.
+  static std::string label_of(const TracedCall& call) {
     const Json details = Json::parse(call.details);
     const int root = call.sequence == 0 ? -1 : call.root;
     return Json{call.kind, call.bytes, word(details, "algorithm"), word(details, "protocol"), root}
@@ -115,7 +116,7 @@ class Recording {
   std::vector<Operation> operations_;
   std::int64_t start_ns_ = 0;
   std::uint64_t left_out_ = 0;
-  Pool names_;
+  Pool labels_;
 };
 
 /// Those of each communicator, in their order.

@@ -101,7 +101,7 @@ Result<std::string> random_secret() {
   return fmt::format("{:02x}", fmt::join(bytes, ""));
 }
 
-Result<std::string> shared_secret(const std::string& file) {
+Result<std::string> read_shared_secret(const std::string& file) {
   if (file.empty()) {
     const std::string secret = value_now("ANYCCL_SECRET").value_or("");
     if (is_secret(secret)) return secret;

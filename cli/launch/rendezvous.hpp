@@ -21,6 +21,6 @@ Result<std::string> random_secret();
 
 /// The secret that all nodes of a job were given: what is in `file`, or ANYCCL_SECRET if that is
 /// empty. Errors: invalid_argument saying what is wrong, or how to make one; system_error.
-Result<std::string> shared_secret(const std::string& file);
+Result<std::string> read_shared_secret(const std::string& file);
 
 }  // namespace anyccl::cli

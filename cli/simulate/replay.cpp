@@ -114,7 +114,7 @@ class Replay {
         if (rank.missing > 0) return leave_core(r);
         stop_waiting(r);
       }
-      const double cost = step.sends ? send(r, step) : work(r, step);
+      const double cost = step.sends ? send(r, step) : work_s(r, step);
       if (cost == 0) continue;
       rank.since = now_;
       return queue_.push(now_ + cost, {EventKind::rank_is_free, r});
@@ -149,13 +149,13 @@ class Replay {
     return leaves - now_;
   }
 
-  double work(std::uint32_t r, const ProgramStep& step) const {
+  double work_s(std::uint32_t r, const ProgramStep& step) const {
     std::uint32_t inside = 0;
     const auto senders = programs_.senders(r);
     for (const std::uint32_t sender :
          costs_.calibrated() ? programs_.peers_of(r, step) : std::span<const std::uint32_t>())
       if (costs_.inside(r, programs_.rank_after(r, senders[sender]))) ++inside;
-    return costs_.work(inside, step.peers - inside, step.additions, chunk_bytes_ * step.chunks);
+    return costs_.work_s(inside, step.peers - inside, step.additions, chunk_bytes_ * step.chunks);
   }
 
   /// Takes the messages that are there; the balance of a sender whose message is not is negative.

@@ -43,8 +43,8 @@ StepCosts::Departure StepCosts::departure(bool inside, bool is_first, double byt
   return {.busy_s = factor_ * copy_s, .latency_s = factor_ * latency_s, .by_network = false};
 }
 
-double StepCosts::work(std::uint32_t inside, std::uint32_t between, std::uint32_t additions,
-                       double bytes) const {
+double StepCosts::work_s(std::uint32_t inside, std::uint32_t between, std::uint32_t additions,
+                         double bytes) const {
   if (machine_.calibration == nullptr) return machine_.gamma_s_per_byte * bytes * additions;
   const Calibration& c = *machine_.calibration;
   double seconds = 0, per_byte = 0;

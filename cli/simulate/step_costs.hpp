@@ -32,8 +32,8 @@ class StepCosts {
   Departure departure(bool inside, bool is_first, double bytes) const;
   /// What a receive or an addition takes of its rank, once all is there. inside: messages from this
   /// host.
-  double work(std::uint32_t inside, std::uint32_t between, std::uint32_t additions,
-              double bytes) const;
+  double work_s(std::uint32_t inside, std::uint32_t between, std::uint32_t additions,
+                double bytes) const;
 
   std::uint32_t host(std::uint32_t rank) const { return rank / ranks_per_host_; }
   std::uint32_t hosts() const { return hosts_; }

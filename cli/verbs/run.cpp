@@ -141,7 +141,7 @@ Result<HostPart> part_of(const Options& o) {
   }
   part.master_addr = master.host;
   part.master_port = master.port.value_or(o.port.value_or(kUsualPort));
-  ANYCCL_TRY(part.secret, shared_secret(o.secret_file));
+  ANYCCL_TRY(part.secret, read_shared_secret(o.secret_file));
   return part;
 }
 

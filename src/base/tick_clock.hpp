@@ -13,16 +13,17 @@ namespace anyccl {
 /// Threads: any.
 class TickClock {
  public:
-  TickClock() : has_counter_(counter_is_even()), first_ticks_(now()), first_ns_(monotonic_ns()) {}
+  TickClock() : has_counter_(counter_is_even()), first_ticks_(ticks()), first_ns_(monotonic_ns()) {}
 
-  std::uint64_t now() const {
+  /// Now, in ticks of the counter, or in nanoseconds where there is none; see Scale.
+  std::uint64_t ticks() const {
 #if defined(__x86_64__)
     if (has_counter_) return __builtin_ia32_rdtsc();  // <x86intrin.h> is 45,000 lines
 #endif
     return static_cast<std::uint64_t>(monotonic_ns());
   }
 
-  /// What CLOCK_MONOTONIC showed at times of now(), as far as the time since the constructor says.
+  /// What CLOCK_MONOTONIC showed at times of ticks(), as far as the time since the constructor says.
   class Scale {
    public:
     std::int64_t ns_at(std::uint64_t ticks) const {
@@ -42,7 +43,7 @@ class TickClock {
     double ns_per_tick_ = 0;
   };
   Scale scale() const {
-    const std::uint64_t ticks = now();
+    const std::uint64_t ticks = this->ticks();
     Scale scale;
     scale.first_ticks_ = first_ticks_;
     scale.first_ns_ = first_ns_;

@@ -7,8 +7,8 @@
 
 #include "group.hpp"
 #include "objects.hpp"
+#include "sequence_limit.hpp"
 #include "stream.hpp"
-#include "turn_limit.hpp"
 
 namespace anyccl::python {
 
@@ -111,7 +111,7 @@ nb::object Communicator::run_blocking(Request& request) {
   issued_.copy_inputs(request, nullptr);
   anycclWork_t rest = nullptr;
   Outcome outcome;
-  bindings::TurnLimit limit;
+  bindings::SequenceLimit limit;
   if (request.is_other())
     outcome = unlocked([&] { return request.launch(turn.handle, nullptr); });
   else
@@ -120,7 +120,7 @@ nb::object Communicator::run_blocking(Request& request) {
       if (outcome.code != anycclInProgress || rest != nullptr) return true;
       // Another thread is in a sequence.
       if (!limit.is_over(turn.handle, request.call.timeout_ms, ms)) return false;
-      outcome = {anycclTimeout, bindings::TurnLimit::kText};
+      outcome = {anycclTimeout, bindings::SequenceLimit::kText};
       return true;
     });
   if (rest != nullptr) {

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "communicator.hpp"
+#include "sequence_limit.hpp"
 #include "stream.hpp"
-#include "turn_limit.hpp"
 
 namespace anyccl::python {
 namespace {
@@ -185,12 +185,12 @@ void Sequence::enter() {
   const Communicator::Call turn(*comm_);
   Outcome outcome;
   const unsigned most_ms = milliseconds(comm_->timeout());
-  bindings::TurnLimit limit;
+  bindings::SequenceLimit limit;
   wait_in_slices(std::nullopt, [&](unsigned ms) {
     outcome = outcome_of(anycclSequenceBegin(turn.handle, ms));
     if (outcome.code != anycclInProgress) return true;
     if (!limit.is_over(turn.handle, most_ms, ms)) return false;
-    outcome = {anycclTimeout, bindings::TurnLimit::kText};
+    outcome = {anycclTimeout, bindings::SequenceLimit::kText};
     return true;
   });
   raise_unless_ok(outcome);

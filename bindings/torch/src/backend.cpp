@@ -7,7 +7,7 @@
 #include <set>
 
 #include "errors.hpp"
-#include "turn_limit.hpp"
+#include "sequence_limit.hpp"
 #include "waiting.hpp"
 
 namespace anyccl::torch {
@@ -231,13 +231,13 @@ void Backend::run(Job& job, at::TensorList inputs, at::TensorList outputs) {
   const auto run_one = [&](const anycclCall_t& call, anycclComm_t comm) {
     anycclWork_t work = nullptr;
     anycclResult_t result = anycclInProgress;
-    for (bindings::TurnLimit turn;;) {
+    for (bindings::SequenceLimit turn;;) {
       result = is_main_thread() ? anycclRunFor(&call, comm, limit_of(kSignalTime), &work)
                                 : anycclRun(&call, comm);
       if (result != anycclInProgress || work != nullptr) break;
       check_signals();  // it has not begun: another thread is in a sequence
       if (turn.is_over(comm, call.timeout_ms, limit_of(kSignalTime)))
-        std::rethrow_exception(failure(anycclTimeout, job.name(), bindings::TurnLimit::kText));
+        std::rethrow_exception(failure(anycclTimeout, job.name(), bindings::SequenceLimit::kText));
     }
     if (result != anycclInProgress) check(result, job.name());
     if (work == nullptr) return;

@@ -84,7 +84,7 @@ class Recorder {
   bool is_on() const { return entries_ != 0; }
   bool is_traced() const { return is_traced_; }
   /// For Facts, of a call that begins now and is recorded later; 0: when does not matter.
-  std::uint64_t begin() const { return is_traced_ ? clock_.now() : 0; }
+  std::uint64_t begin() const { return is_traced_ ? clock_.ticks() : 0; }
   /// A new record, of a call that is made now; its number, from 1.
   std::uint64_t add(const Call& call, RecordState state, const Facts& facts) {
     return add(like(call, facts), facts.position, state, facts.blocks, facts.began);
@@ -97,7 +97,7 @@ class Recorder {
     if (entries_ == 0) return number;
     if (number == sum_at_) [[unlikely]]
       sum_up();
-    const std::uint64_t now = clock_.now();
+    const std::uint64_t now = clock_.ticks();
     const std::uint64_t issued = began != 0 ? began : now;
     RecordedCall& made = at(number);
     made = call;
@@ -129,12 +129,12 @@ class Recorder {
   }
   void start(std::uint64_t number) {
     if (!keeps(number)) return;
-    at(number).started = clock_.now();
+    at(number).started = clock_.ticks();
     at(number).state = RecordState::running;
   }
   void end(std::uint64_t number, bool ok) {
     if (!keeps(number)) return;
-    at(number).ended = clock_.now();
+    at(number).ended = clock_.ticks();
     at(number).state = ok ? RecordState::done : RecordState::failed;
   }
   /// A thread has waited for it since `since`.

@@ -73,7 +73,7 @@ ReduceOp name_of_operator(ReduceOp op, const Operator* created) {
 }
 
 /// Where each of `size` blocks begins, and the last one ends.
-std::vector<std::size_t> one_after_the_other(const std::size_t* counts, int size) {
+std::vector<std::size_t> packed_offsets(const std::size_t* counts, int size) {
   std::vector<std::size_t> begins{0};
   for (int r = 0; r < size; ++r) begins.push_back(begins.back() + counts[r]);
   return begins;
@@ -262,7 +262,7 @@ void PlanCache::choose_tiling(const Call& call, std::size_t wanted_tile_bytes,
     tile = std::min(tile, tile_for_lines(*prepared.routed, prepared.line_bytes, prepared.element));
   Call read = call;  // as the plan finds its input: multiplied blocks lie side by side
   if (prepared.input.multiply != nullptr && call.collective == Collective::reduce_scatter_v) {
-    prepared.input.begins = one_after_the_other(call.send_counts, me_.size);
+    prepared.input.begins = packed_offsets(call.send_counts, me_.size);
     read.send_displs = prepared.input.begins.data();
   }
   const std::size_t bytes = call.count * prepared.element;

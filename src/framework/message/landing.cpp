@@ -56,7 +56,7 @@ std::shared_ptr<Operation> MessageMatcher::wait_for(const OneSidedCall& call, Ga
 
 /// A message that no receive gets. Whether there is something to go on with.
 bool MessageMatcher::land(Rank from, const Envelope& envelope) {
-  const std::span<std::byte> place = one_sided_.place(from, envelope);
+  const std::span<std::byte> place = one_sided_.place_of_next(from, envelope);
   if (place.empty()) return false;
   Pair& pair = pairs_[uindex(from)];
   Messages& messages = *route_[uindex(from)];

@@ -236,7 +236,7 @@ Status OneSided::check_followed(Rank from, const Envelope& envelope) const {
                index(from), put.bytes, put.window, index(me_), envelope.total);
 }
 
-std::span<std::byte> OneSided::place(Rank from, const Envelope& envelope) {
+std::span<std::byte> OneSided::place_of_next(Rank from, const Envelope& envelope) {
   if (!problem_.ok()) return {};
   auto& slot = of(from).incoming;
   if (slot == nullptr) slot = std::make_unique<Incoming>();

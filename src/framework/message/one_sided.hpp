@@ -6,7 +6,7 @@
 // 2. Puts and signals of a pair land in the order of their calls: they are messages of the pair.
 // 3. A wait takes its signals at its call: it is over when as many have arrived as it and all waits
 //    before it want together. So signals go to waits in the order of their calls.
-// 4. Of what arrives nothing is believed: see place() and landed().
+// 4. Of what arrives nothing is believed: see place_of_next() and landed().
 // 5. Ranks count the puts to each peer, so that one that gives up a window knows what is still to
 //    come.
 
@@ -78,8 +78,9 @@ class OneSided {
   bool expects(Rank from, std::uint32_t tag) const {
     return tag == kPutTag || tag == kPutBytesTag || is_followed(from);
   }
-  /// Where the next message of `from` goes to; empty: it is refused, see problem().
-  std::span<std::byte> place(Rank from, const Envelope& envelope);
+  /// Where the next message of `from` goes to: a header into a room of that peer, what the header
+  /// has announced into the window. Empty: it is refused, see problem().
+  std::span<std::byte> place_of_next(Rank from, const Envelope& envelope);
   /// It is there.
   void landed(Rank from);
   /// The problem of a message that came, or ok.

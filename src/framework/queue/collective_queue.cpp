@@ -130,7 +130,7 @@ Status CollectiveQueue::advance(bool& moved) {
 
 Status CollectiveQueue::glance() {
   constexpr std::uint64_t kTicks = 100'000;  // for each rank: 30 to 100 us
-  const std::uint64_t now = records_.recorder().clock().now();
+  const std::uint64_t now = records_.recorder().clock().ticks();
   if (now - glanced_ < kTicks * static_cast<std::uint64_t>(me_.size - 1)) return {};
   glanced_ = now;
   return diagnosis_.glance(sequence_);

@@ -40,7 +40,7 @@ class CommRecords {
   }
   /// A thread of the program begins to wait for it. Any thread.
   void note_wait(Operation& operation) const {
-    if (recorder_.is_traced()) operation.note_wait(recorder_.clock().now());
+    if (recorder_.is_traced()) operation.note_wait(recorder_.clock().ticks());
   }
 
   /// What the recorder holds now. `waits`: what is open and waits for peers.

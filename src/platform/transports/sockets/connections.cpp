@@ -41,7 +41,7 @@ void Connections::add(link::PeerChannel peer) {
   unopened_.back() = std::move(peer.link);
 }
 
-Peer& Connections::open(std::uint32_t rank) {
+Peer& Connections::open_on_demand(std::uint32_t rank) {
   const Rank to{static_cast<std::int32_t>(rank)};
   const std::shared_ptr<link::Link> link = unopened_[rank];
   Result<std::unique_ptr<link::Channel>> channel = link->open(context_, to);
@@ -64,7 +64,7 @@ void Connections::open_attached() {
   attached_ = connector_->attached();
   for (const Rank rank : ranks_)
     if (const auto& link = unopened_[uindex(rank)]; link != nullptr && link->is_attached())
-      open(uindex(rank));
+      open_on_demand(uindex(rank));
 }
 
 link::Channel* Connections::opened(Rank rank) const {
@@ -313,7 +313,7 @@ void Connections::open_neighbours() {
   constexpr std::uint32_t kChildren = 8;
   const std::uint32_t me = uindex(context_->me), first = me * kChildren + 1;
   const auto open_if_unopened = [&](std::uint32_t rank) {
-    if (rank < unopened_.size() && unopened_[rank] != nullptr) open(rank);
+    if (rank < unopened_.size() && unopened_[rank] != nullptr) open_on_demand(rank);
   };
   if (me > 0) open_if_unopened((me - 1) / kChildren);
   for (std::uint32_t child = first; child < first + kChildren; ++child) open_if_unopened(child);

@@ -87,9 +87,11 @@ class Connections {
   bool over() const { return left_ || aborted_.load(std::memory_order_relaxed); }
   Peer& peer(std::uint32_t rank) {
     Peer* const known = peer_of_[rank];
-    return known != nullptr ? *known : open(rank);
+    return known != nullptr ? *known : open_on_demand(rank);
   }
-  Peer& open(std::uint32_t rank);
+  /// Opens the channel to a rank that had none; to nowhere if this communicator is known to have
+  /// ended there.
+  Peer& open_on_demand(std::uint32_t rank);
   void open_attached();
   void open_neighbours();
   void end_unopened(link::FrameType type, std::span<const std::byte> payload);
@@ -122,7 +124,7 @@ class Connections {
   bool unasked_ = false;  // See announce().
   bool left_ = false;
 
-  std::mutex abort_mutex_;  // Between calls of abort(), and with open().
+  std::mutex abort_mutex_;  // Between calls of abort(), and with open_on_demand().
   Status why_;              // Set before aborted_.
   std::atomic<bool> aborted_{false};
 };

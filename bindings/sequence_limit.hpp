@@ -9,8 +9,8 @@
 
 namespace anyccl::bindings {
 
-/// How long a call may wait for its turn.
-class TurnLimit {
+/// How long a call may wait for the end of another thread's sequence.
+class SequenceLimit {
  public:
   static constexpr const char* kText =
       "another thread was in a call of several operations until the time limit";
